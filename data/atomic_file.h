@@ -1,0 +1,27 @@
+// A file that appears whole or not at all: it is written beside its place, synced and renamed.
+#pragma once
+
+#include <filesystem>
+#include <string_view>
+
+namespace convoy::data {
+
+class AtomicFile {
+ public:
+  explicit AtomicFile(std::filesystem::path destination);
+  ~AtomicFile();  // removes what was not committed
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  const std::filesystem::path& path() const { return temporary_; }  // write here
+  void
+  commit();  // syncs the file, renames it, syncs the folder; throws std::runtime_error naming the destination
+
+ private:
+  std::filesystem::path destination_, temporary_;
+  bool committed_ = false;
+};
+
+void write_file_atomically(const std::filesystem::path& destination, std::string_view content);
+
+}  // namespace convoy::data

@@ -1,0 +1,15 @@
+# Sourced by quickstart.sh and test.sh: installs the packages that are missing on a Debian or Ubuntu machine.
+packages=(g++ cmake ninja-build ccache git openmpi-bin libopenmpi-dev libhdf5-dev libdnnl-dev libcli11-dev libfmt-dev
+          libspdlog-dev nlohmann-json3-dev libjpeg-dev libpng-dev libarchive-dev libmetis-dev libgtest-dev)
+missing=()
+for package in "${packages[@]}"; do
+  dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+done
+if [ ${#missing[@]} -gt 0 ]; then
+  sudo=; [ "$(id -u)" -eq 0 ] || sudo=sudo
+  echo "Installing ${missing[*]}"
+  $sudo apt-get update -q
+  $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"
+fi
+# Containers and CI run as root; Open MPI asks to be told that this is meant.
+if [ "$(id -u)" -eq 0 ]; then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi

@@ -1,0 +1,65 @@
+// The one shape that every kernel has. A maker is asked for a kernel on given tensors, settles the layouts
+// that are still open, and says how much workspace it needs; when the memory plan has given every tensor an
+// address the kernel is bound to them once, and what binding returns is launched every step: it allocates
+// nothing and decides nothing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "kernels/device/tensor.h"
+
+namespace convoy::kernels {
+
+enum class Backend : std::uint8_t { reference, cpu, cuda };
+const char* name_of(Backend backend);
+
+// A cudaStream_t on CUDA; host backends run in the calling thread and ignore it.
+using Stream = void*;
+
+// The few scalars that change from step to step. It lies in memory that the kernels can read (device memory
+// on CUDA), so that a captured step never needs rebuilding. A batch holds `capacity` samples, of which the
+// first `valid` are real; the rest are zero images with label -1, add nothing to losses, statistics or
+// gradients.
+struct StepControl {
+  std::int32_t valid = 0;         // real samples of this rank's batch
+  std::int32_t global_valid = 0;  // real samples of all ranks' batches; > 0
+  std::uint64_t seed = 0;         // of the run, for dropout
+  std::uint64_t step = 0;
+  std::uint64_t first_sample = 0;  // position of this rank's first sample in the global batch, for dropout
+  float learning_rate = 0;
+  float gradient_scale = 1;  // set by gradient clipping, applied by the optimizer
+};
+
+struct KernelRequest {
+  std::vector<TensorDesc> inputs;
+  std::vector<TensorDesc> outputs;
+  const StepControl* control = nullptr;
+};
+
+struct Operands {
+  std::span<void* const> inputs;
+  std::span<void* const> outputs;
+  void* workspace = nullptr;
+};
+
+using Launch = std::function<void(Stream)>;
+
+struct Kernel {
+  std::function<Launch(const Operands&)> bind;
+  std::size_t workspace_bytes = 0;
+  // Pairs (input, output) that may share one buffer; the buffer is then the output's.
+  std::vector<std::pair<int, int>> in_place;
+};
+
+// Picks a backend's maker. `request` is the caller's: the maker writes the layouts it settled back into it.
+template <typename Maker>
+Maker* select(Backend backend, Maker* reference, Maker* cpu) {
+  return backend == Backend::reference ? reference : cpu;
+}
+
+}  // namespace convoy::kernels

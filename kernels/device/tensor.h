@@ -1,0 +1,69 @@
+// What a kernel knows of a tensor: element type, logical shape and the layout of its bytes.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <string>
+
+namespace convoy::kernels {
+
+enum class DType : std::uint8_t { f32, f64, bf16, i32, u8 };
+std::size_t bytes_of(DType type);
+
+// Up to four extents, outermost first. Images are [N, C, H, W], vectors per channel [C], matrices [rows,
+// columns].
+class Shape {
+ public:
+  static constexpr int kMaxRank = 4;
+  Shape() = default;
+  Shape(std::initializer_list<std::int64_t> extents);
+  int rank() const { return rank_; }
+  std::int64_t operator[](int axis) const { return extents_[axis]; }
+  std::int64_t& operator[](int axis) { return extents_[axis]; }
+  std::int64_t elements() const;
+  std::string to_string() const;  // "64x3x32x32"
+  bool operator==(const Shape&) const = default;
+
+ private:
+  std::array<std::int64_t, kMaxRank> extents_{};
+  int rank_ = 0;
+};
+
+// How the elements of a tensor of logical shape [N, C, H, W] lie in memory. Tensors of lower rank are
+// row_major.
+enum class Layout : std::uint8_t {
+  any,            // not chosen yet: the first kernel maker that touches the tensor decides
+  row_major,      // NCHW
+  channels_last,  // NHWC
+  blocked16,      // [N, ceil(C/16), H, W, 16], the padding channels are zero
+  blocked8,       // [N, ceil(C/8), H, W, 8], the padding channels are zero
+  opaque,         // known to the backend that chose it alone, through OpaqueLayout
+};
+
+// A layout that only one backend understands (oneDNN's blocked weights). Conversion covers the padded buffer.
+class OpaqueLayout {
+ public:
+  virtual ~OpaqueLayout() = default;
+  virtual std::size_t bytes() const = 0;
+  virtual void to_row_major(const void* from, float* to) const = 0;
+  virtual void from_row_major(const float* from, void* to) const = 0;
+};
+
+struct TensorDesc {
+  DType dtype = DType::f32;
+  Shape shape;
+  Layout layout = Layout::any;
+  std::shared_ptr<const OpaqueLayout> opaque;  // set if and only if layout is opaque
+
+  std::size_t bytes() const;  // of the buffer, padding included
+};
+
+// Conversion between a buffer that `desc` describes and float32 in row-major order of the logical shape: the
+// form of checkpoints, tests and the reference backend. Host memory only. from_row_major zeroes the padding.
+void to_row_major(const TensorDesc& desc, const void* from, float* to);
+void from_row_major(const TensorDesc& desc, const float* from, void* to);
+
+}  // namespace convoy::kernels
