@@ -22,6 +22,8 @@ TensorId Emitter::state(std::string_view name) const {
   throw std::logic_error(fmt::format("no state {}", full));
 }
 
+std::uint32_t Emitter::layer_key() const { return static_cast<std::uint32_t>(hash_of(layer_)); }
+
 TensorId Emitter::new_tensor(std::string_view suffix, const Shape& shape, kernels::DType dtype,
                              TensorId partner) {
   graph_.tensors.push_back(

@@ -15,7 +15,7 @@ struct GraphOptions {
   bool training = true;  // false: no backward, running statistics, no dropout
   bool synchronised_batch_norm = true;
   int ranks = 1;  // with one rank there is nothing to reduce
-  double label_smoothing = 0;
+  float label_smoothing = 0;
 };
 
 class Emitter {
@@ -30,7 +30,7 @@ class Emitter {
   TensorId parameter(std::string_view name) const { return find(name).tensor; }
   TensorId parameter_gradient(std::string_view name) const { return find(name).gradient; }
   TensorId state(std::string_view name) const;
-  int layer_index() const { return layer_index_; }
+  std::uint32_t layer_key() const;  // from its name: tells dropout layers apart, whatever fusion did
 
   // A tensor that lives within the step. `partner` is the activation that it is a gradient of.
   TensorId new_tensor(std::string_view suffix, const Shape& shape, kernels::DType dtype = kernels::DType::f32,
@@ -57,7 +57,6 @@ class Emitter {
   GraphOptions options_;
   Phase phase_ = Phase::forward;
   std::string layer_;
-  int layer_index_ = 0;
   std::vector<TensorId> inputs_;
   TensorId output_ = -1;
   std::map<std::string, TensorId> saved_;

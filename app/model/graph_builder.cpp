@@ -75,7 +75,6 @@ class GraphBuilder {
     const Layer& layer = network_.layers()[index];
     emitter_.phase_ = phase;
     emitter_.layer_ = layer.name;
-    emitter_.layer_index_ = static_cast<int>(index);
     emitter_.inputs_.clear();
     for (const LayerId input : layer.inputs)
       emitter_.inputs_.push_back(outputs_[static_cast<std::size_t>(input)]);

@@ -8,13 +8,6 @@
 namespace convoy::app {
 namespace {
 
-// FNV-1a; std::hash may differ between standard libraries.
-std::uint64_t hash_of(const std::string& text) {
-  std::uint64_t hash = 0xcbf29ce484222325ull;
-  for (const unsigned char letter : text) hash = (hash ^ letter) * 0x100000001b3ull;
-  return hash;
-}
-
 // Box–Muller: two words give one normal variate.
 double normal_from(std::uint32_t a, std::uint32_t b) {
   const double radius = std::sqrt(-2.0 * std::log((a + 1.0) * 0x1p-32));
@@ -22,6 +15,12 @@ double normal_from(std::uint32_t a, std::uint32_t b) {
 }
 
 }  // namespace
+
+std::uint64_t hash_of(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325ull;
+  for (const unsigned char letter : text) hash = (hash ^ letter) * 0x100000001b3ull;
+  return hash;
+}
 
 Initializer Initializer::he_normal(double fan) { return normal(std::sqrt(2.0 / fan)); }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "kernels/device/tensor.h"
 
@@ -27,6 +28,9 @@ struct ParameterSpec {
   Initializer initializer;
   bool decay = false;  // weight decay and LARS scaling apply: weights of convolutions and linear layers
 };
+
+// FNV-1a, the same everywhere (std::hash may differ between standard libraries).
+std::uint64_t hash_of(std::string_view text);
 
 // Fills `values` (row-major). Every element depends on (seed, name, its index) alone: the same on every rank and backend.
 void initialize(const ParameterSpec& spec, std::uint64_t seed, float* values);

@@ -7,7 +7,7 @@ namespace convoy::app {
 
 struct Dropout {
   static constexpr std::string_view kKind = "dropout";
-  double rate = 0.5;
+  float rate = 0.5f;
 
   Shape infer(Shapes inputs) const;
   std::vector<ParameterSpec> parameters(Shapes) const { return {}; }

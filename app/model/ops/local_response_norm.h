@@ -8,7 +8,7 @@ namespace convoy::app {
 struct LocalResponseNorm {
   static constexpr std::string_view kKind = "local_response_norm";
   int size = 5;
-  double alpha = 1e-4, beta = 0.75, k = 2.0;
+  float alpha = 1e-4f, beta = 0.75f, k = 2.0f;
 
   Shape infer(Shapes inputs) const;
   std::vector<ParameterSpec> parameters(Shapes) const { return {}; }
