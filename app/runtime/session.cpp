@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <memory>
@@ -59,23 +60,27 @@ void Session::initialise(const StepGraph& graph) {
     app::initialize(spec, options_.seed, values.data());
     write(tensor, values);
   };
-  for (std::size_t i = 0; i < graph.parameters.size(); ++i) fill(memory_->parameters()[i], graph.parameters[i].spec);
+  for (std::size_t i = 0; i < graph.parameters.size(); ++i)
+    fill(memory_->parameters()[i], graph.parameters[i].spec);
   for (std::size_t i = 0; i < graph.states.size(); ++i) fill(memory_->states()[i], graph.states[i].second);
 }
 
 void Session::make_buckets() {
   if (ranks_.size() == 1) return;
   std::vector<comm::GradientSegment> segments;
-  for (const kernels::ParameterSegment& segment : memory_->segments()) segments.push_back({segment.offset, segment.count});
+  for (const kernels::ParameterSegment& segment : memory_->segments())
+    segments.push_back({segment.offset, segment.count});
   buckets_ = std::make_unique<comm::GradientBuckets>(
-      ranks_, std::span(memory_->flat_gradients(), static_cast<std::size_t>(memory_->flat_elements())), segments);
+      ranks_, std::span(memory_->flat_gradients(), static_cast<std::size_t>(memory_->flat_elements())),
+      segments);
 }
 
 Program Session::bind(const PreparedGraph& prepared) {
   Program program;
   for (std::size_t node = 0; node < prepared.graph.nodes.size(); ++node) {
     append_node(program, prepared, node);
-    if (buckets_ != nullptr && train_ && &prepared == &*train_) append_finished_buckets(program, prepared, node);
+    if (buckets_ != nullptr && train_ && &prepared == &*train_)
+      append_finished_buckets(program, prepared, node);
   }
   return program;
 }
@@ -83,8 +88,10 @@ Program Session::bind(const PreparedGraph& prepared) {
 void Session::append_node(Program& program, const PreparedGraph& prepared, std::size_t index) {
   const Node& node = prepared.graph.nodes[index];
   if (node.is_all_reduce()) {
-    const std::span data(static_cast<double*>(memory_->address(prepared, node.inputs[0])),
-                         static_cast<std::size_t>(prepared.graph.tensors[static_cast<std::size_t>(node.inputs[0])].shape.elements()));
+    const std::span data(
+        static_cast<double*>(memory_->address(prepared, node.inputs[0])),
+        static_cast<std::size_t>(
+            prepared.graph.tensors[static_cast<std::size_t>(node.inputs[0])].shape.elements()));
     append_communication(program, node.layer, node.kind, [this, data, label = node.layer] {
       ranks_.all_reduce(data, comm::ReduceOp::sum, label);
     });
@@ -94,8 +101,8 @@ void Session::append_node(Program& program, const PreparedGraph& prepared, std::
   for (const TensorId id : node.inputs) inputs.push_back(memory_->address(prepared, id));
   for (const TensorId id : node.outputs) outputs.push_back(memory_->address(prepared, id));
   program.add({node.layer, node.kind,
-               prepared.kernels[index].bind({inputs, outputs, memory_->workspace(prepared, index)}), node.flops,
-               operand_bytes(prepared, node)});
+               prepared.kernels[index].bind({inputs, outputs, memory_->workspace(prepared, index)}),
+               node.flops, operand_bytes(prepared, node)});
 }
 
 // Gradients are sent while backward goes on: a bucket starts after the node that writes the last of its segments.
@@ -115,13 +122,15 @@ void Session::append_finished_buckets(Program& program, const PreparedGraph& pre
   }
 }
 
-void Session::append_communication(Program& program, std::string layer, std::string kind, std::function<void()> action) {
+void Session::append_communication(Program& program, std::string layer, std::string kind,
+                                   std::function<void()> action) {
   Instruction instruction{std::move(layer), std::move(kind), nullptr};
   instruction.communicates = true;
   instruction.launch = [this, action = std::move(action)](kernels::Stream) {
     const auto start = std::chrono::steady_clock::now();
     action();
-    exposed_comm_ms_ += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    exposed_comm_ms_ +=
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   };
   program.add(std::move(instruction));
 }
@@ -145,7 +154,8 @@ void Session::append_update(Program& program) {
   const kernels::Kernel norm = kernels::squared_norm(options_.backend, {}, norm_request);
   update_workspace_.resize(std::max(update.workspace_bytes, norm.workspace_bytes) + 64);
   if (options_.clip_gradient_norm > 0) {
-    bind_kernel(program, "gradients", "squared_norm", norm, {memory_->flat_gradients()}, {memory_->gradient_norm()});
+    bind_kernel(program, "gradients", "squared_norm", norm, {memory_->flat_gradients()},
+                {memory_->gradient_norm()});
     append_clipping(program);
   }
   bind_kernel(program, "parameters", "optimizer_update", update, std::move(inputs), {});
@@ -154,16 +164,19 @@ void Session::append_update(Program& program) {
 void Session::append_clipping(Program& program) {
   program.add({"gradients", "clip", [this](kernels::Stream) {
                  const double norm = std::sqrt(*memory_->gradient_norm());
-                 control_.gradient_scale = static_cast<float>(std::min(1.0, options_.clip_gradient_norm / norm));
+                 control_.gradient_scale =
+                     static_cast<float>(std::min(1.0, options_.clip_gradient_norm / norm));
                }});
 }
 
-void Session::bind_kernel(Program& program, std::string layer, std::string kind, const kernels::Kernel& kernel,
-                          std::vector<void*> inputs, std::vector<void*> outputs) {
+void Session::bind_kernel(Program& program, std::string layer, std::string kind,
+                          const kernels::Kernel& kernel, std::vector<void*> inputs,
+                          std::vector<void*> outputs) {
   void* workspace = update_workspace_.data();
   std::size_t room = update_workspace_.size();
   std::align(64, kernel.workspace_bytes, workspace, room);
-  const std::int64_t bytes = memory_->flat_elements() * static_cast<std::int64_t>(sizeof(float) * inputs.size());
+  const std::int64_t bytes =
+      memory_->flat_elements() * static_cast<std::int64_t>(sizeof(float) * inputs.size());
   program.add({std::move(layer), std::move(kind), kernel.bind({inputs, outputs, workspace}), 0, bytes});
 }
 
@@ -177,7 +190,8 @@ StepMetrics Session::run(const Program& program) {
   if (ranks_.size() > 1) {
     const auto start = std::chrono::steady_clock::now();
     ranks_.all_reduce(std::span(sums, 4), comm::ReduceOp::sum, "metrics");
-    exposed_comm_ms_ += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    exposed_comm_ms_ +=
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   }
   return {sums[0], sums[1], sums[2], sums[3]};
 }
@@ -195,7 +209,8 @@ void Session::write(const PersistentTensor& tensor, const std::vector<float>& ro
 void Session::average_states() {
   if (ranks_.size() == 1 || options_.synchronised_batch_norm) return;
   for (const PersistentTensor& state : memory_->states()) {
-    const std::span values(static_cast<float*>(state.address), static_cast<std::size_t>(state.desc.shape.elements()));
+    const std::span values(static_cast<float*>(state.address),
+                           static_cast<std::size_t>(state.desc.shape.elements()));
     ranks_.all_reduce(values, comm::ReduceOp::sum, state.name);
     for (float& value : values) value /= static_cast<float>(ranks_.size());
   }

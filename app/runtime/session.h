@@ -68,7 +68,8 @@ class Session {
   void append_clipping(Program& program);
   void bind_kernel(Program& program, std::string layer, std::string kind, const kernels::Kernel& kernel,
                    std::vector<void*> inputs, std::vector<void*> outputs);
-  void append_communication(Program& program, std::string layer, std::string kind, std::function<void()> action);
+  void append_communication(Program& program, std::string layer, std::string kind,
+                            std::function<void()> action);
   StepMetrics run(const Program& program);
 
   const SessionOptions options_;
