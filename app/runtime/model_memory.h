@@ -29,8 +29,8 @@ struct MemoryUse {
 class ModelMemory {
  public:
   // `train` may be null (evaluation only). Throws std::runtime_error when the arena would exceed `limit` (0: none).
-  ModelMemory(kernels::Backend backend, const PreparedGraph* train, const PreparedGraph& evaluate, int optimizer_states,
-              std::int64_t limit);
+  ModelMemory(kernels::Backend backend, const PreparedGraph* train, const PreparedGraph& evaluate,
+              int optimizer_states, std::int64_t limit);
 
   void* address(const PreparedGraph& prepared, TensorId tensor) const;
   void* workspace(const PreparedGraph& prepared, std::size_t node) const;

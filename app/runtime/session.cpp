@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <memory>
@@ -33,7 +34,7 @@ StepMetrics& StepMetrics::operator+=(const StepMetrics& other) {
   return *this;
 }
 
-Session::Session(const Network& network, const SessionOptions& options, const comm::Communicator& ranks)
+Session::Session(const Network& network, const SessionOptions& options, comm::Collectives& ranks)
     : options_(options), ranks_(ranks) {
   const Network fused = fuse(network);
   GraphOptions graph{true, options.synchronised_batch_norm, ranks.size(), options.label_smoothing};
@@ -49,8 +50,10 @@ Session::Session(const Network& network, const SessionOptions& options, const co
     make_buckets();
     train_program_ = bind(*train_);
     append_update(train_program_);
+    append_metrics(train_program_);
   }
   evaluate_program_ = bind(evaluate_);
+  append_metrics(evaluate_program_);
 }
 
 void Session::initialise(const StepGraph& graph) {
@@ -59,23 +62,25 @@ void Session::initialise(const StepGraph& graph) {
     app::initialize(spec, options_.seed, values.data());
     write(tensor, values);
   };
-  for (std::size_t i = 0; i < graph.parameters.size(); ++i) fill(memory_->parameters()[i], graph.parameters[i].spec);
+  for (std::size_t i = 0; i < graph.parameters.size(); ++i)
+    fill(memory_->parameters()[i], graph.parameters[i].spec);
   for (std::size_t i = 0; i < graph.states.size(); ++i) fill(memory_->states()[i], graph.states[i].second);
 }
 
 void Session::make_buckets() {
   if (ranks_.size() == 1) return;
-  std::vector<comm::GradientSegment> segments;
-  for (const kernels::ParameterSegment& segment : memory_->segments()) segments.push_back({segment.offset, segment.count});
-  buckets_ = std::make_unique<comm::GradientBuckets>(
-      ranks_, std::span(memory_->flat_gradients(), static_cast<std::size_t>(memory_->flat_elements())), segments);
+  std::vector<comm::ParameterSegment> segments;
+  for (const kernels::ParameterSegment& segment : memory_->segments())
+    segments.push_back({segment.offset, segment.count});
+  buckets_ = std::make_unique<comm::GradientBuckets>(ranks_, memory_->flat_gradients(), segments);
 }
 
 Program Session::bind(const PreparedGraph& prepared) {
   Program program;
   for (std::size_t node = 0; node < prepared.graph.nodes.size(); ++node) {
     append_node(program, prepared, node);
-    if (buckets_ != nullptr && train_ && &prepared == &*train_) append_finished_buckets(program, prepared, node);
+    if (buckets_ != nullptr && train_ && &prepared == &*train_)
+      append_finished_buckets(program, prepared, node);
   }
   return program;
 }
@@ -83,45 +88,52 @@ Program Session::bind(const PreparedGraph& prepared) {
 void Session::append_node(Program& program, const PreparedGraph& prepared, std::size_t index) {
   const Node& node = prepared.graph.nodes[index];
   if (node.is_all_reduce()) {
-    const std::span data(static_cast<double*>(memory_->address(prepared, node.inputs[0])),
-                         static_cast<std::size_t>(prepared.graph.tensors[static_cast<std::size_t>(node.inputs[0])].shape.elements()));
-    append_communication(program, node.layer, node.kind, [this, data, label = node.layer] {
-      ranks_.all_reduce(data, comm::ReduceOp::sum, label);
-    });
+    const Tensor& tensor = prepared.graph.tensors[static_cast<std::size_t>(node.inputs[0])];
+    append_all_reduce(program, node.layer, static_cast<double*>(memory_->address(prepared, node.inputs[0])),
+                      tensor.shape.elements());
     return;
   }
   std::vector<void*> inputs, outputs;
   for (const TensorId id : node.inputs) inputs.push_back(memory_->address(prepared, id));
   for (const TensorId id : node.outputs) outputs.push_back(memory_->address(prepared, id));
   program.add({node.layer, node.kind,
-               prepared.kernels[index].bind({inputs, outputs, memory_->workspace(prepared, index)}), node.flops,
-               operand_bytes(prepared, node)});
+               prepared.kernels[index].bind({inputs, outputs, memory_->workspace(prepared, index)}),
+               node.flops, operand_bytes(prepared, node)});
 }
 
-// Gradients are sent while backward goes on: a bucket starts after the node that writes the last of its segments.
+// Gradients are sent while backward goes on: a bucket starts after the node that finishes the last of its segments.
 void Session::append_finished_buckets(Program& program, const PreparedGraph& prepared, std::size_t node) {
-  const auto writes = [&](std::size_t segment) {
-    const auto parameter = static_cast<std::size_t>(memory_->segment_parameter()[segment]);
+  const auto& outputs = prepared.graph.nodes[node].outputs;
+  for (int bucket = 0; bucket < std::ssize(buckets_->buckets()); ++bucket) {
+    const auto last =
+        static_cast<std::size_t>(buckets_->buckets()[static_cast<std::size_t>(bucket)].last_segment);
+    const auto parameter = static_cast<std::size_t>(memory_->segment_parameter()[last]);
     const TensorId gradient = prepared.graph.parameters[parameter].gradient;
-    return std::ranges::count(prepared.graph.nodes[node].outputs, gradient) > 0;
-  };
-  // Segments lie in the order in which they are finished, so the last of a bucket finishes it.
-  for (std::size_t segment = 0; segment < memory_->segments().size(); ++segment) {
-    const int bucket = buckets_->bucket_of(segment);
-    const bool last = segment + 1 == memory_->segments().size() || buckets_->bucket_of(segment + 1) != bucket;
-    if (last && writes(segment))
-      program.add({prepared.graph.nodes[node].layer, "start_bucket",
-                   [buckets = buckets_.get(), bucket](kernels::Stream) { buckets->start(bucket); }});
+    if (std::ranges::find(outputs, gradient) == outputs.end()) continue;
+    program.add(
+        {prepared.graph.nodes[node].layer, "start_bucket",
+         [buckets = buckets_.get(), bucket](kernels::Stream stream) { buckets->start(bucket, stream); }});
   }
 }
 
-void Session::append_communication(Program& program, std::string layer, std::string kind, std::function<void()> action) {
+void Session::append_all_reduce(Program& program, const std::string& layer, double* data,
+                                std::int64_t count) {
+  all_reduces_.push_back(ranks_.prepare_all_reduce(data, count, kernels::DType::f64, layer));
+  append_communication(program, layer, "all_reduce", [operation = all_reduces_.back().get()] {
+    operation->start(nullptr);
+    operation->wait(nullptr);
+  });
+}
+
+void Session::append_communication(Program& program, std::string layer, std::string kind,
+                                   std::function<void()> action) {
   Instruction instruction{std::move(layer), std::move(kind), nullptr};
   instruction.communicates = true;
   instruction.launch = [this, action = std::move(action)](kernels::Stream) {
     const auto start = std::chrono::steady_clock::now();
     action();
-    exposed_comm_ms_ += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    exposed_comm_ms_ +=
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   };
   program.add(std::move(instruction));
 }
@@ -145,25 +157,33 @@ void Session::append_update(Program& program) {
   const kernels::Kernel norm = kernels::squared_norm(options_.backend, {}, norm_request);
   update_workspace_.resize(std::max(update.workspace_bytes, norm.workspace_bytes) + 64);
   if (options_.clip_gradient_norm > 0) {
-    bind_kernel(program, "gradients", "squared_norm", norm, {memory_->flat_gradients()}, {memory_->gradient_norm()});
+    bind_kernel(program, "gradients", "squared_norm", norm, {memory_->flat_gradients()},
+                {memory_->gradient_norm()});
     append_clipping(program);
   }
   bind_kernel(program, "parameters", "optimizer_update", update, std::move(inputs), {});
 }
 
+void Session::append_metrics(Program& program) {
+  if (ranks_.size() > 1) append_all_reduce(program, "metrics", memory_->metrics(), 4);
+}
+
 void Session::append_clipping(Program& program) {
   program.add({"gradients", "clip", [this](kernels::Stream) {
                  const double norm = std::sqrt(*memory_->gradient_norm());
-                 control_.gradient_scale = static_cast<float>(std::min(1.0, options_.clip_gradient_norm / norm));
+                 control_.gradient_scale =
+                     static_cast<float>(std::min(1.0, options_.clip_gradient_norm / norm));
                }});
 }
 
-void Session::bind_kernel(Program& program, std::string layer, std::string kind, const kernels::Kernel& kernel,
-                          std::vector<void*> inputs, std::vector<void*> outputs) {
+void Session::bind_kernel(Program& program, std::string layer, std::string kind,
+                          const kernels::Kernel& kernel, std::vector<void*> inputs,
+                          std::vector<void*> outputs) {
   void* workspace = update_workspace_.data();
   std::size_t room = update_workspace_.size();
   std::align(64, kernel.workspace_bytes, workspace, room);
-  const std::int64_t bytes = memory_->flat_elements() * static_cast<std::int64_t>(sizeof(float) * inputs.size());
+  const std::int64_t bytes =
+      memory_->flat_elements() * static_cast<std::int64_t>(sizeof(float) * inputs.size());
   program.add({std::move(layer), std::move(kind), kernel.bind({inputs, outputs, workspace}), 0, bytes});
 }
 
@@ -173,12 +193,7 @@ StepMetrics Session::run(const Program& program) {
     instruction.launch(nullptr);
     if (buckets_ != nullptr) buckets_->progress();
   }
-  double* sums = memory_->metrics();
-  if (ranks_.size() > 1) {
-    const auto start = std::chrono::steady_clock::now();
-    ranks_.all_reduce(std::span(sums, 4), comm::ReduceOp::sum, "metrics");
-    exposed_comm_ms_ += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-  }
+  const double* sums = memory_->metrics();
   return {sums[0], sums[1], sums[2], sums[3]};
 }
 
@@ -195,8 +210,10 @@ void Session::write(const PersistentTensor& tensor, const std::vector<float>& ro
 void Session::average_states() {
   if (ranks_.size() == 1 || options_.synchronised_batch_norm) return;
   for (const PersistentTensor& state : memory_->states()) {
-    const std::span values(static_cast<float*>(state.address), static_cast<std::size_t>(state.desc.shape.elements()));
-    ranks_.all_reduce(values, comm::ReduceOp::sum, state.name);
+    const std::span values(static_cast<float*>(state.address),
+                           static_cast<std::size_t>(state.desc.shape.elements()));
+    ranks_.all_reduce(values.data(), std::ssize(values), kernels::DType::f32, comm::ReduceOp::sum, nullptr,
+                      state.name);
     for (float& value : values) value /= static_cast<float>(ranks_.size());
   }
 }

@@ -11,7 +11,7 @@
 #include "app/runtime/model_memory.h"
 #include "app/runtime/program.h"
 #include "comm/buckets.h"
-#include "comm/communicator.h"
+#include "comm/collectives.h"
 
 namespace convoy::app {
 
@@ -36,7 +36,7 @@ struct StepMetrics {
 class Session {
  public:
   // The network's input is this rank's batch. `ranks` must outlive the session.
-  Session(const Network& network, const SessionOptions& options, const comm::Communicator& ranks);
+  Session(const Network& network, const SessionOptions& options, comm::Collectives& ranks);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
@@ -65,19 +65,24 @@ class Session {
   void append_node(Program& program, const PreparedGraph& prepared, std::size_t node);
   void append_finished_buckets(Program& program, const PreparedGraph& prepared, std::size_t node);
   void append_update(Program& program);
+  void append_metrics(Program& program);
   void append_clipping(Program& program);
   void bind_kernel(Program& program, std::string layer, std::string kind, const kernels::Kernel& kernel,
                    std::vector<void*> inputs, std::vector<void*> outputs);
-  void append_communication(Program& program, std::string layer, std::string kind, std::function<void()> action);
+  void append_all_reduce(Program& program, const std::string& layer, double* data, std::int64_t count);
+  void append_communication(Program& program, std::string layer, std::string kind,
+                            std::function<void()> action);
   StepMetrics run(const Program& program);
 
   const SessionOptions options_;
-  const comm::Communicator& ranks_;
+  comm::Collectives& ranks_;
   kernels::StepControl control_;
   std::optional<PreparedGraph> train_;
   PreparedGraph evaluate_;
   std::unique_ptr<ModelMemory> memory_;
   std::unique_ptr<comm::GradientBuckets> buckets_;
+  std::vector<std::unique_ptr<comm::PreparedOperation>>
+      all_reduces_;  // of statistics, and at last of the metrics
   std::vector<std::byte> update_workspace_;
   Program train_program_, evaluate_program_;
   double exposed_comm_ms_ = 0;
