@@ -32,120 +32,138 @@ std::vector<Network> networks() {
   return all;
 }
 
-class Graphs : public testing::TestWithParam<Network> {
- protected:
-  StepGraph build(int ranks = 1) {
-    GraphOptions options;
-    options.ranks = ranks;
-    return build_step_graph(GetParam(), options);
-  }
-};
-
-INSTANTIATE_TEST_SUITE_P(Model, Graphs, testing::ValuesIn(networks()), [](const auto& info) {
-  return info.param.name() + (info.index < networks().size() / 2 ? "" : "_fused");
-});
-
-TEST_P(Graphs, NodesComeAfterWhatTheyRead) {
-  const StepGraph graph = build();
-  std::set<TensorId> defined{graph.images, graph.labels};
-  for (const TrainableParameter& parameter : graph.parameters) defined.insert(parameter.tensor);
-  for (const auto& [tensor, spec] : graph.states) defined.insert(tensor);
-  for (const Node& node : graph.nodes) {
-    for (const TensorId input : node.inputs)
-      EXPECT_TRUE(defined.contains(input))
-          << node.layer << " " << node.kind << " reads " << tensor_of(graph, input).name << " too early";
-    defined.insert(node.outputs.begin(), node.outputs.end());
-  }
-  EXPECT_TRUE(defined.contains(graph.metrics));
+StepGraph build(const Network& network, int ranks = 1) {
+  GraphOptions options;
+  options.ranks = ranks;
+  return build_step_graph(network, options);
 }
 
-TEST_P(Graphs, EveryTensorHasOneWriterAndEveryResultAReader) {
-  const StepGraph graph = build();
-  std::map<TensorId, int> writers, readers;
-  for (const Node& node : graph.nodes) {
-    for (const TensorId input : node.inputs) ++readers[input];
-    for (const TensorId output : node.outputs) ++writers[output];
+// Calls check(network) for every network, plain and fused.
+template <typename Check>
+void for_each_network(Check check) {
+  for (const Network& network : networks()) {
+    SCOPED_TRACE(network.name() + ", " + std::to_string(network.layers().size()) + " layers");
+    check(network);
   }
-  for (TensorId id = 0; id < std::ssize(graph.tensors); ++id) {
-    const Tensor& tensor = tensor_of(graph, id);
-    const bool written = tensor.role == TensorRole::activation || tensor.role == TensorRole::gradient ||
-                         tensor.role == TensorRole::metrics;
-    EXPECT_EQ(writers[id], written ? 1 : 0) << tensor.name;
-    if (tensor.role == TensorRole::activation || tensor.role == TensorRole::parameter) {
-      EXPECT_GE(readers[id], 1) << tensor.name << " serves for nothing";
+}
+
+TEST(Graphs, NodesComeAfterWhatTheyRead) {
+  for_each_network([](const Network& network) {
+    const StepGraph graph = build(network);
+    std::set<TensorId> defined{graph.images, graph.labels};
+    for (const TrainableParameter& parameter : graph.parameters) defined.insert(parameter.tensor);
+    for (const auto& [tensor, spec] : graph.states) defined.insert(tensor);
+    for (const Node& node : graph.nodes) {
+      for (const TensorId input : node.inputs)
+        EXPECT_TRUE(defined.contains(input))
+            << node.layer << " " << node.kind << " reads " << tensor_of(graph, input).name << " too early";
+      defined.insert(node.outputs.begin(), node.outputs.end());
     }
-  }
+    EXPECT_TRUE(defined.contains(graph.metrics));
+  });
 }
 
-TEST_P(Graphs, GradientsHaveTheShapeOfTheirPartners) {
-  const StepGraph graph = build();
-  for (const TrainableParameter& parameter : graph.parameters) {
-    EXPECT_EQ(tensor_of(graph, parameter.gradient).partner, parameter.tensor) << parameter.spec.name;
-    EXPECT_EQ(tensor_of(graph, parameter.gradient).role, TensorRole::gradient) << parameter.spec.name;
-  }
-  for (const Tensor& tensor : graph.tensors)
-    if (tensor.partner >= 0) {
-      EXPECT_EQ(tensor.shape, tensor_of(graph, tensor.partner).shape) << tensor.name;
-      EXPECT_NE(tensor.partner, graph.images) << tensor.name << ": nobody needs the gradient of the images";
+TEST(Graphs, EveryTensorHasOneWriterAndEveryResultAReader) {
+  for_each_network([](const Network& network) {
+    const StepGraph graph = build(network);
+    std::map<TensorId, int> writers, readers;
+    for (const Node& node : graph.nodes) {
+      for (const TensorId input : node.inputs) ++readers[input];
+      for (const TensorId output : node.outputs) ++writers[output];
     }
-}
-
-TEST_P(Graphs, BackwardFollowsForward) {
-  const StepGraph graph = build();
-  const auto first_backward = std::ranges::find(graph.nodes, Phase::backward, &Node::phase);
-  ASSERT_NE(first_backward, graph.nodes.end());
-  EXPECT_EQ(first_backward->kind, "softmax_cross_entropy_backward");
-  EXPECT_TRUE(std::all_of(first_backward, graph.nodes.end(),
-                          [](const Node& node) { return node.phase == Phase::backward; }));
-}
-
-TEST_P(Graphs, ParametersAreOrderedByTheEndOfTheirGradients) {
-  const StepGraph graph = build();
-  std::vector<int> order = graph.parameters_by_gradient();
-  std::vector<std::size_t> ends;
-  for (const int index : order) {
-    const TensorId gradient = graph.parameters[static_cast<std::size_t>(index)].gradient;
-    for (std::size_t node = 0; node < graph.nodes.size(); ++node)
-      if (std::ranges::count(graph.nodes[node].outputs, gradient) > 0) ends.push_back(node);
-  }
-  EXPECT_TRUE(std::ranges::is_sorted(ends));
-  std::ranges::sort(order);
-  for (int i = 0; i < std::ssize(order); ++i) EXPECT_EQ(order[static_cast<std::size_t>(i)], i);
-  EXPECT_EQ(ends.size(), graph.parameters.size());
-}
-
-TEST_P(Graphs, SynchronisedStatisticsAreReducedOverSeveralRanksOnly) {
-  const int norms = count_kind(build(), "batch_norm_forward");
-  EXPECT_EQ(count_kind(build(1), "all_reduce"), 0);
-  const StepGraph graph = build(3);
-  EXPECT_EQ(count_kind(graph, "all_reduce"), 2 * norms);
-  for (const Node& node : graph.nodes)
-    if (node.is_all_reduce()) {
-      EXPECT_EQ(tensor_of(graph, node.inputs[0]).dtype, kernels::DType::f64);
+    for (TensorId id = 0; id < std::ssize(graph.tensors); ++id) {
+      const Tensor& tensor = tensor_of(graph, id);
+      const bool written = tensor.role == TensorRole::activation || tensor.role == TensorRole::gradient ||
+                           tensor.role == TensorRole::metrics;
+      EXPECT_EQ(writers[id], written ? 1 : 0) << tensor.name;
+      if (tensor.role == TensorRole::activation || tensor.role == TensorRole::parameter) {
+        EXPECT_GE(readers[id], 1) << tensor.name << " serves for nothing";
+      }
     }
-  const StepGraph local = build_step_graph(GetParam(), {.synchronised_batch_norm = false, .ranks = 3});
-  EXPECT_EQ(count_kind(local, "all_reduce"), 0);
+  });
 }
 
-TEST_P(Graphs, EvaluationHasNoGradientsAndNoBatchStatistics) {
-  const StepGraph graph = build_step_graph(GetParam(), {.training = false, .ranks = 3});
-  for (const Node& node : graph.nodes) EXPECT_EQ(node.phase, Phase::forward) << node.layer;
-  for (const Tensor& tensor : graph.tensors) EXPECT_NE(tensor.role, TensorRole::gradient) << tensor.name;
-  EXPECT_EQ(count_kind(graph, "batch_norm_statistics"), 0);
-  EXPECT_EQ(count_kind(graph, "all_reduce"), 0);
+TEST(Graphs, GradientsHaveTheShapeOfTheirPartners) {
+  for_each_network([](const Network& network) {
+    const StepGraph graph = build(network);
+    for (const TrainableParameter& parameter : graph.parameters) {
+      EXPECT_EQ(tensor_of(graph, parameter.gradient).partner, parameter.tensor) << parameter.spec.name;
+      EXPECT_EQ(tensor_of(graph, parameter.gradient).role, TensorRole::gradient) << parameter.spec.name;
+    }
+    for (const Tensor& tensor : graph.tensors)
+      if (tensor.partner >= 0) {
+        EXPECT_EQ(tensor.shape, tensor_of(graph, tensor.partner).shape) << tensor.name;
+        EXPECT_NE(tensor.partner, graph.images) << tensor.name << ": nobody needs the gradient of the images";
+      }
+  });
 }
 
-TEST_P(Graphs, BackwardCostsTwiceForwardButForTheFirstLayer) {
-  const StepGraph graph = build();
-  double forward = 0, backward = 0, first = 0;
-  for (const Node& node : graph.nodes) {
-    if (node.phase == Phase::backward)
-      backward += node.flops;
-    else
-      forward += node.flops;
-    if (first == 0) first = node.flops;
-  }
-  EXPECT_DOUBLE_EQ(backward, 2 * forward - first);
+TEST(Graphs, BackwardFollowsForward) {
+  for_each_network([](const Network& network) {
+    const StepGraph graph = build(network);
+    const auto first_backward = std::ranges::find(graph.nodes, Phase::backward, &Node::phase);
+    ASSERT_NE(first_backward, graph.nodes.end());
+    EXPECT_EQ(first_backward->kind, "softmax_cross_entropy_backward");
+    EXPECT_TRUE(std::all_of(first_backward, graph.nodes.end(),
+                            [](const Node& node) { return node.phase == Phase::backward; }));
+  });
+}
+
+TEST(Graphs, ParametersAreOrderedByTheEndOfTheirGradients) {
+  for_each_network([](const Network& network) {
+    const StepGraph graph = build(network);
+    std::vector<int> order = graph.parameters_by_gradient();
+    std::vector<std::size_t> ends;
+    for (const int index : order) {
+      const TensorId gradient = graph.parameters[static_cast<std::size_t>(index)].gradient;
+      for (std::size_t node = 0; node < graph.nodes.size(); ++node)
+        if (std::ranges::count(graph.nodes[node].outputs, gradient) > 0) ends.push_back(node);
+    }
+    EXPECT_TRUE(std::ranges::is_sorted(ends));
+    std::ranges::sort(order);
+    for (int i = 0; i < std::ssize(order); ++i) EXPECT_EQ(order[static_cast<std::size_t>(i)], i);
+    EXPECT_EQ(ends.size(), graph.parameters.size());
+  });
+}
+
+TEST(Graphs, SynchronisedStatisticsAreReducedOverSeveralRanksOnly) {
+  for_each_network([](const Network& network) {
+    const int norms = count_kind(build(network), "batch_norm_forward");
+    EXPECT_EQ(count_kind(build(network), "all_reduce"), 0);
+    const StepGraph graph = build(network, 3);
+    EXPECT_EQ(count_kind(graph, "all_reduce"), 2 * norms);
+    for (const Node& node : graph.nodes)
+      if (node.is_all_reduce()) {
+        EXPECT_EQ(tensor_of(graph, node.inputs[0]).dtype, kernels::DType::f64);
+      }
+    const StepGraph local = build_step_graph(network, {.synchronised_batch_norm = false, .ranks = 3});
+    EXPECT_EQ(count_kind(local, "all_reduce"), 0);
+  });
+}
+
+TEST(Graphs, EvaluationHasNoGradientsAndNoBatchStatistics) {
+  for_each_network([](const Network& network) {
+    const StepGraph graph = build_step_graph(network, {.training = false, .ranks = 3});
+    for (const Node& node : graph.nodes) EXPECT_EQ(node.phase, Phase::forward) << node.layer;
+    for (const Tensor& tensor : graph.tensors) EXPECT_NE(tensor.role, TensorRole::gradient) << tensor.name;
+    EXPECT_EQ(count_kind(graph, "batch_norm_statistics"), 0);
+    EXPECT_EQ(count_kind(graph, "all_reduce"), 0);
+  });
+}
+
+TEST(Graphs, BackwardCostsTwiceForwardButForTheFirstLayer) {
+  for_each_network([](const Network& network) {
+    const StepGraph graph = build(network);
+    double forward = 0, backward = 0, first = 0;
+    for (const Node& node : graph.nodes) {
+      if (node.phase == Phase::backward)
+        backward += node.flops;
+      else
+        forward += node.flops;
+      if (first == 0) first = node.flops;
+    }
+    EXPECT_DOUBLE_EQ(backward, 2 * forward - first);
+  });
 }
 
 TEST(GraphBuilder, GradientsOfATensorReadTwiceAreSummed) {
