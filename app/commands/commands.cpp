@@ -17,6 +17,7 @@ const std::vector<AddVerb>& program_verbs() {
   static const std::vector<AddVerb> verbs{
       add_bench_command,
       add_data_command,
+      add_train_command,
   };
   return verbs;
 }
