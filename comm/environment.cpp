@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <stdexcept>
 
 #include "comm/launcher.h"
 #include "comm/mpi_check.h"
+#include "comm/side_channel.h"
 
 namespace convoy::comm {
 namespace {
@@ -47,14 +50,36 @@ class MpiEnvironment::Session {
   }
 };
 
-MpiEnvironment::MpiEnvironment(std::chrono::milliseconds)
+MpiEnvironment::MpiEnvironment(std::chrono::milliseconds timeout)
     : session_(std::make_unique<Session>()), context_(std::make_shared<CommContext>()) {
   check_world_size();
   MPI_Comm world = MPI_COMM_NULL;
   check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &world), "MPI_Comm_dup");
   world_ = std::make_unique<Communicator>(world, context_, "world", kWorldKey);
+  if (world_->size() == 1) return;
+  WatchdogOptions options;
+  options.timeout = timeout;
+  watchdog_ = std::make_unique<Watchdog>(context_->waits, open_side_channel(*world_, timeout), options);
 }
 
-MpiEnvironment::~MpiEnvironment() = default;
+MpiEnvironment::~MpiEnvironment() {
+  if (std::uncaught_exceptions() > 0) {
+    if (watchdog_) watchdog_->abandon();
+    return;
+  }
+  const OperationName name("MPI_Finalize");
+  const int channel = world_->channel();
+  world_.reset();
+  const WaitScope wait(context_->waits, channel, context_->waits.enter(channel, name), name);
+  session_.reset();
+  watchdog_.reset();
+}
+
+void MpiEnvironment::end_job(const std::string& message, int status) {
+  if (watchdog_) watchdog_->end_job(message, status);
+  print_lines({message});
+  std::fflush(nullptr);
+  std::_Exit(status);
+}
 
 }  // namespace convoy::comm
