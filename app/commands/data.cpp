@@ -10,6 +10,7 @@
 #include "app/commands/commands.h"
 #include "data/convert/convert.h"
 #include "data/store/store.h"
+#include "data/synthetic/drawn_images.h"
 
 namespace convoy::app {
 namespace {
@@ -80,6 +81,29 @@ void add_convert(CLI::App& data_command) {
   });
 }
 
+void add_synth(CLI::App& data_command) {
+  struct Flags {
+    std::string out;
+    data::DrawnSet set;
+    int threads = 0;
+  };
+  auto flags = std::make_shared<Flags>();
+  auto* command = data_command.add_subcommand("synth", "Draw a data set of figures: for trying things out");
+  command->add_option("OUT", flags->out, "The HDF5 file to write")->required();
+  command->add_option("--classes", flags->set.classes, "2 to 36")->capture_default_str();
+  command->add_option("--size", flags->set.size, "Pixels a side")->capture_default_str();
+  command->add_option("--train", flags->set.train, "Training images")->capture_default_str();
+  command->add_option("--test", flags->set.test, "Test images")->capture_default_str();
+  command->add_option("--seed", flags->set.seed, "Of everything that is random")->capture_default_str();
+  command->add_option("--threads", flags->threads, "That draw; 0: one a processor")
+      ->check(CLI::Range(0, 1024));
+  command->callback([flags] {
+    data::write_drawn_set(flags->set, flags->out, flags->threads);
+    fmt::print("{}: {} training and {} test images of {} classes\n", flags->out, flags->set.train,
+               flags->set.test, flags->set.classes);
+  });
+}
+
 void add_info(CLI::App& data_command) {
   auto file = std::make_shared<std::string>();
   auto* command = data_command.add_subcommand("info", "Show what an HDF5 file holds");
@@ -94,6 +118,7 @@ void add_data_command(CLI::App& app) {
   command->require_subcommand(1);
   add_convert(*command);
   add_info(*command);
+  add_synth(*command);
 }
 
 }  // namespace convoy::app

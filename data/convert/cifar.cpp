@@ -100,10 +100,11 @@ ConvertReport convert_cifar(const Conversion& conversion) {
   std::map<std::string, Bytes> files;
   conversion.files.visit([&](const std::string& path, const auto& read) {
     const std::string file = file_of(path);
-    if (!contains(cifar10(), file) && !contains(cifar100(), file)) return;
+    if (!contains(cifar10(), file) && !contains(cifar100(), file)) return true;
     if (!files.emplace(file, read()).second) {
       throw std::runtime_error(fmt::format("{}: {} occurs twice", conversion.name, file));
     }
+    return true;
   });
   const Variant& variant = files.contains(cifar100().train[0]) ? cifar100() : cifar10();
   const auto records_of = [&](const std::vector<std::string>& parts) {

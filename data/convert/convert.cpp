@@ -10,10 +10,10 @@ namespace {
 SourceFormat recognise(const FileSource& files, const std::string& name) {
   SourceFormat format = SourceFormat::automatic;
   files.visit([&](const std::string& path, const auto&) {
-    if (format != SourceFormat::automatic) return;
     if (is_image_path(path)) format = SourceFormat::images;
     if (is_cifar_path(path)) format = SourceFormat::cifar;
     if (is_idx_path(path)) format = SourceFormat::idx;
+    return format == SourceFormat::automatic;
   });
   if (format == SourceFormat::automatic) {
     throw std::runtime_error(

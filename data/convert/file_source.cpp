@@ -94,7 +94,9 @@ class Folder final : public FileSource {
     root_ = root;
   }
   void visit(const Visitor& visitor) const override {
-    for (const auto& path : paths_) visitor(path, [&] { return read_file(root_ / path); });
+    for (const auto& path : paths_) {
+      if (!visitor(path, [&] { return read_file(root_ / path); })) return;
+    }
   }
 
  private:
@@ -148,10 +150,11 @@ class Archive final : public FileSource {
       if (raw == nullptr) raw = archive_entry_pathname_utf8(entry);
       if (raw == nullptr) throw std::runtime_error(name_ + ": holds a file without a readable name");
       std::string path = std::filesystem::path(raw).lexically_normal().generic_string();
-      visitor(path, [&] {
+      const bool more = visitor(path, [&] {
         const std::string name = fmt::format("{}: {}", name_, path);
         return unpack(read_entry(reader.get(), entry, name), name);
       });
+      if (!more) return;
     }
   }
 

@@ -17,7 +17,8 @@ class FileSource {
  public:
   // `path` is relative to the folder or inside the archive, without a leading "./"; `read` gives the whole
   // content and may be called during the visit only. Files compressed one by one (.gz, .xz, …) are unpacked.
-  using Visitor = std::function<void(const std::string& path, const std::function<Bytes()>& read)>;
+  // Returns whether to go on.
+  using Visitor = std::function<bool(const std::string& path, const std::function<Bytes()>& read)>;
 
   virtual ~FileSource() = default;
   // Regular files; a folder's in the order of their paths, an archive's in its own order. Throws

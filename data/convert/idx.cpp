@@ -75,12 +75,13 @@ Splits read_splits(const Conversion& conversion) {
   Splits splits;
   conversion.files.visit([&](const std::string& path, const auto& read) {
     const auto part = part_of(path);
-    if (!part) return;
+    if (!part) return true;
     auto& split = splits[static_cast<std::size_t>(part->split)];
     auto& target = part->images ? split.images : split.labels;
     const std::string name = fmt::format("{}: {}", conversion.name, path);
     if (target) throw std::runtime_error(fmt::format("{}: stands for the same as {}", name, target->name));
     target = parse(read(), name, part->images ? 3 : 1);
+    return true;
   });
   for (const Split split : {Split::train, Split::test}) {
     const auto& [images, labels] = splits[static_cast<std::size_t>(split)];

@@ -12,9 +12,9 @@
 #include <thread>
 
 #include "data/convert/convert.h"
-#include "data/convert/parallel.h"
 #include "data/image/decode.h"
 #include "data/image/resample.h"
+#include "data/parallel.h"
 #include "data/store/writer.h"
 
 namespace convoy::data {
@@ -63,13 +63,14 @@ Catalogue catalogue_of(const Conversion& conversion) {
   std::map<std::string, Place> places;
   conversion.files.visit([&](const std::string& path, const auto&) {
     const auto place = place_of(path);
-    if (!place) return;
+    if (!place) return true;
     if (!places.emplace(path, *place).second) {
       throw std::runtime_error(fmt::format("{}: {} occurs twice", conversion.name, path));
     }
     const auto split_folder = std::filesystem::path(path).parent_path().parent_path();
     if (place->split == Split::train) names.insert(place->class_name);
     if (place->split == Split::test) test_folders.insert(split_folder.filename().string());
+    return true;
   });
   if (test_folders.size() > 1) {
     throw std::runtime_error(
@@ -120,12 +121,13 @@ class ImageConverter {
     std::size_t bytes = 0;
     conversion_.files.visit([&](const std::string& path, const auto& read) {
       const auto row = catalogue_.rows.find(path);
-      if (row == catalogue_.rows.end()) return;
+      if (row == catalogue_.rows.end()) return true;
       batch_.push_back({path, row->second, read(), {}, {}});
       bytes += batch_.back().content.size();
-      if (batch_.size() < kBatchFiles && bytes < kBatchBytes) return;
+      if (batch_.size() < kBatchFiles && bytes < kBatchBytes) return true;
       flush();
       bytes = 0;
+      return true;
     });
     flush();
     if (!writer_) throw std::runtime_error(conversion_.name + ": no image could be decoded");

@@ -92,10 +92,12 @@ void StoreWriter::State::create_file() {
   }
   ::close(descriptor);
   const std::string what = name + ": cannot create";
+  const Handle creation = own(H5Pcreate(H5P_FILE_CREATE), H5Pclose, what);
+  check(H5Pset_obj_track_times(creation.get(), false), what);  // equal data give equal files
   const Handle access = own(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, what);
   // 1.8's format lets attributes (the class names) grow beyond 64 KiB; older readers of it are long gone.
   check(H5Pset_libver_bounds(access.get(), H5F_LIBVER_V18, H5F_LIBVER_LATEST), what);
-  file = own(H5Fcreate(place.path().c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()), H5Fclose, what);
+  file = own(H5Fcreate(place.path().c_str(), H5F_ACC_TRUNC, creation.get(), access.get()), H5Fclose, what);
 }
 
 void StoreWriter::State::create_split(Split split, std::int64_t rows) {
@@ -106,6 +108,7 @@ void StoreWriter::State::create_split(Split split, std::int64_t rows) {
   const auto chunk = extents(std::clamp<std::int64_t>(kChunkBytes / shape.bytes(), 1, rows), shape);
   const Handle space = own(H5Screate_simple(4, size.data(), nullptr), H5Sclose, what);
   const Handle creation = own(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, what);
+  check(H5Pset_obj_track_times(creation.get(), false), what);
   check(H5Pset_chunk(creation.get(), 4, chunk.data()), what);
   check(H5Pset_fill_time(creation.get(), H5D_FILL_TIME_NEVER), what);
   const Handle access = own(H5Pcreate(H5P_DATASET_ACCESS), H5Pclose, what);

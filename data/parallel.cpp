@@ -1,4 +1,4 @@
-#include "data/convert/parallel.h"
+#include "data/parallel.h"
 
 #include <algorithm>
 #include <atomic>
