@@ -1,6 +1,8 @@
 #include "app/commands/commands.h"
 
 #include <fmt/core.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <string>
@@ -27,6 +29,14 @@ void print_error(std::string message) {
   while (!message.empty() && std::isspace(static_cast<unsigned char>(message.back()))) message.pop_back();
   std::replace(message.begin(), message.end(), '\n', ' ');
   fmt::print(stderr, "convoy: {}\n", message);
+}
+
+// Results go to standard output; warnings must not mix with them.
+void send_warnings_to_standard_error() {
+  if (spdlog::get("convoy") != nullptr) return;
+  auto logger = spdlog::stderr_color_mt("convoy");
+  logger->set_pattern("convoy: %l: %v");
+  spdlog::set_default_logger(std::move(logger));
 }
 
 // Every rank finds the same mistake in the same command line: one of each host says so.
@@ -108,6 +118,7 @@ int parse_and_run(CLI::App& app, int argc, char** argv) {
 int run_command(int argc, char** argv) { return run_command(argc, argv, program_verbs()); }
 
 int run_command(int argc, char** argv, const std::vector<AddVerb>& verbs) {
+  send_warnings_to_standard_error();
   CLI::App app{"Convoy trains convolutional networks over many ranks.", "convoy"};
   app.set_help_flag("--help", "print this and exit");
   app.set_version_flag("--version", fmt::format("convoy {} ({})", convoy_version(), git_hash()));
