@@ -4,13 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "tests/kernels/harness.h"
 
 namespace convoy::kernels::testing {
 namespace {
-
-std::vector<Backend> batch_norm_backends() { return {}; }
 
 // A layer with its operands. dy and dy2 have values for samples that are not valid too: they must not matter.
 struct Layer {
@@ -131,16 +130,15 @@ TEST(BatchNorm, MatchesTheReference) {
     for (const Shape& shape : {Shape{4, 3, 5, 7}, Shape{3, 16, 4, 4}, Shape{5, 37, 3, 2}, Shape{6, 20}})
       for (const int missing : {0, 2}) {
         const Layer l = layer_of(random, shape, problem, static_cast<int>(shape[0]) - missing);
-        expect_matches_reference(statistics(l), batch_norm_backends());
-        expect_matches_reference(inference(l), batch_norm_backends());
+        expect_matches_reference(statistics(l), backends());
+        expect_matches_reference(inference(l), backends());
         const Tensor sums = operand(run_reference(statistics(l)).outputs[0]);
-        expect_matches_reference(forward(l, sums), batch_norm_backends());
+        expect_matches_reference(forward(l, sums), backends());
         const Case reduction = reduce(l, sums, operand(run_reference(forward(l, sums)).outputs[0]));
-        expect_matches_reference(reduction, batch_norm_backends());
+        expect_matches_reference(reduction, backends());
         const Result reduced = run_reference(reduction);
         const Tensor gradient = problem.write_gradient ? operand(reduced.outputs[3]) : l.dy;
-        expect_matches_reference(backward(l, sums, gradient, operand(reduced.outputs[0])),
-                                 batch_norm_backends());
+        expect_matches_reference(backward(l, sums, gradient, operand(reduced.outputs[0])), backends());
       }
 }
 
@@ -201,7 +199,7 @@ Tensor sum_of(const Tensor& a, const Tensor& b) {
 // Two ranks with 3 and 2 of the samples, whose sums are added, do what one rank with all 5 does.
 TEST(BatchNorm, SynchronisedRanksAreOneRank) {
   Random random(3);
-  std::vector<Backend> all = batch_norm_backends();
+  std::vector<Backend> all = backends();
   all.push_back(Backend::reference);
   for (const Backend backend : all) {
     const auto compute = [&](const Case& test) { return run(backend, layouts_of(backend).front(), test); };
@@ -249,7 +247,7 @@ TEST(BatchNorm, BatchWithoutSamples) {
   Layer l = layer_of(random, {2, 3, 2, 2}, {.relu = true}, 0);
   l.control.global_valid = 4;
   std::fill(l.x.values.begin(), l.x.values.end(), 0.0);
-  std::vector<Backend> all = batch_norm_backends();
+  std::vector<Backend> all = backends();
   all.push_back(Backend::reference);
   for (const Backend backend : all) {
     const auto compute = [&](const Case& test) { return run(backend, layouts_of(backend).front(), test); };
@@ -274,7 +272,7 @@ TEST(BatchNorm, AgreesWithPyTorch) {
           .beta = floats({1}, {0}),
           .mean = floats({1}, {0}),
           .variance = floats({1}, {1})};
-  std::vector<Backend> all = batch_norm_backends();
+  std::vector<Backend> all = backends();
   all.push_back(Backend::reference);
   for (const Backend backend : all) {
     const Layout layout = layouts_of(backend).front();
@@ -286,6 +284,20 @@ TEST(BatchNorm, AgreesWithPyTorch) {
     EXPECT_NEAR(result.inputs[4].values[0], 0.3, 1e-6);
     EXPECT_NEAR(result.inputs[5].values[0], 1.3666667, 1e-6);
   }
+}
+
+// A run that diverges has to show: max(NaN, 0) written carelessly is 0.
+TEST(BatchNorm, KeepsNaN) {
+  Random random(5);
+  Layer l = layer_of(random, {2, 18, 3, 3}, {.relu = true}, 2);
+  const Tensor sums = operand(run_reference(statistics(l)).outputs[0]);
+  l.x.values[20] = std::numeric_limits<double>::quiet_NaN();
+  for (const Backend backend : {Backend::reference, Backend::cpu})
+    for (const Layout layout : layouts_of(backend)) {
+      const Tensor y = run(backend, layout, forward(l, sums)).outputs[0];
+      EXPECT_TRUE(std::isnan(y.values[20])) << name_of(backend) << int(layout);
+      EXPECT_FALSE(std::isnan(y.values[21]));
+    }
 }
 
 TEST(BatchNorm, RefusesABackwardThatCannotKnowTheGradient) {
