@@ -21,6 +21,7 @@ const std::vector<AddVerb>& program_verbs() {
       add_bench_command,
       add_data_command,
       add_train_command,
+      add_evaluate_command,
       add_info_command,
   };
   return verbs;

@@ -25,6 +25,7 @@ using AddVerb = void (*)(CLI::App& app);
 void add_bench_command(CLI::App& app);
 void add_data_command(CLI::App& app);
 void add_train_command(CLI::App& app);
+void add_evaluate_command(CLI::App& app);
 void add_info_command(CLI::App& app);
 
 // Parses the command line, runs the verb and returns the process's exit status: 0, 1 for a failure, 2 for a

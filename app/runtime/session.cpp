@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <memory>
 
 #include "app/model/graph_builder.h"
@@ -195,6 +196,16 @@ StepMetrics Session::run(const Program& program) {
   }
   const double* sums = memory_->metrics();
   return {sums[0], sums[1], sums[2], sums[3], sums[4]};
+}
+
+void Session::load(const data::Batch& batch) {
+  const std::int64_t floats = std::int64_t{batch.capacity} * batch.shape.bytes();  // as many as stored bytes
+  std::memcpy(memory_->images(), batch.images, static_cast<std::size_t>(floats) * sizeof(float));
+  std::memcpy(memory_->labels(), batch.labels,
+              static_cast<std::size_t>(batch.capacity) * sizeof(std::int32_t));
+  control_.valid = batch.valid;
+  control_.global_valid = batch.global_valid;
+  control_.first_sample = static_cast<std::uint64_t>(batch.first);
 }
 
 std::vector<float> Session::read(const PersistentTensor& tensor) const {

@@ -12,6 +12,7 @@
 #include "app/runtime/program.h"
 #include "comm/buckets.h"
 #include "comm/collectives.h"
+#include "data/loader/batch.h"
 
 namespace convoy::app {
 
@@ -44,8 +45,10 @@ class Session {
   kernels::StepControl& control() { return control_; }
   const ModelMemory& memory() const { return *memory_; }
 
-  // One step over the batch in memory().images() and labels(); control() says how many samples of it are real. Every
-  // rank gets the same metrics. A train step updates the parameters.
+  // Copies a batch to where the programs read it. Its capacity must be the network's.
+  void load(const data::Batch& batch);
+
+  // One step over the loaded batch. Every rank gets the same metrics. A train step updates the parameters.
   StepMetrics train_step(bool stop_requested = false) {
     memory_->metrics()[4] = stop_requested ? 1 : 0;
     return run(train_program_);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "app/commands/commands.h"
@@ -50,6 +49,8 @@ Trainer::Trainer(const TrainOptions& options, comm::MpiEnvironment& environment)
   threads_ = use_cores(ranks_, options_.threads);
   collectives_ = comm::make_mpi_collectives(ranks_);
   dataset_ = std::make_unique<Dataset>(options_, ranks_);
+  if (dataset_->train_size() == 0)
+    throw std::runtime_error(fmt::format("{}: no training images", options_.data));
   steps_per_epoch_ = (dataset_->train_size() + options_.global_batch - 1) / options_.global_batch;
   total_steps_ = total_steps(options_, steps_per_epoch_);
   together(ranks_, [&] {
@@ -120,7 +121,7 @@ StepRecord Trainer::train_one_step(bool stop_requested) {
   session_->control().learning_rate = static_cast<float>(record.learning_rate);
   {
     const data::BatchLease batch = train_source_->next();
-    load(*batch);
+    session_->load(*batch);
     record.timing.images = batch->global_valid;
   }
   record.timing.data_wait_ms = train_source_->wait_ms() - waited;
@@ -128,16 +129,6 @@ StepRecord Trainer::train_one_step(bool stop_requested) {
   record.timing.exposed_comm_ms = session_->exposed_comm_ms();
   record.timing.step_ms = ms_since(start);
   return record;
-}
-
-void Trainer::load(const data::Batch& batch) {
-  const std::int64_t floats = std::int64_t{batch.capacity} * batch.shape.bytes();
-  std::memcpy(session_->memory().images(), batch.images, static_cast<std::size_t>(floats) * sizeof(float));
-  std::memcpy(session_->memory().labels(), batch.labels,
-              static_cast<std::size_t>(batch.capacity) * sizeof(std::int32_t));
-  session_->control().valid = batch.valid;
-  session_->control().global_valid = batch.global_valid;
-  session_->control().first_sample = static_cast<std::uint64_t>(batch.first);
 }
 
 bool Trainer::evaluation_is_due() const {
@@ -158,7 +149,7 @@ bool Trainer::evaluate() {
   StepMetrics sum;
   for (std::int64_t step = 0; step < test_source_->steps_per_epoch(); ++step) {
     const data::BatchLease batch = test_source_->next();
-    load(*batch);
+    session_->load(*batch);
     sum += session_->evaluate_step();
   }
   report_->evaluation(step_, sum);

@@ -26,7 +26,6 @@ class Trainer {
   void make_session();
   bool resume();  // whether there was a checkpoint
   StepRecord train_one_step(bool stop_requested);
-  void load(const data::Batch& batch);
   bool evaluation_is_due() const;
   bool checkpoint_is_due() const;
   bool evaluate();  // whether the accuracy is the best so far
