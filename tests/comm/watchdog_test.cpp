@@ -45,6 +45,7 @@ class Job {
   Job(milliseconds timeout, const std::function<void(Rank&)>& body) : errors_(std::tmpfile()) {
     HubListener listener(true);
     start_ = Clock::now();
+    std::fflush(nullptr);  // or the children would print what the parent has not yet
     for (int rank = 0; rank < kRanks; ++rank)
       if ((pids_[static_cast<std::size_t>(rank)] = ::fork()) == 0) be(rank, listener, timeout, body);
   }

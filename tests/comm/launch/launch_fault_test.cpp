@@ -111,6 +111,12 @@ TEST(LaunchedJob, SaysOnceWhatAllRanksComplainOf) {
   expect_one_line(outcome, {"convoy: data.h5: no /train/images"});
 }
 
+TEST(LaunchedJob, ComplainsOnceOfAWrongCommandLine) {
+  const Outcome outcome = launch(4, "usage", 1000);
+  EXPECT_EQ(outcome.status, 2);
+  expect_one_line(outcome, {"convoy: unknown flag --modle"});
+}
+
 TEST(LaunchedJob, StopsWhenEveryProcessBelievesItIsAlone) {
   // The environment that another launcher's processes would see.
   const Outcome outcome = run(std::string("env SLURM_STEP_NUM_TASKS=4 ") + CONVOY_VICTIM + " none 1000");

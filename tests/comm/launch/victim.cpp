@@ -10,6 +10,7 @@
 
 #include "comm/buckets.h"
 #include "comm/environment.h"
+#include "comm/launcher.h"
 
 namespace {
 
@@ -42,6 +43,10 @@ void train(comm::MpiEnvironment& environment, const std::string& scenario) {
 
 int main(int argc, char** argv) {
   if (argc != 3) return 64;
+  if (argv[1] == std::string_view("usage")) {
+    comm::print_once_before_mpi("unknown flag --modle");
+    return 2;
+  }
   try {
     comm::MpiEnvironment environment(std::chrono::milliseconds(std::atoi(argv[2])));
     train(environment, argv[1]);
