@@ -9,19 +9,28 @@
 #include "comm/mpi_check.h"
 
 namespace convoy::comm {
+namespace {
+
+const Communicator& checked(const Communicator& communicator, std::int64_t sample_bytes,
+                            std::string_view label, int root) {
+  if (sample_bytes < 1 || sample_bytes > INT_MAX || root < 0 || root >= communicator.size())
+    throw std::invalid_argument(
+        fmt::format("scatter {}: samples of {} bytes from rank {}, expected 1 to {} and a rank from 0 to {}",
+                    label, sample_bytes, root, INT_MAX, communicator.size() - 1));
+  return communicator;
+}
+
+}  // namespace
 
 ScatterFeed::ScatterFeed(const Communicator& communicator, std::int64_t sample_bytes, std::string_view label,
                          int root)
-    : communicator_(communicator.duplicate(fmt::format("{} feed", label))),
+    : communicator_(
+          checked(communicator, sample_bytes, label, root).duplicate(fmt::format("{} feed", label))),
       name_(name_of(CollectiveKind::scatter), label),
       root_(root),
       sample_bytes_(sample_bytes),
       counts_(static_cast<std::size_t>(communicator.size())),
       displacements_(counts_.size()) {
-  if (sample_bytes < 1 || sample_bytes > INT_MAX || root < 0 || root >= communicator.size())
-    throw std::invalid_argument(
-        fmt::format("{}: samples of {} bytes from rank {}, expected 1 to {} and a rank from 0 to {}",
-                    name_.view(), sample_bytes, root, INT_MAX, communicator.size() - 1));
   check_mpi(MPI_Type_contiguous(static_cast<int>(sample_bytes), MPI_BYTE, &sample_), name_.view());
   check_mpi(MPI_Type_commit(&sample_), name_.view());
 }
