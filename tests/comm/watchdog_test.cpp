@@ -289,6 +289,27 @@ TEST(Watchdog, FollowsARankThatLeavesOnAnError) {
   }
 }
 
+// What all ranks find wrong together: each leaves with the exit status of its own, one of them says why, and
+// mpirun's SIGTERM, which comes with the first that ends, does not cut it short.
+TEST(Watchdog, LetsRanksThatLeaveTogetherFinish) {
+  for (const int slow : {0, 1}) {
+    Job job(kLong, [&](Rank& self) {
+      if (self.rank == slow) ::usleep(100'000);
+      self.watchdog->abandon();
+      if (self.rank == slow) ::usleep(100'000);
+      if (self.rank == slow) print_lines({"its own words"});
+      ::_exit(2);
+    });
+    EXPECT_EQ(job.status_of(2), 2);
+    ::usleep(50'000);
+    job.signal(slow, SIGTERM);
+    const Outcome outcome = job.finish();
+    EXPECT_EQ(outcome.status[0], 2);
+    EXPECT_EQ(outcome.status[1], 2);
+    expect_one_line(outcome, "convoy: its own words");
+  }
+}
+
 TEST(Watchdog, SaysNothingInAnOrderlyEnd) {
   Job job(kShort, [](Rank& self) {
     self.enter("all_reduce loss");
