@@ -21,7 +21,7 @@ struct HubPatience {
   std::chrono::milliseconds answers{1500};  // to a query
   std::chrono::milliseconds failures{300};  // of other ranks after the first one's
   std::chrono::milliseconds deaths{50};     // of other ranks after the first one's
-  std::chrono::milliseconds farewell{500};  // until a rank that leaves on an error has said why
+  std::chrono::milliseconds farewell{500};  // for ranks that leave on an error to say why
 };
 
 class Hub {

@@ -45,6 +45,7 @@ class Job {
   Job(milliseconds timeout, const std::function<void(Rank&)>& body) : errors_(std::tmpfile()) {
     HubListener listener(true);
     start_ = Clock::now();
+    std::fflush(nullptr);  // or the children would print what the parent has not yet
     for (int rank = 0; rank < kRanks; ++rank)
       if ((pids_[static_cast<std::size_t>(rank)] = ::fork()) == 0) be(rank, listener, timeout, body);
   }
@@ -284,6 +285,27 @@ TEST(Watchdog, FollowsARankThatLeavesOnAnError) {
     const Outcome outcome = job.finish();
     for (int rank = 0; rank < kRanks; ++rank)
       EXPECT_EQ(outcome.status[static_cast<std::size_t>(rank)], rank == leaver ? 2 : 1);
+    expect_one_line(outcome, "convoy: its own words");
+  }
+}
+
+// What all ranks find wrong together: each leaves with the exit status of its own, one of them says why, and
+// mpirun's SIGTERM, which comes with the first that ends, does not cut it short.
+TEST(Watchdog, LetsRanksThatLeaveTogetherFinish) {
+  for (const int slow : {0, 1}) {
+    Job job(kLong, [&](Rank& self) {
+      if (self.rank == slow) ::usleep(100'000);
+      self.watchdog->abandon();
+      if (self.rank == slow) ::usleep(100'000);
+      if (self.rank == slow) print_lines({"its own words"});
+      ::_exit(2);
+    });
+    EXPECT_EQ(job.status_of(2), 2);
+    ::usleep(50'000);
+    job.signal(slow, SIGTERM);
+    const Outcome outcome = job.finish();
+    EXPECT_EQ(outcome.status[0], 2);
+    EXPECT_EQ(outcome.status[1], 2);
     expect_one_line(outcome, "convoy: its own words");
   }
 }
