@@ -147,7 +147,7 @@ inline void write_tar(const std::filesystem::path& file, const std::vector<Named
                       const char* filter) {
   archive* writer = archive_write_new();
   archive_write_set_format_pax_restricted(writer);
-  archive_write_add_filter_by_name(writer, filter);
+  if (std::string(filter) != "none") archive_write_add_filter_by_name(writer, filter);
   ASSERT_EQ(archive_write_open_filename(writer, file.c_str()), ARCHIVE_OK) << archive_error_string(writer);
   for (const auto& [name, content] : files) {
     archive_entry* entry = archive_entry_new();
