@@ -1,12 +1,15 @@
 #include "app/commands/commands.h"
 
 #include <fmt/core.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <string>
 #include <vector>
 
 #include "app/commands/suggest.h"
+#include "app/model/zoo/zoo.h"
 #include "app/training/build_info.h"
 #include "comm/launcher.h"
 
@@ -17,6 +20,8 @@ const std::vector<AddVerb>& program_verbs() {
   static const std::vector<AddVerb> verbs{
       add_bench_command,
       add_data_command,
+      add_train_command,
+      add_info_command,
   };
   return verbs;
 }
@@ -26,6 +31,14 @@ void print_error(std::string message) {
   while (!message.empty() && std::isspace(static_cast<unsigned char>(message.back()))) message.pop_back();
   std::replace(message.begin(), message.end(), '\n', ' ');
   fmt::print(stderr, "convoy: {}\n", message);
+}
+
+// Results go to standard output; warnings must not mix with them.
+void send_warnings_to_standard_error() {
+  if (spdlog::get("convoy") != nullptr) return;
+  auto logger = spdlog::stderr_color_mt("convoy");
+  logger->set_pattern("convoy: %l: %v");
+  spdlog::set_default_logger(std::move(logger));
 }
 
 // Every rank finds the same mistake in the same command line: one of each host says so.
@@ -94,6 +107,8 @@ int parse_and_run(CLI::App& app, int argc, char** argv) {
     return wrong_command_line(explain(app, error));
   } catch (const UsageError& error) {
     return wrong_command_line(error.what());
+  } catch (const UnknownNetwork& error) {
+    return wrong_command_line(error.what());
   } catch (const ExitStatus& exit) {
     return exit.status;
   } catch (const std::exception& error) {
@@ -107,6 +122,7 @@ int parse_and_run(CLI::App& app, int argc, char** argv) {
 int run_command(int argc, char** argv) { return run_command(argc, argv, program_verbs()); }
 
 int run_command(int argc, char** argv, const std::vector<AddVerb>& verbs) {
+  send_warnings_to_standard_error();
   CLI::App app{"Convoy trains convolutional networks over many ranks.", "convoy"};
   app.set_help_flag("--help", "print this and exit");
   app.set_version_flag("--version", fmt::format("convoy {} ({})", convoy_version(), git_hash()));
