@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "app/commands/suggest.h"
+#include "app/model/zoo/zoo.h"
 #include "app/training/build_info.h"
 #include "comm/launcher.h"
 
@@ -19,6 +20,8 @@ const std::vector<AddVerb>& program_verbs() {
   static const std::vector<AddVerb> verbs{
       add_bench_command,
       add_data_command,
+      add_train_command,
+      add_info_command,
   };
   return verbs;
 }
@@ -103,6 +106,8 @@ int parse_and_run(CLI::App& app, int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return wrong_command_line(explain(app, error));
   } catch (const UsageError& error) {
+    return wrong_command_line(error.what());
+  } catch (const UnknownNetwork& error) {
     return wrong_command_line(error.what());
   } catch (const ExitStatus& exit) {
     return exit.status;

@@ -165,7 +165,7 @@ void Session::append_update(Program& program) {
 }
 
 void Session::append_metrics(Program& program) {
-  if (ranks_.size() > 1) append_all_reduce(program, "metrics", memory_->metrics(), 4);
+  if (ranks_.size() > 1) append_all_reduce(program, "metrics", memory_->metrics(), ModelMemory::kMetrics);
 }
 
 void Session::append_clipping(Program& program) {
@@ -194,7 +194,7 @@ StepMetrics Session::run(const Program& program) {
     if (buckets_ != nullptr) buckets_->progress();
   }
   const double* sums = memory_->metrics();
-  return {sums[0], sums[1], sums[2], sums[3]};
+  return {sums[0], sums[1], sums[2], sums[3], sums[4]};
 }
 
 std::vector<float> Session::read(const PersistentTensor& tensor) const {

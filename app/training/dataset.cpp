@@ -54,8 +54,11 @@ Dataset::Dataset(const TrainOptions& options, const comm::Communicator& ranks)
       test_augmentation_(test_augmentation(options)) {
   together(ranks, [&] { open(); });
   if (options.feed == "scatter" && ranks.size() > 1)
-    info_ = data::StoreInfo::from_bytes(ranks.broadcast(ranks.rank() == 0 ? info_.to_bytes() : std::string(), 0, "data set"));
-  const auto limited = [](std::int64_t size, std::int64_t limit) { return limit > 0 ? std::min(size, limit) : size; };
+    info_ = data::StoreInfo::from_bytes(
+        ranks.broadcast(ranks.rank() == 0 ? info_.to_bytes() : std::string(), 0, "data set"));
+  const auto limited = [](std::int64_t size, std::int64_t limit) {
+    return limit > 0 ? std::min(size, limit) : size;
+  };
   size_ = {limited(info_.size[0], options.limit_train), limited(info_.size[1], options.limit_test)};
   input_ = train_augmentation_.output_shape(info_.shape);
   test_augmentation_.output_shape(info_.shape);
@@ -72,7 +75,8 @@ void Dataset::open() {
   } else if (options_.feed == "slice" || ranks_.rank() == 0) {
     const data::Store store(options_.data);
     info_ = store.info();
-    for (const data::Split split : {data::Split::train, data::Split::test}) sets_[index(split)] = store.split(split);
+    for (const data::Split split : {data::Split::train, data::Split::test})
+      sets_[index(split)] = store.split(split);
   } else {
     return;
   }
@@ -104,7 +108,8 @@ std::unique_ptr<data::BatchSource> Dataset::test() const {
   return source(data::Split::test, loader);
 }
 
-std::unique_ptr<data::BatchSource> Dataset::source(data::Split split, const data::LoaderOptions& loader) const {
+std::unique_ptr<data::BatchSource> Dataset::source(data::Split split,
+                                                   const data::LoaderOptions& loader) const {
   return std::make_unique<data::Loader>(sets_[index(split)], loader);
 }
 
