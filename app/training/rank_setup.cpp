@@ -2,12 +2,9 @@
 
 #include <fmt/format.h>
 #include <omp.h>
-#include <sched.h>
-
-#include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "app/commands/commands.h"
+#include "comm/topology.h"
 
 namespace convoy::app {
 
@@ -19,27 +16,16 @@ kernels::Backend backend_of(const std::string& backend, const std::string& preci
 }
 
 int use_cores(const comm::Communicator& ranks, std::int64_t threads) {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  const int cores = sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
-  const int count = threads > 0 ? static_cast<int>(threads) : std::max(1, cores / ranks.local_size());
+  const comm::Pinning pinning = comm::pin_to_cores(ranks);
+  const int count = threads > 0 ? static_cast<int>(threads) : static_cast<int>(pinning.cores.size());
   omp_set_num_threads(count);
   return count;
 }
 
 std::vector<RankPlace> places_of(const comm::Communicator& ranks) {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  std::vector<int> cores;
-  if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0)
-    for (int core = 0; core < CPU_SETSIZE; ++core)
-      if (CPU_ISSET(core, &allowed)) cores.push_back(core);
-  const nlohmann::json mine{{"host", ranks.host_name()}, {"cores", cores}};
   std::vector<RankPlace> places;
-  for (const std::string& text : ranks.gather(mine.dump(), 0, "places of the ranks")) {
-    const auto place = nlohmann::json::parse(text);
-    places.push_back({place["host"], "cpu", place["cores"].get<std::vector<int>>()});
-  }
+  for (comm::RankPlacement& placement : comm::gather_placement(ranks, "cpu"))
+    places.push_back({std::move(placement.host), std::move(placement.device), std::move(placement.cores)});
   return places;
 }
 
