@@ -26,8 +26,8 @@ TaskGraph generate_e3d(const GeneratorOptions& options);
 // A random layered graph, `degree` edges a node on average, for limits and fuzzing.
 TaskGraph generate_random(const GeneratorOptions& options, double degree = 10);
 
-// By name: recurrent, crn, wide-resnet, transformer, e3d, random. Throws std::runtime_error listing the
-// names.
+// By name: recurrent, crn, wide-resnet, transformer, e3d, random (degree 10), sparse (degree 3). Throws
+// std::runtime_error listing the names.
 TaskGraph generate_task_graph(std::string_view family, const GeneratorOptions& options);
 
 }  // namespace convoy::partition
