@@ -104,6 +104,8 @@ void LocalSearch::decide(bool finished) {
   if (!finished) return state_->rollback();
   const Nanoseconds makespan = state_->makespan();
   if (makespan > limit()) return state_->rollback();
+  if (makespan < recorded_ && limits_.accept && !limits_.accept(state_->placement()))
+    return state_->rollback();
   if (makespan > recorded_ && unsaved_) {
     // Leaving the best state for a worse one: remember it first.
     state_->rollback();
@@ -285,6 +287,8 @@ void LocalSearch::list_again() {
   Placement listed{cost_.device_count(), {state_->devices().begin(), state_->devices().end()}, {}};
   const Simulation simulation = simulate(cost_, listed, Detail::kTimes);
   if (simulation.makespan >= current_) return;
+  listed.order = simulation.order;
+  if (limits_.accept && !limits_.accept(listed)) return;
   keep_best();
   restart_from(listed.device_of, simulation);
   if (current_ >= recorded_) return;
@@ -317,6 +321,7 @@ Placement improve(const CostModel& cost, const Units& units, const Placement& pl
   // The search neglects contention; the simulator does not.
   if (simulate(cost, result, Detail::kTimes).makespan > simulate(cost, placement, Detail::kTimes).makespan)
     return placement;
+  if (limits.accept && !limits.accept(result)) return placement;
   return result;
 }
 

@@ -3,6 +3,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <limits>
 
 #include "partition/placement/units.h"
 #include "partition/simulation/simulator.h"
@@ -16,6 +18,8 @@ struct ImprovementLimits {
   std::int64_t moves = std::numeric_limits<std::int64_t>::max();  // tried; for runs that must repeat
   Nanoseconds good_enough = 0;                                    // stop at this makespan
   std::uint64_t seed = 1;
+  std::function<bool(const Placement&)>
+      accept;  // memory limits, for one: asked before a placement becomes the best
 };
 
 struct ImprovementCounts {
