@@ -25,7 +25,9 @@ constexpr std::array<std::pair<Algorithm, const char*>, 7> kNames = {{{Algorithm
                                                                       {Algorithm::kParDnn, "pardnn"},
                                                                       {Algorithm::kImprove, "improve"}}};
 
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
 
 class Partitioner {
  public:
@@ -58,13 +60,19 @@ class Partitioner {
 
 Placement Partitioner::place(Algorithm algorithm) const {
   switch (algorithm) {
-    case Algorithm::kOneDevice: return place_on_one_device(cost_, units_);
-    case Algorithm::kContiguous: return place_contiguously(cost_, units_);
-    case Algorithm::kHeft: return place_by_heft(cost_, units_);
-    case Algorithm::kEtf: return place_by_etf(cost_, units_);
-    case Algorithm::kMetis: return place_by_metis(cost_, units_);
+    case Algorithm::kOneDevice:
+      return place_on_one_device(cost_, units_);
+    case Algorithm::kContiguous:
+      return place_contiguously(cost_, units_);
+    case Algorithm::kHeft:
+      return place_by_heft(cost_, units_);
+    case Algorithm::kEtf:
+      return place_by_etf(cost_, units_);
+    case Algorithm::kMetis:
+      return place_by_metis(cost_, units_);
     case Algorithm::kParDnn:
-    case Algorithm::kImprove: break;
+    case Algorithm::kImprove:
+      break;
   }
   return place_by_pardnn(cost_, units_);
 }
@@ -73,7 +81,8 @@ Placement Partitioner::place(Algorithm algorithm) const {
 Placement Partitioner::with_best_order(Placement placement) const {
   Placement listed{placement.devices, placement.device_of, {}};
   Simulation by_list = simulate(cost_, listed, Detail::kTimes);
-  if (!placement.order.empty() && simulate(cost_, placement, Detail::kTimes).makespan < by_list.makespan) return placement;
+  if (!placement.order.empty() && simulate(cost_, placement, Detail::kTimes).makespan < by_list.makespan)
+    return placement;
   listed.order = std::move(by_list.order);
   return listed;
 }
@@ -112,7 +121,8 @@ std::vector<Partitioner::Entry> Partitioner::make_all() const {
   std::vector<Algorithm> wanted = {options_.algorithm};
   // The longest first, so that two threads end together.
   if (options_.algorithm == Algorithm::kImprove)
-    wanted = {Algorithm::kMetis, Algorithm::kParDnn, Algorithm::kEtf, Algorithm::kHeft, Algorithm::kContiguous, Algorithm::kOneDevice};
+    wanted = {Algorithm::kMetis, Algorithm::kParDnn,     Algorithm::kEtf,
+              Algorithm::kHeft,  Algorithm::kContiguous, Algorithm::kOneDevice};
   std::vector<Entry> entries(wanted.size());
   std::vector<std::exception_ptr> errors(wanted.size());
   std::atomic<std::size_t> next{0};
@@ -124,7 +134,8 @@ std::vector<Partitioner::Entry> Partitioner::make_all() const {
       }
   };
   std::vector<std::jthread> helpers;
-  for (unsigned thread = 1; thread < std::min<std::size_t>(options_.threads, wanted.size()); ++thread) helpers.emplace_back(work);
+  for (unsigned thread = 1; thread < std::min<std::size_t>(options_.threads, wanted.size()); ++thread)
+    helpers.emplace_back(work);
   work();
   helpers.clear();
   for (const std::exception_ptr& error : errors)
@@ -133,11 +144,14 @@ std::vector<Partitioner::Entry> Partitioner::make_all() const {
 }
 
 Clock::time_point Partitioner::deadline() const {
-  if (options_.move_limit != std::numeric_limits<std::int64_t>::max() && !options_.time_limit) return Clock::time_point::max();
+  if (options_.move_limit != std::numeric_limits<std::int64_t>::max() && !options_.time_limit)
+    return Clock::time_point::max();
   std::chrono::duration<double> time{0.5};
   constexpr std::int64_t kSmall = 20000;
-  if (options_.time_limit) time = *options_.time_limit;
-  else if (std::int64_t{cost_.graph().node_count()} + cost_.graph().edge_count() > kSmall) time = 0.5 * (Clock::now() - options_.began);
+  if (options_.time_limit)
+    time = *options_.time_limit;
+  else if (std::int64_t{cost_.graph().node_count()} + cost_.graph().edge_count() > kSmall)
+    time = 0.5 * (Clock::now() - options_.began);
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(time);
 }
 
@@ -165,11 +179,13 @@ PartitionResult Partitioner::run() {
   result.lower_bound = makespan_lower_bound(cost_);
   std::vector<Entry> entries = make_all();
   const auto better = [](const Entry& a, const Entry& b) {
-    return a.candidate.fits != b.candidate.fits ? a.candidate.fits : a.candidate.makespan < b.candidate.makespan;
+    return a.candidate.fits != b.candidate.fits ? a.candidate.fits
+                                                : a.candidate.makespan < b.candidate.makespan;
   };
   // Nothing fits at the first try: try hard, from the placement whose memory is spread best.
   if (std::none_of(entries.begin(), entries.end(), [](const Entry& entry) { return entry.candidate.fits; })) {
-    Entry& last = *std::min_element(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.overflow < b.overflow; });
+    Entry& last = *std::min_element(entries.begin(), entries.end(),
+                                    [](const Entry& a, const Entry& b) { return a.overflow < b.overflow; });
     if (!last.proven) fit(last, Effort::kThorough);
   }
   if (options_.algorithm == Algorithm::kImprove) {

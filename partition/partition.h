@@ -37,10 +37,10 @@ struct Candidate {
 };
 
 struct PartitionResult {
-  std::optional<Placement> placement;  // absent when nothing fits
-  std::string reason;                  // then: the certificate, or the closest attempt
-  bool proven = false;                 // whether `reason` is a proof
-  Simulation simulation;               // of the placement
+  std::optional<Placement> placement;           // absent when nothing fits
+  std::string reason;                           // then: the certificate, or the closest attempt
+  bool proven = false;                          // whether `reason` is a proof
+  Simulation simulation;                        // of the placement
   Algorithm algorithm = Algorithm::kOneDevice;  // where it came from
   Nanoseconds lower_bound = 0, one_device = 0;
   std::vector<Candidate> candidates;

@@ -16,7 +16,9 @@ class Random {
     return z ^ (z >> 31);
   }
   // 0 … bound-1; the bias of the remainder is below 2^-40 for the bounds used here.
-  std::int64_t below(std::int64_t bound) { return static_cast<std::int64_t>(next() % static_cast<std::uint64_t>(bound)); }
+  std::int64_t below(std::int64_t bound) {
+    return static_cast<std::int64_t>(next() % static_cast<std::uint64_t>(bound));
+  }
   double unit() { return static_cast<double>(next() >> 11) * 0x1p-53; }
 
  private:

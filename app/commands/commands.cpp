@@ -17,6 +17,8 @@ const std::vector<AddVerb>& program_verbs() {
   static const std::vector<AddVerb> verbs{
       add_bench_command,
       add_data_command,
+      add_partition_command,
+      add_simulate_command,
   };
   return verbs;
 }
