@@ -46,11 +46,12 @@ class Partitioner {
   };
 
   Placement place(Algorithm algorithm) const;
-  Placement with_best_order(Placement placement) const;
+  void choose_order(Entry& entry) const;
   void fit(Entry& entry, Effort effort) const;
   Entry make(Algorithm algorithm) const;
   std::vector<Entry> make_all() const;
   Clock::time_point deadline() const;
+  Nanoseconds one_device(const std::vector<Entry>& entries) const;
   Entry improved(const Entry& best, ImprovementCounts& counts) const;
 
   const CostModel& cost_;
@@ -78,23 +79,23 @@ Placement Partitioner::place(Algorithm algorithm) const {
 }
 
 // An algorithm's own order or list scheduling, whichever is shorter; list scheduling when equal.
-Placement Partitioner::with_best_order(Placement placement) const {
-  Placement listed{placement.devices, placement.device_of, {}};
-  Simulation by_list = simulate(cost_, listed, Detail::kTimes);
-  if (!placement.order.empty() && simulate(cost_, placement, Detail::kTimes).makespan < by_list.makespan)
-    return placement;
-  listed.order = std::move(by_list.order);
-  return listed;
+void Partitioner::choose_order(Entry& entry) const {
+  Simulation by_list =
+      simulate(cost_, {entry.placement.devices, entry.placement.device_of, {}}, Detail::kTimes);
+  entry.candidate.makespan = by_list.makespan;
+  if (!entry.placement.order.empty()) {
+    const Nanoseconds own = simulate(cost_, entry.placement, Detail::kTimes).makespan;
+    if (own < by_list.makespan) {
+      entry.candidate.makespan = own;
+      return;
+    }
+  }
+  entry.placement.order = std::move(by_list.order);
 }
 
 void Partitioner::fit(Entry& entry, Effort effort) const {
-  if (!cost_.machine().limited()) {
-    entry.candidate.makespan = simulate(cost_, entry.placement, Detail::kTimes).makespan;
-    return;
-  }
-  const Simulation simulation = simulate(cost_, entry.placement);
-  entry.candidate.makespan = simulation.makespan;
-  entry.overflow = memory_overflow(cost_.machine(), simulation);
+  if (!cost_.machine().limited()) return;
+  entry.overflow = memory_overflow(cost_.machine(), simulate(cost_, entry.placement));
   if (entry.overflow == 0) return;
   const auto time = std::chrono::milliseconds(effort == Effort::kQuick ? 200 : 3000);
   OverflowResult repaired = fit_memory(cost_, units_, entry.placement, effort, Clock::now() + time);
@@ -111,7 +112,8 @@ Partitioner::Entry Partitioner::make(Algorithm algorithm) const {
   const Clock::time_point begin = Clock::now();
   Entry entry;
   entry.candidate.algorithm = algorithm;
-  entry.placement = with_best_order(place(algorithm));
+  entry.placement = place(algorithm);
+  choose_order(entry);
   fit(entry, Effort::kQuick);
   entry.candidate.seconds = seconds_since(begin);
   return entry;
@@ -151,7 +153,7 @@ Clock::time_point Partitioner::deadline() const {
   if (options_.time_limit)
     time = *options_.time_limit;
   else if (std::int64_t{cost_.graph().node_count()} + cost_.graph().edge_count() > kSmall)
-    time = 0.5 * (Clock::now() - options_.began);
+    time = 0.3 * (Clock::now() - options_.began);
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(time);
 }
 
@@ -160,7 +162,8 @@ Partitioner::Entry Partitioner::improved(const Entry& best, ImprovementCounts& c
   ImprovementLimits limits;
   limits.deadline = deadline();
   limits.moves = options_.move_limit;
-  limits.good_enough = makespan_lower_bound(cost_);
+  // Within a hundred-thousandth of the bound there is nothing left to gain.
+  limits.good_enough = makespan_lower_bound(cost_) + makespan_lower_bound(cost_) / 100'000;
   limits.seed = options_.seed;
   if (cost_.machine().limited())
     limits.accept = [&](const Placement& placement) {
@@ -172,6 +175,14 @@ Partitioner::Entry Partitioner::improved(const Entry& best, ImprovementCounts& c
   entry.candidate.makespan = simulate(cost_, entry.placement, Detail::kTimes).makespan;
   entry.candidate.seconds = seconds_since(begin);
   return entry;
+}
+
+// Of the plain placement on one device, even where memory limits spread it.
+Nanoseconds Partitioner::one_device(const std::vector<Entry>& entries) const {
+  for (const Entry& entry : entries)
+    if (entry.candidate.algorithm == Algorithm::kOneDevice && entry.overflow == 0)
+      return entry.candidate.makespan;
+  return simulate(cost_, place_on_one_device(cost_, units_), Detail::kTimes).makespan;
 }
 
 PartitionResult Partitioner::run() {
@@ -187,6 +198,7 @@ PartitionResult Partitioner::run() {
     Entry& last = *std::min_element(entries.begin(), entries.end(),
                                     [](const Entry& a, const Entry& b) { return a.overflow < b.overflow; });
     if (!last.proven) fit(last, Effort::kThorough);
+    result.reason = last.reason, result.proven = last.proven;
   }
   if (options_.algorithm == Algorithm::kImprove) {
     const Entry best = *std::min_element(entries.begin(), entries.end(), better);
@@ -195,8 +207,8 @@ PartitionResult Partitioner::run() {
   Entry& best = *std::min_element(entries.begin(), entries.end(), better);
   for (const Entry& entry : entries) result.candidates.push_back(entry.candidate);
   result.algorithm = best.candidate.algorithm;
-  result.one_device = simulate(cost_, place_on_one_device(cost_, units_), Detail::kTimes).makespan;
-  result.reason = best.reason, result.proven = best.proven;
+  result.one_device = one_device(entries);
+
   if (!best.candidate.fits) return result;
   result.simulation = simulate(cost_, best.placement);
   result.placement = std::move(best.placement);

@@ -269,7 +269,7 @@ void add_partition_command(CLI::App& app) {
       ->check(one_of({"improve", "pardnn", "heft", "m-etf", "metis", "contiguous", "one-device"}))
       ->capture_default_str();
   verb->add_option("--time-limit", flags->time_limit,
-                   "seconds of local search; default: 0.5, or half of what the rest of a large graph took")
+                   "seconds of local search; default: 0.5, or 0.3 of what the rest of a large graph took")
       ->check(number_in("[0, inf)"))
       ->type_name("S");
   verb->add_option("--moves", flags->moves, "moves of local search instead of a time: results repeat")

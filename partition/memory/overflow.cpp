@@ -260,9 +260,9 @@ OverflowResult Fitter::run(const Placement& placement, Effort effort) {
   for (int round = 0; round < kMostRounds && best.overflow > 0; ++round)
     if (!greedy_round(best)) break;
   constexpr std::int64_t kQuickMoves = 300, kThoroughMoves = 1 << 20;
-  if (best.overflow > 0) search(best, effort == Effort::kQuick ? kQuickMoves : kThoroughMoves);
   bool complete = false;
   if (best.overflow > 0 && effort == Effort::kThorough) complete = exhaust(best);
+  if (best.overflow > 0 && !complete) search(best, effort == Effort::kQuick ? kQuickMoves : kThoroughMoves);
   if (best.overflow == 0) return {best.placement, "", false};
   if (complete) return {std::nullopt, "of all placements none fits: in the closest, " + describe(best), true};
   return {std::nullopt, "no placement found that fits: in the closest, " + describe(best), false};

@@ -20,7 +20,6 @@ class LocalSearch {
         limits_(limits),
         random_(limits.seed),
         best_(placement),
-        best_makespan_(simulate(cost, placement, Detail::kTimes).makespan),
         state_(std::in_place, cost, placement.device_of, simulate(cost, placement, Detail::kTimes)),
         in_cluster_(graph_.node_count(), 0) {
     current_ = state_->makespan();
@@ -53,7 +52,7 @@ class LocalSearch {
   const ImprovementLimits limits_;
   Random random_;
   Placement best_;
-  Nanoseconds best_makespan_;
+
   std::optional<ScheduleState> state_;
   Nanoseconds current_ = 0, recorded_ = 0, threshold_ = 0;
   bool unsaved_ = false, stale_ = true;
@@ -319,7 +318,8 @@ Placement improve(const CostModel& cost, const Units& units, const Placement& pl
                   const ImprovementLimits& limits, ImprovementCounts* counts) {
   Placement result = LocalSearch(cost, units, placement, limits).run(counts);
   // The search neglects contention; the simulator does not.
-  if (simulate(cost, result, Detail::kTimes).makespan > simulate(cost, placement, Detail::kTimes).makespan)
+  if (!cost.transfers_independent() &&
+      simulate(cost, result, Detail::kTimes).makespan > simulate(cost, placement, Detail::kTimes).makespan)
     return placement;
   if (limits.accept && !limits.accept(result)) return placement;
   return result;

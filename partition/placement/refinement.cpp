@@ -15,7 +15,7 @@ class Refiner {
         units_(units),
         state_(cost, placement.device_of, simulate(cost, placement, Detail::kTimes)),
         // Node updates to spend: keeps the whole near-linear.
-        budget_(20 * static_cast<std::int64_t>(graph_.node_count()) + 20000) {}
+        budget_(4 * static_cast<std::int64_t>(graph_.node_count()) + 50000) {}
 
   Placement run() {
     for (bool improved = true; improved && within_budget();) {
@@ -122,7 +122,8 @@ class Refiner {
 Placement refine(const CostModel& cost, const Units& units, const Placement& placement) {
   Placement refined = Refiner(cost, units, placement).run();
   // The refiner neglects contention; the simulator does not.
-  if (simulate(cost, refined, Detail::kTimes).makespan > simulate(cost, placement, Detail::kTimes).makespan)
+  if (!cost.transfers_independent() &&
+      simulate(cost, refined, Detail::kTimes).makespan > simulate(cost, placement, Detail::kTimes).makespan)
     return placement;
   return refined;
 }

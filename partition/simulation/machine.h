@@ -85,6 +85,9 @@ class CostModel {
   }
   // Whether all edges of the node move the same tensor, so that one number describes each transfer.
   bool one_size(NodeIndex node) const { return all_one_size_ || one_size_[node]; }
+  // Without contention and with one tensor a producer, each transfer depends on its two ends alone: an incremental
+  // re-simulation then gives the simulator's own times.
+  bool transfers_independent() const { return all_one_size_ && !machine_.contention(); }
 
  private:
   Nanoseconds slow_run_time(NodeIndex node, DeviceIndex device) const {

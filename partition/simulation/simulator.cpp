@@ -42,6 +42,8 @@ class EventLoop {
         keep_transfers_(keep_transfers),
         devices_(cost.device_count()),
         device_(devices_),
+        next_event_(devices_, kNever),
+        dirty_(devices_, true),
         arrival_(devices_),
         size_edge_(devices_, kNone) {
     const NodeIndex nodes = graph_.node_count();
@@ -58,8 +60,7 @@ class EventLoop {
   struct DeviceState {
     Nanoseconds free_at = 0;
     NodeIndex running = kNone;
-    Nanoseconds wake = kNever;  // while idle: when the next known node becomes ready
-    ArrivalQueue arriving;      // nodes whose inputs are all on their way, by the time they are there
+    ArrivalQueue arriving;  // nodes whose inputs are all on their way, by the time they are there
     ReadyQueue ready;
     std::size_t next = 0;  // in the given order
     Nanoseconds sends_until = 0, receives_until = 0;
@@ -82,6 +83,9 @@ class EventLoop {
   const bool keep_transfers_;
   const DeviceIndex devices_;
   std::vector<DeviceState> device_;
+  std::vector<Nanoseconds>
+      next_event_;           // the running node's end; while idle, when a known node becomes ready
+  std::vector<char> dirty_;  // may be able to start something
   std::vector<Nanoseconds> ready_at_, exposed_from_;
   std::vector<EdgeIndex> waiting_;
   std::vector<Nanoseconds> arrival_;  // scratch of send(), by device
@@ -93,7 +97,8 @@ class EventLoop {
 
 void EventLoop::release(NodeIndex node) {
   const DeviceIndex device = device_of_[node];
-  device_[device].arriving.emplace(ready_at_[node], node);
+  dirty_[device] = true;
+  if (order_ == nullptr) device_[device].arriving.emplace(ready_at_[node], node);
 }
 
 // One transfer's arrival; under contention the links of both ends are taken first come first served.
@@ -143,14 +148,14 @@ void EventLoop::end_node(NodeIndex node, Nanoseconds now) {
 }
 
 NodeIndex EventLoop::choose(DeviceState& device, DeviceIndex index, Nanoseconds now) {
-  device.wake = kNever;
+  next_event_[index] = kNever;
   if (order_ != nullptr) {
     const std::vector<NodeIndex>& order = (*order_)[index];
     if (device.next == order.size()) return kNone;
     const NodeIndex node = order[device.next];
     if (waiting_[node] > 0) return kNone;
     if (ready_at_[node] > now) {
-      device.wake = ready_at_[node];
+      next_event_[index] = ready_at_[node];
       return kNone;
     }
     ++device.next;
@@ -166,7 +171,7 @@ NodeIndex EventLoop::choose(DeviceState& device, DeviceIndex index, Nanoseconds 
     device.ready.pop();
     return node;
   }
-  if (!device.arriving.empty()) device.wake = device.arriving.top().first;
+  if (!device.arriving.empty()) next_event_[index] = device.arriving.top().first;
   return kNone;
 }
 
@@ -184,7 +189,7 @@ void EventLoop::try_start(DeviceIndex index, Nanoseconds now) {
   if (node == kNone) return;
   if (keep_transfers_) account_wait(index, node, now);
   device.running = node;
-  device.free_at = now + cost_.run_time(node, index);
+  device.free_at = next_event_[index] = now + cost_.run_time(node, index);
   result_.start[node] = now, result_.finish[node] = device.free_at;
   result_.order[index].push_back(node);
 }
@@ -207,19 +212,17 @@ Simulation EventLoop::run() {
   for (NodeIndex node = 0; node < graph_.node_count(); ++node)
     if ((waiting_[node] = graph_.in_degree(node)) == 0) release(node);
   for (Nanoseconds now = 0; ended_ < graph_.node_count();) {
-    for (DeviceIndex index = 0; index < devices_; ++index) try_start(index, now);
-    Nanoseconds next = kNever;
-    for (const DeviceState& device : device_)
-      next = std::min(next, device.running != kNone ? device.free_at : device.wake);
-    if (next == kNever) report_deadlock();
-    now = next;
+    for (DeviceIndex index = 0; index < devices_; ++index)
+      if (std::exchange(dirty_[index], false)) try_start(index, now);
+    now = *std::min_element(next_event_.begin(), next_event_.end());
+    if (now == kNever) report_deadlock();
     // All that ends now ends before anything starts, so that a choice sees every node that is ready.
-    for (DeviceState& device : device_)
-      if (device.running != kNone && device.free_at == now)
-        end_node(std::exchange(device.running, kNone), now);
-    result_.makespan = std::max(result_.makespan, now);
+    for (DeviceIndex index = 0; index < devices_; ++index) {
+      if (next_event_[index] != now) continue;
+      dirty_[index] = true;
+      if (device_[index].running != kNone) end_node(std::exchange(device_[index].running, kNone), now);
+    }
   }
-  result_.makespan = 0;
   for (const DeviceState& device : device_) result_.makespan = std::max(result_.makespan, device.free_at);
   return std::move(result_);
 }
