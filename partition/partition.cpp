@@ -12,6 +12,7 @@
 
 #include "partition/memory/overflow.h"
 #include "partition/placement/baselines.h"
+#include "partition/placement/exhaustive.h"
 #include "partition/placement/pardnn.h"
 
 namespace convoy::partition {
@@ -53,6 +54,7 @@ class Partitioner {
   Clock::time_point deadline() const;
   Nanoseconds one_device(const std::vector<Entry>& entries) const;
   Entry improved(const Entry& best, ImprovementCounts& counts) const;
+  void try_all_placements(Entry& best) const;
 
   const CostModel& cost_;
   const PartitionOptions& options_;
@@ -157,6 +159,25 @@ Clock::time_point Partitioner::deadline() const {
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(time);
 }
 
+// A graph with few placements: list scheduling of each of them.
+void Partitioner::try_all_placements(Entry& best) const {
+  constexpr double kMostPlacements = 1 << 12;
+  if (placement_count(units_, cost_.device_count()) > kMostPlacements) return;
+  for_each_placement(cost_.graph(), units_, cost_.device_count(),
+                     [&](const std::vector<DeviceIndex>& device_of) {
+                       Placement placement{cost_.device_count(), device_of, {}};
+                       Simulation simulation = simulate(cost_, placement);
+                       const bool fits = memory_overflow(cost_.machine(), simulation) == 0;
+                       if (!fits || (best.candidate.fits && simulation.makespan >= best.candidate.makespan))
+                         return true;
+                       placement.order = std::move(simulation.order);
+                       best.placement = std::move(placement);
+                       best.candidate.makespan = simulation.makespan;
+                       best.candidate.fits = true;
+                       return true;
+                     });
+}
+
 Partitioner::Entry Partitioner::improved(const Entry& best, ImprovementCounts& counts) const {
   const Clock::time_point begin = Clock::now();
   ImprovementLimits limits;
@@ -173,6 +194,7 @@ Partitioner::Entry Partitioner::improved(const Entry& best, ImprovementCounts& c
   entry.candidate.algorithm = Algorithm::kImprove;
   entry.placement = improve(cost_, units_, best.placement, limits, &counts);
   entry.candidate.makespan = simulate(cost_, entry.placement, Detail::kTimes).makespan;
+  try_all_placements(entry);
   entry.candidate.seconds = seconds_since(begin);
   return entry;
 }

@@ -36,7 +36,10 @@ void TaskGraphBuilder::reserve(std::size_t nodes, std::size_t edges) {
   edges_.reserve(edges);
 }
 
-void TaskGraphBuilder::fail(std::int64_t position, const std::string& what) const {
+void TaskGraphBuilder::fail(std::int64_t position, std::string what) const {
+  // Names come from files: a message stays one line whatever they hold.
+  std::replace_if(
+      what.begin(), what.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
   if (position == kNone || !line_of_) throw std::runtime_error(fmt::format("{}: {}", where_, what));
   throw std::runtime_error(fmt::format("{}:{}: {}", where_, line_of_(position), what));
 }

@@ -112,7 +112,7 @@ class TaskGraphBuilder {
 
   // Unknown and repeated ids, duplicate edges and cycles (one is printed) end here. Leaves the builder empty.
   TaskGraph build();
-  [[noreturn]] void fail(std::int64_t position, const std::string& what) const;
+  [[noreturn]] void fail(std::int64_t position, std::string what) const;
 
  private:
   struct RawEdge {

@@ -4,9 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
 
+#include "partition/placement/exhaustive.h"
 #include "partition/random.h"
 
 namespace convoy::partition {
@@ -47,6 +46,8 @@ class Fitter {
   std::vector<Nanoseconds> depth_first_priorities() const;
   bool greedy_round(Attempt& best);
   std::vector<Eviction> evictions(const Attempt& attempt, DeviceIndex device, Nanoseconds time) const;
+  std::vector<Eviction> worst_evictions(const Attempt& attempt) const;
+  static Nanoseconds peak_time(const Attempt& attempt, DeviceIndex device);
   DeviceIndex room_for(const Attempt& attempt, std::int32_t unit, const std::vector<Bytes>& added) const;
   double cut_time(std::int32_t unit, const std::vector<DeviceIndex>& device_of) const;
   void search(Attempt& best, std::int64_t most_moves);
@@ -176,11 +177,7 @@ bool Fitter::greedy_round(Attempt& best) {
   for (DeviceIndex device = 0; device < machine_.device_count(); ++device) {
     Bytes excess = best.simulation.use[device].peak_bytes - limit(device);
     if (excess <= 0) continue;
-    const auto& curve = best.simulation.memory[device];
-    const auto peak =
-        std::max_element(curve.begin(), curve.end(),
-                         [](const MemorySample& a, const MemorySample& b) { return a.bytes < b.bytes; });
-    for (const Eviction& eviction : evictions(best, device, peak->time)) {
+    for (const Eviction& eviction : evictions(best, device, peak_time(best, device))) {
       if (excess <= 0) break;
       const DeviceIndex target = room_for(best, eviction.unit, added);
       if (target == kNone) continue;
@@ -200,47 +197,57 @@ bool Fitter::greedy_round(Attempt& best) {
   return true;
 }
 
-// Random moves and swaps that do not raise the excess, until it is gone or time is up.
+// Moves that do not raise the excess, until it is gone or time is up: random ones, and evictions from the device that
+// exceeds its limit most.
 void Fitter::search(Attempt& best, std::int64_t most_moves) {
   const DeviceIndex devices = machine_.device_count();
   if (devices < 2 || units_.count() == 0) return;
-
+  std::vector<Eviction> worst = worst_evictions(best);
   for (std::int64_t tries = 0; tries < most_moves && best.overflow > 0 && Clock::now() < deadline_; ++tries) {
     std::vector<DeviceIndex> device_of = best.placement.device_of;
+    const bool evict = !worst.empty() && random_.below(2) == 0;
     const std::int64_t moves = 1 + random_.below(3);
     for (std::int64_t move = 0; move < moves; ++move) {
-      const auto unit = static_cast<std::int32_t>(random_.below(units_.count()));
+      const auto any = static_cast<std::int32_t>(random_.below(units_.count()));
+      const std::int32_t unit =
+          evict ? worst[static_cast<std::size_t>(random_.below(std::ssize(worst)))].unit : any;
       if (units_.pin(unit) != kNone) continue;
       const auto target = static_cast<DeviceIndex>(random_.below(devices));
       for (const NodeIndex node : units_.nodes(unit)) device_of[node] = target;
     }
     Attempt next = judge_devices(std::move(device_of));
-    if (next.overflow <= best.overflow) best = std::move(next);
+    if (next.overflow > best.overflow) continue;
+    best = std::move(next);
+    worst = worst_evictions(best);
   }
+}
+
+std::vector<Fitter::Eviction> Fitter::worst_evictions(const Attempt& attempt) const {
+  DeviceIndex worst = 0;
+  for (DeviceIndex device = 1; device < machine_.device_count(); ++device)
+    if (attempt.simulation.use[device].peak_bytes - limit(device) >
+        attempt.simulation.use[worst].peak_bytes - limit(worst))
+      worst = device;
+  return evictions(attempt, worst, peak_time(attempt, worst));
+}
+
+Nanoseconds Fitter::peak_time(const Attempt& attempt, DeviceIndex device) {
+  const auto& curve = attempt.simulation.memory[device];
+  return std::max_element(curve.begin(), curve.end(),
+                          [](const MemorySample& a, const MemorySample& b) { return a.bytes < b.bytes; })
+      ->time;
 }
 
 // All placements of a small graph; true when the search was complete.
 bool Fitter::exhaust(Attempt& best) {
   constexpr double kMostPlacements = 1 << 20;
-  const DeviceIndex devices = machine_.device_count();
-  if (units_.count() * std::log2(devices) > std::log2(kMostPlacements)) return false;
-  std::vector<DeviceIndex> choice(units_.count(), 0);
-  for (std::int32_t unit = 0; unit < units_.count(); ++unit)
-    choice[unit] = std::max<DeviceIndex>(0, units_.pin(unit));
-  for (;;) {
-    std::vector<DeviceIndex> device_of(graph_.node_count());
-    for (NodeIndex node = 0; node < graph_.node_count(); ++node) device_of[node] = choice[units_.of(node)];
-    Attempt next = judge_devices(std::move(device_of));
-    const bool better = next.overflow != best.overflow ? next.overflow < best.overflow
-                                                       : next.simulation.makespan < best.simulation.makespan;
-    if (better) best = std::move(next);
-    std::int32_t unit = 0;
-    while (unit < units_.count() && (units_.pin(unit) != kNone || ++choice[unit] == devices)) {
-      if (units_.pin(unit) == kNone) choice[unit] = 0;
-      ++unit;
-    }
-    if (unit == units_.count()) return true;
-  }
+  if (placement_count(units_, machine_.device_count()) > kMostPlacements) return false;
+  for_each_placement(graph_, units_, machine_.device_count(), [&](const std::vector<DeviceIndex>& device_of) {
+    Attempt next = judge_devices(device_of);
+    if (next.overflow < best.overflow) best = std::move(next);
+    return best.overflow > 0;
+  });
+  return true;
 }
 
 std::string Fitter::describe(const Attempt& attempt) const {

@@ -40,6 +40,7 @@ class LocalSearch {
   DeviceIndex other_device(DeviceIndex device);
   bool add_unit(NodeIndex node, DeviceIndex device);
   void decide(bool finished);
+  void visit_forbidden(Nanoseconds makespan);
   Nanoseconds limit() const { return current_ + threshold_; }
   void keep_best();
   void return_to_best();
@@ -68,7 +69,7 @@ class LocalSearch {
 };
 
 bool LocalSearch::out_of_time() {
-  if (current_ <= limits_.good_enough || recorded_ <= limits_.good_enough) return true;
+  if (recorded_ <= limits_.good_enough) return true;
   return counts_.tried >= limits_.moves || Clock::now() >= limits_.deadline;
 }
 
@@ -97,6 +98,18 @@ void LocalSearch::keep_best() {
   best_ = state_->placement();
 }
 
+// A shorter schedule that memory forbids: now and then a step through it leads to one that is allowed.
+void LocalSearch::visit_forbidden(Nanoseconds makespan) {
+  constexpr std::int64_t kOneIn = 4;
+  if (unsaved_ || random_.below(kOneIn) != 0) {
+    state_->rollback();
+    return keep_best();
+  }
+  state_->commit();
+  stale_ = true;
+  current_ = makespan;
+}
+
 void LocalSearch::decide(bool finished) {
   ++counts_.tried;
   ++since_best_;
@@ -104,7 +117,7 @@ void LocalSearch::decide(bool finished) {
   const Nanoseconds makespan = state_->makespan();
   if (makespan > limit()) return state_->rollback();
   if (makespan < recorded_ && limits_.accept && !limits_.accept(state_->placement()))
-    return state_->rollback();
+    return visit_forbidden(makespan);
   if (makespan > recorded_ && unsaved_) {
     // Leaving the best state for a worse one: remember it first.
     state_->rollback();
@@ -296,10 +309,11 @@ void LocalSearch::list_again() {
 }
 
 Placement LocalSearch::run(ImprovementCounts* counts) {
-  constexpr std::int64_t kRefreshEvery = 200, kPatience = 4000;
+  constexpr std::int64_t kRefreshEvery = 200, kPatience = 4000, kForbiddenPatience = 300;
   if (cost_.device_count() > 1 && graph_.node_count() > 0)
     while (!out_of_time()) {
-      if (since_best_ > kPatience && current_ > recorded_) return_to_best();
+      if (since_best_ > (current_ < recorded_ ? kForbiddenPatience : kPatience) && current_ != recorded_)
+        return_to_best();
       if (state_->nodes_recomputed() - recomputed_at_listing_ > 10 * graph_.node_count()) list_again();
       if (stale_ || since_refresh_ >= kRefreshEvery) refresh();
       ++since_refresh_;

@@ -207,7 +207,8 @@ void ScheduleState::compute_tails() {
   tail_.assign(device_.size(), 0);
   std::vector<NodeIndex> sequence(device_.size());
   std::iota(sequence.begin(), sequence.end(), NodeIndex{0});
-  std::sort(sequence.begin(), sequence.end(), [&](NodeIndex a, NodeIndex b) { return key_[a] > key_[b]; });
+  std::sort(sequence.begin(), sequence.end(),
+            [&](NodeIndex a, NodeIndex b) { return key_[a] != key_[b] ? key_[a] > key_[b] : a > b; });
   for (const NodeIndex node : sequence) {
     Nanoseconds longest = 0;
     for (EdgeIndex edge = graph_.out_begin(node); edge < graph_.out_end(node); ++edge) {
