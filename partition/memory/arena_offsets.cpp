@@ -91,11 +91,12 @@ class Packer {
 
   // What ended up on top was placed too late: it goes first, again and again, while a small budget lasts.
   void promote() {
-    constexpr std::int64_t kBudget = 40'000'000;  // comparisons
+    constexpr std::int64_t kBudget = 40'000'000, kMostRounds = 300;  // comparisons, orders
     const auto count = static_cast<std::int64_t>(buffers_.size());
     std::vector<int> promoted(buffers_.size(), 0);
     Order order = order_;
-    for (std::int64_t spent = 0; !done() && spent < kBudget; spent += count * count + 1) {
+    const std::int64_t rounds = std::min(kMostRounds, kBudget / (count * count));
+    for (std::int64_t round = 0; !done() && round < rounds; ++round) {
       const auto top = std::max_element(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
         return top_of(a) - penalty(promoted[a]) < top_of(b) - penalty(promoted[b]);
       });
