@@ -23,6 +23,8 @@ const std::vector<AddVerb>& program_verbs() {
       add_train_command,
       add_evaluate_command,
       add_info_command,
+      add_partition_command,
+      add_simulate_command,
   };
   return verbs;
 }
