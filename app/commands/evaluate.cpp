@@ -2,7 +2,7 @@
 #include <fmt/core.h>
 
 #include <chrono>
-#include <cstring>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -34,6 +34,12 @@ StepMetrics evaluate(Session& session, data::BatchSource& source) {
   return sum;
 }
 
+// A run's checkpoint folder stands for the best checkpoint in it.
+std::string checkpoint_file(const std::string& path) {
+  const std::filesystem::path folder(path);
+  return std::filesystem::is_directory(folder) ? (folder / "best.h5").string() : path;
+}
+
 void evaluate_checkpoint(EvaluateOptions& options) {
   comm::MpiEnvironment environment(
       std::chrono::milliseconds(static_cast<std::int64_t>(options.run.timeout * 1000)));
@@ -43,6 +49,7 @@ void evaluate_checkpoint(EvaluateOptions& options) {
     if (options.run.global_batch < ranks.size())
       throw UsageError(fmt::format("--global-batch {}: smaller than the {} ranks", options.run.global_batch,
                                    ranks.size()));
+    options.checkpoint = checkpoint_file(options.checkpoint);
     state = load_checkpoint(options.checkpoint);
   });
   use_cores(ranks, options.run.threads);
@@ -90,7 +97,9 @@ void add_evaluate_command(CLI::App& app) {
   auto options = std::make_shared<EvaluateOptions>();
   options->run.global_batch = 256;
   CLI::App* verb = app.add_subcommand("evaluate", "Test a checkpoint on a data set");
-  verb->add_option("--checkpoint", options->checkpoint, "Checkpoint of convoy train")->required();
+  verb->add_option("--checkpoint", options->checkpoint,
+                   "Checkpoint of convoy train, or the folder of a run's checkpoints for the best")
+      ->required();
   verb->add_option("--data", options->run.data, "HDF5 file")->required();
   verb->add_option("--global-batch", options->run.global_batch, "Images of all ranks together")
       ->capture_default_str();
