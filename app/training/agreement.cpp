@@ -3,6 +3,7 @@
 #include <array>
 
 #include "app/commands/commands.h"
+#include "app/model/zoo/zoo.h"
 
 namespace convoy::app {
 
@@ -12,6 +13,8 @@ void together(const comm::Communicator& ranks, const std::function<void()>& body
   try {
     body();
   } catch (const UsageError&) {
+    failure = std::current_exception(), status = 2;
+  } catch (const UnknownNetwork&) {
     failure = std::current_exception(), status = 2;
   } catch (const ExitStatus& exit) {
     failure = std::current_exception(), status = exit.status;
