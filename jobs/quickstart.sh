@@ -41,8 +41,9 @@ train() {
   rm -rf "$out"
   echo
   echo "== $model on two ranks"
+  # The same number of steps whatever the data, so that the time is known. Open MPI would bind each rank to one core.
   mpirun -np 2 --bind-to none --oversubscribe "$convoy" train --model "$model" --data "$data" --size 32 \
-    --out "$out" --global-batch 100 --seed 1 --schedule one-cycle "$@"
+    --out "$out" --steps 2000 --global-batch 100 --seed 1 --schedule one-cycle --log-every 100 "$@"
   accuracy=$(sed -n 's/.*"test_accuracy": *\([0-9.eE+-]*\).*/\1/p' "$out/summary.json" | head -n 1)
   echo "$model: test accuracy $accuracy after $((SECONDS - start)) s, results in $out"
 }
@@ -63,10 +64,10 @@ fi
 "$convoy" data info "$data"
 
 if [ "$synthetic" = yes ]; then
-  train linear --epochs 4 --learning-rate 0.01
+  train linear --learning-rate 0.001
   linear_accuracy=$accuracy
 fi
-train cifar10_quick --epochs 4 --limit-train 50000 --learning-rate 0.05 --weight-decay 5e-4 --flip
+train cifar10_quick --learning-rate 0.05 --weight-decay 5e-4 --flip
 echo
 [ "$synthetic" = no ] || echo "Test accuracy of a linear model:  $linear_accuracy"
 echo "Test accuracy of cifar10_quick:   $accuracy"

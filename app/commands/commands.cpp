@@ -21,7 +21,10 @@ const std::vector<AddVerb>& program_verbs() {
       add_bench_command,
       add_data_command,
       add_train_command,
+      add_evaluate_command,
       add_info_command,
+      add_partition_command,
+      add_simulate_command,
   };
   return verbs;
 }
@@ -41,7 +44,8 @@ void send_warnings_to_standard_error() {
   spdlog::set_default_logger(std::move(logger));
 }
 
-// Every rank finds the same mistake in the same command line: one of each host says so.
+// Every rank finds the same mistake when it parses the same command line: one of each host says so. What a verb finds
+// later may be one rank's own, and is said by whoever finds it.
 bool speaks_for_its_host() {
   try {
     const auto hint = comm::launcher_hint();
@@ -94,9 +98,9 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
 }
 
 int parse_and_run(CLI::App& app, int argc, char** argv) {
-  const auto wrong_command_line = [](const std::string& message) {
-    if (speaks_for_its_host()) print_error(message);
-    return 2;
+  const auto failed = [](const std::string& message, int status) {
+    print_error(message);
+    return status;
   };
   try {
     app.parse(argc, argv);
@@ -104,16 +108,15 @@ int parse_and_run(CLI::App& app, int argc, char** argv) {
   } catch (const CLI::Success& request) {  // --help, --version
     return app.exit(request);
   } catch (const CLI::ParseError& error) {
-    return wrong_command_line(explain(app, error));
+    return speaks_for_its_host() ? failed(explain(app, error), 2) : 2;
   } catch (const UsageError& error) {
-    return wrong_command_line(error.what());
+    return failed(error.what(), 2);
   } catch (const UnknownNetwork& error) {
-    return wrong_command_line(error.what());
+    return failed(error.what(), 2);
   } catch (const ExitStatus& exit) {
     return exit.status;
   } catch (const std::exception& error) {
-    print_error(error.what());
-    return 1;
+    return failed(error.what(), 1);
   }
 }
 

@@ -17,7 +17,7 @@ namespace convoy::app {
 std::string format_duration(std::chrono::seconds duration);
 
 struct ProgressOptions {
-  Terminal terminal;
+  Terminal terminal{};
   std::int64_t log_every = 10;  // steps between plain lines
   std::int64_t total_steps = 1, steps_per_epoch = 1;
 };

@@ -2,11 +2,9 @@
 
 #include <fmt/format.h>
 #include <omp.h>
-#include <sched.h>
-
-#include <algorithm>
 
 #include "app/commands/commands.h"
+#include "comm/topology.h"
 
 namespace convoy::app {
 
@@ -18,12 +16,17 @@ kernels::Backend backend_of(const std::string& backend, const std::string& preci
 }
 
 int use_cores(const comm::Communicator& ranks, std::int64_t threads) {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  const int cores = sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
-  const int count = threads > 0 ? static_cast<int>(threads) : std::max(1, cores / ranks.local_size());
+  const comm::Pinning pinning = comm::pin_to_cores(ranks);
+  const int count = threads > 0 ? static_cast<int>(threads) : static_cast<int>(pinning.cores.size());
   omp_set_num_threads(count);
   return count;
+}
+
+std::vector<RankPlace> places_of(const comm::Communicator& ranks) {
+  std::vector<RankPlace> places;
+  for (comm::RankPlacement& placement : comm::gather_placement(ranks, "cpu"))
+    places.push_back({std::move(placement.host), std::move(placement.device), std::move(placement.cores)});
+  return places;
 }
 
 }  // namespace convoy::app

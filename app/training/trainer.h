@@ -24,13 +24,13 @@ class Trainer {
 
  private:
   void make_session();
-  void resume();
-  StepRecord train_one_step();
-  void load(const data::Batch& batch);
-  StepMetrics evaluate();
-  void finish_epoch();
+  bool resume();  // whether there was a checkpoint
+  StepRecord train_one_step(bool stop_requested);
+  bool evaluation_is_due() const;
   bool checkpoint_is_due() const;
-  void stop_for_signal();
+  bool evaluate();  // whether the accuracy is the best so far
+  void save_checkpoint(bool best);
+  kernels::Shape input_shape() const;
 
   const TrainOptions& options_;
   comm::MpiEnvironment& environment_;

@@ -141,11 +141,9 @@ std::optional<Verdict> Hub::conclude_failures(Clock::time_point now) const {
   return verdict;
 }
 
+// In silence, and late enough for ranks that leave on the same error to say why.
 std::optional<Verdict> Hub::conclude_farewell(Clock::time_point now) const {
-  if (!first_farewell_) return std::nullopt;
-  const bool all_ended = std::none_of(peers_.begin(), peers_.end(),
-                                      [](const Peer& peer) { return peer.abandoned && peer.socket.open(); });
-  if (!all_ended && now - *first_farewell_ < patience_.farewell) return std::nullopt;
+  if (!first_farewell_ || now - *first_farewell_ < patience_.farewell) return std::nullopt;
   return Verdict{};
 }
 

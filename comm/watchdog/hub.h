@@ -21,7 +21,7 @@ struct HubPatience {
   std::chrono::milliseconds answers{1500};  // to a query
   std::chrono::milliseconds failures{300};  // of other ranks after the first one's
   std::chrono::milliseconds deaths{50};     // of other ranks after the first one's
-  std::chrono::milliseconds farewell{500};  // until a rank that leaves on an error has said why
+  std::chrono::milliseconds farewell{500};  // for ranks that leave on an error to say why
 };
 
 class Hub {
@@ -35,7 +35,7 @@ class Hub {
   std::optional<Verdict> conclude(Clock::time_point now, const RankState& self) const;
   bool concluding() const { return !failures_.empty() || inquiry_ || first_death_ || first_farewell_; }
 
-  // `follow`: the ranks end after this process has, which has yet to say why.
+  // `follow`: the ranks wait a moment, because this one leaves on an error that it has yet to print.
   void send_verdict(const Verdict& verdict, bool follow = false);
   void say_goodbye();
   // All ranks have closed their ends or said goodbye.

@@ -72,7 +72,7 @@ milliseconds until(Clock::time_point deadline) {
 Frame await_frame(FrameSocket& socket, Clock::time_point deadline) {
   std::vector<Frame> frames;
   while (socket.open() && frames.empty() && wait_for(socket.fd(), POLLIN, until(deadline)))
-    socket.receive(frames);
+    socket.receive_one(frames);
   return frames.empty() ? Frame{FrameKind::failure, {}} : frames.front();
 }
 

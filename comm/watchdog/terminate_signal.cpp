@@ -44,6 +44,8 @@ void TerminateSignal::release() {
   wake_descriptor = -1;
 }
 
+void TerminateSignal::ignore() { wake_descriptor = -1; }
+
 void TerminateSignal::deliver() {
   ::signal(SIGTERM, SIG_DFL);
   sigset_t terminate;

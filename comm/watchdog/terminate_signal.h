@@ -11,6 +11,8 @@ class TerminateSignal {
   static bool arrived();
   // Gives the default action back, unless the program has set another in the meantime.
   static void release();
+  // Lets SIGTERM pass without effect where it was held back; for a process that is about to end.
+  static void ignore();
   // Ends this process by SIGTERM.
   [[noreturn]] static void deliver();
 };

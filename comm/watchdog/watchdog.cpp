@@ -150,15 +150,12 @@ void Watchdog::await_silence(milliseconds most) {
   }
 }
 
-// mpirun ends the job with the first rank that fails, which must not keep rank 0 from saying why.
+// mpirun ends the job with the first rank that ends, which must not keep rank 0 from saying why. This rank may
+// be leaving on the same error, with an exit status of its own.
 void Watchdog::follow_hub() {
   const auto deadline = Clock::now() + kFollow;
-  std::vector<Frame> ignored;
-  while (channel_.link.open() && Clock::now() < deadline) {
-    pollfd item{channel_.link.fd(), POLLIN, 0};
-    ::poll(&item, 1, 10);
-    channel_.link.receive(ignored);
-  }
+  while (request_ != Request::abandon && Clock::now() < deadline)
+    std::this_thread::sleep_for(milliseconds(5));
 }
 
 void Watchdog::read_link(Clock::time_point now) {
@@ -185,7 +182,7 @@ void Watchdog::handle(const Frame& frame, Clock::time_point now) {
     ending_ = true;
     const int status = reader.get<int>();
     if (reader.get<bool>()) follow_hub();
-    end_process(status);
+    if (request_ != Request::abandon) end_process(status);
   }
 }
 
@@ -245,7 +242,9 @@ void Watchdog::abandon() {
   request_ = Request::abandon;
   wake();
   thread_.join();
-  TerminateSignal::release();
+  // The other ranks end too, and with the first of them mpirun sends SIGTERM to this one, which has its message
+  // still to print.
+  TerminateSignal::ignore();
 }
 
 void Watchdog::take_leave() {

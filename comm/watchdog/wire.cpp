@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -62,18 +63,29 @@ void FrameSocket::send(const Frame& frame) {
     close();  // half a message: unreadable from here on
 }
 
-void FrameSocket::receive(std::vector<Frame>& frames) {
+// False when there is nothing to read for now, or nothing any more.
+bool FrameSocket::read_some(std::size_t most) {
   std::array<char, 4096> buffer;
-  while (open_) {
-    const ssize_t got = ::recv(fd_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
-    if (got <= 0) {
-      open_ = false;
-      break;
-    }
-    incoming_.append(buffer.data(), static_cast<std::size_t>(got));
+  const ssize_t got = ::recv(fd_.get(), buffer.data(), std::min(most, buffer.size()), MSG_DONTWAIT);
+  if (got < 0 && errno == EINTR) return true;
+  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
+  if (got <= 0) {
+    open_ = false;
+    return false;
   }
+  incoming_.append(buffer.data(), static_cast<std::size_t>(got));
+  return true;
+}
+
+// Bytes to the end of the header, or of the frame, that has begun.
+std::size_t FrameSocket::missing() const {
+  Header header;
+  if (incoming_.size() < sizeof header) return sizeof header - incoming_.size();
+  std::memcpy(&header, incoming_.data(), sizeof header);
+  return sizeof header + std::min(header.length, kMaxPayload) - incoming_.size();
+}
+
+void FrameSocket::take_frames(std::vector<Frame>& frames) {
   Header header;
   while (incoming_.size() >= sizeof header) {
     std::memcpy(&header, incoming_.data(), sizeof header);
@@ -82,6 +94,18 @@ void FrameSocket::receive(std::vector<Frame>& frames) {
     frames.push_back({static_cast<FrameKind>(header.kind), incoming_.substr(sizeof header, header.length)});
     incoming_.erase(0, sizeof header + header.length);
   }
+}
+
+void FrameSocket::receive(std::vector<Frame>& frames) {
+  while (open_ && read_some(SIZE_MAX)) {
+  }
+  take_frames(frames);
+}
+
+void FrameSocket::receive_one(std::vector<Frame>& frames) {
+  while (open_ && missing() > 0 && read_some(missing())) {
+  }
+  if (missing() == 0) take_frames(frames);
 }
 
 void FrameSocket::close() {

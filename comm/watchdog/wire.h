@@ -90,11 +90,17 @@ class FrameSocket {
   void send(const Frame& frame);
   // Appends the frames that have arrived. open() is false once the peer has closed and all is read.
   void receive(std::vector<Frame>& frames);
+  // At most one, leaving what follows it in the socket.
+  void receive_one(std::vector<Frame>& frames);
   void close();
   // Keeps the connection until the process ends.
   void leak() { fd_.release(); }
 
  private:
+  bool read_some(std::size_t most);
+  std::size_t missing() const;
+  void take_frames(std::vector<Frame>& frames);
+
   UniqueFd fd_;
   std::string incoming_;
   bool open_ = false;

@@ -59,7 +59,7 @@ TEST(GradientBuckets, GiveTheSumInRankOrderWhateverTheSegmentsAndTheOrder) {
   const auto collectives = make_mpi_collectives(world());
   std::mt19937 shared(11);                                        // the same on every rank
   std::mt19937 own(100 + static_cast<unsigned>(world().rank()));  // a different order on every rank
-  for (unsigned trial = 0; trial < 30; ++trial) {
+  for (unsigned trial = 0; trial < 12; ++trial) {
     const Layout layout = random_layout(shared);
     std::vector<float> gradients(layout.elements);
     const BucketSizes sizes{4 * (1 + static_cast<std::int64_t>(shared() % 10'000)),

@@ -45,6 +45,7 @@ class Job {
   Job(milliseconds timeout, const std::function<void(Rank&)>& body) : errors_(std::tmpfile()) {
     HubListener listener(true);
     start_ = Clock::now();
+    std::fflush(nullptr);  // or the children would print what the parent has not yet
     for (int rank = 0; rank < kRanks; ++rank)
       if ((pids_[static_cast<std::size_t>(rank)] = ::fork()) == 0) be(rank, listener, timeout, body);
   }
@@ -126,7 +127,7 @@ class Job {
 constexpr milliseconds kShort{600}, kLong{60'000};
 
 void expect_one_line(const Outcome& outcome, const std::string& line) {
-  ASSERT_EQ(outcome.lines.size(), 1u) << (outcome.lines.empty() ? "" : outcome.lines.front());
+  ASSERT_EQ(outcome.lines.size(), 1u) << testing::PrintToString(outcome.lines);
   EXPECT_EQ(outcome.lines.front(), line);
 }
 
@@ -288,6 +289,27 @@ TEST(Watchdog, FollowsARankThatLeavesOnAnError) {
   }
 }
 
+// What all ranks find wrong together: each leaves with the exit status of its own, one of them says why, and
+// mpirun's SIGTERM, which comes with the first that ends, does not cut it short.
+TEST(Watchdog, LetsRanksThatLeaveTogetherFinish) {
+  for (const int slow : {0, 1}) {
+    Job job(kLong, [&](Rank& self) {
+      if (self.rank == slow) ::usleep(100'000);
+      self.watchdog->abandon();
+      if (self.rank == slow) ::usleep(100'000);
+      if (self.rank == slow) print_lines({"its own words"});
+      ::_exit(2);
+    });
+    EXPECT_EQ(job.status_of(2), 2);
+    ::usleep(50'000);
+    job.signal(slow, SIGTERM);
+    const Outcome outcome = job.finish();
+    EXPECT_EQ(outcome.status[0], 2);
+    EXPECT_EQ(outcome.status[1], 2);
+    expect_one_line(outcome, "convoy: its own words");
+  }
+}
+
 TEST(Watchdog, SaysNothingInAnOrderlyEnd) {
   Job job(kShort, [](Rank& self) {
     self.enter("all_reduce loss");
@@ -312,6 +334,30 @@ TEST(Watchdog, DoesNotCountTheTimeInWhichTheWholeJobIsStopped) {
   const Outcome outcome = job.finish();
   EXPECT_EQ(outcome.status, (std::array<int, kRanks>{0, 0, 0}));
   EXPECT_TRUE(outcome.lines.empty()) << outcome.lines.front();
+}
+
+// What comes close behind the welcome is for the watchdog, which is not there yet.
+TEST(Wire, ReadsOneMessageWithoutThoseBehindIt) {
+  auto [here, there] = connected_pair();
+  there.send({FrameKind::welcome, {}});
+  there.send(FrameWriter().put(2).put(std::string_view("reason")).frame(FrameKind::failure));
+  there.send({FrameKind::goodbye, {}});
+  there.close();
+  std::vector<Frame> frames;
+  here.receive_one(frames);
+  ASSERT_EQ(frames.size(), 1u);
+  EXPECT_EQ(frames[0].kind, FrameKind::welcome);
+  EXPECT_TRUE(here.open());
+  here.receive_one(frames);
+  ASSERT_EQ(frames.size(), 2u);
+  FrameReader reader(frames[1]);
+  EXPECT_EQ(reader.get<int>(), 2);
+  EXPECT_EQ(reader.get_text(), "reason");
+  EXPECT_THROW(reader.get<int>(), std::runtime_error);
+  here.receive(frames);
+  ASSERT_EQ(frames.size(), 3u);
+  EXPECT_EQ(frames[2].kind, FrameKind::goodbye);
+  EXPECT_FALSE(here.open());
 }
 
 TEST(Rendezvous, IgnoresStrangers) {

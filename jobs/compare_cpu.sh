@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Training-step rates on this machine's CPU, Convoy beside PyTorch, in one run; and Convoy's two ranks against one.
+# Usage: jobs/compare_cpu.sh PEER [MODEL:BATCH:SIZE ...]
+#   PEER  a Python program that is called as: PEER --device cpu --threads N MODEL:BATCH:SIZE:eager:fp32 and prints one
+#         JSON object with img_s (PyTorch and torchvision installed for it)
+# CONVOY: the program to measure (build/release/convoy). THREADS: of each side (2). PYTHON: the interpreter (python3).
+set -euo pipefail
+case "${1:---help}" in -h | --help) sed -n '2,6p' "$0" | cut -c3-; exit 0 ;; esac
+peer=$(realpath -- "$1")
+shift
+[ $# -gt 0 ] || set -- resnet18:128:32 resnet50:16:224 googlenet:16:224 lenet:128:32
+cd "$(dirname "$0")/.."
+convoy=${CONVOY:-build/release/convoy} threads=${THREADS:-2} python=${PYTHON:-python3}
+[ -x "$convoy" ] || { echo "compare_cpu.sh: $convoy: no such program; cmake --preset release && cmake --build --preset release" >&2; exit 1; }
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+field() { sed -n "s/.*\"$1\": *\([0-9.]*\).*/\1/p" "$log" | head -n 1; }
+peak() { sed -n 's/^peak_kb //p' "$log"; }
+measured() { /usr/bin/time -f 'peak_kb %M' "$@" >"$log" 2>&1 || { cat "$log" >&2; exit 1; }; }
+
+printf '%-18s %12s %12s %7s %14s %14s\n' model:batch:size 'PyTorch/s' 'Convoy/s' ratio 'PyTorch MiB' 'Convoy MiB'
+for row in "$@"; do
+  IFS=: read -r model batch size <<<"$row"
+  steps=10 peer_steps=4
+  [ "$size" -le 64 ] || steps=4 peer_steps=1
+  measured "$python" "$peer" --device cpu --threads "$threads" --steps "$peer_steps" --warmup 1 "$row:eager:fp32"
+  theirs=$(field ms) their_peak=$(peak)
+  measured "$convoy" bench step --model "$model" --batch "$batch" --size "$size" --threads "$threads" --steps "$steps" \
+    --warmup 2 --json
+  ours=$(field ms) our_peak=$(peak)
+  awk -v r="$row" -v b="$batch" -v t="$theirs" -v o="$ours" -v tp="$their_peak" -v op="$our_peak" \
+    'BEGIN {printf "%-18s %12.1f %12.1f %7.2f %14.0f %14.0f\n", r, b / t * 1e3, b / o * 1e3, t / o, tp / 1024, op / 1024}'
+done
+
+for ranks in 1 2; do
+  OMP_NUM_THREADS=1 mpirun -np "$ranks" --bind-to none "$convoy" bench step --model resnet18 --batch 128 --size 32 \
+    --threads 1 --steps 10 --json >"$log"
+  rate=$(field images_per_second)
+  echo "resnet18:128:32, ranks of one thread: $ranks, images/s: $rate"
+done
