@@ -18,6 +18,11 @@ struct Window {
 // Keeps its buffers from call to call: one a thread.
 class Resampler {
  public:
+  Resampler() = default;
+  Resampler(Resampler&&) = default;
+  Resampler(const Resampler&) = delete;  // a copy would not have the room that reserve() made
+  Resampler& operator=(const Resampler&) = delete;
+
   // Makes room for the largest window of such images, so that resample() allocates nothing.
   void reserve(ImageShape shape, std::int64_t height, std::int64_t width);
   // The window, which must lie inside the image, as float32 rows [height][width * C] on the scale 0..255. The

@@ -94,6 +94,13 @@ void BatchFiller::fill_empty(BatchBuffers& buffers, std::int64_t i) {
   std::memset(buffers.image(i), 0, buffers.image_bytes());
 }
 
+std::vector<BatchFiller> make_batch_fillers(ImageShape stored, const LoaderOptions& options) {
+  std::vector<BatchFiller> fillers;
+  fillers.reserve(static_cast<std::size_t>(options.threads));
+  for (int i = 0; i < options.threads; ++i) fillers.emplace_back(stored, options);
+  return fillers;
+}
+
 std::int64_t samples_per_block(ImageShape stored) {
   return std::clamp<std::int64_t>((64 << 10) / stored.bytes(), 1, 64);
 }

@@ -64,6 +64,8 @@ class BatchFiller {
   Augmenter augmenter_;
 };
 
+std::vector<BatchFiller> make_batch_fillers(ImageShape stored, const LoaderOptions& options);  // one a thread
+
 // Samples that a thread should take at a time: enough to make taking them cheap.
 std::int64_t samples_per_block(ImageShape stored);
 

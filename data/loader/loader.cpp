@@ -23,7 +23,7 @@ struct Loader::State final : BatchLease::Owner {
         rank(options.rank),
         schedule(set->size(), options),
         slots(make_slots(options)),
-        fillers(make_fillers(options)),
+        fillers(make_batch_fillers(set->shape(), options)),
         scratch(fillers.size(), std::vector<std::uint8_t>(static_cast<std::size_t>(set->shape().bytes()))),
         pipeline(options.buffers, options.threads, make_work()) {}
 
@@ -32,11 +32,6 @@ struct Loader::State final : BatchLease::Owner {
     result.reserve(static_cast<std::size_t>(options.buffers));
     for (int i = 0; i < options.buffers; ++i) result.emplace_back(schedule, set->shape(), options);
     return result;
-  }
-
-  std::vector<BatchFiller> make_fillers(const LoaderOptions& options) const {
-    return std::vector<BatchFiller>(static_cast<std::size_t>(options.threads),
-                                    BatchFiller(set->shape(), options));
   }
 
   Pipeline::Work make_work() {

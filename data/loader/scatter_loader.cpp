@@ -124,7 +124,7 @@ struct ScatterLoader::State final : BatchLease::Owner {
         schedule(size, options),
         scatter(std::move(collective)),
         record_bytes(record_bytes_of(shape)),
-        fillers(static_cast<std::size_t>(options.threads), BatchFiller(shape, options)),
+        fillers(make_batch_fillers(shape, options)),
         pipeline(options.buffers, options.threads, make_work(shape)) {
     slots.reserve(static_cast<std::size_t>(options.buffers));
     for (int i = 0; i < options.buffers; ++i) {

@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <csignal>
-#include <numeric>
 
 #include "data/store/hdf5.h"
 #include "tests/data/support.h"
@@ -167,22 +166,26 @@ TEST(Store, InfoTravelsAsBytes) {
   }
 }
 
+// Image folders are stored class after class: the first images alone would be of one class.
 TEST(Store, LimitTakesTheFirstOfEveryClass) {
-  const TemporaryFolder folder;
-  const RandomStore made{.train = 40, .classes = 4};
-  made.write(folder / "store.h5");
-  const auto whole = Store(folder / "store.h5").split(Split::train);
+  class Sorted final : public ImageSet {
+   public:
+    std::int64_t size() const override { return 40; }
+    ImageShape shape() const override { return {1, 1, 1}; }
+    std::int32_t label(std::int64_t sample) const override { return sample < 30 ? 0 : sample < 32 ? 1 : 2; }
+    const std::uint8_t* image(std::int64_t sample, std::uint8_t* scratch) const override {
+      *scratch = static_cast<std::uint8_t>(sample);
+      return scratch;
+    }
+  };
+  const auto whole = std::make_shared<Sorted>();
   EXPECT_EQ(limit(whole, 0), whole);
   EXPECT_EQ(limit(whole, 40), whole);
-  const auto part = limit(whole, 10);
-  ASSERT_EQ(part->size(), 10);
-  std::vector<int> count(4);
-  for (std::int64_t i = 0; i < 10; ++i) ++count[static_cast<std::size_t>(part->label(i))];
-  EXPECT_EQ(std::accumulate(count.begin(), count.end(), 0), 10);
-  for (const int c : count) EXPECT_GE(c, 2);
-  Bytes expected = made.pixels(Split::train);
-  expected.resize(static_cast<std::size_t>(10 * made.shape.bytes()));
-  EXPECT_EQ(pixels_of(*part), expected);
+  const auto chosen = [&](std::int64_t count) { return pixels_of(*limit(whole, count)); };
+  EXPECT_EQ(chosen(3), (Bytes{0, 30, 32}));
+  EXPECT_EQ(chosen(7), (Bytes{0, 1, 2, 30, 31, 32, 33}));  // the second class has no third image
+  EXPECT_EQ(chosen(10), (Bytes{0, 1, 2, 3, 30, 31, 32, 33, 34, 35}));
+  EXPECT_EQ(limit(whole, 3)->label(1), 1);
 }
 
 // ---- writing fails ----
