@@ -4,7 +4,8 @@
 // 2 (n - 1), and the result does not depend on how the buffer is cut.
 //
 // Open MPI's MPI_Iallreduce, the obvious alternative, takes a scratch buffer from the system at every call
-// and makes more passes over memory: four times the time for 45 MB between two ranks of one host.
+// and makes more passes over memory: 44 ms instead of 14 for 45 MB in place between two ranks of one host
+// (Xeon, 2 cores, Open MPI 4.1.4).
 #pragma once
 
 #include <mpi.h>
