@@ -11,9 +11,10 @@ namespace {
 
 class Heft {
  public:
-  Heft(const CostModel& cost, const Units& units)
+  Heft(const CostModel& cost, const Units& units, double transfer_weight)
       : cost_(cost),
         graph_(cost.graph()),
+        transfer_weight_(transfer_weight),
         given_(units),
         timelines_(cost.device_count()),
         ready_(cost.device_count()),
@@ -40,10 +41,14 @@ class Heft {
     for (auto at = order.rbegin(); at != order.rend(); ++at) {
       Nanoseconds longest = 0;
       for (EdgeIndex edge = graph_.out_begin(*at); edge < graph_.out_end(*at); ++edge)
-        longest = std::max(longest, rank[graph_.target(edge)] + cost_.transfer_time(edge));
+        longest = std::max(longest, rank[graph_.target(edge)] + weighted(cost_.transfer_time(edge)));
       rank[*at] = longest + cost_.average_time(*at);
     }
     return rank;
+  }
+
+  Nanoseconds weighted(Nanoseconds transfer) const {
+    return static_cast<Nanoseconds>(transfer_weight_ * static_cast<double>(transfer));
   }
 
   // When the node's inputs are on each device: with equal links, all devices but the producers' see one time.
@@ -90,6 +95,7 @@ class Heft {
 
   const CostModel& cost_;
   const TaskGraph& graph_;
+  const double transfer_weight_;
   UnitDevices given_;
   std::vector<Timeline> timelines_;
   std::vector<Nanoseconds> ready_, start_, finish_;
@@ -98,6 +104,8 @@ class Heft {
 
 }  // namespace
 
-Placement place_by_heft(const CostModel& cost, const Units& units) { return Heft(cost, units).run(); }
+Placement place_by_heft(const CostModel& cost, const Units& units, double transfer_weight) {
+  return Heft(cost, units, transfer_weight).run();
+}
 
 }  // namespace convoy::partition
