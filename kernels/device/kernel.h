@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,7 @@ namespace convoy::kernels {
 
 enum class Backend : std::uint8_t { reference, cpu, cuda };
 const char* name_of(Backend backend);
+[[noreturn]] void throw_no_backend(Backend backend);
 
 // A cudaStream_t on CUDA; host backends run in the calling thread and ignore it.
 using Stream = void*;
@@ -56,10 +58,14 @@ struct Kernel {
   std::vector<std::pair<int, int>> in_place;
 };
 
-// Picks a backend's maker. `request` is the caller's: the maker writes the layouts it settled back into it.
+// Picks a backend's maker; throws if this build has none. `request` is the caller's: the maker writes the
+// layouts it settled back into it. An operand that comes with a layout keeps it.
 template <typename Maker>
-Maker* select(Backend backend, Maker* reference, Maker* cpu) {
-  return backend == Backend::reference ? reference : cpu;
+Maker* select(Backend backend, Maker* reference, std::type_identity_t<Maker>* cpu,
+              std::type_identity_t<Maker>* cuda = nullptr) {
+  Maker* const maker = backend == Backend::reference ? reference : backend == Backend::cpu ? cpu : cuda;
+  if (maker == nullptr) throw_no_backend(backend);
+  return maker;
 }
 
 }  // namespace convoy::kernels

@@ -1,0 +1,94 @@
+// The fusion passes over a network.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "app/model/network.h"
+
+namespace convoy::app {
+namespace {
+
+class Fuser {
+ public:
+  explicit Fuser(const Network& network)
+      : network_(network), consumers_(network.layers().size()), absorbed_(network.layers().size(), false) {
+    for (LayerId id = 0; id < std::ssize(network.layers()); ++id)
+      for (const LayerId input : at(id).inputs) consumers_[static_cast<std::size_t>(input)].push_back(id);
+  }
+
+  Network run() {
+    for (LayerId id = 0; id < std::ssize(network_.layers()); ++id) plan(id);
+    Network fused(network_.name(), network_.shape(0));
+    std::map<LayerId, LayerId> new_id{{0, 0}};
+    for (LayerId id = 1; id < std::ssize(network_.layers()); ++id) {
+      if (absorbed_[static_cast<std::size_t>(id)]) continue;
+      const auto found = replacement_.find(id);
+      Layer layer = found == replacement_.end() ? at(id) : found->second;
+      for (LayerId& input : layer.inputs) input = new_id.at(input);
+      new_id[id] = fused.add(layer.name, layer.op, layer.inputs);
+    }
+    return fused;
+  }
+
+ private:
+  const Layer& at(LayerId id) const { return network_.layers()[static_cast<std::size_t>(id)]; }
+
+  // The only reader of a layer, or -1.
+  LayerId only_consumer(LayerId id) const {
+    const auto& readers = consumers_[static_cast<std::size_t>(id)];
+    return readers.size() == 1 ? readers[0] : -1;
+  }
+
+  template <typename Op>
+  const Op* op(LayerId id) const {
+    return id < 0 ? nullptr : std::get_if<Op>(&at(id).op);
+  }
+
+  // The fused layer takes the place of the last layer it absorbs, where all of its inputs exist.
+  void replace(LayerId place, Layer layer, std::initializer_list<LayerId> absorbed) {
+    replacement_[place] = std::move(layer);
+    for (const LayerId id : absorbed) absorbed_[static_cast<std::size_t>(id)] = true;
+  }
+
+  void plan(LayerId id) {
+    if (absorbed_[static_cast<std::size_t>(id)]) return;
+    const LayerId next = only_consumer(id);
+    if (const auto* conv = op<Conv2d>(id); conv != nullptr && op<Relu>(next) != nullptr) {
+      Conv2d fused = *conv;
+      fused.relu = true;
+      replace(next, {at(id).name, fused, at(id).inputs, {}}, {id});
+    } else if (const auto* norm = op<BatchNorm>(id); norm != nullptr && op<Relu>(next) != nullptr) {
+      BatchNorm fused = *norm;
+      fused.relu = true;
+      replace(next, {at(id).name, fused, at(id).inputs, {}}, {id});
+    } else if (op<Add>(id) != nullptr && op<Relu>(next) != nullptr) {
+      plan_residual(id, next);
+    }
+  }
+
+  // add(norm(x), residual) -> relu. Any of the two terms may be the batch norm; the later one's values are the fresher.
+  void plan_residual(LayerId add, LayerId relu) {
+    const auto& terms = at(add).inputs;
+    if (terms.size() != 2) return;
+    for (const LayerId norm : {std::max(terms[0], terms[1]), std::min(terms[0], terms[1])}) {
+      const auto* op_of_norm = op<BatchNorm>(norm);
+      if (op_of_norm == nullptr || only_consumer(norm) != add) continue;
+      BatchNorm fused = *op_of_norm;
+      fused.relu = true;
+      const LayerId residual = norm == terms[0] ? terms[1] : terms[0];
+      replace(relu, {at(norm).name, fused, {at(norm).inputs[0], residual}, {}}, {norm, add});
+      return;
+    }
+  }
+
+  const Network& network_;
+  std::vector<std::vector<LayerId>> consumers_;
+  std::vector<bool> absorbed_;
+  std::map<LayerId, Layer> replacement_;
+};
+
+}  // namespace
+
+Network fuse(const Network& network) { return Fuser(network).run(); }
+
+}  // namespace convoy::app

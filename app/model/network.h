@@ -1,0 +1,49 @@
+// A network is a list of layers, each reading the outputs of earlier ones. It is built for one input shape, so every
+// shape is known and checked when a layer is added.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "app/model/op_table.h"
+
+namespace convoy::app {
+
+using LayerId = int;  // the network's input is layer 0
+
+struct Layer {
+  std::string name;
+  LayerOp op;
+  std::vector<LayerId> inputs;
+  Shape output;
+};
+
+class Network {
+ public:
+  // `input` is [N, C, H, W]; N is the number of samples that one rank processes at once.
+  Network(std::string name, const Shape& input);
+
+  LayerId input() const { return 0; }
+  // Infers the layer's shape and returns its id. Throws std::runtime_error naming network and layer.
+  LayerId add(std::string name, LayerOp op, std::vector<LayerId> inputs);
+  LayerId add(std::string name, LayerOp op, LayerId input) {
+    return add(std::move(name), std::move(op), std::vector{input});
+  }
+
+  const std::string& name() const { return name_; }
+  const std::vector<Layer>& layers() const { return layers_; }
+  const Shape& shape(LayerId layer) const { return layers_[static_cast<std::size_t>(layer)].output; }
+  std::vector<Shape> input_shapes(const Layer& layer) const;
+  std::vector<ParameterSpec> parameters() const;  // of all layers in order, names "layer.parameter"
+  std::int64_t parameter_count() const;
+
+ private:
+  std::string name_;
+  std::vector<Layer> layers_;
+};
+
+// Rewrites a network into an equal one with fewer passes over memory: ReLU into the convolution or batch norm before
+// it, batch norm + add + ReLU into one layer. Parameters keep their names.
+Network fuse(const Network& network);
+
+}  // namespace convoy::app

@@ -1,0 +1,20 @@
+// Concat layer: images of equal size joined along the channels.
+#pragma once
+
+#include "app/model/emitter.h"
+
+namespace convoy::app {
+
+struct Concat {
+  static constexpr std::string_view kKind = "concat";
+
+  Shape infer(Shapes inputs) const;
+  std::vector<ParameterSpec> parameters(Shapes) const { return {}; }
+  std::vector<ParameterSpec> states(Shapes) const { return {}; }
+  double flops(Shapes) const { return 0; }
+  std::string attributes() const { return {}; }
+  void forward(Emitter& emitter) const;
+  void backward(Emitter& emitter) const;
+};
+
+}  // namespace convoy::app

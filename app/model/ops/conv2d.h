@@ -1,0 +1,40 @@
+// Convolution layer over [N, C, H, W] with weights [filters, C / groups, kernel, kernel].
+#pragma once
+
+#include <array>
+#include <optional>
+
+#include "app/model/emitter.h"
+#include "kernels/conv2d/conv2d.h"
+
+namespace convoy::app {
+
+struct Conv2d {
+  static constexpr std::string_view kKind = "conv2d";
+  std::int64_t filters = 0;
+  std::array<int, 2> kernel{1, 1}, stride{1, 1}, padding{0, 0}, dilation{1, 1};  // height, width
+  int groups = 1;
+  bool bias = false;
+  bool relu = false;  // set by fuse()
+  // Else normal by fan-out, for the ReLU behind (He et al. 2015).
+  std::optional<Initializer> weight_initializer = std::nullopt;
+  Initializer bias_initializer = Initializer::constant(0);
+
+  // The usual square case.
+  static Conv2d square(std::int64_t filters, int kernel, int stride = 1, int padding = 0, bool bias = false) {
+    return {filters, {kernel, kernel}, {stride, stride}, {padding, padding}, {1, 1}, 1, bias, false};
+  }
+
+  Shape infer(Shapes inputs) const;
+  std::vector<ParameterSpec> parameters(Shapes inputs) const;
+  std::vector<ParameterSpec> states(Shapes) const { return {}; }
+  double flops(Shapes inputs) const;
+  std::string attributes() const;
+  void forward(Emitter& emitter) const;
+  void backward(Emitter& emitter) const;
+
+ private:
+  kernels::Conv2dProblem problem() const;
+};
+
+}  // namespace convoy::app

@@ -1,0 +1,21 @@
+// The network's input: a batch of images.
+#pragma once
+
+#include "app/model/emitter.h"
+
+namespace convoy::app {
+
+struct Input {
+  static constexpr std::string_view kKind = "input";
+  Shape shape;
+
+  Shape infer(Shapes) const { return shape; }
+  std::vector<ParameterSpec> parameters(Shapes) const { return {}; }
+  std::vector<ParameterSpec> states(Shapes) const { return {}; }
+  double flops(Shapes) const { return 0; }
+  std::string attributes() const { return {}; }
+  void forward(Emitter&) const {}
+  void backward(Emitter&) const {}
+};
+
+}  // namespace convoy::app

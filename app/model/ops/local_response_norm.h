@@ -1,0 +1,22 @@
+// Local response normalisation across channels (Krizhevsky et al. 2012).
+#pragma once
+
+#include "app/model/emitter.h"
+
+namespace convoy::app {
+
+struct LocalResponseNorm {
+  static constexpr std::string_view kKind = "local_response_norm";
+  int size = 5;
+  float alpha = 1e-4f, beta = 0.75f, k = 2.0f;
+
+  Shape infer(Shapes inputs) const;
+  std::vector<ParameterSpec> parameters(Shapes) const { return {}; }
+  std::vector<ParameterSpec> states(Shapes) const { return {}; }
+  double flops(Shapes inputs) const { return (2.0 * size + 3.0) * static_cast<double>(inputs[0].elements()); }
+  std::string attributes() const;
+  void forward(Emitter& emitter) const;
+  void backward(Emitter& emitter) const;
+};
+
+}  // namespace convoy::app

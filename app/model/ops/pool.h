@@ -1,0 +1,39 @@
+// Pooling layer: maximum or average over windows, or the average over the whole image.
+#pragma once
+
+#include <array>
+
+#include "app/model/emitter.h"
+#include "kernels/pool/pool.h"
+
+namespace convoy::app {
+
+struct Pool {
+  static constexpr std::string_view kKind = "pool";
+  kernels::PoolKind kind = kernels::PoolKind::max;
+  int window = 2;  // 0: the whole image
+  int stride = 2;
+  int padding = 0;
+  bool ceil_mode = false;  // the last, partial window counts too
+
+  static Pool max(int window, int stride, int padding = 0, bool ceil_mode = false) {
+    return {kernels::PoolKind::max, window, stride, padding, ceil_mode};
+  }
+  static Pool average(int window, int stride, int padding = 0) {
+    return {kernels::PoolKind::average, window, stride, padding};
+  }
+  static Pool global() { return {kernels::PoolKind::average, 0, 1}; }
+
+  Shape infer(Shapes inputs) const;
+  std::vector<ParameterSpec> parameters(Shapes) const { return {}; }
+  std::vector<ParameterSpec> states(Shapes) const { return {}; }
+  double flops(Shapes inputs) const;
+  std::string attributes() const;
+  void forward(Emitter& emitter) const;
+  void backward(Emitter& emitter) const;
+
+ private:
+  kernels::PoolProblem problem(const Shape& input) const;
+};
+
+}  // namespace convoy::app

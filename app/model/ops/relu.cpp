@@ -1,0 +1,29 @@
+#include "kernels/relu/relu.h"
+
+#include "app/model/ops/relu.h"
+
+namespace convoy::app {
+
+using kernels::Backend;
+using kernels::KernelRequest;
+
+Shape Relu::infer(Shapes inputs) const {
+  expect_inputs(inputs, 1);
+  return inputs[0];
+}
+
+void Relu::forward(Emitter& emitter) const {
+  emitter.node(
+      "relu_forward", {emitter.input()}, {emitter.output()},
+      [](Backend backend, KernelRequest& request) { return kernels::relu_forward(backend, {}, request); });
+}
+
+void Relu::backward(Emitter& emitter) const {
+  const TensorId dy = emitter.output_gradient();
+  const TensorId dx = emitter.new_input_gradient(0);
+  emitter.node("relu_backward", {emitter.output(), dy}, {dx}, [](Backend backend, KernelRequest& request) {
+    return kernels::relu_backward(backend, {}, request);
+  });
+}
+
+}  // namespace convoy::app

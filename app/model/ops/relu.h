@@ -1,0 +1,20 @@
+// ReLU layer: y = max(x, 0).
+#pragma once
+
+#include "app/model/emitter.h"
+
+namespace convoy::app {
+
+struct Relu {
+  static constexpr std::string_view kKind = "relu";
+
+  Shape infer(Shapes inputs) const;
+  std::vector<ParameterSpec> parameters(Shapes) const { return {}; }
+  std::vector<ParameterSpec> states(Shapes) const { return {}; }
+  double flops(Shapes inputs) const { return static_cast<double>(inputs[0].elements()); }
+  std::string attributes() const { return {}; }
+  void forward(Emitter& emitter) const;
+  void backward(Emitter& emitter) const;
+};
+
+}  // namespace convoy::app

@@ -1,0 +1,46 @@
+#include "app/model/parameter.h"
+
+#include <cmath>
+#include <numbers>
+
+#include "kernels/device/philox.h"
+
+namespace convoy::app {
+namespace {
+
+// Box–Muller: two words give one normal variate.
+double normal_from(std::uint32_t a, std::uint32_t b) {
+  const double radius = std::sqrt(-2.0 * std::log((a + 1.0) * 0x1p-32));
+  return radius * std::cos(2.0 * std::numbers::pi * b * 0x1p-32);
+}
+
+}  // namespace
+
+std::uint64_t hash_of(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325ull;
+  for (const unsigned char letter : text) hash = (hash ^ letter) * 0x100000001b3ull;
+  return hash;
+}
+
+Initializer Initializer::he_normal(double fan) { return normal(std::sqrt(2.0 / fan)); }
+
+void initialize(const ParameterSpec& spec, std::uint64_t seed, float* values) {
+  const std::uint64_t key = seed ^ hash_of(spec.name);
+  for (std::int64_t i = 0; i < spec.shape.elements(); ++i) {
+    const kernels::Philox4 words = kernels::philox(key, static_cast<std::uint64_t>(i));
+    const double value = spec.initializer.value;
+    switch (spec.initializer.kind) {
+      case Initializer::Kind::constant:
+        values[i] = static_cast<float>(value);
+        break;
+      case Initializer::Kind::normal:
+        values[i] = static_cast<float>(value * normal_from(words.word[0], words.word[1]));
+        break;
+      case Initializer::Kind::uniform:
+        values[i] = static_cast<float>(value * (2.0 * kernels::uniform(words.word[0]) - 1.0));
+        break;
+    }
+  }
+}
+
+}  // namespace convoy::app

@@ -1,0 +1,67 @@
+// The training step as a static graph: every tensor and every operation of forward and backward, in an order in which
+// they can run. It knows shapes and dependences, not layouts, addresses or streams: compiling it (app/runtime) decides
+// those. Nodes carry the maker of their kernel, so whatever runs the graph needs no knowledge of op kinds.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "app/model/parameter.h"
+#include "kernels/device/kernel.h"
+
+namespace convoy::app {
+
+using TensorId = int;
+
+enum class TensorRole : std::uint8_t {
+  images,     // [N, C, H, W], filled by the loader
+  labels,     // i32 [N], -1 for samples that are not there
+  parameter,  // lives as long as the run
+  gradient,   // of a parameter; summed over the ranks
+  state,      // lives as long as the run, not trained: running statistics
+  metrics,    // f64 [4]: Σ loss, top-1 hits, top-5 hits, samples; summed over the ranks
+  activation  // everything that lives inside one step
+};
+
+struct Tensor {
+  std::string name;
+  TensorRole role = TensorRole::activation;
+  kernels::DType dtype = kernels::DType::f32;
+  kernels::Shape shape;
+  TensorId partner =
+      -1;  // of a gradient: its parameter; of an activation's gradient: the activation (same layout)
+};
+
+enum class Phase : std::uint8_t { forward, backward };
+
+using KernelMaker = std::function<kernels::Kernel(kernels::Backend, kernels::KernelRequest&)>;
+
+struct Node {
+  std::string layer;  // "layer1.0.conv1"
+  std::string kind;   // "conv2d_forward"
+  Phase phase = Phase::forward;
+  std::vector<TensorId> inputs, outputs;
+  KernelMaker make;  // empty for all_reduce: the sum of inputs[0] over the ranks, in place
+  double flops = 0;
+  bool is_all_reduce() const { return !make; }
+};
+
+struct TrainableParameter {
+  TensorId tensor = -1, gradient = -1;
+  ParameterSpec spec;
+};
+
+struct StepGraph {
+  std::vector<Tensor> tensors;
+  std::vector<Node> nodes;
+  std::vector<TrainableParameter> parameters;  // in the order of the network's layers
+  std::vector<std::pair<TensorId, ParameterSpec>> states;
+  TensorId images = -1, labels = -1, logits = -1, metrics = -1;
+
+  // Parameters in the order in which backward finishes their gradients: the order of the flat buffers.
+  std::vector<int> parameters_by_gradient() const;
+};
+
+}  // namespace convoy::app

@@ -1,0 +1,157 @@
+#include "app/runtime/prepared_graph.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "partition/memory/arena_offsets.h"
+
+namespace convoy::app {
+namespace {
+
+using kernels::Layout;
+using kernels::TensorDesc;
+
+std::size_t index(TensorId tensor) { return static_cast<std::size_t>(tensor); }
+
+class Preparation {
+ public:
+  Preparation(StepGraph graph, kernels::Backend backend, const kernels::StepControl* control)
+      : backend_(backend), control_(control) {
+    prepared_.graph = std::move(graph);
+  }
+
+  PreparedGraph run(const std::map<std::string, TensorDesc>& parameter_layouts) {
+    for (const Tensor& tensor : prepared_.graph.tensors)
+      prepared_.descs.push_back(initial_desc(tensor, parameter_layouts));
+    for (const Node& node : prepared_.graph.nodes) prepared_.kernels.push_back(make_kernel(node));
+    for (TensorDesc& desc : prepared_.descs)
+      if (desc.layout == Layout::any) desc.layout = Layout::row_major;
+    find_buffers();
+    assign_addresses();
+    return std::move(prepared_);
+  }
+
+ private:
+  const Tensor& tensor(TensorId id) const { return prepared_.graph.tensors[index(id)]; }
+
+  static TensorDesc initial_desc(const Tensor& tensor,
+                                 const std::map<std::string, TensorDesc>& parameter_layouts) {
+    if (tensor.role == TensorRole::parameter)
+      if (const auto known = parameter_layouts.find(tensor.name); known != parameter_layouts.end())
+        return known->second;
+    const bool open = tensor.role == TensorRole::parameter ? tensor.shape.rank() > 1
+                      : tensor.role == TensorRole::gradient
+                          ? true
+                          : tensor.role == TensorRole::activation && tensor.shape.rank() == 4;
+    return {tensor.dtype, tensor.shape, open ? Layout::any : Layout::row_major, nullptr};
+  }
+
+  // Gradients lie as what they are the gradients of.
+  void adopt_partner_layout(TensorId id) {
+    TensorDesc& desc = prepared_.descs[index(id)];
+    const TensorId partner = tensor(id).partner;
+    if (desc.layout != Layout::any || partner < 0) return;
+    desc.layout = prepared_.descs[index(partner)].layout;
+    desc.opaque = prepared_.descs[index(partner)].opaque;
+  }
+
+  kernels::Kernel make_kernel(const Node& node) {
+    if (node.is_all_reduce()) return {};
+    kernels::KernelRequest request;
+    request.control = control_;
+    for (const TensorId output : node.outputs) adopt_partner_layout(output);
+    for (const TensorId input : node.inputs) request.inputs.push_back(prepared_.descs[index(input)]);
+    for (const TensorId output : node.outputs) request.outputs.push_back(prepared_.descs[index(output)]);
+    kernels::Kernel kernel;
+    try {
+      kernel = node.make(backend_, request);
+    } catch (const std::exception& error) {
+      throw std::runtime_error(fmt::format("layer {}, {} on {}: {}", node.layer, node.kind,
+                                           kernels::name_of(backend_), error.what()));
+    }
+    for (std::size_t i = 0; i < node.inputs.size(); ++i)
+      prepared_.descs[index(node.inputs[i])] = request.inputs[i];
+    for (std::size_t i = 0; i < node.outputs.size(); ++i)
+      prepared_.descs[index(node.outputs[i])] = request.outputs[i];
+    return kernel;
+  }
+
+  bool inside_step(TensorId id) const { return tensor(id).role == TensorRole::activation; }
+
+  // Which tensors share a buffer because a kernel works in place, and from when to when each buffer is live.
+  void find_buffers() {
+    const auto& nodes = prepared_.graph.nodes;
+    buffer_of_.resize(prepared_.descs.size());
+    first_.assign(prepared_.descs.size(), -1);
+    last_.assign(prepared_.descs.size(), -1);
+    for (std::size_t id = 0; id < buffer_of_.size(); ++id) buffer_of_[id] = static_cast<TensorId>(id);
+    for (int time = 0; time < std::ssize(nodes); ++time)
+      for (const auto* operands :
+           {&nodes[static_cast<std::size_t>(time)].inputs, &nodes[static_cast<std::size_t>(time)].outputs})
+        for (const TensorId id : *operands) {
+          if (first_[index(id)] < 0) first_[index(id)] = time;
+          last_[index(id)] = time;
+        }
+    for (int time = 0; time < std::ssize(nodes); ++time)
+      for (const auto& [input, output] : prepared_.kernels[static_cast<std::size_t>(time)].in_place)
+        share_buffer(nodes[static_cast<std::size_t>(time)].inputs[static_cast<std::size_t>(input)],
+                     nodes[static_cast<std::size_t>(time)].outputs[static_cast<std::size_t>(output)], time);
+  }
+
+  // Only when nobody reads the input afterwards, under any of the names of its buffer.
+  void share_buffer(TensorId input, TensorId output, int time) {
+    if (!inside_step(input) || !inside_step(output)) return;
+    const TensorId buffer = buffer_of_[index(input)];
+    const bool free_after = last_[index(buffer)] == time && first_[index(output)] == time;
+    if (!free_after || buffer_of_[index(output)] != output) return;
+    if (prepared_.descs[index(buffer)].bytes() != prepared_.descs[index(output)].bytes()) return;
+    buffer_of_[index(output)] = buffer;
+    last_[index(buffer)] = last_[index(output)];
+  }
+
+  void assign_addresses() {
+    std::vector<partition::BufferLifetime> lifetimes;
+    std::vector<std::int64_t*> destination;
+    prepared_.tensor_offset.assign(prepared_.descs.size(), -1);
+    prepared_.workspace_offset.assign(prepared_.kernels.size(), -1);
+    for (std::size_t id = 0; id < prepared_.descs.size(); ++id) {
+      if (!inside_step(static_cast<TensorId>(id)) || buffer_of_[id] != static_cast<TensorId>(id) ||
+          first_[id] < 0)
+        continue;
+      lifetimes.push_back({static_cast<std::int64_t>(prepared_.descs[id].bytes()), first_[id], last_[id]});
+      destination.push_back(&prepared_.tensor_offset[id]);
+    }
+    for (std::size_t node = 0; node < prepared_.kernels.size(); ++node) {
+      const std::size_t bytes = prepared_.kernels[node].workspace_bytes;
+      if (bytes == 0) continue;
+      const auto time = static_cast<std::int64_t>(node);
+      lifetimes.push_back({static_cast<std::int64_t>(bytes), time, time});
+      destination.push_back(&prepared_.workspace_offset[node]);
+    }
+    const partition::ArenaOffsets plan = partition::assign_offsets(lifetimes);
+    for (std::size_t i = 0; i < destination.size(); ++i) *destination[i] = plan.offset[i];
+    for (std::size_t id = 0; id < prepared_.descs.size(); ++id)
+      if (inside_step(static_cast<TensorId>(id)))
+        prepared_.tensor_offset[id] = prepared_.tensor_offset[index(buffer_of_[id])];
+    prepared_.activation_bytes = plan.bytes;
+    prepared_.activation_lower_bound = plan.lower_bound;
+  }
+
+  kernels::Backend backend_;
+  const kernels::StepControl* control_;
+  PreparedGraph prepared_;
+  std::vector<TensorId> buffer_of_;
+  std::vector<int> first_,
+      last_;  // node that touches the tensor (of a buffer: any tensor in it) first and last
+};
+
+}  // namespace
+
+PreparedGraph prepare(StepGraph graph, kernels::Backend backend, const kernels::StepControl* control,
+                      const std::map<std::string, TensorDesc>& parameter_layouts) {
+  return Preparation(std::move(graph), backend, control).run(parameter_layouts);
+}
+
+}  // namespace convoy::app

@@ -1,0 +1,30 @@
+// The first half of compiling a StepGraph for one rank: kernels made, layouts settled, lifetimes known. What remains
+// is to give every tensor an address (session.cpp) and to bind the kernels to them.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "app/model/step_graph.h"
+#include "kernels/device/kernel.h"
+
+namespace convoy::app {
+
+struct PreparedGraph {
+  StepGraph graph;
+  std::vector<kernels::TensorDesc> descs;  // of every tensor, all layouts settled
+  std::vector<kernels::Kernel> kernels;    // of every node; empty for all_reduce
+  // Byte offsets from the start of the activations' part of the arena; -1 for tensors that live elsewhere.
+  std::vector<std::int64_t> tensor_offset;
+  std::vector<std::int64_t> workspace_offset;  // of every node; -1 without a workspace
+  std::int64_t activation_bytes = 0;
+  std::int64_t activation_lower_bound = 0;  // max over time of the live bytes
+};
+
+// `parameter_layouts` (by name) are taken as given; parameters that are not in it get what the first kernel that
+// reads them prefers. `control` must outlive the kernels.
+PreparedGraph prepare(StepGraph graph, kernels::Backend backend, const kernels::StepControl* control,
+                      const std::map<std::string, kernels::TensorDesc>& parameter_layouts = {});
+
+}  // namespace convoy::app

@@ -1,0 +1,23 @@
+// Sum of two or more tensors of one shape and layout: residual connections, and gradients that meet.
+//   add_forward  {a, b, ...} -> {y}   y may be a
+// There is no backward: the gradient of every input is dy itself.
+#pragma once
+
+#include "kernels/device/kernel.h"
+
+namespace convoy::kernels {
+
+struct AddProblem {};
+
+namespace reference {
+Kernel add_forward(const AddProblem& problem, KernelRequest& request);
+}  // namespace reference
+namespace cpu {
+Kernel add_forward(const AddProblem& problem, KernelRequest& request);
+}  // namespace cpu
+
+inline Kernel add_forward(Backend backend, const AddProblem& problem, KernelRequest& request) {
+  return select(backend, reference::add_forward, cpu::add_forward)(problem, request);
+}
+
+}  // namespace convoy::kernels

@@ -1,0 +1,43 @@
+// Two-dimensional convolution (cross-correlation) of images, with groups, dilation and zero padding.
+//   conv2d_forward           {x, weights, [bias]} -> {y}      y = [relu](x * weights [+ bias])
+//   conv2d_backward_data     {dy, weights} -> {dx}
+//   conv2d_backward_weights  {x, dy} -> {dweights, [dbias]}
+// x [N, C, H, W], weights [K, C / groups, R, S], bias [K], y [N, K, P, Q]. Where the ReLU is fused, dy of the
+// backward operations is the gradient before it (run relu_backward on y first). dweights is written in the
+// layout that it comes with (that of the weights).
+#pragma once
+
+#include <array>
+
+#include "kernels/device/kernel.h"
+
+namespace convoy::kernels {
+
+struct Conv2dProblem {
+  std::array<int, 2> stride{1, 1};  // height, width
+  std::array<int, 2> padding{0, 0};
+  std::array<int, 2> dilation{1, 1};  // 1: dense kernel
+  int groups = 1;
+  bool bias = false;  // whether the operands in brackets are there
+  bool relu = false;  // forward only
+};
+
+// [N, K, P, Q]; throws if channels and groups do not divide or the kernel does not fit.
+Shape conv2d_output_shape(const Conv2dProblem& problem, const Shape& x, const Shape& weights);
+
+namespace reference {
+Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request);
+Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request);
+Kernel conv2d_backward_weights(const Conv2dProblem& problem, KernelRequest& request);
+}  // namespace reference
+namespace cpu {
+Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request);
+Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request);
+Kernel conv2d_backward_weights(const Conv2dProblem& problem, KernelRequest& request);
+}  // namespace cpu
+
+Kernel conv2d_forward(Backend backend, const Conv2dProblem& problem, KernelRequest& request);
+Kernel conv2d_backward_data(Backend backend, const Conv2dProblem& problem, KernelRequest& request);
+Kernel conv2d_backward_weights(Backend backend, const Conv2dProblem& problem, KernelRequest& request);
+
+}  // namespace convoy::kernels

@@ -1,0 +1,37 @@
+#include "kernels/device/arena.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+#include <utility>
+
+namespace convoy::kernels {
+
+Arena::Arena(Backend backend, std::size_t bytes) : bytes_(bytes) {
+  if (backend == Backend::cuda) throw_no_backend(backend);
+  if (bytes == 0) return;
+  void* mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED)
+    throw std::runtime_error(
+        fmt::format("cannot reserve {} MiB of memory: {}", bytes >> 20, std::strerror(errno)));
+  ::madvise(mapped, bytes, MADV_HUGEPAGE);  // fewer TLB misses; a refusal costs nothing but them
+  data_ = static_cast<std::byte*>(mapped);
+}
+
+Arena::~Arena() {
+  if (data_ != nullptr) ::munmap(data_, bytes_);
+}
+
+Arena::Arena(Arena&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+
+Arena& Arena::operator=(Arena&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+}  // namespace convoy::kernels

@@ -1,0 +1,66 @@
+#include "kernels/device/host_kernel.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+namespace convoy::kernels {
+namespace {
+
+const char* name_of(Layout layout) {
+  constexpr const char* kNames[] = {"any", "row_major", "channels_last", "blocked16", "blocked8", "opaque"};
+  return kNames[static_cast<int>(layout)];
+}
+
+}  // namespace
+
+void require_counts(std::string_view operation, const KernelRequest& request, std::size_t inputs,
+                    std::size_t outputs) {
+  if (request.inputs.size() != inputs || request.outputs.size() != outputs)
+    throw std::invalid_argument(fmt::format("{}: {} inputs and {} outputs, expected {} and {}", operation,
+                                            request.inputs.size(), request.outputs.size(), inputs, outputs));
+}
+
+void require_control(std::string_view operation, const KernelRequest& request) {
+  if (request.control == nullptr)
+    throw std::invalid_argument(fmt::format("{}: the request has no StepControl", operation));
+}
+
+void require_shape(std::string_view operation, std::string_view operand, const TensorDesc& desc,
+                   const Shape& expected) {
+  if (desc.shape != expected)
+    throw std::invalid_argument(fmt::format("{}: {} is {}, expected {}", operation, operand,
+                                            desc.shape.to_string(), expected.to_string()));
+}
+
+void require_dtype(std::string_view operation, std::string_view operand, const TensorDesc& desc,
+                   DType expected) {
+  if (desc.dtype != expected)
+    throw std::invalid_argument(fmt::format("{}: {} has element type {}, expected {}", operation, operand,
+                                            static_cast<int>(desc.dtype), static_cast<int>(expected)));
+}
+
+void settle(std::string_view operation, TensorDesc& desc, Layout layout) {
+  if (desc.layout == Layout::any) desc.layout = layout;
+  if (desc.layout != layout)
+    throw std::invalid_argument(
+        fmt::format("{}: an operand is {}, expected {}", operation, name_of(desc.layout), name_of(layout)));
+}
+
+void settle_row_major(std::string_view operation, KernelRequest& request) {
+  for (TensorDesc& desc : request.inputs) settle(operation, desc, Layout::row_major);
+  for (TensorDesc& desc : request.outputs) settle(operation, desc, Layout::row_major);
+}
+
+void settle_like(std::string_view operation, TensorDesc& desc, const TensorDesc& other) {
+  if (desc.layout == Layout::any) desc.opaque = other.opaque;
+  settle(operation, desc, other.layout);
+}
+
+ImageExtents image_extents(const Shape& shape) {
+  if (shape.rank() == 2) return {shape[0], shape[1], 1, 1};
+  if (shape.rank() == 4) return {shape[0], shape[1], shape[2], shape[3]};
+  throw std::invalid_argument(fmt::format("a tensor of extents {}, expected two or four", shape.to_string()));
+}
+
+}  // namespace convoy::kernels

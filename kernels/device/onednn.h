@@ -1,0 +1,80 @@
+// oneDNN for the files named cpu.cpp: our tensors as its descriptors, its weight layouts as opaque layouts,
+// and primitives bound to addresses once so that a launch only executes them.
+#pragma once
+
+#include <oneapi/dnnl/dnnl.hpp>
+#include <utility>
+#include <vector>
+
+#include "kernels/device/kernel.h"
+
+namespace convoy::kernels::onednn {
+
+const dnnl::engine& engine();
+const dnnl::stream& stream();
+
+// The scratchpad comes from the kernel's workspace: pass this to every primitive descriptor.
+dnnl::primitive_attr user_scratchpad();
+
+dnnl::memory::data_type type_of(DType type);
+dnnl::memory::dims dims_of(const Shape& shape);
+
+// Descriptor of a tensor whose layout is settled.
+dnnl::memory::desc desc_of(const TensorDesc& tensor);
+// The same bytes under other extents (grouped weights [G, K / G, ...], linear weights [O, C, H, W]).
+dnnl::memory::desc desc_of(const TensorDesc& tensor, const dnnl::memory::dims& dims);
+// Leaves the layout to oneDNN.
+dnnl::memory::desc any_desc(const TensorDesc& tensor, const dnnl::memory::dims& dims);
+inline dnnl::memory::desc any_desc(const TensorDesc& tensor) {
+  return any_desc(tensor, dims_of(tensor.shape));
+}
+// any_desc while the layout is open, else desc_of.
+dnnl::memory::desc open_desc_of(const TensorDesc& tensor, const dnnl::memory::dims& dims);
+inline dnnl::memory::desc open_desc_of(const TensorDesc& tensor) {
+  return open_desc_of(tensor, dims_of(tensor.shape));
+}
+// Gives an open tensor the layout that oneDNN chose: one of ours where it is one, else opaque. A tensor that
+// had a layout keeps it.
+void settle(TensorDesc& tensor, const dnnl::memory::desc& chosen);
+
+// A buffer among a kernel's operands or in its workspace.
+struct Buffer {
+  enum class Place : std::uint8_t { input, output, workspace };
+  Place place;
+  std::size_t at;  // operand position, or byte offset
+  dnnl::memory::desc desc;
+};
+inline Buffer input(int position, const dnnl::memory::desc& desc) {
+  return {Buffer::Place::input, static_cast<std::size_t>(position), desc};
+}
+inline Buffer output(int position, const dnnl::memory::desc& desc) {
+  return {Buffer::Place::output, static_cast<std::size_t>(position), desc};
+}
+
+// The primitives of one kernel, in order.
+class Sequence {
+ public:
+  using Arguments = std::vector<std::pair<int, Buffer>>;  // DNNL_ARG_... -> buffer
+
+  Buffer temporary(const dnnl::memory::desc& desc);
+  // Adds a primitive; its scratchpad is added to the arguments.
+  void add(const dnnl::primitive_desc_base& primitive, Arguments arguments);
+  void reorder(const Buffer& from, const Buffer& to);
+  // `buffer` itself if it has the wanted layout, else a temporary with a copy of it.
+  Buffer in_layout(const Buffer& buffer, const dnnl::memory::desc& wanted);
+  // Adds a primitive that writes `wanted` under DNNL_ARG `role`, and copies the result into `target` if that
+  // has another layout.
+  void add_writing(const dnnl::primitive_desc_base& primitive, Arguments arguments, int role,
+                   const dnnl::memory::desc& wanted, const Buffer& target);
+  Kernel kernel(std::vector<std::pair<int, int>> in_place = {}) const;
+
+ private:
+  struct Step {
+    dnnl::primitive primitive;
+    Arguments arguments;
+  };
+  std::vector<Step> steps_;
+  std::size_t workspace_bytes_ = 0;
+};
+
+}  // namespace convoy::kernels::onednn

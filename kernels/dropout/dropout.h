@@ -1,0 +1,51 @@
+// Inverted dropout (Srivastava et al., JMLR 2014): an element is kept with probability 1 - rate and then
+// divided by it. The mask is a function of (seed, layer, step, position of the sample in the global batch,
+// row-major index in the sample), so it depends neither on the layout nor on the number of ranks, and
+// backward recomputes it.
+//   dropout_forward   {x} -> {y}      y may be x
+//   dropout_backward  {dy} -> {dx}    dx may be dy
+// Tensors [N, ...] of any layout.
+#pragma once
+
+#include "kernels/device/kernel.h"
+#include "kernels/device/philox.h"
+
+namespace convoy::kernels {
+
+struct DropoutProblem {
+  float rate = 0.5f;        // in [0, 1)
+  std::uint32_t layer = 0;  // different for every dropout layer of a network
+};
+
+// The key of a layer's masks: SplitMix64's finaliser over seed and layer, so that neighbours share nothing.
+CONVOY_HOST_DEVICE inline std::uint64_t dropout_key(std::uint64_t seed, std::uint32_t layer) {
+  std::uint64_t key = seed + 0x9E3779B97F4A7C15ull * (layer + 1ull);
+  key = (key ^ (key >> 30)) * 0xBF58476D1CE4E5B9ull;
+  key = (key ^ (key >> 27)) * 0x94D049BB133111EBull;
+  return key ^ (key >> 31);
+}
+
+// The words that decide elements 4 group .. 4 group + 3 of a sample: word i keeps its element if
+// uniform(word) >= rate.
+CONVOY_HOST_DEVICE inline Philox4 dropout_words(std::uint64_t key, std::uint64_t step, std::uint64_t sample,
+                                                std::uint32_t group) {
+  return philox(key, step, sample << 32 | group);
+}
+
+namespace reference {
+Kernel dropout_forward(const DropoutProblem& problem, KernelRequest& request);
+Kernel dropout_backward(const DropoutProblem& problem, KernelRequest& request);
+}  // namespace reference
+namespace cpu {
+Kernel dropout_forward(const DropoutProblem& problem, KernelRequest& request);
+Kernel dropout_backward(const DropoutProblem& problem, KernelRequest& request);
+}  // namespace cpu
+
+inline Kernel dropout_forward(Backend backend, const DropoutProblem& problem, KernelRequest& request) {
+  return select(backend, reference::dropout_forward, cpu::dropout_forward)(problem, request);
+}
+inline Kernel dropout_backward(Backend backend, const DropoutProblem& problem, KernelRequest& request) {
+  return select(backend, reference::dropout_backward, cpu::dropout_backward)(problem, request);
+}
+
+}  // namespace convoy::kernels

@@ -1,0 +1,38 @@
+// Fully connected layer, y = x W^T + b.
+//   linear_forward           {x, weights, [bias]} -> {y}
+//   linear_backward_data     {dy, weights} -> {dx}
+//   linear_backward_weights  {x, dy} -> {dweights, [dbias]}
+// x [N, C, H, W] in any layout or [N, C]; weights, logically, [O, C * H * W] over row-major (c, h, w); bias
+// [O]; y [N, O] row_major. dweights is written in the layout that it comes with (that of the weights).
+#pragma once
+
+#include "kernels/device/kernel.h"
+
+namespace convoy::kernels {
+
+struct LinearProblem {
+  bool bias = true;  // whether the operands in brackets are there
+};
+
+namespace reference {
+Kernel linear_forward(const LinearProblem& problem, KernelRequest& request);
+Kernel linear_backward_data(const LinearProblem& problem, KernelRequest& request);
+Kernel linear_backward_weights(const LinearProblem& problem, KernelRequest& request);
+}  // namespace reference
+namespace cpu {
+Kernel linear_forward(const LinearProblem& problem, KernelRequest& request);
+Kernel linear_backward_data(const LinearProblem& problem, KernelRequest& request);
+Kernel linear_backward_weights(const LinearProblem& problem, KernelRequest& request);
+}  // namespace cpu
+
+inline Kernel linear_forward(Backend backend, const LinearProblem& problem, KernelRequest& request) {
+  return select(backend, reference::linear_forward, cpu::linear_forward)(problem, request);
+}
+inline Kernel linear_backward_data(Backend backend, const LinearProblem& problem, KernelRequest& request) {
+  return select(backend, reference::linear_backward_data, cpu::linear_backward_data)(problem, request);
+}
+inline Kernel linear_backward_weights(Backend backend, const LinearProblem& problem, KernelRequest& request) {
+  return select(backend, reference::linear_backward_weights, cpu::linear_backward_weights)(problem, request);
+}
+
+}  // namespace convoy::kernels

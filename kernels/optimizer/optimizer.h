@@ -1,0 +1,65 @@
+// Parameter updates over one flat buffer, all segments in one launch, and the norm that clipping needs.
+//   optimizer_update  {parameters, gradients, state...} -> {}
+//                     f32 [n] each. Parameters and states are updated in place; optimizer_states() tells the
+//                     number of states, which start as zeros
+//   squared_norm      {gradients} -> {sum of squares f64 [1]}
+//                     before gradient_scale; the same bits for any number of threads
+// control gives learning_rate lr, gradient_scale (multiplies every gradient g first) and step (from 0; Adam's
+// t is step + 1).
+//
+//   sgd    v = m v + (g + wd w);  w -= lr v, or with Nesterov lr (g + wd w + m v)      (PyTorch's form)
+//   lars   v = m v + lr trust (g + wd w);  w -= v, trust = coefficient |w| / (|g| + wd |w|) per segment
+//          (You, Gitman, Ginsburg, arXiv 1708.03888), 1 where adapt is off or a norm is zero
+//   adamw  Loshchilov, Hutter, ICLR 2019: w -= lr (wd w + mhat / (sqrt(vhat) + epsilon))
+#pragma once
+
+#include <vector>
+
+#include "kernels/device/kernel.h"
+
+namespace convoy::kernels {
+
+enum class OptimizerKind : std::uint8_t { sgd, lars, adamw };
+
+// One parameter tensor's place in the flat buffers, in elements; what no segment covers is left alone.
+struct ParameterSegment {
+  std::int64_t offset = 0;
+  std::int64_t count = 0;
+  bool decay = true;  // weight decay applies; not on biases and norms
+  bool adapt = true;  // LARS scales the rate of this segment
+};
+
+struct OptimizerProblem {
+  OptimizerKind kind = OptimizerKind::sgd;
+  float momentum = 0.9f;
+  bool nesterov = false;
+  float weight_decay = 0;
+  float trust_coefficient = 0.001f;  // LARS
+  float beta1 = 0.9f;                // AdamW
+  float beta2 = 0.999f;
+  float epsilon = 1e-8f;
+  std::vector<ParameterSegment> segments;  // in ascending order, without overlap
+};
+
+// Number of state buffers: sgd 1 (0 without momentum), lars 1, adamw 2.
+int optimizer_states(const OptimizerProblem& problem);
+
+struct SquaredNormProblem {};
+
+namespace reference {
+Kernel optimizer_update(const OptimizerProblem& problem, KernelRequest& request);
+Kernel squared_norm(const SquaredNormProblem& problem, KernelRequest& request);
+}  // namespace reference
+namespace cpu {
+Kernel optimizer_update(const OptimizerProblem& problem, KernelRequest& request);
+Kernel squared_norm(const SquaredNormProblem& problem, KernelRequest& request);
+}  // namespace cpu
+
+inline Kernel optimizer_update(Backend backend, const OptimizerProblem& problem, KernelRequest& request) {
+  return select(backend, reference::optimizer_update, cpu::optimizer_update)(problem, request);
+}
+inline Kernel squared_norm(Backend backend, const SquaredNormProblem& problem, KernelRequest& request) {
+  return select(backend, reference::squared_norm, cpu::squared_norm)(problem, request);
+}
+
+}  // namespace convoy::kernels

@@ -1,0 +1,42 @@
+// Softmax and cross-entropy against integer labels, with label smoothing (Szegedy et al., CVPR 2016): the
+// target is (1 - s) on the label plus s / K everywhere.
+//   softmax_cross_entropy_forward   {logits, labels} -> {probabilities, metrics}
+//   softmax_cross_entropy_backward  {probabilities, labels} -> {dlogits}   may be in place
+// logits, probabilities, dlogits [N, K]; labels i32 [N], -1 where there is no sample; metrics f64
+// [kLossMetrics], sums over this rank's samples: loss, top-1 hits, top-5 hits, samples. Of equal logits the
+// lower class ranks first, and a NaN is never a hit. dlogits = (probabilities - target) /
+// control->global_valid, so the sum over ranks is the gradient of the mean loss. A row without a label gets
+// dlogits 0 and counts nowhere.
+#pragma once
+
+#include "kernels/device/kernel.h"
+
+namespace convoy::kernels {
+
+inline constexpr int kLossMetrics = 4;
+
+struct LossProblem {
+  float label_smoothing = 0;
+};
+
+namespace reference {
+Kernel softmax_cross_entropy_forward(const LossProblem& problem, KernelRequest& request);
+Kernel softmax_cross_entropy_backward(const LossProblem& problem, KernelRequest& request);
+}  // namespace reference
+namespace cpu {
+Kernel softmax_cross_entropy_forward(const LossProblem& problem, KernelRequest& request);
+Kernel softmax_cross_entropy_backward(const LossProblem& problem, KernelRequest& request);
+}  // namespace cpu
+
+inline Kernel softmax_cross_entropy_forward(Backend backend, const LossProblem& problem,
+                                            KernelRequest& request) {
+  return select(backend, reference::softmax_cross_entropy_forward, cpu::softmax_cross_entropy_forward)(
+      problem, request);
+}
+inline Kernel softmax_cross_entropy_backward(Backend backend, const LossProblem& problem,
+                                             KernelRequest& request) {
+  return select(backend, reference::softmax_cross_entropy_backward, cpu::softmax_cross_entropy_backward)(
+      problem, request);
+}
+
+}  // namespace convoy::kernels
