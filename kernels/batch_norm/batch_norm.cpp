@@ -23,7 +23,8 @@ Kernel batch_norm_inference(Backend backend, const BatchNormProblem& problem, Ke
   return select(backend, reference::batch_norm_inference, cpu::batch_norm_inference)(problem, request);
 }
 Kernel batch_norm_backward_reduce(Backend backend, const BatchNormProblem& problem, KernelRequest& request) {
-  return select(backend, reference::batch_norm_backward_reduce, cpu::batch_norm_backward_reduce)(problem, request);
+  return select(backend, reference::batch_norm_backward_reduce, cpu::batch_norm_backward_reduce)(problem,
+                                                                                                 request);
 }
 Kernel batch_norm_backward(Backend backend, const BatchNormProblem& problem, KernelRequest& request) {
   return select(backend, reference::batch_norm_backward, cpu::batch_norm_backward)(problem, request);
