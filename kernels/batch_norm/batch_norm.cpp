@@ -1,7 +1,17 @@
-// Choice of the backend.
+// The rule of the flags, and choice of the backend.
 #include "kernels/batch_norm/batch_norm.h"
 
+#include <fmt/format.h>
+
+#include <stdexcept>
+
 namespace convoy::kernels {
+
+void require_batch_norm_flags(const char* operation, const BatchNormProblem& problem) {
+  if ((problem.second_gradient || (problem.relu && problem.residual)) && !problem.write_gradient)
+    throw std::invalid_argument(fmt::format(
+        "{}: write_gradient is needed with second_gradient or with relu and residual", operation));
+}
 
 Kernel batch_norm_statistics(Backend backend, const BatchNormProblem& problem, KernelRequest& request) {
   return select(backend, reference::batch_norm_statistics, nullptr)(problem, request);

@@ -37,6 +37,9 @@ struct BatchNormProblem {
   bool write_gradient = false;   // g is an output; needed with second_gradient or with relu and residual
 };
 
+// Throws std::invalid_argument if backward could not know the gradient: write_gradient is missing.
+void require_batch_norm_flags(const char* operation, const BatchNormProblem& problem);
+
 namespace reference {
 Kernel batch_norm_statistics(const BatchNormProblem& problem, KernelRequest& request);
 Kernel batch_norm_forward(const BatchNormProblem& problem, KernelRequest& request);

@@ -1,0 +1,185 @@
+// Batch normalisation, plain loops.
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/batch_norm/batch_norm.h"
+#include "kernels/device/host_kernel.h"
+
+namespace convoy::kernels::reference {
+namespace {
+
+// Calls visit(index in the image tensor, channel) for the samples [first, last).
+template <typename Visit>
+void for_each_element(const ImageExtents& e, std::int64_t first, std::int64_t last, Visit visit) {
+  const std::int64_t sample = e.c * e.pixels();
+  for (std::int64_t i = first * sample; i < last * sample; ++i) visit(i, i / e.pixels() % e.c);
+}
+
+// Normalisation of every channel: xhat = (x - mean) invstd.
+struct Moments {
+  std::vector<double> mean, variance, invstd;
+  double count = 0;
+};
+
+Moments moments_of_sums(const BatchNormProblem& problem, const ImageExtents& e, const StepControl& control,
+                        const double* sums) {
+  Moments m{std::vector<double>(e.c, 0.0), std::vector<double>(e.c, 1.0), std::vector<double>(e.c), 0};
+  m.count = double(problem.synchronised ? control.global_valid : control.valid) * double(e.pixels());
+  for (std::int64_t c = 0; c < e.c; ++c) {
+    if (m.count > 0) {
+      m.mean[c] = sums[c] / m.count;
+      m.variance[c] = std::max(0.0, sums[e.c + c] / m.count - m.mean[c] * m.mean[c]);
+    }
+    m.invstd[c] = 1 / std::sqrt(m.variance[c] + problem.epsilon);
+  }
+  return m;
+}
+
+// y = [relu](xhat gamma + beta [+ residual]); residual may be null.
+void normalise(const BatchNormProblem& problem, const ImageExtents& e, const Moments& m, const float* x,
+               const float* gamma, const float* beta, const float* residual, float* y) {
+  for_each_element(e, 0, e.n, [&](std::int64_t i, std::int64_t c) {
+    double value = (x[i] - m.mean[c]) * m.invstd[c] * gamma[c] + beta[c];
+    if (residual != nullptr) value += residual[i];
+    y[i] = static_cast<float>(problem.relu && value < 0 ? 0 : value);
+  });
+}
+
+void check_images(const char* operation, const KernelRequest& request, std::initializer_list<int> inputs,
+                  std::initializer_list<int> outputs) {
+  for (const int i : inputs)
+    require_shape(operation, "an image tensor", request.inputs[i], request.inputs[0].shape);
+  for (const int i : outputs)
+    require_shape(operation, "an image tensor", request.outputs[i], request.inputs[0].shape);
+}
+
+void check_sums(const char* operation, const TensorDesc& sums, std::int64_t channels) {
+  require_shape(operation, "the sums", sums, {2, channels});
+  require_dtype(operation, "the sums", sums, DType::f64);
+}
+
+}  // namespace
+
+Kernel batch_norm_statistics(const BatchNormProblem&, KernelRequest& request) {
+  const char* operation = "batch_norm_statistics";
+  require_counts(operation, request, 1, 1);
+  require_control(operation, request);
+  settle_row_major(operation, request);
+  const ImageExtents e = image_extents(request.inputs[0].shape);
+  check_sums(operation, request.outputs[0], e.c);
+  return host_kernel([=, control = request.control](const BoundOperands& operands) {
+    const float* x = operands.in(0);
+    double* sums = operands.out<double>(0);
+    std::fill_n(sums, 2 * e.c, 0.0);
+    for_each_element(e, 0, control->valid, [&](std::int64_t i, std::int64_t c) {
+      sums[c] += x[i];
+      sums[e.c + c] += double(x[i]) * x[i];
+    });
+  });
+}
+
+Kernel batch_norm_forward(const BatchNormProblem& problem, KernelRequest& request) {
+  const char* operation = "batch_norm_forward";
+  require_counts(operation, request, problem.residual ? 7 : 6, 1);
+  require_control(operation, request);
+  settle_row_major(operation, request);
+  const ImageExtents e = image_extents(request.inputs[0].shape);
+  check_images(operation, request, {problem.residual ? 6 : 0}, {0});
+  check_sums(operation, request.inputs[1], e.c);
+  const auto body = [=, control = request.control](const BoundOperands& operands) {
+    const Moments m = moments_of_sums(problem, e, *control, operands.in<double>(1));
+    normalise(problem, e, m, operands.in(0), operands.in(2), operands.in(3),
+              problem.residual ? operands.in(6) : nullptr, operands.out(0));
+    if (m.count == 0) return;
+    const double keep = 1 - double(problem.momentum), unbiased = m.count > 1 ? m.count / (m.count - 1) : 1;
+    float *mean = operands.inout(4), *variance = operands.inout(5);
+    for (std::int64_t c = 0; c < e.c; ++c) {
+      mean[c] = static_cast<float>(keep * mean[c] + problem.momentum * m.mean[c]);
+      variance[c] = static_cast<float>(keep * variance[c] + problem.momentum * m.variance[c] * unbiased);
+    }
+  };
+  if (problem.residual) return host_kernel(body, {{0, 0}, {6, 0}});
+  return host_kernel(body, {{0, 0}});
+}
+
+Kernel batch_norm_inference(const BatchNormProblem& problem, KernelRequest& request) {
+  const char* operation = "batch_norm_inference";
+  require_counts(operation, request, problem.residual ? 6 : 5, 1);
+  settle_row_major(operation, request);
+  const ImageExtents e = image_extents(request.inputs[0].shape);
+  check_images(operation, request, {problem.residual ? 5 : 0}, {0});
+  const auto body = [=](const BoundOperands& operands) {
+    Moments m{{operands.in(3), operands.in(3) + e.c}, {operands.in(4), operands.in(4) + e.c}, {}, 0};
+    for (const double variance : m.variance) m.invstd.push_back(1 / std::sqrt(variance + problem.epsilon));
+    normalise(problem, e, m, operands.in(0), operands.in(1), operands.in(2),
+              problem.residual ? operands.in(5) : nullptr, operands.out(0));
+  };
+  if (problem.residual) return host_kernel(body, {{0, 0}, {5, 0}});
+  return host_kernel(body, {{0, 0}});
+}
+
+Kernel batch_norm_backward_reduce(const BatchNormProblem& problem, KernelRequest& request) {
+  const char* operation = "batch_norm_backward_reduce";
+  const bool has_y = problem.relu && problem.residual;
+  require_batch_norm_flags(operation, problem);
+  require_counts(operation, request, 5 + has_y + problem.second_gradient, 3 + problem.write_gradient);
+  require_control(operation, request);
+  settle_row_major(operation, request);
+  const ImageExtents e = image_extents(request.inputs[0].shape);
+  const int dy2_at = has_y ? 6 : 5;
+  check_images(operation, request, {4, has_y ? 5 : 4, problem.second_gradient ? dy2_at : 4}, {});
+  if (problem.write_gradient) check_images(operation, request, {}, {3});
+  check_sums(operation, request.inputs[1], e.c);
+  check_sums(operation, request.outputs[0], e.c);
+  const auto body = [=, control = request.control](const BoundOperands& operands) {
+    const Moments m = moments_of_sums(problem, e, *control, operands.in<double>(1));
+    const float *x = operands.in(0), *gamma = operands.in(2), *beta = operands.in(3), *dy = operands.in(4);
+    double* dsums = operands.out<double>(0);
+    std::fill_n(dsums, 2 * e.c, 0.0);
+    for_each_element(e, 0, control->valid, [&](std::int64_t i, std::int64_t c) {
+      const double xhat = (x[i] - m.mean[c]) * m.invstd[c];
+      double g = dy[i];
+      if (problem.second_gradient) g += operands.in(dy2_at)[i];
+      if (problem.relu && !(has_y ? operands.in(5)[i] > 0 : xhat * gamma[c] + beta[c] > 0)) g = 0;
+      dsums[c] += g;
+      dsums[e.c + c] += g * xhat;
+      if (problem.write_gradient) operands.out(3)[i] = static_cast<float>(g);
+    });
+    if (problem.write_gradient)
+      for_each_element(e, control->valid, e.n, [&](std::int64_t i, std::int64_t) { operands.out(3)[i] = 0; });
+    for (std::int64_t c = 0; c < e.c; ++c) {
+      operands.out(1)[c] = static_cast<float>(dsums[e.c + c]);
+      operands.out(2)[c] = static_cast<float>(dsums[c]);
+    }
+  };
+  if (problem.write_gradient) return host_kernel(body, {{4, 3}});
+  return host_kernel(body);
+}
+
+Kernel batch_norm_backward(const BatchNormProblem& problem, KernelRequest& request) {
+  const char* operation = "batch_norm_backward";
+  require_batch_norm_flags(operation, problem);
+  require_counts(operation, request, 6, 1);
+  require_control(operation, request);
+  settle_row_major(operation, request);
+  const ImageExtents e = image_extents(request.inputs[0].shape);
+  check_images(operation, request, {4}, {0});
+  check_sums(operation, request.inputs[1], e.c);
+  check_sums(operation, request.inputs[5], e.c);
+  const auto body = [=, control = request.control](const BoundOperands& operands) {
+    const Moments m = moments_of_sums(problem, e, *control, operands.in<double>(1));
+    const float *x = operands.in(0), *gamma = operands.in(2), *beta = operands.in(3);
+    const double* dsums = operands.in<double>(5);
+    for_each_element(e, 0, control->valid, [&](std::int64_t i, std::int64_t c) {
+      const double xhat = (x[i] - m.mean[c]) * m.invstd[c];
+      double g = operands.in(4)[i];
+      if (problem.relu && !problem.write_gradient && !(xhat * gamma[c] + beta[c] > 0)) g = 0;
+      const double centred = g - dsums[c] / m.count - xhat * dsums[e.c + c] / m.count;
+      operands.out(0)[i] = static_cast<float>(gamma[c] * m.invstd[c] * centred);
+    });
+    for_each_element(e, control->valid, e.n, [&](std::int64_t i, std::int64_t) { operands.out(0)[i] = 0; });
+  };
+  return host_kernel(body, {{0, 0}, {4, 0}});
+}
+
+}  // namespace convoy::kernels::reference

@@ -1,0 +1,109 @@
+// Convolution, plain loops.
+#include <algorithm>
+
+#include "kernels/conv2d/conv2d.h"
+#include "kernels/device/host_kernel.h"
+
+namespace convoy::kernels::reference {
+namespace {
+
+struct Extents {
+  std::int64_t n, c, h, w;  // x
+  std::int64_t k, p, q;     // y
+  std::int64_t r, s;        // kernel
+  std::int64_t c_group, k_group;
+};
+
+Extents extents_of(const char* operation, const Conv2dProblem& problem, const TensorDesc& x,
+                   const TensorDesc& weights, const TensorDesc& y) {
+  require_shape(operation, "y", y, conv2d_output_shape(problem, x.shape, weights.shape));
+  return {x.shape[0],
+          x.shape[1],
+          x.shape[2],
+          x.shape[3],
+          y.shape[1],
+          y.shape[2],
+          y.shape[3],
+          weights.shape[2],
+          weights.shape[3],
+          weights.shape[1],
+          weights.shape[0] / problem.groups};
+}
+
+// Calls visit(x index, weights index, y index) for every product of the convolution. What the three
+// operations sum, and into what, is all that sets them apart.
+template <typename Visit>
+void for_each_product(const Conv2dProblem& problem, const Extents& e, Visit visit) {
+  for (std::int64_t n = 0; n < e.n; ++n)
+    for (std::int64_t k = 0; k < e.k; ++k)
+      for (std::int64_t p = 0; p < e.p; ++p)
+        for (std::int64_t q = 0; q < e.q; ++q)
+          for (std::int64_t c = 0; c < e.c_group; ++c)
+            for (std::int64_t r = 0; r < e.r; ++r)
+              for (std::int64_t s = 0; s < e.s; ++s) {
+                const std::int64_t h = p * problem.stride[0] - problem.padding[0] + r * problem.dilation[0];
+                const std::int64_t w = q * problem.stride[1] - problem.padding[1] + s * problem.dilation[1];
+                if (h < 0 || h >= e.h || w < 0 || w >= e.w) continue;
+                const std::int64_t x_channel = k / e.k_group * e.c_group + c;
+                visit(((n * e.c + x_channel) * e.h + h) * e.w + w, ((k * e.c_group + c) * e.r + r) * e.s + s,
+                      ((n * e.k + k) * e.p + p) * e.q + q);
+              }
+}
+
+void store(const std::vector<double>& from, float* to) {
+  std::transform(from.begin(), from.end(), to, [](double value) { return static_cast<float>(value); });
+}
+
+}  // namespace
+
+Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request) {
+  require_counts("conv2d_forward", request, problem.bias ? 3 : 2, 1);
+  settle_row_major("conv2d_forward", request);
+  const Extents e =
+      extents_of("conv2d_forward", problem, request.inputs[0], request.inputs[1], request.outputs[0]);
+  return host_kernel([=](const BoundOperands& operands) {
+    std::vector<double> y(e.n * e.k * e.p * e.q, 0.0);
+    if (problem.bias)
+      for (std::size_t i = 0; i < y.size(); ++i) y[i] = operands.in(2)[i / (e.p * e.q) % e.k];
+    for_each_product(problem, e, [&](std::int64_t ix, std::int64_t iw, std::int64_t iy) {
+      y[iy] += double(operands.in(0)[ix]) * operands.in(1)[iw];
+    });
+    if (problem.relu)
+      for (double& value : y) value = value < 0 ? 0 : value;
+    store(y, operands.out(0));
+  });
+}
+
+Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request) {
+  require_counts("conv2d_backward_data", request, 2, 1);
+  settle_row_major("conv2d_backward_data", request);
+  const Extents e =
+      extents_of("conv2d_backward_data", problem, request.outputs[0], request.inputs[1], request.inputs[0]);
+  return host_kernel([=](const BoundOperands& operands) {
+    std::vector<double> dx(e.n * e.c * e.h * e.w, 0.0);
+    for_each_product(problem, e, [&](std::int64_t ix, std::int64_t iw, std::int64_t iy) {
+      dx[ix] += double(operands.in(0)[iy]) * operands.in(1)[iw];
+    });
+    store(dx, operands.out(0));
+  });
+}
+
+Kernel conv2d_backward_weights(const Conv2dProblem& problem, KernelRequest& request) {
+  require_counts("conv2d_backward_weights", request, 2, problem.bias ? 2 : 1);
+  settle_row_major("conv2d_backward_weights", request);
+  const Extents e = extents_of("conv2d_backward_weights", problem, request.inputs[0], request.outputs[0],
+                               request.inputs[1]);
+  return host_kernel([=](const BoundOperands& operands) {
+    const float *x = operands.in(0), *dy = operands.in(1);
+    std::vector<double> dweights(e.k * e.c_group * e.r * e.s, 0.0), dbias(e.k, 0.0);
+    for_each_product(problem, e, [&](std::int64_t ix, std::int64_t iw, std::int64_t iy) {
+      dweights[iw] += double(x[ix]) * dy[iy];
+    });
+    store(dweights, operands.out(0));
+    if (!problem.bias) return;
+    for (std::int64_t i = 0; i < e.n * e.k * e.p * e.q; ++i) dbias[i / (e.p * e.q) % e.k] += dy[i];
+    store(dbias, operands.out(1));
+  });
+}
+
+}  // namespace convoy::kernels::reference

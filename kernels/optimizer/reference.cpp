@@ -1,0 +1,101 @@
+// Optimizers, plain loops.
+#include <cmath>
+
+#include "kernels/device/host_kernel.h"
+#include "kernels/optimizer/optimizer.h"
+
+namespace convoy::kernels::reference {
+namespace {
+
+// One segment's buffers and what the step gives.
+struct Slice {
+  float *parameters, *first, *second;  // first, second: states, if any
+  const float* gradients;
+  std::int64_t count;
+  double rate, scale, decay;
+};
+
+void sgd(const OptimizerProblem& problem, const Slice& slice) {
+  for (std::int64_t i = 0; i < slice.count; ++i) {
+    const double g = slice.scale * slice.gradients[i] + slice.decay * slice.parameters[i];
+    double update = g;
+    if (slice.first != nullptr) {
+      const double velocity = problem.momentum * double(slice.first[i]) + g;
+      slice.first[i] = static_cast<float>(velocity);
+      update = problem.nesterov ? g + problem.momentum * velocity : velocity;
+    }
+    slice.parameters[i] = static_cast<float>(slice.parameters[i] - slice.rate * update);
+  }
+}
+
+void lars(const OptimizerProblem& problem, const Slice& slice, bool adapt) {
+  double w2 = 0, g2 = 0;
+  for (std::int64_t i = 0; i < slice.count; ++i) {
+    w2 += double(slice.parameters[i]) * slice.parameters[i];
+    g2 += slice.scale * slice.gradients[i] * slice.scale * slice.gradients[i];
+  }
+  const double trust = adapt && w2 > 0 && g2 > 0 ? problem.trust_coefficient * std::sqrt(w2) /
+                                                       (std::sqrt(g2) + slice.decay * std::sqrt(w2))
+                                                 : 1;
+  for (std::int64_t i = 0; i < slice.count; ++i) {
+    const double g = slice.scale * slice.gradients[i] + slice.decay * slice.parameters[i];
+    const double velocity = problem.momentum * double(slice.first[i]) + slice.rate * trust * g;
+    slice.first[i] = static_cast<float>(velocity);
+    slice.parameters[i] = static_cast<float>(slice.parameters[i] - velocity);
+  }
+}
+
+void adamw(const OptimizerProblem& problem, const Slice& slice, std::uint64_t step) {
+  const double beta1 = problem.beta1, beta2 = problem.beta2, t = double(step) + 1;
+  for (std::int64_t i = 0; i < slice.count; ++i) {
+    const double g = slice.scale * slice.gradients[i];
+    const double m = beta1 * slice.first[i] + (1 - beta1) * g;
+    const double v = beta2 * slice.second[i] + (1 - beta2) * g * g;
+    slice.first[i] = static_cast<float>(m);
+    slice.second[i] = static_cast<float>(v);
+    const double corrected = m / (1 - std::pow(beta1, t));
+    const double root = std::sqrt(v / (1 - std::pow(beta2, t)));
+    const double decayed = slice.parameters[i] * (1 - slice.rate * slice.decay);
+    slice.parameters[i] = static_cast<float>(decayed - slice.rate * corrected / (root + problem.epsilon));
+  }
+}
+
+}  // namespace
+
+Kernel optimizer_update(const OptimizerProblem& problem, KernelRequest& request) {
+  const int states = optimizer_states(problem);
+  require_counts("optimizer_update", request, 2 + states, 0);
+  require_control("optimizer_update", request);
+  settle_row_major("optimizer_update", request);
+  for (const TensorDesc& input : request.inputs)
+    require_shape("optimizer_update", "a buffer", input, request.inputs[0].shape);
+  return host_kernel([=, control = request.control](const BoundOperands& operands) {
+    for (const ParameterSegment& segment : problem.segments) {
+      const Slice slice{operands.inout(0) + segment.offset,
+                        states > 0 ? operands.inout(2) + segment.offset : nullptr,
+                        states > 1 ? operands.inout(3) + segment.offset : nullptr,
+                        operands.in(1) + segment.offset,
+                        segment.count,
+                        control->learning_rate,
+                        control->gradient_scale,
+                        segment.decay ? problem.weight_decay : 0};
+      if (problem.kind == OptimizerKind::sgd) sgd(problem, slice);
+      if (problem.kind == OptimizerKind::lars) lars(problem, slice, segment.adapt);
+      if (problem.kind == OptimizerKind::adamw) adamw(problem, slice, control->step);
+    }
+  });
+}
+
+Kernel squared_norm(const SquaredNormProblem&, KernelRequest& request) {
+  require_counts("squared_norm", request, 1, 1);
+  settle_row_major("squared_norm", request);
+  require_shape("squared_norm", "the sum", request.outputs[0], {1});
+  require_dtype("squared_norm", "the sum", request.outputs[0], DType::f64);
+  return host_kernel([count = request.inputs[0].shape.elements()](const BoundOperands& operands) {
+    double sum = 0;
+    for (std::int64_t i = 0; i < count; ++i) sum += double(operands.in(0)[i]) * operands.in(0)[i];
+    *operands.out<double>(0) = sum;
+  });
+}
+
+}  // namespace convoy::kernels::reference

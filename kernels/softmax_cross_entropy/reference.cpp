@@ -1,0 +1,87 @@
+// Softmax cross-entropy, plain loops.
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/device/host_kernel.h"
+#include "kernels/softmax_cross_entropy/softmax_cross_entropy.h"
+
+namespace convoy::kernels::reference {
+namespace {
+
+// Classes that rank before the label: a larger logit, an equal one of a lower class, or anything beside a
+// NaN.
+std::int64_t rank_of(const float* logits, std::int64_t classes, std::int64_t label) {
+  std::int64_t before = 0;
+  for (std::int64_t j = 0; j < classes; ++j)
+    if (!(logits[j] < logits[label]) && !(logits[j] == logits[label] && j >= label)) ++before;
+  return before;
+}
+
+// Writes the row's probabilities and returns its loss; the loss of a row without a label is not used.
+double softmax_row(const float* logits, float* probabilities, std::int64_t classes, std::int64_t label,
+                   double smoothing) {
+  const double largest = *std::max_element(logits, logits + classes);
+  double sum = 0, loss = 0;
+  for (std::int64_t j = 0; j < classes; ++j) sum += std::exp(logits[j] - largest);
+  for (std::int64_t j = 0; j < classes; ++j) {
+    const double log_probability = logits[j] - largest - std::log(sum);
+    const double target = (j == label ? 1 - smoothing : 0.0) + smoothing / double(classes);
+    if (target != 0) loss -= target * log_probability;
+    probabilities[j] = static_cast<float>(std::exp(log_probability));
+  }
+  return loss;
+}
+
+}  // namespace
+
+Kernel softmax_cross_entropy_forward(const LossProblem& problem, KernelRequest& request) {
+  const char* operation = "softmax_cross_entropy_forward";
+  require_counts(operation, request, 2, 2);
+  settle_row_major(operation, request);
+  const std::int64_t samples = request.inputs[0].shape[0], classes = request.inputs[0].shape[1];
+  require_shape(operation, "labels", request.inputs[1], {samples});
+  require_dtype(operation, "labels", request.inputs[1], DType::i32);
+  require_shape(operation, "probabilities", request.outputs[0], {samples, classes});
+  require_shape(operation, "metrics", request.outputs[1], {kLossMetrics});
+  require_dtype(operation, "metrics", request.outputs[1], DType::f64);
+  return host_kernel([=](const BoundOperands& operands) {
+    double metrics[kLossMetrics] = {};
+    for (std::int64_t n = 0; n < samples; ++n) {
+      const float* logits = operands.in(0) + n * classes;
+      const std::int32_t label = operands.in<std::int32_t>(1)[n];
+      const double loss =
+          softmax_row(logits, operands.out(0) + n * classes, classes, label, problem.label_smoothing);
+      if (label < 0) continue;
+      const std::int64_t rank = rank_of(logits, classes, label);
+      metrics[0] += loss;
+      metrics[1] += rank < 1;
+      metrics[2] += rank < 5;
+      metrics[3] += 1;
+    }
+    std::copy_n(metrics, kLossMetrics, operands.out<double>(1));
+  });
+}
+
+Kernel softmax_cross_entropy_backward(const LossProblem& problem, KernelRequest& request) {
+  const char* operation = "softmax_cross_entropy_backward";
+  require_counts(operation, request, 2, 1);
+  require_control(operation, request);
+  settle_row_major(operation, request);
+  const std::int64_t samples = request.inputs[0].shape[0], classes = request.inputs[0].shape[1];
+  require_shape(operation, "labels", request.inputs[1], {samples});
+  require_dtype(operation, "labels", request.inputs[1], DType::i32);
+  require_shape(operation, "dlogits", request.outputs[0], {samples, classes});
+  const auto body = [=, control = request.control](const BoundOperands& operands) {
+    const double smoothing = problem.label_smoothing;
+    for (std::int64_t n = 0; n < samples; ++n)
+      for (std::int64_t j = 0; j < classes; ++j) {
+        const std::int32_t label = operands.in<std::int32_t>(1)[n];
+        const double target = (j == label ? 1 - smoothing : 0.0) + smoothing / double(classes);
+        const double gradient = (operands.in(0)[n * classes + j] - target) / control->global_valid;
+        operands.out(0)[n * classes + j] = label < 0 ? 0 : static_cast<float>(gradient);
+      }
+  };
+  return host_kernel(body, {{0, 0}});
+}
+
+}  // namespace convoy::kernels::reference
