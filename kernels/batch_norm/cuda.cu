@@ -1,0 +1,239 @@
+// Batch normalisation on the device, the passes that write activations: forward, inference, backward.
+#include "kernels/batch_norm/cuda.cuh"
+#include "kernels/device/cuda_launch.cuh"
+
+namespace convoy::kernels::cuda {
+namespace {
+
+constexpr int kRows = 4;              // rows that a thread has in flight
+constexpr int kMostColumns = 32 * 8;  // of a block
+
+struct ForwardOperands {
+  const void *x, *residual;  // residual: null where absent
+  void* y;
+  const double* sums;  // null: inference, from the running statistics
+  const float *gamma, *beta;
+  float *running_mean, *running_var;
+  const StepControl* control;
+};
+
+__device__ __forceinline__ void update_running(const ForwardOperands& o, const Moments& moments, double count,
+                                               float momentum, int channel) {
+  const double unbiased = count > 1 ? moments.variance * (count / (count - 1)) : moments.variance;
+  const double keep = 1.0 - momentum;
+  o.running_mean[channel] = static_cast<float>(keep * o.running_mean[channel] + momentum * moments.mean);
+  o.running_var[channel] = static_cast<float>(keep * o.running_var[channel] + momentum * unbiased);
+}
+
+template <typename T, int V>
+__global__ void __launch_bounds__(kThreads, 3)
+    forward(ForwardOperands o, BatchNormProblem problem, ColumnGrid grid) {
+  __shared__ float means[kMostColumns], scales[kMostColumns], betas[kMostColumns];
+  const Place place = place_in<V>(grid);
+  const int first = blockIdx.x * grid.tile * V, columns = min(grid.tile * V, grid.channels - first);
+  for (int i = threadIdx.x; i < columns; i += kThreads) {
+    const int channel = first + i;
+    Moments moments;
+    if (o.sums != nullptr) {
+      const double count = count_of(o.control, problem.synchronised, grid.pixels);
+      moments = moments_of(o.sums, grid.channels, channel, count, problem.epsilon);
+      if (blockIdx.y == 0 && count > 0) update_running(o, moments, count, problem.momentum, channel);
+    } else {
+      moments = {o.running_mean[channel], rsqrt(double(o.running_var[channel]) + problem.epsilon), 0};
+    }
+    means[i] = static_cast<float>(moments.mean);
+    scales[i] = static_cast<float>(moments.invstd) * o.gamma[channel];
+    betas[i] = o.beta[channel];
+  }
+  __syncthreads();
+  if (!place.active) return;
+  float mean[V], scale[V], beta[V];
+#pragma unroll
+  for (int i = 0; i < V; ++i) {
+    mean[i] = means[place.tx * V + i];
+    scale[i] = scales[place.tx * V + i];
+    beta[i] = betas[place.tx * V + i];
+  }
+  const std::int64_t stride = std::int64_t{grid.row_blocks} * grid.height;
+  for (std::int64_t row = std::int64_t{blockIdx.y} * grid.height + place.ty; row < grid.rows; row += kRows * stride) {
+    Pack<T, V> x[kRows], residual[kRows];
+#pragma unroll
+    for (int k = 0; k < kRows; ++k) {
+      const std::int64_t at = (row + k * stride) * grid.channels + place.channel;
+      if (row + k * stride >= grid.rows) continue;
+      x[k] = load_pack<V>(static_cast<const T*>(o.x) + at);
+      if (o.residual != nullptr) residual[k] = load_pack<V>(static_cast<const T*>(o.residual) + at);
+    }
+#pragma unroll
+    for (int k = 0; k < kRows; ++k) {
+      if (row + k * stride >= grid.rows) continue;
+      float value[V];
+      unpack(x[k], value);
+#pragma unroll
+      for (int i = 0; i < V; ++i) value[i] = fmaf(value[i] - mean[i], scale[i], beta[i]);
+      if (o.residual != nullptr) {
+        float other[V];
+        unpack(residual[k], other);
+#pragma unroll
+        for (int i = 0; i < V; ++i) value[i] += other[i];
+      }
+      if (problem.relu)
+#pragma unroll
+        for (int i = 0; i < V; ++i) value[i] = rectified(value[i]);
+      store_pack(static_cast<T*>(o.y) + (row + k * stride) * grid.channels + place.channel, pack_of<T>(value));
+    }
+  }
+}
+
+struct BackwardOperands {
+  const void *x, *dy;
+  void* dx;
+  const double *sums, *dsums;
+  const float *gamma, *beta;
+  const StepControl* control;
+};
+
+// dx = scale (g - mean of g) + slope (x - mean), slope = -scale invstd (mean of g xhat).
+template <typename T, int V>
+__global__ void __launch_bounds__(kThreads, 2)
+    backward(BackwardOperands o, BatchNormProblem problem, bool masks, ColumnGrid grid) {
+  __shared__ float means[kMostColumns], scales[kMostColumns], betas[kMostColumns], shifts[kMostColumns],
+      slopes[kMostColumns];
+  const Place place = place_in<V>(grid);
+  const int first = blockIdx.x * grid.tile * V, columns = min(grid.tile * V, grid.channels - first);
+  for (int i = threadIdx.x; i < columns; i += kThreads) {
+    const int channel = first + i;
+    const double count = count_of(o.control, problem.synchronised, grid.pixels);
+    const Moments moments = moments_of(o.sums, grid.channels, channel, count, problem.epsilon);
+    const double inverse = count > 0 ? 1 / count : 0, scale = moments.invstd * o.gamma[channel];
+    means[i] = static_cast<float>(moments.mean);
+    scales[i] = static_cast<float>(moments.invstd) * o.gamma[channel];
+    betas[i] = o.beta[channel];
+    shifts[i] = static_cast<float>(-scale * o.dsums[channel] * inverse);
+    slopes[i] = static_cast<float>(-scale * moments.invstd * o.dsums[grid.channels + channel] * inverse);
+  }
+  __syncthreads();
+  if (!place.active) return;
+  float mean[V], scale[V], beta[V], shift[V], slope[V];
+#pragma unroll
+  for (int i = 0; i < V; ++i) {
+    mean[i] = means[place.tx * V + i];
+    scale[i] = scales[place.tx * V + i];
+    beta[i] = betas[place.tx * V + i];
+    shift[i] = shifts[place.tx * V + i];
+    slope[i] = slopes[place.tx * V + i];
+  }
+  const std::int64_t valid = valid_rows(o.control, grid);
+  const std::int64_t stride = std::int64_t{grid.row_blocks} * grid.height;
+  for (std::int64_t row = std::int64_t{blockIdx.y} * grid.height + place.ty; row < grid.rows; row += kRows * stride) {
+    Pack<T, V> x[kRows], dy[kRows];
+#pragma unroll
+    for (int k = 0; k < kRows; ++k) {
+      if (row + k * stride >= valid) continue;
+      const std::int64_t at = (row + k * stride) * grid.channels + place.channel;
+      x[k] = load_pack<V>(static_cast<const T*>(o.x) + at);
+      dy[k] = load_pack<V>(static_cast<const T*>(o.dy) + at);
+    }
+#pragma unroll
+    for (int k = 0; k < kRows; ++k) {
+      if (row + k * stride >= grid.rows) continue;
+      Pack<T, V> result = zero_pack<T, V>();
+      if (row + k * stride < valid) {
+        float xs[V], g[V];
+        unpack(x[k], xs);
+        unpack(dy[k], g);
+#pragma unroll
+        for (int i = 0; i < V; ++i) {
+          const float centred = xs[i] - mean[i];
+          if (masks && !(fmaf(centred, scale[i], beta[i]) > 0)) g[i] = 0;
+          g[i] = fmaf(g[i], scale[i], fmaf(centred, slope[i], shift[i]));
+        }
+        result = pack_of<T>(g);
+      }
+      store_pack(static_cast<T*>(o.dx) + (row + k * stride) * grid.channels + place.channel, result);
+    }
+  }
+}
+
+template <typename P>
+ColumnGrid grid_of(const ImageExtents& e, int blocks) {
+  return column_grid(e.n * e.pixels(), e.pixels(), e.c, P::kWidth, kThreads, blocks, kRows);
+}
+
+void settle_vector(const char* operation, TensorDesc& desc, DType type, const Shape& shape) {
+  settle(operation, desc, Layout::row_major);
+  require_dtype(operation, "a per-channel operand", desc, type);
+  require_shape(operation, "a per-channel operand", desc, shape);
+}
+
+// forward: sums_at = 1; inference, which has no sums: sums_at = 0, and the positions behind move up.
+Kernel normalise(const char* operation, const BatchNormProblem& problem, KernelRequest& request, int sums_at) {
+  const int gamma_at = sums_at + 1, residual_at = gamma_at + 4;
+  require_counts(operation, request, residual_at + problem.residual, 1);
+  if (sums_at != 0) require_control(operation, request);
+  auto& in = request.inputs;
+  const ImageExtents e = image_extents(in[0].shape);
+  if (sums_at != 0) settle_vector(operation, in[sums_at], DType::f64, {2, e.c});
+  for (int at = gamma_at; at < residual_at; ++at) settle_vector(operation, in[at], DType::f32, {e.c});
+  TensorDesc& other = in[problem.residual ? residual_at : 0];
+  for (TensorDesc* desc : {&in[0], &other, &request.outputs[0]}) {
+    settle_activation(operation, *desc);
+    require_shape(operation, "an activation", *desc, in[0].shape);
+  }
+  const DType type = common_dtype(operation, {&in[0], &other, &request.outputs[0]});
+  const auto body = [=, control = request.control](const BoundOperands& b, Stream stream) {
+    const ForwardOperands o{b.inputs[0], problem.residual ? b.inputs[residual_at] : nullptr, b.outputs[0],
+                            sums_at != 0 ? b.in<double>(sums_at) : nullptr, b.in(gamma_at), b.in(gamma_at + 1),
+                            b.inout(gamma_at + 2), b.inout(gamma_at + 3), control};
+    with_packing(type, {e.c}, [&](auto packing) {
+      using P = decltype(packing);
+      const ColumnGrid grid = grid_of<P>(e, 3 * kMultiprocessors);
+      launch(forward<typename P::Type, P::kWidth>, dim3(grid.tiles, grid.row_blocks), kThreads, stream, o, problem,
+             grid);
+    });
+  };
+  std::vector<std::pair<int, int>> in_place{{0, 0}};
+  if (problem.residual) in_place.push_back({residual_at, 0});
+  return device_kernel(body, in_place);
+}
+
+}  // namespace
+
+Kernel batch_norm_forward(const BatchNormProblem& problem, KernelRequest& request) {
+  return normalise("batch_norm_forward", problem, request, 1);
+}
+Kernel batch_norm_inference(const BatchNormProblem& problem, KernelRequest& request) {
+  return normalise("batch_norm_inference", problem, request, 0);
+}
+
+Kernel batch_norm_backward(const BatchNormProblem& problem, KernelRequest& request) {
+  const char* operation = "batch_norm_backward";
+  require_batch_norm_flags(operation, problem);
+  require_counts(operation, request, 6, 1);
+  require_control(operation, request);
+  auto& in = request.inputs;
+  const ImageExtents e = image_extents(in[0].shape);
+  settle_vector(operation, in[1], DType::f64, {2, e.c});
+  settle_vector(operation, in[2], DType::f32, {e.c});
+  settle_vector(operation, in[3], DType::f32, {e.c});
+  settle_vector(operation, in[5], DType::f64, {2, e.c});
+  for (TensorDesc* desc : {&in[0], &in[4], &request.outputs[0]}) {
+    settle_activation(operation, *desc);
+    require_shape(operation, "an activation", *desc, in[0].shape);
+  }
+  const DType type = common_dtype(operation, {&in[0], &in[4], &request.outputs[0]});
+  const bool masks = problem.relu && !problem.write_gradient;  // else backward_reduce has masked
+  const auto body = [=, control = request.control](const BoundOperands& b, Stream stream) {
+    const BackwardOperands o{b.inputs[0],     b.inputs[4], b.outputs[0], b.in<double>(1),
+                             b.in<double>(5), b.in(2),     b.in(3),      control};
+    with_packing(type, {e.c}, [&](auto packing) {
+      using P = decltype(packing);
+      const ColumnGrid grid = grid_of<P>(e, 2 * kMultiprocessors);
+      launch(backward<typename P::Type, P::kWidth>, dim3(grid.tiles, grid.row_blocks), kThreads, stream, o, problem,
+             masks, grid);
+    });
+  };
+  return device_kernel(body, {{0, 0}, {4, 0}});
+}
+
+}  // namespace convoy::kernels::cuda

@@ -1,0 +1,240 @@
+// Batch normalisation on the device, the sums: statistics and backward_reduce. One pass over the activations and
+// one launch each.
+#include "kernels/batch_norm/cuda.cuh"
+#include "kernels/device/cuda_launch.cuh"
+#include "kernels/device/cuda_resident.h"
+
+namespace convoy::kernels::cuda {
+namespace {
+
+constexpr int kReduceThreads = 512;
+constexpr int kSharedBytes = 32 * kReduceThreads;  // what add_rows and add_partials need at most
+
+// Leaves the block's two sums a column in partials [row_blocks][2][channels].
+template <int V>
+__device__ __forceinline__ void store_partials(const float (&sums)[2 * V], const ColumnGrid& grid,
+                                               const Place& place, float* partials) {
+  if (place.ty != 0 || !place.active) return;
+  float* to = partials + 2 * std::int64_t{grid.channels} * blockIdx.y + place.channel;
+#pragma unroll
+  for (int i = 0; i < V; ++i) {
+    to[i] = sums[i];
+    to[grid.channels + i] = sums[V + i];
+  }
+}
+
+template <typename T, int V>
+__global__ void __launch_bounds__(kReduceThreads, 2)
+    statistics(const T* x, const StepControl* control, ColumnGrid grid, float* partials, unsigned* tickets,
+               double* sums) {
+  __shared__ __align__(16) char shared[kSharedBytes];
+  constexpr int kRows = 4;  // loads in flight
+  const Place place = place_in<V>(grid);
+  const std::int64_t rows = place.active ? valid_rows(control, grid) : 0;
+  const std::int64_t stride = std::int64_t{grid.row_blocks} * grid.height;
+  float sum[2 * V] = {};
+  for (std::int64_t row = std::int64_t{blockIdx.y} * grid.height + place.ty; row < rows; row += kRows * stride) {
+    Pack<T, V> packs[kRows];
+#pragma unroll
+    for (int k = 0; k < kRows; ++k)
+      packs[k] = row + k * stride < rows ? load_pack<V>(x + (row + k * stride) * grid.channels + place.channel)
+                                         : zero_pack<T, V>();
+#pragma unroll
+    for (int k = 0; k < kRows; ++k) {
+      float value[V];
+      unpack(packs[k], value);
+#pragma unroll
+      for (int i = 0; i < V; ++i) {
+        sum[i] += value[i];
+        sum[V + i] = fmaf(value[i], value[i], sum[V + i]);
+      }
+    }
+  }
+  add_rows(sum, grid, place, reinterpret_cast<float*>(shared));
+  store_partials<V>(sum, grid, place, partials);
+  if (!draws_last_ticket(&tickets[blockIdx.x], gridDim.y)) return;
+  auto* total = reinterpret_cast<double*>(shared);
+  add_partials<V, kReduceThreads>(partials, grid, total);
+  const int first = blockIdx.x * grid.tile * V, width = min(grid.tile * V, grid.channels - first);
+  for (int i = threadIdx.x; i < width; i += kReduceThreads) {
+    sums[first + i] = total[i];
+    sums[grid.channels + first + i] = total[width + i];
+  }
+}
+
+enum class Mask : std::uint8_t { none, from_x, from_y };  // where the ReLU's cut is known from
+
+struct ReduceOperands {
+  const void *x, *dy, *y, *dy2;  // y, dy2: null where absent
+  const double* sums;
+  const float *gamma, *beta;
+  double* dsums;
+  float *dgamma, *dbeta;
+  void* g;  // null where absent
+  const StepControl* control;
+  float* partials;
+  unsigned* tickets;
+};
+
+// Per column the sums of g and of g (x - mean). kWide: three or four tensors are read instead of two.
+template <typename T, int V, bool kWide>
+__global__ void __launch_bounds__(kReduceThreads, 1)
+    backward_reduce(ReduceOperands o, Mask mask, bool synchronised, float epsilon, ColumnGrid grid) {
+  __shared__ __align__(16) char shared[kSharedBytes];
+  constexpr int kRows = kWide ? 2 : 4;
+  const Place place = place_in<V>(grid);
+  const double count = count_of(o.control, synchronised, grid.pixels);
+  float mean[V], scale[V], beta[V], sum[2 * V] = {};
+  if (place.active)
+#pragma unroll
+    for (int i = 0; i < V; ++i) {
+      const int channel = place.channel + i;
+      const Moments moments = moments_of(o.sums, grid.channels, channel, count, epsilon);
+      mean[i] = static_cast<float>(moments.mean);
+      scale[i] = static_cast<float>(moments.invstd) * o.gamma[channel];
+      beta[i] = o.beta[channel];
+    }
+  const std::int64_t valid = valid_rows(o.control, grid);
+  const std::int64_t rows = !place.active ? 0 : o.g != nullptr ? grid.rows : valid;
+  const std::int64_t stride = std::int64_t{grid.row_blocks} * grid.height;
+  for (std::int64_t row = std::int64_t{blockIdx.y} * grid.height + place.ty; row < rows; row += kRows * stride) {
+    Pack<T, V> x[kRows], dy[kRows], y[kWide ? kRows : 1], dy2[kWide ? kRows : 1];
+#pragma unroll
+    for (int k = 0; k < kRows; ++k) {
+      const std::int64_t at = (row + k * stride) * grid.channels + place.channel;
+      const bool in = row + k * stride < valid;
+      x[k] = in ? load_pack<V>(static_cast<const T*>(o.x) + at) : zero_pack<T, V>();
+      dy[k] = in ? load_pack<V>(static_cast<const T*>(o.dy) + at) : zero_pack<T, V>();
+      if constexpr (kWide) {
+        y[k] = in && o.y != nullptr ? load_pack<V>(static_cast<const T*>(o.y) + at) : zero_pack<T, V>();
+        dy2[k] = in && o.dy2 != nullptr ? load_pack<V>(static_cast<const T*>(o.dy2) + at) : zero_pack<T, V>();
+      }
+    }
+#pragma unroll
+    for (int k = 0; k < kRows; ++k) {
+      float xs[V], g[V];
+      unpack(x[k], xs);
+      unpack(dy[k], g);
+      if constexpr (kWide) {
+        float second[V], ys[V];
+        unpack(dy2[k], second);
+        unpack(y[k], ys);
+#pragma unroll
+        for (int i = 0; i < V; ++i) {
+          g[i] += second[i];
+          if (mask == Mask::from_y && !(ys[i] > 0)) g[i] = 0;
+        }
+      }
+      const bool in = row + k * stride < valid;
+#pragma unroll
+      for (int i = 0; i < V; ++i) {
+        const float centred = xs[i] - mean[i];
+        if (mask == Mask::from_x && !(fmaf(centred, scale[i], beta[i]) > 0)) g[i] = 0;
+        sum[i] += g[i];
+        sum[V + i] = fmaf(g[i], centred, sum[V + i]);
+      }
+      if (o.g != nullptr && row + k * stride < rows)
+        store_pack(static_cast<T*>(o.g) + (row + k * stride) * grid.channels + place.channel,
+                   in ? pack_of<T>(g) : zero_pack<T, V>());
+    }
+  }
+  add_rows(sum, grid, place, reinterpret_cast<float*>(shared));
+  store_partials<V>(sum, grid, place, o.partials);
+  if (!draws_last_ticket(&o.tickets[blockIdx.x], gridDim.y)) return;
+  auto* total = reinterpret_cast<double*>(shared);
+  add_partials<V, kReduceThreads>(o.partials, grid, total);
+  const int first = blockIdx.x * grid.tile * V, width = min(grid.tile * V, grid.channels - first);
+  for (int i = threadIdx.x; i < width; i += kReduceThreads) {
+    const int channel = first + i;
+    const double invstd = moments_of(o.sums, grid.channels, channel, count, epsilon).invstd;
+    o.dsums[channel] = total[i];
+    o.dsums[grid.channels + channel] = total[width + i] * invstd;
+    o.dbeta[channel] = static_cast<float>(total[i]);
+    o.dgamma[channel] = static_cast<float>(total[width + i] * invstd);
+  }
+}
+
+std::size_t partial_bytes(const ColumnGrid& grid) {
+  return sizeof(float) * 2 * static_cast<std::size_t>(grid.channels) * static_cast<std::size_t>(grid.row_blocks);
+}
+
+ColumnGrid grid_of(const ImageExtents& e, DType type, bool wide, int blocks, int rows_a_thread) {
+  const int width = !wide ? 1 : type == DType::bf16 ? kPackWidth<bf16> : kPackWidth<float>;
+  return column_grid(e.n * e.pixels(), e.pixels(), e.c, width, kReduceThreads, blocks, rows_a_thread);
+}
+
+bool packable(DType type, std::int64_t channels) {
+  return channels % (type == DType::bf16 ? kPackWidth<bf16> : kPackWidth<float>) == 0;
+}
+
+void settle_vectors(const char* operation, std::initializer_list<TensorDesc*> vectors, DType type,
+                    const Shape& shape) {
+  for (TensorDesc* desc : vectors) {
+    settle(operation, *desc, Layout::row_major);
+    require_dtype(operation, "a per-channel operand", *desc, type);
+    require_shape(operation, "a per-channel operand", *desc, shape);
+  }
+}
+
+}  // namespace
+
+Kernel batch_norm_statistics(const BatchNormProblem&, KernelRequest& request) {
+  const char* operation = "batch_norm_statistics";
+  require_counts(operation, request, 1, 1);
+  require_control(operation, request);
+  settle_activation(operation, request.inputs[0]);
+  const ImageExtents e = image_extents(request.inputs[0].shape);
+  settle_vectors(operation, {&request.outputs[0]}, DType::f64, {2, e.c});
+  const DType type = common_dtype(operation, {&request.inputs[0]});
+  const ColumnGrid grid = grid_of(e, type, packable(type, e.c), 2 * kMultiprocessors, 4);
+  const auto body = [=, control = request.control](const BoundOperands& operands, unsigned* tickets, Stream stream) {
+    with_packing(type, {e.c}, [&](auto packing) {
+      using P = decltype(packing);
+      using T = typename P::Type;
+      launch(statistics<T, P::kWidth>, dim3(grid.tiles, grid.row_blocks), kReduceThreads, stream,
+             operands.in<T>(0), control, grid, operands.scratch<float>(), tickets, operands.out<double>(0));
+    });
+  };
+  return ticketed_kernel(body, grid.tiles, {}, partial_bytes(grid));
+}
+
+Kernel batch_norm_backward_reduce(const BatchNormProblem& problem, KernelRequest& request) {
+  const char* operation = "batch_norm_backward_reduce";
+  const bool has_y = problem.relu && problem.residual;
+  const int inputs = 5 + has_y + problem.second_gradient, y_at = 5, dy2_at = 5 + has_y;
+  require_batch_norm_flags(operation, problem);
+  require_counts(operation, request, inputs, 3 + problem.write_gradient);
+  require_control(operation, request);
+  auto& in = request.inputs;
+  auto& out = request.outputs;
+  const ImageExtents e = image_extents(in[0].shape);
+  settle_vectors(operation, {&in[1], &out[0]}, DType::f64, {2, e.c});
+  settle_vectors(operation, {&in[2], &in[3], &out[1], &out[2]}, DType::f32, {e.c});
+  std::vector<const TensorDesc*> activations;
+  for (const int at : {0, 4, y_at, dy2_at})
+    if (at < inputs) settle_activation(operation, in[at]), activations.push_back(&in[at]);
+  if (problem.write_gradient) settle_activation(operation, out[3]), activations.push_back(&out[3]);
+  for (const TensorDesc* desc : activations) require_shape(operation, "an activation", *desc, in[0].shape);
+  const DType type = common_dtype(operation, activations);
+  const bool wide = has_y || problem.second_gradient;
+  const ColumnGrid grid = grid_of(e, type, packable(type, e.c), kMultiprocessors, wide ? 2 : 4);
+  const Mask mask = !problem.relu ? Mask::none : has_y ? Mask::from_y : Mask::from_x;
+  const auto body = [=, control = request.control](const BoundOperands& b, unsigned* tickets, Stream stream) {
+    const ReduceOperands o{b.inputs[0], b.inputs[4], has_y ? b.inputs[y_at] : nullptr,
+                           problem.second_gradient ? b.inputs[dy2_at] : nullptr, b.in<double>(1), b.in(2), b.in(3),
+                           b.out<double>(0), b.out(1), b.out(2), problem.write_gradient ? b.outputs[3] : nullptr,
+                           control, b.scratch<float>(), tickets};
+    with_packing(type, {e.c}, [&](auto packing) {
+      using P = decltype(packing);
+      launch(wide ? backward_reduce<typename P::Type, P::kWidth, true>
+                  : backward_reduce<typename P::Type, P::kWidth, false>,
+             dim3(grid.tiles, grid.row_blocks), kReduceThreads, stream, o, mask, problem.synchronised,
+             problem.epsilon, grid);
+    });
+  };
+  std::vector<std::pair<int, int>> in_place;
+  if (problem.write_gradient) in_place = {{4, 3}};
+  return ticketed_kernel(body, grid.tiles, in_place, partial_bytes(grid));
+}
+
+}  // namespace convoy::kernels::cuda
