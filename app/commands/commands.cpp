@@ -2,23 +2,114 @@
 
 #include <fmt/core.h>
 
-namespace convoy::app {
+#include <algorithm>
+#include <string>
+#include <vector>
 
-int run_command(int argc, char** argv) {
-  CLI::App app{"Convoy trains convolutional networks over many ranks.", "convoy"};
-  app.require_subcommand(1);
+#include "app/commands/suggest.h"
+#include "app/training/build_info.h"
+#include "comm/launcher.h"
+
+namespace convoy::app {
+namespace {
+
+const std::vector<AddVerb>& program_verbs() {
+  static const std::vector<AddVerb> verbs{};
+  return verbs;
+}
+
+// Errors are one line each, whatever their text holds.
+void print_error(std::string message) {
+  while (!message.empty() && std::isspace(static_cast<unsigned char>(message.back()))) message.pop_back();
+  std::replace(message.begin(), message.end(), '\n', ' ');
+  fmt::print(stderr, "convoy: {}\n", message);
+}
+
+// Every rank finds the same mistake in the same command line: one of each host says so.
+bool speaks_for_its_host() {
+  try {
+    const auto hint = comm::launcher_hint();
+    return !hint || hint->local_rank.value_or(0) == 0;
+  } catch (const std::exception&) {
+    return true;
+  }
+}
+
+std::vector<std::string> verbs_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const auto* verb : app.get_subcommands({})) names.push_back(verb->get_name());
+  return names;
+}
+
+std::vector<std::string> flags_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const auto* option : app.get_options()) {
+    for (const auto& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+// CLI11 says only which words are left over; we say which of them is wrong and what is near it.
+std::string explain(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App* verb = &app;
+  std::string path = "convoy";
+  while (true) {
+    const auto left_over = verb->remaining(false);
+    if (!left_over.empty()) {
+      const auto word = left_over[0].substr(0, left_over[0].find('='));
+      if (word.starts_with('-')) {
+        return fmt::format("unknown flag '{}' of {}{}", word, path, did_you_mean(word, flags_of(*verb)));
+      }
+      const auto verbs = verbs_of(*verb);
+      if (!verbs.empty() && verb->get_subcommands().empty()) {
+        return fmt::format("unknown verb '{}' of {}{}", word, path, did_you_mean(word, verbs));
+      }
+      return fmt::format("found '{}', which {} does not expect", word, path);
+    }
+    const auto parsed = verb->get_subcommands();
+    if (parsed.empty()) break;
+    verb = parsed.front();
+    path += " " + verb->get_name();
+  }
+  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && !verbs_of(*verb).empty()) {
+    return fmt::format("{} expects a verb; {} --help lists them", path, path);
+  }
+  return error.what();
+}
+
+int parse_and_run(CLI::App& app, int argc, char** argv) {
+  const auto wrong_command_line = [](const std::string& message) {
+    if (speaks_for_its_host()) print_error(message);
+    return 2;
+  };
   try {
     app.parse(argc, argv);
+    return 0;
+  } catch (const CLI::Success& request) {  // --help, --version
+    return app.exit(request);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    return wrong_command_line(explain(app, error));
   } catch (const UsageError& error) {
-    fmt::print(stderr, "convoy: {}\n", error.what());
-    return 2;
+    return wrong_command_line(error.what());
+  } catch (const ExitStatus& exit) {
+    return exit.status;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "convoy: {}\n", error.what());
+    print_error(error.what());
     return 1;
   }
-  return 0;
+}
+
+}  // namespace
+
+int run_command(int argc, char** argv) { return run_command(argc, argv, program_verbs()); }
+
+int run_command(int argc, char** argv, const std::vector<AddVerb>& verbs) {
+  CLI::App app{"Convoy trains convolutional networks over many ranks.", "convoy"};
+  app.set_help_flag("--help", "print this and exit");
+  app.set_version_flag("--version", fmt::format("convoy {} ({})", convoy_version(), git_hash()));
+  app.require_subcommand(1);
+  for (const auto add_verb : verbs) add_verb(app);
+  return parse_and_run(app, argc, argv);
 }
 
 }  // namespace convoy::app

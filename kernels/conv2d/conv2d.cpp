@@ -29,13 +29,13 @@ Shape conv2d_output_shape(const Conv2dProblem& problem, const Shape& x, const Sh
 }
 
 Kernel conv2d_forward(Backend backend, const Conv2dProblem& problem, KernelRequest& request) {
-  return select(backend, reference::conv2d_forward, nullptr)(problem, request);
+  return select(backend, reference::conv2d_forward, cpu::conv2d_forward)(problem, request);
 }
 Kernel conv2d_backward_data(Backend backend, const Conv2dProblem& problem, KernelRequest& request) {
-  return select(backend, reference::conv2d_backward_data, nullptr)(problem, request);
+  return select(backend, reference::conv2d_backward_data, cpu::conv2d_backward_data)(problem, request);
 }
 Kernel conv2d_backward_weights(Backend backend, const Conv2dProblem& problem, KernelRequest& request) {
-  return select(backend, reference::conv2d_backward_weights, nullptr)(problem, request);
+  return select(backend, reference::conv2d_backward_weights, cpu::conv2d_backward_weights)(problem, request);
 }
 
 }  // namespace convoy::kernels

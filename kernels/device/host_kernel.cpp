@@ -63,4 +63,12 @@ ImageExtents image_extents(const Shape& shape) {
   throw std::invalid_argument(fmt::format("a tensor of extents {}, expected two or four", shape.to_string()));
 }
 
+std::int64_t channel_lanes(std::string_view operation, const TensorDesc& desc) {
+  if (desc.layout == Layout::row_major || desc.shape.rank() != 4) return 1;
+  if (desc.layout == Layout::blocked16) return 16;
+  if (desc.layout == Layout::blocked8) return 8;
+  throw std::invalid_argument(fmt::format("{}: an operand is {}, expected row_major, blocked16 or blocked8",
+                                          operation, name_of(desc.layout)));
+}
+
 }  // namespace convoy::kernels

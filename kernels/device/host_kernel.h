@@ -74,4 +74,12 @@ struct ImageExtents {
 };
 ImageExtents image_extents(const Shape& shape);
 
+// Neighbouring channels of one pixel that lie side by side: 16 or 8 in a blocked layout, 1 in row_major;
+// other layouts are refused.
+std::int64_t channel_lanes(std::string_view operation, const TensorDesc& desc);
+// Elements of the buffer, padding included.
+inline std::int64_t buffer_elements(const TensorDesc& desc) {
+  return static_cast<std::int64_t>(desc.bytes() / bytes_of(desc.dtype));
+}
+
 }  // namespace convoy::kernels

@@ -1,20 +1,101 @@
+// The command line's contract with scripts: exit statuses, one line of error, near names.
 #include "app/commands/commands.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace convoy::app {
 namespace {
 
-int run(std::vector<std::string> words) {
-  std::vector<char*> arguments;
-  for (auto& word : words) arguments.push_back(word.data());
-  return run_command(static_cast<int>(arguments.size()), arguments.data());
+struct Outcome {
+  int status;
+  std::string out, err;
+};
+
+void add_fly(CLI::App& app) {
+  auto* verb = app.add_subcommand("fly", "a verb that does what its flags say");
+  auto* height = verb->add_option("--height")->check(CLI::PositiveNumber);
+  auto* crash = verb->add_flag("--crash");
+  auto* land = verb->add_flag("--land");
+  verb->add_subcommand("home", "a verb below a verb")->add_option("PLACE")->required();
+  verb->callback([=] {
+    if (height->count() > 0 && height->as<int>() > 9000) throw UsageError("--height: found 9001");
+    if (crash->as<bool>()) throw std::runtime_error("engine: on fire\nfor two reasons\n");
+    if (land->as<bool>()) throw ExitStatus{75};
+  });
 }
 
-TEST(Commands, WrongCommandLineExitsWithTwo) {
-  EXPECT_EQ(run({"convoy", "fly"}), 2);
-  EXPECT_EQ(run({"convoy"}), 2);
-  EXPECT_EQ(run({"convoy", "--help"}), 0);
+Outcome run(std::vector<std::string> words) {
+  std::vector<char*> arguments;
+  words.insert(words.begin(), "convoy");
+  for (auto& word : words) arguments.push_back(word.data());
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  const int status = run_command(static_cast<int>(arguments.size()), arguments.data(), {add_fly});
+  return {status, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
+}
+
+void expect_failure(const std::vector<std::string>& words, int status, const std::string& line) {
+  const auto outcome = run(words);
+  EXPECT_EQ(outcome.status, status);
+  EXPECT_EQ(outcome.err, "convoy: " + line + "\n");
+  EXPECT_EQ(outcome.out, "");
+}
+
+TEST(Commands, HelpAndVersionSucceed) {
+  EXPECT_EQ(run({"--help"}).status, 0);
+  EXPECT_NE(run({"--help"}).out.find("fly"), std::string::npos);
+  EXPECT_EQ(run({"fly", "--help"}).status, 0);
+  EXPECT_NE(run({"fly", "--help"}).out.find("--height"), std::string::npos);
+  EXPECT_EQ(run({"--version"}).out.substr(0, 7), "convoy ");
+  EXPECT_EQ(run({"--version"}).status, 0);
+}
+
+TEST(Commands, GoodCommandLineSaysNothing) {
+  const auto outcome = run({"fly", "--height", "3"});
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.out + outcome.err, "");
+}
+
+TEST(Commands, WrongCommandLineExitsWithTwoAndNamesWhatIsNear) {
+  expect_failure({}, 2, "convoy expects a verb; convoy --help lists them");
+  expect_failure({"fyl"}, 2, "unknown verb 'fyl' of convoy; did you mean 'fly'?");
+  expect_failure({"train", "--height", "3"}, 2, "unknown verb 'train' of convoy");
+  expect_failure({"--versoin"}, 2, "unknown flag '--versoin' of convoy; did you mean '--version'?");
+  expect_failure({"fly", "--heigth", "3"}, 2,
+                 "unknown flag '--heigth' of convoy fly; did you mean '--height'?");
+  expect_failure({"fly", "--heigth=3"}, 2, "unknown flag '--heigth' of convoy fly; did you mean '--height'?");
+  expect_failure({"fly", "hoem"}, 2, "unknown verb 'hoem' of convoy fly; did you mean 'home'?");
+  expect_failure({"fly", "home", "london", "paris"}, 2,
+                 "found 'paris', which convoy fly home does not expect");
+  expect_failure({"fly", "home"}, 2, "PLACE is required");
+  EXPECT_EQ(run({"fly", "--height", "-3"}).status, 2);
+  EXPECT_EQ(run({"fly", "--height"}).status, 2);
+}
+
+TEST(Commands, UsageErrorExitsWithTwoAnyOtherWithOne) {
+  expect_failure({"fly", "--height", "9001"}, 2, "--height: found 9001");
+  expect_failure({"fly", "--crash"}, 1, "engine: on fire for two reasons");
+}
+
+TEST(Commands, VerbMayEndWithItsOwnStatus) {
+  const auto outcome = run({"fly", "--land"});
+  EXPECT_EQ(outcome.status, 75);
+  EXPECT_EQ(outcome.out + outcome.err, "");
+}
+
+TEST(Commands, WrongCommandLineIsReportedOnceAHost) {
+  setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
+  setenv("OMPI_COMM_WORLD_LOCAL_RANK", "1", 1);
+  const auto usage = run({"fly", "--nothing"});
+  const auto failure = run({"fly", "--crash"});
+  unsetenv("OMPI_COMM_WORLD_SIZE");
+  unsetenv("OMPI_COMM_WORLD_LOCAL_RANK");
+  EXPECT_EQ(usage.status, 2);
+  EXPECT_EQ(usage.err, "");
+  EXPECT_EQ(failure.status, 1);
+  EXPECT_NE(failure.err, "") << "a failure may be one rank's own";
 }
 
 }  // namespace

@@ -45,9 +45,11 @@ Shape Conv2d::infer(Shapes inputs) const {
 std::vector<ParameterSpec> Conv2d::parameters(Shapes inputs) const {
   const std::int64_t channels = inputs[0][1] / groups;
   const double fan_out = static_cast<double>(filters / groups) * kernel[0] * kernel[1];
-  std::vector<ParameterSpec> specs{
-      {"weight", {filters, channels, kernel[0], kernel[1]}, Initializer::he_normal(fan_out), true}};
-  if (bias) specs.push_back({"bias", {filters}, Initializer::constant(0), false});
+  std::vector<ParameterSpec> specs{{"weight",
+                                    {filters, channels, kernel[0], kernel[1]},
+                                    weight_initializer.value_or(Initializer::he_normal(fan_out)),
+                                    true}};
+  if (bias) specs.push_back({"bias", {filters}, bias_initializer, false});
   return specs;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 
 #include "app/model/emitter.h"
 #include "kernels/conv2d/conv2d.h"
@@ -15,6 +16,9 @@ struct Conv2d {
   int groups = 1;
   bool bias = false;
   bool relu = false;  // set by fuse()
+  // Else normal by fan-out, for the ReLU behind (He et al. 2015).
+  std::optional<Initializer> weight_initializer = std::nullopt;
+  Initializer bias_initializer = Initializer::constant(0);
 
   // The usual square case.
   static Conv2d square(std::int64_t filters, int kernel, int stride = 1, int padding = 0, bool bias = false) {

@@ -21,11 +21,11 @@ Shape Linear::infer(Shapes inputs) const {
   return {inputs[0][0], outputs};
 }
 
-// Both uniform in ±1/sqrt(inputs), as in the LeNet of LeCun et al. 1998 and common ever since.
 std::vector<ParameterSpec> Linear::parameters(Shapes inputs) const {
   const Initializer init = Initializer::uniform(1.0 / std::sqrt(static_cast<double>(features(inputs[0]))));
-  std::vector<ParameterSpec> specs{{"weight", {outputs, features(inputs[0])}, init, true}};
-  if (bias) specs.push_back({"bias", {outputs}, init, false});
+  std::vector<ParameterSpec> specs{
+      {"weight", {outputs, features(inputs[0])}, weight_initializer.value_or(init), true}};
+  if (bias) specs.push_back({"bias", {outputs}, bias_initializer.value_or(init), false});
   return specs;
 }
 

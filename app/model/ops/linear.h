@@ -1,6 +1,8 @@
 // Fully connected layer: [N, ...] -> [N, outputs], weights [outputs, inputs] over the flattened (c, h, w).
 #pragma once
 
+#include <optional>
+
 #include "app/model/emitter.h"
 
 namespace convoy::app {
@@ -9,6 +11,8 @@ struct Linear {
   static constexpr std::string_view kKind = "linear";
   std::int64_t outputs = 0;
   bool bias = true;
+  // Else uniform in ±1/sqrt(inputs), as in LeCun et al. 1998 and common ever since.
+  std::optional<Initializer> weight_initializer = std::nullopt, bias_initializer = std::nullopt;
 
   Shape infer(Shapes inputs) const;
   std::vector<ParameterSpec> parameters(Shapes inputs) const;

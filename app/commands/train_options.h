@@ -1,0 +1,82 @@
+// The flags of `convoy train`: their values, registration, checks and the schedule that they describe.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "app/training/schedule.h"
+
+namespace convoy::app {
+
+struct TrainOptions {
+  // Model and data. "synthetic" data are made in memory, of `classes` classes and `size` pixels a side.
+  std::string model, data, out;
+  std::int64_t classes = 10;
+  std::int64_t size = 0;  // pixels a side that the network sees; 0: as the data has them
+  std::int64_t limit_train = 0, limit_test = 0;  // samples used; 0: all
+  std::string feed = "slice";                    // slice, scatter
+  std::int64_t crop_padding = 0, cutout = 0;     // pixels; 0: off
+  bool flip = false, random_resized_crop = false;
+
+  // Length: exactly one of epochs and steps is not 0.
+  std::int64_t epochs = 0, steps = 0;
+  std::int64_t global_batch = 0;
+
+  std::string optimizer = "sgd";  // sgd, lars, adamw
+  double learning_rate = 0.1, momentum = 0.9, weight_decay = 0;
+  bool nesterov = false;
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  // adamw
+  double trust_coefficient = 0.001;                   // lars
+  double clip_gradient_norm = 0;                      // 0: off
+  double label_smoothing = 0;
+  bool sync_batch_norm = true;
+
+  std::string schedule = "constant";
+  std::string scale_learning_rate = "none";
+  std::int64_t base_batch = 256;
+  double warmup_epochs = 0;
+  std::int64_t warmup_steps = 0;
+  std::vector<double> milestones;  // epochs where --epochs is given, steps where --steps is
+  double gamma = 0.1, final_learning_rate = 0, power = 1;
+  double one_cycle_rise = 0.3, one_cycle_initial_division = 25, one_cycle_final_division = 1e4;
+  std::string one_cycle_anneal = "cosine";  // cosine, linear
+
+  std::string backend = "cpu", precision = "fp32";
+  std::string partition;           // empty: every rank trains a whole replica
+  std::uint64_t memory_limit = 0;  // bytes of one device; 0: none
+  std::int64_t threads = 0;        // of one rank; 0: this host's cores divided by its ranks
+  std::int64_t seed = 1;
+  double timeout = 300;  // seconds that a collective may take
+
+  bool resume = false;
+  std::int64_t checkpoint_every_epochs = 1, checkpoint_every_steps = 0;  // the steps win where not 0
+  std::int64_t keep_checkpoints = 3;
+  std::int64_t log_every = 10;  // steps
+  std::int64_t eval_every = 1;  // epochs; 0: at the end only
+  bool stop_on_divergence = true;
+};
+
+// Registers every flag and --config on the verb. `options` must outlive it.
+void add_train_options(CLI::App& verb, TrainOptions& options);
+
+// What one flag alone cannot tell. Throws UsageError, one line that names the flag.
+void check_train_options(const TrainOptions& options, int ranks);
+
+// Steps of the whole run, given those of one epoch.
+std::int64_t total_steps(const TrainOptions& options, std::int64_t steps_per_epoch);
+
+// The schedule with its milestones and warm-up in steps and the scaled rate. Throws UsageError when they do
+// not fit into the run.
+Schedule make_schedule(const TrainOptions& options, std::int64_t steps_per_epoch);
+
+// Keys are the flags without their dashes: for manifests and checkpoints.
+nlohmann::json to_json(const TrainOptions& options);
+
+// Throws UsageError naming the first flag that decides what the weights become and that differs from
+// those in `saved`, to_json's of the run that is resumed. Length, output, feeding and place may differ.
+void check_resumed_options(const TrainOptions& options, const nlohmann::json& saved);
+
+}  // namespace convoy::app

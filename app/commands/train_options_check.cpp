@@ -1,0 +1,198 @@
+// What follows from the flags of `convoy train` once they are parsed: checks across flags, the schedule, the
+// JSON of manifests and checkpoints.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "app/commands/commands.h"
+#include "app/commands/train_options.h"
+
+namespace convoy::app {
+namespace {
+
+void require(bool holds, const std::string& message) {
+  if (!holds) throw UsageError(message);
+}
+
+// A position in epochs or steps, in steps. Half a step is not a step: rounded.
+std::int64_t in_steps(double position, std::int64_t steps_per_unit) {
+  return static_cast<std::int64_t>(std::llround(position * static_cast<double>(steps_per_unit)));
+}
+
+std::int64_t warmup_steps(const TrainOptions& options, std::int64_t steps_per_epoch) {
+  return options.warmup_steps > 0 ? options.warmup_steps : in_steps(options.warmup_epochs, steps_per_epoch);
+}
+
+void check_schedule(const TrainOptions& o) {
+  require(o.warmup_epochs == 0 || o.warmup_steps == 0,
+          "--warmup-epochs, --warmup-steps: found both, expected one");
+  const bool has_milestones = !o.milestones.empty();
+  require(o.schedule != "step" || has_milestones, "--milestones: --schedule step expects at least one");
+  require(o.schedule == "step" || !has_milestones,
+          fmt::format("--milestones: belongs to --schedule step, found --schedule {}", o.schedule));
+  const auto out_of_order =
+      std::adjacent_find(o.milestones.begin(), o.milestones.end(), std::greater_equal<>());
+  if (out_of_order != o.milestones.end()) {
+    throw UsageError(fmt::format("--milestones: found {} before {}, expected ascending numbers",
+                                 *out_of_order, *(out_of_order + 1)));
+  }
+}
+
+}  // namespace
+
+void check_train_options(const TrainOptions& o, int ranks) {
+  require(!o.model.empty(), "--model is required: the network's name");
+  require(!o.data.empty(), "--data is required: an HDF5 file or 'synthetic'");
+  require(!o.out.empty(), "--out is required: the folder for results and checkpoints");
+  require(o.epochs > 0 || o.steps > 0, "--epochs or --steps is required");
+  require(o.epochs == 0 || o.steps == 0,
+          fmt::format("--epochs, --steps: found both ({} and {}), expected one", o.epochs, o.steps));
+  require(o.global_batch > 0, "--global-batch is required: the samples of a step over all ranks");
+  require(o.global_batch >= ranks,
+          fmt::format("--global-batch: found {}, expected at least the number of ranks, {}", o.global_batch,
+                      ranks));
+  require(!o.random_resized_crop || o.crop_padding == 0,
+          "--random-resized-crop, --crop-padding: found both, expected one");
+  require(!o.nesterov || o.optimizer == "sgd",
+          fmt::format("--nesterov: belongs to --optimizer sgd, found --optimizer {}", o.optimizer));
+  require(!o.nesterov || o.momentum > 0, "--nesterov: found --momentum 0, expected a positive one");
+  require(o.precision == "fp32" || o.backend != "reference",
+          fmt::format("--precision: found {}, expected fp32 with --backend reference", o.precision));
+  check_schedule(o);
+}
+
+std::int64_t total_steps(const TrainOptions& options, std::int64_t steps_per_epoch) {
+  return options.steps > 0 ? options.steps : options.epochs * steps_per_epoch;
+}
+
+Schedule make_schedule(const TrainOptions& o, std::int64_t steps_per_epoch) {
+  Schedule schedule;
+  schedule.kind = schedule_kind(o.schedule);
+  schedule.learning_rate = scaled_learning_rate(o.learning_rate, rate_scaling(o.scale_learning_rate),
+                                                o.global_batch, o.base_batch);
+  schedule.total_steps = total_steps(o, steps_per_epoch);
+  schedule.warmup_steps = warmup_steps(o, steps_per_epoch);
+  require(schedule.warmup_steps <= schedule.total_steps,
+          fmt::format("{}: found {} steps of warm-up, expected at most the run's {}",
+                      o.warmup_steps > 0 ? "--warmup-steps" : "--warmup-epochs", schedule.warmup_steps,
+                      schedule.total_steps));
+  for (const double milestone : o.milestones) {
+    schedule.milestones.push_back(in_steps(milestone, o.steps > 0 ? 1 : steps_per_epoch));
+  }
+  schedule.gamma = o.gamma;
+  schedule.final_learning_rate = o.final_learning_rate;
+  require(schedule.final_learning_rate <= schedule.learning_rate,
+          fmt::format("--final-learning-rate: found {}, expected at most the peak rate {}",
+                      schedule.final_learning_rate, schedule.learning_rate));
+  schedule.power = o.power;
+  schedule.rise = o.one_cycle_rise;
+  schedule.initial_division = o.one_cycle_initial_division;
+  schedule.final_division = o.one_cycle_final_division;
+  schedule.linear_anneal = o.one_cycle_anneal == "linear";
+  return schedule;
+}
+
+nlohmann::json to_json(const TrainOptions& o) {
+  return {{"model", o.model},
+          {"data", o.data},
+          {"out", o.out},
+          {"classes", o.classes},
+          {"size", o.size},
+          {"limit-train", o.limit_train},
+          {"limit-test", o.limit_test},
+          {"feed", o.feed},
+          {"crop-padding", o.crop_padding},
+          {"cutout", o.cutout},
+          {"flip", o.flip},
+          {"random-resized-crop", o.random_resized_crop},
+          {"epochs", o.epochs},
+          {"steps", o.steps},
+          {"global-batch", o.global_batch},
+          {"optimizer", o.optimizer},
+          {"learning-rate", o.learning_rate},
+          {"momentum", o.momentum},
+          {"nesterov", o.nesterov},
+          {"weight-decay", o.weight_decay},
+          {"beta1", o.beta1},
+          {"beta2", o.beta2},
+          {"epsilon", o.epsilon},
+          {"trust-coefficient", o.trust_coefficient},
+          {"clip-gradient-norm", o.clip_gradient_norm},
+          {"label-smoothing", o.label_smoothing},
+          {"sync-batch-norm", o.sync_batch_norm},
+          {"schedule", o.schedule},
+          {"scale-learning-rate", o.scale_learning_rate},
+          {"base-batch", o.base_batch},
+          {"warmup-epochs", o.warmup_epochs},
+          {"warmup-steps", o.warmup_steps},
+          {"milestones", o.milestones},
+          {"gamma", o.gamma},
+          {"final-learning-rate", o.final_learning_rate},
+          {"power", o.power},
+          {"one-cycle-rise", o.one_cycle_rise},
+          {"one-cycle-initial-division", o.one_cycle_initial_division},
+          {"one-cycle-final-division", o.one_cycle_final_division},
+          {"one-cycle-anneal", o.one_cycle_anneal},
+          {"backend", o.backend},
+          {"precision", o.precision},
+          {"partition", o.partition},
+          {"memory-limit", o.memory_limit},
+          {"threads", o.threads},
+          {"seed", o.seed},
+          {"timeout", o.timeout},
+          {"checkpoint-every-epochs", o.checkpoint_every_epochs},
+          {"checkpoint-every-steps", o.checkpoint_every_steps},
+          {"keep-checkpoints", o.keep_checkpoints},
+          {"log-every", o.log_every},
+          {"eval-every", o.eval_every},
+          {"stop-on-divergence", o.stop_on_divergence}};
+}
+
+void check_resumed_options(const TrainOptions& options, const nlohmann::json& saved) {
+  const auto now = to_json(options);
+  // A run may be resumed elsewhere, on another backend or on other ranks, and may be made longer.
+  for (const char* flag : {"model",
+                           "size",
+                           "limit-train",
+                           "crop-padding",
+                           "cutout",
+                           "flip",
+                           "random-resized-crop",
+                           "global-batch",
+                           "optimizer",
+                           "learning-rate",
+                           "momentum",
+                           "nesterov",
+                           "weight-decay",
+                           "beta1",
+                           "beta2",
+                           "epsilon",
+                           "trust-coefficient",
+                           "clip-gradient-norm",
+                           "label-smoothing",
+                           "sync-batch-norm",
+                           "schedule",
+                           "scale-learning-rate",
+                           "base-batch",
+                           "warmup-epochs",
+                           "warmup-steps",
+                           "milestones",
+                           "gamma",
+                           "final-learning-rate",
+                           "power",
+                           "one-cycle-rise",
+                           "one-cycle-initial-division",
+                           "one-cycle-final-division",
+                           "one-cycle-anneal",
+                           "seed"}) {
+    const auto found = saved.find(flag);
+    if (found != saved.end() && *found != now.at(flag)) {
+      throw UsageError(fmt::format("--{}: found {}, but the run to resume was started with {}", flag,
+                                   now.at(flag).dump(), found->dump()));
+    }
+  }
+}
+
+}  // namespace convoy::app

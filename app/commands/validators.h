@@ -1,0 +1,31 @@
+// Strict checks of flag values, for every verb. CLI11's own conversions wrap negative numbers, clamp those
+// that overflow and read 010 as eight; these do not. Each fails with "found X, expected Y", which CLI11 puts
+// behind the flag's name.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace convoy::app {
+
+CLI::Validator whole_number(std::int64_t low, std::int64_t high = std::numeric_limits<std::int64_t>::max());
+
+// A finite number in an interval as one writes it: "[0, 1)", "(0, inf)".
+CLI::Validator number_in(const std::string& interval);
+
+// One of the names; near misses are pointed out.
+CLI::Validator one_of(std::vector<std::string> names);
+
+// Any text but an empty one: an empty shell variable must not pass for a file name.
+CLI::Validator not_empty();
+
+// "8GiB", "1.5MiB", "4096" (bytes), "4096B": turns the text into bytes. Use with Option::transform.
+CLI::Validator size_in_bytes();
+
+// Bytes in `text`; throws std::invalid_argument saying what was found and expected.
+std::uint64_t parse_size(const std::string& text);
+
+}  // namespace convoy::app

@@ -1,0 +1,79 @@
+// Residual networks (He et al. 2016), with torchvision's names and initial weights: basic blocks to depth 34, beyond it
+// bottlenecks with the stride on their 3x3 convolution ("v1.5"). NAME_cifar has the stem for small images of the
+// paper's section 4.2: a 3x3 convolution without stride, no max pool.
+#include <fmt/format.h>
+
+#include <array>
+#include <stdexcept>
+
+#include "app/model/zoo/builder.h"
+#include "app/model/zoo/networks.h"
+
+namespace convoy::app::zoo {
+namespace {
+
+struct Variant {
+  std::string_view name;
+  bool bottleneck;
+  std::array<int, 4> blocks;  // of each stage
+};
+
+constexpr std::array kVariants{
+    Variant{"resnet18", false, {2, 2, 2, 2}}, Variant{"resnet34", false, {3, 4, 6, 3}},
+    Variant{"resnet50", true, {3, 4, 6, 3}}, Variant{"resnet101", true, {3, 4, 23, 3}},
+    Variant{"resnet152", true, {3, 8, 36, 3}}};
+
+void add_block(Builder& net, const std::string& prefix, bool bottleneck, int filters, int stride) {
+  const LayerId input = net.last();
+  const std::int64_t input_channels = net.shape()[1], outputs = bottleneck ? 4 * filters : filters;
+  const auto conv = [&](int number, std::int64_t width, int kernel, int step) {
+    net.add(fmt::format("{}.conv{}", prefix, number), Conv2d::square(width, kernel, step, kernel / 2))
+        .add(fmt::format("{}.bn{}", prefix, number), BatchNorm{});
+  };
+  const auto relu = [&](int number) { net.add(fmt::format("{}.relu{}", prefix, number), Relu{}); };
+  int last = 2;
+  if (bottleneck) {
+    conv(1, filters, 1, 1);
+    relu(1);
+    conv(2, filters, 3, stride);
+    relu(2);
+    conv(last = 3, outputs, 1, 1);
+  } else {
+    conv(1, filters, 3, stride);
+    relu(1);
+    conv(2, outputs, 3, 1);
+  }
+  const LayerId residual = net.last();
+  LayerId shortcut = input;
+  if (stride != 1 || input_channels != outputs)
+    shortcut = net.from(input)
+                   .add(prefix + ".downsample.0", Conv2d::square(outputs, 1, stride))
+                   .add(prefix + ".downsample.1", BatchNorm{})
+                   .last();
+  net.add(prefix + ".add", Add{}, {residual, shortcut});
+  relu(last);
+}
+
+}  // namespace
+
+Network resnet(const std::string& name, const Shape& input, int classes) {
+  const bool small_images = name.ends_with("_cifar");
+  const auto is_it = [base = name.substr(0, name.find('_'))](const Variant& variant) {
+    return variant.name == base;
+  };
+  const auto variant = std::find_if(kVariants.begin(), kVariants.end(), is_it);
+  if (variant == kVariants.end()) throw std::logic_error(fmt::format("{} is no residual network", name));
+
+  Builder net(name, input);
+  net.add("conv1", small_images ? Conv2d::square(64, 3, 1, 1) : Conv2d::square(64, 7, 2, 3))
+      .add("bn1", BatchNorm{})
+      .add("relu", Relu{});
+  if (!small_images) net.add("maxpool", Pool::max(3, 2, 1));
+  for (int stage = 0; stage < 4; ++stage)
+    for (int block = 0; block < variant->blocks[static_cast<std::size_t>(stage)]; ++block)
+      add_block(net, fmt::format("layer{}.{}", stage + 1, block), variant->bottleneck, 64 << stage,
+                stage > 0 && block == 0 ? 2 : 1);
+  return net.add("avgpool", Pool::global()).add("fc", Linear{classes}).take();
+}
+
+}  // namespace convoy::app::zoo

@@ -1,0 +1,43 @@
+// VGG-16, configuration D of Simonyan & Zisserman 2015, with torchvision's names and initial weights.
+#include <fmt/format.h>
+
+#include "app/model/zoo/builder.h"
+#include "app/model/zoo/networks.h"
+
+namespace convoy::app::zoo {
+namespace {
+
+Linear fully_connected(std::int64_t outputs) {
+  return {outputs, true, Initializer::normal(0.01), Initializer::constant(0)};
+}
+
+struct Stage {
+  int convolutions, filters;
+};
+
+}  // namespace
+
+Network vgg16(const std::string& name, const Shape& input, int classes) {
+  Builder net(name, input);
+  int index = 0;
+  const auto feature = [&](const LayerOp& op) { net.add(fmt::format("features.{}", index++), op); };
+  for (const Stage stage : {Stage{2, 64}, Stage{2, 128}, Stage{3, 256}, Stage{3, 512}, Stage{3, 512}}) {
+    for (int i = 0; i < stage.convolutions; ++i) {
+      feature(Conv2d::square(stage.filters, 3, 1, 1, true));
+      feature(Relu{});
+    }
+    feature(Pool::max(2, 2));
+  }
+  add_adaptive_average(net, "avgpool", 7, [](std::int64_t side) { return side / 32; });
+
+  return net.add("classifier.0", fully_connected(4096))
+      .add("classifier.1", Relu{})
+      .add("classifier.2", Dropout{})
+      .add("classifier.3", fully_connected(4096))
+      .add("classifier.4", Relu{})
+      .add("classifier.5", Dropout{})
+      .add("classifier.6", fully_connected(classes))
+      .take();
+}
+
+}  // namespace convoy::app::zoo

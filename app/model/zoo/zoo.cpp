@@ -1,0 +1,78 @@
+#include "app/model/zoo/zoo.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <stdexcept>
+#include <string_view>
+
+#include "app/commands/suggest.h"
+#include "app/model/zoo/networks.h"
+
+namespace convoy::app {
+namespace {
+
+struct Entry {
+  std::string_view name;
+  Network (*make)(const std::string& name, const Shape& input, int classes);
+};
+
+constexpr std::string_view kWideResnet = "wrnDEPTH_WIDTH";
+
+constexpr std::array kNetworks{Entry{"linear", zoo::linear},
+                               Entry{"mlp", zoo::mlp},
+                               Entry{"lenet", zoo::lenet},
+                               Entry{"cifar10_quick", zoo::cifar10_quick},
+                               Entry{"alexnet", zoo::alexnet},
+                               Entry{"vgg16", zoo::vgg16},
+                               Entry{"googlenet", zoo::googlenet},
+                               Entry{"resnet18", zoo::resnet},
+                               Entry{"resnet34", zoo::resnet},
+                               Entry{"resnet50", zoo::resnet},
+                               Entry{"resnet101", zoo::resnet},
+                               Entry{"resnet152", zoo::resnet},
+                               Entry{"resnet18_cifar", zoo::resnet},
+                               Entry{"resnet34_cifar", zoo::resnet},
+                               Entry{"resnet50_cifar", zoo::resnet},
+                               Entry{"resnet101_cifar", zoo::resnet},
+                               Entry{"resnet152_cifar", zoo::resnet},
+                               Entry{kWideResnet, zoo::wide_resnet}};
+
+[[noreturn]] void throw_unknown(const std::string& name) {
+  std::vector<std::string> candidates = network_names();
+  for (const char* example : {"wrn16_4", "wrn28_10", "wrn40_2"}) candidates.emplace_back(example);
+  const std::vector<std::string> near = suggest(name, candidates);
+  if (!near.empty())
+    throw std::runtime_error(
+        fmt::format("unknown model \"{}\", the nearest names are {}", name, fmt::join(near, ", ")));
+  throw std::runtime_error(
+      fmt::format("unknown model \"{}\", expected one of {}", name, fmt::join(network_names(), ", ")));
+}
+
+void check_input(const std::string& name, const Shape& input) {
+  bool valid = input.rank() == 4;
+  for (int axis = 0; axis < input.rank(); ++axis) valid = valid && input[axis] > 0;
+  if (!valid)
+    throw std::runtime_error(
+        fmt::format("network {}: its input is {}, expected images [N, C, H, W]", name, input.to_string()));
+}
+
+}  // namespace
+
+Network make_network(const std::string& name, const Shape& input, int classes) {
+  for (const Entry& entry : kNetworks) {
+    const bool matches = entry.name == kWideResnet ? name.starts_with("wrn") : entry.name == name;
+    if (!matches) continue;
+    check_input(name, input);
+    return entry.make(name, input, classes);
+  }
+  throw_unknown(name);
+}
+
+std::vector<std::string> network_names() {
+  std::vector<std::string> names;
+  for (const Entry& entry : kNetworks) names.emplace_back(entry.name);
+  return names;
+}
+
+}  // namespace convoy::app

@@ -1,0 +1,15 @@
+// Failing together: what one rank finds wrong ends the job on every rank, with one message.
+#pragma once
+
+#include <exception>
+#include <functional>
+
+#include "comm/communicator.h"
+
+namespace convoy::app {
+
+// Runs `body` on every rank. Where it throws anywhere, the lowest of those ranks rethrows its exception and every other
+// rank throws ExitStatus with the same exit status, so that nobody waits for a rank that has left. Collective.
+void together(const comm::Communicator& ranks, const std::function<void()>& body);
+
+}  // namespace convoy::app

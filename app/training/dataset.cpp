@@ -1,0 +1,111 @@
+#include "app/training/dataset.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "app/commands/commands.h"
+#include "app/training/agreement.h"
+#include "data/synthetic/random_images.h"
+
+namespace convoy::app {
+namespace {
+
+constexpr std::int64_t kSyntheticTrain = 8192, kSyntheticTest = 1024;
+constexpr std::int64_t kSyntheticSize = 32;
+
+std::size_t index(data::Split split) { return static_cast<std::size_t>(split); }
+
+data::Augmentation train_augmentation(const TrainOptions& options) {
+  data::Augmentation augmentation;
+  augmentation.height = augmentation.width = static_cast<int>(options.size);
+  augmentation.random_crop = options.crop_padding > 0;
+  augmentation.padding = static_cast<int>(options.crop_padding);
+  augmentation.random_resized_crop = options.random_resized_crop;
+  augmentation.flip = options.flip;
+  augmentation.cutout = options.cutout > 0;
+  augmentation.cutout_size = static_cast<int>(options.cutout);
+  return augmentation;
+}
+
+data::Augmentation test_augmentation(const TrainOptions& options) {
+  data::Augmentation augmentation;
+  augmentation.height = augmentation.width = static_cast<int>(options.size);
+  return augmentation;
+}
+
+data::StoreInfo synthetic_info(const TrainOptions& options) {
+  const std::int64_t size = options.size > 0 ? options.size : kSyntheticSize;
+  data::StoreInfo info;
+  info.shape = {size, size, 3};
+  info.size = {kSyntheticTrain, kSyntheticTest};
+  for (std::int64_t i = 0; i < options.classes; ++i) info.classes.push_back(fmt::format("{}", i));
+  info.mean = {0.5f, 0.5f, 0.5f};
+  info.std = {0.29f, 0.29f, 0.29f};
+  return info;
+}
+
+}  // namespace
+
+Dataset::Dataset(const TrainOptions& options, const comm::Communicator& ranks)
+    : options_(options),
+      ranks_(ranks),
+      train_augmentation_(train_augmentation(options)),
+      test_augmentation_(test_augmentation(options)) {
+  together(ranks, [&] { open(); });
+  if (options.feed == "scatter" && ranks.size() > 1)
+    info_ = data::StoreInfo::from_bytes(ranks.broadcast(ranks.rank() == 0 ? info_.to_bytes() : std::string(), 0, "data set"));
+  const auto limited = [](std::int64_t size, std::int64_t limit) { return limit > 0 ? std::min(size, limit) : size; };
+  size_ = {limited(info_.size[0], options.limit_train), limited(info_.size[1], options.limit_test)};
+  input_ = train_augmentation_.output_shape(info_.shape);
+  test_augmentation_.output_shape(info_.shape);
+  if (size_[0] == 0) throw std::runtime_error(fmt::format("{}: no training images", options.data));
+}
+
+void Dataset::open() {
+  if (options_.data == "synthetic") {
+    info_ = synthetic_info(options_);
+    for (const data::Split split : {data::Split::train, data::Split::test})
+      sets_[index(split)] = std::make_shared<data::RandomImages>(
+          info_.shape, static_cast<std::int32_t>(options_.classes), info_.size[index(split)],
+          static_cast<std::uint64_t>(options_.seed) + index(split));
+  } else if (options_.feed == "slice" || ranks_.rank() == 0) {
+    const data::Store store(options_.data);
+    info_ = store.info();
+    for (const data::Split split : {data::Split::train, data::Split::test}) sets_[index(split)] = store.split(split);
+  } else {
+    return;
+  }
+  sets_[0] = data::limit(sets_[0], options_.limit_train);
+  sets_[1] = data::limit(sets_[1], options_.limit_test);
+}
+
+data::LoaderOptions Dataset::loader_options(const data::Augmentation& augmentation) const {
+  data::LoaderOptions loader;
+  loader.global_batch = options_.global_batch;
+  loader.rank = ranks_.rank();
+  loader.ranks = ranks_.size();
+  loader.seed = static_cast<std::uint64_t>(options_.seed);
+  loader.augmentation = augmentation;
+  loader.mean = info_.mean;
+  loader.std = info_.std;
+  return loader;
+}
+
+std::unique_ptr<data::BatchSource> Dataset::train(data::Position start) const {
+  data::LoaderOptions loader = loader_options(train_augmentation_);
+  loader.start = start;
+  return source(data::Split::train, loader);
+}
+
+std::unique_ptr<data::BatchSource> Dataset::test() const {
+  data::LoaderOptions loader = loader_options(test_augmentation_);
+  loader.order = data::Order::sequential;
+  return source(data::Split::test, loader);
+}
+
+std::unique_ptr<data::BatchSource> Dataset::source(data::Split split, const data::LoaderOptions& loader) const {
+  return std::make_unique<data::Loader>(sets_[index(split)], loader);
+}
+
+}  // namespace convoy::app

@@ -1,0 +1,42 @@
+// The images that a run trains on, however they reach this rank.
+#pragma once
+
+#include <memory>
+
+#include "app/commands/train_options.h"
+#include "comm/communicator.h"
+#include "data/loader/loader.h"
+#include "data/store/store.h"
+
+namespace convoy::app {
+
+class Dataset {
+ public:
+  // Collective. Opens --data (on rank 0 alone with --feed scatter) or makes the synthetic set.
+  Dataset(const TrainOptions& options, const comm::Communicator& ranks);
+
+  const data::StoreInfo& info() const { return info_; }
+  data::ImageShape input_shape() const { return input_; }  // of what the network sees
+  std::int64_t train_size() const { return size_[0]; }     // after --limit-train
+  std::int64_t test_size() const { return size_[1]; }
+  int classes() const { return static_cast<int>(info_.classes.size()); }
+
+  // Endless batches from `start` on: shuffled and augmented; in stored order.
+  std::unique_ptr<data::BatchSource> train(data::Position start) const;
+  std::unique_ptr<data::BatchSource> test() const;
+
+ private:
+  void open();
+  std::unique_ptr<data::BatchSource> source(data::Split split, const data::LoaderOptions& loader) const;
+  data::LoaderOptions loader_options(const data::Augmentation& augmentation) const;
+
+  const TrainOptions& options_;
+  const comm::Communicator& ranks_;
+  data::StoreInfo info_;
+  data::ImageShape input_;
+  data::Augmentation train_augmentation_, test_augmentation_;
+  std::array<std::int64_t, 2> size_{};
+  std::array<std::shared_ptr<const data::ImageSet>, 2> sets_;  // by Split; empty where another rank reads
+};
+
+}  // namespace convoy::app

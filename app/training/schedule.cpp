@@ -1,0 +1,89 @@
+#include "app/training/schedule.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <numbers>
+#include <stdexcept>
+
+namespace convoy::app {
+namespace {
+
+constexpr const char* kScheduleNames[] = {"constant", "step", "cosine", "polynomial", "one-cycle"};
+constexpr const char* kScalingNames[] = {"none", "linear", "sqrt"};
+
+template <typename Names>
+std::size_t index_of(const Names& names, const std::string& name, const char* what) {
+  const auto found = std::find(std::begin(names), std::end(names), name);
+  if (found == std::end(names)) throw std::invalid_argument(fmt::format("no {} is named '{}'", what, name));
+  return static_cast<std::size_t>(found - std::begin(names));
+}
+
+double between(double from, double to, double share, bool linear) {
+  if (linear) return from + (to - from) * share;
+  return to + (from - to) / 2 * (1 + std::cos(std::numbers::pi * share));
+}
+
+// The cycle's corners lie at whole numbers of steps minus one, as in PyTorch; the peak may fall between
+// steps.
+double one_cycle(const Schedule& schedule, double t, double steps) {
+  const double start = schedule.learning_rate / schedule.initial_division;
+  const double finish = start / schedule.final_division;
+  const double peak_at = schedule.rise * steps - 1, last = steps - 1;
+  if (t <= peak_at && peak_at > 0) {
+    return between(start, schedule.learning_rate, t / peak_at, schedule.linear_anneal);
+  }
+  if (last <= peak_at) return schedule.learning_rate;
+  return between(schedule.learning_rate, finish, (t - peak_at) / (last - peak_at), schedule.linear_anneal);
+}
+
+}  // namespace
+
+double Schedule::learning_rate_at(std::int64_t step) const {
+  step = std::clamp<std::int64_t>(step, 0, std::max<std::int64_t>(total_steps, 1) - 1);
+  if (step < warmup_steps) {
+    return learning_rate * static_cast<double>(step + 1) / static_cast<double>(warmup_steps);
+  }
+  const double t = static_cast<double>(step - warmup_steps);
+  const double steps = static_cast<double>(total_steps - warmup_steps);  // >= 1: step < total_steps
+  const double span = learning_rate - final_learning_rate;
+  switch (kind) {
+    case ScheduleKind::constant:
+      return learning_rate;
+    case ScheduleKind::step: {
+      const auto passed = std::upper_bound(milestones.begin(), milestones.end(), step) - milestones.begin();
+      return learning_rate * std::pow(gamma, static_cast<double>(passed));
+    }
+    case ScheduleKind::cosine:
+      return final_learning_rate + span * (1 + std::cos(std::numbers::pi * t / steps)) / 2;
+    case ScheduleKind::polynomial:
+      return final_learning_rate + span * std::pow(1 - t / steps, power);
+    case ScheduleKind::one_cycle:
+      return one_cycle(*this, t, steps);
+  }
+  throw std::invalid_argument("schedule of unknown kind");
+}
+
+ScheduleKind schedule_kind(const std::string& name) {
+  return static_cast<ScheduleKind>(index_of(kScheduleNames, name, "schedule"));
+}
+
+std::vector<std::string> schedule_names() { return {std::begin(kScheduleNames), std::end(kScheduleNames)}; }
+
+RateScaling rate_scaling(const std::string& name) {
+  return static_cast<RateScaling>(index_of(kScalingNames, name, "scaling of the learning rate"));
+}
+
+std::vector<std::string> rate_scaling_names() { return {std::begin(kScalingNames), std::end(kScalingNames)}; }
+
+double scaled_learning_rate(double rate, RateScaling scaling, std::int64_t global_batch,
+                            std::int64_t base_batch) {
+  if (scaling == RateScaling::none) return rate;
+  if (global_batch < 1 || base_batch < 1) throw std::invalid_argument("batches must be positive");
+  const double k = static_cast<double>(global_batch) / static_cast<double>(base_batch);
+  return rate * (scaling == RateScaling::linear ? k : std::sqrt(k));
+}
+
+}  // namespace convoy::app

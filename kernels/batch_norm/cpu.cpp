@@ -1,0 +1,230 @@
+// Batch normalisation on the host: one pass over memory for each of the five operations, vectors of 16 or 8 channels.
+// Sums are formed in float over short runs of pixels, then in double; their order does not depend on the thread count.
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "kernels/batch_norm/batch_norm.h"
+#include "kernels/batch_norm/cpu_passes.h"
+
+namespace convoy::kernels::cpu {
+namespace {
+
+constexpr std::int64_t kPieces = 16;  // of the samples, for the sums
+
+struct Moments {
+  double mean = 0, variance = 1, count = 0;
+  Moments(const double* sums, std::int64_t channel, std::int64_t channels, double count) : count(count) {
+    if (count <= 0) return;
+    mean = sums[channel] / count;
+    variance = std::max(0.0, sums[channels + channel] / count - mean * mean);
+  }
+};
+
+double sample_count(const BatchNormProblem& problem, const StepControl& control, const Geometry& at) {
+  return static_cast<double>(problem.synchronised ? control.global_valid : control.valid) *
+         static_cast<double>(at.pixels);
+}
+
+void set_normalisation(const Coefficients& to, const Geometry& at, const BatchNormProblem& problem,
+                       const double* sums, double count, const float* gamma, const float* beta) {
+  std::fill(to.mean, to.mean + Coefficients::kVectors * at.padded(), 0.0f);
+  for (std::int64_t c = 0; c < at.channels; ++c) {
+    const Moments moments(sums, c, at.channels, count);
+    to.mean[c] = static_cast<float>(moments.mean);
+    to.scale[c] = static_cast<float>(gamma[c] / std::sqrt(moments.variance + problem.epsilon));
+    to.shift[c] = beta[c];
+  }
+}
+
+// Sums two values per channel over the first `valid` samples: task(sample, block, first[block], second[block]) adds one
+// sample's share. `partial` holds kPieces x padded x 2 doubles.
+template <typename Task>
+void sum_over_samples(const Geometry& at, std::int64_t valid, double* partial, double* first, double* second,
+                      const Task& task) {
+  const std::int64_t pieces = std::min(kPieces, std::max<std::int64_t>(1, valid));
+  const std::int64_t stride = 2 * at.padded();
+  parallel_for(pieces * at.blocks, [&](std::int64_t i) {
+    const std::int64_t piece = i % pieces, block = i / pieces;
+    double* into = partial + piece * stride + 2 * block * at.block;
+    std::fill(into, into + 2 * at.block, 0.0);
+    for (std::int64_t sample = valid * piece / pieces; sample < valid * (piece + 1) / pieces; ++sample)
+      task(sample, block, into, into + at.block);
+  });
+  for (std::int64_t c = 0; c < at.channels; ++c) {
+    const std::int64_t lane = 2 * (c / at.block) * at.block + c % at.block;
+    first[c] = second[c] = 0;
+    for (std::int64_t piece = 0; piece < pieces; ++piece) {
+      first[c] += partial[piece * stride + lane];
+      second[c] += partial[piece * stride + lane + at.block];
+    }
+  }
+}
+
+std::size_t partial_bytes(const Geometry& at) {
+  return static_cast<std::size_t>(kPieces * 2 * at.padded()) * sizeof(double);
+}
+
+void normalise_all(const Geometry& at, const BatchNormProblem& problem, const float* x, const float* residual,
+                   float* y, const Coefficients& with) {
+  parallel_for(at.n * at.blocks, [&](std::int64_t i) {
+    const std::int64_t sample = i / at.blocks, block = i % at.blocks, run = at.run_offset(sample, block);
+    const Pass pass{x + run,  residual == nullptr ? nullptr : residual + run, nullptr, nullptr, y + run, with,
+                    at.pixels};
+    normalise_task(pass, at.block, block * at.block, problem.relu, residual != nullptr);
+  });
+}
+
+void update_running(const Geometry& at, const BatchNormProblem& problem, const double* sums, double count,
+                    float* mean, float* variance) {
+  if (count <= 0) return;
+  for (std::int64_t c = 0; c < at.channels; ++c) {
+    const Moments moments(sums, c, at.channels, count);
+    const double unbiased = count > 1 ? moments.variance * count / (count - 1) : moments.variance;
+    mean[c] = static_cast<float>((1.0 - problem.momentum) * mean[c] + problem.momentum * moments.mean);
+    variance[c] = static_cast<float>((1.0 - problem.momentum) * variance[c] + problem.momentum * unbiased);
+  }
+}
+
+}  // namespace
+
+Kernel batch_norm_statistics(const BatchNormProblem&, KernelRequest& request) {
+  require_counts("batch_norm_statistics", request, 1, 1);
+  require_control("batch_norm_statistics", request);
+  const Geometry at(request.inputs[0]);
+  settle("batch_norm_statistics", request.outputs[0], Layout::row_major);
+  const auto run = [at, control = request.control](const BoundOperands& operands) {
+    auto* sums = operands.out<double>(0);
+    sum_over_samples(at, control->valid, operands.scratch<double>(), sums, sums + at.channels,
+                     [&](std::int64_t sample, std::int64_t block, double* sum, double* squares) {
+                       Pass pass{operands.in(0) + at.run_offset(sample, block),
+                                 nullptr,
+                                 nullptr,
+                                 nullptr,
+                                 nullptr,
+                                 Coefficients(nullptr, at),
+                                 at.pixels};
+                       sum_task(pass, at.block, sum, squares);
+                     });
+  };
+  return host_kernel(run, {}, partial_bytes(at));
+}
+
+Kernel batch_norm_forward(const BatchNormProblem& problem, KernelRequest& request) {
+  require_counts("batch_norm_forward", request, problem.residual ? 7 : 6, 1);
+  require_control("batch_norm_forward", request);
+  const Geometry at(request.inputs[0]);
+  settle_like("batch_norm_forward", request.outputs[0], request.inputs[0]);
+  if (problem.residual) settle_like("batch_norm_forward", request.inputs[6], request.inputs[0]);
+  const auto run = [at, problem, control = request.control](const BoundOperands& operands) {
+    const Coefficients with(operands.workspace, at);
+    const double count = sample_count(problem, *control, at);
+    set_normalisation(with, at, problem, operands.in<double>(1), count, operands.in(2), operands.in(3));
+    normalise_all(at, problem, operands.in(0), problem.residual ? operands.in(6) : nullptr, operands.out(0),
+                  with);
+    update_running(at, problem, operands.in<double>(1), count, operands.inout(4), operands.inout(5));
+  };
+  return host_kernel(run, {}, Coefficients::bytes(at));
+}
+
+Kernel batch_norm_inference(const BatchNormProblem& problem, KernelRequest& request) {
+  require_counts("batch_norm_inference", request, problem.residual ? 6 : 5, 1);
+  const Geometry at(request.inputs[0]);
+  settle_like("batch_norm_inference", request.outputs[0], request.inputs[0]);
+  if (problem.residual) settle_like("batch_norm_inference", request.inputs[5], request.inputs[0]);
+  const auto run = [at, problem](const BoundOperands& operands) {
+    const Coefficients with(operands.workspace, at);
+    std::fill(with.mean, with.mean + Coefficients::kVectors * at.padded(), 0.0f);
+    for (std::int64_t c = 0; c < at.channels; ++c) {
+      with.mean[c] = operands.in(3)[c];
+      with.scale[c] =
+          static_cast<float>(operands.in(1)[c] / std::sqrt(double{operands.in(4)[c]} + problem.epsilon));
+      with.shift[c] = operands.in(2)[c];
+    }
+    normalise_all(at, problem, operands.in(0), problem.residual ? operands.in(5) : nullptr, operands.out(0),
+                  with);
+  };
+  return host_kernel(run, {}, Coefficients::bytes(at));
+}
+
+Kernel batch_norm_backward_reduce(const BatchNormProblem& problem, KernelRequest& request) {
+  const bool reads_y = problem.relu && problem.residual;
+  const int second_at = reads_y ? 6 : 5;
+  require_counts("batch_norm_backward_reduce", request,
+                 static_cast<std::size_t>(second_at + (problem.second_gradient ? 1 : 0)),
+                 problem.write_gradient ? 4 : 3);
+  require_control("batch_norm_backward_reduce", request);
+  const Geometry at(request.inputs[0]);
+  for (std::size_t i = 4; i < request.inputs.size(); ++i)
+    settle_like("batch_norm_backward_reduce", request.inputs[i], request.inputs[0]);
+  for (std::size_t i = 0; i < 3; ++i)
+    settle("batch_norm_backward_reduce", request.outputs[i], Layout::row_major);
+  if (problem.write_gradient)
+    settle_like("batch_norm_backward_reduce", request.outputs[3], request.inputs[0]);
+  const Mask mask = !problem.relu ? Mask::none : reads_y ? Mask::from_y : Mask::from_x;
+  const auto run = [=, control = request.control](const BoundOperands& operands) {
+    const Coefficients with(operands.workspace, at);
+    const auto* sums = operands.in<double>(1);
+    const double count = sample_count(problem, *control, at);
+    set_normalisation(with, at, problem, sums, count, operands.in(2), operands.in(3));
+    auto* partial = operands.scratch<double>() + (Coefficients::bytes(at) + 63) / 64 * 8;
+    auto* dsums = operands.out<double>(0);
+    float* g = problem.write_gradient ? operands.out(3) : nullptr;
+    sum_over_samples(at, control->valid, partial, dsums, dsums + at.channels,
+                     [&](std::int64_t sample, std::int64_t block, double* sum, double* product) {
+                       const std::int64_t offset = at.run_offset(sample, block);
+                       const Pass pass{operands.in(0) + offset,
+                                       reads_y ? operands.in(5) + offset : nullptr,
+                                       operands.in(4) + offset,
+                                       problem.second_gradient ? operands.in(second_at) + offset : nullptr,
+                                       g == nullptr ? nullptr : g + offset,
+                                       with,
+                                       at.pixels};
+                       reduce_task(pass, at.block, block * at.block, mask, problem.second_gradient,
+                                   problem.write_gradient, sum, product);
+                     });
+    if (g != nullptr) std::fill(g + at.run_offset(control->valid, 0), g + at.run_offset(at.n, 0), 0.0f);
+    for (std::int64_t c = 0; c < at.channels; ++c) {
+      const Moments moments(sums, c, at.channels, count);
+      dsums[at.channels + c] /= std::sqrt(moments.variance + problem.epsilon);
+      operands.out(1)[c] = static_cast<float>(dsums[at.channels + c]);
+      operands.out(2)[c] = static_cast<float>(dsums[c]);
+    }
+  };
+  Kernel kernel = host_kernel(run, {}, (Coefficients::bytes(at) + 63) / 64 * 64 + partial_bytes(at));
+  if (problem.write_gradient) kernel.in_place = {{4, 3}};
+  return kernel;
+}
+
+Kernel batch_norm_backward(const BatchNormProblem& problem, KernelRequest& request) {
+  require_counts("batch_norm_backward", request, 6, 1);
+  require_control("batch_norm_backward", request);
+  const Geometry at(request.inputs[0]);
+  settle_like("batch_norm_backward", request.inputs[4], request.inputs[0]);
+  settle_like("batch_norm_backward", request.outputs[0], request.inputs[0]);
+  const bool masked = problem.relu && !problem.write_gradient;
+  const auto run = [=, control = request.control](const BoundOperands& operands) {
+    const Coefficients with(operands.workspace, at);
+    const auto *sums = operands.in<double>(1), *dsums = operands.in<double>(5);
+    const double count = sample_count(problem, *control, at);
+    set_normalisation(with, at, problem, sums, count, operands.in(2), operands.in(3));
+    for (std::int64_t c = 0; c < at.channels && count > 0; ++c) {
+      const Moments moments(sums, c, at.channels, count);
+      const double inverse = 1.0 / std::sqrt(moments.variance + problem.epsilon),
+                   scale = operands.in(2)[c] * inverse;
+      with.slope[c] = static_cast<float>(-scale * inverse * dsums[at.channels + c] / count);
+      with.offset[c] = static_cast<float>(-scale * dsums[c] / count);
+    }
+    parallel_for(at.n * at.blocks, [&](std::int64_t i) {
+      const std::int64_t sample = i / at.blocks, block = i % at.blocks, offset = at.run_offset(sample, block);
+      float* dx = operands.out(0) + offset;
+      if (sample >= control->valid) return static_cast<void>(std::fill(dx, dx + at.pixels * at.block, 0.0f));
+      const Pass pass{
+          operands.in(0) + offset, nullptr, operands.in(4) + offset, nullptr, dx, with, at.pixels};
+      backward_task(pass, at.block, block * at.block, masked);
+    });
+  };
+  return host_kernel(run, {{4, 0}, {0, 0}}, Coefficients::bytes(at));
+}
+
+}  // namespace convoy::kernels::cpu

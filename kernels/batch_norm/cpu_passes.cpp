@@ -1,0 +1,164 @@
+// Inner loops of batch normalisation on the host, for blocks of 16, 8 or 1 channels. The file has no state.
+#include "kernels/batch_norm/cpu_passes.h"
+
+namespace convoy::kernels::cpu {
+namespace {
+
+constexpr std::int64_t kRun = 256;  // pixels summed in float before the double takes over
+
+// The compiler sees the block size B as a constant.
+
+template <int B>
+[[gnu::always_inline]] inline void sum_run(const float* x, std::int64_t pixels, double* sum,
+                                           double* squares) {
+  for (std::int64_t begin = 0; begin < pixels; begin += kRun) {
+    float s[B] = {}, q[B] = {};
+    const std::int64_t end = std::min(pixels, begin + kRun);
+    for (std::int64_t p = begin; p < end; ++p)
+      for (int c = 0; c < B; ++c) {
+        const float value = x[p * B + c];
+        s[c] += value;
+        q[c] += value * value;
+      }
+    for (int c = 0; c < B; ++c) sum[c] += s[c], squares[c] += q[c];
+  }
+}
+
+template <int B, bool kRelu, bool kResidual>
+[[gnu::always_inline]] inline void normalise_run(const float* __restrict x, const float* __restrict residual,
+                                                 float* __restrict y, std::int64_t pixels,
+                                                 const Coefficients& with, std::int64_t channel) {
+  float mean[B], scale[B], shift[B];
+  for (int c = 0; c < B; ++c)
+    mean[c] = with.mean[channel + c], scale[c] = with.scale[channel + c], shift[c] = with.shift[channel + c];
+  for (std::int64_t p = 0; p < pixels; ++p)
+    for (int c = 0; c < B; ++c) {
+      float value = (x[p * B + c] - mean[c]) * scale[c] + shift[c];
+      if constexpr (kResidual) value += residual[p * B + c];
+      if constexpr (kRelu) value = value > 0.0f ? value : 0.0f;
+      y[p * B + c] = value;
+    }
+}
+
+// dy, dy2 and g may be one buffer: every element is read before it is written.
+template <int B, Mask kMask, bool kSecond, bool kWrite>
+[[gnu::always_inline]] inline void reduce_run(const float* x, const float* y, const float* dy,
+                                              const float* dy2, float* g, std::int64_t pixels,
+                                              const Coefficients& with, std::int64_t channel, double* sum,
+                                              double* product) {
+  float mean[B], scale[B], shift[B];
+  for (int c = 0; c < B; ++c)
+    mean[c] = with.mean[channel + c], scale[c] = with.scale[channel + c], shift[c] = with.shift[channel + c];
+  for (std::int64_t begin = 0; begin < pixels; begin += kRun) {
+    float s[B] = {}, q[B] = {};
+    const std::int64_t end = std::min(pixels, begin + kRun);
+    for (std::int64_t p = begin; p < end; ++p) {
+#pragma GCC ivdep
+      for (int c = 0; c < B; ++c) {
+        const std::int64_t i = p * B + c;
+        const float centred = x[i] - mean[c];
+        float value = dy[i];
+        if constexpr (kSecond) value += dy2[i];
+        if constexpr (kMask == Mask::from_x) value = centred * scale[c] + shift[c] > 0.0f ? value : 0.0f;
+        if constexpr (kMask == Mask::from_y) value = y[i] > 0.0f ? value : 0.0f;
+        if constexpr (kWrite) g[i] = value;
+        s[c] += value;
+        q[c] += value * centred;
+      }
+    }
+    for (int c = 0; c < B; ++c) sum[c] += s[c], product[c] += q[c];
+  }
+}
+
+template <int B, bool kMasked>
+[[gnu::always_inline]] inline void backward_run(const float* x, const float* g, float* dx,
+                                                std::int64_t pixels, const Coefficients& with,
+                                                std::int64_t channel) {
+  float mean[B], scale[B], shift[B], slope[B], offset[B];
+  for (int c = 0; c < B; ++c) {
+    mean[c] = with.mean[channel + c], scale[c] = with.scale[channel + c], shift[c] = with.shift[channel + c];
+    slope[c] = with.slope[channel + c], offset[c] = with.offset[channel + c];
+  }
+  for (std::int64_t p = 0; p < pixels; ++p) {
+#pragma GCC ivdep
+    for (int c = 0; c < B; ++c) {
+      const std::int64_t i = p * B + c;
+      const float centred = x[i] - mean[c];
+      float value = g[i];
+      if constexpr (kMasked) value = centred * scale[c] + shift[c] > 0.0f ? value : 0.0f;
+      dx[i] = scale[c] * value + slope[c] * centred + offset[c];
+    }
+  }
+}
+
+template <int B, Mask kMask>
+[[gnu::always_inline]] inline void reduce_as(const Pass& pass, std::int64_t channel, bool second, bool write,
+                                             double* sum, double* product) {
+  const auto run = [&]<bool kSecond, bool kWrite>() __attribute__((always_inline)) {
+    reduce_run<B, kMask, kSecond, kWrite>(pass.x, pass.other, pass.dy, pass.dy2, pass.out, pass.pixels,
+                                          pass.with, channel, sum, product);
+  };
+  if (second) return run.template operator()<true, true>();
+  if (write) return run.template operator()<false, true>();
+  run.template operator()<false, false>();
+}
+
+}  // namespace
+
+// ---- One task each: all pixels of a channel block of one or several samples. Cloned for the vector units.
+
+#define CONVOY_FOR_BLOCK(block, call) \
+  switch (block) {                    \
+    case 16:                          \
+      call(16);                       \
+      break;                          \
+    case 8:                           \
+      call(8);                        \
+      break;                          \
+    default:                          \
+      call(1);                        \
+      break;                          \
+  }
+
+CONVOY_VECTORISED void sum_task(const Pass& pass, int block, double* sum, double* squares){
+#define CONVOY_CALL(B) sum_run<B>(pass.x, pass.pixels, sum, squares)
+    CONVOY_FOR_BLOCK(block, CONVOY_CALL)
+#undef CONVOY_CALL
+}
+
+CONVOY_VECTORISED
+    void normalise_task(const Pass& pass, int block, std::int64_t channel, bool relu, bool residual){
+#define CONVOY_CALL(B)                                                                                       \
+  relu                                                                                                       \
+      ? (residual                                                                                            \
+             ? normalise_run<B, true, true>(pass.x, pass.other, pass.out, pass.pixels, pass.with, channel)   \
+             : normalise_run<B, true, false>(pass.x, pass.other, pass.out, pass.pixels, pass.with, channel)) \
+      : (residual                                                                                            \
+             ? normalise_run<B, false, true>(pass.x, pass.other, pass.out, pass.pixels, pass.with, channel)  \
+             : normalise_run<B, false, false>(pass.x, pass.other, pass.out, pass.pixels, pass.with,          \
+                                              channel))
+        CONVOY_FOR_BLOCK(block, CONVOY_CALL)
+#undef CONVOY_CALL
+    }
+
+CONVOY_VECTORISED void reduce_task(const Pass& pass, int block, std::int64_t channel, Mask mask, bool second,
+                                   bool write, double* sum, double* product){
+#define CONVOY_CALL(B)                                                                            \
+  mask == Mask::none     ? reduce_as<B, Mask::none>(pass, channel, second, write, sum, product)   \
+  : mask == Mask::from_x ? reduce_as<B, Mask::from_x>(pass, channel, second, write, sum, product) \
+                         : reduce_as<B, Mask::from_y>(pass, channel, second, write, sum, product)
+    CONVOY_FOR_BLOCK(block, CONVOY_CALL)
+#undef CONVOY_CALL
+}
+
+CONVOY_VECTORISED void backward_task(const Pass& pass, int block, std::int64_t channel, bool masked) {
+#define CONVOY_CALL(B)                                                                       \
+  masked ? backward_run<B, true>(pass.x, pass.dy, pass.out, pass.pixels, pass.with, channel) \
+         : backward_run<B, false>(pass.x, pass.dy, pass.out, pass.pixels, pass.with, channel)
+  CONVOY_FOR_BLOCK(block, CONVOY_CALL)
+#undef CONVOY_CALL
+}
+
+#undef CONVOY_FOR_BLOCK
+
+}  // namespace convoy::kernels::cpu

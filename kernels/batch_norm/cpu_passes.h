@@ -1,0 +1,67 @@
+// The passes of batch_norm/cpu.cpp over one channel block of one sample, compiled for every vector unit.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <stdexcept>
+
+#include "kernels/device/host_kernel.h"
+#include "kernels/device/parallel.h"
+
+namespace convoy::kernels::cpu {
+
+// Every layout as [n][blocks][pixels][block]; lanes beyond `channels` are padding.
+struct Geometry {
+  std::int64_t n, channels, blocks, pixels;
+  int block;
+
+  explicit Geometry(const TensorDesc& x) {
+    const ImageExtents extents = image_extents(x.shape);
+    n = extents.n, channels = extents.c, pixels = extents.pixels();
+    block = x.layout == Layout::blocked16 ? 16 : x.layout == Layout::blocked8 ? 8 : 1;
+    blocks = (channels + block - 1) / block;
+    if (x.layout == Layout::channels_last)
+      throw std::invalid_argument(
+          "batch_norm on the host: layout channels_last, expected blocked or row_major");
+  }
+  std::int64_t padded() const { return blocks * block; }
+  std::int64_t run_offset(std::int64_t sample, std::int64_t channel_block) const {
+    return (sample * blocks + channel_block) * pixels * block;
+  }
+};
+
+// Per channel, padding lanes zero: y = (x - mean) scale + shift; dx = scale g + slope (x - mean) + offset.
+struct Coefficients {
+  float *mean, *scale, *shift, *slope, *offset;
+  static constexpr int kVectors = 5;
+
+  Coefficients(void* workspace, const Geometry& at)
+      : mean(static_cast<float*>(workspace)),
+        scale(mean + at.padded()),
+        shift(scale + at.padded()),
+        slope(shift + at.padded()),
+        offset(slope + at.padded()) {}
+  static std::size_t bytes(const Geometry& at) {
+    return static_cast<std::size_t>(kVectors * at.padded()) * sizeof(float);
+  }
+};
+
+enum class Mask : std::uint8_t { none, from_x, from_y };  // where the ReLU cut is read from
+
+// What a pass reads and writes: the pixels of one channel block of one sample.
+struct Pass {
+  const float *x, *other, *dy, *dy2;  // other: residual or y
+  float* out;
+  Coefficients with;
+  std::int64_t pixels;
+};
+
+// Adds to sum and squares, `block` values each.
+void sum_task(const Pass& pass, int block, double* sum, double* squares);
+void normalise_task(const Pass& pass, int block, std::int64_t channel, bool relu, bool residual);
+// Adds sum of g and of g (x - mean); writes g to out with `second` or `write`.
+void reduce_task(const Pass& pass, int block, std::int64_t channel, Mask mask, bool second, bool write,
+                 double* sum, double* product);
+void backward_task(const Pass& pass, int block, std::int64_t channel, bool masked);
+
+}  // namespace convoy::kernels::cpu

@@ -1,0 +1,122 @@
+// Convolution by oneDNN's direct algorithms, in the layouts that it prefers on this processor.
+#include "kernels/conv2d/conv2d.h"
+#include "kernels/device/host_kernel.h"
+#include "kernels/device/onednn.h"
+
+namespace convoy::kernels::cpu {
+namespace {
+
+using dnnl::algorithm;
+using dnnl::memory;
+using onednn::Buffer;
+
+// oneDNN counts dilation from zero and keeps the groups as an extra outermost extent of the weights.
+struct Geometry {
+  memory::dims strides, dilations, padding, weights;
+
+  Geometry(const Conv2dProblem& problem, const Shape& w)
+      : strides{problem.stride[0], problem.stride[1]},
+        dilations{problem.dilation[0] - 1, problem.dilation[1] - 1},
+        padding{problem.padding[0], problem.padding[1]},
+        weights{w[0], w[1], w[2], w[3]} {
+    if (problem.groups > 1) weights = {problem.groups, w[0] / problem.groups, w[1], w[2], w[3]};
+  }
+};
+
+dnnl::convolution_forward::primitive_desc forward_descriptor(const Conv2dProblem& problem, const Geometry& at,
+                                                             const memory::desc& x,
+                                                             const memory::desc& weights,
+                                                             const memory::desc& bias,
+                                                             const memory::desc& y) {
+  const dnnl::convolution_forward::desc convolution(dnnl::prop_kind::forward_training,
+                                                    algorithm::convolution_direct, x, weights, bias, y,
+                                                    at.strides, at.dilations, at.padding, at.padding);
+  dnnl::primitive_attr attributes = onednn::user_scratchpad();
+  if (problem.relu) {
+    dnnl::post_ops after;
+    after.append_eltwise(1.0f, algorithm::eltwise_relu, 0.0f, 0.0f);
+    attributes.set_post_ops(after);
+  }
+  return {convolution, attributes, onednn::engine()};
+}
+
+// The backward descriptors want the forward one as a hint; layouts are theirs to choose.
+dnnl::convolution_forward::primitive_desc hint(const Conv2dProblem& problem, const Geometry& at,
+                                               const TensorDesc& x, const TensorDesc& weights,
+                                               const TensorDesc& y) {
+  Conv2dProblem plain = problem;
+  plain.relu = false;
+  return forward_descriptor(plain, at, onednn::any_desc(x), onednn::any_desc(weights, at.weights), {},
+                            onednn::any_desc(y));
+}
+
+}  // namespace
+
+Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request) {
+  require_counts("conv2d_forward", request, problem.bias ? 3 : 2, 1);
+  TensorDesc &x = request.inputs[0], &weights = request.inputs[1], &y = request.outputs[0];
+  require_shape("conv2d_forward", "y", y, conv2d_output_shape(problem, x.shape, weights.shape));
+  const Geometry at(problem, weights.shape);
+  const memory::desc bias = problem.bias ? onednn::desc_of(request.inputs[2]) : memory::desc{};
+  // Asked without constraints first: an input whose layout it does not like is cheaper to copy than to convolve.
+  const auto wanted = forward_descriptor(
+      problem, at, x.layout == Layout::row_major ? onednn::desc_of(x) : onednn::any_desc(x),
+      onednn::open_desc_of(weights, at.weights), bias, onednn::open_desc_of(y));
+  onednn::settle(weights, wanted.weights_desc());
+  onednn::settle(y, wanted.dst_desc());
+  onednn::Sequence sequence;
+  const Buffer source = sequence.in_layout(onednn::input(0, onednn::desc_of(x)), wanted.src_desc());
+  const Buffer filters =
+      sequence.in_layout(onednn::input(1, onednn::desc_of(weights, at.weights)), wanted.weights_desc());
+  onednn::Sequence::Arguments arguments{{DNNL_ARG_SRC, source}, {DNNL_ARG_WEIGHTS, filters}};
+  if (problem.bias) arguments.emplace_back(DNNL_ARG_BIAS, onednn::input(2, bias));
+  sequence.add_writing(wanted, std::move(arguments), DNNL_ARG_DST, wanted.dst_desc(),
+                       onednn::output(0, onednn::desc_of(y)));
+  return sequence.kernel();
+}
+
+Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request) {
+  require_counts("conv2d_backward_data", request, 2, 1);
+  TensorDesc &dy = request.inputs[0], &weights = request.inputs[1], &dx = request.outputs[0];
+  require_shape("conv2d_backward_data", "dy", dy, conv2d_output_shape(problem, dx.shape, weights.shape));
+  const Geometry at(problem, weights.shape);
+  const dnnl::convolution_backward_data::desc convolution(
+      algorithm::convolution_direct, onednn::open_desc_of(dx), onednn::any_desc(weights, at.weights),
+      onednn::any_desc(dy), at.strides, at.dilations, at.padding, at.padding);
+  const dnnl::convolution_backward_data::primitive_desc wanted(
+      convolution, onednn::user_scratchpad(), onednn::engine(), hint(problem, at, dx, weights, dy));
+  onednn::settle(dx, wanted.diff_src_desc());
+  onednn::settle(weights, wanted.weights_desc());
+  onednn::Sequence sequence;
+  const Buffer gradient = sequence.in_layout(onednn::input(0, onednn::desc_of(dy)), wanted.diff_dst_desc());
+  const Buffer filters =
+      sequence.in_layout(onednn::input(1, onednn::desc_of(weights, at.weights)), wanted.weights_desc());
+  sequence.add_writing(wanted, {{DNNL_ARG_DIFF_DST, gradient}, {DNNL_ARG_WEIGHTS, filters}},
+                       DNNL_ARG_DIFF_SRC, wanted.diff_src_desc(), onednn::output(0, onednn::desc_of(dx)));
+  return sequence.kernel();
+}
+
+Kernel conv2d_backward_weights(const Conv2dProblem& problem, KernelRequest& request) {
+  require_counts("conv2d_backward_weights", request, 2, problem.bias ? 2 : 1);
+  TensorDesc &x = request.inputs[0], &dy = request.inputs[1], &dweights = request.outputs[0];
+  require_shape("conv2d_backward_weights", "dy", dy, conv2d_output_shape(problem, x.shape, dweights.shape));
+  const Geometry at(problem, dweights.shape);
+  const memory::desc bias = problem.bias ? onednn::desc_of(request.outputs[1]) : memory::desc{};
+  const dnnl::convolution_backward_weights::desc convolution(
+      algorithm::convolution_direct, x.layout == Layout::row_major ? onednn::desc_of(x) : onednn::any_desc(x),
+      onednn::any_desc(dweights, at.weights), bias, onednn::any_desc(dy), at.strides, at.dilations,
+      at.padding, at.padding);
+  const dnnl::convolution_backward_weights::primitive_desc wanted(
+      convolution, onednn::user_scratchpad(), onednn::engine(), hint(problem, at, x, dweights, dy));
+  onednn::settle(dweights, wanted.diff_weights_desc());
+  onednn::Sequence sequence;
+  const Buffer source = sequence.in_layout(onednn::input(0, onednn::desc_of(x)), wanted.src_desc());
+  const Buffer gradient = sequence.in_layout(onednn::input(1, onednn::desc_of(dy)), wanted.diff_dst_desc());
+  onednn::Sequence::Arguments arguments{{DNNL_ARG_SRC, source}, {DNNL_ARG_DIFF_DST, gradient}};
+  if (problem.bias) arguments.emplace_back(DNNL_ARG_DIFF_BIAS, onednn::output(1, bias));
+  sequence.add_writing(wanted, std::move(arguments), DNNL_ARG_DIFF_WEIGHTS, wanted.diff_weights_desc(),
+                       onednn::output(0, onednn::desc_of(dweights, at.weights)));
+  return sequence.kernel();
+}
+
+}  // namespace convoy::kernels::cpu

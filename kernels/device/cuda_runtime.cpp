@@ -1,0 +1,90 @@
+#include "kernels/device/cuda_runtime.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+namespace convoy::kernels {
+
+DeviceBuffer::DeviceBuffer(std::size_t bytes) : bytes_(bytes) {
+  void* data = nullptr;
+  const cudaError_t status = bytes == 0 ? cudaSuccess : cudaMalloc(&data, bytes);
+  if (status == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    std::size_t free = 0, total = 0;
+    CONVOY_CUDA(cudaMemGetInfo(&free, &total));
+    throw std::runtime_error(fmt::format("device memory: {:.2f} GiB asked for, {:.2f} of {:.2f} GiB are free",
+                                         double(bytes) / (1 << 30), double(free) / (1 << 30),
+                                         double(total) / (1 << 30)));
+  }
+  CONVOY_CUDA(status);
+  data_.reset(static_cast<std::byte*>(data));
+}
+
+PinnedBuffer::PinnedBuffer(std::size_t bytes) : bytes_(bytes) {
+  void* data = nullptr;
+  if (bytes > 0) CONVOY_CUDA(cudaMallocHost(&data, bytes));
+  data_.reset(static_cast<std::byte*>(data));
+}
+
+CudaStream::CudaStream(Priority priority) {
+  int lowest = 0, highest = 0;
+  CONVOY_CUDA(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
+  cudaStream_t made = nullptr;
+  CONVOY_CUDA(cudaStreamCreateWithPriority(&made, cudaStreamNonBlocking,
+                                           priority == Priority::high ? highest : lowest));
+  stream_.reset(made);
+}
+
+void CudaStream::synchronize() const { CONVOY_CUDA(cudaStreamSynchronize(get())); }
+
+CudaEvent::CudaEvent(Timing timing) {
+  cudaEvent_t made = nullptr;
+  CONVOY_CUDA(cudaEventCreateWithFlags(&made, timing == Timing::on ? cudaEventDefault : cudaEventDisableTiming));
+  event_.reset(made);
+}
+
+void CudaEvent::record(cudaStream_t stream) const { CONVOY_CUDA(cudaEventRecord(get(), stream)); }
+void CudaEvent::make_wait(cudaStream_t stream) const { CONVOY_CUDA(cudaStreamWaitEvent(stream, get(), 0)); }
+void CudaEvent::synchronize() const { CONVOY_CUDA(cudaEventSynchronize(get())); }
+
+double CudaEvent::microseconds(const CudaEvent& begin, const CudaEvent& end) {
+  float milliseconds = 0;
+  CONVOY_CUDA(cudaEventElapsedTime(&milliseconds, begin.get(), end.get()));
+  return double(milliseconds) * 1000;
+}
+
+StreamPool::StreamPool(int compute_lanes) {
+  if (compute_lanes < 1) throw std::invalid_argument("a stream pool needs at least one compute lane");
+  for (int lane = 0; lane < compute_lanes; ++lane) compute_.emplace_back();
+}
+
+CapturedGraph CapturedGraph::capture(const std::function<void(Stream)>& record) {
+  const CudaStream stream;
+  // A refused call inside a capture is an error of this thread alone.
+  CONVOY_CUDA(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal));
+  cudaGraph_t captured = nullptr;
+  try {
+    record(stream.view());
+  } catch (...) {
+    cudaStreamEndCapture(stream.get(), &captured);
+    cudaGetLastError();
+    if (captured != nullptr) cudaGraphDestroy(captured);
+    throw;
+  }
+  CONVOY_CUDA(cudaStreamEndCapture(stream.get(), &captured));
+  struct Destroy {
+    void operator()(cudaGraph_t graph) const { cudaGraphDestroy(graph); }
+  };
+  const std::unique_ptr<CUgraph_st, Destroy> graph(captured);
+  CapturedGraph result;
+  CONVOY_CUDA(cudaGraphGetNodes(graph.get(), nullptr, &result.nodes_));
+  cudaGraphExec_t executable = nullptr;
+  CONVOY_CUDA(cudaGraphInstantiate(&executable, graph.get(), 0));
+  result.executable_.reset(executable);
+  return result;
+}
+
+void CapturedGraph::launch(cudaStream_t stream) const { CONVOY_CUDA(cudaGraphLaunch(executable_.get(), stream)); }
+
+}  // namespace convoy::kernels

@@ -1,0 +1,98 @@
+// Dropout. Row-major samples take four elements from each call of the generator; in a blocked layout
+// neighbours in memory are far apart in the sample, so every lane makes its own call.
+#include <algorithm>
+
+#include "kernels/device/host_kernel.h"
+#include "kernels/device/parallel.h"
+#include "kernels/dropout/dropout.h"
+
+namespace convoy::kernels::cpu {
+namespace {
+
+constexpr std::int64_t kGroups = 256;  // generator calls per tile
+
+struct Mask {
+  std::uint64_t key, step;
+  float rate, scale;
+};
+
+// Groups [first, first + kGroups) of a sample: the factors of their 4 kGroups elements.
+CONVOY_VECTORISED void factors_of_groups(const Mask& mask, std::uint64_t sample, std::uint32_t first,
+                                         float* factors) {
+  const Mask m = mask;
+#pragma omp simd
+  for (std::uint32_t g = 0; g < kGroups; ++g) {
+    const Philox4 words = dropout_words(m.key, m.step, sample, first + g);
+    for (int i = 0; i < 4; ++i) factors[4 * g + i] = uniform(words.word[i]) >= m.rate ? m.scale : 0;
+  }
+}
+
+CONVOY_VECTORISED void multiply(const float* x, const float* factors, float* y, std::int64_t count) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) y[i] = factors[i] != 0 ? x[i] * factors[i] : 0;
+}
+
+void drop_row_major(const Mask& mask, std::uint64_t sample, std::int64_t begin, std::int64_t end,
+                    const float* x, float* y) {
+  float factors[4 * kGroups];
+  for (std::int64_t at = begin; at < end; at += 4 * kGroups) {
+    factors_of_groups(mask, sample, static_cast<std::uint32_t>(at / 4), factors);
+    multiply(x + at, factors, y + at, std::min(end - at, 4 * kGroups));
+  }
+}
+
+// One block of `lanes` channels from `channel` on, all its pixels.
+CONVOY_VECTORISED void drop_block(const Mask& mask, std::uint64_t sample, std::int64_t channel,
+                                  std::int64_t pixels, std::int64_t lanes, const float* x, float* y) {
+  const Mask m = mask;
+  for (std::int64_t pixel = 0; pixel < pixels; ++pixel)
+#pragma omp simd
+    for (std::int64_t lane = 0; lane < lanes; ++lane) {
+      const auto element = static_cast<std::uint64_t>((channel + lane) * pixels + pixel);
+      const Philox4 w = dropout_words(m.key, m.step, sample, static_cast<std::uint32_t>(element / 4));
+      const std::uint32_t low = element & 1 ? w.word[1] : w.word[0],
+                          high = element & 1 ? w.word[3] : w.word[2];
+      const bool keep = uniform(element & 2 ? high : low) >= m.rate;
+      const float value = x[pixel * lanes + lane] * m.scale;
+      y[pixel * lanes + lane] = keep ? value : 0;
+    }
+}
+
+Kernel masked_scale(const char* operation, const DropoutProblem& problem, KernelRequest& request) {
+  require_counts(operation, request, 1, 1);
+  require_control(operation, request);
+  settle_like(operation, request.outputs[0], request.inputs[0]);
+  require_shape(operation, "the output", request.outputs[0], request.inputs[0].shape);
+  const Shape shape = request.inputs[0].shape;
+  const std::int64_t lanes = channel_lanes(operation, request.inputs[0]);
+  const std::int64_t sample = buffer_elements(request.inputs[0]) / shape[0];
+  // A piece is a run of a row-major sample, or a block of channels.
+  const std::int64_t piece = lanes > 1 ? lanes * shape[2] * shape[3] : std::min(sample, kPiece);
+  const std::int64_t pieces = (sample + piece - 1) / piece;
+  const auto body = [=, control = request.control](const BoundOperands& operands) {
+    const Mask mask{dropout_key(control->seed, problem.layer), control->step, problem.rate,
+                    1 / (1 - problem.rate)};
+    parallel_for(shape[0] * pieces, [&](std::int64_t i) {
+      const std::int64_t n = i / pieces, begin = i % pieces * piece;
+      const std::uint64_t position = control->first_sample + static_cast<std::uint64_t>(n);
+      const float* x = operands.in(0) + n * sample;
+      float* y = operands.out(0) + n * sample;
+      if (lanes == 1)
+        drop_row_major(mask, position, begin, std::min(sample, begin + piece), x, y);
+      else
+        drop_block(mask, position, i % pieces * lanes, piece / lanes, lanes, x + begin, y + begin);
+    });
+  };
+  return host_kernel(body, {{0, 0}});
+}
+
+}  // namespace
+
+Kernel dropout_forward(const DropoutProblem& problem, KernelRequest& request) {
+  return masked_scale("dropout_forward", problem, request);
+}
+Kernel dropout_backward(const DropoutProblem& problem, KernelRequest& request) {
+  return masked_scale("dropout_backward", problem, request);
+}
+
+}  // namespace convoy::kernels::cpu

@@ -1,0 +1,206 @@
+// Host side of the wgmma rung: which tile shape and how many pieces of k, the tensor maps, the launch.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "kernels/device/cuda_error.h"
+#include "kernels/device/cuda_tensor_map.h"
+#include "kernels/gemm/rungs.h"
+#include "kernels/gemm/sm90_launch.h"
+
+namespace convoy::kernels::gemm {
+namespace {
+
+constexpr int kTiles = int(std::size(kSm90Tiles));
+
+// An operand as the kernels take it: its own buffer, or a repacked copy where TMA cannot read it (pitch or
+// address not a multiple of 16 bytes) or where tf32 needs k contiguous.
+struct Operand {
+  bool mn_major = false;  // m or n contiguous, as the kernel sees it
+  bool repacked = false;
+  bool transposed = false;  // by repacking
+  std::int64_t rows = 0, columns = 0, pitch = 0;  // as the kernel sees it
+};
+
+Operand operand_of(const Problem& problem, std::int64_t extent, bool mn_major, std::int64_t pitch) {
+  Operand operand{mn_major, false, false, mn_major ? problem.k : extent, mn_major ? extent : problem.k, pitch};
+  const auto multiple = std::int64_t(16 / problem.element_bytes());
+  if (problem.math == Math::tf32 && mn_major) {
+    operand = {false, true, true, extent, problem.k, 0};
+  } else if (pitch % multiple != 0) {
+    operand.repacked = true;
+  }
+  if (operand.repacked) operand.pitch = ceil_div(operand.columns, multiple) * multiple;
+  return operand;
+}
+Operand operand_a(const Problem& problem) {
+  return operand_of(problem, problem.m, problem.transpose_a, problem.lda);
+}
+Operand operand_b(const Problem& problem) {
+  return operand_of(problem, problem.n, !problem.transpose_b, problem.ldb);
+}
+
+struct Workspace {
+  std::uint8_t *a, *b;
+  float *partial, *slots;
+  std::size_t bytes;
+};
+Workspace carve(const Problem& problem, int splits, void* base) {
+  Carver carver(base);
+  const auto packed = [&](const Operand& operand) {
+    const auto elements = operand.repacked ? std::size_t(operand.rows) * std::size_t(operand.pitch) : 0;
+    return carver.take<std::uint8_t>(elements * problem.element_bytes());
+  };
+  Workspace workspace{};
+  workspace.a = packed(operand_a(problem));
+  workspace.b = packed(operand_b(problem));
+  workspace.partial = carver.take<float>(partial_elements(problem, splits));
+  workspace.slots = carver.take<float>(problem.column_sums ? slot_elements(problem.n, kSumSlots) : 0);
+  workspace.bytes = carver.used();
+  return workspace;
+}
+
+Schedule schedule_of(const Problem& problem, const Sm90Tile& tile, int splits) {
+  const auto depth = std::int64_t(128 / problem.element_bytes());
+  Schedule schedule{};
+  schedule.m_tiles = int(ceil_div(problem.m, std::int64_t{tile.rows} * tile.cluster));
+  schedule.n_tiles = int(ceil_div(problem.n, tile.columns));
+  schedule.k_blocks = int(ceil_div(problem.k, depth));
+  schedule.splits = splits;
+  schedule.band = 16 / tile.cluster;
+  return schedule;
+}
+
+// Expected time in microseconds: waves of pieces at the tensor cores' rate, or the bytes at memory's. The
+// constants are an H200's, measured; what matters is their order.
+double expected_time(const Problem& problem, const Sm90Tile& tile, int splits) {
+  constexpr double kClock = 1.60e3, kBytesPerMicrosecond = 4.0e6;  // cycles, bytes in a microsecond
+  const Schedule schedule = schedule_of(problem, tile, splits);
+  const double workers = double(device_facts().multiprocessors / tile.cluster);
+  const double waves = std::ceil(double(schedule.pieces()) / workers);
+  const double block = tile.rows * tile.columns / 32.0;  // cycles of one stage
+  const double penalty = tile.columns <= 64 ? 1.35 : tile.rows * tile.columns < 128 * 192 ? (tile.cluster > 1 ? 1.04 : 1.10) : 1.0;
+  const double depth = std::ceil(double(schedule.k_blocks) / splits);
+  const double store = 600 + tile.rows * tile.columns * (problem.output == DType::bf16 ? 0.06 : 0.1);
+  const double main = depth * block * penalty;
+  const double each = tile.ping_pong ? std::max(main, 0.5 * (main + store)) + 100 : main + store;
+  const double compute = (waves * each + 1500) / kClock;
+  const double reread = double(schedule.n_tiles - 1) * 0.02 + 1;
+  const double memory = problem.bytes() * reread / kBytesPerMicrosecond;
+  const double pieces =
+      splits == 1 ? 0 : 2.5 + 2.0 * double(partial_elements(problem, splits)) * 4 / kBytesPerMicrosecond;
+  return std::max(compute, memory) + 0.15 * std::min(compute, memory) + pieces;
+}
+
+bool supports_wgmma(const Problem& problem) {
+  return device_facts().major == 9 && problem.math != Math::fp32;
+}
+
+std::vector<Plan> wgmma_candidates(const Problem& problem) {
+  struct Scored {
+    Plan plan;
+    double time;
+  };
+  std::vector<Scored> scored;
+  for (int tile = 0; tile < kTiles; ++tile) {
+    const Schedule whole = schedule_of(problem, kSm90Tiles[tile], 1);
+    const int workers = device_facts().multiprocessors / kSm90Tiles[tile].cluster;
+    std::vector<Scored> own;
+    for (int splits = 1; splits <= std::min(whole.k_blocks, 4 * workers); ++splits) {
+      if (splits > 1 && (whole.pieces() * splits > 8 * workers || whole.k_blocks / splits < 4)) break;
+      const std::size_t bytes = carve(problem, splits, nullptr).bytes;
+      own.push_back({{Rung::wgmma, tile, splits, bytes}, expected_time(problem, kSm90Tiles[tile], splits)});
+    }
+    std::stable_sort(own.begin(), own.end(), [](auto& a, auto& b) { return a.time < b.time; });
+    if (own.size() > 3) own.resize(3);
+    scored.insert(scored.end(), own.begin(), own.end());
+  }
+  std::stable_sort(scored.begin(), scored.end(), [](auto& a, auto& b) { return a.time < b.time; });
+  std::vector<Plan> plans;
+  for (const auto& one : scored) plans.push_back(one.plan);
+  return plans;
+}
+
+void encode_maps(const Problem& problem, const Sm90Tile& tile, const Operand& a, const Operand& b, const void* a_data,
+                 const void* b_data, const Buffers& buffers, const Workspace& workspace, Sm90Call& call) {
+  const DType type = problem.math == Math::bf16 ? DType::bf16 : DType::f32;
+  const auto depth = std::uint32_t(128 / problem.element_bytes());
+  const auto map = [&](const Operand& operand, const void* data, int extent, int share) {
+    if (operand.mn_major) return tiled_map(type, data, {operand.columns, operand.rows}, {operand.pitch}, {64, 64u / unsigned(share)});
+    return tiled_map(type, data, {operand.columns, operand.rows}, {operand.pitch}, {depth, unsigned(extent / share)});
+  };
+  call.a = map(a, a_data, tile.rows, 1);
+  call.b = map(b, b_data, tile.columns, tile.cluster);
+  const bool partial = workspace.partial != nullptr && call.schedule.splits > 1;
+  const DType out = partial ? DType::f32 : problem.output;
+  const std::int64_t pitch = partial ? partial_pitch(problem) : problem.ldc;
+  const void* c = partial ? workspace.partial : buffers.c;
+  call.through_tma = pitch * std::int64_t(bytes_of(out)) % 16 == 0 && reinterpret_cast<std::uintptr_t>(c) % 16 == 0;
+  if (call.through_tma)
+    call.c = tiled_map(out, c, {problem.n, problem.m, call.schedule.splits}, {pitch, pitch * problem.m},
+                       {unsigned(128 / bytes_of(out)), 64, 1});
+}
+
+using Sm90Launch = void (*)(const Sm90Call&, cudaStream_t);
+Sm90Launch launcher_of(const Problem& problem, bool a_mn_major, bool b_mn_major) {
+  if (problem.math == Math::tf32) return sm90_launch<Math::tf32, false, false>;
+  if (a_mn_major) return b_mn_major ? sm90_launch<Math::bf16, true, true> : sm90_launch<Math::bf16, true, false>;
+  return b_mn_major ? sm90_launch<Math::bf16, false, true> : sm90_launch<Math::bf16, false, false>;
+}
+
+Launch bind_wgmma(const Problem& problem, const Plan& plan, const Buffers& buffers) {
+  const Sm90Tile& tile = kSm90Tiles[plan.tile];
+  const Operand a = operand_a(problem), b = operand_b(problem);
+  const Workspace workspace = carve(problem, plan.splits, buffers.workspace);
+  Sm90Call call{};
+  call.tile = plan.tile;
+  call.m = problem.m;
+  call.n = problem.n;
+  call.schedule = schedule_of(problem, tile, plan.splits);
+  call.blocks = std::min(call.schedule.pieces(), device_facts().multiprocessors / tile.cluster) * tile.cluster;
+  encode_maps(problem, tile, a, b, a.repacked ? workspace.a : buffers.a, b.repacked ? workspace.b : buffers.b, buffers,
+              workspace, call);
+  const Epilogue epilogue = epilogue_of(problem, buffers);
+  call.epilogue = epilogue;
+  if (plan.splits > 1) {
+    call.epilogue.partial = workspace.partial;
+    call.epilogue.bf16 = false;
+  }
+  // The kernel's own sums cover what it stores itself.
+  const bool fused_sums = problem.column_sums && plan.splits == 1 && call.through_tma;
+  if (fused_sums) call.sum_slots = workspace.slots;
+  const Sm90Launch launch = launcher_of(problem, a.mn_major, b.mn_major);
+  return [=](Stream on) {
+    const cudaStream_t stream = as_stream(on);
+    const auto pack = [&](const Operand& operand, const void* from, std::int64_t pitch, void* to) {
+      if (operand.repacked)
+        repack(from, pitch, operand.transposed, to, operand.pitch, operand.rows, operand.columns,
+               problem.element_bytes(), stream);
+    };
+    pack(a, buffers.a, problem.lda, workspace.a);
+    pack(b, buffers.b, problem.ldb, workspace.b);
+    if (fused_sums)
+      CONVOY_CUDA(cudaMemsetAsync(workspace.slots, 0, slot_elements(problem.n, kSumSlots) * sizeof(float), stream));
+    launch(call, stream);
+    if (plan.splits > 1)
+      sum_partials(epilogue, workspace.partial, plan.splits, problem.m, problem.n, partial_pitch(problem), stream);
+    if (!problem.column_sums) return;
+    if (!fused_sums) sum_columns(epilogue, problem.m, problem.n, workspace.slots, stream);
+    sum_slots(workspace.slots, kSumSlots, problem.n, buffers.column_sums, stream);
+  };
+}
+
+}  // namespace
+
+const RungEntry& wgmma_rung() {
+  static const RungEntry entry = [] {
+    RungEntry made{supports_wgmma, wgmma_candidates, bind_wgmma, {}};
+    for (const auto& tile : kSm90Tiles) made.tiles.push_back(tile.name);
+    return made;
+  }();
+  return entry;
+}
+
+}  // namespace convoy::kernels::gemm

@@ -1,0 +1,70 @@
+// What happens to an accumulated element of C before it is stored, the same for every rung. Device code.
+#pragma once
+
+#include <cuda_bf16.h>
+
+#include <cstdint>
+#include <type_traits>
+
+namespace convoy::kernels::gemm {
+
+struct Epilogue {
+  void* c = nullptr;
+  std::int64_t ldc = 0;
+  float alpha = 1;
+  float beta = 0;
+  const float* bias = nullptr;  // null: none
+  bool relu = false;
+  bool bf16 = false;         // type of C
+  float* partial = nullptr;  // not null: the raw accumulators go to partial[piece of k][m][n] instead
+
+  __device__ bool changes_values() const { return alpha != 1 || beta != 0 || bias != nullptr || relu; }
+
+  __device__ float finish(float value, std::int64_t row, std::int64_t column) const {
+    value *= alpha;
+    if (beta != 0) value = fmaf(beta, load(row * ldc + column), value);
+    if (bias != nullptr) value += bias[column];
+    return relu ? fmaxf(value, 0) : value;
+  }
+  __device__ float load(std::int64_t index) const {
+    return bf16 ? __bfloat162float(static_cast<const __nv_bfloat16*>(c)[index])
+                : static_cast<const float*>(c)[index];
+  }
+  __device__ void store(float value, std::int64_t row, std::int64_t column) const {
+    value = finish(value, row, column);
+    if (bf16)
+      static_cast<__nv_bfloat16*>(c)[row * ldc + column] = __float2bfloat16_rn(value);
+    else
+      static_cast<float*>(c)[row * ldc + column] = value;
+  }
+  // Two or four neighbours of a row, those from n on left out; one access where type and address allow.
+  template <int count>
+  __device__ void store_run(const float (&values)[count], std::int64_t row, std::int64_t column, std::int64_t n) const {
+    const std::int64_t index = row * ldc + column;
+    const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(c) + index * (bf16 ? 2 : 4);
+    if (column + count > n || address % (count * (bf16 ? 2 : 4)) != 0) {
+      for (int i = 0; i < count && column + i < n; ++i) store(values[i], row, column + i);
+      return;
+    }
+    float done[count];
+    for (int i = 0; i < count; ++i) done[i] = finish(values[i], row, column + i);
+    if (bf16) {
+      for (int i = 0; i < count; i += 2)
+        reinterpret_cast<__nv_bfloat162*>(address)[i / 2] = __floats2bfloat162_rn(done[i], done[i + 1]);
+    } else {
+      using Vector = std::conditional_t<count == 4, float4, float2>;
+      *reinterpret_cast<Vector*>(address) = *reinterpret_cast<const Vector*>(done);
+    }
+  }
+};
+
+// The epilogue of piece `split` of k: raw sums into its plane of partial, or C itself.
+__device__ inline Epilogue epilogue_of_piece(const Epilogue& epilogue, int split, std::int64_t m, std::int64_t pitch) {
+  if (epilogue.partial == nullptr) return epilogue;
+  Epilogue raw;
+  raw.c = epilogue.partial + split * m * pitch;
+  raw.ldc = pitch;
+  return raw;
+}
+
+}  // namespace convoy::kernels::gemm

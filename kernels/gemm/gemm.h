@@ -1,0 +1,85 @@
+// Matrix products on the GPU: C = alpha op(A) op(B) + beta C, then bias and ReLU. A ladder of kernels of our
+// own, from one thread per element to Hopper's warpgroup matrix instructions, with cuBLAS beside them.
+//
+// Matrices are row-major. op(A) is [m, k]: A is stored [m, k], or [k, m] with transpose_a; op(B) is [k, n]:
+// stored [k, n], or [n, k] with transpose_b. lda, ldb, ldc count elements from one stored row to the next.
+// Accumulation is in fp32, in a fixed order: the same plan gives the same bits in every run.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/device/kernel.h"
+
+namespace convoy::kernels::gemm {
+
+// Elements of A and B, and how they are multiplied. tf32 reads f32 and uses its upper 19 bits.
+enum class Math : std::uint8_t { fp32, tf32, bf16 };
+
+enum class Rung : std::uint8_t {
+  elementwise,   // one thread an element of C
+  shared_tiles,  // 32 x 32 tiles through shared memory
+  register_tiles,  // fp32: 8 x 8 elements of C a thread, vector loads, copies overlapped with arithmetic
+  mma_sync,        // tensor cores by mma.sync, any chip from sm_80 on
+  wgmma,           // Hopper: wgmma fed by TMA, warp-specialised and persistent
+  cublas,          // the vendor's library, the yardstick
+};
+inline constexpr Rung kRungs[] = {Rung::elementwise, Rung::shared_tiles, Rung::register_tiles,
+                                  Rung::mma_sync,    Rung::wgmma,        Rung::cublas};
+
+const char* name_of(Math math);
+const char* name_of(Rung rung);
+
+struct Problem {
+  Math math = Math::fp32;
+  DType output = DType::f32;  // f32 or bf16
+  bool transpose_a = false;
+  bool transpose_b = false;
+  std::int64_t m = 0, n = 0, k = 0;
+  std::int64_t lda = 0, ldb = 0, ldc = 0;  // 0: rows lie without gaps
+  float alpha = 1;
+  float beta = 0;            // 0: C is not read
+  bool bias = false;         // adds bias[column]
+  bool relu = false;         // last
+  bool column_sums = false;  // also writes the sums over rows of C and of its squares, as stored
+
+  // With the zeroes among the pitches filled in; throws std::invalid_argument on what no kernel can do.
+  Problem checked() const;
+  std::size_t element_bytes() const { return math == Math::bf16 ? 2 : 4; }
+  double operations() const { return 2.0 * double(m) * double(n) * double(k); }
+  // Each operand moved once.
+  double bytes() const;
+  std::string to_string() const;  // "bf16 NT 8192x8192x8192 -> bf16"
+};
+
+// How a rung runs a problem: one of its tile shapes, and in how many pieces k is cut. The pieces of k are
+// summed in order by a second kernel.
+struct Plan {
+  Rung rung = Rung::elementwise;
+  int tile = 0;  // index in tile_names(rung)
+  int splits = 1;
+  std::size_t workspace_bytes = 0;
+  std::string to_string() const;  // "wgmma 128x256 split 4"
+};
+
+struct Buffers {
+  const void* a = nullptr;
+  const void* b = nullptr;
+  void* c = nullptr;
+  const float* bias = nullptr;    // [n]
+  double* column_sums = nullptr;  // [2, n]: sums, sums of squares
+  void* workspace = nullptr;      // aligned to 256 bytes
+};
+
+// Whether the rung can do the problem on the current device.
+bool supports(Rung rung, const Problem& problem);
+// What the rung expects to be its fastest plan; cheap and deterministic.
+Plan plan(Rung rung, const Problem& problem);
+// All plans worth timing, the expected best first.
+std::vector<Plan> candidates(Rung rung, const Problem& problem);
+// Ties a plan to its buffers. Launching enqueues on a cudaStream_t, allocates nothing, and can be captured.
+Launch bind(const Problem& problem, const Plan& plan, const Buffers& buffers);
+
+}  // namespace convoy::kernels::gemm

@@ -1,0 +1,51 @@
+// Checks and timings of GEMM plans on the device, for `convoy bench gemm`, the tests and the choice of engines.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/gemm/gemm.h"
+
+namespace convoy::kernels::gemm {
+
+struct Check {
+  double relative_error = 0;  // Frobenius norm of the difference over that of the result, over the samples
+  double worst = 0;           // largest element error over the bound for its precision; right if <= 1
+  std::int64_t samples = 0;
+  bool correct = false;
+};
+
+struct Timing {
+  double microseconds = 0;  // median
+  double least = 0, most = 0;
+};
+
+// Random operands of a problem on the current device, several sets where they would fit in the L2 cache.
+class Bench {
+ public:
+  explicit Bench(const Problem& problem);
+  ~Bench();
+  Bench(Bench&&) noexcept;
+
+  // Runs the plan on freshly drawn operands into a C filled with NaN (random where beta != 0) and compares with
+  // products in double precision: all elements of a small C, else up to 20,000, the corners and edges among them.
+  Check check(const Plan& plan, std::uint64_t seed);
+  // Replays a captured graph of launches over all sets: about `budget` microseconds per sample, five samples.
+  Timing time(const Plan& plan, double budget = 20000);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+struct DeviceSummary {
+  std::string name;
+  int multiprocessors = 0;
+  double copy_bytes_per_second = 0;  // device to device, read and written bytes both counted
+};
+DeviceSummary summarize_device();
+bool device_present();
+
+}  // namespace convoy::kernels::gemm

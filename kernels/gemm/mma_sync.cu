@@ -1,0 +1,287 @@
+// Fourth rung: tensor cores by mma.sync, bf16 (m16n8k16) and tf32 (m16n8k8), on any chip from sm_80 on. A block
+// computes 128 rows, a warp 64 x 32 elements of C; operands pass through a ring of shared-memory stages filled by
+// cp.async. Takes every order and every alignment: operands that 16-byte copies cannot read go through registers.
+//
+// In shared memory an operand lies as in device memory: k contiguous [extent][depth], else [depth][extent], rows
+// padded so that the eight rows that an instruction reads at once meet no bank twice.
+#include <array>
+
+#include "kernels/device/cuda_error.h"
+#include "kernels/gemm/epilogue.cuh"
+#include "kernels/gemm/pipeline.cuh"
+#include "kernels/gemm/rungs.h"
+
+namespace convoy::kernels::gemm {
+namespace {
+
+template <typename T>
+struct Operand {
+  const T* data;
+  std::int64_t pitch;
+  std::int64_t extent;  // m or n
+};
+
+// One operand's share of a stage.
+template <typename T, bool k_contiguous_, int extent_>
+struct Side {
+  static constexpr bool k_contiguous = k_contiguous_;
+  static constexpr int extent = extent_, depth = 64 / int(sizeof(T)), vector = 16 / int(sizeof(T));
+  static constexpr int lines = k_contiguous ? extent : depth, width = k_contiguous ? depth : extent;
+  static constexpr int pad = k_contiguous || sizeof(T) == 2 ? 16 / int(sizeof(T)) : 8;
+  static constexpr int pitch = width + pad, elements = lines * pitch;
+
+  // Brings values k .. k + depth of rows first .. first + extent; zero outside.
+  template <int threads, bool vectors>
+  __device__ static void copy(const Operand<T>& operand, std::int64_t first, std::int64_t k, std::int64_t k_end,
+                              T* to) {
+    constexpr int kRun = vectors ? vector : 1, kPerLine = width / kRun;
+#pragma unroll(vectors ? 8 : 1)
+    for (int piece = threadIdx.x; piece < lines * kPerLine; piece += threads) {
+      const int line = piece / kPerLine, offset = piece % kPerLine * kRun;
+      const std::int64_t row = k_contiguous ? first + line : k + line;
+      const std::int64_t column = k_contiguous ? k + offset : first + offset;
+      const std::int64_t rows = k_contiguous ? operand.extent : k_end, columns = k_contiguous ? k_end : operand.extent;
+      const std::int64_t left = row < rows ? columns - column : 0;
+      const T* from = operand.data + row * operand.pitch + column;
+      T* target = to + line * pitch + offset;
+      if constexpr (vectors) {
+        const int count = left <= 0 ? 0 : left < vector ? int(left) : vector;
+        copy_async<16>(target, count > 0 ? from : operand.data, count * int(sizeof(T)));
+      } else {
+        *target = left > 0 ? *from : T{};
+      }
+    }
+  }
+};
+
+using Word = std::uint32_t;
+
+template <bool transposed>
+__device__ void load_matrices(Word (&words)[4], const void* from) {
+  const auto address = static_cast<Word>(__cvta_generic_to_shared(from));
+  if constexpr (transposed)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+                 : "r"(address));
+  else
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+                 : "r"(address));
+}
+
+// A's fragment of 16 rows from `row`, 32 bytes of k from `k`; its words as mma.sync takes them.
+template <class S, typename T>
+__device__ void load_a(Word (&words)[4], const T* stage, int row, int k, int lane) {
+  if constexpr (sizeof(T) == 2) {
+    if constexpr (S::k_contiguous)
+      load_matrices<false>(words, stage + (row + lane % 16) * S::pitch + k + lane / 16 * 8);
+    else
+      load_matrices<true>(words, stage + (k + lane / 16 * 8 + lane % 8) * S::pitch + row + lane / 8 % 2 * 8);
+  } else {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int r = row + lane / 4 + i % 2 * 8, c = k + lane % 4 + i / 2 * 4;
+      words[i] = __float_as_uint(stage[S::k_contiguous ? r * S::pitch + c : c * S::pitch + r]);
+    }
+  }
+}
+
+// B's fragments of two times 8 columns from `column`.
+template <class S, typename T>
+__device__ void load_b(Word (&words)[4], const T* stage, int column, int k, int lane) {
+  if constexpr (sizeof(T) == 2) {
+    const int half = lane / 8 % 2 * 8, block = lane / 16 * 8;
+    if constexpr (S::k_contiguous)
+      load_matrices<false>(words, stage + (column + block + lane % 8) * S::pitch + k + half);
+    else
+      load_matrices<true>(words, stage + (k + half + lane % 8) * S::pitch + column + block);
+  } else {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int r = column + lane / 4 + i / 2 * 8, c = k + lane % 4 + i % 2 * 4;
+      words[i] = __float_as_uint(stage[S::k_contiguous ? r * S::pitch + c : c * S::pitch + r]);
+    }
+  }
+}
+
+template <typename T>
+__device__ void multiply(float (&d)[4], const Word (&a)[4], Word b0, Word b1) {
+  if constexpr (sizeof(T) == 2)
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  else
+    asm volatile(
+        "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+template <typename T_, int columns_, bool vectors_>
+struct Tile {
+  using T = T_;
+  static constexpr bool vectors = vectors_;
+  static constexpr int rows = 128, columns = columns_, stages = 4;
+  static constexpr int warps_across = columns / 32, threads = 2 * warps_across * 32;
+};
+
+template <class C, bool a_k_contiguous, bool b_k_contiguous>
+__global__ __launch_bounds__(C::threads, 512 / C::threads) void mma_sync_kernel(Operand<typename C::T> a,
+                                                                                Operand<typename C::T> b,
+                                                                                std::int64_t k, TileOrder order,
+                                                                                Epilogue whole) {
+  using T = typename C::T;
+  using A = Side<T, a_k_contiguous, C::rows>;
+  using B = Side<T, b_k_contiguous, C::columns>;
+  constexpr int kStage = A::elements + B::elements, kStep = 32 / int(sizeof(T));
+  extern __shared__ __align__(128) unsigned char shared[];
+  T* ring = reinterpret_cast<T*>(shared);
+  const TileOrder::Position position = order.at(blockIdx.x);
+  const std::int64_t row0 = position.row * C::rows, column0 = position.column * C::columns;
+  const std::int64_t k_begin = order.k_begin(position.split), k_end = order.k_end(position.split, k);
+  const int count = int((k_end - k_begin + A::depth - 1) / A::depth);
+  const auto copy_stage = [&](int block) {
+    T* stage = ring + block % C::stages * kStage;
+    const std::int64_t from = k_begin + std::int64_t{block} * A::depth;
+    A::template copy<C::threads, C::vectors>(a, row0, from, k_end, stage);
+    B::template copy<C::threads, C::vectors>(b, column0, from, k_end, stage + A::elements);
+  };
+
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int row = warp / C::warps_across * 64, column = warp % C::warps_across * 32;
+  float sums[4][4][4] = {};
+  for (int block = 0; block < C::stages - 1; ++block) {
+    if (block < count) copy_stage(block);
+    copies_commit();
+  }
+  for (int block = 0; block < count; ++block) {
+    copies_wait<C::stages - 2>();
+    __syncthreads();
+    if (block + C::stages - 1 < count) copy_stage(block + C::stages - 1);
+    copies_commit();
+    const T* stage = ring + block % C::stages * kStage;
+#pragma unroll
+    for (int step = 0; step < 2; ++step) {
+      Word from_a[4][4], from_b[2][4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) load_a<A>(from_a[i], stage, row + i * 16, step * kStep, lane);
+#pragma unroll
+      for (int j = 0; j < 2; ++j) load_b<B>(from_b[j], stage + A::elements, column + j * 16, step * kStep, lane);
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+          multiply<T>(sums[i][j], from_a[i], from_b[j / 2][j % 2 * 2], from_b[j / 2][j % 2 * 2 + 1]);
+    }
+  }
+
+  const Epilogue epilogue = epilogue_of_piece(whole, position.split, a.extent, order.partial_pitch);
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+#pragma unroll
+    for (int j = 0; j < 4; ++j)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const std::int64_t r = row0 + row + i * 16 + half * 8 + lane / 4;
+        const std::int64_t c = column0 + column + j * 8 + lane % 4 * 2;
+        const float run[2] = {sums[i][j][half * 2], sums[i][j][half * 2 + 1]};
+        if (r < a.extent && c < b.extent) epilogue.store_run(run, r, c, b.extent);
+      }
+}
+
+constexpr int kColumns[] = {128, 64};
+constexpr const char* kNames[] = {"128x128", "128x64"};
+
+template <class C, bool a_k_contiguous, bool b_k_contiguous>
+void start(const Problem& p, const Buffers& buffers, const TileOrder& order, const Epilogue& epilogue,
+           cudaStream_t stream) {
+  using T = typename C::T;
+  constexpr int kBytes = C::stages * int(sizeof(T)) *
+                         (Side<T, a_k_contiguous, C::rows>::elements + Side<T, b_k_contiguous, C::columns>::elements);
+  auto* kernel = mma_sync_kernel<C, a_k_contiguous, b_k_contiguous>;
+  CONVOY_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
+  const Operand<T> a{static_cast<const T*>(buffers.a), p.lda, p.m}, b{static_cast<const T*>(buffers.b), p.ldb, p.n};
+  kernel<<<unsigned(order.blocks()), C::threads, kBytes, stream>>>(a, b, p.k, order, epilogue);
+  CONVOY_CUDA(cudaGetLastError());
+}
+
+template <class C>
+void start_order(const Problem& p, const Buffers& buffers, const TileOrder& order, const Epilogue& epilogue,
+                 cudaStream_t stream) {
+  if (p.transpose_a)
+    (p.transpose_b ? start<C, false, true> : start<C, false, false>)(p, buffers, order, epilogue, stream);
+  else
+    (p.transpose_b ? start<C, true, true> : start<C, true, false>)(p, buffers, order, epilogue, stream);
+}
+
+template <typename T>
+void start_type(const Problem& p, const Buffers& buffers, int columns, const TileOrder& order,
+                const Epilogue& epilogue, cudaStream_t stream) {
+  const auto suits = [](const void* data, std::int64_t pitch) {
+    return pitch * std::int64_t(sizeof(T)) % 16 == 0 && reinterpret_cast<std::uintptr_t>(data) % 16 == 0;
+  };
+  const bool vectors = suits(buffers.a, p.lda) && suits(buffers.b, p.ldb);
+  if (!vectors)
+    (columns == 128 ? start_order<Tile<T, 128, false>> : start_order<Tile<T, 64, false>>)(p, buffers, order, epilogue,
+                                                                                         stream);
+  else
+    (columns == 128 ? start_order<Tile<T, 128, true>> : start_order<Tile<T, 64, true>>)(p, buffers, order, epilogue,
+                                                                                       stream);
+}
+
+bool supports_mma(const Problem& p) { return p.math != Math::fp32 && device_facts().major >= 8; }
+
+double expected_time(const Problem& p, int columns, int splits) {
+  const double tiles = double(ceil_div(p.m, 128) * ceil_div(p.n, columns)) * splits;
+  const double together = 2.0 * 128 / columns;
+  const double waves = std::ceil(tiles / (device_facts().multiprocessors * together));
+  const double rate = (columns == 128 ? 0.55 : 0.45) * (p.math == Math::bf16 ? 2048 : 1024);
+  const double compute = waves * together * (double(p.k) / splits + 100) * 128 * columns / rate / 1.7e3;
+  const double memory = p.bytes() / 3.8e6;
+  const double pieces = splits == 1 ? 0 : 2.5 + 2.0 * double(partial_elements(p, splits)) * 4 / 4.0e6;
+  return std::max(compute, memory) + pieces;
+}
+
+struct Workspace {
+  float *partial, *slots;
+  std::size_t bytes;
+};
+Workspace carve(const Problem& p, int splits, void* base) {
+  Carver carver(base);
+  auto* partial = carver.take<float>(partial_elements(p, splits));
+  auto* slots = carver.take<float>(p.column_sums ? slot_elements(p.n, kSumSlots) : 0);
+  return {partial, slots, carver.used()};
+}
+
+std::vector<Plan> mma_candidates(const Problem& p) {
+  return tile_candidates(
+      Rung::mma_sync, 2, p, 256, [&](int tile, int splits) { return expected_time(p, kColumns[tile], splits); },
+      [&](int tile) { return ceil_div(p.m, 128) * ceil_div(p.n, kColumns[tile]); },
+      [&](int splits) { return carve(p, splits, nullptr).bytes; });
+}
+
+Launch bind_mma(const Problem& p, const Plan& plan, const Buffers& buffers) {
+  const int columns = kColumns[plan.tile];
+  const TileOrder order = tile_order(p, 128, columns, 64 / int(p.element_bytes()), plan.splits);
+  const Workspace workspace = carve(p, plan.splits, buffers.workspace);
+  const Epilogue epilogue = epilogue_of(p, buffers);
+  Epilogue first = epilogue;
+  if (plan.splits > 1) first.partial = workspace.partial;
+  return [=](Stream on) {
+    const auto run = p.math == Math::bf16 ? start_type<__nv_bfloat16> : start_type<float>;
+    run(p, buffers, columns, order, first, as_stream(on));
+    finish_tiles(p, plan, epilogue, workspace.partial, workspace.slots, buffers, as_stream(on));
+  };
+}
+
+}  // namespace
+
+const RungEntry& mma_sync_rung() {
+  static const RungEntry entry{supports_mma, mma_candidates, bind_mma, {kNames[0], kNames[1]}};
+  return entry;
+}
+
+}  // namespace convoy::kernels::gemm

@@ -1,0 +1,29 @@
+// Stands in for the GPU's files in builds without CUDA.
+#include <stdexcept>
+
+#include "kernels/gemm/gemm.h"
+#include "kernels/gemm/measure.h"
+
+namespace convoy::kernels::gemm {
+namespace {
+[[noreturn]] void fail() {
+  throw std::runtime_error("gemm: this build has no CUDA; configure with -DCONVOY_CUDA=ON to have it");
+}
+}  // namespace
+
+bool supports(Rung, const Problem&) { return false; }
+Plan plan(Rung, const Problem&) { fail(); }
+std::vector<Plan> candidates(Rung, const Problem&) { fail(); }
+Launch bind(const Problem&, const Plan&, const Buffers&) { fail(); }
+std::string Plan::to_string() const { return name_of(rung); }
+
+struct Bench::State {};
+Bench::Bench(const Problem&) { fail(); }
+Bench::~Bench() = default;
+Bench::Bench(Bench&&) noexcept = default;
+Check Bench::check(const Plan&, std::uint64_t) { fail(); }
+Timing Bench::time(const Plan&, double) { fail(); }
+bool device_present() { return false; }
+DeviceSummary summarize_device() { fail(); }
+
+}  // namespace convoy::kernels::gemm

@@ -1,0 +1,79 @@
+// Between the dispatch in cuda_gemm.cpp and the files of the rungs: what each offers, and what several need.
+// CUDA builds only.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <vector>
+
+#include "kernels/gemm/gemm.h"
+
+namespace convoy::kernels::gemm {
+
+struct Epilogue;
+
+// One rung. Problems are checked() before they come here; plans given to bind are the rung's own.
+struct RungEntry {
+  bool (*supports)(const Problem&);
+  std::vector<Plan> (*candidates)(const Problem&);  // the expected best first
+  Launch (*bind)(const Problem&, const Plan&, const Buffers&);
+  std::vector<const char*> tiles;
+};
+const RungEntry& elementwise_rung();
+const RungEntry& shared_tiles_rung();
+const RungEntry& register_tiles_rung();
+const RungEntry& mma_sync_rung();
+const RungEntry& wgmma_rung();
+const RungEntry& cublas_rung();
+
+struct DeviceFacts {
+  int major = 0, minor = 0, multiprocessors = 0;
+};
+const DeviceFacts& device_facts();  // of the current device; throws without one
+
+inline cudaStream_t as_stream(Stream stream) { return static_cast<cudaStream_t>(stream); }
+inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+inline std::size_t round_up(std::size_t value, std::size_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+Epilogue epilogue_of(const Problem& problem, const Buffers& buffers);
+
+// Hands out pieces of a workspace, each aligned to 256 bytes; with a null base it only counts.
+class Carver {
+ public:
+  explicit Carver(void* base) : base_(static_cast<std::uint8_t*>(base)) {}
+  template <typename T>
+  T* take(std::size_t count) {
+    const std::size_t offset = used_;
+    used_ += round_up(count * sizeof(T), 256);
+    return base_ == nullptr ? nullptr : reinterpret_cast<T*>(base_ + offset);
+  }
+  std::size_t used() const { return used_; }
+
+ private:
+  std::uint8_t* base_;
+  std::size_t used_ = 0;
+};
+
+// The pieces of k that a plan cuts: partial sums [splits][m][pitch], pitch a multiple of 4.
+inline std::int64_t partial_pitch(const Problem& problem) { return ceil_div(problem.n, 4) * 4; }
+inline std::size_t partial_elements(const Problem& problem, int splits) {
+  return splits == 1 ? 0 : std::size_t(splits) * std::size_t(problem.m) * std::size_t(partial_pitch(problem));
+}
+// Sums the pieces in order and finishes the elements of C.
+void sum_partials(const Epilogue& epilogue, const float* partial, int splits, std::int64_t m, std::int64_t n,
+                  std::int64_t pitch, cudaStream_t stream);
+
+// Sums over the rows of C and of its squares: per-slot sums [slots][2][n] by one pass over C, or made by the
+// kernel that wrote C, and their total in double precision.
+inline constexpr int kSumSlots = 264;
+std::size_t slot_elements(std::int64_t n, int slots);
+void sum_columns(const Epilogue& epilogue, std::int64_t m, std::int64_t n, float* slots, cudaStream_t stream);
+void sum_slots(const float* slots, int count, std::int64_t n, double* sums, cudaStream_t stream);
+
+// out[r][c] = in[r][c], or in[c][r]: brings a matrix of 2- or 4-byte elements into another pitch or order.
+void repack(const void* in, std::int64_t in_pitch, bool transpose, void* out, std::int64_t out_pitch,
+            std::int64_t out_rows, std::int64_t out_columns, std::size_t element_bytes, cudaStream_t stream);
+
+}  // namespace convoy::kernels::gemm

@@ -1,0 +1,239 @@
+// The wgmma rung: a persistent kernel of one producer warpgroup, which keeps a ring of shared-memory stages
+// filled through TMA, and two consumer warpgroups, which multiply. What the stages hold is the loader's
+// business (gemm: two matrices; convolution: im2col columns and filters), what becomes of the sums the
+// epilogue's. Structure after CUTLASS's warp-specialised kernels and "Dissecting the NVIDIA Hopper
+// architecture". Device code, sm_90a only.
+//
+// cooperative: the two consumers share a tile, half of its rows each. ping-pong: each takes every other tile,
+// so that one stores while the other multiplies. Blocks of a cluster of two hold vertically adjacent tiles;
+// each loads half of their common B and multicasts it to both.
+#pragma once
+
+#include "kernels/gemm/sm90_launch.h"
+#include "kernels/gemm/wgmma_instructions.cuh"
+
+namespace convoy::kernels::gemm {
+
+enum class Consumers { cooperative, ping_pong };
+
+template <Math math_, bool a_mn_major_, bool b_mn_major_, int rows_, int columns_, int cluster_, Consumers consumers_>
+struct TileConfig {
+  static constexpr Math math = math_;
+  static constexpr bool a_mn_major = a_mn_major_, b_mn_major = b_mn_major_;
+  static constexpr int rows = rows_, columns = columns_, cluster = cluster_;
+  static constexpr bool ping_pong = consumers_ == Consumers::ping_pong;
+  static constexpr int element_bytes = math == Math::bf16 ? 2 : 4;
+  static constexpr int depth = 128 / element_bytes;  // k of a stage: one row of the 128-byte swizzle
+  static constexpr int steps = 4;                    // wgmma instructions along it, 32 bytes each
+  static constexpr int consumer_rows = ping_pong ? rows : rows / 2;
+  static constexpr int row_blocks = consumer_rows / 64;
+
+  static constexpr int a_bytes = rows * 128, b_bytes = columns * 128, stage_bytes = a_bytes + b_bytes;
+  static constexpr int staging_bytes = 64 * 128;                    // 64 rows of 128 bytes on their way to C
+  static constexpr int store_bytes = 2 * 2 * staging_bytes;         // two a consumer
+  static constexpr int sums_bytes = 2 * 2 * columns * int(sizeof(float));
+  static constexpr int barrier_bytes = 256;
+  static constexpr int limit = 227 * 1024 - 1024;  // less what aligning to 1024 bytes can cost
+  static constexpr int stages = (limit - store_bytes - sums_bytes - barrier_bytes) / stage_bytes;
+  static constexpr int shared_bytes = stages * stage_bytes + store_bytes + sums_bytes + barrier_bytes + 1024;
+  static constexpr int threads = 384;
+  static_assert(stages >= 3 && stages * 16 <= barrier_bytes);
+  static_assert(consumer_rows % 64 == 0 && row_blocks * columns / 2 <= 128, "accumulators spill");
+};
+
+// Position in the ring of stages.
+template <int stages>
+struct RingPosition {
+  int stage = 0;
+  std::uint32_t parity = 0;
+  __device__ void advance() {
+    if (++stage == stages) {
+      stage = 0;
+      parity ^= 1;
+    }
+  }
+  __device__ void advance(int count) {
+    const int position = stage + count;
+    parity ^= (position / stages) & 1;
+    stage = position % stages;
+  }
+};
+
+// Loads tiles of two plain matrices.
+template <class Config>
+struct MatrixLoader {
+  struct Parameters {
+    CUtensorMap a, b;
+  };
+  __device__ static void prefetch(const Parameters& parameters) {
+    sm90::prefetch_tensor_map(&parameters.a);
+    sm90::prefetch_tensor_map(&parameters.b);
+  }
+  __device__ static void load(const Parameters& parameters, std::uint8_t* a, std::uint8_t* b, std::uint64_t* full,
+                              int m_tile, int n_tile, int k_block, std::uint32_t rank) {
+    const int row = m_tile * Config::rows, column = n_tile * Config::columns, k = k_block * Config::depth;
+    if constexpr (Config::a_mn_major) {
+      for (int i = 0; i < Config::rows / 64; ++i)
+        sm90::load_2d(&parameters.a, a + i * 8192, full, row + i * 64, k);
+    } else {
+      sm90::load_2d(&parameters.a, a, full, k, row);
+    }
+    constexpr int kShare = Config::columns / Config::cluster, kDepthShare = 64 / Config::cluster;
+    if constexpr (Config::b_mn_major) {
+      b += rank * kDepthShare * 128;
+      for (int i = 0; i < Config::columns / 64; ++i)
+        load_shared(&parameters.b, b + i * 8192, full, column + i * 64, k + int(rank) * kDepthShare);
+    } else {
+      load_shared(&parameters.b, b + rank * kShare * 128, full, k, column + int(rank) * kShare);
+    }
+  }
+
+ private:
+  __device__ static void load_shared(const CUtensorMap* map, void* to, std::uint64_t* full, int x, int y) {
+    if constexpr (Config::cluster == 1)
+      sm90::load_2d(map, to, full, x, y);
+    else
+      sm90::load_2d_multicast(map, to, full, x, y, (1 << Config::cluster) - 1);
+  }
+};
+
+template <class Config>
+using Accumulators = float[Config::row_blocks][Config::columns / 2];
+
+// One stage: four wgmma steps for each 64 rows.
+template <class Config>
+__device__ inline void multiply_stage(Accumulators<Config>& sums, const std::uint8_t* a, const std::uint8_t* b,
+                                      bool accumulate) {
+  using Instruction = sm90::Wgmma<Config::columns>;
+  constexpr int kStepA = Config::a_mn_major ? 16 * 128 : 32, kStepB = Config::b_mn_major ? 16 * 128 : 32;
+  const std::uint64_t descriptor_a = sm90::matrix_descriptor(a, 8192, 1024);
+  const std::uint64_t descriptor_b = sm90::matrix_descriptor(b, 8192, 1024);
+#pragma unroll
+  for (int step = 0; step < Config::steps; ++step) {
+#pragma unroll
+    for (int block = 0; block < Config::row_blocks; ++block) {
+      // 64 rows are 8192 bytes in either order of A.
+      const std::uint64_t from_a = descriptor_a + ((block * 8192 + step * kStepA) >> 4);
+      const std::uint64_t from_b = descriptor_b + ((step * kStepB) >> 4);
+      const int add = accumulate || step > 0;
+      if constexpr (Config::math == Math::bf16)
+        Instruction::template bf16<Config::a_mn_major, Config::b_mn_major>(sums[block], from_a, from_b, add);
+      else
+        Instruction::tf32(sums[block], from_a, from_b, add);
+    }
+  }
+}
+
+// Tells every block of the cluster that this warp has read the stage.
+template <int cluster>
+__device__ inline void release_stage(std::uint64_t* empty, int lane) {
+  if constexpr (cluster == 1) {
+    if (lane == 0) sm90::barrier_arrive(empty);
+  } else {
+    if (lane < cluster) sm90::barrier_arrive_at(empty, lane);
+  }
+}
+
+template <class Config>
+__device__ inline void multiply_piece(Accumulators<Config>& sums, RingPosition<Config::stages>& position,
+                                      const std::uint8_t* ring, std::uint64_t* full, std::uint64_t* empty,
+                                      int first_row, int k_count, int lane) {
+  int previous = position.stage;
+  for (int k = 0; k < k_count; ++k) {
+    if constexpr (Config::cluster == 1)
+      sm90::barrier_wait(full + position.stage, position.parity);
+    else
+      sm90::barrier_wait_cluster(full + position.stage, position.parity);
+    const std::uint8_t* stage = ring + position.stage * Config::stage_bytes;
+    sm90::wgmma_fence();
+    multiply_stage<Config>(sums, stage + first_row * 128, stage + Config::a_bytes, k > 0);
+    sm90::wgmma_commit();
+    if (k > 0) {
+      sm90::wgmma_wait<1>();
+      release_stage<Config::cluster>(empty + previous, lane);
+    }
+    previous = position.stage;
+    position.advance();
+  }
+  sm90::wgmma_wait<0>();
+  release_stage<Config::cluster>(empty + previous, lane);
+}
+
+template <class Config, class Loader, class Store>
+__global__ __launch_bounds__(Config::threads, 1) void wgmma_kernel(
+    const __grid_constant__ typename Loader::Parameters loader, const __grid_constant__ typename Store::Parameters store,
+    const Schedule schedule) {
+  extern __shared__ std::uint8_t unaligned[];
+  std::uint8_t* ring = unaligned + (-sm90::shared_address(unaligned) & 1023u);
+  std::uint8_t* staging = ring + Config::stages * Config::stage_bytes;
+  float* column_sums = reinterpret_cast<float*>(staging + Config::store_bytes);
+  auto* full = reinterpret_cast<std::uint64_t*>(staging + Config::store_bytes + Config::sums_bytes);
+  std::uint64_t* empty = full + Config::stages;
+
+  const int warpgroup = __shfl_sync(~0u, int(threadIdx.x) / 128, 0);
+  const std::uint32_t rank = Config::cluster == 1 ? 0 : sm90::cluster_rank();
+  if (threadIdx.x == 0) {
+    constexpr int kReaders = Config::ping_pong ? 1 : 2;
+    for (int stage = 0; stage < Config::stages; ++stage) {
+      sm90::barrier_init(full + stage, 1);
+      sm90::barrier_init(empty + stage, Config::cluster * kReaders * 4);
+    }
+    sm90::barrier_init_fence();
+  }
+  if constexpr (Config::cluster == 1)
+    __syncthreads();
+  else
+    sm90::cluster_sync();
+
+  const int first = int(blockIdx.x) / Config::cluster, stride = int(gridDim.x) / Config::cluster;
+  const int pieces = schedule.pieces();
+  RingPosition<Config::stages> position;
+
+  if (warpgroup == 0) {
+    sm90::registers_decrease<40>();
+    if (threadIdx.x == 0) {
+      Loader::prefetch(loader);
+      for (int index = first; index < pieces; index += stride) {
+        const Schedule::Piece piece = schedule.at(index);
+        const int m_tile = piece.m_tile * Config::cluster + int(rank);
+        for (int k = piece.k_begin; k < piece.k_end; ++k) {
+          if constexpr (Config::cluster == 1)
+            sm90::barrier_wait(empty + position.stage, position.parity ^ 1);
+          else
+            sm90::barrier_wait_cluster(empty + position.stage, position.parity ^ 1);
+          std::uint64_t* arrived = full + position.stage;
+          sm90::barrier_expect(arrived, Config::stage_bytes);
+          std::uint8_t* stage = ring + position.stage * Config::stage_bytes;
+          Loader::load(loader, stage, stage + Config::a_bytes, arrived, m_tile, piece.n_tile, k, rank);
+          position.advance();
+        }
+      }
+    }
+  } else {
+    sm90::registers_increase<232>();
+    const int consumer = warpgroup - 1, lane = int(threadIdx.x) % 32;
+    const int first_row = Config::ping_pong ? 0 : consumer * Config::consumer_rows;
+    Store output(store, staging + consumer * 2 * Config::staging_bytes, column_sums + consumer * 2 * Config::columns,
+                 consumer);
+    Accumulators<Config> sums;
+    int turn = 0;
+    for (int index = first; index < pieces; index += stride, turn ^= 1) {
+      const Schedule::Piece piece = schedule.at(index);
+      if (Config::ping_pong && turn != consumer) {
+        position.advance(piece.k_end - piece.k_begin);
+        continue;
+      }
+      multiply_piece<Config>(sums, position, ring, full, empty, first_row, piece.k_end - piece.k_begin, lane);
+      const int m_tile = piece.m_tile * Config::cluster + int(rank);
+      output.tile(sums, m_tile * Config::rows + first_row, piece.n_tile * Config::columns, piece.split);
+    }
+    output.finish();
+  }
+  // No block may end while another of its cluster still writes into it or arrives at its barriers.
+  if constexpr (Config::cluster > 1) {
+    __syncwarp();
+    sm90::cluster_sync();
+  }
+}
+
+}  // namespace convoy::kernels::gemm

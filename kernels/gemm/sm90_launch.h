@@ -1,0 +1,70 @@
+// Between the wgmma rung's host code and its kernels, one translation unit per order of A and B.
+// Plain C++ but for the marks of device functions.
+#pragma once
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include "kernels/gemm/epilogue.cuh"
+#include "kernels/gemm/gemm.h"
+
+namespace convoy::kernels::gemm {
+
+// A tile shape as the host sees it.
+struct Sm90Tile {
+  const char* name;
+  int rows, columns, cluster;
+  bool ping_pong;
+};
+inline constexpr Sm90Tile kSm90Tiles[] = {
+    {"128x256/2", 128, 256, 2, false}, {"256x128/2", 256, 128, 2, false}, {"128x128p/2", 128, 128, 2, true},
+    {"128x128p", 128, 128, 1, true},   {"128x64p", 128, 64, 1, true},     {"128x192", 128, 192, 1, false},
+};
+
+// Which work a block does: pieces (tile, range of k), the tiles of a cluster's column first, then along n,
+// in bands of m so that both operands are reused from L2; the pieces of k outermost.
+struct Schedule {
+  int m_tiles;  // in units of a cluster's height
+  int n_tiles;
+  int splits;
+  int k_blocks;
+  int band;
+
+  struct Piece {
+    int m_tile, n_tile, split, k_begin, k_end;
+  };
+  __host__ __device__ int pieces() const { return m_tiles * n_tiles * splits; }
+  __device__ Piece at(int index) const {
+    const int tiles = m_tiles * n_tiles;
+    const int split = index / tiles, tile = index - split * tiles;
+    const int band_tiles = band * n_tiles, band_index = tile / band_tiles;
+    const int first = band_index * band, height = band < m_tiles - first ? band : m_tiles - first;
+    const int inside = tile - band_index * band_tiles;
+    const int n_tile = inside / height, m_tile = first + inside - n_tile * height;
+    const int begin = int(std::int64_t{k_blocks} * split / splits);
+    return {m_tile, n_tile, split, begin, int(std::int64_t{k_blocks} * (split + 1) / splits)};
+  }
+};
+
+// What a launch needs, type-erased over the tile shapes. `c` and the epilogue as in TileStore::Parameters.
+struct Sm90Call {
+  int tile;
+  CUtensorMap a, b, c;
+  Epilogue epilogue;
+  std::int64_t m, n;
+  bool through_tma;
+  float* sum_slots;
+  Schedule schedule;
+  int blocks;
+};
+
+template <Math math, bool a_mn_major, bool b_mn_major>
+void sm90_launch(const Sm90Call& call, cudaStream_t stream);
+
+extern template void sm90_launch<Math::bf16, false, false>(const Sm90Call&, cudaStream_t);
+extern template void sm90_launch<Math::bf16, false, true>(const Sm90Call&, cudaStream_t);
+extern template void sm90_launch<Math::bf16, true, false>(const Sm90Call&, cudaStream_t);
+extern template void sm90_launch<Math::bf16, true, true>(const Sm90Call&, cudaStream_t);
+extern template void sm90_launch<Math::tf32, false, false>(const Sm90Call&, cudaStream_t);
+
+}  // namespace convoy::kernels::gemm

@@ -1,0 +1,177 @@
+// wgmma, the matrix instruction of Hopper's warpgroups: D[64, n] = A[64, 32 bytes] B[n, 32 bytes]^T + (accumulate ?
+// D : 0) with fp32 accumulation, A and B in shared memory behind matrix descriptors (PTX ISA, "Asynchronous
+// Warpgroup Level Matrix Instructions"). tf32 takes both operands with k contiguous only and ignores the low 13
+// bits of each fp32 word. Of D, lane l of warp w holds in d[4 j + 2 h + i] the element of row 16 w + l / 4 + 8 h
+// and column 8 j + 2 (l % 4) + i. Device code, sm_90a only.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/device/cuda_sm90.cuh"
+
+namespace convoy::kernels::sm90 {
+
+// Registers that are about to be accumulated into were written by ordinary instructions.
+__device__ inline void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ inline void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+template <int pending>
+__device__ inline void wgmma_wait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");
+}
+
+// A descriptor of a tile with 128-byte rows in the 128-byte swizzle that TMA writes. Tiles start at multiples of
+// 1024 bytes. k contiguous: groups of 8 rows lie `stride_bytes` apart; `leading_bytes` is not used. m or n
+// contiguous: groups of 8 values of k lie `stride_bytes` apart, groups of 64 rows or columns `leading_bytes`.
+__device__ inline std::uint64_t matrix_descriptor(const void* tile, std::uint32_t leading_bytes,
+                                                  std::uint32_t stride_bytes) {
+  constexpr std::uint64_t kSwizzle128 = std::uint64_t{1} << 62;
+  return kSwizzle128 | std::uint64_t{stride_bytes >> 4} << 32 | std::uint64_t{leading_bytes >> 4} << 16 |
+         ((shared_address(tile) & 0x3ffffu) >> 4);
+}
+
+template <int n>
+struct Wgmma;
+
+#define CONVOY_ACC8(i)                                                                                      \
+  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), \
+      "+f"(d[i + 7])
+
+template <>
+struct Wgmma<64> {
+  template <bool a_mn_major, bool b_mn_major>
+  __device__ static void bf16(float (&d)[32], std::uint64_t a, std::uint64_t b, int accumulate) {
+    asm volatile(
+        "{\n.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
+        "%32, %33, p, 1, 1, %35, %36;\n}"
+        : CONVOY_ACC8(0), CONVOY_ACC8(8), CONVOY_ACC8(16), CONVOY_ACC8(24)
+        : "l"(a), "l"(b), "r"(accumulate), "n"(int(a_mn_major)), "n"(int(b_mn_major)));
+  }
+  __device__ static void tf32(float (&d)[32], std::uint64_t a, std::uint64_t b, int accumulate) {
+    asm volatile(
+        "{\n.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n64k8.f32.tf32.tf32 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
+        "%32, %33, p, 1, 1;\n}"
+        : CONVOY_ACC8(0), CONVOY_ACC8(8), CONVOY_ACC8(16), CONVOY_ACC8(24)
+        : "l"(a), "l"(b), "r"(accumulate));
+  }
+};
+
+template <>
+struct Wgmma<128> {
+  template <bool a_mn_major, bool b_mn_major>
+  __device__ static void bf16(float (&d)[64], std::uint64_t a, std::uint64_t b, int accumulate) {
+    asm volatile(
+        "{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
+        "%64, %65, p, 1, 1, %67, %68;\n}"
+        : CONVOY_ACC8(0), CONVOY_ACC8(8), CONVOY_ACC8(16), CONVOY_ACC8(24), CONVOY_ACC8(32),
+          CONVOY_ACC8(40), CONVOY_ACC8(48), CONVOY_ACC8(56)
+        : "l"(a), "l"(b), "r"(accumulate), "n"(int(a_mn_major)), "n"(int(b_mn_major)));
+  }
+  __device__ static void tf32(float (&d)[64], std::uint64_t a, std::uint64_t b, int accumulate) {
+    asm volatile(
+        "{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
+        "%64, %65, p, 1, 1;\n}"
+        : CONVOY_ACC8(0), CONVOY_ACC8(8), CONVOY_ACC8(16), CONVOY_ACC8(24), CONVOY_ACC8(32),
+          CONVOY_ACC8(40), CONVOY_ACC8(48), CONVOY_ACC8(56)
+        : "l"(a), "l"(b), "r"(accumulate));
+  }
+};
+
+template <>
+struct Wgmma<192> {
+  template <bool a_mn_major, bool b_mn_major>
+  __device__ static void bf16(float (&d)[96], std::uint64_t a, std::uint64_t b, int accumulate) {
+    asm volatile(
+        "{\n.reg .pred p;\nsetp.ne.b32 p, %98, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n192k16.f32.bf16.bf16 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
+        "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
+        "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95}, "
+        "%96, %97, p, 1, 1, %99, %100;\n}"
+        : CONVOY_ACC8(0), CONVOY_ACC8(8), CONVOY_ACC8(16), CONVOY_ACC8(24), CONVOY_ACC8(32),
+          CONVOY_ACC8(40), CONVOY_ACC8(48), CONVOY_ACC8(56), CONVOY_ACC8(64), CONVOY_ACC8(72),
+          CONVOY_ACC8(80), CONVOY_ACC8(88)
+        : "l"(a), "l"(b), "r"(accumulate), "n"(int(a_mn_major)), "n"(int(b_mn_major)));
+  }
+  __device__ static void tf32(float (&d)[96], std::uint64_t a, std::uint64_t b, int accumulate) {
+    asm volatile(
+        "{\n.reg .pred p;\nsetp.ne.b32 p, %98, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n192k8.f32.tf32.tf32 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
+        "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
+        "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95}, "
+        "%96, %97, p, 1, 1;\n}"
+        : CONVOY_ACC8(0), CONVOY_ACC8(8), CONVOY_ACC8(16), CONVOY_ACC8(24), CONVOY_ACC8(32),
+          CONVOY_ACC8(40), CONVOY_ACC8(48), CONVOY_ACC8(56), CONVOY_ACC8(64), CONVOY_ACC8(72),
+          CONVOY_ACC8(80), CONVOY_ACC8(88)
+        : "l"(a), "l"(b), "r"(accumulate));
+  }
+};
+
+template <>
+struct Wgmma<256> {
+  template <bool a_mn_major, bool b_mn_major>
+  __device__ static void bf16(float (&d)[128], std::uint64_t a, std::uint64_t b, int accumulate) {
+    asm volatile(
+        "{\n.reg .pred p;\nsetp.ne.b32 p, %130, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
+        "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
+        "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "
+        "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "
+        "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127}, "
+        "%128, %129, p, 1, 1, %131, %132;\n}"
+        : CONVOY_ACC8(0), CONVOY_ACC8(8), CONVOY_ACC8(16), CONVOY_ACC8(24), CONVOY_ACC8(32),
+          CONVOY_ACC8(40), CONVOY_ACC8(48), CONVOY_ACC8(56), CONVOY_ACC8(64), CONVOY_ACC8(72),
+          CONVOY_ACC8(80), CONVOY_ACC8(88), CONVOY_ACC8(96), CONVOY_ACC8(104), CONVOY_ACC8(112),
+          CONVOY_ACC8(120)
+        : "l"(a), "l"(b), "r"(accumulate), "n"(int(a_mn_major)), "n"(int(b_mn_major)));
+  }
+  __device__ static void tf32(float (&d)[128], std::uint64_t a, std::uint64_t b, int accumulate) {
+    asm volatile(
+        "{\n.reg .pred p;\nsetp.ne.b32 p, %130, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n256k8.f32.tf32.tf32 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
+        "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
+        "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "
+        "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "
+        "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127}, "
+        "%128, %129, p, 1, 1;\n}"
+        : CONVOY_ACC8(0), CONVOY_ACC8(8), CONVOY_ACC8(16), CONVOY_ACC8(24), CONVOY_ACC8(32),
+          CONVOY_ACC8(40), CONVOY_ACC8(48), CONVOY_ACC8(56), CONVOY_ACC8(64), CONVOY_ACC8(72),
+          CONVOY_ACC8(80), CONVOY_ACC8(88), CONVOY_ACC8(96), CONVOY_ACC8(104), CONVOY_ACC8(112),
+          CONVOY_ACC8(120)
+        : "l"(a), "l"(b), "r"(accumulate));
+  }
+};
+
+#undef CONVOY_ACC8
+
+}  // namespace convoy::kernels::sm90

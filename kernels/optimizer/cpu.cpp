@@ -1,0 +1,191 @@
+// Optimizers over pieces of the flat buffers. Norms are summed in double over pieces and then in the order of
+// the pieces, so that they do not depend on the number of threads.
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/device/host_kernel.h"
+#include "kernels/device/parallel.h"
+#include "kernels/optimizer/optimizer.h"
+
+namespace convoy::kernels::cpu {
+namespace {
+
+CONVOY_VECTORISED double squared_sum(const float* values, std::int64_t count) {
+  double sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (std::int64_t i = 0; i < count; ++i) sum += static_cast<double>(values[i]) * values[i];
+  return sum;
+}
+
+// What the update of one piece needs; rate includes LARS's trust.
+struct Update {
+  float rate, scale, decay;
+  float momentum;
+  bool nesterov;
+};
+
+CONVOY_VECTORISED void sgd(const Update& u, float* w, const float* gradients, float* velocity,
+                           std::int64_t count) {
+  const float rate = u.rate, scale = u.scale, decay = u.decay, momentum = u.momentum;
+  // Both forms of the update are a v + b g.
+  const float of_velocity = u.nesterov ? momentum : 1, of_gradient = u.nesterov ? 1 : 0;
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float g = scale * gradients[i] + decay * w[i];
+    const float v = momentum * velocity[i] + g;
+    velocity[i] = v;
+    w[i] -= rate * (of_velocity * v + of_gradient * g);
+  }
+}
+
+CONVOY_VECTORISED void plain_sgd(const Update& u, float* w, const float* gradients, std::int64_t count) {
+  const float rate = u.rate, scale = u.scale, decay = u.decay;
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) w[i] -= rate * (scale * gradients[i] + decay * w[i]);
+}
+
+CONVOY_VECTORISED void lars(const Update& u, float* w, const float* gradients, float* velocity,
+                            std::int64_t count) {
+  const float rate = u.rate, scale = u.scale, decay = u.decay, momentum = u.momentum;
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float v = momentum * velocity[i] + rate * (scale * gradients[i] + decay * w[i]);
+    velocity[i] = v;
+    w[i] -= v;
+  }
+}
+
+struct AdamFactors {
+  float beta1, beta2, epsilon;
+  float step_size;     // rate / (1 - beta1^t)
+  float inverse_root;  // 1 / sqrt(1 - beta2^t)
+};
+
+CONVOY_VECTORISED void adamw(const Update& u, const AdamFactors& a, float* w, const float* gradients,
+                             float* first, float* second, std::int64_t count) {
+  const float scale = u.scale, shrink = 1 - u.rate * u.decay;
+  const float beta1 = a.beta1, beta2 = a.beta2, epsilon = a.epsilon, size = a.step_size,
+              root = a.inverse_root;
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float g = scale * gradients[i];
+    const float m = beta1 * first[i] + (1 - beta1) * g;
+    const float v = beta2 * second[i] + (1 - beta2) * g * g;
+    first[i] = m;
+    second[i] = v;
+    w[i] = w[i] * shrink - size * m / (std::sqrt(v) * root + epsilon);
+  }
+}
+
+// A run of elements of one segment; the segments are cut so that threads share the work evenly.
+struct Piece {
+  std::int64_t offset, count;
+  int segment;
+};
+
+std::vector<Piece> cut(const std::vector<ParameterSegment>& segments) {
+  std::vector<Piece> pieces;
+  for (std::size_t s = 0; s < segments.size(); ++s)
+    for (std::int64_t at = 0; at < segments[s].count; at += kPiece)
+      pieces.push_back(
+          {segments[s].offset + at, std::min(kPiece, segments[s].count - at), static_cast<int>(s)});
+  return pieces;
+}
+
+struct Plan {
+  OptimizerProblem problem;
+  std::vector<Piece> pieces;
+  const StepControl* control;
+};
+
+// trust[s] of every segment; norms has two sums per piece.
+void find_trust(const Plan& plan, const BoundOperands& operands, double* norms, double* trust) {
+  const auto count = static_cast<std::int64_t>(plan.pieces.size());
+  parallel_for(count, [&](std::int64_t i) {
+    const Piece& piece = plan.pieces[i];
+    norms[2 * i] = squared_sum(operands.in(0) + piece.offset, piece.count);
+    norms[2 * i + 1] = squared_sum(operands.in(1) + piece.offset, piece.count);
+  });
+  std::size_t at = 0;
+  for (std::size_t s = 0; s < plan.problem.segments.size(); ++s) {
+    double w2 = 0, g2 = 0;
+    for (; at < plan.pieces.size() && plan.pieces[at].segment == static_cast<int>(s); ++at) {
+      w2 += norms[2 * at];
+      g2 += norms[2 * at + 1];
+    }
+    const ParameterSegment& segment = plan.problem.segments[s];
+    const double w = std::sqrt(w2), g = std::sqrt(g2) * std::abs(double(plan.control->gradient_scale));
+    const double decay = segment.decay ? plan.problem.weight_decay : 0;
+    trust[s] = segment.adapt && w > 0 && g > 0 ? plan.problem.trust_coefficient * w / (g + decay * w) : 1;
+  }
+}
+
+AdamFactors adam_factors(const Plan& plan) {
+  const double beta1 = plan.problem.beta1, beta2 = plan.problem.beta2, t = double(plan.control->step) + 1;
+  return {plan.problem.beta1, plan.problem.beta2, plan.problem.epsilon,
+          static_cast<float>(plan.control->learning_rate / (1 - std::pow(beta1, t))),
+          static_cast<float>(1 / std::sqrt(1 - std::pow(beta2, t)))};
+}
+
+void update_piece(const Plan& plan, const Piece& piece, const Update& update, const AdamFactors& adam,
+                  const BoundOperands& operands) {
+  float* w = operands.inout(0) + piece.offset;
+  const float* gradients = operands.in(1) + piece.offset;
+  const auto state = [&](int index) { return operands.inout(2 + index) + piece.offset; };
+  switch (plan.problem.kind) {
+    case OptimizerKind::sgd:
+      if (plan.problem.momentum == 0) return plain_sgd(update, w, gradients, piece.count);
+      return sgd(update, w, gradients, state(0), piece.count);
+    case OptimizerKind::lars:
+      return lars(update, w, gradients, state(0), piece.count);
+    case OptimizerKind::adamw:
+      return adamw(update, adam, w, gradients, state(0), state(1), piece.count);
+  }
+}
+
+}  // namespace
+
+Kernel optimizer_update(const OptimizerProblem& problem, KernelRequest& request) {
+  require_counts("optimizer_update", request, 2 + optimizer_states(problem), 0);
+  require_control("optimizer_update", request);
+  settle_row_major("optimizer_update", request);
+  for (const TensorDesc& input : request.inputs)
+    require_shape("optimizer_update", "a buffer", input, request.inputs[0].shape);
+  const Plan plan{problem, cut(problem.segments), request.control};
+  const std::size_t norms = problem.kind == OptimizerKind::lars ? 2 * plan.pieces.size() : 0;
+  const auto body = [plan, norms](const BoundOperands& operands) {
+    const OptimizerProblem& p = plan.problem;
+    double* trust = operands.scratch<double>() + norms;
+    if (p.kind == OptimizerKind::lars) find_trust(plan, operands, operands.scratch<double>(), trust);
+    const AdamFactors adam = adam_factors(plan);
+    parallel_for(static_cast<std::int64_t>(plan.pieces.size()), [&](std::int64_t i) {
+      const Piece& piece = plan.pieces[i];
+      const double factor = p.kind == OptimizerKind::lars ? trust[piece.segment] : 1;
+      const Update update{static_cast<float>(plan.control->learning_rate * factor),
+                          plan.control->gradient_scale, p.segments[piece.segment].decay ? p.weight_decay : 0,
+                          p.momentum, p.nesterov};
+      update_piece(plan, piece, update, adam, operands);
+    });
+  };
+  return host_kernel(body, {}, (norms + problem.segments.size()) * sizeof(double));
+}
+
+Kernel squared_norm(const SquaredNormProblem&, KernelRequest& request) {
+  require_counts("squared_norm", request, 1, 1);
+  settle_row_major("squared_norm", request);
+  require_shape("squared_norm", "the sum", request.outputs[0], {1});
+  require_dtype("squared_norm", "the sum", request.outputs[0], DType::f64);
+  const std::int64_t count = request.inputs[0].shape.elements(), pieces = (count + kPiece - 1) / kPiece;
+  const auto body = [=](const BoundOperands& operands) {
+    auto* partial = operands.scratch<double>();
+    parallel_pieces(count, kPiece, [&](std::int64_t begin, std::int64_t end) {
+      partial[begin / kPiece] = squared_sum(operands.in(0) + begin, end - begin);
+    });
+    double sum = 0;
+    for (std::int64_t i = 0; i < pieces; ++i) sum += partial[i];
+    *operands.out<double>(0) = sum;
+  };
+  return host_kernel(body, {}, static_cast<std::size_t>(pieces) * sizeof(double));
+}
+
+}  // namespace convoy::kernels::cpu

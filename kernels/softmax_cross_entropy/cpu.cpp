@@ -1,0 +1,100 @@
+// Softmax cross-entropy, a row a thread. Every row leaves its share of the metrics in the workspace; they are
+// added in the order of the rows, so that the sums do not depend on the number of threads.
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/device/host_kernel.h"
+#include "kernels/device/parallel.h"
+#include "kernels/softmax_cross_entropy/softmax_cross_entropy.h"
+
+namespace convoy::kernels::cpu {
+namespace {
+
+// Classes that rank before the label: a larger logit, an equal one of a lower class, or anything beside a
+// NaN.
+std::int64_t rank_of(const float* logits, std::int64_t classes, std::int64_t label) {
+  const float own = logits[label];
+  std::int64_t before = 0;
+  for (std::int64_t j = 0; j < classes; ++j)
+    before += !(logits[j] < own) && !(logits[j] == own && j >= label);
+  return before;
+}
+
+// Probabilities of one row and, where it has a label, its metrics.
+void forward_row(double smoothing, std::int64_t classes, const float* logits, std::int32_t label,
+                 float* probabilities, double* metrics) {
+  const float largest = *std::max_element(logits, logits + classes);
+  double sum = 0, sum_of_logits = 0;
+  for (std::int64_t j = 0; j < classes; ++j) {
+    probabilities[j] = std::exp(logits[j] - largest);
+    sum += probabilities[j];
+    sum_of_logits += logits[j] - largest;
+  }
+  const auto inverse = static_cast<float>(1 / sum);
+  for (std::int64_t j = 0; j < classes; ++j) probabilities[j] *= inverse;
+  std::fill_n(metrics, kLossMetrics, 0.0);
+  if (label < 0) return;
+  // -(target . log p), with log p = logit - largest - log(sum) and targets that add up to one.
+  metrics[0] = std::log(sum) - (1 - smoothing) * (logits[label] - largest);
+  if (smoothing != 0) metrics[0] -= smoothing / static_cast<double>(classes) * sum_of_logits;
+  const std::int64_t rank = rank_of(logits, classes, label);
+  metrics[1] = rank < 1;
+  metrics[2] = rank < 5;
+  metrics[3] = 1;
+}
+
+}  // namespace
+
+Kernel softmax_cross_entropy_forward(const LossProblem& problem, KernelRequest& request) {
+  const char* operation = "softmax_cross_entropy_forward";
+  require_counts(operation, request, 2, 2);
+  settle_row_major(operation, request);
+  const std::int64_t samples = request.inputs[0].shape[0], classes = request.inputs[0].shape[1];
+  require_shape(operation, "labels", request.inputs[1], {samples});
+  require_dtype(operation, "labels", request.inputs[1], DType::i32);
+  require_shape(operation, "probabilities", request.outputs[0], {samples, classes});
+  require_shape(operation, "metrics", request.outputs[1], {kLossMetrics});
+  require_dtype(operation, "metrics", request.outputs[1], DType::f64);
+  const auto body = [=, smoothing = double(problem.label_smoothing)](const BoundOperands& operands) {
+    auto* rows = operands.scratch<double>();
+    parallel_for(samples, [&](std::int64_t n) {
+      forward_row(smoothing, classes, operands.in(0) + n * classes, operands.in<std::int32_t>(1)[n],
+                  operands.out(0) + n * classes, rows + n * kLossMetrics);
+    });
+    auto* metrics = operands.out<double>(1);
+    std::fill_n(metrics, kLossMetrics, 0.0);
+    for (std::int64_t i = 0; i < samples * kLossMetrics; ++i) metrics[i % kLossMetrics] += rows[i];
+  };
+  return host_kernel(body, {}, static_cast<std::size_t>(samples) * kLossMetrics * sizeof(double));
+}
+
+Kernel softmax_cross_entropy_backward(const LossProblem& problem, KernelRequest& request) {
+  const char* operation = "softmax_cross_entropy_backward";
+  require_counts(operation, request, 2, 1);
+  require_control(operation, request);
+  settle_row_major(operation, request);
+  const std::int64_t samples = request.inputs[0].shape[0], classes = request.inputs[0].shape[1];
+  require_shape(operation, "labels", request.inputs[1], {samples});
+  require_dtype(operation, "labels", request.inputs[1], DType::i32);
+  require_shape(operation, "dlogits", request.outputs[0], {samples, classes});
+  const auto body = [=, control = request.control](const BoundOperands& operands) {
+    const float scale = 1.0f / static_cast<float>(control->global_valid);
+    const float everywhere = problem.label_smoothing / static_cast<float>(classes);
+    parallel_for(samples, [&](std::int64_t n) {
+      const std::int32_t label = operands.in<std::int32_t>(1)[n];
+      const float* probabilities = operands.in(0) + n * classes;
+      float* dlogits = operands.out(0) + n * classes;
+      if (label < 0) {
+        std::fill_n(dlogits, classes, 0.0f);
+        return;
+      }
+      for (std::int64_t j = 0; j < classes; ++j) {
+        const float target = everywhere + (j == label ? 1 - problem.label_smoothing : 0);
+        dlogits[j] = (probabilities[j] - target) * scale;
+      }
+    });
+  };
+  return host_kernel(body, {{0, 0}});
+}
+
+}  // namespace convoy::kernels::cpu

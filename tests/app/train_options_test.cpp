@@ -1,0 +1,298 @@
+// A flag that is misread trains something else than was asked for: every flag's bad values, the checks across
+// flags and the configuration file.
+#include "app/commands/train_options.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "app/commands/commands.h"
+#include "app/commands/validators.h"
+
+namespace convoy::app {
+namespace {
+
+using Words = std::vector<std::string>;
+
+TrainOptions parse(Words words) {
+  CLI::App app;
+  TrainOptions options;
+  add_train_options(app, options);
+  std::reverse(words.begin(), words.end());
+  app.parse(words);
+  return options;
+}
+
+// The message of the error that parsing and checking end with, or "" when they accept the flags.
+std::string error_of(const Words& words, int ranks = 1) {
+  try {
+    check_train_options(parse(words), ranks);
+    return "";
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+Words with(const Words& more, Words words = {"--model", "lenet", "--data", "d.h5", "--out", "o", "--epochs",
+                                             "3", "--global-batch", "64"}) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+class ConfigFile : public testing::Test {
+ protected:
+  void SetUp() override {
+    path_ = std::filesystem::path(testing::TempDir()) /
+            (std::string(testing::UnitTest::GetInstance()->current_test_info()->name()) + ".toml");
+  }
+  void TearDown() override { std::filesystem::remove(path_); }
+  std::string write(const std::string& text) {
+    std::ofstream(path_) << text;
+    return path_.string();
+  }
+  void expect_error(const std::string& text, const std::string& message) {
+    const auto file = write(text);
+    EXPECT_EQ(error_of(with({"--config", file})), file + ": " + message) << text;
+  }
+  std::filesystem::path path_;
+};
+
+TEST(TrainOptions, DefaultsPassAndFlagsArrive) {
+  EXPECT_EQ(error_of(with({})), "");
+  const auto options =
+      parse(with({"--learning-rate", "0.4", "--schedule", "step", "--milestones", "1,2.5",
+                  "--no-sync-batch-norm", "--flip", "--memory-limit", "1.5GiB", "--resume"}));
+  EXPECT_EQ(options.learning_rate, 0.4);
+  EXPECT_EQ(options.milestones, (std::vector<double>{1, 2.5}));
+  EXPECT_FALSE(options.sync_batch_norm);
+  EXPECT_TRUE(options.flip && options.resume && options.stop_on_divergence);
+  EXPECT_EQ(options.memory_limit, 3ull << 29);
+}
+
+TEST(TrainOptions, RequiredFlags) {
+  EXPECT_EQ(error_of({}), "--model is required: the network's name");
+  EXPECT_EQ(error_of({"--model", "m"}), "--data is required: an HDF5 file or 'synthetic'");
+  EXPECT_EQ(error_of({"--model", "m", "--data", "d"}),
+            "--out is required: the folder for results and checkpoints");
+  EXPECT_EQ(error_of({"--model", "m", "--data", "d", "--out", "o"}), "--epochs or --steps is required");
+  EXPECT_EQ(error_of({"--model", "m", "--data", "d", "--out", "o", "--steps", "1"}),
+            "--global-batch is required: the samples of a step over all ranks");
+}
+
+TEST(TrainOptions, EveryNumberRefusesWhatItCannotHold) {
+  // Nothing wraps, is clamped, cut off or read as octal.
+  for (const char* flag : {"--epochs", "--steps", "--global-batch", "--classes", "--size", "--limit-train",
+                           "--limit-test", "--crop-padding", "--cutout", "--base-batch", "--warmup-steps",
+                           "--threads", "--seed", "--checkpoint-every-epochs", "--checkpoint-every-steps",
+                           "--keep-checkpoints", "--log-every", "--eval-every"}) {
+    for (const char* value : {"-1", "1.5", "010", "0x10", "1e3", "ten", "", "99999999999999999999", "7 "}) {
+      const auto message = error_of(with({flag, value}));
+      EXPECT_EQ(message.rfind(std::string(flag) + ": ", 0), 0u) << flag << " '" << value << "': " << message;
+      EXPECT_NE(message.find("expected a whole number"), std::string::npos) << message;
+    }
+  }
+  for (const char* flag :
+       {"--learning-rate", "--momentum", "--weight-decay", "--beta1", "--beta2", "--epsilon",
+        "--trust-coefficient", "--clip-gradient-norm", "--label-smoothing", "--warmup-epochs", "--gamma",
+        "--final-learning-rate", "--power", "--one-cycle-rise", "--one-cycle-initial-division",
+        "--one-cycle-final-division", "--timeout", "--milestones"}) {
+    for (const char* value : {"-1", "nan", "inf", "fast", "1e999", "0.1x", "0,1x"}) {
+      const auto message = error_of(with({flag, value}));
+      EXPECT_EQ(message.rfind(std::string(flag) + ": ", 0), 0u) << flag << " '" << value << "': " << message;
+      EXPECT_NE(message.find("expected a number in"), std::string::npos) << message;
+    }
+  }
+}
+
+TEST(TrainOptions, RangesAreStated) {
+  EXPECT_EQ(error_of(with({"--momentum", "1"})), "--momentum: found '1', expected a number in [0, 1)");
+  EXPECT_EQ(error_of(with({"--gamma", "0"})), "--gamma: found '0', expected a number in (0, 1]");
+  EXPECT_EQ(error_of(with({"--log-every", "0"})),
+            "--log-every: found '0', expected a whole number of at least 1");
+  EXPECT_EQ(error_of(with({"--classes", "1"})),
+            "--classes: found '1', expected a whole number from 2 to 16777216");
+}
+
+TEST(TrainOptions, ChoicesNameTheNearest) {
+  EXPECT_EQ(
+      error_of(with({"--schedule", "cosin"})),
+      "--schedule: found 'cosin', expected one of constant, step, cosine, polynomial, one-cycle; did you "
+      "mean 'cosine'?");
+  for (const char* flag :
+       {"--optimizer", "--feed", "--backend", "--precision", "--scale-learning-rate", "--one-cycle-anneal"}) {
+    EXPECT_EQ(error_of(with({flag, "zzz"})).rfind(std::string(flag) + ": found 'zzz', expected one of ", 0),
+              0u);
+  }
+  for (const char* flag : {"--model", "--data", "--out", "--partition"}) {
+    EXPECT_EQ(error_of({flag, ""}), std::string(flag) + ": found '', expected a text");
+  }
+}
+
+TEST(TrainOptions, Sizes) {
+  EXPECT_EQ(parse_size("8GiB"), 8ull << 30);
+  EXPECT_EQ(parse_size("4096"), 4096u);
+  EXPECT_EQ(parse_size("4096B"), 4096u);
+  EXPECT_EQ(parse_size("0.5KiB"), 512u);
+  EXPECT_EQ(parse_size("1TiB"), 1ull << 40);
+  for (const char* text : {"", "GiB", "8GB", "8 GiB", "8gib", "-8GiB", "8GiBx", "1e3", "0", "0.3B", ".5GiB",
+                           "5.", "1.2.3KiB", "9999999999TiB"}) {
+    EXPECT_EQ(error_of(with({"--memory-limit", text})).rfind("--memory-limit: found '", 0), 0u) << text;
+  }
+}
+
+TEST(TrainOptions, ChecksAcrossFlags) {
+  EXPECT_EQ(error_of(with({"--steps", "5"})), "--epochs, --steps: found both (3 and 5), expected one");
+  EXPECT_EQ(error_of(with({}), 65), "--global-batch: found 64, expected at least the number of ranks, 65");
+  EXPECT_EQ(error_of(with({}), 64), "");
+  EXPECT_EQ(error_of(with({"--warmup-steps", "5", "--warmup-epochs", "1"})),
+            "--warmup-epochs, --warmup-steps: found both, expected one");
+  EXPECT_EQ(error_of(with({"--schedule", "step"})), "--milestones: --schedule step expects at least one");
+  EXPECT_EQ(error_of(with({"--milestones", "2"})),
+            "--milestones: belongs to --schedule step, found --schedule constant");
+  EXPECT_EQ(error_of(with({"--schedule", "step", "--milestones", "1,3,2"})),
+            "--milestones: found 3 before 2, expected ascending numbers");
+  EXPECT_EQ(error_of(with({"--random-resized-crop", "--crop-padding", "4"})),
+            "--random-resized-crop, --crop-padding: found both, expected one");
+  EXPECT_EQ(error_of(with({"--nesterov", "--optimizer", "adamw"})),
+            "--nesterov: belongs to --optimizer sgd, found --optimizer adamw");
+  EXPECT_EQ(error_of(with({"--nesterov", "--momentum", "0"})),
+            "--nesterov: found --momentum 0, expected a positive one");
+  EXPECT_EQ(error_of(with({"--backend", "reference", "--precision", "bf16"})),
+            "--precision: found bf16, expected fp32 with --backend reference");
+}
+
+TEST(TrainOptions, ScheduleIsInStepsWithTheScaledRate) {
+  const auto options =
+      parse(with({"--schedule", "step", "--milestones", "1,2.5", "--warmup-epochs", "0.5", "--learning-rate",
+                  "0.2", "--scale-learning-rate", "linear", "--base-batch", "32", "--gamma", "0.5"}));
+  const auto schedule = make_schedule(options, 100);
+  EXPECT_EQ(schedule.total_steps, 300);
+  EXPECT_EQ(schedule.warmup_steps, 50);
+  EXPECT_EQ(schedule.milestones, (std::vector<std::int64_t>{100, 250}));
+  EXPECT_DOUBLE_EQ(schedule.learning_rate_at(60), 0.4);
+  EXPECT_DOUBLE_EQ(schedule.learning_rate_at(250), 0.1);
+}
+
+TEST(TrainOptions, ScheduleOfARunInSteps) {
+  Words words{"--model",        "m", "--data",     "d",    "--out",        "o",    "--steps", "70",
+              "--global-batch", "8", "--schedule", "step", "--milestones", "40,60"};
+  const auto schedule = make_schedule(parse(words), 100);
+  EXPECT_EQ(schedule.total_steps, 70);
+  EXPECT_EQ(schedule.milestones, (std::vector<std::int64_t>{40, 60}));
+}
+
+TEST(TrainOptions, ScheduleMustFitTheRun) {
+  EXPECT_THROW(make_schedule(parse(with({"--warmup-steps", "31"})), 10), UsageError);
+  EXPECT_NO_THROW(make_schedule(parse(with({"--warmup-steps", "30"})), 10));
+  EXPECT_THROW(make_schedule(parse(with({"--final-learning-rate", "0.2"})), 10), UsageError);
+}
+
+TEST(TrainOptions, JsonHoldsEveryFlag) {
+  CLI::App app;
+  TrainOptions options;
+  add_train_options(app, options);
+  const auto json = to_json(options);
+  for (const auto* option : app.get_options()) {
+    const auto name = option->get_lnames().at(0);
+    const bool of_one_start = name == "help" || name == "config" || name == "resume";
+    EXPECT_TRUE(of_one_start || json.contains(name)) << name;
+  }
+}
+
+TEST(TrainOptions, ResumedRunMustBeTheSameRun) {
+  const auto saved = to_json(parse(with({})));
+  EXPECT_NO_THROW(check_resumed_options(parse(with({"--threads", "3", "--log-every", "7"})), saved));
+  for (const Words& change :
+       {Words{"--seed", "9"}, {"--momentum", "0.8"}, {"--flip"}, {"--crop-padding", "4"}}) {
+    EXPECT_THROW(check_resumed_options(parse(with(change)), saved), UsageError) << change[0];
+  }
+  try {
+    check_resumed_options(parse(with({"--learning-rate", "0.3"})), saved);
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_STREQ(error.what(), "--learning-rate: found 0.3, but the run to resume was started with 0.1");
+  }
+}
+
+TEST_F(ConfigFile, FillsWhatTheCommandLineLeavesOpen) {
+  const auto file = write(
+      "# a run\n"
+      "\n"
+      "model = \"resnet18\"   # quoted\n"
+      "data = 'a file, with \"signs\".h5'\n"
+      "learning-rate = 0.4\r\n"
+      "schedule=\"step\"\n"
+      "milestones = [1, 2.5]\n"
+      "nesterov = true\n"
+      "sync-batch-norm = false\n"
+      "memory-limit = \"2GiB\"\n");
+  const auto options = parse({"--model", "lenet", "--config", file, "--learning-rate", "0.3"});
+  EXPECT_EQ(options.model, "lenet") << "the command line wins";
+  EXPECT_EQ(options.learning_rate, 0.3) << "also behind --config";
+  EXPECT_EQ(options.data, "a file, with \"signs\".h5");
+  EXPECT_EQ(options.milestones, (std::vector<double>{1, 2.5}));
+  EXPECT_TRUE(options.nesterov);
+  EXPECT_FALSE(options.sync_batch_norm);
+  EXPECT_EQ(options.memory_limit, 2ull << 30);
+}
+
+TEST_F(ConfigFile, FlagOnTheCommandLineDisplacesItsAlternative) {
+  const auto file = write("epochs = 15\nwarmup-epochs = 2\n");
+  const auto options = parse({"--steps", "10", "--config", file});
+  EXPECT_EQ(options.epochs, 0);
+  EXPECT_EQ(options.steps, 10);
+  EXPECT_EQ(options.warmup_epochs, 2);
+}
+
+TEST_F(ConfigFile, UnknownKeys) {
+  expect_error("epoch = 3\n", "unknown key 'epoch'; did you mean 'epochs'?");
+  expect_error("learning_rate = 3\n", "unknown key 'learning_rate'; did you mean 'learning-rate'?");
+  expect_error("config = \"x\"\n", "unknown key 'config'");
+  expect_error("help = true\n", "unknown key 'help'");
+}
+
+TEST_F(ConfigFile, WrongTypes) {
+  expect_error("limit-test = \"many\"\n",
+               "key 'limit-test': found 'many', expected a whole number of at least 0");
+  expect_error("limit-test = [1, 2]\n", "key 'limit-test': found 2 values, expected one");
+  expect_error("limit-test = 1 2\n", "key 'limit-test': found 2 values, expected one");
+  expect_error("limit-test = true\n",
+               "key 'limit-test': found 'true', expected a whole number of at least 0");
+  expect_error("gamma = \"half\"\n", "key 'gamma': found 'half', expected a number in (0, 1]");
+  expect_error("flip = 3\n", "key 'flip': found '3', expected true or false");
+  expect_error("flip = \"yes\"\n", "key 'flip': found 'yes', expected true or false");
+  expect_error("milestones = [1, \"x\"]\n", "key 'milestones': found 'x', expected a number in (0, 1e9]");
+}
+
+TEST_F(ConfigFile, LinesThatAreNotKeysAndValues) {
+  expect_error("[train]\nflip = true\n",
+               "line 1: found '[train]', expected key = value: tables are not used here");
+  expect_error("\nflip\n", "line 2: found 'flip', expected key = value");
+  expect_error("a\n", "line 1: found 'a', expected key = value");
+  expect_error("gamma =\n", "line 1: found 'gamma =', expected key = value");
+  expect_error("gamma = # 1\n", "line 1: found 'gamma = # 1', expected key = value");
+  expect_error("train.flip = true\n",
+               "line 1: found 'train.flip = true', expected a plain key: a flag without its dashes");
+  expect_error("partition = \"a#b\"\n",
+               "line 1: found 'partition = \"a#b\"', expected no '#' inside a quoted value");
+  expect_error("milestones = [1,\n2]\n",
+               "line 1: found 'milestones = [1,', expected an array that closes on its line");
+  expect_error("gamma = 1\nflip = true\ngamma = 0.5\n", "key 'gamma' is given twice");
+}
+
+TEST_F(ConfigFile, FileThatCannotBeRead) {
+  EXPECT_EQ(error_of(with({"--config", "/no/such.toml"})),
+            "/no/such.toml: cannot be read, expected a TOML file");
+  EXPECT_EQ(error_of(with({"--config", "/proc"})), "/proc: cannot be read, expected a TOML file");
+}
+
+TEST_F(ConfigFile, AlternativesInTheFileAreChecked) {
+  const auto file = write("epochs = 15\nsteps = 3\n");
+  EXPECT_EQ(error_of({"--model", "m", "--data", "d", "--out", "o", "--global-batch", "8", "--config", file}),
+            "--epochs, --steps: found both (15 and 3), expected one");
+}
+
+}  // namespace
+}  // namespace convoy::app

@@ -1,0 +1,197 @@
+// ReLU, add, dropout and reorder.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "kernels/add/add.h"
+#include "kernels/dropout/dropout.h"
+#include "kernels/relu/relu.h"
+#include "kernels/reorder/reorder.h"
+#include "tests/kernels/harness.h"
+
+namespace convoy::kernels::testing {
+namespace {
+
+const std::vector<Shape> kShapes = {{2, 3, 5, 7}, {1, 16, 4, 4}, {3, 33, 1, 1}, {5, 37}, {2, 20, 65, 33}};
+
+Case relu(Tensor x) {
+  const Shape shape = x.desc.shape;
+  return {.name = "relu_forward " + shape.to_string(),
+          .maker = [](Backend backend, KernelRequest& request) { return relu_forward(backend, {}, request); },
+          .inputs = {std::move(x)},
+          .outputs = {f32(shape)},
+          .tolerance = 0};
+}
+
+Case relu_gradient(Tensor y, Tensor dy) {
+  const Shape shape = y.desc.shape;
+  return {
+      .name = "relu_backward " + shape.to_string(),
+      .maker = [](Backend backend, KernelRequest& request) { return relu_backward(backend, {}, request); },
+      .inputs = {std::move(y), std::move(dy)},
+      .outputs = {f32(shape)},
+      .tolerance = 0};
+}
+
+TEST(Relu, MatchesTheReference) {
+  Random random(1);
+  for (const Shape& shape : kShapes) {
+    expect_matches_reference(relu(random.uniform(shape)));
+    expect_matches_reference(relu_gradient(random.uniform(shape), random.uniform(shape)));
+  }
+}
+
+TEST(Relu, BackwardIsTheDerivative) {
+  Random random(2);
+  const Case forward = relu(random.away_from_zero({2, 3, 3, 4}));
+  const Tensor dy = random.uniform({2, 3, 3, 4});
+  const Tensor y = run(Backend::reference, Layout::row_major, forward).outputs[0];
+  const Tensor dx =
+      run(Backend::reference, Layout::row_major, relu_gradient(floats(y.desc.shape, y.values), dy))
+          .outputs[0];
+  expect_gradient(dx.values, central_differences(forward, 0, {dy.values}), "relu");
+}
+
+// A diverging run has to show: max(NaN, 0) written carelessly is 0.
+TEST(Relu, KeepsNaN) {
+  Tensor x = Random(3).uniform({2, 40});
+  x.values[17] = x.values[60] = std::numeric_limits<double>::quiet_NaN();
+  for (const Backend backend : {Backend::reference, Backend::cpu}) {
+    const Tensor y = run(backend, Layout::row_major, relu(x)).outputs[0];
+    EXPECT_TRUE(std::isnan(y.values[17]) && std::isnan(y.values[60])) << name_of(backend);
+    EXPECT_FALSE(std::isnan(y.values[18])) << name_of(backend);
+  }
+}
+
+TEST(Add, MatchesTheReference) {
+  Random random(4);
+  for (const Shape& shape : kShapes)
+    for (int count = 2; count <= 5; ++count) {
+      std::vector<Tensor> inputs;
+      for (int i = 0; i < count; ++i) inputs.push_back(random.uniform(shape));
+      expect_matches_reference(
+          {.name = "add_forward " + shape.to_string(),
+           .maker = [](Backend backend, KernelRequest& request) { return add_forward(backend, {}, request); },
+           .inputs = inputs,
+           .outputs = {f32(shape)},
+           .tolerance = 2e-7});
+    }
+}
+
+TEST(Add, IsTheSum) {
+  const Case test{
+      .maker = [](Backend backend, KernelRequest& request) { return add_forward(backend, {}, request); },
+      .inputs = {floats({3}, {1, 2, 3}), floats({3}, {10, 20, 30}), floats({3}, {100, 200, 300})},
+      .outputs = {f32({3})}};
+  EXPECT_EQ(run(Backend::reference, Layout::row_major, test).outputs[0].values,
+            (std::vector<double>{111, 222, 333}));
+}
+
+TEST(Add, RefusesOperandsOfDifferentLayouts) {
+  for (const Backend backend : {Backend::reference, Backend::cpu}) {
+    KernelRequest request;
+    request.inputs = {f32({1, 16, 2, 2}), f32({1, 16, 2, 2})};
+    request.inputs[0].layout = Layout::row_major;
+    request.inputs[1].layout = Layout::blocked16;
+    request.outputs = {f32({1, 16, 2, 2})};
+    EXPECT_THROW(add_forward(backend, {}, request), std::invalid_argument) << name_of(backend);
+  }
+}
+
+Case dropout(const char* name, bool forward, float rate, Tensor x) {
+  const Shape shape = x.desc.shape;
+  Case test{.name = std::string(name) + shape.to_string(),
+            .maker =
+                [=](Backend backend, KernelRequest& request) {
+                  const DropoutProblem problem{.rate = rate, .layer = 3};
+                  return forward ? dropout_forward(backend, problem, request)
+                                 : dropout_backward(backend, problem, request);
+                },
+            .inputs = {std::move(x)},
+            .outputs = {f32(shape)},
+            .control = all_valid(shape[0]),
+            .tolerance = 2e-7};
+  test.control.seed = 11;
+  test.control.step = 7;
+  test.control.first_sample = 1000;
+  return test;
+}
+
+TEST(Dropout, MatchesTheReference) {
+  Random random(5);
+  for (const Shape& shape : kShapes)
+    for (const float rate : {0.f, 0.3f, 0.5f}) {
+      expect_matches_reference(dropout("dropout_forward ", true, rate, random.uniform(shape)));
+      expect_matches_reference(dropout("dropout_backward ", false, rate, random.uniform(shape)));
+    }
+}
+
+TEST(Dropout, BackwardIsTheDerivative) {
+  Random random(6);
+  const Case forward = dropout("dropout_forward ", true, 0.4f, random.uniform({2, 5, 3, 3}));
+  const Tensor dy = random.uniform({2, 5, 3, 3});
+  const Tensor dx =
+      run(Backend::reference, Layout::row_major, dropout("dropout_backward ", false, 0.4f, dy)).outputs[0];
+  expect_gradient(dx.values, central_differences(forward, 0, {dy.values}), "dropout");
+}
+
+TEST(Dropout, KeepsTheRightShareAndTheMean) {
+  const int count = 1 << 16;
+  Tensor ones = Random(7).uniform({4, count / 4}, 1, 1.0001);
+  const Tensor y = run(Backend::reference, Layout::row_major, dropout("", true, 0.25f, ones)).outputs[0];
+  double sum = 0, kept = 0;
+  for (const double value : y.values) {
+    sum += value;
+    kept += value != 0;
+  }
+  // Five standard deviations of a binomial: sqrt(0.25 * 0.75 / 65536) = 0.0017.
+  EXPECT_NEAR(kept / count, 0.75, 5 * 0.0017);
+  EXPECT_NEAR(sum / count, 1, 5 * 0.0017 / 0.75);
+}
+
+// Two ranks of two samples see what one rank of four does; another step, layer or seed another mask.
+TEST(Dropout, MaskFollowsTheSampleNotTheRank) {
+  for (const Backend backend : {Backend::reference, Backend::cpu}) {
+    const Tensor x = Random(8).uniform({4, 64}, 1, 2);
+    const Case whole = dropout("", true, 0.5f, x);
+    const std::vector<double> y = run(backend, Layout::row_major, whole).outputs[0].values;
+    Case second = dropout("", true, 0.5f, floats({2, 64}, {x.values.begin() + 128, x.values.end()}));
+    second.control.first_sample += 2;
+    EXPECT_EQ(run(backend, Layout::row_major, second).outputs[0].values,
+              (std::vector<double>{y.begin() + 128, y.end()}));
+    for (const auto change : {+[](Case& c) { ++c.control.step; }, +[](Case& c) { ++c.control.seed; }}) {
+      Case other = whole;
+      change(other);
+      EXPECT_NE(run(backend, Layout::row_major, other).outputs[0].values, y);
+    }
+  }
+  EXPECT_NE(dropout_key(1, 0), dropout_key(1, 1));
+  EXPECT_NE(dropout_key(1, 1), dropout_key(2, 0));
+}
+
+TEST(Reorder, MovesEveryElement) {
+  Random random(9);
+  const std::vector<Layout> layouts = {Layout::row_major, Layout::channels_last, Layout::blocked16,
+                                       Layout::blocked8};
+  for (const Shape& shape : kShapes) {
+    if (shape.rank() != 4) continue;
+    for (const Layout from : layouts)
+      for (const Layout to : layouts) {
+        Tensor x = random.uniform(shape);
+        x.desc.layout = from;
+        TensorDesc y = f32(shape);
+        y.layout = to;
+        const Case test{
+            .name = "reorder_forward " + shape.to_string(),
+            .maker = [](Backend b, KernelRequest& request) { return reorder_forward(b, {}, request); },
+            .inputs = {x},
+            .outputs = {y}};
+        EXPECT_EQ(run(Backend::cpu, Layout::row_major, test).outputs[0].values, x.values)
+            << shape.to_string() << " from " << int(from) << " to " << int(to);
+      }
+  }
+}
+
+}  // namespace
+}  // namespace convoy::kernels::testing

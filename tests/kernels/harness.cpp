@@ -1,0 +1,284 @@
+#include "tests/kernels/harness.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <numeric>
+
+namespace convoy::kernels::testing {
+namespace {
+
+constexpr std::size_t kAlignment = 64;
+constexpr std::size_t kGuard = 64;
+constexpr std::byte kGuardByte{0xA5};
+constexpr std::byte kPoison{0xFF};  // every float and double of these bytes is NaN
+
+// Aligned memory with guard bytes behind it. The place that learns of device memory when a backend needs it.
+class Buffer {
+ public:
+  explicit Buffer(std::size_t bytes) : bytes_(bytes), storage_(bytes + kGuard + kAlignment, kGuardByte) {
+    void* start = storage_.data();
+    std::size_t room = storage_.size();
+    start_ = static_cast<std::byte*>(std::align(kAlignment, bytes + kGuard, start, room));
+    poison();
+  }
+  void poison() { std::fill_n(start_, bytes_, kPoison); }
+  void write(const std::vector<std::byte>& bytes) { std::copy(bytes.begin(), bytes.end(), start_); }
+  std::vector<std::byte> read() const { return {start_, start_ + bytes_}; }
+  bool guard_intact() const {
+    return std::all_of(start_ + bytes_, start_ + bytes_ + kGuard,
+                       [](std::byte b) { return b == kGuardByte; });
+  }
+  void* address() const { return start_; }
+
+ private:
+  std::size_t bytes_;
+  std::vector<std::byte> storage_;
+  std::byte* start_;
+};
+
+std::vector<std::byte> encode(const TensorDesc& desc, const std::vector<double>& values) {
+  std::vector<std::byte> bytes(desc.bytes());
+  if (desc.dtype == DType::f64) {
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+  } else {
+    const std::vector<float> floats(values.begin(), values.end());
+    from_row_major(desc, floats.data(), bytes.data());
+  }
+  return bytes;
+}
+
+std::vector<double> decode(const TensorDesc& desc, const std::vector<std::byte>& bytes) {
+  std::vector<double> values(desc.shape.elements());
+  if (desc.dtype == DType::f64) {
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+  } else {
+    std::vector<float> floats(values.size());
+    to_row_major(desc, bytes.data(), floats.data());
+    std::copy(floats.begin(), floats.end(), values.begin());
+  }
+  return values;
+}
+
+bool contains(const std::vector<int>& list, int value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+KernelRequest request_of(Backend backend, Layout images, const Case& test) {
+  KernelRequest request;
+  request.control = &test.control;
+  for (std::size_t i = 0; i < test.inputs.size(); ++i) {
+    TensorDesc desc = test.inputs[i].desc;
+    if (desc.layout == Layout::any && !contains(test.free_layout, static_cast<int>(i)))
+      desc.layout = desc.shape.rank() == 4 && backend != Backend::reference ? images : Layout::row_major;
+    request.inputs.push_back(desc);
+  }
+  request.outputs = test.outputs;
+  return request;
+}
+
+// The operands of one bound kernel in memory.
+struct Memory {
+  std::vector<Buffer> inputs, outputs;
+  Buffer workspace;
+};
+
+void load_inputs(const KernelRequest& request, const Case& test, Memory& memory) {
+  for (std::size_t i = 0; i < test.inputs.size(); ++i)
+    memory.inputs[i].write(test.inputs[i].bytes.empty() ? encode(request.inputs[i], test.inputs[i].values)
+                                                        : test.inputs[i].bytes);
+}
+
+std::vector<Tensor> collect(const std::vector<TensorDesc>& descs, const std::vector<Buffer>& buffers) {
+  std::vector<Tensor> tensors;
+  for (std::size_t i = 0; i < descs.size(); ++i) {
+    std::vector<std::byte> bytes = buffers[i].read();
+    tensors.push_back({descs[i], decode(descs[i], bytes), bytes});
+  }
+  return tensors;
+}
+
+// The shared buffer is the output's; it holds the input when the launch starts.
+void launch_once(const KernelRequest& request, const Case& test, Share share, const Launch& launch,
+                 Memory& memory) {
+  for (Buffer& output : memory.outputs) output.poison();
+  memory.workspace.poison();
+  load_inputs(request, test, memory);
+  if (share) memory.outputs[share->second].write(memory.inputs[share->first].read());
+  launch(nullptr);
+}
+
+// What a launch must leave alone, and the channel padding that it must leave zero.
+void check_surroundings(const KernelRequest& request, const Case& test, const Memory& memory) {
+  for (std::size_t i = 0; i < memory.inputs.size(); ++i) {
+    EXPECT_TRUE(memory.inputs[i].guard_intact()) << test.name << " wrote beyond input " << i;
+    if (contains(test.updated, static_cast<int>(i)) || !test.inputs[i].bytes.empty()) continue;
+    EXPECT_EQ(memory.inputs[i].read(), encode(request.inputs[i], test.inputs[i].values))
+        << test.name << " changed input " << i;
+  }
+  for (std::size_t i = 0; i < memory.outputs.size(); ++i) {
+    EXPECT_TRUE(memory.outputs[i].guard_intact()) << test.name << " wrote beyond output " << i;
+    if (contains(test.ignored, static_cast<int>(i))) continue;
+    const TensorDesc& desc = request.outputs[i];
+    const std::vector<std::byte> bytes = memory.outputs[i].read();
+    if (desc.layout == Layout::blocked16 || desc.layout == Layout::blocked8) {
+      EXPECT_EQ(bytes, encode(desc, decode(desc, bytes)))
+          << test.name << " left something in the channel padding of output " << i;
+    }
+  }
+  EXPECT_TRUE(memory.workspace.guard_intact()) << test.name << " wrote beyond its workspace";
+}
+
+}  // namespace
+
+Result run(Backend backend, Layout images, const Case& test, Share share) {
+  KernelRequest request = request_of(backend, images, test);
+  const Kernel kernel = test.maker(backend, request);
+  Memory memory{{}, {}, Buffer(kernel.workspace_bytes)};
+  for (const TensorDesc& desc : request.inputs) memory.inputs.emplace_back(desc.bytes());
+  for (const TensorDesc& desc : request.outputs) memory.outputs.emplace_back(desc.bytes());
+  std::vector<void*> inputs, outputs;
+  for (const Buffer& buffer : memory.inputs) inputs.push_back(buffer.address());
+  for (const Buffer& buffer : memory.outputs) outputs.push_back(buffer.address());
+  if (share) inputs[share->first] = outputs[share->second];
+  Launch launch;
+  {
+    // Binding must keep no reference to the spans.
+    const std::vector<void*> in = inputs, out = outputs;
+    launch = kernel.bind({in, out, memory.workspace.address()});
+  }
+  launch_once(request, test, share, launch, memory);
+  Result first{collect(request.outputs, memory.outputs), collect(request.inputs, memory.inputs),
+               kernel.in_place};
+  check_surroundings(request, test, memory);
+  launch_once(request, test, share, launch, memory);
+  for (std::size_t i = 0; i < first.outputs.size(); ++i)
+    EXPECT_EQ(first.outputs[i].bytes, memory.outputs[i].read())
+        << test.name << ": a second launch gives other bits in output " << i;
+  return first;
+}
+
+std::vector<Backend> backends() { return {Backend::cpu}; }
+
+std::vector<Layout> layouts_of(Backend backend) {
+  if (backend == Backend::cpu) return {Layout::row_major, Layout::blocked16, Layout::blocked8};
+  return {Layout::row_major};
+}
+
+void expect_close(const Tensor& actual, const Tensor& expected, double tolerance, const std::string& what) {
+  ASSERT_EQ(actual.values.size(), expected.values.size()) << what;
+  double difference = 0, norm = 0;
+  for (std::size_t i = 0; i < actual.values.size(); ++i) {
+    const double d = actual.values[i] - expected.values[i];
+    difference += d * d;
+    norm += expected.values[i] * expected.values[i];
+  }
+  // A NaN anywhere makes the comparison false.
+  EXPECT_TRUE(difference <= tolerance * tolerance * norm)
+      << what << ": relative L2 error " << std::sqrt(difference / norm) << ", bound " << tolerance;
+}
+
+void expect_in_place_equals(Backend backend, Layout images, const Case& test, const Result& expected) {
+  for (const auto& pair : expected.in_place) {
+    const Result shared = run(backend, images, test, pair);
+    for (std::size_t i = 0; i < shared.outputs.size(); ++i)
+      EXPECT_EQ(shared.outputs[i].values, expected.outputs[i].values)
+          << test.name << ": input " << pair.first << " and output " << pair.second
+          << " in one buffer change output " << i;
+  }
+}
+
+void expect_matches_reference(const Case& test) { expect_matches_reference(test, backends()); }
+
+void expect_matches_reference(const Case& test, const std::vector<Backend>& under_test) {
+  SCOPED_TRACE(test.name);
+  const Result expected = run(Backend::reference, Layout::row_major, test);
+  expect_in_place_equals(Backend::reference, Layout::row_major, test, expected);
+  for (const Backend backend : under_test)
+    for (const Layout layout : layouts_of(backend)) {
+      const std::string what =
+          test.name + " on " + name_of(backend) + ", layout " + std::to_string(int(layout));
+      const Result actual = run(backend, layout, test);
+      for (std::size_t i = 0; i < actual.outputs.size(); ++i)
+        if (!contains(test.ignored, static_cast<int>(i)))
+          expect_close(actual.outputs[i], expected.outputs[i], test.tolerance,
+                       what + ", output " + std::to_string(i));
+      for (const int i : test.updated)
+        expect_close(actual.inputs[i], expected.inputs[i], test.tolerance,
+                     what + ", input " + std::to_string(i));
+      expect_in_place_equals(backend, layout, test, actual);
+    }
+}
+
+std::vector<double> central_differences(const Case& forward, int position,
+                                        const std::vector<std::vector<double>>& projection, double step) {
+  const auto projected = [&](const Case& test) {
+    const Result result = run(Backend::reference, Layout::row_major, test);
+    double sum = 0;
+    for (std::size_t i = 0; i < projection.size(); ++i)
+      for (std::size_t j = 0; j < projection[i].size(); ++j)
+        sum += projection[i][j] * result.outputs[i].values[j];
+    return sum;
+  };
+  std::vector<double> derivative;
+  Case moved = forward;
+  for (double& value : moved.inputs[position].values) {
+    const double middle = value;
+    // The operand is stored as a float: differences are taken between what it really becomes.
+    const auto above = static_cast<float>(middle + step), below = static_cast<float>(middle - step);
+    value = above;
+    const double up = projected(moved);
+    value = below;
+    const double down = projected(moved);
+    value = middle;
+    derivative.push_back((up - down) / (double(above) - double(below)));
+  }
+  return derivative;
+}
+
+void expect_gradient(const std::vector<double>& analytic, const std::vector<double>& numeric,
+                     const std::string& what, double tolerance) {
+  expect_close({{}, analytic, {}}, {{}, numeric, {}}, tolerance, what + " against central differences");
+}
+
+Tensor Random::uniform(Shape shape, double low, double high) {
+  Tensor tensor{f32(shape), std::vector<double>(shape.elements()), {}};
+  std::uniform_real_distribution<float> distribution(static_cast<float>(low), static_cast<float>(high));
+  for (double& value : tensor.values) value = distribution(engine_);
+  return tensor;
+}
+
+Tensor Random::away_from_zero(Shape shape) {
+  Tensor tensor = uniform(shape, 0.5, 1.5);
+  for (double& value : tensor.values) value = coin() ? value : -value;
+  return tensor;
+}
+
+Tensor Random::distinct(Shape shape) {
+  Tensor tensor = uniform(shape);
+  std::iota(tensor.values.begin(), tensor.values.end(), 0.0);
+  std::shuffle(tensor.values.begin(), tensor.values.end(), engine_);
+  const double count = static_cast<double>(tensor.values.size());
+  for (double& value : tensor.values) value = static_cast<float>(value * 2 / count - 1);
+  return tensor;
+}
+
+Tensor labels(const std::vector<int>& values) {
+  const Shape shape{static_cast<std::int64_t>(values.size())};
+  return {{DType::i32, shape, Layout::any, nullptr}, {values.begin(), values.end()}, {}};
+}
+
+Tensor floats(Shape shape, std::vector<double> values) { return {f32(shape), std::move(values), {}}; }
+
+Tensor doubles(Shape shape, std::vector<double> values) { return {f64(shape), std::move(values), {}}; }
+
+StepControl all_valid(std::int64_t samples) {
+  StepControl control;
+  control.valid = control.global_valid = static_cast<std::int32_t>(samples);
+  return control;
+}
+
+}  // namespace convoy::kernels::testing

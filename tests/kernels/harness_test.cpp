@@ -1,0 +1,84 @@
+// That the harness sees what it has to see.
+#include "tests/kernels/harness.h"
+
+#include <gtest/gtest-spi.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <stdexcept>
+
+#include "kernels/device/host_kernel.h"
+
+namespace convoy::kernels::testing {
+namespace {
+
+// y = x by a kernel with a fault in it.
+template <typename Body>
+Case faulty(Body body) {
+  Case test;
+  test.name = "faulty";
+  test.maker = [body](Backend, KernelRequest& request) {
+    settle_row_major("faulty", request);
+    return host_kernel(body, {}, 4);
+  };
+  test.inputs = {Random(1).uniform({4})};
+  test.outputs = {f32({4})};
+  return test;
+}
+
+void copy(const BoundOperands& operands) { std::copy_n(operands.in(0), 4, operands.out(0)); }
+
+TEST(Harness, SeesOutputsThatWereNotWritten) {
+  const Case test =
+      faulty([](const BoundOperands& operands) { std::copy_n(operands.in(0), 3, operands.out(0)); });
+  const Tensor result = run(Backend::reference, Layout::row_major, test).outputs[0];
+  EXPECT_NONFATAL_FAILURE(expect_close(result, test.inputs[0], 1e-6, ""), "relative L2 error");
+}
+
+TEST(Harness, SeesWritesBeyondABuffer) {
+  const auto beyond = [](const BoundOperands& operands) {
+    copy(operands);
+    operands.out(0)[4] = 0;
+  };
+  static Case test;
+  test = faulty(beyond);
+  EXPECT_NONFATAL_FAILURE(run(Backend::reference, Layout::row_major, test), "wrote beyond output 0");
+}
+
+TEST(Harness, SeesAChangedInput) {
+  static Case test;
+  test = faulty([](const BoundOperands& operands) {
+    copy(operands);
+    operands.inout(0)[1] = 7;
+  });
+  EXPECT_NONFATAL_FAILURE(run(Backend::reference, Layout::row_major, test), "changed input 0");
+}
+
+TEST(Harness, SeesALaunchThatDependsOnTheLast) {
+  static Case test;
+  test = faulty([launches = std::make_shared<int>(0)](const BoundOperands& operands) {
+    copy(operands);
+    operands.out(0)[2] += static_cast<float>(++*launches);
+  });
+  EXPECT_NONFATAL_FAILURE(run(Backend::reference, Layout::row_major, test),
+                          "a second launch gives other bits");
+}
+
+TEST(Harness, DifferentiatesACube) {
+  const Case cube = faulty([](const BoundOperands& operands) {
+    for (int i = 0; i < 4; ++i)
+      operands.out(0)[i] = operands.in(0)[i] * operands.in(0)[i] * operands.in(0)[i];
+  });
+  std::vector<double> expected;
+  for (const double x : cube.inputs[0].values) expected.push_back(2 * 3 * x * x);
+  expect_gradient(expected, central_differences(cube, 0, {{2, 2, 2, 2}}), "cube");
+}
+
+TEST(Harness, RefusesABackendThatIsNotBuilt) {
+  const auto* none = static_cast<int*>(nullptr);
+  EXPECT_THROW(select(Backend::cuda, &none, &none), std::runtime_error);
+}
+
+}  // namespace
+}  // namespace convoy::kernels::testing
