@@ -59,7 +59,7 @@ TEST(Concat, BackwardIsTheDerivative) {
   const std::vector<std::int64_t> channels = {2, 3, 1};
   const Case forward = concat(random, {2, 0, 2, 3}, channels);
   const Tensor dy = random.uniform({2, 6, 2, 3});
-  const Result gradients = run(Backend::reference, Layout::row_major, split(dy, channels));
+  const Result gradients = run_reference(split(dy, channels));
   for (int part = 0; part < 3; ++part)
     expect_gradient(gradients.outputs[part].values, central_differences(forward, part, {dy.values}),
                     "concat");

@@ -181,6 +181,15 @@ void expect_close(const Tensor& actual, const Tensor& expected, double tolerance
       << what << ": relative L2 error " << std::sqrt(difference / norm) << ", bound " << tolerance;
 }
 
+void expect_same(const Case& test, const Result& actual, const Result& expected, const std::string& what) {
+  for (std::size_t i = 0; i < actual.outputs.size(); ++i)
+    if (!contains(test.ignored, static_cast<int>(i)))
+      expect_close(actual.outputs[i], expected.outputs[i], test.tolerance,
+                   what + ", output " + std::to_string(i));
+  for (const int i : test.updated)
+    expect_close(actual.inputs[i], expected.inputs[i], test.tolerance, what + ", input " + std::to_string(i));
+}
+
 void expect_in_place_equals(Backend backend, Layout images, const Case& test, const Result& expected) {
   for (const auto& pair : expected.in_place) {
     const Result shared = run(backend, images, test, pair);
@@ -195,48 +204,51 @@ void expect_matches_reference(const Case& test) { expect_matches_reference(test,
 
 void expect_matches_reference(const Case& test, const std::vector<Backend>& under_test) {
   SCOPED_TRACE(test.name);
-  const Result expected = run(Backend::reference, Layout::row_major, test);
+  const Result expected = run_reference(test);
   expect_in_place_equals(Backend::reference, Layout::row_major, test, expected);
   for (const Backend backend : under_test)
     for (const Layout layout : layouts_of(backend)) {
       const std::string what =
           test.name + " on " + name_of(backend) + ", layout " + std::to_string(int(layout));
       const Result actual = run(backend, layout, test);
-      for (std::size_t i = 0; i < actual.outputs.size(); ++i)
-        if (!contains(test.ignored, static_cast<int>(i)))
-          expect_close(actual.outputs[i], expected.outputs[i], test.tolerance,
-                       what + ", output " + std::to_string(i));
-      for (const int i : test.updated)
-        expect_close(actual.inputs[i], expected.inputs[i], test.tolerance,
-                     what + ", input " + std::to_string(i));
+      expect_same(test, actual, expected, what);
       expect_in_place_equals(backend, layout, test, actual);
     }
 }
 
-std::vector<double> central_differences(const Case& forward, int position,
-                                        const std::vector<std::vector<double>>& projection, double step) {
-  const auto projected = [&](const Case& test) {
-    const Result result = run(Backend::reference, Layout::row_major, test);
-    double sum = 0;
-    for (std::size_t i = 0; i < projection.size(); ++i)
-      for (std::size_t j = 0; j < projection[i].size(); ++j)
-        sum += projection[i][j] * result.outputs[i].values[j];
-    return sum;
-  };
+double dot(const std::vector<double>& a, const std::vector<double>& b) {
+  return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+}
+
+std::vector<double> central_differences(const std::function<double(const std::vector<Tensor>&)>& function,
+                                        std::vector<Tensor> inputs, int position, double step) {
   std::vector<double> derivative;
-  Case moved = forward;
-  for (double& value : moved.inputs[position].values) {
+  for (double& value : inputs[position].values) {
     const double middle = value;
     // The operand is stored as a float: differences are taken between what it really becomes.
     const auto above = static_cast<float>(middle + step), below = static_cast<float>(middle - step);
     value = above;
-    const double up = projected(moved);
+    const double up = function(inputs);
     value = below;
-    const double down = projected(moved);
+    const double down = function(inputs);
     value = middle;
     derivative.push_back((up - down) / (double(above) - double(below)));
   }
   return derivative;
+}
+
+std::vector<double> central_differences(const Case& forward, int position,
+                                        const std::vector<std::vector<double>>& projection, double step) {
+  const auto projected = [&](const std::vector<Tensor>& inputs) {
+    Case moved = forward;
+    moved.inputs = inputs;
+    const Result result = run_reference(moved);
+    double sum = 0;
+    for (std::size_t i = 0; i < projection.size(); ++i)
+      if (!projection[i].empty()) sum += dot(projection[i], result.outputs[i].values);
+    return sum;
+  };
+  return central_differences(projected, forward.inputs, position, step);
 }
 
 void expect_gradient(const std::vector<double>& analytic, const std::vector<double>& numeric,

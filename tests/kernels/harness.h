@@ -47,6 +47,7 @@ struct Result {
 
 using Share = std::optional<std::pair<int, int>>;
 Result run(Backend backend, Layout images, const Case& test, Share share = std::nullopt);
+inline Result run_reference(const Case& test) { return run(Backend::reference, Layout::row_major, test); }
 
 // The backends under test and the layouts of images that each takes.
 std::vector<Backend> backends();
@@ -59,12 +60,18 @@ void expect_matches_reference(const Case& test, const std::vector<Backend>& unde
 // Every permitted in-place pair gives the bits of `expected`.
 void expect_in_place_equals(Backend backend, Layout images, const Case& test, const Result& expected);
 void expect_close(const Tensor& actual, const Tensor& expected, double tolerance, const std::string& what);
+// The outputs and updated inputs that `test` does not ignore.
+void expect_same(const Case& test, const Result& actual, const Result& expected, const std::string& what);
 
-// Derivative of sum(projection * output) by input `position` of the reference's forward, by central
-// differences. `projection` has one tensor per output; an empty one leaves that output out.
+// Derivative of a function of the inputs by all elements of one of them, by central differences.
+std::vector<double> central_differences(const std::function<double(const std::vector<Tensor>&)>& function,
+                                        std::vector<Tensor> inputs, int position, double step = 0x1p-7);
+// The function being sum(projection * output) of a case on the reference backend. `projection` has one tensor
+// per output; an empty one leaves that output out.
 std::vector<double> central_differences(const Case& forward, int position,
                                         const std::vector<std::vector<double>>& projection,
                                         double step = 0x1p-7);
+double dot(const std::vector<double>& a, const std::vector<double>& b);
 void expect_gradient(const std::vector<double>& analytic, const std::vector<double>& numeric,
                      const std::string& what, double tolerance = 2e-3);
 
