@@ -55,7 +55,8 @@ __global__ void __launch_bounds__(kThreads, 3)
     beta[i] = betas[place.tx * V + i];
   }
   const std::int64_t stride = std::int64_t{grid.row_blocks} * grid.height;
-  for (std::int64_t row = std::int64_t{blockIdx.y} * grid.height + place.ty; row < grid.rows; row += kRows * stride) {
+  for (std::int64_t row = std::int64_t{blockIdx.y} * grid.height + place.ty; row < grid.rows;
+       row += kRows * stride) {
     Pack<T, V> x[kRows], residual[kRows];
 #pragma unroll
     for (int k = 0; k < kRows; ++k) {
@@ -80,7 +81,8 @@ __global__ void __launch_bounds__(kThreads, 3)
       if (problem.relu)
 #pragma unroll
         for (int i = 0; i < V; ++i) value[i] = rectified(value[i]);
-      store_pack(static_cast<T*>(o.y) + (row + k * stride) * grid.channels + place.channel, pack_of<T>(value));
+      store_pack(static_cast<T*>(o.y) + (row + k * stride) * grid.channels + place.channel,
+                 pack_of<T>(value));
     }
   }
 }
@@ -125,7 +127,8 @@ __global__ void __launch_bounds__(kThreads, 2)
   }
   const std::int64_t valid = valid_rows(o.control, grid);
   const std::int64_t stride = std::int64_t{grid.row_blocks} * grid.height;
-  for (std::int64_t row = std::int64_t{blockIdx.y} * grid.height + place.ty; row < grid.rows; row += kRows * stride) {
+  for (std::int64_t row = std::int64_t{blockIdx.y} * grid.height + place.ty; row < grid.rows;
+       row += kRows * stride) {
     Pack<T, V> x[kRows], dy[kRows];
 #pragma unroll
     for (int k = 0; k < kRows; ++k) {
@@ -167,7 +170,8 @@ void settle_vector(const char* operation, TensorDesc& desc, DType type, const Sh
 }
 
 // forward: sums_at = 1; inference, which has no sums: sums_at = 0, and the positions behind move up.
-Kernel normalise(const char* operation, const BatchNormProblem& problem, KernelRequest& request, int sums_at) {
+Kernel normalise(const char* operation, const BatchNormProblem& problem, KernelRequest& request,
+                 int sums_at) {
   const int gamma_at = sums_at + 1, residual_at = gamma_at + 4;
   require_counts(operation, request, residual_at + problem.residual, 1);
   if (sums_at != 0) require_control(operation, request);
@@ -182,14 +186,20 @@ Kernel normalise(const char* operation, const BatchNormProblem& problem, KernelR
   }
   const DType type = common_dtype(operation, {&in[0], &other, &request.outputs[0]});
   const auto body = [=, control = request.control](const BoundOperands& b, Stream stream) {
-    const ForwardOperands o{b.inputs[0], problem.residual ? b.inputs[residual_at] : nullptr, b.outputs[0],
-                            sums_at != 0 ? b.in<double>(sums_at) : nullptr, b.in(gamma_at), b.in(gamma_at + 1),
-                            b.inout(gamma_at + 2), b.inout(gamma_at + 3), control};
+    const ForwardOperands o{b.inputs[0],
+                            problem.residual ? b.inputs[residual_at] : nullptr,
+                            b.outputs[0],
+                            sums_at != 0 ? b.in<double>(sums_at) : nullptr,
+                            b.in(gamma_at),
+                            b.in(gamma_at + 1),
+                            b.inout(gamma_at + 2),
+                            b.inout(gamma_at + 3),
+                            control};
     with_packing(type, {e.c}, [&](auto packing) {
       using P = decltype(packing);
       const ColumnGrid grid = grid_of<P>(e, 3 * kMultiprocessors);
-      launch(forward<typename P::Type, P::kWidth>, dim3(grid.tiles, grid.row_blocks), kThreads, stream, o, problem,
-             grid);
+      launch(forward<typename P::Type, P::kWidth>, dim3(grid.tiles, grid.row_blocks), kThreads, stream, o,
+             problem, grid);
     });
   };
   std::vector<std::pair<int, int>> in_place{{0, 0}};
@@ -229,8 +239,8 @@ Kernel batch_norm_backward(const BatchNormProblem& problem, KernelRequest& reque
     with_packing(type, {e.c}, [&](auto packing) {
       using P = decltype(packing);
       const ColumnGrid grid = grid_of<P>(e, 2 * kMultiprocessors);
-      launch(backward<typename P::Type, P::kWidth>, dim3(grid.tiles, grid.row_blocks), kThreads, stream, o, problem,
-             masks, grid);
+      launch(backward<typename P::Type, P::kWidth>, dim3(grid.tiles, grid.row_blocks), kThreads, stream, o,
+             problem, masks, grid);
     });
   };
   return device_kernel(body, {{0, 0}, {4, 0}});

@@ -17,8 +17,8 @@ struct ColumnGrid {
   std::int64_t rows, pixels;
 };
 
-inline ColumnGrid column_grid(std::int64_t rows, std::int64_t pixels, std::int64_t channels, int width, int threads,
-                              int blocks, int rows_a_thread) {
+inline ColumnGrid column_grid(std::int64_t rows, std::int64_t pixels, std::int64_t channels, int width,
+                              int threads, int blocks, int rows_a_thread) {
   ColumnGrid grid{};
   grid.channels = static_cast<int>(channels);
   grid.packs = grid.channels / width;
@@ -60,7 +60,8 @@ __device__ __forceinline__ std::int64_t valid_rows(const StepControl* control, c
 // Adds v of the block's rows, column by column, into the threads with ty == 0. `shared` holds N * threads / 2
 // floats; every thread of the block calls.
 template <int N>
-__device__ __forceinline__ void add_rows(float (&v)[N], const ColumnGrid& grid, const Place& place, float* shared) {
+__device__ __forceinline__ void add_rows(float (&v)[N], const ColumnGrid& grid, const Place& place,
+                                         float* shared) {
   const int slots = blockDim.x / 2;
   for (int n = grid.height; n > 1;) {
     const int half = (n + 1) / 2;
@@ -111,7 +112,8 @@ struct Moments {
   double mean, invstd, variance;
 };
 
-__device__ __forceinline__ Moments moments_of(const double* sums, int channels, int channel, double count, double epsilon) {
+__device__ __forceinline__ Moments moments_of(const double* sums, int channels, int channel, double count,
+                                              double epsilon) {
   if (count == 0) return {0.0, rsqrt(1.0 + epsilon), 1.0};
   const double mean = sums[channel] / count;
   const double variance = fmax(sums[channels + channel] / count - mean * mean, 0.0);
@@ -119,8 +121,10 @@ __device__ __forceinline__ Moments moments_of(const double* sums, int channels, 
 }
 
 // The samples' values a channel's sums run over.
-__device__ __forceinline__ double count_of(const StepControl* control, bool synchronised, std::int64_t pixels) {
-  return static_cast<double>(synchronised ? control->global_valid : control->valid) * static_cast<double>(pixels);
+__device__ __forceinline__ double count_of(const StepControl* control, bool synchronised,
+                                           std::int64_t pixels) {
+  return static_cast<double>(synchronised ? control->global_valid : control->valid) *
+         static_cast<double>(pixels);
 }
 
 }  // namespace convoy::kernels::cuda

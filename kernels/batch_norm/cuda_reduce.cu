@@ -33,12 +33,14 @@ __global__ void __launch_bounds__(kReduceThreads, 2)
   const std::int64_t rows = place.active ? valid_rows(control, grid) : 0;
   const std::int64_t stride = std::int64_t{grid.row_blocks} * grid.height;
   float sum[2 * V] = {};
-  for (std::int64_t row = std::int64_t{blockIdx.y} * grid.height + place.ty; row < rows; row += kRows * stride) {
+  for (std::int64_t row = std::int64_t{blockIdx.y} * grid.height + place.ty; row < rows;
+       row += kRows * stride) {
     Pack<T, V> packs[kRows];
 #pragma unroll
     for (int k = 0; k < kRows; ++k)
-      packs[k] = row + k * stride < rows ? load_pack<V>(x + (row + k * stride) * grid.channels + place.channel)
-                                         : zero_pack<T, V>();
+      packs[k] = row + k * stride < rows
+                     ? load_pack<V>(x + (row + k * stride) * grid.channels + place.channel)
+                     : zero_pack<T, V>();
 #pragma unroll
     for (int k = 0; k < kRows; ++k) {
       float value[V];
@@ -97,7 +99,8 @@ __global__ void __launch_bounds__(kReduceThreads, 1)
   const std::int64_t valid = valid_rows(o.control, grid);
   const std::int64_t rows = !place.active ? 0 : o.g != nullptr ? grid.rows : valid;
   const std::int64_t stride = std::int64_t{grid.row_blocks} * grid.height;
-  for (std::int64_t row = std::int64_t{blockIdx.y} * grid.height + place.ty; row < rows; row += kRows * stride) {
+  for (std::int64_t row = std::int64_t{blockIdx.y} * grid.height + place.ty; row < rows;
+       row += kRows * stride) {
     Pack<T, V> x[kRows], dy[kRows], y[kWide ? kRows : 1], dy2[kWide ? kRows : 1];
 #pragma unroll
     for (int k = 0; k < kRows; ++k) {
@@ -155,7 +158,8 @@ __global__ void __launch_bounds__(kReduceThreads, 1)
 }
 
 std::size_t partial_bytes(const ColumnGrid& grid) {
-  return sizeof(float) * 2 * static_cast<std::size_t>(grid.channels) * static_cast<std::size_t>(grid.row_blocks);
+  return sizeof(float) * 2 * static_cast<std::size_t>(grid.channels) *
+         static_cast<std::size_t>(grid.row_blocks);
 }
 
 ColumnGrid grid_of(const ImageExtents& e, DType type, bool wide, int blocks, int rows_a_thread) {
@@ -187,7 +191,8 @@ Kernel batch_norm_statistics(const BatchNormProblem&, KernelRequest& request) {
   settle_vectors(operation, {&request.outputs[0]}, DType::f64, {2, e.c});
   const DType type = common_dtype(operation, {&request.inputs[0]});
   const ColumnGrid grid = grid_of(e, type, packable(type, e.c), 2 * kMultiprocessors, 4);
-  const auto body = [=, control = request.control](const BoundOperands& operands, unsigned* tickets, Stream stream) {
+  const auto body = [=, control = request.control](const BoundOperands& operands, unsigned* tickets,
+                                                   Stream stream) {
     with_packing(type, {e.c}, [&](auto packing) {
       using P = decltype(packing);
       using T = typename P::Type;
@@ -220,10 +225,20 @@ Kernel batch_norm_backward_reduce(const BatchNormProblem& problem, KernelRequest
   const ColumnGrid grid = grid_of(e, type, packable(type, e.c), kMultiprocessors, wide ? 2 : 4);
   const Mask mask = !problem.relu ? Mask::none : has_y ? Mask::from_y : Mask::from_x;
   const auto body = [=, control = request.control](const BoundOperands& b, unsigned* tickets, Stream stream) {
-    const ReduceOperands o{b.inputs[0], b.inputs[4], has_y ? b.inputs[y_at] : nullptr,
-                           problem.second_gradient ? b.inputs[dy2_at] : nullptr, b.in<double>(1), b.in(2), b.in(3),
-                           b.out<double>(0), b.out(1), b.out(2), problem.write_gradient ? b.outputs[3] : nullptr,
-                           control, b.scratch<float>(), tickets};
+    const ReduceOperands o{b.inputs[0],
+                           b.inputs[4],
+                           has_y ? b.inputs[y_at] : nullptr,
+                           problem.second_gradient ? b.inputs[dy2_at] : nullptr,
+                           b.in<double>(1),
+                           b.in(2),
+                           b.in(3),
+                           b.out<double>(0),
+                           b.out(1),
+                           b.out(2),
+                           problem.write_gradient ? b.outputs[3] : nullptr,
+                           control,
+                           b.scratch<float>(),
+                           tickets};
     with_packing(type, {e.c}, [&](auto packing) {
       using P = decltype(packing);
       launch(wide ? backward_reduce<typename P::Type, P::kWidth, true>

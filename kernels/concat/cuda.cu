@@ -16,7 +16,8 @@ struct Parts {
 
 // A thread copies pieces of the columns [first[0], first[count]) of the whole.
 template <typename Piece>
-__global__ void copy_columns(const __grid_constant__ Parts parts, Piece* whole, int row_pieces, bool join, Divider columns, std::int64_t pieces) {
+__global__ void copy_columns(const __grid_constant__ Parts parts, Piece* whole, int row_pieces, bool join,
+                             Divider columns, std::int64_t pieces) {
   const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < pieces; i += stride) {
     const auto row = static_cast<std::int64_t>(columns(static_cast<std::uint32_t>(i)));
@@ -26,7 +27,7 @@ __global__ void copy_columns(const __grid_constant__ Parts parts, Piece* whole, 
     const int width = parts.first[part + 1] - parts.first[part];
     Piece* in_part = static_cast<Piece*>(parts.address[part]) + row * width + (column - parts.first[part]);
     Piece* in_whole = whole + row * row_pieces + column;
-    join ? *in_whole = *in_part : *in_part = *in_whole;
+    join ? * in_whole = *in_part : * in_part = *in_whole;
   }
 }
 
@@ -83,8 +84,8 @@ void copy(const Plan& plan, const std::vector<void*>& parts, void* whole, bool j
         from_row.address[part] =
             static_cast<Piece*>(some.address[part]) + row * (some.first[part + 1] - some.first[part]);
       launch(copy_columns<Piece>, grid_for(pieces), kThreads, stream, from_row,
-             static_cast<Piece*>(whole) + row * row_pieces, static_cast<int>(row_pieces), join, Divider(columns),
-             pieces);
+             static_cast<Piece*>(whole) + row * row_pieces, static_cast<int>(row_pieces), join,
+             Divider(columns), pieces);
     }
   }
 }

@@ -16,7 +16,8 @@ namespace convoy::kernels::cuda {
 
 // A kernel whose launch is body(const BoundOperands&, Stream); body only enqueues.
 template <typename Body>
-Kernel device_kernel(Body body, std::vector<std::pair<int, int>> in_place = {}, std::size_t workspace_bytes = 0) {
+Kernel device_kernel(Body body, std::vector<std::pair<int, int>> in_place = {},
+                     std::size_t workspace_bytes = 0) {
   Kernel kernel;
   kernel.workspace_bytes = workspace_bytes;
   kernel.in_place = std::move(in_place);
@@ -40,7 +41,8 @@ Kernel ticketed_kernel(Body body, int tickets, std::vector<std::pair<int, int>> 
   kernel.workspace_bytes = workspace_bytes;
   kernel.in_place = std::move(in_place);
   kernel.bind = [body = std::move(body), tickets](const Operands& operands) -> Launch {
-    const auto with_tickets = [body, held = reserve_tickets(tickets)](const BoundOperands& bound, Stream stream) {
+    const auto with_tickets = [body, held = reserve_tickets(tickets)](const BoundOperands& bound,
+                                                                      Stream stream) {
       body(bound, held.get(), stream);
     };
     return device_kernel(with_tickets).bind(operands);

@@ -4,9 +4,9 @@
 #include <stdexcept>
 #include <utility>
 
+#include "kernels/device/cuda_elements.cuh"
 #include "kernels/device/cuda_error.h"
 #include "kernels/device/cuda_kernel.h"
-#include "kernels/device/cuda_elements.cuh"
 
 namespace convoy::kernels::cuda {
 
@@ -26,7 +26,8 @@ struct Packing {
 template <typename Visit>
 auto with_packing(DType type, std::initializer_list<std::int64_t> extents, Visit visit) {
   const auto wide = [&](std::int64_t width) {
-    return std::all_of(extents.begin(), extents.end(), [&](std::int64_t extent) { return extent % width == 0; });
+    return std::all_of(extents.begin(), extents.end(),
+                       [&](std::int64_t extent) { return extent % width == 0; });
   };
   if (type == DType::bf16)
     return wide(kPackWidth<bf16>) ? visit(Packing<bf16, kPackWidth<bf16>>{}) : visit(Packing<bf16, 1>{});

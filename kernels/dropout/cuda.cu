@@ -42,8 +42,8 @@ __global__ void drop_rows(const T* x, T* y, Mask mask, Divider packs, std::int64
 
 // channels_last images of a multiple of four pixels: a thread has four pixels of a pack of channels.
 template <typename T, int V>
-__global__ void drop_quads(const T* x, T* y, Mask mask, int channels, std::int64_t pixels, Divider packs, Divider quads,
-                           std::int64_t items) {
+__global__ void drop_quads(const T* x, T* y, Mask mask, int channels, std::int64_t pixels, Divider packs,
+                           Divider quads, std::int64_t items) {
   const std::uint64_t key = mask.key();
   const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; item < items; item += turn) {
@@ -70,7 +70,8 @@ __global__ void drop_quads(const T* x, T* y, Mask mask, int channels, std::int64
 
 // Any other shape, an element at a time.
 template <typename T>
-__global__ void drop_elements(const T* x, T* y, Mask mask, int channels, std::int64_t pixels, std::int64_t elements) {
+__global__ void drop_elements(const T* x, T* y, Mask mask, int channels, std::int64_t pixels,
+                              std::int64_t elements) {
   const std::uint64_t key = mask.key();
   const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x, sample_elements = channels * pixels;
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < elements; i += turn) {
@@ -95,8 +96,8 @@ void drop(const Extents& e, const Mask& mask, const BoundOperands& b, Stream str
   const bool packable = e.channels % kV == 0;
   if (packable && e.pixels == 1) {
     const std::int64_t items = e.elements() / kV;
-    launch(drop_rows<T, kV>, grid_for(items), kThreads, stream, b.in<T>(0), b.out<T>(0), mask, Divider(e.channels / kV),
-           items);
+    launch(drop_rows<T, kV>, grid_for(items), kThreads, stream, b.in<T>(0), b.out<T>(0), mask,
+           Divider(e.channels / kV), items);
   } else if (packable && e.pixels % 4 == 0) {
     const std::int64_t items = e.elements() / kV / 4;
     launch(drop_quads<T, kV>, grid_for(items), kThreads, stream, b.in<T>(0), b.out<T>(0), mask,
@@ -118,9 +119,8 @@ Kernel masked_scale(const char* operation, const DropoutProblem& problem, Kernel
   require_shape(operation, "the output", request.outputs[0], x.shape);
   const DType type = common_dtype(operation, {&x, &request.outputs[0]});
   const std::int64_t n = x.shape[0];
-  const Extents e = x.layout == Layout::row_major
-                        ? Extents{n, x.shape.elements() / n, 1}
-                        : Extents{n, x.shape[1], x.shape[2] * x.shape[3]};
+  const Extents e = x.layout == Layout::row_major ? Extents{n, x.shape.elements() / n, 1}
+                                                  : Extents{n, x.shape[1], x.shape[2] * x.shape[3]};
   require_below_2g(operation, e.channels * e.pixels);
   require_below_2g(operation, e.elements() / kPackWidth<float>);
   const Mask mask{request.control, problem.layer, problem.rate, 1 / (1 - problem.rate)};

@@ -50,7 +50,8 @@ template <typename T, int V>
 __global__ void forward(const T* x, T* y, Windows w) {
   constexpr int kReach = V / 2;
   const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
-  for (std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; item < w.items; item += turn) {
+  for (std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; item < w.items;
+       item += turn) {
     const std::uint32_t pixel = w.row(static_cast<std::uint32_t>(item));
     const int channel = static_cast<int>(static_cast<std::uint32_t>(item) - pixel * w.row.divisor) * V;
     const T* row = x + std::int64_t{pixel} * w.channels;
@@ -71,7 +72,8 @@ template <typename T, int V>
 __global__ void backward(const T* x, const T* dy, T* dx, Windows w) {
   constexpr int kReach = V / 2, kMiddle = V + 2 * kReach;
   const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
-  for (std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; item < w.items; item += turn) {
+  for (std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; item < w.items;
+       item += turn) {
     const std::uint32_t pixel = w.row(static_cast<std::uint32_t>(item));
     const int channel = static_cast<int>(static_cast<std::uint32_t>(item) - pixel * w.row.divisor) * V;
     const std::int64_t row = std::int64_t{pixel} * w.channels;
@@ -95,8 +97,7 @@ __global__ void backward(const T* x, const T* dy, T* dx, Windows w) {
     }
     window_sums<kReach, V>(through, w.after, w.before, sums);
 #pragma unroll
-    for (int i = 0; i < V; ++i)
-      sums[i] = dys[V + i] * powers[i] - 2 * w.alpha * w.beta * xs[V + i] * sums[i];
+    for (int i = 0; i < V; ++i) sums[i] = dys[V + i] * powers[i] - 2 * w.alpha * w.beta * xs[V + i] * sums[i];
     store_pack(dx + item * V, pack_of<T>(sums));
   }
 }
@@ -115,7 +116,8 @@ __global__ void forward_elements(const T* x, T* y, Windows w) {
   const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < w.items; i += turn) {
     const std::int64_t first = i / w.channels * w.channels;
-    const float value = to_float(x[i]) * inverse_power(scale_at(x + first, static_cast<int>(i - first), w), w.beta);
+    const float value =
+        to_float(x[i]) * inverse_power(scale_at(x + first, static_cast<int>(i - first), w), w.beta);
     store_pack(y + i, pack_of<T, 1>({value}));
   }
 }
@@ -151,8 +153,13 @@ Plan plan_of(const char* operation, const LocalResponseNormProblem& problem, con
   const int width = type == DType::bf16 ? kPackWidth<bf16> : kPackWidth<float>;
   const int before = problem.size / 2, after = (problem.size - 1) / 2;
   const bool wide = e.c % width == 0 && before <= width / 2;
-  Windows windows{static_cast<int>(e.c), before, after, problem.alpha / static_cast<float>(problem.size),
-                  problem.beta, problem.k, Divider(wide ? e.c / width : 1),
+  Windows windows{static_cast<int>(e.c),
+                  before,
+                  after,
+                  problem.alpha / static_cast<float>(problem.size),
+                  problem.beta,
+                  problem.k,
+                  Divider(wide ? e.c / width : 1),
                   wide ? shape.elements() / width : shape.elements()};
   if (wide) require_below_2g(operation, windows.items);
   return {type, wide, windows};

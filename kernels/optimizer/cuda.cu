@@ -7,8 +7,8 @@
 namespace convoy::kernels::cuda {
 namespace {
 
-constexpr int kWidth = 4;               // floats of one access
-constexpr int kChunk = kThreads * 16;   // elements of a block
+constexpr int kWidth = 4;              // floats of one access
+constexpr int kChunk = kThreads * 16;  // elements of a block
 
 struct Chunk {
   std::int64_t offset;
@@ -38,8 +38,8 @@ struct Rates {
   float rate, scale, decay, trust, correction1, correction2;  // corrections: 1 / (1 - beta ^ t)
 };
 
-__device__ __forceinline__ void update(const Settings& s, const Rates& r, float gradient, float& w, float& first,
-                                       float& second) {
+__device__ __forceinline__ void update(const Settings& s, const Rates& r, float gradient, float& w,
+                                       float& first, float& second) {
   const float g = r.scale * gradient;
   if (s.kind == OptimizerKind::adamw) {
     first = s.beta1 * first + (1 - s.beta1) * g;
@@ -105,8 +105,8 @@ __global__ void __launch_bounds__(kThreads)
 
 // Squares of a chunk's parameters and scaled gradients; the segment's last block turns them into its trust.
 __global__ void __launch_bounds__(kThreads)
-    trust_ratios(Buffers b, const Chunk* chunks, const Segment* segments, Settings s, const StepControl* control,
-                 double2* partials, unsigned* tickets, float* trust) {
+    trust_ratios(Buffers b, const Chunk* chunks, const Segment* segments, Settings s,
+                 const StepControl* control, double2* partials, unsigned* tickets, float* trust) {
   __shared__ double shared[kThreads / 32];
   const Chunk chunk = chunks[blockIdx.x];
   const Segment segment = segments[chunk.segment];
@@ -139,7 +139,8 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 __global__ void __launch_bounds__(kThreads)
-    sum_of_squares(const float* gradients, std::int64_t count, double* partials, unsigned* ticket, double* result) {
+    sum_of_squares(const float* gradients, std::int64_t count, double* partials, unsigned* ticket,
+                   double* result) {
   __shared__ double shared[kThreads / 32];
   const std::int64_t packs = count / kWidth, turn = std::int64_t{gridDim.x} * kThreads;
   const std::int64_t first = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
@@ -173,8 +174,9 @@ Tables tables_of(const OptimizerProblem& problem) {
     const auto index = static_cast<std::int32_t>(tables.segments.size());
     const auto first = static_cast<std::int32_t>(tables.chunks.size());
     for (std::int64_t done = 0; done < segment.count; done += kChunk)
-      tables.chunks.push_back({segment.offset + done,
-                               static_cast<std::int32_t>(std::min<std::int64_t>(kChunk, segment.count - done)), index});
+      tables.chunks.push_back(
+          {segment.offset + done,
+           static_cast<std::int32_t>(std::min<std::int64_t>(kChunk, segment.count - done)), index});
     tables.segments.push_back(
         {first, static_cast<std::int32_t>(tables.chunks.size()) - first, segment.decay, segment.adapt});
   }
@@ -182,8 +184,9 @@ Tables tables_of(const OptimizerProblem& problem) {
 }
 
 Settings settings_of(const OptimizerProblem& p) {
-  return {p.kind,         p.nesterov, optimizer_states(p) > 0, p.momentum, p.weight_decay, p.trust_coefficient, p.beta1,
-          p.beta2, p.epsilon};
+  return {p.kind,     p.nesterov,     optimizer_states(p) > 0,
+          p.momentum, p.weight_decay, p.trust_coefficient,
+          p.beta1,    p.beta2,        p.epsilon};
 }
 
 void check_update(const char* operation, const OptimizerProblem& problem, KernelRequest& request) {
@@ -224,10 +227,10 @@ Kernel optimizer_update(const OptimizerProblem& problem, KernelRequest& request)
       auto* partials = b.scratch<double2>();
       float* trust = lars ? reinterpret_cast<float*>(partials + chunk_count) : nullptr;
       if (lars)
-        launch(trust_ratios, chunk_count, kThreads, stream, buffers, chunks.get(), segments.get(), settings, control,
-               partials, tickets.get(), trust);
-      launch(update_chunks, chunk_count, kThreads, stream, buffers, chunks.get(), segments.get(), trust, settings,
-             control);
+        launch(trust_ratios, chunk_count, kThreads, stream, buffers, chunks.get(), segments.get(), settings,
+               control, partials, tickets.get(), trust);
+      launch(update_chunks, chunk_count, kThreads, stream, buffers, chunks.get(), segments.get(), trust,
+             settings, control);
     };
     return device_kernel(update_all).bind(operands);
   };
@@ -245,7 +248,8 @@ Kernel squared_norm(const SquaredNormProblem&, KernelRequest& request) {
   const std::int64_t count = request.inputs[0].shape.elements();
   const unsigned blocks = grid_for(ceil_div(count, 4 * kWidth));
   const auto body = [=](const BoundOperands& b, unsigned* ticket, Stream stream) {
-    launch(sum_of_squares, blocks, kThreads, stream, b.in(0), count, b.scratch<double>(), ticket, b.out<double>(0));
+    launch(sum_of_squares, blocks, kThreads, stream, b.in(0), count, b.scratch<double>(), ticket,
+           b.out<double>(0));
   };
   return ticketed_kernel(body, 1, {}, blocks * sizeof(double));
 }

@@ -12,14 +12,14 @@ struct Geometry {
   int kernel[2], stride[2], padding[2];
   bool count_include_pad;
   int channels;
-  std::int64_t items;  // packs of the tensor that is written
+  std::int64_t items;            // packs of the tensor that is written
   Divider packs, columns, rows;  // of the tensor that is written: packs a pixel, width, height
 };
 
 struct Position {
-  int row, column;       // pixel of the tensor that is written
+  int row, column;  // pixel of the tensor that is written
   std::int64_t sample;
-  int channel;           // the first of the pack
+  int channel;  // the first of the pack
 };
 
 template <int V>
@@ -35,9 +35,9 @@ __device__ __forceinline__ Position position_of(const Geometry& g, std::int64_t 
 }
 
 struct Window {
-  int first_row, first_column;  // may lie in the padding
+  int first_row, first_column;   // may lie in the padding
   int top, bottom, left, right;  // the part inside the image
-  float divisor;                // of an average
+  float divisor;                 // of an average
 };
 
 __device__ __forceinline__ Window window_at(const Geometry& g, int oh, int ow) {
@@ -69,7 +69,8 @@ __device__ __forceinline__ Range covering(int position, int kernel, int stride, 
 template <typename T, int V, typename Aux>
 __global__ void max_forward(const T* x, T* y, Aux* aux, const __grid_constant__ Geometry g) {
   const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
-  for (std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; item < g.items; item += turn) {
+  for (std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; item < g.items;
+       item += turn) {
     const Position at = position_of<V>(g, item);
     const Window window = window_at(g, at.row, at.column);
     float best[V];
@@ -110,7 +111,8 @@ __global__ void max_forward(const T* x, T* y, Aux* aux, const __grid_constant__ 
 template <typename T, int V, typename Aux>
 __global__ void max_backward(const Aux* aux, const T* dy, T* dx, const __grid_constant__ Geometry g) {
   const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
-  for (std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; item < g.items; item += turn) {
+  for (std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; item < g.items;
+       item += turn) {
     const Position at = position_of<V>(g, item);
     const Range rows = covering(at.row, g.kernel[0], g.stride[0], g.padding[0], g.oh);
     const Range columns = covering(at.column, g.kernel[1], g.stride[1], g.padding[1], g.ow);
@@ -118,8 +120,8 @@ __global__ void max_backward(const Aux* aux, const T* dy, T* dx, const __grid_co
     for (int oh = rows.first; oh <= rows.last; ++oh)
       for (int ow = columns.first; ow <= columns.last; ++ow) {
         const std::int64_t from = ((at.sample * g.oh + oh) * g.ow + ow) * g.channels + at.channel;
-        const int place = (at.row - oh * g.stride[0] + g.padding[0]) * g.kernel[1] + at.column - ow * g.stride[1] +
-                          g.padding[1];
+        const int place = (at.row - oh * g.stride[0] + g.padding[0]) * g.kernel[1] + at.column -
+                          ow * g.stride[1] + g.padding[1];
         const Pack<Aux, V> chosen = load_pack<V>(aux + from);
         float value[V];
         unpack(load_pack<V>(dy + from), value);
@@ -133,22 +135,26 @@ __global__ void max_backward(const Aux* aux, const T* dy, T* dx, const __grid_co
 template <typename T, int V>
 __global__ void average_forward(const T* x, T* y, const __grid_constant__ Geometry g) {
   const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
-  for (std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; item < g.items; item += turn) {
+  for (std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; item < g.items;
+       item += turn) {
     const Position at = position_of<V>(g, item);
     const Window window = window_at(g, at.row, at.column);
     int lines = window.bottom - window.top, width = window.right - window.left;
-    if (width == g.w) {  // whole lines lie one behind the other: one long one, so that many loads are in flight
+    if (width ==
+        g.w) {  // whole lines lie one behind the other: one long one, so that many loads are in flight
       width *= lines;
       lines = 1;
     }
     float sum[V] = {};
     for (int line = 0; line < lines; ++line) {
-      const T* from = x + ((at.sample * g.h + window.top + line) * g.w + window.left) * g.channels + at.channel;
+      const T* from =
+          x + ((at.sample * g.h + window.top + line) * g.w + window.left) * g.channels + at.channel;
       for (int w = 0; w < width; w += 8) {
         Pack<T, V> packs[8];
 #pragma unroll
         for (int k = 0; k < 8; ++k)
-          packs[k] = w + k < width ? load_pack<V>(from + std::int64_t{w + k} * g.channels) : zero_pack<T, V>();
+          packs[k] =
+              w + k < width ? load_pack<V>(from + std::int64_t{w + k} * g.channels) : zero_pack<T, V>();
 #pragma unroll
         for (int k = 0; k < 8; ++k) {
           float value[V];
@@ -167,7 +173,8 @@ __global__ void average_forward(const T* x, T* y, const __grid_constant__ Geomet
 template <typename T, int V>
 __global__ void average_backward(const T* dy, T* dx, const __grid_constant__ Geometry g) {
   const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
-  for (std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; item < g.items; item += turn) {
+  for (std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; item < g.items;
+       item += turn) {
     const Position at = position_of<V>(g, item);
     const Range rows = covering(at.row, g.kernel[0], g.stride[0], g.padding[0], g.oh);
     const Range columns = covering(at.column, g.kernel[1], g.stride[1], g.padding[1], g.ow);
@@ -214,8 +221,10 @@ DType aux_type(const PoolProblem& problem) {
 // Calls visit(packing, aux of C++ type); the wide aux comes with scalar packs alone.
 template <typename Visit>
 void with_aux(DType aux, DType type, std::int64_t channels, Visit visit) {
-  if (aux == DType::u8) return with_packing(type, {channels}, [&](auto packing) { visit(packing, std::uint8_t{}); });
-  type == DType::bf16 ? visit(Packing<bf16, 1>{}, std::int32_t{}) : visit(Packing<float, 1>{}, std::int32_t{});
+  if (aux == DType::u8)
+    return with_packing(type, {channels}, [&](auto packing) { visit(packing, std::uint8_t{}); });
+  type == DType::bf16 ? visit(Packing<bf16, 1>{}, std::int32_t{})
+                      : visit(Packing<float, 1>{}, std::int32_t{});
 }
 
 }  // namespace

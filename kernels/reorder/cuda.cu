@@ -54,17 +54,19 @@ Kernel reorder_forward(const ReorderProblem&, KernelRequest& request) {
   if (x.layout == y.layout || x.shape.rank() != 4)
     return device_kernel([=](const BoundOperands& b, Stream stream) {
       const std::int64_t elements = x.shape.elements();
-      launch(convert, grid_for(elements), kThreads, stream, x.dtype, b.inputs[0], y.dtype, b.outputs[0], elements);
+      launch(convert, grid_for(elements), kThreads, stream, x.dtype, b.inputs[0], y.dtype, b.outputs[0],
+             elements);
     });
   const std::int64_t pixels = x.shape[2] * x.shape[3], channels = x.shape[1], samples = x.shape[0];
   const bool from_rows = x.layout == Layout::row_major;
   const std::int64_t rows = from_rows ? channels : pixels, columns = from_rows ? pixels : channels;
-  const dim3 grid(static_cast<unsigned>(ceil_div(columns, kTile)), static_cast<unsigned>(ceil_div(rows, kTile)),
+  const dim3 grid(static_cast<unsigned>(ceil_div(columns, kTile)),
+                  static_cast<unsigned>(ceil_div(rows, kTile)),
                   static_cast<unsigned>(std::min<std::int64_t>(samples, 65535)));
   if (grid.y > 65535) require_below_2g(operation, std::int64_t{grid.y} << 31);
   return device_kernel([=](const BoundOperands& b, Stream stream) {
-    launch(transpose, grid, kTile * kTileRows, stream, x.dtype, b.inputs[0], y.dtype, b.outputs[0], rows, columns,
-           samples);
+    launch(transpose, grid, kTile * kTileRows, stream, x.dtype, b.inputs[0], y.dtype, b.outputs[0], rows,
+           columns, samples);
   });
 }
 

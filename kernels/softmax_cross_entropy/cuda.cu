@@ -31,8 +31,8 @@ __device__ float block_max(float value, float* shared) {
 }
 
 __global__ void __launch_bounds__(kRowThreads)
-    forward(const void* logits, const std::int32_t* labels, void* probabilities, Rows rows, RowResult* results,
-            unsigned* ticket, double* metrics) {
+    forward(const void* logits, const std::int32_t* labels, void* probabilities, Rows rows,
+            RowResult* results, unsigned* ticket, double* metrics) {
   __shared__ float shared_max[kRowThreads / 32];
   __shared__ double shared[kRowThreads / 32];
   __shared__ double log_sum;
@@ -96,7 +96,8 @@ __global__ void backward(const void* probabilities, const std::int32_t* labels, 
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < elements; i += turn) {
     const std::int64_t row = i / rows.classes;
     const std::int32_t label = labels[row], column = static_cast<std::int32_t>(i - row * rows.classes);
-    const float excess = load_element(rows.from, probabilities, i) - everywhere - (column == label ? on_label : 0.0f);
+    const float excess =
+        load_element(rows.from, probabilities, i) - everywhere - (column == label ? on_label : 0.0f);
     store_element(rows.to, dlogits, i, label < 0 ? 0.0f : excess * scale);
   }
 }
@@ -134,8 +135,8 @@ Kernel softmax_cross_entropy_backward(const LossProblem& problem, KernelRequest&
   const Rows rows = check(operation, problem, request);
   const std::int64_t elements = request.inputs[0].shape.elements();
   const auto body = [=, control = request.control](const BoundOperands& b, Stream stream) {
-    launch(backward, grid_for(elements), kThreads, stream, b.inputs[0], b.in<std::int32_t>(1), b.outputs[0], rows,
-           control);
+    launch(backward, grid_for(elements), kThreads, stream, b.inputs[0], b.in<std::int32_t>(1), b.outputs[0],
+           rows, control);
   };
   if (rows.from == rows.to) return device_kernel(body, {{0, 0}});
   return device_kernel(body);
