@@ -37,7 +37,12 @@ struct Case {
   std::vector<int> updated = {};      // inputs that the kernel writes
   std::vector<int> ignored = {};      // outputs not to be compared between backends (aux)
   double tolerance = 2e-6;            // on the relative L2 error of every output against the reference
+  // What f32 tensors of two and more extents are stored as outside the reference: f32 or bf16 (in_bf16 sets it).
+  DType activations = DType::f32;
 };
+// The case with bf16 activations: the values of its inputs are rounded, so that the reference starts from the same
+// numbers, and outputs in bf16 may differ by a rounding.
+Case in_bf16(Case test);
 
 struct Result {
   std::vector<Tensor> outputs;
@@ -49,12 +54,12 @@ using Share = std::optional<std::pair<int, int>>;
 Result run(Backend backend, Layout images, const Case& test, Share share = std::nullopt);
 inline Result run_reference(const Case& test) { return run(Backend::reference, Layout::row_major, test); }
 
-// The backends under test and the layouts of images that each takes.
+// The backends under test on this machine and the layouts of images that each takes.
 std::vector<Backend> backends();
 std::vector<Layout> layouts_of(Backend backend);
 
-// The case in every layout of every backend (or of those given), out of place and in place, against the
-// reference.
+// The case in every layout and element type of every backend (or of those given), out of place and in place,
+// against the reference.
 void expect_matches_reference(const Case& test);
 void expect_matches_reference(const Case& test, const std::vector<Backend>& under_test);
 // Every permitted in-place pair gives the bits of `expected`.
