@@ -5,8 +5,9 @@
 namespace convoy::kernels::cuda {
 namespace {
 
-constexpr int kRows = 4;              // rows that a thread has in flight
-constexpr int kMostColumns = 32 * 8;  // of a block
+constexpr int kRows = 4;       // rows that a thread has in flight
+constexpr int kMostTile = 32;  // packs that a block is wide
+constexpr int kMostColumns = kMostTile * 8;
 
 struct ForwardOperands {
   const void *x, *residual;  // residual: null where absent
@@ -25,12 +26,11 @@ __device__ __forceinline__ void update_running(const ForwardOperands& o, const M
   o.running_var[channel] = static_cast<float>(keep * o.running_var[channel] + momentum * unbiased);
 }
 
-template <typename T, int V>
-__global__ void __launch_bounds__(kThreads, 3)
-    forward(ForwardOperands o, BatchNormProblem problem, ColumnGrid grid) {
-  __shared__ float means[kMostColumns], scales[kMostColumns], betas[kMostColumns];
-  const Place place = place_in<V>(grid);
-  const int first = blockIdx.x * grid.tile * V, columns = min(grid.tile * V, grid.channels - first);
+// What a block's threads normalise with: moments from the sums, or from the running statistics in inference.
+template <typename T>
+__device__ __forceinline__ void store_affines(const ForwardOperands& o, const BatchNormProblem& problem,
+                                              const ColumnGrid& grid, int first, int columns,
+                                              Affine<T>* affines) {
   for (int i = threadIdx.x; i < columns; i += kThreads) {
     const int channel = first + i;
     Moments moments;
@@ -41,37 +41,45 @@ __global__ void __launch_bounds__(kThreads, 3)
     } else {
       moments = {o.running_mean[channel], rsqrt(double(o.running_var[channel]) + problem.epsilon), 0};
     }
-    means[i] = static_cast<float>(moments.mean);
-    scales[i] = static_cast<float>(moments.invstd) * o.gamma[channel];
-    betas[i] = o.beta[channel];
+    affines[i] = Affine<T>::of(moments, o.gamma[channel], o.beta[channel]);
   }
-  __syncthreads();
-  if (!place.active) return;
-  float mean[V], scale[V], beta[V];
-#pragma unroll
-  for (int i = 0; i < V; ++i) {
-    mean[i] = means[place.tx * V + i];
-    scale[i] = scales[place.tx * V + i];
-    beta[i] = betas[place.tx * V + i];
-  }
+}
+
+template <typename T, int V>
+__global__ void __launch_bounds__(kThreads, 3)
+    forward(const __grid_constant__ ForwardOperands o, const __grid_constant__ BatchNormProblem problem,
+            const __grid_constant__ ColumnGrid grid) {
+  __shared__ Affine<T> shared[kMostColumns];
+  const Place place = place_in<V>(grid);
   const std::int64_t stride = std::int64_t{grid.row_blocks} * grid.height;
-  for (std::int64_t row = std::int64_t{blockIdx.y} * grid.height + place.ty; row < grid.rows;
-       row += kRows * stride) {
-    Pack<T, V> x[kRows], residual[kRows];
+  const std::int64_t rows = place.active ? grid.rows : 0;
+  Pack<T, V> x[kRows], residual[kRows];
+  const auto load = [&](std::int64_t row) {
 #pragma unroll
     for (int k = 0; k < kRows; ++k) {
+      if (row + k * stride >= rows) continue;
       const std::int64_t at = (row + k * stride) * grid.channels + place.channel;
-      if (row + k * stride >= grid.rows) continue;
       x[k] = load_pack<V>(static_cast<const T*>(o.x) + at);
       if (o.residual != nullptr) residual[k] = load_pack<V>(static_cast<const T*>(o.residual) + at);
     }
+  };
+  std::int64_t row = std::int64_t{blockIdx.y} * grid.height + place.ty;
+  load(row);  // on its way while the constants are computed
+  const int first = blockIdx.x * grid.tile * V;
+  store_affines(o, problem, grid, first, min(grid.tile * V, grid.channels - first), shared);
+  __syncthreads();
+  if (row >= rows) return;
+  Affine<T> affine[V];
+#pragma unroll
+  for (int i = 0; i < V; ++i) affine[i] = shared[place.tx * V + i];
+  while (row < rows) {
 #pragma unroll
     for (int k = 0; k < kRows; ++k) {
-      if (row + k * stride >= grid.rows) continue;
+      if (row + k * stride >= rows) continue;
       float value[V];
       unpack(x[k], value);
 #pragma unroll
-      for (int i = 0; i < V; ++i) value[i] = fmaf(value[i] - mean[i], scale[i], beta[i]);
+      for (int i = 0; i < V; ++i) value[i] = affine[i](value[i]);
       if (o.residual != nullptr) {
         float other[V];
         unpack(residual[k], other);
@@ -84,6 +92,8 @@ __global__ void __launch_bounds__(kThreads, 3)
       store_pack(static_cast<T*>(o.y) + (row + k * stride) * grid.channels + place.channel,
                  pack_of<T>(value));
     }
+    row += kRows * stride;
+    load(row);
   }
 }
 
@@ -95,72 +105,77 @@ struct BackwardOperands {
   const StepControl* control;
 };
 
-// dx = scale (g - mean of g) + slope (x - mean), slope = -scale invstd (mean of g xhat).
+// dx = scale g + slope (x - mean) + offset: slope = -scale invstd (mean of g xhat), offset = -scale (mean of g).
+template <typename T>
+struct Gradient {
+  Affine<T> affine;
+  float slope, offset;
+
+  __device__ __forceinline__ static Gradient of(const BackwardOperands& o, const BatchNormProblem& problem,
+                                                const ColumnGrid& grid, int channel) {
+    const double count = count_of(o.control, problem.synchronised, grid.pixels);
+    const double inverse = count > 0 ? 1 / count : 0;
+    const Moments moments = moments_of(o.sums, grid.channels, channel, count, problem.epsilon);
+    const double scale = moments.invstd * o.gamma[channel];
+    const double slope = -scale * moments.invstd * o.dsums[grid.channels + channel] * inverse;
+    const double offset = -scale * o.dsums[channel] * inverse;
+    return {Affine<T>::of(moments, o.gamma[channel], o.beta[channel]), static_cast<float>(slope),
+            static_cast<float>(Affine<T>::kCentred ? offset : offset - moments.mean * slope)};
+  }
+  __device__ __forceinline__ float operator()(float x, float g, bool masks) const {
+    if (masks && !(affine(x) > 0)) g = 0;
+    return fmaf(g, affine.scale, fmaf(Affine<T>::kCentred ? x - affine.mean : x, slope, offset));
+  }
+};
+
 template <typename T, int V>
 __global__ void __launch_bounds__(kThreads, 2)
-    backward(BackwardOperands o, BatchNormProblem problem, bool masks, ColumnGrid grid) {
-  __shared__ float means[kMostColumns], scales[kMostColumns], betas[kMostColumns], shifts[kMostColumns],
-      slopes[kMostColumns];
+    backward(const __grid_constant__ BackwardOperands o, const __grid_constant__ BatchNormProblem problem,
+             bool masks, const __grid_constant__ ColumnGrid grid) {
+  __shared__ Gradient<T> shared[kMostColumns];
   const Place place = place_in<V>(grid);
-  const int first = blockIdx.x * grid.tile * V, columns = min(grid.tile * V, grid.channels - first);
-  for (int i = threadIdx.x; i < columns; i += kThreads) {
-    const int channel = first + i;
-    const double count = count_of(o.control, problem.synchronised, grid.pixels);
-    const Moments moments = moments_of(o.sums, grid.channels, channel, count, problem.epsilon);
-    const double inverse = count > 0 ? 1 / count : 0, scale = moments.invstd * o.gamma[channel];
-    means[i] = static_cast<float>(moments.mean);
-    scales[i] = static_cast<float>(moments.invstd) * o.gamma[channel];
-    betas[i] = o.beta[channel];
-    shifts[i] = static_cast<float>(-scale * o.dsums[channel] * inverse);
-    slopes[i] = static_cast<float>(-scale * moments.invstd * o.dsums[grid.channels + channel] * inverse);
-  }
-  __syncthreads();
-  if (!place.active) return;
-  float mean[V], scale[V], beta[V], shift[V], slope[V];
-#pragma unroll
-  for (int i = 0; i < V; ++i) {
-    mean[i] = means[place.tx * V + i];
-    scale[i] = scales[place.tx * V + i];
-    beta[i] = betas[place.tx * V + i];
-    shift[i] = shifts[place.tx * V + i];
-    slope[i] = slopes[place.tx * V + i];
-  }
-  const std::int64_t valid = valid_rows(o.control, grid);
   const std::int64_t stride = std::int64_t{grid.row_blocks} * grid.height;
-  for (std::int64_t row = std::int64_t{blockIdx.y} * grid.height + place.ty; row < grid.rows;
-       row += kRows * stride) {
-    Pack<T, V> x[kRows], dy[kRows];
+  const std::int64_t rows = place.active ? grid.rows : 0, valid = valid_rows(o.control, grid);
+  Pack<T, V> x[kRows], dy[kRows];
+  const auto load = [&](std::int64_t row) {
 #pragma unroll
     for (int k = 0; k < kRows; ++k) {
-      if (row + k * stride >= valid) continue;
+      if (row + k * stride >= rows) continue;
       const std::int64_t at = (row + k * stride) * grid.channels + place.channel;
       x[k] = load_pack<V>(static_cast<const T*>(o.x) + at);
       dy[k] = load_pack<V>(static_cast<const T*>(o.dy) + at);
     }
+  };
+  std::int64_t row = std::int64_t{blockIdx.y} * grid.height + place.ty;
+  load(row);  // on its way while the constants are computed
+  const int first = blockIdx.x * grid.tile * V;
+  for (int i = threadIdx.x; i < min(grid.tile * V, grid.channels - first); i += kThreads)
+    shared[i] = Gradient<T>::of(o, problem, grid, first + i);
+  __syncthreads();
+  if (row >= rows) return;
+  Gradient<T> gradient[V];
+#pragma unroll
+  for (int i = 0; i < V; ++i) gradient[i] = shared[place.tx * V + i];
+  while (row < rows) {
 #pragma unroll
     for (int k = 0; k < kRows; ++k) {
-      if (row + k * stride >= grid.rows) continue;
-      Pack<T, V> result = zero_pack<T, V>();
-      if (row + k * stride < valid) {
-        float xs[V], g[V];
-        unpack(x[k], xs);
-        unpack(dy[k], g);
+      if (row + k * stride >= rows) continue;
+      float xs[V], g[V];
+      unpack(x[k], xs);
+      unpack(dy[k], g);
 #pragma unroll
-        for (int i = 0; i < V; ++i) {
-          const float centred = xs[i] - mean[i];
-          if (masks && !(fmaf(centred, scale[i], beta[i]) > 0)) g[i] = 0;
-          g[i] = fmaf(g[i], scale[i], fmaf(centred, slope[i], shift[i]));
-        }
-        result = pack_of<T>(g);
-      }
-      store_pack(static_cast<T*>(o.dx) + (row + k * stride) * grid.channels + place.channel, result);
+      for (int i = 0; i < V; ++i) g[i] = gradient[i](xs[i], g[i], masks);
+      store_pack(static_cast<T*>(o.dx) + (row + k * stride) * grid.channels + place.channel,
+                 row + k * stride < valid ? pack_of<T>(g) : zero_pack<T, V>());
     }
+    row += kRows * stride;
+    load(row);
   }
 }
 
 template <typename P>
 ColumnGrid grid_of(const ImageExtents& e, int blocks) {
-  return column_grid(e.n * e.pixels(), e.pixels(), e.c, P::kWidth, kThreads, blocks, kRows);
+  return column_grid(e.n * e.pixels(), e.pixels(), e.c, P::kWidth, kThreads, blocks, kRows, kMostTile);
 }
 
 void settle_vector(const char* operation, TensorDesc& desc, DType type, const Shape& shape) {

@@ -17,18 +17,19 @@ struct ColumnGrid {
   std::int64_t rows, pixels;
 };
 
+// most_tile: packs that a block is wide at most. Never more than `blocks` blocks, so that they run in one wave.
 inline ColumnGrid column_grid(std::int64_t rows, std::int64_t pixels, std::int64_t channels, int width,
-                              int threads, int blocks, int rows_a_thread) {
+                              int threads, int blocks, int rows_a_thread, int most_tile) {
   ColumnGrid grid{};
   grid.channels = static_cast<int>(channels);
   grid.packs = grid.channels / width;
-  grid.tiles = (grid.packs + 31) / 32;
+  grid.tiles = (grid.packs + most_tile - 1) / most_tile;
   grid.tile = (grid.packs + grid.tiles - 1) / grid.tiles;
   grid.height = threads / grid.tile;
   grid.rows = rows;
   grid.pixels = pixels;
   const std::int64_t useful = (rows + grid.height * rows_a_thread - 1) / (grid.height * rows_a_thread);
-  const std::int64_t wanted = (blocks + grid.tiles - 1) / grid.tiles;
+  const std::int64_t wanted = blocks / grid.tiles;
   grid.row_blocks = static_cast<int>(useful < wanted ? useful : wanted);
   if (grid.row_blocks < 1) grid.row_blocks = 1;
   return grid;
@@ -120,11 +121,29 @@ __device__ __forceinline__ Moments moments_of(const double* sums, int channels, 
   return {mean, rsqrt(variance + epsilon), variance};
 }
 
-// The samples' values a channel's sums run over.
+// The values that a channel's sums run over.
 __device__ __forceinline__ double count_of(const StepControl* control, bool synchronised,
                                            std::int64_t pixels) {
   return static_cast<double>(synchronised ? control->global_valid : control->valid) *
          static_cast<double>(pixels);
 }
+
+// A channel's map before the ReLU. Forward and backward evaluate the same expression, so that they cut the same
+// elements. In f32 the mean is taken off first, which keeps the bits of a channel whose mean is large; bf16
+// has not got them, and gets along with two constants a channel.
+template <typename T>
+struct Affine {
+  static constexpr bool kCentred = sizeof(T) == 4;
+  float mean, scale, shift;
+
+  __device__ __forceinline__ static Affine of(const Moments& moments, float gamma, float beta) {
+    const float scale = static_cast<float>(moments.invstd) * gamma;
+    const double shift = kCentred ? beta : beta - moments.mean * scale;
+    return {static_cast<float>(moments.mean), scale, static_cast<float>(shift)};
+  }
+  __device__ __forceinline__ float operator()(float x) const {
+    return fmaf(kCentred ? x - mean : x, scale, shift);
+  }
+};
 
 }  // namespace convoy::kernels::cuda

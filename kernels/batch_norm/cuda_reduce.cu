@@ -8,6 +8,9 @@ namespace convoy::kernels::cuda {
 namespace {
 
 constexpr int kReduceThreads = 512;
+// Packs that a block is wide: 128 bytes of a row. The narrower, the more blocks share the adding up of partials.
+constexpr int kMostTile = 8;
+constexpr int kMostColumns = kMostTile * 8;
 constexpr int kSharedBytes = 32 * kReduceThreads;  // what add_rows and add_partials need at most
 
 // Leaves the block's two sums a column in partials [row_blocks][2][channels].
@@ -25,8 +28,8 @@ __device__ __forceinline__ void store_partials(const float (&sums)[2 * V], const
 
 template <typename T, int V>
 __global__ void __launch_bounds__(kReduceThreads, 2)
-    statistics(const T* x, const StepControl* control, ColumnGrid grid, float* partials, unsigned* tickets,
-               double* sums) {
+    statistics(const T* x, const StepControl* control, const __grid_constant__ ColumnGrid grid,
+               float* partials, unsigned* tickets, double* sums) {
   __shared__ __align__(16) char shared[kSharedBytes];
   constexpr int kRows = 4;  // loads in flight
   const Place place = place_in<V>(grid);
@@ -78,34 +81,31 @@ struct ReduceOperands {
   unsigned* tickets;
 };
 
+template <typename T>
+struct Channel {
+  Affine<T> affine;
+  float mean;
+  double invstd;
+};
+
 // Per column the sums of g and of g (x - mean). kWide: three or four tensors are read instead of two.
 template <typename T, int V, bool kWide>
 __global__ void __launch_bounds__(kReduceThreads, 1)
-    backward_reduce(ReduceOperands o, Mask mask, bool synchronised, float epsilon, ColumnGrid grid) {
+    backward_reduce(const __grid_constant__ ReduceOperands o, Mask mask, bool synchronised, float epsilon,
+                    const __grid_constant__ ColumnGrid grid) {
   __shared__ __align__(16) char shared[kSharedBytes];
+  __shared__ Channel<T> channels[kMostColumns];
   constexpr int kRows = kWide ? 2 : 4;
   const Place place = place_in<V>(grid);
-  const double count = count_of(o.control, synchronised, grid.pixels);
-  float mean[V], scale[V], beta[V], sum[2 * V] = {};
-  if (place.active)
-#pragma unroll
-    for (int i = 0; i < V; ++i) {
-      const int channel = place.channel + i;
-      const Moments moments = moments_of(o.sums, grid.channels, channel, count, epsilon);
-      mean[i] = static_cast<float>(moments.mean);
-      scale[i] = static_cast<float>(moments.invstd) * o.gamma[channel];
-      beta[i] = o.beta[channel];
-    }
   const std::int64_t valid = valid_rows(o.control, grid);
   const std::int64_t rows = !place.active ? 0 : o.g != nullptr ? grid.rows : valid;
   const std::int64_t stride = std::int64_t{grid.row_blocks} * grid.height;
-  for (std::int64_t row = std::int64_t{blockIdx.y} * grid.height + place.ty; row < rows;
-       row += kRows * stride) {
-    Pack<T, V> x[kRows], dy[kRows], y[kWide ? kRows : 1], dy2[kWide ? kRows : 1];
+  Pack<T, V> x[kRows], dy[kRows], y[kWide ? kRows : 1], dy2[kWide ? kRows : 1];
+  const auto load = [&](std::int64_t row) {
 #pragma unroll
     for (int k = 0; k < kRows; ++k) {
       const std::int64_t at = (row + k * stride) * grid.channels + place.channel;
-      const bool in = row + k * stride < valid;
+      const bool in = place.active && row + k * stride < valid;
       x[k] = in ? load_pack<V>(static_cast<const T*>(o.x) + at) : zero_pack<T, V>();
       dy[k] = in ? load_pack<V>(static_cast<const T*>(o.dy) + at) : zero_pack<T, V>();
       if constexpr (kWide) {
@@ -113,6 +113,25 @@ __global__ void __launch_bounds__(kReduceThreads, 1)
         dy2[k] = in && o.dy2 != nullptr ? load_pack<V>(static_cast<const T*>(o.dy2) + at) : zero_pack<T, V>();
       }
     }
+  };
+  std::int64_t row = std::int64_t{blockIdx.y} * grid.height + place.ty;
+  load(row);  // on its way while the constants are computed
+  const int first = blockIdx.x * grid.tile * V, width = min(grid.tile * V, grid.channels - first);
+  for (int i = threadIdx.x; i < width; i += kReduceThreads) {
+    const double count = count_of(o.control, synchronised, grid.pixels);
+    const Moments moments = moments_of(o.sums, grid.channels, first + i, count, epsilon);
+    channels[i] = {Affine<T>::of(moments, o.gamma[first + i], o.beta[first + i]),
+                   static_cast<float>(moments.mean), moments.invstd};
+  }
+  __syncthreads();
+  Affine<T> affine[V];
+  float mean[V], sum[2 * V] = {};
+#pragma unroll
+  for (int i = 0; i < V; ++i) {
+    affine[i] = channels[place.active ? place.tx * V + i : 0].affine;
+    mean[i] = channels[place.active ? place.tx * V + i : 0].mean;
+  }
+  while (row < rows) {
 #pragma unroll
     for (int k = 0; k < kRows; ++k) {
       float xs[V], g[V];
@@ -128,32 +147,29 @@ __global__ void __launch_bounds__(kReduceThreads, 1)
           if (mask == Mask::from_y && !(ys[i] > 0)) g[i] = 0;
         }
       }
-      const bool in = row + k * stride < valid;
 #pragma unroll
       for (int i = 0; i < V; ++i) {
-        const float centred = xs[i] - mean[i];
-        if (mask == Mask::from_x && !(fmaf(centred, scale[i], beta[i]) > 0)) g[i] = 0;
+        if (mask == Mask::from_x && !(affine[i](xs[i]) > 0)) g[i] = 0;
         sum[i] += g[i];
-        sum[V + i] = fmaf(g[i], centred, sum[V + i]);
+        sum[V + i] = fmaf(g[i], xs[i] - mean[i], sum[V + i]);
       }
       if (o.g != nullptr && row + k * stride < rows)
-        store_pack(static_cast<T*>(o.g) + (row + k * stride) * grid.channels + place.channel,
-                   in ? pack_of<T>(g) : zero_pack<T, V>());
+        store_pack(static_cast<T*>(o.g) + (row + k * stride) * grid.channels + place.channel, pack_of<T>(g));
     }
+    row += kRows * stride;
+    load(row);
   }
   add_rows(sum, grid, place, reinterpret_cast<float*>(shared));
   store_partials<V>(sum, grid, place, o.partials);
   if (!draws_last_ticket(&o.tickets[blockIdx.x], gridDim.y)) return;
   auto* total = reinterpret_cast<double*>(shared);
   add_partials<V, kReduceThreads>(o.partials, grid, total);
-  const int first = blockIdx.x * grid.tile * V, width = min(grid.tile * V, grid.channels - first);
   for (int i = threadIdx.x; i < width; i += kReduceThreads) {
-    const int channel = first + i;
-    const double invstd = moments_of(o.sums, grid.channels, channel, count, epsilon).invstd;
-    o.dsums[channel] = total[i];
-    o.dsums[grid.channels + channel] = total[width + i] * invstd;
-    o.dbeta[channel] = static_cast<float>(total[i]);
-    o.dgamma[channel] = static_cast<float>(total[width + i] * invstd);
+    const double sum_g = total[i], sum_g_xhat = total[width + i] * channels[i].invstd;
+    o.dsums[first + i] = sum_g;
+    o.dsums[grid.channels + first + i] = sum_g_xhat;
+    o.dbeta[first + i] = static_cast<float>(sum_g);
+    o.dgamma[first + i] = static_cast<float>(sum_g_xhat);
   }
 }
 
@@ -164,7 +180,8 @@ std::size_t partial_bytes(const ColumnGrid& grid) {
 
 ColumnGrid grid_of(const ImageExtents& e, DType type, bool wide, int blocks, int rows_a_thread) {
   const int width = !wide ? 1 : type == DType::bf16 ? kPackWidth<bf16> : kPackWidth<float>;
-  return column_grid(e.n * e.pixels(), e.pixels(), e.c, width, kReduceThreads, blocks, rows_a_thread);
+  return column_grid(e.n * e.pixels(), e.pixels(), e.c, width, kReduceThreads, blocks, rows_a_thread,
+                     kMostTile);
 }
 
 bool packable(DType type, std::int64_t channels) {

@@ -16,19 +16,27 @@ __device__ __forceinline__ bool draws_last_ticket(unsigned* ticket, unsigned blo
   return last;
 }
 
-// Sum over the block's kThreads threads, valid in thread 0. `shared` holds a value a warp.
-template <int threads, typename T>
-__device__ __forceinline__ T block_sum(T value, T* shared) {
+// Sums over the block's threads, valid in thread 0. `shared` holds a Values a warp.
+template <int count, typename T>
+struct Values {
+  T value[count];
+};
+template <int threads, int count, typename T>
+__device__ __forceinline__ Values<count, T> block_sums(Values<count, T> v, Values<count, T>* shared) {
 #pragma unroll
-  for (int lane = 16; lane > 0; lane /= 2) value += __shfl_down_sync(0xffffffffu, value, lane);
+  for (int lane = 16; lane > 0; lane /= 2)
+#pragma unroll
+    for (int i = 0; i < count; ++i) v.value[i] += __shfl_down_sync(0xffffffffu, v.value[i], lane);
   if constexpr (threads > 32) {
     __syncthreads();
-    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = value;
+    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = v;
     __syncthreads();
     if (threadIdx.x == 0)
-      for (int warp = 1; warp < threads / 32; ++warp) value += shared[warp];
+      for (int warp = 1; warp < threads / 32; ++warp)
+#pragma unroll
+        for (int i = 0; i < count; ++i) v.value[i] += shared[warp].value[i];
   }
-  return value;
+  return v;
 }
 
 }  // namespace convoy::kernels::cuda

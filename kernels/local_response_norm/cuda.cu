@@ -14,13 +14,14 @@ struct Windows {
   std::int64_t items;
 };
 
-// scale ^ -beta.
-__device__ __forceinline__ float inverse_power(float scale, float beta) {
-  if (beta == 0.75f) {
-    const float root = rsqrtf(scale);
-    return root * sqrtf(root);
-  }
-  return exp2f(-beta * log2f(scale));
+// scale ^ -beta, and 1 / scale.
+struct Power {
+  float power, inverse;
+};
+__device__ __forceinline__ Power inverse_power(float scale, float beta) {
+  const float root = rsqrtf(scale);
+  if (beta == 0.75f) return {root * root * rsqrtf(root), root * root};
+  return {exp2f(-beta * log2f(scale)), root * root};
 }
 
 // The pack at `channel` of the row that begins at `row`; zeros beyond the row's ends.
@@ -45,10 +46,9 @@ __device__ __forceinline__ void window_sums(const float (&value)[count + 2 * rea
       for (int i = 0; i < count; ++i) sums[i] += value[i + reach + j];
 }
 
-// Windows that reach at most V / 2 channels either way.
-template <typename T, int V>
-__global__ void forward(const T* x, T* y, Windows w) {
-  constexpr int kReach = V / 2;
+// Windows that reach at most kReach <= V / 2 channels either way.
+template <typename T, int V, int kReach>
+__global__ void forward(const T* x, T* y, const __grid_constant__ Windows w) {
   const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; item < w.items;
        item += turn) {
@@ -62,38 +62,41 @@ __global__ void forward(const T* x, T* y, Windows w) {
     for (int i = 0; i < V + 2 * kReach; ++i) squares[i] = values[V - kReach + i] * values[V - kReach + i];
     window_sums<kReach, V>(squares, w.before, w.after, sums);
 #pragma unroll
-    for (int i = 0; i < V; ++i) sums[i] = values[V + i] * inverse_power(fmaf(w.alpha, sums[i], w.k), w.beta);
+    for (int i = 0; i < V; ++i)
+      sums[i] = values[V + i] * inverse_power(fmaf(w.alpha, sums[i], w.k), w.beta).power;
     store_pack(y + item * V, pack_of<T>(sums));
   }
 }
 
 // dx_c = dy_c s_c^-beta - 2 alpha beta / size x_c sum over the mirrored window of dy_j x_j s_j^(-beta - 1).
-template <typename T, int V>
-__global__ void backward(const T* x, const T* dy, T* dx, Windows w) {
-  constexpr int kReach = V / 2, kMiddle = V + 2 * kReach;
+template <typename T, int V, int kReach>
+__global__ void backward(const T* x, const T* dy, T* dx, const __grid_constant__ Windows w) {
+  constexpr int kMiddle = V + 2 * kReach;  // channels whose scales are needed
   const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; item < w.items;
        item += turn) {
     const std::uint32_t pixel = w.row(static_cast<std::uint32_t>(item));
     const int channel = static_cast<int>(static_cast<std::uint32_t>(item) - pixel * w.row.divisor) * V;
     const std::int64_t row = std::int64_t{pixel} * w.channels;
-    float xs[3 * V], dys[3 * V], squares[3 * V], scales[kMiddle], through[kMiddle], sums[V];
+    float xs[3 * V], dys[3 * V], squares[kMiddle + 2 * kReach], scales[kMiddle], through[kMiddle], sums[V];
 #pragma unroll
     for (int k = 0; k < 3; ++k) {
       load_or_zero<V>(x + row, channel + (k - 1) * V, w.channels, xs + k * V);
       load_or_zero<V>(dy + row, channel + (k - 1) * V, w.channels, dys + k * V);
     }
 #pragma unroll
-    for (int i = 0; i < 3 * V; ++i) squares[i] = xs[i] * xs[i];
+    for (int i = 0; i < kMiddle + 2 * kReach; ++i)
+      squares[i] = xs[V - 2 * kReach + i] * xs[V - 2 * kReach + i];
     window_sums<kReach, kMiddle>(squares, w.before, w.after, scales);
     float powers[V];
 #pragma unroll
     for (int i = 0; i < kMiddle; ++i) {
       const int at = V - kReach + i;
-      const float scale = fmaf(w.alpha, scales[i], w.k), power = inverse_power(scale, w.beta);
+      const Power p = inverse_power(fmaf(w.alpha, scales[i], w.k), w.beta);
+      const float product = dys[at] * xs[at];
       // A channel that nothing flows through must not bring in 0 * inf where its scale is zero.
-      through[i] = xs[at] * dys[at] == 0 ? 0 : dys[at] * xs[at] * power / scale;
-      if (i >= kReach && i < kReach + V) powers[i - kReach] = power;
+      through[i] = product == 0 ? 0 : product * p.power * p.inverse;
+      if (i >= kReach && i < kReach + V) powers[i - kReach] = p.power;
     }
     window_sums<kReach, V>(through, w.after, w.before, sums);
 #pragma unroll
@@ -117,7 +120,7 @@ __global__ void forward_elements(const T* x, T* y, Windows w) {
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < w.items; i += turn) {
     const std::int64_t first = i / w.channels * w.channels;
     const float value =
-        to_float(x[i]) * inverse_power(scale_at(x + first, static_cast<int>(i - first), w), w.beta);
+        to_float(x[i]) * inverse_power(scale_at(x + first, static_cast<int>(i - first), w), w.beta).power;
     store_pack(y + i, pack_of<T, 1>({value}));
   }
 }
@@ -132,10 +135,10 @@ __global__ void backward_elements(const T* x, const T* dy, T* dx, Windows w) {
     for (int j = max(channel - w.after, 0); j <= min(channel + w.before, w.channels - 1); ++j) {
       const float product = to_float(dy[first + j]) * to_float(x[first + j]);
       if (product == 0) continue;
-      const float scale = scale_at(x + first, j, w);
-      through += product * inverse_power(scale, w.beta) / scale;
+      const Power p = inverse_power(scale_at(x + first, j, w), w.beta);
+      through += product * p.power * p.inverse;
     }
-    const float power = inverse_power(scale_at(x + first, channel, w), w.beta);
+    const float power = inverse_power(scale_at(x + first, channel, w), w.beta).power;
     const float value = to_float(dy[i]) * power - 2 * w.alpha * w.beta * to_float(x[i]) * through;
     store_pack(dx + i, pack_of<T, 1>({value}));
   }
@@ -144,7 +147,7 @@ __global__ void backward_elements(const T* x, const T* dy, T* dx, Windows w) {
 // The kernel of the element type, wide where the channels and the window allow it.
 struct Plan {
   DType type;
-  bool wide;
+  int reach;  // of the wide kernel; 0: an element at a time
   Windows windows;
 };
 
@@ -162,7 +165,18 @@ Plan plan_of(const char* operation, const LocalResponseNormProblem& problem, con
                   Divider(wide ? e.c / width : 1),
                   wide ? shape.elements() / width : shape.elements()};
   if (wide) require_below_2g(operation, windows.items);
-  return {type, wide, windows};
+  return {type, !wide ? 0 : before <= 2 ? 2 : 4, windows};
+}
+
+template <typename T>
+auto* forward_kernel(int reach) {
+  constexpr int kV = kPackWidth<T>;
+  return reach == 0 ? forward_elements<T> : reach == 2 ? forward<T, kV, 2> : forward<T, kV, kV / 2>;
+}
+template <typename T>
+auto* backward_kernel(int reach) {
+  constexpr int kV = kPackWidth<T>;
+  return reach == 0 ? backward_elements<T> : reach == 2 ? backward<T, kV, 2> : backward<T, kV, kV / 2>;
 }
 
 }  // namespace
@@ -177,14 +191,12 @@ Kernel local_response_norm_forward(const LocalResponseNormProblem& problem, Kern
   const DType type = common_dtype(operation, {&request.inputs[0], &request.outputs[0]});
   const Plan plan = plan_of(operation, problem, shape, type);
   return device_kernel([plan](const BoundOperands& b, Stream stream) {
-    const auto run = [&](auto* kernel, auto element) {
+    const auto run = [&](auto element) {
       using T = decltype(element);
-      launch(kernel, grid_for(plan.windows.items), kThreads, stream, b.in<T>(0), b.out<T>(0), plan.windows);
+      launch(forward_kernel<T>(plan.reach), grid_for(plan.windows.items), kThreads, stream, b.in<T>(0),
+             b.out<T>(0), plan.windows);
     };
-    if (plan.type == DType::bf16)
-      run(plan.wide ? forward<bf16, kPackWidth<bf16>> : forward_elements<bf16>, bf16{});
-    else
-      run(plan.wide ? forward<float, kPackWidth<float>> : forward_elements<float>, float{});
+    plan.type == DType::bf16 ? run(bf16{}) : run(float{});
   });
 }
 
@@ -199,15 +211,12 @@ Kernel local_response_norm_backward(const LocalResponseNormProblem& problem, Ker
   const DType type = common_dtype(operation, {&in[0], &in[1], &in[3], &request.outputs[0]});
   const Plan plan = plan_of(operation, problem, shape, type);
   return device_kernel([plan](const BoundOperands& b, Stream stream) {
-    const auto run = [&](auto* kernel, auto element) {
+    const auto run = [&](auto element) {
       using T = decltype(element);
-      launch(kernel, grid_for(plan.windows.items), kThreads, stream, b.in<T>(0), b.in<T>(3), b.out<T>(0),
-             plan.windows);
+      launch(backward_kernel<T>(plan.reach), grid_for(plan.windows.items), kThreads, stream, b.in<T>(0),
+             b.in<T>(3), b.out<T>(0), plan.windows);
     };
-    if (plan.type == DType::bf16)
-      run(plan.wide ? backward<bf16, kPackWidth<bf16>> : backward_elements<bf16>, bf16{});
-    else
-      run(plan.wide ? backward<float, kPackWidth<float>> : backward_elements<float>, float{});
+    plan.type == DType::bf16 ? run(bf16{}) : run(float{});
   });
 }
 

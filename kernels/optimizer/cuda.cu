@@ -106,33 +106,30 @@ __global__ void __launch_bounds__(kThreads)
 // Squares of a chunk's parameters and scaled gradients; the segment's last block turns them into its trust.
 __global__ void __launch_bounds__(kThreads)
     trust_ratios(Buffers b, const Chunk* chunks, const Segment* segments, Settings s,
-                 const StepControl* control, double2* partials, unsigned* tickets, float* trust) {
-  __shared__ double shared[kThreads / 32];
+                 const StepControl* control, Values<2, double>* partials, unsigned* tickets, float* trust) {
+  __shared__ Values<2, double> shared[kThreads / 32];
   const Chunk chunk = chunks[blockIdx.x];
   const Segment segment = segments[chunk.segment];
-  double w2 = 0, g2 = 0;
+  Values<2, double> squares{};  // of the parameters, of the gradients
   if (segment.adapt)
     for_each_in(chunk, [&](std::int64_t at, auto wide) {
       constexpr int kV = decltype(wide)::value ? kWidth : 1;
       const Pack<float, kV> w = load_pack<kV>(b.parameters + at), g = load_pack<kV>(b.gradients + at);
       for (int i = 0; i < kV; ++i) {
-        w2 += static_cast<double>(w.value[i]) * w.value[i];
-        g2 += static_cast<double>(g.value[i]) * g.value[i];
+        squares.value[0] += static_cast<double>(w.value[i]) * w.value[i];
+        squares.value[1] += static_cast<double>(g.value[i]) * g.value[i];
       }
     });
-  w2 = block_sum<kThreads>(w2, shared);
-  g2 = block_sum<kThreads>(g2, shared);
-  if (threadIdx.x == 0) partials[blockIdx.x] = {w2, g2};
+  squares = block_sums<kThreads>(squares, shared);
+  if (threadIdx.x == 0) partials[blockIdx.x] = squares;
   if (!draws_last_ticket(&tickets[chunk.segment], segment.chunks)) return;
-  w2 = g2 = 0;
-  for (int i = threadIdx.x; i < segment.chunks; i += kThreads) {
-    w2 += partials[segment.first_chunk + i].x;
-    g2 += partials[segment.first_chunk + i].y;
-  }
-  w2 = block_sum<kThreads>(w2, shared);
-  g2 = block_sum<kThreads>(g2, shared);
+  squares = {};
+  for (int i = threadIdx.x; i < segment.chunks; i += kThreads)
+    for (int k = 0; k < 2; ++k) squares.value[k] += partials[segment.first_chunk + i].value[k];
+  squares = block_sums<kThreads>(squares, shared);
   if (threadIdx.x != 0) return;
-  const double w = sqrt(w2), g = fabs(static_cast<double>(control->gradient_scale)) * sqrt(g2);
+  const double w = sqrt(squares.value[0]);
+  const double g = fabs(static_cast<double>(control->gradient_scale)) * sqrt(squares.value[1]);
   const double decay = segment.decay ? s.weight_decay : 0.0;
   trust[chunk.segment] =
       segment.adapt && w > 0 && g > 0 ? static_cast<float>(s.trust_coefficient * w / (g + decay * w)) : 1.0f;
@@ -141,7 +138,7 @@ __global__ void __launch_bounds__(kThreads)
 __global__ void __launch_bounds__(kThreads)
     sum_of_squares(const float* gradients, std::int64_t count, double* partials, unsigned* ticket,
                    double* result) {
-  __shared__ double shared[kThreads / 32];
+  __shared__ Values<1, double> shared[kThreads / 32];
   const std::int64_t packs = count / kWidth, turn = std::int64_t{gridDim.x} * kThreads;
   const std::int64_t first = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   double sum = 0;
@@ -154,12 +151,12 @@ __global__ void __launch_bounds__(kThreads)
     const double g = gradients[packs * kWidth + first];
     sum += g * g;
   }
-  sum = block_sum<kThreads>(sum, shared);
+  sum = block_sums<kThreads, 1, double>({sum}, shared).value[0];
   if (threadIdx.x == 0) partials[blockIdx.x] = sum;
   if (!draws_last_ticket(ticket, gridDim.x)) return;
   sum = 0;
   for (int i = threadIdx.x; i < static_cast<int>(gridDim.x); i += kThreads) sum += partials[i];
-  sum = block_sum<kThreads>(sum, shared);
+  sum = block_sums<kThreads, 1, double>({sum}, shared).value[0];
   if (threadIdx.x == 0) *result = sum;
 }
 
@@ -215,7 +212,7 @@ Kernel optimizer_update(const OptimizerProblem& problem, KernelRequest& request)
   const auto chunk_count = static_cast<unsigned>(tables.chunks.size());
   const std::size_t segment_count = tables.segments.size();
   Kernel kernel;
-  if (lars) kernel.workspace_bytes = chunk_count * sizeof(double2) + segment_count * sizeof(float);
+  if (lars) kernel.workspace_bytes = chunk_count * sizeof(Values<2, double>) + segment_count * sizeof(float);
   kernel.bind = [=, control = request.control](const Operands& operands) -> Launch {
     const auto chunks = upload(tables.chunks);
     const auto segments = upload(tables.segments);
@@ -224,7 +221,7 @@ Kernel optimizer_update(const OptimizerProblem& problem, KernelRequest& request)
       if (chunk_count == 0) return;
       const Buffers buffers{b.inout(0), b.in(1), states > 0 ? b.inout(2) : nullptr,
                             states > 1 ? b.inout(3) : nullptr, has_copy ? b.out<bf16>(0) : nullptr};
-      auto* partials = b.scratch<double2>();
+      auto* partials = b.scratch<Values<2, double>>();
       float* trust = lars ? reinterpret_cast<float*>(partials + chunk_count) : nullptr;
       if (lars)
         launch(trust_ratios, chunk_count, kThreads, stream, buffers, chunks.get(), segments.get(), settings,

@@ -34,7 +34,8 @@ __global__ void __launch_bounds__(kRowThreads)
     forward(const void* logits, const std::int32_t* labels, void* probabilities, Rows rows,
             RowResult* results, unsigned* ticket, double* metrics) {
   __shared__ float shared_max[kRowThreads / 32];
-  __shared__ double shared[kRowThreads / 32];
+  __shared__ Values<3, double> shared[kRowThreads / 32];
+  __shared__ Values<kLossMetrics, double> shared_metrics[kRowThreads / 32];
   __shared__ double log_sum;
   const std::int64_t first = std::int64_t{blockIdx.x} * rows.classes;
   const std::int32_t label = labels[blockIdx.x];
@@ -45,23 +46,20 @@ __global__ void __launch_bounds__(kRowThreads)
     largest = fmaxf(largest, load_element(rows.from, logits, first + j));
   largest = block_max(largest, shared_max);
 
-  double exponentials = 0, shifted = 0;
-  int before = 0;
+  Values<3, double> sums{};  // of exponentials, of shifted logits, of classes before the label
   for (int j = threadIdx.x; j < rows.classes; j += kRowThreads) {
     const float logit = load_element(rows.from, logits, first + j);
-    exponentials += expf(logit - largest);
-    shifted += logit - largest;
-    before += !(logit < at_label) && !(logit == at_label && j >= label);
+    sums.value[0] += expf(logit - largest);
+    sums.value[1] += logit - largest;
+    sums.value[2] += !(logit < at_label) && !(logit == at_label && j >= label);
   }
-  exponentials = block_sum<kRowThreads>(exponentials, shared);
-  shifted = block_sum<kRowThreads>(shifted, shared);
-  const double rank = block_sum<kRowThreads>(static_cast<double>(before), shared);
+  sums = block_sums<kRowThreads>(sums, shared);
   if (threadIdx.x == 0) {
-    log_sum = log(exponentials);
+    log_sum = log(sums.value[0]);
     // The loss is minus the sum of target * (shifted logit - log_sum); the targets add up to one.
     double loss = log_sum - (1 - rows.smoothing) * (at_label - largest);
-    if (rows.smoothing != 0) loss -= rows.smoothing / rows.classes * shifted;
-    results[blockIdx.x] = {loss, label >= 0 ? static_cast<std::int32_t>(rank) : -1};
+    if (rows.smoothing != 0) loss -= rows.smoothing / rows.classes * sums.value[1];
+    results[blockIdx.x] = {loss, label >= 0 ? static_cast<std::int32_t>(sums.value[2]) : -1};
   }
   __syncthreads();
   const float offset = largest + static_cast<float>(log_sum);
@@ -71,19 +69,18 @@ __global__ void __launch_bounds__(kRowThreads)
                   expf(load_element(rows.from, logits, first + j) - offset - rest));
 
   if (!draws_last_ticket(ticket, gridDim.x)) return;
-  double sums[kLossMetrics] = {};
+  Values<kLossMetrics, double> total{};
   for (int row = threadIdx.x; row < rows.samples; row += kRowThreads) {
     const RowResult result = results[row];
     if (result.rank < 0) continue;
-    sums[0] += result.loss;
-    sums[1] += result.rank < 1;
-    sums[2] += result.rank < 5;
-    sums[3] += 1;
+    total.value[0] += result.loss;
+    total.value[1] += result.rank < 1;
+    total.value[2] += result.rank < 5;
+    total.value[3] += 1;
   }
-  for (int k = 0; k < kLossMetrics; ++k) {
-    const double sum = block_sum<kRowThreads>(sums[k], shared);
-    if (threadIdx.x == 0) metrics[k] = sum;
-  }
+  total = block_sums<kRowThreads>(total, shared_metrics);
+  if (threadIdx.x == 0)
+    for (int k = 0; k < kLossMetrics; ++k) metrics[k] = total.value[k];
 }
 
 __global__ void backward(const void* probabilities, const std::int32_t* labels, void* dlogits, Rows rows,
