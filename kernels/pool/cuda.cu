@@ -1,38 +1,9 @@
-// Pooling on the device, channels_last: a thread owns one pack of channels at one output pixel (forward) or one
-// input pixel (backward, which gathers from the windows that cover it: no atomics, one order of summation).
+// Pooling on the device, any window: a thread a pack of one output pixel (forward) or input pixel (backward).
 // aux of a maximum: its place in the window, row by row; u8 in the shape of y, i32 for windows above 256.
-#include "kernels/device/cuda_launch.cuh"
-#include "kernels/pool/pool.h"
+#include "kernels/pool/cuda.cuh"
 
 namespace convoy::kernels::cuda {
 namespace {
-
-struct Geometry {
-  int h, w, oh, ow;
-  int kernel[2], stride[2], padding[2];
-  bool count_include_pad;
-  int channels;
-  std::int64_t items;            // packs of the tensor that is written
-  Divider packs, columns, rows;  // of the tensor that is written: packs a pixel, width, height
-};
-
-struct Position {
-  int row, column;  // pixel of the tensor that is written
-  std::int64_t sample;
-  int channel;  // the first of the pack
-};
-
-template <int V>
-__device__ __forceinline__ Position position_of(const Geometry& g, std::int64_t item) {
-  const std::uint32_t pixel = g.packs(static_cast<std::uint32_t>(item));
-  const std::uint32_t line = g.columns(pixel), sample = g.rows(line);
-  Position at;
-  at.channel = static_cast<int>(static_cast<std::uint32_t>(item) - pixel * g.packs.divisor) * V;
-  at.column = static_cast<int>(pixel - line * g.columns.divisor);
-  at.row = static_cast<int>(line - sample * g.rows.divisor);
-  at.sample = sample;
-  return at;
-}
 
 struct Window {
   int first_row, first_column;   // may lie in the padding
@@ -61,9 +32,12 @@ __device__ __forceinline__ Window window_at(const Geometry& g, int oh, int ow) {
 struct Range {
   int first, last;
 };
-__device__ __forceinline__ Range covering(int position, int kernel, int stride, int padding, int outputs) {
-  const int reach = position + padding - kernel;
-  return {reach < 0 ? 0 : reach / stride + 1, min((position + padding) / stride, outputs - 1)};
+__device__ __forceinline__ Range covering(const Geometry& g, int axis, int position, int outputs) {
+  const int reach = position + g.padding[axis] - g.kernel[axis];
+  const auto over_stride = [&](int value) {
+    return static_cast<int>(g.strides[axis](static_cast<std::uint32_t>(value)));
+  };
+  return {reach < 0 ? 0 : over_stride(reach) + 1, min(over_stride(position + g.padding[axis]), outputs - 1)};
 }
 
 template <typename T, int V, typename Aux>
@@ -114,8 +88,8 @@ __global__ void max_backward(const Aux* aux, const T* dy, T* dx, const __grid_co
   for (std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; item < g.items;
        item += turn) {
     const Position at = position_of<V>(g, item);
-    const Range rows = covering(at.row, g.kernel[0], g.stride[0], g.padding[0], g.oh);
-    const Range columns = covering(at.column, g.kernel[1], g.stride[1], g.padding[1], g.ow);
+    const Range rows = covering(g, 0, at.row, g.oh);
+    const Range columns = covering(g, 1, at.column, g.ow);
     float sum[V] = {};
     for (int oh = rows.first; oh <= rows.last; ++oh)
       for (int ow = columns.first; ow <= columns.last; ++ow) {
@@ -176,8 +150,8 @@ __global__ void average_backward(const T* dy, T* dx, const __grid_constant__ Geo
   for (std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; item < g.items;
        item += turn) {
     const Position at = position_of<V>(g, item);
-    const Range rows = covering(at.row, g.kernel[0], g.stride[0], g.padding[0], g.oh);
-    const Range columns = covering(at.column, g.kernel[1], g.stride[1], g.padding[1], g.ow);
+    const Range rows = covering(g, 0, at.row, g.oh);
+    const Range columns = covering(g, 1, at.column, g.ow);
     float sum[V] = {};
     for (int oh = rows.first; oh <= rows.last; ++oh)
       for (int ow = columns.first; ow <= columns.last; ++ow) {
@@ -189,29 +163,6 @@ __global__ void average_backward(const T* dy, T* dx, const __grid_constant__ Geo
       }
     store_pack(dx + item * V, pack_of<T>(sum));
   }
-}
-
-// written: the shape of the tensor that the kernel writes, in packs of `width` channels.
-Geometry geometry_of(const char* operation, const PoolProblem& problem, const Shape& x, const Shape& y,
-                     const Shape& written, int width) {
-  Geometry g{};
-  g.h = static_cast<int>(x[2]);
-  g.w = static_cast<int>(x[3]);
-  g.oh = static_cast<int>(y[2]);
-  g.ow = static_cast<int>(y[3]);
-  for (int axis = 0; axis < 2; ++axis) {
-    g.kernel[axis] = problem.kernel[axis];
-    g.stride[axis] = problem.stride[axis];
-    g.padding[axis] = problem.padding[axis];
-  }
-  g.count_include_pad = problem.count_include_pad;
-  g.channels = static_cast<int>(x[1]);
-  g.items = written.elements() / width;
-  require_below_2g(operation, g.items);
-  g.packs = Divider(x[1] / width);
-  g.columns = Divider(written[3]);
-  g.rows = Divider(written[2]);
-  return g;
 }
 
 DType aux_type(const PoolProblem& problem) {
@@ -227,7 +178,35 @@ void with_aux(DType aux, DType type, std::int64_t channels, Visit visit) {
                       : visit(Packing<float, 1>{}, std::int32_t{});
 }
 
+// An average over the whole image.
+bool is_global(const PoolProblem& problem, const Shape& x) {
+  return problem.kind == PoolKind::average && problem.kernel[0] == x[2] && problem.kernel[1] == x[3] &&
+         problem.padding[0] == 0 && problem.padding[1] == 0;
+}
+
 }  // namespace
+
+Geometry geometry_of(const PoolProblem& problem, const Shape& x, const Shape& y, std::int64_t rows,
+                     std::int64_t columns, int width) {
+  Geometry g{};
+  g.h = static_cast<int>(x[2]);
+  g.w = static_cast<int>(x[3]);
+  g.oh = static_cast<int>(y[2]);
+  g.ow = static_cast<int>(y[3]);
+  for (int axis = 0; axis < 2; ++axis) {
+    g.kernel[axis] = problem.kernel[axis];
+    g.stride[axis] = problem.stride[axis];
+    g.padding[axis] = problem.padding[axis];
+    g.strides[axis] = Divider(problem.stride[axis]);
+  }
+  g.count_include_pad = problem.count_include_pad;
+  g.channels = static_cast<int>(x[1]);
+  g.packs = Divider(x[1] / width);
+  g.columns = Divider(columns);
+  g.rows = Divider(rows);
+  g.items = x[0] * rows * columns * (x[1] / width);
+  return g;
+}
 
 Kernel pool_forward(const PoolProblem& problem, KernelRequest& request) {
   const char* operation = "pool_forward";
@@ -238,20 +217,22 @@ Kernel pool_forward(const PoolProblem& problem, KernelRequest& request) {
   if (max) request.outputs[1] = {aux_type(problem), y, Layout::channels_last, nullptr};
   settle_activations(operation, request);
   const DType type = common_dtype(operation, {&request.inputs[0], &request.outputs[0]});
-  geometry_of(operation, problem, x, y, y, 1);
+  require_below_2g(operation, y.elements());
   return device_kernel([=](const BoundOperands& b, Stream stream) {
+    if (max && small_max_forward(problem, type, x, y, b, stream)) return;
+    if (is_global(problem, x)) return global_average_forward(type, x, b, stream);
     if (max)
       return with_aux(aux_type(problem), type, x[1], [&](auto packing, auto aux) {
         using P = decltype(packing);
         using T = typename P::Type;
-        const Geometry g = geometry_of(operation, problem, x, y, y, P::kWidth);
+        const Geometry g = geometry_of(problem, x, y, y[2], y[3], P::kWidth);
         launch(max_forward<T, P::kWidth, decltype(aux)>, grid_for(g.items), kThreads, stream, b.in<T>(0),
                b.out<T>(0), b.out<decltype(aux)>(1), g);
       });
     with_packing(type, {x[1]}, [&](auto packing) {
       using P = decltype(packing);
       using T = typename P::Type;
-      const Geometry g = geometry_of(operation, problem, x, y, y, P::kWidth);
+      const Geometry g = geometry_of(problem, x, y, y[2], y[3], P::kWidth);
       launch(average_forward<T, P::kWidth>, grid_for(g.items), kThreads, stream, b.in<T>(0), b.out<T>(0), g);
     });
   });
@@ -267,20 +248,22 @@ Kernel pool_backward(const PoolProblem& problem, KernelRequest& request) {
   if (max) require_dtype(operation, "aux", request.inputs[0], aux_type(problem));
   settle_activations(operation, request);
   const DType type = common_dtype(operation, {&request.inputs[dy_at], &request.outputs[0]});
-  geometry_of(operation, problem, x, y, x, 1);
+  require_below_2g(operation, x.elements());
   return device_kernel([=](const BoundOperands& b, Stream stream) {
+    if (max && small_max_backward(problem, type, x, y, b, stream)) return;
+    if (is_global(problem, x)) return global_average_backward(type, x, b, stream);
     if (max)
       return with_aux(aux_type(problem), type, x[1], [&](auto packing, auto aux) {
         using P = decltype(packing);
         using T = typename P::Type;
-        const Geometry g = geometry_of(operation, problem, x, y, x, P::kWidth);
+        const Geometry g = geometry_of(problem, x, y, x[2], x[3], P::kWidth);
         launch(max_backward<T, P::kWidth, decltype(aux)>, grid_for(g.items), kThreads, stream,
                b.in<decltype(aux)>(0), b.in<T>(1), b.out<T>(0), g);
       });
     with_packing(type, {x[1]}, [&](auto packing) {
       using P = decltype(packing);
       using T = typename P::Type;
-      const Geometry g = geometry_of(operation, problem, x, y, x, P::kWidth);
+      const Geometry g = geometry_of(problem, x, y, x[2], x[3], P::kWidth);
       launch(average_backward<T, P::kWidth>, grid_for(g.items), kThreads, stream, b.in<T>(0), b.out<T>(0), g);
     });
   });
