@@ -14,7 +14,10 @@ namespace convoy::app {
 namespace {
 
 const std::vector<AddVerb>& program_verbs() {
-  static const std::vector<AddVerb> verbs{};
+  static const std::vector<AddVerb> verbs{
+      add_bench_command,
+      add_data_command,
+  };
   return verbs;
 }
 

@@ -22,6 +22,8 @@ struct ExitStatus {
 // Adds a verb to the application: app.add_subcommand(...), its flags, its callback. New verbs are declared
 // here and listed in commands.cpp.
 using AddVerb = void (*)(CLI::App& app);
+void add_bench_command(CLI::App& app);
+void add_data_command(CLI::App& app);
 
 // Parses the command line, runs the verb and returns the process's exit status: 0, 1 for a failure, 2 for a
 // wrong command line, or what the verb threw as ExitStatus. Prints at most one line on standard error.

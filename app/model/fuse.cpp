@@ -73,6 +73,7 @@ class Fuser {
     for (const LayerId norm : {std::max(terms[0], terms[1]), std::min(terms[0], terms[1])}) {
       const auto* op_of_norm = op<BatchNorm>(norm);
       if (op_of_norm == nullptr || only_consumer(norm) != add) continue;
+      if (op_of_norm->relu || at(norm).inputs.size() > 1) continue;
       BatchNorm fused = *op_of_norm;
       fused.relu = true;
       const LayerId residual = norm == terms[0] ? terms[1] : terms[0];

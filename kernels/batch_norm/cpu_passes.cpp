@@ -35,7 +35,7 @@ template <int B, bool kRelu, bool kResidual>
     for (int c = 0; c < B; ++c) {
       float value = (x[p * B + c] - mean[c]) * scale[c] + shift[c];
       if constexpr (kResidual) value += residual[p * B + c];
-      if constexpr (kRelu) value = value > 0.0f ? value : 0.0f;
+      if constexpr (kRelu) value = value < 0.0f ? 0.0f : value;  // NaN stays
       y[p * B + c] = value;
     }
 }
@@ -52,6 +52,7 @@ template <int B, Mask kMask, bool kSecond, bool kWrite>
   for (std::int64_t begin = 0; begin < pixels; begin += kRun) {
     float s[B] = {}, q[B] = {};
     const std::int64_t end = std::min(pixels, begin + kRun);
+#pragma GCC ivdep
     for (std::int64_t p = begin; p < end; ++p) {
 #pragma GCC ivdep
       for (int c = 0; c < B; ++c) {
@@ -79,6 +80,7 @@ template <int B, bool kMasked>
     mean[c] = with.mean[channel + c], scale[c] = with.scale[channel + c], shift[c] = with.shift[channel + c];
     slope[c] = with.slope[channel + c], offset[c] = with.offset[channel + c];
   }
+#pragma GCC ivdep
   for (std::int64_t p = 0; p < pixels; ++p) {
 #pragma GCC ivdep
     for (int c = 0; c < B; ++c) {

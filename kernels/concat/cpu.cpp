@@ -73,7 +73,6 @@ void split(const Geometry& g, std::int64_t n, const Part& part, const float* who
   whole += n * g.whole_sample;
   if (g.aligned) {
     std::copy_n(whole + channel_offset(g, part.begin), part.sample, to);
-    zero_padding(g, part.channels, to);
     return;
   }
   for (std::int64_t c = 0; c < part.channels; ++c)

@@ -57,6 +57,7 @@ Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request) {
   TensorDesc &x = request.inputs[0], &weights = request.inputs[1], &y = request.outputs[0];
   require_shape("conv2d_forward", "y", y, conv2d_output_shape(problem, x.shape, weights.shape));
   const Geometry at(problem, weights.shape);
+  if (problem.bias) settle("conv2d_forward", request.inputs[2], Layout::row_major);
   const memory::desc bias = problem.bias ? onednn::desc_of(request.inputs[2]) : memory::desc{};
   // Asked without constraints first: an input whose layout it does not like is cheaper to copy than to convolve.
   const auto wanted = forward_descriptor(
@@ -101,6 +102,7 @@ Kernel conv2d_backward_weights(const Conv2dProblem& problem, KernelRequest& requ
   TensorDesc &x = request.inputs[0], &dy = request.inputs[1], &dweights = request.outputs[0];
   require_shape("conv2d_backward_weights", "dy", dy, conv2d_output_shape(problem, x.shape, dweights.shape));
   const Geometry at(problem, dweights.shape);
+  if (problem.bias) settle("conv2d_backward_weights", request.outputs[1], Layout::row_major);
   const memory::desc bias = problem.bias ? onednn::desc_of(request.outputs[1]) : memory::desc{};
   const dnnl::convolution_backward_weights::desc convolution(
       algorithm::convolution_direct, x.layout == Layout::row_major ? onednn::desc_of(x) : onednn::any_desc(x),

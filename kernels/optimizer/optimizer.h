@@ -39,7 +39,7 @@ struct OptimizerProblem {
   float beta1 = 0.9f;                // AdamW
   float beta2 = 0.999f;
   float epsilon = 1e-8f;
-  std::vector<ParameterSegment> segments;  // in ascending order, without overlap
+  std::vector<ParameterSegment> segments = {};  // in ascending order, without overlap
 };
 
 // Number of state buffers: sgd 1 (0 without momentum), lars 1, adamw 2.

@@ -34,9 +34,9 @@ Maker maker_of(Kernel (*make)(Backend, const Problem&, KernelRequest&), const Pr
   return [=](Backend backend, KernelRequest& request) { return make(backend, problem, request); };
 }
 
-// Packs of 16 bytes; one channel; an odd number of channels; many tiles of columns.
-const std::vector<Shape> kShapes = {{8, 64, 56, 56},  {7, 160, 31, 33}, {96, 1, 28, 28},
-                                    {5, 147, 23, 29}, {3, 2048, 7, 7},  {333, 1000}};
+// Packs of 16 bytes; packs that do not fill a block's width; one channel; an odd number of channels; many tiles of columns.
+const std::vector<Shape> kShapes = {{2, 64, 56, 56},  {2, 160, 31, 33}, {9, 1, 28, 28},
+                                    {2, 147, 23, 29}, {2, 2048, 7, 7},  {111, 1000}};
 
 TEST_F(CudaLarge, Elementwise) {
   for (const Shape& shape : kShapes) {
@@ -129,9 +129,12 @@ Norm norm(Random& random, const BatchNormProblem& problem, const Shape& shape) {
 }
 
 TEST_F(CudaLarge, BatchNormForward) {
-  for (const Shape& shape : kShapes)
+  std::vector<Shape> shapes = kShapes;
+  shapes.push_back({24, 64, 56, 56});  // enough rows for every block and turn
+  for (const Shape& shape : shapes)
     for (const bool residual : {false, true})
       for (const bool synchronised : {false, true}) {
+        if (shape[0] == 24 && (residual || synchronised)) continue;
         const BatchNormProblem problem{.relu = residual, .residual = residual, .synchronised = synchronised};
         const Norm n = norm(random_, problem, shape);
         const std::string name = "batch_norm " + shape.to_string();
@@ -161,13 +164,16 @@ TEST_F(CudaLarge, BatchNormForward) {
 }
 
 TEST_F(CudaLarge, BatchNormBackward) {
-  for (const Shape& shape : kShapes)
+  std::vector<Shape> shapes = kShapes;
+  shapes.push_back({24, 64, 56, 56});
+  for (const Shape& shape : shapes)
     for (const auto& [relu, residual, second] : {std::tuple{false, false, false},
                                                  {true, false, false},
                                                  {true, true, false},
                                                  {true, true, true},
                                                  {true, false, true},
                                                  {false, true, true}}) {
+      if (shape[0] == 24 && !second) continue;
       const BatchNormProblem problem{.relu = relu,
                                      .residual = residual,
                                      .synchronised = second,
@@ -204,6 +210,10 @@ TEST_F(CudaLarge, Pool) {
       const int h = static_cast<int>(shape[2]), w = static_cast<int>(shape[3]);
       for (const PoolProblem& problem :
            {PoolProblem{.kind = kind, .kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}},
+            PoolProblem{.kind = kind, .kernel = {3, 3}, .stride = {2, 2}, .ceil_mode = true},
+            PoolProblem{.kind = kind, .kernel = {3, 3}, .stride = {1, 1}, .padding = {1, 1}},
+            PoolProblem{.kind = kind},
+            PoolProblem{.kind = kind, .kernel = {2, 3}, .stride = {2, 1}, .padding = {1, 0}},
             PoolProblem{.kind = kind, .kernel = {h, w}, .stride = {1, 1}}}) {
         const Shape y = pool_output_shape(problem, shape);
         for (const bool half : {false, true}) {
@@ -211,7 +221,7 @@ TEST_F(CudaLarge, Pool) {
                        .maker = maker_of(pool_forward, problem),
                        .inputs = {random_.uniform(shape)},
                        .outputs = {f32(y)},
-                       .tolerance = 1e-6};
+                       .tolerance = 4e-6};
           if (kind == PoolKind::max) {
             forward.outputs.emplace_back();
             forward.ignored = {1};
@@ -220,7 +230,7 @@ TEST_F(CudaLarge, Pool) {
                         .maker = maker_of(pool_backward, problem),
                         .inputs = {random_.uniform(y)},
                         .outputs = {f32(shape)},
-                        .tolerance = 1e-6};
+                        .tolerance = 4e-6};
           if (half) {
             forward = in_bf16(forward);
             backward = in_bf16(backward);
@@ -318,7 +328,8 @@ TEST_F(CudaLarge, SoftmaxCrossEntropy) {
 
 TEST_F(CudaLarge, Optimizer) {
   const Shape flat{1'000'003};
-  OptimizerProblem problem{.weight_decay = 1e-2f};
+  OptimizerProblem problem;
+  problem.weight_decay = 1e-2f;
   problem.segments = {
       {0, 600'000, true, true},
       {600'000, 64, false, false},
@@ -356,7 +367,7 @@ TEST_F(CudaLarge, Optimizer) {
                     .maker = maker_of(squared_norm, SquaredNormProblem{}),
                     .inputs = {random_.uniform({count})},
                     .outputs = {f64({1})},
-                    .tolerance = 1e-12});
+                    .tolerance = 1e-11});
 }
 
 TEST_F(CudaLarge, Reorder) {

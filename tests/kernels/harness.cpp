@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kGuard = 64;
 constexpr std::byte kGuardByte{0xA5};
 constexpr std::byte kPoison{0xFF};        // every float and double of these bytes is NaN
-constexpr double kBf16Rounding = 0x1p-9;  // relative error of one rounding, at most
+constexpr double kBf16Rounding = 0x1p-8;  // relative error of one rounding, at most
 
 // Memory of a backend with guard bytes behind it.
 class Buffer {

@@ -120,8 +120,6 @@ TEST(Linear, RefusesWeightsThatDoNotFit) {
   }
 }
 
-std::vector<Backend> conv2d_backends() { return {}; }
-
 Layer conv2d(Random& random, const Conv2dProblem& problem, const Shape& x, const Shape& weights) {
   std::vector<Tensor> inputs = {random.uniform(x), random.uniform(weights)};
   if (problem.bias) inputs.push_back(random.uniform({weights[0]}));
@@ -154,18 +152,17 @@ Layer random_conv2d(Random& random, std::int64_t largest_group) {
 
 TEST(Conv2d, MatchesTheReference) {
   Random random(4);
-  for (int i = 0; i < 40; ++i) expect_matches(random_conv2d(random, 20), conv2d_backends());
+  for (int i = 0; i < 40; ++i) expect_matches(random_conv2d(random, 20), backends());
   // The shapes of networks: a first layer, whole blocks, 1x1 with stride, depthwise.
   const Conv2dProblem same{.padding = {1, 1}}, strided{.stride = {2, 2}, .bias = true};
   expect_matches(conv2d(random, {.stride = {2, 2}, .padding = {3, 3}}, {2, 3, 17, 17}, {16, 3, 7, 7}),
-                 conv2d_backends());
-  expect_matches(conv2d(random, same, {2, 32, 8, 8}, {32, 32, 3, 3}), conv2d_backends());
-  expect_matches(conv2d(random, strided, {2, 32, 9, 9}, {48, 32, 1, 1}), conv2d_backends());
-  expect_matches(conv2d(random, {.padding = {1, 1}, .groups = 32}, {2, 32, 7, 7}, {32, 1, 3, 3}),
-                 conv2d_backends());
+                 backends());
+  expect_matches(conv2d(random, same, {2, 32, 8, 8}, {32, 32, 3, 3}), backends());
+  expect_matches(conv2d(random, strided, {2, 32, 9, 9}, {48, 32, 1, 1}), backends());
+  expect_matches(conv2d(random, {.padding = {1, 1}, .groups = 32}, {2, 32, 7, 7}, {32, 1, 3, 3}), backends());
   expect_matches(
       conv2d(random, {.padding = {1, 1}, .groups = 2, .bias = true}, {1, 32, 7, 7}, {64, 16, 3, 3}),
-      conv2d_backends());
+      backends());
 }
 
 TEST(Conv2d, BackwardIsTheDerivative) {
@@ -185,7 +182,7 @@ TEST(Conv2d, FusedReluIsThatOfTheSum) {
   Result expected = run_reference(plain.forward);
   for (double& value : expected.outputs[0].values) value = std::max(value, 0.0);
   expect_same(fused, run_reference(fused), expected, "reference");
-  for (const Backend backend : conv2d_backends())
+  for (const Backend backend : backends())
     for (const Layout layout : layouts_of(backend))
       expect_same(fused, run(backend, layout, fused), expected, name_of(backend));
 }
@@ -199,7 +196,7 @@ TEST(Conv2d, KnownAnswers) {
         .outputs = {f32(conv2d_output_shape(problem, x.desc.shape, weights.desc.shape))},
         .free_layout = {1}};
     std::vector<double> values = run_reference(test).outputs[0].values;
-    for (const Backend b : conv2d_backends())
+    for (const Backend b : backends())
       EXPECT_EQ(run(b, Layout::row_major, test).outputs[0].values, values) << name_of(b);
     return values;
   };

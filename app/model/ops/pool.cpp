@@ -29,11 +29,10 @@ Shape Pool::infer(Shapes inputs) const {
         fmt::format("stride {}, padding {}, window {}: expected stride above zero and padding at most half "
                     "of the window",
                     stride, padding, window));
-  const Shape output = kernels::pool_output_shape(pool, inputs[0]);
-  if (output[2] < 1 || output[3] < 1)
+  if (inputs[0][2] + 2 * padding < pool.kernel[0] || inputs[0][3] + 2 * padding < pool.kernel[1])
     throw ShapeError(fmt::format("its window of {}x{} does not fit into {}", pool.kernel[0], pool.kernel[1],
                                  inputs[0].to_string()));
-  return output;
+  return kernels::pool_output_shape(pool, inputs[0]);
 }
 
 double Pool::flops(Shapes inputs) const {

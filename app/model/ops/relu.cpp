@@ -19,6 +19,7 @@ void Relu::forward(Emitter& emitter) const {
 }
 
 void Relu::backward(Emitter& emitter) const {
+  if (!emitter.wants_gradient(0)) return;
   const TensorId dy = emitter.output_gradient();
   const TensorId dx = emitter.new_input_gradient(0);
   emitter.node("relu_backward", {emitter.output(), dy}, {dx}, [](Backend backend, KernelRequest& request) {

@@ -1,0 +1,120 @@
+#include "app/commands/bench_loader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "app/commands/commands.h"
+#include "data/loader/loader.h"
+#include "data/store/store.h"
+#include "data/synthetic/random_images.h"
+
+namespace convoy::app {
+namespace {
+
+struct Flags {
+  std::string data = "synthetic", augment = "crop,flip", layout = "row_major";
+  int size = 32, crop = 0, batch = 128, threads = 1;
+  double seconds = 3;
+  bool json = false;
+};
+
+data::BatchOutput output_of(const std::string& layout) {
+  if (layout == "raw") return data::BatchOutput::raw;
+  return layout == "channels_last" ? data::BatchOutput::channels_last : data::BatchOutput::row_major;
+}
+
+struct Measurement {
+  double images_per_second = 0, slowest = 0, fastest = 0;  // median, least and best of the windows
+  double megabytes_per_second = 0;                         // written into batches
+};
+
+// Takes batches as fast as they come, in several windows so that the spread shows.
+Measurement measure(data::Loader& loader, double seconds) {
+  constexpr int kWindows = 5;
+  for (int i = 0; i < 8; ++i) loader.next();
+  std::vector<double> rates;
+  double image_bytes = 0;
+  for (int window = 0; window < kWindows; ++window) {
+    std::int64_t images = 0;
+    const auto start = std::chrono::steady_clock::now();
+    std::chrono::duration<double> elapsed{};
+    while (elapsed.count() < seconds / kWindows) {
+      const auto batch = loader.next();
+      images += batch->valid;
+      image_bytes = static_cast<double>(batch->shape.bytes()) * (batch->raw != nullptr ? 1 : 4);
+      elapsed = std::chrono::steady_clock::now() - start;
+    }
+    rates.push_back(static_cast<double>(images) / elapsed.count());
+  }
+  std::sort(rates.begin(), rates.end());
+  return {rates[kWindows / 2], rates.front(), rates.back(), rates[kWindows / 2] * image_bytes / 1e6};
+}
+
+void run(const Flags& flags) {
+  std::shared_ptr<const data::ImageSet> set;
+  data::LoaderOptions options;
+  if (flags.data == "synthetic") {
+    set = std::make_shared<data::RandomImages>(data::ImageShape{flags.size, flags.size, 3}, 10, 50000, 1);
+    options.mean = options.std = {0.5f, 0.5f, 0.5f};
+  } else {
+    const data::Store store(flags.data);
+    set = store.split(data::Split::train);
+    options.mean = store.info().mean;
+    options.std = store.info().std;
+  }
+  options.global_batch = flags.batch;
+  options.threads = flags.threads;
+  options.augmentation = data::parse_augmentation(flags.augment);
+  options.augmentation.height = options.augmentation.width = flags.crop;
+  options.output = output_of(flags.layout);
+  data::Loader loader(set, options);
+  const Measurement result = measure(loader, flags.seconds);
+  if (flags.json) {
+    const nlohmann::json row{{"bench", "loader"},
+                             {"data", flags.data},
+                             {"shape", set->shape().to_string()},
+                             {"augmentation", flags.augment},
+                             {"layout", flags.layout},
+                             {"global_batch", flags.batch},
+                             {"threads", flags.threads},
+                             {"images_per_second", result.images_per_second},
+                             {"images_per_second_min", result.slowest},
+                             {"images_per_second_max", result.fastest},
+                             {"output_megabytes_per_second", result.megabytes_per_second}};
+    fmt::print("{}\n", row.dump());
+    return;
+  }
+  fmt::print("{:<12} {:<20} {:<14} {:>6} {:>8} {:>12} {:>24} {:>10}\n", "images", "augmentation", "layout",
+             "batch", "threads", "images/s", "spread", "MB/s out");
+  fmt::print("{:<12} {:<20} {:<14} {:>6} {:>8} {:>12.0f} {:>24} {:>10.0f}\n", set->shape().to_string(),
+             flags.augment, flags.layout, flags.batch, flags.threads, result.images_per_second,
+             fmt::format("{:.0f} to {:.0f}", result.slowest, result.fastest), result.megabytes_per_second);
+}
+
+}  // namespace
+
+void add_bench_loader(CLI::App& bench) {
+  auto flags = std::make_shared<Flags>();
+  auto* command = bench.add_subcommand("loader", "Images a second of the data loader alone");
+  command->add_option("--data", flags->data, "An HDF5 file, or synthetic")->capture_default_str();
+  command->add_option("--size", flags->size, "Of synthetic images")->check(CLI::Range(1, 4096));
+  command->add_option("--crop", flags->crop, "Size of the images that come out; 0: as stored")
+      ->check(CLI::Range(0, 4096));
+  command->add_option("--global-batch", flags->batch, "Images a batch")->check(CLI::Range(1, 1 << 20));
+  command->add_option("--threads", flags->threads, "That fill batches")->check(CLI::Range(1, 1024));
+  command->add_option("--augment", flags->augment, "crop[:PADDING], resized-crop, flip, cutout[:SIZE], none")
+      ->capture_default_str();
+  command->add_option("--layout", flags->layout, "row_major, channels_last or raw (bytes as stored)")
+      ->check(CLI::IsMember({"row_major", "channels_last", "raw"}));
+  command->add_option("--seconds", flags->seconds, "To measure for")->check(CLI::Range(0.1, 600.0));
+  command->add_flag("--json", flags->json, "One JSON object instead of a table");
+  command->callback([flags] { run(*flags); });
+}
+
+}  // namespace convoy::app

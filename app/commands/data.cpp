@@ -1,0 +1,124 @@
+// `convoy data convert|info|synth`: make and look at the HDF5 files that Convoy trains from.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <memory>
+
+#include "app/commands/commands.h"
+#include "data/convert/convert.h"
+#include "data/store/store.h"
+#include "data/synthetic/drawn_images.h"
+
+namespace convoy::app {
+namespace {
+
+using data::Split;
+
+void print_classes(const data::Store& store) {
+  const auto& classes = store.info().classes;
+  std::vector<std::int64_t> train(classes.size()), test(classes.size());
+  for (const auto label : store.labels(Split::train)) ++train[static_cast<std::size_t>(label)];
+  for (const auto label : store.labels(Split::test)) ++test[static_cast<std::size_t>(label)];
+  fmt::print("\n{:>5}  {:<24} {:>10} {:>10}\n", "label", "class", "train", "test");
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    fmt::print("{:>5}  {:<24} {:>10} {:>10}\n", i, classes[i], train[i], test[i]);
+  }
+}
+
+void print_info(const std::string& file) {
+  const data::Store store(file);
+  const auto& info = store.info();
+  fmt::print("{:<10} {}\n", "file", file);
+  fmt::print("{:<10} {:.1f} MiB\n", "size",
+             static_cast<double>(std::filesystem::file_size(file)) / (1 << 20));
+  fmt::print("{:<10} {} (height x width x channels), uint8\n", "images", info.shape.to_string());
+  for (const Split split : {Split::train, Split::test}) {
+    const auto chunk = store.chunk_images(split);
+    fmt::print("{:<10} {} images, {}\n", name_of(split), info.size[static_cast<std::size_t>(split)],
+               chunk > 0 ? fmt::format("{} a chunk", chunk) : "contiguous");
+  }
+  fmt::print("{:<10} {:.4f}\n", "mean", fmt::join(info.mean, " "));
+  fmt::print("{:<10} {:.4f}\n", "std", fmt::join(info.std, " "));
+  fmt::print("{:<10} {}\n", "classes", info.classes.size());
+  print_classes(store);
+}
+
+void add_convert(CLI::App& data_command) {
+  struct Flags {
+    std::string source, out;
+    data::ConvertOptions options;
+  };
+  auto flags = std::make_shared<Flags>();
+  auto* command = data_command.add_subcommand(
+      "convert", "Convert an image folder, an archive of one, CIFAR or IDX files to an HDF5 file");
+  command->add_option("SOURCE", flags->source, "Folder, archive or file")->required();
+  command->add_option("OUT", flags->out, "The HDF5 file to write")->required();
+  const std::map<std::string, data::SourceFormat> formats{{"auto", data::SourceFormat::automatic},
+                                                          {"images", data::SourceFormat::images},
+                                                          {"cifar", data::SourceFormat::cifar},
+                                                          {"idx", data::SourceFormat::idx}};
+  command->add_option("--format", flags->options.format, "auto, images, cifar or idx")
+      ->transform(CLI::CheckedTransformer(formats).description(""));
+  command->add_flag("--skip-bad", flags->options.skip_bad, "Leave out images that cannot be decoded");
+  command
+      ->add_option("--size", flags->options.size, "Resize the shorter side of images and cut out the centre")
+      ->check(CLI::Range(1, 4096));
+  command->add_option("--channels", flags->options.channels, "Of image folders: 3 (colour) or 1 (grey)")
+      ->check(CLI::IsMember({1, 3}));
+  command->add_option("--threads", flags->options.threads, "That decode; 0: one a processor")
+      ->check(CLI::Range(0, 1024));
+  command->callback([flags] {
+    flags->options.warn = [](const std::string& line) { fmt::print(stderr, "convoy: {}\n", line); };
+    const auto start = std::chrono::steady_clock::now();
+    const auto report = data::convert(flags->source, flags->out, flags->options);
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    fmt::print("{}: {} training and {} test images from {} ({}), {} skipped, {:.1f} s\n", flags->out,
+               report.train, report.test, flags->source, name_of(report.format), report.skipped,
+               seconds.count());
+  });
+}
+
+void add_synth(CLI::App& data_command) {
+  struct Flags {
+    std::string out;
+    data::DrawnSet set;
+    int threads = 0;
+  };
+  auto flags = std::make_shared<Flags>();
+  auto* command = data_command.add_subcommand("synth", "Draw a data set of figures: for trying things out");
+  command->add_option("OUT", flags->out, "The HDF5 file to write")->required();
+  command->add_option("--classes", flags->set.classes, "2 to 36")->capture_default_str();
+  command->add_option("--size", flags->set.size, "Pixels a side")->capture_default_str();
+  command->add_option("--train", flags->set.train, "Training images")->capture_default_str();
+  command->add_option("--test", flags->set.test, "Test images")->capture_default_str();
+  command->add_option("--seed", flags->set.seed, "Of everything that is random")->capture_default_str();
+  command->add_option("--threads", flags->threads, "That draw; 0: one a processor")
+      ->check(CLI::Range(0, 1024));
+  command->callback([flags] {
+    data::write_drawn_set(flags->set, flags->out, flags->threads);
+    fmt::print("{}: {} training and {} test images of {} classes\n", flags->out, flags->set.train,
+               flags->set.test, flags->set.classes);
+  });
+}
+
+void add_info(CLI::App& data_command) {
+  auto file = std::make_shared<std::string>();
+  auto* command = data_command.add_subcommand("info", "Show what an HDF5 file holds");
+  command->add_option("FILE", *file, "The HDF5 file")->required();
+  command->callback([file] { print_info(*file); });
+}
+
+}  // namespace
+
+void add_data_command(CLI::App& app) {
+  auto* command = app.add_subcommand("data", "Make and inspect data sets");
+  command->require_subcommand(1);
+  add_convert(*command);
+  add_info(*command);
+  add_synth(*command);
+}
+
+}  // namespace convoy::app

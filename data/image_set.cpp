@@ -1,0 +1,51 @@
+#include "data/image_set.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace convoy::data {
+namespace {
+
+class Subset final : public ImageSet {
+ public:
+  Subset(std::shared_ptr<const ImageSet> set, std::vector<std::int64_t> chosen)
+      : set_(std::move(set)), chosen_(std::move(chosen)) {}
+  std::int64_t size() const override { return static_cast<std::int64_t>(chosen_.size()); }
+  ImageShape shape() const override { return set_->shape(); }
+  std::int32_t label(std::int64_t sample) const override { return set_->label(stored(sample)); }
+  const std::uint8_t* image(std::int64_t sample, std::uint8_t* scratch) const override {
+    return set_->image(stored(sample), scratch);
+  }
+
+ private:
+  std::int64_t stored(std::int64_t sample) const { return chosen_[static_cast<std::size_t>(sample)]; }
+
+  std::shared_ptr<const ImageSet> set_;
+  std::vector<std::int64_t> chosen_;
+};
+
+}  // namespace
+
+const char* name_of(Split split) { return split == Split::train ? "train" : "test"; }
+
+std::string ImageShape::to_string() const { return fmt::format("{}x{}x{}", height, width, channels); }
+
+std::shared_ptr<const ImageSet> limit(std::shared_ptr<const ImageSet> set, std::int64_t count) {
+  const std::int64_t size = set->size();
+  if (count <= 0 || count >= size) return set;
+  std::map<std::int32_t, std::int64_t> seen;
+  std::vector<std::pair<std::int64_t, std::int64_t>> ranked;  // (how many of its class came before, sample)
+  ranked.reserve(static_cast<std::size_t>(size));
+  for (std::int64_t i = 0; i < size; ++i) ranked.emplace_back(seen[set->label(i)]++, i);
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<std::int64_t> chosen;
+  for (std::int64_t i = 0; i < count; ++i) chosen.push_back(ranked[static_cast<std::size_t>(i)].second);
+  std::sort(chosen.begin(), chosen.end());
+  return std::make_shared<Subset>(std::move(set), std::move(chosen));
+}
+
+}  // namespace convoy::data

@@ -1,0 +1,95 @@
+#include "data/loader/loader.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "data/loader/batch_buffers.h"
+#include "data/loader/pipeline.h"
+#include "data/loader/schedule.h"
+
+namespace convoy::data {
+
+struct Loader::State final : BatchLease::Owner {
+  std::shared_ptr<const ImageSet> set;
+  int rank;
+  BatchSchedule schedule;
+  std::vector<BatchBuffers> slots;
+  std::vector<BatchFiller> fillers;  // one a thread
+  std::vector<std::vector<std::uint8_t>> scratch;
+  Pipeline pipeline;  // last: its threads use what stands above
+
+  State(std::shared_ptr<const ImageSet> images, const LoaderOptions& options)
+      : set(std::move(images)),
+        rank(options.rank),
+        schedule(set->size(), options),
+        slots(make_slots(options)),
+        fillers(make_fillers(options)),
+        scratch(fillers.size(), std::vector<std::uint8_t>(static_cast<std::size_t>(set->shape().bytes()))),
+        pipeline(options.buffers, options.threads, make_work()) {}
+
+  std::vector<BatchBuffers> make_slots(const LoaderOptions& options) const {
+    std::vector<BatchBuffers> result;
+    result.reserve(static_cast<std::size_t>(options.buffers));
+    for (int i = 0; i < options.buffers; ++i) result.emplace_back(schedule, set->shape(), options);
+    return result;
+  }
+
+  std::vector<BatchFiller> make_fillers(const LoaderOptions& options) const {
+    return std::vector<BatchFiller>(static_cast<std::size_t>(options.threads),
+                                    BatchFiller(set->shape(), options));
+  }
+
+  Pipeline::Work make_work() {
+    Pipeline::Work work;
+    work.samples = schedule.capacity();
+    work.block = samples_per_block(set->shape());
+    work.prepare = [this](int slot, std::int64_t number) {
+      slots[static_cast<std::size_t>(slot)].begin(schedule, schedule.position(number), rank);
+    };
+    work.fill = [this](int slot, std::int64_t begin, std::int64_t end, int thread) {
+      fill(slots[static_cast<std::size_t>(slot)], begin, end, static_cast<std::size_t>(thread));
+    };
+    return work;
+  }
+
+  void fill(BatchBuffers& buffers, std::int64_t begin, std::int64_t end, std::size_t thread) {
+    const Batch& batch = buffers.batch;
+    const std::int64_t real = std::clamp<std::int64_t>(batch.valid, begin, end);
+    schedule.samples(batch.position, batch.first + begin, real - begin, buffers.samples() + begin);
+    for (std::int64_t i = begin; i < real; ++i) {
+      const std::int64_t sample = buffers.samples()[i];
+      const std::uint8_t* pixels = set->image(sample, scratch[thread].data());
+      fillers[thread].fill(buffers, i, sample, set->label(sample), pixels);
+    }
+    for (std::int64_t i = real; i < end; ++i) BatchFiller::fill_empty(buffers, i);
+  }
+
+  void give_back(int slot) noexcept override { pipeline.release(slot); }
+};
+
+namespace {
+
+const LoaderOptions& checked(const LoaderOptions& options) {
+  if (options.buffers < 2 || options.threads < 1) {
+    throw std::invalid_argument("Loader: needs at least 2 buffers and 1 thread");
+  }
+  return options;
+}
+
+}  // namespace
+
+Loader::Loader(std::shared_ptr<const ImageSet> set, const LoaderOptions& options)
+    : state_(std::make_unique<State>(std::move(set), checked(options))) {}
+
+Loader::~Loader() = default;
+
+BatchLease Loader::next() {
+  const int slot = state_->pipeline.acquire();
+  return {state_->slots[static_cast<std::size_t>(slot)].batch, *state_, slot};
+}
+
+std::int64_t Loader::steps_per_epoch() const { return state_->schedule.steps_per_epoch(); }
+
+double Loader::wait_ms() const { return state_->pipeline.wait_ms(); }
+
+}  // namespace convoy::data

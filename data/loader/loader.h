@@ -1,0 +1,53 @@
+// Reads, shuffles and augments batches in background threads, ahead of the training loop. The samples of
+// every global batch, their order and what augmentation does to them follow from the seed alone: not from the
+// number of ranks, threads or buffers, and not from where a run was resumed.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <memory_resource>
+#include <vector>
+
+#include "data/loader/batch.h"
+
+namespace convoy::data {
+
+enum class Order : std::uint8_t { shuffled, sequential };
+enum class BatchOutput : std::uint8_t {
+  row_major,      // float32 [C, H, W]
+  channels_last,  // float32 [H, W, C]
+  raw,            // uint8 [H, W, C] as stored, with the parameters to apply
+};
+
+struct LoaderOptions {
+  std::int64_t global_batch = 0;
+  int rank = 0, ranks = 1;
+  std::uint64_t seed = 0;
+  Order order = Order::shuffled;  // sequential: stored order, for evaluation
+  bool drop_last = false;         // leaves out the last batch of an epoch where it is short
+  Augmentation augmentation;
+  BatchOutput output = BatchOutput::row_major;
+  std::vector<float> mean, std;  // of the data set, for Augmentation::normalise
+  Position start;                // of the first batch
+  int threads = 1;
+  int buffers = 3;  // batches in the ring, those that are out included; at least 2
+  std::pmr::memory_resource* memory = nullptr;  // of the batch buffers (pinned, say); nullptr: the heap
+};
+
+// Every rank reads its own slice.
+class Loader final : public BatchSource {
+ public:
+  // Throws std::runtime_error where options and data do not go together (batch smaller than the ranks, …).
+  Loader(std::shared_ptr<const ImageSet> set, const LoaderOptions& options);
+  ~Loader() override;
+
+  BatchLease next() override;
+  std::int64_t steps_per_epoch() const override;
+  double wait_ms() const override;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace convoy::data

@@ -1,0 +1,130 @@
+#include "data/loader/pipeline.h"
+
+#include <algorithm>
+#include <chrono>
+#include <stdexcept>
+#include <utility>
+
+namespace convoy::data {
+
+Pipeline::Pipeline(int slots, int threads, Work work) : work_(std::move(work)) {
+  if (slots < 1 || threads < 1 || work_.samples < 1 || work_.block < 1) {
+    throw std::invalid_argument("Pipeline: slots, threads, samples and block must be positive");
+  }
+  slots_.resize(static_cast<std::size_t>(slots));
+  for (int thread = 0; thread < threads; ++thread) threads_.emplace_back([this, thread] { run(thread); });
+}
+
+Pipeline::~Pipeline() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  work_ready_.notify_all();
+  for (auto& thread : threads_) thread.join();
+}
+
+bool Pipeline::startable() const {
+  return slots_[static_cast<std::size_t>(slot_of(started_))].state == State::free &&
+         (!work_.fed || started_ < submitted_);
+}
+
+void Pipeline::start_slot() {
+  const int index = slot_of(started_);
+  Slot& slot = slots_[static_cast<std::size_t>(index)];
+  slot.state = State::filling;
+  slot.dealt = slot.done = 0;
+  slot.failure = nullptr;
+  if (work_.prepare) work_.prepare(index, started_);
+  ++started_;
+}
+
+// Blocks are dealt from the oldest slot that has some left: only the last started slot can.
+bool Pipeline::take(Block& block) {
+  for (int tries = 0; tries < 2; ++tries) {
+    if (started_ > 0) {
+      const int index = slot_of(started_ - 1);
+      Slot& slot = slots_[static_cast<std::size_t>(index)];
+      if (slot.state == State::filling && slot.dealt < work_.samples) {
+        block = {index, slot.dealt, std::min(slot.dealt + work_.block, work_.samples)};
+        slot.dealt = block.end;
+        return true;
+      }
+    }
+    if (!startable()) return false;
+    start_slot();
+  }
+  return false;
+}
+
+void Pipeline::run(int thread) {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    Block block{};
+    bool taken = false;
+    work_ready_.wait(lock, [&] { return stopping_ || (taken = take(block)); });
+    if (stopping_) return;
+    if (!taken) continue;
+    lock.unlock();
+    std::exception_ptr failure;
+    try {
+      work_.fill(block.slot, block.begin, block.end, thread);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    lock.lock();
+    Slot& slot = slots_[static_cast<std::size_t>(block.slot)];
+    if (failure && !slot.failure) slot.failure = failure;
+    slot.done += block.end - block.begin;
+    if (slot.done == work_.samples) {
+      slot.state = State::ready;
+      slot_ready_.notify_all();
+    }
+  }
+}
+
+int Pipeline::acquire() {
+  std::unique_lock lock(mutex_);
+  const int index = slot_of(acquired_);
+  Slot& slot = slots_[static_cast<std::size_t>(index)];
+  if (slot.state == State::leased) {
+    throw std::logic_error("the loader's next() was called while all its batches are still in use");
+  }
+  if (slot.state != State::ready) {
+    const auto start = std::chrono::steady_clock::now();
+    slot_ready_.wait(lock, [&] { return slot.state == State::ready; });
+    wait_ms_ += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  }
+  if (slot.failure) std::rethrow_exception(slot.failure);
+  slot.state = State::leased;
+  ++acquired_;
+  return index;
+}
+
+void Pipeline::release(int slot) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    slots_[static_cast<std::size_t>(slot)].state = State::free;
+  }
+  work_ready_.notify_all();
+}
+
+int Pipeline::next_to_submit() const {
+  const std::lock_guard lock(mutex_);
+  const int index = slot_of(submitted_);
+  if (slots_[static_cast<std::size_t>(index)].state != State::free ||
+      submitted_ - acquired_ >= static_cast<std::int64_t>(slots_.size())) {
+    throw std::logic_error("the loader's next() was called while too many of its batches are still in use");
+  }
+  return index;
+}
+
+void Pipeline::submit() {
+  {
+    const std::lock_guard lock(mutex_);
+    ++submitted_;
+  }
+  work_ready_.notify_all();
+}
+
+}  // namespace convoy::data

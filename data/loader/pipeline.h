@@ -1,0 +1,69 @@
+// Background threads that fill a ring of slots in order. What filling means is the owner's business; the
+// samples of a slot are dealt to the threads in blocks, so that even a single batch is filled by all of them.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace convoy::data {
+
+class Pipeline {
+ public:
+  // `number` counts the fillings from 0; slot = number % slots.
+  struct Work {
+    std::function<void(int slot, std::int64_t number)> prepare;  // once, before the blocks; not with `fed`
+    std::function<void(int slot, std::int64_t begin, std::int64_t end, int thread)> fill;
+    std::int64_t samples = 0;  // of a slot
+    std::int64_t block = 1;    // samples that a thread takes at a time
+    bool fed = false;          // a slot is filled only after submit(), else as soon as it is free
+  };
+  Pipeline(int slots, int threads, Work work);
+  ~Pipeline();  // waits for the blocks in work and ends the threads
+  Pipeline(const Pipeline&) = delete;
+  Pipeline& operator=(const Pipeline&) = delete;
+
+  int acquire();  // waits for the next slot in order; rethrows what its filling threw
+  void release(int slot) noexcept;
+
+  // With `fed`: the slot that submit() will start next. It must be free.
+  int next_to_submit() const;
+  void submit();
+
+  double wait_ms() const { return wait_ms_; }
+
+ private:
+  enum class State : std::uint8_t { free, filling, ready, leased };
+  struct Slot {
+    State state = State::free;
+    std::int64_t dealt = 0, done = 0;  // samples
+    std::exception_ptr failure;
+  };
+  struct Block {
+    int slot;
+    std::int64_t begin, end;
+  };
+
+  void run(int thread);
+  bool startable() const;
+  bool take(Block& block);
+  void start_slot();
+  int slot_of(std::int64_t number) const {
+    return static_cast<int>(number % static_cast<std::int64_t>(slots_.size()));
+  }
+
+  Work work_;
+  mutable std::mutex mutex_;
+  std::condition_variable work_ready_, slot_ready_;
+  std::vector<Slot> slots_;
+  std::int64_t started_ = 0, submitted_ = 0, acquired_ = 0;
+  bool stopping_ = false;
+  double wait_ms_ = 0;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace convoy::data

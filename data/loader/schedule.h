@@ -1,0 +1,35 @@
+// The arithmetic of batches: how many steps an epoch has and which samples a rank gets at each of them.
+#pragma once
+
+#include <cstdint>
+
+#include "data/loader/batch.h"
+#include "data/loader/loader.h"
+#include "data/loader/order.h"
+
+namespace convoy::data {
+
+class BatchSchedule {
+ public:
+  // Throws std::runtime_error when the batch is smaller than the number of ranks or larger than drop_last
+  // allows.
+  BatchSchedule(std::int64_t set_size, const LoaderOptions& options);
+
+  std::int64_t steps_per_epoch() const { return steps_; }
+  std::int64_t global_batch() const { return global_batch_; }
+  std::int32_t capacity() const { return static_cast<std::int32_t>((global_batch_ + ranks_ - 1) / ranks_); }
+  Position position(std::int64_t number) const;  // of the number-th batch since the start
+  std::int64_t global_valid(Position position) const;
+  Slice slice(Position position, int rank) const;  // of the global batch
+  // The samples at positions `first`, `first + 1`, … of a global batch.
+  void samples(Position position, std::int64_t first, std::int64_t count, std::int64_t* to) const;
+
+ private:
+  std::int64_t size_, global_batch_, steps_;
+  int ranks_;
+  std::uint64_t seed_;
+  Order order_;
+  Position start_;
+};
+
+}  // namespace convoy::data

@@ -1,0 +1,48 @@
+// Reads a store (the format is described in data/store/writer.h). Everything about the file is checked when
+// it is opened, and each failure is one line that names file, dataset, what was found and what was expected.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/image_set.h"
+
+namespace convoy::data {
+
+// What a run has to know about a data set besides its images. Ranks that cannot see the file get it as bytes.
+struct StoreInfo {
+  ImageShape shape;
+  std::array<std::int64_t, 2> size{};  // images by Split
+  std::vector<std::string> classes;
+  std::vector<float> mean, std;  // per channel, scale 0..1
+
+  std::string to_bytes() const;
+  static StoreInfo from_bytes(std::string_view bytes);
+  bool operator==(const StoreInfo&) const = default;
+};
+
+class Store {
+ public:
+  // Splits of at most `resident_bytes` of pixels are read into memory when split() is first called; of larger
+  // ones single images are read where the file has them, through the page cache that all ranks of a host
+  // share.
+  static constexpr std::int64_t kDefaultResidentBytes = std::int64_t{1} << 30;
+  explicit Store(const std::filesystem::path& file, std::int64_t resident_bytes = kDefaultResidentBytes);
+  ~Store();
+
+  const StoreInfo& info() const;
+  std::shared_ptr<const ImageSet> split(Split split) const;  // lives on without the Store
+  const std::vector<std::int32_t>& labels(Split split) const;
+  std::int64_t chunk_images(Split split) const;  // images in a chunk; 0 when the dataset is contiguous
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace convoy::data

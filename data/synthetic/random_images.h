@@ -1,0 +1,29 @@
+// Images of random bytes, for measuring: they cost nothing to make and nothing can be learnt from them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "data/image_set.h"
+
+namespace convoy::data {
+
+class RandomImages final : public ImageSet {
+ public:
+  // `size` images, of which at most 64 MiB are distinct; image i has label i % classes.
+  RandomImages(ImageShape shape, std::int32_t classes, std::int64_t size, std::uint64_t seed);
+  std::int64_t size() const override { return size_; }
+  ImageShape shape() const override { return shape_; }
+  std::int32_t label(std::int64_t sample) const override {
+    return static_cast<std::int32_t>(sample % classes_);
+  }
+  const std::uint8_t* image(std::int64_t sample, std::uint8_t* scratch) const override;
+
+ private:
+  ImageShape shape_;
+  std::int32_t classes_;
+  std::int64_t size_, distinct_;
+  std::vector<std::uint8_t> pixels_;
+};
+
+}  // namespace convoy::data

@@ -1,0 +1,105 @@
+// Fusion must not lose, rename or reorder what is trained, and must leave alone what somebody else reads.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "app/model/zoo/zoo.h"
+
+namespace convoy::app {
+namespace {
+
+template <typename Op>
+int count(const Network& network) {
+  return static_cast<int>(std::ranges::count_if(
+      network.layers(), [](const Layer& layer) { return std::holds_alternative<Op>(layer.op); }));
+}
+
+struct Expected {
+  const char* name;
+  int relus, adds;  // left as layers of their own
+};
+
+// What stays: ReLUs behind linear layers and behind a pool; additions that no ReLU follows (pre-activation).
+constexpr Expected kFusedZoo[] = {{"linear", 0, 0},         {"mlp", 2, 0},      {"lenet", 1, 0},
+                                  {"cifar10_quick", 1, 0},  {"alexnet", 2, 0},  {"vgg16", 2, 0},
+                                  {"googlenet", 0, 0},      {"resnet18", 0, 0}, {"resnet152", 0, 0},
+                                  {"resnet50_cifar", 0, 0}, {"wrn28_10", 0, 12}};
+
+TEST(FusedZoo, AbsorbsRelusAndSums) {
+  for (const Expected& expected : kFusedZoo) {
+    SCOPED_TRACE(expected.name);
+    const Network network = make_network(expected.name, {1, 3, 224, 224}, 10), fused = fuse(network);
+    EXPECT_EQ(count<Relu>(fused), expected.relus);
+    EXPECT_EQ(count<Add>(fused), expected.adds);
+    EXPECT_EQ(count<BatchNorm>(fused), count<BatchNorm>(network));
+    EXPECT_EQ(count<Conv2d>(fused), count<Conv2d>(network));
+    EXPECT_EQ(fuse(fused).layers().size(), fused.layers().size()) << "a second pass found something to do";
+  }
+}
+
+TEST(FusedZoo, KeepsParametersInTheirOrder) {
+  for (const Expected& expected : kFusedZoo) {
+    const Network network = make_network(expected.name, {1, 3, 224, 224}, 10);
+    const auto before = network.parameters(), after = fuse(network).parameters();
+    ASSERT_EQ(before.size(), after.size()) << expected.name;
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      EXPECT_EQ(before[i].name, after[i].name);
+      EXPECT_EQ(before[i].shape, after[i].shape) << before[i].name;
+      EXPECT_EQ(before[i].initializer.kind, after[i].initializer.kind) << before[i].name;
+      EXPECT_EQ(before[i].initializer.value, after[i].initializer.value) << before[i].name;
+    }
+  }
+}
+
+class Fuse : public testing::Test {
+ protected:
+  const Layer& find(const Network& network, const std::string& name) {
+    const auto found = std::ranges::find(network.layers(), name, &Layer::name);
+    if (found == network.layers().end()) throw std::runtime_error("no layer " + name);
+    return *found;
+  }
+
+  Network network_{"net", {2, 4, 5, 5}};
+};
+
+TEST_F(Fuse, ResidualAndReluBecomeOneBatchNorm) {
+  const LayerId conv = network_.add("conv", Conv2d::square(4, 3, 1, 1), network_.input());
+  const LayerId norm = network_.add("norm", BatchNorm{}, conv);
+  const LayerId add = network_.add("add", Add{}, {network_.input(), norm});
+  network_.add("relu", Relu{}, add);
+  const Network fused = fuse(network_);
+  ASSERT_EQ(fused.layers().size(), 3u);
+  const Layer& layer = find(fused, "norm");
+  EXPECT_TRUE(std::get<BatchNorm>(layer.op).relu);
+  EXPECT_EQ(layer.inputs, (std::vector<LayerId>{1, 0})) << "normalised first, then the residual";
+}
+
+TEST_F(Fuse, LeavesWhatOthersRead) {
+  const LayerId conv = network_.add("conv", Conv2d::square(4, 3, 1, 1), network_.input());
+  const LayerId relu = network_.add("relu", Relu{}, conv);
+  const LayerId norm = network_.add("norm", BatchNorm{}, relu);
+  const LayerId add = network_.add("add", Add{}, {norm, conv});
+  const LayerId relu2 = network_.add("relu2", Relu{}, add);
+  network_.add("add2", Add{}, {relu2, norm});
+  EXPECT_EQ(fuse(network_).layers().size(), network_.layers().size());
+}
+
+TEST_F(Fuse, LeavesALayerThatIsAddedToItself) {
+  const LayerId norm = network_.add("norm", BatchNorm{}, network_.input());
+  const LayerId add = network_.add("add", Add{}, {norm, norm});
+  network_.add("relu", Relu{}, add);
+  EXPECT_EQ(fuse(network_).layers().size(), network_.layers().size());
+}
+
+TEST_F(Fuse, LeavesABatchNormThatDoesMoreAlready) {
+  const LayerId rectified = network_.add("rectified", BatchNorm{.relu = true}, network_.input());
+  const LayerId add = network_.add("add", Add{}, {rectified, network_.input()});
+  const LayerId relu = network_.add("relu", Relu{}, add);
+  const LayerId summing = network_.add("summing", BatchNorm{}, {relu, network_.input()});
+  const LayerId add2 = network_.add("add2", Add{}, {summing, network_.input()});
+  network_.add("relu2", Relu{}, add2);
+  EXPECT_EQ(fuse(network_).layers().size(), network_.layers().size());
+}
+
+}  // namespace
+}  // namespace convoy::app

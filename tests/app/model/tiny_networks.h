@@ -1,0 +1,59 @@
+// Networks small enough for the reference backend that hold every op between them, joined in every way that matters.
+#pragma once
+
+#include "app/model/network.h"
+
+namespace convoy::app {
+
+// Convolutions (grouped, strided, dilated, with bias), every kind of pool, local response norm, dropout, concat, batch
+// norm, ReLU, linear layers; a tensor that goes three ways.
+inline Network every_op() {
+  Network net("every_op", {4, 3, 9, 10});
+  const LayerId conv1 = net.add("conv1", Conv2d::square(8, 3, 1, 1, true), net.input());
+  const LayerId relu1 = net.add("relu1", Relu{}, conv1);
+  const LayerId lrn = net.add("lrn", LocalResponseNorm{3, 0.5f, 0.75f, 1.0f}, relu1);
+  const LayerId pool1 = net.add("pool1", Pool::max(3, 2, 1), lrn);
+  const LayerId conv2 = net.add(
+      "conv2",
+      Conv2d{
+          .filters = 6, .kernel = {3, 3}, .padding = {2, 2}, .dilation = {2, 2}, .groups = 2, .bias = true},
+      pool1);
+  const LayerId conv3 = net.add("conv3", Conv2d::square(4, 3, 1, 1), pool1);
+  const LayerId norm3 = net.add("norm3", BatchNorm{}, conv3);
+  const LayerId relu3 = net.add("relu3", Relu{}, norm3);
+  const LayerId concat = net.add("concat", Concat{}, {conv2, relu3, pool1});
+  const LayerId pool2 = net.add("pool2", Pool::average(3, 2, 1), concat);
+  const LayerId drop = net.add("dropout", Dropout{0.3f}, pool2);
+  const LayerId fc1 = net.add("fc1", Linear{12}, drop);
+  const LayerId relu4 = net.add("relu4", Relu{}, fc1);
+  net.add("fc2", Linear{5}, relu4);
+  return net;
+}
+
+// Residual blocks of both kinds (post-activation with and without a convolution on the shortcut, pre-activation), and
+// what surrounds them; the sum of three tensors.
+inline Network residual() {
+  Network net("residual", {4, 3, 8, 8});
+  const auto conv_norm = [&](const std::string& name, LayerId input, int filters, int kernel, int stride) {
+    const LayerId conv = net.add(name + ".conv", Conv2d::square(filters, kernel, stride, kernel / 2), input);
+    return net.add(name + ".bn", BatchNorm{}, conv);
+  };
+  const auto relu = [&](const std::string& name, LayerId input) {
+    return net.add(name + ".relu", Relu{}, input);
+  };
+  const LayerId stem = relu("stem", conv_norm("stem", net.input(), 6, 3, 1));
+  const LayerId a = relu("a", conv_norm("a", stem, 6, 3, 1));
+  const LayerId identity = relu("b", net.add("b.add", Add{}, {conv_norm("b", a, 6, 3, 1), stem}));
+  const LayerId main = conv_norm("c", identity, 8, 3, 2);
+  const LayerId shortcut = conv_norm("c.shortcut", identity, 8, 1, 2);
+  const LayerId down = relu("c", net.add("c.add", Add{}, {main, shortcut}));
+  const LayerId normed = relu("d", net.add("d.bn", BatchNorm{}, down));
+  const LayerId d1 = net.add("d.conv1", Conv2d::square(8, 3, 1, 1), normed);
+  const LayerId d2 = net.add("d.conv2", Conv2d::square(8, 1), normed);
+  const LayerId three = net.add("d.add", Add{}, {d1, d2, down});
+  const LayerId end = relu("end", net.add("end.bn", BatchNorm{}, three));
+  net.add("fc", Linear{5}, net.add("pool", Pool::global(), end));
+  return net;
+}
+
+}  // namespace convoy::app

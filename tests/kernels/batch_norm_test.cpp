@@ -1,0 +1,310 @@
+// Batch normalisation: its five operations one by one, and together as training runs them.
+#include "kernels/batch_norm/batch_norm.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/kernels/harness.h"
+
+namespace convoy::kernels::testing {
+namespace {
+
+// A layer with its operands. dy and dy2 have values for samples that are not valid too: they must not matter.
+struct Layer {
+  BatchNormProblem problem = {};
+  StepControl control = {};
+  Tensor x = {}, gamma = {}, beta = {}, mean = {}, variance = {}, residual = {}, dy = {}, dy2 = {};
+  std::int64_t channels() const { return x.desc.shape[1]; }
+  std::size_t valid_elements() const {
+    return static_cast<std::size_t>(x.desc.shape.elements() / x.desc.shape[0] * control.valid);
+  }
+};
+
+// xhat is near -1 or 1 and beta is small, so that no pre-activation comes near the ReLU's kink; the residual
+// has x's sign for the same reason.
+Layer layer_of(Random& random, const Shape& shape, const BatchNormProblem& problem, int valid) {
+  const std::int64_t c = shape[1];
+  Layer layer{.problem = problem,
+              .control = all_valid(valid),
+              .x = random.uniform(shape, 1.8, 2.2),
+              .gamma = random.uniform({c}, 0.8, 1.2),
+              .beta = random.uniform({c}, -0.1, 0.1),
+              .mean = random.uniform({c}),
+              .variance = random.uniform({c}, 0.5, 2),
+              .residual = random.uniform(shape, 0.1, 1),
+              .dy = random.uniform(shape),
+              .dy2 = random.uniform(shape)};
+  if (problem.synchronised) layer.control.global_valid += 3;
+  const std::int64_t pixels = shape.elements() / shape[0] / c;
+  for (std::size_t i = 0; i < layer.x.values.size(); ++i) {
+    const auto position = static_cast<std::int64_t>(i);
+    const bool negative = (position / (c * pixels) + position % pixels) % 2 == 0;
+    if (!negative) continue;
+    layer.x.values[i] -= 2;
+    layer.residual.values[i] = -layer.residual.values[i];
+  }
+  return layer;
+}
+
+template <typename Problem>
+Maker maker_of(Kernel (*operation)(Backend, const Problem&, KernelRequest&), const Problem& problem) {
+  return [=](Backend backend, KernelRequest& request) { return operation(backend, problem, request); };
+}
+
+Case statistics(const Layer& l) {
+  return {.name = "batch_norm_statistics " + l.x.desc.shape.to_string(),
+          .maker = maker_of(batch_norm_statistics, l.problem),
+          .inputs = {l.x},
+          .outputs = {f64({2, l.channels()})},
+          .control = l.control};
+}
+
+Case forward(const Layer& l, const Tensor& sums) {
+  Case test{.name = "batch_norm_forward " + l.x.desc.shape.to_string(),
+            .maker = maker_of(batch_norm_forward, l.problem),
+            .inputs = {l.x, sums, l.gamma, l.beta, l.mean, l.variance},
+            .outputs = {l.x.desc},
+            .control = l.control,
+            .updated = {4, 5}};
+  if (l.problem.residual) test.inputs.push_back(l.residual);
+  return test;
+}
+
+Case inference(const Layer& l) {
+  Case test{.name = "batch_norm_inference " + l.x.desc.shape.to_string(),
+            .maker = maker_of(batch_norm_inference, l.problem),
+            .inputs = {l.x, l.gamma, l.beta, l.mean, l.variance},
+            .outputs = {l.x.desc}};
+  if (l.problem.residual) test.inputs.push_back(l.residual);
+  return test;
+}
+
+Case reduce(const Layer& l, const Tensor& sums, const Tensor& y) {
+  Case test{.name = "batch_norm_backward_reduce " + l.x.desc.shape.to_string(),
+            .maker = maker_of(batch_norm_backward_reduce, l.problem),
+            .inputs = {l.x, sums, l.gamma, l.beta, l.dy},
+            .outputs = {f64({2, l.channels()}), f32({l.channels()}), f32({l.channels()})},
+            .control = l.control,
+            .tolerance = 5e-6};
+  if (l.problem.relu && l.problem.residual) test.inputs.push_back(y);
+  if (l.problem.second_gradient) test.inputs.push_back(l.dy2);
+  if (l.problem.write_gradient) test.outputs.push_back(l.x.desc);
+  return test;
+}
+
+Case backward(const Layer& l, const Tensor& sums, const Tensor& gradient, const Tensor& dsums) {
+  return {.name = "batch_norm_backward " + l.x.desc.shape.to_string(),
+          .maker = maker_of(batch_norm_backward, l.problem),
+          .inputs = {l.x, sums, l.gamma, l.beta, gradient, dsums},
+          .outputs = {l.x.desc},
+          .control = l.control,
+          .tolerance = 5e-6};
+}
+
+// A result as an operand of the next operation, in an open layout.
+Tensor operand(const Tensor& result) {
+  Tensor tensor{result.desc, result.values, {}};
+  tensor.desc.layout = Layout::any;
+  return tensor;
+}
+
+std::vector<BatchNormProblem> problems() {
+  std::vector<BatchNormProblem> list;
+  for (int flags = 0; flags < 32; ++flags) {
+    const BatchNormProblem problem{.relu = (flags & 1) != 0,
+                                   .residual = (flags & 2) != 0,
+                                   .synchronised = (flags & 4) != 0,
+                                   .second_gradient = (flags & 8) != 0,
+                                   .write_gradient = (flags & 16) != 0};
+    if ((problem.second_gradient || (problem.relu && problem.residual)) && !problem.write_gradient) continue;
+    list.push_back(problem);
+  }
+  return list;
+}
+
+TEST(BatchNorm, MatchesTheReference) {
+  Random random(1);
+  for (const BatchNormProblem& problem : problems())
+    for (const Shape& shape : {Shape{4, 3, 5, 7}, Shape{3, 16, 4, 4}, Shape{5, 37, 3, 2}, Shape{6, 20}})
+      for (const int missing : {0, 2}) {
+        const Layer l = layer_of(random, shape, problem, static_cast<int>(shape[0]) - missing);
+        expect_matches_reference(statistics(l), backends());
+        expect_matches_reference(inference(l), backends());
+        const Tensor sums = operand(run_reference(statistics(l)).outputs[0]);
+        expect_matches_reference(forward(l, sums), backends());
+        const Case reduction = reduce(l, sums, operand(run_reference(forward(l, sums)).outputs[0]));
+        expect_matches_reference(reduction, backends());
+        const Result reduced = run_reference(reduction);
+        const Tensor gradient = problem.write_gradient ? operand(reduced.outputs[3]) : l.dy;
+        expect_matches_reference(backward(l, sums, gradient, operand(reduced.outputs[0])), backends());
+      }
+}
+
+struct Gradients {
+  std::vector<double> x, gamma, beta, residual;
+};
+
+Gradients gradients_of(const Layer& l) {
+  const Tensor sums = operand(run_reference(statistics(l)).outputs[0]);
+  const Result reduced = run_reference(reduce(l, sums, operand(run_reference(forward(l, sums)).outputs[0])));
+  const Tensor g = l.problem.write_gradient ? operand(reduced.outputs[3]) : l.dy;
+  const Tensor dx = run_reference(backward(l, sums, g, operand(reduced.outputs[0]))).outputs[0];
+  return {dx.values, reduced.outputs[1].values, reduced.outputs[2].values, g.values};
+}
+
+// Through statistics and forward together, since a sample moves the statistics as well.
+TEST(BatchNorm, BackwardIsTheDerivative) {
+  Random random(2);
+  for (const BatchNormProblem& problem : problems()) {
+    Layer l = layer_of(random, {5, 2, 2, 3}, problem, 4);
+    l.control.global_valid = l.control.valid;  // one rank, synchronised or not
+    const auto loss = [&](const std::vector<Tensor>& inputs) {
+      Layer moved = l;
+      moved.x = inputs[0], moved.gamma = inputs[1], moved.beta = inputs[2], moved.residual = inputs[3];
+      const Tensor y =
+          run_reference(forward(moved, operand(run_reference(statistics(moved)).outputs[0]))).outputs[0];
+      double sum = 0;
+      for (std::size_t i = 0; i < l.valid_elements(); ++i)
+        sum += (l.dy.values[i] + (problem.second_gradient ? l.dy2.values[i] : 0)) * y.values[i];
+      return sum;
+    };
+    const std::vector<Tensor> inputs = {l.x, l.gamma, l.beta, l.residual};
+    const Gradients gradients = gradients_of(l);
+    const std::string what =
+        "relu " + std::to_string(problem.relu) + " residual " + std::to_string(problem.residual);
+    expect_gradient(gradients.x, central_differences(loss, inputs, 0), what + " dx");
+    expect_gradient(gradients.gamma, central_differences(loss, inputs, 1), what + " dgamma");
+    expect_gradient(gradients.beta, central_differences(loss, inputs, 2), what + " dbeta");
+    if (problem.residual && problem.write_gradient)
+      expect_gradient(gradients.residual, central_differences(loss, inputs, 3), what + " dresidual");
+  }
+}
+
+Tensor samples(const Tensor& whole, std::int64_t first, std::int64_t count) {
+  Tensor part{whole.desc, {}, {}};
+  const std::int64_t sample = whole.desc.shape.elements() / whole.desc.shape[0];
+  part.desc.shape[0] = count;
+  part.values.assign(whole.values.begin() + first * sample, whole.values.begin() + (first + count) * sample);
+  return part;
+}
+
+Tensor sum_of(const Tensor& a, const Tensor& b) {
+  Tensor sum = operand(a);
+  for (std::size_t i = 0; i < sum.values.size(); ++i) sum.values[i] += b.values[i];
+  return sum;
+}
+
+// Two ranks with 3 and 2 of the samples, whose sums are added, do what one rank with all 5 does.
+TEST(BatchNorm, SynchronisedRanksAreOneRank) {
+  Random random(3);
+  std::vector<Backend> all = backends();
+  all.push_back(Backend::reference);
+  for (const Backend backend : all) {
+    const auto compute = [&](const Case& test) { return run(backend, layouts_of(backend).front(), test); };
+    const BatchNormProblem problem{
+        .relu = true, .residual = true, .synchronised = true, .write_gradient = true};
+    Layer whole = layer_of(random, {5, 18, 3, 4}, problem, 5);
+    whole.control.global_valid = 5;
+    const auto part_of = [&](std::int64_t first, int count) {
+      Layer part = whole;
+      part.control.valid = count;
+      for (Tensor Layer::*member : {&Layer::x, &Layer::residual, &Layer::dy, &Layer::dy2})
+        part.*member = samples(whole.*member, first, count);
+      return part;
+    };
+    const Layer parts[2] = {part_of(0, 3), part_of(3, 2)};
+    const Tensor sums = operand(compute(statistics(whole)).outputs[0]);
+    const Tensor added =
+        sum_of(compute(statistics(parts[0])).outputs[0], compute(statistics(parts[1])).outputs[0]);
+    expect_close(added, sums, 1e-6, "sums");
+    const Result y = compute(forward(whole, sums));
+    const Result reduced = compute(reduce(whole, sums, operand(y.outputs[0])));
+    const Tensor dx =
+        compute(backward(whole, sums, operand(reduced.outputs[3]), operand(reduced.outputs[0]))).outputs[0];
+    Result part_reduced[2];
+    for (int r = 0; r < 2; ++r) {
+      const Result part_y = compute(forward(parts[r], added));
+      expect_close(part_y.outputs[0], samples(y.outputs[0], r * 3, 3 - r), 1e-5, "y");
+      expect_close(part_y.inputs[4], y.inputs[4], 1e-6, "running mean");
+      expect_close(part_y.inputs[5], y.inputs[5], 1e-6, "running variance");
+      part_reduced[r] = compute(reduce(parts[r], added, operand(part_y.outputs[0])));
+    }
+    const Tensor dsums = sum_of(part_reduced[0].outputs[0], part_reduced[1].outputs[0]);
+    for (int i = 1; i <= 2; ++i)
+      expect_close(sum_of(part_reduced[0].outputs[i], part_reduced[1].outputs[i]), reduced.outputs[i], 1e-5,
+                   "dgamma, dbeta");
+    for (int r = 0; r < 2; ++r)
+      expect_close(compute(backward(parts[r], added, operand(part_reduced[r].outputs[3]), dsums)).outputs[0],
+                   samples(dx, r * 3, 3 - r), 1e-5, "dx");
+  }
+}
+
+// A rank whose batch is all padding must neither divide by zero nor touch its running statistics.
+TEST(BatchNorm, BatchWithoutSamples) {
+  Random random(4);
+  Layer l = layer_of(random, {2, 3, 2, 2}, {.relu = true}, 0);
+  l.control.global_valid = 4;
+  std::fill(l.x.values.begin(), l.x.values.end(), 0.0);
+  std::vector<Backend> all = backends();
+  all.push_back(Backend::reference);
+  for (const Backend backend : all) {
+    const auto compute = [&](const Case& test) { return run(backend, layouts_of(backend).front(), test); };
+    const Result sums = compute(statistics(l));
+    EXPECT_EQ(sums.outputs[0].values, std::vector<double>(6, 0.0));
+    const Result y = compute(forward(l, operand(sums.outputs[0])));
+    for (const double value : y.outputs[0].values) EXPECT_TRUE(std::isfinite(value));
+    EXPECT_EQ(y.inputs[4].values, l.mean.values);
+    EXPECT_EQ(y.inputs[5].values, l.variance.values);
+    const Result reduced = compute(reduce(l, operand(sums.outputs[0]), {}));
+    EXPECT_EQ(reduced.outputs[1].values, std::vector<double>(3, 0.0));
+    const Case last = backward(l, operand(sums.outputs[0]), l.dy, operand(reduced.outputs[0]));
+    EXPECT_EQ(compute(last).outputs[0].values, std::vector<double>(24, 0.0));
+  }
+}
+
+// torch.nn.BatchNorm2d(1) on [1, 2, 3, 6], PyTorch 1.13: y, running mean and the unbiased running variance.
+TEST(BatchNorm, AgreesWithPyTorch) {
+  Layer l{.control = all_valid(2),
+          .x = floats({2, 1, 1, 2}, {1, 2, 3, 6}),
+          .gamma = floats({1}, {1}),
+          .beta = floats({1}, {0}),
+          .mean = floats({1}, {0}),
+          .variance = floats({1}, {1})};
+  std::vector<Backend> all = backends();
+  all.push_back(Backend::reference);
+  for (const Backend backend : all) {
+    const Layout layout = layouts_of(backend).front();
+    const Tensor sums = operand(run(backend, layout, statistics(l)).outputs[0]);
+    EXPECT_EQ(sums.values, (std::vector<double>{12, 50}));
+    const Result result = run(backend, layout, forward(l, sums));
+    const double expected[] = {-1.0690434, -0.5345217, 0, 1.6035651};
+    for (int i = 0; i < 4; ++i) EXPECT_NEAR(result.outputs[0].values[i], expected[i], 1e-6);
+    EXPECT_NEAR(result.inputs[4].values[0], 0.3, 1e-6);
+    EXPECT_NEAR(result.inputs[5].values[0], 1.3666667, 1e-6);
+  }
+}
+
+// A run that diverges has to show: max(NaN, 0) written carelessly is 0.
+TEST(BatchNorm, KeepsNaN) {
+  Random random(5);
+  Layer l = layer_of(random, {2, 18, 3, 3}, {.relu = true}, 2);
+  const Tensor sums = operand(run_reference(statistics(l)).outputs[0]);
+  l.x.values[20] = std::numeric_limits<double>::quiet_NaN();
+  for (const Backend backend : {Backend::reference, Backend::cpu})
+    for (const Layout layout : layouts_of(backend)) {
+      const Tensor y = run(backend, layout, forward(l, sums)).outputs[0];
+      EXPECT_TRUE(std::isnan(y.values[20])) << name_of(backend) << int(layout);
+      EXPECT_FALSE(std::isnan(y.values[21]));
+    }
+}
+
+TEST(BatchNorm, RefusesABackwardThatCannotKnowTheGradient) {
+  EXPECT_THROW(require_batch_norm_flags("test", {.relu = true, .residual = true}), std::invalid_argument);
+  EXPECT_THROW(require_batch_norm_flags("test", {.second_gradient = true}), std::invalid_argument);
+  EXPECT_NO_THROW(require_batch_norm_flags("test", {.relu = true, .residual = true, .write_gradient = true}));
+}
+
+}  // namespace
+}  // namespace convoy::kernels::testing

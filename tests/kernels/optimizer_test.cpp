@@ -1,0 +1,137 @@
+// Optimizers and the squared norm.
+#include "kernels/optimizer/optimizer.h"
+
+#include <gtest/gtest.h>
+#include <omp.h>
+
+#include <cmath>
+
+#include "tests/kernels/harness.h"
+
+namespace convoy::kernels::testing {
+namespace {
+
+// parameters, gradients and states, and the control of a step in the middle of a run.
+Case update(const OptimizerProblem& problem, std::vector<Tensor> buffers) {
+  Case test{.name = "optimizer_update kind " + std::to_string(int(problem.kind)),
+            .maker = [=](Backend b, KernelRequest& request) { return optimizer_update(b, problem, request); },
+            .inputs = std::move(buffers),
+            .updated = {0}};
+  for (int i = 0; i < optimizer_states(problem); ++i) test.updated.push_back(2 + i);
+  test.control.learning_rate = 0.1f;
+  test.control.gradient_scale = 0.5f;
+  test.control.step = 3;
+  return test;
+}
+
+std::vector<Tensor> random_buffers(Random& random, const OptimizerProblem& problem, std::int64_t count) {
+  std::vector<Tensor> buffers = {random.uniform({count}), random.uniform({count})};
+  for (int i = 0; i < optimizer_states(problem); ++i) buffers.push_back(random.uniform({count}, 0, 1));
+  return buffers;
+}
+
+std::vector<OptimizerProblem> problems() {
+  return {{.weight_decay = 0.01f},
+          {.nesterov = true, .weight_decay = 0.01f},
+          {.momentum = 0, .weight_decay = 0.01f},
+          {.kind = OptimizerKind::lars, .weight_decay = 0.01f, .trust_coefficient = 0.5f},
+          {.kind = OptimizerKind::adamw, .weight_decay = 0.01f}};
+}
+
+// Segments of all sizes with gaps between them, more than one piece of work long, with each pair of flags.
+TEST(Optimizer, MatchesTheReference) {
+  Random random(1);
+  for (OptimizerProblem problem : problems()) {
+    problem.segments = {{3, 1, true, true},
+                        {16, 40000, true, true},
+                        {40016, 17, false, false},
+                        {40040, 999, false, true},
+                        {41100, 31, true, false}};
+    const Case test = update(problem, random_buffers(random, problem, 41200));
+    expect_matches_reference(test);
+    for (const Backend b : {Backend::reference, Backend::cpu}) {
+      const Result result = run(b, Layout::row_major, test);
+      for (const int gap : {0, 2, 4, 15, 40033, 40039, 41039, 41131, 41199})
+        EXPECT_EQ(result.inputs[0].values[gap], test.inputs[0].values[gap])
+            << "wrote between segments at " << gap;
+    }
+  }
+}
+
+// Three steps of torch.optim, PyTorch 1.13, from [1, -2, 0.5] with lr 0.1 and weight_decay 0.01.
+TEST(Optimizer, AgreesWithPyTorch) {
+  const std::vector<double> gradients[] = {{0.1, 0.2, -0.3}, {0.4, -0.5, 0.6}, {-0.7, 0.8, 0.9}};
+  const std::vector<double> expected[] = {{0.961372793, -2.02796364, 0.374443442},
+                                          {0.982422173, -2.0691843, 0.265460312},
+                                          {1.01706302, -2.04401588, 0.378501534},
+                                          {},
+                                          {0.829222262, -2.08355093, 0.493591905}};
+  const std::vector<OptimizerProblem> list = problems();
+  for (std::size_t kind = 0; kind < list.size(); ++kind) {
+    if (list[kind].kind == OptimizerKind::lars) continue;
+    OptimizerProblem problem = list[kind];
+    problem.segments = {{0, 3, true, true}};
+    for (const Backend b : {Backend::reference, Backend::cpu}) {
+      std::vector<Tensor> buffers = {floats({3}, {1, -2, 0.5}), floats({3}, {0, 0, 0})};
+      for (int i = 0; i < optimizer_states(problem); ++i) buffers.push_back(floats({3}, {0, 0, 0}));
+      for (int step = 0; step < 3; ++step) {
+        buffers[1].values = gradients[step];
+        Case test = update(problem, buffers);
+        test.control.step = static_cast<std::uint64_t>(step);
+        test.control.gradient_scale = 1;
+        const Result result = run(b, Layout::row_major, test);
+        for (std::size_t i = 0; i < buffers.size(); ++i) buffers[i].values = result.inputs[i].values;
+      }
+      for (int i = 0; i < 3; ++i)
+        EXPECT_NEAR(buffers[0].values[i], expected[kind][i], 1e-6) << name_of(b) << kind;
+    }
+  }
+}
+
+// By hand: |w| = 5, |g| = 10 * 0.5; trust = 0.1 * 5 / (5 + 0.2 * 5); v = lr trust (g + wd w).
+TEST(Optimizer, LarsScalesBySegmentNorms) {
+  const OptimizerProblem problem{.kind = OptimizerKind::lars,
+                                 .weight_decay = 0.2f,
+                                 .trust_coefficient = 0.1f,
+                                 .segments = {{0, 2, true, true}, {2, 1, true, false}, {3, 1, true, true}}};
+  const Case test =
+      update(problem, {floats({4}, {3, 4, 2, 0}), floats({4}, {6, 8, 2, 1}), floats({4}, {0, 0, 0, 0})});
+  for (const Backend b : {Backend::reference, Backend::cpu}) {
+    const std::vector<double> w = run(b, Layout::row_major, test).inputs[0].values;
+    const double trust = 0.1 * 5 / 6;
+    EXPECT_NEAR(w[0], 3 - 0.1 * trust * (3 + 0.2 * 3), 1e-6);
+    EXPECT_NEAR(w[1], 4 - 0.1 * trust * (4 + 0.2 * 4), 1e-6);
+    EXPECT_NEAR(w[2], 2 - 0.1 * (1 + 0.2 * 2), 1e-6) << "adapt is off";
+    EXPECT_NEAR(w[3], 0 - 0.1 * 0.5, 1e-6) << "a parameter of norm zero must be able to leave zero";
+  }
+}
+
+Case norm(Tensor gradients) {
+  return {.name = "squared_norm",
+          .maker = [](Backend b, KernelRequest& request) { return squared_norm(b, {}, request); },
+          .inputs = {std::move(gradients)},
+          .outputs = {f64({1})},
+          .tolerance = 1e-12};
+}
+
+TEST(SquaredNorm, MatchesTheReference) {
+  Random random(2);
+  for (const std::int64_t count : {1, 7, 16384, 16385, 100001})
+    expect_matches_reference(norm(random.uniform({count})));
+}
+
+// Clipping must not make the parameters depend on the number of threads.
+TEST(SquaredNorm, HasTheSameBitsForAnyNumberOfThreads) {
+  const Case test = norm(Random(3).uniform({200003}));
+  const int threads = omp_get_max_threads();
+  std::vector<std::vector<double>> sums;
+  for (const int count : {1, 2, 3, 7}) {
+    omp_set_num_threads(count);
+    sums.push_back(run(Backend::cpu, Layout::row_major, test).outputs[0].values);
+  }
+  omp_set_num_threads(threads);
+  for (const auto& sum : sums) EXPECT_EQ(sum, sums[0]);
+}
+
+}  // namespace
+}  // namespace convoy::kernels::testing
