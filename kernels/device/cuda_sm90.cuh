@@ -31,12 +31,14 @@ __device__ inline void barrier_expect(std::uint64_t* barrier, std::uint32_t byte
 __device__ inline void barrier_arrive(std::uint64_t* barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
-// Arrives at the same barrier in block `rank` of the cluster.
+// Arrives at the same barrier in block `rank` of the cluster. No wider scope than the default is asked for: what
+// the barrier guards moves through the asynchronous proxy, and cluster scope would flush and invalidate L1 (it
+// halved the rate of the wgmma rung).
 __device__ inline void barrier_arrive_at(std::uint64_t* barrier, std::uint32_t rank) {
   asm volatile(
       "{\n.reg .b32 remote;\n"
       "mapa.shared::cluster.u32 remote, %0, %1;\n"
-      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];\n}" ::"r"(shared_address(barrier)),
+      "mbarrier.arrive.shared::cluster.b64 _, [remote];\n}" ::"r"(shared_address(barrier)),
       "r"(rank)
       : "memory");
 }
@@ -51,19 +53,6 @@ __device__ inline void barrier_wait(std::uint64_t* barrier, std::uint32_t parity
       "r"(parity)
       : "memory");
 }
-// As barrier_wait, where other blocks of the cluster arrive.
-__device__ inline void barrier_wait_cluster(std::uint64_t* barrier, std::uint32_t parity) {
-  asm volatile(
-      "{\n.reg .pred done;\n"
-      "again:\n"
-      "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
-      "@done bra finished;\n"
-      "bra again;\n"
-      "finished:\n}" ::"r"(shared_address(barrier)),
-      "r"(parity)
-      : "memory");
-}
-
 // Clusters.
 __device__ inline std::uint32_t cluster_rank() {
   std::uint32_t rank;
@@ -73,6 +62,11 @@ __device__ inline std::uint32_t cluster_rank() {
 __device__ inline void cluster_sync() {
   asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
+
+// Programmatic dependent launch: a kernel launched with the attribute may start once all blocks of the one before
+// have called launch_dependents, and finds its results behind wait_for_prerequisites.
+__device__ inline void launch_dependents() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
+__device__ inline void wait_for_prerequisites() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 
 // Named barriers of `threads` threads of the block; 0 is __syncthreads.
 __device__ inline void named_barrier_sync(int id, int threads) {

@@ -7,6 +7,7 @@
 
 #include "kernels/device/cuda_error.h"
 #include "kernels/device/cuda_tensor_map.h"
+#include "kernels/gemm/epilogue.cuh"
 #include "kernels/gemm/rungs.h"
 #include "kernels/gemm/sm90_launch.h"
 
@@ -42,6 +43,11 @@ Operand operand_b(const Problem& problem) {
   return operand_of(problem, problem.n, !problem.transpose_b, problem.ldb);
 }
 
+// Whether the kernel leaves raw sums for another one to finish.
+bool indirect(const Problem& problem, int splits) {
+  return splits > 1 || problem.beta != 0 || problem.ldc * std::int64_t(bytes_of(problem.output)) % 16 != 0;
+}
+
 struct Workspace {
   std::uint8_t *a, *b;
   float *partial, *slots;
@@ -56,7 +62,7 @@ Workspace carve(const Problem& problem, int splits, void* base) {
   Workspace workspace{};
   workspace.a = packed(operand_a(problem));
   workspace.b = packed(operand_b(problem));
-  workspace.partial = carver.take<float>(partial_elements(problem, splits));
+  workspace.partial = carver.take<float>(indirect(problem, splits) ? partial_elements(problem, splits) : 0);
   workspace.slots = carver.take<float>(problem.column_sums ? slot_elements(problem.n, kSumSlots) : 0);
   workspace.bytes = carver.used();
   return workspace;
@@ -123,55 +129,60 @@ std::vector<Plan> wgmma_candidates(const Problem& problem) {
   return plans;
 }
 
-void encode_maps(const Problem& problem, const Sm90Tile& tile, const Operand& a, const Operand& b, const void* a_data,
-                 const void* b_data, const Buffers& buffers, const Workspace& workspace, Sm90Call& call) {
+// The call of the kernel, but for its scheduling.
+Sm90Call describe(const Problem& problem, const Sm90Tile& tile, int splits, const Buffers& buffers,
+                  const Workspace& workspace) {
   const DType type = problem.math == Math::bf16 ? DType::bf16 : DType::f32;
   const auto depth = std::uint32_t(128 / problem.element_bytes());
-  const auto map = [&](const Operand& operand, const void* data, int extent, int share) {
-    if (operand.mn_major) return tiled_map(type, data, {operand.columns, operand.rows}, {operand.pitch}, {64, 64u / unsigned(share)});
-    return tiled_map(type, data, {operand.columns, operand.rows}, {operand.pitch}, {depth, unsigned(extent / share)});
+  const auto map = [&](const Operand& operand, const void* own, const void* packed, int extent, int share) {
+    const std::vector<std::uint32_t> box = operand.mn_major
+                                               ? std::vector<std::uint32_t>{64, 64u / unsigned(share)}
+                                               : std::vector<std::uint32_t>{depth, unsigned(extent / share)};
+    return tiled_map(type, operand.repacked ? packed : own, {operand.columns, operand.rows}, {operand.pitch}, box);
   };
-  call.a = map(a, a_data, tile.rows, 1);
-  call.b = map(b, b_data, tile.columns, tile.cluster);
-  const bool partial = workspace.partial != nullptr && call.schedule.splits > 1;
-  const DType out = partial ? DType::f32 : problem.output;
-  const std::int64_t pitch = partial ? partial_pitch(problem) : problem.ldc;
-  const void* c = partial ? workspace.partial : buffers.c;
-  call.through_tma = pitch * std::int64_t(bytes_of(out)) % 16 == 0 && reinterpret_cast<std::uintptr_t>(c) % 16 == 0;
-  if (call.through_tma)
-    call.c = tiled_map(out, c, {problem.n, problem.m, call.schedule.splits}, {pitch, pitch * problem.m},
-                       {unsigned(128 / bytes_of(out)), 64, 1});
+  Sm90Call call{};
+  call.a = map(operand_a(problem), buffers.a, workspace.a, tile.rows, 1);
+  call.b = map(operand_b(problem), buffers.b, workspace.b, tile.columns, tile.cluster);
+  call.m = int(problem.m);
+  call.n = int(problem.n);
+  call.alpha = 1;
+  if (indirect(problem, splits)) {
+    const std::int64_t pitch = partial_pitch(problem);
+    call.c = tiled_map(DType::f32, workspace.partial, {problem.n, problem.m, splits}, {pitch, pitch * problem.m},
+                       {32, 64, 1});
+    return call;
+  }
+  const std::int64_t pitch = problem.ldc;
+  call.c = tiled_map(problem.output, buffers.c, {problem.n, problem.m, 1}, {pitch, pitch * problem.m},
+                     {unsigned(128 / bytes_of(problem.output)), 64, 1});
+  call.alpha = problem.alpha;
+  call.bias = problem.bias ? buffers.bias : nullptr;
+  call.relu = problem.relu;
+  call.bf16 = problem.output == DType::bf16;
+  const bool forward = problem.math == Math::bf16 && !problem.transpose_a && problem.transpose_b;
+  call.sum_slots = problem.column_sums && forward ? workspace.slots : nullptr;
+  return call;
 }
 
 using Sm90Launch = void (*)(const Sm90Call&, cudaStream_t);
-Sm90Launch launcher_of(const Problem& problem, bool a_mn_major, bool b_mn_major) {
-  if (problem.math == Math::tf32) return sm90_launch<Math::tf32, false, false>;
-  if (a_mn_major) return b_mn_major ? sm90_launch<Math::bf16, true, true> : sm90_launch<Math::bf16, true, false>;
-  return b_mn_major ? sm90_launch<Math::bf16, false, true> : sm90_launch<Math::bf16, false, false>;
+Sm90Launch launcher_of(const Problem& problem, bool a_mn_major, bool b_mn_major, bool sums) {
+  if (problem.math == Math::tf32) return sm90_launch<Math::tf32, false, false, false>;
+  if (a_mn_major && b_mn_major) return sm90_launch<Math::bf16, true, true, false>;
+  if (a_mn_major) return sm90_launch<Math::bf16, true, false, false>;
+  if (b_mn_major) return sm90_launch<Math::bf16, false, true, false>;
+  return sums ? sm90_launch<Math::bf16, false, false, true> : sm90_launch<Math::bf16, false, false, false>;
 }
 
 Launch bind_wgmma(const Problem& problem, const Plan& plan, const Buffers& buffers) {
   const Sm90Tile& tile = kSm90Tiles[plan.tile];
   const Operand a = operand_a(problem), b = operand_b(problem);
   const Workspace workspace = carve(problem, plan.splits, buffers.workspace);
-  Sm90Call call{};
+  Sm90Call call = describe(problem, tile, plan.splits, buffers, workspace);
   call.tile = plan.tile;
-  call.m = problem.m;
-  call.n = problem.n;
   call.schedule = schedule_of(problem, tile, plan.splits);
   call.blocks = std::min(call.schedule.pieces(), device_facts().multiprocessors / tile.cluster) * tile.cluster;
-  encode_maps(problem, tile, a, b, a.repacked ? workspace.a : buffers.a, b.repacked ? workspace.b : buffers.b, buffers,
-              workspace, call);
   const Epilogue epilogue = epilogue_of(problem, buffers);
-  call.epilogue = epilogue;
-  if (plan.splits > 1) {
-    call.epilogue.partial = workspace.partial;
-    call.epilogue.bf16 = false;
-  }
-  // The kernel's own sums cover what it stores itself.
-  const bool fused_sums = problem.column_sums && plan.splits == 1 && call.through_tma;
-  if (fused_sums) call.sum_slots = workspace.slots;
-  const Sm90Launch launch = launcher_of(problem, a.mn_major, b.mn_major);
+  const Sm90Launch launch = launcher_of(problem, a.mn_major, b.mn_major, call.sum_slots != nullptr);
   return [=](Stream on) {
     const cudaStream_t stream = as_stream(on);
     const auto pack = [&](const Operand& operand, const void* from, std::int64_t pitch, void* to) {
@@ -181,13 +192,13 @@ Launch bind_wgmma(const Problem& problem, const Plan& plan, const Buffers& buffe
     };
     pack(a, buffers.a, problem.lda, workspace.a);
     pack(b, buffers.b, problem.ldb, workspace.b);
-    if (fused_sums)
+    if (call.sum_slots != nullptr)
       CONVOY_CUDA(cudaMemsetAsync(workspace.slots, 0, slot_elements(problem.n, kSumSlots) * sizeof(float), stream));
     launch(call, stream);
-    if (plan.splits > 1)
+    if (indirect(problem, plan.splits))
       sum_partials(epilogue, workspace.partial, plan.splits, problem.m, problem.n, partial_pitch(problem), stream);
     if (!problem.column_sums) return;
-    if (!fused_sums) sum_columns(epilogue, problem.m, problem.n, workspace.slots, stream);
+    if (call.sum_slots == nullptr) sum_columns(epilogue, problem.m, problem.n, workspace.slots, stream);
     sum_slots(workspace.slots, kSumSlots, problem.n, buffers.column_sums, stream);
   };
 }

@@ -32,8 +32,9 @@ class Bench {
   // Runs the plan on freshly drawn operands into a C filled with NaN (random where beta != 0) and compares with
   // products in double precision: all elements of a small C, else up to 20,000, the corners and edges among them.
   Check check(const Plan& plan, std::uint64_t seed);
-  // Replays a captured graph of launches over all sets: about `budget` microseconds per sample, five samples.
-  Timing time(const Plan& plan, double budget = 20000);
+  // Replays captured graphs of launches over all sets, about `budget` microseconds a sample, the plans taking turns
+  // so that a change of the chip's clocks meets all alike; medians of `samples`.
+  std::vector<Timing> time(const std::vector<Plan>& plans, double budget = 10000, int samples = 5);
 
  private:
   struct State;

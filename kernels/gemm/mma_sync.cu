@@ -251,7 +251,7 @@ struct Workspace {
 };
 Workspace carve(const Problem& p, int splits, void* base) {
   Carver carver(base);
-  auto* partial = carver.take<float>(partial_elements(p, splits));
+  auto* partial = carver.take<float>(splits == 1 ? 0 : partial_elements(p, splits));
   auto* slots = carver.take<float>(p.column_sums ? slot_elements(p.n, kSumSlots) : 0);
   return {partial, slots, carver.used()};
 }

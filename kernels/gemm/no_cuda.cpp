@@ -22,7 +22,7 @@ Bench::Bench(const Problem&) { fail(); }
 Bench::~Bench() = default;
 Bench::Bench(Bench&&) noexcept = default;
 Check Bench::check(const Plan&, std::uint64_t) { fail(); }
-Timing Bench::time(const Plan&, double) { fail(); }
+std::vector<Timing> Bench::time(const std::vector<Plan>&, double, int) { fail(); }
 bool device_present() { return false; }
 DeviceSummary summarize_device() { fail(); }
 

@@ -22,6 +22,14 @@ __device__ inline void copy_async(void* to, const void* from, int bytes) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;" ::"r"(address), "l"(from), "r"(bytes), "n"(size)
                  : "memory");
 }
+template <int size>
+__device__ inline void copy_async(void* to, const void* from) {
+  const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(to));
+  if constexpr (size == 16)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(from) : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(address), "l"(from), "n"(size) : "memory");
+}
 __device__ inline void copies_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int pending>
 __device__ inline void copies_wait() {

@@ -1,9 +1,10 @@
-// Third rung, fp32 without tensor cores: a block computes a tile of C, a warp 64 x 32 of it, a thread 8 x 8 in
-// registers. Operands pass through a ring of shared-memory stages filled by cp.async while earlier stages are
-// multiplied, and through two sets of registers, so that the arithmetic units never wait.
+// Third rung, fp32 without tensor cores: a block computes a tile of C, a warp 64 rows of it, a thread 8 rows by 8
+// or 16 columns in registers. While one stage in shared memory is multiplied the next one is on its way, and
+// within a stage the next operands come into a second set of registers, so that the arithmetic units never wait.
 //
-// Shared memory holds both operands with m or n contiguous: [depth][rows + 4]. An operand that has k contiguous
-// is transposed on its way by 4-byte copies, whose rows of 4 words padding spreads over all banks.
+// Shared memory holds both operands with m or n contiguous: [depth][extent + 4]. An operand that has k contiguous
+// is transposed on its way by 4-byte copies, eight values of k of four rows by a warp: whole sectors are read, and
+// the padding spreads the words over all banks.
 #include <array>
 
 #include "kernels/device/cuda_error.h"
@@ -21,133 +22,156 @@ struct Operand {
   bool vectors;         // 16-byte copies are possible
 };
 
-template <int rows_, int columns_, int stages_>
+template <int rows_, int columns_, int thread_columns_>
 struct Tile {
-  static constexpr int rows = rows_, columns = columns_, stages = stages_, depth = 8;
-  static constexpr int warps_down = rows / 64, warps_across = columns / 32;
-  static constexpr int threads = warps_down * warps_across * 32;
+  static constexpr int rows = rows_, columns = columns_, depth = 16, stages = 2;
+  static constexpr int shared_bytes = stages * depth * (rows_ + columns_ + 8) * int(sizeof(float));
+  static constexpr int thread_columns = thread_columns_, warp_columns = thread_columns * 4;
+  static constexpr int warps_across = columns / warp_columns;
+  static constexpr int threads = rows / 64 * warps_across * 32;
   static constexpr int pitch_a = rows + 4, pitch_b = columns + 4;
   static constexpr int stage_floats = depth * (pitch_a + pitch_b);
-  static constexpr int shared_bytes = stages * stage_floats * int(sizeof(float));
-  static constexpr int blocks_per_multiprocessor = threads >= 512 ? 1 : 512 / threads;
+  static constexpr int blocks_per_multiprocessor = (thread_columns == 8 ? 512 : 256) / threads;
 };
 
-// One operand's copies into a stage, with the addresses kept from stage to stage.
+// Brings one operand's stages into shared memory.
 template <bool k_contiguous, int extent, int threads, int depth>
-class Copier {
+class Carrier {
  public:
-  __device__ Copier(const Operand& operand, std::int64_t first, std::int64_t k_begin, std::int64_t k_end)
-      : operand_(operand), first_(first), k_(k_begin), k_end_(k_end) {}
+  __device__ Carrier(const Operand& operand, std::int64_t first, std::int64_t k_begin, std::int64_t k_end)
+      : operand_(operand), first_(first), k_(k_begin), k_end_(k_end) {
+    source_ = k_contiguous ? operand.data + (first + line()) * operand.pitch + k_begin + offset()
+                           : operand.data + (k_begin + line()) * operand.pitch + first + offset();
+  }
 
-  // Starts the copies of the next `depth` values of k; what lies outside the matrix becomes zero.
-  __device__ void next(float* to) {
-    constexpr int kPitch = extent + 4;
-    if constexpr (k_contiguous) {
-      // Eight values of k by four rows a warp: whole sectors read, every bank written once.
-      constexpr int kRowsAtOnce = threads / depth;
-      const int k = threadIdx.x % depth, row = threadIdx.x / depth;
+  // Starts the copies of the next `depth` values of k into `to`; what lies outside the matrix becomes zero.
+  __device__ void fetch(float* to) {
+    const bool whole = (k_contiguous || operand_.vectors) && first_ + extent <= operand_.extent && k_ + depth <= k_end_;
+    const std::int64_t step = std::int64_t{kLinesAtOnce} * operand_.pitch;
+    if (!whole) {
+      fetch_guarded(to);
+    } else if constexpr (k_contiguous) {
+      const float* source = source_;
+      float* target = to + offset() * kPitch + line();
 #pragma unroll
-      for (int i = 0; i < extent / kRowsAtOnce; ++i) {
-        const std::int64_t r = first_ + row + i * kRowsAtOnce;
-        const bool there = r < operand_.extent && k_ + k < k_end_;
-        copy_async<4>(to + k * kPitch + row + i * kRowsAtOnce,
-                      there ? operand_.data + r * operand_.pitch + k_ + k : operand_.data, there ? 4 : 0);
-      }
-    } else if (operand_.vectors) {
-      constexpr int kQuads = extent / 4, kPieces = kQuads * depth;
+      for (int i = 0; i < kCount; ++i, source += step)
 #pragma unroll
-      for (int i = 0; i < (kPieces + threads - 1) / threads; ++i) {
-        const int piece = int(threadIdx.x) + i * threads, k = piece / kQuads, column = piece % kQuads * 4;
-        if (kPieces % threads != 0 && piece >= kPieces) break;
-        const std::int64_t c = first_ + column, left = operand_.extent - c;
-        const int bytes = k_ + k >= k_end_ || left <= 0 ? 0 : left >= 4 ? 16 : int(left) * 4;
-        copy_async<16>(to + k * kPitch + column,
-                       bytes > 0 ? operand_.data + (k_ + k) * operand_.pitch + c : operand_.data, bytes);
-      }
+        for (int k = 0; k < depth; k += 8) copy_async<4>(target + k * kPitch + i * kLinesAtOnce, source + k);
     } else {
-      for (int piece = threadIdx.x; piece < extent * depth; piece += threads) {
-        const int k = piece / extent, column = piece % extent;
-        const bool there = k_ + k < k_end_ && first_ + column < operand_.extent;
-        copy_async<4>(to + k * kPitch + column,
-                      there ? operand_.data + (k_ + k) * operand_.pitch + first_ + column : operand_.data,
-                      there ? 4 : 0);
-      }
+      const float* source = source_;
+#pragma unroll
+      for (int i = 0; i < kCount; ++i, source += step)
+        copy_async<16>(to + (line() + i * kLinesAtOnce) * kPitch + offset(), source);
     }
+    source_ += k_contiguous ? depth : depth * operand_.pitch;
     k_ += depth;
   }
 
  private:
+  static constexpr int kPitch = extent + 4;
+  static constexpr int kPerLine = k_contiguous ? 8 : extent / 4;  // threads along a line as stored
+  static constexpr int kLinesAtOnce = threads / kPerLine;
+  static constexpr int kCount = (k_contiguous ? extent : depth) / kLinesAtOnce;
+  static_assert(kCount > 0 && kCount * kLinesAtOnce == (k_contiguous ? extent : depth));
+
+  __device__ static int line() { return int(threadIdx.x) / kPerLine; }
+  __device__ static int offset() { return int(threadIdx.x) % kPerLine * (k_contiguous ? 1 : 4); }
+
+  __device__ void fetch_guarded(float* to) const {
+#pragma unroll 1
+    for (int word = threadIdx.x; word < extent * depth; word += threads) {
+      const int k = k_contiguous ? word % depth : word / extent, along = k_contiguous ? word / depth : word % extent;
+      const bool there = first_ + along < operand_.extent && k_ + k < k_end_;
+      const std::int64_t index =
+          k_contiguous ? (first_ + along) * operand_.pitch + k_ + k : (k_ + k) * operand_.pitch + first_ + along;
+      copy_async<4>(to + k * kPitch + along, there ? operand_.data + index : operand_.data, there ? 4 : 0);
+    }
+  }
+
   const Operand operand_;
   const std::int64_t first_;
   std::int64_t k_;
   const std::int64_t k_end_;
+  const float* source_;
 };
 
-// The operands of one value of k: rows lane_row * 4 + {0..3} and 32 further, columns likewise 16 further.
+// The operands of one value of k. Rows are lane_row * 4 + {0..3} and 32 further, columns lane_column * 4 + {0..3}
+// and each 16 further.
+template <int columns>
 struct Fragment {
-  float a[8], b[8];
+  float a[8], b[columns];
   __device__ void load(const float* from_a, const float* from_b) {
-    *reinterpret_cast<float4*>(a) = *reinterpret_cast<const float4*>(from_a);
-    *reinterpret_cast<float4*>(a + 4) = *reinterpret_cast<const float4*>(from_a + 32);
-    *reinterpret_cast<float4*>(b) = *reinterpret_cast<const float4*>(from_b);
-    *reinterpret_cast<float4*>(b + 4) = *reinterpret_cast<const float4*>(from_b + 16);
+#pragma unroll
+    for (int i = 0; i < 2; ++i)
+      *reinterpret_cast<float4*>(a + i * 4) = *reinterpret_cast<const float4*>(from_a + i * 32);
+#pragma unroll
+    for (int i = 0; i < columns / 4; ++i)
+      *reinterpret_cast<float4*>(b + i * 4) = *reinterpret_cast<const float4*>(from_b + i * 16);
   }
 };
 
-__device__ void multiply(float (&sums)[8][8], const Fragment& fragment) {
+template <int columns>
+__device__ void multiply(float (&sums)[8][columns], const Fragment<columns>& fragment) {
+  // Back and forth, so that every step keeps one of its operands in the reuse cache of the register file: without
+  // it banks collide and a tenth of the rate is lost.
 #pragma unroll
   for (int i = 0; i < 8; ++i)
 #pragma unroll
-    for (int j = 0; j < 8; ++j) sums[i][j] = fmaf(fragment.a[i], fragment.b[j], sums[i][j]);
+    for (int step = 0; step < columns; ++step) {
+      const int j = i % 2 == 0 ? step : columns - 1 - step;
+      sums[i][j] = fmaf(fragment.a[i], fragment.b[j], sums[i][j]);
+    }
 }
 
 template <class T, bool a_k_contiguous, bool b_k_contiguous>
 __global__ __launch_bounds__(T::threads, T::blocks_per_multiprocessor) void register_tiles_kernel(
     Operand a, Operand b, std::int64_t k, TileOrder order, Epilogue whole) {
-  extern __shared__ float ring[];
+  extern __shared__ __align__(16) float shared[];
+  float (*stages)[T::stage_floats] = reinterpret_cast<float (*)[T::stage_floats]>(shared);
+  constexpr int kStageB = T::depth * T::pitch_a;
   const TileOrder::Position position = order.at(blockIdx.x);
   const std::int64_t row0 = position.row * T::rows, column0 = position.column * T::columns;
   const std::int64_t k_begin = order.k_begin(position.split), k_end = order.k_end(position.split, k);
-  Copier<a_k_contiguous, T::rows, T::threads, T::depth> copy_a(a, row0, k_begin, k_end);
-  Copier<b_k_contiguous, T::columns, T::threads, T::depth> copy_b(b, column0, k_begin, k_end);
-  const auto copy_stage = [&](int stage) {
-    copy_a.next(ring + stage * T::stage_floats);
-    copy_b.next(ring + stage * T::stage_floats + T::depth * T::pitch_a);
+  Carrier<a_k_contiguous, T::rows, T::threads, T::depth> carrier_a(a, row0, k_begin, k_end);
+  Carrier<b_k_contiguous, T::columns, T::threads, T::depth> carrier_b(b, column0, k_begin, k_end);
+  const auto fetch = [&](float* stage) {
+    carrier_a.fetch(stage);
+    carrier_b.fetch(stage + kStageB);
+  };
+  const auto arrive = [] {
+    copies_wait<T::stages - 2>();
+    __syncthreads();
   };
 
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int row = warp / T::warps_across * 64 + lane / 4 * 4, column = warp % T::warps_across * 32 + lane % 4 * 4;
+  const int row = warp / T::warps_across * 64 + lane / 4 * 4;
+  const int column = warp % T::warps_across * T::warp_columns + lane % 4 * 4;
   const int count = int((k_end - k_begin + T::depth - 1) / T::depth);
+  float sums[8][T::thread_columns] = {};
+  Fragment<T::thread_columns> fragments[2];
 #pragma unroll
   for (int stage = 0; stage < T::stages - 1; ++stage) {
-    if (stage < count) copy_stage(stage);
+    if (stage < count) fetch(stages[stage]);
     copies_commit();
   }
-  float sums[8][8] = {};
-  Fragment fragments[2];
+  arrive();
+  fragments[0].load(stages[0] + row, stages[0] + kStageB + column);
   int reading = 0, writing = T::stages - 1;
-  copies_wait<T::stages - 2>();
-  __syncthreads();
-  fragments[0].load(ring + row, ring + T::depth * T::pitch_a + column);
   for (int block = 0; block < count; ++block) {
-    const float* stage_a = ring + reading * T::stage_floats + row;
-    const float* stage_b = ring + reading * T::stage_floats + T::depth * T::pitch_a + column;
+    const float* current = stages[reading];
     reading = reading + 1 == T::stages ? 0 : reading + 1;
+    if (block + T::stages - 1 < count) fetch(stages[writing]);
+    copies_commit();
+    writing = writing + 1 == T::stages ? 0 : writing + 1;
 #pragma unroll
     for (int i = 0; i < T::depth; ++i) {
-      if (i == 0) {
-        if (block + T::stages - 1 < count) copy_stage(writing);
-        copies_commit();
-        writing = writing + 1 == T::stages ? 0 : writing + 1;
+      if (i + 1 < T::depth) {
+        fragments[(i + 1) % 2].load(current + (i + 1) * T::pitch_a + row,
+                                    current + kStageB + (i + 1) * T::pitch_b + column);
+      } else {
+        arrive();
+        fragments[0].load(stages[reading] + row, stages[reading] + kStageB + column);
       }
-      if (i == T::depth - 1) {
-        copies_wait<T::stages - 2>();
-        __syncthreads();
-        stage_a = ring + reading * T::stage_floats + row;
-        stage_b = ring + reading * T::stage_floats + T::depth * T::pitch_a + column;
-      }
-      const int next = (i + 1) % T::depth;
-      fragments[(i + 1) % 2].load(stage_a + next * T::pitch_a, stage_b + next * T::pitch_b);
       multiply(sums, fragments[i % 2]);
     }
   }
@@ -158,7 +182,7 @@ __global__ __launch_bounds__(T::threads, T::blocks_per_multiprocessor) void regi
     const std::int64_t r = row0 + row + i / 4 * 32 + i % 4;
     if (r >= a.extent) continue;
 #pragma unroll
-    for (int j = 0; j < 8; j += 4) {
+    for (int j = 0; j < T::thread_columns; j += 4) {
       const float run[4] = {sums[i][j], sums[i][j + 1], sums[i][j + 2], sums[i][j + 3]};
       epilogue.store_run(run, r, column0 + column + j * 4, b.extent);
     }
@@ -169,8 +193,9 @@ struct Shape {
   const char* name;
   int rows, columns;
 };
-constexpr Shape kShapes[] = {{"128x128", 128, 128}, {"128x64", 128, 64}, {"64x64", 64, 64}, {"256x128", 256, 128}};
-using Tiles = std::tuple<Tile<128, 128, 4>, Tile<128, 64, 4>, Tile<64, 64, 4>, Tile<256, 128, 4>>;
+constexpr Shape kShapes[] = {
+    {"128x128", 128, 128}, {"128x64", 128, 64}, {"64x64", 64, 64}};
+using Tiles = std::tuple<Tile<128, 128, 8>, Tile<128, 64, 8>, Tile<64, 64, 8>>;
 
 template <class T>
 void launch(const Problem& p, const Operand& a, const Operand& b, const TileOrder& order, const Epilogue& epilogue,
@@ -208,7 +233,7 @@ struct Workspace {
 };
 Workspace carve(const Problem& p, int splits, void* base) {
   Carver carver(base);
-  auto* partial = carver.take<float>(partial_elements(p, splits));
+  auto* partial = carver.take<float>(splits == 1 ? 0 : partial_elements(p, splits));
   auto* slots = carver.take<float>(p.column_sums ? slot_elements(p.n, kSumSlots) : 0);
   return {partial, slots, carver.used()};
 }
@@ -228,7 +253,7 @@ Launch bind_registers(const Problem& p, const Plan& plan, const Buffers& buffers
   };
   const Operand a = operand(buffers.a, p.lda, p.m), b = operand(buffers.b, p.ldb, p.n);
   const Shape& shape = kShapes[plan.tile];
-  const TileOrder order = tile_order(p, shape.rows, shape.columns, 8, plan.splits);
+  const TileOrder order = tile_order(p, shape.rows, shape.columns, 16, plan.splits);
   const Workspace workspace = carve(p, plan.splits, buffers.workspace);
   const Epilogue epilogue = epilogue_of(p, buffers);
   Epilogue first = epilogue;

@@ -59,7 +59,7 @@ class Carver {
 // The pieces of k that a plan cuts: partial sums [splits][m][pitch], pitch a multiple of 4.
 inline std::int64_t partial_pitch(const Problem& problem) { return ceil_div(problem.n, 4) * 4; }
 inline std::size_t partial_elements(const Problem& problem, int splits) {
-  return splits == 1 ? 0 : std::size_t(splits) * std::size_t(problem.m) * std::size_t(partial_pitch(problem));
+  return std::size_t(splits) * std::size_t(problem.m) * std::size_t(partial_pitch(problem));
 }
 // Sums the pieces in order and finishes the elements of C.
 void sum_partials(const Epilogue& epilogue, const float* partial, int splits, std::int64_t m, std::int64_t n,

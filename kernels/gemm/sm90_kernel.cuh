@@ -5,7 +5,8 @@
 // architecture". Device code, sm_90a only.
 //
 // cooperative: the two consumers share a tile, half of its rows each. ping-pong: each takes every other tile,
-// so that one stores while the other multiplies. Blocks of a cluster of two hold vertically adjacent tiles;
+// so that one stores while the other multiplies; they take turns at the ring, for a wait on a stage's parity
+// means something only to whoever has seen the phase before. Blocks of a cluster of two hold vertically adjacent tiles;
 // each loads half of their common B and multicasts it to both.
 #pragma once
 
@@ -31,13 +32,12 @@ struct TileConfig {
   static constexpr int a_bytes = rows * 128, b_bytes = columns * 128, stage_bytes = a_bytes + b_bytes;
   static constexpr int staging_bytes = 64 * 128;                    // 64 rows of 128 bytes on their way to C
   static constexpr int store_bytes = 2 * 2 * staging_bytes;         // two a consumer
-  static constexpr int sums_bytes = 2 * 2 * columns * int(sizeof(float));
   static constexpr int barrier_bytes = 256;
   static constexpr int limit = 227 * 1024 - 1024;  // less what aligning to 1024 bytes can cost
-  static constexpr int stages = (limit - store_bytes - sums_bytes - barrier_bytes) / stage_bytes;
-  static constexpr int shared_bytes = stages * stage_bytes + store_bytes + sums_bytes + barrier_bytes + 1024;
+  static constexpr int stages = (limit - store_bytes - barrier_bytes) / stage_bytes;
+  static constexpr int shared_bytes = stages * stage_bytes + store_bytes + barrier_bytes + 1024;
   static constexpr int threads = 384;
-  static_assert(stages >= 3 && stages * 16 <= barrier_bytes);
+  static_assert(stages >= 3 && stages * 16 + 16 <= barrier_bytes);
   static_assert(consumer_rows % 64 == 0 && row_blocks * columns / 2 <= 128, "accumulators spill");
 };
 
@@ -137,13 +137,10 @@ __device__ inline void release_stage(std::uint64_t* empty, int lane) {
 template <class Config>
 __device__ inline void multiply_piece(Accumulators<Config>& sums, RingPosition<Config::stages>& position,
                                       const std::uint8_t* ring, std::uint64_t* full, std::uint64_t* empty,
-                                      int first_row, int k_count, int lane) {
+                                      std::uint64_t* next_turn, int first_row, int k_count, int lane) {
   int previous = position.stage;
   for (int k = 0; k < k_count; ++k) {
-    if constexpr (Config::cluster == 1)
-      sm90::barrier_wait(full + position.stage, position.parity);
-    else
-      sm90::barrier_wait_cluster(full + position.stage, position.parity);
+    sm90::barrier_wait(full + position.stage, position.parity);
     const std::uint8_t* stage = ring + position.stage * Config::stage_bytes;
     sm90::wgmma_fence();
     multiply_stage<Config>(sums, stage + first_row * 128, stage + Config::a_bytes, k > 0);
@@ -155,6 +152,7 @@ __device__ inline void multiply_piece(Accumulators<Config>& sums, RingPosition<C
     previous = position.stage;
     position.advance();
   }
+  if (Config::ping_pong && lane == 0) sm90::barrier_arrive(next_turn);
   sm90::wgmma_wait<0>();
   release_stage<Config::cluster>(empty + previous, lane);
 }
@@ -166,24 +164,30 @@ __global__ __launch_bounds__(Config::threads, 1) void wgmma_kernel(
   extern __shared__ std::uint8_t unaligned[];
   std::uint8_t* ring = unaligned + (-sm90::shared_address(unaligned) & 1023u);
   std::uint8_t* staging = ring + Config::stages * Config::stage_bytes;
-  float* column_sums = reinterpret_cast<float*>(staging + Config::store_bytes);
-  auto* full = reinterpret_cast<std::uint64_t*>(staging + Config::store_bytes + Config::sums_bytes);
+  auto* full = reinterpret_cast<std::uint64_t*>(staging + Config::store_bytes);
   std::uint64_t* empty = full + Config::stages;
+  std::uint64_t* turns = empty + Config::stages;  // of the two consumers, where they take turns
 
   const int warpgroup = __shfl_sync(~0u, int(threadIdx.x) / 128, 0);
   const std::uint32_t rank = Config::cluster == 1 ? 0 : sm90::cluster_rank();
+  if (threadIdx.x == 32) Loader::prefetch(loader);
   if (threadIdx.x == 0) {
     constexpr int kReaders = Config::ping_pong ? 1 : 2;
     for (int stage = 0; stage < Config::stages; ++stage) {
       sm90::barrier_init(full + stage, 1);
       sm90::barrier_init(empty + stage, Config::cluster * kReaders * 4);
     }
+    for (int consumer = 0; consumer < 2; ++consumer) sm90::barrier_init(turns + consumer, 4);
     sm90::barrier_init_fence();
   }
   if constexpr (Config::cluster == 1)
     __syncthreads();
   else
     sm90::cluster_sync();
+
+  // Until here nothing has touched what earlier kernels write; the next kernel may start this far, too.
+  sm90::launch_dependents();
+  sm90::wait_for_prerequisites();
 
   const int first = int(blockIdx.x) / Config::cluster, stride = int(gridDim.x) / Config::cluster;
   const int pieces = schedule.pieces();
@@ -192,15 +196,11 @@ __global__ __launch_bounds__(Config::threads, 1) void wgmma_kernel(
   if (warpgroup == 0) {
     sm90::registers_decrease<40>();
     if (threadIdx.x == 0) {
-      Loader::prefetch(loader);
       for (int index = first; index < pieces; index += stride) {
         const Schedule::Piece piece = schedule.at(index);
         const int m_tile = piece.m_tile * Config::cluster + int(rank);
         for (int k = piece.k_begin; k < piece.k_end; ++k) {
-          if constexpr (Config::cluster == 1)
-            sm90::barrier_wait(empty + position.stage, position.parity ^ 1);
-          else
-            sm90::barrier_wait_cluster(empty + position.stage, position.parity ^ 1);
+          sm90::barrier_wait(empty + position.stage, position.parity ^ 1);
           std::uint64_t* arrived = full + position.stage;
           sm90::barrier_expect(arrived, Config::stage_bytes);
           std::uint8_t* stage = ring + position.stage * Config::stage_bytes;
@@ -213,17 +213,22 @@ __global__ __launch_bounds__(Config::threads, 1) void wgmma_kernel(
     sm90::registers_increase<232>();
     const int consumer = warpgroup - 1, lane = int(threadIdx.x) % 32;
     const int first_row = Config::ping_pong ? 0 : consumer * Config::consumer_rows;
-    Store output(store, staging + consumer * 2 * Config::staging_bytes, column_sums + consumer * 2 * Config::columns,
-                 consumer);
+    Store output(store, staging + consumer * 2 * Config::staging_bytes, consumer);
     Accumulators<Config> sums;
     int turn = 0;
+    std::uint32_t parity = consumer == 0;  // nobody hands the first turn to the first consumer
     for (int index = first; index < pieces; index += stride, turn ^= 1) {
       const Schedule::Piece piece = schedule.at(index);
-      if (Config::ping_pong && turn != consumer) {
-        position.advance(piece.k_end - piece.k_begin);
-        continue;
+      if (Config::ping_pong) {
+        if (turn != consumer) {
+          position.advance(piece.k_end - piece.k_begin);
+          continue;
+        }
+        sm90::barrier_wait(turns + consumer, parity);
+        parity ^= 1;
       }
-      multiply_piece<Config>(sums, position, ring, full, empty, first_row, piece.k_end - piece.k_begin, lane);
+      multiply_piece<Config>(sums, position, ring, full, empty, turns + (consumer ^ 1), first_row,
+                             piece.k_end - piece.k_begin, lane);
       const int m_tile = piece.m_tile * Config::cluster + int(rank);
       output.tile(sums, m_tile * Config::rows + first_row, piece.n_tile * Config::columns, piece.split);
     }

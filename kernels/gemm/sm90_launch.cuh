@@ -14,32 +14,35 @@ using Sm90Config = TileConfig<math, a_mn_major, b_mn_major, kSm90Tiles[tile].row
                               kSm90Tiles[tile].cluster,
                               kSm90Tiles[tile].ping_pong ? Consumers::ping_pong : Consumers::cooperative>;
 
-template <class Config>
+template <class Config, bool with_sums>
 void launch_tile(const Sm90Call& call, cudaStream_t stream) {
   using Loader = MatrixLoader<Config>;
-  using Store = TileStore<Config>;
+  using Store = TileStore<Config, with_sums>;
   auto* kernel = wgmma_kernel<Config, Loader, Store>;
   CONVOY_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Config::shared_bytes));
-  cudaLaunchAttribute cluster;
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim.x = Config::cluster;
-  cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
+  cudaLaunchAttribute attributes[2];
+  attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attributes[0].val.programmaticStreamSerializationAllowed = 1;
+  attributes[1].id = cudaLaunchAttributeClusterDimension;
+  attributes[1].val.clusterDim.x = Config::cluster;
+  attributes[1].val.clusterDim.y = attributes[1].val.clusterDim.z = 1;
   cudaLaunchConfig_t launch{};
   launch.gridDim = dim3(static_cast<unsigned>(call.blocks));
   launch.blockDim = dim3(Config::threads);
   launch.dynamicSmemBytes = Config::shared_bytes;
   launch.stream = stream;
-  launch.attrs = &cluster;
-  launch.numAttrs = Config::cluster > 1 ? 1 : 0;
+  launch.attrs = attributes;
+  launch.numAttrs = Config::cluster > 1 ? 2 : 1;
   const typename Loader::Parameters loader{call.a, call.b};
-  const typename Store::Parameters store{call.c, call.epilogue, call.m, call.n, call.through_tma, call.sum_slots};
+  const typename Store::Parameters store{call.c,    call.m,    call.n,        call.alpha,
+                                         call.bias, call.relu, call.bf16, call.sum_slots};
   CONVOY_CUDA(cudaLaunchKernelEx(&launch, kernel, loader, store, call.schedule));
 }
 
-template <Math math, bool a_mn_major, bool b_mn_major>
+template <Math math, bool a_mn_major, bool b_mn_major, bool with_sums>
 void sm90_launch(const Sm90Call& call, cudaStream_t stream) {
   [&]<int... tile>(std::integer_sequence<int, tile...>) {
-    ((call.tile == tile ? launch_tile<Sm90Config<math, a_mn_major, b_mn_major, tile>>(call, stream) : void()), ...);
+    ((call.tile == tile ? launch_tile<Sm90Config<math, a_mn_major, b_mn_major, tile>, with_sums>(call, stream) : void()), ...);
   }(std::make_integer_sequence<int, int(std::size(kSm90Tiles))>{});
 }
 

@@ -5,7 +5,6 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
-#include "kernels/gemm/epilogue.cuh"
 #include "kernels/gemm/gemm.h"
 
 namespace convoy::kernels::gemm {
@@ -17,8 +16,9 @@ struct Sm90Tile {
   bool ping_pong;
 };
 inline constexpr Sm90Tile kSm90Tiles[] = {
-    {"128x256/2", 128, 256, 2, false}, {"256x128/2", 256, 128, 2, false}, {"128x128p/2", 128, 128, 2, true},
-    {"128x128p", 128, 128, 1, true},   {"128x64p", 128, 64, 1, true},     {"128x192", 128, 192, 1, false},
+    {"128x256/2", 128, 256, 2, false}, {"128x256", 128, 256, 1, false},  {"128x192/2", 128, 192, 2, false},
+    {"128x192", 128, 192, 1, false},   {"128x128p/2", 128, 128, 2, true}, {"128x128p", 128, 128, 1, true},
+    {"256x64p", 256, 64, 1, true},     {"128x64p", 128, 64, 1, true},
 };
 
 // Which work a block does: pieces (tile, range of k), the tiles of a cluster's column first, then along n,
@@ -46,25 +46,28 @@ struct Schedule {
   }
 };
 
-// What a launch needs, type-erased over the tile shapes. `c` and the epilogue as in TileStore::Parameters.
+// What a launch needs, type-erased over the tile shapes. From c on as in TileStore::Parameters.
 struct Sm90Call {
-  int tile;
-  CUtensorMap a, b, c;
-  Epilogue epilogue;
-  std::int64_t m, n;
-  bool through_tma;
-  float* sum_slots;
+  int tile, blocks;
   Schedule schedule;
-  int blocks;
+  CUtensorMap a, b, c;
+  int m, n;
+  float alpha;
+  const float* bias;
+  bool relu, bf16;
+  float* sum_slots;
 };
 
-template <Math math, bool a_mn_major, bool b_mn_major>
+// Column sums are fused into forward products, those with both operands' k contiguous; the others take a pass of
+// their own.
+template <Math math, bool a_mn_major, bool b_mn_major, bool with_sums>
 void sm90_launch(const Sm90Call& call, cudaStream_t stream);
 
-extern template void sm90_launch<Math::bf16, false, false>(const Sm90Call&, cudaStream_t);
-extern template void sm90_launch<Math::bf16, false, true>(const Sm90Call&, cudaStream_t);
-extern template void sm90_launch<Math::bf16, true, false>(const Sm90Call&, cudaStream_t);
-extern template void sm90_launch<Math::bf16, true, true>(const Sm90Call&, cudaStream_t);
-extern template void sm90_launch<Math::tf32, false, false>(const Sm90Call&, cudaStream_t);
+extern template void sm90_launch<Math::bf16, false, false, false>(const Sm90Call&, cudaStream_t);
+extern template void sm90_launch<Math::bf16, false, false, true>(const Sm90Call&, cudaStream_t);
+extern template void sm90_launch<Math::bf16, false, true, false>(const Sm90Call&, cudaStream_t);
+extern template void sm90_launch<Math::bf16, true, false, false>(const Sm90Call&, cudaStream_t);
+extern template void sm90_launch<Math::bf16, true, true, false>(const Sm90Call&, cudaStream_t);
+extern template void sm90_launch<Math::tf32, false, false, false>(const Sm90Call&, cudaStream_t);
 
 }  // namespace convoy::kernels::gemm

@@ -1,86 +1,72 @@
-// The wgmma rung's way out: accumulators are finished in registers, staged in shared memory 64 rows of 128 bytes
-// at a time and stored through TMA, which clips what lies outside C; where C's pitch does not suit TMA they are
-// stored one by one. Sums over rows for batch norm are taken from the staged, rounded values, kept in shared
-// memory while a consumer stays in its columns and added to its own slot in device memory when it leaves them:
-// no atomics, so the same bits in every run. Device code, sm_90a only.
+// The wgmma rung's way out: accumulators are scaled, given their bias and ReLU in registers, staged in shared
+// memory 64 rows of 128 bytes at a time and stored through TMA, which clips what lies outside C. What TMA cannot
+// store, and what needs C's old values, goes out raw in fp32 and is finished by another kernel. Sums over rows
+// for batch norm are taken from the staged, rounded values, kept in registers while a consumer stays in its
+// columns and added to its own slot in device memory when it leaves them: no atomics, so the same bits in every
+// run. Device code, sm_90a only.
 #pragma once
+
+#include <cuda_bf16.h>
 
 #include "kernels/gemm/sm90_kernel.cuh"
 
 namespace convoy::kernels::gemm {
 
-template <class Config>
+template <class Config, bool with_sums>
 class TileStore {
  public:
   struct Parameters {
-    CUtensorMap c;  // [pieces of k][m][n]; pieces only where the raw accumulators are stored
-    Epilogue epilogue;
-    std::int64_t m, n;
-    bool through_tma;
-    float* sum_slots;  // null, or [blocks * 2][2][n], zero before the launch
+    CUtensorMap c;  // [pieces of k][m][n]; pieces only where raw accumulators are stored
+    int m, n;
+    float alpha;
+    const float* bias;  // null: none
+    bool relu, bf16;
+    float* sum_slots;  // with_sums: [blocks * 2][2][n], zero before the launch
   };
 
-  __device__ TileStore(const Parameters& parameters, std::uint8_t* staging, float* column_sums, int consumer)
+  __device__ TileStore(const Parameters& parameters, std::uint8_t* staging, int consumer)
       : parameters_(parameters),
-        epilogue_(parameters.epilogue),
         staging_(staging),
-        column_sums_(column_sums),
         consumer_(consumer),
         thread_(int(threadIdx.x) % 128),
         warp_(thread_ / 32),
-        lane_(thread_ % 32) {
-    if (parameters_.sum_slots != nullptr) clear_sums();
-  }
+        lane_(thread_ % 32),
+        adjusts_(parameters.alpha != 1 || parameters.bias != nullptr || parameters.relu) {}
 
   __device__ void tile(Accumulators<Config>& sums, int row, int column, int split) {
-    if (parameters_.sum_slots != nullptr && column != sums_column_) {
-      flush_sums();
+    if constexpr (with_sums) {
+      if (column != sums_column_) flush_sums();
       sums_column_ = column;
     }
-    if (epilogue_.partial == nullptr && epilogue_.changes_values()) transform(sums, row, column);
-    if (!parameters_.through_tma)
-      store_elements(sums, row, column);
-    else if (epilogue_.bf16)
+    if (parameters_.bf16)
       store_staged<true>(sums, row, column, split);
     else
       store_staged<false>(sums, row, column, split);
   }
 
   __device__ void finish() {
-    if (parameters_.sum_slots != nullptr) flush_sums();
+    if constexpr (with_sums) flush_sums();
     if (thread_ == 0) sm90::store_wait_read<0>();
   }
 
  private:
   __device__ void sync() const { sm90::named_barrier_sync(1 + consumer_, 128); }
-  __device__ bool inside(std::int64_t row, std::int64_t column) const {
-    return row < parameters_.m && column < parameters_.n;
-  }
 
-  // Calls visit(element, row, column) for this thread's accumulators.
-  template <class Visit>
-  __device__ void for_each(Accumulators<Config>& sums, int row, int column, Visit visit) const {
+  // Of one chunk: alpha, bias and ReLU. Elements 4 i + {0, 1} and 4 i + {2, 3} are of one pair of columns.
+  template <int count>
+  __device__ void adjust(float* sums, int column) const {
 #pragma unroll
-    for (int block = 0; block < Config::row_blocks; ++block)
+    for (int i = 0; i < count; i += 4) {
+      const int c = column + i * 2 + lane_ % 4 * 2;
+      const bool biased = parameters_.bias != nullptr;
+      const float bias[2] = {biased && c < parameters_.n ? __ldg(parameters_.bias + c) : 0.0f,
+                             biased && c + 1 < parameters_.n ? __ldg(parameters_.bias + c + 1) : 0.0f};
 #pragma unroll
-      for (int i = 0; i < Config::columns / 2; ++i)
-        visit(sums[block][i], row + block * 64 + warp_ * 16 + lane_ / 4 + (i / 2 % 2) * 8,
-              column + i / 4 * 8 + lane_ % 4 * 2 + i % 2);
-  }
-  __device__ void transform(Accumulators<Config>& sums, int row, int column) const {
-    for_each(sums, row, column, [&](float& sum, int r, int c) {
-      if (inside(r, c)) sum = epilogue_.finish(sum, r, c);
-    });
-  }
-  __device__ void store_elements(Accumulators<Config>& sums, int row, int column) const {
-    for_each(sums, row, column, [&](float& sum, std::int64_t r, int c) {
-      if (!inside(r, c)) return;
-      const std::int64_t index = r * epilogue_.ldc + c;
-      if (epilogue_.bf16)
-        static_cast<__nv_bfloat16*>(epilogue_.c)[index] = __float2bfloat16_rn(sum);
-      else
-        static_cast<float*>(epilogue_.c)[index] = sum;
-    });
+      for (int j = 0; j < 4; ++j) {
+        sums[i + j] = sums[i + j] * parameters_.alpha + bias[j % 2];
+        if (parameters_.relu && sums[i + j] < 0) sums[i + j] = 0;
+      }
+    }
   }
 
   template <bool bf16>
@@ -91,21 +77,23 @@ class TileStore {
 #pragma unroll
       for (int chunk = 0; chunk < Config::columns / kWidth; ++chunk) {
         const int r = row + block * 64, c = column + chunk * kWidth;
-        if (!inside(r, c)) continue;
+        if (r >= parameters_.m || c >= parameters_.n) continue;
+        float* chunk_sums = sums[block] + chunk * (kWidth / 2);
+        if (adjusts_) adjust<kWidth / 2>(chunk_sums, c);
         std::uint8_t* buffer = staging_ + staged_ * Config::staging_bytes;
         if (thread_ == 0) sm90::store_wait_read<1>();
         sync();
         if constexpr (bf16)
-          stage_bf16(sums[block] + chunk * 32, buffer);
+          stage_bf16(chunk_sums, buffer);
         else
-          stage_f32(sums[block] + chunk * 16, buffer);
+          stage_f32(chunk_sums, buffer);
         sm90::async_proxy_fence();
         sync();
         if (thread_ == 0) {
           sm90::store_3d(&parameters_.c, buffer, c, r, split);
           sm90::store_commit();
         }
-        if (parameters_.sum_slots != nullptr) add_sums<bf16>(buffer, r, chunk * kWidth);
+        if constexpr (with_sums) add_sums<bf16>(column_sums_ + chunk * (bf16 ? 4 : 2), buffer, r);
         staged_ ^= 1;
       }
   }
@@ -142,58 +130,49 @@ class TileStore {
   }
 
   // Adds the staged rows below m to the sums of their columns. A warp takes 32 bytes of each row; its lanes
-  // are 8 words by 4 rows that differ in their swizzle, so no two meet in a bank.
+  // are 8 words by 4 rows that differ in their swizzle, so no two meet in a bank. `sums` are of one chunk: sum
+  // and sum of squares of the word's column, or of both of its columns.
   template <bool bf16>
-  __device__ void add_sums(const std::uint8_t* buffer, int row, int column) {
+  __device__ void add_sums(float* sums, const std::uint8_t* buffer, int row) const {
     const int word = lane_ % 8, group = lane_ / 8;
-    float sum[2] = {0, 0}, square[2] = {0, 0};
 #pragma unroll
     for (int i = 0; i < 16; ++i) {
       const int r = group * 2 + i % 2 + i / 2 * 8, unit = (warp_ * 2 + word / 4) ^ (r & 7);
       if (row + r >= parameters_.m) continue;
       const auto bits = *reinterpret_cast<const std::uint32_t*>(buffer + r * 128 + unit * 16 + word % 4 * 4);
       const float low = bf16 ? __uint_as_float(bits << 16) : __uint_as_float(bits);
-      const float high = bf16 ? __uint_as_float(bits & 0xffff0000u) : 0;
-      sum[0] += low;
-      square[0] = fmaf(low, low, square[0]);
-      sum[1] += high;
-      square[1] = fmaf(high, high, square[1]);
-    }
-#pragma unroll
-    for (int half = 0; half < (bf16 ? 2 : 1); ++half) {
-      sum[half] += __shfl_xor_sync(~0u, sum[half], 8);
-      sum[half] += __shfl_xor_sync(~0u, sum[half], 16);
-      square[half] += __shfl_xor_sync(~0u, square[half], 8);
-      square[half] += __shfl_xor_sync(~0u, square[half], 16);
-      if (group == 0) {
-        const int c = column + (warp_ * 8 + word) * (bf16 ? 2 : 1) + half;
-        column_sums_[c] += sum[half];
-        column_sums_[Config::columns + c] += square[half];
+      sums[0] += low;
+      sums[1] = fmaf(low, low, sums[1]);
+      if constexpr (bf16) {
+        const float high = __uint_as_float(bits & 0xffff0000u);
+        sums[2] += high;
+        sums[3] = fmaf(high, high, sums[3]);
       }
     }
   }
-  __device__ void clear_sums() {
-    for (int i = thread_; i < 2 * Config::columns; i += 128) column_sums_[i] = 0;
-    sync();
-  }
   __device__ void flush_sums() {
-    sync();
-    float* slot = parameters_.sum_slots + (std::int64_t(blockIdx.x) * 2 + consumer_) * 2 * parameters_.n;
-    for (int i = thread_; sums_column_ >= 0 && i < 2 * Config::columns; i += 128) {
-      const std::int64_t column = sums_column_ + i % Config::columns;
-      if (column < parameters_.n) slot[i / Config::columns * parameters_.n + column] += column_sums_[i];
+    float* slot = parameters_.sum_slots + (std::int64_t(blockIdx.x) * 2 + consumer_) * 2 * std::int64_t{parameters_.n};
+    const int word = warp_ * 8 + lane_ % 8;
+#pragma unroll
+    for (int i = 0; i < kSums; ++i) {
+      float sum = column_sums_[i];
+      sum += __shfl_xor_sync(~0u, sum, 8);
+      sum += __shfl_xor_sync(~0u, sum, 16);
+      const int column =
+          sums_column_ + (parameters_.bf16 ? i / 4 * 64 + word * 2 + i / 2 % 2 : i / 2 * 32 + word);
+      if (lane_ < 8 && sums_column_ >= 0 && column < parameters_.n) slot[i % 2 * parameters_.n + column] += sum;
+      column_sums_[i] = 0;
     }
-    sync();
-    clear_sums();
   }
 
   const Parameters& parameters_;
-  const Epilogue& epilogue_;
   std::uint8_t* staging_;
-  float* column_sums_;
   int consumer_, thread_, warp_, lane_;
+  bool adjusts_;
   int staged_ = 0;
   int sums_column_ = -1;
+  static constexpr int kSums = Config::columns / 16;  // in the lanes of a group of rows: each column's two sums
+  float column_sums_[with_sums ? kSums : 1] = {};
 };
 
 }  // namespace convoy::kernels::gemm

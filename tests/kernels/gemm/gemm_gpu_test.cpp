@@ -1,0 +1,283 @@
+// Every rung of the GEMM ladder on the GPU against double-precision loops on the host: all orders, odd extents,
+// pitches that 16-byte copies cannot use, split k, epilogues, and nothing written where nothing belongs. Skips
+// without a GPU.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "kernels/device/cuda_runtime.h"
+#include "kernels/gemm/gemm.h"
+#include "kernels/gemm/measure.h"
+
+namespace convoy::kernels::gemm {
+namespace {
+
+constexpr float kCanary = 12288.0f;  // exact in bf16
+
+float through_bf16(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  return std::bit_cast<float>((bits + 0x7fffu + ((bits >> 16) & 1u)) & 0xffff0000u);
+}
+
+// A matrix on the host whose rows lie `pitch` apart, and its copy on the device, with canaries in the gaps and
+// behind the end.
+class Matrix {
+ public:
+  Matrix(DType type, std::int64_t rows, std::int64_t columns, std::int64_t pitch)
+      : type_(type), columns_(columns), pitch_(pitch), values_(std::size_t(rows * pitch + 64), kCanary) {}
+
+  float& at(std::int64_t row, std::int64_t column) { return values_[std::size_t(row * pitch_ + column)]; }
+  float at(std::int64_t row, std::int64_t column) const { return values_[std::size_t(row * pitch_ + column)]; }
+  void randomize(std::mt19937& random, std::int64_t rows) {
+    std::uniform_real_distribution<float> draw(-1, 1);
+    for (std::int64_t row = 0; row < rows; ++row)
+      for (std::int64_t column = 0; column < columns_; ++column)
+        at(row, column) = type_ == DType::bf16 ? through_bf16(draw(random)) : draw(random);
+  }
+  void to_device() {
+    std::vector<std::byte> bytes(values_.size() * bytes_of(type_));
+    TensorDesc desc{type_, Shape{std::int64_t(values_.size())}, Layout::row_major, nullptr};
+    from_row_major(desc, values_.data(), bytes.data());
+    buffer_ = DeviceBuffer(bytes.size());
+    CONVOY_CUDA(cudaMemcpy(buffer_.data(), bytes.data(), bytes.size(), cudaMemcpyHostToDevice));
+  }
+  std::vector<float> from_device() const {
+    std::vector<std::byte> bytes(buffer_.bytes());
+    CONVOY_CUDA(cudaMemcpy(bytes.data(), buffer_.data(), bytes.size(), cudaMemcpyDeviceToHost));
+    std::vector<float> found(values_.size());
+    TensorDesc desc{type_, Shape{std::int64_t(values_.size())}, Layout::row_major, nullptr};
+    to_row_major(desc, bytes.data(), found.data());
+    return found;
+  }
+  void* data() const { return buffer_.data(); }
+  std::int64_t pitch() const { return pitch_; }
+
+ private:
+  DType type_;
+  std::int64_t columns_, pitch_;
+  std::vector<float> values_;
+  DeviceBuffer buffer_;
+};
+
+// One problem with operands on the host and the device, and what should come out.
+class Case {
+ public:
+  Case(Problem problem, unsigned seed)
+      : problem_(problem.checked()),
+        input_(problem.math == Math::bf16 ? DType::bf16 : DType::f32),
+        a_(input_, rows_a(), problem_.transpose_a ? problem_.m : problem_.k, problem_.lda),
+        b_(input_, rows_b(), problem_.transpose_b ? problem_.k : problem_.n, problem_.ldb),
+        c_(problem_.output, problem_.m, problem_.n, problem_.ldc) {
+    std::mt19937 random(seed);
+    a_.randomize(random, rows_a());
+    b_.randomize(random, rows_b());
+    if (problem_.beta != 0)
+      c_.randomize(random, problem_.m);
+    else
+      for (std::int64_t row = 0; row < problem_.m; ++row)
+        for (std::int64_t column = 0; column < problem_.n; ++column) c_.at(row, column) = NAN;
+    std::uniform_real_distribution<float> draw(-1, 1);
+    for (std::int64_t i = 0; i < problem_.n; ++i) bias_.push_back(draw(random));
+    a_.to_device();
+    b_.to_device();
+    compute();
+  }
+
+  void expect_right(const Plan& plan) {
+    SCOPED_TRACE(problem_.to_string() + ": " + plan.to_string());
+    const auto found = run(plan);
+    const double unit = std::ldexp(1.0, -24);
+    const double products = unit * (8 + 2 * std::sqrt(double(problem_.k))) +
+                            (problem_.math == Math::tf32 ? std::ldexp(1.0, -9) : 0);
+    const double result = problem_.output == DType::bf16 ? std::ldexp(1.0, -8) : 2 * unit;
+    int wrong = 0;
+    for (std::int64_t row = 0; row < problem_.m; ++row)
+      for (std::int64_t column = 0; column < problem_.n; ++column) {
+        const std::size_t i = std::size_t(row * problem_.n + column);
+        const float value = found[std::size_t(row * problem_.ldc + column)];
+        const double bound = products * magnitude_[i] + result * std::abs(expected_[i]) + 1e-6 * unit;
+        if (!(std::abs(value - expected_[i]) <= bound) && ++wrong <= 3)
+          ADD_FAILURE() << "C[" << row << ", " << column << "] is " << value << ", expected " << expected_[i];
+      }
+    EXPECT_EQ(wrong, 0);
+    expect_canaries(found);
+    if (problem_.column_sums) expect_sums(found);
+    EXPECT_EQ(std::memcmp(run(plan).data(), found.data(), found.size() * sizeof(float)), 0)
+        << "a second run gave other bits";
+  }
+
+ private:
+  std::int64_t rows_a() const { return problem_.transpose_a ? problem_.k : problem_.m; }
+  std::int64_t rows_b() const { return problem_.transpose_b ? problem_.n : problem_.k; }
+
+  void compute() {
+    for (std::int64_t row = 0; row < problem_.m; ++row)
+      for (std::int64_t column = 0; column < problem_.n; ++column) {
+        double sum = 0, magnitude = 0;
+        for (std::int64_t k = 0; k < problem_.k; ++k) {
+          const double product = double(problem_.transpose_a ? a_.at(k, row) : a_.at(row, k)) *
+                                 double(problem_.transpose_b ? b_.at(column, k) : b_.at(k, column));
+          sum += product;
+          magnitude += std::abs(product);
+        }
+        sum *= problem_.alpha;
+        if (problem_.beta != 0) sum += double(problem_.beta) * c_.at(row, column);
+        if (problem_.bias) sum += bias_[std::size_t(column)];
+        if (problem_.relu) sum = std::max(sum, 0.0);
+        expected_.push_back(sum);
+        magnitude_.push_back(magnitude * std::abs(problem_.alpha) + 1);
+      }
+  }
+
+  std::vector<float> run(const Plan& plan) {
+    c_.to_device();
+    DeviceBuffer workspace(plan.workspace_bytes), bias(bias_.size() * sizeof(float));
+    // What a kernel forgets to write must not look right by chance.
+    if (workspace.bytes() > 0) CONVOY_CUDA(cudaMemset(workspace.data(), 0xff, workspace.bytes()));
+    CONVOY_CUDA(cudaMemcpy(bias.data(), bias_.data(), bias.bytes(), cudaMemcpyHostToDevice));
+    DeviceBuffer sums(bias_.size() * 2 * sizeof(double));
+    const CudaStream stream;
+    bind(problem_, plan,
+         {a_.data(), b_.data(), c_.data(), reinterpret_cast<const float*>(bias.data()),
+          reinterpret_cast<double*>(sums.data()), workspace.data()})(stream.view());
+    stream.synchronize();
+    sums_.resize(bias_.size() * 2);
+    CONVOY_CUDA(cudaMemcpy(sums_.data(), sums.data(), sums.bytes(), cudaMemcpyDeviceToHost));
+    return c_.from_device();
+  }
+
+  void expect_canaries(const std::vector<float>& found) const {
+    
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      const auto row = std::int64_t(i) / problem_.ldc, column = std::int64_t(i) % problem_.ldc;
+      if (row < problem_.m && column < problem_.n) continue;
+      ASSERT_EQ(found[i], kCanary) << "written outside C, at row " << row << ", column " << column;
+    }
+  }
+
+  // Against what is stored, so that the bound is that of the sums alone.
+  void expect_sums(const std::vector<float>& found) const {
+    for (std::int64_t column = 0; column < problem_.n; ++column) {
+      double sum = 0, square = 0, magnitude = 1e-9;
+      for (std::int64_t row = 0; row < problem_.m; ++row) {
+        const double value = found[std::size_t(row * problem_.ldc + column)];
+        sum += value;
+        square += value * value;
+        magnitude += std::abs(value);
+      }
+      EXPECT_NEAR(sums_[std::size_t(column)], sum, 1e-5 * magnitude) << "sum of column " << column;
+      EXPECT_NEAR(sums_[std::size_t(problem_.n + column)], square, 1e-5 * square + 1e-9) << "squares of column " << column;
+    }
+  }
+
+  Problem problem_;
+  DType input_;
+  Matrix a_, b_, c_;
+  std::vector<float> bias_;
+  std::vector<double> expected_, magnitude_, sums_;
+};
+
+class GemmOnGpu : public testing::TestWithParam<Rung> {
+ protected:
+  void SetUp() override {
+    if (!device_present()) GTEST_SKIP() << "no CUDA device";
+  }
+  // Every plan of the rung on a problem that it supports.
+  void check(const Problem& problem, unsigned seed, std::size_t most_plans = 1000) {
+    if (!supports(GetParam(), problem)) return;
+    Case one(problem, seed);
+    auto plans = candidates(GetParam(), problem);
+    plans.resize(std::min(plans.size(), most_plans));
+    for (const Plan& plan : plans) one.expect_right(plan);
+  }
+};
+
+Problem problem_of(Math math, bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k) {
+  Problem problem;
+  problem.math = math;
+  problem.transpose_a = transpose_a;
+  problem.transpose_b = transpose_b;
+  problem.m = m;
+  problem.n = n;
+  problem.k = k;
+  return problem;
+}
+constexpr Math kMaths[] = {Math::fp32, Math::tf32, Math::bf16};
+
+TEST_P(GemmOnGpu, EveryPlanIsRightInEveryOrder) {
+  unsigned seed = 1;
+  for (const Math math : kMaths)
+    for (const int order : {0, 1, 2, 3})
+      for (const auto& [m, n, k] : {std::array{264, 200, 136}, {1, 1, 1}, {67, 131, 77}, {130, 8, 1000}})
+        for (const DType output : {DType::f32, DType::bf16}) {
+          Problem problem = problem_of(math, order & 1, order & 2, m, n, k);
+          problem.output = output;
+          check(problem, seed++);
+        }
+}
+
+// More tiles than multiprocessors, so that persistent blocks and consumers that take turns come round again.
+TEST_P(GemmOnGpu, ManyTilesABlock) {
+  for (const Math math : kMaths) {
+    Problem problem = problem_of(math, false, true, 9000, 520, 72);
+    problem.output = DType::bf16;
+    problem.column_sums = true;
+    check(problem, 31);
+    check(problem_of(math, true, false, 4100, 1030, 40), 32);
+  }
+}
+
+TEST_P(GemmOnGpu, RowsWithGaps) {
+  for (const Math math : kMaths)
+    for (const int gap : {3, 8}) {
+      Problem problem = problem_of(math, gap == 3, gap == 8, 100, 72, 90);
+      problem.lda = (problem.transpose_a ? problem.m : problem.k) + gap;
+      problem.ldb = (problem.transpose_b ? problem.k : problem.n) + gap;
+      problem.ldc = problem.n + gap;
+      check(problem, 41);
+    }
+}
+
+TEST_P(GemmOnGpu, Epilogues) {
+  for (const Math math : kMaths)
+    for (const DType output : {DType::f32, DType::bf16})
+      for (const auto& [m, n] : {std::array{200, 136}, {300, 70}}) {
+        Problem problem = problem_of(math, false, true, m, n, 300);
+        problem.output = output;
+        problem.alpha = 0.5f;
+        problem.column_sums = true;
+        check(problem, 51);
+        problem.beta = -1.5f;
+        check(problem, 52);
+        problem.bias = problem.relu = true;
+        check(problem, 53);
+      }
+}
+
+TEST_P(GemmOnGpu, LongK) {
+  for (const Math math : kMaths) check(problem_of(math, true, false, 64, 72, 20000), 61);
+}
+
+TEST_P(GemmOnGpu, CanBeCaptured) {
+  const Problem problem = problem_of(Math::bf16, false, false, 256, 128, 4096);
+  if (!supports(GetParam(), problem)) GTEST_SKIP() << "not for bf16";
+  const Plan chosen = plan(GetParam(), problem);
+  const DeviceBuffer a(256 * 4096 * 2), b(4096 * 128 * 2), c(256 * 128 * 4), workspace(chosen.workspace_bytes);
+  const Launch launch = bind(problem, chosen, {a.data(), b.data(), c.data(), nullptr, nullptr, workspace.data()});
+  launch(nullptr);  // the first launch loads the module
+  const CapturedGraph graph = CapturedGraph::capture([&](Stream stream) { launch(stream); });
+  EXPECT_GE(graph.nodes(), 1u);
+  const CudaStream stream;
+  graph.launch(stream.get());
+  EXPECT_NO_THROW(stream.synchronize());
+}
+
+INSTANTIATE_TEST_SUITE_P(Rungs, GemmOnGpu, testing::ValuesIn(kRungs), [](const auto& rung) {
+  return std::string(name_of(rung.param));
+});
+
+}  // namespace
+}  // namespace convoy::kernels::gemm
