@@ -79,7 +79,7 @@ Kernel augment_forward(const AugmentProblem& problem, KernelRequest& request) {
   return device_kernel([=, control = request.control](const BoundOperands& b, Stream stream) {
     const auto run = [&](auto element) {
       using T = decltype(element);
-      launch(kernel_for<T>(m.padded), grid_for(m.pixels), kThreads, stream, b.in<std::uint8_t>(0),
+      launch(kernel_for<T>(m.padded), resident_grid(m.pixels), kThreads, stream, b.in<std::uint8_t>(0),
              b.in<std::int32_t>(1), b.out<T>(0), control, m);
     };
     type == DType::bf16 ? run(bf16{}) : run(float{});

@@ -5,9 +5,7 @@
 namespace convoy::kernels::cuda {
 namespace {
 
-constexpr int kRows = 4;       // rows that a thread has in flight
-constexpr int kMostTile = 32;  // packs that a block is wide
-constexpr int kMostColumns = kMostTile * 8;
+constexpr int kRows = 4;  // rows of a thread
 
 struct ForwardOperands {
   const void *x, *residual;  // residual: null where absent
@@ -29,17 +27,17 @@ __device__ __forceinline__ void update_running(const ForwardOperands& o, const M
 // What a block's threads normalise with: moments from the sums, or from the running statistics in inference.
 template <typename T>
 __device__ __forceinline__ void store_affines(const ForwardOperands& o, const BatchNormProblem& problem,
-                                              const ColumnGrid& grid, int first, int columns,
+                                              const ColumnGrid& grid, const Place& place,
                                               Affine<T>* affines) {
-  for (int i = threadIdx.x; i < columns; i += kThreads) {
-    const int channel = first + i;
+  for (int i = threadIdx.x; i < place.columns; i += kThreads) {
+    const int channel = place.first + i;
     Moments moments;
     if (o.sums != nullptr) {
       const double count = count_of(o.control, problem.synchronised, grid.pixels);
-      moments = moments_of(o.sums, grid.channels, channel, count, problem.epsilon);
-      if (blockIdx.y == 0 && count > 0) update_running(o, moments, count, problem.momentum, channel);
+      moments = moments_of(o.sums, grid.channels, channel, inverse_of(count), problem.epsilon);
+      if (place.row_block == 0 && count > 0) update_running(o, moments, count, problem.momentum, channel);
     } else {
-      moments = {o.running_mean[channel], rsqrt(double(o.running_var[channel]) + problem.epsilon), 0};
+      moments = {o.running_mean[channel], inverse_root(double(o.running_var[channel]) + problem.epsilon), 0};
     }
     affines[i] = Affine<T>::of(moments, o.gamma[channel], o.beta[channel]);
   }
@@ -49,51 +47,41 @@ template <typename T, int V>
 __global__ void __launch_bounds__(kThreads, 3)
     forward(const __grid_constant__ ForwardOperands o, const __grid_constant__ BatchNormProblem problem,
             const __grid_constant__ ColumnGrid grid) {
-  __shared__ Affine<T> shared[kMostColumns];
+  __shared__ Affine<T> shared[kMostTile * V];
   const Place place = place_in<V>(grid);
-  const std::int64_t stride = std::int64_t{grid.row_blocks} * grid.height;
+  const std::int64_t row = std::int64_t{place.row_block} * grid.height * kRows + place.ty;
   const std::int64_t rows = place.active ? grid.rows : 0;
   Pack<T, V> x[kRows], residual[kRows];
-  const auto load = [&](std::int64_t row) {
 #pragma unroll
-    for (int k = 0; k < kRows; ++k) {
-      if (row + k * stride >= rows) continue;
-      const std::int64_t at = (row + k * stride) * grid.channels + place.channel;
-      x[k] = load_pack<V>(static_cast<const T*>(o.x) + at);
-      if (o.residual != nullptr) residual[k] = load_pack<V>(static_cast<const T*>(o.residual) + at);
-    }
-  };
-  std::int64_t row = std::int64_t{blockIdx.y} * grid.height + place.ty;
-  load(row);  // on its way while the constants are computed
-  const int first = blockIdx.x * grid.tile * V;
-  store_affines(o, problem, grid, first, min(grid.tile * V, grid.channels - first), shared);
+  for (int k = 0; k < kRows; ++k) {  // on their way while the constants are computed
+    if (row + k * grid.height >= rows) continue;
+    const std::int64_t at = (row + k * grid.height) * grid.channels + place.channel;
+    x[k] = load_pack<V>(static_cast<const T*>(o.x) + at);
+    if (o.residual != nullptr) residual[k] = load_pack<V>(static_cast<const T*>(o.residual) + at);
+  }
+  store_affines(o, problem, grid, place, shared);
   __syncthreads();
-  if (row >= rows) return;
   Affine<T> affine[V];
 #pragma unroll
   for (int i = 0; i < V; ++i) affine[i] = shared[place.tx * V + i];
-  while (row < rows) {
 #pragma unroll
-    for (int k = 0; k < kRows; ++k) {
-      if (row + k * stride >= rows) continue;
-      float value[V];
-      unpack(x[k], value);
+  for (int k = 0; k < kRows; ++k) {
+    if (row + k * grid.height >= rows) continue;
+    float value[V];
+    unpack(x[k], value);
 #pragma unroll
-      for (int i = 0; i < V; ++i) value[i] = affine[i](value[i]);
-      if (o.residual != nullptr) {
-        float other[V];
-        unpack(residual[k], other);
+    for (int i = 0; i < V; ++i) value[i] = affine[i](value[i]);
+    if (o.residual != nullptr) {
+      float other[V];
+      unpack(residual[k], other);
 #pragma unroll
-        for (int i = 0; i < V; ++i) value[i] += other[i];
-      }
-      if (problem.relu)
-#pragma unroll
-        for (int i = 0; i < V; ++i) value[i] = rectified(value[i]);
-      store_pack(static_cast<T*>(o.y) + (row + k * stride) * grid.channels + place.channel,
-                 pack_of<T>(value));
+      for (int i = 0; i < V; ++i) value[i] += other[i];
     }
-    row += kRows * stride;
-    load(row);
+    if (problem.relu)
+#pragma unroll
+      for (int i = 0; i < V; ++i) value[i] = rectified(value[i]);
+    store_pack(static_cast<T*>(o.y) + (row + k * grid.height) * grid.channels + place.channel,
+               pack_of<T>(value));
   }
 }
 
@@ -113,9 +101,8 @@ struct Gradient {
 
   __device__ __forceinline__ static Gradient of(const BackwardOperands& o, const BatchNormProblem& problem,
                                                 const ColumnGrid& grid, int channel) {
-    const double count = count_of(o.control, problem.synchronised, grid.pixels);
-    const double inverse = count > 0 ? 1 / count : 0;
-    const Moments moments = moments_of(o.sums, grid.channels, channel, count, problem.epsilon);
+    const double inverse = inverse_of(count_of(o.control, problem.synchronised, grid.pixels));
+    const Moments moments = moments_of(o.sums, grid.channels, channel, inverse, problem.epsilon);
     const double scale = moments.invstd * o.gamma[channel];
     const double slope = -scale * moments.invstd * o.dsums[grid.channels + channel] * inverse;
     const double offset = -scale * o.dsums[channel] * inverse;
@@ -132,50 +119,41 @@ template <typename T, int V>
 __global__ void __launch_bounds__(kThreads, 2)
     backward(const __grid_constant__ BackwardOperands o, const __grid_constant__ BatchNormProblem problem,
              bool masks, const __grid_constant__ ColumnGrid grid) {
-  __shared__ Gradient<T> shared[kMostColumns];
+  __shared__ Gradient<T> shared[kMostTile * V];
   const Place place = place_in<V>(grid);
-  const std::int64_t stride = std::int64_t{grid.row_blocks} * grid.height;
-  const std::int64_t rows = place.active ? grid.rows : 0, valid = valid_rows(o.control, grid);
+  const std::int64_t row = std::int64_t{place.row_block} * grid.height * kRows + place.ty;
+  const std::int64_t rows = place.active ? grid.rows : 0;
   Pack<T, V> x[kRows], dy[kRows];
-  const auto load = [&](std::int64_t row) {
 #pragma unroll
-    for (int k = 0; k < kRows; ++k) {
-      if (row + k * stride >= rows) continue;
-      const std::int64_t at = (row + k * stride) * grid.channels + place.channel;
-      x[k] = load_pack<V>(static_cast<const T*>(o.x) + at);
-      dy[k] = load_pack<V>(static_cast<const T*>(o.dy) + at);
-    }
-  };
-  std::int64_t row = std::int64_t{blockIdx.y} * grid.height + place.ty;
-  load(row);  // on its way while the constants are computed
-  const int first = blockIdx.x * grid.tile * V;
-  for (int i = threadIdx.x; i < min(grid.tile * V, grid.channels - first); i += kThreads)
-    shared[i] = Gradient<T>::of(o, problem, grid, first + i);
+  for (int k = 0; k < kRows; ++k) {  // on their way while the constants are computed
+    if (row + k * grid.height >= rows) continue;
+    const std::int64_t at = (row + k * grid.height) * grid.channels + place.channel;
+    x[k] = load_pack<V>(static_cast<const T*>(o.x) + at);
+    dy[k] = load_pack<V>(static_cast<const T*>(o.dy) + at);
+  }
+  const std::int64_t valid = valid_rows(o.control, grid);
+  for (int i = threadIdx.x; i < place.columns; i += kThreads)
+    shared[i] = Gradient<T>::of(o, problem, grid, place.first + i);
   __syncthreads();
-  if (row >= rows) return;
   Gradient<T> gradient[V];
 #pragma unroll
   for (int i = 0; i < V; ++i) gradient[i] = shared[place.tx * V + i];
-  while (row < rows) {
 #pragma unroll
-    for (int k = 0; k < kRows; ++k) {
-      if (row + k * stride >= rows) continue;
-      float xs[V], g[V];
-      unpack(x[k], xs);
-      unpack(dy[k], g);
+  for (int k = 0; k < kRows; ++k) {
+    if (row + k * grid.height >= rows) continue;
+    float xs[V], g[V];
+    unpack(x[k], xs);
+    unpack(dy[k], g);
 #pragma unroll
-      for (int i = 0; i < V; ++i) g[i] = gradient[i](xs[i], g[i], masks);
-      store_pack(static_cast<T*>(o.dx) + (row + k * stride) * grid.channels + place.channel,
-                 row + k * stride < valid ? pack_of<T>(g) : zero_pack<T, V>());
-    }
-    row += kRows * stride;
-    load(row);
+    for (int i = 0; i < V; ++i) g[i] = gradient[i](xs[i], g[i], masks);
+    store_pack(static_cast<T*>(o.dx) + (row + k * grid.height) * grid.channels + place.channel,
+               row + k * grid.height < valid ? pack_of<T>(g) : zero_pack<T, V>());
   }
 }
 
 template <typename P>
-ColumnGrid grid_of(const ImageExtents& e, int blocks) {
-  return column_grid(e.n * e.pixels(), e.pixels(), e.c, P::kWidth, kThreads, blocks, kRows, kMostTile);
+ColumnGrid grid_of(const ImageExtents& e) {
+  return column_grid(e.n * e.pixels(), e.pixels(), e.c, P::kWidth, kThreads, kRows);
 }
 
 void settle_vector(const char* operation, TensorDesc& desc, DType type, const Shape& shape) {
@@ -212,9 +190,8 @@ Kernel normalise(const char* operation, const BatchNormProblem& problem, KernelR
                             control};
     with_packing(type, {e.c}, [&](auto packing) {
       using P = decltype(packing);
-      const ColumnGrid grid = grid_of<P>(e, 3 * kMultiprocessors);
-      launch(forward<typename P::Type, P::kWidth>, dim3(grid.tiles, grid.row_blocks), kThreads, stream, o,
-             problem, grid);
+      const ColumnGrid grid = grid_of<P>(e);
+      launch(forward<typename P::Type, P::kWidth>, grid.blocks(), kThreads, stream, o, problem, grid);
     });
   };
   std::vector<std::pair<int, int>> in_place{{0, 0}};
@@ -253,9 +230,8 @@ Kernel batch_norm_backward(const BatchNormProblem& problem, KernelRequest& reque
                              b.in<double>(5), b.in(2),     b.in(3),      control};
     with_packing(type, {e.c}, [&](auto packing) {
       using P = decltype(packing);
-      const ColumnGrid grid = grid_of<P>(e, 2 * kMultiprocessors);
-      launch(backward<typename P::Type, P::kWidth>, dim3(grid.tiles, grid.row_blocks), kThreads, stream, o,
-             problem, masks, grid);
+      const ColumnGrid grid = grid_of<P>(e);
+      launch(backward<typename P::Type, P::kWidth>, grid.blocks(), kThreads, stream, o, problem, masks, grid);
     });
   };
   return device_kernel(body, {{0, 0}, {4, 0}});

@@ -8,23 +8,7 @@ namespace convoy::kernels::cuda {
 namespace {
 
 constexpr int kReduceThreads = 512;
-// Packs that a block is wide: 128 bytes of a row. The narrower, the more blocks share the adding up of partials.
-constexpr int kMostTile = 8;
-constexpr int kMostColumns = kMostTile * 8;
-constexpr int kSharedBytes = 32 * kReduceThreads;  // what add_rows and add_partials need at most
-
-// Leaves the block's two sums a column in partials [row_blocks][2][channels].
-template <int V>
-__device__ __forceinline__ void store_partials(const float (&sums)[2 * V], const ColumnGrid& grid,
-                                               const Place& place, float* partials) {
-  if (place.ty != 0 || !place.active) return;
-  float* to = partials + 2 * std::int64_t{grid.channels} * blockIdx.y + place.channel;
-#pragma unroll
-  for (int i = 0; i < V; ++i) {
-    to[i] = sums[i];
-    to[grid.channels + i] = sums[V + i];
-  }
-}
+constexpr int kSharedBytes = 32 * kReduceThreads;  // what store_partials and add_partials need at most
 
 template <typename T, int V>
 __global__ void __launch_bounds__(kReduceThreads, 2)
@@ -36,7 +20,7 @@ __global__ void __launch_bounds__(kReduceThreads, 2)
   const std::int64_t rows = place.active ? valid_rows(control, grid) : 0;
   const std::int64_t stride = std::int64_t{grid.row_blocks} * grid.height;
   float sum[2 * V] = {};
-  for (std::int64_t row = std::int64_t{blockIdx.y} * grid.height + place.ty; row < rows;
+  for (std::int64_t row = std::int64_t{place.row_block} * grid.height + place.ty; row < rows;
        row += kRows * stride) {
     Pack<T, V> packs[kRows];
 #pragma unroll
@@ -55,15 +39,14 @@ __global__ void __launch_bounds__(kReduceThreads, 2)
       }
     }
   }
-  add_rows(sum, grid, place, reinterpret_cast<float*>(shared));
-  store_partials<V>(sum, grid, place, partials);
-  if (!draws_last_ticket(&tickets[blockIdx.x], gridDim.y)) return;
+  store_partials<V, kReduceThreads>(sum, grid, place, reinterpret_cast<float*>(shared), partials);
+  if (!draws_last_ticket(&tickets[place.first / (grid.tile * V)], static_cast<unsigned>(grid.row_blocks)))
+    return;
   auto* total = reinterpret_cast<double*>(shared);
-  add_partials<V, kReduceThreads>(partials, grid, total);
-  const int first = blockIdx.x * grid.tile * V, width = min(grid.tile * V, grid.channels - first);
-  for (int i = threadIdx.x; i < width; i += kReduceThreads) {
-    sums[first + i] = total[i];
-    sums[grid.channels + first + i] = total[width + i];
+  add_partials<V, kReduceThreads>(partials, grid, place, total);
+  for (int i = threadIdx.x; i < place.columns; i += kReduceThreads) {
+    sums[place.first + i] = total[i];
+    sums[grid.channels + place.first + i] = total[place.columns + i];
   }
 }
 
@@ -84,7 +67,6 @@ struct ReduceOperands {
 template <typename T>
 struct Channel {
   Affine<T> affine;
-  float mean;
   double invstd;
 };
 
@@ -94,18 +76,30 @@ __global__ void __launch_bounds__(kReduceThreads, 1)
     backward_reduce(const __grid_constant__ ReduceOperands o, Mask mask, bool synchronised, float epsilon,
                     const __grid_constant__ ColumnGrid grid) {
   __shared__ __align__(16) char shared[kSharedBytes];
-  __shared__ Channel<T> channels[kMostColumns];
+  __shared__ Channel<T> channels[kMostTile * V];
   constexpr int kRows = kWide ? 2 : 4;
   const Place place = place_in<V>(grid);
   const std::int64_t valid = valid_rows(o.control, grid);
   const std::int64_t rows = !place.active ? 0 : o.g != nullptr ? grid.rows : valid;
   const std::int64_t stride = std::int64_t{grid.row_blocks} * grid.height;
-  Pack<T, V> x[kRows], dy[kRows], y[kWide ? kRows : 1], dy2[kWide ? kRows : 1];
-  const auto load = [&](std::int64_t row) {
+  for (int i = threadIdx.x; i < place.columns; i += kReduceThreads) {
+    const int channel = place.first + i;
+    const double inverse = inverse_of(count_of(o.control, synchronised, grid.pixels));
+    const Moments moments = moments_of(o.sums, grid.channels, channel, inverse, epsilon);
+    channels[i] = {Affine<T>::of(moments, o.gamma[channel], o.beta[channel]), moments.invstd};
+  }
+  __syncthreads();
+  Affine<T> affine[V];
+  float sum[2 * V] = {};
+#pragma unroll
+  for (int i = 0; i < V; ++i) affine[i] = channels[place.active ? place.tx * V + i : 0].affine;
+  for (std::int64_t row = std::int64_t{place.row_block} * grid.height + place.ty; row < rows;
+       row += kRows * stride) {
+    Pack<T, V> x[kRows], dy[kRows], y[kWide ? kRows : 1], dy2[kWide ? kRows : 1];
 #pragma unroll
     for (int k = 0; k < kRows; ++k) {
       const std::int64_t at = (row + k * stride) * grid.channels + place.channel;
-      const bool in = place.active && row + k * stride < valid;
+      const bool in = row + k * stride < valid;
       x[k] = in ? load_pack<V>(static_cast<const T*>(o.x) + at) : zero_pack<T, V>();
       dy[k] = in ? load_pack<V>(static_cast<const T*>(o.dy) + at) : zero_pack<T, V>();
       if constexpr (kWide) {
@@ -113,25 +107,6 @@ __global__ void __launch_bounds__(kReduceThreads, 1)
         dy2[k] = in && o.dy2 != nullptr ? load_pack<V>(static_cast<const T*>(o.dy2) + at) : zero_pack<T, V>();
       }
     }
-  };
-  std::int64_t row = std::int64_t{blockIdx.y} * grid.height + place.ty;
-  load(row);  // on its way while the constants are computed
-  const int first = blockIdx.x * grid.tile * V, width = min(grid.tile * V, grid.channels - first);
-  for (int i = threadIdx.x; i < width; i += kReduceThreads) {
-    const double count = count_of(o.control, synchronised, grid.pixels);
-    const Moments moments = moments_of(o.sums, grid.channels, first + i, count, epsilon);
-    channels[i] = {Affine<T>::of(moments, o.gamma[first + i], o.beta[first + i]),
-                   static_cast<float>(moments.mean), moments.invstd};
-  }
-  __syncthreads();
-  Affine<T> affine[V];
-  float mean[V], sum[2 * V] = {};
-#pragma unroll
-  for (int i = 0; i < V; ++i) {
-    affine[i] = channels[place.active ? place.tx * V + i : 0].affine;
-    mean[i] = channels[place.active ? place.tx * V + i : 0].mean;
-  }
-  while (row < rows) {
 #pragma unroll
     for (int k = 0; k < kRows; ++k) {
       float xs[V], g[V];
@@ -151,25 +126,24 @@ __global__ void __launch_bounds__(kReduceThreads, 1)
       for (int i = 0; i < V; ++i) {
         if (mask == Mask::from_x && !(affine[i](xs[i]) > 0)) g[i] = 0;
         sum[i] += g[i];
-        sum[V + i] = fmaf(g[i], xs[i] - mean[i], sum[V + i]);
+        sum[V + i] = fmaf(g[i], xs[i] - affine[i].mean, sum[V + i]);
       }
       if (o.g != nullptr && row + k * stride < rows)
         store_pack(static_cast<T*>(o.g) + (row + k * stride) * grid.channels + place.channel, pack_of<T>(g));
     }
-    row += kRows * stride;
-    load(row);
   }
-  add_rows(sum, grid, place, reinterpret_cast<float*>(shared));
-  store_partials<V>(sum, grid, place, o.partials);
-  if (!draws_last_ticket(&o.tickets[blockIdx.x], gridDim.y)) return;
+  store_partials<V, kReduceThreads>(sum, grid, place, reinterpret_cast<float*>(shared), o.partials);
+  if (!draws_last_ticket(&o.tickets[place.first / (grid.tile * V)], static_cast<unsigned>(grid.row_blocks)))
+    return;
   auto* total = reinterpret_cast<double*>(shared);
-  add_partials<V, kReduceThreads>(o.partials, grid, total);
-  for (int i = threadIdx.x; i < width; i += kReduceThreads) {
-    const double sum_g = total[i], sum_g_xhat = total[width + i] * channels[i].invstd;
-    o.dsums[first + i] = sum_g;
-    o.dsums[grid.channels + first + i] = sum_g_xhat;
-    o.dbeta[first + i] = static_cast<float>(sum_g);
-    o.dgamma[first + i] = static_cast<float>(sum_g_xhat);
+  add_partials<V, kReduceThreads>(o.partials, grid, place, total);
+  for (int i = threadIdx.x; i < place.columns; i += kReduceThreads) {
+    const double sum_g = total[i], sum_g_xhat = total[place.columns + i] * channels[i].invstd;
+    const int channel = place.first + i;
+    o.dsums[channel] = sum_g;
+    o.dsums[grid.channels + channel] = sum_g_xhat;
+    o.dbeta[channel] = static_cast<float>(sum_g);
+    o.dgamma[channel] = static_cast<float>(sum_g_xhat);
   }
 }
 
@@ -180,8 +154,7 @@ std::size_t partial_bytes(const ColumnGrid& grid) {
 
 ColumnGrid grid_of(const ImageExtents& e, DType type, bool wide, int blocks, int rows_a_thread) {
   const int width = !wide ? 1 : type == DType::bf16 ? kPackWidth<bf16> : kPackWidth<float>;
-  return column_grid(e.n * e.pixels(), e.pixels(), e.c, width, kReduceThreads, blocks, rows_a_thread,
-                     kMostTile);
+  return column_grid(e.n * e.pixels(), e.pixels(), e.c, width, kReduceThreads, rows_a_thread, blocks);
 }
 
 bool packable(DType type, std::int64_t channels) {
@@ -213,8 +186,8 @@ Kernel batch_norm_statistics(const BatchNormProblem&, KernelRequest& request) {
     with_packing(type, {e.c}, [&](auto packing) {
       using P = decltype(packing);
       using T = typename P::Type;
-      launch(statistics<T, P::kWidth>, dim3(grid.tiles, grid.row_blocks), kReduceThreads, stream,
-             operands.in<T>(0), control, grid, operands.scratch<float>(), tickets, operands.out<double>(0));
+      launch(statistics<T, P::kWidth>, grid.blocks(), kReduceThreads, stream, operands.in<T>(0), control,
+             grid, operands.scratch<float>(), tickets, operands.out<double>(0));
     });
   };
   return ticketed_kernel(body, grid.tiles, {}, partial_bytes(grid));
@@ -260,8 +233,7 @@ Kernel batch_norm_backward_reduce(const BatchNormProblem& problem, KernelRequest
       using P = decltype(packing);
       launch(wide ? backward_reduce<typename P::Type, P::kWidth, true>
                   : backward_reduce<typename P::Type, P::kWidth, false>,
-             dim3(grid.tiles, grid.row_blocks), kReduceThreads, stream, o, mask, problem.synchronised,
-             problem.epsilon, grid);
+             grid.blocks(), kReduceThreads, stream, o, mask, problem.synchronised, problem.epsilon, grid);
     });
   };
   std::vector<std::pair<int, int>> in_place;

@@ -14,14 +14,21 @@ struct Windows {
   std::int64_t items;
 };
 
-// scale ^ -beta, and 1 / scale.
+// 1 / sqrt(value) by the hardware's approximation, within two units in the last place; no branch for denormals.
+__device__ __forceinline__ float inverse_root(float value) {
+  float root;
+  asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(value));
+  return root;
+}
+
+// scale ^ -beta, and 1 / scale. kUsual: beta is 0.75.
 struct Power {
   float power, inverse;
 };
+template <bool kUsual>
 __device__ __forceinline__ Power inverse_power(float scale, float beta) {
-  const float root = rsqrtf(scale);
-  if (beta == 0.75f) return {root * root * rsqrtf(root), root * root};
-  return {exp2f(-beta * log2f(scale)), root * root};
+  const float root = inverse_root(scale), inverse = root * root;
+  return {kUsual ? inverse * inverse_root(root) : exp2f(-beta * log2f(scale)), inverse};
 }
 
 // The pack at `channel` of the row that begins at `row`; zeros beyond the row's ends.
@@ -47,7 +54,7 @@ __device__ __forceinline__ void window_sums(const float (&value)[count + 2 * rea
 }
 
 // Windows that reach at most kReach <= V / 2 channels either way.
-template <typename T, int V, int kReach>
+template <typename T, int V, int kReach, bool kUsual>
 __global__ void forward(const T* x, T* y, const __grid_constant__ Windows w) {
   const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; item < w.items;
@@ -63,13 +70,13 @@ __global__ void forward(const T* x, T* y, const __grid_constant__ Windows w) {
     window_sums<kReach, V>(squares, w.before, w.after, sums);
 #pragma unroll
     for (int i = 0; i < V; ++i)
-      sums[i] = values[V + i] * inverse_power(fmaf(w.alpha, sums[i], w.k), w.beta).power;
+      sums[i] = values[V + i] * inverse_power<kUsual>(fmaf(w.alpha, sums[i], w.k), w.beta).power;
     store_pack(y + item * V, pack_of<T>(sums));
   }
 }
 
 // dx_c = dy_c s_c^-beta - 2 alpha beta / size x_c sum over the mirrored window of dy_j x_j s_j^(-beta - 1).
-template <typename T, int V, int kReach>
+template <typename T, int V, int kReach, bool kUsual>
 __global__ void backward(const T* x, const T* dy, T* dx, const __grid_constant__ Windows w) {
   constexpr int kMiddle = V + 2 * kReach;  // channels whose scales are needed
   const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
@@ -92,7 +99,7 @@ __global__ void backward(const T* x, const T* dy, T* dx, const __grid_constant__
 #pragma unroll
     for (int i = 0; i < kMiddle; ++i) {
       const int at = V - kReach + i;
-      const Power p = inverse_power(fmaf(w.alpha, scales[i], w.k), w.beta);
+      const Power p = inverse_power<kUsual>(fmaf(w.alpha, scales[i], w.k), w.beta);
       const float product = dys[at] * xs[at];
       // A channel that nothing flows through must not bring in 0 * inf where its scale is zero.
       through[i] = product == 0 ? 0 : product * p.power * p.inverse;
@@ -120,7 +127,8 @@ __global__ void forward_elements(const T* x, T* y, Windows w) {
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < w.items; i += turn) {
     const std::int64_t first = i / w.channels * w.channels;
     const float value =
-        to_float(x[i]) * inverse_power(scale_at(x + first, static_cast<int>(i - first), w), w.beta).power;
+        to_float(x[i]) *
+        inverse_power<false>(scale_at(x + first, static_cast<int>(i - first), w), w.beta).power;
     store_pack(y + i, pack_of<T, 1>({value}));
   }
 }
@@ -135,10 +143,10 @@ __global__ void backward_elements(const T* x, const T* dy, T* dx, Windows w) {
     for (int j = max(channel - w.after, 0); j <= min(channel + w.before, w.channels - 1); ++j) {
       const float product = to_float(dy[first + j]) * to_float(x[first + j]);
       if (product == 0) continue;
-      const Power p = inverse_power(scale_at(x + first, j, w), w.beta);
+      const Power p = inverse_power<false>(scale_at(x + first, j, w), w.beta);
       through += product * p.power * p.inverse;
     }
-    const float power = inverse_power(scale_at(x + first, channel, w), w.beta).power;
+    const float power = inverse_power<false>(scale_at(x + first, channel, w), w.beta).power;
     const float value = to_float(dy[i]) * power - 2 * w.alpha * w.beta * to_float(x[i]) * through;
     store_pack(dx + i, pack_of<T, 1>({value}));
   }
@@ -168,15 +176,20 @@ Plan plan_of(const char* operation, const LocalResponseNormProblem& problem, con
   return {type, !wide ? 0 : before <= 2 ? 2 : 4, windows};
 }
 
+// The kernel of an element type and plan.
 template <typename T>
-auto* forward_kernel(int reach) {
+auto* forward_kernel(const Plan& plan) {
   constexpr int kV = kPackWidth<T>;
-  return reach == 0 ? forward_elements<T> : reach == 2 ? forward<T, kV, 2> : forward<T, kV, kV / 2>;
+  if (plan.reach == 0) return forward_elements<T>;
+  if (plan.reach > 2) return forward<T, kV, kV / 2, false>;
+  return plan.windows.beta == 0.75f ? forward<T, kV, 2, true> : forward<T, kV, 2, false>;
 }
 template <typename T>
-auto* backward_kernel(int reach) {
+auto* backward_kernel(const Plan& plan) {
   constexpr int kV = kPackWidth<T>;
-  return reach == 0 ? backward_elements<T> : reach == 2 ? backward<T, kV, 2> : backward<T, kV, kV / 2>;
+  if (plan.reach == 0) return backward_elements<T>;
+  if (plan.reach > 2) return backward<T, kV, kV / 2, false>;
+  return plan.windows.beta == 0.75f ? backward<T, kV, 2, true> : backward<T, kV, 2, false>;
 }
 
 }  // namespace
@@ -193,8 +206,8 @@ Kernel local_response_norm_forward(const LocalResponseNormProblem& problem, Kern
   return device_kernel([plan](const BoundOperands& b, Stream stream) {
     const auto run = [&](auto element) {
       using T = decltype(element);
-      launch(forward_kernel<T>(plan.reach), grid_for(plan.windows.items), kThreads, stream, b.in<T>(0),
-             b.out<T>(0), plan.windows);
+      launch(forward_kernel<T>(plan), grid_for(plan.windows.items), kThreads, stream, b.in<T>(0), b.out<T>(0),
+             plan.windows);
     };
     plan.type == DType::bf16 ? run(bf16{}) : run(float{});
   });
@@ -213,8 +226,8 @@ Kernel local_response_norm_backward(const LocalResponseNormProblem& problem, Ker
   return device_kernel([plan](const BoundOperands& b, Stream stream) {
     const auto run = [&](auto element) {
       using T = decltype(element);
-      launch(backward_kernel<T>(plan.reach), grid_for(plan.windows.items), kThreads, stream, b.in<T>(0),
-             b.in<T>(3), b.out<T>(0), plan.windows);
+      launch(backward_kernel<T>(plan), grid_for(plan.windows.items), kThreads, stream, b.in<T>(0), b.in<T>(3),
+             b.out<T>(0), plan.windows);
     };
     plan.type == DType::bf16 ? run(bf16{}) : run(float{});
   });

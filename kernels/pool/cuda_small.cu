@@ -67,33 +67,38 @@ __global__ void max_backward(const std::uint8_t* aux, const T* dy, T* dx,
        item += turn) {
     const Position at = position_of<V>(g, item);
     float sum[S * S][V] = {};
-    Pack<std::uint8_t, V> chosen[(kBack + 1) * (kBack + 1)];
-    Pack<T, V> gradient[(kBack + 1) * (kBack + 1)];
+    // A line of windows at a time where a thread's pixel has three of them: registers are what limits there.
+#pragma unroll(S == 1 ? 1 : kBack + 1)
+    for (int up = 0; up <= kBack; ++up) {
+      const int oh = at.row - up;
+      if (oh < 0 || oh >= g.oh) continue;
+      Pack<std::uint8_t, V> chosen[kBack + 1];
+      Pack<T, V> gradient[kBack + 1];
 #pragma unroll
-    for (int k = 0; k < (kBack + 1) * (kBack + 1); ++k) {
-      const int oh = at.row - k / (kBack + 1), ow = at.column - k % (kBack + 1);
-      const bool in = oh >= 0 && oh < g.oh && ow >= 0 && ow < g.ow;
-      const std::int64_t from = ((at.sample * g.oh + oh) * g.ow + ow) * g.channels + at.channel;
-      if (in) {
-        chosen[k] = load_pack<V>(aux + from);
-        gradient[k] = load_pack<V>(dy + from);
-      } else {
+      for (int left = 0; left <= kBack; ++left) {
+        const int ow = at.column - left;
+        const std::int64_t from = ((at.sample * g.oh + oh) * g.ow + ow) * g.channels + at.channel;
+        if (ow >= 0 && ow < g.ow) {
+          chosen[left] = load_pack<V>(aux + from);
+          gradient[left] = load_pack<V>(dy + from);
+        } else {
 #pragma unroll
-        for (int v = 0; v < V; ++v) chosen[k].value[v] = 255;
-        gradient[k] = zero_pack<T, V>();
+          for (int v = 0; v < V; ++v) chosen[left].value[v] = 255;
+          gradient[left] = zero_pack<T, V>();
+        }
       }
-    }
 #pragma unroll
-    for (int k = 0; k < (kBack + 1) * (kBack + 1); ++k) {
-      float value[V];
-      unpack(gradient[k], value);
+      for (int left = 0; left <= kBack; ++left) {
+        float value[V];
+        unpack(gradient[left], value);
 #pragma unroll
-      for (int pixel = 0; pixel < S * S; ++pixel) {
-        const int r = k / (kBack + 1) * S + pixel / S, s = k % (kBack + 1) * S + pixel % S;
-        if (r >= K || s >= K) continue;
+        for (int pixel = 0; pixel < S * S; ++pixel) {
+          const int r = up * S + pixel / S, s = left * S + pixel % S;
+          if (r >= K || s >= K) continue;
 #pragma unroll
-        for (int v = 0; v < V; ++v)
-          if (chosen[k].value[v] == r * K + s) sum[pixel][v] += value[v];
+          for (int v = 0; v < V; ++v)
+            if (chosen[left].value[v] == r * K + s) sum[pixel][v] += value[v];
+        }
       }
     }
 #pragma unroll
