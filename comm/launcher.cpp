@@ -1,12 +1,17 @@
 #include "comm/launcher.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <array>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
+#include <thread>
+
+#include "comm/watchdog/host_election.h"
+#include "comm/watchdog/verdict.h"
 
 namespace convoy::comm {
 namespace {
@@ -25,16 +30,34 @@ std::optional<int> number_in(const char* variable) {
 
 std::optional<LauncherHint> launcher_hint() {
   struct Variables {
-    const char *size, *local_rank;
+    const char *size, *rank, *local_rank;
   };
   // Open MPI's mpirun; PMIx-less MPICH-style launchers; srun's own variables of a step.
   static constexpr std::array<Variables, 3> kLaunchers{
-      {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
-       {"PMI_SIZE", "MPI_LOCALRANKID"},
-       {"SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"}}};
-  for (const auto& [size, local_rank] : kLaunchers)
-    if (const auto world = number_in(size)) return LauncherHint{size, *world, number_in(local_rank)};
+      {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"},
+       {"PMI_SIZE", "PMI_RANK", "MPI_LOCALRANKID"},
+       {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_LOCALID"}}};
+  for (const auto& [size, rank, local_rank] : kLaunchers)
+    if (const auto world = number_in(size))
+      return LauncherHint{size, *world, number_in(rank), number_in(local_rank)};
   return std::nullopt;
+}
+
+void print_once_before_mpi(const std::string& message) {
+  bool launched = false;
+  try {
+    const auto hint = launcher_hint();
+    launched = hint && hint->world_size > 1;
+  } catch (const std::runtime_error&) {  // a variable that is not a number is not what the user asked about
+  }
+  if (!launched) return print_lines({message});
+  // The processes of a job on one host have the launcher's daemon as their parent. Held until the process
+  // ends.
+  static const HostElection election(fmt::format("launch-{}", ::getppid()));
+  if (election.won()) print_lines({message});
+  // The first to end must not end the job before the message is out; the winner also outlasts processes that
+  // the launcher starts late.
+  std::this_thread::sleep_for(std::chrono::milliseconds(election.won() ? 500 : 200));
 }
 
 }  // namespace convoy::comm

@@ -1,6 +1,8 @@
+# shellcheck shell=bash
 # Sourced by quickstart.sh and test.sh: installs the packages that are missing on a Debian or Ubuntu machine.
-packages=(g++ cmake ninja-build ccache git openmpi-bin libopenmpi-dev libhdf5-dev libdnnl-dev libcli11-dev libfmt-dev
-          libspdlog-dev nlohmann-json3-dev libjpeg-dev libpng-dev libarchive-dev libmetis-dev libssl-dev libgtest-dev)
+packages=(g++ cmake ninja-build ccache git curl ca-certificates openmpi-bin libopenmpi-dev libhdf5-dev libdnnl-dev
+          libcli11-dev libfmt-dev libspdlog-dev nlohmann-json3-dev libjpeg-dev libpng-dev libarchive-dev libmetis-dev
+          libssl-dev libgtest-dev)
 missing=()
 for package in "${packages[@]}"; do
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")

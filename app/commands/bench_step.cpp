@@ -120,7 +120,8 @@ void bench_step(const BenchStepOptions& options) {
   session_options.synchronised_batch_norm = false;
   session_options.optimizer.momentum = 0.9f;
   session_options.optimizer.weight_decay = 5e-5f;
-  Session session(network, session_options, ranks);
+  const auto collectives = comm::make_mpi_collectives(ranks);
+  Session session(network, session_options, *collectives);
   fill_batch(session, options, classes);
   session.control().global_valid = static_cast<std::int32_t>(options.batch * ranks.size());
   StepMetrics metrics;

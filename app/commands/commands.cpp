@@ -1,12 +1,15 @@
 #include "app/commands/commands.h"
 
 #include <fmt/core.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <string>
 #include <vector>
 
 #include "app/commands/suggest.h"
+#include "app/model/zoo/zoo.h"
 #include "app/training/build_info.h"
 #include "comm/launcher.h"
 
@@ -17,6 +20,11 @@ const std::vector<AddVerb>& program_verbs() {
   static const std::vector<AddVerb> verbs{
       add_bench_command,
       add_data_command,
+      add_train_command,
+      add_evaluate_command,
+      add_info_command,
+      add_partition_command,
+      add_simulate_command,
   };
   return verbs;
 }
@@ -28,7 +36,16 @@ void print_error(std::string message) {
   fmt::print(stderr, "convoy: {}\n", message);
 }
 
-// Every rank finds the same mistake in the same command line: one of each host says so.
+// Results go to standard output; warnings must not mix with them.
+void send_warnings_to_standard_error() {
+  if (spdlog::get("convoy") != nullptr) return;
+  auto logger = spdlog::stderr_color_mt("convoy");
+  logger->set_pattern("convoy: %l: %v");
+  spdlog::set_default_logger(std::move(logger));
+}
+
+// Every rank finds the same mistake when it parses the same command line: one of each host says so. What a verb finds
+// later may be one rank's own, and is said by whoever finds it.
 bool speaks_for_its_host() {
   try {
     const auto hint = comm::launcher_hint();
@@ -81,9 +98,9 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
 }
 
 int parse_and_run(CLI::App& app, int argc, char** argv) {
-  const auto wrong_command_line = [](const std::string& message) {
-    if (speaks_for_its_host()) print_error(message);
-    return 2;
+  const auto failed = [](const std::string& message, int status) {
+    print_error(message);
+    return status;
   };
   try {
     app.parse(argc, argv);
@@ -91,14 +108,15 @@ int parse_and_run(CLI::App& app, int argc, char** argv) {
   } catch (const CLI::Success& request) {  // --help, --version
     return app.exit(request);
   } catch (const CLI::ParseError& error) {
-    return wrong_command_line(explain(app, error));
+    return speaks_for_its_host() ? failed(explain(app, error), 2) : 2;
   } catch (const UsageError& error) {
-    return wrong_command_line(error.what());
+    return failed(error.what(), 2);
+  } catch (const UnknownNetwork& error) {
+    return failed(error.what(), 2);
   } catch (const ExitStatus& exit) {
     return exit.status;
   } catch (const std::exception& error) {
-    print_error(error.what());
-    return 1;
+    return failed(error.what(), 1);
   }
 }
 
@@ -107,6 +125,7 @@ int parse_and_run(CLI::App& app, int argc, char** argv) {
 int run_command(int argc, char** argv) { return run_command(argc, argv, program_verbs()); }
 
 int run_command(int argc, char** argv, const std::vector<AddVerb>& verbs) {
+  send_warnings_to_standard_error();
   CLI::App app{"Convoy trains convolutional networks over many ranks.", "convoy"};
   app.set_help_flag("--help", "print this and exit");
   app.set_version_flag("--version", fmt::format("convoy {} ({})", convoy_version(), git_hash()));

@@ -24,6 +24,11 @@ struct ExitStatus {
 using AddVerb = void (*)(CLI::App& app);
 void add_bench_command(CLI::App& app);
 void add_data_command(CLI::App& app);
+void add_train_command(CLI::App& app);
+void add_evaluate_command(CLI::App& app);
+void add_info_command(CLI::App& app);
+void add_partition_command(CLI::App& app);
+void add_simulate_command(CLI::App& app);
 
 // Parses the command line, runs the verb and returns the process's exit status: 0, 1 for a failure, 2 for a
 // wrong command line, or what the verb threw as ExitStatus. Prints at most one line on standard error.

@@ -36,8 +36,10 @@ class ModelMemory {
   void* workspace(const PreparedGraph& prepared, std::size_t node) const;
   float* images() const { return reinterpret_cast<float*>(base("images")); }
   std::int32_t* labels() const { return reinterpret_cast<std::int32_t*>(base("labels")); }
+  // What is summed over the ranks at the end of a step: the loss's four sums, then how many ranks want to stop.
   double* metrics() const { return reinterpret_cast<double*>(base("metrics")); }
-  double* gradient_norm() const { return metrics() + 4; }
+  static constexpr int kMetrics = 5;
+  double* gradient_norm() const { return metrics() + kMetrics; }
 
   // Flat buffers of flat_elements() floats each; segments in ascending order, one a parameter.
   float* flat_parameters() const { return reinterpret_cast<float*>(base("parameters")); }

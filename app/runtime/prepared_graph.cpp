@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
+#include "kernels/reorder/reorder.h"
 #include "partition/memory/arena_offsets.h"
 
 namespace convoy::app {
@@ -25,7 +27,7 @@ class Preparation {
   PreparedGraph run(const std::map<std::string, TensorDesc>& parameter_layouts) {
     for (const Tensor& tensor : prepared_.graph.tensors)
       prepared_.descs.push_back(initial_desc(tensor, parameter_layouts));
-    for (const Node& node : prepared_.graph.nodes) prepared_.kernels.push_back(make_kernel(node));
+    for (Node& node : std::exchange(prepared_.graph.nodes, {})) append(std::move(node));
     for (TensorDesc& desc : prepared_.descs)
       if (desc.layout == Layout::any) desc.layout = Layout::row_major;
     find_buffers();
@@ -57,25 +59,93 @@ class Preparation {
     desc.opaque = prepared_.descs[index(partner)].opaque;
   }
 
-  kernels::Kernel make_kernel(const Node& node) {
-    if (node.is_all_reduce()) return {};
-    kernels::KernelRequest request;
-    request.control = control_;
+  // Appends the node with its kernel. Where its images come in layouts that the kernel cannot mix, it gets copies in
+  // one layout.
+  void append(Node node) {
+    if (node.is_all_reduce()) return push(std::move(node), {});
     for (const TensorId output : node.outputs) adopt_partner_layout(output);
-    for (const TensorId input : node.inputs) request.inputs.push_back(prepared_.descs[index(input)]);
-    for (const TensorId output : node.outputs) request.outputs.push_back(prepared_.descs[index(output)]);
-    kernels::Kernel kernel;
     try {
-      kernel = node.make(backend_, request);
+      try {
+        push(node, make_kernel(node));
+      } catch (const std::invalid_argument&) {
+        if (!unify_layouts(node)) throw;
+        push(node, make_kernel(node));
+      }
     } catch (const std::exception& error) {
       throw std::runtime_error(fmt::format("layer {}, {} on {}: {}", node.layer, node.kind,
                                            kernels::name_of(backend_), error.what()));
     }
+  }
+
+  void push(Node node, kernels::Kernel kernel) {
+    prepared_.graph.nodes.push_back(std::move(node));
+    prepared_.kernels.push_back(std::move(kernel));
+  }
+
+  kernels::Kernel make_kernel(const Node& node) {
+    kernels::KernelRequest request;
+    request.control = control_;
+    for (const TensorId input : node.inputs) request.inputs.push_back(prepared_.descs[index(input)]);
+    for (const TensorId output : node.outputs) request.outputs.push_back(prepared_.descs[index(output)]);
+    kernels::Kernel kernel = node.make(backend_, request);
     for (std::size_t i = 0; i < node.inputs.size(); ++i)
       prepared_.descs[index(node.inputs[i])] = request.inputs[i];
     for (std::size_t i = 0; i < node.outputs.size(); ++i)
       prepared_.descs[index(node.outputs[i])] = request.outputs[i];
     return kernel;
+  }
+
+  bool is_image(TensorId id) const {
+    return inside_step(id) && tensor(id).shape.rank() == 4 &&
+           prepared_.descs[index(id)].layout != Layout::opaque;
+  }
+  bool can_reorder(TensorId id) const { return is_image(id) && tensor(id).dtype == kernels::DType::f32; }
+
+  // The layout of the first image that the node reads; where one cannot be reordered (a max pool's indices), of that.
+  Layout common_layout(const Node& node) const {
+    Layout common = Layout::any;
+    for (const TensorId input : node.inputs) {
+      if (!is_image(input)) continue;
+      if (!can_reorder(input)) return prepared_.descs[index(input)].layout;
+      if (common == Layout::any) common = prepared_.descs[index(input)].layout;
+    }
+    return common;
+  }
+
+  // Brings the node's images into one layout; false if there is nothing to do.
+  bool unify_layouts(Node& node) {
+    const Layout common = common_layout(node);
+    if (common == Layout::any) return false;
+    const auto differs = [&](TensorId id) {
+      return can_reorder(id) && prepared_.descs[index(id)].layout != common;
+    };
+    bool changed = false;
+    for (TensorId& input : node.inputs)
+      if (differs(input)) {
+        input = append_reorder(node, input, common);
+        changed = true;
+      }
+    // Outputs that took the layout of their partner; who reads them may need a copy in turn.
+    for (const TensorId output : node.outputs)
+      if (differs(output)) {
+        prepared_.descs[index(output)].layout = common;
+        changed = true;
+      }
+    return changed;
+  }
+
+  TensorId append_reorder(const Node& reader, TensorId from, Layout layout) {
+    const auto copy = static_cast<TensorId>(prepared_.graph.tensors.size());
+    const Tensor source = tensor(from);
+    prepared_.graph.tensors.push_back(
+        {source.name + "/reordered", TensorRole::activation, source.dtype, source.shape});
+    prepared_.descs.push_back({source.dtype, source.shape, layout, nullptr});
+    const auto make = [](kernels::Backend backend, kernels::KernelRequest& request) {
+      return kernels::reorder_forward(backend, {}, request);
+    };
+    const Node node{reader.layer, "reorder_forward", reader.phase, {from}, {copy}, make};
+    push(node, make_kernel(node));
+    return copy;
   }
 
   bool inside_step(TensorId id) const { return tensor(id).role == TensorRole::activation; }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <memory>
 
 #include "app/model/graph_builder.h"
@@ -165,7 +166,7 @@ void Session::append_update(Program& program) {
 }
 
 void Session::append_metrics(Program& program) {
-  if (ranks_.size() > 1) append_all_reduce(program, "metrics", memory_->metrics(), 4);
+  if (ranks_.size() > 1) append_all_reduce(program, "metrics", memory_->metrics(), ModelMemory::kMetrics);
 }
 
 void Session::append_clipping(Program& program) {
@@ -194,7 +195,17 @@ StepMetrics Session::run(const Program& program) {
     if (buckets_ != nullptr) buckets_->progress();
   }
   const double* sums = memory_->metrics();
-  return {sums[0], sums[1], sums[2], sums[3]};
+  return {sums[0], sums[1], sums[2], sums[3], sums[4]};
+}
+
+void Session::load(const data::Batch& batch) {
+  const std::int64_t floats = std::int64_t{batch.capacity} * batch.shape.bytes();  // as many as stored bytes
+  std::memcpy(memory_->images(), batch.images, static_cast<std::size_t>(floats) * sizeof(float));
+  std::memcpy(memory_->labels(), batch.labels,
+              static_cast<std::size_t>(batch.capacity) * sizeof(std::int32_t));
+  control_.valid = batch.valid;
+  control_.global_valid = batch.global_valid;
+  control_.first_sample = static_cast<std::uint64_t>(batch.first);
 }
 
 std::vector<float> Session::read(const PersistentTensor& tensor) const {

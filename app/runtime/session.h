@@ -12,6 +12,7 @@
 #include "app/runtime/program.h"
 #include "comm/buckets.h"
 #include "comm/collectives.h"
+#include "data/loader/batch.h"
 
 namespace convoy::app {
 
@@ -29,6 +30,7 @@ struct SessionOptions {
 // Sums over the samples of all ranks.
 struct StepMetrics {
   double loss_sum = 0, top1 = 0, top5 = 0, samples = 0;
+  double stop_requests = 0;  // ranks that want to stop
   StepMetrics& operator+=(const StepMetrics& other);
   double loss() const { return loss_sum / samples; }
 };
@@ -43,9 +45,14 @@ class Session {
   kernels::StepControl& control() { return control_; }
   const ModelMemory& memory() const { return *memory_; }
 
-  // One step over the batch in memory().images() and labels(); control() says how many samples of it are real. Every
-  // rank gets the same metrics. A train step updates the parameters.
-  StepMetrics train_step() { return run(train_program_); }
+  // Copies a batch to where the programs read it. Its capacity must be the network's.
+  void load(const data::Batch& batch);
+
+  // One step over the loaded batch. Every rank gets the same metrics. A train step updates the parameters.
+  StepMetrics train_step(bool stop_requested = false) {
+    memory_->metrics()[4] = stop_requested ? 1 : 0;
+    return run(train_program_);
+  }
   StepMetrics evaluate_step() { return run(evaluate_program_); }
   double exposed_comm_ms() const { return exposed_comm_ms_; }  // waited for other ranks in the last step
 

@@ -19,7 +19,8 @@ void together(const comm::Communicator& ranks, const std::function<void()>& body
     failure = std::current_exception(), status = 1;
   }
   // The lowest failing rank and its status, as one number that a minimum finds.
-  const std::int64_t mine = failure ? std::int64_t{ranks.rank()} * 1000 + status : std::int64_t{ranks.size()} * 1000;
+  const std::int64_t mine =
+      failure ? std::int64_t{ranks.rank()} * 1000 + status : std::int64_t{ranks.size()} * 1000;
   const std::int64_t first = ranks.all_reduce(mine, comm::ReduceOp::min, "failures of the ranks");
   if (first >= std::int64_t{ranks.size()} * 1000) return;
   if (first / 1000 == ranks.rank()) std::rethrow_exception(failure);

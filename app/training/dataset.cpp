@@ -6,6 +6,7 @@
 
 #include "app/commands/commands.h"
 #include "app/training/agreement.h"
+#include "data/loader/scatter_loader.h"
 #include "data/synthetic/random_images.h"
 
 namespace convoy::app {
@@ -54,12 +55,14 @@ Dataset::Dataset(const TrainOptions& options, const comm::Communicator& ranks)
       test_augmentation_(test_augmentation(options)) {
   together(ranks, [&] { open(); });
   if (options.feed == "scatter" && ranks.size() > 1)
-    info_ = data::StoreInfo::from_bytes(ranks.broadcast(ranks.rank() == 0 ? info_.to_bytes() : std::string(), 0, "data set"));
-  const auto limited = [](std::int64_t size, std::int64_t limit) { return limit > 0 ? std::min(size, limit) : size; };
+    info_ = data::StoreInfo::from_bytes(
+        ranks.broadcast(ranks.rank() == 0 ? info_.to_bytes() : std::string(), 0, "data set"));
+  const auto limited = [](std::int64_t size, std::int64_t limit) {
+    return limit > 0 ? std::min(size, limit) : size;
+  };
   size_ = {limited(info_.size[0], options.limit_train), limited(info_.size[1], options.limit_test)};
   input_ = train_augmentation_.output_shape(info_.shape);
   test_augmentation_.output_shape(info_.shape);
-  if (size_[0] == 0) throw std::runtime_error(fmt::format("{}: no training images", options.data));
 }
 
 void Dataset::open() {
@@ -72,12 +75,18 @@ void Dataset::open() {
   } else if (options_.feed == "slice" || ranks_.rank() == 0) {
     const data::Store store(options_.data);
     info_ = store.info();
-    for (const data::Split split : {data::Split::train, data::Split::test}) sets_[index(split)] = store.split(split);
+    for (const data::Split split : {data::Split::train, data::Split::test})
+      sets_[index(split)] = store.split(split);
   } else {
     return;
   }
   sets_[0] = data::limit(sets_[0], options_.limit_train);
   sets_[1] = data::limit(sets_[1], options_.limit_test);
+}
+
+void Dataset::set_normalisation(std::vector<float> mean, std::vector<float> std) {
+  info_.mean = std::move(mean);
+  info_.std = std::move(std);
 }
 
 data::LoaderOptions Dataset::loader_options(const data::Augmentation& augmentation) const {
@@ -104,8 +113,25 @@ std::unique_ptr<data::BatchSource> Dataset::test() const {
   return source(data::Split::test, loader);
 }
 
-std::unique_ptr<data::BatchSource> Dataset::source(data::Split split, const data::LoaderOptions& loader) const {
-  return std::make_unique<data::Loader>(sets_[index(split)], loader);
+std::unique_ptr<data::BatchSource> Dataset::source(data::Split split,
+                                                   const data::LoaderOptions& loader) const {
+  if (options_.feed == "slice" || ranks_.size() == 1)
+    return std::make_unique<data::Loader>(sets_[index(split)], loader);
+  return std::make_unique<data::ScatterLoader>(
+      sets_[index(split)], size_[index(split)], info_.shape, loader,
+      [this](const data::ScatterArguments& arguments) { scatter(arguments); });
+}
+
+void Dataset::scatter(const data::ScatterArguments& arguments) const {
+  const auto bytes = static_cast<std::int64_t>(arguments.record_bytes);
+  std::int64_t all = 0;
+  scatter_counts_.clear();
+  for (const int count : arguments.counts) all += scatter_counts_.emplace_back(count * bytes);
+  ranks_.scatterv(std::span(static_cast<const std::byte*>(arguments.send), static_cast<std::size_t>(all)),
+                  std::span<const std::int64_t>(scatter_counts_),
+                  std::span(static_cast<std::byte*>(arguments.receive),
+                            static_cast<std::size_t>(arguments.receive_count * bytes)),
+                  0, "batch");
 }
 
 }  // namespace convoy::app

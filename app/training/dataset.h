@@ -1,11 +1,14 @@
 // The images that a run trains on, however they reach this rank.
 #pragma once
 
+#include <array>
 #include <memory>
+#include <vector>
 
 #include "app/commands/train_options.h"
 #include "comm/communicator.h"
 #include "data/loader/loader.h"
+#include "data/loader/scatter_loader.h"
 #include "data/store/store.h"
 
 namespace convoy::app {
@@ -16,6 +19,8 @@ class Dataset {
   Dataset(const TrainOptions& options, const comm::Communicator& ranks);
 
   const data::StoreInfo& info() const { return info_; }
+  // Evaluation normalises as training did, whatever the file's own mean and deviation.
+  void set_normalisation(std::vector<float> mean, std::vector<float> std);
   data::ImageShape input_shape() const { return input_; }  // of what the network sees
   std::int64_t train_size() const { return size_[0]; }     // after --limit-train
   std::int64_t test_size() const { return size_[1]; }
@@ -28,6 +33,7 @@ class Dataset {
  private:
   void open();
   std::unique_ptr<data::BatchSource> source(data::Split split, const data::LoaderOptions& loader) const;
+  void scatter(const data::ScatterArguments& arguments) const;
   data::LoaderOptions loader_options(const data::Augmentation& augmentation) const;
 
   const TrainOptions& options_;
@@ -36,6 +42,7 @@ class Dataset {
   data::ImageShape input_;
   data::Augmentation train_augmentation_, test_augmentation_;
   std::array<std::int64_t, 2> size_{};
+  mutable std::vector<std::int64_t> scatter_counts_;           // kept, so that a step allocates nothing
   std::array<std::shared_ptr<const data::ImageSet>, 2> sets_;  // by Split; empty where another rank reads
 };
 

@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "app/commands/commands.h"
 #include "app/model/zoo/zoo.h"
 #include "app/training/agreement.h"
+#include "app/training/divergence.h"
 #include "app/training/rank_setup.h"
+#include "app/training/session_checkpoint.h"
+#include "app/training/signals.h"
 
 namespace convoy::app {
 namespace {
@@ -39,13 +42,35 @@ kernels::OptimizerProblem optimizer_of(const TrainOptions& options) {
 
 Trainer::Trainer(const TrainOptions& options, comm::MpiEnvironment& environment)
     : options_(options), environment_(environment), ranks_(environment.world()) {
-  check_train_options(options_, ranks_.size());
-  together(ranks_, [&] { backend_ = backend_of(options_.backend, options_.precision); });
+  together(ranks_, [&] {
+    check_train_options(options_, ranks_.size());
+    backend_ = backend_of(options_.backend, options_.precision);
+  });
   threads_ = use_cores(ranks_, options_.threads);
   collectives_ = comm::make_mpi_collectives(ranks_);
   dataset_ = std::make_unique<Dataset>(options_, ranks_);
-  together(ranks_, [&] { make_session(); });
-  resume();
+  if (dataset_->train_size() == 0)
+    throw std::runtime_error(fmt::format("{}: no training images", options_.data));
+  steps_per_epoch_ = (dataset_->train_size() + options_.global_batch - 1) / options_.global_batch;
+  total_steps_ = total_steps(options_, steps_per_epoch_);
+  together(ranks_, [&] {
+    schedule_ = make_schedule(options_, steps_per_epoch_);
+    make_session();
+  });
+  // Every rank looks into the folder, so that every rank resumes from the same step or none does.
+  together(ranks_, [&] {
+    if (ranks_.rank() == 0 || options_.resume)
+      checkpoints_ = std::make_unique<CheckpointFolder>(std::filesystem::path(options_.out) / "checkpoint",
+                                                        static_cast<int>(options_.keep_checkpoints));
+  });
+  const bool resumed = options_.resume && resume();
+  together(ranks_, [&] {
+    const RunPlan plan{places_of(ranks_), threads_, steps_per_epoch_, total_steps_,
+                       resumed ? std::optional(step_) : std::nullopt};
+    report_ = std::make_unique<RunReport>(options_, plan, *dataset_, *session_, ranks_.rank() == 0);
+  });
+  train_source_ = dataset_->train({step_ / steps_per_epoch_, step_ % steps_per_epoch_});
+  if (dataset_->test_size() > 0) test_source_ = dataset_->test();
 }
 
 void Trainer::make_session() {
@@ -62,6 +87,124 @@ void Trainer::make_session() {
   session.memory_limit = static_cast<std::int64_t>(options_.memory_limit);
   session.seed = static_cast<std::uint64_t>(options_.seed);
   session_ = std::make_unique<Session>(network, session, *collectives_);
+}
+
+void Trainer::run() {
+  const StopSignals signals;
+  while (step_ < total_steps_) {
+    const StepRecord record = train_one_step(signals.received() != 0);
+    ++step_;
+    report_->step(record);
+    if (options_.stop_on_divergence)
+      together(ranks_, [&] { check_loss(record.metrics.loss(), step_, record.learning_rate); });
+    const bool stop = record.metrics.stop_requests > 0 && step_ < total_steps_;
+    const bool better = evaluation_is_due() && evaluate();
+    if (stop || checkpoint_is_due()) save_checkpoint(better);
+    if (stop) {
+      report_->message(
+          fmt::format("stopped by a signal after step {}; --resume goes on from its checkpoint", step_));
+      throw ExitStatus{kRequeueStatus};
+    }
+  }
+  const std::string sha256 = parameters_sha256(*session_);
+  together(ranks_, [&] { report_->finish(step_, sha256); });
+}
+
+StepRecord Trainer::train_one_step(bool stop_requested) {
+  const auto start = Clock::now();
+  const double waited = train_source_->wait_ms();
+  environment_.set_step(step_);
+  StepRecord record;
+  record.step = step_ + 1;
+  record.learning_rate = schedule_.learning_rate_at(step_);
+  session_->control().step = static_cast<std::uint64_t>(step_);
+  session_->control().learning_rate = static_cast<float>(record.learning_rate);
+  {
+    const data::BatchLease batch = train_source_->next();
+    session_->load(*batch);
+    record.timing.images = batch->global_valid;
+  }
+  record.timing.data_wait_ms = train_source_->wait_ms() - waited;
+  record.metrics = session_->train_step(stop_requested);
+  record.timing.exposed_comm_ms = session_->exposed_comm_ms();
+  record.timing.step_ms = ms_since(start);
+  return record;
+}
+
+bool Trainer::evaluation_is_due() const {
+  if (!test_source_) return false;
+  if (step_ == total_steps_) return true;
+  return options_.eval_every > 0 && step_ % (options_.eval_every * steps_per_epoch_) == 0;
+}
+
+bool Trainer::checkpoint_is_due() const {
+  const std::int64_t interval = options_.checkpoint_every_steps > 0
+                                    ? options_.checkpoint_every_steps
+                                    : options_.checkpoint_every_epochs * steps_per_epoch_;
+  return step_ == total_steps_ || (interval > 0 && step_ % interval == 0);
+}
+
+bool Trainer::evaluate() {
+  session_->average_states();
+  StepMetrics sum;
+  for (std::int64_t step = 0; step < test_source_->steps_per_epoch(); ++step) {
+    const data::BatchLease batch = test_source_->next();
+    session_->load(*batch);
+    sum += session_->evaluate_step();
+  }
+  report_->evaluation(step_, sum);
+  const bool better = sum.top1 / sum.samples > best_accuracy_;
+  best_accuracy_ = std::max(best_accuracy_, sum.top1 / sum.samples);
+  return better;
+}
+
+kernels::Shape Trainer::input_shape() const {
+  const data::ImageShape image = dataset_->input_shape();
+  return {image.channels, image.height, image.width};
+}
+
+// Parameters are the same on every rank: rank 0 writes them.
+void Trainer::save_checkpoint(bool best) {
+  session_->average_states();
+  together(ranks_, [&] {
+    if (ranks_.rank() != 0) return;
+    CheckpointState state;
+    state.model = options_.model;
+    state.classes = dataset_->classes();
+    state.input_shape = input_shape();
+    state.epoch = step_ / steps_per_epoch_;
+    state.step = step_;
+    state.sample = step_ % steps_per_epoch_ * options_.global_batch;
+    state.seed = static_cast<std::uint64_t>(options_.seed);
+    state.best_accuracy = best_accuracy_;
+    state.mean = dataset_->info().mean;
+    state.std = dataset_->info().std;
+    state.options_json = to_json(options_).dump();
+    capture(*session_, state);
+    checkpoints_->save(state, best);
+  });
+}
+
+bool Trainer::resume() {
+  std::int64_t step = 0;
+  together(ranks_, [&] {
+    const auto path = checkpoints_->latest();
+    if (!path) return;
+    const CheckpointState state = load_checkpoint(*path);
+    check_resumed_options(options_, nlohmann::json::parse(state.options_json));
+    restore(*session_, state, *path, options_.model, dataset_->classes(), input_shape());
+    step = state.step;
+    best_accuracy_ = state.best_accuracy;
+  });
+  const std::int64_t first = ranks_.all_reduce(step, comm::ReduceOp::min, "resumed step");
+  const std::int64_t last = ranks_.all_reduce(step, comm::ReduceOp::max, "resumed step");
+  if (first != last)
+    throw std::runtime_error(
+        fmt::format("{}: ranks see different checkpoints, of steps {} to {}; --out must be a folder "
+                    "that all hosts share",
+                    options_.out, first, last));
+  step_ = step;
+  return step > 0;
 }
 
 }  // namespace convoy::app

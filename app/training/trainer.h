@@ -2,12 +2,13 @@
 #pragma once
 
 #include <memory>
-#include <optional>
+#include <vector>
 
 #include "app/commands/train_options.h"
 #include "app/runtime/session.h"
-#include "app/training/checkpoint.h"
+#include "app/training/checkpoint_folder.h"
 #include "app/training/dataset.h"
+#include "app/training/run_report.h"
 #include "app/training/schedule.h"
 #include "comm/environment.h"
 
@@ -15,32 +16,36 @@ namespace convoy::app {
 
 class Trainer {
  public:
-  // Collective; everything is decided and checked here, before the first step.
+  // Collective. Everything is decided and checked here, before the first step.
   Trainer(const TrainOptions& options, comm::MpiEnvironment& environment);
 
-  // Throws ExitStatus{75} after a checkpoint that a signal asked for.
+  // Throws ExitStatus{75} after the checkpoint that a signal asked for.
   void run();
 
  private:
   void make_session();
-  void resume();
-  void train_one_step();
-  void end_epoch();
-  void evaluate();
-  void save_checkpoint();
-  void write_summary();
-  CheckpointState state() const;
-  bool stop_agreed() const;
+  bool resume();  // whether there was a checkpoint
+  StepRecord train_one_step(bool stop_requested);
+  bool evaluation_is_due() const;
+  bool checkpoint_is_due() const;
+  bool evaluate();  // whether the accuracy is the best so far
+  void save_checkpoint(bool best);
+  kernels::Shape input_shape() const;
 
   const TrainOptions& options_;
   comm::MpiEnvironment& environment_;
   const comm::Communicator& ranks_;
+  kernels::Backend backend_ = kernels::Backend::cpu;
+  int threads_ = 1;
   std::unique_ptr<comm::Collectives> collectives_;
   std::unique_ptr<Dataset> dataset_;
   std::unique_ptr<Session> session_;
+  std::unique_ptr<RunReport> report_;
+  std::unique_ptr<CheckpointFolder> checkpoints_;  // on rank 0
   std::unique_ptr<data::BatchSource> train_source_, test_source_;
   Schedule schedule_;
   std::int64_t steps_per_epoch_ = 0, total_steps_ = 0, step_ = 0;
+  double best_accuracy_ = 0;
 };
 
 }  // namespace convoy::app

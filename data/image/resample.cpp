@@ -2,8 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 namespace convoy::data {
+namespace {
+
+constexpr std::int64_t kLanes = 4;
+using Vector = float __attribute__((vector_size(kLanes * sizeof(float))));
+
+}  // namespace
 
 std::int64_t Resampler::Filter::taps_for(std::int64_t inputs, std::int64_t outputs) {
   const double support = std::max(static_cast<double>(inputs) / static_cast<double>(outputs), 1.0);
@@ -42,25 +49,37 @@ void Resampler::Filter::prepare(std::int64_t inputs, std::int64_t outputs) {
 void Resampler::reserve(ImageShape shape, std::int64_t height, std::int64_t width) {
   horizontal_.reserve(shape.width, width);
   vertical_.reserve(shape.height, height);
-  rows_.reserve(static_cast<std::size_t>(shape.height * width * shape.channels));
+  rows_.reserve(static_cast<std::size_t>(shape.height * width * shape.channels + kLanes));
+  row_.reserve(static_cast<std::size_t>(shape.width * shape.channels + kLanes));
   result_.reserve(static_cast<std::size_t>(height * width * shape.channels));
 }
 
 void Resampler::shrink_rows(const std::uint8_t* image, ImageShape shape, Window window, std::int64_t width) {
-  const std::int64_t channels = shape.channels, taps = horizontal_.taps;
-  rows_.resize(static_cast<std::size_t>(window.height * width * channels));
-  float* to = rows_.data();
+  const std::int64_t channels = shape.channels;
+  rows_.resize(static_cast<std::size_t>(window.height * width * channels + kLanes));
+  row_.resize(static_cast<std::size_t>(window.width * channels + kLanes));
   for (std::int64_t y = 0; y < window.height; ++y) {
-    const std::uint8_t* row = image + ((window.y + y) * shape.width + window.x) * channels;
-    for (std::int64_t x = 0; x < width; ++x) {
-      const std::uint8_t* from = row + horizontal_.first[static_cast<std::size_t>(x)] * channels;
-      const float* weights = horizontal_.weight.data() + x * taps;
-      for (std::int64_t c = 0; c < channels; ++c) {
-        float sum = 0;
-        for (std::int64_t tap = 0; tap < taps; ++tap)
-          sum += weights[tap] * static_cast<float>(from[tap * channels + c]);
-        *to++ = sum;
+    const std::uint8_t* from = image + ((window.y + y) * shape.width + window.x) * channels;
+    for (std::int64_t i = 0; i < window.width * channels; ++i) row_[static_cast<std::size_t>(i)] = from[i];
+    shrink_row(rows_.data() + y * width * channels, width, channels);
+  }
+}
+
+// Pixels of up to four channels are one vector: what it holds of the next pixel is overwritten by that one's
+// turn (hence the room for kLanes more behind both arrays).
+void Resampler::shrink_row(float* to, std::int64_t width, std::int64_t channels) const {
+  const std::int64_t taps = horizontal_.taps;
+  const float* weights = horizontal_.weight.data();
+  for (std::int64_t x = 0; x < width; ++x, weights += taps, to += channels) {
+    const float* from = row_.data() + horizontal_.first[static_cast<std::size_t>(x)] * channels;
+    for (std::int64_t c = 0; c < channels; c += kLanes) {
+      Vector sum{};
+      for (std::int64_t tap = 0; tap < taps; ++tap) {
+        Vector pixel;
+        std::memcpy(&pixel, from + tap * channels + c, sizeof pixel);
+        sum += weights[tap] * pixel;
       }
+      std::memcpy(to + c, &sum, sizeof sum);
     }
   }
 }

@@ -37,8 +37,10 @@ class Resampler {
   };
 
   void shrink_rows(const std::uint8_t* image, ImageShape shape, Window window, std::int64_t width);
+  void shrink_row(float* to, std::int64_t width, std::int64_t channels) const;
 
   Filter horizontal_, vertical_;
+  std::vector<float> row_;   // one of the window's rows
   std::vector<float> rows_;  // the window's rows at the output's width
   std::vector<float> result_;
 };

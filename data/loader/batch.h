@@ -74,7 +74,9 @@ class BatchSource {
  public:
   virtual ~BatchSource() = default;
   // The next batch in order, epoch after epoch without end; blocks until it is ready. Rethrows what failed in
-  // the background. At most `buffers - 1` leases may be out when it is called (ScatterLoader: buffers - 2).
+  // the background. The ring is in order: a lease must be given back before the `buffers`-th call after the
+  // one that it came from (ScatterLoader, which runs one batch ahead: one call earlier), else the call throws
+  // std::logic_error.
   virtual BatchLease next() = 0;
   virtual std::int64_t steps_per_epoch() const = 0;
   // Milliseconds that next() has waited since the source was made.

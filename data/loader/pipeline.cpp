@@ -88,7 +88,7 @@ int Pipeline::acquire() {
   const int index = slot_of(acquired_);
   Slot& slot = slots_[static_cast<std::size_t>(index)];
   if (slot.state == State::leased) {
-    throw std::logic_error("the loader's next() was called while all its batches are still in use");
+    throw std::logic_error("next(): the batch whose buffer comes next in the ring has not been given back");
   }
   if (slot.state != State::ready) {
     const auto start = std::chrono::steady_clock::now();
@@ -114,7 +114,7 @@ int Pipeline::next_to_submit() const {
   const int index = slot_of(submitted_);
   if (slots_[static_cast<std::size_t>(index)].state != State::free ||
       submitted_ - acquired_ >= static_cast<std::int64_t>(slots_.size())) {
-    throw std::logic_error("the loader's next() was called while too many of its batches are still in use");
+    throw std::logic_error("next(): the batch whose buffer comes next in the ring has not been given back");
   }
   return index;
 }

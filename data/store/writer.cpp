@@ -31,6 +31,13 @@ std::array<hsize_t, 4> extents(std::int64_t rows, ImageShape shape) {
           static_cast<hsize_t>(shape.channels)};
 }
 
+// A creation property list without timestamps: equal data give equal files.
+Handle untimed(hid_t kind, const std::string& what) {
+  Handle list = own(H5Pcreate(kind), H5Pclose, what);
+  check(H5Pset_obj_track_times(list.get(), false), what);
+  return list;
+}
+
 void write_attribute(hid_t file, const char* name, hid_t type, hsize_t count, const void* values,
                      const std::string& path) {
   const std::string what = fmt::format("{}: attribute {}: cannot write", path, name);
@@ -40,14 +47,22 @@ void write_attribute(hid_t file, const char* name, hid_t type, hsize_t count, co
   check(H5Awrite(attribute.get(), type, values), what);
 }
 
+// Of fixed length: HDF5 keeps strings of variable length in a heap without checksums, and reading a damaged one
+// crashes it.
 void write_strings(hid_t file, const char* name, const std::vector<std::string>& values,
                    const std::string& path) {
+  std::size_t width = 1;
+  for (const auto& value : values) width = std::max(width, value.size());
+  std::string text;
+  for (const auto& value : values) {
+    text += value;
+    text.resize(text.size() + width - value.size(), '\0');
+  }
   const Handle type = own(H5Tcopy(H5T_C_S1), H5Tclose, path);
-  check(H5Tset_size(type.get(), H5T_VARIABLE), path);
+  check(H5Tset_size(type.get(), width), path);
+  check(H5Tset_strpad(type.get(), H5T_STR_NULLPAD), path);
   check(H5Tset_cset(type.get(), H5T_CSET_UTF8), path);
-  std::vector<const char*> pointers;
-  for (const auto& value : values) pointers.push_back(value.c_str());
-  write_attribute(file, name, type.get(), pointers.size(), pointers.data(), path);
+  write_attribute(file, name, type.get(), values.size(), text.data(), path);
 }
 
 struct SplitState {
@@ -92,23 +107,22 @@ void StoreWriter::State::create_file() {
   }
   ::close(descriptor);
   const std::string what = name + ": cannot create";
-  const Handle creation = own(H5Pcreate(H5P_FILE_CREATE), H5Pclose, what);
-  check(H5Pset_obj_track_times(creation.get(), false), what);  // equal data give equal files
+  const Handle creation = untimed(H5P_FILE_CREATE, what);
   const Handle access = own(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, what);
-  // 1.8's format lets attributes (the class names) grow beyond 64 KiB; older readers of it are long gone.
-  check(H5Pset_libver_bounds(access.get(), H5F_LIBVER_V18, H5F_LIBVER_LATEST), what);
+  // Since 1.10 everything but the data has a checksum, so that damage is an error and not a crash.
+  check(H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_LATEST), what);
   file = own(H5Fcreate(place.path().c_str(), H5F_ACC_TRUNC, creation.get(), access.get()), H5Fclose, what);
 }
 
 void StoreWriter::State::create_split(Split split, std::int64_t rows) {
   const std::string what = fmt::format("{}: /{}: cannot create", name, name_of(split));
-  const Handle group =
-      own(H5Gcreate2(file.get(), name_of(split), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), H5Gclose, what);
+  const Handle group_creation = untimed(H5P_GROUP_CREATE, what);
+  const Handle group = own(
+      H5Gcreate2(file.get(), name_of(split), H5P_DEFAULT, group_creation.get(), H5P_DEFAULT), H5Gclose, what);
   const auto size = extents(rows, shape);
   const auto chunk = extents(std::clamp<std::int64_t>(kChunkBytes / shape.bytes(), 1, rows), shape);
   const Handle space = own(H5Screate_simple(4, size.data(), nullptr), H5Sclose, what);
-  const Handle creation = own(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, what);
-  check(H5Pset_obj_track_times(creation.get(), false), what);
+  const Handle creation = untimed(H5P_DATASET_CREATE, what);
   check(H5Pset_chunk(creation.get(), 4, chunk.data()), what);
   check(H5Pset_fill_time(creation.get(), H5D_FILL_TIME_NEVER), what);
   const Handle access = own(H5Pcreate(H5P_DATASET_ACCESS), H5Pclose, what);
@@ -182,8 +196,9 @@ void StoreWriter::State::write_labels(Split split) {
   const hsize_t count = labels.size();
   const Handle group = own(H5Gopen2(file.get(), name_of(split), H5P_DEFAULT), H5Gclose, what);
   const Handle space = own(H5Screate_simple(1, &count, nullptr), H5Sclose, what);
+  const Handle creation = untimed(H5P_DATASET_CREATE, what);
   const Handle dataset = own(
-      H5Dcreate2(group.get(), "labels", H5T_STD_I32LE, space.get(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+      H5Dcreate2(group.get(), "labels", H5T_STD_I32LE, space.get(), H5P_DEFAULT, creation.get(), H5P_DEFAULT),
       H5Dclose, what);
   check(H5Dwrite(dataset.get(), H5T_NATIVE_INT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, labels.data()), what);
 }

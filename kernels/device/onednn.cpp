@@ -158,6 +158,10 @@ Buffer Sequence::temporary(const memory::desc& desc) {
   return buffer;
 }
 
+Buffer Sequence::same_or_temporary(const Buffer& target, const memory::desc& wanted) {
+  return target.desc == wanted ? target : temporary(wanted);
+}
+
 void Sequence::add(const dnnl::primitive_desc_base& primitive, Arguments arguments) {
   const memory::desc scratchpad = primitive.query_md(dnnl::query::scratchpad_md);
   if (scratchpad.get_size() > 0) arguments.emplace_back(DNNL_ARG_SCRATCHPAD, temporary(scratchpad));
@@ -178,11 +182,10 @@ Buffer Sequence::in_layout(const Buffer& buffer, const memory::desc& wanted) {
 
 void Sequence::add_writing(const dnnl::primitive_desc_base& primitive, Arguments arguments, int role,
                            const memory::desc& wanted, const Buffer& target) {
-  const bool direct = target.desc == wanted;
-  const Buffer result = direct ? target : temporary(wanted);
+  const Buffer result = same_or_temporary(target, wanted);
   arguments.emplace_back(role, result);
   add(primitive, std::move(arguments));
-  if (!direct) reorder(result, target);
+  if (target.desc != wanted) reorder(result, target);
 }
 
 Kernel Sequence::kernel(std::vector<std::pair<int, int>> in_place) const {

@@ -57,6 +57,8 @@ class Sequence {
   using Arguments = std::vector<std::pair<int, Buffer>>;  // DNNL_ARG_... -> buffer
 
   Buffer temporary(const dnnl::memory::desc& desc);
+  // `target` itself if it has the wanted layout, else a temporary to be copied to it later.
+  Buffer same_or_temporary(const Buffer& target, const dnnl::memory::desc& wanted);
   // Adds a primitive; its scratchpad is added to the arguments.
   void add(const dnnl::primitive_desc_base& primitive, Arguments arguments);
   void reorder(const Buffer& from, const Buffer& to);

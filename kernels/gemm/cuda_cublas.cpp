@@ -32,7 +32,10 @@ cublasHandle_t handle() {
   return owner.get();
 }
 
-bool supports_cublas(const Problem& problem) { return !problem.bias && !problem.relu; }
+bool supports_cublas(const Problem& problem) {
+  const bool types = problem.math == Math::bf16 || problem.output == DType::f32;
+  return types && !problem.bias && !problem.relu;
+}
 
 std::vector<Plan> cublas_candidates(const Problem& problem) {
   const std::size_t sums = problem.column_sums ? slot_elements(problem.n, kSumSlots) * sizeof(float) : 0;

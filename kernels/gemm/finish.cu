@@ -1,5 +1,8 @@
 // What stands before and behind the products proper: repacking operands, adding the pieces of k, sums of
 // columns. All of it bound by memory.
+#include <algorithm>
+#include <type_traits>
+
 #include "kernels/device/cuda_error.h"
 #include "kernels/gemm/epilogue.cuh"
 #include "kernels/gemm/rungs.h"
@@ -7,26 +10,38 @@
 namespace convoy::kernels::gemm {
 namespace {
 
-__global__ void sum_partials_kernel(Epilogue epilogue, const float* partial, int splits, std::int64_t m,
-                                    std::int64_t n, std::int64_t pitch) {
-  const std::int64_t quads = pitch / 4, stride = m * quads;
-  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < stride;
-       i += std::int64_t{gridDim.x} * blockDim.x) {
-    const std::int64_t row = i / quads, column = i % quads * 4;
-    const float4* from = reinterpret_cast<const float4*>(partial) + i;
-    float4 sum = from[0];
-#pragma unroll 8
-    for (int piece = 1; piece < splits; ++piece) {
-      const float4 next = __ldcs(from + piece * stride);
+// A thread adds every `slices`-th piece of four neighbours, then one adds the slices: always in the same order.
+template <int slices>
+__global__ __launch_bounds__(256) void sum_partials_kernel(Epilogue epilogue, const float* partial, int splits,
+                                                           std::int64_t m, std::int64_t n, std::int64_t pitch) {
+  constexpr int kAcross = 256 / slices;
+  __shared__ float4 shared[slices][kAcross];
+  const int across = threadIdx.x % kAcross, slice = threadIdx.x / kAcross;
+  const std::int64_t quads = pitch / 4, plane = m * quads;
+  for (std::int64_t first = std::int64_t{blockIdx.x} * kAcross; first < plane; first += std::int64_t{gridDim.x} * kAcross) {
+    const std::int64_t i = first + across;
+    float4 sum = make_float4(0, 0, 0, 0);
+    const auto add = [&](const float4& next) {
       sum.x += next.x;
       sum.y += next.y;
       sum.z += next.z;
       sum.w += next.w;
+    };
+    if (i < plane) {
+      const float4* from = reinterpret_cast<const float4*>(partial) + i;
+#pragma unroll 8
+      for (int piece = slice; piece < splits; piece += slices) add(__ldcs(from + piece * plane));
     }
+    if constexpr (slices > 1) {
+      shared[slice][across] = sum;
+      __syncthreads();
+      if (slice == 0)
+        for (int other = 1; other < slices; ++other) add(shared[other][across]);
+      __syncthreads();
+    }
+    const std::int64_t row = i / quads, column = i % quads * 4;
     const float sums[4] = {sum.x, sum.y, sum.z, sum.w};
-#pragma unroll
-    for (int j = 0; j < 4; ++j)
-      if (column + j < n) epilogue.store(sums[j], row, column + j);
+    if (slice == 0 && i < plane) epilogue.store_run(sums, row, column, n);
   }
 }
 
@@ -89,13 +104,54 @@ __global__ void repack_kernel(const T* in, std::int64_t in_pitch, bool transpose
   }
 }
 
+// Rows of 2-byte elements into rows of a pitch that is a multiple of 8, eight elements a thread: aligned words are
+// read, and shifted by half a word where a row starts in the middle of one.
+__global__ void widen_rows_kernel(const std::uint16_t* in, std::int64_t in_pitch, std::uint16_t* out,
+                                  std::int64_t out_pitch, std::int64_t rows, std::int64_t columns) {
+  const std::int64_t per_row = out_pitch / 8, count = rows * per_row;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count;
+       i += std::int64_t{gridDim.x} * blockDim.x) {
+    const std::int64_t row = i / per_row, column = (i - row * per_row) * 8;
+    const std::uint16_t* from = in + row * in_pitch + column;
+    union {
+      std::uint16_t elements[8];
+      std::uint32_t words[4];
+      uint4 all;
+    } run;
+    if (column + 10 <= columns) {
+      const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(from);
+      const auto* aligned = reinterpret_cast<const std::uint32_t*>(address & ~std::uintptr_t{3});
+      const unsigned shift = address % 4 * 8;
+      std::uint32_t low = aligned[0];
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        const std::uint32_t high = j < 3 || shift != 0 ? aligned[j + 1] : 0;
+        run.words[j] = __funnelshift_r(low, high, shift);
+        low = high;
+      }
+    } else {
+#pragma unroll
+      for (int j = 0; j < 8; ++j) run.elements[j] = column + j < columns ? from[j] : std::uint16_t{0};
+    }
+    *reinterpret_cast<uint4*>(out + row * out_pitch + column) = run.all;
+  }
+}
+
 }  // namespace
 
 void sum_partials(const Epilogue& epilogue, const float* partial, int splits, std::int64_t m, std::int64_t n,
                   std::int64_t pitch, cudaStream_t stream) {
-  const std::int64_t blocks = ceil_div(m * (pitch / 4), 256);
-  sum_partials_kernel<<<unsigned(std::min<std::int64_t>(blocks, 132 * 32)), 256, 0, stream>>>(epilogue, partial,
-                                                                                            splits, m, n, pitch);
+  const std::int64_t quads = m * (pitch / 4);
+  const auto launch = [&]<int slices>(std::integral_constant<int, slices>) {
+    const std::int64_t blocks = std::min<std::int64_t>(ceil_div(quads * slices, 256), 132 * 32);
+    sum_partials_kernel<slices>
+        <<<unsigned(blocks), 256, 0, stream>>>(epilogue, partial, splits, m, n, pitch);
+  };
+  // Few elements of many pieces would leave most of the chip idle.
+  if (splits >= 16 && quads < 64 * 1024)
+    launch(std::integral_constant<int, 16>{});
+  else
+    launch(std::integral_constant<int, 1>{});
   CONVOY_CUDA(cudaGetLastError());
 }
 
@@ -113,6 +169,12 @@ void sum_slots(const float* slots, int count, std::int64_t n, double* sums, cuda
 
 void repack(const void* in, std::int64_t in_pitch, bool transpose, void* out, std::int64_t out_pitch,
             std::int64_t out_rows, std::int64_t out_columns, std::size_t element_bytes, cudaStream_t stream) {
+  if (element_bytes == 2 && !transpose && out_pitch % 8 == 0) {
+    widen_rows_kernel<<<132 * 16, 256, 0, stream>>>(static_cast<const std::uint16_t*>(in), in_pitch,
+                                                    static_cast<std::uint16_t*>(out), out_pitch, out_rows, out_columns);
+    CONVOY_CUDA(cudaGetLastError());
+    return;
+  }
   const dim3 grid(unsigned(ceil_div(out_rows, 32)), unsigned(std::min<std::int64_t>(ceil_div(out_columns, 32), 65535)));
   const auto launch = [&]<typename T>(T) {
     repack_kernel<<<grid, dim3(32, 8), 0, stream>>>(static_cast<const T*>(in), in_pitch, transpose,

@@ -1,6 +1,7 @@
 // Fourth rung: tensor cores by mma.sync, bf16 (m16n8k16) and tf32 (m16n8k8), on any chip from sm_80 on. A block
-// computes 128 rows, a warp 64 x 32 elements of C; operands pass through a ring of shared-memory stages filled by
-// cp.async. Takes every order and every alignment: operands that 16-byte copies cannot read go through registers.
+// computes 128 rows, a warp 64 x 64 or 64 x 32 elements of C; operands pass through a ring of shared-memory stages
+// filled by cp.async. Takes every order and every alignment: operands that 16-byte copies cannot read go through
+// registers.
 //
 // In shared memory an operand lies as in device memory: k contiguous [extent][depth], else [depth][extent], rows
 // padded so that the eight rows that an instruction reads at once meet no bank twice.
@@ -29,29 +30,65 @@ struct Side {
   static constexpr int lines = k_contiguous ? extent : depth, width = k_contiguous ? depth : extent;
   static constexpr int pad = k_contiguous || sizeof(T) == 2 ? 16 / int(sizeof(T)) : 8;
   static constexpr int pitch = width + pad, elements = lines * pitch;
+};
 
-  // Brings values k .. k + depth of rows first .. first + extent; zero outside.
-  template <int threads, bool vectors>
-  __device__ static void copy(const Operand<T>& operand, std::int64_t first, std::int64_t k, std::int64_t k_end,
-                              T* to) {
-    constexpr int kRun = vectors ? vector : 1, kPerLine = width / kRun;
-#pragma unroll(vectors ? 8 : 1)
-    for (int piece = threadIdx.x; piece < lines * kPerLine; piece += threads) {
-      const int line = piece / kPerLine, offset = piece % kPerLine * kRun;
-      const std::int64_t row = k_contiguous ? first + line : k + line;
-      const std::int64_t column = k_contiguous ? k + offset : first + offset;
-      const std::int64_t rows = k_contiguous ? operand.extent : k_end, columns = k_contiguous ? k_end : operand.extent;
-      const std::int64_t left = row < rows ? columns - column : 0;
-      const T* from = operand.data + row * operand.pitch + column;
-      T* target = to + line * pitch + offset;
-      if constexpr (vectors) {
-        const int count = left <= 0 ? 0 : left < vector ? int(left) : vector;
-        copy_async<16>(target, count > 0 ? from : operand.data, count * int(sizeof(T)));
-      } else {
-        *target = left > 0 ? *from : T{};
-      }
+// Brings a side's stages into shared memory; what lies outside the matrix becomes zero.
+template <class S, typename T, int threads, bool vectors>
+class Carrier {
+ public:
+  __device__ Carrier(const Operand<T>& operand, std::int64_t first, std::int64_t k_begin, std::int64_t k_end)
+      : operand_(operand), first_(first), k_(k_begin), k_end_(k_end) {
+    const std::int64_t row = S::k_contiguous ? first + line() : k_begin + line();
+    const std::int64_t column = S::k_contiguous ? k_begin + offset() : first + offset();
+    source_ = operand.data + row * operand.pitch + column;
+    const std::int64_t left = operand.extent - (S::k_contiguous ? first + line() : column);
+    left_ = left < 0 ? 0 : left > S::extent ? S::extent : int(left);
+  }
+
+  __device__ void fetch(T* to) {
+    if (vectors && k_ + S::depth <= k_end_)
+      fetch_vectors(to);
+    else
+      fetch_elements(to);
+    source_ += S::k_contiguous ? S::depth : S::depth * operand_.pitch;
+    k_ += S::depth;
+  }
+
+ private:
+  static constexpr int kPerLine = S::width / S::vector, kLinesAtOnce = threads / kPerLine;
+  static constexpr int kCount = S::lines / kLinesAtOnce;
+  static_assert(kCount > 0 && kCount * kLinesAtOnce == S::lines);
+
+  __device__ static int line() { return int(threadIdx.x) / kPerLine; }
+  __device__ static int offset() { return int(threadIdx.x) % kPerLine * S::vector; }
+
+  __device__ void fetch_vectors(T* to) const {
+    const std::int64_t step = std::int64_t{kLinesAtOnce} * operand_.pitch;
+    const T* source = source_;
+    T* target = to + line() * S::pitch + offset();
+#pragma unroll
+    for (int i = 0; i < kCount; ++i, source += step) {
+      const int elements = S::k_contiguous ? (i * kLinesAtOnce < left_ ? S::vector : 0) : min(left_, S::vector);
+      copy_async<16>(target + i * kLinesAtOnce * S::pitch, elements > 0 ? source : operand_.data,
+                     elements * int(sizeof(T)));
     }
   }
+  __device__ void fetch_elements(T* to) const {
+#pragma unroll 1
+    for (int element = threadIdx.x; element < S::lines * S::width; element += threads) {
+      const int line = element / S::width, offset = element % S::width;
+      const std::int64_t along = first_ + (S::k_contiguous ? line : offset), k = k_ + (S::k_contiguous ? offset : line);
+      const std::int64_t index = S::k_contiguous ? along * operand_.pitch + k : k * operand_.pitch + along;
+      to[line * S::pitch + offset] = along < operand_.extent && k < k_end_ ? operand_.data[index] : T{};
+    }
+  }
+
+  const Operand<T> operand_;
+  const std::int64_t first_;
+  std::int64_t k_;
+  const std::int64_t k_end_;
+  const T* source_;
+  int left_;  // of the extent from this thread's first line or column on
 };
 
 using Word = std::uint32_t;
@@ -124,12 +161,13 @@ template <typename T_, int columns_, bool vectors_>
 struct Tile {
   using T = T_;
   static constexpr bool vectors = vectors_;
-  static constexpr int rows = 128, columns = columns_, stages = 4;
-  static constexpr int warps_across = columns / 32, threads = 2 * warps_across * 32;
+  // Square tiles of 64 a warp where there is room: their operands take the least shared-memory bandwidth.
+  static constexpr int rows = 128, columns = columns_, warp_columns = columns / 2, stages = 4;
+  static constexpr int warps_across = 2, threads = 128, blocks_per_multiprocessor = columns == 128 ? 2 : 3;
 };
 
 template <class C, bool a_k_contiguous, bool b_k_contiguous>
-__global__ __launch_bounds__(C::threads, 512 / C::threads) void mma_sync_kernel(Operand<typename C::T> a,
+__global__ __launch_bounds__(C::threads, C::blocks_per_multiprocessor) void mma_sync_kernel(Operand<typename C::T> a,
                                                                                 Operand<typename C::T> b,
                                                                                 std::int64_t k, TileOrder order,
                                                                                 Epilogue whole) {
@@ -143,37 +181,39 @@ __global__ __launch_bounds__(C::threads, 512 / C::threads) void mma_sync_kernel(
   const std::int64_t row0 = position.row * C::rows, column0 = position.column * C::columns;
   const std::int64_t k_begin = order.k_begin(position.split), k_end = order.k_end(position.split, k);
   const int count = int((k_end - k_begin + A::depth - 1) / A::depth);
-  const auto copy_stage = [&](int block) {
+  Carrier<A, T, C::threads, C::vectors> carrier_a(a, row0, k_begin, k_end);
+  Carrier<B, T, C::threads, C::vectors> carrier_b(b, column0, k_begin, k_end);
+  const auto fetch = [&](int block) {
     T* stage = ring + block % C::stages * kStage;
-    const std::int64_t from = k_begin + std::int64_t{block} * A::depth;
-    A::template copy<C::threads, C::vectors>(a, row0, from, k_end, stage);
-    B::template copy<C::threads, C::vectors>(b, column0, from, k_end, stage + A::elements);
+    carrier_a.fetch(stage);
+    carrier_b.fetch(stage + A::elements);
   };
 
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int row = warp / C::warps_across * 64, column = warp % C::warps_across * 32;
-  float sums[4][4][4] = {};
+  const int row = warp / C::warps_across * 64, column = warp % C::warps_across * C::warp_columns;
+  constexpr int kAcross = C::warp_columns / 8;
+  float sums[4][kAcross][4] = {};
   for (int block = 0; block < C::stages - 1; ++block) {
-    if (block < count) copy_stage(block);
+    if (block < count) fetch(block);
     copies_commit();
   }
   for (int block = 0; block < count; ++block) {
     copies_wait<C::stages - 2>();
     __syncthreads();
-    if (block + C::stages - 1 < count) copy_stage(block + C::stages - 1);
+    if (block + C::stages - 1 < count) fetch(block + C::stages - 1);
     copies_commit();
     const T* stage = ring + block % C::stages * kStage;
 #pragma unroll
     for (int step = 0; step < 2; ++step) {
-      Word from_a[4][4], from_b[2][4];
+      Word from_a[4][4], from_b[kAcross / 2][4];
 #pragma unroll
       for (int i = 0; i < 4; ++i) load_a<A>(from_a[i], stage, row + i * 16, step * kStep, lane);
 #pragma unroll
-      for (int j = 0; j < 2; ++j) load_b<B>(from_b[j], stage + A::elements, column + j * 16, step * kStep, lane);
+      for (int j = 0; j < kAcross / 2; ++j) load_b<B>(from_b[j], stage + A::elements, column + j * 16, step * kStep, lane);
 #pragma unroll
       for (int i = 0; i < 4; ++i)
 #pragma unroll
-        for (int j = 0; j < 4; ++j)
+        for (int j = 0; j < kAcross; ++j)
           multiply<T>(sums[i][j], from_a[i], from_b[j / 2][j % 2 * 2], from_b[j / 2][j % 2 * 2 + 1]);
     }
   }
@@ -182,7 +222,7 @@ __global__ __launch_bounds__(C::threads, 512 / C::threads) void mma_sync_kernel(
 #pragma unroll
   for (int i = 0; i < 4; ++i)
 #pragma unroll
-    for (int j = 0; j < 4; ++j)
+    for (int j = 0; j < kAcross; ++j)
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const std::int64_t r = row0 + row + i * 16 + half * 8 + lane / 4;
@@ -223,10 +263,9 @@ void start_type(const Problem& p, const Buffers& buffers, int columns, const Til
   const auto suits = [](const void* data, std::int64_t pitch) {
     return pitch * std::int64_t(sizeof(T)) % 16 == 0 && reinterpret_cast<std::uintptr_t>(data) % 16 == 0;
   };
-  const bool vectors = suits(buffers.a, p.lda) && suits(buffers.b, p.ldb);
+  const bool vectors = columns == 128 || (suits(buffers.a, p.lda) && suits(buffers.b, p.ldb));
   if (!vectors)
-    (columns == 128 ? start_order<Tile<T, 128, false>> : start_order<Tile<T, 64, false>>)(p, buffers, order, epilogue,
-                                                                                         stream);
+    start_order<Tile<T, 64, false>>(p, buffers, order, epilogue, stream);
   else
     (columns == 128 ? start_order<Tile<T, 128, true>> : start_order<Tile<T, 64, true>>)(p, buffers, order, epilogue,
                                                                                        stream);
@@ -236,7 +275,7 @@ bool supports_mma(const Problem& p) { return p.math != Math::fp32 && device_fact
 
 double expected_time(const Problem& p, int columns, int splits) {
   const double tiles = double(ceil_div(p.m, 128) * ceil_div(p.n, columns)) * splits;
-  const double together = 2.0 * 128 / columns;
+  const double together = columns == 128 ? 2 : 3;
   const double waves = std::ceil(tiles / (device_facts().multiprocessors * together));
   const double rate = (columns == 128 ? 0.55 : 0.45) * (p.math == Math::bf16 ? 2048 : 1024);
   const double compute = waves * together * (double(p.k) / splits + 100) * 128 * columns / rate / 1.7e3;
@@ -256,11 +295,19 @@ Workspace carve(const Problem& p, int splits, void* base) {
   return {partial, slots, carver.used()};
 }
 
+// Operands that 16-byte copies cannot read are for the narrow tile alone.
+bool vector_pitches(const Problem& p) {
+  const auto multiple = std::int64_t(16 / p.element_bytes());
+  return p.lda % multiple == 0 && p.ldb % multiple == 0;
+}
+
 std::vector<Plan> mma_candidates(const Problem& p) {
-  return tile_candidates(
+  std::vector<Plan> plans = tile_candidates(
       Rung::mma_sync, 2, p, 256, [&](int tile, int splits) { return expected_time(p, kColumns[tile], splits); },
       [&](int tile) { return ceil_div(p.m, 128) * ceil_div(p.n, kColumns[tile]); },
       [&](int splits) { return carve(p, splits, nullptr).bytes; });
+  if (!vector_pitches(p)) std::erase_if(plans, [](const Plan& plan) { return kColumns[plan.tile] == 128; });
+  return plans;
 }
 
 Launch bind_mma(const Problem& p, const Plan& plan, const Buffers& buffers) {

@@ -42,26 +42,40 @@ class Carrier {
       : operand_(operand), first_(first), k_(k_begin), k_end_(k_end) {
     source_ = k_contiguous ? operand.data + (first + line()) * operand.pitch + k_begin + offset()
                            : operand.data + (k_begin + line()) * operand.pitch + first + offset();
+    const std::int64_t left = operand.extent - first - (k_contiguous ? line() : offset());
+    left_ = left < 0 ? 0 : left > extent ? extent : int(left);
   }
 
   // Starts the copies of the next `depth` values of k into `to`; what lies outside the matrix becomes zero.
   __device__ void fetch(float* to) {
-    const bool whole = (k_contiguous || operand_.vectors) && first_ + extent <= operand_.extent && k_ + depth <= k_end_;
+    const bool whole = k_ + depth <= k_end_, inside = first_ + extent <= operand_.extent;
     const std::int64_t step = std::int64_t{kLinesAtOnce} * operand_.pitch;
-    if (!whole) {
+    const float* source = source_;
+    if (!whole || (!k_contiguous && !operand_.vectors)) {
       fetch_guarded(to);
     } else if constexpr (k_contiguous) {
-      const float* source = source_;
       float* target = to + offset() * kPitch + line();
+      if (inside) {
 #pragma unroll
-      for (int i = 0; i < kCount; ++i, source += step)
+        for (int i = 0; i < kCount; ++i, source += step)
 #pragma unroll
-        for (int k = 0; k < depth; k += 8) copy_async<4>(target + k * kPitch + i * kLinesAtOnce, source + k);
+          for (int k = 0; k < depth; k += 8) copy_async<4>(target + k * kPitch + i * kLinesAtOnce, source + k);
+      } else {
+#pragma unroll 1
+        for (int i = 0; i < kCount; ++i, source += step)
+#pragma unroll
+          for (int k = 0; k < depth; k += 8)
+            copy_async<4>(target + k * kPitch + i * kLinesAtOnce, i * kLinesAtOnce < left_ ? source + k : operand_.data,
+                          i * kLinesAtOnce < left_ ? 4 : 0);
+      }
     } else {
-      const float* source = source_;
+      const int bytes = min(left_, 4) * 4;
+      if (bytes == 0) source = operand_.data;
 #pragma unroll
-      for (int i = 0; i < kCount; ++i, source += step)
-        copy_async<16>(to + (line() + i * kLinesAtOnce) * kPitch + offset(), source);
+      for (int i = 0; i < kCount; ++i) {
+        copy_async<16>(to + (line() + i * kLinesAtOnce) * kPitch + offset(), source, bytes);
+        if (bytes > 0) source += step;
+      }
     }
     source_ += k_contiguous ? depth : depth * operand_.pitch;
     k_ += depth;
@@ -93,6 +107,7 @@ class Carrier {
   std::int64_t k_;
   const std::int64_t k_end_;
   const float* source_;
+  int left_;  // of the extent from this thread's first line or column on
 };
 
 // The operands of one value of k. Rows are lane_row * 4 + {0..3} and 32 further, columns lane_column * 4 + {0..3}

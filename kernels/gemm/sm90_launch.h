@@ -16,9 +16,9 @@ struct Sm90Tile {
   bool ping_pong;
 };
 inline constexpr Sm90Tile kSm90Tiles[] = {
-    {"128x256/2", 128, 256, 2, false}, {"128x256", 128, 256, 1, false},  {"128x192/2", 128, 192, 2, false},
-    {"128x192", 128, 192, 1, false},   {"128x128p/2", 128, 128, 2, true}, {"128x128p", 128, 128, 1, true},
-    {"256x64p", 256, 64, 1, true},     {"128x64p", 128, 64, 1, true},
+    {"128x256/2", 128, 256, 2, false}, {"128x256", 128, 256, 1, false}, {"128x192", 128, 192, 1, false},
+    {"128x128p", 128, 128, 1, true},   {"256x64p", 256, 64, 1, true},   {"128x64p", 128, 64, 1, true},
+    {"64x192p", 64, 192, 1, true},     {"64x64p", 64, 64, 1, true},
 };
 
 // Which work a block does: pieces (tile, range of k), the tiles of a cluster's column first, then along n,

@@ -15,7 +15,7 @@ namespace convoy::kernels::cpu {
 namespace {
 
 constexpr std::int64_t kMargin = 64;       // zeros on each side of a line
-constexpr std::int64_t kChannels = 8192;   // the longest line
+constexpr std::int64_t kChannels = 4096;   // the longest line
 constexpr std::int64_t kPixelPiece = 128;  // pixels that a thread takes at a time
 
 // Channel c of pixel p of a sample lies at c / lanes * lanes * pixels + p * lanes + c % lanes.
@@ -31,45 +31,59 @@ struct Line {
   float* values = storage + kMargin;
 };
 
-// Calls visit(channel of the block's first lane, its offset in the sample) for the blocks of a pixel.
+// Calls visit(position in the line, offset in the sample) for every channel of a pixel, padding included.
 template <typename Visit>
-[[gnu::always_inline]] inline void for_each_block(const Geometry& g, std::int64_t pixel, Visit visit) {
-  for (std::int64_t c = 0; c < g.padded; c += g.lanes) visit(c, c * g.pixels + pixel * g.lanes);
-}
-
-[[gnu::always_inline]] inline float power(float scale, float beta) {
-  if (beta == 0.75f) {
-    const float root = std::sqrt(scale);
-    return 1 / (root * std::sqrt(root));
+[[gnu::always_inline]] inline void for_each_channel(const Geometry& g, std::int64_t pixel, Visit visit) {
+  for (std::int64_t c = 0; c < g.padded; c += g.lanes) {
+    const std::int64_t at = c * g.pixels + pixel * g.lanes;
+#pragma omp simd
+    for (std::int64_t lane = 0; lane < g.lanes; ++lane) visit(c + lane, at + lane);
   }
-  return std::pow(scale, -beta);
 }
 
-// Sum over `size` values of the line that starts `before` channels ahead of c.
-[[gnu::always_inline]] inline float window_sum(const Geometry& g, const Line& line, std::int64_t c,
-                                               std::int64_t before) {
-  const float* first = line.values + c - before;
-  float sum = 0;
-  for (std::int64_t j = 0; j < g.size; ++j) sum += first[j];
-  return sum;
+// sums[c] = sum of `size` values of the line from c - before on.
+[[gnu::always_inline]] inline void window_sums(const Geometry& g, const Line& line, std::int64_t before,
+                                               float* sums) {
+  std::fill_n(sums, g.padded, 0.0f);
+  for (std::int64_t j = 0; j < g.size; ++j) {
+    const float* values = line.values + j - before;
+#pragma omp simd
+    for (std::int64_t c = 0; c < g.padded; ++c) sums[c] += values[c];
+  }
+}
+
+// Zeros for the padding channels.
+[[gnu::always_inline]] inline void clear_padding(const Geometry& g, float* line) {
+  std::fill(line + g.channels, line + g.padded, 0.0f);
+}
+
+// scale ^ -beta, 0 in the padding; the usual exponent needs no general power.
+[[gnu::always_inline]] inline void powers(const Geometry& g, const float* scale, float* power) {
+  if (g.beta == 0.75f) {
+#pragma omp simd
+    for (std::int64_t c = 0; c < g.padded; ++c) {
+      const float root = std::sqrt(scale[c]);
+      power[c] = 1 / (root * std::sqrt(root));
+    }
+  } else {
+    for (std::int64_t c = 0; c < g.padded; ++c) power[c] = std::pow(scale[c], -g.beta);
+  }
+  clear_padding(g, power);
 }
 
 CONVOY_VECTORISED void forward_pixels(const Geometry& g, std::int64_t begin, std::int64_t end, const float* x,
                                       float* y, float* scale) {
   Line squares;
+  float scales[kChannels], power[kChannels];
   for (std::int64_t pixel = begin; pixel < end; ++pixel) {
-    for_each_block(g, pixel, [&](std::int64_t c, std::int64_t at) {
+    for_each_channel(g, pixel, [&](std::int64_t c, std::int64_t at) { squares.values[c] = x[at] * x[at]; });
+    window_sums(g, squares, g.size / 2, scales);
 #pragma omp simd
-      for (std::int64_t lane = 0; lane < g.lanes; ++lane)
-        squares.values[c + lane] = x[at + lane] * x[at + lane];
-    });
-    for_each_block(g, pixel, [&](std::int64_t c, std::int64_t at) {
-#pragma omp simd
-      for (std::int64_t lane = 0; lane < g.lanes; ++lane) {
-        const float s = g.k + g.per_channel * window_sum(g, squares, c + lane, g.size / 2);
-        scale[at + lane] = s;
-        y[at + lane] = c + lane < g.channels ? x[at + lane] * power(s, g.beta) : 0;
-      }
+    for (std::int64_t c = 0; c < g.padded; ++c) scales[c] = g.k + g.per_channel * scales[c];
+    powers(g, scales, power);
+    for_each_channel(g, pixel, [&](std::int64_t c, std::int64_t at) {
+      scale[at] = scales[c];
+      y[at] = x[at] * power[c];
     });
   }
 }
@@ -78,23 +92,19 @@ CONVOY_VECTORISED void backward_pixels(const Geometry& g, std::int64_t begin, st
                                        const float* x, const float* y, const float* scale, const float* dy,
                                        float* dx) {
   Line products;
+  float scales[kChannels], power[kChannels], through_scales[kChannels];
   const float factor = 2 * g.per_channel * g.beta;
   for (std::int64_t pixel = begin; pixel < end; ++pixel) {
-    for_each_block(g, pixel, [&](std::int64_t c, std::int64_t at) {
-#pragma omp simd
-      for (std::int64_t lane = 0; lane < g.lanes; ++lane)
-        products.values[c + lane] =
-            c + lane < g.channels ? dy[at + lane] * y[at + lane] / scale[at + lane] : 0;
+    for_each_channel(g, pixel, [&](std::int64_t c, std::int64_t at) {
+      scales[c] = scale[at];
+      products.values[c] = dy[at] * y[at] / scale[at];
     });
+    clear_padding(g, products.values);
     // The windows that a channel stands in are the forward window mirrored.
-    for_each_block(g, pixel, [&](std::int64_t c, std::int64_t at) {
-#pragma omp simd
-      for (std::int64_t lane = 0; lane < g.lanes; ++lane) {
-        const float through_scales =
-            factor * x[at + lane] * window_sum(g, products, c + lane, (g.size - 1) / 2);
-        const float direct = dy[at + lane] * power(scale[at + lane], g.beta);
-        dx[at + lane] = c + lane < g.channels ? direct - through_scales : 0;
-      }
+    window_sums(g, products, (g.size - 1) / 2, through_scales);
+    powers(g, scales, power);
+    for_each_channel(g, pixel, [&](std::int64_t c, std::int64_t at) {
+      dx[at] = dy[at] * power[c] - factor * x[at] * through_scales[c];
     });
   }
 }

@@ -243,8 +243,7 @@ Kernel squared_norm(const SquaredNormProblem&, KernelRequest& request) {
   require_shape(operation, "the sum", request.outputs[0], {1});
   require_dtype(operation, "the sum", request.outputs[0], DType::f64);
   const std::int64_t count = request.inputs[0].shape.elements();
-  const unsigned blocks = static_cast<unsigned>(
-      std::clamp<std::int64_t>(ceil_div(count, 4 * kWidth * kThreads), 1, 8 * kMultiprocessors));
+  const unsigned blocks = resident_grid(ceil_div(count, 4 * kWidth));
   const auto body = [=](const BoundOperands& b, unsigned* ticket, Stream stream) {
     launch(sum_of_squares, blocks, kThreads, stream, b.in(0), count, b.scratch<double>(), ticket,
            b.out<double>(0));

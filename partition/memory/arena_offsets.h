@@ -19,10 +19,11 @@ struct ArenaOffsets {
   std::int64_t lower_bound = 0;      // max over time of the live bytes
 };
 
-// Greedy by size: buffers are placed from the largest to the smallest, each into the smallest gap between the
-// buffers that are live with it (Pisarchyk & Lee, "Efficient memory management for deep neural net
-// inference", 2020). Throws std::invalid_argument for a negative size or a lifetime that ends before it
-// begins.
+// Best fit with lifetimes known: buffers are placed one after another, each into the smallest gap between the buffers
+// that are live with it; from the largest to the smallest (Pisarchyk & Lee, "Efficient memory management for deep
+// neural net inference", 2020), and by size x lifetime, lifetime and first use; the best of these is then
+// improved by placing first what ended on top. Deterministic. Throws std::invalid_argument for a negative
+// size or a lifetime that ends before it begins.
 ArenaOffsets assign_offsets(const std::vector<BufferLifetime>& buffers, std::int64_t alignment = 256);
 
 }  // namespace convoy::partition

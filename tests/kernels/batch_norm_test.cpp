@@ -103,6 +103,12 @@ Case backward(const Layer& l, const Tensor& sums, const Tensor& gradient, const 
           .tolerance = 5e-6};
 }
 
+std::vector<Backend> backends_and_reference() {
+  std::vector<Backend> all = backends();
+  all.push_back(Backend::reference);
+  return all;
+}
+
 // A result as an operand of the next operation, in an open layout.
 Tensor operand(const Tensor& result) {
   Tensor tensor{result.desc, result.values, {}};
@@ -199,9 +205,7 @@ Tensor sum_of(const Tensor& a, const Tensor& b) {
 // Two ranks with 3 and 2 of the samples, whose sums are added, do what one rank with all 5 does.
 TEST(BatchNorm, SynchronisedRanksAreOneRank) {
   Random random(3);
-  std::vector<Backend> all = backends();
-  all.push_back(Backend::reference);
-  for (const Backend backend : all) {
+  for (const Backend backend : backends_and_reference()) {
     const auto compute = [&](const Case& test) { return run(backend, layouts_of(backend).front(), test); };
     const BatchNormProblem problem{
         .relu = true, .residual = true, .synchronised = true, .write_gradient = true};
@@ -247,9 +251,7 @@ TEST(BatchNorm, BatchWithoutSamples) {
   Layer l = layer_of(random, {2, 3, 2, 2}, {.relu = true}, 0);
   l.control.global_valid = 4;
   std::fill(l.x.values.begin(), l.x.values.end(), 0.0);
-  std::vector<Backend> all = backends();
-  all.push_back(Backend::reference);
-  for (const Backend backend : all) {
+  for (const Backend backend : backends_and_reference()) {
     const auto compute = [&](const Case& test) { return run(backend, layouts_of(backend).front(), test); };
     const Result sums = compute(statistics(l));
     EXPECT_EQ(sums.outputs[0].values, std::vector<double>(6, 0.0));
@@ -272,9 +274,7 @@ TEST(BatchNorm, AgreesWithPyTorch) {
           .beta = floats({1}, {0}),
           .mean = floats({1}, {0}),
           .variance = floats({1}, {1})};
-  std::vector<Backend> all = backends();
-  all.push_back(Backend::reference);
-  for (const Backend backend : all) {
+  for (const Backend backend : backends_and_reference()) {
     const Layout layout = layouts_of(backend).front();
     const Tensor sums = operand(run(backend, layout, statistics(l)).outputs[0]);
     EXPECT_EQ(sums.values, (std::vector<double>{12, 50}));

@@ -182,7 +182,8 @@ TEST(Reorder, MovesEveryElement) {
             .name = "reorder_forward " + shape.to_string(),
             .maker = [](Backend b, KernelRequest& request) { return reorder_forward(b, {}, request); },
             .inputs = {x},
-            .outputs = {y}};
+            .outputs = {y},
+            .library = true};
         EXPECT_EQ(run(Backend::cpu, Layout::row_major, test).outputs[0].values, x.values)
             << shape.to_string() << " from " << int(from) << " to " << int(to);
       }

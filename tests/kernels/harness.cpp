@@ -119,14 +119,16 @@ std::vector<Tensor> collect(const std::vector<TensorDesc>& descs, const std::vec
   return tensors;
 }
 
-// The shared buffer is the output's; it holds the input when the launch starts.
-void launch_once(const KernelRequest& request, const Case& test, Share share, const Launch& launch,
+// The shared buffer is the output's; it holds the input when the launch starts. Returns the allocations of the launch.
+long launch_once(const KernelRequest& request, const Case& test, Share share, const Launch& launch,
                  Memory& memory) {
   for (Buffer& output : memory.outputs) output.poison();
   memory.workspace.poison();
   load_inputs(request, test, memory);
   if (share) memory.outputs[share->second].write(memory.inputs[share->first].read());
+  const long before = allocations();
   launch(nullptr);
+  return allocations() - before;
 }
 
 // What a launch must leave alone, and the channel padding that it must leave zero.
@@ -175,7 +177,10 @@ Result run(Backend backend, Layout images, const Case& test, Share share) {
   Result first{collect(request.outputs, memory.outputs), collect(request.inputs, memory.inputs),
                kernel.in_place};
   check_surroundings(request, test, memory);
-  launch_once(request, test, share, launch, memory);
+  const long allocated = launch_once(request, test, share, launch, memory);
+  if (backend != Backend::reference && !test.library) {
+    EXPECT_EQ(allocated, 0) << test.name << " allocates memory when it is launched";
+  }
   for (std::size_t i = 0; i < first.outputs.size(); ++i)
     EXPECT_EQ(first.outputs[i].bytes, memory.outputs[i].read())
         << test.name << ": a second launch gives other bits in output " << i;

@@ -1,5 +1,5 @@
 // Runs a kernel the way the runtime does, only harder: outputs and workspace start as NaN, buffers have guard
-// bytes behind them, every launch is done twice, operands may share a buffer. And the two checks that every
+// bytes behind them, every launch is done twice and must not allocate, operands may share a buffer. And the two checks that every
 // operation gets: a backend against the reference, and the reference against central differences.
 #pragma once
 
@@ -37,6 +37,7 @@ struct Case {
   std::vector<int> updated = {};      // inputs that the kernel writes
   std::vector<int> ignored = {};      // outputs not to be compared between backends (aux)
   double tolerance = 2e-6;            // on the relative L2 error of every output against the reference
+  bool library = false;               // executes oneDNN primitives, which allocate a little of their own
   // What f32 tensors of two and more extents are stored as outside the reference: f32 or bf16 (in_bf16 sets it).
   DType activations = DType::f32;
 };
@@ -53,6 +54,9 @@ struct Result {
 using Share = std::optional<std::pair<int, int>>;
 Result run(Backend backend, Layout images, const Case& test, Share share = std::nullopt);
 inline Result run_reference(const Case& test) { return run(Backend::reference, Layout::row_major, test); }
+
+// What this program and its libraries have taken from the heap through C++ so far.
+long allocations();
 
 // The backends under test on this machine and the layouts of images that each takes.
 std::vector<Backend> backends();

@@ -1,16 +1,34 @@
-// That the harness sees what it has to see.
+// That the harness sees what it has to see; and the allocation functions by which it counts.
 #include "tests/kernels/harness.h"
 
 #include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstdlib>
 #include <memory>
+#include <new>
 #include <stdexcept>
 
 #include "kernels/device/host_kernel.h"
 
+namespace {
+std::atomic<long> allocation_count = 0;
+}
+
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
+  ++allocation_count;
+  if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
 namespace convoy::kernels::testing {
+
+long allocations() { return allocation_count; }
+
 namespace {
 
 // y = x by a kernel with a fault in it.
@@ -63,6 +81,16 @@ TEST(Harness, SeesALaunchThatDependsOnTheLast) {
   });
   EXPECT_NONFATAL_FAILURE(run(Backend::reference, Layout::row_major, test),
                           "a second launch gives other bits");
+}
+
+TEST(Harness, SeesALaunchThatAllocates) {
+  static Case test;
+  test = faulty([](const BoundOperands& operands) {
+    const std::vector<float> taken(operands.in(0), operands.in(0) + 4);
+    std::copy(taken.begin(), taken.end(), operands.out(0));
+  });
+  run(Backend::reference, Layout::row_major, test);  // which may
+  EXPECT_NONFATAL_FAILURE(run(Backend::cpu, Layout::row_major, test), "allocates memory when it is launched");
 }
 
 TEST(Harness, DifferentiatesACube) {

@@ -60,16 +60,22 @@ Layer layer_of(const std::string& name, const Problem& problem, Operation<Proble
     return [=](Backend backend, KernelRequest& request) { return operation(backend, problem, request); };
   };
   Layer layer;
-  layer.forward = {
-      .name = name, .maker = maker(forward), .inputs = inputs, .outputs = {dy.desc}, .free_layout = {1}};
+  layer.forward = {.name = name,
+                   .maker = maker(forward),
+                   .inputs = inputs,
+                   .outputs = {dy.desc},
+                   .free_layout = {1},
+                   .library = true};
   layer.backward_data = {.name = name + " backward_data",
                          .maker = maker(data),
                          .inputs = {dy, inputs[1]},
-                         .outputs = {inputs[0].desc}};
+                         .outputs = {inputs[0].desc},
+                         .library = true};
   layer.backward_weights = {.name = name + " backward_weights",
                             .maker = maker(weights),
                             .inputs = {inputs[0], dy},
-                            .outputs = {inputs[1].desc}};
+                            .outputs = {inputs[1].desc},
+                            .library = true};
   if (inputs.size() > 2) layer.backward_weights.outputs.push_back(inputs[2].desc);
   return layer;
 }
@@ -194,7 +200,8 @@ TEST(Conv2d, KnownAnswers) {
         .maker = [=](Backend b, KernelRequest& request) { return conv2d_forward(b, problem, request); },
         .inputs = {x, weights},
         .outputs = {f32(conv2d_output_shape(problem, x.desc.shape, weights.desc.shape))},
-        .free_layout = {1}};
+        .free_layout = {1},
+        .library = true};
     std::vector<double> values = run_reference(test).outputs[0].values;
     for (const Backend b : backends())
       EXPECT_EQ(run(b, Layout::row_major, test).outputs[0].values, values) << name_of(b);

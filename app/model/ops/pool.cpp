@@ -43,8 +43,8 @@ double Pool::flops(Shapes inputs) const {
 std::string Pool::attributes() const {
   const char* name = kind == PoolKind::max ? "max" : "average";
   if (window == 0) return fmt::format("{} global", name);
-  return fmt::format("{} {}x{}, stride {}{}", name, window, window, stride,
-                     padding > 0 ? fmt::format(", padding {}", padding) : "");
+  return fmt::format("{} {}x{}, stride {}{}{}", name, window, window, stride,
+                     padding > 0 ? fmt::format(", padding {}", padding) : "", ceil_mode ? ", ceil" : "");
 }
 
 void Pool::forward(Emitter& emitter) const {

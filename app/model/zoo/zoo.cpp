@@ -42,8 +42,8 @@ constexpr std::array kNetworks{Entry{"linear", zoo::linear},
   std::vector<std::string> candidates = network_names();
   for (const char* example : {"wrn16_4", "wrn28_10", "wrn40_2"}) candidates.emplace_back(example);
   if (const std::string nearest = did_you_mean(name, candidates); !nearest.empty())
-    throw std::runtime_error(fmt::format("unknown model \"{}\"{}", name, nearest));
-  throw std::runtime_error(
+    throw UnknownNetwork(fmt::format("unknown model \"{}\"{}", name, nearest));
+  throw UnknownNetwork(
       fmt::format("unknown model \"{}\", expected one of {}", name, fmt::join(network_names(), ", ")));
 }
 

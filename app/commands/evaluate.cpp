@@ -1,0 +1,113 @@
+// `convoy evaluate`: the accuracy of a checkpoint on a data set's test images.
+#include <fmt/core.h>
+
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "app/commands/commands.h"
+#include "app/commands/train_options.h"
+#include "app/model/zoo/zoo.h"
+#include "app/training/agreement.h"
+#include "app/training/dataset.h"
+#include "app/training/rank_setup.h"
+#include "app/training/session_checkpoint.h"
+#include "comm/environment.h"
+
+namespace convoy::app {
+namespace {
+
+struct EvaluateOptions {
+  std::string checkpoint;
+  TrainOptions run;  // of which data, batch, backend, feeding and threads matter here
+  bool json = false;
+};
+
+StepMetrics evaluate(Session& session, data::BatchSource& source) {
+  StepMetrics sum;
+  for (std::int64_t step = 0; step < source.steps_per_epoch(); ++step) {
+    const data::BatchLease batch = source.next();
+    session.load(*batch);
+    sum += session.evaluate_step();
+  }
+  return sum;
+}
+
+void evaluate_checkpoint(EvaluateOptions& options) {
+  comm::MpiEnvironment environment(
+      std::chrono::milliseconds(static_cast<std::int64_t>(options.run.timeout * 1000)));
+  const comm::Communicator& ranks = environment.world();
+  CheckpointState state;
+  together(ranks, [&] {
+    if (options.run.global_batch < ranks.size())
+      throw UsageError(fmt::format("--global-batch {}: smaller than the {} ranks", options.run.global_batch,
+                                   ranks.size()));
+    state = load_checkpoint(options.checkpoint);
+  });
+  use_cores(ranks, options.run.threads);
+  options.run.model = state.model;
+  options.run.size = nlohmann::json::parse(state.options_json).value("size", std::int64_t{0});
+  Dataset dataset(options.run, ranks);
+  dataset.set_normalisation(state.mean, state.std);
+  const auto collectives = comm::make_mpi_collectives(ranks);
+  std::unique_ptr<Session> session;
+  together(ranks, [&] {
+    if (dataset.test_size() == 0)
+      throw std::runtime_error(fmt::format("{}: no test images", options.run.data));
+    const data::ImageShape image = dataset.input_shape();
+    const std::int64_t capacity = (options.run.global_batch + ranks.size() - 1) / ranks.size();
+    SessionOptions session_options;
+    session_options.backend = backend_of(options.run.backend, options.run.precision);
+    session_options.training = false;
+    session = std::make_unique<Session>(
+        make_network(state.model, {capacity, image.channels, image.height, image.width}, dataset.classes()),
+        session_options, *collectives);
+    restore(*session, state, options.checkpoint, state.model, dataset.classes(),
+            {image.channels, image.height, image.width});
+  });
+  const auto source = dataset.test();
+  const StepMetrics sum = evaluate(*session, *source);
+  if (ranks.rank() != 0) return;
+  if (options.json)
+    fmt::print("{}\n", nlohmann::json({{"checkpoint", options.checkpoint},
+                                       {"model", state.model},
+                                       {"step", state.step},
+                                       {"images", sum.samples},
+                                       {"test_loss", sum.loss()},
+                                       {"test_accuracy", sum.top1 / sum.samples},
+                                       {"test_top5", sum.top5 / sum.samples}})
+                           .dump());
+  else
+    fmt::print("{} after step {}: {:.0f} test images, loss {:.4f}, top-1 {:.2f} %, top-5 {:.2f} %\n",
+               state.model, state.step, sum.samples, sum.loss(), 100 * sum.top1 / sum.samples,
+               100 * sum.top5 / sum.samples);
+}
+
+}  // namespace
+
+void add_evaluate_command(CLI::App& app) {
+  auto options = std::make_shared<EvaluateOptions>();
+  options->run.global_batch = 256;
+  CLI::App* verb = app.add_subcommand("evaluate", "Test a checkpoint on a data set");
+  verb->add_option("--checkpoint", options->checkpoint, "Checkpoint of convoy train")->required();
+  verb->add_option("--data", options->run.data, "HDF5 file")->required();
+  verb->add_option("--global-batch", options->run.global_batch, "Images of all ranks together")
+      ->capture_default_str();
+  verb->add_option("--limit-test", options->run.limit_test, "Test images used; 0: all")
+      ->capture_default_str();
+  verb->add_option("--backend", options->run.backend)
+      ->capture_default_str()
+      ->check(CLI::IsMember({"cpu", "cuda", "reference"}));
+  verb->add_option("--feed", options->run.feed)
+      ->capture_default_str()
+      ->check(CLI::IsMember({"slice", "scatter"}));
+  verb->add_option("--threads", options->run.threads, "Threads of one rank; 0: its share of the cores")
+      ->capture_default_str();
+  verb->add_option("--timeout", options->run.timeout, "Seconds that a collective may take")
+      ->capture_default_str();
+  verb->add_flag("--json", options->json, "Print one JSON object");
+  verb->callback([options] { evaluate_checkpoint(*options); });
+}
+
+}  // namespace convoy::app

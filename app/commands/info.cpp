@@ -1,0 +1,164 @@
+#include "app/commands/info.h"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "app/commands/commands.h"
+#include "app/commands/validators.h"
+#include "app/model/zoo/zoo.h"
+#include "app/training/build_info.h"
+
+namespace convoy::app {
+namespace {
+
+struct InfoOptions {
+  std::string model;
+  std::int64_t size = 224, channels = 3, classes = 0, batch = 1;
+  bool build = false, json = false;
+};
+
+double mebibytes(std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+
+nlohmann::json shape_json(const Shape& shape) {
+  auto extents = nlohmann::json::array();
+  for (int axis = 0; axis < shape.rank(); ++axis) extents.push_back(shape[axis]);
+  return extents;
+}
+
+void print_json(const Network& network, std::int64_t classes) {
+  const std::vector<LayerRow> rows = layer_table(network);
+  auto layers = nlohmann::json::array();
+  for (const LayerRow& row : rows)
+    layers.push_back({{"name", row.name},
+                      {"kind", row.kind},
+                      {"attributes", row.attributes},
+                      {"inputs", row.inputs},
+                      {"output", shape_json(row.output)},
+                      {"parameters", row.parameters},
+                      {"forward_flops", row.forward_flops},
+                      {"activation_bytes", row.output_bytes}});
+  const LayerRow total = total_of(rows);
+  fmt::print("{}\n", nlohmann::json({{"model", network.name()},
+                                     {"input", shape_json(network.shape(network.input()))},
+                                     {"classes", classes},
+                                     {"layers", layers},
+                                     {"parameters", total.parameters},
+                                     {"forward_flops", total.forward_flops},
+                                     {"activation_bytes", total.output_bytes}})
+                         .dump());
+}
+
+void print_table(const Network& network) {
+  std::vector<LayerRow> rows = layer_table(network);
+  rows.push_back(total_of(rows));
+  const auto width_of = [&](std::size_t least, auto length) {
+    for (const LayerRow& row : rows) least = std::max(least, length(row));
+    return least;
+  };
+  const auto name = width_of(5, [](const LayerRow& row) { return row.name.size(); });
+  const auto kind = width_of(4, [](const LayerRow& row) { return row.kind.size(); });
+  const auto attributes = width_of(10, [](const LayerRow& row) { return row.attributes.size(); });
+  const auto shape_text = [](const LayerRow& row) {
+    return row.output.rank() > 0 ? row.output.to_string() : std::string();
+  };
+  const auto output = width_of(6, [&](const LayerRow& row) { return shape_text(row).size(); });
+  fmt::print("{:<{}}  {:<{}}  {:<{}}  {:>{}}  {:>12}  {:>10}  {:>10}\n", "layer", name, "kind", kind,
+             "attributes", attributes, "output", output, "parameters", "GFLOP", "MiB");
+  for (const LayerRow& row : rows)
+    fmt::print("{:<{}}  {:<{}}  {:<{}}  {:>{}}  {:>12}  {:>10.4f}  {:>10.3f}\n", row.name, name, row.kind,
+               kind, row.attributes, attributes, shape_text(row), output, row.parameters,
+               row.forward_flops * 1e-9, mebibytes(row.output_bytes));
+  fmt::print("\nGFLOP: of one forward pass, a multiply-add is two. MiB: of the layer's output in fp32.\n");
+}
+
+void print_build(bool json) {
+  auto entries = build_settings();
+  entries.insert(entries.begin(), {{"convoy", convoy_version()}, {"commit", git_hash()}});
+  for (auto& library : library_versions()) entries.push_back(std::move(library));
+  if (json) {
+    nlohmann::ordered_json object;
+    for (const auto& [name, value] : entries) object[name] = value;
+    fmt::print("{}\n", object.dump());
+    return;
+  }
+  for (const auto& [name, value] : entries) fmt::print("{:<14} {}\n", name, value);
+}
+
+void print_models(bool json) {
+  const auto names = network_names();
+  if (json) return fmt::print("{}\n", nlohmann::json({{"models", names}}).dump());
+  fmt::print("models         {}\n", fmt::join(names, ", "));
+}
+
+void info(const InfoOptions& options) {
+  if (options.build) return print_build(options.json);
+  if (options.model.empty()) return print_models(options.json);
+  const std::int64_t classes = options.classes > 0 ? options.classes : options.size > 64 ? 1000 : 10;
+  const Network network =
+      make_network(options.model, {options.batch, options.channels, options.size, options.size},
+                   static_cast<int>(classes));
+  if (options.json) return print_json(network, classes);
+  print_table(network);
+}
+
+}  // namespace
+
+std::vector<LayerRow> layer_table(const Network& network) {
+  std::vector<LayerRow> rows;
+  for (const Layer& layer : network.layers()) {
+    const auto shapes = network.input_shapes(layer);
+    LayerRow row{layer.name, {}, {}, {}, layer.output};
+    for (const LayerId input : layer.inputs)
+      row.inputs.push_back(network.layers()[static_cast<std::size_t>(input)].name);
+    std::visit(
+        [&](const auto& op) {
+          row.kind = op.kKind;
+          row.attributes = op.attributes();
+          row.forward_flops = op.flops(shapes);
+          for (const ParameterSpec& spec : op.parameters(shapes)) row.parameters += spec.shape.elements();
+        },
+        layer.op);
+    row.output_bytes = layer.output.elements() * static_cast<std::int64_t>(sizeof(float));
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+LayerRow total_of(const std::vector<LayerRow>& rows) {
+  LayerRow total;
+  total.name = "total";
+  for (const LayerRow& row : rows) {
+    total.parameters += row.parameters;
+    total.forward_flops += row.forward_flops;
+    total.output_bytes += row.output_bytes;
+  }
+  return total;
+}
+
+void add_info_command(CLI::App& app) {
+  auto options = std::make_shared<InfoOptions>();
+  auto* verb = app.add_subcommand("info", "Show a network's layers, or what this program was built from");
+  auto* model = verb->add_option("--model", options->model, "Network of the zoo; without it: their names")
+                    ->check(not_empty());
+  verb->add_option("--size", options->size, "Pixels a side of the images")
+      ->capture_default_str()
+      ->check(whole_number(1, 1 << 13));
+  verb->add_option("--channels", options->channels, "Of the images")
+      ->capture_default_str()
+      ->check(whole_number(1, 1 << 10));
+  verb->add_option("--classes", options->classes, "Default: 1000 above 64 pixels a side, else 10")
+      ->check(whole_number(1, 1 << 20));
+  verb->add_option("--batch", options->batch, "Images")
+      ->capture_default_str()
+      ->check(whole_number(1, 1 << 16));
+  verb->add_flag("--build", options->build, "Compiler, libraries and commit of this program")
+      ->excludes(model);
+  verb->add_flag("--json", options->json, "One JSON object");
+  verb->callback([options] { info(*options); });
+}
+
+}  // namespace convoy::app

@@ -1,0 +1,25 @@
+// `convoy info`: the layer table of a network, or what this program was built from.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "app/model/network.h"
+
+namespace convoy::app {
+
+// One layer for a batch of the network's size. Operations of forward count a multiply-add as two.
+struct LayerRow {
+  std::string name, kind, attributes;
+  std::vector<std::string> inputs;
+  Shape output;
+  std::int64_t parameters = 0;
+  double forward_flops = 0;
+  std::int64_t output_bytes = 0;  // in fp32
+};
+
+std::vector<LayerRow> layer_table(const Network& network);
+LayerRow total_of(const std::vector<LayerRow>& rows);  // named "total"
+
+}  // namespace convoy::app

@@ -1,0 +1,287 @@
+// `convoy partition`: place a task graph on devices, and what the verb shares with `convoy simulate`.
+#include "app/commands/partition.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "app/commands/commands.h"
+#include "app/commands/validators.h"
+#include "data/atomic_file.h"
+#include "partition/graph/generators.h"
+#include "partition/graph/read_task_graph.h"
+#include "partition/partition.h"
+#include "partition/simulation/chrome_trace.h"
+
+namespace convoy::app {
+
+using namespace convoy::partition;
+
+namespace {
+
+constexpr std::string_view kGenerated = "generated:";
+double micros(Nanoseconds time) { return static_cast<double>(time) / 1e3; }
+
+// generated:FAMILY:NODES
+TaskGraph generated(const std::string& text) {
+  const std::size_t colon = text.find(':', kGenerated.size());
+  GeneratorOptions options;
+  std::string nodes = colon == std::string::npos ? "" : text.substr(colon + 1);
+  constexpr std::size_t kMostDigits = 8;
+  if (nodes.empty() || nodes.size() > kMostDigits ||
+      nodes.find_first_not_of("0123456789") != std::string::npos)
+    throw UsageError(fmt::format(
+        "--graph: found '{}', expected generated:FAMILY:NODES, as generated:transformer:11000", text));
+  options.nodes = static_cast<NodeIndex>(std::stol(nodes));
+  return generate_task_graph(text.substr(kGenerated.size(), colon - kGenerated.size()), options);
+}
+
+struct PartitionFlags {
+  GraphAndMachineFlags input;
+  OutputFlags output;
+  std::string out, algorithm = "improve", write_graph;
+  double time_limit = -1;
+  std::int64_t moves = 0, seed = 1, threads = 2;
+};
+
+nlohmann::json candidate_summary(const std::vector<Candidate>& candidates) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const Candidate& candidate : candidates)
+    list.push_back({{"algorithm", algorithm_name(candidate.algorithm)},
+                    {"makespan_us", micros(candidate.makespan)},
+                    {"fits", candidate.fits},
+                    {"seconds", candidate.seconds}});
+  return list;
+}
+
+void print_candidates(const PartitionResult& result) {
+  fmt::print("\n{:<12} {:>16} {:>10}\n", "algorithm", "makespan µs", "seconds");
+  for (const Candidate& candidate : result.candidates)
+    fmt::print("{:<12} {:>15} {:>10.3f}{}\n", algorithm_name(candidate.algorithm),
+               candidate.fits ? fmt::format("{:.1f}", micros(candidate.makespan)) : "does not fit",
+               candidate.seconds, candidate.algorithm == result.algorithm ? "  <- taken" : "");
+}
+
+PartitionOptions options_from(const PartitionFlags& flags, Clock::time_point began) {
+  PartitionOptions options;
+  options.algorithm = algorithm_from(flags.algorithm);
+  if (flags.time_limit >= 0) options.time_limit = std::chrono::duration<double>(flags.time_limit);
+  if (flags.moves > 0) options.move_limit = flags.moves;
+  options.began = began;
+  options.threads = static_cast<unsigned>(flags.threads);
+  options.seed = static_cast<std::uint64_t>(flags.seed);
+  return options;
+}
+
+void report_misfit(const PartitionFlags& flags, const PartitionResult& result) {
+  if (flags.output.json)
+    fmt::print("{}\n", nlohmann::json{{"graph", flags.input.graph},
+                                      {"feasible", false},
+                                      {"proven", result.proven},
+                                      {"reason", result.reason}}
+                           .dump());
+  throw std::runtime_error(fmt::format("{}: does not fit the devices{}: {}", flags.input.graph,
+                                       result.proven ? "" : ", as far as was searched", result.reason));
+}
+
+void run_partition(const PartitionFlags& flags) {
+  const Clock::time_point began = Clock::now();
+  const TaskGraph graph = flags.input.read_graph();
+  if (!flags.write_graph.empty()) data::write_file_atomically(flags.write_graph, task_graph_json(graph));
+  const Machine machine = flags.input.machine(flags.input.devices);
+  const CostModel cost(graph, machine);
+  const PartitionResult result = partition_graph(cost, options_from(flags, began));
+  if (!result.placement) report_misfit(flags, result);
+  if (!flags.out.empty()) data::write_file_atomically(flags.out, placement_json(graph, *result.placement));
+  const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
+  const ReportRows rows = placement_rows(cost, result.simulation, result.one_device, seconds);
+  flags.output.write_files("Placement of " + flags.input.graph, rows, cost, result.simulation);
+  if (flags.output.json) {
+    nlohmann::json summary = placement_summary(cost, result.simulation, result.one_device, seconds);
+    summary["graph"] = flags.input.graph;
+    summary["feasible"] = true;
+    summary["algorithm"] = algorithm_name(result.algorithm);
+    summary["candidates"] = candidate_summary(result.candidates);
+    summary["moves"] = {{"tried", result.improvement.tried}, {"accepted", result.improvement.accepted}};
+    fmt::print("{}\n", summary.dump());
+    return;
+  }
+  print_rows(rows);
+  print_candidates(result);
+}
+
+}  // namespace
+
+void GraphAndMachineFlags::add_to(CLI::App& verb, bool devices_required) {
+  verb.add_option("--graph", graph,
+                  "task graph: JSON (ours or Microsoft's), a ParDNN folder, or generated:FAMILY:NODES")
+      ->required()
+      ->check(not_empty())
+      ->type_name("F");
+  auto* count =
+      verb.add_option("--devices", devices, "how many")->check(whole_number(1, 4096))->type_name("K");
+  if (devices_required) count->required();
+  verb.add_option("--memory", memory, "limit of every device, or one a device; default: none")
+      ->transform(size_in_bytes())
+      ->delimiter(',')
+      ->type_name("SIZE");
+  verb.add_option("--speeds", speeds, "relative speed, one a device; default: 1")
+      ->check(number_in("(0, inf)"))
+      ->delimiter(',')
+      ->type_name("S");
+  verb.add_option("--latency-us", latency_us, "of a transfer between devices")
+      ->check(number_in("[0, 1e9)"))
+      ->capture_default_str();
+  verb.add_option("--bandwidth-gbps", bandwidth_gbps, "between devices, 10^9 bytes a second")
+      ->check(number_in("(0, inf)"))
+      ->capture_default_str();
+  verb.add_option("--devices-per-node", devices_per_node, "devices that share a node; default: all")
+      ->check(whole_number(1, 4096))
+      ->type_name("N");
+  verb.add_option("--node-latency-us", node_latency_us, "of a transfer between nodes")
+      ->check(number_in("[0, 1e9)"))
+      ->capture_default_str();
+  verb.add_option("--node-bandwidth-gbps", node_bandwidth_gbps, "between nodes")
+      ->check(number_in("(0, inf)"))
+      ->capture_default_str();
+  verb.add_flag("--contention", contention, "one transfer at a time per device and direction");
+  verb.add_flag("--color-classes", color_classes, "keep Microsoft's colour classes together");
+}
+
+TaskGraph GraphAndMachineFlags::read_graph() const {
+  if (graph.starts_with(kGenerated)) return generated(graph);
+  return read_task_graph(graph, {.color_classes = color_classes});
+}
+
+Machine GraphAndMachineFlags::machine(DeviceIndex device_count) const {
+  const auto check_list = [&](const char* flag, std::size_t size, bool one_for_all) {
+    if (size > 0 && size != static_cast<std::size_t>(device_count) && !(one_for_all && size == 1))
+      throw UsageError(fmt::format("{}: found {} values, expected {}{}", flag, size,
+                                   one_for_all ? "1 or " : "", device_count));
+  };
+  check_list("--memory", memory.size(), true);
+  check_list("--speeds", speeds.size(), false);
+  const auto link = [](double latency, double bandwidth) {
+    return Link{static_cast<Nanoseconds>(latency * 1e3 + 0.5), bandwidth};
+  };
+  const DeviceIndex per_node = devices_per_node > 0 ? devices_per_node : device_count;
+  if (device_count % per_node != 0)
+    throw UsageError(fmt::format("--devices-per-node: found {}, expected a divisor of the {} devices",
+                                 per_node, device_count));
+  Machine machine = Machine::cluster(device_count / per_node, per_node, link(latency_us, bandwidth_gbps),
+                                     link(node_latency_us, node_bandwidth_gbps));
+  for (DeviceIndex device = 0; device < device_count; ++device) {
+    if (!memory.empty()) machine.device(device).memory_limit = memory[memory.size() == 1 ? 0 : device];
+    if (!speeds.empty()) machine.device(device).speed = speeds[device];
+  }
+  machine.set_contention(contention);
+  return machine;
+}
+
+void OutputFlags::add_to(CLI::App& verb) {
+  verb.add_option("--report", report, "timeline and memory as one HTML page")
+      ->check(not_empty())
+      ->type_name("FILE.html");
+  verb.add_option("--trace", trace, "schedule as Chrome trace JSON")
+      ->check(not_empty())
+      ->type_name("FILE.json");
+  verb.add_flag("--json", json, "one JSON object instead of the table");
+}
+
+void OutputFlags::write_files(const std::string& title, const ReportRows& rows, const CostModel& cost,
+                              const Simulation& simulation) const {
+  if (!report.empty()) data::write_file_atomically(report, report_html(title, rows, cost, simulation));
+  if (!trace.empty()) data::write_file_atomically(trace, chrome_trace(cost.graph(), simulation));
+}
+
+ReportRows placement_rows(const CostModel& cost, const Simulation& simulation, Nanoseconds one_device,
+                          double seconds) {
+  const Nanoseconds bound = makespan_lower_bound(cost);
+  const auto ratio = [](Nanoseconds a, Nanoseconds b) {
+    return b > 0 ? static_cast<double>(a) / static_cast<double>(b) : 1.0;
+  };
+  ReportRows rows = {
+      {"nodes, edges", fmt::format("{}, {}", cost.graph().node_count(), cost.graph().edge_count())},
+      {"makespan", fmt::format("{:.1f} µs", micros(simulation.makespan))},
+      {"lower bound", fmt::format("{:.1f} µs", micros(bound))},
+      {"ratio", fmt::format("{:.4f}", ratio(simulation.makespan, bound))},
+      {"speed-up over one device", fmt::format("{:.3f}", ratio(one_device, simulation.makespan))},
+      {"cut bytes", fmt::format("{}", simulation.cut_bytes)}};
+  for (DeviceIndex device = 0; device < cost.device_count(); ++device) {
+    const Bytes limit = cost.machine().device(device).memory_limit;
+    const DeviceUse& use = simulation.use[device];
+    rows.emplace_back(
+        fmt::format("device {}", device),
+        fmt::format("{} nodes, busy {:.1f} %, exposed transfer {:.1f} %, peak {} bytes, limit {}", use.nodes,
+                    100 * ratio(use.busy, std::max<Nanoseconds>(1, simulation.makespan)),
+                    100 * ratio(use.exposed_transfer, std::max<Nanoseconds>(1, simulation.makespan)),
+                    use.peak_bytes, limit == kUnlimited ? "none" : fmt::format("{}", limit)));
+  }
+  rows.emplace_back("seconds", fmt::format("{:.3f}", seconds));
+  return rows;
+}
+
+void print_rows(const ReportRows& rows) {
+  for (const auto& [name, value] : rows) fmt::print("{:<26} {}\n", name, value);
+}
+
+nlohmann::json placement_summary(const CostModel& cost, const Simulation& simulation, Nanoseconds one_device,
+                                 double seconds) {
+  const Nanoseconds bound = makespan_lower_bound(cost);
+  nlohmann::json devices = nlohmann::json::array();
+  for (DeviceIndex device = 0; device < cost.device_count(); ++device) {
+    const DeviceUse& use = simulation.use[device];
+    const Bytes limit = cost.machine().device(device).memory_limit;
+    devices.push_back({{"nodes", use.nodes},
+                       {"busy_us", micros(use.busy)},
+                       {"idle_us", micros(use.idle)},
+                       {"exposed_transfer_us", micros(use.exposed_transfer)},
+                       {"resident_bytes", use.resident_bytes},
+                       {"peak_bytes", use.peak_bytes},
+                       {"limit_bytes", limit == kUnlimited ? nlohmann::json() : nlohmann::json(limit)}});
+  }
+  return {{"nodes", cost.graph().node_count()},
+          {"edges", cost.graph().edge_count()},
+          {"devices", std::move(devices)},
+          {"makespan_us", micros(simulation.makespan)},
+          {"lower_bound_us", micros(bound)},
+          {"one_device_us", micros(one_device)},
+          {"ratio", bound > 0 ? static_cast<double>(simulation.makespan) / static_cast<double>(bound) : 1.0},
+          {"speedup", simulation.makespan > 0
+                          ? static_cast<double>(one_device) / static_cast<double>(simulation.makespan)
+                          : 1.0},
+          {"cut_bytes", simulation.cut_bytes},
+          {"seconds", seconds}};
+}
+
+void add_partition_command(CLI::App& app) {
+  auto flags = std::make_shared<PartitionFlags>();
+  CLI::App* verb = app.add_subcommand("partition", "Place a task graph on devices");
+  flags->input.add_to(*verb, true);
+  flags->output.add_to(*verb);
+  verb->add_option("--out", flags->out, "placement to write")->check(not_empty())->type_name("P.json");
+  verb->add_option("--write-graph", flags->write_graph, "the graph as our JSON")
+      ->check(not_empty())
+      ->type_name("F.json");
+  verb->add_option("--algorithm", flags->algorithm, "improve: the best of the others, then a local search")
+      ->check(one_of({"improve", "pardnn", "heft", "m-etf", "metis", "contiguous", "one-device"}))
+      ->capture_default_str();
+  verb->add_option("--time-limit", flags->time_limit,
+                   "seconds of local search; default: 0.5, or 0.3 of what the rest of a large graph took")
+      ->check(number_in("[0, inf)"))
+      ->type_name("S");
+  verb->add_option("--moves", flags->moves, "moves of local search instead of a time: results repeat")
+      ->check(whole_number(1))
+      ->type_name("N");
+  verb->add_option("--seed", flags->seed, "of the local search")
+      ->check(whole_number(0))
+      ->capture_default_str();
+  verb->add_option("--threads", flags->threads, "algorithms at a time")
+      ->check(whole_number(1, 64))
+      ->capture_default_str();
+  verb->callback([flags] { run_partition(*flags); });
+}
+
+}  // namespace convoy::app

@@ -1,0 +1,88 @@
+// `convoy simulate`: the simulator's verdict on a placement from a file.
+#include "app/commands/simulate.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "app/commands/commands.h"
+#include "app/commands/validators.h"
+#include "partition/placement/baselines.h"
+
+namespace convoy::app {
+
+using namespace convoy::partition;
+
+namespace {
+
+Placement read_placement(const std::string& file, const TaskGraph& graph) {
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) throw std::runtime_error(fmt::format("{}: cannot be opened", file));
+  const std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+  return parse_placement_json(text, graph, file);
+}
+
+void check_limits(const CostModel& cost, const Simulation& simulation, const std::string& file) {
+  for (DeviceIndex device = 0; device < cost.device_count(); ++device) {
+    const Bytes peak = simulation.use[device].peak_bytes, limit = cost.machine().device(device).memory_limit;
+    if (peak > limit)
+      throw std::runtime_error(fmt::format("{}: device {} reaches {} bytes, more than its limit of {}", file,
+                                           device, peak, limit));
+  }
+}
+
+}  // namespace
+
+void run_simulate(const GraphAndMachineFlags& input, const std::string& placement_file, bool ignore_order,
+                  const OutputFlags& output) {
+  const auto began = std::chrono::steady_clock::now();
+  const TaskGraph graph = input.read_graph();
+  Placement placement = read_placement(placement_file, graph);
+  if (input.devices > 0 && input.devices != placement.devices)
+    throw UsageError(
+        fmt::format("--devices: found {}, but {} has {}", input.devices, placement_file, placement.devices));
+  if (ignore_order) placement.order.clear();
+  const Machine machine = input.machine(placement.devices);
+  const CostModel cost(graph, machine);
+  const Simulation simulation = simulate(cost, placement);
+  const Nanoseconds one_device =
+      simulate(cost, place_on_one_device(cost, Units(graph, placement.devices)), Detail::kTimes).makespan;
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  const ReportRows rows = placement_rows(cost, simulation, one_device, seconds);
+  output.write_files("Simulation of " + placement_file, rows, cost, simulation);
+  if (output.json) {
+    nlohmann::json summary = placement_summary(cost, simulation, one_device, seconds);
+    summary["graph"] = input.graph, summary["placement"] = placement_file;
+    fmt::print("{}\n", summary.dump());
+  } else {
+    print_rows(rows);
+  }
+  check_limits(cost, simulation, placement_file);
+}
+
+void add_simulate_command(CLI::App& app) {
+  struct Flags {
+    GraphAndMachineFlags input;
+    OutputFlags output;
+    std::string placement;
+    bool ignore_order = false;
+  };
+  auto flags = std::make_shared<Flags>();
+  CLI::App* verb = app.add_subcommand("simulate", "Judge a placement by simulation");
+  flags->input.add_to(*verb, false);
+  flags->output.add_to(*verb);
+  verb->add_option("--placement", flags->placement, "what `convoy partition --out` writes")
+      ->required()
+      ->check(not_empty())
+      ->type_name("P.json");
+  verb->add_flag("--ignore-order", flags->ignore_order,
+                 "list scheduling by bottom level instead of the placement's order");
+  verb->callback(
+      [flags] { run_simulate(flags->input, flags->placement, flags->ignore_order, flags->output); });
+}
+
+}  // namespace convoy::app

@@ -1,0 +1,43 @@
+// metrics.jsonl: what a run measured, one JSON object a line.
+//   every logged step   {"step", "epoch", "loss", "learning_rate", "images_per_second", "step_ms", "data_wait_ms",
+//                        "exposed_comm_ms", "top1", "top5"}
+//   every test          {"step", "epoch", "test_loss", "test_top1", "test_top5"}; one object where both fall together
+// Steps count from 1 over the whole run, rates are over all ranks, accuracies are shares of one, and a number that
+// is not finite is null.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+namespace convoy::app {
+
+struct StepMetricsLine {
+  double loss = 0, learning_rate = 0, images_per_second = 0;
+  double step_ms = 0, data_wait_ms = 0, exposed_comm_ms = 0;
+  double top1 = 0, top5 = 0;
+};
+
+struct TestMetricsLine {
+  double loss = 0, top1 = 0, top5 = 0;
+};
+
+class MetricsWriter {
+ public:
+  // A new file; or, for a run resumed after `resumed_step` steps, the old one without the lines of later steps and
+  // without what a killed process left half-written. Throws std::runtime_error naming the file.
+  MetricsWriter(std::filesystem::path path, std::optional<std::int64_t> resumed_step);
+  ~MetricsWriter();
+  MetricsWriter(const MetricsWriter&) = delete;
+  MetricsWriter& operator=(const MetricsWriter&) = delete;
+
+  // Appends one line and hands it to the operating system at once. Throws std::runtime_error naming the file.
+  void write(std::int64_t step, double epoch, const std::optional<StepMetricsLine>& train,
+             const std::optional<TestMetricsLine>& test = std::nullopt);
+
+ private:
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+};
+
+}  // namespace convoy::app

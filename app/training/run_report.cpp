@@ -1,0 +1,158 @@
+#include "app/training/run_report.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "app/training/configuration_table.h"
+
+namespace convoy::app {
+namespace {
+
+std::vector<std::string> own_command_line() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> words;
+  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+  return words;
+}
+
+double images_per_second(const StepTiming& timing) {
+  return static_cast<double>(timing.images) / timing.step_ms * 1e3;
+}
+
+std::string augmentation_of(const TrainOptions& options) {
+  std::string text;
+  if (options.random_resized_crop) text += "random resized crop, ";
+  if (options.crop_padding > 0) text += fmt::format("crop with padding {}, ", options.crop_padding);
+  if (options.flip) text += "flip, ";
+  if (options.cutout > 0) text += fmt::format("cutout {}, ", options.cutout);
+  return text.empty() ? "none" : text.substr(0, text.size() - 2);
+}
+
+}  // namespace
+
+RunReport::RunReport(const TrainOptions& options, const RunPlan& plan, const Dataset& dataset,
+                     const Session& session, bool speaks)
+    : options_(options),
+      plan_(plan),
+      speaks_(speaks),
+      arena_bytes_(session.memory().bytes()),
+      progress_(speaks ? &std::cout : nullptr,
+                {standard_output_terminal(), options.log_every, plan.total_steps, plan.steps_per_epoch}),
+      times_(plan.total_steps),
+      train_loss_(std::numeric_limits<double>::quiet_NaN()),
+      test_accuracy_(std::numeric_limits<double>::quiet_NaN()) {
+  if (!speaks_) return;
+  const std::filesystem::path out(options.out);
+  write_manifest(out / "manifest.json",
+                 {own_command_line(), plan.ranks, std::chrono::system_clock::now(), plan.resumed_step},
+                 to_json(options));
+  metrics_ = std::make_unique<MetricsWriter>(out / "metrics.jsonl", plan.resumed_step);
+  print_configuration(dataset, session);
+}
+
+void RunReport::print_configuration(const Dataset& dataset, const Session& session) const {
+  ConfigurationTable table;
+  std::int64_t parameters = 0;
+  for (const PersistentTensor& tensor : session.memory().parameters())
+    parameters += tensor.desc.shape.elements();
+  table.section("Model");
+  table.row("network", options_.model);
+  table.row("parameters", with_thousands(parameters));
+  table.row("input", dataset.input_shape().to_string() + fmt::format(", {} classes", dataset.classes()));
+  table.row("backend",
+            fmt::format("{}, {}, {} threads a rank", options_.backend, options_.precision, plan_.threads));
+  table.section("Ranks");
+  table.ranks(plan_.ranks);
+  table.section("Data");
+  table.row("source", fmt::format("{}, {}", options_.data, options_.feed));
+  table.row("images", fmt::format("{} training, {} test", with_thousands(dataset.train_size()),
+                                  with_thousands(dataset.test_size())));
+  table.row("augmentation", augmentation_of(options_));
+  table.section("Training");
+  table.row("length", fmt::format("{} steps, {} an epoch", with_thousands(plan_.total_steps),
+                                  with_thousands(plan_.steps_per_epoch)));
+  table.row("global batch",
+            fmt::format("{}, at most {} a rank", options_.global_batch,
+                        (options_.global_batch + std::ssize(plan_.ranks) - 1) / std::ssize(plan_.ranks)));
+  table.row("optimizer", fmt::format("{}, learning rate {} ({}, {} scaling), weight decay {}",
+                                     options_.optimizer, options_.learning_rate, options_.schedule,
+                                     options_.scale_learning_rate, options_.weight_decay));
+  table.row("batch norm", options_.sync_batch_norm ? "synchronised" : "of each rank's own batch");
+  table.row("seed", fmt::format("{}", options_.seed));
+  if (plan_.resumed_step) table.row("resumed", fmt::format("after step {}", *plan_.resumed_step));
+  table.section("Memory of one rank");
+  for (const MemoryUse& use : session.memory().uses())
+    table.row(use.purpose, format_bytes(static_cast<std::uint64_t>(use.bytes)));
+  table.row("all", format_bytes(static_cast<std::uint64_t>(session.memory().bytes())) +
+                       (options_.memory_limit > 0
+                            ? fmt::format(" of at most {}", format_bytes(options_.memory_limit))
+                            : ""));
+  std::cout << table.render() << std::flush;
+}
+
+void RunReport::step(const StepRecord& record) {
+  times_.add(record.timing);
+  train_loss_ = record.metrics.loss();
+  if (!speaks_) return;
+  progress_.step({record.step, train_loss_, record.learning_rate, images_per_second(record.timing)});
+  if (record.step % options_.log_every != 0 && record.step != plan_.total_steps) return;
+  StepMetricsLine line;
+  line.loss = train_loss_;
+  line.learning_rate = record.learning_rate;
+  line.images_per_second = images_per_second(record.timing);
+  line.step_ms = record.timing.step_ms;
+  line.data_wait_ms = record.timing.data_wait_ms;
+  line.exposed_comm_ms = record.timing.exposed_comm_ms;
+  line.top1 = record.metrics.top1 / record.metrics.samples;
+  line.top5 = record.metrics.top5 / record.metrics.samples;
+  metrics_->write(record.step, static_cast<double>(record.step) / static_cast<double>(plan_.steps_per_epoch),
+                  line);
+}
+
+void RunReport::evaluation(std::int64_t step, const StepMetrics& test) {
+  const TestMetricsLine line{test.loss(), test.top1 / test.samples, test.top5 / test.samples};
+  test_accuracy_ = line.top1;
+  if (!speaks_) return;
+  const double epoch = static_cast<double>(step) / static_cast<double>(plan_.steps_per_epoch);
+  metrics_->write(step, epoch, std::nullopt, line);
+  progress_.message(fmt::format("test after epoch {:.4g}: loss {:.4f}, top-1 {:.2f} %, top-5 {:.2f} %", epoch,
+                                line.loss, 100 * line.top1, 100 * line.top5));
+}
+
+void RunReport::message(const std::string& line) { progress_.message(line); }
+
+void RunReport::finish(std::int64_t steps, const std::string& parameters_sha256) {
+  if (!speaks_) return;
+  progress_.finish();
+  Summary summary;
+  summary.model = options_.model;
+  summary.backend = options_.backend;
+  summary.precision = options_.precision;
+  summary.ranks = static_cast<int>(plan_.ranks.size());
+  for (const RankPlace& place : plan_.ranks) summary.devices.push_back(place.device);
+  summary.global_batch = options_.global_batch;
+  summary.epochs = steps / plan_.steps_per_epoch;
+  summary.steps = steps;
+  summary.images_per_second = times_.images_per_second();
+  summary.step_ms_median = times_.median_ms();
+  summary.step_ms_p95 = times_.p95_ms();
+  summary.train_loss = train_loss_;
+  summary.test_accuracy = test_accuracy_;
+  summary.exposed_comm_ms = times_.mean_exposed_comm_ms();
+  summary.data_wait_ms = times_.mean_data_wait_ms();
+  summary.peak_device_bytes = arena_bytes_;
+  summary.parameters_sha256 = parameters_sha256;
+  write_summary(std::filesystem::path(options_.out) / "summary.json", summary);
+  fmt::print(
+      "{} steps, {:.1f} images/s, {:.2f} ms a step ({:.2f} waiting for data, {:.2f} for other ranks), "
+      "test accuracy {:.2f} %\nparameters_sha256 {}\n",
+      steps, summary.images_per_second, summary.step_ms_median, summary.data_wait_ms, summary.exposed_comm_ms,
+      100 * test_accuracy_, parameters_sha256);
+}
+
+}  // namespace convoy::app

@@ -1,0 +1,60 @@
+// What a run says about itself, on rank 0: the configuration before the first step, progress, metrics.jsonl, and
+// summary.json at the end.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/commands/train_options.h"
+#include "app/runtime/session.h"
+#include "app/training/dataset.h"
+#include "app/training/metrics.h"
+#include "app/training/progress.h"
+#include "app/training/report.h"
+#include "app/training/step_times.h"
+
+namespace convoy::app {
+
+struct StepRecord {
+  std::int64_t step = 0;  // finished, of the whole run
+  StepMetrics metrics;
+  double learning_rate = 0;
+  StepTiming timing;
+};
+
+// What is known before the first step.
+struct RunPlan {
+  std::vector<RankPlace> ranks;
+  int threads = 1;
+  std::int64_t steps_per_epoch = 1, total_steps = 1;
+  std::optional<std::int64_t> resumed_step;
+};
+
+class RunReport {
+ public:
+  // `speaks`: whether this is the rank that prints and writes. Writes manifest.json and prints the configuration.
+  RunReport(const TrainOptions& options, const RunPlan& plan, const Dataset& dataset, const Session& session,
+            bool speaks);
+
+  void step(const StepRecord& record);
+  void evaluation(std::int64_t step, const StepMetrics& test);
+  void message(const std::string& line);
+  void finish(std::int64_t steps, const std::string& parameters_sha256);
+
+ private:
+  void print_configuration(const Dataset& dataset, const Session& session) const;
+
+  const TrainOptions& options_;
+  const RunPlan plan_;
+  const bool speaks_;
+  std::int64_t arena_bytes_;
+  std::unique_ptr<MetricsWriter> metrics_;
+  Progress progress_;
+  StepTimes times_;
+  double train_loss_, test_accuracy_;
+};
+
+}  // namespace convoy::app

@@ -1,0 +1,48 @@
+// How long steps take, without the first ones, in which caches, pages and clocks settle.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace convoy::app {
+
+struct StepTiming {
+  double step_ms = 0;          // from one step's start to the next one's, waiting included
+  double data_wait_ms = 0;     // of it, waited for the batch
+  double exposed_comm_ms = 0;  // of it, waited for other ranks with nothing to compute
+  std::int64_t images = 0;     // over all ranks
+};
+
+class StepTimes {
+ public:
+  // Reserves room for `expected_steps`: adding within it allocates nothing.
+  explicit StepTimes(std::int64_t expected_steps, std::int64_t warmup_steps = 10);
+
+  void add(const StepTiming& timing);
+
+  // Over the steps after warm-up, or over all when there are none after it; 0 before the first step.
+  double median_ms() const { return quantile_ms(0.5); }
+  double p95_ms() const { return quantile_ms(0.95); }
+  double images_per_second() const;  // images / time, over all ranks
+  double mean_data_wait_ms() const;
+  double mean_exposed_comm_ms() const;
+  // The smallest time that at least `share` of the steps do not exceed; the median of an even number of steps is
+  // the mean of the middle two.
+  double quantile_ms(double share) const;
+
+ private:
+  struct Totals {
+    double step_ms = 0, data_wait_ms = 0, exposed_comm_ms = 0;
+    std::int64_t images = 0;
+    std::size_t steps = 0;
+    void add(const StepTiming& timing);
+  };
+  const Totals& totals() const { return settled_.steps > 0 ? settled_ : all_; }
+
+  std::size_t warmup_steps_;
+  std::vector<float> step_ms_;  // of every step
+  Totals all_, settled_;
+};
+
+}  // namespace convoy::app

@@ -1,0 +1,98 @@
+// Barrier, broadcast and the reductions of Communicator, and the checks of every collective's arguments.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+
+#include "comm/communicator_call.h"
+
+namespace convoy::comm {
+
+MPI_Op mpi_op(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::sum:
+      return MPI_SUM;
+    case ReduceOp::max:
+      return MPI_MAX;
+    case ReduceOp::min:
+      return MPI_MIN;
+  }
+  throw std::invalid_argument("unknown reduction");
+}
+
+void Communicator::check(const Call& call) const {
+  std::string problem = call.problem;
+  if (call.count > 0 && call.data == nullptr)
+    problem = fmt::format("no buffer for {} elements", call.count);
+  else if (call.root && (*call.root < 0 || *call.root >= size_))
+    problem = fmt::format("root {}, expected a rank from 0 to {}", *call.root, size_ - 1);
+  else if (call.op && (call.type == MPI_BYTE || call.type == MPI_CHAR))
+    problem = "bytes and characters cannot be reduced";
+  if (!problem.empty())
+    throw std::invalid_argument(fmt::format("{} on {}: {}", call.name().view(), name_, problem));
+}
+
+void Communicator::compare_with_others(const Call& call) const {
+  constexpr int kFields = 5, kAny = -1;
+  using Fields = std::array<std::int64_t, kFields>;
+  const Fields mine{static_cast<std::int64_t>(call.kind), call.equal_counts ? call.count : kAny,
+                    size_of(call.type), call.root.value_or(kAny),
+                    call.op ? static_cast<int>(*call.op) : kAny};
+  std::vector<Fields> all(static_cast<std::size_t>(size_));
+  check_mpi(MPI_Allgather(mine.data(), kFields, MPI_INT64_T, all.data(), kFields, MPI_INT64_T, handle_),
+            "comparison of calls");
+  const auto other = std::find_if(all.begin(), all.end(), [&](const Fields& f) { return f != all.front(); });
+  if (other == all.end()) return;
+  const auto describe = [](const Fields& fields) {
+    return fmt::format("{} of {} elements of {} bytes (root {}, reduction {})",
+                       name_of(static_cast<CollectiveKind>(fields[0])), fields[1], fields[2], fields[3],
+                       fields[4]);
+  };
+  throw std::logic_error(fmt::format("{} on {}: rank 0 calls {}, rank {} calls {}", call.name().view(), name_,
+                                     describe(all.front()), other - all.begin(), describe(*other)));
+}
+
+void Communicator::barrier(std::string_view label) const {
+  run({.kind = CollectiveKind::barrier, .label = label},
+      [&](std::string_view name) { check_mpi(MPI_Barrier(handle_), name); });
+}
+
+void Communicator::broadcast_raw(void* data, std::int64_t count, MPI_Datatype type, int root,
+                                 std::string_view label) const {
+  run({CollectiveKind::broadcast, label, data, count, type, root}, [&](std::string_view name) {
+    for_each_piece(count, type, context_->piece_bytes, [&](std::int64_t offset, int piece) {
+      check_mpi(MPI_Bcast(at(data, offset), piece, type, root, handle_), name);
+    });
+  });
+}
+
+std::string Communicator::broadcast(std::string text, int root, std::string_view label) const {
+  std::int64_t length = std::ssize(text);
+  broadcast(std::span<std::int64_t>(&length, 1), root, label);
+  text.resize(static_cast<std::size_t>(length));
+  broadcast(std::span<char>(text), root, label);
+  return text;
+}
+
+void Communicator::all_reduce_raw(void* data, std::int64_t count, MPI_Datatype type, ReduceOp op,
+                                  std::string_view label) const {
+  run({CollectiveKind::all_reduce, label, data, count, type, {}, op}, [&](std::string_view name) {
+    for_each_piece(count, type, context_->piece_bytes, [&](std::int64_t offset, int piece) {
+      check_mpi(MPI_Allreduce(MPI_IN_PLACE, at(data, offset), piece, type, mpi_op(op), handle_), name);
+    });
+  });
+}
+
+void Communicator::reduce_raw(void* data, std::int64_t count, MPI_Datatype type, ReduceOp op, int root,
+                              std::string_view label) const {
+  run({CollectiveKind::reduce, label, data, count, type, root, op}, [&](std::string_view name) {
+    for_each_piece(count, type, context_->piece_bytes, [&](std::int64_t offset, int piece) {
+      std::byte* place = at(data, offset);
+      const void* from = rank_ == root ? MPI_IN_PLACE : place;
+      check_mpi(MPI_Reduce(from, place, piece, type, mpi_op(op), root, handle_), name);
+    });
+  });
+}
+
+}  // namespace convoy::comm

@@ -1,0 +1,70 @@
+// Collectives on tensor data, the same calls on every backend: MPI on host memory, NCCL on device memory.
+//
+// Everything is ordered on a stream, as NCCL orders it: a call uses its buffers after what was put on the
+// stream before it and before what is put there afterwards. Host backends ignore the stream and have done
+// their work when the call returns. All ranks make the same calls in the same order. The k-th send from rank
+// a to rank b meets the k-th receive on b from a; there are no tags.
+//
+// `label` names the data in messages ("gradients bucket 3", "activation conv2").
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "comm/reduce_op.h"
+#include "kernels/device/kernel.h"
+#include "kernels/device/tensor.h"
+
+namespace convoy::comm {
+
+using kernels::DType;
+using kernels::Stream;
+
+// An operation on fixed buffers that runs every step. It is prepared once, on all the ranks that take part;
+// starting and finishing it allocates nothing.
+class PreparedOperation {
+ public:
+  virtual ~PreparedOperation() = default;
+  // Begins after what is on `stream`; the buffer belongs to the operation until wait.
+  virtual void start(Stream stream) = 0;
+  // Moves a started operation on; true when there is nothing left to do. Cheap: between two kernels of a rank
+  // whose only thread computes, calls to it are what makes the data move. Always true on devices.
+  virtual bool progress() = 0;
+  // What is put on `stream` afterwards sees the result. Returns at once when it was not started.
+  virtual void wait(Stream stream) = 0;
+};
+
+class Collectives {
+ public:
+  virtual ~Collectives() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  // In place. Sums of bf16 are accumulated in fp32 and rounded once.
+  virtual void all_reduce(void* data, std::int64_t count, DType type, ReduceOp op, Stream stream,
+                          std::string_view label) = 0;
+  virtual void broadcast(void* data, std::int64_t count, DType type, int root, Stream stream,
+                         std::string_view label) = 0;
+
+  // A sum over the ranks, in place, of f32, f64 or bf16. The ranks' values are added in rank order whatever
+  // the count, so that the bits of an element depend neither on the bucket nor on the run it is in.
+  virtual std::unique_ptr<PreparedOperation> prepare_all_reduce(void* data, std::int64_t count, DType type,
+                                                                std::string_view label) = 0;
+  virtual std::unique_ptr<PreparedOperation> prepare_send(const void* data, std::int64_t count, DType type,
+                                                          int peer, std::string_view label) = 0;
+  virtual std::unique_ptr<PreparedOperation> prepare_receive(void* data, std::int64_t count, DType type,
+                                                             int peer, std::string_view label) = 0;
+
+  void send(const void* data, std::int64_t count, DType type, int peer, Stream stream,
+            std::string_view label);
+  void receive(void* data, std::int64_t count, DType type, int peer, Stream stream, std::string_view label);
+};
+
+class Communicator;
+
+// On host memory. Collective over all members; duplicates the communicator, so that its messages never meet
+// those of others. Prepared operations must not outlive it.
+std::unique_ptr<Collectives> make_mpi_collectives(const Communicator& communicator);
+
+}  // namespace convoy::comm

@@ -1,0 +1,190 @@
+// A group of ranks and its collectives. Every collective goes through one thin wrapper (Communicator::run)
+// that checks the arguments, names the operation, registers it with the watchdog, counts calls, bytes and
+// seconds, and dispatches to MPI.
+//
+// Every rank of the communicator makes the same calls in the same order. `label` says what the data is
+// ("loss", "running mean"); it appears in messages. Buffers are host memory and stay the caller's. Counts may
+// exceed what an MPI int holds. Wrong arguments throw std::invalid_argument before anything is sent; errors
+// of MPI throw MpiError.
+#pragma once
+
+#include <mpi.h>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "comm/context.h"
+#include "comm/reduce_op.h"
+
+namespace convoy::comm {
+
+template <typename T>
+concept Element = std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, std::int32_t> ||
+    std::same_as<T, std::int64_t> || std::same_as<T, std::uint64_t> || std::same_as<T, std::uint8_t> ||
+    std::same_as<T, std::byte> || std::same_as<T, char>;
+
+template <Element T>
+MPI_Datatype mpi_type() {
+  if constexpr (std::same_as<T, float>) return MPI_FLOAT;
+  if constexpr (std::same_as<T, double>) return MPI_DOUBLE;
+  if constexpr (std::same_as<T, std::int32_t>) return MPI_INT32_T;
+  if constexpr (std::same_as<T, std::int64_t>) return MPI_INT64_T;
+  if constexpr (std::same_as<T, std::uint64_t>) return MPI_UINT64_T;
+  if constexpr (std::same_as<T, std::uint8_t>) return MPI_UINT8_T;
+  if constexpr (std::same_as<T, std::byte>) return MPI_BYTE;
+  if constexpr (std::same_as<T, char>) return MPI_CHAR;
+}
+
+// A non-blocking all-reduce under way. The buffer must live, untouched, until it has finished. The destructor
+// waits.
+class Request {
+ public:
+  Request() = default;
+  Request(Request&&) noexcept = default;
+  Request& operator=(Request&& other) noexcept;
+  ~Request();
+
+  bool test();  // lets MPI progress; true once finished
+  void wait();  // under the watchdog
+
+ private:
+  friend class Communicator;
+  std::shared_ptr<CommContext> context_;
+  std::vector<MPI_Request> pieces_;
+  OperationName name_;
+  int channel_ = 0;
+  std::uint64_t sequence_ = 0;
+};
+
+class Communicator {
+ public:
+  // Takes the handle over. `key` is the same on all members and different from that of every other
+  // communicator.
+  Communicator(MPI_Comm handle, std::shared_ptr<CommContext> context, std::string name, std::uint64_t key);
+  Communicator(Communicator&& other) noexcept;
+  Communicator& operator=(Communicator&&) = delete;
+  ~Communicator();
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  int local_rank() const { return local_rank_; }  // among the members on this host
+  int local_size() const { return local_size_; }
+  const std::string& host_name() const { return host_; }
+  const std::string& name() const { return name_; }
+  MPI_Comm handle() const { return handle_; }
+  std::uint64_t key() const { return key_; }  // in the watchdog's messages between ranks
+  int channel() const { return channel_; }    // in context().waits
+  CommContext& context() const { return *context_; }
+  // World ranks of the members, in the order of their ranks here.
+  const std::vector<int>& world_ranks() const { return world_ranks_; }
+  const CollectiveCounters& counters() const { return context_->counters; }
+
+  // Collective over all members. Ranks with the same colour (>= 0) form a new communicator, ordered by
+  // `order`, then by rank.
+  Communicator split(int color, int order, std::string name) const;
+  Communicator split_by_host(std::string name) const;
+  Communicator duplicate(std::string name) const;
+
+  void barrier(std::string_view label) const;
+
+  template <Element T>
+  void broadcast(std::span<T> data, int root, std::string_view label) const {
+    broadcast_raw(data.data(), std::ssize(data), mpi_type<T>(), root, label);
+  }
+  std::string broadcast(std::string text, int root, std::string_view label) const;
+
+  // In place on every rank.
+  template <Element T>
+  void all_reduce(std::span<T> data, ReduceOp op, std::string_view label) const {
+    all_reduce_raw(data.data(), std::ssize(data), mpi_type<T>(), op, label);
+  }
+  template <Element T>
+  T all_reduce(T value, ReduceOp op, std::string_view label) const {
+    all_reduce(std::span<T>(&value, 1), op, label);
+    return value;
+  }
+  // In place at the root; the other ranks' data is left as it is.
+  template <Element T>
+  void reduce(std::span<T> data, ReduceOp op, int root, std::string_view label) const {
+    reduce_raw(data.data(), std::ssize(data), mpi_type<T>(), op, root, label);
+  }
+  // `all` has size() × mine.size() elements at the root and is ignored elsewhere.
+  template <Element T>
+  void gather(std::span<const T> mine, std::span<T> all, int root, std::string_view label) const {
+    gather_raw(mine.data(), std::ssize(mine), all.data(), std::ssize(all), mpi_type<T>(), root, label);
+  }
+  // Rank r's counts[r] elements follow those of rank r - 1 in `all`. `all` and `counts` matter at the root
+  // only.
+  template <Element T>
+  void gatherv(std::span<const T> mine, std::span<T> all, std::span<const std::int64_t> counts, int root,
+               std::string_view label) const {
+    gatherv_raw(mine.data(), std::ssize(mine), all.data(), std::ssize(all), counts, mpi_type<T>(), root,
+                label);
+  }
+  template <Element T>
+  void scatterv(std::span<const T> all, std::span<const std::int64_t> counts, std::span<T> mine, int root,
+                std::string_view label) const {
+    scatterv_raw(all.data(), std::ssize(all), counts, mine.data(), std::ssize(mine), mpi_type<T>(), root,
+                 label);
+  }
+  // `all` has size() × mine.size() elements on every rank.
+  template <Element T>
+  void all_gather(std::span<const T> mine, std::span<T> all, std::string_view label) const {
+    all_gather_raw(mine.data(), std::ssize(mine), all.data(), std::ssize(all), mpi_type<T>(), label);
+  }
+  // Every rank's text, in rank order, at the root; nothing elsewhere.
+  std::vector<std::string> gather(const std::string& text, int root, std::string_view label) const;
+
+  // In place, non-blocking; see Request.
+  template <Element T>
+  [[nodiscard]] Request start_all_reduce(std::span<T> data, ReduceOp op, std::string_view label) const {
+    return start_all_reduce_raw(data.data(), std::ssize(data), mpi_type<T>(), op, label);
+  }
+
+  void broadcast_raw(void* data, std::int64_t count, MPI_Datatype type, int root,
+                     std::string_view label) const;
+  void all_reduce_raw(void* data, std::int64_t count, MPI_Datatype type, ReduceOp op,
+                      std::string_view label) const;
+
+ private:
+  void reduce_raw(void* data, std::int64_t count, MPI_Datatype type, ReduceOp op, int root,
+                  std::string_view label) const;
+  void gather_raw(const void* mine, std::int64_t count, void* all, std::int64_t all_count, MPI_Datatype type,
+                  int root, std::string_view label) const;
+  void gatherv_raw(const void* mine, std::int64_t count, void* all, std::int64_t all_count,
+                   std::span<const std::int64_t> counts, MPI_Datatype type, int root,
+                   std::string_view label) const;
+  void scatterv_raw(const void* all, std::int64_t all_count, std::span<const std::int64_t> counts, void* mine,
+                    std::int64_t count, MPI_Datatype type, int root, std::string_view label) const;
+  void all_gather_raw(const void* mine, std::int64_t count, void* all, std::int64_t all_count,
+                      MPI_Datatype type, std::string_view label) const;
+  Request start_all_reduce_raw(void* data, std::int64_t count, MPI_Datatype type, ReduceOp op,
+                               std::string_view label) const;
+
+  struct Call;  // what a collective is called with, for the checks
+  template <typename Body>
+  void run(const Call& call, Body&& body) const;
+  void check(const Call& call) const;
+  void compare_with_others(const Call& call) const;
+  std::uint64_t child_key(int color) const;
+
+  MPI_Comm handle_ = MPI_COMM_NULL;
+  std::shared_ptr<CommContext> context_;
+  std::string name_, host_;
+  std::uint64_t key_ = 0;
+  mutable std::uint64_t children_ = 0;
+  int rank_ = 0, size_ = 1, local_rank_ = 0, local_size_ = 1;
+  int channel_ = 0;
+  std::vector<int> world_ranks_;
+};
+
+// The key of the index-th thing derived from the thing with this key.
+std::uint64_t derived_key(std::uint64_t key, std::uint64_t index);
+
+}  // namespace convoy::comm

@@ -1,0 +1,44 @@
+// The wrapper that every collective of Communicator goes through. Internal to comm.
+#pragma once
+
+#include <mpi.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "comm/communicator.h"
+#include "comm/pieces.h"
+
+namespace convoy::comm {
+
+// What a collective is called with.
+struct Communicator::Call {
+  CollectiveKind kind;
+  std::string_view label;
+  const void* data = nullptr;
+  std::int64_t count = 0;  // elements of this rank's buffer
+  MPI_Datatype type = MPI_BYTE;
+  std::optional<int> root = {};
+  std::optional<ReduceOp> op = {};
+  bool equal_counts = true;  // every rank has the same count
+  std::string problem = {};  // what the collective's own checks have found
+  OperationName name() const { return OperationName(name_of(kind), label); }
+};
+
+// body(name) makes the MPI calls.
+template <typename Body>
+void Communicator::run(const Call& call, Body&& body) const {
+  check(call);
+  const OperationName name = call.name();
+  const std::uint64_t sequence = context_->waits.enter(channel_, name);
+  const WaitScope wait(context_->waits, channel_, sequence, name);
+  const MpiSection section(*context_, call.kind);
+  count_call(*context_, call.kind, call.count * size_of(call.type));
+  if (context_->compare_calls) compare_with_others(call);
+  body(name.view());
+}
+
+MPI_Op mpi_op(ReduceOp op);
+
+}  // namespace convoy::comm

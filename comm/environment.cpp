@@ -1,0 +1,85 @@
+#include "comm/environment.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <stdexcept>
+
+#include "comm/launcher.h"
+#include "comm/mpi_check.h"
+#include "comm/side_channel.h"
+
+namespace convoy::comm {
+namespace {
+
+constexpr std::uint64_t kWorldKey = 1;
+
+void check_world_size() {
+  const auto hint = launcher_hint();
+  int size = 0;
+  check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
+  if (hint && hint->world_size > 1 && size == 1)
+    throw std::runtime_error(fmt::format(
+        "the launcher started {} processes ({}={}) but MPI sees one: start Convoy with the mpirun (or srun "
+        "--mpi=…) of the MPI that it is built with, here {}",
+        hint->world_size, hint->variable, hint->world_size, mpi_library()));
+}
+
+}  // namespace
+
+// MPI_Init_thread and MPI_Finalize. One thread of a rank calls MPI at a time (the watchdog has sockets of its
+// own, batches are scattered by non-blocking calls), so MPI_THREAD_SERIALIZED is enough and spares every call
+// the locks of MPI_THREAD_MULTIPLE.
+class MpiEnvironment::Session {
+ public:
+  Session() {
+    int provided = 0;
+    check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided), "MPI_Init_thread");
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    if (provided < MPI_THREAD_SERIALIZED)
+      throw std::runtime_error(
+          fmt::format("MPI gives thread level {}, expected at least MPI_THREAD_SERIALIZED ({})", provided,
+                      MPI_THREAD_SERIALIZED));
+  }
+  ~Session() {
+    // Finalising waits for the other ranks, which a rank in trouble must not.
+    if (std::uncaught_exceptions() == 0) MPI_Finalize();
+  }
+};
+
+MpiEnvironment::MpiEnvironment(std::chrono::milliseconds timeout)
+    : session_(std::make_unique<Session>()), context_(std::make_shared<CommContext>()) {
+  check_world_size();
+  MPI_Comm world = MPI_COMM_NULL;
+  check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &world), "MPI_Comm_dup");
+  world_ = std::make_unique<Communicator>(world, context_, "world", kWorldKey);
+  if (world_->size() == 1) return;
+  WatchdogOptions options;
+  options.timeout = timeout;
+  watchdog_ = std::make_unique<Watchdog>(context_->waits, open_side_channel(*world_, timeout), options);
+}
+
+MpiEnvironment::~MpiEnvironment() {
+  if (std::uncaught_exceptions() > 0) {
+    if (watchdog_) watchdog_->abandon();
+    return;
+  }
+  const OperationName name("MPI_Finalize");
+  const int channel = world_->channel();
+  world_.reset();
+  const WaitScope wait(context_->waits, channel, context_->waits.enter(channel, name), name);
+  session_.reset();
+  watchdog_.reset();
+}
+
+void MpiEnvironment::end_job(const std::string& message, int status) {
+  if (watchdog_) watchdog_->end_job(message, status);
+  print_lines({message});
+  std::fflush(nullptr);
+  std::_Exit(status);
+}
+
+}  // namespace convoy::comm

@@ -1,0 +1,49 @@
+// MPI for as long as this object lives: initialised, checked against what the launcher said, watched, and
+// finalised.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "comm/communicator.h"
+#include "comm/watchdog/watchdog.h"
+
+namespace convoy::comm {
+
+class MpiEnvironment {
+ public:
+  // `timeout` is that of one blocking wait for other ranks (--timeout); zero: no limit. Throws
+  // std::runtime_error when the launcher started several processes but MPI sees this one alone.
+  //
+  // A program sets its handler for SIGTERM, if it has one, before or after.
+  explicit MpiEnvironment(std::chrono::milliseconds timeout = std::chrono::minutes(5));
+  // Finalises MPI. While an exception unwinds the stack it does not, because the other ranks may never come:
+  // it makes them end without a word, and the exception's catcher is to print it and exit.
+  ~MpiEnvironment();
+  MpiEnvironment(const MpiEnvironment&) = delete;
+  MpiEnvironment& operator=(const MpiEnvironment&) = delete;
+
+  const Communicator& world() const { return *world_; }
+
+  // Shown in the watchdog's messages.
+  void set_step(std::int64_t step) { context_->waits.set_step(step); }
+
+  // A rank has died or stalled, or the job has failed: this process is about to be ended. A handler of
+  // SIGTERM that finds this true has been called because of that, not to ask for a checkpoint.
+  bool peer_lost() const { return watchdog_ && watchdog_->peer_lost(); }
+
+  // Prints "convoy: MESSAGE" once, even when all ranks come with the same, and ends every rank with this exit
+  // status. Messages that not all ranks have are printed with their rank. Nothing is finalised and no
+  // destructor runs.
+  [[noreturn]] void end_job(const std::string& message, int status = 1);
+
+ private:
+  class Session;
+  std::unique_ptr<Session> session_;
+  std::shared_ptr<CommContext> context_;
+  std::unique_ptr<Communicator> world_;
+  std::unique_ptr<Watchdog> watchdog_;  // none for a single rank
+};
+
+}  // namespace convoy::comm

@@ -1,0 +1,72 @@
+#include "comm/side_channel.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <optional>
+#include <stdexcept>
+
+namespace convoy::comm {
+namespace {
+
+constexpr std::chrono::seconds kConnect{20};
+
+// The problems of all ranks, empty when there is none, on every rank.
+std::string shared_problems(const Communicator& world, const std::string& problem) {
+  std::string problems;
+  for (const std::string& text : world.gather(problem, 0, "watchdog's side channel"))
+    if (!text.empty()) problems += (problems.empty() ? "" : "; ") + text;
+  return world.broadcast(problems, 0, "watchdog's side channel");
+}
+
+std::unique_ptr<Hub> gather_at_hub(HubListener& listener, SideChannel& channel, int ranks,
+                                   std::chrono::milliseconds timeout) {
+  std::vector<HubPeer> peers = listener.accept(ranks, kConnect);
+  for (const HubPeer& peer : peers)
+    if (!peer.socket.open())
+      throw std::runtime_error(fmt::format("watchdog: rank {} did not connect", peer.who.rank));
+  auto [own, hubs] = connected_pair();
+  channel.link = std::move(own);
+  peers.insert(peers.begin(), HubPeer{channel.self, std::move(hubs)});
+  return std::make_unique<Hub>(std::move(peers), timeout);
+}
+
+}  // namespace
+
+SideChannel open_side_channel(const Communicator& world, std::chrono::milliseconds timeout) {
+  SideChannel channel;
+  channel.self = {world.rank(), world.host_name(), ::getpid()};
+  const bool is_hub = world.rank() == 0;
+  const std::string hub_rank = world.broadcast(fmt::format("{} {}", channel.self.pid, channel.self.host), 0,
+                                               "watchdog's side channel");
+  const std::size_t space = hub_rank.find(' ');
+  channel.hub_rank = {0, hub_rank.substr(space + 1), std::stoi(hub_rank)};
+  std::optional<HubListener> listener;
+  std::string address, problem;
+  try {
+    if (is_hub) address = listener.emplace(world.local_size() == world.size()).address().serialized();
+  } catch (const std::runtime_error& error) {
+    problem = error.what();
+  }
+  address = world.broadcast(address, 0, "watchdog's side channel");
+  try {
+    if (!address.empty()) {
+      const HubAddress hub = HubAddress::parse(address);
+      channel.token = hub.token;
+      if (is_hub)
+        channel.hub = gather_at_hub(*listener, channel, world.size(), timeout);
+      else
+        channel.link = connect_to_hub(hub, channel.self, kConnect);
+    }
+  } catch (const std::runtime_error& error) {
+    problem = error.what();
+  }
+  const std::string problems = shared_problems(world, problem);
+  if (problems.empty()) return channel;
+  if (is_hub) print_lines({fmt::format("warning: a rank that stalls will not be named: {}", problems)});
+  channel.hub.reset();
+  channel.link.close();
+  return channel;
+}
+
+}  // namespace convoy::comm

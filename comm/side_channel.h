@@ -1,0 +1,15 @@
+// Connects the watchdogs of all ranks, with MPI to tell them rank 0's address.
+#pragma once
+
+#include <chrono>
+
+#include "comm/communicator.h"
+#include "comm/watchdog/watchdog.h"
+
+namespace convoy::comm {
+
+// Collective. When a rank cannot be reached no rank gets a link, and rank 0 says so on standard error: the
+// job runs, waits are still bounded, but missing ranks are not named.
+SideChannel open_side_channel(const Communicator& world, std::chrono::milliseconds timeout);
+
+}  // namespace convoy::comm

@@ -1,0 +1,28 @@
+#include "comm/watchdog/host_election.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <cstddef>
+
+namespace convoy::comm {
+
+// Binding a name in Linux's abstract socket namespace succeeds once, and the kernel forgets it with the
+// process: nothing is left behind.
+HostElection::HostElection(std::string_view key)
+    : socket_(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)), won_(true) {
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  const std::string_view prefix = "convoy-";
+  char* to = std::copy(prefix.begin(), prefix.end(), name.sun_path + 1);
+  const std::size_t length = std::min(key.size(), sizeof name.sun_path - 1 - prefix.size());
+  to = std::copy_n(key.begin(), length, to);
+  // Without a socket everybody speaks: better twice than never.
+  if (socket_.get() >= 0)
+    won_ = ::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&name),
+                  static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) +
+                                         static_cast<std::size_t>(to - name.sun_path))) == 0;
+}
+
+}  // namespace convoy::comm

@@ -1,0 +1,190 @@
+#include "comm/watchdog/hub.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace convoy::comm {
+namespace {
+
+RankState read_state(FrameReader& reader) {
+  RankState state{.entered = reader.get<std::uint64_t>(), .waiting_in = {}, .last_operation = {}};
+  state.step = reader.get<std::int64_t>();
+  state.waiting_in = reader.get_text();
+  state.waiting_seconds = reader.get<double>();
+  state.last_operation = reader.get_text();
+  return state;
+}
+
+OverdueWait read_overdue(const Frame& frame) {
+  FrameReader reader(frame);
+  OverdueWait wait;
+  wait.channel_key = reader.get<std::uint64_t>();
+  wait.sequence = reader.get<std::uint64_t>();
+  wait.operation = reader.get_text();
+  wait.step = reader.get<std::int64_t>();
+  wait.members.resize(reader.get<std::uint32_t>());
+  for (int& member : wait.members) member = reader.get<int>();
+  return wait;
+}
+
+}  // namespace
+
+Frame overdue_frame(const OverdueWait& wait) {
+  FrameWriter writer;
+  writer.put(wait.channel_key).put(wait.sequence).put(wait.operation).put(wait.step);
+  writer.put(static_cast<std::uint32_t>(wait.members.size()));
+  for (const int member : wait.members) writer.put(member);
+  return writer.frame(FrameKind::overdue);
+}
+
+Frame state_frame(std::uint64_t channel_key, const RankState& state) {
+  FrameWriter writer;
+  writer.put(channel_key).put(state.entered).put(state.step).put(state.waiting_in);
+  writer.put(state.waiting_seconds).put(state.last_operation);
+  return writer.frame(FrameKind::state);
+}
+
+Hub::Hub(std::vector<HubPeer> peers, std::chrono::milliseconds timeout, HubPatience patience)
+    : timeout_(timeout), patience_(patience) {
+  for (HubPeer& peer : peers) peers_.push_back({std::move(peer.who), std::move(peer.socket)});
+}
+
+void Hub::append_to_poll(std::vector<pollfd>& items) const {
+  for (const Peer& peer : peers_)
+    if (peer.socket.open()) items.push_back({peer.socket.fd(), POLLIN, 0});
+}
+
+void Hub::receive(Clock::time_point now) {
+  for (Peer& peer : peers_) {
+    if (!peer.socket.open()) continue;
+    std::vector<Frame> frames;
+    peer.socket.receive(frames);
+    for (const Frame& frame : frames) {
+      try {
+        handle(peer, frame, now);
+      } catch (const std::runtime_error&) {  // cut short: as good as no message
+      }
+    }
+    if (!peer.socket.open()) handle_closed(peer, now);
+  }
+}
+
+void Hub::handle(Peer& peer, const Frame& frame, Clock::time_point now) {
+  FrameReader reader(frame);
+  switch (frame.kind) {
+    case FrameKind::overdue:
+      if (!inquiry_) begin_inquiry(read_overdue(frame), now);
+      break;
+    case FrameKind::state:
+      if (inquiry_ && reader.get<std::uint64_t>() == inquiry_->wait.channel_key)
+        inquiry_->answers[peer.who.rank] = read_state(reader);
+      break;
+    case FrameKind::failure: {
+      const int status = reader.get<int>();
+      failures_.push_back({peer.who, status, reader.get_text()});
+      peer.failed = true;
+      if (!first_failure_) first_failure_ = now;
+      break;
+    }
+    case FrameKind::abandon:
+      peer.abandoned = true;
+      if (!first_farewell_) first_farewell_ = now;
+      break;
+    case FrameKind::goodbye:
+      peer.said_goodbye = true;
+      break;
+    default:
+      break;
+  }
+}
+
+void Hub::handle_closed(Peer& peer, Clock::time_point now) {
+  if (peer.said_goodbye || peer.abandoned || peer.failed) return;
+  if (deaths_count_until_ && now > *deaths_count_until_) return;
+  peer.dead = true;
+  if (!first_death_) first_death_ = now;
+}
+
+void Hub::begin_inquiry(OverdueWait wait, Clock::time_point now) {
+  const Frame query = FrameWriter().put(wait.channel_key).frame(FrameKind::query);
+  for (const int member : wait.members)
+    if (member >= 0 && member < static_cast<int>(peers_.size()))
+      peers_[static_cast<std::size_t>(member)].socket.send(query);
+  inquiry_ = Inquiry{std::move(wait), now, {}};
+}
+
+std::optional<Verdict> Hub::conclude(Clock::time_point now, const RankState& self) const {
+  if (auto verdict = conclude_failures(now)) return verdict;
+  if (auto verdict = conclude_farewell(now)) return verdict;
+  if (auto verdict = conclude_deaths(now, self)) return verdict;
+  return conclude_inquiry(now);
+}
+
+// The same complaint of all ranks is one line; what differs is said with its rank.
+std::optional<Verdict> Hub::conclude_failures(Clock::time_point now) const {
+  if (!first_failure_) return std::nullopt;
+  if (failures_.size() < peers_.size() && now - *first_failure_ < patience_.failures) return std::nullopt;
+  Verdict verdict{.status = 0, .lines = {}};
+  std::vector<std::string> said;
+  for (const Failure& failure : failures_) {
+    verdict.status = std::max(verdict.status, failure.status);
+    if (std::find(said.begin(), said.end(), failure.text) != said.end()) continue;
+    said.push_back(failure.text);
+    const auto same = std::count_if(failures_.begin(), failures_.end(),
+                                    [&](const Failure& other) { return other.text == failure.text; });
+    verdict.lines.push_back(same == std::ssize(peers_)
+                                ? failure.text
+                                : fmt::format("{}: {}", failure.who.to_string(), failure.text));
+  }
+  return verdict;
+}
+
+// In silence, and late enough for ranks that leave on the same error to say why.
+std::optional<Verdict> Hub::conclude_farewell(Clock::time_point now) const {
+  if (!first_farewell_ || now - *first_farewell_ < patience_.farewell) return std::nullopt;
+  return Verdict{};
+}
+
+std::optional<Verdict> Hub::conclude_deaths(Clock::time_point now, const RankState& self) const {
+  if (!first_death_ || now - *first_death_ < patience_.deaths) return std::nullopt;
+  std::vector<RankIdentity> dead;
+  for (const Peer& peer : peers_)
+    if (peer.dead) dead.push_back(peer.who);
+  return Verdict{.status = 1, .lines = {describe_death(dead, self)}};
+}
+
+std::optional<Verdict> Hub::conclude_inquiry(Clock::time_point now) const {
+  if (!inquiry_) return std::nullopt;
+  const auto& [wait, asked, answers] = *inquiry_;
+  if (answers.size() < wait.members.size() && now - asked < patience_.answers) return std::nullopt;
+  std::vector<Witness> members;
+  for (const int member : wait.members) {
+    const auto answer = answers.find(member);
+    members.push_back({peers_.at(static_cast<std::size_t>(member)).who,
+                       answer == answers.end() ? std::nullopt : std::optional(answer->second)});
+  }
+  return Verdict{.status = 1, .lines = {describe_overdue(wait, members, timeout_)}};
+}
+
+void Hub::send_verdict(const Verdict& verdict, bool follow) {
+  const Frame frame = FrameWriter().put(verdict.status).put(follow).frame(FrameKind::verdict);
+  for (Peer& peer : peers_) peer.socket.send(frame);
+}
+
+void Hub::say_goodbye() {
+  for (Peer& peer : peers_) peer.socket.send({FrameKind::goodbye, {}});
+}
+
+bool Hub::all_gone() const {
+  // Rank 0's own end is in this process.
+  return std::all_of(peers_.begin() + 1, peers_.end(),
+                     [](const Peer& peer) { return peer.said_goodbye || !peer.socket.open(); });
+}
+
+void Hub::leak_connections() {
+  for (Peer& peer : peers_) peer.socket.leak();
+}
+
+}  // namespace convoy::comm

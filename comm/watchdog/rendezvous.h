@@ -1,0 +1,55 @@
+// How the ranks find rank 0's side channel: rank 0 listens, its address travels by MPI (or whatever the
+// caller has), the others connect and show the job's token, so that a stray connection is not taken for a
+// rank.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "comm/watchdog/wire.h"
+
+namespace convoy::comm {
+
+struct RankIdentity {
+  int rank = 0;
+  std::string host;
+  int pid = 0;
+  std::string to_string() const;  // "rank 2 (host node7, pid 4711)"
+};
+
+struct HubAddress {
+  std::string token;                   // 128 random bits in hexadecimal
+  std::vector<std::string> addresses;  // numeric IPv4
+  std::uint16_t port = 0;
+
+  std::string serialized() const;
+  static HubAddress parse(const std::string& text);  // throws std::runtime_error
+};
+
+struct HubPeer {
+  RankIdentity who;
+  FrameSocket socket;
+};
+
+// All functions throw std::runtime_error with the system's reason.
+class HubListener {
+ public:
+  // When all ranks are on this host nothing listens to the outside.
+  explicit HubListener(bool this_host_only);
+  const HubAddress& address() const { return address_; }
+  // Element r is rank r + 1's connection; one that has not come in time is not open.
+  std::vector<HubPeer> accept(int ranks, std::chrono::milliseconds timeout);
+
+ private:
+  void greet(FrameSocket socket, std::chrono::milliseconds timeout, std::vector<HubPeer>& peers) const;
+
+  UniqueFd listening_;
+  HubAddress address_;
+};
+
+FrameSocket connect_to_hub(const HubAddress& hub, const RankIdentity& self,
+                           std::chrono::milliseconds timeout);
+
+}  // namespace convoy::comm

@@ -1,0 +1,109 @@
+// What this rank is doing, as its watchdog sees it: which operations it has entered on every channel (a
+// communicator, or an ordered pair of ranks) and which of them it is blocked in.
+//
+// All ranks enter the operations of one channel in the same order, so the pair (channel, sequence number)
+// names the same operation everywhere; a rank whose count on the channel is lower has not come to it yet.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace convoy::comm {
+
+using Clock = std::chrono::steady_clock;
+
+// A name of bounded length, kept without allocation.
+class OperationName {
+ public:
+  OperationName() = default;
+  explicit OperationName(std::string_view operation, std::string_view label = {});
+  std::string_view view() const { return {text_.data(), length_}; }
+
+ private:
+  std::array<char, 94> text_{};
+  std::uint16_t length_ = 0;
+};
+
+// A wait that has lasted longer than is allowed.
+struct OverdueWait {
+  std::uint64_t channel_key = 0;
+  std::uint64_t sequence = 0;
+  std::string operation;  // "all_reduce gradients bucket 3"
+  std::int64_t step = -1;
+  std::vector<int> members;  // world ranks that take part
+};
+
+// What a rank answers when it is asked about an operation on a channel.
+struct RankState {
+  std::uint64_t entered = 0;  // operations entered on that channel
+  std::int64_t step = -1;
+  std::string waiting_in;  // the operation it is blocked in; empty when in none
+  double waiting_seconds = 0;
+  std::string last_operation;  // the last one it entered, on any channel; empty when none
+};
+
+class WaitRegistry {
+ public:
+  WaitRegistry();
+
+  // The index of the channel with this key; opens it at the first call. Allocates, so call it before the
+  // first step.
+  int open_channel(std::uint64_t key, std::vector<int> members);
+  // Counts an operation in and gives its sequence number (1, 2, …). Allocates nothing, like what follows.
+  std::uint64_t enter(int channel, const OperationName& name);
+  // A blocking wait for an operation; the token goes to end_wait.
+  int begin_wait(int channel, std::uint64_t sequence, const OperationName& name);
+  void end_wait(int token);
+  void set_step(std::int64_t step);
+
+  // For the watchdog's thread. Time in which the whole process was stopped is taken off every wait.
+  std::optional<OverdueWait> overdue(Clock::time_point now, Clock::duration limit) const;
+  RankState state(std::uint64_t channel_key, Clock::time_point now) const;
+  void forgive(Clock::duration stopped);
+
+ private:
+  struct Channel {
+    std::uint64_t key = 0;
+    std::vector<int> members;
+    std::uint64_t entered = 0;
+  };
+  struct Wait {
+    bool active = false;
+    int channel = 0;
+    std::uint64_t sequence = 0;
+    OperationName name;
+    Clock::time_point since;
+  };
+  const Wait* longest() const;
+
+  // One thread waits in one operation at a time; there are never more threads than this inside MPI.
+  static constexpr int kMaxWaits = 16;
+  mutable std::mutex mutex_;
+  std::deque<Channel> channels_;
+  std::array<Wait, kMaxWaits> waits_;
+  OperationName last_;
+  std::int64_t step_ = -1;
+};
+
+// Marks a blocking wait for as long as it lives.
+class WaitScope {
+ public:
+  WaitScope(WaitRegistry& registry, int channel, std::uint64_t sequence, const OperationName& name)
+      : registry_(registry), token_(registry.begin_wait(channel, sequence, name)) {}
+  ~WaitScope() { registry_.end_wait(token_); }
+  WaitScope(const WaitScope&) = delete;
+  WaitScope& operator=(const WaitScope&) = delete;
+
+ private:
+  WaitRegistry& registry_;
+  int token_;
+};
+
+}  // namespace convoy::comm

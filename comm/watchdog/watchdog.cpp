@@ -1,0 +1,271 @@
+#include "comm/watchdog/watchdog.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstdio>
+#include <stdexcept>
+
+#include "comm/watchdog/host_election.h"
+#include "comm/watchdog/terminate_signal.h"
+
+namespace convoy::comm {
+namespace {
+
+using std::chrono::milliseconds;
+
+// mpirun sends SIGTERM some milliseconds after a death. A SIGTERM without a death within the first is for
+// this process; the others of a job that is ended as a whole hold theirs back as long, so they do not look
+// dead within the second.
+constexpr milliseconds kTerminateHeld{300}, kDeathsAfterTerminate{200};
+constexpr milliseconds kFollow{500}, kGoodbye{2000};
+
+// Signals are for the program's own threads.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &saved_);
+  }
+  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &saved_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t saved_{};
+};
+
+}  // namespace
+
+Watchdog::Watchdog(WaitRegistry& waits, SideChannel channel, WatchdogOptions options)
+    : waits_(waits),
+      channel_(std::move(channel)),
+      connected_(channel_.link.open()),
+      options_(options),
+      last_look_(Clock::now()) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0)
+    throw std::runtime_error("watchdog: cannot make a pipe");
+  wake_read_ = UniqueFd(ends[0]);
+  wake_write_ = UniqueFd(ends[1]);
+  if (connected_) TerminateSignal::hold(wake_write_.get());
+  const SignalsBlocked blocked;
+  thread_ = std::thread([this] { run(); });
+}
+
+Watchdog::~Watchdog() {
+  if (!thread_.joinable()) return;
+  request_ = Request::stop;
+  wake();
+  thread_.join();
+  TerminateSignal::release();
+}
+
+void Watchdog::wake() {
+  const char byte = 0;
+  [[maybe_unused]] const auto written = ::write(wake_write_.get(), &byte, 1);
+}
+
+milliseconds Watchdog::tick() const {
+  const milliseconds calm = options_.timeout.count() == 0
+                                ? milliseconds(500)
+                                : std::clamp(options_.timeout / 8, milliseconds(20), milliseconds(500));
+  const bool busy = (channel_.hub && channel_.hub->concluding()) || link_lost_ || terminate_seen_;
+  return busy ? milliseconds(10) : calm;
+}
+
+void Watchdog::run() {
+  while (request_ == Request::none) run_once();
+  take_leave();
+}
+
+void Watchdog::run_once() {
+  std::vector<pollfd> items{{wake_read_.get(), POLLIN, 0}};
+  if (channel_.link.open()) items.push_back({channel_.link.fd(), POLLIN, 0});
+  if (channel_.hub) channel_.hub->append_to_poll(items);
+  ::poll(items.data(), items.size(), static_cast<int>(tick().count()));
+  std::array<char, 64> bytes;
+  while (::read(wake_read_.get(), bytes.data(), bytes.size()) > 0) {
+  }
+  const auto now = Clock::now();
+  account_for_stops(now);
+  check_terminate(now);
+  send_failure();
+  serve_hub(now);
+  read_link(now);
+  check_waits(now);
+}
+
+// A process that was stopped whole (ctrl-Z, a suspended job) has not waited in that time.
+void Watchdog::account_for_stops(Clock::time_point now) {
+  const auto gap = now - last_look_;
+  if (gap > milliseconds(2000)) {
+    waits_.forgive(gap);
+    reported_.reset();
+  }
+  last_look_ = now;
+}
+
+void Watchdog::check_terminate(Clock::time_point now) {
+  if (!TerminateSignal::arrived()) return;
+  if (!terminate_seen_) {
+    terminate_seen_ = now;
+    if (channel_.hub) channel_.hub->ignore_deaths_after(now + kDeathsAfterTerminate);
+  }
+  if (now - *terminate_seen_ > kTerminateHeld && !ending_) TerminateSignal::deliver();
+}
+
+void Watchdog::send_failure() {
+  const std::lock_guard lock(failure_mutex_);
+  if (!failure_) return;
+  channel_.link.send(FrameWriter().put(failure_->first).put(failure_->second).frame(FrameKind::failure));
+  failure_.reset();
+}
+
+void Watchdog::serve_hub(Clock::time_point now) {
+  if (!channel_.hub) return;
+  channel_.hub->receive(now);
+  const auto verdict = channel_.hub->conclude(now, waits_.state(0, now));
+  if (!verdict) return;
+  ending_ = true;
+  print_lines(verdict->lines);
+  channel_.hub->send_verdict(*verdict);
+  await_silence(kFollow);
+  end_process(verdict->status);
+}
+
+// Closing with unread messages would reset the connections, and the last word with them.
+void Watchdog::await_silence(milliseconds most) {
+  const auto deadline = Clock::now() + most;
+  while (!channel_.hub->all_gone() && Clock::now() < deadline) {
+    std::vector<pollfd> items;
+    channel_.hub->append_to_poll(items);
+    ::poll(items.data(), items.size(), 10);
+    channel_.hub->receive(Clock::now());
+  }
+}
+
+// mpirun ends the job with the first rank that fails, which must not keep rank 0 from saying why. This rank may
+// be leaving on the same error, with an exit status of its own.
+void Watchdog::follow_hub() {
+  const auto deadline = Clock::now() + kFollow;
+  std::vector<Frame> ignored;
+  while (channel_.link.open() && Clock::now() < deadline && request_ != Request::abandon) {
+    pollfd item{channel_.link.fd(), POLLIN, 0};
+    ::poll(&item, 1, 10);
+    channel_.link.receive(ignored);
+  }
+}
+
+void Watchdog::read_link(Clock::time_point now) {
+  if (channel_.link.open()) {
+    std::vector<Frame> frames;
+    channel_.link.receive(frames);
+    for (const Frame& frame : frames) handle(frame, now);
+    const bool lost = !channel_.link.open() && !hub_said_goodbye_;
+    const bool by_signal = terminate_seen_ && now - *terminate_seen_ > kDeathsAfterTerminate;
+    if (lost && !by_signal) link_lost_ = now;
+  }
+  if (link_lost_ && now - *link_lost_ >= options_.patience.deaths)
+    end_with(describe_death({channel_.hub_rank}, waits_.state(0, now)));
+}
+
+void Watchdog::handle(const Frame& frame, Clock::time_point now) {
+  FrameReader reader(frame);
+  if (frame.kind == FrameKind::query) {
+    const auto key = reader.get<std::uint64_t>();
+    channel_.link.send(state_frame(key, waits_.state(key, now)));
+  } else if (frame.kind == FrameKind::goodbye) {
+    hub_said_goodbye_ = true;
+  } else if (frame.kind == FrameKind::verdict) {
+    ending_ = true;
+    const int status = reader.get<int>();
+    if (reader.get<bool>()) follow_hub();
+    if (request_ != Request::abandon) end_process(status);
+  }
+}
+
+void Watchdog::check_waits(Clock::time_point now) {
+  if (options_.timeout.count() == 0) return;
+  const auto wait = waits_.overdue(now, options_.timeout);
+  if (!wait) return reported_.reset();
+  if (!channel_.link.open()) {
+    if (!link_lost_)
+      end_with(fmt::format("{}: {} has waited for {} s; ending the job",
+                           operation_at(wait->operation, wait->step), channel_.self.to_string(),
+                           static_cast<double>(options_.timeout.count()) / 1000));
+    return;
+  }
+  const bool known =
+      reported_ && reported_->channel_key == wait->channel_key && reported_->sequence == wait->sequence;
+  if (!known) {
+    reported_ = wait;
+    reported_at_ = now;
+    channel_.link.send(overdue_frame(*wait));
+  } else if (now - reported_at_ > options_.hub_answers) {
+    // Rank 0 would have concluded: its watchdog does not run.
+    end_with(describe_overdue(*wait, {{channel_.hub_rank, std::nullopt}}, options_.timeout));
+  }
+}
+
+void Watchdog::end_with(const std::string& line) {
+  ending_ = true;
+  // A hub that was only stopped and wakes up must not take this end for a death.
+  channel_.link.send({FrameKind::abandon, {}});
+  const HostElection election(channel_.token);
+  if (election.won()) {
+    print_lines({line});
+    std::this_thread::sleep_for(kFollow);  // so that a late rank does not win as well
+  }
+  end_process(1);
+}
+
+void Watchdog::end_process(int status) { ::_exit(status); }
+
+void Watchdog::end_job(const std::string& message, int status) {
+  std::fflush(nullptr);
+  if (connected_) {
+    {
+      const std::lock_guard lock(failure_mutex_);
+      failure_ = {status, message};
+    }
+    wake();
+    // The verdict ends this process.
+    std::this_thread::sleep_for(options_.patience.failures + options_.hub_answers);
+  }
+  print_lines({message});
+  end_process(status);
+}
+
+void Watchdog::abandon() {
+  request_ = Request::abandon;
+  wake();
+  thread_.join();
+  // The other ranks end too, and with the first of them mpirun sends SIGTERM to this one, which has its message
+  // still to print.
+  TerminateSignal::ignore();
+}
+
+void Watchdog::take_leave() {
+  if (request_ == Request::abandon) {
+    // The connections close when this process has ended, its message said.
+    if (channel_.hub)
+      channel_.hub->send_verdict({}, true);
+    else
+      channel_.link.send({FrameKind::abandon, {}});
+    if (channel_.hub) channel_.hub->leak_connections();
+    channel_.link.leak();
+    return;
+  }
+  channel_.link.send({FrameKind::goodbye, {}});
+  if (!channel_.hub) return;
+  channel_.hub->say_goodbye();
+  await_silence(kGoodbye);
+}
+
+}  // namespace convoy::comm

@@ -1,0 +1,105 @@
+// Ends the job, with one line that says why, when a rank dies, stalls or fails: a thread on every rank that
+// MPI cannot hold up. It knows nothing of MPI; the ranks' threads are connected by sockets of their own.
+//
+//  - A rank dies: its connection closes, the hub on rank 0 names it at once. When rank 0 dies every rank
+//    notices, and one rank of each host says it.
+//  - A wait lasts longer than the timeout: the rank reports it to the hub, the hub asks the members of the
+//    operation how far they are and names those that have not come to it or do not answer.
+//  - A rank fails with an error (end_job): the hub prints each different complaint once.
+//
+// All surviving ranks then end by _exit: MPI_Abort and MPI_Finalize would print or wait. The exit status is
+// 1, or that given to end_job.
+//
+// mpirun answers the death of a rank with SIGTERM to the others, which is also how a batch system asks for a
+// checkpoint. While SIGTERM has its default action the watchdog holds it back for a moment and looks for the
+// death that caused it. A program with a handler of its own is ended by the verdict before it comes to act on
+// the signal; peer_lost() tells it in between.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "comm/watchdog/hub.h"
+
+namespace convoy::comm {
+
+struct WatchdogOptions {
+  std::chrono::milliseconds timeout{300'000};  // of one blocking wait; zero: no limit
+  HubPatience patience;
+  // When rank 0 has not reacted to a report for this long it is the one that is missing.
+  std::chrono::milliseconds hub_answers{4000};
+};
+
+// A rank's place on the side channel.
+struct SideChannel {
+  RankIdentity self, hub_rank;
+  std::string token;         // of the job
+  FrameSocket link;          // to the hub; not open when there is none
+  std::unique_ptr<Hub> hub;  // on rank 0
+};
+
+class Watchdog {
+ public:
+  // `waits` outlives the watchdog.
+  Watchdog(WaitRegistry& waits, SideChannel channel, WatchdogOptions options);
+  // An orderly end: the other ranks will not take it for a death.
+  ~Watchdog();
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+  // True from the moment in which the end of the job is certain.
+  bool peer_lost() const { return ending_.load(); }
+  // Ends the whole job with this message, on every rank. Any thread may call it.
+  [[noreturn]] void end_job(const std::string& message, int status);
+  // This rank leaves on an error that it prints itself: the other ranks end without a word. The watchdog is
+  // of no use afterwards.
+  void abandon();
+
+ private:
+  enum class Request : std::uint8_t { none, stop, abandon };
+
+  void run();
+  void run_once();
+  void account_for_stops(Clock::time_point now);
+  void serve_hub(Clock::time_point now);
+  void read_link(Clock::time_point now);
+  void handle(const Frame& frame, Clock::time_point now);
+  void check_waits(Clock::time_point now);
+  void check_terminate(Clock::time_point now);
+  void send_failure();
+  void take_leave();
+  void await_silence(std::chrono::milliseconds most);
+  void follow_hub();
+  void wake();
+  std::chrono::milliseconds tick() const;
+
+  [[noreturn]] void end_process(int status);
+  // When there is no hub to speak for all.
+  [[noreturn]] void end_with(const std::string& line);
+
+  WaitRegistry& waits_;
+  SideChannel channel_;
+  const bool connected_;
+  WatchdogOptions options_;
+  UniqueFd wake_read_, wake_write_;
+  std::atomic<bool> ending_ = false;
+  std::atomic<Request> request_ = Request::none;
+  std::mutex failure_mutex_;
+  std::optional<std::pair<int, std::string>> failure_;
+
+  // Of the thread.
+  Clock::time_point last_look_;
+  std::optional<OverdueWait> reported_;
+  Clock::time_point reported_at_;
+  std::optional<Clock::time_point> link_lost_, terminate_seen_;
+  bool hub_said_goodbye_ = false;
+  std::thread thread_;
+};
+
+}  // namespace convoy::comm

@@ -1,0 +1,99 @@
+#include "comm/watchdog/wire.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+
+namespace convoy::comm {
+namespace {
+
+struct Header {
+  std::uint32_t kind;
+  std::uint32_t length;
+};
+// Far above what is sent, far below what the socket buffers hold.
+constexpr std::uint32_t kMaxPayload = 1u << 16;
+
+}  // namespace
+
+UniqueFd::~UniqueFd() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+FrameWriter& FrameWriter::put(std::string_view text) {
+  put(static_cast<std::uint32_t>(text.size()));
+  payload_.append(text);
+  return *this;
+}
+
+std::string_view FrameReader::take(std::size_t bytes) {
+  if (bytes > rest_.size()) throw std::runtime_error("watchdog: a message of another rank is cut short");
+  const std::string_view taken = rest_.substr(0, bytes);
+  rest_.remove_prefix(bytes);
+  return taken;
+}
+
+FrameSocket::FrameSocket(UniqueFd fd) : fd_(std::move(fd)), open_(true) {
+  const int flags = ::fcntl(fd_.get(), F_GETFL);
+  if (flags < 0 || ::fcntl(fd_.get(), F_SETFL, flags | O_NONBLOCK) != 0 ||
+      ::fcntl(fd_.get(), F_SETFD, FD_CLOEXEC) != 0)
+    throw std::runtime_error(fmt::format("watchdog: cannot set up a socket: {}", std::strerror(errno)));
+}
+
+void FrameSocket::send(const Frame& frame) {
+  if (!open_ || frame.payload.size() > kMaxPayload) return;
+  const Header header{static_cast<std::uint32_t>(frame.kind),
+                      static_cast<std::uint32_t>(frame.payload.size())};
+  std::string bytes(reinterpret_cast<const char*>(&header), sizeof header);
+  bytes += frame.payload;
+  // The buffers of a socket hold many of these messages. One that is full belongs to a peer that has not read
+  // for long: the message would not help it.
+  ssize_t sent = 0;
+  do {
+    sent = ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  } while (sent < 0 && errno == EINTR);
+  if (sent > 0 && sent < static_cast<ssize_t>(bytes.size()))
+    close();  // half a message: unreadable from here on
+}
+
+void FrameSocket::receive(std::vector<Frame>& frames) {
+  std::array<char, 4096> buffer;
+  while (open_) {
+    const ssize_t got = ::recv(fd_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
+    if (got <= 0) {
+      open_ = false;
+      break;
+    }
+    incoming_.append(buffer.data(), static_cast<std::size_t>(got));
+  }
+  Header header;
+  while (incoming_.size() >= sizeof header) {
+    std::memcpy(&header, incoming_.data(), sizeof header);
+    if (header.length > kMaxPayload) return close();
+    if (incoming_.size() < sizeof header + header.length) break;
+    frames.push_back({static_cast<FrameKind>(header.kind), incoming_.substr(sizeof header, header.length)});
+    incoming_.erase(0, sizeof header + header.length);
+  }
+}
+
+void FrameSocket::close() {
+  open_ = false;
+  fd_ = UniqueFd();
+}
+
+std::pair<FrameSocket, FrameSocket> connected_pair() {
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
+    throw std::runtime_error(fmt::format("watchdog: cannot make a socket pair: {}", std::strerror(errno)));
+  return {FrameSocket(UniqueFd(ends[0])), FrameSocket(UniqueFd(ends[1]))};
+}
+
+}  // namespace convoy::comm

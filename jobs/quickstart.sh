@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# From nothing to a trained network: installs what is missing, builds, gets images, trains on two ranks.
+# Usage: jobs/quickstart.sh [HDF5 file, or folder or archive of images: train/CLASS/*.jpg, test/CLASS/*.jpg]
+# Without an argument: CIFAR-10 from its university's page; where that cannot be had, a set drawn here.
+set -euo pipefail
+case "${1:-}" in -h | --help) sed -n '2,4p' "$0" | cut -c3-; exit 0 ;; esac
+given=${1:+$(realpath -- "$1")}
+cd "$(dirname "$0")/.."
+. jobs/setup.sh
+
+cmake --preset release
+cmake --build --preset release
+convoy=build/release/convoy
+work=quickstart-data
+mkdir -p "$work"
+
+cifar_url=https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz
+cifar_sha256=c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd
+
+# Leaves $work/cifar10.h5 behind, or fails. The archive appears under its name only when it is whole.
+get_cifar() {
+  local archive=$work/cifar-10-binary.tar.gz
+  [ ! -e "$work/cifar10.h5" ] || return 0
+  if [ ! -e "$archive" ]; then
+    echo "Downloading $cifar_url (162 MiB)"
+    curl -fL --progress-bar --connect-timeout 10 --max-time 900 -o "$archive.part" "$cifar_url" || return 1
+    if ! echo "$cifar_sha256  $archive.part" | sha256sum --check --status; then
+      echo "The download's checksum is not CIFAR-10's" >&2
+      rm "$archive.part"
+      return 1
+    fi
+    mv "$archive.part" "$archive"
+  fi
+  "$convoy" data convert "$archive" "$work/cifar10.h5"
+}
+
+# train MODEL [flags of convoy train]: prints the run and leaves the test accuracy in $accuracy.
+train() {
+  local model=$1 out=$work/run-$1 start=$SECONDS
+  shift
+  rm -rf "$out"
+  echo
+  echo "== $model on two ranks"
+  # The same number of steps whatever the data, so that the time is known. Open MPI would bind each rank to one core.
+  mpirun -np 2 --bind-to none --oversubscribe "$convoy" train --model "$model" --data "$data" --size 32 \
+    --out "$out" --steps 2000 --global-batch 100 --seed 1 --schedule one-cycle --log-every 100 "$@"
+  accuracy=$(sed -n 's/.*"test_accuracy": *\([0-9.eE+-]*\).*/\1/p' "$out/summary.json" | head -n 1)
+  echo "$model: test accuracy $accuracy after $((SECONDS - start)) s, results in $out"
+}
+
+synthetic=no
+if [ -n "$given" ] && [ -f "$given" ] && [ "$(head -c 4 "$given" | tail -c 3)" = HDF ]; then
+  data=$given
+elif [ -n "$given" ]; then
+  data=$work/images.h5
+  "$convoy" data convert "$given" "$data" --size 32
+elif get_cifar; then
+  data=$work/cifar10.h5
+else
+  echo "CIFAR-10 cannot be had here: drawing a set of figures instead"
+  data=$work/synthetic.h5 synthetic=yes
+  [ -e "$data" ] || "$convoy" data synth "$data" --classes 10 --size 32 --train 20000 --test 2000 --seed 1
+fi
+"$convoy" data info "$data"
+
+if [ "$synthetic" = yes ]; then
+  train linear --learning-rate 0.001
+  linear_accuracy=$accuracy
+fi
+train cifar10_quick --learning-rate 0.05 --weight-decay 5e-4 --flip
+echo
+[ "$synthetic" = no ] || echo "Test accuracy of a linear model:  $linear_accuracy"
+echo "Test accuracy of cifar10_quick:   $accuracy"

@@ -1,0 +1,42 @@
+// Task graphs from files. All readers are strict: the first defect ends the reading with a std::runtime_error
+// of one line, `FILE:LINE: node …: field …`. Nothing is guessed except what each format documents below.
+#pragma once
+
+#include <filesystem>
+
+#include "partition/graph/task_graph.h"
+
+namespace convoy::partition {
+
+struct ReadOptions {
+  // Microsoft's colour classes tie a layer's forward to its backward node, a constraint of their pipelined
+  // setting. The published latency figures do without it, and so do we unless asked.
+  bool color_classes = false;
+};
+
+// A folder is read as ParDNN's; a file as JSON, ours or Microsoft's by the fields it uses.
+//
+// Ours: {"nodes": [{"id", "time_us", "resident_bytes", "output_bytes", "name"?, "pin"?, "colocate"?}],
+//        "edges": [{"from", "to", "bytes"?}]}. Times may be fractions of a microsecond and are kept to the
+//   nanosecond; an edge without bytes carries its producer's output. Unknown fields are errors.
+//
+// Microsoft's (the README of msr-fiddle/dnn-partitioning): times in milliseconds; `fpgaLatency` is the node's
+// time,
+//   `size` its resident bytes, `colorClass` its colocation group (see ReadOptions), an edge's `cost` the time
+//   of a transfer (a machine adds only its latency) and its optional `size` the bytes moved. Other fields are
+//   ignored, as the README allows.
+//
+// ParDNN's (github ParCoreLab/pardnn): graph.dot ("a"->"b"), durations.txt (name::µs, 1 µs for a node not
+// listed) and
+//   tensor_bytes.txt ("name":: bytes, 0 when not listed). Its artificial terminals src and snk are dropped;
+//   entries for nodes that the graph lacks are ignored, as the files come from different profiling steps.
+TaskGraph read_task_graph(const std::filesystem::path& path, const ReadOptions& options = {});
+
+TaskGraph read_pardnn_folder(const std::filesystem::path& folder);
+TaskGraph parse_task_graph_json(std::string_view text, const std::string& where,
+                                const ReadOptions& options = {});
+
+// Our JSON, one node or edge a line.
+std::string task_graph_json(const TaskGraph& graph);
+
+}  // namespace convoy::partition

@@ -1,0 +1,398 @@
+// Task graphs as JSON, ours and Microsoft's, in one pass over the file without building a document: a graph
+// of a million nodes is 200 MB of text.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "partition/graph/read_task_graph.h"
+
+namespace convoy::partition {
+namespace {
+
+enum Field : std::uint8_t {
+  kId,
+  kName,
+  kTimeUs,
+  kResidentBytes,
+  kOutputBytes,
+  kPin,
+  kColocate,  // ours: nodes
+  kFrom,
+  kTo,
+  kBytes,  // ours: edges
+  kFpgaLatency,
+  kColorClass,
+  kSupportedOnFpga,  // Microsoft's: nodes
+  kSourceId,
+  kDestId,
+  kCost,  // Microsoft's: edges
+  kSize,  // Microsoft's: both
+  kFieldCount,
+  kUnknown
+};
+constexpr std::array<std::string_view, kFieldCount> kFieldNames = {
+    "id",  "name",  "time_us",     "resident_bytes", "output_bytes",    "pin",      "colocate", "from",
+    "to",  "bytes", "fpgaLatency", "colorClass",     "supportedOnFpga", "sourceId", "destId",   "cost",
+    "size"};
+
+enum class Section { kRoot, kNodes, kEdges, kOther };
+enum class Format { kUndecided, kOurs, kMicrosoft };
+
+Field field_of(std::string_view key) {
+  for (std::size_t i = 0; i < kFieldNames.size(); ++i)
+    if (kFieldNames[i] == key) return static_cast<Field>(i);
+  return kUnknown;
+}
+
+bool belongs(Field field, Section section, Format format) {
+  if (field == kId || field == kName) return section == Section::kNodes;
+  if (format == Format::kOurs)
+    return section == Section::kNodes ? field >= kTimeUs && field <= kColocate
+                                      : field >= kFrom && field <= kBytes;
+  if (field == kSize) return true;
+  return section == Section::kNodes ? field >= kFpgaLatency && field <= kSupportedOnFpga
+                                    : field >= kSourceId && field <= kCost;
+}
+
+// Reads characters and tells how many were read, so that an error can name its line.
+class CountingIterator {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+  CountingIterator(const char* at, const char** reached) : at_(at), reached_(reached) {}
+  reference operator*() const { return *at_; }
+  CountingIterator& operator++() {
+    *reached_ = ++at_;
+    return *this;
+  }
+  CountingIterator operator++(int) {
+    CountingIterator before = *this;
+    ++*this;
+    return before;
+  }
+  bool operator==(const CountingIterator& other) const { return at_ == other.at_; }
+  bool operator!=(const CountingIterator& other) const { return at_ != other.at_; }
+
+ private:
+  const char* at_;
+  const char** reached_;
+};
+
+struct Value {
+  bool integral = false, text = false;
+  std::int64_t integer = 0;
+  double real = 0;
+};
+
+class Reader {
+ public:
+  using Json = nlohmann::json;
+  Reader(std::string_view text, const std::string& where, const ReadOptions& options)
+      : text_(text), reached_(text.data()), builder_(where), color_classes_(options.color_classes) {
+    builder_.set_line_of([text](std::int64_t position) {
+      return 1 + std::count(text.begin(), text.begin() + std::min<std::int64_t>(position, std::ssize(text)),
+                            '\n');
+    });
+  }
+
+  TaskGraph read() {
+    Json::sax_parse(CountingIterator(text_.data(), &reached_),
+                    CountingIterator(text_.data() + text_.size(), &reached_), this);
+    if (!seen_nodes_) fail("field nodes is missing");
+    if (!seen_edges_) fail("field edges is missing");
+    return builder_.build();
+  }
+
+  // The SAX interface of nlohmann::json.
+  bool null() { return value({}, "null"); }
+  bool boolean(bool given) {
+    return value({true, false, given, given ? 1.0 : 0.0}, given ? "true" : "false");
+  }
+  bool number_integer(std::int64_t given) {
+    return value({true, false, given, static_cast<double>(given)}, "");
+  }
+  bool number_unsigned(std::uint64_t given) {
+    const bool fits = given <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    return value({fits, false, fits ? static_cast<std::int64_t>(given) : 0, static_cast<double>(given)}, "");
+  }
+  bool number_float(double given, const std::string&) {
+    const bool integral = std::abs(given) < 9e18 && given == std::floor(given);
+    return value({integral, false, integral ? static_cast<std::int64_t>(given) : 0, given}, "");
+  }
+  bool string(std::string& given) {
+    if (depth_ == 3 && field_ == kName && section_ == Section::kNodes) {
+      name_ = std::move(given);
+      return value({false, true, 0, 0}, "text");
+    }
+    return value({}, "text");
+  }
+  bool binary(Json::binary_t&) { return value({}, "binary data"); }
+  bool start_object(std::size_t) { return open('{'); }
+  bool end_object() { return close(); }
+  bool start_array(std::size_t) { return open('['); }
+  bool end_array() { return close(); }
+  bool key(std::string& given);
+  bool parse_error(std::size_t, const std::string& token, const Json::exception& error) {
+    std::string what = error.what();
+    const std::size_t detail = what.find(": ", what.find("column"));
+    what = detail == std::string::npos ? what : what.substr(detail + 2);
+    fail(fmt::format("not JSON: {} ({})", what, token.substr(0, 40)));
+  }
+
+ private:
+  bool open(char bracket);
+  bool close();
+  bool value(const Value& given, const char* text);
+  void begin_record();
+  void end_record();
+  void end_our_node();
+  void end_our_edge();
+  void end_microsoft_node();
+  void end_microsoft_edge();
+  void decide(Format format);
+  std::string record() const;
+  std::int64_t position() const { return reached_ - text_.data() - 1; }
+  [[noreturn]] void fail(const std::string& what) {
+    builder_.fail(std::max<std::int64_t>(position(), 0), what);
+  }
+  bool has(Field field) const { return present_ >> field & 1u; }
+  double real(Field field);
+  std::int64_t integer(Field field);
+  std::int64_t integer_or(Field field, std::int64_t otherwise) {
+    return has(field) ? integer(field) : otherwise;
+  }
+  std::int32_t small_or(Field field, std::int32_t otherwise);
+  Nanoseconds time(Field field, double nanoseconds_per_unit);
+  Bytes whole_bytes(Field field);  // rounded up: Microsoft's files have eighths of a byte
+
+  std::string_view text_;
+  const char* reached_;
+  TaskGraphBuilder builder_;
+  const bool color_classes_;
+  int depth_ = 0, skipping_ = 0;  // skipping_: the depth at which an ignored value began, 0 for none
+  Section section_ = Section::kRoot;
+  Format format_ = Format::kUndecided;
+  bool seen_nodes_ = false, seen_edges_ = false;
+  Field field_ = kUnknown;
+  std::string key_, name_, unknown_;
+  std::uint32_t present_ = 0;
+  std::array<Value, kFieldCount> values_;
+};
+
+std::string Reader::record() const {
+  const auto number = [&](Field field) {
+    return has(field) ? fmt::format("{}", values_[field].integer) : "?";
+  };
+  if (section_ == Section::kNodes) return "node " + number(kId);
+  return fmt::format("edge {} -> {}", number(has(kFrom) ? kFrom : kSourceId),
+                     number(has(kTo) ? kTo : kDestId));
+}
+
+double Reader::real(Field field) {
+  if (!has(field)) fail(fmt::format("{}: {} is missing", record(), kFieldNames[field]));
+  return values_[field].real;
+}
+
+std::int64_t Reader::integer(Field field) {
+  const double given = real(field);
+  if (!values_[field].integral)
+    fail(fmt::format("{}: {} is {}, expected an integer", record(), kFieldNames[field], given));
+  return values_[field].integer;
+}
+
+std::int32_t Reader::small_or(Field field, std::int32_t otherwise) {
+  const std::int64_t given = integer_or(field, otherwise);
+  if (has(field) && (given < 0 || given > std::numeric_limits<std::int32_t>::max()))
+    fail(fmt::format("{}: {} is {}, expected 0 to 2^31-1", record(), kFieldNames[field], given));
+  return static_cast<std::int32_t>(given);
+}
+
+Nanoseconds Reader::time(Field field, double nanoseconds_per_unit) {
+  const double given = real(field), nanoseconds = given * nanoseconds_per_unit;
+  if (!(nanoseconds >= 0 && nanoseconds < 9e15))
+    fail(fmt::format("{}: {} is {}, expected 0 or more and below 104 days", record(), kFieldNames[field],
+                     given));
+  return std::llround(nanoseconds);
+}
+
+Bytes Reader::whole_bytes(Field field) {
+  const double given = real(field);
+  if (!(given >= 0 && given < 9e15))
+    fail(fmt::format("{}: {} is {}, expected 0 or more and below 9e15", record(), kFieldNames[field], given));
+  return static_cast<Bytes>(std::ceil(given));
+}
+
+void Reader::decide(Format format) {
+  if (format_ != Format::kUndecided && format_ != format)
+    fail(fmt::format("{}: field {} is of another format than the rest of the file", record(), key_));
+  format_ = format;
+}
+
+bool Reader::key(std::string& given) {
+  key_ = given;
+  if (skipping_ > 0) return true;
+  if (depth_ == 1) {
+    section_ = given == "nodes" ? Section::kNodes : given == "edges" ? Section::kEdges : Section::kOther;
+    bool* seen = section_ == Section::kNodes   ? &seen_nodes_
+                 : section_ == Section::kEdges ? &seen_edges_
+                                               : nullptr;
+    if (seen != nullptr && std::exchange(*seen, true)) fail(fmt::format("field {} is given twice", given));
+    return true;
+  }
+  field_ = field_of(given);
+  if (field_ == kUnknown) {
+    if (unknown_.empty()) unknown_ = given;
+    return true;
+  }
+  if (has(field_)) fail(fmt::format("{}: {} is given twice", record(), given));
+  if (field_ != kId && field_ != kName) decide(field_ <= kBytes ? Format::kOurs : Format::kMicrosoft);
+  return true;
+}
+
+bool Reader::open(char bracket) {
+  ++depth_;
+  if (skipping_ > 0) return true;
+  if (depth_ == 1) {
+    if (bracket != '{') fail("expected an object with nodes and edges");
+    section_ = Section::kRoot;
+  } else if (depth_ == 2) {
+    if (section_ == Section::kOther)
+      skipping_ = depth_;
+    else if (bracket != '[')
+      fail(fmt::format("field {} is an object, expected an array", key_));
+  } else if (depth_ == 3) {
+    if (bracket != '{') fail("expected an object for each node and edge, found an array");
+    begin_record();
+  } else {
+    if (field_ != kUnknown) fail(fmt::format("{}: {} is nested, expected a plain value", record(), key_));
+    skipping_ = depth_;
+  }
+  return true;
+}
+
+bool Reader::close() {
+  if (skipping_ == depth_)
+    skipping_ = 0;
+  else if (skipping_ == 0 && depth_ == 3)
+    end_record();
+  --depth_;
+  return true;
+}
+
+bool Reader::value(const Value& given, const char* text) {
+  if (skipping_ > 0) return true;
+  if (depth_ == 0) fail("expected an object with nodes and edges");
+  if (depth_ == 1 && section_ != Section::kOther) fail(fmt::format("field {} is not an array", key_));
+  if (depth_ == 1) return true;
+  if (depth_ == 2) fail("expected an object for each node and edge");
+  if (field_ == kUnknown) return true;
+  const bool number = given.integral || given.real != 0 || *text == '\0';
+  if (field_ == kName ? !given.text : !number)
+    fail(fmt::format("{}: {} is {}, expected {}", record(), key_, *text == '\0' ? "a number" : text,
+                     field_ == kName ? "text" : "a number"));
+  present_ |= 1u << field_;
+  values_[field_] = given;
+  return true;
+}
+
+void Reader::begin_record() {
+  present_ = 0;
+  unknown_.clear(), name_.clear();
+}
+
+void Reader::end_record() {
+  if (format_ == Format::kUndecided)
+    fail(fmt::format("{}: neither our fields (time_us, from) nor Microsoft's", record()));
+  if (format_ == Format::kOurs && !unknown_.empty())
+    fail(fmt::format("{}: unknown field {}", record(), unknown_));
+  for (std::size_t field = 0; field < kFieldCount; ++field)
+    if (has(static_cast<Field>(field)) && !belongs(static_cast<Field>(field), section_, format_))
+      fail(fmt::format("{}: unknown field {}", record(), kFieldNames[field]));
+  if (section_ == Section::kNodes)
+    format_ == Format::kOurs ? end_our_node() : end_microsoft_node();
+  else
+    format_ == Format::kOurs ? end_our_edge() : end_microsoft_edge();
+}
+
+void Reader::end_our_node() {
+  TaskNode node;
+  node.id = integer(kId);
+  node.name = std::move(name_);
+  node.time = time(kTimeUs, 1e3);
+  node.resident_bytes = integer(kResidentBytes);
+  node.output_bytes = integer(kOutputBytes);
+  node.pin = small_or(kPin, kNone);
+  node.colocate = small_or(kColocate, kNone);
+  builder_.add_node(node, position());
+}
+
+void Reader::end_our_edge() {
+  const std::int64_t bytes = integer_or(kBytes, TaskGraphBuilder::kOutputBytes);
+  if (has(kBytes) && bytes < 0) fail(fmt::format("{}: bytes is {}, expected 0 or more", record(), bytes));
+  const std::int64_t from = integer(kFrom), to = integer(kTo);
+  builder_.add_edge(from, to, bytes, position());
+}
+
+void Reader::end_microsoft_node() {
+  TaskNode node;
+  node.id = integer(kId);
+  node.name = std::move(name_);
+  node.time = time(kFpgaLatency, 1e6);
+  node.resident_bytes = whole_bytes(kSize);
+  node.colocate = color_classes_ ? small_or(kColorClass, kNone) : kNone;
+  if (has(kSupportedOnFpga) && values_[kSupportedOnFpga].real == 0)
+    fail(fmt::format("{}: supportedOnFpga is false, and there are only accelerators to place it on",
+                     record()));
+  builder_.add_node(node, position());
+}
+
+void Reader::end_microsoft_edge() {
+  const Bytes bytes = has(kSize) ? whole_bytes(kSize) : 0;
+  const Nanoseconds cost = time(kCost, 1e6);
+  const std::int64_t from = integer(kSourceId), to = integer(kDestId);
+  builder_.add_timed_edge(from, to, bytes, cost, position());
+}
+
+}  // namespace
+
+TaskGraph parse_task_graph_json(std::string_view text, const std::string& where, const ReadOptions& options) {
+  return Reader(text, where, options).read();
+}
+
+std::string task_graph_json(const TaskGraph& graph) {
+  fmt::memory_buffer out;
+  const auto at = std::back_inserter(out);
+  fmt::format_to(at, "{{\"nodes\": [");
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    fmt::format_to(at, "{}\n{{\"id\": {}", node > 0 ? "," : "", graph.id(node));
+    if (!graph.name(node).empty())
+      fmt::format_to(at, ", \"name\": {}", nlohmann::json(graph.name(node)).dump());
+    fmt::format_to(at, ", \"time_us\": {}, \"resident_bytes\": {}, \"output_bytes\": {}",
+                   static_cast<double>(graph.time(node)) / 1e3, graph.resident_bytes(node),
+                   graph.output_bytes(node));
+    if (graph.pin(node) != kNone) fmt::format_to(at, ", \"pin\": {}", graph.pin(node));
+    if (graph.group(node) != kNone) fmt::format_to(at, ", \"colocate\": {}", graph.group(node));
+    fmt::format_to(at, "}}");
+  }
+  fmt::format_to(at, "],\n\"edges\": [");
+  for (EdgeIndex edge = 0; edge < graph.edge_count(); ++edge) {
+    const NodeIndex from = graph.source(edge);
+    fmt::format_to(at, "{}\n{{\"from\": {}, \"to\": {}", edge > 0 ? "," : "", graph.id(from),
+                   graph.id(graph.target(edge)));
+    if (graph.bytes(edge) != graph.output_bytes(from))
+      fmt::format_to(at, ", \"bytes\": {}", graph.bytes(edge));
+    fmt::format_to(at, "}}");
+  }
+  fmt::format_to(at, "]}}\n");
+  return fmt::to_string(out);
+}
+
+}  // namespace convoy::partition

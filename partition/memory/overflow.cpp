@@ -1,0 +1,292 @@
+// Overflow handling: the knapsack greedy, the search on the excess, the exhaustive last resort.
+#include "partition/memory/overflow.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "partition/placement/exhaustive.h"
+#include "partition/random.h"
+
+namespace convoy::partition {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A placement under repair with its simulation.
+struct Attempt {
+  Placement placement;
+  Simulation simulation;
+  Bytes overflow = kUnlimited;
+};
+
+class Fitter {
+ public:
+  Fitter(const CostModel& cost, const Units& units, Clock::time_point deadline)
+      : cost_(cost),
+        graph_(cost.graph()),
+        machine_(cost.machine()),
+        units_(units),
+        deadline_(deadline),
+        depth_first_(depth_first_priorities()),
+        moved_(units.count(), 0),
+        random_(1) {}
+
+  OverflowResult run(const Placement& placement, Effort effort);
+
+ private:
+  struct Eviction {
+    std::int32_t unit;
+    Bytes relief;
+    double cost;
+  };
+
+  Attempt judge(const Placement& placement) const;
+  Attempt judge_devices(std::vector<DeviceIndex> device_of) const;
+  std::vector<Nanoseconds> depth_first_priorities() const;
+  bool greedy_round(Attempt& best);
+  std::vector<Eviction> evictions(const Attempt& attempt, DeviceIndex device, Nanoseconds time) const;
+  std::vector<Eviction> worst_evictions(const Attempt& attempt) const;
+  static Nanoseconds peak_time(const Attempt& attempt, DeviceIndex device);
+  DeviceIndex room_for(const Attempt& attempt, std::int32_t unit, const std::vector<Bytes>& added) const;
+  double cut_time(std::int32_t unit, const std::vector<DeviceIndex>& device_of) const;
+  void search(Attempt& best, std::int64_t most_moves);
+  bool exhaust(Attempt& best);
+  std::string describe(const Attempt& attempt) const;
+  Bytes limit(DeviceIndex device) const { return machine_.device(device).memory_limit; }
+  Bytes unit_resident(std::int32_t unit) const {
+    Bytes sum = 0;
+    for (const NodeIndex node : units_.nodes(unit)) sum += graph_.resident_bytes(node);
+    return sum;
+  }
+
+  const CostModel& cost_;
+  const TaskGraph& graph_;
+  const Machine& machine_;
+  const Units& units_;
+  const Clock::time_point deadline_;
+  const std::vector<Nanoseconds> depth_first_;
+  std::vector<int> moved_;  // how often each unit has been evicted: spreads repeated rounds
+  Random random_;
+};
+
+Attempt Fitter::judge(const Placement& placement) const {
+  Attempt attempt{placement, simulate(cost_, placement), 0};
+  attempt.placement.order = attempt.simulation.order;
+  attempt.overflow = memory_overflow(machine_, attempt.simulation);
+  return attempt;
+}
+
+// Priorities that finish what was begun: each node right after the consumer chain that needs it.
+std::vector<Nanoseconds> Fitter::depth_first_priorities() const {
+  std::vector<Nanoseconds> priority(graph_.node_count(), 0);
+  std::vector<EdgeIndex> waiting(graph_.node_count());
+  std::vector<NodeIndex> stack;
+  for (NodeIndex node = graph_.node_count() - 1; node >= 0; --node)
+    if ((waiting[node] = graph_.in_degree(node)) == 0) stack.push_back(node);
+  for (Nanoseconds rank = graph_.node_count(); !stack.empty(); --rank) {
+    const NodeIndex node = stack.back();
+    stack.pop_back();
+    priority[node] = rank;
+    for (const NodeIndex next : graph_.successors(node))
+      if (--waiting[next] == 0) stack.push_back(next);
+  }
+  return priority;
+}
+
+// By bottom level and, should that not fit, depth first, which holds less at a time.
+Attempt Fitter::judge_devices(std::vector<DeviceIndex> device_of) const {
+  Attempt attempt = judge({cost_.device_count(), std::move(device_of), {}});
+  if (attempt.overflow == 0) return attempt;
+  Simulation deep = simulate_list(cost_, attempt.placement.device_of, depth_first_, Detail::kAll);
+  const Bytes overflow = memory_overflow(machine_, deep);
+  if (overflow >= attempt.overflow) return attempt;
+  attempt.placement.order = deep.order;
+  attempt.simulation = std::move(deep);
+  attempt.overflow = overflow;
+  return attempt;
+}
+
+double Fitter::cut_time(std::int32_t unit, const std::vector<DeviceIndex>& device_of) const {
+  double sum = 0;
+  for (const NodeIndex node : units_.nodes(unit)) {
+    const DeviceIndex home = device_of[node];
+    for (const EdgeIndex edge : graph_.in_edges(node))
+      if (device_of[graph_.source(edge)] == home) sum += static_cast<double>(cost_.transfer_time(edge));
+    for (EdgeIndex edge = graph_.out_begin(node); edge < graph_.out_end(node); ++edge)
+      if (device_of[graph_.target(edge)] == home) sum += static_cast<double>(cost_.transfer_time(edge));
+  }
+  return sum + 1;
+}
+
+// What each unit would free on the device at that time: its parameters, outputs that no one else there still
+// needs, and tensors that only it still needs there.
+std::vector<Fitter::Eviction> Fitter::evictions(const Attempt& attempt, DeviceIndex device,
+                                                Nanoseconds time) const {
+  const std::vector<DeviceIndex>& device_of = attempt.placement.device_of;
+  const Simulation& simulation = attempt.simulation;
+  std::vector<Bytes> relief(units_.count(), 0);
+  const auto holder = [&](NodeIndex producer) {
+    std::int32_t only =
+        device_of[producer] == device && simulation.finish[producer] > time ? units_.of(producer) : kNone;
+    for (const NodeIndex next : graph_.successors(producer)) {
+      if (device_of[next] != device || simulation.finish[next] <= time) continue;
+      if (only != kNone && only != units_.of(next)) return kNone;
+      only = units_.of(next);
+    }
+    return only == kNone && device_of[producer] == device ? units_.of(producer) : only;
+  };
+  for (NodeIndex node = 0; node < graph_.node_count(); ++node) {
+    if (device_of[node] == device) relief[units_.of(node)] += graph_.resident_bytes(node);
+    const bool begun =
+        device_of[node] == device ? simulation.start[node] <= time : simulation.finish[node] <= time;
+    if (!begun) continue;
+    if (const std::int32_t unit = holder(node); unit != kNone) relief[unit] += graph_.output_bytes(node);
+  }
+  std::vector<Eviction> result;
+  for (std::int32_t unit = 0; unit < units_.count(); ++unit)
+    if (relief[unit] > 0 && units_.pin(unit) == kNone && device_of[units_.nodes(unit)[0]] == device)
+      result.push_back({unit, relief[unit],
+                        cut_time(unit, device_of) * (1 + moved_[unit]) / static_cast<double>(relief[unit])});
+  std::sort(result.begin(), result.end(), [](const Eviction& a, const Eviction& b) {
+    return a.cost != b.cost ? a.cost < b.cost : a.unit < b.unit;
+  });
+  return result;
+}
+
+// The device with the most room left after the unit's bytes; kNone when none has room.
+DeviceIndex Fitter::room_for(const Attempt& attempt, std::int32_t unit,
+                             const std::vector<Bytes>& added) const {
+  const DeviceIndex home = attempt.placement.device_of[units_.nodes(unit)[0]];
+  Bytes need = unit_resident(unit), most = -1;
+  for (const NodeIndex node : units_.nodes(unit)) need += graph_.output_bytes(node);
+  DeviceIndex best = kNone;
+  for (DeviceIndex device = 0; device < machine_.device_count(); ++device) {
+    if (device == home) continue;
+    const Bytes room = limit(device) - attempt.simulation.use[device].peak_bytes - added[device] - need;
+    if (room > most) most = room, best = device;
+  }
+  return best;
+}
+
+// One pass over the devices that overflow; true when the excess fell.
+bool Fitter::greedy_round(Attempt& best) {
+  std::vector<DeviceIndex> device_of = best.placement.device_of;
+  std::vector<Bytes> added(machine_.device_count(), 0);
+  bool any = false;
+  for (DeviceIndex device = 0; device < machine_.device_count(); ++device) {
+    Bytes excess = best.simulation.use[device].peak_bytes - limit(device);
+    if (excess <= 0) continue;
+    for (const Eviction& eviction : evictions(best, device, peak_time(best, device))) {
+      if (excess <= 0) break;
+      const DeviceIndex target = room_for(best, eviction.unit, added);
+      if (target == kNone) continue;
+      for (const NodeIndex node : units_.nodes(eviction.unit)) {
+        device_of[node] = target;
+        added[target] += graph_.resident_bytes(node) + graph_.output_bytes(node);
+      }
+      ++moved_[eviction.unit];
+      excess -= eviction.relief;
+      any = true;
+    }
+  }
+  if (!any) return false;
+  Attempt next = judge_devices(std::move(device_of));
+  if (next.overflow >= best.overflow) return false;
+  best = std::move(next);
+  return true;
+}
+
+// Moves that do not raise the excess, until it is gone or time is up: random ones, and evictions from the device that
+// exceeds its limit most.
+void Fitter::search(Attempt& best, std::int64_t most_moves) {
+  const DeviceIndex devices = machine_.device_count();
+  if (devices < 2 || units_.count() == 0) return;
+  std::vector<Eviction> worst = worst_evictions(best);
+  for (std::int64_t tries = 0; tries < most_moves && best.overflow > 0 && Clock::now() < deadline_; ++tries) {
+    std::vector<DeviceIndex> device_of = best.placement.device_of;
+    const bool evict = !worst.empty() && random_.below(2) == 0;
+    const std::int64_t moves = 1 + random_.below(3);
+    for (std::int64_t move = 0; move < moves; ++move) {
+      const auto any = static_cast<std::int32_t>(random_.below(units_.count()));
+      const std::int32_t unit =
+          evict ? worst[static_cast<std::size_t>(random_.below(std::ssize(worst)))].unit : any;
+      if (units_.pin(unit) != kNone) continue;
+      const auto target = static_cast<DeviceIndex>(random_.below(devices));
+      for (const NodeIndex node : units_.nodes(unit)) device_of[node] = target;
+    }
+    Attempt next = judge_devices(std::move(device_of));
+    if (next.overflow > best.overflow) continue;
+    best = std::move(next);
+    worst = worst_evictions(best);
+  }
+}
+
+std::vector<Fitter::Eviction> Fitter::worst_evictions(const Attempt& attempt) const {
+  DeviceIndex worst = 0;
+  for (DeviceIndex device = 1; device < machine_.device_count(); ++device)
+    if (attempt.simulation.use[device].peak_bytes - limit(device) >
+        attempt.simulation.use[worst].peak_bytes - limit(worst))
+      worst = device;
+  return evictions(attempt, worst, peak_time(attempt, worst));
+}
+
+Nanoseconds Fitter::peak_time(const Attempt& attempt, DeviceIndex device) {
+  const auto& curve = attempt.simulation.memory[device];
+  return std::max_element(curve.begin(), curve.end(),
+                          [](const MemorySample& a, const MemorySample& b) { return a.bytes < b.bytes; })
+      ->time;
+}
+
+// All placements of a small graph; true when the search was complete.
+bool Fitter::exhaust(Attempt& best) {
+  constexpr double kMostPlacements = 1 << 20;
+  if (placement_count(units_, machine_.device_count()) > kMostPlacements) return false;
+  for_each_placement(graph_, units_, machine_.device_count(), [&](const std::vector<DeviceIndex>& device_of) {
+    Attempt next = judge_devices(device_of);
+    if (next.overflow < best.overflow) best = std::move(next);
+    return best.overflow > 0;
+  });
+  return true;
+}
+
+std::string Fitter::describe(const Attempt& attempt) const {
+  for (DeviceIndex device = 0; device < machine_.device_count(); ++device) {
+    const Bytes peak = attempt.simulation.use[device].peak_bytes;
+    if (peak > limit(device))
+      return fmt::format("device {} would reach {} bytes, {} over its limit of {}", device, peak,
+                         peak - limit(device), limit(device));
+  }
+  return "fits";
+}
+
+OverflowResult Fitter::run(const Placement& placement, Effort effort) {
+  if (auto proof = infeasibility_certificate(cost_, units_)) return {std::nullopt, *proof, true};
+  Attempt best = judge(placement);
+  constexpr int kMostRounds = 64;
+  for (int round = 0; round < kMostRounds && best.overflow > 0; ++round)
+    if (!greedy_round(best)) break;
+  constexpr std::int64_t kQuickMoves = 300, kThoroughMoves = 1 << 20;
+  bool complete = false;
+  if (best.overflow > 0 && effort == Effort::kThorough) complete = exhaust(best);
+  if (best.overflow > 0 && !complete) search(best, effort == Effort::kQuick ? kQuickMoves : kThoroughMoves);
+  if (best.overflow == 0) return {best.placement, "", false};
+  if (complete) return {std::nullopt, "of all placements none fits: in the closest, " + describe(best), true};
+  return {std::nullopt, "no placement found that fits: in the closest, " + describe(best), false};
+}
+
+}  // namespace
+
+Bytes memory_overflow(const Machine& machine, const Simulation& simulation) {
+  Bytes sum = 0;
+  for (DeviceIndex device = 0; device < machine.device_count(); ++device)
+    sum += std::max<Bytes>(0, simulation.use[device].peak_bytes - machine.device(device).memory_limit);
+  return sum;
+}
+
+OverflowResult fit_memory(const CostModel& cost, const Units& units, const Placement& placement,
+                          Effort effort, Clock::time_point deadline) {
+  return Fitter(cost, units, deadline).run(placement, effort);
+}
+
+}  // namespace convoy::partition

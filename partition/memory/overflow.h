@@ -1,0 +1,38 @@
+// Memory limits: ParDNN's step 2. Finds a placement whose simulated memory stays within every device's limit,
+// or says what makes that impossible.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "partition/placement/units.h"
+#include "partition/simulation/simulator.h"
+
+namespace convoy::partition {
+
+// Whether the simulation keeps to every limit, and by how many bytes it exceeds them, summed over devices.
+Bytes memory_overflow(const Machine& machine, const Simulation& simulation);
+
+// A proof, in one line, that no placement can fit: a node whose own parameters, inputs and output exceed
+// every device; a colocation group, pinned nodes or all nodes together whose resident bytes do; units too
+// large to share devices.
+std::optional<std::string> infeasibility_certificate(const CostModel& cost, const Units& units);
+
+struct OverflowResult {
+  std::optional<Placement> placement;  // within all limits, with an order
+  std::string reason;                  // otherwise: what still exceeds what
+  bool proven = false;                 // whether `reason` is a proof
+};
+
+// How hard to try. kQuick: the greedy and a short search; kThorough: a search until the deadline, then all
+// placements of a small graph (devices^units up to 2^20).
+enum class Effort { kQuick, kThorough };
+
+// Min-knapsack greedy: where a device exceeds its limit, the units live at its peak are moved to devices with room, least
+// added cost per byte freed first, until the excess is covered; re-simulated and repeated. When that stalls, a local
+// search on the excess follows. The makespan is secondary here; the improvement comes after.
+OverflowResult fit_memory(const CostModel& cost, const Units& units, const Placement& placement,
+                          Effort effort, std::chrono::steady_clock::time_point deadline);
+
+}  // namespace convoy::partition

@@ -1,0 +1,182 @@
+// Earliest task first, with heaps instead of a scan over all pairs of ready node and device.
+#include <algorithm>
+#include <queue>
+
+#include "partition/placement/baselines.h"
+#include "partition/simulation/simulator.h"
+
+namespace convoy::partition {
+namespace {
+
+constexpr Nanoseconds kNever = std::numeric_limits<Nanoseconds>::max();
+
+// Nodes by the time their inputs arrive, then, once that has passed, by bottom level.
+class Candidates {
+ public:
+  void add(NodeIndex node, Nanoseconds arrival) { arriving_.emplace(arrival, node); }
+
+  // The first node that passes `keep` and its start not before `free`; kNone when there is none. `free` never
+  // decreases.
+  template <typename Keep>
+  std::pair<Nanoseconds, NodeIndex> first(Nanoseconds free, const std::vector<Nanoseconds>& level,
+                                          const Keep& keep) {
+    for (;;) {
+      while (!arriving_.empty() && arriving_.top().first <= free) {
+        const NodeIndex node = arriving_.top().second;
+        arriving_.pop();
+        ready_.emplace(level[node], node);
+      }
+      if (!ready_.empty()) {
+        if (keep(ready_.top().second)) return {free, ready_.top().second};
+        ready_.pop();
+      } else if (!arriving_.empty()) {
+        if (keep(arriving_.top().second)) return arriving_.top();
+        arriving_.pop();
+      } else {
+        return {kNever, kNone};
+      }
+    }
+  }
+
+ private:
+  using Entry = std::pair<Nanoseconds, NodeIndex>;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> arriving_;
+  std::priority_queue<Entry> ready_;
+};
+
+class Etf {
+ public:
+  Etf(const CostModel& cost, const Units& units)
+      : cost_(cost),
+        graph_(cost.graph()),
+        given_(units),
+        level_(bottom_levels(cost)),
+        own_(cost.device_count()),
+        free_(cost.device_count(), 0),
+        resident_(cost.device_count(), 0),
+        finish_(graph_.node_count(), kNever),
+        waiting_(graph_.node_count()) {
+    result_.devices = cost.device_count();
+    result_.device_of.assign(graph_.node_count(), kNone);
+    result_.order.resize(result_.devices);
+  }
+
+  Placement run() {
+    for (NodeIndex node = 0; node < graph_.node_count(); ++node)
+      if ((waiting_[node] = graph_.in_degree(node)) == 0) release(node);
+    for (NodeIndex placed = 0; placed < graph_.node_count(); ++placed) place_next();
+    return std::move(result_);
+  }
+
+ private:
+  Nanoseconds arrival(NodeIndex node, DeviceIndex device) const {
+    Nanoseconds latest = 0;
+    for (const EdgeIndex edge : graph_.in_edges(node)) {
+      const NodeIndex producer = graph_.source(edge);
+      latest = std::max(latest,
+                        finish_[producer] + cost_.transfer_time(edge, result_.device_of[producer], device));
+    }
+    return latest;
+  }
+
+  // Equal links: only the producers' devices differ from the rest, which share one queue.
+  void release(NodeIndex node) {
+    const DeviceIndex fixed = given_.of_node(node);
+    if (fixed != kNone) return own_[fixed].add(node, arrival(node, fixed));
+    if (!cost_.uniform()) {
+      for (DeviceIndex device = 0; device < result_.devices; ++device)
+        own_[device].add(node, arrival(node, device));
+      return;
+    }
+    Nanoseconds anywhere = 0;
+    std::uint64_t tried = 0;
+    for (const EdgeIndex edge : graph_.in_edges(node)) {
+      const NodeIndex producer = graph_.source(edge);
+      const DeviceIndex home = result_.device_of[producer];
+      anywhere = std::max(anywhere, finish_[producer] + cost_.transfer_time(edge));
+      if (home < 64 && (tried >> home & 1u) != 0) continue;
+      if (home < 64) tried |= std::uint64_t{1} << home;
+      own_[home].add(node, arrival(node, home));
+    }
+    shared_.add(node, anywhere);
+  }
+
+  bool fits(NodeIndex node, DeviceIndex device) const {
+    return resident_[device] <= cost_.machine().device(device).memory_limit - graph_.resident_bytes(node);
+  }
+
+  // The pair of earliest start; among equals the higher bottom level. When nothing fits, limits are ignored:
+  // the overflow handling comes later and can still find room.
+  void place_next() {
+    struct Choice {
+      Nanoseconds start = kNever;
+      NodeIndex node = kNone;
+      DeviceIndex device = kNone;
+    } best;
+    const auto consider = [&](std::pair<Nanoseconds, NodeIndex> found, DeviceIndex device) {
+      if (found.second == kNone) return;
+      if (best.node == kNone || found.first < best.start ||
+          (found.first == best.start && level_[found.second] > level_[best.node]))
+        best = {found.first, found.second, device};
+    };
+    for (DeviceIndex device = 0; device < result_.devices; ++device)
+      consider(own_[device].first(free_[device], level_, [&](NodeIndex node) { return stays(node, device); }),
+               device);
+    const auto idle = static_cast<DeviceIndex>(std::min_element(free_.begin(), free_.end()) - free_.begin());
+    consider(shared_.first(free_[idle], level_, [&](NodeIndex node) { return stays_shared(node); }), idle);
+    commit(best.node, choose_with_room(best.node, best.device));
+  }
+
+  bool stays(NodeIndex node, DeviceIndex device) const {
+    const DeviceIndex fixed = given_.of_node(node);
+    return result_.device_of[node] == kNone && (fixed == kNone || fixed == device);
+  }
+  // A node whose group has been given a device meanwhile moves to that device's own queue.
+  bool stays_shared(NodeIndex node) {
+    if (result_.device_of[node] != kNone) return false;
+    const DeviceIndex fixed = given_.of_node(node);
+    if (fixed == kNone) return true;
+    own_[fixed].add(node, arrival(node, fixed));
+    return false;
+  }
+
+  DeviceIndex choose_with_room(NodeIndex node, DeviceIndex wanted) const {
+    if (given_.of_node(node) != kNone || fits(node, wanted)) return wanted;
+    DeviceIndex best = wanted;
+    Nanoseconds earliest = kNever;
+    for (DeviceIndex device = 0; device < result_.devices; ++device) {
+      const Nanoseconds start = std::max(free_[device], arrival(node, device));
+      if (fits(node, device) && start < earliest) earliest = start, best = device;
+    }
+    return best;
+  }
+
+  void commit(NodeIndex node, DeviceIndex device) {
+    given_.set_node(node, device);
+    result_.device_of[node] = device;
+    result_.order[device].push_back(node);
+    resident_[device] += graph_.resident_bytes(node);
+    const Nanoseconds start = std::max(free_[device], arrival(node, device));
+    free_[device] = finish_[node] = start + cost_.run_time(node, device);
+    for (const NodeIndex next : graph_.successors(node))
+      if (--waiting_[next] == 0) release(next);
+  }
+
+  const CostModel& cost_;
+  const TaskGraph& graph_;
+  UnitDevices given_;
+  const std::vector<Nanoseconds> level_;
+  std::vector<Candidates> own_;
+  Candidates shared_;
+  std::vector<Nanoseconds> free_;
+  std::vector<Bytes> resident_;
+  std::vector<Nanoseconds> finish_;
+  std::vector<EdgeIndex> waiting_;
+  Placement result_;
+};
+
+}  // namespace
+
+Placement place_by_etf(const CostModel& cost, const Units& units) { return Etf(cost, units).run(); }
+
+}  // namespace convoy::partition

@@ -1,0 +1,137 @@
+// ParDNN's refinement: node switching, path swapping, critical-path switching.
+#include <algorithm>
+
+#include "partition/placement/pardnn.h"
+#include "partition/placement/schedule_state.h"
+
+namespace convoy::partition {
+namespace {
+
+class Refiner {
+ public:
+  Refiner(const CostModel& cost, const Units& units, const Placement& placement)
+      : cost_(cost),
+        graph_(cost.graph()),
+        units_(units),
+        state_(cost, placement.device_of, simulate(cost, placement, Detail::kTimes)),
+        // Node updates to spend: keeps the whole near-linear.
+        budget_(4 * static_cast<std::int64_t>(graph_.node_count()) + 50000) {}
+
+  Placement run() {
+    for (bool improved = true; improved && within_budget();) {
+      improved = false;
+      state_.compute_tails();
+      state_.critical_path(path_);
+      improved |= switch_critical_path();
+      improved |= swap_paths();
+      improved |= switch_nodes();
+    }
+    return state_.placement();
+  }
+
+ private:
+  bool within_budget() const { return state_.nodes_recomputed() < budget_; }
+
+  bool keep(bool finished, Nanoseconds before) {
+    if (finished && state_.makespan() < before) {
+      state_.commit();
+      return true;
+    }
+    state_.rollback();
+    return false;
+  }
+
+  bool add_unit(NodeIndex node, DeviceIndex device) {
+    const std::int32_t unit = units_.of(node);
+    if (units_.pin(unit) != kNone && units_.pin(unit) != device) return false;
+    for (const NodeIndex member : units_.nodes(unit)) moves_.push_back({member, device});
+    return true;
+  }
+
+  bool try_moves() {
+    const Nanoseconds before = state_.makespan();
+    return keep(state_.move(moves_, before - 1), before);
+  }
+
+  // The whole path to the device that has most of its time already.
+  bool switch_critical_path() {
+    std::vector<Nanoseconds> share(cost_.device_count(), 0);
+    for (const NodeIndex node : path_) share[state_.device_of(node)] += cost_.average_time(node);
+    const auto device =
+        static_cast<DeviceIndex>(std::max_element(share.begin(), share.end()) - share.begin());
+    moves_.clear();
+    for (const NodeIndex node : path_)
+      if (state_.device_of(node) != device) add_unit(node, device);
+    return !moves_.empty() && try_moves();
+  }
+
+  // Where the path crosses from device a to b: the stretch behind the crossing goes to a, and what a runs
+  // meanwhile goes to b.
+  bool swap_paths() {
+    bool improved = false;
+    for (std::size_t i = 1; i < path_.size() && within_budget(); ++i) {
+      const DeviceIndex from = state_.device_of(path_[i - 1]), to = state_.device_of(path_[i]);
+      if (from == to) continue;
+      moves_.clear();
+      std::size_t last = i;
+      while (last + 1 < path_.size() && state_.device_of(path_[last + 1]) == to) ++last;
+      for (std::size_t at = i; at <= last; ++at) add_unit(path_[at], from);
+      const Nanoseconds until = state_.finish(path_[last]);
+      NodeIndex other = state_.next_on_device(path_[i - 1]);
+      constexpr std::size_t kMostMoved = 1024;
+      for (; other != kNone && state_.start(other) < until && moves_.size() < kMostMoved;
+           other = state_.next_on_device(other))
+        add_unit(other, to);
+      improved |= try_moves();
+    }
+    return improved;
+  }
+
+  // Each node of the path to a device of one of its neighbours, where the estimate promises a shorter path.
+  bool switch_nodes() {
+    bool improved = false;
+    for (const NodeIndex node : path_) {
+      if (!within_budget()) break;
+      if (units_.pin(units_.of(node)) != kNone || units_.nodes(units_.of(node)).size() > 1) continue;
+      const Nanoseconds before = state_.makespan();
+      DeviceIndex best = kNone;
+      Nanoseconds least = before;
+      const auto consider = [&](DeviceIndex device) {
+        if (device == state_.device_of(node) || device == best) return;
+        const Nanoseconds estimate = state_.estimate(node, device);
+        if (estimate < least) least = estimate, best = device;
+      };
+      for (const EdgeIndex edge : graph_.in_edges(node)) consider(state_.device_of(graph_.source(edge)));
+      for (const NodeIndex next : graph_.successors(node)) consider(state_.device_of(next));
+      if (best != kNone) improved |= keep(state_.move_in_time(node, best, before - 1), before);
+    }
+    return improved;
+  }
+
+  const CostModel& cost_;
+  const TaskGraph& graph_;
+  const Units& units_;
+  ScheduleState state_;
+  const std::int64_t budget_;
+  std::vector<NodeIndex> path_;
+  std::vector<Reassignment> moves_;
+};
+
+}  // namespace
+
+Placement refine(const CostModel& cost, const Units& units, const Placement& placement) {
+  Placement refined = Refiner(cost, units, placement).run();
+  // The refiner neglects contention; the simulator does not.
+  if (!cost.transfers_independent() &&
+      simulate(cost, refined, Detail::kTimes).makespan > simulate(cost, placement, Detail::kTimes).makespan)
+    return placement;
+  return refined;
+}
+
+Placement place_by_pardnn(const CostModel& cost, const Units& units) {
+  Placement placement = map_clusters(cost, units, slice(cost));
+  placement.order = simulate(cost, placement, Detail::kTimes).order;
+  return refine(cost, units, placement);
+}
+
+}  // namespace convoy::partition

@@ -1,0 +1,44 @@
+// Units: what can be moved. A colocation group is one unit, any other node is its own.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "partition/simulation/machine.h"
+
+namespace convoy::partition {
+
+class Units {
+ public:
+  // Throws std::runtime_error for a pin beyond the device count.
+  Units(const TaskGraph& graph, DeviceIndex devices);
+
+  std::int32_t count() const { return static_cast<std::int32_t>(pin_.size()); }
+  bool trivial() const { return unit_of_.empty(); }  // every node its own unit, of the same number
+  std::int32_t of(NodeIndex node) const { return trivial() ? node : unit_of_[node]; }
+  DeviceIndex pin(std::int32_t unit) const { return pin_[unit]; }  // kNone when free
+  std::span<const NodeIndex> nodes(std::int32_t unit) const {
+    return {members_.data() + begin_[unit], static_cast<std::size_t>(begin_[unit + 1] - begin_[unit])};
+  }
+
+ private:
+  std::vector<std::int32_t> unit_of_, begin_;
+  std::vector<DeviceIndex> pin_;
+  std::vector<NodeIndex> members_;
+};
+
+// The devices that units have been given so far; the pinned ones from the beginning.
+class UnitDevices {
+ public:
+  explicit UnitDevices(const Units& units) : units_(units), device_(units.count()) {
+    for (std::int32_t unit = 0; unit < units.count(); ++unit) device_[unit] = units.pin(unit);
+  }
+  DeviceIndex of_node(NodeIndex node) const { return device_[units_.of(node)]; }
+  void set_node(NodeIndex node, DeviceIndex device) { device_[units_.of(node)] = device; }
+
+ private:
+  const Units& units_;
+  std::vector<DeviceIndex> device_;
+};
+
+}  // namespace convoy::partition

@@ -1,0 +1,28 @@
+// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): small, seedable and, unlike the standard library's distributions, the
+// same everywhere.
+#pragma once
+
+#include <cstdint>
+
+namespace convoy::partition {
+
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : state_(seed) {}
+  std::uint64_t next() {
+    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+  }
+  // 0 … bound-1; the bias of the remainder is below 2^-40 for the bounds used here.
+  std::int64_t below(std::int64_t bound) {
+    return static_cast<std::int64_t>(next() % static_cast<std::uint64_t>(bound));
+  }
+  double unit() { return static_cast<double>(next() >> 11) * 0x1p-53; }
+
+ private:
+  std::uint64_t state_;
+};
+
+}  // namespace convoy::partition

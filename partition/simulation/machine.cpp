@@ -1,0 +1,106 @@
+// Machines of equal or different links, and the cost of one graph on one machine.
+#include "partition/simulation/machine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+namespace convoy::partition {
+namespace {
+
+void check(const Link& link) {
+  if (link.latency < 0 || !(link.bytes_per_ns > 0))
+    throw std::invalid_argument(fmt::format("link: latency {} ns and {} GB/s, expected 0 or more and above 0",
+                                            link.latency, link.bytes_per_ns));
+}
+
+}  // namespace
+
+Machine Machine::uniform(DeviceIndex devices, Link link, Bytes memory_limit) {
+  if (devices < 1)
+    throw std::invalid_argument(fmt::format("machine: {} devices, expected 1 or more", devices));
+  check(link);
+  Machine machine;
+  machine.devices_.assign(devices, {memory_limit, 1});
+  machine.links_.assign(static_cast<std::size_t>(devices) * devices, link);
+  return machine;
+}
+
+Machine Machine::cluster(DeviceIndex nodes, DeviceIndex devices_per_node, Link inside, Link between,
+                         Bytes memory_limit) {
+  Machine machine = uniform(nodes * devices_per_node, inside, memory_limit);
+  for (DeviceIndex from = 0; from < machine.device_count(); ++from)
+    for (DeviceIndex to = 0; to < machine.device_count(); ++to)
+      if (from / devices_per_node != to / devices_per_node) machine.set_link(from, to, between);
+  return machine;
+}
+
+void Machine::set_link(DeviceIndex from, DeviceIndex to, Link link) {
+  check(link);
+  links_[from * device_count() + to] = link;
+  same_links_ = true;
+  const Link& first = links_[device_count() > 1 ? 1 : 0];
+  for (DeviceIndex a = 0; a < device_count(); ++a)
+    for (DeviceIndex b = 0; b < device_count(); ++b)
+      if (a != b && (links_[a * device_count() + b].latency != first.latency ||
+                     links_[a * device_count() + b].bytes_per_ns != first.bytes_per_ns))
+        same_links_ = false;
+}
+
+bool Machine::same_speeds() const {
+  return std::all_of(devices_.begin(), devices_.end(),
+                     [](const Device& device) { return device.speed == 1; });
+}
+
+bool Machine::limited() const {
+  return std::any_of(devices_.begin(), devices_.end(),
+                     [](const Device& device) { return device.memory_limit != kUnlimited; });
+}
+
+CostModel::CostModel(const TaskGraph& graph, const Machine& machine)
+    : graph_(graph), machine_(machine), same_speeds_(machine.same_speeds()) {
+  const DeviceIndex devices = machine.device_count();
+  average_slowness_ = 0;
+  for (DeviceIndex device = 0; device < devices; ++device) {
+    if (!(machine.device(device).speed > 0))
+      throw std::invalid_argument("machine: a device's speed must be above 0");
+    average_slowness_ += 1 / machine.device(device).speed / devices;
+  }
+  double latency = 0, ns_per_byte = 0, pairs = 0;
+  for (DeviceIndex from = 0; from < devices; ++from)
+    for (DeviceIndex to = 0; to < devices; ++to)
+      if (from != to) {
+        latency += static_cast<double>(machine.link(from, to).latency);
+        ns_per_byte += 1 / machine.link(from, to).bytes_per_ns;
+        ++pairs;
+      }
+  pairs = std::max(pairs, 1.0);
+  const Link average{std::llround(latency / pairs), machine.same_links() || ns_per_byte == 0
+                                                        ? machine.link(0, devices > 1 ? 1 : 0).bytes_per_ns
+                                                        : pairs / ns_per_byte};
+  average_transfer_.resize(graph.edge_count());
+  one_size_.assign(graph.node_count(), true);
+  for (EdgeIndex edge = 0; edge < graph.edge_count(); ++edge) {
+    average_transfer_[edge] = linked_transfer_time(edge, average);
+    const EdgeIndex first = graph.out_begin(graph.source(edge));
+    if (graph.bytes(edge) == graph.bytes(first) && average_transfer_[edge] == average_transfer_[first])
+      continue;
+    one_size_[graph.source(edge)] = false;
+    all_one_size_ = false;
+  }
+}
+
+Nanoseconds makespan_lower_bound(const CostModel& cost) {
+  double fastest = 0, speeds = 0;
+  for (DeviceIndex device = 0; device < cost.device_count(); ++device) {
+    fastest = std::max(fastest, cost.machine().device(device).speed);
+    speeds += cost.machine().device(device).speed;
+  }
+  if (cost.machine().same_speeds()) return cost.graph().lower_bound(cost.device_count());
+  const double path = static_cast<double>(cost.graph().critical_path()) / fastest;
+  return static_cast<Nanoseconds>(std::max(path, static_cast<double>(cost.graph().total_time()) / speeds));
+}
+
+}  // namespace convoy::partition

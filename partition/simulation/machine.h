@@ -1,0 +1,119 @@
+// The machine that a task graph is placed on: devices with speed and memory, and what a transfer between them
+// costs.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "partition/graph/task_graph.h"
+
+namespace convoy::partition {
+
+using DeviceIndex = std::int32_t;
+inline constexpr Bytes kUnlimited = std::numeric_limits<Bytes>::max();
+
+struct Device {
+  Bytes memory_limit = kUnlimited;
+  double speed = 1;  // a node of time t runs t / speed
+};
+
+// A transfer of b bytes arrives latency + b / bytes_per_ns nanoseconds after it starts. 1 byte/ns is 1 GB/s.
+struct Link {
+  Nanoseconds latency = 0;
+  double bytes_per_ns = 1;
+};
+
+class Machine {
+ public:
+  // `devices` alike, every pair joined by the same link.
+  static Machine uniform(DeviceIndex devices, Link link, Bytes memory_limit = kUnlimited);
+  // Nodes of `devices_per_node` devices: one link inside a node (NVLink), another between nodes (the
+  // network).
+  static Machine cluster(DeviceIndex nodes, DeviceIndex devices_per_node, Link inside, Link between,
+                         Bytes memory_limit = kUnlimited);
+
+  DeviceIndex device_count() const { return static_cast<DeviceIndex>(devices_.size()); }
+  const Device& device(DeviceIndex device) const { return devices_[device]; }
+  Device& device(DeviceIndex device) { return devices_[device]; }
+  const Link& link(DeviceIndex from, DeviceIndex to) const { return links_[from * device_count() + to]; }
+  void set_link(DeviceIndex from, DeviceIndex to, Link link);
+
+  // With contention each device sends one tensor at a time and receives one at a time, first come first
+  // served; without it every transfer has its link for itself.
+  bool contention() const { return contention_; }
+  void set_contention(bool contention) { contention_ = contention; }
+
+  bool same_speeds() const;
+  bool same_links() const { return same_links_; }
+  bool limited() const;
+
+ private:
+  std::vector<Device> devices_;
+  std::vector<Link> links_;  // [from][to]
+  bool contention_ = false, same_links_ = true;
+};
+
+// What the nodes and edges of one graph cost on one machine. Both must outlive it.
+class CostModel {
+ public:
+  CostModel(const TaskGraph& graph, const Machine& machine);
+
+  const TaskGraph& graph() const { return graph_; }
+  const Machine& machine() const { return machine_; }
+  DeviceIndex device_count() const { return machine_.device_count(); }
+  bool uniform() const { return same_speeds_ && machine_.same_links(); }
+
+  Nanoseconds run_time(NodeIndex node, DeviceIndex device) const {
+    return same_speeds_ ? graph_.time(node) : slow_run_time(node, device);
+  }
+  // Start to arrival. Zero on one device.
+  Nanoseconds transfer_time(EdgeIndex edge, DeviceIndex from, DeviceIndex to) const {
+    return from == to ? 0 : different_transfer_time(edge, from, to);
+  }
+  // For different devices of a machine with equal links, or the average over the pairs of another machine.
+  Nanoseconds transfer_time(EdgeIndex edge) const { return average_transfer_[edge]; }
+  // The part of a transfer that occupies the links under contention.
+  Nanoseconds link_time(EdgeIndex edge, DeviceIndex from, DeviceIndex to) const {
+    return different_transfer_time(edge, from, to) - machine_.link(from, to).latency;
+  }
+  // The node's time, averaged over the devices.
+  Nanoseconds average_time(NodeIndex node) const {
+    return same_speeds_
+               ? graph_.time(node)
+               : static_cast<Nanoseconds>(static_cast<double>(graph_.time(node)) * average_slowness_);
+  }
+  // Whether all edges of the node move the same tensor, so that one number describes each transfer.
+  bool one_size(NodeIndex node) const { return all_one_size_ || one_size_[node]; }
+  // Without contention and with one tensor a producer, each transfer depends on its two ends alone: an incremental
+  // re-simulation then gives the simulator's own times.
+  bool transfers_independent() const { return all_one_size_ && !machine_.contention(); }
+
+ private:
+  Nanoseconds slow_run_time(NodeIndex node, DeviceIndex device) const {
+    return static_cast<Nanoseconds>(static_cast<double>(graph_.time(node)) / machine_.device(device).speed +
+                                    0.5);
+  }
+  Nanoseconds different_transfer_time(EdgeIndex edge, DeviceIndex from, DeviceIndex to) const {
+    return machine_.same_links() ? average_transfer_[edge]
+                                 : linked_transfer_time(edge, machine_.link(from, to));
+  }
+  Nanoseconds linked_transfer_time(EdgeIndex edge, const Link& link) const {
+    return link.latency +
+           (graph_.has_transfer_times()
+                ? graph_.transfer_time(edge)
+                : static_cast<Nanoseconds>(static_cast<double>(graph_.bytes(edge)) / link.bytes_per_ns));
+  }
+
+  const TaskGraph& graph_;
+  const Machine& machine_;
+  bool same_speeds_, all_one_size_ = true;
+  double average_slowness_ = 1;
+  std::vector<Nanoseconds> average_transfer_;  // by edge
+  std::vector<bool> one_size_;
+};
+
+// max(critical path without communication on the fastest device, total time / sum of speeds).
+Nanoseconds makespan_lower_bound(const CostModel& cost);
+
+}  // namespace convoy::partition

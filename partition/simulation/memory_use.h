@@ -1,0 +1,11 @@
+// Memory over time of a simulated schedule; see simulator.h for what is live when.
+#pragma once
+
+#include "partition/simulation/simulator.h"
+
+namespace convoy::partition {
+
+// Fills use[].resident_bytes, use[].peak_bytes and memory from start, finish and transfers.
+void account_memory(const TaskGraph& graph, std::span<const DeviceIndex> device_of, Simulation& result);
+
+}  // namespace convoy::partition

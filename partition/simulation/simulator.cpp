@@ -1,0 +1,286 @@
+// The event loop of the simulator. Memory accounting is in memory_use.cpp.
+#include "partition/simulation/simulator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <queue>
+#include <stdexcept>
+#include <utility>
+
+#include "partition/simulation/memory_use.h"
+
+namespace convoy::partition {
+namespace {
+
+constexpr Nanoseconds kNever = std::numeric_limits<Nanoseconds>::max();
+
+using TimedNode = std::pair<Nanoseconds, NodeIndex>;
+struct Later {
+  bool operator()(const TimedNode& a, const TimedNode& b) const { return a > b; }
+};
+// Larger priority first, then the lower index.
+struct LessUrgent {
+  bool operator()(const TimedNode& a, const TimedNode& b) const {
+    return a.first != b.first ? a.first < b.first : a.second > b.second;
+  }
+};
+using ArrivalQueue = std::priority_queue<TimedNode, std::vector<TimedNode>, Later>;
+using ReadyQueue = std::priority_queue<TimedNode, std::vector<TimedNode>, LessUrgent>;
+
+class EventLoop {
+ public:
+  EventLoop(const CostModel& cost, std::span<const DeviceIndex> device_of,
+            std::span<const Nanoseconds> priority, const std::vector<std::vector<NodeIndex>>* order,
+            bool keep_transfers)
+      : cost_(cost),
+        graph_(cost.graph()),
+        device_of_(device_of),
+        priority_(priority),
+        order_(order),
+        keep_transfers_(keep_transfers),
+        devices_(cost.device_count()),
+        device_(devices_),
+        next_event_(devices_, kNever),
+        dirty_(devices_, true),
+        arrival_(devices_),
+        size_edge_(devices_, kNone) {
+    const NodeIndex nodes = graph_.node_count();
+    result_.start.assign(nodes, kNever), result_.finish.assign(nodes, kNever);
+    result_.order.resize(devices_);
+    result_.use.resize(devices_);
+    ready_at_.assign(nodes, 0), waiting_.resize(nodes);
+    if (keep_transfers_) exposed_from_.assign(nodes, 0);
+  }
+
+  Simulation run();
+
+ private:
+  struct DeviceState {
+    Nanoseconds free_at = 0;
+    NodeIndex running = kNone;
+    ArrivalQueue arriving;  // nodes whose inputs are all on their way, by the time they are there
+    ReadyQueue ready;
+    std::size_t next = 0;  // in the given order
+    Nanoseconds sends_until = 0, receives_until = 0;
+  };
+
+  void release(NodeIndex node);
+  void end_node(NodeIndex node, Nanoseconds now);
+  void send(NodeIndex node, Nanoseconds now);
+  Nanoseconds transfer(NodeIndex node, EdgeIndex edge, DeviceIndex to, Nanoseconds now);
+  NodeIndex choose(DeviceState& device, DeviceIndex index, Nanoseconds now);
+  void try_start(DeviceIndex index, Nanoseconds now);
+  void account_wait(DeviceIndex index, NodeIndex node, Nanoseconds now);
+  [[noreturn]] void report_deadlock() const;
+
+  const CostModel& cost_;
+  const TaskGraph& graph_;
+  std::span<const DeviceIndex> device_of_;
+  std::span<const Nanoseconds> priority_;
+  const std::vector<std::vector<NodeIndex>>* order_;
+  const bool keep_transfers_;
+  const DeviceIndex devices_;
+  std::vector<DeviceState> device_;
+  std::vector<Nanoseconds>
+      next_event_;           // the running node's end; while idle, when a known node becomes ready
+  std::vector<char> dirty_;  // may be able to start something
+  std::vector<Nanoseconds> ready_at_, exposed_from_;
+  std::vector<EdgeIndex> waiting_;
+  std::vector<Nanoseconds> arrival_;  // scratch of send(), by device
+  std::vector<EdgeIndex> size_edge_;  // scratch of send(): the largest edge to each device
+  std::vector<DeviceIndex> receivers_;
+  NodeIndex ended_ = 0;
+  Simulation result_;
+};
+
+void EventLoop::release(NodeIndex node) {
+  const DeviceIndex device = device_of_[node];
+  dirty_[device] = true;
+  if (order_ == nullptr) device_[device].arriving.emplace(ready_at_[node], node);
+}
+
+// One transfer's arrival; under contention the links of both ends are taken first come first served.
+Nanoseconds EventLoop::transfer(NodeIndex node, EdgeIndex edge, DeviceIndex to, Nanoseconds now) {
+  const DeviceIndex from = device_of_[node];
+  Nanoseconds start = now;
+  if (cost_.machine().contention()) {
+    start = std::max({now, device_[from].sends_until, device_[to].receives_until});
+    device_[from].sends_until = device_[to].receives_until = start + cost_.link_time(edge, from, to);
+  }
+  const Nanoseconds arrival = start + cost_.transfer_time(edge, from, to);
+  if (keep_transfers_) result_.transfers.push_back({node, from, to, start, arrival, graph_.bytes(edge)});
+  return arrival;
+}
+
+// Fills arrival_ for every device that has a consumer.
+void EventLoop::send(NodeIndex node, Nanoseconds now) {
+  const DeviceIndex home = device_of_[node];
+  receivers_.clear();
+  for (EdgeIndex edge = graph_.out_begin(node); edge < graph_.out_end(node); ++edge) {
+    const DeviceIndex to = device_of_[graph_.target(edge)];
+    if (to == home) continue;
+    EdgeIndex& largest = size_edge_[to];
+    if (largest == kNone) {
+      largest = edge;
+      receivers_.push_back(to);
+    } else if (cost_.transfer_time(edge, home, to) > cost_.transfer_time(largest, home, to)) {
+      largest = edge;
+    }
+  }
+  arrival_[home] = now;
+  for (const DeviceIndex to : receivers_) {
+    arrival_[to] = transfer(node, size_edge_[to], to, now);
+    size_edge_[to] = kNone;
+  }
+}
+
+void EventLoop::end_node(NodeIndex node, Nanoseconds now) {
+  ++ended_;
+  send(node, now);
+  for (const NodeIndex next : graph_.successors(node)) {
+    const Nanoseconds arrival = arrival_[device_of_[next]];
+    if (keep_transfers_) exposed_from_[next] = std::max(exposed_from_[next], now);
+    ready_at_[next] = std::max(ready_at_[next], arrival);
+    if (--waiting_[next] == 0) release(next);
+  }
+}
+
+NodeIndex EventLoop::choose(DeviceState& device, DeviceIndex index, Nanoseconds now) {
+  next_event_[index] = kNever;
+  if (order_ != nullptr) {
+    const std::vector<NodeIndex>& order = (*order_)[index];
+    if (device.next == order.size()) return kNone;
+    const NodeIndex node = order[device.next];
+    if (waiting_[node] > 0) return kNone;
+    if (ready_at_[node] > now) {
+      next_event_[index] = ready_at_[node];
+      return kNone;
+    }
+    ++device.next;
+    return node;
+  }
+  while (!device.arriving.empty() && device.arriving.top().first <= now) {
+    const NodeIndex node = device.arriving.top().second;
+    device.arriving.pop();
+    device.ready.emplace(priority_[node], node);
+  }
+  if (!device.ready.empty()) {
+    const NodeIndex node = device.ready.top().second;
+    device.ready.pop();
+    return node;
+  }
+  if (!device.arriving.empty()) next_event_[index] = device.arriving.top().first;
+  return kNone;
+}
+
+// Of the time that the device was idle, what passed after the node's last producer had ended was a
+// transfer's.
+void EventLoop::account_wait(DeviceIndex index, NodeIndex node, Nanoseconds now) {
+  const Nanoseconds idle_from = std::max(device_[index].free_at, exposed_from_[node]);
+  if (now > idle_from) result_.use[index].exposed_transfer += now - idle_from;
+}
+
+void EventLoop::try_start(DeviceIndex index, Nanoseconds now) {
+  DeviceState& device = device_[index];
+  if (device.running != kNone) return;
+  const NodeIndex node = choose(device, index, now);
+  if (node == kNone) return;
+  if (keep_transfers_) account_wait(index, node, now);
+  device.running = node;
+  device.free_at = next_event_[index] = now + cost_.run_time(node, index);
+  result_.start[node] = now, result_.finish[node] = device.free_at;
+  result_.order[index].push_back(node);
+}
+
+void EventLoop::report_deadlock() const {
+  for (DeviceIndex index = 0; index < devices_; ++index) {
+    const DeviceState& device = device_[index];
+    if (order_ == nullptr || device.next == (*order_)[index].size()) continue;
+    const NodeIndex node = (*order_)[index][device.next];
+    for (const EdgeIndex edge : graph_.in_edges(node))
+      if (result_.finish[graph_.source(edge)] == kNever)
+        throw std::runtime_error(
+            fmt::format("placement: the order deadlocks: device {} waits for node {} to end before node {}",
+                        index, graph_.label(graph_.source(edge)), graph_.label(node)));
+  }
+  throw std::runtime_error("placement: the order leaves nodes out");
+}
+
+Simulation EventLoop::run() {
+  for (NodeIndex node = 0; node < graph_.node_count(); ++node)
+    if ((waiting_[node] = graph_.in_degree(node)) == 0) release(node);
+  for (Nanoseconds now = 0; ended_ < graph_.node_count();) {
+    for (DeviceIndex index = 0; index < devices_; ++index)
+      if (std::exchange(dirty_[index], false)) try_start(index, now);
+    now = *std::min_element(next_event_.begin(), next_event_.end());
+    if (now == kNever) report_deadlock();
+    // All that ends now ends before anything starts, so that a choice sees every node that is ready.
+    for (DeviceIndex index = 0; index < devices_; ++index) {
+      if (next_event_[index] != now) continue;
+      dirty_[index] = true;
+      if (device_[index].running != kNone) end_node(std::exchange(device_[index].running, kNone), now);
+    }
+  }
+  for (const DeviceState& device : device_) result_.makespan = std::max(result_.makespan, device.free_at);
+  return std::move(result_);
+}
+
+template <typename TransferTime>
+std::vector<Nanoseconds> levels(const CostModel& cost, const TransferTime& transfer_time) {
+  const TaskGraph& graph = cost.graph();
+  std::vector<Nanoseconds> level(graph.node_count());
+  const auto order = graph.topological_order();
+  for (auto at = order.rbegin(); at != order.rend(); ++at) {
+    Nanoseconds longest = 0;
+    for (EdgeIndex edge = graph.out_begin(*at); edge < graph.out_end(*at); ++edge)
+      longest = std::max(longest, level[graph.target(edge)] + transfer_time(edge));
+    level[*at] = longest + cost.average_time(*at);
+  }
+  return level;
+}
+
+void account(const CostModel& cost, std::span<const DeviceIndex> device_of, Simulation& result) {
+  for (DeviceIndex device = 0; device < cost.device_count(); ++device) {
+    DeviceUse& use = result.use[device];
+    for (const NodeIndex node : result.order[device]) use.busy += result.finish[node] - result.start[node];
+    use.nodes = static_cast<std::int32_t>(result.order[device].size());
+    use.idle = result.makespan - use.busy;
+  }
+  std::stable_sort(result.transfers.begin(), result.transfers.end(),
+                   [](const Transfer& a, const Transfer& b) { return a.start < b.start; });
+  for (const Transfer& transfer : result.transfers) result.cut_bytes += transfer.bytes;
+  account_memory(cost.graph(), device_of, result);
+}
+
+}  // namespace
+
+std::vector<Nanoseconds> bottom_levels(const CostModel& cost) {
+  return levels(cost, [](EdgeIndex) { return Nanoseconds{0}; });
+}
+
+std::vector<Nanoseconds> bottom_levels(const CostModel& cost, std::span<const DeviceIndex> device_of) {
+  const TaskGraph& graph = cost.graph();
+  return levels(cost, [&](EdgeIndex edge) {
+    return cost.transfer_time(edge, device_of[graph.source(edge)], device_of[graph.target(edge)]);
+  });
+}
+
+Simulation simulate_list(const CostModel& cost, std::span<const DeviceIndex> device_of,
+                         std::span<const Nanoseconds> priority, Detail detail) {
+  Simulation result = EventLoop(cost, device_of, priority, nullptr, detail == Detail::kAll).run();
+  if (detail == Detail::kAll) account(cost, device_of, result);
+  return result;
+}
+
+Simulation simulate(const CostModel& cost, const Placement& placement, Detail detail) {
+  if (placement.order.empty())
+    return simulate_list(cost, placement.device_of, bottom_levels(cost, placement.device_of), detail);
+  Simulation result =
+      EventLoop(cost, placement.device_of, {}, &placement.order, detail == Detail::kAll).run();
+  if (detail == Detail::kAll) account(cost, placement.device_of, result);
+  return result;
+}
+
+}  // namespace convoy::partition

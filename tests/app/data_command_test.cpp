@@ -1,0 +1,106 @@
+// `convoy data` and `convoy bench loader` as a user meets them: what they print and what they exit with.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "app/commands/commands.h"
+
+namespace convoy::app {
+namespace {
+
+struct Outcome {
+  int status;
+  std::string out, error;
+};
+
+Outcome run(std::vector<std::string> words) {
+  words.insert(words.begin(), "convoy");
+  std::vector<char*> arguments;
+  for (auto& word : words) arguments.push_back(word.data());
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  const int status = run_command(static_cast<int>(arguments.size()), arguments.data(),
+                                 {add_data_command, add_bench_command});
+  std::fflush(stdout);
+  return {status, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
+}
+
+void expect_one_line(const Outcome& outcome, int status, const std::vector<std::string>& words) {
+  EXPECT_EQ(outcome.status, status) << outcome.error;
+  EXPECT_EQ(std::count(outcome.error.begin(), outcome.error.end(), '\n'), 1) << outcome.error;
+  EXPECT_TRUE(outcome.error.starts_with("convoy: ")) << outcome.error;
+  for (const auto& word : words) EXPECT_NE(outcome.error.find(word), std::string::npos) << outcome.error;
+}
+
+class DataCommand : public testing::Test {
+ protected:
+  DataCommand()
+      : folder_(std::filesystem::path(testing::TempDir()) /
+                ("convoy_data_command_" + std::to_string(::getpid()))) {
+    std::filesystem::create_directories(folder_);
+  }
+  ~DataCommand() override { std::filesystem::remove_all(folder_); }
+  std::string in(const std::string& name) const { return (folder_ / name).string(); }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(DataCommand, DrawsAndDescribesASet) {
+  const auto drawn =
+      run({"data", "synth", in("set.h5"), "--classes", "3", "--size", "16", "--train", "30", "--test", "9"});
+  EXPECT_EQ(drawn.status, 0) << drawn.error;
+  const auto info = run({"data", "info", in("set.h5")});
+  EXPECT_EQ(info.status, 0) << info.error;
+  for (const char* part : {"16x16x3", "30 images", "9 images", "mean", "std", "disc", "square"}) {
+    EXPECT_NE(info.out.find(part), std::string::npos) << part << " in " << info.out;
+  }
+}
+
+TEST_F(DataCommand, BadFilesExitWithOne) {
+  expect_one_line(run({"data", "info", in("none.h5")}), 1, {"none.h5", "No such file"});
+  std::ofstream(in("text.h5")) << "no HDF5";
+  expect_one_line(run({"data", "info", in("text.h5")}), 1, {"text.h5", "not an HDF5 file"});
+  expect_one_line(run({"data", "convert", in("text.h5"), in("out.h5")}), 1, {"text.h5", "no known data set"});
+  expect_one_line(run({"data", "synth", "/proc/no/out.h5"}), 1, {"/proc/no/out.h5", "cannot create"});
+  expect_one_line(run({"bench", "loader", "--data", in("none.h5")}), 1, {"none.h5"});
+}
+
+TEST_F(DataCommand, WrongFlagsExitWithTwo) {
+  EXPECT_EQ(run({"data", "convert", in("a")}).status, 2);
+  EXPECT_EQ(run({"data", "convert", in("a"), in("b"), "--format", "zip"}).status, 2);
+  EXPECT_EQ(run({"data", "convert", in("a"), in("b"), "--size", "0"}).status, 2);
+  EXPECT_EQ(run({"data", "synth", in("a"), "--classes", "many"}).status, 2);
+  EXPECT_EQ(run({"data"}).status, 2);
+}
+
+TEST_F(DataCommand, ConvertsWhatTheFlagsSay) {
+  // A CIFAR-10 set of one image a file.
+  for (int i = 1; i <= 6; ++i) {
+    const std::string name = i == 6 ? "test_batch.bin" : "data_batch_" + std::to_string(i) + ".bin";
+    std::filesystem::create_directories(folder_ / "cifar");
+    std::ofstream(folder_ / "cifar" / name, std::ios::binary) << std::string(3073, static_cast<char>(i));
+  }
+  const auto converted = run({"data", "convert", in("cifar"), in("out.h5"), "--format", "cifar"});
+  EXPECT_EQ(converted.status, 0) << converted.error;
+  EXPECT_NE(converted.out.find("5 training and 1 test images"), std::string::npos) << converted.out;
+  expect_one_line(run({"data", "convert", in("cifar"), in("out.h5"), "--format", "idx"}), 1,
+                  {"no train images"});
+}
+
+TEST_F(DataCommand, BenchLoaderPrintsOneObject) {
+  const auto bench = run({"bench", "loader", "--seconds", "0.1", "--size", "16", "--json"});
+  ASSERT_EQ(bench.status, 0) << bench.error;
+  const auto row = nlohmann::json::parse(bench.out);
+  EXPECT_GT(row.at("images_per_second").get<double>(), 0);
+  EXPECT_EQ(row.at("shape"), "16x16x3");
+  EXPECT_EQ(run({"bench", "loader", "--augment", "spin"}).status, 1);
+}
+
+}  // namespace
+}  // namespace convoy::app

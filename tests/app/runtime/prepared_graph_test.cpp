@@ -1,0 +1,74 @@
+// Every network of the zoo must be ready to run on the cpu backend, within the memory that its lifetimes call for.
+#include "app/runtime/prepared_graph.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "app/model/graph_builder.h"
+#include "app/model/zoo/zoo.h"
+#include "tests/app/model/tiny_networks.h"
+
+namespace convoy::app {
+namespace {
+
+PreparedGraph prepare_on_cpu(const Network& network, const GraphOptions& options = {}) {
+  static kernels::StepControl control;
+  return prepare(build_step_graph(network, options), kernels::Backend::cpu, &control);
+}
+
+TEST(PreparedGraph, EveryNetworkIsReadyForTheCpu) {
+  for (std::string name : network_names()) {
+    if (name == "wrnDEPTH_WIDTH") name = "wrn16_4";
+    for (const int channels : {1, 3}) {
+      SCOPED_TRACE(name + ", " + std::to_string(channels) + " channels");
+      const std::int64_t side = name == "alexnet" || name == "vgg16" ? 224 : 32;
+      const PreparedGraph prepared = prepare_on_cpu(fuse(make_network(name, {2, channels, side, side}, 10)));
+      EXPECT_EQ(prepared.kernels.size(), prepared.graph.nodes.size());
+      EXPECT_GE(prepared.activation_bytes, prepared.activation_lower_bound);
+      EXPECT_LE(prepared.activation_bytes, prepared.activation_lower_bound * 1.03 + 65536);
+    }
+  }
+}
+
+// A layout that is still open would give a tensor no size; a reorder that is inserted must come before its reader.
+TEST(PreparedGraph, LayoutsAreSettledAndOperandsDefined) {
+  for (const Network& network : {every_op(), residual(), fuse(every_op())}) {
+    const PreparedGraph prepared = prepare_on_cpu(network);
+    ASSERT_EQ(prepared.descs.size(), prepared.graph.tensors.size());
+    std::vector<bool> written(prepared.descs.size(), false);
+    for (const Node& node : prepared.graph.nodes) {
+      for (const TensorId input : node.inputs) {
+        const auto at = static_cast<std::size_t>(input);
+        const bool in_step = prepared.graph.tensors[at].role == TensorRole::activation;
+        EXPECT_TRUE(written[at] || !in_step) << node.kind << " of " << node.layer;
+        EXPECT_NE(prepared.descs[at].layout, kernels::Layout::any) << prepared.graph.tensors[at].name;
+        EXPECT_EQ(prepared.tensor_offset[at] >= 0, in_step) << prepared.graph.tensors[at].name;
+      }
+      for (const TensorId output : node.outputs) written[static_cast<std::size_t>(output)] = true;
+    }
+  }
+}
+
+TEST(PreparedGraph, GradientsLieAsTheirParameters) {
+  const PreparedGraph prepared = prepare_on_cpu(every_op());
+  for (const TrainableParameter& parameter : prepared.graph.parameters) {
+    const auto& weights = prepared.descs[static_cast<std::size_t>(parameter.tensor)];
+    const auto& gradient = prepared.descs[static_cast<std::size_t>(parameter.gradient)];
+    EXPECT_EQ(weights.layout, gradient.layout) << parameter.spec.name;
+    EXPECT_EQ(weights.bytes(), gradient.bytes()) << parameter.spec.name;
+  }
+}
+
+TEST(PreparedGraph, AKernelThatCannotBeMadeNamesLayerAndBackend) {
+  kernels::StepControl control;
+  try {
+    prepare(build_step_graph(residual(), {}), kernels::Backend::cuda, &control);
+    GTEST_SKIP() << "this build has a CUDA backend";
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(), "layer stem.conv, conv2d_forward on cuda: this build has no CUDA backend");
+  }
+}
+
+}  // namespace
+}  // namespace convoy::app

@@ -1,0 +1,143 @@
+// manifest.json and summary.json by their contract, step times against sorted lists, and the end of bad runs.
+#include "app/training/report.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "app/training/build_info.h"
+#include "app/training/divergence.h"
+#include "app/training/signals.h"
+#include "app/training/step_times.h"
+#include "tests/app/training/checkpoint_fixture.h"
+
+namespace convoy::app {
+namespace {
+
+using Json = nlohmann::json;
+using Report = FolderTest;
+
+TEST_F(Report, SummaryHasTheContractsKeys) {
+  Summary summary;
+  summary.model = "lenet";
+  summary.devices = {"cpu", "cpu"};
+  summary.ranks = 2;
+  summary.images_per_second = 812.25;
+  summary.test_accuracy = std::nan("");
+  summary.peak_device_bytes = std::int64_t{1} << 40;
+  write_summary(folder_ / "summary.json", summary);
+  const auto json = Json::parse(content_of(folder_ / "summary.json"));
+  std::set<std::string> keys;
+  for (const auto& [key, value] : json.items()) keys.insert(key);
+  EXPECT_EQ(keys, (std::set<std::string>{"model", "backend", "precision", "ranks", "devices", "global_batch",
+                                         "epochs", "steps", "images_per_second", "step_ms_median",
+                                         "step_ms_p95", "train_loss", "test_accuracy", "exposed_comm_ms",
+                                         "data_wait_ms", "peak_device_bytes", "parameters_sha256"}));
+  EXPECT_EQ(json.at("devices"), Json({"cpu", "cpu"}));
+  EXPECT_EQ(json.at("images_per_second"), 812.25);
+  EXPECT_TRUE(json.at("test_accuracy").is_null());
+  EXPECT_EQ(json.at("peak_device_bytes"), std::int64_t{1} << 40);
+}
+
+TEST_F(Report, ManifestSaysWhatRanWhereAndWhen) {
+  Manifest manifest;
+  manifest.command_line = {"convoy", "train", "--data", "f\xfcr.h5"};
+  manifest.ranks = {{"node1", "cpu", {0, 1}}, {"node2", "cuda:0 NVIDIA H200", {}}};
+  manifest.start_time = std::chrono::system_clock::time_point(std::chrono::seconds(951827696));
+  write_manifest(folder_ / "manifest.json", manifest, Json{{"seed", 3}});
+  const auto json = Json::parse(content_of(folder_ / "manifest.json"));
+  EXPECT_EQ(json.at("command_line").at(1), "train");
+  EXPECT_EQ(
+      json.at("ranks").at(1),
+      (Json{{"rank", 1}, {"host", "node2"}, {"device", "cuda:0 NVIDIA H200"}, {"cores", Json::array()}}));
+  EXPECT_EQ(json.at("ranks").at(0).at("cores"), Json({0, 1}));
+  EXPECT_EQ(json.at("start_time"), "2000-02-29T12:34:56Z");
+  EXPECT_EQ(json.at("options").at("seed"), 3);
+  EXPECT_TRUE(json.at("resumed_step").is_null());
+  EXPECT_EQ(json.at("version"), convoy_version());
+  EXPECT_EQ(json.at("git_hash"), git_hash());
+  for (const char* library : {"MPI", "HDF5", "oneDNN"}) {
+    EXPECT_TRUE(json.at("libraries").at(library).get<std::string>().find_first_of("0123456789") !=
+                std::string::npos)
+        << library;
+  }
+  manifest.resumed_step = 1200;
+  write_manifest(folder_ / "manifest.json", manifest, Json::object());
+  EXPECT_EQ(Json::parse(content_of(folder_ / "manifest.json")).at("resumed_step"), 1200);
+}
+
+TEST_F(Report, PlaceThatCannotBeWrittenIsNamed) {
+  const auto path = folder_ / "none" / "summary.json";
+  EXPECT_EQ(error_of([&] { write_summary(path, {}); }).rfind(path.string() + ": ", 0), 0u);
+}
+
+TEST(StepTimes, QuantilesWithoutWarmUp) {
+  StepTimes times(10, 2);
+  for (const double ms : {500., 400., 3., 1., 2., 5., 4.}) times.add({.step_ms = ms, .images = 8});
+  EXPECT_EQ(times.median_ms(), 3);
+  EXPECT_EQ(times.p95_ms(), 5);
+  EXPECT_EQ(times.quantile_ms(0.2), 1);
+  EXPECT_EQ(times.quantile_ms(0.21), 2);
+  EXPECT_DOUBLE_EQ(times.images_per_second(), 5 * 8 * 1000 / 15.0);
+}
+
+TEST(StepTimes, MedianOfAnEvenNumberIsBetween) {
+  StepTimes times(4, 0);
+  for (const double ms : {4., 1., 3., 2.}) times.add({.step_ms = ms});
+  EXPECT_EQ(times.median_ms(), 2.5);
+  EXPECT_EQ(times.p95_ms(), 4);
+}
+
+TEST(StepTimes, NinetyFifthOfAHundred) {
+  StepTimes times(100, 0);
+  for (int ms = 100; ms >= 1; --ms) times.add({.step_ms = static_cast<double>(ms)});
+  EXPECT_EQ(times.p95_ms(), 95);
+  EXPECT_EQ(times.median_ms(), 50.5);
+}
+
+TEST(StepTimes, ShortRunsCountEveryStep) {
+  StepTimes times(2, 10);
+  EXPECT_EQ(times.median_ms(), 0);
+  EXPECT_EQ(times.images_per_second(), 0);
+  times.add({.step_ms = 10, .data_wait_ms = 1, .exposed_comm_ms = 2, .images = 5});
+  times.add({.step_ms = 30, .data_wait_ms = 2, .exposed_comm_ms = 4, .images = 5});
+  EXPECT_EQ(times.median_ms(), 20);
+  EXPECT_EQ(times.images_per_second(), 250);
+  EXPECT_EQ(times.mean_data_wait_ms(), 1.5);
+  EXPECT_EQ(times.mean_exposed_comm_ms(), 3);
+}
+
+TEST(Divergence, NamesStepLossAndRate) {
+  EXPECT_NO_THROW(check_loss(1e30, 5, 0.1));
+  EXPECT_EQ(
+      error_of([] { check_loss(std::nan(""), 120, 0.8); })
+          .rfind(
+              "step 120: found a loss of nan, expected a finite one: training diverged at learning rate 0.8;",
+              0),
+      0u);
+  EXPECT_THROW(check_loss(-INFINITY, 1, 0.1), DivergenceError);
+}
+
+TEST(StopSignals, SetTheFlagAndRestoreWhatWas) {
+  static int seen = 0;
+  const auto former = std::signal(SIGUSR1, [](int) { ++seen; });
+  {
+    StopSignals signals;
+    EXPECT_EQ(signals.received(), 0);
+    std::raise(SIGUSR1);
+    EXPECT_EQ(signals.received(), SIGUSR1);
+    std::raise(SIGTERM);
+    std::raise(SIGTERM);
+    EXPECT_EQ(signals.received(), SIGTERM) << "and the process lives";
+    EXPECT_THROW(StopSignals(), std::logic_error);
+    EXPECT_EQ(signals.received(), SIGTERM) << "the failed second one changed nothing";
+  }
+  EXPECT_EQ(seen, 0);
+  std::raise(SIGUSR1);
+  EXPECT_EQ(seen, 1);
+  EXPECT_EQ(StopSignals().received(), 0) << "the next run begins without a signal";
+  std::signal(SIGUSR1, former);
+}
+
+}  // namespace
+}  // namespace convoy::app

@@ -1,0 +1,385 @@
+// The watchdog without MPI: a job of forked processes, each with a rank's watchdog, and the faults that a job
+// can meet. What every process ends with, what the job says and how soon.
+#include "comm/watchdog/watchdog.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstdio>
+#include <functional>
+#include <sstream>
+
+namespace convoy::comm {
+namespace {
+
+using std::chrono::milliseconds;
+constexpr int kRanks = 3;
+
+struct Rank {
+  int rank;
+  WaitRegistry waits;
+  std::unique_ptr<Watchdog> watchdog;
+  int channel = 0;
+
+  void enter(const char* operation) { waits.enter(channel, OperationName(operation)); }
+  // As a rank does that is blocked in a collective whose partners never come.
+  [[noreturn]] void block_in(const char* operation) {
+    const OperationName name(operation);
+    const WaitScope wait(waits, channel, waits.enter(channel, name), name);
+    for (;;) ::pause();
+  }
+};
+
+struct Outcome {
+  std::array<int, kRanks> status{};  // exit status, or minus the signal
+  std::vector<std::string> lines;    // of standard error
+  double seconds = 0;
+};
+
+class Job {
+ public:
+  Job(milliseconds timeout, const std::function<void(Rank&)>& body) : errors_(std::tmpfile()) {
+    HubListener listener(true);
+    start_ = Clock::now();
+    std::fflush(nullptr);  // or the children would print what the parent has not yet
+    for (int rank = 0; rank < kRanks; ++rank)
+      if ((pids_[static_cast<std::size_t>(rank)] = ::fork()) == 0) be(rank, listener, timeout, body);
+  }
+  ~Job() {
+    for (const pid_t pid : pids_)
+      if (pid > 0) ::kill(pid, SIGKILL);
+    std::fclose(errors_);
+  }
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  void signal(int rank, int number) { ::kill(pids_[static_cast<std::size_t>(rank)], number); }
+  std::string name(int rank) const {
+    return RankIdentity{rank, "testhost", pids_[static_cast<std::size_t>(rank)]}.to_string();
+  }
+  // Waits for this rank to end; a job that hangs fails here.
+  int status_of(int rank) {
+    pid_t& pid = pids_[static_cast<std::size_t>(rank)];
+    int status = 0;
+    for (const auto deadline = Clock::now() + std::chrono::seconds(30); Clock::now() < deadline;
+         ::usleep(5000))
+      if (::waitpid(pid, &status, WNOHANG) == pid) {
+        pid = 0;
+        return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+      }
+    ADD_FAILURE() << "rank " << rank << " hangs";
+    return -1000;
+  }
+  Outcome finish() {
+    Outcome outcome;
+    for (int rank = 0; rank < kRanks; ++rank)
+      if (pids_[static_cast<std::size_t>(rank)] > 0)
+        outcome.status[static_cast<std::size_t>(rank)] = status_of(rank);
+    outcome.seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+    std::rewind(errors_);
+    std::array<char, 2000> line;
+    while (std::fgets(line.data(), line.size(), errors_) != nullptr)
+      outcome.lines.emplace_back(line.data(), std::char_traits<char>::length(line.data()) - 1);
+    return outcome;
+  }
+
+ private:
+  [[noreturn]] void be(int rank, HubListener& listener, milliseconds timeout,
+                       const std::function<void(Rank&)>& body) {
+    ::dup2(::fileno(errors_), STDERR_FILENO);
+    SideChannel side;
+    side.self = {rank, "testhost", ::getpid()};
+    side.hub_rank = {0, "testhost", rank == 0 ? ::getpid() : pids_[0]};
+    side.token = listener.address().token;
+    if (rank == 0) {
+      auto peers = listener.accept(kRanks, std::chrono::seconds(20));
+      auto [own, hubs] = connected_pair();
+      side.link = std::move(own);
+      peers.insert(peers.begin(), HubPeer{side.self, std::move(hubs)});
+      side.hub = std::make_unique<Hub>(std::move(peers), timeout);
+    } else {
+      side.link = connect_to_hub(listener.address(), side.self, std::chrono::seconds(20));
+    }
+    Rank self{.rank = rank, .waits = {}, .watchdog = nullptr};
+    self.channel = self.waits.open_channel(1, {0, 1, 2});
+    self.waits.set_step(7);
+    WatchdogOptions options;
+    options.timeout = timeout;
+    self.watchdog = std::make_unique<Watchdog>(self.waits, std::move(side), options);
+    body(self);
+    self.watchdog.reset();
+    ::_exit(0);
+  }
+
+  std::FILE* errors_;
+  std::array<pid_t, kRanks> pids_{};
+  Clock::time_point start_;
+};
+
+[[noreturn]] void compute_forever() {
+  for (;;) ::usleep(1000);
+}
+
+constexpr milliseconds kShort{600}, kLong{60'000};
+
+void expect_one_line(const Outcome& outcome, const std::string& line) {
+  ASSERT_EQ(outcome.lines.size(), 1u) << (outcome.lines.empty() ? "" : outcome.lines.front());
+  EXPECT_EQ(outcome.lines.front(), line);
+}
+
+TEST(Watchdog, NamesARankThatNeverEnters) {
+  Job job(kShort, [](Rank& self) {
+    self.enter("all_reduce loss");
+    if (self.rank == 2) compute_forever();
+    self.block_in("all_reduce gradients bucket 3");
+  });
+  const std::string name = job.name(2);
+  const Outcome outcome = job.finish();
+  EXPECT_EQ(outcome.status, (std::array<int, kRanks>{1, 1, 1}));
+  expect_one_line(outcome,
+                  "convoy: all_reduce gradients bucket 3 (step 7): no answer from " + name +
+                      " within 0.6 s: it is in no collective, its last was all_reduce loss (step 7); "
+                      "ending the job");
+  EXPECT_LT(outcome.seconds, 10);
+}
+
+TEST(Watchdog, NamesTheRanksThatWaitElsewhere) {
+  Job job(kShort, [](Rank& self) {
+    if (self.rank == 0) {
+      self.enter("broadcast weights");
+      self.block_in("all_reduce loss");
+    }
+    ::usleep(200'000);
+    self.block_in("broadcast weights");
+  });
+  const std::string first = job.name(1), second = job.name(2);
+  const Outcome outcome = job.finish();
+  ASSERT_EQ(outcome.lines.size(), 1u);
+  EXPECT_NE(outcome.lines[0].find("no answer from " + first + ", " + second + " within"), std::string::npos)
+      << outcome.lines[0];
+  EXPECT_NE(outcome.lines[0].find("it waits in broadcast weights (step 7)"), std::string::npos)
+      << outcome.lines[0];
+}
+
+TEST(Watchdog, SaysWhenAllRanksAreThereButCallDifferently) {
+  Job job(kShort, [](Rank& self) { self.block_in(self.rank == 1 ? "barrier epoch" : "all_reduce loss"); });
+  const Outcome outcome = job.finish();
+  ASSERT_EQ(outcome.lines.size(), 1u);
+  // Whichever rank reports first, the message names the two operations.
+  EXPECT_NE(outcome.lines[0].find("although all 3 ranks have come to it, but rank"), std::string::npos)
+      << outcome.lines[0];
+  EXPECT_NE(outcome.lines[0].find("barrier epoch"), std::string::npos);
+  EXPECT_NE(outcome.lines[0].find("all_reduce loss"), std::string::npos);
+}
+
+TEST(Watchdog, NamesAKilledRankAtOnce) {
+  for (const int victim : {0, 2}) {
+    Job job(kLong, [&](Rank& self) {
+      if (self.rank == victim) {
+        ::usleep(100'000);
+        ::kill(::getpid(), SIGKILL);
+      }
+      self.block_in("all_reduce loss");
+    });
+    const std::string name = job.name(victim);
+    const Outcome outcome = job.finish();
+    for (int rank = 0; rank < kRanks; ++rank)
+      EXPECT_EQ(outcome.status[static_cast<std::size_t>(rank)], rank == victim ? -SIGKILL : 1)
+          << "rank " << rank;
+    expect_one_line(outcome, "convoy: " + name +
+                                 " died (killed or crashed) during all_reduce loss (step 7); ending the job");
+    EXPECT_LT(outcome.seconds, 10);
+  }
+}
+
+TEST(Watchdog, NamesAStoppedRank) {
+  for (const int victim : {0, 1}) {
+    Job job(kShort, [&](Rank& self) {
+      if (self.rank == victim) ::kill(::getpid(), SIGSTOP);
+      self.block_in("all_reduce loss");
+    });
+    const std::string name = job.name(victim);
+    EXPECT_EQ(job.status_of(victim == 0 ? 1 : 0), 1);
+    EXPECT_EQ(job.status_of(2), 1);
+    job.signal(victim, SIGCONT);
+    EXPECT_EQ(job.status_of(victim), 1) << "a rank that wakes up after the end must end too";
+    const Outcome outcome = job.finish();
+    ASSERT_FALSE(outcome.lines.empty());
+    EXPECT_EQ(outcome.lines.front(),
+              "convoy: all_reduce loss (step 7): no answer from " + name +
+                  " within 0.6 s: it does not respond at all: stopped, or its host is cut "
+                  "off; ending the job");
+    EXPECT_EQ(outcome.lines.size(), 1u)
+        << "it must not take the others' end for deaths: " << outcome.lines.back();
+  }
+}
+
+// As mpirun does when a rank has died. The survivors must not end as if the batch system had asked them to.
+TEST(Watchdog, TellsADeathFromARequestToTerminate) {
+  Job job(kLong, [](Rank& self) { self.block_in("all_reduce loss"); });
+  ::usleep(300'000);
+  const std::string name = job.name(1);
+  for (const int rank : {1, 0, 2}) job.signal(rank, rank == 1 ? SIGKILL : SIGTERM);
+  const Outcome outcome = job.finish();
+  EXPECT_EQ(outcome.status, (std::array<int, kRanks>{1, -SIGKILL, 1}));
+  expect_one_line(outcome, "convoy: " + name +
+                               " died (killed or crashed) during all_reduce loss (step 7); ending the job");
+}
+
+TEST(Watchdog, LetsARequestToTerminateThrough) {
+  Job job(kLong, [](Rank& self) { self.block_in("all_reduce loss"); });
+  ::usleep(300'000);
+  for (int rank = 0; rank < kRanks; ++rank) job.signal(rank, SIGTERM);
+  const Outcome outcome = job.finish();
+  EXPECT_EQ(outcome.status, (std::array<int, kRanks>{-SIGTERM, -SIGTERM, -SIGTERM}));
+  EXPECT_TRUE(outcome.lines.empty()) << outcome.lines.front();
+}
+
+TEST(Watchdog, LeavesTheProgramsOwnHandlerAlone) {
+  Job job(kLong, [](Rank& self) {
+    static volatile std::sig_atomic_t asked = 0;
+    std::signal(SIGTERM, [](int) { asked = 1; });
+    while (!asked) ::usleep(1000);
+    if (self.watchdog->peer_lost()) ::_exit(3);
+    self.watchdog.reset();
+    ::_exit(75);
+  });
+  ::usleep(300'000);
+  for (int rank = 0; rank < kRanks; ++rank) job.signal(rank, SIGTERM);
+  const Outcome outcome = job.finish();
+  EXPECT_EQ(outcome.status, (std::array<int, kRanks>{75, 75, 75}));
+  EXPECT_TRUE(outcome.lines.empty()) << outcome.lines.front();
+}
+
+TEST(Watchdog, PrintsTheSameFailureOfAllRanksOnce) {
+  Job job(kLong, [](Rank& self) { self.watchdog->end_job("x.h5: no /train/images", 2); });
+  const Outcome outcome = job.finish();
+  EXPECT_EQ(outcome.status, (std::array<int, kRanks>{2, 2, 2}));
+  expect_one_line(outcome, "convoy: x.h5: no /train/images");
+}
+
+TEST(Watchdog, PrintsTheFailureOfOneRankWithItsName) {
+  Job job(kLong, [](Rank& self) {
+    if (self.rank == 1) self.watchdog->end_job("x.h5: cannot read", 1);
+    self.block_in("barrier epoch");
+  });
+  const std::string name = job.name(1);
+  const Outcome outcome = job.finish();
+  EXPECT_EQ(outcome.status, (std::array<int, kRanks>{1, 1, 1}));
+  expect_one_line(outcome, "convoy: " + name + ": x.h5: cannot read");
+}
+
+TEST(Watchdog, FollowsARankThatLeavesOnAnError) {
+  for (const int leaver : {0, 1}) {
+    Job job(kLong, [&](Rank& self) {
+      if (self.rank != leaver) self.block_in("barrier epoch");
+      self.watchdog->abandon();
+      ::usleep(100'000);  // the stack unwinds, main prints
+      print_lines({"its own words"});
+      ::_exit(2);
+    });
+    const Outcome outcome = job.finish();
+    for (int rank = 0; rank < kRanks; ++rank)
+      EXPECT_EQ(outcome.status[static_cast<std::size_t>(rank)], rank == leaver ? 2 : 1);
+    expect_one_line(outcome, "convoy: its own words");
+  }
+}
+
+// What all ranks find wrong together: each leaves with the exit status of its own, one of them says why, and
+// mpirun's SIGTERM, which comes with the first that ends, does not cut it short.
+TEST(Watchdog, LetsRanksThatLeaveTogetherFinish) {
+  for (const int slow : {0, 1}) {
+    Job job(kLong, [&](Rank& self) {
+      if (self.rank == slow) ::usleep(100'000);
+      self.watchdog->abandon();
+      if (self.rank == slow) ::usleep(100'000);
+      if (self.rank == slow) print_lines({"its own words"});
+      ::_exit(2);
+    });
+    EXPECT_EQ(job.status_of(2), 2);
+    ::usleep(50'000);
+    job.signal(slow, SIGTERM);
+    const Outcome outcome = job.finish();
+    EXPECT_EQ(outcome.status[0], 2);
+    EXPECT_EQ(outcome.status[1], 2);
+    expect_one_line(outcome, "convoy: its own words");
+  }
+}
+
+TEST(Watchdog, SaysNothingInAnOrderlyEnd) {
+  Job job(kShort, [](Rank& self) {
+    self.enter("all_reduce loss");
+    ::usleep(static_cast<useconds_t>(self.rank) * 300'000);
+  });
+  const Outcome outcome = job.finish();
+  EXPECT_EQ(outcome.status, (std::array<int, kRanks>{0, 0, 0}));
+  EXPECT_TRUE(outcome.lines.empty()) << outcome.lines.front();
+}
+
+TEST(Watchdog, DoesNotCountTheTimeInWhichTheWholeJobIsStopped) {
+  Job job(milliseconds(1500), [](Rank& self) {
+    const OperationName name("all_reduce loss");
+    const WaitScope wait(self.waits, self.channel, self.waits.enter(self.channel, name), name);
+    ::usleep(600'000);  // signals do not cut it short: the job is stopped meanwhile
+    ::usleep(600'000);
+  });
+  ::usleep(300'000);
+  for (int rank = 0; rank < kRanks; ++rank) job.signal(rank, SIGSTOP);
+  ::usleep(3'500'000);
+  for (int rank = 0; rank < kRanks; ++rank) job.signal(rank, SIGCONT);
+  const Outcome outcome = job.finish();
+  EXPECT_EQ(outcome.status, (std::array<int, kRanks>{0, 0, 0}));
+  EXPECT_TRUE(outcome.lines.empty()) << outcome.lines.front();
+}
+
+TEST(Rendezvous, IgnoresStrangers) {
+  HubListener listener(true);
+  const pid_t stranger = ::fork();
+  if (stranger == 0) {
+    HubAddress wrong = listener.address();
+    wrong.token = "not the token";
+    try {
+      connect_to_hub(wrong, {1, "elsewhere", 1}, milliseconds(1000));
+    } catch (const std::runtime_error&) {
+      ::_exit(0);
+    }
+    ::_exit(1);
+  }
+  ::usleep(100'000);
+  const pid_t rank = ::fork();
+  if (rank == 0) {
+    const FrameSocket socket = connect_to_hub(HubAddress::parse(listener.address().serialized()),
+                                              {1, "host", 42}, milliseconds(5000));
+    ::_exit(socket.open() ? 0 : 1);
+  }
+  const auto peers = listener.accept(2, milliseconds(5000));
+  ASSERT_EQ(peers.size(), 1u);
+  EXPECT_TRUE(peers[0].socket.open());
+  EXPECT_EQ(peers[0].who.to_string(), "rank 1 (host host, pid 42)");
+  for (const pid_t pid : {stranger, rank}) {
+    int status = -1;
+    ::waitpid(pid, &status, 0);
+    EXPECT_EQ(status, 0);
+  }
+}
+
+TEST(Rendezvous, SaysWhereNobodyListens) {
+  HubAddress address;
+  {
+    const HubListener listener(true);
+    address = listener.address();
+  }
+  try {
+    connect_to_hub(address, {3, "host", 1}, milliseconds(500));
+    FAIL();
+  } catch (const std::runtime_error& error) {
+    EXPECT_NE(std::string(error.what()).find("rank 3 cannot reach rank 0 (127.0.0.1:"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace convoy::comm

@@ -1,0 +1,376 @@
+#include "data/convert/convert.h"
+
+#include <map>
+
+#include "data/store/store.h"
+#include "tests/data/support.h"
+
+namespace convoy::data {
+namespace {
+
+using namespace testing;
+
+Bytes image_of(const Store& store, Split split, std::int64_t sample) {
+  const auto set = store.split(split);
+  Bytes scratch(static_cast<std::size_t>(set->shape().bytes()));
+  const std::uint8_t* image = set->image(sample, scratch.data());
+  return {image, image + set->shape().bytes()};
+}
+
+class ConvertImages : public ::testing::Test {
+ protected:
+  // Two classes; PNG, so that pixels compare exactly. Image k of class c has tone 10 c + k.
+  static std::vector<NamedBytes> files() {
+    std::vector<NamedBytes> result;
+    for (const char* split : {"train", "test"}) {
+      for (int c = 0; c < 2; ++c) {
+        for (int k = 0; k < 3; ++k) {
+          result.push_back({std::string(split) + (c == 0 ? "/ant/" : "/bee/") + std::to_string(k) + ".png",
+                            encode_png(picture(10 * c + k))});
+        }
+      }
+    }
+    return result;
+  }
+  static Image picture(int tone) { return smooth_image(8, 10, 3, tone); }
+  void write_folder(const std::vector<NamedBytes>& content) const {
+    for (const auto& [name, bytes] : content) write_bytes(folder_ / ("source/" + name), bytes);
+  }
+  ConvertReport convert_folder(const ConvertOptions& options = {}) const {
+    return convert(folder_ / "source", folder_ / "out.h5", options);
+  }
+  Store result() const { return Store(folder_ / "out.h5"); }
+  bool nothing_left() const { return !std::filesystem::exists(folder_ / "out.h5"); }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(ConvertImages, AFolderBecomesAStore) {
+  auto content = files();
+  content.push_back({"README", {'x'}});
+  content.push_back({"train/ant/.hidden.png", {'x'}});
+  content.push_back({"train/ant/notes.txt", {'x'}});
+  write_folder(content);
+  const ConvertReport report = convert_folder();
+  EXPECT_EQ(report.format, SourceFormat::images);
+  EXPECT_EQ(report.train, 6);
+  EXPECT_EQ(report.test, 6);
+  const Store store = result();
+  EXPECT_EQ(store.info().classes, (std::vector<std::string>{"ant", "bee"}));
+  EXPECT_EQ(store.labels(Split::train), (std::vector<std::int32_t>{0, 0, 0, 1, 1, 1}));
+  for (int i = 0; i < 6; ++i) {
+    EXPECT_EQ(image_of(store, Split::train, i), picture(10 * (i / 3) + i % 3).pixels) << i;
+  }
+}
+
+// Whatever order an archive has its files in, and however it is compressed, the store is the folder's.
+TEST_F(ConvertImages, AnArchiveGivesTheSameStoreAsItsFolder) {
+  write_folder(files());
+  convert_folder();
+  const Bytes expected = read_bytes(folder_ / "out.h5");
+  for (const char* filter : {"none", "gzip", "xz"}) {
+    auto content = files();
+    std::swap(content[0], content[11]);
+    std::swap(content[2], content[5]);
+    for (auto& file : content) file.name = "./some/prefix/" + file.name;
+    write_tar(folder_ / "set.tar", content, filter);
+    convert(folder_ / "set.tar", folder_ / "tar.h5", {});
+    EXPECT_TRUE(read_bytes(folder_ / "tar.h5") == expected) << filter;
+  }
+}
+
+TEST_F(ConvertImages, TheNumberOfThreadsChangesNothing) {
+  write_folder(files());
+  Bytes expected;
+  for (const int threads : {1, 2, 7}) {
+    convert_folder({.threads = threads});
+    if (expected.empty()) expected = read_bytes(folder_ / "out.h5");
+    EXPECT_TRUE(read_bytes(folder_ / "out.h5") == expected) << threads;
+  }
+}
+
+TEST_F(ConvertImages, ValStandsForTest) {
+  auto content = files();
+  for (auto& file : content) {
+    if (file.name.starts_with("test/")) file.name = "val/" + file.name.substr(5);
+  }
+  write_folder(content);
+  EXPECT_EQ(convert_folder().test, 6);
+  write_bytes(folder_ / "source/test/ant/0.png", content[0].content);
+  expect_error([&] { convert_folder(); }, {"both test/ and val/"});
+}
+
+TEST_F(ConvertImages, GreyAmongColourAndGreyByWish) {
+  auto content = files();
+  content[1].content = encode_jpeg(smooth_image(8, 10, 1, 5), JCS_UNKNOWN, 100);
+  write_folder(content);
+  convert_folder();
+  const Bytes image = image_of(result(), Split::train, 1);
+  EXPECT_EQ(image[0], image[1]);
+  EXPECT_NEAR(image[0], smooth_image(8, 10, 1, 5).pixels[0], 2);
+  convert_folder({.channels = 1});
+  EXPECT_EQ(result().info().shape, (ImageShape{8, 10, 1}));
+}
+
+TEST_F(ConvertImages, AnotherSizeIsNamedOrResized) {
+  auto content = files();
+  content[4].content = encode_png(smooth_image(20, 14, 3, 1));  // train/bee/1.png
+  write_folder(content);
+  expect_error([&] { convert_folder(); }, {"source", "train/bee/1.png", "14x20", "expected 10x8", "--size"});
+  EXPECT_TRUE(nothing_left());
+  convert_folder({.size = 8});
+  EXPECT_EQ(result().info().shape, (ImageShape{8, 8, 3}));
+  // 10x8 needs no scaling: its centre columns are copied.
+  const Bytes image = image_of(result(), Split::train, 0);
+  const Image source = picture(0);
+  for (std::size_t y = 0; y < 8; ++y) {
+    for (std::size_t i = 0; i < 24; ++i) EXPECT_EQ(image[y * 24 + i], source.pixels[(y * 10 + 1) * 3 + i]);
+  }
+}
+
+TEST_F(ConvertImages, ACorruptJpegIsNamedOrSkipped) {
+  auto content = files();
+  Bytes half = encode_jpeg(picture(3));
+  half.resize(half.size() - 40);
+  content[1] = {"train/ant/1.jpg", half};
+  content[9] = {"test/bee/0.png", {}};
+  for (const bool archive : {false, true}) {
+    std::filesystem::remove_all(folder_ / "source");
+    if (archive) {
+      write_tar(folder_ / "source", content, "gzip");
+    } else {
+      write_folder(content);
+    }
+    expect_error([&] { convert_folder(); },
+                 {"source", archive ? "train/ant/1.jpg" : "test/bee/0.png", "--skip-bad"});
+    EXPECT_TRUE(nothing_left());
+    std::vector<std::string> warnings;
+    ConvertOptions options{.skip_bad = true};
+    options.warn = [&](const std::string& line) { warnings.push_back(line); };
+    const ConvertReport report = convert_folder(options);
+    EXPECT_EQ(report.skipped, 2);
+    EXPECT_EQ(report.train, 5);
+    EXPECT_EQ(report.test, 5);
+    ASSERT_EQ(warnings.size(), 2u);
+    EXPECT_NE((warnings[0] + warnings[1]).find("train/ant/1.jpg"), std::string::npos);
+    EXPECT_NE((warnings[0] + warnings[1]).find("test/bee/0.png"), std::string::npos);
+    const Store store = result();
+    EXPECT_EQ(store.labels(Split::train), (std::vector<std::int32_t>{0, 0, 1, 1, 1}));
+    EXPECT_EQ(image_of(store, Split::train, 1), picture(2).pixels);
+    EXPECT_EQ(image_of(store, Split::test, 4), picture(12).pixels);
+    std::filesystem::remove(folder_ / "out.h5");
+  }
+}
+
+TEST_F(ConvertImages, AllCorrupt) {
+  auto content = files();
+  for (auto& file : content) file.content = {1, 2, 3};
+  write_folder(content);
+  expect_error([&] { convert_folder({.skip_bad = true}); }, {"source", "no image could be decoded"});
+  content[0].content = files()[0].content;
+  write_folder(content);
+  expect_error([&] { convert_folder({.skip_bad = true}); }, {"no test images left"});
+  EXPECT_TRUE(nothing_left());
+}
+
+TEST_F(ConvertImages, MissingAndExtraClasses) {
+  auto content = files();
+  content.erase(content.begin() + 6, content.end());
+  write_folder(content);
+  expect_error([&] { convert_folder(); },
+               {"source", "6 images in train", "0 in test", "expected some in both"});
+  write_bytes(folder_ / "source/test/cow/0.png", content[0].content);
+  expect_error([&] { convert_folder(); }, {"test/cow/0.png", "class cow", "train/"});
+}
+
+TEST_F(ConvertImages, SourcesThatAreNone) {
+  expect_error([&] { convert_folder(); }, {"source", "No such file"});
+  write_bytes(folder_ / "source/file.txt", {'a'});
+  expect_error([&] { convert_folder(); }, {"source", "no known data set", "train/CLASS"});
+  write_bytes(folder_ / "noise", random_bytes(3000, 1));
+  expect_error([&] { convert(folder_ / "noise", folder_ / "out.h5", {}); }, {"noise", "no known data set"});
+  EXPECT_TRUE(nothing_left());
+}
+
+TEST_F(ConvertImages, ATruncatedArchive) {
+  for (const char* filter : {"none", "gzip", "xz"}) {
+    write_tar(folder_ / "set.tar", files(), filter);
+    Bytes whole = read_bytes(folder_ / "set.tar");
+    // An uncompressed tar ends with at least two empty blocks, more than a quarter of this one.
+    whole.resize(whole.size() / 2);
+    write_bytes(folder_ / "set.tar", whole);
+    expect_error([&] { convert(folder_ / "set.tar", folder_ / "out.h5", {.format = SourceFormat::images}); },
+                 {"set.tar"});
+    EXPECT_TRUE(nothing_left()) << filter;
+  }
+}
+
+TEST_F(ConvertImages, AnUnwritableDestination) {
+  write_folder(files());
+  expect_error([&] { convert(folder_ / "source", "/proc/no/out.h5", {}); },
+               {"/proc/no/out.h5", "cannot create"});
+}
+
+// ---- CIFAR ----
+
+// Records whose pixel (c, y, x) is c * 50 + (y + x + label) % 50.
+Bytes cifar_records(const std::vector<int>& labels, bool coarse) {
+  Bytes bytes;
+  for (const int label : labels) {
+    if (coarse) bytes.push_back(7);
+    bytes.push_back(static_cast<std::uint8_t>(label));
+    for (int c = 0; c < 3; ++c) {
+      for (int i = 0; i < 1024; ++i)
+        bytes.push_back(static_cast<std::uint8_t>(c * 50 + (i / 32 + i % 32 + label) % 50));
+    }
+  }
+  return bytes;
+}
+
+std::vector<NamedBytes> cifar10_files() {
+  std::vector<NamedBytes> files;
+  for (int i = 1; i <= 5; ++i) {
+    files.push_back(
+        {"cifar-10-batches-bin/data_batch_" + std::to_string(i) + ".bin", cifar_records({i, i + 4}, false)});
+  }
+  files.push_back({"cifar-10-batches-bin/test_batch.bin", cifar_records({9, 0, 3}, false)});
+  const std::string names = "airplane\nautomobile\nbird\ncat\ndeer\ndog\nfrog\nhorse\nship\ntruck\n\n";
+  files.push_back({"cifar-10-batches-bin/batches.meta.txt", Bytes(names.begin(), names.end())});
+  return files;
+}
+
+TEST(ConvertCifar, TenClassesFromAnArchiveOrAFolder) {
+  const TemporaryFolder folder;
+  auto files = cifar10_files();
+  std::swap(files[0], files[5]);
+  write_tar(folder / "cifar-10-binary.tar.gz", files, "gzip");
+  for (const auto& [name, bytes] : files) write_bytes(folder / ("unpacked/" + name), bytes);
+  for (const char* source : {"cifar-10-binary.tar.gz", "unpacked"}) {
+    const ConvertReport report = convert(folder / source, folder / "out.h5", {});
+    EXPECT_EQ(report.format, SourceFormat::cifar);
+    EXPECT_EQ(report.train, 10);
+    const Store store(folder / "out.h5");
+    EXPECT_EQ(store.info().classes[3], "cat");
+    EXPECT_EQ(store.labels(Split::train), (std::vector<std::int32_t>{1, 5, 2, 6, 3, 7, 4, 8, 5, 9}));
+    EXPECT_EQ(store.labels(Split::test), (std::vector<std::int32_t>{9, 0, 3}));
+    const Bytes image = image_of(store, Split::train, 1);  // label 5
+    for (int y : {0, 7, 31}) {
+      for (int x : {0, 12, 31}) {
+        for (int c = 0; c < 3; ++c) {
+          EXPECT_EQ(image[static_cast<std::size_t>((y * 32 + x) * 3 + c)], c * 50 + (y + x + 5) % 50);
+        }
+      }
+    }
+  }
+}
+
+TEST(ConvertCifar, HundredClassesTakeTheFineLabel) {
+  const TemporaryFolder folder;
+  write_bytes(folder / "source/train.bin", cifar_records({99, 0}, true));
+  write_bytes(folder / "source/test.bin", cifar_records({42}, true));
+  convert(folder / "source", folder / "out.h5", {});
+  const Store store(folder / "out.h5");
+  EXPECT_EQ(store.info().classes.size(), 100u);
+  EXPECT_EQ(store.labels(Split::train), (std::vector<std::int32_t>{99, 0}));
+}
+
+TEST(ConvertCifar, DamagedFilesAreNamed) {
+  const TemporaryFolder folder;
+  const auto attempt = [&](std::vector<NamedBytes> files) {
+    return [&folder, files] {
+      std::filesystem::remove_all(folder / "source");
+      for (const auto& [name, bytes] : files) write_bytes(folder / ("source/" + name), bytes);
+      convert(folder / "source", folder / "out.h5", {});
+    };
+  };
+  auto files = cifar10_files();
+  files[2].content.pop_back();
+  expect_error(attempt(files), {"source", "data_batch_3.bin", "6145 bytes", "multiple of 3073"});
+  files = cifar10_files();
+  files[1].content[3073] = 10;
+  expect_error(attempt(files), {"data_batch_2.bin", "label 10 of image 1", "0 to 9"});
+  files = cifar10_files();
+  files.erase(files.begin() + 3);
+  expect_error(attempt(files), {"source", "data_batch_4.bin"});
+  files = cifar10_files();
+  files[6].content = {'a', '\n'};
+  expect_error(attempt(files), {"batches.meta.txt", "1 class names", "expected 10"});
+  EXPECT_FALSE(std::filesystem::exists(folder / "out.h5"));
+}
+
+// ---- IDX ----
+
+Bytes idx(const std::vector<std::uint32_t>& extents, const Bytes& values) {
+  Bytes bytes{0, 0, 8, static_cast<std::uint8_t>(extents.size())};
+  for (const auto extent : extents) {
+    for (const int shift : {24, 16, 8, 0}) bytes.push_back(static_cast<std::uint8_t>(extent >> shift));
+  }
+  bytes.insert(bytes.end(), values.begin(), values.end());
+  return bytes;
+}
+
+std::map<std::string, Bytes> idx_files() {
+  return {{"train-images-idx3-ubyte", idx({4, 5, 6}, random_bytes(120, 1))},
+          {"train-labels-idx1-ubyte", idx({4}, {3, 0, 2, 1})},
+          {"t10k-images-idx3-ubyte", idx({2, 5, 6}, random_bytes(60, 2))},
+          {"t10k-labels-idx1-ubyte", idx({2}, {1, 1})}};
+}
+
+TEST(ConvertIdx, PlainAndGzipped) {
+  const TemporaryFolder folder;
+  for (const bool zipped : {false, true}) {
+    for (const auto& [name, bytes] : idx_files()) {
+      write_bytes(folder / (zipped ? "zipped/" + name + ".gz" : "plain/" + name),
+                  zipped ? gzip(bytes, folder / "scratch") : bytes);
+    }
+    const ConvertReport report = convert(folder / (zipped ? "zipped" : "plain"), folder / "out.h5", {});
+    EXPECT_EQ(report.format, SourceFormat::idx);
+    const Store store(folder / "out.h5");
+    EXPECT_EQ(store.info().shape, (ImageShape{5, 6, 1}));
+    EXPECT_EQ(store.info().classes, (std::vector<std::string>{"0", "1", "2", "3"}));
+    EXPECT_EQ(store.labels(Split::train), (std::vector<std::int32_t>{3, 0, 2, 1}));
+    const Bytes all = random_bytes(120, 1);
+    EXPECT_EQ(image_of(store, Split::train, 2), Bytes(all.begin() + 60, all.begin() + 90));
+  }
+}
+
+TEST(ConvertIdx, DamagedFilesAreNamed) {
+  const TemporaryFolder folder;
+  const auto attempt = [&](const std::string& name, const Bytes& bytes) {
+    return [&folder, name, bytes] {
+      std::filesystem::remove_all(folder / "source");
+      auto files = idx_files();
+      if (bytes.empty()) {
+        files.erase(name);
+      } else {
+        files[name] = bytes;
+      }
+      for (const auto& [file, content] : files) write_bytes(folder / ("source/" + file), content);
+      convert(folder / "source", folder / "out.h5", {});
+    };
+  };
+  const std::string images = "train-images-idx3-ubyte", labels = "train-labels-idx1-ubyte";
+  expect_error(attempt(images, idx({4, 5, 6}, random_bytes(119, 1))),
+               {images, "119 bytes", "120", "[4, 5, 6]"});
+  expect_error(attempt(images, idx({4, 30}, random_bytes(120, 1))), {images, "IDX header", "rank 3"});
+  expect_error(attempt(images, {0, 0, 8}), {images, "IDX header"});
+  expect_error(attempt(images, idx({0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF}, {1})), {images, "expected"});
+  expect_error(attempt(labels, idx({3}, {1, 2, 3})), {labels, "3 labels", "expected 4", images});
+  expect_error(attempt(labels, {}), {"source", "no train labels", labels});
+  expect_error(attempt("t10k-images-idx3-ubyte", idx({2, 6, 5}, random_bytes(60, 2))),
+               {"t10k-images", "6x5", "5x6"});
+  EXPECT_FALSE(std::filesystem::exists(folder / "out.h5"));
+}
+
+TEST(ConvertIdx, ADamagedGzipFileIsNamed) {
+  const TemporaryFolder folder;
+  for (const auto& [name, bytes] : idx_files()) write_bytes(folder / ("source/" + name), bytes);
+  std::filesystem::remove(folder / "source/train-images-idx3-ubyte");
+  Bytes zipped = gzip(idx_files()["train-images-idx3-ubyte"], folder / "scratch");
+  zipped.resize(zipped.size() / 2);
+  write_bytes(folder / "source/train-images-idx3-ubyte.gz", zipped);
+  expect_error([&] { convert(folder / "source", folder / "out.h5", {}); }, {"train-images-idx3-ubyte.gz"});
+}
+
+}  // namespace
+}  // namespace convoy::data

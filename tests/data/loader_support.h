@@ -1,0 +1,84 @@
+// What the loader's tests share: a set whose pixels tell the sample, and owned copies of batches.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <stdexcept>
+#include <vector>
+
+#include "data/loader/loader.h"
+#include "tests/data/support.h"
+
+namespace convoy::data::testing {
+
+// Image i is random bytes keyed by i; label i % 7. Can be told to fail on one sample and counts its reads.
+class TestSet final : public ImageSet {
+ public:
+  explicit TestSet(std::int64_t size, ImageShape shape = {6, 5, 3}) : size_(size), shape_(shape) {}
+  std::int64_t size() const override { return size_; }
+  ImageShape shape() const override { return shape_; }
+  std::int32_t label(std::int64_t sample) const override { return static_cast<std::int32_t>(sample % 7); }
+  const std::uint8_t* image(std::int64_t sample, std::uint8_t* scratch) const override {
+    if (sample == bad_sample) throw std::runtime_error("set.h5: /train/images: cannot read");
+    ++reads;
+    const Bytes bytes = pixels(sample);
+    std::copy(bytes.begin(), bytes.end(), scratch);
+    return scratch;
+  }
+  Bytes pixels(std::int64_t sample) const {
+    return random_bytes(static_cast<std::size_t>(shape_.bytes()), static_cast<std::uint64_t>(sample) + 100);
+  }
+
+  std::int64_t bad_sample = -1;
+  mutable std::atomic<std::int64_t> reads{0};
+
+ private:
+  std::int64_t size_;
+  ImageShape shape_;
+};
+
+struct BatchCopy {
+  Position position;
+  std::int32_t capacity, valid, global_valid;
+  std::int64_t first;
+  std::vector<std::int32_t> labels;
+  std::vector<std::int64_t> samples;
+  std::vector<AugmentationParameters> parameters;
+  std::vector<float> images;
+  Bytes raw;
+  bool operator==(const BatchCopy&) const = default;
+
+  explicit BatchCopy(const Batch& batch)
+      : position(batch.position),
+        capacity(batch.capacity),
+        valid(batch.valid),
+        global_valid(batch.global_valid),
+        first(batch.first),
+        labels(batch.labels, batch.labels + capacity),
+        samples(batch.samples, batch.samples + capacity),
+        parameters(batch.parameters, batch.parameters + capacity) {
+    const std::int64_t values = capacity * batch.shape.bytes();
+    if (batch.images != nullptr) images.assign(batch.images, batch.images + values);
+    if (batch.raw != nullptr) raw.assign(batch.raw, batch.raw + values);
+  }
+};
+
+inline std::vector<BatchCopy> take(BatchSource& source, std::int64_t count) {
+  std::vector<BatchCopy> copies;
+  for (std::int64_t i = 0; i < count; ++i) copies.emplace_back(*source.next());
+  return copies;
+}
+
+inline LoaderOptions loader_options(std::int64_t global_batch, int rank = 0, int ranks = 1) {
+  LoaderOptions options;
+  options.global_batch = global_batch;
+  options.rank = rank;
+  options.ranks = ranks;
+  options.seed = 11;
+  options.mean = {0.4f, 0.5f, 0.6f};
+  options.std = {0.2f, 0.25f, 0.3f};
+  options.augmentation = parse_augmentation("crop:2,flip,cutout:2");
+  return options;
+}
+
+}  // namespace convoy::data::testing

@@ -1,0 +1,206 @@
+// Files that are no stores, or damaged ones: each must be refused in one line that says what is wrong where.
+#include <random>
+
+#include "data/store/hdf5.h"
+#include "data/store/store.h"
+#include "tests/data/support.h"
+
+namespace convoy::data {
+namespace {
+
+using namespace testing;
+
+class BadStore : public ::testing::Test {
+ protected:
+  BadStore() : file_(folder_ / "store.h5") { RandomStore().write(file_); }
+
+  // Changes the good file through HDF5.
+  void edit(const std::function<void(hid_t)>& change) {
+    hdf5::Session session;
+    const hdf5::Handle file(H5Fopen(file_.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), H5Fclose);
+    change(file.get());
+  }
+  static void replace(hid_t file, const char* path, hid_t type, const std::vector<hsize_t>& extents) {
+    H5Ldelete(file, path, H5P_DEFAULT);
+    const hdf5::Handle space(H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr),
+                             H5Sclose);
+    const hdf5::Handle made(H5Dcreate2(file, path, type, space.get(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+                            H5Dclose);
+    ASSERT_TRUE(made) << path;
+  }
+  static void write_labels(hid_t file, const char* path, const std::vector<std::int32_t>& labels) {
+    replace(file, path, H5T_STD_I32LE, {labels.size()});
+    const hdf5::Handle dataset(H5Dopen2(file, path, H5P_DEFAULT), H5Dclose);
+    H5Dwrite(dataset.get(), H5T_NATIVE_INT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, labels.data());
+  }
+  static void replace_floats(hid_t file, const char* name, const std::vector<float>& values) {
+    H5Adelete(file, name);
+    const hsize_t count = values.size();
+    const hdf5::Handle space(H5Screate_simple(1, &count, nullptr), H5Sclose);
+    const hdf5::Handle made(H5Acreate2(file, name, H5T_IEEE_F32LE, space.get(), H5P_DEFAULT, H5P_DEFAULT),
+                            H5Aclose);
+    H5Awrite(made.get(), H5T_NATIVE_FLOAT, values.data());
+  }
+  void expect(std::vector<std::string> words) {
+    words.push_back(file_.string());
+    ::testing::internal::CaptureStderr();
+    expect_error([&] { Store store(file_); }, words);
+    EXPECT_EQ(::testing::internal::GetCapturedStderr(), "") << "HDF5 printed its own errors";
+  }
+
+  TemporaryFolder folder_;
+  std::filesystem::path file_;
+};
+
+TEST_F(BadStore, TheGoodFileIsAccepted) { EXPECT_NO_THROW(Store store(file_)); }
+
+TEST_F(BadStore, NoSuchFile) {
+  std::filesystem::remove(file_);
+  expect({"No such file"});
+}
+
+TEST_F(BadStore, AFolder) {
+  std::filesystem::remove(file_);
+  std::filesystem::create_directory(file_);
+  expect({"folder", "expected an HDF5 file"});
+}
+
+TEST_F(BadStore, NotHdf5) {
+  for (const Bytes& content : {Bytes{}, Bytes{'h', 'i'}, random_bytes(5000, 1)}) {
+    write_bytes(file_, content);
+    expect({"not an HDF5 file"});
+  }
+}
+
+TEST_F(BadStore, TruncatedAnywhere) {
+  const Bytes whole = read_bytes(file_);
+  for (std::size_t length = 0; length < whole.size(); length += 1 + whole.size() / 50) {
+    write_bytes(file_, Bytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length)));
+    expect({"HDF5 file"});
+  }
+}
+
+TEST_F(BadStore, SaysThatItIsTruncated) {
+  Bytes whole = read_bytes(file_);
+  whole.resize(whole.size() / 2);
+  write_bytes(file_, whole);
+  expect({"truncated"});
+}
+
+TEST_F(BadStore, ForeignHdf5File) {
+  hdf5::Session session;
+  hdf5::Handle(H5Fcreate(file_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), H5Fclose).reset();
+  expect({"/train/images", "missing", "uint8", "[N, H, W, C]"});
+}
+
+TEST_F(BadStore, MissingDatasets) {
+  for (const char* path : {"/train/images", "/train/labels", "/test/images", "/test/labels", "/test"}) {
+    RandomStore().write(file_);
+    edit([&](hid_t file) { H5Ldelete(file, path, H5P_DEFAULT); });
+    expect({path, "missing", "expected"});
+  }
+}
+
+TEST_F(BadStore, AGroupInADatasetsPlace) {
+  edit([](hid_t file) {
+    H5Ldelete(file, "/train/labels", H5P_DEFAULT);
+    hdf5::Handle(H5Gcreate2(file, "/train/labels", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), H5Gclose).reset();
+  });
+  expect({"/train/labels", "no dataset", "expected a int32"});
+}
+
+TEST_F(BadStore, WrongRank) {
+  edit([](hid_t file) { replace(file, "/train/images", H5T_STD_U8LE, {40, 6, 15}); });
+  expect({"/train/images", "rank 3", "expected a uint8 dataset of rank 4"});
+  RandomStore().write(file_);
+  edit([](hid_t file) { replace(file, "/test/labels", H5T_STD_I32LE, {7, 1}); });
+  expect({"/test/labels", "rank 2", "rank 1"});
+}
+
+TEST_F(BadStore, WrongType) {
+  edit([](hid_t file) { replace(file, "/test/images", H5T_IEEE_F32LE, {7, 6, 5, 3}); });
+  expect({"/test/images", "float32", "expected a uint8"});
+  RandomStore().write(file_);
+  edit([](hid_t file) { replace(file, "/train/images", H5T_STD_I8LE, {40, 6, 5, 3}); });
+  expect({"/train/images", "int8", "expected a uint8"});
+  RandomStore().write(file_);
+  edit([](hid_t file) { replace(file, "/train/labels", H5T_STD_I64LE, {40}); });
+  expect({"/train/labels", "int64", "expected a int32"});
+}
+
+TEST_F(BadStore, NoImages) {
+  edit([](hid_t file) { replace(file, "/train/images", H5T_STD_U8LE, {0, 6, 5, 3}); });
+  expect({"/train/images", "[0, 6, 5, 3]", "at least one image"});
+}
+
+TEST_F(BadStore, MoreImagesThanTheFileCouldHold) {
+  edit([](hid_t file) { replace(file, "/train/images", H5T_STD_U8LE, {hsize_t{1} << 36, 6, 5, 3}); });
+  expect({"/train/images", "68719476736", "bytes"});
+}
+
+TEST_F(BadStore, LabelsOutOfRange) {
+  for (const std::int32_t label : {4, -1, 1000}) {
+    auto labels = RandomStore().labels(Split::train);
+    labels[17] = label;
+    edit([&](hid_t file) { write_labels(file, "/train/labels", labels); });
+    expect({"/train/labels", "label " + std::to_string(label), "image 17", "0 to 3"});
+  }
+}
+
+TEST_F(BadStore, CountsDiffer) {
+  edit([](hid_t file) { replace(file, "/test/labels", H5T_STD_I32LE, {8}); });
+  expect({"/test/labels", "8 labels", "expected 7"});
+}
+
+TEST_F(BadStore, SplitsOfDifferentShape) {
+  edit([](hid_t file) { replace(file, "/test/images", H5T_STD_U8LE, {7, 5, 6, 3}); });
+  expect({"/test/images", "5x6x3", "6x5x3"});
+}
+
+TEST_F(BadStore, MissingAttributes) {
+  for (const char* name : {"classes", "mean", "std"}) {
+    RandomStore().write(file_);
+    edit([&](hid_t file) { H5Adelete(file, name); });
+    expect({std::string("attribute ") + name, "missing"});
+  }
+}
+
+TEST_F(BadStore, WrongStatistics) {
+  edit([](hid_t file) { replace_floats(file, "mean", {0.5f}); });
+  expect({"attribute mean", "[0.5]", "expected 3"});
+  edit([](hid_t file) { replace_floats(file, "mean", {0.5f, NAN, 0.5f}); });
+  expect({"attribute mean", "nan", "finite"});
+  RandomStore().write(file_);
+  edit([](hid_t file) { replace_floats(file, "std", {0.5f, 0, 0.5f}); });
+  expect({"attribute std", "positive"});
+}
+
+TEST_F(BadStore, ClassesThatAreNumbers) {
+  edit([](hid_t file) { replace_floats(file, "classes", {1, 2, 3}); });
+  expect({"attribute classes", "float32", "class names"});
+}
+
+// Whatever byte is damaged, the file is read or refused; it never ends the process.
+TEST_F(BadStore, SurvivesFlippedBytes) {
+  RandomStore{.shape = {2, 2, 1}, .train = 6, .test = 2}.write(file_);
+  const Bytes whole = read_bytes(file_);
+  std::mt19937 random(7);
+  int refused = 0;
+  for (int trial = 0; trial < 300; ++trial) {
+    Bytes damaged = whole;
+    for (int flips = 0; flips < 3; ++flips)
+      damaged[random() % damaged.size()] = static_cast<std::uint8_t>(random());
+    write_bytes(file_, damaged);
+    try {
+      const Store store(file_, trial % 2 == 0 ? 0 : 1 << 20);
+      Bytes scratch(4);
+      for (const Split split : {Split::train, Split::test}) store.split(split)->image(0, scratch.data());
+    } catch (const std::runtime_error&) {
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 40);
+}
+
+}  // namespace
+}  // namespace convoy::data

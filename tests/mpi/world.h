@@ -1,0 +1,11 @@
+// The ranks that an *_mpi_test.cpp runs on.
+#pragma once
+
+#include "comm/environment.h"
+
+namespace convoy::test {
+
+comm::MpiEnvironment& environment();
+inline const comm::Communicator& world() { return environment().world(); }
+
+}  // namespace convoy::test

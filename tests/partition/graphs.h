@@ -1,0 +1,61 @@
+// Small task graphs for the partitioner's tests.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "partition/graph/task_graph.h"
+#include "partition/random.h"
+#include "partition/simulation/machine.h"
+
+namespace convoy::partition::testing {
+
+inline constexpr Link kFastLink{25'000, 130};  // the link of the published tables: 25 µs, 130 GB/s
+
+struct Shape {
+  NodeIndex nodes = 10;
+  double edge_share = 0.3;  // of all forward pairs
+  Nanoseconds longest = 100'000;
+  Bytes largest = 1 << 20;
+  int groups = 0, pins = 0;  // how many nodes get one
+  DeviceIndex devices = 2;   // for pins
+};
+
+// Nodes 0…n-1, edges only upward; zero times and sizes occur.
+inline TaskGraph random_graph(std::uint64_t seed, const Shape& shape) {
+  Random random(seed);
+  TaskGraphBuilder builder;
+  for (NodeIndex node = 0; node < shape.nodes; ++node) {
+    TaskNode task;
+    task.id = node;
+    task.time = random.below(8) == 0 ? 0 : random.below(shape.longest);
+    task.output_bytes = random.below(8) == 0 ? 0 : random.below(shape.largest);
+    task.resident_bytes = random.below(2) == 0 ? 0 : random.below(shape.largest);
+    if (random.below(shape.nodes) < shape.groups)
+      task.colocate = static_cast<std::int32_t>(random.below(3));
+    else if (random.below(shape.nodes) < shape.pins)
+      task.pin = static_cast<std::int32_t>(random.below(shape.devices));
+    builder.add_node(task);
+  }
+  for (NodeIndex from = 0; from < shape.nodes; ++from)
+    for (NodeIndex to = from + 1; to < shape.nodes; ++to)
+      if (random.unit() < shape.edge_share) builder.add_edge(from, to);
+  return builder.build();
+}
+
+// `times` in µs; edges as pairs; every node writes `bytes`.
+inline TaskGraph graph_of(const std::vector<Nanoseconds>& times,
+                          const std::vector<std::pair<int, int>>& edges, Bytes bytes = 1000) {
+  TaskGraphBuilder builder;
+  for (std::size_t node = 0; node < times.size(); ++node) {
+    TaskNode task;
+    task.id = static_cast<std::int64_t>(node);
+    task.time = 1000 * times[node];
+    task.output_bytes = bytes;
+    builder.add_node(task);
+  }
+  for (const auto& [from, to] : edges) builder.add_edge(from, to);
+  return builder.build();
+}
+
+}  // namespace convoy::partition::testing

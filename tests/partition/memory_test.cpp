@@ -1,0 +1,165 @@
+// Memory limits: never exceeded, and no feasible instance called infeasible where moving nodes can fix it.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "partition/memory/overflow.h"
+#include "partition/partition.h"
+#include "tests/partition/graphs.h"
+
+namespace convoy::partition {
+namespace {
+
+using testing::graph_of;
+
+PartitionOptions quick() {
+  PartitionOptions options;
+  options.move_limit = 100;
+  options.threads = 1;
+  return options;
+}
+
+TaskGraph resident_graph(const std::vector<Bytes>& sizes, Bytes output = 0) {
+  TaskGraphBuilder builder;
+  for (std::size_t node = 0; node < sizes.size(); ++node) {
+    TaskNode task;
+    task.id = static_cast<std::int64_t>(node);
+    task.time = 1000, task.resident_bytes = sizes[node], task.output_bytes = output;
+    builder.add_node(task);
+    if (node > 0) builder.add_edge(static_cast<std::int64_t>(node) - 1, static_cast<std::int64_t>(node));
+  }
+  return builder.build();
+}
+
+std::string certificate(const TaskGraph& graph, const Machine& machine) {
+  const CostModel cost(graph, machine);
+  const PartitionResult result = partition_graph(cost, quick());
+  EXPECT_FALSE(result.placement);
+  EXPECT_TRUE(result.proven) << result.reason;
+  return result.reason;
+}
+
+TEST(Memory, Certificates) {
+  const Link link{0, 1};
+  EXPECT_NE(certificate(resident_graph({60, 60, 60}), Machine::uniform(2, link, 80))
+                .find("180 resident bytes, more than the 160"),
+            std::string::npos);
+  EXPECT_NE(certificate(resident_graph({10, 70}, 20), Machine::uniform(2, link, 100))
+                .find("node 1 alone needs 110 bytes (70 resident, 20 of inputs, 20 of output)"),
+            std::string::npos);
+  EXPECT_NE(
+      certificate(resident_graph({60, 60, 60}), Machine::uniform(2, link, 100)).find("of the 3 largest"),
+      std::string::npos);
+}
+
+TEST(Memory, ExactlyFittingParametersAreSpread) {
+  const TaskGraph graph = resident_graph({50, 50, 50, 50, 50, 50});
+  const Machine machine = Machine::uniform(3, {1000, 1}, 100);
+  const CostModel cost(graph, machine);
+  const PartitionResult result = partition_graph(cost, quick());
+  ASSERT_TRUE(result.placement) << result.reason;
+  for (const DeviceUse& use : result.simulation.use) EXPECT_LE(use.peak_bytes, 100);
+}
+
+// Every placement of a small graph by list scheduling: the reference for feasibility and for the makespan.
+struct Exhaustive {
+  bool feasible = false;
+  Nanoseconds best = std::numeric_limits<Nanoseconds>::max();
+
+  explicit Exhaustive(const CostModel& cost) {
+    const NodeIndex nodes = cost.graph().node_count();
+    const DeviceIndex devices = cost.device_count();
+    Placement placement{devices, std::vector<DeviceIndex>(nodes, 0), {}};
+    for (;;) {
+      const Simulation simulation = simulate(cost, placement);
+      if (memory_overflow(cost.machine(), simulation) == 0)
+        feasible = true, best = std::min(best, simulation.makespan);
+      NodeIndex node = 0;
+      while (node < nodes && ++placement.device_of[node] == devices) placement.device_of[node++] = 0;
+      if (node == nodes) return;
+    }
+  }
+};
+
+TEST(Memory, FindsWhatExhaustiveSearchFinds) {
+  int feasible = 0, infeasible = 0;
+  double gaps = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    const TaskGraph graph =
+        testing::random_graph(seed, {.nodes = static_cast<NodeIndex>(3 + seed % 8), .edge_share = 0.3});
+    const DeviceIndex devices = seed % 3 == 0 ? 3 : 2;
+    Machine unlimited = Machine::uniform(devices, {10'000, 50});
+    const CostModel free(graph, unlimited);
+    const PartitionResult open = partition_graph(free, quick());
+    Bytes peak = 0;
+    for (const DeviceUse& use : open.simulation.use) peak = std::max(peak, use.peak_bytes);
+    if (devices == 3 && graph.node_count() > 8) continue;  // 3^10 simulations are a second each
+    const double share = 0.5 + 0.1 * static_cast<double>(seed % 5);
+    const Machine machine = Machine::uniform(
+        devices, {10'000, 50}, std::max<Bytes>(1, static_cast<Bytes>(share * static_cast<double>(peak))));
+    const CostModel cost(graph, machine);
+    const Exhaustive truth(cost);
+    PartitionOptions options = quick();
+    options.move_limit = 2000;
+    const PartitionResult result = partition_graph(cost, options);
+    if (truth.feasible) {
+      ++feasible;
+      ASSERT_TRUE(result.placement) << "seed " << seed << ": called infeasible: " << result.reason;
+      EXPECT_EQ(memory_overflow(machine, result.simulation), 0);
+      gaps += static_cast<double>(result.simulation.makespan) /
+                  static_cast<double>(std::max<Nanoseconds>(1, truth.best)) -
+              1;
+    } else {
+      ++infeasible;
+      if (result.placement) {
+        EXPECT_EQ(memory_overflow(machine, result.simulation), 0) << "another order may fit";
+      } else {
+        EXPECT_TRUE(result.proven) << result.reason;
+      }
+    }
+  }
+  EXPECT_GT(feasible, 10);
+  EXPECT_GT(infeasible, 5);
+  std::printf("%d feasible, %d infeasible; mean gap to the best placement by list scheduling %.2f %%\n",
+              feasible, infeasible, 100 * gaps / feasible);
+  EXPECT_LT(gaps / feasible, 0.05);
+}
+
+TEST(Memory, UnlimitedGapToTheOptimum) {
+  double gaps = 0;
+  constexpr int kGraphs = 30;
+  for (std::uint64_t seed = 0; seed < kGraphs; ++seed) {
+    const TaskGraph graph = testing::random_graph(seed, {.nodes = 9, .edge_share = 0.25});
+    const Machine machine = Machine::uniform(2, {10'000, 50});
+    const CostModel cost(graph, machine);
+    PartitionOptions options = quick();
+    options.move_limit = 2000;
+    const PartitionResult result = partition_graph(cost, options);
+    gaps += static_cast<double>(result.simulation.makespan) / static_cast<double>(Exhaustive(cost).best) - 1;
+  }
+  std::printf("mean gap to the best placement by list scheduling %.2f %%\n", 100 * gaps / kGraphs);
+  EXPECT_LT(gaps / kGraphs, 0.01);
+}
+
+TEST(Memory, LimitsFallingTowardsTheFloor) {
+  testing::Shape shape;
+  shape.nodes = 120, shape.edge_share = 0.03;
+  const TaskGraph graph = testing::random_graph(11, shape);
+  const Machine open = Machine::uniform(4, testing::kFastLink);
+  const PartitionResult unlimited = partition_graph(CostModel(graph, open), quick());
+  Bytes peak = 0;
+  for (const DeviceUse& use : unlimited.simulation.use) peak = std::max(peak, use.peak_bytes);
+  const Bytes floor = graph.total_resident_bytes() / 4;
+  for (int step = 0; step < 4; ++step) {
+    const Bytes limit = peak - (peak - floor) * step / 10;
+    const Machine machine = Machine::uniform(4, testing::kFastLink, limit);
+    const CostModel cost(graph, machine);
+    const PartitionResult result = partition_graph(cost, quick());
+    ASSERT_TRUE(result.placement) << "step " << step << ": " << result.reason;
+    const Simulation judged = simulate(cost, *result.placement);
+    for (const DeviceUse& use : judged.use) EXPECT_LE(use.peak_bytes, limit);
+  }
+}
+
+}  // namespace
+}  // namespace convoy::partition

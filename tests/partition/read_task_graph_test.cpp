@@ -1,0 +1,228 @@
+// The readers: what a file says is what the graph holds, and every defect is one line that names its place.
+#include "partition/graph/read_task_graph.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "partition/graph/generators.h"
+#include "tests/partition/graphs.h"
+
+namespace convoy::partition {
+namespace {
+
+constexpr const char* kValid = R"({"nodes": [
+{"id": 5, "name": "a", "time_us": 1.5, "resident_bytes": 10, "output_bytes": 100, "pin": 1},
+{"id": 7, "time_us": 2, "resident_bytes": 0, "output_bytes": 50, "colocate": 3},
+{"id": 9, "time_us": 0, "resident_bytes": 0, "output_bytes": 0, "colocate": 3}],
+"edges": [{"from": 5, "to": 7},
+{"from": 5, "to": 9, "bytes": 40}]})";
+
+std::string error_of(const std::string& text) {
+  try {
+    parse_task_graph_json(text, "g.json");
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+std::string with(std::string text, const std::string& old, const std::string& fresh) {
+  return text.replace(text.find(old), old.size(), fresh);
+}
+
+TEST(ReadTaskGraph, OurJson) {
+  const TaskGraph graph = parse_task_graph_json(kValid, "g.json");
+  ASSERT_EQ(graph.node_count(), 3);
+  ASSERT_EQ(graph.edge_count(), 2);
+  EXPECT_EQ(graph.id(0), 5);
+  EXPECT_EQ(graph.name(0), "a");
+  EXPECT_EQ(graph.name(1), "");
+  EXPECT_EQ(graph.time(0), 1500);
+  EXPECT_EQ(graph.resident_bytes(0), 10);
+  EXPECT_EQ(graph.pin(0), 1);
+  EXPECT_EQ(graph.pin(1), kNone);
+  EXPECT_EQ(graph.group(0), kNone);
+  EXPECT_EQ(graph.group(1), graph.group(2));
+  EXPECT_EQ(graph.bytes(0), 100) << "an edge without bytes carries its producer's output";
+  EXPECT_EQ(graph.bytes(1), 40);
+  EXPECT_EQ(graph.critical_path(), 3500);
+}
+
+TEST(ReadTaskGraph, ErrorsNameLineNodeAndField) {
+  const auto expect = [](const std::string& text, const std::string& place, const std::string& what) {
+    const std::string error = error_of(text);
+    EXPECT_TRUE(error.starts_with(place)) << error;
+    EXPECT_NE(error.find(what), std::string::npos) << error;
+    EXPECT_EQ(error.find('\n'), std::string::npos) << error;
+  };
+  expect(with(kValid, "\"time_us\": 2,", ""), "g.json:3: node 7", "time_us is missing");
+  expect(with(kValid, "\"time_us\": 2", "\"time_us\": -2"), "g.json:3: node 7", "time_us is -2");
+  expect(with(kValid, "\"time_us\": 2", "\"time_us\": \"x\""), "g.json:3: node 7", "time_us is text");
+  expect(with(kValid, "\"time_us\": 2", "\"time_us\": 1e300"), "g.json:3: node 7", "time_us");
+  expect(with(kValid, "\"resident_bytes\": 10", "\"resident_bytes\": -1"), "g.json:2: node 5",
+         "resident_bytes is -1");
+  expect(with(kValid, "\"output_bytes\": 50", "\"output_bytes\": 0.5"), "g.json:3: node 7",
+         "output_bytes is 0.5");
+  expect(with(kValid, "\"id\": 7", "\"id\": 5"), "g.json:3: node 5", "id used twice");
+  expect(with(kValid, "\"to\": 9", "\"to\": 8"), "g.json:6: edge 5 -> 8", "no node has the id 8");
+  expect(with(kValid, "\"to\": 9", "\"to\": 7"), "g.json:6: edge 5 -> 7", "given twice");
+  expect(with(kValid, "\"bytes\": 40", "\"bytes\": -4"), "g.json:6: edge 5 -> 9", "bytes is -4");
+  expect(with(kValid, "\"bytes\": 40", "\"weight\": 4"), "g.json:6: edge 5 -> 9", "unknown field weight");
+  expect(with(kValid, "\"from\": 5, \"to\": 7", "\"from\": 7, \"to\": 7"), "g.json:5: edge 7 -> 7", "itself");
+  expect(with(kValid, "\"pin\": 1", "\"pin\": -1"), "g.json:2: node 5", "pin is -1");
+  expect(with(kValid, "\"edges\"", "\"arcs\""), "g.json:", "edges is missing");
+  expect("[1, 2]", "g.json:1:", "expected an object");
+  expect("{\"nodes\": [", "g.json:1:", "not JSON");
+  expect("", "g.json:1:", "not JSON");
+}
+
+TEST(ReadTaskGraph, PrintsOneCycle) {
+  const std::string error = error_of(R"({"nodes": [
+    {"id": 1, "name": "a", "time_us": 1, "resident_bytes": 0, "output_bytes": 0},
+    {"id": 2, "name": "b", "time_us": 1, "resident_bytes": 0, "output_bytes": 0},
+    {"id": 3, "name": "c", "time_us": 1, "resident_bytes": 0, "output_bytes": 0},
+    {"id": 4, "name": "d", "time_us": 1, "resident_bytes": 0, "output_bytes": 0}],
+    "edges": [{"from": 1, "to": 2}, {"from": 2, "to": 3}, {"from": 3, "to": 2}, {"from": 3, "to": 4}]})");
+  EXPECT_TRUE(error.find(R"(cycle: 2 "b" -> 3 "c" -> 2 "b")") != std::string::npos ||
+              error.find(R"(cycle: 3 "c" -> 2 "b" -> 3 "c")") != std::string::npos)
+      << error;
+}
+
+TEST(ReadTaskGraph, PinsOfAGroupMustAgree) {
+  const std::string error = error_of(R"({"nodes": [
+    {"id": 1, "time_us": 1, "resident_bytes": 0, "output_bytes": 0, "pin": 0, "colocate": 1},
+    {"id": 2, "time_us": 1, "resident_bytes": 0, "output_bytes": 0, "pin": 1, "colocate": 1}], "edges": []})");
+  EXPECT_NE(error.find("g.json:3: node 2: pin is 1"), std::string::npos) << error;
+}
+
+TEST(ReadTaskGraph, MicrosoftsJson) {
+  const std::string text = R"({"maxSizePerFPGA": 1e9, "maxFPGAs": 6, "maxCPUs": 1, "nodes": [
+    {"name": "a", "id": 4, "supportedOnFpga": 1, "cpuLatency": 9, "fpgaLatency": 1.25, "isBackwardNode": 0, "colorClass": 2, "size": 10.5, "layerId": [1, {"x": 2}]},
+    {"name": "b", "id": 2, "supportedOnFpga": true, "cpuLatency": 9, "fpgaLatency": 0.5, "isBackwardNode": false, "colorClass": 2, "size": 4.0}],
+    "edges": [{"sourceId": 4, "destId": 2, "cost": 0.003, "size": 0.125}]})";
+  const TaskGraph graph = parse_task_graph_json(text, "m.json", {.color_classes = true});
+  EXPECT_EQ(graph.time(0), 1'250'000);
+  EXPECT_EQ(graph.resident_bytes(0), 11);
+  EXPECT_EQ(graph.bytes(0), 1);
+  ASSERT_TRUE(graph.has_transfer_times());
+  EXPECT_EQ(graph.transfer_time(0), 3000);
+  EXPECT_EQ(graph.group_count(), 1);
+  EXPECT_EQ(parse_task_graph_json(text, "m.json").group_count(), 0);
+}
+
+TEST(ReadTaskGraph, WritesWhatItReads) {
+  testing::Shape shape;
+  shape.nodes = 40, shape.groups = 10, shape.pins = 10;
+  for (std::uint64_t seed = 0; seed < 5; ++seed) {
+    const TaskGraph graph = testing::random_graph(seed, shape);
+    const std::string text = task_graph_json(graph);
+    EXPECT_EQ(task_graph_json(parse_task_graph_json(text, "again")), text);
+  }
+}
+
+class PardnnFolder : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::temp_directory_path() / ("convoy_pardnn_" + std::to_string(::getpid()));
+    std::filesystem::create_directories(folder_);
+    write("graph.dot", "digraph{\n\"src\"->\"a\"\n\"a\"->\"b\"\n\"a\" -> \"c\";\n\"b\"->\"snk\"\n}\n");
+    write("durations.txt", "a::5\nelsewhere::7\n");
+    write("tensor_bytes.txt", "\"a\":: 4096\n\"b\":: 0\n");
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void write(const char* file, const std::string& text) { std::ofstream(folder_ / file) << text; }
+  std::string error() {
+    try {
+      read_task_graph(folder_);
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+  std::filesystem::path folder_;
+};
+
+TEST_F(PardnnFolder, DropsTheTerminalsAndFillsDefaults) {
+  const TaskGraph graph = read_task_graph(folder_);
+  ASSERT_EQ(graph.node_count(), 3);
+  ASSERT_EQ(graph.edge_count(), 2);
+  EXPECT_EQ(graph.time(0), 5000);
+  EXPECT_EQ(graph.time(1), 1000) << "a node without a duration takes a microsecond";
+  EXPECT_EQ(graph.bytes(0), 4096);
+}
+
+TEST_F(PardnnFolder, ErrorsNameFileAndLine) {
+  write("durations.txt", "a::5\nb::-1\n");
+  EXPECT_NE(error().find("durations.txt:2: node \"b\": duration is \"-1\""), std::string::npos) << error();
+  write("durations.txt", "a::5\na::6\n");
+  EXPECT_NE(error().find("durations.txt:2: node \"a\": duration is given twice"), std::string::npos)
+      << error();
+  write("durations.txt", "");
+  write("graph.dot", "digraph{\n\"a\"->\"b\"\n\"b\"->\"a\"\n}\n");
+  EXPECT_NE(error().find("cycle: "), std::string::npos) << error();
+  write("graph.dot", "digraph{\n\"a\"->\"b\"\n");
+  EXPECT_NE(error().find("closing brace"), std::string::npos) << error();
+  write("graph.dot", "digraph{\n\"a\"=>\"b\"\n}\n");
+  EXPECT_NE(error().find("graph.dot:2:"), std::string::npos) << error();
+  std::filesystem::remove(folder_ / "tensor_bytes.txt");
+  EXPECT_NE(error().find("tensor_bytes.txt: cannot be opened"), std::string::npos) << error();
+}
+
+// Random bytes changed in valid files: an error or a graph, never a crash (run with the asan+ubsan preset too).
+TEST(ReadTaskGraph, SurvivesDamagedFiles) {
+  const std::string ours =
+      task_graph_json(testing::random_graph(3, {.nodes = 12, .edge_share = 0.3, .groups = 3, .pins = 3}));
+  const std::string microsoft =
+      R"({"maxFPGAs": 6, "nodes": [{"name": "a", "id": 4, "fpgaLatency": 1.25, "colorClass": 2, "size": 10},
+    {"id": 2, "fpgaLatency": 0.5, "size": 4.0}], "edges": [{"sourceId": 4, "destId": 2, "cost": 0.003}]})";
+  Random random(1);
+  const std::string pieces = "{}[]\",:-0123456789.eE\\ntrue null\x01\xff";
+  int errors = 0;
+  for (int round = 0; round < 6000; ++round) {
+    std::string text = round % 2 == 0 ? ours : microsoft;
+    const std::int64_t changes = 1 + random.below(4);
+    for (std::int64_t i = 0; i < changes && !text.empty(); ++i) {
+      const auto at = static_cast<std::size_t>(random.below(std::ssize(text)));
+      switch (random.below(4)) {
+        case 0:
+          text[at] = pieces[static_cast<std::size_t>(random.below(std::ssize(pieces)))];
+          break;
+        case 1:
+          text.erase(at, static_cast<std::size_t>(random.below(20)));
+          break;
+        case 2:
+          text.insert(at, text.substr(static_cast<std::size_t>(random.below(std::ssize(text))),
+                                      static_cast<std::size_t>(random.below(30))));
+          break;
+        default:
+          text.resize(at);
+      }
+    }
+    try {
+      parse_task_graph_json(text, "fuzz", {.color_classes = true});
+    } catch (const std::runtime_error& error) {
+      ++errors;
+      EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
+    }
+  }
+  EXPECT_GT(errors, 3000);
+}
+
+TEST(Generators, GiveTheSizeAskedFor) {
+  for (const char* family : {"recurrent", "crn", "wide-resnet", "transformer", "e3d", "random", "sparse"}) {
+    GeneratorOptions options;
+    options.nodes = 11000;
+    const TaskGraph graph = generate_task_graph(family, options);
+    EXPECT_NEAR(graph.node_count(), 11000, 330) << family;
+    EXPECT_GT(graph.critical_path(), 0) << family;
+    EXPECT_GT(graph.total_resident_bytes(), 0) << family;
+  }
+  EXPECT_THROW(generate_task_graph("lstm", {}), std::runtime_error);
+}
+
+}  // namespace
+}  // namespace convoy::partition
