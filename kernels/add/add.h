@@ -15,9 +15,12 @@ Kernel add_forward(const AddProblem& problem, KernelRequest& request);
 namespace cpu {
 Kernel add_forward(const AddProblem& problem, KernelRequest& request);
 }  // namespace cpu
+namespace cuda {
+Kernel add_forward(const AddProblem& problem, KernelRequest& request);
+}  // namespace cuda
 
 inline Kernel add_forward(Backend backend, const AddProblem& problem, KernelRequest& request) {
-  return select(backend, reference::add_forward, cpu::add_forward)(problem, request);
+  return select(backend, reference::add_forward, cpu::add_forward, cuda::add_forward)(problem, request);
 }
 
 }  // namespace convoy::kernels

@@ -54,6 +54,13 @@ Kernel batch_norm_inference(const BatchNormProblem& problem, KernelRequest& requ
 Kernel batch_norm_backward_reduce(const BatchNormProblem& problem, KernelRequest& request);
 Kernel batch_norm_backward(const BatchNormProblem& problem, KernelRequest& request);
 }  // namespace cpu
+namespace cuda {
+Kernel batch_norm_statistics(const BatchNormProblem& problem, KernelRequest& request);
+Kernel batch_norm_forward(const BatchNormProblem& problem, KernelRequest& request);
+Kernel batch_norm_inference(const BatchNormProblem& problem, KernelRequest& request);
+Kernel batch_norm_backward_reduce(const BatchNormProblem& problem, KernelRequest& request);
+Kernel batch_norm_backward(const BatchNormProblem& problem, KernelRequest& request);
+}  // namespace cuda
 
 Kernel batch_norm_statistics(Backend backend, const BatchNormProblem& problem, KernelRequest& request);
 Kernel batch_norm_forward(Backend backend, const BatchNormProblem& problem, KernelRequest& request);

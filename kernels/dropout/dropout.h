@@ -40,12 +40,18 @@ namespace cpu {
 Kernel dropout_forward(const DropoutProblem& problem, KernelRequest& request);
 Kernel dropout_backward(const DropoutProblem& problem, KernelRequest& request);
 }  // namespace cpu
+namespace cuda {
+Kernel dropout_forward(const DropoutProblem& problem, KernelRequest& request);
+Kernel dropout_backward(const DropoutProblem& problem, KernelRequest& request);
+}  // namespace cuda
 
 inline Kernel dropout_forward(Backend backend, const DropoutProblem& problem, KernelRequest& request) {
-  return select(backend, reference::dropout_forward, cpu::dropout_forward)(problem, request);
+  return select(backend, reference::dropout_forward, cpu::dropout_forward, cuda::dropout_forward)(problem,
+                                                                                                  request);
 }
 inline Kernel dropout_backward(Backend backend, const DropoutProblem& problem, KernelRequest& request) {
-  return select(backend, reference::dropout_backward, cpu::dropout_backward)(problem, request);
+  return select(backend, reference::dropout_backward, cpu::dropout_backward, cuda::dropout_backward)(problem,
+                                                                                                     request);
 }
 
 }  // namespace convoy::kernels

@@ -1,7 +1,8 @@
 // Parameter updates over one flat buffer, all segments in one launch, and the norm that clipping needs.
-//   optimizer_update  {parameters, gradients, state...} -> {}
+//   optimizer_update  {parameters, gradients, state...} -> {[copy]}
 //                     f32 [n] each. Parameters and states are updated in place; optimizer_states() tells the
-//                     number of states, which start as zeros
+//                     number of states, which start as zeros. copy, which only cuda writes and which may be
+//                     left out, bf16 [n]: the updated parameters, rounded
 //   squared_norm      {gradients} -> {sum of squares f64 [1]}
 //                     before gradient_scale; the same bits for any number of threads
 // control gives learning_rate lr, gradient_scale (multiplies every gradient g first) and step (from 0; Adam's
@@ -54,12 +55,17 @@ namespace cpu {
 Kernel optimizer_update(const OptimizerProblem& problem, KernelRequest& request);
 Kernel squared_norm(const SquaredNormProblem& problem, KernelRequest& request);
 }  // namespace cpu
+namespace cuda {
+Kernel optimizer_update(const OptimizerProblem& problem, KernelRequest& request);
+Kernel squared_norm(const SquaredNormProblem& problem, KernelRequest& request);
+}  // namespace cuda
 
 inline Kernel optimizer_update(Backend backend, const OptimizerProblem& problem, KernelRequest& request) {
-  return select(backend, reference::optimizer_update, cpu::optimizer_update)(problem, request);
+  return select(backend, reference::optimizer_update, cpu::optimizer_update, cuda::optimizer_update)(problem,
+                                                                                                     request);
 }
 inline Kernel squared_norm(Backend backend, const SquaredNormProblem& problem, KernelRequest& request) {
-  return select(backend, reference::squared_norm, cpu::squared_norm)(problem, request);
+  return select(backend, reference::squared_norm, cpu::squared_norm, cuda::squared_norm)(problem, request);
 }
 
 }  // namespace convoy::kernels

@@ -37,12 +37,16 @@ namespace cpu {
 Kernel pool_forward(const PoolProblem& problem, KernelRequest& request);
 Kernel pool_backward(const PoolProblem& problem, KernelRequest& request);
 }  // namespace cpu
+namespace cuda {
+Kernel pool_forward(const PoolProblem& problem, KernelRequest& request);
+Kernel pool_backward(const PoolProblem& problem, KernelRequest& request);
+}  // namespace cuda
 
 inline Kernel pool_forward(Backend backend, const PoolProblem& problem, KernelRequest& request) {
-  return select(backend, reference::pool_forward, cpu::pool_forward)(problem, request);
+  return select(backend, reference::pool_forward, cpu::pool_forward, cuda::pool_forward)(problem, request);
 }
 inline Kernel pool_backward(Backend backend, const PoolProblem& problem, KernelRequest& request) {
-  return select(backend, reference::pool_backward, cpu::pool_backward)(problem, request);
+  return select(backend, reference::pool_backward, cpu::pool_backward, cuda::pool_backward)(problem, request);
 }
 
 }  // namespace convoy::kernels

@@ -14,9 +14,13 @@ Kernel reorder_forward(const ReorderProblem& problem, KernelRequest& request);
 namespace cpu {
 Kernel reorder_forward(const ReorderProblem& problem, KernelRequest& request);
 }  // namespace cpu
+namespace cuda {
+Kernel reorder_forward(const ReorderProblem& problem, KernelRequest& request);
+}  // namespace cuda
 
 inline Kernel reorder_forward(Backend backend, const ReorderProblem& problem, KernelRequest& request) {
-  return select(backend, reference::reorder_forward, cpu::reorder_forward)(problem, request);
+  return select(backend, reference::reorder_forward, cpu::reorder_forward, cuda::reorder_forward)(problem,
+                                                                                                  request);
 }
 
 }  // namespace convoy::kernels

@@ -8,36 +8,45 @@
 #include <memory>
 #include <numeric>
 
+#include "tests/kernels/memory.h"
+
 namespace convoy::kernels::testing {
 namespace {
 
-constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kGuard = 64;
 constexpr std::byte kGuardByte{0xA5};
-constexpr std::byte kPoison{0xFF};  // every float and double of these bytes is NaN
+constexpr std::byte kPoison{0xFF};        // every float and double of these bytes is NaN
+constexpr double kBf16Rounding = 0x1p-8;  // relative error of one rounding, at most
 
-// Aligned memory with guard bytes behind it. The place that learns of device memory when a backend needs it.
+// Memory of a backend with guard bytes behind it.
 class Buffer {
  public:
-  explicit Buffer(std::size_t bytes) : bytes_(bytes), storage_(bytes + kGuard + kAlignment, kGuardByte) {
-    void* start = storage_.data();
-    std::size_t room = storage_.size();
-    start_ = static_cast<std::byte*>(std::align(kAlignment, bytes + kGuard, start, room));
+  Buffer(Backend backend, std::size_t bytes)
+      : backend_(backend), bytes_(bytes), start_(allocate(backend, bytes + kGuard)) {
+    const std::vector<std::byte> guard(kGuard, kGuardByte);
+    copy_in(backend_, start_.get() + bytes_, guard.data(), kGuard);
     poison();
   }
-  void poison() { std::fill_n(start_, bytes_, kPoison); }
-  void write(const std::vector<std::byte>& bytes) { std::copy(bytes.begin(), bytes.end(), start_); }
-  std::vector<std::byte> read() const { return {start_, start_ + bytes_}; }
-  bool guard_intact() const {
-    return std::all_of(start_ + bytes_, start_ + bytes_ + kGuard,
-                       [](std::byte b) { return b == kGuardByte; });
+  void poison() { write(std::vector<std::byte>(bytes_, kPoison)); }
+  void write(const std::vector<std::byte>& bytes) {
+    copy_in(backend_, start_.get(), bytes.data(), bytes.size());
   }
-  void* address() const { return start_; }
+  std::vector<std::byte> read() const {
+    std::vector<std::byte> bytes(bytes_);
+    copy_out(backend_, bytes.data(), start_.get(), bytes_);
+    return bytes;
+  }
+  bool guard_intact() const {
+    std::vector<std::byte> guard(kGuard);
+    copy_out(backend_, guard.data(), start_.get() + bytes_, kGuard);
+    return guard == std::vector<std::byte>(kGuard, kGuardByte);
+  }
+  void* address() const { return start_.get(); }
 
  private:
+  Backend backend_;
   std::size_t bytes_;
-  std::vector<std::byte> storage_;
-  std::byte* start_;
+  std::shared_ptr<std::byte> start_;
 };
 
 std::vector<std::byte> encode(const TensorDesc& desc, const std::vector<double>& values) {
@@ -63,20 +72,29 @@ std::vector<double> decode(const TensorDesc& desc, const std::vector<std::byte>&
   return values;
 }
 
-bool contains(const std::vector<int>& list, int value) {
+template <typename T>
+bool contains(const std::vector<T>& list, T value) {
   return std::find(list.begin(), list.end(), value) != list.end();
 }
 
-KernelRequest request_of(Backend backend, Layout images, const Case& test) {
+// The element type that a tensor of a case has on a backend.
+DType stored_type(Backend backend, const Case& test, const TensorDesc& desc) {
+  const bool activation = desc.dtype == DType::f32 && desc.shape.rank() >= 2;
+  return activation && backend != Backend::reference ? test.activations : desc.dtype;
+}
+
+KernelRequest request_of(Backend backend, Layout images, const Case& test, const Buffer& control) {
   KernelRequest request;
-  request.control = &test.control;
+  request.control = static_cast<const StepControl*>(control.address());
   for (std::size_t i = 0; i < test.inputs.size(); ++i) {
     TensorDesc desc = test.inputs[i].desc;
     if (desc.layout == Layout::any && !contains(test.free_layout, static_cast<int>(i)))
       desc.layout = desc.shape.rank() == 4 && backend != Backend::reference ? images : Layout::row_major;
+    if (test.inputs[i].bytes.empty()) desc.dtype = stored_type(backend, test, desc);
     request.inputs.push_back(desc);
   }
   request.outputs = test.outputs;
+  for (TensorDesc& desc : request.outputs) desc.dtype = stored_type(backend, test, desc);
   return request;
 }
 
@@ -137,11 +155,14 @@ void check_surroundings(const KernelRequest& request, const Case& test, const Me
 }  // namespace
 
 Result run(Backend backend, Layout images, const Case& test, Share share) {
-  KernelRequest request = request_of(backend, images, test);
+  Buffer control(backend, sizeof(StepControl));
+  const auto* control_bytes = reinterpret_cast<const std::byte*>(&test.control);
+  control.write({control_bytes, control_bytes + sizeof(StepControl)});
+  KernelRequest request = request_of(backend, images, test, control);
   const Kernel kernel = test.maker(backend, request);
-  Memory memory{{}, {}, Buffer(kernel.workspace_bytes)};
-  for (const TensorDesc& desc : request.inputs) memory.inputs.emplace_back(desc.bytes());
-  for (const TensorDesc& desc : request.outputs) memory.outputs.emplace_back(desc.bytes());
+  Memory memory{{}, {}, Buffer(backend, kernel.workspace_bytes)};
+  for (const TensorDesc& desc : request.inputs) memory.inputs.emplace_back(backend, desc.bytes());
+  for (const TensorDesc& desc : request.outputs) memory.outputs.emplace_back(backend, desc.bytes());
   std::vector<void*> inputs, outputs;
   for (const Buffer& buffer : memory.inputs) inputs.push_back(buffer.address());
   for (const Buffer& buffer : memory.outputs) outputs.push_back(buffer.address());
@@ -166,10 +187,25 @@ Result run(Backend backend, Layout images, const Case& test, Share share) {
   return first;
 }
 
-std::vector<Backend> backends() { return {Backend::cpu}; }
+Case in_bf16(Case test) {
+  test.activations = DType::bf16;
+  for (Tensor& input : test.inputs)
+    if (stored_type(Backend::cuda, test, input.desc) == DType::bf16 && input.bytes.empty()) {
+      const TensorDesc rounded{DType::bf16, {input.desc.shape.elements()}, Layout::row_major, nullptr};
+      input.values = decode(rounded, encode(rounded, input.values));
+    }
+  test.name += " in bf16";
+  return test;
+}
+
+std::vector<Backend> backends() {
+  if (gpu_present()) return {Backend::cpu, Backend::cuda};
+  return {Backend::cpu};
+}
 
 std::vector<Layout> layouts_of(Backend backend) {
   if (backend == Backend::cpu) return {Layout::row_major, Layout::blocked16, Layout::blocked8};
+  if (backend == Backend::cuda) return {Layout::channels_last};
   return {Layout::row_major};
 }
 
@@ -187,10 +223,12 @@ void expect_close(const Tensor& actual, const Tensor& expected, double tolerance
 }
 
 void expect_same(const Case& test, const Result& actual, const Result& expected, const std::string& what) {
-  for (std::size_t i = 0; i < actual.outputs.size(); ++i)
-    if (!contains(test.ignored, static_cast<int>(i)))
-      expect_close(actual.outputs[i], expected.outputs[i], test.tolerance,
-                   what + ", output " + std::to_string(i));
+  for (std::size_t i = 0; i < actual.outputs.size(); ++i) {
+    if (contains(test.ignored, static_cast<int>(i))) continue;
+    const double rounding = actual.outputs[i].desc.dtype == DType::bf16 ? kBf16Rounding : 0;
+    expect_close(actual.outputs[i], expected.outputs[i], test.tolerance + rounding,
+                 what + ", output " + std::to_string(i));
+  }
   for (const int i : test.updated)
     expect_close(actual.inputs[i], expected.inputs[i], test.tolerance, what + ", input " + std::to_string(i));
 }
@@ -219,6 +257,8 @@ void expect_matches_reference(const Case& test, const std::vector<Backend>& unde
       expect_same(test, actual, expected, what);
       expect_in_place_equals(backend, layout, test, actual);
     }
+  if (test.activations == DType::f32 && contains(under_test, Backend::cuda))
+    expect_matches_reference(in_bf16(test), {Backend::cuda});
 }
 
 double dot(const std::vector<double>& a, const std::vector<double>& b) {

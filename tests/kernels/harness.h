@@ -38,7 +38,12 @@ struct Case {
   std::vector<int> ignored = {};      // outputs not to be compared between backends (aux)
   double tolerance = 2e-6;            // on the relative L2 error of every output against the reference
   bool library = false;               // executes oneDNN primitives, which allocate a little of their own
+  // What f32 tensors of two and more extents are stored as outside the reference: f32 or bf16 (in_bf16 sets it).
+  DType activations = DType::f32;
 };
+// The case with bf16 activations: the values of its inputs are rounded, so that the reference starts from the same
+// numbers, and outputs in bf16 may differ by a rounding.
+Case in_bf16(Case test);
 
 struct Result {
   std::vector<Tensor> outputs;
@@ -53,12 +58,12 @@ inline Result run_reference(const Case& test) { return run(Backend::reference, L
 // What this program and its libraries have taken from the heap through C++ so far.
 long allocations();
 
-// The backends under test and the layouts of images that each takes.
+// The backends under test on this machine and the layouts of images that each takes.
 std::vector<Backend> backends();
 std::vector<Layout> layouts_of(Backend backend);
 
-// The case in every layout of every backend (or of those given), out of place and in place, against the
-// reference.
+// The case in every layout and element type of every backend (or of those given), out of place and in place,
+// against the reference.
 void expect_matches_reference(const Case& test);
 void expect_matches_reference(const Case& test, const std::vector<Backend>& under_test);
 // Every permitted in-place pair gives the bits of `expected`.

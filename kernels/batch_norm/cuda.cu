@@ -1,0 +1,240 @@
+// Batch normalisation on the device, the passes that write activations: forward, inference, backward.
+#include "kernels/batch_norm/cuda.cuh"
+#include "kernels/device/cuda_launch.cuh"
+
+namespace convoy::kernels::cuda {
+namespace {
+
+constexpr int kRows = 4;  // rows of a thread
+
+struct ForwardOperands {
+  const void *x, *residual;  // residual: null where absent
+  void* y;
+  const double* sums;  // null: inference, from the running statistics
+  const float *gamma, *beta;
+  float *running_mean, *running_var;
+  const StepControl* control;
+};
+
+__device__ __forceinline__ void update_running(const ForwardOperands& o, const Moments& moments, double count,
+                                               float momentum, int channel) {
+  const double unbiased = count > 1 ? moments.variance * (count / (count - 1)) : moments.variance;
+  const double keep = 1.0 - momentum;
+  o.running_mean[channel] = static_cast<float>(keep * o.running_mean[channel] + momentum * moments.mean);
+  o.running_var[channel] = static_cast<float>(keep * o.running_var[channel] + momentum * unbiased);
+}
+
+// What a block's threads normalise with: moments from the sums, or from the running statistics in inference.
+template <typename T>
+__device__ __forceinline__ void store_affines(const ForwardOperands& o, const BatchNormProblem& problem,
+                                              const ColumnGrid& grid, const Place& place,
+                                              Affine<T>* affines) {
+  for (int i = threadIdx.x; i < place.columns; i += kThreads) {
+    const int channel = place.first + i;
+    Moments moments;
+    if (o.sums != nullptr) {
+      const double count = count_of(o.control, problem.synchronised, grid.pixels);
+      moments = moments_of(o.sums, grid.channels, channel, inverse_of(count), problem.epsilon);
+      if (place.row_block == 0 && count > 0) update_running(o, moments, count, problem.momentum, channel);
+    } else {
+      moments = {o.running_mean[channel], inverse_root(double(o.running_var[channel]) + problem.epsilon), 0};
+    }
+    affines[i] = Affine<T>::of(moments, o.gamma[channel], o.beta[channel]);
+  }
+}
+
+template <typename T, int V>
+__global__ void __launch_bounds__(kThreads, 3)
+    forward(const __grid_constant__ ForwardOperands o, const __grid_constant__ BatchNormProblem problem,
+            const __grid_constant__ ColumnGrid grid) {
+  __shared__ Affine<T> shared[kMostTile * V];
+  const Place place = place_in<V>(grid);
+  const std::int64_t row = std::int64_t{place.row_block} * grid.height * kRows + place.ty;
+  const std::int64_t rows = place.active ? grid.rows : 0;
+  Pack<T, V> x[kRows], residual[kRows];
+#pragma unroll
+  for (int k = 0; k < kRows; ++k) {  // on their way while the constants are computed
+    if (row + k * grid.height >= rows) continue;
+    const std::int64_t at = (row + k * grid.height) * grid.channels + place.channel;
+    x[k] = load_pack<V>(static_cast<const T*>(o.x) + at);
+    if (o.residual != nullptr) residual[k] = load_pack<V>(static_cast<const T*>(o.residual) + at);
+  }
+  store_affines(o, problem, grid, place, shared);
+  __syncthreads();
+  Affine<T> affine[V];
+#pragma unroll
+  for (int i = 0; i < V; ++i) affine[i] = shared[place.tx * V + i];
+#pragma unroll
+  for (int k = 0; k < kRows; ++k) {
+    if (row + k * grid.height >= rows) continue;
+    float value[V];
+    unpack(x[k], value);
+#pragma unroll
+    for (int i = 0; i < V; ++i) value[i] = affine[i](value[i]);
+    if (o.residual != nullptr) {
+      float other[V];
+      unpack(residual[k], other);
+#pragma unroll
+      for (int i = 0; i < V; ++i) value[i] += other[i];
+    }
+    if (problem.relu)
+#pragma unroll
+      for (int i = 0; i < V; ++i) value[i] = rectified(value[i]);
+    store_pack(static_cast<T*>(o.y) + (row + k * grid.height) * grid.channels + place.channel,
+               pack_of<T>(value));
+  }
+}
+
+struct BackwardOperands {
+  const void *x, *dy;
+  void* dx;
+  const double *sums, *dsums;
+  const float *gamma, *beta;
+  const StepControl* control;
+};
+
+// dx = scale g + slope (x - mean) + offset: slope = -scale invstd (mean of g xhat), offset = -scale (mean of g).
+template <typename T>
+struct Gradient {
+  Affine<T> affine;
+  float slope, offset;
+
+  __device__ __forceinline__ static Gradient of(const BackwardOperands& o, const BatchNormProblem& problem,
+                                                const ColumnGrid& grid, int channel) {
+    const double inverse = inverse_of(count_of(o.control, problem.synchronised, grid.pixels));
+    const Moments moments = moments_of(o.sums, grid.channels, channel, inverse, problem.epsilon);
+    const double scale = moments.invstd * o.gamma[channel];
+    const double slope = -scale * moments.invstd * o.dsums[grid.channels + channel] * inverse;
+    const double offset = -scale * o.dsums[channel] * inverse;
+    return {Affine<T>::of(moments, o.gamma[channel], o.beta[channel]), static_cast<float>(slope),
+            static_cast<float>(Affine<T>::kCentred ? offset : offset - moments.mean * slope)};
+  }
+  __device__ __forceinline__ float operator()(float x, float g, bool masks) const {
+    if (masks && !(affine(x) > 0)) g = 0;
+    return fmaf(g, affine.scale, fmaf(Affine<T>::kCentred ? x - affine.mean : x, slope, offset));
+  }
+};
+
+template <typename T, int V>
+__global__ void __launch_bounds__(kThreads, 2)
+    backward(const __grid_constant__ BackwardOperands o, const __grid_constant__ BatchNormProblem problem,
+             bool masks, const __grid_constant__ ColumnGrid grid) {
+  __shared__ Gradient<T> shared[kMostTile * V];
+  const Place place = place_in<V>(grid);
+  const std::int64_t row = std::int64_t{place.row_block} * grid.height * kRows + place.ty;
+  const std::int64_t rows = place.active ? grid.rows : 0;
+  Pack<T, V> x[kRows], dy[kRows];
+#pragma unroll
+  for (int k = 0; k < kRows; ++k) {  // on their way while the constants are computed
+    if (row + k * grid.height >= rows) continue;
+    const std::int64_t at = (row + k * grid.height) * grid.channels + place.channel;
+    x[k] = load_pack<V>(static_cast<const T*>(o.x) + at);
+    dy[k] = load_pack<V>(static_cast<const T*>(o.dy) + at);
+  }
+  const std::int64_t valid = valid_rows(o.control, grid);
+  for (int i = threadIdx.x; i < place.columns; i += kThreads)
+    shared[i] = Gradient<T>::of(o, problem, grid, place.first + i);
+  __syncthreads();
+  Gradient<T> gradient[V];
+#pragma unroll
+  for (int i = 0; i < V; ++i) gradient[i] = shared[place.tx * V + i];
+#pragma unroll
+  for (int k = 0; k < kRows; ++k) {
+    if (row + k * grid.height >= rows) continue;
+    float xs[V], g[V];
+    unpack(x[k], xs);
+    unpack(dy[k], g);
+#pragma unroll
+    for (int i = 0; i < V; ++i) g[i] = gradient[i](xs[i], g[i], masks);
+    store_pack(static_cast<T*>(o.dx) + (row + k * grid.height) * grid.channels + place.channel,
+               row + k * grid.height < valid ? pack_of<T>(g) : zero_pack<T, V>());
+  }
+}
+
+template <typename P>
+ColumnGrid grid_of(const ImageExtents& e) {
+  return column_grid(e.n * e.pixels(), e.pixels(), e.c, P::kWidth, kThreads, kRows);
+}
+
+void settle_vector(const char* operation, TensorDesc& desc, DType type, const Shape& shape) {
+  settle(operation, desc, Layout::row_major);
+  require_dtype(operation, "a per-channel operand", desc, type);
+  require_shape(operation, "a per-channel operand", desc, shape);
+}
+
+// forward: sums_at = 1; inference, which has no sums: sums_at = 0, and the positions behind move up.
+Kernel normalise(const char* operation, const BatchNormProblem& problem, KernelRequest& request,
+                 int sums_at) {
+  const int gamma_at = sums_at + 1, residual_at = gamma_at + 4;
+  require_counts(operation, request, residual_at + problem.residual, 1);
+  if (sums_at != 0) require_control(operation, request);
+  auto& in = request.inputs;
+  const ImageExtents e = image_extents(in[0].shape);
+  if (sums_at != 0) settle_vector(operation, in[sums_at], DType::f64, {2, e.c});
+  for (int at = gamma_at; at < residual_at; ++at) settle_vector(operation, in[at], DType::f32, {e.c});
+  TensorDesc& other = in[problem.residual ? residual_at : 0];
+  for (TensorDesc* desc : {&in[0], &other, &request.outputs[0]}) {
+    settle_activation(operation, *desc);
+    require_shape(operation, "an activation", *desc, in[0].shape);
+  }
+  const DType type = common_dtype(operation, {&in[0], &other, &request.outputs[0]});
+  const auto body = [=, control = request.control](const BoundOperands& b, Stream stream) {
+    const ForwardOperands o{b.inputs[0],
+                            problem.residual ? b.inputs[residual_at] : nullptr,
+                            b.outputs[0],
+                            sums_at != 0 ? b.in<double>(sums_at) : nullptr,
+                            b.in(gamma_at),
+                            b.in(gamma_at + 1),
+                            b.inout(gamma_at + 2),
+                            b.inout(gamma_at + 3),
+                            control};
+    with_packing(type, {e.c}, [&](auto packing) {
+      using P = decltype(packing);
+      const ColumnGrid grid = grid_of<P>(e);
+      launch(forward<typename P::Type, P::kWidth>, grid.blocks(), kThreads, stream, o, problem, grid);
+    });
+  };
+  std::vector<std::pair<int, int>> in_place{{0, 0}};
+  if (problem.residual) in_place.push_back({residual_at, 0});
+  return device_kernel(body, in_place);
+}
+
+}  // namespace
+
+Kernel batch_norm_forward(const BatchNormProblem& problem, KernelRequest& request) {
+  return normalise("batch_norm_forward", problem, request, 1);
+}
+Kernel batch_norm_inference(const BatchNormProblem& problem, KernelRequest& request) {
+  return normalise("batch_norm_inference", problem, request, 0);
+}
+
+Kernel batch_norm_backward(const BatchNormProblem& problem, KernelRequest& request) {
+  const char* operation = "batch_norm_backward";
+  require_batch_norm_flags(operation, problem);
+  require_counts(operation, request, 6, 1);
+  require_control(operation, request);
+  auto& in = request.inputs;
+  const ImageExtents e = image_extents(in[0].shape);
+  settle_vector(operation, in[1], DType::f64, {2, e.c});
+  settle_vector(operation, in[2], DType::f32, {e.c});
+  settle_vector(operation, in[3], DType::f32, {e.c});
+  settle_vector(operation, in[5], DType::f64, {2, e.c});
+  for (TensorDesc* desc : {&in[0], &in[4], &request.outputs[0]}) {
+    settle_activation(operation, *desc);
+    require_shape(operation, "an activation", *desc, in[0].shape);
+  }
+  const DType type = common_dtype(operation, {&in[0], &in[4], &request.outputs[0]});
+  const bool masks = problem.relu && !problem.write_gradient;  // else backward_reduce has masked
+  const auto body = [=, control = request.control](const BoundOperands& b, Stream stream) {
+    const BackwardOperands o{b.inputs[0],     b.inputs[4], b.outputs[0], b.in<double>(1),
+                             b.in<double>(5), b.in(2),     b.in(3),      control};
+    with_packing(type, {e.c}, [&](auto packing) {
+      using P = decltype(packing);
+      const ColumnGrid grid = grid_of<P>(e);
+      launch(backward<typename P::Type, P::kWidth>, grid.blocks(), kThreads, stream, o, problem, masks, grid);
+    });
+  };
+  return device_kernel(body, {{0, 0}, {4, 0}});
+}
+
+}  // namespace convoy::kernels::cuda

@@ -1,0 +1,177 @@
+// Batch normalisation on the device: how a [rows, channels] matrix is cut into blocks, the sums of its columns,
+// and the constants of a channel. rows = N * H * W of channels_last images, or N.
+#pragma once
+
+#include <algorithm>
+
+#include "kernels/batch_norm/batch_norm.h"
+#include "kernels/device/cuda_elements.cuh"
+#include "kernels/device/cuda_reduce.cuh"
+
+namespace convoy::kernels::cuda {
+
+// A block is `tile` packs wide, at most 128 bytes: the narrower, the fewer constants a thread's rows have to pay for,
+// and the more blocks share the adding up of partial sums. Blocks that lie side by side are launched one behind
+// the other, so the reads of all blocks move through memory together. A thread keeps its columns for the launch.
+inline constexpr int kMostTile = 8;
+
+struct ColumnGrid {
+  int channels, packs;   // of a row
+  int tile, tile_shift;  // packs of a block, a power of two
+  int tiles, height;     // blocks side by side; rows of a block: its threads / tile
+  int row_blocks;        // blocks below one another
+  std::int64_t rows, pixels;
+
+  unsigned blocks() const { return static_cast<unsigned>(tiles) * static_cast<unsigned>(row_blocks); }
+};
+
+// With a row a thread and turn; at most `most_blocks` blocks, or, where that is zero, one turn of `rows_a_thread` rows.
+inline ColumnGrid column_grid(std::int64_t rows, std::int64_t pixels, std::int64_t channels, int width,
+                              int threads, int rows_a_thread, int most_blocks = 0) {
+  ColumnGrid grid{};
+  grid.channels = static_cast<int>(channels);
+  grid.packs = grid.channels / width;
+  grid.tile_shift = grid.packs % 8 == 0 || grid.packs % 4 != 0 ? 3 : 2;
+  if (grid.packs < 5) grid.tile_shift = grid.packs > 2 ? 2 : grid.packs - 1;
+  grid.tile = 1 << grid.tile_shift;
+  grid.tiles = (grid.packs + grid.tile - 1) / grid.tile;
+  grid.height = threads / grid.tile;
+  grid.rows = rows;
+  grid.pixels = pixels;
+  const std::int64_t turn = std::int64_t{grid.height} * rows_a_thread;
+  std::int64_t row_blocks = (rows + turn - 1) / turn;
+  if (most_blocks > 0) row_blocks = std::min<std::int64_t>(row_blocks, most_blocks / grid.tiles);
+  grid.row_blocks = static_cast<int>(std::max<std::int64_t>(row_blocks, 1));
+  return grid;
+}
+
+// Where a thread of a ColumnGrid stands.
+struct Place {
+  int tx, ty;
+  int row_block, first;  // first: channel of the block
+  int channel;           // the first of the thread's
+  int columns;           // channels of the block
+  bool active;
+};
+
+template <int V>
+__device__ __forceinline__ Place place_in(const ColumnGrid& grid) {
+  Place place;
+  place.tx = static_cast<int>(threadIdx.x) & (grid.tile - 1);
+  place.ty = static_cast<int>(threadIdx.x) >> grid.tile_shift;
+  place.row_block = static_cast<int>(blockIdx.x) / grid.tiles;
+  place.first = (static_cast<int>(blockIdx.x) - place.row_block * grid.tiles) * grid.tile * V;
+  place.channel = place.first + place.tx * V;
+  place.columns = min(grid.tile * V, grid.channels - place.first);
+  place.active = place.channel < grid.channels;
+  return place;
+}
+
+// Rows of samples that are valid.
+__device__ __forceinline__ std::int64_t valid_rows(const StepControl* control, const ColumnGrid& grid) {
+  const std::int64_t rows = control->valid * grid.pixels;
+  return rows < grid.rows ? rows : grid.rows;
+}
+
+// Two sums a channel over the rows of a block, from those of its threads: v holds V of the first kind and V of the
+// second. They go to partials [row_blocks][2][channels]. `shared`: N * kMostTile floats a warp.
+template <int V, int threads>
+__device__ __forceinline__ void store_partials(float (&v)[2 * V], const ColumnGrid& grid, const Place& place,
+                                               float* shared, float* partials) {
+  constexpr int N = 2 * V;
+  for (int lane = 16; lane >= grid.tile; lane /= 2)
+#pragma unroll
+    for (int i = 0; i < N; ++i) v[i] += __shfl_xor_sync(0xffffffffu, v[i], lane);
+  if (static_cast<int>(threadIdx.x) % 32 < grid.tile)
+#pragma unroll
+    for (int i = 0; i < N; ++i)
+      shared[(static_cast<int>(threadIdx.x) / 32 * grid.tile + place.tx) * N + i] = v[i];
+  __syncthreads();
+  for (int job = threadIdx.x; job < grid.tile * N; job += threads) {
+    float sum = 0;
+#pragma unroll
+    for (int warp = 0; warp < threads / 32; ++warp) sum += shared[warp * grid.tile * N + job];
+    const int channel = place.first + job / N * V + job % V, which = job % N / V;
+    if (channel < grid.channels)
+      partials[(2 * std::int64_t{place.row_block} + which) * grid.channels + channel] = sum;
+  }
+}
+
+// The two sums over all row blocks. The result for sum k of channel c lies in shared[k * columns + (c - first)].
+template <int V, int threads>
+__device__ __forceinline__ void add_partials(const float* partials, const ColumnGrid& grid,
+                                             const Place& place, double* shared) {
+  constexpr int kWide = V % 4 == 0 ? 4 : 1;
+  const int quads = place.columns / kWide, both = 2 * quads;
+  const int lanes = threads / both;  // threads that share a column's row blocks
+  const int lane = static_cast<int>(threadIdx.x) / both, job = static_cast<int>(threadIdx.x) % both;
+  if (lane < lanes) {
+    const int which = job / quads, quad = job % quads;
+    const float* from = partials + which * std::int64_t{grid.channels} + place.first + quad * kWide;
+    double sum[kWide] = {};
+#pragma unroll 16
+    for (int block = lane; block < grid.row_blocks; block += lanes) {
+      float value[kWide];
+      unpack(load_pack<kWide>(from + 2 * std::int64_t{grid.channels} * block), value);
+      for (int i = 0; i < kWide; ++i) sum[i] += value[i];
+    }
+    for (int i = 0; i < kWide; ++i) shared[(lane * 2 + which) * place.columns + quad * kWide + i] = sum[i];
+  }
+  __syncthreads();
+  for (int column = threadIdx.x; column < 2 * place.columns; column += threads) {
+    double sum = shared[column];
+#pragma unroll 8
+    for (int other = 1; other < lanes; ++other) sum += shared[other * 2 * place.columns + column];
+    shared[column] = sum;
+  }
+  __syncthreads();
+}
+
+// What a channel is normalised with.
+struct Moments {
+  double mean, invstd, variance;
+};
+
+// 1 / sqrt(value) in double: a step of Newton's method from the single one, much cheaper than the library's.
+__device__ __forceinline__ double inverse_root(double value) {
+  const double root = rsqrtf(static_cast<float>(value));
+  return root * (1.5 - 0.5 * value * root * root);
+}
+
+// inverse_count: 1 / the number of values, 0 where there are none.
+__device__ __forceinline__ Moments moments_of(const double* sums, int channels, int channel,
+                                              double inverse_count, double epsilon) {
+  if (inverse_count == 0) return {0.0, inverse_root(1.0 + epsilon), 1.0};
+  const double mean = sums[channel] * inverse_count;
+  const double variance = fmax(sums[channels + channel] * inverse_count - mean * mean, 0.0);
+  return {mean, inverse_root(variance + epsilon), variance};
+}
+
+__device__ __forceinline__ double inverse_of(double count) { return count > 0 ? 1 / count : 0; }
+
+// The values that a channel's sums run over.
+__device__ __forceinline__ double count_of(const StepControl* control, bool synchronised,
+                                           std::int64_t pixels) {
+  return static_cast<double>(synchronised ? control->global_valid : control->valid) *
+         static_cast<double>(pixels);
+}
+
+// A channel's map before the ReLU. Forward and backward evaluate the same expression, so that they cut the same
+// elements. In f32 the mean is taken off first, which keeps the bits of a channel whose mean is large; bf16
+// has not got them, and gets along with two constants a channel.
+template <typename T>
+struct Affine {
+  static constexpr bool kCentred = sizeof(T) == 4;
+  float mean, scale, shift;
+
+  __device__ __forceinline__ static Affine of(const Moments& moments, float gamma, float beta) {
+    const float scale = static_cast<float>(moments.invstd) * gamma;
+    const double shift = kCentred ? beta : beta - moments.mean * scale;
+    return {static_cast<float>(moments.mean), scale, static_cast<float>(shift)};
+  }
+  __device__ __forceinline__ float operator()(float x) const {
+    return fmaf(kCentred ? x - mean : x, scale, shift);
+  }
+};
+
+}  // namespace convoy::kernels::cuda

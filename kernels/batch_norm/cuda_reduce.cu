@@ -1,0 +1,244 @@
+// Batch normalisation on the device, the sums: statistics and backward_reduce. One pass over the activations and
+// one launch each.
+#include "kernels/batch_norm/cuda.cuh"
+#include "kernels/device/cuda_launch.cuh"
+#include "kernels/device/cuda_resident.h"
+
+namespace convoy::kernels::cuda {
+namespace {
+
+constexpr int kReduceThreads = 512;
+constexpr int kSharedBytes = 32 * kReduceThreads;  // what store_partials and add_partials need at most
+
+template <typename T, int V>
+__global__ void __launch_bounds__(kReduceThreads, 2)
+    statistics(const T* x, const StepControl* control, const __grid_constant__ ColumnGrid grid,
+               float* partials, unsigned* tickets, double* sums) {
+  __shared__ __align__(16) char shared[kSharedBytes];
+  constexpr int kRows = 4;  // loads in flight
+  const Place place = place_in<V>(grid);
+  const std::int64_t rows = place.active ? valid_rows(control, grid) : 0;
+  const std::int64_t stride = std::int64_t{grid.row_blocks} * grid.height;
+  float sum[2 * V] = {};
+  for (std::int64_t row = std::int64_t{place.row_block} * grid.height + place.ty; row < rows;
+       row += kRows * stride) {
+    Pack<T, V> packs[kRows];
+#pragma unroll
+    for (int k = 0; k < kRows; ++k)
+      packs[k] = row + k * stride < rows
+                     ? load_pack<V>(x + (row + k * stride) * grid.channels + place.channel)
+                     : zero_pack<T, V>();
+#pragma unroll
+    for (int k = 0; k < kRows; ++k) {
+      float value[V];
+      unpack(packs[k], value);
+#pragma unroll
+      for (int i = 0; i < V; ++i) {
+        sum[i] += value[i];
+        sum[V + i] = fmaf(value[i], value[i], sum[V + i]);
+      }
+    }
+  }
+  store_partials<V, kReduceThreads>(sum, grid, place, reinterpret_cast<float*>(shared), partials);
+  if (!draws_last_ticket(&tickets[place.first / (grid.tile * V)], static_cast<unsigned>(grid.row_blocks)))
+    return;
+  auto* total = reinterpret_cast<double*>(shared);
+  add_partials<V, kReduceThreads>(partials, grid, place, total);
+  for (int i = threadIdx.x; i < place.columns; i += kReduceThreads) {
+    sums[place.first + i] = total[i];
+    sums[grid.channels + place.first + i] = total[place.columns + i];
+  }
+}
+
+enum class Mask : std::uint8_t { none, from_x, from_y };  // where the ReLU's cut is known from
+
+struct ReduceOperands {
+  const void *x, *dy, *y, *dy2;  // y, dy2: null where absent
+  const double* sums;
+  const float *gamma, *beta;
+  double* dsums;
+  float *dgamma, *dbeta;
+  void* g;  // null where absent
+  const StepControl* control;
+  float* partials;
+  unsigned* tickets;
+};
+
+template <typename T>
+struct Channel {
+  Affine<T> affine;
+  double invstd;
+};
+
+// Per column the sums of g and of g (x - mean). kWide: three or four tensors are read instead of two.
+template <typename T, int V, bool kWide>
+__global__ void __launch_bounds__(kReduceThreads, 1)
+    backward_reduce(const __grid_constant__ ReduceOperands o, Mask mask, bool synchronised, float epsilon,
+                    const __grid_constant__ ColumnGrid grid) {
+  __shared__ __align__(16) char shared[kSharedBytes];
+  __shared__ Channel<T> channels[kMostTile * V];
+  constexpr int kRows = kWide ? 2 : 4;
+  const Place place = place_in<V>(grid);
+  const std::int64_t valid = valid_rows(o.control, grid);
+  const std::int64_t rows = !place.active ? 0 : o.g != nullptr ? grid.rows : valid;
+  const std::int64_t stride = std::int64_t{grid.row_blocks} * grid.height;
+  for (int i = threadIdx.x; i < place.columns; i += kReduceThreads) {
+    const int channel = place.first + i;
+    const double inverse = inverse_of(count_of(o.control, synchronised, grid.pixels));
+    const Moments moments = moments_of(o.sums, grid.channels, channel, inverse, epsilon);
+    channels[i] = {Affine<T>::of(moments, o.gamma[channel], o.beta[channel]), moments.invstd};
+  }
+  __syncthreads();
+  Affine<T> affine[V];
+  float sum[2 * V] = {};
+#pragma unroll
+  for (int i = 0; i < V; ++i) affine[i] = channels[place.active ? place.tx * V + i : 0].affine;
+  for (std::int64_t row = std::int64_t{place.row_block} * grid.height + place.ty; row < rows;
+       row += kRows * stride) {
+    Pack<T, V> x[kRows], dy[kRows], y[kWide ? kRows : 1], dy2[kWide ? kRows : 1];
+#pragma unroll
+    for (int k = 0; k < kRows; ++k) {
+      const std::int64_t at = (row + k * stride) * grid.channels + place.channel;
+      const bool in = row + k * stride < valid;
+      x[k] = in ? load_pack<V>(static_cast<const T*>(o.x) + at) : zero_pack<T, V>();
+      dy[k] = in ? load_pack<V>(static_cast<const T*>(o.dy) + at) : zero_pack<T, V>();
+      if constexpr (kWide) {
+        y[k] = in && o.y != nullptr ? load_pack<V>(static_cast<const T*>(o.y) + at) : zero_pack<T, V>();
+        dy2[k] = in && o.dy2 != nullptr ? load_pack<V>(static_cast<const T*>(o.dy2) + at) : zero_pack<T, V>();
+      }
+    }
+#pragma unroll
+    for (int k = 0; k < kRows; ++k) {
+      float xs[V], g[V];
+      unpack(x[k], xs);
+      unpack(dy[k], g);
+      if constexpr (kWide) {
+        float second[V], ys[V];
+        unpack(dy2[k], second);
+        unpack(y[k], ys);
+#pragma unroll
+        for (int i = 0; i < V; ++i) {
+          g[i] += second[i];
+          if (mask == Mask::from_y && !(ys[i] > 0)) g[i] = 0;
+        }
+      }
+#pragma unroll
+      for (int i = 0; i < V; ++i) {
+        if (mask == Mask::from_x && !(affine[i](xs[i]) > 0)) g[i] = 0;
+        sum[i] += g[i];
+        sum[V + i] = fmaf(g[i], xs[i] - affine[i].mean, sum[V + i]);
+      }
+      if (o.g != nullptr && row + k * stride < rows)
+        store_pack(static_cast<T*>(o.g) + (row + k * stride) * grid.channels + place.channel, pack_of<T>(g));
+    }
+  }
+  store_partials<V, kReduceThreads>(sum, grid, place, reinterpret_cast<float*>(shared), o.partials);
+  if (!draws_last_ticket(&o.tickets[place.first / (grid.tile * V)], static_cast<unsigned>(grid.row_blocks)))
+    return;
+  auto* total = reinterpret_cast<double*>(shared);
+  add_partials<V, kReduceThreads>(o.partials, grid, place, total);
+  for (int i = threadIdx.x; i < place.columns; i += kReduceThreads) {
+    const double sum_g = total[i], sum_g_xhat = total[place.columns + i] * channels[i].invstd;
+    const int channel = place.first + i;
+    o.dsums[channel] = sum_g;
+    o.dsums[grid.channels + channel] = sum_g_xhat;
+    o.dbeta[channel] = static_cast<float>(sum_g);
+    o.dgamma[channel] = static_cast<float>(sum_g_xhat);
+  }
+}
+
+std::size_t partial_bytes(const ColumnGrid& grid) {
+  return sizeof(float) * 2 * static_cast<std::size_t>(grid.channels) *
+         static_cast<std::size_t>(grid.row_blocks);
+}
+
+ColumnGrid grid_of(const ImageExtents& e, DType type, bool wide, int blocks, int rows_a_thread) {
+  const int width = !wide ? 1 : type == DType::bf16 ? kPackWidth<bf16> : kPackWidth<float>;
+  return column_grid(e.n * e.pixels(), e.pixels(), e.c, width, kReduceThreads, rows_a_thread, blocks);
+}
+
+bool packable(DType type, std::int64_t channels) {
+  return channels % (type == DType::bf16 ? kPackWidth<bf16> : kPackWidth<float>) == 0;
+}
+
+void settle_vectors(const char* operation, std::initializer_list<TensorDesc*> vectors, DType type,
+                    const Shape& shape) {
+  for (TensorDesc* desc : vectors) {
+    settle(operation, *desc, Layout::row_major);
+    require_dtype(operation, "a per-channel operand", *desc, type);
+    require_shape(operation, "a per-channel operand", *desc, shape);
+  }
+}
+
+}  // namespace
+
+Kernel batch_norm_statistics(const BatchNormProblem&, KernelRequest& request) {
+  const char* operation = "batch_norm_statistics";
+  require_counts(operation, request, 1, 1);
+  require_control(operation, request);
+  settle_activation(operation, request.inputs[0]);
+  const ImageExtents e = image_extents(request.inputs[0].shape);
+  settle_vectors(operation, {&request.outputs[0]}, DType::f64, {2, e.c});
+  const DType type = common_dtype(operation, {&request.inputs[0]});
+  const ColumnGrid grid = grid_of(e, type, packable(type, e.c), 2 * kMultiprocessors, 4);
+  const auto body = [=, control = request.control](const BoundOperands& operands, unsigned* tickets,
+                                                   Stream stream) {
+    with_packing(type, {e.c}, [&](auto packing) {
+      using P = decltype(packing);
+      using T = typename P::Type;
+      launch(statistics<T, P::kWidth>, grid.blocks(), kReduceThreads, stream, operands.in<T>(0), control,
+             grid, operands.scratch<float>(), tickets, operands.out<double>(0));
+    });
+  };
+  return ticketed_kernel(body, grid.tiles, {}, partial_bytes(grid));
+}
+
+Kernel batch_norm_backward_reduce(const BatchNormProblem& problem, KernelRequest& request) {
+  const char* operation = "batch_norm_backward_reduce";
+  const bool has_y = problem.relu && problem.residual;
+  const int inputs = 5 + has_y + problem.second_gradient, y_at = 5, dy2_at = 5 + has_y;
+  require_batch_norm_flags(operation, problem);
+  require_counts(operation, request, inputs, 3 + problem.write_gradient);
+  require_control(operation, request);
+  auto& in = request.inputs;
+  auto& out = request.outputs;
+  const ImageExtents e = image_extents(in[0].shape);
+  settle_vectors(operation, {&in[1], &out[0]}, DType::f64, {2, e.c});
+  settle_vectors(operation, {&in[2], &in[3], &out[1], &out[2]}, DType::f32, {e.c});
+  std::vector<const TensorDesc*> activations;
+  for (const int at : {0, 4, y_at, dy2_at})
+    if (at < inputs) settle_activation(operation, in[at]), activations.push_back(&in[at]);
+  if (problem.write_gradient) settle_activation(operation, out[3]), activations.push_back(&out[3]);
+  for (const TensorDesc* desc : activations) require_shape(operation, "an activation", *desc, in[0].shape);
+  const DType type = common_dtype(operation, activations);
+  const bool wide = has_y || problem.second_gradient;
+  const ColumnGrid grid = grid_of(e, type, packable(type, e.c), kMultiprocessors, wide ? 2 : 4);
+  const Mask mask = !problem.relu ? Mask::none : has_y ? Mask::from_y : Mask::from_x;
+  const auto body = [=, control = request.control](const BoundOperands& b, unsigned* tickets, Stream stream) {
+    const ReduceOperands o{b.inputs[0],
+                           b.inputs[4],
+                           has_y ? b.inputs[y_at] : nullptr,
+                           problem.second_gradient ? b.inputs[dy2_at] : nullptr,
+                           b.in<double>(1),
+                           b.in(2),
+                           b.in(3),
+                           b.out<double>(0),
+                           b.out(1),
+                           b.out(2),
+                           problem.write_gradient ? b.outputs[3] : nullptr,
+                           control,
+                           b.scratch<float>(),
+                           tickets};
+    with_packing(type, {e.c}, [&](auto packing) {
+      using P = decltype(packing);
+      launch(wide ? backward_reduce<typename P::Type, P::kWidth, true>
+                  : backward_reduce<typename P::Type, P::kWidth, false>,
+             grid.blocks(), kReduceThreads, stream, o, mask, problem.synchronised, problem.epsilon, grid);
+    });
+  };
+  std::vector<std::pair<int, int>> in_place;
+  if (problem.write_gradient) in_place = {{4, 3}};
+  return ticketed_kernel(body, grid.tiles, in_place, partial_bytes(grid));
+}
+
+}  // namespace convoy::kernels::cuda

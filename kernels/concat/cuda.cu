@@ -1,0 +1,124 @@
+// Concatenation along channels on the device: rows of channels_last images, copied in the widest pieces that the
+// channel counts allow. The element type does not matter.
+#include "kernels/concat/concat.h"
+#include "kernels/device/cuda_launch.cuh"
+
+namespace convoy::kernels::cuda {
+namespace {
+
+constexpr int kMost = 16;  // parts that one launch copies
+
+struct Parts {
+  void* address[kMost];
+  int first[kMost + 1];  // piece of the whole's row at which a part begins; the last one: where they end
+  int count;
+};
+
+// A thread copies pieces of the columns [first[0], first[count]) of the whole.
+template <typename Piece>
+__global__ void copy_columns(const __grid_constant__ Parts parts, Piece* whole, int row_pieces, bool join,
+                             Divider columns, std::int64_t pieces) {
+  const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < pieces; i += stride) {
+    const auto row = static_cast<std::int64_t>(columns(static_cast<std::uint32_t>(i)));
+    const int column = static_cast<int>(i - row * columns.divisor) + parts.first[0];
+    int part = 0;
+    while (column >= parts.first[part + 1]) ++part;
+    const int width = parts.first[part + 1] - parts.first[part];
+    Piece* in_part = static_cast<Piece*>(parts.address[part]) + row * width + (column - parts.first[part]);
+    Piece* in_whole = whole + row * row_pieces + column;
+    join ? * in_whole = *in_part : * in_part = *in_whole;
+  }
+}
+
+struct Plan {
+  std::int64_t rows = 0;
+  std::vector<std::int64_t> row_bytes;  // of every part
+  std::int64_t piece = 16;              // bytes
+};
+
+Plan plan_of(const char* operation, std::vector<TensorDesc>& parts, TensorDesc& whole) {
+  Plan plan;
+  std::int64_t channels = 0;
+  settle_activation(operation, whole);
+  const ImageExtents e = image_extents(whole.shape);
+  plan.rows = e.n * e.pixels();
+  for (TensorDesc& part : parts) {
+    settle_activation(operation, part);
+    Shape expected = whole.shape;
+    expected[1] = part.shape[1];
+    require_shape(operation, "a part", part, expected);
+    require_dtype(operation, "a part", part, whole.dtype);
+    channels += part.shape[1];
+    plan.row_bytes.push_back(part.shape[1] * static_cast<std::int64_t>(bytes_of(part.dtype)));
+    while (plan.row_bytes.back() % plan.piece != 0) plan.piece /= 2;
+  }
+  Shape expected = whole.shape;
+  expected[1] = channels;
+  require_shape(operation, "the whole", whole, expected);
+  common_dtype(operation, {&whole});
+  return plan;
+}
+
+template <typename Piece>
+void copy(const Plan& plan, const std::vector<void*>& parts, void* whole, bool join, Stream stream) {
+  constexpr auto kBytes = static_cast<std::int64_t>(sizeof(Piece));
+  std::int64_t row_pieces = 0;
+  for (const std::int64_t bytes : plan.row_bytes) row_pieces += bytes / kBytes;
+  int first = 0;
+  for (std::size_t next = 0; next < parts.size();) {
+    Parts some{};
+    some.first[0] = first;
+    for (; some.count < kMost && next < parts.size(); ++next) {
+      first += static_cast<int>(plan.row_bytes[next] / kBytes);
+      some.address[some.count++] = parts[next];
+      some.first[some.count] = first;
+    }
+    // The divider's numbers end at 2^31, so a larger tensor is copied in bands of rows.
+    const std::int64_t columns = first - some.first[0];
+    const std::int64_t band = ((std::int64_t{1} << 31) - 1) / columns;
+    for (std::int64_t row = 0; row < plan.rows; row += band) {
+      const std::int64_t pieces = std::min(band, plan.rows - row) * columns;
+      Parts from_row = some;
+      for (int part = 0; part < some.count; ++part)
+        from_row.address[part] =
+            static_cast<Piece*>(some.address[part]) + row * (some.first[part + 1] - some.first[part]);
+      launch(copy_columns<Piece>, grid_for(pieces), kThreads, stream, from_row,
+             static_cast<Piece*>(whole) + row * row_pieces, static_cast<int>(row_pieces), join,
+             Divider(columns), pieces);
+    }
+  }
+}
+
+void copy(const Plan& plan, const std::vector<void*>& parts, void* whole, bool join, Stream stream) {
+  switch (plan.piece) {
+    case 16:
+      return copy<uint4>(plan, parts, whole, join, stream);
+    case 8:
+      return copy<uint2>(plan, parts, whole, join, stream);
+    case 4:
+      return copy<std::uint32_t>(plan, parts, whole, join, stream);
+    default:
+      return copy<std::uint16_t>(plan, parts, whole, join, stream);
+  }
+}
+
+}  // namespace
+
+Kernel concat_forward(const ConcatProblem&, KernelRequest& request) {
+  require_counts("concat_forward", request, std::max<std::size_t>(1, request.inputs.size()), 1);
+  const Plan plan = plan_of("concat_forward", request.inputs, request.outputs[0]);
+  return device_kernel([plan](const BoundOperands& operands, Stream stream) {
+    copy(plan, operands.inputs, operands.outputs[0], true, stream);
+  });
+}
+
+Kernel concat_backward(const ConcatProblem&, KernelRequest& request) {
+  require_counts("concat_backward", request, 1, std::max<std::size_t>(1, request.outputs.size()));
+  const Plan plan = plan_of("concat_backward", request.outputs, request.inputs[0]);
+  return device_kernel([plan](const BoundOperands& operands, Stream stream) {
+    copy(plan, operands.outputs, operands.inputs[0], false, stream);
+  });
+}
+
+}  // namespace convoy::kernels::cuda

@@ -1,0 +1,92 @@
+// Activations in device code: 16-byte packs of f32 or bf16 elements, computed with as floats.
+#pragma once
+
+#include <cuda_bf16.h>
+
+#include <cstdint>
+
+#include "kernels/device/tensor.h"
+
+namespace convoy::kernels::cuda {
+
+using bf16 = __nv_bfloat16;
+
+// Elements that one access of 16 bytes moves.
+template <typename T>
+inline constexpr int kPackWidth = 16 / static_cast<int>(sizeof(T));
+
+// V neighbours, moved by one instruction; the address is a multiple of their size.
+template <typename T, int V>
+struct alignas(sizeof(T) * V) Pack {
+  T value[V];
+};
+
+template <int V, typename T>
+__device__ __forceinline__ Pack<T, V> load_pack(const T* from) {
+  return *reinterpret_cast<const Pack<T, V>*>(from);
+}
+template <int V, typename T>
+__device__ __forceinline__ void store_pack(T* to, const Pack<T, V>& pack) {
+  *reinterpret_cast<Pack<T, V>*>(to) = pack;
+}
+template <typename T, int V>
+__device__ __forceinline__ Pack<T, V> zero_pack() {
+  Pack<T, V> pack;
+  for (int i = 0; i < V; ++i) pack.value[i] = T(0.0f);
+  return pack;
+}
+
+__device__ __forceinline__ float to_float(float value) { return value; }
+__device__ __forceinline__ float to_float(bf16 value) { return __bfloat162float(value); }
+
+template <int V>
+__device__ __forceinline__ void unpack(const Pack<float, V>& pack, float (&to)[V]) {
+#pragma unroll
+  for (int i = 0; i < V; ++i) to[i] = pack.value[i];
+}
+template <int V>
+__device__ __forceinline__ void unpack(const Pack<bf16, V>& pack, float (&to)[V]) {
+  if constexpr (V == 1) {
+    to[0] = __bfloat162float(pack.value[0]);
+  } else {  // two elements a word: a shift and a mask instead of two conversions
+    const auto* words = reinterpret_cast<const std::uint32_t*>(pack.value);
+#pragma unroll
+    for (int i = 0; i < V / 2; ++i) {
+      to[2 * i] = __uint_as_float(words[i] << 16);
+      to[2 * i + 1] = __uint_as_float(words[i] & 0xffff0000u);
+    }
+  }
+}
+
+template <typename T, int V>
+__device__ __forceinline__ Pack<T, V> pack_of(const float (&from)[V]) {
+  Pack<T, V> pack;
+  if constexpr (sizeof(T) == 4) {
+#pragma unroll
+    for (int i = 0; i < V; ++i) pack.value[i] = from[i];
+  } else if constexpr (V == 1) {
+    pack.value[0] = __float2bfloat16_rn(from[0]);
+  } else {
+#pragma unroll
+    for (int i = 0; i < V / 2; ++i)
+      reinterpret_cast<__nv_bfloat162*>(pack.value)[i] = __floats2bfloat162_rn(from[2 * i], from[2 * i + 1]);
+  }
+  return pack;
+}
+
+// Element access by a type that is known at run time, where speed does not matter.
+__device__ __forceinline__ float load_element(DType type, const void* from, std::int64_t index) {
+  return type == DType::bf16 ? to_float(static_cast<const bf16*>(from)[index])
+                             : static_cast<const float*>(from)[index];
+}
+__device__ __forceinline__ void store_element(DType type, void* to, std::int64_t index, float value) {
+  if (type == DType::bf16)
+    static_cast<bf16*>(to)[index] = __float2bfloat16_rn(value);
+  else
+    static_cast<float*>(to)[index] = value;
+}
+
+// max(value, 0) with NaN kept.
+__device__ __forceinline__ float rectified(float value) { return value < 0.0f ? 0.0f : value; }
+
+}  // namespace convoy::kernels::cuda

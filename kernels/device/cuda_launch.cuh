@@ -1,0 +1,51 @@
+// Launching device code from cuda.cu files: the check behind every launch, and the choice of a template's type.
+#pragma once
+
+#include <stdexcept>
+#include <utility>
+
+#include "kernels/device/cuda_elements.cuh"
+#include "kernels/device/cuda_error.h"
+#include "kernels/device/cuda_kernel.h"
+
+namespace convoy::kernels::cuda {
+
+template <typename... Parameters, typename... Arguments>
+void launch(void (*kernel)(Parameters...), dim3 grid, int threads, Stream stream, Arguments&&... arguments) {
+  kernel<<<grid, threads, 0, static_cast<cudaStream_t>(stream)>>>(std::forward<Arguments>(arguments)...);
+  CONVOY_CUDA(cudaGetLastError());
+}
+
+template <typename T, int V>
+struct Packing {
+  using Type = T;
+  static constexpr int kWidth = V;
+};
+
+// Calls visit(Packing<element type, 1 or what fits 16 bytes>): the wide one if all of `extents` allow it.
+template <typename Visit>
+auto with_packing(DType type, std::initializer_list<std::int64_t> extents, Visit visit) {
+  const auto wide = [&](std::int64_t width) {
+    return std::all_of(extents.begin(), extents.end(),
+                       [&](std::int64_t extent) { return extent % width == 0; });
+  };
+  if (type == DType::bf16)
+    return wide(kPackWidth<bf16>) ? visit(Packing<bf16, kPackWidth<bf16>>{}) : visit(Packing<bf16, 1>{});
+  return wide(kPackWidth<float>) ? visit(Packing<float, kPackWidth<float>>{}) : visit(Packing<float, 1>{});
+}
+
+// Division of numbers below 2^31 by a constant d in [1, 2^31): Granlund, Montgomery, PLDI 1994.
+struct Divider {
+  std::uint32_t divisor = 1, multiplier = 0, shift = 0;
+
+  Divider() = default;
+  explicit Divider(std::int64_t d) : divisor(static_cast<std::uint32_t>(d)) {
+    while ((std::uint64_t{1} << shift) < divisor) ++shift;
+    multiplier = static_cast<std::uint32_t>((((std::uint64_t{1} << shift) - divisor) << 32) / divisor + 1);
+  }
+  __device__ __forceinline__ std::uint32_t operator()(std::uint32_t n) const {
+    return (__umulhi(n, multiplier) + n) >> shift;
+  }
+};
+
+}  // namespace convoy::kernels::cuda

@@ -1,0 +1,42 @@
+// Sums over a whole launch in one pass: every block leaves a partial sum in the workspace, and the block that
+// finishes last adds them up in an order that depends on the shape alone, so the bits are always the same.
+#pragma once
+
+namespace convoy::kernels::cuda {
+
+// True in all threads of the block that draws the last of `blocks` tickets; what the others wrote before is then
+// visible to it. The counter is back at zero afterwards.
+__device__ __forceinline__ bool draws_last_ticket(unsigned* ticket, unsigned blocks) {
+  __shared__ bool last;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) last = atomicInc(ticket, blocks - 1) == blocks - 1;
+  __syncthreads();
+  if (last) __threadfence();
+  return last;
+}
+
+// Sums over the block's threads, valid in thread 0. `shared` holds a Values a warp.
+template <int count, typename T>
+struct Values {
+  T value[count];
+};
+template <int threads, int count, typename T>
+__device__ __forceinline__ Values<count, T> block_sums(Values<count, T> v, Values<count, T>* shared) {
+#pragma unroll
+  for (int lane = 16; lane > 0; lane /= 2)
+#pragma unroll
+    for (int i = 0; i < count; ++i) v.value[i] += __shfl_down_sync(0xffffffffu, v.value[i], lane);
+  if constexpr (threads > 32) {
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = v;
+    __syncthreads();
+    if (threadIdx.x == 0)
+      for (int warp = 1; warp < threads / 32; ++warp)
+#pragma unroll
+        for (int i = 0; i < count; ++i) v.value[i] += shared[warp].value[i];
+  }
+  return v;
+}
+
+}  // namespace convoy::kernels::cuda

@@ -1,0 +1,142 @@
+// Dropout on the device. Words are drawn per four row-major neighbours: channels of a matrix, pixels of an image.
+#include "kernels/device/cuda_launch.cuh"
+#include "kernels/dropout/dropout.h"
+
+namespace convoy::kernels::cuda {
+namespace {
+
+struct Mask {
+  const StepControl* control;
+  std::uint32_t layer;
+  float rate, scale;
+
+  __device__ std::uint64_t key() const { return dropout_key(control->seed, layer); }
+  __device__ Philox4 words(std::uint64_t key, std::int64_t sample, std::int64_t group) const {
+    return dropout_words(key, control->step, control->first_sample + static_cast<std::uint64_t>(sample),
+                         static_cast<std::uint32_t>(group));
+  }
+  __device__ float apply(std::uint32_t word, float value) const {
+    return uniform(word) >= rate ? value * scale : 0.0f;
+  }
+};
+
+// Samples whose bytes lie in row-major order; `packs` of a sample.
+template <typename T, int V>
+__global__ void drop_rows(const T* x, T* y, Mask mask, Divider packs, std::int64_t items) {
+  const std::uint64_t key = mask.key();
+  const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
+  for (std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; item < items; item += turn) {
+    const std::uint32_t sample = packs(static_cast<std::uint32_t>(item));
+    const std::int64_t group = (item - std::int64_t{sample} * packs.divisor) * (V / 4);
+    float value[V];
+    unpack(load_pack<V>(x + item * V), value);
+#pragma unroll
+    for (int quad = 0; quad < V / 4; ++quad) {
+      const Philox4 words = mask.words(key, sample, group + quad);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) value[quad * 4 + i] = mask.apply(words.word[i], value[quad * 4 + i]);
+    }
+    store_pack(y + item * V, pack_of<T>(value));
+  }
+}
+
+// channels_last images of a multiple of four pixels: a thread has four pixels of a pack of channels.
+template <typename T, int V>
+__global__ void drop_quads(const T* x, T* y, Mask mask, int channels, std::int64_t pixels, Divider packs,
+                           Divider quads, std::int64_t items) {
+  const std::uint64_t key = mask.key();
+  const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
+  for (std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; item < items; item += turn) {
+    const std::uint32_t row = packs(static_cast<std::uint32_t>(item));
+    const std::uint32_t sample = quads(row), quad = row - sample * quads.divisor;
+    const int channel = static_cast<int>(static_cast<std::uint32_t>(item) - row * packs.divisor) * V;
+    const std::int64_t first = std::int64_t{row} * 4 * channels + channel;
+    Pack<T, V> packs_in[4];
+#pragma unroll
+    for (int k = 0; k < 4; ++k) packs_in[k] = load_pack<V>(x + first + std::int64_t{k} * channels);
+    float value[4][V];
+#pragma unroll
+    for (int k = 0; k < 4; ++k) unpack(packs_in[k], value[k]);
+#pragma unroll
+    for (int i = 0; i < V; ++i) {
+      const Philox4 words = mask.words(key, sample, (channel + i) * (pixels / 4) + quad);
+#pragma unroll
+      for (int k = 0; k < 4; ++k) value[k][i] = mask.apply(words.word[k], value[k][i]);
+    }
+#pragma unroll
+    for (int k = 0; k < 4; ++k) store_pack(y + first + std::int64_t{k} * channels, pack_of<T>(value[k]));
+  }
+}
+
+// Any other shape, an element at a time.
+template <typename T>
+__global__ void drop_elements(const T* x, T* y, Mask mask, int channels, std::int64_t pixels,
+                              std::int64_t elements) {
+  const std::uint64_t key = mask.key();
+  const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x, sample_elements = channels * pixels;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < elements; i += turn) {
+    const std::int64_t sample = i / sample_elements, rest = i % sample_elements;
+    const std::int64_t index = rest % channels * pixels + rest / channels;
+    const Philox4 words = mask.words(key, sample, index / 4);
+    const std::uint32_t low = index % 2 ? words.word[1] : words.word[0];
+    const std::uint32_t high = index % 2 ? words.word[3] : words.word[2];
+    const float value = mask.apply(index % 4 < 2 ? low : high, to_float(x[i]));
+    store_pack(y + i, pack_of<T, 1>({value}));
+  }
+}
+
+struct Extents {
+  std::int64_t samples, channels, pixels;  // row-major samples: one pixel of all elements
+  std::int64_t elements() const { return samples * channels * pixels; }
+};
+
+template <typename T>
+void drop(const Extents& e, const Mask& mask, const BoundOperands& b, Stream stream) {
+  constexpr int kV = kPackWidth<T>;
+  const bool packable = e.channels % kV == 0;
+  if (packable && e.pixels == 1) {
+    const std::int64_t items = e.elements() / kV;
+    launch(drop_rows<T, kV>, grid_for(items), kThreads, stream, b.in<T>(0), b.out<T>(0), mask,
+           Divider(e.channels / kV), items);
+  } else if (packable && e.pixels % 4 == 0) {
+    const std::int64_t items = e.elements() / kV / 4;
+    launch(drop_quads<T, kV>, grid_for(items), kThreads, stream, b.in<T>(0), b.out<T>(0), mask,
+           static_cast<int>(e.channels), e.pixels, Divider(e.channels / kV), Divider(e.pixels / 4), items);
+  } else {
+    launch(drop_elements<T>, grid_for(e.elements()), kThreads, stream, b.in<T>(0), b.out<T>(0), mask,
+           static_cast<int>(e.channels), e.pixels, e.elements());
+  }
+}
+
+// Forward and backward are one map.
+Kernel masked_scale(const char* operation, const DropoutProblem& problem, KernelRequest& request) {
+  require_counts(operation, request, 1, 1);
+  require_control(operation, request);
+  TensorDesc& x = request.inputs[0];
+  if (x.layout == Layout::any) settle_activation(operation, x);
+  settle_like(operation, request.outputs[0], x);
+  if (x.layout != Layout::row_major) settle(operation, x, Layout::channels_last);
+  require_shape(operation, "the output", request.outputs[0], x.shape);
+  const DType type = common_dtype(operation, {&x, &request.outputs[0]});
+  const std::int64_t n = x.shape[0];
+  const Extents e = x.layout == Layout::row_major ? Extents{n, x.shape.elements() / n, 1}
+                                                  : Extents{n, x.shape[1], x.shape[2] * x.shape[3]};
+  require_below_2g(operation, e.channels * e.pixels);
+  require_below_2g(operation, e.elements() / kPackWidth<float>);
+  const Mask mask{request.control, problem.layer, problem.rate, 1 / (1 - problem.rate)};
+  const auto body = [=](const BoundOperands& b, Stream stream) {
+    type == DType::bf16 ? drop<bf16>(e, mask, b, stream) : drop<float>(e, mask, b, stream);
+  };
+  return device_kernel(body, {{0, 0}});
+}
+
+}  // namespace
+
+Kernel dropout_forward(const DropoutProblem& problem, KernelRequest& request) {
+  return masked_scale("dropout_forward", problem, request);
+}
+Kernel dropout_backward(const DropoutProblem& problem, KernelRequest& request) {
+  return masked_scale("dropout_backward", problem, request);
+}
+
+}  // namespace convoy::kernels::cuda

@@ -1,0 +1,254 @@
+// Optimizers on the device. The segments are cut into chunks, a block each, so one launch updates everything;
+// LARS needs another before it, for the norms of every segment.
+#include "kernels/device/cuda_launch.cuh"
+#include "kernels/device/cuda_reduce.cuh"
+#include "kernels/optimizer/optimizer.h"
+
+namespace convoy::kernels::cuda {
+namespace {
+
+constexpr int kWidth = 4;              // floats of one access
+constexpr int kChunk = kThreads * 16;  // elements of a block
+
+struct Chunk {
+  std::int64_t offset;
+  std::int32_t count, segment;
+};
+
+struct Segment {
+  std::int32_t first_chunk, chunks;
+  bool decay, adapt;
+};
+
+struct Buffers {
+  float* parameters;
+  const float* gradients;
+  float *first, *second;  // states, null where absent
+  bf16* copy;             // of the parameters, null where absent
+};
+
+struct Settings {
+  OptimizerKind kind;
+  bool nesterov, momentum_kept;
+  float momentum, weight_decay, trust_coefficient, beta1, beta2, epsilon;
+};
+
+// What the step and the segment give an element's update.
+struct Rates {
+  float rate, scale, decay, trust, correction1, correction2;  // corrections: 1 / (1 - beta ^ t)
+};
+
+__device__ __forceinline__ void update(const Settings& s, const Rates& r, float gradient, float& w,
+                                       float& first, float& second) {
+  const float g = r.scale * gradient;
+  if (s.kind == OptimizerKind::adamw) {
+    first = s.beta1 * first + (1 - s.beta1) * g;
+    second = s.beta2 * second + (1 - s.beta2) * g * g;
+    const float step = first * r.correction1 / (sqrtf(second * r.correction2) + s.epsilon);
+    w = w * (1 - r.rate * r.decay) - r.rate * step;
+    return;
+  }
+  const float decayed = g + r.decay * w;
+  if (s.kind == OptimizerKind::lars) {
+    first = s.momentum * first + r.rate * r.trust * decayed;
+    w -= first;
+  } else if (s.momentum_kept) {
+    first = s.momentum * first + decayed;
+    w -= r.rate * (s.nesterov ? decayed + s.momentum * first : first);
+  } else {
+    w -= r.rate * decayed;
+  }
+}
+
+// Calls visit(index, std::bool_constant<wide>) for the packs and single elements of a chunk.
+template <typename Visit>
+__device__ __forceinline__ void for_each_in(const Chunk& chunk, Visit visit) {
+  const bool wide = chunk.offset % kWidth == 0;
+  const int packs = wide ? chunk.count / kWidth : 0;
+#pragma unroll 4
+  for (int i = threadIdx.x; i < packs; i += kThreads) visit(chunk.offset + i * kWidth, std::true_type{});
+  for (int i = packs * kWidth + threadIdx.x; i < chunk.count; i += kThreads)
+    visit(chunk.offset + i, std::false_type{});
+}
+
+__global__ void __launch_bounds__(kThreads)
+    update_chunks(Buffers b, const Chunk* chunks, const Segment* segments, const float* trust, Settings s,
+                  const StepControl* control) {
+  __shared__ Rates shared;
+  const Chunk chunk = chunks[blockIdx.x];
+  if (threadIdx.x == 0) {
+    const double t = static_cast<double>(control->step) + 1;
+    const bool adam = s.kind == OptimizerKind::adamw;
+    shared = {control->learning_rate,
+              control->gradient_scale,
+              segments[chunk.segment].decay ? s.weight_decay : 0.0f,
+              trust != nullptr ? trust[chunk.segment] : 1.0f,
+              adam ? static_cast<float>(1 / (1 - pow(static_cast<double>(s.beta1), t))) : 1.0f,
+              adam ? static_cast<float>(1 / (1 - pow(static_cast<double>(s.beta2), t))) : 1.0f};
+  }
+  __syncthreads();
+  const Rates rates = shared;
+  for_each_in(chunk, [&](std::int64_t at, auto wide) {
+    constexpr int kV = decltype(wide)::value ? kWidth : 1;
+    Pack<float, kV> w = load_pack<kV>(b.parameters + at);
+    const Pack<float, kV> g = load_pack<kV>(b.gradients + at);
+    Pack<float, kV> first = b.first != nullptr ? load_pack<kV>(b.first + at) : zero_pack<float, kV>();
+    Pack<float, kV> second = b.second != nullptr ? load_pack<kV>(b.second + at) : zero_pack<float, kV>();
+#pragma unroll
+    for (int i = 0; i < kV; ++i) update(s, rates, g.value[i], w.value[i], first.value[i], second.value[i]);
+    store_pack(b.parameters + at, w);
+    if (b.first != nullptr) store_pack(b.first + at, first);
+    if (b.second != nullptr) store_pack(b.second + at, second);
+    if (b.copy != nullptr) store_pack(b.copy + at, pack_of<bf16>(w.value));
+  });
+}
+
+// Squares of a chunk's parameters and scaled gradients; the segment's last block turns them into its trust.
+__global__ void __launch_bounds__(kThreads)
+    trust_ratios(Buffers b, const Chunk* chunks, const Segment* segments, Settings s,
+                 const StepControl* control, Values<2, double>* partials, unsigned* tickets, float* trust) {
+  __shared__ Values<2, double> shared[kThreads / 32];
+  const Chunk chunk = chunks[blockIdx.x];
+  const Segment segment = segments[chunk.segment];
+  Values<2, double> squares{};  // of the parameters, of the gradients
+  if (segment.adapt)
+    for_each_in(chunk, [&](std::int64_t at, auto wide) {
+      constexpr int kV = decltype(wide)::value ? kWidth : 1;
+      const Pack<float, kV> w = load_pack<kV>(b.parameters + at), g = load_pack<kV>(b.gradients + at);
+      for (int i = 0; i < kV; ++i) {
+        squares.value[0] += static_cast<double>(w.value[i]) * w.value[i];
+        squares.value[1] += static_cast<double>(g.value[i]) * g.value[i];
+      }
+    });
+  squares = block_sums<kThreads>(squares, shared);
+  if (threadIdx.x == 0) partials[blockIdx.x] = squares;
+  if (!draws_last_ticket(&tickets[chunk.segment], segment.chunks)) return;
+  squares = {};
+  for (int i = threadIdx.x; i < segment.chunks; i += kThreads)
+    for (int k = 0; k < 2; ++k) squares.value[k] += partials[segment.first_chunk + i].value[k];
+  squares = block_sums<kThreads>(squares, shared);
+  if (threadIdx.x != 0) return;
+  const double w = sqrt(squares.value[0]);
+  const double g = fabs(static_cast<double>(control->gradient_scale)) * sqrt(squares.value[1]);
+  const double decay = segment.decay ? s.weight_decay : 0.0;
+  trust[chunk.segment] =
+      segment.adapt && w > 0 && g > 0 ? static_cast<float>(s.trust_coefficient * w / (g + decay * w)) : 1.0f;
+}
+
+__global__ void __launch_bounds__(kThreads)
+    sum_of_squares(const float* gradients, std::int64_t count, double* partials, unsigned* ticket,
+                   double* result) {
+  __shared__ Values<1, double> shared[kThreads / 32];
+  const std::int64_t packs = count / kWidth, turn = std::int64_t{gridDim.x} * kThreads;
+  const std::int64_t first = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  double sum = 0;
+#pragma unroll 4
+  for (std::int64_t i = first; i < packs; i += turn) {
+    const Pack<float, kWidth> g = load_pack<kWidth>(gradients + i * kWidth);
+    for (int k = 0; k < kWidth; ++k) sum += static_cast<double>(g.value[k]) * g.value[k];
+  }
+  if (first < count % kWidth) {
+    const double g = gradients[packs * kWidth + first];
+    sum += g * g;
+  }
+  sum = block_sums<kThreads, 1, double>({sum}, shared).value[0];
+  if (threadIdx.x == 0) partials[blockIdx.x] = sum;
+  if (!draws_last_ticket(ticket, gridDim.x)) return;
+  sum = 0;
+  for (int i = threadIdx.x; i < static_cast<int>(gridDim.x); i += kThreads) sum += partials[i];
+  sum = block_sums<kThreads, 1, double>({sum}, shared).value[0];
+  if (threadIdx.x == 0) *result = sum;
+}
+
+struct Tables {
+  std::vector<Chunk> chunks;
+  std::vector<Segment> segments;
+};
+
+Tables tables_of(const OptimizerProblem& problem) {
+  Tables tables;
+  for (const ParameterSegment& segment : problem.segments) {
+    const auto index = static_cast<std::int32_t>(tables.segments.size());
+    const auto first = static_cast<std::int32_t>(tables.chunks.size());
+    for (std::int64_t done = 0; done < segment.count; done += kChunk)
+      tables.chunks.push_back(
+          {segment.offset + done,
+           static_cast<std::int32_t>(std::min<std::int64_t>(kChunk, segment.count - done)), index});
+    tables.segments.push_back(
+        {first, static_cast<std::int32_t>(tables.chunks.size()) - first, segment.decay, segment.adapt});
+  }
+  return tables;
+}
+
+Settings settings_of(const OptimizerProblem& p) {
+  return {p.kind,     p.nesterov,     optimizer_states(p) > 0,
+          p.momentum, p.weight_decay, p.trust_coefficient,
+          p.beta1,    p.beta2,        p.epsilon};
+}
+
+void check_update(const char* operation, const OptimizerProblem& problem, KernelRequest& request) {
+  require_counts(operation, request, 2 + optimizer_states(problem), request.outputs.empty() ? 0 : 1);
+  require_control(operation, request);
+  for (TensorDesc& input : request.inputs) {
+    settle(operation, input, Layout::row_major);
+    require_shape(operation, "a buffer", input, request.inputs[0].shape);
+    require_dtype(operation, "a buffer", input, DType::f32);
+  }
+  for (TensorDesc& copy : request.outputs) {
+    settle(operation, copy, Layout::row_major);
+    require_shape(operation, "the copy", copy, request.inputs[0].shape);
+    require_dtype(operation, "the copy", copy, DType::bf16);
+  }
+}
+
+}  // namespace
+
+Kernel optimizer_update(const OptimizerProblem& problem, KernelRequest& request) {
+  check_update("optimizer_update", problem, request);
+  const bool has_copy = !request.outputs.empty(), lars = problem.kind == OptimizerKind::lars;
+  const int states = optimizer_states(problem);
+  const Tables tables = tables_of(problem);
+  const Settings settings = settings_of(problem);
+  const auto chunk_count = static_cast<unsigned>(tables.chunks.size());
+  const std::size_t segment_count = tables.segments.size();
+  Kernel kernel;
+  if (lars) kernel.workspace_bytes = chunk_count * sizeof(Values<2, double>) + segment_count * sizeof(float);
+  kernel.bind = [=, control = request.control](const Operands& operands) -> Launch {
+    const auto chunks = upload(tables.chunks);
+    const auto segments = upload(tables.segments);
+    const auto tickets = lars ? reserve_tickets(static_cast<int>(segment_count)) : nullptr;
+    const auto update_all = [=](const BoundOperands& b, Stream stream) {
+      if (chunk_count == 0) return;
+      const Buffers buffers{b.inout(0), b.in(1), states > 0 ? b.inout(2) : nullptr,
+                            states > 1 ? b.inout(3) : nullptr, has_copy ? b.out<bf16>(0) : nullptr};
+      auto* partials = b.scratch<Values<2, double>>();
+      float* trust = lars ? reinterpret_cast<float*>(partials + chunk_count) : nullptr;
+      if (lars)
+        launch(trust_ratios, chunk_count, kThreads, stream, buffers, chunks.get(), segments.get(), settings,
+               control, partials, tickets.get(), trust);
+      launch(update_chunks, chunk_count, kThreads, stream, buffers, chunks.get(), segments.get(), trust,
+             settings, control);
+    };
+    return device_kernel(update_all).bind(operands);
+  };
+  return kernel;
+}
+
+Kernel squared_norm(const SquaredNormProblem&, KernelRequest& request) {
+  const char* operation = "squared_norm";
+  require_counts(operation, request, 1, 1);
+  settle(operation, request.inputs[0], Layout::row_major);
+  settle(operation, request.outputs[0], Layout::row_major);
+  require_dtype(operation, "the gradients", request.inputs[0], DType::f32);
+  require_shape(operation, "the sum", request.outputs[0], {1});
+  require_dtype(operation, "the sum", request.outputs[0], DType::f64);
+  const std::int64_t count = request.inputs[0].shape.elements();
+  const unsigned blocks = resident_grid(ceil_div(count, 4 * kWidth));
+  const auto body = [=](const BoundOperands& b, unsigned* ticket, Stream stream) {
+    launch(sum_of_squares, blocks, kThreads, stream, b.in(0), count, b.scratch<double>(), ticket,
+           b.out<double>(0));
+  };
+  return ticketed_kernel(body, 1, {}, blocks * sizeof(double));
+}
+
+}  // namespace convoy::kernels::cuda

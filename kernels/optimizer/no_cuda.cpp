@@ -1,0 +1,9 @@
+// Stands in for cuda.cu in builds without CUDA.
+#include "kernels/optimizer/optimizer.h"
+
+namespace convoy::kernels::cuda {
+
+Kernel optimizer_update(const OptimizerProblem&, KernelRequest&) { throw_no_backend(Backend::cuda); }
+Kernel squared_norm(const SquaredNormProblem&, KernelRequest&) { throw_no_backend(Backend::cuda); }
+
+}  // namespace convoy::kernels::cuda

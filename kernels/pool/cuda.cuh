@@ -1,0 +1,54 @@
+// Pooling on the device: what the kernels of any window (cuda.cu), of common small windows (cuda_small.cu) and of
+// whole images (cuda_global.cu) share. A thread owns a pack of channels; backward gathers, so there are no
+// atomics and one order of summation.
+#pragma once
+
+#include "kernels/device/cuda_launch.cuh"
+#include "kernels/pool/pool.h"
+
+namespace convoy::kernels::cuda {
+
+struct Geometry {
+  int h, w, oh, ow;
+  int kernel[2], stride[2], padding[2];
+  bool count_include_pad;
+  int channels;
+  std::int64_t items;            // what the launch's threads are given: packs of pixels, or of blocks of them
+  Divider packs, columns, rows;  // of the items: packs a pixel, width, height
+  Divider strides[2];
+};
+
+struct Position {
+  int row, column;  // of the item
+  std::int64_t sample;
+  int channel;  // the first of the pack
+};
+
+template <int V>
+__device__ __forceinline__ Position position_of(const Geometry& g, std::int64_t item) {
+  const std::uint32_t pixel = g.packs(static_cast<std::uint32_t>(item));
+  const std::uint32_t line = g.columns(pixel), sample = g.rows(line);
+  Position at;
+  at.channel = static_cast<int>(static_cast<std::uint32_t>(item) - pixel * g.packs.divisor) * V;
+  at.column = static_cast<int>(pixel - line * g.columns.divisor);
+  at.row = static_cast<int>(line - sample * g.rows.divisor);
+  at.sample = sample;
+  return at;
+}
+
+// rows, columns: of the items.
+Geometry geometry_of(const PoolProblem& problem, const Shape& x, const Shape& y, std::int64_t rows,
+                     std::int64_t columns, int width);
+
+// Maxima over windows of 2x2 and 3x3, aux u8. Each launches and returns true, or returns false where the window, the
+// stride or the channels are others.
+bool small_max_forward(const PoolProblem& problem, DType type, const Shape& x, const Shape& y,
+                       const BoundOperands& operands, Stream stream);
+bool small_max_backward(const PoolProblem& problem, DType type, const Shape& x, const Shape& y,
+                        const BoundOperands& operands, Stream stream);
+
+// The average of whole images: y is 1x1 and nothing is padded.
+void global_average_forward(DType type, const Shape& x, const BoundOperands& operands, Stream stream);
+void global_average_backward(DType type, const Shape& x, const BoundOperands& operands, Stream stream);
+
+}  // namespace convoy::kernels::cuda

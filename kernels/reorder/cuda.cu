@@ -1,0 +1,73 @@
+// Reorder on the device between row_major and channels_last and between f32 and bf16: a transposition of every
+// sample through tiles in shared memory, or a plain copy.
+#include "kernels/device/cuda_launch.cuh"
+#include "kernels/reorder/reorder.h"
+
+namespace convoy::kernels::cuda {
+namespace {
+
+constexpr int kTile = 32, kTileRows = 8;
+
+// to[n, column, row] = from[n, row, column]; grid: tiles of columns, tiles of rows, samples.
+__global__ void transpose(DType from_type, const void* from, DType to_type, void* to, std::int64_t rows,
+                          std::int64_t columns, std::int64_t samples) {
+  __shared__ float tile[kTile][kTile + 1];
+  const int tx = static_cast<int>(threadIdx.x) % kTile, ty = static_cast<int>(threadIdx.x) / kTile;
+  const std::int64_t column = std::int64_t{blockIdx.x} * kTile, row = std::int64_t{blockIdx.y} * kTile;
+  for (std::int64_t sample = blockIdx.z; sample < samples; sample += gridDim.z) {
+    const std::int64_t base = sample * rows * columns;
+    for (int i = ty; i < kTile; i += kTileRows)
+      if (row + i < rows && column + tx < columns)
+        tile[i][tx] = load_element(from_type, from, base + (row + i) * columns + column + tx);
+    __syncthreads();
+    for (int i = ty; i < kTile; i += kTileRows)
+      if (column + i < columns && row + tx < rows)
+        store_element(to_type, to, base + (column + i) * rows + row + tx, tile[tx][i]);
+    __syncthreads();
+  }
+}
+
+__global__ void convert(DType from_type, const void* from, DType to_type, void* to, std::int64_t elements) {
+  const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < elements; i += turn)
+    store_element(to_type, to, i, load_element(from_type, from, i));
+}
+
+void require_known(const TensorDesc& desc) {
+  if (desc.layout != Layout::row_major) {
+    TensorDesc copy = desc;
+    settle("reorder_forward", copy, Layout::channels_last);
+  }
+}
+
+}  // namespace
+
+Kernel reorder_forward(const ReorderProblem&, KernelRequest& request) {
+  const char* operation = "reorder_forward";
+  require_counts(operation, request, 1, 1);
+  const TensorDesc x = request.inputs[0], y = request.outputs[0];
+  require_shape(operation, "y", y, x.shape);
+  require_known(x);
+  require_known(y);
+  common_dtype(operation, {&x});
+  common_dtype(operation, {&y});
+  if (x.layout == y.layout || x.shape.rank() != 4)
+    return device_kernel([=](const BoundOperands& b, Stream stream) {
+      const std::int64_t elements = x.shape.elements();
+      launch(convert, grid_for(elements), kThreads, stream, x.dtype, b.inputs[0], y.dtype, b.outputs[0],
+             elements);
+    });
+  const std::int64_t pixels = x.shape[2] * x.shape[3], channels = x.shape[1], samples = x.shape[0];
+  const bool from_rows = x.layout == Layout::row_major;
+  const std::int64_t rows = from_rows ? channels : pixels, columns = from_rows ? pixels : channels;
+  const dim3 grid(static_cast<unsigned>(ceil_div(columns, kTile)),
+                  static_cast<unsigned>(ceil_div(rows, kTile)),
+                  static_cast<unsigned>(std::min<std::int64_t>(samples, 65535)));
+  if (grid.y > 65535) require_below_2g(operation, std::int64_t{grid.y} << 31);
+  return device_kernel([=](const BoundOperands& b, Stream stream) {
+    launch(transpose, grid, kTile * kTileRows, stream, x.dtype, b.inputs[0], y.dtype, b.outputs[0], rows,
+           columns, samples);
+  });
+}
+
+}  // namespace convoy::kernels::cuda

@@ -1,0 +1,142 @@
+// Softmax cross-entropy on the device: a block a row, and the block that finishes last adds up the metrics.
+#include "kernels/device/cuda_launch.cuh"
+#include "kernels/device/cuda_reduce.cuh"
+#include "kernels/device/cuda_resident.h"
+#include "kernels/softmax_cross_entropy/softmax_cross_entropy.h"
+
+namespace convoy::kernels::cuda {
+namespace {
+
+constexpr int kRowThreads = 128;
+
+struct Rows {
+  int samples, classes;
+  DType from, to;  // element types: logits and probabilities, or probabilities and dlogits
+  double smoothing;
+};
+
+struct RowResult {
+  double loss;
+  std::int32_t rank;  // classes before the label; -1 where there is no label
+};
+
+__device__ float block_max(float value, float* shared) {
+  for (int lane = 16; lane > 0; lane /= 2) value = fmaxf(value, __shfl_xor_sync(0xffffffffu, value, lane));
+  if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = value;
+  __syncthreads();
+  value = shared[0];
+  for (int warp = 1; warp < kRowThreads / 32; ++warp) value = fmaxf(value, shared[warp]);
+  __syncthreads();
+  return value;
+}
+
+__global__ void __launch_bounds__(kRowThreads)
+    forward(const void* logits, const std::int32_t* labels, void* probabilities, Rows rows,
+            RowResult* results, unsigned* ticket, double* metrics) {
+  __shared__ float shared_max[kRowThreads / 32];
+  __shared__ Values<3, double> shared[kRowThreads / 32];
+  __shared__ Values<kLossMetrics, double> shared_metrics[kRowThreads / 32];
+  __shared__ double log_sum;
+  const std::int64_t first = std::int64_t{blockIdx.x} * rows.classes;
+  const std::int32_t label = labels[blockIdx.x];
+  const float at_label = label >= 0 ? load_element(rows.from, logits, first + label) : 0.0f;
+
+  float largest = -INFINITY;
+  for (int j = threadIdx.x; j < rows.classes; j += kRowThreads)
+    largest = fmaxf(largest, load_element(rows.from, logits, first + j));
+  largest = block_max(largest, shared_max);
+
+  Values<3, double> sums{};  // of exponentials, of shifted logits, of classes before the label
+  for (int j = threadIdx.x; j < rows.classes; j += kRowThreads) {
+    const float logit = load_element(rows.from, logits, first + j);
+    sums.value[0] += expf(logit - largest);
+    sums.value[1] += logit - largest;
+    sums.value[2] += !(logit < at_label) && !(logit == at_label && j >= label);
+  }
+  sums = block_sums<kRowThreads>(sums, shared);
+  if (threadIdx.x == 0) {
+    log_sum = log(sums.value[0]);
+    // The loss is minus the sum of target * (shifted logit - log_sum); the targets add up to one.
+    double loss = log_sum - (1 - rows.smoothing) * (at_label - largest);
+    if (rows.smoothing != 0) loss -= rows.smoothing / rows.classes * sums.value[1];
+    results[blockIdx.x] = {loss, label >= 0 ? static_cast<std::int32_t>(sums.value[2]) : -1};
+  }
+  __syncthreads();
+  const float offset = largest + static_cast<float>(log_sum);
+  const float rest = static_cast<float>(log_sum) - (offset - largest);
+  for (int j = threadIdx.x; j < rows.classes; j += kRowThreads)
+    store_element(rows.to, probabilities, first + j,
+                  expf(load_element(rows.from, logits, first + j) - offset - rest));
+
+  if (!draws_last_ticket(ticket, gridDim.x)) return;
+  Values<kLossMetrics, double> total{};
+  for (int row = threadIdx.x; row < rows.samples; row += kRowThreads) {
+    const RowResult result = results[row];
+    if (result.rank < 0) continue;
+    total.value[0] += result.loss;
+    total.value[1] += result.rank < 1;
+    total.value[2] += result.rank < 5;
+    total.value[3] += 1;
+  }
+  total = block_sums<kRowThreads>(total, shared_metrics);
+  if (threadIdx.x == 0)
+    for (int k = 0; k < kLossMetrics; ++k) metrics[k] = total.value[k];
+}
+
+__global__ void backward(const void* probabilities, const std::int32_t* labels, void* dlogits, Rows rows,
+                         const StepControl* control) {
+  const std::int64_t elements = std::int64_t{rows.samples} * rows.classes;
+  const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
+  const float scale = 1.0f / static_cast<float>(control->global_valid);
+  const float everywhere = static_cast<float>(rows.smoothing / rows.classes);
+  const float on_label = static_cast<float>(1 - rows.smoothing);
+  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < elements; i += turn) {
+    const std::int64_t row = i / rows.classes;
+    const std::int32_t label = labels[row], column = static_cast<std::int32_t>(i - row * rows.classes);
+    const float excess =
+        load_element(rows.from, probabilities, i) - everywhere - (column == label ? on_label : 0.0f);
+    store_element(rows.to, dlogits, i, label < 0 ? 0.0f : excess * scale);
+  }
+}
+
+Rows check(const char* operation, const LossProblem& problem, KernelRequest& request) {
+  for (TensorDesc& desc : request.inputs) settle(operation, desc, Layout::row_major);
+  for (TensorDesc& desc : request.outputs) settle(operation, desc, Layout::row_major);
+  const TensorDesc &from = request.inputs[0], &to = request.outputs[0];
+  require_shape(operation, "labels", request.inputs[1], {from.shape[0]});
+  require_dtype(operation, "labels", request.inputs[1], DType::i32);
+  require_shape(operation, "the output", to, from.shape);
+  return {static_cast<int>(from.shape[0]), static_cast<int>(from.shape[1]), common_dtype(operation, {&from}),
+          common_dtype(operation, {&to}), problem.label_smoothing};
+}
+
+}  // namespace
+
+Kernel softmax_cross_entropy_forward(const LossProblem& problem, KernelRequest& request) {
+  const char* operation = "softmax_cross_entropy_forward";
+  require_counts(operation, request, 2, 2);
+  const Rows rows = check(operation, problem, request);
+  require_shape(operation, "metrics", request.outputs[1], {kLossMetrics});
+  require_dtype(operation, "metrics", request.outputs[1], DType::f64);
+  const auto body = [=](const BoundOperands& b, unsigned* ticket, Stream stream) {
+    launch(forward, rows.samples, kRowThreads, stream, b.inputs[0], b.in<std::int32_t>(1), b.outputs[0], rows,
+           b.scratch<RowResult>(), ticket, b.out<double>(1));
+  };
+  return ticketed_kernel(body, 1, {}, sizeof(RowResult) * static_cast<std::size_t>(rows.samples));
+}
+
+Kernel softmax_cross_entropy_backward(const LossProblem& problem, KernelRequest& request) {
+  const char* operation = "softmax_cross_entropy_backward";
+  require_counts(operation, request, 2, 1);
+  require_control(operation, request);
+  const Rows rows = check(operation, problem, request);
+  const std::int64_t elements = request.inputs[0].shape.elements();
+  const auto body = [=, control = request.control](const BoundOperands& b, Stream stream) {
+    launch(backward, grid_for(elements), kThreads, stream, b.inputs[0], b.in<std::int32_t>(1), b.outputs[0],
+           rows, control);
+  };
+  if (rows.from == rows.to) return device_kernel(body, {{0, 0}});
+  return device_kernel(body);
+}
+
+}  // namespace convoy::kernels::cuda
