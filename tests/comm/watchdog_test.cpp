@@ -24,12 +24,19 @@ struct Rank {
   WaitRegistry waits;
   std::unique_ptr<Watchdog> watchdog;
   int channel = 0;
+  int ready_pipe = -1;
 
+  // Lets the parent know that signals may come.
+  void ready() const {
+    const char byte = 0;
+    if (::write(ready_pipe, &byte, 1) != 1) ::_exit(100);
+  }
   void enter(const char* operation) { waits.enter(channel, OperationName(operation)); }
   // As a rank does that is blocked in a collective whose partners never come.
   [[noreturn]] void block_in(const char* operation) {
     const OperationName name(operation);
     const WaitScope wait(waits, channel, waits.enter(channel, name), name);
+    ready();
     for (;;) ::pause();
   }
 };
@@ -43,6 +50,7 @@ struct Outcome {
 class Job {
  public:
   Job(milliseconds timeout, const std::function<void(Rank&)>& body) : errors_(std::tmpfile()) {
+    if (::pipe(ready_.data()) != 0) throw std::runtime_error("no pipe");
     HubListener listener(true);
     start_ = Clock::now();
     std::fflush(nullptr);  // or the children would print what the parent has not yet
@@ -52,11 +60,17 @@ class Job {
   ~Job() {
     for (const pid_t pid : pids_)
       if (pid > 0) ::kill(pid, SIGKILL);
+    for (const int end : ready_) ::close(end);
     std::fclose(errors_);
   }
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
+  // Until every rank has called ready (block_in does).
+  void await_ready() {
+    char byte = 0;
+    for (int rank = 0; rank < kRanks; ++rank) ASSERT_EQ(::read(ready_[0], &byte, 1), 1);
+  }
   void signal(int rank, int number) { ::kill(pids_[static_cast<std::size_t>(rank)], number); }
   std::string name(int rank) const {
     return RankIdentity{rank, "testhost", pids_[static_cast<std::size_t>(rank)]}.to_string();
@@ -104,7 +118,7 @@ class Job {
     } else {
       side.link = connect_to_hub(listener.address(), side.self, std::chrono::seconds(20));
     }
-    Rank self{.rank = rank, .waits = {}, .watchdog = nullptr};
+    Rank self{.rank = rank, .waits = {}, .watchdog = nullptr, .ready_pipe = ready_[1]};
     self.channel = self.waits.open_channel(1, {0, 1, 2});
     self.waits.set_step(7);
     WatchdogOptions options;
@@ -116,6 +130,7 @@ class Job {
   }
 
   std::FILE* errors_;
+  std::array<int, 2> ready_{};
   std::array<pid_t, kRanks> pids_{};
   Clock::time_point start_;
 };
@@ -221,7 +236,7 @@ TEST(Watchdog, NamesAStoppedRank) {
 // As mpirun does when a rank has died. The survivors must not end as if the batch system had asked them to.
 TEST(Watchdog, TellsADeathFromARequestToTerminate) {
   Job job(kLong, [](Rank& self) { self.block_in("all_reduce loss"); });
-  ::usleep(300'000);
+  job.await_ready();
   const std::string name = job.name(1);
   for (const int rank : {1, 0, 2}) job.signal(rank, rank == 1 ? SIGKILL : SIGTERM);
   const Outcome outcome = job.finish();
@@ -232,7 +247,7 @@ TEST(Watchdog, TellsADeathFromARequestToTerminate) {
 
 TEST(Watchdog, LetsARequestToTerminateThrough) {
   Job job(kLong, [](Rank& self) { self.block_in("all_reduce loss"); });
-  ::usleep(300'000);
+  job.await_ready();
   for (int rank = 0; rank < kRanks; ++rank) job.signal(rank, SIGTERM);
   const Outcome outcome = job.finish();
   EXPECT_EQ(outcome.status, (std::array<int, kRanks>{-SIGTERM, -SIGTERM, -SIGTERM}));
@@ -243,12 +258,13 @@ TEST(Watchdog, LeavesTheProgramsOwnHandlerAlone) {
   Job job(kLong, [](Rank& self) {
     static volatile std::sig_atomic_t asked = 0;
     std::signal(SIGTERM, [](int) { asked = 1; });
+    self.ready();
     while (!asked) ::usleep(1000);
     if (self.watchdog->peer_lost()) ::_exit(3);
     self.watchdog.reset();
     ::_exit(75);
   });
-  ::usleep(300'000);
+  job.await_ready();
   for (int rank = 0; rank < kRanks; ++rank) job.signal(rank, SIGTERM);
   const Outcome outcome = job.finish();
   EXPECT_EQ(outcome.status, (std::array<int, kRanks>{75, 75, 75}));
@@ -321,13 +337,14 @@ TEST(Watchdog, SaysNothingInAnOrderlyEnd) {
 }
 
 TEST(Watchdog, DoesNotCountTheTimeInWhichTheWholeJobIsStopped) {
-  Job job(milliseconds(1500), [](Rank& self) {
+  Job job(milliseconds(2500), [](Rank& self) {
     const OperationName name("all_reduce loss");
     const WaitScope wait(self.waits, self.channel, self.waits.enter(self.channel, name), name);
+    self.ready();
     ::usleep(600'000);  // signals do not cut it short: the job is stopped meanwhile
     ::usleep(600'000);
   });
-  ::usleep(300'000);
+  job.await_ready();
   for (int rank = 0; rank < kRanks; ++rank) job.signal(rank, SIGSTOP);
   ::usleep(3'500'000);
   for (int rank = 0; rank < kRanks; ++rank) job.signal(rank, SIGCONT);
