@@ -79,7 +79,8 @@ class Session {
   explicit Session(const Options& options) : options_(options), rungs_(parse_rungs(options.rungs)) {}
 
   void run() {
-    if (!gemm::device_present()) throw std::runtime_error("bench gemm: no CUDA device is visible, expected one");
+    if (!gemm::device_present())
+      throw std::runtime_error("bench gemm: no CUDA device is visible, expected one");
     device_ = gemm::summarize_device();
     if (!options_.json)
       fmt::print("{}, {} multiprocessors, copy {:.2f} TB/s\n", device_.name, device_.multiprocessors,
@@ -98,9 +99,11 @@ class Session {
     gemm::Bench bench(square);
     peak_ = square.operations() / (bench.time({gemm::plan(Rung::cublas, square)}, 50e3).front().least * 1e-6);
     if (!options_.json)
-      fmt::print("\n{}: peak {:.1f} TFLOP/s (cuBLAS, 8192x8192x8192)\n{:>24} {:<28} {:>10} {:>7} {:>8} {:>6} {:>6} {:>8} {:>9}\n",
-                 gemm::name_of(math), peak_ * 1e-12, "shape", "kernel", "us", "+-%", "TFLOP/s", "%peak", "%limit",
-                 "x cuBLAS", "error");
+      fmt::print(
+          "\n{}: peak {:.1f} TFLOP/s (cuBLAS, 8192x8192x8192)\n{:>24} {:<28} {:>10} {:>7} {:>8} {:>6} {:>6} "
+          "{:>8} {:>9}\n",
+          gemm::name_of(math), peak_ * 1e-12, "shape", "kernel", "us", "+-%", "TFLOP/s", "%peak", "%limit",
+          "x cuBLAS", "error");
     for (const auto& shape : chosen_shapes(options_)) run_shape(math, shape);
   }
 
@@ -125,7 +128,8 @@ class Session {
       const bool contest = !options_.all && !rows.empty() && rows.back().plan.rung == row.plan.rung;
       if (!contest)
         rows.push_back(row);
-      else if (rows.back().check.correct && (!row.check.correct || row.timing.microseconds < rows.back().timing.microseconds))
+      else if (rows.back().check.correct &&
+               (!row.check.correct || row.timing.microseconds < rows.back().timing.microseconds))
         rows.back() = row;  // a wrong plan is never hidden by a right one
     }
     for (Row& row : rows) {
@@ -142,26 +146,38 @@ class Session {
     const double seconds = row.timing.microseconds * 1e-6;
     row.rate = problem.operations() / seconds;
     row.of_peak = row.rate / peak_;
-    row.of_limit = std::max(problem.operations() / peak_, problem.bytes() / device_.copy_bytes_per_second) / seconds;
+    row.of_limit =
+        std::max(problem.operations() / peak_, problem.bytes() / device_.copy_bytes_per_second) / seconds;
     return row;
   }
 
   void print(const Row& row) const {
     const double spread = 50 * (row.timing.most - row.timing.least) / row.timing.microseconds;
-    const std::string shape = fmt::format("{}{}:{}x{}x{}", row.shape.transpose_a ? 'T' : 'N',
-                                          row.shape.transpose_b ? 'T' : 'N', row.shape.m, row.shape.n, row.shape.k);
+    const std::string shape =
+        fmt::format("{}{}:{}x{}x{}", row.shape.transpose_a ? 'T' : 'N', row.shape.transpose_b ? 'T' : 'N',
+                    row.shape.m, row.shape.n, row.shape.k);
     if (options_.json) {
-      const nlohmann::json object{{"device", device_.name}, {"math", gemm::name_of(row.math)}, {"group", row.shape.group},
-                                  {"shape", shape}, {"rung", gemm::name_of(row.plan.rung)}, {"plan", row.plan.to_string()},
-                                  {"microseconds", row.timing.microseconds}, {"microseconds_least", row.timing.least},
-                                  {"microseconds_most", row.timing.most}, {"tflops", row.rate * 1e-12},
-                                  {"of_peak", row.of_peak}, {"of_limit", row.of_limit}, {"of_cublas", row.of_cublas},
-                                  {"relative_error", row.check.relative_error}, {"correct", row.check.correct}};
+      const nlohmann::json object{{"device", device_.name},
+                                  {"math", gemm::name_of(row.math)},
+                                  {"group", row.shape.group},
+                                  {"shape", shape},
+                                  {"rung", gemm::name_of(row.plan.rung)},
+                                  {"plan", row.plan.to_string()},
+                                  {"microseconds", row.timing.microseconds},
+                                  {"microseconds_least", row.timing.least},
+                                  {"microseconds_most", row.timing.most},
+                                  {"tflops", row.rate * 1e-12},
+                                  {"of_peak", row.of_peak},
+                                  {"of_limit", row.of_limit},
+                                  {"of_cublas", row.of_cublas},
+                                  {"relative_error", row.check.relative_error},
+                                  {"correct", row.check.correct}};
       fmt::print("{}\n", object.dump());
     } else {
       fmt::print("{:>24} {:<28} {:>10.2f} {:>7.1f} {:>8.2f} {:>6.1f} {:>6.1f} {:>8.3f} {:>9.1e}{}\n", shape,
                  row.plan.to_string(), row.timing.microseconds, spread, row.rate * 1e-12, 100 * row.of_peak,
-                 100 * row.of_limit, row.of_cublas, row.check.relative_error, row.check.correct ? "" : " WRONG");
+                 100 * row.of_limit, row.of_cublas, row.check.relative_error,
+                 row.check.correct ? "" : " WRONG");
     }
     std::fflush(stdout);
   }
@@ -205,7 +221,8 @@ class Session {
 
 void add_bench_gemm(CLI::App& bench) {
   auto options = std::make_shared<Options>();
-  CLI::App* verb = bench.add_subcommand("gemm", "Matrix products on the GPU: each rung's time, rate and x cuBLAS");
+  CLI::App* verb =
+      bench.add_subcommand("gemm", "Matrix products on the GPU: each rung's time, rate and x cuBLAS");
   verb->add_option("--precision", options->maths, "fp32, tf32, bf16; several with commas")
       ->delimiter(',')
       ->capture_default_str();

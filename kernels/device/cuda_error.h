@@ -10,11 +10,11 @@ namespace convoy::kernels {
 
 [[noreturn]] void throw_cuda_error(cudaError_t status, const char* expression, const char* file, int line);
 
-#define CONVOY_CUDA(expression)                                                                     \
-  do {                                                                                              \
-    const cudaError_t convoy_cuda_status = (expression);                                            \
-    if (convoy_cuda_status != cudaSuccess)                                                          \
-      ::convoy::kernels::throw_cuda_error(convoy_cuda_status, #expression, __FILE__, __LINE__);     \
+#define CONVOY_CUDA(expression)                                                                 \
+  do {                                                                                          \
+    const cudaError_t convoy_cuda_status = (expression);                                        \
+    if (convoy_cuda_status != cudaSuccess)                                                      \
+      ::convoy::kernels::throw_cuda_error(convoy_cuda_status, #expression, __FILE__, __LINE__); \
   } while (false)
 
 }  // namespace convoy::kernels

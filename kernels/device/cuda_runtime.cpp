@@ -40,7 +40,8 @@ void CudaStream::synchronize() const { CONVOY_CUDA(cudaStreamSynchronize(get()))
 
 CudaEvent::CudaEvent(Timing timing) {
   cudaEvent_t made = nullptr;
-  CONVOY_CUDA(cudaEventCreateWithFlags(&made, timing == Timing::on ? cudaEventDefault : cudaEventDisableTiming));
+  CONVOY_CUDA(
+      cudaEventCreateWithFlags(&made, timing == Timing::on ? cudaEventDefault : cudaEventDisableTiming));
   event_.reset(made);
 }
 
@@ -85,6 +86,8 @@ CapturedGraph CapturedGraph::capture(const std::function<void(Stream)>& record) 
   return result;
 }
 
-void CapturedGraph::launch(cudaStream_t stream) const { CONVOY_CUDA(cudaGraphLaunch(executable_.get(), stream)); }
+void CapturedGraph::launch(cudaStream_t stream) const {
+  CONVOY_CUDA(cudaGraphLaunch(executable_.get(), stream));
+}
 
 }  // namespace convoy::kernels

@@ -79,14 +79,15 @@ __device__ inline void prefetch_tensor_map(const CUtensorMap* map) {
 }
 __device__ inline void load_2d(const CUtensorMap* map, void* to, std::uint64_t* barrier, int x, int y) {
   asm volatile(
-      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], "
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, "
+      "%4}], "
       "[%2];" ::"r"(shared_address(to)),
       "l"(map), "r"(shared_address(barrier)), "r"(x), "r"(y)
       : "memory");
 }
 // The same bytes land at the same offset in every block of `mask` and count on each one's own barrier.
-__device__ inline void load_2d_multicast(const CUtensorMap* map, void* to, std::uint64_t* barrier, int x, int y,
-                                         std::uint16_t mask) {
+__device__ inline void load_2d_multicast(const CUtensorMap* map, void* to, std::uint64_t* barrier, int x,
+                                         int y, std::uint16_t mask) {
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster "
       "[%0], [%1, {%3, %4}], [%2], %5;" ::"r"(shared_address(to)),
@@ -95,8 +96,8 @@ __device__ inline void load_2d_multicast(const CUtensorMap* map, void* to, std::
 }
 // A column of pixels from an im2col map of an NHWC tensor: c, w, h, n are the first pixel's coordinates, s and
 // r the offsets inside the filter.
-__device__ inline void load_im2col(const CUtensorMap* map, void* to, std::uint64_t* barrier, int c, int w, int h,
-                                   int n, std::uint16_t s, std::uint16_t r) {
+__device__ inline void load_im2col(const CUtensorMap* map, void* to, std::uint64_t* barrier, int c, int w,
+                                   int h, int n, std::uint16_t s, std::uint16_t r) {
   asm volatile(
       "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], "
       "[%1, {%3, %4, %5, %6}], [%2], {%7, %8};" ::"r"(shared_address(to)),
@@ -106,9 +107,10 @@ __device__ inline void load_im2col(const CUtensorMap* map, void* to, std::uint64
 
 // Tensor copies, shared to global; elements outside the tensor are not written.
 __device__ inline void store_3d(const CUtensorMap* map, const void* from, int x, int y, int z) {
-  asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(map),
-               "r"(shared_address(from)), "r"(x), "r"(y), "r"(z)
-               : "memory");
+  asm volatile(
+      "cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(map),
+      "r"(shared_address(from)), "r"(x), "r"(y), "r"(z)
+      : "memory");
 }
 __device__ inline void store_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 // Until the sources of all but the last `pending` groups may be written again.
@@ -130,8 +132,8 @@ __device__ inline void registers_decrease() {
 }
 
 // Four 8x8 matrices of 16-bit elements from registers to shared memory; each lane gives one row's address.
-__device__ inline void stmatrix_x4(std::uint32_t address, std::uint32_t r0, std::uint32_t r1, std::uint32_t r2,
-                                   std::uint32_t r3) {
+__device__ inline void stmatrix_x4(std::uint32_t address, std::uint32_t r0, std::uint32_t r1,
+                                   std::uint32_t r2, std::uint32_t r3) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(r0),
                "r"(r1), "r"(r2), "r"(r3)
                : "memory");

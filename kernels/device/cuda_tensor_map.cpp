@@ -18,7 +18,8 @@ Function driver_function(const char* name) {
   cudaDriverEntryPointQueryResult result{};
   CONVOY_CUDA(cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &result));
   if (result != cudaDriverEntryPointSuccess)
-    throw std::runtime_error(fmt::format("the CUDA driver has no {}: a driver for CUDA 12 or later is needed", name));
+    throw std::runtime_error(
+        fmt::format("the CUDA driver has no {}: a driver for CUDA 12 or later is needed", name));
   return reinterpret_cast<Function>(found);
 }
 
@@ -38,13 +39,14 @@ CUtensorMap tiled_map(DType type, const void* data, const std::vector<std::int64
   for (const auto pitch : pitches) strides.push_back(cuuint64_t(pitch) * bytes_of(type));
   const std::vector<cuuint32_t> steps(extents.size(), 1);
   CUtensorMap map;
-  const CUresult result =
-      encode(&map, map_type(type), cuuint32_t(extents.size()), const_cast<void*>(data), sizes.data(), strides.data(),
-             box.data(), steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-             CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  const CUresult result = encode(&map, map_type(type), cuuint32_t(extents.size()), const_cast<void*>(data),
+                                 sizes.data(), strides.data(), box.data(), steps.data(),
+                                 CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                                 CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS)
-    throw std::runtime_error(fmt::format("cuTensorMapEncodeTiled failed with {} for extents {}, pitches {}, box {}",
-                                         int(result), extents, pitches, box));
+    throw std::runtime_error(
+        fmt::format("cuTensorMapEncodeTiled failed with {} for extents {}, pitches {}, box {}", int(result),
+                    extents, pitches, box));
   return map;
 }
 

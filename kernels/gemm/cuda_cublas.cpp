@@ -52,10 +52,10 @@ Launch bind_cublas(const Problem& problem, const Plan&, const Buffers& buffers) 
     const cudaDataType out = problem.output == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
     const auto compute = problem.math == Math::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
     CONVOY_CUBLAS(cublasGemmEx(handle(), problem.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
-                               problem.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, int(problem.n), int(problem.m),
-                               int(problem.k), &problem.alpha, buffers.b, in, int(problem.ldb), buffers.a, in,
-                               int(problem.lda), &problem.beta, buffers.c, out, int(problem.ldc), compute,
-                               CUBLAS_GEMM_DEFAULT));
+                               problem.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, int(problem.n),
+                               int(problem.m), int(problem.k), &problem.alpha, buffers.b, in,
+                               int(problem.ldb), buffers.a, in, int(problem.lda), &problem.beta, buffers.c,
+                               out, int(problem.ldc), compute, CUBLAS_GEMM_DEFAULT));
     if (!problem.column_sums) return;
     auto* slots = reinterpret_cast<float*>(static_cast<std::uint8_t*>(buffers.workspace) + kWorkspaceBytes);
     sum_columns(epilogue, problem.m, problem.n, slots, stream);

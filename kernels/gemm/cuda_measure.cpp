@@ -14,7 +14,7 @@ namespace convoy::kernels::gemm {
 namespace {
 
 constexpr std::int64_t kMostSamples = 20000;
-constexpr double kSlow = 100e3;  // microseconds; of what takes longer one run will do
+constexpr double kSlow = 100e3;        // microseconds; of what takes longer one run will do
 constexpr double kCacheBytes = 256e6;  // several times the largest L2
 
 // Rows or columns of the corners and of the tiles' edges, then random ones.
@@ -85,11 +85,16 @@ struct Bench::State {
   void draw(const Set& set, std::uint64_t seed) const {
     fill_random(set.a.data(), input(), elements_a(), seed * 4 + 1, stream.get());
     fill_random(set.b.data(), input(), elements_b(), seed * 4 + 2, stream.get());
-    if (problem.beta != 0) fill_random(set.c.data(), problem.output, elements_c(), seed * 4 + 3, stream.get());
+    if (problem.beta != 0)
+      fill_random(set.c.data(), problem.output, elements_c(), seed * 4 + 3, stream.get());
   }
   Buffers buffers(const Set& set) const {
-    return {set.a.data(), set.b.data(), set.c.data(), reinterpret_cast<const float*>(bias.data()),
-            reinterpret_cast<double*>(column_sums.data()), workspace.data()};
+    return {set.a.data(),
+            set.b.data(),
+            set.c.data(),
+            reinterpret_cast<const float*>(bias.data()),
+            reinterpret_cast<double*>(column_sums.data()),
+            workspace.data()};
   }
   void reserve(const Plan& plan) {
     if (workspace.bytes() >= plan.workspace_bytes) return;
@@ -126,7 +131,8 @@ Check Bench::check(const Plan& plan, std::uint64_t seed) {
   DeviceBuffer before;
   if (s.problem.beta != 0) {
     before = DeviceBuffer(set.c.bytes());
-    CONVOY_CUDA(cudaMemcpyAsync(before.data(), set.c.data(), set.c.bytes(), cudaMemcpyDeviceToDevice, s.stream.get()));
+    CONVOY_CUDA(cudaMemcpyAsync(before.data(), set.c.data(), set.c.bytes(), cudaMemcpyDeviceToDevice,
+                                s.stream.get()));
   } else {
     CONVOY_CUDA(cudaMemsetAsync(set.c.data(), 0xff, set.c.bytes(), s.stream.get()));  // NaN in either type
   }
@@ -136,7 +142,8 @@ Check Bench::check(const Plan& plan, std::uint64_t seed) {
   const DeviceBuffer on_device(bytes);
   auto* device_samples = reinterpret_cast<Sample*>(on_device.data());
   CONVOY_CUDA(cudaMemcpyAsync(device_samples, samples.data(), bytes, cudaMemcpyHostToDevice, s.stream.get()));
-  evaluate_samples(s.problem, buffers, before.data(), device_samples, std::int64_t(samples.size()), s.stream.get());
+  evaluate_samples(s.problem, buffers, before.data(), device_samples, std::int64_t(samples.size()),
+                   s.stream.get());
   CONVOY_CUDA(cudaMemcpyAsync(samples.data(), device_samples, bytes, cudaMemcpyDeviceToHost, s.stream.get()));
   s.stream.synchronize();
   return judge(s.problem, samples);
@@ -179,7 +186,8 @@ std::vector<Timing> Bench::time(const std::vector<Plan>& plans, double budget, i
   }
   for (int sample = 0; sample < samples; ++sample)
     for (auto& one : contenders)
-      if (one.graph.nodes() > 0) one.times.push_back(timed([&] { one.graph.launch(s.stream.get()); }) / one.launches);
+      if (one.graph.nodes() > 0)
+        one.times.push_back(timed([&] { one.graph.launch(s.stream.get()); }) / one.launches);
   std::vector<Timing> timings;
   for (auto& one : contenders) {
     std::sort(one.times.begin(), one.times.end());

@@ -21,12 +21,13 @@ constexpr int kTiles = int(std::size(kSm90Tiles));
 struct Operand {
   bool mn_major = false;  // m or n contiguous, as the kernel sees it
   bool repacked = false;
-  bool transposed = false;  // by repacking
+  bool transposed = false;                        // by repacking
   std::int64_t rows = 0, columns = 0, pitch = 0;  // as the kernel sees it
 };
 
 Operand operand_of(const Problem& problem, std::int64_t extent, bool mn_major, std::int64_t pitch) {
-  Operand operand{mn_major, false, false, mn_major ? problem.k : extent, mn_major ? extent : problem.k, pitch};
+  Operand operand{mn_major, false, false, mn_major ? problem.k : extent, mn_major ? extent : problem.k,
+                  pitch};
   const auto multiple = std::int64_t(16 / problem.element_bytes());
   if (problem.math == Math::tf32 && mn_major) {
     operand = {false, true, true, extent, problem.k, 0};
@@ -140,7 +141,8 @@ Sm90Call describe(const Problem& problem, const Sm90Tile& tile, int splits, cons
     const std::vector<std::uint32_t> box = operand.mn_major
                                                ? std::vector<std::uint32_t>{64, 64u / unsigned(share)}
                                                : std::vector<std::uint32_t>{depth, unsigned(extent / share)};
-    return tiled_map(type, operand.repacked ? packed : own, {operand.columns, operand.rows}, {operand.pitch}, box);
+    return tiled_map(type, operand.repacked ? packed : own, {operand.columns, operand.rows}, {operand.pitch},
+                     box);
   };
   Sm90Call call{};
   call.a = map(operand_a(problem), buffers.a, workspace.a, tile.rows, 1);
@@ -150,8 +152,8 @@ Sm90Call describe(const Problem& problem, const Sm90Tile& tile, int splits, cons
   call.alpha = 1;
   if (indirect(problem, splits)) {
     const std::int64_t pitch = partial_pitch(problem);
-    call.c = tiled_map(DType::f32, workspace.partial, {problem.n, problem.m, splits}, {pitch, pitch * problem.m},
-                       {32, 64, 1});
+    call.c = tiled_map(DType::f32, workspace.partial, {problem.n, problem.m, splits},
+                       {pitch, pitch * problem.m}, {32, 64, 1});
     return call;
   }
   const std::int64_t pitch = problem.ldc;
@@ -182,7 +184,8 @@ Launch bind_wgmma(const Problem& problem, const Plan& plan, const Buffers& buffe
   Sm90Call call = describe(problem, tile, plan.splits, buffers, workspace);
   call.tile = plan.tile;
   call.schedule = schedule_of(problem, tile, plan.splits);
-  call.blocks = std::min(call.schedule.pieces(), device_facts().multiprocessors / tile.cluster) * tile.cluster;
+  call.blocks =
+      std::min(call.schedule.pieces(), device_facts().multiprocessors / tile.cluster) * tile.cluster;
   const Epilogue epilogue = epilogue_of(problem, buffers);
   const Sm90Launch launch = launcher_of(problem, a.mn_major, b.mn_major, call.sum_slots != nullptr);
   return [=](Stream on) {
@@ -195,10 +198,12 @@ Launch bind_wgmma(const Problem& problem, const Plan& plan, const Buffers& buffe
     pack(a, buffers.a, problem.lda, workspace.a);
     pack(b, buffers.b, problem.ldb, workspace.b);
     if (call.sum_slots != nullptr)
-      CONVOY_CUDA(cudaMemsetAsync(workspace.slots, 0, slot_elements(problem.n, kSumSlots) * sizeof(float), stream));
+      CONVOY_CUDA(
+          cudaMemsetAsync(workspace.slots, 0, slot_elements(problem.n, kSumSlots) * sizeof(float), stream));
     launch(call, stream);
     if (indirect(problem, plan.splits))
-      sum_partials(epilogue, workspace.partial, plan.splits, problem.m, problem.n, partial_pitch(problem), stream);
+      sum_partials(epilogue, workspace.partial, plan.splits, problem.m, problem.n, partial_pitch(problem),
+                   stream);
     if (!problem.column_sums) return;
     if (call.sum_slots == nullptr) sum_columns(epilogue, problem.m, problem.n, workspace.slots, stream);
     sum_slots(workspace.slots, kSumSlots, problem.n, buffers.column_sums, stream);

@@ -21,16 +21,18 @@ __global__ void elementwise_kernel(Strided<T> a, Strided<T> b, std::int64_t m, s
 template <typename T>
 void launch(const Problem& p, const Buffers& buffers, const Epilogue& epilogue, cudaStream_t stream) {
   const dim3 grid(unsigned(ceil_div(p.m, 8)), unsigned(ceil_div(p.n, 32)));
-  elementwise_kernel<T><<<grid, dim3(32, 8), 0, stream>>>(strided_a<T>(p, buffers), strided_b<T>(p, buffers), p.m, p.n,
-                                                          p.k, epilogue);
+  elementwise_kernel<T><<<grid, dim3(32, 8), 0, stream>>>(strided_a<T>(p, buffers), strided_b<T>(p, buffers),
+                                                          p.m, p.n, p.k, epilogue);
   CONVOY_CUDA(cudaGetLastError());
 }
 
 }  // namespace
 
 const RungEntry& elementwise_rung() {
-  static const RungEntry entry{simple_supports, simple_candidates<Rung::elementwise>,
-                               bind_simple<launch<float>, launch<__nv_bfloat16>>, {"32x8"}};
+  static const RungEntry entry{simple_supports,
+                               simple_candidates<Rung::elementwise>,
+                               bind_simple<launch<float>, launch<__nv_bfloat16>>,
+                               {"32x8"}};
   return entry;
 }
 

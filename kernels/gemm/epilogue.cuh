@@ -39,10 +39,12 @@ struct Epilogue {
   }
   // Two or four neighbours of a row, those from n on left out; one access where type and address allow.
   template <int count>
-  __device__ void store_run(const float (&values)[count], std::int64_t row, std::int64_t column, std::int64_t n) const {
+  __device__ void store_run(const float (&values)[count], std::int64_t row, std::int64_t column,
+                            std::int64_t n) const {
     const std::int64_t index = row * ldc + column;
     const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(c) + index * (bf16 ? 2 : 4);
-    if (column + count > n || address % (count * (bf16 ? 2 : 4)) != 0) {
+    if (column + count > n ||
+        (address & (count * (bf16 ? 2 : 4) - 1)) != 0) {  // a remainder would be a division
       for (int i = 0; i < count && column + i < n; ++i) store(values[i], row, column + i);
       return;
     }
@@ -59,7 +61,8 @@ struct Epilogue {
 };
 
 // The epilogue of piece `split` of k: raw sums into its plane of partial, or C itself.
-__device__ inline Epilogue epilogue_of_piece(const Epilogue& epilogue, int split, std::int64_t m, std::int64_t pitch) {
+__device__ inline Epilogue epilogue_of_piece(const Epilogue& epilogue, int split, std::int64_t m,
+                                             std::int64_t pitch) {
   if (epilogue.partial == nullptr) return epilogue;
   Epilogue raw;
   raw.c = epilogue.partial + split * m * pitch;

@@ -12,13 +12,15 @@ namespace {
 
 // A thread adds every `slices`-th piece of four neighbours, then one adds the slices: always in the same order.
 template <int slices>
-__global__ __launch_bounds__(256) void sum_partials_kernel(Epilogue epilogue, const float* partial, int splits,
-                                                           std::int64_t m, std::int64_t n, std::int64_t pitch) {
+__global__ __launch_bounds__(256) void sum_partials_kernel(Epilogue epilogue, const float* partial,
+                                                           int splits, std::int64_t m, std::int64_t n,
+                                                           std::int64_t pitch) {
   constexpr int kAcross = 256 / slices;
   __shared__ float4 shared[slices][kAcross];
   const int across = threadIdx.x % kAcross, slice = threadIdx.x / kAcross;
   const std::int64_t quads = pitch / 4, plane = m * quads;
-  for (std::int64_t first = std::int64_t{blockIdx.x} * kAcross; first < plane; first += std::int64_t{gridDim.x} * kAcross) {
+  for (std::int64_t first = std::int64_t{blockIdx.x} * kAcross; first < plane;
+       first += std::int64_t{gridDim.x} * kAcross) {
     const std::int64_t i = first + across;
     float4 sum = make_float4(0, 0, 0, 0);
     const auto add = [&](const float4& next) {
@@ -72,7 +74,8 @@ __global__ void sum_slots_kernel(const float* slots, int count, std::int64_t col
   __shared__ double shared[32][33];
   const std::int64_t column = std::int64_t{blockIdx.x} * 32 + threadIdx.x;
   double sum = 0;
-  for (int slot = threadIdx.y; column < columns && slot < count; slot += 32) sum += slots[slot * columns + column];
+  for (int slot = threadIdx.y; column < columns && slot < count; slot += 32)
+    sum += slots[slot * columns + column];
   shared[threadIdx.y][threadIdx.x] = sum;
   __syncthreads();
   if (threadIdx.y == 0 && column < columns) {
@@ -82,15 +85,16 @@ __global__ void sum_slots_kernel(const float* slots, int count, std::int64_t col
 }
 
 template <typename T>
-__global__ void repack_kernel(const T* in, std::int64_t in_pitch, bool transpose, T* out, std::int64_t out_pitch,
-                              std::int64_t rows, std::int64_t columns) {
+__global__ void repack_kernel(const T* in, std::int64_t in_pitch, bool transpose, T* out,
+                              std::int64_t out_pitch, std::int64_t rows, std::int64_t columns) {
   __shared__ T tile[32][33];
   const std::int64_t row0 = std::int64_t{blockIdx.x} * 32;
   for (std::int64_t column0 = std::int64_t{blockIdx.y} * 32; column0 < columns; column0 += gridDim.y * 32) {
     if (!transpose) {
       for (int i = threadIdx.y; i < 32; i += 8)
         if (row0 + i < rows && column0 + threadIdx.x < columns)
-          out[(row0 + i) * out_pitch + column0 + threadIdx.x] = in[(row0 + i) * in_pitch + column0 + threadIdx.x];
+          out[(row0 + i) * out_pitch + column0 + threadIdx.x] =
+              in[(row0 + i) * in_pitch + column0 + threadIdx.x];
       continue;
     }
     for (int i = threadIdx.y; i < 32; i += 8)
@@ -144,8 +148,7 @@ void sum_partials(const Epilogue& epilogue, const float* partial, int splits, st
   const std::int64_t quads = m * (pitch / 4);
   const auto launch = [&]<int slices>(std::integral_constant<int, slices>) {
     const std::int64_t blocks = std::min<std::int64_t>(ceil_div(quads * slices, 256), 132 * 32);
-    sum_partials_kernel<slices>
-        <<<unsigned(blocks), 256, 0, stream>>>(epilogue, partial, splits, m, n, pitch);
+    sum_partials_kernel<slices><<<unsigned(blocks), 256, 0, stream>>>(epilogue, partial, splits, m, n, pitch);
   };
   // Few elements of many pieces would leave most of the chip idle.
   if (splits >= 16 && quads < 64 * 1024)
@@ -157,7 +160,8 @@ void sum_partials(const Epilogue& epilogue, const float* partial, int splits, st
 
 std::size_t slot_elements(std::int64_t n, int slots) { return std::size_t(slots) * 2 * std::size_t(n); }
 
-void sum_columns(const Epilogue& epilogue, std::int64_t m, std::int64_t n, float* slots, cudaStream_t stream) {
+void sum_columns(const Epilogue& epilogue, std::int64_t m, std::int64_t n, float* slots,
+                 cudaStream_t stream) {
   sum_columns_kernel<<<kSumSlots, dim3(32, 8), 0, stream>>>(epilogue, m, n, slots);
   CONVOY_CUDA(cudaGetLastError());
 }
@@ -171,11 +175,13 @@ void repack(const void* in, std::int64_t in_pitch, bool transpose, void* out, st
             std::int64_t out_rows, std::int64_t out_columns, std::size_t element_bytes, cudaStream_t stream) {
   if (element_bytes == 2 && !transpose && out_pitch % 8 == 0) {
     widen_rows_kernel<<<132 * 16, 256, 0, stream>>>(static_cast<const std::uint16_t*>(in), in_pitch,
-                                                    static_cast<std::uint16_t*>(out), out_pitch, out_rows, out_columns);
+                                                    static_cast<std::uint16_t*>(out), out_pitch, out_rows,
+                                                    out_columns);
     CONVOY_CUDA(cudaGetLastError());
     return;
   }
-  const dim3 grid(unsigned(ceil_div(out_rows, 32)), unsigned(std::min<std::int64_t>(ceil_div(out_columns, 32), 65535)));
+  const dim3 grid(unsigned(ceil_div(out_rows, 32)),
+                  unsigned(std::min<std::int64_t>(ceil_div(out_columns, 32), 65535)));
   const auto launch = [&]<typename T>(T) {
     repack_kernel<<<grid, dim3(32, 8), 0, stream>>>(static_cast<const T*>(in), in_pitch, transpose,
                                                     static_cast<T*>(out), out_pitch, out_rows, out_columns);

@@ -50,7 +50,8 @@ Problem Problem::checked() const {
   const auto fill = [](const char* name, std::int64_t& pitch, std::int64_t width) {
     if (pitch == 0) pitch = width;
     if (pitch < width)
-      throw std::invalid_argument(fmt::format("gemm: {} is {}, less than a row's {} elements", name, pitch, width));
+      throw std::invalid_argument(
+          fmt::format("gemm: {} is {}, less than a row's {} elements", name, pitch, width));
   };
   fill("lda", filled.lda, transpose_a ? m : k);
   fill("ldb", filled.ldb, transpose_b ? k : n);
@@ -65,8 +66,8 @@ double Problem::bytes() const {
 }
 
 std::string Problem::to_string() const {
-  return fmt::format("{} {}{} {}x{}x{} -> {}", name_of(math), transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m,
-                     n, k, output == DType::bf16 ? "bf16" : "f32");
+  return fmt::format("{} {}{} {}x{}x{} -> {}", name_of(math), transpose_a ? 'T' : 'N',
+                     transpose_b ? 'T' : 'N', m, n, k, output == DType::bf16 ? "bf16" : "f32");
 }
 
 }  // namespace convoy::kernels::gemm

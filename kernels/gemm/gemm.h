@@ -19,8 +19,8 @@ namespace convoy::kernels::gemm {
 enum class Math : std::uint8_t { fp32, tf32, bf16 };
 
 enum class Rung : std::uint8_t {
-  elementwise,   // one thread an element of C
-  shared_tiles,  // 32 x 32 tiles through shared memory
+  elementwise,     // one thread an element of C
+  shared_tiles,    // 32 x 32 tiles through shared memory
   register_tiles,  // fp32: 8 x 8 elements of C a thread, vector loads, copies overlapped with arithmetic
   mma_sync,        // tensor cores by mma.sync, any chip from sm_80 on
   wgmma,           // Hopper: wgmma fed by TMA, warp-specialised and persistent

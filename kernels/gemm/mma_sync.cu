@@ -68,7 +68,8 @@ class Carrier {
     T* target = to + line() * S::pitch + offset();
 #pragma unroll
     for (int i = 0; i < kCount; ++i, source += step) {
-      const int elements = S::k_contiguous ? (i * kLinesAtOnce < left_ ? S::vector : 0) : min(left_, S::vector);
+      const int elements =
+          S::k_contiguous ? (i * kLinesAtOnce < left_ ? S::vector : 0) : min(left_, S::vector);
       copy_async<16>(target + i * kLinesAtOnce * S::pitch, elements > 0 ? source : operand_.data,
                      elements * int(sizeof(T)));
     }
@@ -77,7 +78,8 @@ class Carrier {
 #pragma unroll 1
     for (int element = threadIdx.x; element < S::lines * S::width; element += threads) {
       const int line = element / S::width, offset = element % S::width;
-      const std::int64_t along = first_ + (S::k_contiguous ? line : offset), k = k_ + (S::k_contiguous ? offset : line);
+      const std::int64_t along = first_ + (S::k_contiguous ? line : offset),
+                         k = k_ + (S::k_contiguous ? offset : line);
       const std::int64_t index = S::k_contiguous ? along * operand_.pitch + k : k * operand_.pitch + along;
       to[line * S::pitch + offset] = along < operand_.extent && k < k_end_ ? operand_.data[index] : T{};
     }
@@ -167,10 +169,8 @@ struct Tile {
 };
 
 template <class C, bool a_k_contiguous, bool b_k_contiguous>
-__global__ __launch_bounds__(C::threads, C::blocks_per_multiprocessor) void mma_sync_kernel(Operand<typename C::T> a,
-                                                                                Operand<typename C::T> b,
-                                                                                std::int64_t k, TileOrder order,
-                                                                                Epilogue whole) {
+__global__ __launch_bounds__(C::threads, C::blocks_per_multiprocessor) void mma_sync_kernel(
+    Operand<typename C::T> a, Operand<typename C::T> b, std::int64_t k, TileOrder order, Epilogue whole) {
   using T = typename C::T;
   using A = Side<T, a_k_contiguous, C::rows>;
   using B = Side<T, b_k_contiguous, C::columns>;
@@ -209,7 +209,8 @@ __global__ __launch_bounds__(C::threads, C::blocks_per_multiprocessor) void mma_
 #pragma unroll
       for (int i = 0; i < 4; ++i) load_a<A>(from_a[i], stage, row + i * 16, step * kStep, lane);
 #pragma unroll
-      for (int j = 0; j < kAcross / 2; ++j) load_b<B>(from_b[j], stage + A::elements, column + j * 16, step * kStep, lane);
+      for (int j = 0; j < kAcross / 2; ++j)
+        load_b<B>(from_b[j], stage + A::elements, column + j * 16, step * kStep, lane);
 #pragma unroll
       for (int i = 0; i < 4; ++i)
 #pragma unroll
@@ -239,11 +240,13 @@ template <class C, bool a_k_contiguous, bool b_k_contiguous>
 void start(const Problem& p, const Buffers& buffers, const TileOrder& order, const Epilogue& epilogue,
            cudaStream_t stream) {
   using T = typename C::T;
-  constexpr int kBytes = C::stages * int(sizeof(T)) *
-                         (Side<T, a_k_contiguous, C::rows>::elements + Side<T, b_k_contiguous, C::columns>::elements);
+  constexpr int kBytes =
+      C::stages * int(sizeof(T)) *
+      (Side<T, a_k_contiguous, C::rows>::elements + Side<T, b_k_contiguous, C::columns>::elements);
   auto* kernel = mma_sync_kernel<C, a_k_contiguous, b_k_contiguous>;
   CONVOY_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
-  const Operand<T> a{static_cast<const T*>(buffers.a), p.lda, p.m}, b{static_cast<const T*>(buffers.b), p.ldb, p.n};
+  const Operand<T> a{static_cast<const T*>(buffers.a), p.lda, p.m},
+      b{static_cast<const T*>(buffers.b), p.ldb, p.n};
   kernel<<<unsigned(order.blocks()), C::threads, kBytes, stream>>>(a, b, p.k, order, epilogue);
   CONVOY_CUDA(cudaGetLastError());
 }
@@ -267,8 +270,8 @@ void start_type(const Problem& p, const Buffers& buffers, int columns, const Til
   if (!vectors)
     start_order<Tile<T, 64, false>>(p, buffers, order, epilogue, stream);
   else
-    (columns == 128 ? start_order<Tile<T, 128, true>> : start_order<Tile<T, 64, true>>)(p, buffers, order, epilogue,
-                                                                                       stream);
+    (columns == 128 ? start_order<Tile<T, 128, true>> : start_order<Tile<T, 64, true>>)(p, buffers, order,
+                                                                                        epilogue, stream);
 }
 
 bool supports_mma(const Problem& p) { return p.math != Math::fp32 && device_facts().major >= 8; }
@@ -303,7 +306,8 @@ bool vector_pitches(const Problem& p) {
 
 std::vector<Plan> mma_candidates(const Problem& p) {
   std::vector<Plan> plans = tile_candidates(
-      Rung::mma_sync, 2, p, 256, [&](int tile, int splits) { return expected_time(p, kColumns[tile], splits); },
+      Rung::mma_sync, 2, p, 256,
+      [&](int tile, int splits) { return expected_time(p, kColumns[tile], splits); },
       [&](int tile) { return ceil_div(p.m, 128) * ceil_div(p.n, kColumns[tile]); },
       [&](int splits) { return carve(p, splits, nullptr).bytes; });
   if (!vector_pitches(p)) std::erase_if(plans, [](const Plan& plan) { return kColumns[plan.tile] == 128; });

@@ -11,7 +11,8 @@ namespace {
 template <typename T>
 __global__ void fill_random_kernel(T* data, std::int64_t count, std::uint64_t seed) {
   const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
-  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < (count + 3) / 4; i += stride) {
+  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < (count + 3) / 4;
+       i += stride) {
     const Philox4 words = philox(seed, std::uint64_t(i));
     for (int pair = 0; pair < 2; ++pair) {  // Box-Muller
       const float radius = sqrtf(-2 * logf(1 - uniform(words.word[pair * 2])));

@@ -17,9 +17,11 @@ template <int size>
 __device__ inline void copy_async(void* to, const void* from, int bytes) {
   const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(to));
   if constexpr (size == 16)
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from), "r"(bytes) : "memory");
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from), "r"(bytes)
+                 : "memory");
   else
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;" ::"r"(address), "l"(from), "r"(bytes), "n"(size)
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;" ::"r"(address), "l"(from), "r"(bytes),
+                 "n"(size)
                  : "memory");
 }
 template <int size>
@@ -65,7 +67,8 @@ struct TileOrder {
 
 inline TileOrder tile_order(const Problem& p, int rows, int columns, int depth, int splits) {
   const std::int64_t blocks = ceil_div(p.k, depth);
-  return {ceil_div(p.m, rows), ceil_div(p.n, columns), splits, ceil_div(blocks, splits) * depth, partial_pitch(p)};
+  return {ceil_div(p.m, rows), ceil_div(p.n, columns), splits, ceil_div(blocks, splits) * depth,
+          partial_pitch(p)};
 }
 
 // The three best numbers of pieces for each tile shape, the best first. `cost` in microseconds.
@@ -77,7 +80,8 @@ inline std::vector<Plan> tile_candidates(Rung rung, int shapes, const Problem& p
   for (int tile = 0; tile < shapes; ++tile) {
     std::vector<std::pair<double, Plan>> own;
     for (int splits = 1; splits <= 1024; ++splits) {
-      if (splits > 1 && (tiles(tile) * splits > 8 * device_facts().multiprocessors || p.k / splits < least_k)) break;
+      if (splits > 1 && (tiles(tile) * splits > 8 * device_facts().multiprocessors || p.k / splits < least_k))
+        break;
       own.push_back({cost(tile, splits), {rung, tile, splits, workspace(splits)}});
     }
     std::stable_sort(own.begin(), own.end(), [](auto& a, auto& b) { return a.first < b.first; });

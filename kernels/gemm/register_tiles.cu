@@ -59,13 +59,15 @@ class Carrier {
 #pragma unroll
         for (int i = 0; i < kCount; ++i, source += step)
 #pragma unroll
-          for (int k = 0; k < depth; k += 8) copy_async<4>(target + k * kPitch + i * kLinesAtOnce, source + k);
+          for (int k = 0; k < depth; k += 8)
+            copy_async<4>(target + k * kPitch + i * kLinesAtOnce, source + k);
       } else {
 #pragma unroll 1
         for (int i = 0; i < kCount; ++i, source += step)
 #pragma unroll
           for (int k = 0; k < depth; k += 8)
-            copy_async<4>(target + k * kPitch + i * kLinesAtOnce, i * kLinesAtOnce < left_ ? source + k : operand_.data,
+            copy_async<4>(target + k * kPitch + i * kLinesAtOnce,
+                          i * kLinesAtOnce < left_ ? source + k : operand_.data,
                           i * kLinesAtOnce < left_ ? 4 : 0);
       }
     } else {
@@ -94,10 +96,11 @@ class Carrier {
   __device__ void fetch_guarded(float* to) const {
 #pragma unroll 1
     for (int word = threadIdx.x; word < extent * depth; word += threads) {
-      const int k = k_contiguous ? word % depth : word / extent, along = k_contiguous ? word / depth : word % extent;
+      const int k = k_contiguous ? word % depth : word / extent,
+                along = k_contiguous ? word / depth : word % extent;
       const bool there = first_ + along < operand_.extent && k_ + k < k_end_;
-      const std::int64_t index =
-          k_contiguous ? (first_ + along) * operand_.pitch + k_ + k : (k_ + k) * operand_.pitch + first_ + along;
+      const std::int64_t index = k_contiguous ? (first_ + along) * operand_.pitch + k_ + k
+                                              : (k_ + k) * operand_.pitch + first_ + along;
       copy_async<4>(to + k * kPitch + along, there ? operand_.data + index : operand_.data, there ? 4 : 0);
     }
   }
@@ -142,7 +145,7 @@ template <class T, bool a_k_contiguous, bool b_k_contiguous>
 __global__ __launch_bounds__(T::threads, T::blocks_per_multiprocessor) void register_tiles_kernel(
     Operand a, Operand b, std::int64_t k, TileOrder order, Epilogue whole) {
   extern __shared__ __align__(16) float shared[];
-  float (*stages)[T::stage_floats] = reinterpret_cast<float (*)[T::stage_floats]>(shared);
+  float(*stages)[T::stage_floats] = reinterpret_cast<float(*)[T::stage_floats]>(shared);
   constexpr int kStageB = T::depth * T::pitch_a;
   const TileOrder::Position position = order.at(blockIdx.x);
   const std::int64_t row0 = position.row * T::rows, column0 = position.column * T::columns;
@@ -208,22 +211,23 @@ struct Shape {
   const char* name;
   int rows, columns;
 };
-constexpr Shape kShapes[] = {
-    {"128x128", 128, 128}, {"128x64", 128, 64}, {"64x64", 64, 64}};
+constexpr Shape kShapes[] = {{"128x128", 128, 128}, {"128x64", 128, 64}, {"64x64", 64, 64}};
 using Tiles = std::tuple<Tile<128, 128, 8>, Tile<128, 64, 8>, Tile<64, 64, 8>>;
 
 template <class T>
-void launch(const Problem& p, const Operand& a, const Operand& b, const TileOrder& order, const Epilogue& epilogue,
-            cudaStream_t stream) {
+void launch(const Problem& p, const Operand& a, const Operand& b, const TileOrder& order,
+            const Epilogue& epilogue, cudaStream_t stream) {
   const auto start = [&](auto* kernel) {
     CONVOY_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, T::shared_bytes));
     kernel<<<unsigned(order.blocks()), T::threads, T::shared_bytes, stream>>>(a, b, p.k, order, epilogue);
     CONVOY_CUDA(cudaGetLastError());
   };
   if (p.transpose_a)
-    p.transpose_b ? start(register_tiles_kernel<T, false, true>) : start(register_tiles_kernel<T, false, false>);
+    p.transpose_b ? start(register_tiles_kernel<T, false, true>)
+                  : start(register_tiles_kernel<T, false, false>);
   else
-    p.transpose_b ? start(register_tiles_kernel<T, true, true>) : start(register_tiles_kernel<T, true, false>);
+    p.transpose_b ? start(register_tiles_kernel<T, true, true>)
+                  : start(register_tiles_kernel<T, true, false>);
 }
 
 bool supports_registers(const Problem& p) { return p.math == Math::fp32; }
@@ -276,8 +280,10 @@ Launch bind_registers(const Problem& p, const Plan& plan, const Buffers& buffers
   return [=](Stream on) {
     const cudaStream_t stream = as_stream(on);
     [&]<std::size_t... i>(std::index_sequence<i...>) {
-      ((plan.tile == int(i) ? launch<std::tuple_element_t<i, Tiles>>(p, a, b, order, first, stream) : void()), ...);
-    }(std::make_index_sequence<std::tuple_size_v<Tiles>>{});
+      ((plan.tile == int(i) ? launch<std::tuple_element_t<i, Tiles>>(p, a, b, order, first, stream) : void()),
+       ...);
+    }
+    (std::make_index_sequence<std::tuple_size_v<Tiles>>{});
     finish_tiles(p, plan, epilogue, workspace.partial, workspace.slots, buffers, stream);
   };
 }

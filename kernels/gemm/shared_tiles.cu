@@ -20,9 +20,9 @@ __device__ void load_tile(float (&tile)[kTile][kTile + 1], const Strided<T>& mat
 }
 
 template <typename T>
-__global__ __launch_bounds__(kTile* kTile) void shared_tiles_kernel(Strided<T> a, Strided<T> b, std::int64_t m,
-                                                                    std::int64_t n, std::int64_t k,
-                                                                    Epilogue epilogue) {
+__global__ __launch_bounds__(kTile* kTile) void shared_tiles_kernel(Strided<T> a, Strided<T> b,
+                                                                    std::int64_t m, std::int64_t n,
+                                                                    std::int64_t k, Epilogue epilogue) {
   __shared__ float tile_a[kTile][kTile + 1], tile_b[kTile][kTile + 1];
   const std::int64_t row0 = std::int64_t{blockIdx.x} * kTile, column0 = std::int64_t{blockIdx.y} * kTile;
   float sum = 0;
@@ -41,16 +41,18 @@ __global__ __launch_bounds__(kTile* kTile) void shared_tiles_kernel(Strided<T> a
 template <typename T>
 void launch(const Problem& p, const Buffers& buffers, const Epilogue& epilogue, cudaStream_t stream) {
   const dim3 grid(unsigned(ceil_div(p.m, kTile)), unsigned(ceil_div(p.n, kTile)));
-  shared_tiles_kernel<T><<<grid, dim3(kTile, kTile), 0, stream>>>(strided_a<T>(p, buffers), strided_b<T>(p, buffers),
-                                                                  p.m, p.n, p.k, epilogue);
+  shared_tiles_kernel<T><<<grid, dim3(kTile, kTile), 0, stream>>>(
+      strided_a<T>(p, buffers), strided_b<T>(p, buffers), p.m, p.n, p.k, epilogue);
   CONVOY_CUDA(cudaGetLastError());
 }
 
 }  // namespace
 
 const RungEntry& shared_tiles_rung() {
-  static const RungEntry entry{simple_supports, simple_candidates<Rung::shared_tiles>,
-                               bind_simple<launch<float>, launch<__nv_bfloat16>>, {"32x32"}};
+  static const RungEntry entry{simple_supports,
+                               simple_candidates<Rung::shared_tiles>,
+                               bind_simple<launch<float>, launch<__nv_bfloat16>>,
+                               {"32x32"}};
   return entry;
 }
 

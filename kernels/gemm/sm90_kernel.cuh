@@ -17,7 +17,8 @@ namespace convoy::kernels::gemm {
 
 enum class Consumers { cooperative, ping_pong };
 
-template <Math math_, bool a_mn_major_, bool b_mn_major_, int rows_, int columns_, int cluster_, Consumers consumers_>
+template <Math math_, bool a_mn_major_, bool b_mn_major_, int rows_, int columns_, int cluster_,
+          Consumers consumers_>
 struct TileConfig {
   static constexpr Math math = math_;
   static constexpr bool a_mn_major = a_mn_major_, b_mn_major = b_mn_major_;
@@ -30,8 +31,8 @@ struct TileConfig {
   static constexpr int row_blocks = consumer_rows / 64;
 
   static constexpr int a_bytes = rows * 128, b_bytes = columns * 128, stage_bytes = a_bytes + b_bytes;
-  static constexpr int staging_bytes = 64 * 128;                    // 64 rows of 128 bytes on their way to C
-  static constexpr int store_bytes = 2 * 2 * staging_bytes;         // two a consumer
+  static constexpr int staging_bytes = 64 * 128;             // 64 rows of 128 bytes on their way to C
+  static constexpr int store_bytes = 2 * 2 * staging_bytes;  // two a consumer
   static constexpr int barrier_bytes = 256;
   static constexpr int limit = 227 * 1024 - 1024;  // less what aligning to 1024 bytes can cost
   static constexpr int stages = (limit - store_bytes - barrier_bytes) / stage_bytes;
@@ -69,8 +70,8 @@ struct MatrixLoader {
     sm90::prefetch_tensor_map(&parameters.a);
     sm90::prefetch_tensor_map(&parameters.b);
   }
-  __device__ static void load(const Parameters& parameters, std::uint8_t* a, std::uint8_t* b, std::uint64_t* full,
-                              int m_tile, int n_tile, int k_block, std::uint32_t rank) {
+  __device__ static void load(const Parameters& parameters, std::uint8_t* a, std::uint8_t* b,
+                              std::uint64_t* full, int m_tile, int n_tile, int k_block, std::uint32_t rank) {
     const int row = m_tile * Config::rows, column = n_tile * Config::columns, k = k_block * Config::depth;
     if constexpr (Config::a_mn_major) {
       for (int i = 0; i < Config::rows / 64; ++i)
@@ -102,8 +103,8 @@ using Accumulators = float[Config::row_blocks][Config::columns / 2];
 
 // One stage: four wgmma steps for each 64 rows.
 template <class Config>
-__device__ inline void multiply_stage(Accumulators<Config>& sums, const std::uint8_t* a, const std::uint8_t* b,
-                                      bool accumulate) {
+__device__ inline void multiply_stage(Accumulators<Config>& sums, const std::uint8_t* a,
+                                      const std::uint8_t* b, bool accumulate) {
   using Instruction = sm90::Wgmma<Config::columns>;
   constexpr int kStepA = Config::a_mn_major ? 16 * 128 : 32, kStepB = Config::b_mn_major ? 16 * 128 : 32;
   const std::uint64_t descriptor_a = sm90::matrix_descriptor(a, 8192, 1024);
@@ -158,9 +159,10 @@ __device__ inline void multiply_piece(Accumulators<Config>& sums, RingPosition<C
 }
 
 template <class Config, class Loader, class Store>
-__global__ __launch_bounds__(Config::threads, 1) void wgmma_kernel(
-    const __grid_constant__ typename Loader::Parameters loader, const __grid_constant__ typename Store::Parameters store,
-    const Schedule schedule) {
+__global__ __launch_bounds__(Config::threads,
+                             1) void wgmma_kernel(const __grid_constant__ typename Loader::Parameters loader,
+                                                  const __grid_constant__ typename Store::Parameters store,
+                                                  const Schedule schedule) {
   extern __shared__ std::uint8_t unaligned[];
   std::uint8_t* ring = unaligned + (-sm90::shared_address(unaligned) & 1023u);
   std::uint8_t* staging = ring + Config::stages * Config::stage_bytes;

@@ -19,7 +19,8 @@ void launch_tile(const Sm90Call& call, cudaStream_t stream) {
   using Loader = MatrixLoader<Config>;
   using Store = TileStore<Config, with_sums>;
   auto* kernel = wgmma_kernel<Config, Loader, Store>;
-  CONVOY_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Config::shared_bytes));
+  CONVOY_CUDA(
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Config::shared_bytes));
   cudaLaunchAttribute attributes[2];
   attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
   attributes[0].val.programmaticStreamSerializationAllowed = 1;
@@ -34,7 +35,7 @@ void launch_tile(const Sm90Call& call, cudaStream_t stream) {
   launch.attrs = attributes;
   launch.numAttrs = Config::cluster > 1 ? 2 : 1;
   const typename Loader::Parameters loader{call.a, call.b};
-  const typename Store::Parameters store{call.c,    call.m,    call.n,        call.alpha,
+  const typename Store::Parameters store{call.c,    call.m,    call.n,    call.alpha,
                                          call.bias, call.relu, call.bf16, call.sum_slots};
   CONVOY_CUDA(cudaLaunchKernelEx(&launch, kernel, loader, store, call.schedule));
 }
@@ -42,8 +43,11 @@ void launch_tile(const Sm90Call& call, cudaStream_t stream) {
 template <Math math, bool a_mn_major, bool b_mn_major, bool with_sums>
 void sm90_launch(const Sm90Call& call, cudaStream_t stream) {
   [&]<int... tile>(std::integer_sequence<int, tile...>) {
-    ((call.tile == tile ? launch_tile<Sm90Config<math, a_mn_major, b_mn_major, tile>, with_sums>(call, stream) : void()), ...);
-  }(std::make_integer_sequence<int, int(std::size(kSm90Tiles))>{});
+    ((call.tile == tile ? launch_tile<Sm90Config<math, a_mn_major, b_mn_major, tile>, with_sums>(call, stream)
+                        : void()),
+     ...);
+  }
+  (std::make_integer_sequence<int, int(std::size(kSm90Tiles))>{});
 }
 
 }  // namespace convoy::kernels::gemm

@@ -151,7 +151,8 @@ class TileStore {
     }
   }
   __device__ void flush_sums() {
-    float* slot = parameters_.sum_slots + (std::int64_t(blockIdx.x) * 2 + consumer_) * 2 * std::int64_t{parameters_.n};
+    float* slot =
+        parameters_.sum_slots + (std::int64_t(blockIdx.x) * 2 + consumer_) * 2 * std::int64_t{parameters_.n};
     const int word = warp_ * 8 + lane_ % 8;
 #pragma unroll
     for (int i = 0; i < kSums; ++i) {
@@ -160,7 +161,8 @@ class TileStore {
       sum += __shfl_xor_sync(~0u, sum, 16);
       const int column =
           sums_column_ + (parameters_.bf16 ? i / 4 * 64 + word * 2 + i / 2 % 2 : i / 2 * 32 + word);
-      if (lane_ < 8 && sums_column_ >= 0 && column < parameters_.n) slot[i % 2 * parameters_.n + column] += sum;
+      if (lane_ < 8 && sums_column_ >= 0 && column < parameters_.n)
+        slot[i % 2 * parameters_.n + column] += sum;
       column_sums_[i] = 0;
     }
   }
@@ -171,7 +173,8 @@ class TileStore {
   bool adjusts_;
   int staged_ = 0;
   int sums_column_ = -1;
-  static constexpr int kSums = Config::columns / 16;  // in the lanes of a group of rows: each column's two sums
+  static constexpr int kSums =
+      Config::columns / 16;  // in the lanes of a group of rows: each column's two sums
   float column_sums_[with_sums ? kSums : 1] = {};
 };
 

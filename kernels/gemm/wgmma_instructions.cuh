@@ -32,9 +32,9 @@ __device__ inline std::uint64_t matrix_descriptor(const void* tile, std::uint32_
 template <int n>
 struct Wgmma;
 
-#define CONVOY_ACC8(i)                                                                                      \
-  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), \
-      "+f"(d[i + 7])
+#define CONVOY_ACC8(i)                                                                        \
+  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), \
+      "+f"(d[i + 6]), "+f"(d[i + 7])
 
 template <>
 struct Wgmma<64> {
@@ -73,8 +73,8 @@ struct Wgmma<128> {
         "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
         "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
         "%64, %65, p, 1, 1, %67, %68;\n}"
-        : CONVOY_ACC8(0), CONVOY_ACC8(8), CONVOY_ACC8(16), CONVOY_ACC8(24), CONVOY_ACC8(32),
-          CONVOY_ACC8(40), CONVOY_ACC8(48), CONVOY_ACC8(56)
+        : CONVOY_ACC8(0), CONVOY_ACC8(8), CONVOY_ACC8(16), CONVOY_ACC8(24), CONVOY_ACC8(32), CONVOY_ACC8(40),
+          CONVOY_ACC8(48), CONVOY_ACC8(56)
         : "l"(a), "l"(b), "r"(accumulate), "n"(int(a_mn_major)), "n"(int(b_mn_major)));
   }
   __device__ static void tf32(float (&d)[64], std::uint64_t a, std::uint64_t b, int accumulate) {
@@ -86,8 +86,8 @@ struct Wgmma<128> {
         "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
         "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
         "%64, %65, p, 1, 1;\n}"
-        : CONVOY_ACC8(0), CONVOY_ACC8(8), CONVOY_ACC8(16), CONVOY_ACC8(24), CONVOY_ACC8(32),
-          CONVOY_ACC8(40), CONVOY_ACC8(48), CONVOY_ACC8(56)
+        : CONVOY_ACC8(0), CONVOY_ACC8(8), CONVOY_ACC8(16), CONVOY_ACC8(24), CONVOY_ACC8(32), CONVOY_ACC8(40),
+          CONVOY_ACC8(48), CONVOY_ACC8(56)
         : "l"(a), "l"(b), "r"(accumulate));
   }
 };
@@ -106,9 +106,8 @@ struct Wgmma<192> {
         "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
         "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95}, "
         "%96, %97, p, 1, 1, %99, %100;\n}"
-        : CONVOY_ACC8(0), CONVOY_ACC8(8), CONVOY_ACC8(16), CONVOY_ACC8(24), CONVOY_ACC8(32),
-          CONVOY_ACC8(40), CONVOY_ACC8(48), CONVOY_ACC8(56), CONVOY_ACC8(64), CONVOY_ACC8(72),
-          CONVOY_ACC8(80), CONVOY_ACC8(88)
+        : CONVOY_ACC8(0), CONVOY_ACC8(8), CONVOY_ACC8(16), CONVOY_ACC8(24), CONVOY_ACC8(32), CONVOY_ACC8(40),
+          CONVOY_ACC8(48), CONVOY_ACC8(56), CONVOY_ACC8(64), CONVOY_ACC8(72), CONVOY_ACC8(80), CONVOY_ACC8(88)
         : "l"(a), "l"(b), "r"(accumulate), "n"(int(a_mn_major)), "n"(int(b_mn_major)));
   }
   __device__ static void tf32(float (&d)[96], std::uint64_t a, std::uint64_t b, int accumulate) {
@@ -122,9 +121,8 @@ struct Wgmma<192> {
         "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
         "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95}, "
         "%96, %97, p, 1, 1;\n}"
-        : CONVOY_ACC8(0), CONVOY_ACC8(8), CONVOY_ACC8(16), CONVOY_ACC8(24), CONVOY_ACC8(32),
-          CONVOY_ACC8(40), CONVOY_ACC8(48), CONVOY_ACC8(56), CONVOY_ACC8(64), CONVOY_ACC8(72),
-          CONVOY_ACC8(80), CONVOY_ACC8(88)
+        : CONVOY_ACC8(0), CONVOY_ACC8(8), CONVOY_ACC8(16), CONVOY_ACC8(24), CONVOY_ACC8(32), CONVOY_ACC8(40),
+          CONVOY_ACC8(48), CONVOY_ACC8(56), CONVOY_ACC8(64), CONVOY_ACC8(72), CONVOY_ACC8(80), CONVOY_ACC8(88)
         : "l"(a), "l"(b), "r"(accumulate));
   }
 };
@@ -145,10 +143,9 @@ struct Wgmma<256> {
         "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "
         "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127}, "
         "%128, %129, p, 1, 1, %131, %132;\n}"
-        : CONVOY_ACC8(0), CONVOY_ACC8(8), CONVOY_ACC8(16), CONVOY_ACC8(24), CONVOY_ACC8(32),
-          CONVOY_ACC8(40), CONVOY_ACC8(48), CONVOY_ACC8(56), CONVOY_ACC8(64), CONVOY_ACC8(72),
-          CONVOY_ACC8(80), CONVOY_ACC8(88), CONVOY_ACC8(96), CONVOY_ACC8(104), CONVOY_ACC8(112),
-          CONVOY_ACC8(120)
+        : CONVOY_ACC8(0), CONVOY_ACC8(8), CONVOY_ACC8(16), CONVOY_ACC8(24), CONVOY_ACC8(32), CONVOY_ACC8(40),
+          CONVOY_ACC8(48), CONVOY_ACC8(56), CONVOY_ACC8(64), CONVOY_ACC8(72), CONVOY_ACC8(80),
+          CONVOY_ACC8(88), CONVOY_ACC8(96), CONVOY_ACC8(104), CONVOY_ACC8(112), CONVOY_ACC8(120)
         : "l"(a), "l"(b), "r"(accumulate), "n"(int(a_mn_major)), "n"(int(b_mn_major)));
   }
   __device__ static void tf32(float (&d)[128], std::uint64_t a, std::uint64_t b, int accumulate) {
@@ -164,10 +161,9 @@ struct Wgmma<256> {
         "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "
         "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127}, "
         "%128, %129, p, 1, 1;\n}"
-        : CONVOY_ACC8(0), CONVOY_ACC8(8), CONVOY_ACC8(16), CONVOY_ACC8(24), CONVOY_ACC8(32),
-          CONVOY_ACC8(40), CONVOY_ACC8(48), CONVOY_ACC8(56), CONVOY_ACC8(64), CONVOY_ACC8(72),
-          CONVOY_ACC8(80), CONVOY_ACC8(88), CONVOY_ACC8(96), CONVOY_ACC8(104), CONVOY_ACC8(112),
-          CONVOY_ACC8(120)
+        : CONVOY_ACC8(0), CONVOY_ACC8(8), CONVOY_ACC8(16), CONVOY_ACC8(24), CONVOY_ACC8(32), CONVOY_ACC8(40),
+          CONVOY_ACC8(48), CONVOY_ACC8(56), CONVOY_ACC8(64), CONVOY_ACC8(72), CONVOY_ACC8(80),
+          CONVOY_ACC8(88), CONVOY_ACC8(96), CONVOY_ACC8(104), CONVOY_ACC8(112), CONVOY_ACC8(120)
         : "l"(a), "l"(b), "r"(accumulate));
   }
 };
