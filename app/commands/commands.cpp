@@ -18,13 +18,8 @@ namespace {
 
 const std::vector<AddVerb>& program_verbs() {
   static const std::vector<AddVerb> verbs{
-      add_bench_command,
-      add_data_command,
-      add_train_command,
-      add_evaluate_command,
-      add_info_command,
-      add_partition_command,
-      add_simulate_command,
+      add_bench_command, add_data_command,      add_train_command,    add_evaluate_command,
+      add_info_command,  add_partition_command, add_simulate_command,
   };
   return verbs;
 }
