@@ -46,7 +46,7 @@ struct Layout {
 Layout random_layout(std::mt19937& random) {
   Layout layout;
   std::int64_t offset = 0;
-  for (std::size_t i = 0, count = 1 + random() % 30; i < count; ++i) {
+  for (std::size_t i = 0, count = 1 + random() % 14; i < count; ++i) {
     const auto length = static_cast<std::int64_t>(random() % 3 == 0 ? random() % 20'000 : random() % 200);
     layout.segments.push_back({offset, length});
     offset += length;
@@ -59,7 +59,7 @@ TEST(GradientBuckets, GiveTheSumInRankOrderWhateverTheSegmentsAndTheOrder) {
   const auto collectives = make_mpi_collectives(world());
   std::mt19937 shared(11);                                        // the same on every rank
   std::mt19937 own(100 + static_cast<unsigned>(world().rank()));  // a different order on every rank
-  for (unsigned trial = 0; trial < 12; ++trial) {
+  for (unsigned trial = 0; trial < 6; ++trial) {
     const Layout layout = random_layout(shared);
     std::vector<float> gradients(layout.elements);
     const BucketSizes sizes{4 * (1 + static_cast<std::int64_t>(shared() % 10'000)),
@@ -75,7 +75,7 @@ TEST(GradientBuckets, GiveTheSumInRankOrderWhateverTheSegmentsAndTheOrder) {
         const auto& [offset, count] = layout.segments[static_cast<std::size_t>(segment)];
         std::copy_n(mine.begin() + offset, count, gradients.begin() + offset);
         buckets.ready(segment);
-        buckets.progress();
+        if (segment % 2 == 0) buckets.progress();
       }
       EXPECT_GE(buckets.wait_all(), 0);
       const auto expected = sum_in_order(layout.elements, trial * 2 + step);
