@@ -34,7 +34,7 @@ for row in "$@"; do
 done
 
 for ranks in 1 2; do
-  OMP_NUM_THREADS=1 mpirun -np "$ranks" --bind-to none "$convoy" bench step --model resnet18 --batch 128 --size 32 \
+  mpirun -np "$ranks" --bind-to none "$convoy" bench step --model resnet18 --batch 128 --size 32 \
     --threads 1 --steps 10 --json >"$log"
   rate=$(field images_per_second)
   echo "resnet18:128:32, ranks of one thread: $ranks, images/s: $rate"
