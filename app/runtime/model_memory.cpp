@@ -45,10 +45,8 @@ ModelMemory::ModelMemory(kernels::Backend backend, const PreparedGraph* train, c
   use("parameters", flat_bytes);
   if (std::ranges::any_of(graph.parameters, [](const auto& parameter) { return parameter.copy >= 0; }))
     use("bf16 parameters", flat_bytes / 2);
-  if (train != nullptr) {
-    use("gradients", flat_bytes);
-    if (request.optimizer_states > 0) use("optimizer", request.optimizer_states * flat_bytes);
-  }
+  if (train != nullptr && request.optimizer_states > 0)
+    use("optimizer", request.optimizer_states * flat_bytes);
   const auto bytes_of = [&](TensorId id) {
     return static_cast<std::int64_t>(main.descs[static_cast<std::size_t>(id)].bytes());
   };
@@ -61,12 +59,17 @@ ModelMemory::ModelMemory(kernels::Backend backend, const PreparedGraph* train, c
   use("metrics", 8 * static_cast<std::int64_t>(sizeof(double)));
   use("activations", std::max({train != nullptr ? train->activation_bytes : 0, evaluate.activation_bytes,
                                static_cast<std::int64_t>(request.update_workspace)}));
+  const std::int64_t activation_bytes = uses_.back().bytes;
+  if (train != nullptr) use("gradients", flat_bytes);
   if (request.limit > 0 && planned_ > request.limit)
     throw std::runtime_error(
         fmt::format("--memory-limit {} bytes: the plan needs {} bytes a rank ({} of them activations); "
                     "a smaller --global-batch or more ranks need less",
-                    request.limit, planned_, uses_.back().bytes));
-  arena_ = kernels::Arena(backend, static_cast<std::size_t>(planned_));
+                    request.limit, planned_, activation_bytes));
+  if (train != nullptr && request.shared_memory)
+    shared_gradients_ = request.shared_memory(static_cast<std::size_t>(flat_bytes));
+  arena_ = kernels::Arena(backend,
+                          static_cast<std::size_t>(shared_gradients_ ? offset_.at("gradients") : planned_));
   list_tensors(main, train != nullptr ? request.optimizer_states : 0);
 }
 

@@ -1,10 +1,12 @@
 // Where everything of one rank's run lives: one arena, with parameters, gradients and optimizer states as flat buffers
 // in the order in which backward finishes gradients, so that what a collective sends is a contiguous slice and the
-// optimizer is one kernel. After them the running statistics, the batch, and the step's activations, whose space training
-// and evaluation share.
+// optimizer is one kernel; the running statistics, the batch, and the step's activations, whose space training and
+// evaluation share. Gradients that ranks of one host sum where they lie are in memory of their own.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -38,6 +40,8 @@ struct MemoryRequest {
   int optimizer_states = 0;
   std::size_t update_workspace = 0;  // bytes; shares the activations' place, as the update comes behind them
   std::int64_t limit = 0;            // of all bytes; 0: none
+  // Memory that the ranks of a host share, for the gradients; null where there is none.
+  std::function<std::shared_ptr<std::byte>(std::size_t bytes)> shared_memory = nullptr;
 };
 
 class ModelMemory {
@@ -65,7 +69,9 @@ class ModelMemory {
 
   // Flat buffers of flat_elements() floats each.
   float* flat_parameters() const { return reinterpret_cast<float*>(base("parameters")); }
-  float* flat_gradients() const { return reinterpret_cast<float*>(base("gradients")); }
+  float* flat_gradients() const {
+    return reinterpret_cast<float*>(shared_gradients_ ? shared_gradients_.get() : base("gradients"));
+  }
   float* flat_optimizer_state(int index) const;
   // The parameters in bf16, null where nothing reads them.
   void* flat_copy() const { return offset_.contains("bf16 parameters") ? base("bf16 parameters") : nullptr; }
@@ -79,7 +85,7 @@ class ModelMemory {
   const std::vector<PersistentTensor>& optimizer_states() const { return optimizer_states_; }
 
   const std::vector<MemoryUse>& uses() const { return uses_; }
-  std::int64_t bytes() const { return static_cast<std::int64_t>(arena_.bytes()); }
+  std::int64_t bytes() const { return planned_; }
 
  private:
   void list_tensors(const PreparedGraph& prepared, int optimizer_states);
@@ -87,6 +93,7 @@ class ModelMemory {
   std::byte* base(const std::string& purpose) const { return arena_.data() + offset_.at(purpose); }
 
   kernels::Arena arena_;
+  std::shared_ptr<std::byte> shared_gradients_;  // instead of the arena's last part
   std::vector<MemoryUse> uses_;
   std::map<std::string, std::int64_t> offset_;
   std::int64_t planned_ = 0;

@@ -60,7 +60,8 @@ Session::Session(const Network& network, const SessionOptions& options, comm::Co
   const std::size_t workspace = std::max(update.update.workspace_bytes, update.norm.workspace_bytes);
   memory_ = std::make_unique<ModelMemory>(
       options.backend, train_ ? &*train_ : nullptr, evaluate_, std::move(flat),
-      MemoryRequest{kernels::optimizer_states(options.optimizer), workspace, options.memory_limit});
+      MemoryRequest{kernels::optimizer_states(options.optimizer), workspace, options.memory_limit,
+                    [&](std::size_t bytes) { return ranks.shared_memory(bytes); }});
   make_executor();
   initialise(train_ ? train_->graph : evaluate_.graph);
   if (train_) {
