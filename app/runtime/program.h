@@ -22,7 +22,7 @@ struct Instruction {
   double flops = 0;
   std::int64_t bytes = 0;  // of the operands: what the instruction moves at least
   bool communicates = false;
-  std::vector<MemoryRange> reads, writes;  // what decides which instructions may run side by side
+  std::vector<MemoryRange> reads = {}, writes = {};  // what decides which instructions may run side by side
 };
 
 class Program {
