@@ -21,6 +21,8 @@ const EngineEntry& entry_of(Engine engine) {
       return matrix_engine();
     case Engine::im2col:
       return im2col_engine();
+    case Engine::folded:
+      return folded_engine();
   }
   throw std::logic_error("unknown engine");
 }
@@ -56,6 +58,8 @@ const char* name_of(Engine engine) {
       return "matrix";
     case Engine::im2col:
       return "im2col";
+    case Engine::folded:
+      return "folded";
   }
   return "unknown";
 }
@@ -119,7 +123,10 @@ std::vector<Plan> candidates(Engine engine, const Task& task) {
 
 std::vector<Plan> candidates(const Task& task) {
   std::vector<Plan> plans;
-  for (const Engine engine : {Engine::matrix, Engine::im2col, Engine::gathered, Engine::direct})
+  // Blocks of channels hold 64 elements: with a quarter of that and less, taps had better fill them up.
+  const bool few = task.geometry.c <= 16;
+  const Engine first = few ? Engine::folded : Engine::im2col, second = few ? Engine::im2col : Engine::folded;
+  for (const Engine engine : {Engine::matrix, first, second, Engine::gathered, Engine::direct})
     if (supports(engine, task))
       for (Plan& plan : candidates(engine, task)) plans.push_back(std::move(plan));
   if (plans.empty()) throw std::invalid_argument(fmt::format("conv2d: no engine does {}", task.to_string()));

@@ -24,8 +24,10 @@ enum class Engine : std::uint8_t {
   gathered,  // implicit product on the mma_sync and register_tiles rungs: any shape, any chip from sm_80 on
   matrix,    // 1x1, stride 1, no padding: a plain product on any rung of kernels/gemm
   im2col,    // Hopper: implicit product on the wgmma rung, windows cut out by the copy engine
+  folded,    // the same behind a copy of the images that turns taps into channels, for few channels
 };
-inline constexpr Engine kEngines[] = {Engine::direct, Engine::gathered, Engine::matrix, Engine::im2col};
+inline constexpr Engine kEngines[] = {Engine::direct, Engine::gathered, Engine::matrix, Engine::im2col,
+                                      Engine::folded};
 
 const char* name_of(Direction direction);
 const char* name_of(Engine engine);
@@ -95,5 +97,6 @@ const EngineEntry& direct_engine();
 const EngineEntry& gathered_engine();
 const EngineEntry& matrix_engine();
 const EngineEntry& im2col_engine();
+const EngineEntry& folded_engine();
 
 }  // namespace convoy::kernels::conv
