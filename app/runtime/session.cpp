@@ -27,6 +27,29 @@ std::int64_t operand_bytes(const PreparedGraph& prepared, const Node& node) {
   return bytes;
 }
 
+// All ranks ask for shared memory together, so a rank that fails before it gets there asks too, for nothing.
+class SharedGradients {
+ public:
+  SharedGradients(comm::Collectives& ranks, bool needed) : ranks_(ranks), owed_(needed) {}
+  ~SharedGradients() {
+    if (!owed_) return;
+    try {
+      ranks_.shared_memory(0);
+    } catch (const std::exception&) {  // the failure under way is the one to report
+    }
+  }
+  SharedGradients(const SharedGradients&) = delete;
+  SharedGradients& operator=(const SharedGradients&) = delete;
+  std::shared_ptr<std::byte> reserve(std::size_t bytes) {
+    owed_ = false;
+    return ranks_.shared_memory(bytes);
+  }
+
+ private:
+  comm::Collectives& ranks_;
+  bool owed_;
+};
+
 // Running statistics are updated where they lie; every other input is only read.
 void note_accesses(Instruction& instruction, const PreparedGraph& prepared, std::size_t index,
                    const ModelMemory& memory) {
@@ -51,6 +74,9 @@ Session::Session(const Network& network, const SessionOptions& options, comm::Co
       ranks_(ranks),
       control_memory_(options.backend, sizeof(kernels::StepControl)),
       control_(reinterpret_cast<kernels::StepControl*>(control_memory_.data())) {
+  const kernels::StepControl initial;
+  kernels::copy_in(options.backend, control_, &initial, sizeof initial);
+  SharedGradients shared(ranks, options.training);
   const Network fused = fuse(network);
   if (options.training) train_ = prepare(graph_for(fused, true), options.backend, control_);
   evaluate_ = prepare(graph_for(fused, false), options.backend, control_,
@@ -61,7 +87,7 @@ Session::Session(const Network& network, const SessionOptions& options, comm::Co
   memory_ = std::make_unique<ModelMemory>(
       options.backend, train_ ? &*train_ : nullptr, evaluate_, std::move(flat),
       MemoryRequest{kernels::optimizer_states(options.optimizer), workspace, options.memory_limit,
-                    [&](std::size_t bytes) { return ranks.shared_memory(bytes); }});
+                    [&](std::size_t bytes) { return shared.reserve(bytes); }});
   make_executor();
   initialise(train_ ? train_->graph : evaluate_.graph);
   if (train_) {
