@@ -42,7 +42,8 @@ std::string checkpoint_file(const std::string& path) {
 
 void evaluate_checkpoint(EvaluateOptions& options) {
   comm::MpiEnvironment environment(
-      std::chrono::milliseconds(static_cast<std::int64_t>(options.run.timeout * 1000)));
+      std::chrono::milliseconds(static_cast<std::int64_t>(options.run.timeout * 1000)),
+      device_of(options.run.backend));
   const comm::Communicator& ranks = environment.world();
   CheckpointState state;
   together(ranks, [&] {
@@ -52,7 +53,7 @@ void evaluate_checkpoint(EvaluateOptions& options) {
     options.checkpoint = checkpoint_file(options.checkpoint);
     state = load_checkpoint(options.checkpoint);
   });
-  use_cores(ranks, options.run.threads);
+  use_cores(environment, options.run.threads);
   options.run.model = state.model;
   options.run.size = nlohmann::json::parse(state.options_json).value("size", std::int64_t{0});
   Dataset dataset(options.run, ranks);

@@ -4,6 +4,7 @@
 
 #include "app/commands/commands.h"
 #include "app/commands/train_options.h"
+#include "app/training/rank_setup.h"
 #include "app/training/trainer.h"
 
 namespace convoy::app {
@@ -14,7 +15,8 @@ void add_train_command(CLI::App& app) {
   add_train_options(*verb, *options);
   verb->callback([options] {
     comm::MpiEnvironment environment(
-        std::chrono::milliseconds(static_cast<std::int64_t>(options->timeout * 1000)));
+        std::chrono::milliseconds(static_cast<std::int64_t>(options->timeout * 1000)),
+        device_of(options->backend));
     Trainer(*options, environment).run();
   });
 }

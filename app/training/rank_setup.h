@@ -3,7 +3,7 @@
 
 #include "app/commands/train_options.h"
 #include "app/training/report.h"
-#include "comm/communicator.h"
+#include "comm/environment.h"
 #include "kernels/device/kernel.h"
 
 namespace convoy::app {
@@ -11,11 +11,15 @@ namespace convoy::app {
 // Throws UsageError for what this build or the backend cannot do.
 kernels::Backend backend_of(const std::string& backend, const std::string& precision);
 
-// Binds the rank to its share of the host's cores and sets its number of threads (0: one a core); returns it.
-// Call it before the first kernel.
-int use_cores(const comm::Communicator& ranks, std::int64_t threads);
+// The rank's device for --backend: its GPU, made current, or the host's processor. Call it before MPI_Init. Says what
+// is wrong once a host and throws ExitStatus when there is none to be had.
+comm::LocalDevice device_of(const std::string& backend);
+
+// Binds the rank to its share of the host's cores, of those next to its device where it has one, and sets its number
+// of threads (0: one a core); returns it. Call it before the first kernel.
+int use_cores(const comm::MpiEnvironment& environment, std::int64_t threads);
 
 // Where every rank runs, on rank 0; empty elsewhere. Collective.
-std::vector<RankPlace> places_of(const comm::Communicator& ranks);
+std::vector<RankPlace> places_of(const comm::MpiEnvironment& environment);
 
 }  // namespace convoy::app

@@ -46,7 +46,7 @@ Trainer::Trainer(const TrainOptions& options, comm::MpiEnvironment& environment)
     check_train_options(options_, ranks_.size());
     backend_ = backend_of(options_.backend, options_.precision);
   });
-  threads_ = use_cores(ranks_, options_.threads);
+  threads_ = use_cores(environment_, options_.threads);
   collectives_ = comm::make_mpi_collectives(ranks_);
   dataset_ = std::make_unique<Dataset>(options_, ranks_);
   if (dataset_->train_size() == 0)
@@ -65,7 +65,7 @@ Trainer::Trainer(const TrainOptions& options, comm::MpiEnvironment& environment)
   });
   const bool resumed = options_.resume && resume();
   together(ranks_, [&] {
-    const RunPlan plan{places_of(ranks_), threads_, steps_per_epoch_, total_steps_,
+    const RunPlan plan{places_of(environment_), threads_, steps_per_epoch_, total_steps_,
                        resumed ? std::optional(step_) : std::nullopt};
     report_ = std::make_unique<RunReport>(options_, plan, *dataset_, *session_, ranks_.rank() == 0);
   });
