@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "app/commands/commands.h"
+#include "app/training/agreement.h"
 #include "app/training/rank_setup.h"
 #include "comm/environment.h"
 #include "comm/measure.h"
@@ -28,6 +29,7 @@ struct Options {
   std::string backend = "cpu";
   std::vector<std::string> operations{"all-reduce", "broadcast", "send-receive", "buckets"};
   std::int64_t from = 8, to = std::int64_t{256} << 20, total = std::int64_t{100} << 20;
+  int factor = 2;
   double milliseconds = 20;
   bool json = false;
 };
@@ -55,9 +57,7 @@ class Bench {
  public:
   Bench(const Options& options, const comm::MpiEnvironment& environment)
       : options_(options), ranks_(environment.world()), device_(environment.device().to_string()) {
-    const std::int64_t most = std::max(options.to, options.total);
-    meter_ =
-        options.backend == "cuda" ? comm::make_nccl_meter(ranks_, most) : comm::make_mpi_meter(ranks_, most);
+    together(ranks_, [&] { make_meter(std::max(options.to, options.total)); });
   }
 
   void run() {
@@ -70,7 +70,7 @@ class Bench {
                  "bus GB/s", "x library");
     for (const Movement movement : {Movement::all_reduce, Movement::broadcast, Movement::send_receive})
       if (wanted(name_of(movement)))
-        for (std::int64_t bytes = options_.from; bytes <= options_.to; bytes *= 4)
+        for (std::int64_t bytes = options_.from; bytes <= options_.to; bytes *= options_.factor)
           print(measured(movement, bytes));
     if (wanted("buckets"))
       for (std::int64_t bucket = std::int64_t{1} << 20; bucket <= options_.total; bucket *= 2)
@@ -78,6 +78,10 @@ class Bench {
   }
 
  private:
+  void make_meter(std::int64_t most) {
+    meter_ =
+        options_.backend == "cuda" ? comm::make_nccl_meter(ranks_, most) : comm::make_mpi_meter(ranks_, most);
+  }
   bool speaks() const { return ranks_.rank() == 0; }
   bool wanted(const std::string& operation) const {
     return std::find(options_.operations.begin(), options_.operations.end(), operation) !=
@@ -173,9 +177,11 @@ void add_bench_collectives(CLI::App& bench) {
       ->delimiter(',')
       ->check(CLI::IsMember({"all-reduce", "broadcast", "send-receive", "buckets"}))
       ->capture_default_str();
-  verb->add_option("--from", options->from,
-                   "Bytes of the smallest message, a multiple of 4; each is 4 times the last")
+  verb->add_option("--from", options->from, "Bytes of the smallest message, a multiple of 4")
       ->check(CLI::Range(std::int64_t{4}, std::int64_t{1} << 31))
+      ->capture_default_str();
+  verb->add_option("--factor", options->factor, "From one size to the next")
+      ->check(CLI::Range(2, 1024))
       ->capture_default_str();
   verb->add_option("--to", options->to, "Bytes of the largest message")
       ->transform(CLI::AsSizeValue(false))

@@ -51,6 +51,9 @@ void NcclChannel::fork(Stream stream) const {
     throw std::logic_error("an NCCL operation after its communicator was aborted");
   forked_.record(static_cast<cudaStream_t>(stream));
   forked_.make_wait(stream_.get());
+  // Behind the operation before, too.
+  ready_.record(stream_.get());
+  ready_.make_wait(beside_.get());
 }
 
 int NcclChannel::number_of(const OperationName& name) {

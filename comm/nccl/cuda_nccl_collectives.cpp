@@ -2,6 +2,8 @@
 
 #include <exception>
 #include <stdexcept>
+#include <thread>
+#include <vector>
 
 #include "comm/communicator.h"
 #include "comm/local_device.h"
@@ -23,10 +25,13 @@ void require_buffer(const OperationName& name, const void* data, std::int64_t co
 struct Connections {
   explicit Connections(const Communicator& communicator)
       : ranks(communicator.duplicate(communicator.name() + " devices")), pairs(ranks) {}
+  // All at once: an abort waits for the graphs that hold its operations, and those may hold the others' as well.
   void abort() noexcept {
-    if (buckets) buckets->abort();
-    if (whole) whole->abort();
-    pairs.abort();
+    std::vector<std::thread> aborts;
+    for (NcclChannel* channel : {buckets.get(), whole.get()})
+      if (channel != nullptr) aborts.emplace_back([channel] { channel->abort(); });
+    for (NcclPair* pair : pairs.all()) aborts.emplace_back([pair] { pair->abort(); });
+    for (std::thread& abort : aborts) abort.join();
   }
 
   Communicator ranks;
@@ -220,7 +225,9 @@ class NcclCollectives : public Collectives {
     return std::make_unique<Transfer>(connections_, pair, sends, data, count, type, name);
   }
 
-  static constexpr BucketSizes kBucketSizes{std::int64_t{16} << 20, std::int64_t{4} << 20};
+  // 100 MiB between two H200 over NVLink: 541 us in buckets of 16 MiB, 470 of 32, 410 of 64; the last one, which
+  // nothing hides, takes 40 us at 4 MiB.
+  static constexpr BucketSizes kBucketSizes{std::int64_t{32} << 20, std::int64_t{4} << 20};
 
   const Communicator& ranks() const { return connections_.ranks; }
 

@@ -31,8 +31,10 @@ class NcclChannel : public DeviceOperations {
   template <typename Calls>
   void run(Stream stream, int operation, const CudaEvent& done, Calls&& calls) {
     fork(stream);
-    marks_.enter(stream_.get(), operation);
+    marks_.enter(beside_.get(), operation);
+    entered_.record(beside_.get());
     calls(communicator_.get(), stream_.get());
+    entered_.make_wait(stream_.get());
     marks_.finish(stream_.get());
     done.record(stream_.get());
   }
@@ -52,7 +54,8 @@ class NcclChannel : public DeviceOperations {
   std::shared_ptr<CommContext> context_;
   NcclComm communicator_;
   kernels::CudaStream stream_{kernels::CudaStream::Priority::high};
-  CudaEvent forked_;
+  kernels::CudaStream beside_{kernels::CudaStream::Priority::high};  // so that the mark delays nothing
+  CudaEvent forked_, ready_, entered_;
   ProgressMarks marks_;
   mutable std::mutex names_mutex_;
   std::vector<OperationName> names_;

@@ -51,8 +51,10 @@ class NcclPairs {
   NcclPair& between(int sender, int receiver) {
     return pairs_.try_emplace({sender, receiver}, ranks_, sender, receiver).first->second;
   }
-  void abort() noexcept {
-    for (auto& [ends, pair] : pairs_) pair.abort();
+  std::vector<NcclPair*> all() {
+    std::vector<NcclPair*> pairs;
+    for (auto& [ends, pair] : pairs_) pairs.push_back(&pair);
+    return pairs;
   }
 
  private:
