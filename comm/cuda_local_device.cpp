@@ -2,11 +2,12 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <stdexcept>
+#include <optional>
 
 #include "comm/launcher.h"
 #include "comm/local_device.h"
 #include "kernels/device/cuda_error.h"
+#include "kernels/device/device_memory.h"
 
 namespace convoy::comm {
 namespace {
@@ -36,14 +37,8 @@ LocalDevice current_device() {
 }
 
 LocalDevice take_local_device() {
-  int visible = 0;
-  if (const cudaError_t status = cudaGetDeviceCount(&visible); status != cudaSuccess) {
-    cudaGetLastError();
-    throw std::runtime_error(
-        fmt::format("--backend cuda: no CUDA device can be used: {}", cudaGetErrorString(status)));
-  }
   const auto hint = launcher_hint();
-  CONVOY_CUDA(cudaSetDevice(choose_device(hint ? hint->local_rank : std::nullopt, visible)));
+  kernels::use_gpu(choose_device(hint ? hint->local_rank : std::nullopt, kernels::gpu_count()));
   return current_device();
 }
 

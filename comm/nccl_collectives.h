@@ -1,9 +1,10 @@
 // Collectives on device memory over NCCL, one rank a GPU.
 //
 // Every operation runs on a communication stream of this object: it begins after what is on the caller's stream
-// and what the caller puts behind wait() sees its result. Gradient buckets, the other collectives and each
-// ordered pair of ranks have a stream and an NCCL communicator of their own, so a small all-reduce on the
-// critical path does not queue behind a bucket and a receive does not hold up a send.
+// and what the caller puts behind wait() sees its result. Gradient buckets (prepared sums of f32 and bf16), the
+// other collectives (statistics and metrics are f64) and each ordered pair of ranks have a stream and an NCCL
+// communicator of their own, so a small all-reduce on the critical path does not queue behind a bucket and a
+// receive does not hold up a send.
 //
 // All of it can be captured into a CUDA graph; start() and wait() of an operation belong into the same capture.
 // Connections are made at the first start of a transfer (send, receive): run a step once before capturing it.

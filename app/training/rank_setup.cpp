@@ -5,12 +5,14 @@
 
 #include "app/commands/commands.h"
 #include "comm/launcher.h"
+#include "comm/nccl_collectives.h"
 #include "comm/topology.h"
+#include "kernels/device/device_memory.h"
 
 namespace convoy::app {
 
 kernels::Backend backend_of(const std::string& backend, const std::string& precision) {
-  if (backend == "cuda") kernels::throw_no_backend(kernels::Backend::cuda);
+  if (backend == "cuda") return kernels::Backend::cuda;
   if (precision != "fp32")
     throw UsageError(fmt::format("--precision {}: the {} backend computes in fp32", precision, backend));
   return backend == "reference" ? kernels::Backend::reference : kernels::Backend::cpu;
@@ -24,6 +26,25 @@ comm::LocalDevice device_of(const std::string& backend) {
     comm::print_once_before_mpi(error.what());
     throw ExitStatus{1};
   }
+}
+
+std::unique_ptr<comm::Collectives> make_collectives(kernels::Backend backend,
+                                                    const comm::Communicator& ranks) {
+  return backend == kernels::Backend::cuda ? comm::make_nccl_collectives(ranks)
+                                           : comm::make_mpi_collectives(ranks);
+}
+
+InputOptions device_input(kernels::Backend backend, Dataset& dataset) {
+  InputOptions input;
+  if (backend != kernels::Backend::cuda) return input;
+  input.kind = InputOptions::Kind::streamed;
+  input.augmented = !dataset.only_cuts();
+  input.stored = input.augmented ? dataset.input_shape() : dataset.info().shape;
+  input.mean = dataset.info().mean;
+  input.std = dataset.info().std;
+  dataset.deliver({input.augmented ? data::BatchOutput::channels_last : data::BatchOutput::raw,
+                   &kernels::pinned_memory(), kRingSlots});
+  return input;
 }
 
 int use_cores(const comm::MpiEnvironment& environment, std::int64_t threads) {

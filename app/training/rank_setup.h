@@ -1,19 +1,34 @@
 // How this rank uses its host: backend, threads, cores.
 #pragma once
 
+#include <memory>
+#include <string>
+#include <vector>
+
 #include "app/commands/train_options.h"
+#include "app/runtime/session.h"
+#include "app/training/dataset.h"
 #include "app/training/report.h"
+#include "comm/collectives.h"
 #include "comm/environment.h"
 #include "kernels/device/kernel.h"
 
 namespace convoy::app {
 
-// Throws UsageError for what this build or the backend cannot do.
+// Throws UsageError for a precision that the backend does not have.
 kernels::Backend backend_of(const std::string& backend, const std::string& precision);
 
 // The rank's device for --backend: its GPU, made current, or the host's processor. Call it before MPI_Init. Says what
 // is wrong once a host and throws ExitStatus when there is none to be had.
 comm::LocalDevice device_of(const std::string& backend);
+
+// The collectives of a backend: here, and nowhere else, is MPI or NCCL chosen. Collective.
+std::unique_ptr<comm::Collectives> make_collectives(kernels::Backend backend,
+                                                    const comm::Communicator& ranks);
+
+// How a backend is fed: streamed to a device, raw where it can augment; as host sessions expect it otherwise. Tells
+// the data set how to deliver.
+InputOptions device_input(kernels::Backend backend, Dataset& dataset);
 
 // Binds the rank to its share of the host's cores, of those next to its device where it has one, and sets its number
 // of threads (0: one a core); returns it. Call it before the first kernel.

@@ -87,15 +87,18 @@ class AllReduce : public Operation {
       wide_ = kernels::DeviceBuffer(static_cast<std::size_t>(count) * sizeof(float));
   }
   void start(Stream stream) override {
-    run(*connections_.buckets, stream, [this](ncclComm_t communicator, cudaStream_t own) {
-      auto* wide = reinterpret_cast<float*>(wide_.data());
-      void* data = wide != nullptr ? wide : data_;
-      if (wide != nullptr) widen_bf16(data_, wide, count_, own);
-      check_nccl(ncclAllReduce(data, data, static_cast<std::size_t>(count_),
-                               nccl_type(wide != nullptr ? DType::f32 : type_), ncclSum, communicator, own),
-                 name_.view(), communicator);
-      if (wide != nullptr) narrow_to_bf16(wide, data_, count_, own);
-    });
+    // Statistics and metrics, which somebody waits for, do not queue behind gradients.
+    run(type_ == DType::f64 ? *connections_.whole : *connections_.buckets, stream,
+        [this](ncclComm_t communicator, cudaStream_t own) {
+          auto* wide = reinterpret_cast<float*>(wide_.data());
+          void* data = wide != nullptr ? wide : data_;
+          if (wide != nullptr) widen_bf16(data_, wide, count_, own);
+          check_nccl(
+              ncclAllReduce(data, data, static_cast<std::size_t>(count_),
+                            nccl_type(wide != nullptr ? DType::f32 : type_), ncclSum, communicator, own),
+              name_.view(), communicator);
+          if (wide != nullptr) narrow_to_bf16(wide, data_, count_, own);
+        });
   }
 
  private:

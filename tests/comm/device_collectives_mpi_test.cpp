@@ -175,6 +175,30 @@ TEST_P(DeviceCollectives, ReduceBucketsAsOneSum) {
   }
 }
 
+// Statistics of a batch norm, needed at once, while a bucket is under way.
+TEST_P(DeviceCollectives, SumStatisticsBesideABucket) {
+  OnDevice<float> gradients(device(), numbers<float>(rank_, 3'000'001));
+  OnDevice<double> statistics(device(), numbers<double>(rank_, 129));
+  auto expected = numbers<double>(rank_, 129);
+  auto expected_gradients = numbers<float>(rank_, 3'000'001);
+  world().all_reduce(std::span<double>(expected), ReduceOp::sum, "oracle");
+  world().all_reduce(std::span<float>(expected_gradients), ReduceOp::sum, "oracle");
+  const auto bucket =
+      collectives_->prepare_all_reduce(gradients.data(), gradients.size(), DType::f32, "bucket");
+  const auto sum = collectives_->prepare_all_reduce(statistics.data(), 129, DType::f64, "statistics");
+  const auto step = device().as_step([&](Stream stream) {
+    bucket->start(stream);
+    sum->start(stream);
+    sum->wait(stream);
+    bucket->wait(stream);
+  });
+  gradients.set(numbers<float>(rank_, 3'000'001));
+  statistics.set(numbers<double>(rank_, 129));
+  step();
+  ASSERT_EQ(statistics.get(), expected);
+  ASSERT_EQ(gradients.get(), expected_gradients);
+}
+
 TEST_P(DeviceCollectives, RefuseWrongArguments) {
   const OnDevice<float> data(device(), std::vector<float>(10));
   EXPECT_THROW(collectives_->all_reduce(nullptr, 10, DType::f32, ReduceOp::sum, stream(), "x"),
