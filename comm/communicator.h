@@ -81,6 +81,7 @@ class Communicator {
   std::uint64_t key() const { return key_; }  // in the watchdog's messages between ranks
   int channel() const { return channel_; }    // in context().waits
   CommContext& context() const { return *context_; }
+  const std::shared_ptr<CommContext>& shared_context() const { return context_; }
   // World ranks of the members, in the order of their ranks here.
   const std::vector<int>& world_ranks() const { return world_ranks_; }
   const CollectiveCounters& counters() const { return context_->counters; }

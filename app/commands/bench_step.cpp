@@ -132,9 +132,9 @@ void print_layers(const std::vector<InstructionTime>& times, const Limits& limit
 
 void bench_step(const BenchStepOptions& options) {
   const kernels::Backend backend = backend_of(options.backend, options.precision);
-  const comm::MpiEnvironment environment;
+  const comm::MpiEnvironment environment(std::chrono::minutes(5), device_of(options.backend));
   const comm::Communicator& ranks = environment.world();
-  use_cores(ranks, options.threads);
+  use_cores(environment, options.threads);
   const std::int64_t classes = options.classes > 0 ? options.classes : options.size > 64 ? 1000 : 10;
   SessionOptions session_options;
   session_options.backend = backend;
@@ -143,13 +143,10 @@ void bench_step(const BenchStepOptions& options) {
   session_options.synchronised_batch_norm = false;
   session_options.optimizer.momentum = 0.9f;
   session_options.optimizer.weight_decay = 5e-5f;
-  std::string device;
+  const std::string device = environment.device().to_string();
   std::unique_ptr<comm::Collectives> collectives;
   std::unique_ptr<Session> made;
-  together(ranks, [&] {
-    device = use_device(backend);
-    collectives = make_collectives(backend, ranks);
-  });
+  together(ranks, [&] { collectives = make_collectives(backend, ranks); });
   together(ranks, [&] {
     const Network network = make_network(options.model, {options.batch, 3, options.size, options.size},
                                          static_cast<int>(classes));

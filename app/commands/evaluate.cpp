@@ -31,7 +31,7 @@ std::string checkpoint_file(const std::string& path) {
 }
 
 void evaluate_checkpoint(EvaluateOptions& options) {
-  comm::MpiEnvironment environment(timeout_of(options.run));
+  comm::MpiEnvironment environment(timeout_of(options.run), device_of(options.run.backend));
   const comm::Communicator& ranks = environment.world();
   CheckpointState state;
   together(ranks, [&] {
@@ -41,12 +41,11 @@ void evaluate_checkpoint(EvaluateOptions& options) {
     options.checkpoint = checkpoint_file(options.checkpoint);
     state = load_checkpoint(options.checkpoint);
   });
-  use_cores(ranks, options.run.threads);
+  use_cores(environment, options.run.threads);
   kernels::Backend backend{};
   std::unique_ptr<comm::Collectives> collectives;
   together(ranks, [&] {
     backend = backend_of(options.run.backend, options.run.precision);
-    use_device(backend);
     collectives = make_collectives(backend, ranks);
   });
   options.run.model = state.model;

@@ -3,6 +3,7 @@
 
 #include "app/commands/commands.h"
 #include "app/commands/train_options.h"
+#include "app/training/rank_setup.h"
 #include "app/training/trainer.h"
 
 namespace convoy::app {
@@ -15,7 +16,7 @@ void add_train_command(CLI::App& app) {
     const StopSignals signals;  // from the start: a signal during the set-up must not kill the rank
     int status = 0;
     {
-      comm::MpiEnvironment environment(timeout_of(*options));
+      comm::MpiEnvironment environment(timeout_of(*options), device_of(options->backend));
       status = Trainer(*options, environment, signals).run();
     }
     if (status != 0) throw ExitStatus{status};

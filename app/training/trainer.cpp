@@ -39,9 +39,8 @@ Trainer::Trainer(const TrainOptions& options, comm::MpiEnvironment& environment,
   together(ranks_, [&] {
     check_train_options(options_, ranks_.size());
     backend_ = backend_of(options_.backend, options_.precision);
-    device_ = use_device(backend_);
   });
-  threads_ = use_cores(ranks_, options_.threads);
+  threads_ = use_cores(environment_, options_.threads);
   together(ranks_, [&] { collectives_ = make_collectives(backend_, ranks_); });
   dataset_ = std::make_unique<Dataset>(options_, ranks_);
   if (dataset_->train_size() == 0)
@@ -55,7 +54,7 @@ Trainer::Trainer(const TrainOptions& options, comm::MpiEnvironment& environment,
   together(ranks_, [&] { open_checkpoints(); });
   const bool resumed = options_.resume && resume();
   together(ranks_, [&] {
-    const RunPlan plan{places_of(ranks_, device_), threads_, steps_per_epoch_, total_steps_,
+    const RunPlan plan{places_of(environment_), threads_, steps_per_epoch_, total_steps_,
                        resumed ? std::optional(step_) : std::nullopt};
     report_ = std::make_unique<RunReport>(options_, plan, *dataset_, *session_, ranks_.rank() == 0);
   });

@@ -46,7 +46,6 @@ class Trainer {
   const StopSignals& signals_;
   const comm::Communicator& ranks_;
   kernels::Backend backend_ = kernels::Backend::cpu;
-  std::string device_;
   int threads_ = 1;
   std::unique_ptr<comm::Collectives> collectives_;
   std::unique_ptr<Dataset> dataset_;
