@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "app/commands/commands.h"
+#include "app/commands/validators.h"
 #include "app/model/zoo/zoo.h"
 #include "app/runtime/session.h"
 #include "app/training/rank_setup.h"
@@ -25,6 +26,7 @@ using Clock = std::chrono::steady_clock;
 struct BenchStepOptions {
   std::string model, backend = "cpu", precision = "fp32";
   std::int64_t batch = 0, size = 224, classes = 0, steps = 20, warmup = 3, threads = 0, lanes = 1;
+  std::uint64_t memory_limit = 0;
   bool layers = false, json = false;
 };
 
@@ -139,6 +141,7 @@ void bench_step(const BenchStepOptions& options) {
   SessionOptions session_options;
   session_options.backend = backend;
   session_options.precision = precision_of(options.precision);
+  session_options.memory_limit = static_cast<std::int64_t>(options.memory_limit);
   session_options.lanes = static_cast<int>(options.lanes);
   session_options.synchronised_batch_norm = false;
   session_options.optimizer.momentum = 0.9f;
@@ -204,6 +207,9 @@ void add_bench_step(CLI::App& bench) {
       ->check(CLI::PositiveNumber);
   verb->add_option("--warmup", options->warmup, "Steps before the timed ones")->capture_default_str();
   verb->add_option("--threads", options->threads, "Threads of one rank; default: all of its cores");
+  verb->add_option("--memory-limit", options->memory_limit, "Of one device, such as 8GiB")
+      ->transform(size_in_bytes())
+      ->type_name("SIZE");
   verb->add_option("--lanes", options->lanes, "CUDA: operations that may run side by side")
       ->capture_default_str()
       ->check(CLI::Range(1, 8));

@@ -47,6 +47,7 @@ struct Node {
   std::vector<TensorId> inputs, outputs;
   KernelMaker make;  // empty for all_reduce: the sum of inputs[0] over the ranks, in place
   double flops = 0;
+  KernelMaker again = {};  // the same outputs, bit for bit, later in the step (rematerialise.h); may be empty
   bool is_all_reduce() const { return !make; }
 };
 

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "app/model/graph_builder.h"
+#include "app/model/rematerialise.h"
 #include "kernels/device/device_memory.h"
 
 namespace convoy::app {
@@ -51,17 +52,21 @@ Session::Session(const Network& network, const SessionOptions& options, comm::Co
       ranks_(ranks),
       control_memory_(options.backend, sizeof(kernels::StepControl)),
       control_(reinterpret_cast<kernels::StepControl*>(control_memory_.data())) {
+  const kernels::StepControl initial;
+  kernels::copy_in(options.backend, control_, &initial, sizeof initial);
   const Network fused = fuse(network);
   if (options.training) train_ = prepare(graph_for(fused, true), options.backend, control_);
   evaluate_ = prepare(graph_for(fused, false), options.backend, control_,
                       train_ ? parameter_layouts(*train_) : std::map<std::string, kernels::TensorDesc>{});
   FlatLayout flat(train_ ? *train_ : evaluate_);
   const Update update = train_ ? make_update(flat) : Update{};
-  const std::size_t workspace = std::max(update.update.workspace_bytes, update.norm.workspace_bytes);
-  memory_ = std::make_unique<ModelMemory>(
-      options.backend, train_ ? &*train_ : nullptr, evaluate_, std::move(flat),
-      MemoryRequest{kernels::optimizer_states(options.optimizer), workspace, options.memory_limit,
-                    [&](std::size_t bytes) { return ranks.shared_memory(bytes); }});
+  const MemoryRequest request{kernels::optimizer_states(options.optimizer),
+                              std::max(update.update.workspace_bytes, update.norm.workspace_bytes),
+                              options.memory_limit,
+                              [&](std::size_t bytes) { return ranks.shared_memory(bytes); }};
+  if (train_ && options.memory_limit > 0) fit_into_limit(fused, flat, request);
+  memory_ = std::make_unique<ModelMemory>(options.backend, train_ ? &*train_ : nullptr, evaluate_,
+                                          std::move(flat), request);
   make_executor();
   initialise(train_ ? train_->graph : evaluate_.graph);
   if (train_) {
@@ -81,6 +86,34 @@ StepGraph Session::graph_for(const Network& network, bool training) const {
   if (options_.precision == Precision::bf16) store_in_bf16(graph);
   if (options_.input.kind != InputOptions::Kind::filled) read_stored_images(graph, stored_input(network));
   return graph;
+}
+
+// Computes as few activations twice as it takes; where not even all of them do, the memory says what is missing.
+void Session::fit_into_limit(const Network& network, const FlatLayout& flat, const MemoryRequest& request) {
+  const auto fits = [&] {
+    return total_bytes(plan_memory(&*train_, evaluate_, flat, request)) <= options_.memory_limit;
+  };
+  if (fits()) return;
+  const StepGraph graph = graph_for(network, true);
+  const std::vector<Rematerialisation> candidates = rematerialisable(graph);
+  const auto layouts = parameter_layouts(*train_);
+  const auto drop = [&](std::size_t count) {
+    std::vector<TensorId> tensors;
+    for (std::size_t i = 0; i < count; ++i) tensors.push_back(candidates[i].tensor);
+    StepGraph changed = graph;
+    rematerialise(changed, tensors);
+    train_ = prepare(std::move(changed), options_.backend, control_, layouts);
+  };
+  std::size_t few = 0, enough = candidates.size();  // few do not fit
+  drop(enough);
+  if (!fits()) return;
+  std::size_t planned = enough;
+  while (enough - few > 1) {
+    planned = (few + enough) / 2;
+    drop(planned);
+    (fits() ? enough : few) = planned;
+  }
+  if (planned != enough) drop(enough);
 }
 
 StoredInput Session::stored_input(const Network& network) const {

@@ -100,6 +100,7 @@ class Session {
   };
 
   StepGraph graph_for(const Network& network, bool training) const;
+  void fit_into_limit(const Network& network, const FlatLayout& flat, const MemoryRequest& request);
   StoredInput stored_input(const Network& network) const;
   Update make_update(const FlatLayout& flat) const;
   void make_executor();
