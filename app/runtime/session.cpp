@@ -83,6 +83,7 @@ StepGraph Session::graph_for(const Network& network, bool training) const {
   GraphOptions options{training, options_.synchronised_batch_norm, ranks_.size(), options_.label_smoothing,
                        options_.precision == Precision::tf32};
   StepGraph graph = build_step_graph(network, options);
+  if (options_.backend == kernels::Backend::cuda) fuse_statistics(graph);
   if (options_.precision == Precision::bf16) store_in_bf16(graph);
   if (options_.input.kind != InputOptions::Kind::filled) read_stored_images(graph, stored_input(network));
   return graph;
