@@ -92,7 +92,7 @@ void add_execution(CLI::App& verb, TrainOptions& o) {
   add(verb, "--threads", o.threads, "of one rank; 0: the host's cores / its ranks", whole_number(0, 4096),
       "T");
   add(verb, "--seed", o.seed, "of weights, order, augmentation and dropout", whole_number(0), "S");
-  add(verb, "--timeout", o.timeout, "seconds that a collective may take", number_in("(0, inf)"), "S");
+  add(verb, "--timeout", o.timeout, "seconds that a collective may take", number_in("[0.1, 1e6]"), "S");
 }
 
 void add_output(CLI::App& verb, TrainOptions& o) {

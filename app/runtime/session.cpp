@@ -28,6 +28,29 @@ std::int64_t operand_bytes(const PreparedGraph& prepared, const Node& node) {
   return bytes;
 }
 
+// All ranks ask for shared memory together, so a rank that fails before it gets there asks too, for nothing.
+class SharedGradients {
+ public:
+  SharedGradients(comm::Collectives& ranks, bool needed) : ranks_(ranks), owed_(needed) {}
+  ~SharedGradients() {
+    if (!owed_) return;
+    try {
+      ranks_.shared_memory(0);
+    } catch (const std::exception&) {  // the failure under way is the one to report
+    }
+  }
+  SharedGradients(const SharedGradients&) = delete;
+  SharedGradients& operator=(const SharedGradients&) = delete;
+  std::shared_ptr<std::byte> reserve(std::size_t bytes) {
+    owed_ = false;
+    return ranks_.shared_memory(bytes);
+  }
+
+ private:
+  comm::Collectives& ranks_;
+  bool owed_;
+};
+
 // Running statistics are updated where they lie; every other input is only read.
 void note_accesses(Instruction& instruction, const PreparedGraph& prepared, std::size_t index,
                    const ModelMemory& memory) {
@@ -54,16 +77,15 @@ Session::Session(const Network& network, const SessionOptions& options, comm::Co
       control_(reinterpret_cast<kernels::StepControl*>(control_memory_.data())) {
   const kernels::StepControl initial;
   kernels::copy_in(options.backend, control_, &initial, sizeof initial);
+  SharedGradients shared(ranks, options.training);
   const Network fused = fuse(network);
   if (options.training) train_ = prepare(graph_for(fused, true), options.backend, control_);
   evaluate_ = prepare(graph_for(fused, false), options.backend, control_,
                       train_ ? parameter_layouts(*train_) : std::map<std::string, kernels::TensorDesc>{});
   FlatLayout flat(train_ ? *train_ : evaluate_);
   const Update update = train_ ? make_update(flat) : Update{};
-  const MemoryRequest request{kernels::optimizer_states(options.optimizer),
-                              std::max(update.update.workspace_bytes, update.norm.workspace_bytes),
-                              options.memory_limit,
-                              [&](std::size_t bytes) { return ranks.shared_memory(bytes); }};
+  const MemoryRequest request{kernels::optimizer_states(options.optimizer), update.workspace_bytes(),
+                              options.memory_limit, [&](std::size_t bytes) { return shared.reserve(bytes); }};
   if (train_ && options.memory_limit > 0) fit_into_limit(fused, flat, request);
   memory_ = std::make_unique<ModelMemory>(options.backend, train_ ? &*train_ : nullptr, evaluate_,
                                           std::move(flat), request);
@@ -71,11 +93,11 @@ Session::Session(const Network& network, const SessionOptions& options, comm::Co
   initialise(train_ ? train_->graph : evaluate_.graph);
   if (train_) {
     make_buckets();
-    train_program_ = bind(*train_);
+    train_program_ = bind(*train_, &update);
     append_update(train_program_, update);
     append_metrics(train_program_);
   }
-  evaluate_program_ = bind(evaluate_);
+  evaluate_program_ = bind(evaluate_, nullptr);
   append_metrics(evaluate_program_);
 }
 
@@ -165,12 +187,16 @@ void Session::make_buckets() {
   buckets_ = std::make_unique<comm::GradientBuckets>(ranks_, memory_->flat_gradients(), segments);
 }
 
-Program Session::bind(const PreparedGraph& prepared) {
+Program Session::bind(const PreparedGraph& prepared, const Update* update) {
   Program program;
+  const std::vector<std::size_t> last_use =
+      update != nullptr ? last_uses(prepared, *update) : std::vector<std::size_t>{};
   for (std::size_t node = 0; node < prepared.graph.nodes.size(); ++node) {
     append_node(program, prepared, node);
     if (buckets_ != nullptr && train_ && &prepared == &*train_)
       append_finished_buckets(program, prepared, node);
+    for (std::size_t part = 0; part < last_use.size(); ++part)
+      if (last_use[part] == node) append_part(program, update->parts[part]);
   }
   return program;
 }

@@ -44,7 +44,7 @@ struct SessionOptions {
   double clip_gradient_norm = 0;        // largest Euclidean norm of all gradients together; 0: off
   std::int64_t memory_limit = 0;        // bytes of the arena; 0: none
   std::uint64_t seed = 1;
-  int lanes = 1;  // CUDA: instructions that may run side by side; the bits are the same for any number
+  int lanes = 2;  // CUDA: instructions that may run side by side; the bits are the same for any number
 };
 
 class Session {
@@ -95,8 +95,16 @@ class Session {
   const Program& evaluate_program() const { return evaluate_program_; }
 
  private:
-  struct Update {  // the kernels behind backward
-    kernels::Kernel update, norm, clip;
+  // The kernels that update the parameters. One part takes all segments, behind everything else; several take those
+  // whose gradients finish together, each as soon as nothing reads the old values, beside the rest of backward.
+  struct Update {
+    struct Part {
+      kernels::Kernel kernel;
+      std::size_t first_segment = 0, last_segment = 0;
+    };
+    std::vector<Part> parts;
+    kernels::Kernel norm, clip;
+    std::size_t workspace_bytes() const;
   };
 
   StepGraph graph_for(const Network& network, bool training) const;
@@ -108,7 +116,10 @@ class Session {
   void refresh_copies();
   void start(const Program& program, bool stop_requested);
   void make_buckets();
-  Program bind(const PreparedGraph& prepared);
+  Program bind(const PreparedGraph& prepared, const Update* update);
+  bool updates_early() const;
+  std::vector<std::size_t> last_uses(const PreparedGraph& prepared, const Update& update) const;
+  void append_part(Program& program, const Update::Part& part);
   void append_node(Program& program, const PreparedGraph& prepared, std::size_t node);
   void append_finished_buckets(Program& program, const PreparedGraph& prepared, std::size_t node);
   void append_update(Program& program, const Update& kernels);
