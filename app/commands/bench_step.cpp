@@ -84,7 +84,8 @@ std::vector<InstructionTime> time_instructions(Session& session, std::int64_t st
   return result;
 }
 
-// What no kernel of the backend beats, as measured on an H200 (jobs/results/gemm.md, cuda_ops.md); none is known of a host.
+// What bounds an operation on an H200: the rates of the largest matrix product and of a device copy (jobs/results/gemm.md,
+// cuda_ops.md). None are known of a host.
 struct Limits {
   double flops = 0, bytes = 0;  // a second
   double ms(double operations, double moved) const {
@@ -93,7 +94,7 @@ struct Limits {
 };
 Limits limits_of(const BenchStepOptions& options) {
   if (options.backend != "cuda") return {};
-  return {options.precision == "bf16" ? 798e12 : options.precision == "tf32" ? 400e12 : 52e12, 4.24e12};
+  return {options.precision == "bf16" ? 691e12 : options.precision == "tf32" ? 353e12 : 51.3e12, 4.28e12};
 }
 
 void print_layers(const std::vector<InstructionTime>& times, const Limits& limits, bool json) {

@@ -6,19 +6,10 @@
 #include <chrono>
 #include <memory>
 
-#include "app/model/graph_builder.h"
-#include "app/model/rematerialise.h"
 #include "kernels/device/device_memory.h"
 
 namespace convoy::app {
 namespace {
-
-std::map<std::string, kernels::TensorDesc> parameter_layouts(const PreparedGraph& prepared) {
-  std::map<std::string, kernels::TensorDesc> layouts;
-  for (const TrainableParameter& parameter : prepared.graph.parameters)
-    layouts[parameter.spec.name] = prepared.descs[static_cast<std::size_t>(parameter.tensor)];
-  return layouts;
-}
 
 std::int64_t operand_bytes(const PreparedGraph& prepared, const Node& node) {
   std::int64_t bytes = 0;
@@ -84,7 +75,8 @@ Session::Session(const Network& network, const SessionOptions& options, comm::Co
                       train_ ? parameter_layouts(*train_) : std::map<std::string, kernels::TensorDesc>{});
   FlatLayout flat(train_ ? *train_ : evaluate_);
   const Update update = train_ ? make_update(flat) : Update{};
-  const MemoryRequest request{kernels::optimizer_states(options.optimizer), update.workspace_bytes(),
+  const MemoryRequest request{kernels::optimizer_states(options.optimizer),
+                              std::max(update.update.workspace_bytes, update.norm.workspace_bytes),
                               options.memory_limit, [&](std::size_t bytes) { return shared.reserve(bytes); }};
   if (train_ && options.memory_limit > 0) fit_into_limit(fused, flat, request);
   memory_ = std::make_unique<ModelMemory>(options.backend, train_ ? &*train_ : nullptr, evaluate_,
@@ -93,65 +85,12 @@ Session::Session(const Network& network, const SessionOptions& options, comm::Co
   initialise(train_ ? train_->graph : evaluate_.graph);
   if (train_) {
     make_buckets();
-    train_program_ = bind(*train_, &update);
+    train_program_ = bind(*train_);
     append_update(train_program_, update);
     append_metrics(train_program_);
   }
-  evaluate_program_ = bind(evaluate_, nullptr);
+  evaluate_program_ = bind(evaluate_);
   append_metrics(evaluate_program_);
-}
-
-StepGraph Session::graph_for(const Network& network, bool training) const {
-  GraphOptions options{training, options_.synchronised_batch_norm, ranks_.size(), options_.label_smoothing,
-                       options_.precision == Precision::tf32};
-  StepGraph graph = build_step_graph(network, options);
-  if (options_.backend == kernels::Backend::cuda) fuse_statistics(graph);
-  if (options_.precision == Precision::bf16) store_in_bf16(graph);
-  if (options_.input.kind != InputOptions::Kind::filled) read_stored_images(graph, stored_input(network));
-  return graph;
-}
-
-// Computes as few activations twice as it takes; where not even all of them do, the memory says what is missing.
-void Session::fit_into_limit(const Network& network, const FlatLayout& flat, const MemoryRequest& request) {
-  const auto fits = [&] {
-    return total_bytes(plan_memory(&*train_, evaluate_, flat, request)) <= options_.memory_limit;
-  };
-  if (fits()) return;
-  const StepGraph graph = graph_for(network, true);
-  const std::vector<Rematerialisation> candidates = rematerialisable(graph);
-  const auto layouts = parameter_layouts(*train_);
-  const auto drop = [&](std::size_t count) {
-    std::vector<TensorId> tensors;
-    for (std::size_t i = 0; i < count; ++i) tensors.push_back(candidates[i].tensor);
-    StepGraph changed = graph;
-    rematerialise(changed, tensors);
-    train_ = prepare(std::move(changed), options_.backend, control_, layouts);
-  };
-  std::size_t few = 0, enough = candidates.size();  // few do not fit
-  drop(enough);
-  if (!fits()) return;
-  std::size_t planned = enough;
-  while (enough - few > 1) {
-    planned = (few + enough) / 2;
-    drop(planned);
-    (fits() ? enough : few) = planned;
-  }
-  if (planned != enough) drop(enough);
-}
-
-StoredInput Session::stored_input(const Network& network) const {
-  const InputOptions& input = options_.input;
-  StoredInput stored;
-  const bool streamed = input.kind == InputOptions::Kind::streamed;
-  stored.images = {streamed ? network.shape(0)[0] * kRingSlots : input.resident_images, input.stored.channels,
-                   input.stored.height, input.stored.width};
-  if (input.augmented) stored.dtype = kernels::DType::f32;
-  for (std::size_t c = 0; c < static_cast<std::size_t>(input.stored.channels); ++c) {
-    const double deviation = input.std.at(c), mean = input.mean.at(c);
-    stored.scale.push_back(input.augmented ? 1 : static_cast<float>(1 / (255 * deviation)));
-    stored.shift.push_back(input.augmented ? 0 : static_cast<float>(-mean / deviation));
-  }
-  return stored;
 }
 
 void Session::make_executor() {
@@ -187,16 +126,12 @@ void Session::make_buckets() {
   buckets_ = std::make_unique<comm::GradientBuckets>(ranks_, memory_->flat_gradients(), segments);
 }
 
-Program Session::bind(const PreparedGraph& prepared, const Update* update) {
+Program Session::bind(const PreparedGraph& prepared) {
   Program program;
-  const std::vector<std::size_t> last_use =
-      update != nullptr ? last_uses(prepared, *update) : std::vector<std::size_t>{};
   for (std::size_t node = 0; node < prepared.graph.nodes.size(); ++node) {
     append_node(program, prepared, node);
     if (buckets_ != nullptr && train_ && &prepared == &*train_)
       append_finished_buckets(program, prepared, node);
-    for (std::size_t part = 0; part < last_use.size(); ++part)
-      if (last_use[part] == node) append_part(program, update->parts[part]);
   }
   return program;
 }

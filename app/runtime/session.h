@@ -95,16 +95,8 @@ class Session {
   const Program& evaluate_program() const { return evaluate_program_; }
 
  private:
-  // The kernels that update the parameters. One part takes all segments, behind everything else; several take those
-  // whose gradients finish together, each as soon as nothing reads the old values, beside the rest of backward.
-  struct Update {
-    struct Part {
-      kernels::Kernel kernel;
-      std::size_t first_segment = 0, last_segment = 0;
-    };
-    std::vector<Part> parts;
-    kernels::Kernel norm, clip;
-    std::size_t workspace_bytes() const;
+  struct Update {  // the kernels behind backward
+    kernels::Kernel update, norm, clip;
   };
 
   StepGraph graph_for(const Network& network, bool training) const;
@@ -116,10 +108,7 @@ class Session {
   void refresh_copies();
   void start(const Program& program, bool stop_requested);
   void make_buckets();
-  Program bind(const PreparedGraph& prepared, const Update* update);
-  bool updates_early() const;
-  std::vector<std::size_t> last_uses(const PreparedGraph& prepared, const Update& update) const;
-  void append_part(Program& program, const Update::Part& part);
+  Program bind(const PreparedGraph& prepared);
   void append_node(Program& program, const PreparedGraph& prepared, std::size_t node);
   void append_finished_buckets(Program& program, const PreparedGraph& prepared, std::size_t node);
   void append_update(Program& program, const Update& kernels);

@@ -19,7 +19,7 @@ namespace {
 
 using kernels::Backend;
 
-// Parameters enough for an update in several parts.
+// Most of its work in fully connected layers.
 Network wide() {
   Network net("wide", {8, 3, 9, 9});
   const LayerId conv = net.add("conv", Conv2d::square(8, 3, 1, 1, true), net.input());
@@ -89,7 +89,6 @@ class CudaSession : public testing::Test {
 };
 
 TEST_F(CudaSession, AgreesWithTheCpuForTwentySteps) {
-  // Without clipping parameters are updated while backward still runs: too early would show.
   for (const double clip : {0.0, 3.0})
     for (const Network& network : {every_op(), residual(), wide()}) {
       SessionOptions on_cpu = options(Backend::cpu), on_cuda = options(Backend::cuda, Precision::fp32, 2);
