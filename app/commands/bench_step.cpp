@@ -26,7 +26,8 @@ using Clock = std::chrono::steady_clock;
 
 struct BenchStepOptions {
   std::string model, backend = "cpu", precision = "fp32";
-  std::int64_t batch = 0, size = 224, classes = 0, steps = 20, warmup = 3, threads = 0, lanes = 1;
+  std::int64_t batch = 0, size = 224, classes = 0, steps = 20, warmup = 3, threads = 0, lanes = 2;
+  std::uint64_t memory_limit = 0;
   bool layers = false, json = false;
 };
 
@@ -83,7 +84,8 @@ std::vector<InstructionTime> time_instructions(Session& session, std::int64_t st
   return result;
 }
 
-// What no kernel of the backend beats, as measured on an H200 (jobs/results/gemm.md, cuda_ops.md); none is known of a host.
+// What bounds an operation on an H200: the rates of the largest matrix product and of a device copy (jobs/results/gemm.md,
+// cuda_ops.md). None are known of a host.
 struct Limits {
   double flops = 0, bytes = 0;  // a second
   double ms(double operations, double moved) const {
@@ -92,7 +94,7 @@ struct Limits {
 };
 Limits limits_of(const BenchStepOptions& options) {
   if (options.backend != "cuda") return {};
-  return {options.precision == "bf16" ? 798e12 : options.precision == "tf32" ? 400e12 : 52e12, 4.24e12};
+  return {options.precision == "bf16" ? 691e12 : options.precision == "tf32" ? 353e12 : 51.3e12, 4.28e12};
 }
 
 void print_layers(const std::vector<InstructionTime>& times, const Limits& limits, bool json) {
@@ -139,6 +141,7 @@ void bench_step(const BenchStepOptions& options) {
   SessionOptions session_options;
   session_options.backend = backend;
   session_options.precision = precision_of(options.precision);
+  session_options.memory_limit = static_cast<std::int64_t>(options.memory_limit);
   session_options.lanes = static_cast<int>(options.lanes);
   session_options.synchronised_batch_norm = false;
   session_options.optimizer.momentum = 0.9f;
@@ -204,6 +207,9 @@ void add_bench_step(CLI::App& bench) {
   add("--steps", options->steps, "Timed steps", whole_number(1, 1 << 20));
   add("--warmup", options->warmup, "Steps before the timed ones", whole_number(0, 1 << 20));
   add("--threads", options->threads, "Threads of one rank; 0: its share of the cores", whole_number(0, 4096));
+  verb->add_option("--memory-limit", options->memory_limit, "Of one device, such as 8GiB")
+      ->transform(size_in_bytes())
+      ->type_name("SIZE");
   add("--lanes", options->lanes, "CUDA: operations that may run side by side", whole_number(1, 8));
   verb->add_flag("--layers", options->layers, "Time every operation");
   verb->add_flag("--json", options->json, "One JSON object a row");

@@ -44,7 +44,7 @@ struct SessionOptions {
   double clip_gradient_norm = 0;        // largest Euclidean norm of all gradients together; 0: off
   std::int64_t memory_limit = 0;        // bytes of the arena; 0: none
   std::uint64_t seed = 1;
-  int lanes = 1;  // CUDA: instructions that may run side by side; the bits are the same for any number
+  int lanes = 2;  // CUDA: instructions that may run side by side; the bits are the same for any number
 };
 
 class Session {
@@ -100,6 +100,7 @@ class Session {
   };
 
   StepGraph graph_for(const Network& network, bool training) const;
+  void fit_into_limit(const Network& network, const FlatLayout& flat, const MemoryRequest& request);
   StoredInput stored_input(const Network& network) const;
   Update make_update(const FlatLayout& flat) const;
   void make_executor();

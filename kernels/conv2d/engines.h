@@ -52,6 +52,7 @@ struct Task {
   gemm::Math math = gemm::Math::fp32;  // bf16: images and weights are bf16; else both are f32
   bool bias = false;                   // forward: adds it; backward_weights: also writes its gradient
   bool relu = false;                   // forward
+  bool statistics = false;             // forward: also batch norm's sums of y
 
   DType type() const { return math == gemm::Math::bf16 ? DType::bf16 : DType::f32; }
   // The product that it is, with all rows without gaps.
@@ -66,6 +67,7 @@ struct Plan {
   Engine engine = Engine::direct;
   gemm::Plan product;
   std::size_t workspace_bytes = 0;
+  bool sums = false;              // takes the statistics on the way; else they need a pass of their own
   std::string to_string() const;  // "im2col wgmma 128x128p"
 };
 
@@ -76,6 +78,8 @@ struct Buffers {
   void* out = nullptr;            // y, dx or dweights
   const float* bias = nullptr;
   float* dbias = nullptr;
+  double* sums = nullptr;  // [2, K]; of plans that sum
+  const StepControl* control = nullptr;
   void* workspace = nullptr;  // aligned to 16 bytes
 };
 

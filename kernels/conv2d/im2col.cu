@@ -134,8 +134,14 @@ Result result_of(const Task& task, const View& view) {
   return {view.rows(), task.direction == Direction::forward ? g.k : g.c};
 }
 
+// Whether the kernel that writes y also takes its statistics: it must see whole sums, and there is one for bf16 alone.
+bool sums(const Task& task, int splits) {
+  return task.statistics && task.math == Math::bf16 && splits == 1 &&
+         2 * gemm::device_facts().multiprocessors <= gemm::kSumSlots;
+}
+
 struct Workspace {
-  float *partial, *gradient;  // pieces of k; the folded filters' gradient
+  float *partial, *gradient, *slots;  // pieces of k; the folded filters' gradient; sums of y's columns
   std::uint8_t *filters, *images;
   std::size_t bytes;
 };
@@ -151,6 +157,7 @@ Workspace carve(const Task& task, Engine engine, int splits, void* base) {
   Workspace workspace{};
   workspace.partial = carver.take<float>(splits > 1 ? std::size_t(splits) * result.m * result.n : 0);
   workspace.gradient = carver.take<float>(folds && weights ? fold.filter_elements(g) : 0);
+  workspace.slots = carver.take<float>(sums(task, splits) ? gemm::slot_elements(g.k, gemm::kSumSlots) : 0);
   const std::size_t filters = folds && !weights ? fold.filter_elements(g)
                               : turns           ? std::size_t(g.k) * g.taps() * g.c
                                                 : 0;
@@ -202,7 +209,7 @@ std::vector<Plan> window_candidates(const Task& task) {
       if (splits > 1 && many) break;
       const gemm::Plan product{gemm::Rung::wgmma, tile, splits, 0};
       own.push_back({expected_time(task, views, tile, splits),
-                     {engine, product, carve(task, engine, splits, nullptr).bytes}});
+                     {engine, product, carve(task, engine, splits, nullptr).bytes, sums(task, splits)}});
     }
     std::stable_sort(own.begin(), own.end(), [](auto& a, auto& b) { return a.first < b.first; });
     own.resize(std::min<std::size_t>(own.size(), 3));
@@ -294,6 +301,11 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& view, cons
   call.bf16 = type == DType::bf16;
   call.bias = b.bias;
   call.relu = task.relu;
+  if (sums(task, splits)) {
+    call.sum_slots = workspace.slots;
+    call.placement.control = b.control;
+    call.placement.sample_rows = g.p * g.q;
+  }
   const auto box = unsigned(128 / bytes_of(type));
   if (!strided(task)) {
     call.c = tiled_map(type, b.out, {result.n, result.m, 1}, {result.n, result.n * result.m}, {box, 64, 1});
@@ -309,14 +321,16 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& view, cons
   out.down = view.map.down, out.across = view.map.across;
   out.pixels = 64, out.channels = int(box);
   call.c = out.encode();
-  call.placement = {Placement::Kind::positions, call.window.across, call.window.positions, {}};
+  call.placement.kind = Placement::Kind::positions;
+  call.placement.across = call.window.across;
+  call.placement.positions = call.window.positions;
   return call;
 }
 
 using Sm90Start = void (*)(const Sm90ConvCall&, cudaStream_t);
-Sm90Start start_of(const Task& task) {
+Sm90Start start_of(const Task& task, bool sums) {
   if (task.math == Math::tf32) return sm90_conv_forward_tf32;
-  if (task.direction == Direction::forward) return sm90_conv_forward;
+  if (task.direction == Direction::forward) return sums ? sm90_conv_forward_sums : sm90_conv_forward;
   return task.direction == Direction::backward_data ? sm90_conv_backward_data : sm90_conv_backward_weights;
 }
 
@@ -343,15 +357,19 @@ Launch bind_windows(const Task& task, const Plan& plan, const Buffers& b) {
   epilogue.bias = b.bias;
   epilogue.relu = task.relu;
   epilogue.bf16 = !weights && task.math == Math::bf16;
+  const int slots = plan.sums ? 2 * calls->front().blocks : 0;  // two consumers a block
+  const std::size_t slot_bytes = gemm::slot_elements(g.k, slots) * sizeof(float);
   const std::size_t dx_bytes = gaps ? std::size_t(g.x_pixels()) * g.c * bytes_of(task.type()) : 0;
-  return [=, splits = plan.product.splits, start = start_of(task),
+  return [=, splits = plan.product.splits, start = start_of(task, plan.sums),
           calls = std::shared_ptr<const std::vector<Sm90ConvCall>>(calls)](Stream on) {
     const cudaStream_t stream = gemm::as_stream(on);
     if (dx_bytes > 0) CONVOY_CUDA(cudaMemsetAsync(b.out, 0, dx_bytes, stream));
     if (folds) fold_images(task, fold, b.images, workspace.images, on);
     if (folds && !weights) fold_filters(task, fold, b.weights, workspace.filters, on);
     if (turns) transpose_filters(b.weights, workspace.filters, g.k, g.taps(), g.c, bytes_of(task.type()), on);
+    if (slots > 0) CONVOY_CUDA(cudaMemsetAsync(workspace.slots, 0, slot_bytes, stream));
     for (const Sm90ConvCall& call : *calls) start(call, stream);
+    if (slots > 0) gemm::sum_slots(workspace.slots, slots, g.k, b.sums, stream);
     if (splits > 1)
       gemm::sum_partials(epilogue, workspace.partial, splits, result.m, result.n, result.n, stream);
     if (folds && weights) unfold_gradient(task, fold, workspace.gradient, static_cast<float*>(b.out), on);
