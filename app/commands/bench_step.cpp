@@ -1,7 +1,6 @@
 #include "app/commands/bench_step.h"
 
 #include <fmt/core.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <chrono>
@@ -13,6 +12,7 @@
 #include "app/commands/commands.h"
 #include "app/model/zoo/zoo.h"
 #include "app/runtime/session.h"
+#include "app/training/rank_setup.h"
 #include "comm/environment.h"
 #include "kernels/device/philox.h"
 
@@ -111,7 +111,7 @@ void bench_step(const BenchStepOptions& options) {
   const kernels::Backend backend = parse_backend(options);
   const comm::MpiEnvironment environment;
   const comm::Communicator& ranks = environment.world();
-  if (options.threads > 0) omp_set_num_threads(static_cast<int>(options.threads));
+  use_cores(ranks, options.threads);
   const std::int64_t classes = options.classes > 0 ? options.classes : options.size > 64 ? 1000 : 10;
   const Network network =
       make_network(options.model, {options.batch, 3, options.size, options.size}, static_cast<int>(classes));

@@ -26,15 +26,12 @@ std::int64_t bytes_of_states(const PreparedGraph& prepared) {
 }  // namespace
 
 ModelMemory::ModelMemory(kernels::Backend backend, const PreparedGraph* train, const PreparedGraph& evaluate,
-                         int optimizer_states, std::int64_t limit) {
+                         int optimizer_states, std::int64_t limit, const SharedMemory& shared_memory) {
   const PreparedGraph& main = train != nullptr ? *train : evaluate;
   lay_out_segments(main);
   const std::int64_t flat_bytes = flat_elements_ * static_cast<std::int64_t>(sizeof(float));
   use("parameters", flat_bytes);
-  if (train != nullptr) {
-    use("gradients", flat_bytes);
-    if (optimizer_states > 0) use("optimizer", optimizer_states * flat_bytes);
-  }
+  if (train != nullptr && optimizer_states > 0) use("optimizer", optimizer_states * flat_bytes);
   const auto bytes_of = [&](TensorId id) {
     return static_cast<std::int64_t>(main.descs[static_cast<std::size_t>(id)].bytes());
   };
@@ -43,12 +40,17 @@ ModelMemory::ModelMemory(kernels::Backend backend, const PreparedGraph* train, c
   use("labels", bytes_of(main.graph.labels));
   use("metrics", 8 * static_cast<std::int64_t>(sizeof(double)));
   use("activations", std::max(train != nullptr ? train->activation_bytes : 0, evaluate.activation_bytes));
+  const std::int64_t activation_bytes = uses_.back().bytes;
+  if (train != nullptr) use("gradients", flat_bytes);
   if (limit > 0 && planned_ > limit)
     throw std::runtime_error(
         fmt::format("--memory-limit {} bytes: the plan needs {} bytes a rank ({} of them activations); "
                     "a smaller --global-batch or more ranks need less",
-                    limit, planned_, uses_.back().bytes));
-  arena_ = kernels::Arena(backend, static_cast<std::size_t>(planned_));
+                    limit, planned_, activation_bytes));
+  if (train != nullptr && shared_memory)
+    shared_gradients_ = shared_memory(static_cast<std::size_t>(flat_bytes));
+  arena_ = kernels::Arena(backend,
+                          static_cast<std::size_t>(shared_gradients_ ? offset_.at("gradients") : planned_));
   list_tensors(main, train != nullptr ? optimizer_states : 0);
 }
 

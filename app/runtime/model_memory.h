@@ -1,10 +1,12 @@
 // Where everything of one rank's run lives: one arena, with parameters, gradients and optimizer states as flat buffers
 // in the order in which backward finishes gradients, so that what a collective sends is a contiguous slice and the
-// optimizer is one kernel. After them the running statistics, the batch, and the step's activations, whose space training
-// and evaluation share.
+// optimizer is one kernel; the running statistics, the batch, and the step's activations, whose space training and
+// evaluation share. Gradients that ranks of one host sum where they lie are in memory of their own.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -28,9 +30,12 @@ struct MemoryUse {
 
 class ModelMemory {
  public:
-  // `train` may be null (evaluation only). Throws std::runtime_error when the arena would exceed `limit` (0: none).
+  // Memory that the ranks of a host share, for the gradients; null where there is none.
+  using SharedMemory = std::function<std::shared_ptr<std::byte>(std::size_t bytes)>;
+
+  // `train` may be null (evaluation only). Throws std::runtime_error when the plan would exceed `limit` (0: none).
   ModelMemory(kernels::Backend backend, const PreparedGraph* train, const PreparedGraph& evaluate,
-              int optimizer_states, std::int64_t limit);
+              int optimizer_states, std::int64_t limit, const SharedMemory& shared_memory);
 
   void* address(const PreparedGraph& prepared, TensorId tensor) const;
   void* workspace(const PreparedGraph& prepared, std::size_t node) const;
@@ -43,7 +48,9 @@ class ModelMemory {
 
   // Flat buffers of flat_elements() floats each; segments in ascending order, one a parameter.
   float* flat_parameters() const { return reinterpret_cast<float*>(base("parameters")); }
-  float* flat_gradients() const { return reinterpret_cast<float*>(base("gradients")); }
+  float* flat_gradients() const {
+    return reinterpret_cast<float*>(shared_gradients_ ? shared_gradients_.get() : base("gradients"));
+  }
   float* flat_optimizer_state(int index) const;
   std::int64_t flat_elements() const { return flat_elements_; }
   const std::vector<kernels::ParameterSegment>& segments() const { return segments_; }
@@ -55,7 +62,7 @@ class ModelMemory {
   const std::vector<PersistentTensor>& optimizer_states() const { return optimizer_states_; }
 
   const std::vector<MemoryUse>& uses() const { return uses_; }
-  std::int64_t bytes() const { return static_cast<std::int64_t>(arena_.bytes()); }
+  std::int64_t bytes() const { return planned_; }
 
  private:
   void lay_out_segments(const PreparedGraph& prepared);
@@ -64,6 +71,7 @@ class ModelMemory {
   std::byte* base(const std::string& purpose) const { return arena_.data() + offset_.at(purpose); }
 
   kernels::Arena arena_;
+  std::shared_ptr<std::byte> shared_gradients_;  // instead of the arena's last part
   std::vector<MemoryUse> uses_;
   std::map<std::string, std::int64_t> offset_;
   std::int64_t planned_ = 0;

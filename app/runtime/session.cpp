@@ -45,7 +45,8 @@ Session::Session(const Network& network, const SessionOptions& options, comm::Co
   evaluate_ = prepare(build_step_graph(fused, graph), options.backend, &control_,
                       train_ ? parameter_layouts(*train_) : std::map<std::string, kernels::TensorDesc>{});
   memory_ = std::make_unique<ModelMemory>(options.backend, train_ ? &*train_ : nullptr, evaluate_,
-                                          kernels::optimizer_states(options.optimizer), options.memory_limit);
+                                          kernels::optimizer_states(options.optimizer), options.memory_limit,
+                                          [&](std::size_t bytes) { return ranks.shared_memory(bytes); });
   initialise(train_ ? train_->graph : evaluate_.graph);
   if (train_) {
     make_buckets();
