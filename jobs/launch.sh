@@ -84,8 +84,11 @@ launch() {
     [ -z "${SLURM_CPUS_PER_TASK:-}" ] || launch+=(--cpus-per-task="$SLURM_CPUS_PER_TASK")
     scontrol show config | grep -q '^TaskPlugin *= *task/none' || launch+=(--cpu-bind=none)
   else
+    # mpirun itself would not notice a host that has gone: keep-alive messages tell it.
+    launch=(mpirun -np "$ranks" --bind-to none --oversubscribe --quiet --mca oob_tcp_keepalive_time 30
+      --mca oob_tcp_keepalive_intvl 5 --mca oob_tcp_keepalive_probes 4)
     # shellcheck disable=SC2206  # several flags in one variable
-    launch=(mpirun -np "$ranks" --bind-to none --oversubscribe --quiet ${CONVOY_MPIRUN:-})
+    launch+=(${CONVOY_MPIRUN:-})
   fi
   launch+=(bash -c "$near_gpu" convoy-rank "$@")
 }

@@ -129,6 +129,10 @@ stop() { # DIR: the jobs first, then the daemons, then what they left
     sleep 0.2
   done
   for file in "$dir"/slurmd-*.pid "$dir/slurmctld.pid" "$dir/munged.pid"; do end_process "$file" TERM; done
+  for ((tries = 0; tries < 50; ++tries)); do
+    pgrep -f "^slurmctld|^munged.*$dir" >/dev/null || break
+    sleep 0.1
+  done
   for process in $(pgrep -x slurmstepd); do
     if grep -qzF "SLURM_CONF=$dir/" "/proc/$process/environ" 2>/dev/null; then kill -KILL "$process" || true; fi
   done

@@ -50,7 +50,7 @@ field() { # FILE KEY: of a summary.json
 }
 sha_of() { field "$1/summary.json" parameters_sha256; }
 logged() { # FOLDER STEPS: whether the run has logged as many
-  [ "$(grep -c step "$1/metrics.jsonl" 2>/dev/null)" -ge "$2" ]
+  [ "$(grep -cs step "$1/metrics.jsonl" || true)0" -ge "${2}0" ]
 }
 ranks_of() { # FOLDER: the processes that train into it
   pgrep -f -- "^$CONVOY train .*--out $1 "

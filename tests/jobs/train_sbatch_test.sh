@@ -10,7 +10,6 @@ cleanup() {
   rm -rf "$folder"
 }
 trap cleanup EXIT
-if [ -n "${KEEP:-}" ]; then trap - EXIT; fi
 status=0
 "$root/tests/jobs/slurm.sh" start "$folder/slurm" 4 2>"$folder/why" || status=$?
 [ "$status" -ne 77 ] || skip "$(cat "$folder/why")"
