@@ -9,6 +9,7 @@
 #include "app/commands/commands.h"
 #include "app/model/zoo/zoo.h"
 #include "app/training/agreement.h"
+#include "app/training/bottleneck.h"
 #include "app/training/divergence.h"
 #include "app/training/rank_setup.h"
 #include "app/training/session_checkpoint.h"
@@ -69,6 +70,8 @@ Trainer::Trainer(const TrainOptions& options, comm::MpiEnvironment& environment)
                        resumed ? std::optional(step_) : std::nullopt};
     report_ = std::make_unique<RunReport>(options_, plan, *dataset_, *session_, ranks_.rank() == 0);
   });
+  if (!options_.trace.empty())
+    trace_ = std::make_unique<Trace>(options_.trace, *session_, ranks_, step_, total_steps_);
   train_source_ = dataset_->train({step_ / steps_per_epoch_, step_ % steps_per_epoch_});
   if (dataset_->test_size() > 0) test_source_ = dataset_->test();
 }
@@ -107,20 +110,24 @@ void Trainer::run() {
     }
   }
   const std::string sha256 = parameters_sha256(*session_);
-  together(ranks_, [&] { report_->finish(step_, sha256); });
+  const std::vector<RankTimes> times = gather_rank_times(ranks_, report_->rank_times());
+  together(ranks_, [&] { report_->finish(step_, sha256, times); });
 }
 
 StepRecord Trainer::train_one_step(bool stop_requested) {
   const auto start = Clock::now();
   const double waited = train_source_->wait_ms();
   environment_.set_step(step_);
+  if (trace_) trace_->begin_step(step_);
   StepRecord record;
   record.step = step_ + 1;
   record.learning_rate = schedule_.learning_rate_at(step_);
   session_->control().step = static_cast<std::uint64_t>(step_);
   session_->control().learning_rate = static_cast<float>(record.learning_rate);
   {
+    const auto asked = Clock::now();
     const data::BatchLease batch = train_source_->next();
+    if (trace_) trace_->loaded(asked);
     session_->load(*batch);
     record.timing.images = batch->global_valid;
   }
@@ -128,6 +135,7 @@ StepRecord Trainer::train_one_step(bool stop_requested) {
   record.metrics = session_->train_step(stop_requested);
   record.timing.exposed_comm_ms = session_->exposed_comm_ms();
   record.timing.step_ms = ms_since(start);
+  if (trace_) trace_->end_step(report_->plan().ranks);
   return record;
 }
 

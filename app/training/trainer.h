@@ -10,6 +10,7 @@
 #include "app/training/dataset.h"
 #include "app/training/run_report.h"
 #include "app/training/schedule.h"
+#include "app/training/trace.h"
 #include "comm/environment.h"
 
 namespace convoy::app {
@@ -41,6 +42,7 @@ class Trainer {
   std::unique_ptr<Dataset> dataset_;
   std::unique_ptr<Session> session_;
   std::unique_ptr<RunReport> report_;
+  std::unique_ptr<Trace> trace_;                   // where --trace asks for it
   std::unique_ptr<CheckpointFolder> checkpoints_;  // on rank 0
   std::unique_ptr<data::BatchSource> train_source_, test_source_;
   Schedule schedule_;
