@@ -49,7 +49,8 @@ class Collectives {
                          std::string_view label) = 0;
 
   // Zeroed memory for data that prepared all-reduces sum every step, where sharing it helps: ranks of one host then sum
-  // it where it lies. Null otherwise: any memory will do. Collective; all ranks give the same size.
+  // it where it lies. Null otherwise: any memory will do. Collective; null too where a rank gives another size, as one that failed
+  // before gives 0 so that the others do not wait for it.
   virtual std::shared_ptr<std::byte> shared_memory(std::size_t) { return nullptr; }
 
   // A sum over the ranks, in place, of f32, f64 or bf16. The ranks' values are added in rank order whatever

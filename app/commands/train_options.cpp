@@ -29,6 +29,8 @@ void add_data(CLI::App& verb, TrainOptions& o) {
       whole_number(0, 1 << 12), "N");
   verb.add_flag("--flip", o.flip, "mirror every other image at random");
   verb.add_flag("--random-resized-crop", o.random_resized_crop, "crop 8 to 100 % of the area, then resize");
+  verb.add_flag("--data-on-device", o.data_on_device,
+                "keep all images in the GPU's memory and augment them there");
 }
 
 void add_length(CLI::App& verb, TrainOptions& o) {
@@ -90,7 +92,7 @@ void add_execution(CLI::App& verb, TrainOptions& o) {
   add(verb, "--threads", o.threads, "of one rank; 0: the host's cores / its ranks", whole_number(0, 4096),
       "T");
   add(verb, "--seed", o.seed, "of weights, order, augmentation and dropout", whole_number(0), "S");
-  add(verb, "--timeout", o.timeout, "seconds that a collective may take", number_in("(0, inf)"), "S");
+  add(verb, "--timeout", o.timeout, "seconds that a collective may take", number_in("[0.1, 1e6]"), "S");
 }
 
 void add_output(CLI::App& verb, TrainOptions& o) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -20,6 +22,7 @@ struct TrainOptions {
   std::string feed = "slice";                    // slice, scatter
   std::int64_t crop_padding = 0, cutout = 0;     // pixels; 0: off
   bool flip = false, random_resized_crop = false;
+  bool data_on_device = false;
 
   // Length: exactly one of epochs and steps is not 0.
   std::int64_t epochs = 0, steps = 0;
@@ -65,6 +68,10 @@ void add_train_options(CLI::App& verb, TrainOptions& options);
 
 // What one flag alone cannot tell. Throws UsageError, one line that names the flag.
 void check_train_options(const TrainOptions& options, int ranks);
+
+inline std::chrono::milliseconds timeout_of(const TrainOptions& options) {
+  return std::chrono::milliseconds(std::llround(options.timeout * 1000));
+}
 
 // Steps of the whole run, given those of one epoch.
 std::int64_t total_steps(const TrainOptions& options, std::int64_t steps_per_epoch);

@@ -53,6 +53,8 @@ RunReport::RunReport(const TrainOptions& options, const RunPlan& plan, const Dat
   write_manifest(out / "manifest.json",
                  {own_command_line(), plan.ranks, std::chrono::system_clock::now(), plan.resumed_step},
                  to_json(options));
+  if (!nothing_to_do())
+    std::filesystem::remove(out / "summary.json");  // of an earlier run, or of a shorter one
   metrics_ = std::make_unique<MetricsWriter>(out / "metrics.jsonl", plan.resumed_step);
   print_configuration(dataset, session);
 }
@@ -124,6 +126,12 @@ void RunReport::evaluation(std::int64_t step, const StepMetrics& test) {
   metrics_->write(step, epoch, std::nullopt, line);
   progress_.message(fmt::format("test after epoch {:.4g}: loss {:.4f}, top-1 {:.2f} %, top-5 {:.2f} %", epoch,
                                 line.loss, 100 * line.top1, 100 * line.top5));
+}
+
+bool RunReport::nothing_to_do() const { return plan_.resumed_step == plan_.total_steps; }
+
+bool RunReport::has_summary() const {
+  return std::filesystem::exists(std::filesystem::path(options_.out) / "summary.json");
 }
 
 void RunReport::message(const std::string& line) { progress_.message(line); }

@@ -1,6 +1,7 @@
 #include "app/training/trainer.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <chrono>
@@ -13,16 +14,9 @@
 #include "app/training/divergence.h"
 #include "app/training/rank_setup.h"
 #include "app/training/session_checkpoint.h"
-#include "app/training/signals.h"
 
 namespace convoy::app {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double ms_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
 
 kernels::OptimizerProblem optimizer_of(const TrainOptions& options) {
   kernels::OptimizerProblem problem;
@@ -41,14 +35,15 @@ kernels::OptimizerProblem optimizer_of(const TrainOptions& options) {
 
 }  // namespace
 
-Trainer::Trainer(const TrainOptions& options, comm::MpiEnvironment& environment)
-    : options_(options), environment_(environment), ranks_(environment.world()) {
+Trainer::Trainer(const TrainOptions& options, comm::MpiEnvironment& environment, const StopSignals& signals)
+    : options_(options), environment_(environment), signals_(signals), ranks_(environment.world()) {
   together(ranks_, [&] {
     check_train_options(options_, ranks_.size());
     backend_ = backend_of(options_.backend, options_.precision);
+    device_ = use_device(backend_);
   });
   threads_ = use_cores(ranks_, options_.threads);
-  collectives_ = comm::make_mpi_collectives(ranks_);
+  together(ranks_, [&] { collectives_ = make_collectives(backend_, ranks_); });
   dataset_ = std::make_unique<Dataset>(options_, ranks_);
   if (dataset_->train_size() == 0)
     throw std::runtime_error(fmt::format("{}: no training images", options_.data));
@@ -58,15 +53,10 @@ Trainer::Trainer(const TrainOptions& options, comm::MpiEnvironment& environment)
     schedule_ = make_schedule(options_, steps_per_epoch_);
     make_session();
   });
-  // Every rank looks into the folder, so that every rank resumes from the same step or none does.
-  together(ranks_, [&] {
-    if (ranks_.rank() == 0 || options_.resume)
-      checkpoints_ = std::make_unique<CheckpointFolder>(std::filesystem::path(options_.out) / "checkpoint",
-                                                        static_cast<int>(options_.keep_checkpoints));
-  });
+  together(ranks_, [&] { open_checkpoints(); });
   const bool resumed = options_.resume && resume();
   together(ranks_, [&] {
-    const RunPlan plan{places_of(ranks_), threads_, steps_per_epoch_, total_steps_,
+    const RunPlan plan{places_of(ranks_, device_), threads_, steps_per_epoch_, total_steps_,
                        resumed ? std::optional(step_) : std::nullopt};
     report_ = std::make_unique<RunReport>(options_, plan, *dataset_, *session_, ranks_.rank() == 0);
   });
@@ -76,6 +66,18 @@ Trainer::Trainer(const TrainOptions& options, comm::MpiEnvironment& environment)
   if (dataset_->test_size() > 0) test_source_ = dataset_->test();
 }
 
+// Every rank that resumes looks into the folder, so that all resume from the same step or none does. A new run puts what
+// an earlier one left aside: resumed later by mistake, it would pass for this run's.
+void Trainer::open_checkpoints() {
+  if (ranks_.rank() != 0 && !options_.resume) return;
+  const auto folder = std::filesystem::path(options_.out) / "checkpoint";
+  if (!options_.resume)
+    if (const auto aside = CheckpointFolder::put_aside(folder))
+      spdlog::warn("{}: checkpoints of an earlier run are now in {}; --resume would have gone on from them",
+                   options_.out, aside->string());
+  checkpoints_ = std::make_unique<CheckpointFolder>(folder, static_cast<int>(options_.keep_checkpoints));
+}
+
 void Trainer::make_session() {
   const data::ImageShape image = dataset_->input_shape();
   const std::int64_t capacity = (options_.global_batch + ranks_.size() - 1) / ranks_.size();
@@ -83,6 +85,8 @@ void Trainer::make_session() {
                                        dataset_->classes());
   SessionOptions session;
   session.backend = backend_;
+  session.precision = precision_of(options_.precision);
+  session.input = choose_input();
   session.synchronised_batch_norm = options_.sync_batch_norm;
   session.label_smoothing = static_cast<float>(options_.label_smoothing);
   session.optimizer = optimizer_of(options_);
@@ -90,53 +94,99 @@ void Trainer::make_session() {
   session.memory_limit = static_cast<std::int64_t>(options_.memory_limit);
   session.seed = static_cast<std::uint64_t>(options_.seed);
   session_ = std::make_unique<Session>(network, session, *collectives_);
+  if (session.input.kind == InputOptions::Kind::resident)
+    dataset_->visit_images([&](std::int64_t first, const std::uint8_t* pixels, std::int64_t count) {
+      session_->put_image(first, pixels, count);
+    });
 }
 
-void Trainer::run() {
-  const StopSignals signals;
+// A device augments what it is given as stored, unless images must be resized first.
+InputOptions Trainer::choose_input() {
+  InputOptions input = device_input(backend_, *dataset_);
+  if (!options_.data_on_device) return input;
+  if (input.augmented)
+    throw UsageError(
+        "--data-on-device: images are resized on the host, expected augmentation that only cuts");
+  input.kind = InputOptions::Kind::resident;
+  input.resident_images = dataset_->train_size() + dataset_->test_size();
+  dataset_->deliver({data::BatchOutput::parameters, nullptr, kRingSlots});
+  return input;
+}
+
+int Trainer::run() {
+  last_finished_ = Clock::now();
   while (step_ < total_steps_) {
-    const StepRecord record = train_one_step(signals.received() != 0);
+    start_step(signals_.received() != 0);
     ++step_;
-    report_->step(record);
-    if (options_.stop_on_divergence)
-      together(ranks_, [&] { check_loss(record.metrics.loss(), step_, record.learning_rate); });
-    const bool stop = record.metrics.stop_requests > 0 && step_ < total_steps_;
+    const bool pause = evaluation_is_due() || checkpoint_is_due();
+    bool stop = finish_steps(pause ? 0 : session_->steps_ahead());
+    if (stop) finish_steps(0);
+    stop = stop && step_ < total_steps_;
     const bool better = evaluation_is_due() && evaluate();
-    if (stop || checkpoint_is_due()) save_checkpoint(better);
+    if (stop || better || checkpoint_is_due()) save_checkpoint(better);
+    if (pause) last_finished_ = Clock::now();
     if (stop) {
       report_->message(
           fmt::format("stopped by a signal after step {}; --resume goes on from its checkpoint", step_));
-      throw ExitStatus{kRequeueStatus};
+      return kRequeueStatus;
     }
+  }
+  finish();
+  return 0;
+}
+
+// A run that was resumed when there was nothing left to do keeps its results.
+void Trainer::finish() {
+  if (report_->nothing_to_do()) {
+    const std::int32_t has_summary = report_->has_summary() ? 1 : 0;  // as rank 0 sees the folder
+    if (ranks_.all_reduce(ranks_.rank() == 0 ? has_summary : 0, comm::ReduceOp::max, "results") == 1)
+      return report_->message("all steps were done before; nothing was changed");
+    if (test_source_) evaluate();
   }
   const std::string sha256 = parameters_sha256(*session_);
   const std::vector<RankTimes> times = gather_rank_times(ranks_, report_->rank_times());
   together(ranks_, [&] { report_->finish(step_, sha256, times); });
 }
 
-StepRecord Trainer::train_one_step(bool stop_requested) {
-  const auto start = Clock::now();
+void Trainer::start_step(bool stop_requested) {
   const double waited = train_source_->wait_ms();
   environment_.set_step(step_);
   if (trace_) trace_->begin_step(step_);
-  StepRecord record;
+  StepRecord& record = under_way_.emplace_back();
   record.step = step_ + 1;
   record.learning_rate = schedule_.learning_rate_at(step_);
   session_->control().step = static_cast<std::uint64_t>(step_);
   session_->control().learning_rate = static_cast<float>(record.learning_rate);
-  {
-    const auto asked = Clock::now();
-    const data::BatchLease batch = train_source_->next();
-    if (trace_) trace_->loaded(asked);
-    session_->load(*batch);
-    record.timing.images = batch->global_valid;
-  }
+  const auto asked = Clock::now();
+  data::BatchLease batch = train_source_->next();
+  if (trace_) trace_->loaded(asked);
+  record.timing.images = batch->global_valid;
+  session_->load(std::move(batch));
   record.timing.data_wait_ms = train_source_->wait_ms() - waited;
-  record.metrics = session_->train_step(stop_requested);
-  record.timing.exposed_comm_ms = session_->exposed_comm_ms();
-  record.timing.step_ms = ms_since(start);
-  if (trace_) trace_->end_step(report_->plan().ranks);
-  return record;
+  session_->start_train_step(stop_requested);
+}
+
+// A step's time is that from the end of the one before to its own.
+bool Trainer::finish_steps(int left_under_way) {
+  bool stop = false;
+  while (session_->steps_under_way() > left_under_way) {
+    StepRecord record = under_way_.front();
+    under_way_.pop_front();
+    record.metrics = session_->finish_step();
+    record.timing.exposed_comm_ms = session_->exposed_comm_ms();
+    const auto now = Clock::now();
+    record.timing.step_ms = std::chrono::duration<double, std::milli>(now - last_finished_).count();
+    last_finished_ = now;
+    if (trace_) {
+      trace_->end_step(report_->plan().ranks);
+      last_finished_ = Clock::now();  // writing the file is no step's time
+    }
+    report_->step(record);
+    if (options_.stop_on_divergence)
+      together(ranks_, [&] { check_loss(record.metrics.loss(), record.step, record.learning_rate); });
+    stop = stop || record.metrics.stop_requests > 0;
+  }
+  return stop;
 }
 
 bool Trainer::evaluation_is_due() const {
@@ -154,12 +204,8 @@ bool Trainer::checkpoint_is_due() const {
 
 bool Trainer::evaluate() {
   session_->average_states();
-  StepMetrics sum;
-  for (std::int64_t step = 0; step < test_source_->steps_per_epoch(); ++step) {
-    const data::BatchLease batch = test_source_->next();
-    session_->load(*batch);
-    sum += session_->evaluate_step();
-  }
+  const bool resident = options_.data_on_device;
+  const StepMetrics sum = session_->evaluate(*test_source_, resident ? dataset_->train_size() : 0);
   report_->evaluation(step_, sum);
   const bool better = sum.top1 / sum.samples > best_accuracy_;
   best_accuracy_ = std::max(best_accuracy_, sum.top1 / sum.samples);
@@ -187,7 +233,9 @@ void Trainer::save_checkpoint(bool best) {
     state.best_accuracy = best_accuracy_;
     state.mean = dataset_->info().mean;
     state.std = dataset_->info().std;
-    state.options_json = to_json(options_).dump();
+    auto options = to_json(options_);
+    options["train-images"] = dataset_->train_size();
+    state.options_json = options.dump();
     capture(*session_, state);
     checkpoints_->save(state, best);
   });
@@ -199,7 +247,16 @@ bool Trainer::resume() {
     const auto path = checkpoints_->latest();
     if (!path) return;
     const CheckpointState state = load_checkpoint(*path);
-    check_resumed_options(options_, nlohmann::json::parse(state.options_json));
+    const auto options = nlohmann::json::parse(state.options_json);
+    check_resumed_options(options_, options);
+    if (options.value("train-images", dataset_->train_size()) != dataset_->train_size() ||
+        state.mean != dataset_->info().mean || state.std != dataset_->info().std)
+      throw std::runtime_error(
+          fmt::format("{}: not the images that {} was trained on", options_.data, path->string()));
+    if (state.step > total_steps_)
+      throw UsageError(fmt::format("{}: found {} steps in all, but {} is of step {}",
+                                   options_.steps > 0 ? "--steps" : "--epochs", total_steps_, path->string(),
+                                   state.step));
     restore(*session_, state, *path, options_.model, dataset_->classes(), input_shape());
     step = state.step;
     best_accuracy_ = state.best_accuracy;
