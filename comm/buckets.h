@@ -26,6 +26,7 @@ class GradientBuckets {
       : GradientBuckets(collectives, gradients, segments, collectives.bucket_sizes()) {}
 
   const std::vector<Bucket>& buckets() const { return buckets_; }
+  int finished() const { return finished_; }  // of this step's, in order
 
   // Either: the owner of the gradients says which are finished, and buckets start by themselves.
   void ready(int segment, Stream stream = nullptr);

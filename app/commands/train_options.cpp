@@ -103,6 +103,9 @@ void add_output(CLI::App& verb, TrainOptions& o) {
   add(verb, "--keep-checkpoints", o.keep_checkpoints, "newest ones kept beside the best",
       whole_number(1, 1 << 20), "N");
   add(verb, "--log-every", o.log_every, "steps between lines of metrics.jsonl", whole_number(1), "N");
+  verb.add_option("--trace", o.trace, "Chrome trace of a few steps of all ranks, for ui.perfetto.dev")
+      ->check(not_empty())
+      ->type_name("FILE.json");
   add(verb, "--eval-every", o.eval_every, "epochs between tests; 0: at the end only", whole_number(0), "E");
   verb.add_flag("--stop-on-divergence,!--no-stop-on-divergence", o.stop_on_divergence,
                 "end the run at a NaN or infinite loss (default: on)");

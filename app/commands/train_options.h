@@ -58,6 +58,7 @@ struct TrainOptions {
   std::int64_t checkpoint_every_epochs = 1, checkpoint_every_steps = 0;  // the steps win where not 0
   std::int64_t keep_checkpoints = 3;
   std::int64_t log_every = 10;  // steps
+  std::string trace;            // file; empty: none
   std::int64_t eval_every = 1;  // epochs; 0: at the end only
   bool stop_on_divergence = true;
 };

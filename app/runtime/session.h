@@ -92,6 +92,10 @@ class Session {
   void average_states();
 
   const Program& train_program() const { return train_program_; }
+  void instrument_training(const Program::Wrap& wrap) { train_program_.instrument(wrap); }
+  std::size_t finished_buckets() const {
+    return buckets_ == nullptr ? 0 : static_cast<std::size_t>(buckets_->finished());
+  }
   const Program& evaluate_program() const { return evaluate_program_; }
 
  private:

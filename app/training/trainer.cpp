@@ -10,6 +10,7 @@
 #include "app/commands/commands.h"
 #include "app/model/zoo/zoo.h"
 #include "app/training/agreement.h"
+#include "app/training/bottleneck.h"
 #include "app/training/divergence.h"
 #include "app/training/rank_setup.h"
 #include "app/training/session_checkpoint.h"
@@ -58,6 +59,8 @@ Trainer::Trainer(const TrainOptions& options, comm::MpiEnvironment& environment,
                        resumed ? std::optional(step_) : std::nullopt};
     report_ = std::make_unique<RunReport>(options_, plan, *dataset_, *session_, ranks_.rank() == 0);
   });
+  if (!options_.trace.empty())
+    trace_ = std::make_unique<Trace>(options_.trace, *session_, ranks_, step_, total_steps_);
   train_source_ = dataset_->train({step_ / steps_per_epoch_, step_ % steps_per_epoch_});
   if (dataset_->test_size() > 0) test_source_ = dataset_->test();
 }
@@ -140,18 +143,22 @@ void Trainer::finish() {
     if (test_source_) evaluate();
   }
   const std::string sha256 = parameters_sha256(*session_);
-  together(ranks_, [&] { report_->finish(step_, sha256); });
+  const std::vector<RankTimes> times = gather_rank_times(ranks_, report_->rank_times());
+  together(ranks_, [&] { report_->finish(step_, sha256, times); });
 }
 
 void Trainer::start_step(bool stop_requested) {
   const double waited = train_source_->wait_ms();
   environment_.set_step(step_);
+  if (trace_) trace_->begin_step(step_);
   StepRecord& record = under_way_.emplace_back();
   record.step = step_ + 1;
   record.learning_rate = schedule_.learning_rate_at(step_);
   session_->control().step = static_cast<std::uint64_t>(step_);
   session_->control().learning_rate = static_cast<float>(record.learning_rate);
+  const auto asked = Clock::now();
   data::BatchLease batch = train_source_->next();
+  if (trace_) trace_->loaded(asked);
   record.timing.images = batch->global_valid;
   session_->load(std::move(batch));
   record.timing.data_wait_ms = train_source_->wait_ms() - waited;
@@ -169,6 +176,10 @@ bool Trainer::finish_steps(int left_under_way) {
     const auto now = Clock::now();
     record.timing.step_ms = std::chrono::duration<double, std::milli>(now - last_finished_).count();
     last_finished_ = now;
+    if (trace_) {
+      trace_->end_step(report_->plan().ranks);
+      last_finished_ = Clock::now();  // writing the file is no step's time
+    }
     report_->step(record);
     if (options_.stop_on_divergence)
       together(ranks_, [&] { check_loss(record.metrics.loss(), record.step, record.learning_rate); });

@@ -13,6 +13,7 @@
 #include "app/training/run_report.h"
 #include "app/training/schedule.h"
 #include "app/training/signals.h"
+#include "app/training/trace.h"
 #include "comm/environment.h"
 
 namespace convoy::app {
@@ -54,6 +55,7 @@ class Trainer {
   std::unique_ptr<Session> session_;
   std::unique_ptr<RunReport> report_;
   std::unique_ptr<CheckpointFolder> checkpoints_;  // on rank 0; to resume, on all
+  std::unique_ptr<Trace> trace_;                   // where --trace asks for it
   Schedule schedule_;
   std::deque<StepRecord> under_way_;  // of the steps that are started, without their metrics
   Clock::time_point last_finished_;
