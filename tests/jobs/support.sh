@@ -12,13 +12,15 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yi
 folder=$(mktemp -d)
 failures=0
 
+# What a check says stays visible where its command's output is redirected.
+exec 3>&1
 check() { # DESCRIPTION COMMAND…
   local description=$1
   shift
   if "$@"; then
-    echo "ok: $description"
+    echo "ok: $description" >&3
   else
-    echo "FAILED: $description ($*)"
+    echo "FAILED: $description ($*)" >&3
     failures=$((failures + 1))
   fi
 }
