@@ -88,6 +88,7 @@ choose_launcher
 gpus=$(nvidia-smi --list-gpus 2>/dev/null | grep -c '^GPU ' || true)
 if [ -z "$backend" ]; then backend=cpu; [ "$gpus" -eq 0 ] || backend=cuda; fi
 case $backend in cpu) precisions=${precisions:-fp32} ;; cuda) precisions=${precisions:-bf16} ;; *) usage_error "--backend: found '$backend', expected cuda or cpu" ;; esac
+[ "$backend" != cuda ] || [ "$gpus" -gt 0 ] || fail "--backend cuda: no GPU on $(hostname)"
 if [ "$backend" = cuda ]; then available=$gpus; else available=$(nproc); fi
 available=${SLURM_NTASKS:-$available}
 # Asked for by name, CPU ranks may share cores; by default not.

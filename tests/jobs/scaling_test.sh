@@ -128,12 +128,12 @@ says() { # STATUS WORDS COMMAND…: this status and one line on standard error, 
 }
 scaling=$root/jobs/scaling.sh
 check "no folder" says 2 "folder" "$scaling"
-check "an unknown option" says 2 "--model " "$scaling" --model lenet "$folder/x"
+check "an unknown option" says 2 "--model;" "$scaling" --model lenet "$folder/x"
 check "not a number" says 2 "--ranks" "$scaling" --ranks 1,b "$folder/x"
 check "no data" says 1 "none.h5" "$scaling" --data "$folder/none.h5" "$folder/x"
 check "no topology" says 1 "none.json" "$scaling" --topology "$folder/none.json" "$folder/x"
 check "no program" says 1 "$folder/none" env CONVOY="$folder/none" "$scaling" "$folder/x"
-check "no GPU" says 1 "shows 0 GPUs" env PATH="$folder/bin:$PATH" "$scaling" --backend cuda --ranks 1 "$folder/x"
+[ -n "$(command -v nvidia-smi)" ] || check "no GPU" says 1 "no GPU" env CUDA_VISIBLE_DEVICES= "$scaling" --backend cuda --ranks 1 "$folder/x"
 check "no module" says 1 "module" env CONVOY_MODULES=convoy-none "$scaling" "$folder/x"
 check "an unknown model" says 1 "did you mean 'lenet'" "$scaling" --models lenett --backend cpu --ranks 1 --repeats 1 --scaling weak "$folder/x"
 check "a folder without results" says 1 "no results" "$root/jobs/report" "$folder/browser"

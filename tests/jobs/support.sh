@@ -10,15 +10,19 @@ export CONVOY OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive
 # Containers run tests as root, and more ranks than cores.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1
 folder=$(mktemp -d)
+# So that clean-up on EXIT happens whatever ends the test.
+trap "exit 1" INT TERM
 failures=0
 
+# What a check says stays visible where its command's output is redirected.
+exec 3>&1
 check() { # DESCRIPTION COMMAND…
   local description=$1
   shift
   if "$@"; then
-    echo "ok: $description"
+    echo "ok: $description" >&3
   else
-    echo "FAILED: $description ($*)"
+    echo "FAILED: $description ($*)" >&3
     failures=$((failures + 1))
   fi
 }
