@@ -142,6 +142,7 @@ check "a model without a topology" says 2 "--topology" "$CONVOY" simulate --mode
 check "neither a graph nor a model" says 2 "--graph" "$CONVOY" simulate
 for script in scaling.sh train.sbatch report; do check "$script --help" "$root/jobs/$script" --help >/dev/null; done
 if command -v shellcheck >/dev/null; then
-  check "shellcheck finds nothing" shellcheck -x "$root"/jobs/*.sh "$root"/jobs/*.sbatch "$root"/tests/jobs/*.sh
+  shellchecked() { (cd "$root" && shellcheck -x jobs/*.sh jobs/*.sbatch tests/jobs/*.sh); }  # from where sources are found
+  check "shellcheck finds nothing" shellchecked
 fi
 finish
