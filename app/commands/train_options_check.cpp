@@ -60,6 +60,10 @@ void check_train_options(const TrainOptions& o, int ranks) {
   require(!o.nesterov || o.momentum > 0, "--nesterov: found --momentum 0, expected a positive one");
   require(o.precision == "fp32" || o.backend != "reference",
           fmt::format("--precision: found {}, expected fp32 with --backend reference", o.precision));
+  require(!o.data_on_device || o.backend == "cuda",
+          fmt::format("--data-on-device: belongs to --backend cuda, found --backend {}", o.backend));
+  require(!o.data_on_device || o.feed == "slice" || ranks == 1,
+          "--data-on-device: every rank reads all images, found --feed scatter");
   check_schedule(o);
 }
 
@@ -107,6 +111,7 @@ nlohmann::json to_json(const TrainOptions& o) {
           {"cutout", o.cutout},
           {"flip", o.flip},
           {"random-resized-crop", o.random_resized_crop},
+          {"data-on-device", o.data_on_device},
           {"epochs", o.epochs},
           {"steps", o.steps},
           {"global-batch", o.global_batch},
