@@ -44,6 +44,11 @@ struct MemoryRequest {
   std::function<std::shared_ptr<std::byte>(std::size_t bytes)> shared_memory = nullptr;
 };
 
+// What a ModelMemory of these holds, in the arena's order; the limit is not looked at.
+std::vector<MemoryUse> plan_memory(const PreparedGraph* train, const PreparedGraph& evaluate,
+                                   const FlatLayout& flat, const MemoryRequest& request);
+std::int64_t total_bytes(const std::vector<MemoryUse>& uses);
+
 class ModelMemory {
  public:
   // `train` may be null (evaluation only); `flat` is that of `train`, else of `evaluate`. Throws std::runtime_error when
@@ -89,7 +94,6 @@ class ModelMemory {
 
  private:
   void list_tensors(const PreparedGraph& prepared, int optimizer_states);
-  void use(const std::string& purpose, std::int64_t bytes);
   std::byte* base(const std::string& purpose) const { return arena_.data() + offset_.at(purpose); }
 
   kernels::Arena arena_;

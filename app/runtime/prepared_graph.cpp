@@ -240,4 +240,11 @@ PreparedGraph prepare(StepGraph graph, kernels::Backend backend, const kernels::
   return Preparation(std::move(graph), backend, control).run(parameter_layouts);
 }
 
+std::map<std::string, kernels::TensorDesc> parameter_layouts(const PreparedGraph& prepared) {
+  std::map<std::string, kernels::TensorDesc> layouts;
+  for (const TrainableParameter& parameter : prepared.graph.parameters)
+    layouts[parameter.spec.name] = prepared.descs[static_cast<std::size_t>(parameter.tensor)];
+  return layouts;
+}
+
 }  // namespace convoy::app

@@ -27,4 +27,7 @@ struct PreparedGraph {
 PreparedGraph prepare(StepGraph graph, kernels::Backend backend, const kernels::StepControl* control,
                       const std::map<std::string, kernels::TensorDesc>& parameter_layouts = {});
 
+// By name, as prepare() takes them.
+std::map<std::string, kernels::TensorDesc> parameter_layouts(const PreparedGraph& prepared);
+
 }  // namespace convoy::app

@@ -6,18 +6,10 @@
 #include <chrono>
 #include <memory>
 
-#include "app/model/graph_builder.h"
 #include "kernels/device/device_memory.h"
 
 namespace convoy::app {
 namespace {
-
-std::map<std::string, kernels::TensorDesc> parameter_layouts(const PreparedGraph& prepared) {
-  std::map<std::string, kernels::TensorDesc> layouts;
-  for (const TrainableParameter& parameter : prepared.graph.parameters)
-    layouts[parameter.spec.name] = prepared.descs[static_cast<std::size_t>(parameter.tensor)];
-  return layouts;
-}
 
 std::int64_t operand_bytes(const PreparedGraph& prepared, const Node& node) {
   std::int64_t bytes = 0;
@@ -26,6 +18,29 @@ std::int64_t operand_bytes(const PreparedGraph& prepared, const Node& node) {
       bytes += static_cast<std::int64_t>(prepared.descs[static_cast<std::size_t>(id)].bytes());
   return bytes;
 }
+
+// All ranks ask for shared memory together, so a rank that fails before it gets there asks too, for nothing.
+class SharedGradients {
+ public:
+  SharedGradients(comm::Collectives& ranks, bool needed) : ranks_(ranks), owed_(needed) {}
+  ~SharedGradients() {
+    if (!owed_) return;
+    try {
+      ranks_.shared_memory(0);
+    } catch (const std::exception&) {  // the failure under way is the one to report
+    }
+  }
+  SharedGradients(const SharedGradients&) = delete;
+  SharedGradients& operator=(const SharedGradients&) = delete;
+  std::shared_ptr<std::byte> reserve(std::size_t bytes) {
+    owed_ = false;
+    return ranks_.shared_memory(bytes);
+  }
+
+ private:
+  comm::Collectives& ranks_;
+  bool owed_;
+};
 
 // Running statistics are updated where they lie; every other input is only read.
 void note_accesses(Instruction& instruction, const PreparedGraph& prepared, std::size_t index,
@@ -51,17 +66,21 @@ Session::Session(const Network& network, const SessionOptions& options, comm::Co
       ranks_(ranks),
       control_memory_(options.backend, sizeof(kernels::StepControl)),
       control_(reinterpret_cast<kernels::StepControl*>(control_memory_.data())) {
+  const kernels::StepControl initial;
+  kernels::copy_in(options.backend, control_, &initial, sizeof initial);
+  SharedGradients shared(ranks, options.training);
   const Network fused = fuse(network);
   if (options.training) train_ = prepare(graph_for(fused, true), options.backend, control_);
   evaluate_ = prepare(graph_for(fused, false), options.backend, control_,
                       train_ ? parameter_layouts(*train_) : std::map<std::string, kernels::TensorDesc>{});
   FlatLayout flat(train_ ? *train_ : evaluate_);
   const Update update = train_ ? make_update(flat) : Update{};
-  const std::size_t workspace = std::max(update.update.workspace_bytes, update.norm.workspace_bytes);
-  memory_ = std::make_unique<ModelMemory>(
-      options.backend, train_ ? &*train_ : nullptr, evaluate_, std::move(flat),
-      MemoryRequest{kernels::optimizer_states(options.optimizer), workspace, options.memory_limit,
-                    [&](std::size_t bytes) { return ranks.shared_memory(bytes); }});
+  const MemoryRequest request{kernels::optimizer_states(options.optimizer),
+                              std::max(update.update.workspace_bytes, update.norm.workspace_bytes),
+                              options.memory_limit, [&](std::size_t bytes) { return shared.reserve(bytes); }};
+  if (train_ && options.memory_limit > 0) fit_into_limit(fused, flat, request);
+  memory_ = std::make_unique<ModelMemory>(options.backend, train_ ? &*train_ : nullptr, evaluate_,
+                                          std::move(flat), request);
   make_executor();
   initialise(train_ ? train_->graph : evaluate_.graph);
   if (train_) {
@@ -72,30 +91,6 @@ Session::Session(const Network& network, const SessionOptions& options, comm::Co
   }
   evaluate_program_ = bind(evaluate_);
   append_metrics(evaluate_program_);
-}
-
-StepGraph Session::graph_for(const Network& network, bool training) const {
-  GraphOptions options{training, options_.synchronised_batch_norm, ranks_.size(), options_.label_smoothing,
-                       options_.precision == Precision::tf32};
-  StepGraph graph = build_step_graph(network, options);
-  if (options_.precision == Precision::bf16) store_in_bf16(graph);
-  if (options_.input.kind != InputOptions::Kind::filled) read_stored_images(graph, stored_input(network));
-  return graph;
-}
-
-StoredInput Session::stored_input(const Network& network) const {
-  const InputOptions& input = options_.input;
-  StoredInput stored;
-  const bool streamed = input.kind == InputOptions::Kind::streamed;
-  stored.images = {streamed ? network.shape(0)[0] * kRingSlots : input.resident_images, input.stored.channels,
-                   input.stored.height, input.stored.width};
-  if (input.augmented) stored.dtype = kernels::DType::f32;
-  for (std::size_t c = 0; c < static_cast<std::size_t>(input.stored.channels); ++c) {
-    const double deviation = input.std.at(c), mean = input.mean.at(c);
-    stored.scale.push_back(input.augmented ? 1 : static_cast<float>(1 / (255 * deviation)));
-    stored.shift.push_back(input.augmented ? 0 : static_cast<float>(-mean / deviation));
-  }
-  return stored;
 }
 
 void Session::make_executor() {

@@ -44,7 +44,7 @@ struct SessionOptions {
   double clip_gradient_norm = 0;        // largest Euclidean norm of all gradients together; 0: off
   std::int64_t memory_limit = 0;        // bytes of the arena; 0: none
   std::uint64_t seed = 1;
-  int lanes = 1;  // CUDA: instructions that may run side by side; the bits are the same for any number
+  int lanes = 2;  // CUDA: instructions that may run side by side; the bits are the same for any number
 };
 
 class Session {
@@ -92,6 +92,10 @@ class Session {
   void average_states();
 
   const Program& train_program() const { return train_program_; }
+  void instrument_training(const Program::Wrap& wrap) { train_program_.instrument(wrap); }
+  std::size_t finished_buckets() const {
+    return buckets_ == nullptr ? 0 : static_cast<std::size_t>(buckets_->finished());
+  }
   const Program& evaluate_program() const { return evaluate_program_; }
 
  private:
@@ -100,6 +104,7 @@ class Session {
   };
 
   StepGraph graph_for(const Network& network, bool training) const;
+  void fit_into_limit(const Network& network, const FlatLayout& flat, const MemoryRequest& request);
   StoredInput stored_input(const Network& network) const;
   Update make_update(const FlatLayout& flat) const;
   void make_executor();
