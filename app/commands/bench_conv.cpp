@@ -104,16 +104,8 @@ class Session {
   }
 
  private:
-  // The best plans of each engine; the fallbacks only where nothing else is there.
   std::vector<conv::Plan> contenders(const Task& task) const {
-    std::vector<conv::Plan> plans;
-    std::map<conv::Engine, int> taken;
-    for (const conv::Plan& plan : conv::candidates(task)) {
-      const bool fallback = plan.engine == conv::Engine::direct || plan.engine == conv::Engine::gathered;
-      if (fallback && !options_.every && !plans.empty() && plans.back().engine != plan.engine) continue;
-      if (taken[plan.engine]++ < options_.candidates) plans.push_back(plan);
-    }
-    return plans;
+    return options_.every ? conv::candidates(task) : conv::worth_timing(task, options_.candidates);
   }
 
   double time_cudnn(conv::Bench& bench, const Task& task) const {

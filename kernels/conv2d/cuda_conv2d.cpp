@@ -92,7 +92,7 @@ Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request) {
     require_dtype(operation, "sums", request.outputs[1], DType::f64);
     require_shape(operation, "sums", request.outputs[1], {2, weights.shape[0]});
   }
-  const conv::Plan plan = conv::candidates(task).front();
+  const conv::Plan plan = conv::chosen(task);
   const Kernel convolution =
       kernel_of(task, plan, [=, control = request.control](conv::Buffers& buffers, const Operands& operands) {
         buffers.images = operands.inputs[0];
@@ -113,12 +113,11 @@ Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request
   const DType type = common_dtype(operation, {&dy, &weights, &dx});
   Task task = task_of(operation, Direction::backward_data, problem, dx.shape, weights.shape, dy, type);
   task.bias = false;
-  return kernel_of(task, conv::candidates(task).front(),
-                   [](conv::Buffers& buffers, const Operands& operands) {
-                     buffers.images = operands.inputs[0];
-                     buffers.weights = operands.inputs[1];
-                     buffers.out = operands.outputs[0];
-                   });
+  return kernel_of(task, conv::chosen(task), [](conv::Buffers& buffers, const Operands& operands) {
+    buffers.images = operands.inputs[0];
+    buffers.weights = operands.inputs[1];
+    buffers.out = operands.outputs[0];
+  });
 }
 
 Kernel conv2d_backward_weights(const Conv2dProblem& problem, KernelRequest& request) {
@@ -131,7 +130,7 @@ Kernel conv2d_backward_weights(const Conv2dProblem& problem, KernelRequest& requ
   const DType type = common_dtype(operation, {&x, &dy});
   const Task task =
       task_of(operation, Direction::backward_weights, problem, x.shape, dweights.shape, dy, type);
-  return kernel_of(task, conv::candidates(task).front(),
+  return kernel_of(task, conv::chosen(task),
                    [bias = problem.bias](conv::Buffers& buffers, const Operands& operands) {
                      buffers.images = operands.inputs[0];
                      buffers.dy = operands.inputs[1];

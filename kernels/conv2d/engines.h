@@ -57,8 +57,8 @@ struct Task {
   DType type() const { return math == gemm::Math::bf16 ? DType::bf16 : DType::f32; }
   // The product that it is, with all rows without gaps.
   gemm::Problem product() const;
-  double operations() const { return product().operations() / geometry.groups; }
-  double bytes() const;  // each operand moved once
+  double operations() const;  // the same in all directions: a stride's gaps are none
+  double bytes() const;       // each operand moved once
   std::string to_string() const;
 };
 
@@ -88,6 +88,11 @@ bool supports(Engine engine, const Task& task);
 std::vector<Plan> candidates(Engine engine, const Task& task);
 // Over all engines, the expected best first; never empty.
 std::vector<Plan> candidates(const Task& task);
+// Of those the first few of each engine, fallbacks only where there is nothing else.
+std::vector<Plan> worth_timing(const Task& task, int of_each_engine);
+// The tuning file's plan, or, where it measures (kernels/device/tuning.h), the fastest; else the expected best. Not
+// inside a capture.
+Plan chosen(const Task& task);
 // Launching enqueues on a cudaStream_t, allocates nothing, and can be captured.
 Launch bind(const Task& task, const Plan& plan, const Buffers& buffers);
 

@@ -23,6 +23,8 @@ namespace {
 bool supports(Engine, const Task&) { return false; }
 std::vector<Plan> candidates(Engine, const Task&) { fail(); }
 std::vector<Plan> candidates(const Task&) { fail(); }
+std::vector<Plan> worth_timing(const Task&, int) { fail(); }
+Plan chosen(const Task&) { fail(); }
 Launch bind(const Task&, const Plan&, const Buffers&) { fail(); }
 
 struct Bench::State {};

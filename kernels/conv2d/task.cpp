@@ -56,6 +56,11 @@ gemm::Problem Task::product() const {
   return product;
 }
 
+double Task::operations() const {
+  const Geometry& g = geometry;
+  return 2.0 * double(g.y_pixels()) * g.k * g.taps() * (g.c / g.groups);
+}
+
 double Task::bytes() const {
   const Geometry& g = geometry;
   const double images = double(g.x_pixels()) * g.c + double(g.y_pixels()) * g.k;
