@@ -25,7 +25,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 struct BenchStepOptions {
-  std::string model, backend = "cpu", precision = "fp32";
+  std::string model, backend = "cpu", precision = "fp32", tuning_file;
   std::int64_t batch = 0, size = 224, classes = 0, steps = 20, warmup = 3, threads = 0, lanes = 2;
   std::uint64_t memory_limit = 0;
   bool layers = false, json = false;
@@ -140,6 +140,7 @@ void bench_step(const BenchStepOptions& options) {
   const std::int64_t classes = options.classes > 0 ? options.classes : options.size > 64 ? 1000 : 10;
   SessionOptions session_options;
   session_options.backend = backend;
+  session_options.tuning_file = options.tuning_file;
   session_options.precision = precision_of(options.precision);
   session_options.memory_limit = static_cast<std::int64_t>(options.memory_limit);
   session_options.lanes = static_cast<int>(options.lanes);
@@ -211,6 +212,8 @@ void add_bench_step(CLI::App& bench) {
       ->transform(size_in_bytes())
       ->type_name("SIZE");
   add("--lanes", options->lanes, "CUDA: operations that may run side by side", whole_number(1, 8));
+  verb->add_option("--tuning-file", options->tuning_file,
+                   "CUDA: measured choices of kernels; one rank adds what is missing");
   verb->add_flag("--layers", options->layers, "Time every operation");
   verb->add_flag("--json", options->json, "One JSON object a row");
   verb->callback([options] { bench_step(*options); });

@@ -89,6 +89,8 @@ void add_execution(CLI::App& verb, TrainOptions& o) {
   verb.add_option("--memory-limit", o.memory_limit, "of one device, such as 8GiB")
       ->transform(size_in_bytes())
       ->type_name("SIZE");
+  add(verb, "--tuning-file", o.tuning_file,
+      "CUDA: measured choices of kernels; one rank adds what is missing", not_empty(), "FILE");
   add(verb, "--threads", o.threads, "of one rank; 0: the host's cores / its ranks", whole_number(0, 4096),
       "T");
   add(verb, "--seed", o.seed, "of weights, order, augmentation and dropout", whole_number(0), "S");

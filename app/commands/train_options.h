@@ -50,6 +50,7 @@ struct TrainOptions {
   std::string backend = "cpu", precision = "fp32";
   std::string partition;           // empty: every rank trains a whole replica
   std::uint64_t memory_limit = 0;  // bytes of one device; 0: none
+  std::string tuning_file;         // CUDA: measured choices of kernels; empty: none
   std::int64_t threads = 0;        // of one rank; 0: this host's cores divided by its ranks
   std::int64_t seed = 1;
   double timeout = 300;  // seconds that a collective may take

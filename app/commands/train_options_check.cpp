@@ -160,6 +160,7 @@ nlohmann::json to_json(const TrainOptions& o) {
           {"precision", o.precision},
           {"partition", o.partition},
           {"memory-limit", o.memory_limit},
+          {"tuning-file", o.tuning_file},
           {"threads", o.threads},
           {"seed", o.seed},
           {"timeout", o.timeout},

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "kernels/device/device_memory.h"
+#include "kernels/device/tuning.h"
 
 namespace convoy::app {
 namespace {
@@ -70,9 +71,13 @@ Session::Session(const Network& network, const SessionOptions& options, comm::Co
   kernels::copy_in(options.backend, control_, &initial, sizeof initial);
   SharedGradients shared(ranks, options.training);
   const Network fused = fuse(network);
+  using kernels::tuning::Mode;
+  const bool tuned = options.backend == kernels::Backend::cuda && !options.tuning_file.empty();
+  if (tuned) kernels::tuning::use(options.tuning_file, ranks.size() == 1 ? Mode::measure : Mode::read);
   if (options.training) train_ = prepare(graph_for(fused, true), options.backend, control_);
   evaluate_ = prepare(graph_for(fused, false), options.backend, control_,
                       train_ ? parameter_layouts(*train_) : std::map<std::string, kernels::TensorDesc>{});
+  if (tuned) kernels::tuning::save();
   FlatLayout flat(train_ ? *train_ : evaluate_);
   const Update update = train_ ? make_update(flat) : Update{};
   const MemoryRequest request{kernels::optimizer_states(options.optimizer),

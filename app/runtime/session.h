@@ -42,7 +42,10 @@ struct SessionOptions {
   float label_smoothing = 0;
   kernels::OptimizerProblem optimizer;  // its segments are filled in here
   double clip_gradient_norm = 0;        // largest Euclidean norm of all gradients together; 0: off
-  std::int64_t memory_limit = 0;        // bytes of the arena; 0: none
+  // CUDA: choices of kernels (kernels/device/tuning.h); empty: none. One rank measures what the file does not hold;
+  // several take what it holds, so that all run the same kernels.
+  std::string tuning_file = {};
+  std::int64_t memory_limit = 0;  // bytes of the arena; 0: none
   std::uint64_t seed = 1;
   int lanes = 2;  // CUDA: instructions that may run side by side; the bits are the same for any number
 };

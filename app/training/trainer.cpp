@@ -90,6 +90,7 @@ void Trainer::make_session() {
   session.label_smoothing = static_cast<float>(options_.label_smoothing);
   session.optimizer = optimizer_of(options_);
   session.clip_gradient_norm = options_.clip_gradient_norm;
+  session.tuning_file = options_.tuning_file;
   session.memory_limit = static_cast<std::int64_t>(options_.memory_limit);
   session.seed = static_cast<std::uint64_t>(options_.seed);
   session_ = std::make_unique<Session>(network, session, *collectives_);
