@@ -27,6 +27,24 @@ std::int64_t bytes_of_states(const PreparedGraph& prepared) {
 
 ModelMemory::ModelMemory(kernels::Backend backend, const PreparedGraph* train, const PreparedGraph& evaluate,
                          int optimizer_states, std::int64_t limit) {
+  plan(train, evaluate, optimizer_states);
+  if (limit > 0 && planned_ > limit)
+    throw std::runtime_error(
+        fmt::format("--memory-limit {} bytes: the plan needs {} bytes a rank ({} of them activations); "
+                    "a smaller --global-batch, more ranks or --partition need less",
+                    limit, planned_, uses_.back().bytes));
+  arena_ = kernels::Arena(backend, static_cast<std::size_t>(planned_));
+  list_tensors(train != nullptr ? *train : evaluate, train != nullptr ? optimizer_states : 0);
+}
+
+std::int64_t ModelMemory::planned_bytes(const PreparedGraph* train, const PreparedGraph& evaluate,
+                                        int optimizer_states) {
+  ModelMemory memory;
+  memory.plan(train, evaluate, optimizer_states);
+  return memory.planned_;
+}
+
+void ModelMemory::plan(const PreparedGraph* train, const PreparedGraph& evaluate, int optimizer_states) {
   const PreparedGraph& main = train != nullptr ? *train : evaluate;
   lay_out_segments(main);
   const std::int64_t flat_bytes = flat_elements_ * static_cast<std::int64_t>(sizeof(float));
@@ -35,21 +53,14 @@ ModelMemory::ModelMemory(kernels::Backend backend, const PreparedGraph* train, c
     use("gradients", flat_bytes);
     if (optimizer_states > 0) use("optimizer", optimizer_states * flat_bytes);
   }
-  const auto bytes_of = [&](TensorId id) {
-    return static_cast<std::int64_t>(main.descs[static_cast<std::size_t>(id)].bytes());
+  const auto bytes_of = [&](TensorId id) {  // -1: of another part
+    return id < 0 ? 0 : static_cast<std::int64_t>(main.descs[static_cast<std::size_t>(id)].bytes());
   };
   use("statistics", bytes_of_states(main));
   use("images", bytes_of(main.graph.images));
   use("labels", bytes_of(main.graph.labels));
   use("metrics", 8 * static_cast<std::int64_t>(sizeof(double)));
   use("activations", std::max(train != nullptr ? train->activation_bytes : 0, evaluate.activation_bytes));
-  if (limit > 0 && planned_ > limit)
-    throw std::runtime_error(
-        fmt::format("--memory-limit {} bytes: the plan needs {} bytes a rank ({} of them activations); "
-                    "a smaller --global-batch or more ranks need less",
-                    limit, planned_, uses_.back().bytes));
-  arena_ = kernels::Arena(backend, static_cast<std::size_t>(planned_));
-  list_tensors(main, train != nullptr ? optimizer_states : 0);
 }
 
 void ModelMemory::use(const std::string& purpose, std::int64_t bytes) {

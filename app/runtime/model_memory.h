@@ -32,6 +32,10 @@ class ModelMemory {
   ModelMemory(kernels::Backend backend, const PreparedGraph* train, const PreparedGraph& evaluate,
               int optimizer_states, std::int64_t limit);
 
+  // Of the arena that the constructor would make.
+  static std::int64_t planned_bytes(const PreparedGraph* train, const PreparedGraph& evaluate,
+                                    int optimizer_states);
+
   void* address(const PreparedGraph& prepared, TensorId tensor) const;
   void* workspace(const PreparedGraph& prepared, std::size_t node) const;
   float* images() const { return reinterpret_cast<float*>(base("images")); }
@@ -58,6 +62,8 @@ class ModelMemory {
   std::int64_t bytes() const { return static_cast<std::int64_t>(arena_.bytes()); }
 
  private:
+  ModelMemory() = default;
+  void plan(const PreparedGraph* train, const PreparedGraph& evaluate, int optimizer_states);
   void lay_out_segments(const PreparedGraph& prepared);
   void list_tensors(const PreparedGraph& prepared, int optimizer_states);
   void use(const std::string& purpose, std::int64_t bytes);

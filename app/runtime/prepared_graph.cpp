@@ -30,12 +30,22 @@ class Preparation {
     for (Node& node : std::exchange(prepared_.graph.nodes, {})) append(std::move(node));
     for (TensorDesc& desc : prepared_.descs)
       if (desc.layout == Layout::any) desc.layout = Layout::row_major;
+    return plan_buffers();
+  }
+
+  PreparedGraph run(std::vector<TensorDesc> descs, std::vector<kernels::Kernel> kernels) {
+    prepared_.descs = std::move(descs);
+    prepared_.kernels = std::move(kernels);
+    return plan_buffers();
+  }
+
+ private:
+  PreparedGraph plan_buffers() {
     find_buffers();
     assign_addresses();
     return std::move(prepared_);
   }
 
- private:
   const Tensor& tensor(TensorId id) const { return prepared_.graph.tensors[index(id)]; }
 
   static TensorDesc initial_desc(const Tensor& tensor,
@@ -222,6 +232,12 @@ class Preparation {
 PreparedGraph prepare(StepGraph graph, kernels::Backend backend, const kernels::StepControl* control,
                       const std::map<std::string, TensorDesc>& parameter_layouts) {
   return Preparation(std::move(graph), backend, control).run(parameter_layouts);
+}
+
+PreparedGraph with_buffers(StepGraph graph, std::vector<TensorDesc> descs,
+                           std::vector<kernels::Kernel> kernels) {
+  return Preparation(std::move(graph), kernels::Backend::cpu, nullptr)
+      .run(std::move(descs), std::move(kernels));
 }
 
 }  // namespace convoy::app

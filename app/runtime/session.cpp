@@ -13,13 +13,6 @@
 namespace convoy::app {
 namespace {
 
-std::map<std::string, kernels::TensorDesc> parameter_layouts(const PreparedGraph& prepared) {
-  std::map<std::string, kernels::TensorDesc> layouts;
-  for (const TrainableParameter& parameter : prepared.graph.parameters)
-    layouts[parameter.spec.name] = prepared.descs[static_cast<std::size_t>(parameter.tensor)];
-  return layouts;
-}
-
 std::int64_t operand_bytes(const PreparedGraph& prepared, const Node& node) {
   std::int64_t bytes = 0;
   for (const auto* operands : {&node.inputs, &node.outputs})
@@ -35,15 +28,22 @@ StepMetrics& StepMetrics::operator+=(const StepMetrics& other) {
   return *this;
 }
 
-Session::Session(const Network& network, const SessionOptions& options, comm::Collectives& ranks)
-    : options_(options), ranks_(ranks) {
-  const Network fused = fuse(network);
-  GraphOptions graph{true, options.synchronised_batch_norm, ranks.size(), options.label_smoothing};
+GraphOptions graph_options(const SessionOptions& options, const RankGroups& groups) {
+  return {options.training, options.synchronised_batch_norm, groups.replicas->size(),
+          options.label_smoothing};
+}
+
+Session::Session(const Network& network, const SessionOptions& options, const RankGroups& groups,
+                 const StepPlacement* placement)
+    : options_(options), groups_(groups), ranks_(*groups.replicas) {
   control_.seed = options.seed;
-  if (options.training) train_ = prepare(build_step_graph(fused, graph), options.backend, &control_);
-  graph.training = false;
-  evaluate_ = prepare(build_step_graph(fused, graph), options.backend, &control_,
-                      train_ ? parameter_layouts(*train_) : std::map<std::string, kernels::TensorDesc>{});
+  CompiledSteps steps = compile_steps(network, options.backend, graph_options(options, groups), &control_);
+  if (placement != nullptr) {
+    steps = part_of_steps(steps, *placement, groups.parts->rank());
+    transfers_ = std::make_unique<Transfers>(*groups.parts);
+  }
+  train_ = std::move(steps.train);
+  evaluate_ = std::move(steps.evaluate);
   memory_ = std::make_unique<ModelMemory>(options.backend, train_ ? &*train_ : nullptr, evaluate_,
                                           kernels::optimizer_states(options.optimizer), options.memory_limit);
   initialise(train_ ? train_->graph : evaluate_.graph);
@@ -78,6 +78,7 @@ void Session::make_buckets() {
 
 Program Session::bind(const PreparedGraph& prepared) {
   Program program;
+  if (transfers_ != nullptr) transfers_->new_program();
   for (std::size_t node = 0; node < prepared.graph.nodes.size(); ++node) {
     append_node(program, prepared, node);
     if (buckets_ != nullptr && train_ && &prepared == &*train_)
@@ -90,10 +91,12 @@ void Session::append_node(Program& program, const PreparedGraph& prepared, std::
   const Node& node = prepared.graph.nodes[index];
   if (node.is_all_reduce()) {
     const Tensor& tensor = prepared.graph.tensors[static_cast<std::size_t>(node.inputs[0])];
-    append_all_reduce(program, node.layer, static_cast<double*>(memory_->address(prepared, node.inputs[0])),
+    append_all_reduce(program, ranks_, node.layer,
+                      static_cast<double*>(memory_->address(prepared, node.inputs[0])),
                       tensor.shape.elements());
     return;
   }
+  if (node.transfer) return append_transfer(program, prepared, node);
   std::vector<void*> inputs, outputs;
   for (const TensorId id : node.inputs) inputs.push_back(memory_->address(prepared, id));
   for (const TensorId id : node.outputs) outputs.push_back(memory_->address(prepared, id));
@@ -117,9 +120,26 @@ void Session::append_finished_buckets(Program& program, const PreparedGraph& pre
   }
 }
 
-void Session::append_all_reduce(Program& program, const std::string& layer, double* data,
-                                std::int64_t count) {
-  all_reduces_.push_back(ranks_.prepare_all_reduce(data, count, kernels::DType::f64, layer));
+void Session::append_transfer(Program& program, const PreparedGraph& prepared, const Node& node) {
+  const TransferEnd& end = *node.transfer;
+  const TensorId id = node.inputs.empty() ? node.outputs[0] : node.inputs[0];
+  Transfers* transfers = transfers_.get();
+  if (end.action == TransferEnd::Action::send_begin || end.action == TransferEnd::Action::receive_begin) {
+    auto* operation =
+        transfers->prepare(end, memory_->address(prepared, id), prepared.descs[static_cast<std::size_t>(id)],
+                           prepared.graph.tensors[static_cast<std::size_t>(id)].name);
+    program.add(
+        {node.layer, node.kind, [=](kernels::Stream stream) { transfers->begin(operation, stream); }});
+  } else {
+    append_communication(program, node.layer, node.kind, [=, operation = transfers->prepared(end)] {
+      transfers->finish(operation, nullptr);
+    });
+  }
+}
+
+void Session::append_all_reduce(Program& program, comm::Collectives& ranks, const std::string& layer,
+                                double* data, std::int64_t count) {
+  all_reduces_.push_back(ranks.prepare_all_reduce(data, count, kernels::DType::f64, layer));
   append_communication(program, layer, "all_reduce", [operation = all_reduces_.back().get()] {
     operation->start(nullptr);
     operation->wait(nullptr);
@@ -143,6 +163,10 @@ void Session::append_update(Program& program) {
   if (buckets_ != nullptr)
     append_communication(program, "gradients", "wait_buckets", [this] { buckets_->wait_all(); });
   const std::int64_t elements = memory_->flat_elements();
+  if (elements == 0) {  // a part without parameters
+    program.add({"gradients", "squared_norm", [this](kernels::Stream) { *memory_->gradient_norm() = 0; }});
+    return append_clipping(program);
+  }
   const kernels::TensorDesc flat{kernels::DType::f32, {elements}, kernels::Layout::row_major, nullptr};
   kernels::OptimizerProblem problem = options_.optimizer;
   problem.segments = memory_->segments();
@@ -157,19 +181,22 @@ void Session::append_update(Program& program) {
       {flat}, {{kernels::DType::f64, {1}, kernels::Layout::row_major, nullptr}}, &control_};
   const kernels::Kernel norm = kernels::squared_norm(options_.backend, {}, norm_request);
   update_workspace_.resize(std::max(update.workspace_bytes, norm.workspace_bytes) + 64);
-  if (options_.clip_gradient_norm > 0) {
+  if (options_.clip_gradient_norm > 0)
     bind_kernel(program, "gradients", "squared_norm", norm, {memory_->flat_gradients()},
                 {memory_->gradient_norm()});
-    append_clipping(program);
-  }
+  append_clipping(program);
   bind_kernel(program, "parameters", "optimizer_update", update, std::move(inputs), {});
 }
 
 void Session::append_metrics(Program& program) {
-  if (ranks_.size() > 1) append_all_reduce(program, "metrics", memory_->metrics(), ModelMemory::kMetrics);
+  if (groups_.world->size() > 1)
+    append_all_reduce(program, *groups_.world, "metrics", memory_->metrics(), ModelMemory::kMetrics);
 }
 
 void Session::append_clipping(Program& program) {
+  if (options_.clip_gradient_norm <= 0) return;
+  if (transfers_ != nullptr)
+    append_all_reduce(program, *groups_.parts, "gradient norm", memory_->gradient_norm(), 1);
   program.add({"gradients", "clip", [this](kernels::Stream) {
                  const double norm = std::sqrt(*memory_->gradient_norm());
                  control_.gradient_scale =
@@ -190,9 +217,12 @@ void Session::bind_kernel(Program& program, std::string layer, std::string kind,
 
 StepMetrics Session::run(const Program& program) {
   exposed_comm_ms_ = 0;
+  // Without samples of its own a part adds nothing to the sums.
+  if (!reads_labels()) std::fill_n(memory_->metrics(), 4, 0.0);
   for (const Instruction& instruction : program.instructions()) {
     instruction.launch(nullptr);
     if (buckets_ != nullptr) buckets_->progress();
+    if (transfers_ != nullptr) transfers_->progress();
   }
   const double* sums = memory_->metrics();
   return {sums[0], sums[1], sums[2], sums[3], sums[4]};
@@ -200,9 +230,11 @@ StepMetrics Session::run(const Program& program) {
 
 void Session::load(const data::Batch& batch) {
   const std::int64_t floats = std::int64_t{batch.capacity} * batch.shape.bytes();  // as many as stored bytes
-  std::memcpy(memory_->images(), batch.images, static_cast<std::size_t>(floats) * sizeof(float));
-  std::memcpy(memory_->labels(), batch.labels,
-              static_cast<std::size_t>(batch.capacity) * sizeof(std::int32_t));
+  if (reads_images())
+    std::memcpy(memory_->images(), batch.images, static_cast<std::size_t>(floats) * sizeof(float));
+  if (reads_labels())
+    std::memcpy(memory_->labels(), batch.labels,
+                static_cast<std::size_t>(batch.capacity) * sizeof(std::int32_t));
   control_.valid = batch.valid;
   control_.global_valid = batch.global_valid;
   control_.first_sample = static_cast<std::uint64_t>(batch.first);

@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "app/model/network.h"
+#include "app/runtime/compiled_steps.h"
 #include "app/runtime/model_memory.h"
 #include "app/runtime/program.h"
+#include "app/runtime/transfers.h"
 #include "comm/buckets.h"
 #include "comm/collectives.h"
 #include "data/loader/batch.h"
@@ -27,6 +29,15 @@ struct SessionOptions {
   std::uint64_t seed = 1;
 };
 
+// A run's ranks are replica after replica, each of as many ranks as its step has parts.
+struct RankGroups {
+  comm::Collectives* world = nullptr;     // all of them
+  comm::Collectives* replicas = nullptr;  // those with this rank's part: batches, gradients, statistics
+  comm::Collectives* parts = nullptr;     // those of this rank's replica, by part; null without partition
+};
+
+GraphOptions graph_options(const SessionOptions& options, const RankGroups& groups);
+
 // Sums over the samples of all ranks.
 struct StepMetrics {
   double loss_sum = 0, top1 = 0, top5 = 0, samples = 0;
@@ -38,7 +49,11 @@ struct StepMetrics {
 class Session {
  public:
   // The network's input is this rank's batch. `ranks` must outlive the session.
-  Session(const Network& network, const SessionOptions& options, comm::Collectives& ranks);
+  Session(const Network& network, const SessionOptions& options, comm::Collectives& ranks)
+      : Session(network, options, RankGroups{&ranks, &ranks, nullptr}, nullptr) {}
+  // The network's input is this replica's batch; the session runs this rank's part of the placed step. Null: all of it.
+  Session(const Network& network, const SessionOptions& options, const RankGroups& groups,
+          const StepPlacement* placement);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
@@ -54,6 +69,10 @@ class Session {
     return run(train_program_);
   }
   StepMetrics evaluate_step() { return run(evaluate_program_); }
+  // Whether this part of the step reads the batch's images, and its labels.
+  bool reads_images() const { return has(&StepGraph::images); }
+  bool reads_labels() const { return has(&StepGraph::labels); }
+  const RankGroups& groups() const { return groups_; }
   double exposed_comm_ms() const { return exposed_comm_ms_; }  // waited for other ranks in the last step
 
   // Row-major copies of a persistent tensor.
@@ -71,25 +90,32 @@ class Session {
   Program bind(const PreparedGraph& prepared);
   void append_node(Program& program, const PreparedGraph& prepared, std::size_t node);
   void append_finished_buckets(Program& program, const PreparedGraph& prepared, std::size_t node);
+  void append_transfer(Program& program, const PreparedGraph& prepared, const Node& node);
   void append_update(Program& program);
   void append_metrics(Program& program);
   void append_clipping(Program& program);
   void bind_kernel(Program& program, std::string layer, std::string kind, const kernels::Kernel& kernel,
                    std::vector<void*> inputs, std::vector<void*> outputs);
-  void append_all_reduce(Program& program, const std::string& layer, double* data, std::int64_t count);
+  void append_all_reduce(Program& program, comm::Collectives& ranks, const std::string& layer, double* data,
+                         std::int64_t count);
   void append_communication(Program& program, std::string layer, std::string kind,
                             std::function<void()> action);
   StepMetrics run(const Program& program);
+  bool has(TensorId StepGraph::*tensor) const {
+    return evaluate_.graph.*tensor >= 0 || (train_ && train_->graph.*tensor >= 0);
+  }
 
   const SessionOptions options_;
-  comm::Collectives& ranks_;
+  const RankGroups groups_;
+  comm::Collectives& ranks_;  // the replicas
   kernels::StepControl control_;
   std::optional<PreparedGraph> train_;
   PreparedGraph evaluate_;
   std::unique_ptr<ModelMemory> memory_;
   std::unique_ptr<comm::GradientBuckets> buckets_;
   std::vector<std::unique_ptr<comm::PreparedOperation>>
-      all_reduces_;  // of statistics, and at last of the metrics
+      all_reduces_;                       // of statistics, and at last of the metrics
+  std::unique_ptr<Transfers> transfers_;  // null without partition
   std::vector<std::byte> update_workspace_;
   Program train_program_, evaluate_program_;
   double exposed_comm_ms_ = 0;

@@ -101,14 +101,16 @@ data::LoaderOptions Dataset::loader_options(const data::Augmentation& augmentati
   return loader;
 }
 
-std::unique_ptr<data::BatchSource> Dataset::train(data::Position start) const {
+std::unique_ptr<data::BatchSource> Dataset::train(data::Position start, data::BatchOutput output) const {
   data::LoaderOptions loader = loader_options(train_augmentation_);
+  loader.output = output;
   loader.start = start;
   return source(data::Split::train, loader);
 }
 
-std::unique_ptr<data::BatchSource> Dataset::test() const {
+std::unique_ptr<data::BatchSource> Dataset::test(data::BatchOutput output) const {
   data::LoaderOptions loader = loader_options(test_augmentation_);
+  loader.output = output;
   loader.order = data::Order::sequential;
   return source(data::Split::test, loader);
 }

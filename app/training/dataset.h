@@ -26,9 +26,11 @@ class Dataset {
   std::int64_t test_size() const { return size_[1]; }
   int classes() const { return static_cast<int>(info_.classes.size()); }
 
-  // Endless batches from `start` on: shuffled and augmented; in stored order.
-  std::unique_ptr<data::BatchSource> train(data::Position start) const;
-  std::unique_ptr<data::BatchSource> test() const;
+  // Endless batches from `start` on: shuffled and augmented; in stored order. A rank that needs no images, only what else
+  // is in a batch, takes them raw.
+  std::unique_ptr<data::BatchSource> train(data::Position start,
+                                           data::BatchOutput output = data::BatchOutput::row_major) const;
+  std::unique_ptr<data::BatchSource> test(data::BatchOutput output = data::BatchOutput::row_major) const;
 
  private:
   void open();

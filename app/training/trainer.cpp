@@ -47,16 +47,14 @@ Trainer::Trainer(const TrainOptions& options, comm::MpiEnvironment& environment)
     backend_ = backend_of(options_.backend, options_.precision);
   });
   threads_ = use_cores(ranks_, options_.threads);
-  collectives_ = comm::make_mpi_collectives(ranks_);
-  dataset_ = std::make_unique<Dataset>(options_, ranks_);
+  run_ranks_ = std::make_unique<RunRanks>(ranks_, static_cast<int>(options_.partition));
+  dataset_ = std::make_unique<Dataset>(options_, run_ranks_->replicas());
   if (dataset_->train_size() == 0)
     throw std::runtime_error(fmt::format("{}: no training images", options_.data));
   steps_per_epoch_ = (dataset_->train_size() + options_.global_batch - 1) / options_.global_batch;
   total_steps_ = total_steps(options_, steps_per_epoch_);
-  together(ranks_, [&] {
-    schedule_ = make_schedule(options_, steps_per_epoch_);
-    make_session();
-  });
+  together(ranks_, [&] { schedule_ = make_schedule(options_, steps_per_epoch_); });
+  make_session();
   // Every rank looks into the folder, so that every rank resumes from the same step or none does.
   together(ranks_, [&] {
     if (ranks_.rank() == 0 || options_.resume)
@@ -65,19 +63,31 @@ Trainer::Trainer(const TrainOptions& options, comm::MpiEnvironment& environment)
   });
   const bool resumed = options_.resume && resume();
   together(ranks_, [&] {
-    const RunPlan plan{places_of(ranks_), threads_, steps_per_epoch_, total_steps_,
-                       resumed ? std::optional(step_) : std::nullopt};
+    const RunPlan plan{places_of(ranks_),
+                       threads_,
+                       steps_per_epoch_,
+                       total_steps_,
+                       resumed ? std::optional(step_) : std::nullopt,
+                       plan_};
     report_ = std::make_unique<RunReport>(options_, plan, *dataset_, *session_, ranks_.rank() == 0);
   });
-  train_source_ = dataset_->train({step_ / steps_per_epoch_, step_ % steps_per_epoch_});
-  if (dataset_->test_size() > 0) test_source_ = dataset_->test();
+  train_source_ = dataset_->train({step_ / steps_per_epoch_, step_ % steps_per_epoch_}, batch_output());
+  if (dataset_->test_size() > 0) test_source_ = dataset_->test(batch_output());
 }
 
-void Trainer::make_session() {
+data::BatchOutput Trainer::batch_output() const {
+  return session_->reads_images() ? data::BatchOutput::row_major : data::BatchOutput::raw;
+}
+
+Network Trainer::make_replica_network() const {
   const data::ImageShape image = dataset_->input_shape();
-  const std::int64_t capacity = (options_.global_batch + ranks_.size() - 1) / ranks_.size();
-  const Network network = make_network(options_.model, {capacity, image.channels, image.height, image.width},
-                                       dataset_->classes());
+  const std::int64_t replicas = run_ranks_->replicas().size();
+  const std::int64_t capacity = (options_.global_batch + replicas - 1) / replicas;
+  return make_network(options_.model, {capacity, image.channels, image.height, image.width},
+                      dataset_->classes());
+}
+
+SessionOptions Trainer::session_options() const {
   SessionOptions session;
   session.backend = backend_;
   session.synchronised_batch_norm = options_.sync_batch_norm;
@@ -86,7 +96,22 @@ void Trainer::make_session() {
   session.clip_gradient_norm = options_.clip_gradient_norm;
   session.memory_limit = static_cast<std::int64_t>(options_.memory_limit);
   session.seed = static_cast<std::uint64_t>(options_.seed);
-  session_ = std::make_unique<Session>(network, session, *collectives_);
+  return session;
+}
+
+void Trainer::make_session() {
+  std::optional<Network> network;
+  together(ranks_, [&] { network.emplace(make_replica_network()); });
+  const SessionOptions options = session_options();
+  if (run_ranks_->partitioned())
+    plan_ = plan_partition(*network, options, ranks_, run_ranks_->groups(), threads_);
+  together(ranks_, [&] {
+    session_ = std::make_unique<Session>(*network, options, run_ranks_->groups(),
+                                         plan_ ? &plan_->placement : nullptr);
+  });
+  if (plan_)
+    partitioned_ =
+        std::make_unique<PartitionedCheckpoint>(*network, options, *session_, run_ranks_->replica_parts());
 }
 
 void Trainer::run() {
@@ -106,7 +131,7 @@ void Trainer::run() {
       throw ExitStatus{kRequeueStatus};
     }
   }
-  const std::string sha256 = parameters_sha256(*session_);
+  const std::string sha256 = parameters_hash();
   together(ranks_, [&] { report_->finish(step_, sha256); });
 }
 
@@ -163,12 +188,31 @@ kernels::Shape Trainer::input_shape() const {
   return {image.channels, image.height, image.width};
 }
 
-// Parameters are the same on every rank: rank 0 writes them.
+void Trainer::capture_session(CheckpointState& state) const {
+  if (!partitioned_)
+    capture(*session_, state);
+  else if (run_ranks_->replica() == 0)
+    partitioned_->capture(*session_, state);
+}
+
+void Trainer::restore_session(const CheckpointState& state, const std::filesystem::path& path) {
+  if (partitioned_)
+    partitioned_->restore(*session_, state, path, options_.model, dataset_->classes(), input_shape());
+  else
+    restore(*session_, state, path, options_.model, dataset_->classes(), input_shape());
+}
+
+std::string Trainer::parameters_hash() const {
+  return partitioned_ ? partitioned_->parameters_sha256(*session_) : parameters_sha256(*session_);
+}
+
+// Parameters are the same on every replica: rank 0 writes them.
 void Trainer::save_checkpoint(bool best) {
   session_->average_states();
+  CheckpointState state;
+  if (partitioned_ || ranks_.rank() == 0) capture_session(state);
   together(ranks_, [&] {
     if (ranks_.rank() != 0) return;
-    CheckpointState state;
     state.model = options_.model;
     state.classes = dataset_->classes();
     state.input_shape = input_shape();
@@ -180,7 +224,6 @@ void Trainer::save_checkpoint(bool best) {
     state.mean = dataset_->info().mean;
     state.std = dataset_->info().std;
     state.options_json = to_json(options_).dump();
-    capture(*session_, state);
     checkpoints_->save(state, best);
   });
 }
@@ -192,7 +235,7 @@ bool Trainer::resume() {
     if (!path) return;
     const CheckpointState state = load_checkpoint(*path);
     check_resumed_options(options_, nlohmann::json::parse(state.options_json));
-    restore(*session_, state, *path, options_.model, dataset_->classes(), input_shape());
+    restore_session(state, *path);
     step = state.step;
     best_accuracy_ = state.best_accuracy;
   });
