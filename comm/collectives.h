@@ -8,6 +8,7 @@
 // `label` names the data in messages ("gradients bucket 3", "activation conv2").
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string_view>
@@ -46,6 +47,10 @@ class Collectives {
                           std::string_view label) = 0;
   virtual void broadcast(void* data, std::int64_t count, DType type, int root, Stream stream,
                          std::string_view label) = 0;
+
+  // Zeroed memory for data that prepared all-reduces sum every step, where sharing it helps: ranks of one host then sum
+  // it where it lies. Null otherwise: any memory will do. Collective; all ranks give the same size.
+  virtual std::shared_ptr<std::byte> shared_memory(std::size_t) { return nullptr; }
 
   // A sum over the ranks, in place, of f32, f64 or bf16. The ranks' values are added in rank order whatever
   // the count, so that the bits of an element depend neither on the bucket nor on the run it is in.

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <exception>
 #include <stdexcept>
 
 #include "comm/mpi_check.h"
+#include "comm/shares.h"
 #include "comm/sum_in_rank_order.h"
 
 namespace convoy::comm {
@@ -14,7 +14,6 @@ namespace {
 
 // Keeps every message within the bytes that an int counts.
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 28;
-constexpr std::int64_t kShareAlignment = 64;  // elements: shares begin on whole cache lines of the buffer
 
 }  // namespace
 
@@ -29,8 +28,7 @@ DirectAllReduce::DirectAllReduce(const Communicator& communicator, int tag, void
   if (count < 0 || count > kMaxElements)
     throw std::invalid_argument(
         fmt::format("{}: {} elements, expected at most {}", name_.view(), count, kMaxElements));
-  if (type != DType::f32 && type != DType::f64 && type != DType::bf16)
-    throw std::invalid_argument(fmt::format("{}: only f32, f64 and bf16 are summed", name_.view()));
+  require_summable(type, name_.view());
   for (int rank = 0; rank < communicator.size(); ++rank)
     if (rank != communicator.rank()) others_.push_back(rank);
   prepare_messages(tag);
@@ -47,21 +45,21 @@ DirectAllReduce::~DirectAllReduce() {
     if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
 }
 
-std::int64_t DirectAllReduce::share_begin(int rank) const {
-  const std::int64_t lines = (count_ + kShareAlignment - 1) / kShareAlignment;
-  return std::min(count_, lines * rank / communicator_.size() * kShareAlignment);
+std::int64_t DirectAllReduce::begin(int rank) const {
+  return share_begin(count_, rank, communicator_.size());
 }
 
 void DirectAllReduce::prepare_messages(int tag) {
   const int rank = communicator_.rank();
-  const auto begin = [&](int r) { return data_ + share_begin(r) * element_bytes_; };
+  const auto begin = [&](int r) { return data_ + this->begin(r) * element_bytes_; };
   const auto bytes = [&](int r) {
-    return static_cast<int>((share_begin(r + 1) - share_begin(r)) * element_bytes_);
+    return static_cast<int>((this->begin(r + 1) - this->begin(r)) * element_bytes_);
   };
   const std::size_t mine = static_cast<std::size_t>(bytes(rank));
   parts_.resize(mine * others_.size());
   requests_.assign(others_.size() * kMessages, MPI_REQUEST_NULL);
   finished_.resize(requests_.size());
+  sum_ = {begin(rank)};
   addends_.assign(others_.size() + 1, begin(rank));
   const MPI_Comm handle = communicator_.handle();
   for (std::size_t i = 0; i < others_.size(); ++i) {
@@ -113,8 +111,7 @@ void DirectAllReduce::handle_finished(int finished) {
 
 void DirectAllReduce::add_parts() {
   const int rank = communicator_.rank();
-  sum_in_rank_order(addends_, share_begin(rank + 1) - share_begin(rank), type_,
-                    data_ + share_begin(rank) * element_bytes_);
+  sum_in_rank_order(addends_, begin(rank + 1) - begin(rank), type_, sum_);
   for (int other = 0; other < static_cast<int>(others_.size()); ++other)
     start_message(Message::send_sum, other);
 }

@@ -1,4 +1,4 @@
-// The all-reduce of gradient buckets on host memory: a direct reduce-scatter and all-gather. Every rank owns
+// The all-reduce of data on host memory between any ranks: a direct reduce-scatter and all-gather. Every rank owns
 // a share of the buffer. It receives the others' values of its share, adds them in rank order, and sends the
 // sum to all. The volume is that of a ring (Patarasuk and Yuan, 2009) in two message times instead of
 // 2 (n - 1), and the result does not depend on how the buffer is cut.
@@ -41,7 +41,7 @@ class DirectAllReduce : public PreparedOperation {
   MPI_Request& request(Message message, int other) {
     return requests_[static_cast<std::size_t>(other * kMessages + static_cast<int>(message))];
   }
-  std::int64_t share_begin(int rank) const;
+  std::int64_t begin(int rank) const;  // of its share
   void prepare_messages(int tag);
   void start_message(Message message, int other);
   void handle_finished(int finished);
@@ -56,6 +56,7 @@ class DirectAllReduce : public PreparedOperation {
   std::vector<int> others_;            // ranks
   std::vector<std::byte> parts_;       // the others' values of this rank's share
   std::vector<const void*> addends_;   // in rank order, for add_parts
+  std::vector<void*> sum_;             // where this rank's share lies
   std::vector<MPI_Request> requests_;  // persistent, kMessages for each of the others
   std::vector<int> finished_;          // scratch for MPI_Testsome
   int parts_missing_ = 0;

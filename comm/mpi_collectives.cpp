@@ -9,6 +9,8 @@
 #include "comm/direct_all_reduce.h"
 #include "comm/mpi_check.h"
 #include "comm/pieces.h"
+#include "comm/shared_all_reduce.h"
+#include "comm/shared_window.h"
 
 namespace convoy::comm {
 namespace {
@@ -136,8 +138,22 @@ class MpiCollectives : public Collectives {
                  std::string_view label) override {
     whole_.broadcast_raw(data, count, mpi_type_of(type), root, label);
   }
+  std::shared_ptr<std::byte> shared_memory(std::size_t bytes) override {
+    if (size() == 1 || whole_.local_size() < size()) return nullptr;
+    const auto window = SharedWindow::create(whole_, bytes);
+    if (window == nullptr) return nullptr;
+    windows_.push_back({window, 0});
+    return {window, window->data(rank())};
+  }
   std::unique_ptr<PreparedOperation> prepare_all_reduce(void* data, std::int64_t count, DType type,
                                                         std::string_view label) override {
+    for (auto& [window, operations] : windows_) {
+      const std::ptrdiff_t offset = static_cast<std::byte*>(data) - window->data(rank());
+      if (offset >= 0 && offset < static_cast<std::ptrdiff_t>(window->bytes()) &&
+          operations < SharedWindow::kOperations)
+        return std::make_unique<SharedAllReduce>(buckets_, window, operations++,
+                                                 static_cast<std::size_t>(offset), count, type, label);
+    }
     auto operation = std::make_unique<DirectAllReduce>(buckets_, next_tag_, data, count, type, label);
     next_tag_ += 2;
     return operation;
@@ -155,7 +171,13 @@ class MpiCollectives : public Collectives {
   }
 
  private:
+  struct Window {
+    std::shared_ptr<SharedWindow> memory;
+    std::size_t operations;  // prepared so far
+  };
+
   Communicator whole_, buckets_, pairs_;
+  std::vector<Window> windows_;
   int next_tag_ = 0;
 };
 

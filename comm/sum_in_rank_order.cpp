@@ -1,5 +1,7 @@
 #include "comm/sum_in_rank_order.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -23,7 +25,7 @@ void narrow(float value, std::uint16_t& to) {
 }
 
 template <typename Stored, typename Wide>
-void sum(const std::vector<const void*>& parts, std::int64_t count, void* result) {
+void sum(const std::vector<const void*>& parts, std::int64_t count, const std::vector<void*>& results) {
   alignas(64) std::array<Wide, kBlock> total;
   for (std::int64_t first = 0; first < count; first += kBlock) {
     const std::int64_t length = std::min(kBlock, count - first);
@@ -34,25 +36,25 @@ void sum(const std::vector<const void*>& parts, std::int64_t count, void* result
       values = part(rank);
       for (std::int64_t i = 0; i < length; ++i) total[static_cast<std::size_t>(i)] += widen(values[i]);
     }
-    Stored* to = static_cast<Stored*>(result) + first;
-    for (std::int64_t i = 0; i < length; ++i) narrow(total[static_cast<std::size_t>(i)], to[i]);
+    for (void* result : results) {
+      Stored* to = static_cast<Stored*>(result) + first;
+      for (std::int64_t i = 0; i < length; ++i) narrow(total[static_cast<std::size_t>(i)], to[i]);
+    }
   }
 }
 
 }  // namespace
 
+void require_summable(kernels::DType type, std::string_view name) {
+  if (type != kernels::DType::f32 && type != kernels::DType::f64 && type != kernels::DType::bf16)
+    throw std::invalid_argument(fmt::format("{}: only f32, f64 and bf16 are summed over the ranks", name));
+}
+
 void sum_in_rank_order(const std::vector<const void*>& parts, std::int64_t count, kernels::DType type,
-                       void* result) {
-  switch (type) {
-    case kernels::DType::f32:
-      return sum<float, float>(parts, count, result);
-    case kernels::DType::f64:
-      return sum<double, double>(parts, count, result);
-    case kernels::DType::bf16:
-      return sum<std::uint16_t, float>(parts, count, result);
-    default:
-      throw std::invalid_argument("only f32, f64 and bf16 are summed over the ranks");
-  }
+                       const std::vector<void*>& results) {
+  if (type == kernels::DType::f32) sum<float, float>(parts, count, results);
+  if (type == kernels::DType::f64) sum<double, double>(parts, count, results);
+  if (type == kernels::DType::bf16) sum<std::uint16_t, float>(parts, count, results);
 }
 
 }  // namespace convoy::comm

@@ -1,7 +1,6 @@
 #include "app/commands/bench_step.h"
 
 #include <fmt/core.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <chrono>
@@ -9,10 +8,12 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <utility>
 
 #include "app/commands/commands.h"
 #include "app/model/zoo/zoo.h"
 #include "app/runtime/session.h"
+#include "app/training/rank_setup.h"
 #include "comm/environment.h"
 #include "kernels/device/philox.h"
 
@@ -23,7 +24,7 @@ using Clock = std::chrono::steady_clock;
 
 struct BenchStepOptions {
   std::string model, backend = "cpu", precision = "fp32";
-  std::int64_t batch = 0, size = 224, classes = 0, steps = 20, warmup = 3, threads = 0;
+  std::int64_t batch = 0, size = 224, classes = 0, steps = 20, warmup = 3, threads = 0, lanes = 1;
   bool layers = false, json = false;
 };
 
@@ -36,24 +37,33 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-kernels::Backend parse_backend(const BenchStepOptions& options) {
-  if (options.precision != "fp32")
-    throw UsageError(
-        fmt::format("--precision {}: the {} backend computes in fp32", options.precision, options.backend));
-  if (options.backend == "cuda") kernels::throw_no_backend(kernels::Backend::cuda);
-  return options.backend == "reference" ? kernels::Backend::reference : kernels::Backend::cpu;
-}
-
+// In the network's own format, so that a step reads them as they are.
 void fill_batch(Session& session, const BenchStepOptions& options, std::int64_t classes) {
-  const std::int64_t pixels = options.batch * 3 * options.size * options.size;
-  for (std::int64_t i = 0; i < pixels; ++i)
-    session.memory().images()[i] =
-        2 * kernels::uniform(kernels::philox(1, static_cast<std::uint64_t>(i)).word[0]) - 1;
+  std::vector<float> images(static_cast<std::size_t>(options.batch * 3 * options.size * options.size));
+  for (std::size_t i = 0; i < images.size(); ++i)
+    images[i] = 2 * kernels::uniform(kernels::philox(1, i).word[0]) - 1;
+  session.write(session.images(), images);
   for (std::int64_t i = 0; i < options.batch; ++i)
-    session.memory().labels()[i] = static_cast<std::int32_t>(
+    session.labels()[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(
         kernels::philox(2, static_cast<std::uint64_t>(i)).word[0] % static_cast<std::uint64_t>(classes));
   session.control().valid = static_cast<std::int32_t>(options.batch);
   session.control().learning_rate = 1e-3f;
+}
+
+// Milliseconds between the ends of successive steps, with the device kept busy.
+std::vector<double> time_steps(Session& session, std::int64_t steps, StepMetrics& last) {
+  std::vector<double> times;
+  auto before = Clock::now();
+  const auto finish = [&] {
+    last = session.finish_step();
+    times.push_back(ms_since(std::exchange(before, Clock::now())));
+  };
+  for (std::int64_t step = 0; step < steps; ++step) {
+    session.start_train_step();
+    if (session.steps_under_way() > session.steps_ahead()) finish();
+  }
+  while (session.steps_under_way() > 0) finish();
+  return times;
 }
 
 struct InstructionTime {
@@ -61,24 +71,29 @@ struct InstructionTime {
   double ms = 0, flops = 0, bytes = 0;
 };
 
-// Every instruction timed by itself, the median of the steps; the sum exceeds a step by the clock's own cost.
 std::vector<InstructionTime> time_instructions(Session& session, std::int64_t steps) {
+  const std::vector<double> times = session.time_train_program(static_cast<int>(steps));
   const auto& instructions = session.train_program().instructions();
-  std::vector<std::vector<double>> times(instructions.size());
-  for (std::int64_t step = 0; step < steps; ++step)
-    for (std::size_t i = 0; i < instructions.size(); ++i) {
-      const auto start = Clock::now();
-      instructions[i].launch(nullptr);
-      times[i].push_back(ms_since(start));
-    }
   std::vector<InstructionTime> result;
   for (std::size_t i = 0; i < instructions.size(); ++i)
-    result.push_back({instructions[i].layer, instructions[i].kind, median(times[i]), instructions[i].flops,
+    result.push_back({instructions[i].layer, instructions[i].kind, times[i], instructions[i].flops,
                       static_cast<double>(instructions[i].bytes)});
   return result;
 }
 
-void print_layers(const std::vector<InstructionTime>& times, bool json) {
+// What no kernel of the backend beats, as measured on an H200 (jobs/results/gemm.md, cuda_ops.md); none is known of a host.
+struct Limits {
+  double flops = 0, bytes = 0;  // a second
+  double ms(double operations, double moved) const {
+    return flops > 0 ? std::max(operations / flops, moved / bytes) * 1e3 : 0;
+  }
+};
+Limits limits_of(const BenchStepOptions& options) {
+  if (options.backend != "cuda") return {};
+  return {options.precision == "bf16" ? 798e12 : options.precision == "tf32" ? 400e12 : 52e12, 4.24e12};
+}
+
+void print_layers(const std::vector<InstructionTime>& times, const Limits& limits, bool json) {
   const double total = std::accumulate(times.begin(), times.end(), 0.0,
                                        [](double sum, const InstructionTime& time) { return sum + time.ms; });
   const auto row = [&](const std::string& layer, const std::string& kind, double ms, double flops,
@@ -90,54 +105,59 @@ void print_layers(const std::vector<InstructionTime>& times, bool json) {
                                          {"ms", ms},
                                          {"share", ms / total},
                                          {"gflops", flops / seconds * 1e-9},
-                                         {"gbytes_per_second", bytes / seconds * 1e-9}})
+                                         {"gbytes_per_second", bytes / seconds * 1e-9},
+                                         {"share_of_limit", limits.ms(flops, bytes) / std::max(ms, 1e-9)}})
                              .dump());
     else
-      fmt::print("{:<28} {:<28} {:>9.3f} {:>6.1f}% {:>9.1f} {:>8.1f}\n", layer, kind, ms, 100 * ms / total,
-                 flops / seconds * 1e-9, bytes / seconds * 1e-9);
+      fmt::print("{:<28} {:<28} {:>9.4f} {:>6.1f}% {:>9.1f} {:>8.1f} {:>6.1f}%\n", layer, kind, ms,
+                 100 * ms / total, flops / seconds * 1e-9, bytes / seconds * 1e-9,
+                 100 * limits.ms(flops, bytes) / std::max(ms, 1e-9));
   };
   if (!json)
-    fmt::print("{:<28} {:<28} {:>9} {:>7} {:>9} {:>8}\n", "layer", "op", "ms", "share", "GFLOP/s", "GB/s");
-  std::map<std::string, InstructionTime> by_kind;
+    fmt::print("{:<28} {:<28} {:>9} {:>7} {:>9} {:>8} {:>7}\n", "layer", "op", "ms", "share", "GFLOP/s",
+               "GB/s", "limit");
+  struct Sum {
+    double ms = 0, flops = 0, bytes = 0;
+  };
+  std::map<std::string, Sum> by_kind;
   for (const InstructionTime& time : times) {
     row(time.layer, time.kind, time.ms, time.flops, time.bytes);
-    InstructionTime& sum = by_kind[time.kind];
+    Sum& sum = by_kind[time.kind];
     sum.ms += time.ms, sum.flops += time.flops, sum.bytes += time.bytes;
   }
   for (const auto& [kind, sum] : by_kind) row("all", kind, sum.ms, sum.flops, sum.bytes);
 }
 
 void bench_step(const BenchStepOptions& options) {
-  const kernels::Backend backend = parse_backend(options);
+  const kernels::Backend backend = backend_of(options.backend, options.precision);
   const comm::MpiEnvironment environment;
   const comm::Communicator& ranks = environment.world();
-  if (options.threads > 0) omp_set_num_threads(static_cast<int>(options.threads));
+  use_cores(ranks, options.threads);
   const std::int64_t classes = options.classes > 0 ? options.classes : options.size > 64 ? 1000 : 10;
   const Network network =
       make_network(options.model, {options.batch, 3, options.size, options.size}, static_cast<int>(classes));
   SessionOptions session_options;
   session_options.backend = backend;
+  session_options.precision = precision_of(options.precision);
+  session_options.lanes = static_cast<int>(options.lanes);
   session_options.synchronised_batch_norm = false;
   session_options.optimizer.momentum = 0.9f;
   session_options.optimizer.weight_decay = 5e-5f;
-  const auto collectives = comm::make_mpi_collectives(ranks);
+  const std::string device = use_device(backend);
+  const auto collectives = make_collectives(backend, ranks);
   Session session(network, session_options, *collectives);
   fill_batch(session, options, classes);
   session.control().global_valid = static_cast<std::int32_t>(options.batch * ranks.size());
   StepMetrics metrics;
-  for (std::int64_t step = 0; step < options.warmup; ++step) metrics = session.train_step();
-  std::vector<double> times;
-  for (std::int64_t step = 0; step < options.steps; ++step) {
-    const auto start = Clock::now();
-    metrics = session.train_step();
-    times.push_back(ms_since(start));
-  }
+  time_steps(session, options.warmup, metrics);
+  const std::vector<double> times = time_steps(session, options.steps, metrics);
   const double ms = median(times);
   const double rate = static_cast<double>(options.batch * ranks.size()) / ms * 1e3;
   if (ranks.rank() == 0) {
     if (options.json)
       fmt::print("{}\n", nlohmann::json({{"model", options.model},
                                          {"backend", options.backend},
+                                         {"device", device},
                                          {"precision", options.precision},
                                          {"ranks", ranks.size()},
                                          {"batch", options.batch},
@@ -150,13 +170,13 @@ void bench_step(const BenchStepOptions& options) {
                                          {"loss", metrics.loss()}})
                              .dump());
     else
-      fmt::print("{} {}x{} batch {} on {} x {}: {:.2f} ms a step, {:.1f} images/s, arena {:.1f} MiB\n",
-                 options.model, options.size, options.size, options.batch, ranks.size(), options.backend, ms,
-                 rate, static_cast<double>(session.memory().bytes()) / (1 << 20));
+      fmt::print("{} {}x{} batch {} {} on {} x {}: {:.3f} ms a step, {:.1f} images/s, arena {:.1f} MiB\n",
+                 options.model, options.size, options.size, options.batch, options.precision, ranks.size(),
+                 options.backend, ms, rate, static_cast<double>(session.memory().bytes()) / (1 << 20));
   }
   if (options.layers) {
     const auto layers = time_instructions(session, std::min<std::int64_t>(options.steps, 5));
-    if (ranks.rank() == 0) print_layers(layers, options.json);
+    if (ranks.rank() == 0) print_layers(layers, limits_of(options), options.json);
   }
 }
 
@@ -184,6 +204,9 @@ void add_bench_step(CLI::App& bench) {
       ->check(CLI::PositiveNumber);
   verb->add_option("--warmup", options->warmup, "Steps before the timed ones")->capture_default_str();
   verb->add_option("--threads", options->threads, "Threads of one rank; default: all of its cores");
+  verb->add_option("--lanes", options->lanes, "CUDA: operations that may run side by side")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 8));
   verb->add_flag("--layers", options->layers, "Time every operation");
   verb->add_flag("--json", options->json, "One JSON object a row");
   verb->callback([options] { bench_step(*options); });

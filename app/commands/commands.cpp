@@ -25,10 +25,10 @@ const std::vector<AddVerb>& program_verbs() {
 }
 
 // Errors are one line each, whatever their text holds.
-void print_error(std::string message) {
+std::string in_one_line(std::string message) {
   while (!message.empty() && std::isspace(static_cast<unsigned char>(message.back()))) message.pop_back();
   std::replace(message.begin(), message.end(), '\n', ' ');
-  fmt::print(stderr, "convoy: {}\n", message);
+  return message;
 }
 
 // Results go to standard output; warnings must not mix with them.
@@ -37,17 +37,6 @@ void send_warnings_to_standard_error() {
   auto logger = spdlog::stderr_color_mt("convoy");
   logger->set_pattern("convoy: %l: %v");
   spdlog::set_default_logger(std::move(logger));
-}
-
-// Every rank finds the same mistake when it parses the same command line: one of each host says so. What a verb finds
-// later may be one rank's own, and is said by whoever finds it.
-bool speaks_for_its_host() {
-  try {
-    const auto hint = comm::launcher_hint();
-    return !hint || hint->local_rank.value_or(0) == 0;
-  } catch (const std::exception&) {
-    return true;
-  }
 }
 
 std::vector<std::string> verbs_of(const CLI::App& app) {
@@ -94,7 +83,7 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
 
 int parse_and_run(CLI::App& app, int argc, char** argv) {
   const auto failed = [](const std::string& message, int status) {
-    print_error(message);
+    fmt::print(stderr, "convoy: {}\n", in_one_line(message));
     return status;
   };
   try {
@@ -103,7 +92,9 @@ int parse_and_run(CLI::App& app, int argc, char** argv) {
   } catch (const CLI::Success& request) {  // --help, --version
     return app.exit(request);
   } catch (const CLI::ParseError& error) {
-    return speaks_for_its_host() ? failed(explain(app, error), 2) : 2;
+    // Every rank finds the same mistake. What a verb finds later may be one rank's own, and is said by whoever finds it.
+    comm::print_once_before_mpi(in_one_line(explain(app, error)));
+    return 2;
   } catch (const UsageError& error) {
     return failed(error.what(), 2);
   } catch (const UnknownNetwork& error) {

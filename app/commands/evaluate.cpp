@@ -24,16 +24,6 @@ struct EvaluateOptions {
   bool json = false;
 };
 
-StepMetrics evaluate(Session& session, data::BatchSource& source) {
-  StepMetrics sum;
-  for (std::int64_t step = 0; step < source.steps_per_epoch(); ++step) {
-    const data::BatchLease batch = source.next();
-    session.load(*batch);
-    sum += session.evaluate_step();
-  }
-  return sum;
-}
-
 // A run's checkpoint folder stands for the best checkpoint in it.
 std::string checkpoint_file(const std::string& path) {
   const std::filesystem::path folder(path);
@@ -53,11 +43,18 @@ void evaluate_checkpoint(EvaluateOptions& options) {
     state = load_checkpoint(options.checkpoint);
   });
   use_cores(ranks, options.run.threads);
+  kernels::Backend backend{};
+  std::unique_ptr<comm::Collectives> collectives;
+  together(ranks, [&] {
+    backend = backend_of(options.run.backend, options.run.precision);
+    use_device(backend);
+    collectives = make_collectives(backend, ranks);
+  });
   options.run.model = state.model;
   options.run.size = nlohmann::json::parse(state.options_json).value("size", std::int64_t{0});
   Dataset dataset(options.run, ranks);
   dataset.set_normalisation(state.mean, state.std);
-  const auto collectives = comm::make_mpi_collectives(ranks);
+  std::unique_ptr<data::BatchSource> source;
   std::unique_ptr<Session> session;
   together(ranks, [&] {
     if (dataset.test_size() == 0)
@@ -65,7 +62,9 @@ void evaluate_checkpoint(EvaluateOptions& options) {
     const data::ImageShape image = dataset.input_shape();
     const std::int64_t capacity = (options.run.global_batch + ranks.size() - 1) / ranks.size();
     SessionOptions session_options;
-    session_options.backend = backend_of(options.run.backend, options.run.precision);
+    session_options.backend = backend;
+    session_options.precision = precision_of(options.run.precision);
+    session_options.input = device_input(backend, dataset);
     session_options.training = false;
     session = std::make_unique<Session>(
         make_network(state.model, {capacity, image.channels, image.height, image.width}, dataset.classes()),
@@ -73,8 +72,8 @@ void evaluate_checkpoint(EvaluateOptions& options) {
     restore(*session, state, options.checkpoint, state.model, dataset.classes(),
             {image.channels, image.height, image.width});
   });
-  const auto source = dataset.test();
-  const StepMetrics sum = evaluate(*session, *source);
+  source = dataset.test();
+  const StepMetrics sum = session->evaluate(*source);
   if (ranks.rank() != 0) return;
   if (options.json)
     fmt::print("{}\n", nlohmann::json({{"checkpoint", options.checkpoint},
@@ -108,6 +107,9 @@ void add_evaluate_command(CLI::App& app) {
   verb->add_option("--backend", options->run.backend)
       ->capture_default_str()
       ->check(CLI::IsMember({"cpu", "cuda", "reference"}));
+  verb->add_option("--precision", options->run.precision)
+      ->capture_default_str()
+      ->check(CLI::IsMember({"fp32", "tf32", "bf16"}));
   verb->add_option("--feed", options->run.feed)
       ->capture_default_str()
       ->check(CLI::IsMember({"slice", "scatter"}));

@@ -29,6 +29,8 @@ void add_data(CLI::App& verb, TrainOptions& o) {
       whole_number(0, 1 << 12), "N");
   verb.add_flag("--flip", o.flip, "mirror every other image at random");
   verb.add_flag("--random-resized-crop", o.random_resized_crop, "crop 8 to 100 % of the area, then resize");
+  verb.add_flag("--data-on-device", o.data_on_device,
+                "keep all images in the GPU's memory and augment them there");
 }
 
 void add_length(CLI::App& verb, TrainOptions& o) {

@@ -20,6 +20,7 @@ struct TrainOptions {
   std::string feed = "slice";                    // slice, scatter
   std::int64_t crop_padding = 0, cutout = 0;     // pixels; 0: off
   bool flip = false, random_resized_crop = false;
+  bool data_on_device = false;
 
   // Length: exactly one of epochs and steps is not 0.
   std::int64_t epochs = 0, steps = 0;

@@ -53,6 +53,8 @@ void check_train_options(const TrainOptions& o, int ranks) {
   require(ranks % o.partition == 0,
           fmt::format("--partition: found {}, expected a divisor of the number of ranks, {}", o.partition,
                       ranks));
+  require(o.partition == 1 || o.backend != "cuda",
+          "--partition: splits steps on host backends only so far, found --backend cuda");
   const std::int64_t replicas = ranks / o.partition;
   require(o.global_batch >= replicas,
           fmt::format("--global-batch: found {}, expected at least the number of {}, {}", o.global_batch,
@@ -64,6 +66,10 @@ void check_train_options(const TrainOptions& o, int ranks) {
   require(!o.nesterov || o.momentum > 0, "--nesterov: found --momentum 0, expected a positive one");
   require(o.precision == "fp32" || o.backend != "reference",
           fmt::format("--precision: found {}, expected fp32 with --backend reference", o.precision));
+  require(!o.data_on_device || o.backend == "cuda",
+          fmt::format("--data-on-device: belongs to --backend cuda, found --backend {}", o.backend));
+  require(!o.data_on_device || o.feed == "slice" || ranks == 1,
+          "--data-on-device: every rank reads all images, found --feed scatter");
   check_schedule(o);
 }
 
@@ -111,6 +117,7 @@ nlohmann::json to_json(const TrainOptions& o) {
           {"cutout", o.cutout},
           {"flip", o.flip},
           {"random-resized-crop", o.random_resized_crop},
+          {"data-on-device", o.data_on_device},
           {"epochs", o.epochs},
           {"steps", o.steps},
           {"global-batch", o.global_batch},

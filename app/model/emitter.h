@@ -16,6 +16,7 @@ struct GraphOptions {
   bool synchronised_batch_norm = true;
   int ranks = 1;  // with one rank there is nothing to reduce
   float label_smoothing = 0;
+  bool tf32 = false;  // products of float32 tensors may round their factors
 };
 
 class Emitter {

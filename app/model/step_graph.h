@@ -17,13 +17,15 @@ namespace convoy::app {
 using TensorId = int;
 
 enum class TensorRole : std::uint8_t {
-  images,     // [N, C, H, W], filled by the loader
+  images,     // [N, C, H, W], filled by the loader; or stored images that the step reads (device_input.h)
   labels,     // i32 [N], -1 for samples that are not there
+  draws,      // i32 [N, kAugmentDraws], what to do to the stored images
   parameter,  // lives as long as the run
-  gradient,   // of a parameter; summed over the ranks
-  state,      // lives as long as the run, not trained: running statistics
-  metrics,    // f64 [4]: Σ loss, top-1 hits, top-5 hits, samples; summed over the ranks
-  activation  // everything that lives inside one step
+  parameter_copy,  // of a parameter, in bf16 (precision.h)
+  gradient,        // of a parameter; summed over the ranks
+  state,           // lives as long as the run, not trained: running statistics
+  metrics,         // f64 [4]: Σ loss, top-1 hits, top-5 hits, samples; summed over the ranks
+  activation       // everything that lives inside one step
 };
 
 struct Tensor {
@@ -62,6 +64,7 @@ struct Node {
 struct TrainableParameter {
   TensorId tensor = -1, gradient = -1;
   ParameterSpec spec;
+  TensorId copy = -1;  // in bf16, where products read that
 };
 
 struct StepGraph {
@@ -69,7 +72,7 @@ struct StepGraph {
   std::vector<Node> nodes;
   std::vector<TrainableParameter> parameters;  // in the order of the network's layers
   std::vector<std::pair<TensorId, ParameterSpec>> states;
-  TensorId images = -1, labels = -1, logits = -1, metrics = -1;
+  TensorId images = -1, labels = -1, draws = -1, logits = -1, metrics = -1;
 
   // Parameters in the order in which backward finishes their gradients: the order of the flat buffers.
   std::vector<int> parameters_by_gradient() const;

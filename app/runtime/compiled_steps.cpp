@@ -2,24 +2,24 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <stdexcept>
+#include <string>
 
 #include "app/runtime/partitioned_graph.h"
 
 namespace convoy::app {
 
-CompiledSteps compile_steps(const Network& network, kernels::Backend backend, GraphOptions options,
+CompiledSteps compile_steps(std::optional<StepGraph> train, StepGraph evaluate, kernels::Backend backend,
                             const kernels::StepControl* control) {
   CompiledSteps steps;
   std::map<std::string, kernels::TensorDesc> layouts;
-  const Network fused = fuse(network);
-  if (options.training) {
-    steps.train = prepare(build_step_graph(fused, options), backend, control);
+  if (train) {
+    steps.train = prepare(std::move(*train), backend, control);
     for (const TrainableParameter& parameter : steps.train->graph.parameters)
       layouts[parameter.spec.name] = steps.train->descs[static_cast<std::size_t>(parameter.tensor)];
   }
-  options.training = false;
-  steps.evaluate = prepare(build_step_graph(fused, options), backend, control, layouts);
+  steps.evaluate = prepare(std::move(evaluate), backend, control, layouts);
   return steps;
 }
 

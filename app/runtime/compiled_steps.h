@@ -2,11 +2,9 @@
 // one rank of a partitioned run has.
 #pragma once
 
-#include <map>
 #include <optional>
-#include <string>
+#include <vector>
 
-#include "app/model/graph_builder.h"
 #include "app/runtime/prepared_graph.h"
 #include "app/runtime/rank_programs.h"
 
@@ -17,8 +15,8 @@ struct CompiledSteps {
   PreparedGraph evaluate;
 };
 
-// `control` must outlive the kernels.
-CompiledSteps compile_steps(const Network& network, kernels::Backend backend, GraphOptions options,
+// The evaluation step takes the parameters' layouts from the training step. `control` must outlive the kernels.
+CompiledSteps compile_steps(std::optional<StepGraph> train, StepGraph evaluate, kernels::Backend backend,
                             const kernels::StepControl* control);
 
 // How a training step is spread over the ranks of a replica; the same on all of them.

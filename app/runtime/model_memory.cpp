@@ -25,42 +25,66 @@ std::int64_t bytes_of_states(const PreparedGraph& prepared) {
 
 }  // namespace
 
+FlatLayout::FlatLayout(const PreparedGraph& prepared) : parameter(prepared.graph.parameters_by_gradient()) {
+  for (const int index : parameter) {
+    const TrainableParameter& one = prepared.graph.parameters[static_cast<std::size_t>(index)];
+    const auto bytes =
+        static_cast<std::int64_t>(prepared.descs[static_cast<std::size_t>(one.tensor)].bytes());
+    const std::int64_t count = bytes / static_cast<std::int64_t>(sizeof(float));
+    segments.push_back({elements, count, one.spec.decay, one.spec.decay});
+    elements += round_up(count, kSegmentAlignment);
+  }
+}
+
 ModelMemory::ModelMemory(kernels::Backend backend, const PreparedGraph* train, const PreparedGraph& evaluate,
-                         int optimizer_states, std::int64_t limit) {
-  plan(train, evaluate, optimizer_states);
-  if (limit > 0 && planned_ > limit)
+                         FlatLayout flat, const MemoryRequest& request)
+    : ModelMemory(std::move(flat)) {
+  plan(train, evaluate, request);
+  const std::int64_t flat_bytes = flat_.elements * static_cast<std::int64_t>(sizeof(float));
+  if (request.limit > 0 && planned_ > request.limit)
     throw std::runtime_error(
         fmt::format("--memory-limit {} bytes: the plan needs {} bytes a rank ({} of them activations); "
                     "a smaller --global-batch, more ranks or --partition need less",
-                    limit, planned_, uses_.back().bytes));
-  arena_ = kernels::Arena(backend, static_cast<std::size_t>(planned_));
-  list_tensors(train != nullptr ? *train : evaluate, train != nullptr ? optimizer_states : 0);
+                    request.limit, planned_, activation_bytes_));
+  if (train != nullptr && request.shared_memory && flat_bytes > 0)
+    shared_gradients_ = request.shared_memory(static_cast<std::size_t>(flat_bytes));
+  arena_ = kernels::Arena(backend,
+                          static_cast<std::size_t>(shared_gradients_ ? offset_.at("gradients") : planned_));
+  list_tensors(train != nullptr ? *train : evaluate, train != nullptr ? request.optimizer_states : 0);
 }
 
 std::int64_t ModelMemory::planned_bytes(const PreparedGraph* train, const PreparedGraph& evaluate,
-                                        int optimizer_states) {
-  ModelMemory memory;
-  memory.plan(train, evaluate, optimizer_states);
+                                        const MemoryRequest& request) {
+  ModelMemory memory(FlatLayout(train != nullptr ? *train : evaluate));
+  memory.plan(train, evaluate, request);
   return memory.planned_;
 }
 
-void ModelMemory::plan(const PreparedGraph* train, const PreparedGraph& evaluate, int optimizer_states) {
+void ModelMemory::plan(const PreparedGraph* train, const PreparedGraph& evaluate,
+                       const MemoryRequest& request) {
   const PreparedGraph& main = train != nullptr ? *train : evaluate;
-  lay_out_segments(main);
-  const std::int64_t flat_bytes = flat_elements_ * static_cast<std::int64_t>(sizeof(float));
+  const auto& graph = main.graph;
+  const std::int64_t flat_bytes = flat_.elements * static_cast<std::int64_t>(sizeof(float));
   use("parameters", flat_bytes);
-  if (train != nullptr) {
-    use("gradients", flat_bytes);
-    if (optimizer_states > 0) use("optimizer", optimizer_states * flat_bytes);
-  }
-  const auto bytes_of = [&](TensorId id) {  // -1: of another part
+  if (std::ranges::any_of(graph.parameters, [](const auto& parameter) { return parameter.copy >= 0; }))
+    use("bf16 parameters", flat_bytes / 2);
+  if (train != nullptr && request.optimizer_states > 0)
+    use("optimizer", request.optimizer_states * flat_bytes);
+  const auto bytes_of = [&](TensorId id) {  // -1: another part has it
     return id < 0 ? 0 : static_cast<std::int64_t>(main.descs[static_cast<std::size_t>(id)].bytes());
   };
+  has_images_ = graph.images >= 0;
+  if (has_images_) images_desc_ = main.descs[static_cast<std::size_t>(graph.images)];
+  if (graph.labels >= 0) capacity_ = graph.tensors[static_cast<std::size_t>(graph.labels)].shape[0];
   use("statistics", bytes_of_states(main));
-  use("images", bytes_of(main.graph.images));
-  use("labels", bytes_of(main.graph.labels));
+  use("images", bytes_of(graph.images));
+  use("labels", bytes_of(graph.labels));
+  if (graph.draws >= 0) use("draws", bytes_of(graph.draws));
   use("metrics", 8 * static_cast<std::int64_t>(sizeof(double)));
-  use("activations", std::max(train != nullptr ? train->activation_bytes : 0, evaluate.activation_bytes));
+  use("activations", std::max({train != nullptr ? train->activation_bytes : 0, evaluate.activation_bytes,
+                               static_cast<std::int64_t>(request.update_workspace)}));
+  activation_bytes_ = uses_.back().bytes;
+  if (train != nullptr) use("gradients", flat_bytes);
 }
 
 void ModelMemory::use(const std::string& purpose, std::int64_t bytes) {
@@ -70,32 +94,22 @@ void ModelMemory::use(const std::string& purpose, std::int64_t bytes) {
   planned_ += rounded;
 }
 
-void ModelMemory::lay_out_segments(const PreparedGraph& prepared) {
-  segment_parameter_ = prepared.graph.parameters_by_gradient();
-  for (const int index : segment_parameter_) {
-    const TrainableParameter& parameter = prepared.graph.parameters[static_cast<std::size_t>(index)];
-    const auto bytes =
-        static_cast<std::int64_t>(prepared.descs[static_cast<std::size_t>(parameter.tensor)].bytes());
-    const std::int64_t count = bytes / static_cast<std::int64_t>(sizeof(float));
-    segments_.push_back({flat_elements_, count, parameter.spec.decay, parameter.spec.decay});
-    flat_elements_ += round_up(count, kSegmentAlignment);
-  }
-}
-
 void ModelMemory::list_tensors(const PreparedGraph& prepared, int optimizer_states) {
   const auto& graph = prepared.graph;
   parameters_.resize(graph.parameters.size());
-  for (std::size_t i = 0; i < segments_.size(); ++i) {
-    const auto index = static_cast<std::size_t>(segment_parameter_[i]);
+  for (std::size_t i = 0; i < flat_.segments.size(); ++i) {
+    const auto index = static_cast<std::size_t>(flat_.parameter[i]);
+    const std::int64_t offset = flat_.segments[i].offset;
     const TrainableParameter& parameter = graph.parameters[index];
     const auto& desc = prepared.descs[static_cast<std::size_t>(parameter.tensor)];
-    parameters_[index] = {parameter.spec.name, desc, flat_parameters() + segments_[i].offset};
+    parameters_[index] = {parameter.spec.name, desc, flat_parameters() + offset};
     by_name_[parameter.spec.name] = parameters_[index].address;
-    if (parameter.gradient >= 0)
-      by_name_[parameter.spec.name + ".gradient"] = flat_gradients() + segments_[i].offset;
+    if (parameter.gradient >= 0) by_name_[parameter.spec.name + ".gradient"] = flat_gradients() + offset;
+    if (parameter.copy >= 0)
+      by_name_[parameter.spec.name + ".bf16"] = static_cast<std::uint16_t*>(flat_copy()) + offset;
     for (int state = 0; state < optimizer_states; ++state)
       optimizer_states_.push_back({fmt::format("{}.optimizer{}", parameter.spec.name, state), desc,
-                                   flat_optimizer_state(state) + segments_[i].offset});
+                                   flat_optimizer_state(state) + offset});
   }
   std::byte* next = base("statistics");
   for (const auto& [tensor, spec] : graph.states) {
@@ -107,7 +121,7 @@ void ModelMemory::list_tensors(const PreparedGraph& prepared, int optimizer_stat
 }
 
 float* ModelMemory::flat_optimizer_state(int index) const {
-  return reinterpret_cast<float*>(base("optimizer")) + index * flat_elements_;
+  return reinterpret_cast<float*>(base("optimizer")) + index * flat_.elements;
 }
 
 void* ModelMemory::address(const PreparedGraph& prepared, TensorId id) const {
@@ -117,8 +131,12 @@ void* ModelMemory::address(const PreparedGraph& prepared, TensorId id) const {
       return images();
     case TensorRole::labels:
       return labels();
+    case TensorRole::draws:
+      return draws();
     case TensorRole::metrics:
       return metrics();
+    case TensorRole::parameter_copy:
+      return by_name_.at(tensor.name + ".bf16");
     case TensorRole::parameter:
     case TensorRole::gradient:
     case TensorRole::state:

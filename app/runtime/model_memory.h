@@ -1,10 +1,12 @@
 // Where everything of one rank's run lives: one arena, with parameters, gradients and optimizer states as flat buffers
 // in the order in which backward finishes gradients, so that what a collective sends is a contiguous slice and the
-// optimizer is one kernel. After them the running statistics, the batch, and the step's activations, whose space training
-// and evaluation share.
+// optimizer is one kernel; the running statistics, the batch, and the step's activations, whose space training and
+// evaluation share. Gradients that ranks of one host sum where they lie are in memory of their own.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -26,58 +28,91 @@ struct MemoryUse {
   std::int64_t bytes = 0;
 };
 
+// Where every parameter lies in the flat buffers, in elements; segments in ascending order, one a parameter.
+struct FlatLayout {
+  explicit FlatLayout(const PreparedGraph& prepared);
+  std::int64_t elements = 0;
+  std::vector<kernels::ParameterSegment> segments;
+  std::vector<int> parameter;  // of every segment: index into the graph's list
+};
+
+struct MemoryRequest {
+  int optimizer_states = 0;
+  std::size_t update_workspace = 0;  // bytes; shares the activations' place, as the update comes behind them
+  std::int64_t limit = 0;            // of all bytes; 0: none
+  // Memory that the ranks of a host share, for the gradients; null where there is none.
+  std::function<std::shared_ptr<std::byte>(std::size_t bytes)> shared_memory = nullptr;
+};
+
 class ModelMemory {
  public:
-  // `train` may be null (evaluation only). Throws std::runtime_error when the arena would exceed `limit` (0: none).
+  // `train` may be null (evaluation only); `flat` is that of `train`, else of `evaluate`. Throws std::runtime_error when
+  // the arena would exceed the limit.
   ModelMemory(kernels::Backend backend, const PreparedGraph* train, const PreparedGraph& evaluate,
-              int optimizer_states, std::int64_t limit);
+              FlatLayout flat, const MemoryRequest& request);
 
   // Of the arena that the constructor would make.
   static std::int64_t planned_bytes(const PreparedGraph* train, const PreparedGraph& evaluate,
-                                    int optimizer_states);
+                                    const MemoryRequest& request);
 
   void* address(const PreparedGraph& prepared, TensorId tensor) const;
   void* workspace(const PreparedGraph& prepared, std::size_t node) const;
-  float* images() const { return reinterpret_cast<float*>(base("images")); }
+  // On CUDA all of these are addresses of the device.
+  void* update_workspace() const { return base("activations"); }
+  void* images() const { return base("images"); }
   std::int32_t* labels() const { return reinterpret_cast<std::int32_t*>(base("labels")); }
+  std::int32_t* draws() const { return reinterpret_cast<std::int32_t*>(base("draws")); }
+  // Where the batch is: the images (of the whole ring or set), and of one batch its labels and draws (0 without any).
+  const kernels::TensorDesc& images_desc() const { return images_desc_; }
+  std::int64_t capacity() const { return capacity_; }
+  // In a part of a partitioned step only where its nodes read them.
+  bool has_images() const { return has_images_; }
+  bool has_labels() const { return capacity_ > 0; }
+  bool has_draws() const { return offset_.contains("draws"); }
   // What is summed over the ranks at the end of a step: the loss's four sums, then how many ranks want to stop.
   double* metrics() const { return reinterpret_cast<double*>(base("metrics")); }
   static constexpr int kMetrics = 5;
   double* gradient_norm() const { return metrics() + kMetrics; }
 
-  // Flat buffers of flat_elements() floats each; segments in ascending order, one a parameter.
+  // Flat buffers of flat_elements() floats each.
   float* flat_parameters() const { return reinterpret_cast<float*>(base("parameters")); }
-  float* flat_gradients() const { return reinterpret_cast<float*>(base("gradients")); }
+  float* flat_gradients() const {
+    return reinterpret_cast<float*>(shared_gradients_ ? shared_gradients_.get() : base("gradients"));
+  }
   float* flat_optimizer_state(int index) const;
-  std::int64_t flat_elements() const { return flat_elements_; }
-  const std::vector<kernels::ParameterSegment>& segments() const { return segments_; }
+  // The parameters in bf16, null where nothing reads them.
+  void* flat_copy() const { return offset_.contains("bf16 parameters") ? base("bf16 parameters") : nullptr; }
+  std::int64_t flat_elements() const { return flat_.elements; }
+  const std::vector<kernels::ParameterSegment>& segments() const { return flat_.segments; }
   // The parameter (index into the graph's list) of every segment.
-  const std::vector<int>& segment_parameter() const { return segment_parameter_; }
+  const std::vector<int>& segment_parameter() const { return flat_.parameter; }
 
   const std::vector<PersistentTensor>& parameters() const { return parameters_; }  // in the network's order
   const std::vector<PersistentTensor>& states() const { return states_; }
   const std::vector<PersistentTensor>& optimizer_states() const { return optimizer_states_; }
 
   const std::vector<MemoryUse>& uses() const { return uses_; }
-  std::int64_t bytes() const { return static_cast<std::int64_t>(arena_.bytes()); }
+  std::int64_t bytes() const { return planned_; }
 
  private:
-  ModelMemory() = default;
-  void plan(const PreparedGraph* train, const PreparedGraph& evaluate, int optimizer_states);
-  void lay_out_segments(const PreparedGraph& prepared);
+  explicit ModelMemory(FlatLayout flat) : flat_(std::move(flat)) {}
+  void plan(const PreparedGraph* train, const PreparedGraph& evaluate, const MemoryRequest& request);
   void list_tensors(const PreparedGraph& prepared, int optimizer_states);
   void use(const std::string& purpose, std::int64_t bytes);
   std::byte* base(const std::string& purpose) const { return arena_.data() + offset_.at(purpose); }
 
   kernels::Arena arena_;
+  std::shared_ptr<std::byte> shared_gradients_;  // instead of the arena's last part
   std::vector<MemoryUse> uses_;
   std::map<std::string, std::int64_t> offset_;
-  std::int64_t planned_ = 0;
-  std::int64_t flat_elements_ = 0;
-  std::vector<kernels::ParameterSegment> segments_;
-  std::vector<int> segment_parameter_;
+  std::int64_t planned_ = 0, activation_bytes_ = 0;
+  FlatLayout flat_;
+  kernels::TensorDesc images_desc_;
+  std::int64_t capacity_ = 0;
+  bool has_images_ = false;
   std::vector<PersistentTensor> parameters_, states_, optimizer_states_;
-  std::map<std::string, void*> by_name_;  // parameters, their gradients ("….gradient") and states
+  std::map<std::string, void*>
+      by_name_;  // parameters, their gradients ("….gradient"), their copies ("….bf16") and states
 };
 
 }  // namespace convoy::app

@@ -91,7 +91,7 @@ class Planner {
     control_.valid = static_cast<std::int32_t>(network.shape(0)[0]);
     control_.global_valid = control_.valid * groups.replicas->size();
     control_.learning_rate = 1e-3f;
-    whole_ = compile_steps(network, options.backend, graph_options(options, groups), &control_);
+    whole_ = compile_session(network, options, groups.replicas->size(), &control_);
     dependences_ = find_dependences(whole_.train->graph);
   }
 
@@ -112,8 +112,9 @@ class Planner {
  private:
   int optimizer_states() const { return kernels::optimizer_states(options_.optimizer); }
   std::int64_t arena_bytes(const CompiledSteps& steps) const {
-    return ModelMemory::planned_bytes(steps.train ? &*steps.train : nullptr, steps.evaluate,
-                                      optimizer_states());
+    MemoryRequest request;
+    request.optimizer_states = optimizer_states();
+    return ModelMemory::planned_bytes(steps.train ? &*steps.train : nullptr, steps.evaluate, request);
   }
   std::string where() const {
     return fmt::format("--memory-limit {} bytes, --partition {}: ", options_.memory_limit, parts_);

@@ -30,6 +30,7 @@ class Preparation {
     for (Node& node : std::exchange(prepared_.graph.nodes, {})) append(std::move(node));
     for (TensorDesc& desc : prepared_.descs)
       if (desc.layout == Layout::any) desc.layout = Layout::row_major;
+    lay_out_as_copies();
     return plan_buffers();
   }
 
@@ -48,16 +49,28 @@ class Preparation {
 
   const Tensor& tensor(TensorId id) const { return prepared_.graph.tensors[index(id)]; }
 
-  static TensorDesc initial_desc(const Tensor& tensor,
-                                 const std::map<std::string, TensorDesc>& parameter_layouts) {
-    if (tensor.role == TensorRole::parameter)
+  TensorDesc initial_desc(const Tensor& tensor,
+                          const std::map<std::string, TensorDesc>& parameter_layouts) const {
+    const bool parameter = tensor.role == TensorRole::parameter || tensor.role == TensorRole::parameter_copy;
+    if (parameter)
       if (const auto known = parameter_layouts.find(tensor.name); known != parameter_layouts.end())
-        return known->second;
-    const bool open = tensor.role == TensorRole::parameter ? tensor.shape.rank() > 1
+        return {tensor.dtype, tensor.shape, known->second.layout, known->second.opaque};
+    if (tensor.role == TensorRole::images && backend_ == kernels::Backend::cuda)
+      return {tensor.dtype, tensor.shape, Layout::channels_last, nullptr};
+    const bool open = parameter ? tensor.shape.rank() > 1
                       : tensor.role == TensorRole::gradient
                           ? true
                           : tensor.role == TensorRole::activation && tensor.shape.rank() == 4;
     return {tensor.dtype, tensor.shape, open ? Layout::any : Layout::row_major, nullptr};
+  }
+
+  // A parameter lies as its copy, which the kernels read, so that the optimizer may write both element by element.
+  void lay_out_as_copies() {
+    for (const TrainableParameter& parameter : prepared_.graph.parameters) {
+      if (parameter.copy < 0) continue;
+      prepared_.descs[index(parameter.tensor)].layout = prepared_.descs[index(parameter.copy)].layout;
+      prepared_.descs[index(parameter.tensor)].opaque = prepared_.descs[index(parameter.copy)].opaque;
+    }
   }
 
   // Gradients lie as what they are the gradients of.
@@ -109,7 +122,10 @@ class Preparation {
     return inside_step(id) && tensor(id).shape.rank() == 4 &&
            prepared_.descs[index(id)].layout != Layout::opaque;
   }
-  bool can_reorder(TensorId id) const { return is_image(id) && tensor(id).dtype == kernels::DType::f32; }
+  bool can_reorder(TensorId id) const {
+    return is_image(id) &&
+           (tensor(id).dtype == kernels::DType::f32 || tensor(id).dtype == kernels::DType::bf16);
+  }
 
   // The layout of the first image that the node reads; where one cannot be reordered (a max pool's indices), of that.
   Layout common_layout(const Node& node) const {

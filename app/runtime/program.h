@@ -10,12 +10,19 @@
 
 namespace convoy::app {
 
+// A piece of memory that an instruction reads or writes.
+struct MemoryRange {
+  const void* begin = nullptr;
+  std::int64_t bytes = 0;
+};
+
 struct Instruction {
   std::string layer, kind;
   kernels::Launch launch;
   double flops = 0;
   std::int64_t bytes = 0;  // of the operands: what the instruction moves at least
   bool communicates = false;
+  std::vector<MemoryRange> reads = {}, writes = {};  // what decides which instructions may run side by side
 };
 
 class Program {

@@ -7,8 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "app/model/device_input.h"
 #include "app/model/network.h"
+#include "app/model/precision.h"
 #include "app/runtime/compiled_steps.h"
+#include "app/runtime/executor.h"
 #include "app/runtime/model_memory.h"
 #include "app/runtime/program.h"
 #include "app/runtime/transfers.h"
@@ -18,15 +21,32 @@
 
 namespace convoy::app {
 
+// Where the images of a CUDA session come from. Host sessions take float images, row_major, and nothing else.
+struct InputOptions {
+  enum class Kind : std::uint8_t {
+    filled,    // the caller writes images()
+    streamed,  // batches as the loader delivers them
+    resident   // batches say which of the images, put_image() has put them there before
+  };
+  Kind kind = Kind::filled;
+  data::ImageShape stored;  // of one image
+  bool augmented = false;   // by the host: batches have float images, channels_last; else they are raw
+  std::vector<float> mean, std;
+  std::int64_t resident_images = 0;
+};
+
 struct SessionOptions {
   kernels::Backend backend = kernels::Backend::cpu;
-  bool training = true;  // false: no gradients, no optimizer; evaluate_step only
+  Precision precision = Precision::fp32;
+  InputOptions input;
+  bool training = true;  // false: no gradients, no optimizer; evaluation only
   bool synchronised_batch_norm = true;
   float label_smoothing = 0;
   kernels::OptimizerProblem optimizer;  // its segments are filled in here
   double clip_gradient_norm = 0;        // largest Euclidean norm of all gradients together; 0: off
   std::int64_t memory_limit = 0;        // bytes of the arena; 0: none
   std::uint64_t seed = 1;
+  int lanes = 1;  // CUDA: instructions that may run side by side; the bits are the same for any number
 };
 
 // A run's ranks are replica after replica, each of as many ranks as its step has parts.
@@ -36,46 +56,57 @@ struct RankGroups {
   comm::Collectives* parts = nullptr;     // those of this rank's replica, by part; null without partition
 };
 
-GraphOptions graph_options(const SessionOptions& options, const RankGroups& groups);
-
-// Sums over the samples of all ranks.
-struct StepMetrics {
-  double loss_sum = 0, top1 = 0, top5 = 0, samples = 0;
-  double stop_requests = 0;  // ranks that want to stop
-  StepMetrics& operator+=(const StepMetrics& other);
-  double loss() const { return loss_sum / samples; }
-};
+// The graph that a session with these options runs, of a network whose passes are fused.
+StepGraph session_graph(const Network& fused, const SessionOptions& options, int replicas, bool training);
+// Both steps of it. `control` must outlive the kernels.
+CompiledSteps compile_session(const Network& network, const SessionOptions& options, int replicas,
+                              const kernels::StepControl* control);
 
 class Session {
  public:
   // The network's input is this rank's batch. `ranks` must outlive the session.
   Session(const Network& network, const SessionOptions& options, comm::Collectives& ranks)
       : Session(network, options, RankGroups{&ranks, &ranks, nullptr}, nullptr) {}
-  // The network's input is this replica's batch; the session runs this rank's part of the placed step. Null: all of it.
+  // The network's input is this replica's batch; the session runs this rank's part of the placed step (host backends).
+  // Null: all of it.
   Session(const Network& network, const SessionOptions& options, const RankGroups& groups,
           const StepPlacement* placement);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  kernels::StepControl& control() { return control_; }
   const ModelMemory& memory() const { return *memory_; }
-
-  // Copies a batch to where the programs read it. Its capacity must be the network's.
-  void load(const data::Batch& batch);
-
-  // One step over the loaded batch. Every rank gets the same metrics. A train step updates the parameters.
-  StepMetrics train_step(bool stop_requested = false) {
-    memory_->metrics()[4] = stop_requested ? 1 : 0;
-    return run(train_program_);
-  }
-  StepMetrics evaluate_step() { return run(evaluate_program_); }
-  // Whether this part of the step reads the batch's images, and its labels.
-  bool reads_images() const { return has(&StepGraph::images); }
-  bool reads_labels() const { return has(&StepGraph::labels); }
   const RankGroups& groups() const { return groups_; }
-  double exposed_comm_ms() const { return exposed_comm_ms_; }  // waited for other ranks in the last step
 
-  // Row-major copies of a persistent tensor.
+  // What the next step starts with, beside its images.
+  kernels::StepControl& control() { return executor_->control(); }
+  std::span<std::int32_t> labels() { return executor_->labels(); }
+  PersistentTensor images() const { return {"images", memory_->images_desc(), memory_->images()}; }
+
+  // Makes a batch the next step's; its capacity must be the network's. A device may hold it until the step is finished.
+  void load(data::BatchLease batch, std::int64_t first_resident = 0) {
+    executor_->load(std::move(batch), first_resident);
+  }
+  void put_image(std::int64_t index, const std::uint8_t* pixels, std::int64_t count);  // resident, as stored
+
+  // Steps over the loaded batches. Every rank gets the same metrics. A train step updates the parameters. A device works
+  // behind the caller's back: up to steps_ahead() + 1 steps may be started before the oldest is finished.
+  void start_train_step(bool stop_requested = false) { start(train_program_, stop_requested); }
+  void start_evaluate_step() { start(evaluate_program_, false); }
+  StepMetrics finish_step() { return executor_->finish(); }
+  int steps_under_way() const { return executor_->under_way(); }
+  int steps_ahead() const { return executor_->steps_ahead(); }
+  StepMetrics train_step(bool stop_requested = false) {
+    start_train_step(stop_requested);
+    return finish_step();
+  }
+  // All batches of one pass over the source.
+  StepMetrics evaluate(data::BatchSource& source, std::int64_t first_resident = 0);
+  double exposed_comm_ms() const {
+    return executor_->exposed_comm_ms();
+  }  // in the step that was finished last
+  std::vector<double> time_train_program(int repeats) { return executor_->time(train_program_, repeats); }
+
+  // Row-major copies of a persistent tensor. No step may be under way.
   std::vector<float> read(const PersistentTensor& tensor) const;
   void write(const PersistentTensor& tensor, const std::vector<float>& row_major);
   // Without synchronised batch norm every rank has running statistics of its own: replaces them by their mean.
@@ -85,30 +116,38 @@ class Session {
   const Program& evaluate_program() const { return evaluate_program_; }
 
  private:
+  struct Update {  // the kernels behind backward
+    kernels::Kernel update, norm, clip;
+  };
+
+  Update make_update(const FlatLayout& flat) const;
+  void make_executor();
   void initialise(const StepGraph& graph);
+  void refresh_copies();
+  void start(const Program& program, bool stop_requested);
   void make_buckets();
   Program bind(const PreparedGraph& prepared);
   void append_node(Program& program, const PreparedGraph& prepared, std::size_t node);
   void append_finished_buckets(Program& program, const PreparedGraph& prepared, std::size_t node);
+  void append_update(Program& program, const Update& kernels);
   void append_transfer(Program& program, const PreparedGraph& prepared, const Node& node);
-  void append_update(Program& program);
   void append_metrics(Program& program);
-  void append_clipping(Program& program);
-  void bind_kernel(Program& program, std::string layer, std::string kind, const kernels::Kernel& kernel,
-                   std::vector<void*> inputs, std::vector<void*> outputs);
+  void append_no_update(Program& program);
+  void append_clipping(Program& program, const Update& kernels);
   void append_all_reduce(Program& program, comm::Collectives& ranks, const std::string& layer, double* data,
                          std::int64_t count);
-  void append_communication(Program& program, std::string layer, std::string kind,
-                            std::function<void()> action);
-  StepMetrics run(const Program& program);
-  bool has(TensorId StepGraph::*tensor) const {
-    return evaluate_.graph.*tensor >= 0 || (train_ && train_->graph.*tensor >= 0);
+  void append_communication(Program& program, Instruction instruction,
+                            std::function<void(kernels::Stream)> action);
+  float* gradient_scale() const;
+  MemoryRange flat(const void* buffer, std::int64_t element_bytes = sizeof(float)) const {
+    return {buffer, memory_->flat_elements() * element_bytes};
   }
 
   const SessionOptions options_;
   const RankGroups groups_;
-  comm::Collectives& ranks_;  // the replicas
-  kernels::StepControl control_;
+  comm::Collectives& ranks_;       // the replicas
+  kernels::Arena control_memory_;  // one StepControl, where the kernels read it
+  kernels::StepControl* control_;
   std::optional<PreparedGraph> train_;
   PreparedGraph evaluate_;
   std::unique_ptr<ModelMemory> memory_;
@@ -116,9 +155,10 @@ class Session {
   std::vector<std::unique_ptr<comm::PreparedOperation>>
       all_reduces_;                       // of statistics, and at last of the metrics
   std::unique_ptr<Transfers> transfers_;  // null without partition
-  std::vector<std::byte> update_workspace_;
   Program train_program_, evaluate_program_;
-  double exposed_comm_ms_ = 0;
+  bool copies_are_stale_ = false;       // the parameters were written, their bf16 copies not yet
+  double exposed_ms_ = 0;               // waited for other ranks, counting up
+  std::unique_ptr<Executor> executor_;  // last: what is under way uses all of the above
 };
 
 }  // namespace convoy::app

@@ -97,11 +97,14 @@ std::string lasting_name(const StepGraph& graph, TensorId id) {
       return "(images)";
     case TensorRole::labels:
       return "(labels)";
+    case TensorRole::draws:
+      return "(draws)";
     case TensorRole::metrics:
       return "(metrics)";
     case TensorRole::gradient:
       return graph.tensors[at(tensor.partner)].name;
     case TensorRole::parameter:
+    case TensorRole::parameter_copy:  // has its parameter's name
     case TensorRole::state:
       return tensor.name;
   }

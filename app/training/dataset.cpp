@@ -98,19 +98,43 @@ data::LoaderOptions Dataset::loader_options(const data::Augmentation& augmentati
   loader.augmentation = augmentation;
   loader.mean = info_.mean;
   loader.std = info_.std;
+  loader.output = delivery_.output;
+  loader.memory = delivery_.memory;
+  loader.buffers += delivery_.held;
   return loader;
 }
 
-std::unique_ptr<data::BatchSource> Dataset::train(data::Position start, data::BatchOutput output) const {
+bool Dataset::only_cuts() const {
+  const bool as_stored = input_ == info_.shape;
+  return !train_augmentation_.random_resized_crop &&
+         (as_stored || (train_augmentation_.random_crop && size_[1] == 0));
+}
+
+void Dataset::visit_images(
+    const std::function<void(std::int64_t, const std::uint8_t*, std::int64_t)>& visit) const {
+  const auto bytes = static_cast<std::size_t>(info_.shape.bytes());
+  const auto most = static_cast<std::int64_t>(std::max<std::size_t>(1, (std::size_t{16} << 20) / bytes));
+  std::vector<std::uint8_t> piece(static_cast<std::size_t>(most) * bytes), scratch(bytes);
+  std::int64_t first = 0;
+  for (const auto& set : sets_)
+    for (std::int64_t begin = 0; begin < set->size(); begin += most) {
+      const std::int64_t count = std::min(most, set->size() - begin);
+      for (std::int64_t i = 0; i < count; ++i)
+        std::copy_n(set->image(begin + i, scratch.data()), bytes,
+                    piece.data() + static_cast<std::size_t>(i) * bytes);
+      visit(first, piece.data(), count);
+      first += count;
+    }
+}
+
+std::unique_ptr<data::BatchSource> Dataset::train(data::Position start) const {
   data::LoaderOptions loader = loader_options(train_augmentation_);
-  loader.output = output;
   loader.start = start;
   return source(data::Split::train, loader);
 }
 
-std::unique_ptr<data::BatchSource> Dataset::test(data::BatchOutput output) const {
+std::unique_ptr<data::BatchSource> Dataset::test() const {
   data::LoaderOptions loader = loader_options(test_augmentation_);
-  loader.output = output;
   loader.order = data::Order::sequential;
   return source(data::Split::test, loader);
 }

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
+#include <memory_resource>
 #include <vector>
 
 #include "app/commands/train_options.h"
@@ -26,11 +28,21 @@ class Dataset {
   std::int64_t test_size() const { return size_[1]; }
   int classes() const { return static_cast<int>(info_.classes.size()); }
 
-  // Endless batches from `start` on: shuffled and augmented; in stored order. A rank that needs no images, only what else
-  // is in a batch, takes them raw.
-  std::unique_ptr<data::BatchSource> train(data::Position start,
-                                           data::BatchOutput output = data::BatchOutput::row_major) const;
-  std::unique_ptr<data::BatchSource> test(data::BatchOutput output = data::BatchOutput::row_major) const;
+  // How batches are delivered from now on; float images in row-major order from the heap otherwise. `memory` may be null.
+  struct Delivery {
+    data::BatchOutput output = data::BatchOutput::row_major;
+    std::pmr::memory_resource* memory = nullptr;
+    int held = 0;  // batches that the receiver keeps while it asks for the next
+  };
+  void deliver(const Delivery& delivery) { delivery_ = delivery; }
+  // Whether the augmentation only cuts, mirrors and blanks, which a device can do too; else images are resized.
+  bool only_cuts() const;
+  // Calls visit(first, pixels, count) for pieces of all training and then all test images, numbered through.
+  void visit_images(const std::function<void(std::int64_t, const std::uint8_t*, std::int64_t)>& visit) const;
+
+  // Endless batches from `start` on: shuffled and augmented; in stored order.
+  std::unique_ptr<data::BatchSource> train(data::Position start) const;
+  std::unique_ptr<data::BatchSource> test() const;
 
  private:
   void open();
@@ -43,6 +55,7 @@ class Dataset {
   data::StoreInfo info_;
   data::ImageShape input_;
   data::Augmentation train_augmentation_, test_augmentation_;
+  Delivery delivery_;
   std::array<std::int64_t, 2> size_{};
   mutable std::vector<std::int64_t> scatter_counts_;           // kept, so that a step allocates nothing
   std::array<std::shared_ptr<const data::ImageSet>, 2> sets_;  // by Split; empty where another rank reads

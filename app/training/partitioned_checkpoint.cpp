@@ -27,7 +27,7 @@ std::vector<TensorName> names(const std::vector<Owned>& tensors) {
 PartitionedCheckpoint::PartitionedCheckpoint(const Network& network, const SessionOptions& options,
                                              const Session& session, const comm::Communicator& parts)
     : parts_(parts) {
-  const StepGraph graph = build_step_graph(fuse(network), graph_options(options, session.groups()));
+  const StepGraph graph = session_graph(fuse(network), options, session.groups().replicas->size(), true);
   const auto owned = [](const ParameterSpec& spec, std::string name) {
     Owned tensor;
     tensor.name = std::move(name);

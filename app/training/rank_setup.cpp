@@ -4,15 +4,44 @@
 #include <omp.h>
 
 #include "app/commands/commands.h"
+#include "comm/launcher.h"
 #include "comm/topology.h"
+#include "kernels/device/device_memory.h"
 
 namespace convoy::app {
 
 kernels::Backend backend_of(const std::string& backend, const std::string& precision) {
-  if (backend == "cuda") kernels::throw_no_backend(kernels::Backend::cuda);
+  if (backend == "cuda") return kernels::Backend::cuda;
   if (precision != "fp32")
     throw UsageError(fmt::format("--precision {}: the {} backend computes in fp32", precision, backend));
   return backend == "reference" ? kernels::Backend::reference : kernels::Backend::cpu;
+}
+
+std::string use_device(kernels::Backend backend) {
+  if (backend != kernels::Backend::cuda) return "cpu";
+  const auto hint = comm::launcher_hint();
+  const kernels::GpuInfo gpu = kernels::use_gpu(hint ? hint->local_rank.value_or(0) : 0);
+  return fmt::format("cuda:{} {}", gpu.index, gpu.name);
+}
+
+std::unique_ptr<comm::Collectives> make_collectives(kernels::Backend backend,
+                                                    const comm::Communicator& ranks) {
+  if (backend == kernels::Backend::cuda && ranks.size() > 1)
+    throw std::runtime_error("several ranks on GPUs need NCCL, which this build does not have");
+  return comm::make_mpi_collectives(ranks);
+}
+
+InputOptions device_input(kernels::Backend backend, Dataset& dataset) {
+  InputOptions input;
+  if (backend != kernels::Backend::cuda) return input;
+  input.kind = InputOptions::Kind::streamed;
+  input.augmented = !dataset.only_cuts();
+  input.stored = input.augmented ? dataset.input_shape() : dataset.info().shape;
+  input.mean = dataset.info().mean;
+  input.std = dataset.info().std;
+  dataset.deliver({input.augmented ? data::BatchOutput::channels_last : data::BatchOutput::raw,
+                   &kernels::pinned_memory(), kRingSlots});
+  return input;
 }
 
 int use_cores(const comm::Communicator& ranks, std::int64_t threads) {
@@ -22,9 +51,9 @@ int use_cores(const comm::Communicator& ranks, std::int64_t threads) {
   return count;
 }
 
-std::vector<RankPlace> places_of(const comm::Communicator& ranks) {
+std::vector<RankPlace> places_of(const comm::Communicator& ranks, const std::string& device) {
   std::vector<RankPlace> places;
-  for (comm::RankPlacement& placement : comm::gather_placement(ranks, "cpu"))
+  for (comm::RankPlacement& placement : comm::gather_placement(ranks, device))
     places.push_back({std::move(placement.host), std::move(placement.device), std::move(placement.cores)});
   return places;
 }

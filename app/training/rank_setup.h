@@ -1,21 +1,40 @@
 // How this rank uses its host: backend, threads, cores.
 #pragma once
 
+#include <memory>
+#include <string>
+#include <vector>
+
 #include "app/commands/train_options.h"
+#include "app/runtime/session.h"
+#include "app/training/dataset.h"
 #include "app/training/report.h"
+#include "comm/collectives.h"
 #include "comm/communicator.h"
 #include "kernels/device/kernel.h"
 
 namespace convoy::app {
 
-// Throws UsageError for what this build or the backend cannot do.
+// Throws UsageError for a precision that the backend does not have.
 kernels::Backend backend_of(const std::string& backend, const std::string& precision);
+
+// What this rank computes on: "cpu", or its GPU, "cuda:0 NVIDIA H200", which becomes this thread's. Throws
+// std::runtime_error where there is none for it.
+std::string use_device(kernels::Backend backend);
+
+// The collectives of a backend: here, and nowhere else, is MPI or NCCL chosen. Collective.
+std::unique_ptr<comm::Collectives> make_collectives(kernels::Backend backend,
+                                                    const comm::Communicator& ranks);
+
+// How a backend is fed: streamed to a device, raw where it can augment; as host sessions expect it otherwise. Tells
+// the data set how to deliver.
+InputOptions device_input(kernels::Backend backend, Dataset& dataset);
 
 // Binds the rank to its share of the host's cores and sets its number of threads (0: one a core); returns it.
 // Call it before the first kernel.
 int use_cores(const comm::Communicator& ranks, std::int64_t threads);
 
 // Where every rank runs, on rank 0; empty elsewhere. Collective.
-std::vector<RankPlace> places_of(const comm::Communicator& ranks);
+std::vector<RankPlace> places_of(const comm::Communicator& ranks, const std::string& device);
 
 }  // namespace convoy::app

@@ -13,7 +13,7 @@ class RunRanks {
  public:
   // Collective over `world`, which outlives this object and whose size is a multiple of `parts`. A replica's ranks
   // follow each other, so that its transfers stay on one host where they can.
-  RunRanks(const comm::Communicator& world, int parts);
+  RunRanks(const comm::Communicator& world, int parts, kernels::Backend backend);
 
   int parts() const { return parts_; }
   bool partitioned() const { return parts_ > 1; }

@@ -17,12 +17,6 @@
 namespace convoy::app {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double ms_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
 kernels::OptimizerProblem optimizer_of(const TrainOptions& options) {
   kernels::OptimizerProblem problem;
   problem.kind = options.optimizer == "lars"    ? kernels::OptimizerKind::lars
@@ -45,9 +39,10 @@ Trainer::Trainer(const TrainOptions& options, comm::MpiEnvironment& environment)
   together(ranks_, [&] {
     check_train_options(options_, ranks_.size());
     backend_ = backend_of(options_.backend, options_.precision);
+    device_ = use_device(backend_);
   });
   threads_ = use_cores(ranks_, options_.threads);
-  run_ranks_ = std::make_unique<RunRanks>(ranks_, static_cast<int>(options_.partition));
+  run_ranks_ = std::make_unique<RunRanks>(ranks_, static_cast<int>(options_.partition), backend_);
   dataset_ = std::make_unique<Dataset>(options_, run_ranks_->replicas());
   if (dataset_->train_size() == 0)
     throw std::runtime_error(fmt::format("{}: no training images", options_.data));
@@ -63,7 +58,7 @@ Trainer::Trainer(const TrainOptions& options, comm::MpiEnvironment& environment)
   });
   const bool resumed = options_.resume && resume();
   together(ranks_, [&] {
-    const RunPlan plan{places_of(ranks_),
+    const RunPlan plan{places_of(ranks_, device_),
                        threads_,
                        steps_per_epoch_,
                        total_steps_,
@@ -71,12 +66,8 @@ Trainer::Trainer(const TrainOptions& options, comm::MpiEnvironment& environment)
                        plan_};
     report_ = std::make_unique<RunReport>(options_, plan, *dataset_, *session_, ranks_.rank() == 0);
   });
-  train_source_ = dataset_->train({step_ / steps_per_epoch_, step_ % steps_per_epoch_}, batch_output());
-  if (dataset_->test_size() > 0) test_source_ = dataset_->test(batch_output());
-}
-
-data::BatchOutput Trainer::batch_output() const {
-  return session_->reads_images() ? data::BatchOutput::row_major : data::BatchOutput::raw;
+  train_source_ = dataset_->train({step_ / steps_per_epoch_, step_ % steps_per_epoch_});
+  if (dataset_->test_size() > 0) test_source_ = dataset_->test();
 }
 
 Network Trainer::make_replica_network() const {
@@ -87,9 +78,11 @@ Network Trainer::make_replica_network() const {
                       dataset_->classes());
 }
 
-SessionOptions Trainer::session_options() const {
+SessionOptions Trainer::session_options() {
   SessionOptions session;
   session.backend = backend_;
+  session.precision = precision_of(options_.precision);
+  session.input = choose_input();
   session.synchronised_batch_norm = options_.sync_batch_norm;
   session.label_smoothing = static_cast<float>(options_.label_smoothing);
   session.optimizer = optimizer_of(options_);
@@ -101,30 +94,55 @@ SessionOptions Trainer::session_options() const {
 
 void Trainer::make_session() {
   std::optional<Network> network;
-  together(ranks_, [&] { network.emplace(make_replica_network()); });
-  const SessionOptions options = session_options();
+  SessionOptions options;
+  together(ranks_, [&] {
+    network.emplace(make_replica_network());
+    options = session_options();
+  });
   if (run_ranks_->partitioned())
     plan_ = plan_partition(*network, options, ranks_, run_ranks_->groups(), threads_);
   together(ranks_, [&] {
     session_ = std::make_unique<Session>(*network, options, run_ranks_->groups(),
                                          plan_ ? &plan_->placement : nullptr);
+    if (options.input.kind == InputOptions::Kind::resident)
+      dataset_->visit_images([&](std::int64_t first, const std::uint8_t* pixels, std::int64_t count) {
+        session_->put_image(first, pixels, count);
+      });
   });
-  if (plan_)
-    partitioned_ =
-        std::make_unique<PartitionedCheckpoint>(*network, options, *session_, run_ranks_->replica_parts());
+  if (!plan_) return;
+  partitioned_ =
+      std::make_unique<PartitionedCheckpoint>(*network, options, *session_, run_ranks_->replica_parts());
+  // A part that reads no images needs only what else is in a batch.
+  if (!session_->memory().has_images())
+    dataset_->deliver({options_.feed == "slice" ? data::BatchOutput::parameters : data::BatchOutput::raw});
+}
+
+// A device augments what it is given as stored, unless images must be resized first.
+InputOptions Trainer::choose_input() {
+  InputOptions input = device_input(backend_, *dataset_);
+  if (!options_.data_on_device) return input;
+  if (input.augmented)
+    throw UsageError(
+        "--data-on-device: images are resized on the host, expected augmentation that only cuts");
+  input.kind = InputOptions::Kind::resident;
+  input.resident_images = dataset_->train_size() + dataset_->test_size();
+  dataset_->deliver({data::BatchOutput::parameters, nullptr, kRingSlots});
+  return input;
 }
 
 void Trainer::run() {
   const StopSignals signals;
+  last_finished_ = Clock::now();
   while (step_ < total_steps_) {
-    const StepRecord record = train_one_step(signals.received() != 0);
+    start_step(signals.received() != 0);
     ++step_;
-    report_->step(record);
-    if (options_.stop_on_divergence)
-      together(ranks_, [&] { check_loss(record.metrics.loss(), step_, record.learning_rate); });
-    const bool stop = record.metrics.stop_requests > 0 && step_ < total_steps_;
+    const bool pause = evaluation_is_due() || checkpoint_is_due();
+    bool stop = finish_steps(pause ? 0 : session_->steps_ahead());
+    if (stop) finish_steps(0);
+    stop = stop && step_ < total_steps_;
     const bool better = evaluation_is_due() && evaluate();
     if (stop || checkpoint_is_due()) save_checkpoint(better);
+    if (pause) last_finished_ = Clock::now();
     if (stop) {
       report_->message(
           fmt::format("stopped by a signal after step {}; --resume goes on from its checkpoint", step_));
@@ -135,25 +153,38 @@ void Trainer::run() {
   together(ranks_, [&] { report_->finish(step_, sha256); });
 }
 
-StepRecord Trainer::train_one_step(bool stop_requested) {
-  const auto start = Clock::now();
+void Trainer::start_step(bool stop_requested) {
   const double waited = train_source_->wait_ms();
   environment_.set_step(step_);
-  StepRecord record;
+  StepRecord& record = under_way_.emplace_back();
   record.step = step_ + 1;
   record.learning_rate = schedule_.learning_rate_at(step_);
   session_->control().step = static_cast<std::uint64_t>(step_);
   session_->control().learning_rate = static_cast<float>(record.learning_rate);
-  {
-    const data::BatchLease batch = train_source_->next();
-    session_->load(*batch);
-    record.timing.images = batch->global_valid;
-  }
+  data::BatchLease batch = train_source_->next();
+  record.timing.images = batch->global_valid;
+  session_->load(std::move(batch));
   record.timing.data_wait_ms = train_source_->wait_ms() - waited;
-  record.metrics = session_->train_step(stop_requested);
-  record.timing.exposed_comm_ms = session_->exposed_comm_ms();
-  record.timing.step_ms = ms_since(start);
-  return record;
+  session_->start_train_step(stop_requested);
+}
+
+// A step's time is that from the end of the one before to its own.
+bool Trainer::finish_steps(int left_under_way) {
+  bool stop = false;
+  while (session_->steps_under_way() > left_under_way) {
+    StepRecord record = under_way_.front();
+    under_way_.pop_front();
+    record.metrics = session_->finish_step();
+    record.timing.exposed_comm_ms = session_->exposed_comm_ms();
+    const auto now = Clock::now();
+    record.timing.step_ms = std::chrono::duration<double, std::milli>(now - last_finished_).count();
+    last_finished_ = now;
+    report_->step(record);
+    if (options_.stop_on_divergence)
+      together(ranks_, [&] { check_loss(record.metrics.loss(), record.step, record.learning_rate); });
+    stop = stop || record.metrics.stop_requests > 0;
+  }
+  return stop;
 }
 
 bool Trainer::evaluation_is_due() const {
@@ -171,12 +202,8 @@ bool Trainer::checkpoint_is_due() const {
 
 bool Trainer::evaluate() {
   session_->average_states();
-  StepMetrics sum;
-  for (std::int64_t step = 0; step < test_source_->steps_per_epoch(); ++step) {
-    const data::BatchLease batch = test_source_->next();
-    session_->load(*batch);
-    sum += session_->evaluate_step();
-  }
+  const bool resident = options_.data_on_device;
+  const StepMetrics sum = session_->evaluate(*test_source_, resident ? dataset_->train_size() : 0);
   report_->evaluation(step_, sum);
   const bool better = sum.top1 / sum.samples > best_accuracy_;
   best_accuracy_ = std::max(best_accuracy_, sum.top1 / sum.samples);

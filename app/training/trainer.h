@@ -1,8 +1,10 @@
 // The training run: epochs of steps, evaluation, checkpoints, metrics; the same code on every rank.
 #pragma once
 
+#include <chrono>
+#include <deque>
 #include <memory>
-#include <vector>
+#include <string>
 
 #include "app/commands/train_options.h"
 #include "app/runtime/partition_plan.h"
@@ -26,15 +28,18 @@ class Trainer {
   void run();
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   void make_session();
   Network make_replica_network() const;
-  SessionOptions session_options() const;
+  SessionOptions session_options();
   void restore_session(const CheckpointState& state, const std::filesystem::path& path);
   void capture_session(CheckpointState& state) const;
   std::string parameters_hash() const;  // on rank 0 at least
-  data::BatchOutput batch_output() const;
-  bool resume();  // whether there was a checkpoint
-  StepRecord train_one_step(bool stop_requested);
+  bool resume();                        // whether there was a checkpoint
+  InputOptions choose_input();
+  void start_step(bool stop_requested);
+  bool finish_steps(int left_under_way);  // whether any rank wants to stop
   bool evaluation_is_due() const;
   bool checkpoint_is_due() const;
   bool evaluate();  // whether the accuracy is the best so far
@@ -45,16 +50,20 @@ class Trainer {
   comm::MpiEnvironment& environment_;
   const comm::Communicator& ranks_;
   kernels::Backend backend_ = kernels::Backend::cpu;
+  std::string device_;
   int threads_ = 1;
   std::unique_ptr<RunRanks> run_ranks_;
   std::unique_ptr<Dataset> dataset_;
+  std::unique_ptr<data::BatchSource> train_source_,
+      test_source_;  // a device may hold batches: outlive the session
   std::optional<PartitionPlan> plan_;
   std::unique_ptr<Session> session_;
   std::unique_ptr<PartitionedCheckpoint> partitioned_;  // null without partition
   std::unique_ptr<RunReport> report_;
   std::unique_ptr<CheckpointFolder> checkpoints_;  // on rank 0
-  std::unique_ptr<data::BatchSource> train_source_, test_source_;
   Schedule schedule_;
+  std::deque<StepRecord> under_way_;  // of the steps that are started, without their metrics
+  Clock::time_point last_finished_;
   std::int64_t steps_per_epoch_ = 0, total_steps_ = 0, step_ = 0;
   double best_accuracy_ = 0;
 };

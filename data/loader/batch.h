@@ -28,7 +28,7 @@ struct Batch {
   const std::int32_t* labels = nullptr;
   const std::int64_t* samples = nullptr;               // index of each sample in the image set
   const AugmentationParameters* parameters = nullptr;  // of each sample
-  // One of the two, as LoaderOptions::output says.
+  // One of the two or none, as LoaderOptions::output says.
   const float* images = nullptr;      // augmented and normalised, [capacity] images of the chosen layout
   const std::uint8_t* raw = nullptr;  // as stored, [capacity][H, W, C]; `parameters` remain to be applied
 };

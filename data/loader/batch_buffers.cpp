@@ -14,10 +14,12 @@ std::pmr::memory_resource& memory_of(const LoaderOptions& options) {
 }
 
 ImageShape batch_shape(ImageShape stored, const LoaderOptions& options) {
-  return options.output == BatchOutput::raw ? stored : options.augmentation.output_shape(stored);
+  const bool as_stored = options.output == BatchOutput::raw || options.output == BatchOutput::parameters;
+  return as_stored ? stored : options.augmentation.output_shape(stored);
 }
 
 std::size_t bytes_of_image(ImageShape stored, const LoaderOptions& options) {
+  if (options.output == BatchOutput::parameters) return 0;
   return static_cast<std::size_t>(batch_shape(stored, options).bytes()) *
          (options.output == BatchOutput::raw ? 1 : sizeof(float));
 }
@@ -48,7 +50,7 @@ BatchBuffers::BatchBuffers(const BatchSchedule& schedule, ImageShape stored, con
   batch.parameters = parameters();
   if (options.output == BatchOutput::raw) {
     batch.raw = static_cast<const std::uint8_t*>(images_.data());
-  } else {
+  } else if (options.output != BatchOutput::parameters) {
     batch.images = static_cast<const float*>(images_.data());
   }
 }
@@ -80,6 +82,7 @@ void BatchFiller::fill(BatchBuffers& buffers, std::int64_t i, std::int64_t sampl
   buffers.samples()[i] = sample;
   AugmentationParameters& parameters = buffers.parameters()[i];
   parameters = draw(augmentation_, stored_, seed_, buffers.batch.position.epoch, sample);
+  if (output_ == BatchOutput::parameters) return;
   if (output_ == BatchOutput::raw) {
     std::memcpy(buffers.image(i), pixels, buffers.image_bytes());
   } else {

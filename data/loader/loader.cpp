@@ -12,6 +12,7 @@ namespace convoy::data {
 struct Loader::State final : BatchLease::Owner {
   std::shared_ptr<const ImageSet> set;
   int rank;
+  bool reads_pixels;
   BatchSchedule schedule;
   std::vector<BatchBuffers> slots;
   std::vector<BatchFiller> fillers;  // one a thread
@@ -21,6 +22,7 @@ struct Loader::State final : BatchLease::Owner {
   State(std::shared_ptr<const ImageSet> images, const LoaderOptions& options)
       : set(std::move(images)),
         rank(options.rank),
+        reads_pixels(options.output != BatchOutput::parameters),
         schedule(set->size(), options),
         slots(make_slots(options)),
         fillers(make_batch_fillers(set->shape(), options)),
@@ -53,7 +55,7 @@ struct Loader::State final : BatchLease::Owner {
     schedule.samples(batch.position, batch.first + begin, real - begin, buffers.samples() + begin);
     for (std::int64_t i = begin; i < real; ++i) {
       const std::int64_t sample = buffers.samples()[i];
-      const std::uint8_t* pixels = set->image(sample, scratch[thread].data());
+      const std::uint8_t* pixels = reads_pixels ? set->image(sample, scratch[thread].data()) : nullptr;
       fillers[thread].fill(buffers, i, sample, set->label(sample), pixels);
     }
     for (std::int64_t i = real; i < end; ++i) BatchFiller::fill_empty(buffers, i);

@@ -17,6 +17,7 @@ enum class BatchOutput : std::uint8_t {
   row_major,      // float32 [C, H, W]
   channels_last,  // float32 [H, W, C]
   raw,            // uint8 [H, W, C] as stored, with the parameters to apply
+  parameters,     // no pixels: whoever has the set needs the samples and the parameters alone
 };
 
 struct LoaderOptions {

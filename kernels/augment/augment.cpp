@@ -13,14 +13,13 @@ void check_augment(const AugmentProblem& problem, const KernelRequest& request) 
   require_counts(operation, request, 2, 1);
   require_control(operation, request);
   const TensorDesc &images = request.inputs[0], &y = request.outputs[0];
-  require_dtype(operation, "images", images, DType::u8);
+  if (images.dtype != DType::f32) require_dtype(operation, "images", images, DType::u8);
   require_dtype(operation, "draws", request.inputs[1], DType::i32);
   if (images.shape.rank() != 4 || y.shape.rank() != 4)
     throw std::invalid_argument(fmt::format("{}: images are {} and y {}, expected four extents", operation,
                                             images.shape.to_string(), y.shape.to_string()));
   const std::int64_t channels = images.shape[1];
-  require_shape(operation, "draws", request.inputs[1], {images.shape[0], kAugmentDraws});
-  require_shape(operation, "y", y, {images.shape[0], y.shape[1], y.shape[2], y.shape[3]});
+  require_shape(operation, "draws", request.inputs[1], {y.shape[0], kAugmentDraws});
   if (channels > kAugmentChannels || y.shape[1] < channels || std::ssize(problem.scale) != channels ||
       std::ssize(problem.shift) != channels)
     throw std::invalid_argument(fmt::format(

@@ -1,11 +1,13 @@
 // A batch of stored images made ready for the first layer: crop, flip, cut out, normalise, convert. What is random
 // was drawn before, on the host, so that it follows the sample and not the device.
-//   augment_forward  {images u8 [N, C, SH, SW], draws i32 [N, kAugmentDraws]} -> {y [N, P, H, W]}
-// Images lie channels_last, y too, f32 or bf16; P >= C, and the channels behind C are zero: 8 of them let a
-// convolution read 16 bytes at a time. y[c] = scale[c] * pixel + shift[c], so with a mean and deviation in units
-// of [0, 1] scale is 1 / (255 deviation) and shift -mean / deviation. What the crop reaches outside the image
-// is black (pixel 0), as in zero padding before normalisation; what is cut out is 0 after it (DeVries, Taylor,
-// arXiv 1708.04552). Samples that are not valid are all zero.
+//   augment_forward  {images [M, C, SH, SW], draws i32 [N, kAugmentDraws]} -> {y [N, P, H, W]}
+// Sample n of y comes from image draws[n][kImage] of the M, so a ring of batches and a whole resident set are read alike.
+// Images lie channels_last and are u8, or f32 where the host made them ready and only the type and the layout are left;
+// y lies channels_last, f32 or bf16; P >= C, and the channels behind C are zero: 8 of them let a convolution read 16
+// bytes at a time. y[c] = scale[c] * pixel + shift[c], rounded after the product and after the sum as on the host, so
+// with a mean and deviation in units of [0, 1] scale is 1 / (255 deviation) and shift -mean / deviation. Outside the
+// image and in what is cut out (DeVries, Taylor, arXiv 1708.04552) y is 0, the mean colour. Samples that are not valid
+// are all zero.
 #pragma once
 
 #include <vector>
@@ -16,6 +18,7 @@ namespace convoy::kernels {
 
 // The columns of draws.
 enum AugmentDraw : int {
+  kImage,    // of the M
   kCropRow,  // of the image that becomes row 0 of y; may be negative
   kCropColumn,
   kFlip,    // not 0: mirrored left to right

@@ -13,9 +13,9 @@ struct Images {
 };
 
 // kPadded: channels of y if they are written as one pack, else 0.
-template <typename T, int kPadded>
-__global__ void augment(const std::uint8_t* images, const std::int32_t* draws, T* y,
-                        const StepControl* control, const __grid_constant__ Images m) {
+template <typename Pixel, typename T, int kPadded>
+__global__ void augment(const Pixel* images, const std::int32_t* draws, T* y, const StepControl* control,
+                        const __grid_constant__ Images m) {
   const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < m.pixels; i += turn) {
     const std::uint32_t line = m.columns(static_cast<std::uint32_t>(i)), sample = m.rows(line);
@@ -30,10 +30,11 @@ __global__ void augment(const std::uint8_t* images, const std::int32_t* draws, T
         static_cast<int>(sample) >= control->valid ||
         (static_cast<unsigned>(h - draw[kCutRow]) < cut && static_cast<unsigned>(w - draw[kCutColumn]) < cut);
     const bool inside = from_h >= 0 && from_h < m.height && from_w >= 0 && from_w < m.width;
-    const std::uint8_t* from =
-        images + ((std::int64_t{sample} * m.height + from_h) * m.width + from_w) * m.channels;
+    const Pixel* from =
+        images + ((std::int64_t{draw[kImage]} * m.height + from_h) * m.width + from_w) * m.channels;
     const auto value = [&](int c) {
-      return blank || c >= m.channels ? 0.0f : fmaf(m.scale[c], inside ? from[c] : 0, m.shift[c]);
+      if (blank || !inside || c >= m.channels) return 0.0f;
+      return __fadd_rn(__fmul_rn(m.scale[c], static_cast<float>(from[c])), m.shift[c]);
     };
     if constexpr (kPadded > 0) {
       float channels[kPadded];
@@ -47,11 +48,11 @@ __global__ void augment(const std::uint8_t* images, const std::int32_t* draws, T
   }
 }
 
-template <typename T>
+template <typename Pixel, typename T>
 auto* kernel_for(int padded) {
   if constexpr (sizeof(T) == 2)
-    if (padded == 8) return augment<T, 8>;
-  return padded == 4 ? augment<T, 4> : augment<T, 0>;
+    if (padded == 8) return augment<Pixel, T, 8>;
+  return padded == 4 ? augment<Pixel, T, 4> : augment<Pixel, T, 0>;
 }
 
 }  // namespace
@@ -63,7 +64,7 @@ Kernel augment_forward(const AugmentProblem& problem, KernelRequest& request) {
   settle(operation, request.inputs[1], Layout::row_major);
   settle(operation, request.outputs[0], Layout::channels_last);
   const Shape images = request.inputs[0].shape, y = request.outputs[0].shape;
-  const DType type = common_dtype(operation, {&request.outputs[0]});
+  const DType type = common_dtype(operation, {&request.outputs[0]}), stored = request.inputs[0].dtype;
   Images m{static_cast<int>(images[1]),
            static_cast<int>(y[1]),
            static_cast<int>(images[2]),
@@ -77,12 +78,16 @@ Kernel augment_forward(const AugmentProblem& problem, KernelRequest& request) {
   std::copy(problem.scale.begin(), problem.scale.end(), m.scale);
   std::copy(problem.shift.begin(), problem.shift.end(), m.shift);
   return device_kernel([=, control = request.control](const BoundOperands& b, Stream stream) {
-    const auto run = [&](auto element) {
+    const auto run = [&](auto pixel, auto element) {
+      using P = decltype(pixel);
       using T = decltype(element);
-      launch(kernel_for<T>(m.padded), resident_grid(m.pixels), kThreads, stream, b.in<std::uint8_t>(0),
+      launch(kernel_for<P, T>(m.padded), resident_grid(m.pixels), kThreads, stream, b.in<P>(0),
              b.in<std::int32_t>(1), b.out<T>(0), control, m);
     };
-    type == DType::bf16 ? run(bf16{}) : run(float{});
+    if (stored == DType::u8)
+      type == DType::bf16 ? run(std::uint8_t{}, bf16{}) : run(std::uint8_t{}, float{});
+    else
+      type == DType::bf16 ? run(float{}, bf16{}) : run(float{}, float{});
   });
 }
 

@@ -29,13 +29,16 @@ Shape conv2d_output_shape(const Conv2dProblem& problem, const Shape& x, const Sh
 }
 
 Kernel conv2d_forward(Backend backend, const Conv2dProblem& problem, KernelRequest& request) {
-  return select(backend, reference::conv2d_forward, cpu::conv2d_forward)(problem, request);
+  return select(backend, reference::conv2d_forward, cpu::conv2d_forward, cuda::conv2d_forward)(problem,
+                                                                                               request);
 }
 Kernel conv2d_backward_data(Backend backend, const Conv2dProblem& problem, KernelRequest& request) {
-  return select(backend, reference::conv2d_backward_data, cpu::conv2d_backward_data)(problem, request);
+  return select(backend, reference::conv2d_backward_data, cpu::conv2d_backward_data,
+                cuda::conv2d_backward_data)(problem, request);
 }
 Kernel conv2d_backward_weights(Backend backend, const Conv2dProblem& problem, KernelRequest& request) {
-  return select(backend, reference::conv2d_backward_weights, cpu::conv2d_backward_weights)(problem, request);
+  return select(backend, reference::conv2d_backward_weights, cpu::conv2d_backward_weights,
+                cuda::conv2d_backward_weights)(problem, request);
 }
 
 }  // namespace convoy::kernels

@@ -5,6 +5,9 @@
 // x [N, C, H, W], weights [K, C / groups, R, S], bias [K], y [N, K, P, Q]. Where the ReLU is fused, dy of the
 // backward operations is the gradient before it (run relu_backward on y first). dweights is written in the
 // layout that it comes with (that of the weights).
+//
+// On CUDA x, y, dy, dx are channels_last, all f32 or all bf16; weights channels_last (K, R, S, C / groups in memory) of
+// the same type; bias, dweights and dbias f32. bf16 is multiplied by tensor cores with fp32 accumulation.
 #pragma once
 
 #include <array>
@@ -20,6 +23,7 @@ struct Conv2dProblem {
   int groups = 1;
   bool bias = false;  // whether the operands in brackets are there
   bool relu = false;  // forward only
+  bool tf32 = false;  // CUDA: f32 operands may be rounded to tf32; host backends take them whole
 };
 
 // [N, K, P, Q]; throws if channels and groups do not divide or the kernel does not fit.
@@ -35,6 +39,11 @@ Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request);
 Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request);
 Kernel conv2d_backward_weights(const Conv2dProblem& problem, KernelRequest& request);
 }  // namespace cpu
+namespace cuda {
+Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request);
+Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request);
+Kernel conv2d_backward_weights(const Conv2dProblem& problem, KernelRequest& request);
+}  // namespace cuda
 
 Kernel conv2d_forward(Backend backend, const Conv2dProblem& problem, KernelRequest& request);
 Kernel conv2d_backward_data(Backend backend, const Conv2dProblem& problem, KernelRequest& request);

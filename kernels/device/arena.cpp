@@ -8,11 +8,16 @@
 #include <stdexcept>
 #include <utility>
 
+#include "kernels/device/device_memory.h"
+
 namespace convoy::kernels {
 
-Arena::Arena(Backend backend, std::size_t bytes) : bytes_(bytes) {
-  if (backend == Backend::cuda) throw_no_backend(backend);
+Arena::Arena(Backend backend, std::size_t bytes) : bytes_(bytes), on_gpu_(backend == Backend::cuda) {
   if (bytes == 0) return;
+  if (on_gpu_) {
+    data_ = reserve_gpu_memory(bytes);
+    return;
+  }
   void* mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED)
     throw std::runtime_error(
@@ -22,15 +27,19 @@ Arena::Arena(Backend backend, std::size_t bytes) : bytes_(bytes) {
 }
 
 Arena::~Arena() {
-  if (data_ != nullptr) ::munmap(data_, bytes_);
+  if (data_ == nullptr) return;
+  on_gpu_ ? release_gpu_memory(data_) : static_cast<void>(::munmap(data_, bytes_));
 }
 
 Arena::Arena(Arena&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+    : data_(std::exchange(other.data_, nullptr)),
+      bytes_(std::exchange(other.bytes_, 0)),
+      on_gpu_(other.on_gpu_) {}
 
 Arena& Arena::operator=(Arena&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(bytes_, other.bytes_);
+  std::swap(on_gpu_, other.on_gpu_);
   return *this;
 }
 

@@ -1,4 +1,4 @@
-// The one reservation of memory that a device's tensors live in.
+// The one reservation of memory that a device's tensors live in: the host's for host backends, else the current GPU's.
 #pragma once
 
 #include <cstddef>
@@ -22,6 +22,7 @@ class Arena {
  private:
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;
+  bool on_gpu_ = false;
 };
 
 }  // namespace convoy::kernels

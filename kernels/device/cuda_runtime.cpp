@@ -46,6 +46,9 @@ CudaEvent::CudaEvent(Timing timing) {
 }
 
 void CudaEvent::record(cudaStream_t stream) const { CONVOY_CUDA(cudaEventRecord(get(), stream)); }
+void CudaEvent::record_in_graph(cudaStream_t stream) const {
+  CONVOY_CUDA(cudaEventRecordWithFlags(get(), stream, cudaEventRecordExternal));
+}
 void CudaEvent::make_wait(cudaStream_t stream) const { CONVOY_CUDA(cudaStreamWaitEvent(stream, get(), 0)); }
 void CudaEvent::synchronize() const { CONVOY_CUDA(cudaEventSynchronize(get())); }
 

@@ -41,6 +41,7 @@ class DeviceBuffer {
   explicit DeviceBuffer(std::size_t bytes);
   std::byte* data() const { return data_.get(); }
   std::size_t bytes() const { return bytes_; }
+  std::byte* release() { return data_.release(); }  // the caller frees it
 
  private:
   std::unique_ptr<std::byte, detail::FreeDevice> data_;
@@ -78,6 +79,7 @@ class CudaEvent {
   explicit CudaEvent(Timing timing = Timing::off);
   cudaEvent_t get() const { return event_.get(); }
   void record(cudaStream_t stream) const;
+  void record_in_graph(cudaStream_t stream) const;  // in a capture: when the graph gets there
   void make_wait(cudaStream_t stream) const;  // work enqueued on `stream` from now on waits for the record
   void synchronize() const;
   // Between two recorded and completed events that keep time.

@@ -85,6 +85,15 @@ __device__ inline void load_2d(const CUtensorMap* map, void* to, std::uint64_t* 
       "l"(map), "r"(shared_address(barrier)), "r"(x), "r"(y)
       : "memory");
 }
+__device__ inline void load_3d(const CUtensorMap* map, void* to, std::uint64_t* barrier, int x, int y,
+                               int z) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, "
+      "%4, %5}], "
+      "[%2];" ::"r"(shared_address(to)),
+      "l"(map), "r"(shared_address(barrier)), "r"(x), "r"(y), "r"(z)
+      : "memory");
+}
 // The same bytes land at the same offset in every block of `mask` and count on each one's own barrier.
 __device__ inline void load_2d_multicast(const CUtensorMap* map, void* to, std::uint64_t* barrier, int x,
                                          int y, std::uint16_t mask) {
@@ -110,6 +119,20 @@ __device__ inline void store_3d(const CUtensorMap* map, const void* from, int x,
   asm volatile(
       "cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(map),
       "r"(shared_address(from)), "r"(x), "r"(y), "r"(z)
+      : "memory");
+}
+__device__ inline void store_4d(const CUtensorMap* map, const void* from, int x, int y, int z, int u) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(map),
+      "r"(shared_address(from)), "r"(x), "r"(y), "r"(z), "r"(u)
+      : "memory");
+}
+// A column of pixels through an im2col map of an NHWC tensor, from the pixel n, h, w on.
+__device__ inline void store_im2col(const CUtensorMap* map, const void* from, int c, int w, int h, int n) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.global.shared::cta.im2col_no_offs.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::
+          "l"(map),
+      "r"(shared_address(from)), "r"(c), "r"(w), "r"(h), "r"(n)
       : "memory");
 }
 __device__ inline void store_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }

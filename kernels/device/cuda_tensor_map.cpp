@@ -50,4 +50,45 @@ CUtensorMap tiled_map(DType type, const void* data, const std::vector<std::int64
   return map;
 }
 
+namespace {
+
+// How far the last position lies from the tensor's last pixel: any value between two steps will do.
+int upper_corner(const Im2colMap& map, int axis) {
+  const int extent = int(axis == 0 ? map.h : map.w), count = axis == 0 ? map.down : map.across;
+  return map.first[axis] + (count - 1) * map.step[axis] - (extent - 1);
+}
+
+}  // namespace
+
+bool Im2colMap::encodable() const {
+  for (int axis = 0; axis < 2; ++axis) {
+    const int upper = upper_corner(*this, axis);
+    if (first[axis] < -128 || first[axis] > 127 || upper < -128 || upper > 127 || step[axis] > 8)
+      return false;
+  }
+  return true;
+}
+
+CUtensorMap Im2colMap::encode() const {
+  static const auto encode_im2col =
+      driver_function<PFN_cuTensorMapEncodeIm2col_v12000>("cuTensorMapEncodeIm2col");
+  const std::size_t bytes = bytes_of(type);
+  const cuuint64_t sizes[] = {cuuint64_t(c), cuuint64_t(w), cuuint64_t(h), cuuint64_t(n)};
+  const cuuint64_t strides[] = {pitch_w * bytes, pitch_h * bytes, pitch_n * bytes};
+  const int lower[] = {first[1], first[0]}, upper[] = {upper_corner(*this, 1), upper_corner(*this, 0)};
+  const cuuint32_t steps[] = {1, cuuint32_t(step[1]), cuuint32_t(step[0]), 1};
+  CUtensorMap map;
+  const CUresult result = encode_im2col(
+      &map, map_type(type), 4, const_cast<void*>(data), sizes, strides, lower, upper, cuuint32_t(channels),
+      cuuint32_t(pixels), steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+      CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  if (result != CUDA_SUCCESS)
+    throw std::runtime_error(
+        fmt::format("cuTensorMapEncodeIm2col failed with {} for {}x{}x{}x{}, pitches {}, {}, {}, corners {} "
+                    "and {}, steps {}",
+                    int(result), n, h, w, c, pitch_n, pitch_h, pitch_w, fmt::join(lower, ","),
+                    fmt::join(upper, ","), fmt::join(steps, ",")));
+  return map;
+}
+
 }  // namespace convoy::kernels

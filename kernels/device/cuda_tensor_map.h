@@ -18,4 +18,20 @@ namespace convoy::kernels {
 CUtensorMap tiled_map(DType type, const void* data, const std::vector<std::int64_t>& extents,
                       const std::vector<std::int64_t>& pitches, const std::vector<std::uint32_t>& box);
 
+// An NHWC tensor read (or written) as columns of an im2col matrix: boxes of `pixels` positions by `channels` channels,
+// in the same swizzle. Positions run from `first` in steps of `step` along w, then h, then n, `across` of them in a row
+// and `down` in an image; what lies outside the tensor reads as zero.
+struct Im2colMap {
+  DType type = DType::bf16;
+  const void* data = nullptr;
+  std::int64_t n = 0, h = 0, w = 0, c = 0;
+  std::int64_t pitch_n = 0, pitch_h = 0, pitch_w = 0;  // elements from one index to the next
+  int first[2] = {0, 0}, step[2] = {1, 1};             // h, w
+  int down = 0, across = 0;
+  int pixels = 0, channels = 0;
+  // Whether the corners of the positions fit into the descriptor's fields.
+  bool encodable() const;
+  CUtensorMap encode() const;
+};
+
 }  // namespace convoy::kernels

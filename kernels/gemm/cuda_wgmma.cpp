@@ -12,6 +12,41 @@
 #include "kernels/gemm/sm90_launch.h"
 
 namespace convoy::kernels::gemm {
+
+Schedule sm90_schedule(const Problem& problem, const Sm90Tile& tile, int splits) {
+  const auto depth = std::int64_t(128 / problem.element_bytes());
+  Schedule schedule{};
+  schedule.m_tiles = int(ceil_div(problem.m, std::int64_t{tile.rows} * tile.cluster));
+  schedule.n_tiles = int(ceil_div(problem.n, tile.columns));
+  schedule.k_blocks = int(ceil_div(problem.k, depth));
+  schedule.splits = splits;
+  schedule.band = 16 / tile.cluster;
+  return schedule;
+}
+
+// Expected time in microseconds: waves of pieces at the tensor cores' rate, or the bytes at memory's, operands
+// that several tiles share counted a little more than once. The constants are fitted to 1,400 timings on an H200
+// (jobs/results/gemm.md); on average the plan they put first takes 1 % longer than the best.
+double sm90_expected_time(const Problem& problem, int tile_index, int splits, double bytes, bool in_pieces) {
+  constexpr double kSlowness[] = {1.11, 0.925, 1.05, 1.01, 2.15, 1.3, 1.24, 1.28};  // of a stage, by tile
+  static_assert(std::size(kSlowness) == std::size(kSm90Tiles));
+  constexpr double kClock = 1.6e3, kBytes = 4.1e6;  // cycles and bytes in a microsecond
+  const Sm90Tile& tile = kSm90Tiles[tile_index];
+  const Schedule schedule = sm90_schedule(problem, tile, splits);
+  const double m = double(problem.m), n = double(problem.n), k = double(problem.k);
+  const double workers = double(device_facts().multiprocessors / tile.cluster);
+  const double waves = std::ceil(double(schedule.pieces()) / workers);
+  const double area = double(tile.rows) * tile.columns;
+  const double main = std::ceil(double(schedule.k_blocks) / splits) * area / 32 * kSlowness[tile_index];
+  const double store = 723 + 0.038 * area * double(bytes_of(problem.output));
+  const double piece = tile.ping_pong ? std::max(main, 0.842 * (main + store)) + 114 : main + store;
+  const double compute = (waves * piece + 1500) / kClock;
+  const double again = double(schedule.n_tiles - 1) * m * k + (std::ceil(m / tile.rows) - 1) * n * k;
+  const double memory = (bytes + 0.0626 * again * double(problem.element_bytes())) / kBytes;
+  const double pieces = in_pieces ? 1.8 + 2.22 * splits * m * n * 4 / kBytes : 0;
+  return std::max(compute, memory) + 0.131 * std::min(compute, memory) + pieces;
+}
+
 namespace {
 
 constexpr int kTiles = int(std::size(kSm90Tiles));
@@ -69,40 +104,6 @@ Workspace carve(const Problem& problem, int splits, void* base) {
   return workspace;
 }
 
-Schedule schedule_of(const Problem& problem, const Sm90Tile& tile, int splits) {
-  const auto depth = std::int64_t(128 / problem.element_bytes());
-  Schedule schedule{};
-  schedule.m_tiles = int(ceil_div(problem.m, std::int64_t{tile.rows} * tile.cluster));
-  schedule.n_tiles = int(ceil_div(problem.n, tile.columns));
-  schedule.k_blocks = int(ceil_div(problem.k, depth));
-  schedule.splits = splits;
-  schedule.band = 16 / tile.cluster;
-  return schedule;
-}
-
-// Expected time in microseconds: waves of pieces at the tensor cores' rate, or the bytes at memory's, operands
-// that several tiles share counted a little more than once. The constants are fitted to 1,400 timings on an H200
-// (jobs/results/gemm.md); on average the plan they put first takes 1 % longer than the best.
-double expected_time(const Problem& problem, int tile_index, int splits) {
-  constexpr double kSlowness[] = {1.11, 0.925, 1.05, 1.01, 2.15, 1.3, 1.24, 1.28};  // of a stage, by tile
-  static_assert(std::size(kSlowness) == std::size(kSm90Tiles));
-  constexpr double kClock = 1.6e3, kBytes = 4.1e6;  // cycles and bytes in a microsecond
-  const Sm90Tile& tile = kSm90Tiles[tile_index];
-  const Schedule schedule = schedule_of(problem, tile, splits);
-  const double m = double(problem.m), n = double(problem.n), k = double(problem.k);
-  const double workers = double(device_facts().multiprocessors / tile.cluster);
-  const double waves = std::ceil(double(schedule.pieces()) / workers);
-  const double area = double(tile.rows) * tile.columns;
-  const double main = std::ceil(double(schedule.k_blocks) / splits) * area / 32 * kSlowness[tile_index];
-  const double store = 723 + 0.038 * area * double(bytes_of(problem.output));
-  const double piece = tile.ping_pong ? std::max(main, 0.842 * (main + store)) + 114 : main + store;
-  const double compute = (waves * piece + 1500) / kClock;
-  const double again = double(schedule.n_tiles - 1) * m * k + (std::ceil(m / tile.rows) - 1) * n * k;
-  const double memory = (problem.bytes() + 0.0626 * again * double(problem.element_bytes())) / kBytes;
-  const double pieces = indirect(problem, splits) ? 1.8 + 2.22 * splits * m * n * 4 / kBytes : 0;
-  return std::max(compute, memory) + 0.131 * std::min(compute, memory) + pieces;
-}
-
 bool supports_wgmma(const Problem& problem) {
   return device_facts().major == 9 && problem.math != Math::fp32;
 }
@@ -114,13 +115,14 @@ std::vector<Plan> wgmma_candidates(const Problem& problem) {
   };
   std::vector<Scored> scored;
   for (int tile = 0; tile < kTiles; ++tile) {
-    const Schedule whole = schedule_of(problem, kSm90Tiles[tile], 1);
+    const Schedule whole = sm90_schedule(problem, kSm90Tiles[tile], 1);
     const int workers = device_facts().multiprocessors / kSm90Tiles[tile].cluster;
     std::vector<Scored> own;
     for (int splits = 1; splits <= std::min(whole.k_blocks, 4 * workers); ++splits) {
       if (splits > 1 && (whole.pieces() * splits > 8 * workers || whole.k_blocks / splits < 4)) break;
       const std::size_t bytes = carve(problem, splits, nullptr).bytes;
-      own.push_back({{Rung::wgmma, tile, splits, bytes}, expected_time(problem, tile, splits)});
+      own.push_back({{Rung::wgmma, tile, splits, bytes},
+                     sm90_expected_time(problem, tile, splits, problem.bytes(), indirect(problem, splits))});
     }
     std::stable_sort(own.begin(), own.end(), [](auto& a, auto& b) { return a.time < b.time; });
     if (own.size() > 3) own.resize(3);
@@ -183,7 +185,7 @@ Launch bind_wgmma(const Problem& problem, const Plan& plan, const Buffers& buffe
   const Workspace workspace = carve(problem, plan.splits, buffers.workspace);
   Sm90Call call = describe(problem, tile, plan.splits, buffers, workspace);
   call.tile = plan.tile;
-  call.schedule = schedule_of(problem, tile, plan.splits);
+  call.schedule = sm90_schedule(problem, tile, plan.splits);
   call.blocks =
       std::min(call.schedule.pieces(), device_facts().multiprocessors / tile.cluster) * tile.cluster;
   const Epilogue epilogue = epilogue_of(problem, buffers);

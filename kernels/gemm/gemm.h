@@ -77,6 +77,8 @@ struct Buffers {
 bool supports(Rung rung, const Problem& problem);
 // What the rung expects to be its fastest plan; cheap and deterministic.
 Plan plan(Rung rung, const Problem& problem);
+// Over our own rungs.
+Plan plan(const Problem& problem);
 // All plans worth timing, the expected best first.
 std::vector<Plan> candidates(Rung rung, const Problem& problem);
 // Ties a plan to its buffers. Launching enqueues on a cudaStream_t, allocates nothing, and can be captured.

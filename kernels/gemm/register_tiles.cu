@@ -1,239 +1,36 @@
 // Third rung, fp32 without tensor cores: a block computes a tile of C, a warp 64 rows of it, a thread 8 rows by 8
 // or 16 columns in registers. While one stage in shared memory is multiplied the next one is on its way, and
 // within a stage the next operands come into a second set of registers, so that the arithmetic units never wait.
-//
-// Shared memory holds both operands with m or n contiguous: [depth][extent + 4]. An operand that has k contiguous
-// is transposed on its way by 4-byte copies, eight values of k of four rows by a warp: whole sectors are read, and
-// the padding spreads the words over all banks.
-#include <array>
-
-#include "kernels/device/cuda_error.h"
-#include "kernels/gemm/epilogue.cuh"
-#include "kernels/gemm/pipeline.cuh"
-#include "kernels/gemm/rungs.h"
+#include "kernels/gemm/register_tiles.cuh"
 
 namespace convoy::kernels::gemm {
 namespace {
 
-struct Operand {
-  const float* data;
-  std::int64_t pitch;
-  std::int64_t extent;  // m or n
-  bool vectors;         // 16-byte copies are possible
-};
-
-template <int rows_, int columns_, int thread_columns_>
-struct Tile {
-  static constexpr int rows = rows_, columns = columns_, depth = 16, stages = 2;
-  static constexpr int shared_bytes = stages * depth * (rows_ + columns_ + 8) * int(sizeof(float));
-  static constexpr int thread_columns = thread_columns_, warp_columns = thread_columns * 4;
-  static constexpr int warps_across = columns / warp_columns;
-  static constexpr int threads = rows / 64 * warps_across * 32;
-  static constexpr int pitch_a = rows + 4, pitch_b = columns + 4;
-  static constexpr int stage_floats = depth * (pitch_a + pitch_b);
-  static constexpr int blocks_per_multiprocessor = (thread_columns == 8 ? 512 : 256) / threads;
-};
-
-// Brings one operand's stages into shared memory.
-template <bool k_contiguous, int extent, int threads, int depth>
-class Carrier {
- public:
-  __device__ Carrier(const Operand& operand, std::int64_t first, std::int64_t k_begin, std::int64_t k_end)
-      : operand_(operand), first_(first), k_(k_begin), k_end_(k_end) {
-    source_ = k_contiguous ? operand.data + (first + line()) * operand.pitch + k_begin + offset()
-                           : operand.data + (k_begin + line()) * operand.pitch + first + offset();
-    const std::int64_t left = operand.extent - first - (k_contiguous ? line() : offset());
-    left_ = left < 0 ? 0 : left > extent ? extent : int(left);
-  }
-
-  // Starts the copies of the next `depth` values of k into `to`; what lies outside the matrix becomes zero.
-  __device__ void fetch(float* to) {
-    const bool whole = k_ + depth <= k_end_, inside = first_ + extent <= operand_.extent;
-    const std::int64_t step = std::int64_t{kLinesAtOnce} * operand_.pitch;
-    const float* source = source_;
-    if (!whole || (!k_contiguous && !operand_.vectors)) {
-      fetch_guarded(to);
-    } else if constexpr (k_contiguous) {
-      float* target = to + offset() * kPitch + line();
-      if (inside) {
-#pragma unroll
-        for (int i = 0; i < kCount; ++i, source += step)
-#pragma unroll
-          for (int k = 0; k < depth; k += 8)
-            copy_async<4>(target + k * kPitch + i * kLinesAtOnce, source + k);
-      } else {
-#pragma unroll 1
-        for (int i = 0; i < kCount; ++i, source += step)
-#pragma unroll
-          for (int k = 0; k < depth; k += 8)
-            copy_async<4>(target + k * kPitch + i * kLinesAtOnce,
-                          i * kLinesAtOnce < left_ ? source + k : operand_.data,
-                          i * kLinesAtOnce < left_ ? 4 : 0);
-      }
-    } else {
-      const int bytes = min(left_, 4) * 4;
-      if (bytes == 0) source = operand_.data;
-#pragma unroll
-      for (int i = 0; i < kCount; ++i) {
-        copy_async<16>(to + (line() + i * kLinesAtOnce) * kPitch + offset(), source, bytes);
-        if (bytes > 0) source += step;
-      }
-    }
-    source_ += k_contiguous ? depth : depth * operand_.pitch;
-    k_ += depth;
-  }
-
- private:
-  static constexpr int kPitch = extent + 4;
-  static constexpr int kPerLine = k_contiguous ? 8 : extent / 4;  // threads along a line as stored
-  static constexpr int kLinesAtOnce = threads / kPerLine;
-  static constexpr int kCount = (k_contiguous ? extent : depth) / kLinesAtOnce;
-  static_assert(kCount > 0 && kCount * kLinesAtOnce == (k_contiguous ? extent : depth));
-
-  __device__ static int line() { return int(threadIdx.x) / kPerLine; }
-  __device__ static int offset() { return int(threadIdx.x) % kPerLine * (k_contiguous ? 1 : 4); }
-
-  __device__ void fetch_guarded(float* to) const {
-#pragma unroll 1
-    for (int word = threadIdx.x; word < extent * depth; word += threads) {
-      const int k = k_contiguous ? word % depth : word / extent,
-                along = k_contiguous ? word / depth : word % extent;
-      const bool there = first_ + along < operand_.extent && k_ + k < k_end_;
-      const std::int64_t index = k_contiguous ? (first_ + along) * operand_.pitch + k_ + k
-                                              : (k_ + k) * operand_.pitch + first_ + along;
-      copy_async<4>(to + k * kPitch + along, there ? operand_.data + index : operand_.data, there ? 4 : 0);
-    }
-  }
-
-  const Operand operand_;
-  const std::int64_t first_;
-  std::int64_t k_;
-  const std::int64_t k_end_;
-  const float* source_;
-  int left_;  // of the extent from this thread's first line or column on
-};
-
-// The operands of one value of k. Rows are lane_row * 4 + {0..3} and 32 further, columns lane_column * 4 + {0..3}
-// and each 16 further.
-template <int columns>
-struct Fragment {
-  float a[8], b[columns];
-  __device__ void load(const float* from_a, const float* from_b) {
-#pragma unroll
-    for (int i = 0; i < 2; ++i)
-      *reinterpret_cast<float4*>(a + i * 4) = *reinterpret_cast<const float4*>(from_a + i * 32);
-#pragma unroll
-    for (int i = 0; i < columns / 4; ++i)
-      *reinterpret_cast<float4*>(b + i * 4) = *reinterpret_cast<const float4*>(from_b + i * 16);
-  }
-};
-
-template <int columns>
-__device__ void multiply(float (&sums)[8][columns], const Fragment<columns>& fragment) {
-  // Back and forth, so that every step keeps one of its operands in the reuse cache of the register file: without
-  // it banks collide and a tenth of the rate is lost.
-#pragma unroll
-  for (int i = 0; i < 8; ++i)
-#pragma unroll
-    for (int step = 0; step < columns; ++step) {
-      const int j = i % 2 == 0 ? step : columns - 1 - step;
-      sums[i][j] = fmaf(fragment.a[i], fragment.b[j], sums[i][j]);
-    }
+template <bool a_k_contiguous, bool b_k_contiguous>
+void start(const Problem& p, int tile, const Buffers& buffers, const TileOrder& order,
+           const Epilogue& epilogue, cudaStream_t stream) {
+  const auto operand = []<bool k_contiguous>(std::bool_constant<k_contiguous>, const void* data,
+                                             std::int64_t pitch, std::int64_t extent) {
+    const bool vectors = pitch % 4 == 0 && reinterpret_cast<std::uintptr_t>(data) % 16 == 0;
+    return PlaneOperand<k_contiguous>{static_cast<const float*>(data), pitch, extent, vectors};
+  };
+  start_register_tiles(tile, operand(std::bool_constant<a_k_contiguous>{}, buffers.a, p.lda, p.m),
+                       operand(std::bool_constant<b_k_contiguous>{}, buffers.b, p.ldb, p.n), p.k, order,
+                       epilogue, stream);
 }
 
-template <class T, bool a_k_contiguous, bool b_k_contiguous>
-__global__ __launch_bounds__(T::threads, T::blocks_per_multiprocessor) void register_tiles_kernel(
-    Operand a, Operand b, std::int64_t k, TileOrder order, Epilogue whole) {
-  extern __shared__ __align__(16) float shared[];
-  float(*stages)[T::stage_floats] = reinterpret_cast<float(*)[T::stage_floats]>(shared);
-  constexpr int kStageB = T::depth * T::pitch_a;
-  const TileOrder::Position position = order.at(blockIdx.x);
-  const std::int64_t row0 = position.row * T::rows, column0 = position.column * T::columns;
-  const std::int64_t k_begin = order.k_begin(position.split), k_end = order.k_end(position.split, k);
-  Carrier<a_k_contiguous, T::rows, T::threads, T::depth> carrier_a(a, row0, k_begin, k_end);
-  Carrier<b_k_contiguous, T::columns, T::threads, T::depth> carrier_b(b, column0, k_begin, k_end);
-  const auto fetch = [&](float* stage) {
-    carrier_a.fetch(stage);
-    carrier_b.fetch(stage + kStageB);
-  };
-  const auto arrive = [] {
-    copies_wait<T::stages - 2>();
-    __syncthreads();
-  };
-
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int row = warp / T::warps_across * 64 + lane / 4 * 4;
-  const int column = warp % T::warps_across * T::warp_columns + lane % 4 * 4;
-  const int count = int((k_end - k_begin + T::depth - 1) / T::depth);
-  float sums[8][T::thread_columns] = {};
-  Fragment<T::thread_columns> fragments[2];
-#pragma unroll
-  for (int stage = 0; stage < T::stages - 1; ++stage) {
-    if (stage < count) fetch(stages[stage]);
-    copies_commit();
-  }
-  arrive();
-  fragments[0].load(stages[0] + row, stages[0] + kStageB + column);
-  int reading = 0, writing = T::stages - 1;
-  for (int block = 0; block < count; ++block) {
-    const float* current = stages[reading];
-    reading = reading + 1 == T::stages ? 0 : reading + 1;
-    if (block + T::stages - 1 < count) fetch(stages[writing]);
-    copies_commit();
-    writing = writing + 1 == T::stages ? 0 : writing + 1;
-#pragma unroll
-    for (int i = 0; i < T::depth; ++i) {
-      if (i + 1 < T::depth) {
-        fragments[(i + 1) % 2].load(current + (i + 1) * T::pitch_a + row,
-                                    current + kStageB + (i + 1) * T::pitch_b + column);
-      } else {
-        arrive();
-        fragments[0].load(stages[reading] + row, stages[reading] + kStageB + column);
-      }
-      multiply(sums, fragments[i % 2]);
-    }
-  }
-
-  const Epilogue epilogue = epilogue_of_piece(whole, position.split, a.extent, order.partial_pitch);
-#pragma unroll
-  for (int i = 0; i < 8; ++i) {
-    const std::int64_t r = row0 + row + i / 4 * 32 + i % 4;
-    if (r >= a.extent) continue;
-#pragma unroll
-    for (int j = 0; j < T::thread_columns; j += 4) {
-      const float run[4] = {sums[i][j], sums[i][j + 1], sums[i][j + 2], sums[i][j + 3]};
-      epilogue.store_run(run, r, column0 + column + j * 4, b.extent);
-    }
-  }
-}
-
-struct Shape {
-  const char* name;
-  int rows, columns;
-};
-constexpr Shape kShapes[] = {{"128x128", 128, 128}, {"128x64", 128, 64}, {"64x64", 64, 64}};
-using Tiles = std::tuple<Tile<128, 128, 8>, Tile<128, 64, 8>, Tile<64, 64, 8>>;
-
-template <class T>
-void launch(const Problem& p, const Operand& a, const Operand& b, const TileOrder& order,
-            const Epilogue& epilogue, cudaStream_t stream) {
-  const auto start = [&](auto* kernel) {
-    CONVOY_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, T::shared_bytes));
-    kernel<<<unsigned(order.blocks()), T::threads, T::shared_bytes, stream>>>(a, b, p.k, order, epilogue);
-    CONVOY_CUDA(cudaGetLastError());
-  };
+void start_order(const Problem& p, int tile, const Buffers& buffers, const TileOrder& order,
+                 const Epilogue& epilogue, cudaStream_t stream) {
   if (p.transpose_a)
-    p.transpose_b ? start(register_tiles_kernel<T, false, true>)
-                  : start(register_tiles_kernel<T, false, false>);
+    (p.transpose_b ? start<false, true> : start<false, false>)(p, tile, buffers, order, epilogue, stream);
   else
-    p.transpose_b ? start(register_tiles_kernel<T, true, true>)
-                  : start(register_tiles_kernel<T, true, false>);
+    (p.transpose_b ? start<true, true> : start<true, false>)(p, tile, buffers, order, epilogue, stream);
 }
 
 bool supports_registers(const Problem& p) { return p.math == Math::fp32; }
 
 // Cycles of one multiprocessor: 128 multiply-adds each, blocks side by side count as one.
-double expected_time(const Problem& p, const Shape& shape, int splits) {
+double expected_time(const Problem& p, const RegisterShape& shape, int splits) {
   const double tiles = double(ceil_div(p.m, shape.rows) * ceil_div(p.n, shape.columns)) * splits;
   const double size = double(shape.rows) * shape.columns;
   const double together = std::max(1.0, 2.0 * 128 * 128 / size);
@@ -259,19 +56,16 @@ Workspace carve(const Problem& p, int splits, void* base) {
 
 std::vector<Plan> register_candidates(const Problem& p) {
   return tile_candidates(
-      Rung::register_tiles, int(std::size(kShapes)), p, 64,
-      [&](int tile, int splits) { return expected_time(p, kShapes[tile], splits); },
-      [&](int tile) { return ceil_div(p.m, kShapes[tile].rows) * ceil_div(p.n, kShapes[tile].columns); },
+      Rung::register_tiles, int(std::size(kRegisterShapes)), p, 64,
+      [&](int tile, int splits) { return expected_time(p, kRegisterShapes[tile], splits); },
+      [&](int tile) {
+        return ceil_div(p.m, kRegisterShapes[tile].rows) * ceil_div(p.n, kRegisterShapes[tile].columns);
+      },
       [&](int splits) { return carve(p, splits, nullptr).bytes; });
 }
 
 Launch bind_registers(const Problem& p, const Plan& plan, const Buffers& buffers) {
-  const auto operand = [](const void* data, std::int64_t pitch, std::int64_t extent) {
-    const bool vectors = pitch % 4 == 0 && reinterpret_cast<std::uintptr_t>(data) % 16 == 0;
-    return Operand{static_cast<const float*>(data), pitch, extent, vectors};
-  };
-  const Operand a = operand(buffers.a, p.lda, p.m), b = operand(buffers.b, p.ldb, p.n);
-  const Shape& shape = kShapes[plan.tile];
+  const RegisterShape& shape = kRegisterShapes[plan.tile];
   const TileOrder order = tile_order(p, shape.rows, shape.columns, 16, plan.splits);
   const Workspace workspace = carve(p, plan.splits, buffers.workspace);
   const Epilogue epilogue = epilogue_of(p, buffers);
@@ -279,11 +73,7 @@ Launch bind_registers(const Problem& p, const Plan& plan, const Buffers& buffers
   if (plan.splits > 1) first.partial = workspace.partial;
   return [=](Stream on) {
     const cudaStream_t stream = as_stream(on);
-    [&]<std::size_t... i>(std::index_sequence<i...>) {
-      ((plan.tile == int(i) ? launch<std::tuple_element_t<i, Tiles>>(p, a, b, order, first, stream) : void()),
-       ...);
-    }
-    (std::make_index_sequence<std::tuple_size_v<Tiles>>{});
+    start_order(p, plan.tile, buffers, order, first, stream);
     finish_tiles(p, plan, epilogue, workspace.partial, workspace.slots, buffers, stream);
   };
 }
@@ -293,7 +83,7 @@ Launch bind_registers(const Problem& p, const Plan& plan, const Buffers& buffers
 const RungEntry& register_tiles_rung() {
   static const RungEntry entry = [] {
     RungEntry made{supports_registers, register_candidates, bind_registers, {}};
-    for (const auto& shape : kShapes) made.tiles.push_back(shape.name);
+    for (const auto& shape : kRegisterShapes) made.tiles.push_back(shape.name);
     return made;
   }();
   return entry;

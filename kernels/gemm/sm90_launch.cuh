@@ -14,10 +14,10 @@ using Sm90Config = TileConfig<math, a_mn_major, b_mn_major, kSm90Tiles[tile].row
                               kSm90Tiles[tile].cluster,
                               kSm90Tiles[tile].ping_pong ? Consumers::ping_pong : Consumers::cooperative>;
 
-template <class Config, bool with_sums>
-void launch_tile(const Sm90Call& call, cudaStream_t stream) {
-  using Loader = MatrixLoader<Config>;
-  using Store = TileStore<Config, with_sums>;
+// Starts the kernel of one tile shape; it may begin while the one before it ends.
+template <class Config, class Loader, class Store>
+void start_wgmma(const typename Loader::Parameters& loader, const typename Store::Parameters& store,
+                 const Schedule& schedule, int blocks, cudaStream_t stream) {
   auto* kernel = wgmma_kernel<Config, Loader, Store>;
   CONVOY_CUDA(
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Config::shared_bytes));
@@ -28,16 +28,23 @@ void launch_tile(const Sm90Call& call, cudaStream_t stream) {
   attributes[1].val.clusterDim.x = Config::cluster;
   attributes[1].val.clusterDim.y = attributes[1].val.clusterDim.z = 1;
   cudaLaunchConfig_t launch{};
-  launch.gridDim = dim3(static_cast<unsigned>(call.blocks));
+  launch.gridDim = dim3(static_cast<unsigned>(blocks));
   launch.blockDim = dim3(Config::threads);
   launch.dynamicSmemBytes = Config::shared_bytes;
   launch.stream = stream;
   launch.attrs = attributes;
   launch.numAttrs = Config::cluster > 1 ? 2 : 1;
-  const typename Loader::Parameters loader{call.a, call.b};
-  const typename Store::Parameters store{call.c,    call.m,    call.n,    call.alpha,
-                                         call.bias, call.relu, call.bf16, call.sum_slots};
-  CONVOY_CUDA(cudaLaunchKernelEx(&launch, kernel, loader, store, call.schedule));
+  CONVOY_CUDA(cudaLaunchKernelEx(&launch, kernel, loader, store, schedule));
+}
+
+template <class Config, bool with_sums>
+void launch_tile(const Sm90Call& call, cudaStream_t stream) {
+  using Loader = MatrixLoader<Config>;
+  using Store = TileStore<Config, with_sums>;
+  start_wgmma<Config, Loader, Store>(
+      {call.a, call.b},
+      {call.c, call.m, call.n, call.alpha, call.bias, call.relu, call.bf16, call.sum_slots, {}},
+      call.schedule, call.blocks, stream);
 }
 
 template <Math math, bool a_mn_major, bool b_mn_major, bool with_sums>

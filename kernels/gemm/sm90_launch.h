@@ -46,6 +46,10 @@ struct Schedule {
   }
 };
 
+Schedule sm90_schedule(const Problem& problem, const Sm90Tile& tile, int splits);
+// Microseconds of a product that moves `bytes`; `in_pieces` where another kernel finishes its sums.
+double sm90_expected_time(const Problem& problem, int tile, int splits, double bytes, bool in_pieces);
+
 // What a launch needs, type-erased over the tile shapes. From c on as in TileStore::Parameters.
 struct Sm90Call {
   int tile, blocks;

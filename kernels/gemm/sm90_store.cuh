@@ -12,7 +12,14 @@
 
 namespace convoy::kernels::gemm {
 
-template <class Config, bool with_sums>
+// Where a staged box of 64 rows goes: into a plain matrix. Convolutions put their own here.
+struct MatrixPlacement {
+  __device__ void store(const CUtensorMap* c, const void* from, int column, int row, int split) const {
+    sm90::store_3d(c, from, column, row, split);
+  }
+};
+
+template <class Config, bool with_sums, class Placement = MatrixPlacement>
 class TileStore {
  public:
   struct Parameters {
@@ -22,6 +29,7 @@ class TileStore {
     const float* bias;  // null: none
     bool relu, bf16;
     float* sum_slots;  // with_sums: [blocks * 2][2][n], zero before the launch
+    Placement placement;
   };
 
   __device__ TileStore(const Parameters& parameters, std::uint8_t* staging, int consumer)
@@ -90,7 +98,7 @@ class TileStore {
         sm90::async_proxy_fence();
         sync();
         if (thread_ == 0) {
-          sm90::store_3d(&parameters_.c, buffer, c, r, split);
+          parameters_.placement.store(&parameters_.c, buffer, c, r, split);
           sm90::store_commit();
         }
         if constexpr (with_sums) add_sums<bf16>(column_sums_ + chunk * (bf16 ? 4 : 2), buffer, r);

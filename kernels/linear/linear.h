@@ -4,6 +4,8 @@
 //   linear_backward_weights  {x, dy} -> {dweights, [dbias]}
 // x [N, C, H, W] in any layout or [N, C]; weights, logically, [O, C * H * W] over row-major (c, h, w); bias
 // [O]; y [N, O] row_major. dweights is written in the layout that it comes with (that of the weights).
+//
+// On CUDA x, y, dy, dx and the weights are all f32 or all bf16; the weights row_major; bias, dweights and dbias f32.
 #pragma once
 
 #include "kernels/device/kernel.h"
@@ -11,7 +13,8 @@
 namespace convoy::kernels {
 
 struct LinearProblem {
-  bool bias = true;  // whether the operands in brackets are there
+  bool bias = true;   // whether the operands in brackets are there
+  bool tf32 = false;  // CUDA: f32 operands may be rounded to tf32; host backends take them whole
 };
 
 namespace reference {
@@ -24,15 +27,23 @@ Kernel linear_forward(const LinearProblem& problem, KernelRequest& request);
 Kernel linear_backward_data(const LinearProblem& problem, KernelRequest& request);
 Kernel linear_backward_weights(const LinearProblem& problem, KernelRequest& request);
 }  // namespace cpu
+namespace cuda {
+Kernel linear_forward(const LinearProblem& problem, KernelRequest& request);
+Kernel linear_backward_data(const LinearProblem& problem, KernelRequest& request);
+Kernel linear_backward_weights(const LinearProblem& problem, KernelRequest& request);
+}  // namespace cuda
 
 inline Kernel linear_forward(Backend backend, const LinearProblem& problem, KernelRequest& request) {
-  return select(backend, reference::linear_forward, cpu::linear_forward)(problem, request);
+  return select(backend, reference::linear_forward, cpu::linear_forward, cuda::linear_forward)(problem,
+                                                                                               request);
 }
 inline Kernel linear_backward_data(Backend backend, const LinearProblem& problem, KernelRequest& request) {
-  return select(backend, reference::linear_backward_data, cpu::linear_backward_data)(problem, request);
+  return select(backend, reference::linear_backward_data, cpu::linear_backward_data,
+                cuda::linear_backward_data)(problem, request);
 }
 inline Kernel linear_backward_weights(Backend backend, const LinearProblem& problem, KernelRequest& request) {
-  return select(backend, reference::linear_backward_weights, cpu::linear_backward_weights)(problem, request);
+  return select(backend, reference::linear_backward_weights, cpu::linear_backward_weights,
+                cuda::linear_backward_weights)(problem, request);
 }
 
 }  // namespace convoy::kernels

@@ -160,6 +160,11 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) *result = sum;
 }
 
+__global__ void write_clip_scale(const double* squares, double limit, float* scale) {
+  const double ratio = limit / sqrt(*squares);
+  *scale = ratio < 1 ? static_cast<float>(ratio) : 1.0f;
+}
+
 struct Tables {
   std::vector<Chunk> chunks;
   std::vector<Segment> segments;
@@ -249,6 +254,13 @@ Kernel squared_norm(const SquaredNormProblem&, KernelRequest& request) {
            b.out<double>(0));
   };
   return ticketed_kernel(body, 1, {}, blocks * sizeof(double));
+}
+
+Kernel clip_scale(const ClipProblem& problem, KernelRequest& request) {
+  check_clip_scale(request);
+  return device_kernel([limit = problem.limit](const BoundOperands& b, Stream stream) {
+    launch(write_clip_scale, 1, 1, stream, b.in<double>(0), limit, b.out(0));
+  });
 }
 
 }  // namespace convoy::kernels::cuda

@@ -1,6 +1,8 @@
 // What the optimizers keep from step to step.
 #include "kernels/optimizer/optimizer.h"
 
+#include "kernels/device/host_kernel.h"
+
 namespace convoy::kernels {
 
 int optimizer_states(const OptimizerProblem& problem) {
@@ -13,6 +15,16 @@ int optimizer_states(const OptimizerProblem& problem) {
       return 2;
   }
   return 0;
+}
+
+void check_clip_scale(KernelRequest& request) {
+  const char* operation = "clip_scale";
+  require_counts(operation, request, 1, 1);
+  settle_row_major(operation, request);
+  require_shape(operation, "the sum of squares", request.inputs[0], {1});
+  require_dtype(operation, "the sum of squares", request.inputs[0], DType::f64);
+  require_shape(operation, "the scale", request.outputs[0], {1});
+  require_dtype(operation, "the scale", request.outputs[0], DType::f32);
 }
 
 }  // namespace convoy::kernels

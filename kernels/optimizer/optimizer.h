@@ -5,6 +5,9 @@
 //                     left out, bf16 [n]: the updated parameters, rounded
 //   squared_norm      {gradients} -> {sum of squares f64 [1]}
 //                     before gradient_scale; the same bits for any number of threads
+//   clip_scale        {sum of squares f64 [1]} -> {scale f32 [1]}
+//                     limit / norm where that is below 1, else 1 (a norm that is no number leaves the gradient as it
+//                     is): with control's gradient_scale as its output it clips the whole gradient
 // control gives learning_rate lr, gradient_scale (multiplies every gradient g first) and step (from 0; Adam's
 // t is step + 1).
 //
@@ -47,9 +50,16 @@ int optimizer_states(const OptimizerProblem& problem);
 
 struct SquaredNormProblem {};
 
+struct ClipProblem {
+  double limit = 1;  // largest Euclidean norm
+};
+// Throws std::invalid_argument unless the operands fit.
+void check_clip_scale(KernelRequest& request);
+
 namespace reference {
 Kernel optimizer_update(const OptimizerProblem& problem, KernelRequest& request);
 Kernel squared_norm(const SquaredNormProblem& problem, KernelRequest& request);
+Kernel clip_scale(const ClipProblem& problem, KernelRequest& request);
 }  // namespace reference
 namespace cpu {
 Kernel optimizer_update(const OptimizerProblem& problem, KernelRequest& request);
@@ -58,6 +68,7 @@ Kernel squared_norm(const SquaredNormProblem& problem, KernelRequest& request);
 namespace cuda {
 Kernel optimizer_update(const OptimizerProblem& problem, KernelRequest& request);
 Kernel squared_norm(const SquaredNormProblem& problem, KernelRequest& request);
+Kernel clip_scale(const ClipProblem& problem, KernelRequest& request);
 }  // namespace cuda
 
 inline Kernel optimizer_update(Backend backend, const OptimizerProblem& problem, KernelRequest& request) {
@@ -66,6 +77,10 @@ inline Kernel optimizer_update(Backend backend, const OptimizerProblem& problem,
 }
 inline Kernel squared_norm(Backend backend, const SquaredNormProblem& problem, KernelRequest& request) {
   return select(backend, reference::squared_norm, cpu::squared_norm, cuda::squared_norm)(problem, request);
+}
+
+inline Kernel clip_scale(Backend backend, const ClipProblem& problem, KernelRequest& request) {
+  return select(backend, reference::clip_scale, reference::clip_scale, cuda::clip_scale)(problem, request);
 }
 
 }  // namespace convoy::kernels

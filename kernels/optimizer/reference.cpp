@@ -98,4 +98,12 @@ Kernel squared_norm(const SquaredNormProblem&, KernelRequest& request) {
   });
 }
 
+Kernel clip_scale(const ClipProblem& problem, KernelRequest& request) {
+  check_clip_scale(request);
+  return host_kernel([limit = problem.limit](const BoundOperands& operands) {
+    const double ratio = limit / std::sqrt(*operands.in<double>(0));
+    *operands.out(0) = ratio < 1 ? static_cast<float>(ratio) : 1.0f;
+  });
+}
+
 }  // namespace convoy::kernels::reference

@@ -85,18 +85,15 @@ TEST(Commands, VerbMayEndWithItsOwnStatus) {
   EXPECT_EQ(outcome.out + outcome.err, "");
 }
 
-TEST(Commands, WrongCommandLineIsReportedOnceAHost) {
+TEST(Commands, EveryRankSaysWhatItsVerbFinds) {
   setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
   setenv("OMPI_COMM_WORLD_LOCAL_RANK", "1", 1);
-  const auto usage = run({"fly", "--nothing"});
   const auto own_usage = run({"fly", "--height", "9001"});
   const auto failure = run({"fly", "--crash"});
   unsetenv("OMPI_COMM_WORLD_SIZE");
   unsetenv("OMPI_COMM_WORLD_LOCAL_RANK");
-  EXPECT_EQ(usage.status, 2);
-  EXPECT_EQ(usage.err, "");
   EXPECT_EQ(own_usage.status, 2);
-  EXPECT_NE(own_usage.err, "") << "what a verb finds may be one rank's own";
+  EXPECT_NE(own_usage.err, "");
   EXPECT_EQ(failure.status, 1);
   EXPECT_NE(failure.err, "");
 }

@@ -1,5 +1,6 @@
 // Gradient buckets and the prepared operations below them against plain collectives and serial sums.
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <bit>
@@ -34,7 +35,7 @@ std::vector<float> sum_in_order(std::size_t size, unsigned seed) {
   return sum;
 }
 
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+bool same_bits(std::span<const float> a, std::span<const float> b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
@@ -55,13 +56,35 @@ Layout random_layout(std::mt19937& random) {
   return layout;
 }
 
-TEST(GradientBuckets, GiveTheSumInRankOrderWhateverTheSegmentsAndTheOrder) {
+// Where the gradients lie decides how they travel: in memory that the ranks share they are summed where they lie.
+class Gradients {
+ public:
+  Gradients(Collectives& collectives, bool shared, std::size_t elements)
+      : own_(shared ? 0 : elements),
+        shared_(shared ? collectives.shared_memory(elements * sizeof(float)) : nullptr) {
+    EXPECT_EQ(shared_ != nullptr, shared && world().size() > 1) << "one host's ranks see each other's memory";
+    if (shared && shared_ == nullptr) own_.resize(elements);
+    values_ = {shared_ ? reinterpret_cast<float*>(shared_.get()) : own_.data(), elements};
+  }
+  std::span<float> values() const { return values_; }
+
+ private:
+  std::vector<float> own_;
+  std::shared_ptr<std::byte> shared_;
+  std::span<float> values_;
+};
+
+class WithMemory : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(OwnOrShared, WithMemory, testing::Bool());
+
+TEST_P(WithMemory, BucketsGiveTheSumInRankOrderWhateverTheSegmentsAndTheOrder) {
   const auto collectives = make_mpi_collectives(world());
   std::mt19937 shared(11);                                        // the same on every rank
   std::mt19937 own(100 + static_cast<unsigned>(world().rank()));  // a different order on every rank
   for (unsigned trial = 0; trial < 6; ++trial) {
     const Layout layout = random_layout(shared);
-    std::vector<float> gradients(layout.elements);
+    const Gradients memory(*collectives, GetParam(), layout.elements);
+    const std::span<float> gradients = memory.values();
     const BucketSizes sizes{4 * (1 + static_cast<std::int64_t>(shared() % 10'000)),
                             4 * (1 + static_cast<std::int64_t>(shared() % 500))};
     GradientBuckets buckets(*collectives, gradients.data(), layout.segments, sizes);
@@ -86,6 +109,38 @@ TEST(GradientBuckets, GiveTheSumInRankOrderWhateverTheSegmentsAndTheOrder) {
         ASSERT_NEAR(gradients[i], plain[i], 1e-5) << "element " << i;
     }
   }
+}
+
+// A rank that runs ahead must not overwrite what another still reads, nor take an old sum for a new one.
+TEST_P(WithMemory, EveryStepHasItsOwnSum) {
+  const auto collectives = make_mpi_collectives(world());
+  const std::vector<ParameterSegment> segments{{0, 700}, {700, 2000}, {2700, 1}};
+  const Gradients memory(*collectives, GetParam(), 2701);
+  GradientBuckets buckets(*collectives, memory.values().data(), segments, {.bytes = 2800, .edge_bytes = 400});
+  std::mt19937 own(static_cast<unsigned>(world().rank()));
+  for (int step = 0; step < 300; ++step) {
+    std::ranges::fill(memory.values(), static_cast<float>(step * (world().rank() + 1)));
+    for (int bucket = 0; bucket < std::ssize(buckets.buckets()); ++bucket) {
+      buckets.start(bucket);
+      for (std::uint32_t turn = own() % 4; turn > 0; --turn) sched_yield();
+      if (own() % 2 == 0) buckets.progress();
+    }
+    buckets.wait_all();
+    const auto sum = static_cast<float>(step * world().size() * (world().size() + 1) / 2);
+    ASSERT_EQ(std::ranges::count(memory.values(), sum), 2701) << "step " << step;
+  }
+}
+
+TEST(Collectives, SumMoreBuffersThanASharedWindowCounts) {
+  const auto collectives = make_mpi_collectives(world());
+  const Gradients memory(*collectives, true, 1100);
+  std::ranges::fill(memory.values(), 1.0f);
+  std::vector<std::unique_ptr<PreparedOperation>> operations;
+  for (float& value : memory.values())
+    operations.push_back(collectives->prepare_all_reduce(&value, 1, DType::f32, "one value"));
+  for (const auto& operation : operations) operation->start(nullptr);
+  for (const auto& operation : operations) operation->wait(nullptr);
+  EXPECT_EQ(std::ranges::count(memory.values(), static_cast<float>(world().size())), 1100);
 }
 
 TEST(GradientBuckets, StartInOrderOnly) {

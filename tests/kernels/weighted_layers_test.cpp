@@ -1,9 +1,12 @@
 // Linear layers and convolutions: forward, and backward by data, weights and bias.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/linear/linear.h"
 #include "tests/kernels/harness.h"
+#include "tests/kernels/memory.h"
 
 namespace convoy::kernels::testing {
 namespace {
@@ -32,10 +35,16 @@ void expect_matches(const Layer& layer, const std::vector<Backend>& under_test) 
         expect_same(data, run(backend, layout, data), dx, "backward_data in x's layout on " + what);
       }
       weights.outputs[0] = forward.inputs[1].desc;
+      weights.outputs[0].dtype = DType::f32;
       const Result gradients = run(backend, layout, weights);
       expect_same(weights, gradients, dw, "backward_weights on " + what);
-      EXPECT_EQ(gradients.outputs[0].desc.bytes(), forward.inputs[1].desc.bytes());
+      EXPECT_EQ(gradients.outputs[0].desc.bytes() / bytes_of(DType::f32),
+                forward.inputs[1].desc.bytes() / bytes_of(forward.inputs[1].desc.dtype));
     }
+  const bool single = layer.forward.activations == DType::f32;
+  if (single && std::find(under_test.begin(), under_test.end(), Backend::cuda) != under_test.end())
+    expect_matches({in_bf16(layer.forward), in_bf16(layer.backward_data), in_bf16(layer.backward_weights)},
+                   {Backend::cuda});
 }
 
 // What forward's fused ReLU lets through is the caller's affair: the cases have none.
@@ -75,17 +84,18 @@ Layer layer_of(const std::string& name, const Problem& problem, Operation<Proble
                             .maker = maker(weights),
                             .inputs = {inputs[0], dy},
                             .outputs = {inputs[1].desc},
+                            .single = {0},
                             .library = true};
   if (inputs.size() > 2) layer.backward_weights.outputs.push_back(inputs[2].desc);
   return layer;
 }
 
-Layer linear(Random& random, const Shape& x, std::int64_t outputs, bool bias) {
+Layer linear(Random& random, const Shape& x, std::int64_t outputs, bool bias, bool tf32 = false) {
   std::vector<Tensor> inputs = {random.uniform(x), random.uniform({outputs, x.elements() / x[0]})};
   if (bias) inputs.push_back(random.uniform({outputs}));
-  return layer_of<LinearProblem>("linear " + x.to_string() + " to " + std::to_string(outputs), {.bias = bias},
-                                 linear_forward, linear_backward_data, linear_backward_weights, inputs,
-                                 random.uniform({x[0], outputs}));
+  return layer_of<LinearProblem>("linear " + x.to_string() + " to " + std::to_string(outputs),
+                                 {.bias = bias, .tf32 = tf32}, linear_forward, linear_backward_data,
+                                 linear_backward_weights, inputs, random.uniform({x[0], outputs}));
 }
 
 TEST(Linear, MatchesTheReference) {
@@ -115,6 +125,23 @@ TEST(Linear, TakesRowMajorWeights) {
   expect_matches_reference(weights);
 }
 
+// tf32 operands lose 13 bits; what is left of a sum is still right to a thousandth.
+void expect_matches_in_tf32(Layer layer) {
+  for (Case* test : {&layer.forward, &layer.backward_data, &layer.backward_weights}) {
+    test->tolerance = 1e-3;
+    const Result expected = run_reference(*test);
+    expect_same(*test, run(Backend::cuda, Layout::channels_last, *test), expected, test->name + " in tf32");
+  }
+}
+
+TEST(Linear, TakesTf32) {
+  if (!gpu_present()) GTEST_SKIP() << "no GPU";
+  Random random(7);
+  for (const Shape& x : {Shape{5, 37}, Shape{128, 256}, Shape{3, 20, 3, 5}})
+    for (const std::int64_t outputs : {10, 64})
+      expect_matches_in_tf32(linear(random, x, outputs, true, true));
+}
+
 TEST(Linear, RefusesWeightsThatDoNotFit) {
   for (const Backend backend : {Backend::reference, Backend::cpu}) {
     KernelRequest request;
@@ -139,8 +166,9 @@ Layer conv2d(Random& random, const Conv2dProblem& problem, const Shape& x, const
                                  inputs, random.uniform(conv2d_output_shape(problem, x, weights)));
 }
 
-Layer random_conv2d(Random& random, std::int64_t largest_group) {
+Layer random_conv2d(Random& random, std::int64_t largest_group, bool tf32 = false) {
   Conv2dProblem problem;
+  problem.tf32 = tf32;
   const auto kernel = [&] { return random.pick(1, 4); };
   Shape weights{0, random.pick(1, int(largest_group)), kernel(), kernel()};
   problem.groups = random.coin() ? 1 : random.pick(2, 4);
@@ -169,6 +197,15 @@ TEST(Conv2d, MatchesTheReference) {
   expect_matches(
       conv2d(random, {.padding = {1, 1}, .groups = 2, .bias = true}, {1, 32, 7, 7}, {64, 16, 3, 3}),
       backends());
+}
+
+TEST(Conv2d, TakesTf32) {
+  if (!gpu_present()) GTEST_SKIP() << "no GPU";
+  Random random(8);
+  for (int i = 0; i < 20; ++i) expect_matches_in_tf32(random_conv2d(random, 20, true));
+  expect_matches_in_tf32(conv2d(random, {.padding = {1, 1}, .tf32 = true}, {2, 32, 8, 8}, {32, 32, 3, 3}));
+  expect_matches_in_tf32(
+      conv2d(random, {.stride = {2, 2}, .padding = {1, 1}, .tf32 = true}, {2, 64, 9, 9}, {40, 64, 3, 3}));
 }
 
 TEST(Conv2d, BackwardIsTheDerivative) {
@@ -204,7 +241,7 @@ TEST(Conv2d, KnownAnswers) {
         .library = true};
     std::vector<double> values = run_reference(test).outputs[0].values;
     for (const Backend b : backends())
-      EXPECT_EQ(run(b, Layout::row_major, test).outputs[0].values, values) << name_of(b);
+      EXPECT_EQ(run(b, layouts_of(b).front(), test).outputs[0].values, values) << name_of(b);
     return values;
   };
   EXPECT_EQ(y_of({}, floats({1, 1, 1, 4}, {1, 2, 3, 4}), floats({1, 1, 1, 2}, {10, 1})),

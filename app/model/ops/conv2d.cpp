@@ -9,7 +9,7 @@ namespace convoy::app {
 using kernels::Backend;
 using kernels::KernelRequest;
 
-kernels::Conv2dProblem Conv2d::problem() const {
+kernels::Conv2dProblem Conv2d::problem(const Emitter& emitter) const {
   kernels::Conv2dProblem problem;
   problem.stride = stride;
   problem.padding = padding;
@@ -17,6 +17,7 @@ kernels::Conv2dProblem Conv2d::problem() const {
   problem.groups = groups;
   problem.bias = bias;
   problem.relu = relu;
+  problem.tf32 = emitter.options().tf32;
   return problem;
 }
 
@@ -73,7 +74,7 @@ void Conv2d::forward(Emitter& emitter) const {
   const Shape shape = emitter.shape(emitter.input());
   emitter.node(
       "conv2d_forward", inputs, {emitter.output()},
-      [problem = problem()](Backend backend, KernelRequest& request) {
+      [problem = problem(emitter)](Backend backend, KernelRequest& request) {
         return kernels::conv2d_forward(backend, problem, request);
       },
       flops({&shape, 1}));
@@ -94,14 +95,14 @@ void Conv2d::backward(Emitter& emitter) const {
   if (bias) gradients.push_back(emitter.parameter_gradient("bias"));
   emitter.node(
       "conv2d_backward_weights", {emitter.input(), dy}, gradients,
-      [problem = problem()](Backend backend, KernelRequest& request) {
+      [problem = problem(emitter)](Backend backend, KernelRequest& request) {
         return kernels::conv2d_backward_weights(backend, problem, request);
       },
       flops({&shape, 1}));
   if (!emitter.wants_gradient(0)) return;
   emitter.node(
       "conv2d_backward_data", {dy, emitter.parameter("weight")}, {emitter.new_input_gradient(0)},
-      [problem = problem()](Backend backend, KernelRequest& request) {
+      [problem = problem(emitter)](Backend backend, KernelRequest& request) {
         return kernels::conv2d_backward_data(backend, problem, request);
       },
       flops({&shape, 1}));

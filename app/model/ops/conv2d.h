@@ -34,7 +34,7 @@ struct Conv2d {
   void backward(Emitter& emitter) const;
 
  private:
-  kernels::Conv2dProblem problem() const;
+  kernels::Conv2dProblem problem(const Emitter& emitter) const;
 };
 
 }  // namespace convoy::app

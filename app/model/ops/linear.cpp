@@ -39,7 +39,8 @@ void Linear::forward(Emitter& emitter) const {
   const Shape shape = emitter.shape(emitter.input());
   emitter.node(
       "linear_forward", inputs, {emitter.output()},
-      [problem = kernels::LinearProblem{bias}](Backend backend, KernelRequest& request) {
+      [problem = kernels::LinearProblem{bias, emitter.options().tf32}](Backend backend,
+                                                                       KernelRequest& request) {
         return kernels::linear_forward(backend, problem, request);
       },
       flops({&shape, 1}));
@@ -50,7 +51,7 @@ void Linear::backward(Emitter& emitter) const {
   const Shape shape = emitter.shape(emitter.input());
   std::vector<TensorId> gradients{emitter.parameter_gradient("weight")};
   if (bias) gradients.push_back(emitter.parameter_gradient("bias"));
-  const kernels::LinearProblem problem{bias};
+  const kernels::LinearProblem problem{bias, emitter.options().tf32};
   emitter.node(
       "linear_backward_weights", {emitter.input(), dy}, gradients,
       [problem](Backend backend, KernelRequest& request) {

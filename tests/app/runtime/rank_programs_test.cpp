@@ -181,6 +181,14 @@ class Ranks {
   std::map<Channel, std::vector<int>> begun_sends_, begun_receives_;
 };
 
+// As it is, or with its passes fused.
+CompiledSteps compile(const Network& network, int replicas, const kernels::StepControl* control) {
+  const auto graph = [&](bool training) {
+    return build_step_graph(network, {.training = training, .ranks = replicas});
+  };
+  return compile_steps(graph(true), graph(false), kernels::Backend::cpu, control);
+}
+
 StepPlacement random_placement(const StepGraph& graph, const StepDependences& dependences, int parts,
                                std::mt19937& random) {
   StepPlacement placement;
@@ -210,8 +218,7 @@ TEST_P(RankProgramsTest, AnyPlacementComputesWhatOneRankComputes) {
   kernels::StepControl control;
   for (const Network& network : {every_op(), residual(), fuse(residual())})
     for (const int replicas : {1, 2}) {  // with two there are all-reduces, which change tensors in place
-      const CompiledSteps whole =
-          compile_steps(network, kernels::Backend::cpu, {.training = true, .ranks = replicas}, &control);
+      const CompiledSteps whole = compile(network, replicas, &control);
       const auto train = run_whole(*whole.train), evaluate = run_whole(whole.evaluate);
       ASSERT_GT(train.size(), 5u);
       const StepDependences dependences = find_dependences(whole.train->graph);
@@ -242,7 +249,7 @@ INSTANTIATE_TEST_SUITE_P(Seeds, RankProgramsTest, testing::Range(1, 5));
 TEST(RankPrograms, LastingTensorsHaveOnePart) {
   std::mt19937 random(9);
   kernels::StepControl control;
-  const CompiledSteps whole = compile_steps(residual(), kernels::Backend::cpu, {.training = true}, &control);
+  const CompiledSteps whole = compile(residual(), 1, &control);
   const StepDependences dependences = find_dependences(whole.train->graph);
   const StepPlacement placement = random_placement(whole.train->graph, dependences, 3, random);
   std::map<std::string, int> holders;
@@ -262,7 +269,7 @@ TEST(RankPrograms, LastingTensorsHaveOnePart) {
 // Nodes that share a parameter must not be torn apart, nor a plan of another step be taken.
 TEST(RankPrograms, RefusesPlacementsOfOtherSteps) {
   kernels::StepControl control;
-  const CompiledSteps whole = compile_steps(residual(), kernels::Backend::cpu, {.training = true}, &control);
+  const CompiledSteps whole = compile(residual(), 1, &control);
   StepPlacement placement;
   placement.parts = 2;
   placement.times = sequential_times(whole.train->graph);

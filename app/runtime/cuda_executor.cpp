@@ -1,0 +1,252 @@
+// A step on a GPU: one launch of a captured graph. What changes from step to step goes through a StepRing, images through
+// a ring of device memory that the copy stream fills while the step before computes; the host runs up to two steps ahead
+// and reads the metrics of a step when they have arrived.
+#include <fmt/format.h>
+#include <nvtx3/nvToolsExt.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <thread>
+
+#include "app/runtime/executor.h"
+#include "app/runtime/lanes.h"
+#include "kernels/augment/augment.h"
+#include "kernels/device/cuda_runtime.h"
+#include "kernels/device/cuda_step_ring.h"
+
+namespace convoy::app {
+namespace {
+
+using kernels::CapturedGraph;
+using kernels::CudaEvent;
+using kernels::StepRing;
+
+constexpr std::size_t in_words(std::size_t bytes) { return (bytes + 7) / 8 * 8; }
+
+class CudaExecutor final : public Executor {
+ public:
+  CudaExecutor(const ModelMemory& memory, const DeviceExecution& execution)
+      : memory_(memory),
+        streamed_(execution.streamed),
+        lanes_(execution.lanes),
+        streams_(execution.lanes),
+        labels_(static_cast<std::size_t>(memory.capacity()), -1),
+        draws_(memory.has_draws() ? labels_.size() * kernels::kAugmentDraws : 0),
+        ring_(kRingSlots, fields(memory, execution.control), {memory.metrics(), kMetricBytes}) {}
+
+  ~CudaExecutor() override {
+    cudaDeviceSynchronize();
+  }  // whose memory goes next; an error has no place to go
+
+  kernels::StepControl& control() override { return control_; }
+  std::span<std::int32_t> labels() override { return labels_; }
+
+  void load(data::BatchLease lease, std::int64_t first_resident) override {
+    const data::Batch& batch = *lease;
+    const auto slot = static_cast<std::size_t>(started_ % kRingSlots);
+    std::copy_n(batch.labels, batch.capacity, labels_.data());
+    const std::int64_t first_streamed = static_cast<std::int64_t>(slot) * batch.capacity;
+    for (std::int32_t i = 0; i < batch.capacity; ++i)
+      draw(i, batch.parameters[i],
+           streamed_               ? first_streamed + i
+           : batch.samples[i] >= 0 ? first_resident + batch.samples[i]
+                                   : 0);
+    control_.valid = batch.valid;
+    control_.global_valid = batch.global_valid;
+    control_.first_sample = static_cast<std::uint64_t>(batch.first);
+    if (!streamed_) return;
+    const std::size_t bytes = memory_.images_desc().bytes() / kRingSlots;
+    const cudaStream_t copies = streams_.to_device().get();
+    CONVOY_CUDA(cudaMemcpyAsync(static_cast<std::byte*>(memory_.images()) + slot * bytes,
+                                batch.raw != nullptr ? static_cast<const void*>(batch.raw) : batch.images,
+                                bytes, cudaMemcpyHostToDevice, copies));
+    copied_[slot].record(copies);
+    copied_[slot].make_wait(compute());
+    leases_[slot].emplace(std::move(lease));  // until the step is finished, and with it the copy
+  }
+
+  void start(const Program& program, bool stop_requested) override {
+    if (under_way() > steps_ahead()) throw std::logic_error("too many steps under way");
+    const CapturedGraph& graph = graph_of(program);
+    const double stop = stop_requested ? 1 : 0;
+    std::memcpy(ring_.input(started_, 0), &control_, sizeof control_);
+    std::memcpy(ring_.input(started_, 1), &stop, sizeof stop);
+    std::memcpy(ring_.input(started_, 2), labels_.data(), labels_.size() * sizeof(std::int32_t));
+    if (!draws_.empty())
+      std::memcpy(ring_.input(started_, 3), draws_.data(), draws_.size() * sizeof(std::int32_t));
+    graph.launch(compute());
+    ++started_;
+  }
+
+  StepMetrics finish() override {
+    if (under_way() == 0) throw std::logic_error("no step was started");
+    wait_for(finished_);
+    std::array<double, ModelMemory::kMetrics> sums;
+    std::memcpy(sums.data(), ring_.output(finished_), kMetricBytes);
+    leases_[static_cast<std::size_t>(finished_ % kRingSlots)].reset();
+    ++finished_;
+    return {sums[0], sums[1], sums[2], sums[3], sums[4]};
+  }
+  int under_way() const override { return static_cast<int>(started_ - finished_); }
+  int steps_ahead() const override { return kRingSlots - 1; }
+  double exposed_comm_ms() const override { return 0; }
+
+  std::vector<double> time(const Program& program, int repeats) override;
+
+ private:
+  static constexpr std::size_t kMetricBytes = ModelMemory::kMetrics * sizeof(double);
+
+  static std::vector<StepRing::Field> fields(const ModelMemory& memory, kernels::StepControl* control) {
+    const auto samples = static_cast<std::size_t>(memory.capacity());
+    std::vector<StepRing::Field> fields{{control, sizeof(kernels::StepControl)},
+                                        {memory.metrics() + 4, sizeof(double)},
+                                        {memory.labels(), in_words(samples * sizeof(std::int32_t))}};
+    if (memory.has_draws())
+      fields.push_back({memory.draws(), in_words(samples * kernels::kAugmentDraws * sizeof(std::int32_t))});
+    return fields;
+  }
+
+  cudaStream_t compute() const { return streams_.compute(0).get(); }
+
+  void draw(std::int32_t sample, const data::AugmentationParameters& parameters, std::int64_t image) {
+    if (draws_.empty()) return;
+    std::int32_t* to = draws_.data() + std::ptrdiff_t{sample} * kernels::kAugmentDraws;
+    const bool as_stored = memory_.images_desc().dtype == kernels::DType::f32;  // the host has augmented
+    to[kernels::kImage] = static_cast<std::int32_t>(image);
+    to[kernels::kCropRow] = as_stored ? 0 : parameters.window.y;
+    to[kernels::kCropColumn] = as_stored ? 0 : parameters.window.x;
+    to[kernels::kFlip] = as_stored ? 0 : parameters.flip;
+    to[kernels::kCutRow] = parameters.cutout_y;
+    to[kernels::kCutColumn] = parameters.cutout_x;
+    to[kernels::kCutSize] = as_stored ? 0 : parameters.cutout_size;
+  }
+
+  const CapturedGraph& graph_of(const Program& program) {
+    const auto found = graphs_.find(&program);
+    if (found != graphs_.end()) return found->second;
+    return graphs_
+        .emplace(&program, CapturedGraph::capture([&](kernels::Stream stream) {
+          ring_.fetch(stream);
+          record(program, stream);
+          ring_.publish(stream);
+        }))
+        .first->second;
+  }
+
+  // Puts the program on the stream and, between forks and joins, on the other lanes.
+  void record(const Program& program, kernels::Stream stream);
+  void launch(const Instruction& instruction, kernels::Stream stream) const;
+  void wait_for(std::int64_t number) const;
+
+  const ModelMemory& memory_;
+  const bool streamed_;
+  const int lanes_;
+  kernels::StreamPool streams_;
+  kernels::StepControl control_;
+  std::vector<std::int32_t> labels_, draws_;
+  StepRing ring_;
+  std::map<const Program*, CapturedGraph> graphs_;
+  std::vector<CudaEvent> edges_;  // of the captures
+  std::array<CudaEvent, kRingSlots> copied_;
+  std::array<std::optional<data::BatchLease>, kRingSlots> leases_;
+  std::int64_t started_ = 0, finished_ = 0;
+};
+
+void CudaExecutor::launch(const Instruction& instruction, kernels::Stream stream) const {
+  try {
+    instruction.launch(stream);
+  } catch (const std::exception& error) {
+    throw std::runtime_error(
+        fmt::format("layer {}, {} on cuda: {}", instruction.layer, instruction.kind, error.what()));
+  }
+}
+
+void CudaExecutor::record(const Program& program, kernels::Stream stream) {
+  const LanePlan plan = plan_lanes(program, lanes_);
+  const auto stream_of = [&](int lane) {
+    return lane == 0 ? static_cast<cudaStream_t>(stream) : streams_.compute(lane).get();
+  };
+  edges_.reserve(edges_.size() + static_cast<std::size_t>(plan.events) + static_cast<std::size_t>(lanes_) +
+                 1);
+  const auto first = edges_.size();
+  for (int event = 0; event < plan.events; ++event) edges_.emplace_back();
+  const auto event_of = [&](int event) -> const CudaEvent& {
+    return edges_[first + static_cast<std::size_t>(event)];
+  };
+  const CudaEvent& fork = edges_.emplace_back();
+  fork.record(stream_of(0));
+  for (int lane = 1; lane < plan.lanes; ++lane) fork.make_wait(stream_of(lane));
+  for (std::size_t i = 0; i < program.instructions().size(); ++i) {
+    const LanePlan::Step& step = plan.steps[i];
+    for (const int event : step.waits) event_of(event).make_wait(stream_of(step.lane));
+    launch(program.instructions()[i], stream_of(step.lane));
+    if (step.records >= 0) event_of(step.records).record(stream_of(step.lane));
+  }
+  for (int lane = 1; lane < plan.lanes; ++lane) {
+    const CudaEvent& join = edges_.emplace_back();
+    join.record(stream_of(lane));
+    join.make_wait(stream_of(0));
+  }
+}
+
+// Without a call to the runtime, which would hold up other threads; only a long wait asks whether the device failed.
+void CudaExecutor::wait_for(std::int64_t number) const {
+  using Clock = std::chrono::steady_clock;
+  auto ask_again = Clock::now() + std::chrono::milliseconds(200);
+  while (!ring_.finished(number)) {
+    std::this_thread::yield();
+    if (Clock::now() < ask_again) continue;
+    ask_again = Clock::now() + std::chrono::milliseconds(200);
+    const cudaError_t status = cudaStreamQuery(compute());
+    if (status == cudaErrorNotReady || ring_.finished(number)) continue;
+    CONVOY_CUDA(status);
+    throw std::logic_error("the device is idle, but the step is not finished");
+  }
+}
+
+// All instructions one behind the other, in a graph of their own with a time stamp behind each: at the speed, and with
+// the caches, of a step. An eager run before it carries the names of the layers for a profiler.
+std::vector<double> CudaExecutor::time(const Program& program, int repeats) {
+  if (under_way() > 0) throw std::logic_error("steps are under way");
+  const auto& instructions = program.instructions();
+  for (const Instruction& instruction : instructions) {
+    nvtxRangePushA(fmt::format("{} {}", instruction.layer, instruction.kind).c_str());
+    launch(instruction, compute());
+    nvtxRangePop();
+  }
+  CONVOY_CUDA(cudaStreamSynchronize(compute()));
+  std::vector<CudaEvent> stamps;
+  for (std::size_t i = 0; i <= instructions.size(); ++i) stamps.emplace_back(CudaEvent::Timing::on);
+  const CapturedGraph graph = CapturedGraph::capture([&](kernels::Stream stream) {
+    stamps[0].record_in_graph(static_cast<cudaStream_t>(stream));
+    for (std::size_t i = 0; i < instructions.size(); ++i) {
+      launch(instructions[i], stream);
+      stamps[i + 1].record_in_graph(static_cast<cudaStream_t>(stream));
+    }
+  });
+  std::vector<std::vector<double>> times(instructions.size());
+  for (int repeat = 0; repeat < repeats; ++repeat) {
+    graph.launch(compute());
+    CONVOY_CUDA(cudaStreamSynchronize(compute()));
+    for (std::size_t i = 0; i < times.size(); ++i)
+      times[i].push_back(CudaEvent::microseconds(stamps[i], stamps[i + 1]) / 1000);
+  }
+  std::vector<double> medians;
+  for (auto& values : times) {
+    std::ranges::nth_element(values, values.begin() + std::ssize(values) / 2);
+    medians.push_back(values[values.size() / 2]);
+  }
+  return medians;
+}
+
+}  // namespace
+
+std::unique_ptr<Executor> make_cuda_executor(const ModelMemory& memory, const DeviceExecution& execution) {
+  return std::make_unique<CudaExecutor>(memory, execution);
+}
+
+}  // namespace convoy::app

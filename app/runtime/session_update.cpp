@@ -1,0 +1,94 @@
+// What comes behind backward: clipping and the update of the flat buffers.
+#include <algorithm>
+
+#include "app/runtime/session.h"
+#include "kernels/device/device_memory.h"
+#include "kernels/reorder/reorder.h"
+
+namespace convoy::app {
+namespace {
+
+kernels::TensorDesc vector_of(kernels::DType type, std::int64_t elements) {
+  return {type, {elements}, kernels::Layout::row_major, nullptr};
+}
+
+}  // namespace
+
+Session::Update Session::make_update(const FlatLayout& flat) const {
+  const kernels::TensorDesc buffer = vector_of(kernels::DType::f32, flat.elements);
+  kernels::OptimizerProblem problem = options_.optimizer;
+  problem.segments = flat.segments;
+  kernels::KernelRequest request{{buffer, buffer}, {}, control_};
+  for (int state = 0; state < kernels::optimizer_states(problem); ++state) request.inputs.push_back(buffer);
+  if (options_.precision == Precision::bf16)
+    request.outputs.push_back(vector_of(kernels::DType::bf16, flat.elements));
+  kernels::KernelRequest norm{{buffer}, {vector_of(kernels::DType::f64, 1)}, control_};
+  kernels::KernelRequest clip{norm.outputs, {vector_of(kernels::DType::f32, 1)}, control_};
+  return {kernels::optimizer_update(options_.backend, problem, request),
+          kernels::squared_norm(options_.backend, {}, norm),
+          kernels::clip_scale(options_.backend, {options_.clip_gradient_norm}, clip)};
+}
+
+void Session::append_update(Program& program, const Update& kernels) {
+  if (buckets_ != nullptr) {
+    Instruction wait{"gradients", "wait_buckets", nullptr};
+    wait.writes.push_back(flat(memory_->flat_gradients()));
+    append_communication(program, std::move(wait),
+                         [this](kernels::Stream stream) { buckets_->wait_all(stream); });
+  }
+  if (memory_->flat_elements() == 0) return append_no_update(program);
+  if (options_.clip_gradient_norm > 0) append_clipping(program, kernels);
+  std::vector<void*> inputs{memory_->flat_parameters(), memory_->flat_gradients()}, outputs;
+  const int states = kernels::optimizer_states(options_.optimizer);
+  for (int state = 0; state < states; ++state) inputs.push_back(memory_->flat_optimizer_state(state));
+  if (memory_->flat_copy() != nullptr) outputs.push_back(memory_->flat_copy());
+  Instruction update{"parameters", "optimizer_update",
+                     kernels.update.bind({inputs, outputs, memory_->update_workspace()})};
+  for (const void* buffer : inputs) update.writes.push_back(flat(buffer));
+  for (const void* copy : outputs) update.writes.push_back(flat(copy, sizeof(std::uint16_t)));
+  for (const MemoryRange& range : update.writes) update.bytes += range.bytes;
+  if (options_.clip_gradient_norm > 0) update.reads.push_back({gradient_scale(), sizeof(float)});
+  update.writes.push_back(
+      {memory_->update_workspace(), static_cast<std::int64_t>(kernels.update.workspace_bytes)});
+  program.add(std::move(update));
+}
+
+// A part without parameters has only its say in the norm of all gradients.
+void Session::append_no_update(Program& program) {
+  if (options_.clip_gradient_norm <= 0) return;
+  program.add({"gradients", "squared_norm", [this](kernels::Stream) { *memory_->gradient_norm() = 0; }});
+  append_all_reduce(program, *groups_.parts, "gradient norm", memory_->gradient_norm(), 1);
+}
+
+void Session::append_clipping(Program& program, const Update& kernels) {
+  const std::vector<void*> gradients{memory_->flat_gradients()}, squares{memory_->gradient_norm()},
+      scale{gradient_scale()};
+  Instruction norm{"gradients", "squared_norm",
+                   kernels.norm.bind({gradients, squares, memory_->update_workspace()})};
+  norm.reads = {flat(memory_->flat_gradients())};
+  norm.bytes = norm.reads[0].bytes;
+  norm.writes = {{memory_->gradient_norm(), sizeof(double)},
+                 {memory_->update_workspace(), static_cast<std::int64_t>(kernels.norm.workspace_bytes)}};
+  program.add(std::move(norm));
+  if (transfers_ != nullptr)
+    append_all_reduce(program, *groups_.parts, "gradient norm", memory_->gradient_norm(), 1);
+  Instruction clip{"gradients", "clip_scale", kernels.clip.bind({squares, scale, nullptr})};
+  clip.reads = {{memory_->gradient_norm(), sizeof(double)}};
+  clip.writes = {{gradient_scale(), sizeof(float)}};
+  program.add(std::move(clip));
+}
+
+float* Session::gradient_scale() const { return &control_->gradient_scale; }
+
+void Session::refresh_copies() {
+  copies_are_stale_ = false;
+  if (memory_->flat_copy() == nullptr) return;
+  const std::int64_t elements = memory_->flat_elements();
+  kernels::KernelRequest request{
+      {vector_of(kernels::DType::f32, elements)}, {vector_of(kernels::DType::bf16, elements)}, control_};
+  const std::vector<void*> from{memory_->flat_parameters()}, to{memory_->flat_copy()};
+  kernels::reorder_forward(options_.backend, {}, request).bind({from, to, nullptr})(nullptr);
+  kernels::synchronize(options_.backend);
+}
+
+}  // namespace convoy::app

@@ -1,0 +1,111 @@
+// Convolution on the device: the requests' layouts and types, and the engine that serves them.
+#include "kernels/conv2d/conv2d.h"
+#include "kernels/conv2d/engines.h"
+#include "kernels/device/cuda_kernel.h"
+
+namespace convoy::kernels::cuda {
+namespace {
+
+using conv::Direction;
+using conv::Task;
+
+Task task_of(const char* operation, Direction direction, const Conv2dProblem& problem, const Shape& x,
+             const Shape& weights, const TensorDesc& y, DType type) {
+  require_shape(operation, "y", y, conv2d_output_shape(problem, x, weights));
+  for (const std::int64_t elements :
+       {x[0] * x[2] * x[3], y.shape[0] * y.shape[2] * y.shape[3], weights.elements()})
+    require_below_2g(operation, elements);
+  Task task;
+  task.direction = direction;
+  task.geometry = {int(x[0]),
+                   int(x[1]),
+                   int(x[2]),
+                   int(x[3]),
+                   int(weights[0]),
+                   int(y.shape[2]),
+                   int(y.shape[3]),
+                   int(weights[2]),
+                   int(weights[3]),
+                   {problem.stride[0], problem.stride[1]},
+                   {problem.padding[0], problem.padding[1]},
+                   {problem.dilation[0], problem.dilation[1]},
+                   problem.groups};
+  task.math = type == DType::bf16 ? gemm::Math::bf16 : problem.tf32 ? gemm::Math::tf32 : gemm::Math::fp32;
+  task.bias = problem.bias;
+  return task;
+}
+
+void settle_bias(const char* operation, TensorDesc& desc, std::int64_t k) {
+  settle(operation, desc, Layout::row_major);
+  require_dtype(operation, "the bias", desc, DType::f32);
+  require_shape(operation, "the bias", desc, {k});
+}
+
+// The kernel of a task; `fill` puts the operands where the engine wants them.
+template <typename Fill>
+Kernel kernel_of(const Task& task, Fill fill) {
+  const conv::Plan plan = conv::candidates(task).front();
+  Kernel kernel;
+  kernel.workspace_bytes = plan.workspace_bytes;
+  kernel.bind = [=](const Operands& operands) {
+    conv::Buffers buffers;
+    buffers.workspace = operands.workspace;
+    fill(buffers, operands);
+    return conv::bind(task, plan, buffers);
+  };
+  return kernel;
+}
+
+}  // namespace
+
+Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request) {
+  const char* operation = "conv2d_forward";
+  require_counts(operation, request, problem.bias ? 3 : 2, 1);
+  TensorDesc &x = request.inputs[0], &weights = request.inputs[1], &y = request.outputs[0];
+  for (TensorDesc* desc : {&x, &weights, &y}) settle_activation(operation, *desc);
+  if (problem.bias) settle_bias(operation, request.inputs[2], weights.shape[0]);
+  const DType type = common_dtype(operation, {&x, &weights, &y});
+  Task task = task_of(operation, Direction::forward, problem, x.shape, weights.shape, y, type);
+  task.relu = problem.relu;
+  return kernel_of(task, [bias = problem.bias](conv::Buffers& buffers, const Operands& operands) {
+    buffers.images = operands.inputs[0];
+    buffers.weights = operands.inputs[1];
+    buffers.out = operands.outputs[0];
+    if (bias) buffers.bias = static_cast<const float*>(operands.inputs[2]);
+  });
+}
+
+Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request) {
+  const char* operation = "conv2d_backward_data";
+  require_counts(operation, request, 2, 1);
+  settle_activations(operation, request);
+  const TensorDesc &dy = request.inputs[0], &weights = request.inputs[1], &dx = request.outputs[0];
+  const DType type = common_dtype(operation, {&dy, &weights, &dx});
+  Task task = task_of(operation, Direction::backward_data, problem, dx.shape, weights.shape, dy, type);
+  task.bias = false;
+  return kernel_of(task, [](conv::Buffers& buffers, const Operands& operands) {
+    buffers.images = operands.inputs[0];
+    buffers.weights = operands.inputs[1];
+    buffers.out = operands.outputs[0];
+  });
+}
+
+Kernel conv2d_backward_weights(const Conv2dProblem& problem, KernelRequest& request) {
+  const char* operation = "conv2d_backward_weights";
+  require_counts(operation, request, 2, problem.bias ? 2 : 1);
+  TensorDesc &x = request.inputs[0], &dy = request.inputs[1], &dweights = request.outputs[0];
+  for (TensorDesc* desc : {&x, &dy, &dweights}) settle_activation(operation, *desc);
+  require_dtype(operation, "dweights", dweights, DType::f32);
+  if (problem.bias) settle_bias(operation, request.outputs[1], dweights.shape[0]);
+  const DType type = common_dtype(operation, {&x, &dy});
+  const Task task =
+      task_of(operation, Direction::backward_weights, problem, x.shape, dweights.shape, dy, type);
+  return kernel_of(task, [bias = problem.bias](conv::Buffers& buffers, const Operands& operands) {
+    buffers.images = operands.inputs[0];
+    buffers.dy = operands.inputs[1];
+    buffers.out = operands.outputs[0];
+    if (bias) buffers.dbias = static_cast<float*>(operands.outputs[1]);
+  });
+}
+
+}  // namespace convoy::kernels::cuda

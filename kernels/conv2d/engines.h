@@ -1,0 +1,102 @@
+// Between the makers in cuda_conv2d.cpp and the ways in which a convolution can run on the GPU: what each can do, how
+// it would, and how it is bound to its buffers. CUDA builds only.
+//
+// A convolution is a matrix product whose operands are seen through windows:
+//   forward           y  [N P Q, K]     = im2col(x)  [N P Q, R S C]  weights [K, R S C]^T
+//   backward_data     dx [N H W, C]     = im2col(dy) [N H W, R S K]  weights [R S K, C]
+//   backward_weights  dweights [K, R S C] = dy^T [K, N P Q]          im2col(x) [N P Q, R S C]
+// with images NHWC and weights K, R, S, C in memory.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "kernels/conv2d/conv2d.h"
+#include "kernels/gemm/gemm.h"
+
+namespace convoy::kernels::conv {
+
+enum class Direction : std::uint8_t { forward, backward_data, backward_weights };
+
+enum class Engine : std::uint8_t {
+  direct,    // one thread an element; for groups, and the oracle of the others' tests
+  gathered,  // implicit product on the mma_sync and register_tiles rungs: any shape, any chip from sm_80 on
+  matrix,    // 1x1, stride 1, no padding: a plain product on any rung of kernels/gemm
+  im2col,    // Hopper: implicit product on the wgmma rung, windows cut out by the copy engine
+  folded,    // the same behind a copy of the images that turns taps into channels, for few channels
+};
+inline constexpr Engine kEngines[] = {Engine::direct, Engine::gathered, Engine::matrix, Engine::im2col,
+                                      Engine::folded};
+
+const char* name_of(Direction direction);
+const char* name_of(Engine engine);
+
+struct Geometry {
+  int n, c, h, w;  // x
+  int k, p, q;     // y
+  int r, s;        // filter
+  int stride[2], padding[2], dilation[2];
+  int groups;
+
+  std::int64_t x_pixels() const { return std::int64_t{n} * h * w; }
+  std::int64_t y_pixels() const { return std::int64_t{n} * p * q; }
+  int taps() const { return r * s; }
+  bool operator==(const Geometry&) const = default;
+};
+
+// One operation on one shape.
+struct Task {
+  Direction direction = Direction::forward;
+  Geometry geometry{};
+  gemm::Math math = gemm::Math::fp32;  // bf16: images and weights are bf16; else both are f32
+  bool bias = false;                   // forward: adds it; backward_weights: also writes its gradient
+  bool relu = false;                   // forward
+
+  DType type() const { return math == gemm::Math::bf16 ? DType::bf16 : DType::f32; }
+  // The product that it is, with all rows without gaps.
+  gemm::Problem product() const;
+  double operations() const { return product().operations() / geometry.groups; }
+  double bytes() const;  // each operand moved once
+  std::string to_string() const;
+};
+
+// How an engine runs a task. The product's plan says which rung, tile shape and number of pieces.
+struct Plan {
+  Engine engine = Engine::direct;
+  gemm::Plan product;
+  std::size_t workspace_bytes = 0;
+  std::string to_string() const;  // "im2col wgmma 128x128p"
+};
+
+struct Buffers {
+  const void* images = nullptr;   // x, or dy in backward_data
+  const void* weights = nullptr;  // forward, backward_data
+  const void* dy = nullptr;       // backward_weights
+  void* out = nullptr;            // y, dx or dweights
+  const float* bias = nullptr;
+  float* dbias = nullptr;
+  void* workspace = nullptr;  // aligned to 16 bytes
+};
+
+bool supports(Engine engine, const Task& task);
+// All plans worth timing, the expected best first.
+std::vector<Plan> candidates(Engine engine, const Task& task);
+// Over all engines, the expected best first; never empty.
+std::vector<Plan> candidates(const Task& task);
+// Launching enqueues on a cudaStream_t, allocates nothing, and can be captured.
+Launch bind(const Task& task, const Plan& plan, const Buffers& buffers);
+
+// One engine. Bound launches leave bias gradients to bind().
+struct EngineEntry {
+  bool (*supports)(const Task&);
+  std::vector<Plan> (*candidates)(const Task&);
+  Launch (*bind)(const Task&, const Plan&, const Buffers&);
+};
+const EngineEntry& direct_engine();
+const EngineEntry& gathered_engine();
+const EngineEntry& matrix_engine();
+const EngineEntry& im2col_engine();
+const EngineEntry& folded_engine();
+
+}  // namespace convoy::kernels::conv

@@ -1,0 +1,23 @@
+// The gathered engine's host side that is common to its rungs. CUDA builds only.
+#pragma once
+
+#include "kernels/conv2d/engines.h"
+#include "kernels/gemm/epilogue.cuh"
+#include "kernels/gemm/rungs.h"
+
+namespace convoy::kernels::conv {
+
+// What a launch of the product needs.
+struct GatheredCall {
+  Task task;
+  gemm::Problem product;
+  gemm::Plan plan;
+  const void* images;
+  const void* other;  // weights [K, R S C]; their transpose [C, R S K]; dy [N P Q, K]
+  bool vectors;       // 16-byte copies are possible
+  gemm::Epilogue epilogue;
+};
+void start_gathered_mma(const GatheredCall& call, cudaStream_t stream);
+void start_gathered_registers(const GatheredCall& call, cudaStream_t stream);
+
+}  // namespace convoy::kernels::conv

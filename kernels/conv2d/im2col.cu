@@ -1,0 +1,373 @@
+// Host side of the im2col and folded engines: the tensor maps through which the copy engine sees windows, the tile shape
+// and pieces of k, the launches.
+//
+// A strided backward_data falls apart into phases, one for each residue of dx's rows and columns by the stride: within a
+// phase it is a convolution of dy without stride, by the taps that meet the residue.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "kernels/conv2d/filters.h"
+#include "kernels/conv2d/fold.h"
+#include "kernels/conv2d/sm90_call.h"
+#include "kernels/device/cuda_error.h"
+#include "kernels/device/cuda_tensor_map.h"
+#include "kernels/gemm/epilogue.cuh"
+#include "kernels/gemm/rungs.h"
+
+namespace convoy::kernels::conv {
+namespace {
+
+using gemm::ceil_div;
+using gemm::kSm90Tiles;
+using gemm::Math;
+
+int depth_of(const Task& task) { return task.math == Math::bf16 ? 64 : 32; }
+
+// An im2col matrix as the copy engine reads it.
+struct View {
+  Im2colMap map;
+  int taps[2] = {1, 1}, reach[2] = {1, 1};
+  FilterTaps filter_taps{};
+  std::int64_t out_offset = 0;  // backward_data: elements of dx in front of the phase
+
+  std::int64_t rows() const { return map.n * map.down * map.across; }
+  int blocks(int depth) const { return taps[0] * taps[1] * int(ceil_div(map.c, depth)); }
+};
+
+View forward_view(const Task& task) {
+  const Geometry& g = task.geometry;
+  View view;
+  view.map.type = task.type();
+  view.map.n = g.n, view.map.h = g.h, view.map.w = g.w, view.map.c = g.c;
+  view.map.down = g.p, view.map.across = g.q;
+  for (int axis = 0; axis < 2; ++axis) {
+    view.map.first[axis] = -g.padding[axis];
+    view.map.step[axis] = g.stride[axis];
+    view.reach[axis] = g.dilation[axis];
+  }
+  view.taps[0] = g.r, view.taps[1] = g.s;
+  view.filter_taps = {0, g.s, 1};
+  return view;
+}
+
+View folded_view(const Task& task, const Fold& fold) {
+  const Geometry& g = task.geometry;
+  View view;
+  view.map.type = task.type();
+  view.map.n = g.n, view.map.h = fold.height, view.map.w = g.q, view.map.c = fold.window();
+  view.map.pitch_w = fold.channels;
+  view.map.pitch_h = std::int64_t{fold.width} * fold.channels;
+  view.map.down = g.p, view.map.across = g.q;
+  view.taps[0] = fold.down;
+  view.filter_taps = {0, 1, 0};
+  return view;
+}
+
+// Of one residue; no taps where dx is zero there, no rows where dx has none.
+View phase_view(const Task& task, int residue_h, int residue_w) {
+  const Geometry& g = task.geometry;
+  View view;
+  view.map.type = task.type();
+  view.map.n = g.n, view.map.h = g.p, view.map.w = g.q, view.map.c = g.k;
+  const int residue[2] = {residue_h, residue_w}, extent[2] = {g.h, g.w}, kernel[2] = {g.r, g.s};
+  int first_tap[2], tap_step[2], count[2];
+  for (int axis = 0; axis < 2; ++axis) {
+    const int stride = g.stride[axis];
+    // dx row i * stride + residue meets tap r in dy's row (that + padding - r dilation) / stride.
+    const int start = (residue[axis] + g.padding[axis]) % stride;
+    tap_step[axis] = stride;
+    view.reach[axis] = stride == 1 ? g.dilation[axis] : 1;
+    const int taps = start < kernel[axis] ? (kernel[axis] - 1 - start) / stride + 1 : 0;
+    view.taps[axis] = taps;
+    first_tap[axis] = start + stride * (taps - 1);  // the window's first tap is the filter's last
+    view.map.first[axis] = (residue[axis] + g.padding[axis] - start) / stride - (taps - 1) * view.reach[axis];
+    count[axis] = int(ceil_div(extent[axis] - residue[axis], stride));
+  }
+  view.map.down = std::max(count[0], 0), view.map.across = std::max(count[1], 0);
+  view.filter_taps = {first_tap[0] * g.s + first_tap[1], -tap_step[0] * g.s, -tap_step[1]};
+  view.out_offset = (std::int64_t{residue_h} * g.w + residue_w) * g.c;
+  return view;
+}
+
+std::vector<View> views_of(const Task& task, Engine engine) {
+  if (engine == Engine::folded) return {folded_view(task, fold_of(task, depth_of(task)))};
+  if (task.direction != Direction::backward_data) return {forward_view(task)};
+  std::vector<View> views;
+  for (int h = 0; h < std::min(task.geometry.stride[0], task.geometry.h); ++h)
+    for (int w = 0; w < std::min(task.geometry.stride[1], task.geometry.w); ++w)
+      views.push_back(phase_view(task, h, w));
+  return views;
+}
+
+bool empty(const View& view) { return view.taps[0] == 0 || view.taps[1] == 0; }
+bool strided(const Task& task) {
+  return task.direction == Direction::backward_data &&
+         (task.geometry.stride[0] > 1 || task.geometry.stride[1] > 1);
+}
+
+// The product as the kernel runs it: whole blocks of channels.
+gemm::Problem padded_product(const Task& task, const View& view) {
+  const int depth = depth_of(task);
+  gemm::Problem product;
+  product.math = task.math;
+  const Geometry& g = task.geometry;
+  if (task.direction == Direction::backward_weights) {
+    product.m = g.k, product.n = std::int64_t{view.blocks(depth)} * depth, product.k = view.rows();
+  } else {
+    product.output = task.type();
+    product.m = view.rows();
+    product.n = task.direction == Direction::forward ? g.k : g.c;
+    product.k = std::int64_t{view.blocks(depth)} * depth;
+  }
+  return product.checked();
+}
+
+// The result, or one piece of it, as a matrix without gaps.
+struct Result {
+  std::int64_t m, n;
+};
+Result result_of(const Task& task, const View& view) {
+  const Geometry& g = task.geometry;
+  if (task.direction == Direction::backward_weights)
+    return {g.k, std::int64_t{view.taps[0]} * view.taps[1] * view.map.c};
+  return {view.rows(), task.direction == Direction::forward ? g.k : g.c};
+}
+
+struct Workspace {
+  float *partial, *gradient;  // pieces of k; the folded filters' gradient
+  std::uint8_t *filters, *images;
+  std::size_t bytes;
+};
+Workspace carve(const Task& task, Engine engine, int splits, void* base) {
+  gemm::Carver carver(base);
+  const Geometry& g = task.geometry;
+  const View view = views_of(task, engine).front();
+  const Result result = result_of(task, view);
+  const std::size_t type = bytes_of(task.type());
+  const bool folds = engine == Engine::folded, weights = task.direction == Direction::backward_weights;
+  const bool turns = task.direction == Direction::backward_data && task.math == Math::tf32;
+  const Fold fold = folds ? fold_of(task, depth_of(task)) : Fold{};
+  Workspace workspace{};
+  workspace.partial = carver.take<float>(splits > 1 ? std::size_t(splits) * result.m * result.n : 0);
+  workspace.gradient = carver.take<float>(folds && weights ? fold.filter_elements(g) : 0);
+  const std::size_t filters = folds && !weights ? fold.filter_elements(g)
+                              : turns           ? std::size_t(g.k) * g.taps() * g.c
+                                                : 0;
+  workspace.filters = carver.take<std::uint8_t>(filters * type);
+  workspace.images = carver.take<std::uint8_t>(folds ? fold.image_elements(g) * type : 0);
+  workspace.bytes = carver.used();
+  return workspace;
+}
+
+bool suits_copy_engine(const Task& task, Engine engine) {
+  const Geometry& g = task.geometry;
+  const int multiple = int(16 / bytes_of(task.type()));
+  if (g.groups != 1 || gemm::device_facts().major != 9 || task.math == Math::fp32 || g.k % multiple != 0)
+    return false;
+  if (task.math == Math::tf32 && task.direction == Direction::backward_weights) return false;
+  if (engine == Engine::im2col && g.c % multiple != 0) return false;
+  if (engine == Engine::folded && !can_fold(task)) return false;
+  for (int axis = 0; axis < 2; ++axis)
+    if (strided(task) && g.dilation[axis] != 1 && g.stride[axis] != 1) return false;
+  const std::vector<View> views = views_of(task, engine);
+  return std::all_of(views.begin(), views.end(), [](const View& view) {
+    const bool reaches =
+        (view.taps[0] - 1) * view.reach[0] <= 255 && (view.taps[1] - 1) * view.reach[1] <= 255;
+    return empty(view) || view.rows() == 0 || (view.map.encodable() && reaches);
+  });
+}
+
+double expected_time(const Task& task, const std::vector<View>& views, int tile, int splits) {
+  double time = 0;
+  for (const View& view : views)
+    if (!empty(view) && view.rows() > 0)
+      time += gemm::sm90_expected_time(padded_product(task, view), tile, splits,
+                                       task.bytes() / double(views.size()), splits > 1);
+  return time;
+}
+
+template <Engine engine>
+std::vector<Plan> window_candidates(const Task& task) {
+  const std::vector<View> views = views_of(task, engine);
+  std::vector<std::pair<double, Plan>> scored;
+  for (int tile = 0; tile < int(std::size(kSm90Tiles)); ++tile) {
+    if (kSm90Tiles[tile].cluster > 1) continue;
+    const gemm::Schedule whole =
+        gemm::sm90_schedule(padded_product(task, views.front()), kSm90Tiles[tile], 1);
+    const int workers = gemm::device_facts().multiprocessors;
+    std::vector<std::pair<double, Plan>> own;
+    for (int splits = 1; splits <= std::min(std::max(whole.k_blocks, 1), 4 * workers); ++splits) {
+      const bool many = whole.pieces() * splits > 8 * workers || whole.k_blocks / splits < 4 || strided(task);
+      if (splits > 1 && many) break;
+      const gemm::Plan product{gemm::Rung::wgmma, tile, splits, 0};
+      own.push_back({expected_time(task, views, tile, splits),
+                     {engine, product, carve(task, engine, splits, nullptr).bytes}});
+    }
+    std::stable_sort(own.begin(), own.end(), [](auto& a, auto& b) { return a.first < b.first; });
+    own.resize(std::min<std::size_t>(own.size(), 3));
+    scored.insert(scored.end(), own.begin(), own.end());
+  }
+  std::stable_sort(scored.begin(), scored.end(), [](auto& a, auto& b) { return a.first < b.first; });
+  std::vector<Plan> plans;
+  for (auto& one : scored) plans.push_back(one.second);
+  return plans;
+}
+
+WindowLoad window_load(const View& view, int depth) {
+  WindowLoad load{};
+  load.across = cuda::Divider(view.map.across);
+  load.positions = cuda::Divider(std::int64_t{view.map.down} * view.map.across);
+  load.blocks = cuda::Divider(ceil_div(view.map.c, depth));
+  load.taps = cuda::Divider(view.taps[1]);
+  for (int axis = 0; axis < 2; ++axis) {
+    load.first[axis] = view.map.first[axis];
+    load.step[axis] = view.map.step[axis];
+    load.reach[axis] = view.reach[axis];
+  }
+  load.images = int(view.map.n);
+  load.columns = view.blocks(depth);
+  return load;
+}
+
+CUtensorMap images_map(const View& view, const void* images, int pixels, int depth) {
+  Im2colMap map = view.map;
+  map.data = images;
+  if (map.pitch_w == 0) map.pitch_w = map.c;
+  if (map.pitch_h == 0) map.pitch_h = map.pitch_w * map.w;
+  map.pitch_n = map.pitch_h * map.h;
+  map.pixels = pixels;
+  map.channels = depth;
+  return map.encode();
+}
+
+// Filters [outer][taps][inner].
+CUtensorMap filters_map(DType type, const void* filters, std::int64_t outer, std::int64_t taps,
+                        std::int64_t inner, unsigned box_inner, unsigned box_outer) {
+  return tiled_map(type, filters, {inner, taps, outer}, {inner, taps * inner}, {box_inner, 1, box_outer});
+}
+
+// One kernel launch, of one view.
+Sm90ConvCall describe(const Task& task, const Plan& plan, const View& view, const Buffers& b,
+                      const Workspace& workspace) {
+  const gemm::Sm90Tile& tile = kSm90Tiles[plan.product.tile];
+  const Geometry& g = task.geometry;
+  const int depth = depth_of(task), splits = plan.product.splits;
+  const bool weights = task.direction == Direction::backward_weights, folds = plan.engine == Engine::folded;
+  const gemm::Problem product = padded_product(task, view);
+  const Result result = result_of(task, view);
+  Sm90ConvCall call{};
+  call.tile = plan.product.tile;
+  call.schedule = gemm::sm90_schedule(product, tile, splits);
+  call.blocks = std::min(call.schedule.pieces(), gemm::device_facts().multiprocessors);
+  call.window = window_load(view, depth);
+  call.filter_taps = view.filter_taps;
+  call.images = images_map(view, folds ? workspace.images : b.images, weights ? 64 : tile.rows, depth);
+  call.m = int(product.m);
+  call.n = int(product.n);
+  const DType type = task.type();
+  if (weights) {
+    call.other = tiled_map(type, b.dy, {g.k, view.rows()}, {g.k}, {64, 64});
+    float* const out = splits > 1 ? workspace.partial
+                       : folds    ? workspace.gradient
+                                  : static_cast<float*>(b.out);
+    const std::int64_t taps = view.taps[0] * view.taps[1], c = view.map.c;
+    call.c =
+        tiled_map(DType::f32, out, {c, taps, g.k, splits}, {c, taps * c, g.k * taps * c}, {32, 1, 64, 1});
+    call.placement.kind = Placement::Kind::filters;
+    call.placement.blocks = call.window.blocks;
+    return call;
+  }
+  if (folds)
+    call.other = filters_map(type, workspace.filters, g.k, view.taps[0], view.map.c, depth, tile.columns);
+  else if (task.direction == Direction::forward)
+    call.other = filters_map(type, b.weights, g.k, g.taps(), g.c, depth, tile.columns);
+  else if (task.math == Math::tf32)
+    call.other = filters_map(type, workspace.filters, g.c, g.taps(), g.k, depth, tile.columns);
+  else
+    call.other = filters_map(type, b.weights, g.k, g.taps(), g.c, 64, 64);
+  if (splits > 1) {
+    call.c = tiled_map(DType::f32, workspace.partial, {result.n, result.m, splits},
+                       {result.n, result.n * result.m}, {32, 64, 1});
+    return call;
+  }
+  call.bf16 = type == DType::bf16;
+  call.bias = b.bias;
+  call.relu = task.relu;
+  const auto box = unsigned(128 / bytes_of(type));
+  if (!strided(task)) {
+    call.c = tiled_map(type, b.out, {result.n, result.m, 1}, {result.n, result.n * result.m}, {box, 64, 1});
+    return call;
+  }
+  Im2colMap out;
+  out.type = type;
+  out.data = static_cast<std::uint8_t*>(b.out) + view.out_offset * std::int64_t(bytes_of(type));
+  out.n = g.n, out.h = view.map.down, out.w = view.map.across, out.c = g.c;
+  out.pitch_w = std::int64_t{g.stride[1]} * g.c;
+  out.pitch_h = std::int64_t{g.stride[0]} * g.w * g.c;
+  out.pitch_n = std::int64_t{g.h} * g.w * g.c;
+  out.down = view.map.down, out.across = view.map.across;
+  out.pixels = 64, out.channels = int(box);
+  call.c = out.encode();
+  call.placement = {Placement::Kind::positions, call.window.across, call.window.positions, {}};
+  return call;
+}
+
+using Sm90Start = void (*)(const Sm90ConvCall&, cudaStream_t);
+Sm90Start start_of(const Task& task) {
+  if (task.math == Math::tf32) return sm90_conv_forward_tf32;
+  if (task.direction == Direction::forward) return sm90_conv_forward;
+  return task.direction == Direction::backward_data ? sm90_conv_backward_data : sm90_conv_backward_weights;
+}
+
+Launch bind_windows(const Task& task, const Plan& plan, const Buffers& b) {
+  const Geometry& g = task.geometry;
+  const Workspace workspace = carve(task, plan.engine, plan.product.splits, b.workspace);
+  const bool weights = task.direction == Direction::backward_weights, folds = plan.engine == Engine::folded;
+  const bool turns = task.direction == Direction::backward_data && task.math == Math::tf32;
+  const Fold fold = folds ? fold_of(task, depth_of(task)) : Fold{};
+  const std::vector<View> views = views_of(task, plan.engine);
+  auto calls = std::make_shared<std::vector<Sm90ConvCall>>();
+  bool gaps = false;
+  for (const View& view : views) {
+    if (view.rows() == 0) continue;
+    if (empty(view))
+      gaps = true;
+    else
+      calls->push_back(describe(task, plan, view, b, workspace));
+  }
+  const Result result = result_of(task, views.front());
+  gemm::Epilogue epilogue;  // of the pieces' sum
+  epilogue.c = weights && folds ? workspace.gradient : b.out;
+  epilogue.ldc = result.n;
+  epilogue.bias = b.bias;
+  epilogue.relu = task.relu;
+  epilogue.bf16 = !weights && task.math == Math::bf16;
+  const std::size_t dx_bytes = gaps ? std::size_t(g.x_pixels()) * g.c * bytes_of(task.type()) : 0;
+  return [=, splits = plan.product.splits, start = start_of(task),
+          calls = std::shared_ptr<const std::vector<Sm90ConvCall>>(calls)](Stream on) {
+    const cudaStream_t stream = gemm::as_stream(on);
+    if (dx_bytes > 0) CONVOY_CUDA(cudaMemsetAsync(b.out, 0, dx_bytes, stream));
+    if (folds) fold_images(task, fold, b.images, workspace.images, on);
+    if (folds && !weights) fold_filters(task, fold, b.weights, workspace.filters, on);
+    if (turns) transpose_filters(b.weights, workspace.filters, g.k, g.taps(), g.c, bytes_of(task.type()), on);
+    for (const Sm90ConvCall& call : *calls) start(call, stream);
+    if (splits > 1)
+      gemm::sum_partials(epilogue, workspace.partial, splits, result.m, result.n, result.n, stream);
+    if (folds && weights) unfold_gradient(task, fold, workspace.gradient, static_cast<float*>(b.out), on);
+  };
+}
+
+template <Engine engine>
+const EngineEntry& window_engine() {
+  static const EngineEntry entry{[](const Task& task) { return suits_copy_engine(task, engine); },
+                                 window_candidates<engine>, bind_windows};
+  return entry;
+}
+
+}  // namespace
+
+const EngineEntry& im2col_engine() { return window_engine<Engine::im2col>(); }
+const EngineEntry& folded_engine() { return window_engine<Engine::folded>(); }
+
+}  // namespace convoy::kernels::conv

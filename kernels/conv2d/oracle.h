@@ -1,0 +1,19 @@
+// Between measure's host code and its device code. CUDA builds only.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "kernels/conv2d/engines.h"
+
+namespace convoy::kernels::conv {
+
+// One sampled element of the output: what it should be, and the sum of the absolute values of its products.
+struct Sample {
+  std::int64_t index;
+  double expected, magnitude;
+  float found;
+};
+void evaluate_samples(const Task& task, const Buffers& buffers, Sample* samples, std::int64_t count,
+                      cudaStream_t stream);
+
+}  // namespace convoy::kernels::conv

@@ -1,0 +1,75 @@
+// Between the im2col engine's host code and its kernels, one translation unit per operation: the wgmma rung's kernel
+// with loaders that cut the windows of a filter out of NHWC tensors by the copy engine. Plain C++ but for the marks of
+// device functions.
+#pragma once
+
+#include "kernels/device/cuda_launch.cuh"
+#include "kernels/gemm/sm90_launch.h"
+
+namespace convoy::kernels::conv {
+
+// The im2col operand: where a row's position lies in the tensor, and what a block of its columns reads. A block is one
+// tap and up to 64 (tf32: 32) of its channels.
+struct WindowLoad {
+  cuda::Divider across, positions;  // positions of a row and of an image
+  cuda::Divider blocks, taps;       // blocks of channels a tap, taps of a filter's row
+  int first[2], step[2], reach[2];  // position and tap to pixel: h, w
+  int images, columns;              // of the tensor; blocks of columns in all
+
+  struct Pixel {
+    int n, h, w;
+  };
+  __device__ Pixel pixel(int row) const {
+    const std::uint32_t n = positions(std::uint32_t(row)),
+                        inside = std::uint32_t(row) - n * positions.divisor;
+    const std::uint32_t i = across(inside), j = inside - i * across.divisor;
+    return {int(n), int(i) * step[0] + first[0], int(j) * step[1] + first[1]};
+  }
+  struct Block {
+    int channel_block, r, s;
+  };
+  __device__ Block block(int index) const {
+    const std::uint32_t tap = blocks(std::uint32_t(index)), r = taps(tap);
+    return {index - int(tap * blocks.divisor), int(r), int(tap - r * taps.divisor)};
+  }
+};
+
+// The filters' tap that meets tap (r, s) of the window: backward_data walks through them backwards.
+struct FilterTaps {
+  int first, r_step, s_step;
+  __device__ int at(int r, int s) const { return first + r * r_step + s * s_step; }
+};
+
+// Where boxes of the result go.
+struct Placement {
+  enum class Kind : int {
+    matrix,     // rows of a plain matrix, or of pieces of one
+    positions,  // backward_data: every step-th pixel of an NHWC tensor
+    filters,    // backward_weights: [K][taps][C], columns in blocks of 64 channels
+  };
+  Kind kind = Kind::matrix;
+  cuda::Divider across, positions;  // positions
+  cuda::Divider blocks;             // filters
+};
+
+struct Sm90ConvCall {
+  int tile, blocks;
+  gemm::Schedule schedule;
+  CUtensorMap images, other, c;  // other: filters, or dy in backward_weights
+  WindowLoad window;
+  FilterTaps filter_taps;
+  Placement placement;
+  int m, n;
+  const float* bias;
+  bool relu, bf16;
+  float* sum_slots;
+};
+
+// forward, and backward_data where the filters have been transposed.
+void sm90_conv_forward(const Sm90ConvCall& call, cudaStream_t stream);
+void sm90_conv_forward_tf32(const Sm90ConvCall& call, cudaStream_t stream);
+// backward_data with the filters as they are.
+void sm90_conv_backward_data(const Sm90ConvCall& call, cudaStream_t stream);
+void sm90_conv_backward_weights(const Sm90ConvCall& call, cudaStream_t stream);
+
+}  // namespace convoy::kernels::conv

@@ -1,0 +1,104 @@
+// Loaders and placement of the im2col engine for the wgmma rung's kernel. Device code, sm_90a only.
+#pragma once
+
+#include "kernels/conv2d/sm90_call.h"
+#include "kernels/gemm/sm90_launch.cuh"
+
+namespace convoy::kernels::conv {
+
+struct Sm90Placement {
+  Placement place;
+  __device__ void store(const CUtensorMap* c, const void* from, int column, int row, int split) const {
+    if (place.kind == Placement::Kind::matrix) {
+      sm90::store_3d(c, from, column, row, split);
+    } else if (place.kind == Placement::Kind::positions) {
+      const std::uint32_t n = place.positions(std::uint32_t(row)),
+                          inside = std::uint32_t(row) - n * place.positions.divisor;
+      const std::uint32_t i = place.across(inside);
+      sm90::store_im2col(c, from, column, int(inside - i * place.across.divisor), int(i), int(n));
+    } else {
+      const std::uint32_t block = std::uint32_t(column) / 64, tap = place.blocks(block);
+      const int channel = int(block - tap * place.blocks.divisor) * 64 + column % 64;
+      sm90::store_4d(c, from, channel, int(tap), row, split);
+    }
+  }
+};
+
+struct LoaderParameters {
+  CUtensorMap images, other;
+  WindowLoad window;
+  FilterTaps filter_taps;
+};
+
+// A: windows of the images. B: the filters' channels of the same tap, which lie contiguous (k contiguous), or those of
+// one tap and many filters (n contiguous).
+template <class Config>
+struct WindowLoader {
+  using Parameters = LoaderParameters;
+  __device__ static void prefetch(const Parameters& parameters) {
+    sm90::prefetch_tensor_map(&parameters.images);
+    sm90::prefetch_tensor_map(&parameters.other);
+  }
+  __device__ static void load(const Parameters& p, std::uint8_t* a, std::uint8_t* b, std::uint64_t* full,
+                              int m_tile, int n_tile, int k_block, std::uint32_t) {
+    const WindowLoad::Pixel at = p.window.pixel(m_tile * Config::rows);
+    const WindowLoad::Block block = p.window.block(k_block);
+    const int channel = block.channel_block * Config::depth, tap = p.filter_taps.at(block.r, block.s);
+    sm90::load_im2col(&p.images, a, full, channel, at.w, at.h, at.n,
+                      std::uint16_t(block.s * p.window.reach[1]), std::uint16_t(block.r * p.window.reach[0]));
+    const int column = n_tile * Config::columns;
+    if constexpr (Config::b_mn_major) {
+      for (int i = 0; i < Config::columns / 64; ++i)
+        sm90::load_3d(&p.other, b + i * 8192, full, column + i * 64, tap, channel);
+    } else {
+      sm90::load_3d(&p.other, b, full, channel, tap, column);
+    }
+  }
+};
+
+// A: dy as it is, m contiguous. B: windows of x, a block of columns each 64 of n; k runs over positions.
+template <class Config>
+struct GradientLoader {
+  using Parameters = LoaderParameters;
+  __device__ static void prefetch(const Parameters& parameters) {
+    sm90::prefetch_tensor_map(&parameters.images);
+    sm90::prefetch_tensor_map(&parameters.other);
+  }
+  __device__ static void load(const Parameters& p, std::uint8_t* a, std::uint8_t* b, std::uint64_t* full,
+                              int m_tile, int n_tile, int k_block, std::uint32_t) {
+    const int row = k_block * Config::depth;
+    for (int i = 0; i < Config::rows / 64; ++i)
+      sm90::load_2d(&p.other, a + i * 8192, full, m_tile * Config::rows + i * 64, row);
+    const WindowLoad::Pixel at = p.window.pixel(row);
+    for (int i = 0; i < Config::columns / 64; ++i) {
+      const int index = n_tile * (Config::columns / 64) + i;
+      const WindowLoad::Block block = p.window.block(index);
+      // Beyond the last block: an image that is not there, which reads as zeros.
+      const bool there = index < p.window.columns;
+      sm90::load_im2col(&p.images, b + i * 8192, full, there ? block.channel_block * 64 : 0, at.w, at.h,
+                        there ? at.n : p.window.images,
+                        std::uint16_t(there ? block.s * p.window.reach[1] : 0),
+                        std::uint16_t(there ? block.r * p.window.reach[0] : 0));
+    }
+  }
+};
+
+// Every tile shape but those of clusters.
+template <gemm::Math math, bool a_mn_major, bool b_mn_major, template <class> class Loader>
+void start_conv(const Sm90ConvCall& call, cudaStream_t stream) {
+  const auto start = [&]<int tile>(std::integral_constant<int, tile>) {
+    if constexpr (gemm::kSm90Tiles[tile].cluster == 1) {
+      using Config = gemm::Sm90Config<math, a_mn_major, b_mn_major, tile>;
+      gemm::start_wgmma<Config, Loader<Config>, gemm::TileStore<Config, false, Sm90Placement>>(
+          {call.images, call.other, call.window, call.filter_taps},
+          {call.c, call.m, call.n, 1, call.bias, call.relu, call.bf16, call.sum_slots, {call.placement}},
+          call.schedule, call.blocks, stream);
+    }
+  };
+  [&]<int... tile>(std::integer_sequence<int, tile...>) {
+    ((call.tile == tile ? start(std::integral_constant<int, tile>{}) : void()), ...);
+  }
+  (std::make_integer_sequence<int, int(std::size(gemm::kSm90Tiles))>{});
+}
+
+}  // namespace convoy::kernels::conv

@@ -1,0 +1,84 @@
+// GPUs and their memory through the CUDA runtime.
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "kernels/device/cuda_runtime.h"
+#include "kernels/device/device_memory.h"
+
+namespace convoy::kernels {
+namespace {
+
+class PinnedMemory final : public std::pmr::memory_resource {
+  void* do_allocate(std::size_t bytes, std::size_t) override {  // pages: aligned enough for anything
+    void* data = nullptr;
+    CONVOY_CUDA(cudaMallocHost(&data, bytes));
+    return data;
+  }
+  void do_deallocate(void* data, std::size_t, std::size_t) override { cudaFreeHost(data); }
+  bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override { return this == &other; }
+};
+
+}  // namespace
+
+int gpu_count() {
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status == cudaErrorNoDevice) return 0;
+  if (status != cudaSuccess)
+    throw std::runtime_error(fmt::format("no GPU can be used: {}", cudaGetErrorString(status)));
+  return count;
+}
+
+GpuInfo use_gpu(int index) {
+  const int count = gpu_count();
+  if (index < 0 || index >= count)
+    throw std::runtime_error(count == 0 ? "no GPU was found on this host"
+                                        : fmt::format("GPU {}: this host has {}", index, count));
+  CONVOY_CUDA(cudaSetDevice(index));
+  cudaDeviceProp properties{};
+  CONVOY_CUDA(cudaGetDeviceProperties(&properties, index));
+  if (properties.major < 8)
+    throw std::runtime_error(fmt::format("GPU {}, {}: compute capability {}.{}, expected 8.0 or later", index,
+                                         properties.name, properties.major, properties.minor));
+  return {index, properties.name, static_cast<std::int64_t>(properties.totalGlobalMem)};
+}
+
+std::byte* reserve_gpu_memory(std::size_t bytes) {
+  std::byte* data = DeviceBuffer(bytes).release();
+  CONVOY_CUDA(cudaMemset(data, 0, bytes));
+  CONVOY_CUDA(cudaDeviceSynchronize());
+  return data;
+}
+void release_gpu_memory(std::byte* data) noexcept { cudaFree(data); }
+
+void copy_in(Backend backend, void* to, const void* from, std::size_t bytes) {
+  if (backend != Backend::cuda) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  CONVOY_CUDA(cudaDeviceSynchronize());
+  CONVOY_CUDA(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice));
+  CONVOY_CUDA(
+      cudaDeviceSynchronize());  // of pageable memory the call may return before the last piece arrives
+}
+
+void copy_out(Backend backend, void* to, const void* from, std::size_t bytes) {
+  if (backend != Backend::cuda) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  CONVOY_CUDA(cudaDeviceSynchronize());
+  CONVOY_CUDA(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost));
+}
+
+void synchronize(Backend backend) {
+  if (backend == Backend::cuda) CONVOY_CUDA(cudaDeviceSynchronize());
+}
+
+std::pmr::memory_resource& pinned_memory() {
+  static PinnedMemory memory;
+  return memory;
+}
+
+}  // namespace convoy::kernels

@@ -1,0 +1,95 @@
+// The kernels of the ring: a block each, as the bus and not the multiprocessors sets the pace.
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "kernels/device/cuda_launch.cuh"
+#include "kernels/device/cuda_step_ring.h"
+
+namespace convoy::kernels {
+namespace {
+
+constexpr int kRingThreads = 512;
+
+struct Piece {
+  std::uint64_t* device;
+  std::size_t offset, words;  // in the slot; of 8 bytes
+};
+struct Pieces {
+  Piece piece[StepRing::kMostFields];
+  int count;
+};
+
+__global__ void __launch_bounds__(kRingThreads)
+    fetch_slot(const std::byte* ring, std::size_t slot_bytes, int slots, const unsigned long long* number,
+               const __grid_constant__ Pieces pieces) {
+  const std::byte* slot = ring + *number % static_cast<unsigned>(slots) * slot_bytes;
+  for (int i = 0; i < pieces.count; ++i) {
+    // Written by the host since the last step: never from a cache.
+    const auto* from = reinterpret_cast<const volatile std::uint64_t*>(slot + pieces.piece[i].offset);
+    for (std::size_t word = threadIdx.x; word < pieces.piece[i].words; word += kRingThreads)
+      pieces.piece[i].device[word] = from[word];
+  }
+}
+
+__global__ void publish_slot(std::byte* ring, std::size_t slot_bytes, int slots, unsigned long long* number,
+                             const std::uint64_t* results, std::size_t offset, int words) {
+  std::byte* slot = ring + *number % static_cast<unsigned>(slots) * slot_bytes;
+  auto* to = reinterpret_cast<volatile std::uint64_t*>(slot + offset);
+  for (int word = threadIdx.x; word < words; word += 32) to[word] = results[word];
+  __threadfence_system();
+  __syncwarp();
+  if (threadIdx.x != 0) return;
+  to[words] = ++*number;
+  __threadfence_system();
+}
+
+}  // namespace
+
+StepRing::StepRing(int slots, std::vector<Field> fetched, Field published)
+    : slots_(slots), fetched_(std::move(fetched)), published_(published) {
+  if (slots < 1 || std::ssize(fetched_) > kMostFields)
+    throw std::logic_error("a step ring has a slot or more and at most four fields");
+  for (const Field& field : fetched_) {
+    offset_.push_back(slot_bytes_);
+    slot_bytes_ += field.bytes;
+    if (field.bytes % 8 != 0) throw std::logic_error("a field of a step ring is no multiple of 8 bytes");
+  }
+  offset_.push_back(slot_bytes_);
+  slot_bytes_ += published.bytes + sizeof(std::uint64_t);
+  slot_bytes_ = (slot_bytes_ + 127) / 128 * 128;
+  pinned_ = PinnedBuffer(slot_bytes_ * static_cast<std::size_t>(slots));
+  std::memset(pinned_.data(), 0, pinned_.bytes());
+  number_ = DeviceBuffer(sizeof(std::uint64_t));
+  CONVOY_CUDA(cudaMemset(number_.data(), 0, number_.bytes()));
+  CONVOY_CUDA(cudaDeviceSynchronize());
+}
+
+void StepRing::fetch(Stream stream) const {
+  Pieces pieces{};
+  for (std::size_t i = 0; i < fetched_.size(); ++i)
+    pieces.piece[pieces.count++] = {static_cast<std::uint64_t*>(fetched_[i].device), offset_[i],
+                                    fetched_[i].bytes / sizeof(std::uint64_t)};
+  cuda::launch(fetch_slot, 1, kRingThreads, stream, pinned_.data(), slot_bytes_, slots_,
+               reinterpret_cast<const unsigned long long*>(number_.data()), pieces);
+}
+
+void StepRing::publish(Stream stream) const {
+  cuda::launch(publish_slot, 1, 32, stream, pinned_.data(), slot_bytes_, slots_,
+               reinterpret_cast<unsigned long long*>(number_.data()),
+               static_cast<const std::uint64_t*>(published_.device), offset_.back(),
+               static_cast<int>(published_.bytes / sizeof(std::uint64_t)));
+}
+
+std::byte* StepRing::input(std::int64_t number, int field) const {
+  return slot(number) + offset_[static_cast<std::size_t>(field)];
+}
+
+bool StepRing::finished(std::int64_t number) const {
+  auto* mark = reinterpret_cast<std::uint64_t*>(slot(number) + offset_.back() + published_.bytes);
+  return std::atomic_ref(*mark).load(std::memory_order_acquire) > static_cast<std::uint64_t>(number);
+}
+
+const std::byte* StepRing::output(std::int64_t number) const { return slot(number) + offset_.back(); }
+
+}  // namespace convoy::kernels

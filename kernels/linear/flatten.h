@@ -1,0 +1,15 @@
+// Images NHWC to and from rows of C, H, W, the order in which fully connected layers count their inputs. CUDA builds
+// only.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/device/kernel.h"
+
+namespace convoy::kernels::linear {
+
+// out[n][b][a] = in[n][a][b] for elements of 2 or 4 bytes.
+void transpose_planes(const void* in, void* out, std::int64_t planes, std::int64_t a, std::int64_t b,
+                      std::size_t element_bytes, Stream stream);
+
+}  // namespace convoy::kernels::linear

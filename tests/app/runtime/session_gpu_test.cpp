@@ -1,0 +1,243 @@
+// Whole training steps on a GPU: against the CPU, against themselves, and what they ask of the CUDA runtime.
+#include <cupti.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <map>
+
+#include "app/runtime/session.h"
+#include "app/training/session_checkpoint.h"
+#include "data/loader/loader.h"
+#include "data/synthetic/random_images.h"
+#include "kernels/device/device_memory.h"
+#include "tests/app/model/tiny_networks.h"
+#include "tests/app/runtime/single_rank.h"
+
+namespace convoy::app {
+namespace {
+
+using kernels::Backend;
+
+class CudaSession : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (kernels::gpu_count() == 0) GTEST_SKIP() << "no GPU here: steps on CUDA were not tested";
+    kernels::use_gpu(0);
+  }
+
+  SessionOptions options(Backend backend, Precision precision = Precision::fp32, int lanes = 1) const {
+    SessionOptions made;
+    made.backend = backend;
+    made.precision = precision;
+    made.lanes = lanes;
+    made.synchronised_batch_norm = false;
+    made.optimizer.momentum = 0.9f;
+    made.optimizer.weight_decay = 1e-4f;
+    made.clip_gradient_norm = 3;
+    return made;
+  }
+
+  static void fill(Session& session, const Network& network) {
+    const Shape& shape = network.shape(0);
+    std::vector<float> images(static_cast<std::size_t>(shape.elements()));
+    initialize({"images", shape, Initializer::normal(1)}, 17, images.data());
+    session.write(session.images(), images);
+    for (std::size_t i = 0; i < session.labels().size(); ++i)
+      session.labels()[i] = static_cast<std::int32_t>(i * 7 % 5);
+    session.control().valid = session.control().global_valid = static_cast<std::int32_t>(shape[0]) - 1;
+    session.labels().back() = -1;
+    session.control().learning_rate = 0.02f;
+  }
+
+  std::vector<double> losses(Session& session, int steps) {
+    std::vector<double> values;
+    for (int step = 0; step < steps; ++step) {
+      session.control().step = static_cast<std::uint64_t>(step);
+      session.start_train_step();
+      if (session.steps_under_way() > session.steps_ahead()) values.push_back(session.finish_step().loss());
+    }
+    while (session.steps_under_way() > 0) values.push_back(session.finish_step().loss());
+    return values;
+  }
+
+  static CheckpointState state_of(const Session& session) {
+    CheckpointState state;
+    capture(session, state);
+    return state;
+  }
+  static void expect_same_bits(const CheckpointState& a, const CheckpointState& b) {
+    for (const auto member :
+         {&CheckpointState::parameters, &CheckpointState::statistics, &CheckpointState::optimizer}) {
+      ASSERT_EQ((a.*member).size(), (b.*member).size());
+      for (std::size_t i = 0; i < (a.*member).size(); ++i)
+        EXPECT_EQ((a.*member)[i].values, (b.*member)[i].values) << (a.*member)[i].name;
+    }
+  }
+
+  SingleRank ranks_;
+};
+
+TEST_F(CudaSession, AgreesWithTheCpuForTwentySteps) {
+  for (const Network& network : {every_op(), residual()}) {
+    Session cpu(network, options(Backend::cpu), ranks_), cuda(network, options(Backend::cuda), ranks_);
+    fill(cpu, network), fill(cuda, network);
+    const auto expected = losses(cpu, 20), actual = losses(cuda, 20);
+    for (std::size_t step = 0; step < 20; ++step)
+      EXPECT_NEAR(actual[step], expected[step], 2e-4 * expected[step]) << network.name() << ", step " << step;
+    EXPECT_LT(actual.back(), actual.front()) << "nothing was learned";
+  }
+}
+
+TEST_F(CudaSession, Bf16AndTf32StayNearFp32AndLearn) {
+  const Network network = residual();
+  Session exact(network, options(Backend::cuda), ranks_);
+  fill(exact, network);
+  const auto expected = losses(exact, 10);
+  for (const auto& [precision, bound] :
+       {std::pair{Precision::tf32, 5e-3}, std::pair{Precision::bf16, 5e-2}}) {
+    Session session(network, options(Backend::cuda, precision), ranks_);
+    fill(session, network);
+    const auto actual = losses(session, 10);
+    for (std::size_t step = 0; step < 10; ++step)
+      EXPECT_NEAR(actual[step], expected[step], bound * expected[0]) << "step " << step;
+    EXPECT_LT(actual.back(), actual.front());
+  }
+}
+
+TEST_F(CudaSession, TwoRunsAndAnyNumberOfLanesGiveTheSameBits) {
+  for (const Network& network : {every_op(), residual()})
+    for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+      Session first(network, options(Backend::cuda, precision), ranks_);
+      fill(first, network);
+      const auto expected = losses(first, 12);
+      for (const int lanes : {1, 2, 4}) {
+        Session other(network, options(Backend::cuda, precision, lanes), ranks_);
+        fill(other, network);
+        EXPECT_EQ(losses(other, 12), expected) << lanes << " lanes";
+        expect_same_bits(state_of(other), state_of(first));
+      }
+    }
+}
+
+TEST_F(CudaSession, ACheckpointGoesToTheCpuAndBack) {
+  const Network network = every_op();
+  for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+    Session cuda(network, options(Backend::cuda, precision), ranks_),
+        cpu(network, options(Backend::cpu), ranks_);
+    fill(cuda, network), fill(cpu, network);
+    losses(cuda, 3);
+    CheckpointState written = state_of(cuda);
+    written.model = network.name();
+    restore(cpu, written, "there", network.name(), 0, {});
+    expect_same_bits(state_of(cpu), written);
+    const double bound = precision == Precision::fp32 ? 1e-4 : 5e-2;
+    const double on_cpu = losses(cpu, 1)[0], on_cuda = losses(cuda, 1)[0];
+    EXPECT_NEAR(on_cpu, on_cuda, bound * on_cuda);
+    CheckpointState back = state_of(cpu);
+    back.model = network.name();
+    restore(cuda, back, "back", network.name(), 0, {});
+    expect_same_bits(state_of(cuda), back);
+    EXPECT_NEAR(losses(cuda, 1)[0], losses(cpu, 1)[0], bound * on_cuda);
+  }
+}
+
+// Augmented batches of random images, streamed or by their places in the resident set.
+struct Fed {
+  std::shared_ptr<data::RandomImages> set =
+      std::make_shared<data::RandomImages>(data::ImageShape{8, 8, 3}, 5, 50, 3);
+  std::unique_ptr<data::Loader> loader;
+  Network network = residual();
+  std::unique_ptr<Session> session;
+
+  Fed(SessionOptions options, InputOptions::Kind kind, comm::Collectives& ranks) {
+    options.input = {kind, set->shape(), false, {0.4f, 0.5f, 0.6f}, {0.2f, 0.3f, 0.4f}, 57};
+    session = std::make_unique<Session>(network, options, ranks);
+    data::LoaderOptions feed;
+    feed.global_batch = network.shape(0)[0];
+    feed.augmentation = data::parse_augmentation("crop:2,flip,cutout:3");
+    feed.mean = options.input.mean, feed.std = options.input.std;
+    const bool streamed = kind == InputOptions::Kind::streamed;
+    feed.output = streamed ? data::BatchOutput::raw : data::BatchOutput::parameters;
+    if (streamed) feed.memory = &kernels::pinned_memory();
+    feed.buffers += kRingSlots;
+    loader = std::make_unique<data::Loader>(set, feed);
+    if (streamed) return;
+    std::vector<std::uint8_t> scratch(192);
+    for (std::int64_t i = 0; i < 50; ++i) session->put_image(7 + i, set->image(i, scratch.data()), 1);
+  }
+  ~Fed() { session.reset(); }  // before the loader, whose batches it holds
+
+  void start() {
+    session->control().learning_rate = 0.05f;
+    session->load(loader->next(), 7);
+    session->start_train_step();
+  }
+  std::vector<double> run(int steps) {
+    std::vector<double> values;
+    for (int step = 0; step < steps; ++step) {
+      start();
+      if (session->steps_under_way() > session->steps_ahead())
+        values.push_back(session->finish_step().loss());
+    }
+    while (session->steps_under_way() > 0) values.push_back(session->finish_step().loss());
+    return values;
+  }
+};
+
+TEST_F(CudaSession, ResidentImagesGiveTheBitsOfStreamedOnes) {
+  Fed streamed(options(Backend::cuda), InputOptions::Kind::streamed, ranks_);
+  Fed resident(options(Backend::cuda), InputOptions::Kind::resident, ranks_);
+  EXPECT_EQ(streamed.run(40), resident.run(40));
+  expect_same_bits(state_of(*streamed.session), state_of(*resident.session));
+}
+
+// Calls of this process to the CUDA runtime, by name.
+class Calls {
+ public:
+  Calls() {
+    cuptiSubscribe(&subscriber_, reinterpret_cast<CUpti_CallbackFunc>(count), this);
+    cuptiEnableDomain(1, subscriber_, CUPTI_CB_DOMAIN_RUNTIME_API);
+  }
+  ~Calls() { cuptiUnsubscribe(subscriber_); }
+  const std::map<std::string, int>& by_name() const { return by_name_; }
+  std::string text() const {
+    std::string all;
+    for (const auto& [name, count] : by_name_) all += name + " x" + std::to_string(count) + " ";
+    return all;
+  }
+
+ private:
+  static void CUPTIAPI count(void* self, CUpti_CallbackDomain, CUpti_CallbackId,
+                             const CUpti_CallbackData* data) {
+    if (data->callbackSite == CUPTI_API_ENTER) ++static_cast<Calls*>(self)->by_name_[data->functionName];
+  }
+  CUpti_SubscriberHandle subscriber_ = nullptr;
+  std::map<std::string, int> by_name_;
+};
+
+int calls_named(const Calls& calls, const std::string& part) {
+  int sum = 0;
+  for (const auto& [name, count] : calls.by_name())
+    if (name.find(part) != std::string::npos) sum += count;
+  return sum;
+}
+
+TEST_F(CudaSession, AStepIsOneLaunchAndTheCopiesOfItsInput) {
+  constexpr int kSteps = 30;
+  const auto total = [](const Calls& calls) { return calls_named(calls, "cuda"); };
+  for (const auto kind : {InputOptions::Kind::streamed, InputOptions::Kind::resident}) {
+    Fed fed(options(Backend::cuda, Precision::bf16), kind, ranks_);
+    fed.run(5);
+    const Calls calls;
+    fed.run(kSteps);
+    EXPECT_EQ(calls_named(calls, "cudaGraphLaunch"), kSteps) << calls.text();
+    const bool streamed = kind == InputOptions::Kind::streamed;
+    EXPECT_EQ(calls_named(calls, "cudaMemcpyAsync"), streamed ? kSteps : 0) << calls.text();
+    // The copy, its event, and the computation's wait for it.
+    EXPECT_EQ(total(calls), streamed ? 4 * kSteps : kSteps) << calls.text();
+  }
+}
+
+}  // namespace
+}  // namespace convoy::app

@@ -1,0 +1,35 @@
+// The collectives of a job of one rank, without MPI: nothing may be asked of them.
+#pragma once
+
+#include <stdexcept>
+
+#include "comm/collectives.h"
+
+namespace convoy::app {
+
+class SingleRank final : public comm::Collectives {
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  void all_reduce(void*, std::int64_t, comm::DType, comm::ReduceOp, comm::Stream, std::string_view) override {
+    refuse();
+  }
+  void broadcast(void*, std::int64_t, comm::DType, int, comm::Stream, std::string_view) override { refuse(); }
+  std::unique_ptr<comm::PreparedOperation> prepare_all_reduce(void*, std::int64_t, comm::DType,
+                                                              std::string_view) override {
+    refuse();
+  }
+  std::unique_ptr<comm::PreparedOperation> prepare_send(const void*, std::int64_t, comm::DType, int,
+                                                        std::string_view) override {
+    refuse();
+  }
+  std::unique_ptr<comm::PreparedOperation> prepare_receive(void*, std::int64_t, comm::DType, int,
+                                                           std::string_view) override {
+    refuse();
+  }
+
+ private:
+  [[noreturn]] static void refuse() { throw std::logic_error("one rank has nobody to talk to"); }
+};
+
+}  // namespace convoy::app

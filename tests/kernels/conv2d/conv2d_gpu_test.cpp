@@ -1,0 +1,117 @@
+// Every plan of every engine against sums in double precision: shapes at the edges of tiles, blocks of channels, images
+// and the copy engine's windows. Outputs and workspaces start as NaN.
+#include <gtest/gtest.h>
+
+#include "kernels/conv2d/measure.h"
+
+namespace convoy::kernels::testing {
+namespace {
+
+using conv::Direction;
+using conv::Engine;
+using conv::Task;
+using gemm::Math;
+
+struct Layer {
+  Shape x;        // N, C, H, W
+  Shape filters;  // K, C / groups, R, S
+  Conv2dProblem problem = {};
+};
+
+Task task_of(const Layer& layer, Direction direction, Math math) {
+  const Conv2dProblem& p = layer.problem;
+  const Shape y = conv2d_output_shape(p, layer.x, layer.filters);
+  Task task;
+  task.direction = direction;
+  task.math = math;
+  task.geometry = {int(layer.x[0]),
+                   int(layer.x[1]),
+                   int(layer.x[2]),
+                   int(layer.x[3]),
+                   int(layer.filters[0]),
+                   int(y[2]),
+                   int(y[3]),
+                   int(layer.filters[2]),
+                   int(layer.filters[3]),
+                   {p.stride[0], p.stride[1]},
+                   {p.padding[0], p.padding[1]},
+                   {p.dilation[0], p.dilation[1]},
+                   p.groups};
+  task.bias = p.bias && direction != Direction::backward_data;
+  task.relu = p.relu && direction == Direction::forward;
+  return task;
+}
+
+const Conv2dProblem kSame{.padding = {1, 1}}, kHalf{.stride = {2, 2}, .padding = {1, 1}};
+
+std::vector<Layer> layers() {
+  return {
+      {{2, 64, 8, 8}, {64, 64, 3, 3}, kSame},
+      {{3, 64, 14, 14}, {128, 64, 3, 3}, kSame},
+      {{5, 128, 7, 7}, {256, 128, 3, 3}, kSame},
+      {{2, 32, 13, 9}, {24, 32, 3, 3}, kSame},                // channels short of a block
+      {{3, 72, 5, 6}, {40, 72, 3, 2}, {.padding = {2, 0}}},   // a block and a bit
+      {{2, 64, 17, 15}, {64, 64, 3, 3}, kHalf},               // stride, odd sizes
+      {{2, 64, 16, 16}, {64, 64, 3, 3}, kHalf},               //
+      {{3, 64, 9, 8}, {128, 64, 1, 1}, {.stride = {2, 2}}},   // phases without taps
+      {{2, 64, 10, 10}, {32, 64, 2, 2}, {.stride = {3, 3}}},  //
+      {{1, 40, 11, 12}, {56, 40, 5, 5}, {.stride = {2, 1}, .padding = {2, 2}}},
+      {{2, 64, 12, 12}, {64, 64, 3, 3}, {.padding = {2, 2}, .dilation = {2, 2}}},
+      {{2, 64, 9, 9}, {64, 64, 1, 1}, {.bias = true, .relu = true}},
+      {{2, 64, 9, 9}, {72, 64, 3, 3}, {.padding = {1, 1}, .bias = true, .relu = true}},
+      {{2, 3, 32, 32}, {64, 3, 7, 7}, {.stride = {2, 2}, .padding = {3, 3}}},
+      {{2, 3, 33, 31}, {64, 3, 3, 3}, {.padding = {1, 1}, .bias = true}},
+      {{1, 3, 67, 67}, {64, 3, 11, 11}, {.stride = {4, 4}, .padding = {2, 2}, .bias = true}},
+      {{3, 1, 28, 28}, {32, 1, 5, 5}, {.padding = {2, 2}, .bias = true}},
+      {{2, 16, 16, 16}, {160, 16, 3, 3}, kSame},
+      {{300, 64, 4, 4}, {64, 64, 3, 3}, kSame},  // many tiles a block
+      {{2, 12, 7, 7}, {20, 12, 3, 3}, kSame},    // no multiple of eight
+      {{2, 64, 7, 7}, {10, 64, 3, 3}, kSame},
+      {{2, 64, 7, 7}, {64, 32, 3, 3}, {.padding = {1, 1}, .groups = 2}},
+      {{2, 48, 7, 7}, {48, 1, 3, 3}, {.stride = {2, 2}, .padding = {1, 1}, .groups = 48}},
+  };
+}
+
+class Conv2dOnGpu : public ::testing::TestWithParam<Math> {
+ protected:
+  void SetUp() override {
+    if (!gemm::device_present()) GTEST_SKIP() << "no CUDA device";
+  }
+};
+
+TEST_P(Conv2dOnGpu, EveryPlanOfEveryEngineIsRight) {
+  std::uint64_t seed = 1;
+  for (const Layer& layer : layers())
+    for (const Direction direction :
+         {Direction::forward, Direction::backward_data, Direction::backward_weights}) {
+      const Task task = task_of(layer, direction, GetParam());
+      SCOPED_TRACE(task.to_string());
+      conv::Bench bench(task);
+      for (const Engine engine : conv::kEngines) {
+        if (!conv::supports(engine, task)) continue;
+        for (const conv::Plan& plan : conv::candidates(engine, task)) {
+          const gemm::Check check = bench.check(plan, seed++);
+          EXPECT_TRUE(check.correct) << plan.to_string() << ": relative error " << check.relative_error
+                                     << ", worst element " << check.worst << " of its bound";
+        }
+      }
+    }
+}
+
+// What the zoo's networks are made of must not fall back to the gathering kernels.
+TEST_P(Conv2dOnGpu, HopperTakesTheCopyEngine) {
+  if (GetParam() != Math::bf16) GTEST_SKIP() << "bf16 alone";
+  const Layer inner{{2, 64, 8, 8}, {64, 64, 3, 3}, kHalf},
+      stem{{2, 3, 32, 32}, {64, 3, 7, 7}, {.stride = {2, 2}, .padding = {3, 3}}};
+  for (const Direction direction :
+       {Direction::forward, Direction::backward_data, Direction::backward_weights})
+    EXPECT_EQ(conv::candidates(task_of(inner, direction, Math::bf16)).front().engine, Engine::im2col);
+  for (const Direction direction : {Direction::forward, Direction::backward_weights})
+    EXPECT_EQ(conv::candidates(task_of(stem, direction, Math::bf16)).front().engine, Engine::folded);
+}
+
+INSTANTIATE_TEST_SUITE_P(Maths, Conv2dOnGpu, ::testing::Values(Math::bf16, Math::tf32, Math::fp32),
+                         [](const auto& info) { return gemm::name_of(info.param); });
+
+}  // namespace
+}  // namespace convoy::kernels::testing
