@@ -127,10 +127,13 @@ class Planner {
     costs.times.node_ms.assign(whole_.train->graph.nodes.size(), 1);
     costs.optimizer_states = optimizer_states();
     tasks_ = make_step_tasks(*whole_.train, dependences_, costs);
-    set_limits(std::vector<Bytes>(at(parts_), options_.memory_limit));
+    const Bytes limit = options_.memory_limit;
+    set_limits(std::vector<Bytes>(at(parts_), static_cast<Bytes>(static_cast<double>(limit) * kSlack)));
     const partition::CostModel cost(tasks_, machine_);
-    if (const auto proof = partition::infeasibility_certificate(cost, partition::Units(tasks_, parts_)))
-      throw std::runtime_error(where() + *proof);
+    const partition::Units units(tasks_, parts_);
+    if (!partition::infeasibility_certificate(cost, units)) return;
+    set_limits(std::vector<Bytes>(at(parts_), limit));
+    throw std::runtime_error(where() + *partition::infeasibility_certificate(cost, units));
   }
 
   void set_limits(const std::vector<Bytes>& limits) {
@@ -162,7 +165,7 @@ class Planner {
       partition::PartitionResult result = partition_tasks();
       if (!result.placement) {
         if (reason.empty()) reason = result.reason;
-        if (most > 1.4) break;
+        if (most > kSlack) break;
         most *= 1.08;
         limits.assign(at(parts_), static_cast<Bytes>(static_cast<double>(limit) * most));
         continue;
@@ -257,6 +260,9 @@ class Planner {
       if (layers.size() > 1) summary.layers += " … " + layers.back();
     }
   }
+
+  // Kernels that work in place need less than their tasks tell: at most a third.
+  static constexpr double kSlack = 1.5;
 
   const SessionOptions& options_;
   const int parts_;
