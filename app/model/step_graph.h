@@ -57,7 +57,8 @@ struct Node {
   std::vector<TensorId> inputs, outputs;
   KernelMaker make;  // empty for all_reduce: the sum of inputs[0] over the ranks, in place
   double flops = 0;
-  std::optional<TransferEnd> transfer;  // of inputs[0] or outputs[0]; only in the parts of a partitioned step
+  // Of inputs[0] or outputs[0]; only in the parts of a partitioned step.
+  std::optional<TransferEnd> transfer = std::nullopt;
   bool is_all_reduce() const { return !make && !transfer; }
 };
 

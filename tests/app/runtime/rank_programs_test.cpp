@@ -168,7 +168,9 @@ class Ranks {
   // The k-th send of a pair meets the k-th receive.
   void match(std::vector<int>& mine, const std::vector<int>& other, int transfer) {
     mine.push_back(transfer);
-    if (mine.size() <= other.size()) EXPECT_EQ(other[mine.size() - 1], transfer);
+    if (mine.size() <= other.size()) {
+      EXPECT_EQ(other[mine.size() - 1], transfer);
+    }
   }
 
   std::vector<PreparedGraph> parts_;
