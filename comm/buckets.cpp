@@ -54,7 +54,7 @@ double GradientBuckets::wait_all(Stream stream) {
         fmt::format("gradient bucket {} of {} was not started: its gradients are not finished", started_,
                     buckets_.size()));
   const auto begin = std::chrono::steady_clock::now();
-  // The first bucket's wait alone would leave the others standing.
+  // A wait for the first bucket alone would leave this rank's part of the others undone.
   for (const auto& operation : operations_) {
     progress();
     operation->wait(stream);

@@ -18,11 +18,15 @@ namespace convoy::comm {
 
 class GradientBuckets {
  public:
-  // `gradients` holds float32 and outlives this object. Collective: all ranks give the same segments.
+  // `gradients` holds float32, where the collectives' data lies, and outlives this object. Collective: all ranks
+  // give the same segments.
   GradientBuckets(Collectives& collectives, float* gradients, std::span<const ParameterSegment> segments,
-                  const BucketSizes& sizes = {});
+                  const BucketSizes& sizes);
+  GradientBuckets(Collectives& collectives, float* gradients, std::span<const ParameterSegment> segments)
+      : GradientBuckets(collectives, gradients, segments, collectives.bucket_sizes()) {}
 
   const std::vector<Bucket>& buckets() const { return buckets_; }
+  int finished() const { return finished_; }  // of this step's, in order
 
   // Either: the owner of the gradients says which are finished, and buckets start by themselves.
   void ready(int segment, Stream stream = nullptr);

@@ -13,6 +13,7 @@
 #include <memory>
 #include <string_view>
 
+#include "comm/bucket_plan.h"
 #include "comm/reduce_op.h"
 #include "kernels/device/kernel.h"
 #include "kernels/device/tensor.h"
@@ -49,17 +50,22 @@ class Collectives {
                          std::string_view label) = 0;
 
   // Zeroed memory for data that prepared all-reduces sum every step, where sharing it helps: ranks of one host then sum
-  // it where it lies. Null otherwise: any memory will do. Collective; all ranks give the same size.
+  // it where it lies. Null otherwise: any memory will do. Collective; null too where a rank gives another size, as one that failed
+  // before gives 0 so that the others do not wait for it.
   virtual std::shared_ptr<std::byte> shared_memory(std::size_t) { return nullptr; }
 
-  // A sum over the ranks, in place, of f32, f64 or bf16. The ranks' values are added in rank order whatever
-  // the count, so that the bits of an element depend neither on the bucket nor on the run it is in.
+  // A sum over the ranks, in place, of f32, f64 or bf16, with the same bits in every run. On the host the ranks'
+  // values are added in rank order whatever the count, so that the bits of an element do not depend on the bucket it
+  // is in either; what NCCL gives is in nccl_collectives.h.
   virtual std::unique_ptr<PreparedOperation> prepare_all_reduce(void* data, std::int64_t count, DType type,
                                                                 std::string_view label) = 0;
   virtual std::unique_ptr<PreparedOperation> prepare_send(const void* data, std::int64_t count, DType type,
                                                           int peer, std::string_view label) = 0;
   virtual std::unique_ptr<PreparedOperation> prepare_receive(void* data, std::int64_t count, DType type,
                                                              int peer, std::string_view label) = 0;
+
+  // Of gradient buckets, as measured where these collectives run best.
+  virtual BucketSizes bucket_sizes() const { return {}; }
 
   void send(const void* data, std::int64_t count, DType type, int peer, Stream stream,
             std::string_view label);

@@ -41,27 +41,6 @@ MPI_Datatype mpi_type() {
   if constexpr (std::same_as<T, char>) return MPI_CHAR;
 }
 
-// A non-blocking all-reduce under way. The buffer must live, untouched, until it has finished. The destructor
-// waits.
-class Request {
- public:
-  Request() = default;
-  Request(Request&&) noexcept = default;
-  Request& operator=(Request&& other) noexcept;
-  ~Request();
-
-  bool test();  // lets MPI progress; true once finished
-  void wait();  // under the watchdog
-
- private:
-  friend class Communicator;
-  std::shared_ptr<CommContext> context_;
-  std::vector<MPI_Request> pieces_;
-  OperationName name_;
-  int channel_ = 0;
-  std::uint64_t sequence_ = 0;
-};
-
 class Communicator {
  public:
   // Takes the handle over. `key` is the same on all members and different from that of every other
@@ -81,6 +60,7 @@ class Communicator {
   std::uint64_t key() const { return key_; }  // in the watchdog's messages between ranks
   int channel() const { return channel_; }    // in context().waits
   CommContext& context() const { return *context_; }
+  const std::shared_ptr<CommContext>& shared_context() const { return context_; }
   // World ranks of the members, in the order of their ranks here.
   const std::vector<int>& world_ranks() const { return world_ranks_; }
   const CollectiveCounters& counters() const { return context_->counters; }
@@ -141,12 +121,6 @@ class Communicator {
   // Every rank's text, in rank order, at the root; nothing elsewhere.
   std::vector<std::string> gather(const std::string& text, int root, std::string_view label) const;
 
-  // In place, non-blocking; see Request.
-  template <Element T>
-  [[nodiscard]] Request start_all_reduce(std::span<T> data, ReduceOp op, std::string_view label) const {
-    return start_all_reduce_raw(data.data(), std::ssize(data), mpi_type<T>(), op, label);
-  }
-
   void broadcast_raw(void* data, std::int64_t count, MPI_Datatype type, int root,
                      std::string_view label) const;
   void all_reduce_raw(void* data, std::int64_t count, MPI_Datatype type, ReduceOp op,
@@ -164,8 +138,6 @@ class Communicator {
                     std::int64_t count, MPI_Datatype type, int root, std::string_view label) const;
   void all_gather_raw(const void* mine, std::int64_t count, void* all, std::int64_t all_count,
                       MPI_Datatype type, std::string_view label) const;
-  Request start_all_reduce_raw(void* data, std::int64_t count, MPI_Datatype type, ReduceOp op,
-                               std::string_view label) const;
 
   struct Call;  // what a collective is called with, for the checks
   template <typename Body>

@@ -1,11 +1,13 @@
 #include "comm/environment.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <stdexcept>
+#include <utility>
 
 #include "comm/launcher.h"
 #include "comm/mpi_check.h"
@@ -50,8 +52,10 @@ class MpiEnvironment::Session {
   }
 };
 
-MpiEnvironment::MpiEnvironment(std::chrono::milliseconds timeout)
-    : session_(std::make_unique<Session>()), context_(std::make_shared<CommContext>()) {
+MpiEnvironment::MpiEnvironment(std::chrono::milliseconds timeout, LocalDevice device)
+    : device_(std::move(device)),
+      session_(std::make_unique<Session>()),
+      context_(std::make_shared<CommContext>()) {
   check_world_size();
   MPI_Comm world = MPI_COMM_NULL;
   check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &world), "MPI_Comm_dup");
@@ -59,7 +63,12 @@ MpiEnvironment::MpiEnvironment(std::chrono::milliseconds timeout)
   if (world_->size() == 1) return;
   WatchdogOptions options;
   options.timeout = timeout;
-  watchdog_ = std::make_unique<Watchdog>(context_->waits, open_side_channel(*world_, timeout), options);
+  SideChannel channel = open_side_channel(*world_, timeout, device_.short_name());
+  watchdog_ = std::make_unique<Watchdog>(context_->waits, std::move(channel), options);
+}
+
+std::string MpiEnvironment::identity() const {
+  return RankIdentity{world_->rank(), world_->host_name(), ::getpid(), device_.short_name()}.to_string();
 }
 
 MpiEnvironment::~MpiEnvironment() {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "comm/communicator.h"
+#include "comm/local_device.h"
 #include "comm/watchdog/watchdog.h"
 
 namespace convoy::comm {
@@ -16,8 +17,11 @@ class MpiEnvironment {
   // `timeout` is that of one blocking wait for other ranks (--timeout); zero: no limit. Throws
   // std::runtime_error when the launcher started several processes but MPI sees this one alone.
   //
+  // `device` is that of take_local_device(), shown in messages.
+  //
   // A program sets its handler for SIGTERM, if it has one, before or after.
-  explicit MpiEnvironment(std::chrono::milliseconds timeout = std::chrono::minutes(5));
+  explicit MpiEnvironment(std::chrono::milliseconds timeout = std::chrono::minutes(5),
+                          LocalDevice device = {});
   // Finalises MPI. While an exception unwinds the stack it does not, because the other ranks may never come:
   // it makes them end without a word, and the exception's catcher is to print it and exit.
   ~MpiEnvironment();
@@ -25,6 +29,9 @@ class MpiEnvironment {
   MpiEnvironment& operator=(const MpiEnvironment&) = delete;
 
   const Communicator& world() const { return *world_; }
+  const LocalDevice& device() const { return device_; }
+  // "rank 1 (host node7, cuda:1, pid 4711)", for messages about this rank alone.
+  std::string identity() const;
 
   // Shown in the watchdog's messages.
   void set_step(std::int64_t step) { context_->waits.set_step(step); }
@@ -40,6 +47,7 @@ class MpiEnvironment {
 
  private:
   class Session;
+  LocalDevice device_;
   std::unique_ptr<Session> session_;
   std::shared_ptr<CommContext> context_;
   std::unique_ptr<Communicator> world_;

@@ -26,6 +26,13 @@ std::optional<int> number_in(const char* variable) {
   return value;
 }
 
+// Launchers that set PMI_SIZE name the local rank each in its own way: Hydra, Cray's PALS, srun with a PMI plugin.
+std::optional<int> any_local_rank() {
+  for (const char* variable : {"MPI_LOCALRANKID", "PMI_LOCAL_RANK", "PALS_LOCAL_RANKID", "SLURM_LOCALID"})
+    if (const auto local = number_in(variable)) return local;
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<LauncherHint> launcher_hint() {
@@ -33,13 +40,16 @@ std::optional<LauncherHint> launcher_hint() {
     const char *size, *rank, *local_rank;
   };
   // Open MPI's mpirun; PMIx-less MPICH-style launchers; srun's own variables of a step.
-  static constexpr std::array<Variables, 3> kLaunchers{
+  static constexpr std::array<Variables, 4> kLaunchers{
       {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"},
+       {"MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_LOCAL_RANK"},
        {"PMI_SIZE", "PMI_RANK", "MPI_LOCALRANKID"},
        {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_LOCALID"}}};
   for (const auto& [size, rank, local_rank] : kLaunchers)
-    if (const auto world = number_in(size))
-      return LauncherHint{size, *world, number_in(rank), number_in(local_rank)};
+    if (const auto world = number_in(size)) {
+      const auto local = number_in(local_rank);
+      return LauncherHint{size, *world, number_in(rank), local ? local : any_local_rank()};
+    }
   return std::nullopt;
 }
 

@@ -149,7 +149,8 @@ class MpiCollectives : public Collectives {
                                                         std::string_view label) override {
     for (auto& [window, operations] : windows_) {
       const std::ptrdiff_t offset = static_cast<std::byte*>(data) - window->data(rank());
-      if (offset >= 0 && offset < static_cast<std::ptrdiff_t>(window->bytes()) &&
+      const std::ptrdiff_t bytes = count * static_cast<std::ptrdiff_t>(kernels::bytes_of(type));
+      if (offset >= 0 && offset + bytes <= static_cast<std::ptrdiff_t>(window->bytes()) &&
           operations < SharedWindow::kOperations)
         return std::make_unique<SharedAllReduce>(buckets_, window, operations++,
                                                  static_cast<std::size_t>(offset), count, type, label);

@@ -58,6 +58,7 @@ bool SharedAllReduce::progress() {
 
 void SharedAllReduce::wait(Stream) {
   if (progress()) return;
+  const MpiSection section(communicator_.context(), CollectiveKind::all_reduce);  // counts the seconds
   const WaitScope wait(communicator_.context().waits, communicator_.channel(), sequence_, name_);
   constexpr int kSpins = 200;  // then let others run: the ranks may share a core
   for (int spin = 0; !progress(); ++spin)

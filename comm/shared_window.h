@@ -22,8 +22,8 @@ class SharedWindow {
   };
   static constexpr std::size_t kOperations = 1024;
 
-  // Collective; `bytes` of zeroed memory a rank, the same on all. Null on every rank if one of them cannot map the
-  // others' memory.
+  // Collective; `bytes` of zeroed memory a rank. Null on every rank if one of them cannot map the others' memory, or asks
+  // for another size, as one that has failed does with 0.
   static std::shared_ptr<SharedWindow> create(const Communicator& communicator, std::size_t bytes);
   ~SharedWindow();
   SharedWindow(const SharedWindow&) = delete;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <optional>
+#include <sstream>
 #include <stdexcept>
 
 namespace convoy::comm {
@@ -33,14 +34,16 @@ std::unique_ptr<Hub> gather_at_hub(HubListener& listener, SideChannel& channel, 
 
 }  // namespace
 
-SideChannel open_side_channel(const Communicator& world, std::chrono::milliseconds timeout) {
+SideChannel open_side_channel(const Communicator& world, std::chrono::milliseconds timeout,
+                              const std::string& device) {
   SideChannel channel;
-  channel.self = {world.rank(), world.host_name(), ::getpid()};
+  channel.self = {world.rank(), world.host_name(), ::getpid(), device};
   const bool is_hub = world.rank() == 0;
-  const std::string hub_rank = world.broadcast(fmt::format("{} {}", channel.self.pid, channel.self.host), 0,
-                                               "watchdog's side channel");
-  const std::size_t space = hub_rank.find(' ');
-  channel.hub_rank = {0, hub_rank.substr(space + 1), std::stoi(hub_rank)};
+  const std::string hub_rank = world.broadcast(
+      fmt::format("{} {} {}", channel.self.pid, channel.self.host, device), 0, "watchdog's side channel");
+  std::istringstream words(hub_rank);
+  words >> channel.hub_rank.pid >> channel.hub_rank.host >> std::ws;
+  std::getline(words, channel.hub_rank.device);
   std::optional<HubListener> listener;
   std::string address, problem;
   try {

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <sstream>
 #include <stdexcept>
@@ -117,11 +118,19 @@ std::vector<int> share_of_cores(const std::vector<std::vector<int>>& allowed, in
   return {bound(index), bound(index + 1)};
 }
 
-Pinning pin_to_cores(const Communicator& world) {
+std::vector<int> prefer_near(const std::vector<int>& allowed, std::span<const int> near) {
+  std::vector<int> preferred;
+  std::copy_if(allowed.begin(), allowed.end(), std::back_inserter(preferred),
+               [near](int core) { return std::find(near.begin(), near.end(), core) != near.end(); });
+  return preferred.empty() ? allowed : preferred;
+}
+
+Pinning pin_to_cores(const Communicator& world, std::span<const int> near) {
   const Communicator host = world.split_by_host("host");
   Pinning pinning;
-  const std::vector<int> allowed = neighbours_together(allowed_cores());
+  std::vector<int> allowed = neighbours_together(allowed_cores());
   pinning.narrowed = static_cast<long>(allowed.size()) < ::sysconf(_SC_NPROCESSORS_ONLN);
+  allowed = prefer_near(allowed, near);
   pinning.cores = share_of_cores(all_cores(host, allowed), host.rank());
   CpuSet set;
   for (const int core : pinning.cores) set.add(core);

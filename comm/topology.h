@@ -41,7 +41,13 @@ struct Pinning {
 // already bound apart keep their cores; ranks that were given the same cores divide them, in the order of
 // their ranks, so that the hardware threads of a core and the cores of a package stay together. Call it
 // before any worker thread is started.
-Pinning pin_to_cores(const Communicator& world);
+//
+// `near`: the cores next to this rank's device. A rank that may use some of them keeps to those, so that ranks with
+// devices on different sockets divide their own sockets; empty, or none of them allowed: no preference.
+Pinning pin_to_cores(const Communicator& world, std::span<const int> near = {});
+
+// The members of `allowed` that are near, in their order; all of `allowed` when that would leave none.
+std::vector<int> prefer_near(const std::vector<int>& allowed, std::span<const int> near);
 
 // The division: `allowed` holds the cores of each rank of the host, in an order in which neighbours belong
 // together. Ranks with different sets are taken as bound apart.

@@ -40,5 +40,5 @@ for _ in 1 2 3 4 5; do
       --json >"$log"
     echo "$ranks $(field ms)"
   done
-done | sort -n | awk '{ms[$1, ++runs[$1]] = $2} END {one = ms[1, 3]; two = ms[2, 3]
+done | sort -k1,1n -k2,2n | awk '{ms[$1, ++runs[$1]] = $2} END {one = ms[1, 3]; two = ms[2, 3]
   printf "resnet18:128:32, ranks of one thread: one %.1f images/s, two %.1f images/s, %.2f times\n", 128e3 / one, 256e3 / two, 2 * one / two}'

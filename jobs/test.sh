@@ -3,6 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 case "${1:-}" in --help) sed -n '2p' "$0" | cut -c3-; exit 0 ;; esac
+for_tests=yes
 . jobs/setup.sh
 cmake --preset cpu
 cmake --build --preset cpu

@@ -1,4 +1,6 @@
 // `convoy bench …`: measurements of the parts. Each sub-verb lives in its own file, bench_*.cpp.
+#include "app/commands/bench_collectives.h"
+#include "app/commands/bench_conv.h"
 #include "app/commands/bench_gemm.h"
 #include "app/commands/bench_loader.h"
 #include "app/commands/bench_step.h"
@@ -9,6 +11,8 @@ namespace convoy::app {
 void add_bench_command(CLI::App& app) {
   auto* bench = app.add_subcommand("bench", "Measure parts of Convoy on this machine");
   bench->require_subcommand(1);
+  add_bench_collectives(*bench);
+  add_bench_conv(*bench);
   add_bench_gemm(*bench);
   add_bench_loader(*bench);
   add_bench_step(*bench);

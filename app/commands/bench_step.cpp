@@ -11,8 +11,10 @@
 #include <utility>
 
 #include "app/commands/commands.h"
+#include "app/commands/validators.h"
 #include "app/model/zoo/zoo.h"
 #include "app/runtime/session.h"
+#include "app/training/agreement.h"
 #include "app/training/rank_setup.h"
 #include "comm/environment.h"
 #include "kernels/device/philox.h"
@@ -23,8 +25,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 struct BenchStepOptions {
-  std::string model, backend = "cpu", precision = "fp32";
-  std::int64_t batch = 0, size = 224, classes = 0, steps = 20, warmup = 3, threads = 0, lanes = 1;
+  std::string model, backend = "cpu", precision = "fp32", tuning_file;
+  std::int64_t batch = 0, size = 224, classes = 0, steps = 20, warmup = 3, threads = 0, lanes = 2;
+  std::uint64_t memory_limit = 0;
   bool layers = false, json = false;
 };
 
@@ -81,7 +84,8 @@ std::vector<InstructionTime> time_instructions(Session& session, std::int64_t st
   return result;
 }
 
-// What no kernel of the backend beats, as measured on an H200 (jobs/results/gemm.md, cuda_ops.md); none is known of a host.
+// What bounds an operation on an H200: the rates of the largest matrix product and of a device copy (jobs/results/gemm.md,
+// cuda_ops.md). None are known of a host.
 struct Limits {
   double flops = 0, bytes = 0;  // a second
   double ms(double operations, double moved) const {
@@ -90,7 +94,7 @@ struct Limits {
 };
 Limits limits_of(const BenchStepOptions& options) {
   if (options.backend != "cuda") return {};
-  return {options.precision == "bf16" ? 798e12 : options.precision == "tf32" ? 400e12 : 52e12, 4.24e12};
+  return {options.precision == "bf16" ? 691e12 : options.precision == "tf32" ? 353e12 : 51.3e12, 4.28e12};
 }
 
 void print_layers(const std::vector<InstructionTime>& times, const Limits& limits, bool json) {
@@ -130,22 +134,29 @@ void print_layers(const std::vector<InstructionTime>& times, const Limits& limit
 
 void bench_step(const BenchStepOptions& options) {
   const kernels::Backend backend = backend_of(options.backend, options.precision);
-  const comm::MpiEnvironment environment;
+  const comm::MpiEnvironment environment(std::chrono::minutes(5), device_of(options.backend));
   const comm::Communicator& ranks = environment.world();
-  use_cores(ranks, options.threads);
+  use_cores(environment, options.threads);
   const std::int64_t classes = options.classes > 0 ? options.classes : options.size > 64 ? 1000 : 10;
-  const Network network =
-      make_network(options.model, {options.batch, 3, options.size, options.size}, static_cast<int>(classes));
   SessionOptions session_options;
   session_options.backend = backend;
+  session_options.tuning_file = options.tuning_file;
   session_options.precision = precision_of(options.precision);
+  session_options.memory_limit = static_cast<std::int64_t>(options.memory_limit);
   session_options.lanes = static_cast<int>(options.lanes);
   session_options.synchronised_batch_norm = false;
   session_options.optimizer.momentum = 0.9f;
   session_options.optimizer.weight_decay = 5e-5f;
-  const std::string device = use_device(backend);
-  const auto collectives = make_collectives(backend, ranks);
-  Session session(network, session_options, *collectives);
+  const std::string device = environment.device().to_string();
+  std::unique_ptr<comm::Collectives> collectives;
+  std::unique_ptr<Session> made;
+  together(ranks, [&] { collectives = make_collectives(backend, ranks); });
+  together(ranks, [&] {
+    const Network network = make_network(options.model, {options.batch, 3, options.size, options.size},
+                                         static_cast<int>(classes));
+    made = std::make_unique<Session>(network, session_options, *collectives);
+  });
+  Session& session = *made;
   fill_batch(session, options, classes);
   session.control().global_valid = static_cast<std::int32_t>(options.batch * ranks.size());
   StepMetrics metrics;
@@ -185,28 +196,24 @@ void bench_step(const BenchStepOptions& options) {
 void add_bench_step(CLI::App& bench) {
   auto options = std::make_shared<BenchStepOptions>();
   CLI::App* verb = bench.add_subcommand("step", "Training steps on synthetic input: time, rate, memory");
-  verb->add_option("--model", options->model, "Network of the zoo")->required();
-  verb->add_option("--batch", options->batch, "Images of one rank's step")
-      ->required()
-      ->check(CLI::PositiveNumber);
-  verb->add_option("--size", options->size, "Pixels a side")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  verb->add_option("--classes", options->classes, "Classes; default 1000 above 64 pixels, else 10");
-  verb->add_option("--backend", options->backend)
-      ->capture_default_str()
-      ->check(CLI::IsMember({"cpu", "cuda", "reference"}));
-  verb->add_option("--precision", options->precision)
-      ->capture_default_str()
-      ->check(CLI::IsMember({"fp32", "tf32", "bf16"}));
-  verb->add_option("--steps", options->steps, "Timed steps")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  verb->add_option("--warmup", options->warmup, "Steps before the timed ones")->capture_default_str();
-  verb->add_option("--threads", options->threads, "Threads of one rank; default: all of its cores");
-  verb->add_option("--lanes", options->lanes, "CUDA: operations that may run side by side")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 8));
+  verb->add_option("--model", options->model, "Network of the zoo")->required()->check(not_empty());
+  const auto add = [verb](const char* flag, auto& value, const char* what, const CLI::Validator& check) {
+    return verb->add_option(flag, value, what)->capture_default_str()->check(check);
+  };
+  add("--batch", options->batch, "Images of one rank's step", whole_number(1, 1 << 20))->required();
+  add("--size", options->size, "Pixels a side", whole_number(1, 1 << 14));
+  add("--classes", options->classes, "0: 1000 above 64 pixels, else 10", whole_number(0, 1 << 24));
+  add("--backend", options->backend, "What runs the kernels", one_of({"cpu", "cuda", "reference"}));
+  add("--precision", options->precision, "Of products", one_of({"fp32", "tf32", "bf16"}));
+  add("--steps", options->steps, "Timed steps", whole_number(1, 1 << 20));
+  add("--warmup", options->warmup, "Steps before the timed ones", whole_number(0, 1 << 20));
+  add("--threads", options->threads, "Threads of one rank; 0: its share of the cores", whole_number(0, 4096));
+  verb->add_option("--memory-limit", options->memory_limit, "Of one device, such as 8GiB")
+      ->transform(size_in_bytes())
+      ->type_name("SIZE");
+  add("--lanes", options->lanes, "CUDA: operations that may run side by side", whole_number(1, 8));
+  verb->add_option("--tuning-file", options->tuning_file,
+                   "CUDA: measured choices of kernels; one rank adds what is missing");
   verb->add_flag("--layers", options->layers, "Time every operation");
   verb->add_flag("--json", options->json, "One JSON object a row");
   verb->callback([options] { bench_step(*options); });

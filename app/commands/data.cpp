@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "app/commands/commands.h"
+#include "app/commands/validators.h"
 #include "data/convert/convert.h"
 #include "data/store/store.h"
 #include "data/synthetic/drawn_images.h"
@@ -90,10 +91,18 @@ void add_synth(CLI::App& data_command) {
   auto flags = std::make_shared<Flags>();
   auto* command = data_command.add_subcommand("synth", "Draw a data set of figures: for trying things out");
   command->add_option("OUT", flags->out, "The HDF5 file to write")->required();
-  command->add_option("--classes", flags->set.classes, "2 to 36")->capture_default_str();
-  command->add_option("--size", flags->set.size, "Pixels a side")->capture_default_str();
-  command->add_option("--train", flags->set.train, "Training images")->capture_default_str();
-  command->add_option("--test", flags->set.test, "Test images")->capture_default_str();
+  command->add_option("--classes", flags->set.classes, "2 to 36")
+      ->capture_default_str()
+      ->check(whole_number(2, 36));
+  command->add_option("--size", flags->set.size, "Pixels a side")
+      ->capture_default_str()
+      ->check(whole_number(8, 4096));
+  command->add_option("--train", flags->set.train, "Training images")
+      ->capture_default_str()
+      ->check(whole_number(1));
+  command->add_option("--test", flags->set.test, "Test images")
+      ->capture_default_str()
+      ->check(whole_number(0));
   command->add_option("--seed", flags->set.seed, "Of everything that is random")->capture_default_str();
   command->add_option("--threads", flags->threads, "That draw; 0: one a processor")
       ->check(CLI::Range(0, 1024));

@@ -1,13 +1,13 @@
 // `convoy evaluate`: the accuracy of a checkpoint on a data set's test images.
 #include <fmt/core.h>
 
-#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "app/commands/commands.h"
 #include "app/commands/train_options.h"
+#include "app/commands/validators.h"
 #include "app/model/zoo/zoo.h"
 #include "app/training/agreement.h"
 #include "app/training/dataset.h"
@@ -31,8 +31,7 @@ std::string checkpoint_file(const std::string& path) {
 }
 
 void evaluate_checkpoint(EvaluateOptions& options) {
-  comm::MpiEnvironment environment(
-      std::chrono::milliseconds(static_cast<std::int64_t>(options.run.timeout * 1000)));
+  comm::MpiEnvironment environment(timeout_of(options.run), device_of(options.run.backend));
   const comm::Communicator& ranks = environment.world();
   CheckpointState state;
   together(ranks, [&] {
@@ -42,12 +41,11 @@ void evaluate_checkpoint(EvaluateOptions& options) {
     options.checkpoint = checkpoint_file(options.checkpoint);
     state = load_checkpoint(options.checkpoint);
   });
-  use_cores(ranks, options.run.threads);
+  use_cores(environment, options.run.threads);
   kernels::Backend backend{};
   std::unique_ptr<comm::Collectives> collectives;
   together(ranks, [&] {
     backend = backend_of(options.run.backend, options.run.precision);
-    use_device(backend);
     collectives = make_collectives(backend, ranks);
   });
   options.run.model = state.model;
@@ -98,25 +96,20 @@ void add_evaluate_command(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("evaluate", "Test a checkpoint on a data set");
   verb->add_option("--checkpoint", options->checkpoint,
                    "Checkpoint of convoy train, or the folder of a run's checkpoints for the best")
-      ->required();
-  verb->add_option("--data", options->run.data, "HDF5 file")->required();
-  verb->add_option("--global-batch", options->run.global_batch, "Images of all ranks together")
-      ->capture_default_str();
-  verb->add_option("--limit-test", options->run.limit_test, "Test images used; 0: all")
-      ->capture_default_str();
-  verb->add_option("--backend", options->run.backend)
-      ->capture_default_str()
-      ->check(CLI::IsMember({"cpu", "cuda", "reference"}));
-  verb->add_option("--precision", options->run.precision)
-      ->capture_default_str()
-      ->check(CLI::IsMember({"fp32", "tf32", "bf16"}));
-  verb->add_option("--feed", options->run.feed)
-      ->capture_default_str()
-      ->check(CLI::IsMember({"slice", "scatter"}));
-  verb->add_option("--threads", options->run.threads, "Threads of one rank; 0: its share of the cores")
-      ->capture_default_str();
-  verb->add_option("--timeout", options->run.timeout, "Seconds that a collective may take")
-      ->capture_default_str();
+      ->required()
+      ->check(not_empty());
+  TrainOptions& run = options->run;
+  const auto add = [verb](const char* flag, auto& value, const char* what, const CLI::Validator& check) {
+    return verb->add_option(flag, value, what)->capture_default_str()->check(check);
+  };
+  add("--data", run.data, "HDF5 file", not_empty())->required();
+  add("--global-batch", run.global_batch, "Images of all ranks together", whole_number(1, 1 << 30));
+  add("--limit-test", run.limit_test, "Test images used; 0: all", whole_number(0));
+  add("--backend", run.backend, "What runs the kernels", one_of({"cpu", "cuda", "reference"}));
+  add("--precision", run.precision, "Of products", one_of({"fp32", "tf32", "bf16"}));
+  add("--feed", run.feed, "slice or scatter", one_of({"slice", "scatter"}));
+  add("--threads", run.threads, "Threads of one rank; 0: its share of the cores", whole_number(0, 4096));
+  add("--timeout", run.timeout, "Seconds that a collective may take", number_in("[0.1, 1e6]"));
   verb->add_flag("--json", options->json, "Print one JSON object");
   verb->callback([options] { evaluate_checkpoint(*options); });
 }

@@ -1,4 +1,4 @@
-// `convoy simulate`: the simulator's verdict on a placement from a file.
+// `convoy simulate`: the simulator's verdict on a placement from a file, or with --model on a training's scaling.
 #include "app/commands/simulate.h"
 
 #include <fmt/format.h>
@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands/commands.h"
+#include "app/commands/simulate_training.h"
 #include "app/commands/validators.h"
 #include "partition/placement/baselines.h"
 
@@ -68,21 +69,32 @@ void add_simulate_command(CLI::App& app) {
   struct Flags {
     GraphAndMachineFlags input;
     OutputFlags output;
+    TrainingSimulationFlags training;
     std::string placement;
     bool ignore_order = false;
   };
   auto flags = std::make_shared<Flags>();
-  CLI::App* verb = app.add_subcommand("simulate", "Judge a placement by simulation");
+  CLI::App* verb = app.add_subcommand(
+      "simulate", "Judge a placement by simulation, or (--model) predict how a training scales");
   flags->input.add_to(*verb, false);
+  verb->get_option("--graph")->required(false);
   flags->output.add_to(*verb);
   verb->add_option("--placement", flags->placement, "what `convoy partition --out` writes")
-      ->required()
       ->check(not_empty())
       ->type_name("P.json");
   verb->add_flag("--ignore-order", flags->ignore_order,
                  "list scheduling by bottom level instead of the placement's order");
-  verb->callback(
-      [flags] { run_simulate(flags->input, flags->placement, flags->ignore_order, flags->output); });
+  flags->training.add_to(*verb);
+  verb->callback([flags, verb] {
+    const bool of_graph = verb->count("--graph") > 0 || verb->count("--placement") > 0;
+    if (!flags->training.model.empty()) {
+      if (of_graph) throw UsageError("--model goes without --graph and --placement");
+      return simulate_training(flags->training, flags->output.json);
+    }
+    for (const char* flag : {"--graph", "--placement"})
+      if (verb->count(flag) == 0) throw UsageError(fmt::format("{} is required (or --model)", flag));
+    run_simulate(flags->input, flags->placement, flags->ignore_order, flags->output);
+  });
 }
 
 }  // namespace convoy::app

@@ -1,9 +1,9 @@
 // `convoy train`: trains a network over the ranks that the launcher started.
-#include <chrono>
 #include <memory>
 
 #include "app/commands/commands.h"
 #include "app/commands/train_options.h"
+#include "app/training/rank_setup.h"
 #include "app/training/trainer.h"
 
 namespace convoy::app {
@@ -13,9 +13,13 @@ void add_train_command(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("train", "Train a network over all ranks");
   add_train_options(*verb, *options);
   verb->callback([options] {
-    comm::MpiEnvironment environment(
-        std::chrono::milliseconds(static_cast<std::int64_t>(options->timeout * 1000)));
-    Trainer(*options, environment).run();
+    const StopSignals signals;  // from the start: a signal during the set-up must not kill the rank
+    int status = 0;
+    {
+      comm::MpiEnvironment environment(timeout_of(*options), device_of(options->backend));
+      status = Trainer(*options, environment, signals).run();
+    }
+    if (status != 0) throw ExitStatus{status};
   });
 }
 

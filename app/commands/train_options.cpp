@@ -89,10 +89,12 @@ void add_execution(CLI::App& verb, TrainOptions& o) {
   verb.add_option("--memory-limit", o.memory_limit, "of one device, such as 8GiB")
       ->transform(size_in_bytes())
       ->type_name("SIZE");
+  add(verb, "--tuning-file", o.tuning_file,
+      "CUDA: measured choices of kernels; one rank adds what is missing", not_empty(), "FILE");
   add(verb, "--threads", o.threads, "of one rank; 0: the host's cores / its ranks", whole_number(0, 4096),
       "T");
   add(verb, "--seed", o.seed, "of weights, order, augmentation and dropout", whole_number(0), "S");
-  add(verb, "--timeout", o.timeout, "seconds that a collective may take", number_in("(0, inf)"), "S");
+  add(verb, "--timeout", o.timeout, "seconds that a collective may take", number_in("[0.1, 1e6]"), "S");
 }
 
 void add_output(CLI::App& verb, TrainOptions& o) {
@@ -103,6 +105,9 @@ void add_output(CLI::App& verb, TrainOptions& o) {
   add(verb, "--keep-checkpoints", o.keep_checkpoints, "newest ones kept beside the best",
       whole_number(1, 1 << 20), "N");
   add(verb, "--log-every", o.log_every, "steps between lines of metrics.jsonl", whole_number(1), "N");
+  verb.add_option("--trace", o.trace, "Chrome trace of a few steps of all ranks, for ui.perfetto.dev")
+      ->check(not_empty())
+      ->type_name("FILE.json");
   add(verb, "--eval-every", o.eval_every, "epochs between tests; 0: at the end only", whole_number(0), "E");
   verb.add_flag("--stop-on-divergence,!--no-stop-on-divergence", o.stop_on_divergence,
                 "end the run at a NaN or infinite loss (default: on)");

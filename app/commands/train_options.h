@@ -2,6 +2,8 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -48,6 +50,7 @@ struct TrainOptions {
   std::string backend = "cpu", precision = "fp32";
   std::int64_t partition = 1;  // ranks that share one replica's step; 1: every rank trains a whole replica
   std::uint64_t memory_limit = 0;  // bytes of one device; 0: none
+  std::string tuning_file;         // CUDA: measured choices of kernels; empty: none
   std::int64_t threads = 0;        // of one rank; 0: this host's cores divided by its ranks
   std::int64_t seed = 1;
   double timeout = 300;  // seconds that a collective may take
@@ -56,6 +59,7 @@ struct TrainOptions {
   std::int64_t checkpoint_every_epochs = 1, checkpoint_every_steps = 0;  // the steps win where not 0
   std::int64_t keep_checkpoints = 3;
   std::int64_t log_every = 10;  // steps
+  std::string trace;            // file; empty: none
   std::int64_t eval_every = 1;  // epochs; 0: at the end only
   bool stop_on_divergence = true;
 };
@@ -65,6 +69,10 @@ void add_train_options(CLI::App& verb, TrainOptions& options);
 
 // What one flag alone cannot tell. Throws UsageError, one line that names the flag.
 void check_train_options(const TrainOptions& options, int ranks);
+
+inline std::chrono::milliseconds timeout_of(const TrainOptions& options) {
+  return std::chrono::milliseconds(std::llround(options.timeout * 1000));
+}
 
 // Steps of the whole run, given those of one epoch.
 std::int64_t total_steps(const TrainOptions& options, std::int64_t steps_per_epoch);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "app/commands/commands.h"
@@ -42,6 +43,20 @@ void check_schedule(const TrainOptions& o) {
 
 }  // namespace
 
+namespace {
+
+// Found before the training, not in the middle of it.
+void check_trace(const TrainOptions& o) {
+  if (o.trace.empty()) return;
+  const std::filesystem::path folder = std::filesystem::path(o.trace).parent_path();
+  require(folder.empty() || std::filesystem::is_directory(folder),
+          fmt::format("--trace {}: no folder {}", o.trace, folder.string()));
+  require(o.backend != "cuda",
+          "--trace: found --backend cuda, whose step is one launch; expected cpu or reference");
+}
+
+}  // namespace
+
 void check_train_options(const TrainOptions& o, int ranks) {
   require(!o.model.empty(), "--model is required: the network's name");
   require(!o.data.empty(), "--data is required: an HDF5 file or 'synthetic'");
@@ -70,6 +85,7 @@ void check_train_options(const TrainOptions& o, int ranks) {
           fmt::format("--data-on-device: belongs to --backend cuda, found --backend {}", o.backend));
   require(!o.data_on_device || o.feed == "slice" || ranks == 1,
           "--data-on-device: every rank reads all images, found --feed scatter");
+  check_trace(o);
   check_schedule(o);
 }
 
@@ -150,6 +166,7 @@ nlohmann::json to_json(const TrainOptions& o) {
           {"precision", o.precision},
           {"partition", o.partition},
           {"memory-limit", o.memory_limit},
+          {"tuning-file", o.tuning_file},
           {"threads", o.threads},
           {"seed", o.seed},
           {"timeout", o.timeout},
@@ -157,6 +174,7 @@ nlohmann::json to_json(const TrainOptions& o) {
           {"checkpoint-every-steps", o.checkpoint_every_steps},
           {"keep-checkpoints", o.keep_checkpoints},
           {"log-every", o.log_every},
+          {"trace", o.trace},
           {"eval-every", o.eval_every},
           {"stop-on-divergence", o.stop_on_divergence}};
 }

@@ -37,6 +37,10 @@ void Emitter::node(std::string kind, std::vector<TensorId> inputs, std::vector<T
       {layer_, std::move(kind), phase_, std::move(inputs), std::move(outputs), std::move(make), flops});
 }
 
+void Emitter::allow_again(KernelMaker make) { graph_.nodes.back().again = std::move(make); }
+
+void Emitter::allow_statistics(KernelMaker make) { graph_.nodes.back().with_statistics = std::move(make); }
+
 void Emitter::all_reduce(TensorId tensor) {
   if (options_.ranks > 1) node("all_reduce", {tensor}, {tensor}, nullptr);
 }

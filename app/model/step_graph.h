@@ -57,6 +57,9 @@ struct Node {
   std::vector<TensorId> inputs, outputs;
   KernelMaker make;  // empty for all_reduce: the sum of inputs[0] over the ranks, in place
   double flops = 0;
+  KernelMaker again = {};  // the same outputs, bit for bit, later in the step (rematerialise.h); may be empty
+  KernelMaker with_statistics =
+      {};  // gives batch norm's sums over outputs[0] too (fuse_statistics); may be empty
   // Of inputs[0] or outputs[0]; only in the parts of a partitioned step.
   std::optional<TransferEnd> transfer = std::nullopt;
   bool is_all_reduce() const { return !make && !transfer; }
@@ -78,5 +81,8 @@ struct StepGraph {
   // Parameters in the order in which backward finishes their gradients: the order of the flat buffers.
   std::vector<int> parameters_by_gradient() const;
 };
+
+// Lets convolutions write the sums that a batch norm behind them needs, which saves a pass over their output.
+void fuse_statistics(StepGraph& graph);
 
 }  // namespace convoy::app

@@ -16,8 +16,7 @@ CompiledSteps compile_steps(std::optional<StepGraph> train, StepGraph evaluate, 
   std::map<std::string, kernels::TensorDesc> layouts;
   if (train) {
     steps.train = prepare(std::move(*train), backend, control);
-    for (const TrainableParameter& parameter : steps.train->graph.parameters)
-      layouts[parameter.spec.name] = steps.train->descs[static_cast<std::size_t>(parameter.tensor)];
+    layouts = parameter_layouts(*steps.train);
   }
   steps.evaluate = prepare(std::move(evaluate), backend, control, layouts);
   return steps;

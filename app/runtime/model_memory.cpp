@@ -36,46 +36,23 @@ FlatLayout::FlatLayout(const PreparedGraph& prepared) : parameter(prepared.graph
   }
 }
 
-ModelMemory::ModelMemory(kernels::Backend backend, const PreparedGraph* train, const PreparedGraph& evaluate,
-                         FlatLayout flat, const MemoryRequest& request)
-    : ModelMemory(std::move(flat)) {
-  plan(train, evaluate, request);
-  const std::int64_t flat_bytes = flat_.elements * static_cast<std::int64_t>(sizeof(float));
-  if (request.limit > 0 && planned_ > request.limit)
-    throw std::runtime_error(
-        fmt::format("--memory-limit {} bytes: the plan needs {} bytes a rank ({} of them activations); "
-                    "a smaller --global-batch, more ranks or --partition need less",
-                    request.limit, planned_, activation_bytes_));
-  if (train != nullptr && request.shared_memory && flat_bytes > 0)
-    shared_gradients_ = request.shared_memory(static_cast<std::size_t>(flat_bytes));
-  arena_ = kernels::Arena(backend,
-                          static_cast<std::size_t>(shared_gradients_ ? offset_.at("gradients") : planned_));
-  list_tensors(train != nullptr ? *train : evaluate, train != nullptr ? request.optimizer_states : 0);
-}
-
-std::int64_t ModelMemory::planned_bytes(const PreparedGraph* train, const PreparedGraph& evaluate,
-                                        const MemoryRequest& request) {
-  ModelMemory memory(FlatLayout(train != nullptr ? *train : evaluate));
-  memory.plan(train, evaluate, request);
-  return memory.planned_;
-}
-
-void ModelMemory::plan(const PreparedGraph* train, const PreparedGraph& evaluate,
-                       const MemoryRequest& request) {
+std::vector<MemoryUse> plan_memory(const PreparedGraph* train, const PreparedGraph& evaluate,
+                                   const FlatLayout& flat, const MemoryRequest& request) {
   const PreparedGraph& main = train != nullptr ? *train : evaluate;
   const auto& graph = main.graph;
-  const std::int64_t flat_bytes = flat_.elements * static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t flat_bytes = flat.elements * static_cast<std::int64_t>(sizeof(float));
+  std::vector<MemoryUse> uses;
+  const auto use = [&](const char* purpose, std::int64_t bytes) {
+    uses.push_back({purpose, round_up(bytes, kPage)});
+  };
+  const auto bytes_of = [&](TensorId id) {  // -1: another part of a partitioned step has it
+    return id < 0 ? 0 : static_cast<std::int64_t>(main.descs[static_cast<std::size_t>(id)].bytes());
+  };
   use("parameters", flat_bytes);
   if (std::ranges::any_of(graph.parameters, [](const auto& parameter) { return parameter.copy >= 0; }))
     use("bf16 parameters", flat_bytes / 2);
   if (train != nullptr && request.optimizer_states > 0)
     use("optimizer", request.optimizer_states * flat_bytes);
-  const auto bytes_of = [&](TensorId id) {  // -1: another part has it
-    return id < 0 ? 0 : static_cast<std::int64_t>(main.descs[static_cast<std::size_t>(id)].bytes());
-  };
-  has_images_ = graph.images >= 0;
-  if (has_images_) images_desc_ = main.descs[static_cast<std::size_t>(graph.images)];
-  if (graph.labels >= 0) capacity_ = graph.tensors[static_cast<std::size_t>(graph.labels)].shape[0];
   use("statistics", bytes_of_states(main));
   use("images", bytes_of(graph.images));
   use("labels", bytes_of(graph.labels));
@@ -83,15 +60,40 @@ void ModelMemory::plan(const PreparedGraph* train, const PreparedGraph& evaluate
   use("metrics", 8 * static_cast<std::int64_t>(sizeof(double)));
   use("activations", std::max({train != nullptr ? train->activation_bytes : 0, evaluate.activation_bytes,
                                static_cast<std::int64_t>(request.update_workspace)}));
-  activation_bytes_ = uses_.back().bytes;
-  if (train != nullptr) use("gradients", flat_bytes);
+  if (train != nullptr) use("gradients", flat_bytes);  // last: ranks of one host may share them elsewhere
+  return uses;
 }
 
-void ModelMemory::use(const std::string& purpose, std::int64_t bytes) {
-  const std::int64_t rounded = round_up(bytes, kPage);
-  offset_[purpose] = planned_;
-  uses_.push_back({purpose, rounded});
-  planned_ += rounded;
+std::int64_t total_bytes(const std::vector<MemoryUse>& uses) {
+  std::int64_t sum = 0;
+  for (const MemoryUse& use : uses) sum += use.bytes;
+  return sum;
+}
+
+ModelMemory::ModelMemory(kernels::Backend backend, const PreparedGraph* train, const PreparedGraph& evaluate,
+                         FlatLayout flat, const MemoryRequest& request)
+    : uses_(plan_memory(train, evaluate, flat, request)), flat_(std::move(flat)) {
+  const PreparedGraph& main = train != nullptr ? *train : evaluate;
+  has_images_ = main.graph.images >= 0;
+  if (has_images_) images_desc_ = main.descs[static_cast<std::size_t>(main.graph.images)];
+  if (main.graph.labels >= 0)
+    capacity_ = main.graph.tensors[static_cast<std::size_t>(main.graph.labels)].shape[0];
+  std::int64_t activation_bytes = 0;
+  for (const MemoryUse& use : uses_) {
+    offset_[use.purpose] = planned_;
+    planned_ += use.bytes;
+    if (use.purpose == "activations") activation_bytes = use.bytes;
+  }
+  if (request.limit > 0 && planned_ > request.limit)
+    throw std::runtime_error(
+        fmt::format("--memory-limit {} bytes: the plan needs {} bytes a rank ({} of them activations); "
+                    "a smaller --global-batch, more ranks or --partition need less",
+                    request.limit, planned_, activation_bytes));
+  if (train != nullptr && request.shared_memory)
+    shared_gradients_ = request.shared_memory(static_cast<std::size_t>(uses_.back().bytes));
+  arena_ = kernels::Arena(backend,
+                          static_cast<std::size_t>(shared_gradients_ ? offset_.at("gradients") : planned_));
+  list_tensors(main, train != nullptr ? request.optimizer_states : 0);
 }
 
 void ModelMemory::list_tensors(const PreparedGraph& prepared, int optimizer_states) {

@@ -44,16 +44,17 @@ struct MemoryRequest {
   std::function<std::shared_ptr<std::byte>(std::size_t bytes)> shared_memory = nullptr;
 };
 
+// What a ModelMemory of these holds, in the arena's order; the limit is not looked at.
+std::vector<MemoryUse> plan_memory(const PreparedGraph* train, const PreparedGraph& evaluate,
+                                   const FlatLayout& flat, const MemoryRequest& request);
+std::int64_t total_bytes(const std::vector<MemoryUse>& uses);
+
 class ModelMemory {
  public:
   // `train` may be null (evaluation only); `flat` is that of `train`, else of `evaluate`. Throws std::runtime_error when
   // the arena would exceed the limit.
   ModelMemory(kernels::Backend backend, const PreparedGraph* train, const PreparedGraph& evaluate,
               FlatLayout flat, const MemoryRequest& request);
-
-  // Of the arena that the constructor would make.
-  static std::int64_t planned_bytes(const PreparedGraph* train, const PreparedGraph& evaluate,
-                                    const MemoryRequest& request);
 
   void* address(const PreparedGraph& prepared, TensorId tensor) const;
   void* workspace(const PreparedGraph& prepared, std::size_t node) const;
@@ -95,17 +96,14 @@ class ModelMemory {
   std::int64_t bytes() const { return planned_; }
 
  private:
-  explicit ModelMemory(FlatLayout flat) : flat_(std::move(flat)) {}
-  void plan(const PreparedGraph* train, const PreparedGraph& evaluate, const MemoryRequest& request);
   void list_tensors(const PreparedGraph& prepared, int optimizer_states);
-  void use(const std::string& purpose, std::int64_t bytes);
   std::byte* base(const std::string& purpose) const { return arena_.data() + offset_.at(purpose); }
 
   kernels::Arena arena_;
   std::shared_ptr<std::byte> shared_gradients_;  // instead of the arena's last part
   std::vector<MemoryUse> uses_;
   std::map<std::string, std::int64_t> offset_;
-  std::int64_t planned_ = 0, activation_bytes_ = 0;
+  std::int64_t planned_ = 0;
   FlatLayout flat_;
   kernels::TensorDesc images_desc_;
   std::int64_t capacity_ = 0;

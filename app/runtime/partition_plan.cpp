@@ -114,7 +114,9 @@ class Planner {
   std::int64_t arena_bytes(const CompiledSteps& steps) const {
     MemoryRequest request;
     request.optimizer_states = optimizer_states();
-    return ModelMemory::planned_bytes(steps.train ? &*steps.train : nullptr, steps.evaluate, request);
+    const PreparedGraph* train = steps.train ? &*steps.train : nullptr;
+    return total_bytes(
+        plan_memory(train, steps.evaluate, FlatLayout(train != nullptr ? *train : steps.evaluate), request));
   }
   std::string where() const {
     return fmt::format("--memory-limit {} bytes, --partition {}: ", options_.memory_limit, parts_);

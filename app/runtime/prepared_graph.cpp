@@ -256,4 +256,11 @@ PreparedGraph with_buffers(StepGraph graph, std::vector<TensorDesc> descs,
       .run(std::move(descs), std::move(kernels));
 }
 
+std::map<std::string, kernels::TensorDesc> parameter_layouts(const PreparedGraph& prepared) {
+  std::map<std::string, kernels::TensorDesc> layouts;
+  for (const TrainableParameter& parameter : prepared.graph.parameters)
+    layouts[parameter.spec.name] = prepared.descs[static_cast<std::size_t>(parameter.tensor)];
+  return layouts;
+}
+
 }  // namespace convoy::app

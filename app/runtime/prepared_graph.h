@@ -32,4 +32,7 @@ PreparedGraph prepare(StepGraph graph, kernels::Backend backend, const kernels::
 PreparedGraph with_buffers(StepGraph graph, std::vector<kernels::TensorDesc> descs,
                            std::vector<kernels::Kernel> kernels);
 
+// By name, as prepare() takes them.
+std::map<std::string, kernels::TensorDesc> parameter_layouts(const PreparedGraph& prepared);
+
 }  // namespace convoy::app

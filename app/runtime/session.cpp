@@ -6,8 +6,8 @@
 #include <chrono>
 #include <memory>
 
-#include "app/model/graph_builder.h"
 #include "kernels/device/device_memory.h"
+#include "kernels/device/tuning.h"
 
 namespace convoy::app {
 namespace {
@@ -19,6 +19,29 @@ std::int64_t operand_bytes(const PreparedGraph& prepared, const Node& node) {
       bytes += static_cast<std::int64_t>(prepared.descs[static_cast<std::size_t>(id)].bytes());
   return bytes;
 }
+
+// All ranks ask for shared memory together, so a rank that fails before it gets there asks too, for nothing.
+class SharedGradients {
+ public:
+  SharedGradients(comm::Collectives& ranks, bool needed) : ranks_(ranks), owed_(needed) {}
+  ~SharedGradients() {
+    if (!owed_) return;
+    try {
+      ranks_.shared_memory(0);
+    } catch (const std::exception&) {  // the failure under way is the one to report
+    }
+  }
+  SharedGradients(const SharedGradients&) = delete;
+  SharedGradients& operator=(const SharedGradients&) = delete;
+  std::shared_ptr<std::byte> reserve(std::size_t bytes) {
+    owed_ = false;
+    return ranks_.shared_memory(bytes);
+  }
+
+ private:
+  comm::Collectives& ranks_;
+  bool owed_;
+};
 
 // Running statistics are updated where they lie; every other input is only read.
 void note_accesses(Instruction& instruction, const PreparedGraph& prepared, std::size_t index,
@@ -37,39 +60,7 @@ void note_accesses(Instruction& instruction, const PreparedGraph& prepared, std:
     instruction.writes.push_back({memory.workspace(prepared, index), static_cast<std::int64_t>(bytes)});
 }
 
-StoredInput stored_input(const Network& network, const InputOptions& input) {
-  StoredInput stored;
-  const bool streamed = input.kind == InputOptions::Kind::streamed;
-  stored.images = {streamed ? network.shape(0)[0] * kRingSlots : input.resident_images, input.stored.channels,
-                   input.stored.height, input.stored.width};
-  if (input.augmented) stored.dtype = kernels::DType::f32;
-  for (std::size_t c = 0; c < static_cast<std::size_t>(input.stored.channels); ++c) {
-    const double deviation = input.std.at(c), mean = input.mean.at(c);
-    stored.scale.push_back(input.augmented ? 1 : static_cast<float>(1 / (255 * deviation)));
-    stored.shift.push_back(input.augmented ? 0 : static_cast<float>(-mean / deviation));
-  }
-  return stored;
-}
-
 }  // namespace
-
-StepGraph session_graph(const Network& fused, const SessionOptions& options, int replicas, bool training) {
-  StepGraph graph = build_step_graph(fused, {training, options.synchronised_batch_norm, replicas,
-                                             options.label_smoothing, options.precision == Precision::tf32});
-  if (options.precision == Precision::bf16) store_in_bf16(graph);
-  if (options.input.kind != InputOptions::Kind::filled)
-    read_stored_images(graph, stored_input(fused, options.input));
-  return graph;
-}
-
-CompiledSteps compile_session(const Network& network, const SessionOptions& options, int replicas,
-                              const kernels::StepControl* control) {
-  const Network fused = fuse(network);
-  std::optional<StepGraph> train;
-  if (options.training) train = session_graph(fused, options, replicas, true);
-  return compile_steps(std::move(train), session_graph(fused, options, replicas, false), options.backend,
-                       control);
-}
 
 Session::Session(const Network& network, const SessionOptions& options, const RankGroups& groups,
                  const StepPlacement* placement)
@@ -78,7 +69,14 @@ Session::Session(const Network& network, const SessionOptions& options, const Ra
       ranks_(*groups.replicas),
       control_memory_(options.backend, sizeof(kernels::StepControl)),
       control_(reinterpret_cast<kernels::StepControl*>(control_memory_.data())) {
+  const kernels::StepControl initial;
+  kernels::copy_in(options.backend, control_, &initial, sizeof initial);
+  SharedGradients shared(ranks_, options.training);
+  using kernels::tuning::Mode;
+  const bool tuned = options.backend == kernels::Backend::cuda && !options.tuning_file.empty();
+  if (tuned) kernels::tuning::use(options.tuning_file, ranks_.size() == 1 ? Mode::measure : Mode::read);
   CompiledSteps steps = compile_session(network, options, ranks_.size(), control_);
+  if (tuned) kernels::tuning::save();
   if (placement != nullptr) {
     steps = part_of_steps(steps, *placement, groups.parts->rank());
     transfers_ = std::make_unique<Transfers>(*groups.parts);
@@ -87,11 +85,14 @@ Session::Session(const Network& network, const SessionOptions& options, const Ra
   evaluate_ = std::move(steps.evaluate);
   FlatLayout flat(train_ ? *train_ : evaluate_);
   const Update update = train_ && flat.elements > 0 ? make_update(flat) : Update{};
-  const std::size_t workspace = std::max(update.update.workspace_bytes, update.norm.workspace_bytes);
-  memory_ = std::make_unique<ModelMemory>(
-      options.backend, train_ ? &*train_ : nullptr, evaluate_, std::move(flat),
-      MemoryRequest{kernels::optimizer_states(options.optimizer), workspace, options.memory_limit,
-                    [&](std::size_t bytes) { return ranks_.shared_memory(bytes); }});
+  const MemoryRequest request{kernels::optimizer_states(options.optimizer),
+                              std::max(update.update.workspace_bytes, update.norm.workspace_bytes),
+                              options.memory_limit, [&](std::size_t bytes) { return shared.reserve(bytes); }};
+  // Parts have been made to fit.
+  if (train_ && placement == nullptr && options.memory_limit > 0)
+    fit_into_limit(fuse(network), flat, request);
+  memory_ = std::make_unique<ModelMemory>(options.backend, train_ ? &*train_ : nullptr, evaluate_,
+                                          std::move(flat), request);
   make_executor();
   initialise(train_ ? train_->graph : evaluate_.graph);
   if (train_) {

@@ -44,9 +44,12 @@ struct SessionOptions {
   float label_smoothing = 0;
   kernels::OptimizerProblem optimizer;  // its segments are filled in here
   double clip_gradient_norm = 0;        // largest Euclidean norm of all gradients together; 0: off
-  std::int64_t memory_limit = 0;        // bytes of the arena; 0: none
+  // CUDA: choices of kernels (kernels/device/tuning.h); empty: none. One rank measures what the file does not hold;
+  // several take what it holds, so that all run the same kernels.
+  std::string tuning_file = {};
+  std::int64_t memory_limit = 0;  // bytes of the arena; 0: none
   std::uint64_t seed = 1;
-  int lanes = 1;  // CUDA: instructions that may run side by side; the bits are the same for any number
+  int lanes = 2;  // CUDA: instructions that may run side by side; the bits are the same for any number
 };
 
 // A run's ranks are replica after replica, each of as many ranks as its step has parts.
@@ -113,6 +116,10 @@ class Session {
   void average_states();
 
   const Program& train_program() const { return train_program_; }
+  void instrument_training(const Program::Wrap& wrap) { train_program_.instrument(wrap); }
+  std::size_t finished_buckets() const {
+    return buckets_ == nullptr ? 0 : static_cast<std::size_t>(buckets_->finished());
+  }
   const Program& evaluate_program() const { return evaluate_program_; }
 
  private:
@@ -120,6 +127,7 @@ class Session {
     kernels::Kernel update, norm, clip;
   };
 
+  void fit_into_limit(const Network& network, const FlatLayout& flat, const MemoryRequest& request);
   Update make_update(const FlatLayout& flat) const;
   void make_executor();
   void initialise(const StepGraph& graph);

@@ -46,7 +46,9 @@ void Session::append_update(Program& program, const Update& kernels) {
                      kernels.update.bind({inputs, outputs, memory_->update_workspace()})};
   for (const void* buffer : inputs) update.writes.push_back(flat(buffer));
   for (const void* copy : outputs) update.writes.push_back(flat(copy, sizeof(std::uint16_t)));
-  for (const MemoryRange& range : update.writes) update.bytes += range.bytes;
+  for (const MemoryRange& range : update.writes) update.bytes += 2 * range.bytes;
+  update.bytes -= update.writes[1].bytes;  // gradients are only read, the copy is only written
+  for (std::size_t i = inputs.size(); i < update.writes.size(); ++i) update.bytes -= update.writes[i].bytes;
   if (options_.clip_gradient_norm > 0) update.reads.push_back({gradient_scale(), sizeof(float)});
   update.writes.push_back(
       {memory_->update_workspace(), static_cast<std::int64_t>(kernels.update.workspace_bytes)});

@@ -48,6 +48,22 @@ CheckpointFolder::CheckpointFolder(fs::path folder, int keep)
   }
 }
 
+std::optional<fs::path> CheckpointFolder::put_aside(const fs::path& folder) {
+  std::error_code error;
+  const fs::directory_iterator entries(folder, error);
+  if (error || std::none_of(begin(entries), end(entries),
+                            [](const auto& entry) { return entry.path().extension() == ".h5"; }))
+    return std::nullopt;
+  fs::path aside;
+  for (int number = 1; aside.empty() || fs::exists(aside); ++number)
+    aside = fmt::format("{}-{}", folder.string(), number);
+  fs::rename(folder, aside, error);
+  if (error)
+    throw std::runtime_error(
+        fmt::format("{}: cannot rename it to {}: {}", folder.string(), aside.string(), error.message()));
+  return aside;
+}
+
 fs::path CheckpointFolder::save(const CheckpointState& state, bool best) {
   const auto path = folder_ / fmt::format("step-{:08}.h5", state.step);
   save_checkpoint(path, state);

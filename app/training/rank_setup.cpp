@@ -5,6 +5,7 @@
 
 #include "app/commands/commands.h"
 #include "comm/launcher.h"
+#include "comm/nccl_collectives.h"
 #include "comm/topology.h"
 #include "kernels/device/device_memory.h"
 
@@ -17,18 +18,20 @@ kernels::Backend backend_of(const std::string& backend, const std::string& preci
   return backend == "reference" ? kernels::Backend::reference : kernels::Backend::cpu;
 }
 
-std::string use_device(kernels::Backend backend) {
-  if (backend != kernels::Backend::cuda) return "cpu";
-  const auto hint = comm::launcher_hint();
-  const kernels::GpuInfo gpu = kernels::use_gpu(hint ? hint->local_rank.value_or(0) : 0);
-  return fmt::format("cuda:{} {}", gpu.index, gpu.name);
+comm::LocalDevice device_of(const std::string& backend) {
+  if (backend != "cuda") return {};
+  try {
+    return comm::take_local_device();
+  } catch (const std::exception& error) {
+    comm::print_once_before_mpi(error.what());
+    throw ExitStatus{1};
+  }
 }
 
 std::unique_ptr<comm::Collectives> make_collectives(kernels::Backend backend,
                                                     const comm::Communicator& ranks) {
-  if (backend == kernels::Backend::cuda && ranks.size() > 1)
-    throw std::runtime_error("several ranks on GPUs need NCCL, which this build does not have");
-  return comm::make_mpi_collectives(ranks);
+  return backend == kernels::Backend::cuda ? comm::make_nccl_collectives(ranks)
+                                           : comm::make_mpi_collectives(ranks);
 }
 
 InputOptions device_input(kernels::Backend backend, Dataset& dataset) {
@@ -44,16 +47,17 @@ InputOptions device_input(kernels::Backend backend, Dataset& dataset) {
   return input;
 }
 
-int use_cores(const comm::Communicator& ranks, std::int64_t threads) {
-  const comm::Pinning pinning = comm::pin_to_cores(ranks);
+int use_cores(const comm::MpiEnvironment& environment, std::int64_t threads) {
+  const comm::Pinning pinning = comm::pin_to_cores(environment.world(), environment.device().near_cores);
   const int count = threads > 0 ? static_cast<int>(threads) : static_cast<int>(pinning.cores.size());
   omp_set_num_threads(count);
   return count;
 }
 
-std::vector<RankPlace> places_of(const comm::Communicator& ranks, const std::string& device) {
+std::vector<RankPlace> places_of(const comm::MpiEnvironment& environment) {
   std::vector<RankPlace> places;
-  for (comm::RankPlacement& placement : comm::gather_placement(ranks, device))
+  const std::string device = environment.device().to_string();
+  for (comm::RankPlacement& placement : comm::gather_placement(environment.world(), device))
     places.push_back({std::move(placement.host), std::move(placement.device), std::move(placement.cores)});
   return places;
 }

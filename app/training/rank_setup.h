@@ -10,7 +10,7 @@
 #include "app/training/dataset.h"
 #include "app/training/report.h"
 #include "comm/collectives.h"
-#include "comm/communicator.h"
+#include "comm/environment.h"
 #include "kernels/device/kernel.h"
 
 namespace convoy::app {
@@ -18,9 +18,9 @@ namespace convoy::app {
 // Throws UsageError for a precision that the backend does not have.
 kernels::Backend backend_of(const std::string& backend, const std::string& precision);
 
-// What this rank computes on: "cpu", or its GPU, "cuda:0 NVIDIA H200", which becomes this thread's. Throws
-// std::runtime_error where there is none for it.
-std::string use_device(kernels::Backend backend);
+// The rank's device for --backend: its GPU, made current, or the host's processor. Call it before MPI_Init. Says what
+// is wrong once a host and throws ExitStatus when there is none to be had.
+comm::LocalDevice device_of(const std::string& backend);
 
 // The collectives of a backend: here, and nowhere else, is MPI or NCCL chosen. Collective.
 std::unique_ptr<comm::Collectives> make_collectives(kernels::Backend backend,
@@ -30,11 +30,11 @@ std::unique_ptr<comm::Collectives> make_collectives(kernels::Backend backend,
 // the data set how to deliver.
 InputOptions device_input(kernels::Backend backend, Dataset& dataset);
 
-// Binds the rank to its share of the host's cores and sets its number of threads (0: one a core); returns it.
-// Call it before the first kernel.
-int use_cores(const comm::Communicator& ranks, std::int64_t threads);
+// Binds the rank to its share of the host's cores, of those next to its device where it has one, and sets its number
+// of threads (0: one a core); returns it. Call it before the first kernel.
+int use_cores(const comm::MpiEnvironment& environment, std::int64_t threads);
 
 // Where every rank runs, on rank 0; empty elsewhere. Collective.
-std::vector<RankPlace> places_of(const comm::Communicator& ranks, const std::string& device);
+std::vector<RankPlace> places_of(const comm::MpiEnvironment& environment);
 
 }  // namespace convoy::app

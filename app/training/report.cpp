@@ -23,6 +23,16 @@ Json object_of(const std::vector<std::pair<std::string, std::string>>& pairs) {
   return object;
 }
 
+Json rank_times_of(const Summary& summary) {
+  Json list = Json::array();
+  for (const RankTimes& times : summary.rank_times)
+    list.push_back({{"step_ms", times.step_ms},
+                    {"compute_ms", times.compute_ms},
+                    {"exposed_comm_ms", times.exposed_comm_ms},
+                    {"data_wait_ms", times.data_wait_ms}});
+  return list;
+}
+
 }  // namespace
 
 void write_manifest(const std::filesystem::path& path, const Manifest& manifest,
@@ -62,6 +72,9 @@ void write_summary(const std::filesystem::path& path, const Summary& summary) {
             {"exposed_comm_ms", summary.exposed_comm_ms},
             {"data_wait_ms", summary.data_wait_ms},
             {"peak_device_bytes", summary.peak_device_bytes},
+            {"limited_by", summary.limited_by},
+            {"slowest_rank", summary.slowest_rank},
+            {"rank_times", rank_times_of(summary)},
             {"parameters_sha256", summary.parameters_sha256}};
   if (summary.predicted_step_ms) json["predicted_step_ms"] = *summary.predicted_step_ms;
   write(path, json);

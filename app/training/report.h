@@ -30,6 +30,11 @@ struct Manifest {
 void write_manifest(const std::filesystem::path& path, const Manifest& manifest,
                     const nlohmann::json& options);
 
+// Where one rank's step went, means: compute + exposed communication + data wait = step.
+struct RankTimes {
+  double step_ms = 0, compute_ms = 0, exposed_comm_ms = 0, data_wait_ms = 0;
+};
+
 struct Summary {
   std::string model, backend, precision;
   int ranks = 1;
@@ -42,6 +47,9 @@ struct Summary {
   double test_accuracy = 0;  // top-1, of one; NaN (null in the file) where nothing was tested
   double exposed_comm_ms = 0, data_wait_ms = 0;  // of a step, means
   std::int64_t peak_device_bytes = 0;
+  std::string limited_by;  // "compute", "communication", "input", "stragglers"
+  int slowest_rank = 0;
+  std::vector<RankTimes> rank_times;  // by rank
   std::string parameters_sha256;
 };
 

@@ -9,6 +9,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "app/training/bottleneck.h"
 #include "app/training/configuration_table.h"
 
 namespace convoy::app {
@@ -52,6 +53,8 @@ RunReport::RunReport(const TrainOptions& options, const RunPlan& plan, const Dat
   write_manifest(out / "manifest.json",
                  {own_command_line(), plan.ranks, std::chrono::system_clock::now(), plan.resumed_step},
                  to_json(options));
+  if (!nothing_to_do())
+    std::filesystem::remove(out / "summary.json");  // of an earlier run, or of a shorter one
   metrics_ = std::make_unique<MetricsWriter>(out / "metrics.jsonl", plan.resumed_step);
   print_configuration(dataset, session);
 }
@@ -159,9 +162,22 @@ void RunReport::evaluation(std::int64_t step, const StepMetrics& test) {
                                 line.loss, 100 * line.top1, 100 * line.top5));
 }
 
+bool RunReport::nothing_to_do() const { return plan_.resumed_step == plan_.total_steps; }
+
+bool RunReport::has_summary() const {
+  return std::filesystem::exists(std::filesystem::path(options_.out) / "summary.json");
+}
+
 void RunReport::message(const std::string& line) { progress_.message(line); }
 
-void RunReport::finish(std::int64_t steps, const std::string& parameters_sha256) {
+RankTimes RunReport::rank_times() const {
+  const double step = times_.mean_step_ms(), comm = times_.mean_exposed_comm_ms(),
+               data = times_.mean_data_wait_ms();
+  return {step, std::max(step - comm - data, 0.0), comm, data};
+}
+
+void RunReport::finish(std::int64_t steps, const std::string& parameters_sha256,
+                       const std::vector<RankTimes>& ranks) {
   if (!speaks_) return;
   progress_.finish();
   Summary summary;
@@ -186,13 +202,17 @@ void RunReport::finish(std::int64_t steps, const std::string& parameters_sha256)
     for (const PartSummary& part : plan_.partition->parts)
       summary.peak_device_bytes = std::max(summary.peak_device_bytes, part.arena_bytes);
   }
+  const Bottleneck bottleneck = find_bottleneck(ranks);
+  summary.limited_by = bottleneck.limit;
+  summary.slowest_rank = bottleneck.slowest_rank;
+  summary.rank_times = ranks;
   summary.parameters_sha256 = parameters_sha256;
   write_summary(std::filesystem::path(options_.out) / "summary.json", summary);
   fmt::print(
       "{} steps, {:.1f} images/s, {:.2f} ms a step ({:.2f} waiting for data, {:.2f} for other ranks), "
-      "test accuracy {:.2f} %\nparameters_sha256 {}\n",
+      "test accuracy {:.2f} %\n{}\nparameters_sha256 {}\n",
       steps, summary.images_per_second, summary.step_ms_median, summary.data_wait_ms, summary.exposed_comm_ms,
-      100 * test_accuracy_, parameters_sha256);
+      100 * test_accuracy_, describe(bottleneck, plan_.ranks), parameters_sha256);
 }
 
 }  // namespace convoy::app

@@ -46,7 +46,12 @@ class RunReport {
   void step(const StepRecord& record);
   void evaluation(std::int64_t step, const StepMetrics& test);
   void message(const std::string& line);
-  void finish(std::int64_t steps, const std::string& parameters_sha256);
+  bool nothing_to_do() const;  // the run was resumed after its last step
+  bool has_summary() const;
+  // `ranks`: every rank's times, on the rank that speaks.
+  void finish(std::int64_t steps, const std::string& parameters_sha256, const std::vector<RankTimes>& ranks);
+  RankTimes rank_times() const;  // this rank's
+  const RunPlan& plan() const { return plan_; }
 
  private:
   void describe_partition(ConfigurationTable& table) const;

@@ -40,6 +40,10 @@ double StepTimes::images_per_second() const {
   return sums.step_ms > 0 ? static_cast<double>(sums.images) * 1000 / sums.step_ms : 0;
 }
 
+double StepTimes::mean_step_ms() const {
+  return totals().steps > 0 ? totals().step_ms / static_cast<double>(totals().steps) : 0;
+}
+
 double StepTimes::mean_data_wait_ms() const {
   return totals().steps > 0 ? totals().data_wait_ms / static_cast<double>(totals().steps) : 0;
 }

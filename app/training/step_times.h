@@ -25,6 +25,7 @@ class StepTimes {
   double median_ms() const { return quantile_ms(0.5); }
   double p95_ms() const { return quantile_ms(0.95); }
   double images_per_second() const;  // images / time, over all ranks
+  double mean_step_ms() const;
   double mean_data_wait_ms() const;
   double mean_exposed_comm_ms() const;
   // The smallest time that at least `share` of the steps do not exceed; the median of an even number of steps is

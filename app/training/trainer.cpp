@@ -1,6 +1,7 @@
 #include "app/training/trainer.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <chrono>
@@ -9,10 +10,10 @@
 #include "app/commands/commands.h"
 #include "app/model/zoo/zoo.h"
 #include "app/training/agreement.h"
+#include "app/training/bottleneck.h"
 #include "app/training/divergence.h"
 #include "app/training/rank_setup.h"
 #include "app/training/session_checkpoint.h"
-#include "app/training/signals.h"
 
 namespace convoy::app {
 namespace {
@@ -34,14 +35,13 @@ kernels::OptimizerProblem optimizer_of(const TrainOptions& options) {
 
 }  // namespace
 
-Trainer::Trainer(const TrainOptions& options, comm::MpiEnvironment& environment)
-    : options_(options), environment_(environment), ranks_(environment.world()) {
+Trainer::Trainer(const TrainOptions& options, comm::MpiEnvironment& environment, const StopSignals& signals)
+    : options_(options), environment_(environment), signals_(signals), ranks_(environment.world()) {
   together(ranks_, [&] {
     check_train_options(options_, ranks_.size());
     backend_ = backend_of(options_.backend, options_.precision);
-    device_ = use_device(backend_);
   });
-  threads_ = use_cores(ranks_, options_.threads);
+  threads_ = use_cores(environment_, options_.threads);
   run_ranks_ = std::make_unique<RunRanks>(ranks_, static_cast<int>(options_.partition), backend_);
   dataset_ = std::make_unique<Dataset>(options_, run_ranks_->replicas());
   if (dataset_->train_size() == 0)
@@ -50,15 +50,10 @@ Trainer::Trainer(const TrainOptions& options, comm::MpiEnvironment& environment)
   total_steps_ = total_steps(options_, steps_per_epoch_);
   together(ranks_, [&] { schedule_ = make_schedule(options_, steps_per_epoch_); });
   make_session();
-  // Every rank looks into the folder, so that every rank resumes from the same step or none does.
-  together(ranks_, [&] {
-    if (ranks_.rank() == 0 || options_.resume)
-      checkpoints_ = std::make_unique<CheckpointFolder>(std::filesystem::path(options_.out) / "checkpoint",
-                                                        static_cast<int>(options_.keep_checkpoints));
-  });
+  together(ranks_, [&] { open_checkpoints(); });
   const bool resumed = options_.resume && resume();
   together(ranks_, [&] {
-    const RunPlan plan{places_of(ranks_, device_),
+    const RunPlan plan{places_of(environment_),
                        threads_,
                        steps_per_epoch_,
                        total_steps_,
@@ -66,8 +61,22 @@ Trainer::Trainer(const TrainOptions& options, comm::MpiEnvironment& environment)
                        plan_};
     report_ = std::make_unique<RunReport>(options_, plan, *dataset_, *session_, ranks_.rank() == 0);
   });
+  if (!options_.trace.empty())
+    trace_ = std::make_unique<Trace>(options_.trace, *session_, ranks_, step_, total_steps_);
   train_source_ = dataset_->train({step_ / steps_per_epoch_, step_ % steps_per_epoch_});
   if (dataset_->test_size() > 0) test_source_ = dataset_->test();
+}
+
+// Every rank that resumes looks into the folder, so that all resume from the same step or none does. A new run puts what
+// an earlier one left aside: resumed later by mistake, it would pass for this run's.
+void Trainer::open_checkpoints() {
+  if (ranks_.rank() != 0 && !options_.resume) return;
+  const auto folder = std::filesystem::path(options_.out) / "checkpoint";
+  if (!options_.resume)
+    if (const auto aside = CheckpointFolder::put_aside(folder))
+      spdlog::warn("{}: checkpoints of an earlier run are now in {}; --resume would have gone on from them",
+                   options_.out, aside->string());
+  checkpoints_ = std::make_unique<CheckpointFolder>(folder, static_cast<int>(options_.keep_checkpoints));
 }
 
 Network Trainer::make_replica_network() const {
@@ -87,6 +96,7 @@ SessionOptions Trainer::session_options() {
   session.label_smoothing = static_cast<float>(options_.label_smoothing);
   session.optimizer = optimizer_of(options_);
   session.clip_gradient_norm = options_.clip_gradient_norm;
+  session.tuning_file = options_.tuning_file;
   session.memory_limit = static_cast<std::int64_t>(options_.memory_limit);
   session.seed = static_cast<std::uint64_t>(options_.seed);
   return session;
@@ -130,38 +140,53 @@ InputOptions Trainer::choose_input() {
   return input;
 }
 
-void Trainer::run() {
-  const StopSignals signals;
+int Trainer::run() {
   last_finished_ = Clock::now();
   while (step_ < total_steps_) {
-    start_step(signals.received() != 0);
+    start_step(signals_.received() != 0);
     ++step_;
     const bool pause = evaluation_is_due() || checkpoint_is_due();
     bool stop = finish_steps(pause ? 0 : session_->steps_ahead());
     if (stop) finish_steps(0);
     stop = stop && step_ < total_steps_;
     const bool better = evaluation_is_due() && evaluate();
-    if (stop || checkpoint_is_due()) save_checkpoint(better);
+    if (stop || better || checkpoint_is_due()) save_checkpoint(better);
     if (pause) last_finished_ = Clock::now();
     if (stop) {
       report_->message(
           fmt::format("stopped by a signal after step {}; --resume goes on from its checkpoint", step_));
-      throw ExitStatus{kRequeueStatus};
+      return kRequeueStatus;
     }
   }
+  finish();
+  return 0;
+}
+
+// A run that was resumed when there was nothing left to do keeps its results.
+void Trainer::finish() {
+  if (report_->nothing_to_do()) {
+    const std::int32_t has_summary = report_->has_summary() ? 1 : 0;  // as rank 0 sees the folder
+    if (ranks_.all_reduce(ranks_.rank() == 0 ? has_summary : 0, comm::ReduceOp::max, "results") == 1)
+      return report_->message("all steps were done before; nothing was changed");
+    if (test_source_) evaluate();
+  }
   const std::string sha256 = parameters_hash();
-  together(ranks_, [&] { report_->finish(step_, sha256); });
+  const std::vector<RankTimes> times = gather_rank_times(ranks_, report_->rank_times());
+  together(ranks_, [&] { report_->finish(step_, sha256, times); });
 }
 
 void Trainer::start_step(bool stop_requested) {
   const double waited = train_source_->wait_ms();
   environment_.set_step(step_);
+  if (trace_) trace_->begin_step(step_);
   StepRecord& record = under_way_.emplace_back();
   record.step = step_ + 1;
   record.learning_rate = schedule_.learning_rate_at(step_);
   session_->control().step = static_cast<std::uint64_t>(step_);
   session_->control().learning_rate = static_cast<float>(record.learning_rate);
+  const auto asked = Clock::now();
   data::BatchLease batch = train_source_->next();
+  if (trace_) trace_->loaded(asked);
   record.timing.images = batch->global_valid;
   session_->load(std::move(batch));
   record.timing.data_wait_ms = train_source_->wait_ms() - waited;
@@ -179,6 +204,10 @@ bool Trainer::finish_steps(int left_under_way) {
     const auto now = Clock::now();
     record.timing.step_ms = std::chrono::duration<double, std::milli>(now - last_finished_).count();
     last_finished_ = now;
+    if (trace_) {
+      trace_->end_step(report_->plan().ranks);
+      last_finished_ = Clock::now();  // writing the file is no step's time
+    }
     report_->step(record);
     if (options_.stop_on_divergence)
       together(ranks_, [&] { check_loss(record.metrics.loss(), record.step, record.learning_rate); });
@@ -250,7 +279,9 @@ void Trainer::save_checkpoint(bool best) {
     state.best_accuracy = best_accuracy_;
     state.mean = dataset_->info().mean;
     state.std = dataset_->info().std;
-    state.options_json = to_json(options_).dump();
+    auto options = to_json(options_);
+    options["train-images"] = dataset_->train_size();
+    state.options_json = options.dump();
     checkpoints_->save(state, best);
   });
 }
@@ -261,8 +292,17 @@ bool Trainer::resume() {
     const auto path = checkpoints_->latest();
     if (!path) return;
     const CheckpointState state = load_checkpoint(*path);
-    check_resumed_options(options_, nlohmann::json::parse(state.options_json));
-    restore_session(state, *path);
+    const auto options = nlohmann::json::parse(state.options_json);
+    check_resumed_options(options_, options);
+    if (options.value("train-images", dataset_->train_size()) != dataset_->train_size() ||
+        state.mean != dataset_->info().mean || state.std != dataset_->info().std)
+      throw std::runtime_error(
+          fmt::format("{}: not the images that {} was trained on", options_.data, path->string()));
+    if (state.step > total_steps_)
+      throw UsageError(fmt::format("{}: found {} steps in all, but {} is of step {}",
+                                   options_.steps > 0 ? "--steps" : "--epochs", total_steps_, path->string(),
+                                   state.step));
+    restore(*session_, state, *path, options_.model, dataset_->classes(), input_shape());
     step = state.step;
     best_accuracy_ = state.best_accuracy;
   });

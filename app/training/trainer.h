@@ -15,6 +15,8 @@
 #include "app/training/run_ranks.h"
 #include "app/training/run_report.h"
 #include "app/training/schedule.h"
+#include "app/training/signals.h"
+#include "app/training/trace.h"
 #include "comm/environment.h"
 
 namespace convoy::app {
@@ -22,10 +24,10 @@ namespace convoy::app {
 class Trainer {
  public:
   // Collective. Everything is decided and checked here, before the first step.
-  Trainer(const TrainOptions& options, comm::MpiEnvironment& environment);
+  Trainer(const TrainOptions& options, comm::MpiEnvironment& environment, const StopSignals& signals);
 
-  // Throws ExitStatus{75} after the checkpoint that a signal asked for.
-  void run();
+  // Returns the exit status: 75 after the checkpoint that a signal asked for, else 0.
+  int run();
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -36,7 +38,9 @@ class Trainer {
   void restore_session(const CheckpointState& state, const std::filesystem::path& path);
   void capture_session(CheckpointState& state) const;
   std::string parameters_hash() const;  // on rank 0 at least
-  bool resume();                        // whether there was a checkpoint
+  void open_checkpoints();
+  void finish();
+  bool resume();  // whether there was a checkpoint
   InputOptions choose_input();
   void start_step(bool stop_requested);
   bool finish_steps(int left_under_way);  // whether any rank wants to stop
@@ -48,9 +52,9 @@ class Trainer {
 
   const TrainOptions& options_;
   comm::MpiEnvironment& environment_;
+  const StopSignals& signals_;
   const comm::Communicator& ranks_;
   kernels::Backend backend_ = kernels::Backend::cpu;
-  std::string device_;
   int threads_ = 1;
   std::unique_ptr<RunRanks> run_ranks_;
   std::unique_ptr<Dataset> dataset_;
@@ -60,12 +64,13 @@ class Trainer {
   std::unique_ptr<Session> session_;
   std::unique_ptr<PartitionedCheckpoint> partitioned_;  // null without partition
   std::unique_ptr<RunReport> report_;
-  std::unique_ptr<CheckpointFolder> checkpoints_;  // on rank 0
+  std::unique_ptr<CheckpointFolder> checkpoints_;  // on rank 0; to resume, on all
+  std::unique_ptr<Trace> trace_;                   // where --trace asks for it
   Schedule schedule_;
   std::deque<StepRecord> under_way_;  // of the steps that are started, without their metrics
   Clock::time_point last_finished_;
   std::int64_t steps_per_epoch_ = 0, total_steps_ = 0, step_ = 0;
-  double best_accuracy_ = 0;
+  double best_accuracy_ = -1;  // none yet
 };
 
 }  // namespace convoy::app

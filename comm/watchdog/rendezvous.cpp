@@ -93,8 +93,9 @@ std::string try_address(const std::string& address, const HubAddress& hub, const
     if (::getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &length) != 0) error = errno;
     if (error != 0) return std::strerror(error);
   }
-  socket.send(
-      FrameWriter().put(hub.token).put(self.rank).put(self.host).put(self.pid).frame(FrameKind::hello));
+  FrameWriter hello;
+  hello.put(hub.token).put(self.rank).put(self.host).put(self.pid).put(self.device);
+  socket.send(hello.frame(FrameKind::hello));
   if (await_frame(socket, deadline).kind != FrameKind::welcome) return "another program answers there";
   connected = std::move(socket);
   return {};
@@ -103,7 +104,7 @@ std::string try_address(const std::string& address, const HubAddress& hub, const
 }  // namespace
 
 std::string RankIdentity::to_string() const {
-  return fmt::format("rank {} (host {}, pid {})", rank, host, pid);
+  return fmt::format("rank {} (host {}, {}{}pid {})", rank, host, device, device.empty() ? "" : ", ", pid);
 }
 
 std::string HubAddress::serialized() const {
@@ -141,6 +142,7 @@ void HubListener::greet(FrameSocket socket, milliseconds timeout, std::vector<Hu
     if (reader.get_text() != address_.token) return;
     RankIdentity who{.rank = reader.get<int>(), .host = reader.get_text(), .pid = 0};
     who.pid = reader.get<int>();
+    who.device = reader.get_text();
     if (who.rank < 1 || who.rank > static_cast<int>(peers.size())) return;
     socket.send({FrameKind::welcome, {}});
     peers[static_cast<std::size_t>(who.rank) - 1] = {std::move(who), std::move(socket)};

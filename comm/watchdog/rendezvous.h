@@ -16,7 +16,8 @@ struct RankIdentity {
   int rank = 0;
   std::string host;
   int pid = 0;
-  std::string to_string() const;  // "rank 2 (host node7, pid 4711)"
+  std::string device = {};        // "cuda:1"; empty for a rank without one
+  std::string to_string() const;  // "rank 2 (host node7, cuda:1, pid 4711)"
 };
 
 struct HubAddress {

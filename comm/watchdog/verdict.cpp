@@ -57,7 +57,7 @@ std::string describe_overdue(const OverdueWait& wait, const std::vector<Witness>
   if (missing.empty())
     return fmt::format("{}: not finished within {} although all {} ranks have come to it{}; ending the job",
                        operation, in_seconds(timeout), members.size(),
-                       elsewhere.empty() ? ": MPI or the network does not deliver" : elsewhere);
+                       elsewhere.empty() ? ": MPI, NCCL or the network does not deliver" : elsewhere);
   return fmt::format("{}: no answer from {} within {}: {}; ending the job", operation, join_names(missing),
                      in_seconds(timeout), reasons);
 }

@@ -51,10 +51,49 @@ void WaitRegistry::set_step(std::int64_t step) {
   step_ = step;
 }
 
+void WaitRegistry::attach(int channel, const DeviceOperations& operations) {
+  const std::lock_guard lock(mutex_);
+  Device device{.operations = &operations, .wait = {}};
+  device.wait.channel = channel;
+  devices_.push_back(device);
+}
+
+void WaitRegistry::detach(const DeviceOperations& operations) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(devices_, [&](const Device& device) { return device.operations == &operations; });
+}
+
+std::optional<std::string> WaitRegistry::look_at_devices(Clock::time_point now) {
+  const std::lock_guard lock(mutex_);
+  std::optional<std::string> failed;
+  for (auto& [operations, wait] : devices_) {
+    const DeviceOperations::Progress progress = operations->progress();
+    Channel& channel = channels_[static_cast<std::size_t>(wait.channel)];
+    const bool moved = progress.entered != channel.entered;
+    channel.entered = progress.entered;
+    if (moved) last_ = progress.current;
+    const bool active = progress.entered > progress.finished;
+    // Operations may have come and gone between two looks: the time counts from the look that first saw this one.
+    if (active && (moved || !wait.active)) wait.since = now;
+    wait.active = active;
+    wait.sequence = progress.entered;
+    wait.name = progress.current;
+    if (failure_told_) continue;
+    if (const std::string text = operations->failure(); !text.empty()) {
+      failed = text;
+      failure_told_ = true;
+    }
+  }
+  return failed;
+}
+
 const WaitRegistry::Wait* WaitRegistry::longest() const {
   const Wait* found = nullptr;
-  for (const Wait& wait : waits_)
+  const auto consider = [&found](const Wait& wait) {
     if (wait.active && (found == nullptr || wait.since < found->since)) found = &wait;
+  };
+  for (const Wait& wait : waits_) consider(wait);
+  for (const Device& device : devices_) consider(device.wait);
   return found;
 }
 
@@ -81,6 +120,7 @@ RankState WaitRegistry::state(std::uint64_t channel_key, Clock::time_point now) 
 void WaitRegistry::forgive(Clock::duration stopped) {
   const std::lock_guard lock(mutex_);
   for (Wait& wait : waits_) wait.since += stopped;
+  for (Device& device : devices_) device.wait.since += stopped;
 }
 
 }  // namespace convoy::comm

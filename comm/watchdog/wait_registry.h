@@ -49,6 +49,21 @@ struct RankState {
   std::string last_operation;  // the last one it entered, on any channel; empty when none
 };
 
+// The operations of a channel that a device carries out by itself, with no thread of this rank inside them. Called
+// by the watchdog's thread.
+class DeviceOperations {
+ public:
+  struct Progress {
+    std::uint64_t entered = 0;  // operations that the device has come to
+    std::uint64_t finished = 0;
+    OperationName current;  // the last of those entered
+  };
+  virtual ~DeviceOperations() = default;
+  virtual Progress progress() const = 0;
+  // What the library says has gone wrong with them; empty while nothing has.
+  virtual std::string failure() const = 0;
+};
+
 class WaitRegistry {
  public:
   WaitRegistry();
@@ -62,8 +77,14 @@ class WaitRegistry {
   int begin_wait(int channel, std::uint64_t sequence, const OperationName& name);
   void end_wait(int token);
   void set_step(std::int64_t step);
+  // From now on the device's progress tells what this channel has come to. `operations` lives until it is detached.
+  void attach(int channel, const DeviceOperations& operations);
+  void detach(const DeviceOperations& operations);
 
-  // For the watchdog's thread. Time in which the whole process was stopped is taken off every wait.
+  // For the watchdog's thread. Looks at what the devices have done since the last call; the result is the message
+  // of a device's failure, once.
+  std::optional<std::string> look_at_devices(Clock::time_point now);
+  // Time in which the whole process was stopped is taken off every wait.
   std::optional<OverdueWait> overdue(Clock::time_point now, Clock::duration limit) const;
   RankState state(std::uint64_t channel_key, Clock::time_point now) const;
   void forgive(Clock::duration stopped);
@@ -81,6 +102,10 @@ class WaitRegistry {
     OperationName name;
     Clock::time_point since;
   };
+  struct Device {
+    const DeviceOperations* operations = nullptr;
+    Wait wait;  // for the operation that it is in
+  };
   const Wait* longest() const;
 
   // One thread waits in one operation at a time; there are never more threads than this inside MPI.
@@ -88,6 +113,8 @@ class WaitRegistry {
   mutable std::mutex mutex_;
   std::deque<Channel> channels_;
   std::array<Wait, kMaxWaits> waits_;
+  std::vector<Device> devices_;
+  bool failure_told_ = false;
   OperationName last_;
   std::int64_t step_ = -1;
 };

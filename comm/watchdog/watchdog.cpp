@@ -95,6 +95,7 @@ void Watchdog::run_once() {
   const auto now = Clock::now();
   account_for_stops(now);
   check_terminate(now);
+  look_at_devices(now);
   send_failure();
   serve_hub(now);
   read_link(now);
@@ -118,6 +119,15 @@ void Watchdog::check_terminate(Clock::time_point now) {
     if (channel_.hub) channel_.hub->ignore_deaths_after(now + kDeathsAfterTerminate);
   }
   if (now - *terminate_seen_ > kTerminateHeld && !ending_) TerminateSignal::deliver();
+}
+
+void Watchdog::look_at_devices(Clock::time_point now) {
+  const auto failed = waits_.look_at_devices(now);
+  if (!failed || ending_) return;
+  const std::string line = operation_at(*failed, waits_.state(0, now).step);
+  if (!channel_.link.open() && !link_lost_) end_with(channel_.self.to_string() + ": " + line);
+  const std::lock_guard lock(failure_mutex_);
+  if (!failure_) failure_ = {1, line};
 }
 
 void Watchdog::send_failure() {

@@ -5,7 +5,8 @@
 //    notices, and one rank of each host says it.
 //  - A wait lasts longer than the timeout: the rank reports it to the hub, the hub asks the members of the
 //    operation how far they are and names those that have not come to it or do not answer.
-//  - A rank fails with an error (end_job): the hub prints each different complaint once.
+//  - A rank fails with an error (end_job), or its device's collectives do: the hub prints each different complaint
+//    once.
 //
 // All surviving ranks then end by _exit: MPI_Abort and MPI_Finalize would print or wait. The exit status is
 // 1, or that given to end_job.
@@ -70,6 +71,7 @@ class Watchdog {
   void serve_hub(Clock::time_point now);
   void read_link(Clock::time_point now);
   void handle(const Frame& frame, Clock::time_point now);
+  void look_at_devices(Clock::time_point now);
   void check_waits(Clock::time_point now);
   void check_terminate(Clock::time_point now);
   void send_failure();

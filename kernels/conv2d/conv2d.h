@@ -1,5 +1,5 @@
 // Two-dimensional convolution (cross-correlation) of images, with groups, dilation and zero padding.
-//   conv2d_forward           {x, weights, [bias]} -> {y}      y = [relu](x * weights [+ bias])
+//   conv2d_forward           {x, weights, [bias]} -> {y, [sums: statistics]}   y = [relu](x * weights [+ bias])
 //   conv2d_backward_data     {dy, weights} -> {dx}
 //   conv2d_backward_weights  {x, dy} -> {dweights, [dbias]}
 // x [N, C, H, W], weights [K, C / groups, R, S], bias [K], y [N, K, P, Q]. Where the ReLU is fused, dy of the
@@ -23,7 +23,9 @@ struct Conv2dProblem {
   int groups = 1;
   bool bias = false;  // whether the operands in brackets are there
   bool relu = false;  // forward only
-  bool tf32 = false;  // CUDA: f32 operands may be rounded to tf32; host backends take them whole
+  // Forward also writes sums f64 [2, K]: what batch_norm_statistics gives for y, over the first control->valid samples.
+  bool statistics = false;  // reference and CUDA
+  bool tf32 = false;        // CUDA: f32 operands may be rounded to tf32; host backends take them whole
 };
 
 // [N, K, P, Q]; throws if channels and groups do not divide or the kernel does not fit.

@@ -1,4 +1,5 @@
 // Convolution on the device: the requests' layouts and types, and the engine that serves them.
+#include "kernels/batch_norm/batch_norm.h"
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/conv2d/engines.h"
 #include "kernels/device/cuda_kernel.h"
@@ -43,8 +44,7 @@ void settle_bias(const char* operation, TensorDesc& desc, std::int64_t k) {
 
 // The kernel of a task; `fill` puts the operands where the engine wants them.
 template <typename Fill>
-Kernel kernel_of(const Task& task, Fill fill) {
-  const conv::Plan plan = conv::candidates(task).front();
+Kernel kernel_of(const Task& task, const conv::Plan& plan, Fill fill) {
   Kernel kernel;
   kernel.workspace_bytes = plan.workspace_bytes;
   kernel.bind = [=](const Operands& operands) {
@@ -56,23 +56,53 @@ Kernel kernel_of(const Task& task, Fill fill) {
   return kernel;
 }
 
+// Forward, and a pass over y behind it.
+Kernel with_statistics(const Kernel& convolution, const KernelRequest& request) {
+  KernelRequest pass{{request.outputs[0]}, {request.outputs[1]}, request.control};
+  const Kernel statistics = batch_norm_statistics(BatchNormProblem{}, pass);
+  Kernel kernel;
+  kernel.workspace_bytes = std::max(convolution.workspace_bytes, statistics.workspace_bytes);
+  kernel.bind = [=](const Operands& operands) -> Launch {
+    void* const in[] = {operands.outputs[0]};
+    void* const out[] = {operands.outputs[1]};
+    return [first = convolution.bind(operands),
+            second = statistics.bind({in, out, operands.workspace})](Stream stream) {
+      first(stream);
+      second(stream);
+    };
+  };
+  return kernel;
+}
+
 }  // namespace
 
 Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request) {
   const char* operation = "conv2d_forward";
-  require_counts(operation, request, problem.bias ? 3 : 2, 1);
+  require_counts(operation, request, problem.bias ? 3 : 2, problem.statistics ? 2 : 1);
   TensorDesc &x = request.inputs[0], &weights = request.inputs[1], &y = request.outputs[0];
   for (TensorDesc* desc : {&x, &weights, &y}) settle_activation(operation, *desc);
   if (problem.bias) settle_bias(operation, request.inputs[2], weights.shape[0]);
   const DType type = common_dtype(operation, {&x, &weights, &y});
   Task task = task_of(operation, Direction::forward, problem, x.shape, weights.shape, y, type);
   task.relu = problem.relu;
-  return kernel_of(task, [bias = problem.bias](conv::Buffers& buffers, const Operands& operands) {
-    buffers.images = operands.inputs[0];
-    buffers.weights = operands.inputs[1];
-    buffers.out = operands.outputs[0];
-    if (bias) buffers.bias = static_cast<const float*>(operands.inputs[2]);
-  });
+  task.statistics = problem.statistics;
+  if (problem.statistics) {
+    require_control(operation, request);
+    settle(operation, request.outputs[1], Layout::row_major);
+    require_dtype(operation, "sums", request.outputs[1], DType::f64);
+    require_shape(operation, "sums", request.outputs[1], {2, weights.shape[0]});
+  }
+  const conv::Plan plan = conv::chosen(task);
+  const Kernel convolution =
+      kernel_of(task, plan, [=, control = request.control](conv::Buffers& buffers, const Operands& operands) {
+        buffers.images = operands.inputs[0];
+        buffers.weights = operands.inputs[1];
+        buffers.out = operands.outputs[0];
+        if (problem.bias) buffers.bias = static_cast<const float*>(operands.inputs[2]);
+        if (problem.statistics) buffers.sums = static_cast<double*>(operands.outputs[1]);
+        buffers.control = control;
+      });
+  return problem.statistics && !plan.sums ? with_statistics(convolution, request) : convolution;
 }
 
 Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request) {
@@ -83,7 +113,7 @@ Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request
   const DType type = common_dtype(operation, {&dy, &weights, &dx});
   Task task = task_of(operation, Direction::backward_data, problem, dx.shape, weights.shape, dy, type);
   task.bias = false;
-  return kernel_of(task, [](conv::Buffers& buffers, const Operands& operands) {
+  return kernel_of(task, conv::chosen(task), [](conv::Buffers& buffers, const Operands& operands) {
     buffers.images = operands.inputs[0];
     buffers.weights = operands.inputs[1];
     buffers.out = operands.outputs[0];
@@ -100,12 +130,13 @@ Kernel conv2d_backward_weights(const Conv2dProblem& problem, KernelRequest& requ
   const DType type = common_dtype(operation, {&x, &dy});
   const Task task =
       task_of(operation, Direction::backward_weights, problem, x.shape, dweights.shape, dy, type);
-  return kernel_of(task, [bias = problem.bias](conv::Buffers& buffers, const Operands& operands) {
-    buffers.images = operands.inputs[0];
-    buffers.dy = operands.inputs[1];
-    buffers.out = operands.outputs[0];
-    if (bias) buffers.dbias = static_cast<float*>(operands.outputs[1]);
-  });
+  return kernel_of(task, conv::chosen(task),
+                   [bias = problem.bias](conv::Buffers& buffers, const Operands& operands) {
+                     buffers.images = operands.inputs[0];
+                     buffers.dy = operands.inputs[1];
+                     buffers.out = operands.outputs[0];
+                     if (bias) buffers.dbias = static_cast<float*>(operands.outputs[1]);
+                   });
 }
 
 }  // namespace convoy::kernels::cuda

@@ -75,7 +75,7 @@ struct Bench::State {
   };
   Task task;
   std::vector<Set> sets;
-  DeviceBuffer bias, dbias, workspace;
+  DeviceBuffer bias, dbias, sums, control, workspace;
   CudaStream stream;
 
   bool weights() const { return task.direction == Direction::backward_weights; }
@@ -92,6 +92,8 @@ struct Bench::State {
     b.out = set.out.data();
     b.bias = task.bias && !weights() ? reinterpret_cast<const float*>(bias.data()) : nullptr;
     b.dbias = reinterpret_cast<float*>(dbias.data());
+    b.sums = reinterpret_cast<double*>(sums.data());
+    b.control = reinterpret_cast<const StepControl*>(control.data());
     b.workspace = workspace.data();
     return b;
   }
@@ -116,6 +118,11 @@ Bench::Bench(const Task& task) : state_(std::make_unique<State>()) {
   }
   s.bias = DeviceBuffer(std::size_t(task.geometry.k) * sizeof(float));
   s.dbias = DeviceBuffer(std::size_t(task.geometry.k) * sizeof(float));
+  s.sums = DeviceBuffer(std::size_t(task.geometry.k) * 2 * sizeof(double));
+  s.control = DeviceBuffer(sizeof(StepControl));
+  StepControl control;
+  control.valid = control.global_valid = task.geometry.n;
+  CONVOY_CUDA(cudaMemcpy(s.control.data(), &control, sizeof control, cudaMemcpyHostToDevice));
   gemm::fill_random(s.bias.data(), DType::f32, task.geometry.k, 7, s.stream.get());
   s.stream.synchronize();
 }

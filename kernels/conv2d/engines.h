@@ -52,12 +52,13 @@ struct Task {
   gemm::Math math = gemm::Math::fp32;  // bf16: images and weights are bf16; else both are f32
   bool bias = false;                   // forward: adds it; backward_weights: also writes its gradient
   bool relu = false;                   // forward
+  bool statistics = false;             // forward: also batch norm's sums of y
 
   DType type() const { return math == gemm::Math::bf16 ? DType::bf16 : DType::f32; }
   // The product that it is, with all rows without gaps.
   gemm::Problem product() const;
-  double operations() const { return product().operations() / geometry.groups; }
-  double bytes() const;  // each operand moved once
+  double operations() const;  // the same in all directions: a stride's gaps are none
+  double bytes() const;       // each operand moved once
   std::string to_string() const;
 };
 
@@ -66,6 +67,7 @@ struct Plan {
   Engine engine = Engine::direct;
   gemm::Plan product;
   std::size_t workspace_bytes = 0;
+  bool sums = false;              // takes the statistics on the way; else they need a pass of their own
   std::string to_string() const;  // "im2col wgmma 128x128p"
 };
 
@@ -76,6 +78,8 @@ struct Buffers {
   void* out = nullptr;            // y, dx or dweights
   const float* bias = nullptr;
   float* dbias = nullptr;
+  double* sums = nullptr;  // [2, K]; of plans that sum
+  const StepControl* control = nullptr;
   void* workspace = nullptr;  // aligned to 16 bytes
 };
 
@@ -84,6 +88,11 @@ bool supports(Engine engine, const Task& task);
 std::vector<Plan> candidates(Engine engine, const Task& task);
 // Over all engines, the expected best first; never empty.
 std::vector<Plan> candidates(const Task& task);
+// Of those the first few of each engine, fallbacks only where there is nothing else.
+std::vector<Plan> worth_timing(const Task& task, int of_each_engine);
+// The tuning file's plan, or, where it measures (kernels/device/tuning.h), the fastest; else the expected best. Not
+// inside a capture.
+Plan chosen(const Task& task);
 // Launching enqueues on a cudaStream_t, allocates nothing, and can be captured.
 Launch bind(const Task& task, const Plan& plan, const Buffers& buffers);
 

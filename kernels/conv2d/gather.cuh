@@ -17,6 +17,7 @@ struct Window {
   int height, width, channels;  // of the tensor
   int step[2], origin[2], reach[2];
   cuda::Divider divide[2];
+  bool divides;                     // by more than one
   cuda::Divider across, positions;  // positions of a row and of an image
   cuda::Divider channel, tap;       // channels, and taps of a filter's row
   std::int64_t rows;                // of the im2col matrix
@@ -42,11 +43,14 @@ struct Window {
   }
   // The element's index in the tensor, -1 in the padding.
   __device__ std::int64_t index(const Position& at, const Tap& tap_at) const {
-    const int h = at.h + tap_at.h, w = at.w + tap_at.w;
-    if (h < 0 || w < 0) return -1;
-    const int i = int(divide[0](std::uint32_t(h))), j = int(divide[1](std::uint32_t(w)));
-    if (i * int(divide[0].divisor) != h || j * int(divide[1].divisor) != w || i >= height || j >= width)
-      return -1;
+    int i = at.h + tap_at.h, j = at.w + tap_at.w;
+    if (divides) {
+      const int h = i, w = j;
+      if (h < 0 || w < 0) return -1;
+      i = int(divide[0](std::uint32_t(h))), j = int(divide[1](std::uint32_t(w)));
+      if (i * int(divide[0].divisor) != h || j * int(divide[1].divisor) != w) return -1;
+    }
+    if (unsigned(i) >= unsigned(height) || unsigned(j) >= unsigned(width)) return -1;
     return (std::int64_t{at.image} + i * width + j) * channels + tap_at.channel;
   }
 };
@@ -63,6 +67,7 @@ inline Window window_of(Direction direction, const Geometry& g) {
     window.origin[axis] = back ? g.padding[axis] : -g.padding[axis];
     window.reach[axis] = back ? -g.dilation[axis] : g.dilation[axis];
     window.divide[axis] = cuda::Divider(back ? g.stride[axis] : 1);
+    window.divides = window.divides || window.divide[axis].divisor > 1;
   }
   const int height = back ? g.h : g.p, width = back ? g.w : g.q;
   window.across = cuda::Divider(width);

@@ -1,17 +1,13 @@
 // Host side of the im2col and folded engines: the tensor maps through which the copy engine sees windows, the tile shape
 // and pieces of k, the launches.
-//
-// A strided backward_data falls apart into phases, one for each residue of dx's rows and columns by the stride: within a
-// phase it is a convolution of dy without stride, by the taps that meet the residue.
 #include <algorithm>
 #include <cmath>
 #include <memory>
 
 #include "kernels/conv2d/filters.h"
 #include "kernels/conv2d/fold.h"
-#include "kernels/conv2d/sm90_call.h"
+#include "kernels/conv2d/views.cuh"
 #include "kernels/device/cuda_error.h"
-#include "kernels/device/cuda_tensor_map.h"
 #include "kernels/gemm/epilogue.cuh"
 #include "kernels/gemm/rungs.h"
 
@@ -21,84 +17,6 @@ namespace {
 using gemm::ceil_div;
 using gemm::kSm90Tiles;
 using gemm::Math;
-
-int depth_of(const Task& task) { return task.math == Math::bf16 ? 64 : 32; }
-
-// An im2col matrix as the copy engine reads it.
-struct View {
-  Im2colMap map;
-  int taps[2] = {1, 1}, reach[2] = {1, 1};
-  FilterTaps filter_taps{};
-  std::int64_t out_offset = 0;  // backward_data: elements of dx in front of the phase
-
-  std::int64_t rows() const { return map.n * map.down * map.across; }
-  int blocks(int depth) const { return taps[0] * taps[1] * int(ceil_div(map.c, depth)); }
-};
-
-View forward_view(const Task& task) {
-  const Geometry& g = task.geometry;
-  View view;
-  view.map.type = task.type();
-  view.map.n = g.n, view.map.h = g.h, view.map.w = g.w, view.map.c = g.c;
-  view.map.down = g.p, view.map.across = g.q;
-  for (int axis = 0; axis < 2; ++axis) {
-    view.map.first[axis] = -g.padding[axis];
-    view.map.step[axis] = g.stride[axis];
-    view.reach[axis] = g.dilation[axis];
-  }
-  view.taps[0] = g.r, view.taps[1] = g.s;
-  view.filter_taps = {0, g.s, 1};
-  return view;
-}
-
-View folded_view(const Task& task, const Fold& fold) {
-  const Geometry& g = task.geometry;
-  View view;
-  view.map.type = task.type();
-  view.map.n = g.n, view.map.h = fold.height, view.map.w = g.q, view.map.c = fold.window();
-  view.map.pitch_w = fold.channels;
-  view.map.pitch_h = std::int64_t{fold.width} * fold.channels;
-  view.map.down = g.p, view.map.across = g.q;
-  view.taps[0] = fold.down;
-  view.filter_taps = {0, 1, 0};
-  return view;
-}
-
-// Of one residue; no taps where dx is zero there, no rows where dx has none.
-View phase_view(const Task& task, int residue_h, int residue_w) {
-  const Geometry& g = task.geometry;
-  View view;
-  view.map.type = task.type();
-  view.map.n = g.n, view.map.h = g.p, view.map.w = g.q, view.map.c = g.k;
-  const int residue[2] = {residue_h, residue_w}, extent[2] = {g.h, g.w}, kernel[2] = {g.r, g.s};
-  int first_tap[2], tap_step[2], count[2];
-  for (int axis = 0; axis < 2; ++axis) {
-    const int stride = g.stride[axis];
-    // dx row i * stride + residue meets tap r in dy's row (that + padding - r dilation) / stride.
-    const int start = (residue[axis] + g.padding[axis]) % stride;
-    tap_step[axis] = stride;
-    view.reach[axis] = stride == 1 ? g.dilation[axis] : 1;
-    const int taps = start < kernel[axis] ? (kernel[axis] - 1 - start) / stride + 1 : 0;
-    view.taps[axis] = taps;
-    first_tap[axis] = start + stride * (taps - 1);  // the window's first tap is the filter's last
-    view.map.first[axis] = (residue[axis] + g.padding[axis] - start) / stride - (taps - 1) * view.reach[axis];
-    count[axis] = int(ceil_div(extent[axis] - residue[axis], stride));
-  }
-  view.map.down = std::max(count[0], 0), view.map.across = std::max(count[1], 0);
-  view.filter_taps = {first_tap[0] * g.s + first_tap[1], -tap_step[0] * g.s, -tap_step[1]};
-  view.out_offset = (std::int64_t{residue_h} * g.w + residue_w) * g.c;
-  return view;
-}
-
-std::vector<View> views_of(const Task& task, Engine engine) {
-  if (engine == Engine::folded) return {folded_view(task, fold_of(task, depth_of(task)))};
-  if (task.direction != Direction::backward_data) return {forward_view(task)};
-  std::vector<View> views;
-  for (int h = 0; h < std::min(task.geometry.stride[0], task.geometry.h); ++h)
-    for (int w = 0; w < std::min(task.geometry.stride[1], task.geometry.w); ++w)
-      views.push_back(phase_view(task, h, w));
-  return views;
-}
 
 bool empty(const View& view) { return view.taps[0] == 0 || view.taps[1] == 0; }
 bool strided(const Task& task) {
@@ -134,8 +52,14 @@ Result result_of(const Task& task, const View& view) {
   return {view.rows(), task.direction == Direction::forward ? g.k : g.c};
 }
 
+// Whether the kernel that writes y also takes its statistics: it must see whole sums, and there is one for bf16 alone.
+bool sums(const Task& task, int splits) {
+  return task.statistics && task.math == Math::bf16 && splits == 1 &&
+         2 * gemm::device_facts().multiprocessors <= gemm::kSumSlots;
+}
+
 struct Workspace {
-  float *partial, *gradient;  // pieces of k; the folded filters' gradient
+  float *partial, *gradient, *slots;  // pieces of k; the folded filters' gradient; sums of y's columns
   std::uint8_t *filters, *images;
   std::size_t bytes;
 };
@@ -151,6 +75,7 @@ Workspace carve(const Task& task, Engine engine, int splits, void* base) {
   Workspace workspace{};
   workspace.partial = carver.take<float>(splits > 1 ? std::size_t(splits) * result.m * result.n : 0);
   workspace.gradient = carver.take<float>(folds && weights ? fold.filter_elements(g) : 0);
+  workspace.slots = carver.take<float>(sums(task, splits) ? gemm::slot_elements(g.k, gemm::kSumSlots) : 0);
   const std::size_t filters = folds && !weights ? fold.filter_elements(g)
                               : turns           ? std::size_t(g.k) * g.taps() * g.c
                                                 : 0;
@@ -202,7 +127,7 @@ std::vector<Plan> window_candidates(const Task& task) {
       if (splits > 1 && many) break;
       const gemm::Plan product{gemm::Rung::wgmma, tile, splits, 0};
       own.push_back({expected_time(task, views, tile, splits),
-                     {engine, product, carve(task, engine, splits, nullptr).bytes}});
+                     {engine, product, carve(task, engine, splits, nullptr).bytes, sums(task, splits)}});
     }
     std::stable_sort(own.begin(), own.end(), [](auto& a, auto& b) { return a.first < b.first; });
     own.resize(std::min<std::size_t>(own.size(), 3));
@@ -294,6 +219,11 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& view, cons
   call.bf16 = type == DType::bf16;
   call.bias = b.bias;
   call.relu = task.relu;
+  if (sums(task, splits)) {
+    call.sum_slots = workspace.slots;
+    call.placement.control = b.control;
+    call.placement.sample_rows = g.p * g.q;
+  }
   const auto box = unsigned(128 / bytes_of(type));
   if (!strided(task)) {
     call.c = tiled_map(type, b.out, {result.n, result.m, 1}, {result.n, result.n * result.m}, {box, 64, 1});
@@ -309,14 +239,16 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& view, cons
   out.down = view.map.down, out.across = view.map.across;
   out.pixels = 64, out.channels = int(box);
   call.c = out.encode();
-  call.placement = {Placement::Kind::positions, call.window.across, call.window.positions, {}};
+  call.placement.kind = Placement::Kind::positions;
+  call.placement.across = call.window.across;
+  call.placement.positions = call.window.positions;
   return call;
 }
 
 using Sm90Start = void (*)(const Sm90ConvCall&, cudaStream_t);
-Sm90Start start_of(const Task& task) {
+Sm90Start start_of(const Task& task, bool sums) {
   if (task.math == Math::tf32) return sm90_conv_forward_tf32;
-  if (task.direction == Direction::forward) return sm90_conv_forward;
+  if (task.direction == Direction::forward) return sums ? sm90_conv_forward_sums : sm90_conv_forward;
   return task.direction == Direction::backward_data ? sm90_conv_backward_data : sm90_conv_backward_weights;
 }
 
@@ -343,15 +275,19 @@ Launch bind_windows(const Task& task, const Plan& plan, const Buffers& b) {
   epilogue.bias = b.bias;
   epilogue.relu = task.relu;
   epilogue.bf16 = !weights && task.math == Math::bf16;
+  const int slots = plan.sums ? 2 * calls->front().blocks : 0;  // two consumers a block
+  const std::size_t slot_bytes = gemm::slot_elements(g.k, slots) * sizeof(float);
   const std::size_t dx_bytes = gaps ? std::size_t(g.x_pixels()) * g.c * bytes_of(task.type()) : 0;
-  return [=, splits = plan.product.splits, start = start_of(task),
+  return [=, splits = plan.product.splits, start = start_of(task, plan.sums),
           calls = std::shared_ptr<const std::vector<Sm90ConvCall>>(calls)](Stream on) {
     const cudaStream_t stream = gemm::as_stream(on);
     if (dx_bytes > 0) CONVOY_CUDA(cudaMemsetAsync(b.out, 0, dx_bytes, stream));
     if (folds) fold_images(task, fold, b.images, workspace.images, on);
     if (folds && !weights) fold_filters(task, fold, b.weights, workspace.filters, on);
     if (turns) transpose_filters(b.weights, workspace.filters, g.k, g.taps(), g.c, bytes_of(task.type()), on);
+    if (slots > 0) CONVOY_CUDA(cudaMemsetAsync(workspace.slots, 0, slot_bytes, stream));
     for (const Sm90ConvCall& call : *calls) start(call, stream);
+    if (slots > 0) gemm::sum_slots(workspace.slots, slots, g.k, b.sums, stream);
     if (splits > 1)
       gemm::sum_partials(epilogue, workspace.partial, splits, result.m, result.n, result.n, stream);
     if (folds && weights) unfold_gradient(task, fold, workspace.gradient, static_cast<float*>(b.out), on);

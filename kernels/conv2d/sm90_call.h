@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernels/device/cuda_launch.cuh"
+#include "kernels/device/kernel.h"
 #include "kernels/gemm/sm90_launch.h"
 
 namespace convoy::kernels::conv {
@@ -48,8 +49,10 @@ struct Placement {
     filters,    // backward_weights: [K][taps][C], columns in blocks of 64 channels
   };
   Kind kind = Kind::matrix;
-  cuda::Divider across, positions;  // positions
-  cuda::Divider blocks;             // filters
+  cuda::Divider across, positions;       // positions
+  cuda::Divider blocks;                  // filters
+  const StepControl* control = nullptr;  // sums of columns run over its valid samples
+  int sample_rows = 0;
 };
 
 struct Sm90ConvCall {
@@ -67,6 +70,8 @@ struct Sm90ConvCall {
 
 // forward, and backward_data where the filters have been transposed.
 void sm90_conv_forward(const Sm90ConvCall& call, cudaStream_t stream);
+// With sums of y's columns.
+void sm90_conv_forward_sums(const Sm90ConvCall& call, cudaStream_t stream);
 void sm90_conv_forward_tf32(const Sm90ConvCall& call, cudaStream_t stream);
 // backward_data with the filters as they are.
 void sm90_conv_backward_data(const Sm90ConvCall& call, cudaStream_t stream);

@@ -22,6 +22,7 @@ struct Sm90Placement {
       sm90::store_4d(c, from, channel, int(tap), row, split);
     }
   }
+  __device__ int sum_rows(int m) const { return min(m, place.control->valid * place.sample_rows); }
 };
 
 struct LoaderParameters {
@@ -84,12 +85,13 @@ struct GradientLoader {
 };
 
 // Every tile shape but those of clusters.
-template <gemm::Math math, bool a_mn_major, bool b_mn_major, template <class> class Loader>
+template <gemm::Math math, bool a_mn_major, bool b_mn_major, template <class> class Loader,
+          bool with_sums = false>
 void start_conv(const Sm90ConvCall& call, cudaStream_t stream) {
   const auto start = [&]<int tile>(std::integral_constant<int, tile>) {
     if constexpr (gemm::kSm90Tiles[tile].cluster == 1) {
       using Config = gemm::Sm90Config<math, a_mn_major, b_mn_major, tile>;
-      gemm::start_wgmma<Config, Loader<Config>, gemm::TileStore<Config, false, Sm90Placement>>(
+      gemm::start_wgmma<Config, Loader<Config>, gemm::TileStore<Config, with_sums, Sm90Placement>>(
           {call.images, call.other, call.window, call.filter_taps},
           {call.c, call.m, call.n, 1, call.bias, call.relu, call.bf16, call.sum_slots, {call.placement}},
           call.schedule, call.blocks, stream);

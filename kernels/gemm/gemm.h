@@ -81,6 +81,9 @@ Plan plan(Rung rung, const Problem& problem);
 Plan plan(const Problem& problem);
 // All plans worth timing, the expected best first.
 std::vector<Plan> candidates(Rung rung, const Problem& problem);
+// The tuning file's plan, or, where it measures (kernels/device/tuning.h), the fastest of all rungs and cuBLAS; else
+// plan(problem). Not inside a capture.
+Plan chosen(const Problem& problem);
 // Ties a plan to its buffers. Launching enqueues on a cudaStream_t, allocates nothing, and can be captured.
 Launch bind(const Problem& problem, const Plan& plan, const Buffers& buffers);
 

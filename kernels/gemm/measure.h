@@ -47,6 +47,7 @@ struct DeviceSummary {
   double copy_bytes_per_second = 0;  // device to device, read and written bytes both counted
 };
 DeviceSummary summarize_device();
+std::string device_name();
 bool device_present();
 
 }  // namespace convoy::kernels::gemm

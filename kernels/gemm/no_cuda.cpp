@@ -14,6 +14,8 @@ namespace {
 bool supports(Rung, const Problem&) { return false; }
 Plan plan(Rung, const Problem&) { fail(); }
 Plan plan(const Problem&) { fail(); }
+Plan chosen(const Problem&) { fail(); }
+std::string device_name() { fail(); }
 std::vector<Plan> candidates(Rung, const Problem&) { fail(); }
 Launch bind(const Problem&, const Plan&, const Buffers&) { fail(); }
 std::string Plan::to_string() const { return name_of(rung); }

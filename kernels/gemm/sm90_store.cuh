@@ -17,6 +17,8 @@ struct MatrixPlacement {
   __device__ void store(const CUtensorMap* c, const void* from, int column, int row, int split) const {
     sm90::store_3d(c, from, column, row, split);
   }
+  // Rows that count in the sums of columns.
+  __device__ int sum_rows(int m) const { return m; }
 };
 
 template <class Config, bool with_sums, class Placement = MatrixPlacement>
@@ -39,6 +41,7 @@ class TileStore {
         thread_(int(threadIdx.x) % 128),
         warp_(thread_ / 32),
         lane_(thread_ % 32),
+        sum_rows_(with_sums ? parameters.placement.sum_rows(parameters.m) : 0),
         adjusts_(parameters.alpha != 1 || parameters.bias != nullptr || parameters.relu) {}
 
   __device__ void tile(Accumulators<Config>& sums, int row, int column, int split) {
@@ -137,7 +140,7 @@ class TileStore {
     }
   }
 
-  // Adds the staged rows below m to the sums of their columns. A warp takes 32 bytes of each row; its lanes
+  // Adds the staged rows that count to the sums of their columns. A warp takes 32 bytes of each row; its lanes
   // are 8 words by 4 rows that differ in their swizzle, so no two meet in a bank. `sums` are of one chunk: sum
   // and sum of squares of the word's column, or of both of its columns.
   template <bool bf16>
@@ -146,7 +149,7 @@ class TileStore {
 #pragma unroll
     for (int i = 0; i < 16; ++i) {
       const int r = group * 2 + i % 2 + i / 2 * 8, unit = (warp_ * 2 + word / 4) ^ (r & 7);
-      if (row + r >= parameters_.m) continue;
+      if (row + r >= sum_rows_) continue;
       const auto bits = *reinterpret_cast<const std::uint32_t*>(buffer + r * 128 + unit * 16 + word % 4 * 4);
       const float low = bf16 ? __uint_as_float(bits << 16) : __uint_as_float(bits);
       sums[0] += low;
@@ -178,6 +181,7 @@ class TileStore {
   const Parameters& parameters_;
   std::uint8_t* staging_;
   int consumer_, thread_, warp_, lane_;
+  int sum_rows_;
   bool adjusts_;
   int staged_ = 0;
   int sums_column_ = -1;

@@ -77,7 +77,7 @@ Kernel linear_forward(const LinearProblem& problem, KernelRequest& request) {
   gemm::Problem product = product_of(e, e.type, e.n, e.out, e.in);
   product.transpose_b = true;
   product.bias = problem.bias;
-  const gemm::Plan plan = gemm::plan(product);
+  const gemm::Plan plan = gemm::chosen(product);
   Kernel kernel;
   kernel.workspace_bytes = carve(e, plan, 0, nullptr).bytes;
   kernel.bind = [=](const Operands& operands) -> Launch {
@@ -103,7 +103,7 @@ Kernel linear_backward_data(const LinearProblem& problem, KernelRequest& request
   const Extents e = settle_linear(operation, problem, request.outputs[0], request.inputs[1],
                                   request.inputs[0], nullptr, false);
   const gemm::Problem product = product_of(e, e.type, e.n, e.in, e.out);
-  const gemm::Plan plan = gemm::plan(product);
+  const gemm::Plan plan = gemm::chosen(product);
   Kernel kernel;
   kernel.workspace_bytes = carve(e, plan, 0, nullptr).bytes;
   kernel.bind = [=](const Operands& operands) -> Launch {
@@ -129,7 +129,7 @@ Kernel linear_backward_weights(const LinearProblem& problem, KernelRequest& requ
                                   request.inputs[1], problem.bias ? &request.outputs[1] : nullptr, true);
   gemm::Problem product = product_of(e, DType::f32, e.out, e.in, e.n);
   product.transpose_a = true;
-  const gemm::Plan plan = gemm::plan(product);
+  const gemm::Plan plan = gemm::chosen(product);
   const std::size_t sums = problem.bias ? gemm::bias_gradient_workspace(e.n, e.out) : 0;
   Kernel kernel;
   kernel.workspace_bytes = carve(e, plan, sums, nullptr).bytes;

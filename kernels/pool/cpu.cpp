@@ -57,7 +57,7 @@ CONVOY_VECTORISED void max_forward(const Geometry& g, const float* x, float* y, 
           const std::int32_t position = row * g.problem.kernel[1] + column;
 #pragma omp simd
           for (int lane = 0; lane < kLanes; ++lane) {
-            const bool better = !(pixel[lane] <= best[lane]);  // true for NaN
+            const bool better = (pixel[lane] > best[lane]) | (pixel[lane] != pixel[lane]);  // a NaN stays
             best[lane] = better ? pixel[lane] : best[lane];
             at[lane] = better ? position : at[lane];
           }

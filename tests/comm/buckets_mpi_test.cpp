@@ -1,9 +1,8 @@
-// Gradient buckets and the prepared operations below them against plain collectives and serial sums.
+// Gradient buckets on host memory against plain collectives and serial sums.
 #include <gtest/gtest.h>
 #include <sched.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <numeric>
 #include <random>
@@ -162,64 +161,6 @@ TEST(GradientBuckets, StartInOrderOnly) {
   buckets.wait_all();
   const float ranks = static_cast<float>(world().size());
   EXPECT_EQ(gradients, std::vector<float>(300, ranks * ranks));
-}
-
-TEST(Collectives, SumBfloat16InFloat) {
-  const auto collectives = make_mpi_collectives(world());
-  // 256 + 1 rounds back to 256 in bf16: adding one by one would lose every rank's 1.
-  std::vector<std::uint16_t> data(1000);
-  const float value = world().rank() == 0 ? 256.0f : 1.0f;
-  std::fill(data.begin(), data.end(), static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16));
-  collectives->all_reduce(data.data(), 1000, DType::bf16, ReduceOp::sum, nullptr, "test");
-  const float sum = std::bit_cast<float>(std::uint32_t{data[999]} << 16);
-  const float expected[] = {256, 256, 258, 260};  // 257 and 259 round to even
-  EXPECT_EQ(sum, expected[world().size() - 1]);
-  EXPECT_THROW(collectives->all_reduce(data.data(), 10, DType::bf16, ReduceOp::max, nullptr, "test"),
-               std::invalid_argument);
-}
-
-TEST(Collectives, ReduceAndBroadcastTensors) {
-  const auto collectives = make_mpi_collectives(world());
-  std::vector<double> data(100, world().rank() + 1.0);
-  collectives->all_reduce(data.data(), 100, DType::f64, ReduceOp::max, nullptr, "test");
-  EXPECT_EQ(data, std::vector<double>(100, world().size()));
-  std::vector<std::uint8_t> bytes(100, static_cast<std::uint8_t>(world().rank()));
-  collectives->broadcast(bytes.data(), 100, DType::u8, world().size() - 1, nullptr, "test");
-  EXPECT_EQ(bytes, std::vector<std::uint8_t>(100, static_cast<std::uint8_t>(world().size() - 1)));
-}
-
-// A ring of prepared transfers, as a partitioned network's cut edges use them, over several steps.
-TEST(Collectives, SendAroundARing) {
-  if (world().size() < 2) GTEST_SKIP() << "needs two ranks";
-  const auto collectives = make_mpi_collectives(world());
-  const int ranks = world().size(), rank = world().rank();
-  for (const std::int64_t count : {std::int64_t{0}, std::int64_t{1}, std::int64_t{300'001}}) {
-    std::vector<float> out(static_cast<std::size_t>(count)), in(out.size(), -1.0f), second(out.size(), -1.0f);
-    const auto send = collectives->prepare_send(out.data(), count, DType::f32, (rank + 1) % ranks, "edge");
-    const int before = (rank + ranks - 1) % ranks;
-    const auto receive = collectives->prepare_receive(in.data(), count, DType::f32, before, "edge");
-    const auto receive_second =
-        collectives->prepare_receive(second.data(), count, DType::f32, before, "edge 2");
-    for (int step = 0; step < 3; ++step) {
-      std::fill(out.begin(), out.end(), static_cast<float>(rank * 10 + step));
-      receive->start(nullptr);
-      receive_second->start(nullptr);
-      send->start(nullptr);
-      while (!send->progress()) {
-      }
-      send->wait(nullptr);
-      std::fill(out.begin(), out.end(), static_cast<float>(rank * 10 + step + 100));
-      send->start(nullptr);
-      receive->wait(nullptr);
-      receive_second->wait(nullptr);
-      send->wait(nullptr);
-      // Matched in the order of their starts.
-      EXPECT_EQ(in, std::vector<float>(in.size(), static_cast<float>(before * 10 + step)));
-      EXPECT_EQ(second, std::vector<float>(in.size(), static_cast<float>(before * 10 + step + 100)));
-    }
-  }
-  EXPECT_THROW(collectives->prepare_send(nullptr, 0, DType::f32, rank, "edge"), std::invalid_argument);
-  EXPECT_THROW(collectives->prepare_send(nullptr, 0, DType::f32, ranks, "edge"), std::invalid_argument);
 }
 
 }  // namespace

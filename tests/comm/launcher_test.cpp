@@ -24,6 +24,28 @@ TEST(Launcher, ReadsTheWorldSizeOfEachLauncher) {
   unsetenv("OMPI_COMM_WORLD_LOCAL_RANK");
 }
 
+// srun with a PMI plugin sets PMI_SIZE, but names the local rank as srun does; without it every rank of a host would
+// take the first GPU.
+TEST(Launcher, FindsTheLocalRankUnderWhateverName) {
+  setenv("PMI_SIZE", "8", 1);
+  setenv("PMI_RANK", "6", 1);
+  ASSERT_TRUE(launcher_hint());
+  EXPECT_FALSE(launcher_hint()->local_rank);
+  for (const char* variable : {"SLURM_LOCALID", "PALS_LOCAL_RANKID", "PMI_LOCAL_RANK", "MPI_LOCALRANKID"}) {
+    setenv(variable, "2", 1);
+    EXPECT_EQ(launcher_hint()->rank, 6);
+    EXPECT_EQ(launcher_hint()->local_rank, 2) << variable;
+    unsetenv(variable);
+  }
+  unsetenv("PMI_SIZE");
+  unsetenv("PMI_RANK");
+  setenv("MV2_COMM_WORLD_SIZE", "4", 1);
+  setenv("MV2_COMM_WORLD_LOCAL_RANK", "1", 1);
+  EXPECT_EQ(launcher_hint()->local_rank, 1);
+  unsetenv("MV2_COMM_WORLD_SIZE");
+  unsetenv("MV2_COMM_WORLD_LOCAL_RANK");
+}
+
 TEST(Launcher, KnowsWhenThereIsNone) {
   EXPECT_FALSE(launcher_hint());
   testing::internal::CaptureStderr();

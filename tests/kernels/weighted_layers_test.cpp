@@ -230,6 +230,45 @@ TEST(Conv2d, FusedReluIsThatOfTheSum) {
       expect_same(fused, run(backend, layout, fused), expected, name_of(backend));
 }
 
+// The sums are those of y as stored, and only of valid samples.
+TEST(Conv2d, StatisticsAreThoseOfWhatWasWritten) {
+  Random random(9);
+  struct Shapes {
+    Conv2dProblem problem;
+    Shape x, weights;
+  };
+  const std::vector<Shapes> all = {{{.padding = {1, 1}}, {3, 64, 14, 14}, {128, 64, 3, 3}},
+                                   {{.stride = {2, 2}, .padding = {3, 3}}, {2, 3, 20, 20}, {64, 3, 7, 7}},
+                                   {{.bias = true}, {4, 72, 9, 7}, {40, 72, 1, 1}},
+                                   {{.padding = {1, 1}}, {70, 64, 4, 4}, {64, 64, 3, 3}},
+                                   {{.padding = {1, 1}}, {2, 20, 5, 5}, {12, 20, 3, 3}}};
+  for (Shapes shapes : all)
+    for (const bool all_are_valid : {true, false}) {
+      shapes.problem.statistics = true;
+      Case test = conv2d(random, shapes.problem, shapes.x, shapes.weights).forward;
+      test.maker = [problem = shapes.problem](Backend backend, KernelRequest& request) {
+        return conv2d_forward(backend, problem, request);
+      };
+      const std::int64_t channels = shapes.weights[0], valid = shapes.x[0] - (all_are_valid ? 0 : 1);
+      test.outputs.push_back(f64({2, channels}));
+      test.control = all_valid(valid);
+      const auto expect_sums = [&](const Result& result, const std::string& what) {
+        const std::vector<double>& y = result.outputs[0].values;
+        const std::int64_t pixels = std::int64_t(y.size()) / shapes.x[0] / channels;
+        Tensor sums = doubles({2, channels}, std::vector<double>(2 * channels));
+        for (std::int64_t i = 0; i < valid * channels * pixels; ++i) {
+          sums.values[i / pixels % channels] += y[i];
+          sums.values[channels + i / pixels % channels] += y[i] * y[i];
+        }
+        expect_close(result.outputs[1], sums, 2e-6, test.name + " on " + what);
+      };
+      expect_sums(run_reference(test), "reference");
+      if (!gpu_present()) continue;
+      expect_sums(run(Backend::cuda, Layout::channels_last, test), "cuda");
+      expect_sums(run(Backend::cuda, Layout::channels_last, in_bf16(test)), "cuda in bf16");
+    }
+}
+
 // Worked by hand: cross-correlation (the kernel is not flipped), and which input meets which weight.
 TEST(Conv2d, KnownAnswers) {
   const auto y_of = [](const Conv2dProblem& problem, Tensor x, Tensor weights) {

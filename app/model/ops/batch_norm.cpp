@@ -64,6 +64,11 @@ void BatchNorm::forward(Emitter& emitter) const {
                [norm](Backend backend, KernelRequest& request) {
                  return kernels::batch_norm_forward(backend, norm, request);
                });
+  auto unchanged = norm;
+  unchanged.momentum = 0;  // the running statistics are up to date
+  emitter.allow_again([unchanged](Backend backend, KernelRequest& request) {
+    return kernels::batch_norm_forward(backend, unchanged, request);
+  });
 }
 
 void BatchNorm::backward(Emitter& emitter) const {

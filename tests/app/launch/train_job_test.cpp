@@ -173,7 +173,7 @@ TEST_F(TrainJob, AKilledRankEndsTheJobAndResumingGivesTheSameParameters) {
   ::kill(ranks[1], SIGKILL);
   EXPECT_NE(wait_for(job), 0);
   EXPECT_LT(std::chrono::steady_clock::now() - killed_at, std::chrono::seconds(15));
-  EXPECT_NE(log("killed").find("convoy: "), std::string::npos) << log("killed");
+  EXPECT_NE(log("killed").find("convoy: rank 1 "), std::string::npos) << log("killed");
   EXPECT_LT(losses("killed").size(), 60u);
 
   const Outcome resumed = run(command(2, train("killed", flags + " --resume")));
@@ -187,12 +187,93 @@ TEST_F(TrainJob, ASignalCheckpointsAndEndsWithSeventyFive) {
   const std::string flags = "--steps 60 --checkpoint-every-epochs 0 --momentum 0.9";
   const Outcome whole = run(command(2, train("unstopped", flags)));
   ASSERT_EQ(whole.status, 0) << whole.text;
-  const pid_t job = start_until(command(2, train("stopped", flags)), "stopped", 10);
-  for (const pid_t rank : ranks_of("stopped")) ::kill(rank, SIGUSR1);
-  EXPECT_EQ(wait_for(job), 75) << log("stopped");
-  const Outcome resumed = run(command(2, train("stopped", flags + " --resume")));
-  ASSERT_EQ(resumed.status, 0) << resumed.text;
-  EXPECT_EQ(sha("stopped"), sha("unstopped"));
+  // To every rank, as Slurm does it; to the launcher, which passes it on; to one rank; and before the first step.
+  for (const std::string_view way : {"ranks", "mpirun", "one", "early"}) {
+    const std::string name = "stopped-" + std::string(way);
+    const pid_t job = start_until(command(2, train(name, flags)), name, way == "early" ? 0 : 10);
+    while (way == "early" && ranks_of(name).size() < 2)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    if (way == "early") std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    if (way == "mpirun") ::kill(job, SIGUSR1);
+    if (way == "one") ::kill(ranks_of(name).at(1), SIGTERM);
+    if (way == "ranks" || way == "early")
+      for (const pid_t rank : ranks_of(name)) ::kill(rank, SIGUSR1);
+    EXPECT_EQ(wait_for(job), 75) << log(name);
+    const Outcome resumed = run(command(2, train(name, flags + " --resume")));
+    ASSERT_EQ(resumed.status, 0) << resumed.text;
+    EXPECT_EQ(sha(name), sha("unstopped")) << way;
+  }
+}
+
+TEST_F(TrainJob, ResumingKnowsWhatItGoesOnFrom) {
+  const std::string flags = "--steps 24 --checkpoint-every-epochs 0 --eval-every 1";
+  ASSERT_EQ(run(command(1, train("done", flags))).status, 0);
+  const std::string results = summary("done").dump();
+  // Nothing left to do: a requeued job must not replace the results by those of no step.
+  const Outcome again = run(command(1, train("done", flags + " --resume")));
+  EXPECT_EQ(again.status, 0) << again.text;
+  EXPECT_EQ(summary("done").dump(), results);
+  fs::remove(fs::path(out("done")) / "summary.json");
+  EXPECT_EQ(run(command(1, train("done", flags + " --resume"))).status, 0);
+  EXPECT_EQ(summary("done")["parameters_sha256"], json::parse(results)["parameters_sha256"]);
+  EXPECT_EQ(summary("done")["test_accuracy"], json::parse(results)["test_accuracy"]);
+
+  const Outcome shorter = run(command(1, train("done", "--steps 20 --resume")));
+  EXPECT_EQ(shorter.status, 2) << shorter.text;
+  const Outcome fewer = run(command(1, train("done", "--steps 30 --limit-test 10 --resume")));
+  EXPECT_EQ(fewer.status, 0) << fewer.text;
+  const Outcome drawn = run(std::string(CONVOY_PROGRAM) + " data synth " + out("others.h5") +
+                            " --classes 10 --size 32 --train 600 --test 90 --seed 4");
+  ASSERT_EQ(drawn.status, 0) << drawn.text;
+  std::string on_others = train("done", "--steps 40 --resume");
+  on_others.replace(on_others.find(data()), data().size(), out("others.h5"));
+  const Outcome others = run(command(2, on_others));
+  EXPECT_EQ(others.status, 1) << others.text;
+  EXPECT_NE(others.text.find("others.h5: not the images"), std::string::npos) << others.text;
+
+  // A new run in the same folder puts the old checkpoints aside.
+  ASSERT_EQ(run(command(1, train("done", "--steps 1"))).status, 0);
+  EXPECT_TRUE(fs::exists(fs::path(out("done")) / "checkpoint-1" / "step-00000030.h5"));
+  EXPECT_FALSE(fs::exists(fs::path(out("done")) / "checkpoint" / "step-00000030.h5"));
+}
+
+TEST_F(TrainJob, TheBestIsKeptWhenNoCheckpointIsDue) {
+  ASSERT_EQ(
+      run(command(1, train("best", "--epochs 3 --checkpoint-every-epochs 0 --learning-rate 0.05"))).status,
+      0);
+  double best = 0;
+  for (const json& line : lines("best"))
+    if (line.contains("test_top1")) best = std::max(best, line["test_top1"].get<double>());
+  const Outcome test =
+      run(command(1, "evaluate --json --data " + data() + " --checkpoint " + out("best/checkpoint")));
+  ASSERT_EQ(test.status, 0) << test.text;
+  EXPECT_DOUBLE_EQ(json::parse(test.text)["test_accuracy"].get<double>(), best);
+}
+
+// One rank's mistake among several must come out at once, whatever collective the others are in.
+TEST_F(TrainJob, OneRanksMistakeIsSaidAtOnce) {
+  const std::string wrapper = out("wrapper.sh");
+  std::ofstream(wrapper) << "#!/bin/sh\n[ \"$OMPI_COMM_WORLD_RANK\" != 1 ] || set -- \"$@\" --memory-limit "
+                            "1MiB\nexec " CONVOY_PROGRAM " \"$@\"\n";
+  fs::permissions(wrapper, fs::perms::owner_all);
+  const Outcome job = run(std::string(CONVOY_MPIEXEC) + " -np 3 --oversubscribe --bind-to none " + wrapper +
+                          " " + train("mistaken", "--steps 3 --timeout 20"));
+  EXPECT_EQ(job.status, 1) << job.text;
+  ASSERT_EQ(job.ours().size(), 1u) << job.text;
+  EXPECT_NE(job.ours()[0].find("--memory-limit"), std::string::npos) << job.text;
+}
+
+TEST_F(TrainJob, AFileSizeLimitIsAnErrorLikeAFullDisk) {
+  // 20 MiB: room for what MPI itself writes, not for resnet18 and its momenta.
+  const Outcome job =
+      run("sh -c 'ulimit -f 40960; exec " +
+          command(1, "train --model resnet18_cifar --global-batch 4 --steps 2 --limit-test 4 --data " +
+                         data() + " --out " + out("limited")) +
+          "'");
+  EXPECT_EQ(job.status, 1) << job.text;
+  ASSERT_EQ(job.ours().size(), 1u) << job.text;
+  EXPECT_NE(job.ours()[0].find("step-00000002.h5"), std::string::npos) << job.text;
+  for (const auto& entry : fs::directory_iterator(out("limited/checkpoint"))) ADD_FAILURE() << entry.path();
 }
 
 TEST_F(TrainJob, EvaluateRepeatsTheLastTest) {

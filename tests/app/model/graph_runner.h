@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -20,8 +21,8 @@ class GraphRunner {
  public:
   GraphRunner(const Network& network, const GraphOptions& options,
               kernels::Backend backend = kernels::Backend::reference,
-              Placement placement = Placement::planned)
-      : prepared_(prepare(build_step_graph(network, options), backend, &control_)) {
+              Placement placement = Placement::planned, const std::function<void(StepGraph&)>& rewrite = {})
+      : prepared_(prepare(rewritten(build_step_graph(network, options), rewrite), backend, &control_)) {
     const auto batch = static_cast<std::int32_t>(network.shape(0)[0]);
     control_.valid = control_.global_valid = batch;
     control_.seed = 11, control_.step = 5;
@@ -67,6 +68,10 @@ class GraphRunner {
   }
 
  private:
+  static StepGraph rewritten(StepGraph graph, const std::function<void(StepGraph&)>& rewrite) {
+    if (rewrite) rewrite(graph);
+    return graph;
+  }
   static std::size_t id(TensorId tensor) { return static_cast<std::size_t>(tensor); }
 
   // Aligned as the arena aligns, and full of NaN: who reads what nobody wrote is found out.

@@ -59,7 +59,7 @@ TEST(Lanes, WhateverTouchesTheSameMemoryIsOrdered) {
     Program program;
     for (int i = 0; i < 60; ++i) {
       std::vector<MemoryRange> reads, writes;
-      for (int k = pick(0, 3); k > 0; --k) reads.push_back(range(pick(0, 900), pick(0, 60)));
+      for (int k = pick(0, 3); k > 0; --k) reads.push_back(range(pick(0, 900), pick(1, 60)));
       for (int k = pick(0, 2); k > 0; --k) writes.push_back(range(pick(0, 900), pick(1, 60)));
       program.add(instruction(reads, writes));
     }

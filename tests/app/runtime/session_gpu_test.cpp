@@ -19,6 +19,16 @@ namespace {
 
 using kernels::Backend;
 
+// Most of its work in fully connected layers.
+Network wide() {
+  Network net("wide", {8, 3, 9, 9});
+  const LayerId conv = net.add("conv", Conv2d::square(8, 3, 1, 1, true), net.input());
+  const LayerId fc1 = net.add("fc1", Linear{2048}, net.add("relu0", Relu{}, conv));
+  const LayerId fc2 = net.add("fc2", Linear{1024}, net.add("relu1", Relu{}, fc1));
+  net.add("fc3", Linear{5}, net.add("relu2", Relu{}, fc2));
+  return net;
+}
+
 class CudaSession : public testing::Test {
  protected:
   void SetUp() override {
@@ -79,14 +89,18 @@ class CudaSession : public testing::Test {
 };
 
 TEST_F(CudaSession, AgreesWithTheCpuForTwentySteps) {
-  for (const Network& network : {every_op(), residual()}) {
-    Session cpu(network, options(Backend::cpu), ranks_), cuda(network, options(Backend::cuda), ranks_);
-    fill(cpu, network), fill(cuda, network);
-    const auto expected = losses(cpu, 20), actual = losses(cuda, 20);
-    for (std::size_t step = 0; step < 20; ++step)
-      EXPECT_NEAR(actual[step], expected[step], 2e-4 * expected[step]) << network.name() << ", step " << step;
-    EXPECT_LT(actual.back(), actual.front()) << "nothing was learned";
-  }
+  for (const double clip : {0.0, 3.0})
+    for (const Network& network : {every_op(), residual(), wide()}) {
+      SessionOptions on_cpu = options(Backend::cpu), on_cuda = options(Backend::cuda, Precision::fp32, 2);
+      on_cpu.clip_gradient_norm = on_cuda.clip_gradient_norm = clip;
+      Session cpu(network, on_cpu, ranks_), cuda(network, on_cuda, ranks_);
+      fill(cpu, network), fill(cuda, network);
+      const auto expected = losses(cpu, 20), actual = losses(cuda, 20);
+      for (std::size_t step = 0; step < 20; ++step)
+        EXPECT_NEAR(actual[step], expected[step], 2e-4 * expected[step])
+            << network.name() << ", step " << step;
+      EXPECT_LT(actual.back(), actual.front()) << "nothing was learned";
+    }
 }
 
 TEST_F(CudaSession, Bf16AndTf32StayNearFp32AndLearn) {
@@ -106,13 +120,18 @@ TEST_F(CudaSession, Bf16AndTf32StayNearFp32AndLearn) {
 }
 
 TEST_F(CudaSession, TwoRunsAndAnyNumberOfLanesGiveTheSameBits) {
-  for (const Network& network : {every_op(), residual()})
-    for (const Precision precision : {Precision::fp32, Precision::bf16}) {
-      Session first(network, options(Backend::cuda, precision), ranks_);
+  for (const Network& network : {every_op(), residual(), wide()})
+    for (const auto& [precision, clip] : {std::pair{Precision::fp32, 3.0}, std::pair{Precision::bf16, 0.0}}) {
+      const auto with_lanes = [&, precision = precision, clip = clip](int lanes) {
+        SessionOptions made = options(Backend::cuda, precision, lanes);
+        made.clip_gradient_norm = clip;
+        return made;
+      };
+      Session first(network, with_lanes(1), ranks_);
       fill(first, network);
       const auto expected = losses(first, 12);
       for (const int lanes : {1, 2, 4}) {
-        Session other(network, options(Backend::cuda, precision, lanes), ranks_);
+        Session other(network, with_lanes(lanes), ranks_);
         fill(other, network);
         EXPECT_EQ(losses(other, 12), expected) << lanes << " lanes";
         expect_same_bits(state_of(other), state_of(first));

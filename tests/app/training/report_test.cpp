@@ -29,10 +29,26 @@ TEST_F(Report, SummaryHasTheContractsKeys) {
   const auto json = Json::parse(content_of(folder_ / "summary.json"));
   std::set<std::string> keys;
   for (const auto& [key, value] : json.items()) keys.insert(key);
-  EXPECT_EQ(keys, (std::set<std::string>{"model", "backend", "precision", "ranks", "devices", "global_batch",
-                                         "epochs", "steps", "images_per_second", "step_ms_median",
-                                         "step_ms_p95", "train_loss", "test_accuracy", "exposed_comm_ms",
-                                         "data_wait_ms", "peak_device_bytes", "parameters_sha256"}));
+  EXPECT_EQ(keys, (std::set<std::string>{"model",
+                                         "backend",
+                                         "precision",
+                                         "ranks",
+                                         "devices",
+                                         "global_batch",
+                                         "epochs",
+                                         "steps",
+                                         "images_per_second",
+                                         "step_ms_median",
+                                         "step_ms_p95",
+                                         "train_loss",
+                                         "test_accuracy",
+                                         "exposed_comm_ms",
+                                         "data_wait_ms",
+                                         "peak_device_bytes",
+                                         "limited_by",
+                                         "slowest_rank",
+                                         "rank_times",
+                                         "parameters_sha256"}));
   EXPECT_EQ(json.at("devices"), Json({"cpu", "cpu"}));
   EXPECT_EQ(json.at("images_per_second"), 812.25);
   EXPECT_TRUE(json.at("test_accuracy").is_null());

@@ -1,62 +1,21 @@
 // Faults of whole jobs under mpirun: what the user sees and how soon. The finer cases, and each rank's own
 // exit status, are in watchdog_test.cpp.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <algorithm>
-#include <array>
-#include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <string>
-#include <vector>
+#include <utility>
+
+#include "tests/comm/launch/job.h"
 
 namespace {
 
-struct Outcome {
-  int status = -1;
-  double seconds = 0;
-  std::string text;
-  // The lines that Convoy itself wrote; mpirun adds its own notice.
-  std::vector<std::string> ours() const {
-    std::vector<std::string> lines;
-    for (std::size_t begin = 0; (begin = text.find("convoy: ", begin)) != std::string::npos;) {
-      const std::size_t end = text.find('\n', begin);
-      lines.push_back(text.substr(begin, end - begin));
-      begin = end;
-    }
-    return lines;
-  }
-};
-
-Outcome run(const std::string& command) {
-  const auto start = std::chrono::steady_clock::now();
-  Outcome outcome;
-  std::FILE* pipe = ::popen(("timeout 60 " + command + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) return outcome;
-  std::array<char, 4096> buffer;
-  while (std::fgets(buffer.data(), buffer.size(), pipe) != nullptr) outcome.text += buffer.data();
-  const int status = ::pclose(pipe);
-  outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return outcome;
-}
+using namespace convoy::test;
 
 Outcome launch(int ranks, const std::string& scenario, int timeout_ms) {
   return run(std::string(CONVOY_MPIEXEC) + " -np " + std::to_string(ranks) +
              " --oversubscribe --mca mpi_yield_when_idle 1 " + CONVOY_VICTIM + " " + scenario + " " +
              std::to_string(timeout_ms));
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-void expect_one_line(const Outcome& outcome, const std::vector<std::string>& parts) {
-  ASSERT_EQ(outcome.ours().size(), 1u) << outcome.text;
-  for (const std::string& part : parts) EXPECT_TRUE(contains(outcome.ours().front(), part)) << outcome.text;
-  EXPECT_FALSE(contains(outcome.text, "MPI_ABORT")) << outcome.text;
-  EXPECT_FALSE(contains(outcome.text, "finished on")) << outcome.text;
 }
 
 TEST(LaunchedJob, FinishesWithoutAFault) {

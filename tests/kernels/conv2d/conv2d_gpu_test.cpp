@@ -2,7 +2,11 @@
 // and the copy engine's windows. Outputs and workspaces start as NaN.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "kernels/conv2d/measure.h"
+#include "kernels/device/tuning.h"
 
 namespace convoy::kernels::testing {
 namespace {
@@ -108,6 +112,36 @@ TEST_P(Conv2dOnGpu, HopperTakesTheCopyEngine) {
     EXPECT_EQ(conv::candidates(task_of(inner, direction, Math::bf16)).front().engine, Engine::im2col);
   for (const Direction direction : {Direction::forward, Direction::backward_weights})
     EXPECT_EQ(conv::candidates(task_of(stem, direction, Math::bf16)).front().engine, Engine::folded);
+}
+
+// A run that takes another's file runs the same plans, whatever it would have measured itself.
+TEST(Conv2dChoice, IsKeptInTheTuningFile) {
+  if (!gemm::device_present()) GTEST_SKIP() << "no CUDA device";
+  const auto file = std::filesystem::temp_directory_path() / "convoy_conv2d_tuning.json";
+  std::filesystem::remove(file);
+  const Task task = task_of({{8, 64, 28, 28}, {64, 64, 3, 3}, kSame}, Direction::forward, Math::bf16);
+  tuning::use(file, tuning::Mode::measure);
+  const std::string measured = conv::chosen(task).to_string();
+  tuning::save();
+  // Another plan than the expected best, as if it had been measured.
+  const std::string other = conv::candidates(task).back().to_string();
+  std::string text;
+  {
+    std::ifstream in(file);
+    text.assign(std::istreambuf_iterator<char>(in), {});
+  }
+  ASSERT_NE(text.find(measured), std::string::npos) << text;
+  text.replace(text.find(measured), measured.size(), other);
+  std::ofstream(file) << text;
+  tuning::use(file, tuning::Mode::read);
+  EXPECT_EQ(conv::chosen(task).to_string(), other);
+  // A name that no candidate has, of an older version say, counts for nothing.
+  text.replace(text.find(other), other.size(), "im2col gone");
+  std::ofstream(file) << text;
+  tuning::use(file, tuning::Mode::read);
+  EXPECT_EQ(conv::chosen(task).to_string(), conv::candidates(task).front().to_string());
+  tuning::stop();
+  std::filesystem::remove(file);
 }
 
 INSTANTIATE_TEST_SUITE_P(Maths, Conv2dOnGpu, ::testing::Values(Math::bf16, Math::tf32, Math::fp32),

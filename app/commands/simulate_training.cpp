@@ -1,0 +1,184 @@
+#include "app/commands/simulate_training.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "app/commands/commands.h"
+#include "app/commands/validators.h"
+#include "app/model/zoo/zoo.h"
+#include "app/prediction/predict.h"
+
+namespace convoy::app {
+namespace {
+
+struct Row {
+  std::string scaling;
+  std::int64_t ranks = 1, batch = 0, global_batch = 0;
+  StepPrediction step;
+  double images_per_second = 0, efficiency = 1;
+};
+
+class Simulator {
+ public:
+  explicit Simulator(const TrainingSimulationFlags& flags)
+      : flags_(flags), cluster_(Cluster::read(flags.topology)) {
+    if (!flags.collectives.empty()) cluster_.use_measurements(flags.collectives);
+    for (const std::string& file : flags.profiles) add_profile(file);
+    if (batch() == 0) throw UsageError("--batch is missing: images of one rank's step (or a --profile)");
+  }
+
+  std::int64_t batch() const {
+    return flags_.batch > 0 ? flags_.batch : profiles_.empty() ? 0 : profiles_.front().batch;
+  }
+  std::int64_t global_batch() const { return flags_.global_batch > 0 ? flags_.global_batch : batch(); }
+  const Cluster& cluster() const { return cluster_; }
+  bool measured() const { return !profiles_.empty(); }
+
+  std::vector<Row> rows(const std::string& scaling) const {
+    std::vector<Row> rows;
+    for (const std::int64_t ranks : flags_.ranks) {
+      Row row;
+      row.scaling = scaling, row.ranks = ranks;
+      if (scaling == "strong" && ranks > global_batch()) continue;
+      row.batch = scaling == "strong" ? (global_batch() + ranks - 1) / ranks : batch();
+      row.global_batch = scaling == "strong" ? global_batch() : batch() * ranks;
+      row.step = predict(row.batch, static_cast<int>(ranks));
+      row.images_per_second = static_cast<double>(row.global_batch) / row.step.step_ms * 1e3;
+      row.efficiency = row.images_per_second / static_cast<double>(ranks) / rate_of_one(scaling);
+      rows.push_back(row);
+    }
+    return rows;
+  }
+
+ private:
+  void add_profile(const std::string& file) {
+    StepProfile profile = read_profile(file);
+    if (profile.model != flags_.model)
+      throw UsageError(
+          fmt::format("--profile {}: is of {}, expected one of {}", file, profile.model, flags_.model));
+    if (!profiles_.empty() && profile.size != profiles_.front().size)
+      throw UsageError(fmt::format("--profile {}: is of {} pixels a side, the others of {}", file,
+                                   profile.size, profiles_.front().size));
+    profiles_.push_back(std::move(profile));
+  }
+  Network network(std::int64_t batch) const {
+    const std::int64_t size = profiles_.empty() ? flags_.size : profiles_.front().size;
+    const std::int64_t classes = flags_.classes > 0 ? flags_.classes : size > 64 ? 1000 : 10;
+    return make_network(flags_.model, {batch, 3, size, size}, static_cast<int>(classes));
+  }
+  StepPrediction predict(std::int64_t batch, int ranks) const {
+    const Network net = network(batch);
+    const StepProfile profile = measured() ? at_batch(profiles_, batch, cluster_.device().launch_us)
+                                           : estimate_profile(net, flags_.precision, cluster_.device());
+    comm::BucketSizes sizes;
+    sizes.bytes = flags_.bucket_bytes, sizes.edge_bytes = std::min(sizes.edge_bytes, sizes.bytes);
+    return predict_step(profile, buckets_of(net, profile, sizes), cluster_, ranks);
+  }
+  double rate_of_one(const std::string& scaling) const {
+    const std::int64_t samples = scaling == "strong" ? global_batch() : batch();
+    return static_cast<double>(samples) / predict(samples, 1).step_ms * 1e3;
+  }
+
+  const TrainingSimulationFlags& flags_;
+  Cluster cluster_;
+  std::vector<StepProfile> profiles_;
+};
+
+void print_json(const Row& row, const Simulator& simulator, const TrainingSimulationFlags& flags) {
+  fmt::print("{}\n",
+             nlohmann::ordered_json({{"prediction", flags.model},
+                                     {"precision", flags.precision},
+                                     {"topology", simulator.cluster().name()},
+                                     {"op_times", simulator.measured() ? "measured" : "estimated"},
+                                     {"network", simulator.cluster().measured() ? "measured" : "given"},
+                                     {"scaling", row.scaling},
+                                     {"ranks", row.ranks},
+                                     {"nodes", simulator.cluster().nodes(static_cast<int>(row.ranks))},
+                                     {"batch", row.batch},
+                                     {"global_batch", row.global_batch},
+                                     {"step_ms", row.step.step_ms},
+                                     {"compute_ms", row.step.compute_ms},
+                                     {"communication_ms", row.step.communication_ms},
+                                     {"exposed_comm_ms", row.step.exposed_comm_ms},
+                                     {"images_per_second", row.images_per_second},
+                                     {"efficiency", row.efficiency}})
+                 .dump());
+}
+
+void print_table(const std::vector<Row>& rows, const Simulator& simulator) {
+  fmt::print("\n{} scaling\n{:>6} {:>6} {:>7} {:>9} {:>10} {:>10} {:>10} {:>10} {:>13} {:>10}\n",
+             rows[0].scaling == "weak" ? "Weak" : "Strong", "ranks", "nodes", "batch", "global", "step ms",
+             "compute", "commun.", "exposed", "images/s", "efficiency");
+  for (const Row& row : rows)
+    fmt::print("{:>6} {:>6} {:>7} {:>9} {:>10.3f} {:>10.3f} {:>10.3f} {:>10.3f} {:>13.1f} {:>9.1f}%\n",
+               row.ranks, simulator.cluster().nodes(static_cast<int>(row.ranks)), row.batch, row.global_batch,
+               row.step.step_ms, row.step.compute_ms, row.step.communication_ms, row.step.exposed_comm_ms,
+               row.images_per_second, 100 * row.efficiency);
+}
+
+}  // namespace
+
+void TrainingSimulationFlags::add_to(CLI::App& verb) {
+  verb.option_defaults()->group("Scaling of a training");
+  verb.add_option("--model", model, "predict how training this network scales")
+      ->check(not_empty())
+      ->type_name("NAME");
+  verb.add_option("--ranks", ranks, "rank counts")
+      ->check(whole_number(1, 1 << 20))
+      ->delimiter(',')
+      ->type_name("N,N,...");
+  verb.add_option("--topology", topology, "the cluster, as in jobs/topologies/")
+      ->check(not_empty())
+      ->type_name("FILE");
+  verb.add_option(
+          "--profile", profiles,
+          "measured times: output of bench step --layers --json of one rank; several for several batches; "
+          "without: an estimate")
+      ->check(not_empty())
+      ->type_name("FILE");
+  verb.add_option("--collectives", collectives, "measured all-reduces: output of bench collectives --json")
+      ->check(not_empty())
+      ->type_name("FILE");
+  verb.add_option("--scaling", scaling, "weak: same batch a rank; strong: same global batch")
+      ->check(one_of({"weak", "strong", "both"}))
+      ->capture_default_str();
+  verb.add_option("--batch", batch, "images of one rank, weak scaling; default: the first profile's")
+      ->check(whole_number(1, 1 << 24))
+      ->type_name("B");
+  verb.add_option("--global-batch", global_batch, "images of all ranks, strong scaling; default: --batch")
+      ->check(whole_number(1, 1 << 30))
+      ->type_name("B");
+  verb.add_option("--size", size, "pixels a side, of an estimate")
+      ->check(whole_number(1, 1 << 14))
+      ->capture_default_str();
+  verb.add_option("--classes", classes, "default: 1000 above 64 pixels, else 10")
+      ->check(whole_number(2, 1 << 24));
+  verb.add_option("--precision", precision, "of an estimate")
+      ->check(one_of({"fp32", "tf32", "bf16"}))
+      ->capture_default_str();
+  verb.add_option("--bucket-size", bucket_bytes, "of a gradient bucket")
+      ->transform(size_in_bytes())
+      ->type_name("SIZE");
+  verb.option_defaults()->group("Options");
+}
+
+void simulate_training(const TrainingSimulationFlags& flags, bool json) {
+  if (flags.topology.empty()) throw UsageError("--topology is missing: a cluster, as in jobs/topologies/");
+  const Simulator simulator(flags);
+  if (!json)
+    fmt::print("{} on {}: {} op times, {} network, batch norm of each rank's own batch\n", flags.model,
+               simulator.cluster().name(), simulator.measured() ? "measured" : "estimated",
+               simulator.cluster().measured() ? "measured" : "given");
+  for (const char* scaling : {"weak", "strong"}) {
+    if (flags.scaling != "both" && flags.scaling != scaling) continue;
+    const std::vector<Row> rows = simulator.rows(scaling);
+    if (rows.empty()) continue;
+    if (!json) print_table(rows, simulator);
+    for (const Row& row : rows)
+      if (json) print_json(row, simulator, flags);
+  }
+}
+
+}  // namespace convoy::app

@@ -1,0 +1,140 @@
+#include "app/prediction/cluster.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+namespace convoy::app {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string read_text(const std::string& file) {
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) throw std::runtime_error(fmt::format("{}: cannot be opened", file));
+  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+}
+
+class Reader {
+ public:
+  Reader(const Json& object, std::string file, std::string prefix = "")
+      : object_(object), file_(std::move(file)), prefix_(std::move(prefix)) {}
+
+  Reader part(const char* key) const {
+    if (!object_.contains(key) || !object_[key].is_object())
+      throw std::runtime_error(fmt::format("{}: {}{}: expected an object", file_, prefix_, key));
+    return {object_[key], file_, prefix_ + key + "."};
+  }
+  double number(const char* key, double least, double most = 1e18) const {
+    const auto found = object_.find(key);
+    if (found == object_.end() || !found->is_number() || !(found->get<double>() >= least) ||
+        found->get<double>() > most)
+      throw std::runtime_error(fmt::format("{}: {}{}: found {}, expected a number from {} to {}", file_,
+                                           prefix_, key, found == object_.end() ? "nothing" : found->dump(),
+                                           least, most));
+    return found->get<double>();
+  }
+  Link link() const { return {number("latency_us", 0), number("gbytes_per_second", 1e-6)}; }
+  const Json& object() const { return object_; }
+
+ private:
+  const Json& object_;
+  std::string file_, prefix_;
+};
+
+// Ring or tree, whichever is shorter: the ring's latency grows with the members, the tree's with their logarithm.
+double steps(int members) { return std::min(2.0 * (members - 1), 2 * std::ceil(std::log2(members))); }
+
+double link_us(const Link& link, double bytes) { return bytes / link.gbytes_per_second * 1e-3; }
+
+// Between measured sizes in proportion; outside of them with the slope of the nearest two.
+double interpolate(const std::vector<std::pair<double, double>>& points, double bytes) {
+  if (points.size() == 1) return points[0].second * std::max(1.0, bytes / points[0].first);
+  auto upper = std::lower_bound(points.begin(), points.end(), std::pair(bytes, 0.0));
+  upper = std::clamp(upper, points.begin() + 1, points.end() - 1);
+  const auto& [b0, t0] = *(upper - 1);
+  const auto& [b1, t1] = *upper;
+  if (bytes <= b0) return t0;  // below the smallest there is latency alone
+  return t0 + (t1 - t0) * (bytes - b0) / (b1 - b0);
+}
+
+}  // namespace
+
+Cluster Cluster::read(const std::string& file) { return parse(read_text(file), file); }
+
+Cluster Cluster::parse(const std::string& text, const std::string& file) {
+  const Json json = Json::parse(text, nullptr, false, true);
+  if (!json.is_object()) throw std::runtime_error(fmt::format("{}: not a JSON object", file));
+  const Reader reader(json, file);
+  Cluster cluster;
+  cluster.name_ = json.value("name", file);
+  cluster.devices_per_node_ = static_cast<int>(reader.number("devices_per_node", 1, 1 << 16));
+  cluster.call_us_ = reader.number("call_us", 0);
+  cluster.overlap_ = reader.number("overlap", 0, 1);
+  if (cluster.devices_per_node_ > 1) cluster.within_ = reader.part("within_node").link();
+  cluster.between_ = reader.part("between_nodes").link();
+  const Reader device = reader.part("device");
+  for (const auto& [precision, unused] : device.part("gflops").object().items())
+    cluster.device_.gflops[precision] = device.part("gflops").number(precision.c_str(), 1e-6);
+  cluster.device_.gbytes_per_second = device.number("gbytes_per_second", 1e-6);
+  cluster.device_.launch_us = device.number("launch_us", 0);
+  return cluster;
+}
+
+void Cluster::use_measurements(const std::string& file) {
+  std::ifstream stream(file);
+  if (!stream) throw std::runtime_error(fmt::format("{}: cannot be opened", file));
+  for (std::string line; std::getline(stream, line);) {
+    const Json row = Json::parse(line, nullptr, false);
+    if (!row.is_object() || row.value("op", "") != "all_reduce") continue;
+    const Reader reader(row, file);
+    add_measurement(static_cast<int>(reader.number("ranks", 2)), reader.number("bytes", 1),
+                    reader.number("us", 1e-9));
+  }
+  if (measured_.empty())
+    throw std::runtime_error(
+        fmt::format("{}: no line with \"op\": \"all_reduce\", \"ranks\", \"bytes\", \"us\"", file));
+  fit();
+}
+
+// Least squares of the relative error: t = call + α steps(n) + β 2 (n - 1) / n bytes, call taken as given.
+void Cluster::fit() {
+  double aa = 0, ab = 0, bb = 0, at = 0, bt = 0;
+  for (auto& [ranks, points] : measured_) {
+    std::sort(points.begin(), points.end());
+    if (ranks > devices_per_node_) continue;
+    for (const auto& [bytes, us] : points) {
+      const double a = steps(ranks) / us, b = 2.0 * (ranks - 1) / ranks * bytes / us, t = 1 - call_us_ / us;
+      aa += a * a, ab += a * b, bb += b * b, at += a * t, bt += b * t;
+    }
+  }
+  const double determinant = aa * bb - ab * ab;
+  if (determinant <= 1e-12 * aa * bb) return;
+  const double alpha = (at * bb - bt * ab) / determinant, beta = (bt * aa - at * ab) / determinant;
+  if (beta > 0) within_ = {std::max(alpha, 0.0), 1e-3 / beta};
+}
+
+double Cluster::all_reduce_us(double bytes, int ranks) const {
+  if (ranks <= 1) return 0;
+  const auto found = measured_.find(ranks);
+  return found != measured_.end() ? interpolate(found->second, bytes) : modelled_us(bytes, ranks);
+}
+
+// Reduce-scatter within each node, all-reduce of the parts between the nodes, all-gather within each node: each device
+// sends 2 (n - 1) / n of the bytes within, each node 2 (m - 1) / m of them between (Thakur et al., 2005).
+double Cluster::modelled_us(double bytes, int ranks) const {
+  const int local = std::min(ranks, devices_per_node_), nodes = this->nodes(ranks);
+  double us = call_us_;
+  if (local > 1)
+    us += steps(local) * within_.latency_us + link_us(within_, 2.0 * (local - 1) / local * bytes);
+  if (nodes > 1)
+    us += steps(nodes) * between_.latency_us + link_us(between_, 2.0 * (nodes - 1) / nodes * bytes);
+  return us;
+}
+
+}  // namespace convoy::app

@@ -1,0 +1,60 @@
+// A cluster as the prediction sees it: nodes of equal devices, links with a latency and a bandwidth (Hockney's α-β
+// model), and what an all-reduce over them costs. Read from a topology file; measured all-reduces take the place of the
+// model where there are some.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace convoy::app {
+
+struct Link {
+  double latency_us = 0;         // of one message
+  double gbytes_per_second = 0;  // 10^9 bytes a second, one direction
+};
+
+struct DeviceRates {
+  std::map<std::string, double> gflops;  // by precision: what dense products reach
+  double gbytes_per_second = 0;
+  double launch_us = 0;  // the least that an operation costs
+};
+
+class Cluster {
+ public:
+  // Throw std::runtime_error naming file and field.
+  static Cluster read(const std::string& topology_file);
+  static Cluster parse(const std::string& json, const std::string& file);
+
+  // Lines of JSON with "op" ("all_reduce"), "ranks", "bytes" and "us", as `convoy bench collectives --json` prints them;
+  // other lines are passed over. Rank counts that were measured are interpolated between their sizes, the link within a
+  // node is fitted to all of its measurements for the other counts.
+  void use_measurements(const std::string& file);
+  void add_measurement(int ranks, double bytes, double us) { measured_[ranks].emplace_back(bytes, us); }
+  void fit();
+
+  // Microseconds of an all-reduce, in place, over the first `ranks` devices; nodes are filled one after the other.
+  double all_reduce_us(double bytes, int ranks) const;
+
+  const std::string& name() const { return name_; }
+  int devices_per_node() const { return devices_per_node_; }
+  int nodes(int ranks) const { return (ranks + devices_per_node_ - 1) / devices_per_node_; }
+  double overlap() const { return overlap_; }  // share of the communication that can hide behind computation
+  const DeviceRates& device() const { return device_; }
+  const Link& within() const { return within_; }
+  bool measured() const { return !measured_.empty(); }
+
+ private:
+  double modelled_us(double bytes, int ranks) const;
+
+  std::string name_;
+  int devices_per_node_ = 1;
+  double call_us_ = 0, overlap_ = 1;
+  Link within_, between_;  // between: one direction of a whole node
+  DeviceRates device_;
+  std::map<int, std::vector<std::pair<double, double>>> measured_;  // ranks -> (bytes, us), ascending
+};
+
+}  // namespace convoy::app

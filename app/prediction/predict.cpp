@@ -1,0 +1,37 @@
+#include "app/prediction/predict.h"
+
+#include <algorithm>
+
+namespace convoy::app {
+namespace {
+
+// Loss, two accuracies, samples and requests to stop: what every step sums at its end.
+constexpr double kMetricsBytes = 5 * sizeof(double);
+
+}  // namespace
+
+StepPrediction predict_step(const StepProfile& profile, std::span<const TimedBucket> buckets,
+                            const Cluster& cluster, int ranks) {
+  StepPrediction result;
+  result.compute_ms = profile.ms();
+  double now = 0, network_free = 0;  // milliseconds since the step began
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < profile.operations.size(); ++i) {
+    if (profile.operations[i].after_gradients) now = std::max(now, network_free);
+    now += profile.operations[i].ms;
+    for (; ranks > 1 && next < buckets.size() && buckets[next].after <= i; ++next) {
+      const double ms = cluster.all_reduce_us(buckets[next].bytes, ranks) * 1e-3;
+      result.communication_ms += ms;
+      // What cannot overlap holds the computation up where it starts.
+      now += (1 - cluster.overlap()) * ms;
+      network_free = std::max(now, network_free) + cluster.overlap() * ms;
+    }
+  }
+  const double metrics_ms = cluster.all_reduce_us(kMetricsBytes, ranks) * 1e-3;
+  result.communication_ms += metrics_ms;
+  result.step_ms = std::max(now, network_free) + metrics_ms;
+  result.exposed_comm_ms = result.step_ms - result.compute_ms;
+  return result;
+}
+
+}  // namespace convoy::app

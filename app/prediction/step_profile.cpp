@@ -1,0 +1,180 @@
+#include "app/prediction/step_profile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "app/model/graph_builder.h"
+
+namespace convoy::app {
+namespace {
+
+using Json = nlohmann::json;
+
+TimedOperation timed(std::string layer, std::string kind, double ms) {
+  const bool update = layer == "parameters" || layer == "gradients";
+  return {std::move(layer), std::move(kind), ms, !update, update};
+}
+
+template <typename Value>
+Value field(const Json& row, const char* key, const std::string& file) {
+  try {
+    return row.at(key).get<Value>();
+  } catch (const Json::exception&) {
+    throw std::runtime_error(fmt::format(
+        "{}: no \"{}\" in its first line; expected the output of bench step --layers --json", file, key));
+  }
+}
+
+StepGraph training_graph(const Network& network) {
+  GraphOptions options;
+  options.synchronised_batch_norm = false;
+  return build_step_graph(fuse(network), options);
+}
+
+double bytes_of(const StepGraph& graph, TensorId id, double activation_bytes) {
+  const Tensor& tensor = graph.tensors[static_cast<std::size_t>(id)];
+  const double element =
+      tensor.role == TensorRole::activation || tensor.role == TensorRole::images ? activation_bytes : 4.0;
+  return element * static_cast<double>(tensor.shape.elements());
+}
+
+// The line through two measured batches, not below what the smaller of their times allows.
+double interpolated(const StepProfile& low, const StepProfile& high, std::size_t i, std::int64_t batch) {
+  const double t0 = low.operations[i].ms, t1 = high.operations[i].ms;
+  const double share = static_cast<double>(batch - low.batch) / static_cast<double>(high.batch - low.batch);
+  return std::max(t0 + share * (t1 - t0), 0.1 * std::min(t0, t1));
+}
+
+}  // namespace
+
+double StepProfile::ms() const {
+  double sum = 0;
+  for (const TimedOperation& operation : operations) sum += operation.ms;
+  return sum;
+}
+
+StepProfile read_profile(const std::string& file) {
+  std::ifstream stream(file);
+  if (!stream) throw std::runtime_error(fmt::format("{}: cannot be opened", file));
+  StepProfile profile;
+  double step_ms = 0;
+  for (std::string line; std::getline(stream, line);) {
+    const Json row = Json::parse(line, nullptr, false);
+    if (!row.is_object())
+      throw std::runtime_error(fmt::format("{}: found '{:.40}', expected JSON", file, line));
+    if (profile.batch == 0) {
+      profile.model = field<std::string>(row, "model", file);
+      profile.precision = field<std::string>(row, "precision", file);
+      profile.batch = field<std::int64_t>(row, "batch", file);
+      profile.size = field<std::int64_t>(row, "size", file);
+      step_ms = field<double>(row, "ms", file);
+      if (const int ranks = field<int>(row, "ranks", file); ranks != 1)
+        throw std::runtime_error(fmt::format("{}: ranks: found {}, expected a profile of 1", file, ranks));
+    } else if (row.value("layer", "all") != "all") {
+      profile.operations.push_back(timed(row["layer"], row.value("op", ""), row.value("ms", 0.0)));
+    }
+  }
+  const double sum = profile.ms();
+  if (sum <= 0)
+    throw std::runtime_error(fmt::format("{}: no operations; measure with bench step --layers --json", file));
+  for (TimedOperation& operation : profile.operations) operation.ms *= step_ms / sum;
+  profile.measured = true;
+  return profile;
+}
+
+StepProfile estimate_profile(const Network& network, const std::string& precision,
+                             const DeviceRates& device) {
+  const auto rate = device.gflops.find(precision);
+  if (rate == device.gflops.end())
+    throw std::runtime_error(
+        fmt::format("--precision {}: the topology's device.gflops does not say it", precision));
+  const StepGraph graph = training_graph(network);
+  const double activation_bytes = precision == "bf16" ? 2 : 4;
+  StepProfile profile;
+  profile.model = network.name(), profile.precision = precision;
+  profile.batch = network.shape(network.input())[0], profile.size = network.shape(network.input())[2];
+  const auto milliseconds = [&](double flops, double bytes) {
+    const double us = std::max(flops / rate->second, bytes / device.gbytes_per_second) * 1e-3;
+    return std::max(us, device.launch_us) * 1e-3;
+  };
+  for (const Node& node : graph.nodes) {
+    double bytes = 0;
+    for (const auto* operands : {&node.inputs, &node.outputs})
+      for (const TensorId id : *operands) bytes += bytes_of(graph, id, activation_bytes);
+    profile.operations.push_back(timed(node.layer, node.kind, milliseconds(node.flops, bytes)));
+  }
+  // SGD with momentum reads parameters, gradients and momentum and writes the first and the last.
+  const double update_bytes = 5.0 * 4 * static_cast<double>(network.parameter_count());
+  profile.operations.push_back(timed("parameters", "optimizer_update", milliseconds(0, update_bytes)));
+  return profile;
+}
+
+StepProfile at_batch(const std::vector<StepProfile>& profiles, std::int64_t batch, double launch_us) {
+  std::vector<StepProfile> sorted = profiles;
+  std::ranges::sort(sorted, {}, &StepProfile::batch);
+  for (const StepProfile& other : sorted)
+    if (other.model != sorted[0].model || other.precision != sorted[0].precision ||
+        !std::ranges::equal(other.operations, sorted[0].operations, [](const auto& a, const auto& b) {
+          return a.layer == b.layer && a.kind == b.kind;
+        }))
+      throw std::runtime_error(
+          fmt::format("--profile: those of batch {} and {} are not of the same network and precision",
+                      sorted[0].batch, other.batch));
+  const auto upper = std::ranges::lower_bound(sorted, batch, {}, &StepProfile::batch);
+  const StepProfile& nearest = upper == sorted.end() ? sorted.back() : *upper;
+  StepProfile result = nearest;
+  result.batch = batch;
+  const bool between = upper != sorted.end() && upper != sorted.begin() && nearest.batch != batch;
+  const double ratio = static_cast<double>(batch) / static_cast<double>(nearest.batch);
+  for (std::size_t i = 0; i < result.operations.size(); ++i) {
+    TimedOperation& operation = result.operations[i];
+    const double least = std::min(operation.ms, launch_us * 1e-3);
+    if (between)
+      operation.ms = interpolated(*(upper - 1), nearest, i, batch);
+    else if (operation.per_sample)
+      operation.ms = least + (operation.ms - least) * ratio;
+  }
+  return result;
+}
+
+std::vector<TimedBucket> buckets_of(const Network& network, const StepProfile& profile,
+                                    const comm::BucketSizes& sizes) {
+  const StepGraph graph = training_graph(network);
+  std::vector<comm::ParameterSegment> segments;
+  std::vector<std::size_t> ready;  // of each segment: the operation that finishes it
+  std::int64_t offset = 0;
+  for (const int index : graph.parameters_by_gradient()) {
+    const TrainableParameter& parameter = graph.parameters[static_cast<std::size_t>(index)];
+    segments.push_back({offset, parameter.spec.shape.elements()});
+    offset += parameter.spec.shape.elements();
+    const auto node = std::ranges::find_if(graph.nodes, [&](const Node& n) {
+      return std::ranges::find(n.outputs, parameter.gradient) != n.outputs.end();
+    });
+    std::size_t exact = 0, of_layer = 0;
+    for (std::size_t i = 0; i < profile.operations.size(); ++i) {
+      if (profile.operations[i].layer != node->layer) continue;
+      of_layer = i;
+      if (profile.operations[i].kind == node->kind) exact = i;
+    }
+    if (of_layer == 0)
+      throw std::runtime_error(
+          fmt::format("the profile has no layer '{}' of {}: it is of another network or an older build",
+                      node->layer, network.name()));
+    ready.push_back(exact > 0 ? exact : of_layer);
+  }
+  std::vector<TimedBucket> buckets;
+  std::size_t latest = 0;
+  for (const comm::Bucket& bucket : comm::plan_buckets(segments, sizeof(float), sizes)) {
+    // Buckets start in order: one never before the one ahead of it.
+    for (int s = bucket.first_segment; s <= bucket.last_segment; ++s)
+      latest = std::max(latest, ready[static_cast<std::size_t>(s)]);
+    buckets.push_back({static_cast<double>(bucket.count) * sizeof(float), latest});
+  }
+  return buckets;
+}
+
+}  // namespace convoy::app

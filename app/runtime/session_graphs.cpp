@@ -1,0 +1,73 @@
+// The step graphs of a session: what precision, input, backend and memory limit make of the network's.
+#include "app/model/graph_builder.h"
+#include "app/model/rematerialise.h"
+#include "app/runtime/session.h"
+
+namespace convoy::app {
+
+namespace {
+
+StoredInput stored_input(const Network& network, const InputOptions& input) {
+  StoredInput stored;
+  const bool streamed = input.kind == InputOptions::Kind::streamed;
+  stored.images = {streamed ? network.shape(0)[0] * kRingSlots : input.resident_images, input.stored.channels,
+                   input.stored.height, input.stored.width};
+  if (input.augmented) stored.dtype = kernels::DType::f32;
+  for (std::size_t c = 0; c < static_cast<std::size_t>(input.stored.channels); ++c) {
+    const double deviation = input.std.at(c), mean = input.mean.at(c);
+    stored.scale.push_back(input.augmented ? 1 : static_cast<float>(1 / (255 * deviation)));
+    stored.shift.push_back(input.augmented ? 0 : static_cast<float>(-mean / deviation));
+  }
+  return stored;
+}
+
+}  // namespace
+
+StepGraph session_graph(const Network& fused, const SessionOptions& options, int replicas, bool training) {
+  StepGraph graph = build_step_graph(fused, {training, options.synchronised_batch_norm, replicas,
+                                             options.label_smoothing, options.precision == Precision::tf32});
+  if (options.backend == kernels::Backend::cuda) fuse_statistics(graph);
+  if (options.precision == Precision::bf16) store_in_bf16(graph);
+  if (options.input.kind != InputOptions::Kind::filled)
+    read_stored_images(graph, stored_input(fused, options.input));
+  return graph;
+}
+
+CompiledSteps compile_session(const Network& network, const SessionOptions& options, int replicas,
+                              const kernels::StepControl* control) {
+  const Network fused = fuse(network);
+  std::optional<StepGraph> train;
+  if (options.training) train = session_graph(fused, options, replicas, true);
+  return compile_steps(std::move(train), session_graph(fused, options, replicas, false), options.backend,
+                       control);
+}
+
+// Computes as few activations twice as it takes; where not even all of them do, the memory says what is missing.
+void Session::fit_into_limit(const Network& network, const FlatLayout& flat, const MemoryRequest& request) {
+  const auto fits = [&] {
+    return total_bytes(plan_memory(&*train_, evaluate_, flat, request)) <= options_.memory_limit;
+  };
+  if (fits()) return;
+  const StepGraph graph = session_graph(network, options_, ranks_.size(), true);
+  const std::vector<Rematerialisation> candidates = rematerialisable(graph);
+  const auto layouts = parameter_layouts(*train_);
+  const auto drop = [&](std::size_t count) {
+    std::vector<TensorId> tensors;
+    for (std::size_t i = 0; i < count; ++i) tensors.push_back(candidates[i].tensor);
+    StepGraph changed = graph;
+    rematerialise(changed, tensors);
+    train_ = prepare(std::move(changed), options_.backend, control_, layouts);
+  };
+  std::size_t few = 0, enough = candidates.size();  // few do not fit
+  drop(enough);
+  if (!fits()) return;
+  std::size_t planned = enough;
+  while (enough - few > 1) {
+    planned = (few + enough) / 2;
+    drop(planned);
+    (fits() ? enough : few) = planned;
+  }
+  if (planned != enough) drop(enough);
+}
+
+}  // namespace convoy::app

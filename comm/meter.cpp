@@ -1,0 +1,96 @@
+#include "comm/meter.h"
+
+#include <algorithm>
+
+namespace convoy::comm {
+namespace {
+
+// Whole numbers whose sums are exact, different for each rank and element.
+float value_of(int rank, std::int64_t index) { return static_cast<float>((index * 7 + rank * 31) % 1021); }
+
+}  // namespace
+
+const char* name_of(Movement movement) {
+  switch (movement) {
+    case Movement::all_reduce:
+      return "all-reduce";
+    case Movement::broadcast:
+      return "broadcast";
+    case Movement::send_receive:
+      return "send-receive";
+  }
+  return "unknown";
+}
+
+double bus_factor(Movement movement, int ranks) {
+  return movement == Movement::all_reduce ? 2.0 * (ranks - 1) / ranks : 1;
+}
+
+std::function<void(Stream)> MeterBase::body_of(Movement movement, std::int64_t count, Way way) {
+  if (way == Way::library)
+    return [this, movement, count](Stream stream) { call_library(movement, count, stream); };
+  if (movement == Movement::broadcast)
+    return [this, count](Stream stream) {
+      collectives().broadcast(buffer(), count, DType::f32, 0, stream, "bench");
+    };
+  std::vector<std::shared_ptr<PreparedOperation>> operations;
+  if (movement == Movement::all_reduce) {
+    operations.push_back(collectives().prepare_all_reduce(buffer(), count, DType::f32, "bench"));
+  } else {
+    const int ranks = ranks_.size(), rank = ranks_.rank();
+    operations.push_back(
+        collectives().prepare_receive(received(), count, DType::f32, (rank + ranks - 1) % ranks, "bench"));
+    operations.push_back(
+        collectives().prepare_send(buffer(), count, DType::f32, (rank + 1) % ranks, "bench"));
+  }
+  return [operations = std::move(operations)](Stream stream) {
+    for (const auto& operation : operations) operation->start(stream);
+    for (const auto& operation : operations) operation->wait(stream);
+  };
+}
+
+bool MeterBase::correct(Movement movement, std::int64_t bytes, Way way) {
+  const std::int64_t count = bytes / static_cast<std::int64_t>(sizeof(float));
+  const int ranks = ranks_.size(), rank = ranks_.rank();
+  std::vector<float> values(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i) values[static_cast<std::size_t>(i)] = value_of(rank, i);
+  copy_in(buffer(), values);
+  const auto body = body_of(movement, count, way);
+  // Outside any capture, where connections are made.
+  ranks_.barrier("bench");
+  body(nullptr);
+  copy_out(values, movement == Movement::send_receive ? received() : buffer());
+  bool right = true;
+  for (std::int64_t i = 0; i < count; ++i) {
+    float expected = value_of(movement == Movement::broadcast ? 0 : (rank + ranks - 1) % ranks, i);
+    if (movement == Movement::all_reduce) {
+      expected = 0;
+      for (int other = 0; other < ranks; ++other) expected += value_of(other, i);
+    }
+    right = right && values[static_cast<std::size_t>(i)] == expected;
+  }
+  return ranks_.all_reduce(std::int32_t{right}, ReduceOp::min, "bench check") == 1;
+}
+
+double MeterBase::microseconds(Movement movement, std::int64_t bytes, Way way, int times) {
+  const auto body = body_of(movement, bytes / static_cast<std::int64_t>(sizeof(float)), way);
+  ranks_.barrier("bench");
+  return ranks_.all_reduce(time(times, body), ReduceOp::max, "bench time");
+}
+
+double MeterBase::bucketed_microseconds(std::int64_t bytes, std::int64_t bucket, int times) {
+  const auto count = bytes / static_cast<std::int64_t>(sizeof(float));
+  const auto step = bucket / static_cast<std::int64_t>(sizeof(float));
+  std::vector<std::unique_ptr<PreparedOperation>> operations;
+  for (std::int64_t first = 0; first < count; first += step)
+    operations.push_back(collectives().prepare_all_reduce(buffer() + first, std::min(step, count - first),
+                                                          DType::f32, "bench bucket"));
+  ranks_.barrier("bench");
+  const double mine = time(times, [&](Stream stream) {
+    for (const auto& operation : operations) operation->start(stream);
+    for (const auto& operation : operations) operation->wait(stream);
+  });
+  return ranks_.all_reduce(mine, ReduceOp::max, "bench time");
+}
+
+}  // namespace convoy::comm

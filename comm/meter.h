@@ -1,0 +1,35 @@
+// What the meters of host and device memory share: patterns, checks, buckets. Internal to comm.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "comm/measure.h"
+
+namespace convoy::comm {
+
+class MeterBase : public CollectivesMeter {
+ public:
+  bool correct(Movement movement, std::int64_t bytes, Way way) override;
+  double microseconds(Movement movement, std::int64_t bytes, Way way, int times) override;
+  double bucketed_microseconds(std::int64_t bytes, std::int64_t bucket, int times) override;
+
+ protected:
+  explicit MeterBase(const Communicator& ranks) : ranks_(ranks) {}
+
+  virtual float* buffer() = 0;    // what is reduced, broadcast or sent
+  virtual float* received() = 0;  // of send_receive
+  virtual void copy_in(float* to, const std::vector<float>& from) = 0;
+  virtual void copy_out(std::vector<float>& to, const float* from) = 0;
+  virtual void call_library(Movement movement, std::int64_t count, Stream stream) = 0;
+  // body(stream), `times` in a row; microseconds of one.
+  virtual double time(int times, const std::function<void(Stream)>& body) = 0;
+
+  const Communicator& ranks_;
+
+ private:
+  std::function<void(Stream)> body_of(Movement movement, std::int64_t count, Way way);
+};
+
+}  // namespace convoy::comm

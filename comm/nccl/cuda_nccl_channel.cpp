@@ -1,0 +1,90 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <exception>
+#include <span>
+#include <stdexcept>
+
+#include "comm/nccl/nccl_channel.h"
+
+namespace convoy::comm {
+
+void set_nccl_defaults() {
+  // The order of adding in an NVLink switch is not NCCL's to say.
+  if (std::getenv("NCCL_ALGO") == nullptr) ::setenv("NCCL_NVLS_ENABLE", "0", 0);
+}
+
+NcclComm connect_all(const Communicator& ranks, std::string_view purpose) {
+  const OperationName name("NCCL connection", purpose);
+  ncclUniqueId id{};
+  if (ranks.rank() == 0) check_nccl(ncclGetUniqueId(&id), name.view());
+  ranks.broadcast(std::span<char>(id.internal), 0, "NCCL id");
+  // Blocks until all members are there.
+  CommContext& context = ranks.context();
+  const WaitScope wait(context.waits, ranks.channel(), context.waits.enter(ranks.channel(), name), name);
+  ncclComm_t communicator = nullptr;
+  check_nccl(ncclCommInitRank(&communicator, ranks.size(), id, ranks.rank()), name.view());
+  return NcclComm(communicator);
+}
+
+NcclChannel::NcclChannel(NcclComm communicator, std::shared_ptr<CommContext> context, std::uint64_t key,
+                         std::vector<int> members)
+    : context_(std::move(context)), communicator_(std::move(communicator)) {
+  context_->waits.attach(context_->waits.open_channel(key, std::move(members)), *this);
+}
+
+NcclChannel::~NcclChannel() {
+  // While it is still watched: this wait may be for a rank that has died.
+  if (std::uncaught_exceptions() == 0) cudaStreamSynchronize(stream_.get());
+  context_->waits.detach(*this);
+  if (std::uncaught_exceptions() > 0) communicator_.abort();
+}
+
+void NcclChannel::abort() noexcept {
+  context_->waits.detach(*this);
+  communicator_.abort();
+}
+
+void NcclChannel::fork(Stream stream) const {
+  if (communicator_.get() == nullptr)
+    throw std::logic_error("an NCCL operation after its communicator was aborted");
+  forked_.record(static_cast<cudaStream_t>(stream));
+  forked_.make_wait(stream_.get());
+  // Behind the operation before, too.
+  ready_.record(stream_.get());
+  ready_.make_wait(beside_.get());
+}
+
+int NcclChannel::number_of(const OperationName& name) {
+  const std::lock_guard lock(names_mutex_);
+  const auto known = std::find_if(names_.begin(), names_.end(),
+                                  [&](const OperationName& other) { return other.view() == name.view(); });
+  if (known != names_.end()) return static_cast<int>(known - names_.begin());
+  if (std::ssize(names_) >= ProgressMarks::kMostOperations)
+    throw std::length_error(
+        fmt::format("more than {} names of NCCL operations", ProgressMarks::kMostOperations));
+  names_.push_back(name);
+  return static_cast<int>(names_.size()) - 1;
+}
+
+OperationName NcclChannel::name(int operation) const {
+  const std::lock_guard lock(names_mutex_);
+  return operation < std::ssize(names_) ? names_[static_cast<std::size_t>(operation)] : OperationName();
+}
+
+DeviceOperations::Progress NcclChannel::progress() const {
+  const ProgressMarks::Counts counts = marks_.read();
+  return {counts.entered, counts.finished, counts.entered > 0 ? name(counts.operation) : OperationName()};
+}
+
+std::string NcclChannel::failure() const {
+  ncclResult_t status = ncclSuccess;
+  const ncclResult_t asked = ncclCommGetAsyncError(communicator_.get(), &status);
+  if (asked == ncclSuccess && (status == ncclSuccess || status == ncclInProgress)) return {};
+  const auto operation = progress().current;
+  return fmt::format("{}: {}", operation.view().empty() ? "NCCL connection" : operation.view(),
+                     nccl_reason(asked == ncclSuccess ? status : asked, communicator_.get()));
+}
+
+}  // namespace convoy::comm

@@ -1,0 +1,72 @@
+#include <cuda.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <string>
+
+#include "comm/nccl/progress_marks.h"
+
+namespace convoy::comm {
+namespace {
+
+using Word = unsigned long long;
+constexpr int kOperationBits = 16;
+static_assert(ProgressMarks::kMostOperations == 1 << kOperationBits);
+
+struct Shown {
+  Word entered;     // count and operation in one word, so that they are seen together
+  unsigned active;  // 1 from an operation's begin to its end
+};
+
+__global__ void mark_entered(Word* counter, volatile Shown* shown, unsigned operation) {
+  shown->entered = (++*counter << kOperationBits) | operation;
+  __threadfence_system();
+  shown->active = 1;
+}
+
+// From the driver that is there, so that programs start on machines without one.
+using WriteValue = CUresult (*)(CUstream, CUdeviceptr, cuuint32_t, unsigned);
+WriteValue stream_write_value() {
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult found{};
+  CONVOY_CUDA(
+      cudaGetDriverEntryPointByVersion("cuStreamWriteValue32", &function, 12000, cudaEnableDefault, &found));
+  if (function == nullptr || found != cudaDriverEntryPointSuccess)
+    throw std::runtime_error("the CUDA driver has no cuStreamWriteValue32: too old");
+  return reinterpret_cast<WriteValue>(function);
+}
+
+}  // namespace
+
+ProgressMarks::ProgressMarks() : counter_(sizeof(Word)), shown_(sizeof(Shown)) {
+  CONVOY_CUDA(cudaMemset(counter_.data(), 0, counter_.bytes()));
+  CONVOY_CUDA(cudaDeviceSynchronize());
+  *reinterpret_cast<Shown*>(shown_.data()) = {};
+}
+
+void ProgressMarks::enter(cudaStream_t stream, int operation) const {
+  mark_entered<<<1, 1, 0, stream>>>(reinterpret_cast<Word*>(counter_.data()),
+                                    reinterpret_cast<Shown*>(shown_.data()),
+                                    static_cast<unsigned>(operation));
+  CONVOY_CUDA(cudaGetLastError());
+}
+
+void ProgressMarks::finish(cudaStream_t stream) const {
+  static const WriteValue write_value = stream_write_value();
+  auto* shown = reinterpret_cast<Shown*>(shown_.data());
+  // The device sees pinned memory under the host's address.
+  const CUresult status =
+      write_value(stream, reinterpret_cast<CUdeviceptr>(&shown->active), 0, CU_STREAM_WRITE_VALUE_DEFAULT);
+  if (status != CUDA_SUCCESS)
+    throw std::runtime_error("cuStreamWriteValue32 failed: CUDA driver error " + std::to_string(status));
+}
+
+ProgressMarks::Counts ProgressMarks::read() const {
+  auto* shown = reinterpret_cast<Shown*>(shown_.data());
+  const bool active = std::atomic_ref<unsigned>(shown->active).load() != 0;
+  const Word entered = std::atomic_ref<Word>(shown->entered).load();
+  const Word count = entered >> kOperationBits;
+  return {count, count - (active ? 1 : 0), static_cast<int>(entered & ((1u << kOperationBits) - 1))};
+}
+
+}  // namespace convoy::comm

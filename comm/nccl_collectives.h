@@ -1,0 +1,34 @@
+// Collectives on device memory over NCCL, one rank a GPU.
+//
+// Every operation runs on a communication stream of this object: it begins after what is on the caller's stream
+// and what the caller puts behind wait() sees its result. Gradient buckets (prepared sums of f32 and bf16), the
+// other collectives (statistics and metrics are f64) and each ordered pair of ranks have a stream and an NCCL
+// communicator of their own, so a small all-reduce on the critical path does not queue behind a bucket and a
+// receive does not hold up a send.
+//
+// All of it can be captured into a CUDA graph; start() and wait() of an operation belong into the same capture.
+// Connections are made at the first start of a transfer (send, receive): run a step once before capturing it.
+// Destroy graphs before the object whose operations they hold.
+//
+// Sums. A buffer's result has the same bits in every run with the same ranks, hosts, NCCL and count. Unlike on
+// the host, an element's bits may depend on its place in the buffer and on the count, because NCCL chooses
+// algorithm and order by them; among two ranks they depend on nothing but the two values. NVLink SHARP, whose
+// order of adding is the switch's, is turned off unless NCCL_NVLS_ENABLE or NCCL_ALGO in the environment says
+// otherwise.
+//
+// The watchdog (comm/watchdog) sees what the device does by counters that the stream itself advances before and
+// behind each operation: a rank that dies, stalls or meets an error of NCCL ends the job like on the host.
+#pragma once
+
+#include <memory>
+
+#include "comm/collectives.h"
+
+namespace convoy::comm {
+
+// Collective over all members, each with its own device current; throws the same std::runtime_error on every rank
+// when two of them share a GPU, and std::runtime_error with NCCL's reason when it cannot connect, or in a build
+// without CUDA. A single rank needs no NCCL and launches nothing.
+std::unique_ptr<Collectives> make_nccl_collectives(const Communicator& communicator);
+
+}  // namespace convoy::comm

@@ -1,0 +1,21 @@
+// In builds without CUDA.
+#include <stdexcept>
+
+#include "comm/local_device.h"
+#include "comm/measure.h"
+#include "comm/nccl_collectives.h"
+#include "kernels/device/kernel.h"
+
+namespace convoy::comm {
+
+LocalDevice take_local_device() { kernels::throw_no_backend(kernels::Backend::cuda); }
+LocalDevice current_device() { kernels::throw_no_backend(kernels::Backend::cuda); }
+
+std::unique_ptr<Collectives> make_nccl_collectives(const Communicator&) {
+  kernels::throw_no_backend(kernels::Backend::cuda);
+}
+std::unique_ptr<CollectivesMeter> make_nccl_meter(const Communicator&, std::int64_t) {
+  kernels::throw_no_backend(kernels::Backend::cuda);
+}
+
+}  // namespace convoy::comm

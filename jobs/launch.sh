@@ -1,0 +1,121 @@
+# shellcheck shell=bash
+# Sourced by train.sbatch and scaling.sh, which set $root (Convoy's folder) and $script (their name): where the program is, how its ranks are started, and what is
+# checked before. Every failure is one line.
+#   CONVOY           the program; default: the newest under build/
+#   CONVOY_MODULES   environment modules to load first, e.g. "openmpi/4.1 cuda/12.4 nccl hdf5"
+#   CONVOY_LAUNCHER  srun or mpirun; default: srun where Slurm gave the job and speaks PMIx, else mpirun
+#   CONVOY_MPIRUN    more flags for mpirun, e.g. "--hostfile hosts"
+
+# shellcheck disable=SC2154  # set by the caller
+fail() { echo "$script: $*" >&2; exit "${fail_status:-1}"; }
+usage_error() { fail_status=2 fail "$@"; }
+
+# value_of FLAG ARGUMENTS…: the last value that the program would see for the flag, in either spelling.
+value_of() {
+  local flag=$1 value=
+  shift
+  while [ $# -gt 0 ]; do
+    case $1 in
+      "$flag") value=${2:-} ;;
+      "$flag="*) value=${1#*=} ;;
+    esac
+    shift
+  done
+  printf '%s' "$value"
+}
+
+load_modules() {
+  [ -n "${CONVOY_MODULES:-}" ] || return 0
+  command -v module >/dev/null || fail "CONVOY_MODULES is '$CONVOY_MODULES', but $(hostname) has no module command"
+  local name message
+  for name in $CONVOY_MODULES; do
+    # In a subshell first: Tcl and Lua modules differ in whether a failed load has an exit status.
+    if ! message=$(module load "$name" 2>&1) || grep -qiE 'error|unable to locate' <<<"$message"; then
+      fail "module $name of CONVOY_MODULES cannot be loaded on $(hostname): $(head -n 1 <<<"$message")"
+    fi
+    module load "$name" >/dev/null 2>&1
+  done
+}
+
+find_program() {
+  if [ -z "${CONVOY:-}" ]; then
+    # shellcheck disable=SC2012,SC2154  # names of our own build folders; root is the caller's
+    CONVOY=$(ls -t "$root"/build/{cuda,release,cpu}/convoy 2>/dev/null | head -n 1)
+    [ -n "$CONVOY" ] || fail "no program under $root/build: cmake --preset release && cmake --build --preset release, or set CONVOY"
+  fi
+  [ -x "$(command -v "$CONVOY")" ] || fail "CONVOY is '$CONVOY', which is not a program"
+}
+
+choose_launcher() {
+  local launcher=${CONVOY_LAUNCHER:-}
+  if [ -z "$launcher" ]; then
+    launcher=mpirun
+    if [ -n "${SLURM_JOB_ID:-}" ] && srun --mpi=list 2>&1 | grep -qw pmix; then launcher=srun; fi
+  fi
+  case $launcher in
+    srun | mpirun) ;;
+    *) usage_error "CONVOY_LAUNCHER is '$launcher', expected srun or mpirun" ;;
+  esac
+  command -v "$launcher" >/dev/null || fail "$launcher is not on the PATH of $(hostname): load a module, or set CONVOY_LAUNCHER"
+  CONVOY_LAUNCHER=$launcher
+}
+
+# A rank's own start: on the cores near its GPU, where there is one and the system says which they are. Ranks with the
+# same cores share them out among themselves (the program does that), so nothing else is to be bound.
+# shellcheck disable=SC2016  # expanded by the rank
+near_gpu='
+local_rank=${OMPI_COMM_WORLD_LOCAL_RANK:-${SLURM_LOCALID:-0}}
+if command -v nvidia-smi >/dev/null && command -v taskset >/dev/null; then
+  bus=$(nvidia-smi --query-gpu=pci.bus_id --format=csv,noheader 2>/dev/null | sed -n "$((local_rank + 1))p" | tr A-F a-f)
+  cores=$(cat "${CONVOY_SYSFS:-/sys}/bus/pci/devices/${bus#0000}/local_cpulist" 2>/dev/null || true)
+  [ -z "$cores" ] || taskset -pc "$cores" $$ >/dev/null 2>&1 || true
+fi
+exec "$@"'
+
+# launch RANKS COMMAND…: becomes the launcher's arguments in ${launch[@]}. RANKS may be fewer than the job has.
+launch() {
+  local ranks=$1 nodes
+  shift
+  if [ "$CONVOY_LAUNCHER" = srun ]; then
+    # One failing rank ends the others by itself and with its own words; srun must not be quicker.
+    launch=(srun --mpi=pmix --ntasks="$ranks" --kill-on-bad-exit=0 --quiet)
+    nodes=$(nodes_for "$ranks")
+    [ -z "$nodes" ] || launch+=(--nodes="$nodes")
+    [ -z "${SLURM_CPUS_PER_TASK:-}" ] || launch+=(--cpus-per-task="$SLURM_CPUS_PER_TASK")
+    scontrol show config | grep -q '^TaskPlugin *= *task/none' || launch+=(--cpu-bind=none)
+  else
+    # mpirun itself would not notice a host that has gone: keep-alive messages tell it.
+    launch=(mpirun -np "$ranks" --bind-to none --oversubscribe --quiet --mca oob_tcp_keepalive_time 30
+      --mca oob_tcp_keepalive_intvl 5 --mca oob_tcp_keepalive_probes 4)
+    # shellcheck disable=SC2206  # several flags in one variable
+    launch+=(${CONVOY_MPIRUN:-})
+  fi
+  launch+=(bash -c "$near_gpu" convoy-rank "$@")
+}
+
+# Ranks fill a node before the next one is used; a step of fewer ranks than the job has must not spread.
+nodes_for() {
+  [ -n "${SLURM_NTASKS_PER_NODE:-}" ] || return 0
+  local per_node=$SLURM_NTASKS_PER_NODE
+  echo $((($1 + per_node - 1) / per_node))
+}
+
+# Every node must show as many GPUs as it has ranks: said here in one line, not by hundreds of ranks.
+check_gpus() { # RANKS
+  local report seen
+  # shellcheck disable=SC2016
+  local count='echo "$(hostname) $(nvidia-smi --list-gpus 2>/dev/null | grep -c "^GPU ")"'
+  if [ -n "${SLURM_JOB_ID:-}" ]; then
+    local nodes=${SLURM_JOB_NUM_NODES:-1} per_node
+    per_node=$((($1 + nodes - 1) / nodes))
+    report=$(srun --quiet --nodes="$nodes" --ntasks="$nodes" --ntasks-per-node=1 bash -c "$count" 2>/dev/null) ||
+      fail "srun cannot look for GPUs on the job's nodes"
+  else
+    local per_node=$1
+    report=$(bash -c "$count")
+  fi
+  while read -r node seen; do
+    [ "$seen" -ge "$per_node" ] ||
+      fail "--backend cuda: node $node shows $seen GPUs, its ranks need $per_node (sbatch --gpus-per-node=$per_node)"
+  done <<<"$report"
+}

@@ -1,0 +1,163 @@
+#!/usr/bin/env bash
+# Weak and strong scaling: trains a few steps for every model, batch, precision and number of ranks, several times over.
+#
+#   jobs/scaling.sh [options] OUT            here, or inside a Slurm job on the ranks that it has
+#   jobs/scaling.sh --submit [options] OUT -- [flags of sbatch]
+#
+#   --models M,…          default: resnet50
+#   --batches B,…         images of a rank (weak) and of all ranks (strong); default: 256
+#   --precisions P,…      default: bf16 with --backend cuda, else fp32
+#   --ranks N,…           default: 1,2,4,8,16, those that the job has
+#   --scaling weak|strong|both                default: both
+#   --backend cuda|cpu    default: cuda where there is a GPU, else cpu
+#   --data FILE --size S  default: synthetic images of 224 pixels a side
+#   --steps N             of every run; default: 60
+#   --repeats N           default: 3
+#   --topology FILE       adds a prediction from the profile of one rank, as in jobs/topologies/
+#   --collectives FILE    measured all-reduces for it: output of convoy bench collectives --json
+#   --threads T           of one rank
+#
+# Every run is a folder OUT/SCALING/MODEL-bBATCH-PRECISION/ranks-N/repeat-K with manifest.json and summary.json; runs that
+# are there already are not repeated, so the same line goes on where a stopped one ended. `jobs/report OUT` draws them.
+# Variables: CONVOY, CONVOY_MODULES, CONVOY_LAUNCHER, CONVOY_MPIRUN, see jobs/launch.sh. Exit status: 0 when all runs are
+# there, 1 when some failed, 2 for a wrong command line.
+set -euo pipefail
+# shellcheck disable=SC2034  # for launch.sh
+script=scaling.sh
+self=$(realpath "$0")
+root=$(dirname "$(dirname "$self")")
+# shellcheck source-path=SCRIPTDIR source=launch.sh
+. "$root/jobs/launch.sh"
+
+models=resnet50 batches=256 precisions='' ranks_wanted=1,2,4,8,16 scalings=both backend='' data=synthetic size=''
+steps=60 repeats=3 topology='' collectives='' threads='' submit=no out='' given=("$@")
+need() { [ -n "$2" ] || usage_error "$1: expected a value"; }
+list() { [[ $2 =~ ^[0-9]+(,[0-9]+)*$ ]] || usage_error "$1: found '$2', expected whole numbers with commas between them"; }
+while [ $# -gt 0 ]; do
+  case $1 in
+    -h | --help) sed -n '2,26p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
+    --submit) submit=yes; shift; continue ;;
+    --) shift; break ;;
+    --*) need "$1" "${2:-}" ;;
+    *) [ -z "$out" ] || usage_error "found '$1' after '$out', expected one folder"; out=$1; shift; continue ;;
+  esac
+  case $1 in
+    --models) models=$2 ;;
+    --batches) list "$@"; batches=$2 ;;
+    --precisions) precisions=$2 ;;
+    --ranks) list "$@"; ranks_wanted=$2 ;;
+    --scaling) scalings=$2 ;;
+    --backend) backend=$2 ;;
+    --data) data=$2 ;;
+    --size) list "$@"; size=$2 ;;
+    --steps) list "$@"; steps=$2 ;;
+    --repeats) list "$@"; repeats=$2 ;;
+    --topology) topology=$(realpath -m "$2") ;;
+    --collectives) collectives=$(realpath -m "$2") ;;
+    --threads) list "$@"; threads=$2 ;;
+    *) usage_error "unknown option $1; --help lists them" ;;
+  esac
+  shift 2
+done
+[ -n "$out" ] || usage_error "the folder for the results is missing; --help shows the use"
+case $scalings in weak | strong) ;; both) scalings="weak strong" ;; *) usage_error "--scaling: found '$scalings', expected weak, strong or both" ;; esac
+[ -z "$topology" ] || [ -r "$topology" ] || fail "--topology $topology: no such file"
+[ "$data" = synthetic ] || [ -r "$data" ] || fail "--data $data: no such file"
+[ "$data" != synthetic ] || size=${size:-224}
+[ -z "${CONVOY:-}" ] || CONVOY=$(realpath "$(command -v "$CONVOY" || echo "$CONVOY")")
+mkdir -p "$out" 2>/dev/null || fail "$out: cannot be made"
+out=$(realpath "$out")
+
+if [ "$submit" = yes ]; then
+  command -v sbatch >/dev/null || fail "--submit: there is no sbatch on $(hostname)"
+  options=()
+  for word in "${given[@]}"; do
+    [ "$word" != -- ] || break
+    [ "$word" = --submit ] || options+=("$word")
+  done
+  message=$(sbatch --job-name=convoy-scaling --output="$out/slurm-%j.log" "$@" --wrap "exec $(printf '%q ' "$self" "${options[@]}")" 2>&1) ||
+    fail "sbatch: $(tail -n 1 <<<"$message" | sed 's/^sbatch: error: //')"
+  echo "$message, results and log in $out"
+  exit 0
+fi
+[ $# -eq 0 ] || usage_error "flags of sbatch ('$1') go with --submit"
+
+load_modules
+find_program
+choose_launcher
+gpus=$(nvidia-smi --list-gpus 2>/dev/null | grep -c '^GPU ' || true)
+if [ -z "$backend" ]; then backend=cpu; [ "$gpus" -eq 0 ] || backend=cuda; fi
+case $backend in cpu) precisions=${precisions:-fp32} ;; cuda) precisions=${precisions:-bf16} ;; *) usage_error "--backend: found '$backend', expected cuda or cpu" ;; esac
+[ "$backend" != cuda ] || [ "$gpus" -gt 0 ] || fail "--backend cuda: no GPU on $(hostname)"
+if [ "$backend" = cuda ]; then available=$gpus; else available=$(nproc); fi
+available=${SLURM_NTASKS:-$available}
+# Asked for by name, CPU ranks may share cores; by default not.
+case " ${given[*]} " in *" --ranks "*) [ -n "${SLURM_NTASKS:-}" ] || [ "$backend" = cuda ] || available=1000000 ;; esac
+rank_counts=()
+for ranks in ${ranks_wanted//,/ }; do [ "$ranks" -gt "$available" ] || rank_counts+=("$ranks"); done
+[ ${#rank_counts[@]} -gt 0 ] || fail "--ranks $ranks_wanted: this job has $available"
+[ "$backend" != cuda ] || check_gpus "${rank_counts[-1]}"
+
+common=(--data "$data" --steps "$steps" --backend "$backend" --seed 1 --eval-every 0 --limit-test 64 --no-sync-batch-norm
+  --learning-rate 1e-4 --checkpoint-every-epochs 0 --log-every 10)
+[ -z "$size" ] || common+=(--size "$size")
+[ -z "$threads" ] || common+=(--threads "$threads")
+# The program's own words, or the launcher's first ones.
+reason_of() { grep -m 1 '^convoy: ' "$1" || grep -m 1 '[a-z]' "$1" || echo "no message in $1"; }
+done_runs=0 old_runs=0 failed_runs=0
+
+# one_run FOLDER RANKS TRAINING_FLAGS…: into a folder beside its place, so that a folder with results is whole.
+one_run() {
+  local folder=$1 ranks=$2
+  shift 2
+  if [ -e "$folder/summary.json" ]; then old_runs=$((old_runs + 1)); return; fi
+  rm -rf "$folder.part"
+  mkdir -p "$folder.part"
+  launch "$ranks" "$CONVOY" train "$@" --out "$folder.part"
+  if "${launch[@]}" >"$folder.part/log" 2>&1 && [ -e "$folder.part/summary.json" ]; then
+    rm -rf "$folder" "$folder.part/checkpoint"
+    mv "$folder.part" "$folder"
+    done_runs=$((done_runs + 1))
+    echo "${folder#"$out"/}: $(sed -n 's/.*"images_per_second": *\([0-9.]*\).*/\1/p' "$folder/summary.json") images/s"
+  else
+    failed_runs=$((failed_runs + 1))
+    echo "$script: ${folder#"$out"/} failed: $(reason_of "$folder.part/log")" >&2
+  fi
+}
+
+# What a prediction is made from: one rank's times at the batches of the experiment.
+predict() { # MODEL BATCH PRECISION
+  local model=$1 batch=$2 precision=$3 folder=$out/prediction/$1-b$2-$3 sizes=("$2") ranks profile flags
+  for ranks in "${rank_counts[@]}"; do [ "$((batch / ranks))" -eq 0 ] || sizes+=("$((batch / ranks))"); done
+  mkdir -p "$folder"
+  flags=()
+  for batch in $(printf '%s\n' "${sizes[@]}" | sort -nru); do
+    profile=$folder/profile-b$batch.jsonl
+    if [ ! -s "$profile" ]; then
+      launch 1 "$CONVOY" bench step --model "$model" --batch "$batch" --size "${size:-32}" --backend "$backend" \
+        --precision "$precision" --steps 10 --layers --json ${threads:+--threads "$threads"}
+      "${launch[@]}" >"$profile.part" 2>"$profile.log" || fail "the profile of $model failed: $(reason_of "$profile.log")"
+      mv "$profile.part" "$profile"
+    fi
+    flags+=(--profile "$profile")
+  done
+  [ -z "$collectives" ] || flags+=(--collectives "$collectives")
+  "$CONVOY" simulate --model "$model" --topology "$topology" --batch "$2" --global-batch "$2" --precision "$precision" \
+    --ranks "$(IFS=,; echo "${rank_counts[*]},$((2 * rank_counts[-1])),$((4 * rank_counts[-1]))")" \
+    "${flags[@]}" --json >"$folder/prediction.jsonl"
+}
+
+for model in ${models//,/ }; do for batch in ${batches//,/ }; do for precision in ${precisions//,/ }; do
+  [ -z "$topology" ] || predict "$model" "$batch" "$precision"
+  for scaling in $scalings; do for ranks in "${rank_counts[@]}"; do
+    global=$batch
+    [ "$scaling" = strong ] || global=$((batch * ranks))
+    [ "$global" -ge "$ranks" ] || continue
+    for ((repeat = 1; repeat <= repeats; ++repeat)); do
+      one_run "$out/$scaling/$model-b$batch-$precision/ranks-$ranks/repeat-$repeat" "$ranks" --model "$model" \
+        --precision "$precision" --global-batch "$global" "${common[@]}"
+    done
+  done; done
+done; done; done
+echo "$done_runs runs done, $old_runs were there, $failed_runs failed; jobs/report $out"
+[ "$failed_runs" -eq 0 ]

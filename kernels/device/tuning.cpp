@@ -1,0 +1,104 @@
+#include "kernels/device/tuning.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+namespace convoy::kernels::tuning {
+namespace {
+
+using Choices = std::map<std::string, std::string>;
+
+struct State {
+  bool on = false;
+  Mode mode = Mode::read;
+  std::filesystem::path file;
+  Choices known, kept;  // kept: since the last save
+};
+State& state() {
+  static State one;
+  return one;
+}
+
+[[noreturn]] void fail(const std::filesystem::path& file, const std::string& what) {
+  throw std::runtime_error(fmt::format("tuning file {}: {}", file.string(), what));
+}
+
+Choices read(const std::filesystem::path& file) {
+  if (!std::filesystem::exists(file)) return {};
+  std::ifstream stream(file);
+  const auto json = nlohmann::json::parse(stream, nullptr, false);
+  if (!json.is_object()) fail(file, "found no JSON object, expected {\"key\": \"choice\", ...}");
+  Choices choices;
+  for (const auto& [key, choice] : json.items()) {
+    if (!choice.is_string()) fail(file, fmt::format("\"{}\" is not a string", key));
+    choices[key] = choice.get<std::string>();
+  }
+  return choices;
+}
+
+// A file that is written whole or not at all.
+void write(const std::filesystem::path& file, const std::string& text) {
+  const std::string beside = fmt::format("{}.{}", file.string(), getpid());
+  const int descriptor = open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+  const auto failed = [&] {
+    const std::string why = std::strerror(errno);
+    if (descriptor >= 0) close(descriptor);
+    unlink(beside.c_str());
+    fail(file, why);
+  };
+  if (descriptor < 0) failed();
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t count = ::write(descriptor, text.data() + done, text.size() - done);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) failed();
+    done += std::size_t(count);
+  }
+  if (fsync(descriptor) != 0 || rename(beside.c_str(), file.c_str()) != 0) failed();
+  close(descriptor);
+}
+
+}  // namespace
+
+std::filesystem::path default_file() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  const char* home = std::getenv("HOME");
+  std::filesystem::path folder = cache != nullptr && *cache != 0 ? cache : "";
+  if (folder.empty()) folder = std::filesystem::path(home != nullptr ? home : ".") / ".cache";
+  return folder / "convoy" / "tuning.json";
+}
+
+void use(const std::filesystem::path& file, Mode mode) { state() = {true, mode, file, read(file), {}}; }
+void stop() { state() = {}; }
+
+std::optional<std::string> find(const std::string& key) {
+  const Choices& known = state().known;
+  const auto found = known.find(key);
+  return found == known.end() ? std::nullopt : std::optional(found->second);
+}
+
+bool measures() { return state().on && state().mode == Mode::measure; }
+
+void keep(const std::string& key, const std::string& choice) {
+  state().known[key] = state().kept[key] = choice;
+}
+
+void save() {
+  State& s = state();
+  if (!s.on || s.kept.empty()) return;
+  Choices all = read(s.file);
+  for (const auto& [key, choice] : s.kept) all[key] = choice;
+  if (s.file.has_parent_path()) std::filesystem::create_directories(s.file.parent_path());
+  write(s.file, nlohmann::json(all).dump(1) + "\n");
+  s.kept.clear();
+}
+
+}  // namespace convoy::kernels::tuning

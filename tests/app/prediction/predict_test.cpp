@@ -1,0 +1,145 @@
+#include "app/prediction/predict.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "app/model/zoo/zoo.h"
+
+namespace convoy::app {
+namespace {
+
+// 4 devices a node; 10 GB/s and 2 us within, 1 GB/s and 5 us between, 3 us a call.
+Cluster cluster(double overlap = 1) {
+  return Cluster::parse(R"({"devices_per_node": 4, "call_us": 3, "overlap": )" + std::to_string(overlap) +
+                            R"(, "within_node": {"latency_us": 2, "gbytes_per_second": 10},
+                             "between_nodes": {"latency_us": 5, "gbytes_per_second": 1},
+                             "device": {"gflops": {"fp32": 1000}, "gbytes_per_second": 100, "launch_us": 1}})",
+                        "t.json");
+}
+
+StepProfile hand_made() {
+  StepProfile profile;
+  profile.model = "m", profile.batch = 8;
+  profile.operations = {{"a", "forward", 4},
+                        {"b", "backward", 3},
+                        {"a", "backward", 3},
+                        {"parameters", "optimizer_update", 2, false, true}};
+  return profile;
+}
+
+TEST(ClusterModel, AllReduceByHand) {
+  EXPECT_EQ(cluster().all_reduce_us(1e6, 1), 0);
+  // Two ranks: ring of 2 steps and tree of 2 steps alike; each sends the whole megabyte once: 100 us.
+  EXPECT_NEAR(cluster().all_reduce_us(1e6, 2), 3 + 2 * 2 + 100, 1e-9);
+  // Four: a tree of 4 steps beats the ring's 6; 1.5 MB sent.
+  EXPECT_NEAR(cluster().all_reduce_us(1e6, 4), 3 + 4 * 2 + 150, 1e-9);
+  // Two nodes of four: the same within, then 1 MB of each node over its 1 GB/s.
+  EXPECT_NEAR(cluster().all_reduce_us(1e6, 8), 3 + 4 * 2 + 150 + 2 * 5 + 1000, 1e-9);
+}
+
+TEST(ClusterModel, FitFindsTheLinkThatMadeTheMeasurements) {
+  Cluster measured = cluster(), truth = cluster();
+  Cluster wrong = Cluster::parse(R"({"devices_per_node": 4, "call_us": 3, "overlap": 1,
+      "within_node": {"latency_us": 50, "gbytes_per_second": 1}, "between_nodes": {"latency_us": 5, "gbytes_per_second": 1},
+      "device": {"gflops": {}, "gbytes_per_second": 100, "launch_us": 1}})",
+                                 "t.json");
+  for (const int ranks : {2, 4})
+    for (const double bytes : {1e3, 1e5, 1e7})
+      wrong.add_measurement(ranks, bytes, truth.all_reduce_us(bytes, ranks));
+  wrong.fit();
+  EXPECT_NEAR(wrong.within().latency_us, 2, 1e-6);
+  EXPECT_NEAR(wrong.within().gbytes_per_second, 10, 1e-6);
+  EXPECT_NEAR(wrong.all_reduce_us(3e6, 3), truth.all_reduce_us(3e6, 3),
+              1e-6);  // a count that was not measured
+  EXPECT_NEAR(wrong.all_reduce_us(3e6, 4), truth.all_reduce_us(3e6, 4),
+              1e-6);  // a size that was not measured
+}
+
+TEST(ClusterModel, BadFilesNameTheField) {
+  for (const auto& [text, words] :
+       {std::pair{"{", "not a JSON object"}, std::pair{"{}", "devices_per_node"},
+        std::pair{R"({"devices_per_node": 1, "call_us": -1})", "call_us"},
+        std::pair{R"({"devices_per_node": 1, "call_us": 1, "overlap": 2})", "overlap"},
+        std::pair{R"({"devices_per_node": 1, "call_us": 1, "overlap": 1})", "between_nodes"}})
+    try {
+      Cluster::parse(text, "bad.json");
+      ADD_FAILURE() << text;
+    } catch (const std::runtime_error& error) {
+      EXPECT_NE(std::string(error.what()).find("bad.json"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
+    }
+}
+
+TEST(Prediction, OverlapByHand) {
+  const StepProfile profile = hand_made();
+  // Two ranks: 20 MB take 2.007 ms, 30 MB take 3.007 ms. The first starts at 7 ms behind 3 ms of computation and is hidden,
+  // the second starts when backward ends at 10 ms and is exposed whole. The metrics' 40 bytes take 7.004 us.
+  const std::vector<TimedBucket> buckets{{20e6, 1}, {30e6, 2}};
+  const StepPrediction step = predict_step(profile, buckets, cluster(), 2);
+  EXPECT_NEAR(step.compute_ms, 12, 1e-9);
+  EXPECT_NEAR(step.exposed_comm_ms, 3.007 + 0.007004, 1e-6);
+  EXPECT_NEAR(step.communication_ms, 2.007 + 3.007 + 0.007004, 1e-6);
+  // Nothing hides: every millisecond of communication makes the step longer.
+  const StepPrediction naked = predict_step(profile, buckets, cluster(0), 2);
+  EXPECT_NEAR(naked.exposed_comm_ms, naked.communication_ms, 1e-9);
+}
+
+TEST(Prediction, OneRankIsTheProfileAndMoreRanksAreNeverFaster) {
+  const Network network = make_network("resnet18", {32, 3, 32, 32}, 10);
+  const Cluster machine = cluster();
+  const StepProfile profile = estimate_profile(network, "fp32", machine.device());
+  const auto buckets = buckets_of(network, profile, {});
+  double bytes = 0;
+  for (const TimedBucket& bucket : buckets) bytes += bucket.bytes;
+  EXPECT_EQ(bytes, 4.0 * static_cast<double>(network.parameter_count()));
+  EXPECT_DOUBLE_EQ(predict_step(profile, buckets, machine, 1).step_ms, profile.ms());
+  double last = profile.ms();
+  for (const int ranks : {2, 4, 8, 64, 1024}) {
+    const StepPrediction step = predict_step(profile, buckets, machine, ranks);
+    EXPECT_GE(step.step_ms, last) << ranks;
+    EXPECT_LE(step.exposed_comm_ms, step.communication_ms + 1e-9) << ranks;
+    last = step.step_ms;
+  }
+}
+
+TEST(Prediction, BatchesBetweenAndBeyondTheMeasuredOnes) {
+  StepProfile small = hand_made(), large = hand_made();
+  large.batch = 16;
+  for (TimedOperation& operation : large.operations)
+    if (operation.per_sample) operation.ms *= 1.5;
+  EXPECT_NEAR(at_batch({large, small}, 12, 0).ms(), 2 + 1.25 * 10,
+              1e-9);  // half way, the optimizer as it was
+  EXPECT_NEAR(at_batch({small, large}, 32, 0).ms(), 2 + 30, 1e-9);
+  EXPECT_NEAR(at_batch({small}, 4, 1000).ms(), 2 + 3 * 1 + (10 - 3) / 2.0,
+              1e-9);  // 1 ms of each is the launch
+  large.operations.pop_back();
+  EXPECT_THROW(at_batch({small, large}, 12, 0), std::runtime_error);
+}
+
+TEST(Prediction, ReadsWhatBenchStepPrints) {
+  const auto file = std::filesystem::temp_directory_path() / ("profile-" + std::to_string(::getpid()));
+  std::ofstream(file) << R"({"model":"lenet","precision":"fp32","ranks":1,"batch":8,"size":32,"ms":9.0})"
+                      << "\n"
+                      << R"({"layer":"conv1","op":"conv2d_forward","ms":4.0})"
+                      << "\n"
+                      << R"({"layer":"parameters","op":"optimizer_update","ms":2.0})"
+                      << "\n"
+                      << R"({"layer":"all","op":"conv2d_forward","ms":4.0})"
+                      << "\n";
+  const StepProfile profile = read_profile(file);
+  ASSERT_EQ(profile.operations.size(), 2u);
+  EXPECT_DOUBLE_EQ(profile.ms(), 9);  // scaled to the step
+  EXPECT_DOUBLE_EQ(profile.operations[0].ms, 6);
+  EXPECT_TRUE(profile.operations[1].after_gradients);
+  std::ofstream(file) << R"({"model":"lenet","precision":"fp32","ranks":2,"batch":8,"size":32,"ms":9.0})"
+                      << "\n";
+  EXPECT_THROW(read_profile(file), std::runtime_error);
+  std::filesystem::remove(file);
+}
+
+}  // namespace
+}  // namespace convoy::app

@@ -1,0 +1,220 @@
+// Every implementation of Collectives, with Communicator's MPI calls on host memory as the oracle.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "comm/buckets.h"
+#include "tests/comm/devices/device.h"
+#include "tests/mpi/world.h"
+
+namespace convoy::comm {
+namespace {
+
+using test::OnDevice;
+using test::world;
+
+class DeviceCollectives : public testing::TestWithParam<test::Device*> {
+ protected:
+  void SetUp() override {
+    const std::string missing = device().missing(world());
+    if (!missing.empty()) GTEST_SKIP() << missing;
+    collectives_ = device().collectives(world());
+  }
+  test::Device& device() { return *GetParam(); }
+  Stream stream() { return device().stream(); }
+
+  std::unique_ptr<Collectives> collectives_;
+  const int ranks_ = world().size(), rank_ = world().rank();
+};
+
+INSTANTIATE_TEST_SUITE_P(On, DeviceCollectives, testing::ValuesIn(test::devices()),
+                         [](const auto& info) { return info.param->name(); });
+
+const std::int64_t kCounts[] = {0, 1, 37, 100'003, 3'000'001};
+
+// Small whole numbers: sums are exact in every type and order.
+template <typename T>
+std::vector<T> numbers(int rank, std::int64_t count) {
+  std::vector<T> values(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<T>((static_cast<std::size_t>(rank) * 31 + i * 7 + 3) % 23);
+  return values;
+}
+
+std::vector<float> normal(int rank, std::int64_t count, unsigned seed) {
+  std::mt19937 random(seed * 1009 + static_cast<unsigned>(rank));
+  std::normal_distribution<float> distribution;
+  std::vector<float> values(static_cast<std::size_t>(count));
+  for (float& value : values) value = distribution(random);
+  return values;
+}
+
+template <typename T>
+void expect_reductions_as_mpi(test::Device& device, Collectives& collectives, DType type) {
+  for (const std::int64_t count : kCounts)
+    for (const ReduceOp op : {ReduceOp::sum, ReduceOp::max, ReduceOp::min}) {
+      auto expected = numbers<T>(world().rank(), count);
+      const OnDevice<T> data(device, expected);
+      world().all_reduce(std::span<T>(expected), op, "oracle");
+      collectives.all_reduce(data.data(), count, type, op, device.stream(), "test");
+      ASSERT_EQ(data.get(), expected) << count << " elements, operation " << static_cast<int>(op);
+    }
+}
+
+TEST_P(DeviceCollectives, ReduceAsMpiDoes) {
+  expect_reductions_as_mpi<float>(device(), *collectives_, DType::f32);
+  expect_reductions_as_mpi<double>(device(), *collectives_, DType::f64);
+  expect_reductions_as_mpi<std::int32_t>(device(), *collectives_, DType::i32);
+}
+
+TEST_P(DeviceCollectives, BroadcastFromEveryRoot) {
+  for (const std::int64_t count : kCounts)
+    for (int root = 0; root < ranks_; ++root) {
+      const OnDevice<std::uint8_t> data(device(), numbers<std::uint8_t>(rank_, count));
+      collectives_->broadcast(data.data(), count, DType::u8, root, stream(), "test");
+      ASSERT_EQ(data.get(), numbers<std::uint8_t>(root, count)) << count << " bytes from rank " << root;
+    }
+}
+
+// As a step does it: prepared, in a captured graph where there are graphs, again and again.
+TEST_P(DeviceCollectives, SumTheSameBitsInEveryStep) {
+  for (const std::int64_t count : kCounts) {
+    auto expected = normal(rank_, count, 5);
+    OnDevice<float> data(device(), expected);
+    world().all_reduce(std::span<float>(expected), ReduceOp::sum, "oracle");
+    const auto operation = collectives_->prepare_all_reduce(data.data(), count, DType::f32, "test");
+    const auto step = device().as_step([&](Stream stream) {
+      operation->start(stream);
+      operation->wait(stream);
+    });
+    std::vector<float> first;
+    for (int run = 0; run < 3; ++run) {
+      data.set(normal(rank_, count, 5));
+      step();
+      const auto sum = data.get();
+      for (std::size_t i = 0; i < sum.size(); ++i) ASSERT_NEAR(sum[i], expected[i], 1e-5) << "element " << i;
+      if (run == 0) first = sum;
+      ASSERT_EQ(std::memcmp(sum.data(), first.data(), sum.size() * sizeof(float)), 0) << "run " << run;
+    }
+    // All ranks must go on from the same parameters.
+    auto of_rank_0 = first;
+    world().broadcast(std::span<float>(of_rank_0), 0, "oracle");
+    ASSERT_EQ(std::memcmp(of_rank_0.data(), first.data(), first.size() * sizeof(float)), 0);
+  }
+}
+
+TEST_P(DeviceCollectives, SumBfloat16InFloat) {
+  // 256 + 1 rounds back to 256 in bf16: adding one by one would lose every rank's 1.
+  const float value = rank_ == 0 ? 256.0f : 1.0f;
+  const auto narrow = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16);
+  const OnDevice<std::uint16_t> data(device(), std::vector<std::uint16_t>(1000, narrow));
+  collectives_->all_reduce(data.data(), 1000, DType::bf16, ReduceOp::sum, stream(), "test");
+  const float sum = std::bit_cast<float>(std::uint32_t{data.get()[999]} << 16);
+  const float expected = 2 * std::nearbyint((256.0f + static_cast<float>(ranks_ - 1)) / 2);  // to even
+  EXPECT_EQ(sum, expected);
+  EXPECT_THROW(collectives_->all_reduce(data.data(), 10, DType::bf16, ReduceOp::max, stream(), "test"),
+               std::invalid_argument);
+}
+
+// A ring of prepared transfers, as a partitioned network's cut edges use them. Every rank starts to receive before it
+// sends, and sends twice: transfers that stood in each other's way would hang.
+TEST_P(DeviceCollectives, SendAroundARing) {
+  if (ranks_ < 2) GTEST_SKIP() << "needs two ranks";
+  const int before = (rank_ + ranks_ - 1) % ranks_;
+  for (const std::int64_t count : {std::int64_t{0}, std::int64_t{1}, std::int64_t{300'001}}) {
+    const OnDevice<float> out(device(), numbers<float>(rank_, count)),
+        other(device(), normal(rank_, count, 9));
+    const OnDevice<float> in(device(), normal(0, count, 1)), second(device(), normal(0, count, 2));
+    const auto receive = collectives_->prepare_receive(in.data(), count, DType::f32, before, "edge");
+    const auto receive_second =
+        collectives_->prepare_receive(second.data(), count, DType::f32, before, "edge 2");
+    const int after = (rank_ + 1) % ranks_;
+    const auto send = collectives_->prepare_send(out.data(), count, DType::f32, after, "edge");
+    const auto send_second = collectives_->prepare_send(other.data(), count, DType::f32, after, "edge 2");
+    const auto step = device().as_step([&](Stream stream) {
+      for (auto* operation : {receive.get(), receive_second.get(), send.get(), send_second.get()})
+        operation->start(stream);
+      while (!send->progress()) {
+      }
+      for (auto* operation : {send_second.get(), send.get(), receive_second.get(), receive.get()})
+        operation->wait(stream);
+    });
+    for (int run = 0; run < 2; ++run) {
+      step();
+      // Matched in the order of their starts.
+      ASSERT_EQ(in.get(), numbers<float>(before, count));
+      ASSERT_EQ(second.get(), normal(before, count, 9));
+    }
+  }
+}
+
+TEST_P(DeviceCollectives, ReduceBucketsAsOneSum) {
+  const std::vector<ParameterSegment> segments{
+      {0, 70'000}, {70'000, 1}, {70'001, 200'000}, {270'001, 30'000}};
+  const std::int64_t count = 300'001;
+  OnDevice<float> gradients(device(), normal(rank_, count, 3));
+  auto expected = normal(rank_, count, 3);
+  world().all_reduce(std::span<float>(expected), ReduceOp::sum, "oracle");
+  GradientBuckets buckets(*collectives_, gradients.data(), segments,
+                          {.bytes = 400'000, .edge_bytes = 40'000});
+  ASSERT_GT(buckets.buckets().size(), 2u);
+  const auto step = device().as_step([&](Stream stream) {
+    for (int segment = 0; segment < 4; ++segment) buckets.ready(segment, stream);
+    buckets.wait_all(stream);
+    // Behind the wait on the same stream: meets reduced gradients.
+    collectives_->all_reduce(gradients.data(), 1, DType::f32, ReduceOp::max, stream, "behind");
+  });
+  for (int run = 0; run < 2; ++run) {
+    gradients.set(normal(rank_, count, 3));
+    step();
+    const auto sum = gradients.get();
+    for (std::size_t i = 0; i < sum.size(); ++i) ASSERT_NEAR(sum[i], expected[i], 1e-5) << "element " << i;
+  }
+}
+
+// Statistics of a batch norm, needed at once, while a bucket is under way.
+TEST_P(DeviceCollectives, SumStatisticsBesideABucket) {
+  OnDevice<float> gradients(device(), numbers<float>(rank_, 3'000'001));
+  OnDevice<double> statistics(device(), numbers<double>(rank_, 129));
+  auto expected = numbers<double>(rank_, 129);
+  auto expected_gradients = numbers<float>(rank_, 3'000'001);
+  world().all_reduce(std::span<double>(expected), ReduceOp::sum, "oracle");
+  world().all_reduce(std::span<float>(expected_gradients), ReduceOp::sum, "oracle");
+  const auto bucket =
+      collectives_->prepare_all_reduce(gradients.data(), gradients.size(), DType::f32, "bucket");
+  const auto sum = collectives_->prepare_all_reduce(statistics.data(), 129, DType::f64, "statistics");
+  const auto step = device().as_step([&](Stream stream) {
+    bucket->start(stream);
+    sum->start(stream);
+    sum->wait(stream);
+    bucket->wait(stream);
+  });
+  gradients.set(numbers<float>(rank_, 3'000'001));
+  statistics.set(numbers<double>(rank_, 129));
+  step();
+  ASSERT_EQ(statistics.get(), expected);
+  ASSERT_EQ(gradients.get(), expected_gradients);
+}
+
+TEST_P(DeviceCollectives, RefuseWrongArguments) {
+  const OnDevice<float> data(device(), std::vector<float>(10));
+  EXPECT_THROW(collectives_->all_reduce(nullptr, 10, DType::f32, ReduceOp::sum, stream(), "x"),
+               std::invalid_argument);
+  EXPECT_THROW(collectives_->broadcast(data.data(), 10, DType::f32, ranks_, stream(), "x"),
+               std::invalid_argument);
+  EXPECT_THROW(collectives_->prepare_all_reduce(data.data(), 10, DType::u8, "x"), std::invalid_argument);
+  EXPECT_THROW(collectives_->prepare_send(nullptr, 0, DType::f32, rank_, "edge"), std::invalid_argument);
+  EXPECT_THROW(collectives_->prepare_receive(nullptr, 0, DType::f32, ranks_, "edge"), std::invalid_argument);
+  if (ranks_ < 2) return;
+  const auto operation = collectives_->prepare_all_reduce(data.data(), 10, DType::f32, "twice");
+  operation->start(stream());
+  EXPECT_THROW(operation->start(stream()), std::logic_error);
+  operation->wait(stream());
+  EXPECT_EQ(data.get(), std::vector<float>(10));
+}
+
+}  // namespace
+}  // namespace convoy::comm

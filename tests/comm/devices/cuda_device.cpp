@@ -1,0 +1,60 @@
+#include <fmt/format.h>
+
+#include "comm/nccl_collectives.h"
+#include "kernels/device/cuda_runtime.h"
+#include "tests/comm/devices/host_device.h"
+
+namespace convoy::test {
+namespace {
+
+class CudaDevice : public Device {
+ public:
+  std::string name() const override { return "Nccl"; }
+  std::string missing(const comm::Communicator& ranks) override {
+    int found = 0;
+    if (cudaGetDeviceCount(&found) != cudaSuccess) found = 0;
+    cudaGetLastError();
+    found = ranks.all_reduce(std::int32_t{found}, comm::ReduceOp::min, "devices");
+    if (found < ranks.local_size())
+      return fmt::format("needs a GPU for each of this host's {} ranks, found {}", ranks.local_size(), found);
+    CONVOY_CUDA(cudaSetDevice(ranks.local_rank()));
+    if (!stream_) stream_ = std::make_unique<kernels::CudaStream>();
+    return {};
+  }
+  std::unique_ptr<comm::Collectives> collectives(const comm::Communicator& ranks) override {
+    return comm::make_nccl_collectives(ranks);
+  }
+  std::shared_ptr<void> allocate(std::size_t bytes) override {
+    const auto buffer = std::make_shared<kernels::DeviceBuffer>(bytes);
+    return {buffer, buffer->data()};
+  }
+  void copy_in(void* to, const void* from, std::size_t bytes) override {
+    stream_->synchronize();
+    CONVOY_CUDA(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice));
+  }
+  void copy_out(void* to, const void* from, std::size_t bytes) override {
+    stream_->synchronize();
+    CONVOY_CUDA(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost));
+  }
+  comm::Stream stream() override { return stream_->view(); }
+  std::function<void()> as_step(const std::function<void(comm::Stream)>& work) override {
+    work(stream());  // connections are made outside captures
+    stream_->synchronize();
+    const auto graph = std::make_shared<kernels::CapturedGraph>(kernels::CapturedGraph::capture(work));
+    return [this, graph] { graph->launch(stream_->get()); };
+  }
+
+ private:
+  std::unique_ptr<kernels::CudaStream> stream_;
+};
+
+}  // namespace
+
+const std::vector<Device*>& devices() {
+  static HostDevice host;
+  static auto* const cuda = new CudaDevice;  // the runtime may be gone before static objects are
+  static const std::vector<Device*> all{&host, cuda};
+  return all;
+}
+
+}  // namespace convoy::test

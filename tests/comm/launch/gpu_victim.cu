@@ -1,0 +1,110 @@
+// A job on GPUs that meets a fault, started by gpu_job_fault_test.cpp under mpirun: gpu_victim SCENARIO TIMEOUT_MS.
+// Its step is a captured graph: some computation, gradient buckets reduced beside it, a loss.
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+#include <string_view>
+#include <vector>
+
+#include "comm/buckets.h"
+#include "comm/environment.h"
+#include "comm/nccl_collectives.h"
+#include "kernels/device/cuda_runtime.h"
+
+namespace {
+
+using namespace convoy;
+
+constexpr std::int64_t kElements = 4'000'000;
+
+// Computes until the host says so.
+__global__ void hold(const volatile int* held) {
+  while (*held != 0) {
+  }
+}
+
+class Step {
+ public:
+  explicit Step(const comm::Communicator& world)
+      : collectives_(comm::make_nccl_collectives(world)),
+        held_(sizeof(int)),
+        gradients_(kElements * sizeof(float)),
+        buckets_(*collectives_, reinterpret_cast<float*>(gradients_.data()), segments(),
+                 {4'000'000, 4'000'000}) {
+    set_held(0);
+    CONVOY_CUDA(cudaMemset(gradients_.data(), 0, gradients_.bytes()));
+    CONVOY_CUDA(cudaDeviceSynchronize());
+    graph_ = kernels::CapturedGraph::capture([this](kernels::Stream stream) {
+      buckets_.ready(0, stream);
+      hold<<<1, 1, 0, static_cast<cudaStream_t>(stream)>>>(reinterpret_cast<const int*>(held_.data()));
+      CONVOY_CUDA(cudaGetLastError());
+      buckets_.ready(1, stream);
+      buckets_.wait_all(stream);
+      collectives_->all_reduce(gradients_.data(), 1, comm::DType::f32, comm::ReduceOp::sum, stream, "loss");
+    });
+  }
+  void launch() { graph_.launch(stream_.get()); }
+  void finish() { stream_.synchronize(); }
+  void set_held(int held) { *reinterpret_cast<volatile int*>(held_.data()) = held; }
+
+ private:
+  static std::vector<comm::ParameterSegment> segments() {
+    return {{0, kElements / 2}, {kElements / 2, kElements - kElements / 2}};
+  }
+
+  std::unique_ptr<comm::Collectives> collectives_;
+  kernels::PinnedBuffer held_;
+  kernels::DeviceBuffer gradients_;
+  kernels::CudaStream stream_;
+  comm::GradientBuckets buckets_;
+  kernels::CapturedGraph graph_;
+};
+
+void train(comm::MpiEnvironment& environment, std::string_view scenario) {
+  const comm::Communicator& world = environment.world();
+  const bool victim = world.rank() == (scenario.ends_with("0") ? 0 : world.size() - 1);
+  Step step(world);
+  for (int i = 0; i < 50; ++i) {
+    environment.set_step(i);
+    const bool now = victim && i == 30;
+    if (now && scenario.starts_with("absent"))
+      while (true) ::usleep(10'000);
+    if (now && scenario.starts_with("stop")) std::raise(SIGSTOP);
+    // Its device stays between the first bucket and the second; the others' are in the second.
+    if (now &&
+        (scenario.starts_with("stall") || scenario.starts_with("kill") || scenario.starts_with("throw")))
+      step.set_held(1);
+    step.launch();
+    if (now) ::usleep(200'000);
+    if (now && scenario.starts_with("kill")) std::raise(SIGKILL);
+    if (now && scenario.starts_with("throw")) {
+      step.set_held(
+          0);  // a kernel that ends; its all-reduce then waits for the other rank, which stands still
+      throw std::runtime_error(environment.identity() + ": data.h5: cannot read chunk 7");
+    }
+    if (scenario.starts_with("throw") && !victim && i == 29) {
+      step.finish();
+      while (true) ::usleep(10'000);
+    }
+    step.finish();
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 64;
+  try {
+    comm::MpiEnvironment environment(std::chrono::milliseconds(std::atoi(argv[2])),
+                                     comm::take_local_device());
+    train(environment, argv[1]);
+    if (environment.world().rank() == 0) std::printf("finished on %d ranks\n", environment.world().size());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "convoy: %s\n", error.what());
+    return 1;
+  }
+  return 0;
+}

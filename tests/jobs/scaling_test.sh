@@ -1,0 +1,148 @@
+#!/usr/bin/env bash
+# jobs/scaling.sh on CPU ranks and jobs/report on what it leaves; the page as Chromium shows it, light and dark; the trace of a
+# run; and what a user reads when something is wrong.
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=support.sh
+. "$(dirname "$0")/support.sh"
+trap 'rm -rf "$folder"' EXIT
+/usr/bin/python3 -c 'import matplotlib, PIL' 2>/dev/null || skip "matplotlib or Pillow is not installed (apt-get install python3-matplotlib python3-pil)"
+
+experiment=$folder/first
+scale() { # OUT OPTIONS…
+  "$root/jobs/scaling.sh" --models lenet --batches 16 --size 32 --ranks 1,2,4 --steps 24 --repeats 2 --threads 1 \
+    --backend cpu --topology "$root/jobs/topologies/ethernet-10g.json" "${@:2}" "$1"
+}
+echo "== Three rank counts, weak and strong, two repeats, with a prediction"
+check "all runs end well" scale "$experiment" >"$folder/log"
+contains "$folder/log" "12 runs done, 0 were there, 0 failed"
+rm -rf "$experiment"/weak/*/ranks-2/repeat-1
+check "a second call does what is missing" scale "$experiment" >"$folder/log"
+contains "$folder/log" "1 runs done, 11 were there, 0 failed"
+check "one rank is predicted from its own profile" /usr/bin/python3 - "$experiment" <<'PY'
+import json, pathlib, sys
+rows = [json.loads(line) for line in next(pathlib.Path(sys.argv[1]).glob("prediction/*/prediction.jsonl")).open()]
+assert {r["ranks"] for r in rows if r["scaling"] == "weak"} == {1, 2, 4, 8, 16}, rows
+one = next(r for r in rows if r["ranks"] == 1 and r["scaling"] == "weak")
+assert abs(one["efficiency"] - 1) < 1e-9 and one["exposed_comm_ms"] < 1e-9, one
+assert all(r["efficiency"] <= 1 + 1e-9 for r in rows if r["scaling"] == "weak"), rows
+PY
+
+echo "== The report"
+check "is made" "$root/jobs/report" "$experiment"
+cp -r "$experiment" "$folder/second"
+# Another machine, so that its lines do not hide those of the first.
+/usr/bin/python3 - "$folder/second" <<'PY'
+import json, pathlib, sys
+for path in pathlib.Path(sys.argv[1]).rglob("summary.json"):
+    summary = json.loads(path.read_text())
+    summary["images_per_second"] *= 1.5
+    path.write_text(json.dumps(summary))
+PY
+check "and compares two experiments" "$root/jobs/report" "$experiment" "$folder/second" --out "$folder/both"
+check "is whole: every plot is in the page, every run in the tables" /usr/bin/python3 - "$experiment/report" "$folder/both" <<'PY'
+import base64, csv, io, pathlib, re, sys
+from PIL import Image
+for folder, experiments in zip(map(pathlib.Path, sys.argv[1:]), (1, 2)):
+    page = (folder / "index.html").read_text()
+    assert not re.search(r'(?:src|href|srcset)="(?!data:)', page), "the page needs other files"
+    images = re.findall(r"data:image/png;base64,([^\"]+)", page)
+    assert len(images) == 2 * 2 * 4, len(images)  # themes, scalings, plots
+    for data in images:
+        image = Image.open(io.BytesIO(base64.b64decode(data)))
+        assert image.width >= 600 and len(image.convert("RGB").getcolors(1 << 24)) > 20, image.size
+    rows = list(csv.DictReader((folder / "scaling.csv").open()))
+    assert len(rows) == 6 * experiments, rows
+    for row in rows:
+        assert float(row["images_per_second"]) > 0 and row["runs"] == "2", row
+        parts = sum(float(row[k]) for k in ("compute_ms", "exposed_comm_ms", "data_wait_ms"))
+        assert 0.2 < parts / float(row["step_ms"]) < 5, row
+        assert row["predicted_images_per_second"], row
+    assert (folder / "scaling.md").read_text().count("\n") == 2 + len(rows)
+    assert page.count("<details>") == len(rows)
+PY
+
+echo "== The page in a browser"
+browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
+if [ -z "$browser" ]; then
+  echo "skipped: no Chromium here; the plots were checked as files"
+else
+  for theme in light dark; do
+    dark=(); [ "$theme" = light ] || dark=(--blink-settings=preferredColorScheme=0)
+    timeout 60 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir="$folder/browser" \
+      --hide-scrollbars --window-size=1240,1800 --virtual-time-budget=3000 "${dark[@]}" \
+      --screenshot="$folder/$theme.png" "file://$folder/both/index.html" >"$folder/browser.log" 2>&1 || true
+    [ -z "${SCREENSHOTS:-}" ] || cp "$folder/$theme.png" "$SCREENSHOTS/"
+    check "a screenshot, $theme" test -s "$folder/$theme.png"
+  done
+  check "both show the plots, legibly" /usr/bin/python3 - "$folder" <<'PY'
+import sys
+from PIL import Image
+def luminance(pixel): return 0.2126 * pixel[0] + 0.7152 * pixel[1] + 0.0722 * pixel[2]
+series = {"light": [(0x1f, 0x6f, 0xeb), (0xd9, 0x48, 0x0f)], "dark": [(0x6c, 0xb0, 0xff), (0xff, 0x9a, 0x5c)]}
+for theme, colors in series.items():
+    image = Image.open(f"{sys.argv[1]}/{theme}.png").convert("RGB")
+    pixels = list(image.getdata())
+    ground = image.getpixel((3, 3))
+    assert (luminance(ground) > 200) == (theme == "light"), (theme, ground)
+    for color in colors:  # the lines of both experiments
+        near = sum(max(abs(a - b) for a, b in zip(pixel, color)) < 24 for pixel in pixels)
+        assert near > 500, (theme, color, near)
+    # Ink: pixels as far from the ground as text is. Four plots of a heading, labels and ticks each.
+    ink = sum(abs(luminance(pixel) - luminance(ground)) > 150 for pixel in pixels)
+    assert ink > 4000, (theme, ink)
+    assert image.size == (1240, 1800), image.size
+PY
+fi
+
+echo "== The trace of a run"
+OMPI_MCA_mpi_yield_when_idle=1 mpirun -np 2 --bind-to none --oversubscribe "$CONVOY" train --model lenet --data synthetic --size 32 \
+  --global-batch 16 --steps 20 --threads 1 --limit-test 64 --out "$folder/traced" --trace "$folder/trace.json" >"$folder/traced.log" 2>&1
+check "the run says what limited it" grep -qE '^limited by [a-z]+: [0-9]+ % of a step of .*slowest: rank [01] on ' "$folder/traced.log"
+check "both ranks on one clock" /usr/bin/python3 - "$folder/trace.json" <<'PY'
+import collections, json, sys
+events = json.load(open(sys.argv[1]))["traceEvents"]
+steps = {(e["name"], e["pid"]): e for e in events if e.get("cat") == "step"}
+assert len(steps) == 6 and {pid for _, pid in steps} == {0, 1}, list(steps)
+for name in {name for name, _ in steps}:  # a step ends with a sum over the ranks: on one clock neither ends before the other began
+    a, b = steps[name, 0], steps[name, 1]
+    assert max(a["ts"], b["ts"]) < min(a["ts"] + a["dur"], b["ts"] + b["dur"]), (a, b)
+for pid in (0, 1):
+    mine = [e for e in events if e["pid"] == pid]
+    inside = [e for e in mine if e["ph"] == "X" and e["cat"] != "step"]
+    assert {"conv2d_forward", "optimizer_update", "wait_buckets", "loader"} <= {e["cat"] for e in inside}
+    for e in inside:  # every event lies in one of the steps
+        assert any(s["ts"] - 1 <= e["ts"] and e["ts"] + e["dur"] <= s["ts"] + s["dur"] + 1
+                   for (_, p), s in steps.items() if p == pid), e
+    ends = collections.Counter(e["ph"] for e in mine if e.get("cat") == "bucket")
+    assert ends["b"] == ends["e"] > 0, ends
+    opened = {e["id"]: e["ts"] for e in mine if e["ph"] == "b"}
+    assert all(e["ts"] >= opened[e["id"]] for e in mine if e["ph"] == "e")
+PY
+
+echo "== What a user reads"
+says() { # STATUS WORDS COMMAND…: this status and one line on standard error, with these words
+  local expected=$1 words=$2 status=0
+  shift 2
+  "$@" >/dev/null 2>"$folder/error" || status=$?
+  is "$status" "$expected" && is "$(wc -l <"$folder/error")" 1 && contains "$folder/error" "$words"
+}
+scaling=$root/jobs/scaling.sh
+check "no folder" says 2 "folder" "$scaling"
+check "an unknown option" says 2 "--model;" "$scaling" --model lenet "$folder/x"
+check "not a number" says 2 "--ranks" "$scaling" --ranks 1,b "$folder/x"
+check "no data" says 1 "none.h5" "$scaling" --data "$folder/none.h5" "$folder/x"
+check "no topology" says 1 "none.json" "$scaling" --topology "$folder/none.json" "$folder/x"
+check "no program" says 1 "$folder/none" env CONVOY="$folder/none" "$scaling" "$folder/x"
+[ -n "$(command -v nvidia-smi)" ] || check "no GPU" says 1 "no GPU" env CUDA_VISIBLE_DEVICES= "$scaling" --backend cuda --ranks 1 "$folder/x"
+check "no module" says 1 "module" env CONVOY_MODULES=convoy-none "$scaling" "$folder/x"
+check "an unknown model" says 1 "did you mean 'lenet'" "$scaling" --models lenett --backend cpu --ranks 1 --repeats 1 --scaling weak "$folder/x"
+check "a folder without results" says 1 "no results" "$root/jobs/report" "$folder/browser"
+check "a folder that is not there" says 1 "no such folder" "$root/jobs/report" "$folder/none"
+check "a model without a topology" says 2 "--topology" "$CONVOY" simulate --model lenet --batch 4
+check "neither a graph nor a model" says 2 "--graph" "$CONVOY" simulate
+for script in scaling.sh train.sbatch report; do check "$script --help" "$root/jobs/$script" --help >/dev/null; done
+if command -v shellcheck >/dev/null; then
+  shellchecked() { (cd "$root" && shellcheck -x jobs/*.sh jobs/*.sbatch tests/jobs/*.sh); }  # from where sources are found
+  check "shellcheck finds nothing" shellchecked
+fi
+finish

@@ -1,0 +1,126 @@
+#!/usr/bin/env bash
+# jobs/train.sbatch under a real Slurm on this machine: the normal end, a time limit, a killed rank, a lost node, and
+# what the user reads when something is missing.
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=support.sh
+. "$(dirname "$0")/support.sh"
+
+cleanup() {
+  "$root/tests/jobs/slurm.sh" stop "$folder/slurm" 2>/dev/null || true
+  rm -rf "$folder"
+}
+trap cleanup EXIT
+status=0
+"$root/tests/jobs/slurm.sh" start "$folder/slurm" 4 2>"$folder/why" || status=$?
+[ "$status" -ne 77 ] || skip "$(cat "$folder/why")"
+[ "$status" -eq 0 ] || { cat "$folder/why"; exit 1; }
+# shellcheck disable=SC1091  # written by slurm.sh
+. "$folder/slurm/environment"
+unset CONVOY_ROOT CONVOY_LAUNCHER CONVOY_MODULES
+cd "$folder"
+
+data=$folder/figures.h5
+"$CONVOY" data synth "$data" --classes 10 --size 32 --train 600 --test 60 --seed 3 >/dev/null
+steps=60
+flags=(--model lenet --data "$data" --global-batch 32 --steps "$steps" --seed 1 --momentum 0.9 --flip --threads 1
+  --log-every 1 --checkpoint-every-steps 7 --timeout 60)
+
+submit() { # NAME SBATCH_FLAGS… -- TRAINING_FLAGS…: prints the job's number
+  local name=$1 sbatch=()
+  shift
+  while [ "$1" != -- ]; do sbatch+=("$1"); shift; done
+  shift
+  sbatch --parsable --time=5 --signal=B:USR1@60 --output="$folder/$name.log" --job-name="$name" "${sbatch[@]}" \
+    "$root/jobs/train.sbatch" "$@"
+}
+train() { # NAME SBATCH_FLAGS…
+  local name=$1
+  shift
+  submit "$name" "$@" -- "${flags[@]}" --out "$folder/$name"
+}
+job_field() { scontrol --oneliner show job "$1" | sed -n "s/.* $2=\([^ ]*\).*/\1/p"; }
+state_is() { [[ " $2 " == *" $(job_field "$1" JobState) "* ]]; }
+ended() { await "$2" state_is "$1" "COMPLETED FAILED CANCELLED TIMEOUT NODE_FAIL OUT_OF_MEMORY"; }
+
+echo "== The normal end, with 2 and 4 ranks and both launchers"
+two=$(CONVOY_LAUNCHER=srun train two --ntasks=2)
+ended "$two" 120
+four=$(CONVOY_LAUNCHER=srun train four --nodes=2 --ntasks-per-node=2)
+ended "$four" 120
+by_mpirun=$(CONVOY_LAUNCHER=mpirun train by_mpirun --nodes=2 --ntasks-per-node=2)
+ended "$by_mpirun" 120
+for job in "$two" "$four" "$by_mpirun"; do check "job $job completes" is "$(job_field "$job" JobState)" COMPLETED; done
+check "4 ranks end with the same parameters under srun and mpirun" is "$(sha_of by_mpirun)" "$(sha_of four)"
+check "rank 3 is on the second node" contains four.log "rank 3        node"
+
+echo "== A time limit shorter than the training"
+# Slurm counts limits in minutes and looks every half minute. The ranks are stopped in mid-training until it has spoken,
+# so that the limit is too short whatever the speed of this machine.
+limited=$(train limited --ntasks=2 --time=1 --signal=B:USR1@58)
+await 60 logged limited 10
+mapfile -t ranks < <(ranks_of "$folder/limited")
+check "two ranks run" is "${#ranks[@]}" 2
+kill -STOP "${ranks[@]}"
+await 60 grep -q 'SIGUSR1: the ranks finish' limited.log
+kill -CONT "${ranks[@]}"
+ended "$limited" 120
+check "the job ran twice" is "$(job_field "$limited" Restarts)" 1
+check "it completes" is "$(job_field "$limited" JobState)" COMPLETED
+check "it resumed" grep -q 'resumed  *after step' limited.log
+check "its parameters are those of the run that was not stopped" is "$(sha_of limited)" "$(sha_of two)"
+
+echo "== A rank killed"
+killed=$(train killed --nodes=2 --ntasks-per-node=1)
+await 60 logged killed 10
+mapfile -t ranks < <(ranks_of "$folder/killed")
+kill -KILL "${ranks[1]}"
+ended "$killed" 30
+check "the job fails" is "$(job_field "$killed" JobState)" FAILED
+check "the message names what happened" contains killed.log "died (killed or crashed)"
+check "the checkpoint is whole" whole_checkpoint killed "$data"
+again=$(train killed --nodes=2 --ntasks-per-node=1)
+ended "$again" 120
+check "submitted again it ends with the same parameters" is "$(sha_of killed)" "$(sha_of two)"
+
+echo "== A node daemon killed"
+lost=$(train lost --nodes=2 --ntasks-per-node=1)
+await 60 logged lost 10
+# The second node: the job's script is on the first. Its ranks are held so that the job cannot end before Slurm looks.
+mapfile -t ranks < <(ranks_of "$folder/lost")
+kill -STOP "${ranks[@]}"
+second=$(scontrol show hostnames "$(job_field "$lost" NodeList)" | tail -n 1)
+"$root/tests/jobs/slurm.sh" stop-node "$folder/slurm" "$second"
+await 60 grep -q "Nodes $second not responding, setting DOWN\|$second.*DOWN" slurm/slurmctld.log
+kill -CONT "${ranks[@]}" 2>/dev/null || true
+ended "$lost" 120
+check "Slurm put the job back" is "$(job_field "$lost" Restarts)" 1
+check "it completes" is "$(job_field "$lost" JobState)" COMPLETED
+check "without the lost node" fails_with 1 grep -q "$second" <<<"$(scontrol show hostnames "$(job_field "$lost" NodeList)")"
+check "its parameters are those of the run that was not stopped" is "$(sha_of lost)" "$(sha_of two)"
+
+echo "== What a user reads"
+expect_failure() { # NAME STATUS MESSAGE JOB
+  ended "$4" 30
+  check "$1: the job fails" is "$(job_field "$4" JobState)" FAILED
+  check "$1: its exit status" is "$(job_field "$4" ExitCode)" "$2:0"
+  check "$1: the reason" contains "$1.log" "$3"
+  check "$1: in one line" is "$(grep -cE '^(train.sbatch|convoy): ' "$1.log")" 1
+}
+rest=(--model lenet --global-batch 8 --steps 1)
+no_data=$(submit no_data -- "${rest[@]}" --data none.h5 --out o)
+no_out=$(submit no_out -- "${rest[@]}" --data "$data")
+no_module=$(CONVOY_MODULES="convoy-none/1" submit no_module -- "${rest[@]}" --data "$data" --out o)
+no_program=$(CONVOY=$folder/none submit no_program -- "${rest[@]}" --data "$data" --out o)
+no_gpu=$(submit no_gpu --nodes=2 -- "${rest[@]}" --data "$data" --out o --backend cuda)
+bad_model=$(submit bad_model -- --model lenett --global-batch 8 --steps 1 --data "$data" --out o)
+expect_failure no_data 1 "--data none.h5: no such file" "$no_data"
+expect_failure no_out 2 "--out is missing" "$no_out"
+expect_failure no_module 1 "convoy-none/1" "$no_module"
+expect_failure no_program 1 "$folder/none" "$no_program"
+expect_failure no_gpu 1 "shows 0 GPUs" "$no_gpu"
+ended "$bad_model" 30
+check "bad_model: its exit status" is "$(job_field "$bad_model" ExitCode)" 2:0
+check "bad_model: the reason" contains bad_model.log "did you mean 'lenet'"
+check "a bad partition is refused" fails_with 1 submit bad_partition --partition=none -- "${rest[@]}" 2>partition.log
+check "and named" contains partition.log "partition"
+finish

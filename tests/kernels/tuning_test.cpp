@@ -1,0 +1,84 @@
+// The file of measured choices: what is kept is found again by the next run, and what is broken is said.
+#include "kernels/device/tuning.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+
+namespace convoy::kernels::tuning {
+namespace {
+
+class Tuning : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::temp_directory_path() / ("convoy_tuning_" + std::to_string(getpid()));
+    std::filesystem::remove_all(folder_);
+  }
+  void TearDown() override {
+    stop();
+    std::filesystem::remove_all(folder_);
+  }
+  std::filesystem::path file() const { return folder_ / "deep" / "tuning.json"; }
+  void fill(const std::string& text) const {
+    std::filesystem::create_directories(file().parent_path());
+    std::ofstream(file()) << text;
+  }
+  std::filesystem::path folder_;
+};
+
+TEST_F(Tuning, KeepsForTheNextRun) {
+  use(file(), Mode::measure);
+  EXPECT_TRUE(measures());
+  EXPECT_EQ(find("a"), std::nullopt);
+  keep("a", "one");
+  EXPECT_EQ(find("a"), "one");
+  save();
+  use(file(), Mode::read);
+  EXPECT_FALSE(measures());
+  EXPECT_EQ(find("a"), "one");
+  // Nothing is left beside it.
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(file().parent_path()), {}), 1);
+}
+
+// Two runs that measured different things at the same time.
+TEST_F(Tuning, KeepsWhatOthersWroteMeanwhile) {
+  use(file(), Mode::measure);
+  keep("mine", "one");
+  fill(R"({"theirs": "two"})");
+  save();
+  use(file(), Mode::read);
+  EXPECT_EQ(find("mine"), "one");
+  EXPECT_EQ(find("theirs"), "two");
+}
+
+TEST_F(Tuning, OffUntilNamed) {
+  EXPECT_FALSE(measures());
+  EXPECT_EQ(find("a"), std::nullopt);
+  save();
+  EXPECT_FALSE(std::filesystem::exists(file()));
+}
+
+TEST_F(Tuning, NamesABrokenFile) {
+  for (const char* text : {"", "{", "[1]", R"({"a": 1})"}) {
+    fill(text);
+    try {
+      use(file(), Mode::read);
+      FAIL() << text;
+    } catch (const std::runtime_error& error) {
+      EXPECT_NE(std::string(error.what()).find(file().string()), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST_F(Tuning, DefaultsIntoTheCache) {
+  setenv("XDG_CACHE_HOME", "/somewhere", 1);
+  EXPECT_EQ(default_file(), "/somewhere/convoy/tuning.json");
+  unsetenv("XDG_CACHE_HOME");
+  setenv("HOME", "/home/me", 1);
+  EXPECT_EQ(default_file(), "/home/me/.cache/convoy/tuning.json");
+}
+
+}  // namespace
+}  // namespace convoy::kernels::tuning
