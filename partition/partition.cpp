@@ -33,7 +33,10 @@ double seconds_since(Clock::time_point begin) {
 class Partitioner {
  public:
   Partitioner(const CostModel& cost, const PartitionOptions& options)
-      : cost_(cost), options_(options), units_(cost.graph(), cost.device_count()) {}
+      : cost_(cost),
+        options_(options),
+        units_(cost.graph(), cost.device_count()),
+        lower_bound_(makespan_lower_bound(cost)) {}
 
   PartitionResult run();
 
@@ -51,6 +54,9 @@ class Partitioner {
   void fit(Entry& entry, Effort effort) const;
   Entry make(Algorithm algorithm) const;
   std::vector<Entry> make_all() const;
+  bool at_bound(const Candidate& candidate) const {
+    return candidate.fits && candidate.makespan <= lower_bound_;
+  }
   Clock::time_point deadline() const;
   Nanoseconds one_device(const std::vector<Entry>& entries) const;
   Entry improved(const Entry& best, ImprovementCounts& counts) const;
@@ -60,6 +66,7 @@ class Partitioner {
   const CostModel& cost_;
   const PartitionOptions& options_;
   const Units units_;
+  const Nanoseconds lower_bound_;
 };
 
 Placement Partitioner::place(Algorithm algorithm) const {
@@ -124,16 +131,18 @@ Partitioner::Entry Partitioner::make(Algorithm algorithm) const {
 
 std::vector<Partitioner::Entry> Partitioner::make_all() const {
   std::vector<Algorithm> wanted = {options_.algorithm};
-  // The longest first, so that two threads end together.
+  // First the two that are cheap and come close to the bound on graphs with much work to share, then the longest.
   if (options_.algorithm == Algorithm::kImprove)
-    wanted = {Algorithm::kMetis, Algorithm::kParDnn,     Algorithm::kEtf,
-              Algorithm::kHeft,  Algorithm::kContiguous, Algorithm::kOneDevice};
-  std::vector<Entry> entries(wanted.size());
+    wanted = {Algorithm::kEtf,    Algorithm::kHeft,       Algorithm::kMetis,
+              Algorithm::kParDnn, Algorithm::kContiguous, Algorithm::kOneDevice};
+  std::vector<std::optional<Entry>> made(wanted.size());
   std::vector<std::exception_ptr> errors(wanted.size());
   std::atomic<std::size_t> next{0};
+  std::atomic<bool> optimal{false};  // something fits and is as short as the bound: nothing can be shorter
   const auto work = [&] {
-    for (std::size_t i = next++; i < wanted.size(); i = next++) try {
-        entries[i] = make(wanted[i]);
+    for (std::size_t i = next++; i < wanted.size() && !optimal; i = next++) try {
+        made[i] = make(wanted[i]);
+        if (at_bound(made[i]->candidate)) optimal = true;
       } catch (...) {
         errors[i] = std::current_exception();
       }
@@ -145,6 +154,9 @@ std::vector<Partitioner::Entry> Partitioner::make_all() const {
   helpers.clear();
   for (const std::exception_ptr& error : errors)
     if (error) std::rethrow_exception(error);
+  std::vector<Entry> entries;
+  for (std::optional<Entry>& entry : made)
+    if (entry) entries.push_back(std::move(*entry));
   return entries;
 }
 
@@ -201,7 +213,7 @@ Partitioner::Entry Partitioner::improved(const Entry& best, ImprovementCounts& c
   limits.deadline = deadline();
   limits.moves = options_.move_limit;
   // Within a hundred-thousandth of the bound there is nothing left to gain.
-  limits.good_enough = makespan_lower_bound(cost_) + makespan_lower_bound(cost_) / 100'000;
+  limits.good_enough = lower_bound_ + lower_bound_ / 100'000;
   limits.seed = options_.seed;
   if (cost_.machine().limited())
     limits.accept = [&](const Placement& placement) {
@@ -226,7 +238,7 @@ Nanoseconds Partitioner::one_device(const std::vector<Entry>& entries) const {
 
 PartitionResult Partitioner::run() {
   PartitionResult result;
-  result.lower_bound = makespan_lower_bound(cost_);
+  result.lower_bound = lower_bound_;
   std::vector<Entry> entries = make_all();
   const auto better = [](const Entry& a, const Entry& b) {
     return a.candidate.fits != b.candidate.fits ? a.candidate.fits
@@ -241,7 +253,8 @@ PartitionResult Partitioner::run() {
   }
   if (options_.algorithm == Algorithm::kImprove) {
     const Entry best = *std::min_element(entries.begin(), entries.end(), better);
-    if (best.candidate.fits) entries.push_back(improved(best, result.improvement));
+    if (best.candidate.fits && !at_bound(best.candidate))
+      entries.push_back(improved(best, result.improvement));
   }
   Entry& best = *std::min_element(entries.begin(), entries.end(), better);
   for (const Entry& entry : entries) result.candidates.push_back(entry.candidate);

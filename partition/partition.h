@@ -43,7 +43,8 @@ struct PartitionResult {
   Simulation simulation;                        // of the placement
   Algorithm algorithm = Algorithm::kOneDevice;  // where it came from
   Nanoseconds lower_bound = 0, one_device = 0;
-  std::vector<Candidate> candidates;
+  std::vector<Candidate>
+      candidates;  // without those that came after one as short as the bound: nothing is shorter
   ImprovementCounts improvement;
 };
 

@@ -84,8 +84,8 @@ void add_execution(CLI::App& verb, TrainOptions& o) {
   add(verb, "--backend", o.backend, "what runs the kernels", one_of({"cpu", "cuda", "reference"}), "");
   add(verb, "--precision", o.precision, "of products; statistics and losses stay fp32",
       one_of({"fp32", "tf32", "bf16"}), "");
-  add(verb, "--partition", o.partition, "how the step is split over devices; default: replicas", not_empty(),
-      "P");
+  add(verb, "--partition", o.partition, "split each replica's step over P ranks; 1: every rank is a replica",
+      whole_number(1, 1 << 16), "P");
   verb.add_option("--memory-limit", o.memory_limit, "of one device, such as 8GiB")
       ->transform(size_in_bytes())
       ->type_name("SIZE");

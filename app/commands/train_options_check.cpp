@@ -65,9 +65,15 @@ void check_train_options(const TrainOptions& o, int ranks) {
   require(o.epochs == 0 || o.steps == 0,
           fmt::format("--epochs, --steps: found both ({} and {}), expected one", o.epochs, o.steps));
   require(o.global_batch > 0, "--global-batch is required: the samples of a step over all ranks");
-  require(o.global_batch >= ranks,
-          fmt::format("--global-batch: found {}, expected at least the number of ranks, {}", o.global_batch,
+  require(ranks % o.partition == 0,
+          fmt::format("--partition: found {}, expected a divisor of the number of ranks, {}", o.partition,
                       ranks));
+  require(o.partition == 1 || o.backend != "cuda",
+          "--partition: splits steps on host backends only so far, found --backend cuda");
+  const std::int64_t replicas = ranks / o.partition;
+  require(o.global_batch >= replicas,
+          fmt::format("--global-batch: found {}, expected at least the number of {}, {}", o.global_batch,
+                      o.partition > 1 ? "replicas" : "ranks", replicas));
   require(!o.random_resized_crop || o.crop_padding == 0,
           "--random-resized-crop, --crop-padding: found both, expected one");
   require(!o.nesterov || o.optimizer == "sgd",

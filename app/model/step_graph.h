@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,15 @@ enum class Phase : std::uint8_t { forward, backward };
 
 using KernelMaker = std::function<kernels::Kernel(kernels::Backend, kernels::KernelRequest&)>;
 
+// One end of a tensor's way to another part of a partitioned step (app/runtime/rank_programs.h). `begin` gives the
+// buffer away, `finish` has it back.
+struct TransferEnd {
+  enum class Action : std::uint8_t { send_begin, send_finish, receive_begin, receive_finish };
+  Action action = Action::send_begin;
+  int transfer = -1;  // the same number at both ends
+  int peer = -1;      // the other end's part
+};
+
 struct Node {
   std::string layer;  // "layer1.0.conv1"
   std::string kind;   // "conv2d_forward"
@@ -50,7 +60,9 @@ struct Node {
   KernelMaker again = {};  // the same outputs, bit for bit, later in the step (rematerialise.h); may be empty
   KernelMaker with_statistics =
       {};  // gives batch norm's sums over outputs[0] too (fuse_statistics); may be empty
-  bool is_all_reduce() const { return !make; }
+  // Of inputs[0] or outputs[0]; only in the parts of a partitioned step.
+  std::optional<TransferEnd> transfer = std::nullopt;
+  bool is_all_reduce() const { return !make && !transfer; }
 };
 
 struct TrainableParameter {

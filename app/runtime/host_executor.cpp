@@ -26,8 +26,8 @@ class HostExecutor final : public Executor {
 
   void load(data::BatchLease lease, std::int64_t) override {
     const data::Batch& batch = *lease;
-    std::memcpy(memory_.images(), batch.images, memory_.images_desc().bytes());
-    std::copy_n(batch.labels, batch.capacity, memory_.labels());
+    if (memory_.has_images()) std::memcpy(memory_.images(), batch.images, memory_.images_desc().bytes());
+    if (memory_.has_labels()) std::copy_n(batch.labels, batch.capacity, memory_.labels());
     control().valid = batch.valid;
     control().global_valid = batch.global_valid;
     control().first_sample = static_cast<std::uint64_t>(batch.first);

@@ -45,8 +45,8 @@ std::vector<MemoryUse> plan_memory(const PreparedGraph* train, const PreparedGra
   const auto use = [&](const char* purpose, std::int64_t bytes) {
     uses.push_back({purpose, round_up(bytes, kPage)});
   };
-  const auto bytes_of = [&](TensorId id) {
-    return static_cast<std::int64_t>(main.descs[static_cast<std::size_t>(id)].bytes());
+  const auto bytes_of = [&](TensorId id) {  // -1: another part of a partitioned step has it
+    return id < 0 ? 0 : static_cast<std::int64_t>(main.descs[static_cast<std::size_t>(id)].bytes());
   };
   use("parameters", flat_bytes);
   if (std::ranges::any_of(graph.parameters, [](const auto& parameter) { return parameter.copy >= 0; }))
@@ -74,8 +74,10 @@ ModelMemory::ModelMemory(kernels::Backend backend, const PreparedGraph* train, c
                          FlatLayout flat, const MemoryRequest& request)
     : uses_(plan_memory(train, evaluate, flat, request)), flat_(std::move(flat)) {
   const PreparedGraph& main = train != nullptr ? *train : evaluate;
-  images_desc_ = main.descs[static_cast<std::size_t>(main.graph.images)];
-  capacity_ = main.graph.tensors[static_cast<std::size_t>(main.graph.labels)].shape[0];
+  has_images_ = main.graph.images >= 0;
+  if (has_images_) images_desc_ = main.descs[static_cast<std::size_t>(main.graph.images)];
+  if (main.graph.labels >= 0)
+    capacity_ = main.graph.tensors[static_cast<std::size_t>(main.graph.labels)].shape[0];
   std::int64_t activation_bytes = 0;
   for (const MemoryUse& use : uses_) {
     offset_[use.purpose] = planned_;
@@ -85,7 +87,7 @@ ModelMemory::ModelMemory(kernels::Backend backend, const PreparedGraph* train, c
   if (request.limit > 0 && planned_ > request.limit)
     throw std::runtime_error(
         fmt::format("--memory-limit {} bytes: the plan needs {} bytes a rank ({} of them activations); "
-                    "a smaller --global-batch or more ranks need less",
+                    "a smaller --global-batch, more ranks or --partition need less",
                     request.limit, planned_, activation_bytes));
   if (train != nullptr && request.shared_memory)
     shared_gradients_ = request.shared_memory(static_cast<std::size_t>(uses_.back().bytes));

@@ -31,12 +31,22 @@ class Preparation {
     for (TensorDesc& desc : prepared_.descs)
       if (desc.layout == Layout::any) desc.layout = Layout::row_major;
     lay_out_as_copies();
+    return plan_buffers();
+  }
+
+  PreparedGraph run(std::vector<TensorDesc> descs, std::vector<kernels::Kernel> kernels) {
+    prepared_.descs = std::move(descs);
+    prepared_.kernels = std::move(kernels);
+    return plan_buffers();
+  }
+
+ private:
+  PreparedGraph plan_buffers() {
     find_buffers();
     assign_addresses();
     return std::move(prepared_);
   }
 
- private:
   const Tensor& tensor(TensorId id) const { return prepared_.graph.tensors[index(id)]; }
 
   TensorDesc initial_desc(const Tensor& tensor,
@@ -238,6 +248,12 @@ class Preparation {
 PreparedGraph prepare(StepGraph graph, kernels::Backend backend, const kernels::StepControl* control,
                       const std::map<std::string, TensorDesc>& parameter_layouts) {
   return Preparation(std::move(graph), backend, control).run(parameter_layouts);
+}
+
+PreparedGraph with_buffers(StepGraph graph, std::vector<TensorDesc> descs,
+                           std::vector<kernels::Kernel> kernels) {
+  return Preparation(std::move(graph), kernels::Backend::cpu, nullptr)
+      .run(std::move(descs), std::move(kernels));
 }
 
 std::map<std::string, kernels::TensorDesc> parameter_layouts(const PreparedGraph& prepared) {

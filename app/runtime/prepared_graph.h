@@ -14,7 +14,7 @@ namespace convoy::app {
 struct PreparedGraph {
   StepGraph graph;
   std::vector<kernels::TensorDesc> descs;  // of every tensor, all layouts settled
-  std::vector<kernels::Kernel> kernels;    // of every node; empty for all_reduce
+  std::vector<kernels::Kernel> kernels;    // of every node; empty for all_reduce and transfers
   // Byte offsets from the start of the activations' part of the arena; -1 for tensors that live elsewhere.
   std::vector<std::int64_t> tensor_offset;
   std::vector<std::int64_t> workspace_offset;  // of every node; -1 without a workspace
@@ -26,6 +26,11 @@ struct PreparedGraph {
 // reads them prefers. `control` must outlive the kernels.
 PreparedGraph prepare(StepGraph graph, kernels::Backend backend, const kernels::StepControl* control,
                       const std::map<std::string, kernels::TensorDesc>& parameter_layouts = {});
+
+// The second half of prepare alone, for a graph whose layouts are settled and whose kernels are made: gives every
+// tensor inside the step its offset.
+PreparedGraph with_buffers(StepGraph graph, std::vector<kernels::TensorDesc> descs,
+                           std::vector<kernels::Kernel> kernels);
 
 // By name, as prepare() takes them.
 std::map<std::string, kernels::TensorDesc> parameter_layouts(const PreparedGraph& prepared);

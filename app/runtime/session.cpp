@@ -62,28 +62,35 @@ void note_accesses(Instruction& instruction, const PreparedGraph& prepared, std:
 
 }  // namespace
 
-Session::Session(const Network& network, const SessionOptions& options, comm::Collectives& ranks)
+Session::Session(const Network& network, const SessionOptions& options, const RankGroups& groups,
+                 const StepPlacement* placement)
     : options_(options),
-      ranks_(ranks),
+      groups_(groups),
+      ranks_(*groups.replicas),
       control_memory_(options.backend, sizeof(kernels::StepControl)),
       control_(reinterpret_cast<kernels::StepControl*>(control_memory_.data())) {
   const kernels::StepControl initial;
   kernels::copy_in(options.backend, control_, &initial, sizeof initial);
-  SharedGradients shared(ranks, options.training);
-  const Network fused = fuse(network);
+  SharedGradients shared(ranks_, options.training);
   using kernels::tuning::Mode;
   const bool tuned = options.backend == kernels::Backend::cuda && !options.tuning_file.empty();
-  if (tuned) kernels::tuning::use(options.tuning_file, ranks.size() == 1 ? Mode::measure : Mode::read);
-  if (options.training) train_ = prepare(graph_for(fused, true), options.backend, control_);
-  evaluate_ = prepare(graph_for(fused, false), options.backend, control_,
-                      train_ ? parameter_layouts(*train_) : std::map<std::string, kernels::TensorDesc>{});
+  if (tuned) kernels::tuning::use(options.tuning_file, ranks_.size() == 1 ? Mode::measure : Mode::read);
+  CompiledSteps steps = compile_session(network, options, ranks_.size(), control_);
   if (tuned) kernels::tuning::save();
+  if (placement != nullptr) {
+    steps = part_of_steps(steps, *placement, groups.parts->rank());
+    transfers_ = std::make_unique<Transfers>(*groups.parts);
+  }
+  train_ = std::move(steps.train);
+  evaluate_ = std::move(steps.evaluate);
   FlatLayout flat(train_ ? *train_ : evaluate_);
-  const Update update = train_ ? make_update(flat) : Update{};
+  const Update update = train_ && flat.elements > 0 ? make_update(flat) : Update{};
   const MemoryRequest request{kernels::optimizer_states(options.optimizer),
                               std::max(update.update.workspace_bytes, update.norm.workspace_bytes),
                               options.memory_limit, [&](std::size_t bytes) { return shared.reserve(bytes); }};
-  if (train_ && options.memory_limit > 0) fit_into_limit(fused, flat, request);
+  // Parts have been made to fit.
+  if (train_ && placement == nullptr && options.memory_limit > 0)
+    fit_into_limit(fuse(network), flat, request);
   memory_ = std::make_unique<ModelMemory>(options.backend, train_ ? &*train_ : nullptr, evaluate_,
                                           std::move(flat), request);
   make_executor();
@@ -103,9 +110,10 @@ void Session::make_executor() {
     const bool streamed = options_.input.kind == InputOptions::Kind::streamed;
     executor_ = make_cuda_executor(*memory_, {control_, streamed, options_.lanes});
   } else {
-    // Between two kernels of a rank whose only thread computes, this is what makes buckets move.
+    // Between two kernels of a rank whose only thread computes, this is what makes buckets and transfers move.
     const auto progress = [this] {
       if (buckets_ != nullptr) buckets_->progress();
+      if (transfers_ != nullptr) transfers_->progress();
     };
     executor_ = make_host_executor(*memory_, {control_, progress, &exposed_ms_});
   }
@@ -133,6 +141,7 @@ void Session::make_buckets() {
 
 Program Session::bind(const PreparedGraph& prepared) {
   Program program;
+  if (transfers_ != nullptr) transfers_->new_program();
   for (std::size_t node = 0; node < prepared.graph.nodes.size(); ++node) {
     append_node(program, prepared, node);
     if (buckets_ != nullptr && train_ && &prepared == &*train_)
@@ -145,10 +154,12 @@ void Session::append_node(Program& program, const PreparedGraph& prepared, std::
   const Node& node = prepared.graph.nodes[index];
   if (node.is_all_reduce()) {
     const Tensor& tensor = prepared.graph.tensors[static_cast<std::size_t>(node.inputs[0])];
-    append_all_reduce(program, node.layer, static_cast<double*>(memory_->address(prepared, node.inputs[0])),
+    append_all_reduce(program, ranks_, node.layer,
+                      static_cast<double*>(memory_->address(prepared, node.inputs[0])),
                       tensor.shape.elements());
     return;
   }
+  if (node.transfer) return append_transfer(program, prepared, node);
   std::vector<void*> inputs, outputs;
   for (const TensorId id : node.inputs) inputs.push_back(memory_->address(prepared, id));
   for (const TensorId id : node.outputs) outputs.push_back(memory_->address(prepared, id));
@@ -179,9 +190,31 @@ void Session::append_finished_buckets(Program& program, const PreparedGraph& pre
   }
 }
 
-void Session::append_all_reduce(Program& program, const std::string& layer, double* data,
-                                std::int64_t count) {
-  all_reduces_.push_back(ranks_.prepare_all_reduce(data, count, kernels::DType::f64, layer));
+void Session::append_transfer(Program& program, const PreparedGraph& prepared, const Node& node) {
+  const TransferEnd& end = *node.transfer;
+  const bool sends = !node.inputs.empty();
+  const TensorId id = sends ? node.inputs[0] : node.outputs[0];
+  const kernels::TensorDesc& desc = prepared.descs[static_cast<std::size_t>(id)];
+  void* const address = memory_->address(prepared, id);
+  Transfers* transfers = transfers_.get();
+  Instruction instruction{node.layer, node.kind, nullptr, 0, static_cast<std::int64_t>(desc.bytes())};
+  (sends ? instruction.reads : instruction.writes).push_back({address, instruction.bytes});
+  if (end.action == TransferEnd::Action::send_begin || end.action == TransferEnd::Action::receive_begin) {
+    auto* operation =
+        transfers->prepare(end, address, desc, prepared.graph.tensors[static_cast<std::size_t>(id)].name);
+    instruction.launch = [=](kernels::Stream stream) { transfers->begin(operation, stream); };
+    program.add(std::move(instruction));
+  } else {
+    append_communication(program, std::move(instruction),
+                         [=, operation = transfers->prepared(end)](kernels::Stream stream) {
+                           transfers->finish(operation, stream);
+                         });
+  }
+}
+
+void Session::append_all_reduce(Program& program, comm::Collectives& ranks, const std::string& layer,
+                                double* data, std::int64_t count) {
+  all_reduces_.push_back(ranks.prepare_all_reduce(data, count, kernels::DType::f64, layer));
   Instruction instruction{layer, "all_reduce", nullptr};
   instruction.writes.push_back({data, count * std::int64_t{sizeof(double)}});
   append_communication(program, std::move(instruction),
@@ -204,11 +237,14 @@ void Session::append_communication(Program& program, Instruction instruction,
 }
 
 void Session::append_metrics(Program& program) {
-  if (ranks_.size() > 1) append_all_reduce(program, "metrics", memory_->metrics(), ModelMemory::kMetrics);
+  if (groups_.world->size() > 1)
+    append_all_reduce(program, *groups_.world, "metrics", memory_->metrics(), ModelMemory::kMetrics);
 }
 
 void Session::start(const Program& program, bool stop_requested) {
   if (copies_are_stale_) refresh_copies();
+  // A part that has no labels adds nothing to the sums.
+  if (transfers_ != nullptr && !memory_->has_labels()) std::fill_n(memory_->metrics(), 4, 0.0);
   executor_->start(program, stop_requested);
 }
 

@@ -10,9 +10,11 @@
 #include "app/model/device_input.h"
 #include "app/model/network.h"
 #include "app/model/precision.h"
+#include "app/runtime/compiled_steps.h"
 #include "app/runtime/executor.h"
 #include "app/runtime/model_memory.h"
 #include "app/runtime/program.h"
+#include "app/runtime/transfers.h"
 #include "comm/buckets.h"
 #include "comm/collectives.h"
 #include "data/loader/batch.h"
@@ -50,14 +52,33 @@ struct SessionOptions {
   int lanes = 2;  // CUDA: instructions that may run side by side; the bits are the same for any number
 };
 
+// A run's ranks are replica after replica, each of as many ranks as its step has parts.
+struct RankGroups {
+  comm::Collectives* world = nullptr;     // all of them
+  comm::Collectives* replicas = nullptr;  // those with this rank's part: batches, gradients, statistics
+  comm::Collectives* parts = nullptr;     // those of this rank's replica, by part; null without partition
+};
+
+// The graph that a session with these options runs, of a network whose passes are fused.
+StepGraph session_graph(const Network& fused, const SessionOptions& options, int replicas, bool training);
+// Both steps of it. `control` must outlive the kernels.
+CompiledSteps compile_session(const Network& network, const SessionOptions& options, int replicas,
+                              const kernels::StepControl* control);
+
 class Session {
  public:
   // The network's input is this rank's batch. `ranks` must outlive the session.
-  Session(const Network& network, const SessionOptions& options, comm::Collectives& ranks);
+  Session(const Network& network, const SessionOptions& options, comm::Collectives& ranks)
+      : Session(network, options, RankGroups{&ranks, &ranks, nullptr}, nullptr) {}
+  // The network's input is this replica's batch; the session runs this rank's part of the placed step (host backends).
+  // Null: all of it.
+  Session(const Network& network, const SessionOptions& options, const RankGroups& groups,
+          const StepPlacement* placement);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
   const ModelMemory& memory() const { return *memory_; }
+  const RankGroups& groups() const { return groups_; }
 
   // What the next step starts with, beside its images.
   kernels::StepControl& control() { return executor_->control(); }
@@ -106,9 +127,7 @@ class Session {
     kernels::Kernel update, norm, clip;
   };
 
-  StepGraph graph_for(const Network& network, bool training) const;
   void fit_into_limit(const Network& network, const FlatLayout& flat, const MemoryRequest& request);
-  StoredInput stored_input(const Network& network) const;
   Update make_update(const FlatLayout& flat) const;
   void make_executor();
   void initialise(const StepGraph& graph);
@@ -119,9 +138,12 @@ class Session {
   void append_node(Program& program, const PreparedGraph& prepared, std::size_t node);
   void append_finished_buckets(Program& program, const PreparedGraph& prepared, std::size_t node);
   void append_update(Program& program, const Update& kernels);
+  void append_transfer(Program& program, const PreparedGraph& prepared, const Node& node);
   void append_metrics(Program& program);
+  void append_no_update(Program& program);
   void append_clipping(Program& program, const Update& kernels);
-  void append_all_reduce(Program& program, const std::string& layer, double* data, std::int64_t count);
+  void append_all_reduce(Program& program, comm::Collectives& ranks, const std::string& layer, double* data,
+                         std::int64_t count);
   void append_communication(Program& program, Instruction instruction,
                             std::function<void(kernels::Stream)> action);
   float* gradient_scale() const;
@@ -130,7 +152,8 @@ class Session {
   }
 
   const SessionOptions options_;
-  comm::Collectives& ranks_;
+  const RankGroups groups_;
+  comm::Collectives& ranks_;       // the replicas
   kernels::Arena control_memory_;  // one StepControl, where the kernels read it
   kernels::StepControl* control_;
   std::optional<PreparedGraph> train_;
@@ -138,7 +161,8 @@ class Session {
   std::unique_ptr<ModelMemory> memory_;
   std::unique_ptr<comm::GradientBuckets> buckets_;
   std::vector<std::unique_ptr<comm::PreparedOperation>>
-      all_reduces_;  // of statistics, and at last of the metrics
+      all_reduces_;                       // of statistics, and at last of the metrics
+  std::unique_ptr<Transfers> transfers_;  // null without partition
   Program train_program_, evaluate_program_;
   bool copies_are_stale_ = false;       // the parameters were written, their bf16 copies not yet
   double exposed_ms_ = 0;               // waited for other ranks, counting up

@@ -5,14 +5,41 @@
 
 namespace convoy::app {
 
-StepGraph Session::graph_for(const Network& network, bool training) const {
-  GraphOptions options{training, options_.synchronised_batch_norm, ranks_.size(), options_.label_smoothing,
-                       options_.precision == Precision::tf32};
-  StepGraph graph = build_step_graph(network, options);
-  if (options_.backend == kernels::Backend::cuda) fuse_statistics(graph);
-  if (options_.precision == Precision::bf16) store_in_bf16(graph);
-  if (options_.input.kind != InputOptions::Kind::filled) read_stored_images(graph, stored_input(network));
+namespace {
+
+StoredInput stored_input(const Network& network, const InputOptions& input) {
+  StoredInput stored;
+  const bool streamed = input.kind == InputOptions::Kind::streamed;
+  stored.images = {streamed ? network.shape(0)[0] * kRingSlots : input.resident_images, input.stored.channels,
+                   input.stored.height, input.stored.width};
+  if (input.augmented) stored.dtype = kernels::DType::f32;
+  for (std::size_t c = 0; c < static_cast<std::size_t>(input.stored.channels); ++c) {
+    const double deviation = input.std.at(c), mean = input.mean.at(c);
+    stored.scale.push_back(input.augmented ? 1 : static_cast<float>(1 / (255 * deviation)));
+    stored.shift.push_back(input.augmented ? 0 : static_cast<float>(-mean / deviation));
+  }
+  return stored;
+}
+
+}  // namespace
+
+StepGraph session_graph(const Network& fused, const SessionOptions& options, int replicas, bool training) {
+  StepGraph graph = build_step_graph(fused, {training, options.synchronised_batch_norm, replicas,
+                                             options.label_smoothing, options.precision == Precision::tf32});
+  if (options.backend == kernels::Backend::cuda) fuse_statistics(graph);
+  if (options.precision == Precision::bf16) store_in_bf16(graph);
+  if (options.input.kind != InputOptions::Kind::filled)
+    read_stored_images(graph, stored_input(fused, options.input));
   return graph;
+}
+
+CompiledSteps compile_session(const Network& network, const SessionOptions& options, int replicas,
+                              const kernels::StepControl* control) {
+  const Network fused = fuse(network);
+  std::optional<StepGraph> train;
+  if (options.training) train = session_graph(fused, options, replicas, true);
+  return compile_steps(std::move(train), session_graph(fused, options, replicas, false), options.backend,
+                       control);
 }
 
 // Computes as few activations twice as it takes; where not even all of them do, the memory says what is missing.
@@ -21,7 +48,7 @@ void Session::fit_into_limit(const Network& network, const FlatLayout& flat, con
     return total_bytes(plan_memory(&*train_, evaluate_, flat, request)) <= options_.memory_limit;
   };
   if (fits()) return;
-  const StepGraph graph = graph_for(network, true);
+  const StepGraph graph = session_graph(network, options_, ranks_.size(), true);
   const std::vector<Rematerialisation> candidates = rematerialisable(graph);
   const auto layouts = parameter_layouts(*train_);
   const auto drop = [&](std::size_t count) {
@@ -41,21 +68,6 @@ void Session::fit_into_limit(const Network& network, const FlatLayout& flat, con
     (fits() ? enough : few) = planned;
   }
   if (planned != enough) drop(enough);
-}
-
-StoredInput Session::stored_input(const Network& network) const {
-  const InputOptions& input = options_.input;
-  StoredInput stored;
-  const bool streamed = input.kind == InputOptions::Kind::streamed;
-  stored.images = {streamed ? network.shape(0)[0] * kRingSlots : input.resident_images, input.stored.channels,
-                   input.stored.height, input.stored.width};
-  if (input.augmented) stored.dtype = kernels::DType::f32;
-  for (std::size_t c = 0; c < static_cast<std::size_t>(input.stored.channels); ++c) {
-    const double deviation = input.std.at(c), mean = input.mean.at(c);
-    stored.scale.push_back(input.augmented ? 1 : static_cast<float>(1 / (255 * deviation)));
-    stored.shift.push_back(input.augmented ? 0 : static_cast<float>(-mean / deviation));
-  }
-  return stored;
 }
 
 }  // namespace convoy::app

@@ -36,6 +36,7 @@ void Session::append_update(Program& program, const Update& kernels) {
     append_communication(program, std::move(wait),
                          [this](kernels::Stream stream) { buckets_->wait_all(stream); });
   }
+  if (memory_->flat_elements() == 0) return append_no_update(program);
   if (options_.clip_gradient_norm > 0) append_clipping(program, kernels);
   std::vector<void*> inputs{memory_->flat_parameters(), memory_->flat_gradients()}, outputs;
   const int states = kernels::optimizer_states(options_.optimizer);
@@ -54,6 +55,13 @@ void Session::append_update(Program& program, const Update& kernels) {
   program.add(std::move(update));
 }
 
+// A part without parameters has only its say in the norm of all gradients.
+void Session::append_no_update(Program& program) {
+  if (options_.clip_gradient_norm <= 0) return;
+  program.add({"gradients", "squared_norm", [this](kernels::Stream) { *memory_->gradient_norm() = 0; }});
+  append_all_reduce(program, *groups_.parts, "gradient norm", memory_->gradient_norm(), 1);
+}
+
 void Session::append_clipping(Program& program, const Update& kernels) {
   const std::vector<void*> gradients{memory_->flat_gradients()}, squares{memory_->gradient_norm()},
       scale{gradient_scale()};
@@ -64,6 +72,8 @@ void Session::append_clipping(Program& program, const Update& kernels) {
   norm.writes = {{memory_->gradient_norm(), sizeof(double)},
                  {memory_->update_workspace(), static_cast<std::int64_t>(kernels.norm.workspace_bytes)}};
   program.add(std::move(norm));
+  if (transfers_ != nullptr)
+    append_all_reduce(program, *groups_.parts, "gradient norm", memory_->gradient_norm(), 1);
   Instruction clip{"gradients", "clip_scale", kernels.clip.bind({squares, scale, nullptr})};
   clip.reads = {{memory_->gradient_norm(), sizeof(double)}};
   clip.writes = {{gradient_scale(), sizeof(float)}};

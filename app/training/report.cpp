@@ -56,26 +56,28 @@ void write_manifest(const std::filesystem::path& path, const Manifest& manifest,
 }
 
 void write_summary(const std::filesystem::path& path, const Summary& summary) {
-  write(path, {{"model", summary.model},
-               {"backend", summary.backend},
-               {"precision", summary.precision},
-               {"ranks", summary.ranks},
-               {"devices", summary.devices},
-               {"global_batch", summary.global_batch},
-               {"epochs", summary.epochs},
-               {"steps", summary.steps},
-               {"images_per_second", summary.images_per_second},
-               {"step_ms_median", summary.step_ms_median},
-               {"step_ms_p95", summary.step_ms_p95},
-               {"train_loss", summary.train_loss},
-               {"test_accuracy", summary.test_accuracy},
-               {"exposed_comm_ms", summary.exposed_comm_ms},
-               {"data_wait_ms", summary.data_wait_ms},
-               {"peak_device_bytes", summary.peak_device_bytes},
-               {"limited_by", summary.limited_by},
-               {"slowest_rank", summary.slowest_rank},
-               {"rank_times", rank_times_of(summary)},
-               {"parameters_sha256", summary.parameters_sha256}});
+  Json json{{"model", summary.model},
+            {"backend", summary.backend},
+            {"precision", summary.precision},
+            {"ranks", summary.ranks},
+            {"devices", summary.devices},
+            {"global_batch", summary.global_batch},
+            {"epochs", summary.epochs},
+            {"steps", summary.steps},
+            {"images_per_second", summary.images_per_second},
+            {"step_ms_median", summary.step_ms_median},
+            {"step_ms_p95", summary.step_ms_p95},
+            {"train_loss", summary.train_loss},
+            {"test_accuracy", summary.test_accuracy},
+            {"exposed_comm_ms", summary.exposed_comm_ms},
+            {"data_wait_ms", summary.data_wait_ms},
+            {"peak_device_bytes", summary.peak_device_bytes},
+            {"limited_by", summary.limited_by},
+            {"slowest_rank", summary.slowest_rank},
+            {"rank_times", rank_times_of(summary)},
+            {"parameters_sha256", summary.parameters_sha256}};
+  if (summary.predicted_step_ms) json["predicted_step_ms"] = *summary.predicted_step_ms;
+  write(path, json);
 }
 
 }  // namespace convoy::app

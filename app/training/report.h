@@ -42,6 +42,7 @@ struct Summary {
   std::int64_t global_batch = 0;
   std::int64_t epochs = 0, steps = 0;                                 // finished
   double images_per_second = 0, step_ms_median = 0, step_ms_p95 = 0;  // after warm-up
+  std::optional<double> predicted_step_ms;  // of a partitioned run, by the partitioner
   double train_loss = 0;
   double test_accuracy = 0;  // top-1, of one; NaN (null in the file) where nothing was tested
   double exposed_comm_ms = 0, data_wait_ms = 0;  // of a step, means
@@ -52,7 +53,7 @@ struct Summary {
   std::string parameters_sha256;
 };
 
-// One key for each member, of the member's name.
+// One key for each member, of the member's name; predicted_step_ms only where it is known.
 void write_summary(const std::filesystem::path& path, const Summary& summary);
 
 }  // namespace convoy::app

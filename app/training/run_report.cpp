@@ -59,14 +59,46 @@ RunReport::RunReport(const TrainOptions& options, const RunPlan& plan, const Dat
   print_configuration(dataset, session);
 }
 
+std::int64_t RunReport::parameter_count(const Session& session) const {
+  std::int64_t parameters = 0;
+  if (plan_.partition)
+    for (const PartSummary& part : plan_.partition->parts) parameters += part.parameters;
+  else
+    for (const PersistentTensor& tensor : session.memory().parameters())
+      parameters += tensor.desc.shape.elements();
+  return parameters;
+}
+
+// What went where, and what it should cost.
+void RunReport::describe_partition(ConfigurationTable& table) const {
+  if (!plan_.partition) return;
+  const PartitionPlan& plan = *plan_.partition;
+  table.section("Partition");
+  table.row("replicas", fmt::format("{} of {} ranks", std::ssize(plan_.ranks) / std::ssize(plan.parts),
+                                    plan.parts.size()));
+  for (std::size_t i = 0; i < plan.parts.size(); ++i) {
+    const PartSummary& part = plan.parts[i];
+    table.row(fmt::format("part {}", i),
+              part.operations == 0
+                  ? std::string("nothing: fewer parts are faster")
+                  : fmt::format("{} operations, {} parameters, {}, busy {:.2f} ms: {}", part.operations,
+                                with_thousands(part.parameters),
+                                format_bytes(static_cast<std::uint64_t>(part.arena_bytes)), part.busy_ms,
+                                part.layers.empty() ? "backward only" : part.layers));
+  }
+  table.row("transfers", fmt::format("{} a step, {}", plan.transfers,
+                                     format_bytes(static_cast<std::uint64_t>(plan.cut_bytes))));
+  table.row("predicted",
+            fmt::format("{:.2f} ms a step; one rank would need {:.2f} ms and {}", plan.predicted_step_ms,
+                        plan.one_rank_ms, format_bytes(static_cast<std::uint64_t>(plan.one_rank_bytes))));
+  table.row("planned in", fmt::format("{:.2f} s", plan.seconds));
+}
+
 void RunReport::print_configuration(const Dataset& dataset, const Session& session) const {
   ConfigurationTable table;
-  std::int64_t parameters = 0;
-  for (const PersistentTensor& tensor : session.memory().parameters())
-    parameters += tensor.desc.shape.elements();
   table.section("Model");
   table.row("network", options_.model);
-  table.row("parameters", with_thousands(parameters));
+  table.row("parameters", with_thousands(parameter_count(session)));
   table.row("input", dataset.input_shape().to_string() + fmt::format(", {} classes", dataset.classes()));
   table.row("backend",
             fmt::format("{}, {}, {} threads a rank", options_.backend, options_.precision, plan_.threads));
@@ -80,16 +112,18 @@ void RunReport::print_configuration(const Dataset& dataset, const Session& sessi
   table.section("Training");
   table.row("length", fmt::format("{} steps, {} an epoch", with_thousands(plan_.total_steps),
                                   with_thousands(plan_.steps_per_epoch)));
-  table.row("global batch",
-            fmt::format("{}, at most {} a rank", options_.global_batch,
-                        (options_.global_batch + std::ssize(plan_.ranks) - 1) / std::ssize(plan_.ranks)));
+  const std::int64_t replicas = std::ssize(plan_.ranks) / options_.partition;
+  table.row("global batch", fmt::format("{}, at most {} a {}", options_.global_batch,
+                                        (options_.global_batch + replicas - 1) / replicas,
+                                        options_.partition > 1 ? "replica" : "rank"));
   table.row("optimizer", fmt::format("{}, learning rate {} ({}, {} scaling), weight decay {}",
                                      options_.optimizer, options_.learning_rate, options_.schedule,
                                      options_.scale_learning_rate, options_.weight_decay));
   table.row("batch norm", options_.sync_batch_norm ? "synchronised" : "of each rank's own batch");
   table.row("seed", fmt::format("{}", options_.seed));
   if (plan_.resumed_step) table.row("resumed", fmt::format("after step {}", *plan_.resumed_step));
-  table.section("Memory of one rank");
+  describe_partition(table);
+  table.section(plan_.partition ? "Memory of rank 0" : "Memory of one rank");
   for (const MemoryUse& use : session.memory().uses())
     table.row(use.purpose, format_bytes(static_cast<std::uint64_t>(use.bytes)));
   table.row("all", format_bytes(static_cast<std::uint64_t>(session.memory().bytes())) +
@@ -163,6 +197,11 @@ void RunReport::finish(std::int64_t steps, const std::string& parameters_sha256,
   summary.exposed_comm_ms = times_.mean_exposed_comm_ms();
   summary.data_wait_ms = times_.mean_data_wait_ms();
   summary.peak_device_bytes = arena_bytes_;
+  if (plan_.partition) {
+    summary.predicted_step_ms = plan_.partition->predicted_step_ms;
+    for (const PartSummary& part : plan_.partition->parts)
+      summary.peak_device_bytes = std::max(summary.peak_device_bytes, part.arena_bytes);
+  }
   const Bottleneck bottleneck = find_bottleneck(ranks);
   summary.limited_by = bottleneck.limit;
   summary.slowest_rank = bottleneck.slowest_rank;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "app/commands/train_options.h"
+#include "app/runtime/partition_plan.h"
 #include "app/runtime/session.h"
 #include "app/training/dataset.h"
 #include "app/training/metrics.h"
@@ -17,6 +18,8 @@
 #include "app/training/step_times.h"
 
 namespace convoy::app {
+
+class ConfigurationTable;
 
 struct StepRecord {
   std::int64_t step = 0;  // finished, of the whole run
@@ -31,6 +34,7 @@ struct RunPlan {
   int threads = 1;
   std::int64_t steps_per_epoch = 1, total_steps = 1;
   std::optional<std::int64_t> resumed_step;
+  std::optional<PartitionPlan> partition;
 };
 
 class RunReport {
@@ -50,6 +54,8 @@ class RunReport {
   const RunPlan& plan() const { return plan_; }
 
  private:
+  void describe_partition(ConfigurationTable& table) const;
+  std::int64_t parameter_count(const Session& session) const;
   void print_configuration(const Dataset& dataset, const Session& session) const;
 
   const TrainOptions& options_;

@@ -42,21 +42,23 @@ Trainer::Trainer(const TrainOptions& options, comm::MpiEnvironment& environment,
     backend_ = backend_of(options_.backend, options_.precision);
   });
   threads_ = use_cores(environment_, options_.threads);
-  together(ranks_, [&] { collectives_ = make_collectives(backend_, ranks_); });
-  dataset_ = std::make_unique<Dataset>(options_, ranks_);
+  run_ranks_ = std::make_unique<RunRanks>(ranks_, static_cast<int>(options_.partition), backend_);
+  dataset_ = std::make_unique<Dataset>(options_, run_ranks_->replicas());
   if (dataset_->train_size() == 0)
     throw std::runtime_error(fmt::format("{}: no training images", options_.data));
   steps_per_epoch_ = (dataset_->train_size() + options_.global_batch - 1) / options_.global_batch;
   total_steps_ = total_steps(options_, steps_per_epoch_);
-  together(ranks_, [&] {
-    schedule_ = make_schedule(options_, steps_per_epoch_);
-    make_session();
-  });
+  together(ranks_, [&] { schedule_ = make_schedule(options_, steps_per_epoch_); });
+  make_session();
   together(ranks_, [&] { open_checkpoints(); });
   const bool resumed = options_.resume && resume();
   together(ranks_, [&] {
-    const RunPlan plan{places_of(environment_), threads_, steps_per_epoch_, total_steps_,
-                       resumed ? std::optional(step_) : std::nullopt};
+    const RunPlan plan{places_of(environment_),
+                       threads_,
+                       steps_per_epoch_,
+                       total_steps_,
+                       resumed ? std::optional(step_) : std::nullopt,
+                       plan_};
     report_ = std::make_unique<RunReport>(options_, plan, *dataset_, *session_, ranks_.rank() == 0);
   });
   if (!options_.trace.empty())
@@ -77,11 +79,15 @@ void Trainer::open_checkpoints() {
   checkpoints_ = std::make_unique<CheckpointFolder>(folder, static_cast<int>(options_.keep_checkpoints));
 }
 
-void Trainer::make_session() {
+Network Trainer::make_replica_network() const {
   const data::ImageShape image = dataset_->input_shape();
-  const std::int64_t capacity = (options_.global_batch + ranks_.size() - 1) / ranks_.size();
-  const Network network = make_network(options_.model, {capacity, image.channels, image.height, image.width},
-                                       dataset_->classes());
+  const std::int64_t replicas = run_ranks_->replicas().size();
+  const std::int64_t capacity = (options_.global_batch + replicas - 1) / replicas;
+  return make_network(options_.model, {capacity, image.channels, image.height, image.width},
+                      dataset_->classes());
+}
+
+SessionOptions Trainer::session_options() {
   SessionOptions session;
   session.backend = backend_;
   session.precision = precision_of(options_.precision);
@@ -93,11 +99,32 @@ void Trainer::make_session() {
   session.tuning_file = options_.tuning_file;
   session.memory_limit = static_cast<std::int64_t>(options_.memory_limit);
   session.seed = static_cast<std::uint64_t>(options_.seed);
-  session_ = std::make_unique<Session>(network, session, *collectives_);
-  if (session.input.kind == InputOptions::Kind::resident)
-    dataset_->visit_images([&](std::int64_t first, const std::uint8_t* pixels, std::int64_t count) {
-      session_->put_image(first, pixels, count);
-    });
+  return session;
+}
+
+void Trainer::make_session() {
+  std::optional<Network> network;
+  SessionOptions options;
+  together(ranks_, [&] {
+    network.emplace(make_replica_network());
+    options = session_options();
+  });
+  if (run_ranks_->partitioned())
+    plan_ = plan_partition(*network, options, ranks_, run_ranks_->groups(), threads_);
+  together(ranks_, [&] {
+    session_ = std::make_unique<Session>(*network, options, run_ranks_->groups(),
+                                         plan_ ? &plan_->placement : nullptr);
+    if (options.input.kind == InputOptions::Kind::resident)
+      dataset_->visit_images([&](std::int64_t first, const std::uint8_t* pixels, std::int64_t count) {
+        session_->put_image(first, pixels, count);
+      });
+  });
+  if (!plan_) return;
+  partitioned_ =
+      std::make_unique<PartitionedCheckpoint>(*network, options, *session_, run_ranks_->replica_parts());
+  // A part that reads no images needs only what else is in a batch.
+  if (!session_->memory().has_images())
+    dataset_->deliver({options_.feed == "slice" ? data::BatchOutput::parameters : data::BatchOutput::raw});
 }
 
 // A device augments what it is given as stored, unless images must be resized first.
@@ -143,7 +170,7 @@ void Trainer::finish() {
       return report_->message("all steps were done before; nothing was changed");
     if (test_source_) evaluate();
   }
-  const std::string sha256 = parameters_sha256(*session_);
+  const std::string sha256 = parameters_hash();
   const std::vector<RankTimes> times = gather_rank_times(ranks_, report_->rank_times());
   together(ranks_, [&] { report_->finish(step_, sha256, times); });
 }
@@ -217,12 +244,31 @@ kernels::Shape Trainer::input_shape() const {
   return {image.channels, image.height, image.width};
 }
 
-// Parameters are the same on every rank: rank 0 writes them.
+void Trainer::capture_session(CheckpointState& state) const {
+  if (!partitioned_)
+    capture(*session_, state);
+  else if (run_ranks_->replica() == 0)
+    partitioned_->capture(*session_, state);
+}
+
+void Trainer::restore_session(const CheckpointState& state, const std::filesystem::path& path) {
+  if (partitioned_)
+    partitioned_->restore(*session_, state, path, options_.model, dataset_->classes(), input_shape());
+  else
+    restore(*session_, state, path, options_.model, dataset_->classes(), input_shape());
+}
+
+std::string Trainer::parameters_hash() const {
+  return partitioned_ ? partitioned_->parameters_sha256(*session_) : parameters_sha256(*session_);
+}
+
+// Parameters are the same on every replica: rank 0 writes them.
 void Trainer::save_checkpoint(bool best) {
   session_->average_states();
+  CheckpointState state;
+  if (partitioned_ || ranks_.rank() == 0) capture_session(state);
   together(ranks_, [&] {
     if (ranks_.rank() != 0) return;
-    CheckpointState state;
     state.model = options_.model;
     state.classes = dataset_->classes();
     state.input_shape = input_shape();
@@ -236,7 +282,6 @@ void Trainer::save_checkpoint(bool best) {
     auto options = to_json(options_);
     options["train-images"] = dataset_->train_size();
     state.options_json = options.dump();
-    capture(*session_, state);
     checkpoints_->save(state, best);
   });
 }

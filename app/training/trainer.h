@@ -7,9 +7,12 @@
 #include <string>
 
 #include "app/commands/train_options.h"
+#include "app/runtime/partition_plan.h"
 #include "app/runtime/session.h"
 #include "app/training/checkpoint_folder.h"
 #include "app/training/dataset.h"
+#include "app/training/partitioned_checkpoint.h"
+#include "app/training/run_ranks.h"
 #include "app/training/run_report.h"
 #include "app/training/schedule.h"
 #include "app/training/signals.h"
@@ -30,6 +33,11 @@ class Trainer {
   using Clock = std::chrono::steady_clock;
 
   void make_session();
+  Network make_replica_network() const;
+  SessionOptions session_options();
+  void restore_session(const CheckpointState& state, const std::filesystem::path& path);
+  void capture_session(CheckpointState& state) const;
+  std::string parameters_hash() const;  // on rank 0 at least
   void open_checkpoints();
   void finish();
   bool resume();  // whether there was a checkpoint
@@ -48,11 +56,13 @@ class Trainer {
   const comm::Communicator& ranks_;
   kernels::Backend backend_ = kernels::Backend::cpu;
   int threads_ = 1;
-  std::unique_ptr<comm::Collectives> collectives_;
+  std::unique_ptr<RunRanks> run_ranks_;
   std::unique_ptr<Dataset> dataset_;
   std::unique_ptr<data::BatchSource> train_source_,
       test_source_;  // a device may hold batches: outlive the session
+  std::optional<PartitionPlan> plan_;
   std::unique_ptr<Session> session_;
+  std::unique_ptr<PartitionedCheckpoint> partitioned_;  // null without partition
   std::unique_ptr<RunReport> report_;
   std::unique_ptr<CheckpointFolder> checkpoints_;  // on rank 0; to resume, on all
   std::unique_ptr<Trace> trace_;                   // where --trace asks for it

@@ -1,4 +1,4 @@
-// Task graphs as JSON, ours and Microsoft's, in one pass over the file without building a document: a graph
+// Reads task graphs from JSON, ours and Microsoft's, in one pass over the file without building a document: a graph
 // of a million nodes is 200 MB of text.
 #include <fmt/format.h>
 
@@ -9,55 +9,11 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "partition/graph/json_fields.h"
 #include "partition/graph/read_task_graph.h"
 
 namespace convoy::partition {
 namespace {
-
-enum Field : std::uint8_t {
-  kId,
-  kName,
-  kTimeUs,
-  kResidentBytes,
-  kOutputBytes,
-  kPin,
-  kColocate,  // ours: nodes
-  kFrom,
-  kTo,
-  kBytes,  // ours: edges
-  kFpgaLatency,
-  kColorClass,
-  kSupportedOnFpga,  // Microsoft's: nodes
-  kSourceId,
-  kDestId,
-  kCost,  // Microsoft's: edges
-  kSize,  // Microsoft's: both
-  kFieldCount,
-  kUnknown
-};
-constexpr std::array<std::string_view, kFieldCount> kFieldNames = {
-    "id",  "name",  "time_us",     "resident_bytes", "output_bytes",    "pin",      "colocate", "from",
-    "to",  "bytes", "fpgaLatency", "colorClass",     "supportedOnFpga", "sourceId", "destId",   "cost",
-    "size"};
-
-enum class Section { kRoot, kNodes, kEdges, kOther };
-enum class Format { kUndecided, kOurs, kMicrosoft };
-
-Field field_of(std::string_view key) {
-  for (std::size_t i = 0; i < kFieldNames.size(); ++i)
-    if (kFieldNames[i] == key) return static_cast<Field>(i);
-  return kUnknown;
-}
-
-bool belongs(Field field, Section section, Format format) {
-  if (field == kId || field == kName) return section == Section::kNodes;
-  if (format == Format::kOurs)
-    return section == Section::kNodes ? field >= kTimeUs && field <= kColocate
-                                      : field >= kFrom && field <= kBytes;
-  if (field == kSize) return true;
-  return section == Section::kNodes ? field >= kFpgaLatency && field <= kSupportedOnFpga
-                                    : field >= kSourceId && field <= kCost;
-}
 
 // Reads characters and tells how many were read, so that an error can name its line.
 class CountingIterator {
@@ -84,12 +40,6 @@ class CountingIterator {
  private:
   const char* at_;
   const char** reached_;
-};
-
-struct Value {
-  bool integral = false, text = false;
-  std::int64_t integer = 0;
-  double real = 0;
 };
 
 class Reader {
@@ -365,34 +315,6 @@ void Reader::end_microsoft_edge() {
 
 TaskGraph parse_task_graph_json(std::string_view text, const std::string& where, const ReadOptions& options) {
   return Reader(text, where, options).read();
-}
-
-std::string task_graph_json(const TaskGraph& graph) {
-  fmt::memory_buffer out;
-  const auto at = std::back_inserter(out);
-  fmt::format_to(at, "{{\"nodes\": [");
-  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
-    fmt::format_to(at, "{}\n{{\"id\": {}", node > 0 ? "," : "", graph.id(node));
-    if (!graph.name(node).empty())
-      fmt::format_to(at, ", \"name\": {}", nlohmann::json(graph.name(node)).dump());
-    fmt::format_to(at, ", \"time_us\": {}, \"resident_bytes\": {}, \"output_bytes\": {}",
-                   static_cast<double>(graph.time(node)) / 1e3, graph.resident_bytes(node),
-                   graph.output_bytes(node));
-    if (graph.pin(node) != kNone) fmt::format_to(at, ", \"pin\": {}", graph.pin(node));
-    if (graph.group(node) != kNone) fmt::format_to(at, ", \"colocate\": {}", graph.group(node));
-    fmt::format_to(at, "}}");
-  }
-  fmt::format_to(at, "],\n\"edges\": [");
-  for (EdgeIndex edge = 0; edge < graph.edge_count(); ++edge) {
-    const NodeIndex from = graph.source(edge);
-    fmt::format_to(at, "{}\n{{\"from\": {}, \"to\": {}", edge > 0 ? "," : "", graph.id(from),
-                   graph.id(graph.target(edge)));
-    if (graph.bytes(edge) != graph.output_bytes(from))
-      fmt::format_to(at, ", \"bytes\": {}", graph.bytes(edge));
-    fmt::format_to(at, "}}");
-  }
-  fmt::format_to(at, "]}}\n");
-  return fmt::to_string(out);
 }
 
 }  // namespace convoy::partition

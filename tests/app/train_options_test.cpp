@@ -125,7 +125,7 @@ TEST(TrainOptions, ChoicesNameTheNearest) {
     EXPECT_EQ(error_of(with({flag, "zzz"})).rfind(std::string(flag) + ": found 'zzz', expected one of ", 0),
               0u);
   }
-  for (const char* flag : {"--model", "--data", "--out", "--partition"}) {
+  for (const char* flag : {"--model", "--data", "--out"}) {
     EXPECT_EQ(error_of({flag, ""}), std::string(flag) + ": found '', expected a text");
   }
 }

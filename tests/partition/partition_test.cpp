@@ -140,6 +140,26 @@ TEST(Partition, GeneratedGraphsAtEveryWidth) {
     }
 }
 
+// What is as short as the bound needs no competitors; what is longer gets them all.
+TEST(Partition, StopsAtTheBoundAndOnlyThere) {
+  const Machine machine = Machine::uniform(2, testing::kFastLink);
+  const TaskGraph apart = testing::graph_of({10, 10, 10, 10}, {});
+  const CostModel easy(apart, machine);
+  PartitionOptions options = few_moves(Algorithm::kImprove);
+  options.threads = 1;
+  const PartitionResult at_once = partition_graph(easy, options);
+  expect_valid(easy, at_once, "independent nodes");
+  EXPECT_EQ(at_once.simulation.makespan, at_once.lower_bound);
+  EXPECT_EQ(at_once.candidates.size(), 1u);
+  // A fork whose branches cost less than the way to the other device: 40 µs on one device, 30 by the bound.
+  const TaskGraph fork = testing::graph_of({10, 10, 10, 10}, {{0, 1}, {0, 2}, {1, 3}, {2, 3}});
+  const CostModel hard(fork, machine);
+  const PartitionResult tried = partition_graph(hard, options);
+  expect_valid(hard, tried, "fork");
+  EXPECT_GT(tried.simulation.makespan, tried.lower_bound);
+  EXPECT_EQ(tried.candidates.size(), 7u);
+}
+
 TEST(Partition, MovesInsteadOfTimeRepeat) {
   GeneratorOptions size;
   size.nodes = 800;

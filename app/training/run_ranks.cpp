@@ -1,0 +1,21 @@
+#include "app/training/run_ranks.h"
+
+#include "app/training/agreement.h"
+#include "app/training/rank_setup.h"
+
+namespace convoy::app {
+
+RunRanks::RunRanks(const comm::Communicator& world, int parts, kernels::Backend backend)
+    : world_(world), parts_(parts) {
+  together(world, [&] { world_tensors_ = make_collectives(backend, world); });
+  groups_ = {world_tensors_.get(), world_tensors_.get(), nullptr};
+  if (!partitioned()) return;
+  const int part = world.rank() % parts;
+  replicas_.emplace(world.split(part, replica(), "replicas"));
+  replica_parts_.emplace(world.split(replica(), part, "parts"));
+  replica_tensors_ = make_collectives(backend, *replicas_);
+  part_tensors_ = make_collectives(backend, *replica_parts_);
+  groups_ = {world_tensors_.get(), replica_tensors_.get(), part_tensors_.get()};
+}
+
+}  // namespace convoy::app

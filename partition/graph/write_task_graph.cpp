@@ -1,0 +1,39 @@
+// Writes our JSON.
+#include <fmt/format.h>
+
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "partition/graph/read_task_graph.h"
+
+namespace convoy::partition {
+
+std::string task_graph_json(const TaskGraph& graph) {
+  fmt::memory_buffer out;
+  const auto at = std::back_inserter(out);
+  fmt::format_to(at, "{{\"nodes\": [");
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    fmt::format_to(at, "{}\n{{\"id\": {}", node > 0 ? "," : "", graph.id(node));
+    if (!graph.name(node).empty())
+      fmt::format_to(at, ", \"name\": {}", nlohmann::json(graph.name(node)).dump());
+    fmt::format_to(at, ", \"time_us\": {}, \"resident_bytes\": {}, \"output_bytes\": {}",
+                   static_cast<double>(graph.time(node)) / 1e3, graph.resident_bytes(node),
+                   graph.output_bytes(node));
+    if (graph.pin(node) != kNone) fmt::format_to(at, ", \"pin\": {}", graph.pin(node));
+    if (graph.group(node) != kNone) fmt::format_to(at, ", \"colocate\": {}", graph.group(node));
+    fmt::format_to(at, "}}");
+  }
+  fmt::format_to(at, "],\n\"edges\": [");
+  for (EdgeIndex edge = 0; edge < graph.edge_count(); ++edge) {
+    const NodeIndex from = graph.source(edge);
+    fmt::format_to(at, "{}\n{{\"from\": {}, \"to\": {}", edge > 0 ? "," : "", graph.id(from),
+                   graph.id(graph.target(edge)));
+    if (graph.bytes(edge) != graph.output_bytes(from))
+      fmt::format_to(at, ", \"bytes\": {}", graph.bytes(edge));
+    fmt::format_to(at, "}}");
+  }
+  fmt::format_to(at, "]}}\n");
+  return fmt::to_string(out);
+}
+
+}  // namespace convoy::partition

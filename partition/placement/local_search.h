@@ -1,0 +1,71 @@
+// The state of the anytime improvement; see improvement.h.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "partition/placement/improvement.h"
+#include "partition/placement/schedule_state.h"
+#include "partition/random.h"
+
+namespace convoy::partition {
+
+class LocalSearch {
+ public:
+  LocalSearch(const CostModel& cost, const Units& units, const Placement& placement,
+              const ImprovementLimits& limits)
+      : cost_(cost),
+        graph_(cost.graph()),
+        units_(units),
+        limits_(limits),
+        random_(limits.seed),
+        best_(placement),
+        state_(std::in_place, cost, placement.device_of, simulate(cost, placement, Detail::kTimes)),
+        in_cluster_(graph_.node_count(), 0) {
+    current_ = state_->makespan();
+    recorded_ = current_;
+  }
+
+  Placement run(ImprovementCounts* counts);
+
+ private:
+  bool out_of_time();
+  void refresh();
+  void step();
+  void try_node(NodeIndex node);
+  void try_run(std::size_t at);
+  void try_cluster(NodeIndex node);
+  void try_swap(NodeIndex node);
+  DeviceIndex neighbour_device(NodeIndex node);
+  DeviceIndex other_device(DeviceIndex device);
+  bool add_unit(NodeIndex node, DeviceIndex device);
+  void decide(bool finished);
+  void visit_forbidden(Nanoseconds makespan);
+  Nanoseconds limit() const { return current_ + threshold_; }
+  void keep_best();
+  void return_to_best();
+  void list_again();
+  void restart_from(std::span<const DeviceIndex> device_of, const Simulation& simulation);
+
+  const CostModel& cost_;
+  const TaskGraph& graph_;
+  const Units& units_;
+  const ImprovementLimits limits_;
+  Random random_;
+  Placement best_;
+
+  std::optional<ScheduleState> state_;
+  Nanoseconds current_ = 0, recorded_ = 0, threshold_ = 0;
+  bool unsaved_ = false, stale_ = true;
+  std::vector<NodeIndex> path_;
+  std::vector<Reassignment> moves_;
+  std::vector<NodeIndex> cluster_;
+  std::vector<std::uint32_t> in_cluster_;
+  std::uint32_t cluster_round_ = 0;
+  bool tails_known_ = false;
+  std::int64_t since_refresh_ = 0, since_best_ = 0, recomputed_at_tails_ = 0, recomputed_at_listing_ = 0;
+  Clock::time_point begin_ = Clock::now();
+  ImprovementCounts counts_;
+};
+
+}  // namespace convoy::partition

@@ -1,0 +1,149 @@
+// The moves of the local search: single nodes, stretches of the critical path, clusters, swaps.
+#include "partition/placement/local_search.h"
+
+namespace convoy::partition {
+
+DeviceIndex LocalSearch::other_device(DeviceIndex device) {
+  const auto other = static_cast<DeviceIndex>(random_.below(cost_.device_count() - 1));
+  return other + (other >= device ? 1 : 0);
+}
+
+// A device that holds a producer or a consumer of the node, or any.
+DeviceIndex LocalSearch::neighbour_device(NodeIndex node) {
+  const std::int64_t in = graph_.in_degree(node), out = graph_.out_degree(node);
+  if (in + out > 0 && random_.below(4) != 0) {
+    const std::int64_t pick = random_.below(in + out);
+    const NodeIndex neighbour =
+        pick < in ? graph_.source(graph_.in_edges(node)[pick]) : graph_.successors(node)[pick - in];
+    if (state_->device_of(neighbour) != state_->device_of(node)) return state_->device_of(neighbour);
+  }
+  return other_device(state_->device_of(node));
+}
+
+// Adds the node's whole unit to the move, once; false when its pin forbids.
+bool LocalSearch::add_unit(NodeIndex node, DeviceIndex device) {
+  const std::int32_t unit = units_.of(node);
+  if (units_.pin(unit) != kNone && units_.pin(unit) != device) return false;
+  if (units_.trivial()) {
+    moves_.push_back({node, device});
+    return true;
+  }
+  for (const Reassignment& move : moves_)
+    if (move.node == units_.nodes(unit)[0]) return true;
+  for (const NodeIndex member : units_.nodes(unit)) moves_.push_back({member, device});
+  return true;
+}
+
+void LocalSearch::try_node(NodeIndex node) {
+  moves_.clear();
+  DeviceIndex device = neighbour_device(node);
+  if (units_.nodes(units_.of(node)).size() > 1) {
+    if (add_unit(node, device)) decide(state_->move(moves_, limit()));
+    return;
+  }
+  if (units_.pin(units_.of(node)) != kNone) device = state_->device_of(node);
+  // The best of the few devices by estimate; its own device when only the order may change.
+  Nanoseconds best = state_->estimate(node, device);
+  if (units_.pin(units_.of(node)) == kNone)
+    for (int more = 0; more < 2; ++more) {
+      const DeviceIndex other = neighbour_device(node);
+      const Nanoseconds estimate = state_->estimate(node, other);
+      if (estimate < best) best = estimate, device = other;
+    }
+  ++counts_.tried;
+  if (best > limit()) return;
+  decide(state_->move_in_time(node, device, limit()));
+}
+
+// A stretch of the critical path on one device goes to the device before it or behind it.
+void LocalSearch::try_run(std::size_t at) {
+  const DeviceIndex home = state_->device_of(path_[at]);
+  std::size_t first = at, last = at;
+  constexpr std::size_t kLongest = 256;
+  const std::size_t longest = 1 + static_cast<std::size_t>(random_.below(kLongest));
+  while (first > 0 && state_->device_of(path_[first - 1]) == home && last - first < longest) --first;
+  while (last + 1 < path_.size() && state_->device_of(path_[last + 1]) == home && last - first < longest)
+    ++last;
+  DeviceIndex device = other_device(home);
+  if (first > 0 && random_.below(2) == 0)
+    device = state_->device_of(path_[first - 1]);
+  else if (last + 1 < path_.size())
+    device = state_->device_of(path_[last + 1]);
+  if (device == home) device = other_device(home);
+  moves_.clear();
+  for (std::size_t i = first; i <= last; ++i)
+    if (!add_unit(path_[i], device)) return;
+  decide(state_->move(moves_, limit()));
+}
+
+// Nodes on one device joined by edges that cost at least a random share of one of the node's own edges.
+void LocalSearch::try_cluster(NodeIndex node) {
+  const DeviceIndex home = state_->device_of(node);
+  const std::int64_t in = graph_.in_degree(node), out = graph_.out_degree(node);
+  if (in + out == 0) return try_node(node);
+  const std::int64_t pick = random_.below(in + out);
+  const EdgeIndex seed =
+      pick < in ? graph_.in_edges(node)[pick] : static_cast<EdgeIndex>(graph_.out_begin(node) + pick - in);
+  const auto heavy =
+      static_cast<Nanoseconds>(static_cast<double>(cost_.transfer_time(seed)) * random_.unit());
+  const std::size_t largest = std::size_t{2} << random_.below(8);
+  const bool downward = random_.below(3) != 0, upward = !downward || random_.below(2) == 0;
+  ++cluster_round_;
+  cluster_.assign(1, node);
+  in_cluster_[node] = cluster_round_;
+  const auto visit = [&](NodeIndex other, EdgeIndex edge) {
+    if (in_cluster_[other] == cluster_round_ || state_->device_of(other) != home ||
+        cost_.transfer_time(edge) < heavy)
+      return;
+    in_cluster_[other] = cluster_round_;
+    cluster_.push_back(other);
+  };
+  for (std::size_t i = 0; i < cluster_.size() && cluster_.size() < largest; ++i) {
+    const NodeIndex member = cluster_[i];
+    if (upward)
+      for (const EdgeIndex edge : graph_.in_edges(member)) visit(graph_.source(edge), edge);
+    if (downward)
+      for (EdgeIndex edge = graph_.out_begin(member); edge < graph_.out_end(member); ++edge)
+        visit(graph_.target(edge), edge);
+  }
+  const DeviceIndex device = neighbour_device(cluster_[random_.below(std::ssize(cluster_))]);
+  moves_.clear();
+  for (const NodeIndex member : cluster_)
+    if (!add_unit(member, device == home ? other_device(home) : device)) return;
+  decide(state_->move(moves_, limit()));
+}
+
+// The node changes places with one that runs at about the same time elsewhere.
+void LocalSearch::try_swap(NodeIndex node) {
+  const DeviceIndex home = state_->device_of(node), device = neighbour_device(node);
+  NodeIndex partner = kNone;
+  const std::int64_t in = graph_.in_degree(node);
+  if (in > 0) {
+    const NodeIndex producer = graph_.source(graph_.in_edges(node)[random_.below(in)]);
+    for (const NodeIndex sibling : graph_.successors(producer))
+      if (state_->device_of(sibling) == device && state_->start(sibling) < state_->finish(node) &&
+          state_->finish(sibling) > state_->start(node))
+        partner = sibling;
+  }
+  if (partner == kNone) return try_node(node);
+  moves_.clear();
+  if (add_unit(node, device) && add_unit(partner, home)) decide(state_->move(moves_, limit()));
+}
+
+void LocalSearch::step() {
+  const auto at = static_cast<std::size_t>(random_.below(std::ssize(path_)));
+  const NodeIndex node = path_[at];
+  switch (random_.below(8)) {
+    case 0:
+      return try_run(at);
+    case 1:
+    case 2:
+      return try_cluster(node);
+    case 3:
+      return try_swap(node);
+    default:
+      return try_node(node);
+  }
+}
+
+}  // namespace convoy::partition
