@@ -40,15 +40,21 @@ train() { # NAME SBATCH_FLAGS…
 }
 job_field() { scontrol --oneliner show job "$1" | sed -n "s/.* $2=\([^ ]*\).*/\1/p"; }
 state_is() { [[ " $2 " == *" $(job_field "$1" JobState) "* ]]; }
-ended() { await "$2" state_is "$1" "COMPLETED FAILED CANCELLED TIMEOUT NODE_FAIL OUT_OF_MEMORY"; }
+ended() { # JOB SECONDS
+  await "$2" state_is "$1" "COMPLETED FAILED CANCELLED TIMEOUT NODE_FAIL OUT_OF_MEMORY" && return
+  squeue --long
+  sinfo --Node --long
+  tail -n 5 -- *.log slurm/*.log
+  return 1
+}
 
 echo "== The normal end, with 2 and 4 ranks and both launchers"
 two=$(CONVOY_LAUNCHER=srun train two --ntasks=2)
-ended "$two" 120
+ended "$two" 240
 four=$(CONVOY_LAUNCHER=srun train four --nodes=2 --ntasks-per-node=2)
-ended "$four" 120
+ended "$four" 240
 by_mpirun=$(CONVOY_LAUNCHER=mpirun train by_mpirun --nodes=2 --ntasks-per-node=2)
-ended "$by_mpirun" 120
+ended "$by_mpirun" 240
 for job in "$two" "$four" "$by_mpirun"; do check "job $job completes" is "$(job_field "$job" JobState)" COMPLETED; done
 check "4 ranks end with the same parameters under srun and mpirun" is "$(sha_of by_mpirun)" "$(sha_of four)"
 check "rank 3 is on the second node" contains four.log "rank 3        node"
@@ -63,7 +69,7 @@ check "two ranks run" is "${#ranks[@]}" 2
 kill -STOP "${ranks[@]}"
 await 60 grep -q 'SIGUSR1: the ranks finish' limited.log
 kill -CONT "${ranks[@]}"
-ended "$limited" 120
+ended "$limited" 240
 check "the job ran twice" is "$(job_field "$limited" Restarts)" 1
 check "it completes" is "$(job_field "$limited" JobState)" COMPLETED
 check "it resumed" grep -q 'resumed  *after step' limited.log
@@ -79,7 +85,7 @@ check "the job fails" is "$(job_field "$killed" JobState)" FAILED
 check "the message names what happened" contains killed.log "died (killed or crashed)"
 check "the checkpoint is whole" whole_checkpoint killed "$data"
 again=$(train killed --nodes=2 --ntasks-per-node=1)
-ended "$again" 120
+ended "$again" 240
 check "submitted again it ends with the same parameters" is "$(sha_of killed)" "$(sha_of two)"
 
 echo "== A node daemon killed"
@@ -92,7 +98,7 @@ second=$(scontrol show hostnames "$(job_field "$lost" NodeList)" | tail -n 1)
 "$root/tests/jobs/slurm.sh" stop-node "$folder/slurm" "$second"
 await 60 grep -q "Nodes $second not responding, setting DOWN\|$second.*DOWN" slurm/slurmctld.log
 kill -CONT "${ranks[@]}" 2>/dev/null || true
-ended "$lost" 120
+ended "$lost" 240
 check "Slurm put the job back" is "$(job_field "$lost" Restarts)" 1
 check "it completes" is "$(job_field "$lost" JobState)" COMPLETED
 check "without the lost node" fails_with 1 grep -q "$second" <<<"$(scontrol show hostnames "$(job_field "$lost" NodeList)")"

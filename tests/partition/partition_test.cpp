@@ -252,13 +252,12 @@ TEST(ScheduleState, EqualsSimulationAfterRandomMoves) {
 }
 
 // The published figures, in µs: heft, contiguous, metis were measured with other programs on this model.
-const std::filesystem::path kRepository = std::filesystem::path(__FILE__).parent_path() / "../..";
 
 class SharedGraphs : public ::testing::Test {
  protected:
   void SetUp() override {
     const char* shared = std::getenv("CONVOY_SHARED");
-    folder_ = (shared != nullptr ? std::filesystem::path(shared) : kRepository / "../shared") / "data/graphs";
+    folder_ = std::filesystem::path(shared != nullptr ? shared : CONVOY_SHARED) / "data/graphs";
     if (!std::filesystem::exists(folder_)) GTEST_SKIP() << folder_ << " is absent; set CONVOY_SHARED";
   }
   void expect_at_most(const char* file, Nanoseconds latency, double published_best, double bound_us,
