@@ -302,7 +302,7 @@ bool Trainer::resume() {
       throw UsageError(fmt::format("{}: found {} steps in all, but {} is of step {}",
                                    options_.steps > 0 ? "--steps" : "--epochs", total_steps_, path->string(),
                                    state.step));
-    restore(*session_, state, *path, options_.model, dataset_->classes(), input_shape());
+    restore_session(state, *path);
     step = state.step;
     best_accuracy_ = state.best_accuracy;
   });
