@@ -46,8 +46,8 @@ Spread spread_of(std::vector<double> samples) {
 struct Row {
   std::string operation;
   std::int64_t bytes;
-  Spread own, library;  // a median of 0: not measured
-  double factor;        // bus_factor
+  Spread own, plain;  // a median of 0: not measured
+  double factor;      // bus_factor
   double bus(const Spread& time) const {
     return factor * static_cast<double>(bytes) / time.median * 1e-3;
   }  // GB/s
@@ -126,7 +126,7 @@ class Bench {
 
   void print(const Row& row) const {
     if (!speaks()) return;
-    const bool both = row.library.median > 0;
+    const bool both = row.plain.median > 0;
     if (options_.json) {
       nlohmann::json object{{"operation", row.operation},
                             {"backend", options_.backend},
@@ -139,17 +139,17 @@ class Bench {
                             {"microseconds_most", row.own.most},
                             {"bus_gbytes_per_second", row.bus(row.own)}};
       if (both) {
-        object["library_microseconds"] = row.library.median;
-        object["library_bus_gbytes_per_second"] = row.bus(row.library);
-        object["of_library"] = row.library.median / row.own.median;
+        object["library_microseconds"] = row.plain.median;
+        object["library_bus_gbytes_per_second"] = row.bus(row.plain);
+        object["of_library"] = row.plain.median / row.own.median;
       }
       fmt::print("{}\n", object.dump());
     } else {
       fmt::print("{:>13} {:>12} {:>11.2f} {:>8.1f} {:>9.2f}", row.operation, row.bytes, row.own.median,
                  50 * (row.own.most - row.own.least) / row.own.median, row.bus(row.own));
       if (both)
-        fmt::print(" {:>11.2f} {:>9.2f} {:>9.3f}", row.library.median, row.bus(row.library),
-                   row.library.median / row.own.median);
+        fmt::print(" {:>11.2f} {:>9.2f} {:>9.3f}", row.plain.median, row.bus(row.plain),
+                   row.plain.median / row.own.median);
       fmt::print("\n");
     }
     std::fflush(stdout);

@@ -396,8 +396,9 @@ TEST_F(CudaLarge, Augment) {
   x.desc.layout = Layout::channels_last;
   Tensor draws{{DType::i32, {16, kAugmentDraws}, Layout::row_major, nullptr}, {}, {}};
   for (int n = 0; n < 16; ++n)
-    for (const int value : {random_.pick(0, 19), random_.pick(-6, 12), random_.pick(-6, 8), random_.pick(0, 1),
-                            random_.pick(-5, 30), random_.pick(-5, 30), random_.pick(0, 1) * 9})
+    for (const int value :
+         {random_.pick(0, 19), random_.pick(-6, 12), random_.pick(-6, 8), random_.pick(0, 1),
+          random_.pick(-5, 30), random_.pick(-5, 30), random_.pick(0, 1) * 9})
       draws.values.push_back(value);
   for (const DType stored : {DType::u8, DType::f32})
     for (const std::int64_t padded : {3, 4, 8, 11}) {

@@ -113,7 +113,8 @@ TEST(Pool, FirstOfEqualMaximaGetsTheGradient) {
 
 TEST(Pool, MaximumKeepsNaN) {
   Tensor x = Random(4).uniform({1, 3, 4, 4});
-  x.values[0] = std::numeric_limits<double>::quiet_NaN();  // before other values of its window, and at its end
+  x.values[0] =
+      std::numeric_limits<double>::quiet_NaN();  // before other values of its window, and at its end
   x.values[7] = std::numeric_limits<double>::quiet_NaN();
   for (const Backend b : {Backend::reference, Backend::cpu})
     for (const Layout layout : layouts_of(b)) {
