@@ -29,6 +29,12 @@ bool turned(const Task& task, int tile) {
   return task.direction == Direction::backward_weights && gemm::is_narrow(kSm90Tiles[tile]);
 }
 
+// Whether backward_data reads a transposed copy of the filters, k contiguous: tf32 must, narrow tiles are faster for it.
+bool transposes(const Task& task, int tile) {
+  return task.direction == Direction::backward_data &&
+         (task.math == Math::tf32 || gemm::is_narrow(kSm90Tiles[tile]));
+}
+
 // The product as the kernel runs it: whole blocks of channels.
 gemm::Problem padded_product(const Task& task, const View& view, int tile) {
   const int depth = depth_of(task);
@@ -76,16 +82,15 @@ Workspace carve(const Task& task, Engine engine, int tile, int splits, void* bas
   const Result result = result_of(task, view);
   const std::size_t type = bytes_of(task.type());
   const bool folds = engine == Engine::folded, weights = task.direction == Direction::backward_weights;
-  const bool turns = task.direction == Direction::backward_data && task.math == Math::tf32;
   const Fold fold = folds ? fold_of(task, depth_of(task)) : Fold{};
   Workspace workspace{};
   const bool in_pieces = splits > 1 || turned(task, tile);
   workspace.partial = carver.take<float>(in_pieces ? std::size_t(splits) * result.m * result.n : 0);
   workspace.gradient = carver.take<float>(folds && weights ? fold.filter_elements(g) : 0);
   workspace.slots = carver.take<float>(sums(task, splits) ? gemm::slot_elements(g.k, gemm::kSumSlots) : 0);
-  const std::size_t filters = folds && !weights ? fold.filter_elements(g)
-                              : turns           ? std::size_t(g.k) * g.taps() * g.c
-                                                : 0;
+  const std::size_t filters = folds && !weights        ? fold.filter_elements(g)
+                              : transposes(task, tile) ? std::size_t(g.k) * g.taps() * g.c
+                                                       : 0;
   workspace.filters = carver.take<std::uint8_t>(filters * type);
   workspace.images = carver.take<std::uint8_t>(folds ? fold.image_elements(g) * type : 0);
   workspace.bytes = carver.used();
@@ -225,7 +230,7 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& view, cons
     call.other = filters_map(type, workspace.filters, g.k, view.taps[0], view.map.c, depth, tile.columns);
   else if (task.direction == Direction::forward)
     call.other = filters_map(type, b.weights, g.k, g.taps(), g.c, depth, tile.columns);
-  else if (task.math == Math::tf32)
+  else if (transposes(task, call.tile))
     call.other = filters_map(type, workspace.filters, g.c, g.taps(), g.k, depth, tile.columns);
   else
     call.other = filters_map(type, b.weights, g.k, g.taps(), g.c, 64, 64);
@@ -265,9 +270,10 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& view, cons
 }
 
 using Sm90Start = void (*)(const Sm90ConvCall&, cudaStream_t);
-Sm90Start start_of(const Task& task, bool sums) {
+Sm90Start start_of(const Task& task, int tile, bool sums) {
   if (task.math == Math::tf32) return sm90_conv_forward_tf32;
-  if (task.direction == Direction::forward) return sums ? sm90_conv_forward_sums : sm90_conv_forward;
+  if (task.direction == Direction::forward || transposes(task, tile))
+    return sums ? sm90_conv_forward_sums : sm90_conv_forward;
   return task.direction == Direction::backward_data ? sm90_conv_backward_data : sm90_conv_backward_weights;
 }
 
@@ -275,7 +281,7 @@ Launch bind_windows(const Task& task, const Plan& plan, const Buffers& b) {
   const Geometry& g = task.geometry;
   const Workspace workspace = carve(task, plan.engine, plan.product.tile, plan.product.splits, b.workspace);
   const bool weights = task.direction == Direction::backward_weights, folds = plan.engine == Engine::folded;
-  const bool turns = task.direction == Direction::backward_data && task.math == Math::tf32;
+  const bool turns = transposes(task, plan.product.tile);
   const Fold fold = folds ? fold_of(task, depth_of(task)) : Fold{};
   const std::vector<View> views = views_of(task, plan.engine);
   auto calls = std::make_shared<std::vector<Sm90ConvCall>>();
@@ -298,7 +304,7 @@ Launch bind_windows(const Task& task, const Plan& plan, const Buffers& b) {
   const std::size_t slot_bytes = gemm::slot_elements(g.k, slots) * sizeof(float);
   const std::size_t dx_bytes = gaps ? std::size_t(g.x_pixels()) * g.c * bytes_of(task.type()) : 0;
   return [=, splits = plan.product.splits, turns_gradient = turned(task, plan.product.tile),
-          start = start_of(task, plan.sums),
+          start = start_of(task, plan.product.tile, plan.sums),
           calls = std::shared_ptr<const std::vector<Sm90ConvCall>>(calls)](Stream on) {
     const cudaStream_t stream = gemm::as_stream(on);
     if (dx_bytes > 0) CONVOY_CUDA(cudaMemsetAsync(b.out, 0, dx_bytes, stream));

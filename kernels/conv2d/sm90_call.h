@@ -78,7 +78,7 @@ constexpr bool has_kernel(const gemm::Sm90Tile& tile, gemm::Math math) {
   return tile.cluster == 1 && (!gemm::is_narrow(tile) || math == gemm::Math::bf16);
 }
 
-// forward, and backward_data where the filters have been transposed.
+// forward, and backward_data where the filters have been transposed: always for narrow tiles.
 void sm90_conv_forward(const Sm90ConvCall& call, cudaStream_t stream);
 // With sums of y's columns.
 void sm90_conv_forward_sums(const Sm90ConvCall& call, cudaStream_t stream);

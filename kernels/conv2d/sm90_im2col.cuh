@@ -53,7 +53,7 @@ struct WindowLoader {
                       std::uint16_t(block.s * p.window.reach[1]), std::uint16_t(block.r * p.window.reach[0]));
     const int column = n_tile * Config::columns;
     if constexpr (Config::b_mn_major) {
-      for (int i = 0; i < Config::column_boxes; ++i)
+      for (int i = 0; i < Config::columns / 64; ++i)
         sm90::load_3d(&p.other, b + i * 8192, full, column + i * 64, tap, channel);
     } else {
       sm90::load_3d(&p.other, b, full, channel, tap, column);
@@ -112,12 +112,13 @@ struct GradientLoader {
   }
 };
 
-// Every tile shape that has_kernel().
+// Every tile shape that has_kernel(); narrow ones do not read filters n contiguous.
 template <gemm::Math math, bool a_mn_major, bool b_mn_major, template <class> class Loader,
           bool with_sums = false>
 void start_conv(const Sm90ConvCall& call, cudaStream_t stream) {
   const auto start = [&]<int tile>(std::integral_constant<int, tile>) {
-    if constexpr (has_kernel(gemm::kSm90Tiles[tile], math)) {
+    constexpr bool kTransposed = gemm::is_narrow(gemm::kSm90Tiles[tile]) && b_mn_major && !a_mn_major;
+    if constexpr (has_kernel(gemm::kSm90Tiles[tile], math) && !kTransposed) {
       using Config = gemm::Sm90Config<math, a_mn_major, b_mn_major, tile>;
       gemm::start_wgmma<Config, Loader<Config>, gemm::TileStore<Config, with_sums, Sm90Placement>>(
           {call.images, call.other, call.window, call.filter_taps},

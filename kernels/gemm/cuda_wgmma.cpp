@@ -29,7 +29,7 @@ Schedule sm90_schedule(const Problem& problem, const Sm90Tile& tile, int splits)
 // (jobs/results/gemm.md); on average the plan they put first takes 1 % longer than the best.
 double sm90_expected_time(const Problem& problem, int tile_index, int splits, double bytes, bool in_pieces) {
   constexpr double kSlowness[] = {1.11, 0.925, 1.05, 1.01, 2.15,
-                                  1.3,  1.24,  1.28, 1.05, 1.05};  // of a stage, by tile
+                                  1.3,  1.24,  1.28, 1.05};  // of a stage, by tile
   static_assert(std::size(kSlowness) == std::size(kSm90Tiles));
   constexpr double kClock = 1.6e3, kBytes = 4.1e6;  // cycles and bytes in a microsecond
   const Sm90Tile& tile = kSm90Tiles[tile_index];

@@ -41,7 +41,7 @@ struct TileConfig {
   static constexpr int shared_bytes = stages * stage_bytes + store_bytes + barrier_bytes + 1024;
   static constexpr int threads = 384;
   static_assert(stages >= 3 && stages * 16 + 16 <= barrier_bytes);
-  static_assert(consumer_rows % 64 == 0 && row_blocks * columns / 2 <= 160, "accumulators spill");
+  static_assert(consumer_rows % 64 == 0 && row_blocks * columns / 2 <= 128, "accumulators spill");
 };
 
 // Position in the ring of stages.

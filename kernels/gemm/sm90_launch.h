@@ -19,7 +19,6 @@ inline constexpr Sm90Tile kSm90Tiles[] = {
     {"128x256/2", 128, 256, 2, false}, {"128x256", 128, 256, 1, false}, {"128x192", 128, 192, 1, false},
     {"128x128p", 128, 128, 1, true},   {"256x64p", 256, 64, 1, true},   {"128x64p", 128, 64, 1, true},
     {"64x192p", 64, 192, 1, true},     {"64x64p", 64, 64, 1, true},     {"128x160", 128, 160, 1, false},
-    {"128x160p", 128, 160, 1, true},
 };
 // Columns that are no multiple of 64, for as many filters: convolutions in bf16 alone have kernels of them.
 constexpr bool is_narrow(const Sm90Tile& tile) { return tile.columns % 64 != 0; }
