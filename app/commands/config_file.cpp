@@ -8,7 +8,7 @@
 #include <set>
 #include <sstream>
 
-#include "app/commands/suggest.h"
+#include "app/suggest.h"
 
 namespace convoy::app {
 namespace {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <omp.h>
 
-#include "app/commands/commands.h"
+#include "app/errors.h"
 #include "comm/launcher.h"
 #include "comm/nccl_collectives.h"
 #include "comm/topology.h"
