@@ -239,6 +239,11 @@ TEST_F(ConfigFile, FillsWhatTheCommandLineLeavesOpen) {
   EXPECT_EQ(options.memory_limit, 2ull << 30);
 }
 
+TEST_F(ConfigFile, AByteOrderMarkIsNoPartOfTheFirstKey) {
+  EXPECT_EQ(parse({"--config", write("\xEF\xBB\xBFmodel = \"vgg16\"\ngamma = 0.5\n")}).model, "vgg16");
+  expect_error("\xEF\xBB\xBFmodle = \"vgg16\"\n", "unknown key 'modle'; did you mean 'model'?");
+}
+
 TEST_F(ConfigFile, FlagOnTheCommandLineDisplacesItsAlternative) {
   const auto file = write("epochs = 15\nwarmup-epochs = 2\n");
   const auto options = parse({"--steps", "10", "--config", file});
