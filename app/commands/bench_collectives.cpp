@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "app/commands/commands.h"
-#include "app/training/agreement.h"
+#include "app/runtime/agreement.h"
 #include "app/training/rank_setup.h"
 #include "comm/environment.h"
 #include "comm/measure.h"

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands/commands.h"
+#include "app/errors.h"
 #include "app/model/op_table.h"
 #include "app/model/zoo/zoo.h"
 #include "kernels/conv2d/cudnn.h"

@@ -11,6 +11,7 @@
 
 #include "app/commands/commands.h"
 #include "app/commands/gemm_shapes.h"
+#include "app/errors.h"
 #include "kernels/gemm/measure.h"
 
 namespace convoy::app {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "app/commands/suggest.h"
-#include "app/model/zoo/zoo.h"
+#include "app/errors.h"
+#include "app/suggest.h"
 #include "app/training/build_info.h"
 #include "comm/launcher.h"
 
@@ -96,8 +96,6 @@ int parse_and_run(CLI::App& app, int argc, char** argv) {
     comm::print_once_before_mpi(in_one_line(explain(app, error)));
     return 2;
   } catch (const UsageError& error) {
-    return failed(error.what(), 2);
-  } catch (const UnknownNetwork& error) {
     return failed(error.what(), 2);
   } catch (const ExitStatus& exit) {
     return exit.status;

@@ -6,13 +6,14 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands/commands.h"
-#include "app/commands/train_options.h"
 #include "app/commands/validators.h"
+#include "app/errors.h"
 #include "app/model/zoo/zoo.h"
-#include "app/training/agreement.h"
+#include "app/runtime/agreement.h"
 #include "app/training/dataset.h"
 #include "app/training/rank_setup.h"
 #include "app/training/session_checkpoint.h"
+#include "app/training/train_options.h"
 #include "comm/environment.h"
 
 namespace convoy::app {

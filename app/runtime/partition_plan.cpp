@@ -6,11 +6,11 @@
 #include <chrono>
 #include <numeric>
 
+#include "app/runtime/agreement.h"
 #include "app/runtime/link_costs.h"
 #include "app/runtime/partition_message.h"
 #include "app/runtime/partitioned_graph.h"
 #include "app/runtime/step_tasks.h"
-#include "app/training/agreement.h"
 #include "comm/topology.h"
 #include "partition/memory/overflow.h"
 #include "partition/partition.h"

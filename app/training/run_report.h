@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "app/commands/train_options.h"
 #include "app/runtime/partition_plan.h"
 #include "app/runtime/session.h"
 #include "app/training/dataset.h"
@@ -16,6 +15,7 @@
 #include "app/training/progress.h"
 #include "app/training/report.h"
 #include "app/training/step_times.h"
+#include "app/training/train_options.h"
 
 namespace convoy::app {
 

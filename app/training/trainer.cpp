@@ -7,9 +7,9 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
-#include "app/commands/commands.h"
+#include "app/errors.h"
 #include "app/model/zoo/zoo.h"
-#include "app/training/agreement.h"
+#include "app/runtime/agreement.h"
 #include "app/training/bottleneck.h"
 #include "app/training/divergence.h"
 #include "app/training/rank_setup.h"

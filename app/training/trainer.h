@@ -6,7 +6,6 @@
 #include <memory>
 #include <string>
 
-#include "app/commands/train_options.h"
 #include "app/runtime/partition_plan.h"
 #include "app/runtime/session.h"
 #include "app/training/checkpoint_folder.h"
@@ -17,6 +16,7 @@
 #include "app/training/schedule.h"
 #include "app/training/signals.h"
 #include "app/training/trace.h"
+#include "app/training/train_options.h"
 #include "comm/environment.h"
 
 namespace convoy::app {

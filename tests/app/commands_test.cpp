@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "app/errors.h"
+
 namespace convoy::app {
 namespace {
 

@@ -1,5 +1,5 @@
 // Suggestions that miss an obvious typo, or that name everything, help nobody.
-#include "app/commands/suggest.h"
+#include "app/suggest.h"
 
 #include <gtest/gtest.h>
 

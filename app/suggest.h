@@ -1,4 +1,4 @@
-// Nearest names for a name that does not exist: flags, verbs, configuration keys, models.
+// Nearest names for a name that does not exist: flags, verbs, configuration keys, values, models.
 #pragma once
 
 #include <string>

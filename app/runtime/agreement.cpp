@@ -1,9 +1,8 @@
-#include "app/training/agreement.h"
+#include "app/runtime/agreement.h"
 
 #include <array>
 
-#include "app/commands/commands.h"
-#include "app/model/zoo/zoo.h"
+#include "app/errors.h"
 
 namespace convoy::app {
 
@@ -13,8 +12,6 @@ void together(const comm::Communicator& ranks, const std::function<void()>& body
   try {
     body();
   } catch (const UsageError&) {
-    failure = std::current_exception(), status = 2;
-  } catch (const UnknownNetwork&) {
     failure = std::current_exception(), status = 2;
   } catch (const ExitStatus& exit) {
     failure = std::current_exception(), status = exit.status;

@@ -1,4 +1,4 @@
-#include "app/commands/suggest.h"
+#include "app/suggest.h"
 
 #include <fmt/core.h>
 

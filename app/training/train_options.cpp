@@ -1,5 +1,5 @@
-// What follows from the flags of `convoy train` once they are parsed: checks across flags, the schedule, the
-// JSON of manifests and checkpoints.
+#include "app/training/train_options.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -7,8 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "app/commands/commands.h"
-#include "app/commands/train_options.h"
+#include "app/errors.h"
 
 namespace convoy::app {
 namespace {

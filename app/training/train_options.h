@@ -1,7 +1,6 @@
-// The flags of `convoy train`: their values, registration, checks and the schedule that they describe.
+// What the flags of `convoy train` say: their values, checks and the schedule that they describe.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -63,9 +62,6 @@ struct TrainOptions {
   std::int64_t eval_every = 1;  // epochs; 0: at the end only
   bool stop_on_divergence = true;
 };
-
-// Registers every flag and --config on the verb. `options` must outlive it.
-void add_train_options(CLI::App& verb, TrainOptions& options);
 
 // What one flag alone cannot tell. Throws UsageError, one line that names the flag.
 void check_train_options(const TrainOptions& options, int ranks);

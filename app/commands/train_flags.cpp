@@ -1,4 +1,4 @@
-#include "app/commands/train_options.h"
+#include "app/commands/train_flags.h"
 
 #include "app/commands/config_file.h"
 #include "app/commands/validators.h"
@@ -115,7 +115,7 @@ void add_output(CLI::App& verb, TrainOptions& o) {
 
 }  // namespace
 
-void add_train_options(CLI::App& verb, TrainOptions& options) {
+void add_train_flags(CLI::App& verb, TrainOptions& options) {
   const std::pair<const char*, void (*)(CLI::App&, TrainOptions&)> groups[] = {
       {"Model and data", add_data}, {"Length", add_length},       {"Optimizer", add_optimizer},
       {"Schedule", add_schedule},   {"Execution", add_execution}, {"Output", add_output}};
