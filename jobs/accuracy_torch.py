@@ -17,15 +17,15 @@ def network(classes):
 
 
 def split(file, name, mean, std):
-    """Images padded by 4 black pixels, which after normalising are not zero, and labels."""
     images = torch.from_numpy(file[f"{name}/images"][:]).cuda().float().div_(255)
     images = ((images - mean) / std).permute(0, 3, 1, 2)
     return images.contiguous(memory_format=torch.channels_last), torch.from_numpy(file[f"{name}/labels"][:]).long().cuda()
 
 
-def augment(images, pad):
+def augment(images):
+    """Crops around which the mean colour lies, half of them mirrored."""
     n, _, h, w = images.shape
-    padded = nn.functional.pad(images, (4, 4, 4, 4)) + pad
+    padded = nn.functional.pad(images, (4, 4, 4, 4))
     rows = torch.randint(0, 9, (n, 1), device="cuda") + torch.arange(h, device="cuda")
     columns = torch.randint(0, 9, (n, 1), device="cuda") + torch.arange(w, device="cuda")
     columns = torch.where(torch.rand(n, 1, device="cuda") < 0.5, columns.flip(1), columns)
@@ -43,12 +43,7 @@ def main():
     torch.manual_seed(args.seed)
     with h5py.File(args.data) as file:
         mean, std = (torch.tensor(file.attrs[k][:], dtype=torch.float32, device="cuda") for k in ("mean", "std"))
-        if mean.max() > 1:
-            mean, std = mean / 255, std / 255
         (images, labels), (test_images, test_labels) = (split(file, s, mean, std) for s in ("train", "test"))
-    black = torch.zeros(1, 3, images.shape[2] + 8, images.shape[3] + 8, device="cuda")
-    black += (-mean / std).view(1, 3, 1, 1)
-    black[:, :, 4:-4, 4:-4] = 0
     model = network(int(labels.max()) + 1)
     decayed = [p for p in model.parameters() if p.dim() > 1]
     plain = [p for p in model.parameters() if p.dim() <= 1]
@@ -62,7 +57,7 @@ def main():
         model.train()
         for pick in torch.randperm(len(images), device="cuda").split(args.batch):
             with torch.autocast("cuda", torch.bfloat16):
-                loss = loss_of(model(augment(images[pick], black)), labels[pick])
+                loss = loss_of(model(augment(images[pick])), labels[pick])
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
             optimizer.step()
