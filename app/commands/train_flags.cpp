@@ -9,7 +9,13 @@ namespace {
 template <typename Value>
 CLI::Option* add(CLI::App& verb, const std::string& flag, Value& value, const std::string& description,
                  const CLI::Validator& validator, const std::string& type) {
-  return verb.add_option(flag, value, description)->check(validator)->type_name(type)->capture_default_str();
+  CLI::Validator check = validator;
+  std::string shown = type;
+  if (shown.empty()) {  // the names to choose from
+    shown = check.get_description();
+    check.description("");
+  }
+  return verb.add_option(flag, value, description)->check(check)->type_name(shown)->capture_default_str();
 }
 
 void add_data(CLI::App& verb, TrainOptions& o) {
