@@ -70,6 +70,7 @@ Trainer::Trainer(const TrainOptions& options, comm::MpiEnvironment& environment,
 // Every rank that resumes looks into the folder, so that all resume from the same step or none does. A new run puts what
 // an earlier one left aside: resumed later by mistake, it would pass for this run's.
 void Trainer::open_checkpoints() {
+  if (ranks_.rank() == 0) lock_ = std::make_unique<RunLock>(options_.out);
   if (ranks_.rank() != 0 && !options_.resume) return;
   const auto folder = std::filesystem::path(options_.out) / "checkpoint";
   if (!options_.resume)
