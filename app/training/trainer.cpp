@@ -263,28 +263,33 @@ std::string Trainer::parameters_hash() const {
   return partitioned_ ? partitioned_->parameters_sha256(*session_) : parameters_sha256(*session_);
 }
 
-// Parameters are the same on every replica: rank 0 writes them.
+void Trainer::describe_run(CheckpointState& state) const {
+  state.model = options_.model;
+  state.classes = dataset_->classes();
+  state.input_shape = input_shape();
+  state.epoch = step_ / steps_per_epoch_;
+  state.step = step_;
+  state.sample = step_ % steps_per_epoch_ * options_.global_batch;
+  state.seed = static_cast<std::uint64_t>(options_.seed);
+  state.best_accuracy = best_accuracy_;
+  state.mean = dataset_->info().mean;
+  state.std = dataset_->info().std;
+  auto options = to_json(options_);
+  options["train-images"] = dataset_->train_size();
+  state.options_json = options.dump();
+}
+
+// Parameters are the same on every replica: rank 0 writes them. The others wait, for --timeout at most.
 void Trainer::save_checkpoint(bool best) {
   session_->average_states();
   CheckpointState state;
   if (partitioned_ || ranks_.rank() == 0) capture_session(state);
-  together(ranks_, [&] {
+  const auto write = [&] {
     if (ranks_.rank() != 0) return;
-    state.model = options_.model;
-    state.classes = dataset_->classes();
-    state.input_shape = input_shape();
-    state.epoch = step_ / steps_per_epoch_;
-    state.step = step_;
-    state.sample = step_ % steps_per_epoch_ * options_.global_batch;
-    state.seed = static_cast<std::uint64_t>(options_.seed);
-    state.best_accuracy = best_accuracy_;
-    state.mean = dataset_->info().mean;
-    state.std = dataset_->info().std;
-    auto options = to_json(options_);
-    options["train-images"] = dataset_->train_size();
-    state.options_json = options.dump();
+    describe_run(state);
     checkpoints_->save(state, best);
-  });
+  };
+  together(ranks_, write, "writing of the checkpoint");
 }
 
 bool Trainer::resume() {

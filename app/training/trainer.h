@@ -48,6 +48,7 @@ class Trainer {
   bool evaluation_is_due() const;
   bool checkpoint_is_due() const;
   bool evaluate();  // whether the accuracy is the best so far
+  void describe_run(CheckpointState& state) const;
   void save_checkpoint(bool best);
   kernels::Shape input_shape() const;
 
