@@ -12,6 +12,7 @@
 #include "app/runtime/agreement.h"
 #include "app/training/bottleneck.h"
 #include "app/training/divergence.h"
+#include "app/training/peak_memory.h"
 #include "app/training/rank_setup.h"
 #include "app/training/session_checkpoint.h"
 
@@ -173,7 +174,8 @@ void Trainer::finish() {
   }
   const std::string sha256 = parameters_hash();
   const std::vector<RankTimes> times = gather_rank_times(ranks_, report_->rank_times());
-  together(ranks_, [&] { report_->finish(step_, sha256, times); });
+  const PeakMemory peak = largest_peaks(ranks_, session_->memory().bytes());
+  together(ranks_, [&] { report_->finish(step_, sha256, times, peak); });
 }
 
 void Trainer::start_step(bool stop_requested) {

@@ -298,6 +298,11 @@ TEST_F(TrainJob, AFileSizeLimitIsAnErrorLikeAFullDisk) {
 TEST_F(TrainJob, EvaluateRepeatsTheLastTest) {
   const Outcome job = run(command(2, train("tested", "--epochs 1")));
   ASSERT_EQ(job.status, 0) << job.text;
+  // On the CPU the arena is a part of what the process takes; all of it is touched but what alignment leaves.
+  const auto arena = summary("tested")["peak_device_bytes"].get<double>();
+  EXPECT_GT(arena, 0);
+  EXPECT_GT(summary("tested")["peak_host_bytes"].get<double>(), 0.9 * arena);
+  EXPECT_LT(summary("tested")["peak_host_bytes"].get<double>(), arena + (512 << 20));
   const fs::path checkpoint = fs::path(out("tested")) / "checkpoint" / "best.h5";
   for (const int ranks : {1, 2}) {
     const Outcome test = run(command(
