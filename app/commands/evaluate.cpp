@@ -110,7 +110,8 @@ void add_evaluate_command(CLI::App& app) {
   add("--precision", run.precision, "Of products", one_of({"fp32", "tf32", "bf16"}));
   add("--feed", run.feed, "slice or scatter", one_of({"slice", "scatter"}));
   add("--threads", run.threads, "Threads of one rank; 0: its share of the cores", whole_number(0, 4096));
-  add("--timeout", run.timeout, "Seconds that a collective may take", number_in("[0.1, 1e6]"));
+  add("--timeout", run.timeout, "Seconds that ranks wait for one that does not come",
+      number_in("[0.1, 1e6]"));
   verb->add_flag("--json", options->json, "Print one JSON object");
   verb->callback([options] { evaluate_checkpoint(*options); });
 }

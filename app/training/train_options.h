@@ -52,7 +52,7 @@ struct TrainOptions {
   std::string tuning_file;         // CUDA: measured choices of kernels; empty: none
   std::int64_t threads = 0;        // of one rank; 0: this host's cores divided by its ranks
   std::int64_t seed = 1;
-  double timeout = 300;  // seconds that a collective may take
+  double timeout = 300;  // seconds that ranks wait for one that does not come
 
   bool resume = false;
   std::int64_t checkpoint_every_epochs = 1, checkpoint_every_steps = 0;  // the steps win where not 0

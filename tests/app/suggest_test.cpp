@@ -23,6 +23,7 @@ TEST(Suggest, NearestFirstAtMostThree) {
   EXPECT_EQ(suggest("lenett", models), (Names{"lenet"}));
   EXPECT_EQ(suggest("vgg", models), (Names{"vgg16"}));
   EXPECT_EQ(suggest("transformer", models), Names{});
+  EXPECT_EQ(suggest("2", {"1", "3"}), Names{}) << "nothing of it is left";
 }
 
 TEST(Suggest, BeginningOfANameIsEnough) {

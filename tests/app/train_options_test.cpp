@@ -217,6 +217,29 @@ TEST(TrainOptions, ResumedRunMustBeTheSameRun) {
   }
 }
 
+// Milestones at epochs 1 and 2 would silently become steps 1 and 2.
+TEST(TrainOptions, AResumedRunKeepsTheUnitOfItsMilestones) {
+  const Words schedule{"--schedule", "step", "--milestones", "1,2"};
+  const auto of_length = [&](const Words& length, bool milestones) {
+    return parse(with(milestones ? schedule : Words{}, with(length, {"--model", "lenet", "--data", "d.h5",
+                                                                     "--out", "o", "--global-batch", "64"})));
+  };
+  const auto resumed = [&](const Words& from, const Words& to, bool milestones) -> std::string {
+    try {
+      check_resumed_options(of_length(to, milestones), to_json(of_length(from, milestones)));
+      return "";
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(resumed({"--epochs", "3"}, {"--steps", "30"}, true),
+            "--milestones: with --steps they would be steps, but in the run to resume they are epochs");
+  EXPECT_EQ(resumed({"--steps", "30"}, {"--epochs", "3"}, true),
+            "--milestones: with --epochs they would be epochs, but in the run to resume they are steps");
+  EXPECT_EQ(resumed({"--epochs", "3"}, {"--epochs", "5"}, true), "");
+  EXPECT_EQ(resumed({"--epochs", "3"}, {"--steps", "30"}, false), "");
+}
+
 TEST_F(ConfigFile, FillsWhatTheCommandLineLeavesOpen) {
   const auto file = write(
       "# a run\n"
