@@ -255,14 +255,8 @@ TEST(Conv2d, StatisticsAreThoseOfWhatWasWritten) {
       test.outputs.push_back(f64({2, channels}));
       test.control = all_valid(valid);
       const auto expect_sums = [&](const Result& result, const std::string& what) {
-        const std::vector<double>& y = result.outputs[0].values;
-        const std::int64_t pixels = std::int64_t(y.size()) / shapes.x[0] / channels;
-        Tensor sums = doubles({2, channels}, std::vector<double>(2 * channels));
-        for (std::int64_t i = 0; i < valid * channels * pixels; ++i) {
-          sums.values[i / pixels % channels] += y[i];
-          sums.values[channels + i / pixels % channels] += y[i] * y[i];
-        }
-        expect_close(result.outputs[1], sums, 2e-6, test.name + " on " + what);
+        expect_close(result.outputs[1], batch_norm_sums(result.outputs[0], valid), 2e-6,
+                     test.name + " on " + what);
       };
       expect_sums(run_reference(test), "reference");
       if (!gpu_present()) continue;

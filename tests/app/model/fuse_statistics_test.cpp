@@ -1,4 +1,4 @@
-// Sums that a convolution writes are those of the pass that they replace.
+// Sums that a convolution or an addition writes are those of the pass that they replace.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace convoy::app {
 namespace {
 
-TEST(FuseStatistics, EveryConvolutionBeforeABatchNormWritesItsSums) {
+TEST(FuseStatistics, EveryConvolutionAndSumBeforeABatchNormWritesItsSums) {
   const auto count = [](const StepGraph& graph, const char* kind) {
     return std::ranges::count_if(graph.nodes, [&](const Node& node) { return node.kind == kind; });
   };
@@ -23,7 +23,10 @@ TEST(FuseStatistics, EveryConvolutionBeforeABatchNormWritesItsSums) {
   for (const Node& node : graph.nodes)
     if (node.kind == "batch_norm_statistics")
       for (const Node& other : graph.nodes)
-        EXPECT_FALSE(other.kind == "conv2d_forward" && other.outputs[0] == node.inputs[0]) << node.layer;
+        EXPECT_FALSE((other.kind == "conv2d_forward" || other.kind == "add_forward") &&
+                     other.outputs[0] == node.inputs[0])
+            << node.layer;
+  EXPECT_EQ(count(graph, "batch_norm_statistics"), 1) << "of what a batch norm wrote";
   // Every sum has one writer.
   for (const auto& [tensors, nodes] : {std::pair(graph.tensors, graph.nodes)})
     for (TensorId id = 0; id < std::ssize(tensors); ++id) {
