@@ -102,6 +102,7 @@ void run_partition(const PartitionFlags& flags) {
     nlohmann::json summary = placement_summary(cost, result.simulation, result.one_device, seconds);
     summary["graph"] = flags.input.graph;
     summary["feasible"] = true;
+    summary["memory_floor_bytes"] = result.memory_floor;
     summary["algorithm"] = algorithm_name(result.algorithm);
     summary["candidates"] = candidate_summary(result.candidates);
     summary["moves"] = {{"tried", result.improvement.tried}, {"accepted", result.improvement.accepted}};
