@@ -10,6 +10,7 @@
 
 #include "app/commands/commands.h"
 #include "app/commands/validators.h"
+#include "app/errors.h"
 #include "data/atomic_file.h"
 #include "partition/graph/generators.h"
 #include "partition/graph/read_task_graph.h"

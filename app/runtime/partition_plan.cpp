@@ -8,12 +8,12 @@
 #include <numeric>
 #include <optional>
 
+#include "app/runtime/agreement.h"
 #include "app/runtime/partition_message.h"
 #include "app/runtime/partitioned_graph.h"
 #include "app/runtime/step_tasks.h"
 #include "app/runtime/surroundings.h"
 #include "app/runtime/update_kernels.h"
-#include "app/training/agreement.h"
 #include "partition/memory/overflow.h"
 #include "partition/partition.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "app/training/agreement.h"
+#include "app/runtime/agreement.h"
 #include "app/training/clock_offset.h"
 #include "data/atomic_file.h"
 

@@ -241,6 +241,8 @@ TEST(Conv2d, StatisticsAreThoseOfWhatWasWritten) {
                                    {{.stride = {2, 2}, .padding = {3, 3}}, {2, 3, 20, 20}, {64, 3, 7, 7}},
                                    {{.bias = true}, {4, 72, 9, 7}, {40, 72, 1, 1}},
                                    {{.padding = {1, 1}}, {70, 64, 4, 4}, {64, 64, 3, 3}},
+                                   {{.padding = {1, 1}}, {9, 32, 12, 12}, {160, 32, 3, 3}},
+                                   {{.padding = {1, 1}}, {9, 32, 12, 12}, {320, 32, 3, 3}},
                                    {{.padding = {1, 1}}, {2, 20, 5, 5}, {12, 20, 3, 3}}};
   for (Shapes shapes : all)
     for (const bool all_are_valid : {true, false}) {
