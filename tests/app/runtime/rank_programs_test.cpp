@@ -282,8 +282,9 @@ TEST(RankPrograms, ATensorLeavesRightBehindItsProducer) {
     int last = -1;
     for (const ProgramStep& step : program) {
       if (step.action == ProgramStep::Action::run) last = step.index;
-      if (step.action == ProgramStep::Action::send_begin)
+      if (step.action == ProgramStep::Action::send_begin) {
         EXPECT_EQ(programs.transfers[at(step.index)].producer, last);
+      }
     }
   }
 }
