@@ -24,8 +24,7 @@ TEST(Precision, Bf16StoresActivationsAndKeepsEverythingElse) {
     const bool stored = tensor.role == TensorRole::activation || tensor.role == TensorRole::images;
     if (!stored || before.tensors[i].dtype != DType::f32) {
       EXPECT_EQ(tensor.dtype, before.tensors[i].dtype) << tensor.name;
-    }
-    else
+    } else
       EXPECT_EQ(tensor.dtype, tensor.name == "loss/probabilities" ? DType::f32 : DType::bf16) << tensor.name;
   }
 }
@@ -49,7 +48,9 @@ TEST(Precision, ProductsReadTheCopyAndNobodyElseDoes) {
   for (const TrainableParameter& parameter : graph.parameters) {
     EXPECT_EQ(at(graph, parameter.gradient).dtype, DType::f32);
     EXPECT_EQ(parameter.copy >= 0, parameter.spec.shape.rank() > 1) << parameter.spec.name;
-    if (parameter.copy >= 0) EXPECT_EQ(at(graph, parameter.gradient).partner, parameter.copy);
+    if (parameter.copy >= 0) {
+      EXPECT_EQ(at(graph, parameter.gradient).partner, parameter.copy);
+    }
   }
 }
 
