@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "partition/memory/overflow.h"
 
@@ -38,6 +39,7 @@ class Prover {
 
   std::optional<std::string> prove() const {
     if (auto proof = total()) return proof;
+    if (auto proof = divided()) return proof;
     if (auto proof = single_node()) return proof;
     if (auto proof = pinned()) return proof;
     return halves();
@@ -48,6 +50,20 @@ class Prover {
     if (graph_.total_resident_bytes() <= all_limits_) return std::nullopt;
     return fmt::format("all nodes together hold {} resident bytes, more than the {} bytes of {} devices",
                        graph_.total_resident_bytes(), all_limits_, machine_.device_count());
+  }
+
+  // Sizes with a common divisor fill no device beyond its largest multiple.
+  std::optional<std::string> divided() const {
+    Bytes unit = 0, room = 0;
+    for (const Bytes bytes : unit_resident_) unit = std::gcd(unit, bytes);
+    if (unit <= 1 || all_limits_ == kUnlimited) return std::nullopt;
+    for (DeviceIndex device = 0; device < machine_.device_count(); ++device)
+      room += machine_.device(device).memory_limit / unit * unit;
+    if (graph_.total_resident_bytes() <= room) return std::nullopt;
+    return fmt::format(
+        "all nodes together hold {} resident bytes, in multiples of {} bytes, of which {} devices take {} at "
+        "most",
+        graph_.total_resident_bytes(), unit, machine_.device_count(), room);
   }
 
   Need need_of(NodeIndex node) const {

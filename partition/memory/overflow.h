@@ -15,8 +15,8 @@ namespace convoy::partition {
 Bytes memory_overflow(const Machine& machine, const Simulation& simulation);
 
 // A proof, in one line, that no placement can fit: a node whose own parameters, inputs and output exceed
-// every device; a colocation group, pinned nodes or all nodes together whose resident bytes do; units too
-// large to share devices.
+// every device; a colocation group, pinned nodes or all nodes together whose resident bytes do (with a
+// common divisor also by what it leaves of each device); units too large to share devices.
 std::optional<std::string> infeasibility_certificate(const CostModel& cost, const Units& units);
 
 // With less than this on each of equal devices nothing fits: the largest need of a node, or the resident bytes divided evenly.

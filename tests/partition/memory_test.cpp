@@ -44,11 +44,14 @@ TEST(Memory, Certificates) {
   EXPECT_NE(certificate(resident_graph({60, 60, 60}), Machine::uniform(2, link, 80))
                 .find("180 resident bytes, more than the 160"),
             std::string::npos);
+  EXPECT_NE(certificate(resident_graph({60, 60, 60, 40}), Machine::uniform(2, link, 119))
+                .find("220 resident bytes, in multiples of 20 bytes, of which 2 devices take 200 at most"),
+            std::string::npos);
   EXPECT_NE(certificate(resident_graph({10, 70}, 20), Machine::uniform(2, link, 100))
                 .find("node 1 alone needs 110 bytes (70 resident, 20 of inputs, 20 of output)"),
             std::string::npos);
   EXPECT_NE(
-      certificate(resident_graph({60, 60, 60}), Machine::uniform(2, link, 100)).find("of the 3 largest"),
+      certificate(resident_graph({60, 61, 62}), Machine::uniform(2, link, 100)).find("of the 3 largest"),
       std::string::npos);
 }
 
