@@ -15,6 +15,7 @@
 #include "app/model/zoo/zoo.h"
 #include "app/runtime/session.h"
 #include "app/training/agreement.h"
+#include "app/training/bottleneck.h"
 #include "app/training/rank_setup.h"
 #include "comm/environment.h"
 #include "kernels/device/philox.h"
@@ -53,20 +54,31 @@ void fill_batch(Session& session, const BenchStepOptions& options, std::int64_t 
   session.control().learning_rate = 1e-3f;
 }
 
-// Milliseconds between the ends of successive steps, with the device kept busy.
-std::vector<double> time_steps(Session& session, std::int64_t steps, StepMetrics& last) {
-  std::vector<double> times;
+struct TimedSteps {
+  std::vector<double> ms;      // between the ends of successive steps, with the device kept busy
+  double exposed_comm_ms = 0;  // mean
+  StepMetrics last;
+
+  RankTimes rank_times() const {
+    const double mean = std::accumulate(ms.begin(), ms.end(), 0.0) / static_cast<double>(ms.size());
+    return {mean, std::max(mean - exposed_comm_ms, 0.0), exposed_comm_ms, 0};
+  }
+};
+
+TimedSteps time_steps(Session& session, std::int64_t steps) {
+  TimedSteps timed;
   auto before = Clock::now();
   const auto finish = [&] {
-    last = session.finish_step();
-    times.push_back(ms_since(std::exchange(before, Clock::now())));
+    timed.last = session.finish_step();
+    timed.ms.push_back(ms_since(std::exchange(before, Clock::now())));
+    timed.exposed_comm_ms += session.exposed_comm_ms() / static_cast<double>(steps);
   };
   for (std::int64_t step = 0; step < steps; ++step) {
     session.start_train_step();
     if (session.steps_under_way() > session.steps_ahead()) finish();
   }
   while (session.steps_under_way() > 0) finish();
-  return times;
+  return timed;
 }
 
 struct InstructionTime {
@@ -159,12 +171,14 @@ void bench_step(const BenchStepOptions& options) {
   Session& session = *made;
   fill_batch(session, options, classes);
   session.control().global_valid = static_cast<std::int32_t>(options.batch * ranks.size());
-  StepMetrics metrics;
-  time_steps(session, options.warmup, metrics);
-  const std::vector<double> times = time_steps(session, options.steps, metrics);
-  const double ms = median(times);
+  time_steps(session, options.warmup);
+  const TimedSteps timed = time_steps(session, options.steps);
+  const std::vector<RankTimes> rank_times = gather_rank_times(ranks, timed.rank_times());
+  const std::vector<RankPlace> places = places_of(environment);
+  const double ms = median(timed.ms);
   const double rate = static_cast<double>(options.batch * ranks.size()) / ms * 1e3;
   if (ranks.rank() == 0) {
+    const Bottleneck bottleneck = find_bottleneck(rank_times);
     if (options.json)
       fmt::print("{}\n", nlohmann::json({{"model", options.model},
                                          {"backend", options.backend},
@@ -174,16 +188,19 @@ void bench_step(const BenchStepOptions& options) {
                                          {"batch", options.batch},
                                          {"size", options.size},
                                          {"ms", ms},
-                                         {"ms_min", *std::ranges::min_element(times)},
-                                         {"ms_max", *std::ranges::max_element(times)},
+                                         {"ms_min", *std::ranges::min_element(timed.ms)},
+                                         {"ms_max", *std::ranges::max_element(timed.ms)},
                                          {"images_per_second", rate},
+                                         {"exposed_comm_ms", bottleneck.communication_ms},
+                                         {"limited_by", bottleneck.limit},
                                          {"peak_device_bytes", session.memory().bytes()},
-                                         {"loss", metrics.loss()}})
+                                         {"loss", timed.last.loss()}})
                              .dump());
     else
       fmt::print("{} {}x{} batch {} {} on {} x {}: {:.3f} ms a step, {:.1f} images/s, arena {:.1f} MiB\n",
                  options.model, options.size, options.size, options.batch, options.precision, ranks.size(),
                  options.backend, ms, rate, static_cast<double>(session.memory().bytes()) / (1 << 20));
+    if (!options.json && ranks.size() > 1) fmt::print("{}\n", describe(bottleneck, places));
   }
   if (options.layers) {
     const auto layers = time_instructions(session, std::min<std::int64_t>(options.steps, 5));

@@ -60,6 +60,7 @@ struct DeviceExecution {
   kernels::StepControl* control = nullptr;  // device memory
   bool streamed = false;                    // images come through a ring of kRingSlots batches
   int lanes = 1;                            // instructions that may run side by side
+  int waits = 0;                            // most instructions of a program that wait for other ranks
 };
 std::unique_ptr<Executor> make_cuda_executor(const ModelMemory& memory, const DeviceExecution& execution);
 

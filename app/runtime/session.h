@@ -130,6 +130,7 @@ class Session {
   void fit_into_limit(const Network& network, const FlatLayout& flat, const MemoryRequest& request);
   Update make_update(const FlatLayout& flat) const;
   void make_executor();
+  int most_waits() const;
   void initialise(const StepGraph& graph);
   void refresh_copies();
   void start(const Program& program, bool stop_requested);
@@ -139,6 +140,7 @@ class Session {
   void append_finished_buckets(Program& program, const PreparedGraph& prepared, std::size_t node);
   void append_update(Program& program, const Update& kernels);
   void append_transfer(Program& program, const PreparedGraph& prepared, const Node& node);
+  void append_early_metrics(Program& program, const PreparedGraph& prepared, std::size_t node);
   void append_metrics(Program& program);
   void append_no_update(Program& program);
   void append_clipping(Program& program, const Update& kernels);
@@ -151,6 +153,10 @@ class Session {
     return {buffer, memory_->flat_elements() * element_bytes};
   }
 
+  MemoryRange metrics_range() const {
+    return {memory_->metrics(), ModelMemory::kMetrics * std::int64_t{sizeof(double)}};
+  }
+
   const SessionOptions options_;
   const RankGroups groups_;
   comm::Collectives& ranks_;       // the replicas
@@ -161,8 +167,9 @@ class Session {
   std::unique_ptr<ModelMemory> memory_;
   std::unique_ptr<comm::GradientBuckets> buckets_;
   std::vector<std::unique_ptr<comm::PreparedOperation>>
-      all_reduces_;                       // of statistics, and at last of the metrics
-  std::unique_ptr<Transfers> transfers_;  // null without partition
+      all_reduces_;                                         // of statistics, and at last of the metrics
+  std::unique_ptr<comm::PreparedOperation> early_metrics_;  // of training steps; null where they come last
+  std::unique_ptr<Transfers> transfers_;                    // null without partition
   Program train_program_, evaluate_program_;
   bool copies_are_stale_ = false;       // the parameters were written, their bf16 copies not yet
   double exposed_ms_ = 0;               // waited for other ranks, counting up
