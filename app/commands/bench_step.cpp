@@ -145,11 +145,12 @@ void print_layers(const std::vector<InstructionTime>& times, const Limits& limit
 }
 
 void bench_step(const BenchStepOptions& options) {
-  const kernels::Backend backend = backend_of(options.backend, options.precision);
   const comm::MpiEnvironment environment(std::chrono::minutes(5), device_of(options.backend));
   const comm::Communicator& ranks = environment.world();
   use_cores(environment, options.threads);
   const std::int64_t classes = options.classes > 0 ? options.classes : options.size > 64 ? 1000 : 10;
+  kernels::Backend backend{};
+  together(ranks, [&] { backend = backend_of(options.backend, options.precision); });
   SessionOptions session_options;
   session_options.backend = backend;
   session_options.tuning_file = options.tuning_file;

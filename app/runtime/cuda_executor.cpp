@@ -240,8 +240,9 @@ void CudaExecutor::wait_for(std::int64_t number) const {
     ask_again = Clock::now() + std::chrono::milliseconds(200);
     const cudaError_t status = cudaStreamQuery(compute());
     if (status == cudaErrorNotReady || ring_.finished(number)) continue;
-    CONVOY_CUDA(status);
-    throw std::logic_error("the device is idle, but the step is not finished");
+    if (status == cudaSuccess) throw std::logic_error("the device is idle, but the step is not finished");
+    throw std::runtime_error(fmt::format("the device failed in a kernel of the step: {} ({})",
+                                         cudaGetErrorName(status), cudaGetErrorString(status)));
   }
 }
 
