@@ -29,7 +29,7 @@ struct BenchStepOptions {
   std::string model, backend = "cpu", precision = "fp32", tuning_file;
   std::int64_t batch = 0, size = 224, classes = 0, steps = 20, warmup = 3, threads = 0, lanes = 2;
   std::uint64_t memory_limit = 0;
-  bool layers = false, json = false;
+  bool layers = false, json = false, time_waits = true;
 };
 
 double ms_since(Clock::time_point start) {
@@ -156,6 +156,7 @@ void bench_step(const BenchStepOptions& options) {
   session_options.tuning_file = options.tuning_file;
   session_options.precision = precision_of(options.precision);
   session_options.memory_limit = static_cast<std::int64_t>(options.memory_limit);
+  session_options.time_waits = options.time_waits;
   session_options.lanes = static_cast<int>(options.lanes);
   session_options.synchronised_batch_norm = false;
   session_options.optimizer.momentum = 0.9f;
@@ -232,6 +233,8 @@ void add_bench_step(CLI::App& bench) {
   add("--lanes", options->lanes, "CUDA: operations that may run side by side", whole_number(1, 8));
   verb->add_option("--tuning-file", options->tuning_file,
                    "CUDA: measured choices of kernels; one rank adds what is missing");
+  verb->add_flag("!--no-wait-times", options->time_waits,
+                 "CUDA: without the time stamps that exposed_comm_ms is measured by");
   verb->add_flag("--layers", options->layers, "Time every operation");
   verb->add_flag("--json", options->json, "One JSON object a row");
   verb->callback([options] { bench_step(*options); });

@@ -8,13 +8,14 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <optional>
 #include <thread>
 
 #include "app/runtime/cuda_program_clock.h"
+#include "app/runtime/cuda_step_traces.h"
 #include "app/runtime/executor.h"
-#include "app/runtime/intervals.h"
 #include "app/runtime/lanes.h"
 #include "kernels/augment/augment.h"
 #include "kernels/device/cuda_runtime.h"
@@ -75,7 +76,7 @@ class CudaExecutor final : public Executor {
 
   void start(const Program& program, bool stop_requested) override {
     if (under_way() > steps_ahead()) throw std::logic_error("too many steps under way");
-    const Captured& captured = captured_of(program);
+    const Captured& captured = next_capture(program);
     const double stop = stop_requested ? 1 : 0;
     std::memcpy(ring_.input(started_, 0), &control_, sizeof control_);
     std::memcpy(ring_.input(started_, 1), &stop, sizeof stop);
@@ -102,6 +103,15 @@ class CudaExecutor final : public Executor {
   double exposed_comm_ms() const override { return exposed_comm_ms_; }
 
   std::vector<double> time(const Program& program, int repeats) override;
+
+  void prepare_trace(const Program& program, int steps) override {
+    traces_.emplace(program, lanes_, steps);
+    for (int step = 0; step < steps; ++step) traced_.push_back(capture(program, &traces_->clock(step)));
+  }
+  void begin_trace() override { next_traced_ = 0; }
+  std::vector<TracedStep> traced_steps() override {
+    return traces_ ? traces_->read(streams_.to_host(), lanes_) : std::vector<TracedStep>();
+  }
 
  private:
   static constexpr std::size_t kMetricBytes = ModelMemory::kMetrics * sizeof(double);
@@ -145,18 +155,25 @@ class CudaExecutor final : public Executor {
   const Captured& captured_of(const Program& program) {
     const auto found = graphs_.find(&program);
     if (found != graphs_.end()) return found->second;
+    return graphs_.emplace(&program, capture(program, nullptr)).first->second;
+  }
+  const Captured& next_capture(const Program& program) {
+    const bool traced = next_traced_ < traced_.size() && &program == &traces_->program();
+    return traced ? traced_[next_traced_++] : captured_of(program);
+  }
+  Captured capture(const Program& program, ProgramClock* clock) {
     Captured captured;
     captured.graph = CapturedGraph::capture([&](kernels::Stream stream) {
       ring_.fetch(stream);
-      captured.waits = record(program, stream);
+      captured.waits = record(program, stream, clock);
       ring_.publish(stream);
     });
-    return graphs_.emplace(&program, std::move(captured)).first->second;
+    return captured;
   }
 
   // Puts the program on the stream and, between forks and joins, on the other lanes. Returns how many instructions wait
-  // for other ranks; their times go to waits_.
-  int record(const Program& program, kernels::Stream stream);
+  // for other ranks; their times go to waits_. `all`, if there is one, times every instruction.
+  int record(const Program& program, kernels::Stream stream, ProgramClock* all);
   void launch(const Instruction& instruction, kernels::Stream stream) const;
   void wait_for(std::int64_t number) const;
   double waited_ms(std::int64_t number);
@@ -177,6 +194,9 @@ class CudaExecutor final : public Executor {
   std::array<int, kRingSlots> waits_of_{};  // the program of each step under way
   std::vector<Interval> waited_;
   double exposed_comm_ms_ = 0;
+  std::optional<StepTraces> traces_;
+  std::vector<Captured> traced_;
+  std::size_t next_traced_ = std::numeric_limits<std::size_t>::max();
 };
 
 void CudaExecutor::launch(const Instruction& instruction, kernels::Stream stream) const {
@@ -188,7 +208,7 @@ void CudaExecutor::launch(const Instruction& instruction, kernels::Stream stream
   }
 }
 
-int CudaExecutor::record(const Program& program, kernels::Stream stream) {
+int CudaExecutor::record(const Program& program, kernels::Stream stream, ProgramClock* all) {
   const LanePlan plan = plan_lanes(program, lanes_);
   const auto stream_of = [&](int lane) {
     return lane == 0 ? static_cast<cudaStream_t>(stream) : streams_.compute(lane).get();
@@ -206,11 +226,18 @@ int CudaExecutor::record(const Program& program, kernels::Stream stream) {
   int waits = 0;
   for (std::size_t i = 0; i < program.instructions().size(); ++i) {
     const LanePlan::Step& step = plan.steps[i];
-    for (const int event : step.waits) event_of(event).make_wait(stream_of(step.lane));
-    const bool communicates = program.instructions()[i].communicates;
-    if (communicates) waits_.begin(waits, step.lane, stream_of(step.lane));
-    launch(program.instructions()[i], stream_of(step.lane));
-    if (communicates) waits_.end(waits++, step.lane, stream_of(step.lane));
+    const Instruction& instruction = program.instructions()[i];
+    const cudaStream_t lane = stream_of(step.lane);
+    for (const int event : step.waits) event_of(event).make_wait(lane);
+    const bool communicates = instruction.communicates && !waited_.empty();
+    if (communicates) waits_.begin(waits, step.lane, lane);
+    if (all != nullptr) all->begin(static_cast<int>(i), step.lane, lane);
+    launch(instruction, lane);
+    if (communicates) waits_.end(waits++, step.lane, lane);
+    if (all != nullptr && instruction.follow)
+      all->end_behind(static_cast<int>(i), instruction.follow);
+    else if (all != nullptr)
+      all->end(static_cast<int>(i), step.lane, lane);
     if (step.records >= 0) event_of(step.records).record(stream_of(step.lane));
   }
   for (int lane = 1; lane < plan.lanes; ++lane) {
@@ -219,6 +246,7 @@ int CudaExecutor::record(const Program& program, kernels::Stream stream) {
     join.make_wait(stream_of(0));
   }
   waits_.join(stream_of(0));
+  if (all != nullptr) all->join(stream_of(0));
   return waits;
 }
 

@@ -3,7 +3,7 @@
 namespace convoy::app {
 
 ProgramClock::ProgramClock(int lanes, int intervals)
-    : stamps_(2 * intervals), used_(static_cast<std::size_t>(2 * lanes), false) {
+    : stamps_(2 * intervals), used_(static_cast<std::size_t>(2 * lanes + 1), false) {
   if (intervals == 0) return;
   for (std::size_t branch = 0; branch < used_.size(); ++branch) branches_.emplace_back();
 }
@@ -15,6 +15,12 @@ void ProgramClock::take(int place, int branch, cudaStream_t stream) {
   fork.make_wait(beside.get());
   stamps_.take(beside.view(), place);
   used_[static_cast<std::size_t>(branch)] = true;
+}
+
+void ProgramClock::end_behind(int interval, const std::function<void(kernels::Stream)>& follow) {
+  follow(branches_.back().view());
+  stamps_.take(branches_.back().view(), 2 * interval + 1);
+  used_.back() = true;
 }
 
 void ProgramClock::join(cudaStream_t stream) {

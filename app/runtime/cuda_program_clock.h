@@ -3,6 +3,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <vector>
 
 #include "kernels/device/cuda_runtime.h"
@@ -18,6 +19,8 @@ class ProgramClock {
   // lane must come in its order.
   void begin(int interval, int lane, cudaStream_t stream) { take(2 * interval, 2 * lane, stream); }
   void end(int interval, int lane, cudaStream_t stream) { take(2 * interval + 1, 2 * lane + 1, stream); }
+  // The interval ends with what `follow` puts a stream behind.
+  void end_behind(int interval, const std::function<void(kernels::Stream)>& follow);
   // Before the capture ends: puts `stream` behind all branches.
   void join(cudaStream_t stream);
 
@@ -28,9 +31,9 @@ class ProgramClock {
   void take(int place, int branch, cudaStream_t stream);
 
   kernels::DeviceStamps stamps_;
-  std::vector<kernels::CudaStream> branches_;
-  std::vector<bool> used_;                // in this capture
-  std::deque<kernels::CudaEvent> edges_;  // of the captures
+  std::vector<kernels::CudaStream> branches_;  // of every lane two: begins and ends; one for what follows
+  std::vector<bool> used_;                     // in this capture
+  std::deque<kernels::CudaEvent> edges_;       // of the captures
 };
 
 }  // namespace convoy::app

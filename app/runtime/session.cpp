@@ -106,7 +106,7 @@ Session::Session(const Network& network, const SessionOptions& options, const Ra
 
 // All-reduces of statistics, the buckets, the metrics.
 int Session::most_waits() const {
-  if (groups_.world->size() == 1) return 0;
+  if (groups_.world->size() == 1 || !options_.time_waits) return 0;
   const auto in = [](const PreparedGraph& prepared) {
     return std::ranges::count_if(prepared.graph.nodes, &Node::is_all_reduce);
   };

@@ -50,6 +50,7 @@ struct SessionOptions {
   std::int64_t memory_limit = 0;  // bytes of the arena; 0: none
   std::uint64_t seed = 1;
   int lanes = 2;  // CUDA: instructions that may run side by side; the bits are the same for any number
+  bool time_waits = true;  // CUDA: measure exposed_comm_ms
 };
 
 // A run's ranks are replica after replica, each of as many ranks as its step has parts.
@@ -114,6 +115,11 @@ class Session {
   void write(const PersistentTensor& tensor, const std::vector<float>& row_major);
   // Without synchronised batch norm every rank has running statistics of its own: replaces them by their mean.
   void average_states();
+
+  // Of a device's train steps (executor.h).
+  void prepare_trace(int steps) { executor_->prepare_trace(train_program_, steps); }
+  void begin_trace() { executor_->begin_trace(); }
+  std::vector<TracedStep> traced_steps() { return executor_->traced_steps(); }
 
   const Program& train_program() const { return train_program_; }
   void instrument_training(const Program::Wrap& wrap) { train_program_.instrument(wrap); }

@@ -21,6 +21,9 @@ void Session::append_finished_buckets(Program& program, const PreparedGraph& pre
         [buckets = buckets_.get(), bucket](kernels::Stream stream) { buckets->start(bucket, stream); }};
     start.writes.push_back(
         {memory_->flat_gradients() + slice.offset, slice.count * std::int64_t{sizeof(float)}});
+    start.follow = [buckets = buckets_.get(), bucket](kernels::Stream stream) {
+      buckets->follow(bucket, stream);
+    };
     program.add(std::move(start));
   }
 }
@@ -59,6 +62,7 @@ void Session::append_early_metrics(Program& program, const PreparedGraph& prepar
   Instruction start{"metrics", "start_all_reduce",
                     [this](kernels::Stream stream) { early_metrics_->start(stream); }};
   start.writes.push_back(metrics_range());
+  start.follow = [this](kernels::Stream stream) { early_metrics_->follow(stream); };
   program.add(std::move(start));
 }
 

@@ -215,8 +215,9 @@ bool Trainer::finish_steps(int left_under_way) {
     record.timing.step_ms = std::chrono::duration<double, std::milli>(now - last_finished_).count();
     last_finished_ = now;
     if (trace_) {
-      trace_->end_step(report_->plan().ranks);
-      last_finished_ = Clock::now();  // writing the file is no step's time
+      trace_->end_step(record.step - 1, report_->plan().ranks);
+      // Writing the file is no step's time; a device goes on meanwhile.
+      if (session_->steps_under_way() == 0) last_finished_ = Clock::now();
     }
     report_->step(record);
     if (options_.stop_on_divergence)

@@ -48,6 +48,9 @@ class Operation : public PreparedOperation {
     if (std::uncaught_exceptions() > 0) connections_.abort();
   }
   bool progress() override { return true; }
+  void follow(Stream stream) override {
+    if (started_) done_.make_wait(static_cast<cudaStream_t>(stream));
+  }
   void wait(Stream stream) override {
     if (started_) done_.make_wait(static_cast<cudaStream_t>(stream));
     started_ = false;
