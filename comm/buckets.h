@@ -28,9 +28,7 @@ class GradientBuckets {
   const std::vector<Bucket>& buckets() const { return buckets_; }
   int finished() const { return finished_; }  // of this step's, in order
 
-  // Either: the owner of the gradients says which are finished, and buckets start by themselves.
-  void ready(int segment, Stream stream = nullptr);
-  // Or: a compiled program starts the buckets, in index order. Throws std::logic_error out of order.
+  // To be called in index order, when the bucket's gradients are finished. Throws std::logic_error out of order.
   void start(int bucket, Stream stream = nullptr);
 
   // What is put on `stream` afterwards comes behind the bucket, which has been started.
@@ -46,7 +44,6 @@ class GradientBuckets {
  private:
   std::vector<Bucket> buckets_;
   std::vector<std::unique_ptr<PreparedOperation>> operations_;
-  std::vector<std::uint8_t> segment_ready_;
   int started_ = 0;   // buckets [0, started_) are started
   int finished_ = 0;  // buckets [0, finished_) are known to be finished
 };

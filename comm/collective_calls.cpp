@@ -1,8 +1,6 @@
 // Barrier, broadcast and the reductions of Communicator, and the checks of every collective's arguments.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <stdexcept>
 
 #include "comm/communicator_call.h"
@@ -31,26 +29,6 @@ void Communicator::check(const Call& call) const {
     problem = "bytes and characters cannot be reduced";
   if (!problem.empty())
     throw std::invalid_argument(fmt::format("{} on {}: {}", call.name().view(), name_, problem));
-}
-
-void Communicator::compare_with_others(const Call& call) const {
-  constexpr int kFields = 5, kAny = -1;
-  using Fields = std::array<std::int64_t, kFields>;
-  const Fields mine{static_cast<std::int64_t>(call.kind), call.equal_counts ? call.count : kAny,
-                    size_of(call.type), call.root.value_or(kAny),
-                    call.op ? static_cast<int>(*call.op) : kAny};
-  std::vector<Fields> all(static_cast<std::size_t>(size_));
-  check_mpi(MPI_Allgather(mine.data(), kFields, MPI_INT64_T, all.data(), kFields, MPI_INT64_T, handle_),
-            "comparison of calls");
-  const auto other = std::find_if(all.begin(), all.end(), [&](const Fields& f) { return f != all.front(); });
-  if (other == all.end()) return;
-  const auto describe = [](const Fields& fields) {
-    return fmt::format("{} of {} elements of {} bytes (root {}, reduction {})",
-                       name_of(static_cast<CollectiveKind>(fields[0])), fields[1], fields[2], fields[3],
-                       fields[4]);
-  };
-  throw std::logic_error(fmt::format("{} on {}: rank 0 calls {}, rank {} calls {}", call.name().view(), name_,
-                                     describe(all.front()), other - all.begin(), describe(*other)));
 }
 
 void Communicator::barrier(std::string_view label) const {

@@ -1,6 +1,5 @@
 // A group of ranks and its collectives. Every collective goes through one thin wrapper (Communicator::run)
-// that checks the arguments, names the operation, registers it with the watchdog, counts calls, bytes and
-// seconds, and dispatches to MPI.
+// that checks the arguments, names the operation, registers it with the watchdog and dispatches to MPI.
 //
 // Every rank of the communicator makes the same calls in the same order. `label` says what the data is
 // ("loss", "running mean"); it appears in messages. Buffers are host memory and stay the caller's. Counts may
@@ -63,7 +62,6 @@ class Communicator {
   const std::shared_ptr<CommContext>& shared_context() const { return context_; }
   // World ranks of the members, in the order of their ranks here.
   const std::vector<int>& world_ranks() const { return world_ranks_; }
-  const CollectiveCounters& counters() const { return context_->counters; }
 
   // Collective over all members. Ranks with the same colour (>= 0) form a new communicator, ordered by
   // `order`, then by rank.
@@ -143,7 +141,6 @@ class Communicator {
   template <typename Body>
   void run(const Call& call, Body&& body) const;
   void check(const Call& call) const;
-  void compare_with_others(const Call& call) const;
   std::uint64_t child_key(int color) const;
 
   MPI_Comm handle_ = MPI_COMM_NULL;

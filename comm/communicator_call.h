@@ -21,7 +21,6 @@ struct Communicator::Call {
   MPI_Datatype type = MPI_BYTE;
   std::optional<int> root = {};
   std::optional<ReduceOp> op = {};
-  bool equal_counts = true;  // every rank has the same count
   std::string problem = {};  // what the collective's own checks have found
   OperationName name() const { return OperationName(name_of(kind), label); }
 };
@@ -33,9 +32,7 @@ void Communicator::run(const Call& call, Body&& body) const {
   const OperationName name = call.name();
   const std::uint64_t sequence = context_->waits.enter(channel_, name);
   const WaitScope wait(context_->waits, channel_, sequence, name);
-  const MpiSection section(*context_, call.kind);
-  count_call(*context_, call.kind, call.count * size_of(call.type));
-  if (context_->compare_calls) compare_with_others(call);
+  const MpiSection section(*context_);
   body(name.view());
 }
 

@@ -89,8 +89,7 @@ void DirectAllReduce::start(Stream) {
   if (messages_left_ != 0) throw std::logic_error(fmt::format("{} started twice", name_.view()));
   CommContext& context = communicator_.context();
   sequence_ = context.waits.enter(communicator_.channel(), name_);
-  const MpiSection section(context, CollectiveKind::all_reduce);
-  count_call(context, CollectiveKind::all_reduce, count_ * element_bytes_);
+  const MpiSection section(context);
   const int others = static_cast<int>(others_.size());
   parts_missing_ = others;
   messages_left_ = others * kMessages;
@@ -118,7 +117,7 @@ void DirectAllReduce::add_parts() {
 
 bool DirectAllReduce::progress() {
   if (messages_left_ == 0) return true;
-  const MpiSection section(communicator_.context(), CollectiveKind::all_reduce);
+  const MpiSection section(communicator_.context());
   int finished = 0;
   check_mpi(MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &finished, finished_.data(),
                          MPI_STATUSES_IGNORE),
@@ -131,7 +130,7 @@ void DirectAllReduce::wait(Stream) {
   if (messages_left_ == 0) return;
   CommContext& context = communicator_.context();
   const WaitScope wait(context.waits, communicator_.channel(), sequence_, name_);
-  const MpiSection section(context, CollectiveKind::all_reduce);
+  const MpiSection section(context);
   while (messages_left_ > 0) {
     int finished = 0;
     check_mpi(MPI_Waitsome(static_cast<int>(requests_.size()), requests_.data(), &finished, finished_.data(),

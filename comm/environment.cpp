@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdio>
-#include <cstdlib>
 #include <exception>
 #include <stdexcept>
 #include <utility>
@@ -82,13 +80,6 @@ MpiEnvironment::~MpiEnvironment() {
   const WaitScope wait(context_->waits, channel, context_->waits.enter(channel, name), name);
   session_.reset();
   watchdog_.reset();
-}
-
-void MpiEnvironment::end_job(const std::string& message, int status) {
-  if (watchdog_) watchdog_->end_job(message, status);
-  print_lines({message});
-  std::fflush(nullptr);
-  std::_Exit(status);
 }
 
 }  // namespace convoy::comm

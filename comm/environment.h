@@ -36,15 +36,6 @@ class MpiEnvironment {
   // Shown in the watchdog's messages.
   void set_step(std::int64_t step) { context_->waits.set_step(step); }
 
-  // A rank has died or stalled, or the job has failed: this process is about to be ended. A handler of
-  // SIGTERM that finds this true has been called because of that, not to ask for a checkpoint.
-  bool peer_lost() const { return watchdog_ && watchdog_->peer_lost(); }
-
-  // Prints "convoy: MESSAGE" once, even when all ranks come with the same, and ends every rank with this exit
-  // status. Messages that not all ranks have are printed with their rank. Nothing is finalised and no
-  // destructor runs.
-  [[noreturn]] void end_job(const std::string& message, int status = 1);
-
  private:
   class Session;
   LocalDevice device_;

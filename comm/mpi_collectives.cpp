@@ -43,7 +43,6 @@ class PreparedTransfer : public PreparedOperation {
     if (count < 0 || (count > 0 && data == nullptr))
       throw std::invalid_argument(fmt::format("{}: {} elements without a buffer", name_.view(), count));
     const MPI_Datatype mpi = mpi_type_of(type);
-    bytes_ = count * size_of(mpi);
     for_each_piece(count, mpi, communicator.context().piece_bytes, [&](std::int64_t offset, int piece) {
       MPI_Request& request = requests_.emplace_back(MPI_REQUEST_NULL);
       std::byte* place = at(data, offset);
@@ -65,15 +64,14 @@ class PreparedTransfer : public PreparedOperation {
   void start(Stream) override {
     if (active_) throw std::logic_error(fmt::format("{} started twice", name_.view()));
     sequence_ = context().waits.enter(channel_, name_);
-    const MpiSection section(context(), kind_);
-    count_call(context(), kind_, bytes_);
+    const MpiSection section(context());
     if (requests_.empty()) return;  // an empty message
     check_mpi(MPI_Startall(static_cast<int>(requests_.size()), requests_.data()), name_.view());
     active_ = true;
   }
   bool progress() override {
     if (!active_) return true;
-    const MpiSection section(context(), kind_);
+    const MpiSection section(context());
     int finished = 0;
     check_mpi(
         MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &finished, MPI_STATUSES_IGNORE),
@@ -84,7 +82,7 @@ class PreparedTransfer : public PreparedOperation {
   void wait(Stream) override {
     if (!active_) return;
     const WaitScope wait(context().waits, channel_, sequence_, name_);
-    const MpiSection section(context(), kind_);
+    const MpiSection section(context());
     check_mpi(MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), MPI_STATUSES_IGNORE),
               name_.view());
     active_ = false;
@@ -107,7 +105,6 @@ class PreparedTransfer : public PreparedOperation {
   const Communicator& communicator_;
   CollectiveKind kind_;
   OperationName name_;
-  std::int64_t bytes_ = 0;
   std::vector<MPI_Request> requests_;
   int channel_ = 0;
   std::uint64_t sequence_ = 0;

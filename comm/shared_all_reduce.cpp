@@ -17,8 +17,7 @@ SharedAllReduce::SharedAllReduce(const Communicator& communicator, std::shared_p
       window_(std::move(window)),
       operation_(operation),
       type_(type),
-      name_(name_of(CollectiveKind::all_reduce), label),
-      bytes_(count * static_cast<std::int64_t>(kernels::bytes_of(type))) {
+      name_(name_of(CollectiveKind::all_reduce), label) {
   require_summable(type, name_.view());
   const int rank = communicator.rank();
   const std::int64_t begin = share_begin(count, rank, communicator.size());
@@ -37,9 +36,7 @@ bool SharedAllReduce::all_reached(std::atomic<std::uint64_t> SharedWindow::Progr
 
 void SharedAllReduce::start(Stream) {
   if (active_) throw std::logic_error(fmt::format("{} started twice", name_.view()));
-  CommContext& context = communicator_.context();
-  sequence_ = context.waits.enter(communicator_.channel(), name_);
-  count_call(context, CollectiveKind::all_reduce, bytes_);
+  sequence_ = communicator_.context().waits.enter(communicator_.channel(), name_);
   active_ = true;
   added_ = false;
   window_->progress(communicator_.rank(), operation_).ready.store(++step_, std::memory_order_release);
@@ -58,7 +55,6 @@ bool SharedAllReduce::progress() {
 
 void SharedAllReduce::wait(Stream) {
   if (progress()) return;
-  const MpiSection section(communicator_.context(), CollectiveKind::all_reduce);  // counts the seconds
   const WaitScope wait(communicator_.context().waits, communicator_.channel(), sequence_, name_);
   constexpr int kSpins = 200;  // then let others run: the ranks may share a core
   for (int spin = 0; !progress(); ++spin)

@@ -72,10 +72,6 @@ std::vector<std::vector<int>> all_cores(const Communicator& communicator, std::s
   return all;
 }
 
-bool overlap(std::vector<int> a, std::vector<int> b) {
-  return std::find_first_of(a.begin(), a.end(), b.begin(), b.end()) != a.end();
-}
-
 }  // namespace
 
 std::vector<int> allowed_cores() {
@@ -125,24 +121,16 @@ std::vector<int> prefer_near(const std::vector<int>& allowed, std::span<const in
   return preferred.empty() ? allowed : preferred;
 }
 
-Pinning pin_to_cores(const Communicator& world, std::span<const int> near) {
+std::vector<int> pin_to_cores(const Communicator& world, std::span<const int> near) {
   const Communicator host = world.split_by_host("host");
-  Pinning pinning;
-  std::vector<int> allowed = neighbours_together(allowed_cores());
-  pinning.narrowed = static_cast<long>(allowed.size()) < ::sysconf(_SC_NPROCESSORS_ONLN);
-  allowed = prefer_near(allowed, near);
-  pinning.cores = share_of_cores(all_cores(host, allowed), host.rank());
+  const std::vector<int> allowed = prefer_near(neighbours_together(allowed_cores()), near);
+  std::vector<int> cores = share_of_cores(all_cores(host, allowed), host.rank());
   CpuSet set;
-  for (const int core : pinning.cores) set.add(core);
+  for (const int core : cores) set.add(core);
   if (::sched_setaffinity(0, CpuSet::bytes(), set.get()) != 0)
     throw std::runtime_error(fmt::format("rank {} (host {}): cannot bind to cores {}: {}", world.rank(),
-                                         world.host_name(), format_cores(pinning.cores),
-                                         std::strerror(errno)));
-  const auto shares = all_cores(host, pinning.cores);
-  for (int other = 0; other < host.size(); ++other)
-    if (other != host.rank() && overlap(shares[static_cast<std::size_t>(other)], pinning.cores))
-      pinning.shares_cores = true;
-  return pinning;
+                                         world.host_name(), format_cores(cores), std::strerror(errno)));
+  return cores;
 }
 
 std::vector<RankPlacement> gather_placement(const Communicator& world, std::string_view device) {

@@ -30,21 +30,15 @@ std::vector<int> allowed_cores();
 // "0-3,8"; "none" for no core.
 std::string format_cores(std::span<const int> cores);
 
-struct Pinning {
-  std::vector<int> cores;     // where this rank now runs, in the order of share_of_cores
-  bool narrowed = false;      // by the launcher or the batch system, before us: fewer than the machine has
-  bool shares_cores = false;  // with another rank of this host
-};
-
 // Collective. Binds the calling thread, and with it all threads that it starts from now on, to this rank's
 // share of the cores that the rank may use. What mpirun, Slurm or a cgroup has decided stays: ranks that are
 // already bound apart keep their cores; ranks that were given the same cores divide them, in the order of
 // their ranks, so that the hardware threads of a core and the cores of a package stay together. Call it
-// before any worker thread is started.
+// before any worker thread is started. The result is where this rank now runs, in the order of share_of_cores.
 //
 // `near`: the cores next to this rank's device. A rank that may use some of them keeps to those, so that ranks with
 // devices on different sockets divide their own sockets; empty, or none of them allowed: no preference.
-Pinning pin_to_cores(const Communicator& world, std::span<const int> near = {});
+std::vector<int> pin_to_cores(const Communicator& world, std::span<const int> near = {});
 
 // The members of `allowed` that are near, in their order; all of `allowed` when that would leave none.
 std::vector<int> prefer_near(const std::vector<int>& allowed, std::span<const int> near);

@@ -70,21 +70,20 @@ void Communicator::gatherv_raw(const void* mine, std::int64_t count, void* all, 
                                std::string_view label) const {
   std::string problem;
   if (rank_ == root) problem = packing_problem(all_count, counts, size_, root, count);
-  run({CollectiveKind::gather, label, mine, count, type, root, {}, false, problem},
-      [&](std::string_view name) {
-        Transfers transfers(handle_, type, context_->piece_bytes, kGatherTag, name);
-        if (rank_ != root) transfers.send(mine, count, root);
-        std::int64_t offset = 0;
-        for (int peer = 0; rank_ == root && peer < size_; ++peer) {
-          const std::int64_t theirs = counts[static_cast<std::size_t>(peer)];
-          if (peer == root)
-            copy(mine, at(all, offset), theirs * size_of(type));
-          else
-            transfers.receive(at(all, offset), theirs, peer);
-          offset += theirs * size_of(type);
-        }
-        transfers.finish();
-      });
+  run({CollectiveKind::gather, label, mine, count, type, root, {}, problem}, [&](std::string_view name) {
+    Transfers transfers(handle_, type, context_->piece_bytes, kGatherTag, name);
+    if (rank_ != root) transfers.send(mine, count, root);
+    std::int64_t offset = 0;
+    for (int peer = 0; rank_ == root && peer < size_; ++peer) {
+      const std::int64_t theirs = counts[static_cast<std::size_t>(peer)];
+      if (peer == root)
+        copy(mine, at(all, offset), theirs * size_of(type));
+      else
+        transfers.receive(at(all, offset), theirs, peer);
+      offset += theirs * size_of(type);
+    }
+    transfers.finish();
+  });
 }
 
 void Communicator::scatterv_raw(const void* all, std::int64_t all_count, std::span<const std::int64_t> counts,
@@ -92,21 +91,20 @@ void Communicator::scatterv_raw(const void* all, std::int64_t all_count, std::sp
                                 std::string_view label) const {
   std::string problem;
   if (rank_ == root) problem = packing_problem(all_count, counts, size_, root, count);
-  run({CollectiveKind::scatter, label, mine, count, type, root, {}, false, problem},
-      [&](std::string_view name) {
-        Transfers transfers(handle_, type, context_->piece_bytes, kScatterTag, name);
-        if (rank_ != root) transfers.receive(mine, count, root);
-        std::int64_t offset = 0;
-        for (int peer = 0; rank_ == root && peer < size_; ++peer) {
-          const std::int64_t theirs = counts[static_cast<std::size_t>(peer)];
-          if (peer == root)
-            copy(at(all, offset), mine, theirs * size_of(type));
-          else
-            transfers.send(at(all, offset), theirs, peer);
-          offset += theirs * size_of(type);
-        }
-        transfers.finish();
-      });
+  run({CollectiveKind::scatter, label, mine, count, type, root, {}, problem}, [&](std::string_view name) {
+    Transfers transfers(handle_, type, context_->piece_bytes, kScatterTag, name);
+    if (rank_ != root) transfers.receive(mine, count, root);
+    std::int64_t offset = 0;
+    for (int peer = 0; rank_ == root && peer < size_; ++peer) {
+      const std::int64_t theirs = counts[static_cast<std::size_t>(peer)];
+      if (peer == root)
+        copy(at(all, offset), mine, theirs * size_of(type));
+      else
+        transfers.send(at(all, offset), theirs, peer);
+      offset += theirs * size_of(type);
+    }
+    transfers.finish();
+  });
 }
 
 void Communicator::gather_raw(const void* mine, std::int64_t count, void* all, std::int64_t all_count,
@@ -119,12 +117,11 @@ void Communicator::gather_raw(const void* mine, std::int64_t count, void* all, s
   std::string problem;
   if (rank_ == root && all_count != count * size_)
     problem = fmt::format("the root's buffer holds {} elements, expected {}", all_count, count * size_);
-  run({CollectiveKind::gather, label, mine, count, type, root, {}, true, problem},
-      [&](std::string_view name) {
-        check_mpi(MPI_Gather(mine, static_cast<int>(count), type, all, static_cast<int>(count), type, root,
-                             handle_),
-                  name);
-      });
+  run({CollectiveKind::gather, label, mine, count, type, root, {}, problem}, [&](std::string_view name) {
+    check_mpi(
+        MPI_Gather(mine, static_cast<int>(count), type, all, static_cast<int>(count), type, root, handle_),
+        name);
+  });
 }
 
 void Communicator::all_gather_raw(const void* mine, std::int64_t count, void* all, std::int64_t all_count,
@@ -133,20 +130,19 @@ void Communicator::all_gather_raw(const void* mine, std::int64_t count, void* al
   if (all_count != count * size_)
     problem = fmt::format("the buffer for all holds {} elements, expected {}", all_count, count * size_);
   const std::int64_t bytes = count * size_of(type);
-  run({CollectiveKind::all_gather, label, mine, count, type, {}, {}, true, problem},
-      [&](std::string_view name) {
-        if (bytes * size_ <= context_->piece_bytes) {
-          check_mpi(
-              MPI_Allgather(mine, static_cast<int>(count), type, all, static_cast<int>(count), type, handle_),
-              name);
-          return;
-        }
-        copy(mine, at(all, rank_ * bytes), bytes);
-        for (int source = 0; source < size_; ++source)
-          for_each_piece(count, type, context_->piece_bytes, [&](std::int64_t offset, int piece) {
-            check_mpi(MPI_Bcast(at(all, source * bytes + offset), piece, type, source, handle_), name);
-          });
+  run({CollectiveKind::all_gather, label, mine, count, type, {}, {}, problem}, [&](std::string_view name) {
+    if (bytes * size_ <= context_->piece_bytes) {
+      check_mpi(
+          MPI_Allgather(mine, static_cast<int>(count), type, all, static_cast<int>(count), type, handle_),
+          name);
+      return;
+    }
+    copy(mine, at(all, rank_ * bytes), bytes);
+    for (int source = 0; source < size_; ++source)
+      for_each_piece(count, type, context_->piece_bytes, [&](std::int64_t offset, int piece) {
+        check_mpi(MPI_Bcast(at(all, source * bytes + offset), piece, type, source, handle_), name);
       });
+  });
 }
 
 std::vector<std::string> Communicator::gather(const std::string& text, int root,

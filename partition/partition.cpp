@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "partition/memory/live_cut.h"
 #include "partition/memory/overflow.h"
 #include "partition/placement/baselines.h"
 #include "partition/placement/exhaustive.h"
@@ -52,6 +53,7 @@ class Partitioner {
   Placement place(Algorithm algorithm) const;
   void choose_order(Entry& entry) const;
   void fit(Entry& entry, Effort effort) const;
+  void try_hard(Entry& entry) const;
   Entry make(Algorithm algorithm) const;
   std::vector<Entry> make_all() const;
   bool at_bound(const Candidate& candidate) const {
@@ -59,8 +61,8 @@ class Partitioner {
   }
   Clock::time_point deadline() const;
   Nanoseconds one_device(const std::vector<Entry>& entries) const;
-  Entry improved(const Entry& best, ImprovementCounts& counts) const;
-  Entry better_start(const Entry& best) const;
+  Entry improved(const Entry& best, bool repaired, ImprovementCounts& counts) const;
+  Entry better_start(const Entry& best, bool repaired) const;
   void try_all_placements(Entry& best) const;
 
   const CostModel& cost_;
@@ -106,7 +108,8 @@ void Partitioner::choose_order(Entry& entry) const {
 void Partitioner::fit(Entry& entry, Effort effort) const {
   if (!cost_.machine().limited()) return;
   entry.overflow = memory_overflow(cost_.machine(), simulate(cost_, entry.placement));
-  if (entry.overflow == 0) return;
+  entry.candidate.fits = entry.overflow == 0;
+  if (entry.candidate.fits) return;
   const auto time = std::chrono::milliseconds(effort == Effort::kQuick ? 200 : 3000);
   OverflowResult repaired = fit_memory(cost_, units_, entry.placement, effort, Clock::now() + time);
   entry.candidate.fits = repaired.placement.has_value();
@@ -116,6 +119,21 @@ void Partitioner::fit(Entry& entry, Effort effort) const {
   }
   entry.placement = std::move(*repaired.placement);
   entry.candidate.makespan = simulate(cost_, entry.placement, Detail::kTimes).makespan;
+}
+
+// From a placement that spreads what must be live, then from the given one, unless there is proof that none can fit.
+void Partitioner::try_hard(Entry& entry) const {
+  const LiveCut cut = find_live_cut(cost_);
+  if (auto proof = live_certificate(cost_, cut)) {
+    entry.reason = std::move(*proof), entry.proven = true;
+    return;
+  }
+  Entry spread = entry;
+  spread.placement = place_by_memory(cost_, units_, cut);
+  choose_order(spread);
+  fit(spread, Effort::kThorough);
+  if (!spread.candidate.fits && !spread.proven) fit(entry, Effort::kThorough);
+  if (!entry.candidate.fits) entry = std::move(spread);
 }
 
 Partitioner::Entry Partitioner::make(Algorithm algorithm) const {
@@ -173,18 +191,21 @@ Clock::time_point Partitioner::deadline() const {
 }
 
 // HEFT with other weights for the transfers in its ranks: milliseconds, and on some graphs some per cent.
-Partitioner::Entry Partitioner::better_start(const Entry& best) const {
+Partitioner::Entry Partitioner::better_start(const Entry& best, bool repaired) const {
   constexpr std::int64_t kLarge = 300'000;
   Entry start = best;
   if (std::int64_t{cost_.graph().node_count()} + cost_.graph().edge_count() > kLarge) return start;
-  for (const double weight : {0.5, 2.0}) {
+  const auto consider = [&](Placement placement) {
     Entry entry;
-    entry.placement = place_by_heft(cost_, units_, weight);
+    entry.placement = std::move(placement);
     choose_order(entry);
-    if (entry.candidate.makespan >= start.candidate.makespan) continue;
+    if (entry.candidate.makespan >= start.candidate.makespan) return;
     fit(entry, Effort::kQuick);
     if (entry.candidate.fits && entry.candidate.makespan < start.candidate.makespan) start = std::move(entry);
-  }
+  };
+  for (const double weight : {0.5, 2.0}) consider(place_by_heft(cost_, units_, weight));
+  // Where limits bind, what spreads the memory from the beginning may lose less than what was made to fit.
+  if (repaired) consider(place_by_memory(cost_, units_, find_live_cut(cost_)));
   return start;
 }
 
@@ -207,7 +228,7 @@ void Partitioner::try_all_placements(Entry& best) const {
                      });
 }
 
-Partitioner::Entry Partitioner::improved(const Entry& best, ImprovementCounts& counts) const {
+Partitioner::Entry Partitioner::improved(const Entry& best, bool repaired, ImprovementCounts& counts) const {
   const Clock::time_point begin = Clock::now();
   ImprovementLimits limits;
   limits.deadline = deadline();
@@ -219,7 +240,7 @@ Partitioner::Entry Partitioner::improved(const Entry& best, ImprovementCounts& c
     limits.accept = [&](const Placement& placement) {
       return memory_overflow(cost_.machine(), simulate(cost_, placement)) == 0;
     };
-  Entry entry = better_start(best);
+  Entry entry = better_start(best, repaired);
   entry.candidate.algorithm = Algorithm::kImprove;
   entry.placement = improve(cost_, units_, entry.placement, limits, &counts);
   entry.candidate.makespan = simulate(cost_, entry.placement, Detail::kTimes).makespan;
@@ -239,6 +260,7 @@ Nanoseconds Partitioner::one_device(const std::vector<Entry>& entries) const {
 PartitionResult Partitioner::run() {
   PartitionResult result;
   result.lower_bound = lower_bound_;
+  result.memory_floor = memory_floor(cost_, units_);
   std::vector<Entry> entries = make_all();
   const auto better = [](const Entry& a, const Entry& b) {
     return a.candidate.fits != b.candidate.fits ? a.candidate.fits
@@ -246,15 +268,17 @@ PartitionResult Partitioner::run() {
   };
   // Nothing fits at the first try: try hard, from the placement whose memory is spread best.
   if (std::none_of(entries.begin(), entries.end(), [](const Entry& entry) { return entry.candidate.fits; })) {
-    Entry& last = *std::min_element(entries.begin(), entries.end(),
-                                    [](const Entry& a, const Entry& b) { return a.overflow < b.overflow; });
-    if (!last.proven) fit(last, Effort::kThorough);
+    const auto less_over = [](const Entry& a, const Entry& b) { return a.overflow < b.overflow; };
+    Entry& last = *std::min_element(entries.begin(), entries.end(), less_over);
+    if (!last.proven) try_hard(last);
     result.reason = last.reason, result.proven = last.proven;
   }
   if (options_.algorithm == Algorithm::kImprove) {
     const Entry best = *std::min_element(entries.begin(), entries.end(), better);
+    const bool repaired =
+        std::any_of(entries.begin(), entries.end(), [](const Entry& entry) { return entry.overflow > 0; });
     if (best.candidate.fits && !at_bound(best.candidate))
-      entries.push_back(improved(best, result.improvement));
+      entries.push_back(improved(best, repaired, result.improvement));
   }
   Entry& best = *std::min_element(entries.begin(), entries.end(), better);
   for (const Entry& entry : entries) result.candidates.push_back(entry.candidate);

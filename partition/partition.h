@@ -43,6 +43,7 @@ struct PartitionResult {
   Simulation simulation;                        // of the placement
   Algorithm algorithm = Algorithm::kOneDevice;  // where it came from
   Nanoseconds lower_bound = 0, one_device = 0;
+  Bytes memory_floor = 0;  // with less on each device nothing fits; with as much, something may not either
   std::vector<Candidate>
       candidates;  // without those that came after one as short as the bound: nothing is shorter
   ImprovementCounts improvement;

@@ -11,7 +11,8 @@
 #include <vector>
 
 #include "app/commands/commands.h"
-#include "app/training/agreement.h"
+#include "app/commands/validators.h"
+#include "app/runtime/agreement.h"
 #include "app/training/rank_setup.h"
 #include "comm/environment.h"
 #include "comm/measure.h"
@@ -170,27 +171,27 @@ void add_bench_collectives(CLI::App& bench) {
       "Collectives of all ranks: time and bus bandwidth by size, beside MPI's or NCCL's own calls");
   verb->add_option("--backend", options->backend, "cpu: host memory over MPI; cuda: device memory over NCCL")
       ->capture_default_str()
-      ->check(CLI::IsMember({"cpu", "cuda"}));
+      ->check(one_of({"cpu", "cuda"}));
   verb->add_option(
           "--operations", options->operations,
           "all-reduce, broadcast, send-receive, buckets (a large all-reduce cut up); several with commas")
       ->delimiter(',')
-      ->check(CLI::IsMember({"all-reduce", "broadcast", "send-receive", "buckets"}))
+      ->check(one_of({"all-reduce", "broadcast", "send-receive", "buckets"}))
       ->capture_default_str();
   verb->add_option("--from", options->from, "Bytes of the smallest message, a multiple of 4")
-      ->check(CLI::Range(std::int64_t{4}, std::int64_t{1} << 31))
+      ->check(whole_number(4, std::int64_t{1} << 31))
       ->capture_default_str();
   verb->add_option("--factor", options->factor, "From one size to the next")
-      ->check(CLI::Range(2, 1024))
+      ->check(whole_number(2, 1024))
       ->capture_default_str();
   verb->add_option("--to", options->to, "Bytes of the largest message")
-      ->transform(CLI::AsSizeValue(false))
+      ->transform(size_in_bytes())
       ->capture_default_str();
   verb->add_option("--total", options->total, "Bytes that buckets cuts up")
-      ->transform(CLI::AsSizeValue(false))
+      ->transform(size_in_bytes())
       ->capture_default_str();
   verb->add_option("--milliseconds", options->milliseconds, "Length of each of the seven samples of a time")
-      ->check(CLI::Range(0.1, 10000.0))
+      ->check(number_in("[0.1, 10000]"))
       ->capture_default_str();
   verb->add_flag("--json", options->json, "One JSON object a row");
   verb->callback([options] {

@@ -10,6 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands/commands.h"
+#include "app/commands/validators.h"
+#include "app/errors.h"
 #include "app/model/op_table.h"
 #include "app/model/zoo/zoo.h"
 #include "kernels/conv2d/cudnn.h"
@@ -209,19 +211,21 @@ void add_bench_conv(CLI::App& bench) {
   auto options = std::make_shared<Options>();
   CLI::App* verb = bench.add_subcommand("conv", "Convolutions of a network on the GPU, beside cuDNN");
   verb->add_option("--model", options->model, "Network whose convolutions to time")->capture_default_str();
-  verb->add_option("--batch", options->batch, "Images")->check(CLI::Range(1, 65536))->capture_default_str();
+  verb->add_option("--batch", options->batch, "Images")->check(whole_number(1, 65536))->capture_default_str();
   verb->add_option("--size", options->size, "Height and width of the images")
-      ->check(CLI::Range(1, 8192))
+      ->check(whole_number(1, 8192))
       ->capture_default_str();
   verb->add_option("--channels", options->channels, "Channels of the images")
-      ->check(CLI::Range(1, 64))
+      ->check(whole_number(1, 64))
       ->capture_default_str();
-  verb->add_option("--precision", options->precision, "fp32, tf32 or bf16")->capture_default_str();
+  verb->add_option("--precision", options->precision, "Of products")
+      ->capture_default_str()
+      ->check(one_of({"fp32", "tf32", "bf16"}));
   verb->add_option("--candidates", options->candidates, "Plans of each engine to time")
-      ->check(CLI::Range(1, 1000))
+      ->check(whole_number(1, 1000))
       ->capture_default_str();
   verb->add_option("--milliseconds", options->milliseconds, "Length of each of the five samples of a time")
-      ->check(CLI::Range(0.1, 10000.0))
+      ->check(number_in("[0.1, 10000]"))
       ->capture_default_str();
   verb->add_flag("!--no-cudnn", options->cudnn, "Leave cuDNN out");
   verb->add_flag("--every-candidate", options->every, "Time and print all engines' candidates");

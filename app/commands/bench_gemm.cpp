@@ -11,6 +11,8 @@
 
 #include "app/commands/commands.h"
 #include "app/commands/gemm_shapes.h"
+#include "app/commands/validators.h"
+#include "app/errors.h"
 #include "kernels/gemm/measure.h"
 
 namespace convoy::app {
@@ -223,19 +225,20 @@ void add_bench_gemm(CLI::App& bench) {
   auto options = std::make_shared<Options>();
   CLI::App* verb =
       bench.add_subcommand("gemm", "Matrix products on the GPU: each rung's time, rate and x cuBLAS");
-  verb->add_option("--precision", options->maths, "fp32, tf32, bf16; several with commas")
+  verb->add_option("--precision", options->maths, "Of products; several with commas")
+      ->check(one_of({"fp32", "tf32", "bf16"}))
       ->delimiter(',')
       ->capture_default_str();
   verb->add_option("--rung", options->rungs, "Rungs to run, with commas; all without it")->delimiter(',');
-  verb->add_option("--shapes", options->group, "listed, gradients or all")
-      ->check(CLI::IsMember({"listed", "gradients", "all"}))
+  verb->add_option("--shapes", options->group, "Which products")
+      ->check(one_of({"listed", "gradients", "all"}))
       ->capture_default_str();
   verb->add_option("--shape", options->shapes, "Only this product, MxNxK or TN:MxNxK; may be repeated");
   verb->add_option("--candidates", options->candidates, "Plans of each rung to time; the fastest counts")
-      ->check(CLI::Range(1, 1000))
+      ->check(whole_number(1, 1000))
       ->capture_default_str();
   verb->add_option("--milliseconds", options->milliseconds, "Length of each of the five samples of a time")
-      ->check(CLI::Range(0.1, 10000.0))
+      ->check(number_in("[0.1, 10000]"))
       ->capture_default_str();
   verb->add_flag("--every-candidate", options->all, "Print all candidates, not only the fastest");
   verb->add_flag("--json", options->json, "One JSON object a row");

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "app/commands/commands.h"
+#include "app/commands/validators.h"
+#include "app/errors.h"
 #include "data/loader/loader.h"
 #include "data/store/store.h"
 #include "data/synthetic/random_images.h"
@@ -27,6 +29,14 @@ struct Flags {
 data::BatchOutput output_of(const std::string& layout) {
   if (layout == "raw") return data::BatchOutput::raw;
   return layout == "channels_last" ? data::BatchOutput::channels_last : data::BatchOutput::row_major;
+}
+
+data::Augmentation augmentation_of(const std::string& text) {
+  try {
+    return data::parse_augmentation(text);
+  } catch (const std::runtime_error& error) {
+    throw UsageError(fmt::format("--augment: {}", error.what()));
+  }
 }
 
 struct Measurement {
@@ -70,7 +80,7 @@ void run(const Flags& flags) {
   }
   options.global_batch = flags.batch;
   options.threads = flags.threads;
-  options.augmentation = data::parse_augmentation(flags.augment);
+  options.augmentation = augmentation_of(flags.augment);
   options.augmentation.height = options.augmentation.width = flags.crop;
   options.output = output_of(flags.layout);
   data::Loader loader(set, options);
@@ -103,16 +113,16 @@ void add_bench_loader(CLI::App& bench) {
   auto flags = std::make_shared<Flags>();
   auto* command = bench.add_subcommand("loader", "Images a second of the data loader alone");
   command->add_option("--data", flags->data, "An HDF5 file, or synthetic")->capture_default_str();
-  command->add_option("--size", flags->size, "Of synthetic images")->check(CLI::Range(1, 4096));
+  command->add_option("--size", flags->size, "Of synthetic images")->check(whole_number(1, 4096));
   command->add_option("--crop", flags->crop, "Size of the images that come out; 0: as stored")
-      ->check(CLI::Range(0, 4096));
-  command->add_option("--global-batch", flags->batch, "Images a batch")->check(CLI::Range(1, 1 << 20));
-  command->add_option("--threads", flags->threads, "That fill batches")->check(CLI::Range(1, 1024));
+      ->check(whole_number(0, 4096));
+  command->add_option("--global-batch", flags->batch, "Images a batch")->check(whole_number(1, 1 << 20));
+  command->add_option("--threads", flags->threads, "That fill batches")->check(whole_number(1, 1024));
   command->add_option("--augment", flags->augment, "crop[:PADDING], resized-crop, flip, cutout[:SIZE], none")
       ->capture_default_str();
-  command->add_option("--layout", flags->layout, "row_major, channels_last or raw (bytes as stored)")
-      ->check(CLI::IsMember({"row_major", "channels_last", "raw"}));
-  command->add_option("--seconds", flags->seconds, "To measure for")->check(CLI::Range(0.1, 600.0));
+  command->add_option("--layout", flags->layout, "raw: bytes as stored")
+      ->check(one_of({"row_major", "channels_last", "raw"}));
+  command->add_option("--seconds", flags->seconds, "To measure for")->check(number_in("[0.1, 600]"));
   command->add_flag("--json", flags->json, "One JSON object instead of a table");
   command->callback([flags] { run(*flags); });
 }

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "app/commands/suggest.h"
-#include "app/model/zoo/zoo.h"
+#include "app/commands/command_line.h"
+#include "app/errors.h"
 #include "app/training/build_info.h"
 #include "comm/launcher.h"
 
@@ -39,65 +39,25 @@ void send_warnings_to_standard_error() {
   spdlog::set_default_logger(std::move(logger));
 }
 
-std::vector<std::string> verbs_of(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const auto* verb : app.get_subcommands({})) names.push_back(verb->get_name());
-  return names;
-}
-
-std::vector<std::string> flags_of(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const auto* option : app.get_options()) {
-    for (const auto& name : option->get_lnames()) names.push_back("--" + name);
-  }
-  return names;
-}
-
-// CLI11 says only which words are left over; we say which of them is wrong and what is near it.
-std::string explain(const CLI::App& app, const CLI::ParseError& error) {
-  const CLI::App* verb = &app;
-  std::string path = "convoy";
-  while (true) {
-    const auto left_over = verb->remaining(false);
-    if (!left_over.empty()) {
-      const auto word = left_over[0].substr(0, left_over[0].find('='));
-      if (word.starts_with('-')) {
-        return fmt::format("unknown flag '{}' of {}{}", word, path, did_you_mean(word, flags_of(*verb)));
-      }
-      const auto verbs = verbs_of(*verb);
-      if (!verbs.empty() && verb->get_subcommands().empty()) {
-        return fmt::format("unknown verb '{}' of {}{}", word, path, did_you_mean(word, verbs));
-      }
-      return fmt::format("found '{}', which {} does not expect", word, path);
-    }
-    const auto parsed = verb->get_subcommands();
-    if (parsed.empty()) break;
-    verb = parsed.front();
-    path += " " + verb->get_name();
-  }
-  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && !verbs_of(*verb).empty()) {
-    return fmt::format("{} expects a verb; {} --help lists them", path, path);
-  }
-  return error.what();
-}
-
 int parse_and_run(CLI::App& app, int argc, char** argv) {
   const auto failed = [](const std::string& message, int status) {
     fmt::print(stderr, "convoy: {}\n", in_one_line(message));
     return status;
   };
   try {
+    // Every rank finds the same mistake. What a verb finds later may be one rank's own, and is said by whoever finds it.
+    if (const auto mistake = find_mistake(app, {argv + 1, argv + argc})) {
+      comm::print_once_before_mpi(*mistake);
+      return 2;
+    }
     app.parse(argc, argv);
     return 0;
   } catch (const CLI::Success& request) {  // --help, --version
     return app.exit(request);
   } catch (const CLI::ParseError& error) {
-    // Every rank finds the same mistake. What a verb finds later may be one rank's own, and is said by whoever finds it.
     comm::print_once_before_mpi(in_one_line(explain(app, error)));
     return 2;
   } catch (const UsageError& error) {
-    return failed(error.what(), 2);
-  } catch (const UnknownNetwork& error) {
     return failed(error.what(), 2);
   } catch (const ExitStatus& exit) {
     return exit.status;

@@ -1,23 +1,13 @@
 // The verbs of the `convoy` command. Each verb's file registers its flags on the CLI11 application it is
 // given and sets the callback that does the work. A callback reports failure by throwing: UsageError for a
-// wrong command line (exit status 2), any other std::exception for the rest (exit status 1); run_command
-// prints the one line.
+// wrong command line (exit status 2), ExitStatus where all is said, any other std::exception for the rest (exit status
+// 1); run_command prints the one line.
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <stdexcept>
+#include <vector>
 
 namespace convoy::app {
-
-struct UsageError : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
-// Thrown by a callback that ends well but not with status 0: a run that checkpointed on a signal ends
-// with 75.
-struct ExitStatus {
-  int status;
-};
 
 // Adds a verb to the application: app.add_subcommand(...), its flags, its callback. New verbs are declared
 // here and listed in commands.cpp.

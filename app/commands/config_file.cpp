@@ -8,7 +8,7 @@
 #include <set>
 #include <sstream>
 
-#include "app/commands/suggest.h"
+#include "app/suggest.h"
 
 namespace convoy::app {
 namespace {
@@ -21,7 +21,11 @@ std::stringstream read(const std::string& file) {
   std::ifstream stream(file);
   std::stringstream text;
   if (std::filesystem::is_directory(file) || !stream) fail(file, "cannot be read, expected a TOML file");
-  text << stream.rdbuf();
+  // The byte-order mark that some editors put first is no part of the first key.
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  std::string content{std::istreambuf_iterator<char>(stream), {}};
+  if (content.starts_with(kByteOrderMark)) content.erase(0, kByteOrderMark.size());
+  text << content;
   return text;
 }
 

@@ -6,13 +6,14 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands/commands.h"
-#include "app/commands/train_options.h"
 #include "app/commands/validators.h"
+#include "app/errors.h"
 #include "app/model/zoo/zoo.h"
-#include "app/training/agreement.h"
+#include "app/runtime/agreement.h"
 #include "app/training/dataset.h"
 #include "app/training/rank_setup.h"
 #include "app/training/session_checkpoint.h"
+#include "app/training/train_options.h"
 #include "comm/environment.h"
 
 namespace convoy::app {
@@ -109,7 +110,8 @@ void add_evaluate_command(CLI::App& app) {
   add("--precision", run.precision, "Of products", one_of({"fp32", "tf32", "bf16"}));
   add("--feed", run.feed, "slice or scatter", one_of({"slice", "scatter"}));
   add("--threads", run.threads, "Threads of one rank; 0: its share of the cores", whole_number(0, 4096));
-  add("--timeout", run.timeout, "Seconds that a collective may take", number_in("[0.1, 1e6]"));
+  add("--timeout", run.timeout, "Seconds that ranks wait for one that does not come",
+      number_in("[0.1, 1e6]"));
   verb->add_flag("--json", options->json, "Print one JSON object");
   verb->callback([options] { evaluate_checkpoint(*options); });
 }

@@ -6,7 +6,7 @@
 #include <array>
 #include <regex>
 
-#include "app/commands/commands.h"
+#include "app/errors.h"
 
 namespace convoy::app {
 

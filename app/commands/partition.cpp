@@ -2,6 +2,7 @@
 #include "app/commands/partition.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <chrono>
 #include <memory>
@@ -9,6 +10,7 @@
 
 #include "app/commands/commands.h"
 #include "app/commands/validators.h"
+#include "app/errors.h"
 #include "data/atomic_file.h"
 #include "partition/graph/generators.h"
 #include "partition/graph/read_task_graph.h"
@@ -102,6 +104,10 @@ void run_partition(const PartitionFlags& flags) {
     nlohmann::json summary = placement_summary(cost, result.simulation, result.one_device, seconds);
     summary["graph"] = flags.input.graph;
     summary["feasible"] = true;
+    summary["memory_floor_bytes"] = result.memory_floor;
+    rusage usage{};
+    ::getrusage(RUSAGE_SELF, &usage);
+    summary["peak_rss_bytes"] = std::int64_t{usage.ru_maxrss} * 1024;
     summary["algorithm"] = algorithm_name(result.algorithm);
     summary["candidates"] = candidate_summary(result.candidates);
     summary["moves"] = {{"tried", result.improvement.tried}, {"accepted", result.improvement.accepted}};

@@ -12,6 +12,7 @@
 #include "app/commands/commands.h"
 #include "app/commands/simulate_training.h"
 #include "app/commands/validators.h"
+#include "app/errors.h"
 #include "partition/placement/baselines.h"
 
 namespace convoy::app {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "app/commands/commands.h"
 #include "app/commands/validators.h"
+#include "app/errors.h"
 #include "app/model/zoo/zoo.h"
 #include "app/prediction/predict.h"
 #include "comm/nccl_collectives.h"

@@ -2,7 +2,8 @@
 #include <memory>
 
 #include "app/commands/commands.h"
-#include "app/commands/train_options.h"
+#include "app/commands/train_flags.h"
+#include "app/errors.h"
 #include "app/training/rank_setup.h"
 #include "app/training/trainer.h"
 
@@ -11,7 +12,7 @@ namespace convoy::app {
 void add_train_command(CLI::App& app) {
   auto options = std::make_shared<TrainOptions>();
   CLI::App* verb = app.add_subcommand("train", "Train a network over all ranks");
-  add_train_options(*verb, *options);
+  add_train_flags(*verb, *options);
   verb->callback([options] {
     const StopSignals signals;  // from the start: a signal during the set-up must not kill the rank
     int status = 0;

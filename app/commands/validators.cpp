@@ -9,7 +9,7 @@
 #include <optional>
 #include <stdexcept>
 
-#include "app/commands/suggest.h"
+#include "app/suggest.h"
 
 namespace convoy::app {
 namespace {

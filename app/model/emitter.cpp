@@ -77,4 +77,12 @@ void Emitter::contribute(int input_index, TensorId gradient) {
   contributions_[input(input_index)].push_back(gradient);
 }
 
+TensorId Emitter::take_contribution(int input_index) {
+  auto& gradients = contributions_[input(input_index)];
+  if (gradients.empty()) return -1;
+  const TensorId last = gradients.back();
+  gradients.pop_back();
+  return last;
+}
+
 }  // namespace convoy::app

@@ -51,6 +51,8 @@ class Emitter {
   std::vector<TensorId> output_gradients(int at_most);  // up to so many, for kernels that sum them themselves
   TensorId new_input_gradient(int input_index);         // a new tensor, already contributed
   void contribute(int input_index, TensorId gradient);  // an existing one
+  // The last contribution so far, for a kernel that adds it to its own; -1 where there is none.
+  TensorId take_contribution(int input_index);
 
  private:
   friend class GraphBuilder;

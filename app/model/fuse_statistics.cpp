@@ -6,15 +6,15 @@
 namespace convoy::app {
 
 void fuse_statistics(StepGraph& graph) {
-  std::map<TensorId, std::size_t> writer;  // convolutions by their outputs
-  std::set<TensorId> written;              // sums that a convolution writes now
+  std::map<TensorId, std::size_t> writer;  // nodes that can give sums, by their outputs
+  std::set<TensorId> written;              // sums that one of them writes now
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
     if (node.with_statistics) writer[node.outputs[0]] = i;
     if (node.kind != "batch_norm_statistics" || !writer.contains(node.inputs[0])) continue;
-    Node& convolution = graph.nodes[writer[node.inputs[0]]];
-    convolution.make = convolution.with_statistics;
-    convolution.outputs.push_back(node.outputs[0]);
+    Node& producer = graph.nodes[writer[node.inputs[0]]];
+    producer.make = producer.with_statistics;
+    producer.outputs.push_back(node.outputs[0]);
     written.insert(node.outputs[0]);
     writer.erase(node.inputs[0]);  // another batch norm of the same tensor keeps its own pass
   }

@@ -82,7 +82,8 @@ struct StepGraph {
   std::vector<int> parameters_by_gradient() const;
 };
 
-// Lets convolutions write the sums that a batch norm behind them needs, which saves a pass over their output.
+// Lets convolutions and additions write the sums that a batch norm behind them needs, which saves a pass over their
+// output. For backends whose kernels can: reference and cuda.
 void fuse_statistics(StepGraph& graph);
 
 }  // namespace convoy::app

@@ -5,7 +5,9 @@ namespace convoy::app {
 ProgramClock::ProgramClock(int lanes, int intervals)
     : stamps_(2 * intervals), used_(static_cast<std::size_t>(2 * lanes + 1), false) {
   if (intervals == 0) return;
-  for (std::size_t branch = 0; branch < used_.size(); ++branch) branches_.emplace_back();
+  // A stamp must not stand behind the blocks of the kernel that starts with it.
+  for (std::size_t branch = 0; branch < used_.size(); ++branch)
+    branches_.emplace_back(kernels::CudaStream::Priority::high);
 }
 
 void ProgramClock::take(int place, int branch, cudaStream_t stream) {

@@ -29,20 +29,52 @@ double measure_message(comm::Collectives& ranks, int a, int b, std::byte* buffer
   return best;
 }
 
+// What is left to wait for when both ends have long been busy with something else: a transport that moves data by itself
+// leaves nothing, one in which the receiver copies leaves all of it.
+double measure_late_receive(comm::Collectives& ranks, int a, int b, std::byte* buffer, std::int64_t bytes,
+                            double message_ms) {
+  const bool sends = ranks.rank() == a;
+  const int peer = sends ? b : a;
+  const auto message = sends ? ranks.prepare_send(buffer, bytes, comm::DType::u8, peer, "link probe")
+                             : ranks.prepare_receive(buffer, bytes, comm::DType::u8, peer, "link probe");
+  const auto ready = sends ? ranks.prepare_receive(buffer, kSmall, comm::DType::u8, peer, "link probe")
+                           : ranks.prepare_send(buffer, kSmall, comm::DType::u8, peer, "link probe");
+  double best = 1e9;
+  for (int round = 0; round < kRounds; ++round) {
+    // As a step has it: what is sent has just been written, and the receive is there before it.
+    if (sends)
+      std::fill_n(buffer, bytes, static_cast<std::byte>(round));
+    else
+      message->start(nullptr);
+    ready->start(nullptr);
+    ready->wait(nullptr);
+    if (sends) message->start(nullptr);
+    const auto busy_until = Clock::now() + std::chrono::duration<double, std::milli>(3 * message_ms);
+    while (Clock::now() < busy_until) {
+    }
+    const auto start = Clock::now();
+    message->wait(nullptr);
+    best = std::min(best, std::chrono::duration<double, std::milli>(Clock::now() - start).count());
+  }
+  return best;
+}
+
 }  // namespace
 
 std::vector<std::vector<LinkCost>> measure_links(comm::Collectives& ranks) {
   const int size = ranks.size();
   const auto count = static_cast<std::size_t>(size);
-  std::vector<double> measured(count * count * 2, 0);
+  std::vector<double> measured(count * count * 3, 0);
   std::vector<std::byte> buffer(kLarge);
   for (int a = 0; a < size; ++a)
     for (int b = a + 1; b < size; ++b) {
-      const auto place = (static_cast<std::size_t>(a) * count + static_cast<std::size_t>(b)) * 2;
+      const auto place = (static_cast<std::size_t>(a) * count + static_cast<std::size_t>(b)) * 3;
       if (ranks.rank() == a || ranks.rank() == b) {
         const double small = measure_message(ranks, a, b, buffer.data(), kSmall);
         const double large = measure_message(ranks, a, b, buffer.data(), kLarge);
+        const double late = measure_late_receive(ranks, a, b, buffer.data(), kLarge, large);
         if (ranks.rank() == a) measured[place] = small, measured[place + 1] = large;
+        if (ranks.rank() == b) measured[place + 2] = late;
       }
     }
   ranks.all_reduce(measured.data(), std::ssize(measured), comm::DType::f64, comm::ReduceOp::sum, nullptr,
@@ -50,9 +82,10 @@ std::vector<std::vector<LinkCost>> measure_links(comm::Collectives& ranks) {
   std::vector<std::vector<LinkCost>> costs(count, std::vector<LinkCost>(count));
   for (std::size_t a = 0; a < count; ++a)
     for (std::size_t b = a + 1; b < count; ++b) {
-      const double small = measured[(a * count + b) * 2], large = measured[(a * count + b) * 2 + 1];
+      const double* of_pair = &measured[(a * count + b) * 3];
+      const double small = of_pair[0], large = of_pair[1], late = of_pair[2];
       const double bytes_per_ms = (kLarge - kSmall) / std::max(large - small, 1e-3);
-      costs[a][b] = costs[b][a] = {small, bytes_per_ms};
+      costs[a][b] = costs[b][a] = {small, bytes_per_ms, std::min(1.0, late / large)};
     }
   return costs;
 }

@@ -10,9 +10,10 @@ namespace convoy::app {
 struct LinkCost {
   double latency_ms = 0;
   double bytes_per_ms = 1e9;
+  double receiver_part = 0;  // of a large message's time: what the receiver must itself do, from 0 to 1
 };
 
-// Collective over all of `ranks`: every pair sends one small and one large message to and fro, pair after pair. Element
+// Collective over all of `ranks`: every pair sends small and large messages to and fro, pair after pair. Element
 // [a][b] on every rank, the same both ways; the diagonal is free. Host memory.
 std::vector<std::vector<LinkCost>> measure_links(comm::Collectives& ranks);
 

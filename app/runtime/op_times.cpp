@@ -1,5 +1,7 @@
 #include "app/runtime/op_times.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -20,6 +22,12 @@ double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
+double processor_ms() {
+  timespec now{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
+}
+
 double median(std::vector<double> values) {
   std::ranges::nth_element(values, values.begin() + std::ssize(values) / 2);
   return values[values.size() / 2];
@@ -27,9 +35,50 @@ double median(std::vector<double> values) {
 
 std::int64_t padded(std::int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
+// Moderate numbers everywhere: a kernel's time may depend on them (denormals), and rounds make them grow.
+void fill_with_numbers(float* values, std::int64_t count) {
+  constexpr std::int64_t kPattern = 4096;
+  std::vector<float> pattern(kPattern);
+  for (std::int64_t i = 0; i < kPattern; ++i)
+    pattern[static_cast<std::size_t>(i)] =
+        kernels::uniform(kernels::philox(7, static_cast<std::uint64_t>(i)).word[0]) - 0.5f;
+  for (std::int64_t i = 0; i < count; i += kPattern)
+    std::copy_n(pattern.begin(), std::min(kPattern, count - i), values + i);
+}
+
+// Medians of the rounds. What disturbs one operation in ten disturbs every step: they are scaled to a median round.
+std::vector<double> typical(const std::vector<OpSamples>& of_nodes, std::vector<double> OpSamples::*kind) {
+  std::vector<double> medians, rounds;
+  for (const OpSamples& samples : of_nodes) {
+    const std::vector<double>& values = samples.*kind;
+    medians.push_back(values.empty() ? 0 : median(values));
+    rounds.resize(std::max(rounds.size(), values.size()));
+    for (std::size_t round = 0; round < values.size(); ++round) rounds[round] += values[round];
+  }
+  const double sum = std::accumulate(medians.begin(), medians.end(), 0.0);
+  for (double& ms : medians) ms *= sum > 0 ? median(rounds) / sum : 1;
+  return medians;
+}
+
+}  // namespace
+
+std::int64_t parameter_elements(const PreparedGraph& step) {
+  std::int64_t sum = 0;
+  for (const TrainableParameter& parameter : step.graph.parameters) sum += parameter.spec.shape.elements();
+  return sum;
+}
+
+void OpSamples::run(const kernels::Launch& launch) {
+  const double worked_before = processor_ms();
+  const auto start = Clock::now();
+  launch(nullptr);
+  passed.push_back(ms_since(start));
+  worked.push_back(processor_ms() - worked_before);
+}
+
 // Floating-point tensors share the ring. Indices, labels and sums have their own places: kernels trust what they read
 // there.
-class Ring {
+class OpTimer::Ring {
  public:
   Ring(const PreparedGraph& step, kernels::Backend backend, std::int64_t memory_limit) : step_(step) {
     std::int64_t own = 0, shared = 0, largest = 0;
@@ -78,18 +127,9 @@ class Ring {
     return step_.kernels[node].bind({inputs, outputs, arena_.data() + scratch});
   }
 
-  float* floats() { return reinterpret_cast<float*>(arena_.data()); }
-  std::int64_t float_count() const { return size_ / static_cast<std::int64_t>(sizeof(float)); }
-
-  // Moderate numbers everywhere: a kernel's time may depend on them (denormals), and rounds make them grow.
   void fill() {
-    constexpr std::int64_t kPattern = 4096;
-    std::vector<float> pattern(kPattern);
-    for (std::int64_t i = 0; i < kPattern; ++i)
-      pattern[static_cast<std::size_t>(i)] =
-          kernels::uniform(kernels::philox(7, static_cast<std::uint64_t>(i)).word[0]) - 0.5f;
-    for (std::int64_t i = 0; i < float_count(); i += kPattern)
-      std::copy_n(pattern.begin(), std::min(kPattern, float_count() - i), floats() + i);
+    fill_with_numbers(reinterpret_cast<float*>(arena_.data()),
+                      size_ / static_cast<std::int64_t>(sizeof(float)));
   }
 
  private:
@@ -123,74 +163,69 @@ class Ring {
   std::vector<std::int64_t> address_;  // of every tensor, where it was placed last; -1: nowhere yet
 };
 
-// On as many elements as there is room for.
-double measure_update(Ring& ring, kernels::Backend backend, const kernels::StepControl& control,
-                      const kernels::OptimizerProblem& optimizer, std::int64_t elements) {
+OpTimer::OpTimer(const PreparedGraph& step, kernels::Backend backend, std::int64_t memory_limit)
+    : ring_(std::make_unique<Ring>(step, backend, memory_limit)), samples_(step.kernels.size()) {
+  for (std::size_t node = 0; node < step.kernels.size(); ++node) {
+    const bool computes = !step.graph.nodes[node].is_all_reduce() && !step.graph.nodes[node].transfer;
+    launches_.push_back(computes ? ring_->bind(node) : kernels::Launch{});
+  }
+}
+OpTimer::~OpTimer() = default;
+
+void OpTimer::round() {
+  for (std::size_t node = 0; node < launches_.size(); ++node)
+    if (launches_[node]) samples_[node].run(launches_[node]);
+  if (rounds_++ == 0) samples_.assign(launches_.size(), {});
+  ring_->fill();
+}
+
+MeasuredOps OpTimer::result() const {
+  MeasuredOps result;
+  result.passed.node_ms = typical(samples_, &OpSamples::passed);
+  result.worked.node_ms = typical(samples_, &OpSamples::worked);
+  result.rounds = rounds_;
+  return result;
+}
+
+MeasuredOps measure_op_times(const PreparedGraph& step, kernels::Backend backend, std::int64_t memory_limit) {
+  constexpr double kEnoughMs = 2000;
+  constexpr int kFewest = 3, kMost = 12;
+  OpTimer timer(step, backend, memory_limit);
+  const auto begin = Clock::now();
+  for (int round = 0; round <= kMost; ++round) {
+    if (round > kFewest && ms_since(begin) > kEnoughMs) break;
+    timer.round();
+  }
+  return timer.result();
+}
+
+void measure_update_time(kernels::Backend backend, const kernels::StepControl& control,
+                         const kernels::OptimizerProblem& optimizer, std::int64_t elements,
+                         std::int64_t memory_limit, MeasuredOps& result) {
+  constexpr int kRounds = 7;
   const int buffers = 2 + kernels::optimizer_states(optimizer);
-  const std::int64_t count = std::min(elements, ring.float_count() / buffers / 64 * 64 - 64);
-  if (count <= 0) return 0;
-  const kernels::TensorDesc flat{DType::f32, {count}, kernels::Layout::row_major, nullptr};
+  const auto element_bytes = static_cast<std::int64_t>(sizeof(float)) * buffers;
+  if (memory_limit > 0) elements = std::min(elements, memory_limit / element_bytes);
+  elements = elements / 64 * 64;
+  if (elements <= 0) return;
+  const kernels::TensorDesc flat{DType::f32, {elements}, kernels::Layout::row_major, nullptr};
   kernels::OptimizerProblem problem = optimizer;
-  problem.segments = {{0, count, true, true}};
+  problem.segments = {{0, elements, true, true}};
   kernels::KernelRequest request{std::vector(static_cast<std::size_t>(buffers), flat), {}, &control};
   const kernels::Kernel kernel = kernels::optimizer_update(backend, problem, request);
+  const kernels::Arena arena(backend,
+                             static_cast<std::size_t>(elements * element_bytes) + kernel.workspace_bytes);
   std::vector<void*> inputs;
-  for (int i = 0; i < buffers; ++i) inputs.push_back(ring.floats() + i * count);
-  std::vector<std::byte> workspace(kernel.workspace_bytes + 64);
-  void* place = workspace.data();
-  std::size_t room = workspace.size();
-  std::align(64, kernel.workspace_bytes, place, room);
-  const kernels::Launch launch = kernel.bind({inputs, {}, place});
-  std::vector<double> times;
-  for (int i = 0; i < 5; ++i) {
-    const auto start = Clock::now();
-    launch(nullptr);
-    times.push_back(ms_since(start));
-  }
-  return median(times) / static_cast<double>(count);
-}
-
-std::int64_t parameter_elements(const PreparedGraph& step) {
-  std::int64_t sum = 0;
-  for (const TrainableParameter& parameter : step.graph.parameters) sum += parameter.spec.shape.elements();
-  return sum;
-}
-
-}  // namespace
-
-OpTimes measure_op_times(const PreparedGraph& step, kernels::Backend backend,
-                         const kernels::StepControl& control, const kernels::OptimizerProblem& optimizer,
-                         std::int64_t memory_limit) {
-  constexpr double kEnoughMs = 2000;
-  constexpr std::size_t kFewest = 3, kMost = 12;
-  Ring ring(step, backend, memory_limit);
-  std::vector<kernels::Launch> launches;
-  for (std::size_t node = 0; node < step.kernels.size(); ++node)
-    launches.push_back(step.graph.nodes[node].is_all_reduce() ? kernels::Launch{} : ring.bind(node));
-  std::vector<std::vector<double>> times(launches.size());
-  std::vector<double> rounds;
-  const auto begin = Clock::now();
-  for (std::size_t round = 0; round <= kMost; ++round) {  // the first warms up
-    if (round > kFewest && ms_since(begin) > kEnoughMs) break;
-    double sum = 0;
-    for (std::size_t node = 0; node < launches.size(); ++node) {
-      if (!launches[node]) continue;
-      const auto start = Clock::now();
-      launches[node](nullptr);
-      const double ms = ms_since(start);
-      sum += ms;
-      if (round > 0) times[node].push_back(ms);
-    }
-    if (round > 0) rounds.push_back(sum);
-    ring.fill();
-  }
-  OpTimes result;
-  for (const auto& of_node : times) result.node_ms.push_back(of_node.empty() ? 0 : median(of_node));
-  // What disturbs one operation in ten disturbs every step: the medians are scaled to a median round.
-  const double sum = std::accumulate(result.node_ms.begin(), result.node_ms.end(), 0.0);
-  for (double& ms : result.node_ms) ms *= sum > 0 ? median(rounds) / sum : 1;
-  result.update_ms_per_element = measure_update(ring, backend, control, optimizer, parameter_elements(step));
-  return result;
+  for (int i = 0; i <= buffers; ++i)  // the workspace behind them
+    inputs.push_back(arena.data() + i * elements * static_cast<std::int64_t>(sizeof(float)));
+  void* workspace = inputs.back();
+  inputs.pop_back();
+  fill_with_numbers(static_cast<float*>(inputs[0]), elements * buffers);
+  const kernels::Launch launch = kernel.bind({inputs, {}, workspace});
+  OpSamples samples;
+  for (int round = 0; round < kRounds; ++round) samples.run(launch);
+  result.passed.update_ms_per_element = median(samples.passed) / static_cast<double>(elements);
+  result.worked.update_ms_per_element = median(samples.worked) / static_cast<double>(elements);
 }
 
 }  // namespace convoy::app

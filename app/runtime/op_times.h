@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "app/runtime/prepared_graph.h"
@@ -13,15 +14,50 @@
 namespace convoy::app {
 
 struct OpTimes {
-  std::vector<double> node_ms;       // of every node; 0 for all_reduce
+  std::vector<double> node_ms;       // of every node; 0 for what communicates
   double update_ms_per_element = 0;  // of the optimizer
 };
 
-// Host backends. `control` is the one that the kernels were made with; it must describe a full batch. Uses at most
-// `memory_limit` bytes (0: as many as the step has), and more only where a single operation does. Takes about two seconds
-// or three steps, whichever is longer.
-OpTimes measure_op_times(const PreparedGraph& step, kernels::Backend backend,
-                         const kernels::StepControl& control, const kernels::OptimizerProblem& optimizer,
-                         std::int64_t memory_limit);
+// Both as time that passed and as what this process's threads worked for it: ranks that share a core, or the caches and the
+// memory behind it, wait for each other in the one and slow each other down in the other.
+struct MeasuredOps {
+  OpTimes passed, worked;
+  int rounds = 0;
+};
+
+struct OpSamples {
+  std::vector<double> passed, worked;  // ms, launch after launch
+  void run(const kernels::Launch& launch);
+};
+
+// Host backends. `control` is the one that the kernels were made with; it must describe a full batch. Uses `memory_limit` bytes
+// at most, or what the largest operation needs (0: as many as the step has).
+class OpTimer {
+ public:
+  OpTimer(const PreparedGraph& step, kernels::Backend backend, std::int64_t memory_limit);
+  ~OpTimer();
+  OpTimer(const OpTimer&) = delete;
+  OpTimer& operator=(const OpTimer&) = delete;
+
+  void round();  // every operation once; the first one warms up
+  MeasuredOps result() const;
+
+ private:
+  class Ring;
+  std::unique_ptr<Ring> ring_;
+  std::vector<kernels::Launch> launches_;  // none for what communicates
+  std::vector<OpSamples> samples_;
+  int rounds_ = 0;
+};
+
+// Two seconds or three rounds, whichever is longer. Leaves the update out.
+MeasuredOps measure_op_times(const PreparedGraph& step, kernels::Backend backend, std::int64_t memory_limit);
+
+// The optimizer on so many parameters, or as many as fit into the limit.
+void measure_update_time(kernels::Backend backend, const kernels::StepControl& control,
+                         const kernels::OptimizerProblem& optimizer, std::int64_t elements,
+                         std::int64_t memory_limit, MeasuredOps& result);
+
+std::int64_t parameter_elements(const PreparedGraph& step);
 
 }  // namespace convoy::app

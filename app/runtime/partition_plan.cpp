@@ -4,17 +4,18 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <numeric>
+#include <optional>
 
-#include "app/runtime/link_costs.h"
+#include "app/runtime/agreement.h"
 #include "app/runtime/partition_message.h"
 #include "app/runtime/partitioned_graph.h"
 #include "app/runtime/step_tasks.h"
-#include "app/training/agreement.h"
-#include "comm/topology.h"
+#include "app/runtime/surroundings.h"
+#include "app/runtime/update_kernels.h"
 #include "partition/memory/overflow.h"
 #include "partition/partition.h"
-#include "partition/simulation/shared_processors.h"
 
 namespace convoy::app {
 namespace {
@@ -24,102 +25,21 @@ using partition::NodeIndex;
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 double ms(partition::Nanoseconds time) { return static_cast<double>(time) * 1e-6; }
 
-// What is known of the ranks before anything is planned.
-struct Surroundings {
-  std::vector<std::vector<LinkCost>> links;  // between the parts
-  double reduce_ms = 0, reduce_ms_per_byte = 0;
-  partition::SharedProcessors processors;
-};
-
-// Ranks of one host with the same cores share them, those of other replicas, which do the same at the same time, too.
-partition::SharedProcessors share_processors(const std::vector<comm::RankPlacement>& ranks, int parts,
-                                             int threads) {
-  partition::SharedProcessors shared;
-  std::vector<std::pair<std::string, std::vector<int>>> groups;
-  for (int part = 0; part < parts; ++part) {
-    const std::pair key(ranks[at(part)].host, ranks[at(part)].cores);
-    const auto same = [&](const comm::RankPlacement& rank) {
-      return std::pair(rank.host, rank.cores) == key;
-    };
-    const auto found = std::ranges::find(groups, key);
-    shared.group_of.push_back(static_cast<int>(found - groups.begin()));
-    if (found != groups.end()) continue;
-    groups.push_back(key);
-    const auto members = std::count_if(ranks.begin(), ranks.end(), same);
-    const auto of_replica = std::count_if(ranks.begin(), ranks.begin() + parts, same);
-    const double busy_cores = std::min<double>(threads, static_cast<double>(key.second.size()));
-    shared.processors.push_back(static_cast<double>(key.second.size()) / busy_cores *
-                                static_cast<double>(of_replica) / static_cast<double>(members));
-  }
-  return shared;
-}
-
-Surroundings look_around(const comm::Communicator& world, const RankGroups& groups, int threads) {
-  Surroundings surroundings;
-  surroundings.links = measure_links(*groups.parts);
-  if (groups.replicas->size() > 1) {
-    const LinkCost link = measure_links(*groups.replicas)[0][1];
-    surroundings.reduce_ms = 2 * link.latency_ms;
-    surroundings.reduce_ms_per_byte = 2 / link.bytes_per_ms;
-  }
-  const std::vector<comm::RankPlacement> ranks = comm::gather_placement(world);
-  if (world.rank() == 0) surroundings.processors = share_processors(ranks, groups.parts->size(), threads);
-  return surroundings;
-}
-
-partition::Machine describe_machine(const std::vector<std::vector<LinkCost>>& links) {
-  const int parts = static_cast<int>(links.size());
-  partition::Machine machine = partition::Machine::uniform(parts, {});
-  for (int a = 0; a < parts; ++a)
-    for (int b = 0; b < parts; ++b)
-      if (a != b)
-        machine.set_link(a, b,
-                         {static_cast<partition::Nanoseconds>(links[at(a)][at(b)].latency_ms * 1e6),
-                          links[at(a)][at(b)].bytes_per_ms * 1e-6});
-  return machine;
-}
-
+// Every rank has one, to time operations with; rank 0's plans.
 class Planner {
  public:
   Planner(const Network& network, const SessionOptions& options, const RankGroups& groups,
-          const Surroundings& surroundings)
+          Surroundings surroundings)
       : options_(options),
         parts_(groups.parts->size()),
-        surroundings_(surroundings),
-        machine_(describe_machine(surroundings.links)) {
+        surroundings_(std::move(surroundings)),
+        machine_(describe_machine(surroundings_.links)) {
     control_.seed = options.seed;
     control_.valid = static_cast<std::int32_t>(network.shape(0)[0]);
     control_.global_valid = control_.valid * groups.replicas->size();
     control_.learning_rate = 1e-3f;
     whole_ = compile_session(network, options, groups.replicas->size(), &control_);
     dependences_ = find_dependences(whole_.train->graph);
-  }
-
-  PartitionPlan run() {
-    refuse_impossible();
-    TaskCosts costs;
-    costs.times = measure_op_times(*whole_.train, options_.backend, control_, options_.optimizer,
-                                   options_.memory_limit);
-    costs.optimizer_states = optimizer_states();
-    costs.reduce_ms = surroundings_.reduce_ms;
-    costs.reduce_ms_per_byte = surroundings_.reduce_ms_per_byte;
-    tasks_ = make_step_tasks(*whole_.train, dependences_, costs);
-    place();
-    summarise();
-    return std::move(plan_);
-  }
-
- private:
-  int optimizer_states() const { return kernels::optimizer_states(options_.optimizer); }
-  std::int64_t arena_bytes(const CompiledSteps& steps) const {
-    MemoryRequest request;
-    request.optimizer_states = optimizer_states();
-    const PreparedGraph* train = steps.train ? &*steps.train : nullptr;
-    return total_bytes(
-        plan_memory(train, steps.evaluate, FlatLayout(train != nullptr ? *train : steps.evaluate), request));
-  }
-  std::string where() const {
-    return fmt::format("--memory-limit {} bytes, --partition {}: ", options_.memory_limit, parts_);
   }
 
   // What memory alone rules out needs no clock: an operation that no rank can hold would not even be timed.
@@ -136,6 +56,73 @@ class Planner {
     if (!partition::infeasibility_certificate(cost, units)) return;
     set_limits(std::vector<Bytes>(at(parts_), limit));
     throw std::runtime_error(where() + *partition::infeasibility_certificate(cost, units));
+  }
+
+  // While the other ranks wait as they wait in a step.
+  void time_alone() {
+    alone_ = measure_op_times(*whole_.train, options_.backend, options_.memory_limit);
+    measure_update_time(options_.backend, control_, options_.optimizer,
+                        parameter_elements(*whole_.train) / parts_, options_.memory_limit, alone_);
+  }
+
+  PartitionPlan plan() {
+    TaskCosts costs;
+    costs.times = alone_.passed;
+    costs.optimizer_states = optimizer_states();
+    costs.reduce_ms = surroundings_.reduce_ms;
+    costs.reduce_ms_per_byte = surroundings_.reduce_ms_per_byte;
+    tasks_ = make_step_tasks(*whole_.train, dependences_, costs);
+    place();
+    summarise();
+    return plan_;
+  }
+
+  // Every rank: its part, to be timed beside the others.
+  void take_part(const PartitionPlan& plan, int part) {
+    plan_ = plan;
+    programs_ = make_rank_programs(dependences_, plan.placement.part_of, parts_, plan.placement.times);
+    part_ = part_of_step(*whole_.train, programs_, part);
+    timer_ = std::make_unique<OpTimer>(part_, options_.backend, plan.parts[at(part)].arena_bytes);
+  }
+  int rounds() const { return alone_.rounds; }
+  void round() { timer_->round(); }
+  void end_rounds() { beside_ = timer_->result(), timer_.reset(); }
+  // In a step, too, all update at the same time.
+  void time_update(int part) {
+    measure_update_time(options_.backend, control_, options_.optimizer, parameter_elements(part_),
+                        plan_.parts[at(part)].arena_bytes, beside_);
+  }
+  // Of the nodes, in their places, and of the parts' updates behind them; those of other ranks are 0.
+  std::vector<double> worked_beside(int part) const {
+    std::vector<double> worked(whole_.train->graph.nodes.size() + at(parts_), 0);
+    const std::vector<ProgramStep>& program = programs_.parts[at(part)];
+    for (std::size_t i = 0; i < program.size(); ++i)
+      if (program[i].action == ProgramStep::Action::run)
+        worked[at(program[i].index)] = beside_.worked.node_ms[i];
+    worked[worked.size() - at(parts_ - part)] = beside_.worked.update_ms_per_element;
+    return worked;
+  }
+
+  // `beside`: of all parts; empty where no rank has a neighbour.
+  double predict(const std::vector<double>& beside) {
+    surroundings_.compare(alone_.worked, beside);
+    const RankPrograms programs =
+        make_rank_programs(dependences_, plan_.placement.part_of, parts_, plan_.placement.times);
+    return simulate_programs(
+        programs, costs_of_programs(surroundings_, programs, tasks_, device_of_, whole_.train->descs));
+  }
+
+ private:
+  int optimizer_states() const { return kernels::optimizer_states(options_.optimizer); }
+  std::int64_t arena_bytes(const CompiledSteps& steps) const {
+    MemoryRequest request;
+    request.optimizer_states = optimizer_states();
+    const FlatLayout flat(*steps.train);
+    request.update_workspace = make_update_kernels(options_, flat, &control_).workspace_bytes();
+    return total_bytes(plan_memory(&*steps.train, steps.evaluate, flat, request));
+  }
+  std::string where() const {
+    return fmt::format("--memory-limit {} bytes, --partition {}: ", options_.memory_limit, parts_);
   }
 
   void set_limits(const std::vector<Bytes>& limits) {
@@ -199,7 +186,7 @@ class Planner {
     plan_.placement.parts = parts_;
     plan_.placement.part_of.assign(placement.device_of.begin(), placement.device_of.begin() + nodes);
     plan_.placement.times = times_of(simulation, placement.device_of);
-    plan_.predicted_step_ms = ms(partition::simulate_shared(cost, placement, surroundings_.processors));
+    device_of_ = placement.device_of;
     plan_.one_rank_ms = ms(tasks_.total_time());
     plan_.parts.assign(at(parts_), {});
     peak_.clear();
@@ -268,30 +255,67 @@ class Planner {
 
   const SessionOptions& options_;
   const int parts_;
-  const Surroundings& surroundings_;
+  Surroundings surroundings_;
   partition::Machine machine_;
   kernels::StepControl control_;
   CompiledSteps whole_;
   StepDependences dependences_;
+  MeasuredOps alone_, beside_;
+  RankPrograms programs_;
+  PreparedGraph part_;
+  std::unique_ptr<OpTimer> timer_;
   partition::TaskGraph tasks_;
   PartitionPlan plan_;
-  std::vector<Bytes> peak_;  // of every part, as the simulator has it
+  std::vector<partition::DeviceIndex> device_of_;  // of every task
+  std::vector<Bytes> peak_;                        // of every part, as the simulator has it
 };
+
+// The parts as they will run, side by side, without their transfers: what ranks of one host take from each other.
+std::vector<double> time_beside(Planner& planner, const PartitionPlan& plan, const comm::Communicator& world,
+                                const RankGroups& groups) {
+  const int part = groups.parts->rank();
+  together(world, [&] { planner.take_part(plan, part); });
+  const int rounds = world.all_reduce(planner.rounds(), comm::ReduceOp::max, "rounds of timing");
+  for (int round = 0; round < rounds; ++round) {
+    world.barrier("round of timing");
+    planner.round();
+  }
+  together(world, [&] { planner.end_rounds(); });
+  together(world, [&] { planner.time_update(part); });
+  std::vector<double> worked = planner.worked_beside(part);
+  groups.parts->all_reduce(worked.data(), std::ssize(worked), comm::DType::f64, comm::ReduceOp::sum, nullptr,
+                           "times of the parts");
+  return worked;
+}
 
 }  // namespace
 
 PartitionPlan plan_partition(const Network& network, const SessionOptions& options,
                              const comm::Communicator& world, const RankGroups& groups, int threads) {
   const auto begin = std::chrono::steady_clock::now();
-  const Surroundings surroundings = look_around(world, groups, threads);
+  Surroundings surroundings = look_around(world, groups, threads);
+  const bool neighbours = surroundings.shares_memory;
+  std::optional<Planner> planner;
   std::string message;
   together(world, [&] {
-    if (world.rank() != 0) return;
-    PartitionPlan plan = Planner(network, options, groups, surroundings).run();
-    plan.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    message = write_plan(plan);
+    planner.emplace(network, options, groups, std::move(surroundings));
+    if (world.rank() > 0) return;
+    planner->refuse_impossible();
+    planner->time_alone();
+    message = write_plan(planner->plan());
   });
-  return read_plan(world.broadcast(std::move(message), 0, "partition plan"));
+  PartitionPlan plan = read_plan(world.broadcast(std::move(message), 0, "partition plan"));
+  const std::vector<double> beside =
+      neighbours ? time_beside(*planner, plan, world, groups) : std::vector<double>();
+  double results[2] = {};
+  together(world, [&] {
+    if (world.rank() != 0) return;
+    results[0] = planner->predict(beside);
+    results[1] = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  });
+  world.broadcast(std::span<double>(results), 0, "predicted step");
+  plan.predicted_step_ms = results[0], plan.seconds = results[1];
+  return plan;
 }
 
 }  // namespace convoy::app

@@ -232,7 +232,6 @@ class Preparation {
       if (inside_step(static_cast<TensorId>(id)))
         prepared_.tensor_offset[id] = prepared_.tensor_offset[index(buffer_of_[id])];
     prepared_.activation_bytes = plan.bytes;
-    prepared_.activation_lower_bound = plan.lower_bound;
   }
 
   kernels::Backend backend_;

@@ -19,7 +19,6 @@ struct PreparedGraph {
   std::vector<std::int64_t> tensor_offset;
   std::vector<std::int64_t> workspace_offset;  // of every node; -1 without a workspace
   std::int64_t activation_bytes = 0;
-  std::int64_t activation_lower_bound = 0;  // max over time of the live bytes
 };
 
 // `parameter_layouts` (by name) are taken as given; parameters that are not in it get what the first kernel that

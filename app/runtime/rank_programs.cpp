@@ -28,21 +28,23 @@ class Sequencer {
     find_transfers();
     link_events();
     std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> ready;
+    // A tensor leaves when its producer ends, which is when the next node starts: not behind that one.
+    const auto add = [&](int event) { ready.emplace(time_[at(event)], event < nodes_, event); };
     for (int event = 0; event < std::ssize(waiting_); ++event)
-      if (waiting_[at(event)] == 0) ready.emplace(time_[at(event)], event);
+      if (waiting_[at(event)] == 0) add(event);
     while (!ready.empty()) {
-      const int event = ready.top().second;
+      const int event = std::get<int>(ready.top());
       ready.pop();
       emit(event);
       for (const int next : followers_[at(event)])
-        if (--waiting_[at(next)] == 0) ready.emplace(time_[at(next)], next);
+        if (--waiting_[at(next)] == 0) add(next);
     }
     number_transfers();
     return std::move(result_);
   }
 
  private:
-  using Candidate = std::pair<std::int64_t, int>;  // expected time, event
+  using Candidate = std::tuple<std::int64_t, bool, int>;  // expected time, whether it is a node, event
 
   void check_groups() const {
     std::vector<int> part(at(dependences_.groups), -1);

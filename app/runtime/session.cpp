@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "app/runtime/update_kernels.h"
 #include "kernels/device/device_memory.h"
 #include "kernels/device/tuning.h"
 
@@ -83,9 +84,8 @@ Session::Session(const Network& network, const SessionOptions& options, const Ra
   train_ = std::move(steps.train);
   evaluate_ = std::move(steps.evaluate);
   FlatLayout flat(train_ ? *train_ : evaluate_);
-  const Update update = train_ && flat.elements > 0 ? make_update(flat) : Update{};
-  const MemoryRequest request{kernels::optimizer_states(options.optimizer),
-                              std::max(update.update.workspace_bytes, update.norm.workspace_bytes),
+  const UpdateKernels update = train_ ? make_update_kernels(options_, flat, control_) : UpdateKernels{};
+  const MemoryRequest request{kernels::optimizer_states(options.optimizer), update.workspace_bytes(),
                               options.memory_limit, [&](std::size_t bytes) { return shared.reserve(bytes); }};
   // Parts have been made to fit.
   if (train_ && placement == nullptr && options.memory_limit > 0)

@@ -66,6 +66,8 @@ StepGraph session_graph(const Network& fused, const SessionOptions& options, int
 CompiledSteps compile_session(const Network& network, const SessionOptions& options, int replicas,
                               const kernels::StepControl* control);
 
+struct UpdateKernels;
+
 class Session {
  public:
   // The network's input is this rank's batch. `ranks` must outlive the session.
@@ -129,12 +131,7 @@ class Session {
   const Program& evaluate_program() const { return evaluate_program_; }
 
  private:
-  struct Update {  // the kernels behind backward
-    kernels::Kernel update, norm, clip;
-  };
-
   void fit_into_limit(const Network& network, const FlatLayout& flat, const MemoryRequest& request);
-  Update make_update(const FlatLayout& flat) const;
   void make_executor();
   int most_waits() const;
   void initialise(const StepGraph& graph);
@@ -144,12 +141,12 @@ class Session {
   Program bind(const PreparedGraph& prepared);
   void append_node(Program& program, const PreparedGraph& prepared, std::size_t node);
   void append_finished_buckets(Program& program, const PreparedGraph& prepared, std::size_t node);
-  void append_update(Program& program, const Update& kernels);
+  void append_update(Program& program, const UpdateKernels& kernels);
   void append_transfer(Program& program, const PreparedGraph& prepared, const Node& node);
   void append_early_metrics(Program& program, const PreparedGraph& prepared, std::size_t node);
   void append_metrics(Program& program);
   void append_no_update(Program& program);
-  void append_clipping(Program& program, const Update& kernels);
+  void append_clipping(Program& program, const UpdateKernels& kernels);
   void append_all_reduce(Program& program, comm::Collectives& ranks, const std::string& layer, double* data,
                          std::int64_t count);
   void append_communication(Program& program, Instruction instruction,

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "app/runtime/session.h"
+#include "app/runtime/update_kernels.h"
 #include "kernels/device/device_memory.h"
 #include "kernels/reorder/reorder.h"
 
@@ -14,22 +15,24 @@ kernels::TensorDesc vector_of(kernels::DType type, std::int64_t elements) {
 
 }  // namespace
 
-Session::Update Session::make_update(const FlatLayout& flat) const {
+UpdateKernels make_update_kernels(const SessionOptions& options, const FlatLayout& flat,
+                                  const kernels::StepControl* control) {
+  if (flat.elements == 0) return {};
   const kernels::TensorDesc buffer = vector_of(kernels::DType::f32, flat.elements);
-  kernels::OptimizerProblem problem = options_.optimizer;
+  kernels::OptimizerProblem problem = options.optimizer;
   problem.segments = flat.segments;
-  kernels::KernelRequest request{{buffer, buffer}, {}, control_};
+  kernels::KernelRequest request{{buffer, buffer}, {}, control};
   for (int state = 0; state < kernels::optimizer_states(problem); ++state) request.inputs.push_back(buffer);
-  if (options_.precision == Precision::bf16)
+  if (options.precision == Precision::bf16)
     request.outputs.push_back(vector_of(kernels::DType::bf16, flat.elements));
-  kernels::KernelRequest norm{{buffer}, {vector_of(kernels::DType::f64, 1)}, control_};
-  kernels::KernelRequest clip{norm.outputs, {vector_of(kernels::DType::f32, 1)}, control_};
-  return {kernels::optimizer_update(options_.backend, problem, request),
-          kernels::squared_norm(options_.backend, {}, norm),
-          kernels::clip_scale(options_.backend, {options_.clip_gradient_norm}, clip)};
+  kernels::KernelRequest norm{{buffer}, {vector_of(kernels::DType::f64, 1)}, control};
+  kernels::KernelRequest clip{norm.outputs, {vector_of(kernels::DType::f32, 1)}, control};
+  return {kernels::optimizer_update(options.backend, problem, request),
+          kernels::squared_norm(options.backend, {}, norm),
+          kernels::clip_scale(options.backend, {options.clip_gradient_norm}, clip)};
 }
 
-void Session::append_update(Program& program, const Update& kernels) {
+void Session::append_update(Program& program, const UpdateKernels& kernels) {
   if (buckets_ != nullptr) {
     Instruction wait{"gradients", "wait_buckets", nullptr};
     wait.writes.push_back(flat(memory_->flat_gradients()));
@@ -62,7 +65,7 @@ void Session::append_no_update(Program& program) {
   append_all_reduce(program, *groups_.parts, "gradient norm", memory_->gradient_norm(), 1);
 }
 
-void Session::append_clipping(Program& program, const Update& kernels) {
+void Session::append_clipping(Program& program, const UpdateKernels& kernels) {
   const std::vector<void*> gradients{memory_->flat_gradients()}, squares{memory_->gradient_norm()},
       scale{gradient_scale()};
   Instruction norm{"gradients", "squared_norm",

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "comm/topology.h"
+
 namespace convoy::app {
 namespace {
 
@@ -56,22 +58,6 @@ std::string format_bytes(std::uint64_t bytes) {
   return fmt::format("{:.2f} {}", value, kUnits[unit]);
 }
 
-std::string format_cores(const std::vector<int>& cores) {
-  if (cores.empty()) return "any";
-  std::vector<int> sorted = cores;
-  std::sort(sorted.begin(), sorted.end());
-  std::string text;
-  for (std::size_t begin = 0; begin < sorted.size();) {
-    std::size_t end = begin + 1;
-    while (end < sorted.size() && sorted[end] == sorted[end - 1] + 1) ++end;
-    text += text.empty() ? "" : ",";
-    text += end - begin > 1 ? fmt::format("{}-{}", sorted[begin], sorted[end - 1])
-                            : std::to_string(sorted[begin]);
-    begin = end;
-  }
-  return text;
-}
-
 void ConfigurationTable::section(std::string title) { sections_.push_back({std::move(title), {}}); }
 
 void ConfigurationTable::row(std::string name, std::string value) {
@@ -90,7 +76,7 @@ void ConfigurationTable::ranks(const std::vector<RankPlace>& places) {
           fmt::format("{}, {}, {} cores each", place.host, place.device, place.cores.size()));
     } else {
       row(fmt::format("rank {}", begin),
-          fmt::format("{}, {}, cores {}", place.host, place.device, format_cores(place.cores)));
+          fmt::format("{}, {}, cores {}", place.host, place.device, comm::format_cores(place.cores)));
     }
     begin = end;
   }

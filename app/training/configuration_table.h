@@ -16,9 +16,8 @@
 
 namespace convoy::app {
 
-std::string with_thousands(std::int64_t number);          // "11,173,962"
-std::string format_bytes(std::uint64_t bytes);            // "512 B", "1.50 GiB"
-std::string format_cores(const std::vector<int>& cores);  // "0-3,8"; "any" for none
+std::string with_thousands(std::int64_t number);  // "11,173,962"
+std::string format_bytes(std::uint64_t bytes);    // "512 B", "1.50 GiB"
 
 class ConfigurationTable {
  public:

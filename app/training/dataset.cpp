@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "app/commands/commands.h"
-#include "app/training/agreement.h"
+#include "app/errors.h"
+#include "app/runtime/agreement.h"
 #include "data/loader/scatter_loader.h"
 #include "data/synthetic/random_images.h"
 

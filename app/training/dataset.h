@@ -7,7 +7,7 @@
 #include <memory_resource>
 #include <vector>
 
-#include "app/commands/train_options.h"
+#include "app/training/train_options.h"
 #include "comm/communicator.h"
 #include "data/loader/loader.h"
 #include "data/loader/scatter_loader.h"

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <omp.h>
 
-#include "app/commands/commands.h"
+#include "app/errors.h"
 #include "comm/launcher.h"
 #include "comm/nccl_collectives.h"
 #include "comm/topology.h"
@@ -49,8 +49,8 @@ InputOptions device_input(kernels::Backend backend, Dataset& dataset) {
 }
 
 int use_cores(const comm::MpiEnvironment& environment, std::int64_t threads) {
-  const comm::Pinning pinning = comm::pin_to_cores(environment.world(), environment.device().near_cores);
-  const int count = threads > 0 ? static_cast<int>(threads) : static_cast<int>(pinning.cores.size());
+  const std::vector<int> cores = comm::pin_to_cores(environment.world(), environment.device().near_cores);
+  const int count = threads > 0 ? static_cast<int>(threads) : static_cast<int>(cores.size());
   omp_set_num_threads(count);
   return count;
 }

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "app/commands/train_options.h"
 #include "app/runtime/session.h"
 #include "app/training/dataset.h"
 #include "app/training/report.h"
+#include "app/training/train_options.h"
 #include "comm/collectives.h"
 #include "comm/environment.h"
 #include "kernels/device/kernel.h"

@@ -72,6 +72,7 @@ void write_summary(const std::filesystem::path& path, const Summary& summary) {
             {"exposed_comm_ms", summary.exposed_comm_ms},
             {"data_wait_ms", summary.data_wait_ms},
             {"peak_device_bytes", summary.peak_device_bytes},
+            {"peak_host_bytes", summary.peak_host_bytes},
             {"limited_by", summary.limited_by},
             {"slowest_rank", summary.slowest_rank},
             {"rank_times", rank_times_of(summary)},

@@ -45,8 +45,8 @@ struct Summary {
   std::optional<double> predicted_step_ms;  // of a partitioned run, by the partitioner
   double train_loss = 0;
   double test_accuracy = 0;  // top-1, of one; NaN (null in the file) where nothing was tested
-  double exposed_comm_ms = 0, data_wait_ms = 0;  // of a step, means
-  std::int64_t peak_device_bytes = 0;
+  double exposed_comm_ms = 0, data_wait_ms = 0;             // of a step, means
+  std::int64_t peak_device_bytes = 0, peak_host_bytes = 0;  // of the largest rank, as in peak_memory.h
   std::string limited_by;  // "compute", "communication", "input", "stragglers"
   int slowest_rank = 0;
   std::vector<RankTimes> rank_times;  // by rank

@@ -1,6 +1,6 @@
 #include "app/training/run_ranks.h"
 
-#include "app/training/agreement.h"
+#include "app/runtime/agreement.h"
 #include "app/training/rank_setup.h"
 
 namespace convoy::app {

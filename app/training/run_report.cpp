@@ -42,7 +42,6 @@ RunReport::RunReport(const TrainOptions& options, const RunPlan& plan, const Dat
     : options_(options),
       plan_(plan),
       speaks_(speaks),
-      arena_bytes_(session.memory().bytes()),
       progress_(speaks ? &std::cout : nullptr,
                 {standard_output_terminal(), options.log_every, plan.total_steps, plan.steps_per_epoch}),
       times_(plan.total_steps),
@@ -177,7 +176,7 @@ RankTimes RunReport::rank_times() const {
 }
 
 void RunReport::finish(std::int64_t steps, const std::string& parameters_sha256,
-                       const std::vector<RankTimes>& ranks) {
+                       const std::vector<RankTimes>& ranks, const PeakMemory& peak) {
   if (!speaks_) return;
   progress_.finish();
   Summary summary;
@@ -196,12 +195,9 @@ void RunReport::finish(std::int64_t steps, const std::string& parameters_sha256,
   summary.test_accuracy = test_accuracy_;
   summary.exposed_comm_ms = times_.mean_exposed_comm_ms();
   summary.data_wait_ms = times_.mean_data_wait_ms();
-  summary.peak_device_bytes = arena_bytes_;
-  if (plan_.partition) {
-    summary.predicted_step_ms = plan_.partition->predicted_step_ms;
-    for (const PartSummary& part : plan_.partition->parts)
-      summary.peak_device_bytes = std::max(summary.peak_device_bytes, part.arena_bytes);
-  }
+  summary.peak_device_bytes = peak.device_bytes;
+  summary.peak_host_bytes = peak.host_bytes;
+  if (plan_.partition) summary.predicted_step_ms = plan_.partition->predicted_step_ms;
   const Bottleneck bottleneck = find_bottleneck(ranks);
   summary.limited_by = bottleneck.limit;
   summary.slowest_rank = bottleneck.slowest_rank;

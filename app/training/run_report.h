@@ -8,14 +8,15 @@
 #include <string>
 #include <vector>
 
-#include "app/commands/train_options.h"
 #include "app/runtime/partition_plan.h"
 #include "app/runtime/session.h"
 #include "app/training/dataset.h"
 #include "app/training/metrics.h"
+#include "app/training/peak_memory.h"
 #include "app/training/progress.h"
 #include "app/training/report.h"
 #include "app/training/step_times.h"
+#include "app/training/train_options.h"
 
 namespace convoy::app {
 
@@ -49,7 +50,8 @@ class RunReport {
   bool nothing_to_do() const;  // the run was resumed after its last step
   bool has_summary() const;
   // `ranks`: every rank's times, on the rank that speaks.
-  void finish(std::int64_t steps, const std::string& parameters_sha256, const std::vector<RankTimes>& ranks);
+  void finish(std::int64_t steps, const std::string& parameters_sha256, const std::vector<RankTimes>& ranks,
+              const PeakMemory& peak);
   RankTimes rank_times() const;  // this rank's
   const RunPlan& plan() const { return plan_; }
 
@@ -61,7 +63,6 @@ class RunReport {
   const TrainOptions& options_;
   const RunPlan plan_;
   const bool speaks_;
-  std::int64_t arena_bytes_;
   std::unique_ptr<MetricsWriter> metrics_;
   Progress progress_;
   StepTimes times_;

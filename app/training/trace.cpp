@@ -6,7 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "app/training/agreement.h"
+#include "app/runtime/agreement.h"
 #include "app/training/clock_offset.h"
 #include "data/atomic_file.h"
 

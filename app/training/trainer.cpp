@@ -7,11 +7,12 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
-#include "app/commands/commands.h"
+#include "app/errors.h"
 #include "app/model/zoo/zoo.h"
-#include "app/training/agreement.h"
+#include "app/runtime/agreement.h"
 #include "app/training/bottleneck.h"
 #include "app/training/divergence.h"
+#include "app/training/peak_memory.h"
 #include "app/training/rank_setup.h"
 #include "app/training/session_checkpoint.h"
 
@@ -80,6 +81,7 @@ Trainer::Trainer(const TrainOptions& options, comm::MpiEnvironment& environment,
 // Every rank that resumes looks into the folder, so that all resume from the same step or none does. A new run puts what
 // an earlier one left aside: resumed later by mistake, it would pass for this run's.
 void Trainer::open_checkpoints() {
+  if (ranks_.rank() == 0) lock_ = std::make_unique<RunLock>(options_.out);
   if (ranks_.rank() != 0 && !options_.resume) return;
   const auto folder = std::filesystem::path(options_.out) / "checkpoint";
   if (!options_.resume)
@@ -182,7 +184,8 @@ void Trainer::finish() {
   }
   const std::string sha256 = parameters_hash();
   const std::vector<RankTimes> times = gather_rank_times(ranks_, report_->rank_times());
-  together(ranks_, [&] { report_->finish(step_, sha256, times); });
+  const PeakMemory peak = largest_peaks(ranks_, session_->memory().bytes());
+  together(ranks_, [&] { report_->finish(step_, sha256, times, peak); });
 }
 
 void Trainer::start_step(bool stop_requested) {
@@ -273,28 +276,33 @@ std::string Trainer::parameters_hash() const {
   return partitioned_ ? partitioned_->parameters_sha256(*session_) : parameters_sha256(*session_);
 }
 
-// Parameters are the same on every replica: rank 0 writes them.
+void Trainer::describe_run(CheckpointState& state) const {
+  state.model = options_.model;
+  state.classes = dataset_->classes();
+  state.input_shape = input_shape();
+  state.epoch = step_ / steps_per_epoch_;
+  state.step = step_;
+  state.sample = step_ % steps_per_epoch_ * options_.global_batch;
+  state.seed = static_cast<std::uint64_t>(options_.seed);
+  state.best_accuracy = best_accuracy_;
+  state.mean = dataset_->info().mean;
+  state.std = dataset_->info().std;
+  auto options = to_json(options_);
+  options["train-images"] = dataset_->train_size();
+  state.options_json = options.dump();
+}
+
+// Parameters are the same on every replica: rank 0 writes them. The others wait, for --timeout at most.
 void Trainer::save_checkpoint(bool best) {
   session_->average_states();
   CheckpointState state;
   if (partitioned_ || ranks_.rank() == 0) capture_session(state);
-  together(ranks_, [&] {
+  const auto write = [&] {
     if (ranks_.rank() != 0) return;
-    state.model = options_.model;
-    state.classes = dataset_->classes();
-    state.input_shape = input_shape();
-    state.epoch = step_ / steps_per_epoch_;
-    state.step = step_;
-    state.sample = step_ % steps_per_epoch_ * options_.global_batch;
-    state.seed = static_cast<std::uint64_t>(options_.seed);
-    state.best_accuracy = best_accuracy_;
-    state.mean = dataset_->info().mean;
-    state.std = dataset_->info().std;
-    auto options = to_json(options_);
-    options["train-images"] = dataset_->train_size();
-    state.options_json = options.dump();
+    describe_run(state);
     checkpoints_->save(state, best);
-  });
+  };
+  together(ranks_, write, "writing of the checkpoint");
 }
 
 bool Trainer::resume() {

@@ -6,17 +6,18 @@
 #include <memory>
 #include <string>
 
-#include "app/commands/train_options.h"
 #include "app/runtime/partition_plan.h"
 #include "app/runtime/session.h"
 #include "app/training/checkpoint_folder.h"
 #include "app/training/dataset.h"
 #include "app/training/partitioned_checkpoint.h"
+#include "app/training/run_lock.h"
 #include "app/training/run_ranks.h"
 #include "app/training/run_report.h"
 #include "app/training/schedule.h"
 #include "app/training/signals.h"
 #include "app/training/trace.h"
+#include "app/training/train_options.h"
 #include "comm/environment.h"
 
 namespace convoy::app {
@@ -47,6 +48,7 @@ class Trainer {
   bool evaluation_is_due() const;
   bool checkpoint_is_due() const;
   bool evaluate();  // whether the accuracy is the best so far
+  void describe_run(CheckpointState& state) const;
   void save_checkpoint(bool best);
   kernels::Shape input_shape() const;
 
@@ -64,6 +66,7 @@ class Trainer {
   std::unique_ptr<Session> session_;
   std::unique_ptr<PartitionedCheckpoint> partitioned_;  // null without partition
   std::unique_ptr<RunReport> report_;
+  std::unique_ptr<RunLock> lock_;                  // on rank 0
   std::unique_ptr<CheckpointFolder> checkpoints_;  // on rank 0; to resume, on all
   std::unique_ptr<Trace> trace_;                   // where --trace asks for it
   Schedule schedule_;

@@ -41,7 +41,7 @@ NcclPair::NcclPair(const Communicator& ranks, int sender, int receiver)
       name_("NCCL connection", fmt::format("from rank {} to rank {}", sender, receiver)),
       probe_(1) {
   CONVOY_CUDA(cudaGetDevice(&device_));
-  const MpiSection section(ranks_.context(), sends() ? CollectiveKind::send : CollectiveKind::receive);
+  const MpiSection section(ranks_.context());
   const MPI_Comm handle = ranks_.handle();
   if (sends()) {
     check_nccl(ncclGetUniqueId(&id_), name_.view());
@@ -104,7 +104,7 @@ NcclChannel& NcclPair::channel(Stream stream) {
     throw std::logic_error(fmt::format("{}: the first transfer starts inside a capture", name_.view()));
   CommContext& context = ranks_.context();
   const WaitScope wait(context.waits, ranks_.channel(), context.waits.enter(ranks_.channel(), name_), name_);
-  const MpiSection section(context, sends() ? CollectiveKind::send : CollectiveKind::receive);
+  const MpiSection section(context);
   check_mpi(MPI_Wait(&id_message_, MPI_STATUS_IGNORE), name_.view());
   if (sends())
     connecting_.get();

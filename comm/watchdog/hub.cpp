@@ -81,13 +81,11 @@ void Hub::handle(Peer& peer, const Frame& frame, Clock::time_point now) {
       if (inquiry_ && reader.get<std::uint64_t>() == inquiry_->wait.channel_key)
         inquiry_->answers[peer.who.rank] = read_state(reader);
       break;
-    case FrameKind::failure: {
-      const int status = reader.get<int>();
-      failures_.push_back({peer.who, status, reader.get_text()});
+    case FrameKind::failure:
+      failures_.push_back({peer.who, reader.get_text()});
       peer.failed = true;
       if (!first_failure_) first_failure_ = now;
       break;
-    }
     case FrameKind::abandon:
       peer.abandoned = true;
       if (!first_farewell_) first_farewell_ = now;
@@ -126,10 +124,9 @@ std::optional<Verdict> Hub::conclude(Clock::time_point now, const RankState& sel
 std::optional<Verdict> Hub::conclude_failures(Clock::time_point now) const {
   if (!first_failure_) return std::nullopt;
   if (failures_.size() < peers_.size() && now - *first_failure_ < patience_.failures) return std::nullopt;
-  Verdict verdict{.status = 0, .lines = {}};
+  Verdict verdict;
   std::vector<std::string> said;
   for (const Failure& failure : failures_) {
-    verdict.status = std::max(verdict.status, failure.status);
     if (std::find(said.begin(), said.end(), failure.text) != said.end()) continue;
     said.push_back(failure.text);
     const auto same = std::count_if(failures_.begin(), failures_.end(),
@@ -152,7 +149,7 @@ std::optional<Verdict> Hub::conclude_deaths(Clock::time_point now, const RankSta
   std::vector<RankIdentity> dead;
   for (const Peer& peer : peers_)
     if (peer.dead) dead.push_back(peer.who);
-  return Verdict{.status = 1, .lines = {describe_death(dead, self)}};
+  return Verdict{{describe_death(dead, self)}};
 }
 
 std::optional<Verdict> Hub::conclude_inquiry(Clock::time_point now) const {
@@ -165,11 +162,11 @@ std::optional<Verdict> Hub::conclude_inquiry(Clock::time_point now) const {
     members.push_back({peers_.at(static_cast<std::size_t>(member)).who,
                        answer == answers.end() ? std::nullopt : std::optional(answer->second)});
   }
-  return Verdict{.status = 1, .lines = {describe_overdue(wait, members, timeout_)}};
+  return Verdict{{describe_overdue(wait, members, timeout_)}};
 }
 
-void Hub::send_verdict(const Verdict& verdict, bool follow) {
-  const Frame frame = FrameWriter().put(verdict.status).put(follow).frame(FrameKind::verdict);
+void Hub::send_verdict(bool follow) {
+  const Frame frame = FrameWriter().put(follow).frame(FrameKind::verdict);
   for (Peer& peer : peers_) peer.socket.send(frame);
 }
 

@@ -35,8 +35,8 @@ class Hub {
   std::optional<Verdict> conclude(Clock::time_point now, const RankState& self) const;
   bool concluding() const { return !failures_.empty() || inquiry_ || first_death_ || first_farewell_; }
 
-  // `follow`: the ranks wait a moment, because this one leaves on an error that it has yet to print.
-  void send_verdict(const Verdict& verdict, bool follow = false);
+  // The job ends. `follow`: the ranks wait a moment, because this one leaves on an error that it has yet to print.
+  void send_verdict(bool follow = false);
   void say_goodbye();
   // All ranks have closed their ends or said goodbye.
   bool all_gone() const;
@@ -52,7 +52,6 @@ class Hub {
   };
   struct Failure {
     RankIdentity who;
-    int status;
     std::string text;
   };
   struct Inquiry {

@@ -13,7 +13,6 @@
 namespace convoy::comm {
 
 struct Verdict {
-  int status = 1;                  // exit status of every rank
   std::vector<std::string> lines;  // for standard error; none when the failing rank speaks for itself
 };
 

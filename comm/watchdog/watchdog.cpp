@@ -23,6 +23,7 @@ using std::chrono::milliseconds;
 // dead within the second.
 constexpr milliseconds kTerminateHeld{300}, kDeathsAfterTerminate{200};
 constexpr milliseconds kFollow{500}, kGoodbye{2000};
+constexpr int kFailed = 1;  // exit status
 
 // Signals are for the program's own threads.
 class SignalsBlocked {
@@ -96,7 +97,6 @@ void Watchdog::run_once() {
   account_for_stops(now);
   check_terminate(now);
   look_at_devices(now);
-  send_failure();
   serve_hub(now);
   read_link(now);
   check_waits(now);
@@ -126,15 +126,7 @@ void Watchdog::look_at_devices(Clock::time_point now) {
   if (!failed || ending_) return;
   const std::string line = operation_at(*failed, waits_.state(0, now).step);
   if (!channel_.link.open() && !link_lost_) end_with(channel_.self.to_string() + ": " + line);
-  const std::lock_guard lock(failure_mutex_);
-  if (!failure_) failure_ = {1, line};
-}
-
-void Watchdog::send_failure() {
-  const std::lock_guard lock(failure_mutex_);
-  if (!failure_) return;
-  channel_.link.send(FrameWriter().put(failure_->first).put(failure_->second).frame(FrameKind::failure));
-  failure_.reset();
+  channel_.link.send(FrameWriter().put(std::string_view(line)).frame(FrameKind::failure));
 }
 
 void Watchdog::serve_hub(Clock::time_point now) {
@@ -144,9 +136,9 @@ void Watchdog::serve_hub(Clock::time_point now) {
   if (!verdict) return;
   ending_ = true;
   print_lines(verdict->lines);
-  channel_.hub->send_verdict(*verdict);
+  channel_.hub->send_verdict();
   await_silence(kFollow);
-  end_process(verdict->status);
+  ::_exit(kFailed);
 }
 
 // Closing with unread messages would reset the connections, and the last word with them.
@@ -190,9 +182,8 @@ void Watchdog::handle(const Frame& frame, Clock::time_point now) {
     hub_said_goodbye_ = true;
   } else if (frame.kind == FrameKind::verdict) {
     ending_ = true;
-    const int status = reader.get<int>();
     if (reader.get<bool>()) follow_hub();
-    if (request_ != Request::abandon) end_process(status);
+    if (request_ != Request::abandon) ::_exit(kFailed);
   }
 }
 
@@ -228,24 +219,7 @@ void Watchdog::end_with(const std::string& line) {
     print_lines({line});
     std::this_thread::sleep_for(kFollow);  // so that a late rank does not win as well
   }
-  end_process(1);
-}
-
-void Watchdog::end_process(int status) { ::_exit(status); }
-
-void Watchdog::end_job(const std::string& message, int status) {
-  std::fflush(nullptr);
-  if (connected_) {
-    {
-      const std::lock_guard lock(failure_mutex_);
-      failure_ = {status, message};
-    }
-    wake();
-    // The verdict ends this process.
-    std::this_thread::sleep_for(options_.patience.failures + options_.hub_answers);
-  }
-  print_lines({message});
-  end_process(status);
+  ::_exit(kFailed);
 }
 
 void Watchdog::abandon() {
@@ -261,7 +235,7 @@ void Watchdog::take_leave() {
   if (request_ == Request::abandon) {
     // The connections close when this process has ended, its message said.
     if (channel_.hub)
-      channel_.hub->send_verdict({}, true);
+      channel_.hub->send_verdict(true);
     else
       channel_.link.send({FrameKind::abandon, {}});
     if (channel_.hub) channel_.hub->leak_connections();

@@ -5,23 +5,21 @@
 //    notices, and one rank of each host says it.
 //  - A wait lasts longer than the timeout: the rank reports it to the hub, the hub asks the members of the
 //    operation how far they are and names those that have not come to it or do not answer.
-//  - A rank fails with an error (end_job), or its device's collectives do: the hub prints each different complaint
-//    once.
+//  - The collectives of a rank's device fail: the hub prints each different complaint once.
+//  - A rank leaves on an error that it prints itself (abandon).
 //
-// All surviving ranks then end by _exit: MPI_Abort and MPI_Finalize would print or wait. The exit status is
-// 1, or that given to end_job.
+// All surviving ranks then end by _exit with status 1: MPI_Abort and MPI_Finalize would print or wait.
 //
 // mpirun answers the death of a rank with SIGTERM to the others, which is also how a batch system asks for a
 // checkpoint. While SIGTERM has its default action the watchdog holds it back for a moment and looks for the
 // death that caused it. A program with a handler of its own is ended by the verdict before it comes to act on
-// the signal; peer_lost() tells it in between.
+// the signal.
 #pragma once
 
 #include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -54,10 +52,6 @@ class Watchdog {
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  // True from the moment in which the end of the job is certain.
-  bool peer_lost() const { return ending_.load(); }
-  // Ends the whole job with this message, on every rank. Any thread may call it.
-  [[noreturn]] void end_job(const std::string& message, int status);
   // This rank leaves on an error that it prints itself: the other ranks end without a word. The watchdog is
   // of no use afterwards.
   void abandon();
@@ -74,14 +68,12 @@ class Watchdog {
   void look_at_devices(Clock::time_point now);
   void check_waits(Clock::time_point now);
   void check_terminate(Clock::time_point now);
-  void send_failure();
   void take_leave();
   void await_silence(std::chrono::milliseconds most);
   void follow_hub();
   void wake();
   std::chrono::milliseconds tick() const;
 
-  [[noreturn]] void end_process(int status);
   // When there is no hub to speak for all.
   [[noreturn]] void end_with(const std::string& line);
 
@@ -90,17 +82,14 @@ class Watchdog {
   const bool connected_;
   WatchdogOptions options_;
   UniqueFd wake_read_, wake_write_;
-  std::atomic<bool> ending_ = false;
   std::atomic<Request> request_ = Request::none;
-  std::mutex failure_mutex_;
-  std::optional<std::pair<int, std::string>> failure_;
 
   // Of the thread.
   Clock::time_point last_look_;
   std::optional<OverdueWait> reported_;
   Clock::time_point reported_at_;
   std::optional<Clock::time_point> link_lost_, terminate_seen_;
-  bool hub_said_goodbye_ = false;
+  bool hub_said_goodbye_ = false, ending_ = false;
   std::thread thread_;
 };
 

@@ -25,7 +25,6 @@ struct LoaderOptions {
   int rank = 0, ranks = 1;
   std::uint64_t seed = 0;
   Order order = Order::shuffled;  // sequential: stored order, for evaluation
-  bool drop_last = false;         // leaves out the last batch of an epoch where it is short
   Augmentation augmentation;
   BatchOutput output = BatchOutput::row_major;
   std::vector<float> mean, std;  // of the data set, for Augmentation::normalise

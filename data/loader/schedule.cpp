@@ -24,13 +24,7 @@ BatchSchedule::BatchSchedule(std::int64_t set_size, const LoaderOptions& options
     throw std::runtime_error(
         fmt::format("global batch {}: expected at least {}, one sample a rank", global_batch_, ranks_));
   }
-  steps_ = options.drop_last ? size_ / global_batch_ : (size_ + global_batch_ - 1) / global_batch_;
-  if (steps_ == 0) {
-    throw std::runtime_error(
-        fmt::format("global batch {}: larger than the {} samples of an epoch, and short "
-                    "batches are to be dropped",
-                    global_batch_, size_));
-  }
+  steps_ = (size_ + global_batch_ - 1) / global_batch_;
   if (start_.epoch < 0 || start_.step < 0 || start_.step > steps_) {
     throw std::runtime_error(fmt::format("start at epoch {} step {}: expected 0 to {} steps in an epoch",
                                          start_.epoch, start_.step, steps_));

@@ -11,8 +11,7 @@ namespace convoy::data {
 
 class BatchSchedule {
  public:
-  // Throws std::runtime_error when the batch is smaller than the number of ranks or larger than drop_last
-  // allows.
+  // Throws std::runtime_error when the batch is smaller than the number of ranks.
   BatchSchedule(std::int64_t set_size, const LoaderOptions& options);
 
   std::int64_t steps_per_epoch() const { return steps_; }

@@ -1,5 +1,6 @@
 // Sum of two or more tensors of one shape and layout: residual connections, and gradients that meet.
-//   add_forward  {a, b, ...} -> {y}   y may be a
+//   add_forward  {a, b, ...} -> {y, [sums: statistics]}   y may be a
+// sums: batch norm's over y as it is stored, see batch_norm.h. They need a control; reference and cuda give them.
 // There is no backward: the gradient of every input is dy itself.
 #pragma once
 
@@ -7,7 +8,9 @@
 
 namespace convoy::kernels {
 
-struct AddProblem {};
+struct AddProblem {
+  bool statistics = false;  // for the batch norm behind it
+};
 
 namespace reference {
 Kernel add_forward(const AddProblem& problem, KernelRequest& request);

@@ -1,41 +1,56 @@
-// Sum of tensors on the device: one pass for up to eight of them.
+// Sum of tensors on the device: one pass for up to eight of them, which gives batch norm's sums over the result too.
 #include "kernels/add/add.h"
-#include "kernels/device/cuda_launch.cuh"
+#include "kernels/batch_norm/cuda_statistics.cuh"
 
 namespace convoy::kernels::cuda {
 namespace {
 
 constexpr int kMost = 8;  // tensors that one pass adds
 
-struct Inputs {
+// The sum of matrices or of whole buffers, V elements at a time (the Source of batch norm's statistics).
+template <typename T, int V>
+struct Sum {
+  static constexpr int kWidth = V, kRows = 2;
+  static constexpr bool kWrites = true;
+  struct Loaded {
+    Pack<T, V> first, second;  // together: an addition of two tensors has both loads in flight
+  };
   const void* of[kMost];
   int count;
-};
+  T* y;
 
-template <typename T, int V>
-__global__ void add(const __grid_constant__ Inputs inputs, T* y, std::int64_t packs) {
-  const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
-  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < packs; i += stride) {
-    // The first two together: an addition of two tensors has both loads in flight.
-    const Pack<T, V> first = load_pack<V>(static_cast<const T*>(inputs.of[0]) + i * V);
-    const Pack<T, V> second = load_pack<V>(static_cast<const T*>(inputs.of[1]) + i * V);
+  __device__ __forceinline__ Pack<T, V> input(int index, std::int64_t at) const {
+    return load_pack<V>(static_cast<const T*>(of[index]) + at);
+  }
+  __device__ __forceinline__ Loaded load(std::int64_t at) const { return {input(0, at), input(1, at)}; }
+  __device__ __forceinline__ Pack<T, V> pack(const Loaded& loaded, std::int64_t at) const {
     float sum[V], value[V];
-    unpack(first, sum);
-    unpack(second, value);
+    unpack(loaded.first, sum);
+    unpack(loaded.second, value);
     for (int k = 0; k < V; ++k) sum[k] += value[k];
-    for (int input = 2; input < inputs.count; ++input) {
-      unpack(load_pack<V>(static_cast<const T*>(inputs.of[input]) + i * V), value);
+#pragma unroll 1  // rare, and unrolled it costs the registers that the sums need
+    for (int index = 2; index < count; ++index) {
+      unpack(input(index, at), value);
       for (int k = 0; k < V; ++k) sum[k] += value[k];
     }
-    store_pack(y + i * V, pack_of<T>(sum));
+    const Pack<T, V> stored = pack_of<T>(sum);
+    store_pack(y + at, stored);
+    return stored;
   }
+};
+
+template <typename Source>
+__global__ void add(const __grid_constant__ Source source, std::int64_t packs) {
+  const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < packs; i += stride)
+    source.pack(source.load(i * Source::kWidth), i * Source::kWidth);
 }
 
 }  // namespace
 
-Kernel add_forward(const AddProblem&, KernelRequest& request) {
+Kernel add_forward(const AddProblem& problem, KernelRequest& request) {
   const char* operation = "add_forward";
-  require_counts(operation, request, std::max<std::size_t>(2, request.inputs.size()), 1);
+  require_counts(operation, request, std::max<std::size_t>(2, request.inputs.size()), 1 + problem.statistics);
   if (request.inputs[0].layout == Layout::any) settle_activation(operation, request.inputs[0]);
   const TensorDesc& first = request.inputs[0];
   std::vector<const TensorDesc*> all{&first, &request.outputs[0]};
@@ -47,22 +62,39 @@ Kernel add_forward(const AddProblem&, KernelRequest& request) {
   settle_like(operation, request.outputs[0], first);
   const DType type = common_dtype(operation, all);
   const std::int64_t elements = first.shape.elements();
-  const auto body = [=](const BoundOperands& operands, Stream stream) {
-    with_packing(type, {elements}, [&](auto packing) {
+  ColumnGrid grid{};
+  if (problem.statistics) {
+    const ImageExtents e = image_extents(first.shape);
+    require_control(operation, request);
+    settle(operation, request.outputs[1], Layout::row_major);
+    require_dtype(operation, "sums", request.outputs[1], DType::f64);
+    require_shape(operation, "sums", request.outputs[1], {2, e.c});
+    grid = statistics_grid(e, type, Sum<float, 1>::kRows);
+  }
+  const auto body = [=, control = request.control](const BoundOperands& operands, unsigned* tickets,
+                                                   Stream stream) {
+    with_packing(type, {problem.statistics ? grid.channels : elements}, [&](auto packing) {
       using P = decltype(packing);
-      using T = typename P::Type;
-      const std::int64_t packs = elements / P::kWidth;
+      using Source = Sum<typename P::Type, P::kWidth>;
       // Beyond eight, the sum so far is the first of the next eight.
       for (std::size_t next = 0; next < operands.inputs.size();) {
-        Inputs inputs{};
-        if (next > 0) inputs.of[inputs.count++] = operands.outputs[0];
-        while (inputs.count < kMost && next < operands.inputs.size())
-          inputs.of[inputs.count++] = operands.inputs[next++];
-        launch(add<T, P::kWidth>, grid_for(packs), kThreads, stream, inputs, operands.out<T>(0), packs);
+        Source source{{}, 0, operands.out<typename P::Type>(0)};
+        if (next > 0) source.of[source.count++] = operands.outputs[0];
+        while (source.count < kMost && next < operands.inputs.size())
+          source.of[source.count++] = operands.inputs[next++];
+        if (problem.statistics && next == operands.inputs.size()) {
+          launch(statistics<Source>, grid.blocks(), kReduceThreads, stream, source, control, grid,
+                 operands.scratch<float>(), tickets, operands.out<double>(1));
+        } else {
+          const std::int64_t packs = elements / P::kWidth;
+          launch(add<Source>, grid_for(packs), kThreads, stream, source, packs);
+        }
       }
     });
   };
-  return device_kernel(body, {{0, 0}});
+  if (problem.statistics) return ticketed_kernel(body, grid.tiles, {{0, 0}}, partial_bytes(grid));
+  return device_kernel(
+      [body](const BoundOperands& operands, Stream stream) { body(operands, nullptr, stream); }, {{0, 0}});
 }
 
 }  // namespace convoy::kernels::cuda

@@ -9,9 +9,10 @@
 //                               -> {y}              y may be x or residual
 //   batch_norm_backward_reduce  {x, sums, gamma, beta, dy, [y: relu and residual], [dy2: second_gradient]}
 //                               -> {dsums, dgamma, dbeta, [g: write_gradient]}        g may be dy
-//   batch_norm_backward         {x, sums, gamma, beta, dy (g if write_gradient), dsums}
-//                               -> {dx}             dx may be x or dy (g)
-// x, y, residual, dy, dy2, g, dx [N, C, H, W] of one layout, or [N, C]; gamma, beta, running_*, dgamma, dbeta
+//   batch_norm_backward         {x, sums, gamma, beta, dy (g if write_gradient), dsums,
+//                                [dx2: second_input_gradient]}
+//                               -> {dx}             dx may be x, dy (g) or dx2
+// x, y, residual, dy, dy2, g, dx, dx2 [N, C, H, W] of one layout, or [N, C]; gamma, beta, running_*, dgamma, dbeta
 // f32 [C]; sums f64 [2, C]: sum x, sum x^2; dsums f64 [2, C]: sum g, sum g xhat.
 //
 // Sums run over the first control->valid samples. The count that they are divided by is
@@ -20,7 +21,7 @@
 // variance, as PyTorch does; a count of 0 leaves them alone and takes mean = 0, variance = 1.
 // g = dy [+ dy2], zero where the ReLU cut: known from y where there is a residual, else from x again; zero
 // for samples that are not valid. residual gets g as its gradient. dgamma and dbeta are this rank's own.
-// dx = gamma invstd (g - dsums[0] / count - xhat dsums[1] / count), 0 for samples that are not valid.
+// dx = gamma invstd (g - dsums[0] / count - xhat dsums[1] / count) [+ dx2], 0 for samples that are not valid.
 #pragma once
 
 #include "kernels/device/kernel.h"
@@ -35,6 +36,7 @@ struct BatchNormProblem {
   bool synchronised = false;     // sums and dsums are reduced over all ranks
   bool second_gradient = false;  // y went two ways: dy + dy2 is its gradient
   bool write_gradient = false;   // g is an output; needed with second_gradient or with relu and residual
+  bool second_input_gradient = false;  // x went two ways: dx2, from the other one, is part of its gradient
 };
 
 // Throws std::invalid_argument if backward could not know the gradient: write_gradient is missing.

@@ -197,10 +197,12 @@ Kernel batch_norm_backward_reduce(const BatchNormProblem& problem, KernelRequest
 }
 
 Kernel batch_norm_backward(const BatchNormProblem& problem, KernelRequest& request) {
-  require_counts("batch_norm_backward", request, 6, 1);
+  const bool second = problem.second_input_gradient;
+  require_counts("batch_norm_backward", request, second ? 7 : 6, 1);
   require_control("batch_norm_backward", request);
   const Geometry at(request.inputs[0]);
   settle_like("batch_norm_backward", request.inputs[4], request.inputs[0]);
+  if (second) settle_like("batch_norm_backward", request.inputs[6], request.inputs[0]);
   settle_like("batch_norm_backward", request.outputs[0], request.inputs[0]);
   const bool masked = problem.relu && !problem.write_gradient;
   const auto run = [=, control = request.control](const BoundOperands& operands) {
@@ -219,12 +221,14 @@ Kernel batch_norm_backward(const BatchNormProblem& problem, KernelRequest& reque
       const std::int64_t sample = i / at.blocks, block = i % at.blocks, offset = at.run_offset(sample, block);
       float* dx = operands.out(0) + offset;
       if (sample >= control->valid) return static_cast<void>(std::fill(dx, dx + at.pixels * at.block, 0.0f));
-      const Pass pass{
-          operands.in(0) + offset, nullptr, operands.in(4) + offset, nullptr, dx, with, at.pixels};
-      backward_task(pass, at.block, block * at.block, masked);
+      const float* dx2 = second ? operands.in(6) + offset : nullptr;
+      const Pass pass{operands.in(0) + offset, dx2, operands.in(4) + offset, nullptr, dx, with, at.pixels};
+      backward_task(pass, at.block, block * at.block, masked, second);
     });
   };
-  return host_kernel(run, {{4, 0}, {0, 0}}, Coefficients::bytes(at));
+  Kernel kernel = host_kernel(run, {{4, 0}, {0, 0}}, Coefficients::bytes(at));
+  if (second) kernel.in_place.push_back({6, 0});
+  return kernel;
 }
 
 }  // namespace convoy::kernels::cpu

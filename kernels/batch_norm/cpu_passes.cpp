@@ -71,8 +71,9 @@ template <int B, Mask kMask, bool kSecond, bool kWrite>
   }
 }
 
-template <int B, bool kMasked>
-[[gnu::always_inline]] inline void backward_run(const float* x, const float* g, float* dx,
+// x, g, dx2 and dx may be one buffer.
+template <int B, bool kMasked, bool kSecond>
+[[gnu::always_inline]] inline void backward_run(const float* x, const float* g, const float* dx2, float* dx,
                                                 std::int64_t pixels, const Coefficients& with,
                                                 std::int64_t channel) {
   float mean[B], scale[B], shift[B], slope[B], offset[B];
@@ -88,9 +89,21 @@ template <int B, bool kMasked>
       const float centred = x[i] - mean[c];
       float value = g[i];
       if constexpr (kMasked) value = centred * scale[c] + shift[c] > 0.0f ? value : 0.0f;
-      dx[i] = scale[c] * value + slope[c] * centred + offset[c];
+      value = scale[c] * value + slope[c] * centred + offset[c];
+      if constexpr (kSecond) value += dx2[i];
+      dx[i] = value;
     }
   }
+}
+
+template <int B>
+[[gnu::always_inline]] inline void backward_as(const Pass& pass, std::int64_t channel, bool masked,
+                                               bool second) {
+  const auto run = [&]<bool kMasked, bool kSecond>() __attribute__((always_inline)) {
+    backward_run<B, kMasked, kSecond>(pass.x, pass.dy, pass.other, pass.out, pass.pixels, pass.with, channel);
+  };
+  if (masked) return second ? run.template operator()<true, true>() : run.template operator()<true, false>();
+  return second ? run.template operator()<false, true>() : run.template operator()<false, false>();
 }
 
 template <int B, Mask kMask>
@@ -153,10 +166,9 @@ CONVOY_VECTORISED void reduce_task(const Pass& pass, int block, std::int64_t cha
 #undef CONVOY_CALL
 }
 
-CONVOY_VECTORISED void backward_task(const Pass& pass, int block, std::int64_t channel, bool masked) {
-#define CONVOY_CALL(B)                                                                       \
-  masked ? backward_run<B, true>(pass.x, pass.dy, pass.out, pass.pixels, pass.with, channel) \
-         : backward_run<B, false>(pass.x, pass.dy, pass.out, pass.pixels, pass.with, channel)
+CONVOY_VECTORISED
+    void backward_task(const Pass& pass, int block, std::int64_t channel, bool masked, bool second) {
+#define CONVOY_CALL(B) backward_as<B>(pass, channel, masked, second)
   CONVOY_FOR_BLOCK(block, CONVOY_CALL)
 #undef CONVOY_CALL
 }

@@ -50,7 +50,7 @@ enum class Mask : std::uint8_t { none, from_x, from_y };  // where the ReLU cut 
 
 // What a pass reads and writes: the pixels of one channel block of one sample.
 struct Pass {
-  const float *x, *other, *dy, *dy2;  // other: residual or y
+  const float *x, *other, *dy, *dy2;  // other: residual, y or dx2
   float* out;
   Coefficients with;
   std::int64_t pixels;
@@ -62,6 +62,6 @@ void normalise_task(const Pass& pass, int block, std::int64_t channel, bool relu
 // Adds sum of g and of g (x - mean); writes g to out with `second` or `write`.
 void reduce_task(const Pass& pass, int block, std::int64_t channel, Mask mask, bool second, bool write,
                  double* sum, double* product);
-void backward_task(const Pass& pass, int block, std::int64_t channel, bool masked);
+void backward_task(const Pass& pass, int block, std::int64_t channel, bool masked, bool second);
 
 }  // namespace convoy::kernels::cpu

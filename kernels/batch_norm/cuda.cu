@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(kThreads, 3)
 }
 
 struct BackwardOperands {
-  const void *x, *dy;
+  const void *x, *dy, *dx2;  // dx2: null where absent
   void* dx;
   const double *sums, *dsums;
   const float *gamma, *beta;
@@ -123,13 +123,14 @@ __global__ void __launch_bounds__(kThreads, 2)
   const Place place = place_in<V>(grid);
   const std::int64_t row = std::int64_t{place.row_block} * grid.height * kRows + place.ty;
   const std::int64_t rows = place.active ? grid.rows : 0;
-  Pack<T, V> x[kRows], dy[kRows];
+  Pack<T, V> x[kRows], dy[kRows], dx2[kRows];
 #pragma unroll
   for (int k = 0; k < kRows; ++k) {  // on their way while the constants are computed
     if (row + k * grid.height >= rows) continue;
     const std::int64_t at = (row + k * grid.height) * grid.channels + place.channel;
     x[k] = load_pack<V>(static_cast<const T*>(o.x) + at);
     dy[k] = load_pack<V>(static_cast<const T*>(o.dy) + at);
+    if (o.dx2 != nullptr) dx2[k] = load_pack<V>(static_cast<const T*>(o.dx2) + at);
   }
   const std::int64_t valid = valid_rows(o.control, grid);
   for (int i = threadIdx.x; i < place.columns; i += kThreads)
@@ -146,6 +147,12 @@ __global__ void __launch_bounds__(kThreads, 2)
     unpack(dy[k], g);
 #pragma unroll
     for (int i = 0; i < V; ++i) g[i] = gradient[i](xs[i], g[i], masks);
+    if (o.dx2 != nullptr) {
+      float other[V];
+      unpack(dx2[k], other);
+#pragma unroll
+      for (int i = 0; i < V; ++i) g[i] += other[i];
+    }
     store_pack(static_cast<T*>(o.dx) + (row + k * grid.height) * grid.channels + place.channel,
                row + k * grid.height < valid ? pack_of<T>(g) : zero_pack<T, V>());
   }
@@ -211,7 +218,7 @@ Kernel batch_norm_inference(const BatchNormProblem& problem, KernelRequest& requ
 Kernel batch_norm_backward(const BatchNormProblem& problem, KernelRequest& request) {
   const char* operation = "batch_norm_backward";
   require_batch_norm_flags(operation, problem);
-  require_counts(operation, request, 6, 1);
+  require_counts(operation, request, 6 + problem.second_input_gradient, 1);
   require_control(operation, request);
   auto& in = request.inputs;
   const ImageExtents e = image_extents(in[0].shape);
@@ -219,22 +226,27 @@ Kernel batch_norm_backward(const BatchNormProblem& problem, KernelRequest& reque
   settle_vector(operation, in[2], DType::f32, {e.c});
   settle_vector(operation, in[3], DType::f32, {e.c});
   settle_vector(operation, in[5], DType::f64, {2, e.c});
-  for (TensorDesc* desc : {&in[0], &in[4], &request.outputs[0]}) {
+  TensorDesc& other = in[problem.second_input_gradient ? 6 : 4];
+  for (TensorDesc* desc : {&in[0], &in[4], &other, &request.outputs[0]}) {
     settle_activation(operation, *desc);
     require_shape(operation, "an activation", *desc, in[0].shape);
   }
-  const DType type = common_dtype(operation, {&in[0], &in[4], &request.outputs[0]});
+  const DType type = common_dtype(operation, {&in[0], &in[4], &other, &request.outputs[0]});
   const bool masks = problem.relu && !problem.write_gradient;  // else backward_reduce has masked
   const auto body = [=, control = request.control](const BoundOperands& b, Stream stream) {
-    const BackwardOperands o{b.inputs[0],     b.inputs[4], b.outputs[0], b.in<double>(1),
-                             b.in<double>(5), b.in(2),     b.in(3),      control};
+    const BackwardOperands o{
+        b.inputs[0],  b.inputs[4],     problem.second_input_gradient ? b.inputs[6] : nullptr,
+        b.outputs[0], b.in<double>(1), b.in<double>(5),
+        b.in(2),      b.in(3),         control};
     with_packing(type, {e.c}, [&](auto packing) {
       using P = decltype(packing);
       const ColumnGrid grid = grid_of<P>(e);
       launch(backward<typename P::Type, P::kWidth>, grid.blocks(), kThreads, stream, o, problem, masks, grid);
     });
   };
-  return device_kernel(body, {{0, 0}, {4, 0}});
+  std::vector<std::pair<int, int>> in_place{{0, 0}, {4, 0}};
+  if (problem.second_input_gradient) in_place.push_back({6, 0});
+  return device_kernel(body, in_place);
 }
 
 }  // namespace convoy::kernels::cuda

@@ -1,54 +1,21 @@
 // Batch normalisation on the device, the sums: statistics and backward_reduce. One pass over the activations and
 // one launch each.
-#include "kernels/batch_norm/cuda.cuh"
-#include "kernels/device/cuda_launch.cuh"
-#include "kernels/device/cuda_resident.h"
+#include "kernels/batch_norm/cuda_statistics.cuh"
 
 namespace convoy::kernels::cuda {
 namespace {
 
-constexpr int kReduceThreads = 512;
-constexpr int kSharedBytes = 32 * kReduceThreads;  // what store_partials and add_partials need at most
-
+// The matrix as it lies in memory.
 template <typename T, int V>
-__global__ void __launch_bounds__(kReduceThreads, 2)
-    statistics(const T* x, const StepControl* control, const __grid_constant__ ColumnGrid grid,
-               float* partials, unsigned* tickets, double* sums) {
-  __shared__ __align__(16) char shared[kSharedBytes];
-  constexpr int kRows = 4;  // loads in flight
-  const Place place = place_in<V>(grid);
-  const std::int64_t rows = place.active ? valid_rows(control, grid) : 0;
-  const std::int64_t stride = std::int64_t{grid.row_blocks} * grid.height;
-  float sum[2 * V] = {};
-  for (std::int64_t row = std::int64_t{place.row_block} * grid.height + place.ty; row < rows;
-       row += kRows * stride) {
-    Pack<T, V> packs[kRows];
-#pragma unroll
-    for (int k = 0; k < kRows; ++k)
-      packs[k] = row + k * stride < rows
-                     ? load_pack<V>(x + (row + k * stride) * grid.channels + place.channel)
-                     : zero_pack<T, V>();
-#pragma unroll
-    for (int k = 0; k < kRows; ++k) {
-      float value[V];
-      unpack(packs[k], value);
-#pragma unroll
-      for (int i = 0; i < V; ++i) {
-        sum[i] += value[i];
-        sum[V + i] = fmaf(value[i], value[i], sum[V + i]);
-      }
-    }
-  }
-  store_partials<V, kReduceThreads>(sum, grid, place, reinterpret_cast<float*>(shared), partials);
-  if (!draws_last_ticket(&tickets[place.first / (grid.tile * V)], static_cast<unsigned>(grid.row_blocks)))
-    return;
-  auto* total = reinterpret_cast<double*>(shared);
-  add_partials<V, kReduceThreads>(partials, grid, place, total);
-  for (int i = threadIdx.x; i < place.columns; i += kReduceThreads) {
-    sums[place.first + i] = total[i];
-    sums[grid.channels + place.first + i] = total[place.columns + i];
-  }
-}
+struct Matrix {
+  static constexpr int kWidth = V, kRows = 4;
+  static constexpr bool kWrites = false;
+  using Loaded = Pack<T, V>;
+  const T* x;
+
+  __device__ __forceinline__ Loaded load(std::int64_t at) const { return load_pack<V>(x + at); }
+  __device__ __forceinline__ Pack<T, V> pack(const Loaded& loaded, std::int64_t) const { return loaded; }
+};
 
 enum class Mask : std::uint8_t { none, from_x, from_y };  // where the ReLU's cut is known from
 
@@ -147,20 +114,6 @@ __global__ void __launch_bounds__(kReduceThreads, 1)
   }
 }
 
-std::size_t partial_bytes(const ColumnGrid& grid) {
-  return sizeof(float) * 2 * static_cast<std::size_t>(grid.channels) *
-         static_cast<std::size_t>(grid.row_blocks);
-}
-
-ColumnGrid grid_of(const ImageExtents& e, DType type, bool wide, int blocks, int rows_a_thread) {
-  const int width = !wide ? 1 : type == DType::bf16 ? kPackWidth<bf16> : kPackWidth<float>;
-  return column_grid(e.n * e.pixels(), e.pixels(), e.c, width, kReduceThreads, rows_a_thread, blocks);
-}
-
-bool packable(DType type, std::int64_t channels) {
-  return channels % (type == DType::bf16 ? kPackWidth<bf16> : kPackWidth<float>) == 0;
-}
-
 void settle_vectors(const char* operation, std::initializer_list<TensorDesc*> vectors, DType type,
                     const Shape& shape) {
   for (TensorDesc* desc : vectors) {
@@ -180,14 +133,15 @@ Kernel batch_norm_statistics(const BatchNormProblem&, KernelRequest& request) {
   const ImageExtents e = image_extents(request.inputs[0].shape);
   settle_vectors(operation, {&request.outputs[0]}, DType::f64, {2, e.c});
   const DType type = common_dtype(operation, {&request.inputs[0]});
-  const ColumnGrid grid = grid_of(e, type, packable(type, e.c), 2 * kMultiprocessors, 4);
+  const ColumnGrid grid = statistics_grid(e, type, Matrix<float, 1>::kRows);
   const auto body = [=, control = request.control](const BoundOperands& operands, unsigned* tickets,
                                                    Stream stream) {
     with_packing(type, {e.c}, [&](auto packing) {
       using P = decltype(packing);
-      using T = typename P::Type;
-      launch(statistics<T, P::kWidth>, grid.blocks(), kReduceThreads, stream, operands.in<T>(0), control,
-             grid, operands.scratch<float>(), tickets, operands.out<double>(0));
+      using Source = Matrix<typename P::Type, P::kWidth>;
+      launch(statistics<Source>, grid.blocks(), kReduceThreads, stream,
+             Source{operands.in<typename P::Type>(0)}, control, grid, operands.scratch<float>(), tickets,
+             operands.out<double>(0));
     });
   };
   return ticketed_kernel(body, grid.tiles, {}, partial_bytes(grid));
@@ -212,7 +166,7 @@ Kernel batch_norm_backward_reduce(const BatchNormProblem& problem, KernelRequest
   for (const TensorDesc* desc : activations) require_shape(operation, "an activation", *desc, in[0].shape);
   const DType type = common_dtype(operation, activations);
   const bool wide = has_y || problem.second_gradient;
-  const ColumnGrid grid = grid_of(e, type, packable(type, e.c), kMultiprocessors, wide ? 2 : 4);
+  const ColumnGrid grid = reduce_grid(e, type, kMultiprocessors, wide ? 2 : 4);
   const Mask mask = !problem.relu ? Mask::none : has_y ? Mask::from_y : Mask::from_x;
   const auto body = [=, control = request.control](const BoundOperands& b, unsigned* tickets, Stream stream) {
     const ReduceOperands o{b.inputs[0],

@@ -159,11 +159,11 @@ Kernel batch_norm_backward_reduce(const BatchNormProblem& problem, KernelRequest
 Kernel batch_norm_backward(const BatchNormProblem& problem, KernelRequest& request) {
   const char* operation = "batch_norm_backward";
   require_batch_norm_flags(operation, problem);
-  require_counts(operation, request, 6, 1);
+  require_counts(operation, request, 6 + problem.second_input_gradient, 1);
   require_control(operation, request);
   settle_row_major(operation, request);
   const ImageExtents e = image_extents(request.inputs[0].shape);
-  check_images(operation, request, {4}, {0});
+  check_images(operation, request, {4, problem.second_input_gradient ? 6 : 4}, {0});
   check_sums(operation, request.inputs[1], e.c);
   check_sums(operation, request.inputs[5], e.c);
   const auto body = [=, control = request.control](const BoundOperands& operands) {
@@ -175,10 +175,12 @@ Kernel batch_norm_backward(const BatchNormProblem& problem, KernelRequest& reque
       double g = operands.in(4)[i];
       if (problem.relu && !problem.write_gradient && !(xhat * gamma[c] + beta[c] > 0)) g = 0;
       const double centred = g - dsums[c] / m.count - xhat * dsums[e.c + c] / m.count;
-      operands.out(0)[i] = static_cast<float>(gamma[c] * m.invstd[c] * centred);
+      const double other = problem.second_input_gradient ? operands.in(6)[i] : 0;
+      operands.out(0)[i] = static_cast<float>(gamma[c] * m.invstd[c] * centred + other);
     });
     for_each_element(e, control->valid, e.n, [&](std::int64_t i, std::int64_t) { operands.out(0)[i] = 0; });
   };
+  if (problem.second_input_gradient) return host_kernel(body, {{0, 0}, {4, 0}, {6, 0}});
   return host_kernel(body, {{0, 0}, {4, 0}});
 }
 

@@ -44,8 +44,8 @@ std::vector<Plan> candidates(Engine engine, const Task& task) {
   std::vector<Plan> plans = entry_of(engine).candidates(task);
   if (writes_bias_gradient(task))
     for (Plan& plan : plans)
-      plan.workspace_bytes =
-          engine_bytes(plan) + gemm::bias_gradient_workspace(task.geometry.y_pixels(), task.geometry.k);
+      plan.workspace_bytes = engine_bytes(plan) + gemm::bias_gradient_workspace(
+                                                      task.type(), task.geometry.y_pixels(), task.geometry.k);
   return plans;
 }
 
@@ -68,7 +68,7 @@ Launch bind(const Task& task, const Plan& plan, const Buffers& buffers) {
   Plan own = plan;
   const Geometry& g = task.geometry;
   if (!writes_bias_gradient(task)) return entry_of(plan.engine).bind(task, own, buffers);
-  const std::size_t sums = gemm::bias_gradient_workspace(g.y_pixels(), g.k);
+  const std::size_t sums = gemm::bias_gradient_workspace(task.type(), g.y_pixels(), g.k);
   own.workspace_bytes -= sums;
   auto* const behind = static_cast<std::uint8_t*>(buffers.workspace) + own.workspace_bytes;
   return [=, product = entry_of(plan.engine).bind(task, own, buffers)](Stream stream) {

@@ -18,7 +18,35 @@ __global__ void transpose(const T* from, T* to, int k, int taps, int c) {
   }
 }
 
+__global__ void add_transposed_tiles(const float* pieces, int splits, std::int64_t rows, std::int64_t columns,
+                                     float* sums) {
+  __shared__ float tile[32][33];
+  const std::int64_t row0 = std::int64_t{blockIdx.x} * 32, column0 = std::int64_t{blockIdx.y} * 32;
+  const int x = int(threadIdx.x) % 32, y = int(threadIdx.x) / 32;
+  float sum[4] = {};
+#pragma unroll 4
+  for (int split = 0; split < splits; ++split)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const std::int64_t row = row0 + y + i * 8;
+      if (row < rows && column0 + x < columns) sum[i] += pieces[(split * rows + row) * columns + column0 + x];
+    }
+#pragma unroll
+  for (int i = 0; i < 4; ++i) tile[y + i * 8][x] = sum[i];
+  __syncthreads();
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+    if (row0 + x < rows && column0 + y + i * 8 < columns)
+      sums[(column0 + y + i * 8) * rows + row0 + x] = tile[x][y + i * 8];
+}
+
 }  // namespace
+
+void add_transposed(const float* pieces, int splits, std::int64_t rows, std::int64_t columns, float* sums,
+                    Stream stream) {
+  const dim3 grid(unsigned(cuda::ceil_div(rows, 32)), unsigned(cuda::ceil_div(columns, 32)));
+  cuda::launch(add_transposed_tiles, grid, 256, stream, pieces, splits, rows, columns, sums);
+}
 
 void transpose_filters(const void* filters, void* to, int k, int taps, int c, std::size_t element_bytes,
                        Stream stream) {

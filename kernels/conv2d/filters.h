@@ -11,4 +11,8 @@ namespace convoy::kernels::conv {
 void transpose_filters(const void* filters, void* to, int k, int taps, int c, std::size_t element_bytes,
                        Stream stream);
 
+// sums[c][r] = the sum of pieces [splits][rows][columns], in their order.
+void add_transposed(const float* pieces, int splits, std::int64_t rows, std::int64_t columns, float* sums,
+                    Stream stream);
+
 }  // namespace convoy::kernels::conv

@@ -24,14 +24,26 @@ bool strided(const Task& task) {
          (task.geometry.stride[0] > 1 || task.geometry.stride[1] > 1);
 }
 
+// Whether the gradient comes out with its filters in the columns, pieces of k or not, and is turned as they are added.
+bool turned(const Task& task, int tile) {
+  return task.direction == Direction::backward_weights && gemm::is_narrow(kSm90Tiles[tile]);
+}
+
+// Whether backward_data reads a transposed copy of the filters, k contiguous: tf32 must, narrow tiles are faster for it.
+bool transposes(const Task& task, int tile) {
+  return task.direction == Direction::backward_data &&
+         (task.math == Math::tf32 || gemm::is_narrow(kSm90Tiles[tile]));
+}
+
 // The product as the kernel runs it: whole blocks of channels.
-gemm::Problem padded_product(const Task& task, const View& view) {
+gemm::Problem padded_product(const Task& task, const View& view, int tile) {
   const int depth = depth_of(task);
   gemm::Problem product;
   product.math = task.math;
   const Geometry& g = task.geometry;
   if (task.direction == Direction::backward_weights) {
     product.m = g.k, product.n = std::int64_t{view.blocks(depth)} * depth, product.k = view.rows();
+    if (turned(task, tile)) std::swap(product.m, product.n);
   } else {
     product.output = task.type();
     product.m = view.rows();
@@ -63,22 +75,22 @@ struct Workspace {
   std::uint8_t *filters, *images;
   std::size_t bytes;
 };
-Workspace carve(const Task& task, Engine engine, int splits, void* base) {
+Workspace carve(const Task& task, Engine engine, int tile, int splits, void* base) {
   gemm::Carver carver(base);
   const Geometry& g = task.geometry;
   const View view = views_of(task, engine).front();
   const Result result = result_of(task, view);
   const std::size_t type = bytes_of(task.type());
   const bool folds = engine == Engine::folded, weights = task.direction == Direction::backward_weights;
-  const bool turns = task.direction == Direction::backward_data && task.math == Math::tf32;
   const Fold fold = folds ? fold_of(task, depth_of(task)) : Fold{};
   Workspace workspace{};
-  workspace.partial = carver.take<float>(splits > 1 ? std::size_t(splits) * result.m * result.n : 0);
+  const bool in_pieces = splits > 1 || turned(task, tile);
+  workspace.partial = carver.take<float>(in_pieces ? std::size_t(splits) * result.m * result.n : 0);
   workspace.gradient = carver.take<float>(folds && weights ? fold.filter_elements(g) : 0);
   workspace.slots = carver.take<float>(sums(task, splits) ? gemm::slot_elements(g.k, gemm::kSumSlots) : 0);
-  const std::size_t filters = folds && !weights ? fold.filter_elements(g)
-                              : turns           ? std::size_t(g.k) * g.taps() * g.c
-                                                : 0;
+  const std::size_t filters = folds && !weights        ? fold.filter_elements(g)
+                              : transposes(task, tile) ? std::size_t(g.k) * g.taps() * g.c
+                                                       : 0;
   workspace.filters = carver.take<std::uint8_t>(filters * type);
   workspace.images = carver.take<std::uint8_t>(folds ? fold.image_elements(g) * type : 0);
   workspace.bytes = carver.used();
@@ -107,8 +119,8 @@ double expected_time(const Task& task, const std::vector<View>& views, int tile,
   double time = 0;
   for (const View& view : views)
     if (!empty(view) && view.rows() > 0)
-      time += gemm::sm90_expected_time(padded_product(task, view), tile, splits,
-                                       task.bytes() / double(views.size()), splits > 1);
+      time += gemm::sm90_expected_time(padded_product(task, view, tile), tile, splits,
+                                       task.bytes() / double(views.size()), splits > 1 || turned(task, tile));
   return time;
 }
 
@@ -117,17 +129,20 @@ std::vector<Plan> window_candidates(const Task& task) {
   const std::vector<View> views = views_of(task, engine);
   std::vector<std::pair<double, Plan>> scored;
   for (int tile = 0; tile < int(std::size(kSm90Tiles)); ++tile) {
-    if (kSm90Tiles[tile].cluster > 1) continue;
+    if (!has_kernel(kSm90Tiles[tile], task.math)) continue;
+    // The last columns of narrow tiles are copied to rows of a plain matrix.
+    if (gemm::is_narrow(kSm90Tiles[tile]) && strided(task)) continue;
     const gemm::Schedule whole =
-        gemm::sm90_schedule(padded_product(task, views.front()), kSm90Tiles[tile], 1);
+        gemm::sm90_schedule(padded_product(task, views.front(), tile), kSm90Tiles[tile], 1);
     const int workers = gemm::device_facts().multiprocessors;
     std::vector<std::pair<double, Plan>> own;
     for (int splits = 1; splits <= std::min(std::max(whole.k_blocks, 1), 4 * workers); ++splits) {
       const bool many = whole.pieces() * splits > 8 * workers || whole.k_blocks / splits < 4 || strided(task);
       if (splits > 1 && many) break;
       const gemm::Plan product{gemm::Rung::wgmma, tile, splits, 0};
-      own.push_back({expected_time(task, views, tile, splits),
-                     {engine, product, carve(task, engine, splits, nullptr).bytes, sums(task, splits)}});
+      own.push_back(
+          {expected_time(task, views, tile, splits),
+           {engine, product, carve(task, engine, tile, splits, nullptr).bytes, sums(task, splits)}});
     }
     std::stable_sort(own.begin(), own.end(), [](auto& a, auto& b) { return a.first < b.first; });
     own.resize(std::min<std::size_t>(own.size(), 3));
@@ -152,6 +167,8 @@ WindowLoad window_load(const View& view, int depth) {
   }
   load.images = int(view.map.n);
   load.columns = view.blocks(depth);
+  const std::int64_t last = view.map.c - (ceil_div(view.map.c, depth) - 1) * depth;
+  load.last_steps = int(ceil_div(last, depth / 4));
   return load;
 }
 
@@ -179,7 +196,7 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& view, cons
   const Geometry& g = task.geometry;
   const int depth = depth_of(task), splits = plan.product.splits;
   const bool weights = task.direction == Direction::backward_weights, folds = plan.engine == Engine::folded;
-  const gemm::Problem product = padded_product(task, view);
+  const gemm::Problem product = padded_product(task, view, plan.product.tile);
   const Result result = result_of(task, view);
   Sm90ConvCall call{};
   call.tile = plan.product.tile;
@@ -197,17 +214,23 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& view, cons
                        : folds    ? workspace.gradient
                                   : static_cast<float*>(b.out);
     const std::int64_t taps = view.taps[0] * view.taps[1], c = view.map.c;
+    call.placement.blocks = call.window.blocks;
+    if (turned(task, call.tile)) {
+      call.c = tiled_map(DType::f32, workspace.partial, {g.k, c, taps, splits},
+                         {g.k, c * g.k, taps * c * g.k}, {32, 64, 1, 1});
+      call.placement.kind = Placement::Kind::turned;
+      return call;
+    }
     call.c =
         tiled_map(DType::f32, out, {c, taps, g.k, splits}, {c, taps * c, g.k * taps * c}, {32, 1, 64, 1});
     call.placement.kind = Placement::Kind::filters;
-    call.placement.blocks = call.window.blocks;
     return call;
   }
   if (folds)
     call.other = filters_map(type, workspace.filters, g.k, view.taps[0], view.map.c, depth, tile.columns);
   else if (task.direction == Direction::forward)
     call.other = filters_map(type, b.weights, g.k, g.taps(), g.c, depth, tile.columns);
-  else if (task.math == Math::tf32)
+  else if (transposes(task, call.tile))
     call.other = filters_map(type, workspace.filters, g.c, g.taps(), g.k, depth, tile.columns);
   else
     call.other = filters_map(type, b.weights, g.k, g.taps(), g.c, 64, 64);
@@ -227,6 +250,7 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& view, cons
   const auto box = unsigned(128 / bytes_of(type));
   if (!strided(task)) {
     call.c = tiled_map(type, b.out, {result.n, result.m, 1}, {result.n, result.n * result.m}, {box, 64, 1});
+    call.narrow = static_cast<std::uint8_t*>(b.out);
     return call;
   }
   Im2colMap out;
@@ -246,17 +270,18 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& view, cons
 }
 
 using Sm90Start = void (*)(const Sm90ConvCall&, cudaStream_t);
-Sm90Start start_of(const Task& task, bool sums) {
+Sm90Start start_of(const Task& task, int tile, bool sums) {
   if (task.math == Math::tf32) return sm90_conv_forward_tf32;
-  if (task.direction == Direction::forward) return sums ? sm90_conv_forward_sums : sm90_conv_forward;
+  if (task.direction == Direction::forward || transposes(task, tile))
+    return sums ? sm90_conv_forward_sums : sm90_conv_forward;
   return task.direction == Direction::backward_data ? sm90_conv_backward_data : sm90_conv_backward_weights;
 }
 
 Launch bind_windows(const Task& task, const Plan& plan, const Buffers& b) {
   const Geometry& g = task.geometry;
-  const Workspace workspace = carve(task, plan.engine, plan.product.splits, b.workspace);
+  const Workspace workspace = carve(task, plan.engine, plan.product.tile, plan.product.splits, b.workspace);
   const bool weights = task.direction == Direction::backward_weights, folds = plan.engine == Engine::folded;
-  const bool turns = task.direction == Direction::backward_data && task.math == Math::tf32;
+  const bool turns = transposes(task, plan.product.tile);
   const Fold fold = folds ? fold_of(task, depth_of(task)) : Fold{};
   const std::vector<View> views = views_of(task, plan.engine);
   auto calls = std::make_shared<std::vector<Sm90ConvCall>>();
@@ -278,7 +303,8 @@ Launch bind_windows(const Task& task, const Plan& plan, const Buffers& b) {
   const int slots = plan.sums ? 2 * calls->front().blocks : 0;  // two consumers a block
   const std::size_t slot_bytes = gemm::slot_elements(g.k, slots) * sizeof(float);
   const std::size_t dx_bytes = gaps ? std::size_t(g.x_pixels()) * g.c * bytes_of(task.type()) : 0;
-  return [=, splits = plan.product.splits, start = start_of(task, plan.sums),
+  return [=, splits = plan.product.splits, turns_gradient = turned(task, plan.product.tile),
+          start = start_of(task, plan.product.tile, plan.sums),
           calls = std::shared_ptr<const std::vector<Sm90ConvCall>>(calls)](Stream on) {
     const cudaStream_t stream = gemm::as_stream(on);
     if (dx_bytes > 0) CONVOY_CUDA(cudaMemsetAsync(b.out, 0, dx_bytes, stream));
@@ -288,7 +314,9 @@ Launch bind_windows(const Task& task, const Plan& plan, const Buffers& b) {
     if (slots > 0) CONVOY_CUDA(cudaMemsetAsync(workspace.slots, 0, slot_bytes, stream));
     for (const Sm90ConvCall& call : *calls) start(call, stream);
     if (slots > 0) gemm::sum_slots(workspace.slots, slots, g.k, b.sums, stream);
-    if (splits > 1)
+    if (turns_gradient)
+      add_transposed(workspace.partial, splits, result.n, g.k, static_cast<float*>(epilogue.c), on);
+    else if (splits > 1)
       gemm::sum_partials(epilogue, workspace.partial, splits, result.m, result.n, result.n, stream);
     if (folds && weights) unfold_gradient(task, fold, workspace.gradient, static_cast<float*>(b.out), on);
   };

@@ -16,6 +16,7 @@ struct WindowLoad {
   cuda::Divider blocks, taps;       // blocks of channels a tap, taps of a filter's row
   int first[2], step[2], reach[2];  // position and tap to pixel: h, w
   int images, columns;              // of the tensor; blocks of columns in all
+  int last_steps;                   // steps of 32 bytes in a tap's last block of channels
 
   struct Pixel {
     int n, h, w;
@@ -33,6 +34,9 @@ struct WindowLoad {
     const std::uint32_t tap = blocks(std::uint32_t(index)), r = taps(tap);
     return {index - int(tap * blocks.divisor), int(r), int(tap - r * taps.divisor)};
   }
+  __device__ int channel_block(int index) const {
+    return index - int(blocks(std::uint32_t(index)) * blocks.divisor);
+  }
 };
 
 // The filters' tap that meets tap (r, s) of the window: backward_data walks through them backwards.
@@ -47,10 +51,11 @@ struct Placement {
     matrix,     // rows of a plain matrix, or of pieces of one
     positions,  // backward_data: every step-th pixel of an NHWC tensor
     filters,    // backward_weights: [K][taps][C], columns in blocks of 64 channels
+    turned,     // backward_weights by narrow tiles: [taps][C][K], rows in blocks of 64 channels
   };
   Kind kind = Kind::matrix;
   cuda::Divider across, positions;       // positions
-  cuda::Divider blocks;                  // filters
+  cuda::Divider blocks;                  // filters, turned
   const StepControl* control = nullptr;  // sums of columns run over its valid samples
   int sample_rows = 0;
 };
@@ -65,10 +70,15 @@ struct Sm90ConvCall {
   int m, n;
   const float* bias;
   bool relu, bf16;
+  std::uint8_t* narrow;
   float* sum_slots;
 };
 
-// forward, and backward_data where the filters have been transposed.
+constexpr bool has_kernel(const gemm::Sm90Tile& tile, gemm::Math math) {
+  return tile.cluster == 1 && (!gemm::is_narrow(tile) || math == gemm::Math::bf16);
+}
+
+// forward, and backward_data where the filters have been transposed: always for narrow tiles.
 void sm90_conv_forward(const Sm90ConvCall& call, cudaStream_t stream);
 // With sums of y's columns.
 void sm90_conv_forward_sums(const Sm90ConvCall& call, cudaStream_t stream);

@@ -17,9 +17,13 @@ struct Sm90Placement {
       const std::uint32_t i = place.across(inside);
       sm90::store_im2col(c, from, column, int(inside - i * place.across.divisor), int(i), int(n));
     } else {
-      const std::uint32_t block = std::uint32_t(column) / 64, tap = place.blocks(block);
-      const int channel = int(block - tap * place.blocks.divisor) * 64 + column % 64;
-      sm90::store_4d(c, from, channel, int(tap), row, split);
+      const bool turned = place.kind == Placement::Kind::turned;
+      const std::uint32_t at = std::uint32_t(turned ? row : column), tap = place.blocks(at / 64);
+      const int channel = int(at / 64 - tap * place.blocks.divisor) * 64 + int(at % 64);
+      if (turned)
+        sm90::store_4d(c, from, column, channel, int(tap), split);
+      else
+        sm90::store_4d(c, from, channel, int(tap), row, split);
     }
   }
   __device__ int sum_rows(int m) const { return min(m, place.control->valid * place.sample_rows); }
@@ -55,28 +59,52 @@ struct WindowLoader {
       sm90::load_3d(&p.other, b, full, channel, tap, column);
     }
   }
+  // A tap's last block of channels may be a part of one: the rest is zero.
+  __device__ static int steps(const Parameters& p, int k_block) {
+    return p.window.channel_block(k_block) == int(p.window.blocks.divisor) - 1 ? p.window.last_steps
+                                                                               : Config::steps;
+  }
 };
 
-// A: dy as it is, m contiguous. B: windows of x, a block of columns each 64 of n; k runs over positions.
+// A: dy as it is, m contiguous. B: windows of x, a block of columns each 64 of n; k runs over positions. Narrow tiles
+// hold the filters in their columns: A and B change places.
 template <class Config>
 struct GradientLoader {
   using Parameters = LoaderParameters;
+  static constexpr bool turned = Config::columns % 64 != 0;
   __device__ static void prefetch(const Parameters& parameters) {
     sm90::prefetch_tensor_map(&parameters.images);
     sm90::prefetch_tensor_map(&parameters.other);
   }
+  __device__ static constexpr int steps(const Parameters&, int) { return Config::steps; }
   __device__ static void load(const Parameters& p, std::uint8_t* a, std::uint8_t* b, std::uint64_t* full,
                               int m_tile, int n_tile, int k_block, std::uint32_t) {
-    const int row = k_block * Config::depth;
-    for (int i = 0; i < Config::rows / 64; ++i)
-      sm90::load_2d(&p.other, a + i * 8192, full, m_tile * Config::rows + i * 64, row);
-    const WindowLoad::Pixel at = p.window.pixel(row);
-    for (int i = 0; i < Config::columns / 64; ++i) {
-      const int index = n_tile * (Config::columns / 64) + i;
-      const WindowLoad::Block block = p.window.block(index);
+    constexpr int kRows = Config::rows / 64, kColumns = Config::columns / 64;
+    const int position = k_block * Config::depth;
+    if constexpr (turned) {
+      load_windows<kRows>(p, a, full, m_tile * kRows, position);
+      load_filters<Config::column_boxes>(p, b, full, n_tile * Config::columns, position);
+    } else {
+      load_filters<kRows>(p, a, full, m_tile * Config::rows, position);
+      load_windows<kColumns>(p, b, full, n_tile * kColumns, position);
+    }
+  }
+
+ private:
+  template <int boxes>
+  __device__ static void load_filters(const Parameters& p, std::uint8_t* to, std::uint64_t* full, int filter,
+                                      int position) {
+    for (int i = 0; i < boxes; ++i) sm90::load_2d(&p.other, to + i * 8192, full, filter + i * 64, position);
+  }
+  template <int boxes>
+  __device__ static void load_windows(const Parameters& p, std::uint8_t* to, std::uint64_t* full, int first,
+                                      int position) {
+    const WindowLoad::Pixel at = p.window.pixel(position);
+    for (int i = 0; i < boxes; ++i) {
+      const WindowLoad::Block block = p.window.block(first + i);
       // Beyond the last block: an image that is not there, which reads as zeros.
-      const bool there = index < p.window.columns;
-      sm90::load_im2col(&p.images, b + i * 8192, full, there ? block.channel_block * 64 : 0, at.w, at.h,
+      const bool there = first + i < p.window.columns;
+      sm90::load_im2col(&p.images, to + i * 8192, full, there ? block.channel_block * 64 : 0, at.w, at.h,
                         there ? at.n : p.window.images,
                         std::uint16_t(there ? block.s * p.window.reach[1] : 0),
                         std::uint16_t(there ? block.r * p.window.reach[0] : 0));
@@ -84,16 +112,26 @@ struct GradientLoader {
   }
 };
 
-// Every tile shape but those of clusters.
+// Every tile shape that has_kernel(); narrow ones do not read filters n contiguous.
 template <gemm::Math math, bool a_mn_major, bool b_mn_major, template <class> class Loader,
           bool with_sums = false>
 void start_conv(const Sm90ConvCall& call, cudaStream_t stream) {
   const auto start = [&]<int tile>(std::integral_constant<int, tile>) {
-    if constexpr (gemm::kSm90Tiles[tile].cluster == 1) {
+    constexpr bool kTransposed = gemm::is_narrow(gemm::kSm90Tiles[tile]) && b_mn_major && !a_mn_major;
+    if constexpr (has_kernel(gemm::kSm90Tiles[tile], math) && !kTransposed) {
       using Config = gemm::Sm90Config<math, a_mn_major, b_mn_major, tile>;
       gemm::start_wgmma<Config, Loader<Config>, gemm::TileStore<Config, with_sums, Sm90Placement>>(
           {call.images, call.other, call.window, call.filter_taps},
-          {call.c, call.m, call.n, 1, call.bias, call.relu, call.bf16, call.sum_slots, {call.placement}},
+          {call.c,
+           call.m,
+           call.n,
+           1,
+           call.bias,
+           call.relu,
+           call.bf16,
+           call.narrow,
+           call.sum_slots,
+           {call.placement}},
           call.schedule, call.blocks, stream);
     }
   };

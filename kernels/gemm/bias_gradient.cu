@@ -1,3 +1,5 @@
+#include <bit>
+
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/gemm/bias_gradient.h"
 
@@ -6,26 +8,35 @@ namespace {
 
 using cuda::ceil_div;
 
-constexpr int kAcross = 32, kDown = 8;  // threads of a block: packs of columns by rows
-constexpr int kLoads = 8;               // rows in flight a thread
+constexpr int kThreads = 256, kMostAcross = 32;
+constexpr int kLoads = 8;  // rows in flight a thread
 
-std::int64_t slices_of(std::int64_t rows, std::int64_t columns) {
-  const std::int64_t across = ceil_div(columns, kAcross);
-  const std::int64_t most = std::max<std::int64_t>(4 * cuda::kMultiprocessors / across, 1);
-  return std::clamp<std::int64_t>(ceil_div(rows, kDown * kLoads), 1, most);
+// A block: `across` packs of columns, a power of two, by as many rows as its threads reach.
+struct Cut {
+  int across, down;
+  std::int64_t tiles, slices;
+};
+Cut cut_of(DType type, std::int64_t rows, std::int64_t columns) {
+  const std::int64_t packs =
+      cuda::with_packing(type, {columns}, [&](auto packing) { return columns / packing.kWidth; });
+  const int across = int(std::min<std::int64_t>(std::bit_ceil(std::uint64_t(packs)), kMostAcross));
+  const int down = kThreads / across;
+  const std::int64_t tiles = ceil_div(packs, across);
+  const std::int64_t most = std::max<std::int64_t>(4 * cuda::kMultiprocessors / tiles, 1);
+  return {across, down, tiles, std::clamp<std::int64_t>(ceil_div(rows, down * kLoads), 1, most)};
 }
 
-// Rows slice, slice + slices … of blocks of kDown rows into partial[slice][columns].
+// Rows slice, slice + slices … of blocks of `down` rows into partial[slice][columns].
 template <typename T, int V>
-__global__ void __launch_bounds__(kAcross* kDown)
-    sum_slices(const T* dy, std::int64_t rows, std::int64_t columns, float* partial) {
-  __shared__ float shared[kDown][kAcross * V];
-  const int x = threadIdx.x % kAcross, y = threadIdx.x / kAcross;
-  const std::int64_t column = (std::int64_t{blockIdx.x} * kAcross + x) * V;
-  const std::int64_t stride = std::int64_t{gridDim.y} * kDown;
+__global__ void __launch_bounds__(kThreads)
+    sum_slices(const T* dy, std::int64_t rows, std::int64_t columns, int across, float* partial) {
+  __shared__ float shared[kThreads * V];
+  const int x = int(threadIdx.x) & (across - 1), y = int(threadIdx.x) / across, down = kThreads / across;
+  const std::int64_t first = std::int64_t{blockIdx.x} * across * V, column = first + x * V;
+  const std::int64_t stride = std::int64_t{gridDim.y} * down;
   float sum[V] = {};
   if (column < columns) {
-    for (std::int64_t row = std::int64_t{blockIdx.y} * kDown + y; row < rows; row += kLoads * stride) {
+    for (std::int64_t row = std::int64_t{blockIdx.y} * down + y; row < rows; row += kLoads * stride) {
       cuda::Pack<T, V> packs[kLoads];
 #pragma unroll
       for (int i = 0; i < kLoads; ++i)
@@ -41,48 +52,53 @@ __global__ void __launch_bounds__(kAcross* kDown)
     }
   }
 #pragma unroll
-  for (int v = 0; v < V; ++v) shared[y][x * V + v] = sum[v];
+  for (int v = 0; v < V; ++v) shared[int(threadIdx.x) * V + v] = sum[v];
   __syncthreads();
-  for (int i = threadIdx.x; i < kAcross * V; i += kAcross * kDown) {
-    const std::int64_t at = std::int64_t{blockIdx.x} * kAcross * V + i;
+  for (int i = int(threadIdx.x); i < across * V && first + i < columns; i += kThreads) {
     float total = 0;
-    for (int other = 0; other < kDown; ++other) total += shared[other][i];
-    if (at < columns) partial[std::int64_t{blockIdx.y} * columns + at] = total;
+    for (int other = 0; other < down; ++other) total += shared[other * across * V + i];
+    partial[std::int64_t{blockIdx.y} * columns + first + i] = total;
   }
 }
 
-__global__ void add_slices(const float* partial, int slices, std::int64_t columns, float* dbias) {
-  __shared__ float shared[8][32];
+constexpr int kLanes = 32;  // of a column, each with every 32nd slice
+
+__global__ void __launch_bounds__(32 * kLanes)
+    add_slices(const float* partial, int slices, std::int64_t columns, float* dbias) {
+  __shared__ float shared[kLanes][32];
   const std::int64_t column = std::int64_t{blockIdx.x} * 32 + threadIdx.x;
   float sum = 0;
-  for (int slice = threadIdx.y; column < columns && slice < slices; slice += 8)
-    sum += partial[slice * columns + column];
+  if (column < columns)
+#pragma unroll 8
+    for (int slice = int(threadIdx.y); slice < slices; slice += kLanes)
+      sum += partial[slice * columns + column];
   shared[threadIdx.y][threadIdx.x] = sum;
   __syncthreads();
   if (threadIdx.y != 0 || column >= columns) return;
-  for (int i = 1; i < 8; ++i) sum += shared[i][threadIdx.x];
+#pragma unroll
+  for (int i = 1; i < kLanes; ++i) sum += shared[i][threadIdx.x];
   dbias[column] = sum;
 }
 
 }  // namespace
 
-std::size_t bias_gradient_workspace(std::int64_t rows, std::int64_t columns) {
-  return std::size_t(slices_of(rows, columns)) * std::size_t(columns) * sizeof(float);
+std::size_t bias_gradient_workspace(DType type, std::int64_t rows, std::int64_t columns) {
+  return std::size_t(cut_of(type, rows, columns).slices) * std::size_t(columns) * sizeof(float);
 }
 
 void bias_gradient(DType type, const void* dy, std::int64_t rows, std::int64_t columns, float* dbias,
                    void* workspace, Stream stream) {
-  const std::int64_t slices = slices_of(rows, columns);
+  const Cut cut = cut_of(type, rows, columns);
   auto* partial = static_cast<float*>(workspace);
   cuda::with_packing(type, {columns}, [&](auto packing) {
     using P = decltype(packing);
     using T = typename P::Type;
-    const dim3 grid(unsigned(ceil_div(columns, kAcross * P::kWidth)), unsigned(slices));
-    cuda::launch(sum_slices<T, P::kWidth>, grid, kAcross * kDown, stream, static_cast<const T*>(dy), rows,
-                 columns, partial);
+    cuda::launch(sum_slices<T, P::kWidth>, dim3(unsigned(cut.tiles), unsigned(cut.slices)), kThreads, stream,
+                 static_cast<const T*>(dy), rows, columns, cut.across, partial);
   });
-  add_slices<<<unsigned(ceil_div(columns, 32)), dim3(32, 8), 0, static_cast<cudaStream_t>(stream)>>>(
-      partial, int(slices), columns, dbias);
+  const dim3 lanes(32, kLanes);
+  add_slices<<<unsigned(ceil_div(columns, 32)), lanes, 0, static_cast<cudaStream_t>(stream)>>>(
+      partial, int(cut.slices), columns, dbias);
   CONVOY_CUDA(cudaGetLastError());
 }
 

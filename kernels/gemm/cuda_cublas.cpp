@@ -20,11 +20,12 @@ void check(cublasStatus_t status, const char* expression) {
 }
 #define CONVOY_CUBLAS(expression) check(expression, #expression)
 
+// Made when the first plan is bound: cuBLAS cannot be started in the middle of a capture.
 cublasHandle_t handle() {
   struct Destroy {
     void operator()(cublasContext* handle) const { cublasDestroy(handle); }
   };
-  thread_local const std::unique_ptr<cublasContext, Destroy> owner = [] {
+  static const std::unique_ptr<cublasContext, Destroy> owner = [] {
     cublasHandle_t made = nullptr;
     CONVOY_CUBLAS(cublasCreate(&made));
     return std::unique_ptr<cublasContext, Destroy>(made);
@@ -44,14 +45,14 @@ std::vector<Plan> cublas_candidates(const Problem& problem) {
 
 // cuBLAS counts by columns: its C is our C transposed, so the operands change places.
 Launch bind_cublas(const Problem& problem, const Plan&, const Buffers& buffers) {
-  return [=, epilogue = epilogue_of(problem, buffers)](Stream on) {
+  return [=, library = handle(), epilogue = epilogue_of(problem, buffers)](Stream on) {
     const cudaStream_t stream = as_stream(on);
-    CONVOY_CUBLAS(cublasSetStream(handle(), stream));
-    CONVOY_CUBLAS(cublasSetWorkspace(handle(), buffers.workspace, kWorkspaceBytes));
+    CONVOY_CUBLAS(cublasSetStream(library, stream));
+    CONVOY_CUBLAS(cublasSetWorkspace(library, buffers.workspace, kWorkspaceBytes));
     const cudaDataType in = problem.math == Math::bf16 ? CUDA_R_16BF : CUDA_R_32F;
     const cudaDataType out = problem.output == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
     const auto compute = problem.math == Math::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
-    CONVOY_CUBLAS(cublasGemmEx(handle(), problem.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
+    CONVOY_CUBLAS(cublasGemmEx(library, problem.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
                                problem.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, int(problem.n),
                                int(problem.m), int(problem.k), &problem.alpha, buffers.b, in,
                                int(problem.ldb), buffers.a, in, int(problem.lda), &problem.beta, buffers.c,

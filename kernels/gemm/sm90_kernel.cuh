@@ -30,7 +30,9 @@ struct TileConfig {
   static constexpr int consumer_rows = ping_pong ? rows : rows / 2;
   static constexpr int row_blocks = consumer_rows / 64;
 
-  static constexpr int a_bytes = rows * 128, b_bytes = columns * 128, stage_bytes = a_bytes + b_bytes;
+  static constexpr int column_boxes = (columns + 63) / 64;  // of B with n contiguous
+  static constexpr int a_bytes = rows * 128, b_bytes = b_mn_major ? column_boxes * 8192 : columns * 128;
+  static constexpr int stage_bytes = a_bytes + b_bytes;
   static constexpr int staging_bytes = 64 * 128;             // 64 rows of 128 bytes on their way to C
   static constexpr int store_bytes = 2 * 2 * staging_bytes;  // two a consumer
   static constexpr int barrier_bytes = 256;
@@ -70,6 +72,7 @@ struct MatrixLoader {
     sm90::prefetch_tensor_map(&parameters.a);
     sm90::prefetch_tensor_map(&parameters.b);
   }
+  __device__ static constexpr int steps(const Parameters&, int) { return Config::steps; }
   __device__ static void load(const Parameters& parameters, std::uint8_t* a, std::uint8_t* b,
                               std::uint64_t* full, int m_tile, int n_tile, int k_block, std::uint32_t rank) {
     const int row = m_tile * Config::rows, column = n_tile * Config::columns, k = k_block * Config::depth;
@@ -101,16 +104,17 @@ struct MatrixLoader {
 template <class Config>
 using Accumulators = float[Config::row_blocks][Config::columns / 2];
 
-// One stage: four wgmma steps for each 64 rows.
+// One stage: its first `steps` wgmma instructions for each 64 rows.
 template <class Config>
 __device__ inline void multiply_stage(Accumulators<Config>& sums, const std::uint8_t* a,
-                                      const std::uint8_t* b, bool accumulate) {
+                                      const std::uint8_t* b, bool accumulate, int steps) {
   using Instruction = sm90::Wgmma<Config::columns>;
   constexpr int kStepA = Config::a_mn_major ? 16 * 128 : 32, kStepB = Config::b_mn_major ? 16 * 128 : 32;
   const std::uint64_t descriptor_a = sm90::matrix_descriptor(a, 8192, 1024);
   const std::uint64_t descriptor_b = sm90::matrix_descriptor(b, 8192, 1024);
 #pragma unroll
   for (int step = 0; step < Config::steps; ++step) {
+    if (step >= steps) break;
 #pragma unroll
     for (int block = 0; block < Config::row_blocks; ++block) {
       // 64 rows are 8192 bytes in either order of A.
@@ -135,16 +139,18 @@ __device__ inline void release_stage(std::uint64_t* empty, int lane) {
   }
 }
 
-template <class Config>
-__device__ inline void multiply_piece(Accumulators<Config>& sums, RingPosition<Config::stages>& position,
-                                      const std::uint8_t* ring, std::uint64_t* full, std::uint64_t* empty,
-                                      std::uint64_t* next_turn, int first_row, int k_count, int lane) {
+template <class Config, class Loader>
+__device__ inline void multiply_piece(const typename Loader::Parameters& loader, Accumulators<Config>& sums,
+                                      RingPosition<Config::stages>& position, const std::uint8_t* ring,
+                                      std::uint64_t* full, std::uint64_t* empty, std::uint64_t* next_turn,
+                                      int first_row, int k_begin, int k_count, int lane) {
   int previous = position.stage;
   for (int k = 0; k < k_count; ++k) {
     sm90::barrier_wait(full + position.stage, position.parity);
     const std::uint8_t* stage = ring + position.stage * Config::stage_bytes;
     sm90::wgmma_fence();
-    multiply_stage<Config>(sums, stage + first_row * 128, stage + Config::a_bytes, k > 0);
+    multiply_stage<Config>(sums, stage + first_row * 128, stage + Config::a_bytes, k > 0,
+                           Loader::steps(loader, k_begin + k));
     sm90::wgmma_commit();
     if (k > 0) {
       sm90::wgmma_wait<1>();
@@ -229,8 +235,8 @@ __global__ __launch_bounds__(Config::threads,
         sm90::barrier_wait(turns + consumer, parity);
         parity ^= 1;
       }
-      multiply_piece<Config>(sums, position, ring, full, empty, turns + (consumer ^ 1), first_row,
-                             piece.k_end - piece.k_begin, lane);
+      multiply_piece<Config, Loader>(loader, sums, position, ring, full, empty, turns + (consumer ^ 1),
+                                     first_row, piece.k_begin, piece.k_end - piece.k_begin, lane);
       const int m_tile = piece.m_tile * Config::cluster + int(rank);
       output.tile(sums, m_tile * Config::rows + first_row, piece.n_tile * Config::columns, piece.split);
     }

@@ -43,16 +43,18 @@ void launch_tile(const Sm90Call& call, cudaStream_t stream) {
   using Store = TileStore<Config, with_sums>;
   start_wgmma<Config, Loader, Store>(
       {call.a, call.b},
-      {call.c, call.m, call.n, call.alpha, call.bias, call.relu, call.bf16, call.sum_slots, {}},
+      {call.c, call.m, call.n, call.alpha, call.bias, call.relu, call.bf16, nullptr, call.sum_slots, {}},
       call.schedule, call.blocks, stream);
 }
 
 template <Math math, bool a_mn_major, bool b_mn_major, bool with_sums>
 void sm90_launch(const Sm90Call& call, cudaStream_t stream) {
+  const auto start = [&]<int tile>(std::integral_constant<int, tile>) {
+    if constexpr (!is_narrow(kSm90Tiles[tile]))
+      launch_tile<Sm90Config<math, a_mn_major, b_mn_major, tile>, with_sums>(call, stream);
+  };
   [&]<int... tile>(std::integer_sequence<int, tile...>) {
-    ((call.tile == tile ? launch_tile<Sm90Config<math, a_mn_major, b_mn_major, tile>, with_sums>(call, stream)
-                        : void()),
-     ...);
+    ((call.tile == tile ? start(std::integral_constant<int, tile>{}) : void()), ...);
   }
   (std::make_integer_sequence<int, int(std::size(kSm90Tiles))>{});
 }

@@ -30,6 +30,8 @@ class TileStore {
     float alpha;
     const float* bias;  // null: none
     bool relu, bf16;
+    std::uint8_t*
+        narrow;  // C itself, rows without gaps: for the last 32 columns of tiles with no whole chunks of 64
     float* sum_slots;  // with_sums: [blocks * 2][2][n], zero before the launch
     Placement placement;
   };
@@ -86,35 +88,51 @@ class TileStore {
 #pragma unroll
     for (int block = 0; block < Config::row_blocks; ++block)
 #pragma unroll
-      for (int chunk = 0; chunk < Config::columns / kWidth; ++chunk) {
+      for (int chunk = 0; chunk < (Config::columns + kWidth - 1) / kWidth; ++chunk) {
         const int r = row + block * 64, c = column + chunk * kWidth;
         if (r >= parameters_.m || c >= parameters_.n) continue;
+        const bool narrow = (chunk + 1) * kWidth > Config::columns;
         float* chunk_sums = sums[block] + chunk * (kWidth / 2);
-        if (adjusts_) adjust<kWidth / 2>(chunk_sums, c);
+        if (adjusts_) narrow ? adjust<kWidth / 4>(chunk_sums, c) : adjust<kWidth / 2>(chunk_sums, c);
         std::uint8_t* buffer = staging_ + staged_ * Config::staging_bytes;
         if (thread_ == 0) sm90::store_wait_read<1>();
         sync();
         if constexpr (bf16)
-          stage_bf16(chunk_sums, buffer);
+          narrow ? stage_bf16<2>(chunk_sums, buffer) : stage_bf16<4>(chunk_sums, buffer);
         else
           stage_f32(chunk_sums, buffer);
         sm90::async_proxy_fence();
         sync();
-        if (thread_ == 0) {
+        if (narrow) {
+          copy_narrow(buffer, r, c);
+        } else if (thread_ == 0) {
           parameters_.placement.store(&parameters_.c, buffer, c, r, split);
           sm90::store_commit();
         }
-        if constexpr (with_sums) add_sums<bf16>(column_sums_ + chunk * (bf16 ? 4 : 2), buffer, r);
+        if (with_sums && !(narrow && warp_ >= 2))
+          add_sums<bf16>(column_sums_ + chunk * (bf16 ? 4 : 2), buffer, r);
         staged_ ^= 1;
       }
   }
 
-  // 64 columns; eight columns of eight rows are one matrix of stmatrix.
+  // 32 columns of bf16; TMA's boxes are 64 wide and would reach into the next tile.
+  __device__ void copy_narrow(const std::uint8_t* buffer, int row, int column) const {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int r = i * 32 + thread_ / 4, unit = thread_ % 4, c = column + unit * 8;
+      if (row + r >= parameters_.m || c >= parameters_.n) continue;
+      const auto* from = reinterpret_cast<const uint4*>(buffer + r * 128 + ((unit ^ (r & 7)) << 4));
+      *reinterpret_cast<uint4*>(parameters_.narrow + (std::int64_t{row + r} * parameters_.n + c) * 2) = *from;
+    }
+  }
+
+  // 16 columns a pair; eight columns of eight rows are one matrix of stmatrix.
+  template <int pairs>
   __device__ void stage_bf16(const float* sums, const std::uint8_t* buffer) const {
     const int row = warp_ * 16 + lane_ % 16;
     const std::uint32_t line = sm90::shared_address(buffer) + row * 128;
 #pragma unroll
-    for (int pair = 0; pair < 4; ++pair) {
+    for (int pair = 0; pair < pairs; ++pair) {
       const int unit = pair * 2 + lane_ / 16;
       const float* from = sums + pair * 8;
       sm90::stmatrix_x4(line + ((unit ^ (row & 7)) << 4), packed(from[0], from[1]), packed(from[2], from[3]),
@@ -186,7 +204,7 @@ class TileStore {
   int staged_ = 0;
   int sums_column_ = -1;
   static constexpr int kSums =
-      Config::columns / 16;  // in the lanes of a group of rows: each column's two sums
+      (Config::columns + 63) / 64 * 4;  // in the lanes of a group of rows: each column's two sums
   float column_sums_[with_sums ? kSums : 1] = {};
 };
 

@@ -93,6 +93,25 @@ struct Wgmma<128> {
 };
 
 template <>
+struct Wgmma<160> {
+  template <bool a_mn_major, bool b_mn_major>
+  __device__ static void bf16(float (&d)[80], std::uint64_t a, std::uint64_t b, int accumulate) {
+    asm volatile(
+        "{\n.reg .pred p;\nsetp.ne.b32 p, %82, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n160k16.f32.bf16.bf16 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
+        "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79}, "
+        "%80, %81, p, 1, 1, %83, %84;\n}"
+        : CONVOY_ACC8(0), CONVOY_ACC8(8), CONVOY_ACC8(16), CONVOY_ACC8(24), CONVOY_ACC8(32), CONVOY_ACC8(40),
+          CONVOY_ACC8(48), CONVOY_ACC8(56), CONVOY_ACC8(64), CONVOY_ACC8(72)
+        : "l"(a), "l"(b), "r"(accumulate), "n"(int(a_mn_major)), "n"(int(b_mn_major)));
+  }
+};
+
+template <>
 struct Wgmma<192> {
   template <bool a_mn_major, bool b_mn_major>
   __device__ static void bf16(float (&d)[96], std::uint64_t a, std::uint64_t b, int accumulate) {

@@ -130,7 +130,7 @@ Kernel linear_backward_weights(const LinearProblem& problem, KernelRequest& requ
   gemm::Problem product = product_of(e, DType::f32, e.out, e.in, e.n);
   product.transpose_a = true;
   const gemm::Plan plan = gemm::chosen(product);
-  const std::size_t sums = problem.bias ? gemm::bias_gradient_workspace(e.n, e.out) : 0;
+  const std::size_t sums = problem.bias ? gemm::bias_gradient_workspace(e.type, e.n, e.out) : 0;
   Kernel kernel;
   kernel.workspace_bytes = carve(e, plan, sums, nullptr).bytes;
   kernel.bind = [=](const Operands& operands) -> Launch {

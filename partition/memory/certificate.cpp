@@ -28,6 +28,14 @@ class Prover {
     }
   }
 
+  Bytes floor() const {
+    const DeviceIndex devices = machine_.device_count();
+    Bytes floor = (graph_.total_resident_bytes() + devices - 1) / devices;
+    for (NodeIndex node = 0; node < graph_.node_count(); ++node)
+      floor = std::max(floor, need_of(node).total());
+    return floor;
+  }
+
   std::optional<std::string> prove() const {
     if (auto proof = total()) return proof;
     if (auto proof = single_node()) return proof;
@@ -105,5 +113,7 @@ class Prover {
 std::optional<std::string> infeasibility_certificate(const CostModel& cost, const Units& units) {
   return Prover(cost, units).prove();
 }
+
+Bytes memory_floor(const CostModel& cost, const Units& units) { return Prover(cost, units).floor(); }
 
 }  // namespace convoy::partition

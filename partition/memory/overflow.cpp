@@ -271,7 +271,10 @@ OverflowResult Fitter::run(const Placement& placement, Effort effort) {
   if (best.overflow > 0 && effort == Effort::kThorough) complete = exhaust(best);
   if (best.overflow > 0 && !complete) search(best, effort == Effort::kQuick ? kQuickMoves : kThoroughMoves);
   if (best.overflow == 0) return {best.placement, "", false};
-  if (complete) return {std::nullopt, "of all placements none fits: in the closest, " + describe(best), true};
+  // No proof: a placement's nodes in another order might.
+  if (complete)
+    return {std::nullopt,
+            "of all placements none fits in the orders tried: in the closest, " + describe(best), false};
   return {std::nullopt, "no placement found that fits: in the closest, " + describe(best), false};
 }
 

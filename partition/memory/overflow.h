@@ -19,6 +19,9 @@ Bytes memory_overflow(const Machine& machine, const Simulation& simulation);
 // large to share devices.
 std::optional<std::string> infeasibility_certificate(const CostModel& cost, const Units& units);
 
+// With less than this on each of equal devices nothing fits: the largest need of a node, or the resident bytes divided evenly.
+Bytes memory_floor(const CostModel& cost, const Units& units);
+
 struct OverflowResult {
   std::optional<Placement> placement;  // within all limits, with an order
   std::string reason;                  // otherwise: what still exceeds what

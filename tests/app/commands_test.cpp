@@ -5,6 +5,9 @@
 
 #include <algorithm>
 
+#include "app/commands/validators.h"
+#include "app/errors.h"
+
 namespace convoy::app {
 namespace {
 
@@ -15,9 +18,11 @@ struct Outcome {
 
 void add_fly(CLI::App& app) {
   auto* verb = app.add_subcommand("fly", "a verb that does what its flags say");
-  auto* height = verb->add_option("--height")->check(CLI::PositiveNumber);
+  auto* height = verb->add_option("--height", "in metres")->check(CLI::PositiveNumber);
   auto* crash = verb->add_flag("--crash");
-  auto* land = verb->add_flag("--land");
+  auto* land = verb->add_flag("--land,!--no-land");
+  verb->add_option("--wings", "of the plane")->check(one_of({"straight", "swept"}));
+  verb->add_option("--stops", "on the way")->delimiter(',')->expected(1, 100);
   verb->add_subcommand("home", "a verb below a verb")->add_option("PLACE")->required();
   verb->callback([=] {
     if (height->count() > 0 && height->as<int>() > 9000) throw UsageError("--height: found 9001");
@@ -72,6 +77,33 @@ TEST(Commands, WrongCommandLineExitsWithTwoAndNamesWhatIsNear) {
   expect_failure({"fly", "home"}, 2, "PLACE is required");
   EXPECT_EQ(run({"fly", "--height", "-3"}).status, 2);
   EXPECT_EQ(run({"fly", "--height"}).status, 2);
+}
+
+// The parser would take the first for a value, the last for true, and has words of its own for the others.
+TEST(Commands, ValuesTooFewTooManyOrMissing) {
+  expect_failure({"fly", "--height", "--crash"}, 2,
+                 "--height: found the flag '--crash', expected a value (in metres)");
+  expect_failure({"fly", "--wings", "--height", "3"}, 2,
+                 "--wings: found the flag '--height', expected one of straight, swept");
+  expect_failure({"fly", "--height"}, 2, "--height: found no value, expected a value (in metres)");
+  expect_failure({"fly", "--wings"}, 2, "--wings: found no value, expected one of straight, swept");
+  expect_failure({"fly", "--wings", "swep"}, 2,
+                 "--wings: found 'swep', expected one of straight, swept; did you mean 'swept'?");
+  expect_failure({"fly", "--height", "1", "--height=2"}, 2,
+                 "--height: found twice ('1' and '2'), expected once");
+  expect_failure({"fly", "--land", "--no-land"}, 2, "--land: found --no-land too, expected one of them");
+  expect_failure({"fly", "--crash=3"}, 2, "--crash: found '3', expected true or false");
+}
+
+TEST(Commands, WhatMayBeGivenTwice) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"fly", "--stops", "a", "--stops", "b"},
+        {"fly", "--stops", "a,b"},
+        {"fly", "--crash=false", "--crash=false"}}) {
+    const auto outcome = run(words);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+  }
+  EXPECT_EQ(run({"fly", "--land", "--land"}).status, 75);
 }
 
 TEST(Commands, UsageErrorExitsWithTwoAnyOtherWithOne) {

@@ -1,5 +1,5 @@
 // Suggestions that miss an obvious typo, or that name everything, help nobody.
-#include "app/commands/suggest.h"
+#include "app/suggest.h"
 
 #include <gtest/gtest.h>
 
@@ -23,6 +23,7 @@ TEST(Suggest, NearestFirstAtMostThree) {
   EXPECT_EQ(suggest("lenett", models), (Names{"lenet"}));
   EXPECT_EQ(suggest("vgg", models), (Names{"vgg16"}));
   EXPECT_EQ(suggest("transformer", models), Names{});
+  EXPECT_EQ(suggest("2", {"1", "3"}), Names{}) << "nothing of it is left";
 }
 
 TEST(Suggest, BeginningOfANameIsEnough) {

@@ -1,6 +1,6 @@
 // A flag that is misread trains something else than was asked for: every flag's bad values, the checks across
 // flags and the configuration file.
-#include "app/commands/train_options.h"
+#include "app/training/train_options.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "app/commands/commands.h"
+#include "app/commands/train_flags.h"
 #include "app/commands/validators.h"
+#include "app/errors.h"
 
 namespace convoy::app {
 namespace {
@@ -19,7 +20,7 @@ using Words = std::vector<std::string>;
 TrainOptions parse(Words words) {
   CLI::App app;
   TrainOptions options;
-  add_train_options(app, options);
+  add_train_flags(app, options);
   std::reverse(words.begin(), words.end());
   app.parse(words);
   return options;
@@ -192,7 +193,7 @@ TEST(TrainOptions, ScheduleMustFitTheRun) {
 TEST(TrainOptions, JsonHoldsEveryFlag) {
   CLI::App app;
   TrainOptions options;
-  add_train_options(app, options);
+  add_train_flags(app, options);
   const auto json = to_json(options);
   for (const auto* option : app.get_options()) {
     const auto name = option->get_lnames().at(0);
@@ -216,6 +217,29 @@ TEST(TrainOptions, ResumedRunMustBeTheSameRun) {
   }
 }
 
+// Milestones at epochs 1 and 2 would silently become steps 1 and 2.
+TEST(TrainOptions, AResumedRunKeepsTheUnitOfItsMilestones) {
+  const Words schedule{"--schedule", "step", "--milestones", "1,2"};
+  const auto of_length = [&](const Words& length, bool milestones) {
+    return parse(with(milestones ? schedule : Words{}, with(length, {"--model", "lenet", "--data", "d.h5",
+                                                                     "--out", "o", "--global-batch", "64"})));
+  };
+  const auto resumed = [&](const Words& from, const Words& to, bool milestones) -> std::string {
+    try {
+      check_resumed_options(of_length(to, milestones), to_json(of_length(from, milestones)));
+      return "";
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(resumed({"--epochs", "3"}, {"--steps", "30"}, true),
+            "--milestones: with --steps they would be steps, but in the run to resume they are epochs");
+  EXPECT_EQ(resumed({"--steps", "30"}, {"--epochs", "3"}, true),
+            "--milestones: with --epochs they would be epochs, but in the run to resume they are steps");
+  EXPECT_EQ(resumed({"--epochs", "3"}, {"--epochs", "5"}, true), "");
+  EXPECT_EQ(resumed({"--epochs", "3"}, {"--steps", "30"}, false), "");
+}
+
 TEST_F(ConfigFile, FillsWhatTheCommandLineLeavesOpen) {
   const auto file = write(
       "# a run\n"
@@ -236,6 +260,11 @@ TEST_F(ConfigFile, FillsWhatTheCommandLineLeavesOpen) {
   EXPECT_TRUE(options.nesterov);
   EXPECT_FALSE(options.sync_batch_norm);
   EXPECT_EQ(options.memory_limit, 2ull << 30);
+}
+
+TEST_F(ConfigFile, AByteOrderMarkIsNoPartOfTheFirstKey) {
+  EXPECT_EQ(parse({"--config", write("\xEF\xBB\xBFmodel = \"vgg16\"\ngamma = 0.5\n")}).model, "vgg16");
+  expect_error("\xEF\xBB\xBFmodle = \"vgg16\"\n", "unknown key 'modle'; did you mean 'model'?");
 }
 
 TEST_F(ConfigFile, FlagOnTheCommandLineDisplacesItsAlternative) {

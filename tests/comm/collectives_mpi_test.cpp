@@ -180,32 +180,5 @@ TEST(Collectives, RefuseWrongArgumentsBeforeAnythingIsSent) {
   }
 }
 
-TEST(Collectives, NameTheRankWhoseCallDiffers) {
-  if (world().size() < 2) GTEST_SKIP() << "needs two ranks";
-  world().context().compare_calls = true;
-  const bool odd_one = world().rank() == world().size() - 1;
-  std::vector<float> data(odd_one ? 5 : 4);
-  try {
-    world().all_reduce(std::span<float>(data), ReduceOp::sum, "loss");
-    ADD_FAILURE() << "different counts passed";
-  } catch (const std::logic_error& error) {
-    const std::string expected =
-        "rank " + std::to_string(world().size() - 1) + " calls all_reduce of 5 elements";
-    EXPECT_NE(std::string(error.what()).find(expected), std::string::npos) << error.what();
-  }
-  world().context().compare_calls = false;
-}
-
-TEST(Collectives, CountCallsAndBytes) {
-  const auto before = world().counters()[static_cast<std::size_t>(CollectiveKind::all_reduce)];
-  std::vector<double> data(1000);
-  world().all_reduce(std::span<double>(data), ReduceOp::sum, "test");
-  world().all_reduce(std::span<double>(data), ReduceOp::sum, "test");
-  const auto after = world().counters()[static_cast<std::size_t>(CollectiveKind::all_reduce)];
-  EXPECT_EQ(after.calls - before.calls, 2u);
-  EXPECT_EQ(after.bytes - before.bytes, 16000u);
-  EXPECT_GT(after.seconds, before.seconds);
-}
-
 }  // namespace
 }  // namespace convoy::comm

@@ -162,7 +162,7 @@ TEST_P(DeviceCollectives, ReduceBucketsAsOneSum) {
                           {.bytes = 400'000, .edge_bytes = 40'000});
   ASSERT_GT(buckets.buckets().size(), 2u);
   const auto step = device().as_step([&](Stream stream) {
-    for (int segment = 0; segment < 4; ++segment) buckets.ready(segment, stream);
+    for (int bucket = 0; bucket < std::ssize(buckets.buckets()); ++bucket) buckets.start(bucket, stream);
     buckets.wait_all(stream);
     // Behind the wait on the same stream: meets reduced gradients.
     collectives_->all_reduce(gradients.data(), 1, DType::f32, ReduceOp::max, stream, "behind");

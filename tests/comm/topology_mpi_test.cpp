@@ -27,8 +27,7 @@ class SavedBinding {
 TEST(Topology, PinsEveryRankToItsShare) {
   const SavedBinding saved;
   const auto before = allowed_cores();
-  const Pinning pinning = pin_to_cores(world());
-  std::vector<int> sorted = pinning.cores;
+  std::vector<int> sorted = pin_to_cores(world());
   std::sort(sorted.begin(), sorted.end());
   EXPECT_EQ(allowed_cores(), sorted);
   EXPECT_TRUE(std::includes(before.begin(), before.end(), sorted.begin(), sorted.end()))
@@ -40,7 +39,7 @@ TEST(Topology, PinsEveryRankToItsShare) {
   const auto placements = gather_placement(world(), "device of " + std::to_string(world().rank()));
   ASSERT_EQ(std::ssize(placements), world().rank() == 0 ? world().size() : 0);
   std::set<int> used;
-  std::size_t total = 0;
+  std::size_t total = 0, most = 0;
   for (int rank = 0; rank < static_cast<int>(placements.size()); ++rank) {
     const RankPlacement& placement = placements[static_cast<std::size_t>(rank)];
     EXPECT_EQ(placement.rank, rank);
@@ -50,14 +49,12 @@ TEST(Topology, PinsEveryRankToItsShare) {
     EXPECT_GT(placement.pid, 0);
     used.insert(placement.cores.begin(), placement.cores.end());
     total += placement.cores.size();
+    most = std::max(most, placement.cores.size());
   }
   if (world().rank() == 0) {
     EXPECT_EQ(placements[0].pid, ::getpid());
     EXPECT_EQ(placements[0].cores, sorted);
-    EXPECT_EQ(used.size() < total,
-              world().all_reduce(std::int32_t{pinning.shares_cores}, ReduceOp::max, "t") != 0);
-  } else {
-    world().all_reduce(std::int32_t{pinning.shares_cores}, ReduceOp::max, "t");
+    EXPECT_TRUE(used.size() == total || most == 1) << "cores are shared only where there are more ranks";
   }
 }
 

@@ -115,14 +115,6 @@ TEST(Loader, RanksWithoutSamplesStillGetABatch) {
   }
 }
 
-TEST(Loader, AShortBatchCanBeDropped) {
-  auto options = loader_options(8);
-  options.drop_last = true;
-  Loader loader(make_set(43), options);
-  EXPECT_EQ(loader.steps_per_epoch(), 5);
-  for (const BatchCopy& batch : take(loader, 11)) EXPECT_EQ(batch.valid, 8);
-}
-
 TEST(Loader, SequentialIsTheStoredOrder) {
   auto options = loader_options(4);
   options.order = Order::sequential;
@@ -304,9 +296,6 @@ TEST(Loader, RefusesBatchesThatCannotBe) {
   const auto set = make_set(10);
   expect_error([&] { Loader(set, loader_options(2, 0, 4)); }, {"global batch 2", "at least 4", "rank"});
   expect_error([&] { Loader(set, loader_options(0)); }, {"global batch 0"});
-  auto drop = loader_options(11);
-  drop.drop_last = true;
-  expect_error([&] { Loader(set, drop); }, {"global batch 11", "10 samples"});
   auto late = loader_options(5);
   late.start = {0, 3};
   expect_error([&] { Loader(set, late); }, {"step 3", "0 to 2"});

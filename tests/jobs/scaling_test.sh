@@ -12,6 +12,28 @@ scale() { # OUT OPTIONS…
   "$root/jobs/scaling.sh" --models lenet --batches 16 --size 32 --ranks 1,2,4 --steps 24 --repeats 2 --threads 1 \
     --backend cpu --topology "$root/jobs/topologies/ethernet-10g.json" "${@:2}" "$1"
 }
+echo "== Ranks start on the cores near their GPU"
+# Two GPUs, as nvidia-smi and the system would show them, near the first and the last core of this machine.
+last=$(($(nproc) - 1))
+mkdir -p "$folder/bin" "$folder/sys/bus/pci/devices/0000:1b:00.0" "$folder/sys/bus/pci/devices/0000:9a:00.0"
+echo 0 >"$folder/sys/bus/pci/devices/0000:1b:00.0/local_cpulist"
+echo "$last" >"$folder/sys/bus/pci/devices/0000:9a:00.0/local_cpulist"
+printf '#!/bin/sh\nprintf "00000000:1B:00.0\\n00000000:9A:00.0\\n"\n' >"$folder/bin/nvidia-smi"
+chmod +x "$folder/bin/nvidia-smi"
+# shellcheck disable=SC2034,SC2154,SC2016  # variables of launch.sh; the ranks expand their command
+near() ( # what the ranks of a launch are bound to
+  export script=test PATH=$folder/bin:$PATH CONVOY_LAUNCHER=mpirun CONVOY_SYSFS=$folder/sys
+  # shellcheck source=/dev/null
+  . "$root/jobs/launch.sh"
+  launch 2 sh -c 'echo "$OMPI_COMM_WORLD_LOCAL_RANK: $(taskset -pc $$ | sed "s/.*: //")"'
+  "${launch[@]}" | sort
+)
+if taskset -c "$last" true 2>/dev/null; then
+  check "one each" is "$(near)" "$(printf '0: 0\n1: %s' "$last")"
+  echo "" >"$folder/sys/bus/pci/devices/0000:9a:00.0/local_cpulist"
+  check "all cores where the system does not say" is "$(near)" "$(printf '0: 0\n1: %s' "$(taskset -pc $$ | sed 's/.*: //')")"
+fi
+
 echo "== Three rank counts, weak and strong, two repeats, with a prediction"
 check "all runs end well" scale "$experiment" >"$folder/log"
 contains "$folder/log" "12 runs done, 0 were there, 0 failed"

@@ -127,6 +127,21 @@ expect_failure no_gpu 1 "shows 0 GPUs" "$no_gpu"
 ended "$bad_model" 30
 check "bad_model: its exit status" is "$(job_field "$bad_model" ExitCode)" 2:0
 check "bad_model: the reason" contains bad_model.log "did you mean 'lenet'"
+
+echo "== scaling.sh submits itself"
+submitted=$("$root/jobs/scaling.sh" --submit --models lenet --batches 16 --size 32 --ranks 1,2 --scaling weak --steps 12 \
+  --repeats 1 --threads 1 --backend cpu "$folder/scaling of mine" -- --ntasks=2 --time=5)
+check "says which job" contains /dev/stdin "Submitted batch job" <<<"$submitted"
+scaling=$(sed -n 's/^Submitted batch job \([0-9]*\).*/\1/p' <<<"$submitted")
+ended "$scaling" 240
+check "the job completes" is "$(job_field "$scaling" JobState)" COMPLETED
+for ranks in 1 2; do
+  check "$ranks ranks have a result" test -s "$folder/scaling of mine/weak/lenet-b16-fp32/ranks-$ranks/repeat-1/summary.json"
+done
+check "flags of sbatch are passed on, wrong ones refused" fails_with 1 "$root/jobs/scaling.sh" --submit --models lenet out -- \
+  --partition=none 2>partition.log
+check "and named" contains partition.log "partition"
+
 check "a bad partition is refused" fails_with 1 submit bad_partition --partition=none -- "${rest[@]}" 2>partition.log
 check "and named" contains partition.log "partition"
 finish

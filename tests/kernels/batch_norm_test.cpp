@@ -11,11 +11,11 @@
 namespace convoy::kernels::testing {
 namespace {
 
-// A layer with its operands. dy and dy2 have values for samples that are not valid too: they must not matter.
+// A layer with its operands. dy, dy2 and dx2 have values for samples that are not valid too: they must not matter.
 struct Layer {
   BatchNormProblem problem = {};
   StepControl control = {};
-  Tensor x = {}, gamma = {}, beta = {}, mean = {}, variance = {}, residual = {}, dy = {}, dy2 = {};
+  Tensor x = {}, gamma = {}, beta = {}, mean = {}, variance = {}, residual = {}, dy = {}, dy2 = {}, dx2 = {};
   std::int64_t channels() const { return x.desc.shape[1]; }
   std::size_t valid_elements() const {
     return static_cast<std::size_t>(x.desc.shape.elements() / x.desc.shape[0] * control.valid);
@@ -35,7 +35,8 @@ Layer layer_of(Random& random, const Shape& shape, const BatchNormProblem& probl
               .variance = random.uniform({c}, 0.5, 2),
               .residual = random.uniform(shape, 0.1, 1),
               .dy = random.uniform(shape),
-              .dy2 = random.uniform(shape)};
+              .dy2 = random.uniform(shape),
+              .dx2 = random.uniform(shape)};
   if (problem.synchronised) layer.control.global_valid += 3;
   const std::int64_t pixels = shape.elements() / shape[0] / c;
   for (std::size_t i = 0; i < layer.x.values.size(); ++i) {
@@ -95,12 +96,14 @@ Case reduce(const Layer& l, const Tensor& sums, const Tensor& y) {
 }
 
 Case backward(const Layer& l, const Tensor& sums, const Tensor& gradient, const Tensor& dsums) {
-  return {.name = "batch_norm_backward " + l.x.desc.shape.to_string(),
-          .maker = maker_of(batch_norm_backward, l.problem),
-          .inputs = {l.x, sums, l.gamma, l.beta, gradient, dsums},
-          .outputs = {l.x.desc},
-          .control = l.control,
-          .tolerance = 5e-6};
+  Case test{.name = "batch_norm_backward " + l.x.desc.shape.to_string(),
+            .maker = maker_of(batch_norm_backward, l.problem),
+            .inputs = {l.x, sums, l.gamma, l.beta, gradient, dsums},
+            .outputs = {l.x.desc},
+            .control = l.control,
+            .tolerance = 5e-6};
+  if (l.problem.second_input_gradient) test.inputs.push_back(l.dx2);
+  return test;
 }
 
 std::vector<Backend> backends_and_reference() {
@@ -118,12 +121,13 @@ Tensor operand(const Tensor& result) {
 
 std::vector<BatchNormProblem> problems() {
   std::vector<BatchNormProblem> list;
-  for (int flags = 0; flags < 32; ++flags) {
+  for (int flags = 0; flags < 64; ++flags) {
     const BatchNormProblem problem{.relu = (flags & 1) != 0,
                                    .residual = (flags & 2) != 0,
                                    .synchronised = (flags & 4) != 0,
                                    .second_gradient = (flags & 8) != 0,
-                                   .write_gradient = (flags & 16) != 0};
+                                   .write_gradient = (flags & 16) != 0,
+                                   .second_input_gradient = (flags & 32) != 0};
     if ((problem.second_gradient || (problem.relu && problem.residual)) && !problem.write_gradient) continue;
     list.push_back(problem);
   }
@@ -173,7 +177,8 @@ TEST(BatchNorm, BackwardIsTheDerivative) {
           run_reference(forward(moved, operand(run_reference(statistics(moved)).outputs[0]))).outputs[0];
       double sum = 0;
       for (std::size_t i = 0; i < l.valid_elements(); ++i)
-        sum += (l.dy.values[i] + (problem.second_gradient ? l.dy2.values[i] : 0)) * y.values[i];
+        sum += (l.dy.values[i] + (problem.second_gradient ? l.dy2.values[i] : 0)) * y.values[i] +
+               (problem.second_input_gradient ? l.dx2.values[i] * moved.x.values[i] : 0);
       return sum;
     };
     const std::vector<Tensor> inputs = {l.x, l.gamma, l.beta, l.residual};
@@ -207,14 +212,17 @@ TEST(BatchNorm, SynchronisedRanksAreOneRank) {
   Random random(3);
   for (const Backend backend : backends_and_reference()) {
     const auto compute = [&](const Case& test) { return run(backend, layouts_of(backend).front(), test); };
-    const BatchNormProblem problem{
-        .relu = true, .residual = true, .synchronised = true, .write_gradient = true};
+    const BatchNormProblem problem{.relu = true,
+                                   .residual = true,
+                                   .synchronised = true,
+                                   .write_gradient = true,
+                                   .second_input_gradient = true};
     Layer whole = layer_of(random, {5, 18, 3, 4}, problem, 5);
     whole.control.global_valid = 5;
     const auto part_of = [&](std::int64_t first, int count) {
       Layer part = whole;
       part.control.valid = count;
-      for (Tensor Layer::*member : {&Layer::x, &Layer::residual, &Layer::dy, &Layer::dy2})
+      for (Tensor Layer::*member : {&Layer::x, &Layer::residual, &Layer::dy, &Layer::dy2, &Layer::dx2})
         part.*member = samples(whole.*member, first, count);
       return part;
     };

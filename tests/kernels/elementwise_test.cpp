@@ -9,6 +9,7 @@
 #include "kernels/relu/relu.h"
 #include "kernels/reorder/reorder.h"
 #include "tests/kernels/harness.h"
+#include "tests/kernels/memory.h"
 
 namespace convoy::kernels::testing {
 namespace {
@@ -75,6 +76,40 @@ TEST(Add, MatchesTheReference) {
            .outputs = {f32(shape)},
            .tolerance = 2e-7});
     }
+}
+
+// The sums are those of y as stored, and only of valid samples; y has all samples.
+TEST(Add, StatisticsAreThoseOfWhatWasWritten) {
+  Random random(6);
+  for (const Shape& shape : {Shape{3, 64, 14, 14}, Shape{20, 160, 9, 7}, Shape{5, 21, 3, 3}, Shape{300, 40}})
+    for (const int count : {2, 3, 9})
+      for (const std::int64_t valid : {shape[0], shape[0] - 2}) {
+        Case test{.name = "add_forward " + shape.to_string() + " with statistics",
+                  .maker =
+                      [](Backend backend, KernelRequest& request) {
+                        return add_forward(backend, {.statistics = true}, request);
+                      },
+                  .outputs = {f32(shape), f64({2, shape[1]})},
+                  .control = all_valid(valid)};
+        for (int i = 0; i < count; ++i) test.inputs.push_back(random.uniform(shape));
+        Case plain = test;
+        plain.maker = [](Backend backend, KernelRequest& request) {
+          return add_forward(backend, {}, request);
+        };
+        plain.outputs.pop_back();
+        const auto expect_sums = [&](Backend backend, Layout layout, bool half) {
+          const Case sum = half ? in_bf16(plain) : plain, both = half ? in_bf16(test) : test;
+          const std::string what = test.name + " on " + name_of(backend);
+          const Result result = run(backend, layout, both);
+          EXPECT_EQ(result.outputs[0].values, run(backend, layout, sum).outputs[0].values) << what;
+          expect_close(result.outputs[1], batch_norm_sums(result.outputs[0], valid), 2e-6, what);
+          expect_in_place_equals(backend, layout, both, result);
+        };
+        expect_sums(Backend::reference, Layout::row_major, false);
+        if (!gpu_present()) continue;
+        expect_sums(Backend::cuda, Layout::channels_last, false);
+        expect_sums(Backend::cuda, Layout::channels_last, true);
+      }
 }
 
 TEST(Add, IsTheSum) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <numeric>
 
+#include "kernels/device/host_kernel.h"
 #include "tests/kernels/memory.h"
 
 namespace convoy::kernels::testing {
@@ -296,6 +297,16 @@ std::vector<double> central_differences(const Case& forward, int position,
     return sum;
   };
   return central_differences(projected, forward.inputs, position, step);
+}
+
+Tensor batch_norm_sums(const Tensor& x, std::int64_t valid) {
+  const ImageExtents e = image_extents(x.desc.shape);
+  Tensor sums = doubles({2, e.c}, std::vector<double>(2 * e.c));
+  for (std::int64_t i = 0; i < valid * e.c * e.pixels(); ++i) {
+    sums.values[i / e.pixels() % e.c] += x.values[i];
+    sums.values[e.c + i / e.pixels() % e.c] += x.values[i] * x.values[i];
+  }
+  return sums;
 }
 
 void expect_gradient(const std::vector<double>& analytic, const std::vector<double>& numeric,

@@ -178,7 +178,8 @@ TEST_F(CudaLarge, BatchNormBackward) {
                                      .residual = residual,
                                      .synchronised = second,
                                      .second_gradient = second,
-                                     .write_gradient = residual || second};
+                                     .write_gradient = residual || second,
+                                     .second_input_gradient = second};
       const Norm n = norm(random_, problem, shape);
       // Where the mask is computed from x again, a value within rounding of zero may go either way.
       const double tolerance = relu && !residual ? 2e-3 : 5e-6;
@@ -194,12 +195,14 @@ TEST_F(CudaLarge, BatchNormBackward) {
       if (problem.write_gradient) reduce.outputs.push_back(f32(shape));
       expect_matches(reduce);
       const Tensor dsums = doubles({2, shape[1]}, run_reference(reduce).outputs[0].values);
-      expect_matches({.name = name + " backward",
-                      .maker = maker_of(batch_norm_backward, problem),
-                      .inputs = {n.x, n.sums, n.gamma, n.beta, n.dy, dsums},
-                      .outputs = {f32(shape)},
-                      .control = n.control,
-                      .tolerance = tolerance});
+      Case backward{.name = name + " backward",
+                    .maker = maker_of(batch_norm_backward, problem),
+                    .inputs = {n.x, n.sums, n.gamma, n.beta, n.dy, dsums},
+                    .outputs = {f32(shape)},
+                    .control = n.control,
+                    .tolerance = tolerance};
+      if (second) backward.inputs.push_back(random_.uniform(shape));
+      expect_matches(backward);
     }
 }
 

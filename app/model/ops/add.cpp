@@ -23,6 +23,9 @@ void Add::forward(Emitter& emitter) const {
                [](kernels::Backend backend, kernels::KernelRequest& request) {
                  return kernels::add_forward(backend, {}, request);
                });
+  emitter.allow_statistics([](kernels::Backend backend, kernels::KernelRequest& request) {
+    return kernels::add_forward(backend, {.statistics = true}, request);
+  });
 }
 
 void Add::backward(Emitter& emitter) const {

@@ -97,8 +97,13 @@ void BatchNorm::backward(Emitter& emitter) const {
   if (norm.residual && emitter.wants_gradient(1)) emitter.contribute(1, gradient);
   if (!emitter.wants_gradient(0)) return;
   if (norm.synchronised) emitter.all_reduce(dsums);
-  emitter.node("batch_norm_backward", {x, sums, gamma, beta, gradient, dsums},
-               {emitter.new_input_gradient(0)}, [norm](Backend backend, KernelRequest& request) {
+  std::vector<TensorId> last_inputs{x, sums, gamma, beta, gradient, dsums};
+  // In a pre-activation block x went around this layer too; whoever came back first hands over its share.
+  const TensorId other = emitter.take_contribution(0);
+  norm.second_input_gradient = other >= 0;
+  if (norm.second_input_gradient) last_inputs.push_back(other);
+  emitter.node("batch_norm_backward", last_inputs, {emitter.new_input_gradient(0)},
+               [norm](Backend backend, KernelRequest& request) {
                  return kernels::batch_norm_backward(backend, norm, request);
                });
 }

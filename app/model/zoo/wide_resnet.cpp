@@ -4,6 +4,7 @@
 
 #include <charconv>
 
+#include "app/errors.h"
 #include "app/model/zoo/builder.h"
 #include "app/model/zoo/networks.h"
 #include "app/model/zoo/zoo.h"
@@ -22,12 +23,12 @@ Extent parse(const std::string& name) {
   const bool separated = depth.ec == std::errc{} && depth.ptr != end && *depth.ptr == '_';
   const auto width = separated ? std::from_chars(depth.ptr + 1, end, extent.width) : depth;
   if (!separated || width.ec != std::errc{} || width.ptr != end)
-    throw UnknownNetwork(fmt::format("unknown model \"{}\", expected wrnDEPTH_WIDTH such as wrn28_10", name));
+    throw UsageError(fmt::format("unknown model \"{}\", expected wrnDEPTH_WIDTH such as wrn28_10", name));
   if (extent.depth < 10 || extent.depth % 6 != 4)
-    throw UnknownNetwork(fmt::format("model {}: its depth is {}, expected 6n + 4: 10, 16, 22, 28, 34, 40, …",
-                                     name, extent.depth));
+    throw UsageError(fmt::format("model {}: its depth is {}, expected 6n + 4: 10, 16, 22, 28, 34, 40, …",
+                                 name, extent.depth));
   if (extent.width < 1 || extent.width > 1000)
-    throw UnknownNetwork(fmt::format("model {}: its width is {}, expected 1 to 1000", name, extent.width));
+    throw UsageError(fmt::format("model {}: its width is {}, expected 1 to 1000", name, extent.width));
   return extent;
 }
 

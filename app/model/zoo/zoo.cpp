@@ -6,8 +6,9 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "app/commands/suggest.h"
+#include "app/errors.h"
 #include "app/model/zoo/networks.h"
+#include "app/suggest.h"
 
 namespace convoy::app {
 namespace {
@@ -42,8 +43,8 @@ constexpr std::array kNetworks{Entry{"linear", zoo::linear},
   std::vector<std::string> candidates = network_names();
   for (const char* example : {"wrn16_4", "wrn28_10", "wrn40_2"}) candidates.emplace_back(example);
   if (const std::string nearest = did_you_mean(name, candidates); !nearest.empty())
-    throw UnknownNetwork(fmt::format("unknown model \"{}\"{}", name, nearest));
-  throw UnknownNetwork(
+    throw UsageError(fmt::format("unknown model \"{}\"{}", name, nearest));
+  throw UsageError(
       fmt::format("unknown model \"{}\", expected one of {}", name, fmt::join(network_names(), ", ")));
 }
 

@@ -237,6 +237,25 @@ TEST_F(TrainJob, ResumingKnowsWhatItGoesOnFrom) {
   EXPECT_FALSE(fs::exists(fs::path(out("done")) / "checkpoint" / "step-00000030.h5"));
 }
 
+TEST_F(TrainJob, ASecondRunInTheSameFolderIsRefused) {
+  const std::string flags = "--steps 400 --checkpoint-every-steps 5";
+  const pid_t first = start_until(command(2, train("shared", flags)), "shared", 6);
+  for (const char* more : {"", " --resume"}) {
+    const Outcome second = run(command(2, train("shared", flags + more)));
+    EXPECT_EQ(second.status, 1) << second.text;
+    ASSERT_EQ(second.ours().size(), 1u) << second.text;
+    EXPECT_NE(second.ours()[0].find(out("shared") + ": found another run at work there"), std::string::npos);
+  }
+  ASSERT_EQ(::waitpid(first, nullptr, WNOHANG), 0) << "the first goes on: " << log("shared");
+  const std::size_t steps = losses("shared").size();
+  for (const pid_t rank : ranks_of("shared")) ::kill(rank, SIGKILL);
+  EXPECT_NE(wait_for(first), 0);
+  EXPECT_GE(losses("shared").size(), steps) << "its metrics are not cut";
+  EXPECT_FALSE(fs::exists(out("shared/checkpoint-1"))) << "its checkpoints are not put aside";
+  const Outcome resumed = run(command(2, train("shared", "--steps 8 --resume --global-batch 52")));
+  EXPECT_EQ(resumed.status, 2) << "not refused for the dead run: " << resumed.text;
+}
+
 TEST_F(TrainJob, TheBestIsKeptWhenNoCheckpointIsDue) {
   ASSERT_EQ(
       run(command(1, train("best", "--epochs 3 --checkpoint-every-epochs 0 --learning-rate 0.05"))).status,
@@ -279,6 +298,11 @@ TEST_F(TrainJob, AFileSizeLimitIsAnErrorLikeAFullDisk) {
 TEST_F(TrainJob, EvaluateRepeatsTheLastTest) {
   const Outcome job = run(command(2, train("tested", "--epochs 1")));
   ASSERT_EQ(job.status, 0) << job.text;
+  // On the CPU the arena is a part of what the process takes; all of it is touched but what alignment leaves.
+  const auto arena = summary("tested")["peak_device_bytes"].get<double>();
+  EXPECT_GT(arena, 0);
+  EXPECT_GT(summary("tested")["peak_host_bytes"].get<double>(), 0.9 * arena);
+  EXPECT_LT(summary("tested")["peak_host_bytes"].get<double>(), arena + (512 << 20));
   const fs::path checkpoint = fs::path(out("tested")) / "checkpoint" / "best.h5";
   for (const int ranks : {1, 2}) {
     const Outcome test = run(command(

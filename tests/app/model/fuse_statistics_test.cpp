@@ -1,4 +1,4 @@
-// Sums that a convolution writes are those of the pass that they replace.
+// Sums that a convolution or an addition writes are those of the pass that they replace.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace convoy::app {
 namespace {
 
-TEST(FuseStatistics, EveryConvolutionBeforeABatchNormWritesItsSums) {
+TEST(FuseStatistics, EveryConvolutionAndSumBeforeABatchNormWritesItsSums) {
   const auto count = [](const StepGraph& graph, const char* kind) {
     return std::ranges::count_if(graph.nodes, [&](const Node& node) { return node.kind == kind; });
   };
@@ -20,16 +20,22 @@ TEST(FuseStatistics, EveryConvolutionBeforeABatchNormWritesItsSums) {
   fuse_statistics(graph);
   EXPECT_LT(count(graph, "batch_norm_statistics"), count(before, "batch_norm_statistics"));
   EXPECT_EQ(count(graph, "batch_norm_forward"), count(before, "batch_norm_forward"));
-  for (const Node& node : graph.nodes)
-    if (node.kind == "batch_norm_statistics")
-      for (const Node& other : graph.nodes)
-        EXPECT_FALSE(other.kind == "conv2d_forward" && other.outputs[0] == node.inputs[0]) << node.layer;
+  for (const Node& node : graph.nodes) {
+    if (node.kind != "batch_norm_statistics") continue;
+    for (const Node& other : graph.nodes) {
+      const bool could = other.kind == "conv2d_forward" || other.kind == "add_forward";
+      EXPECT_FALSE(could && other.outputs[0] == node.inputs[0]) << node.layer;
+    }
+  }
+  EXPECT_EQ(count(graph, "batch_norm_statistics"), 1) << "of what a batch norm wrote";
   // Every sum has one writer.
   for (const auto& [tensors, nodes] : {std::pair(graph.tensors, graph.nodes)})
     for (TensorId id = 0; id < std::ssize(tensors); ++id) {
       const auto writers = std::ranges::count_if(
           nodes, [&](const Node& node) { return std::ranges::find(node.outputs, id) != node.outputs.end(); });
-      if (tensors[static_cast<std::size_t>(id)].name.ends_with("/sums")) EXPECT_EQ(writers, 1);
+      if (tensors[static_cast<std::size_t>(id)].name.ends_with("/sums")) {
+        EXPECT_EQ(writers, 1);
+      }
     }
 }
 

@@ -172,7 +172,19 @@ TEST(GraphBuilder, GradientsOfATensorReadTwiceAreSummed) {
   const auto sums_in_backward = std::ranges::count_if(graph.nodes, [](const Node& node) {
     return node.kind == "add_forward" && node.phase == Phase::backward;
   });
-  EXPECT_EQ(sums_in_backward, 4);  // stem, identity, down and normed are read twice or thrice
+  EXPECT_EQ(sums_in_backward, 3);  // stem, identity and normed; the batch norm behind down adds for itself
+}
+
+// Every block's input goes into a batch norm and around it: the batch norm's backward adds the two gradients.
+TEST(GraphBuilder, PreActivationBlocksNeedNoSumsInBackward) {
+  const StepGraph graph = build_step_graph(fuse(make_network("wrn16_2", {2, 3, 8, 8}, 10)), {});
+  EXPECT_EQ(count_kind(graph, "add_forward"), 6) << "one a block, forward";
+  EXPECT_EQ(std::ranges::count_if(graph.nodes,
+                                  [](const Node& node) {
+                                    return node.kind == "batch_norm_backward" && node.inputs.size() == 7;
+                                  }),
+            3)
+      << "the shortcuts without a convolution";
 }
 
 TEST(GraphBuilder, LabelSmoothingAndDropoutDoNotChangeTheGraph) {

@@ -22,9 +22,9 @@ TEST(Precision, Bf16StoresActivationsAndKeepsEverythingElse) {
   for (std::size_t i = 0; i < before.tensors.size(); ++i) {
     const Tensor& tensor = graph.tensors[i];
     const bool stored = tensor.role == TensorRole::activation || tensor.role == TensorRole::images;
-    if (!stored || before.tensors[i].dtype != DType::f32)
+    if (!stored || before.tensors[i].dtype != DType::f32) {
       EXPECT_EQ(tensor.dtype, before.tensors[i].dtype) << tensor.name;
-    else
+    } else
       EXPECT_EQ(tensor.dtype, tensor.name == "loss/probabilities" ? DType::f32 : DType::bf16) << tensor.name;
   }
 }
@@ -40,14 +40,17 @@ TEST(Precision, ProductsReadTheCopyAndNobodyElseDoes) {
         EXPECT_TRUE(product) << node.kind;
         ++readers;
       }
-      if (product && at(graph, input).role == TensorRole::parameter)
+      if (product && at(graph, input).role == TensorRole::parameter) {
         EXPECT_EQ(at(graph, input).shape.rank(), 1) << at(graph, input).name;
+      }
     }
   EXPECT_GT(readers, 0);
   for (const TrainableParameter& parameter : graph.parameters) {
     EXPECT_EQ(at(graph, parameter.gradient).dtype, DType::f32);
     EXPECT_EQ(parameter.copy >= 0, parameter.spec.shape.rank() > 1) << parameter.spec.name;
-    if (parameter.copy >= 0) EXPECT_EQ(at(graph, parameter.gradient).partner, parameter.copy);
+    if (parameter.copy >= 0) {
+      EXPECT_EQ(at(graph, parameter.gradient).partner, parameter.copy);
+    }
   }
 }
 

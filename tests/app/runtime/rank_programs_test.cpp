@@ -268,6 +268,27 @@ TEST(RankPrograms, LastingTensorsHaveOnePart) {
   EXPECT_EQ(labels, 1);
 }
 
+// The next node starts when its predecessor ends: a send behind it would be one operation late.
+TEST(RankPrograms, ATensorLeavesRightBehindItsProducer) {
+  kernels::StepControl control;
+  const CompiledSteps whole = compile(residual(), 1, &control);
+  const StepDependences dependences = find_dependences(whole.train->graph);
+  std::vector<int> part_of;
+  for (const int group : dependences.group) part_of.push_back(group % 2);
+  const RankPrograms programs =
+      make_rank_programs(dependences, part_of, 2, sequential_times(whole.train->graph));
+  ASSERT_GT(programs.transfers.size(), 5u);
+  for (const auto& program : programs.parts) {
+    int last = -1;
+    for (const ProgramStep& step : program) {
+      if (step.action == ProgramStep::Action::run) last = step.index;
+      if (step.action == ProgramStep::Action::send_begin) {
+        EXPECT_EQ(programs.transfers[at(step.index)].producer, last);
+      }
+    }
+  }
+}
+
 // Nodes that share a parameter must not be torn apart, nor a plan of another step be taken.
 TEST(RankPrograms, RefusesPlacementsOfOtherSteps) {
   kernels::StepControl control;

@@ -25,6 +25,7 @@ TEST_F(Report, SummaryHasTheContractsKeys) {
   summary.images_per_second = 812.25;
   summary.test_accuracy = std::nan("");
   summary.peak_device_bytes = std::int64_t{1} << 40;
+  summary.peak_host_bytes = std::int64_t{3} << 40;
   write_summary(folder_ / "summary.json", summary);
   const auto json = Json::parse(content_of(folder_ / "summary.json"));
   std::set<std::string> keys;
@@ -45,6 +46,7 @@ TEST_F(Report, SummaryHasTheContractsKeys) {
                                          "exposed_comm_ms",
                                          "data_wait_ms",
                                          "peak_device_bytes",
+                                         "peak_host_bytes",
                                          "limited_by",
                                          "slowest_rank",
                                          "rank_times",
@@ -53,6 +55,7 @@ TEST_F(Report, SummaryHasTheContractsKeys) {
   EXPECT_EQ(json.at("images_per_second"), 812.25);
   EXPECT_TRUE(json.at("test_accuracy").is_null());
   EXPECT_EQ(json.at("peak_device_bytes"), std::int64_t{1} << 40);
+  EXPECT_EQ(json.at("peak_host_bytes"), std::int64_t{3} << 40);
 }
 
 TEST_F(Report, ManifestSaysWhatRanWhereAndWhen) {

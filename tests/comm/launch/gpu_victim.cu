@@ -38,10 +38,10 @@ class Step {
     CONVOY_CUDA(cudaMemset(gradients_.data(), 0, gradients_.bytes()));
     CONVOY_CUDA(cudaDeviceSynchronize());
     graph_ = kernels::CapturedGraph::capture([this](kernels::Stream stream) {
-      buckets_.ready(0, stream);
+      start_buckets_of(0, stream);
       hold<<<1, 1, 0, static_cast<cudaStream_t>(stream)>>>(reinterpret_cast<const int*>(held_.data()));
       CONVOY_CUDA(cudaGetLastError());
-      buckets_.ready(1, stream);
+      start_buckets_of(1, stream);
       buckets_.wait_all(stream);
       collectives_->all_reduce(gradients_.data(), 1, comm::DType::f32, comm::ReduceOp::sum, stream, "loss");
     });
@@ -53,6 +53,11 @@ class Step {
  private:
   static std::vector<comm::ParameterSegment> segments() {
     return {{0, kElements / 2}, {kElements / 2, kElements - kElements / 2}};
+  }
+  void start_buckets_of(int segment, kernels::Stream stream) {
+    for (std::size_t bucket = 0; bucket < buckets_.buckets().size(); ++bucket)
+      if (buckets_.buckets()[bucket].last_segment == segment)
+        buckets_.start(static_cast<int>(bucket), stream);
   }
 
   std::unique_ptr<comm::Collectives> collectives_;

@@ -29,11 +29,8 @@ void train(comm::MpiEnvironment& environment, const std::string& scenario) {
     if (now && scenario.starts_with("kill")) std::raise(SIGKILL);
     if (now && scenario.starts_with("stop")) std::raise(SIGSTOP);
     while (now && scenario.starts_with("absent")) ::usleep(10'000);
-    if (now && scenario.starts_with("error")) environment.end_job("data.h5: cannot read chunk 7");
     if (now && scenario.starts_with("throw")) throw std::runtime_error("data.h5: cannot read chunk 7");
-    if (step == 3 && scenario == "all_fail") environment.end_job("data.h5: no /train/images", 2);
-    buckets.ready(0);
-    buckets.ready(1);
+    for (int bucket = 0; bucket < std::ssize(buckets.buckets()); ++bucket) buckets.start(bucket);
     buckets.wait_all();
     world.all_reduce(1.0, comm::ReduceOp::sum, "loss");
   }

@@ -69,7 +69,11 @@ std::vector<Layer> layers() {
       {{3, 1, 28, 28}, {32, 1, 5, 5}, {.padding = {2, 2}, .bias = true}},
       {{2, 16, 16, 16}, {160, 16, 3, 3}, kSame},
       {{300, 64, 4, 4}, {64, 64, 3, 3}, kSame},  // many tiles a block
-      {{2, 12, 7, 7}, {20, 12, 3, 3}, kSame},    // no multiple of eight
+      // Half a block of channels, and tiles of 160 columns: one, and two and a bit.
+      {{3, 160, 9, 11}, {160, 160, 3, 3}, {.padding = {1, 1}, .bias = true, .relu = true}},
+      {{3, 160, 6, 7}, {344, 160, 3, 3}, kSame},
+      {{3, 344, 6, 7}, {176, 344, 1, 1}, {.stride = {2, 2}}},
+      {{2, 12, 7, 7}, {20, 12, 3, 3}, kSame},  // no multiple of eight
       {{2, 64, 7, 7}, {10, 64, 3, 3}, kSame},
       {{2, 64, 7, 7}, {64, 32, 3, 3}, {.padding = {1, 1}, .groups = 2}},
       {{2, 48, 7, 7}, {48, 1, 3, 3}, {.stride = {2, 2}, .padding = {1, 1}, .groups = 48}},

@@ -1,7 +1,6 @@
-// The flags of `convoy train`: their values, registration, checks and the schedule that they describe.
+// What the flags of `convoy train` say: their values, checks and the schedule that they describe.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -53,7 +52,7 @@ struct TrainOptions {
   std::string tuning_file;         // CUDA: measured choices of kernels; empty: none
   std::int64_t threads = 0;        // of one rank; 0: this host's cores divided by its ranks
   std::int64_t seed = 1;
-  double timeout = 300;  // seconds that a collective may take
+  double timeout = 300;  // seconds that ranks wait for one that does not come
 
   bool resume = false;
   std::int64_t checkpoint_every_epochs = 1, checkpoint_every_steps = 0;  // the steps win where not 0
@@ -63,9 +62,6 @@ struct TrainOptions {
   std::int64_t eval_every = 1;  // epochs; 0: at the end only
   bool stop_on_divergence = true;
 };
-
-// Registers every flag and --config on the verb. `options` must outlive it.
-void add_train_options(CLI::App& verb, TrainOptions& options);
 
 // What one flag alone cannot tell. Throws UsageError, one line that names the flag.
 void check_train_options(const TrainOptions& options, int ranks);

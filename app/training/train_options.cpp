@@ -1,5 +1,5 @@
-// What follows from the flags of `convoy train` once they are parsed: checks across flags, the schedule, the
-// JSON of manifests and checkpoints.
+#include "app/training/train_options.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -7,8 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "app/commands/commands.h"
-#include "app/commands/train_options.h"
+#include "app/errors.h"
 
 namespace convoy::app {
 namespace {
@@ -177,6 +176,15 @@ nlohmann::json to_json(const TrainOptions& o) {
           {"stop-on-divergence", o.stop_on_divergence}};
 }
 
+// Milestones count in the unit in which the run's length is given.
+void check_resumed_unit(const TrainOptions& options, const nlohmann::json& saved) {
+  const bool now_steps = options.steps > 0, then_steps = saved.value("steps", std::int64_t{0}) > 0;
+  if (options.milestones.empty() || now_steps == then_steps) return;
+  throw UsageError(fmt::format("--milestones: with {} they would be {}, but in the run to resume they are {}",
+                               now_steps ? "--steps" : "--epochs", now_steps ? "steps" : "epochs",
+                               then_steps ? "steps" : "epochs"));
+}
+
 void check_resumed_options(const TrainOptions& options, const nlohmann::json& saved) {
   const auto now = to_json(options);
   // A run may be resumed elsewhere, on another backend or on other ranks, and may be made longer.
@@ -220,6 +228,7 @@ void check_resumed_options(const TrainOptions& options, const nlohmann::json& sa
                                    now.at(flag).dump(), found->dump()));
     }
   }
+  check_resumed_unit(options, saved);
 }
 
 }  // namespace convoy::app

@@ -1,4 +1,4 @@
-#include "app/commands/train_options.h"
+#include "app/commands/train_flags.h"
 
 #include "app/commands/config_file.h"
 #include "app/commands/validators.h"
@@ -9,7 +9,13 @@ namespace {
 template <typename Value>
 CLI::Option* add(CLI::App& verb, const std::string& flag, Value& value, const std::string& description,
                  const CLI::Validator& validator, const std::string& type) {
-  return verb.add_option(flag, value, description)->check(validator)->type_name(type)->capture_default_str();
+  CLI::Validator check = validator;
+  std::string shown = type;
+  if (shown.empty()) {  // the names to choose from
+    shown = check.get_description();
+    check.description("");
+  }
+  return verb.add_option(flag, value, description)->check(check)->type_name(shown)->capture_default_str();
 }
 
 void add_data(CLI::App& verb, TrainOptions& o) {
@@ -66,7 +72,7 @@ void add_schedule(CLI::App& verb, TrainOptions& o) {
   add(verb, "--base-batch", o.base_batch, "batch that --learning-rate was chosen for", whole_number(1), "B");
   add(verb, "--warmup-epochs", o.warmup_epochs, "linear warm-up", number_in("[0, 1e6]"), "E");
   add(verb, "--warmup-steps", o.warmup_steps, "linear warm-up", whole_number(0), "N");
-  add(verb, "--milestones", o.milestones, "step: epochs (with --steps: steps) where the rate falls",
+  add(verb, "--milestones", o.milestones, "step: where the rate falls, in epochs; in steps with --steps",
       number_in("(0, 1e9]"), "E,E,...")
       ->delimiter(',');
   add(verb, "--gamma", o.gamma, "step: factor at a milestone", number_in("(0, 1]"), "G");
@@ -94,7 +100,9 @@ void add_execution(CLI::App& verb, TrainOptions& o) {
   add(verb, "--threads", o.threads, "of one rank; 0: the host's cores / its ranks", whole_number(0, 4096),
       "T");
   add(verb, "--seed", o.seed, "of weights, order, augmentation and dropout", whole_number(0), "S");
-  add(verb, "--timeout", o.timeout, "seconds that a collective may take", number_in("[0.1, 1e6]"), "S");
+  add(verb, "--timeout", o.timeout,
+      "seconds that ranks wait for one that does not come, be it that rank 0 writes a checkpoint",
+      number_in("[0.1, 1e6]"), "S");
 }
 
 void add_output(CLI::App& verb, TrainOptions& o) {
@@ -115,7 +123,7 @@ void add_output(CLI::App& verb, TrainOptions& o) {
 
 }  // namespace
 
-void add_train_options(CLI::App& verb, TrainOptions& options) {
+void add_train_flags(CLI::App& verb, TrainOptions& options) {
   const std::pair<const char*, void (*)(CLI::App&, TrainOptions&)> groups[] = {
       {"Model and data", add_data}, {"Length", add_length},       {"Optimizer", add_optimizer},
       {"Schedule", add_schedule},   {"Execution", add_execution}, {"Output", add_output}};

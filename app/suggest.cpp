@@ -1,4 +1,4 @@
-#include "app/commands/suggest.h"
+#include "app/suggest.h"
 
 #include <fmt/core.h>
 
@@ -41,7 +41,8 @@ std::vector<std::string> suggest(std::string_view name, const std::vector<std::s
   for (const auto& candidate : candidates) {
     const bool begins = name.size() >= 3 && lower(candidate).starts_with(lower(name));
     const int distance = begins ? 1 : edit_distance(name, candidate);
-    if (distance <= limit) near.emplace_back(distance, candidate);
+    const bool all_replaced = distance >= static_cast<int>(name.size());
+    if (distance <= limit && !all_replaced) near.emplace_back(distance, candidate);
   }
   std::stable_sort(near.begin(), near.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<std::string> names;

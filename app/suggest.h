@@ -1,4 +1,4 @@
-// Nearest names for a name that does not exist: flags, verbs, configuration keys, models.
+// Nearest names for a name that does not exist: flags, verbs, configuration keys, values, models.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace convoy::app {
 int edit_distance(std::string_view a, std::string_view b);
 
 // The candidates that `name` was probably meant to be: within a third of its length (at least one edit, at
-// most four), or beginning with it. Nearest first, at most three.
+// most four; something of it must be left), or beginning with it. Nearest first, at most three.
 std::vector<std::string> suggest(std::string_view name, const std::vector<std::string>& candidates);
 
 // "; did you mean 'resnet18' or 'resnet34'?", or nothing when no candidate is near: to end an error with.

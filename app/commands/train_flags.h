@@ -1,0 +1,13 @@
+// The flags of `convoy train`, with --config.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "app/training/train_options.h"
+
+namespace convoy::app {
+
+// Registers every flag on the verb. `options` must outlive it.
+void add_train_flags(CLI::App& verb, TrainOptions& options);
+
+}  // namespace convoy::app

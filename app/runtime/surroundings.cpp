@@ -1,0 +1,118 @@
+#include "app/runtime/surroundings.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "comm/topology.h"
+
+namespace convoy::app {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+// All ranks of a host use its memory and, as far as this knows, its caches.
+void share_memory(const std::vector<comm::RankPlacement>& ranks, int parts, SharedProcessors& shared) {
+  std::vector<std::string> hosts;
+  for (int part = 0; part < parts; ++part) {
+    const std::string& host = ranks[at(part)].host;
+    const auto same = [&](const comm::RankPlacement& rank) { return rank.host == host; };
+    const auto found = std::ranges::find(hosts, host);
+    shared.memory_of.push_back(static_cast<int>(found - hosts.begin()));
+    if (found != hosts.end()) continue;
+    hosts.push_back(host);
+    const auto members = std::count_if(ranks.begin(), ranks.end(), same);
+    const auto of_replica = std::count_if(ranks.begin(), ranks.begin() + parts, same);
+    shared.replicas.push_back(static_cast<double>(members) / static_cast<double>(of_replica));
+  }
+}
+
+// Ranks of one host with the same cores share them, those of other replicas, which do the same at the same time, too.
+SharedProcessors share_processors(const std::vector<comm::RankPlacement>& ranks, int parts, int threads) {
+  SharedProcessors shared;
+  std::vector<std::pair<std::string, std::vector<int>>> groups;
+  for (int part = 0; part < parts; ++part) {
+    const std::pair key(ranks[at(part)].host, ranks[at(part)].cores);
+    const auto same = [&](const comm::RankPlacement& rank) {
+      return std::pair(rank.host, rank.cores) == key;
+    };
+    const auto found = std::ranges::find(groups, key);
+    shared.group_of.push_back(static_cast<int>(found - groups.begin()));
+    if (found != groups.end()) continue;
+    groups.push_back(key);
+    const auto members = std::count_if(ranks.begin(), ranks.end(), same);
+    const auto of_replica = std::count_if(ranks.begin(), ranks.begin() + parts, same);
+    const double busy_cores = std::min<double>(threads, static_cast<double>(key.second.size()));
+    shared.processors.push_back(static_cast<double>(key.second.size()) / busy_cores *
+                                static_cast<double>(of_replica) / static_cast<double>(members));
+  }
+  share_memory(ranks, parts, shared);
+  return shared;
+}
+
+}  // namespace
+
+Surroundings look_around(const comm::Communicator& world, const RankGroups& groups, int threads) {
+  Surroundings surroundings;
+  surroundings.links = measure_links(*groups.parts);
+  if (groups.replicas->size() > 1) {
+    const LinkCost link = measure_links(*groups.replicas)[0][1];
+    surroundings.reduce_ms = 2 * link.latency_ms;
+    surroundings.reduce_ms_per_byte = 2 / link.bytes_per_ms;
+  }
+  surroundings.shares_memory =
+      world.all_reduce(world.local_size(), comm::ReduceOp::max, "ranks of a host") > 1;
+  const std::vector<comm::RankPlacement> ranks = comm::gather_placement(world);
+  if (world.rank() == 0) surroundings.processors = share_processors(ranks, groups.parts->size(), threads);
+  return surroundings;
+}
+
+partition::Machine describe_machine(const std::vector<std::vector<LinkCost>>& links) {
+  const int parts = static_cast<int>(links.size());
+  partition::Machine machine = partition::Machine::uniform(parts, {});
+  for (int a = 0; a < parts; ++a)
+    for (int b = 0; b < parts; ++b)
+      if (a != b)
+        machine.set_link(a, b,
+                         {static_cast<partition::Nanoseconds>(links[at(a)][at(b)].latency_ms * 1e6),
+                          links[at(a)][at(b)].bytes_per_ms * 1e-6});
+  return machine;
+}
+
+void Surroundings::compare(const OpTimes& alone, const std::vector<double>& beside) {
+  const std::size_t nodes = alone.node_ms.size();
+  const auto ratio = [&](std::size_t place, double alone_ms) {
+    if (beside.empty() || alone_ms <= 0) return 1.0;
+    return beside.at(place) / alone_ms;
+  };
+  slowdown.clear(), update_slowdown.clear();
+  for (std::size_t node = 0; node < nodes; ++node) slowdown.push_back(ratio(node, alone.node_ms[node]));
+  for (std::size_t part = 0; part < links.size(); ++part)
+    update_slowdown.push_back(ratio(nodes + part, alone.update_ms_per_element));
+}
+
+ProgramCosts costs_of_programs(const Surroundings& surroundings, const RankPrograms& programs,
+                               const partition::TaskGraph& tasks,
+                               const std::vector<partition::DeviceIndex>& part_of,
+                               const std::vector<kernels::TensorDesc>& tensors) {
+  ProgramCosts costs;
+  costs.processors = surroundings.processors;
+  for (const double slowdown : surroundings.update_slowdown) costs.updates.push_back({0, slowdown});
+  const auto nodes = static_cast<partition::NodeIndex>(surroundings.slowdown.size());
+  for (partition::NodeIndex task = 0; task < tasks.node_count(); ++task) {
+    const double ms = static_cast<double>(tasks.time(task)) * 1e-6;
+    if (task < nodes)
+      costs.nodes.push_back({ms, surroundings.slowdown[at(task)]});
+    else
+      costs.updates[at(part_of[at(task)])].ms += ms;
+  }
+  for (const CutTensor& cut : programs.transfers) {
+    const LinkCost& link = surroundings.links[at(cut.from)][at(cut.to)];
+    const double moving = static_cast<double>(tensors[at(cut.tensor)].bytes()) / link.bytes_per_ms;
+    costs.transfers.push_back(
+        {link.latency_ms + (1 - link.receiver_part) * moving, link.receiver_part * moving});
+  }
+  return costs;
+}
+
+}  // namespace convoy::app

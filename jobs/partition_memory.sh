@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Memory limits: for each graph ten steps from the peak of its unconstrained placement down to the floor (the largest
+# need of a node, or the resident bytes divided evenly), each answer judged again by `convoy simulate --memory`. Writes
+# OUT/memory.md, a Markdown table: the makespan in µs, "none" with a proof that nothing fits, "not found" without one.
+#
+#     jobs/partition_memory.sh CONVOY OUT GRAPH[:LATENCY_US]...
+#
+# A GRAPH is a file, a ParDNN folder or generated_FAMILY_NODES; K = 4, TIME_LIMIT (0.5) seconds of local search a step.
+set -euo pipefail
+usage='usage: jobs/partition_memory.sh CONVOY OUT GRAPH[:LATENCY_US]...'
+convoy=${1:?$usage} out=${2:?$usage}
+: "${3:?$usage}"
+shift 2
+mkdir -p "$out"
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+# The numbers of a key in one JSON object on one line.
+numbers() { grep -o "\"$1\":[0-9.e+-]*" <<< "$2" | cut -d: -f2; }
+largest() { sort -g | tail -1; }
+
+step() {  # graph latency limit
+  local flags=(--graph "$1" --devices 4 --latency-us "$2" --memory "$3") answer
+  if answer=$("$convoy" partition "${flags[@]}" --time-limit "${TIME_LIMIT:-0.5}" --out "$scratch/placement.json" --json \
+              2> "$scratch/error"); then
+    if ! "$convoy" simulate "${flags[@]}" --placement "$scratch/placement.json" > /dev/null; then
+      echo "WRONG"
+      return
+    fi
+    printf '%.0f\n' "$(grep -o '"makespan_us":[0-9.e+-]*' <<< "$answer" | tail -1 | cut -d: -f2)"
+  elif grep -q '"proven":true' <<< "$answer"; then
+    echo "none"
+  elif grep -q '"proven":false' <<< "$answer"; then
+    echo "not found"
+  else
+    cat "$scratch/error" >&2
+    return 1
+  fi
+}
+
+{
+  echo "| graph | from MiB | to MiB | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | 10 |"
+  echo "|---|---|---|---|---|---|---|---|---|---|---|---|---|"
+} | tee "$out/memory.md"
+for argument; do
+  graph=${argument%:*} latency=25
+  [ "$graph" = "$argument" ] || latency=${argument##*:}
+  case $graph in generated_*) graph=${graph//_/:} ;; esac
+  open=$("$convoy" partition --graph "$graph" --devices 4 --latency-us "$latency" --time-limit "${TIME_LIMIT:-0.5}" --json)
+  peak=$(numbers peak_bytes "$open" | largest) floor=$(numbers memory_floor_bytes "$open")
+  row="| $(basename "$graph") | $(awk "BEGIN{printf \"%.1f | %.1f\", $peak/1048576, $floor/1048576}")"
+  for i in 0 1 2 3 4 5 6 7 8 9; do
+    row+=" | $(step "$graph" "$latency" $((peak - (peak - floor) * i / 9)))"
+  done
+  echo "$row |" | tee -a "$out/memory.md"
+done
+! grep -q WRONG "$out/memory.md"

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# The house has stairs that lead down only: app -> comm, data, partition, kernels; comm and data -> kernels/device;
+# partition and kernels -> nothing of ours; within app commands -> training, prediction -> runtime -> model -> the files of
+# app itself. Prints every line that includes upward or sideways; the status is then 1.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+grep -rnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' \
+  --include='*.cpp' --include='*.h' --include='*.cu' --include='*.cuh' app comm data partition kernels |
+  awk '
+    BEGIN {
+      may["partition"] = "partition"
+      may["kernels"] = "kernels"
+      may["data"] = "data kernels/device"
+      may["comm"] = "comm kernels/device"
+      may["app"] = "app"
+      may["app/model"] = "app/model app kernels"
+      may["app/runtime"] = "app/runtime comm data partition " may["app/model"]
+      may["app/prediction"] = "app/prediction " may["app/runtime"]
+      may["app/training"] = "app/training " may["app/runtime"]
+      may["app/commands"] = "app/commands app/prediction " may["app/training"]
+      may["app/main.cpp"] = "app/commands"
+      generated["app/training/build_info.cpp"] = "build_info_values.h"
+    }
+    # The part of the house that a file belongs to: app/FOLDER, app for its own files, else the top folder.
+    function part(file, words, depth) {
+      depth = split(file, words, "/")
+      if (words[1] == "app" && (depth > 2 || file in may)) return words[1] "/" words[2]
+      return words[1]
+    }
+    {
+      colon = index($0, ":")
+      file = substr($0, 1, colon - 1)
+      split($0, quoted, "\"")
+      included = quoted[2]
+      if (generated[file] == included) next
+      count = split(may[part(file)], allowed, " ")
+      for (i = 1; i <= count; ++i)
+        if (allowed[i] == part(included) || index(included, allowed[i] "/") == 1 && allowed[i] != "app") next
+      printf "%s\n    %s may include %s\n", $0, part(file), may[part(file)]
+      wrong = 1
+    }
+    END { exit wrong }'
