@@ -31,6 +31,9 @@ class GradientBuckets {
   // To be called in index order, when the bucket's gradients are finished. Throws std::logic_error out of order.
   void start(int bucket, Stream stream = nullptr);
 
+  // What is put on `stream` afterwards comes behind the bucket, which has been started.
+  void follow(int bucket, Stream stream) { operations_.at(static_cast<std::size_t>(bucket))->follow(stream); }
+
   // Lets started buckets move on; to be called between operations of a rank without a thread to spare.
   void progress();
   // Waits until all buckets are reduced and makes the object ready for the next step. Returns the

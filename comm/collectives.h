@@ -33,6 +33,8 @@ class PreparedOperation {
   // Moves a started operation on; true when there is nothing left to do. Cheap: between two kernels of a rank
   // whose only thread computes, calls to it are what makes the data move. Always true on devices.
   virtual bool progress() = 0;
+  // What is put on `stream` afterwards comes behind the operation, which must still be waited for. Nothing on the host.
+  virtual void follow(Stream) {}
   // What is put on `stream` afterwards sees the result. Returns at once when it was not started.
   virtual void wait(Stream stream) = 0;
 };

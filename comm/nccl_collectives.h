@@ -26,6 +26,10 @@
 
 namespace convoy::comm {
 
+// Of gradient buckets. 100 MiB between two H200 over NVLink: 541 us in buckets of 16 MiB, 470 of 32, 410 of 64; the last
+// one, which nothing hides, takes 36 us at 4 MiB and 17 us at 1 MiB.
+inline constexpr BucketSizes kNcclBucketSizes{std::int64_t{32} << 20, std::int64_t{1} << 20};
+
 // Collective over all members, each with its own device current; throws the same std::runtime_error on every rank
 // when two of them share a GPU, and std::runtime_error with NCCL's reason when it cannot connect, or in a build
 // without CUDA. A single rank needs no NCCL and launches nothing.

@@ -14,7 +14,8 @@
 #   --steps N             of every run; default: 60
 #   --repeats N           default: 3
 #   --topology FILE       adds a prediction from the profile of one rank, as in jobs/topologies/
-#   --collectives FILE    measured all-reduces for it: output of convoy bench collectives --json
+#   --collectives FILE    measured all-reduces for it: output of convoy bench collectives --json; default: measured here
+#                         with --backend cuda
 #   --threads T           of one rank
 #
 # Every run is a folder OUT/SCALING/MODEL-bBATCH-PRECISION/ranks-N/repeat-K with manifest.json and summary.json; runs that
@@ -35,7 +36,7 @@ need() { [ -n "$2" ] || usage_error "$1: expected a value"; }
 list() { [[ $2 =~ ^[0-9]+(,[0-9]+)*$ ]] || usage_error "$1: found '$2', expected whole numbers with commas between them"; }
 while [ $# -gt 0 ]; do
   case $1 in
-    -h | --help) sed -n '2,26p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
+    -h | --help) sed -n '2,24p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
     --submit) submit=yes; shift; continue ;;
     --) shift; break ;;
     --*) need "$1" "${2:-}" ;;
@@ -101,6 +102,8 @@ for ranks in ${ranks_wanted//,/ }; do [ "$ranks" -gt "$available" ] || rank_coun
 common=(--data "$data" --steps "$steps" --backend "$backend" --seed 1 --eval-every 0 --limit-test 64 --no-sync-batch-norm
   --learning-rate 1e-4 --checkpoint-every-epochs 0 --log-every 10)
 [ -z "$size" ] || common+=(--size "$size")
+# As many classes as the profiles have.
+[ "$data" != synthetic ] || [ "$size" -le 64 ] || common+=(--classes 1000)
 [ -z "$threads" ] || common+=(--threads "$threads")
 # The program's own words, or the launcher's first ones.
 reason_of() { grep -m 1 '^convoy: ' "$1" || grep -m 1 '[a-z]' "$1" || echo "no message in $1"; }
@@ -125,6 +128,25 @@ one_run() {
   fi
 }
 
+measured_collectives=()
+measure_collectives() {
+  if [ -n "$collectives" ]; then measured_collectives=(--collectives "$collectives"); return; fi
+  [ "$backend" = cuda ] || return 0
+  mkdir -p "$out/prediction"
+  local ranks file
+  for ranks in "${rank_counts[@]}"; do
+    [ "$ranks" -gt 1 ] || continue
+    file=$out/prediction/collectives-$ranks.jsonl
+    if [ ! -s "$file" ]; then
+      launch "$ranks" "$CONVOY" bench collectives --backend cuda --operations all-reduce --milliseconds 2 --json
+      "${launch[@]}" >"$file.part" 2>"$file.log" || fail "the collectives of $ranks ranks failed: $(reason_of "$file.log")"
+      mv "$file.part" "$file"
+    fi
+    measured_collectives+=(--collectives "$file")
+  done
+}
+[ -z "$topology" ] || measure_collectives
+
 # What a prediction is made from: one rank's times at the batches of the experiment.
 predict() { # MODEL BATCH PRECISION
   local model=$1 batch=$2 precision=$3 folder=$out/prediction/$1-b$2-$3 sizes=("$2") ranks profile flags
@@ -141,7 +163,7 @@ predict() { # MODEL BATCH PRECISION
     fi
     flags+=(--profile "$profile")
   done
-  [ -z "$collectives" ] || flags+=(--collectives "$collectives")
+  flags+=("${measured_collectives[@]}")
   "$CONVOY" simulate --model "$model" --topology "$topology" --batch "$2" --global-batch "$2" --precision "$precision" \
     --ranks "$(IFS=,; echo "${rank_counts[*]},$((2 * rank_counts[-1])),$((4 * rank_counts[-1]))")" \
     "${flags[@]}" --json >"$folder/prediction.jsonl"

@@ -15,6 +15,7 @@
 #include "app/model/zoo/zoo.h"
 #include "app/runtime/agreement.h"
 #include "app/runtime/session.h"
+#include "app/training/bottleneck.h"
 #include "app/training/rank_setup.h"
 #include "comm/environment.h"
 #include "kernels/device/philox.h"
@@ -28,7 +29,7 @@ struct BenchStepOptions {
   std::string model, backend = "cpu", precision = "fp32", tuning_file;
   std::int64_t batch = 0, size = 224, classes = 0, steps = 20, warmup = 3, threads = 0, lanes = 2;
   std::uint64_t memory_limit = 0;
-  bool layers = false, json = false;
+  bool layers = false, json = false, time_waits = true;
 };
 
 double ms_since(Clock::time_point start) {
@@ -53,20 +54,31 @@ void fill_batch(Session& session, const BenchStepOptions& options, std::int64_t 
   session.control().learning_rate = 1e-3f;
 }
 
-// Milliseconds between the ends of successive steps, with the device kept busy.
-std::vector<double> time_steps(Session& session, std::int64_t steps, StepMetrics& last) {
-  std::vector<double> times;
+struct TimedSteps {
+  std::vector<double> ms;      // between the ends of successive steps, with the device kept busy
+  double exposed_comm_ms = 0;  // mean
+  StepMetrics last;
+
+  RankTimes rank_times() const {
+    const double mean = std::accumulate(ms.begin(), ms.end(), 0.0) / static_cast<double>(ms.size());
+    return {mean, std::max(mean - exposed_comm_ms, 0.0), exposed_comm_ms, 0};
+  }
+};
+
+TimedSteps time_steps(Session& session, std::int64_t steps) {
+  TimedSteps timed;
   auto before = Clock::now();
   const auto finish = [&] {
-    last = session.finish_step();
-    times.push_back(ms_since(std::exchange(before, Clock::now())));
+    timed.last = session.finish_step();
+    timed.ms.push_back(ms_since(std::exchange(before, Clock::now())));
+    timed.exposed_comm_ms += session.exposed_comm_ms() / static_cast<double>(steps);
   };
   for (std::int64_t step = 0; step < steps; ++step) {
     session.start_train_step();
     if (session.steps_under_way() > session.steps_ahead()) finish();
   }
   while (session.steps_under_way() > 0) finish();
-  return times;
+  return timed;
 }
 
 struct InstructionTime {
@@ -133,16 +145,18 @@ void print_layers(const std::vector<InstructionTime>& times, const Limits& limit
 }
 
 void bench_step(const BenchStepOptions& options) {
-  const kernels::Backend backend = backend_of(options.backend, options.precision);
   const comm::MpiEnvironment environment(std::chrono::minutes(5), device_of(options.backend));
   const comm::Communicator& ranks = environment.world();
   use_cores(environment, options.threads);
   const std::int64_t classes = options.classes > 0 ? options.classes : options.size > 64 ? 1000 : 10;
+  kernels::Backend backend{};
+  together(ranks, [&] { backend = backend_of(options.backend, options.precision); });
   SessionOptions session_options;
   session_options.backend = backend;
   session_options.tuning_file = options.tuning_file;
   session_options.precision = precision_of(options.precision);
   session_options.memory_limit = static_cast<std::int64_t>(options.memory_limit);
+  session_options.time_waits = options.time_waits;
   session_options.lanes = static_cast<int>(options.lanes);
   session_options.synchronised_batch_norm = false;
   session_options.optimizer.momentum = 0.9f;
@@ -159,12 +173,14 @@ void bench_step(const BenchStepOptions& options) {
   Session& session = *made;
   fill_batch(session, options, classes);
   session.control().global_valid = static_cast<std::int32_t>(options.batch * ranks.size());
-  StepMetrics metrics;
-  time_steps(session, options.warmup, metrics);
-  const std::vector<double> times = time_steps(session, options.steps, metrics);
-  const double ms = median(times);
+  time_steps(session, options.warmup);
+  const TimedSteps timed = time_steps(session, options.steps);
+  const std::vector<RankTimes> rank_times = gather_rank_times(ranks, timed.rank_times());
+  const std::vector<RankPlace> places = places_of(environment);
+  const double ms = median(timed.ms);
   const double rate = static_cast<double>(options.batch * ranks.size()) / ms * 1e3;
   if (ranks.rank() == 0) {
+    const Bottleneck bottleneck = find_bottleneck(rank_times);
     if (options.json)
       fmt::print("{}\n", nlohmann::json({{"model", options.model},
                                          {"backend", options.backend},
@@ -174,16 +190,19 @@ void bench_step(const BenchStepOptions& options) {
                                          {"batch", options.batch},
                                          {"size", options.size},
                                          {"ms", ms},
-                                         {"ms_min", *std::ranges::min_element(times)},
-                                         {"ms_max", *std::ranges::max_element(times)},
+                                         {"ms_min", *std::ranges::min_element(timed.ms)},
+                                         {"ms_max", *std::ranges::max_element(timed.ms)},
                                          {"images_per_second", rate},
+                                         {"exposed_comm_ms", bottleneck.communication_ms},
+                                         {"limited_by", bottleneck.limit},
                                          {"peak_device_bytes", session.memory().bytes()},
-                                         {"loss", metrics.loss()}})
+                                         {"loss", timed.last.loss()}})
                              .dump());
     else
       fmt::print("{} {}x{} batch {} {} on {} x {}: {:.3f} ms a step, {:.1f} images/s, arena {:.1f} MiB\n",
                  options.model, options.size, options.size, options.batch, options.precision, ranks.size(),
                  options.backend, ms, rate, static_cast<double>(session.memory().bytes()) / (1 << 20));
+    if (!options.json && ranks.size() > 1) fmt::print("{}\n", describe(bottleneck, places));
   }
   if (options.layers) {
     const auto layers = time_instructions(session, std::min<std::int64_t>(options.steps, 5));
@@ -214,6 +233,8 @@ void add_bench_step(CLI::App& bench) {
   add("--lanes", options->lanes, "CUDA: operations that may run side by side", whole_number(1, 8));
   verb->add_option("--tuning-file", options->tuning_file,
                    "CUDA: measured choices of kernels; one rank adds what is missing");
+  verb->add_flag("!--no-wait-times", options->time_waits,
+                 "CUDA: without the time stamps that exposed_comm_ms is measured by");
   verb->add_flag("--layers", options->layers, "Time every operation");
   verb->add_flag("--json", options->json, "One JSON object a row");
   verb->callback([options] { bench_step(*options); });

@@ -9,6 +9,7 @@
 #include "app/errors.h"
 #include "app/model/zoo/zoo.h"
 #include "app/prediction/predict.h"
+#include "comm/nccl_collectives.h"
 
 namespace convoy::app {
 namespace {
@@ -24,7 +25,7 @@ class Simulator {
  public:
   explicit Simulator(const TrainingSimulationFlags& flags)
       : flags_(flags), cluster_(Cluster::read(flags.topology)) {
-    if (!flags.collectives.empty()) cluster_.use_measurements(flags.collectives);
+    for (const std::string& file : flags.collectives) cluster_.use_measurements(file);
     for (const std::string& file : flags.profiles) add_profile(file);
     if (batch() == 0) throw UsageError("--batch is missing: images of one rank's step (or a --profile)");
   }
@@ -72,8 +73,9 @@ class Simulator {
     const Network net = network(batch);
     const StepProfile profile = measured() ? at_batch(profiles_, batch, cluster_.device().launch_us)
                                            : estimate_profile(net, flags_.precision, cluster_.device());
-    comm::BucketSizes sizes;
-    sizes.bytes = flags_.bucket_bytes, sizes.edge_bytes = std::min(sizes.edge_bytes, sizes.bytes);
+    comm::BucketSizes sizes = profile.backend == "cuda" ? comm::kNcclBucketSizes : comm::BucketSizes{};
+    if (flags_.bucket_bytes > 0)
+      sizes = {flags_.bucket_bytes, std::min(sizes.edge_bytes, flags_.bucket_bytes)};
     return predict_step(profile, buckets_of(net, profile, sizes), cluster_, ranks);
   }
   double rate_of_one(const std::string& scaling) const {
@@ -138,7 +140,8 @@ void TrainingSimulationFlags::add_to(CLI::App& verb) {
           "without: an estimate")
       ->check(not_empty())
       ->type_name("FILE");
-  verb.add_option("--collectives", collectives, "measured all-reduces: output of bench collectives --json")
+  verb.add_option("--collectives", collectives,
+                  "measured all-reduces: output of bench collectives --json; several for several rank counts")
       ->check(not_empty())
       ->type_name("FILE");
   verb.add_option("--scaling", scaling, "weak: same batch a rank; strong: same global batch")
@@ -158,7 +161,7 @@ void TrainingSimulationFlags::add_to(CLI::App& verb) {
   verb.add_option("--precision", precision, "of an estimate")
       ->check(one_of({"fp32", "tf32", "bf16"}))
       ->capture_default_str();
-  verb.add_option("--bucket-size", bucket_bytes, "of a gradient bucket")
+  verb.add_option("--bucket-size", bucket_bytes, "of a gradient bucket; default: as the backend has them")
       ->transform(size_in_bytes())
       ->type_name("SIZE");
   verb.option_defaults()->group("Options");

@@ -89,16 +89,18 @@ Cluster Cluster::parse(const std::string& text, const std::string& file) {
 void Cluster::use_measurements(const std::string& file) {
   std::ifstream stream(file);
   if (!stream) throw std::runtime_error(fmt::format("{}: cannot be opened", file));
+  bool found = false;
   for (std::string line; std::getline(stream, line);) {
     const Json row = Json::parse(line, nullptr, false);
-    if (!row.is_object() || row.value("op", "") != "all_reduce") continue;
+    if (!row.is_object() || row.value("operation", "") != "all-reduce") continue;
     const Reader reader(row, file);
     add_measurement(static_cast<int>(reader.number("ranks", 2)), reader.number("bytes", 1),
-                    reader.number("us", 1e-9));
+                    reader.number("microseconds", 1e-9));
+    found = true;
   }
-  if (measured_.empty())
-    throw std::runtime_error(
-        fmt::format("{}: no line with \"op\": \"all_reduce\", \"ranks\", \"bytes\", \"us\"", file));
+  if (!found)
+    throw std::runtime_error(fmt::format(
+        "{}: no line with \"operation\": \"all-reduce\", \"ranks\", \"bytes\", \"microseconds\"", file));
   fit();
 }
 

@@ -28,8 +28,8 @@ class Cluster {
   static Cluster read(const std::string& topology_file);
   static Cluster parse(const std::string& json, const std::string& file);
 
-  // Lines of JSON with "op" ("all_reduce"), "ranks", "bytes" and "us", as `convoy bench collectives --json` prints them;
-  // other lines are passed over. Rank counts that were measured are interpolated between their sizes, the link within a
+  // Lines of JSON with "operation" ("all-reduce"), "ranks", "bytes" and "microseconds", as `convoy bench collectives
+  // --json` prints them; other lines are passed over. Rank counts that were measured are interpolated between their sizes, the link within a
   // node is fitted to all of its measurements for the other counts.
   void use_measurements(const std::string& file);
   void add_measurement(int ranks, double bytes, double us) { measured_[ranks].emplace_back(bytes, us); }

@@ -69,6 +69,7 @@ StepProfile read_profile(const std::string& file) {
     if (profile.batch == 0) {
       profile.model = field<std::string>(row, "model", file);
       profile.precision = field<std::string>(row, "precision", file);
+      profile.backend = field<std::string>(row, "backend", file);
       profile.batch = field<std::int64_t>(row, "batch", file);
       profile.size = field<std::int64_t>(row, "size", file);
       step_ms = field<double>(row, "ms", file);
@@ -95,7 +96,7 @@ StepProfile estimate_profile(const Network& network, const std::string& precisio
   const StepGraph graph = training_graph(network);
   const double activation_bytes = precision == "bf16" ? 2 : 4;
   StepProfile profile;
-  profile.model = network.name(), profile.precision = precision;
+  profile.model = network.name(), profile.precision = precision, profile.backend = "cuda";
   profile.batch = network.shape(network.input())[0], profile.size = network.shape(network.input())[2];
   const auto milliseconds = [&](double flops, double bytes) {
     const double us = std::max(flops / rate->second, bytes / device.gbytes_per_second) * 1e-3;

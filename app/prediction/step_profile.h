@@ -21,6 +21,7 @@ struct TimedOperation {
 
 struct StepProfile {
   std::string model, precision;
+  std::string backend;  // "cuda": as a GPU overlaps communication
   std::int64_t batch = 0, size = 0;
   bool measured = false;
   std::vector<TimedOperation> operations;  // in the order in which they run

@@ -8,10 +8,13 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <optional>
 #include <thread>
 
+#include "app/runtime/cuda_program_clock.h"
+#include "app/runtime/cuda_step_traces.h"
 #include "app/runtime/executor.h"
 #include "app/runtime/lanes.h"
 #include "kernels/augment/augment.h"
@@ -34,9 +37,11 @@ class CudaExecutor final : public Executor {
         streamed_(execution.streamed),
         lanes_(execution.lanes),
         streams_(execution.lanes),
+        waits_(execution.lanes, execution.waits),
         labels_(static_cast<std::size_t>(memory.capacity()), -1),
         draws_(memory.has_draws() ? labels_.size() * kernels::kAugmentDraws : 0),
-        ring_(kRingSlots, fields(memory, execution.control), {memory.metrics(), kMetricBytes}) {}
+        ring_(kRingSlots, fetched(memory, execution.control), published()),
+        waited_(static_cast<std::size_t>(execution.waits)) {}
 
   ~CudaExecutor() override {
     cudaDeviceSynchronize();
@@ -71,14 +76,15 @@ class CudaExecutor final : public Executor {
 
   void start(const Program& program, bool stop_requested) override {
     if (under_way() > steps_ahead()) throw std::logic_error("too many steps under way");
-    const CapturedGraph& graph = graph_of(program);
+    const Captured& captured = next_capture(program);
     const double stop = stop_requested ? 1 : 0;
     std::memcpy(ring_.input(started_, 0), &control_, sizeof control_);
     std::memcpy(ring_.input(started_, 1), &stop, sizeof stop);
     std::memcpy(ring_.input(started_, 2), labels_.data(), labels_.size() * sizeof(std::int32_t));
     if (!draws_.empty())
       std::memcpy(ring_.input(started_, 3), draws_.data(), draws_.size() * sizeof(std::int32_t));
-    graph.launch(compute());
+    captured.graph.launch(compute());
+    waits_of_[static_cast<std::size_t>(started_ % kRingSlots)] = captured.waits;
     ++started_;
   }
 
@@ -86,27 +92,48 @@ class CudaExecutor final : public Executor {
     if (under_way() == 0) throw std::logic_error("no step was started");
     wait_for(finished_);
     std::array<double, ModelMemory::kMetrics> sums;
-    std::memcpy(sums.data(), ring_.output(finished_), kMetricBytes);
+    std::memcpy(sums.data(), ring_.output(finished_, 0), kMetricBytes);
+    exposed_comm_ms_ = waited_ms(finished_);
     leases_[static_cast<std::size_t>(finished_ % kRingSlots)].reset();
     ++finished_;
     return {sums[0], sums[1], sums[2], sums[3], sums[4]};
   }
   int under_way() const override { return static_cast<int>(started_ - finished_); }
   int steps_ahead() const override { return kRingSlots - 1; }
-  double exposed_comm_ms() const override { return 0; }
+  double exposed_comm_ms() const override { return exposed_comm_ms_; }
 
   std::vector<double> time(const Program& program, int repeats) override;
+
+  void prepare_trace(const Program& program, int steps) override {
+    traces_.emplace(program, lanes_, steps);
+    for (int step = 0; step < steps; ++step) traced_.push_back(capture(program, &traces_->clock(step)));
+  }
+  void begin_trace() override { next_traced_ = 0; }
+  std::vector<TracedStep> traced_steps() override {
+    return traces_ ? traces_->read(streams_.to_host(), lanes_) : std::vector<TracedStep>();
+  }
 
  private:
   static constexpr std::size_t kMetricBytes = ModelMemory::kMetrics * sizeof(double);
 
-  static std::vector<StepRing::Field> fields(const ModelMemory& memory, kernels::StepControl* control) {
+  struct Captured {
+    CapturedGraph graph;
+    int waits = 0;  // instructions that wait for other ranks
+  };
+
+  static std::vector<StepRing::Field> fetched(const ModelMemory& memory, kernels::StepControl* control) {
     const auto samples = static_cast<std::size_t>(memory.capacity());
     std::vector<StepRing::Field> fields{{control, sizeof(kernels::StepControl)},
                                         {memory.metrics() + 4, sizeof(double)},
                                         {memory.labels(), in_words(samples * sizeof(std::int32_t))}};
     if (memory.has_draws())
       fields.push_back({memory.draws(), in_words(samples * kernels::kAugmentDraws * sizeof(std::int32_t))});
+    return fields;
+  }
+
+  std::vector<StepRing::Field> published() const {
+    std::vector<StepRing::Field> fields{{memory_.metrics(), kMetricBytes}};
+    if (waits_.stamps().bytes() > 0) fields.push_back({waits_.stamps().data(), waits_.stamps().bytes()});
     return fields;
   }
 
@@ -125,35 +152,51 @@ class CudaExecutor final : public Executor {
     to[kernels::kCutSize] = as_stored ? 0 : parameters.cutout_size;
   }
 
-  const CapturedGraph& graph_of(const Program& program) {
+  const Captured& captured_of(const Program& program) {
     const auto found = graphs_.find(&program);
     if (found != graphs_.end()) return found->second;
-    return graphs_
-        .emplace(&program, CapturedGraph::capture([&](kernels::Stream stream) {
-          ring_.fetch(stream);
-          record(program, stream);
-          ring_.publish(stream);
-        }))
-        .first->second;
+    return graphs_.emplace(&program, capture(program, nullptr)).first->second;
+  }
+  const Captured& next_capture(const Program& program) {
+    const bool traced = next_traced_ < traced_.size() && &program == &traces_->program();
+    return traced ? traced_[next_traced_++] : captured_of(program);
+  }
+  Captured capture(const Program& program, ProgramClock* clock) {
+    Captured captured;
+    captured.graph = CapturedGraph::capture([&](kernels::Stream stream) {
+      ring_.fetch(stream);
+      captured.waits = record(program, stream, clock);
+      ring_.publish(stream);
+    });
+    return captured;
   }
 
-  // Puts the program on the stream and, between forks and joins, on the other lanes.
-  void record(const Program& program, kernels::Stream stream);
+  // Puts the program on the stream and, between forks and joins, on the other lanes. Returns how many instructions wait
+  // for other ranks; their times go to waits_. `all`, if there is one, times every instruction.
+  int record(const Program& program, kernels::Stream stream, ProgramClock* all);
   void launch(const Instruction& instruction, kernels::Stream stream) const;
   void wait_for(std::int64_t number) const;
+  double waited_ms(std::int64_t number);
 
   const ModelMemory& memory_;
   const bool streamed_;
   const int lanes_;
   kernels::StreamPool streams_;
+  ProgramClock waits_;
   kernels::StepControl control_;
   std::vector<std::int32_t> labels_, draws_;
   StepRing ring_;
-  std::map<const Program*, CapturedGraph> graphs_;
+  std::map<const Program*, Captured> graphs_;
   std::vector<CudaEvent> edges_;  // of the captures
   std::array<CudaEvent, kRingSlots> copied_;
   std::array<std::optional<data::BatchLease>, kRingSlots> leases_;
   std::int64_t started_ = 0, finished_ = 0;
+  std::array<int, kRingSlots> waits_of_{};  // the program of each step under way
+  std::vector<Interval> waited_;
+  double exposed_comm_ms_ = 0;
+  std::optional<StepTraces> traces_;
+  std::vector<Captured> traced_;
+  std::size_t next_traced_ = std::numeric_limits<std::size_t>::max();
 };
 
 void CudaExecutor::launch(const Instruction& instruction, kernels::Stream stream) const {
@@ -165,7 +208,7 @@ void CudaExecutor::launch(const Instruction& instruction, kernels::Stream stream
   }
 }
 
-void CudaExecutor::record(const Program& program, kernels::Stream stream) {
+int CudaExecutor::record(const Program& program, kernels::Stream stream, ProgramClock* all) {
   const LanePlan plan = plan_lanes(program, lanes_);
   const auto stream_of = [&](int lane) {
     return lane == 0 ? static_cast<cudaStream_t>(stream) : streams_.compute(lane).get();
@@ -180,10 +223,21 @@ void CudaExecutor::record(const Program& program, kernels::Stream stream) {
   const CudaEvent& fork = edges_.emplace_back();
   fork.record(stream_of(0));
   for (int lane = 1; lane < plan.lanes; ++lane) fork.make_wait(stream_of(lane));
+  int waits = 0;
   for (std::size_t i = 0; i < program.instructions().size(); ++i) {
     const LanePlan::Step& step = plan.steps[i];
-    for (const int event : step.waits) event_of(event).make_wait(stream_of(step.lane));
-    launch(program.instructions()[i], stream_of(step.lane));
+    const Instruction& instruction = program.instructions()[i];
+    const cudaStream_t lane = stream_of(step.lane);
+    for (const int event : step.waits) event_of(event).make_wait(lane);
+    const bool communicates = instruction.communicates && !waited_.empty();
+    if (communicates) waits_.begin(waits, step.lane, lane);
+    if (all != nullptr) all->begin(static_cast<int>(i), step.lane, lane);
+    launch(instruction, lane);
+    if (communicates) waits_.end(waits++, step.lane, lane);
+    if (all != nullptr && instruction.follow)
+      all->end_behind(static_cast<int>(i), instruction.follow);
+    else if (all != nullptr)
+      all->end(static_cast<int>(i), step.lane, lane);
     if (step.records >= 0) event_of(step.records).record(stream_of(step.lane));
   }
   for (int lane = 1; lane < plan.lanes; ++lane) {
@@ -191,6 +245,17 @@ void CudaExecutor::record(const Program& program, kernels::Stream stream) {
     join.record(stream_of(lane));
     join.make_wait(stream_of(0));
   }
+  waits_.join(stream_of(0));
+  if (all != nullptr) all->join(stream_of(0));
+  return waits;
+}
+
+// While one lane waits another may compute, which does not show here: with several lanes it is an upper bound.
+double CudaExecutor::waited_ms(std::int64_t number) {
+  const auto waits = static_cast<std::size_t>(waits_of_[static_cast<std::size_t>(number % kRingSlots)]);
+  if (waits == 0) return 0;
+  std::memcpy(waited_.data(), ring_.output(number, 1), waits * sizeof waited_[0]);
+  return covered_ms(std::span(waited_).first(waits));
 }
 
 // Without a call to the runtime, which would hold up other threads; only a long wait asks whether the device failed.
@@ -203,8 +268,9 @@ void CudaExecutor::wait_for(std::int64_t number) const {
     ask_again = Clock::now() + std::chrono::milliseconds(200);
     const cudaError_t status = cudaStreamQuery(compute());
     if (status == cudaErrorNotReady || ring_.finished(number)) continue;
-    CONVOY_CUDA(status);
-    throw std::logic_error("the device is idle, but the step is not finished");
+    if (status == cudaSuccess) throw std::logic_error("the device is idle, but the step is not finished");
+    throw std::runtime_error(fmt::format("the device failed in a kernel of the step: {} ({})",
+                                         cudaGetErrorName(status), cudaGetErrorString(status)));
   }
 }
 

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "app/runtime/intervals.h"
 #include "app/runtime/model_memory.h"
 #include "app/runtime/program.h"
 #include "data/loader/batch.h"
@@ -20,6 +21,13 @@ struct StepMetrics {
   StepMetrics& operator+=(const StepMetrics& other);
   double loss() const { return loss_sum / samples; }
 };
+
+// When a step's instructions ran, by std::chrono::steady_clock. One that only starts something lasts as long as that.
+struct TracedInstruction {
+  Interval time;
+  int lane = 0;
+};
+using TracedStep = std::vector<TracedInstruction>;  // in the program's order
 
 class Executor {
  public:
@@ -42,6 +50,13 @@ class Executor {
 
   virtual double exposed_comm_ms() const = 0;  // waited for other ranks in the last step that was finished
 
+  // For a trace. Of an executor whose steps are one launch each: makes ready that the next `steps` steps started after
+  // begin_trace() are timed instruction by instruction; without effect on their results.
+  virtual void prepare_trace(const Program&, int) {}
+  virtual void begin_trace() {}
+  // The traced steps, once finished, in their order.
+  virtual std::vector<TracedStep> traced_steps() { return {}; }
+
   // Milliseconds of every instruction of a program, the median of `repeats` runs; nothing may be under way.
   virtual std::vector<double> time(const Program& program, int repeats) = 0;
 };
@@ -60,6 +75,7 @@ struct DeviceExecution {
   kernels::StepControl* control = nullptr;  // device memory
   bool streamed = false;                    // images come through a ring of kRingSlots batches
   int lanes = 1;                            // instructions that may run side by side
+  int waits = 0;                            // most instructions of a program that wait for other ranks
 };
 std::unique_ptr<Executor> make_cuda_executor(const ModelMemory& memory, const DeviceExecution& execution);
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 
 #include "app/runtime/update_kernels.h"
@@ -105,10 +104,19 @@ Session::Session(const Network& network, const SessionOptions& options, const Ra
   append_metrics(evaluate_program_);
 }
 
+// All-reduces of statistics, the buckets, the metrics.
+int Session::most_waits() const {
+  if (groups_.world->size() == 1 || !options_.time_waits) return 0;
+  const auto in = [](const PreparedGraph& prepared) {
+    return std::ranges::count_if(prepared.graph.nodes, &Node::is_all_reduce);
+  };
+  return static_cast<int>(std::max(train_ ? in(*train_) : 0, in(evaluate_))) + 2;
+}
+
 void Session::make_executor() {
   if (options_.backend == kernels::Backend::cuda) {
     const bool streamed = options_.input.kind == InputOptions::Kind::streamed;
-    executor_ = make_cuda_executor(*memory_, {control_, streamed, options_.lanes});
+    executor_ = make_cuda_executor(*memory_, {control_, streamed, options_.lanes, most_waits()});
   } else {
     // Between two kernels of a rank whose only thread computes, this is what makes buckets and transfers move.
     const auto progress = [this] {
@@ -144,8 +152,9 @@ Program Session::bind(const PreparedGraph& prepared) {
   if (transfers_ != nullptr) transfers_->new_program();
   for (std::size_t node = 0; node < prepared.graph.nodes.size(); ++node) {
     append_node(program, prepared, node);
-    if (buckets_ != nullptr && train_ && &prepared == &*train_)
-      append_finished_buckets(program, prepared, node);
+    if (buckets_ == nullptr || !train_ || &prepared != &*train_) continue;
+    append_finished_buckets(program, prepared, node);
+    append_early_metrics(program, prepared, node);
   }
   return program;
 }
@@ -171,25 +180,6 @@ void Session::append_node(Program& program, const PreparedGraph& prepared, std::
   program.add(std::move(instruction));
 }
 
-// Gradients are sent while backward goes on: a bucket starts after the node that finishes the last of its segments.
-void Session::append_finished_buckets(Program& program, const PreparedGraph& prepared, std::size_t node) {
-  const auto& outputs = prepared.graph.nodes[node].outputs;
-  for (int bucket = 0; bucket < std::ssize(buckets_->buckets()); ++bucket) {
-    const auto last =
-        static_cast<std::size_t>(buckets_->buckets()[static_cast<std::size_t>(bucket)].last_segment);
-    const auto parameter = static_cast<std::size_t>(memory_->segment_parameter()[last]);
-    const TensorId gradient = prepared.graph.parameters[parameter].gradient;
-    if (std::ranges::find(outputs, gradient) == outputs.end()) continue;
-    const comm::Bucket& slice = buckets_->buckets()[static_cast<std::size_t>(bucket)];
-    Instruction start{
-        prepared.graph.nodes[node].layer, "start_bucket",
-        [buckets = buckets_.get(), bucket](kernels::Stream stream) { buckets->start(bucket, stream); }};
-    start.writes.push_back(
-        {memory_->flat_gradients() + slice.offset, slice.count * std::int64_t{sizeof(float)}});
-    program.add(std::move(start));
-  }
-}
-
 void Session::append_transfer(Program& program, const PreparedGraph& prepared, const Node& node) {
   const TransferEnd& end = *node.transfer;
   const bool sends = !node.inputs.empty();
@@ -210,35 +200,6 @@ void Session::append_transfer(Program& program, const PreparedGraph& prepared, c
                            transfers->finish(operation, stream);
                          });
   }
-}
-
-void Session::append_all_reduce(Program& program, comm::Collectives& ranks, const std::string& layer,
-                                double* data, std::int64_t count) {
-  all_reduces_.push_back(ranks.prepare_all_reduce(data, count, kernels::DType::f64, layer));
-  Instruction instruction{layer, "all_reduce", nullptr};
-  instruction.writes.push_back({data, count * std::int64_t{sizeof(double)}});
-  append_communication(program, std::move(instruction),
-                       [operation = all_reduces_.back().get()](kernels::Stream stream) {
-                         operation->start(stream);
-                         operation->wait(stream);
-                       });
-}
-
-void Session::append_communication(Program& program, Instruction instruction,
-                                   std::function<void(kernels::Stream)> action) {
-  instruction.communicates = true;
-  instruction.launch = [this, action = std::move(action)](kernels::Stream stream) {
-    const auto start = std::chrono::steady_clock::now();
-    action(stream);
-    exposed_ms_ +=
-        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-  };
-  program.add(std::move(instruction));
-}
-
-void Session::append_metrics(Program& program) {
-  if (groups_.world->size() > 1)
-    append_all_reduce(program, *groups_.world, "metrics", memory_->metrics(), ModelMemory::kMetrics);
 }
 
 void Session::start(const Program& program, bool stop_requested) {

@@ -50,6 +50,7 @@ struct SessionOptions {
   std::int64_t memory_limit = 0;  // bytes of the arena; 0: none
   std::uint64_t seed = 1;
   int lanes = 2;  // CUDA: instructions that may run side by side; the bits are the same for any number
+  bool time_waits = true;  // CUDA: measure exposed_comm_ms
 };
 
 // A run's ranks are replica after replica, each of as many ranks as its step has parts.
@@ -117,6 +118,11 @@ class Session {
   // Without synchronised batch norm every rank has running statistics of its own: replaces them by their mean.
   void average_states();
 
+  // Of a device's train steps (executor.h).
+  void prepare_trace(int steps) { executor_->prepare_trace(train_program_, steps); }
+  void begin_trace() { executor_->begin_trace(); }
+  std::vector<TracedStep> traced_steps() { return executor_->traced_steps(); }
+
   const Program& train_program() const { return train_program_; }
   void instrument_training(const Program::Wrap& wrap) { train_program_.instrument(wrap); }
   std::size_t finished_buckets() const {
@@ -127,6 +133,7 @@ class Session {
  private:
   void fit_into_limit(const Network& network, const FlatLayout& flat, const MemoryRequest& request);
   void make_executor();
+  int most_waits() const;
   void initialise(const StepGraph& graph);
   void refresh_copies();
   void start(const Program& program, bool stop_requested);
@@ -136,6 +143,7 @@ class Session {
   void append_finished_buckets(Program& program, const PreparedGraph& prepared, std::size_t node);
   void append_update(Program& program, const UpdateKernels& kernels);
   void append_transfer(Program& program, const PreparedGraph& prepared, const Node& node);
+  void append_early_metrics(Program& program, const PreparedGraph& prepared, std::size_t node);
   void append_metrics(Program& program);
   void append_no_update(Program& program);
   void append_clipping(Program& program, const UpdateKernels& kernels);
@@ -148,6 +156,10 @@ class Session {
     return {buffer, memory_->flat_elements() * element_bytes};
   }
 
+  MemoryRange metrics_range() const {
+    return {memory_->metrics(), ModelMemory::kMetrics * std::int64_t{sizeof(double)}};
+  }
+
   const SessionOptions options_;
   const RankGroups groups_;
   comm::Collectives& ranks_;       // the replicas
@@ -158,8 +170,9 @@ class Session {
   std::unique_ptr<ModelMemory> memory_;
   std::unique_ptr<comm::GradientBuckets> buckets_;
   std::vector<std::unique_ptr<comm::PreparedOperation>>
-      all_reduces_;                       // of statistics, and at last of the metrics
-  std::unique_ptr<Transfers> transfers_;  // null without partition
+      all_reduces_;                                         // of statistics, and at last of the metrics
+  std::unique_ptr<comm::PreparedOperation> early_metrics_;  // of training steps; null where they come last
+  std::unique_ptr<Transfers> transfers_;                    // null without partition
   Program train_program_, evaluate_program_;
   bool copies_are_stale_ = false;       // the parameters were written, their bf16 copies not yet
   double exposed_ms_ = 0;               // waited for other ranks, counting up

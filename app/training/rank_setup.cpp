@@ -23,7 +23,8 @@ comm::LocalDevice device_of(const std::string& backend) {
   try {
     return comm::take_local_device();
   } catch (const std::exception& error) {
-    comm::print_once_before_mpi(error.what());
+    const std::string what = error.what(), flag = "--backend cuda: ";
+    comm::print_once_before_mpi(what.starts_with(flag) ? what : flag + what);
     throw ExitStatus{1};
   }
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "app/runtime/agreement.h"
@@ -14,8 +15,14 @@ namespace {
 
 using Json = nlohmann::json;
 
-enum Lane : int { kStepLane, kComputeLane, kCommunicationLane, kLoaderLane };
+enum Lane : int { kStepLane, kComputeLane, kCommunicationLane, kLoaderLane, kFurtherLanes };
 constexpr const char* kLaneNames[] = {"steps", "compute", "communication (waits)", "loader (waits)"};
+
+std::string lane_name(int lane) {
+  return lane < kFurtherLanes ? kLaneNames[lane] : fmt::format("compute, lane {}", lane - kFurtherLanes + 2);
+}
+int compute_lane(int lane) { return lane == 0 ? int{kComputeLane} : kFurtherLanes + lane - 1; }
+bool computes(int lane) { return lane == kComputeLane || lane >= kFurtherLanes; }
 const std::string kLoader = "wait for the batch", kLoaderKind = "loader", kStepKind = "step",
                   kBucketKind = "bucket";
 
@@ -35,7 +42,7 @@ std::string metadata(const char* what, int rank, int lane, const std::string& na
 
 Trace::Trace(std::string file, Session& session, const comm::Communicator& ranks, std::int64_t first_step,
              std::int64_t total_steps)
-    : file_(std::move(file)), session_(session), ranks_(ranks) {
+    : file_(std::move(file)), session_(session), ranks_(ranks), on_device_(session.steps_ahead() > 0) {
   const std::int64_t left = total_steps - first_step;
   first_ = first_step + std::clamp<std::int64_t>(left - kSteps, 0, kWarmup);
   last_ = std::min(first_ + kSteps, total_steps) - 1;
@@ -52,6 +59,7 @@ void Trace::instrument() {
   // Twice: a bucket is an instruction and an event of its own.
   events_.reserve(static_cast<std::size_t>(kSteps) * (2 * instructions.size() + 2));
   open_buckets_.reserve(instructions.size());
+  if (on_device_) return session_.prepare_trace(static_cast<int>(step_names_.size()));
   session_.instrument_training([this](std::size_t index, const kernels::Launch& launch) {
     return [this, index, launch](kernels::Stream stream) {
       if (!active_) return launch(stream);
@@ -65,6 +73,10 @@ void Trace::instrument() {
 void Trace::begin_step(std::int64_t step) {
   active_ = step >= first_ && step <= last_;
   if (!active_) return;
+  if (on_device_) {
+    if (step == first_) session_.begin_trace();
+    return;
+  }
   step_began_ = ns_of(Clock::now());
   events_.push_back(
       {step_began_, 0, &step_names_[static_cast<std::size_t>(step - first_)], &kStepKind, kStepLane});
@@ -92,7 +104,35 @@ void Trace::close_buckets(std::size_t finished, std::int64_t now) {
     events_[open_buckets_[closed_buckets_]].end = now;
 }
 
-void Trace::end_step(const std::vector<RankPlace>& places) {
+// What only starts something is drawn as that: from its start to its end, beside the lanes.
+void Trace::note_device_steps() {
+  const auto& instructions = session_.train_program().instructions();
+  const std::vector<TracedStep> steps = session_.traced_steps();
+  for (std::size_t n = 0; n < steps.size(); ++n) {
+    Event whole{std::numeric_limits<std::int64_t>::max(), 0, &step_names_[n], &kStepKind, kStepLane};
+    int buckets = 0;
+    for (std::size_t i = 0; i < steps[n].size(); ++i) {
+      const auto begin = static_cast<std::int64_t>(steps[n][i].time.begin);
+      const auto end = std::max(begin, static_cast<std::int64_t>(steps[n][i].time.end));
+      whole.begin = std::min(whole.begin, begin), whole.end = std::max(whole.end, end);
+      if (instructions[i].follow)
+        events_.push_back({begin, end, &layers_[i], &kBucketKind, kCommunicationLane,
+                           kinds_[i] == "start_bucket" ? buckets++ : 0});
+      else
+        events_.push_back(
+            {begin, end, &layers_[i], &kinds_[i],
+             instructions[i].communicates ? int{kCommunicationLane} : compute_lane(steps[n][i].lane)});
+    }
+    events_.push_back(whole);
+  }
+}
+
+void Trace::end_step(std::int64_t step_number, const std::vector<RankPlace>& places) {
+  if (on_device_) {
+    if (step_number != last_) return;
+    note_device_steps();
+    return write(places);
+  }
   if (!active_) return;
   const auto step = std::ranges::find(events_, step_began_, &Event::begin);
   step->end = ns_of(Clock::now());
@@ -105,8 +145,10 @@ void Trace::end_step(const std::vector<RankPlace>& places) {
 std::string Trace::serialize(std::int64_t offset_ns, const std::string& clock) const {
   const int rank = ranks_.rank();
   std::string lines;
-  for (int lane = kStepLane; lane <= kLoaderLane; ++lane)
-    lines += metadata("thread_name", rank, lane, kLaneNames[lane]) + ",\n";
+  int last_lane = kLoaderLane;
+  for (const Event& event : events_) last_lane = std::max(last_lane, event.lane);
+  for (int lane = kStepLane; lane <= last_lane; ++lane)
+    lines += metadata("thread_name", rank, lane, lane_name(lane)) + ",\n";
   lines += text({{"ph", "M"}, {"name", "clock"}, {"pid", rank}, {"tid", 0}, {"args", {{"offset", clock}}}}) +
            ",\n";
   for (const Event& event : events_) {
@@ -114,15 +156,15 @@ std::string Trace::serialize(std::int64_t offset_ns, const std::string& clock) c
         {"pid", rank}, {"tid", event.lane}, {"ts", micros(event.begin - offset_ns)}, {"cat", *event.kind}};
     if (event.bucket < 0) {
       json.update({{"ph", "X"}, {"dur", micros(event.end - event.begin)}});
-      json["name"] = event.lane == kComputeLane || event.lane == kCommunicationLane
+      json["name"] = computes(event.lane) || event.lane == kCommunicationLane
                          ? *event.name + " " + *event.kind
                          : *event.name;
-      if (event.lane == kComputeLane) json["args"] = {{"layer", *event.name}, {"op", *event.kind}};
+      if (computes(event.lane)) json["args"] = {{"layer", *event.name}, {"op", *event.kind}};
       lines += text(json) + ",\n";
       continue;
     }
     // Buckets overlap each other: asynchronous events, which viewers draw in rows of their own.
-    json["name"] = fmt::format("bucket {}", event.bucket);
+    json["name"] = *event.name == "metrics" ? *event.name : fmt::format("bucket {}", event.bucket);
     json["id"] = fmt::format("{}.{}", rank, &event - events_.data());
     json["ph"] = "b", json["args"] = {{"after", *event.name}};
     lines += text(json) + ",\n";

@@ -2,7 +2,9 @@
 //
 // A process a rank; its threads: steps, compute (one event an operation: layer and kind), communication (what the rank
 // waited for) and loader. A gradient bucket is an event of its own from its start to when the rank saw it finished. Where
-// tracing is off nothing of this exists; where it is on, operations are timed during the traced steps alone.
+// tracing is off nothing of this exists; where it is on, operations are timed during the traced steps alone. On a GPU the
+// device's clock says when they ran, a thread a lane; its steps are captured anew with time stamps around every operation,
+// which costs them a few microseconds each.
 #pragma once
 
 #include <chrono>
@@ -25,20 +27,21 @@ class Trace {
   Trace(std::string file, Session& session, const comm::Communicator& ranks, std::int64_t first_step,
         std::int64_t total_steps);
 
-  void begin_step(std::int64_t step);
+  void begin_step(std::int64_t step);    // several may have begun before the first of them ends
   void loaded(Clock::time_point since);  // the batch is there; the rank has waited for it since then
   // Collective where the last traced step ends: rank 0 writes the file. `places` is what places_of gave it.
-  void end_step(const std::vector<RankPlace>& places);
+  void end_step(std::int64_t step, const std::vector<RankPlace>& places);
 
  private:
   struct Event {
     std::int64_t begin, end;  // nanoseconds of this rank's clock
     const std::string *name, *kind;
     int lane;
-    int bucket = -1;
+    int bucket = -1;  // of what goes on beside the lanes: its number
   };
 
   void instrument();
+  void note_device_steps();
   void operation(std::size_t index, Clock::time_point begin);
   void close_buckets(std::size_t finished, std::int64_t now);
   std::string serialize(std::int64_t offset_ns, const std::string& clock) const;
@@ -47,6 +50,7 @@ class Trace {
   const std::string file_;
   Session& session_;
   const comm::Communicator& ranks_;
+  const bool on_device_;
   std::int64_t first_, last_;  // the traced steps, both included
   bool active_ = false;
   std::int64_t step_began_ = 0;

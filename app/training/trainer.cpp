@@ -34,6 +34,16 @@ kernels::OptimizerProblem optimizer_of(const TrainOptions& options) {
   return problem;
 }
 
+// What a device does wrong one rank alone finds: the message says which.
+template <typename Body>
+auto as_rank(const comm::MpiEnvironment& environment, std::int64_t step, const Body& body) {
+  try {
+    return body();
+  } catch (const std::exception& error) {
+    throw std::runtime_error(fmt::format("{}: step {}: {}", environment.identity(), step, error.what()));
+  }
+}
+
 }  // namespace
 
 Trainer::Trainer(const TrainOptions& options, comm::MpiEnvironment& environment, const StopSignals& signals)
@@ -193,7 +203,7 @@ void Trainer::start_step(bool stop_requested) {
   record.timing.images = batch->global_valid;
   session_->load(std::move(batch));
   record.timing.data_wait_ms = train_source_->wait_ms() - waited;
-  session_->start_train_step(stop_requested);
+  as_rank(environment_, record.step, [&] { session_->start_train_step(stop_requested); });
 }
 
 // A step's time is that from the end of the one before to its own.
@@ -202,14 +212,15 @@ bool Trainer::finish_steps(int left_under_way) {
   while (session_->steps_under_way() > left_under_way) {
     StepRecord record = under_way_.front();
     under_way_.pop_front();
-    record.metrics = session_->finish_step();
+    record.metrics = as_rank(environment_, record.step, [&] { return session_->finish_step(); });
     record.timing.exposed_comm_ms = session_->exposed_comm_ms();
     const auto now = Clock::now();
     record.timing.step_ms = std::chrono::duration<double, std::milli>(now - last_finished_).count();
     last_finished_ = now;
     if (trace_) {
-      trace_->end_step(report_->plan().ranks);
-      last_finished_ = Clock::now();  // writing the file is no step's time
+      trace_->end_step(record.step - 1, report_->plan().ranks);
+      // Writing the file is no step's time; a device goes on meanwhile.
+      if (session_->steps_under_way() == 0) last_finished_ = Clock::now();
     }
     report_->step(record);
     if (options_.stop_on_divergence)

@@ -33,31 +33,45 @@ __global__ void __launch_bounds__(kRingThreads)
 }
 
 __global__ void publish_slot(std::byte* ring, std::size_t slot_bytes, int slots, unsigned long long* number,
-                             const std::uint64_t* results, std::size_t offset, int words) {
+                             const __grid_constant__ Pieces pieces, std::size_t mark) {
   std::byte* slot = ring + *number % static_cast<unsigned>(slots) * slot_bytes;
-  auto* to = reinterpret_cast<volatile std::uint64_t*>(slot + offset);
-  for (int word = threadIdx.x; word < words; word += 32) to[word] = results[word];
+  for (int i = 0; i < pieces.count; ++i) {
+    auto* to = reinterpret_cast<volatile std::uint64_t*>(slot + pieces.piece[i].offset);
+    for (std::size_t word = threadIdx.x; word < pieces.piece[i].words; word += 32)
+      to[word] = pieces.piece[i].device[word];
+  }
   __threadfence_system();
   __syncwarp();
   if (threadIdx.x != 0) return;
-  to[words] = ++*number;
+  *reinterpret_cast<volatile std::uint64_t*>(slot + mark) = ++*number;
   __threadfence_system();
+}
+
+Pieces pieces_of(const std::vector<StepRing::Field>& fields, const std::vector<std::size_t>& offsets) {
+  Pieces pieces{};
+  for (std::size_t i = 0; i < fields.size(); ++i)
+    pieces.piece[pieces.count++] = {static_cast<std::uint64_t*>(fields[i].device), offsets[i],
+                                    fields[i].bytes / sizeof(std::uint64_t)};
+  return pieces;
 }
 
 }  // namespace
 
-StepRing::StepRing(int slots, std::vector<Field> fetched, Field published)
-    : slots_(slots), fetched_(std::move(fetched)), published_(published) {
-  if (slots < 1 || std::ssize(fetched_) > kMostFields)
-    throw std::logic_error("a step ring has a slot or more and at most four fields");
-  for (const Field& field : fetched_) {
-    offset_.push_back(slot_bytes_);
-    slot_bytes_ += field.bytes;
-    if (field.bytes % 8 != 0) throw std::logic_error("a field of a step ring is no multiple of 8 bytes");
-  }
-  offset_.push_back(slot_bytes_);
-  slot_bytes_ += published.bytes + sizeof(std::uint64_t);
-  slot_bytes_ = (slot_bytes_ + 127) / 128 * 128;
+StepRing::StepRing(int slots, std::vector<Field> fetched, std::vector<Field> published)
+    : slots_(slots), fetched_(std::move(fetched)), published_(std::move(published)) {
+  if (slots < 1 || std::ssize(fetched_) > kMostFields || std::ssize(published_) > kMostFields)
+    throw std::logic_error("a step ring has a slot or more and at most four fields each way");
+  const auto place = [&](const std::vector<Field>& fields, std::vector<std::size_t>& offsets) {
+    for (const Field& field : fields) {
+      if (field.bytes % 8 != 0) throw std::logic_error("a field of a step ring is no multiple of 8 bytes");
+      offsets.push_back(slot_bytes_);
+      slot_bytes_ += field.bytes;
+    }
+  };
+  place(fetched_, fetched_at_);
+  place(published_, published_at_);
+  mark_at_ = slot_bytes_;
+  slot_bytes_ = (mark_at_ + sizeof(std::uint64_t) + 127) / 128 * 128;
   pinned_ = PinnedBuffer(slot_bytes_ * static_cast<std::size_t>(slots));
   std::memset(pinned_.data(), 0, pinned_.bytes());
   number_ = DeviceBuffer(sizeof(std::uint64_t));
@@ -66,30 +80,27 @@ StepRing::StepRing(int slots, std::vector<Field> fetched, Field published)
 }
 
 void StepRing::fetch(Stream stream) const {
-  Pieces pieces{};
-  for (std::size_t i = 0; i < fetched_.size(); ++i)
-    pieces.piece[pieces.count++] = {static_cast<std::uint64_t*>(fetched_[i].device), offset_[i],
-                                    fetched_[i].bytes / sizeof(std::uint64_t)};
   cuda::launch(fetch_slot, 1, kRingThreads, stream, pinned_.data(), slot_bytes_, slots_,
-               reinterpret_cast<const unsigned long long*>(number_.data()), pieces);
+               reinterpret_cast<const unsigned long long*>(number_.data()), pieces_of(fetched_, fetched_at_));
 }
 
 void StepRing::publish(Stream stream) const {
   cuda::launch(publish_slot, 1, 32, stream, pinned_.data(), slot_bytes_, slots_,
-               reinterpret_cast<unsigned long long*>(number_.data()),
-               static_cast<const std::uint64_t*>(published_.device), offset_.back(),
-               static_cast<int>(published_.bytes / sizeof(std::uint64_t)));
+               reinterpret_cast<unsigned long long*>(number_.data()), pieces_of(published_, published_at_),
+               mark_at_);
 }
 
 std::byte* StepRing::input(std::int64_t number, int field) const {
-  return slot(number) + offset_[static_cast<std::size_t>(field)];
+  return slot(number) + fetched_at_[static_cast<std::size_t>(field)];
 }
 
 bool StepRing::finished(std::int64_t number) const {
-  auto* mark = reinterpret_cast<std::uint64_t*>(slot(number) + offset_.back() + published_.bytes);
+  auto* mark = reinterpret_cast<std::uint64_t*>(slot(number) + mark_at_);
   return std::atomic_ref(*mark).load(std::memory_order_acquire) > static_cast<std::uint64_t>(number);
 }
 
-const std::byte* StepRing::output(std::int64_t number) const { return slot(number) + offset_.back(); }
+const std::byte* StepRing::output(std::int64_t number, int field) const {
+  return slot(number) + published_at_[static_cast<std::size_t>(field)];
+}
 
 }  // namespace convoy::kernels

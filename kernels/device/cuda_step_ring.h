@@ -18,7 +18,7 @@ class StepRing {
   };
   static constexpr int kMostFields = 4;
 
-  StepRing(int slots, std::vector<Field> fetched, Field published);
+  StepRing(int slots, std::vector<Field> fetched, std::vector<Field> published);
 
   // Enqueue the two kernels, first and last of a step: all of it must lie between them on the stream.
   void fetch(Stream stream) const;
@@ -27,7 +27,7 @@ class StepRing {
   // Host. Step `number` counts launches from 0; a slot may be filled again when the step before in it is finished.
   std::byte* input(std::int64_t number, int field) const;
   bool finished(std::int64_t number) const;
-  const std::byte* output(std::int64_t number) const;  // once finished
+  const std::byte* output(std::int64_t number, int field) const;  // once finished
   int slots() const { return slots_; }
 
  private:
@@ -36,11 +36,10 @@ class StepRing {
   }
 
   int slots_;
-  std::vector<Field> fetched_;
-  Field published_;
-  std::vector<std::size_t>
-      offset_;  // in the slot, of the fetched fields; behind them the published one and the mark
-  std::size_t slot_bytes_ = 0;
+  std::vector<Field> fetched_, published_;
+  // In a slot: of the fetched fields, behind them of the published ones, behind them of the mark.
+  std::vector<std::size_t> fetched_at_, published_at_;
+  std::size_t mark_at_ = 0, slot_bytes_ = 0;
   PinnedBuffer pinned_;
   DeviceBuffer number_;  // the step's number, as the device counts it
 };

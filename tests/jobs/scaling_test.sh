@@ -49,6 +49,24 @@ assert abs(one["efficiency"] - 1) < 1e-9 and one["exposed_comm_ms"] < 1e-9, one
 assert all(r["efficiency"] <= 1 + 1e-9 for r in rows if r["scaling"] == "weak"), rows
 PY
 
+echo "== What bench prints is what simulate reads"
+bench() { OMPI_MCA_mpi_yield_when_idle=1 timeout 120 mpirun -np "$1" --bind-to none --oversubscribe "$CONVOY" bench "${@:2}" --json; }
+bench 2 collectives --operations all-reduce --from 8 --factor 64 --to 2MiB --milliseconds 1 >"$folder/collectives.jsonl"
+bench 1 step --model lenet --batch 16 --size 32 --steps 3 --threads 1 --layers >"$folder/profile.jsonl"
+check "both files make a prediction" "$CONVOY" simulate --model lenet --topology "$root/jobs/topologies/ethernet-10g.json" \
+  --profile "$folder/profile.jsonl" --collectives "$folder/collectives.jsonl" --ranks 1,2 --scaling weak --json >"$folder/predicted.jsonl"
+bench 2 step --model lenet --batch 16 --size 32 --steps 3 --threads 1 >"$folder/two.jsonl"
+check "of measured times, and a step of two ranks says what it waited" /usr/bin/python3 - "$folder" <<'PY'
+import json, sys
+read = lambda name: [json.loads(line) for line in open(f"{sys.argv[1]}/{name}.jsonl")]
+one, two = read("predicted")
+assert one["op_times"] == two["op_times"] == "measured" and two["network"] == "measured", two
+assert abs(one["step_ms"] - read("profile")[0]["ms"]) < 1e-6, one
+assert two["communication_ms"] >= max(r["microseconds"] for r in read("collectives") if r["bytes"] <= 1 << 20) * 1e-3, two
+step, = read("two")
+assert step["ranks"] == 2 and 0 < step["exposed_comm_ms"] < step["ms_max"] and step["limited_by"], step
+PY
+
 echo "== The report"
 check "is made" "$root/jobs/report" "$experiment"
 cp -r "$experiment" "$folder/second"

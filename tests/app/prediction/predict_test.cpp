@@ -59,6 +59,23 @@ TEST(ClusterModel, FitFindsTheLinkThatMadeTheMeasurements) {
               1e-6);  // a size that was not measured
 }
 
+TEST(ClusterModel, ReadsWhatBenchCollectivesPrints) {
+  const auto file = std::filesystem::temp_directory_path() / ("collectives-" + std::to_string(::getpid()));
+  std::ofstream(file) << R"({"operation":"all-reduce","ranks":2,"bytes":1000000,"microseconds":50.0})"
+                      << "\n"
+                      << R"({"operation":"all-reduce","ranks":2,"bytes":3000000,"microseconds":70.0})"
+                      << "\n"
+                      << R"({"operation":"broadcast","ranks":2,"bytes":2000000,"microseconds":1.0})"
+                      << "\n";
+  Cluster measured = cluster();
+  measured.use_measurements(file);
+  EXPECT_NEAR(measured.all_reduce_us(2e6, 2), 60, 1e-9);
+  std::ofstream(file) << R"({"operation":"by 1 MiB","ranks":2,"bytes":1000000,"microseconds":50.0})"
+                      << "\n";
+  EXPECT_THROW(measured.use_measurements(file), std::runtime_error);
+  std::filesystem::remove(file);
+}
+
 TEST(ClusterModel, BadFilesNameTheField) {
   for (const auto& [text, words] :
        {std::pair{"{", "not a JSON object"}, std::pair{"{}", "devices_per_node"},
@@ -83,6 +100,10 @@ TEST(Prediction, OverlapByHand) {
   EXPECT_NEAR(step.compute_ms, 12, 1e-9);
   EXPECT_NEAR(step.exposed_comm_ms, 3.007 + 0.007004, 1e-6);
   EXPECT_NEAR(step.communication_ms, 2.007 + 3.007 + 0.007004, 1e-6);
+  // A GPU has summed the metrics before backward ends.
+  StepProfile on_gpu = profile;
+  on_gpu.backend = "cuda";
+  EXPECT_NEAR(predict_step(on_gpu, buckets, cluster(), 2).exposed_comm_ms, 3.007, 1e-6);
   // Nothing hides: every millisecond of communication makes the step longer.
   const StepPrediction naked = predict_step(profile, buckets, cluster(0), 2);
   EXPECT_NEAR(naked.exposed_comm_ms, naked.communication_ms, 1e-9);
@@ -122,16 +143,18 @@ TEST(Prediction, BatchesBetweenAndBeyondTheMeasuredOnes) {
 
 TEST(Prediction, ReadsWhatBenchStepPrints) {
   const auto file = std::filesystem::temp_directory_path() / ("profile-" + std::to_string(::getpid()));
-  std::ofstream(file) << R"({"model":"lenet","precision":"fp32","ranks":1,"batch":8,"size":32,"ms":9.0})"
-                      << "\n"
-                      << R"({"layer":"conv1","op":"conv2d_forward","ms":4.0})"
-                      << "\n"
-                      << R"({"layer":"parameters","op":"optimizer_update","ms":2.0})"
-                      << "\n"
-                      << R"({"layer":"all","op":"conv2d_forward","ms":4.0})"
-                      << "\n";
+  std::ofstream(file)
+      << R"({"model":"lenet","backend":"cuda","precision":"fp32","ranks":1,"batch":8,"size":32,"ms":9.0})"
+      << "\n"
+      << R"({"layer":"conv1","op":"conv2d_forward","ms":4.0})"
+      << "\n"
+      << R"({"layer":"parameters","op":"optimizer_update","ms":2.0})"
+      << "\n"
+      << R"({"layer":"all","op":"conv2d_forward","ms":4.0})"
+      << "\n";
   const StepProfile profile = read_profile(file);
   ASSERT_EQ(profile.operations.size(), 2u);
+  EXPECT_EQ(profile.backend, "cuda");
   EXPECT_DOUBLE_EQ(profile.ms(), 9);  // scaled to the step
   EXPECT_DOUBLE_EQ(profile.operations[0].ms, 6);
   EXPECT_TRUE(profile.operations[1].after_gradients);

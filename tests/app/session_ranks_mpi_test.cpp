@@ -1,0 +1,148 @@
+// The same training on one rank and on all of them, on the host and, where each rank has a GPU, on those.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "app/runtime/session.h"
+#include "comm/nccl_collectives.h"
+#include "kernels/device/device_memory.h"
+#include "tests/app/runtime/single_rank.h"
+#include "tests/mpi/world.h"
+
+namespace convoy::app {
+namespace {
+
+using kernels::Backend;
+using test::world;
+
+constexpr std::int64_t kGlobalBatch = 24, kClasses = 5;  // of 1, 2, 3, 4, 6 and 8 ranks
+constexpr int kSteps = 12;
+
+// Batch norm between convolutions, and a layer whose gradients fill several buckets.
+Network network_of(std::int64_t batch) {
+  Network net("ranks", {batch, 3, 8, 8});
+  const LayerId conv1 = net.add("conv1", Conv2d::square(8, 3, 1, 1), net.input());
+  const LayerId relu1 = net.add("relu1", Relu{}, net.add("bn1", BatchNorm{}, conv1));
+  const LayerId conv2 = net.add("conv2", Conv2d::square(8, 3, 1, 1), relu1);
+  const LayerId add = net.add("add", Add{}, {net.add("bn2", BatchNorm{}, conv2), relu1});
+  const LayerId fc1 = net.add("fc1", Linear{2560}, net.add("relu2", Relu{}, add));
+  const LayerId fc2 = net.add("fc2", Linear{600}, net.add("relu3", Relu{}, fc1));
+  net.add("fc3", Linear{static_cast<int>(kClasses)}, net.add("relu4", Relu{}, fc2));
+  return net;
+}
+
+struct Trained {
+  std::vector<double> losses;
+  std::vector<std::vector<float>> parameters;
+  double exposed_ms = 0;
+};
+
+class SessionOnRanks : public testing::TestWithParam<Backend> {
+ protected:
+  void SetUp() override {
+    if (kGlobalBatch % world().size() != 0) GTEST_SKIP() << "ranks that do not divide the batch";
+    if (GetParam() != Backend::cuda) return void(ranks_ = comm::make_mpi_collectives(world()));
+    const std::int32_t found =
+        world().all_reduce(std::int32_t{kernels::gpu_count()}, comm::ReduceOp::min, "devices");
+    if (found < world().local_size())
+      GTEST_SKIP() << "needs a GPU for each of this host's " << world().local_size() << " ranks, found "
+                   << found;
+    kernels::use_gpu(world().local_rank());
+    ranks_ = comm::make_nccl_collectives(world());
+  }
+
+  Trained train(Precision precision, comm::Collectives& ranks, double clip = 0) const {
+    SessionOptions options;
+    options.backend = GetParam();
+    options.precision = precision;
+    options.optimizer.momentum = 0.9f;
+    options.clip_gradient_norm = clip;
+    const std::int64_t batch = kGlobalBatch / ranks.size();
+    Session session(network_of(batch), options, ranks);
+    fill(session, batch, batch * ranks.rank());
+    Trained trained;
+    const auto finish = [&] {
+      trained.losses.push_back(session.finish_step().loss());
+      trained.exposed_ms += session.exposed_comm_ms();
+    };
+    for (int step = 0; step < kSteps; ++step) {
+      session.control().step = static_cast<std::uint64_t>(step);
+      session.start_train_step();
+      if (session.steps_under_way() > session.steps_ahead()) finish();
+    }
+    while (session.steps_under_way() > 0) finish();
+    for (const PersistentTensor& tensor : session.memory().parameters())
+      trained.parameters.push_back(session.read(tensor));
+    for (const PersistentTensor& tensor : session.memory().states())
+      trained.parameters.push_back(session.read(tensor));
+    return trained;
+  }
+
+  // The images [first, first + batch) of one set.
+  static void fill(Session& session, std::int64_t batch, std::int64_t first) {
+    std::vector<float> all(static_cast<std::size_t>(kGlobalBatch * 3 * 8 * 8));
+    initialize({"images", {kGlobalBatch, 3, 8, 8}, Initializer::normal(1)}, 17, all.data());
+    const auto from = all.begin() + first * 3 * 8 * 8;
+    session.write(session.images(), std::vector(from, from + batch * 3 * 8 * 8));
+    for (std::int64_t i = 0; i < batch; ++i)
+      session.labels()[static_cast<std::size_t>(i)] = static_cast<std::int32_t>((first + i) * 7 % kClasses);
+    session.control().valid = static_cast<std::int32_t>(batch);
+    session.control().global_valid = kGlobalBatch;
+    session.control().learning_rate = 0.01f;
+  }
+
+  std::vector<Precision> precisions() const {
+    if (GetParam() != Backend::cuda) return {Precision::fp32};
+    return {Precision::fp32, Precision::tf32, Precision::bf16};
+  }
+
+  std::unique_ptr<comm::Collectives> ranks_;
+  SingleRank alone_;
+};
+
+INSTANTIATE_TEST_SUITE_P(On, SessionOnRanks, testing::Values(Backend::cpu, Backend::cuda),
+                         [](const auto& info) { return info.param == Backend::cuda ? "Cuda" : "Cpu"; });
+
+TEST_P(SessionOnRanks, LossesAreThoseOfOneRank) {
+  for (const double clip : {0.0, 0.5}) {
+    const Trained one = train(Precision::fp32, alone_, clip), all = train(Precision::fp32, *ranks_, clip);
+    for (std::size_t step = 0; step < one.losses.size(); ++step)
+      EXPECT_NEAR(all.losses[step], one.losses[step], 2e-4 * one.losses[step]) << "step " << step;
+    EXPECT_LT(one.losses.back(), 0.9 * one.losses.front()) << "nothing was learned";
+  }
+}
+
+TEST_P(SessionOnRanks, Bf16AndTf32StayNearOneRank) {
+  for (const Precision precision : precisions()) {
+    const double bound = precision == Precision::bf16 ? 3e-2 : 5e-3;
+    const Trained one = train(precision, alone_), all = train(precision, *ranks_);
+    for (std::size_t step = 0; step < one.losses.size(); ++step)
+      EXPECT_NEAR(all.losses[step], one.losses[step], bound * one.losses[0]) << "step " << step;
+  }
+}
+
+TEST_P(SessionOnRanks, TwoRunsAndAllRanksHaveTheSameBits) {
+  for (const Precision precision : precisions()) {
+    const Trained first = train(precision, *ranks_), second = train(precision, *ranks_);
+    EXPECT_EQ(first.losses, second.losses);
+    EXPECT_EQ(first.parameters, second.parameters);
+    for (const std::vector<float>& mine : first.parameters) {
+      std::vector<float> roots = mine;
+      world().broadcast(std::span<float>(roots), 0, "parameters");
+      EXPECT_EQ(mine, roots);
+    }
+  }
+}
+
+TEST_P(SessionOnRanks, SaysWhatItWaitedForOthers) {
+  const Trained all = train(Precision::fp32, *ranks_);
+  if (world().size() == 1)
+    EXPECT_EQ(all.exposed_ms, 0);
+  else
+    EXPECT_GT(all.exposed_ms, 0);
+  EXPECT_LT(all.exposed_ms, 60'000);
+}
+
+}  // namespace
+}  // namespace convoy::app
