@@ -47,9 +47,17 @@ void print_info(const std::string& file) {
   print_classes(store);
 }
 
+data::SourceFormat format_named(const std::string& name) {
+  const std::map<std::string, data::SourceFormat> formats{{"auto", data::SourceFormat::automatic},
+                                                          {"images", data::SourceFormat::images},
+                                                          {"cifar", data::SourceFormat::cifar},
+                                                          {"idx", data::SourceFormat::idx}};
+  return formats.at(name);
+}
+
 void add_convert(CLI::App& data_command) {
   struct Flags {
-    std::string source, out;
+    std::string source, out, format = "auto";
     data::ConvertOptions options;
   };
   auto flags = std::make_shared<Flags>();
@@ -57,21 +65,19 @@ void add_convert(CLI::App& data_command) {
       "convert", "Convert an image folder, an archive of one, CIFAR or IDX files to an HDF5 file");
   command->add_option("SOURCE", flags->source, "Folder, archive or file")->required();
   command->add_option("OUT", flags->out, "The HDF5 file to write")->required();
-  const std::map<std::string, data::SourceFormat> formats{{"auto", data::SourceFormat::automatic},
-                                                          {"images", data::SourceFormat::images},
-                                                          {"cifar", data::SourceFormat::cifar},
-                                                          {"idx", data::SourceFormat::idx}};
-  command->add_option("--format", flags->options.format, "auto, images, cifar or idx")
-      ->transform(CLI::CheckedTransformer(formats).description(""));
+  command->add_option("--format", flags->format, "What SOURCE holds")
+      ->capture_default_str()
+      ->check(one_of({"auto", "images", "cifar", "idx"}));
   command->add_flag("--skip-bad", flags->options.skip_bad, "Leave out images that cannot be decoded");
   command
       ->add_option("--size", flags->options.size, "Resize the shorter side of images and cut out the centre")
-      ->check(CLI::Range(1, 4096));
+      ->check(whole_number(1, 4096));
   command->add_option("--channels", flags->options.channels, "Of image folders: 3 (colour) or 1 (grey)")
-      ->check(CLI::IsMember({1, 3}));
+      ->check(one_of({"1", "3"}));
   command->add_option("--threads", flags->options.threads, "That decode; 0: one a processor")
-      ->check(CLI::Range(0, 1024));
+      ->check(whole_number(0, 1024));
   command->callback([flags] {
+    flags->options.format = format_named(flags->format);
     flags->options.warn = [](const std::string& line) { fmt::print(stderr, "convoy: {}\n", line); };
     const auto start = std::chrono::steady_clock::now();
     const auto report = data::convert(flags->source, flags->out, flags->options);
@@ -102,10 +108,12 @@ void add_synth(CLI::App& data_command) {
       ->check(whole_number(1));
   command->add_option("--test", flags->set.test, "Test images")
       ->capture_default_str()
+      ->check(whole_number(1));
+  command->add_option("--seed", flags->set.seed, "Of everything that is random")
+      ->capture_default_str()
       ->check(whole_number(0));
-  command->add_option("--seed", flags->set.seed, "Of everything that is random")->capture_default_str();
   command->add_option("--threads", flags->threads, "That draw; 0: one a processor")
-      ->check(CLI::Range(0, 1024));
+      ->check(whole_number(0, 1024));
   command->callback([flags] {
     data::write_drawn_set(flags->set, flags->out, flags->threads);
     fmt::print("{}: {} training and {} test images of {} classes\n", flags->out, flags->set.train,

@@ -73,8 +73,20 @@ TEST_F(DataCommand, BadFilesExitWithOne) {
 
 TEST_F(DataCommand, WrongFlagsExitWithTwo) {
   EXPECT_EQ(run({"data", "convert", in("a")}).status, 2);
-  EXPECT_EQ(run({"data", "convert", in("a"), in("b"), "--format", "zip"}).status, 2);
-  EXPECT_EQ(run({"data", "convert", in("a"), in("b"), "--size", "0"}).status, 2);
+  const auto expect_flag = [&](const char* verb, const std::string& flag, const std::string& value,
+                               const std::string& expected) {
+    std::vector<std::string> words{"data", verb, in("a")};
+    if (std::string(verb) == "convert") words.push_back(in("b"));
+    words.insert(words.end(), {flag, value});
+    expect_one_line(run(words), 2, {flag + ": found '" + value + "', expected " + expected});
+  };
+  expect_flag("convert", "--format", "zip", "one of auto, images, cifar, idx");
+  expect_flag("convert", "--size", "0", "a whole number from 1 to 4096");
+  expect_flag("convert", "--channels", "2", "one of 1, 3");
+  expect_flag("convert", "--threads", "-1", "a whole number from 0 to 1024");
+  expect_flag("synth", "--test", "0", "a whole number of at least 1");
+  expect_flag("synth", "--seed", "-1", "a whole number of at least 0");  // not 2^64 - 1
+  expect_flag("synth", "--seed", "abc", "a whole number of at least 0");
   EXPECT_EQ(run({"data", "synth", in("a"), "--classes", "many"}).status, 2);
   EXPECT_EQ(run({"data"}).status, 2);
 }
