@@ -106,7 +106,7 @@ void add_synth(CLI::App& data_command) {
       ->check(whole_number(1));
   command->add_option("--test", flags->set.test, "Test images")
       ->capture_default_str()
-      ->check(whole_number(0));
+      ->check(whole_number(1));
   command->add_option("--seed", flags->set.seed, "Of everything that is random")
       ->capture_default_str()
       ->check(whole_number(0));

@@ -25,10 +25,12 @@ struct EvaluateOptions {
   bool json = false;
 };
 
-// A run's checkpoint folder stands for the best checkpoint in it.
+// A run's folder, or that of its checkpoints, stands for the best checkpoint in it.
 std::string checkpoint_file(const std::string& path) {
   const std::filesystem::path folder(path);
-  return std::filesystem::is_directory(folder) ? (folder / "best.h5").string() : path;
+  if (!std::filesystem::is_directory(folder)) return path;
+  const bool whole_run = std::filesystem::is_directory(folder / "checkpoint");
+  return ((whole_run ? folder / "checkpoint" : folder) / "best.h5").string();
 }
 
 void evaluate_checkpoint(EvaluateOptions& options) {
@@ -96,7 +98,7 @@ void add_evaluate_command(CLI::App& app) {
   options->run.global_batch = 256;
   CLI::App* verb = app.add_subcommand("evaluate", "Test a checkpoint on a data set");
   verb->add_option("--checkpoint", options->checkpoint,
-                   "Checkpoint of convoy train, or the folder of a run's checkpoints for the best")
+                   "Checkpoint of convoy train, or a run's folder for its best")
       ->required()
       ->check(not_empty());
   TrainOptions& run = options->run;

@@ -113,14 +113,14 @@ void CheckpointFolder::remove_old(std::int64_t current_step) const {
   }
 }
 
-std::optional<fs::path> CheckpointFolder::latest() const {
+std::optional<fs::path> CheckpointFolder::latest(bool speaks) const {
   std::string newest_is;
   for (const auto& path : newest_first()) {
     try {
       check_seal(path);
       return path;
     } catch (const std::runtime_error& error) {
-      spdlog::warn("{}; going back to the checkpoint before", error.what());
+      if (speaks) spdlog::warn("{}; going back to the checkpoint before", error.what());
       if (newest_is.empty()) newest_is = error.what();
     }
   }

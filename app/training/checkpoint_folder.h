@@ -23,9 +23,9 @@ class CheckpointFolder {
   // than this one.
   std::filesystem::path save(const CheckpointState& state, bool best);
 
-  // The newest checkpoint whose seal holds. One that is damaged is reported on standard error and passed over;
-  // if all are damaged, throws what is wrong with the newest. Nothing if there are none.
-  std::optional<std::filesystem::path> latest() const;
+  // The newest checkpoint whose seal holds. One that is damaged is passed over, if `speaks` with a warning on standard
+  // error; if all are damaged, throws what is wrong with the newest. Nothing if there are none.
+  std::optional<std::filesystem::path> latest(bool speaks = true) const;
 
   std::filesystem::path best() const { return folder_ / "best.h5"; }  // need not exist
   const std::filesystem::path& path() const { return folder_; }

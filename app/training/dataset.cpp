@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "app/errors.h"
 #include "app/runtime/agreement.h"
@@ -35,6 +36,14 @@ data::Augmentation test_augmentation(const TrainOptions& options) {
   return augmentation;
 }
 
+void check_crop(const TrainOptions& options, const data::ImageShape& stored) {
+  const std::int64_t room = std::min(stored.height, stored.width) + 2 * options.crop_padding;
+  if (options.crop_padding > 0 && options.size > room)
+    throw std::runtime_error(
+        fmt::format("--size {}, --crop-padding {}: images of {}x{} give crops of at most {} pixels a side",
+                    options.size, options.crop_padding, stored.width, stored.height, room));
+}
+
 data::StoreInfo synthetic_info(const TrainOptions& options) {
   const std::int64_t size = options.size > 0 ? options.size : kSyntheticSize;
   data::StoreInfo info;
@@ -61,6 +70,7 @@ Dataset::Dataset(const TrainOptions& options, const comm::Communicator& ranks)
     return limit > 0 ? std::min(size, limit) : size;
   };
   size_ = {limited(info_.size[0], options.limit_train), limited(info_.size[1], options.limit_test)};
+  check_crop(options, info_.shape);
   input_ = train_augmentation_.output_shape(info_.shape);
   test_augmentation_.output_shape(info_.shape);
 }

@@ -11,6 +11,7 @@
 
 #include "app/training/bottleneck.h"
 #include "app/training/configuration_table.h"
+#include "app/training/training_rows.h"
 
 namespace convoy::app {
 namespace {
@@ -20,10 +21,6 @@ std::vector<std::string> own_command_line() {
   std::vector<std::string> words;
   for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
   return words;
-}
-
-double images_per_second(const StepTiming& timing) {
-  return static_cast<double>(timing.images) / timing.step_ms * 1e3;
 }
 
 std::string augmentation_of(const TrainOptions& options) {
@@ -99,8 +96,8 @@ void RunReport::print_configuration(const Dataset& dataset, const Session& sessi
   table.row("network", options_.model);
   table.row("parameters", with_thousands(parameter_count(session)));
   table.row("input", dataset.input_shape().to_string() + fmt::format(", {} classes", dataset.classes()));
-  table.row("backend",
-            fmt::format("{}, {}, {} threads a rank", options_.backend, options_.precision, plan_.threads));
+  table.row("backend", fmt::format("{}, {}, {} thread{} a rank", options_.backend, options_.precision,
+                                   plan_.threads, plan_.threads == 1 ? "" : "s"));
   table.section("Ranks");
   table.ranks(plan_.ranks);
   table.section("Data");
@@ -115,9 +112,7 @@ void RunReport::print_configuration(const Dataset& dataset, const Session& sessi
   table.row("global batch", fmt::format("{}, at most {} a {}", options_.global_batch,
                                         (options_.global_batch + replicas - 1) / replicas,
                                         options_.partition > 1 ? "replica" : "rank"));
-  table.row("optimizer", fmt::format("{}, learning rate {} ({}, {} scaling), weight decay {}",
-                                     options_.optimizer, options_.learning_rate, options_.schedule,
-                                     options_.scale_learning_rate, options_.weight_decay));
+  for (const auto& [name, value] : training_rows(options_, plan_.steps_per_epoch)) table.row(name, value);
   table.row("batch norm", options_.sync_batch_norm ? "synchronised" : "of each rank's own batch");
   table.row("seed", fmt::format("{}", options_.seed));
   if (plan_.resumed_step) table.row("resumed", fmt::format("after step {}", *plan_.resumed_step));
@@ -136,12 +131,13 @@ void RunReport::step(const StepRecord& record) {
   times_.add(record.timing);
   train_loss_ = record.metrics.loss();
   if (!speaks_) return;
-  progress_.step({record.step, train_loss_, record.learning_rate, images_per_second(record.timing)});
+  const double rate = recent_rate_.add(record.timing);
+  progress_.step({record.step, train_loss_, record.learning_rate, rate});
   if (record.step % options_.log_every != 0 && record.step != plan_.total_steps) return;
   StepMetricsLine line;
   line.loss = train_loss_;
   line.learning_rate = record.learning_rate;
-  line.images_per_second = images_per_second(record.timing);
+  line.images_per_second = rate;
   line.step_ms = record.timing.step_ms;
   line.data_wait_ms = record.timing.data_wait_ms;
   line.exposed_comm_ms = record.timing.exposed_comm_ms;
@@ -149,6 +145,7 @@ void RunReport::step(const StepRecord& record) {
   line.top5 = record.metrics.top5 / record.metrics.samples;
   metrics_->write(record.step, static_cast<double>(record.step) / static_cast<double>(plan_.steps_per_epoch),
                   line);
+  recent_rate_.restart();
 }
 
 void RunReport::evaluation(std::int64_t step, const StepMetrics& test) {

@@ -66,6 +66,7 @@ class RunReport {
   std::unique_ptr<MetricsWriter> metrics_;
   Progress progress_;
   StepTimes times_;
+  RecentRate recent_rate_;
   double train_loss_, test_accuracy_;
 };
 

@@ -44,7 +44,8 @@ double one_cycle(const Schedule& schedule, double t, double steps) {
 double Schedule::learning_rate_at(std::int64_t step) const {
   step = std::clamp<std::int64_t>(step, 0, std::max<std::int64_t>(total_steps, 1) - 1);
   if (step < warmup_steps) {
-    return learning_rate * static_cast<double>(step + 1) / static_cast<double>(warmup_steps);
+    const double first = kind == ScheduleKind::one_cycle ? learning_rate / initial_division : learning_rate;
+    return first * static_cast<double>(step + 1) / static_cast<double>(warmup_steps);
   }
   const double t = static_cast<double>(step - warmup_steps);
   const double steps = static_cast<double>(total_steps - warmup_steps);  // >= 1: step < total_steps

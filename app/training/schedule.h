@@ -10,8 +10,9 @@ namespace convoy::app {
 
 enum class ScheduleKind : std::uint8_t { constant, step, cosine, polynomial, one_cycle };
 
-// Steps [0, warmup_steps) rise linearly, the step s having the rate learning_rate * (s + 1) / warmup_steps
-// (Goyal et al., "Accurate, Large Minibatch SGD", 2017). The schedule proper then runs over the remaining
+// Steps [0, warmup_steps) rise linearly, the step s having the rate first * (s + 1) / warmup_steps (Goyal et al.,
+// "Accurate, Large Minibatch SGD", 2017), where `first` is what the schedule begins with: the peak, for one_cycle
+// learning_rate / initial_division. The schedule proper then runs over the remaining
 // n = total_steps - warmup_steps steps; with t = step - warmup_steps:
 //   constant    learning_rate
 //   step        learning_rate * gamma^(number of milestones <= step); milestones count from step 0 of the run

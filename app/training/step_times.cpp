@@ -2,8 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace convoy::app {
+
+double RecentRate::add(const StepTiming& timing) {
+  recent_.step_ms += timing.step_ms;
+  recent_.images += timing.images;
+  const double rate = static_cast<double>(recent_.images) / recent_.step_ms * 1e3;
+  if (std::exchange(first_, false)) restart();
+  return rate;
+}
 
 StepTimes::StepTimes(std::int64_t expected_steps, std::int64_t warmup_steps)
     : warmup_steps_(static_cast<std::size_t>(std::max<std::int64_t>(warmup_steps, 0))) {

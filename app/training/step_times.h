@@ -14,6 +14,18 @@ struct StepTiming {
   std::int64_t images = 0;     // over all ranks
 };
 
+// Images a second over the steps since the last line of a log: one step's own rate misleads where an epoch's last
+// batch is short. The first step of all, which takes long, is not averaged with others.
+class RecentRate {
+ public:
+  double add(const StepTiming& timing);
+  void restart() { recent_ = {}; }
+
+ private:
+  StepTiming recent_{};
+  bool first_ = true;
+};
+
 class StepTimes {
  public:
   // Reserves room for `expected_steps`: adding within it allocates nothing.

@@ -308,7 +308,7 @@ void Trainer::save_checkpoint(bool best) {
 bool Trainer::resume() {
   std::int64_t step = 0;
   together(ranks_, [&] {
-    const auto path = checkpoints_->latest();
+    const auto path = checkpoints_->latest(ranks_.rank() == 0);
     if (!path) return;
     const CheckpointState state = load_checkpoint(*path);
     const auto options = nlohmann::json::parse(state.options_json);

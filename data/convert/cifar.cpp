@@ -1,6 +1,7 @@
 // CIFAR's binary version (Krizhevsky, https://www.cs.toronto.edu/~kriz/cifar.html): records of one label byte
 // (CIFAR-100: coarse label, fine label) and 3072 pixel bytes, a plane a channel, red first.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -112,8 +113,8 @@ ConvertReport convert_cifar(const Conversion& conversion) {
     for (const std::string& part : parts) {
       const auto found = files.find(part);
       if (found == files.end()) {
-        throw std::runtime_error(
-            fmt::format("{}: no file {}, expected it beside {}", conversion.name, part, variant.train[0]));
+        throw std::runtime_error(fmt::format("{}: no file {}, expected {} and {}", conversion.name, part,
+                                             fmt::join(variant.train, ", "), variant.test));
       }
       append(records, found->second, variant, fmt::format("{}: {}", conversion.name, part));
     }

@@ -45,6 +45,9 @@ ConvertReport convert(const std::filesystem::path& source, const std::filesystem
   const Conversion conversion{*files, source.string(), destination, options};
   const SourceFormat format =
       options.format == SourceFormat::automatic ? recognise(*files, conversion.name) : options.format;
+  if (format != SourceFormat::images && (options.size != 0 || options.channels != 3))
+    throw std::runtime_error(fmt::format("{}: a set of format {}, expected images with --{}", conversion.name,
+                                         name_of(format), options.size != 0 ? "size" : "channels"));
   ConvertReport report = format == SourceFormat::cifar ? convert_cifar(conversion)
                          : format == SourceFormat::idx ? convert_idx(conversion)
                                                        : convert_images(conversion);

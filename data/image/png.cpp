@@ -29,6 +29,8 @@ Image decode_png(std::span<const std::uint8_t> content, int channels) {
     throw std::runtime_error(
         fmt::format("bad PNG: {}x{} pixels is too large", result.shape.width, result.shape.height));
   }
+  // 16 bits a sample are taken for what 8 are, as everywhere else; libpng would take them for linear light.
+  reader.image.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;
   reader.image.format = channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
   result.pixels.resize(static_cast<std::size_t>(result.shape.bytes()));
   const png_color black{0, 0, 0};

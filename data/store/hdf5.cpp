@@ -18,6 +18,15 @@ herr_t keep_first(unsigned, const H5E_error2_t* error, void* text) {
   return 0;
 }
 
+// Of a failed system call HDF5 tells the time, addresses and sizes, too; what a reader needs is the system's reason.
+std::string system_reason(const std::string& text) {
+  constexpr std::string_view kBefore = "error message = '";
+  const auto found = text.find(kBefore);
+  if (found == std::string::npos) return text;
+  const auto begin = found + kBefore.size();
+  return text.substr(begin, text.find('\'', begin) - begin);
+}
+
 }  // namespace
 
 Session::Session() : lock_(library_mutex()) {
@@ -29,7 +38,7 @@ std::string last_error() {
   std::string text;
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_first, &text);
   std::replace(text.begin(), text.end(), '\n', ' ');
-  return text.empty() ? "HDF5 gives no reason" : text;
+  return text.empty() ? "HDF5 gives no reason" : system_reason(text);
 }
 
 Handle::Handle(Handle&& other) noexcept

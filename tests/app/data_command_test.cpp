@@ -73,17 +73,23 @@ TEST_F(DataCommand, BadFilesExitWithOne) {
 
 TEST_F(DataCommand, WrongFlagsExitWithTwo) {
   EXPECT_EQ(run({"data", "convert", in("a")}).status, 2);
-  const auto convert = [&](const std::string& flag, const std::string& value) {
-    return run({"data", "convert", in("a"), in("b"), flag, value});
+  expect_one_line(run({"data", "convert", in("a"), in("b"), "--format", "cifr"}), 2,
+                  {"did you mean 'cifar'?"});
+  const auto expect_flag = [&](const char* verb, const std::string& flag, const std::string& value,
+                               const std::string& expected) {
+    std::vector<std::string> words{"data", verb, in("a")};
+    if (std::string(verb) == "convert") words.push_back(in("b"));
+    words.insert(words.end(), {flag, value});
+    expect_one_line(run(words), 2, {flag + ": found '" + value + "', expected " + expected});
   };
-  expect_one_line(convert("--format", "imgs"), 2,
-                  {"--format: found 'imgs', expected one of auto, images, cifar, idx"});
-  expect_one_line(convert("--format", "cifr"), 2, {"did you mean 'cifar'?"});
-  expect_one_line(convert("--format", "1"), 2, {"--format: found '1'"});
-  expect_one_line(convert("--channels", "2"), 2, {"--channels: found '2', expected one of 1, 3"});
-  expect_one_line(run({"data", "synth", in("a"), "--seed", "-3"}), 2,
-                  {"--seed: found '-3', expected a whole number of at least 0"});
-  EXPECT_EQ(run({"data", "convert", in("a"), in("b"), "--size", "0"}).status, 2);
+  expect_flag("convert", "--format", "zip", "one of auto, images, cifar, idx");
+  expect_flag("convert", "--format", "1", "one of auto, images, cifar, idx");
+  expect_flag("convert", "--size", "0", "a whole number from 1 to 4096");
+  expect_flag("convert", "--channels", "2", "one of 1, 3");
+  expect_flag("convert", "--threads", "-1", "a whole number from 0 to 1024");
+  expect_flag("synth", "--test", "0", "a whole number of at least 1");
+  expect_flag("synth", "--seed", "-1", "a whole number of at least 0");  // not 2^64 - 1
+  expect_flag("synth", "--seed", "abc", "a whole number of at least 0");
   EXPECT_EQ(run({"data", "synth", in("a"), "--classes", "many"}).status, 2);
   EXPECT_EQ(run({"data"}).status, 2);
 }

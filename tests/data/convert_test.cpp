@@ -274,6 +274,17 @@ TEST(ConvertCifar, HundredClassesTakeTheFineLabel) {
   EXPECT_EQ(store.labels(Split::train), (std::vector<std::int32_t>{99, 0}));
 }
 
+TEST(ConvertCifar, FlagsOfImageFoldersAreNotPassedOver) {
+  const TemporaryFolder folder;
+  for (const auto& [name, bytes] : cifar10_files()) write_bytes(folder / ("source/" + name), bytes);
+  const auto attempt = [&](const ConvertOptions& options) {
+    return [&folder, options] { convert(folder / "source", folder / "out.h5", options); };
+  };
+  expect_error(attempt({.size = 16}), {"source", "cifar", "images with --size"});
+  expect_error(attempt({.channels = 1}), {"source", "cifar", "images with --channels"});
+  EXPECT_FALSE(std::filesystem::exists(folder / "out.h5"));
+}
+
 TEST(ConvertCifar, DamagedFilesAreNamed) {
   const TemporaryFolder folder;
   const auto attempt = [&](std::vector<NamedBytes> files) {
@@ -291,7 +302,8 @@ TEST(ConvertCifar, DamagedFilesAreNamed) {
   expect_error(attempt(files), {"data_batch_2.bin", "label 10 of image 1", "0 to 9"});
   files = cifar10_files();
   files.erase(files.begin() + 3);
-  expect_error(attempt(files), {"source", "data_batch_4.bin"});
+  expect_error(attempt(files),
+               {"source", "no file data_batch_4.bin", "data_batch_1.bin, ", "test_batch.bin"});
   files = cifar10_files();
   files[6].content = {'a', '\n'};
   expect_error(attempt(files), {"batches.meta.txt", "1 class names", "expected 10"});

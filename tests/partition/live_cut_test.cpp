@@ -118,7 +118,9 @@ TEST(LiveCut, TheSpreadKeepsPinsAndGroups) {
     const Units units(graph, 3);
     const Placement placement = spread(graph);
     for (NodeIndex node = 0; node < graph.node_count(); ++node) {
-      if (graph.pin(node) != kNone) EXPECT_EQ(placement.device_of[node], graph.pin(node));
+      if (graph.pin(node) != kNone) {
+        EXPECT_EQ(placement.device_of[node], graph.pin(node));
+      }
       EXPECT_EQ(placement.device_of[node], placement.device_of[units.nodes(units.of(node))[0]]);
     }
   }
@@ -136,7 +138,9 @@ TEST(LiveCut, AWideResNetFitsWhereItsActivationsDo) {
         Machine::uniform(4, testing::kFastLink, static_cast<Bytes>(share * static_cast<double>(least) / 4));
     const CostModel cost(graph, machine);
     PartitionResult result = partition_graph(cost, {});
-    if (result.placement) EXPECT_EQ(memory_overflow(machine, simulate(cost, *result.placement)), 0);
+    if (result.placement) {
+      EXPECT_EQ(memory_overflow(machine, simulate(cost, *result.placement)), 0);
+    }
     return result;
   };
   EXPECT_TRUE(attempt(1.1).placement);

@@ -115,11 +115,12 @@ TEST(Memory, FindsWhatExhaustiveSearchFinds) {
     } else {
       ++infeasible;
       proofs += result.proven;
-      if (result.placement)
+      if (result.placement) {
         EXPECT_EQ(memory_overflow(machine, result.simulation), 0) << "another order may fit";
-      else if (!result.proven)
+      } else if (!result.proven) {
         EXPECT_NE(result.reason.find("of all placements none fits in the orders tried"), std::string::npos)
             << result.reason;
+      }
     }
   }
   EXPECT_GT(feasible, 10);

@@ -263,10 +263,24 @@ TEST_F(TrainJob, TheBestIsKeptWhenNoCheckpointIsDue) {
   double best = 0;
   for (const json& line : lines("best"))
     if (line.contains("test_top1")) best = std::max(best, line["test_top1"].get<double>());
-  const Outcome test =
-      run(command(1, "evaluate --json --data " + data() + " --checkpoint " + out("best/checkpoint")));
-  ASSERT_EQ(test.status, 0) << test.text;
-  EXPECT_DOUBLE_EQ(json::parse(test.text)["test_accuracy"].get<double>(), best);
+  for (const char* folder : {"best/checkpoint", "best"}) {
+    const Outcome test = run(command(1, "evaluate --json --data " + data() + " --checkpoint " + out(folder)));
+    ASSERT_EQ(test.status, 0) << test.text;
+    EXPECT_DOUBLE_EQ(json::parse(test.text)["test_accuracy"].get<double>(), best);
+  }
+}
+
+TEST_F(TrainJob, ADamagedCheckpointIsReportedOnceAndPassedOver) {
+  ASSERT_EQ(run(command(2, train("damaged", "--steps 4 --checkpoint-every-steps 2"))).status, 0);
+  const std::string before = sha("damaged");
+  std::ofstream(fs::path(out("damaged")) / "checkpoint" / "step-00000004.h5") << "cut short";
+  const Outcome job = run(command(2, train("damaged", "--steps 4 --checkpoint-every-steps 2 --resume")));
+  EXPECT_EQ(job.status, 0) << job.text;
+  const std::string warning = "going back to the checkpoint before";
+  const auto first = job.text.find(warning);
+  ASSERT_NE(first, std::string::npos) << job.text;
+  EXPECT_EQ(job.text.find(warning, first + 1), std::string::npos) << job.text;
+  EXPECT_EQ(sha("damaged"), before);
 }
 
 // One rank's mistake among several must come out at once, whatever collective the others are in.
@@ -335,6 +349,8 @@ TEST_F(TrainJob, BadInputIsOneLineThatNamesIt) {
          1, {"none.h5"});
   expect(run(command(2, "train --model lenet --memory-limit 1MiB --out " + out("bad") + tail)), 1,
          {"--memory-limit"});
+  expect(run(command(2, "train --model lenet --size 48 --crop-padding 2 --out " + out("bad") + tail)), 1,
+         {"--size", "48", "--crop-padding", "32x32"});
   expect(run(command(2, "train --model alexnet --out " + out("bad") + tail)), 1, {"alexnet"});
 
   ASSERT_EQ(run(command(1, "train --model lenet --out " + out("other") + tail)).status, 0);

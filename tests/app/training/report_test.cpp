@@ -90,6 +90,16 @@ TEST_F(Report, PlaceThatCannotBeWrittenIsNamed) {
   EXPECT_EQ(error_of([&] { write_summary(path, {}); }).rfind(path.string() + ": ", 0), 0u);
 }
 
+TEST(RecentRate, AShortLastBatchIsOneOfMany) {
+  RecentRate rate;
+  EXPECT_DOUBLE_EQ(rate.add({.step_ms = 1000, .images = 32}),
+                   32);  // the first step; not averaged with others
+  for (int step = 2; step <= 9; ++step) EXPECT_DOUBLE_EQ(rate.add({.step_ms = 10, .images = 32}), 3200);
+  EXPECT_DOUBLE_EQ(rate.add({.step_ms = 10, .images = 5}), (8 * 32 + 5) / 0.09);
+  rate.restart();
+  EXPECT_DOUBLE_EQ(rate.add({.step_ms = 20, .images = 32}), 1600);
+}
+
 TEST(StepTimes, QuantilesWithoutWarmUp) {
   StepTimes times(10, 2);
   for (const double ms : {500., 400., 3., 1., 2., 5., 4.}) times.add({.step_ms = ms, .images = 8});
