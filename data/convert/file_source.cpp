@@ -88,11 +88,15 @@ class Folder final : public FileSource {
   explicit Folder(const std::filesystem::path& root) {
     const auto options = std::filesystem::directory_options::follow_directory_symlink;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(root, options)) {
-      if (entry.is_regular_file()) paths_.push_back(entry.path().lexically_relative(root).generic_string());
+      const std::string path = entry.path().lexically_relative(root).generic_string();
+      // A link that leads nowhere is a file that cannot be read, not one that is not there.
+      if (entry.is_regular_file() || (entry.is_symlink() && !entry.exists())) paths_.push_back(path);
+      if (entry.is_directory()) folders_.push_back(path);
     }
     std::sort(paths_.begin(), paths_.end());
     root_ = root;
   }
+  std::vector<std::string> folders() const override { return folders_; }
   void visit(const Visitor& visitor) const override {
     for (const auto& path : paths_) {
       if (!visitor(path, [&] { return read_file(root_ / path); })) return;
@@ -101,7 +105,7 @@ class Folder final : public FileSource {
 
  private:
   std::filesystem::path root_;
-  std::vector<std::string> paths_;
+  std::vector<std::string> paths_, folders_;
 };
 
 class SingleFile final : public FileSource {

@@ -24,6 +24,8 @@ class FileSource {
   // Regular files; a folder's in the order of their paths, an archive's in its own order. Throws
   // std::runtime_error naming the source (and the file) that cannot be read.
   virtual void visit(const Visitor& visitor) const = 0;
+  // Of a folder: those in it, at any depth. An archive need not name its folders.
+  virtual std::vector<std::string> folders() const { return {}; }
 };
 
 // A folder, a tar or zip archive (compressed or not), or a single file.

@@ -45,6 +45,17 @@ std::optional<Place> place_of(const std::string& path) {
   return Place{test ? Split::test : Split::train, label.string(), file.string()};
 }
 
+// A class that lost its images would move the labels of all behind it.
+void require_no_empty_class(const Conversion& conversion, const std::set<std::string>& classes) {
+  for (const std::string& folder : conversion.files.folders()) {
+    const std::filesystem::path path(folder);
+    const std::string label = path.filename().string();
+    if (path.parent_path().filename() != "train" || label[0] == '.' || classes.contains(label)) continue;
+    throw std::runtime_error(fmt::format("{}: {}: holds no images, expected some in every class's folder",
+                                         conversion.name, folder));
+  }
+}
+
 struct Row {
   Split split = Split::train;
   std::int64_t number = 0;
@@ -76,6 +87,7 @@ Catalogue catalogue_of(const Conversion& conversion) {
     throw std::runtime_error(
         fmt::format("{}: has both test/ and val/, expected one of them", conversion.name));
   }
+  require_no_empty_class(conversion, names);
   catalogue.classes.assign(names.begin(), names.end());
   for (const auto& [path, place] : places) {  // in the order of the paths: the rows' order
     const auto found = std::lower_bound(catalogue.classes.begin(), catalogue.classes.end(), place.class_name);

@@ -183,6 +183,16 @@ TEST_F(ConvertImages, MissingAndExtraClasses) {
   expect_error([&] { convert_folder(); }, {"test/cow/0.png", "class cow", "train/"});
 }
 
+TEST_F(ConvertImages, AnEmptyClassAndALinkToNowhereAreNotPassedOver) {
+  write_folder(files());
+  std::filesystem::create_directories(folder_ / "source/train/aardvark");
+  write_bytes(folder_ / "source/train/aardvark/list.txt", {});
+  expect_error([&] { convert_folder(); }, {"train/aardvark", "no images"});
+  std::filesystem::remove_all(folder_ / "source/train/aardvark");
+  std::filesystem::create_symlink("/nowhere/0.png", folder_ / "source/train/bee/link.png");
+  expect_error([&] { convert_folder(); }, {"bee/link.png", "No such file"});
+}
+
 TEST_F(ConvertImages, SourcesThatAreNone) {
   expect_error([&] { convert_folder(); }, {"source", "No such file"});
   write_bytes(folder_ / "source/file.txt", {'a'});

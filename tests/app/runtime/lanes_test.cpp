@@ -67,8 +67,9 @@ TEST(Lanes, WhateverTouchesTheSameMemoryIsOrdered) {
     const auto before = order_of(plan);
     for (std::size_t i = 0; i < 60; ++i)
       for (std::size_t j = 0; j < i; ++j)
-        if (conflict(program.instructions()[i], program.instructions()[j]))
+        if (conflict(program.instructions()[i], program.instructions()[j])) {
           ASSERT_TRUE(before[i][j]) << "trial " << trial << ": " << j << " and " << i << " may run at once";
+        }
   }
 }
 
