@@ -57,7 +57,7 @@ by_mpirun=$(CONVOY_LAUNCHER=mpirun train by_mpirun --nodes=2 --ntasks-per-node=2
 ended "$by_mpirun" 240
 for job in "$two" "$four" "$by_mpirun"; do check "job $job completes" is "$(job_field "$job" JobState)" COMPLETED; done
 check "4 ranks end with the same parameters under srun and mpirun" is "$(sha_of by_mpirun)" "$(sha_of four)"
-check "rank 3 is on the second node" grep -qE "^rank 3  +node" four.log
+check "rank 3 is on the second node" grep -qE "rank 3  +node2" four.log
 
 echo "== A time limit shorter than the training"
 # Slurm counts limits in minutes and looks every half minute. The ranks are stopped in mid-training until it has spoken,
