@@ -70,9 +70,11 @@ Dataset::Dataset(const TrainOptions& options, const comm::Communicator& ranks)
     return limit > 0 ? std::min(size, limit) : size;
   };
   size_ = {limited(info_.size[0], options.limit_train), limited(info_.size[1], options.limit_test)};
-  check_crop(options, info_.shape);
-  input_ = train_augmentation_.output_shape(info_.shape);
-  test_augmentation_.output_shape(info_.shape);
+  together(ranks, [&] {
+    check_crop(options, info_.shape);
+    input_ = train_augmentation_.output_shape(info_.shape);
+    test_augmentation_.output_shape(info_.shape);
+  });
 }
 
 void Dataset::open() {
