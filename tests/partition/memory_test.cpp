@@ -55,6 +55,40 @@ TEST(Memory, Certificates) {
       std::string::npos);
 }
 
+// Each proof's own boundary: what exactly fills the limits may fit, one byte more cannot.
+TEST(Memory, ExactlyFullIsNoProof) {
+  const auto proof = [](const TaskGraph& graph, const Machine& machine) {
+    return infeasibility_certificate(CostModel(graph, machine), Units(graph, machine.device_count()))
+        .value_or("");
+  };
+  const auto expect_boundary = [&](const TaskGraph& full, const TaskGraph& over, const Machine& machine,
+                                   const char* why) {
+    EXPECT_EQ(proof(full, machine), "") << "a false proof: " << why;
+    EXPECT_NE(proof(over, machine).find(why), std::string::npos) << proof(over, machine);
+  };
+  const Link link{0, 1};
+  const Machine two = Machine::uniform(2, link, 100);
+  expect_boundary(resident_graph({50, 50, 50, 50}), resident_graph({50, 50, 50, 51}), two,
+                  "201 resident bytes, more than the 200");
+  // In multiples of 20 a device of 119 bytes takes 100.
+  expect_boundary(resident_graph({60, 40, 60, 40}), resident_graph({60, 40, 60, 60}),
+                  Machine::uniform(2, link, 119), "2 devices take 200 at most");
+  expect_boundary(resident_graph({10, 60}, 20), resident_graph({10, 61}, 20), two,
+                  "node 1 alone needs 101 bytes");
+  expect_boundary(resident_graph({50, 50, 50}), resident_graph({50, 51, 51}), two,
+                  "the smallest two hold 101");
+  const auto pinned = [](Bytes last) {
+    TaskGraphBuilder builder;
+    for (int node = 0; node < 2; ++node) {
+      TaskNode task;
+      task.id = node, task.pin = 1, task.resident_bytes = node == 0 ? 50 : last;
+      builder.add_node(task);
+    }
+    return builder.build();
+  };
+  expect_boundary(pinned(50), pinned(51), two, "pinned to device 1 hold 101 resident bytes");
+}
+
 TEST(Memory, ExactlyFittingParametersAreSpread) {
   const TaskGraph graph = resident_graph({50, 50, 50, 50, 50, 50});
   const Machine machine = Machine::uniform(3, {1000, 1}, 100);

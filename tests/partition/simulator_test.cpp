@@ -54,6 +54,48 @@ TEST(Simulator, ContentionSerialisesTransfers) {
   EXPECT_EQ(simulate(cost, {3, {0, 1, 2}, {}}).makespan, 4000);
 }
 
+// Nodes 0 on device 0 and 1 on device 1 end at the same moment and send 3000 ns of link time to device 2 each.
+TEST(Simulator, ContentionMakesSendersToOneDeviceTakeTurns) {
+  const TaskGraph graph = graph_of({1, 1, 1, 1}, {{0, 2}, {1, 3}}, 3000);
+  Machine machine = Machine::uniform(3, {500, 1});
+  const Placement placement{3, {0, 1, 2, 2}, {}};
+  {
+    const CostModel cost(graph, machine);
+    EXPECT_EQ(simulate(cost, placement).makespan, 1000 + 3500 + 2000);
+  }
+  machine.set_contention(true);
+  const CostModel cost(graph, machine);
+  const Simulation result = simulate(cost, placement);
+  ASSERT_EQ(result.transfers.size(), 2u);
+  EXPECT_EQ(result.transfers[0].start, 1000);
+  EXPECT_EQ(result.transfers[1].start, 4000) << "the receiver's link is taken, the latency does not hold it";
+  EXPECT_EQ(result.start[3], 7500);
+  EXPECT_EQ(result.makespan, 8500);
+}
+
+// Three edges of different sizes to device 1, the largest neither first nor last, and a small one to device 2.
+TEST(Simulator, SendsTheLargestEdgeOfEachDevice) {
+  TaskGraphBuilder builder;
+  for (int node = 0; node < 5; ++node) {
+    TaskNode task;
+    task.id = node, task.time = 1000, task.output_bytes = node == 0 ? 3000 : 0;
+    builder.add_node(task);
+  }
+  builder.add_edge(0, 1, 1000), builder.add_edge(0, 2, 3000), builder.add_edge(0, 3, 2000);
+  builder.add_edge(0, 4, 500);
+  const TaskGraph graph = builder.build();
+  const Machine machine = Machine::uniform(3, {100, 1});
+  const CostModel cost(graph, machine);
+  const Simulation result = simulate(cost, {3, {0, 1, 1, 1, 2}, {}});
+  ASSERT_EQ(result.transfers.size(), 2u) << "once a device";
+  EXPECT_EQ(result.transfers[0].bytes, 3000);
+  EXPECT_EQ(result.transfers[1].bytes, 500);
+  EXPECT_EQ(result.cut_bytes, 3500);
+  EXPECT_EQ(result.start[1], 1000 + 3100) << "even the smallest edge waits for the one transfer";
+  EXPECT_EQ(result.start[4], 1000 + 600);
+  EXPECT_EQ(result.use[1].peak_bytes, 3000);
+}
+
 TEST(Simulator, SpeedsAndTopology) {
   const TaskGraph graph = graph_of({10, 10}, {{0, 1}});
   Machine machine = Machine::cluster(2, 2, {1000, 1}, {50'000, 0.1});
