@@ -15,6 +15,7 @@ struct Task {
   DeviceIndex pin = kNone;
   std::int32_t group = kNone;
   Bytes bytes = 1000;  // written: 1 µs of transfer on the machines here
+  Bytes resident = 0;
 };
 
 TaskGraph pinned_graph(const std::vector<Task>& tasks, const std::vector<std::pair<int, int>>& edges) {
@@ -24,6 +25,7 @@ TaskGraph pinned_graph(const std::vector<Task>& tasks, const std::vector<std::pa
     task.id = static_cast<std::int64_t>(node);
     task.time = 1000 * tasks[node].us, task.output_bytes = tasks[node].bytes;
     task.pin = tasks[node].pin, task.colocate = tasks[node].group;
+    task.resident_bytes = tasks[node].resident;
     builder.add_node(task);
   }
   for (const auto& [from, to] : edges) builder.add_edge(from, to);
@@ -68,6 +70,21 @@ TEST(Improvement, ListingAgainKeepsToTheLimits) {
     EXPECT_EQ(simulate(cost, result).makespan, 56'000)
         << "seed " << seed << ": what is allowed is lost to what is not";
   }
+}
+
+// The longest time to start first, on the first idle device; then 0; 2 could start at 10 on device 1, which has no
+// room for its parameters beside those of 0, so it waits for device 0.
+TEST(Etf, PassesOverADeviceWithoutRoom) {
+  const auto device_of = [](Bytes limit) {
+    const TaskGraph graph =
+        pinned_graph({{10, kNone, kNone, 0, 60}, {20, kNone, kNone, 0, 30}, {5, kNone, kNone, 0, 50}}, {});
+    const Machine machine = Machine::uniform(2, {0, 1}, limit);
+    return place_by_etf(CostModel(graph, machine), Units(graph, 2)).device_of;
+  };
+  EXPECT_EQ(device_of(kUnlimited), (std::vector<DeviceIndex>{1, 0, 1}));
+  EXPECT_EQ(device_of(110), (std::vector<DeviceIndex>{1, 0, 1})) << "exactly full is not too full";
+  EXPECT_EQ(device_of(100), (std::vector<DeviceIndex>{1, 0, 0}));
+  EXPECT_EQ(device_of(60), (std::vector<DeviceIndex>{1, 0, 1})) << "without room anywhere limits are ignored";
 }
 
 }  // namespace
