@@ -5,6 +5,7 @@
 
 #include "partition/placement/baselines.h"
 #include "partition/placement/improvement.h"
+#include "partition/placement/pardnn.h"
 #include "tests/partition/graphs.h"
 
 namespace convoy::partition {
@@ -85,6 +86,44 @@ TEST(Etf, PassesOverADeviceWithoutRoom) {
   EXPECT_EQ(device_of(110), (std::vector<DeviceIndex>{1, 0, 1})) << "exactly full is not too full";
   EXPECT_EQ(device_of(100), (std::vector<DeviceIndex>{1, 0, 0}));
   EXPECT_EQ(device_of(60), (std::vector<DeviceIndex>{1, 0, 1})) << "without room anywhere limits are ignored";
+}
+
+// Devices by map_clusters with the given paths; pins would decide for it.
+std::vector<DeviceIndex> mapped(const TaskGraph& graph, const Slices& slices) {
+  const Machine machine = Machine::uniform(2, {0, 1});
+  return map_clusters(CostModel(graph, machine), Units(graph, 2), slices).device_of;
+}
+
+// Node 0 keeps device 0 busy in the first half, 1 device 1 in the second; 2 must end in the first, 3 starts in the
+// second.
+TEST(Mapping, CountsTheLoadOfTheSpanOnly) {
+  const TaskGraph graph = pinned_graph(
+      {{10, kNone, kNone, 0}, {10, kNone, kNone, 0}, {8, kNone, kNone, 0}, {8}}, {{0, 1}, {2, 1}, {0, 3}});
+  EXPECT_EQ(mapped(graph, {{{0}, {1}}, {{2}, {3}}}), (std::vector<DeviceIndex>{0, 1, 1, 0}));
+}
+
+// Node 3 reads 15 µs of transfer from 0 on device 0, whose load in its span is 10 µs longer than device 1's. When 3
+// is critical, nothing of the transfer hides and it stays with 0; with 9 µs of slack 6 µs are left, and it goes.
+TEST(Mapping, WeighsTheCommunicationThatSlackCannotHide) {
+  const auto device_of_3 = [](Nanoseconds us) {
+    const TaskGraph graph = pinned_graph({{10, kNone, kNone, 15'000}, {10}, {20}, {us}}, {{0, 1}, {0, 3}});
+    return mapped(graph, {{{0, 1}, {2}}, {{3}}})[3];
+  };
+  EXPECT_EQ(device_of_3(10), 0);
+  EXPECT_EQ(device_of_3(1), 1);
+}
+
+TEST(Mapping, TakesTheLighterDeviceAmongEquals) {
+  // Both devices are idle while 2 runs; device 0 has worked for 20 µs before, device 1 for 5.
+  const TaskGraph graph = pinned_graph({{20, kNone, kNone, 0}, {5}, {10}}, {{0, 2}});
+  EXPECT_EQ(mapped(graph, {{{0}, {1}}, {{2}}}), (std::vector<DeviceIndex>{0, 1, 1}));
+}
+
+// Of 2 (3 µs) and 3 (10 µs), both before 1, the heavier takes the idle device; the lighter goes beside 0 (4 µs).
+TEST(Mapping, PlacesHeavyPathsFirst) {
+  const TaskGraph graph =
+      pinned_graph({{4}, {20}, {3, kNone, kNone, 0}, {10, kNone, kNone, 0}}, {{2, 1}, {3, 1}});
+  EXPECT_EQ(mapped(graph, {{{0}, {1}}, {{2}, {3}}}), (std::vector<DeviceIndex>{0, 1, 0, 1}));
 }
 
 }  // namespace
