@@ -63,6 +63,15 @@ TEST(ProgramSimulation, SlowsDownWithEveryBusyProcessor) {
   EXPECT_NEAR(four.speed(0, {true, true, true, true}, 2), 0.5 / 2.0, 1e-9);
 }
 
+// Cores that no part can use are not there to be idle: two parts on four cores are as busy as they get.
+TEST(ProgramSimulation, SpareCoresAreNotCountedIdle) {
+  EXPECT_NEAR(one_group(2, 4).speed(0, {true, true}, 2), 1 / 2.0, 1e-9);
+  // Nor does less than a core for one part make it faster than alone: its share, and no more.
+  SharedProcessors halves = own_processors(3);
+  halves.processors = {0.5, 0.5, 0.5};
+  EXPECT_NEAR(halves.speed(0, {true, false, false}, 2), 0.5, 1e-9);
+}
+
 // Node 0 (5 ms) on part 0, sent to part 1, which runs node 1 (8 ms) meanwhile, then node 2 (2 ms), which reads it.
 RankPrograms one_transfer() {
   RankPrograms programs;
