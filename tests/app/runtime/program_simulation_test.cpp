@@ -98,6 +98,13 @@ TEST(ProgramSimulation, WhatTheReceiverDoesWaitsForIt) {
   EXPECT_NEAR(one_transfer_takes({1, 3}, 1), 5 + 1 + 3 + 2 + 0.25, 1e-6);
 }
 
+TEST(ProgramSimulation, NothingMovesBeforeTheReceiverExpectsIt) {
+  RankPrograms programs = one_transfer();
+  std::swap(programs.parts[1][0], programs.parts[1][1]);  // node 1 first: offered at 5, expected at 10
+  EXPECT_NEAR(simulate_programs(programs, {{{5}, {10}, {2}, {1}}, {{0}, {0}}, {{3, 0}}, own_processors(2)}),
+              10 + 3 + 2, 1e-6);
+}
+
 TEST(ProgramSimulation, TheSenderWaitsUntilItsTensorIsTaken) {
   // The last of part 0 comes after 8 + 3; then 20 more of its own.
   EXPECT_NEAR(
