@@ -5,6 +5,7 @@
 
 #include "partition/placement/baselines.h"
 #include "partition/placement/improvement.h"
+#include "partition/placement/pardnn.h"
 #include "tests/partition/graphs.h"
 
 namespace convoy::partition {
@@ -15,6 +16,7 @@ struct Task {
   DeviceIndex pin = kNone;
   std::int32_t group = kNone;
   Bytes bytes = 1000;  // written: 1 µs of transfer on the machines here
+  Bytes resident = 0;
 };
 
 TaskGraph pinned_graph(const std::vector<Task>& tasks, const std::vector<std::pair<int, int>>& edges) {
@@ -24,6 +26,7 @@ TaskGraph pinned_graph(const std::vector<Task>& tasks, const std::vector<std::pa
     task.id = static_cast<std::int64_t>(node);
     task.time = 1000 * tasks[node].us, task.output_bytes = tasks[node].bytes;
     task.pin = tasks[node].pin, task.colocate = tasks[node].group;
+    task.resident_bytes = tasks[node].resident;
     builder.add_node(task);
   }
   for (const auto& [from, to] : edges) builder.add_edge(from, to);
@@ -68,6 +71,71 @@ TEST(Improvement, ListingAgainKeepsToTheLimits) {
     EXPECT_EQ(simulate(cost, result).makespan, 56'000)
         << "seed " << seed << ": what is allowed is lost to what is not";
   }
+}
+
+// The longest time to start first, on the first idle device; then 0; 2 could start at 10 on device 1, which has no
+// room for its parameters beside those of 0, so it waits for device 0.
+TEST(Etf, PassesOverADeviceWithoutRoom) {
+  const auto device_of = [](Bytes limit) {
+    const TaskGraph graph =
+        pinned_graph({{10, kNone, kNone, 0, 60}, {20, kNone, kNone, 0, 30}, {5, kNone, kNone, 0, 50}}, {});
+    const Machine machine = Machine::uniform(2, {0, 1}, limit);
+    return place_by_etf(CostModel(graph, machine), Units(graph, 2)).device_of;
+  };
+  EXPECT_EQ(device_of(kUnlimited), (std::vector<DeviceIndex>{1, 0, 1}));
+  EXPECT_EQ(device_of(110), (std::vector<DeviceIndex>{1, 0, 1})) << "exactly full is not too full";
+  EXPECT_EQ(device_of(100), (std::vector<DeviceIndex>{1, 0, 0}));
+  EXPECT_EQ(device_of(60), (std::vector<DeviceIndex>{1, 0, 1})) << "without room anywhere limits are ignored";
+}
+
+// Devices by map_clusters with the given paths; pins would decide for it.
+std::vector<DeviceIndex> mapped(const TaskGraph& graph, const Slices& slices) {
+  const Machine machine = Machine::uniform(2, {0, 1});
+  return map_clusters(CostModel(graph, machine), Units(graph, 2), slices).device_of;
+}
+
+// Node 0 keeps device 0 busy in the first half, 1 device 1 in the second; 2 must end in the first, 3 starts in the
+// second.
+TEST(Mapping, CountsTheLoadOfTheSpanOnly) {
+  const TaskGraph graph = pinned_graph(
+      {{10, kNone, kNone, 0}, {10, kNone, kNone, 0}, {8, kNone, kNone, 0}, {8}}, {{0, 1}, {2, 1}, {0, 3}});
+  EXPECT_EQ(mapped(graph, {{{0}, {1}}, {{2}, {3}}}), (std::vector<DeviceIndex>{0, 1, 1, 0}));
+}
+
+// Node 3 reads 15 µs of transfer from 0 on device 0, whose load in its span is 10 µs longer than device 1's. When 3
+// is critical, nothing of the transfer hides and it stays with 0; with 9 µs of slack 6 µs are left, and it goes.
+TEST(Mapping, WeighsTheCommunicationThatSlackCannotHide) {
+  const auto device_of_3 = [](Nanoseconds us) {
+    const TaskGraph graph = pinned_graph({{10, kNone, kNone, 15'000}, {10}, {20}, {us}}, {{0, 1}, {0, 3}});
+    return mapped(graph, {{{0, 1}, {2}}, {{3}}})[3];
+  };
+  EXPECT_EQ(device_of_3(10), 0);
+  EXPECT_EQ(device_of_3(1), 1);
+}
+
+TEST(Mapping, TakesTheLighterDeviceAmongEquals) {
+  // Both devices are idle while 2 runs; device 0 has worked for 20 µs before, device 1 for 5.
+  const TaskGraph graph = pinned_graph({{20, kNone, kNone, 0}, {5}, {10}}, {{0, 2}});
+  EXPECT_EQ(mapped(graph, {{{0}, {1}}, {{2}}}), (std::vector<DeviceIndex>{0, 1, 1}));
+}
+
+// Of 2 (3 µs) and 3 (10 µs), both before 1, the heavier takes the idle device; the lighter goes beside 0 (4 µs).
+TEST(Mapping, PlacesHeavyPathsFirst) {
+  const TaskGraph graph =
+      pinned_graph({{4}, {20}, {3, kNone, kNone, 0}, {10, kNone, kNone, 0}}, {{2, 1}, {3, 1}});
+  EXPECT_EQ(mapped(graph, {{{0}, {1}}, {{2}, {3}}}), (std::vector<DeviceIndex>{0, 1, 0, 1}));
+}
+
+// Node 1 on the slow device 1 ends at 17 µs, behind 2 on device 0 it would at 18. Where speeds differ a move is not
+// given up early, so only the comparison of whole schedules keeps it from being taken.
+TEST(Refinement, KeepsNothingLonger) {
+  const TaskGraph graph = pinned_graph({{10}, {3}, {5, 0}}, {{0, 1}});
+  Machine machine = Machine::uniform(2, {0, 1});
+  machine.device(1).speed = 0.5;
+  const CostModel cost(graph, machine);
+  const Placement begin{2, {0, 1, 0}, {{0, 2}, {1}}};
+  ASSERT_EQ(simulate(cost, begin).makespan, 17'000);
+  EXPECT_EQ(simulate(cost, refine(cost, Units(graph, 2), begin)).makespan, 17'000);
 }
 
 }  // namespace

@@ -59,6 +59,41 @@ TEST(ClusterModel, FitFindsTheLinkThatMadeTheMeasurements) {
               1e-6);  // a size that was not measured
 }
 
+// What crosses nodes says nothing of the link within them, and one size cannot tell latency from bandwidth.
+TEST(ClusterModel, FitUsesOnlyWhatTellsOfTheLinkWithin) {
+  Cluster measured = cluster();
+  for (const double bytes : {1e3, 1e5, 1e7})
+    for (const int ranks : {2, 4, 8})
+      measured.add_measurement(ranks, bytes, cluster().all_reduce_us(bytes, ranks));
+  measured.fit();
+  EXPECT_NEAR(measured.within().latency_us, 2, 1e-6);
+  EXPECT_NEAR(measured.within().gbytes_per_second, 10, 1e-6);
+  EXPECT_NEAR(measured.all_reduce_us(3e6, 8), cluster().all_reduce_us(3e6, 8), 1e-6);
+  Cluster one_size = cluster();
+  for (const double us : {5000.0, 4000.0, 3100.0}) one_size.add_measurement(2, 1e6, us);
+  one_size.fit();
+  EXPECT_EQ(one_size.within().latency_us, 2);
+  EXPECT_EQ(one_size.within().gbytes_per_second, 10);
+}
+
+TEST(ClusterModel, MeasurementsComeInAnyOrder) {
+  Cluster measured = cluster();
+  for (const auto& [bytes, us] : {std::pair{3e6, 70.0}, {2e6, 50.0}, {1e6, 40.0}})
+    measured.add_measurement(2, bytes, us);
+  measured.fit();
+  EXPECT_NEAR(measured.all_reduce_us(1.5e6, 2), 45, 1e-9);
+}
+
+// One per cent too much on the largest message is a millisecond, which must not end up in the latency of the small ones.
+TEST(ClusterModel, FitWeighsRelativeErrors) {
+  Cluster measured = cluster();
+  for (const double bytes : {1e3, 1e5, 1e7, 1e9})
+    measured.add_measurement(2, bytes, cluster().all_reduce_us(bytes, 2) * (bytes == 1e9 ? 1.01 : 1));
+  measured.fit();
+  EXPECT_NEAR(measured.within().latency_us, 2, 0.05);
+  EXPECT_NEAR(measured.within().gbytes_per_second, 10, 0.1);
+}
+
 TEST(ClusterModel, ReadsWhatBenchCollectivesPrints) {
   const auto file = std::filesystem::temp_directory_path() / ("collectives-" + std::to_string(::getpid()));
   std::ofstream(file) << R"({"operation":"all-reduce","ranks":2,"bytes":1000000,"microseconds":50.0})"

@@ -63,6 +63,15 @@ TEST(ProgramSimulation, SlowsDownWithEveryBusyProcessor) {
   EXPECT_NEAR(four.speed(0, {true, true, true, true}, 2), 0.5 / 2.0, 1e-9);
 }
 
+// Cores that no part can use are not there to be idle: two parts on four cores are as busy as they get.
+TEST(ProgramSimulation, SpareCoresAreNotCountedIdle) {
+  EXPECT_NEAR(one_group(2, 4).speed(0, {true, true}, 2), 1 / 2.0, 1e-9);
+  // Nor does less than a core for one part make it faster than alone: its share, and no more.
+  SharedProcessors halves = own_processors(3);
+  halves.processors = {0.5, 0.5, 0.5};
+  EXPECT_NEAR(halves.speed(0, {true, false, false}, 2), 0.5, 1e-9);
+}
+
 // Node 0 (5 ms) on part 0, sent to part 1, which runs node 1 (8 ms) meanwhile, then node 2 (2 ms), which reads it.
 RankPrograms one_transfer() {
   RankPrograms programs;
@@ -87,6 +96,13 @@ TEST(ProgramSimulation, TransfersInTheBackgroundCostABusyReceiverNothing) {
 TEST(ProgramSimulation, WhatTheReceiverDoesWaitsForIt) {
   EXPECT_NEAR(one_transfer_takes({0, 3}, 8), 8 + 3 + 2 + 0.25, 1e-6);
   EXPECT_NEAR(one_transfer_takes({1, 3}, 1), 5 + 1 + 3 + 2 + 0.25, 1e-6);
+}
+
+TEST(ProgramSimulation, NothingMovesBeforeTheReceiverExpectsIt) {
+  RankPrograms programs = one_transfer();
+  std::swap(programs.parts[1][0], programs.parts[1][1]);  // node 1 first: offered at 5, expected at 10
+  EXPECT_NEAR(simulate_programs(programs, {{{5}, {10}, {2}, {1}}, {{0}, {0}}, {{3, 0}}, own_processors(2)}),
+              10 + 3 + 2, 1e-6);
 }
 
 TEST(ProgramSimulation, TheSenderWaitsUntilItsTensorIsTaken) {
