@@ -50,7 +50,6 @@ void LocalSearch::visit_forbidden(Nanoseconds makespan) {
 }
 
 void LocalSearch::decide(bool finished) {
-  ++counts_.tried;
   ++since_best_;
   if (!finished) return state_->rollback();
   const Nanoseconds makespan = state_->makespan();
@@ -114,6 +113,8 @@ Placement LocalSearch::run(ImprovementCounts* counts) {
       if (stale_ || since_refresh_ >= kRefreshEvery) refresh();
       ++since_refresh_;
       ++since_best_;
+      ++counts_
+            .tried;  // also what pins or groups refuse: where they leave nothing to move, the limit still ends it
       step();
     }
   keep_best();

@@ -50,7 +50,6 @@ void LocalSearch::try_node(NodeIndex node) {
       const Nanoseconds estimate = state_->estimate(node, other);
       if (estimate < best) best = estimate, device = other;
     }
-  ++counts_.tried;
   if (best > limit()) return;
   decide(state_->move_in_time(node, device, limit()));
 }

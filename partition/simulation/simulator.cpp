@@ -45,7 +45,8 @@ class EventLoop {
         next_event_(devices_, kNever),
         dirty_(devices_, true),
         arrival_(devices_),
-        size_edge_(devices_, kNone) {
+        slowest_(devices_, kNone),
+        most_bytes_(devices_) {
     const NodeIndex nodes = graph_.node_count();
     result_.start.assign(nodes, kNever), result_.finish.assign(nodes, kNever);
     result_.order.resize(devices_);
@@ -89,7 +90,10 @@ class EventLoop {
   std::vector<Nanoseconds> ready_at_, exposed_from_;
   std::vector<EdgeIndex> waiting_;
   std::vector<Nanoseconds> arrival_;  // scratch of send(), by device
-  std::vector<EdgeIndex> size_edge_;  // scratch of send(): the largest edge to each device
+  // Scratch of send(), by device: the edge that takes longest, and the most bytes of any, which files that give times may
+  // have on another edge.
+  std::vector<EdgeIndex> slowest_;
+  std::vector<Bytes> most_bytes_;
   std::vector<DeviceIndex> receivers_;
   NodeIndex ended_ = 0;
   Simulation result_;
@@ -110,7 +114,7 @@ Nanoseconds EventLoop::transfer(NodeIndex node, EdgeIndex edge, DeviceIndex to, 
     device_[from].sends_until = device_[to].receives_until = start + cost_.link_time(edge, from, to);
   }
   const Nanoseconds arrival = start + cost_.transfer_time(edge, from, to);
-  if (keep_transfers_) result_.transfers.push_back({node, from, to, start, arrival, graph_.bytes(edge)});
+  if (keep_transfers_) result_.transfers.push_back({node, from, to, start, arrival, most_bytes_[to]});
   return arrival;
 }
 
@@ -121,18 +125,20 @@ void EventLoop::send(NodeIndex node, Nanoseconds now) {
   for (EdgeIndex edge = graph_.out_begin(node); edge < graph_.out_end(node); ++edge) {
     const DeviceIndex to = device_of_[graph_.target(edge)];
     if (to == home) continue;
-    EdgeIndex& largest = size_edge_[to];
-    if (largest == kNone) {
-      largest = edge;
+    EdgeIndex& slowest = slowest_[to];
+    if (slowest == kNone) {
+      slowest = edge;
+      most_bytes_[to] = 0;
       receivers_.push_back(to);
-    } else if (cost_.transfer_time(edge, home, to) > cost_.transfer_time(largest, home, to)) {
-      largest = edge;
+    } else if (cost_.transfer_time(edge, home, to) > cost_.transfer_time(slowest, home, to)) {
+      slowest = edge;
     }
+    most_bytes_[to] = std::max(most_bytes_[to], graph_.bytes(edge));
   }
   arrival_[home] = now;
   for (const DeviceIndex to : receivers_) {
-    arrival_[to] = transfer(node, size_edge_[to], to, now);
-    size_edge_[to] = kNone;
+    arrival_[to] = transfer(node, slowest_[to], to, now);
+    slowest_[to] = kNone;
   }
 }
 

@@ -73,6 +73,18 @@ TEST(Improvement, ListingAgainKeepsToTheLimits) {
   }
 }
 
+// Where pinned groups refuse every move there is, the limit on moves still ends the search.
+TEST(Improvement, EndsWhereNothingCanMove) {
+  const TaskGraph graph =
+      pinned_graph({{10, 0, 0}, {10, 1, 1}, {10, 0, 0}, {10, 1, 1}}, {{0, 1}, {1, 2}, {2, 3}});
+  const Machine machine = Machine::uniform(2, {0, 1});
+  const CostModel cost(graph, machine);
+  const Placement begin{2, {0, 1, 0, 1}, {{0, 2}, {1, 3}}};
+  ImprovementLimits limits;
+  limits.moves = 100;
+  EXPECT_EQ(improve(cost, Units(graph, 2), begin, limits).device_of, begin.device_of);
+}
+
 // The longest time to start first, on the first idle device; then 0; 2 could start at 10 on device 1, which has no
 // room for its parameters beside those of 0, so it waits for device 0.
 TEST(Etf, PassesOverADeviceWithoutRoom) {

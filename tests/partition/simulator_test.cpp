@@ -96,6 +96,22 @@ TEST(Simulator, SendsTheLargestEdgeOfEachDevice) {
   EXPECT_EQ(result.use[1].peak_bytes, 3000);
 }
 
+// Two edges that take the same whole nanoseconds: the copy is as large as the larger one.
+TEST(Simulator, ACopyHasTheMostBytesOfItsEdges) {
+  TaskGraphBuilder builder;
+  for (int node = 0; node < 3; ++node) {
+    TaskNode task;
+    task.id = node, task.time = 1000, task.output_bytes = node == 0 ? 1100 : 0;
+    builder.add_node(task);
+  }
+  builder.add_edge(0, 1, 1041), builder.add_edge(0, 2, 1100);
+  const TaskGraph graph = builder.build();
+  const Machine machine = Machine::uniform(2, {0, 130});
+  const Simulation result = simulate(CostModel(graph, machine), {2, {0, 1, 1}, {}});
+  EXPECT_EQ(result.cut_bytes, 1100);
+  EXPECT_EQ(result.use[1].peak_bytes, 1100);
+}
+
 TEST(Simulator, SpeedsAndTopology) {
   const TaskGraph graph = graph_of({10, 10}, {{0, 1}});
   Machine machine = Machine::cluster(2, 2, {1000, 1}, {50'000, 0.1});
