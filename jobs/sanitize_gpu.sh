@@ -6,6 +6,7 @@
 # One line a piece with what the sanitizer says; logs in OUT. Exit status 1 where it found something or a test failed.
 set -euo pipefail
 case "${1:---help}" in -h | --help) sed -n '2,6p' "$0" | cut -c3-; exit 0 ;; esac
+case $1 in -*) echo "sanitize_gpu.sh: found '$1', expected a folder for the logs; see --help" >&2; exit 2 ;; esac
 mkdir -p "$1"
 out=$(realpath "$1")
 shift

@@ -39,7 +39,9 @@ while [ $# -gt 0 ]; do
     -h | --help) sed -n '2,24p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
     --submit) submit=yes; shift; continue ;;
     --) shift; break ;;
-    --*) need "$1" "${2:-}" ;;
+    --models | --batches | --precisions | --ranks | --scaling | --backend | --data | --size | --steps | --repeats | \
+      --topology | --collectives | --threads) need "$1" "${2:-}" ;;
+    -*) usage_error "unknown option $1; --help lists them" ;;
     *) [ -z "$out" ] || usage_error "found '$1' after '$out', expected one folder"; out=$1; shift; continue ;;
   esac
   case $1 in
@@ -56,7 +58,6 @@ while [ $# -gt 0 ]; do
     --topology) topology=$(realpath -m "$2") ;;
     --collectives) collectives=$(realpath -m "$2") ;;
     --threads) list "$@"; threads=$2 ;;
-    *) usage_error "unknown option $1; --help lists them" ;;
   esac
   shift 2
 done
