@@ -14,7 +14,7 @@
 #   --steps N             of every run; default: 60
 #   --repeats N           default: 3
 #   --topology FILE       adds a prediction from the profile of one rank, as in jobs/topologies/
-#   --collectives FILE    measured all-reduces for it: output of convoy bench collectives --json; default: measured here
+#   --collectives FILE    measured all-reduces and their overlap for it: output of convoy bench collectives --json; default: measured here
 #                         with --backend cuda
 #   --threads T           of one rank
 #
@@ -139,7 +139,8 @@ measure_collectives() {
     [ "$ranks" -gt 1 ] || continue
     file=$out/prediction/collectives-$ranks.jsonl
     if [ ! -s "$file" ]; then
-      launch "$ranks" "$CONVOY" bench collectives --backend cuda --operations all-reduce --milliseconds 2 --json
+      launch "$ranks" "$CONVOY" bench collectives --backend cuda --operations all-reduce,overlap \
+        --milliseconds 2 --json
       "${launch[@]}" >"$file.part" 2>"$file.log" || fail "the collectives of $ranks ranks failed: $(reason_of "$file.log")"
       mv "$file.part" "$file"
     fi

@@ -2,8 +2,11 @@
 #include <cupti.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
+#include <limits>
 #include <map>
 
 #include "app/runtime/session.h"
@@ -137,6 +140,54 @@ TEST_F(CudaSession, TwoRunsAndAnyNumberOfLanesGiveTheSameBits) {
         expect_same_bits(state_of(other), state_of(first));
       }
     }
+}
+
+// Of four steps the middle two are traced: on the host's clock they lie where the host started and finished them, and
+// tracing changes no bit.
+TEST_F(CudaSession, TracedStepsLieWhereTheyRanAndChangeNoBits) {
+  const Network network = residual();
+  const auto now = [] {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(
+               std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+  };
+  for (const int lanes : {1, 2}) {
+    Session plain(network, options(Backend::cuda, Precision::fp32, lanes), ranks_);
+    Session traced(network, options(Backend::cuda, Precision::fp32, lanes), ranks_);
+    fill(plain, network), fill(traced, network);
+    const auto expected = losses(plain, 4);
+    traced.prepare_trace(2);
+    std::vector<double> found;
+    std::vector<std::int64_t> began, ended;
+    for (int step = 0; step < 4; ++step) {
+      if (step == 1) traced.begin_trace();
+      traced.control().step = static_cast<std::uint64_t>(step);
+      began.push_back(now());
+      traced.start_train_step();
+      found.push_back(traced.finish_step().loss());
+      ended.push_back(now());
+    }
+    EXPECT_EQ(found, expected) << lanes << " lanes";
+    const auto steps = traced.traced_steps();
+    ASSERT_EQ(steps.size(), 2u);
+    constexpr std::int64_t kClocks = 200'000;  // nanoseconds by which the two clocks may differ
+    for (std::size_t step = 0; step < 2; ++step) {
+      ASSERT_GT(steps[step].size(), 10u);
+      std::int64_t first = std::numeric_limits<std::int64_t>::max(), last = 0;
+      int last_lane = 0;
+      for (const auto& [interval, lane] : steps[step]) {
+        const auto begin = static_cast<std::int64_t>(interval.begin),
+                   end = static_cast<std::int64_t>(interval.end);
+        EXPECT_LE(begin, end);
+        first = std::min(first, begin), last = std::max(last, end);
+        last_lane = std::max(last_lane, lane);
+      }
+      EXPECT_GT(first, began[step + 1] - kClocks);
+      EXPECT_LT(last, ended[step + 1] + kClocks);
+      EXPECT_GT(last - first, 10'000) << "all operations of a step within 10 us";
+      EXPECT_EQ(last_lane, lanes - 1);
+    }
+  }
 }
 
 TEST_F(CudaSession, ACheckpointGoesToTheCpuAndBack) {
