@@ -113,7 +113,8 @@ class CostModel {
   std::vector<bool> one_size_;
 };
 
-// max(critical path without communication on the fastest device, total time / sum of speeds).
+// max(critical path without communication on the fastest device, total time / sum of speeds), in the whole nanoseconds that
+// nodes run; with devices alike the second is rounded up to a multiple of the times' common divisor. No schedule is shorter.
 Nanoseconds makespan_lower_bound(const CostModel& cost);
 
 }  // namespace convoy::partition
