@@ -36,8 +36,6 @@ class EventLoop {
             bool keep_transfers)
       : cost_(cost),
         graph_(cost.graph()),
-        device_of_(device_of),
-        priority_(priority),
         order_(order),
         keep_transfers_(keep_transfers),
         devices_(cost.device_count()),
@@ -51,13 +49,20 @@ class EventLoop {
     result_.start.assign(nodes, kNever), result_.finish.assign(nodes, kNever);
     result_.order.resize(devices_);
     result_.use.resize(devices_);
-    ready_at_.assign(nodes, 0), waiting_.resize(nodes);
-    if (keep_transfers_) exposed_from_.assign(nodes, 0);
+    node_.resize(nodes);
+    for (NodeIndex node = 0; node < nodes; ++node)
+      node_[node] = {0, 0, priority.empty() ? 0 : priority[node], graph_.in_degree(node), device_of[node]};
   }
 
   Simulation run();
 
  private:
+  // What one node's end looks up of another, side by side: on large graphs each look-up is a cache miss.
+  struct NodeState {
+    Nanoseconds ready_at, exposed_from, priority;
+    EdgeIndex waiting;  // for so many producers
+    DeviceIndex device;
+  };
   struct DeviceState {
     Nanoseconds free_at = 0;
     NodeIndex running = kNone;
@@ -78,8 +83,6 @@ class EventLoop {
 
   const CostModel& cost_;
   const TaskGraph& graph_;
-  std::span<const DeviceIndex> device_of_;
-  std::span<const Nanoseconds> priority_;
   const std::vector<std::vector<NodeIndex>>* order_;
   const bool keep_transfers_;
   const DeviceIndex devices_;
@@ -87,8 +90,7 @@ class EventLoop {
   std::vector<Nanoseconds>
       next_event_;           // the running node's end; while idle, when a known node becomes ready
   std::vector<char> dirty_;  // may be able to start something
-  std::vector<Nanoseconds> ready_at_, exposed_from_;
-  std::vector<EdgeIndex> waiting_;
+  std::vector<NodeState> node_;
   std::vector<Nanoseconds> arrival_;  // scratch of send(), by device
   // Scratch of send(), by device: the edge that takes longest, and the most bytes of any, which files that give times may
   // have on another edge.
@@ -100,14 +102,14 @@ class EventLoop {
 };
 
 void EventLoop::release(NodeIndex node) {
-  const DeviceIndex device = device_of_[node];
-  dirty_[device] = true;
-  if (order_ == nullptr) device_[device].arriving.emplace(ready_at_[node], node);
+  const NodeState& state = node_[node];
+  dirty_[state.device] = true;
+  if (order_ == nullptr) device_[state.device].arriving.emplace(state.ready_at, node);
 }
 
 // One transfer's arrival; under contention the links of both ends are taken first come first served.
 Nanoseconds EventLoop::transfer(NodeIndex node, EdgeIndex edge, DeviceIndex to, Nanoseconds now) {
-  const DeviceIndex from = device_of_[node];
+  const DeviceIndex from = node_[node].device;
   Nanoseconds start = now;
   if (cost_.machine().contention()) {
     start = std::max({now, device_[from].sends_until, device_[to].receives_until});
@@ -120,10 +122,10 @@ Nanoseconds EventLoop::transfer(NodeIndex node, EdgeIndex edge, DeviceIndex to, 
 
 // Fills arrival_ for every device that has a consumer.
 void EventLoop::send(NodeIndex node, Nanoseconds now) {
-  const DeviceIndex home = device_of_[node];
+  const DeviceIndex home = node_[node].device;
   receivers_.clear();
   for (EdgeIndex edge = graph_.out_begin(node); edge < graph_.out_end(node); ++edge) {
-    const DeviceIndex to = device_of_[graph_.target(edge)];
+    const DeviceIndex to = node_[graph_.target(edge)].device;
     if (to == home) continue;
     EdgeIndex& slowest = slowest_[to];
     if (slowest == kNone) {
@@ -133,7 +135,7 @@ void EventLoop::send(NodeIndex node, Nanoseconds now) {
     } else if (cost_.transfer_time(edge, home, to) > cost_.transfer_time(slowest, home, to)) {
       slowest = edge;
     }
-    most_bytes_[to] = std::max(most_bytes_[to], graph_.bytes(edge));
+    if (keep_transfers_) most_bytes_[to] = std::max(most_bytes_[to], graph_.bytes(edge));
   }
   arrival_[home] = now;
   for (const DeviceIndex to : receivers_) {
@@ -146,10 +148,10 @@ void EventLoop::end_node(NodeIndex node, Nanoseconds now) {
   ++ended_;
   send(node, now);
   for (const NodeIndex next : graph_.successors(node)) {
-    const Nanoseconds arrival = arrival_[device_of_[next]];
-    if (keep_transfers_) exposed_from_[next] = std::max(exposed_from_[next], now);
-    ready_at_[next] = std::max(ready_at_[next], arrival);
-    if (--waiting_[next] == 0) release(next);
+    NodeState& state = node_[next];
+    state.exposed_from = now;
+    state.ready_at = std::max(state.ready_at, arrival_[state.device]);
+    if (--state.waiting == 0) release(next);
   }
 }
 
@@ -159,9 +161,10 @@ NodeIndex EventLoop::choose(DeviceState& device, DeviceIndex index, Nanoseconds 
     const std::vector<NodeIndex>& order = (*order_)[index];
     if (device.next == order.size()) return kNone;
     const NodeIndex node = order[device.next];
-    if (waiting_[node] > 0) return kNone;
-    if (ready_at_[node] > now) {
-      next_event_[index] = ready_at_[node];
+    const NodeState& state = node_[node];
+    if (state.waiting > 0) return kNone;
+    if (state.ready_at > now) {
+      next_event_[index] = state.ready_at;
       return kNone;
     }
     ++device.next;
@@ -170,7 +173,7 @@ NodeIndex EventLoop::choose(DeviceState& device, DeviceIndex index, Nanoseconds 
   while (!device.arriving.empty() && device.arriving.top().first <= now) {
     const NodeIndex node = device.arriving.top().second;
     device.arriving.pop();
-    device.ready.emplace(priority_[node], node);
+    device.ready.emplace(node_[node].priority, node);
   }
   if (!device.ready.empty()) {
     const NodeIndex node = device.ready.top().second;
@@ -184,7 +187,7 @@ NodeIndex EventLoop::choose(DeviceState& device, DeviceIndex index, Nanoseconds 
 // Of the time that the device was idle, what passed after the node's last producer had ended was a
 // transfer's.
 void EventLoop::account_wait(DeviceIndex index, NodeIndex node, Nanoseconds now) {
-  const Nanoseconds idle_from = std::max(device_[index].free_at, exposed_from_[node]);
+  const Nanoseconds idle_from = std::max(device_[index].free_at, node_[node].exposed_from);
   if (now > idle_from) result_.use[index].exposed_transfer += now - idle_from;
 }
 
@@ -197,6 +200,9 @@ void EventLoop::try_start(DeviceIndex index, Nanoseconds now) {
   device.running = node;
   device.free_at = next_event_[index] = now + cost_.run_time(node, index);
   result_.start[node] = now, result_.finish[node] = device.free_at;
+  // Fetched while the node runs, needed when it ends.
+  __builtin_prefetch(graph_.successors(node).data());
+  __builtin_prefetch(cost_.transfer_times(node).data());
   result_.order[index].push_back(node);
 }
 
@@ -216,7 +222,7 @@ void EventLoop::report_deadlock() const {
 
 Simulation EventLoop::run() {
   for (NodeIndex node = 0; node < graph_.node_count(); ++node)
-    if ((waiting_[node] = graph_.in_degree(node)) == 0) release(node);
+    if (node_[node].waiting == 0) release(node);
   for (Nanoseconds now = 0; ended_ < graph_.node_count();) {
     for (DeviceIndex index = 0; index < devices_; ++index)
       if (std::exchange(dirty_[index], false)) try_start(index, now);
