@@ -51,7 +51,9 @@ class EventLoop {
     result_.use.resize(devices_);
     node_.resize(nodes);
     for (NodeIndex node = 0; node < nodes; ++node)
-      node_[node] = {0, 0, priority.empty() ? 0 : priority[node], graph_.in_degree(node), device_of[node]};
+      node_[node] = {0, priority.empty() ? 0 : priority[node], cost.run_time(node, device_of[node]),
+                     graph_.in_degree(node), device_of[node]};
+    if (keep_transfers_) exposed_from_.assign(nodes, 0);
   }
 
   Simulation run();
@@ -59,7 +61,7 @@ class EventLoop {
  private:
   // What one node's end looks up of another, side by side: on large graphs each look-up is a cache miss.
   struct NodeState {
-    Nanoseconds ready_at, exposed_from, priority;
+    Nanoseconds ready_at, priority, run_time;
     EdgeIndex waiting;  // for so many producers
     DeviceIndex device;
   };
@@ -73,9 +75,10 @@ class EventLoop {
   };
 
   void release(NodeIndex node);
-  void end_node(NodeIndex node, Nanoseconds now);
-  void send(NodeIndex node, Nanoseconds now);
-  Nanoseconds transfer(NodeIndex node, EdgeIndex edge, DeviceIndex to, Nanoseconds now);
+  void end_node(NodeIndex node, DeviceIndex home, Nanoseconds now);
+  void send(NodeIndex node, DeviceIndex home, Nanoseconds now);
+  Nanoseconds transfer(NodeIndex node, EdgeIndex edge, DeviceIndex from, DeviceIndex to, Nanoseconds now);
+  void fetch_ahead(NodeIndex node);
   NodeIndex choose(DeviceState& device, DeviceIndex index, Nanoseconds now);
   void try_start(DeviceIndex index, Nanoseconds now);
   void account_wait(DeviceIndex index, NodeIndex node, Nanoseconds now);
@@ -91,6 +94,8 @@ class EventLoop {
       next_event_;           // the running node's end; while idle, when a known node becomes ready
   std::vector<char> dirty_;  // may be able to start something
   std::vector<NodeState> node_;
+  std::vector<Nanoseconds> exposed_from_;
+  NodeIndex last_started_ = kNone;
   std::vector<Nanoseconds> arrival_;  // scratch of send(), by device
   // Scratch of send(), by device: the edge that takes longest, and the most bytes of any, which files that give times may
   // have on another edge.
@@ -108,8 +113,8 @@ void EventLoop::release(NodeIndex node) {
 }
 
 // One transfer's arrival; under contention the links of both ends are taken first come first served.
-Nanoseconds EventLoop::transfer(NodeIndex node, EdgeIndex edge, DeviceIndex to, Nanoseconds now) {
-  const DeviceIndex from = node_[node].device;
+Nanoseconds EventLoop::transfer(NodeIndex node, EdgeIndex edge, DeviceIndex from, DeviceIndex to,
+                                Nanoseconds now) {
   Nanoseconds start = now;
   if (cost_.machine().contention()) {
     start = std::max({now, device_[from].sends_until, device_[to].receives_until});
@@ -121,8 +126,7 @@ Nanoseconds EventLoop::transfer(NodeIndex node, EdgeIndex edge, DeviceIndex to, 
 }
 
 // Fills arrival_ for every device that has a consumer.
-void EventLoop::send(NodeIndex node, Nanoseconds now) {
-  const DeviceIndex home = node_[node].device;
+void EventLoop::send(NodeIndex node, DeviceIndex home, Nanoseconds now) {
   receivers_.clear();
   for (EdgeIndex edge = graph_.out_begin(node); edge < graph_.out_end(node); ++edge) {
     const DeviceIndex to = node_[graph_.target(edge)].device;
@@ -139,17 +143,17 @@ void EventLoop::send(NodeIndex node, Nanoseconds now) {
   }
   arrival_[home] = now;
   for (const DeviceIndex to : receivers_) {
-    arrival_[to] = transfer(node, slowest_[to], to, now);
+    arrival_[to] = transfer(node, slowest_[to], home, to, now);
     slowest_[to] = kNone;
   }
 }
 
-void EventLoop::end_node(NodeIndex node, Nanoseconds now) {
+void EventLoop::end_node(NodeIndex node, DeviceIndex home, Nanoseconds now) {
   ++ended_;
-  send(node, now);
+  send(node, home, now);
   for (const NodeIndex next : graph_.successors(node)) {
     NodeState& state = node_[next];
-    state.exposed_from = now;
+    if (keep_transfers_) exposed_from_[next] = now;
     state.ready_at = std::max(state.ready_at, arrival_[state.device]);
     if (--state.waiting == 0) release(next);
   }
@@ -167,7 +171,7 @@ NodeIndex EventLoop::choose(DeviceState& device, DeviceIndex index, Nanoseconds 
       next_event_[index] = state.ready_at;
       return kNone;
     }
-    ++device.next;
+    if (++device.next < order.size()) __builtin_prefetch(&node_[order[device.next]]);
     return node;
   }
   while (!device.arriving.empty() && device.arriving.top().first <= now) {
@@ -178,6 +182,7 @@ NodeIndex EventLoop::choose(DeviceState& device, DeviceIndex index, Nanoseconds 
   if (!device.ready.empty()) {
     const NodeIndex node = device.ready.top().second;
     device.ready.pop();
+    if (!device.ready.empty()) __builtin_prefetch(&node_[device.ready.top().second]);
     return node;
   }
   if (!device.arriving.empty()) next_event_[index] = device.arriving.top().first;
@@ -187,8 +192,18 @@ NodeIndex EventLoop::choose(DeviceState& device, DeviceIndex index, Nanoseconds 
 // Of the time that the device was idle, what passed after the node's last producer had ended was a
 // transfer's.
 void EventLoop::account_wait(DeviceIndex index, NodeIndex node, Nanoseconds now) {
-  const Nanoseconds idle_from = std::max(device_[index].free_at, node_[node].exposed_from);
+  const Nanoseconds idle_from = std::max(device_[index].free_at, exposed_from_[node]);
   if (now > idle_from) result_.use[index].exposed_transfer += now - idle_from;
+}
+
+// The edges of what starts now, and the consumers of what started before it, whose edges are there by now: needed when the
+// nodes end, and far apart in memory.
+void EventLoop::fetch_ahead(NodeIndex node) {
+  __builtin_prefetch(graph_.successors(node).data());
+  __builtin_prefetch(cost_.transfer_times(node).data());
+  if (last_started_ != kNone)
+    for (const NodeIndex next : graph_.successors(last_started_)) __builtin_prefetch(&node_[next]);
+  last_started_ = node;
 }
 
 void EventLoop::try_start(DeviceIndex index, Nanoseconds now) {
@@ -198,12 +213,10 @@ void EventLoop::try_start(DeviceIndex index, Nanoseconds now) {
   if (node == kNone) return;
   if (keep_transfers_) account_wait(index, node, now);
   device.running = node;
-  device.free_at = next_event_[index] = now + cost_.run_time(node, index);
+  device.free_at = next_event_[index] = now + node_[node].run_time;
   result_.start[node] = now, result_.finish[node] = device.free_at;
-  // Fetched while the node runs, needed when it ends.
-  __builtin_prefetch(graph_.successors(node).data());
-  __builtin_prefetch(cost_.transfer_times(node).data());
   result_.order[index].push_back(node);
+  fetch_ahead(node);
 }
 
 void EventLoop::report_deadlock() const {
@@ -232,7 +245,7 @@ Simulation EventLoop::run() {
     for (DeviceIndex index = 0; index < devices_; ++index) {
       if (next_event_[index] != now) continue;
       dirty_[index] = true;
-      if (device_[index].running != kNone) end_node(std::exchange(device_[index].running, kNone), now);
+      if (device_[index].running != kNone) end_node(std::exchange(device_[index].running, kNone), index, now);
     }
   }
   for (const DeviceState& device : device_) result_.makespan = std::max(result_.makespan, device.free_at);
