@@ -183,10 +183,11 @@ Clock::time_point Partitioner::deadline() const {
     return Clock::time_point::max();
   std::chrono::duration<double> time{0.5};
   constexpr std::int64_t kSmall = 20000;
+  constexpr std::chrono::duration<double> kLongest{2.5};
   if (options_.time_limit)
     time = *options_.time_limit;
   else if (std::int64_t{cost_.graph().node_count()} + cost_.graph().edge_count() > kSmall)
-    time = 0.3 * (Clock::now() - options_.began);
+    time = std::min<std::chrono::duration<double>>(0.3 * (Clock::now() - options_.began), kLongest);
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(time);
 }
 
