@@ -1,10 +1,14 @@
 // The simple baselines: one device, contiguous stretches, METIS.
 #include "partition/placement/baselines.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <metis.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <mutex>
 #include <stdexcept>
 
 namespace convoy::partition {
@@ -84,6 +88,36 @@ struct MetisGraph {
   }
 };
 
+// METIS tells standard output when a part gets no vertex, as where one node outweighs two shares; a reader of `--json` expects
+// one object there. The library has no switch for it.
+class QuietStandardOutput {
+ public:
+  QuietStandardOutput() : one_at_a_time_(mutex()) {
+    std::fflush(stdout);
+    const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (nowhere < 0) return;
+    kept_ = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+    if (kept_ >= 0) ::dup2(nowhere, STDOUT_FILENO);
+    ::close(nowhere);
+  }
+  QuietStandardOutput(const QuietStandardOutput&) = delete;
+  QuietStandardOutput& operator=(const QuietStandardOutput&) = delete;
+  ~QuietStandardOutput() {
+    std::fflush(stdout);
+    if (kept_ < 0) return;
+    ::dup2(kept_, STDOUT_FILENO);
+    ::close(kept_);
+  }
+
+ private:
+  static std::mutex& mutex() {
+    static std::mutex mutex;
+    return mutex;
+  }
+  const std::lock_guard<std::mutex> one_at_a_time_;
+  int kept_ = -1;
+};
+
 }  // namespace
 
 Placement place_by_metis(const CostModel& cost, const Units& units) {
@@ -98,6 +132,7 @@ Placement place_by_metis(const CostModel& cost, const Units& units) {
   constexpr idx_t kLarge = 200'000, kVeryLarge = 500'000;
   if (vertices > kLarge) options[METIS_OPTION_NITER] = vertices > kVeryLarge ? 1 : 3;
   std::vector<idx_t> part(vertices, 0);
+  const QuietStandardOutput quiet;
   const int status = METIS_PartGraphKway(&vertices, &constraints, graph.begin.data(), graph.neighbour.data(),
                                          graph.work.data(), nullptr, graph.cut_weight.data(), &parts, nullptr,
                                          nullptr, options, &cut, part.data());
