@@ -41,6 +41,7 @@ class Partitioner {
   Clock::time_point deadline() const;
   Nanoseconds one_device(const std::vector<Entry>& entries) const;
   Entry improved(const Entry& best, bool repaired, ImprovementCounts& counts) const;
+  Placement second_search(const Entry& best, ImprovementLimits limits) const;
   Entry better_start(const Entry& best, bool repaired) const;
   void try_all_placements(Entry& best) const;
 
