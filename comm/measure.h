@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -32,6 +33,13 @@ class CollectivesMeter {
   virtual double microseconds(Movement movement, std::int64_t bytes, Way way, int times) = 0;
   // One all-reduce of `bytes` in buckets of `bucket` bytes by prepared operations; microseconds of one.
   virtual double bucketed_microseconds(std::int64_t bytes, std::int64_t bucket, int times) = 0;
+
+  // An all-reduce and a computation, each alone and both side by side, started in this order; microseconds of one.
+  struct SideBySide {
+    double communication = 0, computation = 0, together = 0;
+  };
+  virtual SideBySide side_by_side(std::int64_t bytes, const std::function<void(Stream)>& computation,
+                                  int times) = 0;
 };
 
 // Collective. `most_bytes` bounds the messages. Messages have to be multiples of 4 bytes.

@@ -93,4 +93,21 @@ double MeterBase::bucketed_microseconds(std::int64_t bytes, std::int64_t bucket,
   return ranks_.all_reduce(mine, ReduceOp::max, "bench time");
 }
 
+MeterBase::SideBySide MeterBase::side_by_side(std::int64_t bytes,
+                                              const std::function<void(Stream)>& computation, int times) {
+  const auto count = bytes / static_cast<std::int64_t>(sizeof(float));
+  const auto operation = collectives().prepare_all_reduce(buffer(), count, DType::f32, "bench");
+  const auto slowest = [&](const std::function<void(Stream)>& body) {
+    ranks_.barrier("bench");
+    return ranks_.all_reduce(time(times, body), ReduceOp::max, "bench time");
+  };
+  const auto reduce = [&](Stream stream) { operation->start(stream), operation->wait(stream); };
+  const auto both = [&](Stream stream) {
+    operation->start(stream);
+    computation(stream);
+    operation->wait(stream);
+  };
+  return {slowest(reduce), slowest(computation), slowest(both)};
+}
+
 }  // namespace convoy::comm

@@ -48,6 +48,14 @@ void copy(const void* from, void* to, std::int64_t bytes) {
   if (bytes > 0 && from != to) std::memmove(to, from, static_cast<std::size_t>(bytes));
 }
 
+// Calls visit(peer, offset in bytes, count of elements) for each rank's part of the root's buffer.
+template <typename Visit>
+void for_each_part(std::span<const std::int64_t> counts, MPI_Datatype type, Visit&& visit) {
+  std::int64_t offset = 0;
+  for (std::size_t peer = 0; peer < counts.size(); offset += counts[peer++] * size_of(type))
+    visit(static_cast<int>(peer), offset, counts[peer]);
+}
+
 // What is wrong with the root's side of a gatherv or scatterv; empty when nothing is.
 std::string packing_problem(std::int64_t all_count, std::span<const std::int64_t> counts, int size, int root,
                             std::int64_t own_count) {
@@ -72,16 +80,15 @@ void Communicator::gatherv_raw(const void* mine, std::int64_t count, void* all, 
   if (rank_ == root) problem = packing_problem(all_count, counts, size_, root, count);
   run({CollectiveKind::gather, label, mine, count, type, root, {}, problem}, [&](std::string_view name) {
     Transfers transfers(handle_, type, context_->piece_bytes, kGatherTag, name);
-    if (rank_ != root) transfers.send(mine, count, root);
-    std::int64_t offset = 0;
-    for (int peer = 0; rank_ == root && peer < size_; ++peer) {
-      const std::int64_t theirs = counts[static_cast<std::size_t>(peer)];
-      if (peer == root)
-        copy(mine, at(all, offset), theirs * size_of(type));
-      else
-        transfers.receive(at(all, offset), theirs, peer);
-      offset += theirs * size_of(type);
-    }
+    if (rank_ != root)
+      transfers.send(mine, count, root);
+    else
+      for_each_part(counts, type, [&](int peer, std::int64_t offset, std::int64_t theirs) {
+        if (peer == root)
+          copy(mine, at(all, offset), theirs * size_of(type));
+        else
+          transfers.receive(at(all, offset), theirs, peer);
+      });
     transfers.finish();
   });
 }
@@ -93,16 +100,15 @@ void Communicator::scatterv_raw(const void* all, std::int64_t all_count, std::sp
   if (rank_ == root) problem = packing_problem(all_count, counts, size_, root, count);
   run({CollectiveKind::scatter, label, mine, count, type, root, {}, problem}, [&](std::string_view name) {
     Transfers transfers(handle_, type, context_->piece_bytes, kScatterTag, name);
-    if (rank_ != root) transfers.receive(mine, count, root);
-    std::int64_t offset = 0;
-    for (int peer = 0; rank_ == root && peer < size_; ++peer) {
-      const std::int64_t theirs = counts[static_cast<std::size_t>(peer)];
-      if (peer == root)
-        copy(at(all, offset), mine, theirs * size_of(type));
-      else
-        transfers.send(at(all, offset), theirs, peer);
-      offset += theirs * size_of(type);
-    }
+    if (rank_ != root)
+      transfers.receive(mine, count, root);
+    else
+      for_each_part(counts, type, [&](int peer, std::int64_t offset, std::int64_t theirs) {
+        if (peer == root)
+          copy(at(all, offset), mine, theirs * size_of(type));
+        else
+          transfers.send(at(all, offset), theirs, peer);
+      });
     transfers.finish();
   });
 }

@@ -5,6 +5,7 @@
 set -euo pipefail
 case "${1:---help}" in -h | --help) sed -n '2,4p' "$0" | cut -c3-; exit 0 ;; esac
 [ $# -ge 2 ] || { echo "compare_accuracy.sh: expected DATA.h5 and OUT; see --help" >&2; exit 2; }
+[ -f "$1" ] || { echo "compare_accuracy.sh: $1: no such file, expected an HDF5 file" >&2; exit 1; }
 data=$(realpath -- "$1") out=$(realpath -m -- "$2")
 shift 2
 [ $# -gt 0 ] || set -- 1 2 3

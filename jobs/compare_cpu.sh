@@ -2,15 +2,17 @@
 # Training-step rates on this machine's CPU, Convoy beside PyTorch, in one run; and Convoy's two ranks against one.
 # Usage: jobs/compare_cpu.sh PEER [MODEL:BATCH:SIZE ...]
 #   PEER  a Python program that is called as: PEER --device cpu --threads N MODEL:BATCH:SIZE:eager:fp32 and prints one
-#         JSON object with img_s (PyTorch and torchvision installed for it)
+#         JSON object with ms, the median step (PyTorch and torchvision installed for it)
 # CONVOY: the program to measure (build/release/convoy). THREADS: of each side (2). PYTHON: the interpreter (python3).
+# PAIRS: runs of one rank and of two, turn by turn (6).
 set -euo pipefail
-case "${1:---help}" in -h | --help) sed -n '2,6p' "$0" | cut -c3-; exit 0 ;; esac
+case "${1:---help}" in -h | --help) sed -n '2,7p' "$0" | cut -c3-; exit 0 ;; esac
+[ -f "$1" ] || { echo "compare_cpu.sh: $1: no such file, expected a Python program; see --help" >&2; exit 2; }
 peer=$(realpath -- "$1")
 shift
 [ $# -gt 0 ] || set -- resnet18:128:32 resnet50:16:224 googlenet:16:224 lenet:128:32
 cd "$(dirname "$0")/.."
-convoy=${CONVOY:-build/release/convoy} threads=${THREADS:-2} python=${PYTHON:-python3}
+convoy=${CONVOY:-build/release/convoy} threads=${THREADS:-2} python=${PYTHON:-python3} pairs=${PAIRS:-6}
 [ -x "$convoy" ] || { echo "compare_cpu.sh: $convoy: no such program; cmake --preset release && cmake --build --preset release" >&2; exit 1; }
 
 log=$(mktemp)
@@ -33,12 +35,19 @@ for row in "$@"; do
     'BEGIN {printf "%-18s %12.1f %12.1f %7.2f %14.0f %14.0f\n", r, b / t * 1e3, b / o * 1e3, t / o, tp / 1024, op / 1024}'
 done
 
-# Turn by turn, because other work on the machine comes and goes; medians of the runs' medians.
-for _ in 1 2 3 4 5; do
+# Turn by turn, because other work on the machine comes and goes.
+times=$(for ((pair = 0; pair < pairs; ++pair)); do
   for ranks in 1 2; do
-    mpirun -np "$ranks" --bind-to none "$convoy" bench step --model resnet18 --batch 128 --size 32 --threads 1 --steps 10 \
-      --json >"$log"
+    measured mpirun -np "$ranks" --bind-to none "$convoy" bench step --model resnet18 --batch 128 --size 32 --threads 1 \
+      --steps 10 --json
     echo "$ranks $(field ms)"
   done
-done | sort -k1,1n -k2,2n | awk '{ms[$1, ++runs[$1]] = $2} END {one = ms[1, 3]; two = ms[2, 3]
-  printf "resnet18:128:32, ranks of one thread: one %.1f images/s, two %.1f images/s, %.2f times\n", 128e3 / one, 256e3 / two, 2 * one / two}'
+done)
+sort -k1,1n -k2,2n <<<"$times" | awk '
+  function median(ranks, n) { n = runs[ranks]; return (ms[ranks, int((n + 1) / 2)] + ms[ranks, int(n / 2) + 1]) / 2 }
+  { ms[$1, ++runs[$1]] = $2 }
+  END {
+    one = median(1); two = median(2)
+    printf "resnet18:128:32, ranks of one thread, medians of %d pairs: one %.1f images/s, two %.1f images/s, %.2f times (best by best %.2f)\n",
+      runs[1], 128e3 / one, 256e3 / two, 2 * one / two, 2 * ms[1, 1] / ms[2, 1]
+  }'

@@ -6,6 +6,7 @@
 # CONVOY: the program to measure (build/cuda/convoy). TUNING: its tuning file (none). PYTHON: the interpreter (python3).
 set -euo pipefail
 case "${1:---help}" in -h | --help) sed -n '2,6p' "$0" | cut -c3-; exit 0 ;; esac
+[ -f "$1" ] || { echo "compare_gpu.sh: $1: no such file, expected a Python program; see --help" >&2; exit 2; }
 peer=$(realpath -- "$1")
 shift
 [ $# -gt 0 ] || set -- resnet50:256:224:compile:bf16 resnet50:32:224:graph:bf16 resnet50:256:224:compile:tf32 \

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Sourced by train.sbatch and scaling.sh, which set $root (Convoy's folder) and $script (their name): where the program is, how its ranks are started, and what is
-# checked before. Every failure is one line.
+# Sourced by train.sbatch and scaling.sh, which set $root (Convoy's folder) and $script (their name): where the program
+# is, how its ranks are started, and what is checked before. Every failure is one line.
 #   CONVOY           the program; default: the newest under build/
 #   CONVOY_MODULES   environment modules to load first, e.g. "openmpi/4.1 cuda/12.4 nccl hdf5"
 #   CONVOY_LAUNCHER  srun or mpirun; default: srun where Slurm gave the job and speaks PMIx, else mpirun

@@ -7,10 +7,11 @@
 #
 # A GRAPH is a file, a ParDNN folder or generated_FAMILY_NODES; K = 4, TIME_LIMIT (0.5) seconds of local search a step.
 set -euo pipefail
-usage='usage: jobs/partition_memory.sh CONVOY OUT GRAPH[:LATENCY_US]...'
-convoy=${1:?$usage} out=${2:?$usage}
-: "${3:?$usage}"
+case "${1:---help}" in -h | --help) sed -n '2,8p' "$0" | cut -c3-; exit 0 ;; esac
+[ $# -ge 3 ] || { echo "partition_memory.sh: expected CONVOY, OUT and graphs; see --help" >&2; exit 2; }
+convoy=$1 out=$2
 shift 2
+[ -x "$convoy" ] || { echo "partition_memory.sh: $convoy: no such program" >&2; exit 1; }
 mkdir -p "$out"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT

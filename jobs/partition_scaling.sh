@@ -8,9 +8,9 @@
 # CONVOY is a release build's program. Processor time (user + system) is what a busy machine leaves comparable; the wall
 # is the best of the repeats. Needs nothing but bash and awk.
 set -euo pipefail
-usage='usage: jobs/partition_scaling.sh CONVOY OUT [REPEATS] | --draw SCALING.tsv PLOT.svg'
-convoy=${1:?$usage}
-out=${2:?$usage}
+case "${1:---help}" in -h | --help) sed -n '2,9p' "$0" | cut -c3-; exit 0 ;; esac
+[ $# -ge 2 ] || { echo "partition_scaling.sh: expected CONVOY and OUT; see --help" >&2; exit 2; }
+convoy=$1 out=$2
 
 # Processor seconds over nodes + edges, both logarithmic, one line a family and device count.
 draw() {
@@ -56,9 +56,11 @@ draw() {
     }' "$1" > "$2"
 }
 if [ "$convoy" = --draw ]; then
-  draw "$out" "${3:?$usage}"
+  [ $# -eq 3 ] || { echo "partition_scaling.sh: --draw: expected SCALING.tsv and PLOT.svg" >&2; exit 2; }
+  draw "$out" "$3"
   exit
 fi
+[ -x "$convoy" ] || { echo "partition_scaling.sh: $convoy: no such program" >&2; exit 1; }
 
 repeats=${3:-3}
 mkdir -p "$out"

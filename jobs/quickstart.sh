@@ -4,6 +4,9 @@
 # Without an argument: CIFAR-10 from its university's page; where that cannot be had, a set drawn here.
 set -euo pipefail
 case "${1:-}" in -h | --help) sed -n '2,4p' "$0" | cut -c3-; exit 0 ;; esac
+case "${1:-}" in -*) echo "quickstart.sh: unknown flag '$1'; see --help" >&2; exit 2 ;; esac
+[ $# -le 1 ] || { echo "quickstart.sh: found '$2' after '$1', expected one file or folder" >&2; exit 2; }
+[ -z "${1:-}" ] || [ -e "$1" ] || { echo "quickstart.sh: $1: no such file or folder" >&2; exit 1; }
 given=${1:+$(realpath -- "$1")}
 cd "$(dirname "$0")/.."
 . jobs/setup.sh

@@ -1,37 +1,51 @@
 #!/usr/bin/env bash
 # The gpu tests under compute-sanitizer: bad memory accesses (memcheck) and races in shared memory (racecheck).
 # Usage: jobs/sanitize_gpu.sh OUT [PROGRAM ...]
-#   PROGRAM  default: build/cuda/tests/kernels_gpu_tests and app_gpu_tests; each is run in SHARDS (8) pieces at a time
+#   PROGRAM  default: build/cuda/tests/app_gpu_tests and kernels_gpu_tests; each test is a process, JOBS (16) at a time
 # TOOLS: memcheck racecheck. FILTER: of the tests; the one that counts runtime calls is left out, as the sanitizer makes its own.
-# One line a piece with what the sanitizer says; logs in OUT. Exit status 1 where it found something or a test failed.
+# One line a tool and program with what the sanitizer found, one for each test that failed; logs in OUT. Exit status 1 then.
 set -euo pipefail
 case "${1:---help}" in -h | --help) sed -n '2,6p' "$0" | cut -c3-; exit 0 ;; esac
+case $1 in -*) echo "sanitize_gpu.sh: found '$1', expected a folder for the logs; see --help" >&2; exit 2 ;; esac
 mkdir -p "$1"
 out=$(realpath "$1")
 shift
 cd "$(dirname "$0")/.."
-[ $# -gt 0 ] || set -- build/cuda/tests/kernels_gpu_tests build/cuda/tests/app_gpu_tests
+[ $# -gt 0 ] || set -- build/cuda/tests/app_gpu_tests build/cuda/tests/kernels_gpu_tests
 command -v compute-sanitizer >/dev/null || { echo "sanitize_gpu.sh: no compute-sanitizer on the PATH: it is part of the CUDA Toolkit" >&2; exit 1; }
-shards=${SHARDS:-8} status=0
 for program in "$@"; do [ -x "$program" ] || { echo "sanitize_gpu.sh: $program: no such program; build the preset cuda" >&2; exit 1; }; done
+read -ra tools <<<"${TOOLS:-memcheck racecheck}"
+export OMP_NUM_THREADS=1  # as many processes as cores
 
-for tool in ${TOOLS:-memcheck racecheck}; do
-  for program in "$@"; do
+tests_of() {
+  "$1" --gtest_filter="${FILTER:-*-*AStepIsOneLaunch*}" --gtest_list_tests | awk '/^[^ ]/ { suite = $1 } /^ / { print suite $1 }'
+}
+# shellcheck disable=SC2317  # called by xargs
+log_of() { echo "$out/$(basename "$2")-$1-$(tr / _ <<<"$3").log"; }
+# shellcheck disable=SC2317
+run_one() {
+  local status=0
+  compute-sanitizer --tool "$1" --error-exitcode 9 "$2" --gtest_filter="$3" >"$(log_of "$@")" 2>&1 || status=$?
+  [ "$status" -eq 0 ] || echo "$(basename "$2") $1, $3: status $status"
+}
+export -f run_one log_of
+export out
+for program in "$@"; do
+  for tool in "${tools[@]}"; do tests_of "$program" | sed "s|^|$tool $program |"; done
+done >"$out/queue"
+xargs -P "${JOBS:-16}" -L 1 bash -c 'run_one "$@"' run_one <"$out/queue" | tee "$out/failed"
+
+with_line() { { grep -lE "$@" || true; } | wc -l; }
+status=0
+[ ! -s "$out/failed" ] || status=1
+for program in "$@"; do
+  for tool in "${tools[@]}"; do
     name=$(basename "$program")
-    pieces=()
-    for ((shard = 0; shard < shards; ++shard)); do
-      GTEST_TOTAL_SHARDS=$shards GTEST_SHARD_INDEX=$shard compute-sanitizer --tool "$tool" --error-exitcode 9 "$program" \
-        --gtest_filter="${FILTER:-*-*AStepIsOneLaunch*}" >"$out/$name-$tool-$shard.log" 2>&1 &
-      pieces+=($!)
-    done
-    for ((shard = 0; shard < shards; ++shard)); do
-      piece=0
-      wait "${pieces[shard]}" || piece=$?
-      [ "$piece" -eq 0 ] || status=1
-      summary=$(grep -hE '^=+ (ERROR|RACECHECK) SUMMARY' "$out/$name-$tool-$shard.log" | sed 's/^=* //' || echo "no summary")
-      passed=$(grep -c '^\[       OK' "$out/$name-$tool-$shard.log" || true)
-      echo "$name $tool, piece $shard: status $piece, $passed tests passed, $summary"
-    done
+    logs=("$out/$name-$tool"-*.log)
+    clean=$(with_line '^=+ (ERROR SUMMARY: 0 errors|RACECHECK SUMMARY: 0 hazards)' "${logs[@]}")
+    passed=$(with_line '^\[  PASSED  \] 1 test' "${logs[@]}")
+    echo "$name $tool: ${#logs[@]} tests, $passed passed, $clean without a report"
+    [ "$clean" -eq "${#logs[@]}" ] || status=1
   done
 done
 exit "$status"

@@ -14,7 +14,7 @@
 #   --steps N             of every run; default: 60
 #   --repeats N           default: 3
 #   --topology FILE       adds a prediction from the profile of one rank, as in jobs/topologies/
-#   --collectives FILE    measured all-reduces for it: output of convoy bench collectives --json; default: measured here
+#   --collectives FILE    measured all-reduces and their overlap for it: output of convoy bench collectives --json; default: measured here
 #                         with --backend cuda
 #   --threads T           of one rank
 #
@@ -39,7 +39,9 @@ while [ $# -gt 0 ]; do
     -h | --help) sed -n '2,24p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
     --submit) submit=yes; shift; continue ;;
     --) shift; break ;;
-    --*) need "$1" "${2:-}" ;;
+    --models | --batches | --precisions | --ranks | --scaling | --backend | --data | --size | --steps | --repeats | \
+      --topology | --collectives | --threads) need "$1" "${2:-}" ;;
+    -*) usage_error "unknown option $1; --help lists them" ;;
     *) [ -z "$out" ] || usage_error "found '$1' after '$out', expected one folder"; out=$1; shift; continue ;;
   esac
   case $1 in
@@ -56,7 +58,6 @@ while [ $# -gt 0 ]; do
     --topology) topology=$(realpath -m "$2") ;;
     --collectives) collectives=$(realpath -m "$2") ;;
     --threads) list "$@"; threads=$2 ;;
-    *) usage_error "unknown option $1; --help lists them" ;;
   esac
   shift 2
 done
@@ -138,7 +139,8 @@ measure_collectives() {
     [ "$ranks" -gt 1 ] || continue
     file=$out/prediction/collectives-$ranks.jsonl
     if [ ! -s "$file" ]; then
-      launch "$ranks" "$CONVOY" bench collectives --backend cuda --operations all-reduce --milliseconds 2 --json
+      launch "$ranks" "$CONVOY" bench collectives --backend cuda --operations all-reduce,overlap \
+        --milliseconds 2 --json
       "${launch[@]}" >"$file.part" 2>"$file.log" || fail "the collectives of $ranks ranks failed: $(reason_of "$file.log")"
       mv "$file.part" "$file"
     fi

@@ -2,7 +2,7 @@
 # Installs what is missing, builds, runs the tests. Usage: jobs/test.sh [CTest options]
 set -euo pipefail
 cd "$(dirname "$0")/.."
-case "${1:-}" in --help) sed -n '2p' "$0" | cut -c3-; exit 0 ;; esac
+case "${1:-}" in -h | --help) sed -n '2p' "$0" | cut -c3-; exit 0 ;; esac
 for_tests=yes
 . jobs/setup.sh
 cmake --preset cpu

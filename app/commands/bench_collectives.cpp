@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "app/commands/backward_sample.h"
 #include "app/commands/commands.h"
 #include "app/commands/validators.h"
 #include "app/runtime/agreement.h"
@@ -28,7 +30,7 @@ constexpr int kSamples = 7;
 
 struct Options {
   std::string backend = "cpu";
-  std::vector<std::string> operations{"all-reduce", "broadcast", "send-receive", "buckets"};
+  std::vector<std::string> operations{"all-reduce", "broadcast", "send-receive", "buckets", "overlap"};
   std::int64_t from = 8, to = std::int64_t{256} << 20, total = std::int64_t{100} << 20;
   int factor = 2;
   double milliseconds = 20;
@@ -54,6 +56,14 @@ struct Row {
   }  // GB/s
 };
 
+// What of an all-reduce's time computation beside it does not lose.
+struct OverlapRow {
+  std::int64_t bytes;
+  double operation;                             // of the computation's, mean, alone
+  double communication, computation, together;  // medians, microseconds
+  double overlap() const { return std::clamp(1 - (together - computation) / communication, 0.0, 1.0); }
+};
+
 class Bench {
  public:
   Bench(const Options& options, const comm::MpiEnvironment& environment)
@@ -76,6 +86,8 @@ class Bench {
     if (wanted("buckets"))
       for (std::int64_t bucket = std::int64_t{1} << 20; bucket <= options_.total; bucket *= 2)
         print(in_buckets(bucket));
+    if (wanted("overlap") && options_.backend == "cuda")
+      for (const std::int64_t images : {8, 32, 256}) print(beside_computation(images));
   }
 
  private:
@@ -125,6 +137,51 @@ class Bench {
             bus_factor(Movement::all_reduce, ranks_.size())};
   }
 
+  // A bucket of gradients; the computation takes longer than it, and so hides it if anything does.
+  OverlapRow beside_computation(std::int64_t images) {
+    const std::int64_t bytes = meter_->collectives().bucket_sizes().bytes;
+    const BackwardSample sample(images);
+    int repeats = 1;
+    const auto computation = [&](kernels::Stream stream) {
+      for (int repeat = 0; repeat < repeats; ++repeat) sample.launch(stream);
+    };
+    const auto once = meter_->side_by_side(bytes, computation, 3);
+    repeats =
+        ranks_.all_reduce(static_cast<std::int32_t>(std::ceil(2 * once.communication / once.computation)) + 1,
+                          comm::ReduceOp::max, "bench");
+    const int times = times_for(repeats * once.computation);
+    std::vector<double> communication, alone, together;
+    for (int i = 0; i < kSamples; ++i) {
+      const auto all = meter_->side_by_side(bytes, computation, times);
+      communication.push_back(all.communication);
+      alone.push_back(all.computation);
+      together.push_back(all.together);
+    }
+    const double median = spread_of(alone).median;
+    return {bytes, median / (repeats * sample.operations()), spread_of(communication).median, median,
+            spread_of(together).median};
+  }
+
+  void print(const OverlapRow& row) const {
+    if (!speaks()) return;
+    if (options_.json)
+      fmt::print("{}\n", nlohmann::json({{"operation", "overlap"},
+                                         {"backend", options_.backend},
+                                         {"device", device_},
+                                         {"ranks", ranks_.size()},
+                                         {"bytes", row.bytes},
+                                         {"operation_microseconds", row.operation},
+                                         {"communication_microseconds", row.communication},
+                                         {"computation_microseconds", row.computation},
+                                         {"microseconds", row.together},
+                                         {"overlap", row.overlap()}})
+                             .dump());
+    else
+      fmt::print("{:>13} {:>12} {:>11.2f}  {:.2f} us beside operations of {:.1f} us: {:.1f} % hidden\n",
+                 "overlap", row.bytes, row.together, row.communication, row.operation, 100 * row.overlap());
+    std::fflush(stdout);
+  }
+
   void print(const Row& row) const {
     if (!speaks()) return;
     const bool both = row.plain.median > 0;
@@ -172,11 +229,12 @@ void add_bench_collectives(CLI::App& bench) {
   verb->add_option("--backend", options->backend, "cpu: host memory over MPI; cuda: device memory over NCCL")
       ->capture_default_str()
       ->check(one_of({"cpu", "cuda"}));
-  verb->add_option(
-          "--operations", options->operations,
-          "all-reduce, broadcast, send-receive, buckets (a large all-reduce cut up); several with commas")
+  verb->add_option("--operations", options->operations,
+                   "all-reduce, broadcast, send-receive, buckets (a large all-reduce cut up), overlap (of "
+                   "buckets with "
+                   "computation, cuda alone); several with commas")
       ->delimiter(',')
-      ->check(one_of({"all-reduce", "broadcast", "send-receive", "buckets"}))
+      ->check(one_of({"all-reduce", "broadcast", "send-receive", "buckets", "overlap"}))
       ->capture_default_str();
   verb->add_option("--from", options->from, "Bytes of the smallest message, a multiple of 4")
       ->check(whole_number(4, std::int64_t{1} << 31))

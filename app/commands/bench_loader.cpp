@@ -112,17 +112,17 @@ void run(const Flags& flags) {
 void add_bench_loader(CLI::App& bench) {
   auto flags = std::make_shared<Flags>();
   auto* command = bench.add_subcommand("loader", "Images a second of the data loader alone");
-  command->add_option("--data", flags->data, "An HDF5 file, or synthetic")->capture_default_str();
-  command->add_option("--size", flags->size, "Of synthetic images")->check(whole_number(1, 4096));
-  command->add_option("--crop", flags->crop, "Size of the images that come out; 0: as stored")
-      ->check(whole_number(0, 4096));
-  command->add_option("--global-batch", flags->batch, "Images a batch")->check(whole_number(1, 1 << 20));
-  command->add_option("--threads", flags->threads, "That fill batches")->check(whole_number(1, 1024));
-  command->add_option("--augment", flags->augment, "crop[:PADDING], resized-crop, flip, cutout[:SIZE], none")
-      ->capture_default_str();
-  command->add_option("--layout", flags->layout, "raw: bytes as stored")
-      ->check(one_of({"row_major", "channels_last", "raw"}));
-  command->add_option("--seconds", flags->seconds, "To measure for")->check(number_in("[0.1, 600]"));
+  const auto add = [command](const char* flag, auto& value, const char* what, const CLI::Validator& check) {
+    command->add_option(flag, value, what)->capture_default_str()->check(check);
+  };
+  add("--data", flags->data, "An HDF5 file, or synthetic", not_empty());
+  add("--size", flags->size, "Of synthetic images", whole_number(1, 4096));
+  add("--crop", flags->crop, "Size of the images that come out; 0: as stored", whole_number(0, 4096));
+  add("--global-batch", flags->batch, "Images a batch", whole_number(1, 1 << 20));
+  add("--threads", flags->threads, "That fill batches", whole_number(1, 1024));
+  add("--augment", flags->augment, "crop[:PADDING], resized-crop, flip, cutout[:SIZE], none", not_empty());
+  add("--layout", flags->layout, "raw: bytes as stored", one_of({"row_major", "channels_last", "raw"}));
+  add("--seconds", flags->seconds, "To measure for", number_in("[0.1, 600]"));
   command->add_flag("--json", flags->json, "One JSON object instead of a table");
   command->callback([flags] { run(*flags); });
 }

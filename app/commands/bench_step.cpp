@@ -144,70 +144,76 @@ void print_layers(const std::vector<InstructionTime>& times, const Limits& limit
   for (const auto& [kind, sum] : by_kind) row("all", kind, sum.ms, sum.flops, sum.bytes);
 }
 
+SessionOptions session_options_of(const BenchStepOptions& options, kernels::Backend backend) {
+  SessionOptions session;
+  session.backend = backend;
+  session.tuning_file = options.tuning_file;
+  session.precision = precision_of(options.precision);
+  session.memory_limit = static_cast<std::int64_t>(options.memory_limit);
+  session.time_waits = options.time_waits;
+  session.lanes = static_cast<int>(options.lanes);
+  session.synchronised_batch_norm = false;
+  session.optimizer.momentum = 0.9f;
+  session.optimizer.weight_decay = 5e-5f;
+  return session;
+}
+
+void print_steps(const BenchStepOptions& options, const TimedSteps& timed, const Bottleneck& bottleneck,
+                 const std::vector<RankPlace>& places, std::int64_t arena_bytes) {
+  const std::size_t ranks = places.size();
+  const double ms = median(timed.ms);
+  const double rate = static_cast<double>(options.batch) * static_cast<double>(ranks) / ms * 1e3;
+  if (options.json) {
+    fmt::print("{}\n", nlohmann::json({{"model", options.model},
+                                       {"backend", options.backend},
+                                       {"device", places[0].device},
+                                       {"precision", options.precision},
+                                       {"ranks", ranks},
+                                       {"batch", options.batch},
+                                       {"size", options.size},
+                                       {"ms", ms},
+                                       {"ms_min", *std::ranges::min_element(timed.ms)},
+                                       {"ms_max", *std::ranges::max_element(timed.ms)},
+                                       {"images_per_second", rate},
+                                       {"exposed_comm_ms", bottleneck.communication_ms},
+                                       {"limited_by", bottleneck.limit},
+                                       {"peak_device_bytes", arena_bytes},
+                                       {"loss", timed.last.loss()}})
+                           .dump());
+    return;
+  }
+  fmt::print("{} {}x{} batch {} {} on {} x {}: {:.3f} ms a step, {:.1f} images/s, arena {:.1f} MiB\n",
+             options.model, options.size, options.size, options.batch, options.precision, ranks,
+             options.backend, ms, rate, static_cast<double>(arena_bytes) / (1 << 20));
+  if (ranks > 1) fmt::print("{}\n", describe(bottleneck, places));
+}
+
 void bench_step(const BenchStepOptions& options) {
   const comm::MpiEnvironment environment(std::chrono::minutes(5), device_of(options.backend));
   const comm::Communicator& ranks = environment.world();
   use_cores(environment, options.threads);
   const std::int64_t classes = options.classes > 0 ? options.classes : options.size > 64 ? 1000 : 10;
   kernels::Backend backend{};
-  together(ranks, [&] { backend = backend_of(options.backend, options.precision); });
-  SessionOptions session_options;
-  session_options.backend = backend;
-  session_options.tuning_file = options.tuning_file;
-  session_options.precision = precision_of(options.precision);
-  session_options.memory_limit = static_cast<std::int64_t>(options.memory_limit);
-  session_options.time_waits = options.time_waits;
-  session_options.lanes = static_cast<int>(options.lanes);
-  session_options.synchronised_batch_norm = false;
-  session_options.optimizer.momentum = 0.9f;
-  session_options.optimizer.weight_decay = 5e-5f;
-  const std::string device = environment.device().to_string();
   std::unique_ptr<comm::Collectives> collectives;
-  std::unique_ptr<Session> made;
+  std::unique_ptr<Session> session;
+  together(ranks, [&] { backend = backend_of(options.backend, options.precision); });
   together(ranks, [&] { collectives = make_collectives(backend, ranks); });
   together(ranks, [&] {
     const Network network = make_network(options.model, {options.batch, 3, options.size, options.size},
                                          static_cast<int>(classes));
-    made = std::make_unique<Session>(network, session_options, *collectives);
+    session = std::make_unique<Session>(network, session_options_of(options, backend), *collectives);
   });
-  Session& session = *made;
-  fill_batch(session, options, classes);
-  session.control().global_valid = static_cast<std::int32_t>(options.batch * ranks.size());
-  time_steps(session, options.warmup);
-  const TimedSteps timed = time_steps(session, options.steps);
+  fill_batch(*session, options, classes);
+  session->control().global_valid = static_cast<std::int32_t>(options.batch * ranks.size());
+  time_steps(*session, options.warmup);
+  const TimedSteps timed = time_steps(*session, options.steps);
   const std::vector<RankTimes> rank_times = gather_rank_times(ranks, timed.rank_times());
   const std::vector<RankPlace> places = places_of(environment);
-  const double ms = median(timed.ms);
-  const double rate = static_cast<double>(options.batch * ranks.size()) / ms * 1e3;
-  if (ranks.rank() == 0) {
-    const Bottleneck bottleneck = find_bottleneck(rank_times);
-    if (options.json)
-      fmt::print("{}\n", nlohmann::json({{"model", options.model},
-                                         {"backend", options.backend},
-                                         {"device", device},
-                                         {"precision", options.precision},
-                                         {"ranks", ranks.size()},
-                                         {"batch", options.batch},
-                                         {"size", options.size},
-                                         {"ms", ms},
-                                         {"ms_min", *std::ranges::min_element(timed.ms)},
-                                         {"ms_max", *std::ranges::max_element(timed.ms)},
-                                         {"images_per_second", rate},
-                                         {"exposed_comm_ms", bottleneck.communication_ms},
-                                         {"limited_by", bottleneck.limit},
-                                         {"peak_device_bytes", session.memory().bytes()},
-                                         {"loss", timed.last.loss()}})
-                             .dump());
-    else
-      fmt::print("{} {}x{} batch {} {} on {} x {}: {:.3f} ms a step, {:.1f} images/s, arena {:.1f} MiB\n",
-                 options.model, options.size, options.size, options.batch, options.precision, ranks.size(),
-                 options.backend, ms, rate, static_cast<double>(session.memory().bytes()) / (1 << 20));
-    if (!options.json && ranks.size() > 1) fmt::print("{}\n", describe(bottleneck, places));
-  }
-  if (options.layers) {
-    const auto layers = time_instructions(session, std::min<std::int64_t>(options.steps, 5));
-    if (ranks.rank() == 0) print_layers(layers, limits_of(options), options.json);
-  }
+  if (ranks.rank() == 0)
+    print_steps(options, timed, find_bottleneck(rank_times), places, session->memory().bytes());
+  if (!options.layers) return;
+  const auto layers = time_instructions(*session, std::min<std::int64_t>(options.steps, 5));
+  if (ranks.rank() == 0) print_layers(layers, limits_of(options), options.json);
 }
 
 }  // namespace
@@ -219,7 +225,9 @@ void add_bench_step(CLI::App& bench) {
   const auto add = [verb](const char* flag, auto& value, const char* what, const CLI::Validator& check) {
     return verb->add_option(flag, value, what)->capture_default_str()->check(check);
   };
-  add("--batch", options->batch, "Images of one rank's step", whole_number(1, 1 << 20))->required();
+  verb->add_option("--batch", options->batch, "Images of one rank's step")
+      ->required()
+      ->check(whole_number(1, 1 << 20));
   add("--size", options->size, "Pixels a side", whole_number(1, 1 << 14));
   add("--classes", options->classes, "0: 1000 above 64 pixels, else 10", whole_number(0, 1 << 24));
   add("--backend", options->backend, "What runs the kernels", one_of({"cpu", "cuda", "reference"}));

@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "app/commands/validators.h"
 #include "app/suggest.h"
 
 namespace convoy::app {
@@ -90,6 +91,8 @@ class Reader {
     } else {
       value = words_[++at_];
     }
+    if (!mistake_ && has_empty_place(option, value))
+      mistake_ = fmt::format("{}: found '{}', expected a value at every comma", flag, value);
     if (option.get_items_expected_max() > 1) return;
     const auto [earlier, first] = given_.try_emplace(&option, value);
     if (!first && !mistake_)

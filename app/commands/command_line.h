@@ -9,7 +9,7 @@
 namespace convoy::app {
 
 // What the parser would pass over or put in words of its own: a flag where a value should be, a value too few, a flag
-// given twice, a flag without values that is given one. `words` are those behind the program's name.
+// given twice, a flag without values that is given one, a list with an empty place. `words` are those behind the program's name.
 std::optional<std::string> find_mistake(const CLI::App& app, const std::vector<std::string>& words);
 
 // What the parser's error means: which word it stumbled over and what is near it.

@@ -8,6 +8,7 @@
 #include <set>
 #include <sstream>
 
+#include "app/commands/validators.h"
 #include "app/suggest.h"
 
 namespace convoy::app {
@@ -29,18 +30,25 @@ std::stringstream read(const std::string& file) {
   return text;
 }
 
-bool has_hash_in_quotes(const std::string& value) {
+struct Quotes {
+  bool open = false;  // the last one does not close
+  bool hash = false;  // '#' between them
+};
+
+// Of a value; behind a '#' outside of quotes the rest is a comment.
+Quotes quotes_of(const std::string& value) {
   char quote = 0;
+  bool hash = false;
   for (const char c : value) {
-    if (quote == 0 && c == '#') return false;  // the rest is a comment
-    if (quote != 0 && c == '#') return true;
+    if (quote == 0 && c == '#') break;
+    hash = hash || c == '#';
     if (quote == 0 && (c == '"' || c == '\'')) {
       quote = c;
     } else if (c == quote) {
       quote = 0;
     }
   }
-  return false;
+  return {quote != 0, hash};
 }
 
 // CLI11 passes over or mends what it does not understand; a typo in a training run's file must not pass.
@@ -60,7 +68,9 @@ void check_lines(const std::string& file, std::istream& stream) {
     const auto value = CLI::detail::trim_copy(line.substr(equals + 1));
     if (key.empty() || value.empty() || value.front() == '#') wrong("key = value");
     if (key.find_first_of(".;\"'") != std::string::npos) wrong("a plain key: a flag without its dashes");
-    if (has_hash_in_quotes(value)) wrong("no '#' inside a quoted value");
+    const Quotes quotes = quotes_of(value);
+    if (quotes.open) wrong("a quoted value that closes on its line");
+    if (quotes.hash) wrong("no '#' inside a quoted value");
     if (value.front() == '[' && value.find(']') == std::string::npos)
       wrong("an array that closes on its line");
     if (!keys.insert(key).second) fail(file, fmt::format("key '{}' is given twice", key));
@@ -86,6 +96,9 @@ void apply(CLI::Option& option, const CLI::ConfigItem& item, const std::string& 
   if (flag && item.inputs[0] != "true" && item.inputs[0] != "false") {
     wrong(fmt::format("found '{}', expected true or false", item.inputs[0]));
   }
+  for (const std::string& input : item.inputs)
+    if (has_empty_place(option, input))
+      wrong(fmt::format("found '{}', expected a value at every comma", input));
   try {
     if (flag) {
       option.add_result(option.get_flag_value(item.name, item.inputs[0]));

@@ -71,8 +71,10 @@ void add_convert(CLI::App& data_command) {
       ->add_option("--size", flags->options.size, "Resize the shorter side of images and cut out the centre")
       ->check(whole_number(1, 4096));
   command->add_option("--channels", flags->options.channels, "Of image folders: 3 (colour) or 1 (grey)")
+      ->capture_default_str()
       ->check(one_of({"1", "3"}));
   command->add_option("--threads", flags->options.threads, "That decode; 0: one a processor")
+      ->capture_default_str()
       ->check(whole_number(0, 1024));
   command->callback([flags] {
     flags->options.warn = [](const std::string& line) { fmt::print(stderr, "convoy: {}\n", line); };
@@ -111,6 +113,7 @@ void add_synth(CLI::App& data_command) {
       ->capture_default_str()
       ->check(whole_number(0));
   command->add_option("--threads", flags->threads, "That draw; 0: one a processor")
+      ->capture_default_str()
       ->check(whole_number(0, 1024));
   command->callback([flags] {
     data::write_drawn_set(flags->set, flags->out, flags->threads);

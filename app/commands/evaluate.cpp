@@ -33,14 +33,49 @@ std::string checkpoint_file(const std::string& path) {
   return ((whole_run ? folder / "checkpoint" : folder) / "best.h5").string();
 }
 
+// The checkpoint's network on this rank's share of a batch, without what training needs.
+std::unique_ptr<Session> make_session(const EvaluateOptions& options, const CheckpointState& state,
+                                      Dataset& dataset, kernels::Backend backend, comm::Collectives& ranks) {
+  if (dataset.test_size() == 0) throw std::runtime_error(fmt::format("{}: no test images", options.run.data));
+  const data::ImageShape image = dataset.input_shape();
+  const std::int64_t capacity = (options.run.global_batch + ranks.size() - 1) / ranks.size();
+  SessionOptions session_options;
+  session_options.backend = backend;
+  session_options.precision = precision_of(options.run.precision);
+  session_options.input = device_input(backend, dataset);
+  session_options.training = false;
+  auto session = std::make_unique<Session>(
+      make_network(state.model, {capacity, image.channels, image.height, image.width}, dataset.classes()),
+      session_options, ranks);
+  restore(*session, state, options.checkpoint, state.model, dataset.classes(),
+          {image.channels, image.height, image.width});
+  return session;
+}
+
+void print_result(const EvaluateOptions& options, const CheckpointState& state, const StepMetrics& sum) {
+  const double top1 = sum.top1 / sum.samples, top5 = sum.top5 / sum.samples;
+  if (options.json)
+    fmt::print("{}\n", nlohmann::json({{"checkpoint", options.checkpoint},
+                                       {"model", state.model},
+                                       {"step", state.step},
+                                       {"images", sum.samples},
+                                       {"test_loss", sum.loss()},
+                                       {"test_accuracy", top1},
+                                       {"test_top5", top5}})
+                           .dump());
+  else
+    fmt::print("{} after step {}: {:.0f} test images, loss {:.4f}, top-1 {:.2f} %, top-5 {:.2f} %\n",
+               state.model, state.step, sum.samples, sum.loss(), 100 * top1, 100 * top5);
+}
+
 void evaluate_checkpoint(EvaluateOptions& options) {
   comm::MpiEnvironment environment(timeout_of(options.run), device_of(options.run.backend));
   const comm::Communicator& ranks = environment.world();
   CheckpointState state;
   together(ranks, [&] {
     if (options.run.global_batch < ranks.size())
-      throw UsageError(fmt::format("--global-batch {}: smaller than the {} ranks", options.run.global_batch,
-                                   ranks.size()));
+      throw UsageError(fmt::format("--global-batch: found {}, expected at least the number of ranks, {}",
+                                   options.run.global_batch, ranks.size()));
     options.checkpoint = checkpoint_file(options.checkpoint);
     state = load_checkpoint(options.checkpoint);
   });
@@ -55,40 +90,11 @@ void evaluate_checkpoint(EvaluateOptions& options) {
   options.run.size = nlohmann::json::parse(state.options_json).value("size", std::int64_t{0});
   Dataset dataset(options.run, ranks);
   dataset.set_normalisation(state.mean, state.std);
-  std::unique_ptr<data::BatchSource> source;
   std::unique_ptr<Session> session;
-  together(ranks, [&] {
-    if (dataset.test_size() == 0)
-      throw std::runtime_error(fmt::format("{}: no test images", options.run.data));
-    const data::ImageShape image = dataset.input_shape();
-    const std::int64_t capacity = (options.run.global_batch + ranks.size() - 1) / ranks.size();
-    SessionOptions session_options;
-    session_options.backend = backend;
-    session_options.precision = precision_of(options.run.precision);
-    session_options.input = device_input(backend, dataset);
-    session_options.training = false;
-    session = std::make_unique<Session>(
-        make_network(state.model, {capacity, image.channels, image.height, image.width}, dataset.classes()),
-        session_options, *collectives);
-    restore(*session, state, options.checkpoint, state.model, dataset.classes(),
-            {image.channels, image.height, image.width});
-  });
-  source = dataset.test();
+  together(ranks, [&] { session = make_session(options, state, dataset, backend, *collectives); });
+  const std::unique_ptr<data::BatchSource> source = dataset.test();
   const StepMetrics sum = session->evaluate(*source);
-  if (ranks.rank() != 0) return;
-  if (options.json)
-    fmt::print("{}\n", nlohmann::json({{"checkpoint", options.checkpoint},
-                                       {"model", state.model},
-                                       {"step", state.step},
-                                       {"images", sum.samples},
-                                       {"test_loss", sum.loss()},
-                                       {"test_accuracy", sum.top1 / sum.samples},
-                                       {"test_top5", sum.top5 / sum.samples}})
-                           .dump());
-  else
-    fmt::print("{} after step {}: {:.0f} test images, loss {:.4f}, top-1 {:.2f} %, top-5 {:.2f} %\n",
-               state.model, state.step, sum.samples, sum.loss(), 100 * sum.top1 / sum.samples,
-               100 * sum.top5 / sum.samples);
+  if (ranks.rank() == 0) print_result(options, state, sum);
 }
 
 }  // namespace

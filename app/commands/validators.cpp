@@ -73,6 +73,13 @@ CLI::Validator not_empty() {
                         "not_empty");
 }
 
+bool has_empty_place(const CLI::Option& option, const std::string& text) {
+  const char comma = option.get_delimiter();
+  if (comma == '\0' || text.empty()) return false;
+  return text.front() == comma || text.back() == comma ||
+         text.find(std::string(2, comma)) != std::string::npos;
+}
+
 std::uint64_t parse_size(const std::string& text) {
   const auto unit_at = text.find_first_not_of("0123456789.");
   const std::string unit = unit_at == std::string::npos ? "B" : text.substr(unit_at);

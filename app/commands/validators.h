@@ -25,6 +25,9 @@ CLI::Validator not_empty();
 // "8GiB", "1.5MiB", "4096" (bytes), "4096B": turns the text into bytes. Use with Option::transform.
 CLI::Validator size_in_bytes();
 
+// Whether a list such as "2,,3" has a place without a value, which CLI11 passes over; `text` is one word given to `option`.
+bool has_empty_place(const CLI::Option& option, const std::string& text);
+
 // Bytes in `text`; throws std::invalid_argument saying what was found and expected.
 std::uint64_t parse_size(const std::string& text);
 

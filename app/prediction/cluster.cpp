@@ -53,14 +53,14 @@ double steps(int members) { return std::min(2.0 * (members - 1), 2 * std::ceil(s
 double link_us(const Link& link, double bytes) { return bytes / link.gbytes_per_second * 1e-3; }
 
 // Between measured sizes in proportion; outside of them with the slope of the nearest two.
-double interpolate(const std::vector<std::pair<double, double>>& points, double bytes) {
-  if (points.size() == 1) return points[0].second * std::max(1.0, bytes / points[0].first);
-  auto upper = std::lower_bound(points.begin(), points.end(), std::pair(bytes, 0.0));
+double interpolate(const std::vector<std::pair<double, double>>& points, double at) {
+  if (points.size() == 1) return points[0].second * std::max(1.0, at / points[0].first);
+  auto upper = std::lower_bound(points.begin(), points.end(), std::pair(at, 0.0));
   upper = std::clamp(upper, points.begin() + 1, points.end() - 1);
-  const auto& [b0, t0] = *(upper - 1);
-  const auto& [b1, t1] = *upper;
-  if (bytes <= b0) return t0;  // below the smallest there is latency alone
-  return t0 + (t1 - t0) * (bytes - b0) / (b1 - b0);
+  const auto& [x0, y0] = *(upper - 1);
+  const auto& [x1, y1] = *upper;
+  if (at <= x0) return y0;  // below the smallest there is latency alone
+  return y0 + (y1 - y0) * (at - x0) / (x1 - x0);
 }
 
 }  // namespace
@@ -92,10 +92,17 @@ void Cluster::use_measurements(const std::string& file) {
   bool found = false;
   for (std::string line; std::getline(stream, line);) {
     const Json row = Json::parse(line, nullptr, false);
-    if (!row.is_object() || row.value("operation", "") != "all-reduce") continue;
+    const std::string operation = row.is_object() ? row.value("operation", "") : "";
+    if (operation != "all-reduce" && operation != "overlap") continue;
     const Reader reader(row, file);
-    add_measurement(static_cast<int>(reader.number("ranks", 2)), reader.number("bytes", 1),
-                    reader.number("microseconds", 1e-9));
+    const int ranks = static_cast<int>(reader.number("ranks", 2));
+    if (operation == "overlap") {
+      overlaps_[ranks].emplace_back(reader.number("operation_microseconds", 1e-9),
+                                    reader.number("overlap", 0, 1));
+      std::ranges::sort(overlaps_[ranks]);
+      continue;
+    }
+    add_measurement(ranks, reader.number("bytes", 1), reader.number("microseconds", 1e-9));
     found = true;
   }
   if (!found)
@@ -125,6 +132,14 @@ double Cluster::all_reduce_us(double bytes, int ranks) const {
   if (ranks <= 1) return 0;
   const auto found = measured_.find(ranks);
   return found != measured_.end() ? interpolate(found->second, bytes) : modelled_us(bytes, ranks);
+}
+
+double Cluster::overlap(double operation_us, int ranks) const {
+  if (overlaps_.empty()) return overlap_;
+  auto nearest = overlaps_.lower_bound(ranks);
+  if (nearest == overlaps_.end()) --nearest;
+  const Points& points = nearest->second;
+  return interpolate(points, std::clamp(operation_us, points.front().first, points.back().first));
 }
 
 // Reduce-scatter within each node, all-reduce of the parts between the nodes, all-gather within each node: each device

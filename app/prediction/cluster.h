@@ -28,9 +28,10 @@ class Cluster {
   static Cluster read(const std::string& topology_file);
   static Cluster parse(const std::string& json, const std::string& file);
 
-  // Lines of JSON with "operation" ("all-reduce"), "ranks", "bytes" and "microseconds", as `convoy bench collectives
-  // --json` prints them; other lines are passed over. Rank counts that were measured are interpolated between their sizes, the link within a
-  // node is fitted to all of its measurements for the other counts.
+  // Lines of JSON as `convoy bench collectives --json` prints them: "operation" ("all-reduce"), "ranks", "bytes",
+  // "microseconds", and "operation" ("overlap"), "ranks", "operation_microseconds", "overlap"; other lines are passed over. Rank counts that
+  // were measured are interpolated between their sizes, the link within a node is fitted to all of its measurements for
+  // the other counts.
   void use_measurements(const std::string& file);
   void add_measurement(int ranks, double bytes, double us) { measured_[ranks].emplace_back(bytes, us); }
   void fit();
@@ -41,7 +42,10 @@ class Cluster {
   const std::string& name() const { return name_; }
   int devices_per_node() const { return devices_per_node_; }
   int nodes(int ranks) const { return (ranks + devices_per_node_ - 1) / devices_per_node_; }
-  double overlap() const { return overlap_; }  // share of the communication that can hide behind computation
+  // Share of an all-reduce's time that computation beside it, in operations of `operation_us`, does not lose: longer ones
+  // lose more, as their blocks stay where they are while NCCL's hold other multiprocessors. As measured for that many
+  // ranks, else for the next larger or the largest count that was measured, else the topology file's.
+  double overlap(double operation_us, int ranks) const;
   const DeviceRates& device() const { return device_; }
   const Link& within() const { return within_; }
   bool measured() const { return !measured_.empty(); }
@@ -54,7 +58,9 @@ class Cluster {
   double call_us_ = 0, overlap_ = 1;
   Link within_, between_;  // between: one direction of a whole node
   DeviceRates device_;
-  std::map<int, std::vector<std::pair<double, double>>> measured_;  // ranks -> (bytes, us), ascending
+  using Points = std::vector<std::pair<double, double>>;  // of bytes, ascending
+  std::map<int, Points> measured_;                        // ranks -> microseconds
+  std::map<int, Points> overlaps_;                        // ranks -> overlap
 };
 
 }  // namespace convoy::app

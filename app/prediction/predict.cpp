@@ -14,6 +14,7 @@ StepPrediction predict_step(const StepProfile& profile, std::span<const TimedBuc
                             const Cluster& cluster, int ranks) {
   StepPrediction result;
   result.compute_ms = profile.ms();
+  const double overlap = cluster.overlap(profile.typical_operation_ms() * 1e3, ranks);
   double now = 0, network_free = 0;  // milliseconds since the step began
   std::size_t next = 0;
   for (std::size_t i = 0; i < profile.operations.size(); ++i) {
@@ -23,8 +24,8 @@ StepPrediction predict_step(const StepProfile& profile, std::span<const TimedBuc
       const double ms = cluster.all_reduce_us(buckets[next].bytes, ranks) * 1e-3;
       result.communication_ms += ms;
       // What cannot overlap holds the computation up where it starts.
-      now += (1 - cluster.overlap()) * ms;
-      network_free = std::max(now, network_free) + cluster.overlap() * ms;
+      now += (1 - overlap) * ms;
+      network_free = std::max(now, network_free) + overlap * ms;
     }
   }
   const double metrics_ms = cluster.all_reduce_us(kMetricsBytes, ranks) * 1e-3;

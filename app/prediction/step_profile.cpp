@@ -57,6 +57,12 @@ double StepProfile::ms() const {
   return sum;
 }
 
+double StepProfile::typical_operation_ms() const {
+  double squares = 0;
+  for (const TimedOperation& operation : operations) squares += operation.ms * operation.ms;
+  return squares > 0 ? squares / ms() : 0;
+}
+
 StepProfile read_profile(const std::string& file) {
   std::ifstream stream(file);
   if (!stream) throw std::runtime_error(fmt::format("{}: cannot be opened", file));

@@ -26,6 +26,8 @@ struct StepProfile {
   bool measured = false;
   std::vector<TimedOperation> operations;  // in the order in which they run
   double ms() const;
+  // Of the operation that runs at a random time: long ones count more.
+  double typical_operation_ms() const;
 };
 
 // A file of `convoy bench step --layers --json` of one rank. The operations' times are scaled so that together they

@@ -11,42 +11,45 @@ namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-// All ranks of a host use its memory and, as far as this knows, its caches.
-void share_memory(const std::vector<comm::RankPlacement>& ranks, int parts, SharedProcessors& shared) {
-  std::vector<std::string> hosts;
+// The parts of a replica that have a resource in common: a group each, in the order of their first part. Ranks of other
+// replicas may use it too, which do the same at the same time.
+template <typename Key>
+struct Groups {
+  std::vector<Key> keys;
+  std::vector<int> of_part;
+  std::vector<double> replicas;  // of every group: how many use its resource
+};
+
+template <typename KeyOf>
+auto group_parts(const std::vector<comm::RankPlacement>& ranks, int parts, const KeyOf& key_of) {
+  Groups<decltype(key_of(ranks[0]))> groups;
   for (int part = 0; part < parts; ++part) {
-    const std::string& host = ranks[at(part)].host;
-    const auto same = [&](const comm::RankPlacement& rank) { return rank.host == host; };
-    const auto found = std::ranges::find(hosts, host);
-    shared.memory_of.push_back(static_cast<int>(found - hosts.begin()));
-    if (found != hosts.end()) continue;
-    hosts.push_back(host);
+    const auto key = key_of(ranks[at(part)]);
+    const auto found = std::ranges::find(groups.keys, key);
+    groups.of_part.push_back(static_cast<int>(found - groups.keys.begin()));
+    if (found != groups.keys.end()) continue;
+    groups.keys.push_back(key);
+    const auto same = [&](const comm::RankPlacement& rank) { return key_of(rank) == key; };
     const auto members = std::count_if(ranks.begin(), ranks.end(), same);
     const auto of_replica = std::count_if(ranks.begin(), ranks.begin() + parts, same);
-    shared.replicas.push_back(static_cast<double>(members) / static_cast<double>(of_replica));
+    groups.replicas.push_back(static_cast<double>(members) / static_cast<double>(of_replica));
   }
+  return groups;
 }
 
-// Ranks of one host with the same cores share them, those of other replicas, which do the same at the same time, too.
+// All ranks of a host use its memory and, as far as this knows, its caches; those with the same cores share them.
 SharedProcessors share_processors(const std::vector<comm::RankPlacement>& ranks, int parts, int threads) {
+  auto by_cores =
+      group_parts(ranks, parts, [](const auto& rank) { return std::pair(rank.host, rank.cores); });
+  auto by_host = group_parts(ranks, parts, [](const auto& rank) { return rank.host; });
   SharedProcessors shared;
-  std::vector<std::pair<std::string, std::vector<int>>> groups;
-  for (int part = 0; part < parts; ++part) {
-    const std::pair key(ranks[at(part)].host, ranks[at(part)].cores);
-    const auto same = [&](const comm::RankPlacement& rank) {
-      return std::pair(rank.host, rank.cores) == key;
-    };
-    const auto found = std::ranges::find(groups, key);
-    shared.group_of.push_back(static_cast<int>(found - groups.begin()));
-    if (found != groups.end()) continue;
-    groups.push_back(key);
-    const auto members = std::count_if(ranks.begin(), ranks.end(), same);
-    const auto of_replica = std::count_if(ranks.begin(), ranks.begin() + parts, same);
-    const double busy_cores = std::min<double>(threads, static_cast<double>(key.second.size()));
-    shared.processors.push_back(static_cast<double>(key.second.size()) / busy_cores *
-                                static_cast<double>(of_replica) / static_cast<double>(members));
+  for (std::size_t group = 0; group < by_cores.keys.size(); ++group) {
+    const auto cores = static_cast<double>(by_cores.keys[group].second.size());
+    shared.processors.push_back(cores / std::min<double>(threads, cores) / by_cores.replicas[group]);
   }
-  share_memory(ranks, parts, shared);
+  shared.group_of = std::move(by_cores.of_part);
+  shared.memory_of = std::move(by_host.of_part);
+  shared.replicas = std::move(by_host.replicas);
   return shared;
 }
 

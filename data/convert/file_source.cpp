@@ -23,7 +23,7 @@ using ArchivePointer = std::unique_ptr<archive, FreeArchive>;
 [[noreturn]] void fail(const std::string& name, archive* reader) {
   const char* reason = archive_error_string(reader);
   throw std::runtime_error(
-      fmt::format("{}: damaged: {}", name, reason == nullptr ? "unknown format" : reason));
+      fmt::format("{}: damaged or cut short: {}", name, reason == nullptr ? "unknown format" : reason));
 }
 
 Bytes read_entry(archive* reader, archive_entry* entry, const std::string& name) {
@@ -166,6 +166,18 @@ class Archive final : public FileSource {
   std::string name_;
 };
 
+// Throws where a file's compression is damaged: what lies in it, an archive perhaps, cannot be told then.
+void require_whole_compression(const std::string& name) {
+  const ArchivePointer reader(archive_read_new());
+  archive_read_support_filter_all(reader.get());
+  archive_read_support_format_raw(reader.get());
+  archive_entry* entry = nullptr;
+  const bool whole = archive_read_open_filename(reader.get(), name.c_str(), kReadBlock) == ARCHIVE_OK &&
+                     archive_read_next_header(reader.get(), &entry) == ARCHIVE_OK &&
+                     archive_read_data_skip(reader.get()) == ARCHIVE_OK;
+  if (!whole && archive_filter_code(reader.get(), 0) != ARCHIVE_FILTER_NONE) fail(name, reader.get());
+}
+
 }  // namespace
 
 std::unique_ptr<FileSource> open_source(const std::filesystem::path& source) {
@@ -173,7 +185,11 @@ std::unique_ptr<FileSource> open_source(const std::filesystem::path& source) {
   if (!std::ifstream(source)) {
     throw std::runtime_error(fmt::format("{}: {}", source.string(), std::strerror(errno)));
   }
+  if (std::filesystem::is_regular_file(source) && std::filesystem::file_size(source) == 0)
+    throw std::runtime_error(
+        fmt::format("{}: an empty file, expected an archive or a file of a data set", source.string()));
   if (Archive::recognises(source.string())) return std::make_unique<Archive>(source.string());
+  require_whole_compression(source.string());
   return std::make_unique<SingleFile>(source);
 }
 

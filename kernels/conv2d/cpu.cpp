@@ -28,16 +28,15 @@ dnnl::convolution_forward::primitive_desc forward_descriptor(const Conv2dProblem
                                                              const memory::desc& weights,
                                                              const memory::desc& bias,
                                                              const memory::desc& y) {
-  const dnnl::convolution_forward::desc convolution(dnnl::prop_kind::forward_training,
-                                                    algorithm::convolution_direct, x, weights, bias, y,
-                                                    at.strides, at.dilations, at.padding, at.padding);
   dnnl::primitive_attr attributes = onednn::user_scratchpad();
   if (problem.relu) {
     dnnl::post_ops after;
-    after.append_eltwise(1.0f, algorithm::eltwise_relu, 0.0f, 0.0f);
+    onednn::append_relu(after);
     attributes.set_post_ops(after);
   }
-  return {convolution, attributes, onednn::engine()};
+  return onednn::forward_primitive<dnnl::convolution_forward>(
+      attributes, dnnl::prop_kind::forward_training, algorithm::convolution_direct, x, weights, bias, y,
+      at.strides, at.dilations, at.padding, at.padding);
 }
 
 // The backward descriptors want the forward one as a hint; layouts are theirs to choose.
@@ -81,11 +80,10 @@ Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request
   TensorDesc &dy = request.inputs[0], &weights = request.inputs[1], &dx = request.outputs[0];
   require_shape("conv2d_backward_data", "dy", dy, conv2d_output_shape(problem, dx.shape, weights.shape));
   const Geometry at(problem, weights.shape);
-  const dnnl::convolution_backward_data::desc convolution(
-      algorithm::convolution_direct, onednn::open_desc_of(dx), onednn::any_desc(weights, at.weights),
-      onednn::any_desc(dy), at.strides, at.dilations, at.padding, at.padding);
-  const dnnl::convolution_backward_data::primitive_desc wanted(
-      convolution, onednn::user_scratchpad(), onednn::engine(), hint(problem, at, dx, weights, dy));
+  const auto wanted = onednn::backward_primitive<dnnl::convolution_backward_data>(
+      hint(problem, at, dx, weights, dy), algorithm::convolution_direct, onednn::open_desc_of(dx),
+      onednn::any_desc(weights, at.weights), onednn::any_desc(dy), at.strides, at.dilations, at.padding,
+      at.padding);
   onednn::settle(dx, wanted.diff_src_desc());
   onednn::settle(weights, wanted.weights_desc());
   onednn::Sequence sequence;
@@ -104,12 +102,11 @@ Kernel conv2d_backward_weights(const Conv2dProblem& problem, KernelRequest& requ
   const Geometry at(problem, dweights.shape);
   if (problem.bias) settle("conv2d_backward_weights", request.outputs[1], Layout::row_major);
   const memory::desc bias = problem.bias ? onednn::desc_of(request.outputs[1]) : memory::desc{};
-  const dnnl::convolution_backward_weights::desc convolution(
-      algorithm::convolution_direct, x.layout == Layout::row_major ? onednn::desc_of(x) : onednn::any_desc(x),
+  const auto wanted = onednn::backward_primitive<dnnl::convolution_backward_weights>(
+      hint(problem, at, x, dweights, dy), algorithm::convolution_direct,
+      x.layout == Layout::row_major ? onednn::desc_of(x) : onednn::any_desc(x),
       onednn::any_desc(dweights, at.weights), bias, onednn::any_desc(dy), at.strides, at.dilations,
       at.padding, at.padding);
-  const dnnl::convolution_backward_weights::primitive_desc wanted(
-      convolution, onednn::user_scratchpad(), onednn::engine(), hint(problem, at, x, dweights, dy));
   onednn::settle(dweights, wanted.diff_weights_desc());
   onednn::Sequence sequence;
   const Buffer source = sequence.in_layout(onednn::input(0, onednn::desc_of(x)), wanted.src_desc());

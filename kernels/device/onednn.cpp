@@ -50,7 +50,8 @@ class ChosenLayout final : public OpaqueLayout {
 
  private:
   memory::desc plain() const {
-    return {desc_.dims(), memory::data_type::f32, plain_tag(desc_.dims().size())};
+    const memory::dims dims = dims_of(desc_);
+    return {dims, memory::data_type::f32, plain_tag(dims.size())};
   }
   static void copy(const memory::desc& from_desc, void* from, const memory::desc& to_desc, void* to) {
     memory source(from_desc, engine(), from), target(to_desc, engine(), to);
@@ -139,7 +140,7 @@ memory::desc open_desc_of(const TensorDesc& tensor, const memory::dims& dims) {
 
 void settle(TensorDesc& tensor, const memory::desc& chosen) {
   if (tensor.layout != Layout::any) return;
-  const memory::dims dims = chosen.dims();
+  const memory::dims dims = dims_of(chosen);
   for (const Layout layout :
        {Layout::row_major, Layout::channels_last, Layout::blocked16, Layout::blocked8}) {
     if (chosen != memory::desc(dims, type_of(tensor.dtype), tag_of(layout, dims.size()))) continue;

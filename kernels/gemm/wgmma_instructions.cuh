@@ -32,161 +32,96 @@ __device__ inline std::uint64_t matrix_descriptor(const void* tile, std::uint32_
 template <int n>
 struct Wgmma;
 
+// The places of a lane's n / 2 accumulators in the instruction's text, and the operands that stand there.
+#define CONVOY_PLACES_32                                                 \
+  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15" \
+  ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define CONVOY_PLACES_64                                                             \
+  CONVOY_PLACES_32                                                                   \
+  ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47" \
+  ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define CONVOY_PLACES_80 \
+  CONVOY_PLACES_64       \
+  ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79"
+#define CONVOY_PLACES_96 \
+  CONVOY_PLACES_80       \
+  ", %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define CONVOY_PLACES_128                                                                        \
+  CONVOY_PLACES_96                                                                               \
+  ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111" \
+  ", %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
 #define CONVOY_ACC8(i)                                                                        \
   "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), \
       "+f"(d[i + 6]), "+f"(d[i + 7])
+#define CONVOY_ACC_32 CONVOY_ACC8(0), CONVOY_ACC8(8), CONVOY_ACC8(16), CONVOY_ACC8(24)
+#define CONVOY_ACC_64 CONVOY_ACC_32, CONVOY_ACC8(32), CONVOY_ACC8(40), CONVOY_ACC8(48), CONVOY_ACC8(56)
+#define CONVOY_ACC_80 CONVOY_ACC_64, CONVOY_ACC8(64), CONVOY_ACC8(72)
+#define CONVOY_ACC_96 CONVOY_ACC_80, CONVOY_ACC8(80), CONVOY_ACC8(88)
+#define CONVOY_ACC_128 CONVOY_ACC_96, CONVOY_ACC8(96), CONVOY_ACC8(104), CONVOY_ACC8(112), CONVOY_ACC8(120)
+
+// Behind the accumulators stand descriptors a and b, whether to accumulate, and of bf16 whether a and b have their m or
+// n contiguous. The last five arguments are those operands' places.
+#define CONVOY_WGMMA_BF16(n, words, at_a, at_b, at_accumulate, at_a_major, at_b_major)              \
+  template <bool a_mn_major, bool b_mn_major>                                                       \
+  __device__ static void bf16(float(&d)[words], std::uint64_t a, std::uint64_t b, int accumulate) { \
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #at_accumulate                                \
+                 ", 0;\n"                                                                           \
+                 "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32.bf16.bf16 {" CONVOY_PLACES_##words \
+                 "}, %" #at_a ", %" #at_b ", p, 1, 1, %" #at_a_major ", %" #at_b_major ";\n}"       \
+                 : CONVOY_ACC_##words                                                               \
+                 : "l"(a), "l"(b), "r"(accumulate), "n"(int(a_mn_major)), "n"(int(b_mn_major)));    \
+  }
+#define CONVOY_WGMMA_TF32(n, words, at_a, at_b, at_accumulate)                                      \
+  __device__ static void tf32(float(&d)[words], std::uint64_t a, std::uint64_t b, int accumulate) { \
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #at_accumulate                                \
+                 ", 0;\n"                                                                           \
+                 "wgmma.mma_async.sync.aligned.m64n" #n "k8.f32.tf32.tf32 {" CONVOY_PLACES_##words  \
+                 "}, %" #at_a ", %" #at_b ", p, 1, 1;\n}"                                           \
+                 : CONVOY_ACC_##words                                                               \
+                 : "l"(a), "l"(b), "r"(accumulate));                                                \
+  }
 
 template <>
 struct Wgmma<64> {
-  template <bool a_mn_major, bool b_mn_major>
-  __device__ static void bf16(float (&d)[32], std::uint64_t a, std::uint64_t b, int accumulate) {
-    asm volatile(
-        "{\n.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {"
-        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
-        "%32, %33, p, 1, 1, %35, %36;\n}"
-        : CONVOY_ACC8(0), CONVOY_ACC8(8), CONVOY_ACC8(16), CONVOY_ACC8(24)
-        : "l"(a), "l"(b), "r"(accumulate), "n"(int(a_mn_major)), "n"(int(b_mn_major)));
-  }
-  __device__ static void tf32(float (&d)[32], std::uint64_t a, std::uint64_t b, int accumulate) {
-    asm volatile(
-        "{\n.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n64k8.f32.tf32.tf32 {"
-        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
-        "%32, %33, p, 1, 1;\n}"
-        : CONVOY_ACC8(0), CONVOY_ACC8(8), CONVOY_ACC8(16), CONVOY_ACC8(24)
-        : "l"(a), "l"(b), "r"(accumulate));
-  }
+  CONVOY_WGMMA_BF16(64, 32, 32, 33, 34, 35, 36)
+  CONVOY_WGMMA_TF32(64, 32, 32, 33, 34)
 };
 
 template <>
 struct Wgmma<128> {
-  template <bool a_mn_major, bool b_mn_major>
-  __device__ static void bf16(float (&d)[64], std::uint64_t a, std::uint64_t b, int accumulate) {
-    asm volatile(
-        "{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {"
-        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
-        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
-        "%64, %65, p, 1, 1, %67, %68;\n}"
-        : CONVOY_ACC8(0), CONVOY_ACC8(8), CONVOY_ACC8(16), CONVOY_ACC8(24), CONVOY_ACC8(32), CONVOY_ACC8(40),
-          CONVOY_ACC8(48), CONVOY_ACC8(56)
-        : "l"(a), "l"(b), "r"(accumulate), "n"(int(a_mn_major)), "n"(int(b_mn_major)));
-  }
-  __device__ static void tf32(float (&d)[64], std::uint64_t a, std::uint64_t b, int accumulate) {
-    asm volatile(
-        "{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32 {"
-        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
-        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
-        "%64, %65, p, 1, 1;\n}"
-        : CONVOY_ACC8(0), CONVOY_ACC8(8), CONVOY_ACC8(16), CONVOY_ACC8(24), CONVOY_ACC8(32), CONVOY_ACC8(40),
-          CONVOY_ACC8(48), CONVOY_ACC8(56)
-        : "l"(a), "l"(b), "r"(accumulate));
-  }
+  CONVOY_WGMMA_BF16(128, 64, 64, 65, 66, 67, 68)
+  CONVOY_WGMMA_TF32(128, 64, 64, 65, 66)
 };
 
 template <>
 struct Wgmma<160> {
-  template <bool a_mn_major, bool b_mn_major>
-  __device__ static void bf16(float (&d)[80], std::uint64_t a, std::uint64_t b, int accumulate) {
-    asm volatile(
-        "{\n.reg .pred p;\nsetp.ne.b32 p, %82, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n160k16.f32.bf16.bf16 {"
-        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
-        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
-        "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79}, "
-        "%80, %81, p, 1, 1, %83, %84;\n}"
-        : CONVOY_ACC8(0), CONVOY_ACC8(8), CONVOY_ACC8(16), CONVOY_ACC8(24), CONVOY_ACC8(32), CONVOY_ACC8(40),
-          CONVOY_ACC8(48), CONVOY_ACC8(56), CONVOY_ACC8(64), CONVOY_ACC8(72)
-        : "l"(a), "l"(b), "r"(accumulate), "n"(int(a_mn_major)), "n"(int(b_mn_major)));
-  }
+  CONVOY_WGMMA_BF16(160, 80, 80, 81, 82, 83, 84)
 };
 
 template <>
 struct Wgmma<192> {
-  template <bool a_mn_major, bool b_mn_major>
-  __device__ static void bf16(float (&d)[96], std::uint64_t a, std::uint64_t b, int accumulate) {
-    asm volatile(
-        "{\n.reg .pred p;\nsetp.ne.b32 p, %98, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n192k16.f32.bf16.bf16 {"
-        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
-        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
-        "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
-        "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95}, "
-        "%96, %97, p, 1, 1, %99, %100;\n}"
-        : CONVOY_ACC8(0), CONVOY_ACC8(8), CONVOY_ACC8(16), CONVOY_ACC8(24), CONVOY_ACC8(32), CONVOY_ACC8(40),
-          CONVOY_ACC8(48), CONVOY_ACC8(56), CONVOY_ACC8(64), CONVOY_ACC8(72), CONVOY_ACC8(80), CONVOY_ACC8(88)
-        : "l"(a), "l"(b), "r"(accumulate), "n"(int(a_mn_major)), "n"(int(b_mn_major)));
-  }
-  __device__ static void tf32(float (&d)[96], std::uint64_t a, std::uint64_t b, int accumulate) {
-    asm volatile(
-        "{\n.reg .pred p;\nsetp.ne.b32 p, %98, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n192k8.f32.tf32.tf32 {"
-        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
-        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
-        "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
-        "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95}, "
-        "%96, %97, p, 1, 1;\n}"
-        : CONVOY_ACC8(0), CONVOY_ACC8(8), CONVOY_ACC8(16), CONVOY_ACC8(24), CONVOY_ACC8(32), CONVOY_ACC8(40),
-          CONVOY_ACC8(48), CONVOY_ACC8(56), CONVOY_ACC8(64), CONVOY_ACC8(72), CONVOY_ACC8(80), CONVOY_ACC8(88)
-        : "l"(a), "l"(b), "r"(accumulate));
-  }
+  CONVOY_WGMMA_BF16(192, 96, 96, 97, 98, 99, 100)
+  CONVOY_WGMMA_TF32(192, 96, 96, 97, 98)
 };
 
 template <>
 struct Wgmma<256> {
-  template <bool a_mn_major, bool b_mn_major>
-  __device__ static void bf16(float (&d)[128], std::uint64_t a, std::uint64_t b, int accumulate) {
-    asm volatile(
-        "{\n.reg .pred p;\nsetp.ne.b32 p, %130, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {"
-        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
-        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
-        "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
-        "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "
-        "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "
-        "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127}, "
-        "%128, %129, p, 1, 1, %131, %132;\n}"
-        : CONVOY_ACC8(0), CONVOY_ACC8(8), CONVOY_ACC8(16), CONVOY_ACC8(24), CONVOY_ACC8(32), CONVOY_ACC8(40),
-          CONVOY_ACC8(48), CONVOY_ACC8(56), CONVOY_ACC8(64), CONVOY_ACC8(72), CONVOY_ACC8(80),
-          CONVOY_ACC8(88), CONVOY_ACC8(96), CONVOY_ACC8(104), CONVOY_ACC8(112), CONVOY_ACC8(120)
-        : "l"(a), "l"(b), "r"(accumulate), "n"(int(a_mn_major)), "n"(int(b_mn_major)));
-  }
-  __device__ static void tf32(float (&d)[128], std::uint64_t a, std::uint64_t b, int accumulate) {
-    asm volatile(
-        "{\n.reg .pred p;\nsetp.ne.b32 p, %130, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n256k8.f32.tf32.tf32 {"
-        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
-        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
-        "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
-        "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "
-        "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "
-        "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127}, "
-        "%128, %129, p, 1, 1;\n}"
-        : CONVOY_ACC8(0), CONVOY_ACC8(8), CONVOY_ACC8(16), CONVOY_ACC8(24), CONVOY_ACC8(32), CONVOY_ACC8(40),
-          CONVOY_ACC8(48), CONVOY_ACC8(56), CONVOY_ACC8(64), CONVOY_ACC8(72), CONVOY_ACC8(80),
-          CONVOY_ACC8(88), CONVOY_ACC8(96), CONVOY_ACC8(104), CONVOY_ACC8(112), CONVOY_ACC8(120)
-        : "l"(a), "l"(b), "r"(accumulate));
-  }
+  CONVOY_WGMMA_BF16(256, 128, 128, 129, 130, 131, 132)
+  CONVOY_WGMMA_TF32(256, 128, 128, 129, 130)
 };
 
+#undef CONVOY_WGMMA_BF16
+#undef CONVOY_WGMMA_TF32
+#undef CONVOY_PLACES_32
+#undef CONVOY_ACC_32
+#undef CONVOY_PLACES_64
+#undef CONVOY_ACC_64
+#undef CONVOY_PLACES_80
+#undef CONVOY_ACC_80
+#undef CONVOY_PLACES_96
+#undef CONVOY_ACC_96
+#undef CONVOY_PLACES_128
+#undef CONVOY_ACC_128
 #undef CONVOY_ACC8
 
 }  // namespace convoy::kernels::sm90

@@ -43,11 +43,8 @@ Layer layer_of(const char* operation, const TensorDesc& x, const TensorDesc& wei
 
 // Also the hint that oneDNN wants for the backward primitives.
 Forward::primitive_desc forward_of(const Layer& layer) {
-  const auto training = dnnl::prop_kind::forward_training;
-  const Forward::desc description =
-      layer.bias.is_zero() ? Forward::desc(training, layer.x, layer.weights, layer.y)
-                           : Forward::desc(training, layer.x, layer.weights, layer.bias, layer.y);
-  return {description, onednn::user_scratchpad(), onednn::engine()};
+  return onednn::forward_primitive<Forward>(onednn::user_scratchpad(), dnnl::prop_kind::forward_training,
+                                            layer.x, layer.weights, layer.bias, layer.y);
 }
 
 // x in row-major order of its own shape.
@@ -87,8 +84,8 @@ Kernel linear_backward_data(const LinearProblem&, KernelRequest& request) {
   TensorDesc &dy = request.inputs[0], &weights = request.inputs[1], &dx = request.outputs[0];
   if (dx.layout == Layout::any) dx.layout = Layout::row_major;
   const Layer layer = layer_of("linear_backward_data", dx, weights, dy, nullptr);
-  const BackwardData::primitive_desc primitive({layer.x, layer.weights, layer.y}, onednn::user_scratchpad(),
-                                               onednn::engine(), forward_of(layer));
+  const auto primitive =
+      onednn::backward_primitive<BackwardData>(forward_of(layer), layer.x, layer.weights, layer.y);
   onednn::settle(weights, primitive.weights_desc());
   onednn::Sequence sequence;
   const onednn::Buffer target = onednn::output(0, onednn::desc_of(dx));
@@ -108,11 +105,8 @@ Kernel linear_backward_weights(const LinearProblem& problem, KernelRequest& requ
   TensorDesc &x = request.inputs[0], &dweights = request.outputs[0];
   const Layer layer = layer_of("linear_backward_weights", x, dweights, request.inputs[1],
                                problem.bias ? &request.outputs[1] : nullptr);
-  const BackwardWeights::desc description =
-      problem.bias ? BackwardWeights::desc(layer.x, layer.weights, layer.bias, layer.y)
-                   : BackwardWeights::desc(layer.x, layer.weights, layer.y);
-  const BackwardWeights::primitive_desc primitive(description, onednn::user_scratchpad(), onednn::engine(),
-                                                  forward_of(layer));
+  const auto primitive = onednn::backward_primitive<BackwardWeights>(forward_of(layer), layer.x,
+                                                                     layer.weights, layer.bias, layer.y);
   onednn::settle(dweights, primitive.diff_weights_desc());
   onednn::Sequence sequence;
   onednn::Sequence::Arguments arguments = {{DNNL_ARG_SRC, flat_input(sequence, x, layer)},

@@ -92,6 +92,11 @@ TEST(Commands, ValuesTooFewTooManyOrMissing) {
   expect_failure({"fly", "--height", "1", "--height=2"}, 2,
                  "--height: found twice ('1' and '2'), expected once");
   expect_failure({"fly", "--land", "--no-land"}, 2, "--land: found --no-land too, expected one of them");
+  for (const std::string stops : {"a,,b", ",a", "a,", ","}) {
+    const std::string line = "--stops: found '" + stops + "', expected a value at every comma";
+    expect_failure({"fly", "--stops", stops}, 2, line);
+    expect_failure({"fly", "--stops=" + stops}, 2, line);
+  }
   expect_failure({"fly", "--crash=3"}, 2, "--crash: found '3', expected true or false");
 }
 

@@ -244,7 +244,7 @@ TEST_F(ConfigFile, FillsWhatTheCommandLineLeavesOpen) {
   const auto file = write(
       "# a run\n"
       "\n"
-      "model = \"resnet18\"   # quoted\n"
+      "model = \"resnet18\"   # a model's name\n"
       "data = 'a file, with \"signs\".h5'\n"
       "learning-rate = 0.4\r\n"
       "schedule=\"step\"\n"
@@ -292,6 +292,8 @@ TEST_F(ConfigFile, WrongTypes) {
   expect_error("gamma = \"half\"\n", "key 'gamma': found 'half', expected a number in (0, 1]");
   expect_error("flip = 3\n", "key 'flip': found '3', expected true or false");
   expect_error("flip = \"yes\"\n", "key 'flip': found 'yes', expected true or false");
+  expect_error("milestones = [1,,2]\n", "key 'milestones': found '', expected a number in (0, 1e9]");
+  expect_error("milestones = \"1,,2\"\n", "key 'milestones': found '1,,2', expected a value at every comma");
   expect_error("milestones = [1, \"x\"]\n", "key 'milestones': found 'x', expected a number in (0, 1e9]");
 }
 
@@ -306,6 +308,10 @@ TEST_F(ConfigFile, LinesThatAreNotKeysAndValues) {
                "line 1: found 'train.flip = true', expected a plain key: a flag without its dashes");
   expect_error("partition = \"a#b\"\n",
                "line 1: found 'partition = \"a#b\"', expected no '#' inside a quoted value");
+  expect_error("flip = true\nmodel = \"lenet\n",
+               "line 2: found 'model = \"lenet', expected a quoted value that closes on its line");
+  expect_error("model = 'lenet\"\n",
+               "line 1: found 'model = 'lenet\"', expected a quoted value that closes on its line");
   expect_error("milestones = [1,\n2]\n",
                "line 1: found 'milestones = [1,', expected an array that closes on its line");
   expect_error("gamma = 1\nflip = true\ngamma = 0.5\n", "key 'gamma' is given twice");

@@ -215,6 +215,24 @@ TEST_F(ConvertImages, ATruncatedArchive) {
   }
 }
 
+// A download that broke off is not a set of another kind, wherever it broke off.
+TEST_F(ConvertImages, AnArchiveThatIsCutShortIsToldFromOneOfAnotherKind) {
+  for (const char* filter : {"none", "gzip", "bzip2", "xz"}) {
+    write_tar(folder_ / "set.tar", files(), filter);
+    const Bytes whole = read_bytes(folder_ / "set.tar");
+    for (const std::size_t kept : {std::size_t{40}, whole.size() / 4, whole.size() / 2}) {
+      if (filter == std::string("none") && kept < 512) continue;  // nothing tells that it was to be a tar
+      write_bytes(folder_ / "cut.tar", {whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(kept)});
+      SCOPED_TRACE(filter);
+      expect_error([&] { convert(folder_ / "cut.tar", folder_ / "out.h5", {}); }, {"cut.tar: ", "cut short"});
+    }
+  }
+  write_bytes(folder_ / "cut.tar", {});
+  expect_error([&] { convert(folder_ / "cut.tar", folder_ / "out.h5", {}); }, {"cut.tar: an empty file"});
+  gzip({'a'}, folder_ / "notes.gz");
+  expect_error([&] { convert(folder_ / "notes.gz", folder_ / "out.h5", {}); }, {"no known data set"});
+}
+
 TEST_F(ConvertImages, AnUnwritableDestination) {
   write_folder(files());
   expect_error([&] { convert(folder_ / "source", "/proc/no/out.h5", {}); },

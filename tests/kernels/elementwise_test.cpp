@@ -218,7 +218,7 @@ TEST(Reorder, MovesEveryElement) {
             .maker = [](Backend b, KernelRequest& request) { return reorder_forward(b, {}, request); },
             .inputs = {x},
             .outputs = {y},
-            .library = true};
+            .onednn = true};
         EXPECT_EQ(run(Backend::cpu, Layout::row_major, test).outputs[0].values, x.values)
             << shape.to_string() << " from " << int(from) << " to " << int(to);
       }

@@ -181,7 +181,7 @@ Result run(Backend backend, Layout images, const Case& test, Share share) {
                kernel.in_place};
   check_surroundings(request, test, memory);
   const long allocated = launch_once(request, test, share, launch, memory);
-  if (backend == Backend::cuda || (backend == Backend::cpu && !test.library)) {
+  if (backend == Backend::cuda || (backend == Backend::cpu && !test.onednn)) {
     EXPECT_EQ(allocated, 0) << test.name << " allocates memory when it is launched";
   }
   for (std::size_t i = 0; i < first.outputs.size(); ++i)

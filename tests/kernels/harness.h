@@ -38,7 +38,7 @@ struct Case {
   std::vector<int> ignored = {};      // outputs not to be compared between backends (aux)
   std::vector<int> single = {};  // outputs that stay f32 whatever the activations are (gradients of weights)
   double tolerance = 2e-6;       // on the relative L2 error of every output against the reference
-  bool library = false;  // on the cpu executes oneDNN primitives, which allocate a little of their own
+  bool onednn = false;  // on the cpu executes oneDNN primitives, which allocate a little of their own
   // What f32 tensors of two and more extents are stored as outside the reference: f32 or bf16 (in_bf16 sets it).
   DType activations = DType::f32;
 };

@@ -189,7 +189,8 @@ TEST_F(CudaLarge, BatchNormBackward) {
                   .inputs = {n.x, n.sums, n.gamma, n.beta, n.dy},
                   .outputs = {f64({2, shape[1]}), f32({shape[1]}), f32({shape[1]})},
                   .control = n.control,
-                  .tolerance = tolerance};
+                  // The sum of one channel alone may be small against its terms.
+                  .tolerance = shape[1] == 1 ? 10 * tolerance : tolerance};
       if (relu && residual) reduce.inputs.push_back(random_.uniform(shape));
       if (second) reduce.inputs.push_back(random_.uniform(shape));
       if (problem.write_gradient) reduce.outputs.push_back(f32(shape));

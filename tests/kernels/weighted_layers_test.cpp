@@ -74,18 +74,18 @@ Layer layer_of(const std::string& name, const Problem& problem, Operation<Proble
                    .inputs = inputs,
                    .outputs = {dy.desc},
                    .free_layout = {1},
-                   .library = true};
+                   .onednn = true};
   layer.backward_data = {.name = name + " backward_data",
                          .maker = maker(data),
                          .inputs = {dy, inputs[1]},
                          .outputs = {inputs[0].desc},
-                         .library = true};
+                         .onednn = true};
   layer.backward_weights = {.name = name + " backward_weights",
                             .maker = maker(weights),
                             .inputs = {inputs[0], dy},
                             .outputs = {inputs[1].desc},
                             .single = {0},
-                            .library = true};
+                            .onednn = true};
   if (inputs.size() > 2) layer.backward_weights.outputs.push_back(inputs[2].desc);
   return layer;
 }
@@ -273,7 +273,7 @@ TEST(Conv2d, KnownAnswers) {
         .inputs = {x, weights},
         .outputs = {f32(conv2d_output_shape(problem, x.desc.shape, weights.desc.shape))},
         .free_layout = {1},
-        .library = true};
+        .onednn = true};
     std::vector<double> values = run_reference(test).outputs[0].values;
     for (const Backend b : backends())
       EXPECT_EQ(run(b, layouts_of(b).front(), test).outputs[0].values, values) << name_of(b);

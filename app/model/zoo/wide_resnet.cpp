@@ -24,9 +24,10 @@ Extent parse(const std::string& name) {
   const auto width = separated ? std::from_chars(depth.ptr + 1, end, extent.width) : depth;
   if (!separated || width.ec != std::errc{} || width.ptr != end)
     throw UsageError(fmt::format("unknown model \"{}\", expected wrnDEPTH_WIDTH such as wrn28_10", name));
-  if (extent.depth < 10 || extent.depth % 6 != 4)
-    throw UsageError(fmt::format("model {}: its depth is {}, expected 6n + 4: 10, 16, 22, 28, 34, 40, …",
-                                 name, extent.depth));
+  if (extent.depth < 10 || extent.depth > 1000 || extent.depth % 6 != 4)
+    throw UsageError(
+        fmt::format("model {}: its depth is {}, expected 6n + 4 up to 1000: 10, 16, 22, 28, 34, 40, …", name,
+                    extent.depth));
   if (extent.width < 1 || extent.width > 1000)
     throw UsageError(fmt::format("model {}: its width is {}, expected 1 to 1000", name, extent.width));
   return extent;

@@ -177,7 +177,8 @@ TEST(Zoo, WideResnetsThatCannotBeAreRefused) {
     EXPECT_EQ(error_of(name, {1, 3, 32, 32}),
               fmt::format("unknown model \"{}\", expected wrnDEPTH_WIDTH such as wrn28_10", name));
   EXPECT_EQ(error_of("wrn27_10", {1, 3, 32, 32}),
-            "model wrn27_10: its depth is 27, expected 6n + 4: 10, 16, 22, 28, 34, 40, …");
+            "model wrn27_10: its depth is 27, expected 6n + 4 up to 1000: 10, 16, 22, 28, 34, 40, …");
+  EXPECT_NE(error_of("wrn999994_1", {1, 3, 32, 32}).find("its depth is 999994"), std::string::npos);
   EXPECT_NE(error_of("wrn4_1", {1, 3, 32, 32}).find("its depth is 4"), std::string::npos);
   EXPECT_NE(error_of("wrn28_0", {1, 3, 32, 32}).find("its width is 0"), std::string::npos);
   EXPECT_NE(error_of("wrn28_-3", {1, 3, 32, 32}).find("its width is -3"), std::string::npos);

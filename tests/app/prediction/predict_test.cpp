@@ -111,6 +111,31 @@ TEST(ClusterModel, ReadsWhatBenchCollectivesPrints) {
   std::filesystem::remove(file);
 }
 
+TEST(ClusterModel, MeasuredOverlapTakesThePlaceOfTheGiven) {
+  const auto file = std::filesystem::temp_directory_path() / ("overlap-" + std::to_string(::getpid()));
+  std::ofstream(file) << R"({"operation":"all-reduce","ranks":2,"bytes":1000000,"microseconds":50.0})"
+                      << "\n"
+                      << R"({"operation":"overlap","ranks":4,"operation_microseconds":5000,"overlap":0.4})"
+                      << "\n"
+                      << R"({"operation":"overlap","ranks":4,"operation_microseconds":2000,"overlap":0.8})"
+                      << "\n";
+  Cluster measured = cluster(0.5);
+  EXPECT_EQ(measured.overlap(2000, 4), 0.5);
+  measured.use_measurements(file);
+  EXPECT_NEAR(measured.overlap(3500, 4), 0.6, 1e-12);
+  EXPECT_EQ(measured.overlap(1, 2), 0.8);    // of the next larger count
+  EXPECT_EQ(measured.overlap(1e9, 8), 0.4);  // of the largest
+  // Operations of 4, 3, 3 and 2 ms: the one that runs at a time takes 38/12 ms. What the 50 us of the bucket do not hide,
+  // the computation loses.
+  const double hidden = 0.8 - 0.4 * (38e3 / 12 - 2000) / 3000;
+  const StepPrediction step = predict_step(hand_made(), std::vector<TimedBucket>{{1e6, 0}}, measured, 2);
+  EXPECT_NEAR(step.step_ms, 12 + (1 - hidden) * 0.050 + measured.all_reduce_us(40, 2) * 1e-3, 1e-9);
+  std::ofstream(file) << R"({"operation":"overlap","ranks":4,"operation_microseconds":5000,"overlap":1.5})"
+                      << "\n";
+  EXPECT_THROW(measured.use_measurements(file), std::runtime_error);
+  std::filesystem::remove(file);
+}
+
 TEST(ClusterModel, BadFilesNameTheField) {
   for (const auto& [text, words] :
        {std::pair{"{", "not a JSON object"}, std::pair{"{}", "devices_per_node"},

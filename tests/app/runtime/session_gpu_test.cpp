@@ -2,8 +2,11 @@
 #include <cupti.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
+#include <limits>
 #include <map>
 
 #include "app/runtime/session.h"
@@ -11,6 +14,7 @@
 #include "data/loader/loader.h"
 #include "data/synthetic/random_images.h"
 #include "kernels/device/device_memory.h"
+#include "kernels/gemm/measure.h"
 #include "tests/app/model/tiny_networks.h"
 #include "tests/app/runtime/single_rank.h"
 
@@ -32,7 +36,7 @@ Network wide() {
 class CudaSession : public testing::Test {
  protected:
   void SetUp() override {
-    if (kernels::gpu_count() == 0) GTEST_SKIP() << "no GPU here: steps on CUDA were not tested";
+    if (!kernels::gemm::device_present()) GTEST_SKIP() << "no GPU here: steps on CUDA were not tested";
     kernels::use_gpu(0);
   }
 
@@ -88,19 +92,31 @@ class CudaSession : public testing::Test {
   SingleRank ranks_;
 };
 
-TEST_F(CudaSession, AgreesWithTheCpuForTwentySteps) {
-  for (const double clip : {0.0, 3.0})
-    for (const Network& network : {every_op(), residual(), wide()}) {
-      SessionOptions on_cpu = options(Backend::cpu), on_cuda = options(Backend::cuda, Precision::fp32, 2);
-      on_cpu.clip_gradient_norm = on_cuda.clip_gradient_norm = clip;
-      Session cpu(network, on_cpu, ranks_), cuda(network, on_cuda, ranks_);
-      fill(cpu, network), fill(cuda, network);
-      const auto expected = losses(cpu, 20), actual = losses(cuda, 20);
-      for (std::size_t step = 0; step < 20; ++step)
-        EXPECT_NEAR(actual[step], expected[step], 2e-4 * expected[step])
-            << network.name() << ", step " << step;
-      EXPECT_LT(actual.back(), actual.front()) << "nothing was learned";
-    }
+struct NamedNetwork {
+  const char* name;
+  Network (*make)();
+};
+void PrintTo(const NamedNetwork& network, std::ostream* out) { *out << network.name; }
+
+// A test of its own each, so that sanitizers, under which a step takes seconds, can run them side by side.
+class CudaSessionOf : public CudaSession, public testing::WithParamInterface<NamedNetwork> {};
+INSTANTIATE_TEST_SUITE_P(Networks, CudaSessionOf,
+                         testing::Values(NamedNetwork{"every_op", every_op},
+                                         NamedNetwork{"residual", residual}, NamedNetwork{"wide", wide}),
+                         [](const auto& network) { return std::string(network.param.name); });
+
+TEST_P(CudaSessionOf, AgreesWithTheCpuForTwentySteps) {
+  const Network network = GetParam().make();
+  for (const double clip : {0.0, 3.0}) {
+    SessionOptions on_cpu = options(Backend::cpu), on_cuda = options(Backend::cuda, Precision::fp32, 2);
+    on_cpu.clip_gradient_norm = on_cuda.clip_gradient_norm = clip;
+    Session cpu(network, on_cpu, ranks_), cuda(network, on_cuda, ranks_);
+    fill(cpu, network), fill(cuda, network);
+    const auto expected = losses(cpu, 20), actual = losses(cuda, 20);
+    for (std::size_t step = 0; step < 20; ++step)
+      EXPECT_NEAR(actual[step], expected[step], 2e-4 * expected[step]) << "step " << step;
+    EXPECT_LT(actual.back(), actual.front()) << "nothing was learned";
+  }
 }
 
 TEST_F(CudaSession, Bf16AndTf32StayNearFp32AndLearn) {
@@ -119,24 +135,72 @@ TEST_F(CudaSession, Bf16AndTf32StayNearFp32AndLearn) {
   }
 }
 
-TEST_F(CudaSession, TwoRunsAndAnyNumberOfLanesGiveTheSameBits) {
-  for (const Network& network : {every_op(), residual(), wide()})
-    for (const auto& [precision, clip] : {std::pair{Precision::fp32, 3.0}, std::pair{Precision::bf16, 0.0}}) {
-      const auto with_lanes = [&, precision = precision, clip = clip](int lanes) {
-        SessionOptions made = options(Backend::cuda, precision, lanes);
-        made.clip_gradient_norm = clip;
-        return made;
-      };
-      Session first(network, with_lanes(1), ranks_);
-      fill(first, network);
-      const auto expected = losses(first, 12);
-      for (const int lanes : {1, 2, 4}) {
-        Session other(network, with_lanes(lanes), ranks_);
-        fill(other, network);
-        EXPECT_EQ(losses(other, 12), expected) << lanes << " lanes";
-        expect_same_bits(state_of(other), state_of(first));
-      }
+TEST_P(CudaSessionOf, TwoRunsAndAnyNumberOfLanesGiveTheSameBits) {
+  const Network network = GetParam().make();
+  for (const auto& [precision, clip] : {std::pair{Precision::fp32, 3.0}, std::pair{Precision::bf16, 0.0}}) {
+    const auto with_lanes = [&, precision = precision, clip = clip](int lanes) {
+      SessionOptions made = options(Backend::cuda, precision, lanes);
+      made.clip_gradient_norm = clip;
+      return made;
+    };
+    Session first(network, with_lanes(1), ranks_);
+    fill(first, network);
+    const auto expected = losses(first, 12);
+    for (const int lanes : {1, 2, 4}) {
+      Session other(network, with_lanes(lanes), ranks_);
+      fill(other, network);
+      EXPECT_EQ(losses(other, 12), expected) << lanes << " lanes";
+      expect_same_bits(state_of(other), state_of(first));
     }
+  }
+}
+
+// Of four steps the middle two are traced: on the host's clock they lie where the host started and finished them, and
+// tracing changes no bit.
+TEST_F(CudaSession, TracedStepsLieWhereTheyRanAndChangeNoBits) {
+  const Network network = residual();
+  const auto now = [] {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(
+               std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+  };
+  for (const int lanes : {1, 2}) {
+    Session plain(network, options(Backend::cuda, Precision::fp32, lanes), ranks_);
+    Session traced(network, options(Backend::cuda, Precision::fp32, lanes), ranks_);
+    fill(plain, network), fill(traced, network);
+    const auto expected = losses(plain, 4);
+    traced.prepare_trace(2);
+    std::vector<double> found;
+    std::vector<std::int64_t> began, ended;
+    for (int step = 0; step < 4; ++step) {
+      if (step == 1) traced.begin_trace();
+      traced.control().step = static_cast<std::uint64_t>(step);
+      began.push_back(now());
+      traced.start_train_step();
+      found.push_back(traced.finish_step().loss());
+      ended.push_back(now());
+    }
+    EXPECT_EQ(found, expected) << lanes << " lanes";
+    const auto steps = traced.traced_steps();
+    ASSERT_EQ(steps.size(), 2u);
+    constexpr std::int64_t kClocks = 200'000;  // nanoseconds by which the two clocks may differ
+    for (std::size_t step = 0; step < 2; ++step) {
+      ASSERT_GT(steps[step].size(), 10u);
+      std::int64_t first = std::numeric_limits<std::int64_t>::max(), last = 0;
+      int last_lane = 0;
+      for (const auto& [interval, lane] : steps[step]) {
+        const auto begin = static_cast<std::int64_t>(interval.begin),
+                   end = static_cast<std::int64_t>(interval.end);
+        EXPECT_LE(begin, end);
+        first = std::min(first, begin), last = std::max(last, end);
+        last_lane = std::max(last_lane, lane);
+      }
+      EXPECT_GT(first, began[step + 1] - kClocks);
+      EXPECT_LT(last, ended[step + 1] + kClocks);
+      EXPECT_GT(last - first, 10'000) << "all operations of a step within 10 us";
+      EXPECT_EQ(last_lane, lanes - 1);
+    }
+  }
 }
 
 TEST_F(CudaSession, ACheckpointGoesToTheCpuAndBack) {

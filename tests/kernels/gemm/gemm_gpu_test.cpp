@@ -233,6 +233,50 @@ TEST_P(GemmOnGpu, ManyTilesABlock) {
   }
 }
 
+// Launches that share the multiprocessors, so that some of their blocks start late: every piece is still done, once, and
+// the next launch finds the tickets as the first did.
+TEST_P(GemmOnGpu, BesideOthersTheSameBits) {
+  Problem problem = problem_of(Math::bf16, false, true, 9000, 520, 264);
+  if (!supports(GetParam(), problem)) problem.math = Math::fp32;
+  problem.output = DType::bf16;
+  const std::size_t c_bytes = 9000 * 520 * 2;
+  const DeviceBuffer a(9000 * 264 * 4), b(520 * 264 * 4);
+  CONVOY_CUDA(cudaMemset(a.data(), 0x3c, a.bytes()));  // numbers near a hundredth in either type
+  CONVOY_CUDA(cudaMemset(b.data(), 0x3d, b.bytes()));
+  struct Lane {
+    CudaStream stream;
+    DeviceBuffer c, workspace;
+    Launch launch;
+  };
+  for (const Plan& plan : candidates(GetParam(), problem)) {
+    SCOPED_TRACE(plan.to_string());
+    std::vector<Lane> lanes(3);
+    for (Lane& lane : lanes) {
+      lane.c = DeviceBuffer(c_bytes), lane.workspace = DeviceBuffer(plan.workspace_bytes);
+      lane.launch =
+          bind(problem, plan, {a.data(), b.data(), lane.c.data(), nullptr, nullptr, lane.workspace.data()});
+    }
+    std::vector<std::vector<std::byte>> found(1 + lanes.size(), std::vector<std::byte>(c_bytes));
+    const auto read = [&](std::size_t i, const DeviceBuffer& c) {
+      CONVOY_CUDA(cudaMemcpy(found[i].data(), c.data(), c_bytes, cudaMemcpyDeviceToHost));
+    };
+    CONVOY_CUDA(cudaMemset(lanes[0].c.data(), 0xff, c_bytes));
+    lanes[0].launch(lanes[0].stream.view());
+    CONVOY_CUDA(cudaDeviceSynchronize());
+    read(0, lanes[0].c);
+    for (int round = 0; round < 4; ++round)
+      for (const Lane& lane : lanes) {
+        CONVOY_CUDA(cudaMemsetAsync(lane.c.data(), 0xff, c_bytes, lane.stream.get()));
+        lane.launch(lane.stream.view());
+      }
+    CONVOY_CUDA(cudaDeviceSynchronize());
+    for (std::size_t i = 0; i < lanes.size(); ++i) {
+      read(i + 1, lanes[i].c);
+      EXPECT_EQ(std::memcmp(found[i + 1].data(), found[0].data(), c_bytes), 0) << "lane " << i;
+    }
+  }
+}
+
 TEST_P(GemmOnGpu, RowsWithGaps) {
   for (const Math math : kMaths)
     for (const int gap : {3, 8}) {
