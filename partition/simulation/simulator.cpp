@@ -252,20 +252,6 @@ Simulation EventLoop::run() {
   return std::move(result_);
 }
 
-template <typename TransferTime>
-std::vector<Nanoseconds> levels(const CostModel& cost, const TransferTime& transfer_time) {
-  const TaskGraph& graph = cost.graph();
-  std::vector<Nanoseconds> level(graph.node_count());
-  const auto order = graph.topological_order();
-  for (auto at = order.rbegin(); at != order.rend(); ++at) {
-    Nanoseconds longest = 0;
-    for (EdgeIndex edge = graph.out_begin(*at); edge < graph.out_end(*at); ++edge)
-      longest = std::max(longest, level[graph.target(edge)] + transfer_time(edge));
-    level[*at] = longest + cost.average_time(*at);
-  }
-  return level;
-}
-
 void account(const CostModel& cost, std::span<const DeviceIndex> device_of, Simulation& result) {
   for (DeviceIndex device = 0; device < cost.device_count(); ++device) {
     DeviceUse& use = result.use[device];
@@ -280,17 +266,6 @@ void account(const CostModel& cost, std::span<const DeviceIndex> device_of, Simu
 }
 
 }  // namespace
-
-std::vector<Nanoseconds> bottom_levels(const CostModel& cost) {
-  return levels(cost, [](EdgeIndex) { return Nanoseconds{0}; });
-}
-
-std::vector<Nanoseconds> bottom_levels(const CostModel& cost, std::span<const DeviceIndex> device_of) {
-  const TaskGraph& graph = cost.graph();
-  return levels(cost, [&](EdgeIndex edge) {
-    return cost.transfer_time(edge, device_of[graph.source(edge)], device_of[graph.target(edge)]);
-  });
-}
 
 Simulation simulate_list(const CostModel& cost, std::span<const DeviceIndex> device_of,
                          std::span<const Nanoseconds> priority, Detail detail) {
