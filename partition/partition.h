@@ -21,11 +21,12 @@ Algorithm algorithm_from(std::string_view name);
 struct PartitionOptions {
   Algorithm algorithm = Algorithm::kImprove;
   // For the improvement. Without it: half a second for graphs below 20,000 nodes and edges, and for larger ones 0.3 of what
-  // was used since `began`, so that the whole stays near-linear in the graph.
+  // was used since `began`, so that the whole stays near-linear in the graph, and 2.5 seconds at most.
   std::optional<std::chrono::duration<double>> time_limit;
   std::int64_t move_limit = std::numeric_limits<std::int64_t>::max();  // the same, countable: results repeat
   Clock::time_point began = Clock::now();                              // of the whole run, loading included
-  unsigned threads = 2;
+  unsigned threads =
+      2;  // candidates at a time; then a second local search, on fewer devices or with another seed
   std::uint64_t seed = 1;
 };
 

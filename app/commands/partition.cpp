@@ -274,8 +274,9 @@ void add_partition_command(CLI::App& app) {
   verb->add_option("--algorithm", flags->algorithm, "improve: the best of the others, then a local search")
       ->check(one_of({"improve", "pardnn", "heft", "m-etf", "metis", "contiguous", "one-device"}))
       ->capture_default_str();
-  verb->add_option("--time-limit", flags->time_limit,
-                   "seconds of local search; default: 0.5, or 0.3 of what the rest of a large graph took")
+  verb->add_option(
+          "--time-limit", flags->time_limit,
+          "seconds of local search; default: 0.5, or 0.3 of what the rest of a large graph took, 2.5 at most")
       ->check(number_in("[0, inf)"))
       ->type_name("S");
   verb->add_option("--moves", flags->moves, "moves of local search instead of a time: results repeat")

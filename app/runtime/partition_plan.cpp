@@ -11,6 +11,7 @@
 #include "app/runtime/agreement.h"
 #include "app/runtime/partition_message.h"
 #include "app/runtime/partitioned_graph.h"
+#include "app/runtime/planned_step.h"
 #include "app/runtime/step_tasks.h"
 #include "app/runtime/surroundings.h"
 #include "app/runtime/update_kernels.h"
@@ -181,11 +182,11 @@ class Planner {
     const int nodes = static_cast<int>(whole_.train->graph.nodes.size());
     const partition::CostModel cost(tasks_, machine_);
     partition::Placement placement{parts_, result.placement->device_of,
-                                   updates_last(result.simulation.order)};
+                                   updates_last(result.simulation.order, nodes)};
     const partition::Simulation simulation = partition::simulate(cost, placement);
     plan_.placement.parts = parts_;
     plan_.placement.part_of.assign(placement.device_of.begin(), placement.device_of.begin() + nodes);
-    plan_.placement.times = times_of(simulation, placement.device_of);
+    plan_.placement.times = expected_times(simulation, placement.device_of, nodes);
     device_of_ = placement.device_of;
     plan_.one_rank_ms = ms(tasks_.total_time());
     plan_.parts.assign(at(parts_), {});
@@ -198,56 +199,11 @@ class Planner {
     }
   }
 
-  // As the programs have it: one optimizer kernel at the end.
-  std::vector<std::vector<NodeIndex>> updates_last(std::vector<std::vector<NodeIndex>> order) const {
-    const auto nodes = static_cast<NodeIndex>(whole_.train->graph.nodes.size());
-    for (auto& of_part : order)
-      std::stable_partition(of_part.begin(), of_part.end(), [&](NodeIndex task) { return task < nodes; });
-    return order;
-  }
-
-  ExpectedTimes times_of(const partition::Simulation& simulation,
-                         const std::vector<partition::DeviceIndex>& device_of) const {
-    const auto nodes = static_cast<std::ptrdiff_t>(whole_.train->graph.nodes.size());
-    ExpectedTimes times;
-    times.start.assign(simulation.start.begin(), simulation.start.begin() + nodes);
-    times.finish.assign(simulation.finish.begin(), simulation.finish.begin() + nodes);
-    for (const partition::Transfer& transfer : simulation.transfers) {
-      // The receiver takes it between two operations.
-      partition::Nanoseconds released = transfer.arrival;
-      for (std::ptrdiff_t node = 0; node < nodes; ++node)
-        if (device_of[static_cast<std::size_t>(node)] == transfer.to &&
-            simulation.start[static_cast<std::size_t>(node)] <= transfer.arrival)
-          released = std::max(released, simulation.finish[static_cast<std::size_t>(node)]);
-      times.released[{transfer.producer, transfer.to}] = released;
-    }
-    return times;
-  }
-
   void summarise() {
     plan_.one_rank_bytes = arena_bytes(whole_);
-    const StepGraph& graph = whole_.train->graph;
-    const RankPrograms programs =
-        make_rank_programs(dependences_, plan_.placement.part_of, parts_, plan_.placement.times);
-    plan_.transfers = static_cast<int>(programs.transfers.size());
-    for (const CutTensor& cut : programs.transfers)
-      plan_.cut_bytes += static_cast<std::int64_t>(whole_.train->descs[at(cut.tensor)].bytes());
-    for (int part = 0; part < parts_; ++part) {
-      PartSummary& summary = plan_.parts[at(part)];
-      const PreparedGraph steps = part_of_step(*whole_.train, programs, part);
-      for (const TrainableParameter& parameter : steps.graph.parameters)
-        summary.parameters += parameter.spec.shape.elements();
-      std::vector<std::string> layers;  // in the order of the network
-      for (int node = 0; node < std::ssize(graph.nodes); ++node) {
-        if (plan_.placement.part_of[at(node)] != part) continue;
-        ++summary.operations;
-        const Node& of = graph.nodes[at(node)];
-        if (of.phase == Phase::forward && (layers.empty() || layers.back() != of.layer))
-          layers.push_back(of.layer);
-      }
-      if (!layers.empty()) summary.layers = layers.front();
-      if (layers.size() > 1) summary.layers += " … " + layers.back();
-    }
+    summarise_parts(*whole_.train,
+                    make_rank_programs(dependences_, plan_.placement.part_of, parts_, plan_.placement.times),
+                    plan_);
   }
 
   // Kernels that work in place need less than their tasks tell: at most a third.

@@ -27,7 +27,9 @@ std::string TaskGraph::label(NodeIndex node) const {
 }
 
 Nanoseconds TaskGraph::lower_bound(std::int32_t devices) const {
-  return std::max(critical_path_, (total_time_ + devices - 1) / devices);
+  if (time_divisor_ == 0) return 0;
+  const Nanoseconds quanta = total_time_ / time_divisor_;
+  return std::max(critical_path_, (quanta + devices - 1) / devices * time_divisor_);
 }
 
 void TaskGraphBuilder::reserve(std::size_t nodes, std::size_t edges) {
@@ -70,6 +72,7 @@ NodeIndex TaskGraphBuilder::add_node(const TaskNode& node, std::int64_t position
   graph.resident_.push_back(node.resident_bytes);
   graph.output_.push_back(node.output_bytes);
   graph.total_time_ += node.time;
+  graph.time_divisor_ = std::gcd(graph.time_divisor_, node.time);
   graph.total_resident_ += node.resident_bytes;
   if (!node.name.empty() && graph.name_begin_.empty()) graph.name_begin_.assign(index + 1, 0);
   graph.names_ += node.name;

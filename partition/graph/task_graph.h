@@ -68,11 +68,13 @@ class TaskGraph {
 
   std::span<const NodeIndex> topological_order() const { return order_; }  // by Kahn, ties by index
   Nanoseconds total_time() const { return total_time_; }
+  // The greatest common divisor of all times: what a device is busy is a multiple of it. 0 when every time is 0.
+  Nanoseconds time_divisor() const { return time_divisor_; }
   Bytes total_resident_bytes() const { return total_resident_; }
 
   // The longest path by node times alone, in nanoseconds: no schedule on unit-speed devices is shorter.
   Nanoseconds critical_path() const { return critical_path_; }
-  // max(critical path, total time / devices), the bound that the tables quote.
+  // max(critical path, total time / devices), the bound that the tables quote, rounded up to what sums of times can reach.
   Nanoseconds lower_bound(std::int32_t devices) const;
 
  private:
@@ -88,7 +90,7 @@ class TaskGraph {
   std::vector<Bytes> bytes_;
   std::vector<Nanoseconds> transfer_;
   std::int32_t group_count_ = 0;
-  Nanoseconds total_time_ = 0, critical_path_ = 0;
+  Nanoseconds total_time_ = 0, time_divisor_ = 0, critical_path_ = 0;
   Bytes total_resident_ = 0;
 };
 

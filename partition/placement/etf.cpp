@@ -17,14 +17,13 @@ class Candidates {
 
   // The first node that passes `keep` and its start not before `free`; kNone when there is none. `free` never
   // decreases.
-  template <typename Keep>
-  std::pair<Nanoseconds, NodeIndex> first(Nanoseconds free, const std::vector<Nanoseconds>& level,
-                                          const Keep& keep) {
+  template <typename Level, typename Keep>
+  std::pair<Nanoseconds, NodeIndex> first(Nanoseconds free, const Level& level, const Keep& keep) {
     for (;;) {
       while (!arriving_.empty() && arriving_.top().first <= free) {
         const NodeIndex node = arriving_.top().second;
         arriving_.pop();
-        ready_.emplace(level[node], node);
+        ready_.emplace(level(node), node);
       }
       if (!ready_.empty()) {
         if (keep(ready_.top().second)) return {free, ready_.top().second};
@@ -50,38 +49,50 @@ class Etf {
       : cost_(cost),
         graph_(cost.graph()),
         given_(units),
-        level_(bottom_levels(cost)),
+        constrained_(graph_.constrained()),
         own_(cost.device_count()),
         free_(cost.device_count(), 0),
         resident_(cost.device_count(), 0),
-        finish_(graph_.node_count(), kNever),
-        waiting_(graph_.node_count()) {
+        node_(graph_.node_count()) {
     result_.devices = cost.device_count();
-    result_.device_of.assign(graph_.node_count(), kNone);
     result_.order.resize(result_.devices);
+    const std::vector<Nanoseconds> level = bottom_levels(cost);
+    for (NodeIndex node = 0; node < graph_.node_count(); ++node)
+      node_[node] = {kNever, level[node], graph_.in_degree(node), kNone};
   }
 
   Placement run() {
     for (NodeIndex node = 0; node < graph_.node_count(); ++node)
-      if ((waiting_[node] = graph_.in_degree(node)) == 0) release(node);
+      if (node_[node].waiting == 0) release(node);
     for (NodeIndex placed = 0; placed < graph_.node_count(); ++placed) place_next();
+    result_.device_of.reserve(node_.size());
+    for (const NodeState& state : node_) result_.device_of.push_back(state.device);
     return std::move(result_);
   }
 
  private:
+  // Side by side, as they are looked up together and far from those of other nodes.
+  struct NodeState {
+    Nanoseconds finish, level;
+    EdgeIndex waiting;
+    DeviceIndex device;  // kNone until placed
+  };
+
+  // Where the node must be: by its pin, or by what its group was given. kNone when it is free.
+  DeviceIndex fixed_device(NodeIndex node) const { return constrained_ ? given_.of_node(node) : kNone; }
+
   Nanoseconds arrival(NodeIndex node, DeviceIndex device) const {
     Nanoseconds latest = 0;
     for (const EdgeIndex edge : graph_.in_edges(node)) {
-      const NodeIndex producer = graph_.source(edge);
-      latest = std::max(latest,
-                        finish_[producer] + cost_.transfer_time(edge, result_.device_of[producer], device));
+      const NodeState& producer = node_[graph_.source(edge)];
+      latest = std::max(latest, producer.finish + cost_.transfer_time(edge, producer.device, device));
     }
     return latest;
   }
 
   // Equal links: only the producers' devices differ from the rest, which share one queue.
   void release(NodeIndex node) {
-    const DeviceIndex fixed = given_.of_node(node);
+    const DeviceIndex fixed = fixed_device(node);
     if (fixed != kNone) return own_[fixed].add(node, arrival(node, fixed));
     if (!cost_.uniform()) {
       for (DeviceIndex device = 0; device < result_.devices; ++device)
@@ -91,9 +102,9 @@ class Etf {
     Nanoseconds anywhere = 0;
     std::uint64_t tried = 0;
     for (const EdgeIndex edge : graph_.in_edges(node)) {
-      const NodeIndex producer = graph_.source(edge);
-      const DeviceIndex home = result_.device_of[producer];
-      anywhere = std::max(anywhere, finish_[producer] + cost_.transfer_time(edge));
+      const NodeState& producer = node_[graph_.source(edge)];
+      const DeviceIndex home = producer.device;
+      anywhere = std::max(anywhere, producer.finish + cost_.transfer_time(edge));
       if (home < 64 && (tried >> home & 1u) != 0) continue;
       if (home < 64) tried |= std::uint64_t{1} << home;
       own_[home].add(node, arrival(node, home));
@@ -116,32 +127,33 @@ class Etf {
     const auto consider = [&](std::pair<Nanoseconds, NodeIndex> found, DeviceIndex device) {
       if (found.second == kNone) return;
       if (best.node == kNone || found.first < best.start ||
-          (found.first == best.start && level_[found.second] > level_[best.node]))
+          (found.first == best.start && node_[found.second].level > node_[best.node].level))
         best = {found.first, found.second, device};
     };
+    const auto level = [&](NodeIndex node) { return node_[node].level; };
     for (DeviceIndex device = 0; device < result_.devices; ++device)
-      consider(own_[device].first(free_[device], level_, [&](NodeIndex node) { return stays(node, device); }),
+      consider(own_[device].first(free_[device], level, [&](NodeIndex node) { return stays(node, device); }),
                device);
     const auto idle = static_cast<DeviceIndex>(std::min_element(free_.begin(), free_.end()) - free_.begin());
-    consider(shared_.first(free_[idle], level_, [&](NodeIndex node) { return stays_shared(node); }), idle);
+    consider(shared_.first(free_[idle], level, [&](NodeIndex node) { return stays_shared(node); }), idle);
     commit(best.node, choose_with_room(best.node, best.device));
   }
 
   bool stays(NodeIndex node, DeviceIndex device) const {
-    const DeviceIndex fixed = given_.of_node(node);
-    return result_.device_of[node] == kNone && (fixed == kNone || fixed == device);
+    const DeviceIndex fixed = fixed_device(node);
+    return node_[node].device == kNone && (fixed == kNone || fixed == device);
   }
   // A node whose group has been given a device meanwhile moves to that device's own queue.
   bool stays_shared(NodeIndex node) {
-    if (result_.device_of[node] != kNone) return false;
-    const DeviceIndex fixed = given_.of_node(node);
+    if (node_[node].device != kNone) return false;
+    const DeviceIndex fixed = fixed_device(node);
     if (fixed == kNone) return true;
     own_[fixed].add(node, arrival(node, fixed));
     return false;
   }
 
   DeviceIndex choose_with_room(NodeIndex node, DeviceIndex wanted) const {
-    if (given_.of_node(node) != kNone || fits(node, wanted)) return wanted;
+    if (fixed_device(node) != kNone || fits(node, wanted)) return wanted;
     DeviceIndex best = wanted;
     Nanoseconds earliest = kNever;
     for (DeviceIndex device = 0; device < result_.devices; ++device) {
@@ -152,26 +164,26 @@ class Etf {
   }
 
   void commit(NodeIndex node, DeviceIndex device) {
-    given_.set_node(node, device);
-    result_.device_of[node] = device;
+    if (constrained_) given_.set_node(node, device);
+    NodeState& state = node_[node];
+    state.device = device;
     result_.order[device].push_back(node);
     resident_[device] += graph_.resident_bytes(node);
     const Nanoseconds start = std::max(free_[device], arrival(node, device));
-    free_[device] = finish_[node] = start + cost_.run_time(node, device);
+    free_[device] = state.finish = start + cost_.run_time(node, device);
     for (const NodeIndex next : graph_.successors(node))
-      if (--waiting_[next] == 0) release(next);
+      if (--node_[next].waiting == 0) release(next);
   }
 
   const CostModel& cost_;
   const TaskGraph& graph_;
   UnitDevices given_;
-  const std::vector<Nanoseconds> level_;
+  const bool constrained_;
   std::vector<Candidates> own_;
   Candidates shared_;
   std::vector<Nanoseconds> free_;
   std::vector<Bytes> resident_;
-  std::vector<Nanoseconds> finish_;
-  std::vector<EdgeIndex> waiting_;
+  std::vector<NodeState> node_;
   Placement result_;
 };
 

@@ -18,19 +18,22 @@ class Heft {
         given_(units),
         timelines_(cost.device_count()),
         ready_(cost.device_count()),
-        start_(graph_.node_count()),
-        finish_(graph_.node_count()) {
+        placed_(graph_.node_count()) {
     result_.devices = cost.device_count();
-    result_.device_of.assign(graph_.node_count(), kNone);
   }
 
   Placement run() {
-    std::vector<NodeIndex> order(graph_.topological_order().begin(), graph_.topological_order().end());
     const std::vector<Nanoseconds> rank = upward_ranks();
+    std::vector<std::pair<Nanoseconds, NodeIndex>> order;
+    order.reserve(rank.size());
+    for (const NodeIndex node : graph_.topological_order()) order.emplace_back(rank[node], node);
     // Stable on a topological order: nodes without time keep their place after their producers.
-    std::stable_sort(order.begin(), order.end(), [&](NodeIndex a, NodeIndex b) { return rank[a] > rank[b]; });
-    for (const NodeIndex node : order) place(node);
+    std::stable_sort(order.begin(), order.end(),
+                     [](const auto& a, const auto& b) { return a.first > b.first; });
+    for (const auto& [its_rank, node] : order) place(node);
     make_order();
+    result_.device_of.reserve(placed_.size());
+    for (const Placed& node : placed_) result_.device_of.push_back(node.device);
     return std::move(result_);
   }
 
@@ -56,11 +59,10 @@ class Heft {
     std::fill(ready_.begin(), ready_.end(), 0);
     const DeviceIndex devices = result_.devices;
     for (const EdgeIndex edge : graph_.in_edges(node)) {
-      const NodeIndex producer = graph_.source(edge);
-      const DeviceIndex home = result_.device_of[producer];
+      const Placed& producer = placed_[graph_.source(edge)];
       for (DeviceIndex device = 0; device < devices; ++device)
         ready_[device] =
-            std::max(ready_[device], finish_[producer] + cost_.transfer_time(edge, home, device));
+            std::max(ready_[device], producer.finish + cost_.transfer_time(edge, producer.device, device));
     }
   }
 
@@ -78,27 +80,35 @@ class Heft {
       given_.set_node(node, best);
     }
     const Nanoseconds time = cost_.run_time(node, best);
-    start_[node] = timelines_[best].earliest(ready_[best], time);
-    finish_[node] = start_[node] + time;
-    timelines_[best].occupy(start_[node], time);
-    result_.device_of[node] = best;
+    const Nanoseconds start = timelines_[best].earliest(ready_[best], time);
+    timelines_[best].occupy(start, time);
+    placed_[node] = {start, start + time, best};
   }
 
   void make_order() {
-    std::vector<NodeIndex> by_start(graph_.topological_order().begin(), graph_.topological_order().end());
-    std::stable_sort(by_start.begin(), by_start.end(), [&](NodeIndex a, NodeIndex b) {
-      return start_[a] != start_[b] ? start_[a] < start_[b] : finish_[a] < finish_[b];
+    std::vector<std::pair<Placed, NodeIndex>> by_start;
+    by_start.reserve(placed_.size());
+    for (const NodeIndex node : graph_.topological_order()) by_start.emplace_back(placed_[node], node);
+    std::stable_sort(by_start.begin(), by_start.end(), [](const auto& one, const auto& other) {
+      const Placed &a = one.first, &b = other.first;
+      return a.start != b.start ? a.start < b.start : a.finish < b.finish;
     });
     result_.order.resize(result_.devices);
-    for (const NodeIndex node : by_start) result_.order[result_.device_of[node]].push_back(node);
+    for (const auto& [placed, node] : by_start) result_.order[placed.device].push_back(node);
   }
+
+  struct Placed {
+    Nanoseconds start = 0, finish = 0;
+    DeviceIndex device = kNone;
+  };
 
   const CostModel& cost_;
   const TaskGraph& graph_;
   const double transfer_weight_;
   UnitDevices given_;
   std::vector<Timeline> timelines_;
-  std::vector<Nanoseconds> ready_, start_, finish_;
+  std::vector<Nanoseconds> ready_;
+  std::vector<Placed> placed_;  // by node
   Placement result_;
 };
 

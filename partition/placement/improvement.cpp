@@ -91,7 +91,7 @@ void LocalSearch::return_to_best() {
 // devices.
 void LocalSearch::list_again() {
   recomputed_at_listing_ = state_->nodes_recomputed();
-  Placement listed{cost_.device_count(), {state_->devices().begin(), state_->devices().end()}, {}};
+  Placement listed{cost_.device_count(), state_->devices(), {}};
   const Simulation simulation = simulate(cost_, listed, Detail::kTimes);
   if (simulation.makespan >= current_) return;
   listed.order = simulation.order;

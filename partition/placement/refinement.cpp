@@ -9,11 +9,12 @@ namespace {
 
 class Refiner {
  public:
-  Refiner(const CostModel& cost, const Units& units, const Placement& placement)
+  Refiner(const CostModel& cost, const Units& units, std::span<const DeviceIndex> device_of,
+          const Simulation& simulation)
       : cost_(cost),
         graph_(cost.graph()),
         units_(units),
-        state_(cost, placement.device_of, simulate(cost, placement, Detail::kTimes)),
+        state_(cost, device_of, simulation),
         // Node updates to spend: keeps the whole near-linear.
         budget_(4 * static_cast<std::int64_t>(graph_.node_count()) + 50000) {}
 
@@ -117,21 +118,26 @@ class Refiner {
   std::vector<Reassignment> moves_;
 };
 
-}  // namespace
-
-Placement refine(const CostModel& cost, const Units& units, const Placement& placement) {
-  Placement refined = Refiner(cost, units, placement).run();
+Placement refine_simulated(const CostModel& cost, const Units& units, const Placement& placement,
+                           const Simulation& simulation) {
+  Placement refined = Refiner(cost, units, placement.device_of, simulation).run();
   // The refiner neglects contention; the simulator does not.
-  if (!cost.transfers_independent() &&
-      simulate(cost, refined, Detail::kTimes).makespan > simulate(cost, placement, Detail::kTimes).makespan)
+  if (!cost.transfers_independent() && simulate(cost, refined, Detail::kTimes).makespan > simulation.makespan)
     return placement;
   return refined;
 }
 
+}  // namespace
+
+Placement refine(const CostModel& cost, const Units& units, const Placement& placement) {
+  return refine_simulated(cost, units, placement, simulate(cost, placement, Detail::kTimes));
+}
+
 Placement place_by_pardnn(const CostModel& cost, const Units& units) {
   Placement placement = map_clusters(cost, units, slice(cost));
-  placement.order = simulate(cost, placement, Detail::kTimes).order;
-  return refine(cost, units, placement);
+  const Simulation simulation = simulate(cost, placement, Detail::kTimes);
+  placement.order = simulation.order;
+  return refine_simulated(cost, units, placement, simulation);
 }
 
 }  // namespace convoy::partition

@@ -12,56 +12,88 @@ ScheduleState::ScheduleState(const CostModel& cost, std::span<const DeviceIndex>
     : cost_(cost),
       graph_(cost.graph()),
       prunable_(cost.machine().same_speeds()),
-      device_(device_of.begin(), device_of.end()),
-      key_(device_of.size()),
-      start_(simulation.start),
-      finish_(simulation.finish),
-      bottom_(bottom_levels(cost)),
-      previous_(device_of.size(), kNone),
-      next_(device_of.size(), kNone),
-      order_(simulation.order),
-      queued_(device_of.size(), 0) {
+      same_links_(cost.machine().same_links()),
+      node_(device_of.size()),
+      in_begin_(1, 0),
+      order_(simulation.order) {
+  const std::vector<Nanoseconds> bottom = bottom_levels(cost);
+  in_begin_.reserve(device_of.size() + 1), in_edge_.reserve(graph_.edge_count());
+  for (NodeIndex node = 0; node < graph_.node_count(); ++node) {
+    node_[node] = {
+        0, simulation.start[node], simulation.finish[node], 0, bottom[node], device_of[node], kNone, kNone,
+        0};
+    for (const EdgeIndex edge : graph_.in_edges(node))
+      in_edge_.push_back({graph_.source(edge), edge, cost.transfer_time(edge)});
+    in_begin_.push_back(static_cast<EdgeIndex>(in_edge_.size()));
+  }
   // By start; nodes that last no time come before what starts with them, producers before consumers. Devices'
   // own orders agree with this, because on one device only a node without time can share its start with the
   // next.
-  std::vector<NodeIndex> sequence(graph_.topological_order().begin(), graph_.topological_order().end());
-  std::stable_sort(sequence.begin(), sequence.end(), [&](NodeIndex a, NodeIndex b) {
-    return start_[a] != start_[b] ? start_[a] < start_[b] : finish_[a] < finish_[b];
+  struct Place {
+    Nanoseconds start, finish;
+    NodeIndex node;
+  };
+  std::vector<Place> sequence;
+  sequence.reserve(device_of.size());
+  for (const NodeIndex node : graph_.topological_order())
+    sequence.push_back({node_[node].start, node_[node].finish, node});
+  std::stable_sort(sequence.begin(), sequence.end(), [](const Place& a, const Place& b) {
+    return a.start != b.start ? a.start < b.start : a.finish < b.finish;
   });
-  for (std::size_t i = 0; i < sequence.size(); ++i) key_[sequence[i]] = static_cast<Key>(i + 1) * kSpacing;
+  for (std::size_t i = 0; i < sequence.size(); ++i)
+    node_[sequence[i].node].key = static_cast<Key>(i + 1) * kSpacing;
   for (std::vector<NodeIndex>& order : order_) {
-    std::sort(order.begin(), order.end(), [&](NodeIndex a, NodeIndex b) { return key_[a] < key_[b]; });
+    const auto by_key = [&](NodeIndex a, NodeIndex b) { return node_[a].key < node_[b].key; };
+    if (!std::is_sorted(order.begin(), order.end(), by_key)) std::sort(order.begin(), order.end(), by_key);
     for (std::size_t i = 1; i < order.size(); ++i)
-      next_[order[i - 1]] = order[i], previous_[order[i]] = order[i - 1];
+      node_[order[i - 1]].next = order[i], node_[order[i]].previous = order[i - 1];
   }
   // Equal to the simulation's times unless that had contention or producers of several tensors.
-  for (const NodeIndex node : sequence) {
-    start_[node] = earliest_start(node);
-    finish_[node] = start_[node] + cost.run_time(node, device_[node]);
+  for (const Place& place : sequence) {
+    NodeState& state = node_[place.node];
+    state.start = earliest_start(place.node);
+    state.finish = state.start + cost.run_time(place.node, state.device);
   }
 }
 
 Nanoseconds ScheduleState::makespan() const {
   Nanoseconds latest = 0;
   for (const std::vector<NodeIndex>& order : order_)
-    if (!order.empty()) latest = std::max(latest, finish_[order.back()]);
+    if (!order.empty()) latest = std::max(latest, node_[order.back()].finish);
   return latest;
 }
 
-Placement ScheduleState::placement() const { return {cost_.device_count(), device_, order_}; }
+std::vector<DeviceIndex> ScheduleState::devices() const {
+  std::vector<DeviceIndex> devices;
+  devices.reserve(node_.size());
+  for (const NodeState& state : node_) devices.push_back(state.device);
+  return devices;
+}
+
+Placement ScheduleState::placement() const { return {cost_.device_count(), devices(), order_}; }
 
 Nanoseconds ScheduleState::arrival(NodeIndex node, DeviceIndex device) const {
   Nanoseconds latest = 0;
-  for (const EdgeIndex edge : graph_.in_edges(node)) {
-    const NodeIndex producer = graph_.source(edge);
-    latest = std::max(latest, finish_[producer] + cost_.transfer_time(edge, device_[producer], device));
-  }
+  for (const InEdge& in : in_edges(node))
+    latest = std::max(latest, node_[in.producer].finish + transfer(in, device));
   return latest;
 }
 
 Nanoseconds ScheduleState::earliest_start(NodeIndex node) const {
-  const Nanoseconds inputs = arrival(node, device_[node]);
-  return previous_[node] == kNone ? inputs : std::max(inputs, finish_[previous_[node]]);
+  const NodeState& state = node_[node];
+  const Nanoseconds inputs = arrival(node, state.device);
+  return state.previous == kNone ? inputs : std::max(inputs, node_[state.previous].finish);
+}
+
+// Over the node's out-edges, were it on `device`.
+Nanoseconds ScheduleState::longest_behind(NodeIndex node, DeviceIndex device) const {
+  Nanoseconds longest = 0;
+  for (EdgeIndex edge = graph_.out_begin(node); edge < graph_.out_end(node); ++edge) {
+    const NodeState& next = node_[graph_.target(edge)];
+    longest = std::max(longest,
+                       cost_.transfer_time(edge, device, next.device) + next.finish - next.start + next.tail);
+  }
+  return longest;
 }
 
 Nanoseconds ScheduleState::estimate(NodeIndex node, DeviceIndex device) const {
@@ -69,50 +101,45 @@ Nanoseconds ScheduleState::estimate(NodeIndex node, DeviceIndex device) const {
   // The neighbours on the device, were it inserted where its inputs arrive.
   const std::vector<NodeIndex>& order = order_[device];
   const auto behind = std::partition_point(order.begin(), order.end(), [&](NodeIndex other) {
-    return start_[other] < ready || key_[other] < key_[node];
+    return node_[other].start < ready || node_[other].key < node_[node].key;
   });
   Nanoseconds start = ready, tail = 0;
   auto before = behind;
   while (before != order.begin() && *(before - 1) == node) --before;
-  if (before != order.begin()) start = std::max(start, finish_[*(before - 1)]);
-  if (behind != order.end()) tail = finish_[*behind] - start_[*behind] + tail_[*behind];
-  for (EdgeIndex edge = graph_.out_begin(node); edge < graph_.out_end(node); ++edge) {
-    const NodeIndex next = graph_.target(edge);
-    tail = std::max(
-        tail, cost_.transfer_time(edge, device, device_[next]) + finish_[next] - start_[next] + tail_[next]);
-  }
-  return start + time + tail;
+  if (before != order.begin()) start = std::max(start, node_[*(before - 1)].finish);
+  if (behind != order.end()) tail = length(*behind) + node_[*behind].tail;
+  return start + time + std::max(tail, longest_behind(node, device));
 }
 
 std::vector<NodeIndex>::iterator ScheduleState::place_of(NodeIndex node) {
-  std::vector<NodeIndex>& order = order_[device_[node]];
+  std::vector<NodeIndex>& order = order_[node_[node].device];
   return std::lower_bound(order.begin(), order.end(), node, [&](NodeIndex a, NodeIndex b) {
-    return key_[a] != key_[b] ? key_[a] < key_[b] : a < b;
+    return node_[a].key != node_[b].key ? node_[a].key < node_[b].key : a < b;
   });
 }
 
 void ScheduleState::unlink(NodeIndex node) {
-  order_[device_[node]].erase(place_of(node));
-  const NodeIndex before = previous_[node], behind = next_[node];
-  if (before != kNone) next_[before] = behind;
-  if (behind != kNone) previous_[behind] = before;
+  order_[node_[node].device].erase(place_of(node));
+  const NodeIndex before = node_[node].previous, behind = node_[node].next;
+  if (before != kNone) node_[before].next = behind;
+  if (behind != kNone) node_[behind].previous = before;
 }
 
 void ScheduleState::link(NodeIndex node) {
-  std::vector<NodeIndex>& order = order_[device_[node]];
+  std::vector<NodeIndex>& order = order_[node_[node].device];
   const auto place = place_of(node);
   const NodeIndex behind = place != order.end() ? *place : kNone;
   const NodeIndex before = place != order.begin() ? *(place - 1) : kNone;
   order.insert(place, node);
-  previous_[node] = before, next_[node] = behind;
-  if (before != kNone) next_[before] = node;
-  if (behind != kNone) previous_[behind] = node;
+  node_[node].previous = before, node_[node].next = behind;
+  if (before != kNone) node_[before].next = node;
+  if (behind != kNone) node_[behind].previous = node;
 }
 
 void ScheduleState::touch(NodeIndex node) {
-  if (queued_[node] == round_) return;
-  queued_[node] = round_;
-  heap_.emplace_back(-key_[node], -node);
+  if (node_[node].queued == round_) return;
+  node_[node].queued = round_;
+  heap_.emplace_back(-node_[node].key, -node);
   std::push_heap(heap_.begin(), heap_.end());
 }
 
@@ -132,31 +159,31 @@ bool ScheduleState::propagate(Nanoseconds limit) {
     const NodeIndex node = -heap_.back().second;
     heap_.pop_back();
     ++recomputed_;
-    const Nanoseconds start = earliest_start(node), finish = start + cost_.run_time(node, device_[node]);
-    if (start == start_[node] && finish == finish_[node]) continue;
-    if (prunable_ && start > limit - bottom_[node]) return false;
+    const Nanoseconds start = earliest_start(node), finish = start + cost_.run_time(node, node_[node].device);
+    if (start == node_[node].start && finish == node_[node].finish) continue;
+    if (prunable_ && start > limit - node_[node].bottom) return false;
     record(node, false);
-    start_[node] = start, finish_[node] = finish;
+    node_[node].start = start, node_[node].finish = finish;
     touch_successors(node);
-    if (next_[node] != kNone) touch(next_[node]);
+    if (node_[node].next != kNone) touch(node_[node].next);
   }
   return true;
 }
 
 void ScheduleState::relocate(NodeIndex node, DeviceIndex device) {
-  device_[node] = device;
+  node_[node].device = device;
   link(node);
   touch(node);
-  if (next_[node] != kNone) touch(next_[node]);
+  if (node_[node].next != kNone) touch(node_[node].next);
   touch_successors(node);
 }
 
 bool ScheduleState::move(std::span<const Reassignment> nodes, Nanoseconds limit) {
   begin_move();
   for (const auto& [node, device] : nodes) {
-    if (device_[node] == device) continue;
+    if (node_[node].device == device) continue;
     record(node, true);
-    if (next_[node] != kNone) touch(next_[node]);
+    if (node_[node].next != kNone) touch(node_[node].next);
     unlink(node);
     relocate(node, device);
   }
@@ -166,23 +193,23 @@ bool ScheduleState::move(std::span<const Reassignment> nodes, Nanoseconds limit)
 // A key between the node's producers and consumers and, within that, where its inputs arrive on the device.
 void ScheduleState::choose_key(NodeIndex node, DeviceIndex device) {
   Key low = 0, high = std::numeric_limits<Key>::max();
-  for (const EdgeIndex edge : graph_.in_edges(node)) low = std::max(low, key_[graph_.source(edge)]);
-  for (const NodeIndex next : graph_.successors(node)) high = std::min(high, key_[next]);
+  for (const EdgeIndex edge : graph_.in_edges(node)) low = std::max(low, node_[graph_.source(edge)].key);
+  for (const NodeIndex next : graph_.successors(node)) high = std::min(high, node_[next].key);
   const Nanoseconds ready = arrival(node, device);
   const std::vector<NodeIndex>& order = order_[device];
   const auto place = std::partition_point(order.begin(), order.end(), [&](NodeIndex other) {
-    return key_[other] <= low || (key_[other] < high && start_[other] < ready);
+    return node_[other].key <= low || (node_[other].key < high && node_[other].start < ready);
   });
-  if (place != order.begin()) low = std::max(low, key_[*(place - 1)]);
-  if (place != order.end()) high = std::min(high, key_[*place]);
+  if (place != order.begin()) low = std::max(low, node_[*(place - 1)].key);
+  if (place != order.end()) high = std::min(high, node_[*place].key);
   if (high == std::numeric_limits<Key>::max()) high = low + 2 * kSpacing;
-  if (high - low >= 2) key_[node] = low + (high - low) / 2;
+  if (high - low >= 2) node_[node].key = low + (high - low) / 2;
 }
 
 bool ScheduleState::move_in_time(NodeIndex node, DeviceIndex device, Nanoseconds limit) {
   begin_move();
   record(node, true);
-  if (next_[node] != kNone) touch(next_[node]);
+  if (node_[node].next != kNone) touch(node_[node].next);
   unlink(node);
   choose_key(node, device);
   relocate(node, device);
@@ -194,40 +221,31 @@ void ScheduleState::rollback() {
   for (auto undo = log_.rbegin(); undo != log_.rend(); ++undo) {
     if (undo->moved) {
       unlink(undo->node);
-      device_[undo->node] = undo->device, key_[undo->node] = undo->key;
+      node_[undo->node].device = undo->device, node_[undo->node].key = undo->key;
       link(undo->node);
     }
-    start_[undo->node] = undo->start, finish_[undo->node] = undo->finish;
+    node_[undo->node].start = undo->start, node_[undo->node].finish = undo->finish;
   }
   log_.clear();
 }
 
 // Merges the devices' orders by key, from the back.
 void ScheduleState::compute_tails() {
-  tail_.assign(device_.size(), 0);
-  std::vector<NodeIndex> sequence(device_.size());
-  std::iota(sequence.begin(), sequence.end(), NodeIndex{0});
-  std::sort(sequence.begin(), sequence.end(),
-            [&](NodeIndex a, NodeIndex b) { return key_[a] != key_[b] ? key_[a] > key_[b] : a > b; });
-  for (const NodeIndex node : sequence) {
-    Nanoseconds longest = 0;
-    for (EdgeIndex edge = graph_.out_begin(node); edge < graph_.out_end(node); ++edge) {
-      const NodeIndex next = graph_.target(edge);
-      const Nanoseconds transfer = cost_.transfer_time(edge, device_[node], device_[next]);
-      longest = std::max(longest, transfer + finish_[next] - start_[next] + tail_[next]);
-    }
-    if (const NodeIndex next = next_[node]; next != kNone)
-      longest = std::max(longest, finish_[next] - start_[next] + tail_[next]);
-    tail_[node] = longest;
+  for (NodeState& state : node_) state.tail = 0;
+  std::vector<std::pair<Key, NodeIndex>> sequence;
+  sequence.reserve(node_.size());
+  for (NodeIndex node = 0; node < graph_.node_count(); ++node) sequence.emplace_back(node_[node].key, node);
+  std::sort(sequence.begin(), sequence.end(), std::greater<>());
+  for (const auto& [key, node] : sequence) {
+    NodeState& state = node_[node];
+    state.tail = longest_behind(node, state.device);
+    if (state.next != kNone) state.tail = std::max(state.tail, length(state.next) + node_[state.next].tail);
   }
 }
 
 NodeIndex ScheduleState::tight_producer(NodeIndex node) const {
-  for (const EdgeIndex edge : graph_.in_edges(node)) {
-    const NodeIndex producer = graph_.source(edge);
-    const Nanoseconds transfer = cost_.transfer_time(edge, device_[producer], device_[node]);
-    if (finish_[producer] + transfer == start_[node]) return producer;
-  }
+  for (const InEdge& in : in_edges(node))
+    if (node_[in.producer].finish + transfer(in, node_[node].device) == node_[node].start) return in.producer;
   return kNone;
 }
 
@@ -235,11 +253,12 @@ void ScheduleState::critical_path(std::vector<NodeIndex>& path, bool producers_f
   path.clear();
   NodeIndex node = kNone;
   for (const std::vector<NodeIndex>& order : order_)
-    if (!order.empty() && (node == kNone || finish_[order.back()] > finish_[node])) node = order.back();
+    if (!order.empty() && (node == kNone || node_[order.back()].finish > node_[node].finish))
+      node = order.back();
   while (node != kNone) {
     path.push_back(node);
-    NodeIndex before = previous_[node];
-    if (before != kNone && finish_[before] != start_[node]) before = kNone;
+    NodeIndex before = node_[node].previous;
+    if (before != kNone && node_[before].finish != node_[node].start) before = kNone;
     const NodeIndex producer = producers_first || before == kNone ? tight_producer(node) : kNone;
     node = producer != kNone ? producer : before;
   }

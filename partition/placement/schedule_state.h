@@ -25,13 +25,13 @@ class ScheduleState {
   ScheduleState(const CostModel& cost, std::span<const DeviceIndex> device_of, const Simulation& simulation);
 
   Nanoseconds makespan() const;
-  DeviceIndex device_of(NodeIndex node) const { return device_[node]; }
-  Nanoseconds start(NodeIndex node) const { return start_[node]; }
-  Nanoseconds finish(NodeIndex node) const { return finish_[node]; }
-  NodeIndex previous_on_device(NodeIndex node) const { return previous_[node]; }
-  NodeIndex next_on_device(NodeIndex node) const { return next_[node]; }
+  DeviceIndex device_of(NodeIndex node) const { return node_[node].device; }
+  Nanoseconds start(NodeIndex node) const { return node_[node].start; }
+  Nanoseconds finish(NodeIndex node) const { return node_[node].finish; }
+  NodeIndex previous_on_device(NodeIndex node) const { return node_[node].previous; }
+  NodeIndex next_on_device(NodeIndex node) const { return node_[node].next; }
   Placement placement() const;
-  std::span<const DeviceIndex> devices() const { return device_; }
+  std::vector<DeviceIndex> devices() const;
 
   // When the node's inputs would be on `device` with everything else as it is.
   Nanoseconds arrival(NodeIndex node, DeviceIndex device) const;
@@ -50,7 +50,7 @@ class ScheduleState {
 
   // Longest path from each node's end to the end of the schedule, over edges and device orders.
   void compute_tails();
-  Nanoseconds tail(NodeIndex node) const { return tail_[node]; }
+  Nanoseconds tail(NodeIndex node) const { return node_[node].tail; }
 
   // A longest chain of nodes from time zero to the makespan, each starting when the one before allows. Of
   // several causes a producer is taken before the device's previous node, or after it.
@@ -60,6 +60,21 @@ class ScheduleState {
 
  private:
   using Key = std::int64_t;
+  // One cache line: a change reaches nodes all over a graph, and what it needs of each is then one miss.
+  struct alignas(64) NodeState {
+    Key key;
+    Nanoseconds start, finish;
+    Nanoseconds tail;
+    Nanoseconds bottom;  // without communication: what a start can never beat
+    DeviceIndex device;
+    NodeIndex previous, next;  // on the device
+    std::uint32_t queued;      // the round in which the node was queued last
+  };
+  struct InEdge {
+    NodeIndex producer;
+    EdgeIndex edge;
+    Nanoseconds transfer;  // with equal links
+  };
   struct Undo {
     NodeIndex node;
     DeviceIndex device;
@@ -76,8 +91,21 @@ class ScheduleState {
   void touch_successors(NodeIndex node);
   bool propagate(Nanoseconds limit);
   void record(NodeIndex node, bool moved) {
-    log_.push_back({node, device_[node], key_[node], start_[node], finish_[node], moved});
+    const NodeState& state = node_[node];
+    log_.push_back({node, state.device, state.key, state.start, state.finish, moved});
   }
+  std::span<const InEdge> in_edges(NodeIndex node) const {
+    return {in_edge_.data() + in_begin_[node],
+            static_cast<std::size_t>(in_begin_[node + 1] - in_begin_[node])};
+  }
+  // What `consumer` waits for after the end of the producer, were it on `device`.
+  Nanoseconds transfer(const InEdge& in, DeviceIndex device) const {
+    const DeviceIndex from = node_[in.producer].device;
+    if (from == device) return 0;
+    return same_links_ ? in.transfer : cost_.transfer_time(in.edge, from, device);
+  }
+  Nanoseconds length(NodeIndex node) const { return node_[node].finish - node_[node].start; }
+  Nanoseconds longest_behind(NodeIndex node, DeviceIndex device) const;
   Nanoseconds earliest_start(NodeIndex node) const;
   void relocate(NodeIndex node, DeviceIndex device);
   NodeIndex tight_producer(NodeIndex node) const;
@@ -86,16 +114,14 @@ class ScheduleState {
 
   const CostModel& cost_;
   const TaskGraph& graph_;
-  const bool prunable_;  // bottom_ holds on every device
-  std::vector<DeviceIndex> device_;
-  std::vector<Key> key_;
-  std::vector<Nanoseconds> start_, finish_, tail_;
-  std::vector<Nanoseconds> bottom_;  // without communication: what a start can never beat
-  std::vector<NodeIndex> previous_, next_;
+  const bool prunable_;  // the bottom levels hold on every device
+  const bool same_links_;
+  std::vector<NodeState> node_;
+  std::vector<EdgeIndex> in_begin_;  // by node, into in_edge_
+  std::vector<InEdge> in_edge_;
   std::vector<std::vector<NodeIndex>> order_;  // by device, ascending key
   std::vector<Undo> log_;
   std::vector<std::pair<Key, NodeIndex>> heap_;
-  std::vector<std::uint32_t> queued_;  // the round in which the node was queued last
   std::uint32_t round_ = 0;
   std::int64_t recomputed_ = 0;
 };

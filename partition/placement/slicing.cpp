@@ -1,79 +1,102 @@
 // ParDNN's graph slicing: primary clusters by repeated critical paths with communication, then secondary
 // ones.
 #include <algorithm>
+#include <limits>
 
 #include "partition/placement/pardnn.h"
 
 namespace convoy::partition {
 namespace {
 
+// Works on positions in a reversed topological order, with the out-edges in one row after the other: the levels are computed
+// K + 1 times, and on a large graph the way through memory is what that costs.
 class Slicer {
  public:
   explicit Slicer(const CostModel& cost)
-      : cost_(cost), graph_(cost.graph()), taken_(graph_.node_count(), false), level_(graph_.node_count()) {}
+      : devices_(cost.device_count()),
+        node_(cost.graph().topological_order().rbegin(), cost.graph().topological_order().rend()),
+        level_(node_.size()),
+        begin_(1, 0) {
+    const TaskGraph& graph = cost.graph();
+    std::vector<std::int32_t> position(node_.size());
+    for (std::size_t at = 0; at < node_.size(); ++at) position[node_[at]] = static_cast<std::int32_t>(at);
+    time_.reserve(node_.size()), begin_.reserve(node_.size() + 1), edge_.reserve(graph.edge_count());
+    for (const NodeIndex node : node_) {
+      time_.push_back(cost.average_time(node));
+      for (EdgeIndex edge = graph.out_begin(node); edge < graph.out_end(node); ++edge)
+        edge_.push_back({cost.transfer_time(edge), position[graph.target(edge)]});
+      begin_.push_back(edge_.size());
+    }
+  }
 
   Slices run() {
     Slices slices;
-    for (DeviceIndex device = 0; device < cost_.device_count(); ++device) {
+    for (DeviceIndex device = 0; device < devices_; ++device) {
       compute_levels();
       slices.primary.push_back(follow(heaviest()));
     }
     compute_levels();
     // Levels stay those of the graph after the primary clusters: a bound for what is left, and one pass in
     // all.
-    std::vector<NodeIndex> by_level;
-    for (const NodeIndex node : graph_.topological_order())
-      if (!taken_[node]) by_level.push_back(node);
-    std::stable_sort(by_level.begin(), by_level.end(),
-                     [&](NodeIndex a, NodeIndex b) { return level_[a] > level_[b]; });
-    for (const NodeIndex node : by_level)
-      if (!taken_[node]) slices.secondary.push_back(follow(node));
+    std::vector<std::pair<Nanoseconds, std::int32_t>> by_level;
+    for (std::size_t at = node_.size(); at-- > 0;)
+      if (level_[at] != kTaken) by_level.emplace_back(level_[at], static_cast<std::int32_t>(at));
+    std::sort(by_level.begin(), by_level.end(), std::greater<>());
+    for (const auto& [level, at] : by_level)
+      if (level_[at] != kTaken) slices.secondary.push_back(follow(at));
     return slices;
   }
 
  private:
+  struct Edge {
+    Nanoseconds transfer;
+    std::int32_t target;
+  };
+  // Far enough below zero for any transfer to be added.
+  static constexpr Nanoseconds kTaken = std::numeric_limits<Nanoseconds>::min() / 2;
+
   // Bottom levels of what is not taken, with communication on every edge.
   void compute_levels() {
-    const auto order = graph_.topological_order();
-    for (auto at = order.rbegin(); at != order.rend(); ++at) {
-      if (taken_[*at]) continue;
+    for (std::size_t at = 0; at < node_.size(); ++at) {
+      if (level_[at] == kTaken) continue;
       Nanoseconds longest = 0;
-      for (EdgeIndex edge = graph_.out_begin(*at); edge < graph_.out_end(*at); ++edge)
-        if (const NodeIndex next = graph_.target(edge); !taken_[next])
-          longest = std::max(longest, level_[next] + cost_.transfer_time(edge));
-      level_[*at] = longest + cost_.average_time(*at);
+      for (std::size_t edge = begin_[at]; edge < begin_[at + 1]; ++edge)
+        longest = std::max(longest, level_[edge_[edge].target] + edge_[edge].transfer);
+      level_[at] = longest + time_[at];
     }
   }
 
-  NodeIndex heaviest() const {
-    NodeIndex best = kNone;
-    for (const NodeIndex node : graph_.topological_order())
-      if (!taken_[node] && (best == kNone || level_[node] > level_[best])) best = node;
+  // The first in topological order where several are.
+  std::int32_t heaviest() const {
+    std::int32_t best = kNone;
+    for (std::size_t at = node_.size(); at-- > 0;)
+      if (level_[at] != kTaken && (best == kNone || level_[at] > level_[best]))
+        best = static_cast<std::int32_t>(at);
     return best;
   }
 
   // Takes the path that goes on to the heaviest remaining consumer.
-  std::vector<NodeIndex> follow(NodeIndex node) {
+  std::vector<NodeIndex> follow(std::int32_t at) {
     std::vector<NodeIndex> path;
-    while (node != kNone) {
-      path.push_back(node);
-      taken_[node] = true;
-      NodeIndex next = kNone;
+    while (at != kNone) {
+      path.push_back(node_[at]);
+      level_[at] = kTaken;
+      std::int32_t next = kNone;
       Nanoseconds longest = -1;
-      for (EdgeIndex edge = graph_.out_begin(node); edge < graph_.out_end(node); ++edge) {
-        const NodeIndex consumer = graph_.target(edge);
-        const Nanoseconds length = cost_.transfer_time(edge) + level_[consumer];
-        if (!taken_[consumer] && length > longest) longest = length, next = consumer;
-      }
-      node = next;
+      for (std::size_t edge = begin_[at]; edge < begin_[at + 1]; ++edge)
+        if (const Nanoseconds length = edge_[edge].transfer + level_[edge_[edge].target]; length > longest)
+          longest = length, next = edge_[edge].target;
+      at = next;
     }
     return path;
   }
 
-  const CostModel& cost_;
-  const TaskGraph& graph_;
-  std::vector<bool> taken_;
-  std::vector<Nanoseconds> level_;
+  const DeviceIndex devices_;
+  const std::vector<NodeIndex> node_;  // by position, as all below
+  std::vector<Nanoseconds> level_;     // kTaken once in a cluster
+  std::vector<Nanoseconds> time_;
+  std::vector<std::size_t> begin_;
+  std::vector<Edge> edge_;
 };
 
 }  // namespace

@@ -92,15 +92,51 @@ CostModel::CostModel(const TaskGraph& graph, const Machine& machine)
   }
 }
 
-Nanoseconds makespan_lower_bound(const CostModel& cost) {
-  double fastest = 0, speeds = 0;
-  for (DeviceIndex device = 0; device < cost.device_count(); ++device) {
-    fastest = std::max(fastest, cost.machine().device(device).speed);
-    speeds += cost.machine().device(device).speed;
+namespace {
+
+// The longest path if every node ran where it is fastest.
+Nanoseconds shortest_critical_path(const CostModel& cost, DeviceIndex fastest) {
+  const TaskGraph& graph = cost.graph();
+  std::vector<Nanoseconds> finish(graph.node_count(), 0);
+  Nanoseconds longest = 0;
+  for (const NodeIndex node : graph.topological_order()) {
+    finish[node] += cost.run_time(node, fastest);
+    longest = std::max(longest, finish[node]);
+    for (const NodeIndex next : graph.successors(node)) finish[next] = std::max(finish[next], finish[node]);
   }
+  return longest;
+}
+
+// A device of speed s that is busy for b gets at most s b of work done, and a node is at least its least s b, which run
+// times rounded to whole nanoseconds put below its time.
+Nanoseconds balanced_work(const CostModel& cost) {
+  std::vector<std::pair<double, DeviceIndex>> speeds;  // each once, with a device that has it
+  double sum = 0, work = 0;
+  for (DeviceIndex device = 0; device < cost.device_count(); ++device) {
+    speeds.emplace_back(cost.machine().device(device).speed, device);
+    sum += speeds.back().first;
+  }
+  const auto same_speed = [](const auto& a, const auto& b) { return a.first == b.first; };
+  std::sort(speeds.begin(), speeds.end());
+  speeds.erase(std::unique(speeds.begin(), speeds.end(), same_speed), speeds.end());
+  for (NodeIndex node = 0; node < cost.graph().node_count(); ++node) {
+    double least = std::numeric_limits<double>::max();
+    for (const auto& [speed, device] : speeds)
+      least = std::min(least, speed * static_cast<double>(cost.run_time(node, device)));
+    work += least;
+  }
+  constexpr double kRounding = 1e-9;  // of the sums: the bound must not exceed what they stand for
+  return static_cast<Nanoseconds>(std::ceil(work / sum * (1 - kRounding)));
+}
+
+}  // namespace
+
+Nanoseconds makespan_lower_bound(const CostModel& cost) {
   if (cost.machine().same_speeds()) return cost.graph().lower_bound(cost.device_count());
-  const double path = static_cast<double>(cost.graph().critical_path()) / fastest;
-  return static_cast<Nanoseconds>(std::max(path, static_cast<double>(cost.graph().total_time()) / speeds));
+  DeviceIndex fastest = 0;
+  for (DeviceIndex device = 1; device < cost.device_count(); ++device)
+    if (cost.machine().device(device).speed > cost.machine().device(fastest).speed) fastest = device;
+  return std::max(shortest_critical_path(cost, fastest), balanced_work(cost));
 }
 
 }  // namespace convoy::partition

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "partition/graph/task_graph.h"
@@ -73,6 +74,11 @@ class CostModel {
   }
   // For different devices of a machine with equal links, or the average over the pairs of another machine.
   Nanoseconds transfer_time(EdgeIndex edge) const { return average_transfer_[edge]; }
+  // The same for all edges that leave a node.
+  std::span<const Nanoseconds> transfer_times(NodeIndex node) const {
+    return {average_transfer_.data() + graph_.out_begin(node),
+            static_cast<std::size_t>(graph_.out_degree(node))};
+  }
   // The part of a transfer that occupies the links under contention.
   Nanoseconds link_time(EdgeIndex edge, DeviceIndex from, DeviceIndex to) const {
     return different_transfer_time(edge, from, to) - machine_.link(from, to).latency;
@@ -113,7 +119,8 @@ class CostModel {
   std::vector<bool> one_size_;
 };
 
-// max(critical path without communication on the fastest device, total time / sum of speeds).
+// max(critical path without communication on the fastest device, total time / sum of speeds), in the whole nanoseconds that
+// nodes run; with devices alike the second is rounded up to a multiple of the times' common divisor. No schedule is shorter.
 Nanoseconds makespan_lower_bound(const CostModel& cost);
 
 }  // namespace convoy::partition

@@ -36,8 +36,6 @@ class EventLoop {
             bool keep_transfers)
       : cost_(cost),
         graph_(cost.graph()),
-        device_of_(device_of),
-        priority_(priority),
         order_(order),
         keep_transfers_(keep_transfers),
         devices_(cost.device_count()),
@@ -51,13 +49,22 @@ class EventLoop {
     result_.start.assign(nodes, kNever), result_.finish.assign(nodes, kNever);
     result_.order.resize(devices_);
     result_.use.resize(devices_);
-    ready_at_.assign(nodes, 0), waiting_.resize(nodes);
+    node_.resize(nodes);
+    for (NodeIndex node = 0; node < nodes; ++node)
+      node_[node] = {0, priority.empty() ? 0 : priority[node], cost.run_time(node, device_of[node]),
+                     graph_.in_degree(node), device_of[node]};
     if (keep_transfers_) exposed_from_.assign(nodes, 0);
   }
 
   Simulation run();
 
  private:
+  // What one node's end looks up of another, side by side: on large graphs each look-up is a cache miss.
+  struct NodeState {
+    Nanoseconds ready_at, priority, run_time;
+    EdgeIndex waiting;  // for so many producers
+    DeviceIndex device;
+  };
   struct DeviceState {
     Nanoseconds free_at = 0;
     NodeIndex running = kNone;
@@ -68,9 +75,10 @@ class EventLoop {
   };
 
   void release(NodeIndex node);
-  void end_node(NodeIndex node, Nanoseconds now);
-  void send(NodeIndex node, Nanoseconds now);
-  Nanoseconds transfer(NodeIndex node, EdgeIndex edge, DeviceIndex to, Nanoseconds now);
+  void end_node(NodeIndex node, DeviceIndex home, Nanoseconds now);
+  void send(NodeIndex node, DeviceIndex home, Nanoseconds now);
+  Nanoseconds transfer(NodeIndex node, EdgeIndex edge, DeviceIndex from, DeviceIndex to, Nanoseconds now);
+  void fetch_ahead(NodeIndex node);
   NodeIndex choose(DeviceState& device, DeviceIndex index, Nanoseconds now);
   void try_start(DeviceIndex index, Nanoseconds now);
   void account_wait(DeviceIndex index, NodeIndex node, Nanoseconds now);
@@ -78,8 +86,6 @@ class EventLoop {
 
   const CostModel& cost_;
   const TaskGraph& graph_;
-  std::span<const DeviceIndex> device_of_;
-  std::span<const Nanoseconds> priority_;
   const std::vector<std::vector<NodeIndex>>* order_;
   const bool keep_transfers_;
   const DeviceIndex devices_;
@@ -87,8 +93,9 @@ class EventLoop {
   std::vector<Nanoseconds>
       next_event_;           // the running node's end; while idle, when a known node becomes ready
   std::vector<char> dirty_;  // may be able to start something
-  std::vector<Nanoseconds> ready_at_, exposed_from_;
-  std::vector<EdgeIndex> waiting_;
+  std::vector<NodeState> node_;
+  std::vector<Nanoseconds> exposed_from_;
+  NodeIndex last_started_ = kNone;
   std::vector<Nanoseconds> arrival_;  // scratch of send(), by device
   // Scratch of send(), by device: the edge that takes longest, and the most bytes of any, which files that give times may
   // have on another edge.
@@ -100,14 +107,14 @@ class EventLoop {
 };
 
 void EventLoop::release(NodeIndex node) {
-  const DeviceIndex device = device_of_[node];
-  dirty_[device] = true;
-  if (order_ == nullptr) device_[device].arriving.emplace(ready_at_[node], node);
+  const NodeState& state = node_[node];
+  dirty_[state.device] = true;
+  if (order_ == nullptr) device_[state.device].arriving.emplace(state.ready_at, node);
 }
 
 // One transfer's arrival; under contention the links of both ends are taken first come first served.
-Nanoseconds EventLoop::transfer(NodeIndex node, EdgeIndex edge, DeviceIndex to, Nanoseconds now) {
-  const DeviceIndex from = device_of_[node];
+Nanoseconds EventLoop::transfer(NodeIndex node, EdgeIndex edge, DeviceIndex from, DeviceIndex to,
+                                Nanoseconds now) {
   Nanoseconds start = now;
   if (cost_.machine().contention()) {
     start = std::max({now, device_[from].sends_until, device_[to].receives_until});
@@ -119,11 +126,10 @@ Nanoseconds EventLoop::transfer(NodeIndex node, EdgeIndex edge, DeviceIndex to, 
 }
 
 // Fills arrival_ for every device that has a consumer.
-void EventLoop::send(NodeIndex node, Nanoseconds now) {
-  const DeviceIndex home = device_of_[node];
+void EventLoop::send(NodeIndex node, DeviceIndex home, Nanoseconds now) {
   receivers_.clear();
   for (EdgeIndex edge = graph_.out_begin(node); edge < graph_.out_end(node); ++edge) {
-    const DeviceIndex to = device_of_[graph_.target(edge)];
+    const DeviceIndex to = node_[graph_.target(edge)].device;
     if (to == home) continue;
     EdgeIndex& slowest = slowest_[to];
     if (slowest == kNone) {
@@ -133,23 +139,23 @@ void EventLoop::send(NodeIndex node, Nanoseconds now) {
     } else if (cost_.transfer_time(edge, home, to) > cost_.transfer_time(slowest, home, to)) {
       slowest = edge;
     }
-    most_bytes_[to] = std::max(most_bytes_[to], graph_.bytes(edge));
+    if (keep_transfers_) most_bytes_[to] = std::max(most_bytes_[to], graph_.bytes(edge));
   }
   arrival_[home] = now;
   for (const DeviceIndex to : receivers_) {
-    arrival_[to] = transfer(node, slowest_[to], to, now);
+    arrival_[to] = transfer(node, slowest_[to], home, to, now);
     slowest_[to] = kNone;
   }
 }
 
-void EventLoop::end_node(NodeIndex node, Nanoseconds now) {
+void EventLoop::end_node(NodeIndex node, DeviceIndex home, Nanoseconds now) {
   ++ended_;
-  send(node, now);
+  send(node, home, now);
   for (const NodeIndex next : graph_.successors(node)) {
-    const Nanoseconds arrival = arrival_[device_of_[next]];
-    if (keep_transfers_) exposed_from_[next] = std::max(exposed_from_[next], now);
-    ready_at_[next] = std::max(ready_at_[next], arrival);
-    if (--waiting_[next] == 0) release(next);
+    NodeState& state = node_[next];
+    if (keep_transfers_) exposed_from_[next] = now;
+    state.ready_at = std::max(state.ready_at, arrival_[state.device]);
+    if (--state.waiting == 0) release(next);
   }
 }
 
@@ -159,22 +165,24 @@ NodeIndex EventLoop::choose(DeviceState& device, DeviceIndex index, Nanoseconds 
     const std::vector<NodeIndex>& order = (*order_)[index];
     if (device.next == order.size()) return kNone;
     const NodeIndex node = order[device.next];
-    if (waiting_[node] > 0) return kNone;
-    if (ready_at_[node] > now) {
-      next_event_[index] = ready_at_[node];
+    const NodeState& state = node_[node];
+    if (state.waiting > 0) return kNone;
+    if (state.ready_at > now) {
+      next_event_[index] = state.ready_at;
       return kNone;
     }
-    ++device.next;
+    if (++device.next < order.size()) __builtin_prefetch(&node_[order[device.next]]);
     return node;
   }
   while (!device.arriving.empty() && device.arriving.top().first <= now) {
     const NodeIndex node = device.arriving.top().second;
     device.arriving.pop();
-    device.ready.emplace(priority_[node], node);
+    device.ready.emplace(node_[node].priority, node);
   }
   if (!device.ready.empty()) {
     const NodeIndex node = device.ready.top().second;
     device.ready.pop();
+    if (!device.ready.empty()) __builtin_prefetch(&node_[device.ready.top().second]);
     return node;
   }
   if (!device.arriving.empty()) next_event_[index] = device.arriving.top().first;
@@ -188,6 +196,16 @@ void EventLoop::account_wait(DeviceIndex index, NodeIndex node, Nanoseconds now)
   if (now > idle_from) result_.use[index].exposed_transfer += now - idle_from;
 }
 
+// The edges of what starts now, and the consumers of what started before it, whose edges are there by now: needed when the
+// nodes end, and far apart in memory.
+void EventLoop::fetch_ahead(NodeIndex node) {
+  __builtin_prefetch(graph_.successors(node).data());
+  __builtin_prefetch(cost_.transfer_times(node).data());
+  if (last_started_ != kNone)
+    for (const NodeIndex next : graph_.successors(last_started_)) __builtin_prefetch(&node_[next]);
+  last_started_ = node;
+}
+
 void EventLoop::try_start(DeviceIndex index, Nanoseconds now) {
   DeviceState& device = device_[index];
   if (device.running != kNone) return;
@@ -195,9 +213,10 @@ void EventLoop::try_start(DeviceIndex index, Nanoseconds now) {
   if (node == kNone) return;
   if (keep_transfers_) account_wait(index, node, now);
   device.running = node;
-  device.free_at = next_event_[index] = now + cost_.run_time(node, index);
+  device.free_at = next_event_[index] = now + node_[node].run_time;
   result_.start[node] = now, result_.finish[node] = device.free_at;
   result_.order[index].push_back(node);
+  fetch_ahead(node);
 }
 
 void EventLoop::report_deadlock() const {
@@ -216,7 +235,7 @@ void EventLoop::report_deadlock() const {
 
 Simulation EventLoop::run() {
   for (NodeIndex node = 0; node < graph_.node_count(); ++node)
-    if ((waiting_[node] = graph_.in_degree(node)) == 0) release(node);
+    if (node_[node].waiting == 0) release(node);
   for (Nanoseconds now = 0; ended_ < graph_.node_count();) {
     for (DeviceIndex index = 0; index < devices_; ++index)
       if (std::exchange(dirty_[index], false)) try_start(index, now);
@@ -226,25 +245,11 @@ Simulation EventLoop::run() {
     for (DeviceIndex index = 0; index < devices_; ++index) {
       if (next_event_[index] != now) continue;
       dirty_[index] = true;
-      if (device_[index].running != kNone) end_node(std::exchange(device_[index].running, kNone), now);
+      if (device_[index].running != kNone) end_node(std::exchange(device_[index].running, kNone), index, now);
     }
   }
   for (const DeviceState& device : device_) result_.makespan = std::max(result_.makespan, device.free_at);
   return std::move(result_);
-}
-
-template <typename TransferTime>
-std::vector<Nanoseconds> levels(const CostModel& cost, const TransferTime& transfer_time) {
-  const TaskGraph& graph = cost.graph();
-  std::vector<Nanoseconds> level(graph.node_count());
-  const auto order = graph.topological_order();
-  for (auto at = order.rbegin(); at != order.rend(); ++at) {
-    Nanoseconds longest = 0;
-    for (EdgeIndex edge = graph.out_begin(*at); edge < graph.out_end(*at); ++edge)
-      longest = std::max(longest, level[graph.target(edge)] + transfer_time(edge));
-    level[*at] = longest + cost.average_time(*at);
-  }
-  return level;
 }
 
 void account(const CostModel& cost, std::span<const DeviceIndex> device_of, Simulation& result) {
@@ -261,17 +266,6 @@ void account(const CostModel& cost, std::span<const DeviceIndex> device_of, Simu
 }
 
 }  // namespace
-
-std::vector<Nanoseconds> bottom_levels(const CostModel& cost) {
-  return levels(cost, [](EdgeIndex) { return Nanoseconds{0}; });
-}
-
-std::vector<Nanoseconds> bottom_levels(const CostModel& cost, std::span<const DeviceIndex> device_of) {
-  const TaskGraph& graph = cost.graph();
-  return levels(cost, [&](EdgeIndex edge) {
-    return cost.transfer_time(edge, device_of[graph.source(edge)], device_of[graph.target(edge)]);
-  });
-}
 
 Simulation simulate_list(const CostModel& cost, std::span<const DeviceIndex> device_of,
                          std::span<const Nanoseconds> priority, Detail detail) {

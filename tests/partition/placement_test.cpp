@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
 
 #include "partition/placement/baselines.h"
 #include "partition/placement/improvement.h"
@@ -148,6 +149,24 @@ TEST(Refinement, KeepsNothingLonger) {
   const Placement begin{2, {0, 1, 0}, {{0, 2}, {1}}};
   ASSERT_EQ(simulate(cost, begin).makespan, 17'000);
   EXPECT_EQ(simulate(cost, refine(cost, Units(graph, 2), begin)).makespan, 17'000);
+}
+
+// One node of half the work leaves METIS parts without any; it says so on standard output, where `--json` prints.
+TEST(Metis, KeepsStandardOutputClean) {
+  std::vector<Nanoseconds> times(60, 10);
+  std::vector<std::pair<int, int>> edges;
+  times[30] = 2000;
+  for (int node = 1; node < 60; ++node) edges.emplace_back(node - 1, node);
+  const TaskGraph graph = testing::graph_of(times, edges);
+  const Machine machine = Machine::uniform(16, testing::kFastLink);
+  const CostModel cost(graph, machine);
+  ::testing::internal::CaptureStdout();
+  const Placement placement = place_by_metis(cost, Units(graph, 16));
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");
+  EXPECT_NO_THROW(check_placement(graph, placement));
+  ::testing::internal::CaptureStdout();
+  std::puts("still open");
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(), "still open\n");
 }
 
 }  // namespace

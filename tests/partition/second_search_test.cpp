@@ -1,0 +1,64 @@
+// The second local search, on fewer devices: valid on all of them, never a loss, and a gain where transfers are dear.
+#include <gtest/gtest.h>
+
+#include "partition/partition.h"
+#include "tests/partition/graphs.h"
+
+namespace convoy::partition {
+namespace {
+
+PartitionResult partition_with(const CostModel& cost, unsigned threads) {
+  PartitionOptions options;
+  options.move_limit = 1500;
+  options.threads = threads;
+  return partition_graph(cost, options);
+}
+
+void expect_valid(const CostModel& cost, const PartitionResult& result) {
+  ASSERT_TRUE(result.placement);
+  ASSERT_EQ(result.placement->devices, cost.device_count());
+  ASSERT_NO_THROW(check_placement(cost.graph(), *result.placement));
+  const Simulation simulation = simulate(cost, *result.placement);
+  ASSERT_EQ(simulation.makespan, result.simulation.makespan);
+  for (DeviceIndex device = 0; device < cost.device_count(); ++device)
+    ASSERT_LE(simulation.use[device].peak_bytes, cost.machine().device(device).memory_limit);
+}
+
+TEST(SecondSearch, NeverLosesAndGainsWhereTransfersAreDear) {
+  int gains = 0;
+  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    SCOPED_TRACE(seed);
+    const TaskGraph graph = testing::random_graph(seed, {.nodes = 150, .edge_share = 0.03});
+    const Machine machine = Machine::uniform(8, {500'000, 1});
+    const CostModel cost(graph, machine);
+    const PartitionResult one = partition_with(cost, 1), two = partition_with(cost, 2);
+    expect_valid(cost, two);
+    EXPECT_LE(two.simulation.makespan, one.simulation.makespan);
+    gains += two.simulation.makespan < one.simulation.makespan;
+  }
+  EXPECT_GE(gains, 4);
+}
+
+// A limit that one device alone cannot keep, devices that differ, and pins, which name devices.
+TEST(SecondSearch, KeepsLimitsAndPins) {
+  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    SCOPED_TRACE(seed);
+    testing::Shape shape{.nodes = 80, .edge_share = 0.05};
+    shape.devices = 4, shape.pins = seed % 3 == 0 ? 10 : 0;
+    const TaskGraph graph = testing::random_graph(seed, shape);
+    Machine machine = Machine::uniform(4, {100'000, 5}, graph.total_resident_bytes());
+    if (seed % 3 == 1) machine.device(0).memory_limit /= 2;
+    if (seed % 4 == 1) machine.set_contention(true);
+    if (seed % 4 == 3) machine.device(1).speed = 0.5;
+    const CostModel cost(graph, machine);
+    const PartitionResult result = partition_with(cost, 2);
+    expect_valid(cost, result);
+    for (NodeIndex node = 0; node < graph.node_count(); ++node)
+      if (graph.pin(node) != kNone) {
+        EXPECT_EQ(result.placement->device_of[node], graph.pin(node));
+      }
+  }
+}
+
+}  // namespace
+}  // namespace convoy::partition
