@@ -1,4 +1,5 @@
 // The meter of host memory.
+#include <algorithm>
 #include <chrono>
 
 #include "comm/meter.h"

@@ -1,5 +1,6 @@
 #include "data/loader/augmentation.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>

@@ -1,5 +1,7 @@
 #include "data/image/decode.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <random>
 

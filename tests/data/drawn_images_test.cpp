@@ -1,5 +1,6 @@
 #include "data/synthetic/drawn_images.h"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 

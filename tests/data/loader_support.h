@@ -1,6 +1,7 @@
 // What the loader's tests share: a set whose pixels tell the sample, and owned copies of batches.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <stdexcept>

@@ -1,5 +1,6 @@
 #include "data/loader/loader.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <new>

@@ -1,5 +1,6 @@
 #include "data/image/resample.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 

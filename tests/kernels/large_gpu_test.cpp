@@ -2,6 +2,9 @@
 // the operations themselves use small ones.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "kernels/add/add.h"
 #include "kernels/augment/augment.h"
 #include "kernels/batch_norm/batch_norm.h"

@@ -3,6 +3,7 @@
 // paper's section 4.2: a 3x3 convolution without stride, no max pool.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <stdexcept>
 
