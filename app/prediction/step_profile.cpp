@@ -1,10 +1,12 @@
 #include "app/prediction/step_profile.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <ranges>
 #include <stdexcept>
 
 #include "app/model/graph_builder.h"
@@ -97,8 +99,8 @@ StepProfile estimate_profile(const Network& network, const std::string& precisio
                              const DeviceRates& device) {
   const auto rate = device.gflops.find(precision);
   if (rate == device.gflops.end())
-    throw std::runtime_error(
-        fmt::format("--precision {}: the topology's device.gflops does not say it", precision));
+    throw std::runtime_error(fmt::format("--precision {}: the topology's device.gflops has {} alone",
+                                         precision, fmt::join(device.gflops | std::views::keys, ", ")));
   const StepGraph graph = training_graph(network);
   const double activation_bytes = precision == "bf16" ? 2 : 4;
   StepProfile profile;

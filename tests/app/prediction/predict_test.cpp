@@ -169,6 +169,16 @@ TEST(Prediction, OverlapByHand) {
   EXPECT_NEAR(naked.exposed_comm_ms, naked.communication_ms, 1e-9);
 }
 
+TEST(Prediction, APrecisionWithoutARateSaysWhichHaveOne) {
+  const Network network = make_network("lenet", {8, 3, 32, 32}, 10);
+  try {
+    estimate_profile(network, "bf16", cluster().device());
+    FAIL() << "estimated without a rate";
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(), "--precision bf16: the topology's device.gflops has fp32 alone");
+  }
+}
+
 TEST(Prediction, OneRankIsTheProfileAndMoreRanksAreNeverFaster) {
   const Network network = make_network("resnet18", {32, 3, 32, 32}, 10);
   const Cluster machine = cluster();
