@@ -18,6 +18,7 @@
 #include "app/training/rank_setup.h"
 #include "comm/environment.h"
 #include "comm/measure.h"
+#include "comm/nccl_collectives.h"
 
 namespace convoy::app {
 namespace {
@@ -68,7 +69,9 @@ class Bench {
  public:
   Bench(const Options& options, const comm::MpiEnvironment& environment)
       : options_(options), ranks_(environment.world()), device_(environment.device().to_string()) {
-    together(ranks_, [&] { make_meter(std::max(options.to, options.total)); });
+    together(ranks_, [&] {
+      make_meter(std::max({options.to, options.total, comm::kNcclBucketSizes.bytes}));
+    });
   }
 
   void run() {
