@@ -164,7 +164,7 @@ class OpTimer::Ring {
 };
 
 OpTimer::OpTimer(const PreparedGraph& step, kernels::Backend backend, std::int64_t memory_limit)
-    : ring_(std::make_unique<Ring>(step, backend, memory_limit)), samples_(step.kernels.size()) {
+    : ring_(std::make_unique<Ring>(step, backend, memory_limit)) {
   for (std::size_t node = 0; node < step.kernels.size(); ++node) {
     const bool computes = !step.graph.nodes[node].is_all_reduce() && !step.graph.nodes[node].transfer;
     launches_.push_back(computes ? ring_->bind(node) : kernels::Launch{});
@@ -172,31 +172,33 @@ OpTimer::OpTimer(const PreparedGraph& step, kernels::Backend backend, std::int64
 }
 OpTimer::~OpTimer() = default;
 
-void OpTimer::round() {
+void OpTimer::round(StepSamples& samples) {
+  samples.resize(launches_.size());
   for (std::size_t node = 0; node < launches_.size(); ++node)
-    if (launches_[node]) samples_[node].run(launches_[node]);
-  if (rounds_++ == 0) samples_.assign(launches_.size(), {});
+    if (launches_[node]) samples[node].run(launches_[node]);
   ring_->fill();
 }
 
-MeasuredOps OpTimer::result() const {
+MeasuredOps typical_times(const StepSamples& samples) {
   MeasuredOps result;
-  result.passed.node_ms = typical(samples_, &OpSamples::passed);
-  result.worked.node_ms = typical(samples_, &OpSamples::worked);
-  result.rounds = rounds_;
+  result.passed.node_ms = typical(samples, &OpSamples::passed);
+  result.worked.node_ms = typical(samples, &OpSamples::worked);
+  for (const OpSamples& node : samples)
+    result.rounds = std::max(result.rounds, static_cast<int>(node.passed.size()));
   return result;
 }
 
 MeasuredOps measure_op_times(const PreparedGraph& step, kernels::Backend backend, std::int64_t memory_limit) {
-  constexpr double kEnoughMs = 2000;
+  constexpr double kEnoughMs = 3500;
   constexpr int kFewest = 3, kMost = 12;
   OpTimer timer(step, backend, memory_limit);
+  StepSamples samples;
+  timer.round(samples);
+  samples.clear();
   const auto begin = Clock::now();
-  for (int round = 0; round <= kMost; ++round) {
-    if (round > kFewest && ms_since(begin) > kEnoughMs) break;
-    timer.round();
-  }
-  return timer.result();
+  for (int round = 0; round < kMost && (round < kFewest || ms_since(begin) < kEnoughMs); ++round)
+    timer.round(samples);
+  return typical_times(samples);
 }
 
 void measure_update_time(kernels::Backend backend, const kernels::StepControl& control,

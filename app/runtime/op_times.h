@@ -29,6 +29,8 @@ struct OpSamples {
   std::vector<double> passed, worked;  // ms, launch after launch
   void run(const kernels::Launch& launch);
 };
+using StepSamples = std::vector<OpSamples>;  // of every node; none for what communicates
+MeasuredOps typical_times(const StepSamples& samples);
 
 // Host backends. `control` is the one that the kernels were made with; it must describe a full batch. Uses `memory_limit` bytes
 // at most, or what the largest operation needs (0: as many as the step has).
@@ -39,18 +41,15 @@ class OpTimer {
   OpTimer(const OpTimer&) = delete;
   OpTimer& operator=(const OpTimer&) = delete;
 
-  void round();  // every operation once; the first one warms up
-  MeasuredOps result() const;
+  void round(StepSamples& samples);  // every operation once; the very first round should warm up
 
  private:
   class Ring;
   std::unique_ptr<Ring> ring_;
   std::vector<kernels::Launch> launches_;  // none for what communicates
-  std::vector<OpSamples> samples_;
-  int rounds_ = 0;
 };
 
-// Two seconds or three rounds, whichever is longer. Leaves the update out.
+// Some seconds, or three rounds if they take longer. Leaves the update out.
 MeasuredOps measure_op_times(const PreparedGraph& step, kernels::Backend backend, std::int64_t memory_limit);
 
 // The optimizer on so many parameters, or as many as fit into the limit.

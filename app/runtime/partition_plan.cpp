@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <memory>
 #include <numeric>
 #include <optional>
 
 #include "app/runtime/agreement.h"
+#include "app/runtime/part_times.h"
 #include "app/runtime/partition_message.h"
 #include "app/runtime/partitioned_graph.h"
 #include "app/runtime/planned_step.h"
@@ -25,6 +25,12 @@ using partition::Bytes;
 using partition::NodeIndex;
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 double ms(partition::Nanoseconds time) { return static_cast<double>(time) * 1e-6; }
+
+// Where the nodes were placed.
+struct PlacedTimes {
+  std::vector<double> alone, slowdown;  // of every node of the step, as in PartTimes
+  std::vector<double> update;           // of every part, per element, beside the others
+};
 
 // Every rank has one, to time operations with; rank 0's plans.
 class Planner {
@@ -67,12 +73,7 @@ class Planner {
   }
 
   PartitionPlan plan() {
-    TaskCosts costs;
-    costs.times = alone_.passed;
-    costs.optimizer_states = optimizer_states();
-    costs.reduce_ms = surroundings_.reduce_ms;
-    costs.reduce_ms_per_byte = surroundings_.reduce_ms_per_byte;
-    tasks_ = make_step_tasks(*whole_.train, dependences_, costs);
+    tasks_ = make_step_tasks(*whole_.train, dependences_, task_costs());
     place();
     summarise();
     return plan_;
@@ -83,30 +84,41 @@ class Planner {
     plan_ = plan;
     programs_ = make_rank_programs(dependences_, plan.placement.part_of, parts_, plan.placement.times);
     part_ = part_of_step(*whole_.train, programs_, part);
-    timer_ = std::make_unique<OpTimer>(part_, options_.backend, plan.parts[at(part)].arena_bytes);
+    arena_bytes_ = plan.parts[at(part)].arena_bytes;
   }
-  int rounds() const { return alone_.rounds; }
-  void round() { timer_->round(); }
-  void end_rounds() { beside_ = timer_->result(), timer_.reset(); }
-  // In a step, too, all update at the same time.
-  void time_update(int part) {
-    measure_update_time(options_.backend, control_, options_.optimizer, parameter_elements(part_),
-                        plan_.parts[at(part)].arena_bytes, beside_);
+  // Collective over `world`.
+  PartTimes time_part(const comm::Communicator& world) const {
+    return convoy::app::time_part(part_, options_.backend, arena_bytes_, alone_.rounds, world);
   }
-  // Of the nodes, in their places, and of the parts' updates behind them; those of other ranks are 0.
-  std::vector<double> worked_beside(int part) const {
-    std::vector<double> worked(whole_.train->graph.nodes.size() + at(parts_), 0);
+  // A part's times where they are in the whole step, 0 for what others run; and its update, which in a step, too, runs beside
+  // the others'.
+  PlacedTimes in_place(const PartTimes& of_part, int part) {
+    PlacedTimes placed;
+    placed.alone.assign(whole_.train->graph.nodes.size(), 0);
+    placed.slowdown = placed.alone;
     const std::vector<ProgramStep>& program = programs_.parts[at(part)];
-    for (std::size_t i = 0; i < program.size(); ++i)
-      if (program[i].action == ProgramStep::Action::run)
-        worked[at(program[i].index)] = beside_.worked.node_ms[i];
-    worked[worked.size() - at(parts_ - part)] = beside_.worked.update_ms_per_element;
-    return worked;
+    for (std::size_t i = 0; i < program.size(); ++i) {
+      if (program[i].action != ProgramStep::Action::run) continue;
+      placed.alone[at(program[i].index)] = of_part.alone_ms[i];
+      placed.slowdown[at(program[i].index)] = of_part.slowdown[i];
+    }
+    MeasuredOps beside;
+    measure_update_time(options_.backend, control_, options_.optimizer, parameter_elements(part_),
+                        arena_bytes_, beside);
+    placed.update.assign(at(parts_), 0);
+    placed.update[at(part)] = beside.worked.update_ms_per_element;
+    return placed;
   }
 
-  // `beside`: of all parts; empty where no rank has a neighbour.
-  double predict(const std::vector<double>& beside) {
-    surroundings_.compare(alone_.worked, beside);
+  double predict(const PlacedTimes& times) {
+    TaskCosts costs = task_costs();
+    costs.times.node_ms = times.alone;
+    tasks_ = make_step_tasks(*whole_.train, dependences_, costs);
+    surroundings_.slowdown = times.slowdown;
+    surroundings_.update_slowdown.clear();
+    const double update = alone_.worked.update_ms_per_element;
+    for (const double beside : times.update)
+      surroundings_.update_slowdown.push_back(update > 0 ? beside / update : 1);
     const RankPrograms programs =
         make_rank_programs(dependences_, plan_.placement.part_of, parts_, plan_.placement.times);
     return simulate_programs(
@@ -115,6 +127,9 @@ class Planner {
 
  private:
   int optimizer_states() const { return kernels::optimizer_states(options_.optimizer); }
+  TaskCosts task_costs() const {
+    return {alone_.passed, optimizer_states(), surroundings_.reduce_ms, surroundings_.reduce_ms_per_byte};
+  }
   std::int64_t arena_bytes(const CompiledSteps& steps) const {
     MemoryRequest request;
     request.optimizer_states = optimizer_states();
@@ -216,32 +231,26 @@ class Planner {
   kernels::StepControl control_;
   CompiledSteps whole_;
   StepDependences dependences_;
-  MeasuredOps alone_, beside_;
+  MeasuredOps alone_;
   RankPrograms programs_;
   PreparedGraph part_;
-  std::unique_ptr<OpTimer> timer_;
+  std::int64_t arena_bytes_ = 0;  // of this rank's part
   partition::TaskGraph tasks_;
   PartitionPlan plan_;
   std::vector<partition::DeviceIndex> device_of_;  // of every task
   std::vector<Bytes> peak_;                        // of every part, as the simulator has it
 };
 
-// The parts as they will run, side by side, without their transfers: what ranks of one host take from each other.
-std::vector<double> time_beside(Planner& planner, const PartitionPlan& plan, const comm::Communicator& world,
-                                const RankGroups& groups) {
-  const int part = groups.parts->rank();
-  together(world, [&] { planner.take_part(plan, part); });
-  const int rounds = world.all_reduce(planner.rounds(), comm::ReduceOp::max, "rounds of timing");
-  for (int round = 0; round < rounds; ++round) {
-    world.barrier("round of timing");
-    planner.round();
-  }
-  together(world, [&] { planner.end_rounds(); });
-  together(world, [&] { planner.time_update(part); });
-  std::vector<double> worked = planner.worked_beside(part);
-  groups.parts->all_reduce(worked.data(), std::ssize(worked), comm::DType::f64, comm::ReduceOp::sum, nullptr,
-                           "times of the parts");
-  return worked;
+PlacedTimes time_parts(Planner& planner, const PartitionPlan& plan, const comm::Communicator& world,
+                       const RankGroups& groups) {
+  PlacedTimes times;
+  together(world, [&] { planner.take_part(plan, groups.parts->rank()); });
+  const PartTimes own = planner.time_part(world);
+  together(world, [&] { times = planner.in_place(own, groups.parts->rank()); });
+  for (auto* of : {&times.alone, &times.slowdown, &times.update})
+    groups.parts->all_reduce(of->data(), std::ssize(*of), comm::DType::f64, comm::ReduceOp::sum, nullptr,
+                             "times of the parts");
+  return times;
 }
 
 }  // namespace
@@ -250,7 +259,6 @@ PartitionPlan plan_partition(const Network& network, const SessionOptions& optio
                              const comm::Communicator& world, const RankGroups& groups, int threads) {
   const auto begin = std::chrono::steady_clock::now();
   Surroundings surroundings = look_around(world, groups, threads);
-  const bool neighbours = surroundings.shares_memory;
   std::optional<Planner> planner;
   std::string message;
   together(world, [&] {
@@ -261,12 +269,11 @@ PartitionPlan plan_partition(const Network& network, const SessionOptions& optio
     message = write_plan(planner->plan());
   });
   PartitionPlan plan = read_plan(world.broadcast(std::move(message), 0, "partition plan"));
-  const std::vector<double> beside =
-      neighbours ? time_beside(*planner, plan, world, groups) : std::vector<double>();
+  const PlacedTimes times = time_parts(*planner, plan, world, groups);
   double results[2] = {};
   together(world, [&] {
     if (world.rank() != 0) return;
-    results[0] = planner->predict(beside);
+    results[0] = planner->predict(times);
     results[1] = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   });
   world.broadcast(std::span<double>(results), 0, "predicted step");

@@ -63,8 +63,6 @@ Surroundings look_around(const comm::Communicator& world, const RankGroups& grou
     surroundings.reduce_ms = 2 * link.latency_ms;
     surroundings.reduce_ms_per_byte = 2 / link.bytes_per_ms;
   }
-  surroundings.shares_memory =
-      world.all_reduce(world.local_size(), comm::ReduceOp::max, "ranks of a host") > 1;
   const std::vector<comm::RankPlacement> ranks = comm::gather_placement(world);
   if (world.rank() == 0) surroundings.processors = share_processors(ranks, groups.parts->size(), threads);
   return surroundings;
@@ -80,18 +78,6 @@ partition::Machine describe_machine(const std::vector<std::vector<LinkCost>>& li
                          {static_cast<partition::Nanoseconds>(links[at(a)][at(b)].latency_ms * 1e6),
                           links[at(a)][at(b)].bytes_per_ms * 1e-6});
   return machine;
-}
-
-void Surroundings::compare(const OpTimes& alone, const std::vector<double>& beside) {
-  const std::size_t nodes = alone.node_ms.size();
-  const auto ratio = [&](std::size_t place, double alone_ms) {
-    if (beside.empty() || alone_ms <= 0) return 1.0;
-    return beside.at(place) / alone_ms;
-  };
-  slowdown.clear(), update_slowdown.clear();
-  for (std::size_t node = 0; node < nodes; ++node) slowdown.push_back(ratio(node, alone.node_ms[node]));
-  for (std::size_t part = 0; part < links.size(); ++part)
-    update_slowdown.push_back(ratio(nodes + part, alone.update_ms_per_element));
 }
 
 ProgramCosts costs_of_programs(const Surroundings& surroundings, const RankPrograms& programs,

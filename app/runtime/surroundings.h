@@ -15,15 +15,11 @@
 namespace convoy::app {
 
 struct Surroundings {
-  bool shares_memory = false;                // some host has several ranks; the same on all ranks
   std::vector<std::vector<LinkCost>> links;  // between the parts
   double reduce_ms = 0, reduce_ms_per_byte = 0;
   SharedProcessors processors;  // at rank 0
   // Of every operation, and of every part's update: how much more a processor works for it beside the host's other ranks.
   std::vector<double> slowdown, update_slowdown;
-
-  // `beside`: of every operation, then per element of every part's update; empty: as alone.
-  void compare(const OpTimes& alone, const std::vector<double>& beside);
 };
 
 // Collective over `world`, whose ranks are replica after replica, each as many as there are parts; `threads` of each rank.
