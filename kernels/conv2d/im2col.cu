@@ -15,8 +15,27 @@ namespace convoy::kernels::conv {
 namespace {
 
 using gemm::ceil_div;
+using gemm::kCopiedTiles;
 using gemm::kSm90Tiles;
 using gemm::Math;
+
+// Whether the products are mma.sync's: wgmma takes no tf32 operands whose k is not contiguous.
+bool by_mma_sync(const Task& task) {
+  return task.math == Math::tf32 && task.direction == Direction::backward_weights;
+}
+int tile_count(const Task& task) {
+  return int(by_mma_sync(task) ? std::size(kCopiedTiles) : std::size(kSm90Tiles));
+}
+const gemm::Sm90Tile& tile_at(const Task& task, int tile) {
+  return by_mma_sync(task) ? kCopiedTiles[tile] : kSm90Tiles[tile];
+}
+gemm::Plan product_plan(const Task& task, int tile, int splits) {
+  if (by_mma_sync(task)) return {gemm::Rung::mma_sync, gemm::kFirstCopiedTile + tile, splits, 0};
+  return {gemm::Rung::wgmma, tile, splits, 0};
+}
+int tile_of(const Plan& plan) {
+  return plan.product.tile - (plan.product.rung == gemm::Rung::mma_sync ? gemm::kFirstCopiedTile : 0);
+}
 
 bool empty(const View& view) { return view.taps[0] == 0 || view.taps[1] == 0; }
 bool strided(const Task& task) {
@@ -26,13 +45,13 @@ bool strided(const Task& task) {
 
 // Whether the gradient comes out with its filters in the columns, pieces of k or not, and is turned as they are added.
 bool turned(const Task& task, int tile) {
-  return task.direction == Direction::backward_weights && gemm::is_narrow(kSm90Tiles[tile]);
+  return task.direction == Direction::backward_weights && gemm::is_narrow(tile_at(task, tile));
 }
 
 // Whether backward_data reads a transposed copy of the filters, k contiguous: tf32 must, narrow tiles are faster for it.
 bool transposes(const Task& task, int tile) {
   return task.direction == Direction::backward_data &&
-         (task.math == Math::tf32 || gemm::is_narrow(kSm90Tiles[tile]));
+         (task.math == Math::tf32 || gemm::is_narrow(tile_at(task, tile)));
 }
 
 // The product as the kernel runs it: whole blocks of channels.
@@ -102,7 +121,6 @@ bool suits_copy_engine(const Task& task, Engine engine) {
   const int multiple = int(16 / bytes_of(task.type()));
   if (g.groups != 1 || gemm::device_facts().major != 9 || task.math == Math::fp32 || g.k % multiple != 0)
     return false;
-  if (task.math == Math::tf32 && task.direction == Direction::backward_weights) return false;
   if (engine == Engine::im2col && g.c % multiple != 0) return false;
   if (engine == Engine::folded && !can_fold(task)) return false;
   for (int axis = 0; axis < 2; ++axis)
@@ -119,8 +137,9 @@ double expected_time(const Task& task, const std::vector<View>& views, int tile,
   double time = 0;
   for (const View& view : views)
     if (!empty(view) && view.rows() > 0)
-      time += gemm::sm90_expected_time(padded_product(task, view, tile), tile, splits,
-                                       task.bytes() / double(views.size()), splits > 1 || turned(task, tile));
+      time += (by_mma_sync(task) ? gemm::copied_expected_time : gemm::sm90_expected_time)(
+          padded_product(task, view, tile), tile, splits, task.bytes() / double(views.size()),
+          splits > 1 || turned(task, tile));
   return time;
 }
 
@@ -128,21 +147,20 @@ template <Engine engine>
 std::vector<Plan> window_candidates(const Task& task) {
   const std::vector<View> views = views_of(task, engine);
   std::vector<std::pair<double, Plan>> scored;
-  for (int tile = 0; tile < int(std::size(kSm90Tiles)); ++tile) {
-    if (!has_kernel(kSm90Tiles[tile], task.math)) continue;
+  for (int tile = 0; tile < tile_count(task); ++tile) {
+    if (!has_kernel(tile_at(task, tile), task.math)) continue;
     // The last columns of narrow tiles are copied to rows of a plain matrix.
-    if (gemm::is_narrow(kSm90Tiles[tile]) && strided(task)) continue;
+    if (gemm::is_narrow(tile_at(task, tile)) && strided(task)) continue;
     const gemm::Schedule whole =
-        gemm::sm90_schedule(padded_product(task, views.front(), tile), kSm90Tiles[tile], 1);
+        gemm::sm90_schedule(padded_product(task, views.front(), tile), tile_at(task, tile), 1);
     const int workers = gemm::device_facts().multiprocessors;
     std::vector<std::pair<double, Plan>> own;
     for (int splits = 1; splits <= std::min(std::max(whole.k_blocks, 1), 4 * workers); ++splits) {
       const bool many = whole.pieces() * splits > 8 * workers || whole.k_blocks / splits < 4 || strided(task);
       if (splits > 1 && many) break;
-      const gemm::Plan product{gemm::Rung::wgmma, tile, splits, 0};
-      own.push_back(
-          {expected_time(task, views, tile, splits),
-           {engine, product, carve(task, engine, tile, splits, nullptr).bytes, sums(task, splits)}});
+      own.push_back({expected_time(task, views, tile, splits),
+                     {engine, product_plan(task, tile, splits),
+                      carve(task, engine, tile, splits, nullptr).bytes, sums(task, splits)}});
     }
     std::stable_sort(own.begin(), own.end(), [](auto& a, auto& b) { return a.first < b.first; });
     own.resize(std::min<std::size_t>(own.size(), 3));
@@ -192,29 +210,33 @@ CUtensorMap filters_map(DType type, const void* filters, std::int64_t outer, std
 // One kernel launch, of one view.
 Sm90ConvCall describe(const Task& task, const Plan& plan, const View& view, const Buffers& b,
                       const Workspace& workspace) {
-  const gemm::Sm90Tile& tile = kSm90Tiles[plan.product.tile];
+  const gemm::Sm90Tile& tile = tile_at(task, tile_of(plan));
   const Geometry& g = task.geometry;
   const int depth = depth_of(task), splits = plan.product.splits;
   const bool weights = task.direction == Direction::backward_weights, folds = plan.engine == Engine::folded;
-  const gemm::Problem product = padded_product(task, view, plan.product.tile);
+  const gemm::Problem product = padded_product(task, view, tile_of(plan));
   const Result result = result_of(task, view);
   Sm90ConvCall call{};
-  call.tile = plan.product.tile;
+  call.tile = tile_of(plan);
   call.schedule = gemm::sm90_schedule(product, tile, splits);
   call.blocks = std::min(call.schedule.pieces(), gemm::device_facts().multiprocessors);
   call.window = window_load(view, depth);
   call.filter_taps = view.filter_taps;
-  call.images = images_map(view, folds ? workspace.images : b.images, weights ? 64 : tile.rows, depth);
+  call.images = images_map(view, folds ? workspace.images : b.images, weights ? depth : tile.rows, depth);
   call.m = int(product.m);
   call.n = int(product.n);
   const DType type = task.type();
   if (weights) {
-    call.other = tiled_map(type, b.dy, {g.k, view.rows()}, {g.k}, {64, 64});
+    call.other = tiled_map(type, b.dy, {g.k, view.rows()}, {g.k}, {unsigned(depth), unsigned(depth)});
     float* const out = splits > 1 ? workspace.partial
                        : folds    ? workspace.gradient
                                   : static_cast<float*>(b.out);
     const std::int64_t taps = view.taps[0] * view.taps[1], c = view.map.c;
     call.placement.blocks = call.window.blocks;
+    if (by_mma_sync(task)) {
+      call.gradient = out, call.filters = g.k, call.taps = int(taps), call.channels = int(c);
+      return call;
+    }
     if (turned(task, call.tile)) {
       call.c = tiled_map(DType::f32, workspace.partial, {g.k, c, taps, splits},
                          {g.k, c * g.k, taps * c * g.k}, {32, 64, 1, 1});
@@ -271,6 +293,7 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& view, cons
 
 using Sm90Start = void (*)(const Sm90ConvCall&, cudaStream_t);
 Sm90Start start_of(const Task& task, int tile, bool sums) {
+  if (by_mma_sync(task)) return sm90_conv_backward_weights_tf32;
   if (task.math == Math::tf32) return sm90_conv_forward_tf32;
   if (task.direction == Direction::forward || transposes(task, tile))
     return sums ? sm90_conv_forward_sums : sm90_conv_forward;
@@ -279,9 +302,9 @@ Sm90Start start_of(const Task& task, int tile, bool sums) {
 
 Launch bind_windows(const Task& task, const Plan& plan, const Buffers& b) {
   const Geometry& g = task.geometry;
-  const Workspace workspace = carve(task, plan.engine, plan.product.tile, plan.product.splits, b.workspace);
+  const Workspace workspace = carve(task, plan.engine, tile_of(plan), plan.product.splits, b.workspace);
   const bool weights = task.direction == Direction::backward_weights, folds = plan.engine == Engine::folded;
-  const bool turns = transposes(task, plan.product.tile);
+  const bool turns = transposes(task, tile_of(plan));
   const Fold fold = folds ? fold_of(task, depth_of(task)) : Fold{};
   const std::vector<View> views = views_of(task, plan.engine);
   auto calls = std::make_shared<std::vector<Sm90ConvCall>>();
@@ -303,8 +326,8 @@ Launch bind_windows(const Task& task, const Plan& plan, const Buffers& b) {
   const int slots = plan.sums ? 2 * calls->front().blocks : 0;  // two consumers a block
   const std::size_t slot_bytes = gemm::slot_elements(g.k, slots) * sizeof(float);
   const std::size_t dx_bytes = gaps ? std::size_t(g.x_pixels()) * g.c * bytes_of(task.type()) : 0;
-  return [=, splits = plan.product.splits, turns_gradient = turned(task, plan.product.tile),
-          start = start_of(task, plan.product.tile, plan.sums),
+  return [=, splits = plan.product.splits, turns_gradient = turned(task, tile_of(plan)),
+          start = start_of(task, tile_of(plan), plan.sums),
           calls = std::shared_ptr<const std::vector<Sm90ConvCall>>(calls)](Stream on) {
     const cudaStream_t stream = gemm::as_stream(on);
     if (dx_bytes > 0) CONVOY_CUDA(cudaMemsetAsync(b.out, 0, dx_bytes, stream));

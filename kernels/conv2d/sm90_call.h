@@ -72,6 +72,9 @@ struct Sm90ConvCall {
   bool relu, bf16;
   std::uint8_t* narrow;
   float* sum_slots;
+  // backward_weights in tf32: [pieces of k][filters][taps][channels].
+  float* gradient;
+  int filters, taps, channels;
 };
 
 constexpr bool has_kernel(const gemm::Sm90Tile& tile, gemm::Math math) {
@@ -86,5 +89,6 @@ void sm90_conv_forward_tf32(const Sm90ConvCall& call, cudaStream_t stream);
 // backward_data with the filters as they are.
 void sm90_conv_backward_data(const Sm90ConvCall& call, cudaStream_t stream);
 void sm90_conv_backward_weights(const Sm90ConvCall& call, cudaStream_t stream);
+void sm90_conv_backward_weights_tf32(const Sm90ConvCall& call, cudaStream_t stream);
 
 }  // namespace convoy::kernels::conv

@@ -66,12 +66,13 @@ struct WindowLoader {
   }
 };
 
-// A: dy as it is, m contiguous. B: windows of x, a block of columns each 64 of n; k runs over positions. Narrow tiles
-// hold the filters in their columns: A and B change places.
+// A: dy as it is, m contiguous. B: windows of x, a block of columns each box of n; k runs over positions. Boxes are 128
+// bytes wide and `depth` positions high. Narrow tiles hold the filters in their columns: A and B change places.
 template <class Config>
 struct GradientLoader {
   using Parameters = LoaderParameters;
-  static constexpr bool turned = Config::columns % 64 != 0;
+  static constexpr int kWidth = Config::depth, kBoxBytes = Config::depth * 128;
+  static constexpr bool turned = Config::columns % kWidth != 0;
   __device__ static void prefetch(const Parameters& parameters) {
     sm90::prefetch_tensor_map(&parameters.images);
     sm90::prefetch_tensor_map(&parameters.other);
@@ -79,7 +80,7 @@ struct GradientLoader {
   __device__ static constexpr int steps(const Parameters&, int) { return Config::steps; }
   __device__ static void load(const Parameters& p, std::uint8_t* a, std::uint8_t* b, std::uint64_t* full,
                               int m_tile, int n_tile, int k_block, std::uint32_t) {
-    constexpr int kRows = Config::rows / 64, kColumns = Config::columns / 64;
+    constexpr int kRows = Config::rows / kWidth, kColumns = Config::columns / kWidth;
     const int position = k_block * Config::depth;
     if constexpr (turned) {
       load_windows<kRows>(p, a, full, m_tile * kRows, position);
@@ -94,7 +95,8 @@ struct GradientLoader {
   template <int boxes>
   __device__ static void load_filters(const Parameters& p, std::uint8_t* to, std::uint64_t* full, int filter,
                                       int position) {
-    for (int i = 0; i < boxes; ++i) sm90::load_2d(&p.other, to + i * 8192, full, filter + i * 64, position);
+    for (int i = 0; i < boxes; ++i)
+      sm90::load_2d(&p.other, to + i * kBoxBytes, full, filter + i * kWidth, position);
   }
   template <int boxes>
   __device__ static void load_windows(const Parameters& p, std::uint8_t* to, std::uint64_t* full, int first,
@@ -104,8 +106,8 @@ struct GradientLoader {
       const WindowLoad::Block block = p.window.block(first + i);
       // Beyond the last block: an image that is not there, which reads as zeros.
       const bool there = first + i < p.window.columns;
-      sm90::load_im2col(&p.images, to + i * 8192, full, there ? block.channel_block * 64 : 0, at.w, at.h,
-                        there ? at.n : p.window.images,
+      sm90::load_im2col(&p.images, to + i * kBoxBytes, full, there ? block.channel_block * kWidth : 0, at.w,
+                        at.h, there ? at.n : p.window.images,
                         std::uint16_t(there ? block.s * p.window.reach[1] : 0),
                         std::uint16_t(there ? block.r * p.window.reach[0] : 0));
     }

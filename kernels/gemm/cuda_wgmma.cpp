@@ -48,6 +48,25 @@ double sm90_expected_time(const Problem& problem, int tile_index, int splits, do
   return std::max(compute, memory) + 0.131 * std::min(compute, memory) + pieces;
 }
 
+// The same of the mma_sync rung behind the copy engine: a stage takes what its products or its way through shared memory do.
+double copied_expected_time(const Problem& problem, int tile_index, int splits, double bytes,
+                            bool in_pieces) {
+  constexpr double kClock = 1.6e3, kBytes = 4.1e6, kProducts = 550;  // a cycle
+  const Sm90Tile& tile = kCopiedTiles[tile_index];
+  const Schedule schedule = sm90_schedule(problem, tile, splits);
+  const double m = double(problem.m), n = double(problem.n), k = double(problem.k);
+  const double waves = std::ceil(double(schedule.pieces()) / double(device_facts().multiprocessors));
+  const double sides = tile.rows + tile.columns, area = double(tile.rows) * tile.columns;
+  const double loads = 8 * (tile.rows / 2.0 + tile.columns / 4.0);
+  const double stage = std::max(area * 32 / kProducts, loads + sides) + 60;
+  const double compute =
+      (waves * (std::ceil(double(schedule.k_blocks) / splits) * stage + 1500) + 1500) / kClock;
+  const double again = double(schedule.n_tiles - 1) * m * k + (std::ceil(m / tile.rows) - 1) * n * k;
+  const double memory = (bytes + 0.0626 * again * double(problem.element_bytes())) / kBytes;
+  const double pieces = in_pieces ? 1.8 + 2.22 * splits * m * n * 4 / kBytes : 0;
+  return std::max(compute, memory) + 0.131 * std::min(compute, memory) + pieces;
+}
+
 namespace {
 
 constexpr int kTiles = int(std::size(kSm90Tiles));

@@ -14,27 +14,33 @@ using Sm90Config = TileConfig<math, a_mn_major, b_mn_major, kSm90Tiles[tile].row
                               kSm90Tiles[tile].cluster,
                               kSm90Tiles[tile].ping_pong ? Consumers::ping_pong : Consumers::cooperative>;
 
-// Starts the kernel of one tile shape; it may begin while the one before it ends.
-template <class Config, class Loader, class Store>
-void start_wgmma(const typename Loader::Parameters& loader, const typename Store::Parameters& store,
-                 const Schedule& schedule, int blocks, cudaStream_t stream) {
-  auto* kernel = wgmma_kernel<Config, Loader, Store>;
-  CONVOY_CUDA(
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Config::shared_bytes));
+// Starts a kernel in clusters of so many blocks; it may begin while the one before it ends.
+template <int threads, int shared_bytes, class Kernel, class... Arguments>
+void start_early(Kernel* kernel, int blocks, int cluster, cudaStream_t stream,
+                 const Arguments&... arguments) {
+  CONVOY_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes));
   cudaLaunchAttribute attributes[2];
   attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
   attributes[0].val.programmaticStreamSerializationAllowed = 1;
   attributes[1].id = cudaLaunchAttributeClusterDimension;
-  attributes[1].val.clusterDim.x = Config::cluster;
+  attributes[1].val.clusterDim.x = unsigned(cluster);
   attributes[1].val.clusterDim.y = attributes[1].val.clusterDim.z = 1;
   cudaLaunchConfig_t launch{};
-  launch.gridDim = dim3(static_cast<unsigned>(blocks));
-  launch.blockDim = dim3(Config::threads);
-  launch.dynamicSmemBytes = Config::shared_bytes;
+  launch.gridDim = dim3(unsigned(blocks));
+  launch.blockDim = dim3(threads);
+  launch.dynamicSmemBytes = shared_bytes;
   launch.stream = stream;
   launch.attrs = attributes;
-  launch.numAttrs = Config::cluster > 1 ? 2 : 1;
-  CONVOY_CUDA(cudaLaunchKernelEx(&launch, kernel, loader, store, schedule));
+  launch.numAttrs = cluster > 1 ? 2 : 1;
+  CONVOY_CUDA(cudaLaunchKernelEx(&launch, kernel, arguments...));
+}
+
+// The kernel of one tile shape.
+template <class Config, class Loader, class Store>
+void start_wgmma(const typename Loader::Parameters& loader, const typename Store::Parameters& store,
+                 const Schedule& schedule, int blocks, cudaStream_t stream) {
+  start_early<Config::threads, Config::shared_bytes>(wgmma_kernel<Config, Loader, Store>, blocks,
+                                                     Config::cluster, stream, loader, store, schedule);
 }
 
 template <class Config, bool with_sums>
