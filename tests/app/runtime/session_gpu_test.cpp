@@ -17,6 +17,7 @@
 #include "kernels/gemm/measure.h"
 #include "tests/app/model/tiny_networks.h"
 #include "tests/app/runtime/single_rank.h"
+#include "tests/brief.h"
 
 namespace convoy::app {
 namespace {
@@ -112,8 +113,9 @@ TEST_P(CudaSessionOf, AgreesWithTheCpuForTwentySteps) {
     on_cpu.clip_gradient_norm = on_cuda.clip_gradient_norm = clip;
     Session cpu(network, on_cpu, ranks_), cuda(network, on_cuda, ranks_);
     fill(cpu, network), fill(cuda, network);
-    const auto expected = losses(cpu, 20), actual = losses(cuda, 20);
-    for (std::size_t step = 0; step < 20; ++step)
+    const int steps = tests::brief() ? 4 : 20;
+    const auto expected = losses(cpu, steps), actual = losses(cuda, steps);
+    for (std::size_t step = 0; step < expected.size(); ++step)
       EXPECT_NEAR(actual[step], expected[step], 2e-4 * expected[step]) << "step " << step;
     EXPECT_LT(actual.back(), actual.front()) << "nothing was learned";
   }
@@ -145,11 +147,12 @@ TEST_P(CudaSessionOf, TwoRunsAndAnyNumberOfLanesGiveTheSameBits) {
     };
     Session first(network, with_lanes(1), ranks_);
     fill(first, network);
-    const auto expected = losses(first, 12);
+    const int steps = tests::brief() ? 3 : 12;
+    const auto expected = losses(first, steps);
     for (const int lanes : {1, 2, 4}) {
       Session other(network, with_lanes(lanes), ranks_);
       fill(other, network);
-      EXPECT_EQ(losses(other, 12), expected) << lanes << " lanes";
+      EXPECT_EQ(losses(other, steps), expected) << lanes << " lanes";
       expect_same_bits(state_of(other), state_of(first));
     }
   }
