@@ -34,6 +34,7 @@ models=resnet50 batches=256 precisions='' ranks_wanted=1,2,4,8,16 scalings=both 
 steps=60 repeats=3 topology='' collectives='' threads='' submit=no out='' given=("$@")
 need() { [ -n "$2" ] || usage_error "$1: expected a value"; }
 list() { [[ $2 =~ ^[0-9]+(,[0-9]+)*$ ]] || usage_error "$1: found '$2', expected whole numbers with commas between them"; }
+number() { [[ $2 =~ ^[1-9][0-9]*$ ]] || usage_error "$1: found '$2', expected a whole number above 0"; }
 while [ $# -gt 0 ]; do
   case $1 in
     -h | --help) sed -n '2,24p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
@@ -52,12 +53,12 @@ while [ $# -gt 0 ]; do
     --scaling) scalings=$2 ;;
     --backend) backend=$2 ;;
     --data) data=$2 ;;
-    --size) list "$@"; size=$2 ;;
-    --steps) list "$@"; steps=$2 ;;
-    --repeats) list "$@"; repeats=$2 ;;
+    --size) number "$@"; size=$2 ;;
+    --steps) number "$@"; steps=$2 ;;
+    --repeats) number "$@"; repeats=$2 ;;
     --topology) topology=$(realpath -m "$2") ;;
     --collectives) collectives=$(realpath -m "$2") ;;
-    --threads) list "$@"; threads=$2 ;;
+    --threads) number "$@"; threads=$2 ;;
   esac
   shift 2
 done

@@ -2,13 +2,55 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 namespace convoy::app {
 namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
+// The parts of a replica that have a resource in common: a group each, in the order of their first part. Ranks of other
+// replicas may use it too, which do the same at the same time.
+template <typename Key>
+struct Groups {
+  std::vector<Key> keys;
+  std::vector<int> of_part;
+  std::vector<double> replicas;  // of every group: how many use its resource
+};
+
+template <typename KeyOf>
+auto group_parts(const std::vector<comm::RankPlacement>& ranks, int parts, const KeyOf& key_of) {
+  Groups<decltype(key_of(ranks[0]))> groups;
+  for (int part = 0; part < parts; ++part) {
+    const auto key = key_of(ranks[at(part)]);
+    const auto found = std::ranges::find(groups.keys, key);
+    groups.of_part.push_back(static_cast<int>(found - groups.keys.begin()));
+    if (found != groups.keys.end()) continue;
+    groups.keys.push_back(key);
+    const auto same = [&](const comm::RankPlacement& rank) { return key_of(rank) == key; };
+    const auto members = std::count_if(ranks.begin(), ranks.end(), same);
+    const auto of_replica = std::count_if(ranks.begin(), ranks.begin() + parts, same);
+    groups.replicas.push_back(static_cast<double>(members) / static_cast<double>(of_replica));
+  }
+  return groups;
+}
+
 }  // namespace
+
+SharedProcessors share_processors(const std::vector<comm::RankPlacement>& ranks, int parts, int threads) {
+  auto by_cores =
+      group_parts(ranks, parts, [](const auto& rank) { return std::pair(rank.host, rank.cores); });
+  auto by_host = group_parts(ranks, parts, [](const auto& rank) { return rank.host; });
+  SharedProcessors shared;
+  for (std::size_t group = 0; group < by_cores.keys.size(); ++group) {
+    const auto cores = static_cast<double>(by_cores.keys[group].second.size());
+    shared.processors.push_back(cores / std::min<double>(threads, cores) / by_cores.replicas[group]);
+  }
+  shared.group_of = std::move(by_cores.of_part);
+  shared.memory_of = std::move(by_host.of_part);
+  shared.replicas = std::move(by_host.replicas);
+  return shared;
+}
 
 double SharedProcessors::running_in(int group, const std::vector<bool>& running) const {
   double count = 0;

@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "comm/topology.h"
+
 namespace convoy::app {
 
 struct SharedProcessors {
@@ -20,5 +22,9 @@ struct SharedProcessors {
   double running_in(int group, const std::vector<bool>& running) const;
   double busy_beside(int memory, const std::vector<bool>& running) const;
 };
+
+// `ranks` of the world, replica after replica, each of `parts` ranks of `threads` threads: the first replica's parts. All ranks of a
+// host use its memory and, as far as this knows, its caches; those with the same cores share them.
+SharedProcessors share_processors(const std::vector<comm::RankPlacement>& ranks, int parts, int threads);
 
 }  // namespace convoy::app
