@@ -4,11 +4,11 @@
 
 #include <cstdlib>
 
-namespace convoy::tests {
+namespace convoy::test {
 
 inline bool brief() {
   static const bool set = std::getenv("CONVOY_BRIEF_TESTS") != nullptr;
   return set;
 }
 
-}  // namespace convoy::tests
+}  // namespace convoy::test

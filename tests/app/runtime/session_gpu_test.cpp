@@ -113,7 +113,7 @@ TEST_P(CudaSessionOf, AgreesWithTheCpuForTwentySteps) {
     on_cpu.clip_gradient_norm = on_cuda.clip_gradient_norm = clip;
     Session cpu(network, on_cpu, ranks_), cuda(network, on_cuda, ranks_);
     fill(cpu, network), fill(cuda, network);
-    const int steps = tests::brief() ? 4 : 20;
+    const int steps = test::brief() ? 4 : 20;
     const auto expected = losses(cpu, steps), actual = losses(cuda, steps);
     for (std::size_t step = 0; step < expected.size(); ++step)
       EXPECT_NEAR(actual[step], expected[step], 2e-4 * expected[step]) << "step " << step;
@@ -147,7 +147,7 @@ TEST_P(CudaSessionOf, TwoRunsAndAnyNumberOfLanesGiveTheSameBits) {
     };
     Session first(network, with_lanes(1), ranks_);
     fill(first, network);
-    const int steps = tests::brief() ? 3 : 12;
+    const int steps = test::brief() ? 3 : 12;
     const auto expected = losses(first, steps);
     for (const int lanes : {1, 2, 4}) {
       Session other(network, with_lanes(lanes), ranks_);

@@ -103,7 +103,7 @@ TEST_P(Conv2dOnGpu, EveryPlanOfEveryEngineIsRight) {
         if (!conv::supports(engine, task)) continue;
         for (const conv::Plan& plan : conv::candidates(engine, task)) {
           const gemm::Plan& of = plan.product;
-          if (seen[{direction, engine, of.rung, of.tile, of.splits > 1}]++ >= 2 && convoy::tests::brief())
+          if (seen[{direction, engine, of.rung, of.tile, of.splits > 1}]++ >= 2 && convoy::test::brief())
             continue;
           const gemm::Check check = bench.check(plan, seed++);
           EXPECT_TRUE(check.correct) << plan.to_string() << ": relative error " << check.relative_error

@@ -196,7 +196,7 @@ class GemmOnGpu : public testing::TestWithParam<Rung> {
     Case one(problem, seed);
     std::set<std::pair<int, bool>> seen;
     for (const Plan& plan : candidates(GetParam(), problem))
-      if (seen.insert({plan.tile, plan.splits > 1}).second || !convoy::tests::brief()) one.expect_right(plan);
+      if (seen.insert({plan.tile, plan.splits > 1}).second || !convoy::test::brief()) one.expect_right(plan);
   }
 };
 
@@ -253,7 +253,7 @@ TEST_P(GemmOnGpu, BesideOthersTheSameBits) {
   };
   std::set<int> seen;
   for (const Plan& plan : candidates(GetParam(), problem)) {
-    if (!seen.insert(plan.tile).second && convoy::tests::brief()) continue;
+    if (!seen.insert(plan.tile).second && convoy::test::brief()) continue;
     SCOPED_TRACE(plan.to_string());
     std::vector<Lane> lanes(3);
     for (Lane& lane : lanes) {
