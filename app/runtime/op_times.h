@@ -49,7 +49,7 @@ class OpTimer {
   std::vector<kernels::Launch> launches_;  // none for what communicates
 };
 
-// Some seconds, or three rounds if they take longer. Leaves the update out.
+// As many rounds as some seconds hold, three at least. Leaves the update out.
 MeasuredOps measure_op_times(const PreparedGraph& step, kernels::Backend backend, std::int64_t memory_limit);
 
 // The optimizer on so many parameters, or as many as fit into the limit.

@@ -1,6 +1,7 @@
 #include "app/runtime/part_times.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 
 #include "app/runtime/agreement.h"

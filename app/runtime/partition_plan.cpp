@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <numeric>
 #include <optional>
 
 #include "app/runtime/agreement.h"
+#include "app/runtime/op_times.h"
 #include "app/runtime/part_times.h"
 #include "app/runtime/partition_message.h"
 #include "app/runtime/partitioned_graph.h"
@@ -26,7 +26,7 @@ using partition::NodeIndex;
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 double ms(partition::Nanoseconds time) { return static_cast<double>(time) * 1e-6; }
 
-// Where the nodes were placed.
+// Of the whole step, every node on the rank that it was given to.
 struct PlacedTimes {
   std::vector<double> alone, slowdown;  // of every node of the step, as in PartTimes
   std::vector<double> update;           // of every part, per element, beside the others
@@ -79,7 +79,7 @@ class Planner {
     return plan_;
   }
 
-  // Every rank: its part, to be timed beside the others.
+  // Every rank: its part, to be timed.
   void take_part(const PartitionPlan& plan, int part) {
     plan_ = plan;
     programs_ = make_rank_programs(dependences_, plan.placement.part_of, parts_, plan.placement.times);
@@ -118,7 +118,7 @@ class Planner {
     surroundings_.update_slowdown.clear();
     const double update = alone_.worked.update_ms_per_element;
     for (const double beside : times.update)
-      surroundings_.update_slowdown.push_back(update > 0 ? beside / update : 1);
+      surroundings_.update_slowdown.push_back(update > 0 && beside > 0 ? beside / update : 1);
     const RankPrograms programs =
         make_rank_programs(dependences_, plan_.placement.part_of, parts_, plan_.placement.times);
     return simulate_programs(
@@ -241,6 +241,7 @@ class Planner {
   std::vector<Bytes> peak_;                        // of every part, as the simulator has it
 };
 
+// Collective over `world`.
 PlacedTimes time_parts(Planner& planner, const PartitionPlan& plan, const comm::Communicator& world,
                        const RankGroups& groups) {
   PlacedTimes times;

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "app/runtime/link_costs.h"
-#include "app/runtime/op_times.h"
 #include "app/runtime/program_simulation.h"
 #include "app/runtime/session.h"
 #include "comm/communicator.h"

@@ -232,11 +232,11 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& view, cons
                        : folds    ? workspace.gradient
                                   : static_cast<float*>(b.out);
     const std::int64_t taps = view.taps[0] * view.taps[1], c = view.map.c;
-    call.placement.blocks = call.window.blocks;
     if (by_mma_sync(task)) {
-      call.gradient = out, call.filters = g.k, call.taps = int(taps), call.channels = int(c);
+      call.gradient = out, call.taps = int(taps), call.channels = int(c);
       return call;
     }
+    call.placement.blocks = call.window.blocks;
     if (turned(task, call.tile)) {
       call.c = tiled_map(DType::f32, workspace.partial, {g.k, c, taps, splits},
                          {g.k, c * g.k, taps * c * g.k}, {32, 64, 1, 1});

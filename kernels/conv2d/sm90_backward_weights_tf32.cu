@@ -154,7 +154,7 @@ void start_tile(const Sm90ConvCall& call, cudaStream_t stream) {
   gemm::start_early<Config::threads, Config::shared_bytes>(
       gradient_kernel<Config>, call.blocks, 1, stream,
       LoaderParameters{call.images, call.other, call.window, call.filter_taps},
-      GradientOut{call.gradient, call.filters, call.taps, call.channels, call.window.blocks}, call.schedule);
+      GradientOut{call.gradient, call.m, call.taps, call.channels, call.window.blocks}, call.schedule);
 }
 
 }  // namespace

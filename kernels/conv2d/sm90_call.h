@@ -1,6 +1,6 @@
-// Between the im2col engine's host code and its kernels, one translation unit per operation: the wgmma rung's kernel
-// with loaders that cut the windows of a filter out of NHWC tensors by the copy engine. Plain C++ but for the marks of
-// device functions.
+// Between the im2col engine's host code and its kernels, one translation unit per operation: the wgmma rung's kernel,
+// or mma.sync behind the same ring, with loaders that cut the windows of a filter out of NHWC tensors by the copy
+// engine. Plain C++ but for the marks of device functions.
 #pragma once
 
 #include "kernels/device/cuda_launch.cuh"
@@ -72,9 +72,8 @@ struct Sm90ConvCall {
   bool relu, bf16;
   std::uint8_t* narrow;
   float* sum_slots;
-  // backward_weights in tf32: [pieces of k][filters][taps][channels].
-  float* gradient;
-  int filters, taps, channels;
+  float* gradient;     // backward_weights in tf32, in place of c: [pieces of k][m filters][taps][channels]
+  int taps, channels;  // its
 };
 
 constexpr bool has_kernel(const gemm::Sm90Tile& tile, gemm::Math math) {

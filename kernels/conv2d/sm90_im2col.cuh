@@ -1,4 +1,4 @@
-// Loaders and placement of the im2col engine for the wgmma rung's kernel. Device code, sm_90a only.
+// Loaders of the im2col engine's kernels, and its placement for the wgmma rung's. Device code, sm_90a only.
 #pragma once
 
 #include "kernels/conv2d/sm90_call.h"

@@ -24,17 +24,32 @@ Schedule sm90_schedule(const Problem& problem, const Sm90Tile& tile, int splits)
   return schedule;
 }
 
-// Expected time in microseconds: waves of pieces at the tensor cores' rate, or the bytes at memory's, operands
-// that several tiles share counted a little more than once. The constants are fitted to 1,400 timings on an H200
-// (jobs/results/gemm.md); on average the plan they put first takes 1 % longer than the best.
+namespace {
+
+constexpr double kClock = 1.6e3, kBytes = 4.1e6;  // cycles and bytes in a microsecond
+
+// Beside `compute` microseconds: the bytes at memory's rate, operands that several tiles share counted a little more than
+// once, and the kernel that adds the pieces.
+double with_memory(const Problem& problem, const Sm90Tile& tile, const Schedule& schedule, double compute,
+                   double bytes, bool in_pieces) {
+  const double m = double(problem.m), n = double(problem.n), k = double(problem.k);
+  const double again = double(schedule.n_tiles - 1) * m * k + (std::ceil(m / tile.rows) - 1) * n * k;
+  const double memory = (bytes + 0.0626 * again * double(problem.element_bytes())) / kBytes;
+  const double pieces = in_pieces ? 1.8 + 2.22 * schedule.splits * m * n * 4 / kBytes : 0;
+  return std::max(compute, memory) + 0.131 * std::min(compute, memory) + pieces;
+}
+
+}  // namespace
+
+// Expected time in microseconds: waves of pieces at the tensor cores' rate, or the bytes at memory's. The constants
+// are fitted to 1,400 timings on an H200 (jobs/results/gemm.md); on average the plan they put first takes 1 % longer
+// than the best.
 double sm90_expected_time(const Problem& problem, int tile_index, int splits, double bytes, bool in_pieces) {
   constexpr double kSlowness[] = {1.11, 0.925, 1.05, 1.01, 2.15,
                                   1.3,  1.24,  1.28, 1.05};  // of a stage, by tile
   static_assert(std::size(kSlowness) == std::size(kSm90Tiles));
-  constexpr double kClock = 1.6e3, kBytes = 4.1e6;  // cycles and bytes in a microsecond
   const Sm90Tile& tile = kSm90Tiles[tile_index];
   const Schedule schedule = sm90_schedule(problem, tile, splits);
-  const double m = double(problem.m), n = double(problem.n), k = double(problem.k);
   const double workers = double(device_facts().multiprocessors / tile.cluster);
   const double waves = std::ceil(double(schedule.pieces()) / workers);
   const double area = double(tile.rows) * tile.columns;
@@ -42,29 +57,22 @@ double sm90_expected_time(const Problem& problem, int tile_index, int splits, do
   const double store = 723 + 0.038 * area * double(bytes_of(problem.output));
   const double piece = tile.ping_pong ? std::max(main, 0.842 * (main + store)) + 114 : main + store;
   const double compute = (waves * piece + 1500) / kClock;
-  const double again = double(schedule.n_tiles - 1) * m * k + (std::ceil(m / tile.rows) - 1) * n * k;
-  const double memory = (bytes + 0.0626 * again * double(problem.element_bytes())) / kBytes;
-  const double pieces = in_pieces ? 1.8 + 2.22 * splits * m * n * 4 / kBytes : 0;
-  return std::max(compute, memory) + 0.131 * std::min(compute, memory) + pieces;
+  return with_memory(problem, tile, schedule, compute, bytes, in_pieces);
 }
 
 // The same of the mma_sync rung behind the copy engine: a stage takes what its products or its way through shared memory do.
 double copied_expected_time(const Problem& problem, int tile_index, int splits, double bytes,
                             bool in_pieces) {
-  constexpr double kClock = 1.6e3, kBytes = 4.1e6, kProducts = 550;  // a cycle
+  constexpr double kProducts = 550;  // a cycle
   const Sm90Tile& tile = kCopiedTiles[tile_index];
   const Schedule schedule = sm90_schedule(problem, tile, splits);
-  const double m = double(problem.m), n = double(problem.n), k = double(problem.k);
   const double waves = std::ceil(double(schedule.pieces()) / double(device_facts().multiprocessors));
   const double sides = tile.rows + tile.columns, area = double(tile.rows) * tile.columns;
   const double loads = 8 * (tile.rows / 2.0 + tile.columns / 4.0);
   const double stage = std::max(area * 32 / kProducts, loads + sides) + 60;
   const double compute =
       (waves * (std::ceil(double(schedule.k_blocks) / splits) * stage + 1500) + 1500) / kClock;
-  const double again = double(schedule.n_tiles - 1) * m * k + (std::ceil(m / tile.rows) - 1) * n * k;
-  const double memory = (bytes + 0.0626 * again * double(problem.element_bytes())) / kBytes;
-  const double pieces = in_pieces ? 1.8 + 2.22 * splits * m * n * 4 / kBytes : 0;
-  return std::max(compute, memory) + 0.131 * std::min(compute, memory) + pieces;
+  return with_memory(problem, tile, schedule, compute, bytes, in_pieces);
 }
 
 namespace {
