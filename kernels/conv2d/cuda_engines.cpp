@@ -56,8 +56,10 @@ std::vector<Plan> candidates(const Task& task) {
   const Engine first = few ? Engine::folded : Engine::im2col, second = few ? Engine::im2col : Engine::folded;
   std::vector<Engine> order{Engine::matrix, first, second, Engine::gathered, Engine::direct};
   // A plain product in tf32 whose k is not contiguous goes without the copy engine.
-  if (task.math == gemm::Math::tf32 && task.direction == Direction::backward_weights)
-    std::swap(order[0], order[1]);
+  if (task.math == gemm::Math::tf32 && task.direction == Direction::backward_weights) {
+    const auto copied = std::ranges::find(order, task.geometry.taps() == 1 ? Engine::im2col : first);
+    std::rotate(order.begin(), copied, copied + 1);
+  }
   for (const Engine engine : order)
     if (supports(engine, task))
       for (Plan& plan : candidates(engine, task)) plans.push_back(std::move(plan));

@@ -1,0 +1,156 @@
+#include <algorithm>
+#include <utility>
+
+#include "kernels/conv2d/fold.h"
+#include "kernels/conv2d/im2col_plan.cuh"
+
+namespace convoy::kernels::conv {
+
+using gemm::kCopiedTiles;
+using gemm::kSm90Tiles;
+using gemm::Math;
+
+bool by_mma_sync(const Task& task) {
+  return task.math == Math::tf32 && task.direction == Direction::backward_weights;
+}
+const gemm::Sm90Tile& tile_at(const Task& task, int tile) {
+  return by_mma_sync(task) ? kCopiedTiles[tile] : kSm90Tiles[tile];
+}
+int tile_of(const Plan& plan) {
+  return plan.product.tile - (plan.product.rung == gemm::Rung::mma_sync ? gemm::kFirstCopiedTile : 0);
+}
+
+bool empty(const View& view) { return view.taps[0] == 0 || view.taps[1] == 0; }
+bool strided(const Task& task) {
+  return task.direction == Direction::backward_data &&
+         (task.geometry.stride[0] > 1 || task.geometry.stride[1] > 1);
+}
+
+bool turned(const Task& task, int tile) {
+  return task.direction == Direction::backward_weights && gemm::is_narrow(tile_at(task, tile));
+}
+
+bool transposes(const Task& task, int tile) {
+  return task.direction == Direction::backward_data &&
+         (task.math == Math::tf32 || gemm::is_narrow(tile_at(task, tile)));
+}
+
+gemm::Problem padded_product(const Task& task, const View& view, int tile) {
+  const int depth = depth_of(task);
+  gemm::Problem product;
+  product.math = task.math;
+  const Geometry& g = task.geometry;
+  if (task.direction == Direction::backward_weights) {
+    product.m = g.k, product.n = std::int64_t{view.blocks(depth)} * depth, product.k = view.rows();
+    if (turned(task, tile)) std::swap(product.m, product.n);
+  } else {
+    product.output = task.type();
+    product.m = view.rows();
+    product.n = task.direction == Direction::forward ? g.k : g.c;
+    product.k = std::int64_t{view.blocks(depth)} * depth;
+  }
+  return product.checked();
+}
+
+Result result_of(const Task& task, const View& view) {
+  const Geometry& g = task.geometry;
+  if (task.direction == Direction::backward_weights)
+    return {g.k, std::int64_t{view.taps[0]} * view.taps[1] * view.map.c};
+  return {view.rows(), task.direction == Direction::forward ? g.k : g.c};
+}
+
+bool sums(const Task& task, int splits) {
+  return task.statistics && task.math == Math::bf16 && splits == 1 &&
+         2 * gemm::device_facts().multiprocessors <= gemm::kSumSlots;
+}
+
+Workspace carve(const Task& task, Engine engine, int tile, int splits, void* base) {
+  gemm::Carver carver(base);
+  const Geometry& g = task.geometry;
+  const View view = views_of(task, engine).front();
+  const Result result = result_of(task, view);
+  const std::size_t type = bytes_of(task.type());
+  const bool folds = engine == Engine::folded, weights = task.direction == Direction::backward_weights;
+  const Fold fold = folds ? fold_of(task, depth_of(task)) : Fold{};
+  Workspace workspace{};
+  const bool in_pieces = splits > 1 || turned(task, tile);
+  workspace.partial = carver.take<float>(in_pieces ? std::size_t(splits) * result.m * result.n : 0);
+  workspace.gradient = carver.take<float>(folds && weights ? fold.filter_elements(g) : 0);
+  workspace.slots = carver.take<float>(sums(task, splits) ? gemm::slot_elements(g.k, gemm::kSumSlots) : 0);
+  const std::size_t filters = folds && !weights        ? fold.filter_elements(g)
+                              : transposes(task, tile) ? std::size_t(g.k) * g.taps() * g.c
+                                                       : 0;
+  workspace.filters = carver.take<std::uint8_t>(filters * type);
+  workspace.images = carver.take<std::uint8_t>(folds ? fold.image_elements(g) * type : 0);
+  workspace.bytes = carver.used();
+  return workspace;
+}
+
+bool suits_copy_engine(const Task& task, Engine engine) {
+  const Geometry& g = task.geometry;
+  const int multiple = int(16 / bytes_of(task.type()));
+  if (g.groups != 1 || gemm::device_facts().major != 9 || task.math == Math::fp32 || g.k % multiple != 0)
+    return false;
+  if (engine == Engine::im2col && g.c % multiple != 0) return false;
+  if (engine == Engine::folded && !can_fold(task)) return false;
+  for (int axis = 0; axis < 2; ++axis)
+    if (strided(task) && g.dilation[axis] != 1 && g.stride[axis] != 1) return false;
+  const std::vector<View> views = views_of(task, engine);
+  return std::all_of(views.begin(), views.end(), [](const View& view) {
+    const bool reaches =
+        (view.taps[0] - 1) * view.reach[0] <= 255 && (view.taps[1] - 1) * view.reach[1] <= 255;
+    return empty(view) || view.rows() == 0 || (view.map.encodable() && reaches);
+  });
+}
+
+namespace {
+
+int tile_count(const Task& task) {
+  return int(by_mma_sync(task) ? std::size(kCopiedTiles) : std::size(kSm90Tiles));
+}
+gemm::Plan product_plan(const Task& task, int tile, int splits) {
+  if (by_mma_sync(task)) return {gemm::Rung::mma_sync, gemm::kFirstCopiedTile + tile, splits, 0};
+  return {gemm::Rung::wgmma, tile, splits, 0};
+}
+
+double expected_time(const Task& task, const std::vector<View>& views, int tile, int splits) {
+  double time = 0;
+  for (const View& view : views)
+    if (!empty(view) && view.rows() > 0)
+      time += (by_mma_sync(task) ? gemm::copied_expected_time : gemm::sm90_expected_time)(
+          padded_product(task, view, tile), tile, splits, task.bytes() / double(views.size()),
+          splits > 1 || turned(task, tile));
+  return time;
+}
+
+}  // namespace
+
+std::vector<Plan> window_candidates(const Task& task, Engine engine) {
+  const std::vector<View> views = views_of(task, engine);
+  std::vector<std::pair<double, Plan>> scored;
+  for (int tile = 0; tile < tile_count(task); ++tile) {
+    if (!has_kernel(tile_at(task, tile), task.math)) continue;
+    // The last columns of narrow tiles are copied to rows of a plain matrix.
+    if (gemm::is_narrow(tile_at(task, tile)) && strided(task)) continue;
+    const gemm::Schedule whole =
+        gemm::sm90_schedule(padded_product(task, views.front(), tile), tile_at(task, tile), 1);
+    const int workers = gemm::device_facts().multiprocessors;
+    std::vector<std::pair<double, Plan>> own;
+    for (int splits = 1; splits <= std::min(std::max(whole.k_blocks, 1), 4 * workers); ++splits) {
+      const bool many = whole.pieces() * splits > 8 * workers || whole.k_blocks / splits < 4 || strided(task);
+      if (splits > 1 && many) break;
+      own.push_back({expected_time(task, views, tile, splits),
+                     {engine, product_plan(task, tile, splits),
+                      carve(task, engine, tile, splits, nullptr).bytes, sums(task, splits)}});
+    }
+    std::stable_sort(own.begin(), own.end(), [](auto& a, auto& b) { return a.first < b.first; });
+    own.resize(std::min<std::size_t>(own.size(), 3));
+    scored.insert(scored.end(), own.begin(), own.end());
+  }
+  std::stable_sort(scored.begin(), scored.end(), [](auto& a, auto& b) { return a.first < b.first; });
+  std::vector<Plan> plans;
+  for (auto& one : scored) plans.push_back(one.second);
+  return plans;
+}
+
+}  // namespace convoy::kernels::conv

@@ -1,0 +1,43 @@
+// What the im2col and folded engines would run on a task: tile shapes, pieces of k, workspace, expected times. Host code.
+#pragma once
+
+#include <vector>
+
+#include "kernels/conv2d/views.cuh"
+
+namespace convoy::kernels::conv {
+
+// Whether the products are mma.sync's: wgmma takes no tf32 operands whose k is not contiguous.
+bool by_mma_sync(const Task& task);
+const gemm::Sm90Tile& tile_at(const Task& task, int tile);
+int tile_of(const Plan& plan);
+
+bool empty(const View& view);
+bool strided(const Task& task);
+// Whether the gradient comes out with its filters in the columns, pieces of k or not, and is turned as they are added.
+bool turned(const Task& task, int tile);
+// Whether backward_data reads a transposed copy of the filters, k contiguous: tf32 must, narrow tiles are faster for it.
+bool transposes(const Task& task, int tile);
+// Whether the kernel that writes y also takes its statistics: it must see whole sums, and there is one for bf16 alone.
+bool sums(const Task& task, int splits);
+
+// The product as the kernel runs it: whole blocks of channels.
+gemm::Problem padded_product(const Task& task, const View& view, int tile);
+// The result, or one piece of it, as a matrix without gaps.
+struct Result {
+  std::int64_t m, n;
+};
+Result result_of(const Task& task, const View& view);
+
+struct Workspace {
+  float *partial, *gradient, *slots;  // pieces of k; the folded filters' gradient; sums of y's columns
+  std::uint8_t *filters, *images;
+  std::size_t bytes;
+};
+Workspace carve(const Task& task, Engine engine, int tile, int splits, void* base);
+
+bool suits_copy_engine(const Task& task, Engine engine);
+// The best numbers of pieces for each tile shape, the expected best first.
+std::vector<Plan> window_candidates(const Task& task, Engine engine);
+
+}  // namespace convoy::kernels::conv
