@@ -5,6 +5,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,8 @@ int parse_and_run(CLI::App& app, int argc, char** argv) {
     return failed(error.what(), 2);
   } catch (const ExitStatus& exit) {
     return exit.status;
+  } catch (const std::bad_alloc&) {
+    return failed("out of memory", 1);
   } catch (const std::exception& error) {
     return failed(error.what(), 1);
   }

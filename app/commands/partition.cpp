@@ -38,7 +38,11 @@ TaskGraph generated(const std::string& text) {
     throw UsageError(fmt::format(
         "--graph: found '{}', expected generated:FAMILY:NODES, as generated:transformer:11000", text));
   options.nodes = static_cast<NodeIndex>(std::stol(nodes));
-  return generate_task_graph(text.substr(kGenerated.size(), colon - kGenerated.size()), options);
+  try {
+    return generate_task_graph(text.substr(kGenerated.size(), colon - kGenerated.size()), options);
+  } catch (const std::runtime_error& error) {
+    throw UsageError(fmt::format("--graph: {}", error.what()));
+  }
 }
 
 struct PartitionFlags {
@@ -89,9 +93,18 @@ void report_misfit(const PartitionFlags& flags, const PartitionResult& result) {
                                        result.proven ? "" : ", as far as was searched", result.reason));
 }
 
+void check_pins(const TaskGraph& graph, const GraphAndMachineFlags& input) {
+  for (NodeIndex node = 0; node < graph.node_count(); ++node)
+    if (graph.pin(node) >= input.devices)
+      throw std::runtime_error(fmt::format("{}: node {}: pin is {}, expected a device from 0 to {}",
+                                           input.graph, graph.label(node), graph.pin(node),
+                                           input.devices - 1));
+}
+
 void run_partition(const PartitionFlags& flags) {
   const Clock::time_point began = Clock::now();
   const TaskGraph graph = flags.input.read_graph();
+  check_pins(graph, flags.input);
   if (!flags.write_graph.empty()) data::write_file_atomically(flags.write_graph, task_graph_json(graph));
   const Machine machine = flags.input.machine(flags.input.devices);
   const CostModel cost(graph, machine);
@@ -128,7 +141,7 @@ void GraphAndMachineFlags::add_to(CLI::App& verb, bool devices_required) {
       ->check(not_empty())
       ->type_name("F");
   auto* count =
-      verb.add_option("--devices", devices, "how many")->check(whole_number(1, 4096))->type_name("K");
+      verb.add_option("--devices", devices, "how many")->check(whole_number(1, kMostDevices))->type_name("K");
   if (devices_required) count->required();
   verb.add_option("--memory", memory, "limit of every device, or one a device; default: none")
       ->transform(size_in_bytes())
@@ -145,7 +158,7 @@ void GraphAndMachineFlags::add_to(CLI::App& verb, bool devices_required) {
       ->check(number_in("(0, inf)"))
       ->capture_default_str();
   verb.add_option("--devices-per-node", devices_per_node, "devices that share a node; default: all")
-      ->check(whole_number(1, 4096))
+      ->check(whole_number(1, kMostDevices))
       ->type_name("N");
   verb.add_option("--node-latency-us", node_latency_us, "of a transfer between nodes")
       ->check(number_in("[0, 1e9)"))
@@ -278,7 +291,7 @@ void add_partition_command(CLI::App& app) {
   verb->add_option(
           "--time-limit", flags->time_limit,
           "seconds of local search; default: 0.5, or 0.3 of what the rest of a large graph took, 2.5 at most")
-      ->check(number_in("[0, inf)"))
+      ->check(number_in("[0, 1e9]"))
       ->type_name("S");
   verb->add_option("--moves", flags->moves, "moves of local search instead of a time: results repeat")
       ->check(whole_number(1))

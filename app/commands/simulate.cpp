@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -13,6 +11,7 @@
 #include "app/commands/simulate_training.h"
 #include "app/commands/validators.h"
 #include "app/errors.h"
+#include "partition/graph/read_task_graph.h"
 #include "partition/placement/baselines.h"
 
 namespace convoy::app {
@@ -20,13 +19,6 @@ namespace convoy::app {
 using namespace convoy::partition;
 
 namespace {
-
-Placement read_placement(const std::string& file, const TaskGraph& graph) {
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) throw std::runtime_error(fmt::format("{}: cannot be opened", file));
-  const std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-  return parse_placement_json(text, graph, file);
-}
 
 void check_limits(const CostModel& cost, const Simulation& simulation, const std::string& file) {
   for (DeviceIndex device = 0; device < cost.device_count(); ++device) {
@@ -43,7 +35,7 @@ void run_simulate(const GraphAndMachineFlags& input, const std::string& placemen
                   const OutputFlags& output) {
   const auto began = std::chrono::steady_clock::now();
   const TaskGraph graph = input.read_graph();
-  Placement placement = read_placement(placement_file, graph);
+  Placement placement = parse_placement_json(read_text(placement_file), graph, placement_file);
   if (input.devices > 0 && input.devices != placement.devices)
     throw UsageError(
         fmt::format("--devices: found {}, but {} has {}", input.devices, placement_file, placement.devices));

@@ -5,20 +5,15 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+
+#include "partition/graph/read_task_graph.h"
 
 namespace convoy::app {
 namespace {
 
 using Json = nlohmann::json;
-
-std::string read_text(const std::string& file) {
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) throw std::runtime_error(fmt::format("{}: cannot be opened", file));
-  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-}
 
 class Reader {
  public:
@@ -65,7 +60,7 @@ double interpolate(const std::vector<std::pair<double, double>>& points, double 
 
 }  // namespace
 
-Cluster Cluster::read(const std::string& file) { return parse(read_text(file), file); }
+Cluster Cluster::read(const std::string& file) { return parse(partition::read_text(file), file); }
 
 Cluster Cluster::parse(const std::string& text, const std::string& file) {
   const Json json = Json::parse(text, nullptr, false, true);

@@ -14,19 +14,6 @@
 namespace convoy::partition {
 namespace {
 
-std::string read_text(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw std::runtime_error(fmt::format("{}: cannot be opened", path.string()));
-  file.seekg(0, std::ios::end);
-  const auto size = file.tellg();
-  if (size < 0) throw std::runtime_error(fmt::format("{}: cannot be read", path.string()));
-  std::string text(static_cast<std::size_t>(size), '\0');
-  file.seekg(0);
-  file.read(text.data(), size);
-  if (!file) throw std::runtime_error(fmt::format("{}: cannot be read", path.string()));
-  return text;
-}
-
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kBlank = " \t\r";
   const std::size_t first = text.find_first_not_of(kBlank);
@@ -107,6 +94,27 @@ void read_edges(const std::filesystem::path& path, std::string_view text, const 
 }
 
 }  // namespace
+
+// In pieces: a pipe has no size.
+std::string read_text(const std::filesystem::path& path) {
+  std::error_code none;
+  if (std::filesystem::is_directory(path, none))
+    throw std::runtime_error(fmt::format("{}: is a folder, expected a file", path.string()));
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw std::runtime_error(fmt::format("{}: cannot be opened", path.string()));
+  constexpr std::size_t kPiece = 1 << 20;
+  std::string text;
+  if (std::filesystem::is_regular_file(path, none))
+    text.reserve(static_cast<std::size_t>(std::filesystem::file_size(path)) + kPiece);
+  while (file) {
+    const std::size_t begin = text.size();
+    text.resize(begin + kPiece);
+    file.read(text.data() + begin, kPiece);
+    text.resize(begin + static_cast<std::size_t>(file.gcount()));
+  }
+  if (file.bad()) throw std::runtime_error(fmt::format("{}: cannot be read", path.string()));
+  return text;
+}
 
 TaskGraph read_pardnn_folder(const std::filesystem::path& folder) {
   const auto dot = folder / "graph.dot", durations_file = folder / "durations.txt",

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 #include "partition/graph/task_graph.h"
 
@@ -35,6 +36,9 @@ TaskGraph read_task_graph(const std::filesystem::path& path, const ReadOptions& 
 TaskGraph read_pardnn_folder(const std::filesystem::path& folder);
 TaskGraph parse_task_graph_json(std::string_view text, const std::string& where,
                                 const ReadOptions& options = {});
+
+// The text of a file or a pipe; throws std::runtime_error naming it.
+std::string read_text(const std::filesystem::path& path);
 
 // Our JSON, one node or edge a line.
 std::string task_graph_json(const TaskGraph& graph);

@@ -30,22 +30,28 @@ Machine Machine::uniform(DeviceIndex devices, Link link, Bytes memory_limit) {
 
 Machine Machine::cluster(DeviceIndex nodes, DeviceIndex devices_per_node, Link inside, Link between,
                          Bytes memory_limit) {
+  check(between);
   Machine machine = uniform(nodes * devices_per_node, inside, memory_limit);
   for (DeviceIndex from = 0; from < machine.device_count(); ++from)
     for (DeviceIndex to = 0; to < machine.device_count(); ++to)
-      if (from / devices_per_node != to / devices_per_node) machine.set_link(from, to, between);
+      if (from / devices_per_node != to / devices_per_node)
+        machine.links_[static_cast<std::size_t>(from) * machine.device_count() + to] = between;
+  machine.compare_links();
   return machine;
 }
 
 void Machine::set_link(DeviceIndex from, DeviceIndex to, Link link) {
   check(link);
-  links_[from * device_count() + to] = link;
+  links_[static_cast<std::size_t>(from) * device_count() + to] = link;
+  compare_links();
+}
+
+void Machine::compare_links() {
   same_links_ = true;
   const Link& first = links_[device_count() > 1 ? 1 : 0];
   for (DeviceIndex a = 0; a < device_count(); ++a)
     for (DeviceIndex b = 0; b < device_count(); ++b)
-      if (a != b && (links_[a * device_count() + b].latency != first.latency ||
-                     links_[a * device_count() + b].bytes_per_ns != first.bytes_per_ns))
+      if (a != b && (link(a, b).latency != first.latency || link(a, b).bytes_per_ns != first.bytes_per_ns))
         same_links_ = false;
 }
 
@@ -57,6 +63,28 @@ bool Machine::same_speeds() const {
 bool Machine::limited() const {
   return std::any_of(devices_.begin(), devices_.end(),
                      [](const Device& device) { return device.memory_limit != kUnlimited; });
+}
+
+// No schedule is longer than this sum, and the ranks of the placements are below four times of it.
+void CostModel::check_sum() const {
+  constexpr double kMost = 1e18;
+  double slowness = 0, latency = 0, ns_per_byte = 0;
+  const DeviceIndex devices = machine_.device_count();
+  for (DeviceIndex from = 0; from < devices; ++from) {
+    slowness = std::max(slowness, 1 / machine_.device(from).speed);
+    for (DeviceIndex to = 0; to < devices; ++to) {
+      if (from == to) continue;
+      latency = std::max(latency, static_cast<double>(machine_.link(from, to).latency));
+      ns_per_byte = std::max(ns_per_byte, 1 / machine_.link(from, to).bytes_per_ns);
+    }
+  }
+  double sum = static_cast<double>(graph_.total_time()) * slowness;
+  for (EdgeIndex edge = 0; devices > 1 && edge < graph_.edge_count(); ++edge)
+    sum += latency + (graph_.has_transfer_times() ? static_cast<double>(graph_.transfer_time(edge))
+                                                  : static_cast<double>(graph_.bytes(edge)) * ns_per_byte);
+  if (!(sum < kMost))
+    throw std::runtime_error(fmt::format(
+        "machine: all times and transfers add up to {:.2g} ns, expected below {:.0e}", sum, kMost));
 }
 
 CostModel::CostModel(const TaskGraph& graph, const Machine& machine)
@@ -76,6 +104,7 @@ CostModel::CostModel(const TaskGraph& graph, const Machine& machine)
         ns_per_byte += 1 / machine.link(from, to).bytes_per_ns;
         ++pairs;
       }
+  check_sum();
   pairs = std::max(pairs, 1.0);
   const Link average{std::llround(latency / pairs), machine.same_links() || ns_per_byte == 0
                                                         ? machine.link(0, devices > 1 ? 1 : 0).bytes_per_ns

@@ -12,6 +12,7 @@
 namespace convoy::partition {
 
 using DeviceIndex = std::int32_t;
+inline constexpr DeviceIndex kMostDevices = 4096;  // of files and flags: a machine keeps a link for each pair
 inline constexpr Bytes kUnlimited = std::numeric_limits<Bytes>::max();
 
 struct Device {
@@ -37,7 +38,9 @@ class Machine {
   DeviceIndex device_count() const { return static_cast<DeviceIndex>(devices_.size()); }
   const Device& device(DeviceIndex device) const { return devices_[device]; }
   Device& device(DeviceIndex device) { return devices_[device]; }
-  const Link& link(DeviceIndex from, DeviceIndex to) const { return links_[from * device_count() + to]; }
+  const Link& link(DeviceIndex from, DeviceIndex to) const {
+    return links_[static_cast<std::size_t>(from) * devices_.size() + to];
+  }
   void set_link(DeviceIndex from, DeviceIndex to, Link link);
 
   // With contention each device sends one tensor at a time and receives one at a time, first come first
@@ -50,6 +53,8 @@ class Machine {
   bool limited() const;
 
  private:
+  void compare_links();
+
   std::vector<Device> devices_;
   std::vector<Link> links_;  // [from][to]
   bool contention_ = false, same_links_ = true;
@@ -58,6 +63,7 @@ class Machine {
 // What the nodes and edges of one graph cost on one machine. Both must outlive it.
 class CostModel {
  public:
+  // Throws std::runtime_error when all times and transfers, each where it takes longest, do not add up to a time in 64 bits.
   CostModel(const TaskGraph& graph, const Machine& machine);
 
   const TaskGraph& graph() const { return graph_; }
@@ -96,6 +102,7 @@ class CostModel {
   bool transfers_independent() const { return all_one_size_ && !machine_.contention(); }
 
  private:
+  void check_sum() const;
   Nanoseconds slow_run_time(NodeIndex node, DeviceIndex device) const {
     return static_cast<Nanoseconds>(static_cast<double>(graph_.time(node)) / machine_.device(device).speed +
                                     0.5);

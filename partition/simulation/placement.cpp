@@ -83,7 +83,6 @@ Placement PlacementReader::read(std::string_view text) {
   for (const auto& [key, value] : document.items())
     if (key != "devices" && key != "device_of" && key != "order") fail(fmt::format("unknown field {}", key));
   const Json& devices = member(document, "devices");
-  constexpr std::int64_t kMostDevices = 1 << 16;
   if (!devices.is_number_integer() || devices.get<std::int64_t>() < 1 ||
       devices.get<std::int64_t>() > kMostDevices)
     fail(fmt::format("devices is {}, expected 1 to {}", devices.dump(), kMostDevices));

@@ -262,6 +262,35 @@ TEST(Simulator, TraceIsJsonAndReportIsSelfContained) {
   EXPECT_EQ(page.find("<script"), std::string::npos);
 }
 
+TEST(Machine, ManyDevicesInNodesTakeNoLongerThanTheirLinks) {
+  const Machine machine = Machine::cluster(512, 8, {1000, 1}, {50'000, 0.1});
+  EXPECT_FALSE(machine.same_links());
+  EXPECT_EQ(machine.link(4095, 4088).latency, 1000);
+  EXPECT_EQ(machine.link(4095, 4087).latency, 50'000);
+  EXPECT_TRUE(Machine::cluster(1, 8, {1000, 1}, {50'000, 0.1}).same_links());
+}
+
+// A sum that wraps would make the slowest link the best.
+TEST(CostModel, RefusesTimesBeyondWhatAnIntegerHolds) {
+  const TaskGraph graph = graph_of({1000, 1000}, {{0, 1}}, 1000);
+  const auto fits = [&](const Machine& machine) {
+    try {
+      CostModel{graph, machine};
+    } catch (const std::runtime_error&) {
+      return false;
+    }
+    return true;
+  };
+  EXPECT_TRUE(fits(Machine::uniform(2, {0, 1e-12})));
+  EXPECT_FALSE(fits(Machine::uniform(2, {0, 1e-300})));
+  EXPECT_TRUE(fits(Machine::uniform(1, {0, 1e-300})));
+  Machine slow = Machine::uniform(2, {0, 1});
+  slow.device(1).speed = 1e-11;
+  EXPECT_TRUE(fits(slow));
+  slow.device(1).speed = 1e-300;
+  EXPECT_FALSE(fits(slow));
+}
+
 TEST(Placement, ReadsWhatItWritesAndNamesDefects) {
   const TaskGraph graph = graph_of({1, 1, 1}, {{0, 1}});
   const Placement placement{2, {0, 1, 0}, {{0, 2}, {1}}};
@@ -279,6 +308,8 @@ TEST(Placement, ReadsWhatItWritesAndNamesDefects) {
   };
   EXPECT_EQ(error("{"), "p.json: not JSON at byte 2");
   EXPECT_EQ(error(R"({"devices": 2, "device_of": {"0": 0, "1": 1}})"), "p.json: node 2 is not placed");
+  EXPECT_EQ(error(R"({"devices": 5000, "device_of": {"0": 0, "1": 1, "2": 1}})"),
+            "p.json: devices is 5000, expected 1 to 4096");
   EXPECT_EQ(error(R"({"devices": 2, "device_of": {"0": 0, "1": 2, "2": 0}})"),
             "p.json: device_of: node 1 is on 2, expected 0 to 1");
   EXPECT_EQ(error(R"({"devices": 2, "device_of": {"9": 0}})"), "p.json: device_of: the graph has no node 9");
