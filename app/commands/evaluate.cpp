@@ -1,6 +1,7 @@
 // `convoy evaluate`: the accuracy of a checkpoint on a data set's test images.
 #include <fmt/core.h>
 
+#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -58,7 +59,7 @@ void print_result(const EvaluateOptions& options, const CheckpointState& state, 
     fmt::print("{}\n", nlohmann::json({{"checkpoint", options.checkpoint},
                                        {"model", state.model},
                                        {"step", state.step},
-                                       {"images", sum.samples},
+                                       {"images", std::llround(sum.samples)},
                                        {"test_loss", sum.loss()},
                                        {"test_accuracy", top1},
                                        {"test_top5", top5}})

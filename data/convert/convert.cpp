@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <stdexcept>
+#include <system_error>
 
 namespace convoy::data {
 namespace {
@@ -24,6 +25,14 @@ SourceFormat recognise(const FileSource& files, const std::string& name) {
   return format;
 }
 
+// The result is renamed into place: over the archive that it was read from, it would destroy it.
+void refuse_same_file(const std::filesystem::path& source, const std::filesystem::path& destination) {
+  std::error_code unknown;  // no such destination yet: the usual case
+  if (std::filesystem::equivalent(source, destination, unknown))
+    throw std::runtime_error(
+        fmt::format("{}: both the source and the file to write, expected two", destination.string()));
+}
+
 }  // namespace
 
 const char* name_of(SourceFormat format) {
@@ -42,6 +51,7 @@ const char* name_of(SourceFormat format) {
 ConvertReport convert(const std::filesystem::path& source, const std::filesystem::path& destination,
                       const ConvertOptions& options) {
   const auto files = open_source(source);
+  refuse_same_file(source, destination);
   const Conversion conversion{*files, source.string(), destination, options};
   const SourceFormat format =
       options.format == SourceFormat::automatic ? recognise(*files, conversion.name) : options.format;

@@ -239,6 +239,15 @@ TEST_F(ConvertImages, AnUnwritableDestination) {
                {"/proc/no/out.h5", "cannot create"});
 }
 
+TEST_F(ConvertImages, TheSourceIsNotOverwritten) {
+  write_tar(folder_ / "set.tar", files(), "gzip");
+  const Bytes archive = read_bytes(folder_ / "set.tar");
+  std::filesystem::create_symlink("set.tar", folder_ / "out.h5");
+  for (const char* name : {"set.tar", "./set.tar", "out.h5"})
+    expect_error([&] { convert(folder_ / "set.tar", folder_ / name, {}); }, {name, "both the source"});
+  EXPECT_TRUE(read_bytes(folder_ / "set.tar") == archive);
+}
+
 // ---- CIFAR ----
 
 // Records whose pixel (c, y, x) is c * 50 + (y + x + label) % 50.

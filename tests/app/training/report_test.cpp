@@ -144,6 +144,8 @@ TEST(Divergence, NamesStepLossAndRate) {
               "step 120: found a loss of nan, expected a finite one: training diverged at learning rate 0.8;",
               0),
       0u);
+  const std::string negative = error_of([] { check_loss(std::copysign(std::nan(""), -1.0), 1, 0.1); });
+  EXPECT_NE(negative.find("a loss of nan,"), std::string::npos) << negative;
   EXPECT_THROW(check_loss(-INFINITY, 1, 0.1), DivergenceError);
 }
 
