@@ -50,7 +50,7 @@ void Partitioner::fit(Entry& entry, Effort effort) const {
   entry.candidate.fits = entry.overflow == 0;
   if (entry.candidate.fits) return;
   const auto time = std::chrono::milliseconds(effort == Effort::kQuick ? 200 : 3000);
-  OverflowResult repaired = fit_memory(cost_, units_, entry.placement, effort, Clock::now() + time);
+  OverflowResult repaired = fit_memory(cost_, units_, entry.placement, effort, time);
   entry.candidate.fits = repaired.placement.has_value();
   if (!entry.candidate.fits) {
     entry.reason = std::move(repaired.reason), entry.proven = repaired.proven;

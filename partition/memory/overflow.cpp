@@ -2,6 +2,7 @@
 #include "partition/memory/overflow.h"
 
 #include <fmt/format.h>
+#include <time.h>
 
 #include <algorithm>
 
@@ -11,7 +12,11 @@
 namespace convoy::partition {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+std::chrono::nanoseconds worked() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+}
 
 // A placement under repair with its simulation.
 struct Attempt {
@@ -22,12 +27,12 @@ struct Attempt {
 
 class Fitter {
  public:
-  Fitter(const CostModel& cost, const Units& units, Clock::time_point deadline)
+  Fitter(const CostModel& cost, const Units& units, std::chrono::nanoseconds time)
       : cost_(cost),
         graph_(cost.graph()),
         machine_(cost.machine()),
         units_(units),
-        deadline_(deadline),
+        last_(worked() + time),
         depth_first_(depth_first_priorities()),
         moved_(units.count(), 0),
         random_(1) {}
@@ -64,7 +69,7 @@ class Fitter {
   const TaskGraph& graph_;
   const Machine& machine_;
   const Units& units_;
-  const Clock::time_point deadline_;
+  const std::chrono::nanoseconds last_;  // of worked()
   const std::vector<Nanoseconds> depth_first_;
   std::vector<int> moved_;  // how often each unit has been evicted: spreads repeated rounds
   Random random_;
@@ -203,7 +208,7 @@ void Fitter::search(Attempt& best, std::int64_t most_moves) {
   const DeviceIndex devices = machine_.device_count();
   if (devices < 2 || units_.count() == 0) return;
   std::vector<Eviction> worst = worst_evictions(best);
-  for (std::int64_t tries = 0; tries < most_moves && best.overflow > 0 && Clock::now() < deadline_; ++tries) {
+  for (std::int64_t tries = 0; tries < most_moves && best.overflow > 0 && worked() < last_; ++tries) {
     std::vector<DeviceIndex> device_of = best.placement.device_of;
     const bool evict = !worst.empty() && random_.below(2) == 0;
     const std::int64_t moves = 1 + random_.below(3);
@@ -288,8 +293,8 @@ Bytes memory_overflow(const Machine& machine, const Simulation& simulation) {
 }
 
 OverflowResult fit_memory(const CostModel& cost, const Units& units, const Placement& placement,
-                          Effort effort, Clock::time_point deadline) {
-  return Fitter(cost, units, deadline).run(placement, effort);
+                          Effort effort, std::chrono::nanoseconds time) {
+  return Fitter(cost, units, time).run(placement, effort);
 }
 
 }  // namespace convoy::partition

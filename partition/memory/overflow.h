@@ -28,14 +28,15 @@ struct OverflowResult {
   bool proven = false;                 // whether `reason` is a proof
 };
 
-// How hard to try. kQuick: the greedy and a short search; kThorough: a search until the deadline, then all
+// How hard to try. kQuick: the greedy and a short search; kThorough: a search until the time is up, then all
 // placements of a small graph (devices^units up to 2^20).
 enum class Effort { kQuick, kThorough };
 
 // Min-knapsack greedy: where a device exceeds its limit, the units live at its peak are moved to devices with room, least
 // added cost per byte freed first, until the excess is covered; re-simulated and repeated. When that stalls, a local
-// search on the excess follows. The makespan is secondary here; the improvement comes after.
+// search on the excess follows, for `time` of this thread's processor time: what fits must not depend on who else works on the
+// machine. The makespan is secondary here; the improvement comes after.
 OverflowResult fit_memory(const CostModel& cost, const Units& units, const Placement& placement,
-                          Effort effort, std::chrono::steady_clock::time_point deadline);
+                          Effort effort, std::chrono::nanoseconds time);
 
 }  // namespace convoy::partition
