@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <exception>
 #include <stdexcept>
 #include <utility>
@@ -35,6 +36,8 @@ void check_world_size() {
 class MpiEnvironment::Session {
  public:
   Session() {
+    // A message to a rank that has just died must fail, not end this one: it has to say who it was.
+    std::signal(SIGPIPE, SIG_IGN);
     int provided = 0;
     check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided), "MPI_Init_thread");
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);

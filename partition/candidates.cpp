@@ -49,7 +49,8 @@ void Partitioner::fit(Entry& entry, Effort effort) const {
   entry.overflow = memory_overflow(cost_.machine(), simulate(cost_, entry.placement));
   entry.candidate.fits = entry.overflow == 0;
   if (entry.candidate.fits) return;
-  const auto time = std::chrono::milliseconds(effort == Effort::kQuick ? 200 : 3000);
+  const std::chrono::nanoseconds time =
+      effort == Effort::kQuick ? std::chrono::milliseconds(200) : options_.repair_time;
   OverflowResult repaired = fit_memory(cost_, units_, entry.placement, effort, time);
   entry.candidate.fits = repaired.placement.has_value();
   if (!entry.candidate.fits) {
@@ -60,19 +61,31 @@ void Partitioner::fit(Entry& entry, Effort effort) const {
   entry.candidate.makespan = simulate(cost_, entry.placement, Detail::kTimes).makespan;
 }
 
-// From a placement that spreads what must be live, then from the given one, unless there is proof that none can fit.
+// The same for every algorithm, so found once.
+const Partitioner::Spread& Partitioner::spread() const {
+  std::call_once(spread_once_, [&] {
+    const LiveCut cut = find_live_cut(cost_);
+    spread_.proof = live_certificate(cost_, cut);
+    if (spread_.proof) return;
+    spread_.entry.placement = place_by_memory(cost_, units_, cut);
+    choose_order(spread_.entry);
+    fit(spread_.entry, Effort::kThorough);
+  });
+  return spread_;
+}
+
+// From the placement that spreads what must be live, then from the given one, unless there is proof that none can fit.
 void Partitioner::try_hard(Entry& entry) const {
-  const LiveCut cut = find_live_cut(cost_);
-  if (auto proof = live_certificate(cost_, cut)) {
-    entry.reason = std::move(*proof), entry.proven = true;
+  const Spread& known = spread();
+  if (known.proof) {
+    entry.reason = *known.proof, entry.proven = true;
     return;
   }
-  Entry spread = entry;
-  spread.placement = place_by_memory(cost_, units_, cut);
-  choose_order(spread);
-  fit(spread, Effort::kThorough);
-  if (!spread.candidate.fits && !spread.proven) fit(entry, Effort::kThorough);
-  if (!entry.candidate.fits) entry = std::move(spread);
+  if (!known.entry.candidate.fits && !known.entry.proven) fit(entry, Effort::kThorough);
+  if (entry.candidate.fits) return;
+  const Algorithm algorithm = entry.candidate.algorithm;
+  entry = known.entry;
+  entry.candidate.algorithm = algorithm;
 }
 
 Partitioner::Entry Partitioner::make(Algorithm algorithm) const {
@@ -82,6 +95,7 @@ Partitioner::Entry Partitioner::make(Algorithm algorithm) const {
   entry.placement = place(algorithm);
   choose_order(entry);
   fit(entry, Effort::kQuick);
+  if (!entry.candidate.fits && !entry.proven) try_hard(entry);
   entry.candidate.seconds = seconds_since(begin);
   return entry;
 }

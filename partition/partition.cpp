@@ -40,11 +40,12 @@ PartitionResult Partitioner::run() {
     return a.candidate.fits != b.candidate.fits ? a.candidate.fits
                                                 : a.candidate.makespan < b.candidate.makespan;
   };
-  // Nothing fits at the first try: try hard, from the placement whose memory is spread best.
   if (std::none_of(entries.begin(), entries.end(), [](const Entry& entry) { return entry.candidate.fits; })) {
-    const auto less_over = [](const Entry& a, const Entry& b) { return a.overflow < b.overflow; };
-    Entry& last = *std::min_element(entries.begin(), entries.end(), less_over);
-    if (!last.proven) try_hard(last);
+    // A proof, if there is one; else what was closest to its limits.
+    const auto says_more = [](const Entry& a, const Entry& b) {
+      return a.proven != b.proven ? a.proven : a.overflow < b.overflow;
+    };
+    const Entry& last = *std::min_element(entries.begin(), entries.end(), says_more);
     result.reason = last.reason, result.proven = last.proven;
   }
   if (options_.algorithm == Algorithm::kImprove) {

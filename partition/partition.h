@@ -25,6 +25,8 @@ struct PartitionOptions {
   std::optional<std::chrono::duration<double>> time_limit;
   std::int64_t move_limit = std::numeric_limits<std::int64_t>::max();  // the same, countable: results repeat
   Clock::time_point began = Clock::now();                              // of the whole run, loading included
+  // Of a thread's work on each candidate that exceeds a limit where a short repair does not help.
+  std::chrono::nanoseconds repair_time = std::chrono::seconds(2);
   unsigned threads =
       2;  // candidates at a time; then a second local search, on fewer devices or with another seed
   std::uint64_t seed = 1;

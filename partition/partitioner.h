@@ -2,6 +2,8 @@
 // (improved.cpp), and what is made of them (partition.cpp).
 #pragma once
 
+#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,9 +31,16 @@ class Partitioner {
     bool proven = false;
   };
 
+  // The placement that spreads what must be live, repaired; or proof that none fits.
+  struct Spread {
+    Entry entry;
+    std::optional<std::string> proof;
+  };
+
   Placement place(Algorithm algorithm) const;
   void choose_order(Entry& entry) const;
   void fit(Entry& entry, Effort effort) const;
+  const Spread& spread() const;
   void try_hard(Entry& entry) const;
   Entry make(Algorithm algorithm) const;
   std::vector<Entry> make_all() const;
@@ -49,6 +58,8 @@ class Partitioner {
   const PartitionOptions& options_;
   const Units units_;
   const Nanoseconds lower_bound_;
+  mutable std::once_flag spread_once_;
+  mutable Spread spread_;
 };
 
 inline double seconds_since(Clock::time_point begin) {

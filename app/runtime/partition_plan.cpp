@@ -149,7 +149,8 @@ class Planner {
     const partition::CostModel cost(tasks_, machine_);
     partition::PartitionOptions options;
     options.seed = options_.seed;
-    options.threads = 1;  // the other ranks have the other cores
+    options.threads = 1;                            // the other ranks have the other cores
+    options.repair_time = std::chrono::seconds(1);  // other limits may be tried
     return partition::partition_graph(cost, options);
   }
 

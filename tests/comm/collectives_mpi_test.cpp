@@ -1,7 +1,9 @@
 // Every collective on every size against what a serial program computes from all ranks' data.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <numeric>
 
@@ -178,6 +180,16 @@ TEST(Collectives, RefuseWrongArgumentsBeforeAnythingIsSent) {
     EXPECT_NE(std::string(error.what()).find("broadcast running mean on world: root 99"), std::string::npos)
         << error.what();
   }
+}
+
+// As a connection to a rank that has died is: the survivor must live on to say who it was.
+TEST(Environment, WhatNobodyReadsAnyMoreDoesNotEndTheRank) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  ::close(ends[0]);
+  EXPECT_EQ(::write(ends[1], "x", 1), -1);
+  EXPECT_EQ(errno, EPIPE);
+  ::close(ends[1]);
 }
 
 }  // namespace

@@ -202,5 +202,34 @@ TEST(Memory, LimitsFallingTowardsTheFloor) {
   }
 }
 
+// A baseline alone is made to fit as hard as it is among the others.
+TEST(Memory, UnderLimitsToBeCombinedIsNeverWorseThanABaselineAlone) {
+  PartitionOptions options = quick();
+  options.repair_time = std::chrono::milliseconds(50);
+  for (const std::uint64_t seed : {3, 5, 8}) {
+    testing::Shape shape;
+    shape.nodes = 40, shape.edge_share = 0.08;
+    const TaskGraph graph = testing::random_graph(seed, shape);
+    const Machine open = Machine::uniform(3, testing::kFastLink);
+    Bytes peak = 0;
+    for (const DeviceUse& use : partition_graph(CostModel(graph, open), quick()).simulation.use)
+      peak = std::max(peak, use.peak_bytes);
+    const Bytes floor = graph.total_resident_bytes() / 3;
+    const Machine machine = Machine::uniform(3, testing::kFastLink, floor + (peak - floor) / 3);
+    const CostModel cost(graph, machine);
+    options.algorithm = Algorithm::kImprove;
+    const PartitionResult combined = partition_graph(cost, options);
+    for (const Algorithm algorithm : {Algorithm::kOneDevice, Algorithm::kContiguous, Algorithm::kHeft,
+                                      Algorithm::kEtf, Algorithm::kMetis, Algorithm::kParDnn}) {
+      options.algorithm = algorithm;
+      const PartitionResult alone = partition_graph(cost, options);
+      if (!alone.placement) continue;
+      ASSERT_TRUE(combined.placement) << seed << ": " << combined.reason;
+      EXPECT_LE(combined.simulation.makespan, alone.simulation.makespan)
+          << seed << " " << algorithm_name(algorithm);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace convoy::partition
