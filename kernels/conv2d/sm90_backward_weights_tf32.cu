@@ -13,10 +13,7 @@ struct PositionParameters {
 template <class Config>
 struct PositionLoader {
   using Parameters = PositionParameters;
-  struct Boxes {
-    static constexpr int depth = Config::depth, columns = Config::y;
-  };
-  using Of = GradientLoader<Boxes>;
+  using Of = GradientLoader<Config>;
   __device__ static void prefetch(const Parameters& parameters) { Of::prefetch(parameters.of); }
   __device__ static void load(const Parameters& p, std::uint8_t* x, std::uint8_t* y, std::uint64_t* full,
                               int x_tile, int y_tile, int k_block) {
@@ -51,7 +48,10 @@ struct GradientResult {
           *reinterpret_cast<const Vector*>(values);
     }
   };
-  __device__ Piece piece(int split) const { return {*this, data + std::int64_t{split} * k * taps * c}; }
+  template <class Store>
+  __device__ void with_piece(int split, Store store) const {
+    store(Piece{*this, data + std::int64_t{split} * k * taps * c});
+  }
 };
 
 template <int tile>

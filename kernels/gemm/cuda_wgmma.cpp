@@ -114,29 +114,23 @@ bool supports_wgmma(const Problem& problem) {
   return device_facts().major == 9 && problem.math != Math::fp32;
 }
 
-// Microseconds: 2.8 TB/s of bytes read and written were seen.
-double repacking_time(const Problem& problem) {
-  const auto time = [&](const Operand& operand) {
-    const double elements = double(operand.rows) * double(operand.columns);
-    return operand.repacked ? 2 + 2 * elements * double(problem.element_bytes()) / 2.8e6 : 0;
-  };
-  return time(operand_a(problem)) + time(operand_b(problem));
-}
-
 std::vector<Plan> wgmma_candidates(const Problem& problem) {
-  std::vector<ScoredPlan> scored = mn_major_candidates(problem);
-  const double repacking = repacking_time(problem);
+  if (is_mn_major(problem)) return mn_major_candidates(problem);
+  struct Scored {
+    Plan plan;
+    double time;
+  };
+  std::vector<Scored> scored;
   for (int tile = 0; tile < kTiles; ++tile) {
     if (is_narrow(kSm90Tiles[tile])) continue;
     const Schedule whole = sm90_schedule(problem, kSm90Tiles[tile], 1);
     const int workers = device_facts().multiprocessors / kSm90Tiles[tile].cluster;
-    std::vector<ScoredPlan> own;
+    std::vector<Scored> own;
     for (int splits = 1; splits <= std::min(whole.k_blocks, 4 * workers); ++splits) {
       if (splits > 1 && (whole.pieces() * splits > 8 * workers || whole.k_blocks / splits < 4)) break;
       const std::size_t bytes = carve(problem, splits, nullptr).bytes;
       own.push_back({{Rung::wgmma, tile, splits, bytes},
-                     repacking + sm90_expected_time(problem, tile, splits, problem.bytes(),
-                                                    indirect(problem, splits))});
+                     sm90_expected_time(problem, tile, splits, problem.bytes(), indirect(problem, splits))});
     }
     std::stable_sort(own.begin(), own.end(), [](auto& a, auto& b) { return a.time < b.time; });
     if (own.size() > 3) own.resize(3);
@@ -194,7 +188,7 @@ Sm90Launch launcher_of(const Problem& problem, bool a_mn_major, bool b_mn_major,
 }
 
 Launch bind_wgmma(const Problem& problem, const Plan& plan, const Buffers& buffers) {
-  if (plan.tile >= kFirstMnMajorTile) return bind_mn_major(problem, plan, buffers);
+  if (is_mn_major(problem)) return bind_mn_major(problem, plan, buffers);
   const Sm90Tile& tile = kSm90Tiles[plan.tile];
   const Operand a = operand_a(problem), b = operand_b(problem);
   const Workspace workspace = carve(problem, plan.splits, buffers.workspace);

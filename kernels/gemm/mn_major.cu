@@ -2,7 +2,6 @@
 // the tensor maps, the launch.
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "kernels/device/cuda_tensor_map.h"
 #include "kernels/gemm/pipeline.cuh"
@@ -11,35 +10,36 @@
 namespace convoy::kernels::gemm {
 namespace {
 
-// Rows that the copy engine sees as one, so that they start at multiples of 16 bytes.
-int rows_together(const Problem& p) { return int(4 / std::gcd(std::gcd(p.lda, p.ldb), std::int64_t{4})); }
+// An operand [k][extent] as the copy engine reads it: rows that do not start at multiples of 16 bytes are copied first.
+struct Operand {
+  std::int64_t extent, own_pitch, pitch;
+  bool repacked() const { return pitch != own_pitch; }
+};
+Operand operand_of(std::int64_t extent, std::int64_t pitch) {
+  return {extent, pitch, pitch % 4 == 0 ? pitch : ceil_div(extent, 4) * 4};
+}
+Operand operand_a(const Problem& p) { return operand_of(p.m, p.lda); }
+Operand operand_b(const Problem& p) { return operand_of(p.n, p.ldb); }
 
 struct Workspace {
-  float *partial, *slots;
+  float *a, *b, *partial, *slots;
   std::size_t bytes;
 };
 Workspace carve(const Problem& p, int splits, void* base) {
   Carver carver(base);
-  auto* partial = carver.take<float>(splits == 1 ? 0 : partial_elements(p, splits));
-  auto* slots = carver.take<float>(p.column_sums ? slot_elements(p.n, kSumSlots) : 0);
-  return {partial, slots, carver.used()};
-}
-
-MnMajorOperand operand_of(const void* data, std::int64_t extent, std::int64_t k, std::int64_t pitch,
-                          int together) {
-  const std::int64_t columns = (together - 1) * pitch + extent;
-  return {tiled_map(DType::f32, data, {columns, k / together}, {together * pitch},
-                    {32, 32u / unsigned(together)}),
-          int(pitch)};
+  const auto packed = [&](const Operand& operand) {
+    return carver.take<float>(operand.repacked() ? std::size_t(p.k) * std::size_t(operand.pitch) : 0);
+  };
+  Workspace workspace{};
+  workspace.a = packed(operand_a(p));
+  workspace.b = packed(operand_b(p));
+  workspace.partial = carver.take<float>(splits == 1 ? 0 : partial_elements(p, splits));
+  workspace.slots = carver.take<float>(p.column_sums ? slot_elements(p.n, kSumSlots) : 0);
+  workspace.bytes = carver.used();
+  return workspace;
 }
 
 }  // namespace
-
-bool reads_mn_major(const Problem& p) {
-  const std::int64_t together = rows_together(p);
-  return device_facts().major == 9 && p.math == Math::tf32 && p.transpose_a && !p.transpose_b &&
-         p.k % together == 0 && together * std::max(p.lda, p.ldb) < std::int64_t{1} << 31;
-}
 
 // A stage takes as long as its way through shared memory: into it, y out and in again, x out, and y once more for every 64
 // rows of x.
@@ -54,13 +54,16 @@ double mn_major_expected_time(const Problem& problem, int tile_index, int splits
   return with_memory(problem, tile, schedule, (waves * piece + 1500) / kSm90Clock, bytes, in_pieces);
 }
 
-std::vector<ScoredPlan> mn_major_candidates(const Problem& problem) {
-  std::vector<ScoredPlan> scored;
-  if (!reads_mn_major(problem)) return scored;
+std::vector<Plan> mn_major_candidates(const Problem& problem) {
+  struct Scored {
+    Plan plan;
+    double time;
+  };
+  std::vector<Scored> scored;
   const int workers = device_facts().multiprocessors;
   for (int tile = 0; tile < int(std::size(kMnMajorTiles)); ++tile) {
     const Schedule whole = sm90_schedule(problem, kMnMajorTiles[tile], 1);
-    std::vector<ScoredPlan> own;
+    std::vector<Scored> own;
     for (int splits = 1; splits <= std::min(whole.k_blocks, 4 * workers); ++splits) {
       if (splits > 1 && (whole.pieces() * splits > 8 * workers || whole.k_blocks / splits < 4)) break;
       own.push_back({{Rung::wgmma, kFirstMnMajorTile + tile, splits, carve(problem, splits, nullptr).bytes},
@@ -70,7 +73,10 @@ std::vector<ScoredPlan> mn_major_candidates(const Problem& problem) {
     own.resize(std::min<std::size_t>(own.size(), 3));
     scored.insert(scored.end(), own.begin(), own.end());
   }
-  return scored;
+  std::stable_sort(scored.begin(), scored.end(), [](auto& a, auto& b) { return a.time < b.time; });
+  std::vector<Plan> plans;
+  for (const auto& one : scored) plans.push_back(one.plan);
+  return plans;
 }
 
 Launch bind_mn_major(const Problem& problem, const Plan& plan, const Buffers& buffers) {
@@ -80,12 +86,23 @@ Launch bind_mn_major(const Problem& problem, const Plan& plan, const Buffers& bu
   call.tile = plan.tile - kFirstMnMajorTile;
   call.schedule = sm90_schedule(problem, kMnMajorTiles[call.tile], plan.splits);
   call.blocks = std::min(call.schedule.pieces(), device_facts().multiprocessors);
-  call.together = rows_together(problem);
-  call.a = operand_of(buffers.a, problem.m, problem.k, problem.lda, call.together);
-  call.b = operand_of(buffers.b, problem.n, problem.k, problem.ldb, call.together);
+  const auto map = [&](const Operand& operand, const void* own, const float* packed) {
+    return tiled_map(DType::f32, operand.repacked() ? packed : own, {operand.extent, problem.k},
+                     {operand.pitch}, {32, 32});
+  };
+  const Operand a = operand_a(problem), b = operand_b(problem);
+  call.a = map(a, buffers.a, workspace.a);
+  call.b = map(b, buffers.b, workspace.b);
   call.result = {epilogue, int(problem.m), int(problem.n), partial_pitch(problem)};
   if (plan.splits > 1) call.result.epilogue.partial = workspace.partial;
   return [=](Stream on) {
+    const auto pack = [&](const Operand& operand, const void* own, float* packed) {
+      if (operand.repacked())
+        repack(own, operand.own_pitch, false, packed, operand.pitch, problem.k, operand.extent, sizeof(float),
+               as_stream(on));
+    };
+    pack(a, buffers.a, workspace.a);
+    pack(b, buffers.b, workspace.b);
     sm90_launch_mn_major(call, as_stream(on));
     finish_tiles(problem, plan, epilogue, workspace.partial, workspace.slots, buffers, as_stream(on));
   };

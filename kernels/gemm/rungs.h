@@ -26,9 +26,6 @@ const RungEntry& mma_sync_rung();
 const RungEntry& wgmma_rung();
 const RungEntry& cublas_rung();
 
-// Whether Hopper can multiply tf32 operands of which neither's k is contiguous without transposing them first.
-bool reads_mn_major(const Problem& problem);
-
 struct DeviceFacts {
   int major = 0, minor = 0, multiprocessors = 0;
 };

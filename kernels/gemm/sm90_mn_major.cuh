@@ -16,7 +16,7 @@ namespace convoy::kernels::gemm {
 
 template <int x_, int y_>
 struct MnMajorConfig {
-  static constexpr int x = x_, y = y_, depth = 32, steps = 4;
+  static constexpr int x = x_, y = y_, columns = y, depth = 32, steps = 4;
   static constexpr int box_bytes = depth * 128, turners = 2, consumer_warps = 8;
   static constexpr int row_blocks = x / 2 / 64;  // of 64 rows, as one instruction takes them, of a consumer
   static constexpr int run = 2 * row_blocks;     // neighbours of x that a lane holds
@@ -154,7 +154,7 @@ __device__ inline void store_mn_major(const MnMajorSums<Config>& sums, const Pie
 }
 
 // Loader: prefetch(parameters); load(parameters, x, y, full, x_tile, y_tile, k_block), the boxes of a stage.
-// Result: piece(split), and of that store(neighbours of a row, row, column).
+// Result: with_piece(split, visit), which visits something with store(neighbours of a row, row, column).
 template <class Config, class Loader, class Result>
 __global__ __launch_bounds__(Config::threads, 1) void mn_major_kernel(const __grid_constant__
                                                                       typename Loader::Parameters loader,
@@ -216,9 +216,11 @@ __global__ __launch_bounds__(Config::threads, 1) void mn_major_kernel(const __gr
     MnMajorSums<Config> sums;
     multiply_mn_major<Config>(sums, position, ring, full, ready, empty, from, piece.k_end - piece.k_begin,
                               lane);
-    store_mn_major<Config>(sums, result.piece(piece.split),
-                           (turned ? piece.n_tile : piece.m_tile) * Config::x + first_x,
-                           (turned ? piece.m_tile : piece.n_tile) * Config::y + lane % 4 * 4, turned);
+    const int first_y = (turned ? piece.m_tile : piece.n_tile) * Config::y + lane % 4 * 4;
+    const int tile_x = (turned ? piece.n_tile : piece.m_tile) * Config::x;
+    result.with_piece(piece.split, [&](const auto& place) {
+      store_mn_major<Config>(sums, place, tile_x + first_x, first_y, turned);
+    });
   }
 }
 

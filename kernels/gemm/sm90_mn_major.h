@@ -20,47 +20,52 @@ inline constexpr int kFirstMnMajorTile = int(std::size(kSm90Tiles));
 // Whether x is n.
 constexpr bool is_turned(const Sm90Tile& tile) { return tile.rows < tile.columns; }
 
-struct ScoredPlan {
-  Plan plan;
-  double time;  // expected microseconds
-};
-// For each tile the best three numbers of pieces; none for problems of another kind. Plans are bound by bind_mn_major.
-std::vector<ScoredPlan> mn_major_candidates(const Problem& problem);
+// Whether the rung's plans of a problem are of these tiles, and not of kSm90Tiles.
+inline bool is_mn_major(const Problem& p) { return p.math == Math::tf32 && p.transpose_a && !p.transpose_b; }
+std::vector<Plan> mn_major_candidates(const Problem& problem);
 Launch bind_mn_major(const Problem& problem, const Plan& plan, const Buffers& buffers);
 // Microseconds of a product that moves `bytes`; `in_pieces` where another kernel finishes its sums.
 double mn_major_expected_time(const Problem& problem, int tile, int splits, double bytes, bool in_pieces);
 
-// Where the elements of a plain product go.
+// Where the elements of a plain product go. Pieces of k have a way of their own: behind every store of the general one lies
+// the code of all epilogues, and fetching that took 15 microseconds a tile.
 struct MatrixResult {
   Epilogue epilogue;
   int m, n;
   std::int64_t partial_pitch;
 
-  struct Piece {
-    Epilogue epilogue;
-    int m, n;
+  struct Whole {
+    const MatrixResult& of;
     // Neighbours of a row.
     template <int count>
     __device__ void store(const float (&values)[count], int row, int column) const {
-      if (row < m && column < n) epilogue.store_run(values, row, column, n);
+      if (row < of.m && column < of.n) of.epilogue.store_run(values, row, column, of.n);
     }
   };
-  __device__ Piece piece(int split) const {
-    return {epilogue_of_piece(epilogue, split, m, partial_pitch), m, n};
+  struct Piece {
+    const MatrixResult& of;
+    float* data;
+    template <int count>
+    __device__ void store(const float (&values)[count], int row, int column) const {
+      using Vector = std::conditional_t<count == 4, float4, float2>;
+      if (row < of.m && column < of.n)  // the pitch has room for whole vectors
+        *reinterpret_cast<Vector*>(data + row * of.partial_pitch + column) =
+            *reinterpret_cast<const Vector*>(values);
+    }
+  };
+  template <class Store>
+  __device__ void with_piece(int split, Store store) const {
+    if (epilogue.partial == nullptr)
+      store(Whole{*this});
+    else
+      store(Piece{*this, epilogue.partial + split * m * partial_pitch});
   }
-};
-
-// An operand [k][extent]. Its map shows `together` rows as one, for rows whose pitch is no multiple of 16 bytes.
-struct MnMajorOperand {
-  CUtensorMap map;
-  int pitch;
 };
 
 struct MnMajorCall {
   int tile, blocks;
   Schedule schedule;
-  MnMajorOperand a, b;
-  int together;  // 1, 2 or 4
+  CUtensorMap a, b;
   MatrixResult result;
 };
 void sm90_launch_mn_major(const MnMajorCall& call, cudaStream_t stream);

@@ -364,14 +364,13 @@ bool reads_as_they_are(const Problem& problem) {
   return best.rung == Rung::wgmma && best.to_string().find("r", 5) != std::string::npos;
 }
 
-// Gradients of weights in tf32 must not fall back to copies or to mma.sync, nor take kernels that cannot read them.
+// Gradients of weights in tf32 must not fall back to transposed copies or to mma.sync, and others not take their tiles.
 TEST(GemmChoice, HopperReadsTf32GradientsAsTheyAre) {
   if (!device_present()) GTEST_SKIP() << "no CUDA device";
   const Problem aligned = problem_of(Math::tf32, true, false, 256, 2304, 50176);
   if (!supports(Rung::wgmma, aligned)) GTEST_SKIP() << "not a Hopper";
   EXPECT_TRUE(reads_as_they_are(aligned));
-  EXPECT_TRUE(reads_as_they_are(problem_of(Math::tf32, true, false, 64, 147, 20000)));
-  EXPECT_EQ(plan(problem_of(Math::tf32, true, false, 64, 147, 20001)).rung, Rung::mma_sync);
+  EXPECT_TRUE(reads_as_they_are(problem_of(Math::tf32, true, false, 64, 147, 20001)));
   EXPECT_FALSE(reads_as_they_are(problem_of(Math::tf32, false, false, 256, 2304, 50176)));
   EXPECT_FALSE(reads_as_they_are(problem_of(Math::bf16, true, false, 256, 2304, 50176)));
 }
