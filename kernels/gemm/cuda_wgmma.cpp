@@ -85,9 +85,13 @@ Operand operand_b(const Problem& problem) {
   return operand_of(problem, problem.n, !problem.transpose_b, problem.ldb);
 }
 
-// Whether the kernel leaves raw sums for another one to finish.
+// Whether the kernel leaves raw sums for another one to finish: what TMA cannot store, for a row's start or for its end
+// (of an odd number of bf16 it was seen to write one more).
 bool indirect(const Problem& problem, int splits) {
-  return splits > 1 || problem.beta != 0 || problem.ldc * std::int64_t(bytes_of(problem.output)) % 16 != 0;
+  const auto odd = [&](std::int64_t elements) {
+    return elements * std::int64_t(bytes_of(problem.output)) % 16 != 0;
+  };
+  return splits > 1 || problem.beta != 0 || odd(problem.ldc) || odd(problem.n);
 }
 
 struct Workspace {

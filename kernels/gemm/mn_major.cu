@@ -10,33 +10,15 @@
 namespace convoy::kernels::gemm {
 namespace {
 
-// An operand [k][extent] as the copy engine reads it: rows that do not start at multiples of 16 bytes are copied first.
-struct Operand {
-  std::int64_t extent, own_pitch, pitch;
-  bool repacked() const { return pitch != own_pitch; }
-};
-Operand operand_of(std::int64_t extent, std::int64_t pitch) {
-  return {extent, pitch, pitch % 4 == 0 ? pitch : ceil_div(extent, 4) * 4};
-}
-Operand operand_a(const Problem& p) { return operand_of(p.m, p.lda); }
-Operand operand_b(const Problem& p) { return operand_of(p.n, p.ldb); }
-
 struct Workspace {
-  float *a, *b, *partial, *slots;
+  float *partial, *slots;
   std::size_t bytes;
 };
 Workspace carve(const Problem& p, int splits, void* base) {
   Carver carver(base);
-  const auto packed = [&](const Operand& operand) {
-    return carver.take<float>(operand.repacked() ? std::size_t(p.k) * std::size_t(operand.pitch) : 0);
-  };
-  Workspace workspace{};
-  workspace.a = packed(operand_a(p));
-  workspace.b = packed(operand_b(p));
-  workspace.partial = carver.take<float>(splits == 1 ? 0 : partial_elements(p, splits));
-  workspace.slots = carver.take<float>(p.column_sums ? slot_elements(p.n, kSumSlots) : 0);
-  workspace.bytes = carver.used();
-  return workspace;
+  auto* partial = carver.take<float>(splits == 1 ? 0 : partial_elements(p, splits));
+  auto* slots = carver.take<float>(p.column_sums ? slot_elements(p.n, kSumSlots) : 0);
+  return {partial, slots, carver.used()};
 }
 
 }  // namespace
@@ -86,23 +68,14 @@ Launch bind_mn_major(const Problem& problem, const Plan& plan, const Buffers& bu
   call.tile = plan.tile - kFirstMnMajorTile;
   call.schedule = sm90_schedule(problem, kMnMajorTiles[call.tile], plan.splits);
   call.blocks = std::min(call.schedule.pieces(), device_facts().multiprocessors);
-  const auto map = [&](const Operand& operand, const void* own, const float* packed) {
-    return tiled_map(DType::f32, operand.repacked() ? packed : own, {operand.extent, problem.k},
-                     {operand.pitch}, {32, 32});
+  const auto map = [&](const void* operand, std::int64_t extent, std::int64_t pitch) {
+    return tiled_map(DType::f32, operand, {extent, problem.k}, {pitch}, {32, 32});
   };
-  const Operand a = operand_a(problem), b = operand_b(problem);
-  call.a = map(a, buffers.a, workspace.a);
-  call.b = map(b, buffers.b, workspace.b);
+  call.a = map(buffers.a, problem.m, problem.lda);
+  call.b = map(buffers.b, problem.n, problem.ldb);
   call.result = {epilogue, int(problem.m), int(problem.n), partial_pitch(problem)};
   if (plan.splits > 1) call.result.epilogue.partial = workspace.partial;
   return [=](Stream on) {
-    const auto pack = [&](const Operand& operand, const void* own, float* packed) {
-      if (operand.repacked())
-        repack(own, operand.own_pitch, false, packed, operand.pitch, problem.k, operand.extent, sizeof(float),
-               as_stream(on));
-    };
-    pack(a, buffers.a, workspace.a);
-    pack(b, buffers.b, workspace.b);
     sm90_launch_mn_major(call, as_stream(on));
     finish_tiles(problem, plan, epilogue, workspace.partial, workspace.slots, buffers, as_stream(on));
   };

@@ -20,15 +20,18 @@ inline constexpr int kFirstMnMajorTile = int(std::size(kSm90Tiles));
 // Whether x is n.
 constexpr bool is_turned(const Sm90Tile& tile) { return tile.rows < tile.columns; }
 
-// Whether the rung's plans of a problem are of these tiles, and not of kSm90Tiles.
-inline bool is_mn_major(const Problem& p) { return p.math == Math::tf32 && p.transpose_a && !p.transpose_b; }
+// Whether the rung's plans of a problem are of these tiles, and not of kSm90Tiles, for which both operands are transposed
+// first: that reads rows of any pitch, the copy engine only those that start at multiples of 16 bytes.
+inline bool is_mn_major(const Problem& p) {
+  return p.math == Math::tf32 && p.transpose_a && !p.transpose_b && p.lda % 4 == 0 && p.ldb % 4 == 0;
+}
 std::vector<Plan> mn_major_candidates(const Problem& problem);
 Launch bind_mn_major(const Problem& problem, const Plan& plan, const Buffers& buffers);
 // Microseconds of a product that moves `bytes`; `in_pieces` where another kernel finishes its sums.
 double mn_major_expected_time(const Problem& problem, int tile, int splits, double bytes, bool in_pieces);
 
-// Where the elements of a plain product go. Pieces of k have a way of their own: behind every store of the general one lies
-// the code of all epilogues, and fetching that took 15 microseconds a tile.
+// Where the elements of a plain product go. Pieces of k have code of their own: among that of every epilogue they made the
+// largest tile 15 microseconds slower.
 struct MatrixResult {
   Epilogue epilogue;
   int m, n;
