@@ -111,7 +111,7 @@ TEST_F(BadStore, AGroupInADatasetsPlace) {
 
 TEST_F(BadStore, WrongRank) {
   edit([](hid_t file) { replace(file, "/train/images", H5T_STD_U8LE, {40, 6, 15}); });
-  expect({"/train/images", "rank 3", "expected a uint8 dataset of rank 4"});
+  expect({"/train/images", "rank 3", "expected a dataset of uint8 of rank 4"});
   RandomStore().write(file_);
   edit([](hid_t file) { replace(file, "/test/labels", H5T_STD_I32LE, {7, 1}); });
   expect({"/test/labels", "rank 2", "rank 1"});
