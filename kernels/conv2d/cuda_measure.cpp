@@ -48,14 +48,13 @@ struct Bench::State {
   Task task;
   std::vector<Set> sets;
   DeviceBuffer bias, dbias, sums, control, workspace;
-  CudaStream stream;
 
   bool weights() const { return task.direction == Direction::backward_weights; }
   void draw(const Set& set, std::uint64_t seed) const {
     const Sizes sizes = sizes_of(task);
-    gemm::fill_random(set.images.data(), task.type(), sizes.images, seed * 4 + 1, stream.get());
+    gemm::fill_random(set.images.data(), task.type(), sizes.images, seed * 4 + 1, gemm::kBenchStream);
     gemm::fill_random(set.other.data(), task.type(), weights() ? sizes.y : sizes.filters, seed * 4 + 2,
-                      stream.get());
+                      gemm::kBenchStream);
   }
   Buffers buffers(const Set& set) const {
     Buffers b;
@@ -89,8 +88,8 @@ Bench::Bench(const Task& task) : state_(std::make_unique<State>()) {
   StepControl control;
   control.valid = control.global_valid = task.geometry.n;
   CONVOY_CUDA(cudaMemcpy(s.control.data(), &control, sizeof control, cudaMemcpyHostToDevice));
-  gemm::fill_random(s.bias.data(), DType::f32, task.geometry.k, 7, s.stream.get());
-  s.stream.synchronize();
+  gemm::fill_random(s.bias.data(), DType::f32, task.geometry.k, 7, gemm::kBenchStream);
+  CONVOY_CUDA(cudaStreamSynchronize(gemm::kBenchStream));
 }
 Bench::~Bench() = default;
 Bench::Bench(Bench&&) noexcept = default;
@@ -105,18 +104,20 @@ gemm::Check Bench::check(const Binder& binder, std::size_t workspace_bytes, std:
   const State::Set& set = s.sets.front();
   s.draw(set, seed);
   // NaN in either type.
-  CONVOY_CUDA(cudaMemsetAsync(set.out.data(), 0xff, set.out.bytes(), s.stream.get()));
+  CONVOY_CUDA(cudaMemsetAsync(set.out.data(), 0xff, set.out.bytes(), gemm::kBenchStream));
   if (s.workspace.bytes() > 0)
-    CONVOY_CUDA(cudaMemsetAsync(s.workspace.data(), 0xff, s.workspace.bytes(), s.stream.get()));
-  binder(s.buffers(set))(s.stream.view());
+    CONVOY_CUDA(cudaMemsetAsync(s.workspace.data(), 0xff, s.workspace.bytes(), gemm::kBenchStream));
+  binder(s.buffers(set))(gemm::kBenchStream);
   std::vector<Sample> samples = choose_samples(s.task, seed);
   const std::size_t bytes = samples.size() * sizeof(Sample);
   const DeviceBuffer on_device(bytes);
   auto* device_samples = reinterpret_cast<Sample*>(on_device.data());
-  CONVOY_CUDA(cudaMemcpyAsync(device_samples, samples.data(), bytes, cudaMemcpyHostToDevice, s.stream.get()));
-  evaluate_samples(s.task, s.buffers(set), device_samples, std::int64_t(samples.size()), s.stream.get());
-  CONVOY_CUDA(cudaMemcpyAsync(samples.data(), device_samples, bytes, cudaMemcpyDeviceToHost, s.stream.get()));
-  s.stream.synchronize();
+  CONVOY_CUDA(
+      cudaMemcpyAsync(device_samples, samples.data(), bytes, cudaMemcpyHostToDevice, gemm::kBenchStream));
+  evaluate_samples(s.task, s.buffers(set), device_samples, std::int64_t(samples.size()), gemm::kBenchStream);
+  CONVOY_CUDA(
+      cudaMemcpyAsync(samples.data(), device_samples, bytes, cudaMemcpyDeviceToHost, gemm::kBenchStream));
+  CONVOY_CUDA(cudaStreamSynchronize(gemm::kBenchStream));
   const DType output = s.weights() ? DType::f32 : s.task.type();
   return gemm::judge(samples, gemm::bounds_of(s.task.math, output, s.task.product().k));
 }
@@ -140,7 +141,7 @@ std::vector<gemm::Timing> Bench::time(const std::vector<Binder>& binders, std::s
     auto& launches = contenders.emplace_back();
     for (const auto& set : s.sets) launches.push_back(binder(s.buffers(set)));
   }
-  return gemm::time_in_turns(contenders, budget, samples, s.stream);
+  return gemm::time_in_turns(contenders, budget, samples);
 }
 
 }  // namespace convoy::kernels::conv

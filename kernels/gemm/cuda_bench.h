@@ -11,6 +11,10 @@
 
 namespace convoy::kernels::gemm {
 
+// Where benches run. On streams of their own they would leave a process slower than they found it: every stream that has had
+// work, even one destroyed since, costs each node of a later graph time (eight of them 0.3 us a node on an H200).
+inline constexpr cudaStream_t kBenchStream = nullptr;
+
 // Sets of operands that together are several times the largest L2 cache, of `bytes` each.
 int operand_sets(double bytes);
 // Makes `workspace` at least that large.
@@ -47,6 +51,6 @@ Check judge(const std::vector<Sample>& samples, const Bounds& bounds) {
 // Of each contender its launches, one a set of operands. Captured graphs of about `budget` microseconds take turns, so that
 // a change of the chip's clocks meets all alike; of a launch above 0.1 s one run will do. Medians of `samples`.
 std::vector<Timing> time_in_turns(const std::vector<std::vector<Launch>>& contenders, double budget,
-                                  int samples, const CudaStream& stream);
+                                  int samples);
 
 }  // namespace convoy::kernels::gemm

@@ -48,7 +48,6 @@ struct Bench::State {
   Problem problem;
   std::vector<Set> sets;
   DeviceBuffer bias, column_sums, workspace;
-  CudaStream stream;
 
   std::int64_t elements_a() const { return (problem.transpose_a ? problem.k : problem.m) * problem.lda; }
   std::int64_t elements_b() const { return (problem.transpose_b ? problem.n : problem.k) * problem.ldb; }
@@ -56,10 +55,10 @@ struct Bench::State {
   DType input() const { return problem.math == Math::bf16 ? DType::bf16 : DType::f32; }
 
   void draw(const Set& set, std::uint64_t seed) const {
-    fill_random(set.a.data(), input(), elements_a(), seed * 4 + 1, stream.get());
-    fill_random(set.b.data(), input(), elements_b(), seed * 4 + 2, stream.get());
+    fill_random(set.a.data(), input(), elements_a(), seed * 4 + 1, kBenchStream);
+    fill_random(set.b.data(), input(), elements_b(), seed * 4 + 2, kBenchStream);
     if (problem.beta != 0)
-      fill_random(set.c.data(), problem.output, elements_c(), seed * 4 + 3, stream.get());
+      fill_random(set.c.data(), problem.output, elements_c(), seed * 4 + 3, kBenchStream);
   }
   Buffers buffers(const Set& set) const {
     return {set.a.data(),
@@ -81,9 +80,9 @@ Bench::Bench(const Problem& problem) : state_(std::make_unique<State>()) {
     s.draw(s.sets.back(), std::uint64_t(i) + 1000);
   }
   s.bias = DeviceBuffer(std::size_t(s.problem.n) * sizeof(float));
-  fill_random(s.bias.data(), DType::f32, s.problem.n, 7, s.stream.get());
+  fill_random(s.bias.data(), DType::f32, s.problem.n, 7, kBenchStream);
   s.column_sums = DeviceBuffer(std::size_t(s.problem.n) * 2 * sizeof(double));
-  s.stream.synchronize();
+  CONVOY_CUDA(cudaStreamSynchronize(kBenchStream));
 }
 Bench::~Bench() = default;
 Bench::Bench(Bench&&) noexcept = default;
@@ -97,21 +96,21 @@ Check Bench::check(const Plan& plan, std::uint64_t seed) {
   DeviceBuffer before;
   if (s.problem.beta != 0) {
     before = DeviceBuffer(set.c.bytes());
-    CONVOY_CUDA(cudaMemcpyAsync(before.data(), set.c.data(), set.c.bytes(), cudaMemcpyDeviceToDevice,
-                                s.stream.get()));
+    CONVOY_CUDA(
+        cudaMemcpyAsync(before.data(), set.c.data(), set.c.bytes(), cudaMemcpyDeviceToDevice, kBenchStream));
   } else {
-    CONVOY_CUDA(cudaMemsetAsync(set.c.data(), 0xff, set.c.bytes(), s.stream.get()));  // NaN in either type
+    CONVOY_CUDA(cudaMemsetAsync(set.c.data(), 0xff, set.c.bytes(), kBenchStream));  // NaN in either type
   }
-  bind(s.problem, plan, buffers)(s.stream.view());
+  bind(s.problem, plan, buffers)(kBenchStream);
   std::vector<Sample> samples = choose_samples(s.problem, seed);
   const std::size_t bytes = samples.size() * sizeof(Sample);
   const DeviceBuffer on_device(bytes);
   auto* device_samples = reinterpret_cast<Sample*>(on_device.data());
-  CONVOY_CUDA(cudaMemcpyAsync(device_samples, samples.data(), bytes, cudaMemcpyHostToDevice, s.stream.get()));
+  CONVOY_CUDA(cudaMemcpyAsync(device_samples, samples.data(), bytes, cudaMemcpyHostToDevice, kBenchStream));
   evaluate_samples(s.problem, buffers, before.data(), device_samples, std::int64_t(samples.size()),
-                   s.stream.get());
-  CONVOY_CUDA(cudaMemcpyAsync(samples.data(), device_samples, bytes, cudaMemcpyDeviceToHost, s.stream.get()));
-  s.stream.synchronize();
+                   kBenchStream);
+  CONVOY_CUDA(cudaMemcpyAsync(samples.data(), device_samples, bytes, cudaMemcpyDeviceToHost, kBenchStream));
+  CONVOY_CUDA(cudaStreamSynchronize(kBenchStream));
   return judge(samples, bounds_of(s.problem.math, s.problem.output, s.problem.k));
 }
 
@@ -123,7 +122,7 @@ std::vector<Timing> Bench::time(const std::vector<Plan>& plans, double budget, i
     auto& launches = contenders.emplace_back();
     for (const auto& set : s.sets) launches.push_back(bind(s.problem, plan, s.buffers(set)));
   }
-  return time_in_turns(contenders, budget, samples, s.stream);
+  return time_in_turns(contenders, budget, samples);
 }
 
 bool device_present() {
