@@ -114,17 +114,19 @@ void CheckpointFolder::remove_old(std::int64_t current_step) const {
 }
 
 std::optional<fs::path> CheckpointFolder::latest(bool speaks) const {
-  std::string newest_is;
+  std::vector<std::string> damaged;
   for (const auto& path : newest_first()) {
     try {
       check_seal(path);
-      return path;
     } catch (const std::runtime_error& error) {
-      if (speaks) spdlog::warn("{}; going back to the checkpoint before", error.what());
-      if (newest_is.empty()) newest_is = error.what();
+      damaged.emplace_back(error.what());
+      continue;
     }
+    if (speaks)
+      for (const std::string& what : damaged) spdlog::warn("{}; going back to the checkpoint before", what);
+    return path;
   }
-  if (!newest_is.empty()) throw std::runtime_error(newest_is);
+  if (!damaged.empty()) throw std::runtime_error(damaged.front());
   return std::nullopt;
 }
 

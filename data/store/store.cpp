@@ -58,7 +58,7 @@ Dataset open_dataset(hid_t file, const std::string& file_name, const std::string
   Dataset dataset;
   dataset.name = fmt::format("{}: {}", file_name, path);
   const std::string expected =
-      fmt::format("expected a {} dataset of rank {} {}", type, rank, rank == 4 ? "[N, H, W, C]" : "[N]");
+      fmt::format("expected a dataset of {} of rank {} {}", type, rank, rank == 4 ? "[N, H, W, C]" : "[N]");
   if (!exists(file, path)) throw std::runtime_error(fmt::format("{}: missing, {}", dataset.name, expected));
   dataset.handle = Handle(H5Dopen2(file, path.c_str(), H5P_DEFAULT), H5Dclose);
   if (!dataset.handle) throw std::runtime_error(fmt::format("{}: no dataset, {}", dataset.name, expected));

@@ -4,14 +4,11 @@
 
 #include "kernels/conv2d/measure.h"
 #include "kernels/conv2d/oracle.h"
-#include "kernels/device/cuda_runtime.h"
+#include "kernels/gemm/cuda_bench.h"
 #include "kernels/gemm/oracle.h"
 
 namespace convoy::kernels::conv {
 namespace {
-
-constexpr double kSlow = 100e3;        // microseconds; of what takes longer one run will do
-constexpr double kCacheBytes = 256e6;  // several times the largest L2
 
 struct Sizes {
   std::int64_t x, y, filters;
@@ -42,31 +39,6 @@ std::vector<Sample> choose_samples(const Task& task, std::uint64_t seed) {
   return samples;
 }
 
-// The bounds of gemm::Bench: fp32 sums of k products grow like a random walk; tf32 drops 13 bits of either factor.
-gemm::Check judge(const Task& task, const std::vector<Sample>& samples) {
-  const double unit = std::ldexp(1.0, -24), k = double(task.product().k);
-  const bool tf32 = task.math == gemm::Math::tf32, weights = task.direction == Direction::backward_weights;
-  const bool rounded = task.math == gemm::Math::bf16 && !weights;
-  const double of_products = unit * (8 + 2 * std::sqrt(k)) + (tf32 ? std::ldexp(1.0, -9) : 0);
-  const double of_result = rounded ? std::ldexp(1.0, -8) : 2 * unit;
-  gemm::Check check;
-  check.samples = std::int64_t(samples.size());
-  double difference = 0, norm = 0;
-  bool finite = true;
-  for (const Sample& s : samples) {
-    const double error = std::abs(s.found - s.expected);
-    finite = finite && std::isfinite(s.found);
-    check.worst =
-        std::max(check.worst, error / (of_products * s.magnitude + of_result * std::abs(s.expected) + 1e-30));
-    difference += error * error;
-    norm += s.expected * s.expected;
-  }
-  check.relative_error = std::sqrt(difference / std::max(norm, 1e-300));
-  const double limit = rounded ? 4e-3 : tf32 ? 2e-3 : 3e-4;
-  check.correct = finite && check.worst <= 1 && check.relative_error <= limit;
-  return check;
-}
-
 }  // namespace
 
 struct Bench::State {
@@ -76,14 +48,13 @@ struct Bench::State {
   Task task;
   std::vector<Set> sets;
   DeviceBuffer bias, dbias, sums, control, workspace;
-  CudaStream stream;
 
   bool weights() const { return task.direction == Direction::backward_weights; }
   void draw(const Set& set, std::uint64_t seed) const {
     const Sizes sizes = sizes_of(task);
-    gemm::fill_random(set.images.data(), task.type(), sizes.images, seed * 4 + 1, stream.get());
+    gemm::fill_random(set.images.data(), task.type(), sizes.images, seed * 4 + 1, gemm::kBenchStream);
     gemm::fill_random(set.other.data(), task.type(), weights() ? sizes.y : sizes.filters, seed * 4 + 2,
-                      stream.get());
+                      gemm::kBenchStream);
   }
   Buffers buffers(const Set& set) const {
     Buffers b;
@@ -97,11 +68,6 @@ struct Bench::State {
     b.workspace = workspace.data();
     return b;
   }
-  void reserve(std::size_t bytes) {
-    if (workspace.bytes() >= bytes) return;
-    workspace = DeviceBuffer();
-    workspace = DeviceBuffer(bytes);
-  }
 };
 
 Bench::Bench(const Task& task) : state_(std::make_unique<State>()) {
@@ -109,8 +75,7 @@ Bench::Bench(const Task& task) : state_(std::make_unique<State>()) {
   s.task = task;
   const Sizes sizes = sizes_of(task);
   const std::size_t type = bytes_of(task.type());
-  const int sets = int(std::clamp(std::ceil(kCacheBytes / task.bytes()), 1.0, 16.0));
-  for (int i = 0; i < sets; ++i) {
+  for (int i = 0; i < gemm::operand_sets(task.bytes()); ++i) {
     s.sets.push_back({DeviceBuffer(std::size_t(sizes.images) * type),
                       DeviceBuffer(std::size_t(s.weights() ? sizes.y : sizes.filters) * type),
                       DeviceBuffer(std::size_t(sizes.out) * (s.weights() ? 4 : type))});
@@ -123,8 +88,8 @@ Bench::Bench(const Task& task) : state_(std::make_unique<State>()) {
   StepControl control;
   control.valid = control.global_valid = task.geometry.n;
   CONVOY_CUDA(cudaMemcpy(s.control.data(), &control, sizeof control, cudaMemcpyHostToDevice));
-  gemm::fill_random(s.bias.data(), DType::f32, task.geometry.k, 7, s.stream.get());
-  s.stream.synchronize();
+  gemm::fill_random(s.bias.data(), DType::f32, task.geometry.k, 7, gemm::kBenchStream);
+  CONVOY_CUDA(cudaStreamSynchronize(gemm::kBenchStream));
 }
 Bench::~Bench() = default;
 Bench::Bench(Bench&&) noexcept = default;
@@ -135,23 +100,26 @@ gemm::Check Bench::check(const Plan& plan, std::uint64_t seed) {
 
 gemm::Check Bench::check(const Binder& binder, std::size_t workspace_bytes, std::uint64_t seed) {
   State& s = *state_;
-  s.reserve(workspace_bytes);
+  gemm::reserve(s.workspace, workspace_bytes);
   const State::Set& set = s.sets.front();
   s.draw(set, seed);
   // NaN in either type.
-  CONVOY_CUDA(cudaMemsetAsync(set.out.data(), 0xff, set.out.bytes(), s.stream.get()));
+  CONVOY_CUDA(cudaMemsetAsync(set.out.data(), 0xff, set.out.bytes(), gemm::kBenchStream));
   if (s.workspace.bytes() > 0)
-    CONVOY_CUDA(cudaMemsetAsync(s.workspace.data(), 0xff, s.workspace.bytes(), s.stream.get()));
-  binder(s.buffers(set))(s.stream.view());
+    CONVOY_CUDA(cudaMemsetAsync(s.workspace.data(), 0xff, s.workspace.bytes(), gemm::kBenchStream));
+  binder(s.buffers(set))(gemm::kBenchStream);
   std::vector<Sample> samples = choose_samples(s.task, seed);
   const std::size_t bytes = samples.size() * sizeof(Sample);
   const DeviceBuffer on_device(bytes);
   auto* device_samples = reinterpret_cast<Sample*>(on_device.data());
-  CONVOY_CUDA(cudaMemcpyAsync(device_samples, samples.data(), bytes, cudaMemcpyHostToDevice, s.stream.get()));
-  evaluate_samples(s.task, s.buffers(set), device_samples, std::int64_t(samples.size()), s.stream.get());
-  CONVOY_CUDA(cudaMemcpyAsync(samples.data(), device_samples, bytes, cudaMemcpyDeviceToHost, s.stream.get()));
-  s.stream.synchronize();
-  return judge(s.task, samples);
+  CONVOY_CUDA(
+      cudaMemcpyAsync(device_samples, samples.data(), bytes, cudaMemcpyHostToDevice, gemm::kBenchStream));
+  evaluate_samples(s.task, s.buffers(set), device_samples, std::int64_t(samples.size()), gemm::kBenchStream);
+  CONVOY_CUDA(
+      cudaMemcpyAsync(samples.data(), device_samples, bytes, cudaMemcpyDeviceToHost, gemm::kBenchStream));
+  CONVOY_CUDA(cudaStreamSynchronize(gemm::kBenchStream));
+  const DType output = s.weights() ? DType::f32 : s.task.type();
+  return gemm::judge(samples, gemm::bounds_of(s.task.math, output, s.task.product().k));
 }
 
 std::vector<gemm::Timing> Bench::time(const std::vector<Plan>& plans, double budget, int samples) {
@@ -167,49 +135,13 @@ std::vector<gemm::Timing> Bench::time(const std::vector<Plan>& plans, double bud
 std::vector<gemm::Timing> Bench::time(const std::vector<Binder>& binders, std::size_t workspace_bytes,
                                       double budget, int samples) {
   State& s = *state_;
-  s.reserve(workspace_bytes);
-  const CudaEvent begin(CudaEvent::Timing::on), end(CudaEvent::Timing::on);
-  const auto timed = [&](const std::function<void()>& run) {
-    begin.record(s.stream.get());
-    run();
-    end.record(s.stream.get());
-    end.synchronize();
-    return CudaEvent::microseconds(begin, end);
-  };
-  struct Contender {
-    CapturedGraph graph;
-    double launches = 0;
-    std::vector<double> times;
-  };
-  std::vector<Contender> contenders;
+  gemm::reserve(s.workspace, workspace_bytes);
+  std::vector<std::vector<Launch>> contenders;
   for (const Binder& binder : binders) {
-    std::vector<Launch> launches;
+    auto& launches = contenders.emplace_back();
     for (const auto& set : s.sets) launches.push_back(binder(s.buffers(set)));
-    launches.front()(s.stream.view());  // loads the module
-    const double once = timed([&] { launches.back()(s.stream.view()); });
-    if (once > kSlow) {
-      contenders.push_back({{}, 1, {once}});
-      continue;
-    }
-    const int rounds = int(std::clamp(budget / (once * double(launches.size())), 1.0, 64.0));
-    contenders.push_back({CapturedGraph::capture([&](Stream stream) {
-                            for (int round = 0; round < rounds; ++round)
-                              for (const auto& launch : launches) launch(stream);
-                          }),
-                          double(rounds) * double(launches.size()),
-                          {}});
-    contenders.back().graph.launch(s.stream.get());
   }
-  for (int sample = 0; sample < samples; ++sample)
-    for (auto& one : contenders)
-      if (one.graph.nodes() > 0)
-        one.times.push_back(timed([&] { one.graph.launch(s.stream.get()); }) / one.launches);
-  std::vector<gemm::Timing> timings;
-  for (auto& one : contenders) {
-    std::sort(one.times.begin(), one.times.end());
-    timings.push_back({one.times[one.times.size() / 2], one.times.front(), one.times.back()});
-  }
-  return timings;
+  return gemm::time_in_turns(contenders, budget, samples);
 }
 
 }  // namespace convoy::kernels::conv

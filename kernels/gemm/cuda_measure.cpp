@@ -6,7 +6,7 @@
 #include <random>
 
 #include "kernels/device/cuda_runtime.h"
-#include "kernels/gemm/measure.h"
+#include "kernels/gemm/cuda_bench.h"
 #include "kernels/gemm/oracle.h"
 #include "kernels/gemm/rungs.h"
 
@@ -14,8 +14,6 @@ namespace convoy::kernels::gemm {
 namespace {
 
 constexpr std::int64_t kMostSamples = 20000;
-constexpr double kSlow = 100e3;        // microseconds; of what takes longer one run will do
-constexpr double kCacheBytes = 256e6;  // several times the largest L2
 
 // Rows or columns of the corners and of the tiles' edges, then random ones.
 std::vector<Sample> choose_samples(const Problem& p, std::uint64_t seed) {
@@ -41,31 +39,6 @@ std::vector<Sample> choose_samples(const Problem& p, std::uint64_t seed) {
   return samples;
 }
 
-// fp32 sums of k products: rounding grows like a random walk; tf32 drops the last 13 bits of either factor.
-Check judge(const Problem& p, const std::vector<Sample>& samples) {
-  const double unit = std::ldexp(1.0, -24);
-  const double of_products =
-      unit * (8 + 2 * std::sqrt(double(p.k))) + (p.math == Math::tf32 ? std::ldexp(1.0, -9) : 0);
-  const double of_result = p.output == DType::bf16 ? std::ldexp(1.0, -8) : 2 * unit;
-  Check check;
-  check.samples = std::int64_t(samples.size());
-  double difference = 0, norm = 0;
-  bool finite = true;
-  for (const auto& s : samples) {
-    const double error = std::abs(s.found - s.expected);
-    finite = finite && std::isfinite(s.found);
-    const double bound = of_products * s.magnitude + of_result * std::abs(s.expected) + 1e-30;
-    check.worst = std::max(check.worst, error / bound);
-    difference += error * error;
-    norm += s.expected * s.expected;
-  }
-  check.relative_error = std::sqrt(difference / std::max(norm, 1e-300));
-  // Far below what one forgotten stage of k would leave.
-  const double limit = p.output == DType::bf16 ? 4e-3 : p.math == Math::tf32 ? 2e-3 : 3e-4;
-  check.correct = finite && check.worst <= 1 && check.relative_error <= limit;
-  return check;
-}
-
 }  // namespace
 
 struct Bench::State {
@@ -75,7 +48,6 @@ struct Bench::State {
   Problem problem;
   std::vector<Set> sets;
   DeviceBuffer bias, column_sums, workspace;
-  CudaStream stream;
 
   std::int64_t elements_a() const { return (problem.transpose_a ? problem.k : problem.m) * problem.lda; }
   std::int64_t elements_b() const { return (problem.transpose_b ? problem.n : problem.k) * problem.ldb; }
@@ -83,10 +55,10 @@ struct Bench::State {
   DType input() const { return problem.math == Math::bf16 ? DType::bf16 : DType::f32; }
 
   void draw(const Set& set, std::uint64_t seed) const {
-    fill_random(set.a.data(), input(), elements_a(), seed * 4 + 1, stream.get());
-    fill_random(set.b.data(), input(), elements_b(), seed * 4 + 2, stream.get());
+    fill_random(set.a.data(), input(), elements_a(), seed * 4 + 1, kBenchStream);
+    fill_random(set.b.data(), input(), elements_b(), seed * 4 + 2, kBenchStream);
     if (problem.beta != 0)
-      fill_random(set.c.data(), problem.output, elements_c(), seed * 4 + 3, stream.get());
+      fill_random(set.c.data(), problem.output, elements_c(), seed * 4 + 3, kBenchStream);
   }
   Buffers buffers(const Set& set) const {
     return {set.a.data(),
@@ -96,104 +68,61 @@ struct Bench::State {
             reinterpret_cast<double*>(column_sums.data()),
             workspace.data()};
   }
-  void reserve(const Plan& plan) {
-    if (workspace.bytes() >= plan.workspace_bytes) return;
-    workspace = DeviceBuffer();
-    workspace = DeviceBuffer(plan.workspace_bytes);
-  }
 };
 
 Bench::Bench(const Problem& problem) : state_(std::make_unique<State>()) {
   State& s = *state_;
   s.problem = problem.checked();
-  const double bytes = s.problem.bytes();
-  const int sets = int(std::clamp(std::ceil(kCacheBytes / bytes), 1.0, 16.0));
-  for (int i = 0; i < sets; ++i) {
+  for (int i = 0; i < operand_sets(s.problem.bytes()); ++i) {
     s.sets.push_back({DeviceBuffer(std::size_t(s.elements_a()) * s.problem.element_bytes()),
                       DeviceBuffer(std::size_t(s.elements_b()) * s.problem.element_bytes()),
                       DeviceBuffer(std::size_t(s.elements_c()) * bytes_of(s.problem.output))});
     s.draw(s.sets.back(), std::uint64_t(i) + 1000);
   }
   s.bias = DeviceBuffer(std::size_t(s.problem.n) * sizeof(float));
-  fill_random(s.bias.data(), DType::f32, s.problem.n, 7, s.stream.get());
+  fill_random(s.bias.data(), DType::f32, s.problem.n, 7, kBenchStream);
   s.column_sums = DeviceBuffer(std::size_t(s.problem.n) * 2 * sizeof(double));
-  s.stream.synchronize();
+  CONVOY_CUDA(cudaStreamSynchronize(kBenchStream));
 }
 Bench::~Bench() = default;
 Bench::Bench(Bench&&) noexcept = default;
 
 Check Bench::check(const Plan& plan, std::uint64_t seed) {
   State& s = *state_;
-  s.reserve(plan);
+  reserve(s.workspace, plan.workspace_bytes);
   const State::Set& set = s.sets.front();
   const Buffers buffers = s.buffers(set);
   s.draw(set, seed);
   DeviceBuffer before;
   if (s.problem.beta != 0) {
     before = DeviceBuffer(set.c.bytes());
-    CONVOY_CUDA(cudaMemcpyAsync(before.data(), set.c.data(), set.c.bytes(), cudaMemcpyDeviceToDevice,
-                                s.stream.get()));
+    CONVOY_CUDA(
+        cudaMemcpyAsync(before.data(), set.c.data(), set.c.bytes(), cudaMemcpyDeviceToDevice, kBenchStream));
   } else {
-    CONVOY_CUDA(cudaMemsetAsync(set.c.data(), 0xff, set.c.bytes(), s.stream.get()));  // NaN in either type
+    CONVOY_CUDA(cudaMemsetAsync(set.c.data(), 0xff, set.c.bytes(), kBenchStream));  // NaN in either type
   }
-  bind(s.problem, plan, buffers)(s.stream.view());
+  bind(s.problem, plan, buffers)(kBenchStream);
   std::vector<Sample> samples = choose_samples(s.problem, seed);
   const std::size_t bytes = samples.size() * sizeof(Sample);
   const DeviceBuffer on_device(bytes);
   auto* device_samples = reinterpret_cast<Sample*>(on_device.data());
-  CONVOY_CUDA(cudaMemcpyAsync(device_samples, samples.data(), bytes, cudaMemcpyHostToDevice, s.stream.get()));
+  CONVOY_CUDA(cudaMemcpyAsync(device_samples, samples.data(), bytes, cudaMemcpyHostToDevice, kBenchStream));
   evaluate_samples(s.problem, buffers, before.data(), device_samples, std::int64_t(samples.size()),
-                   s.stream.get());
-  CONVOY_CUDA(cudaMemcpyAsync(samples.data(), device_samples, bytes, cudaMemcpyDeviceToHost, s.stream.get()));
-  s.stream.synchronize();
-  return judge(s.problem, samples);
+                   kBenchStream);
+  CONVOY_CUDA(cudaMemcpyAsync(samples.data(), device_samples, bytes, cudaMemcpyDeviceToHost, kBenchStream));
+  CONVOY_CUDA(cudaStreamSynchronize(kBenchStream));
+  return judge(samples, bounds_of(s.problem.math, s.problem.output, s.problem.k));
 }
 
 std::vector<Timing> Bench::time(const std::vector<Plan>& plans, double budget, int samples) {
   State& s = *state_;
-  for (const Plan& plan : plans) s.reserve(plan);
-  const CudaEvent begin(CudaEvent::Timing::on), end(CudaEvent::Timing::on);
-  const auto timed = [&](const std::function<void()>& run) {
-    begin.record(s.stream.get());
-    run();
-    end.record(s.stream.get());
-    end.synchronize();
-    return CudaEvent::microseconds(begin, end);
-  };
-  struct Contender {
-    CapturedGraph graph;
-    double launches = 0;
-    std::vector<double> times;
-  };
-  std::vector<Contender> contenders;
+  for (const Plan& plan : plans) reserve(s.workspace, plan.workspace_bytes);
+  std::vector<std::vector<Launch>> contenders;
   for (const Plan& plan : plans) {
-    std::vector<Launch> launches;
+    auto& launches = contenders.emplace_back();
     for (const auto& set : s.sets) launches.push_back(bind(s.problem, plan, s.buffers(set)));
-    launches.front()(s.stream.view());  // loads the module
-    const double once = timed([&] { launches.back()(s.stream.view()); });
-    if (once > kSlow) {
-      contenders.push_back({{}, 1, {once}});
-      continue;
-    }
-    const int rounds = int(std::clamp(budget / (once * double(launches.size())), 1.0, 64.0));
-    contenders.push_back({CapturedGraph::capture([&](Stream stream) {
-                            for (int round = 0; round < rounds; ++round)
-                              for (const auto& launch : launches) launch(stream);
-                          }),
-                          double(rounds) * double(launches.size()),
-                          {}});
-    contenders.back().graph.launch(s.stream.get());
   }
-  for (int sample = 0; sample < samples; ++sample)
-    for (auto& one : contenders)
-      if (one.graph.nodes() > 0)
-        one.times.push_back(timed([&] { one.graph.launch(s.stream.get()); }) / one.launches);
-  std::vector<Timing> timings;
-  for (auto& one : contenders) {
-    std::sort(one.times.begin(), one.times.end());
-    timings.push_back({one.times[one.times.size() / 2], one.times.front(), one.times.back()});
-  }
-  return timings;
+  return time_in_turns(contenders, budget, samples);
 }
 
 bool device_present() {

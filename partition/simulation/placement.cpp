@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <stdexcept>
 #include <unordered_map>
 
@@ -46,10 +48,12 @@ void PlacementReader::read_devices(const Json& device_of) {
   if (!device_of.is_object()) fail("field device_of is not an object");
   result_.device_of.assign(graph_.node_count(), kNone);
   for (const auto& [key, value] : device_of.items()) {
-    char* end = nullptr;
-    const std::int64_t id = std::strtoll(key.c_str(), &end, 10);
-    if (key.empty() || *end != '\0') fail(fmt::format("device_of: key \"{}\" is not an id", key));
+    std::int64_t id = 0;
+    const char* end = key.data() + key.size();
+    const auto [stop, error] = std::from_chars(key.data(), end, id);
+    if (error != std::errc() || stop != end) fail(fmt::format("device_of: key \"{}\" is not an id", key));
     const NodeIndex node = node_of(id, "device_of");
+    if (result_.device_of[node] != kNone) fail(fmt::format("device_of: node {} is there twice", id));
     if (!value.is_number_integer() || value.get<std::int64_t>() < 0 ||
         value.get<std::int64_t>() >= result_.devices)
       fail(fmt::format("device_of: node {} is on {}, expected 0 to {}", key, value.dump(),
@@ -74,8 +78,15 @@ void PlacementReader::read_order(const Json& order) {
 
 Placement PlacementReader::read(std::string_view text) {
   Json document;
+  std::set<std::pair<int, std::string>> keys;  // JSON itself lets the last of equal keys win
+  const auto each_key_once = [&](int depth, Json::parse_event_t event, const Json& key) {
+    if (event == Json::parse_event_t::key && !keys.emplace(depth, key.get<std::string>()).second)
+      fail(fmt::format("{}\"{}\" is there twice", depth > 1 ? "device_of: " : "field ",
+                       key.get<std::string>()));
+    return true;
+  };
   try {
-    document = Json::parse(text);
+    document = Json::parse(text, each_key_once);
   } catch (const Json::parse_error& error) {
     fail(fmt::format("not JSON at byte {}", error.byte));
   }

@@ -106,12 +106,12 @@ TEST_F(BadStore, AGroupInADatasetsPlace) {
     H5Ldelete(file, "/train/labels", H5P_DEFAULT);
     hdf5::Handle(H5Gcreate2(file, "/train/labels", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), H5Gclose).reset();
   });
-  expect({"/train/labels", "no dataset", "expected a int32"});
+  expect({"/train/labels", "no dataset", "expected a dataset of int32"});
 }
 
 TEST_F(BadStore, WrongRank) {
   edit([](hid_t file) { replace(file, "/train/images", H5T_STD_U8LE, {40, 6, 15}); });
-  expect({"/train/images", "rank 3", "expected a uint8 dataset of rank 4"});
+  expect({"/train/images", "rank 3", "expected a dataset of uint8 of rank 4"});
   RandomStore().write(file_);
   edit([](hid_t file) { replace(file, "/test/labels", H5T_STD_I32LE, {7, 1}); });
   expect({"/test/labels", "rank 2", "rank 1"});
@@ -119,13 +119,13 @@ TEST_F(BadStore, WrongRank) {
 
 TEST_F(BadStore, WrongType) {
   edit([](hid_t file) { replace(file, "/test/images", H5T_IEEE_F32LE, {7, 6, 5, 3}); });
-  expect({"/test/images", "float32", "expected a uint8"});
+  expect({"/test/images", "float32", "expected a dataset of uint8"});
   RandomStore().write(file_);
   edit([](hid_t file) { replace(file, "/train/images", H5T_STD_I8LE, {40, 6, 5, 3}); });
-  expect({"/train/images", "int8", "expected a uint8"});
+  expect({"/train/images", "int8", "expected a dataset of uint8"});
   RandomStore().write(file_);
   edit([](hid_t file) { replace(file, "/train/labels", H5T_STD_I64LE, {40}); });
-  expect({"/train/labels", "int64", "expected a int32"});
+  expect({"/train/labels", "int64", "expected a dataset of int32"});
 }
 
 TEST_F(BadStore, NoImages) {

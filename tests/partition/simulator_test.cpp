@@ -317,6 +317,14 @@ TEST(Placement, ReadsWhatItWritesAndNamesDefects) {
             "p.json: node 2 is missing from the order");
   EXPECT_EQ(error(R"({"devices": 2, "device_of": {"0": 0, "1": 1, "2": 0}, "order": [[0, 1], [2]]})"),
             "p.json: node 1 is on device 1 but in the order of device 0");
+  EXPECT_EQ(error(R"({"devices": 2, "device_of": {"0": 0, "1": 1, "2": 0, "1": 0}})"),
+            "p.json: device_of: \"1\" is there twice");
+  EXPECT_EQ(error(R"({"devices": 2, "device_of": {"0": 0, "1": 1, "2": 0, "01": 0}})"),
+            "p.json: device_of: node 1 is there twice");
+  EXPECT_EQ(error(R"({"devices": 2, "devices": 3, "device_of": {"0": 0, "1": 1, "2": 0}})"),
+            "p.json: field \"devices\" is there twice");
+  EXPECT_EQ(error(R"({"devices": 2, "device_of": {"0": 0, "1": 1, " 2": 0}})"),
+            "p.json: device_of: key \" 2\" is not an id");
 }
 
 }  // namespace

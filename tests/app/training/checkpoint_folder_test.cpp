@@ -181,15 +181,18 @@ TEST_F(Folder, FullDiskLeavesThePreviousCheckpointWhole) {
 
 TEST_F(Folder, KilledAtAnyMomentLeavesAWholeCheckpoint) {
   CheckpointFolder checkpoints(folder_, 1);
+  using Clock = std::chrono::steady_clock;
+  const auto began = Clock::now();
   checkpoints.save(large_state(0), true);
+  const auto one_save = Clock::now() - began;
   std::int64_t step = 0;
-  for (int kill_after_us = 200; kill_after_us < 20000; kill_after_us += 1100) {
+  for (int sixths = 1; sixths <= 24 || (step == 0 && sixths <= 240); ++sixths) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
       for (std::int64_t next = step + 1;; ++next) checkpoints.save(large_state(next), true);
     }
-    std::this_thread::sleep_for(std::chrono::microseconds(kill_after_us));
+    std::this_thread::sleep_for(one_save * sixths / 6);
     kill(child, SIGKILL);
     waitpid(child, nullptr, 0);
     const auto latest = checkpoints.latest();
