@@ -54,13 +54,7 @@ std::vector<Plan> candidates(const Task& task) {
   // Blocks of channels hold 64 elements: with a quarter of that and less, taps had better fill them up.
   const bool few = task.geometry.c <= 16;
   const Engine first = few ? Engine::folded : Engine::im2col, second = few ? Engine::im2col : Engine::folded;
-  std::vector<Engine> order{Engine::matrix, first, second, Engine::gathered, Engine::direct};
-  // A plain product in tf32 whose k is not contiguous goes without the copy engine.
-  if (task.math == gemm::Math::tf32 && task.direction == Direction::backward_weights) {
-    const auto copied = std::ranges::find(order, task.geometry.taps() == 1 ? Engine::im2col : first);
-    std::rotate(order.begin(), copied, copied + 1);
-  }
-  for (const Engine engine : order)
+  for (const Engine engine : {Engine::matrix, first, second, Engine::gathered, Engine::direct})
     if (supports(engine, task))
       for (Plan& plan : candidates(engine, task)) plans.push_back(std::move(plan));
   // A pass over y for its statistics costs more than plans differ.

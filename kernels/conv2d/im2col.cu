@@ -74,7 +74,7 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& view, cons
                        : folds    ? workspace.gradient
                                   : static_cast<float*>(b.out);
     const std::int64_t taps = view.taps[0] * view.taps[1], c = view.map.c;
-    if (by_mma_sync(task)) {
+    if (is_mn_major(task)) {
       call.gradient = out, call.taps = int(taps), call.channels = int(c);
       return call;
     }
@@ -135,7 +135,7 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& view, cons
 
 using Sm90Start = void (*)(const Sm90ConvCall&, cudaStream_t);
 Sm90Start start_of(const Task& task, int tile, bool sums) {
-  if (by_mma_sync(task)) return sm90_conv_backward_weights_tf32;
+  if (is_mn_major(task)) return sm90_conv_backward_weights_tf32;
   if (task.math == Math::tf32) return sm90_conv_forward_tf32;
   if (task.direction == Direction::forward || transposes(task, tile))
     return sums ? sm90_conv_forward_sums : sm90_conv_forward;

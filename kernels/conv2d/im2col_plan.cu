@@ -3,21 +3,23 @@
 
 #include "kernels/conv2d/fold.h"
 #include "kernels/conv2d/im2col_plan.cuh"
+#include "kernels/gemm/sm90_mn_major.h"
 
 namespace convoy::kernels::conv {
 
-using gemm::kCopiedTiles;
+using gemm::kMnMajorTiles;
 using gemm::kSm90Tiles;
 using gemm::Math;
 
-bool by_mma_sync(const Task& task) {
+bool is_mn_major(const Task& task) {
   return task.math == Math::tf32 && task.direction == Direction::backward_weights;
 }
 const gemm::Sm90Tile& tile_at(const Task& task, int tile) {
-  return by_mma_sync(task) ? kCopiedTiles[tile] : kSm90Tiles[tile];
+  return is_mn_major(task) ? kMnMajorTiles[tile] : kSm90Tiles[tile];
 }
 int tile_of(const Plan& plan) {
-  return plan.product.tile - (plan.product.rung == gemm::Rung::mma_sync ? gemm::kFirstCopiedTile : 0);
+  const int tile = plan.product.tile;
+  return tile < gemm::kFirstMnMajorTile ? tile : tile - gemm::kFirstMnMajorTile;
 }
 
 bool empty(const View& view) { return view.taps[0] == 0 || view.taps[1] == 0; }
@@ -106,18 +108,17 @@ bool suits_copy_engine(const Task& task, Engine engine) {
 namespace {
 
 int tile_count(const Task& task) {
-  return int(by_mma_sync(task) ? std::size(kCopiedTiles) : std::size(kSm90Tiles));
+  return int(is_mn_major(task) ? std::size(kMnMajorTiles) : std::size(kSm90Tiles));
 }
 gemm::Plan product_plan(const Task& task, int tile, int splits) {
-  if (by_mma_sync(task)) return {gemm::Rung::mma_sync, gemm::kFirstCopiedTile + tile, splits, 0};
-  return {gemm::Rung::wgmma, tile, splits, 0};
+  return {gemm::Rung::wgmma, tile + (is_mn_major(task) ? gemm::kFirstMnMajorTile : 0), splits, 0};
 }
 
 double expected_time(const Task& task, const std::vector<View>& views, int tile, int splits) {
   double time = 0;
   for (const View& view : views)
     if (!empty(view) && view.rows() > 0)
-      time += (by_mma_sync(task) ? gemm::copied_expected_time : gemm::sm90_expected_time)(
+      time += (is_mn_major(task) ? gemm::mn_major_expected_time : gemm::sm90_expected_time)(
           padded_product(task, view, tile), tile, splits, task.bytes() / double(views.size()),
           splits > 1 || turned(task, tile));
   return time;

@@ -7,8 +7,8 @@
 
 namespace convoy::kernels::conv {
 
-// Whether the products are mma.sync's: wgmma takes no tf32 operands whose k is not contiguous.
-bool by_mma_sync(const Task& task);
+// Whether the tiles are those for tf32 operands whose k is not contiguous.
+bool is_mn_major(const Task& task);
 const gemm::Sm90Tile& tile_at(const Task& task, int tile);
 int tile_of(const Plan& plan);
 

@@ -1,6 +1,6 @@
-// Between the im2col engine's host code and its kernels, one translation unit per operation: the wgmma rung's kernel,
-// or mma.sync behind the same ring, with loaders that cut the windows of a filter out of NHWC tensors by the copy
-// engine. Plain C++ but for the marks of device functions.
+// Between the im2col engine's host code and its kernels, one translation unit per operation: the wgmma rung's kernels with
+// loaders that cut the windows of a filter out of NHWC tensors by the copy engine. Plain C++ but for the marks of device
+// functions.
 #pragma once
 
 #include "kernels/device/cuda_launch.cuh"

@@ -91,7 +91,6 @@ struct GradientLoader {
     }
   }
 
- private:
   template <int boxes>
   __device__ static void load_filters(const Parameters& p, std::uint8_t* to, std::uint64_t* full, int filter,
                                       int position) {

@@ -71,10 +71,7 @@ Plan plan(Rung rung, const Problem& problem) { return candidates(rung, problem).
 Plan plan(const Problem& problem) {
   const bool tensor_cores = problem.math != Math::fp32;
   if (!tensor_cores) return plan(Rung::register_tiles, problem);
-  // wgmma takes tf32 operands with k contiguous alone; turning both is dearer than mma.sync.
-  const bool both_turned = problem.math == Math::tf32 && problem.transpose_a && !problem.transpose_b;
-  const bool hopper = supports(Rung::wgmma, problem) && !both_turned;
-  return plan(hopper ? Rung::wgmma : Rung::mma_sync, problem);
+  return plan(supports(Rung::wgmma, problem) ? Rung::wgmma : Rung::mma_sync, problem);
 }
 
 Launch bind(const Problem& problem, const Plan& plan, const Buffers& buffers) {

@@ -9,7 +9,7 @@
 #include "kernels/device/cuda_tensor_map.h"
 #include "kernels/gemm/epilogue.cuh"
 #include "kernels/gemm/rungs.h"
-#include "kernels/gemm/sm90_launch.h"
+#include "kernels/gemm/sm90_mn_major.h"
 
 namespace convoy::kernels::gemm {
 
@@ -24,22 +24,15 @@ Schedule sm90_schedule(const Problem& problem, const Sm90Tile& tile, int splits)
   return schedule;
 }
 
-namespace {
-
-constexpr double kClock = 1.6e3, kBytes = 4.1e6;  // cycles and bytes in a microsecond
-
-// Beside `compute` microseconds: the bytes at memory's rate, operands that several tiles share counted a little more than
-// once, and the kernel that adds the pieces.
 double with_memory(const Problem& problem, const Sm90Tile& tile, const Schedule& schedule, double compute,
                    double bytes, bool in_pieces) {
+  constexpr double kBytes = 4.1e6;  // in a microsecond
   const double m = double(problem.m), n = double(problem.n), k = double(problem.k);
   const double again = double(schedule.n_tiles - 1) * m * k + (std::ceil(m / tile.rows) - 1) * n * k;
   const double memory = (bytes + 0.0626 * again * double(problem.element_bytes())) / kBytes;
   const double pieces = in_pieces ? 1.8 + 2.22 * schedule.splits * m * n * 4 / kBytes : 0;
   return std::max(compute, memory) + 0.131 * std::min(compute, memory) + pieces;
 }
-
-}  // namespace
 
 // Expected time in microseconds: waves of pieces at the tensor cores' rate, or the bytes at memory's. The constants
 // are fitted to 1,400 timings on an H200 (jobs/results/gemm.md); on average the plan they put first takes 1 % longer
@@ -56,22 +49,7 @@ double sm90_expected_time(const Problem& problem, int tile_index, int splits, do
   const double main = std::ceil(double(schedule.k_blocks) / splits) * area / 32 * kSlowness[tile_index];
   const double store = 723 + 0.038 * area * double(bytes_of(problem.output));
   const double piece = tile.ping_pong ? std::max(main, 0.842 * (main + store)) + 114 : main + store;
-  const double compute = (waves * piece + 1500) / kClock;
-  return with_memory(problem, tile, schedule, compute, bytes, in_pieces);
-}
-
-// The same of the mma_sync rung behind the copy engine: a stage takes what its products or its way through shared memory do.
-double copied_expected_time(const Problem& problem, int tile_index, int splits, double bytes,
-                            bool in_pieces) {
-  constexpr double kProducts = 550;  // a cycle
-  const Sm90Tile& tile = kCopiedTiles[tile_index];
-  const Schedule schedule = sm90_schedule(problem, tile, splits);
-  const double waves = std::ceil(double(schedule.pieces()) / double(device_facts().multiprocessors));
-  const double sides = tile.rows + tile.columns, area = double(tile.rows) * tile.columns;
-  const double loads = 8 * (tile.rows / 2.0 + tile.columns / 4.0);
-  const double stage = std::max(area * 32 / kProducts, loads + sides) + 60;
-  const double compute =
-      (waves * (std::ceil(double(schedule.k_blocks) / splits) * stage + 1500) + 1500) / kClock;
+  const double compute = (waves * piece + 1500) / kSm90Clock;
   return with_memory(problem, tile, schedule, compute, bytes, in_pieces);
 }
 
@@ -107,9 +85,13 @@ Operand operand_b(const Problem& problem) {
   return operand_of(problem, problem.n, !problem.transpose_b, problem.ldb);
 }
 
-// Whether the kernel leaves raw sums for another one to finish.
+// Whether the kernel leaves raw sums for another one to finish: what TMA cannot store, for a row's start or for its end
+// (of an odd number of bf16 it was seen to write one more).
 bool indirect(const Problem& problem, int splits) {
-  return splits > 1 || problem.beta != 0 || problem.ldc * std::int64_t(bytes_of(problem.output)) % 16 != 0;
+  const auto odd = [&](std::int64_t elements) {
+    return elements * std::int64_t(bytes_of(problem.output)) % 16 != 0;
+  };
+  return splits > 1 || problem.beta != 0 || odd(problem.ldc) || odd(problem.n);
 }
 
 struct Workspace {
@@ -137,6 +119,7 @@ bool supports_wgmma(const Problem& problem) {
 }
 
 std::vector<Plan> wgmma_candidates(const Problem& problem) {
+  if (is_mn_major(problem)) return mn_major_candidates(problem);
   struct Scored {
     Plan plan;
     double time;
@@ -209,6 +192,7 @@ Sm90Launch launcher_of(const Problem& problem, bool a_mn_major, bool b_mn_major,
 }
 
 Launch bind_wgmma(const Problem& problem, const Plan& plan, const Buffers& buffers) {
+  if (is_mn_major(problem)) return bind_mn_major(problem, plan, buffers);
   const Sm90Tile& tile = kSm90Tiles[plan.tile];
   const Operand a = operand_a(problem), b = operand_b(problem);
   const Workspace workspace = carve(problem, plan.splits, buffers.workspace);
@@ -247,6 +231,7 @@ const RungEntry& wgmma_rung() {
   static const RungEntry entry = [] {
     RungEntry made{supports_wgmma, wgmma_candidates, bind_wgmma, {}};
     for (const auto& tile : kSm90Tiles) made.tiles.push_back(tile.name);
+    for (const auto& tile : kMnMajorTiles) made.tiles.push_back(tile.name);
     return made;
   }();
   return entry;

@@ -3,7 +3,6 @@
 // filled by cp.async. Takes every order and every alignment: operands that 16-byte copies cannot read go through
 // registers.
 #include "kernels/gemm/mma_sync.cuh"
-#include "kernels/gemm/sm90_launch.h"
 
 namespace convoy::kernels::gemm {
 namespace {
@@ -100,12 +99,7 @@ Launch bind_mma(const Problem& p, const Plan& plan, const Buffers& buffers) {
 }  // namespace
 
 const RungEntry& mma_sync_rung() {
-  static_assert(std::size(kNames) == kFirstCopiedTile);
-  static const RungEntry entry = [] {
-    RungEntry made{supports_mma, mma_candidates, bind_mma, {kNames[0], kNames[1]}};
-    for (const auto& tile : kCopiedTiles) made.tiles.push_back(tile.name);
-    return made;
-  }();
+  static const RungEntry entry{supports_mma, mma_candidates, bind_mma, {kNames[0], kNames[1]}};
   return entry;
 }
 

@@ -20,13 +20,6 @@ inline constexpr Sm90Tile kSm90Tiles[] = {
     {"128x128p", 128, 128, 1, true},   {"256x64p", 256, 64, 1, true},   {"128x64p", 128, 64, 1, true},
     {"64x192p", 64, 192, 1, true},     {"64x64p", 64, 64, 1, true},     {"128x160", 128, 160, 1, false},
 };
-// The mma_sync rung's tiles where the copy engine feeds it (tf32 with k not contiguous): eight warps share one. In the rung's
-// names they follow its own.
-inline constexpr Sm90Tile kCopiedTiles[] = {
-    {"128x256c", 128, 256, 1, false}, {"128x192c", 128, 192, 1, false}, {"128x128c", 128, 128, 1, false},
-    {"64x256c", 64, 256, 1, false},   {"64x192c", 64, 192, 1, false},   {"64x128c", 64, 128, 1, false},
-};
-inline constexpr int kFirstCopiedTile = 2;
 // Columns that are no multiple of 64, for as many filters: convolutions in bf16 alone have kernels of them.
 constexpr bool is_narrow(const Sm90Tile& tile) { return tile.columns % 64 != 0; }
 
@@ -58,7 +51,11 @@ struct Schedule {
 Schedule sm90_schedule(const Problem& problem, const Sm90Tile& tile, int splits);
 // Microseconds of a product that moves `bytes`; `in_pieces` where another kernel finishes its sums.
 double sm90_expected_time(const Problem& problem, int tile, int splits, double bytes, bool in_pieces);
-double copied_expected_time(const Problem& problem, int tile, int splits, double bytes, bool in_pieces);
+// What both kinds of this rung's tiles add to `compute` microseconds: the bytes at memory's rate, operands that several
+// tiles share counted a little more than once, and the kernel that adds the pieces.
+double with_memory(const Problem& problem, const Sm90Tile& tile, const Schedule& schedule, double compute,
+                   double bytes, bool in_pieces);
+inline constexpr double kSm90Clock = 1.6e3;  // cycles in a microsecond
 
 // What a launch needs, type-erased over the tile shapes. From c on as in TileStore::Parameters.
 struct Sm90Call {

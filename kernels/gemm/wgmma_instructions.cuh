@@ -1,5 +1,5 @@
 // wgmma, the matrix instruction of Hopper's warpgroups: D[64, n] = A[64, 32 bytes] B[n, 32 bytes]^T + (accumulate ?
-// D : 0) with fp32 accumulation, A and B in shared memory behind matrix descriptors (PTX ISA, "Asynchronous
+// D : 0) with fp32 accumulation, A (or, of tf32, a lane's share of it in registers) and B in shared memory behind matrix descriptors (PTX ISA, "Asynchronous
 // Warpgroup Level Matrix Instructions"). tf32 takes both operands with k contiguous only and ignores the low 13
 // bits of each fp32 word. Of D, lane l of warp w holds in d[4 j + 2 h + i] the element of row 16 w + l / 4 + 8 h
 // and column 8 j + 2 (l % 4) + i. Device code, sm_90a only.
@@ -80,17 +80,30 @@ struct Wgmma;
                  : CONVOY_ACC_##words                                                               \
                  : "l"(a), "l"(b), "r"(accumulate));                                                \
   }
+// With A in registers: of lane l, rows l / 4 and l / 4 + 8 at k = l % 4, then the same at k = l % 4 + 4.
+#define CONVOY_WGMMA_TF32_A(n, words, at_a0, at_a1, at_a2, at_a3, at_b, at_accumulate)              \
+  __device__ static void tf32(float(&d)[words], const std::uint32_t(&a)[4], std::uint64_t b,        \
+                              int accumulate) {                                                     \
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #at_accumulate                                \
+                 ", 0;\n"                                                                           \
+                 "wgmma.mma_async.sync.aligned.m64n" #n "k8.f32.tf32.tf32 {" CONVOY_PLACES_##words  \
+                 "}, {%" #at_a0 ", %" #at_a1 ", %" #at_a2 ", %" #at_a3 "}, %" #at_b ", p, 1, 1;\n}" \
+                 : CONVOY_ACC_##words                                                               \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));            \
+  }
 
 template <>
 struct Wgmma<64> {
   CONVOY_WGMMA_BF16(64, 32, 32, 33, 34, 35, 36)
   CONVOY_WGMMA_TF32(64, 32, 32, 33, 34)
+  CONVOY_WGMMA_TF32_A(64, 32, 32, 33, 34, 35, 36, 37)
 };
 
 template <>
 struct Wgmma<128> {
   CONVOY_WGMMA_BF16(128, 64, 64, 65, 66, 67, 68)
   CONVOY_WGMMA_TF32(128, 64, 64, 65, 66)
+  CONVOY_WGMMA_TF32_A(128, 64, 64, 65, 66, 67, 68, 69)
 };
 
 template <>
@@ -112,6 +125,7 @@ struct Wgmma<256> {
 
 #undef CONVOY_WGMMA_BF16
 #undef CONVOY_WGMMA_TF32
+#undef CONVOY_WGMMA_TF32_A
 #undef CONVOY_PLACES_32
 #undef CONVOY_ACC_32
 #undef CONVOY_PLACES_64

@@ -318,6 +318,35 @@ TEST_P(GemmOnGpu, Epilogues) {
       }
 }
 
+// Gradients of weights: odd extents, rows at every distance from 16 bytes, k in pieces, every epilogue.
+TEST_P(GemmOnGpu, NeitherKContiguous) {
+  struct Sizes {
+    std::int64_t m, n, k, lda, ldb;
+  };
+  unsigned seed = 71;
+  for (const Math math : {Math::tf32, Math::bf16})
+    for (const auto& [m, n, k, lda, ldb] : {Sizes{264, 200, 141, 264, 200},
+                                            {129, 261, 100, 132, 264},
+                                            {70, 131, 300, 71, 133},
+                                            {67, 130, 90, 70, 130},
+                                            {33, 7, 2004, 33, 7},
+                                            {40, 67, 90, 41, 67},
+                                            {300, 70, 2500, 300, 72}}) {
+      Problem problem = problem_of(math, true, false, m, n, k);
+      problem.lda = lda, problem.ldb = ldb;
+      check(problem, seed++);
+      problem.ldc = n + 3;
+      problem.output = DType::bf16;
+      problem.alpha = 0.5f;
+      problem.column_sums = true;
+      check(problem, seed++);
+      problem.output = DType::f32;
+      problem.beta = -1.5f;
+      problem.bias = problem.relu = true;
+      check(problem, seed++);
+    }
+}
+
 TEST_P(GemmOnGpu, LongK) {
   for (const Math math : kMaths) check(problem_of(math, true, false, 64, 72, 20000), 61);
 }
@@ -336,6 +365,23 @@ TEST_P(GemmOnGpu, CanBeCaptured) {
   const CudaStream stream;
   graph.launch(stream.get());
   EXPECT_NO_THROW(stream.synchronize());
+}
+
+// Whether the plan that runs where nothing was timed has tiles of the kind that needs no transposed copy.
+bool reads_as_they_are(const Problem& problem) {
+  const Plan best = plan(problem);
+  return best.rung == Rung::wgmma && best.to_string().find("r", 5) != std::string::npos;
+}
+
+// Gradients of weights in tf32 must not fall back to transposed copies or to mma.sync, and others not take their tiles.
+TEST(GemmChoice, HopperReadsTf32GradientsAsTheyAre) {
+  if (!device_present()) GTEST_SKIP() << "no CUDA device";
+  const Problem aligned = problem_of(Math::tf32, true, false, 256, 2304, 50176);
+  if (!supports(Rung::wgmma, aligned)) GTEST_SKIP() << "not a Hopper";
+  EXPECT_TRUE(reads_as_they_are(aligned));
+  EXPECT_FALSE(reads_as_they_are(problem_of(Math::tf32, true, false, 64, 147, 20001)));
+  EXPECT_FALSE(reads_as_they_are(problem_of(Math::tf32, false, false, 256, 2304, 50176)));
+  EXPECT_FALSE(reads_as_they_are(problem_of(Math::bf16, true, false, 256, 2304, 50176)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Rungs, GemmOnGpu, testing::ValuesIn(kRungs),
