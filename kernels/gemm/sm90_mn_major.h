@@ -61,7 +61,7 @@ struct MatrixResult {
     if (epilogue.partial == nullptr)
       store(Whole{*this});
     else
-      store(Piece{*this, epilogue.partial + split * m * partial_pitch});
+      store(Piece{*this, epilogue.partial + std::int64_t{split} * m * partial_pitch});
   }
 };
 
