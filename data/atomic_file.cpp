@@ -30,7 +30,12 @@ void sync(const std::filesystem::path& opened, int flags, const std::filesystem:
 
 AtomicFile::AtomicFile(std::filesystem::path destination)
     : destination_(std::move(destination)),
-      temporary_(destination_.string() + ".partial-" + std::to_string(::getpid())) {}
+      temporary_(destination_.string() + ".partial-" + std::to_string(::getpid())) {
+  // Before the work on its content, not when it is put into place.
+  if (std::filesystem::is_directory(destination_))
+    throw std::runtime_error(
+        fmt::format("{}: is a folder, expected the name of a file", destination_.string()));
+}
 
 AtomicFile::~AtomicFile() {
   std::error_code ignored;

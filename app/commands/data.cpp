@@ -17,6 +17,8 @@ namespace {
 
 using data::Split;
 
+constexpr std::int64_t kMostImages = 100'000'000;
+
 void print_classes(const data::Store& store) {
   const auto& classes = store.info().classes;
   std::vector<std::int64_t> train(classes.size()), test(classes.size());
@@ -105,10 +107,10 @@ void add_synth(CLI::App& data_command) {
       ->check(whole_number(8, 4096));
   command->add_option("--train", flags->set.train, "Training images")
       ->capture_default_str()
-      ->check(whole_number(1));
+      ->check(whole_number(1, kMostImages));
   command->add_option("--test", flags->set.test, "Test images")
       ->capture_default_str()
-      ->check(whole_number(1));
+      ->check(whole_number(1, kMostImages));
   command->add_option("--seed", flags->set.seed, "Of everything that is random")
       ->capture_default_str()
       ->check(whole_number(0));

@@ -112,7 +112,7 @@ void add_evaluate_command(CLI::App& app) {
   const auto add = [verb](const char* flag, auto& value, const char* what, const CLI::Validator& check) {
     return verb->add_option(flag, value, what)->capture_default_str()->check(check);
   };
-  add("--data", run.data, "HDF5 file", not_empty())->required();
+  add("--data", run.data, "HDF5 file, or 'synthetic'", not_empty())->required();
   add("--global-batch", run.global_batch, "Images of all ranks together", whole_number(1, 1 << 30));
   add("--limit-test", run.limit_test, "Test images used; 0: all", whole_number(0));
   add("--backend", run.backend, "What runs the kernels", one_of({"cpu", "cuda", "reference"}));

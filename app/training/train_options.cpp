@@ -1,6 +1,6 @@
 #include "app/training/train_options.h"
 
-#include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -30,8 +30,6 @@ void check_schedule(const TrainOptions& o) {
           "--warmup-epochs, --warmup-steps: found both, expected one");
   const bool has_milestones = !o.milestones.empty();
   require(o.schedule != "step" || has_milestones, "--milestones: --schedule step expects at least one");
-  require(o.schedule == "step" || !has_milestones,
-          fmt::format("--milestones: belongs to --schedule step, found --schedule {}", o.schedule));
   const auto out_of_order =
       std::adjacent_find(o.milestones.begin(), o.milestones.end(), std::greater_equal<>());
   if (out_of_order != o.milestones.end()) {
@@ -50,6 +48,44 @@ void check_trace(const TrainOptions& o) {
   const std::filesystem::path folder = std::filesystem::path(o.trace).parent_path();
   require(folder.empty() || std::filesystem::is_directory(folder),
           fmt::format("--trace {}: no folder {}", o.trace, folder.string()));
+  require(!std::filesystem::is_directory(o.trace),
+          fmt::format("--trace {}: is a folder, expected the name of a file", o.trace));
+}
+
+// What would have no effect, in the order of the flags.
+void check_belongings(const TrainOptions& o) {
+  const TrainOptions plain;
+  const auto belongs = [](const char* flag, bool given, const std::string& to, const std::string& found,
+                          std::initializer_list<std::string_view> fitting) {
+    if (!given || std::ranges::find(fitting, found) != fitting.end()) return;
+    throw UsageError(
+        fmt::format("{}: belongs to {} {}, found {} {}", flag, to, fmt::join(fitting, " or "), to, found));
+  };
+  const std::string data = o.data == "synthetic" ? o.data : "FILE";
+  belongs("--classes", o.classes != plain.classes, "--data", data, {"synthetic"});
+  belongs("--data-on-device", o.data_on_device, "--backend", o.backend, {"cuda"});
+  const std::string rule = "--optimizer", schedule = "--schedule";
+  belongs("--momentum", o.momentum != plain.momentum, rule, o.optimizer, {"sgd", "lars"});
+  belongs("--nesterov", o.nesterov, rule, o.optimizer, {"sgd"});
+  belongs("--beta1", o.beta1 != plain.beta1, rule, o.optimizer, {"adamw"});
+  belongs("--beta2", o.beta2 != plain.beta2, rule, o.optimizer, {"adamw"});
+  belongs("--epsilon", o.epsilon != plain.epsilon, rule, o.optimizer, {"adamw", "lars"});
+  belongs("--trust-coefficient", o.trust_coefficient != plain.trust_coefficient, rule, o.optimizer, {"lars"});
+  belongs("--base-batch", o.base_batch != plain.base_batch && o.scale_learning_rate == "none",
+          "--scale-learning-rate", o.scale_learning_rate, {"linear", "sqrt"});
+  belongs("--milestones", !o.milestones.empty(), schedule, o.schedule, {"step"});
+  belongs("--gamma", o.gamma != plain.gamma, schedule, o.schedule, {"step"});
+  belongs("--final-learning-rate", o.final_learning_rate != plain.final_learning_rate, schedule, o.schedule,
+          {"cosine", "polynomial"});
+  belongs("--power", o.power != plain.power, schedule, o.schedule, {"polynomial"});
+  belongs("--one-cycle-rise", o.one_cycle_rise != plain.one_cycle_rise, schedule, o.schedule, {"one-cycle"});
+  belongs("--one-cycle-initial-division", o.one_cycle_initial_division != plain.one_cycle_initial_division,
+          schedule, o.schedule, {"one-cycle"});
+  belongs("--one-cycle-final-division", o.one_cycle_final_division != plain.one_cycle_final_division,
+          schedule, o.schedule, {"one-cycle"});
+  belongs("--one-cycle-anneal", o.one_cycle_anneal != plain.one_cycle_anneal, schedule, o.schedule,
+          {"one-cycle"});
+  belongs("--tuning-file", !o.tuning_file.empty(), "--backend", o.backend, {"cuda"});
 }
 
 }  // namespace
@@ -73,15 +109,12 @@ void check_train_options(const TrainOptions& o, int ranks) {
                       o.partition > 1 ? "replicas" : "ranks", replicas));
   require(!o.random_resized_crop || o.crop_padding == 0,
           "--random-resized-crop, --crop-padding: found both, expected one");
-  require(!o.nesterov || o.optimizer == "sgd",
-          fmt::format("--nesterov: belongs to --optimizer sgd, found --optimizer {}", o.optimizer));
   require(!o.nesterov || o.momentum > 0, "--nesterov: found --momentum 0, expected a positive one");
   require(o.precision == "fp32" || o.backend != "reference",
           fmt::format("--precision: found {}, expected fp32 with --backend reference", o.precision));
-  require(!o.data_on_device || o.backend == "cuda",
-          fmt::format("--data-on-device: belongs to --backend cuda, found --backend {}", o.backend));
   require(!o.data_on_device || o.feed == "slice" || ranks == 1,
           "--data-on-device: every rank reads all images, found --feed scatter");
+  check_belongings(o);
   check_trace(o);
   check_schedule(o);
 }

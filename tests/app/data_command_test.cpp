@@ -87,7 +87,7 @@ TEST_F(DataCommand, WrongFlagsExitWithTwo) {
   expect_flag("convert", "--size", "0", "a whole number from 1 to 4096");
   expect_flag("convert", "--channels", "2", "one of 1, 3");
   expect_flag("convert", "--threads", "-1", "a whole number from 0 to 1024");
-  expect_flag("synth", "--test", "0", "a whole number of at least 1");
+  expect_flag("synth", "--test", "0", "a whole number from 1 to 100000000");
   expect_flag("synth", "--seed", "-1", "a whole number of at least 0");  // not 2^64 - 1
   expect_flag("synth", "--seed", "abc", "a whole number of at least 0");
   EXPECT_EQ(run({"data", "synth", in("a"), "--classes", "many"}).status, 2);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -159,6 +160,17 @@ TEST(TrainOptions, ChecksAcrossFlags) {
             "--random-resized-crop, --crop-padding: found both, expected one");
   EXPECT_EQ(error_of(with({"--nesterov", "--optimizer", "adamw"})),
             "--nesterov: belongs to --optimizer sgd, found --optimizer adamw");
+  for (const auto& [flag, value, line] :
+       {std::array{"--beta1", "0.5", "--optimizer adamw, found --optimizer sgd"},
+        {"--epsilon", "0.1", "--optimizer adamw or lars, found --optimizer sgd"},
+        {"--gamma", "0.5", "--schedule step, found --schedule constant"},
+        {"--final-learning-rate", "0.01", "--schedule cosine or polynomial, found --schedule constant"},
+        {"--one-cycle-anneal", "linear", "--schedule one-cycle, found --schedule constant"},
+        {"--base-batch", "128", "--scale-learning-rate linear or sqrt, found --scale-learning-rate none"},
+        {"--tuning-file", "t.json", "--backend cuda, found --backend cpu"}})
+    EXPECT_EQ(error_of(with({flag, value})), std::string(flag) + ": belongs to " + line);
+  EXPECT_EQ(error_of(with({"--trace", testing::TempDir()})),
+            "--trace " + testing::TempDir() + ": is a folder, expected the name of a file");
   EXPECT_EQ(error_of(with({"--nesterov", "--momentum", "0"})),
             "--nesterov: found --momentum 0, expected a positive one");
   EXPECT_EQ(error_of(with({"--backend", "reference", "--precision", "bf16"})),

@@ -21,6 +21,10 @@ TEST(AtomicFile, AppearsOnlyWhenCommitted) {
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(stream), {}), "whole");
 }
 
+TEST(AtomicFile, AFolderIsRefusedBeforeTheWork) {
+  EXPECT_THROW(AtomicFile{testing::TempDir()}, std::runtime_error);
+}
+
 TEST(AtomicFile, NamesThePlaceThatCannotBeWritten) {
   try {
     write_file_atomically("/proc/no/such/folder/file", "x");
