@@ -1,9 +1,6 @@
-#include <cuda.h>
-
 #include <atomic>
-#include <stdexcept>
-#include <string>
 
+#include "comm/nccl/driver_function.h"
 #include "comm/nccl/progress_marks.h"
 
 namespace convoy::comm {
@@ -24,18 +21,6 @@ __global__ void mark_entered(Word* counter, volatile Shown* shown, unsigned oper
   shown->active = 1;
 }
 
-// From the driver that is there, so that programs start on machines without one.
-using WriteValue = CUresult (*)(CUstream, CUdeviceptr, cuuint32_t, unsigned);
-WriteValue stream_write_value() {
-  void* function = nullptr;
-  cudaDriverEntryPointQueryResult found{};
-  CONVOY_CUDA(
-      cudaGetDriverEntryPointByVersion("cuStreamWriteValue32", &function, 12000, cudaEnableDefault, &found));
-  if (function == nullptr || found != cudaDriverEntryPointSuccess)
-    throw std::runtime_error("the CUDA driver has no cuStreamWriteValue32: too old");
-  return reinterpret_cast<WriteValue>(function);
-}
-
 }  // namespace
 
 ProgressMarks::ProgressMarks() : counter_(sizeof(Word)), shown_(sizeof(Shown)) {
@@ -52,13 +37,12 @@ void ProgressMarks::enter(cudaStream_t stream, int operation) const {
 }
 
 void ProgressMarks::finish(cudaStream_t stream) const {
-  static const WriteValue write_value = stream_write_value();
+  static auto* const write_value = driver_function<decltype(cuStreamWriteValue32)>("cuStreamWriteValue32");
   auto* shown = reinterpret_cast<Shown*>(shown_.data());
   // The device sees pinned memory under the host's address.
-  const CUresult status =
-      write_value(stream, reinterpret_cast<CUdeviceptr>(&shown->active), 0, CU_STREAM_WRITE_VALUE_DEFAULT);
-  if (status != CUDA_SUCCESS)
-    throw std::runtime_error("cuStreamWriteValue32 failed: CUDA driver error " + std::to_string(status));
+  check_driver(
+      write_value(stream, reinterpret_cast<CUdeviceptr>(&shown->active), 0, CU_STREAM_WRITE_VALUE_DEFAULT),
+      "cuStreamWriteValue32");
 }
 
 ProgressMarks::Counts ProgressMarks::read() const {
