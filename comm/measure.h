@@ -11,7 +11,8 @@
 
 namespace convoy::comm {
 
-enum class Movement : std::uint8_t { all_reduce, broadcast, send_receive };
+// gradients: an all-reduce where the ranks share memory, if they do, as a step's buckets have it.
+enum class Movement : std::uint8_t { all_reduce, gradients, broadcast, send_receive };
 const char* name_of(Movement movement);
 
 // Bytes that cross a rank's link, over the buffer's bytes: the ring's 2 (n - 1) / n of an all-reduce, 1 of the others
@@ -31,10 +32,10 @@ class CollectivesMeter {
   // Does it `times` times, back to back as a training step would; the mean of one in microseconds. The buffer's
   // content is of no interest afterwards. On devices the calls are captured in one CUDA graph, as a step's are.
   virtual double microseconds(Movement movement, std::int64_t bytes, Way way, int times) = 0;
-  // One all-reduce of `bytes` in buckets of `bucket` bytes by prepared operations; microseconds of one.
+  // One all-reduce of gradients of `bytes` in buckets of `bucket` bytes by prepared operations; microseconds of one.
   virtual double bucketed_microseconds(std::int64_t bytes, std::int64_t bucket, int times) = 0;
 
-  // An all-reduce and a computation, each alone and both side by side, started in this order; microseconds of one.
+  // An all-reduce of gradients and a computation, each alone and both side by side, started in this order; microseconds of one.
   struct SideBySide {
     double communication = 0, computation = 0, together = 0;
   };

@@ -8,12 +8,18 @@ namespace {
 // Whole numbers whose sums are exact, different for each rank and element.
 float value_of(int rank, std::int64_t index) { return static_cast<float>((index * 7 + rank * 31) % 1021); }
 
+bool reduces(Movement movement) {
+  return movement == Movement::all_reduce || movement == Movement::gradients;
+}
+
 }  // namespace
 
 const char* name_of(Movement movement) {
   switch (movement) {
     case Movement::all_reduce:
       return "all-reduce";
+    case Movement::gradients:
+      return "gradients";
     case Movement::broadcast:
       return "broadcast";
     case Movement::send_receive:
@@ -22,9 +28,7 @@ const char* name_of(Movement movement) {
   return "unknown";
 }
 
-double bus_factor(Movement movement, int ranks) {
-  return movement == Movement::all_reduce ? 2.0 * (ranks - 1) / ranks : 1;
-}
+double bus_factor(Movement movement, int ranks) { return reduces(movement) ? 2.0 * (ranks - 1) / ranks : 1; }
 
 std::function<void(Stream)> MeterBase::body_of(Movement movement, std::int64_t count, Way way) {
   if (way == Way::library)
@@ -34,8 +38,8 @@ std::function<void(Stream)> MeterBase::body_of(Movement movement, std::int64_t c
       collectives().broadcast(buffer(), count, DType::f32, 0, stream, "bench");
     };
   std::vector<std::shared_ptr<PreparedOperation>> operations;
-  if (movement == Movement::all_reduce) {
-    operations.push_back(collectives().prepare_all_reduce(buffer(), count, DType::f32, "bench"));
+  if (reduces(movement)) {
+    operations.push_back(collectives().prepare_all_reduce(data_of(movement), count, DType::f32, "bench"));
   } else {
     const int ranks = ranks_.size(), rank = ranks_.rank();
     operations.push_back(
@@ -54,16 +58,16 @@ bool MeterBase::correct(Movement movement, std::int64_t bytes, Way way) {
   const int ranks = ranks_.size(), rank = ranks_.rank();
   std::vector<float> values(static_cast<std::size_t>(count));
   for (std::int64_t i = 0; i < count; ++i) values[static_cast<std::size_t>(i)] = value_of(rank, i);
-  copy_in(buffer(), values);
+  copy_in(data_of(movement), values);
   const auto body = body_of(movement, count, way);
   // Outside any capture, where connections are made.
   ranks_.barrier("bench");
   body(nullptr);
-  copy_out(values, movement == Movement::send_receive ? received() : buffer());
+  copy_out(values, movement == Movement::send_receive ? received() : data_of(movement));
   bool right = true;
   for (std::int64_t i = 0; i < count; ++i) {
     float expected = value_of(movement == Movement::broadcast ? 0 : (rank + ranks - 1) % ranks, i);
-    if (movement == Movement::all_reduce) {
+    if (reduces(movement)) {
       expected = 0;
       for (int other = 0; other < ranks; ++other) expected += value_of(other, i);
     }
@@ -83,7 +87,7 @@ double MeterBase::bucketed_microseconds(std::int64_t bytes, std::int64_t bucket,
   const auto step = bucket / static_cast<std::int64_t>(sizeof(float));
   std::vector<std::unique_ptr<PreparedOperation>> operations;
   for (std::int64_t first = 0; first < count; first += step)
-    operations.push_back(collectives().prepare_all_reduce(buffer() + first, std::min(step, count - first),
+    operations.push_back(collectives().prepare_all_reduce(gradients() + first, std::min(step, count - first),
                                                           DType::f32, "bench bucket"));
   ranks_.barrier("bench");
   const double mine = time(times, [&](Stream stream) {
@@ -96,7 +100,7 @@ double MeterBase::bucketed_microseconds(std::int64_t bytes, std::int64_t bucket,
 MeterBase::SideBySide MeterBase::side_by_side(std::int64_t bytes,
                                               const std::function<void(Stream)>& computation, int times) {
   const auto count = bytes / static_cast<std::int64_t>(sizeof(float));
-  const auto operation = collectives().prepare_all_reduce(buffer(), count, DType::f32, "bench");
+  const auto operation = collectives().prepare_all_reduce(gradients(), count, DType::f32, "bench");
   const auto slowest = [&](const std::function<void(Stream)>& body) {
     ranks_.barrier("bench");
     return ranks_.all_reduce(time(times, body), ReduceOp::max, "bench time");

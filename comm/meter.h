@@ -20,13 +20,16 @@ class MeterBase : public CollectivesMeter {
  protected:
   explicit MeterBase(const Communicator& ranks) : ranks_(ranks) {}
 
-  virtual float* buffer() = 0;    // what is reduced, broadcast or sent
+  virtual float* buffer() = 0;  // what is reduced, broadcast or sent
+  virtual float* gradients() = 0;
   virtual float* received() = 0;  // of send_receive
   virtual void copy_in(float* to, const std::vector<float>& from) = 0;
   virtual void copy_out(std::vector<float>& to, const float* from) = 0;
   virtual void call_library(Movement movement, std::int64_t count, Stream stream) = 0;
   // body(stream), `times` in a row; microseconds of one.
   virtual double time(int times, const std::function<void(Stream)>& body) = 0;
+
+  float* data_of(Movement movement) { return movement == Movement::gradients ? gradients() : buffer(); }
 
   const Communicator& ranks_;
 

@@ -15,7 +15,8 @@ class MpiMeter : public MeterBase {
         plain_(ranks.duplicate("bench")),
         collectives_(make_mpi_collectives(ranks)),
         buffer_(static_cast<std::size_t>(most_bytes) / sizeof(float) + 1),
-        received_(buffer_.size()) {}
+        received_(buffer_.size()),
+        shared_(collectives_->shared_memory(static_cast<std::size_t>(most_bytes))) {}
 
   Collectives& collectives() override { return *collectives_; }
   std::string library() const override { return mpi_library(); }
@@ -23,6 +24,7 @@ class MpiMeter : public MeterBase {
  protected:
   float* buffer() override { return buffer_.data(); }
   float* received() override { return received_.data(); }
+  float* gradients() override { return shared_ ? reinterpret_cast<float*>(shared_.get()) : buffer(); }
   void copy_in(float* to, const std::vector<float>& from) override {
     std::copy(from.begin(), from.end(), to);
   }
@@ -35,7 +37,8 @@ class MpiMeter : public MeterBase {
     const MPI_Comm handle = plain_.handle();
     switch (movement) {
       case Movement::all_reduce:
-        return check_mpi(MPI_Allreduce(MPI_IN_PLACE, buffer(), n, MPI_FLOAT, MPI_SUM, handle),
+      case Movement::gradients:
+        return check_mpi(MPI_Allreduce(MPI_IN_PLACE, data_of(movement), n, MPI_FLOAT, MPI_SUM, handle),
                          "MPI_Allreduce");
       case Movement::broadcast:
         return check_mpi(MPI_Bcast(buffer(), n, MPI_FLOAT, 0, handle), "MPI_Bcast");
@@ -57,6 +60,7 @@ class MpiMeter : public MeterBase {
   Communicator plain_;
   std::unique_ptr<Collectives> collectives_;
   std::vector<float> buffer_, received_;
+  std::shared_ptr<std::byte> shared_;
 };
 
 }  // namespace

@@ -140,7 +140,7 @@ measure_collectives() {
     [ "$ranks" -gt 1 ] || continue
     file=$out/prediction/collectives-$ranks.jsonl
     if [ ! -s "$file" ]; then
-      launch "$ranks" "$CONVOY" bench collectives --backend cuda --operations all-reduce,overlap \
+      launch "$ranks" "$CONVOY" bench collectives --backend cuda --operations all-reduce,gradients,overlap \
         --milliseconds 2 --json
       "${launch[@]}" >"$file.part" 2>"$file.log" || fail "the collectives of $ranks ranks failed: $(reason_of "$file.log")"
       mv "$file.part" "$file"

@@ -31,7 +31,8 @@ constexpr int kSamples = 7;
 
 struct Options {
   std::string backend = "cpu";
-  std::vector<std::string> operations{"all-reduce", "broadcast", "send-receive", "buckets", "overlap"};
+  std::vector<std::string> operations{"all-reduce",   "gradients", "broadcast",
+                                      "send-receive", "buckets",   "overlap"};
   std::int64_t from = 8, to = std::int64_t{256} << 20, total = std::int64_t{100} << 20;
   int factor = 2;
   double milliseconds = 20;
@@ -82,7 +83,8 @@ class Bench {
       fmt::print("{} ranks, {}, {}\n{:>13} {:>12} {:>11} {:>8} {:>9} {:>11} {:>9} {:>9}\n", ranks_.size(),
                  device_, meter_->library(), "operation", "bytes", "us", "+-%", "bus GB/s", "library us",
                  "bus GB/s", "x library");
-    for (const Movement movement : {Movement::all_reduce, Movement::broadcast, Movement::send_receive})
+    for (const Movement movement :
+         {Movement::all_reduce, Movement::gradients, Movement::broadcast, Movement::send_receive})
       if (wanted(name_of(movement)))
         for (std::int64_t bytes = options_.from; bytes <= options_.to; bytes *= options_.factor)
           print(measured(movement, bytes));
@@ -90,7 +92,10 @@ class Bench {
       for (std::int64_t bucket = std::int64_t{1} << 20; bucket <= options_.total; bucket *= 2)
         print(in_buckets(bucket));
     if (wanted("overlap") && options_.backend == "cuda")
-      for (const std::int64_t images : {8, 32, 256}) print(beside_computation(images));
+      // A usual bucket, and one that is NCCL's on one host, too.
+      for (const std::int64_t bytes :
+           {meter_->collectives().bucket_sizes().bytes, comm::kLeastCopiedBytes / 2})
+        for (const std::int64_t images : {8, 32, 256}) print(beside_computation(bytes, images));
   }
 
  private:
@@ -141,8 +146,7 @@ class Bench {
   }
 
   // A bucket of gradients; the computation takes longer than it, and so hides it if anything does.
-  OverlapRow beside_computation(std::int64_t images) {
-    const std::int64_t bytes = meter_->collectives().bucket_sizes().bytes;
+  OverlapRow beside_computation(std::int64_t bytes, std::int64_t images) {
     const BackwardSample sample(images);
     int repeats = 1;
     const auto computation = [&](kernels::Stream stream) {
@@ -232,12 +236,13 @@ void add_bench_collectives(CLI::App& bench) {
   verb->add_option("--backend", options->backend, "cpu: host memory over MPI; cuda: device memory over NCCL")
       ->capture_default_str()
       ->check(one_of({"cpu", "cuda"}));
-  verb->add_option("--operations", options->operations,
-                   "all-reduce, broadcast, send-receive, buckets (a large all-reduce cut up), overlap (of "
-                   "buckets with "
-                   "computation, cuda alone); several with commas")
+  verb->add_option(
+          "--operations", options->operations,
+          "all-reduce, gradients (an all-reduce in memory that the ranks share, if they can), broadcast, "
+          "send-receive, buckets (gradients cut up), overlap (of gradients with computation, cuda alone); "
+          "several with commas")
       ->delimiter(',')
-      ->check(one_of({"all-reduce", "broadcast", "send-receive", "buckets", "overlap"}))
+      ->check(one_of({"all-reduce", "gradients", "broadcast", "send-receive", "buckets", "overlap"}))
       ->capture_default_str();
   verb->add_option("--from", options->from, "Bytes of the smallest message, a multiple of 4")
       ->check(whole_number(4, std::int64_t{1} << 31))

@@ -88,17 +88,23 @@ void Cluster::use_measurements(const std::string& file) {
   for (std::string line; std::getline(stream, line);) {
     const Json row = Json::parse(line, nullptr, false);
     const std::string operation = row.is_object() ? row.value("operation", "") : "";
-    if (operation != "all-reduce" && operation != "overlap") continue;
+    if (operation != "all-reduce" && operation != "gradients" && operation != "overlap") continue;
     const Reader reader(row, file);
     const int ranks = static_cast<int>(reader.number("ranks", 2));
     if (operation == "overlap") {
-      overlaps_[ranks].emplace_back(reader.number("operation_microseconds", 1e-9),
-                                    reader.number("overlap", 0, 1));
-      std::ranges::sort(overlaps_[ranks]);
+      Points& points = overlaps_[ranks][reader.number("bytes", 1)];
+      points.emplace_back(reader.number("operation_microseconds", 1e-9), reader.number("overlap", 0, 1));
+      std::ranges::sort(points);
       continue;
     }
-    add_measurement(ranks, reader.number("bytes", 1), reader.number("microseconds", 1e-9));
-    found = true;
+    const double bytes = reader.number("bytes", 1), us = reader.number("microseconds", 1e-9);
+    if (operation == "all-reduce") {
+      add_measurement(ranks, bytes, us);
+      found = true;
+    } else {
+      gradients_[ranks].emplace_back(bytes, us);
+      std::ranges::sort(gradients_[ranks]);
+    }
   }
   if (!found)
     throw std::runtime_error(fmt::format(
@@ -129,11 +135,20 @@ double Cluster::all_reduce_us(double bytes, int ranks) const {
   return found != measured_.end() ? interpolate(found->second, bytes) : modelled_us(bytes, ranks);
 }
 
-double Cluster::overlap(double operation_us, int ranks) const {
+double Cluster::gradients_us(double bytes, int ranks) const {
+  const auto found = gradients_.find(ranks);
+  return found != gradients_.end() && ranks > 1 ? interpolate(found->second, bytes)
+                                                : all_reduce_us(bytes, ranks);
+}
+
+double Cluster::overlap(double operation_us, double bytes, int ranks) const {
   if (overlaps_.empty()) return overlap_;
   auto nearest = overlaps_.lower_bound(ranks);
   if (nearest == overlaps_.end()) --nearest;
-  const Points& points = nearest->second;
+  const auto& by_size = nearest->second;
+  auto size = nodes(ranks) > 1 ? by_size.begin() : by_size.upper_bound(bytes);
+  if (nodes(ranks) == 1 && size != by_size.begin()) --size;
+  const Points& points = size->second;
   return interpolate(points, std::clamp(operation_us, points.front().first, points.back().first));
 }
 

@@ -28,24 +28,27 @@ class Cluster {
   static Cluster read(const std::string& topology_file);
   static Cluster parse(const std::string& json, const std::string& file);
 
-  // Lines of JSON as `convoy bench collectives --json` prints them: "operation" ("all-reduce"), "ranks", "bytes",
-  // "microseconds", and "operation" ("overlap"), "ranks", "operation_microseconds", "overlap"; other lines are passed over. Rank counts that
-  // were measured are interpolated between their sizes, the link within a node is fitted to all of its measurements for
-  // the other counts.
+  // Lines of JSON as `convoy bench collectives --json` prints them: "operation" ("all-reduce" or "gradients"), "ranks", "bytes",
+  // "microseconds", and "operation" ("overlap"), "ranks", "bytes", "operation_microseconds", "overlap"; other lines are
+  // passed over. Rank counts that were measured are interpolated between their sizes, the link within a node is fitted to
+  // all of its all-reduces for the other counts.
   void use_measurements(const std::string& file);
   void add_measurement(int ranks, double bytes, double us) { measured_[ranks].emplace_back(bytes, us); }
   void fit();
 
   // Microseconds of an all-reduce, in place, over the first `ranks` devices; nodes are filled one after the other.
   double all_reduce_us(double bytes, int ranks) const;
+  // The same of gradients, for which the ranks of a node may have ways of their own.
+  double gradients_us(double bytes, int ranks) const;
 
   const std::string& name() const { return name_; }
   int devices_per_node() const { return devices_per_node_; }
   int nodes(int ranks) const { return (ranks + devices_per_node_ - 1) / devices_per_node_; }
-  // Share of an all-reduce's time that computation beside it, in operations of `operation_us`, does not lose: longer ones
-  // lose more, as their blocks stay where they are while NCCL's hold other multiprocessors. As measured for that many
-  // ranks, else for the next larger or the largest count that was measured, else the topology file's.
-  double overlap(double operation_us, int ranks) const;
+  // Share of the time of gradients' all-reduce that computation beside it, in operations of `operation_us`, does not lose:
+  // where NCCL's blocks hold some multiprocessors, longer operations lose more, as their blocks stay where they are. As
+  // measured for that many ranks, else for the next larger or the largest count that was measured, else the topology
+  // file's; of the sizes measured the largest that `bytes` reaches, over several nodes the least, which is NCCL's everywhere.
+  double overlap(double operation_us, double bytes, int ranks) const;
   const DeviceRates& device() const { return device_; }
   const Link& within() const { return within_; }
   bool measured() const { return !measured_.empty(); }
@@ -59,8 +62,9 @@ class Cluster {
   Link within_, between_;  // between: one direction of a whole node
   DeviceRates device_;
   using Points = std::vector<std::pair<double, double>>;  // of bytes, ascending
-  std::map<int, Points> measured_;                        // ranks -> microseconds
-  std::map<int, Points> overlaps_;                        // ranks -> overlap
+  std::map<int, Points> measured_, gradients_;            // ranks -> microseconds
+  std::map<int, std::map<double, Points>>
+      overlaps_;  // ranks -> bytes -> overlap by microseconds of an operation
 };
 
 }  // namespace convoy::app

@@ -14,14 +14,15 @@ StepPrediction predict_step(const StepProfile& profile, std::span<const TimedBuc
                             const Cluster& cluster, int ranks) {
   StepPrediction result;
   result.compute_ms = profile.ms();
-  const double overlap = cluster.overlap(profile.typical_operation_ms() * 1e3, ranks);
+  const double operation_us = profile.typical_operation_ms() * 1e3;
   double now = 0, network_free = 0;  // milliseconds since the step began
   std::size_t next = 0;
   for (std::size_t i = 0; i < profile.operations.size(); ++i) {
     if (profile.operations[i].after_gradients) now = std::max(now, network_free);
     now += profile.operations[i].ms;
     for (; ranks > 1 && next < buckets.size() && buckets[next].after <= i; ++next) {
-      const double ms = cluster.all_reduce_us(buckets[next].bytes, ranks) * 1e-3;
+      const double ms = cluster.gradients_us(buckets[next].bytes, ranks) * 1e-3;
+      const double overlap = cluster.overlap(operation_us, buckets[next].bytes, ranks);
       result.communication_ms += ms;
       // What cannot overlap holds the computation up where it starts.
       now += (1 - overlap) * ms;

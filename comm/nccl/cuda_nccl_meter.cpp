@@ -15,6 +15,7 @@ class NcclMeter : public MeterBase {
         collectives_(make_nccl_collectives(ranks)),
         buffer_(static_cast<std::size_t>(most_bytes)),
         received_(static_cast<std::size_t>(most_bytes)),
+        shared_(collectives_->shared_memory(static_cast<std::size_t>(most_bytes))),
         plain_(connect_all(ranks, "bench")) {}
 
   Collectives& collectives() override { return *collectives_; }
@@ -27,6 +28,7 @@ class NcclMeter : public MeterBase {
  protected:
   float* buffer() override { return reinterpret_cast<float*>(buffer_.data()); }
   float* received() override { return reinterpret_cast<float*>(received_.data()); }
+  float* gradients() override { return shared_ ? reinterpret_cast<float*>(shared_.get()) : buffer(); }
   void copy_in(float* to, const std::vector<float>& from) override {
     CONVOY_CUDA(cudaDeviceSynchronize());
     CONVOY_CUDA(cudaMemcpy(to, from.data(), from.size() * sizeof(float), cudaMemcpyHostToDevice));
@@ -43,8 +45,10 @@ class NcclMeter : public MeterBase {
     ncclComm_t handle = plain_.get();
     switch (movement) {
       case Movement::all_reduce:
-        return check_nccl(ncclAllReduce(buffer(), buffer(), n, ncclFloat32, ncclSum, handle, own),
-                          "ncclAllReduce", handle);
+      case Movement::gradients:
+        return check_nccl(
+            ncclAllReduce(data_of(movement), data_of(movement), n, ncclFloat32, ncclSum, handle, own),
+            "ncclAllReduce", handle);
       case Movement::broadcast:
         return check_nccl(ncclBroadcast(buffer(), buffer(), n, ncclFloat32, 0, handle, own), "ncclBroadcast",
                           handle);
@@ -74,6 +78,7 @@ class NcclMeter : public MeterBase {
  private:
   std::unique_ptr<Collectives> collectives_;
   kernels::DeviceBuffer buffer_, received_;
+  std::shared_ptr<std::byte> shared_;
   NcclComm plain_;
   kernels::CudaStream stream_;
   CudaEvent begin_{CudaEvent::Timing::on}, end_{CudaEvent::Timing::on};

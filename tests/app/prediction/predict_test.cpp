@@ -113,26 +113,56 @@ TEST(ClusterModel, ReadsWhatBenchCollectivesPrints) {
 
 TEST(ClusterModel, MeasuredOverlapTakesThePlaceOfTheGiven) {
   const auto file = std::filesystem::temp_directory_path() / ("overlap-" + std::to_string(::getpid()));
-  std::ofstream(file) << R"({"operation":"all-reduce","ranks":2,"bytes":1000000,"microseconds":50.0})"
-                      << "\n"
-                      << R"({"operation":"overlap","ranks":4,"operation_microseconds":5000,"overlap":0.4})"
-                      << "\n"
-                      << R"({"operation":"overlap","ranks":4,"operation_microseconds":2000,"overlap":0.8})"
-                      << "\n";
+  std::ofstream(file)
+      << R"({"operation":"all-reduce","ranks":2,"bytes":1000000,"microseconds":50.0})"
+      << "\n"
+      << R"({"operation":"overlap","ranks":4,"bytes":1000,"operation_microseconds":5000,"overlap":0.4})"
+      << "\n"
+      << R"({"operation":"overlap","ranks":4,"bytes":1000,"operation_microseconds":2000,"overlap":0.8})"
+      << "\n";
   Cluster measured = cluster(0.5);
-  EXPECT_EQ(measured.overlap(2000, 4), 0.5);
+  EXPECT_EQ(measured.overlap(2000, 1e6, 4), 0.5);
   measured.use_measurements(file);
-  EXPECT_NEAR(measured.overlap(3500, 4), 0.6, 1e-12);
-  EXPECT_EQ(measured.overlap(1, 2), 0.8);    // of the next larger count
-  EXPECT_EQ(measured.overlap(1e9, 8), 0.4);  // of the largest
+  EXPECT_NEAR(measured.overlap(3500, 1e6, 4), 0.6, 1e-12);
+  EXPECT_EQ(measured.overlap(1, 1e6, 2), 0.8);    // of the next larger count
+  EXPECT_EQ(measured.overlap(1e9, 1e6, 8), 0.4);  // of the largest
   // Operations of 4, 3, 3 and 2 ms: the one that runs at a time takes 38/12 ms. What the 50 us of the bucket do not hide,
   // the computation loses.
   const double hidden = 0.8 - 0.4 * (38e3 / 12 - 2000) / 3000;
   const StepPrediction step = predict_step(hand_made(), std::vector<TimedBucket>{{1e6, 0}}, measured, 2);
   EXPECT_NEAR(step.step_ms, 12 + (1 - hidden) * 0.050 + measured.all_reduce_us(40, 2) * 1e-3, 1e-9);
-  std::ofstream(file) << R"({"operation":"overlap","ranks":4,"operation_microseconds":5000,"overlap":1.5})"
-                      << "\n";
+  std::ofstream(file)
+      << R"({"operation":"overlap","ranks":4,"bytes":1000,"operation_microseconds":5000,"overlap":1.5})"
+      << "\n";
   EXPECT_THROW(measured.use_measurements(file), std::runtime_error);
+  std::filesystem::remove(file);
+}
+
+// Within a node large buckets may go another way than small ones and everything else; beyond it nothing does.
+TEST(ClusterModel, GradientsHaveWaysOfTheirOwnWithinANode) {
+  const auto file = std::filesystem::temp_directory_path() / ("gradients-" + std::to_string(::getpid()));
+  std::ofstream(file)
+      << R"({"operation":"all-reduce","ranks":2,"bytes":1000000,"microseconds":50.0})"
+      << "\n"
+      << R"({"operation":"gradients","ranks":2,"bytes":3000000,"microseconds":90.0})"
+      << "\n"
+      << R"({"operation":"gradients","ranks":2,"bytes":1000000,"microseconds":70.0})"
+      << "\n"
+      << R"({"operation":"overlap","ranks":2,"bytes":8000,"operation_microseconds":10,"overlap":0.4})"
+      << "\n"
+      << R"({"operation":"overlap","ranks":2,"bytes":32000,"operation_microseconds":10,"overlap":0.8})"
+      << "\n";
+  Cluster measured = cluster();
+  measured.use_measurements(file);
+  EXPECT_NEAR(measured.gradients_us(2e6, 2), 80, 1e-9);
+  EXPECT_EQ(measured.all_reduce_us(1e6, 2), 50);
+  EXPECT_EQ(measured.gradients_us(1e6, 4), measured.all_reduce_us(1e6, 4));
+  EXPECT_EQ(measured.gradients_us(1e6, 1), 0);
+  EXPECT_EQ(measured.overlap(10, 7999, 2), 0.4);
+  EXPECT_EQ(measured.overlap(10, 31999, 2), 0.4);
+  EXPECT_EQ(measured.overlap(10, 32000, 2), 0.8);
+  const int beyond = measured.devices_per_node() + 1;
+  EXPECT_EQ(measured.overlap(10, 32000, beyond), 0.4);
   std::filesystem::remove(file);
 }
 
