@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <string_view>
 
 namespace convoy::app {
 namespace {
@@ -60,7 +61,10 @@ std::vector<MemoryUse> plan_memory(const PreparedGraph* train, const PreparedGra
   use("metrics", 8 * static_cast<std::int64_t>(sizeof(double)));
   use("activations", std::max({train != nullptr ? train->activation_bytes : 0, evaluate.activation_bytes,
                                static_cast<std::int64_t>(request.update_workspace)}));
-  if (train != nullptr) use("gradients", flat_bytes);  // last: ranks of one host may share them elsewhere
+  // Last: ranks of one host may share them elsewhere.
+  if (train != nullptr) use("gradients", flat_bytes);
+  if (train != nullptr && request.shared_scratch > 0)
+    use("all-reduce", static_cast<std::int64_t>(request.shared_scratch));
   return uses;
 }
 
@@ -78,22 +82,31 @@ ModelMemory::ModelMemory(kernels::Backend backend, const PreparedGraph* train, c
   if (has_images_) images_desc_ = main.descs[static_cast<std::size_t>(main.graph.images)];
   if (main.graph.labels >= 0)
     capacity_ = main.graph.tensors[static_cast<std::size_t>(main.graph.labels)].shape[0];
-  std::int64_t activation_bytes = 0;
-  for (const MemoryUse& use : uses_) {
-    offset_[use.purpose] = planned_;
-    planned_ += use.bytes;
-    if (use.purpose == "activations") activation_bytes = use.bytes;
-  }
+  set_offsets();
+  const auto bytes_of = [&](std::string_view purpose) {
+    return std::ranges::find(uses_, purpose, &MemoryUse::purpose)->bytes;
+  };
   if (request.limit > 0 && planned_ > request.limit)
     throw std::runtime_error(
         fmt::format("--memory-limit {} bytes: the plan needs {} bytes a rank ({} of them activations); "
                     "a smaller --global-batch, more ranks or --partition need less",
-                    request.limit, planned_, activation_bytes));
+                    request.limit, planned_, bytes_of("activations")));
   if (train != nullptr && request.shared_memory)
-    shared_gradients_ = request.shared_memory(static_cast<std::size_t>(uses_.back().bytes));
+    shared_gradients_ = request.shared_memory(static_cast<std::size_t>(bytes_of("gradients")));
+  if (!shared_gradients_ &&
+      std::erase_if(uses_, [](const auto& use) { return use.purpose == "all-reduce"; }) > 0)
+    set_offsets();
   arena_ = kernels::Arena(backend,
                           static_cast<std::size_t>(shared_gradients_ ? offset_.at("gradients") : planned_));
   list_tensors(main, train != nullptr ? request.optimizer_states : 0);
+}
+
+void ModelMemory::set_offsets() {
+  planned_ = 0;
+  for (const MemoryUse& use : uses_) {
+    offset_[use.purpose] = planned_;
+    planned_ += use.bytes;
+  }
 }
 
 void ModelMemory::list_tensors(const PreparedGraph& prepared, int optimizer_states) {

@@ -42,6 +42,7 @@ struct MemoryRequest {
   std::int64_t limit = 0;            // of all bytes; 0: none
   // Memory that the ranks of a host share, for the gradients; null where there is none.
   std::function<std::shared_ptr<std::byte>(std::size_t bytes)> shared_memory = nullptr;
+  std::size_t shared_scratch = 0;  // what it reserves beside that
 };
 
 // What a ModelMemory of these holds, in the arena's order; the limit is not looked at.
@@ -96,6 +97,7 @@ class ModelMemory {
   std::int64_t bytes() const { return planned_; }
 
  private:
+  void set_offsets();
   void list_tensors(const PreparedGraph& prepared, int optimizer_states);
   std::byte* base(const std::string& purpose) const { return arena_.data() + offset_.at(purpose); }
 

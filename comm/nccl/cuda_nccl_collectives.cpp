@@ -7,6 +7,7 @@
 
 #include "comm/communicator.h"
 #include "comm/local_device.h"
+#include "comm/nccl/copy_all_reduce.h"
 #include "comm/nccl/nccl_channel.h"
 #include "comm/nccl/nccl_pairs.h"
 #include "comm/nccl/nccl_types.h"
@@ -31,10 +32,12 @@ struct Connections {
     for (NcclChannel* channel : {buckets.get(), whole.get()})
       if (channel != nullptr) aborts.emplace_back([channel] { channel->abort(); });
     for (NcclPair* pair : pairs.all()) aborts.emplace_back([pair] { pair->abort(); });
+    for (const auto& window : windows) aborts.emplace_back([&window] { window->stop_meeting(); });
     for (std::thread& abort : aborts) abort.join();
   }
 
   Communicator ranks;
+  std::vector<std::shared_ptr<PeerWindow>> windows;
   std::unique_ptr<NcclChannel> whole, buckets;
   NcclPairs pairs;
 };
@@ -108,6 +111,19 @@ class AllReduce : public Operation {
   void* data_;
   std::int64_t count_;
   DType type_;
+};
+
+// In memory that the ranks share.
+class SharedAllReduce : public Operation {
+ public:
+  SharedAllReduce(Connections& connections, CopyAllReduce sum, OperationName name)
+      : Operation(connections, name), sum_(std::move(sum)) {}
+  void start(Stream stream) override {
+    run(*connections_.buckets, stream, [this](ncclComm_t, cudaStream_t own) { sum_.run(own); });
+  }
+
+ private:
+  CopyAllReduce sum_;
 };
 
 class Transfer : public Operation {
@@ -190,7 +206,24 @@ class NcclCollectives : public Collectives {
     if (type != DType::f32 && type != DType::f64 && type != DType::bf16)
       throw std::invalid_argument(fmt::format("{}: expected f32, f64 or bf16", name.view()));
     if (size() == 1 || count == 0) return std::make_unique<NoOperation>();
+    if (type == DType::f32 && count * 4 >= kLeastCopiedBytes)
+      for (const auto& window : connections_.windows)
+        if (const std::ptrdiff_t offset = static_cast<std::byte*>(data) - window->data(rank());
+            offset >= 0 && offset % 16 == 0 &&
+            offset + count * 4 <= static_cast<std::ptrdiff_t>(window->bytes()))
+          return std::make_unique<SharedAllReduce>(
+              connections_, CopyAllReduce(window, static_cast<std::size_t>(offset), count), name);
     return std::make_unique<AllReduce>(connections_, data, count, type, name);
+  }
+  std::size_t scratch_bytes() const override {
+    return PeerWindow::possible(ranks()) ? PeerWindow::kScratchBytes : 0;
+  }
+  std::shared_ptr<std::byte> shared_memory(std::size_t bytes) override {
+    if (!PeerWindow::possible(ranks())) return nullptr;
+    const auto window = PeerWindow::create(ranks(), bytes);
+    if (window == nullptr) return nullptr;
+    connections_.windows.push_back(window);
+    return {window, window->data(rank())};
   }
   std::unique_ptr<PreparedOperation> prepare_send(const void* data, std::int64_t count, DType type, int peer,
                                                   std::string_view label) override {

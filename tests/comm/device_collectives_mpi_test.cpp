@@ -175,6 +175,52 @@ TEST_P(DeviceCollectives, ReduceBucketsAsOneSum) {
   }
 }
 
+// Of all magnitudes, so that the order of adding shows in the sum.
+float uneven(int rank, std::int64_t index, int step) {
+  const auto bits = static_cast<std::uint32_t>(index * 2'654'435'761 + rank * 40'503 + step * 97);
+  return std::ldexp(static_cast<float>(bits % 65'536) - 32'768.0f, static_cast<int>(bits >> 27) - 40);
+}
+
+// Buckets of which the second is longer than what GPUs sum at a time; they end anywhere and leave gaps.
+TEST_P(DeviceCollectives, SumInRankOrderInSharedMemory) {
+  if (ranks_ < 2) GTEST_SKIP() << "needs two ranks";
+  const std::vector<std::pair<std::int64_t, std::int64_t>> slices{{4, 4'300'003}, {4'300'100, 8'500'001}};
+  const std::int64_t count = slices[1].first + slices[1].second + 5;
+  const auto memory = collectives_->shared_memory(static_cast<std::size_t>(count) * sizeof(float));
+  if (memory == nullptr) GTEST_SKIP() << "these ranks cannot address each other's memory";
+  auto* const data = reinterpret_cast<float*>(memory.get());
+  std::vector<std::unique_ptr<PreparedOperation>> operations;
+  for (const auto& [first, length] : slices)
+    operations.push_back(collectives_->prepare_all_reduce(data + first, length, DType::f32, "slice"));
+  int made = 0;
+  std::vector<float> values(static_cast<std::size_t>(count));
+  const auto set = [&] {
+    for (std::int64_t i = 0; i < count; ++i) values[static_cast<std::size_t>(i)] = uneven(rank_, i, made);
+    device().copy_in(data, values.data(), values.size() * sizeof(float));
+  };
+  set();
+  const auto step = device().as_step([&](Stream stream) {
+    for (const auto& operation : operations) operation->start(stream);
+    for (const auto& operation : operations) operation->wait(stream);
+  });
+  for (made = 1; made < 4; ++made) {
+    set();
+    world().barrier("values");
+    step();
+    device().copy_out(values.data(), data, values.size() * sizeof(float));
+    std::size_t slice = 0;
+    for (std::int64_t i = 0; i < count; ++i) {
+      if (slice < slices.size() && i >= slices[slice].first + slices[slice].second) ++slice;
+      float expected = uneven(rank_, i, made);
+      if (slice < slices.size() && i >= slices[slice].first) {
+        expected = uneven(0, i, made);
+        for (int rank = 1; rank < ranks_; ++rank) expected += uneven(rank, i, made);
+      }
+      ASSERT_EQ(values[static_cast<std::size_t>(i)], expected) << "element " << i << ", step " << made;
+    }
+  }
+}
+
 // Statistics of a batch norm, needed at once, while a bucket is under way.
 TEST_P(DeviceCollectives, SumStatisticsBesideABucket) {
   OnDevice<float> gradients(device(), numbers<float>(rank_, 3'000'001));

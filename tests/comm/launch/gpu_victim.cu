@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <stdexcept>
 #include <string_view>
 #include <vector>
@@ -18,7 +19,7 @@ namespace {
 
 using namespace convoy;
 
-constexpr std::int64_t kElements = 4'000'000;
+constexpr std::int64_t kBucket = std::int64_t{16} << 20, kElements = kBucket;  // of 4 bytes: four buckets
 
 // Computes until the host says so.
 __global__ void hold(const volatile int* held) {
@@ -31,11 +32,10 @@ class Step {
   explicit Step(const comm::Communicator& world)
       : collectives_(comm::make_nccl_collectives(world)),
         held_(sizeof(int)),
-        gradients_(kElements * sizeof(float)),
-        buckets_(*collectives_, reinterpret_cast<float*>(gradients_.data()), segments(),
-                 {4'000'000, 4'000'000}) {
+        gradients_(memory_for_gradients()),
+        buckets_(*collectives_, reinterpret_cast<float*>(gradients_.get()), segments(), {kBucket, kBucket}) {
     set_held(0);
-    CONVOY_CUDA(cudaMemset(gradients_.data(), 0, gradients_.bytes()));
+    CONVOY_CUDA(cudaMemset(gradients_.get(), 0, kElements * sizeof(float)));
     CONVOY_CUDA(cudaDeviceSynchronize());
     graph_ = kernels::CapturedGraph::capture([this](kernels::Stream stream) {
       start_buckets_of(0, stream);
@@ -43,7 +43,7 @@ class Step {
       CONVOY_CUDA(cudaGetLastError());
       start_buckets_of(1, stream);
       buckets_.wait_all(stream);
-      collectives_->all_reduce(gradients_.data(), 1, comm::DType::f32, comm::ReduceOp::sum, stream, "loss");
+      collectives_->all_reduce(gradients_.get(), 1, comm::DType::f32, comm::ReduceOp::sum, stream, "loss");
     });
   }
   void launch() { graph_.launch(stream_.get()); }
@@ -51,6 +51,11 @@ class Step {
   void set_held(int held) { *reinterpret_cast<volatile int*>(held_.data()) = held; }
 
  private:
+  std::shared_ptr<std::byte> memory_for_gradients() {
+    if (auto shared = collectives_->shared_memory(kElements * sizeof(float))) return shared;
+    const auto own = std::make_shared<kernels::DeviceBuffer>(kElements * sizeof(float));
+    return {own, own->data()};
+  }
   static std::vector<comm::ParameterSegment> segments() {
     return {{0, kElements / 2}, {kElements / 2, kElements - kElements / 2}};
   }
@@ -62,7 +67,7 @@ class Step {
 
   std::unique_ptr<comm::Collectives> collectives_;
   kernels::PinnedBuffer held_;
-  kernels::DeviceBuffer gradients_;
+  std::shared_ptr<std::byte> gradients_;
   kernels::CudaStream stream_;
   comm::GradientBuckets buckets_;
   kernels::CapturedGraph graph_;

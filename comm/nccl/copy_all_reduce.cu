@@ -1,0 +1,78 @@
+#include <algorithm>
+
+#include "comm/nccl/copy_all_reduce.h"
+#include "comm/shares.h"
+
+namespace convoy::comm {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr std::int64_t kMostBlocks = 132 * 8;
+
+struct Addends {
+  const float* of_rank[PeerWindow::kMostRanks];
+};
+
+__device__ float4 plus(float4 a, float4 b) { return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w}; }
+
+// In rank order. `sum` is one of the addends.
+__global__ void __launch_bounds__(kThreads)
+    add_shares(Addends addends, int ranks, float* sum, std::int64_t count) {
+  const std::int64_t first = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  const std::int64_t stride = std::int64_t{gridDim.x} * kThreads;
+  for (std::int64_t i = first; i < count / 4; i += stride) {
+    float4 total = reinterpret_cast<const float4*>(addends.of_rank[0])[i];
+#pragma unroll 4
+    for (int rank = 1; rank < ranks; ++rank)
+      total = plus(total, reinterpret_cast<const float4*>(addends.of_rank[rank])[i]);
+    reinterpret_cast<float4*>(sum)[i] = total;
+  }
+  if (const std::int64_t i = count / 4 * 4 + first; i < count) {
+    float total = addends.of_rank[0][i];
+    for (int rank = 1; rank < ranks; ++rank) total += addends.of_rank[rank][i];
+    sum[i] = total;
+  }
+}
+
+}  // namespace
+
+CopyAllReduce::CopyAllReduce(std::shared_ptr<PeerWindow> window, std::size_t offset, std::int64_t count)
+    : window_(std::move(window)), offset_(offset), count_(count) {}
+
+void CopyAllReduce::run(cudaStream_t stream) const {
+  // What the others have of a rank's share of so many elements fits into its scratch memory.
+  constexpr auto piece = static_cast<std::int64_t>(PeerWindow::kScratchBytes / sizeof(float));
+  window_->meet(PeerWindow::Meeting::before_sum, stream);
+  for (std::int64_t first = 0; first < count_; first += piece)
+    sum_piece(first, std::min(piece, count_ - first), stream);
+  window_->meet(PeerWindow::Meeting::behind_sum, stream);
+}
+
+void CopyAllReduce::sum_piece(std::int64_t first, std::int64_t count, cudaStream_t stream) const {
+  const int ranks = window_->size(), rank = window_->rank();
+  const std::int64_t begin = share_begin(count, rank, ranks);
+  const std::int64_t share = share_begin(count, rank + 1, ranks) - begin;
+  if (share == 0) return;
+  const auto share_at = [&](int other) {
+    return reinterpret_cast<float*>(window_->data(other) + offset_) + first + begin;
+  };
+  const auto copy = [&](float* to, const float* from) {
+    CONVOY_CUDA(cudaMemcpyAsync(to, from, static_cast<std::size_t>(share) * sizeof(float),
+                                cudaMemcpyDeviceToDevice, stream));
+  };
+  Addends addends{};
+  addends.of_rank[rank] = share_at(rank);
+  // Each rank begins with its neighbour, so that no two read from one at a time.
+  auto* fetched = reinterpret_cast<float*>(window_->scratch());
+  for (int step = 1; step < ranks; ++step, fetched += (share + 3) / 4 * 4) {
+    const int other = (rank + step) % ranks;
+    copy(fetched, share_at(other));
+    addends.of_rank[other] = fetched;
+  }
+  const std::int64_t blocks = std::clamp<std::int64_t>((share / 4 + kThreads - 1) / kThreads, 1, kMostBlocks);
+  add_shares<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(addends, ranks, share_at(rank), share);
+  CONVOY_CUDA(cudaGetLastError());
+  for (int step = 1; step < ranks; ++step) copy(share_at((rank + step) % ranks), share_at(rank));
+}
+
+}  // namespace convoy::comm

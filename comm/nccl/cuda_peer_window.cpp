@@ -1,0 +1,151 @@
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <exception>
+#include <span>
+#include <string_view>
+#include <thread>
+
+#include "comm/nccl/driver_function.h"
+#include "comm/nccl/peer_window.h"
+
+namespace convoy::comm {
+namespace {
+
+// What a rank tells the others of its part; no bytes where it has none to give.
+struct Offer {
+  cudaIpcMemHandle_t handle{};
+  std::uint64_t bytes = 0;
+};
+
+// All bytes the same, so that a memset can set every flag.
+constexpr std::uint32_t kSet = 0x01010101;
+
+// Of calls that may well fail, and whose failure is no error here.
+bool succeeded(cudaError_t status) {
+  if (status != cudaSuccess) cudaGetLastError();
+  return status == cudaSuccess;
+}
+
+bool allowed() {
+  const char* disabled = std::getenv("NCCL_P2P_DISABLE");
+  return disabled == nullptr || std::string_view(disabled) == "0";
+}
+
+CUstreamBatchMemOpParams write_of(std::uint32_t* flag, std::uint32_t value) {
+  CUstreamBatchMemOpParams operation{};
+  operation.writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
+  operation.writeValue.address = reinterpret_cast<CUdeviceptr>(flag);
+  operation.writeValue.value = value;
+  operation.writeValue.flags = CU_STREAM_WRITE_VALUE_DEFAULT;
+  return operation;
+}
+
+CUstreamBatchMemOpParams wait_for(std::uint32_t* flag) {
+  CUstreamBatchMemOpParams operation{};
+  operation.waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
+  operation.waitValue.address = reinterpret_cast<CUdeviceptr>(flag);
+  operation.waitValue.value = kSet;
+  operation.waitValue.flags = CU_STREAM_WAIT_VALUE_EQ;
+  return operation;
+}
+
+}  // namespace
+
+bool PeerWindow::possible(const Communicator& ranks) {
+  return ranks.size() > 1 && ranks.size() <= kMostRanks && ranks.local_size() == ranks.size();
+}
+
+std::shared_ptr<PeerWindow> PeerWindow::create(const Communicator& communicator, std::size_t bytes) {
+  const std::shared_ptr<PeerWindow> window(new PeerWindow(communicator, bytes));
+  const std::int32_t complete = window->open_parts(communicator);
+  return communicator.all_reduce(complete, ReduceOp::min, "peer window") == 1 ? window : nullptr;
+}
+
+PeerWindow::PeerWindow(const Communicator& communicator, std::size_t bytes)
+    : ranks_(communicator.duplicate(communicator.name() + " peer window")),
+      bytes_(bytes),
+      parts_(static_cast<std::size_t>(communicator.size())) {
+  CONVOY_CUDA(cudaGetDevice(&device_));
+}
+
+// Whether this rank has memory and can address that of all others.
+bool PeerWindow::open_parts(const Communicator& communicator) {
+  Offer mine;
+  if (bytes_ > 0 && allowed()) {
+    try {
+      own_ = kernels::DeviceBuffer(kHeaderBytes + scratch_offset() + kScratchBytes);
+    } catch (const std::exception&) {  // the caller will say what it needed the memory for
+    }
+    if (own_.data() != nullptr && succeeded(cudaMemset(own_.data(), 0, own_.bytes())) &&
+        succeeded(cudaDeviceSynchronize()) && succeeded(cudaIpcGetMemHandle(&mine.handle, own_.data())))
+      mine.bytes = bytes_;
+  }
+  std::vector<Offer> all(parts_.size());
+  const auto bytes_of = [](auto span) { return std::as_bytes(span); };
+  communicator.all_gather(bytes_of(std::span<const Offer>(&mine, 1)),
+                          std::as_writable_bytes(std::span<Offer>(all)), "peer window");
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    if (mine.bytes == 0 || all[r].bytes != mine.bytes) return false;
+    void* part = own_.data();
+    if (static_cast<int>(r) != rank() &&
+        !succeeded(cudaIpcOpenMemHandle(&part, all[r].handle, cudaIpcMemLazyEnablePeerAccess)))
+      return false;
+    parts_[r] = static_cast<std::byte*>(part);
+  }
+  return true;
+}
+
+PeerWindow::~PeerWindow() {
+  const bool orderly = std::uncaught_exceptions() == 0;
+  try {
+    if (orderly) ranks_.barrier("peer window");
+  } catch (const std::exception&) {  // said by others
+  }
+  for (std::byte* part : parts_)
+    if (part != nullptr && part != own_.data()) cudaIpcCloseMemHandle(part);
+  try {
+    if (orderly) ranks_.barrier("peer window");
+  } catch (const std::exception&) {
+  }
+}
+
+void PeerWindow::meet(Meeting meeting, cudaStream_t stream) const {
+  static auto* const run = driver_function<decltype(cuStreamBatchMemOp)>("cuStreamBatchMemOp");
+  const auto flag = [&](int of, int by) {
+    return reinterpret_cast<std::uint32_t*>(parts_[static_cast<std::size_t>(of)]) +
+           static_cast<int>(meeting) * kMostRanks + by;
+  };
+  std::array<CUstreamBatchMemOpParams, std::size_t{3} * kMostRanks> operations;
+  unsigned count = 0;
+  const auto for_others = [&](auto&& operation) {
+    for (int step = 1; step < size(); ++step) operations[count++] = operation((rank() + step) % size());
+  };
+  for_others([&](int other) { return write_of(flag(other, rank()), kSet); });
+  for_others([&](int other) { return wait_for(flag(rank(), other)); });
+  // Nobody sets a flag again before this rank has got to the other meeting.
+  for_others([&](int other) { return write_of(flag(rank(), other), 0); });
+  check_driver(run(stream, count, operations.data(), 0), "cuStreamBatchMemOp");
+}
+
+void PeerWindow::stop_meeting() const noexcept {
+  cudaSetDevice(device_);
+  std::atomic<bool> idle = false;
+  std::thread waiting([&] {
+    cudaSetDevice(device_);
+    cudaDeviceSynchronize();
+    idle = true;
+  });
+  cudaStream_t stream = nullptr;
+  cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  while (!idle) {
+    cudaMemsetAsync(own_.data(), static_cast<int>(kSet & 0xff), kHeaderBytes, stream);
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  waiting.join();
+  cudaStreamDestroy(stream);
+}
+
+}  // namespace convoy::comm

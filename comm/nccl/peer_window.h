@@ -1,0 +1,61 @@
+// Device memory of which every rank of a host can address every other's part, for all-reduces by the copy engines
+// (copy_all_reduce.h): the ranks exchange CUDA's handles for memory between processes. CUDA builds only. Internal to comm.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "kernels/device/cuda_runtime.h"
+
+namespace convoy::comm {
+
+class PeerWindow {
+ public:
+  static constexpr int kMostRanks = 16;
+  // Beside every part, room for what its rank fetches from the others.
+  static constexpr std::size_t kScratchBytes = std::size_t{32} << 20;
+
+  // As far as can be known beforehand: several ranks, on one host. The same on all of them.
+  static bool possible(const Communicator& ranks);
+  // Collective; `bytes` of zeroed memory a rank. Null on every rank where one of them cannot
+  // address the others' memory or asks for another size, as one that has failed does with 0, or NCCL_P2P_DISABLE says no.
+  static std::shared_ptr<PeerWindow> create(const Communicator& communicator, std::size_t bytes);
+  // Collective, unless an exception unwinds the stack: nobody's memory goes while another's device may use it.
+  ~PeerWindow();
+  PeerWindow(const PeerWindow&) = delete;
+  PeerWindow& operator=(const PeerWindow&) = delete;
+
+  int rank() const { return ranks_.rank(); }
+  int size() const { return ranks_.size(); }
+  std::byte* data(int rank) const { return parts_[static_cast<std::size_t>(rank)] + kHeaderBytes; }
+  std::size_t bytes() const { return bytes_; }
+  std::byte* scratch() const { return data(rank()) + scratch_offset(); }
+
+  // What follows on `stream` comes behind what precedes the same call on all other ranks. Done by the stream itself, without
+  // a kernel. The calls of a window, in whatever graphs, run one after the other, on all ranks in the same order, and
+  // of the two places in turn.
+  enum class Meeting : std::uint8_t { before_sum, behind_sum };
+  void meet(Meeting meeting, cudaStream_t stream) const;
+  // Lets this rank's device pass all meetings, until it has nothing left to do. For the end of a job.
+  void stop_meeting() const noexcept;
+
+ private:
+  // In the header, for either meeting, a flag for every rank, set by that rank and cleared by the owner.
+  static constexpr std::size_t kHeaderBytes = 4096;
+  static_assert(2 * kMostRanks * sizeof(std::uint32_t) <= kHeaderBytes);
+
+  PeerWindow(const Communicator& communicator, std::size_t bytes);
+  std::size_t scratch_offset() const { return (bytes_ + 255) / 256 * 256; }
+  bool open_parts(const Communicator& communicator);
+
+  Communicator ranks_;
+  std::size_t bytes_;
+  int device_ = 0;
+  kernels::DeviceBuffer own_;
+  std::vector<std::byte*> parts_;  // as this process addresses them
+};
+
+}  // namespace convoy::comm
