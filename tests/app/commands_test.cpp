@@ -123,7 +123,8 @@ TEST(Commands, VerbMayEndWithItsOwnStatus) {
   EXPECT_EQ(outcome.out + outcome.err, "");
 }
 
-TEST(Commands, EveryRankSaysWhatItsVerbFinds) {
+// Under a launcher one process speaks for those of its host, and where there is no other it must not leave it to one.
+TEST(Commands, AVerbsFailureUnderALauncherIsSaid) {
   setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
   setenv("OMPI_COMM_WORLD_LOCAL_RANK", "1", 1);
   const auto own_usage = run({"fly", "--height", "9001"});

@@ -305,6 +305,17 @@ TEST_F(TrainJob, OneRanksMistakeIsSaidAtOnce) {
   EXPECT_NE(job.ours()[0].find("--memory-limit"), std::string::npos) << job.text;
 }
 
+// Verbs that need no other rank run in every process, which then all find the same.
+TEST_F(TrainJob, ProcessesWithoutMpiSayOnceWhatTheyAllFind) {
+  for (const auto& [verb, status, part] :
+       {std::tuple{"bench loader --data none.h5", 1, "none.h5"}, {"info --model resnet19", 2, "resnet19"}}) {
+    const Outcome job = run(command(2, verb));
+    EXPECT_EQ(job.status, status) << job.text;
+    ASSERT_EQ(job.ours().size(), 1u) << job.text;
+    EXPECT_NE(job.ours()[0].find(part), std::string::npos) << job.text;
+  }
+}
+
 TEST_F(TrainJob, AFileSizeLimitIsAnErrorLikeAFullDisk) {
   // 20 MiB: room for what MPI itself writes, not for resnet18 and its momenta.
   const Outcome job =
