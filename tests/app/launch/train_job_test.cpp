@@ -371,6 +371,8 @@ TEST_F(TrainJob, BadInputIsOneLineThatNamesIt) {
          {"--memory-limit"});
   expect(run(command(2, "train --model lenet --size 48 --crop-padding 2 --out " + out("bad") + tail)), 1,
          {"--size", "48", "--crop-padding", "32x32"});
+  expect(run(command(2, "train --model lenet --size 28 --cutout 29 --out " + out("bad") + tail)), 1,
+         {"--cutout", "29", "28x28"});
   expect(run(command(2, "train --model alexnet --out " + out("bad") + tail)), 1, {"alexnet"});
 
   ASSERT_EQ(run(command(1, "train --model lenet --out " + out("other") + tail)).status, 0);
