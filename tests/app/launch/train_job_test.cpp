@@ -385,6 +385,21 @@ TEST_F(TrainJob, BadInputIsOneLineThatNamesIt) {
          1, {"classes"});
 }
 
+TEST_F(TrainJob, ABatchLargerThanTheSetIsSaid) {
+  const std::string flags =
+      "train --model lenet --limit-train 30 --limit-test 8 --epochs 2 --threads 1 --data " + data();
+  const Outcome exact = run(command(2, flags + " --global-batch 30 --out " + out("exact")));
+  EXPECT_EQ(exact.status, 0) << exact.text;
+  EXPECT_TRUE(exact.ours().empty()) << exact.text;
+  const Outcome larger = run(command(2, flags + " --global-batch 31 --out " + out("larger")));
+  EXPECT_EQ(larger.status, 0) << larger.text;
+  ASSERT_EQ(larger.ours().size(), 1u) << larger.text;
+  EXPECT_EQ(larger.ours()[0],
+            "convoy: warning: --global-batch: found 31, but there are 30 training images; a step sees each "
+            "of them once");
+  EXPECT_EQ(sha("larger"), sha("exact"));
+}
+
 TEST_F(TrainJob, DivergenceStopsWithAMessage) {
   const Outcome job = run(command(2, train("diverged", "--steps 50 --optimizer sgd --learning-rate 1e30")));
   EXPECT_EQ(job.status, 1) << job.text;
