@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "app/commands/command_line.h"
+#include "app/commands/help.h"
 #include "app/errors.h"
 #include "app/training/build_info.h"
 #include "comm/launcher.h"
@@ -79,8 +80,10 @@ int run_command(int argc, char** argv) { return run_command(argc, argv, program_
 int run_command(int argc, char** argv, const std::vector<AddVerb>& verbs) {
   send_warnings_to_standard_error();
   CLI::App app{"Convoy trains convolutional networks over many ranks.", "convoy"};
+  app.formatter(help_formatter());
   app.set_help_flag("--help", "print this and exit");
-  app.set_version_flag("--version", fmt::format("convoy {} ({})", convoy_version(), git_hash()));
+  app.set_version_flag("--version", fmt::format("convoy {} ({})", convoy_version(), git_hash()),
+                       "print the version and exit");
   app.require_subcommand(1);
   for (const auto add_verb : verbs) add_verb(app);
   return parse_and_run(app, argc, argv);

@@ -135,6 +135,7 @@ void run_partition(const PartitionFlags& flags) {
 }  // namespace
 
 void GraphAndMachineFlags::add_to(CLI::App& verb, bool devices_required) {
+  verb.option_defaults()->group("Graph and machine");
   verb.add_option("--graph", graph,
                   "task graph: JSON (ours or Microsoft's), a ParDNN folder, or generated:FAMILY:NODES")
       ->required()
@@ -153,18 +154,22 @@ void GraphAndMachineFlags::add_to(CLI::App& verb, bool devices_required) {
       ->type_name("S");
   verb.add_option("--latency-us", latency_us, "of a transfer between devices")
       ->check(number_in("[0, 1e9)"))
+      ->type_name("US")
       ->capture_default_str();
   verb.add_option("--bandwidth-gbps", bandwidth_gbps, "between devices, 10^9 bytes a second")
       ->check(number_in("(0, inf)"))
+      ->type_name("GBPS")
       ->capture_default_str();
   verb.add_option("--devices-per-node", devices_per_node, "devices that share a node; default: all")
       ->check(whole_number(1, kMostDevices))
       ->type_name("N");
   verb.add_option("--node-latency-us", node_latency_us, "of a transfer between nodes")
       ->check(number_in("[0, 1e9)"))
+      ->type_name("US")
       ->capture_default_str();
   verb.add_option("--node-bandwidth-gbps", node_bandwidth_gbps, "between nodes")
       ->check(number_in("(0, inf)"))
+      ->type_name("GBPS")
       ->capture_default_str();
   verb.add_flag("--contention", contention, "one transfer at a time per device and direction");
   verb.add_flag("--color-classes", color_classes, "keep Microsoft's colour classes together");
@@ -201,6 +206,7 @@ Machine GraphAndMachineFlags::machine(DeviceIndex device_count) const {
 }
 
 void OutputFlags::add_to(CLI::App& verb) {
+  verb.option_defaults()->group("Output");
   verb.add_option("--report", report, "timeline and memory as one HTML page")
       ->check(not_empty())
       ->type_name("FILE.html");
@@ -285,6 +291,7 @@ void add_partition_command(CLI::App& app) {
   verb->add_option("--write-graph", flags->write_graph, "the graph as our JSON")
       ->check(not_empty())
       ->type_name("F.json");
+  verb->option_defaults()->group("Search");
   verb->add_option("--algorithm", flags->algorithm, "improve: the best of the others, then a local search")
       ->check(one_of({"improve", "pardnn", "heft", "m-etf", "metis", "contiguous", "one-device"}))
       ->capture_default_str();
