@@ -236,30 +236,31 @@ void add_bench_collectives(CLI::App& bench) {
   verb->add_option("--backend", options->backend, "cpu: host memory over MPI; cuda: device memory over NCCL")
       ->capture_default_str()
       ->check(one_of({"cpu", "cuda"}));
-  verb->add_option(
-          "--operations", options->operations,
-          "all-reduce, gradients (an all-reduce in memory that the ranks share, if they can), broadcast, "
-          "send-receive, buckets (gradients cut up), overlap (of gradients with computation, cuda alone); "
-          "several with commas")
+  verb->add_option("--operations", options->operations,
+                   "several with commas; gradients: an all-reduce in memory that the ranks share, if they "
+                   "can; buckets: "
+                   "gradients cut up; overlap: of gradients with computation, cuda alone; default: all")
       ->delimiter(',')
-      ->check(one_of({"all-reduce", "gradients", "broadcast", "send-receive", "buckets", "overlap"}))
-      ->capture_default_str();
-  verb->add_option("--from", options->from, "Bytes of the smallest message, a multiple of 4")
+      ->check(one_of({"all-reduce", "gradients", "broadcast", "send-receive", "buckets", "overlap"}));
+  verb->add_option("--from", options->from, "bytes of the smallest message, a multiple of 4")
       ->check(whole_number(4, std::int64_t{1} << 31))
       ->capture_default_str();
-  verb->add_option("--factor", options->factor, "From one size to the next")
+  verb->add_option("--factor", options->factor, "from one size to the next")
       ->check(whole_number(2, 1024))
       ->capture_default_str();
-  verb->add_option("--to", options->to, "Bytes of the largest message")
+  verb->add_option("--to", options->to, "bytes of the largest message")
       ->transform(size_in_bytes())
+      ->type_name("SIZE")
       ->capture_default_str();
-  verb->add_option("--total", options->total, "Bytes that buckets cuts up")
+  verb->add_option("--total", options->total, "bytes that buckets cuts up")
       ->transform(size_in_bytes())
+      ->type_name("SIZE")
       ->capture_default_str();
-  verb->add_option("--milliseconds", options->milliseconds, "Length of each of the seven samples of a time")
+  verb->add_option("--milliseconds", options->milliseconds, "length of each of the seven samples of a time")
       ->check(number_in("[0.1, 10000]"))
+      ->type_name("MS")
       ->capture_default_str();
-  verb->add_flag("--json", options->json, "One JSON object a row");
+  verb->add_flag("--json", options->json, "one JSON object a row");
   verb->callback([options] {
     const comm::MpiEnvironment environment(std::chrono::minutes(1), device_of(options->backend));
     Bench(*options, environment).run();

@@ -210,26 +210,32 @@ class Session {
 void add_bench_conv(CLI::App& bench) {
   auto options = std::make_shared<Options>();
   CLI::App* verb = bench.add_subcommand("conv", "Convolutions of a network on the GPU, beside cuDNN");
-  verb->add_option("--model", options->model, "Network whose convolutions to time")->capture_default_str();
-  verb->add_option("--batch", options->batch, "Images")->check(whole_number(1, 65536))->capture_default_str();
-  verb->add_option("--size", options->size, "Height and width of the images")
+  verb->add_option("--model", options->model, "network whose convolutions to time")
+      ->capture_default_str()
+      ->type_name("NAME");
+  verb->add_option("--batch", options->batch, "images")
+      ->check(whole_number(1, 65536))
+      ->capture_default_str()
+      ->type_name("B");
+  verb->add_option("--size", options->size, "height and width of the images")
       ->check(whole_number(1, 8192))
       ->capture_default_str();
-  verb->add_option("--channels", options->channels, "Channels of the images")
+  verb->add_option("--channels", options->channels, "channels of the images")
       ->check(whole_number(1, 64))
       ->capture_default_str();
-  verb->add_option("--precision", options->precision, "Of products")
+  verb->add_option("--precision", options->precision, "of products")
       ->capture_default_str()
       ->check(one_of({"fp32", "tf32", "bf16"}));
-  verb->add_option("--candidates", options->candidates, "Plans of each engine to time")
+  verb->add_option("--candidates", options->candidates, "plans of each engine to time")
       ->check(whole_number(1, 1000))
       ->capture_default_str();
-  verb->add_option("--milliseconds", options->milliseconds, "Length of each of the five samples of a time")
+  verb->add_option("--milliseconds", options->milliseconds, "length of each of the five samples of a time")
       ->check(number_in("[0.1, 10000]"))
+      ->type_name("MS")
       ->capture_default_str();
-  verb->add_flag("!--no-cudnn", options->cudnn, "Leave cuDNN out");
-  verb->add_flag("--every-candidate", options->every, "Time and print all engines' candidates");
-  verb->add_flag("--json", options->json, "One JSON object a row");
+  verb->add_flag("!--no-cudnn", options->cudnn, "leave cuDNN out");
+  verb->add_flag("--every-candidate", options->every, "time and print all engines' candidates");
+  verb->add_flag("--json", options->json, "one JSON object a row");
   verb->callback([options] { Session(*options).run(); });
 }
 

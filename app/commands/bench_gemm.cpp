@@ -225,23 +225,27 @@ void add_bench_gemm(CLI::App& bench) {
   auto options = std::make_shared<Options>();
   CLI::App* verb =
       bench.add_subcommand("gemm", "Matrix products on the GPU: each rung's time, rate and x cuBLAS");
-  verb->add_option("--precision", options->maths, "Of products; several with commas")
+  verb->add_option("--precision", options->maths, "of products; several with commas")
       ->check(one_of({"fp32", "tf32", "bf16"}))
       ->delimiter(',')
       ->capture_default_str();
-  verb->add_option("--rung", options->rungs, "Rungs to run, with commas; all without it")->delimiter(',');
-  verb->add_option("--shapes", options->group, "Which products")
+  verb->add_option("--rung", options->rungs, "rungs to run, with commas; all without it")
+      ->delimiter(',')
+      ->type_name("NAME,...");
+  verb->add_option("--shapes", options->group, "which products")
       ->check(one_of({"listed", "gradients", "all"}))
       ->capture_default_str();
-  verb->add_option("--shape", options->shapes, "Only this product, MxNxK or TN:MxNxK; may be repeated");
-  verb->add_option("--candidates", options->candidates, "Plans of each rung to time; the fastest counts")
+  verb->add_option("--shape", options->shapes, "only this product, MxNxK or TN:MxNxK; may be repeated")
+      ->type_name("SHAPE");
+  verb->add_option("--candidates", options->candidates, "plans of each rung to time; the fastest counts")
       ->check(whole_number(1, 1000))
       ->capture_default_str();
-  verb->add_option("--milliseconds", options->milliseconds, "Length of each of the five samples of a time")
+  verb->add_option("--milliseconds", options->milliseconds, "length of each of the five samples of a time")
       ->check(number_in("[0.1, 10000]"))
+      ->type_name("MS")
       ->capture_default_str();
-  verb->add_flag("--every-candidate", options->all, "Print all candidates, not only the fastest");
-  verb->add_flag("--json", options->json, "One JSON object a row");
+  verb->add_flag("--every-candidate", options->all, "print all candidates, not only the fastest");
+  verb->add_flag("--json", options->json, "one JSON object a row");
   verb->callback([options] { Session(*options).run(); });
 }
 

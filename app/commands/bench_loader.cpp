@@ -113,17 +113,18 @@ void add_bench_loader(CLI::App& bench) {
   auto flags = std::make_shared<Flags>();
   auto* command = bench.add_subcommand("loader", "Images a second of the data loader alone");
   const auto add = [command](const char* flag, auto& value, const char* what, const CLI::Validator& check) {
-    command->add_option(flag, value, what)->capture_default_str()->check(check);
+    return command->add_option(flag, value, what)->capture_default_str()->check(check);
   };
-  add("--data", flags->data, "An HDF5 file, or synthetic", not_empty());
-  add("--size", flags->size, "Of synthetic images", whole_number(1, 4096));
-  add("--crop", flags->crop, "Size of the images that come out; 0: as stored", whole_number(0, 4096));
-  add("--global-batch", flags->batch, "Images a batch", whole_number(1, 1 << 20));
-  add("--threads", flags->threads, "That fill batches", whole_number(1, 1024));
-  add("--augment", flags->augment, "crop[:PADDING], resized-crop, flip, cutout[:SIZE], none", not_empty());
+  add("--data", flags->data, "HDF5 file, or 'synthetic'", not_empty())->type_name("FILE");
+  add("--size", flags->size, "of synthetic images", whole_number(1, 4096));
+  add("--crop", flags->crop, "size of the images that come out; 0: as stored", whole_number(0, 4096));
+  add("--global-batch", flags->batch, "images a batch", whole_number(1, 1 << 20))->type_name("B");
+  add("--threads", flags->threads, "that fill batches", whole_number(1, 1024))->type_name("T");
+  add("--augment", flags->augment, "crop[:PADDING], resized-crop, flip, cutout[:SIZE], none", not_empty())
+      ->type_name("WORD,...");
   add("--layout", flags->layout, "raw: bytes as stored", one_of({"row_major", "channels_last", "raw"}));
-  add("--seconds", flags->seconds, "To measure for", number_in("[0.1, 600]"));
-  command->add_flag("--json", flags->json, "One JSON object instead of a table");
+  add("--seconds", flags->seconds, "to measure for", number_in("[0.1, 600]"))->type_name("S");
+  command->add_flag("--json", flags->json, "one JSON object instead of a table");
   command->callback([flags] { run(*flags); });
 }
 

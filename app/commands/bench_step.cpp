@@ -221,30 +221,37 @@ void bench_step(const BenchStepOptions& options) {
 void add_bench_step(CLI::App& bench) {
   auto options = std::make_shared<BenchStepOptions>();
   CLI::App* verb = bench.add_subcommand("step", "Training steps on synthetic input: time, rate, memory");
-  verb->add_option("--model", options->model, "Network of the zoo")->required()->check(not_empty());
   const auto add = [verb](const char* flag, auto& value, const char* what, const CLI::Validator& check) {
     return verb->add_option(flag, value, what)->capture_default_str()->check(check);
   };
-  verb->add_option("--batch", options->batch, "Images of one rank's step")
+  verb->option_defaults()->group("Model and data");
+  add("--model", options->model, "network of the zoo", not_empty())->required()->type_name("NAME");
+  verb->add_option("--batch", options->batch, "images of one rank's step")
       ->required()
-      ->check(whole_number(1, 1 << 20));
-  add("--size", options->size, "Pixels a side", whole_number(1, 1 << 14));
+      ->check(whole_number(1, 1 << 20))
+      ->type_name("B");
+  add("--size", options->size, "pixels a side", whole_number(1, 1 << 14));
   add("--classes", options->classes, "0: 1000 above 64 pixels, else 10", whole_number(0, 1 << 24));
-  add("--backend", options->backend, "What runs the kernels", one_of({"cpu", "cuda", "reference"}));
-  add("--precision", options->precision, "Of products", one_of({"fp32", "tf32", "bf16"}));
-  add("--steps", options->steps, "Timed steps", whole_number(1, 1 << 20));
-  add("--warmup", options->warmup, "Steps before the timed ones", whole_number(0, 1 << 20));
-  add("--threads", options->threads, "Threads of one rank; 0: its share of the cores", whole_number(0, 4096));
-  verb->add_option("--memory-limit", options->memory_limit, "Of one device, such as 8GiB")
+  verb->option_defaults()->group("Length");
+  add("--steps", options->steps, "timed steps", whole_number(1, 1 << 20));
+  add("--warmup", options->warmup, "steps before the timed ones", whole_number(0, 1 << 20));
+  verb->option_defaults()->group("Execution");
+  add("--backend", options->backend, "what runs the kernels", one_of({"cpu", "cuda", "reference"}));
+  add("--precision", options->precision, "of products", one_of({"fp32", "tf32", "bf16"}));
+  add("--threads", options->threads, "of one rank; 0: the host's cores / its ranks", whole_number(0, 4096))
+      ->type_name("T");
+  verb->add_option("--memory-limit", options->memory_limit, "of one device, such as 8GiB")
       ->transform(size_in_bytes())
       ->type_name("SIZE");
   add("--lanes", options->lanes, "CUDA: operations that may run side by side", whole_number(1, 8));
   verb->add_option("--tuning-file", options->tuning_file,
-                   "CUDA: measured choices of kernels; one rank adds what is missing");
+                   "CUDA: measured choices of kernels; one rank adds what is missing")
+      ->type_name("FILE");
   verb->add_flag("!--no-wait-times", options->time_waits,
                  "CUDA: without the time stamps that exposed_comm_ms is measured by");
-  verb->add_flag("--layers", options->layers, "Time every operation");
-  verb->add_flag("--json", options->json, "One JSON object a row");
+  verb->option_defaults()->group("Output");
+  verb->add_flag("--layers", options->layers, "time every operation");
+  verb->add_flag("--json", options->json, "one JSON object a row");
   verb->callback([options] { bench_step(*options); });
 }
 

@@ -124,7 +124,7 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
         return fmt::format("unknown flag '{}' of {}{}", word, path, did_you_mean(word, flags_of(*verb)));
       }
       const auto verbs = verbs_of(*verb);
-      if (!verbs.empty() && verb->get_subcommands().empty()) {
+      if (!verbs.empty()) {  // also before a verb that was found behind it
         return fmt::format("unknown verb '{}' of {}{}", word, path, did_you_mean(word, verbs));
       }
       return fmt::format("found '{}', which {} does not expect", word, path);

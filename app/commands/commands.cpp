@@ -10,9 +10,11 @@
 #include <vector>
 
 #include "app/commands/command_line.h"
+#include "app/commands/help.h"
 #include "app/errors.h"
 #include "app/training/build_info.h"
 #include "comm/launcher.h"
+#include "comm/mpi_check.h"
 
 namespace convoy::app {
 namespace {
@@ -40,24 +42,26 @@ void send_warnings_to_standard_error() {
   spdlog::set_default_logger(std::move(logger));
 }
 
-int parse_and_run(CLI::App& app, int argc, char** argv) {
-  const auto failed = [](const std::string& message, int status) {
+// What is found without MPI every process of a job finds. With MPI it may be one rank's own, and is said by whoever finds it.
+int failed(const std::string& message, int status) {
+  int initialised = 0;
+  comm::check_mpi(MPI_Initialized(&initialised), "MPI_Initialized");
+  if (initialised != 0)
     fmt::print(stderr, "convoy: {}\n", in_one_line(message));
-    return status;
-  };
+  else
+    comm::print_once_before_mpi(in_one_line(message));
+  return status;
+}
+
+int parse_and_run(CLI::App& app, int argc, char** argv) {
   try {
-    // Every rank finds the same mistake. What a verb finds later may be one rank's own, and is said by whoever finds it.
-    if (const auto mistake = find_mistake(app, {argv + 1, argv + argc})) {
-      comm::print_once_before_mpi(*mistake);
-      return 2;
-    }
+    if (const auto mistake = find_mistake(app, {argv + 1, argv + argc})) return failed(*mistake, 2);
     app.parse(argc, argv);
     return 0;
   } catch (const CLI::Success& request) {  // --help, --version
     return app.exit(request);
   } catch (const CLI::ParseError& error) {
-    comm::print_once_before_mpi(in_one_line(explain(app, error)));
-    return 2;
+    return failed(explain(app, error), 2);
   } catch (const UsageError& error) {
     return failed(error.what(), 2);
   } catch (const ExitStatus& exit) {
@@ -76,8 +80,10 @@ int run_command(int argc, char** argv) { return run_command(argc, argv, program_
 int run_command(int argc, char** argv, const std::vector<AddVerb>& verbs) {
   send_warnings_to_standard_error();
   CLI::App app{"Convoy trains convolutional networks over many ranks.", "convoy"};
+  app.formatter(help_formatter());
   app.set_help_flag("--help", "print this and exit");
-  app.set_version_flag("--version", fmt::format("convoy {} ({})", convoy_version(), git_hash()));
+  app.set_version_flag("--version", fmt::format("convoy {} ({})", convoy_version(), git_hash()),
+                       "print the version and exit");
   app.require_subcommand(1);
   for (const auto add_verb : verbs) add_verb(app);
   return parse_and_run(app, argc, argv);

@@ -63,19 +63,19 @@ void add_convert(CLI::App& data_command) {
   auto flags = std::make_shared<Flags>();
   auto* command = data_command.add_subcommand(
       "convert", "Convert an image folder, an archive of one, CIFAR or IDX files to an HDF5 file");
-  command->add_option("SOURCE", flags->source, "Folder, archive or file")->required();
-  command->add_option("OUT", flags->out, "The HDF5 file to write")->required();
-  command->add_option("--format", flags->format, "Of the source")
+  command->add_option("SOURCE", flags->source, "folder, archive or file")->required();
+  command->add_option("OUT", flags->out, "the HDF5 file to write")->required();
+  command->add_option("--format", flags->format, "of the source")
       ->capture_default_str()
       ->check(one_of({"auto", "images", "cifar", "idx"}));
-  command->add_flag("--skip-bad", flags->options.skip_bad, "Leave out images that cannot be decoded");
+  command->add_flag("--skip-bad", flags->options.skip_bad, "leave out images that cannot be decoded");
   command
-      ->add_option("--size", flags->options.size, "Resize the shorter side of images and cut out the centre")
+      ->add_option("--size", flags->options.size, "resize the shorter side of images and cut out the centre")
       ->check(whole_number(1, 4096));
-  command->add_option("--channels", flags->options.channels, "Of image folders: 3 (colour) or 1 (grey)")
+  command->add_option("--channels", flags->options.channels, "of image folders: 3 (colour) or 1 (grey)")
       ->capture_default_str()
       ->check(one_of({"1", "3"}));
-  command->add_option("--threads", flags->options.threads, "That decode; 0: one a processor")
+  command->add_option("--threads", flags->options.threads, "that decode; 0: one a processor")
       ->capture_default_str()
       ->check(whole_number(0, 1024));
   command->callback([flags] {
@@ -98,23 +98,23 @@ void add_synth(CLI::App& data_command) {
   };
   auto flags = std::make_shared<Flags>();
   auto* command = data_command.add_subcommand("synth", "Draw a data set of figures: for trying things out");
-  command->add_option("OUT", flags->out, "The HDF5 file to write")->required();
+  command->add_option("OUT", flags->out, "the HDF5 file to write")->required();
   command->add_option("--classes", flags->set.classes, "2 to 36")
       ->capture_default_str()
       ->check(whole_number(2, 36));
-  command->add_option("--size", flags->set.size, "Pixels a side")
+  command->add_option("--size", flags->set.size, "pixels a side")
       ->capture_default_str()
       ->check(whole_number(8, 4096));
-  command->add_option("--train", flags->set.train, "Training images")
+  command->add_option("--train", flags->set.train, "training images")
       ->capture_default_str()
       ->check(whole_number(1, kMostImages));
-  command->add_option("--test", flags->set.test, "Test images")
+  command->add_option("--test", flags->set.test, "test images")
       ->capture_default_str()
       ->check(whole_number(1, kMostImages));
-  command->add_option("--seed", flags->set.seed, "Of everything that is random")
+  command->add_option("--seed", flags->set.seed, "of everything that is random")
       ->capture_default_str()
       ->check(whole_number(0));
-  command->add_option("--threads", flags->threads, "That draw; 0: one a processor")
+  command->add_option("--threads", flags->threads, "that draw; 0: one a processor")
       ->capture_default_str()
       ->check(whole_number(0, 1024));
   command->callback([flags] {
@@ -127,7 +127,7 @@ void add_synth(CLI::App& data_command) {
 void add_info(CLI::App& data_command) {
   auto file = std::make_shared<std::string>();
   auto* command = data_command.add_subcommand("info", "Show what an HDF5 file holds");
-  command->add_option("FILE", *file, "The HDF5 file")->required();
+  command->add_option("FILE", *file, "the HDF5 file")->required();
   command->callback([file] { print_info(*file); });
 }
 

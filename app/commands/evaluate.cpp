@@ -104,24 +104,30 @@ void add_evaluate_command(CLI::App& app) {
   auto options = std::make_shared<EvaluateOptions>();
   options->run.global_batch = 256;
   CLI::App* verb = app.add_subcommand("evaluate", "Test a checkpoint on a data set");
-  verb->add_option("--checkpoint", options->checkpoint,
-                   "Checkpoint of convoy train, or a run's folder for its best")
-      ->required()
-      ->check(not_empty());
   TrainOptions& run = options->run;
   const auto add = [verb](const char* flag, auto& value, const char* what, const CLI::Validator& check) {
     return verb->add_option(flag, value, what)->capture_default_str()->check(check);
   };
-  add("--data", run.data, "HDF5 file, or 'synthetic'", not_empty())->required();
-  add("--global-batch", run.global_batch, "Images of all ranks together", whole_number(1, 1 << 30));
-  add("--limit-test", run.limit_test, "Test images used; 0: all", whole_number(0));
-  add("--backend", run.backend, "What runs the kernels", one_of({"cpu", "cuda", "reference"}));
-  add("--precision", run.precision, "Of products", one_of({"fp32", "tf32", "bf16"}));
-  add("--feed", run.feed, "slice or scatter", one_of({"slice", "scatter"}));
-  add("--threads", run.threads, "Threads of one rank; 0: its share of the cores", whole_number(0, 4096));
-  add("--timeout", run.timeout, "Seconds that ranks wait for one that does not come",
-      number_in("[0.1, 1e6]"));
-  verb->add_flag("--json", options->json, "Print one JSON object");
+  verb->option_defaults()->group("Model and data");
+  add("--checkpoint", options->checkpoint, "checkpoint of `convoy train`, or a run's folder for its best",
+      not_empty())
+      ->required()
+      ->type_name("FILE");
+  add("--data", run.data, "HDF5 file, or 'synthetic'", not_empty())->required()->type_name("FILE");
+  add("--limit-test", run.limit_test, "test on the first N samples; 0: all", whole_number(0));
+  add("--feed", run.feed, "every rank reads its slice, or rank 0 reads and scatters",
+      one_of({"slice", "scatter"}));
+  verb->option_defaults()->group("Execution");
+  add("--global-batch", run.global_batch, "images of all ranks together", whole_number(1, 1 << 30))
+      ->type_name("B");
+  add("--backend", run.backend, "what runs the kernels", one_of({"cpu", "cuda", "reference"}));
+  add("--precision", run.precision, "of products", one_of({"fp32", "tf32", "bf16"}));
+  add("--threads", run.threads, "of one rank; 0: the host's cores / its ranks", whole_number(0, 4096))
+      ->type_name("T");
+  add("--timeout", run.timeout, "seconds that ranks wait for one that does not come", number_in("[0.1, 1e6]"))
+      ->type_name("S");
+  verb->option_defaults()->group("Output");
+  verb->add_flag("--json", options->json, "one JSON object");
   verb->callback([options] { evaluate_checkpoint(*options); });
 }
 

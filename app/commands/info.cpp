@@ -142,22 +142,24 @@ LayerRow total_of(const std::vector<LayerRow>& rows) {
 void add_info_command(CLI::App& app) {
   auto options = std::make_shared<InfoOptions>();
   auto* verb = app.add_subcommand("info", "Show a network's layers, or what this program was built from");
-  auto* model = verb->add_option("--model", options->model, "Network of the zoo; without it: their names")
-                    ->check(not_empty());
-  verb->add_option("--size", options->size, "Pixels a side of the images")
+  auto* model = verb->add_option("--model", options->model, "network of the zoo; without it: their names")
+                    ->check(not_empty())
+                    ->type_name("NAME");
+  verb->add_option("--size", options->size, "pixels a side of the images")
       ->capture_default_str()
       ->check(whole_number(1, 1 << 13));
-  verb->add_option("--channels", options->channels, "Of the images")
+  verb->add_option("--channels", options->channels, "of the images")
       ->capture_default_str()
       ->check(whole_number(1, 1 << 10));
-  verb->add_option("--classes", options->classes, "Default: 1000 above 64 pixels a side, else 10")
+  verb->add_option("--classes", options->classes, "default: 1000 above 64 pixels a side, else 10")
       ->check(whole_number(1, 1 << 20));
-  verb->add_option("--batch", options->batch, "Images")
+  verb->add_option("--batch", options->batch, "images")
       ->capture_default_str()
       ->check(whole_number(1, 1 << 16));
-  verb->add_flag("--build", options->build, "Compiler, libraries and commit of this program")
+  verb->add_flag("--build", options->build,
+                 "compiler, libraries and commit of this program, instead of a model")
       ->excludes(model);
-  verb->add_flag("--json", options->json, "One JSON object");
+  verb->add_flag("--json", options->json, "one JSON object");
   verb->callback([options] { info(*options); });
 }
 

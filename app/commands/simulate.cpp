@@ -72,6 +72,7 @@ void add_simulate_command(CLI::App& app) {
   flags->input.add_to(*verb, false);
   verb->get_option("--graph")->required(false);
   flags->output.add_to(*verb);
+  verb->option_defaults()->group("Placement");
   verb->add_option("--placement", flags->placement, "what `convoy partition --out` writes")
       ->check(not_empty())
       ->type_name("P.json");

@@ -1,6 +1,7 @@
 // `convoy simulate`: judge any placement.
 #pragma once
 
+#include "app/commands/graph_and_machine.h"
 #include "app/commands/partition.h"
 
 namespace convoy::app {

@@ -9,13 +9,8 @@ namespace {
 template <typename Value>
 CLI::Option* add(CLI::App& verb, const std::string& flag, Value& value, const std::string& description,
                  const CLI::Validator& validator, const std::string& type) {
-  CLI::Validator check = validator;
-  std::string shown = type;
-  if (shown.empty()) {  // the names to choose from
-    shown = check.get_description();
-    check.description("");
-  }
-  return verb.add_option(flag, value, description)->check(check)->type_name(shown)->capture_default_str();
+  CLI::Option* option = verb.add_option(flag, value, description)->check(validator)->capture_default_str();
+  return type.empty() ? option : option->type_name(type);  // empty: the names to choose from
 }
 
 void add_data(CLI::App& verb, TrainOptions& o) {

@@ -44,6 +44,15 @@ void check_crop(const TrainOptions& options, const data::ImageShape& stored) {
                     options.size, options.crop_padding, stored.width, stored.height, room));
 }
 
+void check_cutout(const TrainOptions& options, const data::ImageShape& stored) {
+  const std::int64_t width = options.size > 0 ? options.size : stored.width,
+                     height = options.size > 0 ? options.size : stored.height;
+  if (options.cutout > std::min(width, height))
+    throw std::runtime_error(
+        fmt::format("--cutout: found {}, expected at most {}: the network sees images of {}x{}",
+                    options.cutout, std::min(width, height), width, height));
+}
+
 data::StoreInfo synthetic_info(const TrainOptions& options) {
   const std::int64_t size = options.size > 0 ? options.size : kSyntheticSize;
   data::StoreInfo info;
@@ -72,6 +81,7 @@ Dataset::Dataset(const TrainOptions& options, const comm::Communicator& ranks)
   size_ = {limited(info_.size[0], options.limit_train), limited(info_.size[1], options.limit_test)};
   together(ranks, [&] {
     check_crop(options, info_.shape);
+    check_cutout(options, info_.shape);
     input_ = train_augmentation_.output_shape(info_.shape);
     test_augmentation_.output_shape(info_.shape);
   });

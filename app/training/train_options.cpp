@@ -38,10 +38,6 @@ void check_schedule(const TrainOptions& o) {
   }
 }
 
-}  // namespace
-
-namespace {
-
 // Found before the training, not in the middle of it.
 void check_trace(const TrainOptions& o) {
   if (o.trace.empty()) return;

@@ -1,6 +1,7 @@
 #include "app/training/trainer.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <chrono>
@@ -41,6 +42,13 @@ auto as_rank(const comm::MpiEnvironment& environment, std::int64_t step, const B
   }
 }
 
+// Nothing is wrong with the run, but rates and the scaling of the learning rate are not those of the batch asked for.
+void warn_of_short_steps(std::int64_t global_batch, std::int64_t train_images) {
+  if (global_batch > train_images)
+    spdlog::warn("--global-batch: found {}, but there are {} training images; a step sees each of them once",
+                 global_batch, train_images);
+}
+
 }  // namespace
 
 Trainer::Trainer(const TrainOptions& options, comm::MpiEnvironment& environment, const StopSignals& signals)
@@ -69,6 +77,7 @@ Trainer::Trainer(const TrainOptions& options, comm::MpiEnvironment& environment,
                        plan_};
     report_ = std::make_unique<RunReport>(options_, plan, *dataset_, *session_, ranks_.rank() == 0);
   });
+  if (ranks_.rank() == 0) warn_of_short_steps(options_.global_batch, dataset_->train_size());
   if (!options_.trace.empty())
     trace_ = std::make_unique<Trace>(options_.trace, *session_, ranks_, step_, total_steps_);
   train_source_ = dataset_->train({step_ / steps_per_epoch_, step_ % steps_per_epoch_});

@@ -117,6 +117,10 @@ ImageShape Augmentation::output_shape(ImageShape stored) const {
         fmt::format("augmentation: cannot crop {}x{} out of images of {}x{} with a padding of {}",
                     output.width, output.height, stored.width, stored.height, padding));
   }
+  if (cutout && cutout_size > std::min(output.height, output.width)) {
+    throw std::runtime_error(fmt::format("augmentation: cannot blank {}x{} pixels of images of {}x{}",
+                                         cutout_size, cutout_size, output.width, output.height));
+  }
   if (!(centre_fraction > 0 && centre_fraction <= 1) ||
       !(min_area > 0 && min_area <= max_area && max_area <= 1) ||
       !(min_aspect > 0 && min_aspect <= max_aspect) || padding < 0 || cutout_size < 0) {

@@ -54,17 +54,6 @@ double expected_time(const Problem& p, int columns, int splits) {
   return std::max(compute, memory) + pieces;
 }
 
-struct Workspace {
-  float *partial, *slots;
-  std::size_t bytes;
-};
-Workspace carve(const Problem& p, int splits, void* base) {
-  Carver carver(base);
-  auto* partial = carver.take<float>(splits == 1 ? 0 : partial_elements(p, splits));
-  auto* slots = carver.take<float>(p.column_sums ? slot_elements(p.n, kSumSlots) : 0);
-  return {partial, slots, carver.used()};
-}
-
 // Operands that 16-byte copies cannot read are for the narrow tile alone.
 bool vector_pitches(const Problem& p) {
   const auto multiple = std::int64_t(16 / p.element_bytes());
@@ -76,7 +65,7 @@ std::vector<Plan> mma_candidates(const Problem& p) {
       Rung::mma_sync, 2, p, 256,
       [&](int tile, int splits) { return expected_time(p, kMmaColumns[tile], splits); },
       [&](int tile) { return ceil_div(p.m, 128) * ceil_div(p.n, kMmaColumns[tile]); },
-      [&](int splits) { return carve(p, splits, nullptr).bytes; });
+      [&](int splits) { return tile_workspace(p, splits, nullptr).bytes; });
   if (!vector_pitches(p))
     std::erase_if(plans, [](const Plan& plan) { return kMmaColumns[plan.tile] == 128; });
   return plans;
@@ -85,7 +74,7 @@ std::vector<Plan> mma_candidates(const Problem& p) {
 Launch bind_mma(const Problem& p, const Plan& plan, const Buffers& buffers) {
   const int columns = kMmaColumns[plan.tile];
   const TileOrder order = tile_order(p, 128, columns, 64 / int(p.element_bytes()), plan.splits);
-  const Workspace workspace = carve(p, plan.splits, buffers.workspace);
+  const TileWorkspace workspace = tile_workspace(p, plan.splits, buffers.workspace);
   const Epilogue epilogue = epilogue_of(p, buffers);
   Epilogue first = epilogue;
   if (plan.splits > 1) first.partial = workspace.partial;

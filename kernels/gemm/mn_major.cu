@@ -8,20 +8,6 @@
 #include "kernels/gemm/sm90_mn_major.h"
 
 namespace convoy::kernels::gemm {
-namespace {
-
-struct Workspace {
-  float *partial, *slots;
-  std::size_t bytes;
-};
-Workspace carve(const Problem& p, int splits, void* base) {
-  Carver carver(base);
-  auto* partial = carver.take<float>(splits == 1 ? 0 : partial_elements(p, splits));
-  auto* slots = carver.take<float>(p.column_sums ? slot_elements(p.n, kSumSlots) : 0);
-  return {partial, slots, carver.used()};
-}
-
-}  // namespace
 
 // A stage takes as long as its way through shared memory: into it, y out and in again, x out, and y once more for every 64
 // rows of x.
@@ -48,8 +34,9 @@ std::vector<Plan> mn_major_candidates(const Problem& problem) {
     std::vector<Scored> own;
     for (int splits = 1; splits <= std::min(whole.k_blocks, 4 * workers); ++splits) {
       if (splits > 1 && (whole.pieces() * splits > 8 * workers || whole.k_blocks / splits < 4)) break;
-      own.push_back({{Rung::wgmma, kFirstMnMajorTile + tile, splits, carve(problem, splits, nullptr).bytes},
-                     mn_major_expected_time(problem, tile, splits, problem.bytes(), splits > 1)});
+      own.push_back(
+          {{Rung::wgmma, kFirstMnMajorTile + tile, splits, tile_workspace(problem, splits, nullptr).bytes},
+           mn_major_expected_time(problem, tile, splits, problem.bytes(), splits > 1)});
     }
     std::stable_sort(own.begin(), own.end(), [](auto& a, auto& b) { return a.time < b.time; });
     own.resize(std::min<std::size_t>(own.size(), 3));
@@ -62,7 +49,7 @@ std::vector<Plan> mn_major_candidates(const Problem& problem) {
 }
 
 Launch bind_mn_major(const Problem& problem, const Plan& plan, const Buffers& buffers) {
-  const Workspace workspace = carve(problem, plan.splits, buffers.workspace);
+  const TileWorkspace workspace = tile_workspace(problem, plan.splits, buffers.workspace);
   const Epilogue epilogue = epilogue_of(problem, buffers);
   MnMajorCall call{};
   call.tile = plan.tile - kFirstMnMajorTile;

@@ -94,6 +94,18 @@ inline std::vector<Plan> tile_candidates(Rung rung, int shapes, const Problem& p
   return plans;
 }
 
+// What a plan takes: the pieces of k where there are several, the slots of the sums. A null base only counts the bytes.
+struct TileWorkspace {
+  float *partial, *slots;
+  std::size_t bytes;
+};
+inline TileWorkspace tile_workspace(const Problem& p, int splits, void* base) {
+  Carver carver(base);
+  auto* partial = carver.take<float>(splits == 1 ? 0 : partial_elements(p, splits));
+  auto* slots = carver.take<float>(p.column_sums ? slot_elements(p.n, kSumSlots) : 0);
+  return {partial, slots, carver.used()};
+}
+
 inline void finish_tiles(const Problem& p, const Plan& plan, const Epilogue& epilogue, const float* partial,
                          float* slots, const Buffers& buffers, cudaStream_t stream) {
   if (plan.splits > 1) sum_partials(epilogue, partial, plan.splits, p.m, p.n, partial_pitch(p), stream);

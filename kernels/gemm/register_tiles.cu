@@ -43,17 +43,6 @@ double expected_time(const Problem& p, const RegisterShape& shape, int splits) {
   return std::max(compute, memory) + pieces;
 }
 
-struct Workspace {
-  float *partial, *slots;
-  std::size_t bytes;
-};
-Workspace carve(const Problem& p, int splits, void* base) {
-  Carver carver(base);
-  auto* partial = carver.take<float>(splits == 1 ? 0 : partial_elements(p, splits));
-  auto* slots = carver.take<float>(p.column_sums ? slot_elements(p.n, kSumSlots) : 0);
-  return {partial, slots, carver.used()};
-}
-
 std::vector<Plan> register_candidates(const Problem& p) {
   return tile_candidates(
       Rung::register_tiles, int(std::size(kRegisterShapes)), p, 64,
@@ -61,13 +50,13 @@ std::vector<Plan> register_candidates(const Problem& p) {
       [&](int tile) {
         return ceil_div(p.m, kRegisterShapes[tile].rows) * ceil_div(p.n, kRegisterShapes[tile].columns);
       },
-      [&](int splits) { return carve(p, splits, nullptr).bytes; });
+      [&](int splits) { return tile_workspace(p, splits, nullptr).bytes; });
 }
 
 Launch bind_registers(const Problem& p, const Plan& plan, const Buffers& buffers) {
   const RegisterShape& shape = kRegisterShapes[plan.tile];
   const TileOrder order = tile_order(p, shape.rows, shape.columns, 16, plan.splits);
-  const Workspace workspace = carve(p, plan.splits, buffers.workspace);
+  const TileWorkspace workspace = tile_workspace(p, plan.splits, buffers.workspace);
   const Epilogue epilogue = epilogue_of(p, buffers);
   Epilogue first = epilogue;
   if (plan.splits > 1) first.partial = workspace.partial;

@@ -67,6 +67,7 @@ TEST(Commands, WrongCommandLineExitsWithTwoAndNamesWhatIsNear) {
   expect_failure({}, 2, "convoy expects a verb; convoy --help lists them");
   expect_failure({"fyl"}, 2, "unknown verb 'fyl' of convoy; did you mean 'fly'?");
   expect_failure({"train", "--height", "3"}, 2, "unknown verb 'train' of convoy");
+  expect_failure({"flyy", "fly", "--height", "3"}, 2, "unknown verb 'flyy' of convoy; did you mean 'fly'?");
   expect_failure({"--versoin"}, 2, "unknown flag '--versoin' of convoy; did you mean '--version'?");
   expect_failure({"fly", "--heigth", "3"}, 2,
                  "unknown flag '--heigth' of convoy fly; did you mean '--height'?");
@@ -122,7 +123,8 @@ TEST(Commands, VerbMayEndWithItsOwnStatus) {
   EXPECT_EQ(outcome.out + outcome.err, "");
 }
 
-TEST(Commands, EveryRankSaysWhatItsVerbFinds) {
+// Under a launcher one process speaks for those of its host, and where there is no other it must not leave it to one.
+TEST(Commands, AVerbsFailureUnderALauncherIsSaid) {
   setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
   setenv("OMPI_COMM_WORLD_LOCAL_RANK", "1", 1);
   const auto own_usage = run({"fly", "--height", "9001"});

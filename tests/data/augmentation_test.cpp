@@ -195,6 +195,11 @@ TEST(Augmentation, RefusesWhatCannotBe) {
   Augmentation large = parse_augmentation("crop:4");
   large.height = large.width = 48;
   expect_error([&] { large.output_shape({32, 32, 3}); }, {"48x48", "32x32", "padding of 4"});
+  Augmentation blank = parse_augmentation("cutout:32");
+  blank.output_shape({32, 32, 3});
+  expect_error([&] { blank.output_shape({31, 40, 3}); }, {"32x32", "40x31"});
+  blank.height = blank.width = 31;
+  expect_error([&] { blank.output_shape({32, 32, 3}); }, {"32x32", "31x31"});
   Augmentation fraction;
   fraction.centre_fraction = 0;
   EXPECT_THROW(fraction.output_shape({32, 32, 3}), std::runtime_error);

@@ -305,6 +305,17 @@ TEST_F(TrainJob, OneRanksMistakeIsSaidAtOnce) {
   EXPECT_NE(job.ours()[0].find("--memory-limit"), std::string::npos) << job.text;
 }
 
+// Verbs that need no other rank run in every process, which then all find the same.
+TEST_F(TrainJob, ProcessesWithoutMpiSayOnceWhatTheyAllFind) {
+  for (const auto& [verb, status, part] :
+       {std::tuple{"bench loader --data none.h5", 1, "none.h5"}, {"info --model resnet19", 2, "resnet19"}}) {
+    const Outcome job = run(command(2, verb));
+    EXPECT_EQ(job.status, status) << job.text;
+    ASSERT_EQ(job.ours().size(), 1u) << job.text;
+    EXPECT_NE(job.ours()[0].find(part), std::string::npos) << job.text;
+  }
+}
+
 TEST_F(TrainJob, AFileSizeLimitIsAnErrorLikeAFullDisk) {
   // 20 MiB: room for what MPI itself writes, not for resnet18 and its momenta.
   const Outcome job =
@@ -360,6 +371,8 @@ TEST_F(TrainJob, BadInputIsOneLineThatNamesIt) {
          {"--memory-limit"});
   expect(run(command(2, "train --model lenet --size 48 --crop-padding 2 --out " + out("bad") + tail)), 1,
          {"--size", "48", "--crop-padding", "32x32"});
+  expect(run(command(2, "train --model lenet --size 28 --cutout 29 --out " + out("bad") + tail)), 1,
+         {"--cutout", "29", "28x28"});
   expect(run(command(2, "train --model alexnet --out " + out("bad") + tail)), 1, {"alexnet"});
 
   ASSERT_EQ(run(command(1, "train --model lenet --out " + out("other") + tail)).status, 0);
@@ -370,6 +383,21 @@ TEST_F(TrainJob, BadInputIsOneLineThatNamesIt) {
   expect(run(command(
              1, "evaluate --data " + out("four.h5") + " --checkpoint " + out("other/checkpoint/best.h5"))),
          1, {"classes"});
+}
+
+TEST_F(TrainJob, ABatchLargerThanTheSetIsSaid) {
+  const std::string flags =
+      "train --model lenet --limit-train 30 --limit-test 8 --epochs 2 --threads 1 --data " + data();
+  const Outcome exact = run(command(2, flags + " --global-batch 30 --out " + out("exact")));
+  EXPECT_EQ(exact.status, 0) << exact.text;
+  EXPECT_TRUE(exact.ours().empty()) << exact.text;
+  const Outcome larger = run(command(2, flags + " --global-batch 31 --out " + out("larger")));
+  EXPECT_EQ(larger.status, 0) << larger.text;
+  ASSERT_EQ(larger.ours().size(), 1u) << larger.text;
+  EXPECT_EQ(larger.ours()[0],
+            "convoy: warning: --global-batch: found 31, but there are 30 training images; a step sees each "
+            "of them once");
+  EXPECT_EQ(sha("larger"), sha("exact"));
 }
 
 TEST_F(TrainJob, DivergenceStopsWithAMessage) {
