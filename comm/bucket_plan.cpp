@@ -55,15 +55,18 @@ class Planner {
  private:
   std::int64_t limit() const { return buckets_.empty() ? first_most_ : most_; }
 
-  // Longer than the limit only when it is one long segment, which is cut into equal parts.
+  // Longer than the limit only when it is one long segment, which is cut into parts of about the same length that begin on
+  // whole cache lines: copy engines and vector loads want aligned buffers.
   void close() {
     if (!open_) return;
     open_ = false;
     const std::int64_t parts = std::max<std::int64_t>(1, (bucket_.count + most_ - 1) / most_);
-    for (std::int64_t part = 0; part < parts; ++part) {
-      const std::int64_t begin = bucket_.count * part / parts, end = bucket_.count * (part + 1) / parts;
-      buckets_.push_back({bucket_.offset + begin, end - begin, bucket_.first_segment, bucket_.last_segment});
-    }
+    constexpr std::int64_t kAlignment = 64;
+    const std::int64_t equal = (bucket_.count + parts - 1) / parts;
+    const std::int64_t length = std::min(most_, (equal + kAlignment - 1) / kAlignment * kAlignment);
+    for (std::int64_t begin = 0; begin < bucket_.count; begin += length)
+      buckets_.push_back({bucket_.offset + begin, std::min(length, bucket_.count - begin),
+                          bucket_.first_segment, bucket_.last_segment});
   }
 
   std::span<const ParameterSegment> segments_;

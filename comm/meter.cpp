@@ -30,22 +30,29 @@ const char* name_of(Movement movement) {
 
 double bus_factor(Movement movement, int ranks) { return reduces(movement) ? 2.0 * (ranks - 1) / ranks : 1; }
 
+// Once each: what they hold of the ranks' shared memory is not given back.
+std::shared_ptr<PreparedOperation> MeterBase::sum_of(float* data, std::int64_t count) {
+  auto& sum = sums_[{data, count}];
+  if (sum == nullptr) sum = collectives_->prepare_all_reduce(data, count, DType::f32, "bench");
+  return sum;
+}
+
 std::function<void(Stream)> MeterBase::body_of(Movement movement, std::int64_t count, Way way) {
   if (way == Way::library)
     return [this, movement, count](Stream stream) { call_library(movement, count, stream); };
   if (movement == Movement::broadcast)
     return [this, count](Stream stream) {
-      collectives().broadcast(buffer(), count, DType::f32, 0, stream, "bench");
+      collectives_->broadcast(buffer(), count, DType::f32, 0, stream, "bench");
     };
   std::vector<std::shared_ptr<PreparedOperation>> operations;
   if (reduces(movement)) {
-    operations.push_back(collectives().prepare_all_reduce(data_of(movement), count, DType::f32, "bench"));
+    operations.push_back(sum_of(data_of(movement), count));
   } else {
     const int ranks = ranks_.size(), rank = ranks_.rank();
     operations.push_back(
-        collectives().prepare_receive(received(), count, DType::f32, (rank + ranks - 1) % ranks, "bench"));
+        collectives_->prepare_receive(received(), count, DType::f32, (rank + ranks - 1) % ranks, "bench"));
     operations.push_back(
-        collectives().prepare_send(buffer(), count, DType::f32, (rank + 1) % ranks, "bench"));
+        collectives_->prepare_send(buffer(), count, DType::f32, (rank + 1) % ranks, "bench"));
   }
   return [operations = std::move(operations)](Stream stream) {
     for (const auto& operation : operations) operation->start(stream);
@@ -85,10 +92,9 @@ double MeterBase::microseconds(Movement movement, std::int64_t bytes, Way way, i
 double MeterBase::bucketed_microseconds(std::int64_t bytes, std::int64_t bucket, int times) {
   const auto count = bytes / static_cast<std::int64_t>(sizeof(float));
   const auto step = bucket / static_cast<std::int64_t>(sizeof(float));
-  std::vector<std::unique_ptr<PreparedOperation>> operations;
+  std::vector<std::shared_ptr<PreparedOperation>> operations;
   for (std::int64_t first = 0; first < count; first += step)
-    operations.push_back(collectives().prepare_all_reduce(gradients() + first, std::min(step, count - first),
-                                                          DType::f32, "bench bucket"));
+    operations.push_back(sum_of(gradients() + first, std::min(step, count - first)));
   ranks_.barrier("bench");
   const double mine = time(times, [&](Stream stream) {
     for (const auto& operation : operations) operation->start(stream);
@@ -100,7 +106,7 @@ double MeterBase::bucketed_microseconds(std::int64_t bytes, std::int64_t bucket,
 MeterBase::SideBySide MeterBase::side_by_side(std::int64_t bytes,
                                               const std::function<void(Stream)>& computation, int times) {
   const auto count = bytes / static_cast<std::int64_t>(sizeof(float));
-  const auto operation = collectives().prepare_all_reduce(gradients(), count, DType::f32, "bench");
+  const auto operation = sum_of(gradients(), count);
   const auto slowest = [&](const std::function<void(Stream)>& body) {
     ranks_.barrier("bench");
     return ranks_.all_reduce(time(times, body), ReduceOp::max, "bench time");

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "comm/communicator.h"
@@ -11,6 +14,7 @@ namespace convoy::comm {
 
 class MeterBase : public CollectivesMeter {
  public:
+  Collectives& collectives() override { return *collectives_; }
   bool correct(Movement movement, std::int64_t bytes, Way way) override;
   double microseconds(Movement movement, std::int64_t bytes, Way way, int times) override;
   double bucketed_microseconds(std::int64_t bytes, std::int64_t bucket, int times) override;
@@ -18,7 +22,8 @@ class MeterBase : public CollectivesMeter {
                           int times) override;
 
  protected:
-  explicit MeterBase(const Communicator& ranks) : ranks_(ranks) {}
+  MeterBase(const Communicator& ranks, std::unique_ptr<Collectives> collectives)
+      : ranks_(ranks), collectives_(std::move(collectives)) {}
 
   virtual float* buffer() = 0;  // what is reduced, broadcast or sent
   virtual float* gradients() = 0;
@@ -32,9 +37,13 @@ class MeterBase : public CollectivesMeter {
   float* data_of(Movement movement) { return movement == Movement::gradients ? gradients() : buffer(); }
 
   const Communicator& ranks_;
+  std::unique_ptr<Collectives> collectives_;
 
  private:
+  std::shared_ptr<PreparedOperation> sum_of(float* data, std::int64_t count);
   std::function<void(Stream)> body_of(Movement movement, std::int64_t count, Way way);
+
+  std::map<std::pair<float*, std::int64_t>, std::shared_ptr<PreparedOperation>> sums_;
 };
 
 }  // namespace convoy::comm

@@ -11,14 +11,12 @@ namespace {
 class MpiMeter : public MeterBase {
  public:
   MpiMeter(const Communicator& ranks, std::int64_t most_bytes)
-      : MeterBase(ranks),
+      : MeterBase(ranks, make_mpi_collectives(ranks)),
         plain_(ranks.duplicate("bench")),
-        collectives_(make_mpi_collectives(ranks)),
         buffer_(static_cast<std::size_t>(most_bytes) / sizeof(float) + 1),
         received_(buffer_.size()),
         shared_(collectives_->shared_memory(static_cast<std::size_t>(most_bytes))) {}
 
-  Collectives& collectives() override { return *collectives_; }
   std::string library() const override { return mpi_library(); }
 
  protected:
@@ -58,7 +56,6 @@ class MpiMeter : public MeterBase {
 
  private:
   Communicator plain_;
-  std::unique_ptr<Collectives> collectives_;
   std::vector<float> buffer_, received_;
   std::shared_ptr<std::byte> shared_;
 };

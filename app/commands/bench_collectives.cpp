@@ -92,9 +92,8 @@ class Bench {
       for (std::int64_t bucket = std::int64_t{1} << 20; bucket <= options_.total; bucket *= 2)
         print(in_buckets(bucket));
     if (wanted("overlap") && options_.backend == "cuda")
-      // A usual bucket, and one that is NCCL's on one host, too.
-      for (const std::int64_t bytes :
-           {meter_->collectives().bucket_sizes().bytes, comm::kLeastCopiedBytes / 2})
+      // Buckets that are NCCL's everywhere, and such that on one host are the copy engines'.
+      for (const std::int64_t bytes : {comm::kLeastCopiedBytes / 2, comm::kLeastCopiedBytes})
         for (const std::int64_t images : {8, 32, 256}) print(beside_computation(bytes, images));
   }
 

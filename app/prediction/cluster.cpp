@@ -136,9 +136,12 @@ double Cluster::all_reduce_us(double bytes, int ranks) const {
 }
 
 double Cluster::gradients_us(double bytes, int ranks) const {
-  const auto found = gradients_.find(ranks);
-  return found != gradients_.end() && ranks > 1 ? interpolate(found->second, bytes)
-                                                : all_reduce_us(bytes, ranks);
+  if (ranks <= 1 || nodes(ranks) > 1 || gradients_.empty()) return all_reduce_us(bytes, ranks);
+  auto nearest = gradients_.lower_bound(ranks);
+  if (nearest == gradients_.end()) --nearest;
+  const double us = interpolate(nearest->second, bytes);
+  return nearest->first == ranks ? us
+                                 : us * all_reduce_us(bytes, ranks) / all_reduce_us(bytes, nearest->first);
 }
 
 double Cluster::overlap(double operation_us, double bytes, int ranks) const {

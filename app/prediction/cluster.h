@@ -38,7 +38,8 @@ class Cluster {
 
   // Microseconds of an all-reduce, in place, over the first `ranks` devices; nodes are filled one after the other.
   double all_reduce_us(double bytes, int ranks) const;
-  // The same of gradients, for which the ranks of a node may have ways of their own.
+  // The same of gradients, for which the ranks of a node may have a way of their own: counts that were not measured are to
+  // the nearest that was as their all-reduces are.
   double gradients_us(double bytes, int ranks) const;
 
   const std::string& name() const { return name_; }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "comm/nccl/copy_all_reduce.h"
 #include "comm/shares.h"
@@ -7,7 +8,7 @@ namespace convoy::comm {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr std::int64_t kMostBlocks = 132 * 8;
+constexpr std::int64_t kMostBlocks = 132 * 8;  // all that an H200 has room for at a time
 
 struct Addends {
   const float* of_rank[PeerWindow::kMostRanks];

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <exception>
+#include <optional>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -32,12 +33,15 @@ struct Connections {
     for (NcclChannel* channel : {buckets.get(), whole.get()})
       if (channel != nullptr) aborts.emplace_back([channel] { channel->abort(); });
     for (NcclPair* pair : pairs.all()) aborts.emplace_back([pair] { pair->abort(); });
-    for (const auto& window : windows) aborts.emplace_back([&window] { window->stop_meeting(); });
+    for (const auto& window : windows)
+      aborts.emplace_back([held = window.lock()] {
+        if (held != nullptr) held->stop_meeting();
+      });
     for (std::thread& abort : aborts) abort.join();
   }
 
   Communicator ranks;
-  std::vector<std::shared_ptr<PeerWindow>> windows;
+  std::vector<std::weak_ptr<PeerWindow>> windows;  // as long as somebody has their memory
   std::unique_ptr<NcclChannel> whole, buckets;
   NcclPairs pairs;
 };
@@ -206,13 +210,9 @@ class NcclCollectives : public Collectives {
     if (type != DType::f32 && type != DType::f64 && type != DType::bf16)
       throw std::invalid_argument(fmt::format("{}: expected f32, f64 or bf16", name.view()));
     if (size() == 1 || count == 0) return std::make_unique<NoOperation>();
-    if (type == DType::f32 && count * 4 >= kLeastCopiedBytes)
-      for (const auto& window : connections_.windows)
-        if (const std::ptrdiff_t offset = static_cast<std::byte*>(data) - window->data(rank());
-            offset >= 0 && offset % 16 == 0 &&
-            offset + count * 4 <= static_cast<std::ptrdiff_t>(window->bytes()))
-          return std::make_unique<SharedAllReduce>(
-              connections_, CopyAllReduce(window, static_cast<std::size_t>(offset), count), name);
+    if (type == DType::f32)
+      if (auto sum = by_copies(data, count * static_cast<std::int64_t>(sizeof(float))))
+        return std::make_unique<SharedAllReduce>(connections_, std::move(*sum), name);
     return std::make_unique<AllReduce>(connections_, data, count, type, name);
   }
   std::size_t scratch_bytes() const override {
@@ -242,6 +242,18 @@ class NcclCollectives : public Collectives {
     return std::make_unique<NcclChannel>(connect_all(ranks(), purpose), ranks().shared_context(),
                                          derived_key(ranks().key(), (std::uint64_t{1} << 32) + index),
                                          ranks().world_ranks());
+  }
+
+  std::optional<CopyAllReduce> by_copies(void* data, std::int64_t bytes) const {
+    if (bytes < kLeastCopiedBytes) return std::nullopt;
+    for (const auto& held : connections_.windows)
+      if (const auto window = held.lock()) {
+        const std::ptrdiff_t offset = static_cast<std::byte*>(data) - window->data(rank());
+        if (offset >= 0 && offset % 16 == 0 && offset + bytes <= static_cast<std::ptrdiff_t>(window->bytes()))
+          return CopyAllReduce(window, static_cast<std::size_t>(offset),
+                               bytes / static_cast<std::int64_t>(sizeof(float)));
+      }
+    return std::nullopt;
   }
 
   template <typename Call>

@@ -11,14 +11,12 @@ namespace {
 class NcclMeter : public MeterBase {
  public:
   NcclMeter(const Communicator& ranks, std::int64_t most_bytes)
-      : MeterBase(ranks),
-        collectives_(make_nccl_collectives(ranks)),
+      : MeterBase(ranks, make_nccl_collectives(ranks)),
         buffer_(static_cast<std::size_t>(most_bytes)),
         received_(static_cast<std::size_t>(most_bytes)),
         shared_(collectives_->shared_memory(static_cast<std::size_t>(most_bytes))),
         plain_(connect_all(ranks, "bench")) {}
 
-  Collectives& collectives() override { return *collectives_; }
   std::string library() const override {
     int version = 0;
     check_nccl(ncclGetVersion(&version), "ncclGetVersion");
@@ -76,7 +74,6 @@ class NcclMeter : public MeterBase {
   }
 
  private:
-  std::unique_ptr<Collectives> collectives_;
   kernels::DeviceBuffer buffer_, received_;
   std::shared_ptr<std::byte> shared_;
   NcclComm plain_;

@@ -18,6 +18,7 @@ namespace {
 struct Offer {
   cudaIpcMemHandle_t handle{};
   std::uint64_t bytes = 0;
+  std::array<char, 32> pci{};
 };
 
 // All bytes the same, so that a memset can set every flag.
@@ -32,6 +33,14 @@ bool succeeded(cudaError_t status) {
 bool allowed() {
   const char* disabled = std::getenv("NCCL_P2P_DISABLE");
   return disabled == nullptr || std::string_view(disabled) == "0";
+}
+
+// Over PCI Express, where NCCL has better ways, there are no atomic operations between GPUs.
+bool linked(int device, const Offer& other) {
+  int peer = 0, atomics = 0;
+  return succeeded(cudaDeviceGetByPCIBusId(&peer, other.pci.data())) &&
+         succeeded(cudaDeviceGetP2PAttribute(&atomics, cudaDevP2PAttrNativeAtomicSupported, device, peer)) &&
+         atomics == 1;
 }
 
 CUstreamBatchMemOpParams write_of(std::uint32_t* flag, std::uint32_t value) {
@@ -60,38 +69,47 @@ bool PeerWindow::possible(const Communicator& ranks) {
 
 std::shared_ptr<PeerWindow> PeerWindow::create(const Communicator& communicator, std::size_t bytes) {
   const std::shared_ptr<PeerWindow> window(new PeerWindow(communicator, bytes));
-  const std::int32_t complete = window->open_parts(communicator);
-  return communicator.all_reduce(complete, ReduceOp::min, "peer window") == 1 ? window : nullptr;
+  std::exception_ptr failure;
+  try {
+    if (bytes > 0 && allowed()) window->reserve();
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  const std::int32_t complete = window->open_parts();
+  const bool all = communicator.all_reduce(complete, ReduceOp::min, "peer window") == 1;
+  if (failure) std::rethrow_exception(failure);
+  return all ? window : nullptr;
 }
 
 PeerWindow::PeerWindow(const Communicator& communicator, std::size_t bytes)
     : ranks_(communicator.duplicate(communicator.name() + " peer window")),
       bytes_(bytes),
+      unwinding_(std::uncaught_exceptions()),
       parts_(static_cast<std::size_t>(communicator.size())) {
   CONVOY_CUDA(cudaGetDevice(&device_));
 }
 
+void PeerWindow::reserve() {
+  own_ = kernels::DeviceBuffer(kHeaderBytes + scratch_offset() + kScratchBytes);
+  CONVOY_CUDA(cudaMemset(own_.data(), 0, own_.bytes()));
+  CONVOY_CUDA(cudaDeviceSynchronize());
+}
+
 // Whether this rank has memory and can address that of all others.
-bool PeerWindow::open_parts(const Communicator& communicator) {
+bool PeerWindow::open_parts() {
   Offer mine;
-  if (bytes_ > 0 && allowed()) {
-    try {
-      own_ = kernels::DeviceBuffer(kHeaderBytes + scratch_offset() + kScratchBytes);
-    } catch (const std::exception&) {  // the caller will say what it needed the memory for
-    }
-    if (own_.data() != nullptr && succeeded(cudaMemset(own_.data(), 0, own_.bytes())) &&
-        succeeded(cudaDeviceSynchronize()) && succeeded(cudaIpcGetMemHandle(&mine.handle, own_.data())))
-      mine.bytes = bytes_;
-  }
+  CONVOY_CUDA(cudaDeviceGetPCIBusId(mine.pci.data(), static_cast<int>(mine.pci.size()), device_));
+  if (own_.data() != nullptr && succeeded(cudaIpcGetMemHandle(&mine.handle, own_.data())))
+    mine.bytes = bytes_;
   std::vector<Offer> all(parts_.size());
-  const auto bytes_of = [](auto span) { return std::as_bytes(span); };
-  communicator.all_gather(bytes_of(std::span<const Offer>(&mine, 1)),
-                          std::as_writable_bytes(std::span<Offer>(all)), "peer window");
+  ranks_.all_gather(std::as_bytes(std::span<const Offer>(&mine, 1)), std::as_writable_bytes(std::span(all)),
+                    "peer window");
   for (std::size_t r = 0; r < all.size(); ++r) {
     if (mine.bytes == 0 || all[r].bytes != mine.bytes) return false;
     void* part = own_.data();
     if (static_cast<int>(r) != rank() &&
-        !succeeded(cudaIpcOpenMemHandle(&part, all[r].handle, cudaIpcMemLazyEnablePeerAccess)))
+        !(linked(device_, all[r]) &&
+          succeeded(cudaIpcOpenMemHandle(&part, all[r].handle, cudaIpcMemLazyEnablePeerAccess))))
       return false;
     parts_[r] = static_cast<std::byte*>(part);
   }
@@ -99,17 +117,18 @@ bool PeerWindow::open_parts(const Communicator& communicator) {
 }
 
 PeerWindow::~PeerWindow() {
-  const bool orderly = std::uncaught_exceptions() == 0;
-  try {
-    if (orderly) ranks_.barrier("peer window");
-  } catch (const std::exception&) {  // said by others
-  }
+  const auto meet_others = [this] {
+    if (std::uncaught_exceptions() > unwinding_) return;  // they may never come
+    try {
+      ranks_.barrier("peer window");
+    } catch (const std::exception&) {  // what failed there is said there
+    }
+  };
+  cudaDeviceSynchronize();
+  meet_others();
   for (std::byte* part : parts_)
     if (part != nullptr && part != own_.data()) cudaIpcCloseMemHandle(part);
-  try {
-    if (orderly) ranks_.barrier("peer window");
-  } catch (const std::exception&) {
-  }
+  meet_others();
 }
 
 void PeerWindow::meet(Meeting meeting, cudaStream_t stream) const {

@@ -20,8 +20,9 @@ class PeerWindow {
 
   // As far as can be known beforehand: several ranks, on one host. The same on all of them.
   static bool possible(const Communicator& ranks);
-  // Collective; `bytes` of zeroed memory a rank. Null on every rank where one of them cannot
-  // address the others' memory or asks for another size, as one that has failed does with 0, or NCCL_P2P_DISABLE says no.
+  // Collective; `bytes` of zeroed memory a rank. Null on every rank where one of them cannot address the others' memory over
+  // NVLink, asks for another size, as one that has failed does with 0, or has NCCL_P2P_DISABLE=1. Throws std::runtime_error
+  // where the memory is not there, and gives the others null.
   static std::shared_ptr<PeerWindow> create(const Communicator& communicator, std::size_t bytes);
   // Collective, unless an exception unwinds the stack: nobody's memory goes while another's device may use it.
   ~PeerWindow();
@@ -39,7 +40,8 @@ class PeerWindow {
   // of the two places in turn.
   enum class Meeting : std::uint8_t { before_sum, behind_sum };
   void meet(Meeting meeting, cudaStream_t stream) const;
-  // Lets this rank's device pass all meetings, until it has nothing left to do. For the end of a job.
+  // Lets this rank's device pass all meetings, until it has nothing left to do. For the end of a job: it and ranks that wait for
+  // it then go on with wrong sums.
   void stop_meeting() const noexcept;
 
  private:
@@ -49,10 +51,12 @@ class PeerWindow {
 
   PeerWindow(const Communicator& communicator, std::size_t bytes);
   std::size_t scratch_offset() const { return (bytes_ + 255) / 256 * 256; }
-  bool open_parts(const Communicator& communicator);
+  void reserve();
+  bool open_parts();
 
   Communicator ranks_;
   std::size_t bytes_;
+  const int unwinding_;  // exceptions at the begin
   int device_ = 0;
   kernels::DeviceBuffer own_;
   std::vector<std::byte*> parts_;  // as this process addresses them

@@ -62,9 +62,11 @@ TEST(BucketPlan, CutsALongSegment) {
   const auto buckets = plan_buckets(packed({5, 1000, 5}), 4, {.bytes = 1600, .edge_bytes = 40});
   ASSERT_EQ(buckets.size(), 5u);
   for (int part = 1; part <= 3; ++part) {
-    EXPECT_EQ(buckets[static_cast<std::size_t>(part)].first_segment, 1);
-    EXPECT_EQ(buckets[static_cast<std::size_t>(part)].last_segment, 1);
-    EXPECT_NEAR(static_cast<double>(buckets[static_cast<std::size_t>(part)].count), 1000.0 / 3, 1);
+    const Bucket& bucket = buckets[static_cast<std::size_t>(part)];
+    EXPECT_EQ(bucket.first_segment, 1);
+    EXPECT_EQ(bucket.last_segment, 1);
+    EXPECT_EQ((bucket.offset - 5) % 64, 0);
+    EXPECT_NEAR(static_cast<double>(bucket.count), 1000.0 / 3, 3 * 64);
   }
 }
 

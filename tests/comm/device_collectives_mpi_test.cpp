@@ -221,6 +221,25 @@ TEST_P(DeviceCollectives, SumInRankOrderInSharedMemory) {
   }
 }
 
+// As a run does that fails while it builds its step: the failed rank asks on its way out and must not leave the others waiting.
+TEST_P(DeviceCollectives, ShareNothingWithARankThatFailed) {
+  if (ranks_ < 2) GTEST_SKIP() << "needs two ranks";
+  struct Asking {
+    Collectives& collectives;
+    ~Asking() { EXPECT_EQ(collectives.shared_memory(0), nullptr); }
+  };
+  if (rank_ == 0) {
+    try {
+      const Asking asking{*collectives_};
+      throw std::runtime_error("no such model");
+    } catch (const std::runtime_error&) {
+    }
+  } else {
+    EXPECT_EQ(collectives_->shared_memory(4096), nullptr);
+  }
+  EXPECT_EQ(world().all_reduce(std::int32_t{1}, ReduceOp::sum, "after"), ranks_);
+}
+
 // Statistics of a batch norm, needed at once, while a bucket is under way.
 TEST_P(DeviceCollectives, SumStatisticsBesideABucket) {
   OnDevice<float> gradients(device(), numbers<float>(rank_, 3'000'001));

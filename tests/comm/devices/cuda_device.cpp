@@ -31,6 +31,8 @@ class CudaDevice : public Device {
   void copy_in(void* to, const void* from, std::size_t bytes) override {
     stream_->synchronize();
     CONVOY_CUDA(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice));
+    CONVOY_CUDA(
+        cudaDeviceSynchronize());  // of pageable memory the call may return before the last piece arrives
   }
   void copy_out(void* to, const void* from, std::size_t bytes) override {
     stream_->synchronize();
