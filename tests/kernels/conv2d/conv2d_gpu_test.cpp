@@ -6,6 +6,7 @@
 #include <fstream>
 #include <map>
 #include <numeric>
+#include <string>
 #include <tuple>
 
 #include "kernels/conv2d/measure.h"
@@ -84,45 +85,45 @@ std::vector<Layer> layers() {
   };
 }
 
-class Conv2dOnGpu : public ::testing::TestWithParam<Math> {
- protected:
-  void SetUp() override {
-    if (!gemm::device_present()) GTEST_SKIP() << "no CUDA device";
-  }
-};
+constexpr Direction kDirections[] = {Direction::forward, Direction::backward_data,
+                                     Direction::backward_weights};
+
+// A test a direction: tools that slow kernels down run them side by side.
+class Conv2dOnGpu : public ::testing::TestWithParam<std::tuple<Math, Direction>> {};
 
 TEST_P(Conv2dOnGpu, EveryPlanOfEveryEngineIsRight) {
+  if (!gemm::device_present()) GTEST_SKIP() << "no CUDA device";
+  const auto [math, direction] = GetParam();
   std::uint64_t seed = 1;
   // Of every kind: kernels differ by the copies that a layer's channels allow, too.
-  std::map<std::tuple<Direction, Engine, gemm::Rung, int, bool, std::int64_t, std::int64_t>, int> seen;
-  for (const Layer& layer : layers())
-    for (const Direction direction :
-         {Direction::forward, Direction::backward_data, Direction::backward_weights}) {
-      const Task task = task_of(layer, direction, GetParam());
-      SCOPED_TRACE(task.to_string());
-      conv::Bench bench(task);
-      for (const Engine engine : conv::kEngines) {
-        if (!conv::supports(engine, task)) continue;
-        for (const conv::Plan& plan : conv::candidates(engine, task)) {
-          const gemm::Plan& of = plan.product;
-          int& times = seen[{direction, engine, of.rung, of.tile, of.splits > 1, std::gcd(layer.x[1], 8),
-                             std::gcd(layer.filters[0], 8)}];
-          if (times++ >= 2 && convoy::test::brief()) continue;
-          const gemm::Check check = bench.check(plan, seed++);
-          EXPECT_TRUE(check.correct) << plan.to_string() << ": relative error " << check.relative_error
-                                     << ", worst element " << check.worst << " of its bound";
-        }
+  std::map<std::tuple<Engine, gemm::Rung, int, bool, std::int64_t, std::int64_t>, int> seen;
+  for (const Layer& layer : layers()) {
+    const Task task = task_of(layer, direction, math);
+    SCOPED_TRACE(task.to_string());
+    conv::Bench bench(task);
+    for (const Engine engine : conv::kEngines) {
+      if (!conv::supports(engine, task)) continue;
+      for (const conv::Plan& plan : conv::candidates(engine, task)) {
+        const gemm::Plan& of = plan.product;
+        int& times = seen[{engine, of.rung, of.tile, of.splits > 1, std::gcd(layer.x[1], 8),
+                           std::gcd(layer.filters[0], 8)}];
+        if (times++ >= 2 && convoy::test::brief()) continue;
+        const gemm::Check check = bench.check(plan, seed++);
+        EXPECT_TRUE(check.correct) << plan.to_string() << ": relative error " << check.relative_error
+                                   << ", worst element " << check.worst << " of its bound";
       }
     }
+  }
 }
 
 // What the zoo's networks are made of must not fall back to the gathering kernels.
-TEST_P(Conv2dOnGpu, HopperTakesTheCopyEngine) {
-  if (GetParam() == Math::fp32) GTEST_SKIP() << "no kernels on the copy engine";
+class Conv2dOnHopper : public ::testing::TestWithParam<Math> {};
+
+TEST_P(Conv2dOnHopper, TakesTheCopyEngine) {
+  if (!gemm::device_present()) GTEST_SKIP() << "no CUDA device";
   const Layer inner{{2, 64, 8, 8}, {64, 64, 3, 3}, kHalf},
       stem{{2, 3, 32, 32}, {64, 3, 7, 7}, {.stride = {2, 2}, .padding = {3, 3}}};
-  for (const Direction direction :
-       {Direction::forward, Direction::backward_data, Direction::backward_weights})
+  for (const Direction direction : kDirections)
     EXPECT_EQ(conv::candidates(task_of(inner, direction, GetParam())).front().engine, Engine::im2col);
   for (const Direction direction : {Direction::forward, Direction::backward_weights})
     EXPECT_EQ(conv::candidates(task_of(stem, direction, GetParam())).front().engine, Engine::folded);
@@ -158,7 +159,14 @@ TEST(Conv2dChoice, IsKeptInTheTuningFile) {
   std::filesystem::remove(file);
 }
 
-INSTANTIATE_TEST_SUITE_P(Maths, Conv2dOnGpu, ::testing::Values(Math::bf16, Math::tf32, Math::fp32),
+INSTANTIATE_TEST_SUITE_P(Every, Conv2dOnGpu,
+                         ::testing::Combine(::testing::Values(Math::bf16, Math::tf32, Math::fp32),
+                                            ::testing::ValuesIn(kDirections)),
+                         [](const auto& info) {
+                           return std::string(gemm::name_of(std::get<0>(info.param))) + "_" +
+                                  conv::name_of(std::get<1>(info.param));
+                         });
+INSTANTIATE_TEST_SUITE_P(Maths, Conv2dOnHopper, ::testing::Values(Math::bf16, Math::tf32),
                          [](const auto& info) { return gemm::name_of(info.param); });
 
 }  // namespace
