@@ -16,7 +16,7 @@
 // algorithm and order by them; among two ranks, and in what the copy engines move, they depend on nothing but the ranks'
 // values. NVLink SHARP, whose order of adding is the switch's, is turned off unless NCCL_NVLS_ENABLE or NCCL_ALGO in the
 // environment says otherwise.
-// NCCL_P2P_DISABLE=1 leaves all sums to NCCL.
+// NCCL_P2P_DISABLE=1 leaves all sums to NCCL; so does a CUDA_VISIBLE_DEVICES that hides the other ranks' GPUs from a rank.
 //
 // The watchdog (comm/watchdog) sees what the device does by counters that the stream itself advances before and
 // behind each operation: a rank that dies, stalls or meets an error of NCCL ends the job like on the host.
