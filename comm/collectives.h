@@ -55,8 +55,8 @@ class Collectives {
   // it where it lies. Null otherwise: any memory will do. Collective; null too where a rank gives another size, as one that failed
   // before gives 0 so that the others do not wait for it.
   virtual std::shared_ptr<std::byte> shared_memory(std::size_t) { return nullptr; }
-  // What that reserves beside the bytes it gives.
-  virtual std::size_t scratch_bytes() const { return 0; }
+  // What that reserves beside so many bytes.
+  virtual std::size_t scratch_bytes(std::size_t) const { return 0; }
 
   // A sum over the ranks, in place, of f32, f64 or bf16, with the same bits in every run. On the host the ranks'
   // values are added in rank order whatever the count, so that the bits of an element do not depend on the bucket it

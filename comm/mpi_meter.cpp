@@ -17,6 +17,8 @@ class MpiMeter : public MeterBase {
         received_(buffer_.size()),
         shared_(collectives_->shared_memory(static_cast<std::size_t>(most_bytes))) {}
 
+  ~MpiMeter() override { forget_sums(); }
+
   std::string library() const override { return mpi_library(); }
 
  protected:

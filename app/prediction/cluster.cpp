@@ -136,9 +136,8 @@ double Cluster::all_reduce_us(double bytes, int ranks) const {
 }
 
 double Cluster::gradients_us(double bytes, int ranks) const {
-  if (ranks <= 1 || nodes(ranks) > 1 || gradients_.empty()) return all_reduce_us(bytes, ranks);
-  auto nearest = gradients_.lower_bound(ranks);
-  if (nearest == gradients_.end()) --nearest;
+  const auto nearest = nearest_within_a_node(gradients_, ranks);
+  if (ranks <= 1 || nodes(ranks) > 1 || nearest == gradients_.end()) return all_reduce_us(bytes, ranks);
   const double us = interpolate(nearest->second, bytes);
   return nearest->first == ranks ? us
                                  : us * all_reduce_us(bytes, ranks) / all_reduce_us(bytes, nearest->first);
@@ -146,11 +145,12 @@ double Cluster::gradients_us(double bytes, int ranks) const {
 
 double Cluster::overlap(double operation_us, double bytes, int ranks) const {
   if (overlaps_.empty()) return overlap_;
-  auto nearest = overlaps_.lower_bound(ranks);
-  if (nearest == overlaps_.end()) --nearest;
+  auto nearest = nodes(ranks) > 1 ? overlaps_.lower_bound(ranks) : nearest_within_a_node(overlaps_, ranks);
+  if (nearest == overlaps_.end()) nearest = std::prev(overlaps_.end());
   const auto& by_size = nearest->second;
-  auto size = nodes(ranks) > 1 ? by_size.begin() : by_size.upper_bound(bytes);
-  if (nodes(ranks) == 1 && size != by_size.begin()) --size;
+  auto size = by_size.begin();
+  if (nodes(ranks) == 1 && !gradients_.empty())
+    while (std::next(size) != by_size.end() && std::next(size)->first <= bytes) ++size;
   const Points& points = size->second;
   return interpolate(points, std::clamp(operation_us, points.front().first, points.back().first));
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <string>
 #include <utility>
@@ -48,7 +49,8 @@ class Cluster {
   // Share of the time of gradients' all-reduce that computation beside it, in operations of `operation_us`, does not lose:
   // where NCCL's blocks hold some multiprocessors, longer operations lose more, as their blocks stay where they are. As
   // measured for that many ranks, else for the next larger or the largest count that was measured, else the topology
-  // file's; of the sizes measured the largest that `bytes` reaches, over several nodes the least, which is NCCL's everywhere.
+  // file's; of the sizes measured the largest that `bytes` reaches, over several nodes the least, which is NCCL's everywhere,
+  // as it is where no gradients were measured.
   double overlap(double operation_us, double bytes, int ranks) const;
   const DeviceRates& device() const { return device_; }
   const Link& within() const { return within_; }
@@ -56,6 +58,14 @@ class Cluster {
 
  private:
   double modelled_us(double bytes, int ranks) const;
+  // That count, else the next larger, else the largest that a node has room for; the end where there is none.
+  template <typename Values>
+  auto nearest_within_a_node(const std::map<int, Values>& by_ranks, int ranks) const {
+    const auto beyond = by_ranks.upper_bound(devices_per_node_);
+    const auto found = by_ranks.lower_bound(ranks);
+    if (found != by_ranks.end() && found->first <= devices_per_node_) return found;
+    return beyond == by_ranks.begin() ? by_ranks.end() : std::prev(beyond);
+  }
 
   std::string name_;
   int devices_per_node_ = 1;

@@ -63,8 +63,9 @@ std::vector<MemoryUse> plan_memory(const PreparedGraph* train, const PreparedGra
                                static_cast<std::int64_t>(request.update_workspace)}));
   // Last: ranks of one host may share them elsewhere.
   if (train != nullptr) use("gradients", flat_bytes);
-  if (train != nullptr && request.shared_scratch > 0)
-    use("all-reduce", static_cast<std::int64_t>(request.shared_scratch));
+  if (train != nullptr && request.shared_scratch)
+    if (const std::size_t scratch = request.shared_scratch(static_cast<std::size_t>(uses.back().bytes)))
+      use("all-reduce", static_cast<std::int64_t>(scratch));
   return uses;
 }
 

@@ -42,7 +42,7 @@ struct MemoryRequest {
   std::int64_t limit = 0;            // of all bytes; 0: none
   // Memory that the ranks of a host share, for the gradients; null where there is none.
   std::function<std::shared_ptr<std::byte>(std::size_t bytes)> shared_memory = nullptr;
-  std::size_t shared_scratch = 0;  // what it reserves beside that
+  std::function<std::size_t(std::size_t bytes)> shared_scratch = nullptr;  // what it reserves beside that
 };
 
 // What a ModelMemory of these holds, in the arena's order; the limit is not looked at.

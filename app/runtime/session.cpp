@@ -87,7 +87,7 @@ Session::Session(const Network& network, const SessionOptions& options, const Ra
   const UpdateKernels update = train_ ? make_update_kernels(options_, flat, control_) : UpdateKernels{};
   const MemoryRequest request{kernels::optimizer_states(options.optimizer), update.workspace_bytes(),
                               options.memory_limit, [&](std::size_t bytes) { return shared.reserve(bytes); },
-                              ranks_.scratch_bytes()};
+                              [&](std::size_t bytes) { return ranks_.scratch_bytes(bytes); }};
   // Parts have been made to fit.
   if (train_ && placement == nullptr && options.memory_limit > 0)
     fit_into_limit(fuse(network), flat, request);

@@ -42,7 +42,7 @@ CopyAllReduce::CopyAllReduce(std::shared_ptr<PeerWindow> window, std::size_t off
 
 void CopyAllReduce::run(cudaStream_t stream) const {
   // What the others have of a rank's share of so many elements fits into its scratch memory.
-  constexpr auto piece = static_cast<std::int64_t>(PeerWindow::kScratchBytes / sizeof(float));
+  const auto piece = static_cast<std::int64_t>(window_->scratch_bytes() / sizeof(float));
   window_->meet(PeerWindow::Meeting::before_sum, stream);
   for (std::int64_t first = 0; first < count_; first += piece)
     sum_piece(first, std::min(piece, count_ - first), stream);

@@ -19,6 +19,7 @@ class CopyAllReduce {
   CopyAllReduce(std::shared_ptr<PeerWindow> window, std::size_t offset, std::int64_t count);
   // All of it, on one stream. Can be captured.
   void run(cudaStream_t stream) const;
+  const std::shared_ptr<PeerWindow>& window() const { return window_; }
 
  private:
   void sum_piece(std::int64_t first, std::int64_t count, cudaStream_t stream) const;

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <exception>
-#include <optional>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -73,7 +72,9 @@ class Operation : public PreparedOperation {
   }
   const OperationName name_;
   Connections& connections_;
-  kernels::DeviceBuffer wide_;  // here, to be freed after the abort
+  // Here, to be freed after the abort.
+  kernels::DeviceBuffer wide_;
+  std::shared_ptr<PeerWindow> window_;
 
  private:
   CudaEvent done_;
@@ -121,7 +122,9 @@ class AllReduce : public Operation {
 class SharedAllReduce : public Operation {
  public:
   SharedAllReduce(Connections& connections, CopyAllReduce sum, OperationName name)
-      : Operation(connections, name), sum_(std::move(sum)) {}
+      : Operation(connections, name), sum_(std::move(sum)) {
+    window_ = sum_.window();
+  }
   void start(Stream stream) override {
     run(*connections_.buckets, stream, [this](ncclComm_t, cudaStream_t own) { sum_.run(own); });
   }
@@ -211,12 +214,11 @@ class NcclCollectives : public Collectives {
       throw std::invalid_argument(fmt::format("{}: expected f32, f64 or bf16", name.view()));
     if (size() == 1 || count == 0) return std::make_unique<NoOperation>();
     if (type == DType::f32)
-      if (auto sum = by_copies(data, count * static_cast<std::int64_t>(sizeof(float))))
-        return std::make_unique<SharedAllReduce>(connections_, std::move(*sum), name);
+      if (auto copied = by_copies(data, count, name)) return copied;
     return std::make_unique<AllReduce>(connections_, data, count, type, name);
   }
-  std::size_t scratch_bytes() const override {
-    return PeerWindow::possible(ranks()) ? PeerWindow::kScratchBytes : 0;
+  std::size_t scratch_bytes(std::size_t bytes) const override {
+    return PeerWindow::possible(ranks()) ? PeerWindow::scratch_bytes(bytes) : 0;
   }
   std::shared_ptr<std::byte> shared_memory(std::size_t bytes) override {
     if (!PeerWindow::possible(ranks())) return nullptr;
@@ -244,16 +246,18 @@ class NcclCollectives : public Collectives {
                                          ranks().world_ranks());
   }
 
-  std::optional<CopyAllReduce> by_copies(void* data, std::int64_t bytes) const {
-    if (bytes < kLeastCopiedBytes) return std::nullopt;
+  // Null where NCCL is to do it.
+  std::unique_ptr<PreparedOperation> by_copies(void* data, std::int64_t count, const OperationName& name) {
+    const std::int64_t bytes = count * static_cast<std::int64_t>(sizeof(float));
+    if (bytes < kLeastCopiedBytes) return nullptr;
     for (const auto& held : connections_.windows)
       if (const auto window = held.lock()) {
         const std::ptrdiff_t offset = static_cast<std::byte*>(data) - window->data(rank());
         if (offset >= 0 && offset % 16 == 0 && offset + bytes <= static_cast<std::ptrdiff_t>(window->bytes()))
-          return CopyAllReduce(window, static_cast<std::size_t>(offset),
-                               bytes / static_cast<std::int64_t>(sizeof(float)));
+          return std::make_unique<SharedAllReduce>(
+              connections_, CopyAllReduce(window, static_cast<std::size_t>(offset), count), name);
       }
-    return std::nullopt;
+    return nullptr;
   }
 
   template <typename Call>

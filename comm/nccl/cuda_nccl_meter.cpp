@@ -17,6 +17,8 @@ class NcclMeter : public MeterBase {
         shared_(collectives_->shared_memory(static_cast<std::size_t>(most_bytes))),
         plain_(connect_all(ranks, "bench")) {}
 
+  ~NcclMeter() override { forget_sums(); }
+
   std::string library() const override {
     int version = 0;
     check_nccl(ncclGetVersion(&version), "ncclGetVersion");

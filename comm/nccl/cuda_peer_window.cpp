@@ -10,6 +10,7 @@
 
 #include "comm/nccl/driver_function.h"
 #include "comm/nccl/peer_window.h"
+#include "comm/nccl_collectives.h"
 
 namespace convoy::comm {
 namespace {
@@ -67,8 +68,13 @@ bool PeerWindow::possible(const Communicator& ranks) {
   return ranks.size() > 1 && ranks.size() <= kMostRanks && ranks.local_size() == ranks.size();
 }
 
+std::size_t PeerWindow::scratch_bytes(std::size_t bytes) {
+  constexpr std::size_t kMost = std::size_t{32} << 20;
+  return bytes < static_cast<std::size_t>(kLeastCopiedBytes) ? 0 : std::min(kMost, whole_lines(bytes));
+}
+
 std::shared_ptr<PeerWindow> PeerWindow::create(const Communicator& communicator, std::size_t bytes) {
-  const std::shared_ptr<PeerWindow> window(new PeerWindow(communicator, bytes));
+  std::shared_ptr<PeerWindow> window(new PeerWindow(communicator, bytes));
   std::exception_ptr failure;
   try {
     if (bytes > 0 && allowed()) window->reserve();
@@ -76,9 +82,10 @@ std::shared_ptr<PeerWindow> PeerWindow::create(const Communicator& communicator,
     failure = std::current_exception();
   }
   const std::int32_t complete = window->open_parts();
-  const bool all = communicator.all_reduce(complete, ReduceOp::min, "peer window") == 1;
+  // Its end is collective: before anything is thrown.
+  if (communicator.all_reduce(complete, ReduceOp::min, "peer window") == 0) window.reset();
   if (failure) std::rethrow_exception(failure);
-  return all ? window : nullptr;
+  return window;
 }
 
 PeerWindow::PeerWindow(const Communicator& communicator, std::size_t bytes)
@@ -90,7 +97,7 @@ PeerWindow::PeerWindow(const Communicator& communicator, std::size_t bytes)
 }
 
 void PeerWindow::reserve() {
-  own_ = kernels::DeviceBuffer(kHeaderBytes + scratch_offset() + kScratchBytes);
+  own_ = kernels::DeviceBuffer(kHeaderBytes + scratch_offset() + scratch_bytes());
   CONVOY_CUDA(cudaMemset(own_.data(), 0, own_.bytes()));
   CONVOY_CUDA(cudaDeviceSynchronize());
 }

@@ -15,8 +15,9 @@ namespace convoy::comm {
 class PeerWindow {
  public:
   static constexpr int kMostRanks = 16;
-  // Beside every part, room for what its rank fetches from the others.
-  static constexpr std::size_t kScratchBytes = std::size_t{32} << 20;
+  // Beside every part of so many bytes, room for what its rank fetches from the others: a whole bucket's, or none where
+  // there can be no bucket that is summed so.
+  static std::size_t scratch_bytes(std::size_t bytes);
 
   // As far as can be known beforehand: several ranks, on one host. The same on all of them.
   static bool possible(const Communicator& ranks);
@@ -34,6 +35,7 @@ class PeerWindow {
   std::byte* data(int rank) const { return parts_[static_cast<std::size_t>(rank)] + kHeaderBytes; }
   std::size_t bytes() const { return bytes_; }
   std::byte* scratch() const { return data(rank()) + scratch_offset(); }
+  std::size_t scratch_bytes() const { return scratch_bytes(bytes_); }
 
   // What follows on `stream` comes behind what precedes the same call on all other ranks. Done by the stream itself, without
   // a kernel. The calls of a window, in whatever graphs, run one after the other, on all ranks in the same order, and
@@ -50,7 +52,8 @@ class PeerWindow {
   static_assert(2 * kMostRanks * sizeof(std::uint32_t) <= kHeaderBytes);
 
   PeerWindow(const Communicator& communicator, std::size_t bytes);
-  std::size_t scratch_offset() const { return (bytes_ + 255) / 256 * 256; }
+  static std::size_t whole_lines(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
+  std::size_t scratch_offset() const { return whole_lines(bytes_); }
   void reserve();
   bool open_parts();
 

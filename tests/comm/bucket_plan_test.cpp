@@ -35,6 +35,7 @@ TEST(BucketPlan, CoversEveryElementOnceAndWaitsForItsSegments) {
     for (const Bucket& bucket : buckets) {
       EXPECT_GE(bucket.offset, end) << "buckets in the order of the buffer";
       end = bucket.offset + bucket.count;
+      EXPECT_GT(bucket.count, 0);
       EXPECT_LE(bucket.count * 4, std::max(sizes.bytes, sizes.edge_bytes));
       for (std::int64_t i = bucket.offset; i < end; ++i) ++covered[static_cast<std::size_t>(i)];
       // What lies in the bucket but outside the segments that it waits for would be sent unfinished.
@@ -78,6 +79,7 @@ TEST(BucketPlan, RefusesSegmentsOutOfOrder) {
   EXPECT_THROW(plan_buckets(negative, 4), std::invalid_argument);
   EXPECT_THROW(plan_buckets(packed({1}), 4, {.bytes = 0, .edge_bytes = 4}), std::invalid_argument);
   EXPECT_TRUE(plan_buckets({}, 4).empty());
+  EXPECT_TRUE(plan_buckets(packed({0, 0}), 4).empty());
 }
 
 }  // namespace

@@ -238,6 +238,13 @@ TEST_P(DeviceCollectives, ShareNothingWithARankThatFailed) {
     EXPECT_EQ(collectives_->shared_memory(4096), nullptr);
   }
   EXPECT_EQ(world().all_reduce(std::int32_t{1}, ReduceOp::sum, "after"), ranks_);
+  // One that has not so much memory may say so, but not instead of taking part.
+  try {
+    EXPECT_EQ(collectives_->shared_memory(rank_ == 0 ? std::size_t{1} << 50 : 4096), nullptr);
+  } catch (const std::runtime_error&) {
+    EXPECT_EQ(rank_, 0);
+  }
+  EXPECT_EQ(world().all_reduce(std::int32_t{1}, ReduceOp::sum, "after"), ranks_);
 }
 
 // Statistics of a batch norm, needed at once, while a bucket is under way.

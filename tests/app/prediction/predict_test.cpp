@@ -164,6 +164,20 @@ TEST(ClusterModel, GradientsHaveWaysOfTheirOwnWithinANode) {
   const int beyond = measured.devices_per_node() + 1;
   EXPECT_EQ(measured.overlap(10, 32000, beyond), 0.4);
   EXPECT_EQ(measured.gradients_us(1e6, beyond), measured.all_reduce_us(1e6, beyond));
+  // What several nodes were measured to do says nothing of one.
+  std::ofstream(file) << R"({"operation":"all-reduce","ranks":)" << beyond
+                      << R"(,"bytes":1000000,"microseconds":500.0})"
+                      << "\n"
+                      << R"({"operation":"gradients","ranks":)" << beyond
+                      << R"(,"bytes":1000000,"microseconds":500.0})"
+                      << "\n"
+                      << R"({"operation":"overlap","ranks":)" << beyond
+                      << R"(,"bytes":32000,"operation_microseconds":10,"overlap":0.1})"
+                      << "\n";
+  const double before = measured.gradients_us(1e6, beyond - 1);
+  measured.use_measurements(file);
+  EXPECT_EQ(measured.gradients_us(1e6, beyond - 1), before);
+  EXPECT_EQ(measured.overlap(10, 32000, beyond - 1), 0.8);
   std::filesystem::remove(file);
 }
 

@@ -35,7 +35,7 @@ TEST(ModelMemory, CountsWhatSharingReservesWhereItIsShared) {
     return memory.bytes();
   };
   const std::int64_t plain = bytes();
-  request.shared_scratch = kScratch;
+  request.shared_scratch = [](std::size_t) { return kScratch; };
   request.shared_memory = [](std::size_t) { return nullptr; };
   EXPECT_EQ(bytes(), plain);
   request.shared_memory = [&](std::size_t wanted) {
