@@ -14,6 +14,7 @@
 #include "app/commands/backward_sample.h"
 #include "app/commands/commands.h"
 #include "app/commands/validators.h"
+#include "app/errors.h"
 #include "app/runtime/agreement.h"
 #include "app/training/rank_setup.h"
 #include "comm/environment.h"
@@ -261,6 +262,8 @@ void add_bench_collectives(CLI::App& bench) {
       ->capture_default_str();
   verb->add_flag("--json", options->json, "one JSON object a row");
   verb->callback([options] {
+    if (options->from % 4 != 0)
+      throw UsageError(fmt::format("--from: found {}, expected a multiple of 4", options->from));
     const comm::MpiEnvironment environment(std::chrono::minutes(1), device_of(options->backend));
     Bench(*options, environment).run();
   });

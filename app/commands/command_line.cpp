@@ -119,9 +119,10 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   while (true) {
     const auto left_over = verb->remaining(false);
     if (!left_over.empty()) {
-      const auto word = left_over[0].substr(0, left_over[0].find('='));
+      const std::string& word = left_over[0];
       if (word.starts_with('-')) {
-        return fmt::format("unknown flag '{}' of {}{}", word, path, did_you_mean(word, flags_of(*verb)));
+        const auto flag = word.substr(0, word.find('='));
+        return fmt::format("unknown flag '{}' of {}{}", flag, path, did_you_mean(flag, flags_of(*verb)));
       }
       const auto verbs = verbs_of(*verb);
       if (!verbs.empty()) {  // also before a verb that was found behind it

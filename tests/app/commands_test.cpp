@@ -68,6 +68,7 @@ TEST(Commands, WrongCommandLineExitsWithTwoAndNamesWhatIsNear) {
   expect_failure({"fyl"}, 2, "unknown verb 'fyl' of convoy; did you mean 'fly'?");
   expect_failure({"train", "--height", "3"}, 2, "unknown verb 'train' of convoy");
   expect_failure({"flyy", "fly", "--height", "3"}, 2, "unknown verb 'flyy' of convoy; did you mean 'fly'?");
+  expect_failure({"fly=3"}, 2, "unknown verb 'fly=3' of convoy; did you mean 'fly'?");
   expect_failure({"--versoin"}, 2, "unknown flag '--versoin' of convoy; did you mean '--version'?");
   expect_failure({"fly", "--heigth", "3"}, 2,
                  "unknown flag '--heigth' of convoy fly; did you mean '--height'?");
