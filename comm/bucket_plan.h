@@ -34,8 +34,8 @@ struct BucketSizes {
 };
 
 // The segments come in the order in which backward finishes them and lie in that order in the buffer; gaps
-// between them (padding) are reduced along. Buckets cover all elements of the segments, in order, without overlap; none is empty. The plan
-// depends on its arguments alone. Throws std::invalid_argument when segments overlap or are out of order.
+// between them (padding) are reduced along. Buckets cover all elements of the segments, in order, without overlap;
+// none is empty. The plan depends on its arguments alone. Throws std::invalid_argument when segments overlap or are out of order.
 std::vector<Bucket> plan_buckets(std::span<const ParameterSegment> segments, std::int64_t element_bytes,
                                  const BucketSizes& sizes = {});
 

@@ -35,7 +35,8 @@ class CollectivesMeter {
   // One all-reduce of gradients of `bytes` in buckets of `bucket` bytes by prepared operations; microseconds of one.
   virtual double bucketed_microseconds(std::int64_t bytes, std::int64_t bucket, int times) = 0;
 
-  // An all-reduce of gradients and a computation, each alone and both side by side, started in this order; microseconds of one.
+  // An all-reduce of gradients and a computation, each alone and both side by side, started in this order;
+  // microseconds of one.
   struct SideBySide {
     double communication = 0, computation = 0, together = 0;
   };

@@ -32,8 +32,9 @@ namespace convoy::comm {
 // one, which nothing hides, takes 36 us at 4 MiB and 17 us at 1 MiB.
 inline constexpr BucketSizes kNcclBucketSizes{std::int64_t{32} << 20, std::int64_t{1} << 20};
 
-// From so many on, prepared sums of f32 in shared_memory() are the copy engines'. Alone they take 1.2 (2 H200) to 1.5 times (4)
-// as long as NCCL for 32 MiB, but computation beside them loses 15 % of that time and not 60 %; small ones wait too long for each other.
+// From so many on, prepared sums of f32 in shared_memory() are the copy engines'. Alone they take 1.2 (2 H200) to 1.5
+// times (4) as long as NCCL for 32 MiB, but computation beside them loses 15 to 20 % of that time and not 60 %; small
+// ones wait too long for each other.
 inline constexpr std::int64_t kLeastCopiedBytes = std::int64_t{16} << 20;
 
 // Collective over all members, each with its own device current; throws the same std::runtime_error on every rank

@@ -69,8 +69,8 @@ bool PeerWindow::possible(const Communicator& ranks) {
 }
 
 std::size_t PeerWindow::scratch_bytes(std::size_t bytes) {
-  constexpr std::size_t kMost = std::size_t{32} << 20;
-  return bytes < static_cast<std::size_t>(kLeastCopiedBytes) ? 0 : std::min(kMost, whole_lines(bytes));
+  constexpr std::size_t kLeast = kLeastCopiedBytes, kMost = kNcclBucketSizes.bytes;
+  return bytes < kLeast ? 0 : std::min(kMost, whole_lines(bytes));
 }
 
 std::shared_ptr<PeerWindow> PeerWindow::create(const Communicator& communicator, std::size_t bytes) {
@@ -105,8 +105,9 @@ void PeerWindow::reserve() {
 // Whether this rank has memory and can address that of all others.
 bool PeerWindow::open_parts() {
   Offer mine;
-  CONVOY_CUDA(cudaDeviceGetPCIBusId(mine.pci.data(), static_cast<int>(mine.pci.size()), device_));
-  if (own_.data() != nullptr && succeeded(cudaIpcGetMemHandle(&mine.handle, own_.data())))
+  if (own_.data() != nullptr &&
+      succeeded(cudaDeviceGetPCIBusId(mine.pci.data(), static_cast<int>(mine.pci.size()), device_)) &&
+      succeeded(cudaIpcGetMemHandle(&mine.handle, own_.data())))
     mine.bytes = bytes_;
   std::vector<Offer> all(parts_.size());
   ranks_.all_gather(std::as_bytes(std::span<const Offer>(&mine, 1)), std::as_writable_bytes(std::span(all)),
