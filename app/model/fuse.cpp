@@ -44,6 +44,16 @@ class Fuser {
     return id < 0 ? nullptr : std::get_if<Op>(&at(id).op);
   }
 
+  bool is_max_pool(LayerId id) const {
+    const auto* pool = op<Pool>(id);
+    return pool != nullptr && pool->kind == kernels::PoolKind::max && !pool->relu;
+  }
+  Layer rectified(LayerId max_pool, std::vector<LayerId> inputs) const {
+    Pool pool = *op<Pool>(max_pool);
+    pool.relu = true;
+    return {at(max_pool).name, pool, std::move(inputs), {}};
+  }
+
   // The fused layer takes the place of the last layer it absorbs, where all of its inputs exist.
   void replace(LayerId place, Layer layer, std::initializer_list<LayerId> absorbed) {
     replacement_[place] = std::move(layer);
@@ -51,17 +61,23 @@ class Fuser {
   }
 
   void plan(LayerId id) {
-    if (absorbed_[static_cast<std::size_t>(id)]) return;
+    if (absorbed_[static_cast<std::size_t>(id)] || replacement_.contains(id)) return;
     const LayerId next = only_consumer(id);
-    if (const auto* conv = op<Conv2d>(id); conv != nullptr && op<Relu>(next) != nullptr) {
+    if (op<Relu>(next) == nullptr) return;
+    if (const LayerId pool = only_consumer(next); op<Conv2d>(id) != nullptr && is_max_pool(pool)) {
+      // The maximum of what is rectified is the maximum, rectified, and there are fewer of those.
+      replace(pool, rectified(pool, {id}), {next});
+    } else if (is_max_pool(id)) {
+      replace(next, rectified(id, at(id).inputs), {id});
+    } else if (const auto* conv = op<Conv2d>(id); conv != nullptr) {
       Conv2d fused = *conv;
       fused.relu = true;
       replace(next, {at(id).name, fused, at(id).inputs, {}}, {id});
-    } else if (const auto* norm = op<BatchNorm>(id); norm != nullptr && op<Relu>(next) != nullptr) {
+    } else if (const auto* norm = op<BatchNorm>(id); norm != nullptr) {
       BatchNorm fused = *norm;
       fused.relu = true;
       replace(next, {at(id).name, fused, at(id).inputs, {}}, {id});
-    } else if (op<Add>(id) != nullptr && op<Relu>(next) != nullptr) {
+    } else if (op<Add>(id) != nullptr) {
       plan_residual(id, next);
     }
   }

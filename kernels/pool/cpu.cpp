@@ -62,7 +62,8 @@ CONVOY_VECTORISED void max_forward(const Geometry& g, const float* x, float* y, 
             at[lane] = better ? position : at[lane];
           }
         }
-      for (int lane = 0; lane < kLanes; ++lane) y[lane] = best[lane];
+      const float least = g.problem.relu ? 0.0f : -std::numeric_limits<float>::infinity();
+      for (int lane = 0; lane < kLanes; ++lane) y[lane] = best[lane] < least ? least : best[lane];
       for (int lane = 0; lane < kLanes; ++lane) aux[lane] = static_cast<Index>(at[lane]);
     }
 }

@@ -77,6 +77,9 @@ __global__ void max_forward(const T* x, T* y, Aux* aux, const __grid_constant__ 
         }
       }
     }
+#pragma unroll
+    for (int i = 0; i < V; ++i)
+      if (g.relu) best[i] = rectified(best[i]);
     store_pack(y + item * V, pack_of<T>(best));
     store_pack(aux + item * V, place);
   }
@@ -200,6 +203,7 @@ Geometry geometry_of(const PoolProblem& problem, const Shape& x, const Shape& y,
     g.strides[axis] = Divider(problem.stride[axis]);
   }
   g.count_include_pad = problem.count_include_pad;
+  g.relu = problem.relu;
   g.channels = static_cast<int>(x[1]);
   g.packs = Divider(x[1] / width);
   g.columns = Divider(columns);

@@ -11,7 +11,7 @@ namespace convoy::kernels::cuda {
 struct Geometry {
   int h, w, oh, ow;
   int kernel[2], stride[2], padding[2];
-  bool count_include_pad;
+  bool count_include_pad, relu;
   int channels;
   std::int64_t items;            // what the launch's threads are given: packs of pixels, or of blocks of them
   Divider packs, columns, rows;  // of the items: packs a pixel, width, height

@@ -51,6 +51,9 @@ __global__ void max_forward(const bf16* x, bf16* y, std::uint8_t* aux, const __g
         places[k] = (equal & (0x10001u * i)) | (~equal & places[k]);
       }
     }
+    if (g.relu)
+#pragma unroll
+      for (int k = 0; k < kV / 2; ++k) best.pair[k] = __hmax2_nan(best.pair[k], __float2bfloat162_rn(0));
     *reinterpret_cast<uint4*>(y + item * kV) = *reinterpret_cast<const uint4*>(&best);
     *reinterpret_cast<uint2*>(aux + item * kV) =
         make_uint2(__byte_perm(places[0], places[1], 0x6420), __byte_perm(places[2], places[3], 0x6420));

@@ -61,7 +61,7 @@ void max_forward(const PoolProblem& problem, const Extents& e, const BoundOperan
           best = value;
           index = h * e.w + w;
         }
-    operands.out(0)[out] = best;
+    operands.out(0)[out] = problem.relu && best < 0 ? 0 : best;
     operands.out<std::int32_t>(1)[out] = static_cast<std::int32_t>(index);
   });
 }

@@ -100,6 +100,36 @@ TEST(Pool, BackwardIsTheDerivative) {
     }
 }
 
+// What a ReLU on the maxima gives, to the bit, on windows without a value above zero too; aux does not change.
+TEST(Pool, FusedReluIsThatOfTheMaximum) {
+  Random random(5);
+  for (PoolProblem problem : problems(PoolKind::max))
+    for (const Shape& shape : kShapes) {
+      Tensor x = random.uniform(shape);
+      for (double& value : x.values) value = float(value - 0.7);
+      x.values[0] = std::numeric_limits<double>::quiet_NaN();
+      const Case plain = pool(problem, x);
+      problem.relu = true;
+      const Case fused = pool(problem, x);
+      for (const Backend b : backends())
+        for (const Layout layout : layouts_of(b)) {
+          const Result before = run(b, layout, plain), after = run(b, layout, fused);
+          int zeroes = 0;
+          for (std::size_t i = 0; i < before.outputs[0].values.size(); ++i) {
+            const double maximum = before.outputs[0].values[i], rectified = after.outputs[0].values[i];
+            if (std::isnan(maximum))
+              EXPECT_TRUE(std::isnan(rectified));
+            else
+              EXPECT_EQ(rectified, std::max(maximum, 0.0));
+            zeroes += rectified == 0;
+          }
+          EXPECT_GT(zeroes, 0) << plain.name;
+          EXPECT_EQ(before.outputs[1].values, after.outputs[1].values);
+        }
+      problem.relu = false;
+    }
+}
+
 // Equal maxima are the rule behind a ReLU: the gradient must go to the first of them alone, on every backend.
 TEST(Pool, FirstOfEqualMaximaGetsTheGradient) {
   const PoolProblem problem{.kernel = {2, 2}, .stride = {2, 2}};

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "kernels/relu/relu.h"
+#include "app/model/ops/relu.h"
 
 namespace convoy::app {
 
@@ -87,15 +87,7 @@ void Conv2d::forward(Emitter& emitter) const {
 }
 
 void Conv2d::backward(Emitter& emitter) const {
-  TensorId dy = emitter.output_gradient();
-  if (relu) {
-    const TensorId masked =
-        emitter.new_tensor("masked_gradient", emitter.shape(dy), kernels::DType::f32, emitter.output());
-    emitter.node(
-        "relu_backward", {emitter.output(), dy}, {masked},
-        [](Backend backend, KernelRequest& request) { return kernels::relu_backward(backend, {}, request); });
-    dy = masked;
-  }
+  const TensorId dy = relu ? gradient_before_relu(emitter) : emitter.output_gradient();
   const Shape shape = emitter.shape(emitter.input());
   std::vector<TensorId> gradients{emitter.parameter_gradient("weight")};
   if (bias) gradients.push_back(emitter.parameter_gradient("bias"));

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "app/model/ops/relu.h"
+
 namespace convoy::app {
 
 using kernels::Backend;
@@ -17,6 +19,7 @@ kernels::PoolProblem Pool::problem(const Shape& input) const {
   problem.stride = {stride, stride};
   problem.padding = {padding, padding};
   problem.ceil_mode = ceil_mode;
+  problem.relu = relu;
   return problem;
 }
 
@@ -43,8 +46,9 @@ double Pool::flops(Shapes inputs) const {
 std::string Pool::attributes() const {
   const char* name = kind == PoolKind::max ? "max" : "average";
   if (window == 0) return fmt::format("{} global", name);
-  return fmt::format("{} {}x{}, stride {}{}{}", name, window, window, stride,
-                     padding > 0 ? fmt::format(", padding {}", padding) : "", ceil_mode ? ", ceil" : "");
+  return fmt::format("{} {}x{}, stride {}{}{}{}", name, window, window, stride,
+                     padding > 0 ? fmt::format(", padding {}", padding) : "", ceil_mode ? ", ceil" : "",
+                     relu ? ", relu" : "");
 }
 
 void Pool::forward(Emitter& emitter) const {
@@ -62,7 +66,7 @@ void Pool::forward(Emitter& emitter) const {
 void Pool::backward(Emitter& emitter) const {
   if (!emitter.wants_gradient(0)) return;
   const auto pool = problem(emitter.shape(emitter.input()));
-  std::vector<TensorId> inputs{emitter.output_gradient()};
+  std::vector<TensorId> inputs{relu ? gradient_before_relu(emitter) : emitter.output_gradient()};
   if (kind == PoolKind::max) inputs.insert(inputs.begin(), emitter.saved("argmax"));
   emitter.node("pool_backward", inputs, {emitter.new_input_gradient(0)},
                [pool](Backend backend, KernelRequest& request) {

@@ -15,6 +15,7 @@ struct Pool {
   int stride = 2;
   int padding = 0;
   bool ceil_mode = false;  // the last, partial window counts too
+  bool relu = false;       // of the maxima; set by fuse()
 
   static Pool max(int window, int stride, int padding = 0, bool ceil_mode = false) {
     return {kernels::PoolKind::max, window, stride, padding, ceil_mode};

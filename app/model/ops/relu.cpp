@@ -27,4 +27,14 @@ void Relu::backward(Emitter& emitter) const {
   });
 }
 
+TensorId gradient_before_relu(Emitter& emitter) {
+  const TensorId dy = emitter.output_gradient();
+  const TensorId masked =
+      emitter.new_tensor("masked_gradient", emitter.shape(dy), kernels::DType::f32, emitter.output());
+  emitter.node(
+      "relu_backward", {emitter.output(), dy}, {masked},
+      [](Backend backend, KernelRequest& request) { return kernels::relu_backward(backend, {}, request); });
+  return masked;
+}
+
 }  // namespace convoy::app

@@ -17,4 +17,7 @@ struct Relu {
   void backward(Emitter& emitter) const;
 };
 
+// Of a layer with a ReLU fused in: appends its backward, and gives the gradient of what it was applied to.
+TensorId gradient_before_relu(Emitter& emitter);
+
 }  // namespace convoy::app
