@@ -41,6 +41,10 @@ void Emitter::allow_again(KernelMaker make) { graph_.nodes.back().again = std::m
 
 void Emitter::allow_statistics(KernelMaker make) { graph_.nodes.back().with_statistics = std::move(make); }
 
+void Emitter::allow_relu_gradient(KernelMaker make) {
+  graph_.nodes.back().with_relu_gradient = std::move(make);
+}
+
 void Emitter::all_reduce(TensorId tensor) {
   if (options_.ranks > 1) node("all_reduce", {tensor}, {tensor}, nullptr);
 }

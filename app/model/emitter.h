@@ -43,7 +43,9 @@ class Emitter {
             double flops = 0);
   void allow_again(KernelMaker make);       // the last node may run a second time
   void allow_statistics(KernelMaker make);  // the last node can give batch norm's sums over its output too
-  void all_reduce(TensorId tensor);         // nothing with one rank
+  void allow_relu_gradient(
+      KernelMaker make);  // the last node can give the gradient before a ReLU, reading its output too
+  void all_reduce(TensorId tensor);  // nothing with one rank
 
   // Backward. The gradient of a tensor is the sum of what its consumers contributed.
   bool wants_gradient(int input_index) const { return input(input_index) != graph_.images; }

@@ -60,6 +60,8 @@ struct Node {
   KernelMaker again = {};  // the same outputs, bit for bit, later in the step (rematerialise.h); may be empty
   KernelMaker with_statistics =
       {};  // gives batch norm's sums over outputs[0] too (fuse_statistics); may be empty
+  KernelMaker with_relu_gradient =
+      {};  // gives the gradient before a ReLU, whose output is one more input (fuse_relu_gradients); may be empty
   // Of inputs[0] or outputs[0]; only in the parts of a partitioned step.
   std::optional<TransferEnd> transfer = std::nullopt;
   bool is_all_reduce() const { return !make && !transfer; }
@@ -85,5 +87,8 @@ struct StepGraph {
 // Lets convolutions and additions write the sums that a batch norm behind them needs, which saves a pass over their
 // output. For backends whose kernels can: reference and cuda.
 void fuse_statistics(StepGraph& graph);
+// Lets a convolution whose input a ReLU gave write the gradient before it, which saves a pass over the input's gradient.
+// For the same backends.
+void fuse_relu_gradients(StepGraph& graph);
 
 }  // namespace convoy::app

@@ -26,7 +26,10 @@ StoredInput stored_input(const Network& network, const InputOptions& input) {
 StepGraph session_graph(const Network& fused, const SessionOptions& options, int replicas, bool training) {
   StepGraph graph = build_step_graph(fused, {training, options.synchronised_batch_norm, replicas,
                                              options.label_smoothing, options.precision == Precision::tf32});
-  if (options.backend == kernels::Backend::cuda) fuse_statistics(graph);
+  if (options.backend == kernels::Backend::cuda) {
+    fuse_statistics(graph);
+    fuse_relu_gradients(graph);
+  }
   if (options.precision == Precision::bf16) store_in_bf16(graph);
   if (options.input.kind != InputOptions::Kind::filled)
     read_stored_images(graph, stored_input(fused, options.input));

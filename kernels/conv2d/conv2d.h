@@ -1,10 +1,10 @@
 // Two-dimensional convolution (cross-correlation) of images, with groups, dilation and zero padding.
 //   conv2d_forward           {x, weights, [bias]} -> {y, [sums: statistics]}   y = [relu](x * weights [+ bias])
-//   conv2d_backward_data     {dy, weights} -> {dx}
+//   conv2d_backward_data     {dy, weights, [x: input_relu]} -> {dx}
 //   conv2d_backward_weights  {x, dy} -> {dweights, [dbias]}
 // x [N, C, H, W], weights [K, C / groups, R, S], bias [K], y [N, K, P, Q]. Where the ReLU is fused, dy of the
-// backward operations is the gradient before it (run relu_backward on y first). dweights is written in the
-// layout that it comes with (that of the weights).
+// backward operations is the gradient before it: run relu_backward on y first, or let the convolution behind give it
+// (input_relu). dweights is written in the layout that it comes with (that of the weights).
 //
 // On CUDA x, y, dy, dx are channels_last, all f32 or all bf16; weights channels_last (K, R, S, C / groups in memory) of
 // the same type; bias, dweights and dbias f32. bf16 is multiplied by tensor cores with fp32 accumulation.
@@ -25,6 +25,8 @@ struct Conv2dProblem {
   bool relu = false;  // forward only
   // Forward also writes sums f64 [2, K]: what batch_norm_statistics gives for y, over the first control->valid samples.
   bool statistics = false;  // reference and CUDA
+  // backward_data: x came out of a ReLU, and dx is the gradient before it, zero where x is not above zero.
+  bool input_relu = false;  // reference and CUDA
   bool tf32 = false;        // CUDA: f32 operands may be rounded to tf32; host backends take them whole
 };
 

@@ -14,8 +14,9 @@ constexpr int kPlansOfAnEngine = 4;
 constexpr double kSampleMicroseconds = 500;
 
 std::string key_of(const Task& task) {
-  return fmt::format("{} | conv2d {}{}{}{}", gemm::device_name(), task.to_string(), task.bias ? " bias" : "",
-                     task.relu ? " relu" : "", task.statistics ? " statistics" : "");
+  return fmt::format("{} | conv2d {}{}{}{}{}", gemm::device_name(), task.to_string(),
+                     task.bias ? " bias" : "", task.relu ? " relu" : "", task.statistics ? " statistics" : "",
+                     task.input_relu ? " input relu" : "");
 }
 
 }  // namespace
@@ -27,7 +28,7 @@ std::vector<Plan> worth_timing(const Task& task, int of_each_engine) {
   for (const Plan& plan : all) {
     const bool fallback = plan.engine == Engine::direct || plan.engine == Engine::gathered;
     if (fallback && plan.engine != all.front().engine) continue;
-    if (plan.sums == all.front().sums && taken[plan.engine]++ < of_each_engine) plans.push_back(plan);
+    if (plan.fused == all.front().fused && taken[plan.engine]++ < of_each_engine) plans.push_back(plan);
   }
   return plans;
 }

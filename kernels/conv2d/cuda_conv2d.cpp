@@ -3,6 +3,7 @@
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/conv2d/engines.h"
 #include "kernels/device/cuda_kernel.h"
+#include "kernels/relu/relu.h"
 
 namespace convoy::kernels::cuda {
 namespace {
@@ -56,22 +57,38 @@ Kernel kernel_of(const Task& task, const conv::Plan& plan, Fill fill) {
   return kernel;
 }
 
-// Forward, and a pass over y behind it.
-Kernel with_statistics(const Kernel& convolution, const KernelRequest& request) {
-  KernelRequest pass{{request.outputs[0]}, {request.outputs[1]}, request.control};
-  const Kernel statistics = batch_norm_statistics(BatchNormProblem{}, pass);
+// A convolution, and a pass over its result behind it; bind_pass gives the pass its operands.
+template <typename BindPass>
+Kernel followed_by(const Kernel& convolution, const Kernel& pass, BindPass bind_pass) {
   Kernel kernel;
-  kernel.workspace_bytes = std::max(convolution.workspace_bytes, statistics.workspace_bytes);
+  kernel.workspace_bytes = std::max(convolution.workspace_bytes, pass.workspace_bytes);
   kernel.bind = [=](const Operands& operands) -> Launch {
-    void* const in[] = {operands.outputs[0]};
-    void* const out[] = {operands.outputs[1]};
-    return [first = convolution.bind(operands),
-            second = statistics.bind({in, out, operands.workspace})](Stream stream) {
+    return [first = convolution.bind(operands), second = bind_pass(pass, operands)](Stream stream) {
       first(stream);
       second(stream);
     };
   };
   return kernel;
+}
+
+Kernel with_statistics(const Kernel& convolution, const KernelRequest& request) {
+  KernelRequest pass{{request.outputs[0]}, {request.outputs[1]}, request.control};
+  return followed_by(convolution, batch_norm_statistics(BatchNormProblem{}, pass),
+                     [](const Kernel& statistics, const Operands& operands) {
+                       void* const in[] = {operands.outputs[0]};
+                       void* const out[] = {operands.outputs[1]};
+                       return statistics.bind({in, out, operands.workspace});
+                     });
+}
+
+Kernel with_relu_gradient(const Kernel& convolution, const KernelRequest& request) {
+  KernelRequest pass{{request.inputs[2], request.outputs[0]}, {request.outputs[0]}};
+  return followed_by(convolution, relu_backward(ReluProblem{}, pass),
+                     [](const Kernel& relu, const Operands& operands) {
+                       void* const in[] = {operands.inputs[2], operands.outputs[0]};
+                       void* const out[] = {operands.outputs[0]};
+                       return relu.bind({in, out, operands.workspace});
+                     });
 }
 
 }  // namespace
@@ -102,22 +119,27 @@ Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request) {
         if (problem.statistics) buffers.sums = static_cast<double*>(operands.outputs[1]);
         buffers.control = control;
       });
-  return problem.statistics && !plan.sums ? with_statistics(convolution, request) : convolution;
+  return problem.statistics && !plan.fused ? with_statistics(convolution, request) : convolution;
 }
 
 Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request) {
   const char* operation = "conv2d_backward_data";
-  require_counts(operation, request, 2, 1);
+  require_counts(operation, request, problem.input_relu ? 3 : 2, 1);
   settle_activations(operation, request);
   const TensorDesc &dy = request.inputs[0], &weights = request.inputs[1], &dx = request.outputs[0];
-  const DType type = common_dtype(operation, {&dy, &weights, &dx});
+  const DType type = common_dtype(operation, {&dy, &weights, &request.inputs.back(), &dx});
+  if (problem.input_relu) require_shape(operation, "x", request.inputs[2], dx.shape);
   Task task = task_of(operation, Direction::backward_data, problem, dx.shape, weights.shape, dy, type);
   task.bias = false;
-  return kernel_of(task, conv::chosen(task), [](conv::Buffers& buffers, const Operands& operands) {
+  task.input_relu = problem.input_relu;
+  const conv::Plan plan = conv::chosen(task);
+  const Kernel convolution = kernel_of(task, plan, [=](conv::Buffers& buffers, const Operands& operands) {
     buffers.images = operands.inputs[0];
     buffers.weights = operands.inputs[1];
     buffers.out = operands.outputs[0];
+    if (problem.input_relu) buffers.x = operands.inputs[2];
   });
+  return problem.input_relu && !plan.fused ? with_relu_gradient(convolution, request) : convolution;
 }
 
 Kernel conv2d_backward_weights(const Conv2dProblem& problem, KernelRequest& request) {

@@ -57,9 +57,9 @@ std::vector<Plan> candidates(const Task& task) {
   for (const Engine engine : {Engine::matrix, first, second, Engine::gathered, Engine::direct})
     if (supports(engine, task))
       for (Plan& plan : candidates(engine, task)) plans.push_back(std::move(plan));
-  // A pass over y for its statistics costs more than plans differ.
-  if (task.statistics)
-    std::stable_partition(plans.begin(), plans.end(), [](const Plan& plan) { return plan.sums; });
+  // A pass over the result costs more than plans differ.
+  if (task.asks_more())
+    std::stable_partition(plans.begin(), plans.end(), [](const Plan& plan) { return plan.fused; });
   if (plans.empty()) throw std::invalid_argument(fmt::format("conv2d: no engine does {}", task.to_string()));
   return plans;
 }

@@ -47,7 +47,7 @@ struct Bench::State {
   };
   Task task;
   std::vector<Set> sets;
-  DeviceBuffer bias, dbias, sums, control, workspace;
+  DeviceBuffer bias, dbias, sums, x, control, workspace;
 
   bool weights() const { return task.direction == Direction::backward_weights; }
   void draw(const Set& set, std::uint64_t seed) const {
@@ -64,6 +64,7 @@ struct Bench::State {
     b.bias = task.bias && !weights() ? reinterpret_cast<const float*>(bias.data()) : nullptr;
     b.dbias = reinterpret_cast<float*>(dbias.data());
     b.sums = reinterpret_cast<double*>(sums.data());
+    b.x = x.data();
     b.control = reinterpret_cast<const StepControl*>(control.data());
     b.workspace = workspace.data();
     return b;
@@ -84,6 +85,10 @@ Bench::Bench(const Task& task) : state_(std::make_unique<State>()) {
   s.bias = DeviceBuffer(std::size_t(task.geometry.k) * sizeof(float));
   s.dbias = DeviceBuffer(std::size_t(task.geometry.k) * sizeof(float));
   s.sums = DeviceBuffer(std::size_t(task.geometry.k) * 2 * sizeof(double));
+  if (task.input_relu) {
+    s.x = DeviceBuffer(std::size_t(sizes.x) * type);
+    gemm::fill_random(s.x.data(), task.type(), sizes.x, 8, gemm::kBenchStream);
+  }
   s.control = DeviceBuffer(sizeof(StepControl));
   StepControl control;
   control.valid = control.global_valid = task.geometry.n;

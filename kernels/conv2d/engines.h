@@ -53,6 +53,10 @@ struct Task {
   bool bias = false;                   // forward: adds it; backward_weights: also writes its gradient
   bool relu = false;                   // forward
   bool statistics = false;             // forward: also batch norm's sums of y
+  bool input_relu = false;             // backward_data: dx is zero where x is not above zero
+
+  // More than the product, its bias and its ReLU.
+  bool asks_more() const { return statistics || input_relu; }
 
   DType type() const { return math == gemm::Math::bf16 ? DType::bf16 : DType::f32; }
   // The product that it is, with all rows without gaps.
@@ -67,7 +71,7 @@ struct Plan {
   Engine engine = Engine::direct;
   gemm::Plan product;
   std::size_t workspace_bytes = 0;
-  bool sums = false;              // takes the statistics on the way; else they need a pass of their own
+  bool fused = false;  // does what the task asks more on the way; else that needs a pass of its own
   std::string to_string() const;  // "im2col wgmma 128x128p"
 };
 
@@ -78,7 +82,8 @@ struct Buffers {
   void* out = nullptr;            // y, dx or dweights
   const float* bias = nullptr;
   float* dbias = nullptr;
-  double* sums = nullptr;  // [2, K]; of plans that sum
+  double* sums = nullptr;   // [2, K]; of plans that sum
+  const void* x = nullptr;  // backward_data with input_relu
   const StepControl* control = nullptr;
   void* workspace = nullptr;  // aligned to 16 bytes
 };

@@ -77,7 +77,7 @@ std::vector<Plan> gathered_candidates(const Task& task) {
   const Rung rung = task.math == Math::fp32 ? Rung::register_tiles : Rung::mma_sync;
   std::vector<Plan> plans;
   for (const gemm::Plan& product : gemm::candidates(rung, gathered_product(inner_of(task).task)))
-    plans.push_back({Engine::gathered, product, carve(task, product, nullptr).bytes});
+    plans.push_back({Engine::gathered, product, carve(task, product, nullptr).bytes, task.input_relu});
   return plans;
 }
 
@@ -90,7 +90,8 @@ Launch bind_gathered(const Task& task, const Plan& plan, const Buffers& b) {
   gemm::Buffers whole;
   whole.c = inner.folds && weights ? workspace.gradient : b.out;
   whole.bias = b.bias;
-  const gemm::Epilogue epilogue = gemm::epilogue_of(product, whole);
+  gemm::Epilogue epilogue = gemm::epilogue_of(product, whole);
+  if (task.input_relu) epilogue.mask = b.x;
   auto* const partial = reinterpret_cast<float*>(workspace.product);
   const void* const filters = back || inner.folds ? workspace.filters : b.weights;
   GatheredCall call{inner.task,

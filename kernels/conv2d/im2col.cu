@@ -106,6 +106,7 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& view, cons
   call.bf16 = type == DType::bf16;
   call.bias = b.bias;
   call.relu = task.relu;
+  if (masks(task, splits)) call.mask = static_cast<const std::uint8_t*>(b.x);
   if (sums(task, splits)) {
     call.sum_slots = workspace.slots;
     call.placement.control = b.control;
@@ -114,7 +115,7 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& view, cons
   const auto box = unsigned(128 / bytes_of(type));
   if (!strided(task)) {
     call.c = tiled_map(type, b.out, {result.n, result.m, 1}, {result.n, result.n * result.m}, {box, 64, 1});
-    call.narrow = static_cast<std::uint8_t*>(b.out);
+    call.plain = static_cast<std::uint8_t*>(b.out);
     return call;
   }
   Im2colMap out;
@@ -134,11 +135,13 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& view, cons
 }
 
 using Sm90Start = void (*)(const Sm90ConvCall&, cudaStream_t);
-Sm90Start start_of(const Task& task, int tile, bool sums) {
+Sm90Start start_of(const Task& task, int tile, int splits) {
+  const bool tf32 = task.math == Math::tf32;
   if (is_mn_major(task)) return sm90_conv_backward_weights_tf32;
-  if (task.math == Math::tf32) return sm90_conv_forward_tf32;
+  if (masks(task, splits)) return tf32 ? sm90_conv_backward_data_mask_tf32 : sm90_conv_backward_data_mask;
+  if (tf32) return sm90_conv_forward_tf32;
   if (task.direction == Direction::forward || transposes(task, tile))
-    return sums ? sm90_conv_forward_sums : sm90_conv_forward;
+    return sums(task, splits) ? sm90_conv_forward_sums : sm90_conv_forward;
   return task.direction == Direction::backward_data ? sm90_conv_backward_data : sm90_conv_backward_weights;
 }
 
@@ -164,12 +167,13 @@ Launch bind_windows(const Task& task, const Plan& plan, const Buffers& b) {
   epilogue.ldc = result.n;
   epilogue.bias = b.bias;
   epilogue.relu = task.relu;
+  if (task.input_relu) epilogue.mask = b.x;
   epilogue.bf16 = !weights && task.math == Math::bf16;
-  const int slots = plan.sums ? 2 * calls->front().blocks : 0;  // two consumers a block
+  const int slots = sums(task, plan.product.splits) ? 2 * calls->front().blocks : 0;  // two consumers a block
   const std::size_t slot_bytes = gemm::slot_elements(g.k, slots) * sizeof(float);
   const std::size_t dx_bytes = gaps ? std::size_t(g.x_pixels()) * g.c * bytes_of(task.type()) : 0;
   return [=, splits = plan.product.splits, turns_gradient = turned(task, tile_of(plan)),
-          start = start_of(task, tile_of(plan), plan.sums),
+          start = start_of(task, tile_of(plan), plan.product.splits),
           calls = std::shared_ptr<const std::vector<Sm90ConvCall>>(calls)](Stream on) {
     const cudaStream_t stream = gemm::as_stream(on);
     if (dx_bytes > 0) CONVOY_CUDA(cudaMemsetAsync(b.out, 0, dx_bytes, stream));

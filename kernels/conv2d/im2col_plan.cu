@@ -66,6 +66,8 @@ bool sums(const Task& task, int splits) {
          2 * gemm::device_facts().multiprocessors <= gemm::kSumSlots;
 }
 
+bool masks(const Task& task, int splits) { return task.input_relu && splits == 1 && !strided(task); }
+
 Workspace carve(const Task& task, Engine engine, int tile, int splits, void* base) {
   gemm::Carver carver(base);
   const Geometry& g = task.geometry;
@@ -131,8 +133,8 @@ std::vector<Plan> window_candidates(const Task& task, Engine engine) {
   std::vector<std::pair<double, Plan>> scored;
   for (int tile = 0; tile < tile_count(task); ++tile) {
     if (!has_kernel(tile_at(task, tile), task.math)) continue;
-    // The last columns of narrow tiles are copied to rows of a plain matrix.
-    if (gemm::is_narrow(tile_at(task, tile)) && strided(task)) continue;
+    // The last columns of narrow tiles are copied to rows of a plain matrix, and not masked.
+    if (gemm::is_narrow(tile_at(task, tile)) && (strided(task) || task.input_relu)) continue;
     const gemm::Schedule whole =
         gemm::sm90_schedule(padded_product(task, views.front(), tile), tile_at(task, tile), 1);
     const int workers = gemm::device_facts().multiprocessors;
@@ -140,9 +142,10 @@ std::vector<Plan> window_candidates(const Task& task, Engine engine) {
     for (int splits = 1; splits <= std::min(std::max(whole.k_blocks, 1), 4 * workers); ++splits) {
       const bool many = whole.pieces() * splits > 8 * workers || whole.k_blocks / splits < 4 || strided(task);
       if (splits > 1 && many) break;
-      own.push_back({expected_time(task, views, tile, splits),
-                     {engine, product_plan(task, tile, splits),
-                      carve(task, engine, tile, splits, nullptr).bytes, sums(task, splits)}});
+      own.push_back(
+          {expected_time(task, views, tile, splits),
+           {engine, product_plan(task, tile, splits), carve(task, engine, tile, splits, nullptr).bytes,
+            sums(task, splits) || (task.input_relu && !strided(task))}});
     }
     std::stable_sort(own.begin(), own.end(), [](auto& a, auto& b) { return a.first < b.first; });
     own.resize(std::min<std::size_t>(own.size(), 3));

@@ -20,6 +20,8 @@ bool turned(const Task& task, int tile);
 bool transposes(const Task& task, int tile);
 // Whether the kernel that writes y also takes its statistics: it must see whole sums, and there is one for bf16 alone.
 bool sums(const Task& task, int splits);
+// Whether the kernel that writes dx also masks it.
+bool masks(const Task& task, int splits);
 
 // The product as the kernel runs it: whole blocks of channels.
 gemm::Problem padded_product(const Task& task, const View& view, int tile);

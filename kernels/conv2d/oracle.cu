@@ -85,10 +85,11 @@ __global__ void evaluate(const __grid_constant__ Task task, Buffers b, Sample* s
              weights = task.direction == Direction::backward_weights;
   if (forward && task.bias) expected += b.bias[sample.index % g.k];
   if (forward && task.relu) expected = fmax(expected, 0.0);
-  sample.expected = expected;
-  sample.magnitude = shared[1][0];
-  sample.found =
-      cuda::load_element(weights || sizeof(T) == 4 ? DType::f32 : DType::bf16, b.out, sample.index);
+  const DType type = sizeof(T) == 4 ? DType::f32 : DType::bf16;
+  const bool masked = task.input_relu && !(cuda::load_element(type, b.x, sample.index) > 0);
+  sample.expected = masked ? 0 : expected;
+  sample.magnitude = masked ? 0 : shared[1][0];
+  sample.found = cuda::load_element(weights ? DType::f32 : type, b.out, sample.index);
 }
 
 }  // namespace

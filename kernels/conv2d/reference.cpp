@@ -88,15 +88,19 @@ Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request) {
 }
 
 Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request) {
-  require_counts("conv2d_backward_data", request, 2, 1);
+  require_counts("conv2d_backward_data", request, problem.input_relu ? 3 : 2, 1);
   settle_row_major("conv2d_backward_data", request);
   const Extents e =
       extents_of("conv2d_backward_data", problem, request.outputs[0], request.inputs[1], request.inputs[0]);
+  if (problem.input_relu)
+    require_shape("conv2d_backward_data", "x", request.inputs[2], request.outputs[0].shape);
   return host_kernel([=](const BoundOperands& operands) {
     std::vector<double> dx(e.n * e.c * e.h * e.w, 0.0);
     for_each_product(problem, e, [&](std::int64_t ix, std::int64_t iw, std::int64_t iy) {
       dx[ix] += double(operands.in(0)[iy]) * operands.in(1)[iw];
     });
+    for (std::size_t i = 0; problem.input_relu && i < dx.size(); ++i)
+      if (!(operands.in(2)[i] > 0)) dx[i] = 0;
     store(dx, operands.out(0));
   });
 }

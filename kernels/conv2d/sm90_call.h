@@ -70,7 +70,8 @@ struct Sm90ConvCall {
   int m, n;
   const float* bias;
   bool relu, bf16;
-  std::uint8_t* narrow;
+  std::uint8_t* plain;
+  const std::uint8_t* mask;
   float* sum_slots;
   float* gradient;     // backward_weights in tf32, in place of c: [pieces of k][m filters][taps][channels]
   int taps, channels;  // its
@@ -87,6 +88,9 @@ void sm90_conv_forward_sums(const Sm90ConvCall& call, cudaStream_t stream);
 void sm90_conv_forward_tf32(const Sm90ConvCall& call, cudaStream_t stream);
 // backward_data with the filters as they are.
 void sm90_conv_backward_data(const Sm90ConvCall& call, cudaStream_t stream);
+// The result zero where the mask is not above zero.
+void sm90_conv_backward_data_mask(const Sm90ConvCall& call, cudaStream_t stream);
+void sm90_conv_backward_data_mask_tf32(const Sm90ConvCall& call, cudaStream_t stream);
 void sm90_conv_backward_weights(const Sm90ConvCall& call, cudaStream_t stream);
 void sm90_conv_backward_weights_tf32(const Sm90ConvCall& call, cudaStream_t stream);
 

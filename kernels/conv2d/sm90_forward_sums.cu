@@ -4,7 +4,7 @@
 namespace convoy::kernels::conv {
 
 void sm90_conv_forward_sums(const Sm90ConvCall& call, cudaStream_t stream) {
-  start_conv<gemm::Math::bf16, false, false, WindowLoader, true>(call, stream);
+  start_conv<gemm::Math::bf16, false, false, WindowLoader, gemm::Extra::sums>(call, stream);
 }
 
 }  // namespace convoy::kernels::conv

@@ -113,15 +113,16 @@ struct GradientLoader {
   }
 };
 
-// Every tile shape that has_kernel(); narrow ones do not read filters n contiguous.
+// Every tile shape that has_kernel(); narrow ones do not read filters n contiguous, and take no mask.
 template <gemm::Math math, bool a_mn_major, bool b_mn_major, template <class> class Loader,
-          bool with_sums = false>
+          gemm::Extra extra = gemm::Extra::none>
 void start_conv(const Sm90ConvCall& call, cudaStream_t stream) {
   const auto start = [&]<int tile>(std::integral_constant<int, tile>) {
-    constexpr bool kTransposed = gemm::is_narrow(gemm::kSm90Tiles[tile]) && b_mn_major && !a_mn_major;
-    if constexpr (has_kernel(gemm::kSm90Tiles[tile], math) && !kTransposed) {
+    constexpr bool kNarrow = gemm::is_narrow(gemm::kSm90Tiles[tile]);
+    constexpr bool kLeftOut = kNarrow && ((b_mn_major && !a_mn_major) || extra == gemm::Extra::mask);
+    if constexpr (has_kernel(gemm::kSm90Tiles[tile], math) && !kLeftOut) {
       using Config = gemm::Sm90Config<math, a_mn_major, b_mn_major, tile>;
-      gemm::start_wgmma<Config, Loader<Config>, gemm::TileStore<Config, with_sums, Sm90Placement>>(
+      gemm::start_wgmma<Config, Loader<Config>, gemm::TileStore<Config, extra, Sm90Placement>>(
           {call.images, call.other, call.window, call.filter_taps},
           {call.c,
            call.m,
@@ -130,7 +131,8 @@ void start_conv(const Sm90ConvCall& call, cudaStream_t stream) {
            call.bias,
            call.relu,
            call.bf16,
-           call.narrow,
+           call.plain,
+           call.mask,
            call.sum_slots,
            {call.placement}},
           call.schedule, call.blocks, stream);

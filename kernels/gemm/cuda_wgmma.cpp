@@ -184,11 +184,12 @@ Sm90Call describe(const Problem& problem, const Sm90Tile& tile, int splits, cons
 
 using Sm90Launch = void (*)(const Sm90Call&, cudaStream_t);
 Sm90Launch launcher_of(const Problem& problem, bool a_mn_major, bool b_mn_major, bool sums) {
-  if (problem.math == Math::tf32) return sm90_launch<Math::tf32, false, false, false>;
-  if (a_mn_major && b_mn_major) return sm90_launch<Math::bf16, true, true, false>;
-  if (a_mn_major) return sm90_launch<Math::bf16, true, false, false>;
-  if (b_mn_major) return sm90_launch<Math::bf16, false, true, false>;
-  return sums ? sm90_launch<Math::bf16, false, false, true> : sm90_launch<Math::bf16, false, false, false>;
+  if (problem.math == Math::tf32) return sm90_launch<Math::tf32, false, false, Extra::none>;
+  if (a_mn_major && b_mn_major) return sm90_launch<Math::bf16, true, true, Extra::none>;
+  if (a_mn_major) return sm90_launch<Math::bf16, true, false, Extra::none>;
+  if (b_mn_major) return sm90_launch<Math::bf16, false, true, Extra::none>;
+  return sums ? sm90_launch<Math::bf16, false, false, Extra::sums>
+              : sm90_launch<Math::bf16, false, false, Extra::none>;
 }
 
 Launch bind_wgmma(const Problem& problem, const Plan& plan, const Buffers& buffers) {

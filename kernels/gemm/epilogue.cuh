@@ -15,20 +15,25 @@ struct Epilogue {
   float beta = 0;
   const float* bias = nullptr;  // null: none
   bool relu = false;
-  bool bf16 = false;         // type of C
-  float* partial = nullptr;  // not null: the raw accumulators go to partial[piece of k][m][n] instead
+  const void* mask = nullptr;  // of C's type and pitch: C is zero where it is not above zero; null: none
+  bool bf16 = false;           // type of C
+  float* partial = nullptr;    // not null: the raw accumulators go to partial[piece of k][m][n] instead
 
-  __device__ bool changes_values() const { return alpha != 1 || beta != 0 || bias != nullptr || relu; }
+  __device__ bool changes_values() const {
+    return alpha != 1 || beta != 0 || bias != nullptr || relu || mask != nullptr;
+  }
 
   __device__ float finish(float value, std::int64_t row, std::int64_t column) const {
     value *= alpha;
     if (beta != 0) value = fmaf(beta, load(row * ldc + column), value);
     if (bias != nullptr) value += bias[column];
-    return relu ? fmaxf(value, 0) : value;
+    if (relu) value = fmaxf(value, 0);
+    return mask == nullptr || at(mask, row * ldc + column) > 0 ? value : 0;
   }
-  __device__ float load(std::int64_t index) const {
-    return bf16 ? __bfloat162float(static_cast<const __nv_bfloat16*>(c)[index])
-                : static_cast<const float*>(c)[index];
+  __device__ float load(std::int64_t index) const { return at(c, index); }
+  __device__ float at(const void* elements, std::int64_t index) const {
+    return bf16 ? __bfloat162float(static_cast<const __nv_bfloat16*>(elements)[index])
+                : static_cast<const float*>(elements)[index];
   }
   __device__ void store(float value, std::int64_t row, std::int64_t column) const {
     value = finish(value, row, column);

@@ -2,5 +2,5 @@
 #include "kernels/gemm/sm90_launch.cuh"
 
 namespace convoy::kernels::gemm {
-template void sm90_launch<Math::bf16, false, false, false>(const Sm90Call&, cudaStream_t);
+template void sm90_launch<Math::bf16, false, false, Extra::none>(const Sm90Call&, cudaStream_t);
 }  // namespace convoy::kernels::gemm

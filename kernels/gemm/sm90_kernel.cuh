@@ -235,10 +235,12 @@ __global__ __launch_bounds__(Config::threads,
         sm90::barrier_wait(turns + consumer, parity);
         parity ^= 1;
       }
+      const int m_tile = piece.m_tile * Config::cluster + int(rank);
+      const int row = m_tile * Config::rows + first_row, column = piece.n_tile * Config::columns;
+      output.expect(row, column);
       multiply_piece<Config, Loader>(loader, sums, position, ring, full, empty, turns + (consumer ^ 1),
                                      first_row, piece.k_begin, piece.k_end - piece.k_begin, lane);
-      const int m_tile = piece.m_tile * Config::cluster + int(rank);
-      output.tile(sums, m_tile * Config::rows + first_row, piece.n_tile * Config::columns, piece.split);
+      output.tile(sums, row, column, piece.split);
     }
     output.finish();
   }

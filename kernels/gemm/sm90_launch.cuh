@@ -43,21 +43,30 @@ void start_wgmma(const typename Loader::Parameters& loader, const typename Store
                                                      Config::cluster, stream, loader, store, schedule);
 }
 
-template <class Config, bool with_sums>
+template <class Config, Extra extra>
 void launch_tile(const Sm90Call& call, cudaStream_t stream) {
   using Loader = MatrixLoader<Config>;
-  using Store = TileStore<Config, with_sums>;
-  start_wgmma<Config, Loader, Store>(
-      {call.a, call.b},
-      {call.c, call.m, call.n, call.alpha, call.bias, call.relu, call.bf16, nullptr, call.sum_slots, {}},
-      call.schedule, call.blocks, stream);
+  using Store = TileStore<Config, extra>;
+  start_wgmma<Config, Loader, Store>({call.a, call.b},
+                                     {call.c,
+                                      call.m,
+                                      call.n,
+                                      call.alpha,
+                                      call.bias,
+                                      call.relu,
+                                      call.bf16,
+                                      nullptr,
+                                      nullptr,
+                                      call.sum_slots,
+                                      {}},
+                                     call.schedule, call.blocks, stream);
 }
 
-template <Math math, bool a_mn_major, bool b_mn_major, bool with_sums>
+template <Math math, bool a_mn_major, bool b_mn_major, Extra extra>
 void sm90_launch(const Sm90Call& call, cudaStream_t stream) {
   const auto start = [&]<int tile>(std::integral_constant<int, tile>) {
     if constexpr (!is_narrow(kSm90Tiles[tile]))
-      launch_tile<Sm90Config<math, a_mn_major, b_mn_major, tile>, with_sums>(call, stream);
+      launch_tile<Sm90Config<math, a_mn_major, b_mn_major, tile>, extra>(call, stream);
   };
   [&]<int... tile>(std::integer_sequence<int, tile...>) {
     ((call.tile == tile ? start(std::integral_constant<int, tile>{}) : void()), ...);

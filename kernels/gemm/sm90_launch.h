@@ -57,6 +57,10 @@ double with_memory(const Problem& problem, const Sm90Tile& tile, const Schedule&
                    double bytes, bool in_pieces);
 inline constexpr double kSm90Clock = 1.6e3;  // cycles in a microsecond
 
+// What a kernel does beside storing C: the sums of its columns and of their squares, or zeroing what a mask covers. Kernels
+// apart, as what the one needs slows the other.
+enum class Extra : std::uint8_t { none, sums, mask };
+
 // What a launch needs, type-erased over the tile shapes. From c on as in TileStore::Parameters.
 struct Sm90Call {
   int tile, blocks;
@@ -71,14 +75,14 @@ struct Sm90Call {
 
 // Column sums are fused into forward products, those with both operands' k contiguous; the others take a pass of
 // their own.
-template <Math math, bool a_mn_major, bool b_mn_major, bool with_sums>
+template <Math math, bool a_mn_major, bool b_mn_major, Extra extra>
 void sm90_launch(const Sm90Call& call, cudaStream_t stream);
 
-extern template void sm90_launch<Math::bf16, false, false, false>(const Sm90Call&, cudaStream_t);
-extern template void sm90_launch<Math::bf16, false, false, true>(const Sm90Call&, cudaStream_t);
-extern template void sm90_launch<Math::bf16, false, true, false>(const Sm90Call&, cudaStream_t);
-extern template void sm90_launch<Math::bf16, true, false, false>(const Sm90Call&, cudaStream_t);
-extern template void sm90_launch<Math::bf16, true, true, false>(const Sm90Call&, cudaStream_t);
-extern template void sm90_launch<Math::tf32, false, false, false>(const Sm90Call&, cudaStream_t);
+extern template void sm90_launch<Math::bf16, false, false, Extra::none>(const Sm90Call&, cudaStream_t);
+extern template void sm90_launch<Math::bf16, false, false, Extra::sums>(const Sm90Call&, cudaStream_t);
+extern template void sm90_launch<Math::bf16, false, true, Extra::none>(const Sm90Call&, cudaStream_t);
+extern template void sm90_launch<Math::bf16, true, false, Extra::none>(const Sm90Call&, cudaStream_t);
+extern template void sm90_launch<Math::bf16, true, true, Extra::none>(const Sm90Call&, cudaStream_t);
+extern template void sm90_launch<Math::tf32, false, false, Extra::none>(const Sm90Call&, cudaStream_t);
 
 }  // namespace convoy::kernels::gemm

@@ -2,8 +2,8 @@
 // memory 64 rows of 128 bytes at a time and stored through TMA, which clips what lies outside C. What TMA cannot
 // store, and what needs C's old values, goes out raw in fp32 and is finished by another kernel. Sums over rows
 // for batch norm are taken from the staged, rounded values, kept in registers while a consumer stays in its
-// columns and added to its own slot in device memory when it leaves them: no atomics, so the same bits in every
-// run. Device code, sm_90a only.
+// columns and added to its own slot in device memory when it leaves them: no atomics, so the same bits in every run. A mask zeroes
+// what lies under it on the way from the staged box. Device code, sm_90a only.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -21,7 +21,7 @@ struct MatrixPlacement {
   __device__ int sum_rows(int m) const { return m; }
 };
 
-template <class Config, bool with_sums, class Placement = MatrixPlacement>
+template <class Config, Extra extra, class Placement = MatrixPlacement>
 class TileStore {
  public:
   struct Parameters {
@@ -30,9 +30,9 @@ class TileStore {
     float alpha;
     const float* bias;  // null: none
     bool relu, bf16;
-    std::uint8_t*
-        narrow;  // C itself, rows without gaps: for the last 32 columns of tiles with no whole chunks of 64
-    float* sum_slots;  // with_sums: [blocks * 2][2][n], zero before the launch
+    std::uint8_t* plain;       // C itself, rows without gaps: for what does not go through TMA
+    const std::uint8_t* mask;  // Extra::mask: of C's type, without gaps; C is zero where it is not above zero
+    float* sum_slots;          // Extra::sums: [blocks * 2][2][n], zero before the launch
     Placement placement;
   };
 
@@ -57,12 +57,28 @@ class TileStore {
       store_staged<false>(sums, row, column, split);
   }
 
+  // Before a tile is multiplied: its mask comes as far as the L2 cache meanwhile.
+  __device__ void expect(int row, int column) const {
+    if constexpr (with_mask) {
+      const int bytes = parameters_.bf16 ? 2 : 4, across = Config::columns * bytes / 128;
+      for (int i = thread_; i < Config::consumer_rows * across; i += 128) {
+        const int r = row + i / across, c = column + i % across * (128 / bytes);
+        if (r < parameters_.m && c < parameters_.n)
+          sm90::prefetch_l2(parameters_.mask + (std::int64_t{r} * parameters_.n + c) * bytes);
+      }
+    }
+  }
+
   __device__ void finish() {
     if constexpr (with_sums) flush_sums();
     if (thread_ == 0) sm90::store_wait_read<0>();
   }
 
  private:
+  static constexpr bool with_sums = extra == Extra::sums, with_mask = extra == Extra::mask;
+  static_assert(!with_mask || Config::columns % 64 == 0);
+  using Mask = uint4[4];  // a thread's part of that of a box
+
   __device__ void sync() const { sm90::named_barrier_sync(1 + consumer_, 128); }
 
   // Of one chunk: alpha, bias and ReLU. Elements 4 i + {0, 1} and 4 i + {2, 3} are of one pair of columns.
@@ -84,16 +100,18 @@ class TileStore {
 
   template <bool bf16>
   __device__ void store_staged(Accumulators<Config>& sums, int row, int column, int split) {
-    constexpr int kWidth = bf16 ? 64 : 32;
+    constexpr int kWidth = bf16 ? 64 : 32, kChunks = (Config::columns + kWidth - 1) / kWidth;
 #pragma unroll
     for (int block = 0; block < Config::row_blocks; ++block)
 #pragma unroll
-      for (int chunk = 0; chunk < (Config::columns + kWidth - 1) / kWidth; ++chunk) {
+      for (int chunk = 0; chunk < kChunks; ++chunk) {
         const int r = row + block * 64, c = column + chunk * kWidth;
         if (r >= parameters_.m || c >= parameters_.n) continue;
         const bool narrow = (chunk + 1) * kWidth > Config::columns;
         float* chunk_sums = sums[block] + chunk * (kWidth / 2);
         if (adjusts_) narrow ? adjust<kWidth / 4>(chunk_sums, c) : adjust<kWidth / 2>(chunk_sums, c);
+        Mask mask;
+        if constexpr (with_mask) load_mask<bf16>(mask, r, c);
         std::uint8_t* buffer = staging_ + staged_ * Config::staging_bytes;
         if (thread_ == 0) sm90::store_wait_read<1>();
         sync();
@@ -103,7 +121,9 @@ class TileStore {
           stage_f32(chunk_sums, buffer);
         sm90::async_proxy_fence();
         sync();
-        if (narrow) {
+        if constexpr (with_mask) {
+          copy_masked<bf16>(buffer, r, c, mask);
+        } else if (narrow) {
           copy_narrow(buffer, r, c);
         } else if (thread_ == 0) {
           parameters_.placement.store(&parameters_.c, buffer, c, r, split);
@@ -115,15 +135,47 @@ class TileStore {
       }
   }
 
+  // Calls use(number, 16 bytes of the staged box, their distance in bytes from C's begin) for what of a box with so many 16
+  // bytes a row is this thread's and lies in C.
+  template <bool bf16, int units, class Use>
+  __device__ void for_each_unit(const std::uint8_t* buffer, int row, int column, const Use& use) const {
+    constexpr int kElements = bf16 ? 8 : 4;
+    const int unit = thread_ % units, c = column + unit * kElements;
+#pragma unroll
+    for (int i = 0; i < units / 2; ++i) {
+      const int r = i * (128 / units) + thread_ / units;
+      if (row + r < parameters_.m && c < parameters_.n)
+        use(i, reinterpret_cast<const uint4*>(buffer + r * 128 + ((unit ^ (r & 7)) << 4)),
+            (std::int64_t{row + r} * parameters_.n + c) * (16 / kElements));
+    }
+  }
   // 32 columns of bf16; TMA's boxes are 64 wide and would reach into the next tile.
   __device__ void copy_narrow(const std::uint8_t* buffer, int row, int column) const {
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const int r = i * 32 + thread_ / 4, unit = thread_ % 4, c = column + unit * 8;
-      if (row + r >= parameters_.m || c >= parameters_.n) continue;
-      const auto* from = reinterpret_cast<const uint4*>(buffer + r * 128 + ((unit ^ (r & 7)) << 4));
-      *reinterpret_cast<uint4*>(parameters_.narrow + (std::int64_t{row + r} * parameters_.n + c) * 2) = *from;
-    }
+    for_each_unit<true, 4>(buffer, row, column, [&](int, const uint4* staged, std::int64_t offset) {
+      *reinterpret_cast<uint4*>(parameters_.plain + offset) = *staged;
+    });
+  }
+
+  template <bool bf16>
+  __device__ void load_mask(Mask& mask, int row, int column) const {
+    for_each_unit<bf16, 8>(nullptr, row, column, [&](int i, const uint4*, std::int64_t offset) {
+      mask[i] = __ldg(reinterpret_cast<const uint4*>(parameters_.mask + offset));
+    });
+  }
+  template <bool bf16>
+  __device__ void copy_masked(const std::uint8_t* buffer, int row, int column, const Mask& mask) const {
+    for_each_unit<bf16, 8>(buffer, row, column, [&](int i, const uint4* staged, std::int64_t offset) {
+      const uint4 values = *staged, by = mask[i];
+      *reinterpret_cast<uint4*>(parameters_.plain + offset) = {
+          kept<bf16>(values.x, by.x), kept<bf16>(values.y, by.y), kept<bf16>(values.z, by.z),
+          kept<bf16>(values.w, by.w)};
+    });
+  }
+  template <bool bf16>
+  __device__ static std::uint32_t kept(std::uint32_t value, std::uint32_t mask) {
+    if constexpr (!bf16) return __uint_as_float(mask) > 0 ? value : 0;
+    const auto pair = *reinterpret_cast<const __nv_bfloat162*>(&mask);
+    return value & __hgt2_mask(pair, __float2bfloat162_rn(0));
   }
 
   // 16 columns a pair; eight columns of eight rows are one matrix of stmatrix.

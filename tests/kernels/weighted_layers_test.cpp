@@ -230,6 +230,46 @@ TEST(Conv2d, FusedReluIsThatOfTheSum) {
       expect_same(fused, run(backend, layout, fused), expected, name_of(backend));
 }
 
+// backward_data of a convolution whose x a ReLU gave: what is behind the ReLU, masked.
+TEST(Conv2d, GivesTheGradientBeforeItsInputsRelu) {
+  struct Shapes {
+    Conv2dProblem problem;
+    Shape x, weights;
+  };
+  const std::vector<Shapes> all = {{{.padding = {1, 1}}, {3, 64, 14, 14}, {128, 64, 3, 3}},
+                                   {{.padding = {1, 1}}, {2, 160, 7, 7}, {64, 160, 3, 3}},
+                                   {{.stride = {2, 2}, .padding = {1, 1}}, {2, 64, 9, 9}, {40, 64, 3, 3}},
+                                   {{}, {2, 72, 9, 7}, {40, 72, 1, 1}},
+                                   {{.padding = {1, 1}, .groups = 2}, {2, 32, 7, 7}, {64, 16, 3, 3}},
+                                   {{.padding = {1, 1}}, {2, 20, 5, 5}, {12, 20, 3, 3}}};
+  Random random(10);
+  for (const Shapes& shapes : all)
+    for (const bool tf32 : {false, true}) {
+      Conv2dProblem problem = shapes.problem;
+      problem.tf32 = tf32;
+      Case test = conv2d(random, problem, shapes.x, shapes.weights).backward_data;
+      const Result behind = run_reference(test);
+      problem.input_relu = true;
+      test.maker = [=](Backend backend, KernelRequest& request) {
+        return conv2d_backward_data(backend, problem, request);
+      };
+      Tensor x = random.uniform(shapes.x);
+      for (std::size_t i = 0; i < x.values.size(); i += 3) x.values[i] = 0;
+      x.values[1] = std::numeric_limits<double>::quiet_NaN();
+      test.inputs.push_back(x);
+      const Result before = run_reference(test);
+      for (std::size_t i = 0; i < x.values.size(); ++i)
+        EXPECT_EQ(before.outputs[0].values[i], x.values[i] > 0 ? behind.outputs[0].values[i] : 0);
+      if (!gpu_present()) continue;
+      if (tf32) test.tolerance = 1e-3;
+      expect_same(test, run(Backend::cuda, Layout::channels_last, test), before, test.name);
+      if (tf32) continue;
+      const Case rounded = in_bf16(test);
+      expect_same(rounded, run(Backend::cuda, Layout::channels_last, rounded), run_reference(rounded),
+                  rounded.name);
+    }
+}
+
 // The sums are those of y as stored, and only of valid samples.
 TEST(Conv2d, StatisticsAreThoseOfWhatWasWritten) {
   Random random(9);

@@ -104,6 +104,11 @@ void Conv2d::backward(Emitter& emitter) const {
         return kernels::conv2d_backward_data(backend, problem, request);
       },
       flops({&shape, 1}));
+  auto masking = problem(emitter);
+  masking.input_relu = true;
+  emitter.allow_relu_gradient([masking](Backend backend, KernelRequest& request) {
+    return kernels::conv2d_backward_data(backend, masking, request);
+  });
 }
 
 }  // namespace convoy::app

@@ -22,7 +22,7 @@ int count_kind(const StepGraph& graph, const std::string& kind) {
 }
 
 std::vector<Network> networks() {
-  std::vector<Network> all{every_op(), residual()};
+  std::vector<Network> all{every_op(), residual(), rectifying()};
   for (const char* name :
        {"linear", "mlp", "lenet", "cifar10_quick", "resnet18", "resnet50", "googlenet", "wrn16_4"})
     all.push_back(make_network(name, {2, 3, 32, 32}, 10));

@@ -31,7 +31,7 @@ Network deep() {
 }
 
 TEST(Rematerialise, BackwardReadsNothingThatWasDroppedAndEverythingIsMadeBeforeItIsRead) {
-  for (const Network& network : {deep(), residual(), every_op()}) {
+  for (const Network& network : {deep(), residual(), every_op(), rectifying()}) {
     StepGraph graph = build_step_graph(fuse(network), {});
     std::vector<TensorId> dropped;
     for (const auto& candidate : rematerialisable(graph)) dropped.push_back(candidate.tensor);

@@ -56,4 +56,17 @@ inline Network residual() {
   return net;
 }
 
+// ReLUs that convolutions alone read (of a convolution, of a pool), that two read, that a sum and a linear layer read.
+inline Network rectifying() {
+  Network net("rectifying", {4, 3, 8, 8});
+  const auto conv = [&](const std::string& name, LayerId input) {
+    return net.add(name + ".relu", Relu{}, net.add(name, Conv2d::square(6, 3, 1, 1, true), input));
+  };
+  const LayerId pool = net.add("pool", Pool::max(2, 2), conv("b", conv("a", net.input())));
+  const LayerId both = conv("c", pool);
+  const LayerId end = net.add("add", Add{}, {conv("d", both), conv("e", both)});
+  net.add("fc", Linear{5}, conv("f", end));
+  return net;
+}
+
 }  // namespace convoy::app

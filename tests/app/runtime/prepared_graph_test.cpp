@@ -60,7 +60,7 @@ TEST(PreparedGraph, EveryNetworkIsReadyForTheCpu) {
 
 // A layout that is still open would give a tensor no size; a reorder that is inserted must come before its reader.
 TEST(PreparedGraph, LayoutsAreSettledAndOperandsDefined) {
-  for (const Network& network : {every_op(), residual(), fuse(every_op())}) {
+  for (const Network& network : {every_op(), residual(), fuse(every_op()), fuse(rectifying())}) {
     const PreparedGraph prepared = prepare_on_cpu(network);
     ASSERT_EQ(prepared.descs.size(), prepared.graph.tensors.size());
     std::vector<bool> written(prepared.descs.size(), false);

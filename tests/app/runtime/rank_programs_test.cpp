@@ -218,7 +218,7 @@ class RankProgramsTest : public testing::TestWithParam<int> {};
 TEST_P(RankProgramsTest, AnyPlacementComputesWhatOneRankComputes) {
   std::mt19937 random(static_cast<unsigned>(GetParam()));
   kernels::StepControl control;
-  for (const Network& network : {every_op(), residual(), fuse(residual())})
+  for (const Network& network : {every_op(), residual(), fuse(residual()), fuse(rectifying())})
     for (const int replicas : {1, 2}) {  // with two there are all-reduces, which change tensors in place
       const CompiledSteps whole = compile(network, replicas, &control);
       const auto train = run_whole(*whole.train), evaluate = run_whole(whole.evaluate);

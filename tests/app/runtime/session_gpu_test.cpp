@@ -103,7 +103,8 @@ void PrintTo(const NamedNetwork& network, std::ostream* out) { *out << network.n
 class CudaSessionOf : public CudaSession, public testing::WithParamInterface<NamedNetwork> {};
 INSTANTIATE_TEST_SUITE_P(Networks, CudaSessionOf,
                          testing::Values(NamedNetwork{"every_op", every_op},
-                                         NamedNetwork{"residual", residual}, NamedNetwork{"wide", wide}),
+                                         NamedNetwork{"residual", residual},
+                                         NamedNetwork{"rectifying", rectifying}, NamedNetwork{"wide", wide}),
                          [](const auto& network) { return std::string(network.param.name); });
 
 TEST_P(CudaSessionOf, AgreesWithTheCpuForTwentySteps) {

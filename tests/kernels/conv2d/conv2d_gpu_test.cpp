@@ -48,6 +48,7 @@ Task task_of(const Layer& layer, Direction direction, Math math) {
                    p.groups};
   task.bias = p.bias && direction != Direction::backward_data;
   task.relu = p.relu && direction == Direction::forward;
+  task.input_relu = p.input_relu && direction == Direction::backward_data;
   return task;
 }
 
@@ -78,7 +79,14 @@ std::vector<Layer> layers() {
       {{3, 160, 9, 11}, {160, 160, 3, 3}, {.padding = {1, 1}, .bias = true, .relu = true}},
       {{3, 160, 6, 7}, {344, 160, 3, 3}, kSame},
       {{3, 344, 6, 7}, {176, 344, 1, 1}, {.stride = {2, 2}}},
+      // A mask: over whole tiles, tiles of 160 columns, parts of both, many tiles a block, many pieces of k.
+      {{3, 64, 14, 14}, {128, 64, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
+      {{3, 344, 6, 7}, {160, 344, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
+      {{2, 32, 13, 9}, {24, 32, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
+      {{300, 64, 4, 4}, {64, 64, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
+      {{1, 512, 5, 5}, {512, 512, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
       {{2, 12, 7, 7}, {20, 12, 3, 3}, kSame},  // no multiple of eight
+      {{2, 12, 7, 7}, {20, 12, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
       {{2, 64, 7, 7}, {10, 64, 3, 3}, kSame},
       {{2, 64, 7, 7}, {64, 32, 3, 3}, {.padding = {1, 1}, .groups = 2}},
       {{2, 48, 7, 7}, {48, 1, 3, 3}, {.stride = {2, 2}, .padding = {1, 1}, .groups = 48}},
@@ -96,17 +104,18 @@ TEST_P(Conv2dOnGpu, EveryPlanOfEveryEngineIsRight) {
   const auto [math, direction] = GetParam();
   std::uint64_t seed = 1;
   // Of every kind: kernels differ by the copies that a layer's channels allow, too.
-  std::map<std::tuple<Engine, gemm::Rung, int, bool, std::int64_t, std::int64_t>, int> seen;
+  std::map<std::tuple<Engine, gemm::Rung, int, bool, std::int64_t, std::int64_t, bool>, int> seen;
   for (const Layer& layer : layers()) {
     const Task task = task_of(layer, direction, math);
-    SCOPED_TRACE(task.to_string());
+    SCOPED_TRACE(task.to_string() + (task.input_relu ? " input relu" : ""));
     conv::Bench bench(task);
     for (const Engine engine : conv::kEngines) {
       if (!conv::supports(engine, task)) continue;
       for (const conv::Plan& plan : conv::candidates(engine, task)) {
+        if (task.input_relu && !plan.fused) continue;
         const gemm::Plan& of = plan.product;
         int& times = seen[{engine, of.rung, of.tile, of.splits > 1, std::gcd(layer.x[1], 8),
-                           std::gcd(layer.filters[0], 8)}];
+                           std::gcd(layer.filters[0], 8), task.input_relu}];
         if (times++ >= 2 && convoy::test::brief()) continue;
         const gemm::Check check = bench.check(plan, seed++);
         EXPECT_TRUE(check.correct) << plan.to_string() << ": relative error " << check.relative_error
