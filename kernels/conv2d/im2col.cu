@@ -170,7 +170,6 @@ Launch bind_windows(const Task& task, const Plan& plan, const Buffers& b) {
   if (task.input_relu) epilogue.mask = b.x;
   epilogue.bf16 = !weights && task.math == Math::bf16;
   const int slots = sums(task, plan.product.splits) ? 2 * calls->front().blocks : 0;  // two consumers a block
-  const std::size_t slot_bytes = gemm::slot_elements(g.k, slots) * sizeof(float);
   const std::size_t dx_bytes = gaps ? std::size_t(g.x_pixels()) * g.c * bytes_of(task.type()) : 0;
   return [=, splits = plan.product.splits, turns_gradient = turned(task, tile_of(plan)),
           start = start_of(task, tile_of(plan), plan.product.splits),
@@ -180,7 +179,6 @@ Launch bind_windows(const Task& task, const Plan& plan, const Buffers& b) {
     if (folds) fold_images(task, fold, b.images, workspace.images, on);
     if (folds && !weights) fold_filters(task, fold, b.weights, workspace.filters, on);
     if (turns) transpose_filters(b.weights, workspace.filters, g.k, g.taps(), g.c, bytes_of(task.type()), on);
-    if (slots > 0) CONVOY_CUDA(cudaMemsetAsync(workspace.slots, 0, slot_bytes, stream));
     for (const Sm90ConvCall& call : *calls) start(call, stream);
     if (slots > 0) gemm::sum_slots(workspace.slots, slots, g.k, b.sums, stream);
     if (turns_gradient)

@@ -213,16 +213,14 @@ Launch bind_wgmma(const Problem& problem, const Plan& plan, const Buffers& buffe
     };
     pack(a, buffers.a, problem.lda, workspace.a);
     pack(b, buffers.b, problem.ldb, workspace.b);
-    if (call.sum_slots != nullptr)
-      CONVOY_CUDA(
-          cudaMemsetAsync(workspace.slots, 0, slot_elements(problem.n, kSumSlots) * sizeof(float), stream));
     launch(call, stream);
     if (indirect(problem, plan.splits))
       sum_partials(epilogue, workspace.partial, plan.splits, problem.m, problem.n, partial_pitch(problem),
                    stream);
     if (!problem.column_sums) return;
     if (call.sum_slots == nullptr) sum_columns(epilogue, problem.m, problem.n, workspace.slots, stream);
-    sum_slots(workspace.slots, kSumSlots, problem.n, buffers.column_sums, stream);
+    const int slots = call.sum_slots != nullptr ? 2 * call.blocks : kSumSlots;  // two consumers a block
+    sum_slots(workspace.slots, slots, problem.n, buffers.column_sums, stream);
   };
 }
 

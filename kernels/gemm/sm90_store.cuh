@@ -2,7 +2,7 @@
 // memory 64 rows of 128 bytes at a time and stored through TMA, which clips what lies outside C. What TMA cannot
 // store, and what needs C's old values, goes out raw in fp32 and is finished by another kernel. Sums over rows
 // for batch norm are taken from the staged, rounded values, kept in registers while a consumer stays in its
-// columns and added to its own slot in device memory when it leaves them: no atomics, so the same bits in every run. A mask zeroes
+// columns and added to its own slot in device memory when it leaves them, so the same bits in every run. A mask zeroes
 // what lies under it on the way from the staged box. Device code, sm_90a only.
 #pragma once
 
@@ -32,7 +32,7 @@ class TileStore {
     bool relu, bf16;
     std::uint8_t* plain;       // C itself, rows without gaps: for what does not go through TMA
     const std::uint8_t* mask;  // Extra::mask: of C's type, without gaps; C is zero where it is not above zero
-    float* sum_slots;          // Extra::sums: [blocks * 2][2][n], zero before the launch
+    float* sum_slots;          // Extra::sums: [blocks * 2][2][n]
     Placement placement;
   };
 
@@ -44,7 +44,11 @@ class TileStore {
         warp_(thread_ / 32),
         lane_(thread_ % 32),
         sum_rows_(with_sums ? parameters.placement.sum_rows(parameters.m) : 0),
-        adjusts_(parameters.alpha != 1 || parameters.bias != nullptr || parameters.relu) {}
+        adjusts_(parameters.alpha != 1 || parameters.bias != nullptr || parameters.relu) {
+    if constexpr (with_sums) {  // behind a tile's barriers before anything is added
+      for (int i = thread_; i < 2 * parameters.n; i += 128) sum_slot()[i] = 0;
+    }
+  }
 
   __device__ void tile(Accumulators<Config>& sums, int row, int column, int split) {
     if constexpr (with_sums) {
@@ -216,11 +220,17 @@ class TileStore {
   template <bool bf16>
   __device__ void add_sums(float* sums, const std::uint8_t* buffer, int row) const {
     const int word = lane_ % 8, group = lane_ / 8;
+    const auto row_of = [&](int i) { return group * 2 + i % 2 + i / 2 * 8; };
+    std::uint32_t words[16];  // all on their way before the first is used
 #pragma unroll
     for (int i = 0; i < 16; ++i) {
-      const int r = group * 2 + i % 2 + i / 2 * 8, unit = (warp_ * 2 + word / 4) ^ (r & 7);
-      if (row + r >= sum_rows_) continue;
-      const auto bits = *reinterpret_cast<const std::uint32_t*>(buffer + r * 128 + unit * 16 + word % 4 * 4);
+      const int r = row_of(i), unit = (warp_ * 2 + word / 4) ^ (r & 7);
+      words[i] = *reinterpret_cast<const std::uint32_t*>(buffer + r * 128 + unit * 16 + word % 4 * 4);
+    }
+#pragma unroll
+    for (int i = 0; i < 16; ++i) {
+      if (row + row_of(i) >= sum_rows_) continue;
+      const std::uint32_t bits = words[i];
       const float low = bf16 ? __uint_as_float(bits << 16) : __uint_as_float(bits);
       sums[0] += low;
       sums[1] = fmaf(low, low, sums[1]);
@@ -231,9 +241,11 @@ class TileStore {
       }
     }
   }
+  __device__ float* sum_slot() const {
+    return parameters_.sum_slots + (std::int64_t{blockIdx.x} * 2 + consumer_) * 2 * parameters_.n;
+  }
   __device__ void flush_sums() {
-    float* slot =
-        parameters_.sum_slots + (std::int64_t(blockIdx.x) * 2 + consumer_) * 2 * std::int64_t{parameters_.n};
+    float* const slot = sum_slot();
     const int word = warp_ * 8 + lane_ % 8;
 #pragma unroll
     for (int i = 0; i < kSums; ++i) {
@@ -242,8 +254,9 @@ class TileStore {
       sum += __shfl_xor_sync(~0u, sum, 16);
       const int column =
           sums_column_ + (parameters_.bf16 ? i / 4 * 64 + word * 2 + i / 2 % 2 : i / 2 * 32 + word);
+      // Of this lane alone, so the order of additions is its own; as an atomic nothing waits for the old value.
       if (lane_ < 8 && sums_column_ >= 0 && column < parameters_.n)
-        slot[i % 2 * parameters_.n + column] += sum;
+        atomicAdd(slot + i % 2 * parameters_.n + column, sum);
       column_sums_[i] = 0;
     }
   }
