@@ -11,7 +11,8 @@
 #   --scaling weak|strong|both                default: both
 #   --backend cuda|cpu    default: cuda where there is a GPU, else cpu
 #   --data FILE --size S  default: synthetic images of 224 pixels a side
-#   --steps N             of every run; default: 60
+#   --steps N             of every run; default: 300 with --backend cuda (a GPU at its power limit looks for its clocks in
+#                         the first two seconds), else 60
 #   --repeats N           default: 3
 #   --topology FILE       adds a prediction from the profile of one rank, as in jobs/topologies/
 #   --collectives FILE    measured all-reduces and their overlap for it: output of convoy bench collectives --json; default: measured here
@@ -31,13 +32,13 @@ root=$(dirname "$(dirname "$self")")
 . "$root/jobs/launch.sh"
 
 models=resnet50 batches=256 precisions='' ranks_wanted=1,2,4,8,16 scalings=both backend='' data=synthetic size=''
-steps=60 repeats=3 topology='' collectives='' threads='' submit=no out='' given=("$@")
+steps='' repeats=3 topology='' collectives='' threads='' submit=no out='' given=("$@")
 need() { [ -n "$2" ] || usage_error "$1: expected a value"; }
 list() { [[ $2 =~ ^[0-9]+(,[0-9]+)*$ ]] || usage_error "$1: found '$2', expected whole numbers with commas between them"; }
 number() { [[ $2 =~ ^[1-9][0-9]*$ ]] || usage_error "$1: found '$2', expected a whole number above 0"; }
 while [ $# -gt 0 ]; do
   case $1 in
-    -h | --help) sed -n '2,24p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
+    -h | --help) sed -n '2,25p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
     --submit) submit=yes; shift; continue ;;
     --) shift; break ;;
     --models | --batches | --precisions | --ranks | --scaling | --backend | --data | --size | --steps | --repeats | \
@@ -92,7 +93,7 @@ gpus=$(nvidia-smi --list-gpus 2>/dev/null | grep -c '^GPU ' || true)
 if [ -z "$backend" ]; then backend=cpu; [ "$gpus" -eq 0 ] || backend=cuda; fi
 case $backend in cpu) precisions=${precisions:-fp32} ;; cuda) precisions=${precisions:-bf16} ;; *) usage_error "--backend: found '$backend', expected cuda or cpu" ;; esac
 [ "$backend" != cuda ] || [ "$gpus" -gt 0 ] || fail "--backend cuda: no GPU on $(hostname)"
-if [ "$backend" = cuda ]; then available=$gpus; else available=$(nproc); fi
+if [ "$backend" = cuda ]; then available=$gpus steps=${steps:-300} profiled=100; else available=$(nproc) steps=${steps:-60} profiled=10; fi
 available=${SLURM_NTASKS:-$available}
 # Asked for by name, CPU ranks may share cores; by default not.
 case " ${given[*]} " in *" --ranks "*) [ -n "${SLURM_NTASKS:-}" ] || [ "$backend" = cuda ] || available=1000000 ;; esac
@@ -160,7 +161,7 @@ predict() { # MODEL BATCH PRECISION
     profile=$folder/profile-b$batch.jsonl
     if [ ! -s "$profile" ]; then
       launch 1 "$CONVOY" bench step --model "$model" --batch "$batch" --size "${size:-32}" --backend "$backend" \
-        --precision "$precision" --steps 10 --layers --json ${threads:+--threads "$threads"}
+        --precision "$precision" --steps "$profiled" --layers --json ${threads:+--threads "$threads"}
       "${launch[@]}" >"$profile.part" 2>"$profile.log" || fail "the profile of $model failed: $(reason_of "$profile.log")"
       mv "$profile.part" "$profile"
     fi
