@@ -116,7 +116,13 @@ done_runs=0 old_runs=0 failed_runs=0
 one_run() {
   local folder=$1 ranks=$2
   shift 2
-  if [ -e "$folder/summary.json" ]; then old_runs=$((old_runs + 1)); return; fi
+  if [ -e "$folder/summary.json" ]; then
+    local found
+    found=$(sed -n 's/.*"steps": *\([0-9]*\).*/\1/p' "$folder/summary.json" | head -n 1)
+    [ "$found" = "$steps" ] || fail "$folder: found a run of $found steps, expected $steps: --steps $found, or another folder"
+    old_runs=$((old_runs + 1))
+    return
+  fi
   rm -rf "$folder.part"
   mkdir -p "$folder.part"
   launch "$ranks" "$CONVOY" train "$@" --out "$folder.part"

@@ -87,8 +87,8 @@ struct StepGraph {
 // Lets convolutions and additions write the sums that a batch norm behind them needs, which saves a pass over their
 // output. For backends whose kernels can: reference and cuda.
 void fuse_statistics(StepGraph& graph);
-// Lets a convolution whose input a ReLU gave write the gradient before it, which saves a pass over the input's gradient.
-// For the same backends.
+// Lets a convolution whose input a ReLU gave write the gradient before it, which saves a pass over the input's
+// gradient. For the same backends.
 void fuse_relu_gradients(StepGraph& graph);
 
 }  // namespace convoy::app

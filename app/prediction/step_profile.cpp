@@ -101,7 +101,9 @@ StepProfile estimate_profile(const Network& network, const std::string& precisio
   if (rate == device.gflops.end())
     throw std::runtime_error(fmt::format("--precision {}: the topology's device.gflops has {} alone",
                                          precision, fmt::join(device.gflops | std::views::keys, ", ")));
-  const StepGraph graph = training_graph(network);
+  StepGraph graph = training_graph(network);
+  fuse_statistics(graph);  // as on a GPU
+  fuse_relu_gradients(graph);
   const double activation_bytes = precision == "bf16" ? 2 : 4;
   StepProfile profile;
   profile.model = network.name(), profile.precision = precision, profile.backend = "cuda";

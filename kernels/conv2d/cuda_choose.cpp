@@ -26,9 +26,9 @@ std::vector<Plan> worth_timing(const Task& task, int of_each_engine) {
   std::map<Engine, int> taken;
   const std::vector<Plan> all = candidates(task);
   for (const Plan& plan : all) {
-    const bool fallback = plan.engine == Engine::direct || plan.engine == Engine::gathered;
-    if (fallback && plan.engine != all.front().engine) continue;
-    if (plan.fused == all.front().fused && taken[plan.engine]++ < of_each_engine) plans.push_back(plan);
+    if (is_fallback(plan.engine) && plan.engine != all.front().engine) continue;
+    if (plan.fuses_extra == all.front().fuses_extra && taken[plan.engine]++ < of_each_engine)
+      plans.push_back(plan);
   }
   return plans;
 }

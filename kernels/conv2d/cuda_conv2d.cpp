@@ -119,7 +119,7 @@ Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request) {
         if (problem.statistics) buffers.sums = static_cast<double*>(operands.outputs[1]);
         buffers.control = control;
       });
-  return problem.statistics && !plan.fused ? with_statistics(convolution, request) : convolution;
+  return problem.statistics && !plan.fuses_extra ? with_statistics(convolution, request) : convolution;
 }
 
 Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request) {
@@ -139,7 +139,7 @@ Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request
     buffers.out = operands.outputs[0];
     if (problem.input_relu) buffers.x = operands.inputs[2];
   });
-  return problem.input_relu && !plan.fused ? with_relu_gradient(convolution, request) : convolution;
+  return problem.input_relu && !plan.fuses_extra ? with_relu_gradient(convolution, request) : convolution;
 }
 
 Kernel conv2d_backward_weights(const Conv2dProblem& problem, KernelRequest& request) {

@@ -57,9 +57,10 @@ std::vector<Plan> candidates(const Task& task) {
   for (const Engine engine : {Engine::matrix, first, second, Engine::gathered, Engine::direct})
     if (supports(engine, task))
       for (Plan& plan : candidates(engine, task)) plans.push_back(std::move(plan));
-  // A pass over the result costs more than plans differ.
-  if (task.asks_more())
-    std::stable_partition(plans.begin(), plans.end(), [](const Plan& plan) { return plan.fused; });
+  // A pass over the result costs more than an engine's plans differ.
+  if (task.has_extra())
+    std::stable_partition(plans.begin(), plans.end(),
+                          [](const Plan& plan) { return plan.fuses_extra && !is_fallback(plan.engine); });
   if (plans.empty()) throw std::invalid_argument(fmt::format("conv2d: no engine does {}", task.to_string()));
   return plans;
 }

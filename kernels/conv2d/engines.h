@@ -55,8 +55,8 @@ struct Task {
   bool statistics = false;             // forward: also batch norm's sums of y
   bool input_relu = false;             // backward_data: dx is zero where x is not above zero
 
-  // More than the product, its bias and its ReLU.
-  bool asks_more() const { return statistics || input_relu; }
+  // Beside the product, its bias and its ReLU.
+  bool has_extra() const { return statistics || input_relu; }
 
   DType type() const { return math == gemm::Math::bf16 ? DType::bf16 : DType::f32; }
   // The product that it is, with all rows without gaps.
@@ -71,7 +71,7 @@ struct Plan {
   Engine engine = Engine::direct;
   gemm::Plan product;
   std::size_t workspace_bytes = 0;
-  bool fused = false;  // does what the task asks more on the way; else that needs a pass of its own
+  bool fuses_extra = false;       // the kernels that write the result do it; else it needs a pass of its own
   std::string to_string() const;  // "im2col wgmma 128x128p"
 };
 
@@ -89,6 +89,8 @@ struct Buffers {
 };
 
 bool supports(Engine engine, const Task& task);
+// Engines that others beat by a multiple wherever these can do the task.
+constexpr bool is_fallback(Engine engine) { return engine == Engine::direct || engine == Engine::gathered; }
 // All plans worth timing, the expected best first.
 std::vector<Plan> candidates(Engine engine, const Task& task);
 // Over all engines, the expected best first; never empty.

@@ -66,7 +66,8 @@ double Task::bytes() const {
   const double images = double(g.x_pixels()) * g.c + double(g.y_pixels()) * g.k;
   const double filters = double(g.k) * g.taps() * (g.c / g.groups);
   const bool back = direction == Direction::backward_weights;
-  return images * double(bytes_of(type())) + filters * double(back ? 4 : bytes_of(type()));
+  const double masks = input_relu ? double(g.x_pixels()) * g.c : 0;
+  return (images + masks) * double(bytes_of(type())) + filters * double(back ? 4 : bytes_of(type()));
 }
 
 std::string Task::to_string() const {

@@ -19,10 +19,6 @@ struct Epilogue {
   bool bf16 = false;           // type of C
   float* partial = nullptr;    // not null: the raw accumulators go to partial[piece of k][m][n] instead
 
-  __device__ bool changes_values() const {
-    return alpha != 1 || beta != 0 || bias != nullptr || relu || mask != nullptr;
-  }
-
   __device__ float finish(float value, std::int64_t row, std::int64_t column) const {
     value *= alpha;
     if (beta != 0) value = fmaf(beta, load(row * ldc + column), value);

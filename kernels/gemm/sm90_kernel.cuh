@@ -237,7 +237,7 @@ __global__ __launch_bounds__(Config::threads,
       }
       const int m_tile = piece.m_tile * Config::cluster + int(rank);
       const int row = m_tile * Config::rows + first_row, column = piece.n_tile * Config::columns;
-      output.expect(row, column);
+      output.prefetch_mask(row, column);
       multiply_piece<Config, Loader>(loader, sums, position, ring, full, empty, turns + (consumer ^ 1),
                                      first_row, piece.k_begin, piece.k_end - piece.k_begin, lane);
       output.tile(sums, row, column, piece.split);

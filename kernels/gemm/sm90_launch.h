@@ -57,8 +57,8 @@ double with_memory(const Problem& problem, const Sm90Tile& tile, const Schedule&
                    double bytes, bool in_pieces);
 inline constexpr double kSm90Clock = 1.6e3;  // cycles in a microsecond
 
-// What a kernel does beside storing C: the sums of its columns and of their squares, or zeroing what a mask covers. Kernels
-// apart, as what the one needs slows the other.
+// What a kernel does beside storing C: the sums of its columns and of their squares, or making zero what a mask does not
+// let through. Kernels apart, as what the one needs slows the other.
 enum class Extra : std::uint8_t { none, sums, mask };
 
 // What a launch needs, type-erased over the tile shapes. From c on as in TileStore::Parameters.

@@ -2,8 +2,8 @@
 // memory 64 rows of 128 bytes at a time and stored through TMA, which clips what lies outside C. What TMA cannot
 // store, and what needs C's old values, goes out raw in fp32 and is finished by another kernel. Sums over rows
 // for batch norm are taken from the staged, rounded values, kept in registers while a consumer stays in its
-// columns and added to its own slot in device memory when it leaves them, so the same bits in every run. A mask zeroes
-// what lies under it on the way from the staged box. Device code, sm_90a only.
+// columns and added to its own slot in device memory when it leaves them, so the same bits in every run. Where there is
+// a mask, what it does not let through becomes zero on the way from the staged box. Device code, sm_90a only.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -45,7 +45,7 @@ class TileStore {
         lane_(thread_ % 32),
         sum_rows_(with_sums ? parameters.placement.sum_rows(parameters.m) : 0),
         adjusts_(parameters.alpha != 1 || parameters.bias != nullptr || parameters.relu) {
-    if constexpr (with_sums) {  // behind a tile's barriers before anything is added
+    if constexpr (with_sums) {  // a tile's barriers lie between this and sums of its own
       for (int i = thread_; i < 2 * parameters.n; i += 128) sum_slot()[i] = 0;
     }
   }
@@ -62,7 +62,7 @@ class TileStore {
   }
 
   // Before a tile is multiplied: its mask comes as far as the L2 cache meanwhile.
-  __device__ void expect(int row, int column) const {
+  __device__ void prefetch_mask(int row, int column) const {
     if constexpr (with_mask) {
       const int bytes = parameters_.bf16 ? 2 : 4, across = Config::columns * bytes / 128;
       for (int i = thread_; i < Config::consumer_rows * across; i += 128) {
@@ -123,15 +123,16 @@ class TileStore {
           narrow ? stage_bf16<2>(chunk_sums, buffer) : stage_bf16<4>(chunk_sums, buffer);
         else
           stage_f32(chunk_sums, buffer);
-        sm90::async_proxy_fence();
+        if constexpr (!with_mask) sm90::async_proxy_fence();
         sync();
         if constexpr (with_mask) {
           copy_masked<bf16>(buffer, r, c, mask);
-        } else if (narrow) {
-          copy_narrow(buffer, r, c);
-        } else if (thread_ == 0) {
-          parameters_.placement.store(&parameters_.c, buffer, c, r, split);
-          sm90::store_commit();
+        } else {
+          if (narrow) copy_narrow(buffer, r, c);
+          if (thread_ == 0) {
+            if (!narrow) parameters_.placement.store(&parameters_.c, buffer, c, r, split);
+            sm90::store_commit();  // of a narrow box nothing: the wait counts one a box
+          }
         }
         if (with_sums && !(narrow && warp_ >= 2))
           add_sums<bf16>(column_sums_ + chunk * (bf16 ? 4 : 2), buffer, r);
@@ -139,8 +140,8 @@ class TileStore {
       }
   }
 
-  // Calls use(number, 16 bytes of the staged box, their distance in bytes from C's begin) for what of a box with so many 16
-  // bytes a row is this thread's and lies in C.
+  // Calls use(number, 16 bytes of the staged box, their distance in bytes from C's begin) for what is this thread's, and
+  // lies in C, of a box with so many 16 bytes a row.
   template <bool bf16, int units, class Use>
   __device__ void for_each_unit(const std::uint8_t* buffer, int row, int column, const Use& use) const {
     constexpr int kElements = bf16 ? 8 : 4;
@@ -255,7 +256,8 @@ class TileStore {
       const int column =
           sums_column_ + (parameters_.bf16 ? i / 4 * 64 + word * 2 + i / 2 % 2 : i / 2 * 32 + word);
       // Of this lane alone, so the order of additions is its own; as an atomic nothing waits for the old value.
-      if (lane_ < 8 && sums_column_ >= 0 && column < parameters_.n)
+      const int end = min(parameters_.n, sums_column_ + Config::columns);
+      if (lane_ < 8 && sums_column_ >= 0 && column < end)
         atomicAdd(slot + i % 2 * parameters_.n + column, sum);
       column_sums_[i] = 0;
     }

@@ -6,8 +6,8 @@
 //             pool_backward  {aux, dy} -> {dx}
 //   average:  pool_forward   {x} -> {y}
 //             pool_backward  {dy} -> {dx}
-// x [N, C, H, W], y [N, C, OH, OW]. The first of equal maxima gets the gradient; a NaN wins over any number. Where the ReLU
-// is fused, dy is the gradient before it (run relu_backward on y first).
+// x [N, C, H, W], y [N, C, OH, OW]. The first of equal maxima gets the gradient; a NaN wins over any number. Where the
+// ReLU is fused, dy is the gradient before it (run relu_backward on y first).
 #pragma once
 
 #include <array>

@@ -40,6 +40,8 @@ contains "$folder/log" "12 runs done, 0 were there, 0 failed"
 rm -rf "$experiment"/weak/*/ranks-2/repeat-1
 check "a second call does what is missing" scale "$experiment" >"$folder/log"
 contains "$folder/log" "1 runs done, 11 were there, 0 failed"
+check "runs of another length are not taken for these" fails_with 1 scale "$experiment" --steps 25 >"$folder/log" 2>&1
+contains "$folder/log" "found a run of 24 steps, expected 25"
 check "one rank is predicted from its own profile" /usr/bin/python3 - "$experiment" <<'PY'
 import json, pathlib, sys
 rows = [json.loads(line) for line in next(pathlib.Path(sys.argv[1]).glob("prediction/*/prediction.jsonl")).open()]

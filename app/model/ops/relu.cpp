@@ -12,6 +12,16 @@ Shape Relu::infer(Shapes inputs) const {
   return inputs[0];
 }
 
+namespace {
+
+void append_backward(Emitter& emitter, TensorId dy, TensorId dx) {
+  emitter.node("relu_backward", {emitter.output(), dy}, {dx}, [](Backend backend, KernelRequest& request) {
+    return kernels::relu_backward(backend, {}, request);
+  });
+}
+
+}  // namespace
+
 void Relu::forward(Emitter& emitter) const {
   emitter.node(
       "relu_forward", {emitter.input()}, {emitter.output()},
@@ -21,20 +31,15 @@ void Relu::forward(Emitter& emitter) const {
 void Relu::backward(Emitter& emitter) const {
   if (!emitter.wants_gradient(0)) return;
   const TensorId dy = emitter.output_gradient();
-  const TensorId dx = emitter.new_input_gradient(0);
-  emitter.node("relu_backward", {emitter.output(), dy}, {dx}, [](Backend backend, KernelRequest& request) {
-    return kernels::relu_backward(backend, {}, request);
-  });
+  append_backward(emitter, dy, emitter.new_input_gradient(0));
 }
 
 TensorId gradient_before_relu(Emitter& emitter) {
   const TensorId dy = emitter.output_gradient();
-  const TensorId masked =
+  const TensorId dx =
       emitter.new_tensor("masked_gradient", emitter.shape(dy), kernels::DType::f32, emitter.output());
-  emitter.node(
-      "relu_backward", {emitter.output(), dy}, {masked},
-      [](Backend backend, KernelRequest& request) { return kernels::relu_backward(backend, {}, request); });
-  return masked;
+  append_backward(emitter, dy, dx);
+  return dx;
 }
 
 }  // namespace convoy::app

@@ -57,10 +57,11 @@ inline Network residual() {
 }
 
 // ReLUs that convolutions alone read (of a convolution, of a pool), that two read, that a sum and a linear layer read.
+// Eight channels, as tensor cores want them.
 inline Network rectifying() {
   Network net("rectifying", {4, 3, 8, 8});
   const auto conv = [&](const std::string& name, LayerId input) {
-    return net.add(name + ".relu", Relu{}, net.add(name, Conv2d::square(6, 3, 1, 1, true), input));
+    return net.add(name + ".relu", Relu{}, net.add(name, Conv2d::square(8, 3, 1, 1, true), input));
   };
   const LayerId pool = net.add("pool", Pool::max(2, 2), conv("b", conv("a", net.input())));
   const LayerId both = conv("c", pool);

@@ -78,10 +78,10 @@ std::vector<Layer> layers() {
       // Half a block of channels, and tiles of 160 columns: one, and two and a bit.
       {{3, 160, 9, 11}, {160, 160, 3, 3}, {.padding = {1, 1}, .bias = true, .relu = true}},
       {{3, 160, 6, 7}, {344, 160, 3, 3}, kSame},
+      {{400, 160, 8, 8}, {160, 160, 3, 3}, kSame},  // many a block
       {{3, 344, 6, 7}, {176, 344, 1, 1}, {.stride = {2, 2}}},
-      // A mask: over whole tiles, tiles of 160 columns, parts of both, many tiles a block, many pieces of k.
+      // Masks, in backward_data: over whole tiles, over parts, many tiles a block, many pieces of k.
       {{3, 64, 14, 14}, {128, 64, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
-      {{3, 344, 6, 7}, {160, 344, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
       {{2, 32, 13, 9}, {24, 32, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
       {{300, 64, 4, 4}, {64, 64, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
       {{1, 512, 5, 5}, {512, 512, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
@@ -106,13 +106,14 @@ TEST_P(Conv2dOnGpu, EveryPlanOfEveryEngineIsRight) {
   // Of every kind: kernels differ by the copies that a layer's channels allow, too.
   std::map<std::tuple<Engine, gemm::Rung, int, bool, std::int64_t, std::int64_t, bool>, int> seen;
   for (const Layer& layer : layers()) {
+    if (layer.problem.input_relu && direction != Direction::backward_data) continue;
     const Task task = task_of(layer, direction, math);
     SCOPED_TRACE(task.to_string() + (task.input_relu ? " input relu" : ""));
     conv::Bench bench(task);
     for (const Engine engine : conv::kEngines) {
       if (!conv::supports(engine, task)) continue;
       for (const conv::Plan& plan : conv::candidates(engine, task)) {
-        if (task.input_relu && !plan.fused) continue;
+        if (task.input_relu && !plan.fuses_extra) continue;
         const gemm::Plan& of = plan.product;
         int& times = seen[{engine, of.rung, of.tile, of.splits > 1, std::gcd(layer.x[1], 8),
                            std::gcd(layer.filters[0], 8), task.input_relu}];
@@ -133,7 +134,11 @@ TEST_P(Conv2dOnHopper, TakesTheCopyEngine) {
   const Layer inner{{2, 64, 8, 8}, {64, 64, 3, 3}, kHalf},
       stem{{2, 3, 32, 32}, {64, 3, 7, 7}, {.stride = {2, 2}, .padding = {3, 3}}};
   for (const Direction direction : kDirections)
-    EXPECT_EQ(conv::candidates(task_of(inner, direction, GetParam())).front().engine, Engine::im2col);
+    for (const bool relu : {false, true}) {
+      Layer layer = inner;
+      layer.problem.input_relu = relu;
+      EXPECT_EQ(conv::candidates(task_of(layer, direction, GetParam())).front().engine, Engine::im2col);
+    }
   for (const Direction direction : {Direction::forward, Direction::backward_weights})
     EXPECT_EQ(conv::candidates(task_of(stem, direction, GetParam())).front().engine, Engine::folded);
 }
