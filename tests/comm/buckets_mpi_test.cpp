@@ -3,11 +3,11 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <cstring>
 #include <random>
 
 #include "comm/buckets.h"
 #include "comm/communicator.h"
+#include "tests/comm/same_bits.h"
 #include "tests/mpi/world.h"
 
 namespace convoy::comm {
@@ -31,10 +31,6 @@ std::vector<float> sum_in_order(std::size_t size, unsigned seed) {
     for (std::size_t i = 0; i < size; ++i) sum[i] += theirs[i];
   }
   return sum;
-}
-
-bool same_bits(std::span<const float> a, std::span<const float> b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
 struct Layout {

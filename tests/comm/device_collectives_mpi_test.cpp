@@ -3,11 +3,11 @@
 
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <random>
 
 #include "comm/buckets.h"
 #include "tests/comm/devices/device.h"
+#include "tests/comm/same_bits.h"
 #include "tests/mpi/world.h"
 
 namespace convoy::comm {
@@ -97,12 +97,12 @@ TEST_P(DeviceCollectives, SumTheSameBitsInEveryStep) {
       const auto sum = data.get();
       for (std::size_t i = 0; i < sum.size(); ++i) ASSERT_NEAR(sum[i], expected[i], 1e-5) << "element " << i;
       if (run == 0) first = sum;
-      ASSERT_EQ(std::memcmp(sum.data(), first.data(), sum.size() * sizeof(float)), 0) << "run " << run;
+      ASSERT_TRUE(same_bits(sum, first)) << "run " << run;
     }
     // All ranks must go on from the same parameters.
     auto of_rank_0 = first;
     world().broadcast(std::span<float>(of_rank_0), 0, "oracle");
-    ASSERT_EQ(std::memcmp(of_rank_0.data(), first.data(), first.size() * sizeof(float)), 0);
+    ASSERT_TRUE(same_bits(of_rank_0, first));
   }
 }
 

@@ -1,5 +1,5 @@
 // Stands in for cuda_memory.cpp in builds without CUDA.
-#include <cstring>
+#include <algorithm>
 
 #include "tests/kernels/host_memory.h"
 #include "tests/kernels/memory.h"
@@ -13,10 +13,10 @@ std::shared_ptr<std::byte> allocate(Backend backend, std::size_t bytes) {
   return allocate_host(bytes);
 }
 void copy_in(Backend, std::byte* to, const std::byte* from, std::size_t bytes) {
-  std::memcpy(to, from, bytes);
+  std::copy_n(from, bytes, to);
 }
 void copy_out(Backend, std::byte* to, const std::byte* from, std::size_t bytes) {
-  std::memcpy(to, from, bytes);
+  std::copy_n(from, bytes, to);
 }
 
 }  // namespace convoy::kernels::testing

@@ -1,0 +1,13 @@
+// Equality that tells zeroes by their signs and NaNs by their bits.
+#pragma once
+
+#include <algorithm>
+#include <span>
+
+namespace convoy::comm {
+
+inline bool same_bits(std::span<const float> a, std::span<const float> b) {
+  return std::ranges::equal(std::as_bytes(a), std::as_bytes(b));
+}
+
+}  // namespace convoy::comm
