@@ -45,6 +45,8 @@ void Emitter::allow_relu_gradient(KernelMaker make) {
   graph_.nodes.back().with_relu_gradient = std::move(make);
 }
 
+void Emitter::allow_relu_mask(KernelMaker make) { graph_.nodes.back().with_relu_mask = std::move(make); }
+
 void Emitter::all_reduce(TensorId tensor) {
   if (options_.ranks > 1) node("all_reduce", {tensor}, {tensor}, nullptr);
 }

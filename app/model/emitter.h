@@ -45,7 +45,8 @@ class Emitter {
   void allow_statistics(KernelMaker make);  // the last node can give batch norm's sums over its output too
   void allow_relu_gradient(
       KernelMaker make);  // the last node can give the gradient before a ReLU, reading its output too
-  void all_reduce(TensorId tensor);  // nothing with one rank
+  void allow_relu_mask(KernelMaker make);  // the last node can write, or read, a mask of the layer's ReLU
+  void all_reduce(TensorId tensor);        // nothing with one rank
 
   // Backward. The gradient of a tensor is the sum of what its consumers contributed.
   bool wants_gradient(int input_index) const { return input(input_index) != graph_.images; }

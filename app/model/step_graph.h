@@ -62,6 +62,8 @@ struct Node {
       {};  // gives batch norm's sums over outputs[0] too (fuse_statistics); may be empty
   KernelMaker with_relu_gradient =
       {};  // gives the gradient before a ReLU, whose output is one more input (fuse_relu_gradients); may be empty
+  KernelMaker with_relu_mask =
+      {};  // writes or reads a mask of a batch norm's ReLU (fuse_relu_masks); may be empty
   // Of inputs[0] or outputs[0]; only in the parts of a partitioned step.
   std::optional<TransferEnd> transfer = std::nullopt;
   bool is_all_reduce() const { return !make && !transfer; }
@@ -90,5 +92,8 @@ void fuse_statistics(StepGraph& graph);
 // Lets a convolution whose input a ReLU gave write the gradient before it, which saves a pass over the input's
 // gradient. For the same backends.
 void fuse_relu_gradients(StepGraph& graph);
+// Lets batch norms that add a residual keep for backward what their ReLU let through, in place of reading their output
+// again. For the same backends.
+void fuse_relu_masks(StepGraph& graph);
 
 }  // namespace convoy::app

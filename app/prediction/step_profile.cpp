@@ -104,6 +104,7 @@ StepProfile estimate_profile(const Network& network, const std::string& precisio
   StepGraph graph = training_graph(network);
   fuse_statistics(graph);  // as on a GPU
   fuse_relu_gradients(graph);
+  fuse_relu_masks(graph);
   const double activation_bytes = precision == "bf16" ? 2 : 4;
   StepProfile profile;
   profile.model = network.name(), profile.precision = precision, profile.backend = "cuda";

@@ -29,6 +29,7 @@ StepGraph session_graph(const Network& fused, const SessionOptions& options, int
   if (options.backend == kernels::Backend::cuda) {
     fuse_statistics(graph);
     fuse_relu_gradients(graph);
+    fuse_relu_masks(graph);
   }
   if (options.precision == Precision::bf16) store_in_bf16(graph);
   if (options.input.kind != InputOptions::Kind::filled)

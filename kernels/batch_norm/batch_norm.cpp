@@ -11,6 +11,8 @@ void require_batch_norm_flags(const char* operation, const BatchNormProblem& pro
   if ((problem.second_gradient || (problem.relu && problem.residual)) && !problem.write_gradient)
     throw std::invalid_argument(fmt::format(
         "{}: write_gradient is needed with second_gradient or with relu and residual", operation));
+  if (problem.relu_mask && !(problem.relu && problem.residual))
+    throw std::invalid_argument(fmt::format("{}: relu_mask goes with relu and residual", operation));
 }
 
 Kernel batch_norm_statistics(Backend backend, const BatchNormProblem& problem, KernelRequest& request) {

@@ -4,16 +4,18 @@
 // positions behind an absent one move up.
 //   batch_norm_statistics       {x} -> {sums}
 //   batch_norm_forward          {x, sums, gamma, beta, running_mean, running_var, [residual: residual]}
-//                               -> {y}              y may be x or residual
+//                               -> {y, [mask: relu_mask]}                             y may be x or residual
 //   batch_norm_inference        {x, gamma, beta, running_mean, running_var, [residual: residual]}
 //                               -> {y}              y may be x or residual
-//   batch_norm_backward_reduce  {x, sums, gamma, beta, dy, [y: relu and residual], [dy2: second_gradient]}
+//   batch_norm_backward_reduce  {x, sums, gamma, beta, dy, [y: relu and residual; with relu_mask: mask],
+//                                [dy2: second_gradient]}
 //                               -> {dsums, dgamma, dbeta, [g: write_gradient]}        g may be dy
 //   batch_norm_backward         {x, sums, gamma, beta, dy (g if write_gradient), dsums,
 //                                [dx2: second_input_gradient]}
 //                               -> {dx}             dx may be x, dy (g) or dx2
 // x, y, residual, dy, dy2, g, dx, dx2 [N, C, H, W] of one layout, or [N, C]; gamma, beta, running_*, dgamma, dbeta
-// f32 [C]; sums f64 [2, C]: sum x, sum x^2; dsums f64 [2, C]: sum g, sum g xhat.
+// f32 [C]; sums f64 [2, C]: sum x, sum x^2; dsums f64 [2, C]: sum g, sum g xhat. mask: what the ReLU let through, for
+// backward_reduce alone, its type and shape up to the maker.
 //
 // Sums run over the first control->valid samples. The count that they are divided by is
 // (synchronised ? global_valid : valid) * H * W.  y = [relu]((x - mean) invstd gamma + beta [+ residual]).
@@ -37,6 +39,8 @@ struct BatchNormProblem {
   bool second_gradient = false;  // y went two ways: dy + dy2 is its gradient
   bool write_gradient = false;   // g is an output; needed with second_gradient or with relu and residual
   bool second_input_gradient = false;  // x went two ways: dx2, from the other one, is part of its gradient
+  // With relu and residual: backward_reduce reads a mask that forward wrote in place of y. Reference and CUDA.
+  bool relu_mask = false;
 };
 
 // Throws std::invalid_argument if backward could not know the gradient: write_gradient is missing.

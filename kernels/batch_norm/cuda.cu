@@ -10,6 +10,7 @@ constexpr int kRows = 4;  // rows of a thread
 struct ForwardOperands {
   const void *x, *residual;  // residual: null where absent
   void* y;
+  std::uint8_t* mask;  // null where absent
   const double* sums;  // null: inference, from the running statistics
   const float *gamma, *beta;
   float *running_mean, *running_var;
@@ -80,8 +81,10 @@ __global__ void __launch_bounds__(kThreads, 3)
     if (problem.relu)
 #pragma unroll
       for (int i = 0; i < V; ++i) value[i] = rectified(value[i]);
-    store_pack(static_cast<T*>(o.y) + (row + k * grid.height) * grid.channels + place.channel,
-               pack_of<T>(value));
+    const std::int64_t at = (row + k * grid.height) * grid.channels + place.channel;
+    const Pack<T, V> y = pack_of<T>(value);
+    store_pack(static_cast<T*>(o.y) + at, y);
+    if (o.mask != nullptr) o.mask[at / V] = positive_bits(y);
   }
 }
 
@@ -173,7 +176,9 @@ void settle_vector(const char* operation, TensorDesc& desc, DType type, const Sh
 Kernel normalise(const char* operation, const BatchNormProblem& problem, KernelRequest& request,
                  int sums_at) {
   const int gamma_at = sums_at + 1, residual_at = gamma_at + 4;
-  require_counts(operation, request, residual_at + problem.residual, 1);
+  const bool masks = problem.relu_mask && sums_at != 0;
+  require_batch_norm_flags(operation, problem);
+  require_counts(operation, request, residual_at + problem.residual, 1 + masks);
   if (sums_at != 0) require_control(operation, request);
   auto& in = request.inputs;
   const ImageExtents e = image_extents(in[0].shape);
@@ -185,10 +190,12 @@ Kernel normalise(const char* operation, const BatchNormProblem& problem, KernelR
     require_shape(operation, "an activation", *desc, in[0].shape);
   }
   const DType type = common_dtype(operation, {&in[0], &other, &request.outputs[0]});
+  if (masks) request.outputs[1] = relu_mask_of(request.outputs[0]);
   const auto body = [=, control = request.control](const BoundOperands& b, Stream stream) {
     const ForwardOperands o{b.inputs[0],
                             problem.residual ? b.inputs[residual_at] : nullptr,
                             b.outputs[0],
+                            masks ? b.out<std::uint8_t>(1) : nullptr,
                             sums_at != 0 ? b.in<double>(sums_at) : nullptr,
                             b.in(gamma_at),
                             b.in(gamma_at + 1),

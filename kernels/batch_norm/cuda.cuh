@@ -45,6 +45,23 @@ inline ColumnGrid column_grid(std::int64_t rows, std::int64_t pixels, std::int64
   return grid;
 }
 
+// A byte for every pack of an activation, a bit for each of its elements: whether a ReLU let it through.
+inline TensorDesc relu_mask_of(const TensorDesc& y) {
+  TensorDesc mask{DType::u8, y.shape, y.layout, nullptr};
+  const int width = y.dtype == DType::bf16 ? kPackWidth<bf16> : kPackWidth<float>;
+  if (y.shape[1] % width == 0) mask.shape[1] = y.shape[1] / width;  // as with_packing decides
+  return mask;
+}
+template <typename T, int V>
+__device__ __forceinline__ std::uint8_t positive_bits(const Pack<T, V>& pack) {
+  float value[V];
+  unpack(pack, value);
+  unsigned bits = 0;
+#pragma unroll
+  for (int i = 0; i < V; ++i) bits |= (value[i] > 0 ? 1u : 0u) << i;
+  return static_cast<std::uint8_t>(bits);
+}
+
 // Where a thread of a ColumnGrid stands.
 struct Place {
   int tx, ty;

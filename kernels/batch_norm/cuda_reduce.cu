@@ -17,10 +17,11 @@ struct Matrix {
   __device__ __forceinline__ Pack<T, V> pack(const Loaded& loaded, std::int64_t) const { return loaded; }
 };
 
-enum class Mask : std::uint8_t { none, from_x, from_y };  // where the ReLU's cut is known from
+enum class Mask : std::uint8_t { none, from_x, from_y, from_bits };  // where the ReLU's cut is known from
 
 struct ReduceOperands {
   const void *x, *dy, *y, *dy2;  // y, dy2: null where absent
+  const std::uint8_t* bits;      // of a mask; null where absent
   const double* sums;
   const float *gamma, *beta;
   double* dsums;
@@ -63,12 +64,14 @@ __global__ void __launch_bounds__(kReduceThreads, 1)
   for (std::int64_t row = std::int64_t{place.row_block} * grid.height + place.ty; row < rows;
        row += kRows * stride) {
     Pack<T, V> x[kRows], dy[kRows], y[kWide ? kRows : 1], dy2[kWide ? kRows : 1];
+    unsigned bits[kRows];
 #pragma unroll
     for (int k = 0; k < kRows; ++k) {
       const std::int64_t at = (row + k * stride) * grid.channels + place.channel;
       const bool in = row + k * stride < valid;
       x[k] = in ? load_pack<V>(static_cast<const T*>(o.x) + at) : zero_pack<T, V>();
       dy[k] = in ? load_pack<V>(static_cast<const T*>(o.dy) + at) : zero_pack<T, V>();
+      bits[k] = in && o.bits != nullptr ? o.bits[at / V] : 0;
       if constexpr (kWide) {
         y[k] = in && o.y != nullptr ? load_pack<V>(static_cast<const T*>(o.y) + at) : zero_pack<T, V>();
         dy2[k] = in && o.dy2 != nullptr ? load_pack<V>(static_cast<const T*>(o.dy2) + at) : zero_pack<T, V>();
@@ -92,6 +95,7 @@ __global__ void __launch_bounds__(kReduceThreads, 1)
 #pragma unroll
       for (int i = 0; i < V; ++i) {
         if (mask == Mask::from_x && !(affine[i](xs[i]) > 0)) g[i] = 0;
+        if (mask == Mask::from_bits && (bits[k] >> i & 1) == 0) g[i] = 0;
         sum[i] += g[i];
         sum[V + i] = fmaf(g[i], xs[i] - affine[i].mean, sum[V + i]);
       }
@@ -161,18 +165,28 @@ Kernel batch_norm_backward_reduce(const BatchNormProblem& problem, KernelRequest
   settle_vectors(operation, {&in[2], &in[3], &out[1], &out[2]}, DType::f32, {e.c});
   std::vector<const TensorDesc*> activations;
   for (const int at : {0, 4, y_at, dy2_at})
-    if (at < inputs) settle_activation(operation, in[at]), activations.push_back(&in[at]);
+    if (at < inputs && !(at == y_at && problem.relu_mask))
+      settle_activation(operation, in[at]), activations.push_back(&in[at]);
   if (problem.write_gradient) settle_activation(operation, out[3]), activations.push_back(&out[3]);
   for (const TensorDesc* desc : activations) require_shape(operation, "an activation", *desc, in[0].shape);
   const DType type = common_dtype(operation, activations);
-  const bool wide = has_y || problem.second_gradient;
+  if (problem.relu_mask) {
+    const TensorDesc expected = relu_mask_of(in[0]);
+    require_dtype(operation, "the mask", in[y_at], expected.dtype);
+    require_shape(operation, "the mask", in[y_at], expected.shape);
+  }
+  const bool reads_y = has_y && !problem.relu_mask, wide = reads_y || problem.second_gradient;
   const ColumnGrid grid = reduce_grid(e, type, kMultiprocessors, wide ? 2 : 4);
-  const Mask mask = !problem.relu ? Mask::none : has_y ? Mask::from_y : Mask::from_x;
+  const Mask mask = !problem.relu       ? Mask::none
+                    : problem.relu_mask ? Mask::from_bits
+                    : has_y             ? Mask::from_y
+                                        : Mask::from_x;
   const auto body = [=, control = request.control](const BoundOperands& b, unsigned* tickets, Stream stream) {
     const ReduceOperands o{b.inputs[0],
                            b.inputs[4],
-                           has_y ? b.inputs[y_at] : nullptr,
+                           reads_y ? b.inputs[y_at] : nullptr,
                            problem.second_gradient ? b.inputs[dy2_at] : nullptr,
+                           problem.relu_mask ? b.in<std::uint8_t>(y_at) : nullptr,
                            b.in<double>(1),
                            b.in(2),
                            b.in(3),

@@ -80,8 +80,10 @@ Kernel batch_norm_statistics(const BatchNormProblem&, KernelRequest& request) {
 
 Kernel batch_norm_forward(const BatchNormProblem& problem, KernelRequest& request) {
   const char* operation = "batch_norm_forward";
-  require_counts(operation, request, problem.residual ? 7 : 6, 1);
+  require_counts(operation, request, problem.residual ? 7 : 6, 1 + problem.relu_mask);
   require_control(operation, request);
+  if (problem.relu_mask)
+    request.outputs[1] = {DType::i32, request.outputs[0].shape, Layout::row_major, nullptr};
   settle_row_major(operation, request);
   const ImageExtents e = image_extents(request.inputs[0].shape);
   check_images(operation, request, {problem.residual ? 6 : 0}, {0});
@@ -90,6 +92,10 @@ Kernel batch_norm_forward(const BatchNormProblem& problem, KernelRequest& reques
     const Moments m = moments_of_sums(problem, e, *control, operands.in<double>(1));
     normalise(problem, e, m, operands.in(0), operands.in(2), operands.in(3),
               problem.residual ? operands.in(6) : nullptr, operands.out(0));
+    if (problem.relu_mask)
+      for_each_element(e, 0, e.n, [&](std::int64_t i, std::int64_t) {
+        operands.out<std::int32_t>(1)[i] = operands.out(0)[i] > 0;
+      });
     if (m.count == 0) return;
     const double keep = 1 - double(problem.momentum), unbiased = m.count > 1 ? m.count / (m.count - 1) : 1;
     float *mean = operands.inout(4), *variance = operands.inout(5);
@@ -140,7 +146,10 @@ Kernel batch_norm_backward_reduce(const BatchNormProblem& problem, KernelRequest
       const double xhat = (x[i] - m.mean[c]) * m.invstd[c];
       double g = dy[i];
       if (problem.second_gradient) g += operands.in(dy2_at)[i];
-      if (problem.relu && !(has_y ? operands.in(5)[i] > 0 : xhat * gamma[c] + beta[c] > 0)) g = 0;
+      const bool passes = problem.relu_mask ? operands.in<std::int32_t>(5)[i] != 0
+                          : has_y           ? operands.in(5)[i] > 0
+                                            : xhat * gamma[c] + beta[c] > 0;
+      if (problem.relu && !passes) g = 0;
       dsums[c] += g;
       dsums[e.c + c] += g * xhat;
       if (problem.write_gradient) operands.out(3)[i] = static_cast<float>(g);

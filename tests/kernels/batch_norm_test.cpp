@@ -71,6 +71,7 @@ Case forward(const Layer& l, const Tensor& sums) {
             .control = l.control,
             .updated = {4, 5}};
   if (l.problem.residual) test.inputs.push_back(l.residual);
+  if (l.problem.relu_mask) test.outputs.emplace_back(), test.ignored = {1};
   return test;
 }
 
@@ -151,6 +152,36 @@ TEST(BatchNorm, MatchesTheReference) {
         const Tensor gradient = problem.write_gradient ? operand(reduced.outputs[3]) : l.dy;
         expect_matches_reference(backward(l, sums, gradient, operand(reduced.outputs[0])), backends());
       }
+}
+
+// With a mask in place of y: the same y, and the same gradients to the bit, of each backend's own mask.
+TEST(BatchNorm, AMaskIsAsGoodAsTheOutput) {
+  Random random(6);
+  for (const bool second : {false, true})
+    for (const Shape& shape : {Shape{4, 3, 5, 7}, Shape{3, 16, 4, 4}, Shape{5, 36, 3, 2}, Shape{6, 20}}) {
+      BatchNormProblem problem{
+          .relu = true, .residual = true, .second_gradient = second, .write_gradient = true};
+      Layer l = layer_of(random, shape, problem, static_cast<int>(shape[0]) - 1);
+      const Tensor sums = operand(run_reference(statistics(l)).outputs[0]);
+      Layer masked = l;
+      masked.problem.relu_mask = true;
+      for (const Backend backend : backends_and_reference()) {
+        if (backend == Backend::cpu) continue;
+        const Layout layout = layouts_of(backend).front();
+        for (const bool half : {false, true}) {
+          if (half && backend == Backend::reference) continue;
+          const auto compute = [&](const Case& test) {
+            return run(backend, layout, half ? in_bf16(test) : test);
+          };
+          const Result y = compute(forward(l, sums)), with_mask = compute(forward(masked, sums));
+          EXPECT_EQ(with_mask.outputs[0].values, y.outputs[0].values);
+          const Result plain = compute(reduce(l, sums, operand(y.outputs[0])));
+          const Result by_mask = compute(reduce(masked, sums, with_mask.outputs[1]));
+          for (std::size_t i = 0; i < plain.outputs.size(); ++i)
+            EXPECT_EQ(by_mask.outputs[i].values, plain.outputs[i].values) << "output " << i;
+        }
+      }
+    }
 }
 
 struct Gradients {
@@ -312,6 +343,7 @@ TEST(BatchNorm, KeepsNaN) {
 TEST(BatchNorm, RefusesABackwardThatCannotKnowTheGradient) {
   EXPECT_THROW(require_batch_norm_flags("test", {.relu = true, .residual = true}), std::invalid_argument);
   EXPECT_THROW(require_batch_norm_flags("test", {.second_gradient = true}), std::invalid_argument);
+  EXPECT_THROW(require_batch_norm_flags("test", {.relu = true, .relu_mask = true}), std::invalid_argument);
   EXPECT_NO_THROW(require_batch_norm_flags("test", {.relu = true, .residual = true, .write_gradient = true}));
 }
 

@@ -69,6 +69,12 @@ void BatchNorm::forward(Emitter& emitter) const {
   emitter.allow_again([unchanged](Backend backend, KernelRequest& request) {
     return kernels::batch_norm_forward(backend, unchanged, request);
   });
+  if (!norm.relu || !norm.residual) return;
+  auto masking = norm;
+  masking.relu_mask = true;
+  emitter.allow_relu_mask([masking](Backend backend, KernelRequest& request) {
+    return kernels::batch_norm_forward(backend, masking, request);
+  });
 }
 
 void BatchNorm::backward(Emitter& emitter) const {
@@ -94,6 +100,13 @@ void BatchNorm::backward(Emitter& emitter) const {
                [norm](Backend backend, KernelRequest& request) {
                  return kernels::batch_norm_backward_reduce(backend, norm, request);
                });
+  if (norm.relu && norm.residual) {
+    auto masked = norm;
+    masked.relu_mask = true;
+    emitter.allow_relu_mask([masked](Backend backend, KernelRequest& request) {
+      return kernels::batch_norm_backward_reduce(backend, masked, request);
+    });
+  }
   if (norm.residual && emitter.wants_gradient(1)) emitter.contribute(1, gradient);
   if (!emitter.wants_gradient(0)) return;
   if (norm.synchronised) emitter.all_reduce(dsums);

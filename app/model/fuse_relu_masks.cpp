@@ -1,0 +1,28 @@
+#include <map>
+
+#include "app/model/step_graph.h"
+
+namespace convoy::app {
+
+void fuse_relu_masks(StepGraph& graph) {
+  constexpr std::size_t kOutput = 5;       // of batch_norm_backward_reduce's inputs: the layer's output
+  std::map<TensorId, std::size_t> writer;  // batch norms that can keep a mask, by their outputs
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    Node& node = graph.nodes[i];
+    if (!node.with_relu_mask) continue;
+    if (node.phase == Phase::forward) {
+      writer[node.outputs[0]] = i;
+      continue;
+    }
+    const TensorId output = node.inputs[kOutput], mask = static_cast<TensorId>(graph.tensors.size());
+    graph.tensors.push_back({node.layer + "/relu_mask", TensorRole::activation, kernels::DType::u8,
+                             graph.tensors[static_cast<std::size_t>(output)].shape});
+    Node& forward = graph.nodes[writer.at(output)];
+    forward.make = forward.with_relu_mask;
+    forward.outputs.push_back(mask);
+    node.make = node.with_relu_mask;
+    node.inputs[kOutput] = mask;
+  }
+}
+
+}  // namespace convoy::app
