@@ -177,7 +177,6 @@ Kernel normalise(const char* operation, const BatchNormProblem& problem, KernelR
                  int sums_at) {
   const int gamma_at = sums_at + 1, residual_at = gamma_at + 4;
   const bool masks = problem.relu_mask && sums_at != 0;
-  require_batch_norm_flags(operation, problem);
   require_counts(operation, request, residual_at + problem.residual, 1 + masks);
   if (sums_at != 0) require_control(operation, request);
   auto& in = request.inputs;
