@@ -118,7 +118,8 @@ struct Gradient {
   }
 };
 
-template <typename T, int V>
+// kSecond: with dx2. Asked for at run time, it keeps the loads from being issued together.
+template <typename T, int V, bool kSecond>
 __global__ void __launch_bounds__(kThreads, 2)
     backward(const __grid_constant__ BackwardOperands o, const __grid_constant__ BatchNormProblem problem,
              bool masks, const __grid_constant__ ColumnGrid grid) {
@@ -126,14 +127,14 @@ __global__ void __launch_bounds__(kThreads, 2)
   const Place place = place_in<V>(grid);
   const std::int64_t row = std::int64_t{place.row_block} * grid.height * kRows + place.ty;
   const std::int64_t rows = place.active ? grid.rows : 0;
-  Pack<T, V> x[kRows], dy[kRows], dx2[kRows];
+  Pack<T, V> x[kRows], dy[kRows], dx2[kSecond ? kRows : 1];
 #pragma unroll
   for (int k = 0; k < kRows; ++k) {  // on their way while the constants are computed
     if (row + k * grid.height >= rows) continue;
     const std::int64_t at = (row + k * grid.height) * grid.channels + place.channel;
-    x[k] = load_pack<V>(static_cast<const T*>(o.x) + at);
-    dy[k] = load_pack<V>(static_cast<const T*>(o.dy) + at);
-    if (o.dx2 != nullptr) dx2[k] = load_pack<V>(static_cast<const T*>(o.dx2) + at);
+    x[k] = load_pack_past_l1<V>(static_cast<const T*>(o.x) + at);
+    dy[k] = load_pack_past_l1<V>(static_cast<const T*>(o.dy) + at);
+    if constexpr (kSecond) dx2[k] = load_pack_past_l1<V>(static_cast<const T*>(o.dx2) + at);
   }
   const std::int64_t valid = valid_rows(o.control, grid);
   for (int i = threadIdx.x; i < place.columns; i += kThreads)
@@ -150,7 +151,7 @@ __global__ void __launch_bounds__(kThreads, 2)
     unpack(dy[k], g);
 #pragma unroll
     for (int i = 0; i < V; ++i) g[i] = gradient[i](xs[i], g[i], masks);
-    if (o.dx2 != nullptr) {
+    if constexpr (kSecond) {
       float other[V];
       unpack(dx2[k], other);
 #pragma unroll
@@ -247,7 +248,9 @@ Kernel batch_norm_backward(const BatchNormProblem& problem, KernelRequest& reque
     with_packing(type, {e.c}, [&](auto packing) {
       using P = decltype(packing);
       const ColumnGrid grid = grid_of<P>(e);
-      launch(backward<typename P::Type, P::kWidth>, grid.blocks(), kThreads, stream, o, problem, masks, grid);
+      launch(problem.second_input_gradient ? backward<typename P::Type, P::kWidth, true>
+                                           : backward<typename P::Type, P::kWidth, false>,
+             grid.blocks(), kThreads, stream, o, problem, masks, grid);
     });
   };
   std::vector<std::pair<int, int>> in_place{{0, 0}, {4, 0}};

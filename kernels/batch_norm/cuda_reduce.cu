@@ -38,14 +38,37 @@ struct Channel {
   double invstd;
 };
 
-// Per column the sums of g and of g (x - mean). kWide: three or four tensors are read instead of two.
-template <typename T, int V, bool kWide>
+// Rows in flight in a thread: fewer where more tensors are read. second: with dy2.
+__host__ __device__ constexpr int rows_in_flight(Mask mask, bool second) {
+  return mask == Mask::from_y || second ? 2 : 4;
+}
+
+// visit(mask, second), constants of the compiler: what is asked at run time keeps loads from being issued together.
+template <typename Visit>
+void with_inputs(Mask mask, bool second, Visit visit) {
+  const auto of = [&]<Mask known>(std::integral_constant<Mask, known> constant) {
+    return second ? visit(constant, std::true_type{}) : visit(constant, std::false_type{});
+  };
+  switch (mask) {
+    case Mask::none:
+      return of(std::integral_constant<Mask, Mask::none>{});
+    case Mask::from_x:
+      return of(std::integral_constant<Mask, Mask::from_x>{});
+    case Mask::from_y:
+      return of(std::integral_constant<Mask, Mask::from_y>{});
+    case Mask::from_bits:
+      return of(std::integral_constant<Mask, Mask::from_bits>{});
+  }
+}
+
+// Per column the sums of g and of g (x - mean).
+template <typename T, int V, Mask mask, bool kSecond>
 __global__ void __launch_bounds__(kReduceThreads, 1)
-    backward_reduce(const __grid_constant__ ReduceOperands o, Mask mask, bool synchronised, float epsilon,
+    backward_reduce(const __grid_constant__ ReduceOperands o, bool synchronised, float epsilon,
                     const __grid_constant__ ColumnGrid grid) {
   __shared__ __align__(16) char shared[kSharedBytes];
   __shared__ Channel<T> channels[kMostTile * V];
-  constexpr int kRows = kWide ? 2 : 4;
+  constexpr int kRows = rows_in_flight(mask, kSecond);
   const Place place = place_in<V>(grid);
   const std::int64_t valid = valid_rows(o.control, grid);
   const std::int64_t rows = !place.active ? 0 : o.g != nullptr ? grid.rows : valid;
@@ -63,7 +86,7 @@ __global__ void __launch_bounds__(kReduceThreads, 1)
   for (int i = 0; i < V; ++i) affine[i] = channels[place.active ? place.tx * V + i : 0].affine;
   for (std::int64_t row = std::int64_t{place.row_block} * grid.height + place.ty; row < rows;
        row += kRows * stride) {
-    Pack<T, V> x[kRows], dy[kRows], y[kWide ? kRows : 1], dy2[kWide ? kRows : 1];
+    Pack<T, V> x[kRows], dy[kRows], y[kRows], dy2[kRows];  // and y, dy2, bits where the sums need them
     unsigned bits[kRows];
 #pragma unroll
     for (int k = 0; k < kRows; ++k) {
@@ -71,30 +94,24 @@ __global__ void __launch_bounds__(kReduceThreads, 1)
       const bool in = row + k * stride < valid;
       x[k] = in ? load_pack<V>(static_cast<const T*>(o.x) + at) : zero_pack<T, V>();
       dy[k] = in ? load_pack<V>(static_cast<const T*>(o.dy) + at) : zero_pack<T, V>();
-      bits[k] = in && o.bits != nullptr ? o.bits[at / V] : 0;
-      if constexpr (kWide) {
-        y[k] = in && o.y != nullptr ? load_pack<V>(static_cast<const T*>(o.y) + at) : zero_pack<T, V>();
-        dy2[k] = in && o.dy2 != nullptr ? load_pack<V>(static_cast<const T*>(o.dy2) + at) : zero_pack<T, V>();
-      }
+      if constexpr (mask == Mask::from_y)
+        y[k] = in ? load_pack<V>(static_cast<const T*>(o.y) + at) : zero_pack<T, V>();
+      if constexpr (mask == Mask::from_bits) bits[k] = in ? o.bits[at / V] : 0;
+      if constexpr (kSecond)
+        dy2[k] = in ? load_pack<V>(static_cast<const T*>(o.dy2) + at) : zero_pack<T, V>();
     }
 #pragma unroll
     for (int k = 0; k < kRows; ++k) {
-      float xs[V], g[V];
+      float xs[V], g[V], ys[V], second[V];
       unpack(x[k], xs);
       unpack(dy[k], g);
-      if constexpr (kWide) {
-        float second[V], ys[V];
-        unpack(dy2[k], second);
-        unpack(y[k], ys);
-#pragma unroll
-        for (int i = 0; i < V; ++i) {
-          g[i] += second[i];
-          if (mask == Mask::from_y && !(ys[i] > 0)) g[i] = 0;
-        }
-      }
+      if constexpr (mask == Mask::from_y) unpack(y[k], ys);
+      if constexpr (kSecond) unpack(dy2[k], second);
 #pragma unroll
       for (int i = 0; i < V; ++i) {
+        if constexpr (kSecond) g[i] += second[i];
         if (mask == Mask::from_x && !(affine[i](xs[i]) > 0)) g[i] = 0;
+        if (mask == Mask::from_y && !(ys[i] > 0)) g[i] = 0;
         if (mask == Mask::from_bits && (bits[k] >> i & 1) == 0) g[i] = 0;
         sum[i] += g[i];
         sum[V + i] = fmaf(g[i], xs[i] - affine[i].mean, sum[V + i]);
@@ -175,12 +192,13 @@ Kernel batch_norm_backward_reduce(const BatchNormProblem& problem, KernelRequest
     require_dtype(operation, "the mask", in[y_at], expected.dtype);
     require_shape(operation, "the mask", in[y_at], expected.shape);
   }
-  const bool reads_y = has_y && !problem.relu_mask, wide = reads_y || problem.second_gradient;
-  const ColumnGrid grid = reduce_grid(e, type, kMultiprocessors, wide ? 2 : 4);
+  const bool reads_y = has_y && !problem.relu_mask;
   const Mask mask = !problem.relu       ? Mask::none
                     : problem.relu_mask ? Mask::from_bits
                     : has_y             ? Mask::from_y
                                         : Mask::from_x;
+  const ColumnGrid grid =
+      reduce_grid(e, type, kMultiprocessors, rows_in_flight(mask, problem.second_gradient));
   const auto body = [=, control = request.control](const BoundOperands& b, unsigned* tickets, Stream stream) {
     const ReduceOperands o{b.inputs[0],
                            b.inputs[4],
@@ -199,9 +217,10 @@ Kernel batch_norm_backward_reduce(const BatchNormProblem& problem, KernelRequest
                            tickets};
     with_packing(type, {e.c}, [&](auto packing) {
       using P = decltype(packing);
-      launch(wide ? backward_reduce<typename P::Type, P::kWidth, true>
-                  : backward_reduce<typename P::Type, P::kWidth, false>,
-             grid.blocks(), kReduceThreads, stream, o, mask, problem.synchronised, problem.epsilon, grid);
+      with_inputs(mask, problem.second_gradient, [&](auto known_mask, auto second) {
+        launch(backward_reduce<typename P::Type, P::kWidth, known_mask(), second()>, grid.blocks(),
+               kReduceThreads, stream, o, problem.synchronised, problem.epsilon, grid);
+      });
     });
   };
   std::vector<std::pair<int, int>> in_place;
