@@ -11,14 +11,14 @@
 namespace convoy::app {
 
 CompiledSteps compile_steps(std::optional<StepGraph> train, StepGraph evaluate, kernels::Backend backend,
-                            const kernels::StepControl* control) {
+                            const kernels::StepControl* control, int linger) {
   CompiledSteps steps;
   std::map<std::string, kernels::TensorDesc> layouts;
   if (train) {
-    steps.train = prepare(std::move(*train), backend, control);
+    steps.train = prepare(std::move(*train), backend, control, {}, linger);
     layouts = parameter_layouts(*steps.train);
   }
-  steps.evaluate = prepare(std::move(evaluate), backend, control, layouts);
+  steps.evaluate = prepare(std::move(evaluate), backend, control, layouts, linger);
   return steps;
 }
 

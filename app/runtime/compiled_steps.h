@@ -15,9 +15,10 @@ struct CompiledSteps {
   PreparedGraph evaluate;
 };
 
-// The evaluation step takes the parameters' layouts from the training step. `control` must outlive the kernels.
+// The evaluation step takes the parameters' layouts from the training step. `control` must outlive the kernels. `linger`:
+// as prepare() takes it.
 CompiledSteps compile_steps(std::optional<StepGraph> train, StepGraph evaluate, kernels::Backend backend,
-                            const kernels::StepControl* control);
+                            const kernels::StepControl* control, int linger = 0);
 
 // How a training step is spread over the ranks of a replica; the same on all of them.
 struct StepPlacement {

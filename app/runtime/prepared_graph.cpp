@@ -19,8 +19,8 @@ std::size_t index(TensorId tensor) { return static_cast<std::size_t>(tensor); }
 
 class Preparation {
  public:
-  Preparation(StepGraph graph, kernels::Backend backend, const kernels::StepControl* control)
-      : backend_(backend), control_(control) {
+  Preparation(StepGraph graph, kernels::Backend backend, const kernels::StepControl* control, int linger)
+      : backend_(backend), control_(control), linger_(linger) {
     prepared_.graph = std::move(graph);
   }
 
@@ -226,6 +226,9 @@ class Preparation {
       lifetimes.push_back({static_cast<std::int64_t>(bytes), time, time});
       destination.push_back(&prepared_.workspace_offset[node]);
     }
+    const auto end = static_cast<std::int64_t>(prepared_.kernels.size()) - 1;
+    for (partition::BufferLifetime& lifetime : lifetimes)
+      lifetime.last = std::min(lifetime.last + linger_, end);
     const partition::ArenaOffsets plan = partition::assign_offsets(lifetimes);
     for (std::size_t i = 0; i < destination.size(); ++i) *destination[i] = plan.offset[i];
     for (std::size_t id = 0; id < prepared_.descs.size(); ++id)
@@ -236,6 +239,7 @@ class Preparation {
 
   kernels::Backend backend_;
   const kernels::StepControl* control_;
+  int linger_;
   PreparedGraph prepared_;
   std::vector<TensorId> buffer_of_;
   std::vector<int> first_,
@@ -245,13 +249,13 @@ class Preparation {
 }  // namespace
 
 PreparedGraph prepare(StepGraph graph, kernels::Backend backend, const kernels::StepControl* control,
-                      const std::map<std::string, TensorDesc>& parameter_layouts) {
-  return Preparation(std::move(graph), backend, control).run(parameter_layouts);
+                      const std::map<std::string, TensorDesc>& parameter_layouts, int linger) {
+  return Preparation(std::move(graph), backend, control, linger).run(parameter_layouts);
 }
 
 PreparedGraph with_buffers(StepGraph graph, std::vector<TensorDesc> descs,
                            std::vector<kernels::Kernel> kernels) {
-  return Preparation(std::move(graph), kernels::Backend::cpu, nullptr)
+  return Preparation(std::move(graph), kernels::Backend::cpu, nullptr, 0)
       .run(std::move(descs), std::move(kernels));
 }
 

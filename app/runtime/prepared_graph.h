@@ -22,9 +22,11 @@ struct PreparedGraph {
 };
 
 // `parameter_layouts` (by name) are taken as given; parameters that are not in it get what the first kernel that
-// reads them prefers. `control` must outlive the kernels.
+// reads them prefers. `control` must outlive the kernels. `linger`: for so many nodes after its last use nothing new takes
+// a buffer's place, as it would have to wait for a reader that may be behind, on another lane.
 PreparedGraph prepare(StepGraph graph, kernels::Backend backend, const kernels::StepControl* control,
-                      const std::map<std::string, kernels::TensorDesc>& parameter_layouts = {});
+                      const std::map<std::string, kernels::TensorDesc>& parameter_layouts = {},
+                      int linger = 0);
 
 // The second half of prepare alone, for a graph whose layouts are settled and whose kernels are made: gives every
 // tensor inside the step its offset.
