@@ -74,14 +74,16 @@ __global__ void sum_slots_kernel(const float* slots, int count, std::int64_t col
   __shared__ double shared[32][33];
   const std::int64_t column = std::int64_t{blockIdx.x} * 32 + threadIdx.x;
   double sum = 0;
-  for (int slot = threadIdx.y; column < columns && slot < count; slot += 32)
-    sum += slots[slot * columns + column];
+  if (column < columns)
+#pragma unroll 8
+    for (int slot = threadIdx.y; slot < count; slot += 32) sum += slots[slot * columns + column];
   shared[threadIdx.y][threadIdx.x] = sum;
   __syncthreads();
-  if (threadIdx.y == 0 && column < columns) {
-    for (int i = 1; i < 32; ++i) sum += shared[i][threadIdx.x];
-    sums[column] = sum;
-  }
+  sum = shared[threadIdx.x][threadIdx.y];  // a warp adds up a column
+#pragma unroll
+  for (int lane = 16; lane > 0; lane /= 2) sum += __shfl_xor_sync(~0u, sum, lane);
+  const std::int64_t of_warp = std::int64_t{blockIdx.x} * 32 + threadIdx.y;
+  if (threadIdx.x == 0 && of_warp < columns) sums[of_warp] = sum;
 }
 
 template <typename T>

@@ -7,6 +7,7 @@
 
 #include "kernels/device/cuda_error.h"
 #include "kernels/gemm/epilogue.cuh"
+#include "kernels/gemm/mma_instructions.cuh"
 #include "kernels/gemm/pipeline.cuh"
 #include "kernels/gemm/rungs.h"
 
@@ -98,21 +99,6 @@ struct MatrixOperand {
   std::int64_t extent;  // m or n
 };
 
-using Word = std::uint32_t;
-
-template <bool transposed>
-__device__ inline void load_matrices(Word (&words)[4], const void* from) {
-  const auto address = static_cast<Word>(__cvta_generic_to_shared(from));
-  if constexpr (transposed)
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
-                 : "r"(address));
-  else
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
-                 : "r"(address));
-}
-
 // A's fragment of 16 rows from `row`, 32 bytes of k from `k`; its words as mma.sync takes them.
 template <class S, typename T>
 __device__ inline void load_a(Word (&words)[4], const T* stage, int row, int k, int lane) {
@@ -146,22 +132,6 @@ __device__ inline void load_b(Word (&words)[4], const T* stage, int column, int 
       words[i] = __float_as_uint(stage[S::k_contiguous ? r * S::pitch + c : c * S::pitch + r]);
     }
   }
-}
-
-template <typename T>
-__device__ inline void multiply_tile(float (&d)[4], const Word (&a)[4], Word b0, Word b1) {
-  if constexpr (sizeof(T) == 2)
-    asm volatile(
-        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-        "{%0, %1, %2, %3};"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-  else
-    asm volatile(
-        "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-        "{%0, %1, %2, %3};"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
 template <typename T_, int columns_, bool vectors_>

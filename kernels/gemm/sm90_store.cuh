@@ -8,6 +8,7 @@
 
 #include <cuda_bf16.h>
 
+#include "kernels/gemm/mma_instructions.cuh"
 #include "kernels/gemm/sm90_kernel.cuh"
 
 namespace convoy::kernels::gemm {
@@ -32,7 +33,7 @@ class TileStore {
     bool relu, bf16;
     std::uint8_t* plain;       // C itself, rows without gaps: for what does not go through TMA
     const std::uint8_t* mask;  // Extra::mask: of C's type, without gaps; C is zero where it is not above zero
-    float* sum_slots;          // Extra::sums: [blocks * 2][2][n]
+    float* sum_slots;          // Extra::sums, of a C in bf16: [blocks * 2][2][n]
     Placement placement;
   };
 
@@ -55,7 +56,7 @@ class TileStore {
       if (column != sums_column_) flush_sums();
       sums_column_ = column;
     }
-    if (parameters_.bf16)
+    if (with_sums || parameters_.bf16)
       store_staged<true>(sums, row, column, split);
     else
       store_staged<false>(sums, row, column, split);
@@ -134,8 +135,8 @@ class TileStore {
             sm90::store_commit();  // of a narrow box nothing: the wait counts one a box
           }
         }
-        if (with_sums && !(narrow && warp_ >= 2))
-          add_sums<bf16>(column_sums_ + chunk * (bf16 ? 4 : 2), buffer, r);
+        if (with_sums && !(narrow && warp_ >= 2))  // a warp has 16 columns
+          add_sums(column_sums_ + chunk * 4, buffer, r);
         staged_ ^= 1;
       }
   }
@@ -215,50 +216,50 @@ class TileStore {
     }
   }
 
-  // Adds the staged rows that count to the sums of their columns. A warp takes 32 bytes of each row; its lanes
-  // are 8 words by 4 rows that differ in their swizzle, so no two meet in a bank. `sums` are of one chunk: sum
-  // and sum of squares of the word's column, or of both of its columns.
-  template <bool bf16>
+  // Adds the staged rows that count to the sums of their columns, of which a warp has two groups of eight. With a group,
+  // transposed, above eight rows of ones as the left operand of a product and the group as the right one, squares are on
+  // the diagonal above, sums below. The lane of a diagonal's element keeps its column's: of each group sum, squares.
   __device__ void add_sums(float* sums, const std::uint8_t* buffer, int row) const {
-    const int word = lane_ % 8, group = lane_ / 8;
-    const auto row_of = [&](int i) { return group * 2 + i % 2 + i / 2 * 8; };
-    std::uint32_t words[16];  // all on their way before the first is used
+    constexpr Word kOnes = 0x3f803f80;
+    float products[2][4] = {};
+    const std::uint8_t* from = buffer + lane_ % 16 * 128 + (((warp_ * 2 + lane_ / 16) ^ (lane_ % 8)) << 4);
 #pragma unroll
-    for (int i = 0; i < 16; ++i) {
-      const int r = row_of(i), unit = (warp_ * 2 + word / 4) ^ (r & 7);
-      words[i] = *reinterpret_cast<const std::uint32_t*>(buffer + r * 128 + unit * 16 + word % 4 * 4);
-    }
+    for (int step = 0; step < 4; ++step) {
+      Word words[4];
+      load_matrices<true>(words, from + step * 16 * 128);
+      if (row + 64 > sum_rows_)
 #pragma unroll
-    for (int i = 0; i < 16; ++i) {
-      if (row + row_of(i) >= sum_rows_) continue;
-      const std::uint32_t bits = words[i];
-      const float low = bf16 ? __uint_as_float(bits << 16) : __uint_as_float(bits);
-      sums[0] += low;
-      sums[1] = fmaf(low, low, sums[1]);
-      if constexpr (bf16) {
-        const float high = __uint_as_float(bits & 0xffff0000u);
-        sums[2] += high;
-        sums[3] = fmaf(high, high, sums[3]);
+        for (int i = 0; i < 4; ++i) words[i] &= rows_that_count(row + step * 16 + i % 2 * 8 + lane_ % 4 * 2);
+#pragma unroll
+      for (int group = 0; group < 2; ++group) {
+        const Word low = words[group * 2], high = words[group * 2 + 1];
+        multiply_tile<__nv_bfloat16>(products[group], {low, kOnes, high, kOnes}, low, high);
       }
     }
+    const bool odd = lane_ / 4 % 2 != 0;
+#pragma unroll
+    for (int group = 0; group < 2; ++group) {
+      sums[group * 2] += odd ? products[group][3] : products[group][2];
+      sums[group * 2 + 1] += odd ? products[group][1] : products[group][0];
+    }
+  }
+  // Of a word that holds elements of this row and the next.
+  __device__ Word rows_that_count(int row) const {
+    return (row < sum_rows_ ? 0xffffu : 0u) | (row + 1 < sum_rows_ ? 0xffff0000u : 0u);
   }
   __device__ float* sum_slot() const {
     return parameters_.sum_slots + (std::int64_t{blockIdx.x} * 2 + consumer_) * 2 * parameters_.n;
   }
   __device__ void flush_sums() {
     float* const slot = sum_slot();
-    const int word = warp_ * 8 + lane_ % 8;
+    const bool on_diagonal = lane_ % 4 == lane_ / 8;
+    const int end = min(parameters_.n, sums_column_ + Config::columns);
 #pragma unroll
     for (int i = 0; i < kSums; ++i) {
-      float sum = column_sums_[i];
-      sum += __shfl_xor_sync(~0u, sum, 8);
-      sum += __shfl_xor_sync(~0u, sum, 16);
-      const int column =
-          sums_column_ + (parameters_.bf16 ? i / 4 * 64 + word * 2 + i / 2 % 2 : i / 2 * 32 + word);
+      const int column = sums_column_ + i / 4 * 64 + warp_ * 16 + i % 4 / 2 * 8 + lane_ / 4;
       // Of this lane alone, so the order of additions is its own; as an atomic nothing waits for the old value.
-      const int end = min(parameters_.n, sums_column_ + Config::columns);
-      if (lane_ < 8 && sums_column_ >= 0 && column < end)
-        atomicAdd(slot + i % 2 * parameters_.n + column, sum);
+      if (on_diagonal && sums_column_ >= 0 && column < end)
+        atomicAdd(slot + i % 2 * parameters_.n + column, column_sums_[i]);
       column_sums_[i] = 0;
     }
   }
@@ -270,8 +271,7 @@ class TileStore {
   bool adjusts_;
   int staged_ = 0;
   int sums_column_ = -1;
-  static constexpr int kSums =
-      (Config::columns + 63) / 64 * 4;  // in the lanes of a group of rows: each column's two sums
+  static constexpr int kSums = (Config::columns + 63) / 64 * 4;
   float column_sums_[with_sums ? kSums : 1] = {};
 };
 
