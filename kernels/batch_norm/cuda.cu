@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(kThreads, 3)
     forward(const __grid_constant__ ForwardOperands o, const __grid_constant__ BatchNormProblem problem,
             const __grid_constant__ ColumnGrid grid) {
   __shared__ Affine<T> shared[kMostTile * V];
-  const Place place = place_in<V>(grid);
+  const Place place = place_in<V, true>(grid);
   const std::int64_t row = std::int64_t{place.row_block} * grid.height * kRows + place.ty;
   const std::int64_t rows = place.active ? grid.rows : 0;
   Pack<T, V> x[kRows], residual[kRows];
@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(kThreads, 2)
     backward(const __grid_constant__ BackwardOperands o, const __grid_constant__ BatchNormProblem problem,
              bool masks, const __grid_constant__ ColumnGrid grid) {
   __shared__ Gradient<T> shared[kMostTile * V];
-  const Place place = place_in<V>(grid);
+  const Place place = place_in<V, true>(grid);
   const std::int64_t row = std::int64_t{place.row_block} * grid.height * kRows + place.ty;
   const std::int64_t rows = place.active ? grid.rows : 0;
   Pack<T, V> x[kRows], dy[kRows], dx2[kSecond ? kRows : 1];

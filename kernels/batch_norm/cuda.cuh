@@ -71,13 +71,16 @@ struct Place {
   bool active;
 };
 
-template <int V>
+// from_end: the first blocks take the last rows. What the pass before touched last is then still in the L2 cache, and
+// what this one writes last are the rows that the next begins with.
+template <int V, bool from_end = false>
 __device__ __forceinline__ Place place_in(const ColumnGrid& grid) {
+  const auto block = static_cast<int>(from_end ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
   Place place;
   place.tx = static_cast<int>(threadIdx.x) & (grid.tile - 1);
   place.ty = static_cast<int>(threadIdx.x) >> grid.tile_shift;
-  place.row_block = static_cast<int>(blockIdx.x) / grid.tiles;
-  place.first = (static_cast<int>(blockIdx.x) - place.row_block * grid.tiles) * grid.tile * V;
+  place.row_block = block / grid.tiles;
+  place.first = (block - place.row_block * grid.tiles) * grid.tile * V;
   place.channel = place.first + place.tx * V;
   place.columns = min(grid.tile * V, grid.channels - place.first);
   place.active = place.channel < grid.channels;
