@@ -82,6 +82,7 @@ void check_belongings(const TrainOptions& o) {
   belongs("--one-cycle-anneal", o.one_cycle_anneal != plain.one_cycle_anneal, schedule, o.schedule,
           {"one-cycle"});
   belongs("--tuning-file", !o.tuning_file.empty(), "--backend", o.backend, {"cuda"});
+  belongs("--lanes", o.lanes != plain.lanes, "--backend", o.backend, {"cuda"});
 }
 
 }  // namespace
@@ -193,6 +194,7 @@ nlohmann::json to_json(const TrainOptions& o) {
           {"partition", o.partition},
           {"memory-limit", o.memory_limit},
           {"tuning-file", o.tuning_file},
+          {"lanes", o.lanes},
           {"threads", o.threads},
           {"seed", o.seed},
           {"timeout", o.timeout},

@@ -102,6 +102,7 @@ SessionOptions Trainer::session_options() {
   session.optimizer = optimizer_of(options_);
   session.clip_gradient_norm = options_.clip_gradient_norm;
   session.tuning_file = options_.tuning_file;
+  session.lanes = static_cast<int>(options_.lanes);
   session.memory_limit = static_cast<std::int64_t>(options_.memory_limit);
   session.seed = static_cast<std::uint64_t>(options_.seed);
   return session;

@@ -102,16 +102,23 @@ __global__ void __launch_bounds__(kReduceThreads, 1)
     }
 #pragma unroll
     for (int k = 0; k < kRows; ++k) {
-      float xs[V], g[V], ys[V], second[V];
+      float xs[V], g[V], other[V];
       unpack(x[k], xs);
       unpack(dy[k], g);
-      if constexpr (mask == Mask::from_y) unpack(y[k], ys);
-      if constexpr (kSecond) unpack(dy2[k], second);
+      if constexpr (kSecond) {
+        unpack(dy2[k], other);
+#pragma unroll
+        for (int i = 0; i < V; ++i) g[i] += other[i];
+      }
+      if constexpr (mask == Mask::from_y) {
+        unpack(y[k], other);
+#pragma unroll
+        for (int i = 0; i < V; ++i)
+          if (!(other[i] > 0)) g[i] = 0;
+      }
 #pragma unroll
       for (int i = 0; i < V; ++i) {
-        if constexpr (kSecond) g[i] += second[i];
         if (mask == Mask::from_x && !(affine[i](xs[i]) > 0)) g[i] = 0;
-        if (mask == Mask::from_y && !(ys[i] > 0)) g[i] = 0;
         if (mask == Mask::from_bits && (bits[k] >> i & 1) == 0) g[i] = 0;
         sum[i] += g[i];
         sum[V + i] = fmaf(g[i], xs[i] - affine[i].mean, sum[V + i]);

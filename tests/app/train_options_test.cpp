@@ -167,7 +167,8 @@ TEST(TrainOptions, ChecksAcrossFlags) {
         {"--final-learning-rate", "0.01", "--schedule cosine or polynomial, found --schedule constant"},
         {"--one-cycle-anneal", "linear", "--schedule one-cycle, found --schedule constant"},
         {"--base-batch", "128", "--scale-learning-rate linear or sqrt, found --scale-learning-rate none"},
-        {"--tuning-file", "t.json", "--backend cuda, found --backend cpu"}})
+        {"--tuning-file", "t.json", "--backend cuda, found --backend cpu"},
+        {"--lanes", "2", "--backend cuda, found --backend cpu"}})
     EXPECT_EQ(error_of(with({flag, value})), std::string(flag) + ": belongs to " + line);
   EXPECT_EQ(error_of(with({"--trace", testing::TempDir()})),
             "--trace " + testing::TempDir() + ": is a folder, expected the name of a file");
