@@ -17,7 +17,6 @@
 #include "app/runtime/session.h"
 #include "app/training/bottleneck.h"
 #include "app/training/rank_setup.h"
-#include "app/training/train_options.h"
 #include "comm/environment.h"
 #include "kernels/device/philox.h"
 
@@ -28,8 +27,7 @@ using Clock = std::chrono::steady_clock;
 
 struct BenchStepOptions {
   std::string model, backend = "cpu", precision = "fp32", tuning_file;
-  std::int64_t batch = 0, size = 224, classes = 0, steps = 20, warmup = 3, threads = 0,
-               lanes = TrainOptions().lanes;
+  std::int64_t batch = 0, size = 224, classes = 0, steps = 20, warmup = 3, threads = 0, lanes = kDefaultLanes;
   std::uint64_t memory_limit = 0;
   bool layers = false, json = false, time_waits = true;
 };

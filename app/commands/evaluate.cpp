@@ -45,7 +45,6 @@ std::unique_ptr<Session> make_session(const EvaluateOptions& options, const Chec
   session_options.precision = precision_of(options.run.precision);
   session_options.input = device_input(backend, dataset);
   session_options.training = false;
-  session_options.lanes = static_cast<int>(options.run.lanes);
   auto session = std::make_unique<Session>(
       make_network(state.model, {capacity, image.channels, image.height, image.width}, dataset.classes()),
       session_options, ranks);

@@ -15,6 +15,7 @@ void fuse_relu_masks(StepGraph& graph) {
       continue;
     }
     const TensorId output = node.inputs[kOutput], mask = static_cast<TensorId>(graph.tensors.size());
+    // Its type and shape are settled by the kernel that writes it.
     graph.tensors.push_back({node.layer + "/relu_mask", TensorRole::activation, kernels::DType::u8,
                              graph.tensors[static_cast<std::size_t>(output)].shape});
     Node& forward = graph.nodes[writer.at(output)];

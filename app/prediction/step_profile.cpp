@@ -39,6 +39,8 @@ StepGraph training_graph(const Network& network) {
 
 double bytes_of(const StepGraph& graph, TensorId id, double activation_bytes) {
   const Tensor& tensor = graph.tensors[static_cast<std::size_t>(id)];
+  if (tensor.dtype == kernels::DType::u8)  // a mask: a bit an element
+    return static_cast<double>(tensor.shape.elements()) / 8;
   const double element =
       tensor.role == TensorRole::activation || tensor.role == TensorRole::images ? activation_bytes : 4.0;
   return element * static_cast<double>(tensor.shape.elements());

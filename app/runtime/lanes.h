@@ -8,6 +8,9 @@
 
 namespace convoy::app {
 
+// Of 2, 3, 4 and 6 the best for most of the zoo on an H200 (jobs/results/cuda_step.md).
+inline constexpr int kDefaultLanes = 3;
+
 struct LanePlan {
   struct Step {
     int lane = 0;

@@ -22,8 +22,9 @@ struct PreparedGraph {
 };
 
 // `parameter_layouts` (by name) are taken as given; parameters that are not in it get what the first kernel that
-// reads them prefers. `control` must outlive the kernels. `linger`: for so many nodes after its last use nothing new takes
-// a buffer's place, as it would have to wait for a reader that may be behind, on another lane.
+// reads them prefers. `control` must outlive the kernels. `linger`: for so many nodes after its
+// last use nothing new takes a buffer's or workspace's place, as it would have to wait for a reader that may be behind,
+// on another lane.
 PreparedGraph prepare(StepGraph graph, kernels::Backend backend, const kernels::StepControl* control,
                       const std::map<std::string, kernels::TensorDesc>& parameter_layouts = {},
                       int linger = 0);

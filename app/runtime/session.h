@@ -12,6 +12,7 @@
 #include "app/model/precision.h"
 #include "app/runtime/compiled_steps.h"
 #include "app/runtime/executor.h"
+#include "app/runtime/lanes.h"
 #include "app/runtime/model_memory.h"
 #include "app/runtime/program.h"
 #include "app/runtime/transfers.h"
@@ -49,7 +50,8 @@ struct SessionOptions {
   std::string tuning_file = {};
   std::int64_t memory_limit = 0;  // bytes of the arena; 0: none
   std::uint64_t seed = 1;
-  int lanes = 1;  // CUDA: instructions that may run side by side; the bits are the same for any number
+  int lanes =
+      kDefaultLanes;  // CUDA: instructions that may run side by side; the bits are the same for any number
   bool time_waits = true;  // CUDA: measure exposed_comm_ms
 };
 

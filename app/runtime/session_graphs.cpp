@@ -21,6 +21,11 @@ StoredInput stored_input(const Network& network, const InputOptions& input) {
   return stored;
 }
 
+// Of 1, 2, 4, 8 and 16 nodes four are fastest on an H200, at 1 % more memory (jobs/results/cuda_step.md).
+int linger_of(const SessionOptions& options) {
+  return options.backend == kernels::Backend::cuda && options.lanes > 1 ? 4 : 0;
+}
+
 }  // namespace
 
 StepGraph session_graph(const Network& fused, const SessionOptions& options, int replicas, bool training) {
@@ -42,10 +47,8 @@ CompiledSteps compile_session(const Network& network, const SessionOptions& opti
   const Network fused = fuse(network);
   std::optional<StepGraph> train;
   if (options.training) train = session_graph(fused, options, replicas, true);
-  // Of 1, 2, 4, 8 and 16 nodes four are fastest on an H200, at 1 % more memory (jobs/results/cuda_step.md).
-  const int linger = options.backend == kernels::Backend::cuda && options.lanes > 1 ? 4 : 0;
   return compile_steps(std::move(train), session_graph(fused, options, replicas, false), options.backend,
-                       control, linger);
+                       control, linger_of(options));
 }
 
 // Lets no place linger, then computes as few activations twice as it takes; where not even all of them do, the memory says
@@ -58,15 +61,21 @@ void Session::fit_into_limit(const Network& network, const FlatLayout& flat, con
   const StepGraph graph = session_graph(network, options_, ranks_.size(), true);
   const std::vector<Rematerialisation> candidates = rematerialisable(graph);
   const auto layouts = parameter_layouts(*train_);
+  const auto tight = [&](StepGraph changed) {
+    return prepare(std::move(changed), options_.backend, control_, layouts);
+  };
   const auto drop = [&](std::size_t count) {
     std::vector<TensorId> tensors;
     for (std::size_t i = 0; i < count; ++i) tensors.push_back(candidates[i].tensor);
     StepGraph changed = graph;
     rematerialise(changed, tensors);
-    train_ = prepare(std::move(changed), options_.backend, control_, layouts);
+    train_ = tight(std::move(changed));
   };
-  drop(0);
-  if (fits()) return;
+  if (linger_of(options_) > 0) {
+    evaluate_ = tight(session_graph(network, options_, ranks_.size(), false));
+    drop(0);
+    if (fits()) return;
+  }
   std::size_t few = 0, enough = candidates.size();  // few do not fit
   drop(enough);
   if (!fits()) return;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "app/runtime/lanes.h"
 #include "app/training/schedule.h"
 
 namespace convoy::app {
@@ -48,11 +49,10 @@ struct TrainOptions {
 
   std::string backend = "cpu", precision = "fp32";
   std::int64_t partition = 1;  // ranks that share one replica's step; 1: every rank trains a whole replica
-  std::uint64_t memory_limit = 0;  // bytes of one device; 0: none
-  std::string tuning_file;         // CUDA: measured choices of kernels; empty: none
-  // CUDA: operations that may run side by side. Of 2, 3, 4 and 6 lanes three suit the zoo best on an H200.
-  std::int64_t lanes = 3;
-  std::int64_t threads = 0;  // of one rank; 0: this host's cores divided by its ranks
+  std::uint64_t memory_limit = 0;      // bytes of one device; 0: none
+  std::string tuning_file;             // CUDA: measured choices of kernels; empty: none
+  std::int64_t lanes = kDefaultLanes;  // CUDA: operations that may run side by side
+  std::int64_t threads = 0;            // of one rank; 0: this host's cores divided by its ranks
   std::int64_t seed = 1;
   double timeout = 300;  // seconds that ranks wait for one that does not come
 

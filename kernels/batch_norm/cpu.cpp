@@ -148,6 +148,8 @@ Kernel batch_norm_inference(const BatchNormProblem& problem, KernelRequest& requ
 }
 
 Kernel batch_norm_backward_reduce(const BatchNormProblem& problem, KernelRequest& request) {
+  if (problem.relu_mask)
+    throw std::invalid_argument("batch_norm_backward_reduce on the host: relu_mask, expected y");
   const bool reads_y = problem.relu && problem.residual;
   const int second_at = reads_y ? 6 : 5;
   require_counts("batch_norm_backward_reduce", request,

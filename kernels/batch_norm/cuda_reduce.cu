@@ -46,8 +46,8 @@ __host__ __device__ constexpr int rows_in_flight(Mask mask, bool second) {
 // visit(mask, second), constants of the compiler: what is asked at run time keeps loads from being issued together.
 template <typename Visit>
 void with_inputs(Mask mask, bool second, Visit visit) {
-  const auto of = [&]<Mask known>(std::integral_constant<Mask, known> constant) {
-    return second ? visit(constant, std::true_type{}) : visit(constant, std::false_type{});
+  const auto of = [&](auto known) {
+    return second ? visit(known, std::true_type{}) : visit(known, std::false_type{});
   };
   switch (mask) {
     case Mask::none:

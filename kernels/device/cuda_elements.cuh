@@ -25,7 +25,7 @@ template <int V, typename T>
 __device__ __forceinline__ Pack<T, V> load_pack(const T* from) {
   return *reinterpret_cast<const Pack<T, V>*>(from);
 }
-// For what the same kernel overwrites: past the L1 cache, since writes to lines that lie there take longer.
+// Past the L1 cache: for what the same thread usually overwrites, as writes to lines that lie there take longer.
 template <int V, typename T>
 __device__ __forceinline__ Pack<T, V> load_pack_past_l1(const T* from) {
   if constexpr (sizeof(Pack<T, V>) == sizeof(int4)) {

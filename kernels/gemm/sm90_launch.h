@@ -73,8 +73,8 @@ struct Sm90Call {
   float* sum_slots;
 };
 
-// Column sums are fused into forward products, those with both operands' k contiguous; the others take a pass of
-// their own.
+// Column sums are fused into forward products, those with both operands' k contiguous and C in bf16; the others take a
+// pass of their own.
 template <Math math, bool a_mn_major, bool b_mn_major, Extra extra>
 void sm90_launch(const Sm90Call& call, cudaStream_t stream);
 

@@ -72,6 +72,8 @@ TEST(TrainOptions, DefaultsPassAndFlagsArrive) {
   EXPECT_FALSE(options.sync_batch_norm);
   EXPECT_TRUE(options.flip && options.resume && options.stop_on_divergence);
   EXPECT_EQ(options.memory_limit, 3ull << 29);
+  EXPECT_EQ(error_of(with({"--backend", "cuda", "--lanes", "8"})), "");
+  EXPECT_EQ(parse(with({"--backend", "cuda", "--lanes", "8"})).lanes, 8);
 }
 
 TEST(TrainOptions, RequiredFlags) {

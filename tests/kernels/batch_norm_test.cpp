@@ -154,11 +154,13 @@ TEST(BatchNorm, MatchesTheReference) {
       }
 }
 
-// With a mask in place of y: the same y, and the same gradients to the bit, of each backend's own mask.
+// With a mask in place of y, each backend's own: the same y and gradient to the bit, and the same sums, to the bit where
+// one block has all rows.
 TEST(BatchNorm, AMaskIsAsGoodAsTheOutput) {
   Random random(6);
   for (const bool second : {false, true})
-    for (const Shape& shape : {Shape{4, 3, 5, 7}, Shape{3, 16, 4, 4}, Shape{5, 36, 3, 2}, Shape{6, 20}}) {
+    for (const Shape& shape :
+         {Shape{4, 3, 5, 7}, Shape{3, 16, 4, 4}, Shape{5, 36, 3, 2}, Shape{6, 20}, Shape{8, 136, 28, 28}}) {
       BatchNormProblem problem{
           .relu = true, .residual = true, .second_gradient = second, .write_gradient = true};
       Layer l = layer_of(random, shape, problem, static_cast<int>(shape[0]) - 1);
@@ -177,8 +179,12 @@ TEST(BatchNorm, AMaskIsAsGoodAsTheOutput) {
           EXPECT_EQ(with_mask.outputs[0].values, y.outputs[0].values);
           const Result plain = compute(reduce(l, sums, operand(y.outputs[0])));
           const Result by_mask = compute(reduce(masked, sums, with_mask.outputs[1]));
-          for (std::size_t i = 0; i < plain.outputs.size(); ++i)
-            EXPECT_EQ(by_mask.outputs[i].values, plain.outputs[i].values) << "output " << i;
+          EXPECT_EQ(by_mask.outputs[3].values, plain.outputs[3].values);
+          for (std::size_t i = 0; i < 3; ++i)
+            for (std::size_t c = 0; c < plain.outputs[i].values.size(); ++c) {
+              const double expected = plain.outputs[i].values[c], bound = shape[1] == 136 ? 1e-2 : 0;
+              EXPECT_NEAR(by_mask.outputs[i].values[c], expected, bound) << "output " << i << ", " << c;
+            }
         }
       }
     }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "app/model/graph_builder.h"
+#include "app/model/rematerialise.h"
 #include "tests/app/model/graph_runner.h"
 #include "tests/app/model/tiny_networks.h"
 
@@ -34,6 +35,21 @@ TEST(FuseReluMasks, GradientsStayTheSame) {
   GraphRunner masked(fuse(residual()), {}, kernels::Backend::reference, Placement::planned, fuse_relu_masks);
   EXPECT_EQ(masked.run(), plain.run());
   EXPECT_EQ(masked.gradients(), plain.gradients());
+}
+
+// A batch norm whose output is computed again leaves its mask as it was.
+TEST(FuseReluMasks, OutputsCanBeDroppedAndComputedAgain) {
+  GraphRunner plain(fuse(residual()), {});
+  const auto mask_and_drop = [](StepGraph& graph) {
+    fuse_relu_masks(graph);
+    std::vector<TensorId> dropped;
+    for (const Rematerialisation& candidate : rematerialisable(graph)) dropped.push_back(candidate.tensor);
+    ASSERT_FALSE(dropped.empty());
+    rematerialise(graph, dropped);
+  };
+  GraphRunner again(fuse(residual()), {}, kernels::Backend::reference, Placement::planned, mask_and_drop);
+  EXPECT_EQ(again.run(), plain.run());
+  EXPECT_EQ(again.gradients(), plain.gradients());
 }
 
 }  // namespace

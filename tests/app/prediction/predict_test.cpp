@@ -224,6 +224,22 @@ TEST(Prediction, APrecisionWithoutARateSaysWhichHaveOne) {
   }
 }
 
+// As on a GPU: beside x, residual and y, the forward pass of a batch norm with residual and ReLU writes a bit an element.
+TEST(Prediction, AMaskIsABitAnElement) {
+  const Network network = make_network("resnet18", {32, 3, 32, 32}, 10);
+  DeviceRates slow = cluster().device();
+  slow.gbytes_per_second = 1e-3;  // nothing but bytes counts
+  slow.launch_us = 0;
+  const double elements = 32.0 * 64 * 8 * 8;
+  for (const TimedOperation& operation : estimate_profile(network, "fp32", slow).operations)
+    if (operation.layer == "layer1.0.bn2" && operation.kind == "batch_norm_forward") {
+      const double bytes = operation.ms * slow.gbytes_per_second * 1e6;
+      EXPECT_NEAR(bytes / elements, 3 * 4 + 1.0 / 8, 2e-2);  // and the channels' constants
+      return;
+    }
+  FAIL() << "no such operation";
+}
+
 TEST(Prediction, OneRankIsTheProfileAndMoreRanksAreNeverFaster) {
   const Network network = make_network("resnet18", {32, 3, 32, 32}, 10);
   const Cluster machine = cluster();

@@ -87,6 +87,10 @@ TEST(PreparedGraph, NothingTakesThePlaceOfABufferThatLingers) {
           if (is_new && input == places.end()) places.push_back({begin, begin + bytes, time, time});
           places[at->second].last = time;
         }
+      const auto workspace =
+          static_cast<std::int64_t>(graph.kernels[static_cast<std::size_t>(time)].workspace_bytes);
+      const std::int64_t begin = graph.workspace_offset[static_cast<std::size_t>(time)];
+      if (workspace > 0) places.push_back({begin, begin + workspace, time, time});
     }
     return places;
   };

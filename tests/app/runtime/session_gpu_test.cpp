@@ -41,7 +41,8 @@ class CudaSession : public testing::Test {
     kernels::use_gpu(0);
   }
 
-  SessionOptions options(Backend backend, Precision precision = Precision::fp32, int lanes = 1) const {
+  SessionOptions options(Backend backend, Precision precision = Precision::fp32,
+                         int lanes = kDefaultLanes) const {
     SessionOptions made;
     made.backend = backend;
     made.precision = precision;
@@ -150,7 +151,7 @@ TEST_P(CudaSessionOf, TwoRunsAndAnyNumberOfLanesGiveTheSameBits) {
     fill(first, network);
     const int steps = test::brief() ? 3 : 12;
     const auto expected = losses(first, steps);
-    for (const int lanes : {1, 2, 4}) {
+    for (const int lanes : {1, 2, 3, 4}) {
       Session other(network, with_lanes(lanes), ranks_);
       fill(other, network);
       EXPECT_EQ(losses(other, steps), expected) << lanes << " lanes";
@@ -205,6 +206,19 @@ TEST_F(CudaSession, TracedStepsLieWhereTheyRanAndChangeNoBits) {
       EXPECT_EQ(last_lane, lanes - 1);
     }
   }
+}
+
+// Before anything is computed twice, places are taken as soon as they are free.
+TEST_F(CudaSession, ALimitEndsLingeringFirstAndChangesNoBit) {
+  const Network network = residual();
+  SessionOptions limited = options(Backend::cuda);
+  Session roomy(network, limited, ranks_);
+  limited.memory_limit = roomy.memory().bytes() - 1;
+  Session tight(network, limited, ranks_);
+  EXPECT_LE(tight.memory().bytes(), limited.memory_limit);
+  fill(roomy, network), fill(tight, network);
+  EXPECT_EQ(losses(tight, 4), losses(roomy, 4));
+  expect_same_bits(state_of(tight), state_of(roomy));
 }
 
 TEST_F(CudaSession, ACheckpointGoesToTheCpuAndBack) {

@@ -315,6 +315,8 @@ TEST_P(GemmOnGpu, Epilogues) {
         check(problem, 52);
         problem.bias = problem.relu = true;
         check(problem, 53);
+        problem.m += 1, problem.beta = 0;  // a bias in rows beyond C must not reach the sums
+        check(problem, 54);
       }
 }
 
