@@ -15,6 +15,8 @@ namespace {
 using kernels::Layout;
 using kernels::TensorDesc;
 
+constexpr std::int64_t kLittle = 128 << 20;  // bytes
+
 std::size_t index(TensorId tensor) { return static_cast<std::size_t>(tensor); }
 
 class Preparation {
@@ -207,6 +209,21 @@ class Preparation {
     last_[index(buffer)] = last_[index(output)];
   }
 
+  // With the longest lingering that takes little more memory, if any.
+  partition::ArenaOffsets offsets_of(const std::vector<partition::BufferLifetime>& lifetimes) const {
+    partition::ArenaOffsets tight = partition::assign_offsets(lifetimes);
+    const std::int64_t most = tight.bytes + std::max(tight.bytes / 32, kLittle);
+    const auto end = static_cast<std::int64_t>(prepared_.kernels.size()) - 1;
+    for (int linger = linger_; linger > 0; linger /= 2) {
+      std::vector<partition::BufferLifetime> longer = lifetimes;
+      for (partition::BufferLifetime& lifetime : longer)
+        lifetime.last = std::min(lifetime.last + linger, end);
+      partition::ArenaOffsets plan = partition::assign_offsets(longer);
+      if (plan.bytes <= most) return plan;
+    }
+    return tight;
+  }
+
   void assign_addresses() {
     std::vector<partition::BufferLifetime> lifetimes;
     std::vector<std::int64_t*> destination;
@@ -226,10 +243,7 @@ class Preparation {
       lifetimes.push_back({static_cast<std::int64_t>(bytes), time, time});
       destination.push_back(&prepared_.workspace_offset[node]);
     }
-    const auto end = static_cast<std::int64_t>(prepared_.kernels.size()) - 1;
-    for (partition::BufferLifetime& lifetime : lifetimes)
-      lifetime.last = std::min(lifetime.last + linger_, end);
-    const partition::ArenaOffsets plan = partition::assign_offsets(lifetimes);
+    const partition::ArenaOffsets plan = offsets_of(lifetimes);
     for (std::size_t i = 0; i < destination.size(); ++i) *destination[i] = plan.offset[i];
     for (std::size_t id = 0; id < prepared_.descs.size(); ++id)
       if (inside_step(static_cast<TensorId>(id)))

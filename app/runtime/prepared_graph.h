@@ -24,7 +24,7 @@ struct PreparedGraph {
 // `parameter_layouts` (by name) are taken as given; parameters that are not in it get what the first kernel that
 // reads them prefers. `control` must outlive the kernels. `linger`: for so many nodes after its
 // last use nothing new takes a buffer's or workspace's place, as it would have to wait for a reader that may be behind,
-// on another lane.
+// on another lane; for fewer nodes, or none, where that would take more than 128 MiB and 3 % of memory.
 PreparedGraph prepare(StepGraph graph, kernels::Backend backend, const kernels::StepControl* control,
                       const std::map<std::string, kernels::TensorDesc>& parameter_layouts = {},
                       int linger = 0);

@@ -109,6 +109,16 @@ TEST(PreparedGraph, NothingTakesThePlaceOfABufferThatLingers) {
             1.2 * static_cast<double>(tight.activation_bytes));
 }
 
+TEST(PreparedGraph, LingeringTakesLittleMemory) {
+  static kernels::StepControl control;
+  const StepGraph graph = build_step_graph(fuse(make_network("vgg16", {128, 3, 224, 224}, 10)), {});
+  const PreparedGraph tight = prepare(graph, kernels::Backend::cpu, &control);
+  const PreparedGraph prepared = prepare(graph, kernels::Backend::cpu, &control, {}, 4);
+  EXPECT_LE(static_cast<double>(prepared.activation_bytes),
+            1.04 * static_cast<double>(tight.activation_bytes));
+  EXPECT_NE(prepared.tensor_offset, tight.tensor_offset) << "nothing lingers";
+}
+
 // A layout that is still open would give a tensor no size; a reorder that is inserted must come before its reader.
 TEST(PreparedGraph, LayoutsAreSettledAndOperandsDefined) {
   for (const Network& network : {every_op(), residual(), fuse(every_op()), fuse(rectifying())}) {
