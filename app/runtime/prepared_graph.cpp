@@ -15,7 +15,8 @@ namespace {
 using kernels::Layout;
 using kernels::TensorDesc;
 
-constexpr std::int64_t kLittle = 128 << 20;  // bytes
+constexpr std::int64_t kLittle =
+    128 << 20;  // bytes that lingering may take whatever share of the arena they are
 
 std::size_t index(TensorId tensor) { return static_cast<std::size_t>(tensor); }
 

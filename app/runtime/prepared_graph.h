@@ -22,9 +22,9 @@ struct PreparedGraph {
 };
 
 // `parameter_layouts` (by name) are taken as given; parameters that are not in it get what the first kernel that
-// reads them prefers. `control` must outlive the kernels. `linger`: for so many nodes after its
-// last use nothing new takes a buffer's or workspace's place, as it would have to wait for a reader that may be behind,
-// on another lane; for fewer nodes, or none, where that would take more than 128 MiB and 3 % of memory.
+// reads them prefers. `control` must outlive the kernels. `linger`: for so many nodes after its last
+// use nothing new takes a buffer's or workspace's place, as it would have to wait for a reader that may be behind, on
+// another lane; for fewer nodes, or none, where that would take more than both 128 MiB and a 32nd of the arena.
 PreparedGraph prepare(StepGraph graph, kernels::Backend backend, const kernels::StepControl* control,
                       const std::map<std::string, kernels::TensorDesc>& parameter_layouts = {},
                       int linger = 0);

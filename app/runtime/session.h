@@ -50,8 +50,8 @@ struct SessionOptions {
   std::string tuning_file = {};
   std::int64_t memory_limit = 0;  // bytes of the arena; 0: none
   std::uint64_t seed = 1;
-  int lanes =
-      kDefaultLanes;  // CUDA: instructions that may run side by side; the bits are the same for any number
+  // CUDA: instructions that may run side by side; the bits are the same for any number.
+  int lanes = kDefaultLanes;
   bool time_waits = true;  // CUDA: measure exposed_comm_ms
 };
 
