@@ -255,6 +255,7 @@ TEST_P(GemmOnGpu, BesideOthersTheSameBits) {
   const DeviceBuffer a(9000 * 264 * 4), b(520 * 264 * 4);
   CONVOY_CUDA(cudaMemset(a.data(), 0x3c, a.bytes()));  // numbers near a hundredth in either type
   CONVOY_CUDA(cudaMemset(b.data(), 0x3d, b.bytes()));
+  CONVOY_CUDA(cudaDeviceSynchronize());  // the lanes' streams do not wait for the null stream's
   struct Lane {
     CudaStream stream;
     DeviceBuffer c, workspace;
@@ -274,7 +275,7 @@ TEST_P(GemmOnGpu, BesideOthersTheSameBits) {
     const auto read = [&](std::size_t i, const DeviceBuffer& c) {
       CONVOY_CUDA(cudaMemcpy(found[i].data(), c.data(), c_bytes, cudaMemcpyDeviceToHost));
     };
-    CONVOY_CUDA(cudaMemset(lanes[0].c.data(), 0xff, c_bytes));
+    CONVOY_CUDA(cudaMemsetAsync(lanes[0].c.data(), 0xff, c_bytes, lanes[0].stream.get()));
     lanes[0].launch(lanes[0].stream.view());
     CONVOY_CUDA(cudaDeviceSynchronize());
     read(0, lanes[0].c);
