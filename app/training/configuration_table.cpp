@@ -45,7 +45,7 @@ bool alike(const RankPlace& a, const RankPlace& b) {
 std::string with_thousands(std::int64_t number) {
   std::string text = std::to_string(number);
   const std::size_t first_digit = number < 0 ? 1 : 0;
-  for (std::size_t at = text.size(); at > first_digit + 3;) text.insert(at -= 3, ",");
+  for (std::size_t at = text.size(); at > first_digit + 3;) text.insert(at -= 3, 1, ',');
   return text;
 }
 
