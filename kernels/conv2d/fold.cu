@@ -2,6 +2,7 @@
 
 #include "kernels/conv2d/fold.h"
 #include "kernels/device/cuda_launch.cuh"
+#include "kernels/gemm/pipeline.cuh"
 
 namespace convoy::kernels::conv {
 namespace {
@@ -25,27 +26,95 @@ FoldTable table_of(const Geometry& g, const Fold& fold) {
   return table;
 }
 
-// 16 bytes a thread.
+// The same in a block's shared memory, from a pixel's first row and column on; -1: nothing.
+struct FoldOffsets {
+  alignas(16) std::int16_t at[kMostFolded];
+};
+
+// How blocks share the folded images: `lines` lines each, of longer ones a segment of their pixels. The rows of x that this
+// takes lie in shared memory, `pitch` elements apart, with zeros for what is outside.
+struct FoldGrid {
+  int lines, segment, segments, pitch, packs, threads;
+  cuda::Divider by_pixels, by_packs, by_rows,
+      by_height;  // a segment's, a pitch's, a folded pixel's, an image's
+
+  std::size_t elements(const Fold& fold) const { return std::size_t(lines) * fold.rows * pitch; }
+};
+
+FoldGrid fold_grid(const Geometry& g, const Fold& fold, int width, std::size_t element_bytes) {
+  constexpr std::size_t kSharedBytes = 40 << 10, kPacks = 2048;  // at most, and what a block is to write
+  FoldGrid grid{};
+  grid.packs = fold.channels / width;
+  grid.threads = cuda::kThreads / grid.packs * grid.packs;
+  grid.lines = 1;
+  const auto cut = [&](int segment) {
+    grid.segment = segment;
+    grid.pitch = int(ceil_div(((segment - 1) * g.stride[1] + fold.columns) * g.c + width - 1, width)) * width;
+  };
+  cut(fold.width);
+  while (grid.segment > 1 && grid.elements(fold) * element_bytes > kSharedBytes) cut((grid.segment + 1) / 2);
+  grid.segments = int(ceil_div(fold.width, grid.segment));
+  if (grid.segments == 1) {
+    const std::size_t fit = kSharedBytes / (grid.elements(fold) * element_bytes);
+    const std::size_t wanted = kPacks / (std::size_t(fold.width) * grid.packs);
+    grid.lines = int(std::max<std::size_t>(std::min(fit, wanted), 1));
+  }
+  grid.by_pixels = cuda::Divider(grid.segment);
+  grid.by_packs = cuda::Divider(grid.pitch / width);
+  grid.by_rows = cuda::Divider(fold.rows);
+  grid.by_height = cuda::Divider(fold.height);
+  return grid;
+}
+
+FoldOffsets offsets_of(const Geometry& g, const FoldTable& table, const FoldGrid& grid) {
+  FoldOffsets offsets{};
+  for (int i = 0; i < kMostFolded; ++i)
+    offsets.at[i] = std::int16_t(
+        table.row[i] < 0 ? -1 : table.row[i] * grid.pitch + table.column[i] * g.c + table.channel[i]);
+  return offsets;
+}
+
+// A thread writes 16 bytes at a time, always the same channels.
 template <typename T>
 __global__ void fold_pixels(const __grid_constant__ Geometry g, const __grid_constant__ Fold fold,
-                            const __grid_constant__ FoldTable table, cuda::Divider packs, cuda::Divider width,
-                            cuda::Divider height, const T* x, T* to, std::int64_t items) {
+                            const __grid_constant__ FoldOffsets offsets,
+                            const __grid_constant__ FoldGrid grid, const T* x, T* to) {
   constexpr int V = cuda::kPackWidth<T>;
-  const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
-  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < items; i += stride) {
-    const std::uint32_t pixel = packs(std::uint32_t(i)), line = width(pixel), n = height(line);
-    const int first = int(std::uint32_t(i) - pixel * packs.divisor) * V;
-    const int h0 = int(line - n * height.divisor) * g.stride[0] - g.padding[0];
-    const int w0 = int(pixel - line * width.divisor) * g.stride[1] - g.padding[1];
+  extern __shared__ __align__(16) unsigned char shared[];
+  T* const rows = reinterpret_cast<T*>(shared);
+  const int lines = g.n * fold.height, line0 = int(blockIdx.x) / grid.segments * grid.lines;
+  const int j0 = int(blockIdx.x) % grid.segments * grid.segment;
+  const int begin = (j0 * g.stride[1] - g.padding[1]) * g.c, lead = ((begin % V) + V) % V, length = g.w * g.c;
+  for (int i = int(threadIdx.x); i * V < grid.lines * fold.rows * grid.pitch; i += int(blockDim.x)) {
+    const int row = int(grid.by_packs(std::uint32_t(i))), of_block = int(grid.by_rows(std::uint32_t(row)));
+    const int line = line0 + of_block, n = int(grid.by_height(std::uint32_t(line)));
+    const int h = (line - n * fold.height) * g.stride[0] - g.padding[0] + row - of_block * fold.rows;
+    const int e = begin - lead + i * V - row * grid.pitch;
+    const bool there = line < lines && h >= 0 && h < g.h;
+    const T* const from = x + (std::int64_t{n} * g.h + h) * length;
+    if (length % V == 0) {  // 16 bytes are whole inside or outside
+      const bool inside = there && e >= 0 && e < length;
+      gemm::copy_async<16>(rows + i * V, inside ? from + e : x, inside ? 16 : 0);
+    } else {
+#pragma unroll
+      for (int v = 0; v < V; ++v)
+        rows[i * V + v] = there && e + v >= 0 && e + v < length ? from[e + v] : T(0.0f);
+    }
+  }
+  gemm::copies_commit();
+  const int first = int(threadIdx.x) % grid.packs * V;
+  const auto offset = *reinterpret_cast<const cuda::Pack<std::int16_t, V>*>(offsets.at + first);
+  gemm::copies_wait<0>();
+  __syncthreads();
+  const int pixels = grid.lines * grid.segment, stride = int(blockDim.x) / grid.packs;
+  for (int pixel = int(threadIdx.x) / grid.packs; pixel < pixels; pixel += stride) {
+    const int line = int(grid.by_pixels(std::uint32_t(pixel))), j = pixel - line * grid.segment;
+    if (line0 + line >= lines || j0 + j >= fold.width) continue;
+    const T* const from = rows + line * fold.rows * grid.pitch + j * g.stride[1] * g.c + lead;
     cuda::Pack<T, V> pack;
 #pragma unroll
-    for (int v = 0; v < V; ++v) {
-      const int a = table.row[first + v], h = h0 + a, w = w0 + table.column[first + v];
-      const bool there = a >= 0 && h >= 0 && h < g.h && w >= 0 && w < g.w;
-      pack.value[v] =
-          there ? x[((std::int64_t{n} * g.h + h) * g.w + w) * g.c + table.channel[first + v]] : T(0.0f);
-    }
-    cuda::store_pack(to + i * V, pack);
+    for (int v = 0; v < V; ++v) pack.value[v] = offset.value[v] < 0 ? T(0.0f) : from[offset.value[v]];
+    cuda::store_pack(to + (std::int64_t{line0 + line} * fold.width + j0 + j) * fold.channels + first, pack);
   }
 }
 
@@ -122,11 +191,14 @@ Fold fold_of(const Task& task, int depth) {
 
 void fold_images(const Task& task, const Fold& fold, const void* images, void* to, Stream stream) {
   const auto start = [&]<typename T>(T) {
-    const int packs = fold.channels / cuda::kPackWidth<T>;
-    const std::int64_t items = std::int64_t(fold.image_elements(task.geometry)) / cuda::kPackWidth<T>;
-    cuda::launch(fold_pixels<T>, cuda::grid_for(items), cuda::kThreads, stream, task.geometry, fold,
-                 table_of(task.geometry, fold), cuda::Divider(packs), cuda::Divider(fold.width),
-                 cuda::Divider(fold.height), static_cast<const T*>(images), static_cast<T*>(to), items);
+    const Geometry& g = task.geometry;
+    const FoldGrid grid = fold_grid(g, fold, cuda::kPackWidth<T>, sizeof(T));
+    const auto blocks = ceil_div(std::int64_t{g.n} * fold.height, grid.lines) * grid.segments;
+    fold_pixels<T><<<unsigned(blocks), grid.threads, grid.elements(fold) * sizeof(T),
+                     static_cast<cudaStream_t>(stream)>>>(g, fold, offsets_of(g, table_of(g, fold), grid),
+                                                          grid, static_cast<const T*>(images),
+                                                          static_cast<T*>(to));
+    CONVOY_CUDA(cudaGetLastError());
   };
   task.type() == DType::bf16 ? start(cuda::bf16{}) : start(float{});
 }
