@@ -30,7 +30,7 @@ struct Options {
   std::int64_t batch = 256, size = 224, channels = 3;
   int candidates = 4;
   double milliseconds = 3;
-  bool every = false, json = false, cudnn = true;
+  bool every = false, json = false, cudnn = true, statistics = false;
 };
 
 // Convolutions of one shape, which are timed once.
@@ -57,6 +57,7 @@ std::vector<Group> groups_of(const Options& options) {
     const Shape x = network.input_shapes(layer)[0], y = layer.output;
     Group group{{}, layer.name, 1, layer.inputs[0] == network.input()};
     group.forward.math = parse_math(options.precision);
+    group.forward.statistics = options.statistics && !op->bias;
     group.forward.geometry = {int(x[0]),
                               int(x[1]),
                               int(x[2]),
@@ -123,6 +124,7 @@ class Session {
   void run_task(const Group& group, Direction direction) {
     Task task = group.forward;
     task.direction = direction;
+    task.statistics = task.statistics && direction == Direction::forward;
     conv::Bench bench(task);
     const std::vector<conv::Plan> plans = contenders(task);
     std::vector<gemm::Check> checks;
@@ -234,6 +236,8 @@ void add_bench_conv(CLI::App& bench) {
       ->type_name("MS")
       ->capture_default_str();
   verb->add_flag("!--no-cudnn", options->cudnn, "leave cuDNN out");
+  verb->add_flag("--statistics", options->statistics,
+                 "forward also sums up for batch norm, as training does, where an engine can on the way out");
   verb->add_flag("--every-candidate", options->every, "time and print all engines' candidates");
   verb->add_flag("--json", options->json, "one JSON object a row");
   verb->callback([options] { Session(*options).run(); });
