@@ -130,9 +130,10 @@ double expected_time(const Task& task, const std::vector<View>& views, int tile,
 
 std::vector<Plan> window_candidates(const Task& task, Engine engine) {
   const std::vector<View> views = views_of(task, engine);
+  const bool weights = task.direction == Direction::backward_weights;
   std::vector<std::pair<double, Plan>> scored;
   for (int tile = 0; tile < tile_count(task); ++tile) {
-    if (!has_kernel(tile_at(task, tile), task.math)) continue;
+    if (!is_mn_major(task) && !has_kernel(kSm90Tiles[tile], task.math, weights)) continue;
     // The last columns of narrow tiles are copied to rows of a plain matrix, and not masked.
     if (gemm::is_narrow(tile_at(task, tile)) && (strided(task) || task.input_relu)) continue;
     const gemm::Schedule whole =

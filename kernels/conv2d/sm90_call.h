@@ -77,8 +77,9 @@ struct Sm90ConvCall {
   int taps, channels;  // its
 };
 
-constexpr bool has_kernel(const gemm::Sm90Tile& tile, gemm::Math math) {
-  return tile.cluster == 1 && (!gemm::is_narrow(tile) || math == gemm::Math::bf16);
+constexpr bool has_kernel(const gemm::Sm90Tile& tile, gemm::Math math, bool weights) {
+  return tile.cluster == 1 &&
+         (gemm::suits_products(tile) || (math == gemm::Math::bf16 && (gemm::is_narrow(tile) || weights)));
 }
 
 // forward, and backward_data where the filters have been transposed: always for narrow tiles.

@@ -120,7 +120,7 @@ void start_conv(const Sm90ConvCall& call, cudaStream_t stream) {
   const auto start = [&]<int tile>(std::integral_constant<int, tile>) {
     constexpr bool kNarrow = gemm::is_narrow(gemm::kSm90Tiles[tile]);
     constexpr bool kLeftOut = kNarrow && ((b_mn_major && !a_mn_major) || extra == gemm::Extra::mask);
-    if constexpr (has_kernel(gemm::kSm90Tiles[tile], math) && !kLeftOut) {
+    if constexpr (has_kernel(gemm::kSm90Tiles[tile], math, a_mn_major) && !kLeftOut) {
       using Config = gemm::Sm90Config<math, a_mn_major, b_mn_major, tile>;
       gemm::start_wgmma<Config, Loader<Config>, gemm::TileStore<Config, extra, Sm90Placement>>(
           {call.images, call.other, call.window, call.filter_taps},

@@ -38,8 +38,8 @@ double with_memory(const Problem& problem, const Sm90Tile& tile, const Schedule&
 // are fitted to 1,400 timings on an H200 (jobs/results/gemm.md); on average the plan they put first takes 1 % longer
 // than the best.
 double sm90_expected_time(const Problem& problem, int tile_index, int splits, double bytes, bool in_pieces) {
-  constexpr double kSlowness[] = {1.11, 0.925, 1.05, 1.01, 2.15,
-                                  1.3,  1.24,  1.28, 1.05};  // of a stage, by tile
+  constexpr double kSlowness[] = {1.11, 0.925, 1.05, 1.01, 1.125,
+                                  1.3,  1.24,  1.28, 1.05, 1.025};  // of a stage, by tile
   static_assert(std::size(kSlowness) == std::size(kSm90Tiles));
   const Sm90Tile& tile = kSm90Tiles[tile_index];
   const Schedule schedule = sm90_schedule(problem, tile, splits);
@@ -126,7 +126,7 @@ std::vector<Plan> wgmma_candidates(const Problem& problem) {
   };
   std::vector<Scored> scored;
   for (int tile = 0; tile < kTiles; ++tile) {
-    if (is_narrow(kSm90Tiles[tile])) continue;
+    if (!suits_products(kSm90Tiles[tile])) continue;
     const Schedule whole = sm90_schedule(problem, kSm90Tiles[tile], 1);
     const int workers = device_facts().multiprocessors / kSm90Tiles[tile].cluster;
     std::vector<Scored> own;

@@ -29,6 +29,10 @@ struct TileConfig {
   static constexpr int steps = 4;                    // wgmma instructions along it, 32 bytes each
   static constexpr int consumer_rows = ping_pong ? rows : rows / 2;
   static constexpr int row_blocks = consumer_rows / 64;
+  // A tile 64 columns wide makes them the rows of its products: one of 64 x `rows` reads less shared memory than several of
+  // 64 x 64. Its accumulators are C's transpose.
+  static constexpr bool swapped = ping_pong && columns == 64 && rows > 64;
+  static constexpr int products = swapped ? 1 : row_blocks, product_columns = swapped ? rows : columns;
 
   static constexpr int column_boxes = (columns + 63) / 64;  // of B with n contiguous
   static constexpr int a_bytes = rows * 128, b_bytes = b_mn_major ? column_boxes * 8192 : columns * 128;
@@ -41,7 +45,7 @@ struct TileConfig {
   static constexpr int shared_bytes = stages * stage_bytes + store_bytes + barrier_bytes + 1024;
   static constexpr int threads = 384;
   static_assert(stages >= 3 && stages * 16 + 16 <= barrier_bytes);
-  static_assert(consumer_rows % 64 == 0 && row_blocks * columns / 2 <= 128, "accumulators spill");
+  static_assert(consumer_rows % 64 == 0 && products * product_columns / 2 <= 128, "accumulators spill");
 };
 
 // Position in the ring of stages.
@@ -102,13 +106,13 @@ struct MatrixLoader {
 };
 
 template <class Config>
-using Accumulators = float[Config::row_blocks][Config::columns / 2];
+using Accumulators = float[Config::products][Config::product_columns / 2];
 
-// One stage: its first `steps` wgmma instructions for each 64 rows.
+// One stage: its first `steps` wgmma instructions for each product.
 template <class Config>
 __device__ inline void multiply_stage(Accumulators<Config>& sums, const std::uint8_t* a,
                                       const std::uint8_t* b, bool accumulate, int steps) {
-  using Instruction = sm90::Wgmma<Config::columns>;
+  using Instruction = sm90::Wgmma<Config::product_columns>;
   constexpr int kStepA = Config::a_mn_major ? 16 * 128 : 32, kStepB = Config::b_mn_major ? 16 * 128 : 32;
   const std::uint64_t descriptor_a = sm90::matrix_descriptor(a, 8192, 1024);
   const std::uint64_t descriptor_b = sm90::matrix_descriptor(b, 8192, 1024);
@@ -116,15 +120,20 @@ __device__ inline void multiply_stage(Accumulators<Config>& sums, const std::uin
   for (int step = 0; step < Config::steps; ++step) {
     if (step >= steps) break;
 #pragma unroll
-    for (int block = 0; block < Config::row_blocks; ++block) {
+    for (int product = 0; product < Config::products; ++product) {
       // 64 rows are 8192 bytes in either order of A.
-      const std::uint64_t from_a = descriptor_a + ((block * 8192 + step * kStepA) >> 4);
+      const std::uint64_t from_a = descriptor_a + ((product * 8192 + step * kStepA) >> 4);
       const std::uint64_t from_b = descriptor_b + ((step * kStepB) >> 4);
       const int add = accumulate || step > 0;
-      if constexpr (Config::math == Math::bf16)
-        Instruction::template bf16<Config::a_mn_major, Config::b_mn_major>(sums[block], from_a, from_b, add);
+      if constexpr (Config::math == Math::tf32)
+        Instruction::tf32(sums[product], Config::swapped ? from_b : from_a, Config::swapped ? from_a : from_b,
+                          add);
+      else if constexpr (Config::swapped)
+        Instruction::template bf16<Config::b_mn_major, Config::a_mn_major>(sums[product], from_b, from_a,
+                                                                           add);
       else
-        Instruction::tf32(sums[block], from_a, from_b, add);
+        Instruction::template bf16<Config::a_mn_major, Config::b_mn_major>(sums[product], from_a, from_b,
+                                                                           add);
     }
   }
 }

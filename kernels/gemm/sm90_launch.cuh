@@ -65,7 +65,7 @@ void launch_tile(const Sm90Call& call, cudaStream_t stream) {
 template <Math math, bool a_mn_major, bool b_mn_major, Extra extra>
 void sm90_launch(const Sm90Call& call, cudaStream_t stream) {
   const auto start = [&]<int tile>(std::integral_constant<int, tile>) {
-    if constexpr (!is_narrow(kSm90Tiles[tile]))
+    if constexpr (suits_products(kSm90Tiles[tile]))
       launch_tile<Sm90Config<math, a_mn_major, b_mn_major, tile>, extra>(call, stream);
   };
   [&]<int... tile>(std::integer_sequence<int, tile...>) {

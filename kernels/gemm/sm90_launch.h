@@ -19,9 +19,14 @@ inline constexpr Sm90Tile kSm90Tiles[] = {
     {"128x256/2", 128, 256, 2, false}, {"128x256", 128, 256, 1, false}, {"128x192", 128, 192, 1, false},
     {"128x128p", 128, 128, 1, true},   {"256x64p", 256, 64, 1, true},   {"128x64p", 128, 64, 1, true},
     {"64x192p", 64, 192, 1, true},     {"64x64p", 64, 64, 1, true},     {"128x160", 128, 160, 1, false},
+    {"64x256p", 64, 256, 1, true},
 };
-// Columns that are no multiple of 64, for as many filters: convolutions in bf16 alone have kernels of them.
+// Columns that are no multiple of 64, for as many filters.
 constexpr bool is_narrow(const Sm90Tile& tile) { return tile.columns % 64 != 0; }
+// The others are for convolutions in bf16 alone: narrow ones, and 64 rows by 256 columns for their gradients of weights.
+constexpr bool suits_products(const Sm90Tile& tile) {
+  return !is_narrow(tile) && (tile.rows > 64 || tile.columns < 256);
+}
 
 // Which work a block does: pieces (tile, range of k), the tiles of a cluster's column first, then along n,
 // in bands of m so that both operands are reused from L2; the pieces of k outermost.

@@ -86,18 +86,20 @@ class TileStore {
 
   __device__ void sync() const { sm90::named_barrier_sync(1 + consumer_, 128); }
 
-  // Of one chunk: alpha, bias and ReLU. Elements 4 i + {0, 1} and 4 i + {2, 3} are of one pair of columns.
+  __device__ float bias_of(int column) const {
+    return parameters_.bias != nullptr && column < parameters_.n ? __ldg(parameters_.bias + column) : 0.0f;
+  }
+  // Of one chunk: alpha, bias and ReLU. Elements 4 i + {0, 1} and 4 i + {2, 3} are of one pair of columns; swapped, of
+  // one column each.
   template <int count>
   __device__ void adjust(float* sums, int column) const {
 #pragma unroll
     for (int i = 0; i < count; i += 4) {
-      const int c = column + i * 2 + lane_ % 4 * 2;
-      const bool biased = parameters_.bias != nullptr;
-      const float bias[2] = {biased && c < parameters_.n ? __ldg(parameters_.bias + c) : 0.0f,
-                             biased && c + 1 < parameters_.n ? __ldg(parameters_.bias + c + 1) : 0.0f};
+      const int c = Config::swapped ? column + warp_ * 16 + lane_ / 4 : column + i * 2 + lane_ % 4 * 2;
+      const float bias[2] = {bias_of(c), bias_of(Config::swapped ? c + 8 : c + 1)};
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
-        sums[i + j] = sums[i + j] * parameters_.alpha + bias[j % 2];
+        sums[i + j] = sums[i + j] * parameters_.alpha + bias[Config::swapped ? j / 2 : j % 2];
         if (parameters_.relu && sums[i + j] < 0) sums[i + j] = 0;
       }
     }
@@ -113,14 +115,19 @@ class TileStore {
         const int r = row + block * 64, c = column + chunk * kWidth;
         if (r >= parameters_.m || c >= parameters_.n) continue;
         const bool narrow = (chunk + 1) * kWidth > Config::columns;
-        float* chunk_sums = sums[block] + chunk * (kWidth / 2);
-        if (adjusts_) narrow ? adjust<kWidth / 4>(chunk_sums, c) : adjust<kWidth / 2>(chunk_sums, c);
+        // Swapped, a warp has 16 columns of all rows, and all its columns lie in one chunk.
+        float* chunk_sums = Config::swapped ? sums[0] + block * 32 : sums[block] + chunk * (kWidth / 2);
+        if (Config::swapped && adjusts_ && chunk == 0) adjust<32>(chunk_sums, column);
+        if (!Config::swapped && adjusts_)
+          narrow ? adjust<kWidth / 4>(chunk_sums, c) : adjust<kWidth / 2>(chunk_sums, c);
         Mask mask;
         if constexpr (with_mask) load_mask<bf16>(mask, r, c);
         std::uint8_t* buffer = staging_ + staged_ * Config::staging_bytes;
         if (thread_ == 0) sm90::store_wait_read<1>();
         sync();
-        if constexpr (bf16)
+        if constexpr (Config::swapped)
+          bf16 ? stage_turned_bf16(chunk_sums, buffer) : stage_turned_f32(chunk_sums, buffer, chunk);
+        else if constexpr (bf16)
           narrow ? stage_bf16<2>(chunk_sums, buffer) : stage_bf16<4>(chunk_sums, buffer);
         else
           stage_f32(chunk_sums, buffer);
@@ -193,13 +200,34 @@ class TileStore {
     for (int pair = 0; pair < pairs; ++pair) {
       const int unit = pair * 2 + lane_ / 16;
       const float* from = sums + pair * 8;
-      sm90::stmatrix_x4(line + ((unit ^ (row & 7)) << 4), packed(from[0], from[1]), packed(from[2], from[3]),
-                        packed(from[4], from[5]), packed(from[6], from[7]));
+      sm90::stmatrix_x4<false>(line + ((unit ^ (row & 7)) << 4), packed(from[0], from[1]),
+                               packed(from[2], from[3]), packed(from[4], from[5]), packed(from[6], from[7]));
     }
   }
   __device__ static std::uint32_t packed(float low, float high) {
     const __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
     return *reinterpret_cast<const std::uint32_t*>(&both);
+  }
+
+  // The same of swapped products: eight rows of 16 columns in each two matrices, transposed on their way.
+  __device__ void stage_turned_bf16(const float* sums, const std::uint8_t* buffer) const {
+    const int unit = warp_ * 2 + lane_ / 8 % 2, row = lane_ / 16 * 8 + lane_ % 8;
+    const std::uint32_t to = sm90::shared_address(buffer) + row * 128 + ((unit ^ (row & 7)) << 4);
+#pragma unroll
+    for (int pair = 0; pair < 4; ++pair) {
+      const float* from = sums + pair * 8;
+      sm90::stmatrix_x4<true>(to + pair * 16 * 128, packed(from[0], from[1]), packed(from[2], from[3]),
+                              packed(from[4], from[5]), packed(from[6], from[7]));
+    }
+  }
+  __device__ void stage_turned_f32(const float* sums, std::uint8_t* buffer, int chunk) const {
+    if (warp_ / 2 != chunk) return;
+#pragma unroll
+    for (int i = 0; i < 32; ++i) {
+      const int row = i / 4 * 8 + lane_ % 4 * 2 + i % 2, column = warp_ % 2 * 16 + i / 2 % 2 * 8 + lane_ / 4;
+      *reinterpret_cast<float*>(buffer + row * 128 + ((column / 4 ^ (row & 7)) << 4) + column % 4 * 4) =
+          sums[i];
+    }
   }
 
   // 32 columns.
