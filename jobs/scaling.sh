@@ -12,7 +12,7 @@
 #   --backend cuda|cpu    default: cuda where there is a GPU, else cpu
 #   --data FILE --size S  default: synthetic images of 224 pixels a side
 #   --steps N             of every run; default: 300 with --backend cuda (a GPU at its power limit looks for its clocks in
-#                         the first two seconds), else 60
+#                         the first seconds, which is why the profiles there are as long as the runs), else 60
 #   --repeats N           default: 3
 #   --topology FILE       adds a prediction from the profile of one rank, as in jobs/topologies/
 #   --collectives FILE    measured all-reduces and their overlap for it: output of convoy bench collectives --json; default: measured here
@@ -93,7 +93,7 @@ gpus=$(nvidia-smi --list-gpus 2>/dev/null | grep -c '^GPU ' || true)
 if [ -z "$backend" ]; then backend=cpu; [ "$gpus" -eq 0 ] || backend=cuda; fi
 case $backend in cpu) precisions=${precisions:-fp32} ;; cuda) precisions=${precisions:-bf16} ;; *) usage_error "--backend: found '$backend', expected cuda or cpu" ;; esac
 [ "$backend" != cuda ] || [ "$gpus" -gt 0 ] || fail "--backend cuda: no GPU on $(hostname)"
-if [ "$backend" = cuda ]; then available=$gpus steps=${steps:-300} profiled=100; else available=$(nproc) steps=${steps:-60} profiled=10; fi
+if [ "$backend" = cuda ]; then available=$gpus steps=${steps:-300} profiled=$steps; else available=$(nproc) steps=${steps:-60} profiled=10; fi
 available=${SLURM_NTASKS:-$available}
 # Asked for by name, CPU ranks may share cores; by default not.
 case " ${given[*]} " in *" --ranks "*) [ -n "${SLURM_NTASKS:-}" ] || [ "$backend" = cuda ] || available=1000000 ;; esac
