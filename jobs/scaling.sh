@@ -164,7 +164,7 @@ predict() { # MODEL BATCH PRECISION
   mkdir -p "$folder"
   flags=()
   for batch in $(printf '%s\n' "${sizes[@]}" | sort -nru); do
-    profile=$folder/profile-b$batch.jsonl
+    profile=$folder/profile-b$batch-$profiled.jsonl
     if [ ! -s "$profile" ]; then
       launch 1 "$CONVOY" bench step --model "$model" --batch "$batch" --size "${size:-32}" --backend "$backend" \
         --precision "$precision" --steps "$profiled" --layers --json ${threads:+--threads "$threads"}
