@@ -160,6 +160,7 @@ class Session {
                                   {"direction", conv::name_of(task.direction)},
                                   {"task", task.to_string()},
                                   {"plan", plan.to_string()},
+                                  {"statistics", task.statistics && plan.fuses_extra},
                                   {"microseconds", timing.microseconds},
                                   {"microseconds_first", first},
                                   {"tflops", task.operations() / seconds * 1e-12},
@@ -237,7 +238,8 @@ void add_bench_conv(CLI::App& bench) {
       ->capture_default_str();
   verb->add_flag("!--no-cudnn", options->cudnn, "leave cuDNN out");
   verb->add_flag("--statistics", options->statistics,
-                 "forward also sums up for batch norm, as training does, where an engine can on the way out");
+                 "forward also sums up for batch norm, as training does, where an engine can on the way out; "
+                 "others, and cuDNN, are timed without");
   verb->add_flag("--every-candidate", options->every, "time and print all engines' candidates");
   verb->add_flag("--json", options->json, "one JSON object a row");
   verb->callback([options] { Session(*options).run(); });

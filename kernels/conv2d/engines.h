@@ -76,7 +76,7 @@ struct Plan {
 };
 
 struct Buffers {
-  const void* images = nullptr;   // x, or dy in backward_data
+  const void* images = nullptr;   // x, or dy in backward_data; aligned to 16 bytes
   const void* weights = nullptr;  // forward, backward_data
   const void* dy = nullptr;       // backward_weights
   void* out = nullptr;            // y, dx or dweights

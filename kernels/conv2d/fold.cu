@@ -34,33 +34,38 @@ struct FoldOffsets {
 // How blocks share the folded images: `lines` lines each, of longer ones a segment of their pixels. The rows of x that this
 // takes lie in shared memory, `pitch` elements apart, with zeros for what is outside.
 struct FoldGrid {
-  int lines, segment, segments, pitch, packs, threads;
-  cuda::Divider by_pixels, by_packs, by_rows,
-      by_height;  // a segment's, a pitch's, a folded pixel's, an image's
+  int lines, segment, segments, pitch;
+  int packs, threads;  // 16 bytes of a folded pixel; of a block, a multiple of that
+  // By the pixels of a segment, the packs of a pitch, the rows of a folded pixel, the lines of an image.
+  cuda::Divider by_pixels, by_packs, by_rows, by_height;
 
   std::size_t elements(const Fold& fold) const { return std::size_t(lines) * fold.rows * pitch; }
 };
 
-FoldGrid fold_grid(const Geometry& g, const Fold& fold, int width, std::size_t element_bytes) {
-  constexpr std::size_t kSharedBytes = 40 << 10, kPacks = 2048;  // at most, and what a block is to write
+template <typename T>
+FoldGrid fold_grid(const Geometry& g, const Fold& fold) {
+  constexpr int V = cuda::kPackWidth<T>;
+  constexpr std::size_t kMostBytes = 40 << 10;  // below the 48 KiB that a launch has without asking
+  constexpr std::int64_t kPacks = 2048;         // for a block to write
   FoldGrid grid{};
-  grid.packs = fold.channels / width;
+  grid.packs = fold.channels / V;
   grid.threads = cuda::kThreads / grid.packs * grid.packs;
   grid.lines = 1;
   const auto cut = [&](int segment) {
     grid.segment = segment;
-    grid.pitch = int(ceil_div(((segment - 1) * g.stride[1] + fold.columns) * g.c + width - 1, width)) * width;
+    grid.pitch = int(ceil_div(((segment - 1) * g.stride[1] + fold.columns) * g.c + V - 1, V)) * V;
   };
   cut(fold.width);
-  while (grid.segment > 1 && grid.elements(fold) * element_bytes > kSharedBytes) cut((grid.segment + 1) / 2);
+  while (grid.segment > 1 && grid.elements(fold) * sizeof(T) > kMostBytes) cut((grid.segment + 1) / 2);
   grid.segments = int(ceil_div(fold.width, grid.segment));
   if (grid.segments == 1) {
-    const std::size_t fit = kSharedBytes / (grid.elements(fold) * element_bytes);
-    const std::size_t wanted = kPacks / (std::size_t(fold.width) * grid.packs);
-    grid.lines = int(std::max<std::size_t>(std::min(fit, wanted), 1));
+    const auto fit = std::int64_t(kMostBytes / (grid.elements(fold) * sizeof(T)));
+    const std::int64_t wanted = kPacks / (std::int64_t{fold.width} * grid.packs);
+    const std::int64_t share = std::int64_t{g.n} * fold.height / (2 * cuda::kMultiprocessors);
+    grid.lines = int(std::max<std::int64_t>(std::min({fit, wanted, share}), 1));
   }
   grid.by_pixels = cuda::Divider(grid.segment);
-  grid.by_packs = cuda::Divider(grid.pitch / width);
+  grid.by_packs = cuda::Divider(grid.pitch / V);
   grid.by_rows = cuda::Divider(fold.rows);
   grid.by_height = cuda::Divider(fold.height);
   return grid;
@@ -82,7 +87,7 @@ __global__ void fold_pixels(const __grid_constant__ Geometry g, const __grid_con
   constexpr int V = cuda::kPackWidth<T>;
   extern __shared__ __align__(16) unsigned char shared[];
   T* const rows = reinterpret_cast<T*>(shared);
-  const int lines = g.n * fold.height, line0 = int(blockIdx.x) / grid.segments * grid.lines;
+  const int all_lines = g.n * fold.height, line0 = int(blockIdx.x) / grid.segments * grid.lines;
   const int j0 = int(blockIdx.x) % grid.segments * grid.segment;
   const int begin = (j0 * g.stride[1] - g.padding[1]) * g.c, lead = ((begin % V) + V) % V, length = g.w * g.c;
   for (int i = int(threadIdx.x); i * V < grid.lines * fold.rows * grid.pitch; i += int(blockDim.x)) {
@@ -90,7 +95,7 @@ __global__ void fold_pixels(const __grid_constant__ Geometry g, const __grid_con
     const int line = line0 + of_block, n = int(grid.by_height(std::uint32_t(line)));
     const int h = (line - n * fold.height) * g.stride[0] - g.padding[0] + row - of_block * fold.rows;
     const int e = begin - lead + i * V - row * grid.pitch;
-    const bool there = line < lines && h >= 0 && h < g.h;
+    const bool there = line < all_lines && h >= 0 && h < g.h;
     const T* const from = x + (std::int64_t{n} * g.h + h) * length;
     if (length % V == 0) {  // 16 bytes are whole inside or outside
       const bool inside = there && e >= 0 && e < length;
@@ -103,13 +108,13 @@ __global__ void fold_pixels(const __grid_constant__ Geometry g, const __grid_con
   }
   gemm::copies_commit();
   const int first = int(threadIdx.x) % grid.packs * V;
-  const auto offset = *reinterpret_cast<const cuda::Pack<std::int16_t, V>*>(offsets.at + first);
+  const auto offset = cuda::load_pack<V>(offsets.at + first);
   gemm::copies_wait<0>();
   __syncthreads();
   const int pixels = grid.lines * grid.segment, stride = int(blockDim.x) / grid.packs;
   for (int pixel = int(threadIdx.x) / grid.packs; pixel < pixels; pixel += stride) {
     const int line = int(grid.by_pixels(std::uint32_t(pixel))), j = pixel - line * grid.segment;
-    if (line0 + line >= lines || j0 + j >= fold.width) continue;
+    if (line0 + line >= all_lines || j0 + j >= fold.width) continue;
     const T* const from = rows + line * fold.rows * grid.pitch + j * g.stride[1] * g.c + lead;
     cuda::Pack<T, V> pack;
 #pragma unroll
@@ -192,8 +197,9 @@ Fold fold_of(const Task& task, int depth) {
 void fold_images(const Task& task, const Fold& fold, const void* images, void* to, Stream stream) {
   const auto start = [&]<typename T>(T) {
     const Geometry& g = task.geometry;
-    const FoldGrid grid = fold_grid(g, fold, cuda::kPackWidth<T>, sizeof(T));
-    const auto blocks = ceil_div(std::int64_t{g.n} * fold.height, grid.lines) * grid.segments;
+    const FoldGrid grid = fold_grid<T>(g, fold);
+    const auto blocks =
+        std::max<std::int64_t>(ceil_div(std::int64_t{g.n} * fold.height, grid.lines) * grid.segments, 1);
     fold_pixels<T><<<unsigned(blocks), grid.threads, grid.elements(fold) * sizeof(T),
                      static_cast<cudaStream_t>(stream)>>>(g, fold, offsets_of(g, table_of(g, fold), grid),
                                                           grid, static_cast<const T*>(images),

@@ -133,6 +133,7 @@ std::vector<Plan> window_candidates(const Task& task, Engine engine) {
   const bool weights = task.direction == Direction::backward_weights;
   std::vector<std::pair<double, Plan>> scored;
   for (int tile = 0; tile < tile_count(task); ++tile) {
+    // Tiles for tf32 operands whose k is not contiguous all have kernels.
     if (!is_mn_major(task) && !has_kernel(kSm90Tiles[tile], task.math, weights)) continue;
     // The last columns of narrow tiles are copied to rows of a plain matrix, and not masked.
     if (gemm::is_narrow(tile_at(task, tile)) && (strided(task) || task.input_relu)) continue;

@@ -77,6 +77,7 @@ struct Sm90ConvCall {
   int taps, channels;  // its
 };
 
+// Of a tile of kSm90Tiles. weights: backward_weights, the one direction whose A has m contiguous.
 constexpr bool has_kernel(const gemm::Sm90Tile& tile, gemm::Math math, bool weights) {
   return tile.cluster == 1 &&
          (gemm::suits_products(tile) || (math == gemm::Math::bf16 && (gemm::is_narrow(tile) || weights)));

@@ -35,8 +35,8 @@ double with_memory(const Problem& problem, const Sm90Tile& tile, const Schedule&
 }
 
 // Expected time in microseconds: waves of pieces at the tensor cores' rate, or the bytes at memory's. The constants
-// are fitted to 1,400 timings on an H200 (jobs/results/gemm.md), those of 256x64p and 64x256p to convolutions since; on
-// average the plan they put first takes 1 % longer than the best.
+// are fitted to 1,400 timings on an H200 (jobs/results/gemm.md), of which the plan they put first took 1 % longer than the
+// best on average; those of 256x64p and 64x256p to convolutions since (jobs/results/conv.md).
 double sm90_expected_time(const Problem& problem, int tile_index, int splits, double bytes, bool in_pieces) {
   constexpr double kSlowness[] = {1.11, 0.925, 1.05, 1.01, 1.125,
                                   1.3,  1.24,  1.28, 1.05, 1.025};  // of a stage, by tile

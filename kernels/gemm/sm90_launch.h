@@ -23,7 +23,8 @@ inline constexpr Sm90Tile kSm90Tiles[] = {
 };
 // Columns that are no multiple of 64, for as many filters.
 constexpr bool is_narrow(const Sm90Tile& tile) { return tile.columns % 64 != 0; }
-// The others are for convolutions in bf16 alone: narrow ones, and 64 rows by 256 columns for their gradients of weights.
+// Tiles that plain products have kernels of. Convolutions in bf16 alone have the rest: narrow ones, and 64x256 for gradients
+// of weights.
 constexpr bool suits_products(const Sm90Tile& tile) {
   return !is_narrow(tile) && (tile.rows > 64 || tile.columns < 256);
 }

@@ -89,7 +89,7 @@ class TileStore {
   __device__ float bias_of(int column) const {
     return parameters_.bias != nullptr && column < parameters_.n ? __ldg(parameters_.bias + column) : 0.0f;
   }
-  // Of one chunk: alpha, bias and ReLU. Elements 4 i + {0, 1} and 4 i + {2, 3} are of one pair of columns; swapped, of
+  // Alpha, bias and ReLU of one chunk, or, swapped, of 64 rows. Elements 4 i + {0, 1} and 4 i + {2, 3} are of one pair of columns; swapped, of
   // one column each.
   template <int count>
   __device__ void adjust(float* sums, int column) const {
@@ -115,18 +115,20 @@ class TileStore {
         const int r = row + block * 64, c = column + chunk * kWidth;
         if (r >= parameters_.m || c >= parameters_.n) continue;
         const bool narrow = (chunk + 1) * kWidth > Config::columns;
-        // Swapped, a warp has 16 columns of all rows, and all its columns lie in one chunk.
+        // Swapped, a warp has 16 columns of all rows: its sums are adjusted once, and staged with the chunk they lie in.
         float* chunk_sums = Config::swapped ? sums[0] + block * 32 : sums[block] + chunk * (kWidth / 2);
-        if (Config::swapped && adjusts_ && chunk == 0) adjust<32>(chunk_sums, column);
-        if (!Config::swapped && adjusts_)
+        if constexpr (Config::swapped) {
+          if (adjusts_ && chunk == 0) adjust<32>(chunk_sums, column);
+        } else if (adjusts_) {
           narrow ? adjust<kWidth / 4>(chunk_sums, c) : adjust<kWidth / 2>(chunk_sums, c);
+        }
         Mask mask;
         if constexpr (with_mask) load_mask<bf16>(mask, r, c);
         std::uint8_t* buffer = staging_ + staged_ * Config::staging_bytes;
         if (thread_ == 0) sm90::store_wait_read<1>();
         sync();
         if constexpr (Config::swapped)
-          bf16 ? stage_turned_bf16(chunk_sums, buffer) : stage_turned_f32(chunk_sums, buffer, chunk);
+          bf16 ? stage_swapped_bf16(chunk_sums, buffer) : stage_swapped_f32(chunk_sums, buffer, chunk);
         else if constexpr (bf16)
           narrow ? stage_bf16<2>(chunk_sums, buffer) : stage_bf16<4>(chunk_sums, buffer);
         else
@@ -210,7 +212,7 @@ class TileStore {
   }
 
   // The same of swapped products: eight rows of 16 columns in each two matrices, transposed on their way.
-  __device__ void stage_turned_bf16(const float* sums, const std::uint8_t* buffer) const {
+  __device__ void stage_swapped_bf16(const float* sums, const std::uint8_t* buffer) const {
     const int unit = warp_ * 2 + lane_ / 8 % 2, row = lane_ / 16 * 8 + lane_ % 8;
     const std::uint32_t to = sm90::shared_address(buffer) + row * 128 + ((unit ^ (row & 7)) << 4);
 #pragma unroll
@@ -220,7 +222,7 @@ class TileStore {
                               packed(from[4], from[5]), packed(from[6], from[7]));
     }
   }
-  __device__ void stage_turned_f32(const float* sums, std::uint8_t* buffer, int chunk) const {
+  __device__ void stage_swapped_f32(const float* sums, std::uint8_t* buffer, int chunk) const {
     if (warp_ / 2 != chunk) return;
 #pragma unroll
     for (int i = 0; i < 32; ++i) {

@@ -73,6 +73,9 @@ std::vector<Layer> layers() {
       {{2, 3, 33, 31}, {64, 3, 3, 3}, {.padding = {1, 1}, .bias = true}},
       {{1, 3, 67, 67}, {64, 3, 11, 11}, {.stride = {4, 4}, .padding = {2, 2}, .bias = true}},
       {{3, 1, 28, 28}, {32, 1, 5, 5}, {.padding = {2, 2}, .bias = true}},
+      // Folded in segments of a line, by 16 bytes and by elements.
+      {{1, 3, 9, 4000}, {64, 3, 7, 7}, {.stride = {2, 2}, .padding = {3, 3}}},
+      {{1, 3, 9, 4003}, {64, 3, 7, 7}, {.stride = {2, 2}, .padding = {3, 3}}},
       {{2, 16, 16, 16}, {160, 16, 3, 3}, kSame},
       {{300, 64, 4, 4}, {64, 64, 3, 3}, kSame},  // many tiles a block
       // Half a block of channels, and tiles of 160 columns: one, and two and a bit.

@@ -245,8 +245,7 @@ TEST_P(GemmOnGpu, ManyTilesABlock) {
   }
 }
 
-// Launches that share the multiprocessors, so that some of their blocks start late: every piece is still done, once, and
-// the next launch finds the tickets as the first did.
+// Launches that share the multiprocessors, so that some of their blocks start late: every piece is still done, once.
 TEST_P(GemmOnGpu, BesideOthersTheSameBits) {
   Problem problem = sized(problem_of(Math::bf16, false, true, 9000, 520, 264));
   if (!supports(GetParam(), problem)) problem.math = Math::fp32;
@@ -255,7 +254,7 @@ TEST_P(GemmOnGpu, BesideOthersTheSameBits) {
   const DeviceBuffer a(9000 * 264 * 4), b(520 * 264 * 4);
   CONVOY_CUDA(cudaMemset(a.data(), 0x3c, a.bytes()));  // numbers near a hundredth in either type
   CONVOY_CUDA(cudaMemset(b.data(), 0x3d, b.bytes()));
-  CONVOY_CUDA(cudaDeviceSynchronize());  // the lanes' streams do not wait for the null stream's
+  CONVOY_CUDA(cudaDeviceSynchronize());  // the lanes' streams do not wait for the null stream
   struct Lane {
     CudaStream stream;
     DeviceBuffer c, workspace;
