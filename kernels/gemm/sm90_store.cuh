@@ -89,8 +89,8 @@ class TileStore {
   __device__ float bias_of(int column) const {
     return parameters_.bias != nullptr && column < parameters_.n ? __ldg(parameters_.bias + column) : 0.0f;
   }
-  // Alpha, bias and ReLU of one chunk, or, swapped, of 64 rows. Elements 4 i + {0, 1} and 4 i + {2, 3} are of one pair of columns; swapped, of
-  // one column each.
+  // Alpha, bias and ReLU of one chunk; swapped, of 64 rows. Elements 4 i + {0, 1} and 4 i + {2, 3} are of one pair of
+  // columns; swapped, of one column each.
   template <int count>
   __device__ void adjust(float* sums, int column) const {
 #pragma unroll
