@@ -7,8 +7,10 @@
 namespace convoy::comm {
 namespace {
 
-constexpr int kThreads = 256;
-constexpr std::int64_t kMostBlocks = 132 * 8;  // all that an H200 has room for at a time
+// Small blocks: beside a persistent product (kernels/gemm/sm90_kernel.cuh), which leaves each multiprocessor 4,096 of its
+// registers and 1.75 KiB of its shared memory, there is room for one of them, and the sum need not wait for its end.
+constexpr int kThreads = 128, kAtOnce = 2;
+constexpr std::int64_t kOfBlock = 8 * kAtOnce * kThreads;  // float4 each
 
 struct Addends {
   const float* of_rank[PeerWindow::kMostRanks];
@@ -17,18 +19,25 @@ struct Addends {
 __device__ float4 plus(float4 a, float4 b) { return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w}; }
 
 // In rank order. `sum` is one of the addends.
-__global__ void __launch_bounds__(kThreads)
-    add_shares(Addends addends, int ranks, float* sum, std::int64_t count) {
-  const std::int64_t first = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  const std::int64_t stride = std::int64_t{gridDim.x} * kThreads;
-  for (std::int64_t i = first; i < count / 4; i += stride) {
-    float4 total = reinterpret_cast<const float4*>(addends.of_rank[0])[i];
-#pragma unroll 4
+__global__ void __maxnreg__(32)
+    add_shares(const __grid_constant__ Addends addends, int ranks, float* sum, std::int64_t count) {
+  const std::int64_t begin = std::int64_t{blockIdx.x} * kOfBlock;
+  const std::int64_t end = min(begin + kOfBlock, count / 4);
+  for (std::int64_t i = begin + threadIdx.x; i < end; i += kAtOnce * kThreads) {
+    const auto add = [&](const float* values, auto&& with) {
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j)
+        if (i + j * kThreads < end) with(j, reinterpret_cast<const float4*>(values)[i + j * kThreads]);
+    };
+    float4 total[kAtOnce];
+    add(addends.of_rank[0], [&](int j, float4 values) { total[j] = values; });
     for (int rank = 1; rank < ranks; ++rank)
-      total = plus(total, reinterpret_cast<const float4*>(addends.of_rank[rank])[i]);
-    reinterpret_cast<float4*>(sum)[i] = total;
+      add(addends.of_rank[rank], [&](int j, float4 values) { total[j] = plus(total[j], values); });
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j)
+      if (i + j * kThreads < end) reinterpret_cast<float4*>(sum)[i + j * kThreads] = total[j];
   }
-  if (const std::int64_t i = count / 4 * 4 + first; i < count) {
+  if (const std::int64_t i = count / 4 * 4 + threadIdx.x; blockIdx.x == 0 && i < count) {
     float total = addends.of_rank[0][i];
     for (int rank = 1; rank < ranks; ++rank) total += addends.of_rank[rank][i];
     sum[i] = total;
@@ -70,7 +79,7 @@ void CopyAllReduce::sum_piece(std::int64_t first, std::int64_t count, cudaStream
     copy(fetched, share_at(other));
     addends.of_rank[other] = fetched;
   }
-  const std::int64_t blocks = std::clamp<std::int64_t>((share / 4 + kThreads - 1) / kThreads, 1, kMostBlocks);
+  const std::int64_t blocks = std::max<std::int64_t>(1, (share / 4 + kOfBlock - 1) / kOfBlock);
   add_shares<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(addends, ranks, share_at(rank), share);
   CONVOY_CUDA(cudaGetLastError());
   for (int step = 1; step < ranks; ++step) copy(share_at((rank + step) % ranks), share_at(rank));
