@@ -243,7 +243,8 @@ void add_bench_collectives(CLI::App& bench) {
       ->delimiter(',')
       ->check(one_of({"all-reduce", "gradients", "broadcast", "send-receive", "buckets", "overlap"}));
   verb->add_option("--from", options->from, "bytes of the smallest message, a multiple of 4")
-      ->check(whole_number(4, std::int64_t{1} << 31))
+      ->transform(size_in_bytes())
+      ->type_name("SIZE")
       ->capture_default_str();
   verb->add_option("--factor", options->factor, "from one size to the next")
       ->check(whole_number(2, 1024))
@@ -262,8 +263,9 @@ void add_bench_collectives(CLI::App& bench) {
       ->capture_default_str();
   verb->add_flag("--json", options->json, "one JSON object a row");
   verb->callback([options] {
-    if (options->from % 4 != 0)
-      throw UsageError(fmt::format("--from: found {}, expected a multiple of 4", options->from));
+    if (options->from % 4 != 0 || options->from > options->to)
+      throw UsageError(fmt::format("--from: found {}, expected a multiple of 4 up to {} (--to)",
+                                   options->from, options->to));
     const comm::MpiEnvironment environment(std::chrono::minutes(1), device_of(options->backend));
     Bench(*options, environment).run();
   });

@@ -1,6 +1,7 @@
 // The command line's contract with scripts: exit statuses, one line of error, near names.
 #include "app/commands/commands.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,7 +38,8 @@ Outcome run(std::vector<std::string> words) {
   for (auto& word : words) arguments.push_back(word.data());
   testing::internal::CaptureStdout();
   testing::internal::CaptureStderr();
-  const int status = run_command(static_cast<int>(arguments.size()), arguments.data(), {add_fly});
+  const int status =
+      run_command(static_cast<int>(arguments.size()), arguments.data(), {add_fly, add_bench_command});
   return {status, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
 }
 
@@ -116,6 +118,15 @@ TEST(Commands, WhatMayBeGivenTwice) {
 TEST(Commands, UsageErrorExitsWithTwoAnyOtherWithOne) {
   expect_failure({"fly", "--height", "9001"}, 2, "--height: found 9001");
   expect_failure({"fly", "--crash"}, 1, "engine: on fire for two reasons");
+}
+
+TEST(Commands, BenchCollectivesWantsSizesInOrder) {
+  const auto expect_refused = [](const char* from, const char* found) {
+    expect_failure({"bench", "collectives", "--from", from, "--to", "1KiB"}, 2,
+                   fmt::format("--from: found {}, expected a multiple of 4 up to 1024 (--to)", found));
+  };
+  expect_refused("6", "6");
+  expect_refused("2KiB", "2048");
 }
 
 TEST(Commands, VerbMayEndWithItsOwnStatus) {
