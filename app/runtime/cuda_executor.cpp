@@ -232,6 +232,10 @@ int CudaExecutor::record(const Program& program, kernels::Stream stream, Program
     const bool communicates = instruction.communicates && !waited_.empty();
     if (communicates) waits_.begin(waits, step.lane, lane);
     if (all != nullptr) all->begin(static_cast<int>(i), step.lane, lane);
+    if (instruction.fills) {
+      waits_.join(lane);
+      if (all != nullptr) all->join(lane);
+    }
     launch(instruction, lane);
     if (communicates) waits_.end(waits++, step.lane, lane);
     if (all != nullptr && instruction.follow)

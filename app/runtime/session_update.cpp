@@ -47,6 +47,7 @@ void Session::append_update(Program& program, const UpdateKernels& kernels) {
   if (memory_->flat_copy() != nullptr) outputs.push_back(memory_->flat_copy());
   Instruction update{"parameters", "optimizer_update",
                      kernels.update.bind({inputs, outputs, memory_->update_workspace()})};
+  update.fills = true;
   for (const void* buffer : inputs) update.writes.push_back(flat(buffer));
   for (const void* copy : outputs) update.writes.push_back(flat(copy, sizeof(std::uint16_t)));
   for (const MemoryRange& range : update.writes) update.bytes += 2 * range.bytes;
@@ -72,6 +73,7 @@ void Session::append_clipping(Program& program, const UpdateKernels& kernels) {
                    kernels.norm.bind({gradients, squares, memory_->update_workspace()})};
   norm.reads = {flat(memory_->flat_gradients())};
   norm.bytes = norm.reads[0].bytes;
+  norm.fills = true;
   norm.writes = {{memory_->gradient_norm(), sizeof(double)},
                  {memory_->update_workspace(), static_cast<std::int64_t>(kernels.norm.workspace_bytes)}};
   program.add(std::move(norm));
