@@ -82,7 +82,7 @@ StepProfile read_profile(const std::string& file) {
       profile.backend = field<std::string>(row, "backend", file);
       profile.batch = field<std::int64_t>(row, "batch", file);
       profile.size = field<std::int64_t>(row, "size", file);
-      step_ms = field<double>(row, "ms", file);
+      step_ms = field<double>(row, "ms_mean", file);  // what a training's rate is made of
       if (const int ranks = field<int>(row, "ranks", file); ranks != 1)
         throw std::runtime_error(fmt::format("{}: ranks: found {}, expected a profile of 1", file, ranks));
     } else if (row.value("layer", "all") != "all") {

@@ -63,7 +63,7 @@ import json, sys
 read = lambda name: [json.loads(line) for line in open(f"{sys.argv[1]}/{name}.jsonl")]
 one, two = read("predicted")
 assert one["op_times"] == two["op_times"] == "measured" and two["network"] == "measured", two
-assert abs(one["step_ms"] - read("profile")[0]["ms"]) < 1e-6, one
+assert abs(one["step_ms"] - read("profile")[0]["ms_mean"]) < 1e-6, one
 assert two["communication_ms"] >= max(r["microseconds"] for r in read("collectives") if r["bytes"] <= 1 << 20) * 1e-3, two
 step, = read("two")
 assert step["ranks"] == 2 and 0 < step["exposed_comm_ms"] < step["ms_max"] and step["limited_by"], step

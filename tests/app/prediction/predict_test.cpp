@@ -275,7 +275,7 @@ TEST(Prediction, BatchesBetweenAndBeyondTheMeasuredOnes) {
 TEST(Prediction, ReadsWhatBenchStepPrints) {
   const auto file = std::filesystem::temp_directory_path() / ("profile-" + std::to_string(::getpid()));
   std::ofstream(file)
-      << R"({"model":"lenet","backend":"cuda","precision":"fp32","ranks":1,"batch":8,"size":32,"ms":9.0})"
+      << R"({"model":"lenet","backend":"cuda","precision":"fp32","ranks":1,"batch":8,"size":32,"ms":8.0,"ms_mean":9.0})"
       << "\n"
       << R"({"layer":"conv1","op":"conv2d_forward","ms":4.0})"
       << "\n"
@@ -286,11 +286,12 @@ TEST(Prediction, ReadsWhatBenchStepPrints) {
   const StepProfile profile = read_profile(file);
   ASSERT_EQ(profile.operations.size(), 2u);
   EXPECT_EQ(profile.backend, "cuda");
-  EXPECT_DOUBLE_EQ(profile.ms(), 9);  // scaled to the step
+  EXPECT_DOUBLE_EQ(profile.ms(), 9);  // scaled to the mean step
   EXPECT_DOUBLE_EQ(profile.operations[0].ms, 6);
   EXPECT_TRUE(profile.operations[1].after_gradients);
-  std::ofstream(file) << R"({"model":"lenet","precision":"fp32","ranks":2,"batch":8,"size":32,"ms":9.0})"
-                      << "\n";
+  std::ofstream(file)
+      << R"({"model":"lenet","precision":"fp32","ranks":2,"batch":8,"size":32,"ms":8.0,"ms_mean":9.0})"
+      << "\n";
   EXPECT_THROW(read_profile(file), std::runtime_error);
   std::filesystem::remove(file);
 }
