@@ -13,13 +13,16 @@ namespace {
 std::optional<comm::MpiEnvironment> the_environment;
 
 class FailuresOnly : public testing::EmptyTestEventListener {
+  void OnTestStart(const testing::TestInfo& test) override { test_ = &test; }
+  void OnTestEnd(const testing::TestInfo&) override { test_ = nullptr; }
   void OnTestPartResult(const testing::TestPartResult& result) override {
     if (!result.failed()) return;
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    std::fprintf(stderr, "rank %d: %s.%s: %s:%d: %s\n", world().rank(), test ? test->test_suite_name() : "?",
-                 test ? test->name() : "?", result.file_name() ? result.file_name() : "?",
-                 result.line_number(), result.message());
+    std::fprintf(stderr, "rank %d: %s.%s: %s:%d: %s\n", world().rank(),
+                 test_ ? test_->test_suite_name() : "?", test_ ? test_->name() : "?",
+                 result.file_name() ? result.file_name() : "?", result.line_number(), result.message());
   }
+  // GoogleTest holds its lock while it reports a failure: asked for the current test then, it would wait for ever.
+  const testing::TestInfo* test_ = nullptr;
 };
 
 // Ranks must run the same tests: a rank that skips ahead after a failure would meet the others in another
