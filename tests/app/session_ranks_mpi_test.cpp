@@ -148,5 +148,42 @@ TEST_P(SessionOnRanks, SaysWhatItWaitedForOthers) {
   EXPECT_LT(all.exposed_ms, 60'000);
 }
 
+// The update's blocks fill the device: the stamps of when it began and of when the waits ended must not come behind them.
+TEST_P(SessionOnRanks, ATracedUpdateTakesAsLongAsItsBytes) {
+  if (GetParam() != Backend::cuda) GTEST_SKIP() << "a host is not traced by stamps of a device";
+  const std::int64_t batch = kGlobalBatch / world().size();
+  Network net("wide", {batch, 3, 8, 8});
+  const LayerId fc1 = net.add("fc1", Linear{8192}, net.input());
+  const LayerId fc2 = net.add("fc2", Linear{4096}, net.add("relu1", Relu{}, fc1));
+  net.add("fc3", Linear{static_cast<int>(kClasses)}, net.add("relu2", Relu{}, fc2));
+  SessionOptions options;
+  options.backend = GetParam();
+  options.optimizer.momentum = 0.9f;
+  Session session(net, options, *ranks_);
+  fill(session, batch, batch * world().rank());
+  session.prepare_trace(kSteps);
+  session.begin_trace();
+  for (int step = 0; step < kSteps; ++step) {
+    session.control().step = static_cast<std::uint64_t>(step);
+    session.start_train_step();
+    session.finish_step();
+  }
+  const auto& instructions = session.train_program().instructions();
+  const auto update = std::ranges::find(instructions, "optimizer_update", &Instruction::kind);
+  ASSERT_NE(update, instructions.end());
+  for (const TracedStep& step : session.traced_steps()) {
+    const Interval updated = step[static_cast<std::size_t>(update - instructions.begin())].time;
+    constexpr double kBytesPerNanosecond = 10'000;  // more than any memory gives
+    constexpr std::uint64_t kStamps = 50'000;       // nanoseconds between stamps of one place, at most
+    EXPECT_GT(static_cast<double>(updated.end - updated.begin),
+              static_cast<double>(update->bytes) / kBytesPerNanosecond);
+    for (std::size_t i = 0; i < step.size(); ++i) {
+      const std::string& kind = instructions[i].kind;
+      if (kind == "start_bucket" || kind == "wait_buckets")
+        EXPECT_LE(step[i].time.end, updated.begin + kStamps);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace convoy::app
