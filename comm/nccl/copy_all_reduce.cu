@@ -3,14 +3,16 @@
 
 #include "comm/nccl/copy_all_reduce.h"
 #include "comm/shares.h"
+#include "kernels/device/cuda_kernel.h"
 
 namespace convoy::comm {
 namespace {
 
-// Small blocks: beside a persistent product (kernels/gemm/sm90_kernel.cuh), which leaves each multiprocessor 4,096 of its
+// Small blocks: beside a persistent product of kernels/gemm/sm90_kernel.cuh, which leaves each multiprocessor 4,096 of its
 // registers and 1.75 KiB of its shared memory, there is room for one of them, and the sum need not wait for its end.
-constexpr int kThreads = 128, kAtOnce = 2;
-constexpr std::int64_t kOfBlock = 8 * kAtOnce * kThreads;  // float4 each
+constexpr int kThreads = 128, kRegisters = 32;
+constexpr int kAtOnce = 2;  // of a thread's float4
+constexpr std::int64_t kOfRound = kAtOnce * kThreads, kMostRounds = 8;
 
 struct Addends {
   const float* of_rank[PeerWindow::kMostRanks];
@@ -19,11 +21,10 @@ struct Addends {
 __device__ float4 plus(float4 a, float4 b) { return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w}; }
 
 // In rank order. `sum` is one of the addends.
-__global__ void __maxnreg__(32)
-    add_shares(const __grid_constant__ Addends addends, int ranks, float* sum, std::int64_t count) {
-  const std::int64_t begin = std::int64_t{blockIdx.x} * kOfBlock;
-  const std::int64_t end = min(begin + kOfBlock, count / 4);
-  for (std::int64_t i = begin + threadIdx.x; i < end; i += kAtOnce * kThreads) {
+__global__ void __maxnreg__(kRegisters) add_shares(const __grid_constant__ Addends addends, int ranks,
+                                                   float* sum, std::int64_t count, std::int64_t of_block) {
+  const std::int64_t begin = blockIdx.x * of_block, end = min(begin + of_block, count / 4);
+  for (std::int64_t i = begin + threadIdx.x; i < end; i += kOfRound) {
     const auto add = [&](const float* values, auto&& with) {
 #pragma unroll
       for (int j = 0; j < kAtOnce; ++j)
@@ -79,8 +80,13 @@ void CopyAllReduce::sum_piece(std::int64_t first, std::int64_t count, cudaStream
     copy(fetched, share_at(other));
     addends.of_rank[other] = fetched;
   }
-  const std::int64_t blocks = std::max<std::int64_t>(1, (share / 4 + kOfBlock - 1) / kOfBlock);
-  add_shares<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(addends, ranks, share_at(rank), share);
+  using kernels::cuda::ceil_div, kernels::cuda::kMultiprocessors;
+  const std::int64_t rounds = ceil_div(share / 4, kOfRound);
+  const std::int64_t of_block =
+      kOfRound * std::clamp<std::int64_t>(rounds / (2 * kMultiprocessors), 1, kMostRounds);
+  const std::int64_t blocks = std::max<std::int64_t>(1, ceil_div(share / 4, of_block));
+  add_shares<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(addends, ranks, share_at(rank), share,
+                                                                     of_block);
   CONVOY_CUDA(cudaGetLastError());
   for (int step = 1; step < ranks; ++step) copy(share_at((rank + step) % ranks), share_at(rank));
 }

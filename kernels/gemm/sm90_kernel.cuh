@@ -44,6 +44,11 @@ struct TileConfig {
   static constexpr int stages = (limit - store_bytes - barrier_bytes) / stage_bytes;
   static constexpr int shared_bytes = stages * stage_bytes + store_bytes + barrier_bytes + 1024;
   static constexpr int threads = 384;
+  // A thread's, where 168 would fit: what is left lets a block of 128 threads with 32 run beside it, as the sums of gradients do
+  // (comm/nccl/copy_all_reduce.cu). The producer's warps give most of theirs to the consumers'.
+  static constexpr int registers = 160, producer_registers = 32, consumer_registers = 224;
+  static_assert(128 * producer_registers + 256 * consumer_registers <= threads * registers &&
+                threads * registers + 128 * 32 <= 65536);
   static_assert(stages >= 3 && stages * 16 + 16 <= barrier_bytes);
   static_assert(consumer_rows % 64 == 0 && products * product_columns / 2 <= 128, "accumulators spill");
 };
@@ -173,12 +178,12 @@ __device__ inline void multiply_piece(const typename Loader::Parameters& loader,
   release_stage<Config::cluster>(empty + previous, lane);
 }
 
-// 160 registers a thread where 168 fit: what is left lets a block of 128 threads with 32 run beside it, as the sums of
-// gradients do (comm/nccl/copy_all_reduce.cu). The producer gives most of its own to the consumers.
 template <class Config, class Loader, class Store>
-__global__ __maxnreg__(160) void wgmma_kernel(const __grid_constant__ typename Loader::Parameters loader,
-                                              const __grid_constant__ typename Store::Parameters store,
-                                              const Schedule schedule) {
+__global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constant__
+                                                            typename Loader::Parameters loader,
+                                                            const __grid_constant__
+                                                            typename Store::Parameters store,
+                                                            const Schedule schedule) {
   extern __shared__ std::uint8_t unaligned[];
   std::uint8_t* ring = unaligned + (-sm90::shared_address(unaligned) & 1023u);
   std::uint8_t* staging = ring + Config::stages * Config::stage_bytes;
@@ -212,7 +217,7 @@ __global__ __maxnreg__(160) void wgmma_kernel(const __grid_constant__ typename L
   RingPosition<Config::stages> position;
 
   if (warpgroup == 0) {
-    sm90::registers_decrease<32>();
+    sm90::registers_decrease<Config::producer_registers>();
     if (threadIdx.x == 0) {
       for (int index = first; index < pieces; index += stride) {
         const Schedule::Piece piece = schedule.at(index);
@@ -228,7 +233,7 @@ __global__ __maxnreg__(160) void wgmma_kernel(const __grid_constant__ typename L
       }
     }
   } else {
-    sm90::registers_increase<224>();
+    sm90::registers_increase<Config::consumer_registers>();
     const int consumer = warpgroup - 1, lane = int(threadIdx.x) % 32;
     const int first_row = Config::ping_pong ? 0 : consumer * Config::consumer_rows;
     Store output(store, staging + consumer * 2 * Config::staging_bytes, consumer);
