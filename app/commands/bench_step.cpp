@@ -51,8 +51,8 @@ void fill_batch(Session& session, const BenchStepOptions& options, std::int64_t 
     session.labels()[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(
         kernels::philox(2, static_cast<std::uint64_t>(i)).word[0] % static_cast<std::uint64_t>(classes));
   session.control().valid = static_cast<std::int32_t>(options.batch);
-  // A network that has come to know its one batch by heart has gradients near zero, and a GPU multiplies those with less power
-  // and faster than a training's.
+  // So that no step differs from the first: a network that comes to know its one batch by heart has gradients near zero, at which
+  // a GPU draws less power.
   session.control().learning_rate = 0;
 }
 

@@ -21,8 +21,8 @@ class ProgramClock {
   void end(int interval, int lane, cudaStream_t stream) { take(2 * interval + 1, 2 * lane + 1, stream); }
   // The interval ends with what `follow` puts a stream behind.
   void end_behind(int interval, const std::function<void(kernels::Stream)>& follow);
-  // Before the capture ends: puts `stream` behind all branches. Also before what would leave no room for them, for the
-  // microsecond that a stamp takes.
+  // Before the capture ends: puts `stream` behind all branches, and so behind all that was timed. Also before what would leave
+  // stamps no room.
   void join(cudaStream_t stream);
 
   // Device memory: an Interval (intervals.h) each.

@@ -23,7 +23,7 @@ struct Instruction {
   std::int64_t bytes = 0;  // of the operands: what the instruction moves at least
   bool communicates = false;
   std::vector<MemoryRange> reads = {}, writes = {};  // what decides which instructions may run side by side
-  // The device, with more blocks than it has room for: what starts beside it comes behind most of it.
+  // The instruction fills the device, with more blocks than there is room for: what starts beside it comes behind most of it.
   bool fills = false;
   // Of one that only starts something: puts a stream behind the end of that.
   std::function<void(kernels::Stream)> follow = nullptr;

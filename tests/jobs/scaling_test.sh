@@ -57,13 +57,16 @@ bench 2 collectives --operations all-reduce --from 8 --factor 64 --to 2MiB --mil
 bench 1 step --model lenet --batch 16 --size 32 --steps 3 --threads 1 --layers >"$folder/profile.jsonl"
 check "both files make a prediction" "$CONVOY" simulate --model lenet --topology "$root/jobs/topologies/ethernet-10g.json" \
   --profile "$folder/profile.jsonl" --collectives "$folder/collectives.jsonl" --ranks 1,2 --scaling weak --json >"$folder/predicted.jsonl"
+bench 1 step --model lenet --batch 16 --size 32 --steps 9 --threads 1 >"$folder/longer.jsonl"
 bench 2 step --model lenet --batch 16 --size 32 --steps 3 --threads 1 >"$folder/two.jsonl"
-check "of measured times, and a step of two ranks says what it waited" /usr/bin/python3 - "$folder" <<'PY'
+check "of measured times, of steps that are all alike, and a step of two ranks says what it waited" /usr/bin/python3 - "$folder" <<'PY'
 import json, sys
 read = lambda name: [json.loads(line) for line in open(f"{sys.argv[1]}/{name}.jsonl")]
 one, two = read("predicted")
 assert one["op_times"] == two["op_times"] == "measured" and two["network"] == "measured", two
-assert abs(one["step_ms"] - read("profile")[0]["ms_mean"]) < 1e-6, one
+profile, (longer,) = read("profile")[0], read("longer")
+assert profile["ms_min"] <= profile["ms_mean"] <= profile["ms_max"] and abs(one["step_ms"] - profile["ms_mean"]) < 1e-6, (one, profile)
+assert profile["loss"] == longer["loss"], (profile, longer)  # nothing is learned meanwhile
 assert two["communication_ms"] >= max(r["microseconds"] for r in read("collectives") if r["bytes"] <= 1 << 20) * 1e-3, two
 step, = read("two")
 assert step["ranks"] == 2 and 0 < step["exposed_comm_ms"] < step["ms_max"] and step["limited_by"], step
