@@ -179,8 +179,9 @@ TEST_P(SessionOnRanks, ATracedUpdateTakesAsLongAsItsBytes) {
               static_cast<double>(update->bytes) / kBytesPerNanosecond);
     for (std::size_t i = 0; i < step.size(); ++i) {
       const std::string& kind = instructions[i].kind;
-      if (kind == "start_bucket" || kind == "wait_buckets")
-        EXPECT_LE(step[i].time.end, updated.begin + kStamps);
+      if (kind == "start_bucket" || kind == "wait_buckets") {
+        EXPECT_LE(step[i].time.end, updated.begin + kStamps) << kind;
+      }
     }
   }
 }
