@@ -165,7 +165,7 @@ predict() { # MODEL BATCH PRECISION
   flags=()
   for batch in $(printf '%s\n' "${sizes[@]}" | sort -nru); do
     profile=$folder/profile-b$batch-$profiled.jsonl
-    if ! grep -qs '"ms_mean"' "$profile"; then  # older ones have none, and trained on their batch
+    if ! grep -qs '"ms_mean"' "$profile"; then  # a profile of an older program is taken anew
       launch 1 "$CONVOY" bench step --model "$model" --batch "$batch" --size "${size:-32}" --backend "$backend" \
         --precision "$precision" --steps "$profiled" --layers --json ${threads:+--threads "$threads"}
       "${launch[@]}" >"$profile.part" 2>"$profile.log" || fail "the profile of $model failed: $(reason_of "$profile.log")"
