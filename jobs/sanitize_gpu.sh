@@ -1,37 +1,50 @@
 #!/usr/bin/env bash
 # The gpu tests under compute-sanitizer: bad memory accesses (memcheck) and races in shared memory (racecheck).
 # Usage: jobs/sanitize_gpu.sh OUT [PROGRAM ...]
-#   PROGRAM  default: build/cuda/tests/app_gpu_tests and kernels_gpu_tests; each test is a process, JOBS (16) at a time
-# TOOLS: memcheck racecheck. FILTER: of the tests; left out: the one that counts runtime calls, as the sanitizer makes its own, and those
-# without a GPU. Racecheck, which is slower, sees every kernel on fewer shapes (tests/brief.h), and not cuBLAS's, in which it finds hazards.
+#   PROGRAM  default: build/cuda/tests/app_gpu_tests and kernels_gpu_tests, and where there are RANKS (2) GPUs comm_mpi_tests and
+#            app_mpi_tests; each test is a process, of these RANKS processes, JOBS (16) tests at a time
+# TOOLS: memcheck racecheck. FILTER: of the tests; left out: the one that counts runtime calls, as the sanitizer makes its own, the one
+# that measures time, and those without a GPU. Racecheck, which is slower, sees every kernel on fewer shapes (tests/brief.h), and not
+# those of cuBLAS. Left out on several ranks: NCCL's kernels, of which memcheck says that they read words of four bytes where one or
+# two were allocated, and errors of calls, as NCCL asks for kernels of other chips first (ours throw).
 # One line a tool and program with what the sanitizer found, one for each test that failed; logs in OUT. Exit status 1 then.
 set -euo pipefail
-case "${1:---help}" in -h | --help) sed -n '2,7p' "$0" | cut -c3-; exit 0 ;; esac
+case "${1:---help}" in -h | --help) sed -n '2,10p' "$0" | cut -c3-; exit 0 ;; esac
 case $1 in -*) echo "sanitize_gpu.sh: found '$1', expected a folder for the logs; see --help" >&2; exit 2 ;; esac
 mkdir -p "$1"
 out=$(realpath "$1")
 shift
 cd "$(dirname "$0")/.."
-[ $# -gt 0 ] || set -- build/cuda/tests/app_gpu_tests build/cuda/tests/kernels_gpu_tests
+ranks=${RANKS:-2}
+if [ $# -eq 0 ]; then
+  set -- build/cuda/tests/{app_gpu,kernels_gpu}_tests
+  [ "$(nvidia-smi --list-gpus 2>/dev/null | grep -c '^GPU ')" -lt "$ranks" ] || set -- "$@" build/cuda/tests/{comm,app}_mpi_tests
+fi
 command -v compute-sanitizer >/dev/null || { echo "sanitize_gpu.sh: no compute-sanitizer on the PATH: it is part of the CUDA Toolkit" >&2; exit 1; }
 for program in "$@"; do [ -x "$program" ] || { echo "sanitize_gpu.sh: $program: no such program; build the preset cuda" >&2; exit 1; }; done
 read -ra tools <<<"${TOOLS:-memcheck racecheck}"
 export OMP_NUM_THREADS=1  # as many processes as cores
 
 tests_of() {
-  "$1" --gtest_filter="${FILTER:-*-*AStepIsOneLaunch*:Harness.*}" --gtest_list_tests | awk '/^[^ ]/ { suite = $1 } /^ / { print suite $1 }'
+  local all='*-*AStepIsOneLaunch*:Harness.*'
+  case $1 in *_mpi_tests) all='*Nccl*:*Cuda*-*TakesAsLong*' ;; esac
+  "$1" --gtest_filter="${FILTER:-$all}" --gtest_list_tests | awk '/^[^ ]/ { suite = $1 } /^ / { print suite $1 }'
 }
 # shellcheck disable=SC2317  # called by xargs
 log_of() { echo "$out/$(basename "$2")-$1-$(tr / _ <<<"$3").log"; }
 # shellcheck disable=SC2317
 run_one() {
-  local status=0
+  local status=0 command=(compute-sanitizer --tool "$1" --error-exitcode 9)
   [ "$1" != racecheck ] || export CONVOY_BRIEF_TESTS=1
-  compute-sanitizer --tool "$1" --error-exitcode 9 "$2" --gtest_filter="$3" >"$(log_of "$@")" 2>&1 || status=$?
+  if [[ $2 == *_mpi_tests ]]; then
+    command=(mpirun -np "$ranks" --oversubscribe --bind-to none "${command[@]}" --kernel-name-exclude kernel_substring=nccl)
+    [ "$1" != memcheck ] || command+=(--report-api-errors no)
+  fi
+  "${command[@]}" "$2" --gtest_color=no --gtest_filter="$3" >"$(log_of "$@")" 2>&1 || status=$?
   [ "$status" -eq 0 ] || echo "$(basename "$2") $1, $3: status $status"
 }
 export -f run_one log_of
-export out
+export out ranks
 for program in "$@"; do
   for tool in "${tools[@]}"; do
     [ "$tool" = racecheck ] && not_ours='/cublas$' || not_ours='^$'

@@ -8,6 +8,7 @@
 #include "comm/nccl_collectives.h"
 #include "kernels/device/device_memory.h"
 #include "tests/app/runtime/single_rank.h"
+#include "tests/brief.h"
 #include "tests/mpi/world.h"
 
 namespace convoy::app {
@@ -70,7 +71,8 @@ class SessionOnRanks : public testing::TestWithParam<Backend> {
       trained.losses.push_back(session.finish_step().loss());
       trained.exposed_ms += session.exposed_comm_ms();
     };
-    for (int step = 0; step < kSteps; ++step) {
+    const int steps = test::brief() ? 3 : kSteps;
+    for (int step = 0; step < steps; ++step) {
       session.control().step = static_cast<std::uint64_t>(step);
       session.start_train_step();
       if (session.steps_under_way() > session.steps_ahead()) finish();
@@ -113,7 +115,9 @@ TEST_P(SessionOnRanks, LossesAreThoseOfOneRank) {
     const Trained one = train(Precision::fp32, alone_, clip), all = train(Precision::fp32, *ranks_, clip);
     for (std::size_t step = 0; step < one.losses.size(); ++step)
       EXPECT_NEAR(all.losses[step], one.losses[step], 2e-4 * one.losses[step]) << "step " << step;
-    EXPECT_LT(one.losses.back(), 0.9 * one.losses.front()) << "nothing was learned";
+    if (!test::brief()) {
+      EXPECT_LT(one.losses.back(), 0.9 * one.losses.front()) << "nothing was learned";
+    }
   }
 }
 
