@@ -2,6 +2,7 @@
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/device/host_kernel.h"
 #include "kernels/device/onednn.h"
+#include "kernels/relu/relu.h"
 
 namespace convoy::kernels::cpu {
 namespace {
@@ -23,30 +24,31 @@ struct Geometry {
   }
 };
 
-dnnl::convolution_forward::primitive_desc forward_descriptor(const Conv2dProblem& problem, const Geometry& at,
-                                                             const memory::desc& x,
+dnnl::convolution_forward::primitive_desc forward_descriptor(const Geometry& at, const memory::desc& x,
                                                              const memory::desc& weights,
                                                              const memory::desc& bias,
                                                              const memory::desc& y) {
-  dnnl::primitive_attr attributes = onednn::user_scratchpad();
-  if (problem.relu) {
-    dnnl::post_ops after;
-    onednn::append_relu(after);
-    attributes.set_post_ops(after);
-  }
   return onednn::forward_primitive<dnnl::convolution_forward>(
-      attributes, dnnl::prop_kind::forward_training, algorithm::convolution_direct, x, weights, bias, y,
-      at.strides, at.dilations, at.padding, at.padding);
+      dnnl::prop_kind::forward_training, algorithm::convolution_direct, x, weights, bias, y, at.strides,
+      at.dilations, at.padding, at.padding);
 }
 
 // The backward descriptors want the forward one as a hint; layouts are theirs to choose.
-dnnl::convolution_forward::primitive_desc hint(const Conv2dProblem& problem, const Geometry& at,
-                                               const TensorDesc& x, const TensorDesc& weights,
-                                               const TensorDesc& y) {
-  Conv2dProblem plain = problem;
-  plain.relu = false;
-  return forward_descriptor(plain, at, onednn::any_desc(x), onednn::any_desc(weights, at.weights), {},
+dnnl::convolution_forward::primitive_desc hint(const Geometry& at, const TensorDesc& x,
+                                               const TensorDesc& weights, const TensorDesc& y) {
+  return forward_descriptor(at, onednn::any_desc(x), onednn::any_desc(weights, at.weights), {},
                             onednn::any_desc(y));
+}
+
+// oneDNN's own ReLU makes a NaN zero, and a run that diverges has to show.
+Kernel rectified(Kernel kernel, std::int64_t count) {
+  kernel.bind = [bind = std::move(kernel.bind), count](const Operands& operands) -> Launch {
+    return [launch = bind(operands), y = static_cast<float*>(operands.outputs[0]), count](Stream stream) {
+      launch(stream);
+      rectify(y, count);
+    };
+  };
+  return kernel;
 }
 
 }  // namespace
@@ -59,9 +61,9 @@ Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request) {
   if (problem.bias) settle("conv2d_forward", request.inputs[2], Layout::row_major);
   const memory::desc bias = problem.bias ? onednn::desc_of(request.inputs[2]) : memory::desc{};
   // Asked without constraints first: an input whose layout it does not like is cheaper to copy than to convolve.
-  const auto wanted = forward_descriptor(
-      problem, at, x.layout == Layout::row_major ? onednn::desc_of(x) : onednn::any_desc(x),
-      onednn::open_desc_of(weights, at.weights), bias, onednn::open_desc_of(y));
+  const auto wanted =
+      forward_descriptor(at, x.layout == Layout::row_major ? onednn::desc_of(x) : onednn::any_desc(x),
+                         onednn::open_desc_of(weights, at.weights), bias, onednn::open_desc_of(y));
   onednn::settle(weights, wanted.weights_desc());
   onednn::settle(y, wanted.dst_desc());
   onednn::Sequence sequence;
@@ -72,7 +74,7 @@ Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request) {
   if (problem.bias) arguments.emplace_back(DNNL_ARG_BIAS, onednn::input(2, bias));
   sequence.add_writing(wanted, std::move(arguments), DNNL_ARG_DST, wanted.dst_desc(),
                        onednn::output(0, onednn::desc_of(y)));
-  return sequence.kernel();
+  return problem.relu ? rectified(sequence.kernel(), buffer_elements(y)) : sequence.kernel();
 }
 
 Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request) {
@@ -81,7 +83,7 @@ Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request
   require_shape("conv2d_backward_data", "dy", dy, conv2d_output_shape(problem, dx.shape, weights.shape));
   const Geometry at(problem, weights.shape);
   const auto wanted = onednn::backward_primitive<dnnl::convolution_backward_data>(
-      hint(problem, at, dx, weights, dy), algorithm::convolution_direct, onednn::open_desc_of(dx),
+      hint(at, dx, weights, dy), algorithm::convolution_direct, onednn::open_desc_of(dx),
       onednn::any_desc(weights, at.weights), onednn::any_desc(dy), at.strides, at.dilations, at.padding,
       at.padding);
   onednn::settle(dx, wanted.diff_src_desc());
@@ -103,7 +105,7 @@ Kernel conv2d_backward_weights(const Conv2dProblem& problem, KernelRequest& requ
   if (problem.bias) settle("conv2d_backward_weights", request.outputs[1], Layout::row_major);
   const memory::desc bias = problem.bias ? onednn::desc_of(request.outputs[1]) : memory::desc{};
   const auto wanted = onednn::backward_primitive<dnnl::convolution_backward_weights>(
-      hint(problem, at, x, dweights, dy), algorithm::convolution_direct,
+      hint(at, x, dweights, dy), algorithm::convolution_direct,
       x.layout == Layout::row_major ? onednn::desc_of(x) : onednn::any_desc(x),
       onednn::any_desc(dweights, at.weights), bias, onednn::any_desc(dy), at.strides, at.dilations,
       at.padding, at.padding);

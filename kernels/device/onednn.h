@@ -19,33 +19,25 @@ const dnnl::stream& stream();
 dnnl::primitive_attr user_scratchpad();
 
 // Where versions 2 and 3 of oneDNN differ: descriptors of a primitive from its operation's arguments, of a backward one
-// from the forward one as a hint, too; a ReLU behind the primitive; a descriptor's extents.
+// from the forward one as a hint, too; a descriptor's extents.
 #if DNNL_VERSION_MAJOR >= 3
 template <typename Primitive, typename... Arguments>
-typename Primitive::primitive_desc forward_primitive(const dnnl::primitive_attr& attributes,
-                                                     const Arguments&... arguments) {
-  return {engine(), arguments..., attributes};
+typename Primitive::primitive_desc forward_primitive(const Arguments&... arguments) {
+  return {engine(), arguments..., user_scratchpad()};
 }
 template <typename Primitive, typename Hint, typename... Arguments>
 typename Primitive::primitive_desc backward_primitive(const Hint& hint, const Arguments&... arguments) {
   return {engine(), arguments..., hint, user_scratchpad()};
 }
-inline void append_relu(dnnl::post_ops& after) {
-  after.append_eltwise(dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
-}
 inline dnnl::memory::dims dims_of(const dnnl::memory::desc& desc) { return desc.get_dims(); }
 #else
 template <typename Primitive, typename... Arguments>
-typename Primitive::primitive_desc forward_primitive(const dnnl::primitive_attr& attributes,
-                                                     const Arguments&... arguments) {
-  return {typename Primitive::desc(arguments...), attributes, engine()};
+typename Primitive::primitive_desc forward_primitive(const Arguments&... arguments) {
+  return {typename Primitive::desc(arguments...), user_scratchpad(), engine()};
 }
 template <typename Primitive, typename Hint, typename... Arguments>
 typename Primitive::primitive_desc backward_primitive(const Hint& hint, const Arguments&... arguments) {
   return {typename Primitive::desc(arguments...), user_scratchpad(), engine(), hint};
-}
-inline void append_relu(dnnl::post_ops& after) {
-  after.append_eltwise(1.0f, dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
 }
 inline dnnl::memory::dims dims_of(const dnnl::memory::desc& desc) { return desc.dims(); }
 #endif

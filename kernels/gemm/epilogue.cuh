@@ -23,7 +23,7 @@ struct Epilogue {
     value *= alpha;
     if (beta != 0) value = fmaf(beta, load(row * ldc + column), value);
     if (bias != nullptr) value += bias[column];
-    if (relu) value = fmaxf(value, 0);
+    if (relu && value < 0) value = 0;  // a NaN stays
     return mask == nullptr || at(mask, row * ldc + column) > 0 ? value : 0;
   }
   __device__ float load(std::int64_t index) const { return at(c, index); }

@@ -43,8 +43,8 @@ Layer layer_of(const char* operation, const TensorDesc& x, const TensorDesc& wei
 
 // Also the hint that oneDNN wants for the backward primitives.
 Forward::primitive_desc forward_of(const Layer& layer) {
-  return onednn::forward_primitive<Forward>(onednn::user_scratchpad(), dnnl::prop_kind::forward_training,
-                                            layer.x, layer.weights, layer.bias, layer.y);
+  return onednn::forward_primitive<Forward>(dnnl::prop_kind::forward_training, layer.x, layer.weights,
+                                            layer.bias, layer.y);
 }
 
 // x in row-major order of its own shape.

@@ -16,6 +16,7 @@ Kernel relu_backward(const ReluProblem& problem, KernelRequest& request);
 namespace cpu {
 Kernel relu_forward(const ReluProblem& problem, KernelRequest& request);
 Kernel relu_backward(const ReluProblem& problem, KernelRequest& request);
+void rectify(float* values, std::int64_t count);  // in place
 }  // namespace cpu
 namespace cuda {
 Kernel relu_forward(const ReluProblem& problem, KernelRequest& request);

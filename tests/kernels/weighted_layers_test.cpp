@@ -231,6 +231,23 @@ TEST(Conv2d, FusedReluIsThatOfTheSum) {
 }
 
 // backward_data of a convolution whose x a ReLU gave: what is behind the ReLU, masked.
+// A diverging run has to show: max(NaN, 0) written carelessly is 0.
+TEST(Conv2d, FusedReluKeepsNaN) {
+  Random random(7);
+  Case fused =
+      conv2d(random, {.padding = {1, 1}, .bias = true, .relu = true}, {2, 20, 6, 5}, {24, 20, 3, 3}).forward;
+  std::fill_n(fused.inputs[1].values.begin(), 20 * 9, std::numeric_limits<double>::quiet_NaN());
+  const auto expect_kept = [](const Result& result, const std::string& name) {
+    const auto& y = result.outputs[0].values;
+    for (std::size_t i = 0; i < y.size(); ++i)
+      ASSERT_EQ(std::isnan(y[i]), i / 30 % 24 == 0) << name << ", element " << i;
+  };
+  expect_kept(run_reference(fused), "reference");
+  for (const Backend backend : backends())
+    for (const Layout layout : layouts_of(backend))
+      expect_kept(run(backend, layout, fused), name_of(backend));
+}
+
 TEST(Conv2d, GivesTheGradientBeforeItsInputsRelu) {
   struct Shapes {
     Conv2dProblem problem;

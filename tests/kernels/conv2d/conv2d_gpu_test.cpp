@@ -2,6 +2,7 @@
 // and the copy engine's windows. Outputs and workspaces start as NaN.
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -12,6 +13,7 @@
 #include "kernels/conv2d/measure.h"
 #include "kernels/device/tuning.h"
 #include "tests/brief.h"
+#include "tests/kernels/memory.h"
 
 namespace convoy::kernels::testing {
 namespace {
@@ -127,6 +129,49 @@ TEST_P(Conv2dOnGpu, EveryPlanOfEveryEngineIsRight) {
       }
     }
   }
+}
+
+// A diverging run has to show: max(NaN, 0) written carelessly is 0.
+TEST(Conv2dPlans, KeepNaN) {
+  if (!gemm::device_present()) GTEST_SKIP() << "no CUDA device";
+  const auto memory = [](std::size_t bytes, std::byte value) {
+    const std::vector<std::byte> filled(bytes, value);
+    auto on_device = allocate(Backend::cuda, bytes);
+    copy_in(Backend::cuda, on_device.get(), filled.data(), bytes);
+    return on_device;
+  };
+  constexpr std::byte kZero{0}, kNaN{0xff};  // in either type
+  const Layer layers[] = {{{2, 64, 9, 9}, {72, 64, 3, 3}, {.padding = {1, 1}, .bias = true, .relu = true}},
+                          {{2, 512, 9, 9}, {72, 512, 1, 1}, {.bias = true, .relu = true}}};
+  for (const Layer& layer : layers)
+    for (const Math math : {Math::bf16, Math::tf32, Math::fp32}) {
+      const Task task = task_of(layer, Direction::forward, math);
+      const std::size_t element = math == Math::bf16 ? 2 : 4;
+      const auto filters = static_cast<std::size_t>(layer.filters[0]);
+      const std::size_t outputs = static_cast<std::size_t>(task.geometry.y_pixels()) * filters;
+      const std::size_t of_filter = static_cast<std::size_t>(layer.filters.elements()) / filters * element;
+      const auto x = memory(static_cast<std::size_t>(layer.x.elements()) * element, kZero);
+      const auto weights = memory(of_filter * filters, kZero), bias = memory(filters * 4, kZero);
+      const std::vector<std::byte> nan(of_filter, kNaN);
+      copy_in(Backend::cuda, weights.get() + 5 * of_filter, nan.data(), nan.size());  // the sixth filter
+      for (const conv::Plan& plan : conv::candidates(task)) {
+        const auto y = memory(outputs * element, kZero), workspace = memory(plan.workspace_bytes + 1, kZero);
+        conv::Buffers buffers{.images = x.get(), .weights = weights.get(), .out = y.get()};
+        buffers.bias = reinterpret_cast<const float*>(bias.get());
+        buffers.workspace = workspace.get();
+        conv::bind(task, plan, buffers)(nullptr);
+        std::vector<std::byte> bytes(outputs * element);
+        copy_out(Backend::cuda, bytes.data(), y.get(), bytes.size());
+        std::size_t wrong = 0;
+        for (std::size_t i = 0; i < outputs; ++i) {
+          // The upper half of a float is a bf16.
+          std::uint16_t bits = 0;
+          std::memcpy(&bits, &bytes[(i + 1) * element - 2], 2);
+          if (((bits & 0x7fff) > 0x7f80) != (i % filters == 5)) ++wrong;
+        }
+        EXPECT_EQ(wrong, 0) << task.to_string() << ", " << plan.to_string();
+      }
+    }
 }
 
 // What the zoo's networks are made of must not fall back to the gathering kernels.
