@@ -181,6 +181,17 @@ void with_aux(DType aux, DType type, std::int64_t channels, Visit visit) {
                       : visit(Packing<float, 1>{}, std::int32_t{});
 }
 
+// The kernels count packs, and blocks of pixels that may begin in the padding.
+void require_countable(std::string_view operation, const PoolProblem& problem, DType type,
+                       const Shape& shape) {
+  with_aux(problem.kind == PoolKind::max ? aux_type(problem) : DType::u8, type, shape[1],
+           [&](auto packing, auto) {
+             require_below_2g(operation, shape[0] * (shape[2] + problem.padding[0]) *
+                                             (shape[3] + problem.padding[1]) *
+                                             (shape[1] / decltype(packing)::kWidth));
+           });
+}
+
 // An average over the whole image.
 bool is_global(const PoolProblem& problem, const Shape& x) {
   return problem.kind == PoolKind::average && problem.kernel[0] == x[2] && problem.kernel[1] == x[3] &&
@@ -221,7 +232,7 @@ Kernel pool_forward(const PoolProblem& problem, KernelRequest& request) {
   if (max) request.outputs[1] = {aux_type(problem), y, Layout::channels_last, nullptr};
   settle_activations(operation, request);
   const DType type = common_dtype(operation, {&request.inputs[0], &request.outputs[0]});
-  require_below_2g(operation, y.elements());
+  require_countable(operation, problem, type, y);
   return device_kernel([=](const BoundOperands& b, Stream stream) {
     if (max && small_max_forward(problem, type, x, y, b, stream)) return;
     if (is_global(problem, x)) return global_average_forward(type, x, b, stream);
@@ -252,7 +263,7 @@ Kernel pool_backward(const PoolProblem& problem, KernelRequest& request) {
   if (max) require_dtype(operation, "aux", request.inputs[0], aux_type(problem));
   settle_activations(operation, request);
   const DType type = common_dtype(operation, {&request.inputs[dy_at], &request.outputs[0]});
-  require_below_2g(operation, x.elements());
+  require_countable(operation, problem, type, x);
   return device_kernel([=](const BoundOperands& b, Stream stream) {
     if (max && small_max_backward(problem, type, x, y, b, stream)) return;
     if (is_global(problem, x)) return global_average_backward(type, x, b, stream);
