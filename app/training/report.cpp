@@ -33,6 +33,12 @@ Json rank_times_of(const Summary& summary) {
   return list;
 }
 
+Json memory_of(const Summary& summary) {
+  Json object = Json::object();
+  for (const MemoryUse& use : summary.memory_bytes) object[use.purpose] = use.bytes;
+  return object;
+}
+
 }  // namespace
 
 void write_manifest(const std::filesystem::path& path, const Manifest& manifest,
@@ -73,6 +79,7 @@ void write_summary(const std::filesystem::path& path, const Summary& summary) {
             {"data_wait_ms", summary.data_wait_ms},
             {"peak_device_bytes", summary.peak_device_bytes},
             {"peak_host_bytes", summary.peak_host_bytes},
+            {"memory_bytes", memory_of(summary)},
             {"limited_by", summary.limited_by},
             {"slowest_rank", summary.slowest_rank},
             {"rank_times", rank_times_of(summary)},

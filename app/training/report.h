@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "app/runtime/model_memory.h"
+
 namespace convoy::app {
 
 // Where one rank runs.
@@ -47,7 +49,8 @@ struct Summary {
   double test_accuracy = 0;  // top-1, of one; NaN (null in the file) where nothing was tested
   double exposed_comm_ms = 0, data_wait_ms = 0;             // of a step, means
   std::int64_t peak_device_bytes = 0, peak_host_bytes = 0;  // of the largest rank, as in peak_memory.h
-  std::string limited_by;  // "compute", "communication", "input", "stragglers"
+  std::vector<MemoryUse> memory_bytes;  // of the first rank's arena, by purpose; an object in the file
+  std::string limited_by;               // "compute", "communication", "input", "stragglers"
   int slowest_rank = 0;
   std::vector<RankTimes> rank_times;  // by rank
   std::string parameters_sha256;

@@ -39,6 +39,7 @@ RunReport::RunReport(const TrainOptions& options, const RunPlan& plan, const Dat
     : options_(options),
       plan_(plan),
       speaks_(speaks),
+      memory_(session.memory().uses()),
       progress_(speaks ? &std::cout : nullptr,
                 {standard_output_terminal(), options.log_every, plan.total_steps, plan.steps_per_epoch}),
       times_(plan.total_steps),
@@ -194,6 +195,7 @@ void RunReport::finish(std::int64_t steps, const std::string& parameters_sha256,
   summary.data_wait_ms = times_.mean_data_wait_ms();
   summary.peak_device_bytes = peak.device_bytes;
   summary.peak_host_bytes = peak.host_bytes;
+  summary.memory_bytes = memory_;
   if (plan_.partition) summary.predicted_step_ms = plan_.partition->predicted_step_ms;
   const Bottleneck bottleneck = find_bottleneck(ranks);
   summary.limited_by = bottleneck.limit;

@@ -63,6 +63,7 @@ class RunReport {
   const TrainOptions& options_;
   const RunPlan plan_;
   const bool speaks_;
+  const std::vector<MemoryUse> memory_;
   std::unique_ptr<MetricsWriter> metrics_;
   Progress progress_;
   StepTimes times_;

@@ -26,6 +26,7 @@ TEST_F(Report, SummaryHasTheContractsKeys) {
   summary.test_accuracy = std::nan("");
   summary.peak_device_bytes = std::int64_t{1} << 40;
   summary.peak_host_bytes = std::int64_t{3} << 40;
+  summary.memory_bytes = {{"parameters", 4096}, {"gradients", std::int64_t{1} << 33}};
   write_summary(folder_ / "summary.json", summary);
   const auto json = Json::parse(content_of(folder_ / "summary.json"));
   std::set<std::string> keys;
@@ -47,6 +48,7 @@ TEST_F(Report, SummaryHasTheContractsKeys) {
                                          "data_wait_ms",
                                          "peak_device_bytes",
                                          "peak_host_bytes",
+                                         "memory_bytes",
                                          "limited_by",
                                          "slowest_rank",
                                          "rank_times",
@@ -56,6 +58,7 @@ TEST_F(Report, SummaryHasTheContractsKeys) {
   EXPECT_TRUE(json.at("test_accuracy").is_null());
   EXPECT_EQ(json.at("peak_device_bytes"), std::int64_t{1} << 40);
   EXPECT_EQ(json.at("peak_host_bytes"), std::int64_t{3} << 40);
+  EXPECT_EQ(json.at("memory_bytes"), (Json{{"parameters", 4096}, {"gradients", std::int64_t{1} << 33}}));
 }
 
 TEST_F(Report, ManifestSaysWhatRanWhereAndWhen) {
