@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "app/commands/commands.h"
@@ -99,41 +101,48 @@ std::vector<InstructionTime> time_instructions(Session& session, std::int64_t st
 }
 
 // What bounds an operation on an H200: the rates of the largest matrix product and of a device copy (jobs/results/gemm.md,
-// cuda_ops.md). None are known of a host.
+// cuda_ops.md). None are known of other devices.
 struct Limits {
-  double flops = 0, bytes = 0;  // a second
+  double flops, bytes;  // a second
   double ms(double operations, double moved) const {
-    return flops > 0 ? std::max(operations / flops, moved / bytes) * 1e3 : 0;
+    return std::max(operations / flops, moved / bytes) * 1e3;
   }
 };
-Limits limits_of(const BenchStepOptions& options) {
-  if (options.backend != "cuda") return {};
-  return {options.precision == "bf16" ? 691e12 : options.precision == "tf32" ? 353e12 : 51.3e12, 4.28e12};
+std::optional<Limits> limits_of(const BenchStepOptions& options, const std::string& device) {
+  if (device.find("H200") == std::string::npos) return std::nullopt;
+  return Limits{options.precision == "bf16"   ? 691e12
+                : options.precision == "tf32" ? 353e12
+                                              : 51.3e12,
+                4.28e12};
 }
 
-void print_layers(const std::vector<InstructionTime>& times, const Limits& limits, bool json) {
+void print_layers(const std::vector<InstructionTime>& times, const std::optional<Limits>& limits, bool json) {
   const double total = std::accumulate(times.begin(), times.end(), 0.0,
                                        [](double sum, const InstructionTime& time) { return sum + time.ms; });
   const auto row = [&](const std::string& layer, const std::string& kind, double ms, double flops,
                        double bytes) {
     const double seconds = std::max(ms, 1e-9) * 1e-3;
+    const double of_limit =
+        limits ? limits->ms(flops, bytes) / (seconds * 1e3) : std::nan("");  // null in JSON
     if (json)
       fmt::print("{}\n", nlohmann::json({{"layer", layer},
                                          {"op", kind},
                                          {"ms", ms},
                                          {"share", ms / total},
-                                         {"gflops", flops / seconds * 1e-9},
+                                         {"operations", flops},
+                                         {"bytes", bytes},
+                                         {"gflops_per_second", flops / seconds * 1e-9},
                                          {"gbytes_per_second", bytes / seconds * 1e-9},
-                                         {"share_of_limit", limits.ms(flops, bytes) / std::max(ms, 1e-9)}})
+                                         {"share_of_limit", of_limit}})
                              .dump());
     else
-      fmt::print("{:<28} {:<28} {:>9.4f} {:>6.1f}% {:>9.1f} {:>8.1f} {:>6.1f}%\n", layer, kind, ms,
-                 100 * ms / total, flops / seconds * 1e-9, bytes / seconds * 1e-9,
-                 100 * limits.ms(flops, bytes) / std::max(ms, 1e-9));
+      fmt::print("{:<28} {:<28} {:>9.4f} {:>6.1f}% {:>9.3f} {:>9.2f} {:>9.1f} {:>8.1f} {:>7}\n", layer, kind,
+                 ms, 100 * ms / total, flops * 1e-9, bytes * 1e-6, flops / seconds * 1e-9,
+                 bytes / seconds * 1e-9, limits ? fmt::format("{:.1f}%", 100 * of_limit) : "-");
   };
   if (!json)
-    fmt::print("{:<28} {:<28} {:>9} {:>7} {:>9} {:>8} {:>7}\n", "layer", "op", "ms", "share", "GFLOP/s",
-               "GB/s", "limit");
+    fmt::print("{:<28} {:<28} {:>9} {:>7} {:>9} {:>9} {:>9} {:>8} {:>7}\n", "layer", "op", "ms", "share",
+               "GFLOP", "MB", "GFLOP/s", "GB/s", "limit");
   struct Sum {
     double ms = 0, flops = 0, bytes = 0;
   };
@@ -216,7 +225,7 @@ void bench_step(const BenchStepOptions& options) {
     print_steps(options, timed, find_bottleneck(rank_times), places, session->memory().bytes());
   if (!options.layers) return;
   const auto layers = time_instructions(*session, std::min<std::int64_t>(options.steps, 5));
-  if (ranks.rank() == 0) print_layers(layers, limits_of(options), options.json);
+  if (ranks.rank() == 0) print_layers(layers, limits_of(options, places[0].device), options.json);
 }
 
 }  // namespace
@@ -253,7 +262,10 @@ void add_bench_step(CLI::App& bench) {
   verb->add_flag("!--no-wait-times", options->time_waits,
                  "CUDA: without the time stamps that exposed_comm_ms is measured by");
   verb->option_defaults()->group("Output");
-  verb->add_flag("--layers", options->layers, "time every operation");
+  verb->add_flag("--layers", options->layers,
+                 "time every operation, with NVTX ranges by layer: its share of the step, operations and "
+                 "bytes, and how near "
+                 "an H200's limits it comes");
   verb->add_flag("--json", options->json, "one JSON object a row");
   verb->callback([options] { bench_step(*options); });
 }
