@@ -25,6 +25,10 @@ class CollectivesMeter {
   virtual Collectives& collectives() = 0;
   virtual std::string library() const = 0;  // "NCCL 2.28.9"
 
+  // Once, before any time is taken: what the ranks have together. Collective, and to be called when every rank has its meter, as
+  // making one reserves a rank's own memory, of which one alone may have too little.
+  virtual void connect() = 0;
+
   // The ways to do a movement of f32; send_receive sends to the next rank and receives from the one before.
   enum class Way : std::uint8_t { own, library };
   // Fills the buffer, does it once and looks at every element. Whether all ranks found what they should.

@@ -14,12 +14,12 @@ class MpiMeter : public MeterBase {
       : MeterBase(ranks, make_mpi_collectives(ranks)),
         plain_(ranks.duplicate("bench")),
         buffer_(static_cast<std::size_t>(most_bytes) / sizeof(float) + 1),
-        received_(buffer_.size()),
-        shared_(collectives_->shared_memory(static_cast<std::size_t>(most_bytes))) {}
+        received_(buffer_.size()) {}
 
   ~MpiMeter() override { forget_sums(); }
 
   std::string library() const override { return mpi_library(); }
+  void connect() override { shared_ = collectives_->shared_memory(buffer_.size() * sizeof(float)); }
 
  protected:
   float* buffer() override { return buffer_.data(); }

@@ -9,6 +9,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "app/commands/backward_sample.h"
@@ -74,6 +75,7 @@ class Bench {
     together(ranks_, [&] {
       make_meter(std::max({options.to, options.total, comm::kNcclBucketSizes.bytes}));
     });
+    together(ranks_, [&] { meter_->connect(); });
   }
 
   void run() {
@@ -262,7 +264,14 @@ void add_bench_collectives(CLI::App& bench) {
       ->type_name("MS")
       ->capture_default_str();
   verb->add_flag("--json", options->json, "one JSON object a row");
-  verb->callback([options] {
+  verb->callback([options, verb] {
+    const auto asked_for = [&](std::string_view operation) {
+      return verb->count("--operations") > 0 && std::ranges::count(options->operations, operation) > 0;
+    };
+    if (options->backend == "cpu" && asked_for("overlap"))
+      throw UsageError("--operations overlap: found --backend cpu, expected cuda");
+    if (options->total < 1 << 20 && asked_for("buckets"))
+      throw UsageError(fmt::format("--total: found {}, expected a bucket of 1 MiB or more", options->total));
     if (options->from % 4 != 0 || options->from > options->to)
       throw UsageError(fmt::format("--from: found {}, expected a multiple of 4 up to {} (--to)",
                                    options->from, options->to));

@@ -13,11 +13,14 @@ class NcclMeter : public MeterBase {
   NcclMeter(const Communicator& ranks, std::int64_t most_bytes)
       : MeterBase(ranks, make_nccl_collectives(ranks)),
         buffer_(static_cast<std::size_t>(most_bytes)),
-        received_(static_cast<std::size_t>(most_bytes)),
-        shared_(collectives_->shared_memory(static_cast<std::size_t>(most_bytes))),
-        plain_(connect_all(ranks, "bench")) {}
+        received_(static_cast<std::size_t>(most_bytes)) {}
 
   ~NcclMeter() override { forget_sums(); }
+
+  void connect() override {
+    plain_ = connect_all(ranks_, "bench");
+    shared_ = collectives_->shared_memory(buffer_.bytes());
+  }
 
   std::string library() const override {
     int version = 0;

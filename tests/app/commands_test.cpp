@@ -129,6 +129,13 @@ TEST(Commands, BenchCollectivesWantsSizesInOrder) {
   expect_refused("2KiB", "2048");
 }
 
+TEST(Commands, BenchCollectivesRefusesWhatItCannotMeasure) {
+  expect_failure({"bench", "collectives", "--operations", "overlap"}, 2,
+                 "--operations overlap: found --backend cpu, expected cuda");
+  expect_failure({"bench", "collectives", "--operations", "buckets", "--total", "4KiB"}, 2,
+                 "--total: found 4096, expected a bucket of 1 MiB or more");
+}
+
 TEST(Commands, VerbMayEndWithItsOwnStatus) {
   const auto outcome = run({"fly", "--land"});
   EXPECT_EQ(outcome.status, 75);
