@@ -24,9 +24,9 @@ StepPrediction predict_step(const StepProfile& profile, std::span<const TimedBuc
       const double ms = cluster.gradients_us(buckets[next].bytes, ranks) * 1e-3;
       const double overlap = cluster.overlap(operation_us, buckets[next].bytes, ranks);
       result.communication_ms += ms;
-      // What cannot overlap holds the computation up where it starts.
+      // The network does one bucket at a time; what cannot overlap holds the computation up where the bucket is ready.
+      network_free = std::max(now, network_free) + ms;
       now += (1 - overlap) * ms;
-      network_free = std::max(now, network_free) + overlap * ms;
     }
   }
   const double metrics_ms = cluster.all_reduce_us(kMetricsBytes, ranks) * 1e-3;

@@ -214,6 +214,15 @@ TEST(Prediction, OverlapByHand) {
   EXPECT_NEAR(naked.exposed_comm_ms, naked.communication_ms, 1e-9);
 }
 
+// Four buckets ready at once, when backward has ended: none begins before the one before it is through.
+TEST(Prediction, TheNetworkDoesOneBucketAtATime) {
+  const std::vector<TimedBucket> buckets(4, {20e6, 2});
+  for (const double overlap : {0.0, 0.4, 1.0}) {
+    const StepPrediction step = predict_step(hand_made(), buckets, cluster(overlap), 2);
+    EXPECT_NEAR(step.exposed_comm_ms, 4 * 2.007 + 0.007004, 1e-6) << overlap;
+  }
+}
+
 TEST(Prediction, APrecisionWithoutARateSaysWhichHaveOne) {
   const Network network = make_network("lenet", {8, 3, 32, 32}, 10);
   try {
