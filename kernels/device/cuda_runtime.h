@@ -89,19 +89,18 @@ class CudaEvent {
   std::unique_ptr<CUevent_st, detail::DestroyEvent> event_;
 };
 
-// The streams of one device, made once: compute lanes, one for communication, copies each way.
+// The streams of one device, made once: compute lanes, copies each way. Communication has its own, a pair a communicator
+// (comm/nccl/nccl_channel.h).
 class StreamPool {
  public:
   explicit StreamPool(int compute_lanes);
   int compute_lanes() const { return static_cast<int>(compute_.size()); }
   const CudaStream& compute(int lane) const { return compute_.at(static_cast<std::size_t>(lane)); }
-  const CudaStream& communication() const { return communication_; }
   const CudaStream& to_device() const { return to_device_; }
   const CudaStream& to_host() const { return to_host_; }
 
  private:
   std::vector<CudaStream> compute_;
-  CudaStream communication_{CudaStream::Priority::high};
   CudaStream to_device_, to_host_;
 };
 
