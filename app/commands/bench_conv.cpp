@@ -212,7 +212,8 @@ class Session {
 
 void add_bench_conv(CLI::App& bench) {
   auto options = std::make_shared<Options>();
-  CLI::App* verb = bench.add_subcommand("conv", "Convolutions of a network on the GPU, beside cuDNN");
+  CLI::App* verb = bench.add_subcommand(
+      "conv", "Convolutions of a network on the GPU, the fastest plan of each or all, beside cuDNN");
   verb->add_option("--model", options->model, "network whose convolutions to time")
       ->capture_default_str()
       ->type_name("NAME");
@@ -240,7 +241,7 @@ void add_bench_conv(CLI::App& bench) {
   verb->add_flag("--statistics", options->statistics,
                  "forward also sums up for batch norm, as training does, where an engine can on the way out; "
                  "others, and cuDNN, are timed without");
-  verb->add_flag("--every-candidate", options->every, "time and print all engines' candidates");
+  verb->add_flag("--every-candidate", options->every, "time and print all candidates of all engines");
   verb->add_flag("--json", options->json, "one JSON object a row");
   verb->callback([options] { Session(*options).run(); });
 }
