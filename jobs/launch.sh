@@ -40,7 +40,7 @@ load_modules() {
 find_program() {
   if [ -z "${CONVOY:-}" ]; then
     # shellcheck disable=SC2012,SC2154  # names of our own build folders; root is the caller's
-    CONVOY=$(ls -t "$root"/build/{cuda,release,cpu}/convoy 2>/dev/null | head -n 1)
+    CONVOY=$(ls -t "$root"/build/{cuda,release,cpu}/convoy 2>/dev/null | head -n 1 || true)  # ls fails where one of them is missing
     [ -n "$CONVOY" ] || fail "no program under $root/build: cmake --preset release && cmake --build --preset release, or set CONVOY"
   fi
   [ -x "$(command -v "$CONVOY")" ] || fail "CONVOY is '$CONVOY', which is not a program"

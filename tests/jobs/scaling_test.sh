@@ -186,6 +186,16 @@ check "an unknown option" says 2 "--model;" "$scaling" --model lenet "$folder/x"
 check "not a number" says 2 "--ranks" "$scaling" --ranks 1,b "$folder/x"
 check "no data" says 1 "none.h5" "$scaling" --data "$folder/none.h5" "$folder/x"
 check "no topology" says 1 "none.json" "$scaling" --topology "$folder/none.json" "$folder/x"
+# Convoy's folder with the programs that this test builds there.
+tree=$folder/tree
+mkdir -p "$tree/build/cpu"
+cp -r "$root/jobs" "$tree"
+built() { env -u CONVOY "$tree/jobs/scaling.sh" --models lenet --backend cpu --ranks 1 --repeats 1 --scaling weak "$folder/x"; }
+check "nothing built" says 1 "no program under $tree/build" built
+check "nothing built, for a job" says 1 "no program under $tree/build" env -u CONVOY "$tree/jobs/train.sbatch" --data synthetic --out x
+printf '#!/bin/sh\necho "convoy: this is cpu" >&2\nexit 1\n' >"$tree/build/cpu/convoy"
+chmod +x "$tree/build/cpu/convoy"
+check "the one program that is built" says 1 "this is cpu" built
 check "no program" says 1 "$folder/none" env CONVOY="$folder/none" "$scaling" "$folder/x"
 [ -n "$(command -v nvidia-smi)" ] || check "no GPU" says 1 "no GPU" env CUDA_VISIBLE_DEVICES= "$scaling" --backend cuda --ranks 1 "$folder/x"
 check "no module" says 1 "module" env CONVOY_MODULES=convoy-none "$scaling" "$folder/x"
