@@ -20,7 +20,7 @@
 #   --threads T           of one rank
 #
 # Every run is a folder OUT/SCALING/MODEL-bBATCH-PRECISION/ranks-N/repeat-K with manifest.json and summary.json; runs that
-# are there already are not repeated, so the same line goes on where a stopped one ended. `jobs/report OUT` draws them.
+# are there already are not repeated, so the same line goes on where a stopped one ended; OUT/experiment keeps their flags. `jobs/report OUT` draws them.
 # Variables: CONVOY, CONVOY_MODULES, CONVOY_LAUNCHER, CONVOY_MPIRUN, see jobs/launch.sh. Exit status: 0 when all runs are
 # there, 1 when some failed, 2 for a wrong command line.
 set -euo pipefail
@@ -67,6 +67,7 @@ done
 case $scalings in weak | strong) ;; both) scalings="weak strong" ;; *) usage_error "--scaling: found '$scalings', expected weak, strong or both" ;; esac
 [ -z "$topology" ] || [ -r "$topology" ] || fail "--topology $topology: no such file"
 [ "$data" = synthetic ] || [ -r "$data" ] || fail "--data $data: no such file"
+[ "$data" = synthetic ] || data=$(realpath "$data")
 [ "$data" != synthetic ] || size=${size:-224}
 [ -z "${CONVOY:-}" ] || CONVOY=$(realpath "$(command -v "$CONVOY" || echo "$CONVOY")")
 mkdir -p "$out" 2>/dev/null || fail "$out: cannot be made"
@@ -108,6 +109,10 @@ common=(--data "$data" --steps "$steps" --backend "$backend" --seed 1 --eval-eve
 # As many classes as the profiles have.
 [ "$data" != synthetic ] || [ "$size" -le 64 ] || common+=(--classes 1000)
 [ -z "$threads" ] || common+=(--threads "$threads")
+# What every run of the folder has in common: runs of other flags would be taken for these.
+[ -e "$out/experiment" ] || { echo "${common[*]}" >"$out/experiment"; } 2>/dev/null || fail "$out/experiment: cannot be written"
+found=$(cat "$out/experiment")
+[ "$found" = "${common[*]}" ] || fail "$out: found runs with '$found', expected '${common[*]}': the same flags, or another folder"
 # The program's own words, or the launcher's first ones.
 reason_of() { grep -m 1 '^convoy: ' "$1" || grep -m 1 '[a-z]' "$1" || echo "no message in $1"; }
 done_runs=0 old_runs=0 failed_runs=0
@@ -116,17 +121,14 @@ done_runs=0 old_runs=0 failed_runs=0
 one_run() {
   local folder=$1 ranks=$2
   shift 2
-  if [ -e "$folder/summary.json" ]; then
-    local found
-    found=$(sed -n 's/.*"steps": *\([0-9]*\).*/\1/p' "$folder/summary.json" | head -n 1)
-    [ "$found" = "$steps" ] || fail "$folder: found a run of $found steps, expected $steps: --steps $found, or another folder"
+  if [ -s "$folder/summary.json" ]; then
     old_runs=$((old_runs + 1))
     return
   fi
   rm -rf "$folder.part"
   mkdir -p "$folder.part"
   launch "$ranks" "$CONVOY" train "$@" --out "$folder.part"
-  if "${launch[@]}" >"$folder.part/log" 2>&1 && [ -e "$folder.part/summary.json" ]; then
+  if "${launch[@]}" >"$folder.part/log" 2>&1 && [ -s "$folder.part/summary.json" ]; then
     rm -rf "$folder" "$folder.part/checkpoint"
     mv "$folder.part" "$folder"
     done_runs=$((done_runs + 1))

@@ -40,8 +40,18 @@ contains "$folder/log" "12 runs done, 0 were there, 0 failed"
 rm -rf "$experiment"/weak/*/ranks-2/repeat-1
 check "a second call does what is missing" scale "$experiment" >"$folder/log"
 contains "$folder/log" "1 runs done, 11 were there, 0 failed"
-check "runs of another length are not taken for these" fails_with 1 scale "$experiment" --steps 25 >"$folder/log" 2>&1
-contains "$folder/log" "found a run of 24 steps, expected 25"
+other_flags() { # FLAG VALUE: refused, naming both
+  fails_with 1 scale "$experiment" "$@" >"$folder/log" 2>&1 && is "$(wc -l <"$folder/log")" 1 &&
+    contains "$folder/log" "--steps 24" && contains "$folder/log" "$1 $2"
+}
+check "runs of another length are not taken for these" other_flags --steps 25
+check "nor of another size" other_flags --size 48
+check "nor with other threads" other_flags --threads 2
+"$CONVOY" data synth "$folder/figures.h5" --classes 7 --size 48 --train 64 --test 32 --seed 1 >/dev/null
+check "nor of other data" other_flags --data "$folder/figures.h5"
+half=$(echo "$experiment"/strong/*/ranks-1/repeat-2/summary.json)
+: >"$half"
+check "an empty summary is no run" scale "$experiment" >"$folder/log" && test -s "$half"
 check "one rank is predicted from its own profile" /usr/bin/python3 - "$experiment" <<'PY'
 import json, pathlib, sys
 rows = [json.loads(line) for line in next(pathlib.Path(sys.argv[1]).glob("prediction/*/prediction.jsonl")).open()]
