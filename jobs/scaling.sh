@@ -68,7 +68,6 @@ case $scalings in weak | strong) ;; both) scalings="weak strong" ;; *) usage_err
 [ -z "$topology" ] || [ -r "$topology" ] || fail "--topology $topology: no such file"
 [ "$data" = synthetic ] || [ -r "$data" ] || fail "--data $data: no such file"
 [ "$data" = synthetic ] || data=$(realpath "$data")
-[ "$data" != synthetic ] || size=${size:-224}
 [ -z "${CONVOY:-}" ] || CONVOY=$(realpath "$(command -v "$CONVOY" || echo "$CONVOY")")
 mkdir -p "$out" 2>/dev/null || fail "$out: cannot be made"
 out=$(realpath "$out")
@@ -103,11 +102,19 @@ for ranks in ${ranks_wanted//,/ }; do [ "$ranks" -gt "$available" ] || rank_coun
 [ ${#rank_counts[@]} -gt 0 ] || fail "--ranks $ranks_wanted: this job has $available"
 [ "$backend" != cuda ] || check_gpus "${rank_counts[-1]}"
 
+# The profiles are of images and classes as the runs have them.
+if [ "$data" = synthetic ]; then
+  size=${size:-224} classes=10
+  [ "$size" -le 64 ] || classes=1000
+else
+  described=$("$CONVOY" data info "$data" 2>&1) || fail "--data ${described#convoy: }"
+  size=${size:-$(sed -n 's/^images  *\([0-9]*\)x.*/\1/p' <<<"$described")}
+  classes=$(sed -n 's/^classes  *//p' <<<"$described")
+fi
 common=(--data "$data" --steps "$steps" --backend "$backend" --seed 1 --eval-every 0 --limit-test 64 --no-sync-batch-norm
-  --learning-rate 1e-4 --checkpoint-every-epochs 0 --log-every 10)
-[ -z "$size" ] || common+=(--size "$size")
-# As many classes as the profiles have.
-[ "$data" != synthetic ] || [ "$size" -le 64 ] || common+=(--classes 1000)
+  --learning-rate 1e-4 --checkpoint-every-epochs 0 --log-every 10
+  --size "$size")
+[ "$data" != synthetic ] || common+=(--classes "$classes")
 [ -z "$threads" ] || common+=(--threads "$threads")
 # What every run of the folder has in common: runs of other flags would be taken for these.
 [ -e "$out/experiment" ] || { echo "${common[*]}" >"$out/experiment"; } 2>/dev/null || fail "$out/experiment: cannot be written"
@@ -168,8 +175,8 @@ predict() { # MODEL BATCH PRECISION
   for batch in $(printf '%s\n' "${sizes[@]}" | sort -nru); do
     profile=$folder/profile-b$batch-$profiled.jsonl
     if ! grep -qs '"ms_mean"' "$profile"; then  # a profile of an older program is taken anew
-      launch 1 "$CONVOY" bench step --model "$model" --batch "$batch" --size "${size:-32}" --backend "$backend" \
-        --precision "$precision" --steps "$profiled" --layers --json ${threads:+--threads "$threads"}
+      launch 1 "$CONVOY" bench step --model "$model" --batch "$batch" --size "$size" --classes "$classes" \
+        --backend "$backend" --precision "$precision" --steps "$profiled" --layers --json ${threads:+--threads "$threads"}
       "${launch[@]}" >"$profile.part" 2>"$profile.log" || fail "the profile of $model failed: $(reason_of "$profile.log")"
       mv "$profile.part" "$profile"
     fi

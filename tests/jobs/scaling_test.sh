@@ -34,6 +34,8 @@ if taskset -c "$last" true 2>/dev/null; then
   check "all cores where the system does not say" is "$(near)" "$(printf '0: 0\n1: %s' "$(taskset -pc $$ | sed 's/.*: //')")"
 fi
 
+"$CONVOY" data synth "$folder/figures.h5" --classes 7 --size 48 --train 64 --test 32 --seed 1 >/dev/null
+
 echo "== Three rank counts, weak and strong, two repeats, with a prediction"
 check "all runs end well" scale "$experiment" >"$folder/log"
 contains "$folder/log" "12 runs done, 0 were there, 0 failed"
@@ -47,7 +49,6 @@ other_flags() { # FLAG VALUE: refused, naming both
 check "runs of another length are not taken for these" other_flags --steps 25
 check "nor of another size" other_flags --size 48
 check "nor with other threads" other_flags --threads 2
-"$CONVOY" data synth "$folder/figures.h5" --classes 7 --size 48 --train 64 --test 32 --seed 1 >/dev/null
 check "nor of other data" other_flags --data "$folder/figures.h5"
 half=$(echo "$experiment"/strong/*/ranks-1/repeat-2/summary.json)
 : >"$half"
@@ -60,6 +61,12 @@ one = next(r for r in rows if r["ranks"] == 1 and r["scaling"] == "weak")
 assert abs(one["efficiency"] - 1) < 1e-9 and one["exposed_comm_ms"] < 1e-9, one
 assert all(r["efficiency"] <= 1 + 1e-9 for r in rows if r["scaling"] == "weak"), rows
 PY
+
+echo "== Data of a file"
+"$root/jobs/scaling.sh" --models lenet --batches 4 --ranks 1 --steps 1 --repeats 1 --scaling weak --threads 1 --backend cpu \
+  --data "$folder/figures.h5" --topology "$root/jobs/topologies/ethernet-10g.json" "$folder/of figures" >"$folder/log"
+# The loss of a network that knows nothing of 7 classes is ln 7.
+check "the profile has the size and the classes of the data" grep -q '"loss":1\.9.*"size":48,' "$folder/of figures"/prediction/*/profile-*.jsonl
 
 echo "== What bench prints is what simulate reads"
 bench() { OMPI_MCA_mpi_yield_when_idle=1 timeout 120 mpirun -np "$1" --bind-to none --oversubscribe "$CONVOY" bench "${@:2}" --json; }
@@ -195,6 +202,7 @@ check "no folder" says 2 "folder" "$scaling"
 check "an unknown option" says 2 "--model;" "$scaling" --model lenet "$folder/x"
 check "not a number" says 2 "--ranks" "$scaling" --ranks 1,b "$folder/x"
 check "no data" says 1 "none.h5" "$scaling" --data "$folder/none.h5" "$folder/x"
+check "not a data set" says 1 "--data $root/README.md: " "$scaling" --data "$root/README.md" --backend cpu "$folder/x"
 check "no topology" says 1 "none.json" "$scaling" --topology "$folder/none.json" "$folder/x"
 # Convoy's folder with the programs that this test builds there.
 tree=$folder/tree
