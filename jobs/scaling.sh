@@ -120,8 +120,17 @@ common=(--data "$data" --steps "$steps" --backend "$backend" --seed 1 --eval-eve
 [ -e "$out/experiment" ] || { echo "${common[*]}" >"$out/experiment"; } 2>/dev/null || fail "$out/experiment: cannot be written"
 found=$(cat "$out/experiment")
 [ "$found" = "${common[*]}" ] || fail "$out: found runs with '$found', expected '${common[*]}': the same flags, or another folder"
-# The program's own words, or the launcher's first ones.
-reason_of() { grep -m 1 '^convoy: ' "$1" || grep -m 1 '[a-z]' "$1" || echo "no message in $1"; }
+# The program's own words, or the last ones: before them the program prints its configuration.
+reason_of() { grep -m 1 '^convoy: ' "$1" || grep '[a-z]' "$1" | tail -n 1 | grep . || echo "no message in $1"; }
+# The launcher handles ^C by itself, after which bash would go on with the next run; and a signal ends a wait at once.
+stop() { # STATUS
+  # shellcheck disable=SC2046  # numbers
+  kill $(jobs -p) 2>/dev/null || true
+  wait
+  fail_status=$1 fail "stopped; the same line goes on"
+}
+trap 'stop 130' INT
+trap 'stop 143' TERM
 done_runs=0 old_runs=0 failed_runs=0
 
 # one_run FOLDER RANKS TRAINING_FLAGS…: into a folder beside its place, so that a folder with results is whole.
@@ -135,7 +144,8 @@ one_run() {
   rm -rf "$folder.part"
   mkdir -p "$folder.part"
   launch "$ranks" "$CONVOY" train "$@" --out "$folder.part"
-  if "${launch[@]}" >"$folder.part/log" 2>&1 && [ -s "$folder.part/summary.json" ]; then
+  "${launch[@]}" >"$folder.part/log" 2>&1 &
+  if wait "$!" && [ -s "$folder.part/summary.json" ]; then
     rm -rf "$folder" "$folder.part/checkpoint"
     mv "$folder.part" "$folder"
     done_runs=$((done_runs + 1))
@@ -158,7 +168,8 @@ measure_collectives() {
     if [ ! -s "$file" ]; then
       launch "$ranks" "$CONVOY" bench collectives --backend cuda --operations all-reduce,gradients,overlap \
         --milliseconds 2 --json
-      "${launch[@]}" >"$file.part" 2>"$file.log" || fail "the collectives of $ranks ranks failed: $(reason_of "$file.log")"
+      "${launch[@]}" >"$file.part" 2>"$file.log" &
+      wait "$!" || fail "the collectives of $ranks ranks failed: $(reason_of "$file.log")"
       mv "$file.part" "$file"
     fi
     measured_collectives+=(--collectives "$file")
@@ -177,7 +188,8 @@ predict() { # MODEL BATCH PRECISION
     if ! grep -qs '"ms_mean"' "$profile"; then  # a profile of an older program is taken anew
       launch 1 "$CONVOY" bench step --model "$model" --batch "$batch" --size "$size" --classes "$classes" \
         --backend "$backend" --precision "$precision" --steps "$profiled" --layers --json ${threads:+--threads "$threads"}
-      "${launch[@]}" >"$profile.part" 2>"$profile.log" || fail "the profile of $model failed: $(reason_of "$profile.log")"
+      "${launch[@]}" >"$profile.part" 2>"$profile.log" &
+      wait "$!" || fail "the profile of $model failed: $(reason_of "$profile.log")"
       mv "$profile.part" "$profile"
     fi
     flags+=(--profile "$profile")

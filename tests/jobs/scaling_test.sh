@@ -66,7 +66,21 @@ echo "== Data of a file"
 "$root/jobs/scaling.sh" --models lenet --batches 4 --ranks 1 --steps 1 --repeats 1 --scaling weak --threads 1 --backend cpu \
   --data "$folder/figures.h5" --topology "$root/jobs/topologies/ethernet-10g.json" "$folder/of figures" >"$folder/log"
 # The loss of a network that knows nothing of 7 classes is ln 7.
-check "the profile has the size and the classes of the data" grep -q '"loss":1\.9.*"size":48,' "$folder/of figures"/prediction/*/profile-*.jsonl
+check "the profile has the size and the classes of the data" grep -q '"loss":1\.9.*"size":48}' "$folder/of figures"/prediction/*/profile-*.jsonl
+
+echo "== Stopped, as by ^C"
+for signal in INT:130 TERM:143; do
+  # In a session of its own, and with the signal that a shell has its background jobs ignore.
+  env --default-signal=INT setsid "$root/jobs/scaling.sh" --models lenet --batches 16 --size 32 --ranks 1 --steps 100000 --repeats 2 \
+    --threads 1 --backend cpu "$folder/$signal" >"$folder/log" 2>"$folder/error" &
+  job=$!
+  await 30 logged "$folder/$signal/weak/lenet-b16-fp32/ranks-1/repeat-1.part" 1
+  kill -s "${signal%:*}" -- "-$job"
+  await 20 test -s "$folder/error" || kill -KILL -- "-$job"
+  check "SIG${signal%:*} ends it with one line" fails_with "${signal#*:}" wait "$job"
+  check "which says so" is "$(cat "$folder/error")" "scaling.sh: stopped; the same line goes on"
+  check "no rank is left" fails_with 1 ranks_of "$folder/$signal/weak/lenet-b16-fp32/ranks-1/repeat-1.part"
+done
 
 echo "== What bench prints is what simulate reads"
 bench() { OMPI_MCA_mpi_yield_when_idle=1 timeout 120 mpirun -np "$1" --bind-to none --oversubscribe "$CONVOY" bench "${@:2}" --json; }
