@@ -94,10 +94,15 @@ launch() {
 }
 
 # Ranks fill a node before the next one is used; a step of fewer ranks than the job has must not spread.
-nodes_for() {
-  [ -n "${SLURM_NTASKS_PER_NODE:-}" ] || return 0
-  local per_node=$SLURM_NTASKS_PER_NODE
-  echo $((($1 + per_node - 1) / per_node))
+# SLURM_TASKS_PER_NODE is as in 2(x3),1: three nodes of two tasks and one of one.
+nodes_for() { # RANKS
+  local left=$1 nodes=0 tasks=${SLURM_TASKS_PER_NODE:-} entry times
+  for entry in ${tasks//,/ }; do
+    [[ $entry =~ ^([0-9]+)(\(x([0-9]+)\))?$ ]] || return 0
+    times=${BASH_REMATCH[3]:-1}
+    for ((; times > 0 && left > 0; --times)); do left=$((left - BASH_REMATCH[1])) nodes=$((nodes + 1)); done
+  done
+  [ "$left" -gt 0 ] || echo "$nodes"
 }
 
 # Every node must show as many GPUs as it has ranks: said here in one line, not by hundreds of ranks.

@@ -36,6 +36,20 @@ fi
 
 "$CONVOY" data synth "$folder/figures.h5" --classes 7 --size 48 --train 64 --test 32 --seed 1 >/dev/null
 
+echo "== Few ranks of a job fill its nodes one by one"
+# shellcheck disable=SC2034  # of launch.sh
+nodes_of() ( # SLURM_TASKS_PER_NODE RANKS…: the nodes of each
+  script=test SLURM_TASKS_PER_NODE=$1
+  # shellcheck source=/dev/null
+  . "$root/jobs/launch.sh"
+  for ranks in "${@:2}"; do nodes_for "$ranks"; done | xargs
+)
+check "two on each of two nodes" is "$(nodes_of "2(x2)" 1 2 3 4)" "1 1 2 2"
+check "three and one" is "$(nodes_of 3,1 1 3 4)" "1 1 2"
+check "two twice, then one" is "$(nodes_of "2(x2),1" 4 5)" "2 3"
+check "more than the job has: Slurm's own answer" is "$(nodes_of "2(x2)" 5)" ""
+check "no job" is "$(nodes_of "" 4)" ""
+
 echo "== Three rank counts, weak and strong, two repeats, with a prediction"
 check "all runs end well" scale "$experiment" >"$folder/log"
 contains "$folder/log" "12 runs done, 0 were there, 0 failed"
