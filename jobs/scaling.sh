@@ -31,10 +31,12 @@ root=$(dirname "$(dirname "$self")")
 # shellcheck source-path=SCRIPTDIR source=launch.sh
 . "$root/jobs/launch.sh"
 
-models=resnet50 batches=256 precisions='' ranks_wanted=1,2,4,8,16 scalings=both backend='' data=synthetic size=''
+models=resnet50 batches=256 precisions='' ranks_wanted='' scalings=both backend='' data=synthetic size=''
 steps='' repeats=3 topology='' collectives='' threads='' submit=no out='' given=("$@")
 need() { [ -n "$2" ] || usage_error "$1: expected a value"; }
-list() { [[ $2 =~ ^[0-9]+(,[0-9]+)*$ ]] || usage_error "$1: found '$2', expected whole numbers with commas between them"; }
+list() { [[ $2 =~ ^[1-9][0-9]*(,[1-9][0-9]*)*$ ]] || usage_error "$1: found '$2', expected whole numbers above 0 with commas between them"; }
+names() { [[ $2 =~ ^[^,[:space:]]+(,[^,[:space:]]+)*$ ]] || usage_error "$1: found '$2', expected names with commas between them"; }
+make_folder() { mkdir -p "$1" 2>/dev/null || fail "$1: cannot be made"; }
 number() { [[ $2 =~ ^[1-9][0-9]*$ ]] || usage_error "$1: found '$2', expected a whole number above 0"; }
 while [ $# -gt 0 ]; do
   case $1 in
@@ -47,9 +49,9 @@ while [ $# -gt 0 ]; do
     *) [ -z "$out" ] || usage_error "found '$1' after '$out', expected one folder"; out=$1; shift; continue ;;
   esac
   case $1 in
-    --models) models=$2 ;;
+    --models) names "$@"; models=$2 ;;
     --batches) list "$@"; batches=$2 ;;
-    --precisions) precisions=$2 ;;
+    --precisions) names "$@"; precisions=$2 ;;
     --ranks) list "$@"; ranks_wanted=$2 ;;
     --scaling) scalings=$2 ;;
     --backend) backend=$2 ;;
@@ -69,7 +71,7 @@ case $scalings in weak | strong) ;; both) scalings="weak strong" ;; *) usage_err
 [ "$data" = synthetic ] || [ -r "$data" ] || fail "--data $data: no such file"
 [ "$data" = synthetic ] || data=$(realpath "$data")
 [ -z "${CONVOY:-}" ] || CONVOY=$(realpath "$(command -v "$CONVOY" || echo "$CONVOY")")
-mkdir -p "$out" 2>/dev/null || fail "$out: cannot be made"
+make_folder "$out"
 out=$(realpath "$out")
 
 if [ "$submit" = yes ]; then
@@ -96,10 +98,10 @@ case $backend in cpu) precisions=${precisions:-fp32} ;; cuda) precisions=${preci
 if [ "$backend" = cuda ]; then available=$gpus steps=${steps:-300} profiled=$steps; else available=$(nproc) steps=${steps:-60} profiled=10; fi
 available=${SLURM_NTASKS:-$available}
 # Asked for by name, CPU ranks may share cores; by default not.
-case " ${given[*]} " in *" --ranks "*) [ -n "${SLURM_NTASKS:-}" ] || [ "$backend" = cuda ] || available=1000000 ;; esac
-rank_counts=()
-for ranks in ${ranks_wanted//,/ }; do [ "$ranks" -gt "$available" ] || rank_counts+=("$ranks"); done
-[ ${#rank_counts[@]} -gt 0 ] || fail "--ranks $ranks_wanted: this job has $available"
+[ -z "$ranks_wanted" ] || [ -n "${SLURM_NTASKS:-}" ] || [ "$backend" = cuda ] || available=1000000
+mapfile -t rank_counts < <(tr , '\n' <<<"${ranks_wanted:-1,2,4,8,16}" | sort -nu | awk -v most="$available" '$1 <= most')
+[ -z "$ranks_wanted" ] || [ "${rank_counts[*]: -1}" = "$(tr , '\n' <<<"$ranks_wanted" | sort -n | tail -n 1)" ] ||
+  fail "--ranks $ranks_wanted: this job has $available"
 [ "$backend" != cuda ] || check_gpus "${rank_counts[-1]}"
 
 # The profiles are of images and classes as the runs have them.
@@ -142,7 +144,7 @@ one_run() {
     return
   fi
   rm -rf "$folder.part"
-  mkdir -p "$folder.part"
+  make_folder "$folder.part"
   launch "$ranks" "$CONVOY" train "$@" --out "$folder.part"
   "${launch[@]}" >"$folder.part/log" 2>&1 &
   if wait "$!" && [ -s "$folder.part/summary.json" ]; then
@@ -160,7 +162,7 @@ measured_collectives=()
 measure_collectives() {
   if [ -n "$collectives" ]; then measured_collectives=(--collectives "$collectives"); return; fi
   [ "$backend" = cuda ] || return 0
-  mkdir -p "$out/prediction"
+  make_folder "$out/prediction"
   local ranks file
   for ranks in "${rank_counts[@]}"; do
     [ "$ranks" -gt 1 ] || continue
@@ -175,13 +177,16 @@ measure_collectives() {
     measured_collectives+=(--collectives "$file")
   done
 }
+# Before anything is measured.
+[ -z "$topology" ] || message=$("$CONVOY" simulate --model "${models%%,*}" --topology "$topology" --ranks 1 --batch 1 \
+  --precision "${precisions%%,*}" --json 2>&1 >/dev/null) || fail "--topology $topology: ${message#convoy: }"
 [ -z "$topology" ] || measure_collectives
 
 # What a prediction is made from: one rank's times at the batches of the experiment.
 predict() { # MODEL BATCH PRECISION
   local model=$1 batch=$2 precision=$3 folder=$out/prediction/$1-b$2-$3 sizes=("$2") ranks profile flags
   for ranks in "${rank_counts[@]}"; do [ "$((batch / ranks))" -eq 0 ] || sizes+=("$((batch / ranks))"); done
-  mkdir -p "$folder"
+  make_folder "$folder"
   flags=()
   for batch in $(printf '%s\n' "${sizes[@]}" | sort -nru); do
     profile=$folder/profile-b$batch-$profiled.jsonl
@@ -197,7 +202,8 @@ predict() { # MODEL BATCH PRECISION
   flags+=("${measured_collectives[@]}")
   "$CONVOY" simulate --model "$model" --topology "$topology" --batch "$2" --global-batch "$2" --precision "$precision" \
     --ranks "$(IFS=,; echo "${rank_counts[*]},$((2 * rank_counts[-1])),$((4 * rank_counts[-1]))")" \
-    "${flags[@]}" --json >"$folder/prediction.jsonl"
+    "${flags[@]}" --json >"$folder/prediction.jsonl.part" || fail "the prediction of $model failed"
+  mv "$folder/prediction.jsonl.part" "$folder/prediction.jsonl"
 }
 
 for model in ${models//,/ }; do for batch in ${batches//,/ }; do for precision in ${precisions//,/ }; do

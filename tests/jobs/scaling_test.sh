@@ -229,6 +229,13 @@ scaling=$root/jobs/scaling.sh
 check "no folder" says 2 "folder" "$scaling"
 check "an unknown option" says 2 "--model;" "$scaling" --model lenet "$folder/x"
 check "not a number" says 2 "--ranks" "$scaling" --ranks 1,b "$folder/x"
+for flag in --ranks --batches; do check "$flag 0" says 2 "$flag: found '0'" "$scaling" "$flag" 0 "$folder/x"; done
+check "no names" says 2 "--models: found ','" "$scaling" --models , "$folder/x"
+check "more ranks than the job has" says 1 "--ranks 1,8: this job has 4" env SLURM_NTASKS=4 "$scaling" --backend cpu --ranks 1,8 "$folder/x"
+check "no topology in the file" says 1 "README.md: not a JSON" "$scaling" --backend cpu --ranks 1 --topology "$root/README.md" "$folder/x"
+mkdir "$folder/full"
+touch "$folder/full/weak"
+check "no folder for a run" says 1 "repeat-1.part: cannot be made" "$scaling" --backend cpu --ranks 1 --scaling weak "$folder/full"
 check "no data" says 1 "none.h5" "$scaling" --data "$folder/none.h5" "$folder/x"
 check "not a data set" says 1 "--data $root/README.md: " "$scaling" --data "$root/README.md" --backend cpu "$folder/x"
 check "no topology" says 1 "none.json" "$scaling" --topology "$folder/none.json" "$folder/x"
