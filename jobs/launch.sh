@@ -66,7 +66,11 @@ choose_launcher() {
 near_gpu='
 local_rank=${OMPI_COMM_WORLD_LOCAL_RANK:-${SLURM_LOCALID:-0}}
 if command -v nvidia-smi >/dev/null && command -v taskset >/dev/null; then
-  bus=$(nvidia-smi --query-gpu=pci.bus_id --format=csv,noheader 2>/dev/null | sed -n "$((local_rank + 1))p" | tr A-F a-f)
+  # Of the GPUs that the rank sees, by index or UUID: its own, or the only one.
+  IFS=, read -ra visible <<<"${CUDA_VISIBLE_DEVICES:-}"
+  gpu=$local_rank
+  [ "${#visible[@]}" -eq 0 ] || gpu=${visible[local_rank % ${#visible[@]}]}
+  bus=$(nvidia-smi -i "$gpu" --query-gpu=pci.bus_id --format=csv,noheader 2>/dev/null | tr A-F a-f)
   cores=$(cat "${CONVOY_SYSFS:-/sys}/bus/pci/devices/${bus#0000}/local_cpulist" 2>/dev/null || true)
   [ -z "$cores" ] || taskset -pc "$cores" $$ >/dev/null 2>&1 || true
 fi

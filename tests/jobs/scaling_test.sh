@@ -18,9 +18,12 @@ last=$(($(nproc) - 1))
 mkdir -p "$folder/bin" "$folder/sys/bus/pci/devices/0000:1b:00.0" "$folder/sys/bus/pci/devices/0000:9a:00.0"
 echo 0 >"$folder/sys/bus/pci/devices/0000:1b:00.0/local_cpulist"
 echo "$last" >"$folder/sys/bus/pci/devices/0000:9a:00.0/local_cpulist"
-printf '#!/bin/sh\nprintf "00000000:1B:00.0\\n00000000:9A:00.0\\n"\n' >"$folder/bin/nvidia-smi"
+cat >"$folder/bin/nvidia-smi" <<'SH'
+#!/bin/sh
+case "$*" in *"-i 1 "* | *"-i GPU-b "*) echo 00000000:9A:00.0 ;; *) echo 00000000:1B:00.0 ;; esac
+SH
 chmod +x "$folder/bin/nvidia-smi"
-# shellcheck disable=SC2034,SC2154,SC2016  # variables of launch.sh; the ranks expand their command
+# shellcheck disable=SC2030,SC2034,SC2154,SC2016  # variables of launch.sh; the ranks expand their command
 near() ( # what the ranks of a launch are bound to
   export script=test PATH=$folder/bin:$PATH CONVOY_LAUNCHER=mpirun CONVOY_SYSFS=$folder/sys
   # shellcheck source=/dev/null
@@ -30,6 +33,9 @@ near() ( # what the ranks of a launch are bound to
 )
 if taskset -c "$last" true 2>/dev/null; then
   check "one each" is "$(near)" "$(printf '0: 0\n1: %s' "$last")"
+  for visible in 1,0 GPU-b,GPU-a; do
+    check "as CUDA_VISIBLE_DEVICES=$visible has them" is "$(CUDA_VISIBLE_DEVICES=$visible near)" "$(printf '0: %s\n1: 0' "$last")"
+  done
   echo "" >"$folder/sys/bus/pci/devices/0000:9a:00.0/local_cpulist"
   check "all cores where the system does not say" is "$(near)" "$(printf '0: 0\n1: %s' "$(taskset -pc $$ | sed 's/.*: //')")"
 fi
@@ -49,6 +55,22 @@ check "three and one" is "$(nodes_of 3,1 1 3 4)" "1 1 2"
 check "two twice, then one" is "$(nodes_of "2(x2),1" 4 5)" "2 3"
 check "more than the job has: Slurm's own answer" is "$(nodes_of "2(x2)" 5)" ""
 check "no job" is "$(nodes_of "" 4)" ""
+
+echo "== train.sbatch and signals, outside Slurm"
+# scontrol is asked just before the ranks start: a signal at that moment.
+mkdir "$folder/fake"
+# shellcheck disable=SC2016  # expanded by the fake
+printf '#!/bin/sh\n[ "$2" != config ] || kill -USR1 $PPID\n' >"$folder/fake/scontrol"
+printf '#!/bin/sh\nexec sleep 5\n' >"$folder/fake/srun"
+chmod +x "$folder/fake"/*
+# shellcheck disable=SC2031  # near's PATH is its own
+early() { env PATH="$folder/fake:$PATH" CONVOY_LAUNCHER=srun "$root/jobs/train.sbatch" --data synthetic --out "$folder/early" >"$folder/log" 2>&1; }
+check "a signal before the ranks start reaches them" fails_with 138 early
+# shellcheck disable=SC2016  # expanded by the fake
+printf '#!/bin/sh\ntrap "" USR1\nkill -USR1 $PPID\nsleep 1\nexit 75\n' >"$folder/fake/srun"
+printf '#!/bin/sh\n' >"$folder/fake/scontrol"
+check "SIGUSR1 ends a run" fails_with 75 early
+check "in one line" contains "$folder/log" "stopped with a checkpoint; the same line goes on"
 
 echo "== Three rank counts, weak and strong, two repeats, with a prediction"
 check "all runs end well" scale "$experiment" >"$folder/log"
