@@ -276,6 +276,19 @@ check "no program" says 1 "$folder/none" env CONVOY="$folder/none" "$scaling" "$
 check "no module" says 1 "module" env CONVOY_MODULES=convoy-none "$scaling" "$folder/x"
 check "an unknown model" says 1 "did you mean 'lenet'" "$scaling" --models lenett --backend cpu --ranks 1 --repeats 1 --scaling weak "$folder/x"
 check "a folder without results" says 1 "no results" "$root/jobs/report" "$folder/browser"
+broken() { # FILE TEXT: in place of a run's
+  local run=$folder/broken/weak/m/${3:-ranks-1}/repeat-1
+  rm -rf "$folder/broken"
+  mkdir -p "$run" "$folder/broken/prediction/m"
+  echo '{}' >"$run/manifest.json"
+  echo '{"images_per_second": 9, "step_ms_median": 1, "peak_device_bytes": 1, "ranks": 1, "rank_times": [{"compute_ms": 1, "exposed_comm_ms": 0, "data_wait_ms": 0}]}' |
+    sed "$2" >"$run/summary.json"
+  [ "$1" = summary.json ] || echo '{"scaling": "weak", "ra' >"$folder/broken/prediction/m/$1"
+  says 1 "$1: " "$root/jobs/report" "$folder/broken"
+}
+for text in 's/.*/null/' 's/9/null/' 's/9/0/' 's/\[.*\]/[{}]/'; do check "a broken summary, $text" broken summary.json "$text"; done
+check "no number of ranks" broken summary.json '' ranks-x
+check "half a prediction" broken prediction.jsonl ''
 check "a folder that is not there" says 1 "no such folder" "$root/jobs/report" "$folder/none"
 check "a model without a topology" says 2 "--topology" "$CONVOY" simulate --model lenet --batch 4
 check "neither a graph nor a model" says 2 "--graph" "$CONVOY" simulate
