@@ -276,6 +276,17 @@ check "no program" says 1 "$folder/none" env CONVOY="$folder/none" "$scaling" "$
 check "no module" says 1 "module" env CONVOY_MODULES=convoy-none "$scaling" "$folder/x"
 check "an unknown model" says 1 "did you mean 'lenet'" "$scaling" --models lenett --backend cpu --ranks 1 --repeats 1 --scaling weak "$folder/x"
 check "a folder without results" says 1 "no results" "$root/jobs/report" "$folder/browser"
+check "measured and predicted efficiency start at the same ranks" /usr/bin/python3 - "$root/jobs/report" <<'PY'
+import sys
+code = {"__name__": "report"}
+exec(open(sys.argv[1]).read().rsplit("main()", 1)[0], code)
+point = code["Point"](2)
+point.summaries = [{"images_per_second": 9}]
+predicted = {n: {"efficiency": e} for n, e in ((1, 1), (2, 0.9), (4, 0.45))}
+figure = code["efficiencies"](code["THEMES"]["light"], "", [("a", {2: point}, predicted)], [1, 2, 4])
+lines = {line.get_label(): list(line.get_ydata()) for line in figure.axes[0].lines}
+assert [round(y) for y in lines["a, predicted"]] == [111, 100, 50], lines
+PY
 broken() { # FILE TEXT: in place of a run's
   local run=$folder/broken/weak/m/${3:-ranks-1}/repeat-1
   rm -rf "$folder/broken"
