@@ -40,7 +40,7 @@ load_modules() {
 find_program() {
   if [ -z "${CONVOY:-}" ]; then
     # shellcheck disable=SC2012,SC2154  # names of our own build folders; root is the caller's
-    CONVOY=$(ls -t "$root"/build/{cuda,release,cpu}/convoy 2>/dev/null | head -n 1)
+    CONVOY=$(ls -t "$root"/build/{cuda,release,cpu}/convoy 2>/dev/null | head -n 1 || true)  # ls fails where one of them is missing
     [ -n "$CONVOY" ] || fail "no program under $root/build: cmake --preset release && cmake --build --preset release, or set CONVOY"
   fi
   [ -x "$(command -v "$CONVOY")" ] || fail "CONVOY is '$CONVOY', which is not a program"
@@ -66,7 +66,11 @@ choose_launcher() {
 near_gpu='
 local_rank=${OMPI_COMM_WORLD_LOCAL_RANK:-${SLURM_LOCALID:-0}}
 if command -v nvidia-smi >/dev/null && command -v taskset >/dev/null; then
-  bus=$(nvidia-smi --query-gpu=pci.bus_id --format=csv,noheader 2>/dev/null | sed -n "$((local_rank + 1))p" | tr A-F a-f)
+  # Of the GPUs that the rank sees, by index or UUID: its own, or the only one.
+  IFS=, read -ra visible <<<"${CUDA_VISIBLE_DEVICES:-}"
+  gpu=$local_rank
+  [ "${#visible[@]}" -eq 0 ] || gpu=${visible[local_rank % ${#visible[@]}]}
+  bus=$(nvidia-smi -i "$gpu" --query-gpu=pci.bus_id --format=csv,noheader 2>/dev/null | tr A-F a-f)
   cores=$(cat "${CONVOY_SYSFS:-/sys}/bus/pci/devices/${bus#0000}/local_cpulist" 2>/dev/null || true)
   [ -z "$cores" ] || taskset -pc "$cores" $$ >/dev/null 2>&1 || true
 fi
@@ -94,10 +98,15 @@ launch() {
 }
 
 # Ranks fill a node before the next one is used; a step of fewer ranks than the job has must not spread.
-nodes_for() {
-  [ -n "${SLURM_NTASKS_PER_NODE:-}" ] || return 0
-  local per_node=$SLURM_NTASKS_PER_NODE
-  echo $((($1 + per_node - 1) / per_node))
+# SLURM_TASKS_PER_NODE is as in 2(x3),1: three nodes of two tasks and one of one.
+nodes_for() { # RANKS
+  local left=$1 nodes=0 tasks=${SLURM_TASKS_PER_NODE:-} entry times
+  for entry in ${tasks//,/ }; do
+    [[ $entry =~ ^([0-9]+)(\(x([0-9]+)\))?$ ]] || return 0
+    times=${BASH_REMATCH[3]:-1}
+    for ((; times > 0 && left > 0; --times)); do left=$((left - BASH_REMATCH[1])) nodes=$((nodes + 1)); done
+  done
+  [ "$left" -gt 0 ] || echo "$nodes"
 }
 
 # Every node must show as many GPUs as it has ranks: said here in one line, not by hundreds of ranks.

@@ -20,7 +20,7 @@
 #   --threads T           of one rank
 #
 # Every run is a folder OUT/SCALING/MODEL-bBATCH-PRECISION/ranks-N/repeat-K with manifest.json and summary.json; runs that
-# are there already are not repeated, so the same line goes on where a stopped one ended. `jobs/report OUT` draws them.
+# are there already are not repeated, so the same line goes on where a stopped one ended; OUT/experiment keeps their flags. `jobs/report OUT` draws them.
 # Variables: CONVOY, CONVOY_MODULES, CONVOY_LAUNCHER, CONVOY_MPIRUN, see jobs/launch.sh. Exit status: 0 when all runs are
 # there, 1 when some failed, 2 for a wrong command line.
 set -euo pipefail
@@ -31,10 +31,12 @@ root=$(dirname "$(dirname "$self")")
 # shellcheck source-path=SCRIPTDIR source=launch.sh
 . "$root/jobs/launch.sh"
 
-models=resnet50 batches=256 precisions='' ranks_wanted=1,2,4,8,16 scalings=both backend='' data=synthetic size=''
+models=resnet50 batches=256 precisions='' ranks_wanted='' scalings=both backend='' data=synthetic size=''
 steps='' repeats=3 topology='' collectives='' threads='' submit=no out='' given=("$@")
 need() { [ -n "$2" ] || usage_error "$1: expected a value"; }
-list() { [[ $2 =~ ^[0-9]+(,[0-9]+)*$ ]] || usage_error "$1: found '$2', expected whole numbers with commas between them"; }
+list() { [[ $2 =~ ^[1-9][0-9]*(,[1-9][0-9]*)*$ ]] || usage_error "$1: found '$2', expected whole numbers above 0 with commas between them"; }
+names() { [[ $2 =~ ^[^,[:space:]]+(,[^,[:space:]]+)*$ ]] || usage_error "$1: found '$2', expected names with commas between them"; }
+make_folder() { mkdir -p "$1" 2>/dev/null || fail "$1: cannot be made"; }
 number() { [[ $2 =~ ^[1-9][0-9]*$ ]] || usage_error "$1: found '$2', expected a whole number above 0"; }
 while [ $# -gt 0 ]; do
   case $1 in
@@ -47,9 +49,9 @@ while [ $# -gt 0 ]; do
     *) [ -z "$out" ] || usage_error "found '$1' after '$out', expected one folder"; out=$1; shift; continue ;;
   esac
   case $1 in
-    --models) models=$2 ;;
+    --models) names "$@"; models=$2 ;;
     --batches) list "$@"; batches=$2 ;;
-    --precisions) precisions=$2 ;;
+    --precisions) names "$@"; precisions=$2 ;;
     --ranks) list "$@"; ranks_wanted=$2 ;;
     --scaling) scalings=$2 ;;
     --backend) backend=$2 ;;
@@ -67,9 +69,9 @@ done
 case $scalings in weak | strong) ;; both) scalings="weak strong" ;; *) usage_error "--scaling: found '$scalings', expected weak, strong or both" ;; esac
 [ -z "$topology" ] || [ -r "$topology" ] || fail "--topology $topology: no such file"
 [ "$data" = synthetic ] || [ -r "$data" ] || fail "--data $data: no such file"
-[ "$data" != synthetic ] || size=${size:-224}
+[ "$data" = synthetic ] || data=$(realpath "$data")
 [ -z "${CONVOY:-}" ] || CONVOY=$(realpath "$(command -v "$CONVOY" || echo "$CONVOY")")
-mkdir -p "$out" 2>/dev/null || fail "$out: cannot be made"
+make_folder "$out"
 out=$(realpath "$out")
 
 if [ "$submit" = yes ]; then
@@ -96,37 +98,56 @@ case $backend in cpu) precisions=${precisions:-fp32} ;; cuda) precisions=${preci
 if [ "$backend" = cuda ]; then available=$gpus steps=${steps:-300} profiled=$steps; else available=$(nproc) steps=${steps:-60} profiled=10; fi
 available=${SLURM_NTASKS:-$available}
 # Asked for by name, CPU ranks may share cores; by default not.
-case " ${given[*]} " in *" --ranks "*) [ -n "${SLURM_NTASKS:-}" ] || [ "$backend" = cuda ] || available=1000000 ;; esac
-rank_counts=()
-for ranks in ${ranks_wanted//,/ }; do [ "$ranks" -gt "$available" ] || rank_counts+=("$ranks"); done
-[ ${#rank_counts[@]} -gt 0 ] || fail "--ranks $ranks_wanted: this job has $available"
+[ -z "$ranks_wanted" ] || [ -n "${SLURM_NTASKS:-}" ] || [ "$backend" = cuda ] || available=1000000
+mapfile -t rank_counts < <(tr , '\n' <<<"${ranks_wanted:-1,2,4,8,16}" | sort -nu | awk -v most="$available" '$1 <= most')
+[ -z "$ranks_wanted" ] || [ "${rank_counts[*]: -1}" = "$(tr , '\n' <<<"$ranks_wanted" | sort -n | tail -n 1)" ] ||
+  fail "--ranks $ranks_wanted: this job has $available"
 [ "$backend" != cuda ] || check_gpus "${rank_counts[-1]}"
 
+# The profiles are of images and classes as the runs have them.
+if [ "$data" = synthetic ]; then
+  size=${size:-224} classes=10
+  [ "$size" -le 64 ] || classes=1000
+else
+  described=$("$CONVOY" data info "$data" 2>&1) || fail "--data ${described#convoy: }"
+  size=${size:-$(sed -n 's/^images  *\([0-9]*\)x.*/\1/p' <<<"$described")}
+  classes=$(sed -n 's/^classes  *//p' <<<"$described")
+fi
 common=(--data "$data" --steps "$steps" --backend "$backend" --seed 1 --eval-every 0 --limit-test 64 --no-sync-batch-norm
-  --learning-rate 1e-4 --checkpoint-every-epochs 0 --log-every 10)
-[ -z "$size" ] || common+=(--size "$size")
-# As many classes as the profiles have.
-[ "$data" != synthetic ] || [ "$size" -le 64 ] || common+=(--classes 1000)
+  --learning-rate 1e-4 --checkpoint-every-epochs 0 --log-every 10
+  --size "$size")
+[ "$data" != synthetic ] || common+=(--classes "$classes")
 [ -z "$threads" ] || common+=(--threads "$threads")
-# The program's own words, or the launcher's first ones.
-reason_of() { grep -m 1 '^convoy: ' "$1" || grep -m 1 '[a-z]' "$1" || echo "no message in $1"; }
+# What every run of the folder has in common: runs of other flags would be taken for these.
+[ -e "$out/experiment" ] || { echo "${common[*]}" >"$out/experiment"; } 2>/dev/null || fail "$out/experiment: cannot be written"
+found=$(cat "$out/experiment")
+[ "$found" = "${common[*]}" ] || fail "$out: found runs with '$found', expected '${common[*]}': the same flags, or another folder"
+# The program's own words, or the last ones: before them the program prints its configuration.
+reason_of() { grep -m 1 '^convoy: ' "$1" || grep '[a-z]' "$1" | tail -n 1 | grep . || echo "no message in $1"; }
+# The launcher handles ^C by itself, after which bash would go on with the next run; and a signal ends a wait at once.
+stop() { # STATUS
+  # shellcheck disable=SC2046  # numbers
+  kill $(jobs -p) 2>/dev/null || true
+  wait
+  fail_status=$1 fail "stopped; the same line goes on"
+}
+trap 'stop 130' INT
+trap 'stop 143' TERM
 done_runs=0 old_runs=0 failed_runs=0
 
 # one_run FOLDER RANKS TRAINING_FLAGS…: into a folder beside its place, so that a folder with results is whole.
 one_run() {
   local folder=$1 ranks=$2
   shift 2
-  if [ -e "$folder/summary.json" ]; then
-    local found
-    found=$(sed -n 's/.*"steps": *\([0-9]*\).*/\1/p' "$folder/summary.json" | head -n 1)
-    [ "$found" = "$steps" ] || fail "$folder: found a run of $found steps, expected $steps: --steps $found, or another folder"
+  if [ -s "$folder/summary.json" ]; then
     old_runs=$((old_runs + 1))
     return
   fi
   rm -rf "$folder.part"
-  mkdir -p "$folder.part"
+  make_folder "$folder.part"
   launch "$ranks" "$CONVOY" train "$@" --out "$folder.part"
-  if "${launch[@]}" >"$folder.part/log" 2>&1 && [ -e "$folder.part/summary.json" ]; then
+  "${launch[@]}" >"$folder.part/log" 2>&1 &
+  if wait "$!" && [ -s "$folder.part/summary.json" ]; then
     rm -rf "$folder" "$folder.part/checkpoint"
     mv "$folder.part" "$folder"
     done_runs=$((done_runs + 1))
@@ -141,7 +162,7 @@ measured_collectives=()
 measure_collectives() {
   if [ -n "$collectives" ]; then measured_collectives=(--collectives "$collectives"); return; fi
   [ "$backend" = cuda ] || return 0
-  mkdir -p "$out/prediction"
+  make_folder "$out/prediction"
   local ranks file
   for ranks in "${rank_counts[@]}"; do
     [ "$ranks" -gt 1 ] || continue
@@ -149,26 +170,31 @@ measure_collectives() {
     if [ ! -s "$file" ]; then
       launch "$ranks" "$CONVOY" bench collectives --backend cuda --operations all-reduce,gradients,overlap \
         --milliseconds 2 --json
-      "${launch[@]}" >"$file.part" 2>"$file.log" || fail "the collectives of $ranks ranks failed: $(reason_of "$file.log")"
+      "${launch[@]}" >"$file.part" 2>"$file.log" &
+      wait "$!" || fail "the collectives of $ranks ranks failed: $(reason_of "$file.log")"
       mv "$file.part" "$file"
     fi
     measured_collectives+=(--collectives "$file")
   done
 }
+# Before anything is measured.
+[ -z "$topology" ] || message=$("$CONVOY" simulate --model "${models%%,*}" --topology "$topology" --ranks 1 --batch 1 \
+  --precision "${precisions%%,*}" --json 2>&1 >/dev/null) || fail "--topology $topology: ${message#convoy: }"
 [ -z "$topology" ] || measure_collectives
 
 # What a prediction is made from: one rank's times at the batches of the experiment.
 predict() { # MODEL BATCH PRECISION
   local model=$1 batch=$2 precision=$3 folder=$out/prediction/$1-b$2-$3 sizes=("$2") ranks profile flags
   for ranks in "${rank_counts[@]}"; do [ "$((batch / ranks))" -eq 0 ] || sizes+=("$((batch / ranks))"); done
-  mkdir -p "$folder"
+  make_folder "$folder"
   flags=()
   for batch in $(printf '%s\n' "${sizes[@]}" | sort -nru); do
     profile=$folder/profile-b$batch-$profiled.jsonl
     if ! grep -qs '"ms_mean"' "$profile"; then  # a profile of an older program is taken anew
-      launch 1 "$CONVOY" bench step --model "$model" --batch "$batch" --size "${size:-32}" --backend "$backend" \
-        --precision "$precision" --steps "$profiled" --layers --json ${threads:+--threads "$threads"}
-      "${launch[@]}" >"$profile.part" 2>"$profile.log" || fail "the profile of $model failed: $(reason_of "$profile.log")"
+      launch 1 "$CONVOY" bench step --model "$model" --batch "$batch" --size "$size" --classes "$classes" \
+        --backend "$backend" --precision "$precision" --steps "$profiled" --layers --json ${threads:+--threads "$threads"}
+      "${launch[@]}" >"$profile.part" 2>"$profile.log" &
+      wait "$!" || fail "the profile of $model failed: $(reason_of "$profile.log")"
       mv "$profile.part" "$profile"
     fi
     flags+=(--profile "$profile")
@@ -176,7 +202,8 @@ predict() { # MODEL BATCH PRECISION
   flags+=("${measured_collectives[@]}")
   "$CONVOY" simulate --model "$model" --topology "$topology" --batch "$2" --global-batch "$2" --precision "$precision" \
     --ranks "$(IFS=,; echo "${rank_counts[*]},$((2 * rank_counts[-1])),$((4 * rank_counts[-1]))")" \
-    "${flags[@]}" --json >"$folder/prediction.jsonl"
+    "${flags[@]}" --json >"$folder/prediction.jsonl.part" || fail "the prediction of $model failed"
+  mv "$folder/prediction.jsonl.part" "$folder/prediction.jsonl"
 }
 
 for model in ${models//,/ }; do for batch in ${batches//,/ }; do for precision in ${precisions//,/ }; do

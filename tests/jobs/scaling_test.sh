@@ -18,9 +18,12 @@ last=$(($(nproc) - 1))
 mkdir -p "$folder/bin" "$folder/sys/bus/pci/devices/0000:1b:00.0" "$folder/sys/bus/pci/devices/0000:9a:00.0"
 echo 0 >"$folder/sys/bus/pci/devices/0000:1b:00.0/local_cpulist"
 echo "$last" >"$folder/sys/bus/pci/devices/0000:9a:00.0/local_cpulist"
-printf '#!/bin/sh\nprintf "00000000:1B:00.0\\n00000000:9A:00.0\\n"\n' >"$folder/bin/nvidia-smi"
+cat >"$folder/bin/nvidia-smi" <<'SH'
+#!/bin/sh
+case "$*" in *"-i 1 "* | *"-i GPU-b "*) echo 00000000:9A:00.0 ;; *) echo 00000000:1B:00.0 ;; esac
+SH
 chmod +x "$folder/bin/nvidia-smi"
-# shellcheck disable=SC2034,SC2154,SC2016  # variables of launch.sh; the ranks expand their command
+# shellcheck disable=SC2030,SC2034,SC2154,SC2016  # variables of launch.sh; the ranks expand their command
 near() ( # what the ranks of a launch are bound to
   export script=test PATH=$folder/bin:$PATH CONVOY_LAUNCHER=mpirun CONVOY_SYSFS=$folder/sys
   # shellcheck source=/dev/null
@@ -30,9 +33,44 @@ near() ( # what the ranks of a launch are bound to
 )
 if taskset -c "$last" true 2>/dev/null; then
   check "one each" is "$(near)" "$(printf '0: 0\n1: %s' "$last")"
+  for visible in 1,0 GPU-b,GPU-a; do
+    check "as CUDA_VISIBLE_DEVICES=$visible has them" is "$(CUDA_VISIBLE_DEVICES=$visible near)" "$(printf '0: %s\n1: 0' "$last")"
+  done
   echo "" >"$folder/sys/bus/pci/devices/0000:9a:00.0/local_cpulist"
   check "all cores where the system does not say" is "$(near)" "$(printf '0: 0\n1: %s' "$(taskset -pc $$ | sed 's/.*: //')")"
 fi
+
+"$CONVOY" data synth "$folder/figures.h5" --classes 7 --size 48 --train 64 --test 32 --seed 1 >/dev/null
+
+echo "== Few ranks of a job fill its nodes one by one"
+# shellcheck disable=SC2034  # of launch.sh
+nodes_of() ( # SLURM_TASKS_PER_NODE RANKS…: the nodes of each
+  script=test SLURM_TASKS_PER_NODE=$1
+  # shellcheck source=/dev/null
+  . "$root/jobs/launch.sh"
+  for ranks in "${@:2}"; do nodes_for "$ranks"; done | xargs
+)
+check "two on each of two nodes" is "$(nodes_of "2(x2)" 1 2 3 4)" "1 1 2 2"
+check "three and one" is "$(nodes_of 3,1 1 3 4)" "1 1 2"
+check "two twice, then one" is "$(nodes_of "2(x2),1" 4 5)" "2 3"
+check "more than the job has: Slurm's own answer" is "$(nodes_of "2(x2)" 5)" ""
+check "no job" is "$(nodes_of "" 4)" ""
+
+echo "== train.sbatch and signals, outside Slurm"
+# scontrol is asked just before the ranks start: a signal at that moment.
+mkdir "$folder/fake"
+# shellcheck disable=SC2016  # expanded by the fake
+printf '#!/bin/sh\n[ "$2" != config ] || kill -USR1 $PPID\n' >"$folder/fake/scontrol"
+printf '#!/bin/sh\nexec sleep 5\n' >"$folder/fake/srun"
+chmod +x "$folder/fake"/*
+# shellcheck disable=SC2031  # near's PATH is its own
+early() { env PATH="$folder/fake:$PATH" CONVOY_LAUNCHER=srun "$root/jobs/train.sbatch" --data synthetic --out "$folder/early" >"$folder/log" 2>&1; }
+check "a signal before the ranks start reaches them" fails_with 138 early
+# shellcheck disable=SC2016  # expanded by the fake
+printf '#!/bin/sh\ntrap "" USR1\nkill -USR1 $PPID\nsleep 1\nexit 75\n' >"$folder/fake/srun"
+printf '#!/bin/sh\n' >"$folder/fake/scontrol"
+check "SIGUSR1 ends a run" fails_with 75 early
+check "in one line" contains "$folder/log" "stopped with a checkpoint; the same line goes on"
 
 echo "== Three rank counts, weak and strong, two repeats, with a prediction"
 check "all runs end well" scale "$experiment" >"$folder/log"
@@ -40,8 +78,17 @@ contains "$folder/log" "12 runs done, 0 were there, 0 failed"
 rm -rf "$experiment"/weak/*/ranks-2/repeat-1
 check "a second call does what is missing" scale "$experiment" >"$folder/log"
 contains "$folder/log" "1 runs done, 11 were there, 0 failed"
-check "runs of another length are not taken for these" fails_with 1 scale "$experiment" --steps 25 >"$folder/log" 2>&1
-contains "$folder/log" "found a run of 24 steps, expected 25"
+other_flags() { # FLAG VALUE: refused, naming both
+  fails_with 1 scale "$experiment" "$@" >"$folder/log" 2>&1 && is "$(wc -l <"$folder/log")" 1 &&
+    contains "$folder/log" "--steps 24" && contains "$folder/log" "$1 $2"
+}
+check "runs of another length are not taken for these" other_flags --steps 25
+check "nor of another size" other_flags --size 48
+check "nor with other threads" other_flags --threads 2
+check "nor of other data" other_flags --data "$folder/figures.h5"
+half=$(echo "$experiment"/strong/*/ranks-1/repeat-2/summary.json)
+: >"$half"
+check "an empty summary is no run" scale "$experiment" >"$folder/log" && test -s "$half"
 check "one rank is predicted from its own profile" /usr/bin/python3 - "$experiment" <<'PY'
 import json, pathlib, sys
 rows = [json.loads(line) for line in next(pathlib.Path(sys.argv[1]).glob("prediction/*/prediction.jsonl")).open()]
@@ -50,6 +97,26 @@ one = next(r for r in rows if r["ranks"] == 1 and r["scaling"] == "weak")
 assert abs(one["efficiency"] - 1) < 1e-9 and one["exposed_comm_ms"] < 1e-9, one
 assert all(r["efficiency"] <= 1 + 1e-9 for r in rows if r["scaling"] == "weak"), rows
 PY
+
+echo "== Data of a file"
+"$root/jobs/scaling.sh" --models lenet --batches 4 --ranks 1 --steps 1 --repeats 1 --scaling weak --threads 1 --backend cpu \
+  --data "$folder/figures.h5" --topology "$root/jobs/topologies/ethernet-10g.json" "$folder/of figures" >"$folder/log"
+# The loss of a network that knows nothing of 7 classes is ln 7.
+check "the profile has the size and the classes of the data" grep -q '"loss":1\.9.*"size":48}' "$folder/of figures"/prediction/*/profile-*.jsonl
+
+echo "== Stopped, as by ^C"
+for signal in INT:130 TERM:143; do
+  # In a session of its own, and with the signal that a shell has its background jobs ignore.
+  env --default-signal=INT setsid "$root/jobs/scaling.sh" --models lenet --batches 16 --size 32 --ranks 1 --steps 100000 --repeats 2 \
+    --threads 1 --backend cpu "$folder/$signal" >"$folder/log" 2>"$folder/error" &
+  job=$!
+  await 30 logged "$folder/$signal/weak/lenet-b16-fp32/ranks-1/repeat-1.part" 1
+  kill -s "${signal%:*}" -- "-$job"
+  await 20 test -s "$folder/error" || kill -KILL -- "-$job"
+  check "SIG${signal%:*} ends it with one line" fails_with "${signal#*:}" wait "$job"
+  check "which says so" is "$(cat "$folder/error")" "scaling.sh: stopped; the same line goes on"
+  check "no rank is left" fails_with 1 ranks_of "$folder/$signal/weak/lenet-b16-fp32/ranks-1/repeat-1.part"
+done
 
 echo "== What bench prints is what simulate reads"
 bench() { OMPI_MCA_mpi_yield_when_idle=1 timeout 120 mpirun -np "$1" --bind-to none --oversubscribe "$CONVOY" bench "${@:2}" --json; }
@@ -184,13 +251,55 @@ scaling=$root/jobs/scaling.sh
 check "no folder" says 2 "folder" "$scaling"
 check "an unknown option" says 2 "--model;" "$scaling" --model lenet "$folder/x"
 check "not a number" says 2 "--ranks" "$scaling" --ranks 1,b "$folder/x"
+for flag in --ranks --batches; do check "$flag 0" says 2 "$flag: found '0'" "$scaling" "$flag" 0 "$folder/x"; done
+check "no names" says 2 "--models: found ','" "$scaling" --models , "$folder/x"
+check "more ranks than the job has" says 1 "--ranks 1,8: this job has 4" env SLURM_NTASKS=4 "$scaling" --backend cpu --ranks 1,8 "$folder/x"
+check "no topology in the file" says 1 "README.md: not a JSON" "$scaling" --backend cpu --ranks 1 --topology "$root/README.md" "$folder/x"
+mkdir "$folder/full"
+touch "$folder/full/weak"
+check "no folder for a run" says 1 "repeat-1.part: cannot be made" "$scaling" --backend cpu --ranks 1 --scaling weak "$folder/full"
 check "no data" says 1 "none.h5" "$scaling" --data "$folder/none.h5" "$folder/x"
+check "not a data set" says 1 "--data $root/README.md: " "$scaling" --data "$root/README.md" --backend cpu "$folder/x"
 check "no topology" says 1 "none.json" "$scaling" --topology "$folder/none.json" "$folder/x"
+# Convoy's folder with the programs that this test builds there.
+tree=$folder/tree
+mkdir -p "$tree/build/cpu"
+cp -r "$root/jobs" "$tree"
+built() { env -u CONVOY "$tree/jobs/scaling.sh" --models lenet --backend cpu --ranks 1 --repeats 1 --scaling weak "$folder/x"; }
+check "nothing built" says 1 "no program under $tree/build" built
+check "nothing built, for a job" says 1 "no program under $tree/build" env -u CONVOY "$tree/jobs/train.sbatch" --data synthetic --out x
+printf '#!/bin/sh\necho "convoy: this is cpu" >&2\nexit 1\n' >"$tree/build/cpu/convoy"
+chmod +x "$tree/build/cpu/convoy"
+check "the one program that is built" says 1 "this is cpu" built
 check "no program" says 1 "$folder/none" env CONVOY="$folder/none" "$scaling" "$folder/x"
 [ -n "$(command -v nvidia-smi)" ] || check "no GPU" says 1 "no GPU" env CUDA_VISIBLE_DEVICES= "$scaling" --backend cuda --ranks 1 "$folder/x"
 check "no module" says 1 "module" env CONVOY_MODULES=convoy-none "$scaling" "$folder/x"
 check "an unknown model" says 1 "did you mean 'lenet'" "$scaling" --models lenett --backend cpu --ranks 1 --repeats 1 --scaling weak "$folder/x"
 check "a folder without results" says 1 "no results" "$root/jobs/report" "$folder/browser"
+check "measured and predicted efficiency start at the same ranks" /usr/bin/python3 - "$root/jobs/report" <<'PY'
+import sys
+code = {"__name__": "report"}
+exec(open(sys.argv[1]).read().rsplit("main()", 1)[0], code)
+point = code["Point"](2)
+point.summaries = [{"images_per_second": 9}]
+predicted = {n: {"efficiency": e} for n, e in ((1, 1), (2, 0.9), (4, 0.45))}
+figure = code["efficiencies"](code["THEMES"]["light"], "", [("a", {2: point}, predicted)], [1, 2, 4])
+lines = {line.get_label(): list(line.get_ydata()) for line in figure.axes[0].lines}
+assert [round(y) for y in lines["a, predicted"]] == [111, 100, 50], lines
+PY
+broken() { # FILE TEXT: in place of a run's
+  local run=$folder/broken/weak/m/${3:-ranks-1}/repeat-1
+  rm -rf "$folder/broken"
+  mkdir -p "$run" "$folder/broken/prediction/m"
+  echo '{}' >"$run/manifest.json"
+  echo '{"images_per_second": 9, "step_ms_median": 1, "peak_device_bytes": 1, "ranks": 1, "rank_times": [{"compute_ms": 1, "exposed_comm_ms": 0, "data_wait_ms": 0}]}' |
+    sed "$2" >"$run/summary.json"
+  [ "$1" = summary.json ] || echo '{"scaling": "weak", "ra' >"$folder/broken/prediction/m/$1"
+  says 1 "$1: " "$root/jobs/report" "$folder/broken"
+}
+for text in 's/.*/null/' 's/9/null/' 's/9/0/' 's/\[.*\]/[{}]/'; do check "a broken summary, $text" broken summary.json "$text"; done
+check "no number of ranks" broken summary.json '' ranks-x
+check "half a prediction" broken prediction.jsonl ''
 check "a folder that is not there" says 1 "no such folder" "$root/jobs/report" "$folder/none"
 check "a model without a topology" says 2 "--topology" "$CONVOY" simulate --model lenet --batch 4
 check "neither a graph nor a model" says 2 "--graph" "$CONVOY" simulate

@@ -26,6 +26,7 @@ check "quickstart.sh: two folders" refuses 2 "found 'b' after 'a'" quickstart.sh
 check "quickstart.sh: no such folder" refuses 1 "nowhere: no such file" quickstart.sh nowhere
 check "scaling.sh: a list where one number belongs" refuses 2 "found '32,64', expected a whole number above 0" scaling.sh out --size 32,64
 check "scaling.sh: an unknown option" refuses 2 "unknown option --model;" scaling.sh out --model
+check "train.sbatch: no flags" refuses 2 "--out is missing" train.sbatch
 check "compare_cpu.sh: no such peer" refuses 2 "peer.py: no such file" compare_cpu.sh peer.py
 check "compare_gpu.sh: no such peer" refuses 2 "peer.py: no such file" compare_gpu.sh peer.py
 check "compare_accuracy.sh: too few arguments" refuses 2 "expected DATA.h5 and OUT" compare_accuracy.sh data.h5
