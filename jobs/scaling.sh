@@ -20,7 +20,8 @@
 #   --threads T           of one rank
 #
 # Every run is a folder OUT/SCALING/MODEL-bBATCH-PRECISION/ranks-N/repeat-K with manifest.json and summary.json; runs that
-# are there already are not repeated, so the same line goes on where a stopped one ended; OUT/experiment keeps their flags. `jobs/report OUT` draws them.
+# are there already are not repeated, so the same line goes on where a stopped one ended; OUT/experiment keeps their
+# flags. `jobs/report OUT` draws them.
 # Variables: CONVOY, CONVOY_MODULES, CONVOY_LAUNCHER, CONVOY_MPIRUN, see jobs/launch.sh. Exit status: 0 when all runs are
 # there, 1 when some failed, 2 for a wrong command line.
 set -euo pipefail
@@ -40,7 +41,7 @@ make_folder() { mkdir -p "$1" 2>/dev/null || fail "$1: cannot be made"; }
 number() { [[ $2 =~ ^[1-9][0-9]*$ ]] || usage_error "$1: found '$2', expected a whole number above 0"; }
 while [ $# -gt 0 ]; do
   case $1 in
-    -h | --help) sed -n '2,25p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
+    -h | --help) sed -n '2,26p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
     --submit) submit=yes; shift; continue ;;
     --) shift; break ;;
     --models | --batches | --precisions | --ranks | --scaling | --backend | --data | --size | --steps | --repeats | \
@@ -114,8 +115,7 @@ else
   classes=$(sed -n 's/^classes  *//p' <<<"$described")
 fi
 common=(--data "$data" --steps "$steps" --backend "$backend" --seed 1 --eval-every 0 --limit-test 64 --no-sync-batch-norm
-  --learning-rate 1e-4 --checkpoint-every-epochs 0 --log-every 10
-  --size "$size")
+  --learning-rate 1e-4 --checkpoint-every-epochs 0 --log-every 10 --size "$size")
 [ "$data" != synthetic ] || common+=(--classes "$classes")
 [ -z "$threads" ] || common+=(--threads "$threads")
 # What every run of the folder has in common: runs of other flags would be taken for these.
