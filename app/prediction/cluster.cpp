@@ -48,13 +48,14 @@ double steps(int members) { return std::min(2.0 * (members - 1), 2 * std::ceil(s
 double link_us(const Link& link, double bytes) { return bytes / link.gbytes_per_second * 1e-3; }
 
 // Between measured sizes in proportion; outside of them with the slope of the nearest two.
-double interpolate(const std::vector<std::pair<double, double>>& points, double at) {
-  if (points.size() == 1) return points[0].second * std::max(1.0, at / points[0].first);
-  auto upper = std::lower_bound(points.begin(), points.end(), std::pair(at, 0.0));
-  upper = std::clamp(upper, points.begin() + 1, points.end() - 1);
-  const auto& [x0, y0] = *(upper - 1);
+double interpolate(const std::map<double, Mean>& points, double at) {
+  const auto first = points.begin();
+  if (points.size() == 1) return first->second * std::max(1.0, at / first->first);
+  if (at <= first->first) return first->second;  // below the smallest there is latency alone
+  auto upper = points.lower_bound(at);
+  if (upper == points.end()) --upper;
   const auto& [x1, y1] = *upper;
-  if (at <= x0) return y0;  // below the smallest there is latency alone
+  const auto& [x0, y0] = *std::prev(upper);
   return y0 + (y1 - y0) * (at - x0) / (x1 - x0);
 }
 
@@ -92,9 +93,8 @@ void Cluster::use_measurements(const std::string& file) {
     const Reader reader(row, file);
     const int ranks = static_cast<int>(reader.number("ranks", 2));
     if (operation == "overlap") {
-      Points& points = overlaps_[ranks][reader.number("bytes", 1)];
-      points.emplace_back(reader.number("operation_microseconds", 1e-9), reader.number("overlap", 0, 1));
-      std::ranges::sort(points);
+      const double operation_us = reader.number("operation_microseconds", 1e-9);
+      overlaps_[ranks][reader.number("bytes", 1)][operation_us].add(reader.number("overlap", 0, 1));
       continue;
     }
     const double bytes = reader.number("bytes", 1), us = reader.number("microseconds", 1e-9);
@@ -102,8 +102,7 @@ void Cluster::use_measurements(const std::string& file) {
       add_measurement(ranks, bytes, us);
       found = true;
     } else {
-      gradients_[ranks].emplace_back(bytes, us);
-      std::ranges::sort(gradients_[ranks]);
+      gradients_[ranks][bytes].add(us);
     }
   }
   if (!found)
@@ -115,10 +114,10 @@ void Cluster::use_measurements(const std::string& file) {
 // Least squares of the relative error: t = call + α steps(n) + β 2 (n - 1) / n bytes, call taken as given.
 void Cluster::fit() {
   double aa = 0, ab = 0, bb = 0, at = 0, bt = 0;
-  for (auto& [ranks, points] : measured_) {
-    std::sort(points.begin(), points.end());
+  for (const auto& [ranks, points] : measured_) {
     if (ranks > devices_per_node_) continue;
-    for (const auto& [bytes, us] : points) {
+    for (const auto& [bytes, mean] : points) {
+      const double us = mean;
       const double a = steps(ranks) / us, b = 2.0 * (ranks - 1) / ranks * bytes / us, t = 1 - call_us_ / us;
       aa += a * a, ab += a * b, bb += b * b, at += a * t, bt += b * t;
     }
@@ -152,7 +151,7 @@ double Cluster::overlap(double operation_us, double bytes, int ranks) const {
   if (nodes(ranks) == 1 && !gradients_.empty())
     while (std::next(size) != by_size.end() && std::next(size)->first <= bytes) ++size;
   const Points& points = size->second;
-  return interpolate(points, std::clamp(operation_us, points.front().first, points.back().first));
+  return interpolate(points, std::clamp(operation_us, points.begin()->first, points.rbegin()->first));
 }
 
 // Reduce-scatter within each node, all-reduce of the parts between the nodes, all-gather within each node: each device

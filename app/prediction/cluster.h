@@ -7,8 +7,6 @@
 #include <iterator>
 #include <map>
 #include <string>
-#include <utility>
-#include <vector>
 
 namespace convoy::app {
 
@@ -23,6 +21,14 @@ struct DeviceRates {
   double launch_us = 0;  // the least that an operation costs
 };
 
+// Of several measurements of one thing.
+struct Mean {
+  double sum = 0;
+  int count = 0;
+  void add(double value) { sum += value, ++count; }
+  operator double() const { return sum / count; }
+};
+
 class Cluster {
  public:
   // Throw std::runtime_error naming file and field.
@@ -31,10 +37,10 @@ class Cluster {
 
   // Lines of JSON as `convoy bench collectives --json` prints them: "operation" ("all-reduce" or "gradients"), "ranks", "bytes",
   // "microseconds", and "operation" ("overlap"), "ranks", "bytes", "operation_microseconds", "overlap"; other lines are
-  // passed over. Rank counts that were measured are interpolated between their sizes, the link within a node is fitted to
+  // passed over; rows of one size are their mean. Rank counts that were measured are interpolated between their sizes, the link within a node is fitted to
   // all of its all-reduces for the other counts.
   void use_measurements(const std::string& file);
-  void add_measurement(int ranks, double bytes, double us) { measured_[ranks].emplace_back(bytes, us); }
+  void add_measurement(int ranks, double bytes, double us) { measured_[ranks][bytes].add(us); }
   void fit();
 
   // Microseconds of an all-reduce, in place, over the first `ranks` devices; nodes are filled one after the other.
@@ -72,8 +78,8 @@ class Cluster {
   double call_us_ = 0, overlap_ = 1;
   Link within_, between_;  // between: one direction of a whole node
   DeviceRates device_;
-  using Points = std::vector<std::pair<double, double>>;  // of bytes, ascending
-  std::map<int, Points> measured_, gradients_;            // ranks -> microseconds
+  using Points = std::map<double, Mean>;
+  std::map<int, Points> measured_, gradients_;  // ranks -> bytes -> microseconds
   std::map<int, std::map<double, Points>>
       overlaps_;  // ranks -> bytes -> overlap by microseconds of an operation
 };

@@ -84,6 +84,29 @@ TEST(ClusterModel, MeasurementsComeInAnyOrder) {
   EXPECT_NEAR(measured.all_reduce_us(1.5e6, 2), 45, 1e-9);
 }
 
+// The same file given twice, or two runs of one size: neither a division by zero nor the last one alone.
+TEST(ClusterModel, RowsOfOneSizeAreTheirMean) {
+  const auto file = std::filesystem::temp_directory_path() / ("twice-" + std::to_string(::getpid()));
+  std::ofstream(file)
+      << R"({"operation":"all-reduce","ranks":2,"bytes":1000,"microseconds":20.0})"
+      << "\n"
+      << R"({"operation":"all-reduce","ranks":2,"bytes":1000,"microseconds":40.0})"
+      << "\n"
+      << R"({"operation":"gradients","ranks":2,"bytes":1000,"microseconds":60.0})"
+      << "\n"
+      << R"({"operation":"overlap","ranks":2,"bytes":1000,"operation_microseconds":10,"overlap":0.2})"
+      << "\n"
+      << R"({"operation":"overlap","ranks":2,"bytes":1000,"operation_microseconds":10,"overlap":0.6})"
+      << "\n";
+  Cluster measured = cluster();
+  for (int time = 0; time < 3; ++time) measured.use_measurements(file);
+  EXPECT_NEAR(measured.all_reduce_us(1000, 2), 30, 1e-9);
+  EXPECT_NEAR(measured.all_reduce_us(2000, 2), 60, 1e-9);
+  EXPECT_NEAR(measured.gradients_us(1000, 2), 60, 1e-9);
+  EXPECT_NEAR(measured.overlap(10, 1000, 2), 0.4, 1e-9);
+  std::filesystem::remove(file);
+}
+
 // One per cent too much on the largest message is a millisecond, which must not end up in the latency of the small ones.
 TEST(ClusterModel, FitWeighsRelativeErrors) {
   Cluster measured = cluster();
