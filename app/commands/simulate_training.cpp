@@ -1,6 +1,7 @@
 #include "app/commands/simulate_training.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -36,6 +37,7 @@ class Simulator {
   std::int64_t global_batch() const { return flags_.global_batch > 0 ? flags_.global_batch : batch(); }
   const Cluster& cluster() const { return cluster_; }
   bool measured() const { return !profiles_.empty(); }
+  std::vector<int> measured_ranks() const { return cluster_.measured_ranks(); }
   std::string precision() const {
     return measured() ? profiles_.front().precision : flags_.precision.empty() ? "bf16" : flags_.precision;
   }
@@ -111,7 +113,8 @@ void print_json(const Row& row, const Simulator& simulator, const TrainingSimula
                                      {"backend", simulator.backend()},
                                      {"topology", simulator.cluster().name()},
                                      {"op_times", simulator.measured() ? "measured" : "estimated"},
-                                     {"network", simulator.cluster().measured() ? "measured" : "given"},
+                                     {"network", simulator.measured_ranks().empty() ? "given" : "measured"},
+                                     {"network_ranks", simulator.measured_ranks()},
                                      {"scaling", row.scaling},
                                      {"ranks", row.ranks},
                                      {"nodes", simulator.cluster().nodes(static_cast<int>(row.ranks))},
@@ -185,12 +188,13 @@ void TrainingSimulationFlags::add_to(CLI::App& verb) {
 void simulate_training(const TrainingSimulationFlags& flags, bool json) {
   if (flags.topology.empty()) throw UsageError("--topology is missing: a cluster, as in jobs/topologies/");
   const Simulator simulator(flags);
+  const std::vector<int> network = simulator.measured_ranks();
   if (!json)
     fmt::print(
-        "{}, {} at {} pixels, {}, on {}: {} op times, {} network, batch norm of each rank's own batch\n",
+        "{}, {} at {} pixels, {}, on {}: {} op times, network {}, batch norm of each rank's own batch\n",
         flags.model, simulator.precision(), simulator.size(), simulator.backend(), simulator.cluster().name(),
         simulator.measured() ? "measured" : "estimated",
-        simulator.cluster().measured() ? "measured" : "given");
+        network.empty() ? "given" : fmt::format("measured at {} ranks", fmt::join(network, ", ")));
   for (const char* scaling : {"weak", "strong"}) {
     if (flags.scaling != "both" && flags.scaling != scaling) continue;
     const std::vector<Row> rows = simulator.rows(scaling);

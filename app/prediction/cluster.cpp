@@ -45,6 +45,9 @@ class Reader {
 // Ring or tree, whichever is shorter: the ring's latency grows with the members, the tree's with their logarithm.
 double steps(int members) { return std::min(2.0 * (members - 1), 2 * std::ceil(std::log2(members))); }
 
+// What each of the members sends.
+double sent(double bytes, int members) { return 2.0 * (members - 1) / members * bytes; }
+
 double link_us(const Link& link, double bytes) { return bytes / link.gbytes_per_second * 1e-3; }
 
 // Between measured sizes in proportion; outside of them with the slope of the nearest two.
@@ -57,6 +60,24 @@ double interpolate(const std::map<double, Mean>& points, double at) {
   const auto& [x1, y1] = *upper;
   const auto& [x0, y0] = *std::prev(upper);
   return y0 + (y1 - y0) * (at - x0) / (x1 - x0);
+}
+
+// A measured all-reduce: `us` in all, `link_us` of them on one link, in so many steps, with `bytes` sent.
+struct Sample {
+  double us, link_us, steps, bytes;
+};
+
+// Least squares of the relative error: link_us = α steps + β bytes. The link stays as it is where they do not tell.
+void fit_link(const std::vector<Sample>& samples, Link& link) {
+  double aa = 0, ab = 0, bb = 0, at = 0, bt = 0;
+  for (const Sample& sample : samples) {
+    const double a = sample.steps / sample.us, b = sample.bytes / sample.us, t = sample.link_us / sample.us;
+    aa += a * a, ab += a * b, bb += b * b, at += a * t, bt += b * t;
+  }
+  const double determinant = aa * bb - ab * ab;
+  if (determinant <= 1e-12 * aa * bb) return;
+  const double alpha = (at * bb - bt * ab) / determinant, beta = (bt * aa - at * ab) / determinant;
+  if (beta > 0) link = {std::max(alpha, 0.0), 1e-3 / beta};
 }
 
 }  // namespace
@@ -111,21 +132,24 @@ void Cluster::use_measurements(const std::string& file) {
   fit();
 }
 
-// Least squares of the relative error: t = call + α steps(n) + β 2 (n - 1) / n bytes, call taken as given.
+// The link within a node first: what it takes is subtracted from what spans nodes.
 void Cluster::fit() {
-  double aa = 0, ab = 0, bb = 0, at = 0, bt = 0;
-  for (const auto& [ranks, points] : measured_) {
-    if (ranks > devices_per_node_) continue;
-    for (const auto& [bytes, mean] : points) {
-      const double us = mean;
-      const double a = steps(ranks) / us, b = 2.0 * (ranks - 1) / ranks * bytes / us, t = 1 - call_us_ / us;
-      aa += a * a, ab += a * b, bb += b * b, at += a * t, bt += b * t;
-    }
-  }
-  const double determinant = aa * bb - ab * ab;
-  if (determinant <= 1e-12 * aa * bb) return;
-  const double alpha = (at * bb - bt * ab) / determinant, beta = (bt * aa - at * ab) / determinant;
-  if (beta > 0) within_ = {std::max(alpha, 0.0), 1e-3 / beta};
+  std::vector<Sample> within, between;
+  for (const auto& [ranks, points] : measured_)
+    for (const auto& [bytes, us] : points)
+      if (ranks <= devices_per_node_) within.push_back({us, us - call_us_, steps(ranks), sent(bytes, ranks)});
+  fit_link(within, within_);
+  for (const auto& [ranks, points] : measured_)
+    for (const auto& [bytes, us] : points)
+      if (const int nodes = this->nodes(ranks); nodes > 1)
+        between.push_back({us, us - call_us_ - within_us(bytes, ranks), steps(nodes), sent(bytes, nodes)});
+  fit_link(between, between_);
+}
+
+std::vector<int> Cluster::measured_ranks() const {
+  std::vector<int> ranks;
+  for (const auto& [count, unused] : measured_) ranks.push_back(count);
+  return ranks;
 }
 
 double Cluster::all_reduce_us(double bytes, int ranks) const {
@@ -157,13 +181,15 @@ double Cluster::overlap(double operation_us, double bytes, int ranks) const {
 // Reduce-scatter within each node, all-reduce of the parts between the nodes, all-gather within each node: each device
 // sends 2 (n - 1) / n of the bytes within, each node 2 (m - 1) / m of them between (Thakur et al., 2005).
 double Cluster::modelled_us(double bytes, int ranks) const {
-  const int local = std::min(ranks, devices_per_node_), nodes = this->nodes(ranks);
-  double us = call_us_;
-  if (local > 1)
-    us += steps(local) * within_.latency_us + link_us(within_, 2.0 * (local - 1) / local * bytes);
-  if (nodes > 1)
-    us += steps(nodes) * between_.latency_us + link_us(between_, 2.0 * (nodes - 1) / nodes * bytes);
+  const int nodes = this->nodes(ranks);
+  double us = call_us_ + within_us(bytes, ranks);
+  if (nodes > 1) us += steps(nodes) * between_.latency_us + link_us(between_, sent(bytes, nodes));
   return us;
+}
+
+double Cluster::within_us(double bytes, int ranks) const {
+  const int local = std::min(ranks, devices_per_node_);
+  return local > 1 ? steps(local) * within_.latency_us + link_us(within_, sent(bytes, local)) : 0;
 }
 
 }  // namespace convoy::app

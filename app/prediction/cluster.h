@@ -7,6 +7,7 @@
 #include <iterator>
 #include <map>
 #include <string>
+#include <vector>
 
 namespace convoy::app {
 
@@ -37,8 +38,8 @@ class Cluster {
 
   // Lines of JSON as `convoy bench collectives --json` prints them: "operation" ("all-reduce" or "gradients"), "ranks", "bytes",
   // "microseconds", and "operation" ("overlap"), "ranks", "bytes", "operation_microseconds", "overlap"; other lines are
-  // passed over; rows of one size are their mean. Rank counts that were measured are interpolated between their sizes, the link within a node is fitted to
-  // all of its all-reduces for the other counts.
+  // passed over; rows of one size are their mean. Rank counts that were measured are interpolated between their sizes; for the other counts the link within
+  // a node is fitted to all of its all-reduces, the one between nodes to all that span them.
   void use_measurements(const std::string& file);
   void add_measurement(int ranks, double bytes, double us) { measured_[ranks][bytes].add(us); }
   void fit();
@@ -60,10 +61,11 @@ class Cluster {
   double overlap(double operation_us, double bytes, int ranks) const;
   const DeviceRates& device() const { return device_; }
   const Link& within() const { return within_; }
-  bool measured() const { return !measured_.empty(); }
+  std::vector<int> measured_ranks() const;  // counts of which there are measured all-reduces, ascending
 
  private:
   double modelled_us(double bytes, int ranks) const;
+  double within_us(double bytes, int ranks) const;
   // That count, else the next larger, else the largest that a node has room for; the end where there is none.
   template <typename Values>
   auto nearest_within_a_node(const std::map<int, Values>& by_ranks, int ranks) const {

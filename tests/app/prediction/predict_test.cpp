@@ -76,6 +76,27 @@ TEST(ClusterModel, FitUsesOnlyWhatTellsOfTheLinkWithin) {
   EXPECT_EQ(one_size.within().gbytes_per_second, 10);
 }
 
+TEST(ClusterModel, FitFindsTheLinkBetweenNodesToo) {
+  const Cluster truth = cluster();
+  Cluster wrong = Cluster::parse(R"({"devices_per_node": 4, "call_us": 3, "overlap": 1,
+      "within_node": {"latency_us": 2, "gbytes_per_second": 10}, "between_nodes": {"latency_us": 90, "gbytes_per_second": 9},
+      "device": {"gflops": {}, "gbytes_per_second": 100, "launch_us": 1}})",
+                                 "t.json");
+  for (const double bytes : {1e3, 1e5, 1e7}) wrong.add_measurement(8, bytes, truth.all_reduce_us(bytes, 8));
+  wrong.fit();
+  EXPECT_NEAR(wrong.all_reduce_us(3e6, 16), truth.all_reduce_us(3e6, 16), 1e-6);
+  EXPECT_NEAR(wrong.all_reduce_us(3e6, 4), truth.all_reduce_us(3e6, 4), 1e-6);
+  // Nodes of one device have nothing within.
+  const std::string hosts = R"({"devices_per_node": 1, "call_us": 10, "overlap": 0.5,
+      "between_nodes": {"latency_us": 30, "gbytes_per_second": 1.12},
+      "device": {"gflops": {}, "gbytes_per_second": 80, "launch_us": 1}})";
+  Cluster slower = Cluster::parse(hosts, "t.json");
+  for (const double bytes : {1e3, 1e5, 1e7})
+    slower.add_measurement(2, bytes, 10 + 2 * 100 + bytes / 0.5 * 1e-3);
+  slower.fit();
+  EXPECT_NEAR(slower.all_reduce_us(1e6, 4), 10 + 4 * 100 + 1.5e6 / 0.5 * 1e-3, 1e-6);
+}
+
 TEST(ClusterModel, MeasurementsComeInAnyOrder) {
   Cluster measured = cluster();
   for (const auto& [bytes, us] : {std::pair{3e6, 70.0}, {2e6, 50.0}, {1e6, 40.0}})

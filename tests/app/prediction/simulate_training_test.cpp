@@ -96,5 +96,20 @@ TEST_F(SimulateTraining, RefusesFlagsThatContradictTheProfile) {
   EXPECT_EQ(simulate({"--profile", file, "--precision", "fp32", "--size", "32"}).status, 0);
 }
 
+TEST_F(SimulateTraining, SaysForWhichRankCountsTheNetworkWasMeasured) {
+  write("c.jsonl", R"({"operation":"all-reduce","ranks":2,"bytes":1000,"microseconds":50.0})"
+                   "\n"
+                   R"({"operation":"all-reduce","ranks":2,"bytes":1000000,"microseconds":600.0})"
+                   "\n");
+  const std::vector<std::string> flags{"--batch", "4", "--collectives", path("c.jsonl"), "--ranks", "2,4"};
+  EXPECT_NE(simulate(flags).out.find("network measured at 2 ranks"), std::string::npos)
+      << simulate(flags).out;
+  auto json = flags;
+  json.push_back("--json");
+  const Json row = simulate(json).rows().at(0);
+  EXPECT_EQ(row.at("network"), "measured");
+  EXPECT_EQ(row.value("network_ranks", Json()), Json::array({2}));
+}
+
 }  // namespace
 }  // namespace convoy::app
