@@ -35,6 +35,13 @@ class Reader {
     return found->get<double>();
   }
   Link link() const { return {number("latency_us", 0), number("gbytes_per_second", 1e-6)}; }
+  int whole(const char* key, int least, int most) const {
+    const double value = number(key, least, most);
+    if (value != std::floor(value))
+      throw std::runtime_error(fmt::format("{}: {}{}: found {}, expected a whole number from {} to {}", file_,
+                                           prefix_, key, value, least, most));
+    return static_cast<int>(value);
+  }
   const Json& object() const { return object_; }
 
  private:
@@ -94,7 +101,9 @@ Cluster Cluster::parse(const std::string& text, const std::string& file) {
   cluster.call_us_ = reader.number("call_us", 0);
   cluster.overlap_ = reader.number("overlap", 0, 1);
   if (cluster.devices_per_node_ > 1) cluster.within_ = reader.part("within_node").link();
-  cluster.between_ = reader.part("between_nodes").link();
+  const Reader between = reader.part("between_nodes");
+  cluster.between_ = between.link();
+  if (between.object().contains("ports")) cluster.ports_ = between.whole("ports", 1, 1 << 16);
   const Reader device = reader.part("device");
   for (const auto& [precision, unused] : device.part("gflops").object().items())
     cluster.device_.gflops[precision] = device.part("gflops").number(precision.c_str(), 1e-6);
@@ -142,7 +151,8 @@ void Cluster::fit() {
   for (const auto& [ranks, points] : measured_)
     for (const auto& [bytes, us] : points)
       if (const int nodes = this->nodes(ranks); nodes > 1)
-        between.push_back({us, us - call_us_ - within_us(bytes, ranks), steps(nodes), sent(bytes, nodes)});
+        between.push_back({us, us - call_us_ - within_us(bytes, ranks), steps(nodes),
+                           sent(bytes, nodes) / share_of_ports(ranks)});
   fit_link(between, between_);
 }
 
@@ -183,8 +193,14 @@ double Cluster::overlap(double operation_us, double bytes, int ranks) const {
 double Cluster::modelled_us(double bytes, int ranks) const {
   const int nodes = this->nodes(ranks);
   double us = call_us_ + within_us(bytes, ranks);
-  if (nodes > 1) us += steps(nodes) * between_.latency_us + link_us(between_, sent(bytes, nodes));
+  if (nodes > 1)
+    us += steps(nodes) * between_.latency_us + link_us(between_, sent(bytes, nodes) / share_of_ports(ranks));
   return us;
+}
+
+double Cluster::share_of_ports(int ranks) const {
+  const int last = ranks % devices_per_node_, emptiest = last > 0 ? last : devices_per_node_;
+  return std::min(1.0, static_cast<double>(emptiest) / ports_);
 }
 
 double Cluster::within_us(double bytes, int ranks) const {

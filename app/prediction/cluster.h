@@ -66,6 +66,8 @@ class Cluster {
  private:
   double modelled_us(double bytes, int ranks) const;
   double within_us(double bytes, int ranks) const;
+  // Of a node's network, what the devices on the emptiest node have ports for.
+  double share_of_ports(int ranks) const;
   // That count, else the next larger, else the largest that a node has room for; the end where there is none.
   template <typename Values>
   auto nearest_within_a_node(const std::map<int, Values>& by_ranks, int ranks) const {
@@ -76,7 +78,7 @@ class Cluster {
   }
 
   std::string name_;
-  int devices_per_node_ = 1;
+  int devices_per_node_ = 1, ports_ = 1;  // ports to the other nodes, "between_nodes": {"ports": ...}
   double call_us_ = 0, overlap_ = 1;
   Link within_, between_;  // between: one direction of a whole node
   DeviceRates device_;

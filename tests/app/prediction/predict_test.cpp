@@ -97,6 +97,29 @@ TEST(ClusterModel, FitFindsTheLinkBetweenNodesToo) {
   EXPECT_NEAR(slower.all_reduce_us(1e6, 4), 10 + 4 * 100 + 1.5e6 / 0.5 * 1e-3, 1e-6);
 }
 
+// A node takes the network ports of the devices that take part.
+TEST(ClusterModel, APartlyFilledNodeHasThePortsOfItsDevices) {
+  const auto with_ports = [](const char* ports) {
+    return Cluster::parse(std::string(R"({"devices_per_node": 4, "call_us": 3, "overlap": 1,
+      "within_node": {"latency_us": 2, "gbytes_per_second": 10},
+      "between_nodes": {"latency_us": 5, "gbytes_per_second": 1)") +
+                              ports +
+                              R"(}, "device": {"gflops": {}, "gbytes_per_second": 100, "launch_us": 1}})",
+                          "t.json");
+  };
+  const double within = 3 + 4 * 2 + 150;
+  const Cluster four = with_ports(R"(, "ports": 4)"), two = with_ports(R"(, "ports": 2)");
+  EXPECT_NEAR(four.all_reduce_us(1e6, 8), within + 2 * 5 + 1000, 1e-9);
+  EXPECT_NEAR(four.all_reduce_us(1e6, 7), within + 2 * 5 + 1000 * 4 / 3.0, 1e-9);
+  EXPECT_NEAR(four.all_reduce_us(1e6, 5), within + 2 * 5 + 4000, 1e-9);
+  EXPECT_NEAR(two.all_reduce_us(1e6, 7), within + 2 * 5 + 1000, 1e-9);
+  EXPECT_NEAR(with_ports("").all_reduce_us(1e6, 5), within + 2 * 5 + 1000, 1e-9);  // one for the whole node
+  Cluster fitted = with_ports(R"(, "ports": 4)");
+  for (const double bytes : {1e3, 1e5, 1e7}) fitted.add_measurement(5, bytes, four.all_reduce_us(bytes, 5));
+  fitted.fit();
+  EXPECT_NEAR(fitted.all_reduce_us(1e6, 16), four.all_reduce_us(1e6, 16), 1e-6);
+}
+
 TEST(ClusterModel, MeasurementsComeInAnyOrder) {
   Cluster measured = cluster();
   for (const auto& [bytes, us] : {std::pair{3e6, 70.0}, {2e6, 50.0}, {1e6, 40.0}})
@@ -238,6 +261,15 @@ TEST(ClusterModel, BadFilesNameTheField) {
       EXPECT_NE(std::string(error.what()).find("bad.json"), std::string::npos) << error.what();
       EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
     }
+}
+
+// What the files in jobs/topologies/ say, and that they are read.
+TEST(ClusterModel, TheTopologiesAtHand) {
+  const auto folder = std::filesystem::path(__FILE__).parent_path() / "../../../jobs/topologies";
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    EXPECT_NO_THROW(Cluster::read(entry.path())) << entry.path();
+  const Cluster h200 = Cluster::read(folder / "8xh200-nvlink-8x400g.json");
+  EXPECT_NEAR(h200.all_reduce_us(1e9, 9) - h200.all_reduce_us(1e9, 8), 8 * 1e9 / 340 * 1e-3, 100);
 }
 
 TEST(Prediction, OverlapByHand) {
