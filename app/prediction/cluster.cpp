@@ -42,6 +42,14 @@ class Reader {
                                            prefix_, key, value, least, most));
     return static_cast<int>(value);
   }
+  std::string text(const char* key, const std::string& otherwise) const {
+    const auto found = object_.find(key);
+    if (found == object_.end()) return otherwise;
+    if (!found->is_string())
+      throw std::runtime_error(
+          fmt::format("{}: {}{}: found {}, expected a string", file_, prefix_, key, found->dump()));
+    return found->get<std::string>();
+  }
   const Json& object() const { return object_; }
 
  private:
@@ -96,8 +104,8 @@ Cluster Cluster::parse(const std::string& text, const std::string& file) {
   if (!json.is_object()) throw std::runtime_error(fmt::format("{}: not a JSON object", file));
   const Reader reader(json, file);
   Cluster cluster;
-  cluster.name_ = json.value("name", file);
-  cluster.devices_per_node_ = static_cast<int>(reader.number("devices_per_node", 1, 1 << 16));
+  cluster.name_ = reader.text("name", file);
+  cluster.devices_per_node_ = reader.whole("devices_per_node", 1, 1 << 16);
   cluster.call_us_ = reader.number("call_us", 0);
   cluster.overlap_ = reader.number("overlap", 0, 1);
   if (cluster.devices_per_node_ > 1) cluster.within_ = reader.part("within_node").link();
@@ -118,10 +126,11 @@ void Cluster::use_measurements(const std::string& file) {
   bool found = false;
   for (std::string line; std::getline(stream, line);) {
     const Json row = Json::parse(line, nullptr, false);
-    const std::string operation = row.is_object() ? row.value("operation", "") : "";
-    if (operation != "all-reduce" && operation != "gradients" && operation != "overlap") continue;
+    if (!row.is_object()) continue;
     const Reader reader(row, file);
-    const int ranks = static_cast<int>(reader.number("ranks", 2));
+    const std::string operation = reader.text("operation", "");
+    if (operation != "all-reduce" && operation != "gradients" && operation != "overlap") continue;
+    const int ranks = reader.whole("ranks", 2, 1 << 20);
     if (operation == "overlap") {
       const double operation_us = reader.number("operation_microseconds", 1e-9);
       overlaps_[ranks][reader.number("bytes", 1)][operation_us].add(reader.number("overlap", 0, 1));

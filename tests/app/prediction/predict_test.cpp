@@ -251,6 +251,8 @@ TEST(ClusterModel, GradientsHaveWaysOfTheirOwnWithinANode) {
 TEST(ClusterModel, BadFilesNameTheField) {
   for (const auto& [text, words] :
        {std::pair{"{", "not a JSON object"}, std::pair{"{}", "devices_per_node"},
+        std::pair{R"({"name": 5, "devices_per_node": 1})", "name: found 5, expected a string"},
+        std::pair{R"({"devices_per_node": 2.7})", "devices_per_node: found 2.7, expected a whole number"},
         std::pair{R"({"devices_per_node": 1, "call_us": -1})", "call_us"},
         std::pair{R"({"devices_per_node": 1, "call_us": 1, "overlap": 2})", "overlap"},
         std::pair{R"({"devices_per_node": 1, "call_us": 1, "overlap": 1})", "between_nodes"}})
