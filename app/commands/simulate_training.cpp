@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "app/commands/validators.h"
@@ -46,12 +47,20 @@ class Simulator {
   }
   std::string backend() const { return measured() ? profiles_.front().backend : "cuda"; }
 
+  // Rank counts that strong scaling has no image each for.
+  std::vector<std::int64_t> too_many() const {
+    std::vector<std::int64_t> counts;
+    std::ranges::copy_if(flags_.ranks, std::back_inserter(counts),
+                         [&](std::int64_t ranks) { return ranks > global_batch(); });
+    return counts;
+  }
+
   std::vector<Row> rows(const std::string& scaling) const {
     std::vector<Row> rows;
     for (const std::int64_t ranks : flags_.ranks) {
       Row row;
       row.scaling = scaling, row.ranks = ranks;
-      if (scaling == "strong" && ranks > global_batch()) continue;
+      if (scaling == "strong" && ranks > global_batch()) continue;  // too_many() says so
       row.batch = scaling == "strong" ? (global_batch() + ranks - 1) / ranks : batch();
       row.global_batch = scaling == "strong" ? global_batch() : batch() * ranks;
       row.step = predict(row.batch, static_cast<int>(ranks));
@@ -188,6 +197,13 @@ void TrainingSimulationFlags::add_to(CLI::App& verb) {
 void simulate_training(const TrainingSimulationFlags& flags, bool json) {
   if (flags.topology.empty()) throw UsageError("--topology is missing: a cluster, as in jobs/topologies/");
   const Simulator simulator(flags);
+  if (const auto counts = simulator.too_many(); !counts.empty() && flags.scaling != "weak") {
+    if (flags.scaling == "strong" && counts.size() == flags.ranks.size())
+      throw UsageError(fmt::format("--ranks: found {}, expected one up to the global batch of {}",
+                                   fmt::join(counts, ", "), simulator.global_batch()));
+    fmt::print(stderr, "convoy: strong scaling: left out {} ranks, more than the global batch of {}\n",
+               fmt::join(counts, ", "), simulator.global_batch());
+  }
   const std::vector<int> network = simulator.measured_ranks();
   if (!json)
     fmt::print(

@@ -111,5 +111,16 @@ TEST_F(SimulateTraining, SaysForWhichRankCountsTheNetworkWasMeasured) {
   EXPECT_EQ(row.value("network_ranks", Json()), Json::array({2}));
 }
 
+TEST_F(SimulateTraining, SaysWhichRankCountsTheGlobalBatchLeavesWithoutAnImage) {
+  const Result some = simulate({"--batch", "4", "--ranks", "2,8,16", "--scaling", "strong", "--json"});
+  EXPECT_EQ(some.status, 0);
+  EXPECT_EQ(some.rows().size(), 1u);
+  EXPECT_EQ(some.err, "convoy: strong scaling: left out 8, 16 ranks, more than the global batch of 4\n");
+  const Result none = simulate({"--batch", "4", "--ranks", "8,16", "--scaling", "strong"});
+  EXPECT_EQ(none.status, 2);
+  EXPECT_EQ(none.err, "convoy: --ranks: found 8, 16, expected one up to the global batch of 4\n");
+  EXPECT_EQ(simulate({"--batch", "4", "--ranks", "8,16"}).status, 0);  // weak scaling is left
+}
+
 }  // namespace
 }  // namespace convoy::app
