@@ -45,7 +45,7 @@ class Simulator {
   std::int64_t size() const {
     return measured() ? profiles_.front().size : flags_.size > 0 ? flags_.size : 224;
   }
-  std::string backend() const { return measured() ? profiles_.front().backend : "cuda"; }
+  std::string backend() const { return measured() ? profiles_.front().backend : cluster_.device().backend; }
 
   // Rank counts that strong scaling has no image each for.
   std::vector<std::int64_t> too_many() const {

@@ -106,6 +106,10 @@ Cluster Cluster::parse(const std::string& text, const std::string& file) {
   Cluster cluster;
   cluster.name_ = reader.text("name", file);
   cluster.devices_per_node_ = reader.whole("devices_per_node", 1, 1 << 16);
+  cluster.device_.backend = reader.text("backend", "cuda");
+  if (cluster.device_.backend != "cuda" && cluster.device_.backend != "cpu")
+    throw std::runtime_error(fmt::format("{}: backend: found \"{}\", expected \"cuda\" or \"cpu\"", file,
+                                         cluster.device_.backend));
   cluster.call_us_ = reader.number("call_us", 0);
   cluster.overlap_ = reader.number("overlap", 0, 1);
   if (cluster.devices_per_node_ > 1) cluster.within_ = reader.part("within_node").link();

@@ -17,6 +17,7 @@ struct Link {
 };
 
 struct DeviceRates {
+  std::string backend = "cuda";          // or "cpu"
   std::map<std::string, double> gflops;  // by precision: what dense products reach
   double gbytes_per_second = 0;
   double launch_us = 0;  // the least that an operation costs

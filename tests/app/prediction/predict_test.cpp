@@ -272,6 +272,10 @@ TEST(ClusterModel, TheTopologiesAtHand) {
     EXPECT_NO_THROW(Cluster::read(entry.path())) << entry.path();
   const Cluster h200 = Cluster::read(folder / "8xh200-nvlink-8x400g.json");
   EXPECT_NEAR(h200.all_reduce_us(1e9, 9) - h200.all_reduce_us(1e9, 8), 8 * 1e9 / 340 * 1e-3, 100);
+  const Cluster hosts = Cluster::read(folder / "ethernet-10g.json");
+  const Network network = make_network("lenet", {8, 3, 32, 32}, 10);
+  EXPECT_EQ(estimate_profile(network, "fp32", hosts.device()).backend, "cpu");
+  EXPECT_EQ(estimate_profile(network, "fp32", h200.device()).backend, "cuda");
 }
 
 TEST(Prediction, OverlapByHand) {
