@@ -33,9 +33,9 @@ StepProfile hand_made() {
 
 TEST(ClusterModel, AllReduceByHand) {
   EXPECT_EQ(cluster().all_reduce_us(1e6, 1), 0);
-  // Two ranks: ring of 2 steps and tree of 2 steps alike; each sends the whole megabyte once: 100 us.
+  // Two ranks: 2 steps; each sends the whole megabyte once: 100 us.
   EXPECT_NEAR(cluster().all_reduce_us(1e6, 2), 3 + 2 * 2 + 100, 1e-9);
-  // Four: a tree of 4 steps beats the ring's 6; 1.5 MB sent.
+  // Four: 4 steps of a tree; 1.5 MB sent.
   EXPECT_NEAR(cluster().all_reduce_us(1e6, 4), 3 + 4 * 2 + 150, 1e-9);
   // Two nodes of four: the same within, then 1 MB of each node over its 1 GB/s.
   EXPECT_NEAR(cluster().all_reduce_us(1e6, 8), 3 + 4 * 2 + 150 + 2 * 5 + 1000, 1e-9);
@@ -82,7 +82,8 @@ TEST(ClusterModel, FitFindsTheLinkBetweenNodesToo) {
       "within_node": {"latency_us": 2, "gbytes_per_second": 10}, "between_nodes": {"latency_us": 90, "gbytes_per_second": 9},
       "device": {"gflops": {}, "gbytes_per_second": 100, "launch_us": 1}})",
                                  "t.json");
-  for (const double bytes : {1e3, 1e5, 1e7}) wrong.add_measurement(8, bytes, truth.all_reduce_us(bytes, 8));
+  for (const double bytes : {1e3, 1e5, 1e7})
+    wrong.add_measurement(8, bytes, truth.all_reduce_us(bytes, 8));
   wrong.fit();
   EXPECT_NEAR(wrong.all_reduce_us(3e6, 16), truth.all_reduce_us(3e6, 16), 1e-6);
   EXPECT_NEAR(wrong.all_reduce_us(3e6, 4), truth.all_reduce_us(3e6, 4), 1e-6);
@@ -103,8 +104,7 @@ TEST(ClusterModel, APartlyFilledNodeHasThePortsOfItsDevices) {
     return Cluster::parse(std::string(R"({"devices_per_node": 4, "call_us": 3, "overlap": 1,
       "within_node": {"latency_us": 2, "gbytes_per_second": 10},
       "between_nodes": {"latency_us": 5, "gbytes_per_second": 1)") +
-                              ports +
-                              R"(}, "device": {"gflops": {}, "gbytes_per_second": 100, "launch_us": 1}})",
+                              ports + R"(}, "device": {"gflops": {}, "gbytes_per_second": 100, "launch_us": 1}})",
                           "t.json");
   };
   const double within = 3 + 4 * 2 + 150;
