@@ -82,8 +82,7 @@ TEST(ClusterModel, FitFindsTheLinkBetweenNodesToo) {
       "within_node": {"latency_us": 2, "gbytes_per_second": 10}, "between_nodes": {"latency_us": 90, "gbytes_per_second": 9},
       "device": {"gflops": {}, "gbytes_per_second": 100, "launch_us": 1}})",
                                  "t.json");
-  for (const double bytes : {1e3, 1e5, 1e7})
-    wrong.add_measurement(8, bytes, truth.all_reduce_us(bytes, 8));
+  for (const double bytes : {1e3, 1e5, 1e7}) wrong.add_measurement(8, bytes, truth.all_reduce_us(bytes, 8));
   wrong.fit();
   EXPECT_NEAR(wrong.all_reduce_us(3e6, 16), truth.all_reduce_us(3e6, 16), 1e-6);
   EXPECT_NEAR(wrong.all_reduce_us(3e6, 4), truth.all_reduce_us(3e6, 4), 1e-6);
@@ -104,7 +103,8 @@ TEST(ClusterModel, APartlyFilledNodeHasThePortsOfItsDevices) {
     return Cluster::parse(std::string(R"({"devices_per_node": 4, "call_us": 3, "overlap": 1,
       "within_node": {"latency_us": 2, "gbytes_per_second": 10},
       "between_nodes": {"latency_us": 5, "gbytes_per_second": 1)") +
-                              ports + R"(}, "device": {"gflops": {}, "gbytes_per_second": 100, "launch_us": 1}})",
+                              ports +
+                              R"(}, "device": {"gflops": {}, "gbytes_per_second": 100, "launch_us": 1}})",
                           "t.json");
   };
   const double within = 3 + 4 * 2 + 150;
@@ -272,6 +272,8 @@ TEST(ClusterModel, TheTopologiesAtHand) {
     EXPECT_NO_THROW(Cluster::read(entry.path())) << entry.path();
   const Cluster h200 = Cluster::read(folder / "8xh200-nvlink-8x400g.json");
   EXPECT_NEAR(h200.all_reduce_us(1e9, 9) - h200.all_reduce_us(1e9, 8), 8 * 1e9 / 340 * 1e-3, 100);
+  // NCCL's blocks hold multiprocessors on an A100 as well.
+  EXPECT_EQ(Cluster::read(folder / "4xa100-nvlink-1x200g.json").overlap(50, 1e6, 4), 0.4);
   const Cluster hosts = Cluster::read(folder / "ethernet-10g.json");
   const Network network = make_network("lenet", {8, 3, 32, 32}, 10);
   EXPECT_EQ(estimate_profile(network, "fp32", hosts.device()).backend, "cpu");
