@@ -1,8 +1,10 @@
 #include "app/commands/simulate_training.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "app/commands/validators.h"
@@ -36,13 +38,29 @@ class Simulator {
   std::int64_t global_batch() const { return flags_.global_batch > 0 ? flags_.global_batch : batch(); }
   const Cluster& cluster() const { return cluster_; }
   bool measured() const { return !profiles_.empty(); }
+  std::vector<int> measured_ranks() const { return cluster_.measured_ranks(); }
+  std::string precision() const {
+    return measured() ? profiles_.front().precision : flags_.precision.empty() ? "bf16" : flags_.precision;
+  }
+  std::int64_t size() const {
+    return measured() ? profiles_.front().size : flags_.size > 0 ? flags_.size : 224;
+  }
+  std::string backend() const { return measured() ? profiles_.front().backend : cluster_.device().backend; }
+
+  // Rank counts that strong scaling has no image each for.
+  std::vector<std::int64_t> too_many() const {
+    std::vector<std::int64_t> counts;
+    std::ranges::copy_if(flags_.ranks, std::back_inserter(counts),
+                         [&](std::int64_t ranks) { return ranks > global_batch(); });
+    return counts;
+  }
 
   std::vector<Row> rows(const std::string& scaling) const {
     std::vector<Row> rows;
     for (const std::int64_t ranks : flags_.ranks) {
       Row row;
       row.scaling = scaling, row.ranks = ranks;
-      if (scaling == "strong" && ranks > global_batch()) continue;
+      if (scaling == "strong" && ranks > global_batch()) continue;  // too_many() says so
       row.batch = scaling == "strong" ? (global_batch() + ranks - 1) / ranks : batch();
       row.global_batch = scaling == "strong" ? global_batch() : batch() * ranks;
       row.step = predict(row.batch, static_cast<int>(ranks));
@@ -62,17 +80,25 @@ class Simulator {
     if (!profiles_.empty() && profile.size != profiles_.front().size)
       throw UsageError(fmt::format("--profile {}: is of {} pixels a side, the others of {}", file,
                                    profile.size, profiles_.front().size));
+    if (!profiles_.empty() && profile.backend != profiles_.front().backend)
+      throw UsageError(fmt::format("--profile {}: is of {}, the others of {}", file, profile.backend,
+                                   profiles_.front().backend));
+    if (!flags_.precision.empty() && flags_.precision != profile.precision)
+      throw UsageError(fmt::format("--precision: found {}, but --profile {} is of {}", flags_.precision, file,
+                                   profile.precision));
+    if (flags_.size > 0 && flags_.size != profile.size)
+      throw UsageError(
+          fmt::format("--size: found {}, but --profile {} is of {}", flags_.size, file, profile.size));
     profiles_.push_back(std::move(profile));
   }
   Network network(std::int64_t batch) const {
-    const std::int64_t size = profiles_.empty() ? flags_.size : profiles_.front().size;
-    const std::int64_t classes = flags_.classes > 0 ? flags_.classes : size > 64 ? 1000 : 10;
-    return make_network(flags_.model, {batch, 3, size, size}, static_cast<int>(classes));
+    const std::int64_t classes = flags_.classes > 0 ? flags_.classes : size() > 64 ? 1000 : 10;
+    return make_network(flags_.model, {batch, 3, size(), size()}, static_cast<int>(classes));
   }
   StepPrediction predict(std::int64_t batch, int ranks) const {
     const Network net = network(batch);
     const StepProfile profile = measured() ? at_batch(profiles_, batch, cluster_.device().launch_us)
-                                           : estimate_profile(net, flags_.precision, cluster_.device());
+                                           : estimate_profile(net, precision(), cluster_.device());
     comm::BucketSizes sizes = profile.backend == "cuda" ? comm::kNcclBucketSizes : comm::BucketSizes{};
     if (flags_.bucket_bytes > 0)
       sizes = {flags_.bucket_bytes, std::min(sizes.edge_bytes, flags_.bucket_bytes)};
@@ -91,10 +117,13 @@ class Simulator {
 void print_json(const Row& row, const Simulator& simulator, const TrainingSimulationFlags& flags) {
   fmt::print("{}\n",
              nlohmann::ordered_json({{"prediction", flags.model},
-                                     {"precision", flags.precision},
+                                     {"precision", simulator.precision()},
+                                     {"size", simulator.size()},
+                                     {"backend", simulator.backend()},
                                      {"topology", simulator.cluster().name()},
                                      {"op_times", simulator.measured() ? "measured" : "estimated"},
-                                     {"network", simulator.cluster().measured() ? "measured" : "given"},
+                                     {"network", simulator.measured_ranks().empty() ? "given" : "measured"},
+                                     {"network_ranks", simulator.measured_ranks()},
                                      {"scaling", row.scaling},
                                      {"ranks", row.ranks},
                                      {"nodes", simulator.cluster().nodes(static_cast<int>(row.ranks))},
@@ -153,14 +182,12 @@ void TrainingSimulationFlags::add_to(CLI::App& verb) {
   verb.add_option("--global-batch", global_batch, "images of all ranks, strong scaling; default: --batch")
       ->check(whole_number(1, 1 << 30))
       ->type_name("B");
-  verb.add_option("--size", size, "pixels a side, of an estimate")
-      ->check(whole_number(1, 1 << 14))
-      ->capture_default_str();
+  verb.add_option("--size", size, "pixels a side; default: the profile's, of an estimate 224")
+      ->check(whole_number(1, 1 << 14));
   verb.add_option("--classes", classes, "default: 1000 above 64 pixels, else 10")
       ->check(whole_number(2, 1 << 24));
-  verb.add_option("--precision", precision, "of an estimate")
-      ->check(one_of({"fp32", "tf32", "bf16"}))
-      ->capture_default_str();
+  verb.add_option("--precision", precision, "default: the profile's, of an estimate bf16")
+      ->check(one_of({"fp32", "tf32", "bf16"}));
   verb.add_option("--bucket-size", bucket_bytes, "of a gradient bucket; default: as the backend has them")
       ->transform(size_in_bytes())
       ->type_name("SIZE");
@@ -170,10 +197,20 @@ void TrainingSimulationFlags::add_to(CLI::App& verb) {
 void simulate_training(const TrainingSimulationFlags& flags, bool json) {
   if (flags.topology.empty()) throw UsageError("--topology is missing: a cluster, as in jobs/topologies/");
   const Simulator simulator(flags);
+  if (const auto counts = simulator.too_many(); !counts.empty() && flags.scaling != "weak") {
+    if (flags.scaling == "strong" && counts.size() == flags.ranks.size())
+      throw UsageError(fmt::format("--ranks: found {}, expected one up to the global batch of {}",
+                                   fmt::join(counts, ", "), simulator.global_batch()));
+    fmt::print(stderr, "convoy: strong scaling: left out {} ranks, more than the global batch of {}\n",
+               fmt::join(counts, ", "), simulator.global_batch());
+  }
+  const std::vector<int> network = simulator.measured_ranks();
   if (!json)
-    fmt::print("{} on {}: {} op times, {} network, batch norm of each rank's own batch\n", flags.model,
-               simulator.cluster().name(), simulator.measured() ? "measured" : "estimated",
-               simulator.cluster().measured() ? "measured" : "given");
+    fmt::print(
+        "{}, {} at {} pixels, {}, on {}: {} op times, network {}, batch norm of each rank's own batch\n",
+        flags.model, simulator.precision(), simulator.size(), simulator.backend(), simulator.cluster().name(),
+        simulator.measured() ? "measured" : "estimated",
+        network.empty() ? "given" : fmt::format("measured at {} ranks", fmt::join(network, ", ")));
   for (const char* scaling : {"weak", "strong"}) {
     if (flags.scaling != "both" && flags.scaling != scaling) continue;
     const std::vector<Row> rows = simulator.rows(scaling);

@@ -9,10 +9,10 @@
 namespace convoy::app {
 
 struct TrainingSimulationFlags {
-  std::string model, topology, precision = "bf16", scaling = "both";
+  std::string model, topology, precision, scaling = "both";  // precision empty: the profile's
   std::vector<std::string> profiles, collectives;
   std::vector<std::int64_t> ranks{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
-  std::int64_t batch = 0, global_batch = 0, size = 224, classes = 0, bucket_bytes = 0;
+  std::int64_t batch = 0, global_batch = 0, size = 0, classes = 0, bucket_bytes = 0;
 
   void add_to(CLI::App& verb);
 };

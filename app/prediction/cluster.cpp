@@ -35,6 +35,21 @@ class Reader {
     return found->get<double>();
   }
   Link link() const { return {number("latency_us", 0), number("gbytes_per_second", 1e-6)}; }
+  int whole(const char* key, int least, int most) const {
+    const double value = number(key, least, most);
+    if (value != std::floor(value))
+      throw std::runtime_error(fmt::format("{}: {}{}: found {}, expected a whole number from {} to {}", file_,
+                                           prefix_, key, value, least, most));
+    return static_cast<int>(value);
+  }
+  std::string text(const char* key, const std::string& otherwise) const {
+    const auto found = object_.find(key);
+    if (found == object_.end()) return otherwise;
+    if (!found->is_string())
+      throw std::runtime_error(
+          fmt::format("{}: {}{}: found {}, expected a string", file_, prefix_, key, found->dump()));
+    return found->get<std::string>();
+  }
   const Json& object() const { return object_; }
 
  private:
@@ -42,20 +57,42 @@ class Reader {
   std::string file_, prefix_;
 };
 
-// Ring or tree, whichever is shorter: the ring's latency grows with the members, the tree's with their logarithm.
-double steps(int members) { return std::min(2.0 * (members - 1), 2 * std::ceil(std::log2(members))); }
+// Of a tree, up and down: a ring's 2 (members - 1) are never fewer.
+double steps(int members) { return 2 * std::ceil(std::log2(members)); }
+
+// What each of the members sends.
+double sent(double bytes, int members) { return 2.0 * (members - 1) / members * bytes; }
 
 double link_us(const Link& link, double bytes) { return bytes / link.gbytes_per_second * 1e-3; }
 
 // Between measured sizes in proportion; outside of them with the slope of the nearest two.
-double interpolate(const std::vector<std::pair<double, double>>& points, double at) {
-  if (points.size() == 1) return points[0].second * std::max(1.0, at / points[0].first);
-  auto upper = std::lower_bound(points.begin(), points.end(), std::pair(at, 0.0));
-  upper = std::clamp(upper, points.begin() + 1, points.end() - 1);
-  const auto& [x0, y0] = *(upper - 1);
+double interpolate(const std::map<double, Mean>& points, double at) {
+  const auto first = points.begin();
+  if (points.size() == 1) return first->second * std::max(1.0, at / first->first);
+  if (at <= first->first) return first->second;  // below the smallest there is latency alone
+  auto upper = points.lower_bound(at);
+  if (upper == points.end()) --upper;
   const auto& [x1, y1] = *upper;
-  if (at <= x0) return y0;  // below the smallest there is latency alone
+  const auto& [x0, y0] = *std::prev(upper);
   return y0 + (y1 - y0) * (at - x0) / (x1 - x0);
+}
+
+// A measured all-reduce: `us` in all, `link_us` of them on one link, in so many steps, with `bytes` sent.
+struct Sample {
+  double us, link_us, steps, bytes;
+};
+
+// Least squares of the relative error: link_us = α steps + β bytes. The link stays as it is where they do not tell.
+void fit_link(const std::vector<Sample>& samples, Link& link) {
+  double aa = 0, ab = 0, bb = 0, at = 0, bt = 0;
+  for (const Sample& sample : samples) {
+    const double a = sample.steps / sample.us, b = sample.bytes / sample.us, t = sample.link_us / sample.us;
+    aa += a * a, ab += a * b, bb += b * b, at += a * t, bt += b * t;
+  }
+  const double determinant = aa * bb - ab * ab;
+  if (determinant <= 1e-12 * aa * bb) return;
+  const double alpha = (at * bb - bt * ab) / determinant, beta = (bt * aa - at * ab) / determinant;
+  if (beta > 0) link = {std::max(alpha, 0.0), 1e-3 / beta};
 }
 
 }  // namespace
@@ -67,12 +104,18 @@ Cluster Cluster::parse(const std::string& text, const std::string& file) {
   if (!json.is_object()) throw std::runtime_error(fmt::format("{}: not a JSON object", file));
   const Reader reader(json, file);
   Cluster cluster;
-  cluster.name_ = json.value("name", file);
-  cluster.devices_per_node_ = static_cast<int>(reader.number("devices_per_node", 1, 1 << 16));
+  cluster.name_ = reader.text("name", file);
+  cluster.devices_per_node_ = reader.whole("devices_per_node", 1, 1 << 16);
+  cluster.device_.backend = reader.text("backend", "cuda");
+  if (cluster.device_.backend != "cuda" && cluster.device_.backend != "cpu")
+    throw std::runtime_error(fmt::format("{}: backend: found \"{}\", expected \"cuda\" or \"cpu\"", file,
+                                         cluster.device_.backend));
   cluster.call_us_ = reader.number("call_us", 0);
   cluster.overlap_ = reader.number("overlap", 0, 1);
   if (cluster.devices_per_node_ > 1) cluster.within_ = reader.part("within_node").link();
-  cluster.between_ = reader.part("between_nodes").link();
+  const Reader between = reader.part("between_nodes");
+  cluster.between_ = between.link();
+  if (between.object().contains("ports")) cluster.ports_ = between.whole("ports", 1, 1 << 16);
   const Reader device = reader.part("device");
   for (const auto& [precision, unused] : device.part("gflops").object().items())
     cluster.device_.gflops[precision] = device.part("gflops").number(precision.c_str(), 1e-6);
@@ -87,14 +130,14 @@ void Cluster::use_measurements(const std::string& file) {
   bool found = false;
   for (std::string line; std::getline(stream, line);) {
     const Json row = Json::parse(line, nullptr, false);
-    const std::string operation = row.is_object() ? row.value("operation", "") : "";
-    if (operation != "all-reduce" && operation != "gradients" && operation != "overlap") continue;
+    if (!row.is_object()) continue;
     const Reader reader(row, file);
-    const int ranks = static_cast<int>(reader.number("ranks", 2));
+    const std::string operation = reader.text("operation", "");
+    if (operation != "all-reduce" && operation != "gradients" && operation != "overlap") continue;
+    const int ranks = reader.whole("ranks", 2, 1 << 20);
     if (operation == "overlap") {
-      Points& points = overlaps_[ranks][reader.number("bytes", 1)];
-      points.emplace_back(reader.number("operation_microseconds", 1e-9), reader.number("overlap", 0, 1));
-      std::ranges::sort(points);
+      const double operation_us = reader.number("operation_microseconds", 1e-9);
+      overlaps_[ranks][reader.number("bytes", 1)][operation_us].add(reader.number("overlap", 0, 1));
       continue;
     }
     const double bytes = reader.number("bytes", 1), us = reader.number("microseconds", 1e-9);
@@ -102,8 +145,7 @@ void Cluster::use_measurements(const std::string& file) {
       add_measurement(ranks, bytes, us);
       found = true;
     } else {
-      gradients_[ranks].emplace_back(bytes, us);
-      std::ranges::sort(gradients_[ranks]);
+      gradients_[ranks][bytes].add(us);
     }
   }
   if (!found)
@@ -112,21 +154,25 @@ void Cluster::use_measurements(const std::string& file) {
   fit();
 }
 
-// Least squares of the relative error: t = call + α steps(n) + β 2 (n - 1) / n bytes, call taken as given.
+// The link within a node first: what it takes is subtracted from what spans nodes.
 void Cluster::fit() {
-  double aa = 0, ab = 0, bb = 0, at = 0, bt = 0;
-  for (auto& [ranks, points] : measured_) {
-    std::sort(points.begin(), points.end());
-    if (ranks > devices_per_node_) continue;
-    for (const auto& [bytes, us] : points) {
-      const double a = steps(ranks) / us, b = 2.0 * (ranks - 1) / ranks * bytes / us, t = 1 - call_us_ / us;
-      aa += a * a, ab += a * b, bb += b * b, at += a * t, bt += b * t;
-    }
-  }
-  const double determinant = aa * bb - ab * ab;
-  if (determinant <= 1e-12 * aa * bb) return;
-  const double alpha = (at * bb - bt * ab) / determinant, beta = (bt * aa - at * ab) / determinant;
-  if (beta > 0) within_ = {std::max(alpha, 0.0), 1e-3 / beta};
+  std::vector<Sample> within, between;
+  for (const auto& [ranks, points] : measured_)
+    for (const auto& [bytes, us] : points)
+      if (ranks <= devices_per_node_) within.push_back({us, us - call_us_, steps(ranks), sent(bytes, ranks)});
+  fit_link(within, within_);
+  for (const auto& [ranks, points] : measured_)
+    for (const auto& [bytes, us] : points)
+      if (const int nodes = this->nodes(ranks); nodes > 1)
+        between.push_back({us, us - call_us_ - within_us(bytes, ranks), steps(nodes),
+                           sent(bytes, nodes) / share_of_ports(ranks)});
+  fit_link(between, between_);
+}
+
+std::vector<int> Cluster::measured_ranks() const {
+  std::vector<int> ranks;
+  for (const auto& [count, unused] : measured_) ranks.push_back(count);
+  return ranks;
 }
 
 double Cluster::all_reduce_us(double bytes, int ranks) const {
@@ -152,19 +198,27 @@ double Cluster::overlap(double operation_us, double bytes, int ranks) const {
   if (nodes(ranks) == 1 && !gradients_.empty())
     while (std::next(size) != by_size.end() && std::next(size)->first <= bytes) ++size;
   const Points& points = size->second;
-  return interpolate(points, std::clamp(operation_us, points.front().first, points.back().first));
+  return interpolate(points, std::clamp(operation_us, points.begin()->first, points.rbegin()->first));
 }
 
 // Reduce-scatter within each node, all-reduce of the parts between the nodes, all-gather within each node: each device
 // sends 2 (n - 1) / n of the bytes within, each node 2 (m - 1) / m of them between (Thakur et al., 2005).
 double Cluster::modelled_us(double bytes, int ranks) const {
-  const int local = std::min(ranks, devices_per_node_), nodes = this->nodes(ranks);
-  double us = call_us_;
-  if (local > 1)
-    us += steps(local) * within_.latency_us + link_us(within_, 2.0 * (local - 1) / local * bytes);
+  const int nodes = this->nodes(ranks);
+  double us = call_us_ + within_us(bytes, ranks);
   if (nodes > 1)
-    us += steps(nodes) * between_.latency_us + link_us(between_, 2.0 * (nodes - 1) / nodes * bytes);
+    us += steps(nodes) * between_.latency_us + link_us(between_, sent(bytes, nodes) / share_of_ports(ranks));
   return us;
+}
+
+double Cluster::share_of_ports(int ranks) const {
+  const int last = ranks % devices_per_node_, emptiest = last > 0 ? last : devices_per_node_;
+  return std::min(1.0, static_cast<double>(emptiest) / ports_);
+}
+
+double Cluster::within_us(double bytes, int ranks) const {
+  const int local = std::min(ranks, devices_per_node_);
+  return local > 1 ? steps(local) * within_.latency_us + link_us(within_, sent(bytes, local)) : 0;
 }
 
 }  // namespace convoy::app

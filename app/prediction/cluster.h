@@ -7,7 +7,6 @@
 #include <iterator>
 #include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace convoy::app {
@@ -18,9 +17,18 @@ struct Link {
 };
 
 struct DeviceRates {
+  std::string backend = "cuda";          // or "cpu"
   std::map<std::string, double> gflops;  // by precision: what dense products reach
   double gbytes_per_second = 0;
   double launch_us = 0;  // the least that an operation costs
+};
+
+// Of several measurements of one thing.
+struct Mean {
+  double sum = 0;
+  int count = 0;
+  void add(double value) { sum += value, ++count; }
+  operator double() const { return sum / count; }
 };
 
 class Cluster {
@@ -31,10 +39,10 @@ class Cluster {
 
   // Lines of JSON as `convoy bench collectives --json` prints them: "operation" ("all-reduce" or "gradients"), "ranks", "bytes",
   // "microseconds", and "operation" ("overlap"), "ranks", "bytes", "operation_microseconds", "overlap"; other lines are
-  // passed over. Rank counts that were measured are interpolated between their sizes, the link within a node is fitted to
-  // all of its all-reduces for the other counts.
+  // passed over; rows of one size are their mean. Rank counts that were measured are interpolated between their sizes; for the other counts the link within
+  // a node is fitted to all of its all-reduces, the one between nodes to all that span them.
   void use_measurements(const std::string& file);
-  void add_measurement(int ranks, double bytes, double us) { measured_[ranks].emplace_back(bytes, us); }
+  void add_measurement(int ranks, double bytes, double us) { measured_[ranks][bytes].add(us); }
   void fit();
 
   // Microseconds of an all-reduce, in place, over the first `ranks` devices; nodes are filled one after the other.
@@ -54,10 +62,13 @@ class Cluster {
   double overlap(double operation_us, double bytes, int ranks) const;
   const DeviceRates& device() const { return device_; }
   const Link& within() const { return within_; }
-  bool measured() const { return !measured_.empty(); }
+  std::vector<int> measured_ranks() const;  // counts of which there are measured all-reduces, ascending
 
  private:
   double modelled_us(double bytes, int ranks) const;
+  double within_us(double bytes, int ranks) const;
+  // Of a node's network, what the devices on the emptiest node have ports for.
+  double share_of_ports(int ranks) const;
   // That count, else the next larger, else the largest that a node has room for; the end where there is none.
   template <typename Values>
   auto nearest_within_a_node(const std::map<int, Values>& by_ranks, int ranks) const {
@@ -68,12 +79,12 @@ class Cluster {
   }
 
   std::string name_;
-  int devices_per_node_ = 1;
+  int devices_per_node_ = 1, ports_ = 1;  // ports to the other nodes, "between_nodes": {"ports": ...}
   double call_us_ = 0, overlap_ = 1;
   Link within_, between_;  // between: one direction of a whole node
   DeviceRates device_;
-  using Points = std::vector<std::pair<double, double>>;  // of bytes, ascending
-  std::map<int, Points> measured_, gradients_;            // ranks -> microseconds
+  using Points = std::map<double, Mean>;
+  std::map<int, Points> measured_, gradients_;  // ranks -> bytes -> microseconds
   std::map<int, std::map<double, Points>>
       overlaps_;  // ranks -> bytes -> overlap by microseconds of an operation
 };

@@ -104,12 +104,14 @@ StepProfile estimate_profile(const Network& network, const std::string& precisio
     throw std::runtime_error(fmt::format("--precision {}: the topology's device.gflops has {} alone",
                                          precision, fmt::join(device.gflops | std::views::keys, ", ")));
   StepGraph graph = training_graph(network);
-  fuse_statistics(graph);  // as on a GPU
-  fuse_relu_gradients(graph);
-  fuse_relu_masks(graph);
+  if (device.backend == "cuda") {  // as the session does
+    fuse_statistics(graph);
+    fuse_relu_gradients(graph);
+    fuse_relu_masks(graph);
+  }
   const double activation_bytes = precision == "bf16" ? 2 : 4;
   StepProfile profile;
-  profile.model = network.name(), profile.precision = precision, profile.backend = "cuda";
+  profile.model = network.name(), profile.precision = precision, profile.backend = device.backend;
   profile.batch = network.shape(network.input())[0], profile.size = network.shape(network.input())[2];
   const auto milliseconds = [&](double flops, double bytes) {
     const double us = std::max(flops / rate->second, bytes / device.gbytes_per_second) * 1e-3;

@@ -33,9 +33,9 @@ StepProfile hand_made() {
 
 TEST(ClusterModel, AllReduceByHand) {
   EXPECT_EQ(cluster().all_reduce_us(1e6, 1), 0);
-  // Two ranks: ring of 2 steps and tree of 2 steps alike; each sends the whole megabyte once: 100 us.
+  // Two ranks: 2 steps; each sends the whole megabyte once: 100 us.
   EXPECT_NEAR(cluster().all_reduce_us(1e6, 2), 3 + 2 * 2 + 100, 1e-9);
-  // Four: a tree of 4 steps beats the ring's 6; 1.5 MB sent.
+  // Four: 4 steps of a tree; 1.5 MB sent.
   EXPECT_NEAR(cluster().all_reduce_us(1e6, 4), 3 + 4 * 2 + 150, 1e-9);
   // Two nodes of four: the same within, then 1 MB of each node over its 1 GB/s.
   EXPECT_NEAR(cluster().all_reduce_us(1e6, 8), 3 + 4 * 2 + 150 + 2 * 5 + 1000, 1e-9);
@@ -76,12 +76,79 @@ TEST(ClusterModel, FitUsesOnlyWhatTellsOfTheLinkWithin) {
   EXPECT_EQ(one_size.within().gbytes_per_second, 10);
 }
 
+TEST(ClusterModel, FitFindsTheLinkBetweenNodesToo) {
+  const Cluster truth = cluster();
+  Cluster wrong = Cluster::parse(R"({"devices_per_node": 4, "call_us": 3, "overlap": 1,
+      "within_node": {"latency_us": 2, "gbytes_per_second": 10}, "between_nodes": {"latency_us": 90, "gbytes_per_second": 9},
+      "device": {"gflops": {}, "gbytes_per_second": 100, "launch_us": 1}})",
+                                 "t.json");
+  for (const double bytes : {1e3, 1e5, 1e7}) wrong.add_measurement(8, bytes, truth.all_reduce_us(bytes, 8));
+  wrong.fit();
+  EXPECT_NEAR(wrong.all_reduce_us(3e6, 16), truth.all_reduce_us(3e6, 16), 1e-6);
+  EXPECT_NEAR(wrong.all_reduce_us(3e6, 4), truth.all_reduce_us(3e6, 4), 1e-6);
+  // Nodes of one device have nothing within.
+  const std::string hosts = R"({"devices_per_node": 1, "call_us": 10, "overlap": 0.5,
+      "between_nodes": {"latency_us": 30, "gbytes_per_second": 1.12},
+      "device": {"gflops": {}, "gbytes_per_second": 80, "launch_us": 1}})";
+  Cluster slower = Cluster::parse(hosts, "t.json");
+  for (const double bytes : {1e3, 1e5, 1e7})
+    slower.add_measurement(2, bytes, 10 + 2 * 100 + bytes / 0.5 * 1e-3);
+  slower.fit();
+  EXPECT_NEAR(slower.all_reduce_us(1e6, 4), 10 + 4 * 100 + 1.5e6 / 0.5 * 1e-3, 1e-6);
+}
+
+// A node takes the network ports of the devices that take part.
+TEST(ClusterModel, APartlyFilledNodeHasThePortsOfItsDevices) {
+  const auto with_ports = [](const char* ports) {
+    return Cluster::parse(std::string(R"({"devices_per_node": 4, "call_us": 3, "overlap": 1,
+      "within_node": {"latency_us": 2, "gbytes_per_second": 10},
+      "between_nodes": {"latency_us": 5, "gbytes_per_second": 1)") +
+                              ports +
+                              R"(}, "device": {"gflops": {}, "gbytes_per_second": 100, "launch_us": 1}})",
+                          "t.json");
+  };
+  const double within = 3 + 4 * 2 + 150;
+  const Cluster four = with_ports(R"(, "ports": 4)"), two = with_ports(R"(, "ports": 2)");
+  EXPECT_NEAR(four.all_reduce_us(1e6, 8), within + 2 * 5 + 1000, 1e-9);
+  EXPECT_NEAR(four.all_reduce_us(1e6, 7), within + 2 * 5 + 1000 * 4 / 3.0, 1e-9);
+  EXPECT_NEAR(four.all_reduce_us(1e6, 5), within + 2 * 5 + 4000, 1e-9);
+  EXPECT_NEAR(two.all_reduce_us(1e6, 7), within + 2 * 5 + 1000, 1e-9);
+  EXPECT_NEAR(with_ports("").all_reduce_us(1e6, 5), within + 2 * 5 + 1000, 1e-9);  // one for the whole node
+  Cluster fitted = with_ports(R"(, "ports": 4)");
+  for (const double bytes : {1e3, 1e5, 1e7}) fitted.add_measurement(5, bytes, four.all_reduce_us(bytes, 5));
+  fitted.fit();
+  EXPECT_NEAR(fitted.all_reduce_us(1e6, 16), four.all_reduce_us(1e6, 16), 1e-6);
+}
+
 TEST(ClusterModel, MeasurementsComeInAnyOrder) {
   Cluster measured = cluster();
   for (const auto& [bytes, us] : {std::pair{3e6, 70.0}, {2e6, 50.0}, {1e6, 40.0}})
     measured.add_measurement(2, bytes, us);
   measured.fit();
   EXPECT_NEAR(measured.all_reduce_us(1.5e6, 2), 45, 1e-9);
+}
+
+// The same file given twice, or two runs of one size: neither a division by zero nor the last one alone.
+TEST(ClusterModel, RowsOfOneSizeAreTheirMean) {
+  const auto file = std::filesystem::temp_directory_path() / ("twice-" + std::to_string(::getpid()));
+  std::ofstream(file)
+      << R"({"operation":"all-reduce","ranks":2,"bytes":1000,"microseconds":20.0})"
+      << "\n"
+      << R"({"operation":"all-reduce","ranks":2,"bytes":1000,"microseconds":40.0})"
+      << "\n"
+      << R"({"operation":"gradients","ranks":2,"bytes":1000,"microseconds":60.0})"
+      << "\n"
+      << R"({"operation":"overlap","ranks":2,"bytes":1000,"operation_microseconds":10,"overlap":0.2})"
+      << "\n"
+      << R"({"operation":"overlap","ranks":2,"bytes":1000,"operation_microseconds":10,"overlap":0.6})"
+      << "\n";
+  Cluster measured = cluster();
+  for (int time = 0; time < 3; ++time) measured.use_measurements(file);
+  EXPECT_NEAR(measured.all_reduce_us(1000, 2), 30, 1e-9);
+  EXPECT_NEAR(measured.all_reduce_us(2000, 2), 60, 1e-9);
+  EXPECT_NEAR(measured.gradients_us(1000, 2), 60, 1e-9);
+  EXPECT_NEAR(measured.overlap(10, 1000, 2), 0.4, 1e-9);
+  std::filesystem::remove(file);
 }
 
 // One per cent too much on the largest message is a millisecond, which must not end up in the latency of the small ones.
@@ -184,6 +251,8 @@ TEST(ClusterModel, GradientsHaveWaysOfTheirOwnWithinANode) {
 TEST(ClusterModel, BadFilesNameTheField) {
   for (const auto& [text, words] :
        {std::pair{"{", "not a JSON object"}, std::pair{"{}", "devices_per_node"},
+        std::pair{R"({"name": 5, "devices_per_node": 1})", "name: found 5, expected a string"},
+        std::pair{R"({"devices_per_node": 2.7})", "devices_per_node: found 2.7, expected a whole number"},
         std::pair{R"({"devices_per_node": 1, "call_us": -1})", "call_us"},
         std::pair{R"({"devices_per_node": 1, "call_us": 1, "overlap": 2})", "overlap"},
         std::pair{R"({"devices_per_node": 1, "call_us": 1, "overlap": 1})", "between_nodes"}})
@@ -194,6 +263,21 @@ TEST(ClusterModel, BadFilesNameTheField) {
       EXPECT_NE(std::string(error.what()).find("bad.json"), std::string::npos) << error.what();
       EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
     }
+}
+
+// What the files in jobs/topologies/ say, and that they are read.
+TEST(ClusterModel, TheTopologiesAtHand) {
+  const auto folder = std::filesystem::path(__FILE__).parent_path() / "../../../jobs/topologies";
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    EXPECT_NO_THROW(Cluster::read(entry.path())) << entry.path();
+  const Cluster h200 = Cluster::read(folder / "8xh200-nvlink-8x400g.json");
+  EXPECT_NEAR(h200.all_reduce_us(1e9, 9) - h200.all_reduce_us(1e9, 8), 8 * 1e9 / 340 * 1e-3, 100);
+  // NCCL's blocks hold multiprocessors on an A100 as well.
+  EXPECT_EQ(Cluster::read(folder / "4xa100-nvlink-1x200g.json").overlap(50, 1e6, 4), 0.4);
+  const Cluster hosts = Cluster::read(folder / "ethernet-10g.json");
+  const Network network = make_network("lenet", {8, 3, 32, 32}, 10);
+  EXPECT_EQ(estimate_profile(network, "fp32", hosts.device()).backend, "cpu");
+  EXPECT_EQ(estimate_profile(network, "fp32", h200.device()).backend, "cuda");
 }
 
 TEST(Prediction, OverlapByHand) {
