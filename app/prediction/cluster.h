@@ -39,8 +39,8 @@ class Cluster {
 
   // Lines of JSON as `convoy bench collectives --json` prints them: "operation" ("all-reduce" or "gradients"), "ranks", "bytes",
   // "microseconds", and "operation" ("overlap"), "ranks", "bytes", "operation_microseconds", "overlap"; other lines are
-  // passed over; rows of one size are their mean. Rank counts that were measured are interpolated between their sizes; for the other counts the link within
-  // a node is fitted to all of its all-reduces, the one between nodes to all that span them.
+  // passed over; rows of one size are their mean. Rank counts that were measured are interpolated between their sizes; for
+  // the other counts the link within a node is fitted to all of its all-reduces, the one between nodes to all that span them.
   void use_measurements(const std::string& file);
   void add_measurement(int ranks, double bytes, double us) { measured_[ranks][bytes].add(us); }
   void fit();

@@ -51,14 +51,12 @@ class SimulateTraining : public testing::Test {
         R"({"model":"lenet","backend":"cpu","precision":"fp32","ranks":1,"batch":16,"size":32,"ms_mean":9.0})"
         "\n";
     for (const TimedOperation& operation : estimate_profile(network, "fp32", cluster.device()).operations)
-      text +=
-          Json({{"layer", operation.layer}, {"op", operation.kind}, {"ms", operation.ms}}).dump() + "\n";
+      text += Json({{"layer", operation.layer}, {"op", operation.kind}, {"ms", operation.ms}}).dump() + "\n";
     write("profile.jsonl", text);
     return path("profile.jsonl");
   }
   Result simulate(const std::vector<std::string>& more) const {
-    std::vector<std::string> words{"convoy",     "simulate",    "--model", "lenet",
-                                   "--topology", path("t.json")};
+    std::vector<std::string> words{"convoy", "simulate", "--model", "lenet", "--topology", path("t.json")};
     words.insert(words.end(), more.begin(), more.end());
     std::vector<char*> arguments;
     for (auto& word : words) arguments.push_back(word.data());
@@ -99,13 +97,13 @@ TEST_F(SimulateTraining, RefusesFlagsThatContradictTheProfile) {
 }
 
 TEST_F(SimulateTraining, SaysForWhichRankCountsTheNetworkWasMeasured) {
-  write("c.jsonl",
-        R"({"operation":"all-reduce","ranks":2,"bytes":1000,"microseconds":50.0})"
-        "\n"
-        R"({"operation":"all-reduce","ranks":2,"bytes":1000000,"microseconds":600.0})"
-        "\n");
+  write("c.jsonl", R"({"operation":"all-reduce","ranks":2,"bytes":1000,"microseconds":50.0})"
+                   "\n"
+                   R"({"operation":"all-reduce","ranks":2,"bytes":1000000,"microseconds":600.0})"
+                   "\n");
   const std::vector<std::string> flags{"--batch", "4", "--collectives", path("c.jsonl"), "--ranks", "2,4"};
-  EXPECT_NE(simulate(flags).out.find("network measured at 2 ranks"), std::string::npos) << simulate(flags).out;
+  EXPECT_NE(simulate(flags).out.find("network measured at 2 ranks"), std::string::npos)
+      << simulate(flags).out;
   auto json = flags;
   json.push_back("--json");
   const Json row = simulate(json).rows().at(0);
