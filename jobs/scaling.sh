@@ -20,8 +20,8 @@
 #   --threads T           of one rank
 #
 # Every run is a folder OUT/SCALING/MODEL-bBATCH-PRECISION/ranks-N/repeat-K with manifest.json and summary.json; runs that
-# are there already are not repeated, so the same line goes on where a stopped one ended; OUT/experiment keeps their
-# flags. `jobs/report OUT` draws them.
+# are there already are not repeated, so the same line goes on where a stopped one ended; "flags" beside them keeps what
+# they were given. `jobs/report OUT` draws them.
 # Variables: CONVOY, CONVOY_MODULES, CONVOY_LAUNCHER, CONVOY_MPIRUN, see jobs/launch.sh. Exit status: 0 when all runs are
 # there, 1 when some failed, 2 for a wrong command line.
 set -euo pipefail
@@ -118,10 +118,17 @@ common=(--data "$data" --steps "$steps" --backend "$backend" --seed 1 --eval-eve
   --learning-rate 1e-4 --checkpoint-every-epochs 0 --log-every 10 --size "$size")
 [ "$data" != synthetic ] || common+=(--classes "$classes")
 [ -z "$threads" ] || common+=(--threads "$threads")
-# What every run of the folder has in common: runs of other flags would be taken for these.
-[ -e "$out/experiment" ] || { echo "${common[*]}" >"$out/experiment"; } 2>/dev/null || fail "$out/experiment: cannot be written"
-found=$(cat "$out/experiment")
-[ "$found" = "${common[*]}" ] || fail "$out: found runs with '$found', expected '${common[*]}': the same flags, or another folder"
+# keep_flags FOLDER: what its runs have in common, as runs of other flags would be taken for these.
+keep_flags() {
+  make_folder "$1"
+  [ -e "$1/flags" ] || { echo "${common[*]}" >"$1/flags"; } 2>/dev/null || fail "$1/flags: cannot be written"
+  local found
+  found=$(cat "$1/flags")
+  [ "$found" = "${common[*]}" ] || fail "$1: found runs with '$found', expected '${common[*]}': the same flags, or another folder"
+}
+for model in ${models//,/ }; do for batch in ${batches//,/ }; do for precision in ${precisions//,/ }; do
+  for kind in $scalings ${topology:+prediction}; do keep_flags "$out/$kind/$model-b$batch-$precision"; done
+done; done; done
 # The program's own words, or the last ones: before them the program prints its configuration.
 reason_of() { grep -m 1 '^convoy: ' "$1" || grep '[a-z]' "$1" | tail -n 1 | grep . || echo "no message in $1"; }
 # The launcher handles ^C by itself, after which bash would go on with the next run; and a signal ends a wait at once.
@@ -186,7 +193,6 @@ measure_collectives() {
 predict() { # MODEL BATCH PRECISION
   local model=$1 batch=$2 precision=$3 folder=$out/prediction/$1-b$2-$3 sizes=("$2") ranks profile flags
   for ranks in "${rank_counts[@]}"; do [ "$((batch / ranks))" -eq 0 ] || sizes+=("$((batch / ranks))"); done
-  make_folder "$folder"
   flags=()
   for batch in $(printf '%s\n' "${sizes[@]}" | sort -nru); do
     profile=$folder/profile-b$batch-$profiled.jsonl

@@ -86,6 +86,8 @@ check "runs of another length are not taken for these" other_flags --steps 25
 check "nor of another size" other_flags --size 48
 check "nor with other threads" other_flags --threads 2
 check "nor of other data" other_flags --data "$folder/figures.h5"
+few() { scale "$folder/mixed" --models linear --ranks 1 --repeats 1 --scaling weak "$@" >"$folder/log"; }
+check "each model and batch may have its own" few --steps 3 && few --batches 8 --steps 4
 half=$(echo "$experiment"/strong/*/ranks-1/repeat-2/summary.json)
 : >"$half"
 check "an empty summary is no run" scale "$experiment" >"$folder/log" && test -s "$half"
@@ -257,7 +259,7 @@ check "more ranks than the job has" says 1 "--ranks 1,8: this job has 4" env SLU
 check "no topology in the file" says 1 "README.md: not a JSON" "$scaling" --backend cpu --ranks 1 --topology "$root/README.md" "$folder/x"
 mkdir "$folder/full"
 touch "$folder/full/weak"
-check "no folder for a run" says 1 "repeat-1.part: cannot be made" "$scaling" --backend cpu --ranks 1 --scaling weak "$folder/full"
+check "no folder for a run" says 1 "resnet50-b256-fp32: cannot be made" "$scaling" --backend cpu --ranks 1 --scaling weak "$folder/full"
 check "no data" says 1 "none.h5" "$scaling" --data "$folder/none.h5" "$folder/x"
 check "not a data set" says 1 "--data $root/README.md: " "$scaling" --data "$root/README.md" --backend cpu "$folder/x"
 check "no topology" says 1 "none.json" "$scaling" --topology "$folder/none.json" "$folder/x"
