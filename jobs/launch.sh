@@ -98,8 +98,9 @@ launch() {
 }
 
 # Ranks fill a node before the next one is used; a step of fewer ranks than the job has must not spread.
-# SLURM_TASKS_PER_NODE is as in 2(x3),1: three nodes of two tasks and one of one.
+# SLURM_TASKS_PER_NODE is as in 2(x3),1: three nodes of two tasks and one of one; where no tasks were asked for it counts cores.
 nodes_for() { # RANKS
+  [ -n "${SLURM_NTASKS:-}${SLURM_NTASKS_PER_NODE:-}" ] || return 0
   local left=$1 nodes=0 tasks=${SLURM_TASKS_PER_NODE:-} entry times
   for entry in ${tasks//,/ }; do
     [[ $entry =~ ^([0-9]+)(\(x([0-9]+)\))?$ ]] || return 0

@@ -111,19 +111,25 @@ if [ "$data" = synthetic ]; then
   [ "$size" -le 64 ] || classes=1000
 else
   described=$("$CONVOY" data info "$data" 2>&1) || fail "--data ${described#convoy: }"
-  size=${size:-$(sed -n 's/^images  *\([0-9]*\)x.*/\1/p' <<<"$described")}
+  read -r height width < <(sed -n 's/^images  *\([0-9]*\)x\([0-9]*\).*/\1 \2/p' <<<"$described")
+  [ -n "$size" ] || [ -z "$topology" ] || [ "$height" = "$width" ] ||
+    fail "--data $data: found images of ${height}x$width, expected as many rows as columns for a prediction: --size N"
   classes=$(sed -n 's/^classes  *//p' <<<"$described")
 fi
 common=(--data "$data" --steps "$steps" --backend "$backend" --seed 1 --eval-every 0 --limit-test 64 --no-sync-batch-norm
-  --learning-rate 1e-4 --checkpoint-every-epochs 0 --log-every 10 --size "$size")
+  --learning-rate 1e-4 --checkpoint-every-epochs 0 --log-every 10)
+[ -z "$size" ] || common+=(--size "$size")
+size=${size:-$height}
 [ "$data" != synthetic ] || common+=(--classes "$classes")
 [ -z "$threads" ] || common+=(--threads "$threads")
 # keep_flags FOLDER: what its runs have in common, as runs of other flags would be taken for these.
 keep_flags() {
   make_folder "$1"
-  [ -e "$1/flags" ] || { echo "${common[*]}" >"$1/flags"; } 2>/dev/null || fail "$1/flags: cannot be written"
+  if ! compgen -G "$1/ranks-*/repeat-*/summary.json" >/dev/null && ! compgen -G "$1/profile-*.jsonl" >/dev/null; then
+    { echo "${common[*]}" >"$1/flags"; } 2>/dev/null || fail "$1/flags: cannot be written"
+  fi
   local found
-  found=$(cat "$1/flags")
+  found=$(cat "$1/flags" 2>/dev/null) || fail "$1: found runs without their flags, expected a file \"flags\" beside them: another folder"
   [ "$found" = "${common[*]}" ] || fail "$1: found runs with '$found', expected '${common[*]}': the same flags, or another folder"
 }
 for model in ${models//,/ }; do for batch in ${batches//,/ }; do for precision in ${precisions//,/ }; do
@@ -184,9 +190,10 @@ measure_collectives() {
     measured_collectives+=(--collectives "$file")
   done
 }
-# Before anything is measured.
+# Before anything is measured. A rate for an estimate, of which measurements have no need, may be missing.
 [ -z "$topology" ] || message=$("$CONVOY" simulate --model "${models%%,*}" --topology "$topology" --ranks 1 --batch 1 \
-  --precision "${precisions%%,*}" --json 2>&1 >/dev/null) || fail "--topology $topology: ${message#convoy: }"
+  --precision "${precisions%%,*}" --json 2>&1 >/dev/null) || [[ $message == *device.gflops* ]] ||
+  fail "--topology $topology: ${message#convoy: }"
 [ -z "$topology" ] || measure_collectives
 
 # What a prediction is made from: one rank's times at the batches of the experiment.
@@ -206,7 +213,7 @@ predict() { # MODEL BATCH PRECISION
     flags+=(--profile "$profile")
   done
   flags+=("${measured_collectives[@]}")
-  "$CONVOY" simulate --model "$model" --topology "$topology" --batch "$2" --global-batch "$2" --precision "$precision" \
+  "$CONVOY" simulate --model "$model" --topology "$topology" --batch "$2" --global-batch "$2" --precision "$precision" --classes "$classes" \
     --ranks "$(IFS=,; echo "${rank_counts[*]},$((2 * rank_counts[-1])),$((4 * rank_counts[-1]))")" \
     "${flags[@]}" --json >"$folder/prediction.jsonl.part" || fail "the prediction of $model failed"
   mv "$folder/prediction.jsonl.part" "$folder/prediction.jsonl"

@@ -45,7 +45,7 @@ fi
 echo "== Few ranks of a job fill its nodes one by one"
 # shellcheck disable=SC2034  # of launch.sh
 nodes_of() ( # SLURM_TASKS_PER_NODE RANKS…: the nodes of each
-  script=test SLURM_TASKS_PER_NODE=$1
+  script=test SLURM_TASKS_PER_NODE=$1 SLURM_NTASKS=${SLURM_NTASKS-9}
   # shellcheck source=/dev/null
   . "$root/jobs/launch.sh"
   for ranks in "${@:2}"; do nodes_for "$ranks"; done | xargs
@@ -55,6 +55,7 @@ check "three and one" is "$(nodes_of 3,1 1 3 4)" "1 1 2"
 check "two twice, then one" is "$(nodes_of "2(x2),1" 4 5)" "2 3"
 check "more than the job has: Slurm's own answer" is "$(nodes_of "2(x2)" 5)" ""
 check "no job" is "$(nodes_of "" 4)" ""
+check "no tasks asked for: cores" is "$(SLURM_NTASKS='' nodes_of "128(x2)" 16)" ""
 
 echo "== train.sbatch and signals, outside Slurm"
 # scontrol is asked just before the ranks start: a signal at that moment.
@@ -88,6 +89,10 @@ check "nor with other threads" other_flags --threads 2
 check "nor of other data" other_flags --data "$folder/figures.h5"
 few() { scale "$folder/mixed" --models linear --ranks 1 --repeats 1 --scaling weak "$@" >"$folder/log"; }
 check "each model and batch may have its own" few --steps 3 && few --batches 8 --steps 4
+rm "$folder/mixed/weak/linear-b8-fp32/flags"
+check "runs without their flags are not taken" fails_with 1 few --batches 8 --steps 4 2>/dev/null
+rm -r "$folder/mixed"/weak/linear-b8-fp32/ranks-1 "$folder/mixed"/prediction/linear-b8-fp32/profile-*
+check "flags without runs hold nobody up" few --batches 8 --steps 5
 half=$(echo "$experiment"/strong/*/ranks-1/repeat-2/summary.json)
 : >"$half"
 check "an empty summary is no run" scale "$experiment" >"$folder/log" && test -s "$half"
@@ -107,17 +112,19 @@ echo "== Data of a file"
 check "the profile has the size and the classes of the data" grep -q '"loss":1\.9.*"size":48}' "$folder/of figures"/prediction/*/profile-*.jsonl
 
 echo "== Stopped, as by ^C"
+gone() { ! ranks_of "$1" >/dev/null; }
 for signal in INT:130 TERM:143; do
   # In a session of its own, and with the signal that a shell has its background jobs ignore.
   env --default-signal=INT setsid "$root/jobs/scaling.sh" --models lenet --batches 16 --size 32 --ranks 1 --steps 100000 --repeats 2 \
     --threads 1 --backend cpu "$folder/$signal" >"$folder/log" 2>"$folder/error" &
   job=$!
   await 30 logged "$folder/$signal/weak/lenet-b16-fp32/ranks-1/repeat-1.part" 1
+  check "a rank trains" ranks_of "$folder/$signal/weak/lenet-b16-fp32/ranks-1/repeat-1.part" >/dev/null
   kill -s "${signal%:*}" -- "-$job"
   await 20 test -s "$folder/error" || kill -KILL -- "-$job"
   check "SIG${signal%:*} ends it with one line" fails_with "${signal#*:}" wait "$job"
   check "which says so" is "$(cat "$folder/error")" "scaling.sh: stopped; the same line goes on"
-  check "no rank is left" fails_with 1 ranks_of "$folder/$signal/weak/lenet-b16-fp32/ranks-1/repeat-1.part"
+  check "no rank is left" await 20 gone "$folder/$signal/weak/lenet-b16-fp32/ranks-1/repeat-1.part"
 done
 
 echo "== What bench prints is what simulate reads"

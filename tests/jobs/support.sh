@@ -57,7 +57,7 @@ logged() { # FOLDER STEPS: whether the run has logged as many
   [ "$(grep -cs step "$1/metrics.jsonl" || true)0" -ge "${2}0" ]
 }
 ranks_of() { # FOLDER: the processes that train into it
-  pgrep -f -- "^$CONVOY train .*--out $1 "
+  pgrep -f -- "^$CONVOY train .*--out $1( |\$)"
 }
 whole_checkpoint() { # FOLDER DATA: the program accepts the newest one, and nothing half-written lies beside it
   local newest
