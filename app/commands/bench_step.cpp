@@ -109,7 +109,7 @@ struct Limits {
   }
 };
 std::optional<Limits> limits_of(const BenchStepOptions& options, const std::string& device) {
-  if (device.find("H200") == std::string::npos) return std::nullopt;
+  if (device.find(" H200") == std::string::npos) return std::nullopt;
   return Limits{options.precision == "bf16"   ? 691e12
                 : options.precision == "tf32" ? 353e12
                                               : 51.3e12,

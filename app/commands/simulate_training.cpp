@@ -40,7 +40,9 @@ class Simulator {
   bool measured() const { return !profiles_.empty(); }
   std::vector<int> measured_ranks() const { return cluster_.measured_ranks(); }
   std::string precision() const {
-    return measured() ? profiles_.front().precision : flags_.precision.empty() ? "bf16" : flags_.precision;
+    if (measured()) return profiles_.front().precision;
+    if (!flags_.precision.empty()) return flags_.precision;
+    return cluster_.device().backend == "cuda" ? "bf16" : "fp32";
   }
   std::int64_t size() const {
     return measured() ? profiles_.front().size : flags_.size > 0 ? flags_.size : 224;
@@ -186,7 +188,7 @@ void TrainingSimulationFlags::add_to(CLI::App& verb) {
       ->check(whole_number(1, 1 << 14));
   verb.add_option("--classes", classes, "default: 1000 above 64 pixels, else 10")
       ->check(whole_number(2, 1 << 24));
-  verb.add_option("--precision", precision, "default: the profile's, of an estimate bf16")
+  verb.add_option("--precision", precision, "default: the profile's, of an estimate bf16, of CPUs fp32")
       ->check(one_of({"fp32", "tf32", "bf16"}));
   verb.add_option("--bucket-size", bucket_bytes, "of a gradient bucket; default: as the backend has them")
       ->transform(size_in_bytes())

@@ -83,6 +83,10 @@ TEST_F(SimulateTraining, SaysTheProfilesPrecisionSizeAndBackend) {
   const Result estimate = simulate({"--batch", "4", "--ranks", "1", "--json"});
   EXPECT_EQ(estimate.rows().at(0).at("precision"), "bf16");
   EXPECT_EQ(estimate.rows().at(0).value("size", 0), 224);
+  write("t.json", R"({"backend": "cpu", "devices_per_node": 1, "call_us": 10, "overlap": 0.5,
+                      "between_nodes": {"latency_us": 30, "gbytes_per_second": 1},
+                      "device": {"gflops": {"fp32": 800}, "gbytes_per_second": 80, "launch_us": 1}})");
+  EXPECT_EQ(simulate({"--batch", "4", "--ranks", "1", "--json"}).rows().at(0).at("precision"), "fp32");
 }
 
 TEST_F(SimulateTraining, RefusesFlagsThatContradictTheProfile) {
