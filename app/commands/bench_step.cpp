@@ -264,8 +264,7 @@ void add_bench_step(CLI::App& bench) {
   verb->option_defaults()->group("Output");
   verb->add_flag("--layers", options->layers,
                  "time every operation, with NVTX ranges by layer: its share of the step, operations and "
-                 "bytes, and how near "
-                 "an H200's limits it comes");
+                 "bytes, and how near an H200's limits it comes");
   verb->add_flag("--json", options->json, "one JSON object a row");
   verb->callback([options] { bench_step(*options); });
 }
