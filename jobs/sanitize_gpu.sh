@@ -3,7 +3,7 @@
 # Usage: jobs/sanitize_gpu.sh OUT [PROGRAM ...]
 #   PROGRAM  default: build/cuda/tests/app_gpu_tests and kernels_gpu_tests, and where there are RANKS (2) GPUs comm_mpi_tests and
 #            app_mpi_tests; each test is a process, of these RANKS processes, JOBS (16) tests at a time
-# TOOLS: memcheck racecheck. FILTER: of the tests; left out: the one that counts runtime calls, as the sanitizer makes its own, the one
+# TOOLS: memcheck racecheck. FILTER: of the tests; left out: those that count runtime calls, as the sanitizer makes its own, the one
 # that measures time, and those without a GPU. Racecheck, which is slower, sees every kernel on fewer shapes (tests/brief.h), and not
 # those of cuBLAS. Left out on several ranks: NCCL's kernels, of which memcheck says that they read words of four bytes where one or
 # two were allocated, and errors of calls, as NCCL asks for kernels of other chips first (ours throw).
@@ -27,7 +27,7 @@ export OMP_NUM_THREADS=1  # as many processes as cores
 
 tests_of() {
   local all='*-*AStepIsOneLaunch*:Harness.*'
-  case $1 in *_mpi_tests) all='*Nccl*:*Cuda*-*TakesAsLong*' ;; esac
+  case $1 in *_mpi_tests) all='*Nccl*:*Cuda*-*TakesAsLong*:*AStepIsOneLaunch*' ;; esac
   "$1" --gtest_filter="${FILTER:-$all}" --gtest_list_tests | awk '/^[^ ]/ { suite = $1 } /^ / { print suite $1 }'
 }
 # shellcheck disable=SC2317  # called by xargs

@@ -53,12 +53,13 @@ CUstreamBatchMemOpParams write_of(std::uint32_t* flag, std::uint32_t value) {
   return operation;
 }
 
-CUstreamBatchMemOpParams wait_for(std::uint32_t* flag) {
+// `flush`: what other ranks wrote before the flag is then there for what follows.
+CUstreamBatchMemOpParams wait_for(std::uint32_t* flag, bool flush) {
   CUstreamBatchMemOpParams operation{};
   operation.waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
   operation.waitValue.address = reinterpret_cast<CUdeviceptr>(flag);
   operation.waitValue.value = kSet;
-  operation.waitValue.flags = CU_STREAM_WAIT_VALUE_EQ;
+  operation.waitValue.flags = CU_STREAM_WAIT_VALUE_EQ | (flush ? CU_STREAM_WAIT_VALUE_FLUSH : 0);
   return operation;
 }
 
@@ -94,6 +95,9 @@ PeerWindow::PeerWindow(const Communicator& communicator, std::size_t bytes)
       unwinding_(std::uncaught_exceptions()),
       parts_(static_cast<std::size_t>(communicator.size())) {
   CONVOY_CUDA(cudaGetDevice(&device_));
+  int flushes = 0;
+  CONVOY_CUDA(cudaDeviceGetAttribute(&flushes, cudaDevAttrCanFlushRemoteWrites, device_));
+  flushes_ = flushes != 0;
 }
 
 void PeerWindow::reserve() {
@@ -151,7 +155,7 @@ void PeerWindow::meet(Meeting meeting, cudaStream_t stream) const {
     for (int step = 1; step < size(); ++step) operations[count++] = operation((rank() + step) % size());
   };
   for_others([&](int other) { return write_of(flag(other, rank()), kSet); });
-  for_others([&](int other) { return wait_for(flag(rank(), other)); });
+  for_others([&](int other) { return wait_for(flag(rank(), other), flushes_); });
   // Nobody sets a flag again before this rank has got to the other meeting.
   for_others([&](int other) { return write_of(flag(rank(), other), 0); });
   check_driver(run(stream, count, operations.data(), 0), "cuStreamBatchMemOp");

@@ -61,6 +61,7 @@ class PeerWindow {
   std::size_t bytes_;
   const int unwinding_;  // exceptions at the begin
   int device_ = 0;
+  bool flushes_ = false;  // whether a wait can flush what other devices have written
   kernels::DeviceBuffer own_;
   std::vector<std::byte*> parts_;  // as this process addresses them
 };

@@ -7,6 +7,7 @@
 #include "app/runtime/session.h"
 #include "comm/nccl_collectives.h"
 #include "kernels/device/device_memory.h"
+#include "tests/app/runtime/cuda_calls.h"
 #include "tests/app/runtime/single_rank.h"
 #include "tests/brief.h"
 #include "tests/mpi/world.h"
@@ -150,6 +151,30 @@ TEST_P(SessionOnRanks, SaysWhatItWaitedForOthers) {
   else
     EXPECT_GT(all.exposed_ms, 0);
   EXPECT_LT(all.exposed_ms, 60'000);
+}
+
+// Neither the sums nor the thread that watches over them ask anything of the runtime. (One rank's input:
+// CudaSession.AStepIsOneLaunchAndTheCopiesOfItsInput.)
+TEST_P(SessionOnRanks, AStepIsOneLaunch) {
+  if (GetParam() != Backend::cuda) GTEST_SKIP() << "the host's steps are not launched";
+  SessionOptions options;
+  options.backend = GetParam();
+  const std::int64_t batch = kGlobalBatch / world().size();
+  Session session(network_of(batch), options, *ranks_);
+  fill(session, batch, batch * world().rank());
+  const auto run = [&](int steps) {
+    for (int step = 0; step < steps; ++step) {
+      session.start_train_step();
+      if (session.steps_under_way() > session.steps_ahead()) session.finish_step();
+    }
+    while (session.steps_under_way() > 0) session.finish_step();
+  };
+  run(5);
+  constexpr int kCounted = 30;
+  const test::CudaCalls calls;
+  run(kCounted);
+  EXPECT_EQ(calls.named("cudaGraphLaunch"), kCounted) << calls.text();
+  EXPECT_EQ(calls.named("cuda"), kCounted) << calls.text();
 }
 
 // The update's blocks fill the device: the stamps of when it began and of when the waits ended must not come behind them.

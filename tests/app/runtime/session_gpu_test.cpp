@@ -1,13 +1,10 @@
 // Whole training steps on a GPU: against the CPU, against themselves, and what they ask of the CUDA runtime.
-#include <cupti.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <limits>
-#include <map>
 
 #include "app/runtime/session.h"
 #include "app/training/session_checkpoint.h"
@@ -16,6 +13,7 @@
 #include "kernels/device/device_memory.h"
 #include "kernels/gemm/measure.h"
 #include "tests/app/model/tiny_networks.h"
+#include "tests/app/runtime/cuda_calls.h"
 #include "tests/app/runtime/single_rank.h"
 #include "tests/brief.h"
 
@@ -293,50 +291,18 @@ TEST_F(CudaSession, ResidentImagesGiveTheBitsOfStreamedOnes) {
   expect_same_bits(state_of(*streamed.session), state_of(*resident.session));
 }
 
-// Calls of this process to the CUDA runtime, by name.
-class Calls {
- public:
-  Calls() {
-    cuptiSubscribe(&subscriber_, reinterpret_cast<CUpti_CallbackFunc>(count), this);
-    cuptiEnableDomain(1, subscriber_, CUPTI_CB_DOMAIN_RUNTIME_API);
-  }
-  ~Calls() { cuptiUnsubscribe(subscriber_); }
-  const std::map<std::string, int>& by_name() const { return by_name_; }
-  std::string text() const {
-    std::string all;
-    for (const auto& [name, count] : by_name_) all += name + " x" + std::to_string(count) + " ";
-    return all;
-  }
-
- private:
-  static void CUPTIAPI count(void* self, CUpti_CallbackDomain, CUpti_CallbackId,
-                             const CUpti_CallbackData* data) {
-    if (data->callbackSite == CUPTI_API_ENTER) ++static_cast<Calls*>(self)->by_name_[data->functionName];
-  }
-  CUpti_SubscriberHandle subscriber_ = nullptr;
-  std::map<std::string, int> by_name_;
-};
-
-int calls_named(const Calls& calls, const std::string& part) {
-  int sum = 0;
-  for (const auto& [name, count] : calls.by_name())
-    if (name.find(part) != std::string::npos) sum += count;
-  return sum;
-}
-
 TEST_F(CudaSession, AStepIsOneLaunchAndTheCopiesOfItsInput) {
   constexpr int kSteps = 30;
-  const auto total = [](const Calls& calls) { return calls_named(calls, "cuda"); };
   for (const auto kind : {InputOptions::Kind::streamed, InputOptions::Kind::resident}) {
     Fed fed(options(Backend::cuda, Precision::bf16), kind, ranks_);
     fed.run(5);
-    const Calls calls;
+    const test::CudaCalls calls;
     fed.run(kSteps);
-    EXPECT_EQ(calls_named(calls, "cudaGraphLaunch"), kSteps) << calls.text();
+    EXPECT_EQ(calls.named("cudaGraphLaunch"), kSteps) << calls.text();
     const bool streamed = kind == InputOptions::Kind::streamed;
-    EXPECT_EQ(calls_named(calls, "cudaMemcpyAsync"), streamed ? kSteps : 0) << calls.text();
+    EXPECT_EQ(calls.named("cudaMemcpyAsync"), streamed ? kSteps : 0) << calls.text();
     // The copy, its event, and the computation's wait for it.
-    EXPECT_EQ(total(calls), streamed ? 4 * kSteps : kSteps) << calls.text();
+    EXPECT_EQ(calls.named("cuda"), streamed ? 4 * kSteps : kSteps) << calls.text();
   }
 }
 
