@@ -117,7 +117,7 @@ struct GradientLoader {
 template <gemm::Math math, bool a_mn_major, bool b_mn_major, template <class> class Loader,
           gemm::Extra extra = gemm::Extra::none>
 void start_conv(const Sm90ConvCall& call, cudaStream_t stream) {
-  const auto start = [&]<int tile>(std::integral_constant<int, tile>) {
+  gemm::with_tile(call.tile, [&]<int tile>(std::integral_constant<int, tile>) {
     constexpr bool kNarrow = gemm::is_narrow(gemm::kSm90Tiles[tile]);
     constexpr bool kLeftOut = kNarrow && ((b_mn_major && !a_mn_major) || extra == gemm::Extra::mask);
     if constexpr (has_kernel(gemm::kSm90Tiles[tile], math, a_mn_major) && !kLeftOut) {
@@ -137,11 +137,7 @@ void start_conv(const Sm90ConvCall& call, cudaStream_t stream) {
            {call.placement}},
           call.schedule, call.blocks, stream);
     }
-  };
-  [&]<int... tile>(std::integer_sequence<int, tile...>) {
-    ((call.tile == tile ? start(std::integral_constant<int, tile>{}) : void()), ...);
-  }
-  (std::make_integer_sequence<int, int(std::size(gemm::kSm90Tiles))>{});
+  });
 }
 
 }  // namespace convoy::kernels::conv

@@ -1,8 +1,8 @@
 // The wgmma rung: a persistent kernel of one producer warpgroup, which keeps a ring of shared-memory stages
 // filled through TMA, and two consumer warpgroups, which multiply. What the stages hold is the loader's
 // business (gemm: two matrices; convolution: im2col columns and filters), what becomes of the sums the
-// epilogue's. Structure after CUTLASS's warp-specialised kernels and "Dissecting the NVIDIA Hopper
-// architecture". Device code, sm_90a only.
+// epilogue's; where it reads tensors, they come through the ring too, behind a tile's blocks of k. Structure after
+// CUTLASS's warp-specialised kernels and "Dissecting the NVIDIA Hopper architecture". Device code, sm_90a only.
 //
 // cooperative: the two consumers share a tile, half of its rows each. ping-pong: each takes every other tile,
 // so that one stores while the other multiplies; they take turns at the ring, for a wait on a stage's parity
@@ -69,6 +69,35 @@ struct RingPosition {
     parity ^= (position / stages) & 1;
     stage = position % stages;
   }
+};
+
+// Tells every block of the cluster that this warp has read the stage.
+template <int cluster>
+__device__ inline void release_stage(std::uint64_t* empty, int lane) {
+  if constexpr (cluster == 1) {
+    if (lane == 0) sm90::barrier_arrive(empty);
+  } else {
+    if (lane < cluster) sm90::barrier_arrive_at(empty, lane);
+  }
+}
+
+// The stages, from the producer's or from a consumer's position.
+template <class Config>
+struct Ring {
+  std::uint8_t* stages;
+  std::uint64_t *full, *empty;  // a barrier each a stage
+  RingPosition<Config::stages> position;
+
+  __device__ std::uint8_t* stage() const { return stages + position.stage * Config::stage_bytes; }
+  __device__ std::uint64_t* arrived() const { return full + position.stage; }
+  // The producer's: waits until the stage is free, and says how many bytes are coming.
+  __device__ void claim(int bytes) const {
+    sm90::barrier_wait(empty + position.stage, position.parity ^ 1);
+    sm90::barrier_expect(arrived(), bytes);
+  }
+  // A consumer's: until the bytes are there, and when this warp has read them.
+  __device__ void wait() const { sm90::barrier_wait(arrived(), position.parity); }
+  __device__ void release(int stage, int lane) const { release_stage<Config::cluster>(empty + stage, lane); }
 };
 
 // Loads tiles of two plain matrices.
@@ -143,39 +172,31 @@ __device__ inline void multiply_stage(Accumulators<Config>& sums, const std::uin
   }
 }
 
-// Tells every block of the cluster that this warp has read the stage.
-template <int cluster>
-__device__ inline void release_stage(std::uint64_t* empty, int lane) {
-  if constexpr (cluster == 1) {
-    if (lane == 0) sm90::barrier_arrive(empty);
-  } else {
-    if (lane < cluster) sm90::barrier_arrive_at(empty, lane);
-  }
-}
-
-template <class Config, class Loader>
+template <class Config, class Loader, class Store>
 __device__ inline void multiply_piece(const typename Loader::Parameters& loader, Accumulators<Config>& sums,
-                                      RingPosition<Config::stages>& position, const std::uint8_t* ring,
-                                      std::uint64_t* full, std::uint64_t* empty, std::uint64_t* next_turn,
-                                      int first_row, int k_begin, int k_count, int lane) {
-  int previous = position.stage;
+                                      Ring<Config>& ring, std::uint64_t* next_turn, int first_row,
+                                      int k_begin, int k_count, int lane, const Store& output) {
+  int previous = ring.position.stage;
   for (int k = 0; k < k_count; ++k) {
-    sm90::barrier_wait(full + position.stage, position.parity);
-    const std::uint8_t* stage = ring + position.stage * Config::stage_bytes;
+    ring.wait();
+    const std::uint8_t* stage = ring.stage();
     sm90::wgmma_fence();
     multiply_stage<Config>(sums, stage + first_row * 128, stage + Config::a_bytes, k > 0,
                            Loader::steps(loader, k_begin + k));
     sm90::wgmma_commit();
     if (k > 0) {
       sm90::wgmma_wait<1>();
-      release_stage<Config::cluster>(empty + previous, lane);
+      ring.release(previous, lane);
     }
-    previous = position.stage;
-    position.advance();
+    previous = ring.position.stage;
+    ring.position.advance();
   }
-  if (Config::ping_pong && lane == 0) sm90::barrier_arrive(next_turn);
+  if constexpr (Config::ping_pong) {
+    output.wait_for_operands(ring);  // the other consumer skips their stages, and must not be a phase ahead
+    if (lane == 0) sm90::barrier_arrive(next_turn);
+  }
   sm90::wgmma_wait<0>();
-  release_stage<Config::cluster>(empty + previous, lane);
+  ring.release(previous, lane);
 }
 
 template <class Config, class Loader, class Store>
@@ -185,11 +206,11 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
                                                             typename Store::Parameters store,
                                                             const Schedule schedule) {
   extern __shared__ std::uint8_t unaligned[];
-  std::uint8_t* ring = unaligned + (-sm90::shared_address(unaligned) & 1023u);
-  std::uint8_t* staging = ring + Config::stages * Config::stage_bytes;
+  std::uint8_t* stages = unaligned + (-sm90::shared_address(unaligned) & 1023u);
+  std::uint8_t* staging = stages + Config::stages * Config::stage_bytes;
   auto* full = reinterpret_cast<std::uint64_t*>(staging + Config::store_bytes);
-  std::uint64_t* empty = full + Config::stages;
-  std::uint64_t* turns = empty + Config::stages;  // of the two consumers, where they take turns
+  Ring<Config> ring{stages, full, full + Config::stages, {}};
+  std::uint64_t* turns = ring.empty + Config::stages;  // of the two consumers, where they take turns
 
   const int warpgroup = __shfl_sync(~0u, int(threadIdx.x) / 128, 0);
   const std::uint32_t rank = Config::cluster == 1 ? 0 : sm90::cluster_rank();
@@ -197,8 +218,8 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
   if (threadIdx.x == 0) {
     constexpr int kReaders = Config::ping_pong ? 1 : 2;
     for (int stage = 0; stage < Config::stages; ++stage) {
-      sm90::barrier_init(full + stage, 1);
-      sm90::barrier_init(empty + stage, Config::cluster * kReaders * 4);
+      sm90::barrier_init(ring.full + stage, 1);
+      sm90::barrier_init(ring.empty + stage, Config::cluster * kReaders * 4);
     }
     for (int consumer = 0; consumer < 2; ++consumer) sm90::barrier_init(turns + consumer, 4);
     sm90::barrier_init_fence();
@@ -214,7 +235,6 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
 
   const int first = int(blockIdx.x) / Config::cluster, stride = int(gridDim.x) / Config::cluster;
   const int pieces = schedule.pieces();
-  RingPosition<Config::stages> position;
 
   if (warpgroup == 0) {
     sm90::registers_decrease<Config::producer_registers>();
@@ -223,13 +243,12 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
         const Schedule::Piece piece = schedule.at(index);
         const int m_tile = piece.m_tile * Config::cluster + int(rank);
         for (int k = piece.k_begin; k < piece.k_end; ++k) {
-          sm90::barrier_wait(empty + position.stage, position.parity ^ 1);
-          std::uint64_t* arrived = full + position.stage;
-          sm90::barrier_expect(arrived, Config::stage_bytes);
-          std::uint8_t* stage = ring + position.stage * Config::stage_bytes;
-          Loader::load(loader, stage, stage + Config::a_bytes, arrived, m_tile, piece.n_tile, k, rank);
-          position.advance();
+          ring.claim(Config::stage_bytes);
+          std::uint8_t* stage = ring.stage();
+          Loader::load(loader, stage, stage + Config::a_bytes, ring.arrived(), m_tile, piece.n_tile, k, rank);
+          ring.position.advance();
         }
+        Store::load_operands(store, ring, m_tile * Config::rows, piece.n_tile * Config::columns);
       }
     }
   } else {
@@ -244,7 +263,7 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
       const Schedule::Piece piece = schedule.at(index);
       if (Config::ping_pong) {
         if (turn != consumer) {
-          position.advance(piece.k_end - piece.k_begin);
+          ring.position.advance(piece.k_end - piece.k_begin + Store::operand_stages(store));
           continue;
         }
         sm90::barrier_wait(turns + consumer, parity);
@@ -253,9 +272,9 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
       const int m_tile = piece.m_tile * Config::cluster + int(rank);
       const int row = m_tile * Config::rows + first_row, column = piece.n_tile * Config::columns;
       output.prefetch_mask(row, column);
-      multiply_piece<Config, Loader>(loader, sums, position, ring, full, empty, turns + (consumer ^ 1),
-                                     first_row, piece.k_begin, piece.k_end - piece.k_begin, lane);
-      output.tile(sums, row, column, piece.split);
+      multiply_piece<Config, Loader>(loader, sums, ring, turns + (consumer ^ 1), first_row, piece.k_begin,
+                                     piece.k_end - piece.k_begin, lane, output);
+      output.tile(sums, row, column, piece.split, ring);
     }
     output.finish();
   }

@@ -43,6 +43,15 @@ void start_wgmma(const typename Loader::Parameters& loader, const typename Store
                                                      Config::cluster, stream, loader, store, schedule);
 }
 
+// Calls start(std::integral_constant) for the tile of kSm90Tiles with this number.
+template <class Start>
+void with_tile(int number, const Start& start) {
+  [&]<int... tile>(std::integer_sequence<int, tile...>) {
+    ((number == tile ? start(std::integral_constant<int, tile>{}) : void()), ...);
+  }
+  (std::make_integer_sequence<int, int(std::size(kSm90Tiles))>{});
+}
+
 template <class Config, Extra extra>
 void launch_tile(const Sm90Call& call, cudaStream_t stream) {
   using Loader = MatrixLoader<Config>;
@@ -64,14 +73,10 @@ void launch_tile(const Sm90Call& call, cudaStream_t stream) {
 
 template <Math math, bool a_mn_major, bool b_mn_major, Extra extra>
 void sm90_launch(const Sm90Call& call, cudaStream_t stream) {
-  const auto start = [&]<int tile>(std::integral_constant<int, tile>) {
+  with_tile(call.tile, [&]<int tile>(std::integral_constant<int, tile>) {
     if constexpr (suits_products(kSm90Tiles[tile]))
       launch_tile<Sm90Config<math, a_mn_major, b_mn_major, tile>, extra>(call, stream);
-  };
-  [&]<int... tile>(std::integer_sequence<int, tile...>) {
-    ((call.tile == tile ? start(std::integral_constant<int, tile>{}) : void()), ...);
-  }
-  (std::make_integer_sequence<int, int(std::size(kSm90Tiles))>{});
+  });
 }
 
 }  // namespace convoy::kernels::gemm

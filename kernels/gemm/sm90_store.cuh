@@ -1,15 +1,15 @@
 // The wgmma rung's way out: accumulators are scaled, given their bias and ReLU in registers, staged in shared
 // memory 64 rows of 128 bytes at a time and stored through TMA, which clips what lies outside C. What TMA cannot
 // store, and what needs C's old values, goes out raw in fp32 and is finished by another kernel. Sums over rows
-// for batch norm are taken from the staged, rounded values, kept in registers while a consumer stays in its
-// columns and added to its own slot in device memory when it leaves them, so the same bits in every run. Where there is
-// a mask, what it does not let through becomes zero on the way from the staged box. Device code, sm_90a only.
+// for batch norm are taken from the staged, rounded values. Where there is a mask, what it does not let through becomes
+// zero on the way from the staged box. Device code, sm_90a only.
 #pragma once
 
 #include <cuda_bf16.h>
 
-#include "kernels/gemm/mma_instructions.cuh"
+#include "kernels/gemm/sm90_column_sums.cuh"
 #include "kernels/gemm/sm90_kernel.cuh"
+#include "kernels/gemm/sm90_staging.cuh"
 
 namespace convoy::kernels::gemm {
 
@@ -44,18 +44,17 @@ class TileStore {
         thread_(int(threadIdx.x) % 128),
         warp_(thread_ / 32),
         lane_(thread_ % 32),
-        sum_rows_(with_sums ? parameters.placement.sum_rows(parameters.m) : 0),
-        adjusts_(parameters.alpha != 1 || parameters.bias != nullptr || parameters.relu) {
-    if constexpr (with_sums) {  // a tile's barriers lie between this and sums of its own
-      for (int i = thread_; i < 2 * parameters.n; i += 128) sum_slot()[i] = 0;
-    }
-  }
+        adjusts_(parameters.alpha != 1 || parameters.bias != nullptr || parameters.relu),
+        column_sums_(parameters.sum_slots, parameters.n,
+                     with_sums ? parameters.placement.sum_rows(parameters.m) : 0, consumer) {}
 
-  __device__ void tile(Accumulators<Config>& sums, int row, int column, int split) {
-    if constexpr (with_sums) {
-      if (column != sums_column_) flush_sums();
-      sums_column_ = column;
-    }
+  // Nothing comes through the ring for it.
+  __device__ static constexpr int operand_stages(const Parameters&) { return 0; }
+  __device__ static void load_operands(const Parameters&, Ring<Config>&, int, int) {}
+  __device__ static void wait_for_operands(const Ring<Config>&) {}
+
+  __device__ void tile(Accumulators<Config>& sums, int row, int column, int split, const Ring<Config>&) {
+    column_sums_.begin(column);
     if (with_sums || parameters_.bf16)
       store_staged<true>(sums, row, column, split);
     else
@@ -75,7 +74,7 @@ class TileStore {
   }
 
   __device__ void finish() {
-    if constexpr (with_sums) flush_sums();
+    column_sums_.flush();
     if (thread_ == 0) sm90::store_wait_read<0>();
   }
 
@@ -128,11 +127,13 @@ class TileStore {
         if (thread_ == 0) sm90::store_wait_read<1>();
         sync();
         if constexpr (Config::swapped)
-          bf16 ? stage_swapped_bf16(chunk_sums, buffer) : stage_swapped_f32(chunk_sums, buffer, chunk);
+          bf16 ? stage_swapped_bf16(chunk_sums, buffer, warp_, lane_)
+               : stage_swapped_f32(chunk_sums, buffer, chunk, warp_, lane_);
         else if constexpr (bf16)
-          narrow ? stage_bf16<2>(chunk_sums, buffer) : stage_bf16<4>(chunk_sums, buffer);
+          narrow ? stage_bf16<2>(chunk_sums, buffer, warp_, lane_)
+                 : stage_bf16<4>(chunk_sums, buffer, warp_, lane_);
         else
-          stage_f32(chunk_sums, buffer);
+          stage_f32(chunk_sums, buffer, warp_, lane_);
         if constexpr (!with_mask) sm90::async_proxy_fence();
         sync();
         if constexpr (with_mask) {
@@ -145,7 +146,7 @@ class TileStore {
           }
         }
         if (with_sums && !(narrow && warp_ >= 2))  // a warp has 16 columns
-          add_sums(column_sums_ + chunk * 4, buffer, r);
+          column_sums_.template add<true>(chunk, buffer, buffer, r);
         staged_ ^= 1;
       }
   }
@@ -193,116 +194,12 @@ class TileStore {
     return value & __hgt2_mask(pair, __float2bfloat162_rn(0));
   }
 
-  // 16 columns a pair; eight columns of eight rows are one matrix of stmatrix.
-  template <int pairs>
-  __device__ void stage_bf16(const float* sums, const std::uint8_t* buffer) const {
-    const int row = warp_ * 16 + lane_ % 16;
-    const std::uint32_t line = sm90::shared_address(buffer) + row * 128;
-#pragma unroll
-    for (int pair = 0; pair < pairs; ++pair) {
-      const int unit = pair * 2 + lane_ / 16;
-      const float* from = sums + pair * 8;
-      sm90::stmatrix_x4<false>(line + ((unit ^ (row & 7)) << 4), packed(from[0], from[1]),
-                               packed(from[2], from[3]), packed(from[4], from[5]), packed(from[6], from[7]));
-    }
-  }
-  __device__ static std::uint32_t packed(float low, float high) {
-    const __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
-    return *reinterpret_cast<const std::uint32_t*>(&both);
-  }
-
-  // The same of swapped products: eight rows of 16 columns in each two matrices, transposed on their way.
-  __device__ void stage_swapped_bf16(const float* sums, const std::uint8_t* buffer) const {
-    const int unit = warp_ * 2 + lane_ / 8 % 2, row = lane_ / 16 * 8 + lane_ % 8;
-    const std::uint32_t to = sm90::shared_address(buffer) + row * 128 + ((unit ^ (row & 7)) << 4);
-#pragma unroll
-    for (int pair = 0; pair < 4; ++pair) {
-      const float* from = sums + pair * 8;
-      sm90::stmatrix_x4<true>(to + pair * 16 * 128, packed(from[0], from[1]), packed(from[2], from[3]),
-                              packed(from[4], from[5]), packed(from[6], from[7]));
-    }
-  }
-  __device__ void stage_swapped_f32(const float* sums, std::uint8_t* buffer, int chunk) const {
-    if (warp_ / 2 != chunk) return;
-#pragma unroll
-    for (int i = 0; i < 32; ++i) {
-      const int row = i / 4 * 8 + lane_ % 4 * 2 + i % 2, column = warp_ % 2 * 16 + i / 2 % 2 * 8 + lane_ / 4;
-      *reinterpret_cast<float*>(buffer + row * 128 + ((column / 4 ^ (row & 7)) << 4) + column % 4 * 4) =
-          sums[i];
-    }
-  }
-
-  // 32 columns.
-  __device__ void stage_f32(const float* sums, std::uint8_t* buffer) const {
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int row = warp_ * 16 + half * 8 + lane_ / 4;
-#pragma unroll
-      for (int group = 0; group < 4; ++group) {
-        const int unit = group * 2 + lane_ % 4 / 2;
-        auto* to = reinterpret_cast<float2*>(buffer + row * 128 + ((unit ^ (row & 7)) << 4) + lane_ % 2 * 8);
-        *to = make_float2(sums[group * 4 + half * 2], sums[group * 4 + half * 2 + 1]);
-      }
-    }
-  }
-
-  // Adds the staged rows that count to the sums of their columns, of which a warp has two groups of eight. With a group,
-  // transposed, above eight rows of ones as the left operand of a product and the group as the right one, squares are on
-  // the diagonal above, sums below. The lane of a diagonal's element keeps its column's: of each group sum, squares.
-  __device__ void add_sums(float* sums, const std::uint8_t* buffer, int row) const {
-    constexpr Word kOnes = 0x3f803f80;
-    float products[2][4] = {};
-    const std::uint8_t* from = buffer + lane_ % 16 * 128 + (((warp_ * 2 + lane_ / 16) ^ (lane_ % 8)) << 4);
-#pragma unroll
-    for (int step = 0; step < 4; ++step) {
-      Word words[4];
-      load_matrices<true>(words, from + step * 16 * 128);
-      if (row + 64 > sum_rows_)
-#pragma unroll
-        for (int i = 0; i < 4; ++i) words[i] &= rows_that_count(row + step * 16 + i % 2 * 8 + lane_ % 4 * 2);
-#pragma unroll
-      for (int group = 0; group < 2; ++group) {
-        const Word low = words[group * 2], high = words[group * 2 + 1];
-        multiply_tile<__nv_bfloat16>(products[group], {low, kOnes, high, kOnes}, low, high);
-      }
-    }
-    const bool odd = lane_ / 4 % 2 != 0;
-#pragma unroll
-    for (int group = 0; group < 2; ++group) {
-      sums[group * 2] += odd ? products[group][3] : products[group][2];
-      sums[group * 2 + 1] += odd ? products[group][1] : products[group][0];
-    }
-  }
-  // Of a word that holds elements of this row and the next.
-  __device__ Word rows_that_count(int row) const {
-    return (row < sum_rows_ ? 0xffffu : 0u) | (row + 1 < sum_rows_ ? 0xffff0000u : 0u);
-  }
-  __device__ float* sum_slot() const {
-    return parameters_.sum_slots + (std::int64_t{blockIdx.x} * 2 + consumer_) * 2 * parameters_.n;
-  }
-  __device__ void flush_sums() {
-    float* const slot = sum_slot();
-    const bool on_diagonal = lane_ % 4 == lane_ / 8;
-    const int end = min(parameters_.n, sums_column_ + Config::columns);
-#pragma unroll
-    for (int i = 0; i < kSums; ++i) {
-      const int column = sums_column_ + i / 4 * 64 + warp_ * 16 + i % 4 / 2 * 8 + lane_ / 4;
-      // Of this lane alone, so the order of additions is its own; as an atomic nothing waits for the old value.
-      if (on_diagonal && sums_column_ >= 0 && column < end)
-        atomicAdd(slot + i % 2 * parameters_.n + column, column_sums_[i]);
-      column_sums_[i] = 0;
-    }
-  }
-
   const Parameters& parameters_;
   std::uint8_t* staging_;
   int consumer_, thread_, warp_, lane_;
-  int sum_rows_;
   bool adjusts_;
   int staged_ = 0;
-  int sums_column_ = -1;
-  static constexpr int kSums = (Config::columns + 63) / 64 * 4;
-  float column_sums_[with_sums ? kSums : 1] = {};
+  ColumnSums<Config, with_sums> column_sums_;
 };
 
 }  // namespace convoy::kernels::gemm
