@@ -30,7 +30,8 @@ struct Options {
   std::int64_t batch = 256, size = 224, channels = 3;
   int candidates = 4;
   double milliseconds = 3;
-  bool every = false, json = false, cudnn = true, statistics = false;
+  bool every = false, json = false, cudnn = true, statistics = false, norm_gradients = false;
+  std::vector<std::string> directions;
 };
 
 // Convolutions of one shape, which are timed once.
@@ -101,14 +102,23 @@ class Session {
     for (const Group& group : groups)
       for (const Direction direction :
            {Direction::forward, Direction::backward_data, Direction::backward_weights})
-        if (!group.first || direction != Direction::backward_data) run_task(group, direction);
+        if (wanted(direction) && (!group.first || direction != Direction::backward_data))
+          run_task(group, direction);
     print_means();
     if (wrong_ > 0) throw std::runtime_error(fmt::format("bench conv: {} plans are wrong", wrong_));
   }
 
  private:
+  bool wanted(Direction direction) const {
+    return options_.directions.empty() ||
+           std::ranges::find(options_.directions, conv::name_of(direction)) != options_.directions.end();
+  }
+
   std::vector<conv::Plan> contenders(const Task& task) const {
-    return options_.every ? conv::candidates(task) : conv::worth_timing(task, options_.candidates);
+    if (!options_.every) return conv::worth_timing(task, options_.candidates);
+    std::vector<conv::Plan> plans = conv::candidates(task);
+    if (task.input_norm) std::erase_if(plans, [](const conv::Plan& plan) { return !plan.fuses_extra; });
+    return plans;
   }
 
   double time_cudnn(conv::Bench& bench, const Task& task) const {
@@ -125,6 +135,8 @@ class Session {
     Task task = group.forward;
     task.direction = direction;
     task.statistics = task.statistics && direction == Direction::forward;
+    task.input_norm = options_.norm_gradients && direction == Direction::backward_data;
+    task.input_norm = task.input_norm && conv::candidates(task).front().fuses_extra;
     conv::Bench bench(task);
     const std::vector<conv::Plan> plans = contenders(task);
     std::vector<gemm::Check> checks;
@@ -161,6 +173,7 @@ class Session {
                                   {"task", task.to_string()},
                                   {"plan", plan.to_string()},
                                   {"statistics", task.statistics && plan.fuses_extra},
+                                  {"norm_gradients", task.input_norm},
                                   {"microseconds", timing.microseconds},
                                   {"microseconds_first", first},
                                   {"tflops", task.operations() / seconds * 1e-12},
@@ -230,6 +243,9 @@ void add_bench_conv(CLI::App& bench) {
   verb->add_option("--precision", options->precision, "of products")
       ->capture_default_str()
       ->check(one_of({"fp32", "tf32", "bf16"}));
+  verb->add_option("--directions", options->directions, "several with commas; default: all")
+      ->delimiter(',')
+      ->check(one_of({"forward", "backward_data", "backward_weights"}));
   verb->add_option("--candidates", options->candidates, "plans of each engine to time")
       ->check(whole_number(1, 1000))
       ->capture_default_str();
@@ -241,6 +257,10 @@ void add_bench_conv(CLI::App& bench) {
   verb->add_flag("--statistics", options->statistics,
                  "forward also sums up for batch norm, as training does, where an engine can on the way out; "
                  "others, and cuDNN, are timed without");
+  verb->add_flag("--norm-gradients", options->norm_gradients,
+                 "backward_data also does a batch norm's backward_reduce, of its gradient and another one, "
+                 "where an engine "
+                 "can on the way out; others, and cuDNN, are timed without");
   verb->add_flag("--every-candidate", options->every, "time and print all candidates of all engines");
   verb->add_flag("--json", options->json, "one JSON object a row");
   verb->callback([options] { Session(*options).run(); });

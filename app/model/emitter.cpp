@@ -47,6 +47,14 @@ void Emitter::allow_relu_gradient(KernelMaker make) {
 
 void Emitter::allow_relu_mask(KernelMaker make) { graph_.nodes.back().with_relu_mask = std::move(make); }
 
+void Emitter::allow_input_norm(std::function<KernelMaker(const kernels::BatchNormProblem&)> maker) {
+  graph_.nodes.back().with_input_norm = std::move(maker);
+}
+
+void Emitter::allow_in_convolution(const kernels::BatchNormProblem& norm) {
+  graph_.nodes.back().reduces = norm;
+}
+
 void Emitter::all_reduce(TensorId tensor) {
   if (options_.ranks > 1) node("all_reduce", {tensor}, {tensor}, nullptr);
 }

@@ -46,7 +46,10 @@ class Emitter {
   void allow_relu_gradient(
       KernelMaker make);  // the last node can give the gradient before a ReLU, reading its output too
   void allow_relu_mask(KernelMaker make);  // the last node can write, or read, a mask of the layer's ReLU
-  void all_reduce(TensorId tensor);        // nothing with one rank
+  // The last node can do the backward_reduce of the batch norm that gave its layer's input; it is one.
+  void allow_input_norm(std::function<KernelMaker(const kernels::BatchNormProblem&)> maker);
+  void allow_in_convolution(const kernels::BatchNormProblem& norm);
+  void all_reduce(TensorId tensor);  // nothing with one rank
 
   // Backward. The gradient of a tensor is the sum of what its consumers contributed.
   bool wants_gradient(int input_index) const { return input(input_index) != graph_.images; }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "app/model/parameter.h"
+#include "kernels/batch_norm/batch_norm.h"
 #include "kernels/device/kernel.h"
 
 namespace convoy::app {
@@ -64,6 +65,10 @@ struct Node {
       {};  // gives the gradient before a ReLU, whose output is one more input (fuse_relu_gradients); may be empty
   KernelMaker with_relu_mask =
       {};  // writes or reads a mask of a batch norm's ReLU (fuse_relu_masks); may be empty
+  // Of a batch norm's backward_reduce of two gradients behind a ReLU, and of a node that gives one of them and can do its work
+  // (fuse_norm_gradients); may be empty.
+  std::optional<kernels::BatchNormProblem> reduces = std::nullopt;
+  std::function<KernelMaker(const kernels::BatchNormProblem&)> with_input_norm = {};
   // Of inputs[0] or outputs[0]; only in the parts of a partitioned step.
   std::optional<TransferEnd> transfer = std::nullopt;
   bool is_all_reduce() const { return !make && !transfer; }
@@ -95,5 +100,11 @@ void fuse_relu_gradients(StepGraph& graph);
 // Lets batch norms that add a residual keep for backward what their ReLU let through, in place of reading their output
 // again. For the same backends.
 void fuse_relu_masks(StepGraph& graph);
+// The mask that this batch norm's forward, which can write one, writes; from now on, if not yet.
+TensorId kept_relu_mask(StepGraph& graph, Node& forward);
+// Lets a convolution whose input a batch norm with a ReLU gave write the gradient before that ReLU, with the one that came
+// another way, and take the sums that the batch norm needs of it, which saves two passes over it. For devices whose kernels do
+// so (kernels::conv2d_fuses_input_norm).
+void fuse_norm_gradients(StepGraph& graph);
 
 }  // namespace convoy::app

@@ -2,6 +2,7 @@
 #include "app/model/graph_builder.h"
 #include "app/model/rematerialise.h"
 #include "app/runtime/session.h"
+#include "kernels/conv2d/conv2d.h"
 
 namespace convoy::app {
 
@@ -35,6 +36,8 @@ StepGraph session_graph(const Network& fused, const SessionOptions& options, int
     fuse_statistics(graph);
     fuse_relu_gradients(graph);
     fuse_relu_masks(graph);
+    if (options.precision == Precision::bf16 && kernels::conv2d_fuses_input_norm(options.backend))
+      fuse_norm_gradients(graph);
   }
   if (options.precision == Precision::bf16) store_in_bf16(graph);
   if (options.input.kind != InputOptions::Kind::filled)

@@ -28,6 +28,10 @@ Shape conv2d_output_shape(const Conv2dProblem& problem, const Shape& x, const Sh
   return y;
 }
 
+bool conv2d_fuses_input_norm(Backend backend) {
+  return backend == Backend::cuda && cuda::conv2d_fuses_input_norm();
+}
+
 Kernel conv2d_forward(Backend backend, const Conv2dProblem& problem, KernelRequest& request) {
   return select(backend, reference::conv2d_forward, cpu::conv2d_forward, cuda::conv2d_forward)(problem,
                                                                                                request);

@@ -1,6 +1,7 @@
 // Two-dimensional convolution (cross-correlation) of images, with groups, dilation and zero padding.
 //   conv2d_forward           {x, weights, [bias]} -> {y, [sums: statistics]}   y = [relu](x * weights [+ bias])
-//   conv2d_backward_data     {dy, weights, [x: input_relu]} -> {dx}
+//   conv2d_backward_data     {dy, weights, [x: input_relu], [norm_x, norm_sums, gamma, beta, mask, dy2: input_norm]}
+//                            -> {dx, [dsums, dgamma, dbeta: input_norm]}
 //   conv2d_backward_weights  {x, dy} -> {dweights, [dbias]}
 // x [N, C, H, W], weights [K, C / groups, R, S], bias [K], y [N, K, P, Q]. Where the ReLU is fused, dy of the
 // backward operations is the gradient before it: run relu_backward on y first, or let the convolution behind give it
@@ -11,7 +12,9 @@
 #pragma once
 
 #include <array>
+#include <optional>
 
+#include "kernels/batch_norm/batch_norm.h"
 #include "kernels/device/kernel.h"
 
 namespace convoy::kernels {
@@ -27,7 +30,10 @@ struct Conv2dProblem {
   bool statistics = false;  // reference and CUDA
   // backward_data: x came out of a ReLU, and dx is the gradient before it, zero where x is not above zero.
   bool input_relu = false;  // reference and CUDA
-  bool tf32 = false;        // CUDA: f32 operands may be rounded to tf32; host backends take them whole
+  // backward_data: x came out of this batch norm with a ReLU, which kept a mask, and went another way too: dx is g of its
+  // batch_norm_backward_reduce of dx and dy2, and the sums are written. norm_x and what follows is that layer's.
+  std::optional<BatchNormProblem> input_norm = std::nullopt;  // reference and CUDA
+  bool tf32 = false;  // CUDA: f32 operands may be rounded to tf32; host backends take them whole
 };
 
 // [N, K, P, Q]; throws if channels and groups do not divide or the kernel does not fit.
@@ -44,10 +50,14 @@ Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request
 Kernel conv2d_backward_weights(const Conv2dProblem& problem, KernelRequest& request);
 }  // namespace cpu
 namespace cuda {
+bool conv2d_fuses_input_norm();
 Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request);
 Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request);
 Kernel conv2d_backward_weights(const Conv2dProblem& problem, KernelRequest& request);
 }  // namespace cuda
+
+// Whether this device's kernels do input_norm as they write dx, and not in a pass of its own: for bf16.
+bool conv2d_fuses_input_norm(Backend backend);
 
 Kernel conv2d_forward(Backend backend, const Conv2dProblem& problem, KernelRequest& request);
 Kernel conv2d_backward_data(Backend backend, const Conv2dProblem& problem, KernelRequest& request);

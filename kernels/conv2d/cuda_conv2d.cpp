@@ -2,7 +2,10 @@
 #include "kernels/batch_norm/batch_norm.h"
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/conv2d/engines.h"
+#include "kernels/conv2d/input_norm.h"
 #include "kernels/device/cuda_kernel.h"
+#include "kernels/gemm/measure.h"
+#include "kernels/gemm/rungs.h"
 #include "kernels/relu/relu.h"
 
 namespace convoy::kernels::cuda {
@@ -57,20 +60,6 @@ Kernel kernel_of(const Task& task, const conv::Plan& plan, Fill fill) {
   return kernel;
 }
 
-// A convolution, and a pass over its result behind it; bind_pass gives the pass its operands.
-template <typename BindPass>
-Kernel followed_by(const Kernel& convolution, const Kernel& pass, BindPass bind_pass) {
-  Kernel kernel;
-  kernel.workspace_bytes = std::max(convolution.workspace_bytes, pass.workspace_bytes);
-  kernel.bind = [=](const Operands& operands) -> Launch {
-    return [first = convolution.bind(operands), second = bind_pass(pass, operands)](Stream stream) {
-      first(stream);
-      second(stream);
-    };
-  };
-  return kernel;
-}
-
 Kernel with_statistics(const Kernel& convolution, const KernelRequest& request) {
   KernelRequest pass{{request.outputs[0]}, {request.outputs[1]}, request.control};
   return followed_by(convolution, batch_norm_statistics(BatchNormProblem{}, pass),
@@ -91,7 +80,23 @@ Kernel with_relu_gradient(const Kernel& convolution, const KernelRequest& reques
                      });
 }
 
+conv::InputNorm input_norm_of(const BatchNormProblem& norm, const Operands& operands) {
+  const auto in = operands.inputs, out = operands.outputs;
+  return {.x = in[norm_x_at],
+          .dy2 = in[norm_dy2_at],
+          .mask = static_cast<const std::uint8_t*>(in[norm_mask_at]),
+          .sums = static_cast<const double*>(in[norm_sums_at]),
+          .dsums = static_cast<double*>(out[norm_dsums_at]),
+          .dgamma = static_cast<float*>(out[norm_dgamma_at]),
+          .dbeta = static_cast<float*>(out[norm_dbeta_at]),
+          .epsilon = norm.epsilon,
+          .synchronised = norm.synchronised};
+}
+
 }  // namespace
+
+// Hopper's, and there must be slots for the sums of as many blocks as it runs.
+bool conv2d_fuses_input_norm() { return gemm::device_present() && gemm::device_facts().major == 9; }
 
 Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request) {
   const char* operation = "conv2d_forward";
@@ -124,22 +129,32 @@ Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request) {
 
 Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request) {
   const char* operation = "conv2d_backward_data";
-  require_counts(operation, request, problem.input_relu ? 3 : 2, 1);
-  settle_activations(operation, request);
-  const TensorDesc &dy = request.inputs[0], &weights = request.inputs[1], &dx = request.outputs[0];
-  const DType type = common_dtype(operation, {&dy, &weights, &request.inputs.back(), &dx});
-  if (problem.input_relu) require_shape(operation, "x", request.inputs[2], dx.shape);
+  require_input_norm_counts(operation, problem, request);
+  TensorDesc &dy = request.inputs[0], &weights = request.inputs[1], &dx = request.outputs[0];
+  // What of x is read, if anything.
+  TensorDesc& x = request.inputs[problem.input_relu || problem.input_norm ? 2 : 0];
+  for (TensorDesc* desc : {&dy, &weights, &x, &dx}) settle_activation(operation, *desc);
+  const DType type = common_dtype(operation, {&dy, &weights, &x, &dx});
+  if (problem.input_relu || problem.input_norm) require_shape(operation, "x", x, dx.shape);
+  Kernel pass;
+  if (problem.input_norm) pass = norm_pass(batch_norm_backward_reduce, *problem.input_norm, request);
   Task task = task_of(operation, Direction::backward_data, problem, dx.shape, weights.shape, dy, type);
   task.bias = false;
   task.input_relu = problem.input_relu;
+  task.input_norm = problem.input_norm.has_value();
   const conv::Plan plan = conv::chosen(task);
-  const Kernel convolution = kernel_of(task, plan, [=](conv::Buffers& buffers, const Operands& operands) {
-    buffers.images = operands.inputs[0];
-    buffers.weights = operands.inputs[1];
-    buffers.out = operands.outputs[0];
-    if (problem.input_relu) buffers.x = operands.inputs[2];
-  });
-  return problem.input_relu && !plan.fuses_extra ? with_relu_gradient(convolution, request) : convolution;
+  const Kernel convolution =
+      kernel_of(task, plan, [=, control = request.control](conv::Buffers& buffers, const Operands& operands) {
+        buffers.images = operands.inputs[0];
+        buffers.weights = operands.inputs[1];
+        buffers.out = operands.outputs[0];
+        if (problem.input_relu) buffers.x = operands.inputs[2];
+        if (problem.input_norm) buffers.norm = input_norm_of(*problem.input_norm, operands);
+        buffers.control = control;
+      });
+  if (plan.fuses_extra) return convolution;
+  if (problem.input_norm) return followed_by_norm_pass(convolution, pass);
+  return problem.input_relu ? with_relu_gradient(convolution, request) : convolution;
 }
 
 Kernel conv2d_backward_weights(const Conv2dProblem& problem, KernelRequest& request) {

@@ -48,6 +48,7 @@ struct Bench::State {
   Task task;
   std::vector<Set> sets;
   DeviceBuffer bias, dbias, sums, x, control, workspace;
+  DeviceBuffer dy2, mask, norm_sums, dgamma;  // input_norm, with x and sums
 
   bool weights() const { return task.direction == Direction::backward_weights; }
   void draw(const Set& set, std::uint64_t seed) const {
@@ -65,6 +66,15 @@ struct Bench::State {
     b.dbias = reinterpret_cast<float*>(dbias.data());
     b.sums = reinterpret_cast<double*>(sums.data());
     b.x = x.data();
+    if (task.input_norm)
+      b.norm = {.x = x.data(),
+                .dy2 = dy2.data(),
+                .mask = reinterpret_cast<const std::uint8_t*>(mask.data()),
+                .sums = reinterpret_cast<const double*>(norm_sums.data()),
+                .dsums = b.sums,
+                .dgamma = reinterpret_cast<float*>(dgamma.data()),
+                .dbeta = b.dbias,
+                .epsilon = 1e-5f};
     b.control = reinterpret_cast<const StepControl*>(control.data());
     b.workspace = workspace.data();
     return b;
@@ -83,11 +93,20 @@ Bench::Bench(const Task& task) : state_(std::make_unique<State>()) {
     s.draw(s.sets.back(), std::uint64_t(i) + 1000);
   }
   s.bias = DeviceBuffer(std::size_t(task.geometry.k) * sizeof(float));
-  s.dbias = DeviceBuffer(std::size_t(task.geometry.k) * sizeof(float));
-  s.sums = DeviceBuffer(std::size_t(task.geometry.k) * 2 * sizeof(double));
-  if (task.input_relu) {
-    s.x = DeviceBuffer(std::size_t(sizes.x) * type);
-    gemm::fill_random(s.x.data(), task.type(), sizes.x, 8, gemm::kBenchStream);
+  const auto channels = std::size_t(std::max(task.geometry.k, task.geometry.c));
+  s.dbias = DeviceBuffer(channels * sizeof(float));
+  s.sums = DeviceBuffer(channels * 2 * sizeof(double));
+  const auto random = [](DeviceBuffer& buffer, DType of, std::int64_t count, std::uint64_t seed) {
+    buffer = DeviceBuffer(std::size_t(count) * bytes_of(of));
+    gemm::fill_random(buffer.data(), of, count, seed, gemm::kBenchStream);
+  };
+  if (task.input_relu || task.input_norm) random(s.x, task.type(), sizes.x, 8);
+  if (task.input_norm) {
+    random(s.dy2, task.type(), sizes.x, 9);
+    random(s.mask, DType::f32, (sizes.x + 31) / 32, 10);  // low bits of floats are as good as any
+    s.dgamma = DeviceBuffer(channels * sizeof(float));
+    s.norm_sums = DeviceBuffer(channels * 2 * sizeof(double));
+    CONVOY_CUDA(cudaMemsetAsync(s.norm_sums.data(), 0, s.norm_sums.bytes(), gemm::kBenchStream));
   }
   s.control = DeviceBuffer(sizeof(StepControl));
   StepControl control;

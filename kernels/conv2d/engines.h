@@ -54,9 +54,10 @@ struct Task {
   bool relu = false;                   // forward
   bool statistics = false;             // forward: also batch norm's sums of y
   bool input_relu = false;             // backward_data: dx is zero where x is not above zero
+  bool input_norm = false;             // backward_data: dx is a batch norm's g, whose sums are taken
 
   // Beside the product, its bias and its ReLU.
-  bool has_extra() const { return statistics || input_relu; }
+  bool has_extra() const { return statistics || input_relu || input_norm; }
 
   DType type() const { return math == gemm::Math::bf16 ? DType::bf16 : DType::f32; }
   // The product that it is, with all rows without gaps.
@@ -75,6 +76,17 @@ struct Plan {
   std::string to_string() const;  // "im2col wgmma 128x128p"
 };
 
+// The operands of Conv2dProblem::input_norm.
+struct InputNorm {
+  const void *x = nullptr, *dy2 = nullptr;
+  const std::uint8_t* mask = nullptr;
+  const double* sums = nullptr;
+  double* dsums = nullptr;
+  float *dgamma = nullptr, *dbeta = nullptr;
+  float epsilon = 0;
+  bool synchronised = false;
+};
+
 struct Buffers {
   const void* images = nullptr;   // x, or dy in backward_data; aligned to 16 bytes
   const void* weights = nullptr;  // forward, backward_data
@@ -84,6 +96,7 @@ struct Buffers {
   float* dbias = nullptr;
   double* sums = nullptr;   // [2, K]; of plans that sum
   const void* x = nullptr;  // backward_data with input_relu
+  InputNorm norm = {};      // backward_data with input_norm; of plans that do it
   const StepControl* control = nullptr;
   void* workspace = nullptr;  // aligned to 16 bytes
 };

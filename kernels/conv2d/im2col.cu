@@ -5,6 +5,7 @@
 #include "kernels/conv2d/filters.h"
 #include "kernels/conv2d/fold.h"
 #include "kernels/conv2d/im2col_plan.cuh"
+#include "kernels/conv2d/norm_sums.h"
 #include "kernels/device/cuda_error.h"
 #include "kernels/gemm/epilogue.cuh"
 
@@ -107,15 +108,21 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& view, cons
   call.bias = b.bias;
   call.relu = task.relu;
   if (masks(task, splits)) call.mask = static_cast<const std::uint8_t*>(b.x);
-  if (sums(task, splits)) {
+  if (sums(task, splits) || norms(task, splits)) {
     call.sum_slots = workspace.slots;
     call.placement.control = b.control;
-    call.placement.sample_rows = g.p * g.q;
+    call.placement.sample_rows = norms(task, splits) ? g.h * g.w : g.p * g.q;
   }
   const auto box = unsigned(128 / bytes_of(type));
   if (!strided(task)) {
     call.c = tiled_map(type, b.out, {result.n, result.m, 1}, {result.n, result.n * result.m}, {box, 64, 1});
     call.plain = static_cast<std::uint8_t*>(b.out);
+    if (norms(task, splits)) {
+      call.mask = b.norm.mask;
+      const void* const operands[] = {b.norm.x, b.norm.dy2};
+      for (int i = 0; i < 2; ++i)
+        call.norm_operands[i] = tiled_map(type, operands[i], {result.n, result.m}, {result.n}, {box, 64});
+    }
     return call;
   }
   Im2colMap out;
@@ -138,6 +145,7 @@ using Sm90Start = void (*)(const Sm90ConvCall&, cudaStream_t);
 Sm90Start start_of(const Task& task, int tile, int splits) {
   const bool tf32 = task.math == Math::tf32;
   if (is_mn_major(task)) return sm90_conv_backward_weights_tf32;
+  if (norms(task, splits)) return sm90_conv_backward_data_norm;
   if (masks(task, splits)) return tf32 ? sm90_conv_backward_data_mask_tf32 : sm90_conv_backward_data_mask;
   if (tf32) return sm90_conv_forward_tf32;
   if (task.direction == Direction::forward || transposes(task, tile))
@@ -169,7 +177,9 @@ Launch bind_windows(const Task& task, const Plan& plan, const Buffers& b) {
   epilogue.relu = task.relu;
   if (task.input_relu) epilogue.mask = b.x;
   epilogue.bf16 = !weights && task.math == Math::bf16;
-  const int slots = sums(task, plan.product.splits) ? 2 * calls->front().blocks : 0;  // two consumers a block
+  const bool in_norm = norms(task, plan.product.splits);
+  // Two consumers a block.
+  const int slots = in_norm || sums(task, plan.product.splits) ? 2 * calls->front().blocks : 0;
   const std::size_t dx_bytes = gaps ? std::size_t(g.x_pixels()) * g.c * bytes_of(task.type()) : 0;
   return [=, splits = plan.product.splits, turns_gradient = turned(task, tile_of(plan)),
           start = start_of(task, tile_of(plan), plan.product.splits),
@@ -180,7 +190,10 @@ Launch bind_windows(const Task& task, const Plan& plan, const Buffers& b) {
     if (folds && !weights) fold_filters(task, fold, b.weights, workspace.filters, on);
     if (turns) transpose_filters(b.weights, workspace.filters, g.k, g.taps(), g.c, bytes_of(task.type()), on);
     for (const Sm90ConvCall& call : *calls) start(call, stream);
-    if (slots > 0) gemm::sum_slots(workspace.slots, slots, g.k, b.sums, stream);
+    if (in_norm)
+      finish_norm_sums(workspace.slots, slots, g.c, g.h * g.w, b.norm, b.control, stream);
+    else if (slots > 0)
+      gemm::sum_slots(workspace.slots, slots, g.k, b.sums, stream);
     if (turns_gradient)
       add_transposed(workspace.partial, splits, result.n, g.k, static_cast<float*>(epilogue.c), on);
     else if (splits > 1)

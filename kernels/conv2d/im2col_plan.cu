@@ -66,6 +66,11 @@ bool sums(const Task& task, int splits) {
          2 * gemm::device_facts().multiprocessors <= gemm::kSumSlots;
 }
 
+bool norms(const Task& task, int splits) {
+  return task.input_norm && task.math == Math::bf16 && splits == 1 && !strided(task) &&
+         2 * gemm::device_facts().multiprocessors <= gemm::kSumSlots;
+}
+
 bool masks(const Task& task, int splits) { return task.input_relu && splits == 1 && !strided(task); }
 
 Workspace carve(const Task& task, Engine engine, int tile, int splits, void* base) {
@@ -80,7 +85,8 @@ Workspace carve(const Task& task, Engine engine, int tile, int splits, void* bas
   const bool in_pieces = splits > 1 || turned(task, tile);
   workspace.partial = carver.take<float>(in_pieces ? std::size_t(splits) * result.m * result.n : 0);
   workspace.gradient = carver.take<float>(folds && weights ? fold.filter_elements(g) : 0);
-  workspace.slots = carver.take<float>(sums(task, splits) ? gemm::slot_elements(g.k, gemm::kSumSlots) : 0);
+  const int columns = sums(task, splits) ? g.k : norms(task, splits) ? g.c : 0;
+  workspace.slots = carver.take<float>(gemm::slot_elements(columns, gemm::kSumSlots));
   const std::size_t filters = folds && !weights        ? fold.filter_elements(g)
                               : transposes(task, tile) ? std::size_t(g.k) * g.taps() * g.c
                                                        : 0;
@@ -147,7 +153,7 @@ std::vector<Plan> window_candidates(const Task& task, Engine engine) {
       own.push_back(
           {expected_time(task, views, tile, splits),
            {engine, product_plan(task, tile, splits), carve(task, engine, tile, splits, nullptr).bytes,
-            sums(task, splits) || (task.input_relu && !strided(task))}});
+            sums(task, splits) || norms(task, splits) || (task.input_relu && !strided(task))}});
     }
     std::stable_sort(own.begin(), own.end(), [](auto& a, auto& b) { return a.first < b.first; });
     own.resize(std::min<std::size_t>(own.size(), 3));

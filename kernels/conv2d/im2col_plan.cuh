@@ -20,6 +20,8 @@ bool turned(const Task& task, int tile);
 bool transposes(const Task& task, int tile);
 // Whether the kernel that writes y also takes its statistics: it must see whole sums, and there is one for bf16 alone.
 bool sums(const Task& task, int splits);
+// Whether the kernel that writes dx does what input_norm asks for: whole sums in bf16, too.
+bool norms(const Task& task, int splits);
 // Whether the kernel that writes dx also masks it.
 bool masks(const Task& task, int splits);
 
@@ -32,7 +34,7 @@ struct Result {
 Result result_of(const Task& task, const View& view);
 
 struct Workspace {
-  float *partial, *gradient, *slots;  // pieces of k; the folded filters' gradient; sums of y's columns
+  float *partial, *gradient, *slots;  // pieces of k; the folded filters' gradient; sums of columns
   std::uint8_t *filters, *images;
   std::size_t bytes;
 };

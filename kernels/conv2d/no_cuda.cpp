@@ -7,6 +7,7 @@
 
 namespace convoy::kernels::cuda {
 
+bool conv2d_fuses_input_norm() { return false; }
 Kernel conv2d_forward(const Conv2dProblem&, KernelRequest&) { throw_no_backend(Backend::cuda); }
 Kernel conv2d_backward_data(const Conv2dProblem&, KernelRequest&) { throw_no_backend(Backend::cuda); }
 Kernel conv2d_backward_weights(const Conv2dProblem&, KernelRequest&) { throw_no_backend(Backend::cuda); }

@@ -1,7 +1,7 @@
 // Convolution, plain loops.
 #include <algorithm>
 
-#include "kernels/conv2d/conv2d.h"
+#include "kernels/conv2d/input_norm.h"
 #include "kernels/device/host_kernel.h"
 
 namespace convoy::kernels::reference {
@@ -88,13 +88,14 @@ Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request) {
 }
 
 Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request) {
-  require_counts("conv2d_backward_data", request, problem.input_relu ? 3 : 2, 1);
-  settle_row_major("conv2d_backward_data", request);
-  const Extents e =
-      extents_of("conv2d_backward_data", problem, request.outputs[0], request.inputs[1], request.inputs[0]);
-  if (problem.input_relu)
-    require_shape("conv2d_backward_data", "x", request.inputs[2], request.outputs[0].shape);
-  return host_kernel([=](const BoundOperands& operands) {
+  const char* operation = "conv2d_backward_data";
+  require_input_norm_counts(operation, problem, request);
+  Kernel pass;
+  if (problem.input_norm) pass = norm_pass(batch_norm_backward_reduce, *problem.input_norm, request);
+  settle_row_major(operation, request);
+  const Extents e = extents_of(operation, problem, request.outputs[0], request.inputs[1], request.inputs[0]);
+  if (problem.input_relu) require_shape(operation, "x", request.inputs[2], request.outputs[0].shape);
+  const Kernel convolution = host_kernel([=](const BoundOperands& operands) {
     std::vector<double> dx(e.n * e.c * e.h * e.w, 0.0);
     for_each_product(problem, e, [&](std::int64_t ix, std::int64_t iw, std::int64_t iy) {
       dx[ix] += double(operands.in(0)[iy]) * operands.in(1)[iw];
@@ -103,6 +104,7 @@ Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request
       if (!(operands.in(2)[i] > 0)) dx[i] = 0;
     store(dx, operands.out(0));
   });
+  return problem.input_norm ? followed_by_norm_pass(convolution, pass) : convolution;
 }
 
 Kernel conv2d_backward_weights(const Conv2dProblem& problem, KernelRequest& request) {

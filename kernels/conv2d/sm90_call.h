@@ -71,8 +71,9 @@ struct Sm90ConvCall {
   const float* bias;
   bool relu, bf16;
   std::uint8_t* plain;
-  const std::uint8_t* mask;
+  const std::uint8_t* mask;  // of C's type; with norm_operands a bit an element
   float* sum_slots;
+  CUtensorMap norm_operands[2];  // backward_data with input_norm: as NormStore::Parameters
   float* gradient;     // backward_weights in tf32, in place of c: [pieces of k][m filters][taps][channels]
   int taps, channels;  // its
 };
@@ -93,6 +94,8 @@ void sm90_conv_backward_data(const Sm90ConvCall& call, cudaStream_t stream);
 // The result zero where the mask is not above zero.
 void sm90_conv_backward_data_mask(const Sm90ConvCall& call, cudaStream_t stream);
 void sm90_conv_backward_data_mask_tf32(const Sm90ConvCall& call, cudaStream_t stream);
+// The result g of a batch norm, with its sums.
+void sm90_conv_backward_data_norm(const Sm90ConvCall& call, cudaStream_t stream);
 void sm90_conv_backward_weights(const Sm90ConvCall& call, cudaStream_t stream);
 void sm90_conv_backward_weights_tf32(const Sm90ConvCall& call, cudaStream_t stream);
 

@@ -66,8 +66,8 @@ double Task::bytes() const {
   const double images = double(g.x_pixels()) * g.c + double(g.y_pixels()) * g.k;
   const double filters = double(g.k) * g.taps() * (g.c / g.groups);
   const bool back = direction == Direction::backward_weights;
-  const double masks = input_relu ? double(g.x_pixels()) * g.c : 0;
-  return (images + masks) * double(bytes_of(type())) + filters * double(back ? 4 : bytes_of(type()));
+  const double read_behind = double(input_relu + 2 * input_norm) * double(g.x_pixels()) * g.c;
+  return (images + read_behind) * double(bytes_of(type())) + filters * double(back ? 4 : bytes_of(type()));
 }
 
 std::string Task::to_string() const {

@@ -1,6 +1,7 @@
 // What reference.cpp and cpu.cpp files share: checks of a request, and a host function as a Kernel.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <string_view>
@@ -47,6 +48,20 @@ Kernel host_kernel(Body body, std::vector<std::pair<int, int>> in_place = {},
                         {operands.outputs.begin(), operands.outputs.end()},
                         operands.workspace};
     return [body, bound = std::make_shared<const BoundOperands>(std::move(bound))](Stream) { body(*bound); };
+  };
+  return kernel;
+}
+
+// A kernel, and another one behind it, over its result say; bind_second(second, operands) binds that.
+template <typename BindSecond>
+Kernel followed_by(const Kernel& first, const Kernel& second, BindSecond bind_second) {
+  Kernel kernel;
+  kernel.workspace_bytes = std::max(first.workspace_bytes, second.workspace_bytes);
+  kernel.bind = [=](const Operands& operands) -> Launch {
+    return [one = first.bind(operands), other = bind_second(second, operands)](Stream stream) {
+      one(stream);
+      other(stream);
+    };
   };
   return kernel;
 }

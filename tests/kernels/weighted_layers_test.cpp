@@ -230,7 +230,6 @@ TEST(Conv2d, FusedReluIsThatOfTheSum) {
       expect_same(fused, run(backend, layout, fused), expected, name_of(backend));
 }
 
-// backward_data of a convolution whose x a ReLU gave: what is behind the ReLU, masked.
 // A diverging run has to show: max(NaN, 0) written carelessly is 0.
 TEST(Conv2d, FusedReluKeepsNaN) {
   Random random(7);
@@ -248,6 +247,7 @@ TEST(Conv2d, FusedReluKeepsNaN) {
       expect_kept(run(backend, layout, fused), name_of(backend));
 }
 
+// backward_data of a convolution whose x a ReLU gave: what is behind the ReLU, masked.
 TEST(Conv2d, GivesTheGradientBeforeItsInputsRelu) {
   struct Shapes {
     Conv2dProblem problem;

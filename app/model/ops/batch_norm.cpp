@@ -69,7 +69,7 @@ void BatchNorm::forward(Emitter& emitter) const {
   emitter.allow_again([unchanged](Backend backend, KernelRequest& request) {
     return kernels::batch_norm_forward(backend, unchanged, request);
   });
-  if (!norm.relu || !norm.residual) return;
+  if (!norm.relu) return;
   auto masking = norm;
   masking.relu_mask = true;
   emitter.allow_relu_mask([masking](Backend backend, KernelRequest& request) {
@@ -100,6 +100,8 @@ void BatchNorm::backward(Emitter& emitter) const {
                [norm](Backend backend, KernelRequest& request) {
                  return kernels::batch_norm_backward_reduce(backend, norm, request);
                });
+  // With one gradient a convolution would lose as much as the pass takes (jobs/results/cuda_step.md).
+  if (norm.relu && norm.second_gradient) emitter.allow_in_convolution(norm);
   if (norm.relu && norm.residual) {
     auto masked = norm;
     masked.relu_mask = true;

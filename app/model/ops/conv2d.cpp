@@ -109,6 +109,14 @@ void Conv2d::backward(Emitter& emitter) const {
   emitter.allow_relu_gradient([masking](Backend backend, KernelRequest& request) {
     return kernels::conv2d_backward_data(backend, masking, request);
   });
+  if (groups > 1 || stride[0] > 1 || stride[1] > 1) return;  // no kernel does both
+  emitter.allow_input_norm([problem = problem(emitter)](const kernels::BatchNormProblem& norm) {
+    auto reducing = problem;
+    reducing.input_norm = norm;
+    return [reducing](Backend backend, KernelRequest& request) {
+      return kernels::conv2d_backward_data(backend, reducing, request);
+    };
+  });
 }
 
 }  // namespace convoy::app

@@ -1,0 +1,185 @@
+// Every plan that takes a batch norm's sums on the way out of backward_data: its gradient has the bits of the same plan without
+// them and of the other one, added and cut by the mask, and the sums are those of what was written. Outputs and workspaces start as NaN.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <set>
+#include <string>
+
+#include "kernels/conv2d/engines.h"
+#include "kernels/gemm/measure.h"
+#include "tests/brief.h"
+#include "tests/kernels/memory.h"
+
+namespace convoy::kernels::testing {
+namespace {
+
+using conv::Engine;
+using conv::Task;
+using Half = std::uint16_t;  // the bits of a bf16
+
+float value_of(Half bits) {
+  const std::uint32_t wide = std::uint32_t{bits} << 16;
+  float value = 0;
+  std::memcpy(&value, &wide, 4);
+  return value;
+}
+Half rounded(float value) {
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, &value, 4);
+  return static_cast<Half>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+struct Image {
+  int n, c, h, w, filters, size;  // filters of size x size, padded to keep h and w
+};
+
+template <typename T>
+class OnDevice {
+ public:
+  explicit OnDevice(std::size_t count)
+      : count_(count), memory_(allocate(Backend::cuda, count * sizeof(T) + 1)) {
+    const std::vector<std::byte> nan(count * sizeof(T), std::byte{0xff});
+    copy_in(Backend::cuda, memory_.get(), nan.data(), nan.size());
+  }
+  explicit OnDevice(const std::vector<T>& values) : OnDevice(values.size()) {
+    copy_in(Backend::cuda, memory_.get(), reinterpret_cast<const std::byte*>(values.data()),
+            count_ * sizeof(T));
+  }
+  T* get() const { return reinterpret_cast<T*>(memory_.get()); }
+  std::vector<T> read() const {
+    std::vector<T> values(count_);
+    copy_out(Backend::cuda, reinterpret_cast<std::byte*>(values.data()), memory_.get(), count_ * sizeof(T));
+    return values;
+  }
+
+ private:
+  std::size_t count_;
+  std::shared_ptr<std::byte> memory_;
+};
+
+class InputNormPlans : public ::testing::Test {
+ protected:
+  void check(const Image& image, int valid) {
+    const std::size_t pixels = std::size_t(image.n) * std::size_t(image.h * image.w),
+                      c = std::size_t(image.c), k = std::size_t(image.filters);
+    const OnDevice<Half> dy(halves(pixels * k)),
+        weights(halves(k * std::size_t(image.size * image.size) * c));
+    const std::vector<Half> x = halves(pixels * c), dy2 = halves(pixels * c);
+    const std::vector<std::uint8_t> mask = bytes(pixels * c / 8);
+    std::vector<double> sums(2 * c);
+    const double count = double(valid) * image.h * image.w;
+    for (std::size_t i = 0; i < c; ++i) sums[i] = 0.3 * count, sums[c + i] = 1.1 * count;
+    const OnDevice<Half> x_there(x), dy2_there(dy2);
+    const OnDevice<std::uint8_t> mask_there(mask);
+    const OnDevice<double> sums_there(sums);
+    StepControl control;
+    control.valid = control.global_valid = valid;
+    const OnDevice<StepControl> control_there(std::vector<StepControl>{control});
+
+    Task plain = task_of(image), task = plain;
+    task.input_norm = true;
+    for (const conv::Plan& plan : conv::candidates(Engine::im2col, task)) {
+      if (!plan.fuses_extra || (convoy::test::brief() && !seen_.insert(plan.product.tile).second)) continue;
+      SCOPED_TRACE(task.to_string() + ", " + plan.to_string());
+      const OnDevice<Half> before(pixels * c), g(pixels * c);
+      const OnDevice<double> dsums(2 * c);
+      const OnDevice<float> dgamma(c), dbeta(c);
+      const OnDevice<std::uint8_t> workspace(plan.workspace_bytes);
+      conv::Buffers buffers{.images = dy.get(), .weights = weights.get(), .out = before.get()};
+      buffers.control = control_there.get();
+      buffers.workspace = workspace.get();
+      conv::bind(plain, plan, buffers)(nullptr);
+      buffers.out = g.get();
+      buffers.norm = {.x = x_there.get(),
+                      .dy2 = dy2_there.get(),
+                      .mask = mask_there.get(),
+                      .sums = sums_there.get(),
+                      .dsums = dsums.get(),
+                      .dgamma = dgamma.get(),
+                      .dbeta = dbeta.get(),
+                      .epsilon = 1e-5f};
+      conv::bind(task, plan, buffers)(nullptr);
+
+      const std::vector<Half> unmasked = before.read(), found = g.read();
+      std::vector<double> sum(c), sum_x(c), magnitude(c), magnitude_x(c);
+      std::size_t wrong = 0;
+      const std::size_t valid_elements = std::size_t(valid) * std::size_t(image.h * image.w) * c;
+      for (std::size_t i = 0; i < found.size(); ++i) {
+        Half expected = rounded(value_of(unmasked[i]) + value_of(dy2[i]));
+        if (i >= valid_elements || (mask[i / 8] >> (i % 8) & 1) == 0) expected = 0;
+        wrong += value_of(found[i]) != value_of(expected);
+        const double value = value_of(found[i]), of_x = value * value_of(x[i]);
+        sum[i % c] += value, magnitude[i % c] += std::abs(value);
+        sum_x[i % c] += of_x, magnitude_x[i % c] += std::abs(of_x);
+      }
+      EXPECT_EQ(wrong, 0u) << "elements of g";
+      const std::vector<double> of_g = dsums.read();
+      const std::vector<float> gamma = dgamma.read(), beta = dbeta.read();
+      const double invstd = 1 / std::sqrt(1.1 - 0.09 + 1e-5);
+      for (std::size_t i = 0; i < c; ++i) {
+        const double xhat = (sum_x[i] - 0.3 * sum[i]) * invstd,
+                     bound = 1e-5 * (magnitude[i] + magnitude_x[i]);
+        ASSERT_NEAR(of_g[i], sum[i], bound) << "channel " << i;
+        ASSERT_NEAR(of_g[c + i], xhat, bound) << "channel " << i;
+        ASSERT_EQ(beta[i], float(of_g[i]));
+        ASSERT_EQ(gamma[i], float(of_g[c + i]));
+      }
+      // Often, to the bit: what comes late must be waited for.
+      const Launch again = conv::bind(task, plan, buffers);
+      for (int time = 0; time < (convoy::test::brief() ? 1 : 50); ++time) {
+        again(nullptr);
+        ASSERT_EQ(dsums.read(), of_g);
+      }
+    }
+  }
+
+ private:
+  static Task task_of(const Image& image) {
+    Task task;
+    task.direction = conv::Direction::backward_data;
+    task.math = gemm::Math::bf16;
+    const int padding = image.size / 2;
+    task.geometry = {image.n, image.c,    image.h,    image.w, image.filters,      image.h,
+                     image.w, image.size, image.size, {1, 1},  {padding, padding}, {1, 1},
+                     1};
+    return task;
+  }
+  std::vector<Half> halves(std::size_t count) {
+    std::vector<Half> values(count);
+    for (Half& value : values) value = rounded(uniform_(random_));
+    return values;
+  }
+  std::vector<std::uint8_t> bytes(std::size_t count) {
+    std::vector<std::uint8_t> values(count);
+    for (std::uint8_t& value : values) value = static_cast<std::uint8_t>(random_());
+    return values;
+  }
+
+  std::mt19937 random_{7};
+  std::uniform_real_distribution<float> uniform_{-1, 1.5f};
+  std::set<int> seen_;  // tiles
+};
+
+TEST_F(InputNormPlans, GiveTheMaskedGradientAndItsSums) {
+  if (!gemm::device_present()) GTEST_SKIP() << "no CUDA device";
+  if (!conv2d_fuses_input_norm(Backend::cuda)) GTEST_SKIP() << "no Hopper: there are no such plans";
+  check({3, 64, 14, 14, 128, 3}, 3);
+  check({3, 64, 14, 14, 128, 3}, 2);
+  check({2, 256, 9, 7, 64, 1}, 2);
+  check({2, 72, 9, 7, 40, 1}, 1);       // parts of blocks
+  check({70, 64, 8, 8, 64, 3}, 69);     // many tiles a block
+  check({40, 256, 14, 14, 64, 1}, 40);  // and one block of k each
+  check({3, 320, 6, 6, 32, 3}, 3);
+  check({9, 520, 7, 7, 512, 3}, 9);   // many columns, many blocks of k
+  check({9, 160, 9, 11, 160, 3}, 9);  // tiles of 160 columns
+  check({9, 344, 6, 7, 176, 1}, 8);
+  // So many rows that no tile is better in pieces of k.
+  check({64, 64, 28, 28, 64, 3}, 64);
+  check({64, 128, 28, 28, 64, 1}, 63);
+}
+
+}  // namespace
+}  // namespace convoy::kernels::testing

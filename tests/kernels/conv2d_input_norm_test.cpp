@@ -1,0 +1,124 @@
+// backward_data of a convolution whose input a batch norm with a ReLU gave: the gradient before that ReLU, and the sums that
+// the batch norm wants of it.
+#include <gtest/gtest.h>
+
+#include "kernels/conv2d/conv2d.h"
+#include "tests/kernels/harness.h"
+#include "tests/kernels/memory.h"
+
+namespace convoy::kernels::testing {
+namespace {
+
+struct Shapes {
+  Conv2dProblem problem;
+  Shape x, weights;
+};
+
+// Of whole blocks and parts of them, many images, few channels; and what no kernel does at once: a stride, groups, channels
+// that are no multiple of eight.
+const std::vector<Shapes>& shapes() {
+  static const std::vector<Shapes> all = {
+      {{.padding = {1, 1}}, {3, 64, 14, 14}, {128, 64, 3, 3}},
+      {{}, {2, 256, 9, 7}, {64, 256, 1, 1}},
+      {{}, {5, 64, 16, 16}, {256, 64, 1, 1}},
+      {{}, {2, 72, 9, 7}, {40, 72, 1, 1}},
+      {{.padding = {1, 1}}, {70, 64, 4, 4}, {64, 64, 3, 3}},
+      {{.padding = {1, 1}}, {9, 320, 6, 6}, {32, 320, 3, 3}},
+      {{.stride = {2, 2}, .padding = {1, 1}}, {2, 64, 9, 9}, {40, 64, 3, 3}},
+      {{.padding = {1, 1}, .groups = 2}, {2, 32, 7, 7}, {64, 16, 3, 3}},
+      {{.padding = {1, 1}}, {2, 20, 5, 5}, {12, 20, 3, 3}}};
+  return all;
+}
+
+struct Operands {
+  Tensor x, sums, gamma, beta, dy, weights, dy2;
+  StepControl control;
+};
+
+Operands operands_of(Random& random, const Shapes& shapes, std::int64_t valid) {
+  const std::int64_t c = shapes.x[1];
+  Operands o{.x = random.uniform(shapes.x, -0.7, 1.3),
+             .sums = {},
+             .gamma = random.uniform({c}, 0.8, 1.2),
+             .beta = random.uniform({c}, -0.1, 0.1),
+             .dy = random.uniform(conv2d_output_shape(shapes.problem, shapes.x, shapes.weights)),
+             .weights = random.uniform(shapes.weights),
+             .dy2 = random.uniform(shapes.x),
+             .control = all_valid(valid)};
+  o.sums = batch_norm_sums(o.x, valid);
+  o.control.global_valid += 1;
+  return o;
+}
+
+template <typename Problem>
+Maker maker_of(Kernel (*operation)(Backend, const Problem&, KernelRequest&), const Problem& problem) {
+  return [=](Backend backend, KernelRequest& request) { return operation(backend, problem, request); };
+}
+
+Tensor operand(const Tensor& result) { return {{result.desc.dtype, result.desc.shape, Layout::any, nullptr}, result.values, {}}; }
+
+// A backend's fused operation against its own two.
+void expect_that_of_two(Backend backend, bool half, const Operands& o, const Conv2dProblem& plain,
+                        const BatchNormProblem& norm) {
+  const Layout layout = backend == Backend::cuda ? Layout::channels_last : Layout::row_major;
+  const auto compute = [&](const Case& test) { return run(backend, layout, half ? in_bf16(test) : test); };
+  const std::int64_t c = o.x.desc.shape[1];
+  const std::vector<TensorDesc> sums{f64({2, c}), f32({c}), f32({c})};
+
+  BatchNormProblem masking = norm;
+  masking.relu = masking.relu_mask = true;
+  const Tensor mask =
+      compute({.name = "forward",
+               .maker = maker_of(batch_norm_forward, masking),
+               .inputs = {o.x, o.sums, o.gamma, o.beta, floats({c}, std::vector<double>(c, 0.0)),
+                          floats({c}, std::vector<double>(c, 1.0))},
+               .outputs = {o.x.desc, {}},
+               .control = o.control,
+               .updated = {4, 5},
+               .ignored = {1}})
+          .outputs[1];
+
+  const Result dx = compute({.name = "backward_data",
+                             .maker = maker_of(conv2d_backward_data, plain),
+                             .inputs = {o.dy, o.weights},
+                             .outputs = {o.x.desc}});
+  masking.residual = masking.write_gradient = masking.second_gradient = true;
+  Case reduce{.name = "reduce",
+              .maker = maker_of(batch_norm_backward_reduce, masking),
+              .inputs = {o.x, o.sums, o.gamma, o.beta, operand(dx.outputs[0]), mask, o.dy2},
+              .outputs = {sums[0], sums[1], sums[2], o.x.desc},
+              .control = o.control};
+  const Result expected = compute(reduce);
+
+  Conv2dProblem problem = plain;
+  problem.input_norm = norm;
+  Case fused{.name = "fused",
+             .maker = maker_of(conv2d_backward_data, problem),
+             .inputs = {o.dy, o.weights, o.x, o.sums, o.gamma, o.beta, mask, o.dy2},
+             .outputs = {o.x.desc, sums[0], sums[1], sums[2]},
+             .control = o.control};
+  const Result actual = compute(fused);
+  // Rounded before they are summed, and not behind.
+  const double sums_bound = half ? 4e-3 : 1e-5, bound = half ? 2e-3 : 1e-6;
+  expect_close(actual.outputs[0], expected.outputs[3], bound, "g");
+  for (std::size_t i = 0; i < 3; ++i)
+    expect_close(actual.outputs[i + 1], expected.outputs[i], sums_bound, "sums " + std::to_string(i));
+}
+
+TEST(Conv2dInputNorm, IsTheConvolutionAndTheReduce) {
+  Random random(31);
+  for (const Shapes& of : shapes())
+    for (const std::int64_t missing : {0, 1}) {
+      SCOPED_TRACE(of.x.to_string() + " by " + of.weights.to_string() + (missing > 0 ? ", one invalid" : ""));
+      const Operands o = operands_of(random, of, of.x[0] - missing);
+      const BatchNormProblem norm{.synchronised = missing > 0};
+      // Plain loops take seconds for the larger shapes.
+      if (of.x.elements() * of.weights.elements() < 20'000'000)
+        expect_that_of_two(Backend::reference, false, o, of.problem, norm);
+      if (!gpu_present()) continue;
+      for (const bool half : {false, true}) expect_that_of_two(Backend::cuda, half, o, of.problem, norm);
+    }
+}
+
+}  // namespace
+}  // namespace convoy::kernels::testing
