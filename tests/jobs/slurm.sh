@@ -69,11 +69,14 @@ CompleteWait=0
 MinJobAge=600
 UnkillableStepTimeout=60
 OverTimeLimit=0
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
 EOT
     for ((node = 1; node <= nodes; ++node)); do
       echo "NodeName=$(name_of_node "$node") NodeHostname=$(hostname) NodeAddr=127.0.0.1 Port=$((port + node)) CPUs=4"
     done
-    echo "PartitionName=main Nodes=ALL Default=YES MaxTime=60 State=UP"
+    echo "PartitionName=main Nodes=ALL Default=YES MaxTime=60 GraceTime=5 State=UP"
+    echo "PartitionName=urgent Nodes=ALL PriorityTier=2 MaxTime=60 State=UP"
   } >"$dir/slurm.conf"
   printf 'export SLURM_CONF=%q\n' "$dir/slurm.conf" >"$dir/environment"
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# jobs/train.sbatch under a real Slurm on this machine: the normal end, a time limit, a killed rank, a lost node, and
-# what the user reads when something is missing.
+# jobs/train.sbatch under a real Slurm on this machine: the normal end, a time limit, a preemption, scancel, a killed
+# rank, a lost node, and what the user reads when something is missing.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=support.sh
 . "$(dirname "$0")/support.sh"
@@ -48,6 +48,21 @@ ended() { # JOB SECONDS
   return 1
 }
 
+hold() { # NAME…: the ranks of these jobs stop in mid-training, until a SIGCONT
+  local name ranks
+  for name; do
+    await 60 logged "$name" 10
+    mapfile -t ranks < <(ranks_of "$folder/$name")
+    kill -STOP "${ranks[@]}"
+  done
+}
+went_on_where_it_stopped() { # NAME
+  local stopped
+  stopped=$(sed -n 's/^stopped by a signal after step \([0-9]*\);.*/\1/p' "$1.log")
+  [ -n "$stopped" ] || { echo "  no checkpoint by a signal in $1.log"; return 1; }
+  is "$(sed -n 's/^ *resumed  *after step //p' "$1.log")" "$stopped"
+}
+
 echo "== The normal end, with 2 and 4 ranks and both launchers"
 two=$(CONVOY_LAUNCHER=srun train two --ntasks=2)
 ended "$two" 240
@@ -74,6 +89,52 @@ check "the job ran twice" is "$(job_field "$limited" Restarts)" 1
 check "it completes" is "$(job_field "$limited" JobState)" COMPLETED
 check "it resumed" grep -q 'resumed  *after step' limited.log
 check "its parameters are those of the run that was not stopped" is "$(sha_of limited)" "$(sha_of two)"
+
+echo "== A job of higher priority"
+# Slurm's SIGCONT lets the held ranks go on: at once, but on the batch host of mpirun at the end of the grace time.
+launchers="srun mpirun"
+declare -A job_of
+for launcher in $launchers; do
+  job_of[$launcher]=$(CONVOY_LAUNCHER=$launcher train "preempted_$launcher" --nodes=2 --ntasks-per-node=1)
+done
+hold preempted_srun preempted_mpirun
+urgent=$(sbatch --parsable --partition=urgent --nodes=4 --exclusive --output=urgent.log --wrap=true)
+ended "$urgent" 60
+for launcher in $launchers; do
+  ended "${job_of[$launcher]}" 240
+  check "$launcher: the job ran twice" is "$(job_field "${job_of[$launcher]}" Restarts)" 1
+  check "$launcher: it completes" is "$(job_field "${job_of[$launcher]}" JobState)" COMPLETED
+  check "$launcher: it went on where it was stopped" went_on_where_it_stopped "preempted_$launcher"
+  check "$launcher: its parameters are those of the run that was not stopped" is "$(sha_of "preempted_$launcher")" "$(sha_of two)"
+done
+check "within the grace time the script puts its job back" contains preempted_srun.log "preempted, back into the queue"
+
+echo "== scancel, of the job and of its script alone"
+declare -A asked
+for launcher in $launchers; do
+  job_of[$launcher]=$(CONVOY_LAUNCHER=$launcher train "cancelled_$launcher" --ntasks=2)
+  asked[$launcher]=$(CONVOY_LAUNCHER=$launcher train "asked_$launcher" --ntasks=2)
+done
+hold cancelled_srun asked_srun cancelled_mpirun asked_mpirun
+scancel "${job_of[@]}"
+scancel --batch --signal=TERM "${asked[@]}"
+for launcher in $launchers; do
+  await 30 grep -q 'SIGTERM: the ranks finish' "asked_$launcher.log"
+  mapfile -t ranks < <(ranks_of "$folder/asked_$launcher")
+  kill -CONT "${ranks[@]}" 2>/dev/null || true
+  ended "${asked[$launcher]}" 30
+  check "$launcher: asked to stop the job ends with 75" is "$(job_field "${asked[$launcher]}" ExitCode)" 75:0
+  check "$launcher: and its checkpoint" contains "asked_$launcher.log" "train.sbatch: stopped with a checkpoint"
+  ended "${job_of[$launcher]}" 30
+  check "$launcher: the job is cancelled" is "$(job_field "${job_of[$launcher]}" JobState)" CANCELLED
+  check "$launcher: the user reads what happened" contains "cancelled_$launcher.log" "train.sbatch: stopped with a checkpoint"
+  job_of[$launcher]=$(CONVOY_LAUNCHER=$launcher train "cancelled_$launcher" --ntasks=2)
+done
+for launcher in $launchers; do
+  ended "${job_of[$launcher]}" 240
+  check "$launcher: submitted again it goes on where it was stopped" went_on_where_it_stopped "cancelled_$launcher"
+  check "$launcher: and ends with the same parameters" is "$(sha_of "cancelled_$launcher")" "$(sha_of two)"
+done
 
 echo "== A rank killed"
 killed=$(train killed --nodes=2 --ntasks-per-node=1)
