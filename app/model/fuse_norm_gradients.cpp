@@ -1,3 +1,4 @@
+// Batch norm's sums over two gradients, given to the convolution that writes the later one.
 #include <map>
 #include <set>
 #include <utility>
@@ -33,7 +34,8 @@ class NormGradients {
              last = reduce.inputs.back();  // to be written; the last can take in the first
     if (writer_.at(last) < writer_.at(first)) std::swap(first, last);
     Node& convolution = graph_.nodes[writer_.at(last)];
-    if (!convolution.with_input_norm || readers_[last] > 1) return false;
+    // It may give the gradient before another ReLU, and somebody else may read what it gives.
+    if (!convolution.with_input_norm || convolution.inputs.size() > 2 || readers_[last] > 1) return false;
     Node& forward = graph_.nodes[forward_.at(reduce.inputs[1])];
     if (!forward.with_relu_mask) return false;
     convolution.make = convolution.with_input_norm(*reduce.reduces);

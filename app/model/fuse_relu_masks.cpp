@@ -1,3 +1,4 @@
+// Masks in place of outputs, of batch norms that add a residual.
 #include <map>
 
 #include "app/model/step_graph.h"

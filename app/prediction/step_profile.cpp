@@ -104,7 +104,7 @@ StepProfile estimate_profile(const Network& network, const std::string& precisio
     throw std::runtime_error(fmt::format("--precision {}: the topology's device.gflops has {} alone",
                                          precision, fmt::join(device.gflops | std::views::keys, ", ")));
   StepGraph graph = training_graph(network);
-  if (device.backend == "cuda") {  // as the session does
+  if (device.backend == "cuda") {  // as the session does, on Hopper
     fuse_statistics(graph);
     fuse_relu_gradients(graph);
     fuse_relu_masks(graph);
@@ -160,7 +160,10 @@ StepProfile at_batch(const std::vector<StepProfile>& profiles, std::int64_t batc
 
 std::vector<TimedBucket> buckets_of(const Network& network, const StepProfile& profile,
                                     const comm::BucketSizes& sizes) {
-  const StepGraph graph = training_graph(network);
+  StepGraph graph = training_graph(network);
+  const auto is_reduce = [](const auto& operation) { return operation.kind == "batch_norm_backward_reduce"; };
+  if (std::ranges::count_if(profile.operations, is_reduce) < std::ranges::count_if(graph.nodes, is_reduce))
+    fuse_norm_gradients(graph);  // as the session did that was profiled
   std::vector<comm::ParameterSegment> segments;
   std::vector<std::size_t> ready;  // of each segment: the operation that finishes it
   std::int64_t offset = 0;

@@ -39,7 +39,7 @@ struct BatchNormProblem {
   bool second_gradient = false;  // y went two ways: dy + dy2 is its gradient
   bool write_gradient = false;   // g is an output; needed with second_gradient or with relu and residual
   bool second_input_gradient = false;  // x went two ways: dx2, from the other one, is part of its gradient
-  // With relu and residual: backward_reduce reads a mask that forward wrote in place of y. Reference and CUDA.
+  // With relu: forward writes a mask, which backward_reduce, with a residual, reads in place of y. Reference and CUDA.
   bool relu_mask = false;
 };
 

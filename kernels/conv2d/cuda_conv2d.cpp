@@ -95,7 +95,6 @@ conv::InputNorm input_norm_of(const BatchNormProblem& norm, const Operands& oper
 
 }  // namespace
 
-// Hopper's, and there must be slots for the sums of as many blocks as it runs.
 bool conv2d_fuses_input_norm() { return gemm::device_present() && gemm::device_facts().major == 9; }
 
 Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request) {

@@ -2,6 +2,9 @@
 // batch norm's backward_reduce over dx, in place.
 #pragma once
 
+#include <stdexcept>
+#include <string>
+
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/device/host_kernel.h"
 
@@ -20,8 +23,10 @@ enum InputNormOutput : int { norm_dsums_at = 1, norm_dgamma_at, norm_dbeta_at };
 
 inline void require_input_norm_counts(const char* operation, const Conv2dProblem& problem,
                                       const KernelRequest& request) {
-  const bool relu = problem.input_relu;
-  if (!problem.input_norm) return require_counts(operation, request, relu ? 3 : 2, 1);
+  if (!problem.input_norm) return require_counts(operation, request, problem.input_relu ? 3 : 2, 1);
+  if (problem.input_relu)
+    throw std::invalid_argument(std::string(operation) +
+                                ": input_norm has a ReLU of its own, and no input_relu beside it");
   require_counts(operation, request, norm_dy2_at + 1, 4);
 }
 

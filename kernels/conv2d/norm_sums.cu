@@ -1,3 +1,4 @@
+// Adds up the slots of the im2col engine's blocks, a block of threads a few channels.
 #include "kernels/batch_norm/cuda.cuh"
 #include "kernels/conv2d/norm_sums.h"
 #include "kernels/device/cuda_error.h"

@@ -1,4 +1,5 @@
-// What reference.cpp and cpu.cpp files share: checks of a request, and a host function as a Kernel.
+// What reference.cpp and cpu.cpp files share: checks of a request, and a host function as a Kernel. CUDA's makers take the
+// checks, and a kernel behind another one, from here too.
 #pragma once
 
 #include <algorithm>

@@ -48,13 +48,32 @@ ended() { # JOB SECONDS
   return 1
 }
 
-hold() { # NAME…: the ranks of these jobs stop in mid-training, until a SIGCONT
-  local name ranks
+hold_one() {
+  local ranks
+  await 60 logged "$1" 10
+  mapfile -t ranks < <(ranks_of "$folder/$1")
+  [ "${#ranks[@]}" -gt 0 ] || { echo "no ranks of $1 are left to be held"; return 1; }
+  kill -STOP "${ranks[@]}"
+}
+hold() { # NAME…: the ranks of these jobs stop in mid-training, each as soon as it is there, until a SIGCONT
+  local name holder holders=()
   for name; do
-    await 60 logged "$name" 10
-    mapfile -t ranks < <(ranks_of "$folder/$name")
-    kill -STOP "${ranks[@]}"
+    hold_one "$name" &
+    holders+=($!)
   done
+  for holder in "${holders[@]}"; do wait "$holder"; done
+}
+release() { # NAME
+  local ranks
+  mapfile -t ranks < <(ranks_of "$folder/$1")
+  kill -CONT "${ranks[@]}" 2>/dev/null || true
+}
+any_awake() { # NAME: of its ranks, which were held
+  local rank
+  for rank in $(ranks_of "$folder/$1"); do
+    [[ $(ps -o state= -p "$rank") == T* ]] || return 0
+  done
+  return 1
 }
 went_on_where_it_stopped() { # NAME
   local stopped
@@ -91,7 +110,7 @@ check "it resumed" grep -q 'resumed  *after step' limited.log
 check "its parameters are those of the run that was not stopped" is "$(sha_of limited)" "$(sha_of two)"
 
 echo "== A job of higher priority"
-# Slurm's SIGCONT lets the held ranks go on: at once, but on the batch host of mpirun at the end of the grace time.
+# Slurm's SIGCONT and SIGTERM reach the held ranks of srun and those of mpirun's other host; the rest is let go then.
 launchers="srun mpirun"
 declare -A job_of
 for launcher in $launchers; do
@@ -99,6 +118,11 @@ for launcher in $launchers; do
 done
 hold preempted_srun preempted_mpirun
 urgent=$(sbatch --parsable --partition=urgent --nodes=4 --exclusive --output=urgent.log --wrap=true)
+for launcher in $launchers; do
+  await 30 any_awake "preempted_$launcher"
+  sleep 0.3  # the one signal comes behind the other
+  release "preempted_$launcher"
+done
 ended "$urgent" 60
 for launcher in $launchers; do
   ended "${job_of[$launcher]}" 240
@@ -120,8 +144,7 @@ scancel "${job_of[@]}"
 scancel --batch --signal=TERM "${asked[@]}"
 for launcher in $launchers; do
   await 30 grep -q 'SIGTERM: the ranks finish' "asked_$launcher.log"
-  mapfile -t ranks < <(ranks_of "$folder/asked_$launcher")
-  kill -CONT "${ranks[@]}" 2>/dev/null || true
+  release "asked_$launcher"
   ended "${asked[$launcher]}" 30
   check "$launcher: asked to stop the job ends with 75" is "$(job_field "${asked[$launcher]}" ExitCode)" 75:0
   check "$launcher: and its checkpoint" contains "asked_$launcher.log" "train.sbatch: stopped with a checkpoint"

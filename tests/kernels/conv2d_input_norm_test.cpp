@@ -2,6 +2,8 @@
 // the batch norm wants of it.
 #include <gtest/gtest.h>
 
+#include <stdexcept>
+
 #include "kernels/conv2d/conv2d.h"
 #include "tests/kernels/harness.h"
 #include "tests/kernels/memory.h"
@@ -55,7 +57,9 @@ Maker maker_of(Kernel (*operation)(Backend, const Problem&, KernelRequest&), con
   return [=](Backend backend, KernelRequest& request) { return operation(backend, problem, request); };
 }
 
-Tensor operand(const Tensor& result) { return {{result.desc.dtype, result.desc.shape, Layout::any, nullptr}, result.values, {}}; }
+Tensor operand(const Tensor& result) {
+  return {{result.desc.dtype, result.desc.shape, Layout::any, nullptr}, result.values, {}};
+}
 
 // A backend's fused operation against its own two.
 void expect_that_of_two(Backend backend, bool half, const Operands& o, const Conv2dProblem& plain,
@@ -118,6 +122,14 @@ TEST(Conv2dInputNorm, IsTheConvolutionAndTheReduce) {
       if (!gpu_present()) continue;
       for (const bool half : {false, true}) expect_that_of_two(Backend::cuda, half, o, of.problem, norm);
     }
+}
+
+TEST(Conv2dInputNorm, HasAReluOfItsOwn) {
+  KernelRequest request;
+  request.inputs.resize(8), request.outputs.resize(4);
+  Conv2dProblem problem{.input_relu = true};
+  problem.input_norm = BatchNormProblem{};
+  EXPECT_THROW(conv2d_backward_data(Backend::reference, problem, request), std::invalid_argument);
 }
 
 }  // namespace
