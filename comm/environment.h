@@ -19,7 +19,8 @@ class MpiEnvironment {
   //
   // `device` is that of take_local_device(), shown in messages.
   //
-  // A program sets its handler for SIGTERM, if it has one, before or after.
+  // A program sets its handler for SIGTERM, if it has one, before or after; with several ranks it runs on another
+  // thread (watchdog.h).
   explicit MpiEnvironment(std::chrono::milliseconds timeout = std::chrono::minutes(5),
                           LocalDevice device = {});
   // Finalises MPI. While an exception unwinds the stack it does not, because the other ranks may never come:

@@ -4,25 +4,25 @@
 
 #include <csignal>
 
+#include "comm/blocked_signals.h"
+
 namespace convoy::app {
 
 inline constexpr int kRequeueStatus = 75;
 
-// While one is alive the two signals only set a flag, however often they come: Slurm signals mpirun and its ranks,
-// and mpirun then signals the ranks again. One object at a time; the former handlers come back with its end.
+// From its making to the end of the process the two signals only set a flag, however often they come: Slurm signals
+// mpirun and its ranks, mpirun then signals the ranks again, and none of it may change the exit status. The flag is set
+// on a thread of its own; the two signals are blocked in the thread that makes this object and in those that it starts
+// while the object lives (comm/blocked_signals.h says why), so it is made before any thread that computes.
 class StopSignals {
  public:
-  StopSignals();  // throws std::logic_error when another one is alive
-  ~StopSignals();
-  StopSignals(const StopSignals&) = delete;
-  StopSignals& operator=(const StopSignals&) = delete;
+  StopSignals();  // throws std::logic_error the second time
 
-  // The signal that arrived, 0 for none. Ranks get theirs at different times: agree on it before acting.
+  // The last signal that arrived, 0 for none. Ranks get theirs at different times: agree on it before acting.
   int received() const;
 
  private:
-  struct sigaction former_term_ {
-  }, former_usr1_{};
+  comm::BlockedSignals blocked_{comm::signal_set({SIGTERM, SIGUSR1})};
 };
 
 }  // namespace convoy::app

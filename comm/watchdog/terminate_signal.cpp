@@ -48,10 +48,6 @@ void TerminateSignal::ignore() { wake_descriptor = -1; }
 
 void TerminateSignal::deliver() {
   ::signal(SIGTERM, SIG_DFL);
-  sigset_t terminate;
-  sigemptyset(&terminate);
-  sigaddset(&terminate, SIGTERM);
-  ::pthread_sigmask(SIG_UNBLOCK, &terminate, nullptr);
   ::kill(::getpid(), SIGTERM);
   for (;;) ::pause();
 }

@@ -13,7 +13,7 @@ class TerminateSignal {
   static void release();
   // Lets SIGTERM pass without effect where it was held back; for a process that is about to end.
   static void ignore();
-  // Ends this process by SIGTERM.
+  // Ends this process by SIGTERM, which the calling thread does not block.
   [[noreturn]] static void deliver();
 };
 

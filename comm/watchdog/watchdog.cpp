@@ -25,21 +25,11 @@ constexpr milliseconds kTerminateHeld{300}, kDeathsAfterTerminate{200};
 constexpr milliseconds kFollow{500}, kGoodbye{2000};
 constexpr int kFailed = 1;  // exit status
 
-// Signals are for the program's own threads.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &saved_);
-  }
-  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &saved_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t saved_{};
-};
+sigset_t all_signals() {
+  sigset_t all;
+  sigfillset(&all);
+  return all;
+}
 
 }  // namespace
 
@@ -55,7 +45,7 @@ Watchdog::Watchdog(WaitRegistry& waits, SideChannel channel, WatchdogOptions opt
   wake_read_ = UniqueFd(ends[0]);
   wake_write_ = UniqueFd(ends[1]);
   if (connected_) TerminateSignal::hold(wake_write_.get());
-  const SignalsBlocked blocked;
+  const BlockedSignals all(all_signals());  // others are for the program's own threads
   thread_ = std::thread([this] { run(); });
 }
 
@@ -81,6 +71,7 @@ milliseconds Watchdog::tick() const {
 }
 
 void Watchdog::run() {
+  unblock_signals({SIGTERM});
   while (request_ == Request::none) run_once();
   take_leave();
 }

@@ -13,7 +13,8 @@
 // mpirun answers the death of a rank with SIGTERM to the others, which is also how a batch system asks for a
 // checkpoint. While SIGTERM has its default action the watchdog holds it back for a moment and looks for the
 // death that caused it. A program with a handler of its own is ended by the verdict before it comes to act on
-// the signal.
+// the signal. No handler runs on the thread that makes the watchdog, nor on those that it starts while the watchdog
+// lives: they have SIGTERM blocked, the watchdog's own thread takes it.
 #pragma once
 
 #include <atomic>
@@ -24,6 +25,7 @@
 #include <string>
 #include <thread>
 
+#include "comm/blocked_signals.h"
 #include "comm/watchdog/hub.h"
 
 namespace convoy::comm {
@@ -77,6 +79,7 @@ class Watchdog {
   // When there is no hub to speak for all.
   [[noreturn]] void end_with(const std::string& line);
 
+  const BlockedSignals terminate_blocked_{signal_set({SIGTERM})};
   WaitRegistry& waits_;
   SideChannel channel_;
   const bool connected_;

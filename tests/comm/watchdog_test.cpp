@@ -256,12 +256,15 @@ TEST(Watchdog, LetsARequestToTerminateThrough) {
 
 TEST(Watchdog, LeavesTheProgramsOwnHandlerAlone) {
   Job job(kLong, [](Rank& self) {
-    static volatile std::sig_atomic_t asked = 0;
-    std::signal(SIGTERM, [](int) { asked = 1; });
+    static volatile std::sig_atomic_t asked = 0, on_this_thread = 0;
+    std::signal(SIGTERM, [](int) {
+      on_this_thread = ::gettid() == ::getpid();
+      asked = 1;
+    });
     self.ready();
     while (!asked) ::usleep(1000);
     self.watchdog.reset();
-    ::_exit(75);
+    ::_exit(on_this_thread ? 76 : 75);
   });
   job.await_ready();
   for (int rank = 0; rank < kRanks; ++rank) job.signal(rank, SIGTERM);

@@ -71,8 +71,9 @@ class TrainJob : public testing::Test {
            verb_and_flags;
   }
   // A small network with batch norm, a batch that neither 2 nor 4 ranks divide, and a short last one (600 = 11 * 51 + 39).
-  static std::string train(const std::string& name, const std::string& flags) {
-    return "train --model wrn10_1 --data " + data() +
+  static std::string train(const std::string& name, const std::string& flags,
+                           const std::string& model = "wrn10_1") {
+    return "train --model " + model + " --data " + data() +
            " --global-batch 51 --seed 1 "
            "--threads 1 --log-every 1 --out " +
            out(name) + " " + flags;
@@ -212,6 +213,21 @@ TEST_F(TrainJob, ASignalCheckpointsAndEndsWithSeventyFive) {
     ASSERT_EQ(resumed.status, 0) << resumed.text;
     EXPECT_EQ(sha(name), sha("unstopped")) << way;
   }
+}
+
+// The products of lenet's large layers are where a handler on the thread that computes would write into the heap.
+TEST_F(TrainJob, ManySignalsSpoilNothing) {
+  const std::string flags = "--steps 12 --checkpoint-every-epochs 0 --momentum 0.9";
+  const Outcome whole = run(command(1, train("calm", flags, "lenet")));
+  ASSERT_EQ(whole.status, 0) << whole.text;
+  const pid_t job = start_until(command(1, train("stormy", flags, "lenet")), "stormy", 3);
+  const auto ranks = ranks_of("stormy");
+  ASSERT_EQ(ranks.size(), 1u);
+  while (::kill(ranks[0], SIGTERM) == 0) std::this_thread::sleep_for(std::chrono::microseconds(50));
+  EXPECT_EQ(wait_for(job), 75) << log("stormy");
+  const Outcome resumed = run(command(1, train("stormy", flags + " --resume", "lenet")));
+  ASSERT_EQ(resumed.status, 0) << resumed.text;
+  EXPECT_EQ(sha("stormy"), sha("calm"));
 }
 
 TEST_F(TrainJob, ResumingKnowsWhatItGoesOnFrom) {

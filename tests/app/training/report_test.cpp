@@ -1,9 +1,15 @@
 // manifest.json and summary.json by their contract, step times against sorted lists, and the end of bad runs.
 #include "app/training/report.h"
 
+#include <unistd.h>
+
+#include <chrono>
 #include <cmath>
+#include <csignal>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <thread>
 
 #include "app/training/build_info.h"
 #include "app/training/divergence.h"
@@ -152,25 +158,41 @@ TEST(Divergence, NamesStepLossAndRate) {
   EXPECT_THROW(check_loss(-INFINITY, 1, 0.1), DivergenceError);
 }
 
-TEST(StopSignals, SetTheFlagAndRestoreWhatWas) {
-  static int seen = 0;
-  const auto former = std::signal(SIGUSR1, [](int) { ++seen; });
+bool takes_stop_signals() {
+  sigset_t blocked;
+  ::pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+  return sigismember(&blocked, SIGUSR1) == 0 || sigismember(&blocked, SIGTERM) == 0;
+}
+
+bool come_to_an_end_after_signals() {
   {
-    StopSignals signals;
+    const StopSignals signals;
+    const auto received = [&](int signal) {
+      ::kill(::getpid(), signal);
+      const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+      while (signals.received() != signal && std::chrono::steady_clock::now() < deadline)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      return signals.received() == signal;
+    };
     EXPECT_EQ(signals.received(), 0);
-    std::raise(SIGUSR1);
-    EXPECT_EQ(signals.received(), SIGUSR1);
-    std::raise(SIGTERM);
-    std::raise(SIGTERM);
-    EXPECT_EQ(signals.received(), SIGTERM) << "and the process lives";
+    // A thread that computes must not be interrupted.
+    EXPECT_FALSE(takes_stop_signals());
+    bool taken = true;
+    std::thread([&] { taken = takes_stop_signals(); }).join();
+    EXPECT_FALSE(taken);
+    EXPECT_TRUE(received(SIGUSR1));
+    EXPECT_TRUE(received(SIGTERM));
+    EXPECT_TRUE(received(SIGUSR1)) << "more than once";
     EXPECT_THROW(StopSignals(), std::logic_error);
-    EXPECT_EQ(signals.received(), SIGTERM) << "the failed second one changed nothing";
+    EXPECT_FALSE(takes_stop_signals()) << "the failed second one changed nothing";
   }
-  EXPECT_EQ(seen, 0);
-  std::raise(SIGUSR1);
-  EXPECT_EQ(seen, 1);
-  EXPECT_EQ(StopSignals().received(), 0) << "the next run begins without a signal";
-  std::signal(SIGUSR1, former);
+  ::kill(::getpid(), SIGTERM);
+  return !testing::Test::HasFailure();
+}
+
+// In a process of its own, which handles the signals to its end.
+TEST(StopSignals, SetTheFlagAndNeverEndTheProcess) {
+  EXPECT_EXIT(std::exit(come_to_an_end_after_signals() ? 75 : 1), testing::ExitedWithCode(75), "");
 }
 
 }  // namespace
