@@ -1,6 +1,7 @@
 // Augmentation on the device: a thread a pixel of y, written by one store where its channels fill 8 or 16 bytes.
 #include "kernels/augment/augment.h"
 #include "kernels/device/cuda_launch.cuh"
+#include "kernels/device/divider.h"
 
 namespace convoy::kernels::cuda {
 namespace {

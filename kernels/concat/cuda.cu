@@ -2,6 +2,7 @@
 // channel counts allow. The element type does not matter.
 #include "kernels/concat/concat.h"
 #include "kernels/device/cuda_launch.cuh"
+#include "kernels/device/divider.h"
 
 namespace convoy::kernels::cuda {
 namespace {

@@ -2,6 +2,7 @@
 
 #include "kernels/conv2d/fold.h"
 #include "kernels/device/cuda_launch.cuh"
+#include "kernels/device/divider.h"
 #include "kernels/gemm/pipeline.cuh"
 
 namespace convoy::kernels::conv {

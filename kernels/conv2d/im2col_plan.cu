@@ -147,8 +147,9 @@ std::vector<Plan> window_candidates(const Task& task, Engine engine) {
         gemm::sm90_schedule(padded_product(task, views.front(), tile), tile_at(task, tile), 1);
     const int workers = gemm::device_facts().multiprocessors;
     std::vector<std::pair<double, Plan>> own;
-    for (int splits = 1; splits <= std::min(std::max(whole.k_blocks, 1), 4 * workers); ++splits) {
-      const bool many = whole.pieces() * splits > 8 * workers || whole.k_blocks / splits < 4 || strided(task);
+    for (int splits = 1; splits <= std::min(std::max(whole.k_blocks(), 1), 4 * workers); ++splits) {
+      const bool many =
+          whole.pieces() * splits > 8 * workers || whole.k_blocks() / splits < 4 || strided(task);
       if (splits > 1 && many) break;
       own.push_back(
           {expected_time(task, views, tile, splits),

@@ -3,7 +3,7 @@
 // functions.
 #pragma once
 
-#include "kernels/device/cuda_launch.cuh"
+#include "kernels/device/divider.h"
 #include "kernels/device/kernel.h"
 #include "kernels/gemm/sm90_launch.h"
 

@@ -34,18 +34,4 @@ auto with_packing(DType type, std::initializer_list<std::int64_t> extents, Visit
   return wide(kPackWidth<float>) ? visit(Packing<float, kPackWidth<float>>{}) : visit(Packing<float, 1>{});
 }
 
-// Division of numbers below 2^31 by a constant d in [1, 2^31): Granlund, Montgomery, PLDI 1994.
-struct Divider {
-  std::uint32_t divisor = 1, multiplier = 0, shift = 0;
-
-  Divider() = default;
-  explicit Divider(std::int64_t d) : divisor(static_cast<std::uint32_t>(d)) {
-    while ((std::uint64_t{1} << shift) < divisor) ++shift;
-    multiplier = static_cast<std::uint32_t>((((std::uint64_t{1} << shift) - divisor) << 32) / divisor + 1);
-  }
-  __device__ __forceinline__ std::uint32_t operator()(std::uint32_t n) const {
-    return (__umulhi(n, multiplier) + n) >> shift;
-  }
-};
-
 }  // namespace convoy::kernels::cuda

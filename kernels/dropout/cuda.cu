@@ -1,5 +1,6 @@
 // Dropout on the device. Words are drawn per four row-major neighbours: channels of a matrix, pixels of an image.
 #include "kernels/device/cuda_launch.cuh"
+#include "kernels/device/divider.h"
 #include "kernels/dropout/dropout.h"
 
 namespace convoy::kernels::cuda {

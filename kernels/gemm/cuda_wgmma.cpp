@@ -15,22 +15,17 @@ namespace convoy::kernels::gemm {
 
 Schedule sm90_schedule(const Problem& problem, const Sm90Tile& tile, int splits) {
   const auto depth = std::int64_t(128 / problem.element_bytes());
-  Schedule schedule{};
-  schedule.m_tiles = int(ceil_div(problem.m, std::int64_t{tile.rows} * tile.cluster));
-  schedule.n_tiles = int(ceil_div(problem.n, tile.columns));
-  schedule.k_blocks = int(ceil_div(problem.k, depth));
-  schedule.splits = splits;
-  schedule.band = 16 / tile.cluster;
-  return schedule;
+  return {int(ceil_div(problem.m, std::int64_t{tile.rows} * tile.cluster)),
+          int(ceil_div(problem.n, tile.columns)), int(ceil_div(problem.k, depth)), splits, 16 / tile.cluster};
 }
 
 double with_memory(const Problem& problem, const Sm90Tile& tile, const Schedule& schedule, double compute,
                    double bytes, bool in_pieces) {
   constexpr double kBytes = 4.1e6;  // in a microsecond
   const double m = double(problem.m), n = double(problem.n), k = double(problem.k);
-  const double again = double(schedule.n_tiles - 1) * m * k + (std::ceil(m / tile.rows) - 1) * n * k;
+  const double again = double(schedule.n_tiles() - 1) * m * k + (std::ceil(m / tile.rows) - 1) * n * k;
   const double memory = (bytes + 0.0626 * again * double(problem.element_bytes())) / kBytes;
-  const double pieces = in_pieces ? 1.8 + 2.22 * schedule.splits * m * n * 4 / kBytes : 0;
+  const double pieces = in_pieces ? 1.8 + 2.22 * schedule.splits() * m * n * 4 / kBytes : 0;
   return std::max(compute, memory) + 0.131 * std::min(compute, memory) + pieces;
 }
 
@@ -46,7 +41,7 @@ double sm90_expected_time(const Problem& problem, int tile_index, int splits, do
   const double workers = double(device_facts().multiprocessors / tile.cluster);
   const double waves = std::ceil(double(schedule.pieces()) / workers);
   const double area = double(tile.rows) * tile.columns;
-  const double main = std::ceil(double(schedule.k_blocks) / splits) * area / 32 * kSlowness[tile_index];
+  const double main = std::ceil(double(schedule.k_blocks()) / splits) * area / 32 * kSlowness[tile_index];
   const double store = 723 + 0.038 * area * double(bytes_of(problem.output));
   const double piece = tile.ping_pong ? std::max(main, 0.842 * (main + store)) + 114 : main + store;
   const double compute = (waves * piece + 1500) / kSm90Clock;
@@ -130,8 +125,8 @@ std::vector<Plan> wgmma_candidates(const Problem& problem) {
     const Schedule whole = sm90_schedule(problem, kSm90Tiles[tile], 1);
     const int workers = device_facts().multiprocessors / kSm90Tiles[tile].cluster;
     std::vector<Scored> own;
-    for (int splits = 1; splits <= std::min(whole.k_blocks, 4 * workers); ++splits) {
-      if (splits > 1 && (whole.pieces() * splits > 8 * workers || whole.k_blocks / splits < 4)) break;
+    for (int splits = 1; splits <= std::min(whole.k_blocks(), 4 * workers); ++splits) {
+      if (splits > 1 && (whole.pieces() * splits > 8 * workers || whole.k_blocks() / splits < 4)) break;
       const std::size_t bytes = carve(problem, splits, nullptr).bytes;
       own.push_back({{Rung::wgmma, tile, splits, bytes},
                      sm90_expected_time(problem, tile, splits, problem.bytes(), indirect(problem, splits))});

@@ -18,7 +18,7 @@ double mn_major_expected_time(const Problem& problem, int tile_index, int splits
   const double waves = std::ceil(double(schedule.pieces()) / double(device_facts().multiprocessors));
   const double x = std::max(tile.rows, tile.columns), y = std::min(tile.rows, tile.columns);
   const double stage = 1.1 * (2 * x + 3 * y + x * y / 64) + 60;
-  const double piece = std::ceil(double(schedule.k_blocks) / splits) * stage + 1500;
+  const double piece = std::ceil(double(schedule.k_blocks()) / splits) * stage + 1500;
   return with_memory(problem, tile, schedule, (waves * piece + 1500) / kSm90Clock, bytes, in_pieces);
 }
 
@@ -32,8 +32,8 @@ std::vector<Plan> mn_major_candidates(const Problem& problem) {
   for (int tile = 0; tile < int(std::size(kMnMajorTiles)); ++tile) {
     const Schedule whole = sm90_schedule(problem, kMnMajorTiles[tile], 1);
     std::vector<Scored> own;
-    for (int splits = 1; splits <= std::min(whole.k_blocks, 4 * workers); ++splits) {
-      if (splits > 1 && (whole.pieces() * splits > 8 * workers || whole.k_blocks / splits < 4)) break;
+    for (int splits = 1; splits <= std::min(whole.k_blocks(), 4 * workers); ++splits) {
+      if (splits > 1 && (whole.pieces() * splits > 8 * workers || whole.k_blocks() / splits < 4)) break;
       own.push_back(
           {{Rung::wgmma, kFirstMnMajorTile + tile, splits, tile_workspace(problem, splits, nullptr).bytes},
            mn_major_expected_time(problem, tile, splits, problem.bytes(), splits > 1)});

@@ -5,6 +5,9 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
+
+#include "kernels/device/divider.h"
 #include "kernels/gemm/gemm.h"
 
 namespace convoy::kernels::gemm {
@@ -30,28 +33,54 @@ constexpr bool suits_products(const Sm90Tile& tile) {
 }
 
 // Which work a block does: pieces (tile, range of k), the tiles of a cluster's column first, then along n,
-// in bands of m so that both operands are reused from L2; the pieces of k outermost.
-struct Schedule {
-  int m_tiles;  // in units of a cluster's height
-  int n_tiles;
-  int splits;
-  int k_blocks;
-  int band;
-
+// in bands of m so that both operands are reused from L2; the pieces of k outermost. A block asks before each piece, and
+// nothing goes on until it knows: no division by what is not known at compile time.
+class Schedule {
+ public:
   struct Piece {
     int m_tile, n_tile, split, k_begin, k_end;
   };
-  __host__ __device__ int pieces() const { return m_tiles * n_tiles * splits; }
-  __device__ Piece at(int index) const {
-    const int tiles = m_tiles * n_tiles;
-    const int split = index / tiles, tile = index - split * tiles;
-    const int band_tiles = band * n_tiles, band_index = tile / band_tiles;
-    const int first = band_index * band, height = band < m_tiles - first ? band : m_tiles - first;
-    const int inside = tile - band_index * band_tiles;
-    const int n_tile = inside / height, m_tile = first + inside - n_tile * height;
-    const int begin = int(std::int64_t{k_blocks} * split / splits);
-    return {m_tile, n_tile, split, begin, int(std::int64_t{k_blocks} * (split + 1) / splits)};
+
+  Schedule() = default;
+  // m_tiles and band in units of a cluster's height; no pieces where there are no tiles.
+  Schedule(int m_tiles, int n_tiles, int k_blocks, int splits, int band)
+      : m_tiles_(m_tiles),
+        n_tiles_(n_tiles),
+        k_blocks_(k_blocks),
+        splits_(splits),
+        last_band_((m_tiles - 1) / band),
+        tiles_(std::max(std::int64_t{m_tiles} * n_tiles, std::int64_t{1})),
+        band_tiles_(std::max(std::int64_t{band} * n_tiles, std::int64_t{1})),
+        band_(band),
+        last_height_(std::max(m_tiles - last_band_ * band, 1)),
+        piece_blocks_(k_blocks / splits),
+        longer_pieces_(k_blocks % splits) {}
+
+  int m_tiles() const { return m_tiles_; }
+  int n_tiles() const { return n_tiles_; }
+  int k_blocks() const { return k_blocks_; }
+  int splits() const { return splits_; }
+  __host__ __device__ int pieces() const { return m_tiles_ * n_tiles_ * splits_; }
+
+  __host__ __device__ Piece at(int index) const {
+    const int split = divide(index, tiles_), tile = index - split * int(tiles_.divisor);
+    const int band = divide(tile, band_tiles_), inside = tile - band * int(band_tiles_.divisor);
+    const cuda::Divider height = band == last_band_ ? last_height_ : band_;
+    const int n_tile = divide(inside, height), row = inside - n_tile * int(height.divisor);
+    const int longer = split < longer_pieces_ ? split : longer_pieces_;
+    const int begin = split * piece_blocks_ + longer;
+    return {band * int(band_.divisor) + row, n_tile, split, begin,
+            begin + piece_blocks_ + (split < longer_pieces_ ? 1 : 0)};
   }
+
+ private:
+  __host__ __device__ static int divide(int number, const cuda::Divider& by) {
+    return int(by(std::uint32_t(number)));
+  }
+
+  int m_tiles_ = 0, n_tiles_ = 0, k_blocks_ = 0, splits_ = 0, last_band_ = 0;
+  cuda::Divider tiles_, band_tiles_, band_, last_height_;
+  int piece_blocks_ = 0, longer_pieces_ = 0;  // the first ones have a block more
 };
 
 Schedule sm90_schedule(const Problem& problem, const Sm90Tile& tile, int splits);

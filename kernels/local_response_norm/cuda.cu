@@ -2,6 +2,7 @@
 // packs beside it, which lie in the cache. Backward computes the scales again from x, which costs less than
 // reading them, so aux is one unused element and y is not read.
 #include "kernels/device/cuda_launch.cuh"
+#include "kernels/device/divider.h"
 #include "kernels/local_response_norm/local_response_norm.h"
 
 namespace convoy::kernels::cuda {

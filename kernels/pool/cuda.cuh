@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernels/device/cuda_launch.cuh"
+#include "kernels/device/divider.h"
 #include "kernels/pool/pool.h"
 
 namespace convoy::kernels::cuda {

@@ -1,0 +1,25 @@
+// Division by a number that many divisions share: a product and a shift where the device has some 40 instructions, each
+// waiting for the one before.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+namespace convoy::kernels::cuda {
+
+// Of numbers below 2^31 by a constant d in [1, 2^31): Granlund, Montgomery, PLDI 1994.
+struct Divider {
+  std::uint32_t divisor = 1, multiplier = 0, shift = 0;
+
+  Divider() = default;
+  explicit Divider(std::int64_t d) : divisor(static_cast<std::uint32_t>(d)) {
+    while ((std::uint64_t{1} << shift) < divisor) ++shift;
+    multiplier = static_cast<std::uint32_t>((((std::uint64_t{1} << shift) - divisor) << 32) / divisor + 1);
+  }
+  __host__ __device__ std::uint32_t operator()(std::uint32_t n) const {
+    return (static_cast<std::uint32_t>(std::uint64_t{n} * multiplier >> 32) + n) >> shift;
+  }
+};
+
+}  // namespace convoy::kernels::cuda

@@ -1,0 +1,60 @@
+// The wgmma rung's schedule and its divisions, on the host.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "kernels/gemm/sm90_launch.h"
+
+namespace convoy::kernels::gemm {
+namespace {
+
+TEST(Divider, Divides) {
+  constexpr std::uint32_t kEnd = 1U << 31;
+  std::mt19937 random(1);
+  std::vector<std::uint32_t> interesting{1,    2,     3,     7,        64,       127,     128,
+                                         1000, 65535, 65537, kEnd / 2, kEnd - 2, kEnd - 1};
+  for (int i = 0; i < 50; ++i) interesting.push_back((random() & (kEnd - 1)) >> random() % 31 | 1);
+  for (const std::uint32_t divisor : interesting) {
+    const cuda::Divider divide(divisor);
+    for (const std::uint32_t number : interesting)
+      for (const std::uint64_t near :
+           {std::uint64_t{number} - 1, std::uint64_t{number}, std::uint64_t{number} / divisor * divisor,
+            std::uint64_t{number} * divisor - 1, std::uint64_t{number} * divisor})
+        if (near < kEnd) ASSERT_EQ(divide(std::uint32_t(near)), near / divisor) << near << " by " << divisor;
+  }
+}
+
+// Every block of k of every tile once, and of a band of rows all before the next.
+TEST(Sm90Schedule, DealsOutEverythingOnce) {
+  for (const int m_tiles : {1, 3, 16, 17, 48, 100})
+    for (const int n_tiles : {1, 2, 5})
+      for (const int k_blocks : {1, 4, 36})
+        for (const int splits : {1, 2, 3, 7}) {
+          if (splits > k_blocks) continue;
+          for (const int band : {8, 16}) {
+            const Schedule schedule(m_tiles, n_tiles, k_blocks, splits, band);
+            ASSERT_EQ(schedule.pieces(), m_tiles * n_tiles * splits);
+            std::vector<int> times(std::size_t(m_tiles * n_tiles * k_blocks));
+            int former_band = 0, former_split = 0;
+            for (int index = 0; index < schedule.pieces(); ++index) {
+              const Schedule::Piece piece = schedule.at(index);
+              ASSERT_TRUE(piece.m_tile >= 0 && piece.m_tile < m_tiles && piece.n_tile >= 0 &&
+                          piece.n_tile < n_tiles && piece.k_begin < piece.k_end && piece.k_end <= k_blocks);
+              ASSERT_LE(piece.k_end - piece.k_begin, (k_blocks + splits - 1) / splits);
+              ASSERT_GE(piece.split, former_split);
+              if (piece.split > former_split) former_band = 0;
+              ASSERT_GE(piece.m_tile / band, former_band);
+              former_band = piece.m_tile / band, former_split = piece.split;
+              for (int k = piece.k_begin; k < piece.k_end; ++k)
+                ++times[std::size_t((piece.m_tile * n_tiles + piece.n_tile) * k_blocks + k)];
+            }
+            for (const int count : times) ASSERT_EQ(count, 1);
+          }
+        }
+  EXPECT_EQ(Schedule(0, 4, 1, 1, 16).pieces(), 0);
+}
+
+}  // namespace
+}  // namespace convoy::kernels::gemm
