@@ -34,6 +34,10 @@ class NormStore {
   static constexpr int kPartChunks = (kChunks + kParts - 1) / kParts;
   static_assert(Config::cluster == 1 && Config::stages > 2);
 
+  __device__ static void prefetch(const Parameters& p) {
+    sm90::prefetch_tensor_map(&p.g);
+    for (const CUtensorMap& operand : p.operands) sm90::prefetch_tensor_map(&operand);
+  }
   __device__ static constexpr int operand_stages(const Parameters&) { return 2 * kParts; }
   __device__ static void load_operands(const Parameters& p, Ring& ring, int row, int column) {
     for (int first = 0; first < kChunks; first += kPartChunks)
@@ -93,6 +97,7 @@ class NormStore {
           store_box(of_box, row + block * 64, column, chunk, mask_[chunk] + block * kUnits, x + offset,
                     other + offset);
         }
+      sm90::async_proxy_fence();  // this thread's reads, before the copy engine writes there
       __syncwarp();
       ring.release(stage_of_x, thread_ % 32);
       ring.release(ring.position.stage, thread_ % 32);

@@ -42,29 +42,9 @@ class ColumnSums {
   // its column's: of each group sum, products.
   template <bool squares>
   __device__ void add(int chunk, const std::uint8_t* box, const std::uint8_t* other, int row) {
-    if constexpr (enabled) {
-      constexpr Word kOnes = 0x3f803f80;
-      const bool all_count = row + 64 <= rows_;
-      float products[2][4] = {};
-      const int from = lane_ % 16 * 128 + (((warp_ * 2 + lane_ / 16) ^ (lane_ % 8)) << 4);
-#pragma unroll
-      for (int step = 0; step < 4; ++step) {
-        Word right[4], left[4];
-        load(right, box + from + step * 16 * 128, row + step * 16, all_count);
-        if constexpr (!squares) load(left, other + from + step * 16 * 128, row + step * 16, all_count);
-        const Word* const by = squares ? right : left;
-#pragma unroll
-        for (int group = 0; group < 2; ++group)
-          multiply_tile<__nv_bfloat16>(products[group], {by[group * 2], kOnes, by[group * 2 + 1], kOnes},
-                                       right[group * 2], right[group * 2 + 1]);
-      }
-      const bool odd = lane_ / 4 % 2 != 0;
-#pragma unroll
-      for (int group = 0; group < 2; ++group) {
-        sums_[chunk * 4 + group * 2] += odd ? products[group][3] : products[group][2];
-        sums_[chunk * 4 + group * 2 + 1] += odd ? products[group][1] : products[group][0];
-      }
-    }
+    if constexpr (enabled)
+      row + 64 <= rows_ ? add_rows<squares, true>(chunk, box, other, row)
+                        : add_rows<squares, false>(chunk, box, other, row);
   }
 
   // At the end.
@@ -83,9 +63,33 @@ class ColumnSums {
   }
 
  private:
-  __device__ void load(Word (&words)[4], const std::uint8_t* from, int row, bool all_count) const {
+  template <bool squares, bool all_count>
+  __device__ void add_rows(int chunk, const std::uint8_t* box, const std::uint8_t* other, int row) {
+    constexpr Word kOnes = 0x3f803f80;
+    float products[2][4] = {};
+    const int from = lane_ % 16 * 128 + (((warp_ * 2 + lane_ / 16) ^ (lane_ % 8)) << 4);
+#pragma unroll
+    for (int step = 0; step < 4; ++step) {
+      Word right[4], left[4];
+      load<all_count>(right, box + from + step * 16 * 128, row + step * 16);
+      if constexpr (!squares) load<all_count>(left, other + from + step * 16 * 128, row + step * 16);
+      const Word* const by = squares ? right : left;
+#pragma unroll
+      for (int group = 0; group < 2; ++group)
+        multiply_tile<__nv_bfloat16>(products[group], {by[group * 2], kOnes, by[group * 2 + 1], kOnes},
+                                     right[group * 2], right[group * 2 + 1]);
+    }
+    const bool odd = lane_ / 4 % 2 != 0;
+#pragma unroll
+    for (int group = 0; group < 2; ++group) {
+      sums_[chunk * 4 + group * 2] += odd ? products[group][3] : products[group][2];
+      sums_[chunk * 4 + group * 2 + 1] += odd ? products[group][1] : products[group][0];
+    }
+  }
+  template <bool all_count>
+  __device__ void load(Word (&words)[4], const std::uint8_t* from, int row) const {
     load_matrices<true>(words, from);
-    if (!all_count)
+    if constexpr (!all_count)
 #pragma unroll
       for (int i = 0; i < 4; ++i) words[i] &= rows_that_count(row + i % 2 * 8 + lane_ % 4 * 2);
   }

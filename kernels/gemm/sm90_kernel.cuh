@@ -214,7 +214,10 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
 
   const int warpgroup = __shfl_sync(~0u, int(threadIdx.x) / 128, 0);
   const std::uint32_t rank = Config::cluster == 1 ? 0 : sm90::cluster_rank();
-  if (threadIdx.x == 32) Loader::prefetch(loader);
+  if (threadIdx.x == 32) {
+    Loader::prefetch(loader);
+    Store::prefetch(store);
+  }
   if (threadIdx.x == 0) {
     constexpr int kReaders = Config::ping_pong ? 1 : 2;
     for (int stage = 0; stage < Config::stages; ++stage) {

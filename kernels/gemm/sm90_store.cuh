@@ -50,6 +50,7 @@ class TileStore {
 
   // Nothing comes through the ring for it.
   __device__ static constexpr int operand_stages(const Parameters&) { return 0; }
+  __device__ static void prefetch(const Parameters& p) { sm90::prefetch_tensor_map(&p.c); }
   __device__ static void load_operands(const Parameters&, Ring<Config>&, int, int) {}
   __device__ static void wait_for_operands(const Ring<Config>&) {}
 
@@ -123,9 +124,9 @@ class TileStore {
         }
         Mask mask;
         if constexpr (with_mask) load_mask<bf16>(mask, r, c);
+        // Nobody uses it: who has got here has passed the barrier of the box before, ahead of which the store from this one
+        // was waited for.
         std::uint8_t* buffer = staging_ + staged_ * Config::staging_bytes;
-        if (thread_ == 0) sm90::store_wait_read<1>();
-        sync();
         if constexpr (Config::swapped)
           bf16 ? stage_swapped_bf16(chunk_sums, buffer, warp_, lane_)
                : stage_swapped_f32(chunk_sums, buffer, chunk, warp_, lane_);
@@ -134,16 +135,18 @@ class TileStore {
                  : stage_bf16<4>(chunk_sums, buffer, warp_, lane_);
         else
           stage_f32(chunk_sums, buffer, warp_, lane_);
-        if constexpr (!with_mask) sm90::async_proxy_fence();
+        if constexpr (!with_mask) {
+          sm90::async_proxy_fence();
+          if (thread_ == 0) sm90::store_wait_read<0>();
+        }
         sync();
         if constexpr (with_mask) {
           copy_masked<bf16>(buffer, r, c, mask);
-        } else {
-          if (narrow) copy_narrow(buffer, r, c);
-          if (thread_ == 0) {
-            if (!narrow) parameters_.placement.store(&parameters_.c, buffer, c, r, split);
-            sm90::store_commit();  // of a narrow box nothing: the wait counts one a box
-          }
+        } else if (narrow) {
+          copy_narrow(buffer, r, c);
+        } else if (thread_ == 0) {
+          parameters_.placement.store(&parameters_.c, buffer, c, r, split);
+          sm90::store_commit();
         }
         if (with_sums && !(narrow && warp_ >= 2))  // a warp has 16 columns
           column_sums_.template add<true>(chunk, buffer, buffer, r);
