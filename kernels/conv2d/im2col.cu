@@ -28,8 +28,6 @@ WindowLoad window_load(const View& view, int depth) {
   }
   load.images = int(view.map.n);
   load.columns = view.blocks(depth);
-  const std::int64_t last = view.map.c - (ceil_div(view.map.c, depth) - 1) * depth;
-  load.last_steps = int(ceil_div(last, depth / 4));
   return load;
 }
 

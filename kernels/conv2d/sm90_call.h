@@ -16,7 +16,6 @@ struct WindowLoad {
   cuda::Divider blocks, taps;       // blocks of channels a tap, taps of a filter's row
   int first[2], step[2], reach[2];  // position and tap to pixel: h, w
   int images, columns;              // of the tensor; blocks of columns in all
-  int last_steps;                   // steps of 32 bytes in a tap's last block of channels
 
   struct Pixel {
     int n, h, w;
@@ -33,9 +32,6 @@ struct WindowLoad {
   __device__ Block block(int index) const {
     const std::uint32_t tap = blocks(std::uint32_t(index)), r = taps(tap);
     return {index - int(tap * blocks.divisor), int(r), int(tap - r * taps.divisor)};
-  }
-  __device__ int channel_block(int index) const {
-    return index - int(blocks(std::uint32_t(index)) * blocks.divisor);
   }
 };
 

@@ -59,11 +59,6 @@ struct WindowLoader {
       sm90::load_3d(&p.other, b, full, channel, tap, column);
     }
   }
-  // A tap's last block of channels may be a part of one: the rest is zero.
-  __device__ static int steps(const Parameters& p, int k_block) {
-    return p.window.channel_block(k_block) == int(p.window.blocks.divisor) - 1 ? p.window.last_steps
-                                                                               : Config::steps;
-  }
 };
 
 // A: dy as it is, m contiguous. B: windows of x, a block of columns each box of n; k runs over positions. Boxes are 128
@@ -77,7 +72,6 @@ struct GradientLoader {
     sm90::prefetch_tensor_map(&parameters.images);
     sm90::prefetch_tensor_map(&parameters.other);
   }
-  __device__ static constexpr int steps(const Parameters&, int) { return Config::steps; }
   __device__ static void load(const Parameters& p, std::uint8_t* a, std::uint8_t* b, std::uint64_t* full,
                               int m_tile, int n_tile, int k_block, std::uint32_t) {
     constexpr int kRows = Config::rows / kWidth, kColumns = Config::columns / kWidth;

@@ -110,7 +110,6 @@ struct MatrixLoader {
     sm90::prefetch_tensor_map(&parameters.a);
     sm90::prefetch_tensor_map(&parameters.b);
   }
-  __device__ static constexpr int steps(const Parameters&, int) { return Config::steps; }
   __device__ static void load(const Parameters& parameters, std::uint8_t* a, std::uint8_t* b,
                               std::uint64_t* full, int m_tile, int n_tile, int k_block, std::uint32_t rank) {
     const int row = m_tile * Config::rows, column = n_tile * Config::columns, k = k_block * Config::depth;
@@ -142,17 +141,17 @@ struct MatrixLoader {
 template <class Config>
 using Accumulators = float[Config::products][Config::product_columns / 2];
 
-// One stage: its first `steps` wgmma instructions for each product.
+// One stage. All of it even where the operands end before it does: a jump between wgmma instructions costs up to half of the
+// tensor cores' rate.
 template <class Config>
 __device__ inline void multiply_stage(Accumulators<Config>& sums, const std::uint8_t* a,
-                                      const std::uint8_t* b, bool accumulate, int steps) {
+                                      const std::uint8_t* b, bool accumulate) {
   using Instruction = sm90::Wgmma<Config::product_columns>;
   constexpr int kStepA = Config::a_mn_major ? 16 * 128 : 32, kStepB = Config::b_mn_major ? 16 * 128 : 32;
   const std::uint64_t descriptor_a = sm90::matrix_descriptor(a, 8192, 1024);
   const std::uint64_t descriptor_b = sm90::matrix_descriptor(b, 8192, 1024);
 #pragma unroll
   for (int step = 0; step < Config::steps; ++step) {
-    if (step >= steps) break;
 #pragma unroll
     for (int product = 0; product < Config::products; ++product) {
       // 64 rows are 8192 bytes in either order of A.
@@ -172,17 +171,16 @@ __device__ inline void multiply_stage(Accumulators<Config>& sums, const std::uin
   }
 }
 
-template <class Config, class Loader, class Store>
-__device__ inline void multiply_piece(const typename Loader::Parameters& loader, Accumulators<Config>& sums,
-                                      Ring<Config>& ring, std::uint64_t* next_turn, int first_row,
-                                      int k_begin, int k_count, int lane, const Store& output) {
+template <class Config, class Store>
+__device__ inline void multiply_piece(Accumulators<Config>& sums, Ring<Config>& ring,
+                                      std::uint64_t* next_turn, int first_row, int k_count, int lane,
+                                      const Store& output) {
   int previous = ring.position.stage;
   for (int k = 0; k < k_count; ++k) {
     ring.wait();
     const std::uint8_t* stage = ring.stage();
     sm90::wgmma_fence();
-    multiply_stage<Config>(sums, stage + first_row * 128, stage + Config::a_bytes, k > 0,
-                           Loader::steps(loader, k_begin + k));
+    multiply_stage<Config>(sums, stage + first_row * 128, stage + Config::a_bytes, k > 0);
     sm90::wgmma_commit();
     if (k > 0) {
       sm90::wgmma_wait<1>();
@@ -275,8 +273,8 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
       const int m_tile = piece.m_tile * Config::cluster + int(rank);
       const int row = m_tile * Config::rows + first_row, column = piece.n_tile * Config::columns;
       output.prefetch_mask(row, column);
-      multiply_piece<Config, Loader>(loader, sums, ring, turns + (consumer ^ 1), first_row, piece.k_begin,
-                                     piece.k_end - piece.k_begin, lane, output);
+      multiply_piece<Config>(sums, ring, turns + (consumer ^ 1), first_row, piece.k_end - piece.k_begin, lane,
+                             output);
       output.tile(sums, row, column, piece.split, ring);
     }
     output.finish();
