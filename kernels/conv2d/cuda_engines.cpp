@@ -57,10 +57,13 @@ std::vector<Plan> candidates(const Task& task) {
   for (const Engine engine : {Engine::matrix, first, second, Engine::gathered, Engine::direct})
     if (supports(engine, task))
       for (Plan& plan : candidates(engine, task)) plans.push_back(std::move(plan));
-  // A pass over the result costs more than an engine's plans differ.
-  if (task.has_extra())
-    std::stable_partition(plans.begin(), plans.end(),
-                          [](const Plan& plan) { return plan.fuses_extra && !is_fallback(plan.engine); });
+  // The engines that can save a pass over the result know whether that is worth more than pieces of k.
+  const auto fuses = [](const Plan& plan) { return plan.fuses_extra && !is_fallback(plan.engine); };
+  const auto able = std::find_if(plans.begin(), plans.end(), [](const Plan& plan) {
+    return plan.engine == Engine::im2col || plan.engine == Engine::folded;
+  });
+  if (task.has_extra() && able != plans.end() && able->fuses_extra)
+    std::stable_partition(plans.begin(), plans.end(), fuses);
   if (plans.empty()) throw std::invalid_argument(fmt::format("conv2d: no engine does {}", task.to_string()));
   return plans;
 }

@@ -31,7 +31,10 @@ WindowLoad window_load(const View& view, int depth) {
   return load;
 }
 
-CUtensorMap images_map(const View& view, const void* images, int pixels, int depth) {
+CUtensorMap images_map(const Task& task, const View& view, const void* images, int pixels, int depth) {
+  if (is_matrix(task, view))
+    return tiled_map(view.map.type, images, {view.map.c, view.rows()}, {view.map.c},
+                     {unsigned(depth), unsigned(pixels)});
   Im2colMap map = view.map;
   map.data = images;
   if (map.pitch_w == 0) map.pitch_w = map.c;
@@ -63,7 +66,9 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& view, cons
   call.blocks = std::min(call.schedule.pieces(), gemm::device_facts().multiprocessors);
   call.window = window_load(view, depth);
   call.filter_taps = view.filter_taps;
-  call.images = images_map(view, folds ? workspace.images : b.images, weights ? depth : tile.rows, depth);
+  call.window.matrix = is_matrix(task, view);
+  call.images =
+      images_map(task, view, folds ? workspace.images : b.images, weights ? depth : tile.rows, depth);
   call.m = int(product.m);
   call.n = int(product.n);
   const DType type = task.type();

@@ -28,6 +28,13 @@ bool strided(const Task& task) {
          (task.geometry.stride[0] > 1 || task.geometry.stride[1] > 1);
 }
 
+bool is_matrix(const Task& task, const View& view) {
+  const Im2colMap& map = view.map;
+  return task.direction != Direction::backward_weights && view.taps[0] * view.taps[1] == 1 &&
+         map.pitch_w == 0 && map.pitch_h == 0 && map.first[0] == 0 && map.first[1] == 0 && map.step[0] == 1 &&
+         map.step[1] == 1 && map.down == map.h && map.across == map.w;
+}
+
 bool turned(const Task& task, int tile) {
   return task.direction == Direction::backward_weights && gemm::is_narrow(tile_at(task, tile));
 }
@@ -124,12 +131,23 @@ gemm::Plan product_plan(const Task& task, int tile, int splits) {
 
 double expected_time(const Task& task, const std::vector<View>& views, int tile, int splits) {
   double time = 0;
-  for (const View& view : views)
-    if (!empty(view) && view.rows() > 0)
-      time += (is_mn_major(task) ? gemm::mn_major_expected_time : gemm::sm90_expected_time)(
-          padded_product(task, view, tile), tile, splits, task.bytes() / double(views.size()),
-          splits > 1 || turned(task, tile));
+  for (const View& view : views) {
+    if (empty(view) || view.rows() == 0) continue;
+    const gemm::Problem product = padded_product(task, view, tile);
+    const double bytes = task.bytes() / double(views.size());
+    const bool in_pieces = splits > 1 || turned(task, tile);
+    time += is_mn_major(task)
+                ? gemm::mn_major_expected_time(product, tile, splits, bytes, in_pieces)
+                : gemm::sm90_expected_time(product, tile, splits, bytes, in_pieces, !is_matrix(task, view));
+  }
   return time;
+}
+
+// Of a pass over the result, for what the kernel that writes it does not do: its start, and the tensors that it reads and
+// writes.
+double pass_time(const Task& task, const Result& result) {
+  const int tensors = task.statistics ? 1 : task.input_relu ? 3 : 4;
+  return 4 + tensors * double(result.m) * double(result.n) * double(bytes_of(task.type())) / 4.1e6;
 }
 
 }  // namespace
@@ -151,10 +169,11 @@ std::vector<Plan> window_candidates(const Task& task, Engine engine) {
       const bool many =
           whole.pieces() * splits > 8 * workers || whole.k_blocks() / splits < 4 || strided(task);
       if (splits > 1 && many) break;
-      own.push_back(
-          {expected_time(task, views, tile, splits),
-           {engine, product_plan(task, tile, splits), carve(task, engine, tile, splits, nullptr).bytes,
-            sums(task, splits) || norms(task, splits) || (task.input_relu && !strided(task))}});
+      const bool fuses = sums(task, splits) || norms(task, splits) || (task.input_relu && !strided(task));
+      const double pass = task.has_extra() && !fuses ? pass_time(task, result_of(task, views.front())) : 0;
+      own.push_back({expected_time(task, views, tile, splits) + pass,
+                     {engine, product_plan(task, tile, splits),
+                      carve(task, engine, tile, splits, nullptr).bytes, fuses}});
     }
     std::stable_sort(own.begin(), own.end(), [](auto& a, auto& b) { return a.first < b.first; });
     own.resize(std::min<std::size_t>(own.size(), 3));

@@ -14,6 +14,9 @@ int tile_of(const Plan& plan);
 
 bool empty(const View& view);
 bool strided(const Task& task);
+// Whether the windows are the pixels of a tensor without gaps; boxes of a plain matrix come a little faster than those of an
+// im2col map.
+bool is_matrix(const Task& task, const View& view);
 // Whether the gradient comes out with its filters in the columns, pieces of k or not, and is turned as they are added.
 bool turned(const Task& task, int tile);
 // Whether backward_data reads a transposed copy of the filters, k contiguous: tf32 must, narrow tiles are faster for it.
@@ -41,7 +44,8 @@ struct Workspace {
 Workspace carve(const Task& task, Engine engine, int tile, int splits, void* base);
 
 bool suits_copy_engine(const Task& task, Engine engine);
-// The best numbers of pieces for each tile shape, the expected best first.
+// The best numbers of pieces for each tile shape, the expected best first: with the pass over the result where a plan cannot
+// do what the task asks for on the way out.
 std::vector<Plan> window_candidates(const Task& task, Engine engine);
 
 }  // namespace convoy::kernels::conv

@@ -16,6 +16,7 @@ struct WindowLoad {
   cuda::Divider blocks, taps;       // blocks of channels a tap, taps of a filter's row
   int first[2], step[2], reach[2];  // position and tap to pixel: h, w
   int images, columns;              // of the tensor; blocks of columns in all
+  bool matrix;                      // the windows are the pixels: the map is that of a plain matrix of them
 
   struct Pixel {
     int n, h, w;

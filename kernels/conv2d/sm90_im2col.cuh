@@ -46,12 +46,18 @@ struct WindowLoader {
   }
   __device__ static void load(const Parameters& p, std::uint8_t* a, std::uint8_t* b, std::uint64_t* full,
                               int m_tile, int n_tile, int k_block, std::uint32_t) {
-    const WindowLoad::Pixel at = p.window.pixel(m_tile * Config::rows);
-    const WindowLoad::Block block = p.window.block(k_block);
-    const int channel = block.channel_block * Config::depth, tap = p.filter_taps.at(block.r, block.s);
-    sm90::load_im2col(&p.images, a, full, channel, at.w, at.h, at.n,
-                      std::uint16_t(block.s * p.window.reach[1]), std::uint16_t(block.r * p.window.reach[0]));
-    const int column = n_tile * Config::columns;
+    const int row = m_tile * Config::rows, column = n_tile * Config::columns;
+    int channel = k_block * Config::depth, tap = p.filter_taps.first;
+    if (p.window.matrix) {
+      sm90::load_2d(&p.images, a, full, channel, row);
+    } else {
+      const WindowLoad::Pixel at = p.window.pixel(row);
+      const WindowLoad::Block block = p.window.block(k_block);
+      channel = block.channel_block * Config::depth, tap = p.filter_taps.at(block.r, block.s);
+      sm90::load_im2col(&p.images, a, full, channel, at.w, at.h, at.n,
+                        std::uint16_t(block.s * p.window.reach[1]),
+                        std::uint16_t(block.r * p.window.reach[0]));
+    }
     if constexpr (Config::b_mn_major) {
       for (int i = 0; i < Config::columns / 64; ++i)
         sm90::load_3d(&p.other, b + i * 8192, full, column + i * 64, tap, channel);

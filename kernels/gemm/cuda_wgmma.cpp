@@ -29,22 +29,25 @@ double with_memory(const Problem& problem, const Sm90Tile& tile, const Schedule&
   return std::max(compute, memory) + 0.131 * std::min(compute, memory) + pieces;
 }
 
-// Expected time in microseconds: waves of pieces at the tensor cores' rate, or the bytes at memory's. The constants
-// are fitted to 1,400 timings on an H200 (jobs/results/gemm.md), of which the plan they put first took 1 % longer than the
-// best on average; those of 256x64p and 64x256p to convolutions since (jobs/results/conv.md).
-double sm90_expected_time(const Problem& problem, int tile_index, int splits, double bytes, bool in_pieces) {
-  constexpr double kSlowness[] = {1.11, 0.925, 1.05, 1.01, 1.125,
-                                  1.3,  1.24,  1.28, 1.05, 1.025};  // of a stage, by tile
+// Expected time in microseconds: waves of pieces, a stage of which takes as long as its products or, where the tile is
+// small, as its way from the L2 cache; or the bytes at memory's rate. The constants are fitted to 8,400 timings of
+// convolutions on an H200 (jobs/results/conv.md).
+double sm90_expected_time(const Problem& problem, int tile_index, int splits, double bytes, bool in_pieces,
+                          bool windows) {
+  constexpr double kSlowness[] = {0.95, 0.95, 0.97, 1.1,  1.4,
+                                  1.4,  1.2,  1.09, 1.08, 0.97};  // of a stage's products, by tile
   static_assert(std::size(kSlowness) == std::size(kSm90Tiles));
   const Sm90Tile& tile = kSm90Tiles[tile_index];
   const Schedule schedule = sm90_schedule(problem, tile, splits);
   const double workers = double(device_facts().multiprocessors / tile.cluster);
   const double waves = std::ceil(double(schedule.pieces()) / workers);
   const double area = double(tile.rows) * tile.columns;
-  const double main = std::ceil(double(schedule.k_blocks()) / splits) * area / 32 * kSlowness[tile_index];
-  const double store = 723 + 0.038 * area * double(bytes_of(problem.output));
-  const double piece = tile.ping_pong ? std::max(main, 0.842 * (main + store)) + 114 : main + store;
-  const double compute = (waves * piece + 1500) / kSm90Clock;
+  const double load = (windows ? 2.06 : 1.57) * (tile.rows + double(tile.columns) / tile.cluster);
+  const double main =
+      std::ceil(double(schedule.k_blocks()) / splits) * std::max(area / 32 * kSlowness[tile_index], load);
+  const double store = 110 + 0.0206 * area * double(bytes_of(problem.output));
+  const double piece = tile.ping_pong ? std::max(main, 0.8 * (main + store)) + 103 : main + store;
+  const double compute = (waves * piece + 4700) / kSm90Clock;
   return with_memory(problem, tile, schedule, compute, bytes, in_pieces);
 }
 
@@ -128,8 +131,9 @@ std::vector<Plan> wgmma_candidates(const Problem& problem) {
     for (int splits = 1; splits <= std::min(whole.k_blocks(), 4 * workers); ++splits) {
       if (splits > 1 && (whole.pieces() * splits > 8 * workers || whole.k_blocks() / splits < 4)) break;
       const std::size_t bytes = carve(problem, splits, nullptr).bytes;
-      own.push_back({{Rung::wgmma, tile, splits, bytes},
-                     sm90_expected_time(problem, tile, splits, problem.bytes(), indirect(problem, splits))});
+      own.push_back(
+          {{Rung::wgmma, tile, splits, bytes},
+           sm90_expected_time(problem, tile, splits, problem.bytes(), indirect(problem, splits), false)});
     }
     std::stable_sort(own.begin(), own.end(), [](auto& a, auto& b) { return a.time < b.time; });
     if (own.size() > 3) own.resize(3);

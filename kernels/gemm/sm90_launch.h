@@ -84,8 +84,10 @@ class Schedule {
 };
 
 Schedule sm90_schedule(const Problem& problem, const Sm90Tile& tile, int splits);
-// Microseconds of a product that moves `bytes`; `in_pieces` where another kernel finishes its sums.
-double sm90_expected_time(const Problem& problem, int tile, int splits, double bytes, bool in_pieces);
+// Microseconds of a product that moves `bytes`; `in_pieces` where another kernel finishes its sums, `windows` where A (of
+// gradients of weights, B) comes through an im2col map.
+double sm90_expected_time(const Problem& problem, int tile, int splits, double bytes, bool in_pieces,
+                          bool windows);
 // What both kinds of this rung's tiles add to `compute` microseconds: the bytes at memory's rate, operands that several
 // tiles share counted a little more than once, and the kernel that adds the pieces.
 double with_memory(const Problem& problem, const Sm90Tile& tile, const Schedule& schedule, double compute,
