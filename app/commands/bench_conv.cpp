@@ -115,9 +115,11 @@ class Session {
   }
 
   std::vector<conv::Plan> contenders(const Task& task) const {
-    if (!options_.every) return conv::worth_timing(task, options_.candidates);
+    if (!options_.every && !task.input_norm) return conv::worth_timing(task, options_.candidates);
     std::vector<conv::Plan> plans = conv::candidates(task);
     if (task.input_norm) std::erase_if(plans, [](const conv::Plan& plan) { return !plan.fuses_extra; });
+    const auto most = static_cast<std::size_t>(options_.candidates);
+    if (!options_.every && plans.size() > most) plans.erase(plans.begin() + options_.candidates, plans.end());
     return plans;
   }
 
@@ -136,7 +138,8 @@ class Session {
     task.direction = direction;
     task.statistics = task.statistics && direction == Direction::forward;
     task.input_norm = options_.norm_gradients && direction == Direction::backward_data;
-    task.input_norm = task.input_norm && conv::candidates(task).front().fuses_extra;
+    task.input_norm =
+        task.input_norm && std::ranges::any_of(conv::candidates(task), &conv::Plan::fuses_extra);
     conv::Bench bench(task);
     const std::vector<conv::Plan> plans = contenders(task);
     std::vector<gemm::Check> checks;

@@ -45,7 +45,7 @@ Watchdog::Watchdog(WaitRegistry& waits, SideChannel channel, WatchdogOptions opt
   wake_read_ = UniqueFd(ends[0]);
   wake_write_ = UniqueFd(ends[1]);
   if (connected_) TerminateSignal::hold(wake_write_.get());
-  const BlockedSignals all(all_signals());  // others are for the program's own threads
+  const BlockedSignals all(all_signals());  // in the new thread, which takes SIGTERM alone
   thread_ = std::thread([this] { run(); });
 }
 

@@ -57,7 +57,8 @@ std::vector<Plan> candidates(const Task& task) {
   for (const Engine engine : {Engine::matrix, first, second, Engine::gathered, Engine::direct})
     if (supports(engine, task))
       for (Plan& plan : candidates(engine, task)) plans.push_back(std::move(plan));
-  // The engines that can save a pass over the result know whether that is worth more than pieces of k.
+  // The engines that can save a pass over the result know whether that is worth more than pieces of k; where it is not, the
+  // matrix engine's plans stand in front as always.
   const auto fuses = [](const Plan& plan) { return plan.fuses_extra && !is_fallback(plan.engine); };
   const auto able = std::find_if(plans.begin(), plans.end(), [](const Plan& plan) {
     return plan.engine == Engine::im2col || plan.engine == Engine::folded;

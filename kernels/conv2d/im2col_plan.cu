@@ -147,7 +147,7 @@ double expected_time(const Task& task, const std::vector<View>& views, int tile,
 // writes.
 double pass_time(const Task& task, const Result& result) {
   const int tensors = task.statistics ? 1 : task.input_relu ? 3 : 4;
-  return 4 + tensors * double(result.m) * double(result.n) * double(bytes_of(task.type())) / 4.1e6;
+  return 4 + tensors * double(result.m) * double(result.n) * double(bytes_of(task.type())) / gemm::kCopyBytes;
 }
 
 }  // namespace
@@ -176,7 +176,14 @@ std::vector<Plan> window_candidates(const Task& task, Engine engine) {
                       carve(task, engine, tile, splits, nullptr).bytes, fuses}});
     }
     std::stable_sort(own.begin(), own.end(), [](auto& a, auto& b) { return a.first < b.first; });
-    own.resize(std::min<std::size_t>(own.size(), 3));
+    // The best three, and the one that saves a pass.
+    const auto rest = own.begin() + std::min<std::ptrdiff_t>(std::ssize(own), 3);
+    const auto saving =
+        std::find_if(rest, own.end(), [](auto& one) { return one.second.product.splits == 1; });
+    if (task.has_extra() && saving != own.end())
+      std::iter_swap(rest, saving), own.erase(rest + 1, own.end());
+    else
+      own.erase(rest, own.end());
     scored.insert(scored.end(), own.begin(), own.end());
   }
   std::stable_sort(scored.begin(), scored.end(), [](auto& a, auto& b) { return a.first < b.first; });

@@ -21,17 +21,16 @@ Schedule sm90_schedule(const Problem& problem, const Sm90Tile& tile, int splits)
 
 double with_memory(const Problem& problem, const Sm90Tile& tile, const Schedule& schedule, double compute,
                    double bytes, bool in_pieces) {
-  constexpr double kBytes = 4.1e6;  // in a microsecond
   const double m = double(problem.m), n = double(problem.n), k = double(problem.k);
   const double again = double(schedule.n_tiles() - 1) * m * k + (std::ceil(m / tile.rows) - 1) * n * k;
-  const double memory = (bytes + 0.0626 * again * double(problem.element_bytes())) / kBytes;
-  const double pieces = in_pieces ? 1.8 + 2.22 * schedule.splits() * m * n * 4 / kBytes : 0;
+  const double memory = (bytes + 0.0626 * again * double(problem.element_bytes())) / kCopyBytes;
+  const double pieces = in_pieces ? 1.8 + 2.22 * schedule.splits() * m * n * 4 / kCopyBytes : 0;
   return std::max(compute, memory) + 0.131 * std::min(compute, memory) + pieces;
 }
 
 // Expected time in microseconds: waves of pieces, a stage of which takes as long as its products or, where the tile is
 // small, as its way from the L2 cache; or the bytes at memory's rate. The constants are fitted to 8,400 timings of
-// convolutions on an H200 (jobs/results/conv.md).
+// convolutions, 1x1 as plain products among them, on an H200 (jobs/results/cuda_step.md).
 double sm90_expected_time(const Problem& problem, int tile_index, int splits, double bytes, bool in_pieces,
                           bool windows) {
   constexpr double kSlowness[] = {0.95, 0.95, 0.97, 1.1,  1.4,

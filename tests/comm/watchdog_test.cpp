@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <functional>
@@ -256,10 +257,10 @@ TEST(Watchdog, LetsARequestToTerminateThrough) {
 
 TEST(Watchdog, LeavesTheProgramsOwnHandlerAlone) {
   Job job(kLong, [](Rank& self) {
-    static volatile std::sig_atomic_t asked = 0, on_this_thread = 0;
+    static std::atomic<bool> asked = false, on_this_thread = false;
     std::signal(SIGTERM, [](int) {
       on_this_thread = ::gettid() == ::getpid();
-      asked = 1;
+      asked = true;
     });
     self.ready();
     while (!asked) ::usleep(1000);

@@ -70,6 +70,8 @@ std::vector<Layer> layers() {
       {{1, 40, 11, 12}, {56, 40, 5, 5}, {.stride = {2, 1}, .padding = {2, 2}}},
       {{2, 64, 12, 12}, {64, 64, 3, 3}, {.padding = {2, 2}, .dilation = {2, 2}}},
       {{2, 64, 9, 9}, {64, 64, 1, 1}, {.bias = true, .relu = true}},
+      {{2, 72, 9, 9}, {40, 72, 1, 1}},                      // a plain matrix, and a block and a bit of it
+      {{2, 72, 9, 8}, {40, 72, 1, 1}, {.stride = {2, 2}}},  //
       {{2, 64, 9, 9}, {72, 64, 3, 3}, {.padding = {1, 1}, .bias = true, .relu = true}},
       {{2, 3, 32, 32}, {64, 3, 7, 7}, {.stride = {2, 2}, .padding = {3, 3}}},
       {{2, 3, 33, 31}, {64, 3, 3, 3}, {.padding = {1, 1}, .bias = true}},

@@ -22,7 +22,9 @@ TEST(Divider, Divides) {
       for (const std::uint64_t near :
            {std::uint64_t{number} - 1, std::uint64_t{number}, std::uint64_t{number} / divisor * divisor,
             std::uint64_t{number} * divisor - 1, std::uint64_t{number} * divisor})
-        if (near < kEnd) ASSERT_EQ(divide(std::uint32_t(near)), near / divisor) << near << " by " << divisor;
+        if (near < kEnd) {
+          ASSERT_EQ(divide(std::uint32_t(near)), near / divisor) << near << " by " << divisor;
+        }
   }
 }
 
