@@ -28,7 +28,8 @@ struct MemoryUse {
   std::int64_t bytes = 0;
 };
 
-// Where every parameter lies in the flat buffers, in elements; segments in ascending order, one a parameter.
+// Where every parameter lies in the flat buffers, in elements; segments in ascending order, one a parameter, each from a
+// multiple of 128 on.
 struct FlatLayout {
   explicit FlatLayout(const PreparedGraph& prepared);
   std::int64_t elements = 0;

@@ -52,5 +52,15 @@ TEST(ModelMemory, CountsWhatSharingReservesWhereItIsShared) {
   EXPECT_THROW(bytes(), std::runtime_error);
 }
 
+TEST(ModelMemory, RowsOfParametersLieInLines) {
+  const FlatLayout flat(step(true));
+  std::int64_t padding = flat.elements;
+  for (const kernels::ParameterSegment& segment : flat.segments) {
+    EXPECT_EQ(segment.offset * 2 % 256, 0) << segment.offset;
+    padding -= segment.count;
+  }
+  EXPECT_GT(padding, 0) << "all parameters end where a line does: the test sees nothing";
+}
+
 }  // namespace
 }  // namespace convoy::app
