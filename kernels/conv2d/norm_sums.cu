@@ -2,6 +2,7 @@
 #include "kernels/batch_norm/cuda.cuh"
 #include "kernels/conv2d/norm_sums.h"
 #include "kernels/device/cuda_error.h"
+#include "kernels/gemm/rungs.h"
 
 namespace convoy::kernels::conv {
 namespace {
@@ -14,13 +15,18 @@ __global__ void __launch_bounds__(kChannels* kSlices)
            const StepControl* control) {
   __shared__ double shared[2][kSlices][kChannels + 1];
   const int channel = int(blockIdx.x) * kChannels + int(threadIdx.x);
+  constexpr int kRounds = (gemm::kSumSlots + kSlices - 1) / kSlices;
+  float values[kRounds][2];  // all on their way at once
+#pragma unroll
+  for (int i = 0; i < kRounds; ++i) {
+    const int slot = int(threadIdx.y) + i * kSlices;
+    const bool there = slot < count && channel < channels;
+    const float* const from = slots + std::int64_t{slot} * 2 * channels + channel;
+    values[i][0] = there ? from[0] : 0, values[i][1] = there ? from[channels] : 0;
+  }
   double g = 0, g_x = 0;
-  if (channel < channels)
-#pragma unroll 8
-    for (int slot = int(threadIdx.y); slot < count; slot += kSlices) {
-      const float* const from = slots + std::int64_t{slot} * 2 * channels + channel;
-      g += from[0], g_x += from[channels];
-    }
+#pragma unroll
+  for (const auto& value : values) g += value[0], g_x += value[1];
   shared[0][threadIdx.y][threadIdx.x] = g;
   shared[1][threadIdx.y][threadIdx.x] = g_x;
   for (int half = kSlices / 2; half > 0; half /= 2) {

@@ -7,7 +7,7 @@
 
 namespace convoy::kernels::conv {
 
-// From `count` slots of [2][channels]: sums of g, and of g times the norm's input. pixels: of an image.
+// From `count` slots (gemm::kSumSlots at most) of [2][channels]: sums of g, and of g times the norm's input. pixels: of an image.
 void finish_norm_sums(const float* slots, int count, int channels, int pixels, const InputNorm& norm,
                       const StepControl* control, cudaStream_t stream);
 

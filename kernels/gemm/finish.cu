@@ -69,14 +69,20 @@ __global__ void sum_columns_kernel(Epilogue epilogue, std::int64_t m, std::int64
   }
 }
 
-// One block 32 of the 2 n columns of slots.
+// One block 32 of the 2 n columns of at most kSumSlots slots, all of which are on their way at once.
 __global__ void sum_slots_kernel(const float* slots, int count, std::int64_t columns, double* sums) {
+  constexpr int kRounds = (kSumSlots + 31) / 32;
   __shared__ double shared[32][33];
   const std::int64_t column = std::int64_t{blockIdx.x} * 32 + threadIdx.x;
+  float values[kRounds];
+#pragma unroll
+  for (int i = 0; i < kRounds; ++i) {
+    const int slot = int(threadIdx.y) + i * 32;
+    values[i] = slot < count && column < columns ? slots[slot * columns + column] : 0;
+  }
   double sum = 0;
-  if (column < columns)
-#pragma unroll 8
-    for (int slot = threadIdx.y; slot < count; slot += 32) sum += slots[slot * columns + column];
+#pragma unroll
+  for (const float value : values) sum += value;
   shared[threadIdx.y][threadIdx.x] = sum;
   __syncthreads();
   sum = shared[threadIdx.x][threadIdx.y];  // a warp adds up a column

@@ -66,7 +66,7 @@ void sum_partials(const Epilogue& epilogue, const float* partial, int splits, st
                   std::int64_t pitch, cudaStream_t stream);
 
 // Sums over the rows of C and of its squares: per-slot sums [slots][2][n] by one pass over C, or made by the
-// kernel that wrote C, and their total in double precision.
+// kernel that wrote C, and their total in double precision. count: at most kSumSlots.
 inline constexpr int kSumSlots = 264;
 std::size_t slot_elements(std::int64_t n, int slots);
 void sum_columns(const Epilogue& epilogue, std::int64_t m, std::int64_t n, float* slots, cudaStream_t stream);
