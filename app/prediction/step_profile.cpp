@@ -27,8 +27,18 @@ Value field(const Json& row, const char* key, const std::string& file) {
     return row.at(key).get<Value>();
   } catch (const Json::exception&) {
     throw std::runtime_error(fmt::format(
-        "{}: no \"{}\" in its first line; expected the output of bench step --layers --json", file, key));
+        "{}: no \"{}\" of its kind in '{:.60}'; expected the output of bench step --layers --json", file, key,
+        row.dump()));
   }
+}
+
+// At least `least`.
+template <typename Value>
+Value field(const Json& row, const char* key, const std::string& file, Value least) {
+  const auto value = field<Value>(row, key, file);
+  if (!(value >= least))
+    throw std::runtime_error(fmt::format("{}: {}: found {}, expected {} or more", file, key, value, least));
+  return value;
 }
 
 StepGraph training_graph(const Network& network) {
@@ -80,13 +90,14 @@ StepProfile read_profile(const std::string& file) {
       profile.model = field<std::string>(row, "model", file);
       profile.precision = field<std::string>(row, "precision", file);
       profile.backend = field<std::string>(row, "backend", file);
-      profile.batch = field<std::int64_t>(row, "batch", file);
-      profile.size = field<std::int64_t>(row, "size", file);
-      step_ms = field<double>(row, "ms_mean", file);  // what a training's rate is made of
+      profile.batch = field<std::int64_t>(row, "batch", file, 1);
+      profile.size = field<std::int64_t>(row, "size", file, 1);
+      step_ms = field<double>(row, "ms_mean", file, 0);  // what a training's rate is made of
       if (const int ranks = field<int>(row, "ranks", file); ranks != 1)
         throw std::runtime_error(fmt::format("{}: ranks: found {}, expected a profile of 1", file, ranks));
-    } else if (row.value("layer", "all") != "all") {
-      profile.operations.push_back(timed(row["layer"], row.value("op", ""), row.value("ms", 0.0)));
+    } else if (const auto layer = field<std::string>(row, "layer", file); layer != "all") {
+      profile.operations.push_back(
+          timed(layer, field<std::string>(row, "op", file), field<double>(row, "ms", file, 0)));
     }
   }
   const double sum = profile.ms();

@@ -401,6 +401,22 @@ TEST(Prediction, ReadsWhatBenchStepPrints) {
           R"({"model":"lenet","backend":"cuda","precision":"fp32","ranks":1,"batch":8,"size":32,"ms":8.0})")
           .find("no \"ms_mean\""),
       std::string::npos);
+  const std::string head =
+      R"({"model":"lenet","backend":"cuda","precision":"fp32","ranks":1,"batch":8,"size":32,"ms_mean":9.0})"
+      "\n";
+  for (const auto& [row, said] : std::vector<std::pair<std::string, std::string>>{
+           {R"({"op":"conv2d_forward","ms":4.0})", "no \"layer\""},
+           {R"({"layer":7,"op":"conv2d_forward","ms":4.0})", "no \"layer\""},
+           {R"({"layer":"conv1","ms":4.0})", "no \"op\""},
+           {R"({"layer":"conv1","op":"conv2d_forward","ms":"4"})", "no \"ms\""},
+           {R"({"layer":"conv1","op":"conv2d_forward","ms":-4.0})", "ms: found -4, expected 0 or more"}})
+    EXPECT_NE(refusal((head + row).c_str()).find(said), std::string::npos)
+        << row << refusal((head + row).c_str());
+  EXPECT_NE(
+      refusal(
+          R"({"model":"lenet","backend":"cuda","precision":"fp32","ranks":1,"batch":0,"size":32,"ms_mean":9.0})")
+          .find("batch: found 0, expected 1 or more"),
+      std::string::npos);
   std::filesystem::remove(file);
 }
 
