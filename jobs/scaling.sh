@@ -224,7 +224,10 @@ for model in ${models//,/ }; do for batch in ${batches//,/ }; do for precision i
   for scaling in $scalings; do for ranks in "${rank_counts[@]}"; do
     global=$batch
     [ "$scaling" = strong ] || global=$((batch * ranks))
-    [ "$global" -ge "$ranks" ] || continue
+    if [ "$global" -lt "$ranks" ]; then
+      echo "scaling.sh: $model, $global images over $ranks ranks: left out, less than one each" >&2
+      continue
+    fi
     for ((repeat = 1; repeat <= repeats; ++repeat)); do
       one_run "$out/$scaling/$model-b$batch-$precision/ranks-$ranks/repeat-$repeat" "$ranks" --model "$model" \
         --precision "$precision" --global-batch "$global" "${common[@]}"

@@ -111,6 +111,12 @@ echo "== Data of a file"
 # The loss of a network that knows nothing of 7 classes is ln 7.
 check "the profile has the size and the classes of the data" grep -q '"loss":1\.9.*"size":48}' "$folder/of figures"/prediction/*/profile-*.jsonl
 
+echo "== More ranks than images"
+"$root/jobs/scaling.sh" --models linear --batches 1 --size 32 --ranks 1,2 --steps 1 --repeats 1 --scaling strong --threads 1 \
+  --backend cpu "$folder/one image" >"$folder/log" 2>"$folder/said"
+check "they are left out" contains "$folder/log" "1 runs done, 0 were there, 0 failed"
+check "and named" contains "$folder/said" "linear, 1 images over 2 ranks: left out"
+
 echo "== Stopped, as by ^C"
 gone() { ! ranks_of "$1" >/dev/null; }
 for signal in INT:130 TERM:143; do
