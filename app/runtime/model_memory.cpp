@@ -10,8 +10,8 @@ namespace convoy::app {
 namespace {
 
 constexpr std::int64_t kPage = 4096;
-// Elements: 256 bytes of the bf16 copy. Where a row of 128 bytes lies across two lines of the L2 cache, convolutions that wait
-// for it take up to a third longer.
+// Elements: 256 bytes of the bf16 copy, what the copy engine asks the L2 cache for at once. Where a row of filters, 128 bytes,
+// lies across two lines, convolutions that wait for that cache take up to a third longer.
 constexpr std::int64_t kSegmentAlignment = 128;
 
 std::int64_t round_up(std::int64_t value, std::int64_t multiple) {

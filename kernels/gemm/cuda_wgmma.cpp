@@ -176,7 +176,8 @@ Sm90Call describe(const Problem& problem, const Sm90Tile& tile, int splits, cons
   call.relu = problem.relu;
   call.bf16 = problem.output == DType::bf16;
   const bool forward = problem.math == Math::bf16 && !problem.transpose_a && problem.transpose_b;
-  call.sum_slots = problem.column_sums && forward && call.bf16 ? workspace.slots : nullptr;
+  const bool fuses = forward && call.bf16 && 2 * device_facts().multiprocessors <= kSumSlots;
+  call.sum_slots = problem.column_sums && fuses ? workspace.slots : nullptr;
   return call;
 }
 

@@ -70,7 +70,8 @@ __global__ void sum_columns_kernel(Epilogue epilogue, std::int64_t m, std::int64
 }
 
 // One block 32 of the 2 n columns of at most kSumSlots slots, all of which are on their way at once.
-__global__ void sum_slots_kernel(const float* slots, int count, std::int64_t columns, double* sums) {
+__global__ void __launch_bounds__(1024)
+    sum_slots_kernel(const float* slots, int count, std::int64_t columns, double* sums) {
   constexpr int kRounds = (kSumSlots + 31) / 32;
   __shared__ double shared[32][33];
   const std::int64_t column = std::int64_t{blockIdx.x} * 32 + threadIdx.x;
