@@ -1,17 +1,20 @@
 #!/usr/bin/env bash
 # Training-step rates on one GPU, Convoy beside PyTorch, turn by turn in one run.
-# Usage: jobs/compare_gpu.sh PEER [MODEL:BATCH:SIZE:MODE:PRECISION ...]
-#   PEER  a Python program that is called as: PEER MODEL:BATCH:SIZE:MODE:PRECISION and prints one JSON object with ms and
-#         peak_GiB; MODE: eager, graph (one CUDA graph a step) or compile (torch.compile)
+# Usage: jobs/compare_gpu.sh PEER [MODEL:BATCH:SIZE:MODE,…:PRECISION ...]
+#   PEER  a Python program that is called as: PEER MODEL:BATCH:SIZE:MODE,…:PRECISION and prints a JSON object a mode, with mode,
+#         ms and peak_GiB; MODE: eager, graph (one CUDA graph a step) or compile (torch.compile); the fastest counts
 # CONVOY: the program to measure (build/cuda/convoy). TUNING: its tuning file (none). PYTHON: the interpreter (python3).
 set -euo pipefail
 case "${1:---help}" in -h | --help) sed -n '2,6p' "$0" | cut -c3-; exit 0 ;; esac
 [ -f "$1" ] || { echo "compare_gpu.sh: $1: no such file, expected a Python program; see --help" >&2; exit 2; }
 peer=$(realpath -- "$1")
 shift
-[ $# -gt 0 ] || set -- resnet50:256:224:compile:bf16 resnet50:32:224:graph:bf16 resnet50:256:224:compile:tf32 \
-  googlenet:32:224:graph:bf16 wrn28_10:128:32:compile:bf16 resnet18:128:32:graph:bf16 lenet:128:32:graph:bf16 \
-  alexnet:256:224:compile:bf16 vgg16:128:224:compile:bf16
+if [ $# -eq 0 ]; then
+  for row in resnet50:256:224:bf16 resnet50:32:224:bf16 resnet50:256:224:tf32 googlenet:32:224:bf16 wrn28_10:128:32:bf16 \
+    resnet18:128:32:bf16 lenet:128:32:bf16 alexnet:256:224:bf16 vgg16:128:224:bf16; do
+    set -- "$@" "${row%:*}:eager,graph,compile:${row##*:}"
+  done
+fi
 cd "$(dirname "$0")/.."
 convoy=${CONVOY:-build/cuda/convoy} python=${PYTHON:-python3}
 tuning=(${TUNING:+--tuning-file "$TUNING"})
@@ -19,19 +22,23 @@ tuning=(${TUNING:+--tuning-file "$TUNING"})
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-field() { sed -n "s/.*\"$1\": *\([0-9.]*\).*/\1/p" "$log" | head -n 1; }
+fields() { # KEY…: of the log's object with the least ms
+  "$python" -c '
+import json, sys
+rows = [json.loads(line) for line in open(sys.argv[1]) if line.startswith("{")]
+print(*(min(rows, key=lambda row: row["ms"])[key] for key in sys.argv[2:]))' "$log" "$@"
+}
 measured() { "$@" >"$log" 2>"$log.err" || { cat "$log.err" >&2; rm -f "$log.err"; exit 1; }; rm -f "$log.err"; }
 
-printf '%-34s %12s %12s %7s %12s %12s\n' model:batch:size:mode:precision 'PyTorch/s' 'Convoy/s' ratio 'PyTorch GiB' 'Convoy GiB'
+printf '%-28s %12s %8s %12s %7s %12s %12s\n' model:batch:size:precision 'PyTorch/s' mode 'Convoy/s' ratio 'PyTorch GiB' 'Convoy GiB'
 for row in "$@"; do
   IFS=: read -r model batch size _ precision <<<"$row"
-  steps=100
-  [ "$size" -le 64 ] || steps=30
   measured "$python" "$peer" "$row"
-  theirs=$(field ms) their_peak=$(field peak_GiB)
+  read -r theirs mode their_peak < <(fields ms mode peak_GiB)
+  # As many steps as the peer takes: a chip's clocks fall within the first seconds.
   measured "$convoy" bench step --backend cuda --model "$model" --batch "$batch" --size "$size" --precision "$precision" \
-    --steps "$steps" --warmup 5 "${tuning[@]}" --json
-  ours=$(field ms) our_peak=$(field peak_device_bytes)
-  awk -v r="$row" -v b="$batch" -v t="$theirs" -v o="$ours" -v tp="$their_peak" -v op="$our_peak" \
-    'BEGIN {printf "%-34s %12.0f %12.0f %7.2f %12.2f %12.2f\n", r, b / t * 1e3, b / o * 1e3, t / o, tp, op / 2^30}'
+    --steps 100 --warmup 8 "${tuning[@]}" --json
+  read -r ours our_peak < <(fields ms peak_device_bytes)
+  awk -v r="$model:$batch:$size:$precision" -v b="$batch" -v m="$mode" -v t="$theirs" -v o="$ours" -v tp="$their_peak" -v op="$our_peak" \
+    'BEGIN {printf "%-28s %12.0f %8s %12.0f %7.2f %12.2f %12.2f\n", r, b / t * 1e3, m, b / o * 1e3, t / o, tp, op / 2^30}'
 done

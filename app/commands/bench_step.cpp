@@ -100,8 +100,8 @@ std::vector<InstructionTime> time_instructions(Session& session, std::int64_t st
   return result;
 }
 
-// What bounds an operation on an H200: the rates of the largest matrix product and of a device copy (jobs/results/gemm.md,
-// cuda_ops.md). None are known of other devices.
+// What bounds an operation on an H200: the highest rates seen there of matrix products and of a device copy
+// (jobs/results/gemm.md, cuda_ops.md). None are known of other devices.
 struct Limits {
   double flops, bytes;  // a second
   double ms(double operations, double moved) const {
@@ -110,9 +110,9 @@ struct Limits {
 };
 std::optional<Limits> limits_of(const BenchStepOptions& options, const std::string& device) {
   if (device.find(" H200") == std::string::npos) return std::nullopt;
-  return Limits{options.precision == "bf16"   ? 691e12
-                : options.precision == "tf32" ? 353e12
-                                              : 51.3e12,
+  return Limits{options.precision == "bf16"   ? 798e12
+                : options.precision == "tf32" ? 385e12
+                                              : 52.1e12,
                 4.28e12};
 }
 
