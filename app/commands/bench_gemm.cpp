@@ -78,7 +78,8 @@ std::vector<GemmShape> chosen_shapes(const Options& options) {
 
 class Session {
  public:
-  explicit Session(const Options& options) : options_(options), rungs_(parse_rungs(options.rungs)) {}
+  explicit Session(const Options& options)
+      : options_(options), rungs_(parse_rungs(options.rungs)), shapes_(chosen_shapes(options)) {}
 
   void run() {
     if (!gemm::device_present())
@@ -106,7 +107,7 @@ class Session {
           "{:>8} {:>9}\n",
           gemm::name_of(math), peak_ * 1e-12, "shape", "kernel", "us", "+-%", "TFLOP/s", "%peak", "%limit",
           "x cuBLAS", "error");
-    for (const auto& shape : chosen_shapes(options_)) run_shape(math, shape);
+    for (const auto& shape : shapes_) run_shape(math, shape);
   }
 
   void run_shape(Math math, const GemmShape& shape) {
@@ -214,6 +215,7 @@ class Session {
 
   const Options options_;
   const std::vector<Rung> rungs_;
+  const std::vector<GemmShape> shapes_;
   gemm::DeviceSummary device_;
   double peak_ = 0;
   std::vector<Row> rows_;

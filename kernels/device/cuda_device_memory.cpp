@@ -24,7 +24,9 @@ class PinnedMemory final : public std::pmr::memory_resource {
 int gpu_count() {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
-  if (status == cudaErrorNoDevice) return 0;
+  int driver = 0;  // 0: not installed, which the runtime does not tell from one that is too old
+  if (status == cudaErrorInsufficientDriver) CONVOY_CUDA(cudaDriverGetVersion(&driver));
+  if (status == cudaErrorNoDevice || (status == cudaErrorInsufficientDriver && driver == 0)) return 0;
   if (status != cudaSuccess)
     throw std::runtime_error(fmt::format("no GPU can be used: {}", cudaGetErrorString(status)));
   return count;

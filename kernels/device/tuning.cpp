@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <map>
@@ -67,14 +66,6 @@ void write(const std::filesystem::path& file, const std::string& text) {
 }
 
 }  // namespace
-
-std::filesystem::path default_file() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  std::filesystem::path folder = cache != nullptr && *cache != 0 ? cache : "";
-  if (folder.empty()) folder = std::filesystem::path(home != nullptr ? home : ".") / ".cache";
-  return folder / "convoy" / "tuning.json";
-}
 
 void use(const std::filesystem::path& file, Mode mode) { state() = {true, mode, file, read(file), {}}; }
 void stop() { state() = {}; }

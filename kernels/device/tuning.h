@@ -17,8 +17,6 @@ enum class Mode {
   measure,  // what it does not hold is measured, and kept
 };
 
-// $XDG_CACHE_HOME/convoy/tuning.json, or the same under $HOME/.cache.
-std::filesystem::path default_file();
 // From now on: the file's choices, if there is one. Throws std::runtime_error that names a file that cannot be read.
 void use(const std::filesystem::path& file, Mode mode);
 void stop();

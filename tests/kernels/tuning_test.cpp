@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <fstream>
 
 namespace convoy::kernels::tuning {
@@ -70,14 +69,6 @@ TEST_F(Tuning, NamesABrokenFile) {
       EXPECT_NE(std::string(error.what()).find(file().string()), std::string::npos) << error.what();
     }
   }
-}
-
-TEST_F(Tuning, DefaultsIntoTheCache) {
-  setenv("XDG_CACHE_HOME", "/somewhere", 1);
-  EXPECT_EQ(default_file(), "/somewhere/convoy/tuning.json");
-  unsetenv("XDG_CACHE_HOME");
-  setenv("HOME", "/home/me", 1);
-  EXPECT_EQ(default_file(), "/home/me/.cache/convoy/tuning.json");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
 
 #include "app/model/graph_builder.h"
 #include "app/model/zoo/zoo.h"
@@ -152,9 +153,10 @@ TEST(PreparedGraph, AKernelThatCannotBeMadeNamesLayerAndBackend) {
   kernels::StepControl control;
   try {
     prepare(build_step_graph(residual(), {}), kernels::Backend::cuda, &control);
-    GTEST_SKIP() << "this build has a CUDA backend";
+    GTEST_SKIP() << "this machine has a GPU";
   } catch (const std::runtime_error& error) {
-    EXPECT_STREQ(error.what(), "layer stem.conv, conv2d_forward on cuda: this build has no CUDA backend");
+    EXPECT_TRUE(std::string_view(error.what()).starts_with("layer stem.conv, conv2d_forward on cuda: "))
+        << error.what();
   }
 }
 
