@@ -7,10 +7,13 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <random>
 #include <set>
 
 #include "kernels/device/cuda_runtime.h"
+#include "kernels/device/tuning.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/gemm/measure.h"
 #include "tests/brief.h"
@@ -384,6 +387,32 @@ TEST(GemmChoice, HopperReadsTf32GradientsAsTheyAre) {
   EXPECT_FALSE(reads_as_they_are(problem_of(Math::tf32, true, false, 64, 147, 20001)));
   EXPECT_FALSE(reads_as_they_are(problem_of(Math::tf32, false, false, 256, 2304, 50176)));
   EXPECT_FALSE(reads_as_they_are(problem_of(Math::bf16, true, false, 256, 2304, 50176)));
+}
+
+// What is measured is kept, and what is kept is run, cuBLAS too.
+TEST(GemmChoice, IsKeptInTheTuningFile) {
+  if (!device_present()) GTEST_SKIP() << "no CUDA device";
+  const auto file = std::filesystem::temp_directory_path() / "convoy_gemm_tuning.json";
+  std::filesystem::remove(file);
+  const Problem problem = problem_of(Math::fp32, false, true, 256, 192, 320);
+  tuning::use(file, tuning::Mode::measure);
+  const std::string measured = chosen(problem).to_string(), cublas = plan(Rung::cublas, problem).to_string();
+  tuning::save();
+  std::string text;
+  {
+    std::ifstream in(file);
+    text.assign(std::istreambuf_iterator<char>(in), {});
+  }
+  for (const std::string& name : {cublas, plan(problem).to_string()}) {
+    std::string changed = text;
+    ASSERT_NE(changed.find(measured), std::string::npos) << text;
+    changed.replace(changed.find(measured), measured.size(), name);
+    std::ofstream(file) << changed;
+    tuning::use(file, tuning::Mode::read);
+    EXPECT_EQ(chosen(problem).to_string(), name);
+  }
+  tuning::stop();
+  std::filesystem::remove(file);
 }
 
 INSTANTIATE_TEST_SUITE_P(Rungs, GemmOnGpu, testing::ValuesIn(kRungs),
