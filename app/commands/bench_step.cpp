@@ -257,7 +257,7 @@ void add_bench_step(CLI::App& bench) {
       ->type_name("SIZE");
   add("--lanes", options->lanes, "CUDA: operations that may run side by side", whole_number(1, 8));
   verb->add_option("--tuning-file", options->tuning_file,
-                   "CUDA: measured choices of kernels; one rank adds what is missing")
+                   "CUDA: measured choices of kernels; a run of one rank adds what is missing")
       ->type_name("FILE");
   verb->add_flag("!--no-wait-times", options->time_waits,
                  "CUDA: without the time stamps that exposed_comm_ms is measured by");

@@ -91,7 +91,7 @@ void add_execution(CLI::App& verb, TrainOptions& o) {
       ->transform(size_in_bytes())
       ->type_name("SIZE");
   add(verb, "--tuning-file", o.tuning_file,
-      "CUDA: measured choices of kernels; one rank adds what is missing", not_empty(), "FILE");
+      "CUDA: measured choices of kernels; a run of one rank adds what is missing", not_empty(), "FILE");
   add(verb, "--lanes", o.lanes, "CUDA: operations that may run side by side", whole_number(1, 8), "N");
   add(verb, "--threads", o.threads, "of one rank; 0: the host's cores / its ranks", whole_number(0, 4096),
       "T");
