@@ -5,6 +5,7 @@
 
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/linear/linear.h"
+#include "tests/brief.h"
 #include "tests/kernels/harness.h"
 #include "tests/kernels/memory.h"
 
@@ -103,7 +104,8 @@ TEST(Linear, MatchesTheReference) {
   for (const Shape& x : {Shape{5, 37}, Shape{1, 16}, Shape{16, 128}, Shape{3, 20, 3, 5}, Shape{4, 32, 2, 2},
                          Shape{2, 48, 1, 1}, Shape{33, 3, 4, 4}})
     for (const std::int64_t outputs : {1, 10, 64, 101})
-      expect_matches(linear(random, x, outputs, random.coin()), backends());
+      if (!test::brief() || outputs > 10)
+        expect_matches(linear(random, x, outputs, random.coin()), backends());
 }
 
 TEST(Linear, BackwardIsTheDerivative) {
@@ -186,7 +188,7 @@ Layer random_conv2d(Random& random, std::int64_t largest_group, bool tf32 = fals
 
 TEST(Conv2d, MatchesTheReference) {
   Random random(4);
-  for (int i = 0; i < 40; ++i) expect_matches(random_conv2d(random, 20), backends());
+  for (int i = 0; i < (test::brief() ? 10 : 40); ++i) expect_matches(random_conv2d(random, 20), backends());
   // The shapes of networks: a first layer, whole blocks, 1x1 with stride, depthwise.
   const Conv2dProblem same{.padding = {1, 1}}, strided{.stride = {2, 2}, .bias = true};
   expect_matches(conv2d(random, {.stride = {2, 2}, .padding = {3, 3}}, {2, 3, 17, 17}, {16, 3, 7, 7}),
