@@ -104,14 +104,20 @@ Norm norm(Random& random, const BatchNormProblem& problem, const Shape& shape) {
   return n;
 }
 
-TEST_F(CudaLarge, BatchNormForward) {
+// One more, with enough rows for every block and turn. In brief with it a shape of packs and an odd number of channels.
+std::vector<Shape> norm_shapes() {
   std::vector<Shape> shapes = kShapes;
-  shapes.push_back({24, 64, 56, 56});  // enough rows for every block and turn
-  for (const Shape& shape : shapes)
+  if (test::brief()) shapes = {{2, 160, 31, 33}, {2, 147, 23, 29}};
+  shapes.push_back({24, 64, 56, 56});
+  return shapes;
+}
+
+TEST_F(CudaLarge, BatchNormForward) {
+  for (const Shape& shape : norm_shapes())
     for (const bool residual : {false, true})
       for (const bool synchronised : {false, true}) {
         if (shape[0] == 24 && (residual || synchronised)) continue;
-        if (shape[0] != 24 && test::brief() && (!residual || synchronised)) continue;
+        if (shape[0] != 24 && test::brief() && synchronised) continue;
         const BatchNormProblem problem{.relu = residual, .residual = residual, .synchronised = synchronised};
         const Norm n = norm(random_, problem, shape);
         const std::string name = "batch_norm " + shape.to_string();
@@ -141,9 +147,7 @@ TEST_F(CudaLarge, BatchNormForward) {
 }
 
 TEST_F(CudaLarge, BatchNormBackward) {
-  std::vector<Shape> shapes = kShapes;
-  shapes.push_back({24, 64, 56, 56});
-  for (const Shape& shape : shapes)
+  for (const Shape& shape : norm_shapes())
     for (const auto& [relu, residual, second] : {std::tuple{false, false, false},
                                                  {true, false, false},
                                                  {true, true, false},
@@ -151,7 +155,7 @@ TEST_F(CudaLarge, BatchNormBackward) {
                                                  {true, false, true},
                                                  {false, true, true}}) {
       if (shape[0] == 24 && !(relu && second)) continue;
-      if (test::brief() && !relu) continue;
+      if (shape[0] == 24 && test::brief() && !residual) continue;
       const BatchNormProblem problem{.relu = relu,
                                      .residual = residual,
                                      .synchronised = second,
