@@ -150,7 +150,7 @@ Sm90Start start_of(const Task& task, int tile, int splits) {
   if (is_mn_major(task)) return sm90_conv_backward_weights_tf32;
   if (norms(task, splits)) return sm90_conv_backward_data_norm;
   if (masks(task, splits)) return tf32 ? sm90_conv_backward_data_mask_tf32 : sm90_conv_backward_data_mask;
-  if (tf32) return sm90_conv_forward_tf32;
+  if (tf32) return sums(task, splits) ? sm90_conv_forward_sums_tf32 : sm90_conv_forward_tf32;
   if (task.direction == Direction::forward || transposes(task, tile))
     return sums(task, splits) ? sm90_conv_forward_sums : sm90_conv_forward;
   return task.direction == Direction::backward_data ? sm90_conv_backward_data : sm90_conv_backward_weights;

@@ -69,8 +69,7 @@ Result result_of(const Task& task, const View& view) {
 }
 
 bool sums(const Task& task, int splits) {
-  return task.statistics && task.math == Math::bf16 && splits == 1 &&
-         2 * gemm::device_facts().multiprocessors <= gemm::kSumSlots;
+  return task.statistics && splits == 1 && 2 * gemm::device_facts().multiprocessors <= gemm::kSumSlots;
 }
 
 bool norms(const Task& task, int splits) {

@@ -21,7 +21,7 @@ bool is_matrix(const Task& task, const View& view);
 bool turned(const Task& task, int tile);
 // Whether backward_data reads a transposed copy of the filters, k contiguous: tf32 must, narrow tiles are faster for it.
 bool transposes(const Task& task, int tile);
-// Whether the kernel that writes y also takes its statistics: it must see whole sums, and there is one for bf16 alone.
+// Whether the kernel that writes y also takes its statistics: it must see whole sums.
 bool sums(const Task& task, int splits);
 // Whether the kernel that writes dx does what input_norm asks for: whole sums in bf16, too.
 bool norms(const Task& task, int splits);

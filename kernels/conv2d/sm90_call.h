@@ -85,6 +85,7 @@ constexpr bool has_kernel(const gemm::Sm90Tile& tile, gemm::Math math, bool weig
 void sm90_conv_forward(const Sm90ConvCall& call, cudaStream_t stream);
 // With sums of y's columns.
 void sm90_conv_forward_sums(const Sm90ConvCall& call, cudaStream_t stream);
+void sm90_conv_forward_sums_tf32(const Sm90ConvCall& call, cudaStream_t stream);
 void sm90_conv_forward_tf32(const Sm90ConvCall& call, cudaStream_t stream);
 // backward_data with the filters as they are.
 void sm90_conv_backward_data(const Sm90ConvCall& call, cudaStream_t stream);

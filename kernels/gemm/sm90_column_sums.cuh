@@ -36,10 +36,7 @@ class ColumnSums {
     }
   }
 
-  // The box of the tile's chunk of 64 columns from this row on; squares: the other box is the same. A warp has two groups of
-  // eight columns. With a group of the other box, transposed, above eight rows of ones as the left operand of a product
-  // and the group as the right one, products are on the diagonal above, sums below. The lane of a diagonal's element keeps
-  // its column's: of each group sum, products.
+  // The box of the tile's chunk of columns from this row on; squares: the other box is the same.
   template <bool squares>
   __device__ void add(int chunk, const std::uint8_t* box, const std::uint8_t* other, int row) {
     if constexpr (enabled)
@@ -50,21 +47,42 @@ class ColumnSums {
   // At the end.
   __device__ void flush() {
     if constexpr (enabled) {
-      const bool on_diagonal = lane_ % 4 == lane_ / 8;
       const int end = min(n_, column_ + Config::columns);
 #pragma unroll
       for (int i = 0; i < kSums; ++i) {
-        const int column = column_ + i / 4 * 64 + warp_ * 16 + i % 4 / 2 * 8 + lane_ / 4;
+        const int column = column_ + column_of(i);
+        const float sum = kHalves ? sums_[i] : of_four_lanes(sums_[i]);
+        const bool has_it = kHalves ? lane_ % 4 == lane_ / 8 : lane_ < 8;
         // Of this lane alone, so the order of additions is its own; as an atomic nothing waits for the old value.
-        if (on_diagonal && column_ >= 0 && column < end) atomicAdd(slot_ + i % 2 * n_ + column, sums_[i]);
+        if (has_it && column_ >= 0 && column < end) atomicAdd(slot_ + i % 2 * n_ + column, sum);
         sums_[i] = 0;
       }
     }
   }
 
  private:
+  // C's elements; else f32.
+  static constexpr bool kHalves = Config::math == Math::bf16;
+  static constexpr int kWidth = kHalves ? 64 : 32;  // columns of a box, a quarter of them a warp's
+
   template <bool squares, bool all_count>
   __device__ void add_rows(int chunk, const std::uint8_t* box, const std::uint8_t* other, int row) {
+    if constexpr (kHalves)
+      multiply<squares, all_count>(sums_ + chunk * 4, box, other, row);
+    else
+      walk<squares, all_count>(sums_ + chunk * 2, box, other, row);
+  }
+  // In the chunk of the sums that add_rows adds to.
+  __device__ int column_of(int sum) const {
+    return kHalves ? sum / 4 * 64 + warp_ * 16 + sum % 4 / 2 * 8 + lane_ / 4
+                   : sum / 2 * 32 + warp_ * 8 + lane_ % 8;
+  }
+
+  // bf16. A warp has two groups of eight columns. With a group of the other box, transposed, above eight rows of ones as the
+  // left operand of a product and the group as the right one, products are on the diagonal above, sums below. The lane of a
+  // diagonal's element keeps its column's: of each group sum, products.
+  template <bool squares, bool all_count>
+  __device__ void multiply(float* sums, const std::uint8_t* box, const std::uint8_t* other, int row) {
     constexpr Word kOnes = 0x3f803f80;
     float products[2][4] = {};
     const int from = lane_ % 16 * 128 + (((warp_ * 2 + lane_ / 16) ^ (lane_ % 8)) << 4);
@@ -82,8 +100,8 @@ class ColumnSums {
     const bool odd = lane_ / 4 % 2 != 0;
 #pragma unroll
     for (int group = 0; group < 2; ++group) {
-      sums_[chunk * 4 + group * 2] += odd ? products[group][3] : products[group][2];
-      sums_[chunk * 4 + group * 2 + 1] += odd ? products[group][1] : products[group][0];
+      sums[group * 2] += odd ? products[group][3] : products[group][2];
+      sums[group * 2 + 1] += odd ? products[group][1] : products[group][0];
     }
   }
   template <bool all_count>
@@ -98,10 +116,32 @@ class ColumnSums {
     return (row < rows_ ? 0xffffu : 0u) | (row + 1 < rows_ ? 0xffff0000u : 0u);
   }
 
+  // f32. Four lanes have a column, two rows of eight each: those that a warp reads at once lie in as many banks.
+  template <bool squares, bool all_count>
+  __device__ void walk(float* sums, const std::uint8_t* box, const std::uint8_t* other, int row) {
+    const int unit = warp_ * 2 + lane_ % 8 / 4;
+    float sum = 0, products = 0;
+#pragma unroll
+    for (int i = 0; i < 16; ++i) {
+      const int in_eight = lane_ / 8 * 2 + i % 2, r = i / 2 * 8 + in_eight;
+      const int at = r * 128 + ((unit ^ in_eight) << 4) + lane_ % 4 * 4;
+      float value = *reinterpret_cast<const float*>(box + at);
+      float by = squares ? value : *reinterpret_cast<const float*>(other + at);
+      if (!all_count && row + r >= rows_) value = by = 0;
+      sum += value;
+      products = fmaf(value, by, products);
+    }
+    sums[0] += sum, sums[1] += products;
+  }
+  __device__ static float of_four_lanes(float sum) {
+    sum += __shfl_xor_sync(~0u, sum, 8);
+    return sum + __shfl_xor_sync(~0u, sum, 16);
+  }
+
   float* slot_;
   int n_, rows_, warp_, lane_;
   int column_ = -1;
-  static constexpr int kSums = (Config::columns + 63) / 64 * 4;
+  static constexpr int kSums = (Config::columns + kWidth - 1) / kWidth * (kHalves ? 4 : 2);
   float sums_[enabled ? kSums : 1] = {};
 };
 

@@ -33,7 +33,7 @@ class TileStore {
     bool relu, bf16;
     std::uint8_t* plain;       // C itself, rows without gaps: for what does not go through TMA
     const std::uint8_t* mask;  // Extra::mask: of C's type, without gaps; C is zero where it is not above zero
-    float* sum_slots;          // Extra::sums, of a C in bf16: [blocks * 2][2][n]
+    float* sum_slots;          // Extra::sums, of a C in bf16, in tf32 in f32: [blocks * 2][2][n]
     Placement placement;
   };
 
@@ -56,7 +56,7 @@ class TileStore {
 
   __device__ void tile(Accumulators<Config>& sums, int row, int column, int split, const Ring<Config>&) {
     column_sums_.begin(column);
-    if (with_sums || parameters_.bf16)
+    if (with_sums ? Config::math == Math::bf16 : parameters_.bf16)
       store_staged<true>(sums, row, column, split);
     else
       store_staged<false>(sums, row, column, split);
