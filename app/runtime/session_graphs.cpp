@@ -36,7 +36,7 @@ StepGraph session_graph(const Network& fused, const SessionOptions& options, int
     fuse_statistics(graph);
     fuse_relu_gradients(graph);
     fuse_relu_masks(graph);
-    if (options.precision == Precision::bf16 && kernels::conv2d_fuses_input_norm(options.backend))
+    if (options.precision != Precision::fp32 && kernels::conv2d_fuses_input_norm(options.backend))
       fuse_norm_gradients(graph);
   }
   if (options.precision == Precision::bf16) store_in_bf16(graph);

@@ -56,7 +56,7 @@ Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request
 Kernel conv2d_backward_weights(const Conv2dProblem& problem, KernelRequest& request);
 }  // namespace cuda
 
-// Whether this device's kernels do input_norm as they write dx, and not in a pass of its own: for bf16.
+// Whether this device's kernels do input_norm as they write dx, and not in a pass of its own: for bf16 and tf32.
 bool conv2d_fuses_input_norm(Backend backend);
 
 Kernel conv2d_forward(Backend backend, const Conv2dProblem& problem, KernelRequest& request);

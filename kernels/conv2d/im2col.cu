@@ -148,7 +148,7 @@ using Sm90Start = void (*)(const Sm90ConvCall&, cudaStream_t);
 Sm90Start start_of(const Task& task, int tile, int splits) {
   const bool tf32 = task.math == Math::tf32;
   if (is_mn_major(task)) return sm90_conv_backward_weights_tf32;
-  if (norms(task, splits)) return sm90_conv_backward_data_norm;
+  if (norms(task, splits)) return tf32 ? sm90_conv_backward_data_norm_tf32 : sm90_conv_backward_data_norm;
   if (masks(task, splits)) return tf32 ? sm90_conv_backward_data_mask_tf32 : sm90_conv_backward_data_mask;
   if (tf32) return sums(task, splits) ? sm90_conv_forward_sums_tf32 : sm90_conv_forward_tf32;
   if (task.direction == Direction::forward || transposes(task, tile))

@@ -73,7 +73,7 @@ bool sums(const Task& task, int splits) {
 }
 
 bool norms(const Task& task, int splits) {
-  return task.input_norm && task.math == Math::bf16 && splits == 1 && !strided(task) &&
+  return task.input_norm && splits == 1 && !strided(task) &&
          2 * gemm::device_facts().multiprocessors <= gemm::kSumSlots;
 }
 
@@ -158,6 +158,7 @@ std::vector<Plan> window_candidates(const Task& task, Engine engine) {
   for (int tile = 0; tile < tile_count(task); ++tile) {
     // Tiles for tf32 operands whose k is not contiguous all have kernels.
     if (!is_mn_major(task) && !has_kernel(kSm90Tiles[tile], task.math, weights)) continue;
+    if (task.input_norm && !has_norm_kernel(kSm90Tiles[tile], task.math)) continue;
     // The last columns of narrow tiles are copied to rows of a plain matrix, and not masked.
     if (gemm::is_narrow(tile_at(task, tile)) && (strided(task) || task.input_relu)) continue;
     const gemm::Schedule whole =

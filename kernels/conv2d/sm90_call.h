@@ -81,6 +81,11 @@ constexpr bool has_kernel(const gemm::Sm90Tile& tile, gemm::Math math, bool weig
          (gemm::suits_products(tile) || (math == gemm::Math::bf16 && (gemm::is_narrow(tile) || weights)));
 }
 
+// Of those backward_data with input_norm has: whose ring holds the operands of a tile beside a stage of the product.
+constexpr bool has_norm_kernel(const gemm::Sm90Tile& tile, gemm::Math math) {
+  return has_kernel(tile, math, false) && (math == gemm::Math::bf16 || tile.rows <= 128);
+}
+
 // forward, and backward_data where the filters have been transposed: always for narrow tiles.
 void sm90_conv_forward(const Sm90ConvCall& call, cudaStream_t stream);
 // With sums of y's columns.
@@ -94,6 +99,7 @@ void sm90_conv_backward_data_mask(const Sm90ConvCall& call, cudaStream_t stream)
 void sm90_conv_backward_data_mask_tf32(const Sm90ConvCall& call, cudaStream_t stream);
 // The result g of a batch norm, with its sums.
 void sm90_conv_backward_data_norm(const Sm90ConvCall& call, cudaStream_t stream);
+void sm90_conv_backward_data_norm_tf32(const Sm90ConvCall& call, cudaStream_t stream);
 void sm90_conv_backward_weights(const Sm90ConvCall& call, cudaStream_t stream);
 void sm90_conv_backward_weights_tf32(const Sm90ConvCall& call, cudaStream_t stream);
 

@@ -3,9 +3,8 @@
 // norm's input and the other gradient come through the ring. Device code, sm_90a only.
 #pragma once
 
-#include "kernels/conv2d/sm90_call.h"
+#include "kernels/conv2d/sm90_im2col.cuh"
 #include "kernels/gemm/sm90_column_sums.cuh"
-#include "kernels/gemm/sm90_launch.cuh"
 #include "kernels/gemm/sm90_staging.cuh"
 
 namespace convoy::kernels::conv {
@@ -15,24 +14,26 @@ class NormStore {
  public:
   using Ring = gemm::Ring<Config>;
   struct Parameters {
-    CUtensorMap g;            // [m][n], bf16, as the operands are
+    CUtensorMap g;            // [m][n], bf16 or, in tf32, f32, as the operands are
     std::uint8_t* plain;      // g itself
     CUtensorMap operands[2];  // the norm's input, and the other gradient
     int m, n;
-    const std::uint8_t* mask;  // [m][n / 8], a bit an element
+    const std::uint8_t* mask;  // a bit an element, a byte for each 16 bytes of g
     float* sum_slots;          // [blocks * 2][2][n]
     const StepControl* control;
     int sample_rows;  // the first control->valid samples' rows count, the others' g is zero
   };
 
-  // An operand's boxes of 64 x 64 lie in as few stages as hold them, by chunks of 64 columns, of all of a tile's rows; behind
-  // each of its stages that of the other operand.
-  static constexpr int kBoxBytes = 64 * 128;
-  static constexpr int kRowBoxes = Config::rows / 64, kChunks = (Config::columns + 63) / 64;
+  // An operand's boxes of 64 rows of 128 bytes lie in as few stages as hold them, by chunks of as many columns, of all of a
+  // tile's rows; behind each of its stages that of the other operand.
+  static constexpr bool kHalves = Config::math == gemm::Math::bf16;
+  static constexpr int kWidth = Config::depth, kBoxBytes = 64 * 128;
+  static constexpr int kRowBoxes = Config::rows / 64, kChunks = (Config::columns + kWidth - 1) / kWidth;
   static constexpr int kMostChunks = Config::stage_bytes / (kRowBoxes * kBoxBytes);
   static constexpr int kParts = (kChunks + kMostChunks - 1) / kMostChunks;
   static constexpr int kPartChunks = (kChunks + kParts - 1) / kParts;
-  static_assert(Config::cluster == 1 && Config::stages > 2);
+  // ping-pong: a stage of the product is still held while all of them are waited for.
+  static_assert(Config::cluster == 1 && Config::stages > (Config::ping_pong ? 2 * kParts : 2));
 
   __device__ static void prefetch(const Parameters& p) {
     sm90::prefetch_tensor_map(&p.g);
@@ -47,14 +48,13 @@ class NormStore {
         for (int chunk = 0; chunk < chunks; ++chunk)
           for (int block = 0; block < kRowBoxes; ++block)
             sm90::load_2d(&operand, ring.stage() + (chunk * kRowBoxes + block) * kBoxBytes, ring.arrived(),
-                          column + (first + chunk) * 64, row + block * 64);
+                          column + (first + chunk) * kWidth, row + block * 64);
         ring.position.advance();
       }
   }
 
   __device__ void wait_for_operands(Ring ring) const {
-    static_assert(!Config::ping_pong || kParts == 1);
-    for (int operand = 0; operand < 2; ++operand, ring.position.advance()) ring.wait();
+    for (int stage = 0; stage < 2 * kParts; ++stage, ring.position.advance()) ring.wait();
   }
 
   __device__ NormStore(const Parameters& parameters, std::uint8_t* staging, int consumer)
@@ -71,8 +71,9 @@ class NormStore {
     for (int chunk = 0; chunk < kChunks; ++chunk)
 #pragma unroll
       for (int i = 0; i < kUnits * Config::row_blocks; ++i) {
-        const int r = row + i * 16 + thread_ / 8, c = column + chunk * 64 + thread_ % 8 * 8;
-        mask_[chunk][i] = r < rows_ && c < p_.n ? __ldg(p_.mask + std::int64_t{r} * (p_.n / 8) + c / 8) : 0;
+        const int r = row + i * 16 + thread_ / 8, c = column + chunk * kWidth + thread_ % 8 * kUnit;
+        mask_[chunk][i] =
+            r < rows_ && c < p_.n ? __ldg(p_.mask + std::int64_t{r} * (p_.n / kUnit) + c / kUnit) : 0;
       }
   }
 
@@ -93,7 +94,7 @@ class NormStore {
         for (int block = 0; block < Config::row_blocks; ++block) {
           const int chunk = part * kPartChunks + i, offset = (i * kRowBoxes + block) * kBoxBytes;
           if (chunk >= kChunks) continue;
-          float* of_box = Config::swapped ? sums[0] + block * 32 : sums[block] + chunk * 32;
+          float* of_box = Config::swapped ? sums[0] + block * 32 : sums[block] + chunk * (kWidth / 2);
           store_box(of_box, row + block * 64, column, chunk, mask_[chunk] + block * kUnits, x + offset,
                     other + offset);
         }
@@ -115,26 +116,28 @@ class NormStore {
 
   __device__ void store_box(const float* sums, int row, int tile_column, int chunk, const unsigned* mask,
                             const std::uint8_t* x, const std::uint8_t* other) {
-    const int column = tile_column + chunk * 64, warp = thread_ / 32, lane = thread_ % 32;
+    const int column = tile_column + chunk * kWidth, warp = thread_ / 32, lane = thread_ % 32;
     if (row >= p_.m || column >= p_.n) return;
     // Nobody uses it: who has got here has passed the last barrier, before which the store from it was waited for.
     std::uint8_t* box = staging_ + staged_ * Config::staging_bytes;
-    const bool narrow = (chunk + 1) * 64 > Config::columns;  // half a box; the rest is the next tile's
+    const bool narrow = (chunk + 1) * kWidth > Config::columns;  // half a box; the rest is the next tile's
     if constexpr (Config::swapped)
-      gemm::stage_swapped_bf16(sums, box, warp, lane);
-    else
+      kHalves ? gemm::stage_swapped_bf16(sums, box, warp, lane)
+              : gemm::stage_swapped_f32(sums, box, chunk, warp, lane);
+    else if constexpr (kHalves)
       narrow ? gemm::stage_bf16<2>(sums, box, warp, lane) : gemm::stage_bf16<4>(sums, box, warp, lane);
+    else
+      gemm::stage_f32(sums, box, warp, lane);
     sync();
 #pragma unroll
     for (int i = 0; i < kUnits; ++i) {
       const int r = i * 16 + thread_ / 8, at = r * 128 + (((thread_ % 8) ^ (r & 7)) << 4);
       auto* const values = reinterpret_cast<uint4*>(box + at);
       const uint4 dx = *values, dy2 = *reinterpret_cast<const uint4*>(other + at);
-      const unsigned bits = mask[i];
-      const uint4 g = {sum(dx.x, dy2.x) & pair(bits), sum(dx.y, dy2.y) & pair(bits >> 2),
-                       sum(dx.z, dy2.z) & pair(bits >> 4), sum(dx.w, dy2.w) & pair(bits >> 6)};
+      const uint4 g = {kept_sum<0>(dx.x, dy2.x, mask[i]), kept_sum<1>(dx.y, dy2.y, mask[i]),
+                       kept_sum<2>(dx.z, dy2.z, mask[i]), kept_sum<3>(dx.w, dy2.w, mask[i])};
       *values = g;
-      const int c = column + thread_ % 8 * 8;
+      const int c = column + thread_ % 8 * kUnit;
       if (narrow && thread_ % 8 < 4 && row + r < p_.m && c < p_.n)  // the copy engine's boxes are 64 wide
         *reinterpret_cast<uint4*>(p_.plain + (std::int64_t{row + r} * p_.n + c) * 2) = g;
     }
@@ -149,17 +152,20 @@ class NormStore {
       column_sums_.template add<false>(chunk, box, x, row);  // a warp has 16 columns
     staged_ ^= 1;
   }
-  __device__ static std::uint32_t sum(std::uint32_t a, std::uint32_t b) {
+  // Of a word of two elements of bf16, or of one of f32: the word'th of 16 bytes, whose bits these are.
+  template <int word>
+  __device__ static std::uint32_t kept_sum(std::uint32_t a, std::uint32_t b, unsigned bits) {
+    if constexpr (!kHalves)
+      return bits >> word & 1 ? __float_as_uint(__uint_as_float(a) + __uint_as_float(b)) : 0;
     const __nv_bfloat162 both =
         __hadd2(reinterpret_cast<const __nv_bfloat162&>(a), reinterpret_cast<const __nv_bfloat162&>(b));
-    return reinterpret_cast<const std::uint32_t&>(both);
-  }
-  // All bits of the two elements whose bits are the lowest of these.
-  __device__ static std::uint32_t pair(unsigned bits) {
-    return (bits & 1 ? 0xffffu : 0u) | (bits & 2 ? 0xffff0000u : 0u);
+    const unsigned of_pair = bits >> (2 * word);
+    return reinterpret_cast<const std::uint32_t&>(both) &
+           ((of_pair & 1 ? 0xffffu : 0u) | (of_pair & 2 ? 0xffff0000u : 0u));
   }
 
-  static constexpr int kUnits = 4;  // of 8 columns, in every 16th row of a box: a thread's
+  static constexpr int kUnit = kWidth / 8,
+                       kUnits = 4;  // columns of 16 bytes; of those, in every 16th row, a thread's
   const Parameters& p_;
   std::uint8_t* staging_;
   int consumer_, thread_, rows_;
@@ -167,5 +173,30 @@ class NormStore {
   unsigned mask_[kChunks][kUnits * Config::row_blocks];  // a bit an element
   gemm::ColumnSums<Config> column_sums_;
 };
+
+// Every tile shape that has_norm_kernel().
+template <gemm::Math math>
+void start_conv_norm(const Sm90ConvCall& call, cudaStream_t stream) {
+  gemm::with_tile(call.tile, [&]<int tile>(std::integral_constant<int, tile>) {
+    constexpr gemm::Sm90Tile kTile = gemm::kSm90Tiles[tile];
+    if constexpr (has_norm_kernel(kTile, math)) {
+      constexpr bool kTransposed =
+          math == gemm::Math::tf32 || gemm::is_narrow(kTile);  // filters, as transposes() says
+      using Config = gemm::Sm90Config<math, false, !kTransposed, tile>;
+      gemm::start_wgmma<Config, WindowLoader<Config>, NormStore<Config>>(
+          {call.images, call.other, call.window, call.filter_taps},
+          {call.c,
+           call.plain,
+           {call.norm_operands[0], call.norm_operands[1]},
+           call.m,
+           call.n,
+           call.mask,
+           call.sum_slots,
+           call.placement.control,
+           call.placement.sample_rows},
+          call.schedule, call.blocks, stream);
+    }
+  });
+}
 
 }  // namespace convoy::kernels::conv

@@ -1,0 +1,278 @@
+// Every plan that takes a batch norm's sums on its way out. Of forward: y has the bits of the same plan without sums. Of
+// backward_data: the gradient has those of the same plan and of the other gradient, added and cut by the mask. The sums are those of
+// what was written. In bf16 and tf32; outputs and workspaces start as NaN.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <set>
+#include <string>
+
+#include "kernels/conv2d/engines.h"
+#include "kernels/gemm/measure.h"
+#include "tests/brief.h"
+#include "tests/kernels/memory.h"
+
+namespace convoy::kernels::testing {
+namespace {
+
+using conv::Engine;
+using conv::Task;
+using Half = std::uint16_t;  // the bits of a bf16
+
+float value_of(Half bits) {
+  const std::uint32_t wide = std::uint32_t{bits} << 16;
+  float value = 0;
+  std::memcpy(&value, &wide, 4);
+  return value;
+}
+float value_of(float value) { return value; }
+
+template <typename T>
+T rounded(float value) {
+  if constexpr (sizeof(T) == 4) return value;
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, &value, 4);
+  return static_cast<T>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+struct Image {
+  int n, c, h, w, filters, size;  // filters of size x size, padded to keep h and w
+};
+
+template <typename T>
+class OnDevice {
+ public:
+  explicit OnDevice(std::size_t count)
+      : count_(count), memory_(allocate(Backend::cuda, count * sizeof(T) + 1)) {
+    const std::vector<std::byte> nan(count * sizeof(T), std::byte{0xff});
+    copy_in(Backend::cuda, memory_.get(), nan.data(), nan.size());
+  }
+  explicit OnDevice(const std::vector<T>& values) : OnDevice(values.size()) {
+    copy_in(Backend::cuda, memory_.get(), reinterpret_cast<const std::byte*>(values.data()),
+            count_ * sizeof(T));
+  }
+  T* get() const { return reinterpret_cast<T*>(memory_.get()); }
+  std::vector<T> read() const {
+    std::vector<T> values(count_);
+    copy_out(Backend::cuda, reinterpret_cast<std::byte*>(values.data()), memory_.get(), count_ * sizeof(T));
+    return values;
+  }
+
+ private:
+  std::size_t count_;
+  std::shared_ptr<std::byte> memory_;
+};
+
+class NormSums : public ::testing::Test {
+ protected:
+  std::set<int> tiles_;  // of the plans that were checked
+
+  template <typename T>
+  void check_statistics(const Image& image, int valid) {
+    const std::size_t pixels = pixels_of(image), k = std::size_t(image.filters);
+    const OnDevice<T> x(values<T>(pixels * std::size_t(image.c))), weights(values<T>(weights_of(image)));
+    const OnDevice<StepControl> control(control_of(valid));
+    Task plain = task_of<T>(image, conv::Direction::forward), task = plain;
+    task.statistics = true;
+    for (const conv::Plan& plan : conv::candidates(Engine::im2col, task)) {
+      if (!plan.fuses_extra) continue;
+      tiles_.insert(plan.product.tile);
+      SCOPED_TRACE(task.to_string() + ", " + plan.to_string());
+      const OnDevice<T> before(pixels * k), y(pixels * k);
+      const OnDevice<double> sums(2 * k);
+      const OnDevice<std::uint8_t> workspace(plan.workspace_bytes);
+      conv::Buffers buffers{.images = x.get(), .weights = weights.get(), .out = before.get()};
+      buffers.control = control.get();
+      buffers.workspace = workspace.get();
+      conv::bind(plain, plan, buffers)(nullptr);
+      buffers.out = y.get();
+      buffers.sums = sums.get();
+      const Launch launch = conv::bind(task, plan, buffers);
+      launch(nullptr);
+
+      const std::vector<T> written = y.read();
+      EXPECT_EQ(written, before.read());
+      std::vector<double> sum(k), squares(k), magnitude(k);
+      for (std::size_t i = 0; i < std::size_t(valid) * std::size_t(image.h * image.w) * k; ++i) {
+        const double value = value_of(written[i]);
+        sum[i % k] += value, squares[i % k] += value * value, magnitude[i % k] += std::abs(value);
+      }
+      const std::vector<double> found = sums.read();
+      for (std::size_t i = 0; i < k; ++i) {
+        ASSERT_NEAR(found[i], sum[i], 5e-6 * magnitude[i]) << "channel " << i;
+        ASSERT_NEAR(found[k + i], squares[i], 5e-6 * squares[i]) << "channel " << i;
+      }
+      expect_the_same_again(launch, sums);
+    }
+  }
+
+  template <typename T>
+  void check_gradient(const Image& image, int valid) {
+    const std::size_t pixels = pixels_of(image), c = std::size_t(image.c),
+                      pack = 16 / sizeof(T);  // elements of a byte of the mask
+    const OnDevice<T> dy(values<T>(pixels * std::size_t(image.filters))),
+        weights(values<T>(weights_of(image)));
+    const std::vector<T> x = values<T>(pixels * c), dy2 = values<T>(pixels * c);
+    const std::vector<std::uint8_t> mask = bytes(pixels * c / pack);
+    std::vector<double> sums(2 * c);
+    const double count = double(valid) * image.h * image.w;
+    for (std::size_t i = 0; i < c; ++i) sums[i] = 0.3 * count, sums[c + i] = 1.1 * count;
+    const OnDevice<T> x_there(x), dy2_there(dy2);
+    const OnDevice<std::uint8_t> mask_there(mask);
+    const OnDevice<double> sums_there(sums);
+    const OnDevice<StepControl> control(control_of(valid));
+
+    Task plain = task_of<T>(image, conv::Direction::backward_data), task = plain;
+    task.input_norm = true;
+    for (const conv::Plan& plan : conv::candidates(Engine::im2col, task)) {
+      if (!plan.fuses_extra) continue;
+      tiles_.insert(plan.product.tile);
+      SCOPED_TRACE(task.to_string() + ", " + plan.to_string());
+      const OnDevice<T> before(pixels * c), g(pixels * c);
+      const OnDevice<double> dsums(2 * c);
+      const OnDevice<float> dgamma(c), dbeta(c);
+      const OnDevice<std::uint8_t> workspace(plan.workspace_bytes);
+      conv::Buffers buffers{.images = dy.get(), .weights = weights.get(), .out = before.get()};
+      buffers.control = control.get();
+      buffers.workspace = workspace.get();
+      conv::bind(plain, plan, buffers)(nullptr);
+      buffers.out = g.get();
+      buffers.norm = {.x = x_there.get(),
+                      .dy2 = dy2_there.get(),
+                      .mask = mask_there.get(),
+                      .sums = sums_there.get(),
+                      .dsums = dsums.get(),
+                      .dgamma = dgamma.get(),
+                      .dbeta = dbeta.get(),
+                      .epsilon = 1e-5f};
+      const Launch launch = conv::bind(task, plan, buffers);
+      launch(nullptr);
+
+      const std::vector<T> unmasked = before.read(), found = g.read();
+      std::vector<double> sum(c), sum_x(c), magnitude(c), magnitude_x(c);
+      std::size_t wrong = 0;
+      const std::size_t valid_elements = std::size_t(valid) * std::size_t(image.h * image.w) * c;
+      for (std::size_t i = 0; i < found.size(); ++i) {
+        T expected = rounded<T>(value_of(unmasked[i]) + value_of(dy2[i]));
+        if (i >= valid_elements || (mask[i / pack] >> (i % pack) & 1) == 0) expected = 0;
+        wrong += value_of(found[i]) != value_of(expected);
+        const double value = value_of(found[i]), of_x = value * value_of(x[i]);
+        sum[i % c] += value, magnitude[i % c] += std::abs(value);
+        sum_x[i % c] += of_x, magnitude_x[i % c] += std::abs(of_x);
+      }
+      EXPECT_EQ(wrong, 0u) << "elements of g";
+      const std::vector<double> of_g = dsums.read();
+      const std::vector<float> gamma = dgamma.read(), beta = dbeta.read();
+      const double invstd = 1 / std::sqrt(1.1 - 0.09 + 1e-5);
+      for (std::size_t i = 0; i < c; ++i) {
+        const double xhat = (sum_x[i] - 0.3 * sum[i]) * invstd,
+                     bound = 1e-5 * (magnitude[i] + magnitude_x[i]);
+        ASSERT_NEAR(of_g[i], sum[i], bound) << "channel " << i;
+        ASSERT_NEAR(of_g[c + i], xhat, bound) << "channel " << i;
+        ASSERT_EQ(beta[i], float(of_g[i]));
+        ASSERT_EQ(gamma[i], float(of_g[c + i]));
+      }
+      expect_the_same_again(launch, dsums);
+    }
+  }
+
+ private:
+  // Often, to the bit: what comes late must be waited for.
+  static void expect_the_same_again(const Launch& launch, const OnDevice<double>& sums) {
+    const std::vector<double> found = sums.read();
+    for (int time = 0; time < (convoy::test::brief() ? 1 : 50); ++time) {
+      launch(nullptr);
+      ASSERT_EQ(sums.read(), found);
+    }
+  }
+  static std::size_t pixels_of(const Image& image) {
+    return std::size_t(image.n) * std::size_t(image.h * image.w);
+  }
+  static std::size_t weights_of(const Image& image) {
+    return std::size_t(image.filters) * std::size_t(image.size * image.size) * std::size_t(image.c);
+  }
+  static std::vector<StepControl> control_of(int valid) {
+    StepControl control;
+    control.valid = control.global_valid = valid;
+    return {control};
+  }
+  template <typename T>
+  static Task task_of(const Image& image, conv::Direction direction) {
+    Task task;
+    task.direction = direction;
+    task.math = sizeof(T) == 2 ? gemm::Math::bf16 : gemm::Math::tf32;
+    const int padding = image.size / 2;
+    task.geometry = {image.n, image.c,    image.h,    image.w, image.filters,      image.h,
+                     image.w, image.size, image.size, {1, 1},  {padding, padding}, {1, 1},
+                     1};
+    return task;
+  }
+  template <typename T>
+  std::vector<T> values(std::size_t count) {
+    std::vector<T> values(count);
+    for (T& value : values) value = rounded<T>(uniform_(random_));
+    return values;
+  }
+  std::vector<std::uint8_t> bytes(std::size_t count) {
+    std::vector<std::uint8_t> values(count);
+    for (std::uint8_t& value : values) value = static_cast<std::uint8_t>(random_());
+    return values;
+  }
+
+  std::mt19937 random_{7};
+  std::uniform_real_distribution<float> uniform_{-1, 1.5f};
+};
+
+// With how many of its images are valid.
+struct Sample {
+  Image image;
+  int valid;
+};
+
+std::vector<Sample> samples() {
+  // Parts of tiles; more tiles of every shape than there are blocks, and one block of k each, of bf16.
+  std::vector<Sample> all = {{{2, 72, 9, 7, 40, 1}, 1}, {{90, 160, 14, 14, 64, 1}, 89}};
+  if (convoy::test::brief()) return all;
+  const Sample rest[] = {
+      {{3, 64, 14, 14, 128, 3}, 3},
+      {{3, 64, 14, 14, 128, 3}, 2},
+      {{2, 256, 9, 7, 64, 1}, 2},
+      {{70, 64, 8, 8, 64, 3}, 69},
+      {{40, 256, 14, 14, 64, 1}, 40},
+      {{3, 320, 6, 6, 32, 3}, 3},
+      {{9, 520, 7, 7, 512, 3}, 9},  // many columns
+      {{9, 160, 9, 11, 160, 3}, 9},
+      {{9, 344, 6, 7, 176, 1}, 8},
+      // So many rows that no tile is better in pieces of k.
+      {{64, 64, 28, 28, 64, 3}, 64},
+      {{64, 128, 28, 28, 64, 1}, 63},
+      {{64, 160, 28, 28, 160, 3}, 64},  // tiles of 160 columns
+  };
+  all.insert(all.end(), std::begin(rest), std::end(rest));
+  return all;
+}
+
+TEST_F(NormSums, OfForward) {
+  if (!gemm::device_present()) GTEST_SKIP() << "no CUDA device";
+  if (!conv2d_fuses_input_norm(Backend::cuda)) GTEST_SKIP() << "no Hopper: there are no such plans";
+  for (const auto& [image, valid] : samples()) check_statistics<Half>(image, valid);
+  EXPECT_EQ(tiles_.size(), 8u) << "tile shapes in bf16";
+  tiles_.clear();
+  for (const auto& [image, valid] : samples()) check_statistics<float>(image, valid);
+  EXPECT_EQ(tiles_.size(), 7u) << "tile shapes in tf32";
+}
+
+TEST_F(NormSums, OfMaskedGradients) {
+  if (!gemm::device_present()) GTEST_SKIP() << "no CUDA device";
+  if (!conv2d_fuses_input_norm(Backend::cuda)) GTEST_SKIP() << "no Hopper: there are no such plans";
+  for (const auto& [image, valid] : samples()) check_gradient<Half>(image, valid);
+  EXPECT_EQ(tiles_.size(), 8u) << "tile shapes in bf16";
+  tiles_.clear();
+  for (const auto& [image, valid] : samples()) check_gradient<float>(image, valid);
+  EXPECT_EQ(tiles_.size(), 6u) << "tile shapes in tf32";
+}
+
+}  // namespace
+}  // namespace convoy::kernels::testing
