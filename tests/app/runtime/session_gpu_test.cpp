@@ -139,7 +139,8 @@ TEST_F(CudaSession, Bf16AndTf32StayNearFp32AndLearn) {
 
 TEST_P(CudaSessionOf, TwoRunsAndAnyNumberOfLanesGiveTheSameBits) {
   const Network network = GetParam().make();
-  for (const auto& [precision, clip] : {std::pair{Precision::fp32, 3.0}, std::pair{Precision::bf16, 0.0}}) {
+  for (const auto& [precision, clip] :
+       {std::pair{Precision::fp32, 3.0}, std::pair{Precision::tf32, 0.0}, std::pair{Precision::bf16, 0.0}}) {
     const auto with_lanes = [&, precision = precision, clip = clip](int lanes) {
       SessionOptions made = options(Backend::cuda, precision, lanes);
       made.clip_gradient_norm = clip;
