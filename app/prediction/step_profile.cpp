@@ -119,7 +119,7 @@ StepProfile estimate_profile(const Network& network, const std::string& precisio
     fuse_statistics(graph);
     fuse_relu_gradients(graph);
     fuse_relu_masks(graph);
-    if (precision == "bf16") fuse_norm_gradients(graph);
+    if (precision != "fp32") fuse_norm_gradients(graph);
   }
   const double activation_bytes = precision == "bf16" ? 2 : 4;
   StepProfile profile;

@@ -103,7 +103,8 @@ Bench::Bench(const Task& task) : state_(std::make_unique<State>()) {
   if (task.input_relu || task.input_norm) random(s.x, task.type(), sizes.x, 8);
   if (task.input_norm) {
     random(s.dy2, task.type(), sizes.x, 9);
-    random(s.mask, DType::f32, (sizes.x + 31) / 32, 10);  // low bits of floats are as good as any
+    const auto pack = std::int64_t(16 / type);                 // elements of a byte
+    random(s.mask, DType::f32, (sizes.x / pack + 3) / 4, 10);  // low bits of floats are as good as any
     s.dgamma = DeviceBuffer(channels * sizeof(float));
     s.norm_sums = DeviceBuffer(channels * 2 * sizeof(double));
     CONVOY_CUDA(cudaMemsetAsync(s.norm_sums.data(), 0, s.norm_sums.bytes(), gemm::kBenchStream));

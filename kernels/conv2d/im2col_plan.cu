@@ -158,7 +158,6 @@ std::vector<Plan> window_candidates(const Task& task, Engine engine) {
   for (int tile = 0; tile < tile_count(task); ++tile) {
     // Tiles for tf32 operands whose k is not contiguous all have kernels.
     if (!is_mn_major(task) && !has_kernel(kSm90Tiles[tile], task.math, weights)) continue;
-    if (task.input_norm && !has_norm_kernel(kSm90Tiles[tile], task.math)) continue;
     // The last columns of narrow tiles are copied to rows of a plain matrix, and not masked.
     if (gemm::is_narrow(tile_at(task, tile)) && (strided(task) || task.input_relu)) continue;
     const gemm::Schedule whole =
@@ -169,6 +168,7 @@ std::vector<Plan> window_candidates(const Task& task, Engine engine) {
       const bool many =
           whole.pieces() * splits > 8 * workers || whole.k_blocks() / splits < 4 || strided(task);
       if (splits > 1 && many) break;
+      if (norms(task, splits) && !has_norm_kernel(kSm90Tiles[tile], task.math)) continue;
       const bool fuses = sums(task, splits) || norms(task, splits) || (task.input_relu && !strided(task));
       const double pass = task.has_extra() && !fuses ? pass_time(task, result_of(task, views.front())) : 0;
       own.push_back({expected_time(task, views, tile, splits) + pass,

@@ -87,12 +87,13 @@ __global__ void evaluate(const __grid_constant__ Task task, Buffers b, Sample* s
   if (forward && task.relu) expected = fmax(expected, 0.0);
   const DType type = sizeof(T) == 4 ? DType::f32 : DType::bf16;
   const std::int64_t i = sample.index;
+  constexpr int kPack = 16 / sizeof(T);  // elements of a byte of the mask
   if (task.input_norm) {
-    shared[1][0] += ldexp(fabs(expected), 12);  // dx is rounded to bf16 before
+    if (type == DType::bf16) shared[1][0] += ldexp(fabs(expected), 12);  // dx is rounded before
     expected += cuda::load_element(type, b.norm.dy2, i);
   }
   const bool masked = (task.input_relu && !(cuda::load_element(type, b.x, i) > 0)) ||
-                      (task.input_norm && (b.norm.mask[i / 8] >> (i % 8) & 1) == 0);
+                      (task.input_norm && (b.norm.mask[i / kPack] >> (i % kPack) & 1) == 0);
   sample.expected = masked ? 0 : expected;
   sample.magnitude = masked ? 0 : shared[1][0];
   sample.found = cuda::load_element(weights ? DType::f32 : type, b.out, sample.index);

@@ -1,6 +1,8 @@
 // Loaders of the im2col engine's kernels, and its placement for the wgmma rung's. Device code, sm_90a only.
 #pragma once
 
+#include <stdexcept>
+
 #include "kernels/conv2d/sm90_call.h"
 #include "kernels/gemm/sm90_launch.cuh"
 
@@ -136,6 +138,8 @@ void start_conv(const Sm90ConvCall& call, cudaStream_t stream) {
            call.sum_slots,
            {call.placement}},
           call.schedule, call.blocks, stream);
+    } else {
+      throw std::logic_error("no kernel of this tile");
     }
   });
 }

@@ -26,8 +26,8 @@ class NormStore {
 
   // An operand's boxes of 64 rows of 128 bytes lie in as few stages as hold them, by chunks of as many columns, of all of a
   // tile's rows; behind each of its stages that of the other operand.
-  static constexpr bool kHalves = Config::math == gemm::Math::bf16;
-  static constexpr int kWidth = Config::depth, kBoxBytes = 64 * 128;
+  static constexpr bool kHalves = Config::element_bytes == 2;
+  static constexpr int kWidth = Config::box_columns, kBoxBytes = 64 * 128;
   static constexpr int kRowBoxes = Config::rows / 64, kChunks = (Config::columns + kWidth - 1) / kWidth;
   static constexpr int kMostChunks = Config::stage_bytes / (kRowBoxes * kBoxBytes);
   static constexpr int kParts = (kChunks + kMostChunks - 1) / kMostChunks;
@@ -134,8 +134,8 @@ class NormStore {
       const int r = i * 16 + thread_ / 8, at = r * 128 + (((thread_ % 8) ^ (r & 7)) << 4);
       auto* const values = reinterpret_cast<uint4*>(box + at);
       const uint4 dx = *values, dy2 = *reinterpret_cast<const uint4*>(other + at);
-      const uint4 g = {kept_sum<0>(dx.x, dy2.x, mask[i]), kept_sum<1>(dx.y, dy2.y, mask[i]),
-                       kept_sum<2>(dx.z, dy2.z, mask[i]), kept_sum<3>(dx.w, dy2.w, mask[i])};
+      const uint4 g = {kept_sum(dx.x, dy2.x, mask[i], 0), kept_sum(dx.y, dy2.y, mask[i], 1),
+                       kept_sum(dx.z, dy2.z, mask[i], 2), kept_sum(dx.w, dy2.w, mask[i], 3)};
       *values = g;
       const int c = column + thread_ % 8 * kUnit;
       if (narrow && thread_ % 8 < 4 && row + r < p_.m && c < p_.n)  // the copy engine's boxes are 64 wide
@@ -153,8 +153,7 @@ class NormStore {
     staged_ ^= 1;
   }
   // Of a word of two elements of bf16, or of one of f32: the word'th of 16 bytes, whose bits these are.
-  template <int word>
-  __device__ static std::uint32_t kept_sum(std::uint32_t a, std::uint32_t b, unsigned bits) {
+  __device__ static std::uint32_t kept_sum(std::uint32_t a, std::uint32_t b, unsigned bits, int word) {
     if constexpr (!kHalves)
       return bits >> word & 1 ? __float_as_uint(__uint_as_float(a) + __uint_as_float(b)) : 0;
     const __nv_bfloat162 both =
@@ -164,8 +163,8 @@ class NormStore {
            ((of_pair & 1 ? 0xffffu : 0u) | (of_pair & 2 ? 0xffff0000u : 0u));
   }
 
-  static constexpr int kUnit = kWidth / 8,
-                       kUnits = 4;  // columns of 16 bytes; of those, in every 16th row, a thread's
+  static constexpr int kUnit = kWidth / 8;  // columns of 16 bytes
+  static constexpr int kUnits = 4;          // 16 bytes each, in every 16th row of a box: a thread's
   const Parameters& p_;
   std::uint8_t* staging_;
   int consumer_, thread_, rows_;
@@ -195,6 +194,8 @@ void start_conv_norm(const Sm90ConvCall& call, cudaStream_t stream) {
            call.placement.control,
            call.placement.sample_rows},
           call.schedule, call.blocks, stream);
+    } else {
+      throw std::logic_error("no kernel of this tile");
     }
   });
 }

@@ -61,9 +61,8 @@ class ColumnSums {
   }
 
  private:
-  // C's elements; else f32.
-  static constexpr bool kHalves = Config::math == Math::bf16;
-  static constexpr int kWidth = kHalves ? 64 : 32;  // columns of a box, a quarter of them a warp's
+  static constexpr bool kHalves = Config::element_bytes == 2;  // bf16; else f32
+  static constexpr int kWidth = Config::box_columns;           // a quarter of them a warp's
 
   template <bool squares, bool all_count>
   __device__ void add_rows(int chunk, const std::uint8_t* box, const std::uint8_t* other, int row) {
@@ -72,7 +71,7 @@ class ColumnSums {
     else
       walk<squares, all_count>(sums_ + chunk * 2, box, other, row);
   }
-  // In the chunk of the sums that add_rows adds to.
+  // Of the tile's columns the one that sums_[sum] is of.
   __device__ int column_of(int sum) const {
     return kHalves ? sum / 4 * 64 + warp_ * 16 + sum % 4 / 2 * 8 + lane_ / 4
                    : sum / 2 * 32 + warp_ * 8 + lane_ % 8;

@@ -38,6 +38,7 @@ struct TileConfig {
   static constexpr int a_bytes = rows * 128, b_bytes = b_mn_major ? column_boxes * 8192 : columns * 128;
   static constexpr int stage_bytes = a_bytes + b_bytes;
   static constexpr int staging_bytes = 64 * 128;             // 64 rows of 128 bytes on their way to C
+  static constexpr int box_columns = 128 / element_bytes;    // of a C of the operands' type in them
   static constexpr int store_bytes = 2 * 2 * staging_bytes;  // two a consumer
   static constexpr int barrier_bytes = 256;
   static constexpr int limit = 227 * 1024 - 1024;  // less what aligning to 1024 bytes can cost

@@ -33,7 +33,7 @@ class TileStore {
     bool relu, bf16;
     std::uint8_t* plain;       // C itself, rows without gaps: for what does not go through TMA
     const std::uint8_t* mask;  // Extra::mask: of C's type, without gaps; C is zero where it is not above zero
-    float* sum_slots;          // Extra::sums, of a C in bf16, in tf32 in f32: [blocks * 2][2][n]
+    float* sum_slots;          // Extra::sums, of a C of the operands' type: [blocks * 2][2][n]
     Placement placement;
   };
 

@@ -102,13 +102,11 @@ void expect_that_of_two(Backend backend, bool half, const Operands& o, const Con
              .outputs = {o.x.desc, sums[0], sums[1], sums[2]},
              .control = o.control};
   const Result actual = compute(fused);
-  // In bf16 rounded before they are summed, and not behind; in tf32 by tensor cores, which cut sums off.
-  const double sums_bound = half         ? 4e-3
-                            : plain.tf32 ? 1e-4
-                                         : 1e-5,
-               bound = half         ? 2e-3
-                       : plain.tf32 ? 2e-5
-                                    : 1e-6;
+  double sums_bound = 1e-5, bound = 1e-6;
+  if (half)
+    sums_bound = 4e-3, bound = 2e-3;  // rounded before they are summed, and not behind
+  else if (plain.tf32)
+    sums_bound = 1e-4, bound = 2e-5;  // tensor cores cut sums off
   expect_close(actual.outputs[0], expected.outputs[3], bound, "g");
   for (std::size_t i = 0; i < 3; ++i)
     expect_close(actual.outputs[i + 1], expected.outputs[i], sums_bound, "sums " + std::to_string(i));

@@ -320,9 +320,10 @@ TEST(Conv2d, StatisticsAreThoseOfWhatWasWritten) {
       if (!gpu_present()) continue;
       expect_sums(run(Backend::cuda, Layout::channels_last, test), "cuda");
       expect_sums(run(Backend::cuda, Layout::channels_last, in_bf16(test)), "cuda in bf16");
-      test.maker = [problem = shapes.problem](Backend backend, KernelRequest& request) mutable {
-        problem.tf32 = true;
-        return conv2d_forward(backend, problem, request);
+      Conv2dProblem tf32 = shapes.problem;
+      tf32.tf32 = true;
+      test.maker = [tf32](Backend backend, KernelRequest& request) {
+        return conv2d_forward(backend, tf32, request);
       };
       expect_sums(run(Backend::cuda, Layout::channels_last, test), "cuda in tf32");
     }

@@ -333,6 +333,20 @@ TEST(Prediction, AMaskIsABitAnElement) {
   FAIL() << "no such operation";
 }
 
+// As on a GPU: where two gradients meet, a convolution takes the sums that a batch norm needs, in bf16 and tf32.
+TEST(Prediction, ConvolutionsTakeTheSumsOfGradients) {
+  const Network network = make_network("resnet18", {32, 3, 32, 32}, 10);
+  DeviceRates device = cluster().device();
+  device.backend = "cuda";
+  device.gflops = {{"fp32", 1}, {"tf32", 1}, {"bf16", 1}};
+  const auto reduces = [&](const char* precision) {
+    return std::ranges::count(estimate_profile(network, precision, device).operations,
+                              "batch_norm_backward_reduce", &TimedOperation::kind);
+  };
+  EXPECT_LT(reduces("tf32"), reduces("fp32"));
+  EXPECT_EQ(reduces("tf32"), reduces("bf16"));
+}
+
 TEST(Prediction, OneRankIsTheProfileAndMoreRanksAreNeverFaster) {
   const Network network = make_network("resnet18", {32, 3, 32, 32}, 10);
   const Cluster machine = cluster();
