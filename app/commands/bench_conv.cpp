@@ -117,7 +117,9 @@ class Session {
   std::vector<conv::Plan> contenders(const Task& task) const {
     if (!options_.every && !task.input_norm) return conv::worth_timing(task, options_.candidates);
     std::vector<conv::Plan> plans = conv::candidates(task);
-    if (task.input_norm) std::erase_if(plans, [](const conv::Plan& plan) { return !plan.fuses_extra; });
+    // Like for like: not what leaves to a pass of its own what others do on the way out.
+    const bool fuses = task.input_norm || plans.front().fuses_extra;
+    std::erase_if(plans, [&](const conv::Plan& plan) { return plan.fuses_extra != fuses; });
     const auto most = static_cast<std::size_t>(options_.candidates);
     if (!options_.every && plans.size() > most) plans.erase(plans.begin() + options_.candidates, plans.end());
     return plans;
@@ -259,12 +261,14 @@ void add_bench_conv(CLI::App& bench) {
   verb->add_flag("!--no-cudnn", options->cudnn, "leave cuDNN out");
   verb->add_flag("--statistics", options->statistics,
                  "forward also sums up for batch norm, as training does, where an engine can on the way out; "
-                 "others, and cuDNN, are timed without");
+                 "other layers, and cuDNN, are timed without");
   verb->add_flag("--norm-gradients", options->norm_gradients,
                  "backward_data also does a batch norm's backward_reduce, of its gradient and another one, "
-                 "where an engine "
-                 "can on the way out; others, and cuDNN, are timed without");
-  verb->add_flag("--every-candidate", options->every, "time and print all candidates of all engines");
+                 "where an engine can on the way out; other layers, and cuDNN, are timed without");
+  verb->add_flag("--every-candidate", options->every,
+                 "time and print all candidates of all engines; with sums for batch norm, where an engine "
+                 "can take them, "
+                 "those that do");
   verb->add_flag("--json", options->json, "one JSON object a row");
   verb->callback([options] { Session(*options).run(); });
 }
