@@ -118,7 +118,7 @@ class Session {
     if (!options_.every && !task.input_norm) return conv::worth_timing(task, options_.candidates);
     std::vector<conv::Plan> plans = conv::candidates(task);
     // Like for like: not what leaves to a pass of its own what others do on the way out.
-    const bool fuses = task.input_norm || plans.front().fuses_extra;
+    const bool fuses = std::ranges::any_of(plans, &conv::Plan::fuses_extra);
     std::erase_if(plans, [&](const conv::Plan& plan) { return plan.fuses_extra != fuses; });
     const auto most = static_cast<std::size_t>(options_.candidates);
     if (!options_.every && plans.size() > most) plans.erase(plans.begin() + options_.candidates, plans.end());
@@ -265,10 +265,10 @@ void add_bench_conv(CLI::App& bench) {
   verb->add_flag("--norm-gradients", options->norm_gradients,
                  "backward_data also does a batch norm's backward_reduce, of its gradient and another one, "
                  "where an engine can on the way out; other layers, and cuDNN, are timed without");
-  verb->add_flag("--every-candidate", options->every,
-                 "time and print all candidates of all engines; with sums for batch norm, where an engine "
-                 "can take them, "
-                 "those that do");
+  verb->add_flag(
+      "--every-candidate", options->every,
+      "time and print all candidates of all engines; with sums for batch norm, where an engine can "
+      "take them, those that do");
   verb->add_flag("--json", options->json, "one JSON object a row");
   verb->callback([options] { Session(*options).run(); });
 }

@@ -35,9 +35,12 @@ std::vector<Plan> worth_timing(const Task& task, int of_each_engine) {
 
 Plan chosen(const Task& task) {
   const std::string key = key_of(task);
-  if (const auto name = tuning::find(key))
-    for (const Plan& plan : candidates(task))
-      if (plan.to_string() == *name) return plan;
+  if (const auto name = tuning::find(key)) {
+    const std::vector<Plan> all = candidates(task);
+    for (const Plan& plan :
+         all)  // unlike those that are measured today, one of before others saved the pass is stale
+      if (plan.to_string() == *name && plan.fuses_extra == all.front().fuses_extra) return plan;
+  }
   const std::vector<Plan> plans = worth_timing(task, kPlansOfAnEngine);
   if (!tuning::measures() || plans.size() == 1) return plans.front();
   Bench bench(task);

@@ -23,7 +23,8 @@ bool turned(const Task& task, int tile);
 bool transposes(const Task& task, int tile);
 // Whether the kernel that writes y also takes its statistics: it must see whole sums.
 bool sums(const Task& task, int splits);
-// Whether the kernel that writes dx does what input_norm asks for: whole sums, too.
+// Whether the kernel that writes dx does what input_norm asks for: whole sums, too, and of a tile that has_norm_kernel(), as
+// the candidates have.
 bool norms(const Task& task, int splits);
 // Whether the kernel that writes dx also masks it.
 bool masks(const Task& task, int splits);

@@ -81,7 +81,8 @@ constexpr bool has_kernel(const gemm::Sm90Tile& tile, gemm::Math math, bool weig
          (gemm::suits_products(tile) || (math == gemm::Math::bf16 && (gemm::is_narrow(tile) || weights)));
 }
 
-// Of those backward_data with input_norm has: whose ring holds the operands of a tile beside a stage of the product.
+// Of those backward_data with input_norm has: all but 256x64 in tf32, whose consumers take turns: the ring would have to hold
+// a tile's operands beside a stage of the product (NormStore), five stages of four.
 constexpr bool has_norm_kernel(const gemm::Sm90Tile& tile, gemm::Math math) {
   return has_kernel(tile, math, false) && (math == gemm::Math::bf16 || tile.rows <= 128);
 }

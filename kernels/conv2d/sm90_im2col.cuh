@@ -1,8 +1,6 @@
 // Loaders of the im2col engine's kernels, and its placement for the wgmma rung's. Device code, sm_90a only.
 #pragma once
 
-#include <stdexcept>
-
 #include "kernels/conv2d/sm90_call.h"
 #include "kernels/gemm/sm90_launch.cuh"
 

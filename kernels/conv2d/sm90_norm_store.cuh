@@ -134,8 +134,10 @@ class NormStore {
       const int r = i * 16 + thread_ / 8, at = r * 128 + (((thread_ % 8) ^ (r & 7)) << 4);
       auto* const values = reinterpret_cast<uint4*>(box + at);
       const uint4 dx = *values, dy2 = *reinterpret_cast<const uint4*>(other + at);
-      const uint4 g = {kept_sum(dx.x, dy2.x, mask[i], 0), kept_sum(dx.y, dy2.y, mask[i], 1),
-                       kept_sum(dx.z, dy2.z, mask[i], 2), kept_sum(dx.w, dy2.w, mask[i], 3)};
+      const unsigned bits = mask[i];
+      const uint4 g = {kept_sum(dx.x, dy2.x, bits), kept_sum(dx.y, dy2.y, bits >> kWordBits),
+                       kept_sum(dx.z, dy2.z, bits >> 2 * kWordBits),
+                       kept_sum(dx.w, dy2.w, bits >> 3 * kWordBits)};
       *values = g;
       const int c = column + thread_ % 8 * kUnit;
       if (narrow && thread_ % 8 < 4 && row + r < p_.m && c < p_.n)  // the copy engine's boxes are 64 wide
@@ -152,16 +154,15 @@ class NormStore {
       column_sums_.template add<false>(chunk, box, x, row);  // a warp has 16 columns
     staged_ ^= 1;
   }
-  // Of a word of two elements of bf16, or of one of f32: the word'th of 16 bytes, whose bits these are.
-  __device__ static std::uint32_t kept_sum(std::uint32_t a, std::uint32_t b, unsigned bits, int word) {
-    if constexpr (!kHalves)
-      return bits >> word & 1 ? __float_as_uint(__uint_as_float(a) + __uint_as_float(b)) : 0;
+  // Of a word of two elements of bf16, or of one of f32, whose bits of the mask are the lowest of these.
+  __device__ static std::uint32_t kept_sum(std::uint32_t a, std::uint32_t b, unsigned bits) {
+    if constexpr (!kHalves) return bits & 1 ? __float_as_uint(__uint_as_float(a) + __uint_as_float(b)) : 0;
     const __nv_bfloat162 both =
         __hadd2(reinterpret_cast<const __nv_bfloat162&>(a), reinterpret_cast<const __nv_bfloat162&>(b));
-    const unsigned of_pair = bits >> (2 * word);
     return reinterpret_cast<const std::uint32_t&>(both) &
-           ((of_pair & 1 ? 0xffffu : 0u) | (of_pair & 2 ? 0xffff0000u : 0u));
+           ((bits & 1 ? 0xffffu : 0u) | (bits & 2 ? 0xffff0000u : 0u));
   }
+  static constexpr int kWordBits = kHalves ? 2 : 1;
 
   static constexpr int kUnit = kWidth / 8;  // columns of 16 bytes
   static constexpr int kUnits = 4;          // 16 bytes each, in every 16th row of a box: a thread's

@@ -1,6 +1,7 @@
 // Launches one of the wgmma rung's kernels. Included by the files that instantiate it, sm90_*.cu.
 #pragma once
 
+#include <stdexcept>
 #include <utility>
 
 #include "kernels/device/cuda_error.h"
@@ -76,6 +77,8 @@ void sm90_launch(const Sm90Call& call, cudaStream_t stream) {
   with_tile(call.tile, [&]<int tile>(std::integral_constant<int, tile>) {
     if constexpr (suits_products(kSm90Tiles[tile]))
       launch_tile<Sm90Config<math, a_mn_major, b_mn_major, tile>, extra>(call, stream);
+    else
+      throw std::logic_error("no kernel of this tile");
   });
 }
 

@@ -56,7 +56,9 @@ class TileStore {
 
   __device__ void tile(Accumulators<Config>& sums, int row, int column, int split, const Ring<Config>&) {
     column_sums_.begin(column);
-    if (with_sums ? Config::math == Math::bf16 : parameters_.bf16)
+    if constexpr (with_sums)
+      store_staged<Config::math == Math::bf16>(sums, row, column, split);
+    else if (parameters_.bf16)
       store_staged<true>(sums, row, column, split);
     else
       store_staged<false>(sums, row, column, split);

@@ -2,6 +2,7 @@
 // and the copy engine's windows. Outputs and workspaces start as NaN.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -193,34 +194,59 @@ TEST_P(Conv2dOnHopper, TakesTheCopyEngine) {
     EXPECT_EQ(conv::candidates(task_of(stem, direction, GetParam())).front().engine, Engine::folded);
 }
 
+// A tuning file with what was chosen for the task, by measurement.
+class Conv2dChoice : public ::testing::Test {
+ protected:
+  const std::filesystem::path file_ = std::filesystem::temp_directory_path() / "convoy_conv2d_tuning.json";
+  std::string text_;
+
+  void SetUp() override {
+    if (!gemm::device_present()) GTEST_SKIP() << "no CUDA device";
+  }
+  void TearDown() override {
+    tuning::stop();
+    std::filesystem::remove(file_);
+  }
+  std::string measure(const Task& task) {
+    std::filesystem::remove(file_);
+    tuning::use(file_, tuning::Mode::measure);
+    const std::string measured = conv::chosen(task).to_string();
+    tuning::save();
+    std::ifstream in(file_);
+    text_.assign(std::istreambuf_iterator<char>(in), {});
+    return measured;
+  }
+  // In the file, which is read again.
+  void replace(const std::string& name, const std::string& by) {
+    ASSERT_NE(text_.find(name), std::string::npos) << text_;
+    text_.replace(text_.find(name), name.size(), by);
+    std::ofstream(file_) << text_;
+    tuning::use(file_, tuning::Mode::read);
+  }
+};
+
 // A run that takes another's file runs the same plans, whatever it would have measured itself.
-TEST(Conv2dChoice, IsKeptInTheTuningFile) {
-  if (!gemm::device_present()) GTEST_SKIP() << "no CUDA device";
-  const auto file = std::filesystem::temp_directory_path() / "convoy_conv2d_tuning.json";
-  std::filesystem::remove(file);
+TEST_F(Conv2dChoice, IsKeptInTheTuningFile) {
   const Task task = task_of({{8, 64, 28, 28}, {64, 64, 3, 3}, kSame}, Direction::forward, Math::bf16);
-  tuning::use(file, tuning::Mode::measure);
-  const std::string measured = conv::chosen(task).to_string();
-  tuning::save();
   // Another plan than the expected best, as if it had been measured.
   const std::string other = conv::candidates(task).back().to_string();
-  std::string text;
-  {
-    std::ifstream in(file);
-    text.assign(std::istreambuf_iterator<char>(in), {});
-  }
-  ASSERT_NE(text.find(measured), std::string::npos) << text;
-  text.replace(text.find(measured), measured.size(), other);
-  std::ofstream(file) << text;
-  tuning::use(file, tuning::Mode::read);
+  replace(measure(task), other);
   EXPECT_EQ(conv::chosen(task).to_string(), other);
   // A name that no candidate has, of an older version say, counts for nothing.
-  text.replace(text.find(other), other.size(), "im2col gone");
-  std::ofstream(file) << text;
-  tuning::use(file, tuning::Mode::read);
+  replace(other, "im2col gone");
   EXPECT_EQ(conv::chosen(task).to_string(), conv::candidates(task).front().to_string());
-  tuning::stop();
-  std::filesystem::remove(file);
+}
+
+// A file of before other plans did without a pass over the result would keep that pass.
+TEST_F(Conv2dChoice, OfAnOldFileDoesNotBringBackAPass) {
+  Task task = task_of({{8, 64, 28, 28}, {64, 64, 1, 1}, {}}, Direction::forward, Math::tf32);
+  task.statistics = true;
+  const std::vector<conv::Plan> plans = conv::candidates(task);
+  if (!plans.front().fuses_extra) GTEST_SKIP() << "no Hopper: there are no such plans";
+  const auto old = std::ranges::find(plans, Engine::matrix, &conv::Plan::engine);
+  ASSERT_NE(old, plans.end());
+  replace(measure(task), old->to_string());
+  EXPECT_TRUE(conv::chosen(task).fuses_extra);
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, Conv2dOnGpu,

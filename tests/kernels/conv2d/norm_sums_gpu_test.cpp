@@ -3,11 +3,13 @@
 // what was written. In bf16 and tf32; outputs and workspaces start as NaN.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <random>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "kernels/conv2d/measure.h"
 #include "tests/brief.h"
@@ -37,7 +39,11 @@ T rounded(float value) {
 }
 
 struct Image {
-  int n, c, h, w, filters, size;  // filters of size x size, padded to keep h and w
+  int n, c, h, w, filters, size;  // filters of size x size, padded by half of that
+  int stride = 1;                 // of forward alone
+
+  int p() const { return (h - 1) / stride + 1; }
+  int q() const { return (w - 1) / stride + 1; }
 };
 
 template <typename T>
@@ -66,18 +72,25 @@ class OnDevice {
 
 class NormSums : public ::testing::Test {
  protected:
-  std::set<int> tiles_;  // of the plans that were checked
+  std::set<std::pair<Engine, int>> tiles_;  // of the plans that were checked
+
+  std::ptrdiff_t tiles_of(Engine engine) const {
+    return std::ranges::count_if(tiles_, [&](const auto& tile) { return tile.first == engine; });
+  }
 
   template <typename T>
-  void check_statistics(const Image& image, int valid) {
-    const std::size_t pixels = pixels_of(image), k = std::size_t(image.filters);
-    const OnDevice<T> x(values<T>(pixels * std::size_t(image.c))), weights(values<T>(weights_of(image)));
-    const OnDevice<StepControl> control(control_of(valid));
+  void check_statistics(Engine engine, const Image& image, int valid) {
     Task plain = task_of<T>(image, conv::Direction::forward), task = plain;
     task.statistics = true;
-    for (const conv::Plan& plan : conv::candidates(Engine::im2col, task)) {
+    if (!conv::supports(engine, task)) return;
+    const std::size_t image_pixels = std::size_t(image.p() * image.q()),
+                      pixels = std::size_t(image.n) * image_pixels, k = std::size_t(image.filters);
+    const OnDevice<T> x(values<T>(pixels_of(image) * std::size_t(image.c))),
+        weights(values<T>(weights_of(image)));
+    const OnDevice<StepControl> control(control_of(valid));
+    for (const conv::Plan& plan : conv::candidates(engine, task)) {
       if (!plan.fuses_extra) continue;
-      tiles_.insert(plan.product.tile);
+      tiles_.insert({engine, plan.product.tile});
       SCOPED_TRACE(task.to_string() + ", " + plan.to_string());
       const OnDevice<T> before(pixels * k), y(pixels * k);
       const OnDevice<double> sums(2 * k);
@@ -97,7 +110,7 @@ class NormSums : public ::testing::Test {
         wrong += !(value_of(written[i]) == value_of(without[i]));  // NaN, too
       EXPECT_EQ(wrong, 0u) << "elements of y";
       std::vector<double> sum(k), squares(k), magnitude(k);
-      for (std::size_t i = 0; i < std::size_t(valid) * std::size_t(image.h * image.w) * k; ++i) {
+      for (std::size_t i = 0; i < std::size_t(valid) * image_pixels * k; ++i) {
         const double value = value_of(written[i]);
         sum[i % k] += value, squares[i % k] += value * value, magnitude[i % k] += std::abs(value);
       }
@@ -132,7 +145,7 @@ class NormSums : public ::testing::Test {
     conv::Bench bench(task);
     for (const conv::Plan& plan : conv::candidates(Engine::im2col, task)) {
       if (!plan.fuses_extra) continue;
-      tiles_.insert(plan.product.tile);
+      tiles_.insert({Engine::im2col, plan.product.tile});
       SCOPED_TRACE(task.to_string() + ", " + plan.to_string());
       const OnDevice<T> before(pixels * c), g(pixels * c);
       const OnDevice<double> dsums(2 * c);
@@ -210,8 +223,18 @@ class NormSums : public ::testing::Test {
     task.direction = direction;
     task.math = sizeof(T) == 2 ? gemm::Math::bf16 : gemm::Math::tf32;
     const int padding = image.size / 2;
-    task.geometry = {image.n, image.c,    image.h,    image.w, image.filters,      image.h,
-                     image.w, image.size, image.size, {1, 1},  {padding, padding}, {1, 1},
+    task.geometry = {image.n,
+                     image.c,
+                     image.h,
+                     image.w,
+                     image.filters,
+                     image.p(),
+                     image.q(),
+                     image.size,
+                     image.size,
+                     {image.stride, image.stride},
+                     {padding, padding},
+                     {1, 1},
                      1};
     return task;
   }
@@ -256,21 +279,30 @@ std::vector<Sample> samples() {
 TEST_F(NormSums, OfForward) {
   if (!gemm::device_present()) GTEST_SKIP() << "no CUDA device";
   if (!conv2d_fuses_input_norm(Backend::cuda)) GTEST_SKIP() << "no Hopper: there are no such plans";
-  for (const auto& [image, valid] : samples()) check_statistics<Half>(image, valid);
-  EXPECT_EQ(tiles_.size(), 8u) << "tile shapes in bf16";
+  // A network's first layer, and those that halve a stage's sides.
+  const Sample halving[] = {
+      {{9, 3, 46, 46, 64, 7, 2}, 8}, {{9, 64, 15, 14, 128, 3, 2}, 9}, {{9, 128, 15, 14, 64, 1, 2}, 8}};
+  std::vector<Sample> all = samples();
+  all.insert(all.end(), std::begin(halving), std::end(halving));
+  for (const Engine engine : {Engine::im2col, Engine::folded})
+    for (const auto& [image, valid] : all) check_statistics<Half>(engine, image, valid);
+  EXPECT_EQ(tiles_of(Engine::im2col), 8) << "tile shapes in bf16";
+  EXPECT_GE(tiles_of(Engine::folded), 7) << "tile shapes in bf16";
   tiles_.clear();
-  for (const auto& [image, valid] : samples()) check_statistics<float>(image, valid);
-  EXPECT_EQ(tiles_.size(), 7u) << "tile shapes in tf32";
+  for (const Engine engine : {Engine::im2col, Engine::folded})
+    for (const auto& [image, valid] : all) check_statistics<float>(engine, image, valid);
+  EXPECT_EQ(tiles_of(Engine::im2col), 7) << "tile shapes in tf32";
+  EXPECT_EQ(tiles_of(Engine::folded), 7) << "tile shapes in tf32";
 }
 
 TEST_F(NormSums, OfMaskedGradients) {
   if (!gemm::device_present()) GTEST_SKIP() << "no CUDA device";
   if (!conv2d_fuses_input_norm(Backend::cuda)) GTEST_SKIP() << "no Hopper: there are no such plans";
   for (const auto& [image, valid] : samples()) check_gradient<Half>(image, valid);
-  EXPECT_EQ(tiles_.size(), 8u) << "tile shapes in bf16";
+  EXPECT_EQ(tiles_of(Engine::im2col), 8) << "tile shapes in bf16";
   tiles_.clear();
   for (const auto& [image, valid] : samples()) check_gradient<float>(image, valid);
-  EXPECT_EQ(tiles_.size(), 6u) << "tile shapes in tf32";
+  EXPECT_EQ(tiles_of(Engine::im2col), 6) << "tile shapes in tf32";
 }
 
 }  // namespace
