@@ -28,21 +28,26 @@ void sync(const std::filesystem::path& opened, int flags, const std::filesystem:
 
 }  // namespace
 
-AtomicFile::AtomicFile(std::filesystem::path destination)
-    : destination_(std::move(destination)),
-      temporary_(destination_.string() + ".partial-" + std::to_string(::getpid())) {
+AtomicFile::AtomicFile(std::filesystem::path destination) : destination_(std::move(destination)) {
   // Before the work on its content, not when it is put into place.
   if (std::filesystem::is_directory(destination_))
     throw std::runtime_error(
         fmt::format("{}: is a folder, expected the name of a file", destination_.string()));
+  const bool exists = std::filesystem::exists(destination_);
+  in_place_ = exists && !std::filesystem::is_regular_file(destination_);
+  if (exists && !in_place_ && std::filesystem::is_symlink(destination_))
+    destination_ = std::filesystem::canonical(destination_);
+  temporary_ = destination_;
+  if (!in_place_) temporary_ += ".partial-" + std::to_string(::getpid());
 }
 
 AtomicFile::~AtomicFile() {
   std::error_code ignored;
-  if (!committed_) std::filesystem::remove(temporary_, ignored);
+  if (!committed_ && !in_place_) std::filesystem::remove(temporary_, ignored);
 }
 
 void AtomicFile::commit() {
+  if (in_place_) return;
   sync(temporary_, O_RDWR, destination_);
   if (::rename(temporary_.c_str(), destination_.c_str()) != 0) fail(destination_, "rename into place");
   committed_ = true;

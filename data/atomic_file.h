@@ -1,4 +1,5 @@
-// A file that appears whole or not at all: it is written beside its place, synced and renamed.
+// A file that appears whole or not at all: it is written beside its place, synced and renamed. Where there is a link, what
+// it leads to; a device or a pipe is written as it is.
 #pragma once
 
 #include <filesystem>
@@ -19,7 +20,7 @@ class AtomicFile {
 
  private:
   std::filesystem::path destination_, temporary_;
-  bool committed_ = false;
+  bool in_place_ = false, committed_ = false;
 };
 
 void write_file_atomically(const std::filesystem::path& destination, std::string_view content);

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, runs the tests. Usage: jobs/test.sh [CTest options]
+# Installs what is missing, builds, runs the tests; with a CUDA Toolkit builds for GPUs too, and with a GPU runs its tests.
+# Usage: jobs/test.sh [CTest options]
 set -euo pipefail
 cd "$(dirname "$0")/.."
-case "${1:-}" in -h | --help) sed -n '2p' "$0" | cut -c3-; exit 0 ;; esac
+case "${1:-}" in -h | --help) sed -n '2,3p' "$0" | cut -c3-; exit 0 ;; esac
 for_tests=yes
 . jobs/setup.sh
 cmake --preset cpu
@@ -18,6 +19,9 @@ if [ -n "$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)" ]; then
     echo "test.sh: the kernels named above lose speed" >&2
     cmake --build --preset cuda --target clean  # or the next build would not compile them, and say nothing
     exit 1
+  fi
+  if nvidia-smi --list-gpus 2>/dev/null | grep -q '^GPU '; then
+    ctest --preset cuda -L gpu "$@"
   fi
 else
   echo "No nvcc here: the CUDA backend was not built."

@@ -12,6 +12,7 @@
 #include "app/commands/commands.h"
 #include "app/commands/validators.h"
 #include "app/errors.h"
+#include "app/json_text.h"
 #include "data/loader/loader.h"
 #include "data/store/store.h"
 #include "data/synthetic/random_images.h"
@@ -97,7 +98,7 @@ void run(const Flags& flags) {
                              {"images_per_second_min", result.slowest},
                              {"images_per_second_max", result.fastest},
                              {"output_megabytes_per_second", result.megabytes_per_second}};
-    fmt::print("{}\n", row.dump());
+    fmt::print("{}\n", json_text(row));
     return;
   }
   fmt::print("{:<12} {:<20} {:<14} {:>6} {:>8} {:>12} {:>24} {:>10}\n", "images", "augmentation", "layout",

@@ -122,10 +122,12 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
       const std::string& word = left_over[0];
       if (word.starts_with('-')) {
         const auto flag = word.substr(0, word.find('='));
+        if (flag == "-h") return fmt::format("unknown flag '-h' of {}; did you mean '--help'?", path);
         return fmt::format("unknown flag '{}' of {}{}", flag, path, did_you_mean(flag, flags_of(*verb)));
       }
       const auto verbs = verbs_of(*verb);
       if (!verbs.empty()) {  // also before a verb that was found behind it
+        if (word == "help") return fmt::format("unknown verb 'help' of {}; did you mean '--help'?", path);
         return fmt::format("unknown verb '{}' of {}{}", word, path, did_you_mean(word, verbs));
       }
       return fmt::format("found '{}', which {} does not expect", word, path);

@@ -5,8 +5,12 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <new>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "app/commands/command_line.h"
@@ -53,6 +57,11 @@ int failed(const std::string& message, int status) {
   return status;
 }
 
+// A full disk behind it, say.
+int failed_output(int error) {
+  return failed(fmt::format("standard output: cannot write: {}", std::strerror(error == 0 ? EIO : error)), 1);
+}
+
 int parse_and_run(CLI::App& app, int argc, char** argv) {
   try {
     if (const auto mistake = find_mistake(app, {argv + 1, argv + argc})) return failed(*mistake, 2);
@@ -68,6 +77,8 @@ int parse_and_run(CLI::App& app, int argc, char** argv) {
     return exit.status;
   } catch (const std::bad_alloc&) {
     return failed("out of memory", 1);
+  } catch (const std::system_error& error) {  // fmt's, too
+    return std::ferror(stdout) != 0 ? failed_output(error.code().value()) : failed(error.what(), 1);
   } catch (const std::exception& error) {
     return failed(error.what(), 1);
   }
@@ -86,7 +97,10 @@ int run_command(int argc, char** argv, const std::vector<AddVerb>& verbs) {
                        "print the version and exit");
   app.require_subcommand(1);
   for (const auto add_verb : verbs) add_verb(app);
-  return parse_and_run(app, argc, argv);
+  const int status = parse_and_run(app, argc, argv);
+  errno = 0;
+  const bool lost = std::fflush(stdout) != 0 || std::ferror(stdout) != 0;
+  return status == 0 && lost ? failed_output(errno) : status;
 }
 
 }  // namespace convoy::app

@@ -9,6 +9,7 @@
 #include "app/commands/commands.h"
 #include "app/commands/validators.h"
 #include "app/errors.h"
+#include "app/json_text.h"
 #include "app/model/zoo/zoo.h"
 #include "app/runtime/agreement.h"
 #include "app/training/dataset.h"
@@ -56,14 +57,13 @@ std::unique_ptr<Session> make_session(const EvaluateOptions& options, const Chec
 void print_result(const EvaluateOptions& options, const CheckpointState& state, const StepMetrics& sum) {
   const double top1 = sum.top1 / sum.samples, top5 = sum.top5 / sum.samples;
   if (options.json)
-    fmt::print("{}\n", nlohmann::json({{"checkpoint", options.checkpoint},
-                                       {"model", state.model},
-                                       {"step", state.step},
-                                       {"images", std::llround(sum.samples)},
-                                       {"test_loss", sum.loss()},
-                                       {"test_accuracy", top1},
-                                       {"test_top5", top5}})
-                           .dump());
+    fmt::print("{}\n", json_text(nlohmann::json({{"checkpoint", options.checkpoint},
+                                                 {"model", state.model},
+                                                 {"step", state.step},
+                                                 {"images", std::llround(sum.samples)},
+                                                 {"test_loss", sum.loss()},
+                                                 {"test_accuracy", top1},
+                                                 {"test_top5", top5}})));
   else
     fmt::print("{} after step {}: {:.0f} test images, loss {:.4f}, top-1 {:.2f} %, top-5 {:.2f} %\n",
                state.model, state.step, sum.samples, sum.loss(), 100 * top1, 100 * top5);

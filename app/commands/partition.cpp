@@ -13,6 +13,7 @@
 #include "app/commands/graph_and_machine.h"
 #include "app/commands/validators.h"
 #include "app/errors.h"
+#include "app/json_text.h"
 #include "data/atomic_file.h"
 #include "partition/graph/read_task_graph.h"
 #include "partition/partition.h"
@@ -65,11 +66,10 @@ PartitionOptions options_from(const PartitionFlags& flags, Clock::time_point beg
 
 void report_misfit(const PartitionFlags& flags, const PartitionResult& result) {
   if (flags.output.json)
-    fmt::print("{}\n", nlohmann::json{{"graph", flags.input.graph},
-                                      {"feasible", false},
-                                      {"proven", result.proven},
-                                      {"reason", result.reason}}
-                           .dump());
+    fmt::print("{}\n", json_text(nlohmann::json{{"graph", flags.input.graph},
+                                                {"feasible", false},
+                                                {"proven", result.proven},
+                                                {"reason", result.reason}}));
   throw std::runtime_error(fmt::format("{}: does not fit the devices{}: {}", flags.input.graph,
                                        result.proven ? "" : ", as far as was searched", result.reason));
 }
@@ -106,7 +106,7 @@ void run_partition(const PartitionFlags& flags) {
     summary["algorithm"] = algorithm_name(result.algorithm);
     summary["candidates"] = candidate_summary(result.candidates);
     summary["moves"] = {{"tried", result.improvement.tried}, {"accepted", result.improvement.accepted}};
-    fmt::print("{}\n", summary.dump());
+    fmt::print("{}\n", json_text(summary));
     return;
   }
   print_rows(rows);

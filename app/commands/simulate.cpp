@@ -11,6 +11,7 @@
 #include "app/commands/simulate_training.h"
 #include "app/commands/validators.h"
 #include "app/errors.h"
+#include "app/json_text.h"
 #include "partition/graph/read_task_graph.h"
 #include "partition/placement/baselines.h"
 
@@ -26,6 +27,17 @@ void check_limits(const CostModel& cost, const Simulation& simulation, const std
     if (peak > limit)
       throw std::runtime_error(fmt::format("{}: device {} reaches {} bytes, more than its limit of {}", file,
                                            device, peak, limit));
+  }
+}
+
+// Of the flags given, those of a training's prediction must not stand beside those of a placement, nor those beside these.
+void check_mode(const CLI::App& verb, bool predicts) {
+  for (const CLI::Option* option :
+       verb.get_options([](const CLI::Option* given) { return given->count() > 0; })) {
+    const bool of_training = option->get_group() == kTrainingGroup;
+    if (option->get_name() != "--json" && of_training != predicts)
+      throw UsageError(
+          fmt::format("{}: {} --model", option->get_name(), predicts ? "does not go with" : "goes with"));
   }
 }
 
@@ -51,7 +63,7 @@ void run_simulate(const GraphAndMachineFlags& input, const std::string& placemen
   if (output.json) {
     nlohmann::json summary = placement_summary(cost, simulation, one_device, seconds);
     summary["graph"] = input.graph, summary["placement"] = placement_file;
-    fmt::print("{}\n", summary.dump());
+    fmt::print("{}\n", json_text(summary));
   } else {
     print_rows(rows);
   }
@@ -80,11 +92,9 @@ void add_simulate_command(CLI::App& app) {
                  "list scheduling by bottom level instead of the placement's order");
   flags->training.add_to(*verb);
   verb->callback([flags, verb] {
-    const bool of_graph = verb->count("--graph") > 0 || verb->count("--placement") > 0;
-    if (!flags->training.model.empty()) {
-      if (of_graph) throw UsageError("--model goes without --graph and --placement");
-      return simulate_training(flags->training, flags->output.json);
-    }
+    const bool predicts = !flags->training.model.empty();
+    check_mode(*verb, predicts);
+    if (predicts) return simulate_training(flags->training, flags->output.json);
     for (const char* flag : {"--graph", "--placement"})
       if (verb->count(flag) == 0) throw UsageError(fmt::format("{} is required (or --model)", flag));
     run_simulate(flags->input, flags->placement, flags->ignore_order, flags->output);

@@ -154,7 +154,7 @@ void print_table(const std::vector<Row>& rows, const Simulator& simulator) {
 }  // namespace
 
 void TrainingSimulationFlags::add_to(CLI::App& verb) {
-  verb.option_defaults()->group("Scaling of a training");
+  verb.option_defaults()->group(kTrainingGroup);
   verb.add_option("--model", model, "predict how training this network scales")
       ->check(not_empty())
       ->type_name("NAME");

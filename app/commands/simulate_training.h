@@ -8,6 +8,8 @@
 
 namespace convoy::app {
 
+inline constexpr const char* kTrainingGroup = "Scaling of a training";  // of flags, in --help
+
 struct TrainingSimulationFlags {
   std::string model, topology, precision, scaling = "both";  // precision empty: the profile's
   std::vector<std::string> profiles, collectives;

@@ -97,7 +97,7 @@ void add_execution(CLI::App& verb, TrainOptions& o) {
       "T");
   add(verb, "--seed", o.seed, "of weights, order, augmentation and dropout", whole_number(0), "S");
   add(verb, "--timeout", o.timeout,
-      "seconds that ranks wait for one that does not come, be it that rank 0 writes a checkpoint",
+      "seconds that ranks wait for one that does not come, rank 0 while it writes a checkpoint too",
       number_in("[0.1, 1e6]"), "S");
 }
 

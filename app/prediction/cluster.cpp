@@ -30,7 +30,7 @@ class Reader {
     if (found == object_.end() || !found->is_number() || !(found->get<double>() >= least) ||
         found->get<double>() > most)
       throw std::runtime_error(fmt::format("{}: {}{}: found {}, expected a number from {} to {}", file_,
-                                           prefix_, key, found == object_.end() ? "nothing" : found->dump(),
+                                           prefix_, key, found == object_.end() ? "nothing" : shown(*found),
                                            least, most));
     return found->get<double>();
   }
@@ -47,12 +47,17 @@ class Reader {
     if (found == object_.end()) return otherwise;
     if (!found->is_string())
       throw std::runtime_error(
-          fmt::format("{}: {}{}: found {}, expected a string", file_, prefix_, key, found->dump()));
+          fmt::format("{}: {}{}: found {}, expected a string", file_, prefix_, key, shown(*found)));
     return found->get<std::string>();
   }
   const Json& object() const { return object_; }
 
  private:
+  // What is nested may be so deep that it cannot be printed.
+  static std::string shown(const Json& value) {
+    return value.is_structured() ? value.is_object() ? "an object" : "an array" : value.dump();
+  }
+
   const Json& object_;
   std::string file_, prefix_;
 };

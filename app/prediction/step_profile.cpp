@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <ranges>
 #include <stdexcept>
@@ -16,30 +17,51 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr double kMostMilliseconds = 1e9;  // of a step, or an operation
+
 TimedOperation timed(std::string layer, std::string kind, double ms) {
   const bool update = layer == "parameters" || layer == "gradients";
   return {std::move(layer), std::move(kind), ms, !update, update};
 }
 
-template <typename Value>
-Value field(const Json& row, const char* key, const std::string& file) {
-  try {
-    return row.at(key).get<Value>();
-  } catch (const Json::exception&) {
-    throw std::runtime_error(fmt::format(
-        "{}: no \"{}\" of its kind in '{:.60}'; expected the output of bench step --layers --json", file, key,
-        row.dump()));
+// A line of a profile.
+class Row {
+ public:
+  Row(const std::string& line, const std::string& file)
+      : line_(line), file_(file), json_(Json::parse(line, nullptr, false)) {
+    if (!json_.is_object())
+      throw std::runtime_error(fmt::format("{}: found '{:.40}', expected JSON", file, line));
   }
-}
+  template <typename Value>
+  Value field(const char* key) const {
+    try {
+      return json_.at(key).get<Value>();
+    } catch (const Json::exception&) {
+      throw std::runtime_error(fmt::format(
+          "{}: no \"{}\" of its kind in '{:.60}'; expected the output of bench step --layers --json", file_,
+          key, line_));
+    }
+  }
+  template <typename Value>
+  Value number(const char* key, Value least, Value most) const {
+    const auto value = field<Value>(key);
+    if (!(value >= least && value <= most))
+      throw std::runtime_error(
+          fmt::format("{}: {}: found {}, expected {} to {}", file_, key, value, least, most));
+    return value;
+  }
+  std::string one_of(const char* key, std::initializer_list<const char*> names) const {
+    const auto value = field<std::string>(key);
+    if (std::ranges::find(names, value) == names.end())
+      throw std::runtime_error(fmt::format("{}: {}: found '{:.40}', expected one of {}", file_, key, value,
+                                           fmt::join(names, ", ")));
+    return value;
+  }
 
-// At least `least`.
-template <typename Value>
-Value field(const Json& row, const char* key, const std::string& file, Value least) {
-  const auto value = field<Value>(row, key, file);
-  if (!(value >= least))
-    throw std::runtime_error(fmt::format("{}: {}: found {}, expected {} or more", file, key, value, least));
-  return value;
-}
+ private:
+  const std::string &line_, &file_;
+  Json json_;
+};
 
 StepGraph training_graph(const Network& network) {
   GraphOptions options;
@@ -83,21 +105,19 @@ StepProfile read_profile(const std::string& file) {
   StepProfile profile;
   double step_ms = 0;
   for (std::string line; std::getline(stream, line);) {
-    const Json row = Json::parse(line, nullptr, false);
-    if (!row.is_object())
-      throw std::runtime_error(fmt::format("{}: found '{:.40}', expected JSON", file, line));
+    const Row row(line, file);
     if (profile.batch == 0) {
-      profile.model = field<std::string>(row, "model", file);
-      profile.precision = field<std::string>(row, "precision", file);
-      profile.backend = field<std::string>(row, "backend", file);
-      profile.batch = field<std::int64_t>(row, "batch", file, 1);
-      profile.size = field<std::int64_t>(row, "size", file, 1);
-      step_ms = field<double>(row, "ms_mean", file, 0);  // what a training's rate is made of
-      if (const int ranks = field<int>(row, "ranks", file); ranks != 1)
+      profile.model = row.field<std::string>("model");
+      profile.precision = row.one_of("precision", {"fp32", "tf32", "bf16"});
+      profile.backend = row.one_of("backend", {"reference", "cpu", "cuda"});
+      profile.batch = row.number<std::int64_t>("batch", 1, 1 << 24);
+      profile.size = row.number<std::int64_t>("size", 1, 1 << 14);
+      step_ms = row.number<double>("ms_mean", 0, kMostMilliseconds);  // what a training's rate is made of
+      if (const int ranks = row.field<int>("ranks"); ranks != 1)
         throw std::runtime_error(fmt::format("{}: ranks: found {}, expected a profile of 1", file, ranks));
-    } else if (const auto layer = field<std::string>(row, "layer", file); layer != "all") {
+    } else if (const auto layer = row.field<std::string>("layer"); layer != "all") {
       profile.operations.push_back(
-          timed(layer, field<std::string>(row, "op", file), field<double>(row, "ms", file, 0)));
+          timed(layer, row.field<std::string>("op"), row.number<double>("ms", 0, kMostMilliseconds)));
     }
   }
   const double sum = profile.ms();

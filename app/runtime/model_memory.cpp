@@ -92,7 +92,7 @@ ModelMemory::ModelMemory(kernels::Backend backend, const PreparedGraph* train, c
   if (request.limit > 0 && planned_ > request.limit)
     throw std::runtime_error(
         fmt::format("--memory-limit {} bytes: the plan needs {} bytes a rank ({} of them activations); "
-                    "a smaller --global-batch, more ranks or --partition need less",
+                    "a smaller batch, more ranks or --partition need less",
                     request.limit, planned_, bytes_of("activations")));
   if (train != nullptr && request.shared_memory)
     shared_gradients_ = request.shared_memory(static_cast<std::size_t>(bytes_of("gradients")));

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/json_text.h"
 #include "app/training/build_info.h"
 #include "data/atomic_file.h"
 
@@ -13,8 +14,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 void write(const std::filesystem::path& path, const Json& json) {
-  // A path or an argument need not be UTF-8.
-  data::write_file_atomically(path, json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  data::write_file_atomically(path, json_text(json, 2) + "\n");
 }
 
 Json object_of(const std::vector<std::pair<std::string, std::string>>& pairs) {

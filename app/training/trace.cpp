@@ -6,6 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "app/json_text.h"
 #include "app/runtime/agreement.h"
 #include "app/training/clock_offset.h"
 #include "data/atomic_file.h"
@@ -32,7 +33,7 @@ std::int64_t ns_of(Trace::Clock::time_point time) {
 
 double micros(std::int64_t ns) { return static_cast<double>(ns) * 1e-3; }
 
-std::string text(const Json& event) { return event.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string text(const Json& event) { return json_text(event); }
 
 std::string metadata(const char* what, int rank, int lane, const std::string& name) {
   return text({{"ph", "M"}, {"name", what}, {"pid", rank}, {"tid", lane}, {"args", {{"name", name}}}});

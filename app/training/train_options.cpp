@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/errors.h"
+#include "app/json_text.h"
 
 namespace convoy::app {
 namespace {
@@ -256,7 +257,7 @@ void check_resumed_options(const TrainOptions& options, const nlohmann::json& sa
     const auto found = saved.find(flag);
     if (found != saved.end() && *found != now.at(flag)) {
       throw UsageError(fmt::format("--{}: found {}, but the run to resume was started with {}", flag,
-                                   now.at(flag).dump(), found->dump()));
+                                   json_text(now.at(flag)), json_text(*found)));
     }
   }
   check_resumed_unit(options, saved);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/errors.h"
+#include "app/json_text.h"
 #include "app/runtime/agreement.h"
 #include "app/training/session_checkpoint.h"
 #include "app/training/trainer.h"
@@ -55,7 +56,7 @@ void Trainer::describe_run(CheckpointState& state) const {
   state.std = dataset_->info().std;
   auto options = to_json(options_);
   options["train-images"] = dataset_->train_size();
-  state.options_json = options.dump();
+  state.options_json = json_text(options);
 }
 
 // Parameters are the same on every replica: rank 0 writes them. The others wait, for --timeout at most.

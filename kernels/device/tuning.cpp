@@ -34,6 +34,7 @@ State& state() {
 Choices read(const std::filesystem::path& file) {
   if (!std::filesystem::exists(file)) return {};
   std::ifstream stream(file);
+  if (!stream) fail(file, std::strerror(errno));
   const auto json = nlohmann::json::parse(stream, nullptr, false);
   if (!json.is_object()) fail(file, "found no JSON object, expected {\"key\": \"choice\", ...}");
   Choices choices;
@@ -44,8 +45,9 @@ Choices read(const std::filesystem::path& file) {
   return choices;
 }
 
-// A file that is written whole or not at all.
-void write(const std::filesystem::path& file, const std::string& text) {
+// A file that is written whole or not at all, where a link leads if it is one.
+void write(const std::filesystem::path& link, const std::string& text) {
+  const auto file = std::filesystem::exists(link) ? std::filesystem::canonical(link) : link;
   const std::string beside = fmt::format("{}.{}", file.string(), getpid());
   const int descriptor = open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
   const auto failed = [&] {
@@ -67,7 +69,11 @@ void write(const std::filesystem::path& file, const std::string& text) {
 
 }  // namespace
 
-void use(const std::filesystem::path& file, Mode mode) { state() = {true, mode, file, read(file), {}}; }
+void use(const std::filesystem::path& file, Mode mode) {
+  if (mode == Mode::read && !std::filesystem::exists(file))
+    fail(file, "does not exist, and is only read here: a run of one rank measures and writes it");
+  state() = {true, mode, file, read(file), {}};
+}
 void stop() { state() = {}; }
 
 std::optional<std::string> find(const std::string& key) {

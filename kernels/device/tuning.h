@@ -17,7 +17,8 @@ enum class Mode {
   measure,  // what it does not hold is measured, and kept
 };
 
-// From now on: the file's choices, if there is one. Throws std::runtime_error that names a file that cannot be read.
+// From now on: the file's choices, if there is one; to read there must be. Throws std::runtime_error that names a file that
+// cannot be read.
 void use(const std::filesystem::path& file, Mode mode);
 void stop();
 

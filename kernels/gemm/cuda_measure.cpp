@@ -133,6 +133,7 @@ bool device_present() {
 }
 
 DeviceSummary summarize_device() {
+  if (!device_present()) throw std::runtime_error("no CUDA device is visible, expected one");
   int device = 0;
   CONVOY_CUDA(cudaGetDevice(&device));
   cudaDeviceProp properties{};

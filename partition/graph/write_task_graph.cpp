@@ -15,7 +15,9 @@ std::string task_graph_json(const TaskGraph& graph) {
   for (NodeIndex node = 0; node < graph.node_count(); ++node) {
     fmt::format_to(at, "{}\n{{\"id\": {}", node > 0 ? "," : "", graph.id(node));
     if (!graph.name(node).empty())
-      fmt::format_to(at, ", \"name\": {}", nlohmann::json(graph.name(node)).dump());
+      fmt::format_to(
+          at, ", \"name\": {}",
+          nlohmann::json(graph.name(node)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
     fmt::format_to(at, ", \"time_us\": {}, \"resident_bytes\": {}, \"output_bytes\": {}",
                    static_cast<double>(graph.time(node)) / 1e3, graph.resident_bytes(node),
                    graph.output_bytes(node));

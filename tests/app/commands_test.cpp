@@ -1,10 +1,13 @@
 // The command line's contract with scripts: exit statuses, one line of error, near names.
 #include "app/commands/commands.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 
 #include "app/commands/validators.h"
 #include "app/errors.h"
@@ -59,6 +62,24 @@ TEST(Commands, HelpAndVersionSucceed) {
   EXPECT_EQ(run({"--version"}).status, 0);
 }
 
+// A full disk behind a redirection.
+TEST(Commands, OutputThatIsLostIsAnError) {
+  std::fflush(stdout);
+  const int full = ::open("/dev/full", O_WRONLY), kept = ::dup(STDOUT_FILENO);
+  ASSERT_GE(full, 0);
+  ::dup2(full, STDOUT_FILENO);
+  char name[] = "convoy", help[] = "--help";
+  char* arguments[] = {name, help};
+  testing::internal::CaptureStderr();
+  const int status = run_command(2, arguments, {add_fly});
+  const std::string said = testing::internal::GetCapturedStderr();
+  ::dup2(kept, STDOUT_FILENO);
+  ::close(kept), ::close(full);
+  std::clearerr(stdout);
+  EXPECT_EQ(status, 1);
+  EXPECT_EQ(said, "convoy: standard output: cannot write: No space left on device\n");
+}
+
 TEST(Commands, GoodCommandLineSaysNothing) {
   const auto outcome = run({"fly", "--height", "3"});
   EXPECT_EQ(outcome.status, 0);
@@ -71,6 +92,8 @@ TEST(Commands, WrongCommandLineExitsWithTwoAndNamesWhatIsNear) {
   expect_failure({"train", "--height", "3"}, 2, "unknown verb 'train' of convoy");
   expect_failure({"flyy", "fly", "--height", "3"}, 2, "unknown verb 'flyy' of convoy; did you mean 'fly'?");
   expect_failure({"fly=3"}, 2, "unknown verb 'fly=3' of convoy; did you mean 'fly'?");
+  expect_failure({"help"}, 2, "unknown verb 'help' of convoy; did you mean '--help'?");
+  expect_failure({"fly", "-h"}, 2, "unknown flag '-h' of convoy fly; did you mean '--help'?");
   expect_failure({"--versoin"}, 2, "unknown flag '--versoin' of convoy; did you mean '--version'?");
   expect_failure({"fly", "--heigth", "3"}, 2,
                  "unknown flag '--heigth' of convoy fly; did you mean '--height'?");

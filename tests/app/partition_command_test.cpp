@@ -45,6 +45,8 @@ TEST_F(PartitionCommand, NamesTheFlagOrTheFile) {
   expect({"simulate", "--graph", graph, "--placement", path("p.json")}, 0, "");
   expect({"partition", "--graph", graph, "--devices", "2"}, 1,
          graph + ": node 1: pin is 3, expected a device from 0 to 1");
+  expect({"simulate", "--graph", graph, "--placement", path("p.json"), "--ranks", "2"}, 2,
+         "--ranks: goes with --model");
   expect({"simulate", "--graph", graph, "--placement", path("pardnn")}, 1,
          path("pardnn") + ": is a folder, expected a file");
   expect({"partition", "--graph", path("pardnn"), "--devices", "2"}, 1,

@@ -25,6 +25,26 @@ TEST(AtomicFile, AFolderIsRefusedBeforeTheWork) {
   EXPECT_THROW(AtomicFile{testing::TempDir()}, std::runtime_error);
 }
 
+// As scripts have them: a name for the newest of several files, and /dev/stdout, which root could replace.
+TEST(AtomicFile, ALinkStaysALinkAndADeviceADevice) {
+  const auto folder = std::filesystem::path(testing::TempDir()) / "atomic_file_links";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder / "there");
+  std::ofstream(folder / "there" / "file") << "old";
+  std::filesystem::create_symlink("there/file", folder / "link");
+  std::filesystem::create_symlink("/dev/null", folder / "null");
+  write_file_atomically(folder / "link", "new");
+  write_file_atomically(folder / "null", "nowhere");
+  { AtomicFile abandoned(folder / "null"); }
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link"));
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "null"));
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+  std::ifstream stream(folder / "there" / "file");
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(stream), {}), "new");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder / "there"), {}), 1);
+  std::filesystem::remove_all(folder);
+}
+
 TEST(AtomicFile, NamesThePlaceThatCannotBeWritten) {
   try {
     write_file_atomically("/proc/no/such/folder/file", "x");

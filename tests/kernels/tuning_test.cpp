@@ -52,6 +52,24 @@ TEST_F(Tuning, KeepsWhatOthersWroteMeanwhile) {
   EXPECT_EQ(find("theirs"), "two");
 }
 
+// Of several ranks none measures, and a name mistyped would leave them all as they are.
+TEST_F(Tuning, ToBeReadItMustBeThere) {
+  EXPECT_THROW(use(file(), Mode::read), std::runtime_error);
+  EXPECT_NO_THROW(use(file(), Mode::measure));
+}
+
+TEST_F(Tuning, IsWrittenWhereALinkLeads) {
+  fill("{}");
+  const auto link = folder_ / "link.json";
+  std::filesystem::create_symlink(file(), link);
+  use(link, Mode::measure);
+  keep("a", "one");
+  save();
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  use(file(), Mode::read);
+  EXPECT_EQ(find("a"), "one");
+}
+
 TEST_F(Tuning, OffUntilNamed) {
   EXPECT_FALSE(measures());
   EXPECT_EQ(find("a"), std::nullopt);

@@ -252,6 +252,7 @@ TEST(ClusterModel, BadFilesNameTheField) {
   for (const auto& [text, words] :
        {std::pair{"{", "not a JSON object"}, std::pair{"{}", "devices_per_node"},
         std::pair{R"({"name": 5, "devices_per_node": 1})", "name: found 5, expected a string"},
+        std::pair{R"({"name": [5], "devices_per_node": 1})", "name: found an array, expected a string"},
         std::pair{R"({"devices_per_node": 2.7})", "devices_per_node: found 2.7, expected a whole number"},
         std::pair{R"({"devices_per_node": 1, "call_us": -1})", "call_us"},
         std::pair{R"({"devices_per_node": 1, "call_us": 1, "overlap": 2})", "overlap"},
@@ -423,14 +424,28 @@ TEST(Prediction, ReadsWhatBenchStepPrints) {
            {R"({"layer":7,"op":"conv2d_forward","ms":4.0})", "no \"layer\""},
            {R"({"layer":"conv1","ms":4.0})", "no \"op\""},
            {R"({"layer":"conv1","op":"conv2d_forward","ms":"4"})", "no \"ms\""},
-           {R"({"layer":"conv1","op":"conv2d_forward","ms":-4.0})", "ms: found -4, expected 0 or more"}})
+           {R"({"layer":"conv1","op":"conv2d_forward","ms":-4.0})", "ms: found -4, expected 0 to 1000000000"}})
     EXPECT_NE(refusal((head + row).c_str()).find(said), std::string::npos)
         << row << refusal((head + row).c_str());
   EXPECT_NE(
       refusal(
           R"({"model":"lenet","backend":"cuda","precision":"fp32","ranks":1,"batch":0,"size":32,"ms_mean":9.0})")
-          .find("batch: found 0, expected 1 or more"),
+          .find("batch: found 0, expected 1 to 16777216"),
       std::string::npos);
+  EXPECT_NE(
+      refusal(
+          R"({"model":"lenet","backend":"cuda","precision":"fp32","ranks":1,"batch":8,"size":1000000000,"ms_mean":9.0})")
+          .find("size: found 1000000000, expected 1 to 16384"),
+      std::string::npos);
+  EXPECT_NE(
+      refusal(
+          R"({"model":"lenet","backend":"tpu","precision":"fp32","ranks":1,"batch":8,"size":32,"ms_mean":9.0})")
+          .find("backend: found 'tpu', expected one of reference, cpu, cuda"),
+      std::string::npos);
+  // Too deep to be printed.
+  const std::string deep = std::string(1000000, '[') + std::string(1000000, ']');
+  EXPECT_NE(refusal((R"({"model":)" + deep + "}").c_str()).find("no \"model\" of its kind"),
+            std::string::npos);
   std::filesystem::remove(file);
 }
 

@@ -100,6 +100,16 @@ TEST_F(SimulateTraining, RefusesFlagsThatContradictTheProfile) {
   EXPECT_EQ(simulate({"--profile", file, "--precision", "fp32", "--size", "32"}).status, 0);
 }
 
+// A report that is not written must not look as if it were.
+TEST_F(SimulateTraining, RefusesFlagsOfPlacements) {
+  for (const std::string flag : {"--report", "--trace", "--graph", "--placement", "--memory", "--devices"}) {
+    const Result result = simulate({"--batch", "4", flag, "8"});
+    EXPECT_EQ(result.status, 2);
+    EXPECT_EQ(result.err, "convoy: " + flag + ": does not go with --model\n");
+  }
+  EXPECT_EQ(simulate({"--batch", "4", "--json"}).status, 0);
+}
+
 TEST_F(SimulateTraining, SaysForWhichRankCountsTheNetworkWasMeasured) {
   write("c.jsonl", R"({"operation":"all-reduce","ranks":2,"bytes":1000,"microseconds":50.0})"
                    "\n"
