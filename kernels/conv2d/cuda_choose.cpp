@@ -37,8 +37,8 @@ Plan chosen(const Task& task) {
   const std::string key = key_of(task);
   if (const auto name = tuning::find(key)) {
     const std::vector<Plan> all = candidates(task);
-    for (const Plan& plan :
-         all)  // unlike those that are measured today, one of before others saved the pass is stale
+    // A file's that leaves to a pass what the expected best does is of before it did.
+    for (const Plan& plan : all)
       if (plan.to_string() == *name && plan.fuses_extra == all.front().fuses_extra) return plan;
   }
   const std::vector<Plan> plans = worth_timing(task, kPlansOfAnEngine);
