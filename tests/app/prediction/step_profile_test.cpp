@@ -1,0 +1,85 @@
+// Profiles as bench step --layers --json prints them, and files that are none.
+#include "app/prediction/step_profile.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace convoy::app {
+namespace {
+
+using Json = nlohmann::json;
+
+class StepProfileFile : public testing::Test {
+ protected:
+  ~StepProfileFile() override { std::filesystem::remove(file_); }
+
+  StepProfile read(const std::string& text) const {
+    std::ofstream(file_) << text;
+    return read_profile(file_);
+  }
+  std::string refusal(const std::string& text) const {
+    try {
+      read(text);
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+  // The first line, with other values.
+  static std::string head(const Json& changes = Json::object()) {
+    Json line{{"model", "lenet"}, {"backend", "cuda"}, {"precision", "fp32"}, {"ranks", 1},
+              {"batch", 8},       {"size", 32},        {"ms", 8.0},           {"ms_mean", 9.0}};
+    line.update(changes);
+    return line.dump() + "\n";
+  }
+
+ private:
+  const std::filesystem::path file_ =
+      std::filesystem::temp_directory_path() / ("profile-" + std::to_string(::getpid()));
+};
+
+TEST_F(StepProfileFile, IsReadAsItIsPrinted) {
+  const StepProfile profile = read(head() + R"({"layer":"conv1","op":"conv2d_forward","ms":4.0}
+{"layer":"parameters","op":"optimizer_update","ms":2.0}
+{"layer":"all","op":"conv2d_forward","ms":4.0}
+)");
+  ASSERT_EQ(profile.operations.size(), 2u);
+  EXPECT_EQ(profile.backend, "cuda");
+  EXPECT_DOUBLE_EQ(profile.ms(), 9);  // scaled to the mean step
+  EXPECT_DOUBLE_EQ(profile.operations[0].ms, 6);
+  EXPECT_TRUE(profile.operations[1].after_gradients);
+}
+
+TEST_F(StepProfileFile, NamesTheFieldThatIsWrong) {
+  Json without_mean = Json::parse(head());
+  without_mean.erase("ms_mean");
+  // Too deep to be printed.
+  const std::string deep = std::string(1000000, '[') + std::string(1000000, ']');
+  for (const auto& [text, said] : std::vector<std::pair<std::string, std::string>>{
+           {head({{"ranks", 2}}), "expected a profile of 1"},
+           {head({{"batch", 0}}), "batch: found 0, expected 1 to 16777216"},
+           {head({{"size", 1000000000}}), "size: found 1000000000, expected 1 to 16384"},
+           {head({{"backend", "tpu"}}), "backend: found 'tpu', expected one of reference, cpu, cuda"},
+           {head({{"precision", "fp99"}}), "precision: found 'fp99', expected one of fp32, tf32, bf16"},
+           {without_mean.dump(), "no \"ms_mean\""},
+           {R"({"model":)" + deep + "}", "no \"model\" of its kind"},
+           {head(), "no operations"},
+           {head() + "[]", "found '[]', expected JSON"},
+           {head() + R"({"op":"conv2d_forward","ms":4.0})", "no \"layer\""},
+           {head() + R"({"layer":7,"op":"conv2d_forward","ms":4.0})", "no \"layer\""},
+           {head() + R"({"layer":"conv1","ms":4.0})", "no \"op\""},
+           {head() + R"({"layer":"conv1","op":"conv2d_forward","ms":"4"})", "no \"ms\""},
+           {head() + R"({"layer":"conv1","op":"conv2d_forward","ms":-4.0})",
+            "ms: found -4, expected 0 to 1000000000"}})
+    EXPECT_NE(refusal(text).find(said), std::string::npos) << said << ": " << refusal(text).substr(0, 200);
+}
+
+}  // namespace
+}  // namespace convoy::app
