@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <stdexcept>
 
 #include "kernels/device/host_kernel.h"
 #include "kernels/device/parallel.h"
@@ -18,11 +17,8 @@ struct Geometry {
   explicit Geometry(const TensorDesc& x) {
     const ImageExtents extents = image_extents(x.shape);
     n = extents.n, channels = extents.c, pixels = extents.pixels();
-    block = x.layout == Layout::blocked16 ? 16 : x.layout == Layout::blocked8 ? 8 : 1;
+    block = int(channel_lanes("batch_norm", x));
     blocks = (channels + block - 1) / block;
-    if (x.layout == Layout::channels_last)
-      throw std::invalid_argument(
-          "batch_norm on the host: layout channels_last, expected blocked or row_major");
   }
   std::int64_t padded() const { return blocks * block; }
   std::int64_t run_offset(std::int64_t sample, std::int64_t channel_block) const {

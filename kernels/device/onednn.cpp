@@ -153,6 +153,15 @@ void settle(TensorDesc& tensor, const memory::desc& chosen) {
   tensor.opaque = std::make_shared<ChosenLayout>(chosen);
 }
 
+void settle_images(TensorDesc& tensor, const memory::desc& chosen, const TensorDesc& other) {
+  settle(tensor, chosen);
+  if (tensor.layout != Layout::opaque) return;
+  if (other.layout == Layout::any || other.layout == Layout::opaque)
+    throw std::logic_error("images beside others whose layout is open or opaque");
+  tensor.layout = other.layout;
+  tensor.opaque.reset();
+}
+
 Buffer Sequence::temporary(const memory::desc& desc) {
   const Buffer buffer{Buffer::Place::workspace, workspace_bytes_, desc};
   workspace_bytes_ += (desc.get_size() + kAlignment - 1) / kAlignment * kAlignment;

@@ -62,6 +62,9 @@ inline dnnl::memory::desc open_desc_of(const TensorDesc& tensor) {
 // Gives an open tensor the layout that oneDNN chose: one of ours where it is one, else opaque. A tensor that
 // had a layout keeps it.
 void settle(TensorDesc& tensor, const dnnl::memory::desc& chosen);
+// The same for images, which other kernels read and which so must not be opaque: where the chosen layout is none of
+// ours (blocks of four, for groups of four channels) they get that of `other`, which is settled.
+void settle_images(TensorDesc& tensor, const dnnl::memory::desc& chosen, const TensorDesc& other);
 
 // A buffer among a kernel's operands or in its workspace.
 struct Buffer {

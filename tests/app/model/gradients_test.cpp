@@ -123,7 +123,7 @@ TEST(MemoryPlan, GivesTheBitsOfBuffersThatShareNothing) {
 }
 
 TEST(Backends, AgreeOnWholeSteps) {
-  for (const Network& network : {every_op(), residual(), rectifying()}) {
+  for (const Network& network : {every_op(), residual(), rectifying(), grouped()}) {
     GraphRunner oracle(fuse(network), {}), cpu(fuse(network), {}, Backend::cpu);
     expect_equal_steps(cpu, oracle, 2e-4);
   }

@@ -70,4 +70,20 @@ inline Network rectifying() {
   return net;
 }
 
+// Convolutions in groups: of four channels, for which oneDNN has a layout of its own and which are narrower than a GPU's
+// tiles, of many, and of one.
+inline Network grouped() {
+  Network net("grouped", {4, 3, 8, 8});
+  LayerId last = net.add("conv0", Conv2d::square(128, 3, 1, 1), net.input());
+  const auto add = [&](const std::string& name, int groups, int stride) {
+    last = net.add(name + ".relu", Relu{}, net.add(name + ".bn", BatchNorm{}, last));
+    Conv2d conv = Conv2d::square(128, 3, stride, 1);
+    conv.groups = groups;
+    last = net.add(name, conv, last);
+  };
+  add("conv1", 32, 1), add("conv2", 2, 2), add("conv3", 128, 1);
+  net.add("fc", Linear{5}, net.add("pool", Pool::global(), net.add("relu", Relu{}, last)));
+  return net;
+}
+
 }  // namespace convoy::app

@@ -122,7 +122,7 @@ TEST(PreparedGraph, LingeringTakesLittleMemory) {
 
 // A layout that is still open would give a tensor no size; a reorder that is inserted must come before its reader.
 TEST(PreparedGraph, LayoutsAreSettledAndOperandsDefined) {
-  for (const Network& network : {every_op(), residual(), fuse(every_op()), fuse(rectifying())}) {
+  for (const Network& network : {every_op(), residual(), grouped(), fuse(every_op()), fuse(rectifying())}) {
     const PreparedGraph prepared = prepare_on_cpu(network);
     ASSERT_EQ(prepared.descs.size(), prepared.graph.tensors.size());
     std::vector<bool> written(prepared.descs.size(), false);
@@ -134,7 +134,14 @@ TEST(PreparedGraph, LayoutsAreSettledAndOperandsDefined) {
         EXPECT_NE(prepared.descs[at].layout, kernels::Layout::any) << prepared.graph.tensors[at].name;
         EXPECT_EQ(prepared.tensor_offset[at] >= 0, in_step) << prepared.graph.tensors[at].name;
       }
-      for (const TensorId output : node.outputs) written[static_cast<std::size_t>(output)] = true;
+      for (const TensorId output : node.outputs) {
+        const auto at = static_cast<std::size_t>(output);
+        written[at] = true;
+        // What a backend's library keeps to itself is for weights.
+        const bool in_step = prepared.graph.tensors[at].role == TensorRole::activation;
+        const bool opaque = prepared.descs[at].layout == kernels::Layout::opaque;
+        EXPECT_FALSE(in_step && opaque) << prepared.graph.tensors[at].name;
+      }
     }
   }
 }
