@@ -13,19 +13,35 @@ struct PositionParameters {
 template <class Config>
 struct PositionLoader {
   using Parameters = PositionParameters;
-  using Of = GradientLoader<Config>;
-  __device__ static void prefetch(const Parameters& parameters) { Of::prefetch(parameters.of); }
+  __device__ static void prefetch(const Parameters& parameters) {
+    sm90::prefetch_tensor_map(&parameters.of.images);
+    sm90::prefetch_tensor_map(&parameters.of.other);
+  }
   __device__ static void load(const Parameters& p, std::uint8_t* x, std::uint8_t* y, std::uint64_t* full,
                               int x_tile, int y_tile, int k_block) {
     constexpr int kX = Config::x / 32, kY = Config::y / 32;
     const int position = k_block * Config::depth;
     if (p.turned) {
-      Of::template load_windows<kX>(p.of, x, full, x_tile * kX, position);
-      Of::template load_filters<kY>(p.of, y, full, y_tile * Config::y, position);
+      load_windows<kX>(p.of, x, full, x_tile * kX, position);
+      load_filters<kY>(p.of, y, full, y_tile * Config::y, position);
     } else {
-      Of::template load_filters<kX>(p.of, x, full, x_tile * Config::x, position);
-      Of::template load_windows<kY>(p.of, y, full, y_tile * kY, position);
+      load_filters<kX>(p.of, x, full, x_tile * Config::x, position);
+      load_windows<kY>(p.of, y, full, y_tile * kY, position);
     }
+  }
+
+ private:
+  template <int boxes>
+  __device__ static void load_filters(const LoaderParameters& p, std::uint8_t* to, std::uint64_t* full,
+                                      int filter, int position) {
+    for (int i = 0; i < boxes; ++i)
+      sm90::load_2d(&p.other, to + i * Config::box_bytes, full, filter + i * 32, position);
+  }
+  template <int boxes>
+  __device__ static void load_windows(const LoaderParameters& p, std::uint8_t* to, std::uint64_t* full,
+                                      int first, int position) {
+    const WindowLoad::Pixel at = p.window.pixel(position);
+    for (int i = 0; i < boxes; ++i) WindowBox(p, first + i, 32).load(p, to + i * Config::box_bytes, full, at);
   }
 };
 
@@ -62,7 +78,7 @@ void start_tile(const Sm90ConvCall& call, cudaStream_t stream) {
       gemm::MnMajorConfig<std::max(kTile.rows, kTile.columns), std::min(kTile.rows, kTile.columns)>;
   gemm::start_early<Config::threads, Config::shared_bytes>(
       gemm::mn_major_kernel<Config, PositionLoader<Config>, GradientResult>, call.blocks, 1, stream,
-      PositionParameters{{call.images, call.other, call.window, call.filter_taps}, kTurned},
+      PositionParameters{loader_parameters(call), kTurned},
       GradientResult{call.gradient, call.m, call.taps, call.channels, call.window.blocks}, call.schedule,
       kTurned);
 }

@@ -34,6 +34,14 @@ struct WindowLoad {
     const std::uint32_t tap = blocks(std::uint32_t(index)), r = taps(tap);
     return {index - int(tap * blocks.divisor), int(r), int(tap - r * taps.divisor)};
   }
+  // To the next index.
+  __device__ void advance(Block& block) const {
+    if (++block.channel_block < int(blocks.divisor)) return;
+    block.channel_block = 0;
+    if (++block.s < int(taps.divisor)) return;
+    block.s = 0;
+    ++block.r;
+  }
 };
 
 // The filters' tap that meets tap (r, s) of the window: backward_data walks through them backwards.

@@ -36,82 +36,113 @@ struct LoaderParameters {
 };
 
 // A: windows of the images. B: the filters' channels of the same tap, which lie contiguous (k contiguous), or those of
-// one tap and many filters (n contiguous).
+// one tap and many filters (n contiguous). The one thread that loads has some 120
+// cycles a stage of the smallest tiles: divisions are made for a piece, not for a stage.
 template <class Config>
-struct WindowLoader {
+class WindowLoader {
+ public:
   using Parameters = LoaderParameters;
   __device__ static void prefetch(const Parameters& parameters) {
     sm90::prefetch_tensor_map(&parameters.images);
     sm90::prefetch_tensor_map(&parameters.other);
   }
-  __device__ static void load(const Parameters& p, std::uint8_t* a, std::uint8_t* b, std::uint64_t* full,
-                              int m_tile, int n_tile, int k_block, std::uint32_t) {
-    const int row = m_tile * Config::rows, column = n_tile * Config::columns;
-    int channel = k_block * Config::depth, tap = p.filter_taps.first;
-    if (p.window.matrix) {
-      sm90::load_2d(&p.images, a, full, channel, row);
-    } else {
-      const WindowLoad::Pixel at = p.window.pixel(row);
-      const WindowLoad::Block block = p.window.block(k_block);
-      channel = block.channel_block * Config::depth, tap = p.filter_taps.at(block.r, block.s);
-      sm90::load_im2col(&p.images, a, full, channel, at.w, at.h, at.n,
-                        std::uint16_t(block.s * p.window.reach[1]),
-                        std::uint16_t(block.r * p.window.reach[0]));
-    }
+  __device__ WindowLoader(const Parameters& parameters, int m_tile, int n_tile, int k_begin, std::uint32_t)
+      : p_(parameters),
+        at_(p_.window.matrix ? WindowLoad::Pixel{0, 0, m_tile * Config::rows}
+                             : p_.window.pixel(m_tile * Config::rows)),
+        block_(p_.window.block(k_begin)),
+        column_(n_tile * Config::columns) {}
+  __device__ void load(std::uint8_t* a, std::uint8_t* b, std::uint64_t* full) {
+    const int channel = block_.channel_block * Config::depth, tap = p_.filter_taps.at(block_.r, block_.s);
+    if (p_.window.matrix)
+      sm90::load_2d(&p_.images, a, full, channel, at_.w);
+    else
+      sm90::load_im2col(&p_.images, a, full, channel, at_.w, at_.h, at_.n,
+                        std::uint16_t(block_.s * p_.window.reach[1]),
+                        std::uint16_t(block_.r * p_.window.reach[0]));
     if constexpr (Config::b_mn_major) {
       for (int i = 0; i < Config::columns / 64; ++i)
-        sm90::load_3d(&p.other, b + i * 8192, full, column + i * 64, tap, channel);
+        sm90::load_3d(&p_.other, b + i * 8192, full, column_ + i * 64, tap, channel);
     } else {
-      sm90::load_3d(&p.other, b, full, channel, tap, column);
+      sm90::load_3d(&p_.other, b, full, channel, tap, column_);
     }
+    p_.window.advance(block_);
+  }
+
+ private:
+  const Parameters& p_;
+  const WindowLoad::Pixel at_;  // of a plain matrix w is the row
+  WindowLoad::Block block_;
+  const int column_;
+};
+
+// A box of windows: positions from `at`, those of one block of columns. Beyond the last block an image that is not there,
+// which reads as zeros.
+struct WindowBox {
+  int channel, images;
+  std::uint16_t right, down;  // of the tap
+  __device__ WindowBox(const LoaderParameters& p, int index, int width) {
+    const WindowLoad::Block block = p.window.block(index);
+    const bool there = index < p.window.columns;
+    channel = there ? block.channel_block * width : 0;
+    images = there ? 0 : p.window.images;
+    right = std::uint16_t(there ? block.s * p.window.reach[1] : 0);
+    down = std::uint16_t(there ? block.r * p.window.reach[0] : 0);
+  }
+  __device__ void load(const LoaderParameters& p, std::uint8_t* to, std::uint64_t* full,
+                       const WindowLoad::Pixel& at) const {
+    sm90::load_im2col(&p.images, to, full, channel, at.w, at.h, images + at.n, right, down);
   }
 };
 
 // A: dy as it is, m contiguous. B: windows of x, a block of columns each box of n; k runs over positions. Boxes are 128
 // bytes wide and `depth` positions high. Narrow tiles hold the filters in their columns: A and B change places.
 template <class Config>
-struct GradientLoader {
+class GradientLoader {
+ public:
   using Parameters = LoaderParameters;
-  static constexpr int kWidth = Config::depth, kBoxBytes = Config::depth * 128;
-  static constexpr bool turned = Config::columns % kWidth != 0;
   __device__ static void prefetch(const Parameters& parameters) {
     sm90::prefetch_tensor_map(&parameters.images);
     sm90::prefetch_tensor_map(&parameters.other);
   }
-  __device__ static void load(const Parameters& p, std::uint8_t* a, std::uint8_t* b, std::uint64_t* full,
-                              int m_tile, int n_tile, int k_block, std::uint32_t) {
-    constexpr int kRows = Config::rows / kWidth, kColumns = Config::columns / kWidth;
-    const int position = k_block * Config::depth;
-    if constexpr (turned) {
-      load_windows<kRows>(p, a, full, m_tile * kRows, position);
-      load_filters<Config::column_boxes>(p, b, full, n_tile * Config::columns, position);
-    } else {
-      load_filters<kRows>(p, a, full, m_tile * Config::rows, position);
-      load_windows<kColumns>(p, b, full, n_tile * kColumns, position);
-    }
+  __device__ GradientLoader(const Parameters& parameters, int m_tile, int n_tile, int k_begin, std::uint32_t)
+      : GradientLoader(parameters, kTurned ? n_tile : m_tile, kTurned ? m_tile : n_tile, k_begin,
+                       std::make_integer_sequence<int, kWindows>{}) {}
+  __device__ void load(std::uint8_t* a, std::uint8_t* b, std::uint64_t* full) {
+    std::uint8_t *const filters = kTurned ? b : a, *const windows = kTurned ? a : b;
+#pragma unroll
+    for (int i = 0; i < kFilters; ++i)
+      sm90::load_2d(&p_.other, filters + i * kBoxBytes, full, filter_ + i * kWidth, position_);
+#pragma unroll
+    for (int i = 0; i < kWindows; ++i) boxes_[i].load(p_, windows + i * kBoxBytes, full, at_);
+    position_ += Config::depth;
+    at_ = p_.window.pixel(position_);
   }
 
-  template <int boxes>
-  __device__ static void load_filters(const Parameters& p, std::uint8_t* to, std::uint64_t* full, int filter,
-                                      int position) {
-    for (int i = 0; i < boxes; ++i)
-      sm90::load_2d(&p.other, to + i * kBoxBytes, full, filter + i * kWidth, position);
-  }
-  template <int boxes>
-  __device__ static void load_windows(const Parameters& p, std::uint8_t* to, std::uint64_t* full, int first,
-                                      int position) {
-    const WindowLoad::Pixel at = p.window.pixel(position);
-    for (int i = 0; i < boxes; ++i) {
-      const WindowLoad::Block block = p.window.block(first + i);
-      // Beyond the last block: an image that is not there, which reads as zeros.
-      const bool there = first + i < p.window.columns;
-      sm90::load_im2col(&p.images, to + i * kBoxBytes, full, there ? block.channel_block * kWidth : 0, at.w,
-                        at.h, there ? at.n : p.window.images,
-                        std::uint16_t(there ? block.s * p.window.reach[1] : 0),
-                        std::uint16_t(there ? block.r * p.window.reach[0] : 0));
-    }
-  }
+ private:
+  static constexpr int kWidth = Config::depth, kBoxBytes = Config::depth * 128;
+  static constexpr bool kTurned = Config::columns % kWidth != 0;
+  static constexpr int kFilters = kTurned ? Config::column_boxes : Config::rows / kWidth,
+                       kWindows = (kTurned ? Config::rows : Config::columns) / kWidth;
+  template <int... box>
+  __device__ GradientLoader(const Parameters& parameters, int filter_tile, int window_tile, int k_begin,
+                            std::integer_sequence<int, box...>)
+      : p_(parameters),
+        filter_(filter_tile * (kTurned ? Config::columns : Config::rows)),
+        position_(k_begin * Config::depth),
+        at_(p_.window.pixel(position_)),
+        boxes_{WindowBox(p_, window_tile * kWindows + box, kWidth)...} {}
+
+  const Parameters& p_;
+  const int filter_;
+  int position_;
+  WindowLoad::Pixel at_;
+  const WindowBox boxes_[kWindows];
 };
+
+inline LoaderParameters loader_parameters(const Sm90ConvCall& call) {
+  return {call.images, call.other, call.window, call.filter_taps};
+}
 
 // Every tile shape that has_kernel(); narrow ones do not read filters n contiguous, and take no mask.
 template <gemm::Math math, bool a_mn_major, bool b_mn_major, template <class> class Loader,
@@ -123,7 +154,7 @@ void start_conv(const Sm90ConvCall& call, cudaStream_t stream) {
     if constexpr (has_kernel(gemm::kSm90Tiles[tile], math, a_mn_major) && !kLeftOut) {
       using Config = gemm::Sm90Config<math, a_mn_major, b_mn_major, tile>;
       gemm::start_wgmma<Config, Loader<Config>, gemm::TileStore<Config, extra, Sm90Placement>>(
-          {call.images, call.other, call.window, call.filter_taps},
+          loader_parameters(call),
           {call.c,
            call.m,
            call.n,

@@ -184,7 +184,7 @@ void start_conv_norm(const Sm90ConvCall& call, cudaStream_t stream) {
           math == gemm::Math::tf32 || gemm::is_narrow(kTile);  // filters, as transposes() says
       using Config = gemm::Sm90Config<math, false, !kTransposed, tile>;
       gemm::start_wgmma<Config, WindowLoader<Config>, NormStore<Config>>(
-          {call.images, call.other, call.window, call.filter_taps},
+          loader_parameters(call),
           {call.c,
            call.plain,
            {call.norm_operands[0], call.norm_operands[1]},

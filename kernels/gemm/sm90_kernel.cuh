@@ -101,9 +101,10 @@ struct Ring {
   __device__ void release(int stage, int lane) const { release_stage<Config::cluster>(empty + stage, lane); }
 };
 
-// Loads tiles of two plain matrices.
+// Of two plain matrices. A loader is made for a piece and then called for each of its stages in turn.
 template <class Config>
-struct MatrixLoader {
+class MatrixLoader {
+ public:
   struct Parameters {
     CUtensorMap a, b;
   };
@@ -111,23 +112,28 @@ struct MatrixLoader {
     sm90::prefetch_tensor_map(&parameters.a);
     sm90::prefetch_tensor_map(&parameters.b);
   }
-  __device__ static void load(const Parameters& parameters, std::uint8_t* a, std::uint8_t* b,
-                              std::uint64_t* full, int m_tile, int n_tile, int k_block, std::uint32_t rank) {
-    const int row = m_tile * Config::rows, column = n_tile * Config::columns, k = k_block * Config::depth;
+  __device__ MatrixLoader(const Parameters& parameters, int m_tile, int n_tile, int k_begin,
+                          std::uint32_t rank)
+      : p_(parameters),
+        row_(m_tile * Config::rows),
+        column_(n_tile * Config::columns),
+        k_(k_begin * Config::depth),
+        rank_(int(rank)) {}
+  __device__ void load(std::uint8_t* a, std::uint8_t* b, std::uint64_t* full) {
     if constexpr (Config::a_mn_major) {
-      for (int i = 0; i < Config::rows / 64; ++i)
-        sm90::load_2d(&parameters.a, a + i * 8192, full, row + i * 64, k);
+      for (int i = 0; i < Config::rows / 64; ++i) sm90::load_2d(&p_.a, a + i * 8192, full, row_ + i * 64, k_);
     } else {
-      sm90::load_2d(&parameters.a, a, full, k, row);
+      sm90::load_2d(&p_.a, a, full, k_, row_);
     }
     constexpr int kShare = Config::columns / Config::cluster, kDepthShare = 64 / Config::cluster;
     if constexpr (Config::b_mn_major) {
-      b += rank * kDepthShare * 128;
+      b += rank_ * kDepthShare * 128;
       for (int i = 0; i < Config::columns / 64; ++i)
-        load_shared(&parameters.b, b + i * 8192, full, column + i * 64, k + int(rank) * kDepthShare);
+        load_shared(&p_.b, b + i * 8192, full, column_ + i * 64, k_ + rank_ * kDepthShare);
     } else {
-      load_shared(&parameters.b, b + rank * kShare * 128, full, k, column + int(rank) * kShare);
+      load_shared(&p_.b, b + rank_ * kShare * 128, full, k_, column_ + rank_ * kShare);
     }
+    k_ += Config::depth;
   }
 
  private:
@@ -137,6 +143,11 @@ struct MatrixLoader {
     else
       sm90::load_2d_multicast(map, to, full, x, y, (1 << Config::cluster) - 1);
   }
+
+  const Parameters& p_;
+  const int row_, column_;
+  int k_;
+  const int rank_;
 };
 
 template <class Config>
@@ -244,10 +255,11 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
       for (int index = first; index < pieces; index += stride) {
         const Schedule::Piece piece = schedule.at(index);
         const int m_tile = piece.m_tile * Config::cluster + int(rank);
+        Loader of_piece(loader, m_tile, piece.n_tile, piece.k_begin, rank);
         for (int k = piece.k_begin; k < piece.k_end; ++k) {
           ring.claim(Config::stage_bytes);
           std::uint8_t* stage = ring.stage();
-          Loader::load(loader, stage, stage + Config::a_bytes, ring.arrived(), m_tile, piece.n_tile, k, rank);
+          of_piece.load(stage, stage + Config::a_bytes, ring.arrived());
           ring.position.advance();
         }
         Store::load_operands(store, ring, m_tile * Config::rows, piece.n_tile * Config::columns);
