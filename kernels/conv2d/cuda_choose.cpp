@@ -26,7 +26,9 @@ std::vector<Plan> worth_timing(const Task& task, int of_each_engine) {
   std::map<Engine, int> taken;
   const std::vector<Plan> all = candidates(task);
   for (const Plan& plan : all) {
-    if (is_fallback(plan.engine) && plan.engine != all.front().engine) continue;
+    // Of fallbacks no more than one, but for groups: neither is the faster on all of those.
+    const bool groups = task.geometry.groups > 1 && is_fallback(all.front().engine);
+    if (is_fallback(plan.engine) && plan.engine != all.front().engine && !groups) continue;
     if (plan.fuses_extra == all.front().fuses_extra && taken[plan.engine]++ < of_each_engine)
       plans.push_back(plan);
   }

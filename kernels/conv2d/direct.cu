@@ -1,5 +1,5 @@
-// The direct engine: plain sums over the filter, a thread an element, for convolutions in groups (depthwise ones are
-// bound by memory and have nothing to gain from tiles of a product). fp32 sums in a fixed order.
+// The direct engine: plain sums over the filter, a thread an element, for convolutions in more groups than the others
+// do. fp32 sums in a fixed order.
 #include "kernels/conv2d/engines.h"
 #include "kernels/device/cuda_launch.cuh"
 

@@ -20,8 +20,8 @@ namespace convoy::kernels::conv {
 enum class Direction : std::uint8_t { forward, backward_data, backward_weights };
 
 enum class Engine : std::uint8_t {
-  direct,    // one thread an element; for groups, and the oracle of the others' tests
-  gathered,  // implicit product on the mma_sync and register_tiles rungs: any shape, any chip from sm_80 on
+  direct,    // one thread an element; for groups that the others cannot do
+  gathered,  // implicit product on the mma_sync and register_tiles rungs: nearly all, any chip from sm_80 on
   matrix,    // 1x1, stride 1, no padding: a plain product on any rung of kernels/gemm
   im2col,    // Hopper: implicit product on the wgmma rung, windows cut out by the copy engine
   folded,    // the same behind a copy of the images that turns taps into channels, for few channels

@@ -15,7 +15,8 @@ namespace convoy::kernels::conv {
 //   forward, backward_weights  reads x:  step = stride, origin = -padding, reach = dilation, divide = 1
 //   backward_data              reads dy: step = 1, origin = padding, reach = -dilation, divide = stride
 struct Window {
-  int height, width, channels;  // of the tensor
+  int height, width, channels;  // of the tensor, or of the part of its channels that is read
+  int pitch;                    // elements from pixel to pixel
   int step[2], origin[2], reach[2];
   cuda::Divider divide[2];
   bool divides;                     // by more than one
@@ -52,17 +53,18 @@ struct Window {
       if (i * int(divide[0].divisor) != h || j * int(divide[1].divisor) != w) return -1;
     }
     if (unsigned(i) >= unsigned(height) || unsigned(j) >= unsigned(width)) return -1;
-    return (std::int64_t{at.image} + i * width + j) * channels + tap_at.channel;
+    return (std::int64_t{at.image} + i * width + j) * pitch + tap_at.channel;
   }
 };
 
-// The window of an operation.
-inline Window window_of(Direction direction, const Geometry& g) {
+// The window of an operation, on a tensor with so many channels in all.
+inline Window window_of(Direction direction, const Geometry& g, int pitch) {
   const bool back = direction == Direction::backward_data;
   Window window{};
   window.height = back ? g.p : g.h;
   window.width = back ? g.q : g.w;
   window.channels = back ? g.k : g.c;
+  window.pitch = pitch;
   for (int axis = 0; axis < 2; ++axis) {
     window.step[axis] = back ? 1 : g.stride[axis];
     window.origin[axis] = back ? g.padding[axis] : -g.padding[axis];

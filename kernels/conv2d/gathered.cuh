@@ -14,6 +14,8 @@ struct GatheredCall {
   gemm::Plan plan;
   const void* images;
   const void* other;  // weights [K, R S C]; their transpose [C, R S K]; dy [N P Q, K]
+  int image_pitch;    // channels of the images in all, of which the task's are read
+  int dy_pitch;       // backward_weights: filters in all
   bool vectors;       // 16-byte copies are possible
   gemm::Epilogue epilogue;
 };

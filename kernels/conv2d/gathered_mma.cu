@@ -12,11 +12,11 @@ void start(const GatheredCall& call, cudaStream_t stream) {
   const gemm::Problem& p = call.product;
   const gemm::TileOrder order =
       gemm::tile_order(p, Tile::rows, Tile::columns, 64 / int(sizeof(T)), call.plan.splits);
-  const Window window = window_of(call.task.direction, call.task.geometry);
+  const Window window = window_of(call.task.direction, call.task.geometry, call.image_pitch);
   const auto* images = static_cast<const T*>(call.images);
   const auto* other = static_cast<const T*>(call.other);
   if (call.task.direction == Direction::backward_weights)
-    gemm::start_mma_sync<Tile>(gemm::MatrixOperand<T, false>{other, p.m, p.m},
+    gemm::start_mma_sync<Tile>(gemm::MatrixOperand<T, false>{other, call.dy_pitch, p.m},
                                WindowOperand<T, false>{images, p.n, window}, p.k, order, call.epilogue,
                                stream);
   else

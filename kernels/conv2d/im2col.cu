@@ -1,6 +1,7 @@
 // Host side of the im2col and folded engines: the tensor maps through which the copy engine sees windows, and the launches.
 #include <algorithm>
 #include <memory>
+#include <stdexcept>
 
 #include "kernels/conv2d/filters.h"
 #include "kernels/conv2d/fold.h"
@@ -15,11 +16,11 @@ namespace {
 using gemm::ceil_div;
 using gemm::Math;
 
-WindowLoad window_load(const View& view, int depth) {
+WindowLoad window_load(const View& view, int channels, int depth) {
   WindowLoad load{};
   load.across = cuda::Divider(view.map.across);
   load.positions = cuda::Divider(std::int64_t{view.map.down} * view.map.across);
-  load.blocks = cuda::Divider(ceil_div(view.map.c, depth));
+  load.blocks = cuda::Divider(ceil_div(channels, depth));
   load.taps = cuda::Divider(view.taps[1]);
   for (int axis = 0; axis < 2; ++axis) {
     load.first[axis] = view.map.first[axis];
@@ -27,7 +28,7 @@ WindowLoad window_load(const View& view, int depth) {
     load.reach[axis] = view.reach[axis];
   }
   load.images = int(view.map.n);
-  load.columns = view.blocks(depth);
+  load.columns = view.blocks(channels, depth);
   return load;
 }
 
@@ -45,6 +46,23 @@ CUtensorMap images_map(const Task& task, const View& view, const void* images, i
   return map.encode();
 }
 
+BundleSteps bundle_steps(const Task& task, int tile) {
+  const BundledFilters filters = filters_of(task, tile);
+  const Bundles& bundles = filters.bundles;
+  if (bundles.count == 1) return {};
+  const gemm::Sm90Tile& of = tile_at(task, tile);
+  switch (task.direction) {
+    case Direction::forward:
+      return {cuda::Divider(bundles.k / of.columns), bundles.c, 0, 0};
+    case Direction::backward_data:
+      if (filters.transposed) return {cuda::Divider(bundles.c / of.columns), bundles.k, 0, 0};
+      return {cuda::Divider(bundles.c / of.columns), bundles.k, filters.rows, bundles.c};
+    case Direction::backward_weights:
+      return {cuda::Divider(bundles.k / (turned(task, tile) ? of.columns : of.rows)), bundles.c, 0, 0};
+  }
+  throw std::logic_error("unknown direction");
+}
+
 // Filters [outer][taps][inner].
 CUtensorMap filters_map(DType type, const void* filters, std::int64_t outer, std::int64_t taps,
                         std::int64_t inner, unsigned box_inner, unsigned box_outer) {
@@ -58,13 +76,15 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& view, cons
   const Geometry& g = task.geometry;
   const int depth = depth_of(task), splits = plan.product.splits;
   const bool weights = task.direction == Direction::backward_weights, folds = plan.engine == Engine::folded;
+  const bool rearranged = rearranges_filters(task, tile_of(plan));
   const gemm::Problem product = padded_product(task, view, tile_of(plan));
-  const Result result = result_of(task, view);
+  const Result result = result_of(task, view, tile_of(plan));
   Sm90ConvCall call{};
   call.tile = tile_of(plan);
   call.schedule = gemm::sm90_schedule(product, tile, splits);
   call.blocks = std::min(call.schedule.pieces(), gemm::device_facts().multiprocessors);
-  call.window = window_load(view, depth);
+  call.window = window_load(view, window_channels(task, view, tile_of(plan)), depth);
+  call.bundles = bundle_steps(task, tile_of(plan));
   call.filter_taps = view.filter_taps;
   call.window.matrix = is_matrix(task, view);
   call.images =
@@ -74,10 +94,10 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& view, cons
   const DType type = task.type();
   if (weights) {
     call.other = tiled_map(type, b.dy, {g.k, view.rows()}, {g.k}, {unsigned(depth), unsigned(depth)});
-    float* const out = splits > 1 ? workspace.partial
-                       : folds    ? workspace.gradient
-                                  : static_cast<float*>(b.out);
-    const std::int64_t taps = view.taps[0] * view.taps[1], c = view.map.c;
+    float* const out = splits > 1            ? workspace.partial
+                       : folds || rearranged ? workspace.gradient
+                                             : static_cast<float*>(b.out);
+    const std::int64_t taps = view.taps[0] * view.taps[1], c = gradient_channels(task, view, tile_of(plan));
     if (is_mn_major(task)) {
       call.gradient = out, call.taps = int(taps), call.channels = int(c);
       return call;
@@ -94,14 +114,15 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& view, cons
     call.placement.kind = Placement::Kind::filters;
     return call;
   }
-  if (folds)
+  if (folds) {
     call.other = filters_map(type, workspace.filters, g.k, view.taps[0], view.map.c, depth, tile.columns);
-  else if (task.direction == Direction::forward)
-    call.other = filters_map(type, b.weights, g.k, g.taps(), g.c, depth, tile.columns);
-  else if (transposes(task, call.tile))
-    call.other = filters_map(type, workspace.filters, g.c, g.taps(), g.k, depth, tile.columns);
-  else
-    call.other = filters_map(type, b.weights, g.k, g.taps(), g.c, 64, 64);
+  } else {
+    const BundledFilters filters = filters_of(task, call.tile);
+    const bool n_contiguous = task.direction == Direction::backward_data && !filters.transposed;
+    call.other = filters_map(type, rearranged || filters.transposed ? workspace.filters : b.weights,
+                             std::int64_t{filters.bundles.count} * filters.rows, g.taps(), filters.inner,
+                             n_contiguous ? 64 : depth, n_contiguous ? 64 : tile.columns);
+  }
   if (splits > 1) {
     call.c = tiled_map(DType::f32, workspace.partial, {result.n, result.m, splits},
                        {result.n, result.n * result.m}, {32, 64, 1});
@@ -160,7 +181,9 @@ Launch bind_windows(const Task& task, const Plan& plan, const Buffers& b) {
   const Geometry& g = task.geometry;
   const Workspace workspace = carve(task, plan.engine, tile_of(plan), plan.product.splits, b.workspace);
   const bool weights = task.direction == Direction::backward_weights, folds = plan.engine == Engine::folded;
-  const bool turns = transposes(task, tile_of(plan));
+  const bool rearranged = rearranges_filters(task, tile_of(plan)),
+             turns = !rearranged && transposes(task, tile_of(plan));
+  const BundledFilters filters = filters_of(task, tile_of(plan));
   const Fold fold = folds ? fold_of(task, depth_of(task)) : Fold{};
   const std::vector<View> views = views_of(task, plan.engine);
   auto calls = std::make_shared<std::vector<Sm90ConvCall>>();
@@ -172,9 +195,9 @@ Launch bind_windows(const Task& task, const Plan& plan, const Buffers& b) {
     else
       calls->push_back(describe(task, plan, view, b, workspace));
   }
-  const Result result = result_of(task, views.front());
+  const Result result = result_of(task, views.front(), tile_of(plan));
   gemm::Epilogue epilogue;  // of the pieces' sum
-  epilogue.c = weights && folds ? workspace.gradient : b.out;
+  epilogue.c = weights && (folds || rearranged) ? workspace.gradient : b.out;
   epilogue.ldc = result.n;
   epilogue.bias = b.bias;
   epilogue.relu = task.relu;
@@ -191,6 +214,8 @@ Launch bind_windows(const Task& task, const Plan& plan, const Buffers& b) {
     if (dx_bytes > 0) CONVOY_CUDA(cudaMemsetAsync(b.out, 0, dx_bytes, stream));
     if (folds) fold_images(task, fold, b.images, workspace.images, on);
     if (folds && !weights) fold_filters(task, fold, b.weights, workspace.filters, on);
+    if (rearranged && !weights)
+      bundle_filters(g, filters, b.weights, workspace.filters, bytes_of(task.type()), on);
     if (turns) transpose_filters(b.weights, workspace.filters, g.k, g.taps(), g.c, bytes_of(task.type()), on);
     for (const Sm90ConvCall& call : *calls) start(call, stream);
     if (in_norm)
@@ -202,6 +227,8 @@ Launch bind_windows(const Task& task, const Plan& plan, const Buffers& b) {
     else if (splits > 1)
       gemm::sum_partials(epilogue, workspace.partial, splits, result.m, result.n, result.n, stream);
     if (folds && weights) unfold_gradient(task, fold, workspace.gradient, static_cast<float*>(b.out), on);
+    if (rearranged && weights)
+      unbundle_gradient(g, filters, workspace.gradient, static_cast<float*>(b.out), on);
   };
 }
 

@@ -44,27 +44,62 @@ bool transposes(const Task& task, int tile) {
          (task.math == Math::tf32 || gemm::is_narrow(tile_at(task, tile)));
 }
 
+Bundles bundles_of(const Task& task, int tile) {
+  const Geometry& g = task.geometry;
+  const gemm::Sm90Tile& of = tile_at(task, tile);
+  const bool rows = task.direction == Direction::backward_weights && !turned(task, tile);
+  const int channels = task.direction == Direction::backward_data ? g.c : g.k;
+  return bundles_for(g, channels / g.groups, rows ? of.rows : of.columns);
+}
+
+BundledFilters filters_of(const Task& task, int tile) {
+  const Bundles bundles = bundles_of(task, tile);
+  const auto whole = [](int elements, int multiple) {
+    return int(gemm::ceil_div(elements, multiple)) * multiple;
+  };
+  const int pack = int(16 / bytes_of(task.type()));
+  if (transposes(task, tile)) return {bundles, bundles.c, whole(bundles.k, pack), true};
+  // Read n contiguous, a block of k must end with its bundle.
+  const bool in_blocks = task.direction == Direction::backward_data && task.geometry.groups > 1;
+  return {bundles, whole(bundles.k, in_blocks ? depth_of(task) : 1), whole(bundles.c, pack), false};
+}
+
+bool rearranges_filters(const Task& task, int tile) {
+  return task.geometry.groups > 1 && !filters_of(task, tile).is_plain(task.geometry);
+}
+
+int window_channels(const Task& task, const View& view, int tile) {
+  if (task.geometry.groups == 1) return int(view.map.c);
+  const Bundles bundles = bundles_of(task, tile);
+  return task.direction == Direction::backward_data ? bundles.k : bundles.c;
+}
+
+int gradient_channels(const Task& task, const View& view, int tile) {
+  return task.geometry.groups == 1 ? int(view.map.c) : filters_of(task, tile).inner;
+}
+
 gemm::Problem padded_product(const Task& task, const View& view, int tile) {
   const int depth = depth_of(task);
+  const std::int64_t columns = std::int64_t{view.blocks(window_channels(task, view, tile), depth)} * depth;
   gemm::Problem product;
   product.math = task.math;
   const Geometry& g = task.geometry;
   if (task.direction == Direction::backward_weights) {
-    product.m = g.k, product.n = std::int64_t{view.blocks(depth)} * depth, product.k = view.rows();
+    product.m = g.k, product.n = columns, product.k = view.rows();
     if (turned(task, tile)) std::swap(product.m, product.n);
   } else {
     product.output = task.type();
     product.m = view.rows();
     product.n = task.direction == Direction::forward ? g.k : g.c;
-    product.k = std::int64_t{view.blocks(depth)} * depth;
+    product.k = columns;
   }
   return product.checked();
 }
 
-Result result_of(const Task& task, const View& view) {
+Result result_of(const Task& task, const View& view, int tile) {
   const Geometry& g = task.geometry;
   if (task.direction == Direction::backward_weights)
-    return {g.k, std::int64_t{view.taps[0]} * view.taps[1] * view.map.c};
+    return {g.k, std::int64_t{view.taps[0]} * view.taps[1] * gradient_channels(task, view, tile)};
   return {view.rows(), task.direction == Direction::forward ? g.k : g.c};
 }
 
@@ -83,19 +118,25 @@ Workspace carve(const Task& task, Engine engine, int tile, int splits, void* bas
   gemm::Carver carver(base);
   const Geometry& g = task.geometry;
   const View view = views_of(task, engine).front();
-  const Result result = result_of(task, view);
+  const Result result = result_of(task, view, tile);
   const std::size_t type = bytes_of(task.type());
   const bool folds = engine == Engine::folded, weights = task.direction == Direction::backward_weights;
   const Fold fold = folds ? fold_of(task, depth_of(task)) : Fold{};
   Workspace workspace{};
   const bool in_pieces = splits > 1 || turned(task, tile);
   workspace.partial = carver.take<float>(in_pieces ? std::size_t(splits) * result.m * result.n : 0);
-  workspace.gradient = carver.take<float>(folds && weights ? fold.filter_elements(g) : 0);
+  const bool rearranged = rearranges_filters(task, tile);
+  workspace.gradient = carver.take<float>(!weights     ? 0
+                                          : folds      ? fold.filter_elements(g)
+                                          : rearranged ? std::size_t(result.m * result.n)
+                                                       : 0);
   const int columns = sums(task, splits) ? g.k : norms(task, splits) ? g.c : 0;
   workspace.slots = carver.take<float>(gemm::slot_elements(columns, gemm::kSumSlots));
-  const std::size_t filters = folds && !weights        ? fold.filter_elements(g)
-                              : transposes(task, tile) ? std::size_t(g.k) * g.taps() * g.c
-                                                       : 0;
+  const std::size_t filters = weights ? 0
+                              : folds ? fold.filter_elements(g)
+                              : rearranged || transposes(task, tile)
+                                  ? std::size_t(filters_of(task, tile).elements(g))
+                                  : 0;
   workspace.filters = carver.take<std::uint8_t>(filters * type);
   workspace.images = carver.take<std::uint8_t>(folds ? fold.image_elements(g) * type : 0);
   workspace.bytes = carver.used();
@@ -105,8 +146,7 @@ Workspace carve(const Task& task, Engine engine, int tile, int splits, void* bas
 bool suits_copy_engine(const Task& task, Engine engine) {
   const Geometry& g = task.geometry;
   const int multiple = int(16 / bytes_of(task.type()));
-  if (g.groups != 1 || gemm::device_facts().major != 9 || task.math == Math::fp32 || g.k % multiple != 0)
-    return false;
+  if (gemm::device_facts().major != 9 || task.math == Math::fp32 || g.k % multiple != 0) return false;
   if (engine == Engine::im2col && g.c % multiple != 0) return false;
   if (engine == Engine::folded && !can_fold(task)) return false;
   for (int axis = 0; axis < 2; ++axis)
@@ -160,6 +200,7 @@ std::vector<Plan> window_candidates(const Task& task, Engine engine) {
     if (!is_mn_major(task) && !has_kernel(kSm90Tiles[tile], task.math, weights)) continue;
     // The last columns of narrow tiles are copied to rows of a plain matrix, and not masked.
     if (gemm::is_narrow(tile_at(task, tile)) && (strided(task) || task.input_relu)) continue;
+    if (filters_of(task, tile).elements(task.geometry) >= std::int64_t{1} << 31) continue;
     const gemm::Schedule whole =
         gemm::sm90_schedule(padded_product(task, views.front(), tile), tile_at(task, tile), 1);
     const int workers = gemm::device_facts().multiprocessors;
@@ -170,7 +211,8 @@ std::vector<Plan> window_candidates(const Task& task, Engine engine) {
       if (splits > 1 && many) break;
       if (norms(task, splits) && !has_norm_kernel(kSm90Tiles[tile], task.math)) continue;
       const bool fuses = sums(task, splits) || norms(task, splits) || (task.input_relu && !strided(task));
-      const double pass = task.has_extra() && !fuses ? pass_time(task, result_of(task, views.front())) : 0;
+      const double pass =
+          task.has_extra() && !fuses ? pass_time(task, result_of(task, views.front(), tile)) : 0;
       own.push_back({expected_time(task, views, tile, splits) + pass,
                      {engine, product_plan(task, tile, splits),
                       carve(task, engine, tile, splits, nullptr).bytes, fuses}});

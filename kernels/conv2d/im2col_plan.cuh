@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "kernels/conv2d/bundles.h"
 #include "kernels/conv2d/views.cuh"
 
 namespace convoy::kernels::conv {
@@ -19,6 +20,15 @@ bool strided(const Task& task);
 bool is_matrix(const Task& task, const View& view);
 // Whether the gradient comes out with its filters in the columns, pieces of k or not, and is turned as they are added.
 bool turned(const Task& task, int tile);
+// The groups as this tile takes them, and the filters as it reads them, or gives their gradient.
+Bundles bundles_of(const Task& task, int tile);
+BundledFilters filters_of(const Task& task, int tile);
+// Whether those are a copy, or the gradient a workspace, for the sake of groups.
+bool rearranges_filters(const Task& task, int tile);
+// Channels of the windows that one tile reads, and of the gradient's rows.
+int window_channels(const Task& task, const View& view, int tile);
+int gradient_channels(const Task& task, const View& view, int tile);
+
 // Whether backward_data reads a transposed copy of the filters, k contiguous: tf32 must, narrow tiles are faster for it.
 bool transposes(const Task& task, int tile);
 // Whether the kernel that writes y also takes its statistics: it must see whole sums.
@@ -35,10 +45,10 @@ gemm::Problem padded_product(const Task& task, const View& view, int tile);
 struct Result {
   std::int64_t m, n;
 };
-Result result_of(const Task& task, const View& view);
+Result result_of(const Task& task, const View& view, int tile);
 
 struct Workspace {
-  float *partial, *gradient, *slots;  // pieces of k; the folded filters' gradient; sums of columns
+  float *partial, *gradient, *slots;  // pieces of k; the folded or bundled filters' gradient; sums of columns
   std::uint8_t *filters, *images;
   std::size_t bytes;
 };

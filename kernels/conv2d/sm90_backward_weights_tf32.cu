@@ -22,11 +22,11 @@ struct PositionLoader {
     constexpr int kX = Config::x / 32, kY = Config::y / 32;
     const int position = k_block * Config::depth;
     if (p.turned) {
-      load_windows<kX>(p.of, x, full, x_tile * kX, position);
+      load_windows<kX>(p.of, x, full, x_tile * kX, position, y_tile);
       load_filters<kY>(p.of, y, full, y_tile * Config::y, position);
     } else {
       load_filters<kX>(p.of, x, full, x_tile * Config::x, position);
-      load_windows<kY>(p.of, y, full, y_tile * kY, position);
+      load_windows<kY>(p.of, y, full, y_tile * kY, position, x_tile);
     }
   }
 
@@ -39,9 +39,11 @@ struct PositionLoader {
   }
   template <int boxes>
   __device__ static void load_windows(const LoaderParameters& p, std::uint8_t* to, std::uint64_t* full,
-                                      int first, int position) {
+                                      int first, int position, int filter_tile) {
     const WindowLoad::Pixel at = p.window.pixel(position);
-    for (int i = 0; i < boxes; ++i) WindowBox(p, first + i, 32).load(p, to + i * Config::box_bytes, full, at);
+    const int first_channel = p.bundles.of(filter_tile) * p.bundles.channels;
+    for (int i = 0; i < boxes; ++i)
+      WindowBox(p, first + i, first_channel, 32).load(p, to + i * Config::box_bytes, full, at);
   }
 };
 

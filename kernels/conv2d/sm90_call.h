@@ -44,6 +44,13 @@ struct WindowLoad {
   }
 };
 
+// From one bundle of groups to the next; where there is but one these are zero, and what of() says does not matter.
+struct BundleSteps {
+  cuda::Divider tiles;                        // of a bundle
+  int channels, filter_rows, filter_columns;  // of the images, and of filters that are read n contiguous
+  __device__ int of(int tile) const { return int(tiles(std::uint32_t(tile))); }
+};
+
 // The filters' tap that meets tap (r, s) of the window: backward_data walks through them backwards.
 struct FilterTaps {
   int first, r_step, s_step;
@@ -71,6 +78,7 @@ struct Sm90ConvCall {
   CUtensorMap images, other, c;  // other: filters, or dy in backward_weights
   WindowLoad window;
   FilterTaps filter_taps;
+  BundleSteps bundles;
   Placement placement;
   int m, n;
   const float* bias;

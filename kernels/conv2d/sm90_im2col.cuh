@@ -33,11 +33,12 @@ struct LoaderParameters {
   CUtensorMap images, other;
   WindowLoad window;
   FilterTaps filter_taps;
+  BundleSteps bundles;
 };
 
 // A: windows of the images. B: the filters' channels of the same tap, which lie contiguous (k contiguous), or those of
-// one tap and many filters (n contiguous). The one thread that loads has some 120
-// cycles a stage of the smallest tiles: divisions are made for a piece, not for a stage.
+// one tap and many filters (n contiguous). Channels are those of the tile's bundle. One thread loads, and a stage of the
+// smallest tile takes some 120 cycles: divisions are made for a piece, not for a stage.
 template <class Config>
 class WindowLoader {
  public:
@@ -50,19 +51,23 @@ class WindowLoader {
       : p_(parameters),
         at_(p_.window.matrix ? WindowLoad::Pixel{0, 0, m_tile * Config::rows}
                              : p_.window.pixel(m_tile * Config::rows)),
-        block_(p_.window.block(k_begin)),
-        column_(n_tile * Config::columns) {}
+        block_(p_.window.block(k_begin)) {
+    const int bundle = p_.bundles.of(n_tile);
+    first_channel_ = bundle * p_.bundles.channels;
+    column_ = n_tile * Config::columns - bundle * p_.bundles.filter_columns;
+    if constexpr (Config::b_mn_major) filter_row_ = bundle * p_.bundles.filter_rows;
+  }
   __device__ void load(std::uint8_t* a, std::uint8_t* b, std::uint64_t* full) {
     const int channel = block_.channel_block * Config::depth, tap = p_.filter_taps.at(block_.r, block_.s);
     if (p_.window.matrix)
-      sm90::load_2d(&p_.images, a, full, channel, at_.w);
+      sm90::load_2d(&p_.images, a, full, first_channel_ + channel, at_.w);
     else
-      sm90::load_im2col(&p_.images, a, full, channel, at_.w, at_.h, at_.n,
+      sm90::load_im2col(&p_.images, a, full, first_channel_ + channel, at_.w, at_.h, at_.n,
                         std::uint16_t(block_.s * p_.window.reach[1]),
                         std::uint16_t(block_.r * p_.window.reach[0]));
     if constexpr (Config::b_mn_major) {
       for (int i = 0; i < Config::columns / 64; ++i)
-        sm90::load_3d(&p_.other, b + i * 8192, full, column_ + i * 64, tap, channel);
+        sm90::load_3d(&p_.other, b + i * 8192, full, column_ + i * 64, tap, filter_row_ + channel);
     } else {
       sm90::load_3d(&p_.other, b, full, channel, tap, column_);
     }
@@ -73,25 +78,25 @@ class WindowLoader {
   const Parameters& p_;
   const WindowLoad::Pixel at_;  // of a plain matrix w is the row
   WindowLoad::Block block_;
-  const int column_;
+  int first_channel_, column_, filter_row_ = 0;
 };
 
-// A box of windows: positions from `at`, those of one block of columns. Beyond the last block an image that is not there,
-// which reads as zeros.
+// A box of windows: positions from `at`, those of one block of columns. Beyond the last block an image that is not
+// there, which reads as zeros.
 struct WindowBox {
-  int channel, images;
+  int channel, first_image;
   std::uint16_t right, down;  // of the tap
-  __device__ WindowBox(const LoaderParameters& p, int index, int width) {
+  __device__ WindowBox(const LoaderParameters& p, int index, int first_channel, int width) {
     const WindowLoad::Block block = p.window.block(index);
     const bool there = index < p.window.columns;
-    channel = there ? block.channel_block * width : 0;
-    images = there ? 0 : p.window.images;
+    channel = there ? first_channel + block.channel_block * width : 0;
+    first_image = there ? 0 : p.window.images;
     right = std::uint16_t(there ? block.s * p.window.reach[1] : 0);
     down = std::uint16_t(there ? block.r * p.window.reach[0] : 0);
   }
   __device__ void load(const LoaderParameters& p, std::uint8_t* to, std::uint64_t* full,
                        const WindowLoad::Pixel& at) const {
-    sm90::load_im2col(&p.images, to, full, channel, at.w, at.h, images + at.n, right, down);
+    sm90::load_im2col(&p.images, to, full, channel, at.w, at.h, first_image + at.n, right, down);
   }
 };
 
@@ -131,7 +136,8 @@ class GradientLoader {
         filter_(filter_tile * (kTurned ? Config::columns : Config::rows)),
         position_(k_begin * Config::depth),
         at_(p_.window.pixel(position_)),
-        boxes_{WindowBox(p_, window_tile * kWindows + box, kWidth)...} {}
+        boxes_{WindowBox(p_, window_tile * kWindows + box, p_.bundles.of(filter_tile) * p_.bundles.channels,
+                         kWidth)...} {}
 
   const Parameters& p_;
   const int filter_;
@@ -141,7 +147,7 @@ class GradientLoader {
 };
 
 inline LoaderParameters loader_parameters(const Sm90ConvCall& call) {
-  return {call.images, call.other, call.window, call.filter_taps};
+  return {call.images, call.other, call.window, call.filter_taps, call.bundles};
 }
 
 // Every tile shape that has_kernel(); narrow ones do not read filters n contiguous, and take no mask.

@@ -21,7 +21,10 @@ struct View {
   std::int64_t out_offset = 0;  // backward_data: elements of dx in front of the phase
 
   std::int64_t rows() const { return map.n * map.down * map.across; }
-  int blocks(int depth) const { return taps[0] * taps[1] * int(gemm::ceil_div(map.c, depth)); }
+  // Of columns, of windows of so many channels.
+  int blocks(int channels, int depth) const {
+    return taps[0] * taps[1] * int(gemm::ceil_div(channels, depth));
+  }
 };
 
 // One, or, of a strided backward_data, one for each residue of dx's rows and columns by the stride: within a phase it is

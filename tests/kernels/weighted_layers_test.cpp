@@ -126,10 +126,10 @@ TEST(Linear, TakesRowMajorWeights) {
   expect_matches_reference(weights);
 }
 
-// tf32 operands lose 13 bits; what is left of a sum is still right to a thousandth.
+// tf32 operands lose 13 bits, cut off: of a sum of many products that is 8e-4, of few elements more.
 void expect_matches_in_tf32(Layer layer) {
   for (Case* test : {&layer.forward, &layer.backward_data, &layer.backward_weights}) {
-    test->tolerance = 1e-3;
+    test->tolerance = 2e-3;
     const Result expected = run_reference(*test);
     expect_same(*test, run(Backend::cuda, Layout::channels_last, *test), expected, test->name + " in tf32");
   }

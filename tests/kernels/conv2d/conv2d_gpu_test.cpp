@@ -96,8 +96,32 @@ std::vector<Layer> layers() {
       {{2, 12, 7, 7}, {20, 12, 3, 3}, kSame},  // no multiple of eight
       {{2, 12, 7, 7}, {20, 12, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
       {{2, 64, 7, 7}, {10, 64, 3, 3}, kSame},
+  };
+}
+
+// Side by side in a tile, a last bundle that is not full, or not there in whole blocks, wider than a tile, not dividing
+// one, of other filters than channels, in which a block of k ends, depthwise, of a plain matrix, strided, masked, of no
+// vectors, of too many launches.
+std::vector<Layer> layers_in_groups() {
+  return {
       {{2, 64, 7, 7}, {64, 32, 3, 3}, {.padding = {1, 1}, .groups = 2}},
+      {{3, 128, 14, 14}, {128, 4, 3, 3}, {.padding = {1, 1}, .groups = 32}},
+      {{2, 96, 9, 7}, {96, 4, 3, 3}, {.padding = {1, 1}, .groups = 24, .bias = true, .relu = true}},
+      {{2, 384, 7, 7}, {96, 16, 3, 3}, {.padding = {2, 2}, .dilation = {2, 2}, .groups = 24}},
+      {{2, 96, 7, 7}, {384, 4, 3, 3}, {.padding = {1, 1}, .groups = 24}},
+      {{1, 512, 6, 5}, {512, 256, 3, 3}, {.padding = {1, 1}, .groups = 2}},
+      {{2, 192, 7, 7}, {192, 48, 3, 3}, {.padding = {1, 1}, .groups = 4}},
+      {{2, 640, 5, 5}, {320, 40, 3, 3}, {.padding = {1, 1}, .groups = 16, .input_relu = true}},
+      {{2, 96, 8, 8}, {48, 12, 3, 2}, {.padding = {1, 1}, .groups = 8, .bias = true}},
+      {{2, 48, 7, 7}, {96, 6, 3, 3}, {.padding = {1, 1}, .groups = 8}},
       {{2, 48, 7, 7}, {48, 1, 3, 3}, {.stride = {2, 2}, .padding = {1, 1}, .groups = 48}},
+      {{2, 144, 9, 9}, {288, 1, 3, 3}, {.padding = {1, 1}, .groups = 144}},
+      {{2, 128, 6, 6}, {256, 32, 1, 1}, {.groups = 4, .bias = true, .relu = true}},
+      {{3, 256, 15, 14}, {256, 8, 3, 3}, {.stride = {2, 2}, .padding = {1, 1}, .groups = 32}},
+      {{200, 128, 8, 8}, {128, 4, 3, 3}, {.padding = {1, 1}, .groups = 32, .input_relu = true}},
+      {{2, 60, 7, 7}, {60, 4, 3, 3}, {.padding = {1, 1}, .groups = 15}},
+      {{2, 21, 7, 7}, {14, 3, 3, 3}, {.padding = {1, 1}, .groups = 7, .bias = true}},
+      {{2, 131, 6, 6}, {131, 1, 3, 3}, {.padding = {1, 1}, .groups = 131}},
   };
 }
 
@@ -107,13 +131,12 @@ constexpr Direction kDirections[] = {Direction::forward, Direction::backward_dat
 // A test a direction: tools that slow kernels down run them side by side.
 class Conv2dOnGpu : public ::testing::TestWithParam<std::tuple<Math, Direction>> {};
 
-TEST_P(Conv2dOnGpu, EveryPlanOfEveryEngineIsRight) {
+void expect_right_plans(const std::vector<Layer>& layers, Math math, Direction direction) {
   if (!gemm::device_present()) GTEST_SKIP() << "no CUDA device";
-  const auto [math, direction] = GetParam();
   std::uint64_t seed = 1;
   // Of every kind: kernels differ by the copies that a layer's channels allow, too.
   std::map<std::tuple<Engine, gemm::Rung, int, bool, std::int64_t, std::int64_t, bool>, int> seen;
-  for (const Layer& layer : layers()) {
+  for (const Layer& layer : layers) {
     if (layer.problem.input_relu && direction != Direction::backward_data) continue;
     const Task task = task_of(layer, direction, math);
     SCOPED_TRACE(task.to_string() + (task.input_relu ? " input relu" : ""));
@@ -134,6 +157,13 @@ TEST_P(Conv2dOnGpu, EveryPlanOfEveryEngineIsRight) {
   }
 }
 
+TEST_P(Conv2dOnGpu, EveryPlanOfEveryEngineIsRight) {
+  expect_right_plans(layers(), std::get<0>(GetParam()), std::get<1>(GetParam()));
+}
+TEST_P(Conv2dOnGpu, EveryPlanOfGroupsIsRight) {
+  expect_right_plans(layers_in_groups(), std::get<0>(GetParam()), std::get<1>(GetParam()));
+}
+
 // A diverging run has to show: max(NaN, 0) written carelessly is 0.
 TEST(Conv2dPlans, KeepNaN) {
   if (!gemm::device_present()) GTEST_SKIP() << "no CUDA device";
@@ -144,8 +174,10 @@ TEST(Conv2dPlans, KeepNaN) {
     return on_device;
   };
   constexpr std::byte kZero{0}, kNaN{0xff};  // in either type
-  const Layer layers[] = {{{2, 64, 9, 9}, {72, 64, 3, 3}, {.padding = {1, 1}, .bias = true, .relu = true}},
-                          {{2, 512, 9, 9}, {72, 512, 1, 1}, {.bias = true, .relu = true}}};
+  const Layer layers[] = {
+      {{2, 64, 9, 9}, {72, 64, 3, 3}, {.padding = {1, 1}, .bias = true, .relu = true}},
+      {{2, 512, 9, 9}, {72, 512, 1, 1}, {.bias = true, .relu = true}},
+      {{2, 128, 9, 9}, {128, 4, 3, 3}, {.padding = {1, 1}, .groups = 32, .bias = true, .relu = true}}};
   for (const Layer& layer : layers)
     for (const Math math : {Math::bf16, Math::tf32, Math::fp32}) {
       const Task task = task_of(layer, Direction::forward, math);
@@ -183,13 +215,14 @@ class Conv2dOnHopper : public ::testing::TestWithParam<Math> {};
 TEST_P(Conv2dOnHopper, TakesTheCopyEngine) {
   if (!gemm::device_present()) GTEST_SKIP() << "no CUDA device";
   const Layer inner{{2, 64, 8, 8}, {64, 64, 3, 3}, kHalf},
+      groups{{2, 128, 8, 8}, {128, 4, 3, 3}, {.padding = {1, 1}, .groups = 32}},
       stem{{2, 3, 32, 32}, {64, 3, 7, 7}, {.stride = {2, 2}, .padding = {3, 3}}};
   for (const Direction direction : kDirections)
-    for (const bool relu : {false, true}) {
-      Layer layer = inner;
-      layer.problem.input_relu = relu;
-      EXPECT_EQ(conv::candidates(task_of(layer, direction, GetParam())).front().engine, Engine::im2col);
-    }
+    for (const bool relu : {false, true})
+      for (Layer layer : {inner, groups}) {
+        layer.problem.input_relu = relu;
+        EXPECT_EQ(conv::candidates(task_of(layer, direction, GetParam())).front().engine, Engine::im2col);
+      }
   for (const Direction direction : {Direction::forward, Direction::backward_weights})
     EXPECT_EQ(conv::candidates(task_of(stem, direction, GetParam())).front().engine, Engine::folded);
 }

@@ -41,6 +41,7 @@ T rounded(float value) {
 struct Image {
   int n, c, h, w, filters, size;  // filters of size x size, padded by half of that
   int stride = 1;                 // of forward alone
+  int groups = 1;
 
   int p() const { return (h - 1) / stride + 1; }
   int q() const { return (w - 1) / stride + 1; }
@@ -210,7 +211,8 @@ class NormSums : public ::testing::Test {
     return std::size_t(image.n) * std::size_t(image.h * image.w);
   }
   static std::size_t weights_of(const Image& image) {
-    return std::size_t(image.filters) * std::size_t(image.size * image.size) * std::size_t(image.c);
+    return std::size_t(image.filters) * std::size_t(image.size * image.size) *
+           std::size_t(image.c / image.groups);
   }
   static std::vector<StepControl> control_of(int valid) {
     StepControl control;
@@ -235,7 +237,7 @@ class NormSums : public ::testing::Test {
                      {image.stride, image.stride},
                      {padding, padding},
                      {1, 1},
-                     1};
+                     image.groups};
     return task;
   }
   template <typename T>
@@ -262,15 +264,26 @@ struct Sample {
 
 std::vector<Sample> samples() {
   // Parts of tiles; more tiles of every shape than there are blocks, of one block of k in backward and in forward.
-  std::vector<Sample> all = {
-      {{2, 72, 9, 7, 40, 1}, 1}, {{90, 160, 14, 14, 32, 1}, 89}, {{180, 32, 14, 14, 160, 1}, 179}};
+  std::vector<Sample> all = {{{2, 72, 9, 7, 40, 1}, 1},
+                             {{90, 160, 14, 14, 32, 1}, 89},
+                             {{180, 32, 14, 14, 160, 1}, 179},
+                             {{5, 96, 9, 7, 96, 3, 1, 24}, 4}};
   if (convoy::test::brief()) return all;
   const Sample rest[] = {
-      {{3, 64, 14, 14, 128, 3}, 3},  {{3, 64, 14, 14, 128, 3}, 2},   {{2, 256, 9, 7, 64, 1}, 2},
-      {{70, 64, 8, 8, 64, 3}, 69},   {{40, 256, 14, 14, 64, 1}, 40}, {{3, 320, 6, 6, 32, 3}, 3},
+      {{3, 64, 14, 14, 128, 3}, 3},
+      {{3, 64, 14, 14, 128, 3}, 2},
+      {{2, 256, 9, 7, 64, 1}, 2},
+      {{70, 64, 8, 8, 64, 3}, 69},
+      {{40, 256, 14, 14, 64, 1}, 40},
+      {{3, 320, 6, 6, 32, 3}, 3},
       {{9, 520, 7, 7, 512, 3}, 9},  // many columns
-      {{9, 160, 9, 11, 160, 3}, 9},  {{9, 344, 6, 7, 176, 1}, 8},    {{90, 160, 14, 14, 64, 1}, 89},
-      {{64, 64, 28, 28, 64, 3}, 64}, {{64, 128, 28, 28, 64, 1}, 63}, {{64, 160, 28, 28, 160, 3}, 64},
+      {{20, 128, 14, 14, 128, 3, 1, 32}, 19},
+      {{9, 160, 9, 11, 160, 3}, 9},
+      {{9, 344, 6, 7, 176, 1}, 8},
+      {{90, 160, 14, 14, 64, 1}, 89},
+      {{64, 64, 28, 28, 64, 3}, 64},
+      {{64, 128, 28, 28, 64, 1}, 63},
+      {{64, 160, 28, 28, 160, 3}, 64},
   };
   all.insert(all.end(), std::begin(rest), std::end(rest));
   return all;
