@@ -45,7 +45,8 @@ Shape Conv2d::infer(Shapes inputs) const {
 
 std::vector<ParameterSpec> Conv2d::parameters(Shapes inputs) const {
   const std::int64_t channels = inputs[0][1] / groups;
-  const double fan_out = static_cast<double>(filters / groups) * kernel[0] * kernel[1];
+  const double fan_out =
+      static_cast<double>(filters) * kernel[0] * kernel[1];  // PyTorch's, whatever the groups
   std::vector<ParameterSpec> specs{{"weight",
                                     {filters, channels, kernel[0], kernel[1]},
                                     weight_initializer.value_or(Initializer::he_normal(fan_out)),
@@ -109,7 +110,7 @@ void Conv2d::backward(Emitter& emitter) const {
   emitter.allow_relu_gradient([masking](Backend backend, KernelRequest& request) {
     return kernels::conv2d_backward_data(backend, masking, request);
   });
-  if (groups > 1 || stride[0] > 1 || stride[1] > 1) return;  // no kernel does both
+  if (stride[0] > 1 || stride[1] > 1) return;  // no kernel does both
   emitter.allow_input_norm([problem = problem(emitter)](const kernels::BatchNormProblem& norm) {
     auto reducing = problem;
     reducing.input_norm = norm;

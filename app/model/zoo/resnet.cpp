@@ -1,6 +1,6 @@
-// Residual networks (He et al. 2016), with torchvision's names and initial weights: basic blocks to depth 34, beyond it
-// bottlenecks with the stride on their 3x3 convolution ("v1.5"). NAME_cifar has the stem for small images of the
-// paper's section 4.2: a 3x3 convolution without stride, no max pool.
+// Residual networks (He et al. 2016) and ResNeXt (Xie et al. 2017), with torchvision's names and initial weights: basic
+// blocks to depth 34, beyond it bottlenecks with the stride on their 3x3 convolution ("v1.5"), ResNeXt's in groups.
+// NAME_cifar has the stem for small images of He et al.'s section 4.2: a 3x3 convolution without stride, no max pool.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,27 +16,34 @@ namespace {
 struct Variant {
   std::string_view name;
   bool bottleneck;
-  std::array<int, 4> blocks;  // of each stage
+  std::array<int, 4> blocks;         // of each stage
+  int groups = 1, group_width = 64;  // of a bottleneck's 3x3 convolution; filters of one in the first stage
 };
 
-constexpr std::array kVariants{
-    Variant{"resnet18", false, {2, 2, 2, 2}}, Variant{"resnet34", false, {3, 4, 6, 3}},
-    Variant{"resnet50", true, {3, 4, 6, 3}}, Variant{"resnet101", true, {3, 4, 23, 3}},
-    Variant{"resnet152", true, {3, 8, 36, 3}}};
+constexpr std::array kVariants{Variant{"resnet18", false, {2, 2, 2, 2}},
+                               Variant{"resnet34", false, {3, 4, 6, 3}},
+                               Variant{"resnet50", true, {3, 4, 6, 3}},
+                               Variant{"resnet101", true, {3, 4, 23, 3}},
+                               Variant{"resnet152", true, {3, 8, 36, 3}},
+                               Variant{"resnext50_32x4d", true, {3, 4, 6, 3}, 32, 4},
+                               Variant{"resnext101_32x8d", true, {3, 4, 23, 3}, 32, 8}};
 
-void add_block(Builder& net, const std::string& prefix, bool bottleneck, int filters, int stride) {
+void add_block(Builder& net, const std::string& prefix, const Variant& variant, int filters, int stride) {
   const LayerId input = net.last();
-  const std::int64_t input_channels = net.shape()[1], outputs = bottleneck ? 4 * filters : filters;
-  const auto conv = [&](int number, std::int64_t width, int kernel, int step) {
-    net.add(fmt::format("{}.conv{}", prefix, number), Conv2d::square(width, kernel, step, kernel / 2))
+  const std::int64_t input_channels = net.shape()[1], outputs = variant.bottleneck ? 4 * filters : filters;
+  const auto conv = [&](int number, std::int64_t width, int kernel, int step, int groups = 1) {
+    Conv2d op = Conv2d::square(width, kernel, step, kernel / 2);
+    op.groups = groups;
+    net.add(fmt::format("{}.conv{}", prefix, number), op)
         .add(fmt::format("{}.bn{}", prefix, number), BatchNorm{});
   };
   const auto relu = [&](int number) { net.add(fmt::format("{}.relu{}", prefix, number), Relu{}); };
   int last = 2;
-  if (bottleneck) {
-    conv(1, filters, 1, 1);
+  if (variant.bottleneck) {
+    const int width = filters * variant.group_width / 64 * variant.groups;
+    conv(1, width, 1, 1);
     relu(1);
-    conv(2, filters, 3, stride);
+    conv(2, width, 3, stride, variant.groups);
     relu(2);
     conv(last = 3, outputs, 1, 1);
   } else {
@@ -59,8 +66,8 @@ void add_block(Builder& net, const std::string& prefix, bool bottleneck, int fil
 
 Network resnet(const std::string& name, const Shape& input, int classes) {
   const bool small_images = name.ends_with("_cifar");
-  const auto is_it = [base = name.substr(0, name.find('_'))](const Variant& variant) {
-    return variant.name == base;
+  const auto is_it = [&](const Variant& variant) {
+    return name == variant.name || (small_images && name == fmt::format("{}_cifar", variant.name));
   };
   const auto variant = std::find_if(kVariants.begin(), kVariants.end(), is_it);
   if (variant == kVariants.end()) throw std::logic_error(fmt::format("{} is no residual network", name));
@@ -72,7 +79,7 @@ Network resnet(const std::string& name, const Shape& input, int classes) {
   if (!small_images) net.add("maxpool", Pool::max(3, 2, 1));
   for (int stage = 0; stage < 4; ++stage)
     for (int block = 0; block < variant->blocks[static_cast<std::size_t>(stage)]; ++block)
-      add_block(net, fmt::format("layer{}.{}", stage + 1, block), variant->bottleneck, 64 << stage,
+      add_block(net, fmt::format("layer{}.{}", stage + 1, block), *variant, 64 << stage,
                 stage > 0 && block == 0 ? 2 : 1);
   return net.add("avgpool", Pool::global()).add("fc", Linear{classes}).take();
 }

@@ -41,7 +41,8 @@ struct Published {
 };
 
 // From torchvision 0.14: module sizes, and multiply-adds counted by hooks on its modules. Wide ResNet and LeNet from
-// PyTorch models of the same layers, the others by hand from the layers' definitions.
+// PyTorch models of the same layers, the others by hand from the layers' definitions; ResNeXt's round to what torchvision
+// says of them.
 constexpr Published kPublished[] = {
     {"alexnet", 224, 1000, 61'100'840, 714'188'480},
     {"vgg16", 224, 1000, 138'357'544, 15'470'264'320},
@@ -53,6 +54,8 @@ constexpr Published kPublished[] = {
     {"resnet50", 224, 1000, 25'557'032, 4'089'184'256},
     {"resnet101", 224, 1000, 44'549'160, 7'801'405'440},
     {"resnet152", 224, 1000, 60'192'808, 11'513'626'624},
+    {"resnext50_32x4d", 224, 1000, 25'028'904, 4'230'479'872},
+    {"resnext101_32x8d", 224, 1000, 88'791'336, 16'414'015'488},
     {"wrn28_10", 32, 10, 36'479'194, 5'243'328'768},
     {"wrn16_4", 32, 10, 2'748'890, 392'612'352},
     {"lenet", 32, 10, 2'156'490, 17'667'072},
@@ -94,6 +97,8 @@ TEST(Zoo, ParametersAreNamedAndOrderedAsInTorchvision) {
   EXPECT_EQ(listing(square("resnet50", 224, 1000)), 0xe46052d5a67a6ce1ull);
   EXPECT_EQ(listing(square("resnet101", 224, 1000)), 0x1def87991262ce50ull);
   EXPECT_EQ(listing(square("resnet152", 224, 1000)), 0x9b83d415feb25232ull);
+  EXPECT_EQ(listing(square("resnext50_32x4d", 224, 1000)), 0x23e13481deb24f02ull);
+  EXPECT_EQ(listing(square("resnext101_32x8d", 224, 1000)), 0xf3adb9e3ea37309full);
 }
 
 std::vector<std::string> concrete_names() {
@@ -142,6 +147,8 @@ TEST(Zoo, WeightsBeginAsInTheOriginals) {
   expect_initializer(resnet, "layer2.0.bn3.weight", Initializer::constant(1));
   expect_initializer(resnet, "fc.weight", Initializer::uniform(1 / std::sqrt(2048.0)));
   expect_initializer(resnet, "fc.bias", Initializer::uniform(1 / std::sqrt(2048.0)));
+  expect_initializer(square("resnext50_32x4d", 224, 1000), "layer1.0.conv2.weight",
+                     Initializer::normal(std::sqrt(2.0 / (128 * 9))));
   const Network vgg = square("vgg16", 224, 1000);
   expect_initializer(vgg, "features.0.weight", Initializer::normal(std::sqrt(2.0 / (64 * 9))));
   expect_initializer(vgg, "features.0.bias", Initializer::constant(0));
