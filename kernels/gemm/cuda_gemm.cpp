@@ -6,6 +6,7 @@
 
 #include "kernels/device/cuda_error.h"
 #include "kernels/gemm/epilogue.cuh"
+#include "kernels/gemm/measure.h"
 #include "kernels/gemm/rungs.h"
 
 namespace convoy::kernels::gemm {
@@ -29,9 +30,7 @@ const RungEntry& entry_of(Rung rung) {
   throw std::logic_error("unknown rung");
 }
 
-}  // namespace
-
-const DeviceFacts& device_facts() {
+DeviceFacts& known_facts() {
   static std::array<DeviceFacts, 64> known{};
   int device = 0;
   CONVOY_CUDA(cudaGetDevice(&device));
@@ -42,6 +41,18 @@ const DeviceFacts& device_facts() {
     CONVOY_CUDA(cudaDeviceGetAttribute(&facts.multiprocessors, cudaDevAttrMultiProcessorCount, device));
   }
   return facts;
+}
+
+}  // namespace
+
+const DeviceFacts& device_facts() { return known_facts(); }
+
+void pretend_major(int major) {
+  DeviceFacts& facts = known_facts();
+  if (major == 0)
+    facts = {};  // asked for again
+  else
+    facts.major = major;
 }
 
 Epilogue epilogue_of(const Problem& problem, const Buffers& buffers) {

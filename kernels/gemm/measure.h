@@ -49,5 +49,8 @@ struct DeviceSummary {
 DeviceSummary summarize_device();
 std::string device_name();
 bool device_present();
+// For tests: from now on the current device counts as one of this compute capability, which has fewer kernels; 0: as
+// itself. Not while a tuning file is in use, whose plans are under the device's name.
+void pretend_major(int major);
 
 }  // namespace convoy::kernels::gemm

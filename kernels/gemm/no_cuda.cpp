@@ -27,6 +27,7 @@ Bench::Bench(Bench&&) noexcept = default;
 Check Bench::check(const Plan&, std::uint64_t) { fail(); }
 std::vector<Timing> Bench::time(const std::vector<Plan>&, double, int) { fail(); }
 bool device_present() { return false; }
+void pretend_major(int) {}
 DeviceSummary summarize_device() { fail(); }
 
 }  // namespace convoy::kernels::gemm
