@@ -15,10 +15,10 @@ static_assert(std::atomic<int>::is_always_lock_free);
 
 extern "C" void remember(int signal) { received_signal.store(signal); }
 
-void install(int signal) {
+void install(int signal, int flags = 0) {
   struct sigaction action {};
   action.sa_handler = remember;
-  action.sa_flags = SA_RESTART;  // reads and writes of the run go on
+  action.sa_flags = SA_RESTART | flags;  // reads and writes of the run go on
   sigemptyset(&action.sa_mask);
   if (sigaction(signal, &action, nullptr) != 0) throw std::runtime_error("cannot handle a signal");
 }
@@ -30,8 +30,9 @@ StopSignals::StopSignals() {
   if (installed.exchange(true)) throw std::logic_error("stop signals are handled already");
   install(SIGTERM);
   install(SIGUSR1);
+  install(SIGINT, SA_RESETHAND);
   std::thread([] {
-    comm::unblock_signals({SIGTERM, SIGUSR1});
+    comm::unblock_signals({SIGTERM, SIGUSR1, SIGINT});
     for (;;) ::pause();
   }).detach();
 }

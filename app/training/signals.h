@@ -1,5 +1,5 @@
-// SIGTERM and SIGUSR1 ask a run to finish its step, write a checkpoint and end with status 75 (EX_TEMPFAIL), on
-// which Slurm scripts requeue.
+// SIGTERM, SIGUSR1 and SIGINT (^C) ask a run to finish its step, write a checkpoint and end with status 75
+// (EX_TEMPFAIL), on which Slurm scripts requeue.
 #pragma once
 
 #include <csignal>
@@ -10,9 +10,9 @@ namespace convoy::app {
 
 inline constexpr int kRequeueStatus = 75;
 
-// From its making to the end of the process the two signals only set a flag, however often they come: Slurm signals
-// mpirun and its ranks, mpirun then signals the ranks again, and none of it may change the exit status. The flag is set
-// on a thread of its own; the two signals are blocked in the thread that makes this object and in those that it starts
+// From its making to the end of the process the first two only set a flag, however often they come: Slurm signals mpirun
+// and its ranks, mpirun then signals the ranks again, and none of it may change the exit status. A second SIGINT ends the
+// process at once: somebody waits at a terminal. The flag is set on a thread of its own; the signals are blocked in the thread that makes this object and in those that it starts
 // while the object lives (comm/blocked_signals.h says why), so it is made before any thread that computes.
 class StopSignals {
  public:
@@ -22,7 +22,7 @@ class StopSignals {
   int received() const;
 
  private:
-  comm::BlockedSignals blocked_{comm::signal_set({SIGTERM, SIGUSR1})};
+  comm::BlockedSignals blocked_{comm::signal_set({SIGTERM, SIGUSR1, SIGINT})};
 };
 
 }  // namespace convoy::app

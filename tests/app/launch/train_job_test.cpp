@@ -185,12 +185,12 @@ TEST_F(TrainJob, AKilledRankEndsTheJobAndResumingGivesTheSameParameters) {
   EXPECT_EQ(losses("killed"), losses("whole"));
 }
 
-// Whether a process has got as far as to handle SIGUSR1.
-bool catches_usr1(pid_t process) {
+// Whether a process has got as far as to handle a signal.
+bool catches(pid_t process, int signal) {
   std::ifstream status("/proc/" + std::to_string(process) + "/status");
   for (std::string line; std::getline(status, line);)
     if (line.starts_with("SigCgt:"))
-      return (std::stoull(line.substr(7), nullptr, 16) >> (SIGUSR1 - 1) & 1) != 0;
+      return (std::stoull(line.substr(7), nullptr, 16) >> (signal - 1) & 1) != 0;
   return false;
 }
 
@@ -202,7 +202,8 @@ TEST_F(TrainJob, ASignalCheckpointsAndEndsWithSeventyFive) {
   for (const std::string_view way : {"ranks", "mpirun", "one", "early"}) {
     const std::string name = "stopped-" + std::string(way);
     const pid_t job = start_until(command(2, train(name, flags)), name, way == "early" ? 0 : 10);
-    while (way == "early" && std::ranges::count_if(ranks_of(name), catches_usr1) < 2)
+    const auto handles = [](pid_t rank) { return catches(rank, SIGUSR1); };
+    while (way == "early" && std::ranges::count_if(ranks_of(name), handles) < 2)
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     if (way == "mpirun") ::kill(job, SIGUSR1);
     if (way == "one") ::kill(ranks_of(name).at(1), SIGTERM);
@@ -231,6 +232,27 @@ TEST_F(TrainJob, ManySignalsSpoilNothing) {
   const Outcome resumed = run(command(1, train("stormy", flags + " --resume", "lenet")));
   ASSERT_EQ(resumed.status, 0) << resumed.text;
   EXPECT_EQ(sha("stormy"), sha("calm"));
+}
+
+// Somebody at a terminal: the first ^C makes a checkpoint, a second one ends the run in the middle of its step.
+TEST_F(TrainJob, AnInterruptCheckpointsAndASecondOneKills) {
+  const std::string program = std::string(CONVOY_PROGRAM) + " ",
+                    flags = "--steps 60 --checkpoint-every-epochs 0";
+  const Outcome whole = run(program + train("uninterrupted", flags));
+  ASSERT_EQ(whole.status, 0) << whole.text;
+  const pid_t job = start_until(program + train("interrupted", flags), "interrupted", 10);
+  ::kill(job, SIGINT);
+  EXPECT_EQ(wait_for(job), 75) << log("interrupted");
+  const Outcome resumed = run(program + train("interrupted", flags + " --resume"));
+  ASSERT_EQ(resumed.status, 0) << resumed.text;
+  EXPECT_EQ(sha("interrupted"), sha("uninterrupted"));
+
+  const pid_t impatient = start_until(program + train("impatient", flags, "resnet18"), "impatient", 1);
+  ASSERT_TRUE(catches(impatient, SIGINT));
+  ::kill(impatient, SIGINT);
+  while (catches(impatient, SIGINT)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  ::kill(impatient, SIGINT);
+  EXPECT_EQ(wait_for(impatient), -SIGINT) << log("impatient");
 }
 
 TEST_F(TrainJob, ResumingKnowsWhatItGoesOnFrom) {
