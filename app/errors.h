@@ -1,7 +1,10 @@
 // How a verb ends when it does not end with status 0. Whatever else is thrown is a failure of status 1.
 #pragma once
 
+#include <initializer_list>
 #include <stdexcept>
+#include <string>
+#include <string_view>
 
 namespace convoy::app {
 
@@ -9,6 +12,11 @@ namespace convoy::app {
 struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
+
+// A flag that would have no effect: throws UsageError if it was given and `found`, the value of flag `to`, is none of
+// those that it fits.
+void check_belongs(const char* flag, bool given, const std::string& to, const std::string& found,
+                   std::initializer_list<std::string_view> fitting);
 
 // Everything there is to say has been said: a run that checkpointed on a signal ends with 75, a rank that follows
 // another one's failure with that rank's status.

@@ -14,6 +14,7 @@
 
 #include "app/commands/commands.h"
 #include "app/commands/validators.h"
+#include "app/errors.h"
 #include "app/model/zoo/zoo.h"
 #include "app/runtime/agreement.h"
 #include "app/runtime/session.h"
@@ -201,6 +202,9 @@ void print_steps(const BenchStepOptions& options, const TimedSteps& timed, const
 }
 
 void bench_step(const BenchStepOptions& options) {
+  check_belongs("--lanes", options.lanes != kDefaultLanes, "--backend", options.backend, {"cuda"});
+  check_belongs("--tuning-file", !options.tuning_file.empty(), "--backend", options.backend, {"cuda"});
+  check_belongs("--no-wait-times", !options.time_waits, "--backend", options.backend, {"cuda"});
   const comm::MpiEnvironment environment(std::chrono::minutes(5), device_of(options.backend));
   const comm::Communicator& ranks = environment.world();
   use_cores(environment, options.threads);

@@ -52,38 +52,35 @@ void check_trace(const TrainOptions& o) {
 // What would have no effect, in the order of the flags.
 void check_belongings(const TrainOptions& o) {
   const TrainOptions plain;
-  const auto belongs = [](const char* flag, bool given, const std::string& to, const std::string& found,
-                          std::initializer_list<std::string_view> fitting) {
-    if (!given || std::ranges::find(fitting, found) != fitting.end()) return;
-    throw UsageError(
-        fmt::format("{}: belongs to {} {}, found {} {}", flag, to, fmt::join(fitting, " or "), to, found));
-  };
   const std::string data = o.data == "synthetic" ? o.data : "FILE";
-  belongs("--classes", o.classes != plain.classes, "--data", data, {"synthetic"});
-  belongs("--data-on-device", o.data_on_device, "--backend", o.backend, {"cuda"});
+  check_belongs("--classes", o.classes != plain.classes, "--data", data, {"synthetic"});
+  check_belongs("--data-on-device", o.data_on_device, "--backend", o.backend, {"cuda"});
   const std::string rule = "--optimizer", schedule = "--schedule";
-  belongs("--momentum", o.momentum != plain.momentum, rule, o.optimizer, {"sgd", "lars"});
-  belongs("--nesterov", o.nesterov, rule, o.optimizer, {"sgd"});
-  belongs("--beta1", o.beta1 != plain.beta1, rule, o.optimizer, {"adamw"});
-  belongs("--beta2", o.beta2 != plain.beta2, rule, o.optimizer, {"adamw"});
-  belongs("--epsilon", o.epsilon != plain.epsilon, rule, o.optimizer, {"adamw", "lars"});
-  belongs("--trust-coefficient", o.trust_coefficient != plain.trust_coefficient, rule, o.optimizer, {"lars"});
-  belongs("--base-batch", o.base_batch != plain.base_batch && o.scale_learning_rate == "none",
-          "--scale-learning-rate", o.scale_learning_rate, {"linear", "sqrt"});
-  belongs("--milestones", !o.milestones.empty(), schedule, o.schedule, {"step"});
-  belongs("--gamma", o.gamma != plain.gamma, schedule, o.schedule, {"step"});
-  belongs("--final-learning-rate", o.final_learning_rate != plain.final_learning_rate, schedule, o.schedule,
-          {"cosine", "polynomial"});
-  belongs("--power", o.power != plain.power, schedule, o.schedule, {"polynomial"});
-  belongs("--one-cycle-rise", o.one_cycle_rise != plain.one_cycle_rise, schedule, o.schedule, {"one-cycle"});
-  belongs("--one-cycle-initial-division", o.one_cycle_initial_division != plain.one_cycle_initial_division,
-          schedule, o.schedule, {"one-cycle"});
-  belongs("--one-cycle-final-division", o.one_cycle_final_division != plain.one_cycle_final_division,
-          schedule, o.schedule, {"one-cycle"});
-  belongs("--one-cycle-anneal", o.one_cycle_anneal != plain.one_cycle_anneal, schedule, o.schedule,
-          {"one-cycle"});
-  belongs("--tuning-file", !o.tuning_file.empty(), "--backend", o.backend, {"cuda"});
-  belongs("--lanes", o.lanes != plain.lanes, "--backend", o.backend, {"cuda"});
+  check_belongs("--momentum", o.momentum != plain.momentum, rule, o.optimizer, {"sgd", "lars"});
+  check_belongs("--nesterov", o.nesterov, rule, o.optimizer, {"sgd"});
+  check_belongs("--beta1", o.beta1 != plain.beta1, rule, o.optimizer, {"adamw"});
+  check_belongs("--beta2", o.beta2 != plain.beta2, rule, o.optimizer, {"adamw"});
+  check_belongs("--epsilon", o.epsilon != plain.epsilon, rule, o.optimizer, {"adamw", "lars"});
+  check_belongs("--trust-coefficient", o.trust_coefficient != plain.trust_coefficient, rule, o.optimizer,
+                {"lars"});
+  check_belongs("--base-batch", o.base_batch != plain.base_batch && o.scale_learning_rate == "none",
+                "--scale-learning-rate", o.scale_learning_rate, {"linear", "sqrt"});
+  check_belongs("--milestones", !o.milestones.empty(), schedule, o.schedule, {"step"});
+  check_belongs("--gamma", o.gamma != plain.gamma, schedule, o.schedule, {"step"});
+  check_belongs("--final-learning-rate", o.final_learning_rate != plain.final_learning_rate, schedule,
+                o.schedule, {"cosine", "polynomial"});
+  check_belongs("--power", o.power != plain.power, schedule, o.schedule, {"polynomial"});
+  check_belongs("--one-cycle-rise", o.one_cycle_rise != plain.one_cycle_rise, schedule, o.schedule,
+                {"one-cycle"});
+  check_belongs("--one-cycle-initial-division",
+                o.one_cycle_initial_division != plain.one_cycle_initial_division, schedule, o.schedule,
+                {"one-cycle"});
+  check_belongs("--one-cycle-final-division", o.one_cycle_final_division != plain.one_cycle_final_division,
+                schedule, o.schedule, {"one-cycle"});
+  check_belongs("--one-cycle-anneal", o.one_cycle_anneal != plain.one_cycle_anneal, schedule, o.schedule,
+                {"one-cycle"});
+  check_belongs("--tuning-file", !o.tuning_file.empty(), "--backend", o.backend, {"cuda"});
+  check_belongs("--lanes", o.lanes != plain.lanes, "--backend", o.backend, {"cuda"});
 }
 
 }  // namespace

@@ -159,6 +159,12 @@ TEST(Commands, BenchCollectivesRefusesWhatItCannotMeasure) {
                  "--total: found 4096, expected a bucket of 1 MiB or more");
 }
 
+TEST(Commands, BenchStepRefusesWhatWouldHaveNoEffect) {
+  for (const std::string flag : {"--lanes=2", "--tuning-file=plans.json", "--no-wait-times"})
+    expect_failure({"bench", "step", "--model", "lenet", "--batch", "4", flag}, 2,
+                   flag.substr(0, flag.find('=')) + ": belongs to --backend cuda, found --backend cpu");
+}
+
 TEST(Commands, VerbMayEndWithItsOwnStatus) {
   const auto outcome = run({"fly", "--land"});
   EXPECT_EQ(outcome.status, 75);

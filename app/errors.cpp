@@ -1,0 +1,16 @@
+#include "app/errors.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace convoy::app {
+
+void check_belongs(const char* flag, bool given, const std::string& to, const std::string& found,
+                   std::initializer_list<std::string_view> fitting) {
+  if (!given || std::ranges::find(fitting, found) != fitting.end()) return;
+  throw UsageError(
+      fmt::format("{}: belongs to {} {}, found {} {}", flag, to, fmt::join(fitting, " or "), to, found));
+}
+
+}  // namespace convoy::app
