@@ -10,10 +10,12 @@ namespace convoy::app {
 
 inline constexpr int kRequeueStatus = 75;
 
-// From its making to the end of the process the first two only set a flag, however often they come: Slurm signals mpirun
-// and its ranks, mpirun then signals the ranks again, and none of it may change the exit status. A second SIGINT ends the
-// process at once: somebody waits at a terminal. The flag is set on a thread of its own; the signals are blocked in the thread that makes this object and in those that it starts
-// while the object lives (comm/blocked_signals.h says why), so it is made before any thread that computes.
+// From its making to the end of the process the first two only set a flag, however often they come: Slurm signals
+// mpirun and its ranks, mpirun then signals the ranks again, and none of it may change the exit status. A second SIGINT,
+// half a second later or more, ends the process at once: somebody waits at a terminal. Where SIGINT is ignored, as in a
+// shell's background job, it stays so. The flag is set on a thread of its own; the signals are blocked in the thread
+// that makes this object and in those that it starts while the object lives (comm/blocked_signals.h says why), so it is
+// made before any thread that computes.
 class StopSignals {
  public:
   StopSignals();  // throws std::logic_error the second time

@@ -102,6 +102,7 @@ class TrainJob : public testing::Test {
     const pid_t pid = ::fork();
     if (pid == 0) {
       ::setpgid(0, 0);
+      ::signal(SIGINT, SIG_DFL);  // ignored where the tests run in the background
       const std::string line = "exec " + job + " > " + out(name + ".log") + " 2>&1";
       ::execl("/bin/sh", "sh", "-c", line.c_str(), nullptr);
       ::_exit(127);
@@ -241,16 +242,15 @@ TEST_F(TrainJob, AnInterruptCheckpointsAndASecondOneKills) {
   const Outcome whole = run(program + train("uninterrupted", flags));
   ASSERT_EQ(whole.status, 0) << whole.text;
   const pid_t job = start_until(program + train("interrupted", flags), "interrupted", 10);
-  ::kill(job, SIGINT);
+  for (int times = 0; times < 2; ++times) ::kill(job, SIGINT);  // as timeout(1) does it
   EXPECT_EQ(wait_for(job), 75) << log("interrupted");
   const Outcome resumed = run(program + train("interrupted", flags + " --resume"));
   ASSERT_EQ(resumed.status, 0) << resumed.text;
   EXPECT_EQ(sha("interrupted"), sha("uninterrupted"));
 
-  const pid_t impatient = start_until(program + train("impatient", flags, "resnet18"), "impatient", 1);
-  ASSERT_TRUE(catches(impatient, SIGINT));
+  const pid_t impatient = start_until(program + train("impatient", flags, "wrn16_4"), "impatient", 1);
   ::kill(impatient, SIGINT);
-  while (catches(impatient, SIGINT)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  std::this_thread::sleep_for(std::chrono::milliseconds(600));  // of a step of two seconds
   ::kill(impatient, SIGINT);
   EXPECT_EQ(wait_for(impatient), -SIGINT) << log("impatient");
 }
