@@ -4,13 +4,34 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <fstream>
 #include <stdexcept>
 
 namespace convoy::data {
 namespace {
+
+// All that a signal handler may touch: the names of files that are being written.
+std::array<std::atomic<const char*>, 8> partial_files{};
+static_assert(std::atomic<const char*>::is_always_lock_free);
+
+extern "C" void remove_partial_files(int signal) {
+  for (const auto& file : partial_files)
+    if (const char* name = file.load(); name != nullptr) ::unlink(name);
+  // Not sooner: timeout(1) and process groups send a signal twice.
+  ::signal(signal, SIG_DFL);
+  ::raise(signal);
+}
+
+// One more than there is room for would be left behind by a signal.
+void replace_partial(const char* from, const char* to) {
+  for (auto& file : partial_files)
+    if (const char* expected = from; file.compare_exchange_strong(expected, to)) return;
+}
 
 [[noreturn]] void fail(const std::filesystem::path& path, const char* action) {
   throw std::runtime_error(fmt::format("{}: cannot {}: {}", path.string(), action, std::strerror(errno)));
@@ -38,12 +59,15 @@ AtomicFile::AtomicFile(std::filesystem::path destination) : destination_(std::mo
   if (exists && !in_place_ && std::filesystem::is_symlink(destination_))
     destination_ = std::filesystem::canonical(destination_);
   temporary_ = destination_;
-  if (!in_place_) temporary_ += ".partial-" + std::to_string(::getpid());
+  if (in_place_) return;
+  temporary_ += ".partial-" + std::to_string(::getpid());
+  replace_partial(nullptr, temporary_.c_str());
 }
 
 AtomicFile::~AtomicFile() {
   std::error_code ignored;
   if (!committed_ && !in_place_) std::filesystem::remove(temporary_, ignored);
+  if (!in_place_) replace_partial(temporary_.c_str(), nullptr);
 }
 
 void AtomicFile::commit() {
@@ -53,6 +77,17 @@ void AtomicFile::commit() {
   committed_ = true;
   const auto folder = destination_.parent_path();
   sync(folder.empty() ? "." : folder, O_RDONLY | O_DIRECTORY, destination_);
+}
+
+void remove_partial_files_on_signals() {
+  struct sigaction action {};
+  action.sa_handler = remove_partial_files;
+  sigemptyset(&action.sa_mask);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction current {};
+    ::sigaction(signal, nullptr, &current);
+    if (current.sa_handler != SIG_IGN) ::sigaction(signal, &action, nullptr);
+  }
 }
 
 void write_file_atomically(const std::filesystem::path& destination, std::string_view content) {

@@ -23,6 +23,10 @@ class AtomicFile {
   bool in_place_ = false, committed_ = false;
 };
 
+// From now on SIGINT, SIGTERM and SIGHUP, where they are not ignored (nohup), remove what is being written and then end
+// the process, as they would anyway. For commands that do nothing else; a training handles signals itself.
+void remove_partial_files_on_signals();
+
 void write_file_atomically(const std::filesystem::path& destination, std::string_view content);
 
 }  // namespace convoy::data

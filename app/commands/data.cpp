@@ -8,6 +8,7 @@
 
 #include "app/commands/commands.h"
 #include "app/commands/validators.h"
+#include "data/atomic_file.h"
 #include "data/convert/convert.h"
 #include "data/store/store.h"
 #include "data/synthetic/drawn_images.h"
@@ -82,6 +83,7 @@ void add_convert(CLI::App& data_command) {
     flags->options.warn = [](const std::string& line) { fmt::print(stderr, "convoy: {}\n", line); };
     flags->options.format = format_of(flags->format);
     const auto start = std::chrono::steady_clock::now();
+    data::remove_partial_files_on_signals();
     const auto report = data::convert(flags->source, flags->out, flags->options);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     fmt::print("{}: {} training and {} test images from {} ({}), {} skipped, {:.1f} s\n", flags->out,
@@ -118,6 +120,7 @@ void add_synth(CLI::App& data_command) {
       ->capture_default_str()
       ->check(whole_number(0, 1024));
   command->callback([flags] {
+    data::remove_partial_files_on_signals();
     data::write_drawn_set(flags->set, flags->out, flags->threads);
     fmt::print("{}: {} training and {} test images of {} classes\n", flags->out, flags->set.train,
                flags->set.test, flags->set.classes);

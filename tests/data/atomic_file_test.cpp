@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 
@@ -43,6 +45,39 @@ TEST(AtomicFile, ALinkStaysALinkAndADeviceADevice) {
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(stream), {}), "new");
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder / "there"), {}), 1);
   std::filesystem::remove_all(folder);
+}
+
+void write_until_a_signal(const std::filesystem::path& folder, int signal) {
+  ::signal(signal, SIG_DFL);
+  remove_partial_files_on_signals();
+  write_file_atomically(folder / "whole", "whole");
+  const AtomicFile first(folder / "first");
+  const AtomicFile second(folder / "second");
+  for (const AtomicFile* file : {&first, &second}) std::ofstream(file->path()) << "half";
+  ::raise(signal);
+}
+
+TEST(AtomicFile, ASignalLeavesNothingBehind) {
+  const auto folder = std::filesystem::path(testing::TempDir()) / "atomic_file_signals";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP})
+    EXPECT_EXIT(write_until_a_signal(folder, signal), testing::KilledBySignal(signal), "");
+  EXPECT_TRUE(std::filesystem::exists(folder / "whole"));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(AtomicFile, AnIgnoredSignalStaysIgnored) {
+  const auto old = ::signal(SIGHUP, SIG_IGN);
+  EXPECT_EXIT(
+      {
+        remove_partial_files_on_signals();
+        ::raise(SIGHUP);
+        std::exit(0);
+      },
+      testing::ExitedWithCode(0), "");
+  ::signal(SIGHUP, old);
 }
 
 TEST(AtomicFile, NamesThePlaceThatCannotBeWritten) {
