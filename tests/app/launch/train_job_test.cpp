@@ -1,140 +1,12 @@
 // Whole training jobs under mpirun: what must hold whatever the number of ranks, and what a user sees when a job goes
 // wrong. The data are drawn by `convoy data synth`.
-#include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include "tests/app/launch/train_job.h"
 
 #include <algorithm>
-#include <array>
-#include <chrono>
 #include <cmath>
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
-#include <string>
-#include <thread>
-#include <vector>
 
+namespace convoy::test {
 namespace {
-
-namespace fs = std::filesystem;
-using nlohmann::json;
-
-struct Outcome {
-  int status = -1;
-  std::string text;
-  std::vector<std::string> ours() const {  // the lines of errors that Convoy itself wrote
-    std::vector<std::string> lines;
-    for (std::size_t begin = 0; (begin = text.find("convoy: ", begin)) != std::string::npos;) {
-      const std::size_t end = text.find('\n', begin);
-      lines.push_back(text.substr(begin, end - begin));
-      begin = end;
-    }
-    return lines;
-  }
-};
-
-Outcome run(const std::string& command) {
-  Outcome outcome;
-  std::FILE* pipe = ::popen(("timeout 200 " + command + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) return outcome;
-  std::array<char, 4096> buffer;
-  while (std::fgets(buffer.data(), buffer.size(), pipe) != nullptr) outcome.text += buffer.data();
-  const int status = ::pclose(pipe);
-  outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-  return outcome;
-}
-
-class TrainJob : public testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    folder() = fs::temp_directory_path() / ("convoy-train-job-" + std::to_string(::getpid()));
-    fs::create_directories(folder());
-    const Outcome drawn = run(std::string(CONVOY_PROGRAM) + " data synth " + data() +
-                              " --classes 10 --size 32 --train 600 --test 90 --seed 3");
-    ASSERT_EQ(drawn.status, 0) << drawn.text;
-  }
-  static void TearDownTestSuite() { fs::remove_all(folder()); }
-
-  static fs::path& folder() {
-    static fs::path path;
-    return path;
-  }
-  static std::string data() { return (folder() / "synth.h5").string(); }
-  static std::string out(const std::string& name) { return (folder() / name).string(); }
-
-  static std::string command(int ranks, const std::string& verb_and_flags) {
-    return std::string(CONVOY_MPIEXEC) + " -np " + std::to_string(ranks) +
-           " --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 " + CONVOY_PROGRAM + " " +
-           verb_and_flags;
-  }
-  // A small network with batch norm, a batch that neither 2 nor 4 ranks divide, and a short last one (600 = 11 * 51 + 39).
-  static std::string train(const std::string& name, const std::string& flags,
-                           const std::string& model = "wrn10_1") {
-    return "train --model " + model + " --data " + data() +
-           " --global-batch 51 --seed 1 "
-           "--threads 1 --log-every 1 --out " +
-           out(name) + " " + flags;
-  }
-  static json summary(const std::string& name) {
-    return json::parse(std::ifstream(fs::path(out(name)) / "summary.json"));
-  }
-  static std::string sha(const std::string& name) { return summary(name)["parameters_sha256"]; }
-  static std::vector<json> lines(const std::string& name) {
-    std::vector<json> all;
-    std::ifstream file(fs::path(out(name)) / "metrics.jsonl");
-    for (std::string line; std::getline(file, line);)
-      if (json object = json::parse(line, nullptr, false); !object.is_discarded())
-        all.push_back(std::move(object));
-    return all;
-  }
-  static std::vector<double> losses(const std::string& name) {
-    std::vector<double> values;
-    for (const json& line : lines(name))
-      if (line.contains("loss")) values.push_back(line["loss"]);
-    return values;
-  }
-
-  // Starts a job and waits until it has logged `step` steps.
-  static pid_t start_until(const std::string& job, const std::string& name, std::size_t step) {
-    const pid_t pid = ::fork();
-    if (pid == 0) {
-      ::setpgid(0, 0);
-      ::signal(SIGINT, SIG_DFL);  // ignored where the tests run in the background
-      const std::string line = "exec " + job + " > " + out(name + ".log") + " 2>&1";
-      ::execl("/bin/sh", "sh", "-c", line.c_str(), nullptr);
-      ::_exit(127);
-    }
-    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(120);
-    while (losses(name).size() < step && std::chrono::steady_clock::now() < limit)
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    return pid;
-  }
-  static int wait_for(pid_t pid) {
-    int status = 0;
-    ::waitpid(pid, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-  }
-  static std::string log(const std::string& name) {
-    std::ifstream file(out(name + ".log"));
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
-  // The processes of the program whose command line names this job's folder.
-  static std::vector<pid_t> ranks_of(const std::string& name) {
-    std::vector<pid_t> found;
-    for (const auto& entry : fs::directory_iterator("/proc")) {
-      const std::string id = entry.path().filename();
-      if (id.find_first_not_of("0123456789") != std::string::npos) continue;
-      std::ifstream file(entry.path() / "cmdline", std::ios::binary);
-      const std::string line{std::istreambuf_iterator<char>(file), {}};
-      if (line.starts_with(CONVOY_PROGRAM) && line.find(out(name)) != std::string::npos)
-        found.push_back(std::stoi(id));
-    }
-    return found;
-  }
-};
 
 TEST_F(TrainJob, LossesDoNotDependOnTheNumberOfRanks) {
   for (const int ranks : {1, 2, 4}) {
@@ -162,97 +34,6 @@ TEST_F(TrainJob, SameBitsTwiceAndForBothWaysOfFeeding) {
   EXPECT_EQ(sha("first"), sha("again"));
   EXPECT_EQ(sha("first"), sha("scattered"));
   EXPECT_EQ(losses("first"), losses("scattered"));
-}
-
-TEST_F(TrainJob, AKilledRankEndsTheJobAndResumingGivesTheSameParameters) {
-  const std::string flags = "--steps 60 --checkpoint-every-steps 7 --momentum 0.9 --flip";
-  const Outcome whole = run(command(2, train("whole", flags)));
-  ASSERT_EQ(whole.status, 0) << whole.text;
-
-  const pid_t job = start_until(command(2, train("killed", flags)), "killed", 20);
-  const auto ranks = ranks_of("killed");
-  ASSERT_EQ(ranks.size(), 2u);
-  const auto killed_at = std::chrono::steady_clock::now();
-  ::kill(ranks[1], SIGKILL);
-  EXPECT_NE(wait_for(job), 0);
-  EXPECT_LT(std::chrono::steady_clock::now() - killed_at, std::chrono::seconds(15));
-  EXPECT_NE(log("killed").find("convoy: rank 1 "), std::string::npos) << log("killed");
-  EXPECT_LT(losses("killed").size(), 60u);
-
-  const Outcome resumed = run(command(2, train("killed", flags + " --resume")));
-  ASSERT_EQ(resumed.status, 0) << resumed.text;
-  EXPECT_NE(resumed.text.find("resumed"), std::string::npos) << resumed.text;
-  EXPECT_EQ(sha("killed"), sha("whole"));
-  EXPECT_EQ(losses("killed"), losses("whole"));
-}
-
-// Whether a process has got as far as to handle a signal.
-bool catches(pid_t process, int signal) {
-  std::ifstream status("/proc/" + std::to_string(process) + "/status");
-  for (std::string line; std::getline(status, line);)
-    if (line.starts_with("SigCgt:"))
-      return (std::stoull(line.substr(7), nullptr, 16) >> (signal - 1) & 1) != 0;
-  return false;
-}
-
-TEST_F(TrainJob, ASignalCheckpointsAndEndsWithSeventyFive) {
-  const std::string flags = "--steps 60 --checkpoint-every-epochs 0 --momentum 0.9";
-  const Outcome whole = run(command(2, train("unstopped", flags)));
-  ASSERT_EQ(whole.status, 0) << whole.text;
-  // To every rank, as Slurm does it; to the launcher, which passes it on; to one rank; and before the first step.
-  for (const std::string_view way : {"ranks", "mpirun", "one", "early"}) {
-    const std::string name = "stopped-" + std::string(way);
-    const pid_t job = start_until(command(2, train(name, flags)), name, way == "early" ? 0 : 10);
-    const auto handles = [](pid_t rank) { return catches(rank, SIGUSR1); };
-    while (way == "early" && std::ranges::count_if(ranks_of(name), handles) < 2)
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    if (way == "mpirun") ::kill(job, SIGUSR1);
-    if (way == "one") ::kill(ranks_of(name).at(1), SIGTERM);
-    if (way == "ranks" || way == "early")
-      for (const pid_t rank : ranks_of(name)) ::kill(rank, SIGUSR1);
-    EXPECT_EQ(wait_for(job), 75) << log(name);
-    const Outcome resumed = run(command(2, train(name, flags + " --resume")));
-    ASSERT_EQ(resumed.status, 0) << resumed.text;
-    EXPECT_EQ(sha(name), sha("unstopped")) << way;
-  }
-}
-
-// The products of lenet's large layers are where a handler on the thread that computes would write into the heap, on
-// processors for which oneDNN takes its AVX2 kernels.
-TEST_F(TrainJob, ManySignalsSpoilNothing) {
-  const std::string flags = "--steps 12 --checkpoint-every-epochs 0 --momentum 0.9";
-  const Outcome whole = run(command(1, train("calm", flags, "lenet")));
-  ASSERT_EQ(whole.status, 0) << whole.text;
-  const pid_t job = start_until(command(1, train("stormy", flags, "lenet")), "stormy", 3);
-  const auto ranks = ranks_of("stormy");
-  ASSERT_EQ(ranks.size(), 1u);
-  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  while (::kill(ranks[0], SIGTERM) == 0 && std::chrono::steady_clock::now() < limit)
-    std::this_thread::sleep_for(std::chrono::microseconds(50));
-  EXPECT_EQ(wait_for(job), 75) << log("stormy");
-  const Outcome resumed = run(command(1, train("stormy", flags + " --resume", "lenet")));
-  ASSERT_EQ(resumed.status, 0) << resumed.text;
-  EXPECT_EQ(sha("stormy"), sha("calm"));
-}
-
-// Somebody at a terminal: the first ^C makes a checkpoint, a second one ends the run in the middle of its step.
-TEST_F(TrainJob, AnInterruptCheckpointsAndASecondOneKills) {
-  const std::string program = std::string(CONVOY_PROGRAM) + " ",
-                    flags = "--steps 60 --checkpoint-every-epochs 0";
-  const Outcome whole = run(program + train("uninterrupted", flags));
-  ASSERT_EQ(whole.status, 0) << whole.text;
-  const pid_t job = start_until(program + train("interrupted", flags), "interrupted", 10);
-  for (int times = 0; times < 2; ++times) ::kill(job, SIGINT);  // as timeout(1) does it
-  EXPECT_EQ(wait_for(job), 75) << log("interrupted");
-  const Outcome resumed = run(program + train("interrupted", flags + " --resume"));
-  ASSERT_EQ(resumed.status, 0) << resumed.text;
-  EXPECT_EQ(sha("interrupted"), sha("uninterrupted"));
-
-  const pid_t impatient = start_until(program + train("impatient", flags, "wrn16_4"), "impatient", 1);
-  ::kill(impatient, SIGINT);
-  std::this_thread::sleep_for(std::chrono::milliseconds(600));  // of a step of two seconds
-  ::kill(impatient, SIGINT);
-  EXPECT_EQ(wait_for(impatient), -SIGINT) << log("impatient");
 }
 
 TEST_F(TrainJob, ResumingKnowsWhatItGoesOnFrom) {
@@ -466,3 +247,4 @@ TEST_F(TrainJob, LearnsOnCifar10) {
 }
 
 }  // namespace
+}  // namespace convoy::test
