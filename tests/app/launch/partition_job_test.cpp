@@ -1,26 +1,23 @@
 // Whole training jobs with --partition: the losses of one rank, within a memory that one rank does not have.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "tests/shell.h"
+
+namespace convoy {
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-struct Outcome {
-  int status = -1;
-  std::string text;
-};
+using test::Outcome;
 
 class PartitionJob : public testing::Test {
  protected:
@@ -33,20 +30,12 @@ class PartitionJob : public testing::Test {
   std::string out(const std::string& name) const { return (folder_ / name).string(); }
 
   Outcome train(int ranks, const std::string& name, const std::string& flags) const {
-    const std::string command =
-        std::string("timeout 280 ") + CONVOY_MPIEXEC + " -np " + std::to_string(ranks) +
-        " --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 " + CONVOY_PROGRAM +
-        " train --data synthetic --limit-train 64 --limit-test 16 --seed 3 --threads 1 "
-        "--log-every 1 --momentum 0.9 --weight-decay 1e-4 --learning-rate 0.01 --out " +
-        out(name) + " " + flags + " 2>&1";
-    Outcome outcome;
-    std::FILE* pipe = ::popen(command.c_str(), "r");
-    if (pipe == nullptr) return outcome;
-    std::array<char, 4096> buffer;
-    while (std::fgets(buffer.data(), buffer.size(), pipe) != nullptr) outcome.text += buffer.data();
-    const int status = ::pclose(pipe);
-    outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-    return outcome;
+    return test::run(std::string(CONVOY_MPIEXEC) + " -np " + std::to_string(ranks) +
+                         " --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 " + CONVOY_PROGRAM +
+                         " train --data synthetic --limit-train 64 --limit-test 16 --seed 3 --threads 1 "
+                         "--log-every 1 --momentum 0.9 --weight-decay 1e-4 --learning-rate 0.01 --out " +
+                         out(name) + " " + flags,
+                     280);
   }
   json summary(const std::string& name) const {
     return json::parse(std::ifstream(fs::path(out(name)) / "summary.json"));
@@ -134,3 +123,4 @@ TEST_F(PartitionJob, WhatCannotFitIsRefusedInOneLine) {
 }
 
 }  // namespace
+}  // namespace convoy

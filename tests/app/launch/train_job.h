@@ -6,9 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <chrono>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -16,38 +14,16 @@
 #include <thread>
 #include <vector>
 
+#include "tests/shell.h"
+
 namespace convoy::test {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-struct Outcome {
-  int status = -1;
-  std::string text;
-  std::vector<std::string> ours() const {  // the lines of errors that Convoy itself wrote
-    std::vector<std::string> lines;
-    for (std::size_t begin = 0; (begin = text.find("convoy: ", begin)) != std::string::npos;) {
-      const std::size_t end = text.find('\n', begin);
-      lines.push_back(text.substr(begin, end - begin));
-      begin = end;
-    }
-    return lines;
-  }
-};
-
-inline Outcome run(const std::string& command) {
-  Outcome outcome;
-  std::FILE* pipe = ::popen(("timeout 200 " + command + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) return outcome;
-  std::array<char, 4096> buffer;
-  while (std::fgets(buffer.data(), buffer.size(), pipe) != nullptr) outcome.text += buffer.data();
-  const int status = ::pclose(pipe);
-  outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-  return outcome;
-}
-
 class TrainJob : public testing::Test {
  protected:
+  static Outcome run(const std::string& command) { return test::run(command, 200); }
   static void SetUpTestSuite() {
     folder() = fs::temp_directory_path() / ("convoy-train-job-" + std::to_string(::getpid()));
     fs::create_directories(folder());

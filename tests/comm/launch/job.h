@@ -1,45 +1,14 @@
-// A job under mpirun, as its user sees it: what it prints, how it ends and how soon.
+// What a job under mpirun must have said when it went wrong.
 #pragma once
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <array>
-#include <chrono>
-#include <cstdio>
 #include <string>
 #include <vector>
 
+#include "tests/shell.h"
+
 namespace convoy::test {
-
-struct Outcome {
-  int status = -1;
-  double seconds = 0;
-  std::string text;
-  // The lines that Convoy itself wrote; mpirun adds its own notice.
-  std::vector<std::string> ours() const {
-    std::vector<std::string> lines;
-    for (std::size_t begin = 0; (begin = text.find("convoy: ", begin)) != std::string::npos;) {
-      const std::size_t end = text.find('\n', begin);
-      lines.push_back(text.substr(begin, end - begin));
-      begin = end;
-    }
-    return lines;
-  }
-};
-
-inline Outcome run(const std::string& command) {
-  const auto start = std::chrono::steady_clock::now();
-  Outcome outcome;
-  std::FILE* pipe = ::popen(("timeout 60 " + command + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) return outcome;
-  std::array<char, 4096> buffer;
-  while (std::fgets(buffer.data(), buffer.size(), pipe) != nullptr) outcome.text += buffer.data();
-  const int status = ::pclose(pipe);
-  outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return outcome;
-}
 
 inline bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
