@@ -3,8 +3,12 @@
 
 namespace convoy::kernels::conv {
 
+// Narrow tiles hold the filters in their columns.
+template <class Config>
+using Loader = GradientLoader<Config, Config::columns % Config::depth != 0>;
+
 void sm90_conv_backward_weights(const Sm90ConvCall& call, cudaStream_t stream) {
-  start_conv<gemm::Math::bf16, true, true, GradientLoader>(call, stream);
+  start_conv<gemm::Math::bf16, true, true, Loader>(call, stream);
 }
 
 }  // namespace convoy::kernels::conv

@@ -101,8 +101,8 @@ struct WindowBox {
 };
 
 // A: dy as it is, m contiguous. B: windows of x, a block of columns each box of n; k runs over positions. Boxes are 128
-// bytes wide and `depth` positions high. Narrow tiles hold the filters in their columns: A and B change places.
-template <class Config>
+// bytes wide and `depth` positions high. Turned, A and B change places.
+template <class Config, bool turned>
 class GradientLoader {
  public:
   using Parameters = LoaderParameters;
@@ -110,11 +110,12 @@ class GradientLoader {
     sm90::prefetch_tensor_map(&parameters.images);
     sm90::prefetch_tensor_map(&parameters.other);
   }
-  __device__ GradientLoader(const Parameters& parameters, int m_tile, int n_tile, int k_begin, std::uint32_t)
-      : GradientLoader(parameters, kTurned ? n_tile : m_tile, kTurned ? m_tile : n_tile, k_begin,
+  __device__ GradientLoader(const Parameters& parameters, int a_tile, int b_tile, int k_begin,
+                            std::uint32_t = 0)
+      : GradientLoader(parameters, turned ? b_tile : a_tile, turned ? a_tile : b_tile, k_begin,
                        std::make_integer_sequence<int, kWindows>{}) {}
   __device__ void load(std::uint8_t* a, std::uint8_t* b, std::uint64_t* full) {
-    std::uint8_t *const filters = kTurned ? b : a, *const windows = kTurned ? a : b;
+    std::uint8_t *const filters = turned ? b : a, *const windows = turned ? a : b;
 #pragma unroll
     for (int i = 0; i < kFilters; ++i)
       sm90::load_2d(&p_.other, filters + i * kBoxBytes, full, filter_ + i * kWidth, position_);
@@ -126,14 +127,14 @@ class GradientLoader {
 
  private:
   static constexpr int kWidth = Config::depth, kBoxBytes = Config::depth * 128;
-  static constexpr bool kTurned = Config::columns % kWidth != 0;
-  static constexpr int kFilters = kTurned ? Config::column_boxes : Config::rows / kWidth,
-                       kWindows = (kTurned ? Config::rows : Config::columns) / kWidth;
+  static constexpr int kTileFilters = turned ? Config::columns : Config::rows,
+                       kFilters = (kTileFilters + kWidth - 1) / kWidth,
+                       kWindows = (turned ? Config::rows : Config::columns) / kWidth;
   template <int... box>
   __device__ GradientLoader(const Parameters& parameters, int filter_tile, int window_tile, int k_begin,
                             std::integer_sequence<int, box...>)
       : p_(parameters),
-        filter_(filter_tile * (kTurned ? Config::columns : Config::rows)),
+        filter_(filter_tile * kTileFilters),
         position_(k_begin * Config::depth),
         at_(p_.window.pixel(position_)),
         boxes_{WindowBox(p_, window_tile * kWindows + box, p_.bundles.of(filter_tile) * p_.bundles.channels,
@@ -154,7 +155,7 @@ inline LoaderParameters loader_parameters(const Sm90ConvCall& call) {
 template <gemm::Math math, bool a_mn_major, bool b_mn_major, template <class> class Loader,
           gemm::Extra extra = gemm::Extra::none>
 void start_conv(const Sm90ConvCall& call, cudaStream_t stream) {
-  gemm::with_tile(call.tile, [&]<int tile>(std::integral_constant<int, tile>) {
+  gemm::with_tile<gemm::kSm90Tiles>(call.tile, [&]<int tile>(std::integral_constant<int, tile>) {
     constexpr bool kNarrow = gemm::is_narrow(gemm::kSm90Tiles[tile]);
     constexpr bool kLeftOut = kNarrow && ((b_mn_major && !a_mn_major) || extra == gemm::Extra::mask);
     if constexpr (has_kernel(gemm::kSm90Tiles[tile], math, a_mn_major) && !kLeftOut) {

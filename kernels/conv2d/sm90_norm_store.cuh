@@ -177,7 +177,7 @@ class NormStore {
 // Every tile shape that has_norm_kernel().
 template <gemm::Math math>
 void start_conv_norm(const Sm90ConvCall& call, cudaStream_t stream) {
-  gemm::with_tile(call.tile, [&]<int tile>(std::integral_constant<int, tile>) {
+  gemm::with_tile<gemm::kSm90Tiles>(call.tile, [&]<int tile>(std::integral_constant<int, tile>) {
     constexpr gemm::Sm90Tile kTile = gemm::kSm90Tiles[tile];
     if constexpr (has_norm_kernel(kTile, math)) {
       constexpr bool kTransposed =

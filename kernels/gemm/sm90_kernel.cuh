@@ -113,7 +113,7 @@ class MatrixLoader {
     sm90::prefetch_tensor_map(&parameters.b);
   }
   __device__ MatrixLoader(const Parameters& parameters, int m_tile, int n_tile, int k_begin,
-                          std::uint32_t rank)
+                          std::uint32_t rank = 0)
       : p_(parameters),
         row_(m_tile * Config::rows),
         column_(n_tile * Config::columns),
@@ -121,15 +121,16 @@ class MatrixLoader {
         rank_(int(rank)) {}
   __device__ void load(std::uint8_t* a, std::uint8_t* b, std::uint64_t* full) {
     if constexpr (Config::a_mn_major) {
-      for (int i = 0; i < Config::rows / 64; ++i) sm90::load_2d(&p_.a, a + i * 8192, full, row_ + i * 64, k_);
+      for (int i = 0; i < Config::rows / kWidth; ++i)
+        sm90::load_2d(&p_.a, a + i * kBoxBytes, full, row_ + i * kWidth, k_);
     } else {
       sm90::load_2d(&p_.a, a, full, k_, row_);
     }
-    constexpr int kShare = Config::columns / Config::cluster, kDepthShare = 64 / Config::cluster;
+    constexpr int kShare = Config::columns / Config::cluster, kDepthShare = Config::depth / Config::cluster;
     if constexpr (Config::b_mn_major) {
       b += rank_ * kDepthShare * 128;
-      for (int i = 0; i < Config::columns / 64; ++i)
-        load_shared(&p_.b, b + i * 8192, full, column_ + i * 64, k_ + rank_ * kDepthShare);
+      for (int i = 0; i < Config::columns / kWidth; ++i)
+        load_shared(&p_.b, b + i * kBoxBytes, full, column_ + i * kWidth, k_ + rank_ * kDepthShare);
     } else {
       load_shared(&p_.b, b + rank_ * kShare * 128, full, k_, column_ + rank_ * kShare);
     }
@@ -137,6 +138,8 @@ class MatrixLoader {
   }
 
  private:
+  // Of a box of an operand whose k is not contiguous.
+  static constexpr int kWidth = Config::depth, kBoxBytes = Config::depth * 128;
   __device__ static void load_shared(const CUtensorMap* map, void* to, std::uint64_t* full, int x, int y) {
     if constexpr (Config::cluster == 1)
       sm90::load_2d(map, to, full, x, y);

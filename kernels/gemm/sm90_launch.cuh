@@ -44,13 +44,13 @@ void start_wgmma(const typename Loader::Parameters& loader, const typename Store
                                                      Config::cluster, stream, loader, store, schedule);
 }
 
-// Calls start(std::integral_constant) for the tile of kSm90Tiles with this number.
-template <class Start>
+// Calls start(std::integral_constant) for the tile with this number, of kSm90Tiles or kMnMajorTiles.
+template <const auto& tiles, class Start>
 void with_tile(int number, const Start& start) {
   [&]<int... tile>(std::integer_sequence<int, tile...>) {
     ((number == tile ? start(std::integral_constant<int, tile>{}) : void()), ...);
   }
-  (std::make_integer_sequence<int, int(std::size(kSm90Tiles))>{});
+  (std::make_integer_sequence<int, int(std::size(tiles))>{});
 }
 
 template <class Config, Extra extra>
@@ -74,7 +74,7 @@ void launch_tile(const Sm90Call& call, cudaStream_t stream) {
 
 template <Math math, bool a_mn_major, bool b_mn_major, Extra extra>
 void sm90_launch(const Sm90Call& call, cudaStream_t stream) {
-  with_tile(call.tile, [&]<int tile>(std::integral_constant<int, tile>) {
+  with_tile<kSm90Tiles>(call.tile, [&]<int tile>(std::integral_constant<int, tile>) {
     if constexpr (suits_products(kSm90Tiles[tile]))
       launch_tile<Sm90Config<math, a_mn_major, b_mn_major, tile>, extra>(call, stream);
     else

@@ -9,15 +9,21 @@
 // wide (8 where a tile has 128 rows) and meet no bank twice, and so that a lane ends up with neighbours of a row of C.
 #pragma once
 
-#include "kernels/gemm/sm90_kernel.cuh"
+#include "kernels/gemm/sm90_launch.cuh"
 #include "kernels/gemm/sm90_mn_major.h"
 
 namespace convoy::kernels::gemm {
 
-template <int x_, int y_>
+template <int tile>
 struct MnMajorConfig {
-  static constexpr int x = x_, y = y_, columns = y, depth = 32, steps = 4;
-  static constexpr int box_bytes = depth * 128, turners = 2, consumer_warps = 8;
+  static constexpr bool turned = is_turned(kMnMajorTiles[tile]);
+  static constexpr int x = std::max(kMnMajorTiles[tile].rows, kMnMajorTiles[tile].columns),
+                       y = std::min(kMnMajorTiles[tile].rows, kMnMajorTiles[tile].columns);
+  static constexpr int depth = 32, steps = 4, box_bytes = depth * 128;
+  static constexpr int turners = 2, consumer_warps = 8;
+  // For loaders, to which x is A, whichever side of C it is.
+  static constexpr bool a_mn_major = true, b_mn_major = true;
+  static constexpr int rows = x, columns = y, cluster = 1;
   static constexpr int row_blocks = x / 2 / 64;  // of 64 rows, as one instruction takes them, of a consumer
   static constexpr int run = 2 * row_blocks;     // neighbours of x that a lane holds
   static constexpr int warp_x = 8 * run;
@@ -127,12 +133,11 @@ __device__ inline void multiply_mn_major(MnMajorSums<Config>& sums, RingPosition
 
 // `x`, `y`: the first of the lane's neighbours, and of the fours that it has of every 16 columns.
 template <class Config, class Piece>
-__device__ inline void store_mn_major(const MnMajorSums<Config>& sums, const Piece& piece, int x, int y,
-                                      bool turned) {
+__device__ inline void store_mn_major(const MnMajorSums<Config>& sums, const Piece& piece, int x, int y) {
   const auto at = [&](int i, int four, int j) {
     return sums[i / 2][(four * 2 + j / 2) * 4 + i % 2 * 2 + j % 2];
   };
-  if (turned) {
+  if constexpr (Config::turned) {
 #pragma unroll
     for (int four = 0; four < Config::y / 16; ++four)
 #pragma unroll
@@ -153,14 +158,13 @@ __device__ inline void store_mn_major(const MnMajorSums<Config>& sums, const Pie
   }
 }
 
-// Loader: prefetch(parameters); load(parameters, x, y, full, x_tile, y_tile, k_block), the boxes of a stage.
-// Result: with_piece(split, visit), which visits something with store(neighbours of a row, row, column).
+// Loader: as wgmma_kernel's. Result: with_piece(split, visit), which visits something with store(neighbours of a row, row,
+// column).
 template <class Config, class Loader, class Result>
 __global__ __launch_bounds__(Config::threads, 1) void mn_major_kernel(const __grid_constant__
                                                                       typename Loader::Parameters loader,
                                                                       const __grid_constant__ Result result,
-                                                                      const Schedule schedule,
-                                                                      const bool turned) {
+                                                                      const Schedule schedule) {
   extern __shared__ std::uint8_t unaligned[];
   std::uint8_t* ring = unaligned + (-sm90::shared_address(unaligned) & 1023u);
   auto* full = reinterpret_cast<std::uint64_t*>(ring + Config::stages * Config::stage_bytes);
@@ -179,35 +183,45 @@ __global__ __launch_bounds__(Config::threads, 1) void mn_major_kernel(const __gr
   sm90::launch_dependents();
   sm90::wait_for_prerequisites();
 
+  const auto x_tile = [](const Schedule::Piece& piece) {
+    return Config::turned ? piece.n_tile : piece.m_tile;
+  };
+  const auto y_tile = [](const Schedule::Piece& piece) {
+    return Config::turned ? piece.m_tile : piece.n_tile;
+  };
   RingPosition<Config::stages> position;
   if (warp < 4) {
-    sm90::registers_decrease<72>();
-    if (warp > Config::turners || (warp == 0 && lane > 0)) return;
-    for (int index = int(blockIdx.x); index < schedule.pieces(); index += int(gridDim.x)) {
-      const Schedule::Piece piece = schedule.at(index);
-      for (int k = piece.k_begin; k < piece.k_end; ++k) {
-        std::uint8_t* x = ring + position.stage * Config::stage_bytes;
-        std::uint8_t* y = x + Config::x_bytes;
-        if (warp == 0) {
+    sm90::registers_decrease<88>();
+    if (threadIdx.x == 0) {
+      for (int index = int(blockIdx.x); index < schedule.pieces(); index += int(gridDim.x)) {
+        const Schedule::Piece piece = schedule.at(index);
+        Loader of_piece(loader, x_tile(piece), y_tile(piece), piece.k_begin);
+#pragma unroll 1
+        for (int k = piece.k_begin; k < piece.k_end; ++k, position.advance()) {
           sm90::barrier_wait(empty + position.stage, position.parity ^ 1);
           sm90::barrier_expect(full + position.stage, Config::stage_bytes);
-          Loader::load(loader, x, y, full + position.stage, turned ? piece.n_tile : piece.m_tile,
-                       turned ? piece.m_tile : piece.n_tile, k);
-        } else {
+          std::uint8_t* x = ring + position.stage * Config::stage_bytes;
+          of_piece.load(x, x + Config::x_bytes, full + position.stage);
+        }
+      }
+    } else if (warp > 0 && warp <= Config::turners) {
+      for (int index = int(blockIdx.x); index < schedule.pieces(); index += int(gridDim.x)) {
+        const Schedule::Piece piece = schedule.at(index);
+        for (int k = piece.k_begin; k < piece.k_end; ++k, position.advance()) {
           sm90::barrier_wait(full + position.stage, position.parity);
+          std::uint8_t* y = ring + position.stage * Config::stage_bytes + Config::x_bytes;
           for (int box = warp - 1; box < Config::y / 32; box += Config::turners)
             turn_box(y + box * Config::box_bytes, lane);
           sm90::async_proxy_fence();
           __syncwarp();
           if (lane == 0) sm90::barrier_arrive(ready + position.stage);
         }
-        position.advance();
       }
     }
     return;
   }
 
-  sm90::registers_increase<216>();
+  sm90::registers_increase<208>();
   const int first_x = (warp - 4) * Config::warp_x + lane / 4 * Config::run;
   const int from = first_x / 32 * Config::box_bytes + lane % 4 * 256 +
                    ((first_x % 32 / 4 ^ lane % 4 * 2) << 4) + first_x % 4 * 4;
@@ -216,12 +230,17 @@ __global__ __launch_bounds__(Config::threads, 1) void mn_major_kernel(const __gr
     MnMajorSums<Config> sums;
     multiply_mn_major<Config>(sums, position, ring, full, ready, empty, from, piece.k_end - piece.k_begin,
                               lane);
-    const int first_y = (turned ? piece.m_tile : piece.n_tile) * Config::y + lane % 4 * 4;
-    const int tile_x = (turned ? piece.n_tile : piece.m_tile) * Config::x;
-    result.with_piece(piece.split, [&](const auto& place) {
-      store_mn_major<Config>(sums, place, tile_x + first_x, first_y, turned);
-    });
+    const int x = x_tile(piece) * Config::x + first_x, y = y_tile(piece) * Config::y + lane % 4 * 4;
+    result.with_piece(piece.split, [&](const auto& place) { store_mn_major<Config>(sums, place, x, y); });
   }
+}
+
+// The kernel of one tile shape.
+template <class Config, class Loader, class Result>
+void start_mn_major(const typename Loader::Parameters& loader, const Result& result, const Schedule& schedule,
+                    int blocks, cudaStream_t stream) {
+  start_early<Config::threads, Config::shared_bytes>(mn_major_kernel<Config, Loader, Result>, blocks, 1,
+                                                     stream, loader, result, schedule);
 }
 
 }  // namespace convoy::kernels::gemm
