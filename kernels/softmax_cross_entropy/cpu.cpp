@@ -46,15 +46,7 @@ void forward_row(double smoothing, std::int64_t classes, const float* logits, st
 }  // namespace
 
 Kernel softmax_cross_entropy_forward(const LossProblem& problem, KernelRequest& request) {
-  const char* operation = "softmax_cross_entropy_forward";
-  require_counts(operation, request, 2, 2);
-  settle_row_major(operation, request);
   const std::int64_t samples = request.inputs[0].shape[0], classes = request.inputs[0].shape[1];
-  require_shape(operation, "labels", request.inputs[1], {samples});
-  require_dtype(operation, "labels", request.inputs[1], DType::i32);
-  require_shape(operation, "probabilities", request.outputs[0], {samples, classes});
-  require_shape(operation, "metrics", request.outputs[1], {kLossMetrics});
-  require_dtype(operation, "metrics", request.outputs[1], DType::f64);
   const auto body = [=, smoothing = double(problem.label_smoothing)](const BoundOperands& operands) {
     auto* rows = operands.scratch<double>();
     parallel_for(samples, [&](std::int64_t n) {
@@ -69,14 +61,7 @@ Kernel softmax_cross_entropy_forward(const LossProblem& problem, KernelRequest& 
 }
 
 Kernel softmax_cross_entropy_backward(const LossProblem& problem, KernelRequest& request) {
-  const char* operation = "softmax_cross_entropy_backward";
-  require_counts(operation, request, 2, 1);
-  require_control(operation, request);
-  settle_row_major(operation, request);
   const std::int64_t samples = request.inputs[0].shape[0], classes = request.inputs[0].shape[1];
-  require_shape(operation, "labels", request.inputs[1], {samples});
-  require_dtype(operation, "labels", request.inputs[1], DType::i32);
-  require_shape(operation, "dlogits", request.outputs[0], {samples, classes});
   const auto body = [=, control = request.control](const BoundOperands& operands) {
     const float scale = 1.0f / static_cast<float>(control->global_valid);
     const float everywhere = problem.label_smoothing / static_cast<float>(classes);

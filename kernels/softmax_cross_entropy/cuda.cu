@@ -99,13 +99,8 @@ __global__ void backward(const void* probabilities, const std::int32_t* labels, 
   }
 }
 
-Rows check(const char* operation, const LossProblem& problem, KernelRequest& request) {
-  for (TensorDesc& desc : request.inputs) settle(operation, desc, Layout::row_major);
-  for (TensorDesc& desc : request.outputs) settle(operation, desc, Layout::row_major);
+Rows rows_of(const char* operation, const LossProblem& problem, const KernelRequest& request) {
   const TensorDesc &from = request.inputs[0], &to = request.outputs[0];
-  require_shape(operation, "labels", request.inputs[1], {from.shape[0]});
-  require_dtype(operation, "labels", request.inputs[1], DType::i32);
-  require_shape(operation, "the output", to, from.shape);
   return {static_cast<int>(from.shape[0]), static_cast<int>(from.shape[1]), common_dtype(operation, {&from}),
           common_dtype(operation, {&to}), problem.label_smoothing};
 }
@@ -113,11 +108,7 @@ Rows check(const char* operation, const LossProblem& problem, KernelRequest& req
 }  // namespace
 
 Kernel softmax_cross_entropy_forward(const LossProblem& problem, KernelRequest& request) {
-  const char* operation = "softmax_cross_entropy_forward";
-  require_counts(operation, request, 2, 2);
-  const Rows rows = check(operation, problem, request);
-  require_shape(operation, "metrics", request.outputs[1], {kLossMetrics});
-  require_dtype(operation, "metrics", request.outputs[1], DType::f64);
+  const Rows rows = rows_of("softmax_cross_entropy_forward", problem, request);
   const auto body = [=](const BoundOperands& b, unsigned* ticket, Stream stream) {
     launch(forward, rows.samples, kRowThreads, stream, b.inputs[0], b.in<std::int32_t>(1), b.outputs[0], rows,
            b.scratch<RowResult>(), ticket, b.out<double>(1));
@@ -126,10 +117,7 @@ Kernel softmax_cross_entropy_forward(const LossProblem& problem, KernelRequest& 
 }
 
 Kernel softmax_cross_entropy_backward(const LossProblem& problem, KernelRequest& request) {
-  const char* operation = "softmax_cross_entropy_backward";
-  require_counts(operation, request, 2, 1);
-  require_control(operation, request);
-  const Rows rows = check(operation, problem, request);
+  const Rows rows = rows_of("softmax_cross_entropy_backward", problem, request);
   const std::int64_t elements = request.inputs[0].shape.elements();
   const auto body = [=, control = request.control](const BoundOperands& b, Stream stream) {
     launch(backward, grid_for(elements), kThreads, stream, b.inputs[0], b.in<std::int32_t>(1), b.outputs[0],

@@ -19,6 +19,10 @@ struct LossProblem {
   float label_smoothing = 0;
 };
 
+Kernel softmax_cross_entropy_forward(Backend backend, const LossProblem& problem, KernelRequest& request);
+Kernel softmax_cross_entropy_backward(Backend backend, const LossProblem& problem, KernelRequest& request);
+
+// Of requests that those have checked.
 namespace reference {
 Kernel softmax_cross_entropy_forward(const LossProblem& problem, KernelRequest& request);
 Kernel softmax_cross_entropy_backward(const LossProblem& problem, KernelRequest& request);
@@ -31,16 +35,5 @@ namespace cuda {
 Kernel softmax_cross_entropy_forward(const LossProblem& problem, KernelRequest& request);
 Kernel softmax_cross_entropy_backward(const LossProblem& problem, KernelRequest& request);
 }  // namespace cuda
-
-inline Kernel softmax_cross_entropy_forward(Backend backend, const LossProblem& problem,
-                                            KernelRequest& request) {
-  return select(backend, reference::softmax_cross_entropy_forward, cpu::softmax_cross_entropy_forward,
-                cuda::softmax_cross_entropy_forward)(problem, request);
-}
-inline Kernel softmax_cross_entropy_backward(Backend backend, const LossProblem& problem,
-                                             KernelRequest& request) {
-  return select(backend, reference::softmax_cross_entropy_backward, cpu::softmax_cross_entropy_backward,
-                cuda::softmax_cross_entropy_backward)(problem, request);
-}
 
 }  // namespace convoy::kernels

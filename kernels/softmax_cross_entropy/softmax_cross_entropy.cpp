@@ -1,0 +1,38 @@
+// Checks of the requests, and choice of the backend.
+#include "kernels/softmax_cross_entropy/softmax_cross_entropy.h"
+
+#include "kernels/device/host_kernel.h"
+
+namespace convoy::kernels {
+namespace {
+
+void check(std::string_view operation, std::string_view output, KernelRequest& request) {
+  settle_row_major(operation, request);
+  const Shape& rows = request.inputs[0].shape;
+  require_shape(operation, "labels", request.inputs[1], {rows[0]});
+  require_dtype(operation, "labels", request.inputs[1], DType::i32);
+  require_shape(operation, output, request.outputs[0], rows);
+}
+
+}  // namespace
+
+Kernel softmax_cross_entropy_forward(Backend backend, const LossProblem& problem, KernelRequest& request) {
+  const char* operation = "softmax_cross_entropy_forward";
+  require_counts(operation, request, 2, 2);
+  check(operation, "probabilities", request);
+  require_shape(operation, "metrics", request.outputs[1], {kLossMetrics});
+  require_dtype(operation, "metrics", request.outputs[1], DType::f64);
+  return select(backend, reference::softmax_cross_entropy_forward, cpu::softmax_cross_entropy_forward,
+                cuda::softmax_cross_entropy_forward)(problem, request);
+}
+
+Kernel softmax_cross_entropy_backward(Backend backend, const LossProblem& problem, KernelRequest& request) {
+  const char* operation = "softmax_cross_entropy_backward";
+  require_counts(operation, request, 2, 1);
+  require_control(operation, request);
+  check(operation, "dlogits", request);
+  return select(backend, reference::softmax_cross_entropy_backward, cpu::softmax_cross_entropy_backward,
+                cuda::softmax_cross_entropy_backward)(problem, request);
+}
+
+}  // namespace convoy::kernels
