@@ -2,7 +2,7 @@
 # The gpu tests under compute-sanitizer: bad memory accesses (memcheck) and races in shared memory (racecheck).
 # Usage: jobs/sanitize_gpu.sh OUT [PROGRAM ...]
 #   PROGRAM  default: build/cuda/tests/app_gpu_tests, kernels_gpu_tests and kernels_tests, and where there are RANKS (2) GPUs
-#            comm_mpi_tests and app_mpi_tests; each test is a process, of these RANKS processes, JOBS (8) tests at a time
+#            comm_mpi_tests and app_mpi_tests; each test is a process, of these RANKS processes, JOBS (8) at a time
 # TOOLS: memcheck racecheck. FILTER: of the tests; left out: those that count runtime calls, as the sanitizer makes its own, the one
 # that measures time, and those that turn out not to call CUDA. Racecheck, which is slower, sees every kernel on fewer shapes
 # (tests/brief.h), and not those of cuBLAS. Left out on several ranks: NCCL's kernels, of which memcheck says that they read words
@@ -23,7 +23,7 @@ fi
 command -v compute-sanitizer >/dev/null || { echo "sanitize_gpu.sh: no compute-sanitizer on the PATH: it is part of the CUDA Toolkit" >&2; exit 1; }
 for program in "$@"; do [ -x "$program" ] || { echo "sanitize_gpu.sh: $program: no such program; build the preset cuda" >&2; exit 1; }; done
 read -ra tools <<<"${TOOLS:-memcheck racecheck}"
-export OMP_NUM_THREADS=1  # processes side by side
+export OMP_NUM_THREADS=1  # the processes share the cores
 
 tests_of() {
   local all='*-*AStepIsOneLaunch*'

@@ -2,10 +2,13 @@
 #include "kernels/conv2d/sm90_im2col.cuh"
 
 namespace convoy::kernels::conv {
+namespace {
 
 // Narrow tiles hold the filters in their columns.
 template <class Config>
 using Loader = GradientLoader<Config, Config::columns % Config::depth != 0>;
+
+}  // namespace
 
 void sm90_conv_backward_weights(const Sm90ConvCall& call, cudaStream_t stream) {
   start_conv<gemm::Math::bf16, true, true, Loader>(call, stream);

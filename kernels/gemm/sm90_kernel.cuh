@@ -112,11 +112,11 @@ class MatrixLoader {
     sm90::prefetch_tensor_map(&parameters.a);
     sm90::prefetch_tensor_map(&parameters.b);
   }
-  __device__ MatrixLoader(const Parameters& parameters, int m_tile, int n_tile, int k_begin,
+  __device__ MatrixLoader(const Parameters& parameters, int a_tile, int b_tile, int k_begin,
                           std::uint32_t rank = 0)
       : p_(parameters),
-        row_(m_tile * Config::rows),
-        column_(n_tile * Config::columns),
+        row_(a_tile * Config::rows),
+        column_(b_tile * Config::columns),
         k_(k_begin * Config::depth),
         rank_(int(rank)) {}
   __device__ void load(std::uint8_t* a, std::uint8_t* b, std::uint64_t* full) {

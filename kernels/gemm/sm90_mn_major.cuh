@@ -32,6 +32,9 @@ struct MnMajorConfig {
   static constexpr int stages = std::min(8, (limit - barrier_bytes) / stage_bytes);
   static constexpr int shared_bytes = stages * stage_bytes + barrier_bytes + 1024;
   static constexpr int threads = 384;
+  // A thread's, of the 168 that it starts with. The producer's warps hold what they turn, and a loader its boxes.
+  static constexpr int producer_registers = 88, consumer_registers = 208;
+  static_assert(128 * producer_registers + 256 * consumer_registers <= threads * 168);
   static_assert(stages >= 3 && stages * 24 <= barrier_bytes);
   static_assert(x % 128 == 0 && y % (32 * turners) == 0 && row_blocks * y / 2 <= 128, "accumulators spill");
 };
@@ -158,8 +161,8 @@ __device__ inline void store_mn_major(const MnMajorSums<Config>& sums, const Pie
   }
 }
 
-// Loader: as wgmma_kernel's. Result: with_piece(split, visit), which visits something with store(neighbours of a row, row,
-// column).
+// Loader: as wgmma_kernel's, made without a rank; x is its A. Result: with_piece(split, visit), which visits something
+// with store(neighbours of a row, row, column).
 template <class Config, class Loader, class Result>
 __global__ __launch_bounds__(Config::threads, 1) void mn_major_kernel(const __grid_constant__
                                                                       typename Loader::Parameters loader,
@@ -191,7 +194,7 @@ __global__ __launch_bounds__(Config::threads, 1) void mn_major_kernel(const __gr
   };
   RingPosition<Config::stages> position;
   if (warp < 4) {
-    sm90::registers_decrease<88>();
+    sm90::registers_decrease<Config::producer_registers>();
     if (threadIdx.x == 0) {
       for (int index = int(blockIdx.x); index < schedule.pieces(); index += int(gridDim.x)) {
         const Schedule::Piece piece = schedule.at(index);
@@ -221,7 +224,7 @@ __global__ __launch_bounds__(Config::threads, 1) void mn_major_kernel(const __gr
     return;
   }
 
-  sm90::registers_increase<208>();
+  sm90::registers_increase<Config::consumer_registers>();
   const int first_x = (warp - 4) * Config::warp_x + lane / 4 * Config::run;
   const int from = first_x / 32 * Config::box_bytes + lane % 4 * 256 +
                    ((first_x % 32 / 4 ^ lane % 4 * 2) << 4) + first_x % 4 * 4;

@@ -1,6 +1,10 @@
 // Checks of the requests, and choice of the backend.
 #include "kernels/softmax_cross_entropy/softmax_cross_entropy.h"
 
+#include <fmt/format.h>
+
+#include <stdexcept>
+
 #include "kernels/device/host_kernel.h"
 
 namespace convoy::kernels {
@@ -9,6 +13,9 @@ namespace {
 void check(std::string_view operation, std::string_view output, KernelRequest& request) {
   settle_row_major(operation, request);
   const Shape& rows = request.inputs[0].shape;
+  if (rows.rank() != 2)
+    throw std::invalid_argument(
+        fmt::format("{}: a first input of extents {}, expected two", operation, rows.to_string()));
   require_shape(operation, "labels", request.inputs[1], {rows[0]});
   require_dtype(operation, "labels", request.inputs[1], DType::i32);
   require_shape(operation, output, request.outputs[0], rows);

@@ -129,5 +129,28 @@ TEST(SoftmaxCrossEntropy, RowsWithoutLabelGetNoGradient) {
   }
 }
 
+TEST(SoftmaxCrossEntropy, RefusesWhatIsNotRowsAndTheirLabels) {
+  const auto make = [](Backend backend, auto change) {
+    KernelRequest request;
+    request.inputs = {f32({4, 3}), labels({0, 1, 2, 0}).desc};
+    request.outputs = {f32({4, 3}), f64({kLossMetrics})};
+    change(request);
+    return softmax_cross_entropy_forward(backend, {}, request);
+  };
+  for (const Backend backend : {Backend::reference, Backend::cpu}) {
+    const auto expect_refusal = [&](auto change) {
+      EXPECT_THROW(make(backend, change), std::invalid_argument) << name_of(backend);
+    };
+    EXPECT_NO_THROW(make(backend, [](KernelRequest&) {}));
+    expect_refusal([](KernelRequest& r) { r.inputs[0] = r.outputs[0] = f32({4, 3, 2, 2}); });
+    expect_refusal([](KernelRequest& r) { r.inputs[0] = r.outputs[0] = f32({4}); });
+    expect_refusal([](KernelRequest& r) { r.inputs[1] = labels({0, 1, 2}).desc; });
+    expect_refusal([](KernelRequest& r) { r.inputs[1] = f32({4}); });
+    expect_refusal([](KernelRequest& r) { r.outputs[0] = f32({4, 2}); });
+    expect_refusal([](KernelRequest& r) { r.outputs[1] = f32({kLossMetrics}); });
+    expect_refusal([](KernelRequest& r) { r.outputs.pop_back(); });
+  }
+}
+
 }  // namespace
 }  // namespace convoy::kernels::testing
