@@ -86,8 +86,8 @@ class OpTimer::Ring {
     for (std::size_t node = 0; node < step.kernels.size(); ++node)
       largest = std::max(largest, footprint(node));
     if (memory_limit > 0) shared = std::min(shared, memory_limit - own);
-    // Room to start anew behind any operation.
-    size_ = std::max(shared, largest) + padded(64);
+    // Room to start anew behind any operation; what has a place of its own lies behind it, and must be aligned too.
+    size_ = padded(std::max(shared, largest)) + padded(64);
     arena_ = kernels::Arena(backend, static_cast<std::size_t>(own + size_));
     address_.assign(step.descs.size(), -1);
     std::int64_t next = size_;
