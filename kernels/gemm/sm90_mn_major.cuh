@@ -33,7 +33,7 @@ struct MnMajorConfig {
   static constexpr int shared_bytes = stages * stage_bytes + barrier_bytes + 1024;
   static constexpr int threads = 384;
   // A thread's, of the 168 that it starts with. The producer's warps hold what they turn, and a loader its boxes.
-  static constexpr int producer_registers = 88, consumer_registers = 208;
+  static constexpr int producer_registers = 104, consumer_registers = 200;
   static_assert(128 * producer_registers + 256 * consumer_registers <= threads * 168);
   static_assert(stages >= 3 && stages * 24 <= barrier_bytes);
   static_assert(x % 128 == 0 && y % (32 * turners) == 0 && row_blocks * y / 2 <= 128, "accumulators spill");
