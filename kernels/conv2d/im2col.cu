@@ -46,6 +46,21 @@ CUtensorMap images_map(const Task& task, const View& view, const void* images, i
   return map.encode();
 }
 
+// A tensor's pixels at the positions of the windows, in boxes of so many pixels and channels.
+CUtensorMap pixels_map(const gemm::Sm90Tile& tile, const View& view, const void* data, std::int64_t channels,
+                       int box_pixels, int box_channels) {
+  if (tile.taps == 1)
+    return tiled_map(view.map.type, data, {channels, view.rows()}, {channels},
+                     {unsigned(box_channels), unsigned(box_pixels)});
+  Im2colMap map = view.map;  // without padding
+  map.data = data;
+  map.h = map.down, map.w = map.across - 1, map.c = channels;
+  map.pitch_w = channels, map.pitch_h = map.w * channels, map.pitch_n = map.h * map.pitch_h;
+  map.first[0] = map.first[1] = 0;
+  map.pixels = box_pixels, map.channels = box_channels;
+  return map.encode();
+}
+
 BundleSteps bundle_steps(const Task& task, int tile) {
   const BundledFilters filters = filters_of(task, tile);
   const Bundles& bundles = filters.bundles;
@@ -70,15 +85,16 @@ CUtensorMap filters_map(DType type, const void* filters, std::int64_t outer, std
 }
 
 // One kernel launch, of one view.
-Sm90ConvCall describe(const Task& task, const Plan& plan, const View& view, const Buffers& b,
+Sm90ConvCall describe(const Task& task, const Plan& plan, const View& whole, const Buffers& b,
                       const Workspace& workspace) {
   const gemm::Sm90Tile& tile = tile_at(task, tile_of(plan));
+  const View view = seen_by(tile, whole);
   const Geometry& g = task.geometry;
   const int depth = depth_of(task), splits = plan.product.splits;
   const bool weights = task.direction == Direction::backward_weights, folds = plan.engine == Engine::folded;
   const bool rearranged = rearranges_filters(task, tile_of(plan));
-  const gemm::Problem product = padded_product(task, view, tile_of(plan));
-  const Result result = result_of(task, view, tile_of(plan));
+  const gemm::Problem product = padded_product(task, whole, tile_of(plan));
+  const Result result = result_of(task, whole, tile_of(plan));
   Sm90ConvCall call{};
   call.tile = tile_of(plan);
   call.schedule = gemm::sm90_schedule(product, tile, splits);
@@ -87,13 +103,13 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& view, cons
   call.bundles = bundle_steps(task, tile_of(plan));
   call.filter_taps = view.filter_taps;
   call.window.matrix = is_matrix(task, view);
-  call.images =
-      images_map(task, view, folds ? workspace.images : b.images, weights ? depth : tile.rows, depth);
+  call.images = images_map(task, view, folds ? workspace.images : b.images,
+                           (weights ? depth : tile.rows) + tile.taps - 1, depth);
   call.m = int(product.m);
   call.n = int(product.n);
   const DType type = task.type();
   if (weights) {
-    call.other = tiled_map(type, b.dy, {g.k, view.rows()}, {g.k}, {unsigned(depth), unsigned(depth)});
+    call.other = pixels_map(tile, view, b.dy, g.k, depth, depth);
     float* const out = splits > 1            ? workspace.partial
                        : folds || rearranged ? workspace.gradient
                                              : static_cast<float*>(b.out);
@@ -135,18 +151,19 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& view, cons
   if (sums(task, splits) || norms(task, splits)) {
     call.sum_slots = workspace.slots;
     call.placement.control = b.control;
-    call.placement.sample_rows = norms(task, splits) ? g.h * g.w : g.p * g.q;
+    call.placement.sample_rows = view.map.down * view.map.across;
   }
+  call.placement.across = call.window.across;
+  call.placement.positions = call.window.positions;
+  call.plain = static_cast<std::uint8_t*>(b.out);
+  if (norms(task, splits)) call.mask = b.norm.mask;
+  const void* const operands[] = {b.norm.x, b.norm.dy2};
   const auto box = unsigned(128 / bytes_of(type));
   if (!strided(task)) {
     call.c = tiled_map(type, b.out, {result.n, result.m, 1}, {result.n, result.n * result.m}, {box, 64, 1});
-    call.plain = static_cast<std::uint8_t*>(b.out);
-    if (norms(task, splits)) {
-      call.mask = b.norm.mask;
-      const void* const operands[] = {b.norm.x, b.norm.dy2};
+    if (norms(task, splits))
       for (int i = 0; i < 2; ++i)
-        call.norm_operands[i] = tiled_map(type, operands[i], {result.n, result.m}, {result.n}, {box, 64});
-    }
+        call.norm_operands[i] = pixels_map(tile, view, operands[i], result.n, 64, int(box));
     return call;
   }
   Im2colMap out;
@@ -160,8 +177,6 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& view, cons
   out.pixels = 64, out.channels = int(box);
   call.c = out.encode();
   call.placement.kind = Placement::Kind::positions;
-  call.placement.across = call.window.across;
-  call.placement.positions = call.window.positions;
   return call;
 }
 

@@ -28,6 +28,23 @@ bool strided(const Task& task) {
          (task.geometry.stride[0] > 1 || task.geometry.stride[1] > 1);
 }
 
+bool suits(const Task& task, Engine engine, const gemm::Sm90Tile& tile) {
+  const Geometry& g = task.geometry;
+  if (tile.taps == 1) return true;
+  const bool side_by_side = g.s == tile.taps && g.padding[1] == 1 && g.dilation[1] == 1 && g.stride[0] == 1 &&
+                            g.stride[1] == 1 && g.groups == 1;
+  const bool one_block = g.c <= depth_of(task), in_columns = gemm::depth_taps(tile) == 1;
+  const std::int64_t positions = std::int64_t{g.n} * std::max(g.h, g.p) * (g.q + 1);
+  return engine == Engine::im2col && side_by_side && (one_block || !in_columns) &&
+         positions < (std::int64_t{1} << 31) - 2048;
+}
+
+View seen_by(const gemm::Sm90Tile& tile, View view) {
+  if (tile.taps > 1) ++view.map.across;
+  view.taps[1] /= gemm::depth_taps(tile);
+  return view;
+}
+
 bool is_matrix(const Task& task, const View& view) {
   const Im2colMap& map = view.map;
   return task.direction != Direction::backward_weights && view.taps[0] * view.taps[1] == 1 &&
@@ -85,11 +102,11 @@ gemm::Problem padded_product(const Task& task, const View& view, int tile) {
   product.math = task.math;
   const Geometry& g = task.geometry;
   if (task.direction == Direction::backward_weights) {
-    product.m = g.k, product.n = columns, product.k = view.rows();
+    product.m = g.k, product.n = columns, product.k = seen_by(tile_at(task, tile), view).rows();
     if (turned(task, tile)) std::swap(product.m, product.n);
   } else {
     product.output = task.type();
-    product.m = view.rows();
+    product.m = seen_by(tile_at(task, tile), view).rows();
     product.n = task.direction == Direction::forward ? g.k : g.c;
     product.k = columns;
   }
@@ -198,6 +215,7 @@ std::vector<Plan> window_candidates(const Task& task, Engine engine) {
   for (int tile = 0; tile < tile_count(task); ++tile) {
     // Tiles for tf32 operands whose k is not contiguous all have kernels.
     if (!is_mn_major(task) && !has_kernel(kSm90Tiles[tile], task.math, weights)) continue;
+    if (!suits(task, engine, tile_at(task, tile))) continue;
     // The last columns of narrow tiles are copied to rows of a plain matrix, and not masked.
     if (gemm::is_narrow(tile_at(task, tile)) && (strided(task) || task.input_relu)) continue;
     if (filters_of(task, tile).elements(task.geometry) >= std::int64_t{1} << 31) continue;
@@ -206,8 +224,8 @@ std::vector<Plan> window_candidates(const Task& task, Engine engine) {
     const int workers = gemm::device_facts().multiprocessors;
     std::vector<std::pair<double, Plan>> own;
     for (int splits = 1; splits <= std::min(std::max(whole.k_blocks(), 1), 4 * workers); ++splits) {
-      const bool many =
-          whole.pieces() * splits > 8 * workers || whole.k_blocks() / splits < 4 || strided(task);
+      const bool many = whole.pieces() * splits > 8 * workers || whole.k_blocks() / splits < 4 ||
+                        strided(task) || gemm::depth_taps(tile_at(task, tile)) > 1;
       if (splits > 1 && many) break;
       if (norms(task, splits) && !has_norm_kernel(kSm90Tiles[tile], task.math)) continue;
       const bool fuses = sums(task, splits) || norms(task, splits) || (task.input_relu && !strided(task));

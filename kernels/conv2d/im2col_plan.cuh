@@ -14,6 +14,11 @@ const gemm::Sm90Tile& tile_at(const Task& task, int tile);
 int tile_of(const Plan& plan);
 
 bool empty(const View& view);
+// Whether a tile of several taps can have those of a filter's row: its windows are neighbours, with one pixel of padding on
+// either side; as columns, of one block of channels.
+bool suits(const Task& task, Engine engine, const gemm::Sm90Tile& tile);
+// The view as the tile reads it: taps share pixels where behind a row's positions there is one more.
+View seen_by(const gemm::Sm90Tile& tile, View view);
 bool strided(const Task& task);
 // Whether the windows are the pixels of a tensor without gaps; boxes of a plain matrix come a little faster than those of an
 // im2col map.

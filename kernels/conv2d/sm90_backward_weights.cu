@@ -6,7 +6,8 @@ namespace {
 
 // Narrow tiles hold the filters in their columns.
 template <class Config>
-using Loader = GradientLoader<Config, Config::columns % Config::depth != 0>;
+using Loader = std::conditional_t<(Config::taps > 1), RowGradientLoader<Config>,
+                                  GradientLoader<Config, Config::columns % Config::depth != 0>>;
 
 }  // namespace
 

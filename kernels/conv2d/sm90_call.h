@@ -66,7 +66,7 @@ struct Placement {
     turned,     // backward_weights by narrow tiles: [taps][C][K], rows in blocks of 64 channels
   };
   Kind kind = Kind::matrix;
-  cuda::Divider across, positions;       // positions
+  cuda::Divider across, positions;       // positions, and matrix where some rows are none
   cuda::Divider blocks;                  // filters, turned
   const StepControl* control = nullptr;  // sums of columns run over its valid samples
   int sample_rows = 0;
@@ -93,6 +93,7 @@ struct Sm90ConvCall {
 
 // Of a tile of kSm90Tiles. weights: backward_weights, the one direction whose A has m contiguous.
 constexpr bool has_kernel(const gemm::Sm90Tile& tile, gemm::Math math, bool weights) {
+  if (tile.taps > 1) return math == gemm::Math::bf16 && weights == (gemm::depth_taps(tile) == 1);
   return tile.cluster == 1 &&
          (gemm::suits_products(tile) || (math == gemm::Math::bf16 && (gemm::is_narrow(tile) || weights)));
 }

@@ -27,7 +27,33 @@ struct Sm90Placement {
     }
   }
   __device__ int sum_rows(int m) const { return min(m, place.control->valid * place.sample_rows); }
+  static constexpr bool has_gaps = false;
 };
+
+// Where taps share pixels in k: rows are the pixels of an NHWC tensor, and behind each of its rows one that is none. The
+// copy engine reads such a position as zeros, but does not write through a map that has any (an illegal instruction).
+struct GapPlacement {
+  Placement place;
+  // A box of 64 rows.
+  __device__ void load(const CUtensorMap* map, void* to, std::uint64_t* full, int column, int row) const {
+    const std::uint32_t n = place.positions(std::uint32_t(row)),
+                        inside = std::uint32_t(row) - n * place.positions.divisor;
+    const std::uint32_t i = place.across(inside);
+    sm90::load_im2col(map, to, full, column, int(inside - i * place.across.divisor), int(i), int(n), 0, 0);
+  }
+  __device__ int sum_rows(int m) const { return min(m, place.control->valid * place.sample_rows); }
+  static constexpr bool has_gaps = true;
+  __device__ int next_gap() const { return int(place.across.divisor); }
+  __device__ int first_gap(int row) const {
+    const auto r = std::uint32_t(row);
+    return int((place.across(r) + 1) * place.across.divisor - 1 - r);
+  }
+  __device__ int element_row(int row) const {
+    return first_gap(row) == 0 ? -1 : row - int(place.across(std::uint32_t(row)));
+  }
+};
+template <class Config>
+using PlacementOf = std::conditional_t<(Config::k_taps > 1), GapPlacement, Sm90Placement>;
 
 struct LoaderParameters {
   CUtensorMap images, other;
@@ -58,23 +84,30 @@ class WindowLoader {
     if constexpr (Config::b_mn_major) filter_row_ = bundle * p_.bundles.filter_rows;
   }
   __device__ void load(std::uint8_t* a, std::uint8_t* b, std::uint64_t* full) {
-    const int channel = block_.channel_block * Config::depth, tap = p_.filter_taps.at(block_.r, block_.s);
+    const int channel = block_.channel_block * Config::depth;
     if (p_.window.matrix)
       sm90::load_2d(&p_.images, a, full, first_channel_ + channel, at_.w);
     else
       sm90::load_im2col(&p_.images, a, full, first_channel_ + channel, at_.w, at_.h, at_.n,
                         std::uint16_t(block_.s * p_.window.reach[1]),
                         std::uint16_t(block_.r * p_.window.reach[0]));
+#pragma unroll
+    for (int i = 0; i < Config::k_taps; ++i)
+      load_filters(b + i * Config::tap_bytes, full, channel, block_.s + i);
+    p_.window.advance(block_);
+  }
+
+ private:
+  __device__ void load_filters(std::uint8_t* b, std::uint64_t* full, int channel, int s) const {
+    const int tap = p_.filter_taps.at(block_.r, s);
     if constexpr (Config::b_mn_major) {
       for (int i = 0; i < Config::columns / 64; ++i)
         sm90::load_3d(&p_.other, b + i * 8192, full, column_ + i * 64, tap, filter_row_ + channel);
     } else {
       sm90::load_3d(&p_.other, b, full, channel, tap, column_);
     }
-    p_.window.advance(block_);
   }
 
- private:
   const Parameters& p_;
   const WindowLoad::Pixel at_;  // of a plain matrix w is the row
   WindowLoad::Block block_;
@@ -147,6 +180,43 @@ class GradientLoader {
   const WindowBox boxes_[kWindows];
 };
 
+// The same of tiles whose columns are the taps of a filter's row. Behind the positions of a row of y comes one more, where
+// dy is zero; the first pixel of its window is x's last of the row, and the next one, in front of the next row, is zero. So
+// tap s of a position is the first tap of the s-th position behind it, and one box of pixels serves all taps. (If that last
+// pixel is not finite, the first tap's gradient becomes NaN with those of the others.)
+template <class Config>
+class RowGradientLoader {
+ public:
+  using Parameters = LoaderParameters;
+  __device__ static void prefetch(const Parameters& parameters) {
+    sm90::prefetch_tensor_map(&parameters.images);
+    sm90::prefetch_tensor_map(&parameters.other);
+  }
+  __device__ RowGradientLoader(const Parameters& parameters, int m_tile, int n_tile, int k_begin,
+                               std::uint32_t)
+      : p_(parameters),
+        filter_(m_tile * Config::rows),
+        down_(std::uint16_t(n_tile * p_.window.reach[0])),
+        position_(k_begin * Config::depth),
+        at_(p_.window.pixel(position_)) {}
+  __device__ void load(std::uint8_t* a, std::uint8_t* b, std::uint64_t* full) {
+#pragma unroll
+    for (int i = 0; i < Config::rows / 64; ++i)
+      sm90::load_im2col(&p_.other, a + i * 8192, full, filter_ + i * 64, at_.w - p_.window.first[1],
+                        at_.h - p_.window.first[0], at_.n, 0, 0);
+    sm90::load_im2col(&p_.images, b, full, 0, at_.w, at_.h, at_.n, 0, down_);
+    position_ += Config::depth;
+    at_ = p_.window.pixel(position_);
+  }
+
+ private:
+  const Parameters& p_;
+  const int filter_;
+  const std::uint16_t down_;  // of the tap
+  int position_;
+  WindowLoad::Pixel at_;
+};
+
 inline LoaderParameters loader_parameters(const Sm90ConvCall& call) {
   return {call.images, call.other, call.window, call.filter_taps, call.bundles};
 }
@@ -160,7 +230,7 @@ void start_conv(const Sm90ConvCall& call, cudaStream_t stream) {
     constexpr bool kLeftOut = kNarrow && ((b_mn_major && !a_mn_major) || extra == gemm::Extra::mask);
     if constexpr (has_kernel(gemm::kSm90Tiles[tile], math, a_mn_major) && !kLeftOut) {
       using Config = gemm::Sm90Config<math, a_mn_major, b_mn_major, tile>;
-      gemm::start_wgmma<Config, Loader<Config>, gemm::TileStore<Config, extra, Sm90Placement>>(
+      gemm::start_wgmma<Config, Loader<Config>, gemm::TileStore<Config, extra, PlacementOf<Config>>>(
           loader_parameters(call),
           {call.c,
            call.m,

@@ -9,10 +9,21 @@
 
 namespace convoy::kernels::conv {
 
+// Rows without gaps.
+struct NormPlacement {
+  conv::Placement place;
+  __device__ void load(const CUtensorMap* map, void* to, std::uint64_t* full, int column, int row) const {
+    sm90::load_2d(map, to, full, column, row);
+  }
+  __device__ int sum_rows(int m) const { return min(m, place.control->valid * place.sample_rows); }
+  static constexpr bool has_gaps = false;
+};
+
 template <class Config>
 class NormStore {
  public:
   using Ring = gemm::Ring<Config>;
+  using Placement = std::conditional_t<(Config::k_taps > 1), GapPlacement, NormPlacement>;
   struct Parameters {
     CUtensorMap g;            // [m][n], bf16 or, in tf32, f32, as the operands are
     std::uint8_t* plain;      // g itself
@@ -20,8 +31,7 @@ class NormStore {
     int m, n;
     const std::uint8_t* mask;  // a bit an element, a byte for each 16 bytes of g
     float* sum_slots;          // [blocks * 2][2][n]
-    const StepControl* control;
-    int sample_rows;  // the first control->valid samples' rows count, the others' g is zero
+    Placement placement;       // the first control->valid samples' rows count, the others' g is zero
   };
 
   // An operand's boxes of 64 rows of 128 bytes lie in as few stages as hold them, by chunks of as many columns, of all of a
@@ -47,8 +57,8 @@ class NormStore {
         ring.claim(chunks * kRowBoxes * kBoxBytes);
         for (int chunk = 0; chunk < chunks; ++chunk)
           for (int block = 0; block < kRowBoxes; ++block)
-            sm90::load_2d(&operand, ring.stage() + (chunk * kRowBoxes + block) * kBoxBytes, ring.arrived(),
-                          column + (first + chunk) * kWidth, row + block * 64);
+            p.placement.load(&operand, ring.stage() + (chunk * kRowBoxes + block) * kBoxBytes, ring.arrived(),
+                             column + (first + chunk) * kWidth, row + block * 64);
         ring.position.advance();
       }
   }
@@ -62,7 +72,7 @@ class NormStore {
         staging_(staging),
         consumer_(consumer),
         thread_(int(threadIdx.x) % 128),
-        rows_(min(parameters.m, parameters.control->valid * parameters.sample_rows)),
+        rows_(parameters.placement.sum_rows(parameters.m)),
         column_sums_(parameters.sum_slots, parameters.n, rows_, consumer) {}
 
   // Before a tile is multiplied: its mask is on its way meanwhile.
@@ -71,9 +81,14 @@ class NormStore {
     for (int chunk = 0; chunk < kChunks; ++chunk)
 #pragma unroll
       for (int i = 0; i < kUnits * Config::row_blocks; ++i) {
-        const int r = row + i * 16 + thread_ / 8, c = column + chunk * kWidth + thread_ % 8 * kUnit;
-        mask_[chunk][i] =
-            r < rows_ && c < p_.n ? __ldg(p_.mask + std::int64_t{r} * (p_.n / kUnit) + c / kUnit) : 0;
+        int r = row + i * 16 + thread_ / 8;
+        const int c = column + chunk * kWidth + thread_ % 8 * kUnit;
+        bool there = r < rows_ && c < p_.n;
+        if constexpr (Placement::has_gaps) {
+          r = p_.placement.element_row(r);
+          there = there && r >= 0;
+        }
+        mask_[chunk][i] = there ? __ldg(p_.mask + std::int64_t{r} * (p_.n / kUnit) + c / kUnit) : 0;
       }
   }
 
@@ -140,15 +155,24 @@ class NormStore {
                        kept_sum(dx.w, dy2.w, bits >> 3 * kWordBits)};
       *values = g;
       const int c = column + thread_ % 8 * kUnit;
+      if constexpr (Placement::has_gaps) {
+        const int row_of_g = p_.placement.element_row(row + r);
+        if (row + r < p_.m && row_of_g >= 0 && c < p_.n)
+          *reinterpret_cast<uint4*>(p_.plain + (std::int64_t{row_of_g} * p_.n + c) * 2) = g;
+      }
       if (narrow && thread_ % 8 < 4 && row + r < p_.m && c < p_.n)  // the copy engine's boxes are 64 wide
         *reinterpret_cast<uint4*>(p_.plain + (std::int64_t{row + r} * p_.n + c) * 2) = g;
     }
-    sm90::async_proxy_fence();
-    if (thread_ == 0) sm90::store_wait_read<0>();
+    if constexpr (!Placement::has_gaps) {
+      sm90::async_proxy_fence();
+      if (thread_ == 0) sm90::store_wait_read<0>();
+    }
     sync();
-    if (thread_ == 0 && !narrow) {
-      sm90::store_3d(&p_.g, box, column, row, 0);
-      sm90::store_commit();
+    if constexpr (!Placement::has_gaps) {
+      if (thread_ == 0 && !narrow) {
+        sm90::store_3d(&p_.g, box, column, row, 0);
+        sm90::store_commit();
+      }
     }
     if (!(narrow && warp >= 2))
       column_sums_.template add<false>(chunk, box, x, row);  // a warp has 16 columns
@@ -192,8 +216,7 @@ void start_conv_norm(const Sm90ConvCall& call, cudaStream_t stream) {
            call.n,
            call.mask,
            call.sum_slots,
-           call.placement.control,
-           call.placement.sample_rows},
+           {call.placement}},
           call.schedule, call.blocks, stream);
     } else {
       throw std::logic_error("no kernel of this tile");

@@ -14,7 +14,7 @@
 namespace convoy::kernels::gemm {
 
 Schedule sm90_schedule(const Problem& problem, const Sm90Tile& tile, int splits) {
-  const auto depth = std::int64_t(128 / problem.element_bytes());
+  const auto depth = std::int64_t(128 / problem.element_bytes()) * depth_taps(tile);
   return {int(ceil_div(problem.m, std::int64_t{tile.rows} * tile.cluster)),
           int(ceil_div(problem.n, tile.columns)), int(ceil_div(problem.k, depth)), splits, 16 / tile.cluster};
 }
@@ -33,17 +33,19 @@ double with_memory(const Problem& problem, const Sm90Tile& tile, const Schedule&
 // convolutions, 1x1 as plain products among them, on an H200 (jobs/results/cuda_step.md).
 double sm90_expected_time(const Problem& problem, int tile_index, int splits, double bytes, bool in_pieces,
                           bool windows) {
-  constexpr double kSlowness[] = {0.95, 0.95, 0.97, 1.1,  1.4,
-                                  1.4,  1.2,  1.09, 1.08, 0.97};  // of a stage's products, by tile
+  constexpr double kSlowness[] = {0.95, 0.95, 0.97, 1.1,  1.4,  1.4, 1.2,
+                                  1.09, 1.08, 0.97, 1.13, 0.94, 1.1};  // of a stage's products, by tile
   static_assert(std::size(kSlowness) == std::size(kSm90Tiles));
   const Sm90Tile& tile = kSm90Tiles[tile_index];
   const Schedule schedule = sm90_schedule(problem, tile, splits);
   const double workers = double(device_facts().multiprocessors / tile.cluster);
   const double waves = std::ceil(double(schedule.pieces()) / workers);
   const double area = double(tile.rows) * tile.columns;
-  const double load = (windows ? 2.06 : 1.57) * (tile.rows + double(tile.columns) / tile.cluster);
-  const double main =
-      std::ceil(double(schedule.k_blocks()) / splits) * std::max(area / 32 * kSlowness[tile_index], load);
+  const int taps = depth_taps(tile);
+  const double columns = tile.taps > taps ? 64 : double(tile.columns) * taps / tile.cluster;
+  const double load = (windows ? 2.06 : 1.57) * (tile.rows + columns);
+  const double main = std::ceil(double(schedule.k_blocks()) / splits) *
+                      std::max(area / 32 * taps * kSlowness[tile_index], load);
   const double store = 110 + 0.0206 * area * double(bytes_of(problem.output));
   const double piece = tile.ping_pong ? std::max(main, 0.8 * (main + store)) + 103 : main + store;
   const double compute = (waves * piece + 4700) / kSm90Clock;

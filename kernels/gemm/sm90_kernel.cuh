@@ -18,11 +18,11 @@ namespace convoy::kernels::gemm {
 enum class Consumers { cooperative, ping_pong };
 
 template <Math math_, bool a_mn_major_, bool b_mn_major_, int rows_, int columns_, int cluster_,
-          Consumers consumers_>
+          Consumers consumers_, int taps_ = 1>
 struct TileConfig {
   static constexpr Math math = math_;
   static constexpr bool a_mn_major = a_mn_major_, b_mn_major = b_mn_major_;
-  static constexpr int rows = rows_, columns = columns_, cluster = cluster_;
+  static constexpr int rows = rows_, columns = columns_, cluster = cluster_, taps = taps_;
   static constexpr bool ping_pong = consumers_ == Consumers::ping_pong;
   static constexpr int element_bytes = math == Math::bf16 ? 2 : 4;
   static constexpr int depth = 128 / element_bytes;  // k of a stage: one row of the 128-byte swizzle
@@ -35,8 +35,17 @@ struct TileConfig {
   static constexpr int products = swapped ? 1 : row_blocks, product_columns = swapped ? rows : columns;
 
   static constexpr int column_boxes = (columns + 63) / 64;  // of B with n contiguous
-  static constexpr int a_bytes = rows * 128, b_bytes = b_mn_major ? column_boxes * 8192 : columns * 128;
-  static constexpr int stage_bytes = a_bytes + b_bytes;
+  // Where taps share pixels, those of the next tap begin a pixel, a row of the swizzle, further on. Either they follow each
+  // other in k, A being one box of pixels and B one of each tap; or they are B's columns, and it is one box.
+  static constexpr bool taps_in_columns = taps > 1 && a_mn_major;
+  static constexpr int k_taps = taps_in_columns ? 1 : taps;
+  static constexpr int b_leading = taps_in_columns ? 128 : 8192;  // from one box of columns to the next
+  static constexpr int tap_bytes = b_mn_major ? column_boxes * 8192 : columns * 128;
+  static constexpr int loaded_a_bytes = (rows + k_taps - 1) * 128,
+                       loaded_b_bytes = taps_in_columns ? (depth + taps - 1) * 128 : k_taps * tap_bytes,
+                       loaded_bytes = loaded_a_bytes + loaded_b_bytes;
+  static constexpr int a_bytes = (loaded_a_bytes + 1023) / 1024 * 1024,
+                       b_bytes = (loaded_b_bytes + 1023) / 1024 * 1024, stage_bytes = a_bytes + b_bytes;
   static constexpr int staging_bytes = 64 * 128;             // 64 rows of 128 bytes on their way to C
   static constexpr int box_columns = 128 / element_bytes;    // of a C of the operands' type in them
   static constexpr int store_bytes = 2 * 2 * staging_bytes;  // two a consumer
@@ -51,6 +60,7 @@ struct TileConfig {
   static_assert(128 * producer_registers + 256 * consumer_registers <= threads * registers &&
                 threads * registers + 128 * 32 <= 65536);
   static_assert(stages >= 3 && stages * 16 + 16 <= barrier_bytes);
+  static_assert(taps == 1 || (taps_in_columns ? b_mn_major && columns == taps * 64 : swapped));
   static_assert(consumer_rows % 64 == 0 && products * product_columns / 2 <= 128, "accumulators spill");
 };
 
@@ -164,15 +174,16 @@ __device__ inline void multiply_stage(Accumulators<Config>& sums, const std::uin
   using Instruction = sm90::Wgmma<Config::product_columns>;
   constexpr int kStepA = Config::a_mn_major ? 16 * 128 : 32, kStepB = Config::b_mn_major ? 16 * 128 : 32;
   const std::uint64_t descriptor_a = sm90::matrix_descriptor(a, 8192, 1024);
-  const std::uint64_t descriptor_b = sm90::matrix_descriptor(b, 8192, 1024);
+  const std::uint64_t descriptor_b = sm90::matrix_descriptor(b, Config::b_leading, 1024);
 #pragma unroll
-  for (int step = 0; step < Config::steps; ++step) {
+  for (int tap_step = 0; tap_step < Config::k_taps * Config::steps; ++tap_step) {
+    const int tap = tap_step / Config::steps, step = tap_step % Config::steps;
 #pragma unroll
     for (int product = 0; product < Config::products; ++product) {
       // 64 rows are 8192 bytes in either order of A.
-      const std::uint64_t from_a = descriptor_a + ((product * 8192 + step * kStepA) >> 4);
-      const std::uint64_t from_b = descriptor_b + ((step * kStepB) >> 4);
-      const int add = accumulate || step > 0;
+      const std::uint64_t from_a = descriptor_a + ((product * 8192 + tap * 128 + step * kStepA) >> 4);
+      const std::uint64_t from_b = descriptor_b + ((tap * Config::tap_bytes + step * kStepB) >> 4);
+      const int add = accumulate || tap_step > 0;
       if constexpr (Config::math == Math::tf32)
         Instruction::tf32(sums[product], Config::swapped ? from_b : from_a, Config::swapped ? from_a : from_b,
                           add);
@@ -260,7 +271,7 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
         const int m_tile = piece.m_tile * Config::cluster + int(rank);
         Loader of_piece(loader, m_tile, piece.n_tile, piece.k_begin, rank);
         for (int k = piece.k_begin; k < piece.k_end; ++k) {
-          ring.claim(Config::stage_bytes);
+          ring.claim(Config::loaded_bytes);
           std::uint8_t* stage = ring.stage();
           of_piece.load(stage, stage + Config::a_bytes, ring.arrived());
           ring.position.advance();

@@ -12,24 +12,29 @@
 
 namespace convoy::kernels::gemm {
 
-// A tile shape as the host sees it.
+// A tile shape as the host sees it. In names, p stands for ping_pong, t for several taps, r (sm90_mn_major.h) for an operand
+// through registers.
 struct Sm90Tile {
   const char* name;
   int rows, columns, cluster;
   bool ping_pong;
+  int taps = 1;  // of a filter's row, whose windows share the pixels of a stage: see depth_taps()
 };
 inline constexpr Sm90Tile kSm90Tiles[] = {
-    {"128x256/2", 128, 256, 2, false}, {"128x256", 128, 256, 1, false}, {"128x192", 128, 192, 1, false},
-    {"128x128p", 128, 128, 1, true},   {"256x64p", 256, 64, 1, true},   {"128x64p", 128, 64, 1, true},
-    {"64x192p", 64, 192, 1, true},     {"64x64p", 64, 64, 1, true},     {"128x160", 128, 160, 1, false},
-    {"64x256p", 64, 256, 1, true},
+    {"128x256/2", 128, 256, 2, false}, {"128x256", 128, 256, 1, false},  {"128x192", 128, 192, 1, false},
+    {"128x128p", 128, 128, 1, true},   {"256x64p", 256, 64, 1, true},    {"128x64p", 128, 64, 1, true},
+    {"64x192p", 64, 192, 1, true},     {"64x64p", 64, 64, 1, true},      {"128x160", 128, 160, 1, false},
+    {"64x256p", 64, 256, 1, true},     {"64x192t", 64, 192, 1, true, 3}, {"128x192t", 128, 192, 1, false, 3},
+    {"256x64t", 256, 64, 1, true, 3},
 };
+// Taps within a stage's k. Those of gradients of weights are the tile's columns instead, 64 of each.
+constexpr int depth_taps(const Sm90Tile& tile) { return tile.columns == tile.taps * 64 ? 1 : tile.taps; }
 // Columns that are no multiple of 64, for as many filters.
 constexpr bool is_narrow(const Sm90Tile& tile) { return tile.columns % 64 != 0; }
-// Tiles that plain products have kernels of. Convolutions in bf16 alone have the rest: narrow ones, and 64x256 for gradients
-// of weights.
+// Tiles that plain products have kernels of. Convolutions in bf16 alone have the rest: narrow ones, and for gradients of
+// weights 64x256 and those of several taps.
 constexpr bool suits_products(const Sm90Tile& tile) {
-  return !is_narrow(tile) && (tile.rows > 64 || tile.columns < 256);
+  return !is_narrow(tile) && tile.taps == 1 && (tile.rows > 64 || tile.columns < 256);
 }
 
 // Which work a block does: pieces (tile, range of k), the tiles of a cluster's column first, then along n,

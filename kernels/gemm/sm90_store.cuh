@@ -20,6 +20,9 @@ struct MatrixPlacement {
   }
   // Rows that count in the sums of columns.
   __device__ int sum_rows(int m) const { return m; }
+  // Whether some rows are none of C, so that threads must copy what the copy engine would store. Then first_gap(row): how
+  // far behind this row the first one lies; next_gap(): from one to the next; element_row(row): as which it lies in C, or -1.
+  static constexpr bool has_gaps = false;
 };
 
 template <class Config, Extra extra, class Placement = MatrixPlacement>
@@ -69,8 +72,9 @@ class TileStore {
     if constexpr (with_mask) {
       const int bytes = parameters_.bf16 ? 2 : 4, across = Config::columns * bytes / 128;
       for (int i = thread_; i < Config::consumer_rows * across; i += 128) {
-        const int r = row + i / across, c = column + i % across * (128 / bytes);
-        if (r < parameters_.m && c < parameters_.n)
+        int r = row + i / across;
+        const int c = column + i % across * (128 / bytes);
+        if (is_in_c(r) && c < parameters_.n)
           sm90::prefetch_l2(parameters_.mask + (std::int64_t{r} * parameters_.n + c) * bytes);
       }
     }
@@ -83,6 +87,7 @@ class TileStore {
 
  private:
   static constexpr bool with_sums = extra == Extra::sums, with_mask = extra == Extra::mask;
+  static constexpr bool copied = with_mask || Placement::has_gaps;  // by threads
   static_assert(!with_mask || Config::columns % 64 == 0);
   using Mask = uint4[4];  // a thread's part of that of a box
 
@@ -137,15 +142,18 @@ class TileStore {
                  : stage_bf16<4>(chunk_sums, buffer, warp_, lane_);
         else
           stage_f32(chunk_sums, buffer, warp_, lane_);
-        if constexpr (!with_mask) {
+        if constexpr (with_sums && Placement::has_gaps) clear_gaps(buffer, r);
+        if constexpr (!copied) {
           sm90::async_proxy_fence();
           if (thread_ == 0) sm90::store_wait_read<0>();
         }
         sync();
         if constexpr (with_mask) {
           copy_masked<bf16>(buffer, r, c, mask);
+        } else if constexpr (copied) {
+          copy<bf16, 8>(buffer, r, c);
         } else if (narrow) {
-          copy_narrow(buffer, r, c);
+          copy<true, 4>(buffer, r, c);  // TMA's boxes are 64 columns wide and would reach into the next tile
         } else if (thread_ == 0) {
           parameters_.placement.store(&parameters_.c, buffer, c, r, split);
           sm90::store_commit();
@@ -154,6 +162,21 @@ class TileStore {
           column_sums_.template add<true>(chunk, buffer, buffer, r);
         staged_ ^= 1;
       }
+  }
+
+  // Whether C has this row of a tile's, and as which.
+  __device__ bool is_in_c(int& row) const {
+    if (row >= parameters_.m) return false;
+    if constexpr (Placement::has_gaps) row = parameters_.placement.element_row(row);
+    return !Placement::has_gaps || row >= 0;
+  }
+  // What this warp has staged, its 16 columns, of rows that are none of C's: they count for nothing in the sums.
+  __device__ void clear_gaps(std::uint8_t* buffer, int row) const {
+    static_assert(Config::swapped || !Placement::has_gaps);
+    __syncwarp();
+    const int unit = warp_ * 2 + lane_ % 2, step = parameters_.placement.next_gap();
+    for (int r = parameters_.placement.first_gap(row); r < 64; r += step)
+      if (lane_ < 2) *reinterpret_cast<uint4*>(buffer + r * 128 + ((unit ^ (r & 7)) << 4)) = {};
   }
 
   // Calls use(number, 16 bytes of the staged box, their distance in bytes from C's begin) for what is this thread's, and
@@ -165,14 +188,15 @@ class TileStore {
 #pragma unroll
     for (int i = 0; i < units / 2; ++i) {
       const int r = i * (128 / units) + thread_ / units;
-      if (row + r < parameters_.m && c < parameters_.n)
+      int row_of_c = row + r;
+      if (is_in_c(row_of_c) && c < parameters_.n)
         use(i, reinterpret_cast<const uint4*>(buffer + r * 128 + ((unit ^ (r & 7)) << 4)),
-            (std::int64_t{row + r} * parameters_.n + c) * (16 / kElements));
+            (std::int64_t{row_of_c} * parameters_.n + c) * (16 / kElements));
     }
   }
-  // 32 columns of bf16; TMA's boxes are 64 wide and would reach into the next tile.
-  __device__ void copy_narrow(const std::uint8_t* buffer, int row, int column) const {
-    for_each_unit<true, 4>(buffer, row, column, [&](int, const uint4* staged, std::int64_t offset) {
+  template <bool bf16, int units>
+  __device__ void copy(const std::uint8_t* buffer, int row, int column) const {
+    for_each_unit<bf16, units>(buffer, row, column, [&](int, const uint4* staged, std::int64_t offset) {
       *reinterpret_cast<uint4*>(parameters_.plain + offset) = *staged;
     });
   }

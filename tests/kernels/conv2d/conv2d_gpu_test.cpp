@@ -96,6 +96,15 @@ std::vector<Layer> layers() {
       {{2, 12, 7, 7}, {20, 12, 3, 3}, kSame},  // no multiple of eight
       {{2, 12, 7, 7}, {20, 12, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
       {{2, 64, 7, 7}, {10, 64, 3, 3}, kSame},
+      // Taps that share pixels: rows longer and shorter than a box, of one pixel, taps further down, two blocks of channels,
+      // filters of one row, masks.
+      {{2, 64, 5, 70}, {64, 64, 3, 3}, {.padding = {1, 1}, .bias = true, .relu = true}},
+      {{9, 40, 7, 1}, {64, 40, 3, 3}, kSame},
+      {{2, 64, 9, 11}, {24, 64, 5, 3}, {.padding = {4, 1}, .dilation = {2, 1}}},
+      {{3, 72, 6, 5}, {64, 72, 3, 3}, {.padding = {0, 1}}},
+      {{1, 16, 2, 300}, {64, 16, 1, 3}, {.padding = {0, 1}}},
+      {{90, 64, 23, 23}, {64, 64, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
+      {{3, 64, 7, 67}, {72, 64, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
   };
 }
 
@@ -225,6 +234,21 @@ TEST_P(Conv2dOnHopper, TakesTheCopyEngine) {
       }
   for (const Direction direction : {Direction::forward, Direction::backward_weights})
     EXPECT_EQ(conv::candidates(task_of(stem, direction, GetParam())).front().engine, Engine::folded);
+}
+
+// 3x3 of 64 filters waits for what it fetches: expected fastest is a tile whose taps share it.
+TEST(Conv2dPlans, TapsOfSixtyFourFiltersShareTheirPixels) {
+  if (!gemm::device_present()) GTEST_SKIP() << "no CUDA device";
+  const Layer layer{{128, 64, 56, 56}, {64, 64, 3, 3}, kSame};
+  const std::tuple<Direction, const char*> expected[] = {{Direction::forward, " 256x64t"},
+                                                         {Direction::backward_data, " 256x64t"},
+                                                         {Direction::backward_weights, " 64x192t"}};
+  for (const auto& [direction, tile] : expected) {
+    const Task task = task_of(layer, direction, Math::bf16);
+    if (!conv::supports(Engine::im2col, task)) GTEST_SKIP() << "no Hopper";
+    const std::string plan = conv::candidates(task).front().to_string();
+    EXPECT_NE(plan.find(tile), std::string::npos) << plan;
+  }
 }
 
 // A tuning file with what was chosen for the task, by measurement.
