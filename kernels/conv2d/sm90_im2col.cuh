@@ -183,7 +183,8 @@ class GradientLoader {
 // The same of tiles whose columns are the taps of a filter's row. Behind the positions of a row of y comes one more, where
 // dy is zero; the first pixel of its window is x's last of the row, and the next one, in front of the next row, is zero. So
 // tap s of a position is the first tap of the s-th position behind it, and one box of pixels serves all taps. (If that last
-// pixel is not finite, the first tap's gradient becomes NaN with those of the others.)
+// pixel is not finite, the first tap's gradient becomes NaN with those of the others; if the next row's first one is not, the
+// last tap's.)
 template <class Config>
 class RowGradientLoader {
  public:
@@ -230,6 +231,7 @@ void start_conv(const Sm90ConvCall& call, cudaStream_t stream) {
     constexpr bool kLeftOut = kNarrow && ((b_mn_major && !a_mn_major) || extra == gemm::Extra::mask);
     if constexpr (has_kernel(gemm::kSm90Tiles[tile], math, a_mn_major) && !kLeftOut) {
       using Config = gemm::Sm90Config<math, a_mn_major, b_mn_major, tile>;
+      static_assert(Config::k_taps == gemm::depth_taps(gemm::kSm90Tiles[tile]));
       gemm::start_wgmma<Config, Loader<Config>, gemm::TileStore<Config, extra, PlacementOf<Config>>>(
           loader_parameters(call),
           {call.c,

@@ -207,6 +207,7 @@ void start_conv_norm(const Sm90ConvCall& call, cudaStream_t stream) {
       constexpr bool kTransposed =
           math == gemm::Math::tf32 || gemm::is_narrow(kTile);  // filters, as transposes() says
       using Config = gemm::Sm90Config<math, false, !kTransposed, tile>;
+      static_assert(Config::k_taps == gemm::depth_taps(kTile));
       gemm::start_wgmma<Config, WindowLoader<Config>, NormStore<Config>>(
           loader_parameters(call),
           {call.c,

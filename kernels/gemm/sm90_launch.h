@@ -31,8 +31,8 @@ inline constexpr Sm90Tile kSm90Tiles[] = {
 constexpr int depth_taps(const Sm90Tile& tile) { return tile.columns == tile.taps * 64 ? 1 : tile.taps; }
 // Columns that are no multiple of 64, for as many filters.
 constexpr bool is_narrow(const Sm90Tile& tile) { return tile.columns % 64 != 0; }
-// Tiles that plain products have kernels of. Convolutions in bf16 alone have the rest: narrow ones, and for gradients of
-// weights 64x256 and those of several taps.
+// Tiles that plain products have kernels of. Convolutions in bf16 alone have the rest: narrow ones, those of several taps, and
+// for gradients of weights 64x256.
 constexpr bool suits_products(const Sm90Tile& tile) {
   return !is_narrow(tile) && tile.taps == 1 && (tile.rows > 64 || tile.columns < 256);
 }

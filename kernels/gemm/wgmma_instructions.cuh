@@ -19,9 +19,10 @@ __device__ inline void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");
 }
 
-// A descriptor of a tile with 128-byte rows in the 128-byte swizzle that TMA writes. Tiles start at multiples of
-// 1024 bytes. k contiguous: groups of 8 rows lie `stride_bytes` apart; `leading_bytes` is not used. m or n
-// contiguous: groups of 8 values of k lie `stride_bytes` apart, groups of 64 rows or columns `leading_bytes`.
+// A descriptor of a tile with 128-byte rows in the 128-byte swizzle that TMA writes. Boxes start at multiples of 1024
+// bytes, a tile at any row of one: the swizzle goes by addresses, so that the descriptor's base offset is 0 all the same.
+// k contiguous: groups of 8 rows lie `stride_bytes` apart; `leading_bytes` is not used. m or n contiguous: groups of 8
+// values of k lie `stride_bytes` apart, groups of 64 rows or columns `leading_bytes`.
 __device__ inline std::uint64_t matrix_descriptor(const void* tile, std::uint32_t leading_bytes,
                                                   std::uint32_t stride_bytes) {
   constexpr std::uint64_t kSwizzle128 = std::uint64_t{1} << 62;
