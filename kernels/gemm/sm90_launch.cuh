@@ -11,10 +11,9 @@
 namespace convoy::kernels::gemm {
 
 template <Math math, bool a_mn_major, bool b_mn_major, int tile>
-using Sm90Config = TileConfig<math, a_mn_major, b_mn_major, kSm90Tiles[tile].rows, kSm90Tiles[tile].columns,
-                              kSm90Tiles[tile].cluster,
-                              kSm90Tiles[tile].ping_pong ? Consumers::ping_pong : Consumers::cooperative,
-                              kSm90Tiles[tile].taps>;
+using Sm90Config = TileConfig<
+    math, a_mn_major, b_mn_major, kSm90Tiles[tile].rows, kSm90Tiles[tile].columns, kSm90Tiles[tile].cluster,
+    kSm90Tiles[tile].ping_pong ? Consumers::ping_pong : Consumers::cooperative, kSm90Tiles[tile].taps>;
 
 // Starts a kernel in clusters of so many blocks; it may begin while the one before it ends.
 template <int threads, int shared_bytes, class Kernel, class... Arguments>
