@@ -60,6 +60,10 @@ struct LoaderParameters {
   WindowLoad window;
   FilterTaps filter_taps;
   BundleSteps bundles;
+  __device__ void prefetch() const {
+    sm90::prefetch_tensor_map(&images);
+    sm90::prefetch_tensor_map(&other);
+  }
 };
 
 // A: windows of the images. B: the filters' channels of the same tap, which lie contiguous (k contiguous), or those of
@@ -69,10 +73,7 @@ template <class Config>
 class WindowLoader {
  public:
   using Parameters = LoaderParameters;
-  __device__ static void prefetch(const Parameters& parameters) {
-    sm90::prefetch_tensor_map(&parameters.images);
-    sm90::prefetch_tensor_map(&parameters.other);
-  }
+  __device__ static void prefetch(const Parameters& parameters) { parameters.prefetch(); }
   __device__ WindowLoader(const Parameters& parameters, int m_tile, int n_tile, int k_begin, std::uint32_t)
       : p_(parameters),
         at_(p_.window.matrix ? WindowLoad::Pixel{0, 0, m_tile * Config::rows}
@@ -139,10 +140,7 @@ template <class Config, bool turned>
 class GradientLoader {
  public:
   using Parameters = LoaderParameters;
-  __device__ static void prefetch(const Parameters& parameters) {
-    sm90::prefetch_tensor_map(&parameters.images);
-    sm90::prefetch_tensor_map(&parameters.other);
-  }
+  __device__ static void prefetch(const Parameters& parameters) { parameters.prefetch(); }
   __device__ GradientLoader(const Parameters& parameters, int a_tile, int b_tile, int k_begin,
                             std::uint32_t = 0)
       : GradientLoader(parameters, turned ? b_tile : a_tile, turned ? a_tile : b_tile, k_begin,
@@ -189,10 +187,7 @@ template <class Config>
 class RowGradientLoader {
  public:
   using Parameters = LoaderParameters;
-  __device__ static void prefetch(const Parameters& parameters) {
-    sm90::prefetch_tensor_map(&parameters.images);
-    sm90::prefetch_tensor_map(&parameters.other);
-  }
+  __device__ static void prefetch(const Parameters& parameters) { parameters.prefetch(); }
   __device__ RowGradientLoader(const Parameters& parameters, int m_tile, int n_tile, int k_begin,
                                std::uint32_t)
       : p_(parameters),
