@@ -6,6 +6,7 @@
 #include <chrono>
 #include <memory>
 #include <numeric>
+#include <stdexcept>
 #include <utility>
 
 #include "kernels/device/arena.h"
@@ -33,7 +34,8 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-std::int64_t padded(std::int64_t bytes) { return (bytes + 255) / 256 * 256; }
+constexpr std::int64_t kAlignment = 256;  // of every operand
+std::int64_t padded(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 // Moderate numbers everywhere: a kernel's time may depend on them (denormals), and rounds make them grow.
 void fill_with_numbers(float* values, std::int64_t count) {
@@ -122,8 +124,8 @@ class OpTimer::Ring {
       scratch = std::exchange(next_, next_ + workspace);
     }
     std::vector<void*> inputs, outputs;
-    for (const TensorId id : of.inputs) inputs.push_back(arena_.data() + address_[at(id)]);
-    for (const TensorId id : of.outputs) outputs.push_back(arena_.data() + address_[at(id)]);
+    for (const TensorId id : of.inputs) inputs.push_back(aligned(address_[at(id)]));
+    for (const TensorId id : of.outputs) outputs.push_back(aligned(address_[at(id)]));
     return step_.kernels[node].bind({inputs, outputs, arena_.data() + scratch});
   }
 
@@ -135,6 +137,10 @@ class OpTimer::Ring {
  private:
   using Range = std::pair<std::int64_t, std::int64_t>;
 
+  void* aligned(std::int64_t address) {
+    if (address % kAlignment != 0) throw std::logic_error("an operand to be timed is not aligned");
+    return arena_.data() + address;
+  }
   std::int64_t bytes(std::size_t id) const {
     return padded(static_cast<std::int64_t>(step_.descs[id].bytes()));
   }
