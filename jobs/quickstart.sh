@@ -70,7 +70,7 @@ if [ "$synthetic" = yes ]; then
   train linear --learning-rate 0.001
   linear_accuracy=$accuracy
 fi
-train cifar10_quick --learning-rate 0.05 --weight-decay 5e-4 --flip
+train cifar10_quick --learning-rate 0.02 --weight-decay 5e-4 --flip
 echo
 [ "$synthetic" = no ] || echo "Test accuracy of a linear model:  $linear_accuracy"
 echo "Test accuracy of cifar10_quick:   $accuracy"
