@@ -9,6 +9,16 @@
 
 namespace convoy::kernels::conv {
 
+// Image, row and place in it of a row of the im2col matrix, of so many positions an image and a row.
+struct Position {
+  int n, i, j;
+};
+__device__ inline Position position_of(int row, const cuda::Divider& positions, const cuda::Divider& across) {
+  const std::uint32_t n = positions(std::uint32_t(row)), inside = std::uint32_t(row) - n * positions.divisor;
+  const std::uint32_t i = across(inside);
+  return {int(n), int(i), int(inside - i * across.divisor)};
+}
+
 // The im2col operand: where a row's position lies in the tensor, and what a block of its columns reads. A block is one
 // tap and up to 64 (tf32: 32) of its channels.
 struct WindowLoad {
@@ -22,10 +32,8 @@ struct WindowLoad {
     int n, h, w;
   };
   __device__ Pixel pixel(int row) const {
-    const std::uint32_t n = positions(std::uint32_t(row)),
-                        inside = std::uint32_t(row) - n * positions.divisor;
-    const std::uint32_t i = across(inside), j = inside - i * across.divisor;
-    return {int(n), int(i) * step[0] + first[0], int(j) * step[1] + first[1]};
+    const Position at = position_of(row, positions, across);
+    return {at.n, at.i * step[0] + first[0], at.j * step[1] + first[1]};
   }
   struct Block {
     int channel_block, r, s;
@@ -70,6 +78,7 @@ struct Placement {
   cuda::Divider blocks;                  // filters, turned
   const StepControl* control = nullptr;  // sums of columns run over its valid samples
   int sample_rows = 0;
+  __device__ int sum_rows(int m) const { return min(m, control->valid * sample_rows); }
 };
 
 struct Sm90ConvCall {
@@ -93,14 +102,18 @@ struct Sm90ConvCall {
 
 // Of a tile of kSm90Tiles. weights: backward_weights, the one direction whose A has m contiguous.
 constexpr bool has_kernel(const gemm::Sm90Tile& tile, gemm::Math math, bool weights) {
-  if (tile.taps > 1) return math == gemm::Math::bf16 && weights == (gemm::depth_taps(tile) == 1);
+  if (tile.taps > 1)
+    return weights == (gemm::depth_taps(tile) == 1) &&
+           (math == gemm::Math::bf16 || (math == gemm::Math::tf32 && !weights && !gemm::is_narrow(tile)));
   return tile.cluster == 1 &&
          (gemm::suits_products(tile) || (math == gemm::Math::bf16 && (gemm::is_narrow(tile) || weights)));
 }
 
-// Of those backward_data with input_norm has: all but 256x64 in tf32, whose consumers take turns: the ring would have to hold
-// a tile's operands beside a stage of the product (NormStore), five stages of four.
+// Of those backward_data with input_norm has: all but 256x64 in tf32, whose consumers take turns, as the ring would have to
+// hold a tile's operands beside a stage of the product (NormStore), five stages of four; and but wide tiles of several taps,
+// whose stages, A alone, hold few operands.
 constexpr bool has_norm_kernel(const gemm::Sm90Tile& tile, gemm::Math math) {
+  if (tile.taps > 1) return has_kernel(tile, math, false) && math == gemm::Math::bf16 && tile.columns == 64;
   return has_kernel(tile, math, false) && (math == gemm::Math::bf16 || tile.rows <= 128);
 }
 

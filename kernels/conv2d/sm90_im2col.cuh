@@ -12,10 +12,8 @@ struct Sm90Placement {
     if (place.kind == Placement::Kind::matrix) {
       sm90::store_3d(c, from, column, row, split);
     } else if (place.kind == Placement::Kind::positions) {
-      const std::uint32_t n = place.positions(std::uint32_t(row)),
-                          inside = std::uint32_t(row) - n * place.positions.divisor;
-      const std::uint32_t i = place.across(inside);
-      sm90::store_im2col(c, from, column, int(inside - i * place.across.divisor), int(i), int(n));
+      const Position at = position_of(row, place.positions, place.across);
+      sm90::store_im2col(c, from, column, at.j, at.i, at.n);
     } else {
       const bool turned = place.kind == Placement::Kind::turned;
       const std::uint32_t at = std::uint32_t(turned ? row : column), tap = place.blocks(at / 64);
@@ -26,7 +24,7 @@ struct Sm90Placement {
         sm90::store_4d(c, from, channel, int(tap), row, split);
     }
   }
-  __device__ int sum_rows(int m) const { return min(m, place.control->valid * place.sample_rows); }
+  __device__ int sum_rows(int m) const { return place.sum_rows(m); }
   static constexpr bool has_gaps = false;
 };
 
@@ -36,12 +34,10 @@ struct GapPlacement {
   Placement place;
   // A box of 64 rows.
   __device__ void load(const CUtensorMap* map, void* to, std::uint64_t* full, int column, int row) const {
-    const std::uint32_t n = place.positions(std::uint32_t(row)),
-                        inside = std::uint32_t(row) - n * place.positions.divisor;
-    const std::uint32_t i = place.across(inside);
-    sm90::load_im2col(map, to, full, column, int(inside - i * place.across.divisor), int(i), int(n), 0, 0);
+    const Position at = position_of(row, place.positions, place.across);
+    sm90::load_im2col(map, to, full, column, at.j, at.i, at.n, 0, 0);
   }
-  __device__ int sum_rows(int m) const { return min(m, place.control->valid * place.sample_rows); }
+  __device__ int sum_rows(int m) const { return place.sum_rows(m); }
   static constexpr bool has_gaps = true;
   __device__ int next_gap() const { return int(place.across.divisor); }
   __device__ int first_gap(int row) const {
@@ -85,29 +81,32 @@ class WindowLoader {
     if constexpr (Config::b_mn_major) filter_row_ = bundle * p_.bundles.filter_rows;
   }
   __device__ void load(std::uint8_t* a, std::uint8_t* b, std::uint64_t* full) {
-    const int channel = block_.channel_block * Config::depth;
+    load_a(a, full);
+    load_tap(0, b, full);
+    advance();
+  }
+  // The parts of it, for several taps: A serves this tap and the next ones.
+  __device__ void load_a(std::uint8_t* a, std::uint64_t* full) const {
     if (p_.window.matrix)
-      sm90::load_2d(&p_.images, a, full, first_channel_ + channel, at_.w);
+      sm90::load_2d(&p_.images, a, full, first_channel_ + channel(), at_.w);
     else
-      sm90::load_im2col(&p_.images, a, full, first_channel_ + channel, at_.w, at_.h, at_.n,
+      sm90::load_im2col(&p_.images, a, full, first_channel_ + channel(), at_.w, at_.h, at_.n,
                         std::uint16_t(block_.s * p_.window.reach[1]),
                         std::uint16_t(block_.r * p_.window.reach[0]));
-#pragma unroll
-    for (int i = 0; i < Config::k_taps; ++i)
-      load_filters(b + i * Config::tap_bytes, full, channel, block_.s + i);
-    p_.window.advance(block_);
   }
-
- private:
-  __device__ void load_filters(std::uint8_t* b, std::uint64_t* full, int channel, int s) const {
-    const int tap = p_.filter_taps.at(block_.r, s);
+  __device__ void load_tap(int next, std::uint8_t* b, std::uint64_t* full) const {
+    const int tap = p_.filter_taps.at(block_.r, block_.s + next);
     if constexpr (Config::b_mn_major) {
       for (int i = 0; i < Config::columns / 64; ++i)
-        sm90::load_3d(&p_.other, b + i * 8192, full, column_ + i * 64, tap, filter_row_ + channel);
+        sm90::load_3d(&p_.other, b + i * 8192, full, column_ + i * 64, tap, filter_row_ + channel());
     } else {
-      sm90::load_3d(&p_.other, b, full, channel, tap, column_);
+      sm90::load_3d(&p_.other, b, full, channel(), tap, column_);
     }
   }
+  __device__ void advance() { p_.window.advance(block_); }
+
+ private:
+  __device__ int channel() const { return block_.channel_block * Config::depth; }
 
   const Parameters& p_;
   const WindowLoad::Pixel at_;  // of a plain matrix w is the row

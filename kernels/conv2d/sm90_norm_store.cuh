@@ -15,7 +15,7 @@ struct NormPlacement {
   __device__ void load(const CUtensorMap* map, void* to, std::uint64_t* full, int column, int row) const {
     sm90::load_2d(map, to, full, column, row);
   }
-  __device__ int sum_rows(int m) const { return min(m, place.control->valid * place.sample_rows); }
+  __device__ int sum_rows(int m) const { return place.sum_rows(m); }
   static constexpr bool has_gaps = false;
 };
 
@@ -155,13 +155,12 @@ class NormStore {
                        kept_sum(dx.w, dy2.w, bits >> 3 * kWordBits)};
       *values = g;
       const int c = column + thread_ % 8 * kUnit;
-      if constexpr (Placement::has_gaps) {
-        const int row_of_g = p_.placement.element_row(row + r);
-        if (row + r < p_.m && row_of_g >= 0 && c < p_.n)
-          *reinterpret_cast<uint4*>(p_.plain + (std::int64_t{row_of_g} * p_.n + c) * 2) = g;
-      }
-      if (narrow && thread_ % 8 < 4 && row + r < p_.m && c < p_.n)  // the copy engine's boxes are 64 wide
-        *reinterpret_cast<uint4*>(p_.plain + (std::int64_t{row + r} * p_.n + c) * 2) = g;
+      int row_of_g = row + r;
+      if constexpr (Placement::has_gaps) row_of_g = p_.placement.element_row(row_of_g);
+      const bool copied =
+          Placement::has_gaps || (narrow && thread_ % 8 < 4);  // the copy engine's boxes are 64 wide
+      if (copied && row + r < p_.m && row_of_g >= 0 && c < p_.n)
+        *reinterpret_cast<uint4*>(p_.plain + (std::int64_t{row_of_g} * p_.n + c) * 2) = g;
     }
     if constexpr (!Placement::has_gaps) {
       sm90::async_proxy_fence();

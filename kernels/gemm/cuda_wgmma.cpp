@@ -33,8 +33,8 @@ double with_memory(const Problem& problem, const Sm90Tile& tile, const Schedule&
 // convolutions, 1x1 as plain products among them, on an H200 (jobs/results/cuda_step.md).
 double sm90_expected_time(const Problem& problem, int tile_index, int splits, double bytes, bool in_pieces,
                           bool windows) {
-  constexpr double kSlowness[] = {0.95, 0.95, 0.97, 1.1,  1.4,  1.4, 1.2,
-                                  1.09, 1.08, 0.97, 1.13, 0.94, 1.1};  // of a stage's products, by tile
+  constexpr double kSlowness[] = {0.95, 0.95, 0.97, 1.1,  1.4,  1.4, 1.2, 1.09,
+                                  1.08, 0.97, 1.13, 0.94, 1.05, 1.03};  // of a stage's products, by tile
   static_assert(std::size(kSlowness) == std::size(kSm90Tiles));
   const Sm90Tile& tile = kSm90Tiles[tile_index];
   const Schedule schedule = sm90_schedule(problem, tile, splits);

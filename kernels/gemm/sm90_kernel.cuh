@@ -1,7 +1,8 @@
 // The wgmma rung: a persistent kernel of one producer warpgroup, which keeps a ring of shared-memory stages
 // filled through TMA, and two consumer warpgroups, which multiply. What the stages hold is the loader's
 // business (gemm: two matrices; convolution: im2col columns and filters), what becomes of the sums the
-// epilogue's; where it reads tensors, they come through the ring too, behind a tile's blocks of k. Structure after
+// epilogue's; where it reads tensors, they come through the ring too, behind a tile's blocks of k. (Where taps of a
+// filter share A's pixels, B has a ring of its own.) Structure after
 // CUTLASS's warp-specialised kernels and "Dissecting the NVIDIA Hopper architecture". Device code, sm_90a only.
 //
 // cooperative: the two consumers share a tile, half of its rows each. ping-pong: each takes every other tile,
@@ -35,32 +36,40 @@ struct TileConfig {
   static constexpr int products = swapped ? 1 : row_blocks, product_columns = swapped ? rows : columns;
 
   static constexpr int column_boxes = (columns + 63) / 64;  // of B with n contiguous
-  // Where taps share pixels, those of the next tap begin a pixel, a row of the swizzle, further on. Either they follow each
-  // other in k, A being one box of pixels and B one of each tap; or they are B's columns, and it is one box.
+  // Where taps share pixels, those of the next tap begin a pixel, a row of the swizzle, further on. Either they are B's
+  // columns, and it is one box; or they follow each other in k: then a stage is one box of A, and B comes by a ring of its
+  // own, a tap a stage.
   static constexpr bool taps_in_columns = taps > 1 && a_mn_major;
   static constexpr int k_taps = taps_in_columns ? 1 : taps;
+  static constexpr bool has_tap_ring = k_taps > 1;
   static constexpr int b_leading = taps_in_columns ? 128 : 8192;  // from one box of columns to the next
-  static constexpr int tap_bytes = b_mn_major ? column_boxes * 8192 : columns * 128;
   static constexpr int loaded_a_bytes = (rows + k_taps - 1) * 128,
-                       loaded_b_bytes = taps_in_columns ? (depth + taps - 1) * 128 : k_taps * tap_bytes,
-                       loaded_bytes = loaded_a_bytes + loaded_b_bytes;
+                       loaded_b_bytes = taps_in_columns ? (depth + taps - 1) * 128
+                                        : b_mn_major    ? column_boxes * 8192
+                                                        : columns * 128,
+                       loaded_bytes = loaded_a_bytes + (has_tap_ring ? 0 : loaded_b_bytes);
   static constexpr int a_bytes = (loaded_a_bytes + 1023) / 1024 * 1024,
-                       b_bytes = (loaded_b_bytes + 1023) / 1024 * 1024, stage_bytes = a_bytes + b_bytes;
+                       b_bytes = (loaded_b_bytes + 1023) / 1024 * 1024,
+                       stage_bytes = a_bytes + (has_tap_ring ? 0 : b_bytes);
   static constexpr int staging_bytes = 64 * 128;             // 64 rows of 128 bytes on their way to C
   static constexpr int box_columns = 128 / element_bytes;    // of a C of the operands' type in them
   static constexpr int store_bytes = 2 * 2 * staging_bytes;  // two a consumer
   static constexpr int barrier_bytes = 256;
   static constexpr int limit = 227 * 1024 - 1024;  // less what aligning to 1024 bytes can cost
-  static constexpr int stages = (limit - store_bytes - barrier_bytes) / stage_bytes;
-  static constexpr int shared_bytes = stages * stage_bytes + store_bytes + barrier_bytes + 1024;
+  static constexpr int room = limit - store_bytes - barrier_bytes;
+  static constexpr int stages = !has_tap_ring ? room / stage_bytes : rows > 128 || columns > 128 ? 3 : 5;
+  static constexpr int tap_stages = has_tap_ring ? std::min(9, (room - stages * stage_bytes) / b_bytes) : 0;
+  static constexpr int shared_bytes =
+      stages * stage_bytes + tap_stages * b_bytes + store_bytes + barrier_bytes + 1024;
   static constexpr int threads = 384;
   // A thread's, where 168 would fit: what is left lets a block of 128 threads with 32 run beside it, as the sums of gradients do
   // (comm/nccl/copy_all_reduce.cu). The producer's warps give most of theirs to the consumers'.
   static constexpr int registers = 160, producer_registers = 32, consumer_registers = 224;
   static_assert(128 * producer_registers + 256 * consumer_registers <= threads * registers &&
                 threads * registers + 128 * 32 <= 65536);
-  static_assert(stages >= 3 && stages * 16 + 16 <= barrier_bytes);
-  static_assert(taps == 1 || (taps_in_columns ? b_mn_major && columns == taps * 64 : swapped));
+  static_assert(stages >= 3 && (stages + tap_stages) * 16 + 16 <= barrier_bytes);
+  static_assert(!has_tap_ring || tap_stages >= 3);
+  static_assert(!taps_in_columns || (b_mn_major && columns == taps * 64));
   static_assert(consumer_rows % 64 == 0 && products * product_columns / 2 <= 128, "accumulators spill");
 };
 
@@ -93,13 +102,20 @@ __device__ inline void release_stage(std::uint64_t* empty, int lane) {
 }
 
 // The stages, from the producer's or from a consumer's position.
-template <class Config>
-struct Ring {
+template <int count, int stage_bytes, int cluster>
+struct StageRing {
   std::uint8_t* stages;
   std::uint64_t *full, *empty;  // a barrier each a stage
-  RingPosition<Config::stages> position;
+  RingPosition<count> position;
 
-  __device__ std::uint8_t* stage() const { return stages + position.stage * Config::stage_bytes; }
+  // By one thread; arrivals: at a stage, by the warps that have read it.
+  __device__ void init(int arrivals) const {
+    for (int stage = 0; stage < count; ++stage) {
+      sm90::barrier_init(full + stage, 1);
+      sm90::barrier_init(empty + stage, arrivals);
+    }
+  }
+  __device__ std::uint8_t* stage() const { return stages + position.stage * stage_bytes; }
   __device__ std::uint64_t* arrived() const { return full + position.stage; }
   // The producer's: waits until the stage is free, and says how many bytes are coming.
   __device__ void claim(int bytes) const {
@@ -108,7 +124,15 @@ struct Ring {
   }
   // A consumer's: until the bytes are there, and when this warp has read them.
   __device__ void wait() const { sm90::barrier_wait(arrived(), position.parity); }
-  __device__ void release(int stage, int lane) const { release_stage<Config::cluster>(empty + stage, lane); }
+  __device__ void release(int stage, int lane) const { release_stage<cluster>(empty + stage, lane); }
+};
+template <class Config>
+using Ring = StageRing<Config::stages, Config::stage_bytes, Config::cluster>;
+// Where taps follow each other in k: a stage is B of one of them. If all of B are no more stages than there are, it is loaded
+// once and kept, and each piece begins with the first.
+template <class Config>
+struct TapRing : StageRing<std::max(Config::tap_stages, 1), Config::b_bytes, 1> {
+  bool kept;
 };
 
 // Of two plain matrices. A loader is made for a piece and then called for each of its stages in turn.
@@ -166,7 +190,7 @@ class MatrixLoader {
 template <class Config>
 using Accumulators = float[Config::products][Config::product_columns / 2];
 
-// One stage. All of it even where the operands end before it does: a jump between wgmma instructions costs up to half of the
+// One stage, or one tap of it. All of it even where the operands end before it does: a jump between wgmma instructions costs up to half of the
 // tensor cores' rate.
 template <class Config>
 __device__ inline void multiply_stage(Accumulators<Config>& sums, const std::uint8_t* a,
@@ -176,14 +200,13 @@ __device__ inline void multiply_stage(Accumulators<Config>& sums, const std::uin
   const std::uint64_t descriptor_a = sm90::matrix_descriptor(a, 8192, 1024);
   const std::uint64_t descriptor_b = sm90::matrix_descriptor(b, Config::b_leading, 1024);
 #pragma unroll
-  for (int tap_step = 0; tap_step < Config::k_taps * Config::steps; ++tap_step) {
-    const int tap = tap_step / Config::steps, step = tap_step % Config::steps;
+  for (int step = 0; step < Config::steps; ++step) {
 #pragma unroll
     for (int product = 0; product < Config::products; ++product) {
       // 64 rows are 8192 bytes in either order of A.
-      const std::uint64_t from_a = descriptor_a + ((product * 8192 + tap * 128 + step * kStepA) >> 4);
-      const std::uint64_t from_b = descriptor_b + ((tap * Config::tap_bytes + step * kStepB) >> 4);
-      const int add = accumulate || tap_step > 0;
+      const std::uint64_t from_a = descriptor_a + ((product * 8192 + step * kStepA) >> 4);
+      const std::uint64_t from_b = descriptor_b + ((step * kStepB) >> 4);
+      const int add = accumulate || step > 0;
       if constexpr (Config::math == Math::tf32)
         Instruction::tf32(sums[product], Config::swapped ? from_b : from_a, Config::swapped ? from_a : from_b,
                           add);
@@ -198,19 +221,34 @@ __device__ inline void multiply_stage(Accumulators<Config>& sums, const std::uin
 }
 
 template <class Config, class Store>
-__device__ inline void multiply_piece(Accumulators<Config>& sums, Ring<Config>& ring,
+__device__ inline void multiply_piece(Accumulators<Config>& sums, Ring<Config>& ring, TapRing<Config>& taps,
                                       std::uint64_t* next_turn, int first_row, int k_count, int lane,
                                       const Store& output) {
-  int previous = ring.position.stage;
+  int previous = ring.position.stage, previous_tap = 0;
+  if (Config::has_tap_ring && taps.kept) taps.position = {};
+  const int tap_lane = taps.kept ? 1 : lane;  // the first lane releases
   for (int k = 0; k < k_count; ++k) {
     ring.wait();
     const std::uint8_t* stage = ring.stage();
-    sm90::wgmma_fence();
-    multiply_stage<Config>(sums, stage + first_row * 128, stage + Config::a_bytes, k > 0);
-    sm90::wgmma_commit();
-    if (k > 0) {
-      sm90::wgmma_wait<1>();
-      ring.release(previous, lane);
+#pragma unroll
+    for (int tap = 0; tap < Config::k_taps; ++tap) {
+      const std::uint8_t* b = stage + Config::a_bytes;
+      if constexpr (Config::has_tap_ring) {
+        taps.wait();
+        b = taps.stage();
+      }
+      sm90::wgmma_fence();
+      multiply_stage<Config>(sums, stage + (first_row + tap) * 128, b, k > 0 || tap > 0);
+      sm90::wgmma_commit();
+      if (k > 0 || tap > 0) {
+        sm90::wgmma_wait<1>();
+        if (tap == 0) ring.release(previous, lane);
+        if constexpr (Config::has_tap_ring) taps.release(previous_tap, tap_lane);
+      }
+      if constexpr (Config::has_tap_ring) {
+        previous_tap = taps.position.stage;
+        taps.position.advance();
+      }
     }
     previous = ring.position.stage;
     ring.position.advance();
@@ -221,6 +259,7 @@ __device__ inline void multiply_piece(Accumulators<Config>& sums, Ring<Config>& 
   }
   sm90::wgmma_wait<0>();
   ring.release(previous, lane);
+  if constexpr (Config::has_tap_ring) taps.release(previous_tap, tap_lane);
 }
 
 template <class Config, class Loader, class Store>
@@ -231,10 +270,14 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
                                                             const Schedule schedule) {
   extern __shared__ std::uint8_t unaligned[];
   std::uint8_t* stages = unaligned + (-sm90::shared_address(unaligned) & 1023u);
-  std::uint8_t* staging = stages + Config::stages * Config::stage_bytes;
+  std::uint8_t* of_taps = stages + Config::stages * Config::stage_bytes;
+  std::uint8_t* staging = of_taps + Config::tap_stages * Config::b_bytes;
   auto* full = reinterpret_cast<std::uint64_t*>(staging + Config::store_bytes);
   Ring<Config> ring{stages, full, full + Config::stages, {}};
   std::uint64_t* turns = ring.empty + Config::stages;  // of the two consumers, where they take turns
+  TapRing<Config> taps{{of_taps, turns + 2, turns + 2 + Config::tap_stages, {}},
+                       schedule.n_tiles() * schedule.splits() == 1 &&
+                           schedule.k_blocks() * Config::k_taps <= Config::tap_stages};
 
   const int warpgroup = __shfl_sync(~0u, int(threadIdx.x) / 128, 0);
   const std::uint32_t rank = Config::cluster == 1 ? 0 : sm90::cluster_rank();
@@ -244,10 +287,8 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
   }
   if (threadIdx.x == 0) {
     constexpr int kReaders = Config::ping_pong ? 1 : 2;
-    for (int stage = 0; stage < Config::stages; ++stage) {
-      sm90::barrier_init(ring.full + stage, 1);
-      sm90::barrier_init(ring.empty + stage, Config::cluster * kReaders * 4);
-    }
+    ring.init(Config::cluster * kReaders * 4);
+    if constexpr (Config::has_tap_ring) taps.init(kReaders * 4);
     for (int consumer = 0; consumer < 2; ++consumer) sm90::barrier_init(turns + consumer, 4);
     sm90::barrier_init_fence();
   }
@@ -273,7 +314,17 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
         for (int k = piece.k_begin; k < piece.k_end; ++k) {
           ring.claim(Config::loaded_bytes);
           std::uint8_t* stage = ring.stage();
-          of_piece.load(stage, stage + Config::a_bytes, ring.arrived());
+          if constexpr (Config::has_tap_ring) {
+            of_piece.load_a(stage, ring.arrived());
+            for (int tap = 0; tap < Config::k_taps && (!taps.kept || index == first); ++tap) {
+              taps.claim(Config::loaded_b_bytes);
+              of_piece.load_tap(tap, taps.stage(), taps.arrived());
+              taps.position.advance();
+            }
+            of_piece.advance();
+          } else {
+            of_piece.load(stage, stage + Config::a_bytes, ring.arrived());
+          }
           ring.position.advance();
         }
         Store::load_operands(store, ring, m_tile * Config::rows, piece.n_tile * Config::columns);
@@ -292,6 +343,8 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
       if (Config::ping_pong) {
         if (turn != consumer) {
           ring.position.advance(piece.k_end - piece.k_begin + Store::operand_stages(store));
+          if constexpr (Config::has_tap_ring)
+            taps.position.advance((piece.k_end - piece.k_begin) * Config::k_taps);
           continue;
         }
         sm90::barrier_wait(turns + consumer, parity);
@@ -300,8 +353,8 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
       const int m_tile = piece.m_tile * Config::cluster + int(rank);
       const int row = m_tile * Config::rows + first_row, column = piece.n_tile * Config::columns;
       output.prefetch_mask(row, column);
-      multiply_piece<Config>(sums, ring, turns + (consumer ^ 1), first_row, piece.k_end - piece.k_begin, lane,
-                             output);
+      multiply_piece<Config>(sums, ring, taps, turns + (consumer ^ 1), first_row, piece.k_end - piece.k_begin,
+                             lane, output);
       output.tile(sums, row, column, piece.split, ring);
     }
     output.finish();

@@ -21,11 +21,13 @@ struct Sm90Tile {
   int taps = 1;  // of a filter's row, whose windows share the pixels of a stage: see depth_taps()
 };
 inline constexpr Sm90Tile kSm90Tiles[] = {
-    {"128x256/2", 128, 256, 2, false}, {"128x256", 128, 256, 1, false},  {"128x192", 128, 192, 1, false},
-    {"128x128p", 128, 128, 1, true},   {"256x64p", 256, 64, 1, true},    {"128x64p", 128, 64, 1, true},
-    {"64x192p", 64, 192, 1, true},     {"64x64p", 64, 64, 1, true},      {"128x160", 128, 160, 1, false},
-    {"64x256p", 64, 256, 1, true},     {"64x192t", 64, 192, 1, true, 3}, {"128x192t", 128, 192, 1, false, 3},
-    {"256x64t", 256, 64, 1, true, 3},
+    {"128x256/2", 128, 256, 2, false}, {"128x256", 128, 256, 1, false},
+    {"128x192", 128, 192, 1, false},   {"128x128p", 128, 128, 1, true},
+    {"256x64p", 256, 64, 1, true},     {"128x64p", 128, 64, 1, true},
+    {"64x192p", 64, 192, 1, true},     {"64x64p", 64, 64, 1, true},
+    {"128x160", 128, 160, 1, false},   {"64x256p", 64, 256, 1, true},
+    {"64x192t", 64, 192, 1, true, 3},  {"128x192t", 128, 192, 1, false, 3},
+    {"256x64t", 256, 64, 1, true, 3},  {"128x160t", 128, 160, 1, false, 3},
 };
 // Taps within a stage's k. Those of gradients of weights are the tile's columns instead, 64 of each.
 constexpr int depth_taps(const Sm90Tile& tile) { return tile.columns == tile.taps * 64 ? 1 : tile.taps; }
@@ -62,9 +64,9 @@ class Schedule {
         longer_pieces_(k_blocks % splits) {}
 
   int m_tiles() const { return m_tiles_; }
-  int n_tiles() const { return n_tiles_; }
-  int k_blocks() const { return k_blocks_; }
-  int splits() const { return splits_; }
+  __host__ __device__ int n_tiles() const { return n_tiles_; }
+  __host__ __device__ int k_blocks() const { return k_blocks_; }
+  __host__ __device__ int splits() const { return splits_; }
   __host__ __device__ int pieces() const { return m_tiles_ * n_tiles_ * splits_; }
 
   __host__ __device__ Piece at(int index) const {

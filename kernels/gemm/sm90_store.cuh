@@ -59,7 +59,7 @@ class TileStore {
 
   __device__ void tile(Accumulators<Config>& sums, int row, int column, int split, const Ring<Config>&) {
     column_sums_.begin(column);
-    if constexpr (with_sums)
+    if constexpr (with_sums || Placement::has_gaps)
       store_staged<Config::math == Math::bf16>(sums, row, column, split);
     else if (parameters_.bf16)
       store_staged<true>(sums, row, column, split);
@@ -115,11 +115,20 @@ class TileStore {
   template <bool bf16>
   __device__ void store_staged(Accumulators<Config>& sums, int row, int column, int split) {
     constexpr int kWidth = bf16 ? 64 : 32, kChunks = (Config::columns + kWidth - 1) / kWidth;
+    Mask masks[2];
 #pragma unroll
     for (int block = 0; block < Config::row_blocks; ++block)
 #pragma unroll
       for (int chunk = 0; chunk < kChunks; ++chunk) {
-        const int r = row + block * 64, c = column + chunk * kWidth;
+        const int r = row + block * 64, c = column + chunk * kWidth, box = block * kChunks + chunk;
+        // That of a box comes while the one before it is stored.
+        if constexpr (with_mask) {
+          constexpr int kBoxes = Config::row_blocks * kChunks;
+          if (box == 0) load_mask<bf16>(masks[0], r, c);
+          if (box + 1 < kBoxes)
+            load_mask<bf16>(masks[(box + 1) % 2], row + (box + 1) / kChunks * 64,
+                            column + (box + 1) % kChunks * kWidth);
+        }
         if (r >= parameters_.m || c >= parameters_.n) continue;
         const bool narrow = (chunk + 1) * kWidth > Config::columns;
         // Swapped, a warp has 16 columns of all rows: its sums are adjusted once, and staged with the chunk they lie in.
@@ -129,8 +138,6 @@ class TileStore {
         } else if (adjusts_) {
           narrow ? adjust<kWidth / 4>(chunk_sums, c) : adjust<kWidth / 2>(chunk_sums, c);
         }
-        Mask mask;
-        if constexpr (with_mask) load_mask<bf16>(mask, r, c);
         // Nobody uses it: who has got here has passed the barrier of the box before, ahead of which the store from this one
         // was waited for.
         std::uint8_t* buffer = staging_ + staged_ * Config::staging_bytes;
@@ -142,16 +149,16 @@ class TileStore {
                  : stage_bf16<4>(chunk_sums, buffer, warp_, lane_);
         else
           stage_f32(chunk_sums, buffer, warp_, lane_);
-        if constexpr (with_sums && Placement::has_gaps) clear_gaps(buffer, r);
+        if constexpr (with_sums && Placement::has_gaps) clear_gaps<bf16>(buffer, r, chunk);
         if constexpr (!copied) {
           sm90::async_proxy_fence();
           if (thread_ == 0) sm90::store_wait_read<0>();
         }
         sync();
         if constexpr (with_mask) {
-          copy_masked<bf16>(buffer, r, c, mask);
+          copy_masked<bf16>(buffer, r, c, masks[box % 2]);
         } else if constexpr (copied) {
-          copy<bf16, 8>(buffer, r, c);
+          narrow ? copy<bf16, 4>(buffer, r, c) : copy<bf16, 8>(buffer, r, c);
         } else if (narrow) {
           copy<true, 4>(buffer, r, c);  // TMA's boxes are 64 columns wide and would reach into the next tile
         } else if (thread_ == 0) {
@@ -170,13 +177,18 @@ class TileStore {
     if constexpr (Placement::has_gaps) row = parameters_.placement.element_row(row);
     return !Placement::has_gaps || row >= 0;
   }
-  // What this warp has staged, its 16 columns, of rows that are none of C's: they count for nothing in the sums.
-  __device__ void clear_gaps(std::uint8_t* buffer, int row) const {
-    static_assert(Config::swapped || !Placement::has_gaps);
+  // What this warp has staged of rows that are none of C's: they count for nothing in the sums. It has 16 rows or, swapped,
+  // 16 columns of all.
+  template <bool bf16>
+  __device__ void clear_gaps(std::uint8_t* buffer, int row, int chunk) const {
+    constexpr int kUnits = !Config::swapped ? 8 : bf16 ? 2 : 4;  // of 16 bytes in a row
+    const int part = Config::swapped ? warp_ * kUnits : 0, first = Config::swapped ? 0 : warp_ * 16,
+              end = Config::swapped ? 64 : first + 16, unit = part % 8 + lane_;
+    if (Config::swapped && !bf16 && part / 8 != chunk) return;
     __syncwarp();
-    const int unit = warp_ * 2 + lane_ % 2, step = parameters_.placement.next_gap();
-    for (int r = parameters_.placement.first_gap(row); r < 64; r += step)
-      if (lane_ < 2) *reinterpret_cast<uint4*>(buffer + r * 128 + ((unit ^ (r & 7)) << 4)) = {};
+    for (int r = first + parameters_.placement.first_gap(row + first); r < end;
+         r += parameters_.placement.next_gap())
+      if (lane_ < kUnits) *reinterpret_cast<uint4*>(buffer + r * 128 + ((unit ^ (r & 7)) << 4)) = {};
   }
 
   // Calls use(number, 16 bytes of the staged box, their distance in bytes from C's begin) for what is this thread's, and

@@ -105,6 +105,10 @@ std::vector<Layer> layers() {
       {{1, 16, 2, 300}, {64, 16, 1, 3}, {.padding = {0, 1}}},
       {{90, 64, 23, 23}, {64, 64, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
       {{3, 64, 7, 67}, {72, 64, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
+      // Three tiles a block and more, filters that stay.
+      {{400, 8, 16, 16}, {8, 8, 3, 3}, kSame},
+      {{400, 8, 16, 16}, {8, 8, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
+      {{130, 136, 14, 14}, {136, 136, 3, 3}, kSame},
   };
 }
 
