@@ -104,9 +104,9 @@ struct Sm90ConvCall {
 constexpr bool has_kernel(const gemm::Sm90Tile& tile, gemm::Math math, bool weights) {
   if (tile.taps > 1)
     return weights == (gemm::depth_taps(tile) == 1) &&
-           (math == gemm::Math::bf16 || (math == gemm::Math::tf32 && !weights && !gemm::is_narrow(tile)));
+           (math == gemm::Math::bf16 || (!weights && !gemm::is_narrow(tile)));
   return tile.cluster == 1 &&
-         (gemm::suits_products(tile) || (math == gemm::Math::bf16 && (gemm::is_narrow(tile) || weights)));
+         (gemm::suits_products(tile) || gemm::is_narrow(tile) || (math == gemm::Math::bf16 && weights));
 }
 
 // Of those backward_data with input_norm has: all but 256x64 in tf32, whose consumers take turns, as the ring would have to

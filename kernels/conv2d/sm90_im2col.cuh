@@ -221,8 +221,8 @@ template <gemm::Math math, bool a_mn_major, bool b_mn_major, template <class> cl
           gemm::Extra extra = gemm::Extra::none>
 void start_conv(const Sm90ConvCall& call, cudaStream_t stream) {
   gemm::with_tile<gemm::kSm90Tiles>(call.tile, [&]<int tile>(std::integral_constant<int, tile>) {
-    constexpr bool kNarrow = gemm::is_narrow(gemm::kSm90Tiles[tile]);
-    constexpr bool kLeftOut = kNarrow && ((b_mn_major && !a_mn_major) || extra == gemm::Extra::mask);
+    constexpr bool kHalfBox = gemm::ends_in_half_box(gemm::kSm90Tiles[tile], math);
+    constexpr bool kLeftOut = kHalfBox && ((b_mn_major && !a_mn_major) || extra == gemm::Extra::mask);
     if constexpr (has_kernel(gemm::kSm90Tiles[tile], math, a_mn_major) && !kLeftOut) {
       using Config = gemm::Sm90Config<math, a_mn_major, b_mn_major, tile>;
       static_assert(Config::k_taps == gemm::depth_taps(gemm::kSm90Tiles[tile]));

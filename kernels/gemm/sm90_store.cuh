@@ -88,7 +88,7 @@ class TileStore {
  private:
   static constexpr bool with_sums = extra == Extra::sums, with_mask = extra == Extra::mask;
   static constexpr bool copied = with_mask || Placement::has_gaps;  // by threads
-  static_assert(!with_mask || Config::columns % 64 == 0);
+  static_assert(!with_mask || Config::columns % Config::box_columns == 0);
   using Mask = uint4[4];  // a thread's part of that of a box
 
   __device__ void sync() const { sm90::named_barrier_sync(1 + consumer_, 128); }

@@ -110,6 +110,7 @@ struct Wgmma<128> {
 template <>
 struct Wgmma<160> {
   CONVOY_WGMMA_BF16(160, 80, 80, 81, 82, 83, 84)
+  CONVOY_WGMMA_TF32(160, 80, 80, 81, 82)
 };
 
 template <>
