@@ -110,6 +110,7 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& whole, con
   const DType type = task.type();
   if (weights) {
     call.other = pixels_map(tile, view, b.dy, g.k, depth, depth);
+    if (turned(task, call.tile)) call.half = pixels_map(tile, view, b.dy, g.k, depth, depth / 2);
     float* const out = splits > 1            ? workspace.partial
                        : folds || rearranged ? workspace.gradient
                                              : static_cast<float*>(b.out);

@@ -85,6 +85,7 @@ struct Sm90ConvCall {
   int tile, blocks;
   gemm::Schedule schedule;
   CUtensorMap images, other, c;  // other: filters, or dy in backward_weights
+  CUtensorMap half;              // turned: dy in boxes of half as many filters
   WindowLoad window;
   FilterTaps filter_taps;
   BundleSteps bundles;

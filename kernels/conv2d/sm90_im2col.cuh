@@ -52,7 +52,7 @@ template <class Config>
 using PlacementOf = std::conditional_t<(Config::k_taps > 1), GapPlacement, Sm90Placement>;
 
 struct LoaderParameters {
-  CUtensorMap images, other;
+  CUtensorMap images, other, half;
   WindowLoad window;
   FilterTaps filter_taps;
   BundleSteps bundles;
@@ -134,7 +134,8 @@ struct WindowBox {
 };
 
 // A: dy as it is, m contiguous. B: windows of x, a block of columns each box of n; k runs over positions. Boxes are 128
-// bytes wide and `depth` positions high. Turned, A and B change places.
+// bytes wide and `depth` positions high. Turned, A and B change places, and dy's last box is half as wide if the tile's is:
+// whole, it would reach outside dy, which takes the copy engine longer than what lies in it (jobs/results/cuda_step.md).
 template <class Config, bool turned>
 class GradientLoader {
  public:
@@ -148,7 +149,8 @@ class GradientLoader {
     std::uint8_t *const filters = turned ? b : a, *const windows = turned ? a : b;
 #pragma unroll
     for (int i = 0; i < kFilters; ++i)
-      sm90::load_2d(&p_.other, filters + i * kBoxBytes, full, filter_ + i * kWidth, position_);
+      sm90::load_2d((i + 1) * kWidth <= kTileFilters ? &p_.other : &p_.half, filters + i * kBoxBytes, full,
+                    filter_ + i * kWidth, position_);
 #pragma unroll
     for (int i = 0; i < kWindows; ++i) boxes_[i].load(p_, windows + i * kBoxBytes, full, at_);
     position_ += Config::depth;
@@ -213,7 +215,7 @@ class RowGradientLoader {
 };
 
 inline LoaderParameters loader_parameters(const Sm90ConvCall& call) {
-  return {call.images, call.other, call.window, call.filter_taps, call.bundles};
+  return {call.images, call.other, call.half, call.window, call.filter_taps, call.bundles};
 }
 
 // Every tile shape that has_kernel(); narrow ones do not read filters n contiguous, and take no mask.

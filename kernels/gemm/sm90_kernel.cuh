@@ -35,7 +35,8 @@ struct TileConfig {
   static constexpr bool swapped = ping_pong && columns == 64 && rows > 64;
   static constexpr int products = swapped ? 1 : row_blocks, product_columns = swapped ? rows : columns;
 
-  static constexpr int column_boxes = (columns + 63) / 64;  // of B with n contiguous
+  static constexpr int column_boxes =
+      (columns + 63) / 64;  // of B with n contiguous; the last one may be half a box
   // Where taps share pixels, those of the next tap begin a pixel, a row of the swizzle, further on. Either they are B's
   // columns, and it is one box; or they follow each other in k: then a stage is one box of A, and B comes by a ring of its
   // own, a tap a stage.
@@ -44,12 +45,11 @@ struct TileConfig {
   static constexpr bool has_tap_ring = k_taps > 1;
   static constexpr int b_leading = taps_in_columns ? 128 : 8192;  // from one box of columns to the next
   static constexpr int loaded_a_bytes = (rows + k_taps - 1) * 128,
-                       loaded_b_bytes = taps_in_columns ? (depth + taps - 1) * 128
-                                        : b_mn_major    ? column_boxes * 8192
-                                                        : columns * 128,
+                       loaded_b_bytes = (taps_in_columns ? depth + taps - 1 : columns) * 128,
                        loaded_bytes = loaded_a_bytes + (has_tap_ring ? 0 : loaded_b_bytes);
   static constexpr int a_bytes = (loaded_a_bytes + 1023) / 1024 * 1024,
-                       b_bytes = (loaded_b_bytes + 1023) / 1024 * 1024,
+                       b_bytes = b_mn_major && !taps_in_columns ? column_boxes * 8192
+                                                                : (loaded_b_bytes + 1023) / 1024 * 1024,
                        stage_bytes = a_bytes + (has_tap_ring ? 0 : b_bytes);
   static constexpr int staging_bytes = 64 * 128;             // 64 rows of 128 bytes on their way to C
   static constexpr int box_columns = 128 / element_bytes;    // of a C of the operands' type in them
