@@ -196,9 +196,11 @@ double expected_time(const Task& task, const std::vector<View>& views, int tile,
                 ? gemm::mn_major_expected_time(product, tile, splits, bytes, in_pieces)
                 : gemm::sm90_expected_time(product, tile, splits, bytes, in_pieces, !is_matrix(task, view));
   }
-  // What else the threads do is in the way of products whose operands come from few boxes, quickly one after the other.
-  const bool shares = gemm::depth_taps(tile_at(task, tile)) > 1;
-  return shares && (task.statistics || task.input_relu || task.bias || task.relu) ? 1.07 * time : time;
+  // Where 64 filters' taps share pixels, products leave little of shared memory's rate to what else is done with the
+  // result. (What input_norm needs was seen to cost other tiles as much.)
+  const gemm::Sm90Tile& of = tile_at(task, tile);
+  const bool leaves_little = gemm::depth_taps(of) > 1 && of.columns == 64;
+  return leaves_little && (task.statistics || task.input_relu || task.bias || task.relu) ? 1.13 * time : time;
 }
 
 // Of a pass over the result, for what the kernel that writes it does not do: its start, and the tensors that it reads and
@@ -218,7 +220,7 @@ std::vector<Plan> window_candidates(const Task& task, Engine engine) {
     // Tiles for tf32 operands whose k is not contiguous all have kernels.
     if (!is_mn_major(task) && !has_kernel(kSm90Tiles[tile], task.math, weights)) continue;
     if (!suits(task, engine, tile_at(task, tile))) continue;
-    // The last columns of narrow tiles are copied to rows of a plain matrix, and not masked.
+    // Half a box is copied to rows of a plain matrix, and not masked.
     if (gemm::ends_in_half_box(tile_at(task, tile), task.math) && (strided(task) || task.input_relu))
       continue;
     if (filters_of(task, tile).elements(task.geometry) >= std::int64_t{1} << 31) continue;

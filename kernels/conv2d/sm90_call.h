@@ -110,12 +110,12 @@ constexpr bool has_kernel(const gemm::Sm90Tile& tile, gemm::Math math, bool weig
          (gemm::suits_products(tile) || gemm::is_narrow(tile) || (math == gemm::Math::bf16 && weights));
 }
 
-// Of those backward_data with input_norm has: all but 256x64 in tf32, whose consumers take turns, as the ring would have to
-// hold a tile's operands beside a stage of the product (NormStore), five stages of four; and but wide tiles of several taps,
-// whose stages, A alone, hold few operands.
+// Of those backward_data with input_norm has: all but 256x64 in tf32, whose consumers take turns, as the ring would have
+// to hold a tile's operands beside a stage of the product (NormStore), more stages than it has; and but the wide tile of
+// several taps, whose stages, A alone, hold few operands.
 constexpr bool has_norm_kernel(const gemm::Sm90Tile& tile, gemm::Math math) {
-  if (tile.taps > 1) return has_kernel(tile, math, false) && math == gemm::Math::bf16 && tile.columns == 64;
-  return has_kernel(tile, math, false) && (math == gemm::Math::bf16 || tile.rows <= 128);
+  return has_kernel(tile, math, false) &&
+         (math == gemm::Math::bf16 ? tile.taps == 1 || tile.columns == 64 : tile.rows <= 128);
 }
 
 // forward, and backward_data where the filters have been transposed: always for narrow tiles.

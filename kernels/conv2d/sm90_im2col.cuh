@@ -6,46 +6,42 @@
 
 namespace convoy::kernels::conv {
 
-struct Sm90Placement {
-  Placement place;
+struct Sm90Placement : Placement {
   __device__ void store(const CUtensorMap* c, const void* from, int column, int row, int split) const {
-    if (place.kind == Placement::Kind::matrix) {
+    if (kind == Placement::Kind::matrix) {
       sm90::store_3d(c, from, column, row, split);
-    } else if (place.kind == Placement::Kind::positions) {
-      const Position at = position_of(row, place.positions, place.across);
+    } else if (kind == Placement::Kind::positions) {
+      const Position at = position_of(row, positions, across);
       sm90::store_im2col(c, from, column, at.j, at.i, at.n);
     } else {
-      const bool turned = place.kind == Placement::Kind::turned;
-      const std::uint32_t at = std::uint32_t(turned ? row : column), tap = place.blocks(at / 64);
-      const int channel = int(at / 64 - tap * place.blocks.divisor) * 64 + int(at % 64);
+      const bool turned = kind == Placement::Kind::turned;
+      const std::uint32_t at = std::uint32_t(turned ? row : column), tap = blocks(at / 64);
+      const int channel = int(at / 64 - tap * blocks.divisor) * 64 + int(at % 64);
       if (turned)
         sm90::store_4d(c, from, column, channel, int(tap), split);
       else
         sm90::store_4d(c, from, channel, int(tap), row, split);
     }
   }
-  __device__ int sum_rows(int m) const { return place.sum_rows(m); }
   static constexpr bool has_gaps = false;
 };
 
 // Where taps share pixels in k: rows are the pixels of an NHWC tensor, and behind each of its rows one that is none. The
 // copy engine reads such a position as zeros, but does not write through a map that has any (an illegal instruction).
-struct GapPlacement {
-  Placement place;
+struct GapPlacement : Placement {
   // A box of 64 rows.
   __device__ void load(const CUtensorMap* map, void* to, std::uint64_t* full, int column, int row) const {
-    const Position at = position_of(row, place.positions, place.across);
+    const Position at = position_of(row, positions, across);
     sm90::load_im2col(map, to, full, column, at.j, at.i, at.n, 0, 0);
   }
-  __device__ int sum_rows(int m) const { return place.sum_rows(m); }
   static constexpr bool has_gaps = true;
-  __device__ int next_gap() const { return int(place.across.divisor); }
+  __device__ int next_gap() const { return int(across.divisor); }
   __device__ int first_gap(int row) const {
     const auto r = std::uint32_t(row);
-    return int((place.across(r) + 1) * place.across.divisor - 1 - r);
+    return int((across(r) + 1) * across.divisor - 1 - r);
   }
   __device__ int element_row(int row) const {
-    return first_gap(row) == 0 ? -1 : row - int(place.across(std::uint32_t(row)));
+    return first_gap(row) == 0 ? -1 : row - int(across(std::uint32_t(row)));
   }
 };
 template <class Config>
@@ -94,8 +90,8 @@ class WindowLoader {
                         std::uint16_t(block_.s * p_.window.reach[1]),
                         std::uint16_t(block_.r * p_.window.reach[0]));
   }
-  __device__ void load_tap(int next, std::uint8_t* b, std::uint64_t* full) const {
-    const int tap = p_.filter_taps.at(block_.r, block_.s + next);
+  __device__ void load_tap(int s, std::uint8_t* b, std::uint64_t* full) const {
+    const int tap = p_.filter_taps.at(block_.r, block_.s + s);
     if constexpr (Config::b_mn_major) {
       for (int i = 0; i < Config::columns / 64; ++i)
         sm90::load_3d(&p_.other, b + i * 8192, full, column_ + i * 64, tap, filter_row_ + channel());
@@ -134,8 +130,8 @@ struct WindowBox {
 };
 
 // A: dy as it is, m contiguous. B: windows of x, a block of columns each box of n; k runs over positions. Boxes are 128
-// bytes wide and `depth` positions high. Turned, A and B change places, and dy's last box is half as wide if the tile's is:
-// whole, it would reach outside dy, which takes the copy engine longer than what lies in it (jobs/results/cuda_step.md).
+// bytes wide and `depth` positions high. Turned, A and B change places, and dy's last box is half as wide if the tile's
+// is: whole, it would reach outside dy, which takes the copy engine longer than what lies in it.
 template <class Config, bool turned>
 class GradientLoader {
  public:
@@ -162,6 +158,7 @@ class GradientLoader {
   static constexpr int kTileFilters = turned ? Config::columns : Config::rows,
                        kFilters = (kTileFilters + kWidth - 1) / kWidth,
                        kWindows = (turned ? Config::rows : Config::columns) / kWidth;
+  static_assert(kTileFilters % kWidth == 0 || kTileFilters % kWidth == kWidth / 2);
   template <int... box>
   __device__ GradientLoader(const Parameters& parameters, int filter_tile, int window_tile, int k_begin,
                             std::integer_sequence<int, box...>)
@@ -218,7 +215,7 @@ inline LoaderParameters loader_parameters(const Sm90ConvCall& call) {
   return {call.images, call.other, call.half, call.window, call.filter_taps, call.bundles};
 }
 
-// Every tile shape that has_kernel(); narrow ones do not read filters n contiguous, and take no mask.
+// Every tile shape that has_kernel(); those that end in half a box do not read filters n contiguous, and take no mask.
 template <gemm::Math math, bool a_mn_major, bool b_mn_major, template <class> class Loader,
           gemm::Extra extra = gemm::Extra::none>
 void start_conv(const Sm90ConvCall& call, cudaStream_t stream) {

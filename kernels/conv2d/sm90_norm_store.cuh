@@ -10,12 +10,10 @@
 namespace convoy::kernels::conv {
 
 // Rows without gaps.
-struct NormPlacement {
-  conv::Placement place;
+struct NormPlacement : conv::Placement {
   __device__ void load(const CUtensorMap* map, void* to, std::uint64_t* full, int column, int row) const {
     sm90::load_2d(map, to, full, column, row);
   }
-  __device__ int sum_rows(int m) const { return place.sum_rows(m); }
   static constexpr bool has_gaps = false;
 };
 

@@ -43,7 +43,7 @@ double sm90_expected_time(const Problem& problem, int tile_index, int splits, do
   const double area = double(tile.rows) * tile.columns;
   const int taps = depth_taps(tile);
   const double columns = tile.taps > taps ? 64 : double(tile.columns) * taps / tile.cluster;
-  // The copy engine fills what lies outside a tensor at 16 bytes a cycle.
+  // Rows of 128 bytes outside a tensor take the copy engine 8 cycles each, beside what is counted for every row.
   const double outside =
       tile.taps > taps ? 0 : columns - columns * double(problem.n) / (schedule.n_tiles() * tile.columns);
   const double load = (windows ? 2.06 : 1.57) * (tile.rows + columns) + 8 * outside;

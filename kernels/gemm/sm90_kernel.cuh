@@ -1,9 +1,9 @@
 // The wgmma rung: a persistent kernel of one producer warpgroup, which keeps a ring of shared-memory stages
 // filled through TMA, and two consumer warpgroups, which multiply. What the stages hold is the loader's
 // business (gemm: two matrices; convolution: im2col columns and filters), what becomes of the sums the
-// epilogue's; where it reads tensors, they come through the ring too, behind a tile's blocks of k. (Where taps of a
-// filter share A's pixels, B has a ring of its own.) Structure after
-// CUTLASS's warp-specialised kernels and "Dissecting the NVIDIA Hopper architecture". Device code, sm_90a only.
+// epilogue's; where it reads tensors, they come through the ring too, behind a tile's blocks of k. Where taps of a
+// filter's row share A's pixels, B has a ring of its own. Structure after CUTLASS's warp-specialised kernels and
+// "Dissecting the NVIDIA Hopper architecture". Device code, sm_90a only.
 //
 // cooperative: the two consumers share a tile, half of its rows each. ping-pong: each takes every other tile,
 // so that one stores while the other multiplies; they take turns at the ring, for a wait on a stage's parity
@@ -38,8 +38,8 @@ struct TileConfig {
   static constexpr int column_boxes =
       (columns + 63) / 64;  // of B with n contiguous; the last one may be half a box
   // Where taps share pixels, those of the next tap begin a pixel, a row of the swizzle, further on. Either they are B's
-  // columns, and it is one box; or they follow each other in k: then a stage is one box of A, and B comes by a ring of its
-  // own, a tap a stage.
+  // columns, and it is one box; or they follow each other in k: then a stage is one box of A, and B comes by a ring of
+  // its own, a tap a stage.
   static constexpr bool taps_in_columns = taps > 1 && a_mn_major;
   static constexpr int k_taps = taps_in_columns ? 1 : taps;
   static constexpr bool has_tap_ring = k_taps > 1;
@@ -57,7 +57,7 @@ struct TileConfig {
   static constexpr int barrier_bytes = 256;
   static constexpr int limit = 227 * 1024 - 1024;  // less what aligning to 1024 bytes can cost
   static constexpr int room = limit - store_bytes - barrier_bytes;
-  static constexpr int stages = !has_tap_ring ? room / stage_bytes : rows > 128 || columns > 128 ? 3 : 5;
+  static constexpr int stages = has_tap_ring ? 3 : room / stage_bytes;
   static constexpr int tap_stages = has_tap_ring ? std::min(9, (room - stages * stage_bytes) / b_bytes) : 0;
   static constexpr int shared_bytes =
       stages * stage_bytes + tap_stages * b_bytes + store_bytes + barrier_bytes + 1024;
@@ -128,8 +128,8 @@ struct StageRing {
 };
 template <class Config>
 using Ring = StageRing<Config::stages, Config::stage_bytes, Config::cluster>;
-// Where taps follow each other in k: a stage is B of one of them. If all of B are no more stages than there are, it is loaded
-// once and kept, and each piece begins with the first.
+// Where taps follow each other in k: a stage is B of one of them. If all of B are no more stages than there are, it is
+// loaded once and kept, and each piece begins with the first.
 template <class Config>
 struct TapRing : StageRing<std::max(Config::tap_stages, 1), Config::b_bytes, 1> {
   bool kept;
@@ -190,8 +190,8 @@ class MatrixLoader {
 template <class Config>
 using Accumulators = float[Config::products][Config::product_columns / 2];
 
-// One stage, or one tap of it. All of it even where the operands end before it does: a jump between wgmma instructions costs up to half of the
-// tensor cores' rate.
+// One stage, or one tap of it. All of it even where the operands end before it does: a jump between wgmma instructions
+// costs up to half of the tensor cores' rate.
 template <class Config>
 __device__ inline void multiply_stage(Accumulators<Config>& sums, const std::uint8_t* a,
                                       const std::uint8_t* b, bool accumulate) {

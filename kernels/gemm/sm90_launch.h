@@ -31,13 +31,14 @@ inline constexpr Sm90Tile kSm90Tiles[] = {
 };
 // Taps within a stage's k. Those of gradients of weights are the tile's columns instead, 64 of each.
 constexpr int depth_taps(const Sm90Tile& tile) { return tile.columns == tile.taps * 64 ? 1 : tile.taps; }
-// Columns that are no multiple of 64, for as many filters. In bf16 the last of the boxes of 128 bytes a row is half a box.
+// Columns that are no multiple of 64, for as many filters. In bf16 the last of the boxes of 128 bytes a row is half a
+// box.
 constexpr bool is_narrow(const Sm90Tile& tile) { return tile.columns % 64 != 0; }
 constexpr bool ends_in_half_box(const Sm90Tile& tile, Math math) {
   return math == Math::bf16 && is_narrow(tile);
 }
-// Tiles that plain products have kernels of. Convolutions alone have the rest: narrow ones, those of several taps and, for
-// gradients of weights in bf16, 64x256.
+// Tiles that plain products have kernels of. Convolutions alone have the rest: narrow ones, those of several taps and,
+// for gradients of weights in bf16, 64x256.
 constexpr bool suits_products(const Sm90Tile& tile) {
   return !is_narrow(tile) && tile.taps == 1 && (tile.rows > 64 || tile.columns < 256);
 }

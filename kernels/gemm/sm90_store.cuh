@@ -157,13 +157,15 @@ class TileStore {
         sync();
         if constexpr (with_mask) {
           copy_masked<bf16>(buffer, r, c, masks[box % 2]);
-        } else if constexpr (copied) {
+        } else if (
+            copied ||
+            narrow) {  // the copy engine's boxes are 64 columns wide and would reach into the next tile
           narrow ? copy<bf16, 4>(buffer, r, c) : copy<bf16, 8>(buffer, r, c);
-        } else if (narrow) {
-          copy<true, 4>(buffer, r, c);  // TMA's boxes are 64 columns wide and would reach into the next tile
-        } else if (thread_ == 0) {
-          parameters_.placement.store(&parameters_.c, buffer, c, r, split);
-          sm90::store_commit();
+        } else if constexpr (!copied) {
+          if (thread_ == 0) {
+            parameters_.placement.store(&parameters_.c, buffer, c, r, split);
+            sm90::store_commit();
+          }
         }
         if (with_sums && !(narrow && warp_ >= 2))  // a warp has 16 columns
           column_sums_.template add<true>(chunk, buffer, buffer, r);
@@ -177,8 +179,8 @@ class TileStore {
     if constexpr (Placement::has_gaps) row = parameters_.placement.element_row(row);
     return !Placement::has_gaps || row >= 0;
   }
-  // What this warp has staged of rows that are none of C's: they count for nothing in the sums. It has 16 rows or, swapped,
-  // 16 columns of all.
+  // What this warp has staged of rows that are none of C's: they count for nothing in the sums. It has 16 rows or,
+  // swapped, 16 columns of all.
   template <bool bf16>
   __device__ void clear_gaps(std::uint8_t* buffer, int row, int chunk) const {
     constexpr int kUnits = !Config::swapped ? 8 : bf16 ? 2 : 4;  // of 16 bytes in a row
