@@ -157,9 +157,8 @@ class TileStore {
         sync();
         if constexpr (with_mask) {
           copy_masked<bf16>(buffer, r, c, masks[box % 2]);
-        } else if (
-            copied ||
-            narrow) {  // the copy engine's boxes are 64 columns wide and would reach into the next tile
+        } else if (copied || narrow) {
+          // The copy engine's boxes are 64 columns wide and would reach into the next tile.
           narrow ? copy<bf16, 4>(buffer, r, c) : copy<bf16, 8>(buffer, r, c);
         } else if constexpr (!copied) {
           if (thread_ == 0) {
