@@ -136,7 +136,10 @@ template <class Config, bool turned>
 class GradientLoader {
  public:
   using Parameters = LoaderParameters;
-  __device__ static void prefetch(const Parameters& parameters) { parameters.prefetch(); }
+  __device__ static void prefetch(const Parameters& parameters) {
+    parameters.prefetch();
+    if constexpr (kEndsInHalfBox) sm90::prefetch_tensor_map(&parameters.half);
+  }
   __device__ GradientLoader(const Parameters& parameters, int a_tile, int b_tile, int k_begin,
                             std::uint32_t = 0)
       : GradientLoader(parameters, turned ? b_tile : a_tile, turned ? a_tile : b_tile, k_begin,
@@ -158,7 +161,8 @@ class GradientLoader {
   static constexpr int kTileFilters = turned ? Config::columns : Config::rows,
                        kFilters = (kTileFilters + kWidth - 1) / kWidth,
                        kWindows = (turned ? Config::rows : Config::columns) / kWidth;
-  static_assert(kTileFilters % kWidth == 0 || kTileFilters % kWidth == kWidth / 2);
+  static constexpr bool kEndsInHalfBox = kTileFilters % kWidth != 0;
+  static_assert(!kEndsInHalfBox || kTileFilters % kWidth == kWidth / 2);
   template <int... box>
   __device__ GradientLoader(const Parameters& parameters, int filter_tile, int window_tile, int k_begin,
                             std::integer_sequence<int, box...>)

@@ -226,7 +226,6 @@ __device__ inline void multiply_piece(Accumulators<Config>& sums, Ring<Config>& 
                                       const Store& output) {
   int previous = ring.position.stage, previous_tap = 0;
   if (Config::has_tap_ring && taps.kept) taps.position = {};
-  const int tap_lane = taps.kept ? 1 : lane;  // the first lane releases
   for (int k = 0; k < k_count; ++k) {
     ring.wait();
     const std::uint8_t* stage = ring.stage();
@@ -243,7 +242,7 @@ __device__ inline void multiply_piece(Accumulators<Config>& sums, Ring<Config>& 
       if (k > 0 || tap > 0) {
         sm90::wgmma_wait<1>();
         if (tap == 0) ring.release(previous, lane);
-        if constexpr (Config::has_tap_ring) taps.release(previous_tap, tap_lane);
+        if constexpr (Config::has_tap_ring) taps.release(previous_tap, lane);
       }
       if constexpr (Config::has_tap_ring) {
         previous_tap = taps.position.stage;
@@ -259,7 +258,7 @@ __device__ inline void multiply_piece(Accumulators<Config>& sums, Ring<Config>& 
   }
   sm90::wgmma_wait<0>();
   ring.release(previous, lane);
-  if constexpr (Config::has_tap_ring) taps.release(previous_tap, tap_lane);
+  if constexpr (Config::has_tap_ring) taps.release(previous_tap, lane);
 }
 
 template <class Config, class Loader, class Store>
@@ -276,8 +275,7 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
   Ring<Config> ring{stages, full, full + Config::stages, {}};
   std::uint64_t* turns = ring.empty + Config::stages;  // of the two consumers, where they take turns
   TapRing<Config> taps{{of_taps, turns + 2, turns + 2 + Config::tap_stages, {}},
-                       schedule.n_tiles() * schedule.splits() == 1 &&
-                           schedule.k_blocks() * Config::k_taps <= Config::tap_stages};
+                       schedule.n_tiles() == 1 && schedule.k_blocks() * Config::k_taps <= Config::tap_stages};
 
   const int warpgroup = __shfl_sync(~0u, int(threadIdx.x) / 128, 0);
   const std::uint32_t rank = Config::cluster == 1 ? 0 : sm90::cluster_rank();
@@ -316,11 +314,12 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
           std::uint8_t* stage = ring.stage();
           if constexpr (Config::has_tap_ring) {
             of_piece.load_a(stage, ring.arrived());
-            for (int tap = 0; tap < Config::k_taps && (!taps.kept || index == first); ++tap) {
-              taps.claim(Config::loaded_b_bytes);
-              of_piece.load_tap(tap, taps.stage(), taps.arrived());
-              taps.position.advance();
-            }
+            if (!taps.kept || index == first)
+              for (int tap = 0; tap < Config::k_taps; ++tap) {
+                taps.claim(Config::loaded_b_bytes);
+                of_piece.load_tap(tap, taps.stage(), taps.arrived());
+                taps.position.advance();
+              }
             of_piece.advance();
           } else {
             of_piece.load(stage, stage + Config::a_bytes, ring.arrived());

@@ -70,7 +70,7 @@ class Schedule {
   int m_tiles() const { return m_tiles_; }
   __host__ __device__ int n_tiles() const { return n_tiles_; }
   __host__ __device__ int k_blocks() const { return k_blocks_; }
-  __host__ __device__ int splits() const { return splits_; }
+  int splits() const { return splits_; }
   __host__ __device__ int pieces() const { return m_tiles_ * n_tiles_ * splits_; }
 
   __host__ __device__ Piece at(int index) const {

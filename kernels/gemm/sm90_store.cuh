@@ -59,7 +59,7 @@ class TileStore {
 
   __device__ void tile(Accumulators<Config>& sums, int row, int column, int split, const Ring<Config>&) {
     column_sums_.begin(column);
-    if constexpr (with_sums || Placement::has_gaps)
+    if constexpr (extra != Extra::none || Placement::has_gaps)
       store_staged<Config::math == Math::bf16>(sums, row, column, split);
     else if (parameters_.bf16)
       store_staged<true>(sums, row, column, split);
