@@ -49,6 +49,7 @@ struct TransferEnd {
   Action action = Action::send_begin;
   int transfer = -1;  // the same number at both ends
   int peer = -1;      // the other end's part
+  bool begins() const { return action == Action::send_begin || action == Action::receive_begin; }
 };
 
 struct Node {

@@ -22,7 +22,8 @@ CompiledSteps compile_steps(std::optional<StepGraph> train, StepGraph evaluate, 
   return steps;
 }
 
-CompiledSteps part_of_steps(const CompiledSteps& whole, const StepPlacement& placement, int part) {
+CompiledSteps part_of_steps(const CompiledSteps& whole, const StepPlacement& placement, int part,
+                            int linger) {
   const StepGraph& train = whole.train->graph;
   if (placement.part_of.size() != train.nodes.size())
     throw std::runtime_error(fmt::format(
@@ -32,7 +33,8 @@ CompiledSteps part_of_steps(const CompiledSteps& whole, const StepPlacement& pla
   CompiledSteps result;
   result.train = part_of_step(
       *whole.train,
-      make_rank_programs(find_dependences(train), placement.part_of, placement.parts, placement.times), part);
+      make_rank_programs(find_dependences(train), placement.part_of, placement.parts, placement.times), part,
+      linger);
   const StepGraph& evaluate = whole.evaluate.graph;
   result.evaluate = part_of_step(
       whole.evaluate,

@@ -27,7 +27,9 @@ struct StepPlacement {
   ExpectedTimes times;
 };
 
-// The part of both steps. Throws std::runtime_error when the steps are not those that the placement was made for.
-CompiledSteps part_of_steps(const CompiledSteps& whole, const StepPlacement& placement, int part);
+// The part of both steps. Throws std::runtime_error when the steps are not those that the placement was made for. `linger`: of the
+// training step, as prepare() takes it.
+CompiledSteps part_of_steps(const CompiledSteps& whole, const StepPlacement& placement, int part,
+                            int linger = 0);
 
 }  // namespace convoy::app

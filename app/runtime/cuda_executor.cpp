@@ -17,6 +17,7 @@
 #include "app/runtime/cuda_step_traces.h"
 #include "app/runtime/executor.h"
 #include "app/runtime/lanes.h"
+#include "app/runtime/launch_timer.h"
 #include "kernels/augment/augment.h"
 #include "kernels/device/cuda_runtime.h"
 #include "kernels/device/cuda_step_ring.h"
@@ -34,12 +35,12 @@ class CudaExecutor final : public Executor {
  public:
   CudaExecutor(const ModelMemory& memory, const DeviceExecution& execution)
       : memory_(memory),
-        streamed_(execution.streamed),
+        streamed_(execution.streamed && memory.has_images()),
         lanes_(execution.lanes),
         streams_(execution.lanes),
         waits_(execution.lanes, execution.waits),
-        labels_(static_cast<std::size_t>(memory.capacity()), -1),
-        draws_(memory.has_draws() ? labels_.size() * kernels::kAugmentDraws : 0),
+        labels_(memory.has_labels() ? static_cast<std::size_t>(memory.capacity()) : 0, -1),
+        draws_(memory.has_draws() ? static_cast<std::size_t>(memory.capacity()) * kernels::kAugmentDraws : 0),
         ring_(kRingSlots, fetched(memory, execution.control), published()),
         waited_(static_cast<std::size_t>(execution.waits)) {}
 
@@ -53,7 +54,7 @@ class CudaExecutor final : public Executor {
   void load(data::BatchLease lease, std::int64_t first_resident) override {
     const data::Batch& batch = *lease;
     const auto slot = static_cast<std::size_t>(started_ % kRingSlots);
-    std::copy_n(batch.labels, batch.capacity, labels_.data());
+    if (memory_.has_labels()) std::copy_n(batch.labels, batch.capacity, labels_.data());
     const std::int64_t first_streamed = static_cast<std::int64_t>(slot) * batch.capacity;
     for (std::int32_t i = 0; i < batch.capacity; ++i)
       draw(i, batch.parameters[i],
@@ -123,9 +124,10 @@ class CudaExecutor final : public Executor {
 
   static std::vector<StepRing::Field> fetched(const ModelMemory& memory, kernels::StepControl* control) {
     const auto samples = static_cast<std::size_t>(memory.capacity());
-    std::vector<StepRing::Field> fields{{control, sizeof(kernels::StepControl)},
-                                        {memory.metrics() + 4, sizeof(double)},
-                                        {memory.labels(), in_words(samples * sizeof(std::int32_t))}};
+    std::vector<StepRing::Field> fields{
+        {control, sizeof(kernels::StepControl)},
+        {memory.metrics() + 4, sizeof(double)},
+        {memory.labels(), memory.has_labels() ? in_words(samples * sizeof(std::int32_t)) : 0}};
     if (memory.has_draws())
       fields.push_back({memory.draws(), in_words(samples * kernels::kAugmentDraws * sizeof(std::int32_t))});
     return fields;
@@ -278,32 +280,22 @@ void CudaExecutor::wait_for(std::int64_t number) const {
   }
 }
 
-// All instructions one behind the other, in a graph of their own with a time stamp behind each: at the speed, and with
-// the caches, of a step. An eager run before it carries the names of the layers for a profiler.
+// All instructions one behind the other. An eager run before it carries the names of the layers for a profiler.
 std::vector<double> CudaExecutor::time(const Program& program, int repeats) {
   if (under_way() > 0) throw std::logic_error("steps are under way");
-  const auto& instructions = program.instructions();
-  for (const Instruction& instruction : instructions) {
+  std::vector<kernels::Launch> launches;
+  for (const Instruction& instruction : program.instructions()) {
     nvtxRangePushA(fmt::format("{} {}", instruction.layer, instruction.kind).c_str());
     launch(instruction, compute());
     nvtxRangePop();
+    launches.emplace_back([this, &instruction](kernels::Stream stream) { launch(instruction, stream); });
   }
   CONVOY_CUDA(cudaStreamSynchronize(compute()));
-  std::vector<CudaEvent> stamps;
-  for (std::size_t i = 0; i <= instructions.size(); ++i) stamps.emplace_back(CudaEvent::Timing::on);
-  const CapturedGraph graph = CapturedGraph::capture([&](kernels::Stream stream) {
-    stamps[0].record_in_graph(static_cast<cudaStream_t>(stream));
-    for (std::size_t i = 0; i < instructions.size(); ++i) {
-      launch(instructions[i], stream);
-      stamps[i + 1].record_in_graph(static_cast<cudaStream_t>(stream));
-    }
-  });
-  std::vector<std::vector<double>> times(instructions.size());
+  const std::unique_ptr<LaunchTimer> timer = make_cuda_launch_timer(std::move(launches));
+  std::vector<std::vector<double>> times(program.instructions().size());
   for (int repeat = 0; repeat < repeats; ++repeat) {
-    graph.launch(compute());
-    CONVOY_CUDA(cudaStreamSynchronize(compute()));
-    for (std::size_t i = 0; i < times.size(); ++i)
-      times[i].push_back(CudaEvent::microseconds(stamps[i], stamps[i + 1]) / 1000);
+    const std::vector<LaunchTime> round = timer->round();
+    for (std::size_t i = 0; i < times.size(); ++i) times[i].push_back(round[i].passed);
   }
   std::vector<double> medians;
   for (auto& values : times) {

@@ -21,7 +21,7 @@ class HostExecutor final : public Executor {
 
   kernels::StepControl& control() override { return *execution_.control; }
   std::span<std::int32_t> labels() override {
-    return {memory_.labels(), static_cast<std::size_t>(memory_.capacity())};
+    return {memory_.labels(), memory_.has_labels() ? static_cast<std::size_t>(memory_.capacity()) : 0};
   }
 
   void load(data::BatchLease lease, std::int64_t) override {

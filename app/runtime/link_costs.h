@@ -1,6 +1,8 @@
 // What a message between two ranks costs, measured before the partitioner decides where tensors cross.
 #pragma once
 
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "comm/collectives.h"
@@ -13,8 +15,12 @@ struct LinkCost {
   double receiver_part = 0;  // of a large message's time: what the receiver must itself do, from 0 to 1
 };
 
-// Collective over all of `ranks`: every pair sends small and large messages to and fro, pair after pair. Element
-// [a][b] on every rank, the same both ways; the diagonal is free. Host memory.
-std::vector<std::vector<LinkCost>> measure_links(comm::Collectives& ranks);
+// Collective over all of `ranks`: every pair sends small and large messages to and fro, pair after pair, between memory of the
+// backend. Element [a][b] on every rank, the same both ways; the diagonal is free.
+std::vector<std::vector<LinkCost>> measure_links(comm::Collectives& ranks, kernels::Backend backend);
+
+// The sum over the ranks of values in host memory, through memory of the backend. Collective.
+void sum_values(comm::Collectives& ranks, kernels::Backend backend, std::span<double> values,
+                std::string_view label);
 
 }  // namespace convoy::app

@@ -83,8 +83,9 @@ ModelMemory::ModelMemory(kernels::Backend backend, const PreparedGraph* train, c
   const PreparedGraph& main = train != nullptr ? *train : evaluate;
   has_images_ = main.graph.images >= 0;
   if (has_images_) images_desc_ = main.descs[static_cast<std::size_t>(main.graph.images)];
-  if (main.graph.labels >= 0)
-    capacity_ = main.graph.tensors[static_cast<std::size_t>(main.graph.labels)].shape[0];
+  has_labels_ = main.graph.labels >= 0;
+  if (const TensorId of_samples = has_labels_ ? main.graph.labels : main.graph.draws; of_samples >= 0)
+    capacity_ = main.graph.tensors[static_cast<std::size_t>(of_samples)].shape[0];
   set_offsets();
   const auto bytes_of = [&](std::string_view purpose) {
     return std::ranges::find(uses_, purpose, &MemoryUse::purpose)->bytes;

@@ -65,12 +65,12 @@ class ModelMemory {
   void* images() const { return base("images"); }
   std::int32_t* labels() const { return reinterpret_cast<std::int32_t*>(base("labels")); }
   std::int32_t* draws() const { return reinterpret_cast<std::int32_t*>(base("draws")); }
-  // Where the batch is: the images (of the whole ring or set), and of one batch its labels and draws (0 without any).
+  // Where the batch is: the images (of the whole ring or set), and how many samples a batch has (0 in a part that has neither its labels nor its draws).
   const kernels::TensorDesc& images_desc() const { return images_desc_; }
   std::int64_t capacity() const { return capacity_; }
   // In a part of a partitioned step only where its nodes read them.
   bool has_images() const { return has_images_; }
-  bool has_labels() const { return capacity_ > 0; }
+  bool has_labels() const { return has_labels_; }
   bool has_draws() const { return offset_.contains("draws"); }
   // What is summed over the ranks at the end of a step: the loss's four sums, then how many ranks want to stop.
   double* metrics() const { return reinterpret_cast<double*>(base("metrics")); }
@@ -110,7 +110,7 @@ class ModelMemory {
   FlatLayout flat_;
   kernels::TensorDesc images_desc_;
   std::int64_t capacity_ = 0;
-  bool has_images_ = false;
+  bool has_images_ = false, has_labels_ = false;
   std::vector<PersistentTensor> parameters_, states_, optimizer_states_;
   std::map<std::string, void*>
       by_name_;  // parameters, their gradients ("….gradient"), their copies ("….bf16") and states

@@ -1,8 +1,7 @@
 #include "app/runtime/op_times.h"
 
-#include <time.h>
-
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <memory>
 #include <numeric>
@@ -10,6 +9,7 @@
 #include <utility>
 
 #include "kernels/device/arena.h"
+#include "kernels/device/device_memory.h"
 #include "kernels/device/philox.h"
 
 namespace convoy::app {
@@ -23,12 +23,6 @@ double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-double processor_ms() {
-  timespec now{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
-}
-
 double median(std::vector<double> values) {
   std::ranges::nth_element(values, values.begin() + std::ssize(values) / 2);
   return values[values.size() / 2];
@@ -37,15 +31,24 @@ double median(std::vector<double> values) {
 constexpr std::int64_t kAlignment = 256;  // of every operand
 std::int64_t padded(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-// Moderate numbers everywhere: a kernel's time may depend on them (denormals), and rounds make them grow.
-void fill_with_numbers(float* values, std::int64_t count) {
-  constexpr std::int64_t kPattern = 4096;
-  std::vector<float> pattern(kPattern);
-  for (std::int64_t i = 0; i < kPattern; ++i)
-    pattern[static_cast<std::size_t>(i)] =
-        kernels::uniform(kernels::philox(7, static_cast<std::uint64_t>(i)).word[0]) - 0.5f;
-  for (std::int64_t i = 0; i < count; i += kPattern)
-    std::copy_n(pattern.begin(), std::min(kPattern, count - i), values + i);
+// Moderate numbers everywhere, read as f32 or as bf16: a kernel's time may depend on them (denormals), and rounds make them
+// grow.
+void fill_with_numbers(kernels::Backend backend, std::byte* data, std::int64_t bytes) {
+  std::vector<std::uint32_t> pattern(4096);
+  for (std::size_t i = 0; i < pattern.size(); ++i) {
+    const float value = kernels::uniform(kernels::philox(7, i).word[0]) - 0.5f;
+    const std::uint32_t half = std::bit_cast<std::uint32_t>(value) >> 16;
+    pattern[i] = half << 16 | half;
+  }
+  const std::size_t size = static_cast<std::size_t>(bytes), block = std::min(size, pattern.size() * 4);
+  kernels::copy_in(backend, data, pattern.data(), block);
+  kernels::repeat(backend, data, block, size);
+}
+
+void scale_to(std::vector<LaunchTime>& times, double ms) {
+  double sum = 0;
+  for (const LaunchTime& time : times) sum += time.passed;
+  for (LaunchTime& time : times) time.passed *= ms / sum, time.worked *= ms / sum;
 }
 
 // Medians of the rounds. What disturbs one operation in ten disturbs every step: they are scaled to a median round.
@@ -70,21 +73,23 @@ std::int64_t parameter_elements(const PreparedGraph& step) {
   return sum;
 }
 
-void OpSamples::run(const kernels::Launch& launch) {
-  const double worked_before = processor_ms();
-  const auto start = Clock::now();
-  launch(nullptr);
-  passed.push_back(ms_since(start));
-  worked.push_back(processor_ms() - worked_before);
+void OpSamples::add(const LaunchTime& time) {
+  passed.push_back(time.passed);
+  worked.push_back(time.worked);
 }
 
 // Floating-point tensors share the ring. Indices, labels and sums have their own places: kernels trust what they read
 // there.
 class OpTimer::Ring {
  public:
-  Ring(const PreparedGraph& step, kernels::Backend backend, std::int64_t memory_limit) : step_(step) {
+  Ring(const PreparedGraph& step, kernels::Backend backend, std::int64_t memory_limit)
+      : step_(step), backend_(backend), touched_(step.descs.size(), false) {
+    for (const Node& node : step.graph.nodes)
+      for (const auto* operands : {&node.inputs, &node.outputs})
+        for (const TensorId id : *operands) touched_[at(id)] = true;
     std::int64_t own = 0, shared = 0, largest = 0;
-    for (std::size_t id = 0; id < step.descs.size(); ++id) (in_ring(id) ? shared : own) += bytes(id);
+    for (std::size_t id = 0; id < step.descs.size(); ++id)
+      if (touched_[id]) (in_ring(id) ? shared : own) += bytes(id);
     for (std::size_t node = 0; node < step.kernels.size(); ++node)
       largest = std::max(largest, footprint(node));
     if (memory_limit > 0) shared = std::min(shared, memory_limit - own);
@@ -94,7 +99,7 @@ class OpTimer::Ring {
     address_.assign(step.descs.size(), -1);
     std::int64_t next = size_;
     for (std::size_t id = 0; id < step.descs.size(); ++id)
-      if (!in_ring(id)) address_[id] = std::exchange(next, next + bytes(id));
+      if (touched_[id] && !in_ring(id)) address_[id] = std::exchange(next, next + bytes(id));
     fill();
   }
 
@@ -129,10 +134,7 @@ class OpTimer::Ring {
     return step_.kernels[node].bind({inputs, outputs, arena_.data() + scratch});
   }
 
-  void fill() {
-    fill_with_numbers(reinterpret_cast<float*>(arena_.data()),
-                      size_ / static_cast<std::int64_t>(sizeof(float)));
-  }
+  void fill() { fill_with_numbers(backend_, arena_.data(), size_); }
 
  private:
   using Range = std::pair<std::int64_t, std::int64_t>;
@@ -164,6 +166,8 @@ class OpTimer::Ring {
   }
 
   const PreparedGraph& step_;
+  const kernels::Backend backend_;
+  std::vector<bool> touched_;  // of every tensor: whether a node does
   kernels::Arena arena_;
   std::int64_t size_ = 0, next_ = 0;
   std::vector<std::int64_t> address_;  // of every tensor, where it was placed last; -1: nowhere yet
@@ -171,17 +175,22 @@ class OpTimer::Ring {
 
 OpTimer::OpTimer(const PreparedGraph& step, kernels::Backend backend, std::int64_t memory_limit)
     : ring_(std::make_unique<Ring>(step, backend, memory_limit)) {
+  std::vector<kernels::Launch> launches;
   for (std::size_t node = 0; node < step.kernels.size(); ++node) {
     const bool computes = !step.graph.nodes[node].is_all_reduce() && !step.graph.nodes[node].transfer;
-    launches_.push_back(computes ? ring_->bind(node) : kernels::Launch{});
+    computes_.push_back(computes);
+    launches.push_back(computes ? ring_->bind(node) : kernels::Launch{});
   }
+  timer_ = make_launch_timer(backend, std::move(launches));
 }
 OpTimer::~OpTimer() = default;
 
 void OpTimer::round(StepSamples& samples) {
-  samples.resize(launches_.size());
-  for (std::size_t node = 0; node < launches_.size(); ++node)
-    if (launches_[node]) samples[node].run(launches_[node]);
+  samples.resize(computes_.size());
+  std::vector<LaunchTime> times = timer_->round();
+  if (const double whole = timer_->undivided_round(); whole > 0) scale_to(times, whole);
+  for (std::size_t node = 0; node < times.size(); ++node)
+    if (computes_[node]) samples[node].add(times[node]);
   ring_->fill();
 }
 
@@ -207,7 +216,7 @@ MeasuredOps measure_op_times(const PreparedGraph& step, kernels::Backend backend
   return typical_times(samples);
 }
 
-void measure_update_time(kernels::Backend backend, const kernels::StepControl& control,
+void measure_update_time(kernels::Backend backend, const kernels::StepControl* control,
                          const kernels::OptimizerProblem& optimizer, std::int64_t elements,
                          std::int64_t memory_limit, MeasuredOps& result) {
   constexpr int kRounds = 7;
@@ -219,7 +228,7 @@ void measure_update_time(kernels::Backend backend, const kernels::StepControl& c
   const kernels::TensorDesc flat{DType::f32, {elements}, kernels::Layout::row_major, nullptr};
   kernels::OptimizerProblem problem = optimizer;
   problem.segments = {{0, elements, true, true}};
-  kernels::KernelRequest request{std::vector(static_cast<std::size_t>(buffers), flat), {}, &control};
+  kernels::KernelRequest request{std::vector(static_cast<std::size_t>(buffers), flat), {}, control};
   const kernels::Kernel kernel = kernels::optimizer_update(backend, problem, request);
   const kernels::Arena arena(backend,
                              static_cast<std::size_t>(elements * element_bytes) + kernel.workspace_bytes);
@@ -228,10 +237,10 @@ void measure_update_time(kernels::Backend backend, const kernels::StepControl& c
     inputs.push_back(arena.data() + i * elements * static_cast<std::int64_t>(sizeof(float)));
   void* workspace = inputs.back();
   inputs.pop_back();
-  fill_with_numbers(static_cast<float*>(inputs[0]), elements * buffers);
-  const kernels::Launch launch = kernel.bind({inputs, {}, workspace});
+  fill_with_numbers(backend, arena.data(), elements * element_bytes);
+  const auto timer = make_launch_timer(backend, {kernel.bind({inputs, {}, workspace})});
   OpSamples samples;
-  for (int round = 0; round < kRounds; ++round) samples.run(launch);
+  for (int round = 0; round < kRounds; ++round) samples.add(timer->round()[0]);
   result.passed.update_ms_per_element = median(samples.passed) / static_cast<double>(elements);
   result.worked.update_ms_per_element = median(samples.worked) / static_cast<double>(elements);
 }

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "app/runtime/launch_timer.h"
 #include "app/runtime/prepared_graph.h"
 #include "kernels/optimizer/optimizer.h"
 
@@ -27,13 +28,13 @@ struct MeasuredOps {
 
 struct OpSamples {
   std::vector<double> passed, worked;  // ms, launch after launch
-  void run(const kernels::Launch& launch);
+  void add(const LaunchTime& time);
 };
 using StepSamples = std::vector<OpSamples>;  // of every node; none for what communicates
 MeasuredOps typical_times(const StepSamples& samples);
 
-// Host backends. `control` is the one that the kernels were made with; it must describe a full batch. Uses `memory_limit` bytes
-// at most, or what the largest operation needs (0: as many as the step has).
+// The kernels' control must describe a full batch. Uses `memory_limit` bytes at most, or what the largest operation needs (0: as
+// many as the step has).
 class OpTimer {
  public:
   OpTimer(const PreparedGraph& step, kernels::Backend backend, std::int64_t memory_limit);
@@ -46,14 +47,15 @@ class OpTimer {
  private:
   class Ring;
   std::unique_ptr<Ring> ring_;
-  std::vector<kernels::Launch> launches_;  // none for what communicates
+  std::vector<bool> computes_;  // of every node
+  std::unique_ptr<LaunchTimer> timer_;
 };
 
 // As many rounds as some seconds hold, three at least. Leaves the update out.
 MeasuredOps measure_op_times(const PreparedGraph& step, kernels::Backend backend, std::int64_t memory_limit);
 
 // The optimizer on so many parameters, or as many as fit into the limit.
-void measure_update_time(kernels::Backend backend, const kernels::StepControl& control,
+void measure_update_time(kernels::Backend backend, const kernels::StepControl* control,
                          const kernels::OptimizerProblem& optimizer, std::int64_t elements,
                          std::int64_t memory_limit, MeasuredOps& result);
 

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "app/runtime/agreement.h"
+#include "app/runtime/link_costs.h"
 #include "app/runtime/op_times.h"
 #include "app/runtime/part_times.h"
 #include "app/runtime/partition_message.h"
@@ -15,6 +16,8 @@
 #include "app/runtime/step_tasks.h"
 #include "app/runtime/surroundings.h"
 #include "app/runtime/update_kernels.h"
+#include "kernels/device/arena.h"
+#include "kernels/device/device_memory.h"
 #include "partition/memory/overflow.h"
 #include "partition/partition.h"
 
@@ -38,14 +41,18 @@ class Planner {
   Planner(const Network& network, const SessionOptions& options, const RankGroups& groups,
           Surroundings surroundings)
       : options_(options),
+        groups_(groups),
         parts_(groups.parts->size()),
         surroundings_(std::move(surroundings)),
-        machine_(describe_machine(surroundings_.links)) {
-    control_.seed = options.seed;
-    control_.valid = static_cast<std::int32_t>(network.shape(0)[0]);
-    control_.global_valid = control_.valid * groups.replicas->size();
-    control_.learning_rate = 1e-3f;
-    whole_ = compile_session(network, options, groups.replicas->size(), &control_);
+        machine_(describe_machine(surroundings_.links)),
+        control_memory_(options.backend, sizeof(kernels::StepControl)) {
+    kernels::StepControl control;
+    control.seed = options.seed;
+    control.valid = static_cast<std::int32_t>(network.shape(0)[0]);
+    control.global_valid = control.valid * groups.replicas->size();
+    control.learning_rate = 1e-3f;
+    kernels::copy_in(options.backend, control_memory_.data(), &control, sizeof control);
+    whole_ = compile_tuned_session(network, options, groups, this->control());
     dependences_ = find_dependences(whole_.train->graph);
   }
 
@@ -68,7 +75,7 @@ class Planner {
   // While the other ranks wait as they wait in a step.
   void time_alone() {
     alone_ = measure_op_times(*whole_.train, options_.backend, options_.memory_limit);
-    measure_update_time(options_.backend, control_, options_.optimizer,
+    measure_update_time(options_.backend, control(), options_.optimizer,
                         parameter_elements(*whole_.train) / parts_, options_.memory_limit, alone_);
   }
 
@@ -103,7 +110,7 @@ class Planner {
       placed.slowdown[at(program[i].index)] = of_part.slowdown[i];
     }
     MeasuredOps beside;
-    measure_update_time(options_.backend, control_, options_.optimizer, parameter_elements(part_),
+    measure_update_time(options_.backend, control(), options_.optimizer, parameter_elements(part_),
                         arena_bytes_, beside);
     placed.update.assign(at(parts_), 0);
     placed.update[at(part)] = beside.worked.update_ms_per_element;
@@ -126,6 +133,9 @@ class Planner {
   }
 
  private:
+  const kernels::StepControl* control() const {
+    return reinterpret_cast<const kernels::StepControl*>(control_memory_.data());
+  }
   int optimizer_states() const { return kernels::optimizer_states(options_.optimizer); }
   TaskCosts task_costs() const {
     return {alone_.passed, optimizer_states(), surroundings_.reduce_ms, surroundings_.reduce_ms_per_byte};
@@ -134,7 +144,8 @@ class Planner {
     MemoryRequest request;
     request.optimizer_states = optimizer_states();
     const FlatLayout flat(*steps.train);
-    request.update_workspace = make_update_kernels(options_, flat, &control_).workspace_bytes();
+    request.update_workspace = make_update_kernels(options_, flat, control()).workspace_bytes();
+    request.shared_scratch = [this](std::size_t bytes) { return groups_.replicas->scratch_bytes(bytes); };
     return total_bytes(plan_memory(&*steps.train, steps.evaluate, flat, request));
   }
   std::string where() const {
@@ -208,7 +219,7 @@ class Planner {
     plan_.parts.assign(at(parts_), {});
     peak_.clear();
     for (int part = 0; part < parts_; ++part) {
-      const CompiledSteps steps = part_of_steps(whole_, plan_.placement, part);
+      const CompiledSteps steps = part_of_steps(whole_, plan_.placement, part, linger_of_part(options_));
       plan_.parts[at(part)].arena_bytes = arena_bytes(steps);
       plan_.parts[at(part)].busy_ms = ms(simulation.use[part].busy);
       peak_.push_back(simulation.use[part].peak_bytes);
@@ -226,10 +237,11 @@ class Planner {
   static constexpr double kSlack = 1.5;
 
   const SessionOptions& options_;
+  const RankGroups& groups_;
   const int parts_;
   Surroundings surroundings_;
   partition::Machine machine_;
-  kernels::StepControl control_;
+  kernels::Arena control_memory_;  // one StepControl, where the kernels read it
   CompiledSteps whole_;
   StepDependences dependences_;
   MeasuredOps alone_;
@@ -244,14 +256,13 @@ class Planner {
 
 // Collective over `world`.
 PlacedTimes time_parts(Planner& planner, const PartitionPlan& plan, const comm::Communicator& world,
-                       const RankGroups& groups) {
+                       const RankGroups& groups, kernels::Backend backend) {
   PlacedTimes times;
   together(world, [&] { planner.take_part(plan, groups.parts->rank()); });
   const PartTimes own = planner.time_part(world);
   together(world, [&] { times = planner.in_place(own, groups.parts->rank()); });
   for (auto* of : {&times.alone, &times.slowdown, &times.update})
-    groups.parts->all_reduce(of->data(), std::ssize(*of), comm::DType::f64, comm::ReduceOp::sum, nullptr,
-                             "times of the parts");
+    sum_values(*groups.parts, backend, *of, "times of the parts");
   return times;
 }
 
@@ -260,7 +271,7 @@ PlacedTimes time_parts(Planner& planner, const PartitionPlan& plan, const comm::
 PartitionPlan plan_partition(const Network& network, const SessionOptions& options,
                              const comm::Communicator& world, const RankGroups& groups, int threads) {
   const auto begin = std::chrono::steady_clock::now();
-  Surroundings surroundings = look_around(world, groups, threads);
+  Surroundings surroundings = look_around(world, groups, options.backend, threads);
   std::optional<Planner> planner;
   std::string message;
   together(world, [&] {
@@ -271,7 +282,7 @@ PartitionPlan plan_partition(const Network& network, const SessionOptions& optio
     message = write_plan(planner->plan());
   });
   PartitionPlan plan = read_plan(world.broadcast(std::move(message), 0, "partition plan"));
-  const PlacedTimes times = time_parts(*planner, plan, world, groups);
+  const PlacedTimes times = time_parts(*planner, plan, world, groups, options.backend);
   double results[2] = {};
   together(world, [&] {
     if (world.rank() != 0) return;

@@ -1,6 +1,7 @@
 #include "app/runtime/partitioned_graph.h"
 
 #include <algorithm>
+#include <array>
 #include <stdexcept>
 #include <string>
 
@@ -50,16 +51,17 @@ void keep_touched(StepGraph& graph) {
     for (const auto* operands : {&node.inputs, &node.outputs})
       for (const TensorId id : *operands) touched[at(id)] = true;
   std::erase_if(graph.parameters, [&](const TrainableParameter& parameter) {
-    return !touched[at(parameter.tensor)] && !(parameter.gradient >= 0 && touched[at(parameter.gradient)]);
+    return std::ranges::none_of(std::array{parameter.tensor, parameter.gradient, parameter.copy},
+                                [&](TensorId id) { return id >= 0 && touched[at(id)]; });
   });
   std::erase_if(graph.states, [&](const auto& state) { return !touched[at(state.first)]; });
-  for (TensorId* id : {&graph.images, &graph.labels, &graph.metrics, &graph.logits})
+  for (TensorId* id : {&graph.images, &graph.labels, &graph.draws, &graph.metrics, &graph.logits})
     if (*id >= 0 && !touched[at(*id)]) *id = -1;
 }
 
 }  // namespace
 
-PreparedGraph part_of_step(const PreparedGraph& whole, const RankPrograms& programs, int part) {
+PreparedGraph part_of_step(const PreparedGraph& whole, const RankPrograms& programs, int part, int linger) {
   StepGraph graph = whole.graph;
   graph.nodes.clear();
   std::vector<kernels::Kernel> kernels;
@@ -73,7 +75,7 @@ PreparedGraph part_of_step(const PreparedGraph& whole, const RankPrograms& progr
     }
   }
   keep_touched(graph);
-  return with_buffers(std::move(graph), whole.descs, std::move(kernels));
+  return with_buffers(std::move(graph), whole.descs, std::move(kernels), linger);
 }
 
 std::vector<int> place_evaluation(const StepGraph& evaluate, const StepGraph& train,

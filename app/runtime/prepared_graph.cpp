@@ -269,8 +269,8 @@ PreparedGraph prepare(StepGraph graph, kernels::Backend backend, const kernels::
 }
 
 PreparedGraph with_buffers(StepGraph graph, std::vector<TensorDesc> descs,
-                           std::vector<kernels::Kernel> kernels) {
-  return Preparation(std::move(graph), kernels::Backend::cpu, nullptr, 0)
+                           std::vector<kernels::Kernel> kernels, int linger) {
+  return Preparation(std::move(graph), kernels::Backend::cpu, nullptr, linger)
       .run(std::move(descs), std::move(kernels));
 }
 

@@ -32,7 +32,7 @@ PreparedGraph prepare(StepGraph graph, kernels::Backend backend, const kernels::
 // The second half of prepare alone, for a graph whose layouts are settled and whose kernels are made: gives every
 // tensor inside the step its offset.
 PreparedGraph with_buffers(StepGraph graph, std::vector<kernels::TensorDesc> descs,
-                           std::vector<kernels::Kernel> kernels);
+                           std::vector<kernels::Kernel> kernels, int linger = 0);
 
 // By name, as prepare() takes them.
 std::map<std::string, kernels::TensorDesc> parameter_layouts(const PreparedGraph& prepared);

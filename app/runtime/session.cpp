@@ -7,7 +7,6 @@
 
 #include "app/runtime/update_kernels.h"
 #include "kernels/device/device_memory.h"
-#include "kernels/device/tuning.h"
 
 namespace convoy::app {
 namespace {
@@ -72,13 +71,9 @@ Session::Session(const Network& network, const SessionOptions& options, const Ra
   const kernels::StepControl initial;
   kernels::copy_in(options.backend, control_, &initial, sizeof initial);
   SharedGradients shared(ranks_, options.training);
-  using kernels::tuning::Mode;
-  const bool tuned = options.backend == kernels::Backend::cuda && !options.tuning_file.empty();
-  if (tuned) kernels::tuning::use(options.tuning_file, ranks_.size() == 1 ? Mode::measure : Mode::read);
-  CompiledSteps steps = compile_session(network, options, ranks_.size(), control_);
-  if (tuned) kernels::tuning::save();
+  CompiledSteps steps = compile_tuned_session(network, options, groups, control_);
   if (placement != nullptr) {
-    steps = part_of_steps(steps, *placement, groups.parts->rank());
+    steps = part_of_steps(steps, *placement, groups.parts->rank(), linger_of_part(options));
     transfers_ = std::make_unique<Transfers>(*groups.parts);
   }
   train_ = std::move(steps.train);
@@ -103,15 +98,22 @@ Session::Session(const Network& network, const SessionOptions& options, const Ra
   }
   evaluate_program_ = bind(evaluate_);
   append_metrics(evaluate_program_);
+  // A device's transfers must not be connected while a step is captured.
+  if (transfers_ != nullptr && options.backend == kernels::Backend::cuda) {
+    transfers_->run_all();
+    kernels::synchronize(options.backend);
+  }
 }
 
-// All-reduces of statistics, the buckets, the metrics.
+// All-reduces of statistics, transfers' ends, the buckets, the metrics, the gradients' norm.
 int Session::most_waits() const {
   if (groups_.world->size() == 1 || !options_.time_waits) return 0;
   const auto in = [](const PreparedGraph& prepared) {
-    return std::ranges::count_if(prepared.graph.nodes, &Node::is_all_reduce);
+    return std::ranges::count_if(prepared.graph.nodes, [](const Node& node) {
+      return node.is_all_reduce() || (node.transfer && !node.transfer->begins());
+    });
   };
-  return static_cast<int>(std::max(train_ ? in(*train_) : 0, in(evaluate_))) + 2;
+  return static_cast<int>(std::max(train_ ? in(*train_) : 0, in(evaluate_))) + 3;
 }
 
 void Session::make_executor() {
@@ -151,6 +153,7 @@ void Session::make_buckets() {
 Program Session::bind(const PreparedGraph& prepared) {
   Program program;
   if (transfers_ != nullptr) transfers_->new_program();
+  if (transfers_ != nullptr && prepared.graph.metrics < 0) append_no_loss(program);
   for (std::size_t node = 0; node < prepared.graph.nodes.size(); ++node) {
     append_node(program, prepared, node);
     if (buckets_ == nullptr || !train_ || &prepared != &*train_) continue;
@@ -190,7 +193,7 @@ void Session::append_transfer(Program& program, const PreparedGraph& prepared, c
   Transfers* transfers = transfers_.get();
   Instruction instruction{node.layer, node.kind, nullptr, 0, static_cast<std::int64_t>(desc.bytes())};
   (sends ? instruction.reads : instruction.writes).push_back({address, instruction.bytes});
-  if (end.action == TransferEnd::Action::send_begin || end.action == TransferEnd::Action::receive_begin) {
+  if (end.begins()) {
     auto* operation =
         transfers->prepare(end, address, desc, prepared.graph.tensors[static_cast<std::size_t>(id)].name);
     instruction.launch = [=](kernels::Stream stream) { transfers->begin(operation, stream); };
@@ -205,8 +208,6 @@ void Session::append_transfer(Program& program, const PreparedGraph& prepared, c
 
 void Session::start(const Program& program, bool stop_requested) {
   if (copies_are_stale_) refresh_copies();
-  // A part that has no labels adds nothing to the sums.
-  if (transfers_ != nullptr && !memory_->has_labels()) std::fill_n(memory_->metrics(), 4, 0.0);
   executor_->start(program, stop_requested);
 }
 

@@ -68,6 +68,12 @@ StepGraph session_graph(const Network& fused, const SessionOptions& options, int
 CompiledSteps compile_session(const Network& network, const SessionOptions& options, int replicas,
                               const kernels::StepControl* control);
 
+// The same with the choices of kernels of options.tuning_file, which one rank alone measures and several read.
+CompiledSteps compile_tuned_session(const Network& network, const SessionOptions& options,
+                                    const RankGroups& groups, const kernels::StepControl* control);
+// How long places in a part's arena linger: a limit, which parts are made to fit, leaves no room for it.
+int linger_of_part(const SessionOptions& options);
+
 struct UpdateKernels;
 
 class Session {
@@ -75,8 +81,8 @@ class Session {
   // The network's input is this rank's batch. `ranks` must outlive the session.
   Session(const Network& network, const SessionOptions& options, comm::Collectives& ranks)
       : Session(network, options, RankGroups{&ranks, &ranks, nullptr}, nullptr) {}
-  // The network's input is this replica's batch; the session runs this rank's part of the placed step (host backends).
-  // Null: all of it.
+  // The network's input is this replica's batch; the session runs this rank's part of the placed step. Null: all
+  // of it.
   Session(const Network& network, const SessionOptions& options, const RankGroups& groups,
           const StepPlacement* placement);
   Session(const Session&) = delete;
@@ -148,6 +154,7 @@ class Session {
   void append_early_metrics(Program& program, const PreparedGraph& prepared, std::size_t node);
   void append_metrics(Program& program);
   void append_no_update(Program& program);
+  void append_no_loss(Program& program);
   void append_clipping(Program& program, const UpdateKernels& kernels);
   void append_all_reduce(Program& program, comm::Collectives& ranks, const std::string& layer, double* data,
                          std::int64_t count);

@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "app/runtime/session.h"
+#include "kernels/device/device_memory.h"
 
 namespace convoy::app {
 
@@ -64,6 +65,16 @@ void Session::append_early_metrics(Program& program, const PreparedGraph& prepar
   start.writes.push_back(metrics_range());
   start.follow = [this](kernels::Stream stream) { early_metrics_->follow(stream); };
   program.add(std::move(start));
+}
+
+// A part that has no labels adds nothing to the sums; whether it wants to stop, behind them, is its own to say.
+void Session::append_no_loss(Program& program) {
+  constexpr std::int64_t kSums = ModelMemory::kMetrics - 1;
+  Instruction nothing{"metrics", "no_loss", [this](kernels::Stream stream) {
+                        kernels::clear(options_.backend, memory_->metrics(), kSums * sizeof(double), stream);
+                      }};
+  nothing.writes = {{memory_->metrics(), kSums * std::int64_t{sizeof(double)}}};
+  program.add(std::move(nothing));
 }
 
 void Session::append_metrics(Program& program) {

@@ -3,6 +3,7 @@
 #include "app/model/rematerialise.h"
 #include "app/runtime/session.h"
 #include "kernels/conv2d/conv2d.h"
+#include "kernels/device/tuning.h"
 
 namespace convoy::app {
 
@@ -52,6 +53,21 @@ CompiledSteps compile_session(const Network& network, const SessionOptions& opti
   if (options.training) train = session_graph(fused, options, replicas, true);
   return compile_steps(std::move(train), session_graph(fused, options, replicas, false), options.backend,
                        control, linger_of(options));
+}
+
+CompiledSteps compile_tuned_session(const Network& network, const SessionOptions& options,
+                                    const RankGroups& groups, const kernels::StepControl* control) {
+  using kernels::tuning::Mode;
+  const bool tuned = options.backend == kernels::Backend::cuda && !options.tuning_file.empty();
+  if (tuned)
+    kernels::tuning::use(options.tuning_file, groups.world->size() == 1 ? Mode::measure : Mode::read);
+  CompiledSteps steps = compile_session(network, options, groups.replicas->size(), control);
+  if (tuned) kernels::tuning::save();
+  return steps;
+}
+
+int linger_of_part(const SessionOptions& options) {
+  return options.memory_limit > 0 ? 0 : linger_of(options);
 }
 
 // Lets no place linger, then computes as few activations twice as it takes; where not even all of them do, the memory says

@@ -62,7 +62,11 @@ void Session::append_update(Program& program, const UpdateKernels& kernels) {
 // A part without parameters has only its say in the norm of all gradients.
 void Session::append_no_update(Program& program) {
   if (options_.clip_gradient_norm <= 0) return;
-  program.add({"gradients", "squared_norm", [this](kernels::Stream) { *memory_->gradient_norm() = 0; }});
+  Instruction nothing{"gradients", "squared_norm", [this](kernels::Stream stream) {
+                        kernels::clear(options_.backend, memory_->gradient_norm(), sizeof(double), stream);
+                      }};
+  nothing.writes = {{memory_->gradient_norm(), sizeof(double)}};
+  program.add(std::move(nothing));
   append_all_reduce(program, *groups_.parts, "gradient norm", memory_->gradient_norm(), 1);
 }
 

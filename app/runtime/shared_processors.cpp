@@ -52,6 +52,17 @@ SharedProcessors share_processors(const std::vector<comm::RankPlacement>& ranks,
   return shared;
 }
 
+SharedProcessors separate_processors(int parts) {
+  SharedProcessors separate;
+  separate.processors.assign(at(parts), 1);
+  separate.replicas.assign(at(parts), 1);
+  for (int part = 0; part < parts; ++part) {
+    separate.group_of.push_back(part);
+    separate.memory_of.push_back(part);
+  }
+  return separate;
+}
+
 double SharedProcessors::running_in(int group, const std::vector<bool>& running) const {
   double count = 0;
   for (std::size_t part = 0; part < running.size(); ++part) count += group_of[part] == group && running[part];

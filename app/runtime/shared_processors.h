@@ -26,5 +26,7 @@ struct SharedProcessors {
 // `ranks` of the world, replica after replica, each of `parts` ranks of `threads` threads: the first replica's parts. All ranks of a
 // host use its memory and, as far as this knows, its caches; those with the same cores share them.
 SharedProcessors share_processors(const std::vector<comm::RankPlacement>& ranks, int parts, int threads);
+// Every part has a processor and a memory of its own.
+SharedProcessors separate_processors(int parts);
 
 }  // namespace convoy::app

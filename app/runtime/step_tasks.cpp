@@ -46,9 +46,15 @@ class TaskMaker {
           const Tensor& tensor = step_.graph.tensors[at(id)];
           if (tensor.role == TensorRole::activation || !known.insert(lasting_name(step_.graph, id)).second)
             continue;
-          const bool trained = tensor.role == TensorRole::parameter || tensor.role == TensorRole::gradient;
-          group_of(node).resident += bytes(id) * (trained ? 2 + costs_.optimizer_states : 1);
-          if (trained) group_of(node).parameter_bytes += bytes(id);
+          // Products may read only a parameter's copy in bf16, half its size.
+          const bool copied = tensor.role == TensorRole::parameter_copy;
+          if (!copied && tensor.role != TensorRole::parameter && tensor.role != TensorRole::gradient) {
+            group_of(node).resident += bytes(id);
+            continue;
+          }
+          const std::int64_t of_parameter = bytes(id) * (copied ? 2 : 1);
+          group_of(node).resident += of_parameter * (2 + costs_.optimizer_states) + (copied ? bytes(id) : 0);
+          group_of(node).parameter_bytes += of_parameter;
         }
     }
   }

@@ -9,16 +9,23 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 }  // namespace
 
-Surroundings look_around(const comm::Communicator& world, const RankGroups& groups, int threads) {
+Surroundings look_around(const comm::Communicator& world, const RankGroups& groups, kernels::Backend backend,
+                         int threads) {
   Surroundings surroundings;
-  surroundings.links = measure_links(*groups.parts);
+  surroundings.links = measure_links(*groups.parts, backend);
   if (groups.replicas->size() > 1) {
-    const LinkCost link = measure_links(*groups.replicas)[0][1];
+    const LinkCost link = measure_links(*groups.replicas, backend)[0][1];
     surroundings.reduce_ms = 2 * link.latency_ms;
-    surroundings.reduce_ms_per_byte = 2 / link.bytes_per_ms;
+    // A device sums gradients beside backward.
+    if (backend != kernels::Backend::cuda) surroundings.reduce_ms_per_byte = 2 / link.bytes_per_ms;
+  }
+  const int parts = groups.parts->size();
+  if (backend == kernels::Backend::cuda) {  // one rank a device
+    surroundings.processors = separate_processors(parts);
+    return surroundings;
   }
   const std::vector<comm::RankPlacement> ranks = comm::gather_placement(world);
-  if (world.rank() == 0) surroundings.processors = share_processors(ranks, groups.parts->size(), threads);
+  if (world.rank() == 0) surroundings.processors = share_processors(ranks, parts, threads);
   return surroundings;
 }
 

@@ -22,7 +22,8 @@ struct Surroundings {
 };
 
 // Collective over `world`, whose ranks are replica after replica, each as many as there are parts; `threads` of each rank.
-Surroundings look_around(const comm::Communicator& world, const RankGroups& groups, int threads);
+Surroundings look_around(const comm::Communicator& world, const RankGroups& groups, kernels::Backend backend,
+                         int threads);
 
 partition::Machine describe_machine(const std::vector<std::vector<LinkCost>>& links);
 

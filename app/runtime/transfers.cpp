@@ -13,4 +13,11 @@ comm::PreparedOperation* Transfers::prepare(const TransferEnd& end, void* data,
   return of_program_[end.transfer] = operations_.back().get();
 }
 
+void Transfers::run_all() {
+  for (const auto& operation : operations_) {
+    operation->start(nullptr);
+    operation->wait(nullptr);
+  }
+}
+
 }  // namespace convoy::app

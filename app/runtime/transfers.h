@@ -34,6 +34,8 @@ class Transfers {
     operation->wait(stream);
     std::erase(under_way_, operation);
   }
+  // Every transfer of all programs once, behind what is on no stream in particular: connects their ends. All of `parts`.
+  void run_all();
   // Lets what is under way move on.
   void progress() {
     std::erase_if(under_way_, [](comm::PreparedOperation* operation) { return operation->progress(); });

@@ -26,7 +26,7 @@ std::vector<TensorName> names(const std::vector<Owned>& tensors) {
 
 PartitionedCheckpoint::PartitionedCheckpoint(const Network& network, const SessionOptions& options,
                                              const Session& session, const comm::Communicator& parts)
-    : parts_(parts) {
+    : parts_(parts), host_(comm::make_mpi_collectives(parts)) {
   const StepGraph graph = session_graph(fuse(network), options, session.groups().replicas->size(), true);
   const auto owned = [](const ParameterSpec& spec, std::string name) {
     Owned tensor;
@@ -65,15 +65,14 @@ void PartitionedCheckpoint::find_owners(const Session& session) {
 // Each owner sends its tensors in the network's order.
 std::vector<SavedTensor> PartitionedCheckpoint::gather(const Session& session,
                                                        const std::vector<Owned>& tensors) const {
-  comm::Collectives& parts = *session.groups().parts;
   std::vector<SavedTensor> gathered;
   for (const Owned& tensor : tensors) {
     const PersistentTensor* own = find(session, tensor.name);
     const std::int64_t count = tensor.shape.elements();
-    if (parts.rank() != 0) {
+    if (parts_.rank() != 0) {
       if (own == nullptr) continue;
       const std::vector<float> values = session.read(*own);
-      parts.send(values.data(), count, kernels::DType::f32, 0, nullptr, tensor.name);
+      host_->send(values.data(), count, kernels::DType::f32, 0, nullptr, tensor.name);
       continue;
     }
     SavedTensor& saved = gathered.emplace_back();
@@ -83,7 +82,7 @@ std::vector<SavedTensor> PartitionedCheckpoint::gather(const Session& session,
       saved.values = session.read(*own);
     } else {
       saved.values.resize(static_cast<std::size_t>(count));
-      parts.receive(saved.values.data(), count, kernels::DType::f32, tensor.part, nullptr, tensor.name);
+      host_->receive(saved.values.data(), count, kernels::DType::f32, tensor.part, nullptr, tensor.name);
     }
   }
   return gathered;

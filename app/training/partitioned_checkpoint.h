@@ -3,10 +3,12 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <vector>
 
 #include "app/runtime/session.h"
 #include "app/training/checkpoint.h"
+#include "comm/collectives.h"
 #include "comm/communicator.h"
 
 namespace convoy::app {
@@ -34,6 +36,7 @@ class PartitionedCheckpoint {
   void find_owners(const Session& session);
 
   const comm::Communicator& parts_;
+  std::unique_ptr<comm::Collectives> host_;  // among the parts, for values in host memory
   std::vector<Owned> parameters_, statistics_, optimizer_;
 };
 

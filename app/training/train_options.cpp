@@ -96,8 +96,6 @@ void check_train_options(const TrainOptions& o, int ranks) {
   require(ranks % o.partition == 0,
           fmt::format("--partition: found {}, expected a divisor of the number of ranks, {}", o.partition,
                       ranks));
-  require(o.partition == 1 || o.backend != "cuda",
-          "--partition: splits steps on host backends only so far, found --backend cuda");
   const std::int64_t replicas = ranks / o.partition;
   require(o.global_batch >= replicas,
           fmt::format("--global-batch: found {}, expected at least the number of {}, {}", o.global_batch,

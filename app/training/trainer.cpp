@@ -120,7 +120,7 @@ void Trainer::make_session() {
   together(ranks_, [&] {
     session_ = std::make_unique<Session>(*network, options, run_ranks_->groups(),
                                          plan_ ? &plan_->placement : nullptr);
-    if (options.input.kind == InputOptions::Kind::resident)
+    if (options.input.kind == InputOptions::Kind::resident && session_->memory().has_images())
       dataset_->visit_images([&](std::int64_t first, const std::uint8_t* pixels, std::int64_t count) {
         session_->put_image(first, pixels, count);
       });

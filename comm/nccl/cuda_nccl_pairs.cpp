@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <exception>
 #include <stdexcept>
 #include <thread>
@@ -11,6 +12,13 @@ namespace convoy::comm {
 namespace {
 
 constexpr int kIdTag = 1;
+
+// A receive may stand ready long before its message, and holds multiprocessors meanwhile. All pairs of a rank together leave
+// half of them to what the message waits for: else it might never come.
+int blocks_of_pair(int ranks) {
+  constexpr int kOfAllPairs = 64, kOfPair = 16;
+  return std::clamp(kOfAllPairs / (2 * (ranks - 1)), 1, kOfPair);
+}
 
 bool is_capturing(Stream stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
@@ -81,6 +89,7 @@ void NcclPair::connect() {
   CONVOY_CUDA(cudaSetDevice(device_));
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
+  config.maxCTAs = blocks_of_pair(ranks_.size());
   ncclComm_t handle = nullptr;
   const ncclResult_t begun = ncclCommInitRankConfig(&handle, 2, id_, sends() ? 0 : 1, &config);
   NcclComm communicator(handle);

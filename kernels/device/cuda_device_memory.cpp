@@ -1,6 +1,7 @@
 // GPUs and their memory through the CUDA runtime.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "kernels/device/cuda_runtime.h"
@@ -72,6 +73,26 @@ void copy_out(Backend backend, void* to, const void* from, std::size_t bytes) {
   }
   CONVOY_CUDA(cudaDeviceSynchronize());
   CONVOY_CUDA(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost));
+}
+
+void repeat(Backend backend, void* data, std::size_t block, std::size_t bytes) {
+  synchronize(backend);
+  auto* to = static_cast<std::byte*>(data);
+  for (std::size_t done = block; done < bytes; done *= 2) {
+    const std::size_t more = std::min(done, bytes - done);
+    if (backend == Backend::cuda)
+      CONVOY_CUDA(cudaMemcpy(to + done, data, more, cudaMemcpyDeviceToDevice));
+    else
+      std::memcpy(to + done, data, more);
+  }
+  synchronize(backend);
+}
+
+void clear(Backend backend, void* data, std::size_t bytes, Stream stream) {
+  if (backend == Backend::cuda)
+    CONVOY_CUDA(cudaMemsetAsync(data, 0, bytes, static_cast<cudaStream_t>(stream)));
+  else
+    std::memset(data, 0, bytes);
 }
 
 void synchronize(Backend backend) {

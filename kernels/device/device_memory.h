@@ -32,6 +32,10 @@ void release_gpu_memory(std::byte* data) noexcept;
 // they are done: for setting up and reading out, not for steps.
 void copy_in(Backend backend, void* to, const void* from, std::size_t bytes);
 void copy_out(Backend backend, void* to, const void* from, std::size_t bytes);
+// The first `block` bytes again and again, until there are `bytes`. Waits like the copies above.
+void repeat(Backend backend, void* data, std::size_t block, std::size_t bytes);
+// Zeros, in the order of the stream.
+void clear(Backend backend, void* data, std::size_t bytes, Stream stream);
 
 // Waits for everything that was launched; host backends are done when a launch returns.
 void synchronize(Backend backend);

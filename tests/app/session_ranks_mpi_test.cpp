@@ -5,9 +5,8 @@
 #include <memory>
 
 #include "app/runtime/session.h"
-#include "comm/nccl_collectives.h"
-#include "kernels/device/device_memory.h"
 #include "tests/app/runtime/cuda_calls.h"
+#include "tests/app/runtime/ranks_on.h"
 #include "tests/app/runtime/single_rank.h"
 #include "tests/brief.h"
 #include "tests/mpi/world.h"
@@ -20,11 +19,6 @@ using test::world;
 
 constexpr std::int64_t kGlobalBatch = 24, kClasses = 5;  // of 1, 2, 3, 4, 6 and 8 ranks
 constexpr int kSteps = 12;
-
-// None where there is no driver either.
-int gpus_here() try { return kernels::gpu_count(); } catch (const std::runtime_error&) {
-  return 0;
-}
 
 // Batch norm between convolutions, and a layer whose gradients fill several buckets.
 Network network_of(std::int64_t batch) {
@@ -49,13 +43,9 @@ class SessionOnRanks : public testing::TestWithParam<Backend> {
  protected:
   void SetUp() override {
     if (kGlobalBatch % world().size() != 0) GTEST_SKIP() << "ranks that do not divide the batch";
-    if (GetParam() != Backend::cuda) return void(ranks_ = comm::make_mpi_collectives(world()));
-    const std::int32_t found = world().all_reduce(std::int32_t{gpus_here()}, comm::ReduceOp::min, "devices");
-    if (found < world().local_size())
-      GTEST_SKIP() << "needs a GPU for each of this host's " << world().local_size() << " ranks, found "
-                   << found;
-    kernels::use_gpu(world().local_rank());
-    ranks_ = comm::make_nccl_collectives(world());
+    if (const std::string missing = test::missing_devices(GetParam()); !missing.empty())
+      GTEST_SKIP() << missing;
+    ranks_ = test::collectives_on(GetParam());
   }
 
   Trained train(Precision precision, comm::Collectives& ranks, double clip = 0) const {

@@ -1,0 +1,118 @@
+// One training step spread over all ranks at random, on the host and, where each rank has a GPU, on those: every bit is that
+// of one rank.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "app/runtime/session.h"
+#include "app/runtime/step_dependences.h"
+#include "tests/app/model/tiny_networks.h"
+#include "tests/app/runtime/ranks_on.h"
+#include "tests/app/runtime/single_rank.h"
+#include "tests/brief.h"
+#include "tests/mpi/world.h"
+
+namespace convoy::app {
+namespace {
+
+using kernels::Backend;
+using test::world;
+
+constexpr int kSteps = 4;
+
+struct Trained {
+  std::vector<double> losses;
+  std::map<std::string, std::vector<float>> tensors;
+};
+
+class PartitionedSession : public testing::TestWithParam<Backend> {
+ protected:
+  void SetUp() override {
+    if (const std::string missing = test::missing_devices(GetParam()); !missing.empty())
+      GTEST_SKIP() << missing;
+    world_ = test::collectives_on(GetParam());
+    parts_ = test::collectives_on(GetParam());
+  }
+
+  SessionOptions options(Precision precision) const {
+    SessionOptions options;
+    options.backend = GetParam();
+    options.precision = precision;
+    options.optimizer.momentum = 0.9f;
+    return options;
+  }
+  std::vector<Precision> precisions() const {
+    if (GetParam() != Backend::cuda) return {Precision::fp32};
+    return {Precision::fp32, Precision::tf32, Precision::bf16};
+  }
+
+  // Every group of operations on a part of its own choice.
+  StepPlacement random_placement(const Network& network, const SessionOptions& options, unsigned seed) const {
+    const kernels::StepControl control;
+    const CompiledSteps steps = compile_session(network, options, 1, &control);
+    const StepDependences dependences = find_dependences(steps.train->graph);
+    std::mt19937 random(seed);
+    std::vector<int> part(static_cast<std::size_t>(dependences.groups));
+    for (int& of_group : part) of_group = static_cast<int>(random() % static_cast<unsigned>(world().size()));
+    StepPlacement placement;
+    placement.parts = world().size();
+    for (const int group : dependences.group)
+      placement.part_of.push_back(part[static_cast<std::size_t>(group)]);
+    placement.times = sequential_times(steps.train->graph);
+    return placement;
+  }
+
+  static Trained train(const Network& network, Session& session) {
+    const std::int64_t batch = network.shape(0)[0];
+    if (session.memory().has_images()) {
+      std::vector<float> images(static_cast<std::size_t>(network.shape(0).elements()));
+      initialize({"images", network.shape(0), Initializer::normal(1)}, 17, images.data());
+      session.write(session.images(), images);
+    }
+    for (std::size_t i = 0; i < session.labels().size(); ++i)
+      session.labels()[i] = static_cast<std::int32_t>(i * 7 % 3);
+    session.control().valid = session.control().global_valid = static_cast<std::int32_t>(batch);
+    session.control().learning_rate = 0.01f;
+    Trained trained;
+    for (int step = 0; step < kSteps; ++step) {
+      session.control().step = static_cast<std::uint64_t>(step);
+      trained.losses.push_back(session.train_step().loss());
+    }
+    session.start_evaluate_step();
+    trained.losses.push_back(session.finish_step().loss());
+    for (const auto* list : {&session.memory().parameters(), &session.memory().states()})
+      for (const PersistentTensor& tensor : *list) trained.tensors[tensor.name] = session.read(tensor);
+    return trained;
+  }
+
+  std::unique_ptr<comm::Collectives> world_, parts_;
+  SingleRank alone_;
+};
+
+INSTANTIATE_TEST_SUITE_P(On, PartitionedSession, testing::Values(Backend::cpu, Backend::cuda),
+                         [](const auto& info) { return info.param == Backend::cuda ? "Cuda" : "Cpu"; });
+
+TEST_P(PartitionedSession, HasTheBitsOfOneRank) {
+  unsigned seed = 0;
+  for (const Precision precision : precisions())
+    for (const Network& network : {every_op(), residual(), rectifying()}) {
+      const SessionOptions with = options(precision);
+      Session whole(network, with, alone_);
+      const Trained expected = train(network, whole);
+      const StepPlacement placement = random_placement(network, with, ++seed);
+      Session part(network, with, {world_.get(), &alone_, parts_.get()}, &placement);
+      const Trained found = train(network, part);
+      EXPECT_EQ(found.losses, expected.losses) << network.name() << ", placement " << seed;
+      for (const auto& [name, values] : found.tensors) EXPECT_EQ(values, expected.tensors.at(name)) << name;
+      const auto held = static_cast<std::int64_t>(found.tensors.size());
+      EXPECT_EQ(world().all_reduce(held, comm::ReduceOp::sum, "tensors of the parts"),
+                std::ssize(expected.tensors));
+    }
+}
+
+}  // namespace
+}  // namespace convoy::app
