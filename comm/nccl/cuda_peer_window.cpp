@@ -36,11 +36,13 @@ bool allowed() {
   return disabled == nullptr || std::string_view(disabled) == "0";
 }
 
-// Over PCI Express, where NCCL has better ways, there are no atomic operations between GPUs.
+// Over PCI Express, where NCCL has better ways, there are no atomic operations between GPUs. (NCCL's collectives refuse ranks that
+// share a GPU; tests of more ranks than there are GPUs do not.)
 bool linked(int device, const Offer& other) {
   int peer = 0, atomics = 0;
-  return succeeded(cudaDeviceGetByPCIBusId(&peer, other.pci.data())) &&
-         succeeded(cudaDeviceGetP2PAttribute(&atomics, cudaDevP2PAttrNativeAtomicSupported, device, peer)) &&
+  if (!succeeded(cudaDeviceGetByPCIBusId(&peer, other.pci.data()))) return false;
+  if (peer == device) return true;
+  return succeeded(cudaDeviceGetP2PAttribute(&atomics, cudaDevP2PAttrNativeAtomicSupported, device, peer)) &&
          atomics == 1;
 }
 
