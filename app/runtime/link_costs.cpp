@@ -79,14 +79,14 @@ void sum_values(comm::Collectives& ranks, kernels::Backend backend, std::span<do
   kernels::copy_out(backend, values.data(), memory.data(), values.size_bytes());
 }
 
-std::vector<std::vector<LinkCost>> measure_links(comm::Collectives& ranks, kernels::Backend backend) {
+std::vector<std::vector<LinkCost>> measure_links(comm::Collectives& ranks, kernels::Backend backend,
+                                                 int among) {
   const std::int64_t large_bytes = large_message(backend);
-  const int size = ranks.size();
-  const auto count = static_cast<std::size_t>(size);
+  const auto count = static_cast<std::size_t>(among);
   std::vector<double> measured(count * count * 3, 0);
   const kernels::Arena buffer(backend, static_cast<std::size_t>(large_bytes));
-  for (int a = 0; a < size; ++a)
-    for (int b = a + 1; b < size; ++b) {
+  for (int a = 0; a < among; ++a)
+    for (int b = a + 1; b < among; ++b) {
       const auto place = (static_cast<std::size_t>(a) * count + static_cast<std::size_t>(b)) * 3;
       if (ranks.rank() == a || ranks.rank() == b) {
         const double small = measure_message(ranks, backend, a, b, buffer.data(), kSmall);

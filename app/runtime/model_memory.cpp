@@ -36,6 +36,7 @@ FlatLayout::FlatLayout(const PreparedGraph& prepared) : parameter(prepared.graph
     const std::int64_t count = bytes / static_cast<std::int64_t>(sizeof(float));
     segments.push_back({elements, count, one.spec.decay, one.spec.decay});
     elements += round_up(count, kSegmentAlignment);
+    copied = copied || one.copy >= 0;
   }
 }
 
@@ -52,8 +53,7 @@ std::vector<MemoryUse> plan_memory(const PreparedGraph* train, const PreparedGra
     return id < 0 ? 0 : static_cast<std::int64_t>(main.descs[static_cast<std::size_t>(id)].bytes());
   };
   use("parameters", flat_bytes);
-  if (std::ranges::any_of(graph.parameters, [](const auto& parameter) { return parameter.copy >= 0; }))
-    use("bf16 parameters", flat_bytes / 2);
+  if (flat.copied) use("bf16 parameters", flat_bytes / 2);
   if (train != nullptr && request.optimizer_states > 0)
     use("optimizer", request.optimizer_states * flat_bytes);
   use("statistics", bytes_of_states(main));

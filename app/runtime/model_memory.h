@@ -35,6 +35,7 @@ struct FlatLayout {
   std::int64_t elements = 0;
   std::vector<kernels::ParameterSegment> segments;
   std::vector<int> parameter;  // of every segment: index into the graph's list
+  bool copied = false;         // whether products read any of them as bf16
 };
 
 struct MemoryRequest {

@@ -38,9 +38,11 @@ struct PlacedTimes {
 // Every rank has one, to time operations with; rank 0's plans.
 class Planner {
  public:
+  // `device_bytes`: of the smallest device, which limits a run that has no other limit; 0: none.
   Planner(const Network& network, const SessionOptions& options, const RankGroups& groups,
-          Surroundings surroundings)
+          Surroundings surroundings, std::int64_t device_bytes)
       : options_(options),
+        memory_limit_(options.memory_limit > 0 ? options.memory_limit : device_bytes),
         groups_(groups),
         parts_(groups.parts->size()),
         surroundings_(std::move(surroundings)),
@@ -58,12 +60,12 @@ class Planner {
 
   // What memory alone rules out needs no clock: an operation that no rank can hold would not even be timed.
   void refuse_impossible() {
-    if (options_.memory_limit == 0) return;
+    if (memory_limit_ == 0) return;
     TaskCosts costs;
     costs.times.node_ms.assign(whole_.train->graph.nodes.size(), 1);
     costs.optimizer_states = optimizer_states();
     tasks_ = make_step_tasks(*whole_.train, dependences_, costs);
-    const Bytes limit = options_.memory_limit;
+    const Bytes limit = memory_limit_;
     set_limits(std::vector<Bytes>(at(parts_), static_cast<Bytes>(static_cast<double>(limit) * kSlack)));
     const partition::CostModel cost(tasks_, machine_);
     const partition::Units units(tasks_, parts_);
@@ -74,9 +76,9 @@ class Planner {
 
   // While the other ranks wait as they wait in a step.
   void time_alone() {
-    alone_ = measure_op_times(*whole_.train, options_.backend, options_.memory_limit);
+    alone_ = measure_op_times(*whole_.train, options_.backend, memory_limit_);
     measure_update_time(options_.backend, control(), options_.optimizer,
-                        parameter_elements(*whole_.train) / parts_, options_.memory_limit, alone_);
+                        parameter_elements(*whole_.train) / parts_, memory_limit_, alone_);
   }
 
   PartitionPlan plan() {
@@ -149,7 +151,9 @@ class Planner {
     return total_bytes(plan_memory(&*steps.train, steps.evaluate, flat, request));
   }
   std::string where() const {
-    return fmt::format("--memory-limit {} bytes, --partition {}: ", options_.memory_limit, parts_);
+    return fmt::format("{} {} bytes, --partition {}: ",
+                       options_.memory_limit > 0 ? "--memory-limit" : "memory of the smallest device",
+                       memory_limit_, parts_);
   }
 
   void set_limits(const std::vector<Bytes>& limits) {
@@ -168,12 +172,12 @@ class Planner {
   // The tasks tell a rank's memory to within its workspaces, the layout of its arena and what kernels do in place. So the
   // limits that the partitioner gets are corrected by what the arenas come to.
   void place() {
-    if (options_.memory_limit == 0) {
+    if (memory_limit_ == 0) {
       take(partition_tasks());
       return;
     }
     constexpr int kTries = 12;
-    const Bytes limit = options_.memory_limit;
+    const Bytes limit = memory_limit_;
     std::vector<Bytes> limits(at(parts_), limit);
     std::string reason;
     double most = 1;  // of the limit, asked for when the tasks alone seem not to fit
@@ -237,6 +241,7 @@ class Planner {
   static constexpr double kSlack = 1.5;
 
   const SessionOptions& options_;
+  const std::int64_t memory_limit_;  // of a part's arena; 0: none
   const RankGroups& groups_;
   const int parts_;
   Surroundings surroundings_;
@@ -266,16 +271,23 @@ PlacedTimes time_parts(Planner& planner, const PartitionPlan& plan, const comm::
   return times;
 }
 
+// What is free, but for a sixteenth, in which places of the arena may linger and libraries find room. Collective.
+std::int64_t smallest_device(const comm::Communicator& world, kernels::Backend backend) {
+  if (backend != kernels::Backend::cuda) return 0;
+  return world.all_reduce(kernels::free_gpu_memory() / 16 * 15, comm::ReduceOp::min, "memory of the devices");
+}
+
 }  // namespace
 
 PartitionPlan plan_partition(const Network& network, const SessionOptions& options,
                              const comm::Communicator& world, const RankGroups& groups, int threads) {
   const auto begin = std::chrono::steady_clock::now();
   Surroundings surroundings = look_around(world, groups, options.backend, threads);
+  const std::int64_t device_bytes = smallest_device(world, options.backend);
   std::optional<Planner> planner;
   std::string message;
   together(world, [&] {
-    planner.emplace(network, options, groups, std::move(surroundings));
+    planner.emplace(network, options, groups, std::move(surroundings), device_bytes);
     if (world.rank() > 0) return;
     planner->refuse_impossible();
     planner->time_alone();

@@ -98,11 +98,12 @@ Session::Session(const Network& network, const SessionOptions& options, const Ra
   }
   evaluate_program_ = bind(evaluate_);
   append_metrics(evaluate_program_);
-  // A device's transfers must not be connected while a step is captured.
-  if (transfers_ != nullptr && options.backend == kernels::Backend::cuda) {
-    transfers_->run_all();
-    kernels::synchronize(options.backend);
-  }
+}
+
+void Session::connect() {
+  if (transfers_ == nullptr || options_.backend != kernels::Backend::cuda) return;
+  transfers_->run_all();
+  kernels::synchronize(options_.backend);
 }
 
 // All-reduces of statistics, transfers' ends, the buckets, the metrics, the gradients' norm.

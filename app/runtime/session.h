@@ -88,6 +88,10 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
+  // Before the first step of a part: a device's transfers cannot be connected while a step is captured. Collective over the
+  // parts, all of which have a session by then.
+  void connect();
+
   const ModelMemory& memory() const { return *memory_; }
   const RankGroups& groups() const { return groups_; }
 

@@ -53,9 +53,10 @@ void Session::append_communication(Program& program, Instruction instruction,
   program.add(std::move(instruction));
 }
 
-// A device sums the loss over the ranks while backward goes on; a host would have to be asked to move the sum on.
+// A device sums the loss over the ranks while backward goes on; a host would have to be asked to move the sum on, and parts have
+// their loss at different times.
 void Session::append_early_metrics(Program& program, const PreparedGraph& prepared, std::size_t node) {
-  if (options_.backend != kernels::Backend::cuda) return;
+  if (options_.backend != kernels::Backend::cuda || transfers_ != nullptr) return;
   const auto& outputs = prepared.graph.nodes[node].outputs;
   if (std::ranges::find(outputs, prepared.graph.metrics) == outputs.end()) return;
   early_metrics_ = groups_.world->prepare_all_reduce(memory_->metrics(), ModelMemory::kMetrics,

@@ -23,8 +23,7 @@ UpdateKernels make_update_kernels(const SessionOptions& options, const FlatLayou
   problem.segments = flat.segments;
   kernels::KernelRequest request{{buffer, buffer}, {}, control};
   for (int state = 0; state < kernels::optimizer_states(problem); ++state) request.inputs.push_back(buffer);
-  if (options.precision == Precision::bf16)
-    request.outputs.push_back(vector_of(kernels::DType::bf16, flat.elements));
+  if (flat.copied) request.outputs.push_back(vector_of(kernels::DType::bf16, flat.elements));
   kernels::KernelRequest norm{{buffer}, {vector_of(kernels::DType::f64, 1)}, control};
   kernels::KernelRequest clip{norm.outputs, {vector_of(kernels::DType::f32, 1)}, control};
   return {kernels::optimizer_update(options.backend, problem, request),

@@ -12,9 +12,9 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 Surroundings look_around(const comm::Communicator& world, const RankGroups& groups, kernels::Backend backend,
                          int threads) {
   Surroundings surroundings;
-  surroundings.links = measure_links(*groups.parts, backend);
+  surroundings.links = measure_links(*groups.parts, backend, groups.parts->size());
   if (groups.replicas->size() > 1) {
-    const LinkCost link = measure_links(*groups.replicas, backend)[0][1];
+    const LinkCost link = measure_links(*groups.replicas, backend, 2)[0][1];
     surroundings.reduce_ms = 2 * link.latency_ms;
     // A device sums gradients beside backward.
     if (backend != kernels::Backend::cuda) surroundings.reduce_ms_per_byte = 2 / link.bytes_per_ms;

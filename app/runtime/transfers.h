@@ -34,7 +34,7 @@ class Transfers {
     operation->wait(stream);
     std::erase(under_way_, operation);
   }
-  // Every transfer of all programs once, behind what is on no stream in particular: connects their ends. All of `parts`.
+  // Every transfer of all programs once, on the null stream, which connects their ends. Collective.
   void run_all();
   // Lets what is under way move on.
   void progress() {

@@ -113,10 +113,4 @@ void PartitionedCheckpoint::restore(Session& session, const CheckpointState& sta
       if (const PersistentTensor* own = find(session, tensor.name)) session.write(*own, tensor.values);
 }
 
-std::int64_t PartitionedCheckpoint::parameter_count() const {
-  std::int64_t count = 0;
-  for (const Owned& tensor : parameters_) count += tensor.shape.elements();
-  return count;
-}
-
 }  // namespace convoy::app

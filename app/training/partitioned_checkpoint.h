@@ -26,7 +26,6 @@ class PartitionedCheckpoint {
   // Takes this part's tensors. Throws std::runtime_error naming `path` when the checkpoint is of another model.
   void restore(Session& session, const CheckpointState& state, const std::filesystem::path& path,
                const std::string& model, std::int64_t classes, const kernels::Shape& input_shape) const;
-  std::int64_t parameter_count() const;
 
  private:
   struct Owned : TensorName {

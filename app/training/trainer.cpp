@@ -126,6 +126,7 @@ void Trainer::make_session() {
       });
   });
   if (!plan_) return;
+  session_->connect();
   partitioned_ =
       std::make_unique<PartitionedCheckpoint>(*network, options, *session_, run_ranks_->replica_parts());
   // A part that reads no images needs only what else is in a batch.

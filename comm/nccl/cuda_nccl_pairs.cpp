@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <exception>
 #include <stdexcept>
 #include <thread>
@@ -16,8 +17,10 @@ constexpr int kIdTag = 1;
 // A receive may stand ready long before its message, and holds multiprocessors meanwhile. All pairs of a rank together leave
 // half of them to what the message waits for: else it might never come.
 int blocks_of_pair(int ranks) {
-  constexpr int kOfAllPairs = 64, kOfPair = 16;
-  return std::clamp(kOfAllPairs / (2 * (ranks - 1)), 1, kOfPair);
+  constexpr unsigned kOfAllPairs = 64, kOfPair = 16;
+  // NCCL takes the next power of two.
+  return static_cast<int>(
+      std::bit_floor(std::clamp(kOfAllPairs / (2U * static_cast<unsigned>(ranks - 1)), 1U, kOfPair)));
 }
 
 bool is_capturing(Stream stream) {

@@ -54,6 +54,11 @@ std::byte* reserve_gpu_memory(std::size_t bytes) {
   return data;
 }
 void release_gpu_memory(std::byte* data) noexcept { cudaFree(data); }
+std::int64_t free_gpu_memory() {
+  std::size_t free = 0, all = 0;
+  CONVOY_CUDA(cudaMemGetInfo(&free, &all));
+  return static_cast<std::int64_t>(free);
+}
 
 void copy_in(Backend backend, void* to, const void* from, std::size_t bytes) {
   if (backend != Backend::cuda) {

@@ -28,6 +28,9 @@ GpuInfo use_gpu(int index);
 std::byte* reserve_gpu_memory(std::size_t bytes);
 void release_gpu_memory(std::byte* data) noexcept;
 
+// Bytes of the current GPU that nobody has taken.
+std::int64_t free_gpu_memory();
+
 // Copies between host memory and that of a backend. On CUDA they wait for everything launched before, and return when
 // they are done: for setting up and reading out, not for steps.
 void copy_in(Backend backend, void* to, const void* from, std::size_t bytes);

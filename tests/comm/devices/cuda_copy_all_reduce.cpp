@@ -45,7 +45,9 @@ TEST(CopyAllReduce, GivesTheSumInRankOrder) {
   kernels::use_gpu(world().local_rank() % gpus);
   constexpr std::size_t kBytes = std::size_t{40} << 20;
   const std::shared_ptr<PeerWindow> window = PeerWindow::create(world(), kBytes);
-  ASSERT_NE(window, nullptr) << "GPUs without NVLink between them?";
+  if (window == nullptr && gpus > 1)
+    GTEST_SKIP() << "GPUs that do not address each other's memory over NVLink";
+  ASSERT_NE(window, nullptr);
   constexpr std::size_t kOffset = 16 * 77;
   unsigned seed = 0;
   for (const std::int64_t count :
