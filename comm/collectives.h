@@ -58,6 +58,12 @@ class Collectives {
   // What that reserves beside so many bytes.
   virtual std::size_t scratch_bytes(std::size_t) const { return 0; }
 
+  // Zeroed memory for what prepared sends and receives move between these ranks every step, where some memory is better for that
+  // than other; null otherwise. Collective; sizes may differ, but null where one is 0, as a rank that failed before gives. A
+  // send out of it meets in every step the receive into it that its peer prepared as its n-th of the pair, being itself the
+  // n-th; both ends must lie in such memory.
+  virtual std::shared_ptr<std::byte> transfer_memory(std::size_t) { return nullptr; }
+
   // A sum over the ranks, in place, of f32, f64 or bf16, with the same bits in every run. On the host the ranks'
   // values are added in rank order whatever the count, so that the bits of an element do not depend on the bucket it
   // is in either; what NCCL gives is in nccl_collectives.h.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <memory>
 
 #include "kernels/device/arena.h"
 #include "kernels/device/device_memory.h"
@@ -84,17 +85,20 @@ std::vector<std::vector<LinkCost>> measure_links(comm::Collectives& ranks, kerne
   const std::int64_t large_bytes = large_message(backend);
   const auto count = static_cast<std::size_t>(among);
   std::vector<double> measured(count * count * 3, 0);
-  const kernels::Arena buffer(backend, static_cast<std::size_t>(large_bytes));
+  const auto bytes = static_cast<std::size_t>(large_bytes);
+  const std::shared_ptr<std::byte> shared = ranks.transfer_memory(bytes);
+  const kernels::Arena own(backend, shared ? 0 : bytes);
+  std::byte* const buffer = shared ? shared.get() : own.data();
   for (int a = 0; a < among; ++a)
     for (int b = a + 1; b < among; ++b) {
       const auto place = (static_cast<std::size_t>(a) * count + static_cast<std::size_t>(b)) * 3;
       if (ranks.rank() == a || ranks.rank() == b) {
-        const double small = measure_message(ranks, backend, a, b, buffer.data(), kSmall);
-        const double large = measure_message(ranks, backend, a, b, buffer.data(), large_bytes);
+        const double small = measure_message(ranks, backend, a, b, buffer, kSmall);
+        const double large = measure_message(ranks, backend, a, b, buffer, large_bytes);
         // A device moves data by itself.
         const double late = backend == kernels::Backend::cuda
                                 ? 0
-                                : measure_late_receive(ranks, a, b, buffer.data(), large_bytes, large);
+                                : measure_late_receive(ranks, a, b, buffer, large_bytes, large);
         if (ranks.rank() == a) measured[place] = small, measured[place + 1] = large;
         if (ranks.rank() == b) measured[place + 2] = late;
       }

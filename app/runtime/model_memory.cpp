@@ -100,8 +100,9 @@ ModelMemory::ModelMemory(kernels::Backend backend, const PreparedGraph* train, c
   if (!shared_gradients_ &&
       std::erase_if(uses_, [](const auto& use) { return use.purpose == "all-reduce"; }) > 0)
     set_offsets();
-  arena_ = kernels::Arena(backend,
-                          static_cast<std::size_t>(shared_gradients_ ? offset_.at("gradients") : planned_));
+  const auto bytes = static_cast<std::size_t>(shared_gradients_ ? offset_.at("gradients") : planned_);
+  if (request.transfer_memory) transfer_memory_ = request.transfer_memory(bytes);
+  if (!transfer_memory_) arena_ = kernels::Arena(backend, bytes);
   list_tensors(main, train != nullptr ? request.optimizer_states : 0);
 }
 

@@ -45,6 +45,8 @@ struct MemoryRequest {
   // Memory that the ranks of a host share, for the gradients; null where there is none.
   std::function<std::shared_ptr<std::byte>(std::size_t bytes)> shared_memory = nullptr;
   std::function<std::size_t(std::size_t bytes)> shared_scratch = nullptr;  // what it reserves beside that
+  // Memory that is best for transfers between the parts of a step, for the arena; asked for after that of the gradients.
+  std::function<std::shared_ptr<std::byte>(std::size_t bytes)> transfer_memory = nullptr;
 };
 
 // What a ModelMemory of these holds, in the arena's order; the limit is not looked at.
@@ -101,9 +103,12 @@ class ModelMemory {
  private:
   void set_offsets();
   void list_tensors(const PreparedGraph& prepared, int optimizer_states);
-  std::byte* base(const std::string& purpose) const { return arena_.data() + offset_.at(purpose); }
+  std::byte* base(const std::string& purpose) const {
+    return (transfer_memory_ ? transfer_memory_.get() : arena_.data()) + offset_.at(purpose);
+  }
 
   kernels::Arena arena_;
+  std::shared_ptr<std::byte> transfer_memory_;   // instead of the arena
   std::shared_ptr<std::byte> shared_gradients_;  // instead of the arena's last part
   std::vector<MemoryUse> uses_;
   std::map<std::string, std::int64_t> offset_;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <stdexcept>
+#include <utility>
 
 namespace convoy::app {
 namespace {
@@ -62,7 +64,10 @@ class ProgramLoop {
 
   void begin(int transfer) {
     Transfer& of = transfers_[at(transfer)];
-    if (of.offered && of.expected) of.here = now_ + costs_.transfers[at(transfer)].background_ms;
+    if (!of.offered || !of.expected) return;
+    const CutTensor& cut = programs_.transfers[at(transfer)];
+    double& link_free = link_free_[{cut.from, cut.to}];
+    of.here = link_free = std::max(link_free, now_) + costs_.transfers[at(transfer)].background_ms;
   }
 
   bool taken(int transfer) {
@@ -158,7 +163,8 @@ class ProgramLoop {
   std::vector<bool> running_;
   std::vector<double> speed_;
   std::vector<Transfer> transfers_;
-  std::vector<std::vector<int>> incoming_;  // of every part
+  std::vector<std::vector<int>> incoming_;           // of every part
+  std::map<std::pair<int, int>, double> link_free_;  // from when on, from one part to another
   double now_ = 0;
 };
 

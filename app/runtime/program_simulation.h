@@ -1,5 +1,5 @@
 // How long a step of the ranks' programs takes: every instruction in its turn, with the rules of the transport. A transfer
-// can move once it has begun at both ends; what the receiving rank must do for it, it does between two of its operations or
+// can move once it has begun at both ends and the one before it from the same rank to the same has come; what the receiving rank must do for it, it does between two of its operations or
 // while it waits; and a rank that finishes a transfer waits until the other has taken it.
 #pragma once
 

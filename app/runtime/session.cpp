@@ -19,26 +19,29 @@ std::int64_t operand_bytes(const PreparedGraph& prepared, const Node& node) {
   return bytes;
 }
 
-// All ranks ask for shared memory together, so a rank that fails before it gets there asks too, for nothing.
-class SharedGradients {
+// All ranks ask for such memory together, so a rank that fails before it gets there asks too, for nothing.
+class CollectiveMemory {
  public:
-  SharedGradients(comm::Collectives& ranks, bool needed) : ranks_(ranks), owed_(needed) {}
-  ~SharedGradients() {
+  using Ask = std::shared_ptr<std::byte> (comm::Collectives::*)(std::size_t bytes);
+  CollectiveMemory(comm::Collectives* ranks, Ask ask, bool needed)
+      : ranks_(ranks), ask_(ask), owed_(needed) {}
+  ~CollectiveMemory() {
     if (!owed_) return;
     try {
-      ranks_.shared_memory(0);
+      reserve(0);
     } catch (const std::exception&) {  // the failure under way is the one to report
     }
   }
-  SharedGradients(const SharedGradients&) = delete;
-  SharedGradients& operator=(const SharedGradients&) = delete;
+  CollectiveMemory(const CollectiveMemory&) = delete;
+  CollectiveMemory& operator=(const CollectiveMemory&) = delete;
   std::shared_ptr<std::byte> reserve(std::size_t bytes) {
     owed_ = false;
-    return ranks_.shared_memory(bytes);
+    return (ranks_->*ask_)(bytes);
   }
 
  private:
-  comm::Collectives& ranks_;
+  comm::Collectives* ranks_;
+  Ask ask_;
   bool owed_;
 };
 
@@ -70,7 +73,9 @@ Session::Session(const Network& network, const SessionOptions& options, const Ra
       control_(reinterpret_cast<kernels::StepControl*>(control_memory_.data())) {
   const kernels::StepControl initial;
   kernels::copy_in(options.backend, control_, &initial, sizeof initial);
-  SharedGradients shared(ranks_, options.training);
+  // In this order a rank that fails asks for nothing: first for gradients, then for the arena.
+  CollectiveMemory arena(groups.parts, &comm::Collectives::transfer_memory, placement != nullptr);
+  CollectiveMemory shared(groups.replicas, &comm::Collectives::shared_memory, options.training);
   CompiledSteps steps = compile_tuned_session(network, options, groups, control_);
   if (placement != nullptr) {
     steps = part_of_steps(steps, *placement, groups.parts->rank(), linger_of_part(options));
@@ -80,9 +85,10 @@ Session::Session(const Network& network, const SessionOptions& options, const Ra
   evaluate_ = std::move(steps.evaluate);
   FlatLayout flat(train_ ? *train_ : evaluate_);
   const UpdateKernels update = train_ ? make_update_kernels(options_, flat, control_) : UpdateKernels{};
-  const MemoryRequest request{kernels::optimizer_states(options.optimizer), update.workspace_bytes(),
-                              options.memory_limit, [&](std::size_t bytes) { return shared.reserve(bytes); },
-                              [&](std::size_t bytes) { return ranks_.scratch_bytes(bytes); }};
+  MemoryRequest request{kernels::optimizer_states(options.optimizer), update.workspace_bytes(),
+                        options.memory_limit, [&](std::size_t bytes) { return shared.reserve(bytes); },
+                        [&](std::size_t bytes) { return ranks_.scratch_bytes(bytes); }};
+  if (placement != nullptr) request.transfer_memory = [&](std::size_t bytes) { return arena.reserve(bytes); };
   // Parts have been made to fit.
   if (train_ && placement == nullptr && options.memory_limit > 0)
     fit_into_limit(fuse(network), flat, request);

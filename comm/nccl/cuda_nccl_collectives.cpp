@@ -3,10 +3,12 @@
 #include <exception>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "comm/communicator.h"
 #include "comm/local_device.h"
+#include "comm/mpi_check.h"
 #include "comm/nccl/copy_all_reduce.h"
 #include "comm/nccl/nccl_channel.h"
 #include "comm/nccl/nccl_pairs.h"
@@ -160,6 +162,55 @@ class Transfer : public Operation {
   DType type_;
 };
 
+// Between two windows, by the sender's copy engine. Its pair's channel gives the order and tells the watchdog.
+class CopiedTransfer : public Operation {
+ public:
+  CopiedTransfer(Connections& connections, NcclPair& pair, std::shared_ptr<PeerWindow> window, bool sends,
+                 PeerWindow::Transfer transfer, void* data, std::size_t bytes, std::size_t offset,
+                 OperationName name)
+      : Operation(connections, name),
+        pair_(pair),
+        sends_(sends),
+        transfer_(transfer),
+        data_(data),
+        bytes_(bytes),
+        offset_(offset) {
+    window_ = std::move(window);
+    const MpiSection section(connections.ranks.context());
+    const MPI_Comm handle = connections.ranks.handle();
+    check_mpi(sends_ ? MPI_Irecv(&offset_, 1, MPI_UINT64_T, transfer_.peer, kOffsetTag, handle, &message_)
+                     : MPI_Isend(&offset_, 1, MPI_UINT64_T, transfer_.peer, kOffsetTag, handle, &message_),
+              name_.view());
+  }
+  ~CopiedTransfer() override { give_up(message_, sends_); }
+
+  void start(Stream stream) override {
+    NcclChannel& channel = pair_.channel(stream);
+    if (message_ != MPI_REQUEST_NULL) {
+      CommContext& context = connections_.ranks.context();
+      const Communicator& ranks = connections_.ranks;
+      const WaitScope wait(context.waits, ranks.channel(), context.waits.enter(ranks.channel(), name_),
+                           name_);
+      const MpiSection section(context);
+      check_mpi(MPI_Wait(&message_, MPI_STATUS_IGNORE), name_.view());
+    }
+    run(channel, stream, [this](ncclComm_t, cudaStream_t own) {
+      sends_ ? window_->send(transfer_, data_, bytes_, offset_, own) : window_->receive(transfer_, own);
+    });
+  }
+
+ private:
+  static constexpr int kOffsetTag = 2;
+
+  NcclPair& pair_;
+  bool sends_;
+  PeerWindow::Transfer transfer_;
+  void* data_;
+  std::size_t bytes_;
+  std::uint64_t offset_;  // in the receiver's part: its own to tell, the sender's to hear
+  MPI_Request message_ = MPI_REQUEST_NULL;
+};
+
 class NcclCollectives : public Collectives {
  public:
   explicit NcclCollectives(const Communicator& communicator) : connections_(communicator) {
@@ -222,10 +273,11 @@ class NcclCollectives : public Collectives {
   }
   std::shared_ptr<std::byte> shared_memory(std::size_t bytes) override {
     if (!PeerWindow::possible(ranks())) return nullptr;
-    const auto window = PeerWindow::create(ranks(), bytes);
-    if (window == nullptr) return nullptr;
-    connections_.windows.push_back(window);
-    return {window, window->data(rank())};
+    return peer_memory(bytes, PeerWindow::Use::sums);
+  }
+  std::shared_ptr<std::byte> transfer_memory(std::size_t bytes) override {
+    if (!PeerWindow::possible(ranks())) return nullptr;
+    return peer_memory(bytes, PeerWindow::Use::transfers);
   }
   std::unique_ptr<PreparedOperation> prepare_send(const void* data, std::int64_t count, DType type, int peer,
                                                   std::string_view label) override {
@@ -250,14 +302,24 @@ class NcclCollectives : public Collectives {
   std::unique_ptr<PreparedOperation> by_copies(void* data, std::int64_t count, const OperationName& name) {
     const std::int64_t bytes = count * static_cast<std::int64_t>(sizeof(float));
     if (bytes < kLeastCopiedBytes) return nullptr;
+    const auto [window, offset] = find_window(PeerWindow::Use::sums, data, static_cast<std::size_t>(bytes));
+    if (window == nullptr || offset % 16 != 0) return nullptr;
+    return std::make_unique<SharedAllReduce>(connections_, CopyAllReduce(window, offset, count), name);
+  }
+
+  std::shared_ptr<std::byte> peer_memory(std::size_t bytes, PeerWindow::Use use) {
+    const auto window = PeerWindow::create(ranks(), bytes, use);
+    if (window == nullptr) return nullptr;
+    connections_.windows.push_back(window);
+    return {window, window->data(rank())};
+  }
+  // The window that holds all of it, and where; null without one.
+  std::pair<std::shared_ptr<PeerWindow>, std::size_t> find_window(PeerWindow::Use use, const void* data,
+                                                                  std::size_t bytes) const {
     for (const auto& held : connections_.windows)
-      if (const auto window = held.lock()) {
-        const std::ptrdiff_t offset = static_cast<std::byte*>(data) - window->data(rank());
-        if (offset >= 0 && offset % 16 == 0 && offset + bytes <= static_cast<std::ptrdiff_t>(window->bytes()))
-          return std::make_unique<SharedAllReduce>(
-              connections_, CopyAllReduce(window, static_cast<std::size_t>(offset), count), name);
-      }
-    return nullptr;
+      if (auto window = held.lock(); window != nullptr && window->use() == use)
+        if (const auto offset = window->offset_of(data, bytes)) return {std::move(window), *offset};
+    return {};
   }
 
   template <typename Call>
@@ -277,6 +339,14 @@ class NcclCollectives : public Collectives {
     require_buffer(name, data, count);
     NcclPair& pair =
         sends ? connections_.pairs.between(rank(), peer) : connections_.pairs.between(peer, rank());
+    const std::size_t bytes = static_cast<std::size_t>(count) * kernels::bytes_of(type);
+    if (auto [window, offset] = find_window(PeerWindow::Use::transfers, data, bytes); window != nullptr) {
+      const int number = window->next_transfer(sends, peer);
+      if (number < PeerWindow::kMostTransfers)
+        return std::make_unique<CopiedTransfer>(connections_, pair, std::move(window), sends,
+                                                PeerWindow::Transfer{peer, number}, data, bytes, offset,
+                                                name);
+    }
     return std::make_unique<Transfer>(connections_, pair, sends, data, count, type, name);
   }
 

@@ -41,6 +41,14 @@ void settle_unless(Stopped&& stopped, ncclResult_t status, std::string_view oper
 
 }  // namespace
 
+void give_up(MPI_Request& message, bool receives) noexcept {
+  int finalized = 0;
+  if (message == MPI_REQUEST_NULL || std::uncaught_exceptions() > 0) return;
+  if (MPI_Finalized(&finalized) != MPI_SUCCESS || finalized) return;
+  if (receives) MPI_Cancel(&message);
+  MPI_Request_free(&message);
+}
+
 void settle(ncclResult_t status, std::string_view operation, ncclComm_t communicator) {
   settle_unless([] { return false; }, status, operation, communicator);
 }
@@ -69,11 +77,7 @@ NcclPair::NcclPair(const Communicator& ranks, int sender, int receiver)
 NcclPair::~NcclPair() {
   // Prepared but never started: the other end may not come any more.
   if (!connected_) abort();
-  int finalized = 0;
-  if (id_message_ == MPI_REQUEST_NULL || std::uncaught_exceptions() > 0) return;
-  if (MPI_Finalized(&finalized) != MPI_SUCCESS || finalized) return;
-  if (!sends()) MPI_Cancel(&id_message_);
-  MPI_Request_free(&id_message_);
+  give_up(id_message_, !sends());
 }
 
 void NcclPair::abort() noexcept {

@@ -65,6 +65,14 @@ CUstreamBatchMemOpParams wait_for(std::uint32_t* flag, bool flush) {
   return operation;
 }
 
+// In their order.
+void perform(std::span<const CUstreamBatchMemOpParams> operations, cudaStream_t stream) {
+  static auto* const run = driver_function<decltype(cuStreamBatchMemOp)>("cuStreamBatchMemOp");
+  // Only read, whatever the driver's signature says.
+  auto* const first = const_cast<CUstreamBatchMemOpParams*>(operations.data());
+  check_driver(run(stream, static_cast<unsigned>(operations.size()), first, 0), "cuStreamBatchMemOp");
+}
+
 }  // namespace
 
 bool PeerWindow::possible(const Communicator& ranks) {
@@ -76,8 +84,8 @@ std::size_t PeerWindow::scratch_bytes(std::size_t bytes) {
   return bytes < kLeast ? 0 : std::min(kMost, whole_lines(bytes));
 }
 
-std::shared_ptr<PeerWindow> PeerWindow::create(const Communicator& communicator, std::size_t bytes) {
-  std::shared_ptr<PeerWindow> window(new PeerWindow(communicator, bytes));
+std::shared_ptr<PeerWindow> PeerWindow::create(const Communicator& communicator, std::size_t bytes, Use use) {
+  std::shared_ptr<PeerWindow> window(new PeerWindow(communicator, bytes, use));
   std::exception_ptr failure;
   try {
     if (bytes > 0 && allowed()) window->reserve();
@@ -91,9 +99,10 @@ std::shared_ptr<PeerWindow> PeerWindow::create(const Communicator& communicator,
   return window;
 }
 
-PeerWindow::PeerWindow(const Communicator& communicator, std::size_t bytes)
+PeerWindow::PeerWindow(const Communicator& communicator, std::size_t bytes, Use use)
     : ranks_(communicator.duplicate(communicator.name() + " peer window")),
       bytes_(bytes),
+      use_(use),
       unwinding_(std::uncaught_exceptions()),
       parts_(static_cast<std::size_t>(communicator.size())) {
   CONVOY_CUDA(cudaGetDevice(&device_));
@@ -119,7 +128,8 @@ bool PeerWindow::open_parts() {
   ranks_.all_gather(std::as_bytes(std::span<const Offer>(&mine, 1)), std::as_writable_bytes(std::span(all)),
                     "peer window");
   for (std::size_t r = 0; r < all.size(); ++r) {
-    if (mine.bytes == 0 || all[r].bytes != mine.bytes) return false;
+    if (mine.bytes == 0 || all[r].bytes == 0) return false;
+    if (use_ == Use::sums && all[r].bytes != mine.bytes) return false;
     void* part = own_.data();
     if (static_cast<int>(r) != rank() &&
         !(linked(device_, all[r]) &&
@@ -145,22 +155,51 @@ PeerWindow::~PeerWindow() {
   meet_others();
 }
 
+std::uint32_t* PeerWindow::word(int of, int index) const {
+  return reinterpret_cast<std::uint32_t*>(parts_[static_cast<std::size_t>(of)]) + index;
+}
+std::uint32_t* PeerWindow::flag(Meeting meeting, int of, int by) const {
+  return word(of, static_cast<int>(meeting) * kMostRanks + by);
+}
+std::uint32_t* PeerWindow::flag(Sign sign, int of, int by, int number) const {
+  return word(of, 2 * kMostRanks + (static_cast<int>(sign) * kMostRanks + by) * kMostTransfers + number);
+}
+
+std::optional<std::size_t> PeerWindow::offset_of(const void* data, std::size_t bytes) const {
+  const std::ptrdiff_t offset = static_cast<const std::byte*>(data) - this->data(rank());
+  if (offset < 0 || static_cast<std::size_t>(offset) + bytes > bytes_) return std::nullopt;
+  return static_cast<std::size_t>(offset);
+}
+
+// The receiver says that it may be sent to, the sender that it has sent; who waits for a flag clears it. Nobody sets one again before
+// the other has, as the other's next turn is behind that.
+void PeerWindow::send(const Transfer& transfer, const void* data, std::size_t bytes, std::size_t offset_there,
+                      cudaStream_t stream) const {
+  std::uint32_t* const may_send = flag(Sign::may_send, rank(), transfer.peer, transfer.number);
+  perform(std::array{wait_for(may_send, flushes_), write_of(may_send, 0)}, stream);
+  CONVOY_CUDA(cudaMemcpyAsync(this->data(transfer.peer) + offset_there, data, bytes, cudaMemcpyDeviceToDevice,
+                              stream));
+  perform(std::array{write_of(flag(Sign::has_sent, transfer.peer, rank(), transfer.number), kSet)}, stream);
+}
+
+void PeerWindow::receive(const Transfer& transfer, cudaStream_t stream) const {
+  std::uint32_t* const has_sent = flag(Sign::has_sent, rank(), transfer.peer, transfer.number);
+  perform(std::array{write_of(flag(Sign::may_send, transfer.peer, rank(), transfer.number), kSet),
+                     wait_for(has_sent, flushes_), write_of(has_sent, 0)},
+          stream);
+}
+
 void PeerWindow::meet(Meeting meeting, cudaStream_t stream) const {
-  static auto* const run = driver_function<decltype(cuStreamBatchMemOp)>("cuStreamBatchMemOp");
-  const auto flag = [&](int of, int by) {
-    return reinterpret_cast<std::uint32_t*>(parts_[static_cast<std::size_t>(of)]) +
-           static_cast<int>(meeting) * kMostRanks + by;
-  };
   std::array<CUstreamBatchMemOpParams, std::size_t{3} * kMostRanks> operations;
-  unsigned count = 0;
+  std::size_t count = 0;
   const auto for_others = [&](auto&& operation) {
     for (int step = 1; step < size(); ++step) operations[count++] = operation((rank() + step) % size());
   };
-  for_others([&](int other) { return write_of(flag(other, rank()), kSet); });
-  for_others([&](int other) { return wait_for(flag(rank(), other), flushes_); });
+  for_others([&](int other) { return write_of(flag(meeting, other, rank()), kSet); });
+  for_others([&](int other) { return wait_for(flag(meeting, rank(), other), flushes_); });
   // Nobody sets a flag again before this rank has got to the other meeting.
-  for_others([&](int other) { return write_of(flag(rank(), other), 0); });
-  check_driver(run(stream, count, operations.data(), 0), "cuStreamBatchMemOp");
+  for_others([&](int other) { return write_of(flag(meeting, rank(), other), 0); });
+  perform(std::span(operations).first(count), stream);
 }
 
 void PeerWindow::stop_meeting() const noexcept {

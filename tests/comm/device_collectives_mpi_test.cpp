@@ -181,6 +181,38 @@ float uneven(int rank, std::int64_t index, int step) {
   return std::ldexp(static_cast<float>(bits % 65'536) - 32'768.0f, static_cast<int>(bits >> 27) - 40);
 }
 
+// Between memory for that, of another size on every rank: each send meets the receive that was prepared for it, whichever starts
+// first.
+TEST_P(DeviceCollectives, TransfersBetweenTheirMemory) {
+  if (ranks_ < 2) GTEST_SKIP() << "needs two ranks";
+  constexpr std::int64_t kCount = 300'001;
+  const auto slot = [](int index) { return static_cast<std::size_t>(index) * kCount * sizeof(float); };
+  const auto memory = collectives_->transfer_memory(slot(4 + rank_));
+  if (memory == nullptr) GTEST_SKIP() << "any memory will do here";
+  const int before = (rank_ + ranks_ - 1) % ranks_, after = (rank_ + 1) % ranks_;
+  std::vector<std::unique_ptr<PreparedOperation>> operations;
+  for (int edge = 0; edge < 2; ++edge) {
+    operations.push_back(
+        collectives_->prepare_receive(memory.get() + slot(2 + edge), kCount, DType::f32, before, "edge"));
+    operations.push_back(
+        collectives_->prepare_send(memory.get() + slot(edge), kCount, DType::f32, after, "edge"));
+  }
+  const auto step = device().as_step([&](Stream stream) {
+    for (const auto& operation : operations) operation->start(stream);
+    for (const auto& operation : operations) operation->wait(stream);
+  });
+  for (unsigned run = 0; run < 3; ++run) {
+    for (int edge = 0; edge < 2; ++edge)
+      device().copy_in(memory.get() + slot(edge), normal(rank_, kCount, 2 * run + edge).data(), slot(1));
+    step();
+    std::vector<float> found(kCount);
+    for (int edge = 0; edge < 2; ++edge) {
+      device().copy_out(found.data(), memory.get() + slot(2 + edge), slot(1));
+      ASSERT_EQ(found, normal(before, kCount, 2 * run + edge)) << "edge " << edge << ", run " << run;
+    }
+  }
+}
+
 // Buckets of which the second is longer than what GPUs sum at a time; they end anywhere and leave gaps.
 TEST_P(DeviceCollectives, SumInRankOrderInSharedMemory) {
   if (ranks_ < 2) GTEST_SKIP() << "needs two ranks";

@@ -126,6 +126,22 @@ TEST(ProgramSimulation, TakesWhatComesWhileItWaitsForAnother) {
               1e-6);
 }
 
+TEST(ProgramSimulation, ALinkCarriesOneTransferAfterTheOtherEachWay) {
+  RankPrograms programs;
+  programs.transfers = {{0, 0, 0, 1}, {1, 0, 0, 1}, {2, 1, 1, 0}};
+  programs.parts = {{{Action::send_begin, 0},
+                     {Action::send_begin, 1},
+                     {Action::receive_begin, 2},
+                     {Action::receive_finish, 2}},
+                    {{Action::receive_begin, 0},
+                     {Action::receive_begin, 1},
+                     {Action::send_begin, 2},
+                     {Action::receive_finish, 1},
+                     {Action::receive_finish, 0}}};
+  const std::vector<TransferTime> transfers{{3, 0}, {4, 0}, {5, 0}};
+  EXPECT_NEAR(simulate_programs(programs, {{}, {{}, {}}, transfers, own_processors(2)}), 7, 1e-6);
+}
+
 TEST(ProgramSimulation, NamesProgramsThatWaitForEachOther) {
   RankPrograms programs = one_transfer();
   programs.parts[0].erase(programs.parts[0].begin() + 1);  // it is never sent

@@ -1,0 +1,127 @@
+// What the copy engines do among all ranks of a host, which may share GPUs here: NCCL, which refuses that, is not asked.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "comm/nccl/copy_all_reduce.h"
+#include "kernels/device/device_memory.h"
+#include "tests/comm/same_bits.h"
+#include "tests/mpi/world.h"
+
+namespace convoy::comm {
+namespace {
+
+using test::world;
+
+std::vector<float> values_of(int rank, std::int64_t count, unsigned seed) {
+  std::mt19937 random(seed * 1009 + static_cast<unsigned>(rank));
+  std::normal_distribution<float> distribution;
+  std::vector<float> values(static_cast<std::size_t>(count));
+  for (float& value : values) value = distribution(random);
+  return values;
+}
+
+std::vector<float> sum_in_rank_order(std::int64_t count, unsigned seed) {
+  std::vector<float> sum = values_of(0, count, seed);
+  for (int rank = 1; rank < world().size(); ++rank) {
+    const std::vector<float> more = values_of(rank, count, seed);
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += more[i];
+  }
+  return sum;
+}
+
+class PeerWindowTest : public testing::Test {
+ protected:
+  // Sets window_, or skips.
+  void make_window(std::size_t bytes, PeerWindow::Use use) {
+    std::int32_t gpus = 0;
+    try {
+      gpus = kernels::gpu_count();
+    } catch (const std::runtime_error&) {  // no driver
+    }
+    if (world().all_reduce(gpus, ReduceOp::min, "devices") == 0) GTEST_SKIP() << "needs a GPU";
+    if (!PeerWindow::possible(world())) GTEST_SKIP() << "needs 2 to " << PeerWindow::kMostRanks << " ranks";
+    kernels::use_gpu(rank_ % gpus);
+    window_ = PeerWindow::create(world(), bytes, use);
+    if (window_ == nullptr && gpus > 1)
+      GTEST_SKIP() << "GPUs that do not address each other's memory over NVLink";
+    ASSERT_NE(window_, nullptr);
+  }
+  std::byte* data() const { return window_->data(rank_); }
+
+  const int ranks_ = world().size(), rank_ = world().rank();
+  std::shared_ptr<PeerWindow> window_;
+};
+
+// Counts below the number of ranks, shares that are no whole vectors, a sum in several pieces (more than a window's scratch
+// memory), and a place in the middle of the window; step after step of one captured graph, as flags must come back to zero.
+TEST_F(PeerWindowTest, SumsInRankOrder) {
+  make_window(std::size_t{40} << 20, PeerWindow::Use::sums);
+  if (window_ == nullptr) return;
+  constexpr std::size_t kOffset = 16 * 77;
+  unsigned seed = 0;
+  for (const std::int64_t count : {1, 5, 100'003, 9'400'003}) {
+    const CopyAllReduce sum(window_, kOffset, count);
+    const auto graph = kernels::CapturedGraph::capture(
+        [&](kernels::Stream stream) { sum.run(static_cast<cudaStream_t>(stream)); });
+    for (int step = 0; step < 3; ++step) {
+      const std::vector<float> mine = values_of(rank_, count, ++seed);
+      const std::size_t bytes = mine.size() * sizeof(float);
+      kernels::copy_in(kernels::Backend::cuda, data() + kOffset, mine.data(), bytes);
+      graph.launch(nullptr);
+      std::vector<float> found(mine.size());
+      kernels::copy_out(kernels::Backend::cuda, found.data(), data() + kOffset, bytes);
+      ASSERT_TRUE(same_bits(found, sum_in_rank_order(count, seed))) << count << " values, step " << step;
+    }
+  }
+}
+
+// Every rank sends to every other, two transfers of one pair among them, from windows of different sizes.
+TEST_F(PeerWindowTest, BringsWhatIsSent) {
+  constexpr int kCount = 250'001, kTransfers = 2;
+  constexpr std::size_t kSlot = 1 << 20;
+  const auto at = [&](int place, int transfer) {
+    return (static_cast<std::size_t>(place) * kTransfers + transfer) * kSlot;
+  };
+  make_window(at(2 * ranks_ + rank_, 0), PeerWindow::Use::transfers);
+  if (window_ == nullptr) return;
+  const kernels::CudaStream beside;
+  const kernels::CudaEvent fork, join;
+  const auto graph = kernels::CapturedGraph::capture([&](kernels::Stream stream) {
+    const auto sends = static_cast<cudaStream_t>(stream);
+    fork.record(sends);
+    fork.make_wait(beside.get());
+    for (int step = 1; step < ranks_; ++step)
+      for (int transfer = 0; transfer < kTransfers; ++transfer) {
+        const int to = (rank_ + step) % ranks_, from = (rank_ + ranks_ - step) % ranks_;
+        window_->send({to, transfer}, data() + at(to, transfer), kCount * sizeof(float),
+                      at(ranks_ + rank_, transfer), sends);
+        window_->receive({from, transfer}, beside.get());
+      }
+    join.record(beside.get());
+    join.make_wait(sends);
+  });
+  const auto seed = [&](int to, int transfer, int step) {
+    return static_cast<unsigned>((to * kTransfers + transfer) * 10 + step);
+  };
+  for (int step = 0; step < 3; ++step) {
+    for (int to = 0; to < ranks_; ++to)
+      for (int transfer = 0; transfer < kTransfers; ++transfer)
+        kernels::copy_in(kernels::Backend::cuda, data() + at(to, transfer),
+                         values_of(rank_, kCount, seed(to, transfer, step)).data(), kCount * sizeof(float));
+    graph.launch(nullptr);
+    std::vector<float> found(kCount);
+    for (int from = 0; from < ranks_; ++from)
+      for (int transfer = 0; transfer < kTransfers && from != rank_; ++transfer) {
+        kernels::copy_out(kernels::Backend::cuda, found.data(), data() + at(ranks_ + from, transfer),
+                          kCount * sizeof(float));
+        ASSERT_TRUE(same_bits(found, values_of(from, kCount, seed(rank_, transfer, step))))
+            << "from rank " << from << ", transfer " << transfer << ", step " << step;
+      }
+  }
+}
+
+}  // namespace
+}  // namespace convoy::comm
