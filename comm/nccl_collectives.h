@@ -1,5 +1,5 @@
-// Collectives on device memory over NCCL, one rank a GPU; large gradient buckets over the copy engines where one host's
-// GPUs address each other's memory.
+// Collectives on device memory over NCCL, one rank a GPU; large gradient buckets, and transfers between transfer_memory(), over
+// the copy engines where one host's GPUs address each other's memory.
 //
 // Every operation runs on a communication stream of this object: it begins after what is on the caller's stream
 // and what the caller puts behind wait() sees its result. Gradient buckets (prepared sums of f32 and bf16), the
@@ -16,7 +16,8 @@
 // algorithm and order by them; among two ranks, and in what the copy engines move, they depend on nothing but the ranks'
 // values. NVLink SHARP, whose order of adding is the switch's, is turned off unless NCCL_NVLS_ENABLE or NCCL_ALGO in the
 // environment says otherwise.
-// NCCL_P2P_DISABLE=1 leaves all sums to NCCL; so does a CUDA_VISIBLE_DEVICES that hides the other ranks' GPUs from a rank.
+// NCCL_P2P_DISABLE=1 leaves all sums and transfers to NCCL; so does a CUDA_VISIBLE_DEVICES that hides the other ranks' GPUs from
+// a rank.
 //
 // The watchdog (comm/watchdog) sees what the device does by counters that the stream itself advances before and
 // behind each operation: a rank that dies, stalls or meets an error of NCCL ends the job like on the host.

@@ -81,12 +81,12 @@ void sum_values(comm::Collectives& ranks, kernels::Backend backend, std::span<do
 }
 
 std::vector<std::vector<LinkCost>> measure_links(comm::Collectives& ranks, kernels::Backend backend,
-                                                 int among) {
+                                                 int among, bool transfers) {
   const std::int64_t large_bytes = large_message(backend);
   const auto count = static_cast<std::size_t>(among);
   std::vector<double> measured(count * count * 3, 0);
   const auto bytes = static_cast<std::size_t>(large_bytes);
-  const std::shared_ptr<std::byte> shared = ranks.transfer_memory(bytes);
+  const std::shared_ptr<std::byte> shared = transfers ? ranks.transfer_memory(bytes) : nullptr;
   const kernels::Arena own(backend, shared ? 0 : bytes);
   std::byte* const buffer = shared ? shared.get() : own.data();
   for (int a = 0; a < among; ++a)
@@ -110,7 +110,8 @@ std::vector<std::vector<LinkCost>> measure_links(comm::Collectives& ranks, kerne
       const double* of_pair = &measured[(a * count + b) * 3];
       const double small = of_pair[0], large = of_pair[1], late = of_pair[2];
       const double bytes_per_ms = static_cast<double>(large_bytes - kSmall) / std::max(large - small, 1e-3);
-      costs[a][b] = costs[b][a] = {small, bytes_per_ms, std::min(1.0, late / large)};
+      costs[a][b] =
+          costs[b][a] = {small, bytes_per_ms, std::min(1.0, late / large), backend == kernels::Backend::cuda};
     }
   return costs;
 }

@@ -13,12 +13,14 @@ struct LinkCost {
   double latency_ms = 0;
   double bytes_per_ms = 1e9;
   double receiver_part = 0;  // of a large message's time: what the receiver must itself do, from 0 to 1
+  bool in_turn = false;      // whether one message waits for the one before it
 };
 
 // Collective over all of `ranks`: every pair of the first `among` of them sends small and large messages to and fro, pair after
-// pair, between memory of the backend. Element [a][b] on every rank, the same both ways; the diagonal is free.
+// pair, between memory of the backend; `transfers`: between what these ranks have for transfers. Element [a][b] on every rank, the
+// same both ways; the diagonal is free.
 std::vector<std::vector<LinkCost>> measure_links(comm::Collectives& ranks, kernels::Backend backend,
-                                                 int among);
+                                                 int among, bool transfers);
 
 // The sum over the ranks of values in host memory, through memory of the backend. Collective.
 void sum_values(comm::Collectives& ranks, kernels::Backend backend, std::span<double> values,

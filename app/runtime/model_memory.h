@@ -68,7 +68,8 @@ class ModelMemory {
   void* images() const { return base("images"); }
   std::int32_t* labels() const { return reinterpret_cast<std::int32_t*>(base("labels")); }
   std::int32_t* draws() const { return reinterpret_cast<std::int32_t*>(base("draws")); }
-  // Where the batch is: the images (of the whole ring or set), and how many samples a batch has (0 in a part that has neither its labels nor its draws).
+  // Where the batch is: the images (of the whole ring or set), and how many samples a batch has (0 in a part that has neither its
+  // labels nor its draws).
   const kernels::TensorDesc& images_desc() const { return images_desc_; }
   std::int64_t capacity() const { return capacity_; }
   // In a part of a partitioned step only where its nodes read them.

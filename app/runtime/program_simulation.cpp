@@ -67,7 +67,9 @@ class ProgramLoop {
     if (!of.offered || !of.expected) return;
     const CutTensor& cut = programs_.transfers[at(transfer)];
     double& link_free = link_free_[{cut.from, cut.to}];
-    of.here = link_free = std::max(link_free, now_) + costs_.transfers[at(transfer)].background_ms;
+    const double begin = std::max(link_free, now_);
+    of.here = begin + costs_.transfers[at(transfer)].background_ms;
+    link_free = begin + costs_.transfers[at(transfer)].link_ms;
   }
 
   bool taken(int transfer) {

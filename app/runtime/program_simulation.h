@@ -1,6 +1,6 @@
 // How long a step of the ranks' programs takes: every instruction in its turn, with the rules of the transport. A transfer
-// can move once it has begun at both ends and the one before it from the same rank to the same has come; what the receiving rank must do for it, it does between two of its operations or
-// while it waits; and a rank that finishes a transfer waits until the other has taken it.
+// can move once it has begun at both ends and its link is free; what the receiving rank must do for it, it does between two of
+// its operations or while it waits; and a rank that finishes a transfer waits until the other has taken it.
 #pragma once
 
 #include <vector>
@@ -18,6 +18,7 @@ struct Work {
 struct TransferTime {
   double background_ms = 0;  // while both ranks do other things
   double receiver_ms = 0;    // of the receiving rank's time
+  double link_ms = 0;        // until the next one from the same rank to the same can move
 };
 
 struct ProgramCosts {

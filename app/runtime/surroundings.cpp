@@ -12,9 +12,9 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 Surroundings look_around(const comm::Communicator& world, const RankGroups& groups, kernels::Backend backend,
                          int threads) {
   Surroundings surroundings;
-  surroundings.links = measure_links(*groups.parts, backend, groups.parts->size());
+  surroundings.links = measure_links(*groups.parts, backend, groups.parts->size(), true);
   if (groups.replicas->size() > 1) {
-    const LinkCost link = measure_links(*groups.replicas, backend, 2)[0][1];
+    const LinkCost link = measure_links(*groups.replicas, backend, 2, false)[0][1];
     surroundings.reduce_ms = 2 * link.latency_ms;
     // A device sums gradients beside backward.
     if (backend != kernels::Backend::cuda) surroundings.reduce_ms_per_byte = 2 / link.bytes_per_ms;
@@ -59,8 +59,8 @@ ProgramCosts costs_of_programs(const Surroundings& surroundings, const RankProgr
   for (const CutTensor& cut : programs.transfers) {
     const LinkCost& link = surroundings.links[at(cut.from)][at(cut.to)];
     const double moving = static_cast<double>(tensors[at(cut.tensor)].bytes()) / link.bytes_per_ms;
-    costs.transfers.push_back(
-        {link.latency_ms + (1 - link.receiver_part) * moving, link.receiver_part * moving});
+    const double background = link.latency_ms + (1 - link.receiver_part) * moving;
+    costs.transfers.push_back({background, link.receiver_part * moving, link.in_turn ? background : 0});
   }
   return costs;
 }

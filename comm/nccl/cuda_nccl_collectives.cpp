@@ -8,7 +8,6 @@
 
 #include "comm/communicator.h"
 #include "comm/local_device.h"
-#include "comm/mpi_check.h"
 #include "comm/nccl/copy_all_reduce.h"
 #include "comm/nccl/nccl_channel.h"
 #include "comm/nccl/nccl_pairs.h"
@@ -162,53 +161,49 @@ class Transfer : public Operation {
   DType type_;
 };
 
-// Between two windows, by the sender's copy engine. Its pair's channel gives the order and tells the watchdog.
+// Between two windows, by the sender's copy engine. Its pair's channel gives the order and tells the watchdog; the receiver tells the
+// sender where in its part, over the window's own communicator.
 class CopiedTransfer : public Operation {
  public:
   CopiedTransfer(Connections& connections, NcclPair& pair, std::shared_ptr<PeerWindow> window, bool sends,
-                 PeerWindow::Transfer transfer, void* data, std::size_t bytes, std::size_t offset,
-                 OperationName name)
+                 PeerWindow::Transfer transfer, void* data, PeerWindow::Place place, OperationName name)
       : Operation(connections, name),
         pair_(pair),
         sends_(sends),
         transfer_(transfer),
         data_(data),
-        bytes_(bytes),
-        offset_(offset) {
+        bytes_(place.bytes) {
     window_ = std::move(window);
-    const MpiSection section(connections.ranks.context());
-    const MPI_Comm handle = connections.ranks.handle();
-    check_mpi(sends_ ? MPI_Irecv(&offset_, 1, MPI_UINT64_T, transfer_.peer, kOffsetTag, handle, &message_)
-                     : MPI_Isend(&offset_, 1, MPI_UINT64_T, transfer_.peer, kOffsetTag, handle, &message_),
-              name_.view());
+    if (sends_)
+      message_ = window_->hear(transfer_, there_);
+    else
+      window_->tell(transfer_, place);
   }
-  ~CopiedTransfer() override { give_up(message_, sends_); }
+  ~CopiedTransfer() override { window_->forget(message_); }
 
   void start(Stream stream) override {
     NcclChannel& channel = pair_.channel(stream);
     if (message_ != MPI_REQUEST_NULL) {
-      CommContext& context = connections_.ranks.context();
-      const Communicator& ranks = connections_.ranks;
-      const WaitScope wait(context.waits, ranks.channel(), context.waits.enter(ranks.channel(), name_),
-                           name_);
-      const MpiSection section(context);
-      check_mpi(MPI_Wait(&message_, MPI_STATUS_IGNORE), name_.view());
+      if (is_capturing(stream))
+        throw std::logic_error(fmt::format("{}: starts for the first time inside a capture", name_.view()));
+      window_->await(message_);
+      if (there_.bytes != bytes_)
+        throw std::logic_error(
+            fmt::format("{}: {} bytes are sent, {} expected", name_.view(), bytes_, there_.bytes));
     }
     run(channel, stream, [this](ncclComm_t, cudaStream_t own) {
-      sends_ ? window_->send(transfer_, data_, bytes_, offset_, own) : window_->receive(transfer_, own);
+      sends_ ? window_->send(transfer_, data_, there_, own) : window_->receive(transfer_, own);
     });
   }
 
  private:
-  static constexpr int kOffsetTag = 2;
-
   NcclPair& pair_;
   bool sends_;
   PeerWindow::Transfer transfer_;
   void* data_;
-  std::size_t bytes_;
-  std::uint64_t offset_;  // in the receiver's part: its own to tell, the sender's to hear
-  MPI_Request message_ = MPI_REQUEST_NULL;
+  std::uint64_t bytes_;
+  PeerWindow::Place there_;                 // once heard
+  MPI_Request message_ = MPI_REQUEST_NULL;  // that tells it
 };
 
 class NcclCollectives : public Collectives {
@@ -340,12 +335,13 @@ class NcclCollectives : public Collectives {
     NcclPair& pair =
         sends ? connections_.pairs.between(rank(), peer) : connections_.pairs.between(peer, rank());
     const std::size_t bytes = static_cast<std::size_t>(count) * kernels::bytes_of(type);
-    if (auto [window, offset] = find_window(PeerWindow::Use::transfers, data, bytes); window != nullptr) {
+    if (auto [window, offset] = find_window(PeerWindow::Use::transfers, data, bytes);
+        count > 0 && window != nullptr) {
       const int number = window->next_transfer(sends, peer);
       if (number < PeerWindow::kMostTransfers)
         return std::make_unique<CopiedTransfer>(connections_, pair, std::move(window), sends,
-                                                PeerWindow::Transfer{peer, number}, data, bytes, offset,
-                                                name);
+                                                PeerWindow::Transfer{peer, number}, data,
+                                                PeerWindow::Place{offset, bytes}, name);
     }
     return std::make_unique<Transfer>(connections_, pair, sends, data, count, type, name);
   }

@@ -23,12 +23,6 @@ int blocks_of_pair(int ranks) {
       std::bit_floor(std::clamp(kOfAllPairs / (2U * static_cast<unsigned>(ranks - 1)), 1U, kOfPair)));
 }
 
-bool is_capturing(Stream stream) {
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  CONVOY_CUDA(cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status));
-  return status != cudaStreamCaptureStatusNone;
-}
-
 template <typename Stopped>
 void settle_unless(Stopped&& stopped, ncclResult_t status, std::string_view operation,
                    ncclComm_t communicator) {
@@ -41,12 +35,10 @@ void settle_unless(Stopped&& stopped, ncclResult_t status, std::string_view oper
 
 }  // namespace
 
-void give_up(MPI_Request& message, bool receives) noexcept {
-  int finalized = 0;
-  if (message == MPI_REQUEST_NULL || std::uncaught_exceptions() > 0) return;
-  if (MPI_Finalized(&finalized) != MPI_SUCCESS || finalized) return;
-  if (receives) MPI_Cancel(&message);
-  MPI_Request_free(&message);
+bool is_capturing(Stream stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  CONVOY_CUDA(cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status));
+  return status != cudaStreamCaptureStatusNone;
 }
 
 void settle(ncclResult_t status, std::string_view operation, ncclComm_t communicator) {
@@ -77,7 +69,11 @@ NcclPair::NcclPair(const Communicator& ranks, int sender, int receiver)
 NcclPair::~NcclPair() {
   // Prepared but never started: the other end may not come any more.
   if (!connected_) abort();
-  give_up(id_message_, !sends());
+  int finalized = 0;
+  if (id_message_ == MPI_REQUEST_NULL || std::uncaught_exceptions() > 0) return;
+  if (MPI_Finalized(&finalized) != MPI_SUCCESS || finalized) return;
+  if (!sends()) MPI_Cancel(&id_message_);
+  MPI_Request_free(&id_message_);
 }
 
 void NcclPair::abort() noexcept {

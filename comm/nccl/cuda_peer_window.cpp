@@ -8,6 +8,7 @@
 #include <string_view>
 #include <thread>
 
+#include "comm/mpi_check.h"
 #include "comm/nccl/driver_function.h"
 #include "comm/nccl/peer_window.h"
 #include "comm/nccl_collectives.h"
@@ -155,6 +156,36 @@ PeerWindow::~PeerWindow() {
   meet_others();
 }
 
+void PeerWindow::tell(const Transfer& transfer, const Place& here) {
+  const MpiSection section(ranks_.context());
+  MPI_Request message = MPI_REQUEST_NULL;
+  check_mpi(MPI_Isend(&told_.emplace_back(here), sizeof here, MPI_BYTE, transfer.peer, transfer.number,
+                      ranks_.handle(), &message),
+            "place of a transfer");
+  check_mpi(MPI_Request_free(&message), "place of a transfer");
+}
+
+MPI_Request PeerWindow::hear(const Transfer& transfer, Place& there) const {
+  const MpiSection section(ranks_.context());
+  MPI_Request message = MPI_REQUEST_NULL;
+  check_mpi(
+      MPI_Irecv(&there, sizeof there, MPI_BYTE, transfer.peer, transfer.number, ranks_.handle(), &message),
+      "place of a transfer");
+  return message;
+}
+
+void PeerWindow::await(MPI_Request& message) const {
+  const MpiSection section(ranks_.context());
+  check_mpi(MPI_Wait(&message, MPI_STATUS_IGNORE), "place of a transfer");
+}
+
+void PeerWindow::forget(MPI_Request& message) const noexcept {
+  int finalized = 0;
+  if (message == MPI_REQUEST_NULL || MPI_Finalized(&finalized) != MPI_SUCCESS || finalized) return;
+  MPI_Cancel(&message);
+  MPI_Wait(&message, MPI_STATUS_IGNORE);  // nothing is written there afterwards
+}
+
 std::uint32_t* PeerWindow::word(int of, int index) const {
   return reinterpret_cast<std::uint32_t*>(parts_[static_cast<std::size_t>(of)]) + index;
 }
@@ -173,12 +204,12 @@ std::optional<std::size_t> PeerWindow::offset_of(const void* data, std::size_t b
 
 // The receiver says that it may be sent to, the sender that it has sent; who waits for a flag clears it. Nobody sets one again before
 // the other has, as the other's next turn is behind that.
-void PeerWindow::send(const Transfer& transfer, const void* data, std::size_t bytes, std::size_t offset_there,
+void PeerWindow::send(const Transfer& transfer, const void* data, const Place& there,
                       cudaStream_t stream) const {
   std::uint32_t* const may_send = flag(Sign::may_send, rank(), transfer.peer, transfer.number);
   perform(std::array{wait_for(may_send, flushes_), write_of(may_send, 0)}, stream);
-  CONVOY_CUDA(cudaMemcpyAsync(this->data(transfer.peer) + offset_there, data, bytes, cudaMemcpyDeviceToDevice,
-                              stream));
+  CONVOY_CUDA(cudaMemcpyAsync(this->data(transfer.peer) + there.offset, data, there.bytes,
+                              cudaMemcpyDeviceToDevice, stream));
   perform(std::array{write_of(flag(Sign::has_sent, transfer.peer, rank(), transfer.number), kSet)}, stream);
 }
 

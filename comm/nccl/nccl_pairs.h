@@ -62,8 +62,7 @@ class NcclPairs {
   std::map<std::pair<int, int>, NcclPair> pairs_;
 };
 
-// Of a message that nobody waits for any more.
-void give_up(MPI_Request& message, bool receives) noexcept;
+bool is_capturing(Stream stream);
 
 // A transfer's NCCL call may return before it is enqueued, because a pair's communicator does not block.
 void settle(ncclResult_t status, std::string_view operation, ncclComm_t communicator);

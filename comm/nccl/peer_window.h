@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -55,15 +56,22 @@ class PeerWindow {
   struct Transfer {
     int peer = 0, number = 0;
   };
-  void send(const Transfer& transfer, const void* data, std::size_t bytes, std::size_t offset_there,
-            cudaStream_t stream) const;
+  struct Place {
+    std::uint64_t offset = 0, bytes = 0;  // in a rank's part
+  };
+  void send(const Transfer& transfer, const void* data, const Place& there, cudaStream_t stream) const;
   void receive(const Transfer& transfer, cudaStream_t stream) const;
+  // Before the first of a transfer the receiver tells the sender where it goes. What was heard must be awaited or forgotten.
+  void tell(const Transfer& transfer, const Place& here);
+  MPI_Request hear(const Transfer& transfer, Place& there) const;
+  void await(MPI_Request& message) const;
+  void forget(MPI_Request& message) const noexcept;
   // The number of the next transfer to, or from, a peer.
   int next_transfer(bool sends, int peer) {
     return transfers_[static_cast<std::size_t>(2 * peer + (sends ? 1 : 0))]++;
   }
-  // Lets this rank's device pass all meetings, until it has nothing left to do. For the end of a job: it and ranks that wait for
-  // it then go on with wrong sums.
+  // Lets this rank's device pass all meetings and transfers, until it has nothing left to do. For the end of a job: it and ranks that
+  // wait for it then go on with wrong sums and tensors.
   void stop_meeting() const noexcept;
 
  private:
@@ -90,6 +98,7 @@ class PeerWindow {
   bool flushes_ = false;  // whether a wait can flush what other devices have written
   kernels::DeviceBuffer own_;
   std::vector<std::byte*> parts_;                // as this process addresses them
+  std::deque<Place> told_;                       // as long as messages may be under way
   std::array<int, 2 * kMostRanks> transfers_{};  // numbered so far
 };
 

@@ -258,7 +258,10 @@ TEST_P(DeviceCollectives, ShareNothingWithARankThatFailed) {
   if (ranks_ < 2) GTEST_SKIP() << "needs two ranks";
   struct Asking {
     Collectives& collectives;
-    ~Asking() { EXPECT_EQ(collectives.shared_memory(0), nullptr); }
+    ~Asking() {
+      EXPECT_EQ(collectives.shared_memory(0), nullptr);
+      EXPECT_EQ(collectives.transfer_memory(0), nullptr);
+    }
   };
   if (rank_ == 0) {
     try {
@@ -268,6 +271,7 @@ TEST_P(DeviceCollectives, ShareNothingWithARankThatFailed) {
     }
   } else {
     EXPECT_EQ(collectives_->shared_memory(4096), nullptr);
+    EXPECT_EQ(collectives_->transfer_memory(4096), nullptr);
   }
   EXPECT_EQ(world().all_reduce(std::int32_t{1}, ReduceOp::sum, "after"), ranks_);
   // One that has not so much memory may say so, but not instead of taking part.

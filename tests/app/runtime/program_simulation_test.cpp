@@ -138,7 +138,7 @@ TEST(ProgramSimulation, ALinkCarriesOneTransferAfterTheOtherEachWay) {
                      {Action::send_begin, 2},
                      {Action::receive_finish, 1},
                      {Action::receive_finish, 0}}};
-  const std::vector<TransferTime> transfers{{3, 0}, {4, 0}, {5, 0}};
+  const std::vector<TransferTime> transfers{{3, 0, 3}, {4, 0, 4}, {5, 0, 5}};
   EXPECT_NEAR(simulate_programs(programs, {{}, {{}, {}}, transfers, own_processors(2)}), 7, 1e-6);
 }
 

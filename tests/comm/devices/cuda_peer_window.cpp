@@ -87,21 +87,27 @@ TEST_F(PeerWindowTest, BringsWhatIsSent) {
   };
   make_window(at(2 * ranks_ + rank_, 0), PeerWindow::Use::transfers);
   if (window_ == nullptr) return;
-  const kernels::CudaStream beside;
-  const kernels::CudaEvent fork, join;
+  // A stream for every peer and direction, and one order on all ranks, as the parts' programs have it: a device that runs what waits
+  // and what that waits for one after the other still comes to the end.
+  const std::vector<kernels::CudaStream> streams(static_cast<std::size_t>(2 * ranks_));
+  std::vector<kernels::CudaEvent> joins(streams.size());
+  const kernels::CudaEvent fork;
   const auto graph = kernels::CapturedGraph::capture([&](kernels::Stream stream) {
-    const auto sends = static_cast<cudaStream_t>(stream);
-    fork.record(sends);
-    fork.make_wait(beside.get());
-    for (int step = 1; step < ranks_; ++step)
-      for (int transfer = 0; transfer < kTransfers; ++transfer) {
-        const int to = (rank_ + step) % ranks_, from = (rank_ + ranks_ - step) % ranks_;
-        window_->send({to, transfer}, data() + at(to, transfer), kCount * sizeof(float),
-                      at(ranks_ + rank_, transfer), sends);
-        window_->receive({from, transfer}, beside.get());
-      }
-    join.record(beside.get());
-    join.make_wait(sends);
+    fork.record(static_cast<cudaStream_t>(stream));
+    for (const kernels::CudaStream& own : streams) fork.make_wait(own.get());
+    for (int from = 0; from < ranks_; ++from)
+      for (int to = 0; to < ranks_; ++to)
+        for (int transfer = 0; transfer < kTransfers && from != to; ++transfer) {
+          if (rank_ == to) window_->receive({from, transfer}, streams[static_cast<std::size_t>(from)].get());
+          if (rank_ == from)
+            window_->send({to, transfer}, data() + at(to, transfer),
+                          {at(ranks_ + rank_, transfer), kCount * sizeof(float)},
+                          streams[static_cast<std::size_t>(ranks_ + to)].get());
+        }
+    for (std::size_t i = 0; i < streams.size(); ++i) {
+      joins[i].record(streams[i].get());
+      joins[i].make_wait(static_cast<cudaStream_t>(stream));
+    }
   });
   const auto seed = [&](int to, int transfer, int step) {
     return static_cast<unsigned>((to * kTransfers + transfer) * 10 + step);
