@@ -1,0 +1,181 @@
+#include <fmt/format.h>
+
+#include <exception>
+#include <stdexcept>
+#include <utility>
+
+#include "comm/nccl/nccl_operations.h"
+#include "comm/nccl/nccl_types.h"
+#include "comm/nccl/widen.h"
+
+namespace convoy::comm {
+namespace {
+
+// What starts and waits of every operation have in common. While an exception unwinds the stack the device must not
+// go on waiting for ranks that may never come, or freeing its memory would block.
+class Operation : public PreparedOperation {
+ public:
+  Operation(Connections& connections, OperationName name) : name_(name), connections_(connections) {}
+  ~Operation() override {
+    if (std::uncaught_exceptions() > 0) connections_.abort();
+  }
+  bool progress() override { return true; }
+  void follow(Stream stream) override {
+    if (started_) done_.make_wait(static_cast<cudaStream_t>(stream));
+  }
+  void wait(Stream stream) override {
+    if (started_) done_.make_wait(static_cast<cudaStream_t>(stream));
+    started_ = false;
+  }
+
+ protected:
+  template <typename Calls>
+  void run(NcclChannel& channel, Stream stream, Calls&& calls) {
+    if (started_) throw std::logic_error(fmt::format("{} started twice", name_.view()));
+    if (number_ < 0) number_ = channel.number_of(name_);
+    channel.run(stream, number_, done_, calls);
+    started_ = true;
+  }
+  const OperationName name_;
+  Connections& connections_;
+  // Here, to be freed after the abort.
+  kernels::DeviceBuffer wide_;
+  std::shared_ptr<PeerWindow> window_;
+
+ private:
+  CudaEvent done_;
+  int number_ = -1;
+  bool started_ = false;
+};
+
+class NoOperation : public PreparedOperation {
+  void start(Stream) override {}
+  bool progress() override { return true; }
+  void wait(Stream) override {}
+};
+
+class AllReduce : public Operation {
+ public:
+  AllReduce(Connections& connections, void* data, std::int64_t count, DType type, OperationName name)
+      : Operation(connections, name), data_(data), count_(count), type_(type) {
+    // One addition rounds once; more would round after each.
+    if (type == DType::bf16 && connections.ranks.size() > 2)
+      wide_ = kernels::DeviceBuffer(static_cast<std::size_t>(count) * sizeof(float));
+  }
+  void start(Stream stream) override {
+    // Statistics and metrics, which somebody waits for, do not queue behind gradients.
+    run(type_ == DType::f64 ? *connections_.whole : *connections_.buckets, stream,
+        [this](ncclComm_t communicator, cudaStream_t own) {
+          auto* wide = reinterpret_cast<float*>(wide_.data());
+          void* data = wide != nullptr ? wide : data_;
+          if (wide != nullptr) widen_bf16(data_, wide, count_, own);
+          check_nccl(
+              ncclAllReduce(data, data, static_cast<std::size_t>(count_),
+                            nccl_type(wide != nullptr ? DType::f32 : type_), ncclSum, communicator, own),
+              name_.view(), communicator);
+          if (wide != nullptr) narrow_to_bf16(wide, data_, count_, own);
+        });
+  }
+
+ private:
+  void* data_;
+  std::int64_t count_;
+  DType type_;
+};
+
+// In memory that the ranks share.
+class SharedAllReduce : public Operation {
+ public:
+  SharedAllReduce(Connections& connections, CopyAllReduce sum, OperationName name)
+      : Operation(connections, name), sum_(std::move(sum)) {
+    window_ = sum_.window();
+  }
+  void start(Stream stream) override {
+    run(*connections_.buckets, stream, [this](ncclComm_t, cudaStream_t own) { sum_.run(own); });
+  }
+
+ private:
+  CopyAllReduce sum_;
+};
+
+class Transfer : public Operation {
+ public:
+  Transfer(Connections& connections, const TransferSide& side, OperationName name)
+      : Operation(connections, name), side_(side) {}
+  void start(Stream stream) override {
+    if (side_.count == 0) return;
+    run(side_.pair.channel(stream), stream, [this](ncclComm_t communicator, cudaStream_t own) {
+      const auto count = static_cast<std::size_t>(side_.count);
+      const ncclDataType_t type = nccl_type(side_.type);
+      const ncclResult_t status = side_.sends ? ncclSend(side_.data, count, type, 1, communicator, own)
+                                              : ncclRecv(side_.data, count, type, 0, communicator, own);
+      settle(status, name_.view(), communicator);
+    });
+  }
+
+ private:
+  TransferSide side_;
+};
+
+class CopiedTransfer : public Operation {
+ public:
+  CopiedTransfer(Connections& connections, const TransferSide& side, std::shared_ptr<PeerWindow> window,
+                 PeerWindow::Transfer transfer, PeerWindow::Place here, OperationName name)
+      : Operation(connections, name), side_(side), transfer_(transfer), bytes_(here.bytes) {
+    window_ = std::move(window);
+    if (side_.sends)
+      message_ = window_->hear(transfer_, there_);
+    else
+      window_->tell(transfer_, here);
+  }
+  ~CopiedTransfer() override { window_->forget(message_); }
+
+  void start(Stream stream) override {
+    NcclChannel& channel = side_.pair.channel(stream);
+    if (message_ != MPI_REQUEST_NULL) {
+      if (is_capturing(stream))
+        throw std::logic_error(fmt::format("{}: starts for the first time inside a capture", name_.view()));
+      window_->await(message_);
+      if (there_.bytes != bytes_)
+        throw std::logic_error(
+            fmt::format("{}: {} bytes are sent, {} expected", name_.view(), bytes_, there_.bytes));
+    }
+    run(channel, stream, [this](ncclComm_t, cudaStream_t own) {
+      side_.sends ? window_->send(transfer_, side_.data, there_, own) : window_->receive(transfer_, own);
+    });
+  }
+
+ private:
+  TransferSide side_;
+  PeerWindow::Transfer transfer_;
+  std::uint64_t bytes_;
+  PeerWindow::Place there_;                 // once heard
+  MPI_Request message_ = MPI_REQUEST_NULL;  // that tells it
+};
+
+}  // namespace
+
+std::unique_ptr<PreparedOperation> no_operation() { return std::make_unique<NoOperation>(); }
+
+std::unique_ptr<PreparedOperation> sum_by_nccl(Connections& connections, void* data, std::int64_t count,
+                                               DType type, OperationName name) {
+  return std::make_unique<AllReduce>(connections, data, count, type, name);
+}
+std::unique_ptr<PreparedOperation> sum_by_copies(Connections& connections, CopyAllReduce sum,
+                                                 OperationName name) {
+  return std::make_unique<SharedAllReduce>(connections, std::move(sum), name);
+}
+std::unique_ptr<PreparedOperation> transfer_by_nccl(Connections& connections, const TransferSide& side,
+                                                    OperationName name) {
+  return std::make_unique<Transfer>(connections, side, name);
+}
+std::unique_ptr<PreparedOperation> transfer_by_copies(Connections& connections, const TransferSide& side,
+                                                      std::shared_ptr<PeerWindow> window, int peer,
+                                                      int number, std::size_t offset, OperationName name) {
+  const std::size_t bytes = static_cast<std::size_t>(side.count) * kernels::bytes_of(side.type);
+  return std::make_unique<CopiedTransfer>(connections, side, std::move(window),
+                                          PeerWindow::Transfer{peer, number},
+                                          PeerWindow::Place{offset, bytes}, name);
+}
+
+}  // namespace convoy::comm
