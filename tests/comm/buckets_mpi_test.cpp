@@ -7,31 +7,16 @@
 
 #include "comm/buckets.h"
 #include "comm/communicator.h"
+#include "tests/comm/normal_values.h"
 #include "tests/comm/same_bits.h"
 #include "tests/mpi/world.h"
 
 namespace convoy::comm {
 namespace {
 
+using test::normal_values;
+using test::sum_of_normal_values;
 using test::world;
-
-// The same on every rank for the same arguments, so that each can compute all ranks' data.
-std::vector<float> gradients_of(int rank, std::size_t size, unsigned seed) {
-  std::mt19937 random(seed * 1009 + static_cast<unsigned>(rank));
-  std::normal_distribution<float> normal;
-  std::vector<float> values(size);
-  for (float& value : values) value = normal(random);
-  return values;
-}
-
-std::vector<float> sum_in_order(std::size_t size, unsigned seed) {
-  std::vector<float> sum = gradients_of(0, size, seed);
-  for (int rank = 1; rank < world().size(); ++rank) {
-    const auto theirs = gradients_of(rank, size, seed);
-    for (std::size_t i = 0; i < size; ++i) sum[i] += theirs[i];
-  }
-  return sum;
-}
 
 struct Layout {
   std::vector<ParameterSegment> segments;
@@ -83,7 +68,7 @@ TEST_P(WithMemory, BucketsGiveTheSumInRankOrderWhateverTheSegments) {
                             4 * (1 + static_cast<std::int64_t>(shared() % 500))};
     GradientBuckets buckets(*collectives, gradients.data(), layout.segments, sizes);
     for (unsigned step = 0; step < 2; ++step) {
-      const auto mine = gradients_of(world().rank(), layout.elements, trial * 2 + step);
+      const auto mine = normal_values(world().rank(), layout.elements, trial * 2 + step);
       int next = 0;
       for (int segment = 0; segment < std::ssize(layout.segments); ++segment) {
         // Written only now: a bucket that waits for too few segments would carry the old values.
@@ -95,7 +80,7 @@ TEST_P(WithMemory, BucketsGiveTheSumInRankOrderWhateverTheSegments) {
         if (own() % 2 == 0) buckets.progress();
       }
       EXPECT_GE(buckets.wait_all(), 0);
-      const auto expected = sum_in_order(layout.elements, trial * 2 + step);
+      const auto expected = sum_of_normal_values(world().size(), layout.elements, trial * 2 + step);
       ASSERT_TRUE(same_bits(gradients, expected)) << "trial " << trial << ", step " << step;
       std::vector<float> plain = mine;
       world().all_reduce(std::span<float>(plain), ReduceOp::sum, "oracle");

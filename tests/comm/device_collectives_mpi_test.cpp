@@ -3,16 +3,17 @@
 
 #include <bit>
 #include <cmath>
-#include <random>
 
 #include "comm/buckets.h"
 #include "tests/comm/devices/device.h"
+#include "tests/comm/normal_values.h"
 #include "tests/comm/same_bits.h"
 #include "tests/mpi/world.h"
 
 namespace convoy::comm {
 namespace {
 
+using test::normal_values;
 using test::OnDevice;
 using test::world;
 
@@ -41,14 +42,6 @@ std::vector<T> numbers(int rank, std::int64_t count) {
   std::vector<T> values(static_cast<std::size_t>(count));
   for (std::size_t i = 0; i < values.size(); ++i)
     values[i] = static_cast<T>((static_cast<std::size_t>(rank) * 31 + i * 7 + 3) % 23);
-  return values;
-}
-
-std::vector<float> normal(int rank, std::int64_t count, unsigned seed) {
-  std::mt19937 random(seed * 1009 + static_cast<unsigned>(rank));
-  std::normal_distribution<float> distribution;
-  std::vector<float> values(static_cast<std::size_t>(count));
-  for (float& value : values) value = distribution(random);
   return values;
 }
 
@@ -82,7 +75,7 @@ TEST_P(DeviceCollectives, BroadcastFromEveryRoot) {
 // As a step does it: prepared, in a captured graph where there are graphs, again and again.
 TEST_P(DeviceCollectives, SumTheSameBitsInEveryStep) {
   for (const std::int64_t count : kCounts) {
-    auto expected = normal(rank_, count, 5);
+    auto expected = normal_values(rank_, count, 5);
     OnDevice<float> data(device(), expected);
     world().all_reduce(std::span<float>(expected), ReduceOp::sum, "oracle");
     const auto operation = collectives_->prepare_all_reduce(data.data(), count, DType::f32, "test");
@@ -92,7 +85,7 @@ TEST_P(DeviceCollectives, SumTheSameBitsInEveryStep) {
     });
     std::vector<float> first;
     for (int run = 0; run < 3; ++run) {
-      data.set(normal(rank_, count, 5));
+      data.set(normal_values(rank_, count, 5));
       step();
       const auto sum = data.get();
       for (std::size_t i = 0; i < sum.size(); ++i) ASSERT_NEAR(sum[i], expected[i], 1e-5) << "element " << i;
@@ -126,8 +119,9 @@ TEST_P(DeviceCollectives, SendAroundARing) {
   const int before = (rank_ + ranks_ - 1) % ranks_;
   for (const std::int64_t count : {std::int64_t{0}, std::int64_t{1}, std::int64_t{300'001}}) {
     const OnDevice<float> out(device(), numbers<float>(rank_, count)),
-        other(device(), normal(rank_, count, 9));
-    const OnDevice<float> in(device(), normal(0, count, 1)), second(device(), normal(0, count, 2));
+        other(device(), normal_values(rank_, count, 9));
+    const OnDevice<float> in(device(), normal_values(0, count, 1)),
+        second(device(), normal_values(0, count, 2));
     const auto receive = collectives_->prepare_receive(in.data(), count, DType::f32, before, "edge");
     const auto receive_second =
         collectives_->prepare_receive(second.data(), count, DType::f32, before, "edge 2");
@@ -146,7 +140,7 @@ TEST_P(DeviceCollectives, SendAroundARing) {
       step();
       // Matched in the order of their starts.
       ASSERT_EQ(in.get(), numbers<float>(before, count));
-      ASSERT_EQ(second.get(), normal(before, count, 9));
+      ASSERT_EQ(second.get(), normal_values(before, count, 9));
     }
   }
 }
@@ -155,8 +149,8 @@ TEST_P(DeviceCollectives, ReduceBucketsAsOneSum) {
   const std::vector<ParameterSegment> segments{
       {0, 70'000}, {70'000, 1}, {70'001, 200'000}, {270'001, 30'000}};
   const std::int64_t count = 300'001;
-  OnDevice<float> gradients(device(), normal(rank_, count, 3));
-  auto expected = normal(rank_, count, 3);
+  OnDevice<float> gradients(device(), normal_values(rank_, count, 3));
+  auto expected = normal_values(rank_, count, 3);
   world().all_reduce(std::span<float>(expected), ReduceOp::sum, "oracle");
   GradientBuckets buckets(*collectives_, gradients.data(), segments,
                           {.bytes = 400'000, .edge_bytes = 40'000});
@@ -168,7 +162,7 @@ TEST_P(DeviceCollectives, ReduceBucketsAsOneSum) {
     collectives_->all_reduce(gradients.data(), 1, DType::f32, ReduceOp::max, stream, "behind");
   });
   for (int run = 0; run < 2; ++run) {
-    gradients.set(normal(rank_, count, 3));
+    gradients.set(normal_values(rank_, count, 3));
     step();
     const auto sum = gradients.get();
     for (std::size_t i = 0; i < sum.size(); ++i) ASSERT_NEAR(sum[i], expected[i], 1e-5) << "element " << i;
@@ -203,12 +197,13 @@ TEST_P(DeviceCollectives, TransfersBetweenTheirMemory) {
   });
   for (unsigned run = 0; run < 3; ++run) {
     for (int edge = 0; edge < 2; ++edge)
-      device().copy_in(memory.get() + slot(edge), normal(rank_, kCount, 2 * run + edge).data(), slot(1));
+      device().copy_in(memory.get() + slot(edge), normal_values(rank_, kCount, 2 * run + edge).data(),
+                       slot(1));
     step();
     std::vector<float> found(kCount);
     for (int edge = 0; edge < 2; ++edge) {
       device().copy_out(found.data(), memory.get() + slot(2 + edge), slot(1));
-      ASSERT_EQ(found, normal(before, kCount, 2 * run + edge)) << "edge " << edge << ", run " << run;
+      ASSERT_EQ(found, normal_values(before, kCount, 2 * run + edge)) << "edge " << edge << ", run " << run;
     }
   }
 }

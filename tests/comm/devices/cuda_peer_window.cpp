@@ -2,35 +2,20 @@
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <random>
 #include <vector>
 
 #include "comm/nccl/copy_all_reduce.h"
 #include "kernels/device/device_memory.h"
+#include "tests/comm/normal_values.h"
 #include "tests/comm/same_bits.h"
 #include "tests/mpi/world.h"
 
 namespace convoy::comm {
 namespace {
 
+using test::normal_values;
+using test::sum_of_normal_values;
 using test::world;
-
-std::vector<float> values_of(int rank, std::int64_t count, unsigned seed) {
-  std::mt19937 random(seed * 1009 + static_cast<unsigned>(rank));
-  std::normal_distribution<float> distribution;
-  std::vector<float> values(static_cast<std::size_t>(count));
-  for (float& value : values) value = distribution(random);
-  return values;
-}
-
-std::vector<float> sum_in_rank_order(std::int64_t count, unsigned seed) {
-  std::vector<float> sum = values_of(0, count, seed);
-  for (int rank = 1; rank < world().size(); ++rank) {
-    const std::vector<float> more = values_of(rank, count, seed);
-    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += more[i];
-  }
-  return sum;
-}
 
 class PeerWindowTest : public testing::Test {
  protected:
@@ -67,13 +52,14 @@ TEST_F(PeerWindowTest, SumsInRankOrder) {
     const auto graph = kernels::CapturedGraph::capture(
         [&](kernels::Stream stream) { sum.run(static_cast<cudaStream_t>(stream)); });
     for (int step = 0; step < 3; ++step) {
-      const std::vector<float> mine = values_of(rank_, count, ++seed);
+      const std::vector<float> mine = normal_values(rank_, count, ++seed);
       const std::size_t bytes = mine.size() * sizeof(float);
       kernels::copy_in(kernels::Backend::cuda, data() + kOffset, mine.data(), bytes);
       graph.launch(nullptr);
       std::vector<float> found(mine.size());
       kernels::copy_out(kernels::Backend::cuda, found.data(), data() + kOffset, bytes);
-      ASSERT_TRUE(same_bits(found, sum_in_rank_order(count, seed))) << count << " values, step " << step;
+      ASSERT_TRUE(same_bits(found, sum_of_normal_values(ranks_, count, seed)))
+          << count << " values, step " << step;
     }
   }
 }
@@ -116,14 +102,15 @@ TEST_F(PeerWindowTest, BringsWhatIsSent) {
     for (int to = 0; to < ranks_; ++to)
       for (int transfer = 0; transfer < kTransfers; ++transfer)
         kernels::copy_in(kernels::Backend::cuda, data() + at(to, transfer),
-                         values_of(rank_, kCount, seed(to, transfer, step)).data(), kCount * sizeof(float));
+                         normal_values(rank_, kCount, seed(to, transfer, step)).data(),
+                         kCount * sizeof(float));
     graph.launch(nullptr);
     std::vector<float> found(kCount);
     for (int from = 0; from < ranks_; ++from)
       for (int transfer = 0; transfer < kTransfers && from != rank_; ++transfer) {
         kernels::copy_out(kernels::Backend::cuda, found.data(), data() + at(ranks_ + from, transfer),
                           kCount * sizeof(float));
-        ASSERT_TRUE(same_bits(found, values_of(from, kCount, seed(rank_, transfer, step))))
+        ASSERT_TRUE(same_bits(found, normal_values(from, kCount, seed(rank_, transfer, step))))
             << "from rank " << from << ", transfer " << transfer << ", step " << step;
       }
   }
