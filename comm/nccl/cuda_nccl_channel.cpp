@@ -75,7 +75,8 @@ OperationName NcclChannel::name(int operation) const {
 
 DeviceOperations::Progress NcclChannel::progress() const {
   const ProgressMarks::Counts counts = marks_.read();
-  return {counts.entered, counts.finished, counts.entered > 0 ? name(counts.operation) : OperationName()};
+  return {counts.entered, counts.finished, counts.entered > 0 ? name(counts.operation) : OperationName(),
+          counts.since};
 }
 
 std::string NcclChannel::failure() const {

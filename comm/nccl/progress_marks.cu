@@ -12,10 +12,14 @@ static_assert(ProgressMarks::kMostOperations == 1 << kOperationBits);
 
 struct Shown {
   Word entered;     // count and operation in one word, so that they are seen together
+  Word since;       // ns, of the last entered, or of the one that is being entered
   unsigned active;  // 1 from an operation's begin to its end
 };
 
 __global__ void mark_entered(Word* counter, volatile Shown* shown, unsigned operation) {
+  Word now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  shown->since = now;
   shown->entered = (++*counter << kOperationBits) | operation;
   __threadfence_system();
   shown->active = 1;
@@ -50,7 +54,8 @@ ProgressMarks::Counts ProgressMarks::read() const {
   const bool active = std::atomic_ref<unsigned>(shown->active).load() != 0;
   const Word entered = std::atomic_ref<Word>(shown->entered).load();
   const Word count = entered >> kOperationBits;
-  return {count, count - (active ? 1 : 0), static_cast<int>(entered & ((1u << kOperationBits) - 1))};
+  const Word since = std::atomic_ref<Word>(shown->since).load();
+  return {count, count - (active ? 1 : 0), static_cast<int>(entered & ((1u << kOperationBits) - 1)), since};
 }
 
 }  // namespace convoy::comm

@@ -11,10 +11,11 @@ namespace convoy::comm {
 
 class ProgressMarks {
  public:
-  // The number of operations whose begin and end the streams have passed, and the last begun.
+  // The number of operations whose begin and end the streams have passed, and the last begun, with the device's time in ns.
   struct Counts {
     std::uint64_t entered = 0, finished = 0;
     int operation = 0;
+    std::uint64_t since = 0;
   };
   static constexpr int kMostOperations = 1 << 16;
 

@@ -66,12 +66,13 @@ void WaitRegistry::detach(const DeviceOperations& operations) {
 std::optional<std::string> WaitRegistry::look_at_devices(Clock::time_point now) {
   const std::lock_guard lock(mutex_);
   std::optional<std::string> failed;
+  std::uint64_t latest = 0;  // of what has moved
   for (auto& [operations, wait] : devices_) {
     const DeviceOperations::Progress progress = operations->progress();
     Channel& channel = channels_[static_cast<std::size_t>(wait.channel)];
     const bool moved = progress.entered != channel.entered;
     channel.entered = progress.entered;
-    if (moved) last_ = progress.current;
+    if (moved && progress.since >= latest) last_ = progress.current, latest = progress.since;
     const bool active = progress.entered > progress.finished;
     // Operations may have come and gone between two looks: the time counts from the look that first saw this one.
     if (active && (moved || !wait.active)) wait.since = now;

@@ -73,6 +73,20 @@ TEST_F(DeviceWaits, TellOfAFailureOnce) {
   EXPECT_EQ(registry.look_at_devices(time), std::nullopt);
 }
 
+// Between two looks one device may come to an operation after another device to one of its own.
+TEST_F(DeviceWaits, KnowWhichOfSeveralDevicesWasTheLast) {
+  FakeDevice other;
+  registry.attach(registry.open_channel(8, {0, 1}), other);
+  other.now = {1, 1, OperationName("send", "conv1"), 500};
+  device.now = {1, 1, OperationName("all_reduce", "bucket 0"), 600};
+  EXPECT_FALSE(registry.look_at_devices(time));
+  EXPECT_EQ(registry.state(7, time).last_operation, "all_reduce bucket 0");
+  other.now = {2, 2, OperationName("send", "conv2"), 700};
+  device.now = {2, 2, OperationName("all_reduce", "bucket 1"), 650};
+  EXPECT_FALSE(registry.look_at_devices(time));
+  EXPECT_EQ(registry.state(7, time).last_operation, "send conv2");
+}
+
 TEST_F(DeviceWaits, AreGoneWithTheDevice) {
   look(1, 0, "bucket 0");
   registry.detach(device);
