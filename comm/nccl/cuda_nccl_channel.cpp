@@ -44,11 +44,11 @@ NcclChannel::~NcclChannel() {
 void NcclChannel::abort() noexcept {
   context_->waits.detach(*this);
   communicator_.abort();
+  aborted_ = true;
 }
 
 void NcclChannel::fork(Stream stream) const {
-  if (communicator_.get() == nullptr)
-    throw std::logic_error("an NCCL operation after its communicator was aborted");
+  if (aborted_) throw std::logic_error("an operation on a channel that was aborted");
   forked_.record(static_cast<cudaStream_t>(stream));
   forked_.make_wait(stream_.get());
   // Behind the operation before, too.
@@ -80,6 +80,7 @@ DeviceOperations::Progress NcclChannel::progress() const {
 }
 
 std::string NcclChannel::failure() const {
+  if (communicator_.get() == nullptr) return {};
   ncclResult_t status = ncclSuccess;
   const ncclResult_t asked = ncclCommGetAsyncError(communicator_.get(), &status);
   if (asked == ncclSuccess && (status == ncclSuccess || status == ncclInProgress)) return {};

@@ -144,15 +144,13 @@ class NcclCollectives : public Collectives {
       throw std::invalid_argument(
           fmt::format("{}: peer {}, expected another rank from 0 to {}", name.view(), peer, size() - 1));
     require_buffer(name, data, count);
-    const TransferSide side{
-        sends ? connections_.pairs.between(rank(), peer) : connections_.pairs.between(peer, rank()), sends,
-        data, count, type};
+    const TransferSide side{peer, sends, data, count, type};
     const std::size_t bytes = static_cast<std::size_t>(count) * kernels::bytes_of(type);
     if (auto [window, offset] = find_window(PeerWindow::Use::transfers, data, bytes);
         count > 0 && window != nullptr) {
       const int number = window->next_transfer(sends, peer);
       if (number < PeerWindow::kMostTransfers)
-        return transfer_by_copies(connections_, side, std::move(window), peer, number, offset, name);
+        return transfer_by_copies(connections_, side, std::move(window), number, offset, name);
     }
     return transfer_by_nccl(connections_, side, name);
   }

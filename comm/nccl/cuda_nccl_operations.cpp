@@ -17,7 +17,7 @@ class Operation : public PreparedOperation {
  public:
   Operation(Connections& connections, OperationName name) : name_(name), connections_(connections) {}
   ~Operation() override {
-    if (std::uncaught_exceptions() > 0) connections_.abort();
+    if (std::uncaught_exceptions() > 0) Connections::abort_all();
   }
   bool progress() override { return true; }
   void follow(Stream stream) override {
@@ -101,10 +101,10 @@ class SharedAllReduce : public Operation {
 class Transfer : public Operation {
  public:
   Transfer(Connections& connections, const TransferSide& side, OperationName name)
-      : Operation(connections, name), side_(side) {}
+      : Operation(connections, name), side_(side), pair_(between(connections, side)) {}
   void start(Stream stream) override {
     if (side_.count == 0) return;
-    run(side_.pair.channel(stream), stream, [this](ncclComm_t communicator, cudaStream_t own) {
+    run(pair_.channel(stream), stream, [this](ncclComm_t communicator, cudaStream_t own) {
       const auto count = static_cast<std::size_t>(side_.count);
       const ncclDataType_t type = nccl_type(side_.type);
       const ncclResult_t status = side_.sends ? ncclSend(side_.data, count, type, 1, communicator, own)
@@ -114,14 +114,26 @@ class Transfer : public Operation {
   }
 
  private:
+  static NcclPair& between(Connections& connections, const TransferSide& side) {
+    const int rank = connections.ranks.rank();
+    return side.sends ? connections.pairs.between(rank, side.peer)
+                      : connections.pairs.between(side.peer, rank);
+  }
+
   TransferSide side_;
+  NcclPair& pair_;
 };
 
 class CopiedTransfer : public Operation {
  public:
   CopiedTransfer(Connections& connections, const TransferSide& side, std::shared_ptr<PeerWindow> window,
                  PeerWindow::Transfer transfer, PeerWindow::Place here, OperationName name)
-      : Operation(connections, name), side_(side), transfer_(transfer), bytes_(here.bytes) {
+      : Operation(connections, name),
+        side_(side),
+        channel_(side.sends ? connections.copies(connections.ranks.rank(), side.peer)
+                            : connections.copies(side.peer, connections.ranks.rank())),
+        transfer_(transfer),
+        bytes_(here.bytes) {
     window_ = std::move(window);
     if (side_.sends)
       message_ = window_->hear(transfer_, there_);
@@ -131,7 +143,6 @@ class CopiedTransfer : public Operation {
   ~CopiedTransfer() override { window_->forget(message_); }
 
   void start(Stream stream) override {
-    NcclChannel& channel = side_.pair.channel(stream);
     if (message_ != MPI_REQUEST_NULL) {
       if (is_capturing(stream))
         throw std::logic_error(fmt::format("{}: starts for the first time inside a capture", name_.view()));
@@ -140,13 +151,14 @@ class CopiedTransfer : public Operation {
         throw std::logic_error(
             fmt::format("{}: {} bytes are sent, {} expected", name_.view(), bytes_, there_.bytes));
     }
-    run(channel, stream, [this](ncclComm_t, cudaStream_t own) {
+    run(channel_, stream, [this](ncclComm_t, cudaStream_t own) {
       side_.sends ? window_->send(transfer_, side_.data, there_, own) : window_->receive(transfer_, own);
     });
   }
 
  private:
   TransferSide side_;
+  NcclChannel& channel_;
   PeerWindow::Transfer transfer_;
   std::uint64_t bytes_;
   PeerWindow::Place there_;                 // once heard
@@ -170,11 +182,11 @@ std::unique_ptr<PreparedOperation> transfer_by_nccl(Connections& connections, co
   return std::make_unique<Transfer>(connections, side, name);
 }
 std::unique_ptr<PreparedOperation> transfer_by_copies(Connections& connections, const TransferSide& side,
-                                                      std::shared_ptr<PeerWindow> window, int peer,
-                                                      int number, std::size_t offset, OperationName name) {
+                                                      std::shared_ptr<PeerWindow> window, int number,
+                                                      std::size_t offset, OperationName name) {
   const std::size_t bytes = static_cast<std::size_t>(side.count) * kernels::bytes_of(side.type);
   return std::make_unique<CopiedTransfer>(connections, side, std::move(window),
-                                          PeerWindow::Transfer{peer, number},
+                                          PeerWindow::Transfer{side.peer, number},
                                           PeerWindow::Place{offset, bytes}, name);
 }
 

@@ -1,5 +1,5 @@
-// One NCCL communicator with its stream: operations run on it in the order of their starts, the same on all
-// members, and the watchdog follows them. CUDA builds only. Internal to comm.
+// A stream for operations between ranks, and the NCCL communicator that they need: they run in the order of their starts, the same
+// on all members, and the watchdog follows them. CUDA builds only. Internal to comm.
 #pragma once
 
 #include <mutex>
@@ -16,7 +16,7 @@ using kernels::Stream;
 
 class NcclChannel : public DeviceOperations {
  public:
-  // `members`: world ranks; `key` is this channel's on all of them.
+  // `members`: world ranks; `key` is this channel's on all of them. The communicator may be none, for the copy engines.
   NcclChannel(NcclComm communicator, std::shared_ptr<CommContext> context, std::uint64_t key,
               std::vector<int> members);
   ~NcclChannel() override;
@@ -56,6 +56,7 @@ class NcclChannel : public DeviceOperations {
   kernels::CudaStream stream_{kernels::CudaStream::Priority::high};
   kernels::CudaStream beside_{kernels::CudaStream::Priority::high};  // so that the mark delays nothing
   CudaEvent forked_, ready_, entered_;
+  bool aborted_ = false;
   ProgressMarks marks_;
   mutable std::mutex names_mutex_;
   std::vector<OperationName> names_;

@@ -1,5 +1,6 @@
 // A job on GPUs that meets a fault, started by gpu_job_fault_test.cpp under mpirun: gpu_victim SCENARIO TIMEOUT_MS.
-// Its step is a captured graph: some computation, gradient buckets reduced beside it, a loss.
+// Its step is a captured graph: some computation, gradient buckets reduced beside it; behind them, over connections of their own as in
+// a partitioned run, a transfer from every rank to the next and a loss.
 #include <unistd.h>
 
 #include <csignal>
@@ -20,6 +21,7 @@ namespace {
 using namespace convoy;
 
 constexpr std::int64_t kBucket = std::int64_t{16} << 20, kElements = kBucket;  // of 4 bytes: four buckets
+constexpr std::int64_t kTensorBytes = std::int64_t{1} << 20;
 
 // Computes until the host says so.
 __global__ void hold(const volatile int* held) {
@@ -31,11 +33,22 @@ class Step {
  public:
   explicit Step(const comm::Communicator& world)
       : collectives_(comm::make_nccl_collectives(world)),
+        others_(comm::make_nccl_collectives(world)),
         held_(sizeof(int)),
-        gradients_(memory_for_gradients()),
+        gradients_(
+            memory_for(kElements * sizeof(float), collectives_->shared_memory(kElements * sizeof(float)))),
+        tensors_(memory_for(2 * kTensorBytes, others_->transfer_memory(2 * kTensorBytes))),
         buckets_(*collectives_, reinterpret_cast<float*>(gradients_.get()), segments(), {kBucket, kBucket}) {
     set_held(0);
+    const int next = (world.rank() + 1) % world.size(),
+              last = (world.rank() + world.size() - 1) % world.size();
+    // In this order nobody waits for a sender that waits itself.
+    transfers_.push_back(others_->prepare_receive(tensors_.get() + kTensorBytes, kTensorBytes,
+                                                  comm::DType::u8, last, "tensor"));
+    transfers_.push_back(
+        others_->prepare_send(tensors_.get(), kTensorBytes, comm::DType::u8, next, "tensor"));
     CONVOY_CUDA(cudaMemset(gradients_.get(), 0, kElements * sizeof(float)));
+    move(nullptr);  // the first time, outside a capture
     CONVOY_CUDA(cudaDeviceSynchronize());
     graph_ = kernels::CapturedGraph::capture([this](kernels::Stream stream) {
       start_buckets_of(0, stream);
@@ -43,7 +56,8 @@ class Step {
       CONVOY_CUDA(cudaGetLastError());
       start_buckets_of(1, stream);
       buckets_.wait_all(stream);
-      collectives_->all_reduce(gradients_.get(), 1, comm::DType::f32, comm::ReduceOp::sum, stream, "loss");
+      move(stream);
+      others_->all_reduce(gradients_.get(), 1, comm::DType::f32, comm::ReduceOp::sum, stream, "loss");
     });
   }
   void launch() { graph_.launch(stream_.get()); }
@@ -51,10 +65,14 @@ class Step {
   void set_held(int held) { *reinterpret_cast<volatile int*>(held_.data()) = held; }
 
  private:
-  std::shared_ptr<std::byte> memory_for_gradients() {
-    if (auto shared = collectives_->shared_memory(kElements * sizeof(float))) return shared;
-    const auto own = std::make_shared<kernels::DeviceBuffer>(kElements * sizeof(float));
+  static std::shared_ptr<std::byte> memory_for(std::size_t bytes, std::shared_ptr<std::byte> shared) {
+    if (shared) return shared;
+    const auto own = std::make_shared<kernels::DeviceBuffer>(bytes);
     return {own, own->data()};
+  }
+  void move(kernels::Stream stream) {
+    for (const auto& transfer : transfers_) transfer->start(stream);
+    for (const auto& transfer : transfers_) transfer->wait(stream);
   }
   static std::vector<comm::ParameterSegment> segments() {
     return {{0, kElements / 2}, {kElements / 2, kElements - kElements / 2}};
@@ -65,11 +83,12 @@ class Step {
         buckets_.start(static_cast<int>(bucket), stream);
   }
 
-  std::unique_ptr<comm::Collectives> collectives_;
+  std::unique_ptr<comm::Collectives> collectives_, others_;
   kernels::PinnedBuffer held_;
-  std::shared_ptr<std::byte> gradients_;
+  std::shared_ptr<std::byte> gradients_, tensors_;
   kernels::CudaStream stream_;
   comm::GradientBuckets buckets_;
+  std::vector<std::unique_ptr<comm::PreparedOperation>> transfers_;
   kernels::CapturedGraph graph_;
 };
 
