@@ -7,7 +7,7 @@
 #include "app/runtime/session.h"
 #include "tests/app/runtime/cuda_calls.h"
 #include "tests/app/runtime/ranks_on.h"
-#include "tests/app/runtime/single_rank.h"
+#include "comm/single_rank.h"
 #include "tests/brief.h"
 #include "tests/mpi/world.h"
 
@@ -95,7 +95,7 @@ class SessionOnRanks : public testing::TestWithParam<Backend> {
   }
 
   std::unique_ptr<comm::Collectives> ranks_;
-  SingleRank alone_;
+  comm::SingleRank alone_;
 };
 
 INSTANTIATE_TEST_SUITE_P(On, SessionOnRanks, testing::Values(Backend::cpu, Backend::cuda),

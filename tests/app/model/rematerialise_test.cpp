@@ -8,7 +8,7 @@
 #include "app/model/graph_builder.h"
 #include "app/runtime/session.h"
 #include "tests/app/model/tiny_networks.h"
-#include "tests/app/runtime/single_rank.h"
+#include "comm/single_rank.h"
 
 namespace convoy::app {
 namespace {
@@ -52,7 +52,7 @@ TEST(Rematerialise, BackwardReadsNothingThatWasDroppedAndEverythingIsMadeBeforeI
 }
 
 TEST(Rematerialise, ALimitIsMetAndChangesNoBit) {
-  SingleRank ranks;
+  comm::SingleRank ranks;
   SessionOptions options;
   options.backend = kernels::Backend::reference;
   options.synchronised_batch_norm = false;

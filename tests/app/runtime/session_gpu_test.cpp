@@ -14,7 +14,7 @@
 #include "kernels/gemm/measure.h"
 #include "tests/app/model/tiny_networks.h"
 #include "tests/app/runtime/cuda_calls.h"
-#include "tests/app/runtime/single_rank.h"
+#include "comm/single_rank.h"
 #include "tests/brief.h"
 
 namespace convoy::app {
@@ -89,7 +89,7 @@ class CudaSession : public testing::Test {
     }
   }
 
-  SingleRank ranks_;
+  comm::SingleRank ranks_;
 };
 
 struct NamedNetwork {
