@@ -10,23 +10,21 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
-#include <utility>
 
 #include "app/commands/commands.h"
 #include "app/commands/validators.h"
 #include "app/errors.h"
+#include "app/median.h"
 #include "app/model/zoo/zoo.h"
 #include "app/runtime/agreement.h"
 #include "app/runtime/session.h"
+#include "app/runtime/timed_steps.h"
 #include "app/training/bottleneck.h"
 #include "app/training/rank_setup.h"
 #include "comm/environment.h"
-#include "kernels/device/philox.h"
 
 namespace convoy::app {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 struct BenchStepOptions {
   std::string model, backend = "cpu", precision = "fp32", tuning_file;
@@ -35,55 +33,9 @@ struct BenchStepOptions {
   bool layers = false, json = false, time_waits = true;
 };
 
-double ms_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
-double median(std::vector<double> values) {
-  std::ranges::nth_element(values, values.begin() + std::ssize(values) / 2);
-  return values[values.size() / 2];
-}
-
-// In the network's own format, so that a step reads them as they are.
-void fill_batch(Session& session, const BenchStepOptions& options, std::int64_t classes) {
-  std::vector<float> images(static_cast<std::size_t>(options.batch * 3 * options.size * options.size));
-  for (std::size_t i = 0; i < images.size(); ++i)
-    images[i] = 2 * kernels::uniform(kernels::philox(1, i).word[0]) - 1;
-  session.write(session.images(), images);
-  for (std::int64_t i = 0; i < options.batch; ++i)
-    session.labels()[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(
-        kernels::philox(2, static_cast<std::uint64_t>(i)).word[0] % static_cast<std::uint64_t>(classes));
-  session.control().valid = static_cast<std::int32_t>(options.batch);
-  // So that no step differs from the first: a network that comes to know its one batch by heart has gradients near zero, at which
-  // a GPU draws less power.
-  session.control().learning_rate = 0;
-}
-
-struct TimedSteps {
-  std::vector<double> ms;      // between the ends of successive steps, with the device kept busy
-  double exposed_comm_ms = 0;  // mean
-  StepMetrics last;
-
-  double mean() const { return std::accumulate(ms.begin(), ms.end(), 0.0) / static_cast<double>(ms.size()); }
-  RankTimes rank_times() const {
-    return {mean(), std::max(mean() - exposed_comm_ms, 0.0), exposed_comm_ms, 0};
-  }
-};
-
-TimedSteps time_steps(Session& session, std::int64_t steps) {
-  TimedSteps timed;
-  auto before = Clock::now();
-  const auto finish = [&] {
-    timed.last = session.finish_step();
-    timed.ms.push_back(ms_since(std::exchange(before, Clock::now())));
-    timed.exposed_comm_ms += session.exposed_comm_ms() / static_cast<double>(steps);
-  };
-  for (std::int64_t step = 0; step < steps; ++step) {
-    session.start_train_step();
-    if (session.steps_under_way() > session.steps_ahead()) finish();
-  }
-  while (session.steps_under_way() > 0) finish();
-  return timed;
+RankTimes times_of_rank(const TimedSteps& timed) {
+  const double ms = timed.mean();
+  return {ms, std::max(ms - timed.exposed_comm_ms, 0.0), timed.exposed_comm_ms, 0};
 }
 
 struct InstructionTime {
@@ -219,11 +171,10 @@ void bench_step(const BenchStepOptions& options) {
                                          static_cast<int>(classes));
     session = std::make_unique<Session>(network, session_options_of(options, backend), *collectives);
   });
-  fill_batch(*session, options, classes);
-  session->control().global_valid = static_cast<std::int32_t>(options.batch * ranks.size());
+  fill_batch(*session, classes, ranks.size());
   time_steps(*session, options.warmup);
   const TimedSteps timed = time_steps(*session, options.steps);
-  const std::vector<RankTimes> rank_times = gather_rank_times(ranks, timed.rank_times());
+  const std::vector<RankTimes> rank_times = gather_rank_times(ranks, times_of_rank(timed));
   const std::vector<RankPlace> places = places_of(environment);
   if (ranks.rank() == 0)
     print_steps(options, timed, find_bottleneck(rank_times), places, session->memory().bytes());

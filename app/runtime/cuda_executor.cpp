@@ -8,11 +8,13 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <optional>
 #include <thread>
 
+#include "app/median.h"
 #include "app/runtime/cuda_program_clock.h"
 #include "app/runtime/cuda_step_traces.h"
 #include "app/runtime/executor.h"
@@ -298,10 +300,7 @@ std::vector<double> CudaExecutor::time(const Program& program, int repeats) {
     for (std::size_t i = 0; i < times.size(); ++i) times[i].push_back(round[i].passed);
   }
   std::vector<double> medians;
-  for (auto& values : times) {
-    std::ranges::nth_element(values, values.begin() + std::ssize(values) / 2);
-    medians.push_back(values[values.size() / 2]);
-  }
+  std::ranges::transform(times, std::back_inserter(medians), median);
   return medians;
 }
 

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "app/median.h"
 #include "kernels/device/arena.h"
 #include "kernels/device/device_memory.h"
 #include "kernels/device/philox.h"
@@ -21,11 +22,6 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
-double median(std::vector<double> values) {
-  std::ranges::nth_element(values, values.begin() + std::ssize(values) / 2);
-  return values[values.size() / 2];
 }
 
 constexpr std::int64_t kAlignment = 256;  // of every operand
