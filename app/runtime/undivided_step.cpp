@@ -1,0 +1,20 @@
+#include "app/runtime/undivided_step.h"
+
+#include "app/median.h"
+#include "app/runtime/timed_steps.h"
+#include "comm/single_rank.h"
+
+namespace convoy::app {
+
+double time_undivided_step(const Network& network, SessionOptions options) {
+  constexpr int kWarmUp = 5, kSteps = 30;
+  options.input = {};
+  options.tuning_file = {};
+  comm::SingleRank alone;
+  Session session(network, options, alone);
+  fill_batch(session, 1, 1);
+  time_steps(session, kWarmUp);
+  return median(time_steps(session, kSteps).ms);
+}
+
+}  // namespace convoy::app
