@@ -23,6 +23,7 @@
 // behind each operation: a rank that dies, stalls or meets an error of NCCL ends the job like on the host.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "comm/collectives.h"
@@ -38,9 +39,14 @@ inline constexpr BucketSizes kNcclBucketSizes{std::int64_t{32} << 20, std::int64
 // ones wait too long for each other.
 inline constexpr std::int64_t kLeastCopiedBytes = std::int64_t{16} << 20;
 
+// What ranks sum: gradients, too, or little: statistics, metrics and norms. NCCL takes hundreds of MiB of a device for
+// connections that move gradients; without them everything shares a communicator of few channels.
+enum class Sums : std::uint8_t { gradients, small };
+
 // Collective over all members, each with its own device current; throws the same std::runtime_error on every rank
 // when two of them share a GPU, and std::runtime_error with NCCL's reason when it cannot connect, or in a build
 // without CUDA. A single rank needs no NCCL and launches nothing.
-std::unique_ptr<Collectives> make_nccl_collectives(const Communicator& communicator);
+std::unique_ptr<Collectives> make_nccl_collectives(const Communicator& communicator,
+                                                   Sums sums = Sums::gradients);
 
 }  // namespace convoy::comm

@@ -11,7 +11,7 @@ namespace convoy::comm {
 LocalDevice take_local_device() { kernels::throw_no_backend(kernels::Backend::cuda); }
 LocalDevice current_device() { kernels::throw_no_backend(kernels::Backend::cuda); }
 
-std::unique_ptr<Collectives> make_nccl_collectives(const Communicator&) {
+std::unique_ptr<Collectives> make_nccl_collectives(const Communicator&, Sums) {
   kernels::throw_no_backend(kernels::Backend::cuda);
 }
 std::unique_ptr<CollectivesMeter> make_nccl_meter(const Communicator&, std::int64_t) {

@@ -5,7 +5,6 @@
 
 #include "app/errors.h"
 #include "comm/launcher.h"
-#include "comm/nccl_collectives.h"
 #include "comm/topology.h"
 #include "kernels/device/device_memory.h"
 
@@ -29,9 +28,9 @@ comm::LocalDevice device_of(const std::string& backend) {
   }
 }
 
-std::unique_ptr<comm::Collectives> make_collectives(kernels::Backend backend,
-                                                    const comm::Communicator& ranks) {
-  return backend == kernels::Backend::cuda ? comm::make_nccl_collectives(ranks)
+std::unique_ptr<comm::Collectives> make_collectives(kernels::Backend backend, const comm::Communicator& ranks,
+                                                    comm::Sums sums) {
+  return backend == kernels::Backend::cuda ? comm::make_nccl_collectives(ranks, sums)
                                            : comm::make_mpi_collectives(ranks);
 }
 

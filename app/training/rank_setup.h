@@ -11,6 +11,7 @@
 #include "app/training/train_options.h"
 #include "comm/collectives.h"
 #include "comm/environment.h"
+#include "comm/nccl_collectives.h"
 #include "kernels/device/kernel.h"
 
 namespace convoy::app {
@@ -23,8 +24,8 @@ kernels::Backend backend_of(const std::string& backend, const std::string& preci
 comm::LocalDevice device_of(const std::string& backend);
 
 // The collectives of a backend: here, and nowhere else, is MPI or NCCL chosen. Collective.
-std::unique_ptr<comm::Collectives> make_collectives(kernels::Backend backend,
-                                                    const comm::Communicator& ranks);
+std::unique_ptr<comm::Collectives> make_collectives(kernels::Backend backend, const comm::Communicator& ranks,
+                                                    comm::Sums sums = comm::Sums::gradients);
 
 // How a backend is fed: streamed to a device, raw where it can augment; as host sessions expect it otherwise. Tells
 // the data set how to deliver.

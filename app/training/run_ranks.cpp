@@ -7,14 +7,15 @@ namespace convoy::app {
 
 RunRanks::RunRanks(const comm::Communicator& world, int parts, kernels::Backend backend)
     : world_(world), parts_(parts) {
-  together(world, [&] { world_tensors_ = make_collectives(backend, world); });
+  const comm::Sums of_world = partitioned() ? comm::Sums::small : comm::Sums::gradients;
+  together(world, [&] { world_tensors_ = make_collectives(backend, world, of_world); });
   groups_ = {world_tensors_.get(), world_tensors_.get(), nullptr};
   if (!partitioned()) return;
   const int part = world.rank() % parts;
   replicas_.emplace(world.split(part, replica(), "replicas"));
   replica_parts_.emplace(world.split(replica(), part, "parts"));
   replica_tensors_ = make_collectives(backend, *replicas_);
-  part_tensors_ = make_collectives(backend, *replica_parts_);
+  part_tensors_ = make_collectives(backend, *replica_parts_, comm::Sums::small);
   groups_ = {world_tensors_.get(), replica_tensors_.get(), part_tensors_.get()};
 }
 

@@ -15,7 +15,7 @@ void set_nccl_defaults() {
   if (std::getenv("NCCL_ALGO") == nullptr) ::setenv("NCCL_NVLS_ENABLE", "0", 0);
 }
 
-NcclComm connect_all(const Communicator& ranks, std::string_view purpose) {
+NcclComm connect_all(const Communicator& ranks, std::string_view purpose, int blocks) {
   const OperationName name("NCCL connection", purpose);
   ncclUniqueId id{};
   if (ranks.rank() == 0) check_nccl(ncclGetUniqueId(&id), name.view());
@@ -24,7 +24,9 @@ NcclComm connect_all(const Communicator& ranks, std::string_view purpose) {
   CommContext& context = ranks.context();
   const WaitScope wait(context.waits, ranks.channel(), context.waits.enter(ranks.channel(), name), name);
   ncclComm_t communicator = nullptr;
-  check_nccl(ncclCommInitRank(&communicator, ranks.size(), id, ranks.rank()), name.view());
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  if (blocks > 0) config.maxCTAs = blocks;
+  check_nccl(ncclCommInitRankConfig(&communicator, ranks.size(), id, ranks.rank(), &config), name.view());
   return NcclComm(communicator);
 }
 

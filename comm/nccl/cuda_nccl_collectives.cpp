@@ -20,12 +20,13 @@ void require_buffer(const OperationName& name, const void* data, std::int64_t co
 
 class NcclCollectives : public Collectives {
  public:
-  explicit NcclCollectives(const Communicator& communicator) : connections_(communicator) {
+  NcclCollectives(const Communicator& communicator, Sums sums) : connections_(communicator) {
     if (size() == 1) return;
     refuse_shared_devices(ranks(), current_device());
     set_nccl_defaults();
-    connections_.whole = open("tensors", 1);
-    connections_.buckets = open("buckets", 2);
+    constexpr int kFewBlocks = 4;
+    connections_.whole = open("tensors", 1, sums == Sums::small ? kFewBlocks : 0);
+    if (sums == Sums::gradients) connections_.buckets = open("buckets", 2, 0);
   }
 
   int rank() const override { return ranks().rank(); }
@@ -99,8 +100,8 @@ class NcclCollectives : public Collectives {
   BucketSizes bucket_sizes() const override { return kNcclBucketSizes; }
 
  private:
-  std::unique_ptr<NcclChannel> open(std::string_view purpose, std::uint64_t index) const {
-    return std::make_unique<NcclChannel>(connect_all(ranks(), purpose), ranks().shared_context(),
+  std::unique_ptr<NcclChannel> open(std::string_view purpose, std::uint64_t index, int blocks) const {
+    return std::make_unique<NcclChannel>(connect_all(ranks(), purpose, blocks), ranks().shared_context(),
                                          derived_key(ranks().key(), (std::uint64_t{1} << 32) + index),
                                          ranks().world_ranks());
   }
@@ -163,8 +164,8 @@ class NcclCollectives : public Collectives {
 
 }  // namespace
 
-std::unique_ptr<Collectives> make_nccl_collectives(const Communicator& communicator) {
-  return std::make_unique<NcclCollectives>(communicator);
+std::unique_ptr<Collectives> make_nccl_collectives(const Communicator& communicator, Sums sums) {
+  return std::make_unique<NcclCollectives>(communicator, sums);
 }
 
 }  // namespace convoy::comm

@@ -64,7 +64,7 @@ class AllReduce : public Operation {
   }
   void start(Stream stream) override {
     // Statistics and metrics, which somebody waits for, do not queue behind gradients.
-    run(type_ == DType::f64 ? *connections_.whole : *connections_.buckets, stream,
+    run(type_ == DType::f64 ? *connections_.whole : connections_.of_gradients(), stream,
         [this](ncclComm_t communicator, cudaStream_t own) {
           auto* wide = reinterpret_cast<float*>(wide_.data());
           void* data = wide != nullptr ? wide : data_;
@@ -91,7 +91,7 @@ class SharedAllReduce : public Operation {
     window_ = sum_.window();
   }
   void start(Stream stream) override {
-    run(*connections_.buckets, stream, [this](ncclComm_t, cudaStream_t own) { sum_.run(own); });
+    run(connections_.of_gradients(), stream, [this](ncclComm_t, cudaStream_t own) { sum_.run(own); });
   }
 
  private:

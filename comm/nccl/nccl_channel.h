@@ -65,7 +65,7 @@ class NcclChannel : public DeviceOperations {
 // Before the first call into NCCL: what its environment variables default to in Convoy.
 void set_nccl_defaults();
 // Collective over the members: an NCCL communicator among them, by an id from rank 0 over MPI. `purpose` is for
-// messages.
-NcclComm connect_all(const Communicator& ranks, std::string_view purpose);
+// messages; `blocks`: of a call at most, 0: as many as NCCL likes.
+NcclComm connect_all(const Communicator& ranks, std::string_view purpose, int blocks = 0);
 
 }  // namespace convoy::comm

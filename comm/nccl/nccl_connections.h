@@ -29,7 +29,9 @@ struct Connections {
 
   Communicator ranks;
   std::vector<std::weak_ptr<PeerWindow>> windows;  // as long as somebody has their memory
-  std::unique_ptr<NcclChannel> whole, buckets;
+  std::unique_ptr<NcclChannel> whole,
+      buckets;  // null: of a single rank; or of small sums alone, which are the whole's
+  NcclChannel& of_gradients() const { return buckets != nullptr ? *buckets : *whole; }
   NcclPairs pairs;
 
  private:

@@ -13,9 +13,9 @@
 
 #include "app/runtime/session.h"
 #include "app/runtime/step_dependences.h"
+#include "comm/single_rank.h"
 #include "tests/app/model/tiny_networks.h"
 #include "tests/app/runtime/ranks_on.h"
-#include "comm/single_rank.h"
 #include "tests/brief.h"
 #include "tests/mpi/world.h"
 
@@ -37,8 +37,8 @@ class PartitionedSession : public testing::TestWithParam<Backend> {
   void SetUp() override {
     if (const std::string missing = test::missing_devices(GetParam()); !missing.empty())
       GTEST_SKIP() << missing;
-    world_ = test::collectives_on(GetParam());
-    parts_ = test::collectives_on(GetParam());
+    world_ = test::collectives_on(GetParam(), comm::Sums::small);
+    parts_ = test::collectives_on(GetParam(), comm::Sums::small);
   }
 
   SessionOptions options(Precision precision) const {

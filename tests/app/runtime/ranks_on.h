@@ -29,8 +29,9 @@ inline std::string missing_devices(kernels::Backend backend) {
   return {};
 }
 
-inline std::unique_ptr<comm::Collectives> collectives_on(kernels::Backend backend) {
-  return backend == kernels::Backend::cuda ? comm::make_nccl_collectives(world())
+inline std::unique_ptr<comm::Collectives> collectives_on(kernels::Backend backend,
+                                                         comm::Sums sums = comm::Sums::gradients) {
+  return backend == kernels::Backend::cuda ? comm::make_nccl_collectives(world(), sums)
                                            : comm::make_mpi_collectives(world());
 }
 

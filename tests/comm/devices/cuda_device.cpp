@@ -9,7 +9,8 @@ namespace {
 
 class CudaDevice : public Device {
  public:
-  std::string name() const override { return "Nccl"; }
+  CudaDevice(std::string name, comm::Sums sums) : name_(std::move(name)), sums_(sums) {}
+  std::string name() const override { return name_; }
   std::string missing(const comm::Communicator& ranks) override {
     int found = 0;
     if (cudaGetDeviceCount(&found) != cudaSuccess) found = 0;
@@ -22,7 +23,7 @@ class CudaDevice : public Device {
     return {};
   }
   std::unique_ptr<comm::Collectives> collectives(const comm::Communicator& ranks) override {
-    return comm::make_nccl_collectives(ranks);
+    return comm::make_nccl_collectives(ranks, sums_);
   }
   std::shared_ptr<void> allocate(std::size_t bytes) override {
     const auto buffer = std::make_shared<kernels::DeviceBuffer>(bytes);
@@ -47,6 +48,8 @@ class CudaDevice : public Device {
   }
 
  private:
+  const std::string name_;
+  const comm::Sums sums_;
   std::unique_ptr<kernels::CudaStream> stream_;
 };
 
@@ -54,8 +57,10 @@ class CudaDevice : public Device {
 
 const std::vector<Device*>& devices() {
   static HostDevice host;
-  static auto* const cuda = new CudaDevice;  // the runtime may be gone before static objects are
-  static const std::vector<Device*> all{&host, cuda};
+  // The runtime may be gone before static objects are.
+  static auto* const cuda = new CudaDevice("Nccl", comm::Sums::gradients);
+  static auto* const small = new CudaDevice("NcclSmall", comm::Sums::small);
+  static const std::vector<Device*> all{&host, cuda, small};
   return all;
 }
 

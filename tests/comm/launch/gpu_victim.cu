@@ -33,7 +33,7 @@ class Step {
  public:
   explicit Step(const comm::Communicator& world)
       : collectives_(comm::make_nccl_collectives(world)),
-        others_(comm::make_nccl_collectives(world)),
+        others_(comm::make_nccl_collectives(world, comm::Sums::small)),
         held_(sizeof(int)),
         gradients_(
             memory_for(kElements * sizeof(float), collectives_->shared_memory(kElements * sizeof(float)))),
