@@ -1,10 +1,16 @@
 #include "app/runtime/link_costs.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <optional>
+#include <utility>
 
+#include "app/median.h"
+#include "app/runtime/launch_timer.h"
+#include "kernels/add/add.h"
 #include "kernels/device/arena.h"
 #include "kernels/device/device_memory.h"
 
@@ -15,30 +21,82 @@ using Clock = std::chrono::steady_clock;
 constexpr std::int64_t kSmall = 64;  // bytes
 constexpr int kRounds = 7;
 
-// Bytes; enough for the link to be what is measured.
+// Bytes; enough for the link to be what is measured, and more than a device's caches hold.
 std::int64_t large_message(kernels::Backend backend) {
-  return backend == kernels::Backend::cuda ? 32 << 20 : 1 << 20;
+  return backend == kernels::Backend::cuda ? 64 << 20 : 1 << 20;
 }
 
+// A message from one rank to another and the answer, of the same size.
+class Exchange {
+ public:
+  Exchange(comm::Collectives& ranks, int a, int b, std::byte* buffer, std::int64_t bytes) {
+    const int peer = ranks.rank() == a ? b : a;
+    auto send = ranks.prepare_send(buffer, bytes, comm::DType::u8, peer, "link probe");
+    auto receive = ranks.prepare_receive(buffer, bytes, comm::DType::u8, peer, "link probe");
+    ways_[ranks.rank() == a ? 0 : 1] = std::move(send);
+    ways_[ranks.rank() == a ? 1 : 0] = std::move(receive);
+  }
+  void run(kernels::Stream stream, const kernels::Launch& meanwhile = {}) const {
+    for (const auto& way : ways_) {
+      way->start(stream);
+      if (meanwhile) meanwhile(stream);
+      way->wait(stream);
+    }
+  }
+
+ private:
+  std::array<std::unique_ptr<comm::PreparedOperation>, 2> ways_;
+};
+
 // One way, the best of some rounds: a message that waits for a busy processor says nothing of the link.
-double measure_message(comm::Collectives& ranks, kernels::Backend backend, int a, int b, std::byte* buffer,
-                       std::int64_t bytes) {
-  const int peer = ranks.rank() == a ? b : a;
-  const auto send = ranks.prepare_send(buffer, bytes, comm::DType::u8, peer, "link probe");
-  const auto receive = ranks.prepare_receive(buffer, bytes, comm::DType::u8, peer, "link probe");
+double measure_message(const Exchange& exchange) {
   double best = 1e9;
   for (int round = 0; round < kRounds; ++round) {
     const auto start = Clock::now();
-    for (const auto* operation :
-         {ranks.rank() == a ? &send : &receive, ranks.rank() == a ? &receive : &send}) {
-      (*operation)->start(nullptr);
-      (*operation)->wait(nullptr);
-      kernels::synchronize(backend);
-    }
+    exchange.run(nullptr);
     best = std::min(best, std::chrono::duration<double, std::milli>(Clock::now() - start).count() / 2);
   }
   return best;
 }
+
+// One way, as a step has it: in a captured graph, beside what each device does `meanwhile`.
+double measure_captured(const Exchange& exchange, const kernels::Launch& meanwhile = {}) {
+  constexpr int kExchanges = 8;
+  exchange.run(nullptr);  // connections are made outside captures
+  const kernels::Launch launch = [&](kernels::Stream stream) { exchange.run(stream, meanwhile); };
+  const auto timer = make_cuda_launch_timer(std::vector(kExchanges, launch));
+  std::vector<double> rounds;
+  for (int round = 0; round < kRounds; ++round) rounds.push_back(timer->undivided_round() / (2 * kExchanges));
+  return median(rounds);
+}
+
+// What most operations of a step are bound by: a device's memory.
+class MemoryLoad {
+ public:
+  MemoryLoad() : memory_(kernels::Backend::cuda, 3 * kBytes) {
+    const kernels::TensorDesc flat{
+        kernels::DType::f32, {kBytes / std::int64_t{sizeof(float)}}, kernels::Layout::row_major, nullptr};
+    kernels::KernelRequest request{{flat, flat}, {flat}, nullptr};
+    const std::array<void*, 2> terms{memory_.data(), memory_.data() + kBytes};
+    const std::array<void*, 1> sum{memory_.data() + 2 * kBytes};
+    addition_ = kernels::add_forward(kernels::Backend::cuda, {}, request).bind({terms, sum, nullptr});
+    const auto timer = make_cuda_launch_timer({addition_});
+    timer->undivided_round();
+    ms_ = timer->undivided_round();
+  }
+  // Of about so many milliseconds, less rather than more.
+  kernels::Launch lasting(double ms) const {
+    return [this, times = static_cast<int>(ms / ms_)](kernels::Stream stream) {
+      for (int i = 0; i < times; ++i) addition_(stream);
+    };
+  }
+
+ private:
+  static constexpr std::int64_t kBytes = 16 << 20;
+  kernels::Arena memory_;
+  kernels::Launch addition_;
+  double ms_ = 0;
+};
 
 // What is left to wait for when both ends have long been busy with something else: a transport that moves data by itself
 // leaves nothing, one in which the receiver copies leaves all of it.
@@ -89,16 +147,23 @@ std::vector<std::vector<LinkCost>> measure_links(comm::Collectives& ranks, kerne
   const std::shared_ptr<std::byte> shared = transfers ? ranks.transfer_memory(bytes) : nullptr;
   const kernels::Arena own(backend, shared ? 0 : bytes);
   std::byte* const buffer = shared ? shared.get() : own.data();
+  std::optional<MemoryLoad> load;
+  if (backend == kernels::Backend::cuda) load.emplace();
   for (int a = 0; a < among; ++a)
     for (int b = a + 1; b < among; ++b) {
       const auto place = (static_cast<std::size_t>(a) * count + static_cast<std::size_t>(b)) * 3;
       if (ranks.rank() == a || ranks.rank() == b) {
-        const double small = measure_message(ranks, backend, a, b, buffer, kSmall);
-        const double large = measure_message(ranks, backend, a, b, buffer, large_bytes);
-        // A device moves data by itself.
-        const double late = backend == kernels::Backend::cuda
-                                ? 0
-                                : measure_late_receive(ranks, a, b, buffer, large_bytes, large);
+        const Exchange small_exchange(ranks, a, b, buffer, kSmall),
+            large_exchange(ranks, a, b, buffer, large_bytes);
+        double small = 0, large = 0, late = 0;
+        if (load) {  // a device moves data by itself
+          small = measure_captured(small_exchange);
+          large = measure_captured(large_exchange, load->lasting(measure_captured(large_exchange)));
+        } else {
+          small = measure_message(small_exchange);
+          large = measure_message(large_exchange);
+          late = measure_late_receive(ranks, a, b, buffer, large_bytes, large);
+        }
         if (ranks.rank() == a) measured[place] = small, measured[place + 1] = large;
         if (ranks.rank() == b) measured[place + 2] = late;
       }

@@ -23,6 +23,8 @@ std::string write_plan(const PartitionPlan& plan) {
               {"cut_bytes", plan.cut_bytes},
               {"transfers", plan.transfers},
               {"seconds", plan.seconds},
+              {"link_latency_ms", plan.link_latency_ms},
+              {"link_bytes_per_ms", plan.link_bytes_per_ms},
               {"summaries", parts}}
       .dump();
 }
@@ -43,6 +45,8 @@ PartitionPlan read_plan(const std::string& text) {
   plan.cut_bytes = json.at("cut_bytes");
   plan.transfers = json.at("transfers");
   plan.seconds = json.at("seconds");
+  plan.link_latency_ms = json.at("link_latency_ms");
+  plan.link_bytes_per_ms = json.at("link_bytes_per_ms");
   for (const Json& item : json.at("summaries"))
     plan.parts.push_back({item.at(0).get<int>(), item.at(1).get<std::int64_t>(),
                           item.at(2).get<std::int64_t>(), item.at(3).get<double>(),

@@ -28,7 +28,8 @@ struct PartitionPlan {
   std::int64_t one_rank_bytes = 0;
   std::int64_t cut_bytes = 0;  // moved between the parts in a training step
   int transfers = 0;
-  double seconds = 0;  // that planning took
+  double seconds = 0;                                 // that planning took
+  double link_latency_ms = 0, link_bytes_per_ms = 0;  // as measured, the worst of each between two parts
   std::vector<PartSummary> parts;
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <numeric>
 #include <stdexcept>
 #include <utility>
@@ -243,6 +244,13 @@ void Planner::take(partition::PartitionResult result) {
 
 void Planner::summarise() {
   plan_.one_rank_bytes = arena_bytes(whole_);
+  plan_.link_bytes_per_ms = std::numeric_limits<double>::max();
+  for (int a = 0; a < parts_; ++a)
+    for (int b = 0; b < a; ++b) {
+      const LinkCost& link = surroundings_.links[at(a)][at(b)];
+      plan_.link_latency_ms = std::max(plan_.link_latency_ms, link.latency_ms);
+      plan_.link_bytes_per_ms = std::min(plan_.link_bytes_per_ms, link.bytes_per_ms);
+    }
   summarise_parts(*whole_.train,
                   make_rank_programs(dependences_, plan_.placement.part_of, parts_, plan_.placement.times),
                   plan_);

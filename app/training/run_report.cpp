@@ -85,6 +85,8 @@ void RunReport::describe_partition(ConfigurationTable& table) const {
   }
   table.row("transfers", fmt::format("{} a step, {}", plan.transfers,
                                      format_bytes(static_cast<std::uint64_t>(plan.cut_bytes))));
+  table.row("links", fmt::format("{:.0f} us and {:.1f} GB/s at worst", plan.link_latency_ms * 1e3,
+                                 plan.link_bytes_per_ms * 1e-6));
   table.row("predicted",
             fmt::format("{:.2f} ms a step; one rank would need {:.2f} ms and {}", plan.predicted_step_ms,
                         plan.one_rank_ms, format_bytes(static_cast<std::uint64_t>(plan.one_rank_bytes))));
