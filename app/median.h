@@ -1,3 +1,4 @@
+// The middle of measured values.
 #pragma once
 
 #include <algorithm>

@@ -59,15 +59,19 @@ double measure_message(const Exchange& exchange) {
   return best;
 }
 
-// One way, as a step has it: in a captured graph, beside what each device does `meanwhile`.
-double measure_captured(const Exchange& exchange, const kernels::Launch& meanwhile = {}) {
-  constexpr int kExchanges = 8;
-  exchange.run(nullptr);  // connections are made outside captures
-  const kernels::Launch launch = [&](kernels::Stream stream) { exchange.run(stream, meanwhile); };
-  const auto timer = make_cuda_launch_timer(std::vector(kExchanges, launch));
+// As a step has it: one time of many in a captured graph.
+double measure_captured(const kernels::Launch& operation) {
+  constexpr int kTimes = 8;
+  operation(nullptr);  // connections are made outside captures
+  kernels::synchronize(kernels::Backend::cuda);
+  const auto timer = make_cuda_launch_timer(std::vector(kTimes, operation));
   std::vector<double> rounds;
-  for (int round = 0; round < kRounds; ++round) rounds.push_back(timer->undivided_round() / (2 * kExchanges));
+  for (int round = 0; round < kRounds; ++round) rounds.push_back(timer->undivided_round() / kTimes);
   return median(rounds);
+}
+// One way, beside what each device does `meanwhile`.
+double measure_captured(const Exchange& exchange, const kernels::Launch& meanwhile = {}) {
+  return measure_captured([&](kernels::Stream stream) { exchange.run(stream, meanwhile); }) / 2;
 }
 
 // What most operations of a step are bound by: a device's memory.
@@ -84,15 +88,16 @@ class MemoryLoad {
     timer->undivided_round();
     ms_ = timer->undivided_round();
   }
-  // Of about so many milliseconds, less rather than more.
+  // Of about so many milliseconds, less rather than more; some where they are many, as on a slow link.
   kernels::Launch lasting(double ms) const {
-    return [this, times = static_cast<int>(ms / ms_)](kernels::Stream stream) {
+    constexpr double kMost = 200;
+    return [this, times = static_cast<int>(std::min(ms / ms_, kMost))](kernels::Stream stream) {
       for (int i = 0; i < times; ++i) addition_(stream);
     };
   }
 
  private:
-  static constexpr std::int64_t kBytes = 16 << 20;
+  static constexpr std::int64_t kBytes = 32 << 20;
   kernels::Arena memory_;
   kernels::Launch addition_;
   double ms_ = 0;
@@ -138,13 +143,24 @@ void sum_values(comm::Collectives& ranks, kernels::Backend backend, std::span<do
   kernels::copy_out(backend, values.data(), memory.data(), values.size_bytes());
 }
 
+double measure_small_sum(comm::Collectives& ranks) {
+  constexpr std::int64_t kCount = 8;
+  const kernels::Arena memory(kernels::Backend::cuda, kCount * sizeof(double));
+  kernels::clear(kernels::Backend::cuda, memory.data(), kCount * sizeof(double), nullptr);
+  const auto sum = ranks.prepare_all_reduce(memory.data(), kCount, comm::DType::f64, "link probe");
+  return measure_captured([&](kernels::Stream stream) {
+    sum->start(stream);
+    sum->wait(stream);
+  });
+}
+
 std::vector<std::vector<LinkCost>> measure_links(comm::Collectives& ranks, kernels::Backend backend,
-                                                 int among, bool transfers) {
+                                                 int among) {
   const std::int64_t large_bytes = large_message(backend);
   const auto count = static_cast<std::size_t>(among);
   std::vector<double> measured(count * count * 3, 0);
   const auto bytes = static_cast<std::size_t>(large_bytes);
-  const std::shared_ptr<std::byte> shared = transfers ? ranks.transfer_memory(bytes) : nullptr;
+  const std::shared_ptr<std::byte> shared = ranks.transfer_memory(bytes);
   const kernels::Arena own(backend, shared ? 0 : bytes);
   std::byte* const buffer = shared ? shared.get() : own.data();
   std::optional<MemoryLoad> load;

@@ -17,10 +17,12 @@ struct LinkCost {
 };
 
 // Collective over all of `ranks`: every pair of the first `among` of them sends small and large messages to and fro, pair after
-// pair, between memory of the backend; `transfers`: between what these ranks have for transfers. Element [a][b] on every rank, the
-// same both ways; the diagonal is free.
+// pair, between what these ranks have for transfers. Element [a][b] on every rank, the same both ways; the diagonal is free.
 std::vector<std::vector<LinkCost>> measure_links(comm::Collectives& ranks, kernels::Backend backend,
-                                                 int among, bool transfers);
+                                                 int among);
+
+// Milliseconds of a sum of a few numbers over all GPUs of `ranks`. Collective.
+double measure_small_sum(comm::Collectives& ranks);
 
 // The sum over the ranks of values in host memory, through memory of the backend. Collective.
 void sum_values(comm::Collectives& ranks, kernels::Backend backend, std::span<double> values,

@@ -13,12 +13,15 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 Surroundings look_around(const comm::Communicator& world, const RankGroups& groups, kernels::Backend backend,
                          int threads) {
   Surroundings surroundings;
-  surroundings.links = measure_links(*groups.parts, backend, groups.parts->size(), true);
+  surroundings.links = measure_links(*groups.parts, backend, groups.parts->size());
   if (groups.replicas->size() > 1) {
-    const LinkCost link = measure_links(*groups.replicas, backend, 2, false)[0][1];
-    surroundings.reduce_ms = 2 * link.latency_ms;
-    // A device sums gradients beside backward.
-    if (backend != kernels::Backend::cuda) surroundings.reduce_ms_per_byte = 2 / link.bytes_per_ms;
+    if (backend == kernels::Backend::cuda) {  // which sums gradients beside backward
+      surroundings.reduce_ms = measure_small_sum(*groups.replicas);
+    } else {
+      const LinkCost link = measure_links(*groups.replicas, backend, 2)[0][1];
+      surroundings.reduce_ms = 2 * link.latency_ms;
+      surroundings.reduce_ms_per_byte = 2 / link.bytes_per_ms;
+    }
   }
   const int parts = groups.parts->size();
   if (backend == kernels::Backend::cuda) {  // one rank a device

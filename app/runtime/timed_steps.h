@@ -15,7 +15,7 @@ struct TimedSteps {
   double mean() const;
 };
 
-// Makes the next steps' input a full batch of random images and labels, the same on every rank of `ranks`. Nothing is learnt: a
+// Makes the next steps' input a full batch of random images and labels, the same on each of `ranks` ranks. Nothing is learnt: a
 // network that comes to know its one batch by heart has gradients near zero, at which a GPU draws less power, so that steps
 // would differ from the first.
 void fill_batch(Session& session, std::int64_t classes, int ranks);
