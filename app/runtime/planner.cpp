@@ -82,19 +82,29 @@ PartitionPlan Planner::plan() {
   return plan_;
 }
 
+// The parts' prediction adds their operations up, though they, too, run in lanes: measured, these save a part 1 to 4 % where
+// they save the whole step 10.
 PartitionPlan Planner::settle(double predicted_ms) {
   plan_.predicted_step_ms = predicted_ms;
   if (plan_.one_rank_ms > predicted_ms || !fits_one_rank()) return plan_;
+  const PartitionPlan parts = std::exchange(plan_, {});
+  keep_whole();
+  if (memory_limit_ > 0 && plan_.parts.front().arena_bytes > memory_limit_) return plan_ = parts;
+  plan_.predicted_step_ms = plan_.one_rank_ms;
+  return plan_;
+}
+
+// In the graph's own order, as one rank runs it: another may need more memory.
+void Planner::keep_whole() {
   tasks_ = make_step_tasks(*whole_.train, dependences_, task_costs());
   partition::PartitionResult whole;
   whole.placement =
       partition::Placement{parts_, std::vector<partition::DeviceIndex>(at(tasks_.node_count()), 0), {}};
-  whole.simulation = partition::simulate(partition::CostModel(tasks_, machine_), *whole.placement);
-  plan_ = {};
+  whole.simulation.order.resize(at(parts_));
+  whole.simulation.order.front().resize(at(tasks_.node_count()));
+  std::iota(whole.simulation.order.front().begin(), whole.simulation.order.front().end(), 0);
   take(std::move(whole));
   summarise();
-  plan_.predicted_step_ms = plan_.one_rank_ms;
-  return plan_;
 }
 
 void Planner::take_part(const PartitionPlan& plan, int part) {

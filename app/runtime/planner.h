@@ -58,6 +58,7 @@ class Planner {
   void place();
   void take(partition::PartitionResult result);
   void summarise();
+  void keep_whole();
 
   const Network& network_;
   const SessionOptions& options_;

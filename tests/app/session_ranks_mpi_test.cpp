@@ -5,9 +5,9 @@
 #include <memory>
 
 #include "app/runtime/session.h"
+#include "comm/single_rank.h"
 #include "tests/app/runtime/cuda_calls.h"
 #include "tests/app/runtime/ranks_on.h"
-#include "comm/single_rank.h"
 #include "tests/brief.h"
 #include "tests/mpi/world.h"
 

@@ -7,8 +7,8 @@
 
 #include "app/model/graph_builder.h"
 #include "app/runtime/session.h"
-#include "tests/app/model/tiny_networks.h"
 #include "comm/single_rank.h"
+#include "tests/app/model/tiny_networks.h"
 
 namespace convoy::app {
 namespace {

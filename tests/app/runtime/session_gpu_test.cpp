@@ -8,13 +8,13 @@
 
 #include "app/runtime/session.h"
 #include "app/training/session_checkpoint.h"
+#include "comm/single_rank.h"
 #include "data/loader/loader.h"
 #include "data/synthetic/random_images.h"
 #include "kernels/device/device_memory.h"
 #include "kernels/gemm/measure.h"
 #include "tests/app/model/tiny_networks.h"
 #include "tests/app/runtime/cuda_calls.h"
-#include "comm/single_rank.h"
 #include "tests/brief.h"
 
 namespace convoy::app {
