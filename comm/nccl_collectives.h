@@ -3,8 +3,8 @@
 //
 // Every operation runs on a communication stream of this object: it begins after what is on the caller's stream
 // and what the caller puts behind wait() sees its result. Gradient buckets (prepared sums of f32 and bf16), the
-// other collectives (statistics and metrics are f64) and each ordered pair of ranks have a stream and an NCCL
-// communicator of their own, so a small all-reduce on the critical path does not queue behind a bucket and a
+// other collectives (statistics and metrics are f64) and each ordered pair of ranks have a stream of their own, and an NCCL
+// communicator where they need one, so a small all-reduce on the critical path does not queue behind a bucket and a
 // receive does not hold up a send.
 //
 // All of it can be captured into a CUDA graph; start() and wait() of an operation belong into the same capture.
@@ -20,7 +20,8 @@
 // a rank.
 //
 // The watchdog (comm/watchdog) sees what the device does by counters that the stream itself advances before and
-// behind each operation: a rank that dies, stalls or meets an error of NCCL ends the job like on the host.
+// behind each operation: a rank that dies, stalls or meets an error of NCCL ends the job like on the host. An exception that unwinds
+// past an operation ends all connections of the process.
 #pragma once
 
 #include <cstdint>

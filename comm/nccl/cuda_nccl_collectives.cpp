@@ -24,7 +24,7 @@ class NcclCollectives : public Collectives {
     if (size() == 1) return;
     refuse_shared_devices(ranks(), current_device());
     set_nccl_defaults();
-    constexpr int kFewBlocks = 4;
+    constexpr int kFewBlocks = 4;  // NCCL reserves some MiB for each, and sums of a few KiB take one or two
     connections_.whole = open("tensors", 1, sums == Sums::small ? kFewBlocks : 0);
     if (sums == Sums::gradients) connections_.buckets = open("buckets", 2, 0);
   }

@@ -1,4 +1,6 @@
+#include <exception>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "comm/nccl/nccl_connections.h"
@@ -18,7 +20,10 @@ Connections::Connections(const Communicator& communicator)
   open_connections().push_back(this);
 }
 
-Connections::~Connections() { std::erase(open_connections(), this); }
+Connections::~Connections() {
+  if (std::uncaught_exceptions() > 0) abort_all();
+  std::erase(open_connections(), this);
+}
 
 NcclChannel& Connections::copies(int sender, int receiver) {
   const auto found = copies_.find({sender, receiver});
@@ -36,6 +41,7 @@ NcclChannel& Connections::copies(int sender, int receiver) {
 void Connections::abort_all() noexcept {
   std::vector<std::thread> aborts;
   for (Connections* connections : open_connections()) {
+    if (std::exchange(connections->aborted_, true)) continue;
     for (NcclChannel* channel : {connections->buckets.get(), connections->whole.get()})
       if (channel != nullptr) aborts.emplace_back([channel] { channel->abort(); });
     for (auto& [ends, channel] : connections->copies_) channel.abort();

@@ -146,7 +146,7 @@ class CopiedTransfer : public Operation {
     if (message_ != MPI_REQUEST_NULL) {
       if (is_capturing(stream))
         throw std::logic_error(fmt::format("{}: starts for the first time inside a capture", name_.view()));
-      window_->await(message_);
+      window_->await(transfer_, message_);
       if (there_.bytes != bytes_)
         throw std::logic_error(
             fmt::format("{}: {} bytes are sent, {} expected", name_.view(), bytes_, there_.bytes));

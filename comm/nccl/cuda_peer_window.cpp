@@ -23,6 +23,8 @@ struct Offer {
   std::array<char, 32> pci{};
 };
 
+const OperationName kPlaceOfATransfer("place of a transfer");
+
 // All bytes the same, so that a memset can set every flag.
 constexpr std::uint32_t kSet = 0x01010101;
 
@@ -156,13 +158,23 @@ PeerWindow::~PeerWindow() {
   meet_others();
 }
 
+// In the context's waits.
+int PeerWindow::channel_of_places(int sender, int receiver) const {
+  const std::vector<int>& world = ranks_.world_ranks();
+  return ranks_.context().waits.open_channel(
+      derived_key(ranks_.key(), static_cast<std::uint64_t>(sender * size() + receiver)),
+      {world[static_cast<std::size_t>(sender)], world[static_cast<std::size_t>(receiver)]});
+}
+
 void PeerWindow::tell(const Transfer& transfer, const Place& here) {
-  const MpiSection section(ranks_.context());
+  CommContext& context = ranks_.context();
+  context.waits.enter(channel_of_places(transfer.peer, rank()), kPlaceOfATransfer);
+  const MpiSection section(context);
   MPI_Request message = MPI_REQUEST_NULL;
   check_mpi(MPI_Isend(&told_.emplace_back(here), sizeof here, MPI_BYTE, transfer.peer, transfer.number,
                       ranks_.handle(), &message),
-            "place of a transfer");
-  check_mpi(MPI_Request_free(&message), "place of a transfer");
+            kPlaceOfATransfer.view());
+  check_mpi(MPI_Request_free(&message), kPlaceOfATransfer.view());
 }
 
 MPI_Request PeerWindow::hear(const Transfer& transfer, Place& there) const {
@@ -170,13 +182,17 @@ MPI_Request PeerWindow::hear(const Transfer& transfer, Place& there) const {
   MPI_Request message = MPI_REQUEST_NULL;
   check_mpi(
       MPI_Irecv(&there, sizeof there, MPI_BYTE, transfer.peer, transfer.number, ranks_.handle(), &message),
-      "place of a transfer");
+      kPlaceOfATransfer.view());
   return message;
 }
 
-void PeerWindow::await(MPI_Request& message) const {
-  const MpiSection section(ranks_.context());
-  check_mpi(MPI_Wait(&message, MPI_STATUS_IGNORE), "place of a transfer");
+void PeerWindow::await(const Transfer& transfer, MPI_Request& message) const {
+  CommContext& context = ranks_.context();
+  const int channel = channel_of_places(rank(), transfer.peer);
+  const WaitScope wait(context.waits, channel, context.waits.enter(channel, kPlaceOfATransfer),
+                       kPlaceOfATransfer);
+  const MpiSection section(context);
+  check_mpi(MPI_Wait(&message, MPI_STATUS_IGNORE), kPlaceOfATransfer.view());
 }
 
 void PeerWindow::forget(MPI_Request& message) const noexcept {

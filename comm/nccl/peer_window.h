@@ -61,10 +61,11 @@ class PeerWindow {
   };
   void send(const Transfer& transfer, const void* data, const Place& there, cudaStream_t stream) const;
   void receive(const Transfer& transfer, cudaStream_t stream) const;
-  // Before the first of a transfer the receiver tells the sender where it goes. What was heard must be awaited or forgotten.
+  // Before the first of a transfer the receiver tells the sender where it goes. What was heard must be awaited or forgotten; the watchdog
+  // sees who waits for whom.
   void tell(const Transfer& transfer, const Place& here);
   MPI_Request hear(const Transfer& transfer, Place& there) const;
-  void await(MPI_Request& message) const;
+  void await(const Transfer& transfer, MPI_Request& message) const;
   void forget(MPI_Request& message) const noexcept;
   // The number of the next transfer to, or from, a peer.
   int next_transfer(bool sends, int peer) {
@@ -82,6 +83,7 @@ class PeerWindow {
   enum class Sign : std::uint8_t { may_send, has_sent };
 
   PeerWindow(const Communicator& communicator, std::size_t bytes, Use use);
+  int channel_of_places(int sender, int receiver) const;
   std::uint32_t* word(int of, int index) const;
   std::uint32_t* flag(Meeting meeting, int of, int by) const;
   std::uint32_t* flag(Sign sign, int of, int by, int number) const;

@@ -12,7 +12,7 @@ static_assert(ProgressMarks::kMostOperations == 1 << kOperationBits);
 
 struct Shown {
   Word entered;     // count and operation in one word, so that they are seen together
-  Word since;       // ns, of the last entered, or of the one that is being entered
+  Word since;       // ns, of that one, or of the one before or behind it while one is being entered
   unsigned active;  // 1 from an operation's begin to its end
 };
 

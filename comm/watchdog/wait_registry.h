@@ -57,7 +57,7 @@ class DeviceOperations {
     std::uint64_t entered = 0;  // operations that the device has come to
     std::uint64_t finished = 0;
     OperationName current;    // the last of those entered
-    std::uint64_t since = 0;  // when, by a clock that all devices of this process share
+    std::uint64_t since = 0;  // when, in ns of a clock that all devices of this process share
   };
   virtual ~DeviceOperations() = default;
   virtual Progress progress() const = 0;

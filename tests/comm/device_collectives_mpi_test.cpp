@@ -208,6 +208,33 @@ TEST_P(DeviceCollectives, TransfersBetweenTheirMemory) {
   }
 }
 
+// More than a pair of ranks has flags for: the others go another way, in the same step.
+TEST_P(DeviceCollectives, AnyNumberOfTransfersBetweenTheirMemory) {
+  if (ranks_ < 2) GTEST_SKIP() << "needs two ranks";
+  constexpr std::int64_t kTransfers = 520;
+  const auto memory = collectives_->transfer_memory(2 * kTransfers * sizeof(float));
+  if (memory == nullptr) GTEST_SKIP() << "any memory will do here";
+  auto* const sent = reinterpret_cast<float*>(memory.get());
+  float* const received = sent + kTransfers;
+  const int before = (rank_ + ranks_ - 1) % ranks_, after = (rank_ + 1) % ranks_;
+  std::vector<std::unique_ptr<PreparedOperation>> operations;
+  for (std::int64_t i = 0; i < kTransfers; ++i) {
+    operations.push_back(collectives_->prepare_receive(received + i, 1, DType::f32, before, "value"));
+    operations.push_back(collectives_->prepare_send(sent + i, 1, DType::f32, after, "value"));
+  }
+  const auto step = device().as_step([&](Stream stream) {
+    for (const auto& operation : operations) operation->start(stream);
+    for (const auto& operation : operations) operation->wait(stream);
+  });
+  std::vector<float> found(kTransfers);
+  for (unsigned run = 0; run < 3; ++run) {
+    device().copy_in(sent, normal_values(rank_, kTransfers, run).data(), kTransfers * sizeof(float));
+    step();
+    device().copy_out(found.data(), received, kTransfers * sizeof(float));
+    ASSERT_EQ(found, normal_values(before, kTransfers, run)) << "run " << run;
+  }
+}
+
 // Buckets of which the second is longer than what GPUs sum at a time; they end anywhere and leave gaps.
 TEST_P(DeviceCollectives, SumInRankOrderInSharedMemory) {
   if (ranks_ < 2) GTEST_SKIP() << "needs two ranks";
