@@ -35,7 +35,7 @@ class Planner {
   void time_alone();  // while the other ranks wait as they wait in a step
   PartitionPlan plan();
   double predict(const PlacedTimes& times);  // ms of a step of that plan
-  // The plan; or where one rank alone has the memory and is no slower than predicted, all of the step on the first part.
+  // The plan; or where one rank alone has the memory and would be hardly slower than predicted, all of the step on the first part.
   PartitionPlan settle(double predicted_ms);
 
   // On every rank: its part, to be timed.

@@ -150,8 +150,7 @@ class NcclCollectives : public Collectives {
     if (auto [window, offset] = find_window(PeerWindow::Use::transfers, data, bytes);
         count > 0 && window != nullptr) {
       const int number = window->next_transfer(sends, peer);
-      if (number < PeerWindow::kMostTransfers)
-        return transfer_by_copies(connections_, side, std::move(window), number, offset, name);
+      return transfer_by_copies(connections_, side, std::move(window), number, offset, name);
     }
     return transfer_by_nccl(connections_, side, name);
   }

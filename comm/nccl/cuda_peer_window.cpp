@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -5,6 +7,7 @@
 #include <cstdlib>
 #include <exception>
 #include <span>
+#include <stdexcept>
 #include <string_view>
 #include <thread>
 
@@ -156,6 +159,14 @@ PeerWindow::~PeerWindow() {
   for (std::byte* part : parts_)
     if (part != nullptr && part != own_.data()) cudaIpcCloseMemHandle(part);
   meet_others();
+}
+
+int PeerWindow::next_transfer(bool sends, int peer) {
+  int& next = transfers_[static_cast<std::size_t>(2 * peer + (sends ? 1 : 0))];
+  if (next == kMostTransfers)
+    throw std::length_error(
+        fmt::format("more than {} tensors from one GPU to another in a step", kMostTransfers));
+  return next++;
 }
 
 // In the context's waits.

@@ -18,7 +18,7 @@ namespace convoy::comm {
 class PeerWindow {
  public:
   static constexpr int kMostRanks = 16;
-  static constexpr int kMostTransfers = 500;  // from one rank to another
+  static constexpr int kMostTransfers = 4000;  // from one rank to another
   enum class Use : std::uint8_t { sums, transfers };
   // Beside every part of so many bytes, room for what its rank fetches from the others: a whole bucket's, or none where
   // there can be no bucket that is summed so.
@@ -67,10 +67,8 @@ class PeerWindow {
   MPI_Request hear(const Transfer& transfer, Place& there) const;
   void await(const Transfer& transfer, MPI_Request& message) const;
   void forget(MPI_Request& message) const noexcept;
-  // The number of the next transfer to, or from, a peer.
-  int next_transfer(bool sends, int peer) {
-    return transfers_[static_cast<std::size_t>(2 * peer + (sends ? 1 : 0))]++;
-  }
+  // The number of the next transfer to, or from, a peer. Throws std::length_error beyond kMostTransfers.
+  int next_transfer(bool sends, int peer);
   // Lets this rank's device pass all meetings and transfers, until it has nothing left to do. For the end of a job: it and ranks that
   // wait for it then go on with wrong sums and tensors.
   void stop_meeting() const noexcept;
@@ -78,7 +76,7 @@ class PeerWindow {
  private:
   // In the header, for either meeting, a flag for every rank, set by that rank and cleared by the owner; behind them, for every rank
   // and transfer, one that says that it may send and one that it has sent.
-  static constexpr std::size_t kHeaderBytes = 64 << 10;
+  static constexpr std::size_t kHeaderBytes = 512 << 10;
   static_assert((2 * kMostRanks + 2 * kMostRanks * kMostTransfers) * sizeof(std::uint32_t) <= kHeaderBytes);
   enum class Sign : std::uint8_t { may_send, has_sent };
 

@@ -208,8 +208,8 @@ TEST_P(DeviceCollectives, TransfersBetweenTheirMemory) {
   }
 }
 
-// More than a pair of ranks has flags for: the others go another way, in the same step.
-TEST_P(DeviceCollectives, AnyNumberOfTransfersBetweenTheirMemory) {
+// As many as the cuts of a large network may have.
+TEST_P(DeviceCollectives, ManyTransfersBetweenTheirMemory) {
   if (ranks_ < 2) GTEST_SKIP() << "needs two ranks";
   constexpr std::int64_t kTransfers = 520;
   const auto memory = collectives_->transfer_memory(2 * kTransfers * sizeof(float));
