@@ -188,6 +188,7 @@ partition::PartitionResult Planner::partition_tasks() const {
   partition::PartitionOptions options;
   options.seed = options_.seed;
   options.threads = 1;                            // the other ranks have the other cores
+  options.time_limit = std::chrono::seconds(1);   // a job has one plan
   options.repair_time = std::chrono::seconds(1);  // other limits may be tried
   return partition::partition_graph(cost, options);
 }

@@ -104,11 +104,13 @@ void LocalSearch::list_again() {
 }
 
 Placement LocalSearch::run(ImprovementCounts* counts) {
-  constexpr std::int64_t kRefreshEvery = 200, kPatience = 4000, kForbiddenPatience = 300;
+  constexpr std::int64_t kRefreshEvery = 200, kPatience = 2000, kForbiddenPatience = 300;
   if (cost_.device_count() > 1 && graph_.node_count() > 0)
     while (!out_of_time()) {
-      if (since_best_ > (current_ < recorded_ ? kForbiddenPatience : kPatience) && current_ != recorded_)
-        return_to_best();
+      if (since_best_ > (current_ < recorded_ ? kForbiddenPatience : kPatience)) {
+        if (current_ != recorded_) return_to_best();
+        kick();
+      }
       if (state_->nodes_recomputed() - recomputed_at_listing_ > 10 * graph_.node_count()) list_again();
       if (stale_ || since_refresh_ >= kRefreshEvery) refresh();
       ++since_refresh_;

@@ -32,6 +32,7 @@ class LocalSearch {
   bool out_of_time();
   void refresh();
   void step();
+  void kick();
   void try_node(NodeIndex node);
   void try_run(std::size_t at);
   void try_cluster(NodeIndex node);

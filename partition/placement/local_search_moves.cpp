@@ -1,4 +1,6 @@
 // The moves of the local search: single nodes, stretches of the critical path, clusters, swaps.
+#include <limits>
+
 #include "partition/placement/local_search.h"
 
 namespace convoy::partition {
@@ -127,6 +129,19 @@ void LocalSearch::try_swap(NodeIndex node) {
   if (partner == kNone) return try_node(node);
   moves_.clear();
   if (add_unit(node, device) && add_unit(partner, home)) decide(state_->move(moves_, limit()));
+}
+
+// Out of a local optimum: a move or two, however long the schedule becomes.
+void LocalSearch::kick() {
+  for (std::int64_t moves = 1 + random_.below(2); moves > 0; --moves) {
+    if (stale_) refresh();
+    keep_best();
+    threshold_ = std::numeric_limits<Nanoseconds>::max() / 2;
+    const auto at = static_cast<std::size_t>(random_.below(std::ssize(path_)));
+    random_.below(2) == 0 ? try_run(at) : try_cluster(path_[at]);
+  }
+  stale_ = true;  // and with that the threshold is as before
+  since_best_ = 0;
 }
 
 void LocalSearch::step() {

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "partition/placement/baselines.h"
+#include "partition/placement/exhaustive.h"
 #include "partition/placement/improvement.h"
 #include "partition/placement/pardnn.h"
 #include "tests/partition/graphs.h"
@@ -71,6 +72,40 @@ TEST(Improvement, ListingAgainKeepsToTheLimits) {
     EXPECT_TRUE(limits.accept(result));
     EXPECT_EQ(simulate(cost, result).makespan, 56'000)
         << "seed " << seed << ": what is allowed is lost to what is not";
+  }
+}
+
+// A training step of a chain: gradients of weights may go elsewhere, but with transfers as dear as here only several together
+// gain anything. From all on one device, the shortest list schedule of any placement, or a shorter one.
+TEST(Improvement, LeavesLocalOptima) {
+  constexpr int kLayers = 5;
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    Random random(seed);
+    std::vector<Task> tasks;
+    std::vector<std::pair<int, int>> edges;
+    for (int node = 0; node < 3 * kLayers; ++node)
+      tasks.push_back({5 + random.below(20), kNone, kNone, 1000 * (4 + random.below(20))});
+    for (int layer = 0; layer < kLayers; ++layer) {
+      const int forward = layer, backward = 2 * kLayers - 1 - layer, weights = 2 * kLayers + layer;
+      if (layer > 0) edges.insert(edges.end(), {{forward - 1, forward}, {forward - 1, weights}});
+      if (layer + 1 < kLayers) edges.push_back({backward - 1, backward});
+      edges.push_back({forward, backward});
+      edges.push_back({backward, weights});
+    }
+    const TaskGraph graph = pinned_graph(tasks, edges);
+    const Machine machine = Machine::uniform(2, {0, 1});
+    const CostModel cost(graph, machine);
+    const Units units(graph, 2);
+    Nanoseconds shortest = graph.total_time();
+    for_each_placement(graph, units, 2, [&](const std::vector<DeviceIndex>& device_of) {
+      shortest = std::min(shortest, simulate(cost, {2, device_of, {}}, Detail::kTimes).makespan);
+      return true;
+    });
+    Placement begin{2, std::vector<DeviceIndex>(tasks.size(), 0), {}};
+    begin.order = simulate(cost, begin).order;
+    ImprovementLimits limits;
+    limits.moves = 100'000, limits.seed = seed;
+    EXPECT_LE(simulate(cost, improve(cost, units, begin, limits)).makespan, shortest) << "seed " << seed;
   }
 }
 
