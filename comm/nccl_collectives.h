@@ -21,7 +21,7 @@
 //
 // The watchdog (comm/watchdog) sees what the device does by counters that the stream itself advances before and
 // behind each operation: a rank that dies, stalls or meets an error of NCCL ends the job like on the host. An exception that unwinds
-// past an operation ends all connections of the process.
+// past an operation or its collectives ends all connections of the process.
 #pragma once
 
 #include <cstdint>

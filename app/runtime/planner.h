@@ -74,7 +74,8 @@ class Planner {
   double side_by_side_ = 1;  // a step of one rank, of the time that its operations take one after the other
   RankPrograms programs_;
   PreparedGraph part_;
-  std::int64_t arena_bytes_ = 0;  // of this rank's part
+  std::int64_t arena_bytes_ = 0;     // of this rank's part
+  std::int64_t one_rank_bytes_ = 0;  // of an arena for the whole step
   partition::TaskGraph tasks_;
   PartitionPlan plan_;
   std::vector<partition::DeviceIndex> device_of_;  // of every task

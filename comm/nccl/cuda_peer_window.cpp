@@ -164,8 +164,8 @@ PeerWindow::~PeerWindow() {
 int PeerWindow::next_transfer(bool sends, int peer) {
   int& next = transfers_[static_cast<std::size_t>(2 * peer + (sends ? 1 : 0))];
   if (next == kMostTransfers)
-    throw std::length_error(
-        fmt::format("more than {} tensors from one GPU to another in a step", kMostTransfers));
+    throw std::length_error(fmt::format(
+        "more than {} tensors from one GPU to another, of training and evaluation steps", kMostTransfers));
   return next++;
 }
 
@@ -200,7 +200,9 @@ MPI_Request PeerWindow::hear(const Transfer& transfer, Place& there) const {
 void PeerWindow::await(const Transfer& transfer, MPI_Request& message) const {
   CommContext& context = ranks_.context();
   const int channel = channel_of_places(rank(), transfer.peer);
-  const WaitScope wait(context.waits, channel, context.waits.enter(channel, kPlaceOfATransfer),
+  context.waits.enter(channel, kPlaceOfATransfer);
+  // Receivers tell in the order of the numbers.
+  const WaitScope wait(context.waits, channel, static_cast<std::uint64_t>(transfer.number) + 1,
                        kPlaceOfATransfer);
   const MpiSection section(context);
   check_mpi(MPI_Wait(&message, MPI_STATUS_IGNORE), kPlaceOfATransfer.view());

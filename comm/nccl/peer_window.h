@@ -67,7 +67,8 @@ class PeerWindow {
   MPI_Request hear(const Transfer& transfer, Place& there) const;
   void await(const Transfer& transfer, MPI_Request& message) const;
   void forget(MPI_Request& message) const noexcept;
-  // The number of the next transfer to, or from, a peer. Throws std::length_error beyond kMostTransfers.
+  // The number of the next transfer to, or from, a peer, of all that will ever use the window. Throws std::length_error beyond
+  // kMostTransfers.
   int next_transfer(bool sends, int peer);
   // Lets this rank's device pass all meetings and transfers, until it has nothing left to do. For the end of a job: it and ranks that
   // wait for it then go on with wrong sums and tensors.

@@ -27,9 +27,10 @@ struct ImprovementCounts {
 };
 
 // Moves single nodes, runs of the critical path, clusters joined by expensive edges, and swaps, accepting
-// slightly longer schedules at first (threshold accepting, Dueck & Scheuer, J. Comput. Phys. 90, 1990), and, where
-// nothing helps any more, a move or two that make the best one much longer (iterated local search, Lourenço, Martin & Stützle,
-// Handbook of Metaheuristics, 2003). Takes a placement with an order; the result's simulated makespan is never longer.
+// slightly longer schedules at first (threshold accepting, Dueck & Scheuer, J. Comput. Phys. 90, 1990), and, where nothing
+// helps any more or `accept` forbids what does, one or two random moves whatever they cost (iterated local search, Lourenço,
+// Martin & Stützle, Handbook of Metaheuristics, 2003). Takes a placement with an order; the result's simulated makespan is
+// never longer.
 Placement improve(const CostModel& cost, const Units& units, const Placement& placement,
                   const ImprovementLimits& limits, ImprovementCounts* counts = nullptr);
 

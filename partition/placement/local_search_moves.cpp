@@ -131,7 +131,7 @@ void LocalSearch::try_swap(NodeIndex node) {
   if (add_unit(node, device) && add_unit(partner, home)) decide(state_->move(moves_, limit()));
 }
 
-// Out of a local optimum: a move or two, however long the schedule becomes.
+// Out of a local optimum: a move or two, whatever they cost.
 void LocalSearch::kick() {
   for (std::int64_t moves = 1 + random_.below(2); moves > 0; --moves) {
     if (stale_) refresh();

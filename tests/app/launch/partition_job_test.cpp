@@ -84,7 +84,7 @@ class PartitionJob : public testing::Test {
 
 TEST_F(PartitionJob, ResNetOnTwoRanks) { expect_same_run("resnet18_cifar", 2, 0.7); }
 TEST_F(PartitionJob, ResNetOnFourRanks) { expect_same_run("resnet18_cifar", 4, 0.55); }
-// Whichever is faster there, parts or one rank.
+// Whichever is faster there, parts or one rank; tests of the planner choose.
 TEST_F(PartitionJob, ResNetOnTwoRanksThatHoldIt) { expect_same_run("resnet18_cifar", 2, 1); }
 TEST_F(PartitionJob, BranchesOnThreeRanks) { expect_same_run("googlenet", 3, 0.6); }
 

@@ -64,13 +64,26 @@ TEST_F(PeerWindowTest, SumsInRankOrder) {
   }
 }
 
-// Every rank sends to every other, two transfers of one pair among them, from windows of different sizes.
+TEST_F(PeerWindowTest, NumbersSoManyTransfersAndNoMore) {
+  make_window(1000, PeerWindow::Use::transfers);
+  if (window_ == nullptr) return;
+  for (int number = 0; number < PeerWindow::kMostTransfers; ++number) {
+    ASSERT_EQ(window_->next_transfer(true, 1), number);
+    ASSERT_EQ(window_->next_transfer(false, 1), number);
+  }
+  EXPECT_THROW(window_->next_transfer(true, 1), std::length_error);
+  EXPECT_THROW(window_->next_transfer(false, 1), std::length_error);
+  EXPECT_EQ(window_->next_transfer(true, 0), 0);
+}
+
+// Every rank sends to every other, two transfers of one pair among them, the first and the last, from windows of different sizes.
 TEST_F(PeerWindowTest, BringsWhatIsSent) {
   constexpr int kCount = 250'001, kTransfers = 2;
   constexpr std::size_t kSlot = 1 << 20;
   const auto at = [&](int place, int transfer) {
     return (static_cast<std::size_t>(place) * kTransfers + transfer) * kSlot;
   };
+  const auto number = [](int transfer) { return transfer == 0 ? 0 : PeerWindow::kMostTransfers - 1; };
   make_window(at(2 * ranks_ + rank_, 0), PeerWindow::Use::transfers);
   if (window_ == nullptr) return;
   // A stream for every peer and direction, and one order on all ranks, as the parts' programs have it: a device that runs what waits
@@ -84,9 +97,10 @@ TEST_F(PeerWindowTest, BringsWhatIsSent) {
     for (int from = 0; from < ranks_; ++from)
       for (int to = 0; to < ranks_; ++to)
         for (int transfer = 0; transfer < kTransfers && from != to; ++transfer) {
-          if (rank_ == to) window_->receive({from, transfer}, streams[static_cast<std::size_t>(from)].get());
+          if (rank_ == to)
+            window_->receive({from, number(transfer)}, streams[static_cast<std::size_t>(from)].get());
           if (rank_ == from)
-            window_->send({to, transfer}, data() + at(to, transfer),
+            window_->send({to, number(transfer)}, data() + at(to, transfer),
                           {at(ranks_ + rank_, transfer), kCount * sizeof(float)},
                           streams[static_cast<std::size_t>(ranks_ + to)].get());
         }
