@@ -135,18 +135,14 @@ class CopiedTransfer : public Operation {
         transfer_(transfer),
         bytes_(here.bytes) {
     window_ = std::move(window);
-    if (side_.sends)
-      message_ = window_->hear(transfer_, there_);
-    else
-      window_->tell(transfer_, here);
+    if (!side_.sends) window_->tell(transfer_, here);
   }
-  ~CopiedTransfer() override { window_->forget(message_); }
 
   void start(Stream stream) override {
-    if (message_ != MPI_REQUEST_NULL) {
+    if (side_.sends && there_.bytes == 0) {
       if (is_capturing(stream))
         throw std::logic_error(fmt::format("{}: starts for the first time inside a capture", name_.view()));
-      window_->await(transfer_, message_);
+      there_ = window_->await(transfer_);
       if (there_.bytes != bytes_)
         throw std::logic_error(
             fmt::format("{}: {} bytes are sent, {} expected", name_.view(), bytes_, there_.bytes));
@@ -161,8 +157,7 @@ class CopiedTransfer : public Operation {
   NcclChannel& channel_;
   PeerWindow::Transfer transfer_;
   std::uint64_t bytes_;
-  PeerWindow::Place there_;                 // once heard
-  MPI_Request message_ = MPI_REQUEST_NULL;  // that tells it
+  PeerWindow::Place there_;  // once told
 };
 
 }  // namespace

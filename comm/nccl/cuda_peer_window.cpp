@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <array>
@@ -11,7 +12,6 @@
 #include <string_view>
 #include <thread>
 
-#include "comm/mpi_check.h"
 #include "comm/nccl/driver_function.h"
 #include "comm/nccl/peer_window.h"
 #include "comm/nccl_collectives.h"
@@ -28,8 +28,7 @@ struct Offer {
 
 const OperationName kPlaceOfATransfer("place of a transfer");
 
-// All bytes the same, so that a memset can set every flag.
-constexpr std::uint32_t kSet = 0x01010101;
+constexpr std::uint32_t kSet = 1;
 
 // Of calls that may well fail, and whose failure is no error here.
 bool succeeded(cudaError_t status) {
@@ -81,6 +80,19 @@ void perform(std::span<const CUstreamBatchMemOpParams> operations, cudaStream_t 
 
 }  // namespace
 
+// For either meeting a flag for every rank, set by that rank and cleared by the owner.
+struct PeerWindow::Meetings {
+  std::uint32_t met[2][kMostRanks];
+};
+
+// Of a transfer, with the receiver: what each end lets the other do, cleared by who waited for it, and the place, with no bytes until
+// it is told.
+struct PeerWindow::TransferState {
+  std::uint32_t may_send, has_sent;
+  std::uint64_t offset;
+  std::atomic<std::uint64_t> bytes;
+};
+
 bool PeerWindow::possible(const Communicator& ranks) {
   return ranks.size() > 1 && ranks.size() <= kMostRanks && ranks.local_size() == ranks.size();
 }
@@ -98,7 +110,8 @@ std::shared_ptr<PeerWindow> PeerWindow::create(const Communicator& communicator,
   } catch (...) {
     failure = std::current_exception();
   }
-  const std::int32_t complete = window->open_parts();
+  const bool addressed = window->open_parts();
+  const std::int32_t complete = window->open_states() && addressed;
   // Its end is collective: before anything is thrown.
   if (communicator.all_reduce(complete, ReduceOp::min, "peer window") == 0) window.reset();
   if (failure) std::rethrow_exception(failure);
@@ -118,7 +131,7 @@ PeerWindow::PeerWindow(const Communicator& communicator, std::size_t bytes, Use 
 }
 
 void PeerWindow::reserve() {
-  own_ = kernels::DeviceBuffer(kHeaderBytes + scratch_offset() + scratch_bytes());
+  own_ = kernels::DeviceBuffer(scratch_offset() + scratch_bytes());
   CONVOY_CUDA(cudaMemset(own_.data(), 0, own_.bytes()));
   CONVOY_CUDA(cudaDeviceSynchronize());
 }
@@ -146,6 +159,22 @@ bool PeerWindow::open_parts() {
   return true;
 }
 
+// Collective, too.
+bool PeerWindow::open_states() {
+  const std::size_t bytes = use_ == Use::sums
+                                ? sizeof(Meetings)
+                                : static_cast<std::size_t>(size()) * kMostTransfers * sizeof(TransferState);
+  states_ = SharedWindow::create(ranks_, own_.data() != nullptr ? bytes : 0);
+  if (states_ == nullptr) return false;
+  int same_address = 0;
+  CONVOY_CUDA(cudaDeviceGetAttribute(&same_address, cudaDevAttrCanUseHostPointerForRegisteredMem, device_));
+  for (int r = 0; r < size() && same_address != 0; ++r) {
+    if (!succeeded(cudaHostRegister(states_->data(r), bytes, cudaHostRegisterDefault))) return false;
+    registered_.push_back(states_->data(r));
+  }
+  return same_address != 0;
+}
+
 PeerWindow::~PeerWindow() {
   const auto meet_others = [this] {
     if (std::uncaught_exceptions() > unwinding_) return;  // they may never come
@@ -158,6 +187,7 @@ PeerWindow::~PeerWindow() {
   meet_others();
   for (std::byte* part : parts_)
     if (part != nullptr && part != own_.data()) cudaIpcCloseMemHandle(part);
+  for (std::byte* part : registered_) cudaHostUnregister(part);
   meet_others();
 }
 
@@ -177,52 +207,33 @@ int PeerWindow::channel_of_places(int sender, int receiver) const {
       {world[static_cast<std::size_t>(sender)], world[static_cast<std::size_t>(receiver)]});
 }
 
-void PeerWindow::tell(const Transfer& transfer, const Place& here) {
-  CommContext& context = ranks_.context();
-  context.waits.enter(channel_of_places(transfer.peer, rank()), kPlaceOfATransfer);
-  const MpiSection section(context);
-  MPI_Request message = MPI_REQUEST_NULL;
-  check_mpi(MPI_Isend(&told_.emplace_back(here), sizeof here, MPI_BYTE, transfer.peer, transfer.number,
-                      ranks_.handle(), &message),
-            kPlaceOfATransfer.view());
-  check_mpi(MPI_Request_free(&message), kPlaceOfATransfer.view());
+PeerWindow::Meetings& PeerWindow::meetings(int of) const {
+  return *reinterpret_cast<Meetings*>(states_->data(of));
+}
+PeerWindow::TransferState& PeerWindow::state(int sender, int receiver, int number) const {
+  return reinterpret_cast<TransferState*>(states_->data(receiver))[sender * kMostTransfers + number];
 }
 
-MPI_Request PeerWindow::hear(const Transfer& transfer, Place& there) const {
-  const MpiSection section(ranks_.context());
-  MPI_Request message = MPI_REQUEST_NULL;
-  check_mpi(
-      MPI_Irecv(&there, sizeof there, MPI_BYTE, transfer.peer, transfer.number, ranks_.handle(), &message),
-      kPlaceOfATransfer.view());
-  return message;
+void PeerWindow::tell(const Transfer& transfer, const Place& here) const {
+  ranks_.context().waits.enter(channel_of_places(transfer.peer, rank()), kPlaceOfATransfer);
+  TransferState& place = state(transfer.peer, rank(), transfer.number);
+  place.offset = here.offset;
+  place.bytes.store(here.bytes, std::memory_order_release);
 }
 
-void PeerWindow::await(const Transfer& transfer, MPI_Request& message) const {
+PeerWindow::Place PeerWindow::await(const Transfer& transfer) const {
   CommContext& context = ranks_.context();
   const int channel = channel_of_places(rank(), transfer.peer);
   context.waits.enter(channel, kPlaceOfATransfer);
-  // Receivers tell in the order of the numbers.
-  const WaitScope wait(context.waits, channel, static_cast<std::uint64_t>(transfer.number) + 1,
-                       kPlaceOfATransfer);
-  const MpiSection section(context);
-  check_mpi(MPI_Wait(&message, MPI_STATUS_IGNORE), kPlaceOfATransfer.view());
-}
-
-void PeerWindow::forget(MPI_Request& message) const noexcept {
-  int finalized = 0;
-  if (message == MPI_REQUEST_NULL || MPI_Finalized(&finalized) != MPI_SUCCESS || finalized) return;
-  MPI_Cancel(&message);
-  MPI_Wait(&message, MPI_STATUS_IGNORE);  // nothing is written there afterwards
-}
-
-std::uint32_t* PeerWindow::word(int of, int index) const {
-  return reinterpret_cast<std::uint32_t*>(parts_[static_cast<std::size_t>(of)]) + index;
-}
-std::uint32_t* PeerWindow::flag(Meeting meeting, int of, int by) const {
-  return word(of, static_cast<int>(meeting) * kMostRanks + by);
-}
-std::uint32_t* PeerWindow::flag(Sign sign, int of, int by, int number) const {
-  return word(of, 2 * kMostRanks + (static_cast<int>(sign) * kMostRanks + by) * kMostTransfers + number);
+  const TransferState& place = state(rank(), transfer.peer, transfer.number);
+  std::uint64_t bytes = place.bytes.load(std::memory_order_acquire);
+  if (bytes == 0) {
+    // Receivers tell in the order of the numbers.
+    const WaitScope wait(context.waits, channel, static_cast<std::uint64_t>(transfer.number) + 1,
+                         kPlaceOfATransfer);
+    while ((bytes = place.bytes.load(std::memory_order_acquire)) == 0) ::sched_yield();
+  }
+  return {place.offset, bytes};
 }
 
 std::optional<std::size_t> PeerWindow::offset_of(const void* data, std::size_t bytes) const {
@@ -235,17 +246,17 @@ std::optional<std::size_t> PeerWindow::offset_of(const void* data, std::size_t b
 // the other has, as the other's next turn is behind that.
 void PeerWindow::send(const Transfer& transfer, const void* data, const Place& there,
                       cudaStream_t stream) const {
-  std::uint32_t* const may_send = flag(Sign::may_send, rank(), transfer.peer, transfer.number);
-  perform(std::array{wait_for(may_send, flushes_), write_of(may_send, 0)}, stream);
+  TransferState& between = state(rank(), transfer.peer, transfer.number);
+  perform(std::array{wait_for(&between.may_send, flushes_), write_of(&between.may_send, 0)}, stream);
   CONVOY_CUDA(cudaMemcpyAsync(this->data(transfer.peer) + there.offset, data, there.bytes,
                               cudaMemcpyDeviceToDevice, stream));
-  perform(std::array{write_of(flag(Sign::has_sent, transfer.peer, rank(), transfer.number), kSet)}, stream);
+  perform(std::array{write_of(&between.has_sent, kSet)}, stream);
 }
 
 void PeerWindow::receive(const Transfer& transfer, cudaStream_t stream) const {
-  std::uint32_t* const has_sent = flag(Sign::has_sent, rank(), transfer.peer, transfer.number);
-  perform(std::array{write_of(flag(Sign::may_send, transfer.peer, rank(), transfer.number), kSet),
-                     wait_for(has_sent, flushes_), write_of(has_sent, 0)},
+  TransferState& between = state(transfer.peer, rank(), transfer.number);
+  perform(std::array{write_of(&between.may_send, kSet), wait_for(&between.has_sent, flushes_),
+                     write_of(&between.has_sent, 0)},
           stream);
 }
 
@@ -255,29 +266,39 @@ void PeerWindow::meet(Meeting meeting, cudaStream_t stream) const {
   const auto for_others = [&](auto&& operation) {
     for (int step = 1; step < size(); ++step) operations[count++] = operation((rank() + step) % size());
   };
-  for_others([&](int other) { return write_of(flag(meeting, other, rank()), kSet); });
-  for_others([&](int other) { return wait_for(flag(meeting, rank(), other), flushes_); });
+  const auto flag = [&](int of, int by) { return &meetings(of).met[static_cast<int>(meeting)][by]; };
+  for_others([&](int other) { return write_of(flag(other, rank()), kSet); });
+  for_others([&](int other) { return wait_for(flag(rank(), other), flushes_); });
   // Nobody sets a flag again before this rank has got to the other meeting.
-  for_others([&](int other) { return write_of(flag(meeting, rank(), other), 0); });
+  for_others([&](int other) { return write_of(flag(rank(), other), 0); });
   perform(std::span(operations).first(count), stream);
 }
 
+// All that this rank's device may wait for.
+void PeerWindow::set_all_flags() const noexcept {
+  const auto set = [](std::uint32_t& flag) { std::atomic_ref(flag).store(kSet); };
+  for (int other = 0; other < size(); ++other) {
+    if (use_ == Use::sums)
+      for (auto& met : meetings(rank()).met) set(met[other]);
+    for (int number = 0; use_ == Use::transfers && number < kMostTransfers; ++number) {
+      set(state(rank(), other, number).may_send);
+      set(state(other, rank(), number).has_sent);
+    }
+  }
+}
+
 void PeerWindow::stop_meeting() const noexcept {
-  cudaSetDevice(device_);
   std::atomic<bool> idle = false;
   std::thread waiting([&] {
     cudaSetDevice(device_);
     cudaDeviceSynchronize();
     idle = true;
   });
-  cudaStream_t stream = nullptr;
-  cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
   while (!idle) {
-    cudaMemsetAsync(own_.data(), static_cast<int>(kSet & 0xff), kHeaderBytes, stream);
+    set_all_flags();  // the device clears them
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
   waiting.join();
-  cudaStreamDestroy(stream);
 }
 
 }  // namespace convoy::comm

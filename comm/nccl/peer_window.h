@@ -5,12 +5,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "comm/communicator.h"
+#include "comm/shared_window.h"
 #include "kernels/device/cuda_runtime.h"
 
 namespace convoy::comm {
@@ -37,7 +37,7 @@ class PeerWindow {
 
   int rank() const { return ranks_.rank(); }
   int size() const { return ranks_.size(); }
-  std::byte* data(int rank) const { return parts_[static_cast<std::size_t>(rank)] + kHeaderBytes; }
+  std::byte* data(int rank) const { return parts_[static_cast<std::size_t>(rank)]; }
   std::size_t bytes() const { return bytes_; }
   std::byte* scratch() const { return data(rank()) + scratch_offset(); }
   std::size_t scratch_bytes() const { return use_ == Use::sums ? scratch_bytes(bytes_) : 0; }
@@ -61,12 +61,10 @@ class PeerWindow {
   };
   void send(const Transfer& transfer, const void* data, const Place& there, cudaStream_t stream) const;
   void receive(const Transfer& transfer, cudaStream_t stream) const;
-  // Before the first of a transfer the receiver tells the sender where it goes. What was heard must be awaited or forgotten; the watchdog
-  // sees who waits for whom.
-  void tell(const Transfer& transfer, const Place& here);
-  MPI_Request hear(const Transfer& transfer, Place& there) const;
-  void await(const Transfer& transfer, MPI_Request& message) const;
-  void forget(MPI_Request& message) const noexcept;
+  // Before the first of a transfer the receiver tells the sender where it goes, some bytes of its part. The watchdog sees who waits
+  // for whom.
+  void tell(const Transfer& transfer, const Place& here) const;
+  Place await(const Transfer& transfer) const;
   // The number of the next transfer to, or from, a peer, of all that will ever use the window. Throws std::length_error beyond
   // kMostTransfers.
   int next_transfer(bool sends, int peer);
@@ -75,21 +73,21 @@ class PeerWindow {
   void stop_meeting() const noexcept;
 
  private:
-  // In the header, for either meeting, a flag for every rank, set by that rank and cleared by the owner; behind them, for every rank
-  // and transfer, one that says that it may send and one that it has sent.
-  static constexpr std::size_t kHeaderBytes = 512 << 10;
-  static_assert((2 * kMostRanks + 2 * kMostRanks * kMostTransfers) * sizeof(std::uint32_t) <= kHeaderBytes);
-  enum class Sign : std::uint8_t { may_send, has_sent };
+  // What ranks and their devices tell each other lies in memory of the host: a device that waits for it in all of its queues can
+  // still be let go, and a message might need either rank's thread, which its device may hold up.
+  struct Meetings;
+  struct TransferState;
 
   PeerWindow(const Communicator& communicator, std::size_t bytes, Use use);
   int channel_of_places(int sender, int receiver) const;
-  std::uint32_t* word(int of, int index) const;
-  std::uint32_t* flag(Meeting meeting, int of, int by) const;
-  std::uint32_t* flag(Sign sign, int of, int by, int number) const;
+  Meetings& meetings(int of) const;
+  TransferState& state(int sender, int receiver, int number) const;
   static std::size_t whole_lines(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
   std::size_t scratch_offset() const { return whole_lines(bytes_); }
   void reserve();
   bool open_parts();
+  bool open_states();
+  void set_all_flags() const noexcept;
 
   Communicator ranks_;
   std::size_t bytes_;
@@ -98,8 +96,9 @@ class PeerWindow {
   int device_ = 0;
   bool flushes_ = false;  // whether a wait can flush what other devices have written
   kernels::DeviceBuffer own_;
-  std::vector<std::byte*> parts_;                // as this process addresses them
-  std::deque<Place> told_;                       // as long as messages may be under way
+  std::vector<std::byte*> parts_;  // as this process addresses them
+  std::shared_ptr<SharedWindow> states_;
+  std::vector<std::byte*> registered_;           // parts of states_, for the device
   std::array<int, 2 * kMostRanks> transfers_{};  // numbered so far
 };
 
