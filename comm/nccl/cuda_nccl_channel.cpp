@@ -38,7 +38,7 @@ NcclChannel::NcclChannel(NcclComm communicator, std::shared_ptr<CommContext> con
 
 NcclChannel::~NcclChannel() {
   // While it is still watched: this wait may be for a rank that has died.
-  if (std::uncaught_exceptions() == 0) cudaStreamSynchronize(stream_.get());
+  if (std::uncaught_exceptions() == 0) cudaStreamSynchronize(beside_.get());
   context_->waits.detach(*this);
   if (std::uncaught_exceptions() > 0) communicator_.abort();
 }

@@ -32,11 +32,12 @@ class NcclChannel : public DeviceOperations {
   void run(Stream stream, int operation, const CudaEvent& done, Calls&& calls) {
     fork(stream);
     marks_.enter(beside_.get(), operation);
-    entered_.record(beside_.get());
     calls(communicator_.get(), stream_.get());
-    entered_.make_wait(stream_.get());
-    marks_.finish(stream_.get());
     done.record(stream_.get());
+    done.make_wait(beside_.get());
+    marks_.finish(beside_.get());
+    // So that a later graph's marks come behind this one.
+    if (!kernels::CapturedGraph::join_at_end(beside_.get())) done.record(beside_.get());
   }
 
   ncclComm_t communicator() const { return communicator_.get(); }
@@ -54,8 +55,9 @@ class NcclChannel : public DeviceOperations {
   std::shared_ptr<CommContext> context_;
   NcclComm communicator_;
   kernels::CudaStream stream_{kernels::CudaStream::Priority::high};
-  kernels::CudaStream beside_{kernels::CudaStream::Priority::high};  // so that the mark delays nothing
-  CudaEvent forked_, ready_, entered_;
+  // Of the marks, so that they delay nothing: a kernel of one thread may wait for a multiprocessor.
+  kernels::CudaStream beside_{kernels::CudaStream::Priority::high};
+  CudaEvent forked_, ready_;
   bool aborted_ = false;
   ProgressMarks marks_;
   mutable std::mutex names_mutex_;

@@ -20,10 +20,9 @@ class ProgressMarks {
   static constexpr int kMostOperations = 1 << 16;
 
   ProgressMarks();
-  // One kernel that counts. It may run beside the operation, but neither before the end of the one before nor after
-  // the finish of this one. `operation` in [0, kMostOperations).
+  // One kernel that counts; behind the finish of the operation before. `operation` in [0, kMostOperations).
   void enter(cudaStream_t stream, int operation) const;
-  // One write by the stream itself, cheaper than a kernel: this is what an operation is prolonged by.
+  // One write by the stream itself, cheaper than a kernel.
   void finish(cudaStream_t stream) const;
   // Any thread.
   Counts read() const;

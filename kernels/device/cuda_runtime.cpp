@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 namespace convoy::kernels {
@@ -63,14 +64,37 @@ StreamPool::StreamPool(int compute_lanes) {
   for (int lane = 0; lane < compute_lanes; ++lane) compute_.emplace_back();
 }
 
+namespace {
+
+// Of the capture under way in this thread.
+thread_local std::vector<cudaStream_t>* streams_to_join = nullptr;
+
+}  // namespace
+
+bool CapturedGraph::join_at_end(cudaStream_t stream) {
+  if (streams_to_join == nullptr) return false;
+  if (std::ranges::find(*streams_to_join, stream) == streams_to_join->end())
+    streams_to_join->push_back(stream);
+  return true;
+}
+
 CapturedGraph CapturedGraph::capture(const std::function<void(Stream)>& record) {
   const CudaStream stream;
+  const CudaEvent joined;
+  std::vector<cudaStream_t> others;
   // A refused call inside a capture is an error of this thread alone.
   CONVOY_CUDA(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal));
   cudaGraph_t captured = nullptr;
+  streams_to_join = &others;
   try {
     record(stream.view());
+    streams_to_join = nullptr;
+    for (cudaStream_t other : others) {
+      joined.record(other);
+      joined.make_wait(stream.get());
+    }
   } catch (...) {
+    streams_to_join = nullptr;
     cudaStreamEndCapture(stream.get(), &captured);
     cudaGetLastError();
     if (captured != nullptr) cudaGraphDestroy(captured);

@@ -110,6 +110,9 @@ class CapturedGraph {
  public:
   CapturedGraph() = default;
   static CapturedGraph capture(const std::function<void(Stream)>& record);
+  // For what `record` puts on another stream and nothing waits for: the graph's end comes behind it. False, and nothing, where this
+  // thread captures nothing.
+  static bool join_at_end(cudaStream_t stream);
   void launch(cudaStream_t stream) const;
   std::size_t nodes() const { return nodes_; }
 
