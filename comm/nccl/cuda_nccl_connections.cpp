@@ -45,7 +45,8 @@ void Connections::abort_all() noexcept {
     for (NcclChannel* channel : {connections->buckets.get(), connections->whole.get()})
       if (channel != nullptr) aborts.emplace_back([channel] { channel->abort(); });
     for (auto& [ends, channel] : connections->copies_) channel.abort();
-    for (NcclPair* pair : connections->pairs.all()) aborts.emplace_back([pair] { pair->abort(); });
+    for (NcclChannel* channel : connections->pairs.all_connected())
+      aborts.emplace_back([channel] { channel->abort(); });
     for (const auto& window : connections->windows)
       aborts.emplace_back([held = window.lock()] {
         if (held != nullptr) held->stop_meeting();

@@ -101,27 +101,27 @@ class SharedAllReduce : public Operation {
 class Transfer : public Operation {
  public:
   Transfer(Connections& connections, const TransferSide& side, OperationName name)
-      : Operation(connections, name), side_(side), pair_(between(connections, side)) {}
+      : Operation(connections, name),
+        side_(side),
+        sender_(side.sends ? connections.ranks.rank() : side.peer),
+        receiver_(side.sends ? side.peer : connections.ranks.rank()) {
+    if (side.count > 0) connections.pairs.prepare(sender_, receiver_);
+  }
   void start(Stream stream) override {
     if (side_.count == 0) return;
-    run(pair_.channel(stream), stream, [this](ncclComm_t communicator, cudaStream_t own) {
-      const auto count = static_cast<std::size_t>(side_.count);
-      const ncclDataType_t type = nccl_type(side_.type);
-      const ncclResult_t status = side_.sends ? ncclSend(side_.data, count, type, 1, communicator, own)
-                                              : ncclRecv(side_.data, count, type, 0, communicator, own);
-      settle(status, name_.view(), communicator);
-    });
+    run(connections_.pairs.connected(sender_, receiver_, stream), stream,
+        [this](ncclComm_t communicator, cudaStream_t own) {
+          const auto count = static_cast<std::size_t>(side_.count);
+          const ncclDataType_t type = nccl_type(side_.type);
+          check_nccl(side_.sends ? ncclSend(side_.data, count, type, 1, communicator, own)
+                                 : ncclRecv(side_.data, count, type, 0, communicator, own),
+                     name_.view(), communicator);
+        });
   }
 
  private:
-  static NcclPair& between(Connections& connections, const TransferSide& side) {
-    const int rank = connections.ranks.rank();
-    return side.sends ? connections.pairs.between(rank, side.peer)
-                      : connections.pairs.between(side.peer, rank);
-  }
-
   TransferSide side_;
-  NcclPair& pair_;
+  int sender_, receiver_;
 };
 
 class CopiedTransfer : public Operation {

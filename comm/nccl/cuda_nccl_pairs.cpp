@@ -2,17 +2,13 @@
 
 #include <algorithm>
 #include <bit>
-#include <exception>
 #include <stdexcept>
-#include <thread>
 
 #include "comm/mpi_check.h"
 #include "comm/nccl/nccl_pairs.h"
 
 namespace convoy::comm {
 namespace {
-
-constexpr int kIdTag = 1;
 
 // A receive may stand ready long before its message, and holds multiprocessors meanwhile. All pairs of a rank together leave
 // half of them to what the message waits for: else it might never come.
@@ -23,14 +19,8 @@ int blocks_of_pair(int ranks) {
       std::bit_floor(std::clamp(kOfAllPairs / (2U * static_cast<unsigned>(ranks - 1)), 1U, kOfPair)));
 }
 
-template <typename Stopped>
-void settle_unless(Stopped&& stopped, ncclResult_t status, std::string_view operation,
-                   ncclComm_t communicator) {
-  while (status == ncclInProgress && !stopped()) {
-    std::this_thread::yield();
-    check_nccl(ncclCommGetAsyncError(communicator, &status), operation, communicator);
-  }
-  if (status != ncclInProgress) check_nccl(status, operation, communicator);
+OperationName name_of_connection(int sender, int receiver) {
+  return OperationName("NCCL connection", fmt::format("from rank {} to rank {}", sender, receiver));
 }
 
 }  // namespace
@@ -41,89 +31,63 @@ bool is_capturing(Stream stream) {
   return status != cudaStreamCaptureStatusNone;
 }
 
-void settle(ncclResult_t status, std::string_view operation, ncclComm_t communicator) {
-  settle_unless([] { return false; }, status, operation, communicator);
-}
-
-NcclPair::NcclPair(const Communicator& ranks, int sender, int receiver)
-    : ranks_(ranks),
-      sender_(sender),
-      receiver_(receiver),
-      name_("NCCL connection", fmt::format("from rank {} to rank {}", sender, receiver)),
-      probe_(1) {
-  CONVOY_CUDA(cudaGetDevice(&device_));
-  const MpiSection section(ranks_.context());
-  const MPI_Comm handle = ranks_.handle();
-  if (sends()) {
-    check_nccl(ncclGetUniqueId(&id_), name_.view());
-    check_mpi(
-        MPI_Isend(id_.internal, NCCL_UNIQUE_ID_BYTES, MPI_CHAR, receiver_, kIdTag, handle, &id_message_),
-        name_.view());
-    connecting_ = std::async(std::launch::async, [this] { connect(); });
-  } else {
-    check_mpi(MPI_Irecv(id_.internal, NCCL_UNIQUE_ID_BYTES, MPI_CHAR, sender_, kIdTag, handle, &id_message_),
-              name_.view());
+NcclChannel& NcclPairs::connected(int sender, int receiver, Stream stream) {
+  const std::unique_ptr<NcclChannel>& wanted = channels_.at({sender, receiver});
+  if (wanted == nullptr) {
+    if (is_capturing(stream))
+      throw std::logic_error(fmt::format("{}: the first transfer starts inside a capture",
+                                         name_of_connection(sender, receiver).view()));
+    for (auto& [ends, channel] : channels_)
+      if (channel == nullptr) channel = connect(ends.first, ends.second);
   }
+  return *wanted;
 }
 
-NcclPair::~NcclPair() {
-  // Prepared but never started: the other end may not come any more.
-  if (!connected_) abort();
-  int finalized = 0;
-  if (id_message_ == MPI_REQUEST_NULL || std::uncaught_exceptions() > 0) return;
-  if (MPI_Finalized(&finalized) != MPI_SUCCESS || finalized) return;
-  if (!sends()) MPI_Cancel(&id_message_);
-  MPI_Request_free(&id_message_);
+std::vector<NcclChannel*> NcclPairs::all_connected() const {
+  std::vector<NcclChannel*> connected;
+  for (const auto& [ends, channel] : channels_)
+    if (channel != nullptr) connected.push_back(channel.get());
+  return connected;
 }
 
-void NcclPair::abort() noexcept {
-  stopped_ = true;
-  if (connecting_.valid()) connecting_.wait();
-  if (channel_) channel_->abort();
-}
+std::unique_ptr<NcclChannel> NcclPairs::connect(int sender, int receiver) {
+  const OperationName name = name_of_connection(sender, receiver);
+  const bool sends = ranks_.rank() == sender;
+  const auto pair = static_cast<std::uint64_t>(sender * ranks_.size() + receiver);
+  const std::vector<int>& world = ranks_.world_ranks();
+  const std::vector<int> members{world[static_cast<std::size_t>(sender)],
+                                 world[static_cast<std::size_t>(receiver)]};
+  CommContext& context = ranks_.context();
+  const int waits =
+      context.waits.open_channel(derived_key(ranks_.key(), (std::uint64_t{3} << 32) + pair), members);
+  const WaitScope wait(context.waits, waits, context.waits.enter(waits, name), name);
 
-void NcclPair::settle(ncclResult_t status, ncclComm_t communicator) const {
-  settle_unless([this] { return stopped_.load(); }, status, name_.view(), communicator);
-  if (stopped_) throw NcclError(fmt::format("{}: given up", name_.view()));
-}
-
-// Blocks until the other end does the same, or abort() is called.
-void NcclPair::connect() {
-  CONVOY_CUDA(cudaSetDevice(device_));
+  ncclUniqueId id{};
+  {
+    constexpr int kIdTag = 1;
+    const MpiSection section(context);
+    if (sends) {
+      check_nccl(ncclGetUniqueId(&id), name.view());
+      check_mpi(MPI_Send(id.internal, NCCL_UNIQUE_ID_BYTES, MPI_CHAR, receiver, kIdTag, ranks_.handle()),
+                name.view());
+    } else {
+      check_mpi(MPI_Recv(id.internal, NCCL_UNIQUE_ID_BYTES, MPI_CHAR, sender, kIdTag, ranks_.handle(),
+                         MPI_STATUS_IGNORE),
+                name.view());
+    }
+  }
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  config.blocking = 0;
   config.maxCTAs = blocks_of_pair(ranks_.size());
   ncclComm_t handle = nullptr;
-  const ncclResult_t begun = ncclCommInitRankConfig(&handle, 2, id_, sends() ? 0 : 1, &config);
-  NcclComm communicator(handle);
-  settle(begun, handle);
-  const auto pair = static_cast<std::uint64_t>(sender_ * ranks_.size() + receiver_);
-  const std::vector<int>& world = ranks_.world_ranks();
-  std::vector<int> members{world[static_cast<std::size_t>(sender_)],
-                           world[static_cast<std::size_t>(receiver_)]};
-  channel_ = std::make_unique<NcclChannel>(std::move(communicator), ranks_.shared_context(),
-                                           derived_key(ranks_.key(), pair), std::move(members));
+  check_nccl(ncclCommInitRankConfig(&handle, 2, id, sends ? 0 : 1, &config), name.view());
+  auto channel = std::make_unique<NcclChannel>(NcclComm(handle), ranks_.shared_context(),
+                                               derived_key(ranks_.key(), pair), members);
   // NCCL opens the transport at the first message, for which both ends must be there too.
-  cudaStream_t stream = channel_->stream().get();
-  const auto probed = sends() ? ncclSend(probe_.data(), 1, ncclUint8, 1, handle, stream)
-                              : ncclRecv(probe_.data(), 1, ncclUint8, 0, handle, stream);
-  settle(probed, handle);
-}
-
-NcclChannel& NcclPair::channel(Stream stream) {
-  if (connected_) return *channel_;
-  if (is_capturing(stream))
-    throw std::logic_error(fmt::format("{}: the first transfer starts inside a capture", name_.view()));
-  CommContext& context = ranks_.context();
-  const WaitScope wait(context.waits, ranks_.channel(), context.waits.enter(ranks_.channel(), name_), name_);
-  const MpiSection section(context);
-  check_mpi(MPI_Wait(&id_message_, MPI_STATUS_IGNORE), name_.view());
-  if (sends())
-    connecting_.get();
-  else
-    connect();
-  connected_ = true;
-  return *channel_;
+  const cudaStream_t stream = channel->stream().get();
+  check_nccl(sends ? ncclSend(probe_.data(), 1, ncclUint8, 1, handle, stream)
+                   : ncclRecv(probe_.data(), 1, ncclUint8, 0, handle, stream),
+             name.view(), handle);
+  return channel;
 }
 
 }  // namespace convoy::comm

@@ -2,69 +2,38 @@
 // meets the k-th receive and no other traffic stands in its way. CUDA builds only. Internal to comm.
 #pragma once
 
-#include <atomic>
-#include <future>
 #include <map>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "comm/nccl/nccl_channel.h"
 
 namespace convoy::comm {
 
-// Both ends have to take part in connecting, and ranks may prepare and start their transfers in any order. So the
-// sender makes the id and connects in the background from the beginning; the receiver, at its first start, waits
-// for nothing but the sender's having prepared.
-class NcclPair {
- public:
-  NcclPair(const Communicator& ranks, int sender, int receiver);
-  ~NcclPair();
-  NcclPair(const NcclPair&) = delete;
-  NcclPair& operator=(const NcclPair&) = delete;
-
-  // The connected channel. Blocks, at the first call, until the peer has prepared its end; throws std::logic_error
-  // when that call comes inside a capture.
-  NcclChannel& channel(Stream stream);
-  void abort() noexcept;
-
- private:
-  bool sends() const { return ranks_.rank() == sender_; }
-  void connect();
-  void settle(ncclResult_t status, ncclComm_t communicator) const;
-
-  const Communicator& ranks_;
-  int sender_, receiver_, device_ = 0;
-  OperationName name_;
-  ncclUniqueId id_{};
-  MPI_Request id_message_ = MPI_REQUEST_NULL;
-  std::atomic<bool> stopped_ = false;
-  kernels::DeviceBuffer probe_;
-  std::unique_ptr<NcclChannel> channel_;
-  std::future<void> connecting_;  // the sender's; its destructor waits for the thread
-  bool connected_ = false;
-};
-
-// The pairs of this rank, made when first asked for.
+// Both ends take part in connecting, which may also wait for their devices. So a rank connects all of its pairs before the first
+// transfer, in an order that is the same on all ranks: nobody then waits for one that waits for it.
 class NcclPairs {
  public:
   explicit NcclPairs(const Communicator& ranks) : ranks_(ranks) {}
-  NcclPair& between(int sender, int receiver) {
-    return pairs_.try_emplace({sender, receiver}, ranks_, sender, receiver).first->second;
-  }
-  std::vector<NcclPair*> all() {
-    std::vector<NcclPair*> pairs;
-    for (auto& [ends, pair] : pairs_) pairs.push_back(&pair);
-    return pairs;
-  }
+  NcclPairs(const NcclPairs&) = delete;
+  NcclPairs& operator=(const NcclPairs&) = delete;
+
+  // There will be transfers from `sender` to `receiver`, of which this rank is one.
+  void prepare(int sender, int receiver) { channels_.try_emplace({sender, receiver}); }
+  // The channel of a prepared pair. Where it is not connected yet, connects all that are not, which waits for their other ends to
+  // get there; throws std::logic_error inside a capture.
+  NcclChannel& connected(int sender, int receiver, Stream stream);
+  std::vector<NcclChannel*> all_connected() const;
 
  private:
+  std::unique_ptr<NcclChannel> connect(int sender, int receiver);
+
   const Communicator& ranks_;
-  std::map<std::pair<int, int>, NcclPair> pairs_;
+  std::map<std::pair<int, int>, std::unique_ptr<NcclChannel>> channels_;  // null: not connected yet
+  kernels::DeviceBuffer probe_{1};
 };
 
 bool is_capturing(Stream stream);
-
-// A transfer's NCCL call may return before it is enqueued, because a pair's communicator does not block.
-void settle(ncclResult_t status, std::string_view operation, ncclComm_t communicator);
 
 }  // namespace convoy::comm

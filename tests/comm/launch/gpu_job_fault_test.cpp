@@ -60,6 +60,17 @@ TEST_F(GpuJob, NamesARankThatNeverLaunchesItsStep) {
   EXPECT_LT(outcome.seconds, 20);
 }
 
+// What a first transfer waits for, by the copy engines (where they serve) and over NCCL.
+TEST_F(GpuJob, NamesARankThatNeverPreparesItsTransfers) {
+  for (const auto& [flags, first] :
+       {std::pair{"", ""}, std::pair{"-x NCCL_P2P_DISABLE=1", "NCCL connection from rank "}}) {
+    const Outcome outcome = launch("unprepared", 2000, flags);
+    EXPECT_EQ(outcome.status, 1) << outcome.text;
+    expect_one_line(outcome, {first, ": no answer from rank 1 ", "within 2 s: it is in no collective"});
+    EXPECT_LT(outcome.seconds, 20);
+  }
+}
+
 TEST_F(GpuJob, NamesAStoppedRank) {
   const Outcome outcome = launch("stop", 2000);
   EXPECT_EQ(outcome.status, 1) << outcome.text;

@@ -31,7 +31,8 @@ __global__ void hold(const volatile int* held) {
 
 class Step {
  public:
-  explicit Step(const comm::Communicator& world)
+  // `absent`: this rank never prepares its transfers.
+  Step(const comm::Communicator& world, bool absent)
       : collectives_(comm::make_nccl_collectives(world)),
         others_(comm::make_nccl_collectives(world, comm::Sums::small)),
         held_(sizeof(int)),
@@ -42,7 +43,7 @@ class Step {
     set_held(0);
     const int next = (world.rank() + 1) % world.size(),
               last = (world.rank() + world.size() - 1) % world.size();
-    // In this order nobody waits for a sender that waits itself.
+    while (absent) ::usleep(10'000);
     transfers_.push_back(others_->prepare_receive(tensors_.get() + kTensorBytes, kTensorBytes,
                                                   comm::DType::u8, last, "tensor"));
     transfers_.push_back(
@@ -95,7 +96,7 @@ class Step {
 void train(comm::MpiEnvironment& environment, std::string_view scenario) {
   const comm::Communicator& world = environment.world();
   const bool victim = world.rank() == (scenario.ends_with("0") ? 0 : world.size() - 1);
-  Step step(world);
+  Step step(world, victim && scenario == "unprepared");
   for (int i = 0; i < 50; ++i) {
     environment.set_step(i);
     const bool now = victim && i == 30;
