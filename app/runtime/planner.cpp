@@ -26,13 +26,18 @@ double ms(partition::Nanoseconds time) { return static_cast<double>(time) * 1e-6
 // Kernels that work in place need less than their tasks tell: at most a third.
 constexpr double kSlack = 1.5;
 
+// Of two, of which 0 is none.
+std::int64_t tighter_limit(std::int64_t a, std::int64_t b) {
+  return a == 0 || b == 0 ? std::max(a, b) : std::min(a, b);
+}
+
 }  // namespace
 
 Planner::Planner(const Network& network, const SessionOptions& options, const RankGroups& groups,
                  Surroundings surroundings)
     : network_(network),
       options_(options),
-      memory_limit_(options.memory_limit > 0 ? options.memory_limit : surroundings.device_bytes),
+      memory_limit_(tighter_limit(options.memory_limit, surroundings.device_bytes)),
       groups_(groups),
       parts_(groups.parts->size()),
       surroundings_(std::move(surroundings)),
@@ -175,9 +180,10 @@ std::int64_t Planner::arena_bytes(const CompiledSteps& steps) const {
 }
 
 std::string Planner::where() const {
-  return fmt::format("{} {} bytes, --partition {}: ",
-                     options_.memory_limit > 0 ? "--memory-limit" : "memory of the smallest device",
-                     memory_limit_, parts_);
+  return fmt::format(
+      "{} {} bytes, --partition {}: ",
+      memory_limit_ == options_.memory_limit ? "--memory-limit" : "memory of the smallest device",
+      memory_limit_, parts_);
 }
 
 void Planner::set_limits(const std::vector<Bytes>& limits) {

@@ -22,8 +22,9 @@ class Planning : public testing::TestWithParam<Backend> {
     parts_ = test::collectives_on(GetParam(), comm::Sums::small);
   }
 
-  // Planned by this rank alone, with `limit` bytes, as if a step of the parts were predicted to take so many times one rank's.
-  PartitionPlan plan(std::int64_t limit, double predicted) {
+  // Planned by this rank alone, with `limit` bytes, as if a step of the parts were predicted to take so many times one rank's and
+  // the smallest device had so much memory.
+  PartitionPlan plan(std::int64_t limit, double predicted, std::int64_t device_bytes = 0) {
     SessionOptions options;
     options.backend = GetParam();
     options.memory_limit = limit;
@@ -32,6 +33,7 @@ class Planning : public testing::TestWithParam<Backend> {
     const auto parts = static_cast<std::size_t>(parts_->size());
     surroundings.links.assign(parts, std::vector<LinkCost>(parts));
     surroundings.processors = separate_processors(parts_->size());
+    surroundings.device_bytes = device_bytes;
     const Network network = every_op();
     Planner planner(network, options, groups, std::move(surroundings));
     planner.refuse_impossible();
@@ -70,6 +72,19 @@ TEST_P(Planning, KeepsToOneRankWithJustTheMemory) {
   EXPECT_EQ(less.predicted_step_ms, 2 * less.one_rank_ms);
   EXPECT_GT(less.transfers, 0);
   for (const PartSummary& part : less.parts) EXPECT_LT(part.arena_bytes, need);
+}
+
+TEST_P(Planning, BelievesNoLimitBeyondTheDevicesMemory) {
+  const std::int64_t need = plan(0, 2).one_rank_bytes;
+  for (const PartSummary& part : plan(2 * need, 2, need - 1).parts) EXPECT_LT(part.arena_bytes, need);
+  for (const PartSummary& part : plan(need - 1, 2, 2 * need).parts) EXPECT_LT(part.arena_bytes, need);
+  try {
+    plan(2 * need, 2, 1000);
+    FAIL() << "planned within 1000 bytes";
+  } catch (const std::runtime_error& error) {
+    EXPECT_TRUE(std::string_view(error.what()).starts_with("memory of the smallest device 1000 bytes"))
+        << error.what();
+  }
 }
 
 TEST_P(Planning, MeasuresEveryLink) {
