@@ -26,9 +26,11 @@ double ms(partition::Nanoseconds time) { return static_cast<double>(time) * 1e-6
 // Kernels that work in place need less than their tasks tell: at most a third.
 constexpr double kSlack = 1.5;
 
-// Of two, of which 0 is none.
-std::int64_t tighter_limit(std::int64_t a, std::int64_t b) {
-  return a == 0 || b == 0 ? std::max(a, b) : std::min(a, b);
+// Of a part's arena; 0: none.
+std::int64_t limit_of(std::int64_t asked, std::int64_t device_bytes) {
+  if (device_bytes == 0) return asked;
+  // Without a limit places of the arena may linger, for which a sixteenth is left, and for libraries.
+  return asked > 0 ? std::min(asked, device_bytes) : device_bytes / 16 * 15;
 }
 
 }  // namespace
@@ -37,7 +39,7 @@ Planner::Planner(const Network& network, const SessionOptions& options, const Ra
                  Surroundings surroundings)
     : network_(network),
       options_(options),
-      memory_limit_(tighter_limit(options.memory_limit, surroundings.device_bytes)),
+      memory_limit_(limit_of(options.memory_limit, surroundings.device_bytes)),
       groups_(groups),
       parts_(groups.parts->size()),
       surroundings_(std::move(surroundings)),
@@ -182,7 +184,7 @@ std::int64_t Planner::arena_bytes(const CompiledSteps& steps) const {
 std::string Planner::where() const {
   return fmt::format(
       "{} {} bytes, --partition {}: ",
-      memory_limit_ == options_.memory_limit ? "--memory-limit" : "memory of the smallest device",
+      memory_limit_ == options_.memory_limit ? "--memory-limit" : "free memory of the fullest device",
       memory_limit_, parts_);
 }
 

@@ -25,9 +25,8 @@ Surroundings look_around(const comm::Communicator& world, const RankGroups& grou
   }
   const int parts = groups.parts->size();
   if (backend == kernels::Backend::cuda) {  // one rank a device
-    // But for a sixteenth, in which places of the arena may linger and libraries find room.
     surroundings.device_bytes =
-        world.all_reduce(kernels::free_gpu_memory() / 16 * 15, comm::ReduceOp::min, "memory of the devices");
+        world.all_reduce(kernels::free_gpu_memory(), comm::ReduceOp::min, "memory of the devices");
     surroundings.processors = separate_processors(parts);
     return surroundings;
   }

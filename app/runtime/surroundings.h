@@ -16,7 +16,7 @@ namespace convoy::app {
 
 struct Surroundings {
   std::vector<std::vector<LinkCost>> links;  // between the parts
-  std::int64_t device_bytes = 0;  // that a run without another limit has on the smallest device; 0: no device
+  std::int64_t device_bytes = 0;             // that the fullest device has free; 0: no device
   double reduce_ms = 0, reduce_ms_per_byte = 0;
   SharedProcessors processors;  // needed at rank 0 alone
   // Of every operation, and of every part's update: how much more a processor works for it beside the host's other ranks.
