@@ -170,6 +170,8 @@ class CudaExecutor final : public Executor {
     captured.graph = CapturedGraph::capture([&](kernels::Stream stream) {
       ring_.fetch(stream);
       captured.waits = record(program, stream, clock);
+      CapturedGraph::join(
+          static_cast<cudaStream_t>(stream));  // so that a finished step has nothing left to do
       ring_.publish(stream);
     });
     return captured;

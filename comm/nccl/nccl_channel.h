@@ -36,11 +36,10 @@ class NcclChannel : public DeviceOperations {
     done.record(stream_.get());
     done.make_wait(beside_.get());
     marks_.finish(beside_.get());
-    // So that a later graph's marks come behind this one.
-    if (!kernels::CapturedGraph::join_at_end(beside_.get())) done.record(beside_.get());
+    // Outside captures who waits for `done` waits for the mark, too, so that those of a later graph come behind it.
+    if (!kernels::CapturedGraph::join_later(beside_.get())) done.record(beside_.get());
   }
 
-  ncclComm_t communicator() const { return communicator_.get(); }
   const kernels::CudaStream& stream() const { return stream_; }
   // Ends what the device is in; nothing can be run afterwards.
   void abort() noexcept;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 namespace convoy::kernels {
 
@@ -71,30 +72,36 @@ thread_local std::vector<cudaStream_t>* streams_to_join = nullptr;
 
 }  // namespace
 
-bool CapturedGraph::join_at_end(cudaStream_t stream) {
+bool CapturedGraph::join_later(cudaStream_t stream) {
   if (streams_to_join == nullptr) return false;
   if (std::ranges::find(*streams_to_join, stream) == streams_to_join->end())
     streams_to_join->push_back(stream);
   return true;
 }
 
+void CapturedGraph::join(cudaStream_t stream) {
+  if (streams_to_join == nullptr) return;
+  const CudaEvent joined;
+  for (cudaStream_t other : *streams_to_join) {
+    joined.record(other);
+    joined.make_wait(stream);
+  }
+  streams_to_join->clear();
+}
+
 CapturedGraph CapturedGraph::capture(const std::function<void(Stream)>& record) {
   const CudaStream stream;
-  const CudaEvent joined;
   std::vector<cudaStream_t> others;
   // A refused call inside a capture is an error of this thread alone.
   CONVOY_CUDA(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal));
   cudaGraph_t captured = nullptr;
-  streams_to_join = &others;
+  std::vector<cudaStream_t>* const outer = std::exchange(streams_to_join, &others);
   try {
     record(stream.view());
-    streams_to_join = nullptr;
-    for (cudaStream_t other : others) {
-      joined.record(other);
-      joined.make_wait(stream.get());
-    }
+    join(stream.get());
+    streams_to_join = outer;
   } catch (...) {
-    streams_to_join = nullptr;
+    streams_to_join = outer;
     cudaStreamEndCapture(stream.get(), &captured);
     cudaGetLastError();
     if (captured != nullptr) cudaGraphDestroy(captured);

@@ -105,14 +105,16 @@ class StreamPool {
 };
 
 // Work captured once and launched as one unit. `record` enqueues on the stream it is given, and on others only
-// behind events that lead back to it; it must not synchronise or allocate.
+// behind events that lead back to it, or that are joined later; it must not synchronise or allocate.
 class CapturedGraph {
  public:
   CapturedGraph() = default;
   static CapturedGraph capture(const std::function<void(Stream)>& record);
-  // For what `record` puts on another stream and nothing waits for: the graph's end comes behind it. False, and nothing, where this
-  // thread captures nothing.
-  static bool join_at_end(cudaStream_t stream);
+  // From `record`: the graph's end comes behind what is on `stream`, one that it has forked, though nothing waits for that. False,
+  // and nothing, where this thread captures nothing.
+  static bool join_later(cudaStream_t stream);
+  // From `record`: puts `stream` behind all that join_later was told of so far.
+  static void join(cudaStream_t stream);
   void launch(cudaStream_t stream) const;
   std::size_t nodes() const { return nodes_; }
 
