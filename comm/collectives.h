@@ -24,8 +24,8 @@ using kernels::DType;
 using kernels::Stream;
 
 // An operation on fixed buffers that runs every step. It is prepared once, on all the ranks that take part;
-// starting and finishing it allocates nothing. The first start may connect ranks: it waits until the peers of all sends and receives
-// that were prepared before have prepared theirs and come to a first start too.
+// starting and finishing it allocates nothing, but for the first start of a transfer on devices: that connects all pairs of ranks
+// for which transfers have been prepared so far, and returns when each peer has prepared its ends and started one of them.
 class PreparedOperation {
  public:
   virtual ~PreparedOperation() = default;

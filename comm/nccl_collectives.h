@@ -8,7 +8,7 @@
 // receive does not hold up a send.
 //
 // All of it can be captured into a CUDA graph; start() and wait() of an operation belong into the same capture.
-// Connections are made at the first start of a transfer (send, receive): run a step once before capturing it.
+// The first start of a transfer (send, receive) connects all pairs of ranks with prepared ones: run a step once before capturing it.
 // Destroy graphs before the object whose operations they hold.
 //
 // Sums. A buffer's result has the same bits in every run with the same ranks, hosts, NCCL and count. Unlike on
@@ -16,10 +16,10 @@
 // algorithm and order by them; among two ranks, and in what the copy engines move, they depend on nothing but the ranks'
 // values. NVLink SHARP, whose order of adding is the switch's, is turned off unless NCCL_NVLS_ENABLE or NCCL_ALGO in the
 // environment says otherwise.
-// NCCL_P2P_DISABLE=1 leaves all sums and transfers to NCCL; so does a CUDA_VISIBLE_DEVICES that hides the other ranks' GPUs from
-// a rank.
+// NCCL_P2P_DISABLE=1 leaves all sums and transfers to NCCL; so do a CUDA_VISIBLE_DEVICES that hides the other ranks' GPUs from a
+// rank, and containers that hide its processes.
 //
-// The watchdog (comm/watchdog) sees what the device does by counters that the stream itself advances before and
+// The watchdog (comm/watchdog) sees what the device does by counters that a stream beside advances before and
 // behind each operation: a rank that dies, stalls or meets an error of NCCL ends the job like on the host. An exception that unwinds
 // past an operation or its collectives ends all connections of the process.
 #pragma once

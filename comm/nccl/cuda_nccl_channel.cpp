@@ -85,7 +85,7 @@ std::string NcclChannel::failure() const {
   if (communicator_.get() == nullptr) return {};
   ncclResult_t status = ncclSuccess;
   const ncclResult_t asked = ncclCommGetAsyncError(communicator_.get(), &status);
-  if (asked == ncclSuccess && (status == ncclSuccess || status == ncclInProgress)) return {};
+  if (asked == ncclSuccess && status == ncclSuccess) return {};
   const auto operation = progress().current;
   return fmt::format("{}: {}", operation.view().empty() ? "NCCL connection" : operation.view(),
                      nccl_reason(asked == ncclSuccess ? status : asked, communicator_.get()));

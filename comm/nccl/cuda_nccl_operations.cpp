@@ -142,10 +142,11 @@ class CopiedTransfer : public Operation {
     if (side_.sends && there_.bytes == 0) {
       if (is_capturing(stream))
         throw std::logic_error(fmt::format("{}: starts for the first time inside a capture", name_.view()));
-      there_ = window_->await(transfer_);
-      if (there_.bytes != bytes_)
+      const PeerWindow::Place there = window_->await(transfer_);
+      if (there.bytes != bytes_)
         throw std::logic_error(
-            fmt::format("{}: {} bytes are sent, {} expected", name_.view(), bytes_, there_.bytes));
+            fmt::format("{}: {} bytes are sent, {} expected", name_.view(), bytes_, there.bytes));
+      there_ = there;
     }
     run(channel_, stream, [this](ncclComm_t, cudaStream_t own) {
       side_.sends ? window_->send(transfer_, side_.data, there_, own) : window_->receive(transfer_, own);

@@ -33,13 +33,13 @@ bool is_capturing(Stream stream) {
 
 NcclChannel& NcclPairs::connected(int sender, int receiver, Stream stream) {
   const std::unique_ptr<NcclChannel>& wanted = channels_.at({sender, receiver});
-  if (wanted == nullptr) {
-    if (is_capturing(stream))
-      throw std::logic_error(fmt::format("{}: the first transfer starts inside a capture",
-                                         name_of_connection(sender, receiver).view()));
+  // Before any transfer, of whichever pair: its device may then wait for a peer that connects.
+  if (!is_capturing(stream))
     for (auto& [ends, channel] : channels_)
       if (channel == nullptr) channel = connect(ends.first, ends.second);
-  }
+  if (wanted == nullptr)
+    throw std::logic_error(fmt::format("{}: the first transfer starts inside a capture",
+                                       name_of_connection(sender, receiver).view()));
   return *wanted;
 }
 
@@ -58,9 +58,9 @@ std::unique_ptr<NcclChannel> NcclPairs::connect(int sender, int receiver) {
   const std::vector<int> members{world[static_cast<std::size_t>(sender)],
                                  world[static_cast<std::size_t>(receiver)]};
   CommContext& context = ranks_.context();
-  const int waits =
+  const int of_waits =
       context.waits.open_channel(derived_key(ranks_.key(), (std::uint64_t{3} << 32) + pair), members);
-  const WaitScope wait(context.waits, waits, context.waits.enter(waits, name), name);
+  const WaitScope wait(context.waits, of_waits, context.waits.enter(of_waits, name), name);
 
   ncclUniqueId id{};
   {
@@ -68,7 +68,8 @@ std::unique_ptr<NcclChannel> NcclPairs::connect(int sender, int receiver) {
     const MpiSection section(context);
     if (sends) {
       check_nccl(ncclGetUniqueId(&id), name.view());
-      check_mpi(MPI_Send(id.internal, NCCL_UNIQUE_ID_BYTES, MPI_CHAR, receiver, kIdTag, ranks_.handle()),
+      // Returns when the message is there: NCCL, which blocks next, would not let MPI move it.
+      check_mpi(MPI_Ssend(id.internal, NCCL_UNIQUE_ID_BYTES, MPI_CHAR, receiver, kIdTag, ranks_.handle()),
                 name.view());
     } else {
       check_mpi(MPI_Recv(id.internal, NCCL_UNIQUE_ID_BYTES, MPI_CHAR, sender, kIdTag, ranks_.handle(),
@@ -76,6 +77,7 @@ std::unique_ptr<NcclChannel> NcclPairs::connect(int sender, int receiver) {
                 name.view());
     }
   }
+  const kernels::DeviceBuffer probe(1);
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.maxCTAs = blocks_of_pair(ranks_.size());
   ncclComm_t handle = nullptr;
@@ -84,9 +86,10 @@ std::unique_ptr<NcclChannel> NcclPairs::connect(int sender, int receiver) {
                                                derived_key(ranks_.key(), pair), members);
   // NCCL opens the transport at the first message, for which both ends must be there too.
   const cudaStream_t stream = channel->stream().get();
-  check_nccl(sends ? ncclSend(probe_.data(), 1, ncclUint8, 1, handle, stream)
-                   : ncclRecv(probe_.data(), 1, ncclUint8, 0, handle, stream),
+  check_nccl(sends ? ncclSend(probe.data(), 1, ncclUint8, 1, handle, stream)
+                   : ncclRecv(probe.data(), 1, ncclUint8, 0, handle, stream),
              name.view(), handle);
+  channel->stream().synchronize();
   return channel;
 }
 

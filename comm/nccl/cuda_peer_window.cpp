@@ -85,8 +85,8 @@ struct PeerWindow::Meetings {
   std::uint32_t met[2][kMostRanks];
 };
 
-// Of a transfer, with the receiver: what each end lets the other do, cleared by who waited for it, and the place, with no bytes until
-// it is told.
+// Of a transfer, in the receiver's part: two flags, each set by one end and cleared by the other, which waits for it; and the place,
+// whose `bytes` are 0 until it is told.
 struct PeerWindow::TransferState {
   std::uint32_t may_send, has_sent;
   std::uint64_t offset;
@@ -167,7 +167,9 @@ bool PeerWindow::open_states() {
   states_ = SharedWindow::create(ranks_, own_.data() != nullptr ? bytes : 0);
   if (states_ == nullptr) return false;
   int same_address = 0;
-  CONVOY_CUDA(cudaDeviceGetAttribute(&same_address, cudaDevAttrCanUseHostPointerForRegisteredMem, device_));
+  if (!succeeded(
+          cudaDeviceGetAttribute(&same_address, cudaDevAttrCanUseHostPointerForRegisteredMem, device_)))
+    return false;
   for (int r = 0; r < size() && same_address != 0; ++r) {
     if (!succeeded(cudaHostRegister(states_->data(r), bytes, cudaHostRegisterDefault))) return false;
     registered_.push_back(states_->data(r));
@@ -276,15 +278,16 @@ void PeerWindow::meet(Meeting meeting, cudaStream_t stream) const {
 
 // All that this rank's device may wait for.
 void PeerWindow::set_all_flags() const noexcept {
-  const auto set = [](std::uint32_t& flag) { std::atomic_ref(flag).store(kSet); };
-  for (int other = 0; other < size(); ++other) {
-    if (use_ == Use::sums)
+  const auto set = [](std::uint32_t& flag) { std::atomic_ref(flag).store(kSet, std::memory_order_relaxed); };
+  for (int other = 0; other < size(); ++other)
+    if (use_ == Use::sums) {
       for (auto& met : meetings(rank()).met) set(met[other]);
-    for (int number = 0; use_ == Use::transfers && number < kMostTransfers; ++number) {
-      set(state(rank(), other, number).may_send);
-      set(state(other, rank(), number).has_sent);
+    } else {
+      for (int number = 0; number < kMostTransfers; ++number) {
+        set(state(rank(), other, number).may_send);
+        set(state(other, rank(), number).has_sent);
+      }
     }
-  }
 }
 
 void PeerWindow::stop_meeting() const noexcept {

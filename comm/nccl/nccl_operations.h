@@ -26,8 +26,7 @@ struct TransferSide {
 };
 std::unique_ptr<PreparedOperation> transfer_by_nccl(Connections& connections, const TransferSide& side,
                                                     OperationName name);
-// Between two windows, by the sender's copy engine. The receiver tells the sender where in its part, over the window's own
-// communicator. `offset`: of the data in this rank's part.
+// Between two windows, by the sender's copy engine. The receiver tells the sender where in its part. `offset`: of the data in this rank's part.
 std::unique_ptr<PreparedOperation> transfer_by_copies(Connections& connections, const TransferSide& side,
                                                       std::shared_ptr<PeerWindow> window, int number,
                                                       std::size_t offset, OperationName name);

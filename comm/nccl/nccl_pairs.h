@@ -21,8 +21,8 @@ class NcclPairs {
 
   // There will be transfers from `sender` to `receiver`, of which this rank is one.
   void prepare(int sender, int receiver) { channels_.try_emplace({sender, receiver}); }
-  // The channel of a prepared pair. Where it is not connected yet, connects all that are not, which waits for their other ends to
-  // get there; throws std::logic_error inside a capture.
+  // The channel of a prepared pair. Outside captures connects all prepared pairs that are not connected yet, which waits until the
+  // peer of each does the same; throws std::logic_error inside a capture where this one is not.
   NcclChannel& connected(int sender, int receiver, Stream stream);
   std::vector<NcclChannel*> all_connected() const;
 
@@ -31,7 +31,6 @@ class NcclPairs {
 
   const Communicator& ranks_;
   std::map<std::pair<int, int>, std::unique_ptr<NcclChannel>> channels_;  // null: not connected yet
-  kernels::DeviceBuffer probe_{1};
 };
 
 bool is_capturing(Stream stream);

@@ -61,8 +61,7 @@ class PeerWindow {
   };
   void send(const Transfer& transfer, const void* data, const Place& there, cudaStream_t stream) const;
   void receive(const Transfer& transfer, cudaStream_t stream) const;
-  // Before the first of a transfer the receiver tells the sender where it goes, some bytes of its part. The watchdog sees who waits
-  // for whom.
+  // Before the first of a transfer the receiver tells the sender where it goes; not nowhere. The watchdog sees who waits for whom.
   void tell(const Transfer& transfer, const Place& here) const;
   Place await(const Transfer& transfer) const;
   // The number of the next transfer to, or from, a peer, of all that will ever use the window. Throws std::length_error beyond
@@ -74,7 +73,7 @@ class PeerWindow {
 
  private:
   // What ranks and their devices tell each other lies in memory of the host: a device that waits for it in all of its queues can
-  // still be let go, and a message might need either rank's thread, which its device may hold up.
+  // still be let go, and an MPI message may need a call by the sender's thread, which may be blocked by a full stream.
   struct Meetings;
   struct TransferState;
 

@@ -145,6 +145,22 @@ TEST_P(DeviceCollectives, SendAroundARing) {
   }
 }
 
+// As of a second program: some pairs of ranks are connected, others not, and every rank starts with its send.
+TEST_P(DeviceCollectives, SendOverPairsThatArePreparedLater) {
+  if (ranks_ < 2) GTEST_SKIP() << "needs two ranks";
+  constexpr std::int64_t kCount = 300'001;
+  const OnDevice<float> out(device(), numbers<float>(rank_, kCount)),
+      in(device(), normal_values(0, kCount, 1));
+  if (rank_ == 0) collectives_->send(out.data(), kCount, DType::f32, 1, stream(), "first");
+  if (rank_ == 1) collectives_->receive(in.data(), kCount, DType::f32, 0, stream(), "first");
+  const int before = (rank_ + ranks_ - 1) % ranks_, after = (rank_ + 1) % ranks_;
+  const auto send = collectives_->prepare_send(out.data(), kCount, DType::f32, after, "edge");
+  const auto receive = collectives_->prepare_receive(in.data(), kCount, DType::f32, before, "edge");
+  for (auto* operation : {send.get(), receive.get()}) operation->start(stream());
+  for (auto* operation : {send.get(), receive.get()}) operation->wait(stream());
+  ASSERT_EQ(in.get(), numbers<float>(before, kCount));
+}
+
 TEST_P(DeviceCollectives, ReduceBucketsAsOneSum) {
   const std::vector<ParameterSegment> segments{
       {0, 70'000}, {70'000, 1}, {70'001, 200'000}, {270'001, 30'000}};

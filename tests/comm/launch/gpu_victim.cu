@@ -31,8 +31,8 @@ __global__ void hold(const volatile int* held) {
 
 class Step {
  public:
-  // `absent`: this rank never prepares its transfers.
-  Step(const comm::Communicator& world, bool absent)
+  // `unprepared`: this rank never prepares its transfers.
+  Step(const comm::Communicator& world, bool unprepared)
       : collectives_(comm::make_nccl_collectives(world)),
         others_(comm::make_nccl_collectives(world, comm::Sums::small)),
         held_(sizeof(int)),
@@ -43,11 +43,11 @@ class Step {
     set_held(0);
     const int next = (world.rank() + 1) % world.size(),
               last = (world.rank() + world.size() - 1) % world.size();
-    while (absent) ::usleep(10'000);
-    transfers_.push_back(others_->prepare_receive(tensors_.get() + kTensorBytes, kTensorBytes,
-                                                  comm::DType::u8, last, "tensor"));
+    while (unprepared) ::usleep(10'000);
     transfers_.push_back(
         others_->prepare_send(tensors_.get(), kTensorBytes, comm::DType::u8, next, "tensor"));
+    transfers_.push_back(others_->prepare_receive(tensors_.get() + kTensorBytes, kTensorBytes,
+                                                  comm::DType::u8, last, "tensor"));
     CONVOY_CUDA(cudaMemset(gradients_.get(), 0, kElements * sizeof(float)));
     move(nullptr);  // the first time, outside a capture
     CONVOY_CUDA(cudaDeviceSynchronize());
