@@ -24,8 +24,9 @@ using kernels::DType;
 using kernels::Stream;
 
 // An operation on fixed buffers that runs every step. It is prepared once, on all the ranks that take part;
-// starting and finishing it allocates nothing, but for the first start of a transfer on devices: that connects all pairs of ranks
-// for which transfers have been prepared so far, and returns when each peer has prepared its ends and started one of them.
+// starting and finishing it allocates nothing. On devices a start outside captures may wait: over NCCL it connects all pairs of ranks
+// for which transfers were prepared since the last one, until each peer does the same by a start of its own; by copy engines
+// the first start of a send waits until its receive is prepared.
 class PreparedOperation {
  public:
   virtual ~PreparedOperation() = default;

@@ -8,7 +8,7 @@
 // receive does not hold up a send.
 //
 // All of it can be captured into a CUDA graph; start() and wait() of an operation belong into the same capture.
-// The first start of a transfer (send, receive) connects all pairs of ranks with prepared ones: run a step once before capturing it.
+// Starts of transfers outside captures connect ranks (collectives.h): run a step once before capturing it.
 // Destroy graphs before the object whose operations they hold.
 //
 // Sums. A buffer's result has the same bits in every run with the same ranks, hosts, NCCL and count. Unlike on

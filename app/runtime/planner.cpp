@@ -29,8 +29,8 @@ constexpr double kSlack = 1.5;
 // Of a part's arena; 0: none.
 std::int64_t limit_of(std::int64_t asked, std::int64_t device_bytes) {
   if (device_bytes == 0) return asked;
-  // Without a limit places of the arena may linger, for which a sixteenth is left, and for libraries.
-  return asked > 0 ? std::min(asked, device_bytes) : device_bytes / 16 * 15;
+  // Else but for a sixteenth, in which places of the arena may linger and libraries find room.
+  return asked > 0 && asked <= device_bytes ? asked : device_bytes / 16 * 15;
 }
 
 }  // namespace
@@ -92,7 +92,7 @@ PartitionPlan Planner::plan() {
   return plan_;
 }
 
-// On GPUs predictions of parts have been 2 to 14 % short: they lack some of what tensors wait for.
+// On GPUs predictions of parts have been 1 to 21 % short, those of small kernels most: they lack some of what tensors wait for.
 PartitionPlan Planner::settle(double predicted_ms) {
   constexpr double kWorthwhile = 0.95;
   plan_.predicted_step_ms = predicted_ms;
@@ -182,10 +182,11 @@ std::int64_t Planner::arena_bytes(const CompiledSteps& steps) const {
 }
 
 std::string Planner::where() const {
-  return fmt::format(
-      "{} {} bytes, --partition {}: ",
-      memory_limit_ == options_.memory_limit ? "--memory-limit" : "free memory of the fullest device",
-      memory_limit_, parts_);
+  return fmt::format("{} {} bytes, --partition {}: ",
+                     memory_limit_ == options_.memory_limit
+                         ? "--memory-limit"
+                         : "15/16 of the free memory of the fullest device",
+                     memory_limit_, parts_);
 }
 
 void Planner::set_limits(const std::vector<Bytes>& limits) {

@@ -77,7 +77,7 @@ std::unique_ptr<NcclChannel> NcclPairs::connect(int sender, int receiver) {
                 name.view());
     }
   }
-  const kernels::DeviceBuffer probe(1);
+  if (probe_.bytes() == 0) probe_ = kernels::DeviceBuffer(1);
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.maxCTAs = blocks_of_pair(ranks_.size());
   ncclComm_t handle = nullptr;
@@ -86,8 +86,8 @@ std::unique_ptr<NcclChannel> NcclPairs::connect(int sender, int receiver) {
                                                derived_key(ranks_.key(), pair), members);
   // NCCL opens the transport at the first message, for which both ends must be there too.
   const cudaStream_t stream = channel->stream().get();
-  check_nccl(sends ? ncclSend(probe.data(), 1, ncclUint8, 1, handle, stream)
-                   : ncclRecv(probe.data(), 1, ncclUint8, 0, handle, stream),
+  check_nccl(sends ? ncclSend(probe_.data(), 1, ncclUint8, 1, handle, stream)
+                   : ncclRecv(probe_.data(), 1, ncclUint8, 0, handle, stream),
              name.view(), handle);
   channel->stream().synchronize();
   return channel;

@@ -30,6 +30,7 @@ class NcclPairs {
   std::unique_ptr<NcclChannel> connect(int sender, int receiver);
 
   const Communicator& ranks_;
+  kernels::DeviceBuffer probe_;  // here, to be freed after an abort: that waits for the device
   std::map<std::pair<int, int>, std::unique_ptr<NcclChannel>> channels_;  // null: not connected yet
 };
 

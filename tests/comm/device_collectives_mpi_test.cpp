@@ -150,9 +150,12 @@ TEST_P(DeviceCollectives, SendOverPairsThatArePreparedLater) {
   if (ranks_ < 2) GTEST_SKIP() << "needs two ranks";
   constexpr std::int64_t kCount = 300'001;
   const OnDevice<float> out(device(), numbers<float>(rank_, kCount)),
-      in(device(), normal_values(0, kCount, 1));
+      in(device(), normal_values(0, kCount, 1)), first(device(), normal_values(0, kCount, 2));
   if (rank_ == 0) collectives_->send(out.data(), kCount, DType::f32, 1, stream(), "first");
-  if (rank_ == 1) collectives_->receive(in.data(), kCount, DType::f32, 0, stream(), "first");
+  if (rank_ == 1) {
+    collectives_->receive(first.data(), kCount, DType::f32, 0, stream(), "first");
+    ASSERT_EQ(first.get(), numbers<float>(0, kCount));
+  }
   const int before = (rank_ + ranks_ - 1) % ranks_, after = (rank_ + 1) % ranks_;
   const auto send = collectives_->prepare_send(out.data(), kCount, DType::f32, after, "edge");
   const auto receive = collectives_->prepare_receive(in.data(), kCount, DType::f32, before, "edge");

@@ -23,7 +23,7 @@ class Planning : public testing::TestWithParam<Backend> {
   }
 
   // Planned by this rank alone, with `limit` bytes, as if a step of the parts were predicted to take so many times one rank's and
-  // the smallest device had so much memory.
+  // the fullest device had so much memory free.
   PartitionPlan plan(std::int64_t limit, double predicted, std::int64_t device_bytes = 0) {
     SessionOptions options;
     options.backend = GetParam();
@@ -76,13 +76,16 @@ TEST_P(Planning, KeepsToOneRankWithJustTheMemory) {
 
 TEST_P(Planning, BelievesNoLimitBeyondTheDevicesMemory) {
   const std::int64_t need = plan(1 << 30, 2).one_rank_bytes;
-  EXPECT_GT(plan(2 * need, 2, need - 1).transfers, 0);
-  expect_whole(plan(2 * need, 2, need));
+  expect_whole(plan(need, 2, need));
+  EXPECT_GT(plan(2 * need, 2, need).transfers, 0);
+  expect_whole(plan(2 * need, 2, need / 15 * 16 + 32));
+  EXPECT_GT(plan(0, 2, need).transfers, 0);
   try {
     plan(2 * need, 2, 1000);
     FAIL() << "planned within 1000 bytes";
   } catch (const std::runtime_error& error) {
-    EXPECT_TRUE(std::string_view(error.what()).starts_with("free memory of the fullest device 1000 bytes"))
+    EXPECT_TRUE(std::string_view(error.what())
+                    .starts_with("15/16 of the free memory of the fullest device 930 bytes"))
         << error.what();
   }
 }
