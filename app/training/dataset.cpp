@@ -58,6 +58,7 @@ data::StoreInfo synthetic_info(const TrainOptions& options) {
   data::StoreInfo info;
   info.shape = {size, size, 3};
   info.size = {kSyntheticTrain, kSyntheticTest};
+  info.largest_bytes = {info.shape.bytes(), info.shape.bytes()};
   for (std::int64_t i = 0; i < options.classes; ++i) info.classes.push_back(fmt::format("{}", i));
   info.mean = {0.5f, 0.5f, 0.5f};
   info.std = {0.29f, 0.29f, 0.29f};
@@ -142,7 +143,7 @@ void Dataset::visit_images(
     for (std::int64_t begin = 0; begin < set->size(); begin += most) {
       const std::int64_t count = std::min(most, set->size() - begin);
       for (std::int64_t i = 0; i < count; ++i)
-        std::copy_n(set->image(begin + i, scratch.data()), bytes,
+        std::copy_n(set->stored(begin + i, scratch).data(), bytes,
                     piece.data() + static_cast<std::size_t>(i) * bytes);
       visit(first, piece.data(), count);
       first += count;

@@ -6,14 +6,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "data/image/window.h"
 #include "data/image_set.h"
 
 namespace convoy::data {
-
-struct Window {
-  std::int32_t x = 0, y = 0, width = 0, height = 0;  // in source pixels
-  bool operator==(const Window&) const = default;
-};
 
 // Keeps its buffers from call to call: one a thread.
 class Resampler {

@@ -26,7 +26,7 @@ struct Loader::State final : BatchLease::Owner {
         schedule(set->size(), options),
         slots(make_slots(options)),
         fillers(make_batch_fillers(set->shape(), options)),
-        scratch(fillers.size(), std::vector<std::uint8_t>(static_cast<std::size_t>(set->shape().bytes()))),
+        scratch(fillers.size(), std::vector<std::uint8_t>(static_cast<std::size_t>(set->largest_bytes()))),
         pipeline(options.buffers, options.threads, make_work()) {}
 
   std::vector<BatchBuffers> make_slots(const LoaderOptions& options) const {
@@ -55,7 +55,7 @@ struct Loader::State final : BatchLease::Owner {
     schedule.samples(batch.position, batch.first + begin, real - begin, buffers.samples() + begin);
     for (std::int64_t i = begin; i < real; ++i) {
       const std::int64_t sample = buffers.samples()[i];
-      const std::uint8_t* pixels = reads_pixels ? set->image(sample, scratch[thread].data()) : nullptr;
+      const std::uint8_t* pixels = reads_pixels ? set->stored(sample, scratch[thread]).data() : nullptr;
       fillers[thread].fill(buffers, i, sample, set->label(sample), pixels);
     }
     for (std::int64_t i = real; i < end; ++i) BatchFiller::fill_empty(buffers, i);

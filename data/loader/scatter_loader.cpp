@@ -74,8 +74,8 @@ class RecordReader {
       header.label = set_->label(header.sample);
       std::memcpy(record, &header, sizeof header);
       auto* pixels = reinterpret_cast<std::uint8_t*>(record + sizeof header);
-      const std::uint8_t* image = set_->image(header.sample, pixels);
-      if (image != pixels) std::memcpy(pixels, image, static_cast<std::size_t>(set_->shape().bytes()));
+      const auto image = set_->stored(header.sample, {pixels, static_cast<std::size_t>(set_->largest_bytes())});
+      if (image.data() != pixels) std::memcpy(pixels, image.data(), image.size());
     }
   }
 

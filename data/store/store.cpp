@@ -223,6 +223,7 @@ Store::Store(const std::filesystem::path& file, std::int64_t resident_bytes)
     const Dataset images = open_images(id, name, split);
     const auto index = static_cast<std::size_t>(split);
     info.size[index] = images.extents[0];
+    info.largest_bytes[index] = images.extents[1] * images.extents[2] * images.extents[3];
     const ImageShape shape{images.extents[1], images.extents[2], images.extents[3]};
     if (split == Split::test && shape != info.shape) {
       throw std::runtime_error(fmt::format("{}: images of {}, expected {} as in /train/images", images.name,

@@ -16,8 +16,10 @@ namespace convoy::data {
 
 // What a run has to know about a data set besides its images. Ranks that cannot see the file get it as bytes.
 struct StoreInfo {
-  ImageShape shape;
-  std::array<std::int64_t, 2> size{};  // images by Split
+  ImageShape shape;  // of every image; {0, 0, C} of encoded images, whose sizes differ
+  ImageFormat format = ImageFormat::pixels;
+  std::array<std::int64_t, 2> size{};           // images by Split
+  std::array<std::int64_t, 2> largest_bytes{};  // of one stored image, by Split
   std::vector<std::string> classes;
   std::vector<float> mean, std;  // per channel, scale 0..1
 

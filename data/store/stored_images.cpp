@@ -94,16 +94,18 @@ void StoredImages::read_at(std::int64_t offset, std::int64_t bytes, std::uint8_t
   }
 }
 
-const std::uint8_t* StoredImages::image(std::int64_t sample, std::uint8_t* scratch) const {
+std::span<const std::uint8_t> StoredImages::stored(std::int64_t sample,
+                                                   std::span<std::uint8_t> scratch) const {
   const std::int64_t bytes = shape_.bytes();
-  if (resident_ != nullptr) return resident_.get() + sample * bytes;
+  const auto count = static_cast<std::size_t>(bytes);
+  if (resident_ != nullptr) return {resident_.get() + sample * bytes, count};
   if (places_.empty()) {
-    read_rows(sample, 1, scratch);
+    read_rows(sample, 1, scratch.data());
   } else {
     const std::int64_t place = places_[static_cast<std::size_t>(sample / images_in_place_)];
-    read_at(place + sample % images_in_place_ * bytes, bytes, scratch);
+    read_at(place + sample % images_in_place_ * bytes, bytes, scratch.data());
   }
-  return scratch;
+  return scratch.first(count);
 }
 
 }  // namespace convoy::data

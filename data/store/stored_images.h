@@ -24,7 +24,9 @@ class StoredImages final : public ImageSet {
   std::int64_t size() const override { return static_cast<std::int64_t>(labels_.size()); }
   ImageShape shape() const override { return shape_; }
   std::int32_t label(std::int64_t sample) const override { return labels_[static_cast<std::size_t>(sample)]; }
-  const std::uint8_t* image(std::int64_t sample, std::uint8_t* scratch) const override;
+  ImageFormat format() const override { return ImageFormat::pixels; }
+  std::int64_t largest_bytes() const override { return shape_.bytes(); }
+  std::span<const std::uint8_t> stored(std::int64_t sample, std::span<std::uint8_t> scratch) const override;
 
  private:
   void find_places(std::int64_t file_bytes);

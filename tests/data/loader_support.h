@@ -19,12 +19,14 @@ class TestSet final : public ImageSet {
   std::int64_t size() const override { return size_; }
   ImageShape shape() const override { return shape_; }
   std::int32_t label(std::int64_t sample) const override { return static_cast<std::int32_t>(sample % 7); }
-  const std::uint8_t* image(std::int64_t sample, std::uint8_t* scratch) const override {
+  ImageFormat format() const override { return ImageFormat::pixels; }
+  std::int64_t largest_bytes() const override { return shape_.bytes(); }
+  std::span<const std::uint8_t> stored(std::int64_t sample, std::span<std::uint8_t> scratch) const override {
     if (sample == bad_sample) throw std::runtime_error("set.h5: /train/images: cannot read");
     ++reads;
     const Bytes bytes = pixels(sample);
-    std::copy(bytes.begin(), bytes.end(), scratch);
-    return scratch;
+    std::copy(bytes.begin(), bytes.end(), scratch.begin());
+    return scratch.first(bytes.size());
   }
   Bytes pixels(std::int64_t sample) const {
     return random_bytes(static_cast<std::size_t>(shape_.bytes()), static_cast<std::uint64_t>(sample) + 100);

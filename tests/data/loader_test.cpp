@@ -248,7 +248,11 @@ TEST(Loader, AWarmLoaderAllocatesNothing) {
     std::int64_t size() const override { return 700; }
     ImageShape shape() const override { return {40, 40, 3}; }
     std::int32_t label(std::int64_t) const override { return 0; }
-    const std::uint8_t* image(std::int64_t, std::uint8_t*) const override { return pixels_.data(); }
+    ImageFormat format() const override { return ImageFormat::pixels; }
+    std::int64_t largest_bytes() const override { return shape().bytes(); }
+    std::span<const std::uint8_t> stored(std::int64_t, std::span<std::uint8_t>) const override {
+      return pixels_;
+    }
 
    private:
     Bytes pixels_ = Bytes(40 * 40 * 3, 7);
