@@ -97,8 +97,8 @@ std::string lasting_name(const StepGraph& graph, TensorId id) {
       return "(images)";
     case TensorRole::labels:
       return "(labels)";
-    case TensorRole::draws:
-      return "(draws)";
+    case TensorRole::transforms:
+      return "(transforms)";
     case TensorRole::metrics:
       return "(metrics)";
     case TensorRole::gradient:
