@@ -121,7 +121,7 @@ void add_bench_loader(CLI::App& bench) {
   add("--crop", flags->crop, "size of the images that come out; 0: as stored", whole_number(0, 4096));
   add("--global-batch", flags->batch, "images a batch", whole_number(1, 1 << 20))->type_name("B");
   add("--threads", flags->threads, "that fill batches", whole_number(1, 1024))->type_name("T");
-  add("--augment", flags->augment, "crop[:PADDING], resized-crop, flip, cutout[:SIZE], none", not_empty())
+  add("--augment", flags->augment, "crop[:PADDING], resized-crop, flip, cutout[:SIZE], erase[:PROBABILITY], none", not_empty())
       ->type_name("WORD,...");
   add("--layout", flags->layout, "raw: bytes as stored", one_of({"row_major", "channels_last", "raw"}));
   add("--seconds", flags->seconds, "to measure for", number_in("[0.1, 600]"))->type_name("S");

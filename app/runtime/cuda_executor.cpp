@@ -148,12 +148,12 @@ class CudaExecutor final : public Executor {
     std::int32_t* to = draws_.data() + std::ptrdiff_t{sample} * kernels::kAugmentDraws;
     const bool as_stored = memory_.images_desc().dtype == kernels::DType::f32;  // the host has augmented
     to[kernels::kImage] = static_cast<std::int32_t>(image);
-    to[kernels::kCropRow] = as_stored ? 0 : parameters.window.y;
-    to[kernels::kCropColumn] = as_stored ? 0 : parameters.window.x;
+    to[kernels::kCropRow] = as_stored ? 0 : parameters.window.y + parameters.top;
+    to[kernels::kCropColumn] = as_stored ? 0 : parameters.window.x + parameters.left;
     to[kernels::kFlip] = as_stored ? 0 : parameters.flip;
-    to[kernels::kCutRow] = parameters.cutout_y;
-    to[kernels::kCutColumn] = parameters.cutout_x;
-    to[kernels::kCutSize] = as_stored ? 0 : parameters.cutout_size;
+    to[kernels::kCutRow] = parameters.erased[0].y;
+    to[kernels::kCutColumn] = parameters.erased[0].x;
+    to[kernels::kCutSize] = as_stored ? 0 : parameters.erased[0].height;
   }
 
   const Captured& captured_of(const Program& program) {

@@ -86,7 +86,8 @@ void BatchFiller::fill(BatchBuffers& buffers, std::int64_t i, std::int64_t sampl
   if (output_ == BatchOutput::raw) {
     std::memcpy(buffers.image(i), pixels, buffers.image_bytes());
   } else {
-    augmenter_.apply(pixels, parameters, static_cast<float*>(buffers.image(i)));
+    augmenter_.apply(pixels, place_in_whole(parameters, stored_, augmenter_.output_shape(), 0),
+                     static_cast<float*>(buffers.image(i)));
   }
 }
 
