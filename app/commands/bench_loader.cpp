@@ -135,7 +135,7 @@ void add_bench_loader(CLI::App& bench) {
   add("--crop", flags->crop, "size of the images that come out; 0: as stored", whole_number(0, 4096));
   add("--global-batch", flags->batch, "images a batch", whole_number(1, 1 << 20))->type_name("B");
   add("--threads", flags->threads, "that fill batches; 0: one a processor", whole_number(0, 1024))->type_name("T");
-  add("--augment", flags->augment, "crop[:PADDING], resized-crop, flip, cutout[:SIZE], none", not_empty())
+  add("--augment", flags->augment, "crop[:PADDING], resized-crop, flip, cutout[:SIZE], erase[:PROBABILITY], none", not_empty())
       ->type_name("WORD,...");
   add("--output", flags->output, "images made ready on the host, or cuts for a device", one_of({"images", "cuts"}));
   add("--seconds", flags->seconds, "to measure for", number_in("[0.1, 600]"))->type_name("S");

@@ -110,7 +110,7 @@ BatchFiller::BatchFiller(ImageFormat format, ImageShape stored, const LoaderOpti
       seed_(options.seed),
       output_(options.output),
       decoder_(format, stored),
-      augmenter_(options.augmentation, output_shape_, options.mean, options.std, ImageLayout::row_major) {}
+      augmenter_(options.augmentation, stored, options.mean, options.std, ImageLayout::row_major) {}
 
 void BatchFiller::fill(BatchBuffers& buffers, std::int64_t i, std::int64_t sample, std::int32_t label,
                        std::span<const std::uint8_t> stored) {
@@ -151,7 +151,9 @@ kernels::SampleTransform BatchFiller::deliver_cut(BatchBuffers& buffers, const P
   if (cut.whole) {
     decoder_.read(placed.cut, reduction, cut.pixels);
   } else {
+    transform.flip = 0;  // the device mirrors
     augmenter_.resample(read_cut(placed.cut, reduction), transform, cut.pixels);
+    transform.flip = placed.transform.flip;
     make_identity(transform.rows, output_shape_.height);
     make_identity(transform.columns, output_shape_.width);
     transform.pitch = static_cast<std::int32_t>(output_shape_.width);

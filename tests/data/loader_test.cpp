@@ -183,7 +183,10 @@ TEST(Loader, OutputsAgreeWithEachOther) {
       EXPECT_EQ(Bytes(raw.raw.begin() + static_cast<std::ptrdiff_t>(i * 90),
                       raw.raw.begin() + static_cast<std::ptrdiff_t>(i * 90 + 90)),
                 set->pixels(raw.samples[i]));
-      augmenter.apply(raw.raw.data() + i * 90, raw.parameters[i], image.data());
+      augmenter.apply(raw.raw.data(),
+                      place_in_whole(raw.parameters[i], set->shape(), augmenter.output_shape(),
+                                     static_cast<std::int64_t>(i * 90)),
+                      image.data());
       for (std::size_t v = 0; v < 90; ++v) {
         EXPECT_EQ(planes.images[i * 90 + v], image[v]);
         EXPECT_EQ(pixels.images[i * 90 + v % 30 * 3 + v / 30], image[v]);
