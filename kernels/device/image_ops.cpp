@@ -23,15 +23,24 @@ std::uint64_t sum_of_grey(const std::uint8_t* image, std::int64_t pixels, int ch
   return sum;
 }
 
-std::array<std::uint32_t, 256> histogram_of(const std::uint8_t* channel, std::int64_t pixels, int channels) {
-  std::array<std::uint32_t, 256> histogram{};
+using Histogram = std::array<std::uint32_t, 256>;
+
+Histogram histogram_of(const std::uint8_t* channel, std::int64_t pixels, int channels) {
+  Histogram histogram{};
   for (std::int64_t i = 0; i < pixels; ++i) ++histogram[channel[i * channels]];
   return histogram;
 }
 
-Table equalizing_table(const std::array<std::uint32_t, 256>& histogram, std::uint32_t pixels) {
-  const auto last = std::find_if(histogram.rbegin(), histogram.rend(), [](auto count) { return count > 0; });
-  const std::uint32_t step = (pixels - *last) / 255;
+pixel::Range range_of(const Histogram& histogram) {
+  pixel::Range range{0, 255};
+  while (histogram[range.low] == 0) ++range.low;
+  while (histogram[range.high] == 0) --range.high;
+  return range;
+}
+
+Table equalizing_table(const Histogram& histogram, std::int64_t pixels) {
+  const std::uint32_t of_highest = histogram[range_of(histogram).high];
+  const std::uint32_t step = (static_cast<std::uint32_t>(pixels) - of_highest) / 255;
   Table table{};
   std::uint32_t below = 0;
   for (int level = 0; level < 256; ++level) {
@@ -102,16 +111,13 @@ void ImageOps::change_levels(const ImageOp& op, std::uint8_t* image) {
     mean = pixel::mean_level(sum_of_grey(image, pixels, channels_), static_cast<std::uint64_t>(pixels));
   for (int c = 0; c < channels_; ++c) {
     Table table{};
+    Histogram histogram{};
+    if (op.kind == ImageOpKind::equalize || op.kind == ImageOpKind::autocontrast)
+      histogram = histogram_of(image + c, pixels, channels_);
     if (op.kind == ImageOpKind::equalize) {
-      table =
-          equalizing_table(histogram_of(image + c, pixels, channels_), static_cast<std::uint32_t>(pixels));
+      table = equalizing_table(histogram, pixels);
     } else {
-      pixel::Range range;
-      if (op.kind == ImageOpKind::autocontrast)
-        for (std::int64_t i = 0; i < pixels; ++i) {
-          range.low = std::min<int>(range.low, image[i * channels_ + c]);
-          range.high = std::max<int>(range.high, image[i * channels_ + c]);
-        }
+      const pixel::Range range = op.kind == ImageOpKind::autocontrast ? range_of(histogram) : pixel::Range{};
       for (int level = 0; level < 256; ++level) table[level] = pixel::new_level(op, level, mean, range);
     }
     for (std::int64_t i = 0; i < pixels; ++i) image[i * channels_ + c] = table[image[i * channels_ + c]];

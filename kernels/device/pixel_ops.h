@@ -3,7 +3,6 @@
 // compile host code that includes this with -ffp-contract=off.
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 
 #include "kernels/device/image_op.h"
@@ -121,8 +120,9 @@ CONVOY_HOST_DEVICE inline Rgb hue_turned(Rgb from, int turn) {
   const int whole = static_cast<int>(sectors);  // 0 to 6
   const auto part = static_cast<float>(sectors - whole);
   const auto saturation = static_cast<float>(saturation_byte / 255.0);
+  // Half up, which for all bytes is what round() gives.
   const auto rounded = [&](double share) {
-    return static_cast<std::uint8_t>(round(product(static_cast<double>(value), share)));
+    return static_cast<std::uint8_t>(product(static_cast<double>(value), share) + 0.5);
   };
   const std::uint8_t p = rounded(1.0 - static_cast<double>(saturation));
   const std::uint8_t q = rounded(1.0 - static_cast<double>(product(saturation, part)));

@@ -81,6 +81,10 @@ for op in OPS:
             case(op, listed[-1], height, width, channels, kind)
             if signed:
                 case(op, -listed[len(listed) // 2], height, width, channels, kind)
+for op in ("ShearX", "ShearY", "TranslateX", "TranslateY", "Rotate"):
+    for magnitude in values(trivial, op)[0][3::9]:
+        case(op, magnitude, 224, 224, 3, 0)
+        case(op, -magnitude, 97, 201, 3, 0)
 for op in ("Brightness", "Color", "Contrast", "Sharpness"):  # jitter's factors 0 to 3
     for magnitude in (-1.0, -0.4, 0.7, 2.0):
         case(op, magnitude, 37, 50, 3, 0)
