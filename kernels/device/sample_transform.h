@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "kernels/device/image_op.h"
+
 namespace convoy::kernels {
 
 // One axis of the resampling. Output o, before mirroring, has its centre at
@@ -28,13 +30,6 @@ struct AxisMap {
 struct ErasedRectangle {
   std::int32_t y = 0, x = 0, height = 0, width = 0;
   bool operator==(const ErasedRectangle&) const = default;
-};
-
-// One change of the pixels of the resampled image. kind 0 is no change and ends the list.
-struct ImageOp {
-  std::int32_t kind = 0;
-  float value[2] = {};
-  bool operator==(const ImageOp&) const = default;
 };
 
 inline constexpr int kMostErasedRectangles = 2;  // cutout and random erasing

@@ -5,6 +5,7 @@
 
 #include "kernels/device/host_kernel.h"
 #include "kernels/device/parallel.h"
+#include "kernels/softmax_cross_entropy/row_target.h"
 #include "kernels/softmax_cross_entropy/softmax_cross_entropy.h"
 
 namespace convoy::kernels::cpu {
@@ -21,7 +22,7 @@ std::int64_t rank_of(const float* logits, std::int64_t classes, std::int64_t lab
 }
 
 // Probabilities of one row and, where it has a label, its metrics.
-void forward_row(double smoothing, std::int64_t classes, const float* logits, std::int32_t label,
+void forward_row(double smoothing, std::int64_t classes, const float* logits, const RowTarget& label,
                  float* probabilities, double* metrics) {
   const float largest = *std::max_element(logits, logits + classes);
   double sum = 0, sum_of_logits = 0;
@@ -33,11 +34,13 @@ void forward_row(double smoothing, std::int64_t classes, const float* logits, st
   const auto inverse = static_cast<float>(1 / sum);
   for (std::int64_t j = 0; j < classes; ++j) probabilities[j] *= inverse;
   std::fill_n(metrics, kLossMetrics, 0.0);
-  if (label < 0) return;
+  if (label.own < 0) return;
   // -(target . log p), with log p = logit - largest - log(sum) and targets that add up to one.
-  metrics[0] = std::log(sum) - (1 - smoothing) * (logits[label] - largest);
+  double at_labels = logits[label.own] - largest;
+  if (label.share != 1) at_labels += (1 - double(label.share)) * (logits[label.other] - logits[label.own]);
+  metrics[0] = std::log(sum) - (1 - smoothing) * at_labels;
   if (smoothing != 0) metrics[0] -= smoothing / static_cast<double>(classes) * sum_of_logits;
-  const std::int64_t rank = rank_of(logits, classes, label);
+  const std::int64_t rank = rank_of(logits, classes, label.own);
   metrics[1] = rank < 1;
   metrics[2] = rank < 5;
   metrics[3] = 1;
@@ -47,11 +50,14 @@ void forward_row(double smoothing, std::int64_t classes, const float* logits, st
 
 Kernel softmax_cross_entropy_forward(const LossProblem& problem, KernelRequest& request) {
   const std::int64_t samples = request.inputs[0].shape[0], classes = request.inputs[0].shape[1];
-  const auto body = [=, smoothing = double(problem.label_smoothing)](const BoundOperands& operands) {
+  const auto body = [=, smoothing = double(problem.label_smoothing),
+                     control = request.control](const BoundOperands& operands) {
+    const auto* mix = mix_of(operands);
     auto* rows = operands.scratch<double>();
     parallel_for(samples, [&](std::int64_t n) {
-      forward_row(smoothing, classes, operands.in(0) + n * classes, operands.in<std::int32_t>(1)[n],
-                  operands.out(0) + n * classes, rows + n * kLossMetrics);
+      forward_row(smoothing, classes, operands.in(0) + n * classes,
+                  row_target(operands.in<std::int32_t>(1), n, mix, control), operands.out(0) + n * classes,
+                  rows + n * kLossMetrics);
     });
     auto* metrics = operands.out<double>(1);
     std::fill_n(metrics, kLossMetrics, 0.0);
@@ -63,18 +69,19 @@ Kernel softmax_cross_entropy_forward(const LossProblem& problem, KernelRequest& 
 Kernel softmax_cross_entropy_backward(const LossProblem& problem, KernelRequest& request) {
   const std::int64_t samples = request.inputs[0].shape[0], classes = request.inputs[0].shape[1];
   const auto body = [=, control = request.control](const BoundOperands& operands) {
+    const auto* mix = mix_of(operands);
     const float scale = 1.0f / static_cast<float>(control->global_valid);
     const float everywhere = problem.label_smoothing / static_cast<float>(classes);
     parallel_for(samples, [&](std::int64_t n) {
-      const std::int32_t label = operands.in<std::int32_t>(1)[n];
+      const RowTarget label = row_target(operands.in<std::int32_t>(1), n, mix, control);
       const float* probabilities = operands.in(0) + n * classes;
       float* dlogits = operands.out(0) + n * classes;
-      if (label < 0) {
+      if (label.own < 0) {
         std::fill_n(dlogits, classes, 0.0f);
         return;
       }
       for (std::int64_t j = 0; j < classes; ++j) {
-        const float target = everywhere + (j == label ? 1 - problem.label_smoothing : 0);
+        const float target = everywhere + (1 - problem.label_smoothing) * label.on(j);
         dlogits[j] = (probabilities[j] - target) * scale;
       }
     });

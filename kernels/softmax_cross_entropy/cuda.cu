@@ -2,6 +2,7 @@
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/cuda_reduce.cuh"
 #include "kernels/device/cuda_resident.h"
+#include "kernels/softmax_cross_entropy/row_target.h"
 #include "kernels/softmax_cross_entropy/softmax_cross_entropy.h"
 
 namespace convoy::kernels::cuda {
@@ -31,14 +32,16 @@ __device__ float block_max(float value, float* shared) {
 }
 
 __global__ void __launch_bounds__(kRowThreads)
-    forward(const void* logits, const std::int32_t* labels, void* probabilities, Rows rows,
-            RowResult* results, unsigned* ticket, double* metrics) {
+    forward(const void* logits, const std::int32_t* labels, const MixParameters* mix,
+            const StepControl* control, void* probabilities, Rows rows, RowResult* results, unsigned* ticket,
+            double* metrics) {
   __shared__ float shared_max[kRowThreads / 32];
   __shared__ Values<3, double> shared[kRowThreads / 32];
   __shared__ Values<kLossMetrics, double> shared_metrics[kRowThreads / 32];
   __shared__ double log_sum;
   const std::int64_t first = std::int64_t{blockIdx.x} * rows.classes;
-  const std::int32_t label = labels[blockIdx.x];
+  const RowTarget target = row_target(labels, blockIdx.x, mix, control);
+  const std::int32_t label = target.own;
   const float at_label = label >= 0 ? load_element(rows.from, logits, first + label) : 0.0f;
 
   float largest = -INFINITY;
@@ -57,7 +60,12 @@ __global__ void __launch_bounds__(kRowThreads)
   if (threadIdx.x == 0) {
     log_sum = log(sums.value[0]);
     // The loss is minus the sum of target * (shifted logit - log_sum); the targets add up to one.
-    double loss = log_sum - (1 - rows.smoothing) * (at_label - largest);
+    double at_labels = at_label - largest;
+    if (target.share != 1) {
+      const float at_other = load_element(rows.from, logits, first + target.other);
+      at_labels += (1 - static_cast<double>(target.share)) * (at_other - at_label);
+    }
+    double loss = log_sum - (1 - rows.smoothing) * at_labels;
     if (rows.smoothing != 0) loss -= rows.smoothing / rows.classes * sums.value[1];
     results[blockIdx.x] = {loss, label >= 0 ? static_cast<std::int32_t>(sums.value[2]) : -1};
   }
@@ -83,8 +91,8 @@ __global__ void __launch_bounds__(kRowThreads)
     for (int k = 0; k < kLossMetrics; ++k) metrics[k] = total.value[k];
 }
 
-__global__ void backward(const void* probabilities, const std::int32_t* labels, void* dlogits, Rows rows,
-                         const StepControl* control) {
+__global__ void backward(const void* probabilities, const std::int32_t* labels, const MixParameters* mix,
+                         void* dlogits, Rows rows, const StepControl* control) {
   const std::int64_t elements = std::int64_t{rows.samples} * rows.classes;
   const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
   const float scale = 1.0f / static_cast<float>(control->global_valid);
@@ -92,10 +100,10 @@ __global__ void backward(const void* probabilities, const std::int32_t* labels, 
   const float on_label = static_cast<float>(1 - rows.smoothing);
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < elements; i += turn) {
     const std::int64_t row = i / rows.classes;
-    const std::int32_t label = labels[row], column = static_cast<std::int32_t>(i - row * rows.classes);
+    const RowTarget target = row_target(labels, row, mix, control);
     const float excess =
-        load_element(rows.from, probabilities, i) - everywhere - (column == label ? on_label : 0.0f);
-    store_element(rows.to, dlogits, i, label < 0 ? 0.0f : excess * scale);
+        load_element(rows.from, probabilities, i) - everywhere - on_label * target.on(i - row * rows.classes);
+    store_element(rows.to, dlogits, i, target.own < 0 ? 0.0f : excess * scale);
   }
 }
 
@@ -109,9 +117,9 @@ Rows rows_of(const char* operation, const LossProblem& problem, const KernelRequ
 
 Kernel softmax_cross_entropy_forward(const LossProblem& problem, KernelRequest& request) {
   const Rows rows = rows_of("softmax_cross_entropy_forward", problem, request);
-  const auto body = [=](const BoundOperands& b, unsigned* ticket, Stream stream) {
-    launch(forward, rows.samples, kRowThreads, stream, b.inputs[0], b.in<std::int32_t>(1), b.outputs[0], rows,
-           b.scratch<RowResult>(), ticket, b.out<double>(1));
+  const auto body = [=, control = request.control](const BoundOperands& b, unsigned* ticket, Stream stream) {
+    launch(forward, rows.samples, kRowThreads, stream, b.inputs[0], b.in<std::int32_t>(1), mix_of(b), control,
+           b.outputs[0], rows, b.scratch<RowResult>(), ticket, b.out<double>(1));
   };
   return ticketed_kernel(body, 1, {}, sizeof(RowResult) * static_cast<std::size_t>(rows.samples));
 }
@@ -120,8 +128,8 @@ Kernel softmax_cross_entropy_backward(const LossProblem& problem, KernelRequest&
   const Rows rows = rows_of("softmax_cross_entropy_backward", problem, request);
   const std::int64_t elements = request.inputs[0].shape.elements();
   const auto body = [=, control = request.control](const BoundOperands& b, Stream stream) {
-    launch(backward, grid_for(elements), kThreads, stream, b.inputs[0], b.in<std::int32_t>(1), b.outputs[0],
-           rows, control);
+    launch(backward, grid_for(elements), kThreads, stream, b.inputs[0], b.in<std::int32_t>(1), mix_of(b),
+           b.outputs[0], rows, control);
   };
   if (rows.from == rows.to) return device_kernel(body, {{0, 0}});
   return device_kernel(body);

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "kernels/device/host_kernel.h"
+#include "kernels/softmax_cross_entropy/row_target.h"
 #include "kernels/softmax_cross_entropy/softmax_cross_entropy.h"
 
 namespace convoy::kernels::reference {
@@ -18,14 +19,14 @@ std::int64_t rank_of(const float* logits, std::int64_t classes, std::int64_t lab
 }
 
 // Writes the row's probabilities and returns its loss; the loss of a row without a label is not used.
-double softmax_row(const float* logits, float* probabilities, std::int64_t classes, std::int64_t label,
+double softmax_row(const float* logits, float* probabilities, std::int64_t classes, const RowTarget& label,
                    double smoothing) {
   const double largest = *std::max_element(logits, logits + classes);
   double sum = 0, loss = 0;
   for (std::int64_t j = 0; j < classes; ++j) sum += std::exp(logits[j] - largest);
   for (std::int64_t j = 0; j < classes; ++j) {
     const double log_probability = logits[j] - largest - std::log(sum);
-    const double target = (j == label ? 1 - smoothing : 0.0) + smoothing / double(classes);
+    const double target = (1 - smoothing) * label.on(j) + smoothing / double(classes);
     if (target != 0) loss -= target * log_probability;
     probabilities[j] = static_cast<float>(std::exp(log_probability));
   }
@@ -36,15 +37,16 @@ double softmax_row(const float* logits, float* probabilities, std::int64_t class
 
 Kernel softmax_cross_entropy_forward(const LossProblem& problem, KernelRequest& request) {
   const std::int64_t samples = request.inputs[0].shape[0], classes = request.inputs[0].shape[1];
-  return host_kernel([=](const BoundOperands& operands) {
+  return host_kernel([=, control = request.control](const BoundOperands& operands) {
+    const auto* mix = mix_of(operands);
     double metrics[kLossMetrics] = {};
     for (std::int64_t n = 0; n < samples; ++n) {
       const float* logits = operands.in(0) + n * classes;
-      const std::int32_t label = operands.in<std::int32_t>(1)[n];
+      const RowTarget label = row_target(operands.in<std::int32_t>(1), n, mix, control);
       const double loss =
           softmax_row(logits, operands.out(0) + n * classes, classes, label, problem.label_smoothing);
-      if (label < 0) continue;
-      const std::int64_t rank = rank_of(logits, classes, label);
+      if (label.own < 0) continue;
+      const std::int64_t rank = rank_of(logits, classes, label.own);
       metrics[0] += loss;
       metrics[1] += rank < 1;
       metrics[2] += rank < 5;
@@ -57,13 +59,14 @@ Kernel softmax_cross_entropy_forward(const LossProblem& problem, KernelRequest& 
 Kernel softmax_cross_entropy_backward(const LossProblem& problem, KernelRequest& request) {
   const std::int64_t samples = request.inputs[0].shape[0], classes = request.inputs[0].shape[1];
   const auto body = [=, control = request.control](const BoundOperands& operands) {
+    const auto* mix = mix_of(operands);
     const double smoothing = problem.label_smoothing;
     for (std::int64_t n = 0; n < samples; ++n)
       for (std::int64_t j = 0; j < classes; ++j) {
-        const std::int32_t label = operands.in<std::int32_t>(1)[n];
-        const double target = (j == label ? 1 - smoothing : 0.0) + smoothing / double(classes);
+        const RowTarget label = row_target(operands.in<std::int32_t>(1), n, mix, control);
+        const double target = (1 - smoothing) * label.on(j) + smoothing / double(classes);
         const double gradient = (operands.in(0)[n * classes + j] - target) / control->global_valid;
-        operands.out(0)[n * classes + j] = label < 0 ? 0 : static_cast<float>(gradient);
+        operands.out(0)[n * classes + j] = label.own < 0 ? 0 : static_cast<float>(gradient);
       }
   };
   return host_kernel(body, {{0, 0}});

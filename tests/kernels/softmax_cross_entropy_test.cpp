@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "tests/kernels/harness.h"
+#include "tests/kernels/mix_support.h"
 
 namespace convoy::kernels::testing {
 namespace {
@@ -40,6 +41,13 @@ Case gradient(float smoothing, Tensor probabilities, Tensor label) {
       .control = control};
 }
 
+// The case with samples that are mixed.
+Case with_mix(Case test, const MixParameters& mix) {
+  test.name += " of mixed samples";
+  test.inputs.push_back(mix_operand(mix));
+  return test;
+}
+
 Tensor random_labels(Random& random, std::int64_t samples, std::int64_t classes, int missing) {
   std::vector<int> values;
   for (std::int64_t n = 0; n < samples; ++n) values.push_back(random.pick(0, static_cast<int>(classes) - 1));
@@ -57,6 +65,9 @@ TEST(SoftmaxCrossEntropy, MatchesTheReference) {
         expect_matches_reference(forward);
         const Tensor probabilities{f32(shape), run_reference(forward).outputs[0].values, {}};
         expect_matches_reference(gradient(smoothing, probabilities, label));
+        const MixParameters mix{1, 0.7f};
+        expect_matches_reference(with_mix(forward, mix));
+        expect_matches_reference(with_mix(gradient(smoothing, probabilities, label), mix));
       }
 }
 
@@ -71,6 +82,56 @@ TEST(SoftmaxCrossEntropy, BackwardIsTheDerivative) {
     const double share = 1.0 / forward.control.global_valid;
     expect_gradient(dlogits.outputs[0].values, central_differences(forward, 0, {{}, {share, 0, 0, 0}}),
                     "loss");
+  }
+}
+
+TEST(SoftmaxCrossEntropy, BackwardOfMixedSamplesIsTheDerivative) {
+  Random random(4);
+  const MixParameters mix{1, 0.3f};
+  const Tensor label = random_labels(random, 5, 6, 2);
+  const Case forward = with_mix(loss(0.1f, random.uniform({5, 6}, -2, 2), label), mix);
+  const Tensor probabilities{f32({5, 6}), run_reference(forward).outputs[0].values, {}};
+  const double share = 1.0 / forward.control.global_valid;
+  expect_gradient(run_reference(with_mix(gradient(0.1f, probabilities, label), mix)).outputs[0].values,
+                  central_differences(forward, 0, {{}, {share, 0, 0, 0}}), "loss");
+}
+
+// torch.nn.functional.cross_entropy(..., reduction="sum") with targets 0.7 one_hot(y) + 0.3 one_hot(y.roll(-1)), and autograd's gradient of its
+// mean, PyTorch 1.13.
+TEST(SoftmaxCrossEntropy, OfMixedSamplesAgreesWithPyTorch) {
+  const Tensor logits = floats({3, 4}, {1, 2, -1, 0.5, 0.5, 0, 3, -2, -1, 0.25, 0, 4});
+  const Tensor label = labels({1, 0, 3});
+  const MixParameters mix{1, 0.7f};
+  for (const Backend b : {Backend::reference, Backend::cpu}) {
+    const auto forward = [&](float smoothing) {
+      return run(b, Layout::row_major, with_mix(loss(smoothing, logits, label), mix));
+    };
+    EXPECT_NEAR(forward(0).outputs[1].values[0], 5.3474188, 1e-6);
+    const Result smoothed = forward(0.1f);
+    EXPECT_NEAR(smoothed.outputs[1].values[0], 5.5986688, 1e-6);
+    EXPECT_EQ(smoothed.outputs[1].values[1], 2) << "hits of the own label, rows 0 and 2";
+    Case backward = gradient(0.1f, {f32({3, 4}), smoothed.outputs[0].values, {}}, label);
+    backward.control.global_valid = 3;
+    const Result dlogits = run(b, Layout::row_major, with_mix(backward, mix));
+    const std::vector<double> expected = {-0.023597398, -0.015179984, 0.001781076, 0.036996305,
+                                          -0.194302568, 0.006242061,  0.284421279, -0.096360772,
+                                          -0.006191388, -0.090857214, -0.002510923, 0.099559524};
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      EXPECT_NEAR(dlogits.outputs[0].values[i], expected[i], 1e-7) << i;
+  }
+}
+
+TEST(SoftmaxCrossEntropy, MixingNothingKeepsTheBits) {
+  Random random(5);
+  const Tensor label = random_labels(random, 6, 10, 1);
+  for (const Backend b : {Backend::reference, Backend::cpu}) {
+    const Case forward = loss(0.1f, random.uniform({6, 10}, -4, 4), label);
+    const Result plain = run(b, Layout::row_major, forward);
+    const Result mixed = run(b, Layout::row_major, with_mix(forward, {}));
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(mixed.outputs[i].values, plain.outputs[i].values);
+    const Case backward = gradient(0.1f, {f32({6, 10}), plain.outputs[0].values, {}}, label);
+    EXPECT_EQ(run(b, Layout::row_major, with_mix(backward, {})).outputs[0].values,
+              run(b, Layout::row_major, backward).outputs[0].values);
   }
 }
 
@@ -149,6 +210,16 @@ TEST(SoftmaxCrossEntropy, RefusesWhatIsNotRowsAndTheirLabels) {
     expect_refusal([](KernelRequest& r) { r.outputs[0] = f32({4, 2}); });
     expect_refusal([](KernelRequest& r) { r.outputs[1] = f32({kLossMetrics}); });
     expect_refusal([](KernelRequest& r) { r.outputs.pop_back(); });
+    const StepControl control;
+    const auto mix = [&](KernelRequest& r, std::int64_t words) {
+      r.inputs.push_back({DType::i32, {words}, Layout::any, nullptr});
+      r.control = &control;
+    };
+    EXPECT_NO_THROW(make(backend, [&](KernelRequest& r) { mix(r, kMixWords); }));
+    expect_refusal([&](KernelRequest& r) { mix(r, kMixWords - 1); });
+    expect_refusal([&](KernelRequest& r) { mix(r, kMixWords), r.control = nullptr; });
+    expect_refusal([&](KernelRequest& r) { mix(r, kMixWords), r.inputs[2].dtype = DType::f32; });
+    expect_refusal([&](KernelRequest& r) { mix(r, kMixWords), mix(r, kMixWords); });
   }
 }
 

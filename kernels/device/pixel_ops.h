@@ -1,0 +1,162 @@
+// The formulas of image operations (image_op.h) on single pixels, for host and device. They are Pillow's (ImageEnhance,
+// ImageOps, Image.convert), rounding included, so every product and sum that is not exact is rounded on its own:
+// compile host code that includes this with -ffp-contract=off.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/device/image_op.h"
+#include "kernels/device/philox.h"
+
+namespace convoy::kernels::pixel {
+
+// A product that no sum is contracted with.
+CONVOY_HOST_DEVICE inline float product(float a, float b) {
+#ifdef __CUDA_ARCH__
+  return __fmul_rn(a, b);
+#else
+  return a * b;
+#endif
+}
+CONVOY_HOST_DEVICE inline double product(double a, double b) {
+#ifdef __CUDA_ARCH__
+  return __dmul_rn(a, b);
+#else
+  return a * b;
+#endif
+}
+
+CONVOY_HOST_DEVICE inline std::uint8_t clipped(float value) {
+  return static_cast<std::uint8_t>(value <= 0 ? 0.0f : value >= 255 ? 255.0f : value);
+}
+
+// Image.blend: from `degenerate` (factor 0) over `level` (factor 1) and beyond.
+CONVOY_HOST_DEVICE inline std::uint8_t blend(int degenerate, int level, float factor) {
+  return clipped(static_cast<float>(degenerate) + product(factor, static_cast<float>(level - degenerate)));
+}
+
+// Image.convert("L").
+CONVOY_HOST_DEVICE inline int grey(int red, int green, int blue) {
+  return (red * 19595 + green * 38470 + blue * 7471 + 0x8000) >> 16;
+}
+
+// The mean of `count` levels with this sum, rounded half up.
+CONVOY_HOST_DEVICE inline int mean_level(std::uint64_t sum, std::uint64_t count) {
+  return static_cast<int>((2 * sum + count) / (2 * count));
+}
+
+// ImageFilter.SMOOTH: nine_and_four is the sum of a pixel and its neighbours plus four times the pixel; divided by 13
+// and rounded (there are no ties).
+CONVOY_HOST_DEVICE inline int smooth(int nine_and_four) { return (2 * nine_and_four + 13) / 26; }
+
+// ImageOps.autocontrast of a channel whose levels go from `low` to `high`.
+CONVOY_HOST_DEVICE inline std::uint8_t stretched(int level, int low, int high) {
+  if (high <= low) return static_cast<std::uint8_t>(level);
+  const double scale = 255.0 / (high - low);
+  const auto stretched = static_cast<int>(product(level, scale) + product(-low, scale));
+  return static_cast<std::uint8_t>(stretched < 0 ? 0 : stretched > 255 ? 255 : stretched);
+}
+
+// ImageOps.equalize: `below` pixels of the channel have a lower level; `step` is a 255th of the pixels that are not of
+// the highest level that occurs.
+CONVOY_HOST_DEVICE inline std::uint8_t equalized(int level, std::uint32_t below, std::uint32_t step) {
+  if (step == 0) return static_cast<std::uint8_t>(level);
+  const std::uint32_t equalized = (step / 2 + below) / step;
+  return static_cast<std::uint8_t>(equalized > 255 ? 255 : equalized);
+}
+
+// The levels that occur in a channel.
+struct Range {
+  int low = 255, high = 0;
+};
+
+// The new level of an operation that treats every level of a channel alike, but for equalize.
+CONVOY_HOST_DEVICE inline std::uint8_t new_level(const ImageOp& op, int level, int mean, Range range) {
+  switch (op.kind) {
+    case ImageOpKind::brightness:
+      return blend(0, level, op.value);
+    case ImageOpKind::contrast:
+      return blend(mean, level, op.value);
+    case ImageOpKind::posterize:
+      return static_cast<std::uint8_t>(level & static_cast<int>(op.value));
+    case ImageOpKind::solarize:
+      return static_cast<std::uint8_t>(static_cast<float>(level) < op.value ? level : 255 - level);
+    case ImageOpKind::autocontrast:
+      return stretched(level, range.low, range.high);
+    default:
+      return static_cast<std::uint8_t>(level);
+  }
+}
+
+struct Rgb {
+  std::uint8_t red, green, blue;
+};
+
+CONVOY_HOST_DEVICE inline Rgb saturated(Rgb from, float factor) {
+  const int level = grey(from.red, from.green, from.blue);
+  return {blend(level, from.red, factor), blend(level, from.green, factor), blend(level, from.blue, factor)};
+}
+
+// Image.convert("HSV"), its hue turned and back. Hue, saturation and value are rounded to bytes on the way.
+CONVOY_HOST_DEVICE inline Rgb hue_turned(Rgb from, int turn) {
+  const int r = from.red, g = from.green, b = from.blue;
+  const int most = r > g ? (r > b ? r : b) : (g > b ? g : b);
+  const int least = r < g ? (r < b ? r : b) : (g < b ? g : b);
+  if (most == least) return from;
+  const auto chroma = static_cast<float>(most - least), value = static_cast<float>(most);
+  const float red = static_cast<float>(most - r) / chroma, green = static_cast<float>(most - g) / chroma,
+              blue = static_cast<float>(most - b) / chroma;
+  const float sector = r == most   ? blue - green
+                       : g == most ? static_cast<float>(2.0 + red - blue)
+                                   : static_cast<float>(4.0 + green - red);
+  const double turns = sector / 6.0 + 1.0;  // 5/6 to 2
+  const auto hue = static_cast<float>(turns >= 1.0 ? turns - 1.0 : turns);
+  const int saturation_byte = static_cast<int>(chroma / value * 255.0);
+  const int hue_byte = (static_cast<int>(hue * 255.0) + turn) & 255;
+  const auto v = static_cast<std::uint8_t>(most);
+  if (saturation_byte == 0) return {v, v, v};
+
+  const double sectors = hue_byte * 6.0 / 255.0;
+  const int whole = static_cast<int>(sectors);  // 0 to 6
+  const auto part = static_cast<float>(sectors - whole);
+  const auto saturation = static_cast<float>(saturation_byte / 255.0);
+  // Half up, which for all bytes is what round() gives.
+  const auto rounded = [&](double share) {
+    return static_cast<std::uint8_t>(product(static_cast<double>(value), share) + 0.5);
+  };
+  const std::uint8_t p = rounded(1.0 - static_cast<double>(saturation));
+  const std::uint8_t q = rounded(1.0 - static_cast<double>(product(saturation, part)));
+  const std::uint8_t t =
+      rounded(1.0 - product(static_cast<double>(saturation), 1.0 - static_cast<double>(part)));
+  switch (whole) {
+    case 1:
+      return {q, v, p};
+    case 2:
+      return {p, v, t};
+    case 3:
+      return {p, q, v};
+    case 4:
+      return {t, p, v};
+    case 5:
+      return {v, p, q};
+    default:  // 0 and 6
+      return {v, t, p};
+  }
+}
+
+// Which input pixel an affine operation puts at output pixel (x, y).
+struct Place {
+  int x, y;
+};
+CONVOY_HOST_DEVICE inline Place mapped(const std::int32_t (&matrix)[6], int x, int y) {
+  // Sums in 32 bits that wrap; the result never does.
+  const auto at = [&](int row) {
+    const auto sum = static_cast<std::uint32_t>(matrix[row]) * static_cast<std::uint32_t>(x) +
+                     static_cast<std::uint32_t>(matrix[row + 1]) * static_cast<std::uint32_t>(y) +
+                     static_cast<std::uint32_t>(matrix[row + 2]);
+    return static_cast<std::int32_t>(sum) >> 16;
+  };
+  return {at(0), at(3)};
+}
+
+}  // namespace convoy::kernels::pixel

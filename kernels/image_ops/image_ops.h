@@ -1,0 +1,30 @@
+// The image operations of each sample (kernels/device/image_op.h), one after the other, with the bits of the host.
+//   image_ops_forward  {images u8 [N, C, H, W], transforms u8 [N, sizeof(SampleTransform)]} -> {y u8 [N, C, H, W]}
+// Images lie channels_last; C is 1 or 3, H and W at most kMostImageOpExtent. Samples that are not valid stay as they are
+// and their transforms are not read.
+#pragma once
+
+#include "kernels/device/kernel.h"
+#include "kernels/device/sample_transform.h"
+
+namespace convoy::kernels {
+
+struct ImageOpsProblem {
+  int most = kMostImageOps;  // operations of a sample; with one the device needs no workspace
+};
+
+// Throws std::invalid_argument unless operands and problem fit together; settles the layouts.
+void check_image_ops(const ImageOpsProblem& problem, KernelRequest& request);
+
+namespace reference {
+Kernel image_ops_forward(const ImageOpsProblem& problem, KernelRequest& request);
+}  // namespace reference
+namespace cuda {
+Kernel image_ops_forward(const ImageOpsProblem& problem, KernelRequest& request);
+}  // namespace cuda
+
+inline Kernel image_ops_forward(Backend backend, const ImageOpsProblem& problem, KernelRequest& request) {
+  return select(backend, reference::image_ops_forward, nullptr, cuda::image_ops_forward)(problem, request);
+}
+
+}  // namespace convoy::kernels
