@@ -66,8 +66,9 @@ Measurement measure(data::Loader& loader, double seconds) {
     while (elapsed.count() < seconds / kWindows) {
       const auto batch = loader.next();
       images += batch->valid;
-      bytes += batch->cuts != nullptr ? static_cast<double>(batch->cut_bytes)
-                                      : static_cast<double>(batch->valid * batch->shape.bytes()) * sizeof(float);
+      bytes += batch->cuts != nullptr
+                   ? static_cast<double>(batch->cut_bytes)
+                   : static_cast<double>(batch->valid * batch->shape.bytes()) * sizeof(float);
       elapsed = std::chrono::steady_clock::now() - start;
     }
     rates.push_back(static_cast<double>(images) / elapsed.count());
@@ -114,12 +115,12 @@ void run(const Flags& flags) {
     fmt::print("{}\n", json_text(row));
     return;
   }
-  fmt::print("{:<12} {:<20} {:<8} {:>6} {:>8} {:>10} {:>20} {:>10} {:>14}\n", "images", "augmentation", "output",
-             "batch", "threads", "images/s", "spread", "MB/s out", "CPU us/image");
-  fmt::print("{:<12} {:<20} {:<8} {:>6} {:>8} {:>10.0f} {:>20} {:>10.0f} {:>14.1f}\n", set->shape().to_string(),
-             flags.augment, flags.output, flags.batch, options.threads, result.images_per_second,
-             fmt::format("{:.0f} to {:.0f}", result.slowest, result.fastest), result.megabytes_per_second,
-             result.cpu_us);
+  fmt::print("{:<12} {:<20} {:<8} {:>6} {:>8} {:>10} {:>20} {:>10} {:>14}\n", "images", "augmentation",
+             "output", "batch", "threads", "images/s", "spread", "MB/s out", "CPU us/image");
+  fmt::print("{:<12} {:<20} {:<8} {:>6} {:>8} {:>10.0f} {:>20} {:>10.0f} {:>14.1f}\n",
+             set->shape().to_string(), flags.augment, flags.output, flags.batch, options.threads,
+             result.images_per_second, fmt::format("{:.0f} to {:.0f}", result.slowest, result.fastest),
+             result.megabytes_per_second, result.cpu_us);
 }
 
 }  // namespace
@@ -134,10 +135,13 @@ void add_bench_loader(CLI::App& bench) {
   add("--size", flags->size, "of synthetic images", whole_number(1, 4096));
   add("--crop", flags->crop, "size of the images that come out; 0: as stored", whole_number(0, 4096));
   add("--global-batch", flags->batch, "images a batch", whole_number(1, 1 << 20))->type_name("B");
-  add("--threads", flags->threads, "that fill batches; 0: one a processor", whole_number(0, 1024))->type_name("T");
-  add("--augment", flags->augment, "crop[:PADDING], resized-crop, flip, cutout[:SIZE], erase[:PROBABILITY], none", not_empty())
+  add("--threads", flags->threads, "that fill batches; 0: one a processor", whole_number(0, 1024))
+      ->type_name("T");
+  add("--augment", flags->augment,
+      "crop[:PADDING], resized-crop, flip, cutout[:SIZE], erase[:PROBABILITY], none", not_empty())
       ->type_name("WORD,...");
-  add("--output", flags->output, "images made ready on the host, or cuts for a device", one_of({"images", "cuts"}));
+  add("--output", flags->output, "images made ready on the host, or cuts for a device",
+      one_of({"images", "cuts"}));
   add("--seconds", flags->seconds, "to measure for", number_in("[0.1, 600]"))->type_name("S");
   command->add_flag("--json", flags->json, "one JSON object instead of a table");
   command->callback([flags] { run(*flags); });

@@ -34,8 +34,8 @@ void read_stored_images(StepGraph& graph, const StoredInput& input) {
     images = changed;
   }
   node("normalise_forward", {images, graph.transforms}, ready,
-       [problem = kernels::NormaliseProblem{input.scale, input.shift}](
-           kernels::Backend backend, kernels::KernelRequest& request) {
+       [problem = kernels::NormaliseProblem{input.scale, input.shift}](kernels::Backend backend,
+                                                                       kernels::KernelRequest& request) {
          return kernels::normalise_forward(backend, problem, request);
        });
   graph.nodes.insert(graph.nodes.begin(), std::make_move_iterator(nodes.begin()),

@@ -27,14 +27,14 @@ struct InputOptions {
   enum class Kind : std::uint8_t {
     filled,    // the caller writes images()
     streamed,  // each batch brings the stored pixels that it needs (data::BatchOutput::cuts)
-    resident   // put_image() has put all stored images there; batches say which (data::BatchOutput::transforms)
+    resident  // put_image() has put all stored images there; batches say which (data::BatchOutput::transforms)
   };
   Kind kind = Kind::filled;
-  std::vector<float> mean, std;      // one a channel, on the scale 0..1
-  std::int64_t batch_bytes = 0;      // streamed: room for the pixels of one batch
-  data::ImageShape stored;           // resident: of every image; streamed: its channels alone count
+  std::vector<float> mean, std;  // one a channel, on the scale 0..1
+  std::int64_t batch_bytes = 0;  // streamed: room for the pixels of one batch
+  data::ImageShape stored;       // resident: of every image; streamed: its channels alone count
   std::int64_t resident_images = 0;
-  bool image_ops = false;            // transforms of training batches may hold image operations
+  bool image_ops = false;  // transforms of training batches may hold image operations
 };
 
 struct SessionOptions {

@@ -39,9 +39,10 @@ data::Augmentation test_augmentation(const TrainOptions& options) {
 
 void check_size(const TrainOptions& options, const data::StoreInfo& info) {
   if (info.format == data::ImageFormat::encoded && options.size == 0)
-    throw UsageError(fmt::format(
-        "--size: {} holds encoded images, whose sizes differ; expected the pixels a side that the network sees",
-        options.data));
+    throw UsageError(
+        fmt::format("--size: {} holds encoded images, whose sizes differ; expected the pixels a side that "
+                    "the network sees",
+                    options.data));
 }
 
 void check_crop(const TrainOptions& options, const data::ImageShape& stored) {
@@ -186,7 +187,8 @@ void Dataset::scatter(const data::ScatterArguments& arguments) const {
                   "bytes of a batch");
   arguments.receive->resize(mine);
   const std::int64_t all = std::reduce(arguments.counts.begin(), arguments.counts.end());
-  ranks_.scatterv(std::span(arguments.send, all), arguments.counts, std::span(*arguments.receive), 0, "batch");
+  ranks_.scatterv(std::span(arguments.send, all), arguments.counts, std::span(*arguments.receive), 0,
+                  "batch");
 }
 
 }  // namespace convoy::app

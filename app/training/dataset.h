@@ -30,7 +30,7 @@ class Dataset {
   int classes() const { return static_cast<int>(info_.classes.size()); }
 
   // Whether transforms of training samples may hold image operations.
-  bool changes_images() const { return train_augmentation_.changes_images(); }
+  bool changes_images() const { return train_augmentation_.image_ops.most() > 0; }
   // Calls visit(first, pixels, count) for pieces of all training and then all test images, numbered through. The set holds
   // pixels, no encoded images.
   void visit_images(const std::function<void(std::int64_t, const std::uint8_t*, std::int64_t)>& visit) const;
@@ -38,7 +38,7 @@ class Dataset {
   struct Delivery {
     data::BatchOutput output = data::BatchOutput::images;
     std::pmr::memory_resource* memory = nullptr;  // of batches; null: the heap
-    int held = 0;                                 // batches that the receiver keeps while it asks for the next
+    int held = 0;  // batches that the receiver keeps while it asks for the next
   };
   // Endless batches from `start` on: shuffled and augmented; in stored order.
   std::unique_ptr<data::BatchSource> train(const Delivery& delivery, data::Position start) const;

@@ -41,7 +41,8 @@ InputOptions input_of(kernels::Backend backend, const Dataset& dataset, std::int
   const data::StoreInfo& info = dataset.info();
   if (on_device && info.format == data::ImageFormat::encoded)
     throw UsageError(
-        "--data-on-device: the data set holds encoded images, expected pixels (convoy data convert --encode raw)");
+        "--data-on-device: the data set holds encoded images, expected pixels (convoy data convert --encode "
+        "raw)");
   input.kind = on_device ? InputOptions::Kind::resident : InputOptions::Kind::streamed;
   input.mean = info.mean;
   input.std = info.std;

@@ -94,6 +94,7 @@ ImageShape Augmentation::output_shape(ImageShape stored) const {
         fmt::format("augmentation: cannot take {}x{} from images whose shorter side is resized to {}",
                     output.width, output.height, resize_short));
   }
+  image_ops.check(output);
   return output;
 }
 

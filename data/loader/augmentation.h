@@ -4,13 +4,16 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "data/image/resample.h"
 #include "data/image_set.h"
+#include "data/loader/image_op_settings.h"
 #include "data/loader/normaliser.h"
+#include "kernels/device/image_ops.h"
 #include "kernels/device/sample_transform.h"
 
 namespace convoy::data {
@@ -40,6 +43,9 @@ struct Augmentation {
   float erasing = 0;
   float min_erased_area = 0.02f, max_erased_area = 0.33f;
   float min_erased_aspect = 0.3f, max_erased_aspect = 3.3f;
+
+  // Operations on the pixels after all that (colour jitter, TrivialAugment, RandAugment).
+  ImageOpSettings image_ops;
 
   bool normalise = true;  // (x / 255 - mean) / std; else x / 255
 
@@ -96,13 +102,14 @@ class Augmenter {
 
  private:
   Augmenter(ImageShape stored, ImageShape output, const std::vector<ScaleShift>& factors, ImageLayout layout,
-            VectorLevel level);
+            bool changes_images, VectorLevel level);
 
   ImageShape output_;
   std::vector<std::uint8_t> fill_;
   Normaliser normaliser_;
   Resampler resampler_;
   std::vector<std::uint8_t> resampled_;
+  std::optional<kernels::ImageOps> image_ops_;  // empty if the settings have none
 };
 
 }  // namespace convoy::data

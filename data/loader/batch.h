@@ -28,10 +28,10 @@ struct Batch {
   const std::int32_t* labels = nullptr;
   const std::int64_t* samples = nullptr;  // index of each sample in the image set
   // The rest as LoaderOptions::output says, null otherwise.
-  const float* images = nullptr;                        // ready for the network, [capacity, C, H, W]
+  const float* images = nullptr;                         // ready for the network, [capacity, C, H, W]
   const kernels::SampleTransform* transforms = nullptr;  // of each sample, to be applied on the device
-  const std::uint8_t* cuts = nullptr;                   // the pixels that the transforms read
-  std::int64_t cut_bytes = 0;                           // used by this batch
+  const std::uint8_t* cuts = nullptr;                    // the pixels that the transforms read
+  std::int64_t cut_bytes = 0;                            // used by this batch
 };
 
 // Borrows a batch; its buffers are filled anew after the lease has gone. It must not outlive its source.

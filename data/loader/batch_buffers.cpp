@@ -10,7 +10,9 @@ namespace {
 constexpr std::size_t kAlignment = 4096;
 constexpr std::int64_t kCutAlignment = 16;
 
-std::int64_t aligned(std::int64_t bytes) { return (bytes + kCutAlignment - 1) / kCutAlignment * kCutAlignment; }
+std::int64_t aligned(std::int64_t bytes) {
+  return (bytes + kCutAlignment - 1) / kCutAlignment * kCutAlignment;
+}
 
 std::pmr::memory_resource& memory_of(const LoaderOptions& options) {
   return options.memory != nullptr ? *options.memory : *std::pmr::new_delete_resource();
@@ -58,10 +60,10 @@ BatchBuffers::BatchBuffers(const BatchSchedule& schedule, ImageShape stored, con
       reserved_(aligned(stored.height > 0 ? std::min(stored.bytes(), output_.bytes()) : output_.bytes())),
       labels_(memory_of(options), static_cast<std::size_t>(schedule.capacity()) * sizeof(std::int32_t)),
       samples_(memory_of(options), static_cast<std::size_t>(schedule.capacity()) * sizeof(std::int64_t)),
-      transforms_(memory_of(options), has_transforms(options.output)
-                                          ? static_cast<std::size_t>(schedule.capacity()) *
-                                                sizeof(kernels::SampleTransform)
-                                          : 0),
+      transforms_(memory_of(options),
+                  has_transforms(options.output)
+                      ? static_cast<std::size_t>(schedule.capacity()) * sizeof(kernels::SampleTransform)
+                      : 0),
       pixels_(memory_of(options), bytes_of_pixels(stored, output_, schedule.capacity(), options)),
       mutex_(std::make_unique<std::mutex>()) {
   batch_.capacity = schedule.capacity();

@@ -131,6 +131,8 @@ AugmentationParameters draw(const Augmentation& augmentation, ImageShape stored,
   if (augmentation.cutout) parameters.erased[0] = cutout(augmentation.cutout_size, output, draws);
   if (kernels::uniform(words.word[3]) < augmentation.erasing)
     parameters.erased[1] = random_erasing(augmentation, output, draws);
+  if (augmentation.image_ops.most() > 0)
+    draw_image_ops(augmentation.image_ops, output, seed, epoch, sample, parameters.ops);
   return parameters;
 }
 

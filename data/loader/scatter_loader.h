@@ -37,8 +37,8 @@ class ScatterLoader final : public BatchSource {
   // set: on rank 0 the data, elsewhere null. `about`: the set's description, on every rank the same (rank 0 sends it,
   // see StoreInfo::to_bytes). Needs options.buffers >= 3: one batch is received ahead. A failure to read
   // on rank 0 is thrown by next() there; the caller has to end the other ranks.
-  ScatterLoader(std::shared_ptr<const ImageSet> set, const SetDescription& about, const LoaderOptions& options,
-                Scatter scatter);
+  ScatterLoader(std::shared_ptr<const ImageSet> set, const SetDescription& about,
+                const LoaderOptions& options, Scatter scatter);
   ~ScatterLoader() override;
 
   BatchLease next() override;
