@@ -27,10 +27,18 @@ void read_stored_images(StepGraph& graph, const StoredInput& input) {
   const auto node = [&](const char* kind, std::vector<TensorId> inputs, TensorId output, KernelMaker make) {
     nodes.push_back({"input", kind, Phase::forward, std::move(inputs), {output}, std::move(make)});
   };
-  node("resample_forward", {graph.images, graph.transforms}, images, kernels::resample_forward);
-  if (input.image_ops) {
+  node("resample_forward", {graph.images, graph.transforms}, images,
+       [problem = kernels::ResampleProblem{input.fill}](kernels::Backend backend,
+                                                        kernels::KernelRequest& request) {
+         return kernels::resample_forward(backend, problem, request);
+       });
+  if (input.most_image_ops > 0) {
     const TensorId changed = add({"changed images", TensorRole::activation, DType::u8, pixels});
-    node("image_ops_forward", {images, graph.transforms}, changed, kernels::image_ops_forward);
+    node("image_ops_forward", {images, graph.transforms}, changed,
+         [problem = kernels::ImageOpsProblem{input.most_image_ops}](kernels::Backend backend,
+                                                                   kernels::KernelRequest& request) {
+           return kernels::image_ops_forward(backend, problem, request);
+         });
     images = changed;
   }
   node("normalise_forward", {images, graph.transforms}, ready,

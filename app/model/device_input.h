@@ -13,7 +13,8 @@ struct StoredInput {
   std::int64_t bytes = 0;           // of all stored pixels: a ring of batches, or a whole set
   std::int64_t channels = 0;        // of a stored pixel
   std::vector<float> scale, shift;  // y = scale * pixel + shift, a channel each
-  bool image_ops = false;           // transforms may hold image operations (colour jitter and the like)
+  std::vector<std::uint8_t> fill;   // of pixels outside the image, a channel each
+  int most_image_ops = 0;           // image operations that a transform may hold
 };
 
 // Puts the nodes that make the images in front of the graph; the graph's images are then the stored pixels.

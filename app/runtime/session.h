@@ -34,7 +34,7 @@ struct InputOptions {
   std::int64_t batch_bytes = 0;  // streamed: room for the pixels of one batch
   data::ImageShape stored;       // resident: of every image; streamed: its channels alone count
   std::int64_t resident_images = 0;
-  bool image_ops = false;  // transforms of training batches may hold image operations
+  int most_image_ops = 0;            // that the transform of a training sample may hold
 };
 
 struct SessionOptions {

@@ -2,6 +2,7 @@
 #include "app/model/graph_builder.h"
 #include "app/model/rematerialise.h"
 #include "app/runtime/session.h"
+#include "data/loader/normaliser.h"
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/device/tuning.h"
 
@@ -14,12 +15,13 @@ StoredInput stored_input(const InputOptions& input, bool training) {
   stored.bytes = input.kind == InputOptions::Kind::streamed ? input.batch_bytes * kRingSlots
                                                             : input.resident_images * input.stored.bytes();
   stored.channels = input.stored.channels;
-  stored.image_ops = training && input.image_ops;
-  for (std::size_t c = 0; c < input.mean.size(); ++c) {
-    const double deviation = input.std.at(c), mean = input.mean[c];
-    stored.scale.push_back(static_cast<float>(1 / (255 * deviation)));
-    stored.shift.push_back(static_cast<float>(-mean / deviation));
+  stored.most_image_ops = training ? input.most_image_ops : 0;
+  const std::vector<data::ScaleShift> factors = data::normalisation(input.mean, input.std);
+  for (const data::ScaleShift& factor : factors) {
+    stored.scale.push_back(factor.scale);
+    stored.shift.push_back(factor.shift);
   }
+  stored.fill = data::nearest_to_zero(factors);
   return stored;
 }
 

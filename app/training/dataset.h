@@ -29,8 +29,8 @@ class Dataset {
   std::int64_t test_size() const { return size_[1]; }
   int classes() const { return static_cast<int>(info_.classes.size()); }
 
-  // Whether transforms of training samples may hold image operations.
-  bool changes_images() const { return train_augmentation_.image_ops.most() > 0; }
+  // Image operations that the transform of a training sample may hold.
+  int most_image_ops() const { return train_augmentation_.image_ops.most(); }
   // Calls visit(first, pixels, count) for pieces of all training and then all test images, numbered through. The set holds
   // pixels, no encoded images.
   void visit_images(const std::function<void(std::int64_t, const std::uint8_t*, std::int64_t)>& visit) const;

@@ -49,7 +49,7 @@ InputOptions input_of(kernels::Backend backend, const Dataset& dataset, std::int
   input.batch_bytes = data::cut_capacity(info.shape, dataset.input_shape(), capacity);
   input.stored = info.shape;
   input.resident_images = dataset.train_size() + dataset.test_size();
-  input.image_ops = dataset.changes_images();
+  input.most_image_ops = dataset.most_image_ops();
   return input;
 }
 

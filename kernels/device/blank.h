@@ -15,7 +15,7 @@ CONVOY_HOST_DEVICE inline bool is_blank(const SampleTransform& transform, std::i
   for (const ErasedRectangle& erased : transform.erased)
     if (y >= erased.y && y - erased.y < erased.height && x >= erased.x && x - erased.x < erased.width)
       return true;
-  if (transform.ops[0].kind != 0) return false;
+  if (transform.ops[0].kind != ImageOpKind::none) return false;
   const std::int32_t column = transform.flip != 0 ? width - 1 - x : x;
   return y < transform.rows.begin || y >= transform.rows.end || column < transform.columns.begin ||
          column >= transform.columns.end;
