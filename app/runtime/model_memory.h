@@ -12,6 +12,7 @@
 
 #include "app/runtime/prepared_graph.h"
 #include "kernels/device/arena.h"
+#include "kernels/device/mix_parameters.h"
 #include "kernels/optimizer/optimizer.h"
 
 namespace convoy::app {
@@ -68,6 +69,7 @@ class ModelMemory {
   void* images() const { return base("images"); }
   std::int32_t* labels() const { return reinterpret_cast<std::int32_t*>(base("labels")); }
   std::int32_t* draws() const { return reinterpret_cast<std::int32_t*>(base("draws")); }
+  kernels::MixParameters* mix() const { return reinterpret_cast<kernels::MixParameters*>(base("mix")); }
   // Where the batch is: the images (of the whole ring or set), and how many samples a batch has (0 in a part that has neither its
   // labels nor its draws).
   const kernels::TensorDesc& images_desc() const { return images_desc_; }
@@ -76,6 +78,7 @@ class ModelMemory {
   bool has_images() const { return has_images_; }
   bool has_labels() const { return has_labels_; }
   bool has_draws() const { return offset_.contains("draws"); }
+  bool has_mix() const { return offset_.contains("mix"); }
   // What is summed over the ranks at the end of a step: the loss's four sums, then how many ranks want to stop.
   double* metrics() const { return reinterpret_cast<double*>(base("metrics")); }
   static constexpr int kMetrics = 5;
