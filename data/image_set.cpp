@@ -14,14 +14,20 @@ class Subset final : public ImageSet {
   Subset(std::shared_ptr<const ImageSet> set, std::vector<std::int64_t> chosen)
       : set_(std::move(set)), chosen_(std::move(chosen)) {}
   std::int64_t size() const override { return static_cast<std::int64_t>(chosen_.size()); }
+  std::int32_t label(std::int64_t sample) const override { return set_->label(original(sample)); }
   ImageShape shape() const override { return set_->shape(); }
-  std::int32_t label(std::int64_t sample) const override { return set_->label(stored(sample)); }
-  const std::uint8_t* image(std::int64_t sample, std::uint8_t* scratch) const override {
-    return set_->image(stored(sample), scratch);
+  ImageFormat format() const override { return set_->format(); }
+  std::int64_t largest_bytes() const override { return set_->largest_bytes(); }
+  std::int64_t stored_bytes(std::int64_t sample) const override {
+    return set_->stored_bytes(original(sample));
   }
+  std::span<const std::uint8_t> stored(std::int64_t sample, std::span<std::uint8_t> scratch) const override {
+    return set_->stored(original(sample), scratch);
+  }
+  std::string name(std::int64_t sample) const override { return set_->name(original(sample)); }
 
  private:
-  std::int64_t stored(std::int64_t sample) const { return chosen_[static_cast<std::size_t>(sample)]; }
+  std::int64_t original(std::int64_t sample) const { return chosen_[static_cast<std::size_t>(sample)]; }
 
   std::shared_ptr<const ImageSet> set_;
   std::vector<std::int64_t> chosen_;
@@ -32,6 +38,8 @@ class Subset final : public ImageSet {
 const char* name_of(Split split) { return split == Split::train ? "train" : "test"; }
 
 std::string ImageShape::to_string() const { return fmt::format("{}x{}x{}", height, width, channels); }
+
+std::string ImageSet::name(std::int64_t sample) const { return fmt::format("image {}", sample); }
 
 std::shared_ptr<const ImageSet> limit(std::shared_ptr<const ImageSet> set, std::int64_t count) {
   const std::int64_t size = set->size();

@@ -126,7 +126,8 @@ void print_steps(const BenchStepOptions& options, const TimedSteps& timed, const
                  const std::vector<RankPlace>& places, std::int64_t arena_bytes) {
   const std::size_t ranks = places.size();
   const double ms = median(timed.ms);
-  const double rate = static_cast<double>(options.batch) * static_cast<double>(ranks) / ms * 1e3;
+  // By wall time: if processes share a device, their medians hide the time slices of the others.
+  const double rate = static_cast<double>(options.batch) * static_cast<double>(ranks) / timed.mean() * 1e3;
   if (options.json) {
     fmt::print("{}\n", nlohmann::json({{"model", options.model},
                                        {"backend", options.backend},
@@ -147,7 +148,7 @@ void print_steps(const BenchStepOptions& options, const TimedSteps& timed, const
                            .dump());
     return;
   }
-  fmt::print("{} {}x{} batch {} {} on {} x {}: {:.3f} ms a step, {:.1f} images/s, arena {:.1f} MiB\n",
+  fmt::print("{} {}x{} batch {} {} on {} x {}: {:.3f} ms a step (median), {:.1f} images/s, arena {:.1f} MiB\n",
              options.model, options.size, options.size, options.batch, options.precision, ranks,
              options.backend, ms, rate, static_cast<double>(arena_bytes) / (1 << 20));
   if (ranks > 1) fmt::print("{}\n", describe(bottleneck, places));

@@ -37,14 +37,15 @@ std::string checkpoint_file(const std::string& path) {
 
 // The checkpoint's network on this rank's share of a batch, without what training needs.
 std::unique_ptr<Session> make_session(const EvaluateOptions& options, const CheckpointState& state,
-                                      Dataset& dataset, kernels::Backend backend, comm::Collectives& ranks) {
+                                      const Dataset& dataset, kernels::Backend backend,
+                                      comm::Collectives& ranks, InputOptions& input) {
   if (dataset.test_size() == 0) throw std::runtime_error(fmt::format("{}: no test images", options.run.data));
   const data::ImageShape image = dataset.input_shape();
   const std::int64_t capacity = (options.run.global_batch + ranks.size() - 1) / ranks.size();
   SessionOptions session_options;
   session_options.backend = backend;
   session_options.precision = precision_of(options.run.precision);
-  session_options.input = device_input(backend, dataset);
+  session_options.input = input = input_of(backend, dataset, capacity, false);
   session_options.training = false;
   auto session = std::make_unique<Session>(
       make_network(state.model, {capacity, image.channels, image.height, image.width}, dataset.classes()),
@@ -80,7 +81,7 @@ void evaluate_checkpoint(EvaluateOptions& options) {
     options.checkpoint = checkpoint_file(options.checkpoint);
     state = load_checkpoint(options.checkpoint);
   });
-  use_cores(environment, options.run.threads);
+  const int threads = use_cores(environment, options.run.threads);
   kernels::Backend backend{};
   std::unique_ptr<comm::Collectives> collectives;
   together(ranks, [&] {
@@ -89,11 +90,12 @@ void evaluate_checkpoint(EvaluateOptions& options) {
   });
   options.run.model = state.model;
   options.run.size = nlohmann::json::parse(state.options_json).value("size", std::int64_t{0});
-  Dataset dataset(options.run, ranks);
+  Dataset dataset(options.run, ranks, threads);
   dataset.set_normalisation(state.mean, state.std);
   std::unique_ptr<Session> session;
-  together(ranks, [&] { session = make_session(options, state, dataset, backend, *collectives); });
-  const std::unique_ptr<data::BatchSource> source = dataset.test();
+  InputOptions input;
+  together(ranks, [&] { session = make_session(options, state, dataset, backend, *collectives, input); });
+  const std::unique_ptr<data::BatchSource> source = dataset.test(delivery_for(input, session->memory()));
   const StepMetrics sum = session->evaluate(*source);
   if (ranks.rank() == 0) print_result(options, state, sum);
 }

@@ -20,9 +20,9 @@
 #include "app/runtime/executor.h"
 #include "app/runtime/lanes.h"
 #include "app/runtime/launch_timer.h"
-#include "kernels/augment/augment.h"
 #include "kernels/device/cuda_runtime.h"
 #include "kernels/device/cuda_step_ring.h"
+#include "kernels/device/sample_transform.h"
 
 namespace convoy::app {
 namespace {
@@ -42,7 +42,7 @@ class CudaExecutor final : public Executor {
         streams_(execution.lanes),
         waits_(execution.lanes, execution.waits),
         labels_(memory.has_labels() ? static_cast<std::size_t>(memory.capacity()) : 0, -1),
-        draws_(memory.has_draws() ? static_cast<std::size_t>(memory.capacity()) * kernels::kAugmentDraws : 0),
+        transforms_(memory.has_transforms() ? static_cast<std::size_t>(memory.capacity()) : 0),
         ring_(kRingSlots, fetched(memory, execution.control), published()),
         waited_(static_cast<std::size_t>(execution.waits)) {}
 
@@ -53,25 +53,21 @@ class CudaExecutor final : public Executor {
   kernels::StepControl& control() override { return control_; }
   std::span<std::int32_t> labels() override { return labels_; }
 
-  void load(data::BatchLease lease, std::int64_t first_resident) override {
+  void load(data::BatchLease lease, std::int64_t first_byte) override {
     const data::Batch& batch = *lease;
     const auto slot = static_cast<std::size_t>(started_ % kRingSlots);
     if (memory_.has_labels()) std::copy_n(batch.labels, batch.capacity, labels_.data());
-    const std::int64_t first_streamed = static_cast<std::int64_t>(slot) * batch.capacity;
-    for (std::int32_t i = 0; i < batch.capacity; ++i)
-      draw(i, batch.parameters[i],
-           streamed_               ? first_streamed + i
-           : batch.samples[i] >= 0 ? first_resident + batch.samples[i]
-                                   : 0);
+    const std::size_t slot_bytes = streamed_ ? memory_.images_desc().bytes() / kRingSlots : 0;
+    const std::int64_t base = streamed_ ? static_cast<std::int64_t>(slot * slot_bytes) : first_byte;
+    if (!transforms_.empty()) std::copy_n(batch.transforms, batch.capacity, transforms_.data());
+    for (kernels::SampleTransform& transform : transforms_) transform.offset += base;
     control_.valid = batch.valid;
     control_.global_valid = batch.global_valid;
     control_.first_sample = static_cast<std::uint64_t>(batch.first);
     if (!streamed_) return;
-    const std::size_t bytes = memory_.images_desc().bytes() / kRingSlots;
     const cudaStream_t copies = streams_.to_device().get();
-    CONVOY_CUDA(cudaMemcpyAsync(static_cast<std::byte*>(memory_.images()) + slot * bytes,
-                                batch.raw != nullptr ? static_cast<const void*>(batch.raw) : batch.images,
-                                bytes, cudaMemcpyHostToDevice, copies));
+    CONVOY_CUDA(cudaMemcpyAsync(static_cast<std::byte*>(memory_.images()) + base, batch.cuts,
+                                static_cast<std::size_t>(batch.cut_bytes), cudaMemcpyHostToDevice, copies));
     copied_[slot].record(copies);
     copied_[slot].make_wait(compute());
     leases_[slot].emplace(std::move(lease));  // until the step is finished, and with it the copy
@@ -84,8 +80,8 @@ class CudaExecutor final : public Executor {
     std::memcpy(ring_.input(started_, 0), &control_, sizeof control_);
     std::memcpy(ring_.input(started_, 1), &stop, sizeof stop);
     std::memcpy(ring_.input(started_, 2), labels_.data(), labels_.size() * sizeof(std::int32_t));
-    if (!draws_.empty())
-      std::memcpy(ring_.input(started_, 3), draws_.data(), draws_.size() * sizeof(std::int32_t));
+    if (!transforms_.empty())
+      std::memcpy(ring_.input(started_, 3), transforms_.data(), transforms_.size() * sizeof transforms_[0]);
     captured.graph.launch(compute());
     waits_of_[static_cast<std::size_t>(started_ % kRingSlots)] = captured.waits;
     ++started_;
@@ -130,8 +126,8 @@ class CudaExecutor final : public Executor {
         {control, sizeof(kernels::StepControl)},
         {memory.metrics() + 4, sizeof(double)},
         {memory.labels(), memory.has_labels() ? in_words(samples * sizeof(std::int32_t)) : 0}};
-    if (memory.has_draws())
-      fields.push_back({memory.draws(), in_words(samples * kernels::kAugmentDraws * sizeof(std::int32_t))});
+    if (memory.has_transforms())
+      fields.push_back({memory.transforms(), samples * sizeof(kernels::SampleTransform)});
     return fields;
   }
 
@@ -142,19 +138,6 @@ class CudaExecutor final : public Executor {
   }
 
   cudaStream_t compute() const { return streams_.compute(0).get(); }
-
-  void draw(std::int32_t sample, const data::AugmentationParameters& parameters, std::int64_t image) {
-    if (draws_.empty()) return;
-    std::int32_t* to = draws_.data() + std::ptrdiff_t{sample} * kernels::kAugmentDraws;
-    const bool as_stored = memory_.images_desc().dtype == kernels::DType::f32;  // the host has augmented
-    to[kernels::kImage] = static_cast<std::int32_t>(image);
-    to[kernels::kCropRow] = as_stored ? 0 : parameters.window.y;
-    to[kernels::kCropColumn] = as_stored ? 0 : parameters.window.x;
-    to[kernels::kFlip] = as_stored ? 0 : parameters.flip;
-    to[kernels::kCutRow] = parameters.cutout_y;
-    to[kernels::kCutColumn] = parameters.cutout_x;
-    to[kernels::kCutSize] = as_stored ? 0 : parameters.cutout_size;
-  }
 
   const Captured& captured_of(const Program& program) {
     const auto found = graphs_.find(&program);
@@ -190,7 +173,8 @@ class CudaExecutor final : public Executor {
   kernels::StreamPool streams_;
   ProgramClock waits_;
   kernels::StepControl control_;
-  std::vector<std::int32_t> labels_, draws_;
+  std::vector<std::int32_t> labels_;
+  std::vector<kernels::SampleTransform> transforms_;
   StepRing ring_;
   std::map<const Program*, Captured> graphs_;
   std::vector<CudaEvent> edges_;  // of the captures

@@ -59,7 +59,7 @@ std::vector<MemoryUse> plan_memory(const PreparedGraph* train, const PreparedGra
   use("statistics", bytes_of_states(main));
   use("images", bytes_of(graph.images));
   use("labels", bytes_of(graph.labels));
-  if (graph.draws >= 0) use("draws", bytes_of(graph.draws));
+  if (graph.transforms >= 0) use("transforms", bytes_of(graph.transforms));
   if (graph.mix_of_images >= 0 || graph.mix_of_labels >= 0) use("mix", sizeof(kernels::MixParameters));
   use("metrics", 8 * static_cast<std::int64_t>(sizeof(double)));
   use("activations", std::max({train != nullptr ? train->activation_bytes : 0, evaluate.activation_bytes,
@@ -85,7 +85,7 @@ ModelMemory::ModelMemory(kernels::Backend backend, const PreparedGraph* train, c
   has_images_ = main.graph.images >= 0;
   if (has_images_) images_desc_ = main.descs[static_cast<std::size_t>(main.graph.images)];
   has_labels_ = main.graph.labels >= 0;
-  if (const TensorId of_samples = has_labels_ ? main.graph.labels : main.graph.draws; of_samples >= 0)
+  if (const TensorId of_samples = has_labels_ ? main.graph.labels : main.graph.transforms; of_samples >= 0)
     capacity_ = main.graph.tensors[static_cast<std::size_t>(of_samples)].shape[0];
   set_offsets();
   const auto bytes_of = [&](std::string_view purpose) {
@@ -152,8 +152,8 @@ void* ModelMemory::address(const PreparedGraph& prepared, TensorId id) const {
       return images();
     case TensorRole::labels:
       return labels();
-    case TensorRole::draws:
-      return draws();
+    case TensorRole::transforms:
+      return transforms();
     case TensorRole::mix:
       return mix();
     case TensorRole::metrics:

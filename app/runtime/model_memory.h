@@ -68,16 +68,16 @@ class ModelMemory {
   void* update_workspace() const { return base("activations"); }
   void* images() const { return base("images"); }
   std::int32_t* labels() const { return reinterpret_cast<std::int32_t*>(base("labels")); }
-  std::int32_t* draws() const { return reinterpret_cast<std::int32_t*>(base("draws")); }
+  void* transforms() const { return base("transforms"); }
   kernels::MixParameters* mix() const { return reinterpret_cast<kernels::MixParameters*>(base("mix")); }
-  // Where the batch is: the images (of the whole ring or set), and how many samples a batch has (0 in a part that has neither its
-  // labels nor its draws).
+  // The images: the first layer's input, or the bytes of the whole ring or set of stored pixels. The capacity of a batch
+  // is 0 in a part of a partitioned step that has neither its labels nor its transforms.
   const kernels::TensorDesc& images_desc() const { return images_desc_; }
   std::int64_t capacity() const { return capacity_; }
   // In a part of a partitioned step only where its nodes read them.
   bool has_images() const { return has_images_; }
   bool has_labels() const { return has_labels_; }
-  bool has_draws() const { return offset_.contains("draws"); }
+  bool has_transforms() const { return offset_.contains("transforms"); }
   bool has_mix() const { return offset_.contains("mix"); }
   // What is summed over the ranks at the end of a step: the loss's four sums, then how many ranks want to stop.
   double* metrics() const { return reinterpret_cast<double*>(base("metrics")); }

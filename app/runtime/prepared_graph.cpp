@@ -58,7 +58,7 @@ class Preparation {
     if (parameter)
       if (const auto known = parameter_layouts.find(tensor.name); known != parameter_layouts.end())
         return {tensor.dtype, tensor.shape, known->second.layout, known->second.opaque};
-    if (tensor.role == TensorRole::images && backend_ == kernels::Backend::cuda)
+    if (tensor.role == TensorRole::images && tensor.shape.rank() == 4 && backend_ == kernels::Backend::cuda)
       return {tensor.dtype, tensor.shape, Layout::channels_last, nullptr};
     const bool open = parameter ? tensor.shape.rank() > 1
                       : tensor.role == TensorRole::gradient

@@ -22,18 +22,19 @@
 
 namespace convoy::app {
 
-// Where the images of a CUDA session come from. Host sessions take float images, row_major, and nothing else.
+// The source of a CUDA session's images. Host sessions take float images, row_major, and nothing else.
 struct InputOptions {
   enum class Kind : std::uint8_t {
     filled,    // the caller writes images()
-    streamed,  // batches as the loader delivers them
-    resident   // batches say which of the images, put_image() has put them there before
+    streamed,  // each batch brings the stored pixels that it needs (data::BatchOutput::cuts)
+    resident  // put_image() has put all stored images there; batches say which (data::BatchOutput::transforms)
   };
   Kind kind = Kind::filled;
-  data::ImageShape stored;  // of one image
-  bool augmented = false;   // by the host: batches have float images, channels_last; else they are raw
-  std::vector<float> mean, std;
+  std::vector<float> mean, std;  // one a channel, on the scale 0..1
+  std::int64_t batch_bytes = 0;  // streamed: room for the pixels of one batch
+  data::ImageShape stored;       // resident: of every image; streamed: its channels alone count
   std::int64_t resident_images = 0;
+  int most_image_ops = 0;            // that the transform of a training sample may hold
 };
 
 struct SessionOptions {
@@ -102,8 +103,9 @@ class Session {
   PersistentTensor images() const { return {"images", memory_->images_desc(), memory_->images()}; }
 
   // Makes a batch the next step's; its capacity must be the network's. A device may hold it until the step is finished.
+  // `first_resident`: where the batch's image set starts among the resident images.
   void load(data::BatchLease batch, std::int64_t first_resident = 0) {
-    executor_->load(std::move(batch), first_resident);
+    executor_->load(std::move(batch), first_resident * options_.input.stored.bytes());
   }
   void put_image(std::int64_t index, const std::uint8_t* pixels, std::int64_t count);  // resident, as stored
 

@@ -2,6 +2,7 @@
 #include "app/model/graph_builder.h"
 #include "app/model/rematerialise.h"
 #include "app/runtime/session.h"
+#include "data/loader/normaliser.h"
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/device/tuning.h"
 
@@ -9,17 +10,18 @@ namespace convoy::app {
 
 namespace {
 
-StoredInput stored_input(const Network& network, const InputOptions& input) {
+StoredInput stored_input(const InputOptions& input, bool training) {
   StoredInput stored;
-  const bool streamed = input.kind == InputOptions::Kind::streamed;
-  stored.images = {streamed ? network.shape(0)[0] * kRingSlots : input.resident_images, input.stored.channels,
-                   input.stored.height, input.stored.width};
-  if (input.augmented) stored.dtype = kernels::DType::f32;
-  for (std::size_t c = 0; c < static_cast<std::size_t>(input.stored.channels); ++c) {
-    const double deviation = input.std.at(c), mean = input.mean.at(c);
-    stored.scale.push_back(input.augmented ? 1 : static_cast<float>(1 / (255 * deviation)));
-    stored.shift.push_back(input.augmented ? 0 : static_cast<float>(-mean / deviation));
+  stored.bytes = input.kind == InputOptions::Kind::streamed ? input.batch_bytes * kRingSlots
+                                                            : input.resident_images * input.stored.bytes();
+  stored.channels = input.stored.channels;
+  stored.most_image_ops = training ? input.most_image_ops : 0;
+  const std::vector<data::ScaleShift> factors = data::normalisation(input.mean, input.std);
+  for (const data::ScaleShift& factor : factors) {
+    stored.scale.push_back(factor.scale);
+    stored.shift.push_back(factor.shift);
   }
+  stored.fill = data::nearest_to_zero(factors);
   return stored;
 }
 
@@ -43,7 +45,7 @@ StepGraph session_graph(const Network& fused, const SessionOptions& options, int
   }
   if (options.precision == Precision::bf16) store_in_bf16(graph);
   if (options.input.kind != InputOptions::Kind::filled)
-    read_stored_images(graph, stored_input(fused, options.input));
+    read_stored_images(graph, stored_input(options.input, training));
   return graph;
 }
 

@@ -99,8 +99,8 @@ std::string lasting_name(const StepGraph& graph, TensorId id) {
       return "(images)";
     case TensorRole::labels:
       return "(labels)";
-    case TensorRole::draws:
-      return "(draws)";
+    case TensorRole::transforms:
+      return "(transforms)";
     case TensorRole::mix:
       return "(" + tensor.name + ")";
     case TensorRole::metrics:

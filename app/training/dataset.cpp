@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <stdexcept>
 
 #include "app/errors.h"
@@ -36,9 +37,17 @@ data::Augmentation test_augmentation(const TrainOptions& options) {
   return augmentation;
 }
 
+void check_size(const TrainOptions& options, const data::StoreInfo& info) {
+  if (info.format == data::ImageFormat::encoded && options.size == 0)
+    throw UsageError(
+        fmt::format("--size: {} holds encoded images, whose sizes differ; expected the pixels a side that "
+                    "the network sees",
+                    options.data));
+}
+
 void check_crop(const TrainOptions& options, const data::ImageShape& stored) {
   const std::int64_t room = std::min(stored.height, stored.width) + 2 * options.crop_padding;
-  if (options.crop_padding > 0 && options.size > room)
+  if (options.crop_padding > 0 && stored.height > 0 && options.size > room)
     throw std::runtime_error(
         fmt::format("--size {}, --crop-padding {}: images of {}x{} give crops of at most {} pixels a side",
                     options.size, options.crop_padding, stored.width, stored.height, room));
@@ -66,9 +75,10 @@ data::StoreInfo synthetic_info(const TrainOptions& options) {
 
 }  // namespace
 
-Dataset::Dataset(const TrainOptions& options, const comm::Communicator& ranks)
+Dataset::Dataset(const TrainOptions& options, const comm::Communicator& ranks, int threads)
     : options_(options),
       ranks_(ranks),
+      threads_(threads),
       train_augmentation_(train_augmentation(options)),
       test_augmentation_(test_augmentation(options)) {
   together(ranks, [&] { open(); });
@@ -80,6 +90,7 @@ Dataset::Dataset(const TrainOptions& options, const comm::Communicator& ranks)
   };
   size_ = {limited(info_.size[0], options.limit_train), limited(info_.size[1], options.limit_test)};
   together(ranks, [&] {
+    check_size(options, info_);
     check_crop(options, info_.shape);
     check_cutout(options, info_.shape);
     input_ = train_augmentation_.output_shape(info_.shape);
@@ -111,7 +122,8 @@ void Dataset::set_normalisation(std::vector<float> mean, std::vector<float> std)
   info_.std = std::move(std);
 }
 
-data::LoaderOptions Dataset::loader_options(const data::Augmentation& augmentation) const {
+data::LoaderOptions Dataset::loader_options(const data::Augmentation& augmentation,
+                                            const Delivery& delivery) const {
   data::LoaderOptions loader;
   loader.global_batch = options_.global_batch;
   loader.rank = ranks_.rank();
@@ -120,43 +132,40 @@ data::LoaderOptions Dataset::loader_options(const data::Augmentation& augmentati
   loader.augmentation = augmentation;
   loader.mean = info_.mean;
   loader.std = info_.std;
-  loader.output = delivery_.output;
-  loader.memory = delivery_.memory;
-  loader.buffers += delivery_.held;
+  loader.threads = threads_;
+  loader.output = delivery.output;
+  loader.memory = delivery.memory;
+  loader.buffers += delivery.held;
   return loader;
-}
-
-bool Dataset::only_cuts() const {
-  const bool as_stored = input_ == info_.shape;
-  return !train_augmentation_.random_resized_crop &&
-         (as_stored || (train_augmentation_.random_crop && size_[1] == 0));
 }
 
 void Dataset::visit_images(
     const std::function<void(std::int64_t, const std::uint8_t*, std::int64_t)>& visit) const {
-  const auto bytes = static_cast<std::size_t>(info_.shape.bytes());
-  const auto most = static_cast<std::int64_t>(std::max<std::size_t>(1, (std::size_t{16} << 20) / bytes));
-  std::vector<std::uint8_t> piece(static_cast<std::size_t>(most) * bytes), scratch(bytes);
+  constexpr std::int64_t kPieceBytes = std::int64_t{16} << 20;
+  const std::int64_t bytes = info_.shape.bytes(), most = std::max<std::int64_t>(1, kPieceBytes / bytes);
+  std::vector<std::uint8_t> piece(most * bytes);
   std::int64_t first = 0;
   for (const auto& set : sets_)
     for (std::int64_t begin = 0; begin < set->size(); begin += most) {
       const std::int64_t count = std::min(most, set->size() - begin);
-      for (std::int64_t i = 0; i < count; ++i)
-        std::copy_n(set->image(begin + i, scratch.data()), bytes,
-                    piece.data() + static_cast<std::size_t>(i) * bytes);
+      for (std::int64_t i = 0; i < count; ++i) {
+        const std::span to = std::span(piece).subspan(i * bytes, bytes);
+        const auto stored = set->stored(begin + i, to);
+        if (stored.data() != to.data()) std::ranges::copy(stored, to.begin());
+      }
       visit(first, piece.data(), count);
       first += count;
     }
 }
 
-std::unique_ptr<data::BatchSource> Dataset::train(data::Position start) const {
-  data::LoaderOptions loader = loader_options(train_augmentation_);
+std::unique_ptr<data::BatchSource> Dataset::train(const Delivery& delivery, data::Position start) const {
+  data::LoaderOptions loader = loader_options(train_augmentation_, delivery);
   loader.start = start;
   return source(data::Split::train, loader);
 }
 
-std::unique_ptr<data::BatchSource> Dataset::test() const {
-  data::LoaderOptions loader = loader_options(test_augmentation_);
+std::unique_ptr<data::BatchSource> Dataset::test(const Delivery& delivery) const {
+  data::LoaderOptions loader = loader_options(test_augmentation_, delivery);
   loader.order = data::Order::sequential;
   return source(data::Split::test, loader);
 }
@@ -166,20 +175,20 @@ std::unique_ptr<data::BatchSource> Dataset::source(data::Split split,
   if (options_.feed == "slice" || ranks_.size() == 1)
     return std::make_unique<data::Loader>(sets_[index(split)], loader);
   return std::make_unique<data::ScatterLoader>(
-      sets_[index(split)], size_[index(split)], info_.shape, loader,
+      sets_[index(split)], data::SetDescription{size_[index(split)], info_.format, info_.shape}, loader,
       [this](const data::ScatterArguments& arguments) { scatter(arguments); });
 }
 
+// Stored images differ in length, so every rank is told first how much it gets.
 void Dataset::scatter(const data::ScatterArguments& arguments) const {
-  const auto bytes = static_cast<std::int64_t>(arguments.record_bytes);
-  std::int64_t all = 0;
-  scatter_counts_.clear();
-  for (const int count : arguments.counts) all += scatter_counts_.emplace_back(count * bytes);
-  ranks_.scatterv(std::span(static_cast<const std::byte*>(arguments.send), static_cast<std::size_t>(all)),
-                  std::span<const std::int64_t>(scatter_counts_),
-                  std::span(static_cast<std::byte*>(arguments.receive),
-                            static_cast<std::size_t>(arguments.receive_count * bytes)),
-                  0, "batch");
+  const std::vector<std::int64_t> ones(arguments.counts.size(), 1);
+  std::int64_t mine = 0;
+  ranks_.scatterv(arguments.counts, std::span<const std::int64_t>(ones), std::span(&mine, 1), 0,
+                  "bytes of a batch");
+  arguments.receive->resize(mine);
+  const std::int64_t all = std::reduce(arguments.counts.begin(), arguments.counts.end());
+  ranks_.scatterv(std::span(arguments.send, all), arguments.counts, std::span(*arguments.receive), 0,
+                  "batch");
 }
 
 }  // namespace convoy::app

@@ -17,8 +17,9 @@ namespace convoy::app {
 
 class Dataset {
  public:
-  // Collective. Opens --data (on rank 0 alone with --feed scatter) or makes the synthetic set.
-  Dataset(const TrainOptions& options, const comm::Communicator& ranks);
+  // Collective. Opens --data (on rank 0 alone with --feed scatter) or makes the synthetic set. `threads` of this rank load
+  // batches.
+  Dataset(const TrainOptions& options, const comm::Communicator& ranks, int threads);
 
   const data::StoreInfo& info() const { return info_; }
   // Evaluation normalises as training did, whatever the file's own mean and deviation.
@@ -28,36 +29,34 @@ class Dataset {
   std::int64_t test_size() const { return size_[1]; }
   int classes() const { return static_cast<int>(info_.classes.size()); }
 
-  // How batches are delivered from now on; float images in row-major order from the heap otherwise. `memory` may be null.
-  struct Delivery {
-    data::BatchOutput output = data::BatchOutput::row_major;
-    std::pmr::memory_resource* memory = nullptr;
-    int held = 0;  // batches that the receiver keeps while it asks for the next
-  };
-  void deliver(const Delivery& delivery) { delivery_ = delivery; }
-  // Whether the augmentation only cuts, mirrors and blanks, which a device can do too; else images are resized.
-  bool only_cuts() const;
-  // Calls visit(first, pixels, count) for pieces of all training and then all test images, numbered through.
+  // Image operations that the transform of a training sample may hold.
+  int most_image_ops() const { return train_augmentation_.image_ops.most(); }
+  // Calls visit(first, pixels, count) for pieces of all training and then all test images, numbered through. The set holds
+  // pixels, no encoded images.
   void visit_images(const std::function<void(std::int64_t, const std::uint8_t*, std::int64_t)>& visit) const;
 
+  struct Delivery {
+    data::BatchOutput output = data::BatchOutput::images;
+    std::pmr::memory_resource* memory = nullptr;  // of batches; null: the heap
+    int held = 0;  // batches that the receiver keeps while it asks for the next
+  };
   // Endless batches from `start` on: shuffled and augmented; in stored order.
-  std::unique_ptr<data::BatchSource> train(data::Position start) const;
-  std::unique_ptr<data::BatchSource> test() const;
+  std::unique_ptr<data::BatchSource> train(const Delivery& delivery, data::Position start) const;
+  std::unique_ptr<data::BatchSource> test(const Delivery& delivery) const;
 
  private:
   void open();
   std::unique_ptr<data::BatchSource> source(data::Split split, const data::LoaderOptions& loader) const;
   void scatter(const data::ScatterArguments& arguments) const;
-  data::LoaderOptions loader_options(const data::Augmentation& augmentation) const;
+  data::LoaderOptions loader_options(const data::Augmentation& augmentation, const Delivery& delivery) const;
 
   const TrainOptions& options_;
   const comm::Communicator& ranks_;
+  const int threads_;
   data::StoreInfo info_;
   data::ImageShape input_;
   data::Augmentation train_augmentation_, test_augmentation_;
-  Delivery delivery_;
   std::array<std::int64_t, 2> size_{};
-  mutable std::vector<std::int64_t> scatter_counts_;           // kept, so that a step allocates nothing
   std::array<std::shared_ptr<const data::ImageSet>, 2> sets_;  // by Split; empty where another rank reads
 };
 

@@ -34,17 +34,32 @@ std::unique_ptr<comm::Collectives> make_collectives(kernels::Backend backend, co
                                            : comm::make_mpi_collectives(ranks);
 }
 
-InputOptions device_input(kernels::Backend backend, Dataset& dataset) {
+InputOptions input_of(kernels::Backend backend, const Dataset& dataset, std::int64_t capacity,
+                      bool on_device) {
   InputOptions input;
   if (backend != kernels::Backend::cuda) return input;
-  input.kind = InputOptions::Kind::streamed;
-  input.augmented = !dataset.only_cuts();
-  input.stored = input.augmented ? dataset.input_shape() : dataset.info().shape;
-  input.mean = dataset.info().mean;
-  input.std = dataset.info().std;
-  dataset.deliver({input.augmented ? data::BatchOutput::channels_last : data::BatchOutput::raw,
-                   &kernels::pinned_memory(), kRingSlots});
+  const data::StoreInfo& info = dataset.info();
+  if (on_device && info.format == data::ImageFormat::encoded)
+    throw UsageError(
+        "--data-on-device: the data set holds encoded images, expected pixels (convoy data convert --encode "
+        "raw)");
+  input.kind = on_device ? InputOptions::Kind::resident : InputOptions::Kind::streamed;
+  input.mean = info.mean;
+  input.std = info.std;
+  input.batch_bytes = data::cut_capacity(info.shape, dataset.input_shape(), capacity);
+  input.stored = info.shape;
+  input.resident_images = dataset.train_size() + dataset.test_size();
+  input.most_image_ops = dataset.most_image_ops();
   return input;
+}
+
+Dataset::Delivery delivery_for(const InputOptions& input, const ModelMemory& memory) {
+  using Kind = InputOptions::Kind;
+  if (!memory.has_images() && !memory.has_transforms()) return {data::BatchOutput::labels};
+  if (input.kind == Kind::filled) return {};
+  if (input.kind == Kind::resident || !memory.has_images())
+    return {data::BatchOutput::transforms, nullptr, kRingSlots};
+  return {data::BatchOutput::cuts, &kernels::pinned_memory(), kRingSlots};
 }
 
 int use_cores(const comm::MpiEnvironment& environment, std::int64_t threads) {

@@ -59,7 +59,7 @@ Trainer::Trainer(const TrainOptions& options, comm::MpiEnvironment& environment,
   });
   threads_ = use_cores(environment_, options_.threads);
   run_ranks_ = std::make_unique<RunRanks>(ranks_, static_cast<int>(options_.partition), backend_);
-  dataset_ = std::make_unique<Dataset>(options_, run_ranks_->replicas());
+  dataset_ = std::make_unique<Dataset>(options_, run_ranks_->replicas(), threads_);
   if (dataset_->train_size() == 0)
     throw std::runtime_error(fmt::format("{}: no training images", options_.data));
   steps_per_epoch_ = (dataset_->train_size() + options_.global_batch - 1) / options_.global_batch;
@@ -80,23 +80,26 @@ Trainer::Trainer(const TrainOptions& options, comm::MpiEnvironment& environment,
   if (ranks_.rank() == 0) warn_of_short_steps(options_.global_batch, dataset_->train_size());
   if (!options_.trace.empty())
     trace_ = std::make_unique<Trace>(options_.trace, *session_, ranks_, step_, total_steps_);
-  train_source_ = dataset_->train({step_ / steps_per_epoch_, step_ % steps_per_epoch_});
-  if (dataset_->test_size() > 0) test_source_ = dataset_->test();
+  train_source_ = dataset_->train(delivery_, {step_ / steps_per_epoch_, step_ % steps_per_epoch_});
+  if (dataset_->test_size() > 0) test_source_ = dataset_->test(delivery_);
 }
 
 Network Trainer::make_replica_network() const {
   const data::ImageShape image = dataset_->input_shape();
-  const std::int64_t replicas = run_ranks_->replicas().size();
-  const std::int64_t capacity = (options_.global_batch + replicas - 1) / replicas;
-  return make_network(options_.model, {capacity, image.channels, image.height, image.width},
+  return make_network(options_.model, {replica_capacity(), image.channels, image.height, image.width},
                       dataset_->classes());
+}
+
+std::int64_t Trainer::replica_capacity() const {
+  const std::int64_t replicas = run_ranks_->replicas().size();
+  return (options_.global_batch + replicas - 1) / replicas;
 }
 
 SessionOptions Trainer::session_options() {
   SessionOptions session;
   session.backend = backend_;
   session.precision = precision_of(options_.precision);
-  session.input = choose_input();
+  session.input = input_of(backend_, *dataset_, replica_capacity(), options_.data_on_device);
   session.synchronised_batch_norm = options_.sync_batch_norm;
   session.label_smoothing = static_cast<float>(options_.label_smoothing);
   session.optimizer = optimizer_of(options_);
@@ -125,26 +128,11 @@ void Trainer::make_session() {
         session_->put_image(first, pixels, count);
       });
   });
+  delivery_ = delivery_for(options.input, session_->memory());
   if (!plan_) return;
   session_->connect();
   partitioned_ =
       std::make_unique<PartitionedCheckpoint>(*network, options, *session_, run_ranks_->replica_parts());
-  // A part that reads no images needs only what else is in a batch.
-  if (!session_->memory().has_images())
-    dataset_->deliver({options_.feed == "slice" ? data::BatchOutput::parameters : data::BatchOutput::raw});
-}
-
-// A device augments what it is given as stored, unless images must be resized first.
-InputOptions Trainer::choose_input() {
-  InputOptions input = device_input(backend_, *dataset_);
-  if (!options_.data_on_device) return input;
-  if (input.augmented)
-    throw UsageError(
-        "--data-on-device: images are resized on the host, expected augmentation that only cuts");
-  input.kind = InputOptions::Kind::resident;
-  input.resident_images = dataset_->train_size() + dataset_->test_size();
-  dataset_->deliver({data::BatchOutput::parameters, nullptr, kRingSlots});
-  return input;
 }
 
 int Trainer::run() {

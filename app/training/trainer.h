@@ -42,7 +42,7 @@ class Trainer {
   void open_checkpoints();
   void finish();
   bool resume();  // whether there was a checkpoint
-  InputOptions choose_input();
+  std::int64_t replica_capacity() const;
   void start_step(bool stop_requested);
   bool finish_steps(int left_under_way);  // whether any rank wants to stop
   bool evaluation_is_due() const;
@@ -60,6 +60,7 @@ class Trainer {
   int threads_ = 1;
   std::unique_ptr<RunRanks> run_ranks_;
   std::unique_ptr<Dataset> dataset_;
+  Dataset::Delivery delivery_;
   std::unique_ptr<data::BatchSource> train_source_,
       test_source_;  // a device may hold batches: outlive the session
   std::optional<PartitionPlan> plan_;

@@ -114,14 +114,10 @@ Image fit(Image image, int size) {
   const auto side = static_cast<std::int32_t>(std::min(from.height, from.width));
   const Window window{static_cast<std::int32_t>(from.width - side) / 2,
                       static_cast<std::int32_t>(from.height - side) / 2, side, side};
-  Resampler resampler;
-  const float* pixels = resampler.resample(image.pixels.data(), from, window, size, size);
-  image.shape = {size, size, from.channels};
-  image.pixels.resize(static_cast<std::size_t>(image.shape.bytes()));
-  std::transform(pixels, pixels + image.pixels.size(), image.pixels.begin(), [](float value) {
-    return static_cast<std::uint8_t>(std::clamp(value + 0.5f, 0.0f, 255.0f));
-  });
-  return image;
+  Image result{{size, size, from.channels}, {}};
+  result.pixels.resize(static_cast<std::size_t>(result.shape.bytes()));
+  Resampler().resize(image.pixels.data(), from, window, size, size, result.pixels.data());
+  return result;
 }
 
 class ImageConverter {

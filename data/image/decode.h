@@ -1,4 +1,4 @@
-// JPEG and PNG files to pixels, through libjpeg-turbo and libpng.
+// A whole JPEG or PNG file to pixels. ImageDecoder says which pixels; use it to decode many files or parts.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,9 @@ struct Image {
   std::vector<std::uint8_t> pixels;  // [H, W, C]
 };
 
-// channels: 3 (RGB; grey images are repeated) or 1 (luminance). Transparent pixels are laid over black. The
-// format is told from the content, not from a name. Throws std::runtime_error saying what is wrong when the
-// content is neither format or is damaged; what libjpeg only warns of (missing data) is damage here.
+// channels: 3 (RGB) or 1 (luminance). The format is told from the content. Throws std::runtime_error saying what
+// is wrong if the content is neither format, incomplete or corrupt.
 Image decode_image(std::span<const std::uint8_t> content, int channels);
-Image decode_jpeg(std::span<const std::uint8_t> content, int channels);
-Image decode_png(std::span<const std::uint8_t> content, int channels);
 
 // Images beyond this are refused: a header of a few bytes must not ask for any amount of memory.
 inline constexpr std::int64_t kLargestImagePixels = std::int64_t{1} << 28;

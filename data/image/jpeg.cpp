@@ -1,104 +1,202 @@
-// libjpeg reports errors by calling back; it is C and cannot be unwound by an exception, so the callback
-// jumps out. Nothing with a destructor may live between setjmp and the jump: the functions that call libjpeg
-// hold only pointers into a Decoder that their caller owns.
+// libjpeg reports errors by calling back; it is C and cannot be unwound by an exception, so the callback jumps
+// out. Nothing with a destructor may live between setjmp and the jump.
 #include <csetjmp>
 #include <cstdio>
 // jpeglib.h needs FILE and size_t declared before it.
 #include <fmt/format.h>
+#include <jerror.h>
 #include <jpeglib.h>
 
+#include <algorithm>
+#include <array>
+#include <cstring>
 #include <stdexcept>
-#include <string>
+#include <vector>
 
-#include "data/image/decode.h"
+#include "data/image/codec.h"
 
 namespace convoy::data {
 namespace {
 
-struct Decoder {
-  jpeg_decompress_struct jpeg{};
-  jpeg_error_mgr errors{};
-  std::jmp_buf escape{};
-  char message[JMSG_LENGTH_MAX] = {};
-  Image image;
-  std::vector<std::uint8_t> cmyk_row;
-  ~Decoder() { jpeg_destroy_decompress(&jpeg); }
-};
+// Rows that libjpeg may give at once: the most that one row of blocks is upsampled to.
+constexpr int kRows = 4;
+// Real files have about ten scans. More of them only make a small file cost much time.
+constexpr int kMostScans = 200;
+// Upsampled colour reaches one sample, two pixels, beyond its own; smoothing of an incomplete progressive image
+// reaches two blocks.
+constexpr JDIMENSION kMarginPixels = 2, kMarginBlocks = 2;
 
-[[noreturn]] void give_up(j_common_ptr jpeg) {
-  auto* decoder = static_cast<Decoder*>(jpeg->client_data);
-  jpeg->err->format_message(jpeg, decoder->message);
-  std::longjmp(decoder->escape, 1);
-}
+class Jpeg final : public Codec {
+ public:
+  explicit Jpeg(int channels) : channels_(channels) {
+    jpeg_.err = jpeg_std_error(&errors_);
+    errors_.error_exit = give_up;
+    errors_.emit_message = on_message;
+    jpeg_.client_data = this;
+    guarded([this] { jpeg_create_decompress(&jpeg_); });
+    progress_.progress_monitor = on_progress;
+    jpeg_.progress = &progress_;
+  }
+  ~Jpeg() override { jpeg_destroy_decompress(&jpeg_); }
 
-void on_message(j_common_ptr jpeg, int level) {
-  if (level < 0) give_up(jpeg);  // a warning: the data are damaged; higher levels are traces
-}
+  ImageShape open(std::span<const std::uint8_t> content) override {
+    content_ = content;
+    read_header();
+    return {jpeg_.image_height, jpeg_.image_width, channels_};
+  }
 
-// Returns false with the reason in `message`.
-bool read_header(Decoder& decoder, std::span<const std::uint8_t> content) {
-  if (setjmp(decoder.escape) != 0) return false;
-  decoder.jpeg.err = jpeg_std_error(&decoder.errors);
-  decoder.errors.error_exit = give_up;
-  decoder.errors.emit_message = on_message;
-  decoder.jpeg.client_data = &decoder;
-  jpeg_create_decompress(&decoder.jpeg);
-  jpeg_mem_src(&decoder.jpeg, content.data(), content.size());
-  jpeg_read_header(&decoder.jpeg, TRUE);
-  return true;
-}
+  void read(Window region, int reduction, std::uint8_t* to) override {
+    if (!header_read_) read_header();  // a second read() of one image
+    header_read_ = false;
+    guarded([&] { start(region, reduction); });
+    const auto row_bytes =
+        static_cast<std::size_t>(jpeg_.output_width) * static_cast<std::size_t>(jpeg_.output_components);
+    rows_.resize(std::max(rows_.size(), row_bytes * kRows));
+    guarded([&] { read_rows(region, row_bytes, to); });
+  }
 
-// libjpeg does not turn CMYK into RGB. Adobe's files, which are those in circulation, store it inverted.
-void cmyk_to_pixels(const Decoder& decoder, std::uint8_t* to) {
-  const std::uint8_t* from = decoder.cmyk_row.data();
-  const bool inverted = decoder.jpeg.saw_Adobe_marker != 0;
-  const auto ink = [&](int value) { return inverted ? value : 255 - value; };
-  for (JDIMENSION x = 0; x < decoder.jpeg.output_width; ++x, from += 4) {
-    const int black = ink(from[3]);
-    const int red = ink(from[0]) * black / 255, green = ink(from[1]) * black / 255;
-    const int blue = ink(from[2]) * black / 255;
-    if (decoder.image.shape.channels == 1) {
-      *to++ = static_cast<std::uint8_t>((299 * red + 587 * green + 114 * blue + 500) / 1000);
-    } else {
-      *to++ = static_cast<std::uint8_t>(red);
-      *to++ = static_cast<std::uint8_t>(green);
-      *to++ = static_cast<std::uint8_t>(blue);
+ private:
+  [[noreturn]] static void give_up(j_common_ptr jpeg) {
+    auto* self = static_cast<Jpeg*>(jpeg->client_data);
+    jpeg->err->format_message(jpeg, self->message_.data());
+    std::longjmp(self->escape_, 1);
+  }
+  // Levels below 0 are warnings. Most say that data are missing or damaged; these leave the pixels as they are.
+  static void on_message(j_common_ptr jpeg, int level) {
+    switch (jpeg->err->msg_code) {
+      case JWRN_EXTRANEOUS_DATA:
+      case JWRN_JFIF_MAJOR:
+      case JWRN_ADOBE_XFORM:
+      case JWRN_NOT_SEQUENTIAL:
+        return;
+      default:
+        if (level < 0) give_up(jpeg);
     }
   }
-}
-
-bool read_pixels(Decoder& decoder) {
-  if (setjmp(decoder.escape) != 0) return false;
-  jpeg_start_decompress(&decoder.jpeg);
-  while (decoder.jpeg.output_scanline < decoder.jpeg.output_height) {
-    std::uint8_t* row = decoder.image.pixels.data() + static_cast<std::size_t>(decoder.jpeg.output_scanline) *
-                                                          decoder.image.shape.width *
-                                                          decoder.image.shape.channels;
-    JSAMPROW target = decoder.cmyk_row.empty() ? row : decoder.cmyk_row.data();
-    jpeg_read_scanlines(&decoder.jpeg, &target, 1);
-    if (!decoder.cmyk_row.empty()) cmyk_to_pixels(decoder, row);
+  static void on_progress(j_common_ptr jpeg) {
+    auto* self = static_cast<Jpeg*>(jpeg->client_data);
+    if (self->jpeg_.input_scan_number <= kMostScans) return;
+    std::snprintf(self->message_.data(), self->message_.size(), "more than %d scans", kMostScans);
+    std::longjmp(self->escape_, 1);
   }
-  jpeg_finish_decompress(&decoder.jpeg);
-  return true;
-}
+
+  template <typename Call>
+  void guarded(const Call& call) {
+    if (setjmp(escape_) != 0) {
+      jpeg_abort_decompress(&jpeg_);
+      throw std::runtime_error(fmt::format("bad JPEG: {}", message_.data()));
+    }
+    call();
+  }
+
+  void read_header() {
+    header_read_ = false;
+    guarded([this] {
+      jpeg_abort_decompress(&jpeg_);
+      jpeg_mem_src(&jpeg_, content_.data(), content_.size());
+      jpeg_read_header(&jpeg_, TRUE);
+    });
+    header_read_ = true;
+  }
+
+  // Decodes up to the region's first row; left_ becomes its first column in the rows that come.
+  void start(const Window& region, int reduction) {
+    const bool cmyk = jpeg_.jpeg_color_space == JCS_CMYK || jpeg_.jpeg_color_space == JCS_YCCK;
+    const bool grey = channels_ == 1 && jpeg_.jpeg_color_space == JCS_GRAYSCALE;
+    jpeg_.out_color_space = cmyk ? JCS_CMYK : grey ? JCS_GRAYSCALE : JCS_RGB;
+    jpeg_.scale_num = static_cast<unsigned>(8 / reduction);
+    jpeg_.scale_denom = 8;
+    const bool multiple_scans = jpeg_has_multiple_scans(&jpeg_) != 0;
+    jpeg_start_decompress(&jpeg_);
+    const JDIMENSION margin =
+        !multiple_scans ? kMarginPixels
+                        : kMarginBlocks * static_cast<JDIMENSION>(8 / reduction * jpeg_.max_h_samp_factor);
+    const auto x = static_cast<JDIMENSION>(region.x), right = x + static_cast<JDIMENSION>(region.width);
+    JDIMENSION first = x > margin ? x - margin : 0;
+    JDIMENSION width = std::min(jpeg_.output_width, right + margin) - first;
+    if (!can_crop()) first = 0, width = jpeg_.output_width;
+    if (width < jpeg_.output_width) jpeg_crop_scanline(&jpeg_, &first, &width);
+    left_ = x - first;
+    if (region.y > 0) jpeg_skip_scanlines(&jpeg_, static_cast<JDIMENSION>(region.y));
+  }
+
+  // jpeg_crop_scanline() takes the width of subsampled components for that at full scale. In reduced images of rare
+  // sampling (4x2) it is not, and upsampling would then stop in the middle of the row.
+  bool can_crop() const {
+    for (int i = 0; i < jpeg_.num_components; ++i) {
+      const jpeg_component_info& component = jpeg_.comp_info[i];
+      const auto most = static_cast<JDIMENSION>(jpeg_.max_h_samp_factor);
+      const auto factor = static_cast<JDIMENSION>(component.h_samp_factor);
+      const JDIMENSION supposed = (jpeg_.output_width * factor + most - 1) / most;
+      if (component.downsampled_width != supposed && component.downsampled_width != jpeg_.output_width)
+        return false;
+    }
+    return true;
+  }
+
+  void read_rows(const Window& region, std::size_t row_bytes, std::uint8_t* to) {
+    const std::size_t wanted = static_cast<std::size_t>(region.width) * static_cast<std::size_t>(channels_);
+    const bool direct = row_bytes == wanted && jpeg_.output_components == channels_;
+    const auto end = static_cast<JDIMENSION>(region.y + region.height);
+    std::array<JSAMPROW, kRows> rows{};
+    while (jpeg_.output_scanline < end) {
+      for (std::size_t i = 0; i < kRows; ++i)
+        rows[i] = direct ? to + i * wanted : rows_.data() + i * row_bytes;
+      const JDIMENSION got =
+          jpeg_read_scanlines(&jpeg_, rows.data(), std::min<JDIMENSION>(kRows, end - jpeg_.output_scanline));
+      for (std::size_t i = 0; i < got; ++i, to += wanted)
+        if (!direct) convert(rows[i], static_cast<std::size_t>(region.width), to);
+    }
+    // What follows the last row is read too if that row was: an image without its end is not whole.
+    if (jpeg_.output_scanline == jpeg_.output_height) {
+      jpeg_finish_decompress(&jpeg_);
+    } else {
+      jpeg_abort_decompress(&jpeg_);
+    }
+  }
+
+  void convert(const std::uint8_t* row, std::size_t width, std::uint8_t* to) const {
+    const std::uint8_t* from = row + left_ * static_cast<std::size_t>(jpeg_.output_components);
+    if (jpeg_.output_components == channels_) {
+      std::memcpy(to, from, width * static_cast<std::size_t>(channels_));
+    } else if (jpeg_.output_components == 3) {
+      for (std::size_t x = 0; x < width; ++x, from += 3) to[x] = grey_of(from[0], from[1], from[2]);
+    } else {
+      cmyk_to_pixels(from, width, to);
+    }
+  }
+
+  // libjpeg does not turn CMYK into RGB. This is how Pillow does it.
+  void cmyk_to_pixels(const std::uint8_t* from, std::size_t width, std::uint8_t* to) const {
+    for (std::size_t x = 0; x < width; ++x, from += 4, to += channels_) {
+      const int light = from[3];
+      const auto colour = [light](int stored) {
+        const int product = (255 - stored) * light + 128;
+        return static_cast<std::uint8_t>(std::max(light - (((product >> 8) + product) >> 8), 0));
+      };
+      const std::uint8_t red = colour(from[0]), green = colour(from[1]), blue = colour(from[2]);
+      if (channels_ == 1) {
+        to[0] = grey_of(red, green, blue);
+      } else {
+        to[0] = red, to[1] = green, to[2] = blue;
+      }
+    }
+  }
+
+  int channels_;
+  jpeg_decompress_struct jpeg_{};
+  jpeg_error_mgr errors_{};
+  jpeg_progress_mgr progress_{};
+  std::jmp_buf escape_{};
+  std::array<char, JMSG_LENGTH_MAX> message_{};
+  std::span<const std::uint8_t> content_;
+  bool header_read_ = false;
+  std::size_t left_ = 0;
+  std::vector<std::uint8_t> rows_;
+};
 
 }  // namespace
 
-Image decode_jpeg(std::span<const std::uint8_t> content, int channels) {
-  Decoder decoder;
-  if (!read_header(decoder, content)) throw std::runtime_error(fmt::format("bad JPEG: {}", decoder.message));
-  auto& jpeg = decoder.jpeg;
-  const ImageShape shape{jpeg.image_height, jpeg.image_width, channels};
-  if (shape.height * shape.width > kLargestImagePixels) {
-    throw std::runtime_error(fmt::format("bad JPEG: {}x{} pixels is too large", shape.width, shape.height));
-  }
-  const bool cmyk = jpeg.jpeg_color_space == JCS_CMYK || jpeg.jpeg_color_space == JCS_YCCK;
-  jpeg.out_color_space = cmyk ? JCS_CMYK : channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
-  if (cmyk) decoder.cmyk_row.resize(static_cast<std::size_t>(shape.width) * 4);
-  decoder.image.shape = shape;
-  decoder.image.pixels.resize(static_cast<std::size_t>(shape.bytes()));
-  if (!read_pixels(decoder)) throw std::runtime_error(fmt::format("bad JPEG: {}", decoder.message));
-  return std::move(decoder.image);
-}
+std::unique_ptr<Codec> make_jpeg_codec(int channels) { return std::make_unique<Jpeg>(channels); }
 
 }  // namespace convoy::data

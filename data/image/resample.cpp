@@ -1,109 +1,155 @@
 #include "data/image/resample.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
+
+#include "kernels/device/bilinear.h"
 
 namespace convoy::data {
 namespace {
 
-constexpr std::int64_t kLanes = 4;
-using Vector = float __attribute__((vector_size(kLanes * sizeof(float))));
+using kernels::AxisMap;
+
+// Outputs begin to end in this order, or from the last to the first; pixels count from the cut's first.
+void prepare(BilinearFilter& filter, const AxisMap& axis, bool mirrored) {
+  const std::int32_t outputs = axis.end - axis.begin;
+  const auto output = [&](std::int32_t i) { return mirrored ? axis.end - 1 - i : axis.begin + i; };
+  filter.taps = 1;
+  for (std::int32_t i = 0; i < outputs; ++i)
+    filter.taps = std::max(filter.taps, bilinear_span(axis, output(i)).count);
+  filter.first.resize(static_cast<std::size_t>(outputs));
+  filter.weight.assign(static_cast<std::size_t>(outputs) * filter.taps, 0);
+  for (std::int32_t i = 0; i < outputs; ++i) {
+    const kernels::BilinearTaps taps = bilinear_taps(axis, output(i));
+    const std::int32_t place = taps.first - axis.first;
+    const std::int32_t first = std::min(place, axis.size - filter.taps);
+    std::int32_t* weight = filter.weight.data() + std::ptrdiff_t{i} * filter.taps + (place - first);
+    for (std::int32_t tap = 0; tap < taps.count; ++tap) weight[tap] = bilinear_weight(taps, tap);
+    filter.first[static_cast<std::size_t>(i)] = first;
+  }
+}
+
+void mirror(const std::uint8_t* from, std::int64_t pixels, std::int64_t channels, std::uint8_t* to) {
+  from += (pixels - 1) * channels;
+  for (std::int64_t x = 0; x < pixels; ++x, from -= channels, to += channels)
+    for (std::int64_t c = 0; c < channels; ++c) to[c] = from[c];
+}
+
+void fill_pixels(std::uint8_t* to, std::int64_t pixels, std::int64_t channels, const std::uint8_t* fill) {
+  for (std::int64_t x = 0; x < pixels; ++x, to += channels) std::copy_n(fill, channels, to);
+}
 
 }  // namespace
 
-std::int64_t Resampler::Filter::taps_for(std::int64_t inputs, std::int64_t outputs) {
-  const double support = std::max(static_cast<double>(inputs) / static_cast<double>(outputs), 1.0);
-  return std::min<std::int64_t>(static_cast<std::int64_t>(std::ceil(support)) * 2 + 1, inputs);
+AxisMap resized_axis(std::int64_t extent, std::int64_t resized, std::int64_t begin, std::int64_t size) {
+  AxisMap axis;
+  axis.scale = static_cast<double>(extent) / static_cast<double>(resized);
+  axis.extent = static_cast<std::int32_t>(extent);
+  axis.skipped = static_cast<std::int32_t>(begin);
+  axis.end = static_cast<std::int32_t>(size);
+  set_cut(axis);
+  return axis;
 }
 
-void Resampler::Filter::reserve(std::int64_t inputs, std::int64_t outputs) {
+void set_cut(AxisMap& axis) {
+  axis.first = axis.size = 0;
+  if (axis.begin >= axis.end) return;
+  const kernels::BilinearTaps last = bilinear_span(axis, axis.end - 1);
+  axis.first = bilinear_span(axis, axis.begin).first;
+  axis.size = last.first + last.count - axis.first;
+}
+
+void BilinearFilter::reserve(std::int64_t extent, std::int64_t outputs) {
+  // One more on either side than a triangle twice as wide as the scale covers.
+  const std::int64_t most = std::min(extent, 2 * (extent / outputs + 1) + 2);
   first.reserve(static_cast<std::size_t>(outputs));
-  weight.reserve(static_cast<std::size_t>(outputs * taps_for(inputs, outputs)));
+  weight.reserve(static_cast<std::size_t>(outputs * most));
 }
 
-void Resampler::Filter::prepare(std::int64_t inputs, std::int64_t outputs) {
-  const double scale = static_cast<double>(inputs) / static_cast<double>(outputs);
-  const double support = std::max(scale, 1.0);
-  taps = taps_for(inputs, outputs);
-  first.resize(static_cast<std::size_t>(outputs));
-  weight.resize(static_cast<std::size_t>(outputs * taps));
-  for (std::int64_t i = 0; i < outputs; ++i) {
-    const double centre = (static_cast<double>(i) + 0.5) * scale;
-    const auto start =
-        std::clamp<std::int64_t>(static_cast<std::int64_t>(std::floor(centre - support)), 0, inputs - taps);
-    float* weights = weight.data() + i * taps;
-    double sum = 0;
-    for (std::int64_t tap = 0; tap < taps; ++tap) {
-      const double distance = std::abs(static_cast<double>(start + tap) + 0.5 - centre) / support;
-      sum += std::max(0.0, 1.0 - distance);
+void Resampler::reserve(ImageShape stored, ImageShape output) {
+  columns_filter_.reserve(stored.width, output.width);
+  rows_filter_.reserve(stored.height, output.height);
+  scratch_.reserve(static_cast<std::size_t>(horizontal_scratch(stored.width, output.width)));
+  narrowed_.reserve(static_cast<std::size_t>(stored.height * output.width * output.channels));
+}
+
+// Writes to `to`, whose rows lie `pitch` bytes apart, unless the rows can stay where they are.
+Resampler::Rows Resampler::pass_horizontally(Rows cut, const kernels::SampleTransform& transform,
+                                             std::int64_t channels, std::uint8_t* to, std::int64_t pitch) {
+  const AxisMap& axis = transform.columns;
+  const std::int64_t rows = transform.rows.size;
+  if (is_copy(axis)) {
+    if (transform.flip == 0) return cut;
+    for (std::int64_t y = 0; y < rows; ++y)
+      mirror(cut.data + y * cut.pitch, axis.size, channels, to + y * pitch);
+    return {to, pitch};
+  }
+  prepare(columns_filter_, axis, transform.flip != 0);
+  scratch_.resize(std::max(scratch_.size(), static_cast<std::size_t>(horizontal_scratch(
+                                                axis.size, std::int64_t{axis.end} - axis.begin))));
+  for (std::int64_t y = 0; y < rows; y += kRowsAtOnce) {
+    const std::uint8_t* sources[kRowsAtOnce];
+    std::uint8_t* targets[kRowsAtOnce];
+    for (std::int64_t i = 0; i < kRowsAtOnce; ++i) {
+      const std::int64_t row = std::min(y + i, rows - 1);
+      sources[i] = cut.data + row * cut.pitch;
+      targets[i] = to + row * pitch;
     }
-    for (std::int64_t tap = 0; tap < taps; ++tap) {
-      const double distance = std::abs(static_cast<double>(start + tap) + 0.5 - centre) / support;
-      weights[tap] = static_cast<float>(std::max(0.0, 1.0 - distance) / sum);
-    }
-    first[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(start);
+    rows_->horizontal(columns_filter_, sources, axis.size, channels, scratch_.data(), targets);
+  }
+  return {to, pitch};
+}
+
+void Resampler::pass_vertically(Rows from, const AxisMap& axis, std::int64_t bytes, std::uint8_t* to,
+                                std::int64_t pitch) {
+  if (is_copy(axis)) {
+    if (from.data == to) return;
+    for (std::int64_t y = 0; y < axis.size; ++y)
+      std::memcpy(to + y * pitch, from.data + y * from.pitch, static_cast<std::size_t>(bytes));
+    return;
+  }
+  prepare(rows_filter_, axis, false);
+  const std::int32_t* weight = rows_filter_.weight.data();
+  for (std::size_t y = 0; y < rows_filter_.first.size(); ++y, weight += rows_filter_.taps, to += pitch)
+    rows_->vertical(weight, rows_filter_.taps, from.data + rows_filter_.first[y] * from.pitch, from.pitch,
+                    bytes, to);
+}
+
+void Resampler::resample(const std::uint8_t* bytes, const kernels::SampleTransform& transform,
+                         ImageShape shape, const std::uint8_t* fill, std::uint8_t* to) {
+  const AxisMap &rows = transform.rows, &columns = transform.columns;
+  const std::int64_t channels = shape.channels, pitch = shape.width * channels;
+  // The output's columns that have pixels, as they lie after mirroring.
+  const std::int64_t pixels = std::int64_t{columns.end} - columns.begin;
+  const std::int64_t left = transform.flip != 0 ? shape.width - columns.end : columns.begin;
+  if (rows.size == 0 || columns.size == 0) return fill_pixels(to, shape.height * shape.width, channels, fill);
+  std::uint8_t* inside = to + rows.begin * pitch + left * channels;
+  const Rows cut{bytes + transform.offset, transform.pitch * channels};
+  const bool one_pass = is_copy(rows);
+  const std::int64_t narrow = pixels * channels;
+  if (!one_pass) narrowed_.resize(std::max(narrowed_.size(), static_cast<std::size_t>(rows.size * narrow)));
+  const Rows narrowed = pass_horizontally(cut, transform, channels, one_pass ? inside : narrowed_.data(),
+                                          one_pass ? pitch : narrow);
+  pass_vertically(narrowed, rows, narrow, inside, pitch);
+  fill_pixels(to, rows.begin * shape.width, channels, fill);
+  fill_pixels(to + rows.end * pitch, (shape.height - rows.end) * shape.width, channels, fill);
+  if (pixels == shape.width) return;
+  for (std::int64_t y = rows.begin; y < rows.end; ++y) {
+    fill_pixels(to + y * pitch, left, channels, fill);
+    fill_pixels(to + y * pitch + (left + pixels) * channels, shape.width - left - pixels, channels, fill);
   }
 }
 
-void Resampler::reserve(ImageShape shape, std::int64_t height, std::int64_t width) {
-  horizontal_.reserve(shape.width, width);
-  vertical_.reserve(shape.height, height);
-  rows_.reserve(static_cast<std::size_t>(shape.height * width * shape.channels + kLanes));
-  row_.reserve(static_cast<std::size_t>(shape.width * shape.channels + kLanes));
-  result_.reserve(static_cast<std::size_t>(height * width * shape.channels));
-}
-
-void Resampler::shrink_rows(const std::uint8_t* image, ImageShape shape, Window window, std::int64_t width) {
-  const std::int64_t channels = shape.channels;
-  rows_.resize(static_cast<std::size_t>(window.height * width * channels + kLanes));
-  row_.resize(static_cast<std::size_t>(window.width * channels + kLanes));
-  for (std::int64_t y = 0; y < window.height; ++y) {
-    const std::uint8_t* from = image + ((window.y + y) * shape.width + window.x) * channels;
-    for (std::int64_t i = 0; i < window.width * channels; ++i) row_[static_cast<std::size_t>(i)] = from[i];
-    shrink_row(rows_.data() + y * width * channels, width, channels);
-  }
-}
-
-// Pixels of up to four channels are one vector: what it holds of the next pixel is overwritten by that one's
-// turn (hence the room for kLanes more behind both arrays).
-void Resampler::shrink_row(float* to, std::int64_t width, std::int64_t channels) const {
-  const std::int64_t taps = horizontal_.taps;
-  const float* weights = horizontal_.weight.data();
-  for (std::int64_t x = 0; x < width; ++x, weights += taps, to += channels) {
-    const float* from = row_.data() + horizontal_.first[static_cast<std::size_t>(x)] * channels;
-    for (std::int64_t c = 0; c < channels; c += kLanes) {
-      Vector sum{};
-      for (std::int64_t tap = 0; tap < taps; ++tap) {
-        Vector pixel;
-        std::memcpy(&pixel, from + tap * channels + c, sizeof pixel);
-        sum += weights[tap] * pixel;
-      }
-      std::memcpy(to + c, &sum, sizeof sum);
-    }
-  }
-}
-
-const float* Resampler::resample(const std::uint8_t* image, ImageShape shape, Window window,
-                                 std::int64_t height, std::int64_t width) {
-  horizontal_.prepare(window.width, width);
-  vertical_.prepare(window.height, height);
-  shrink_rows(image, shape, window, width);
-  const std::int64_t row_size = width * shape.channels, taps = vertical_.taps;
-  result_.resize(static_cast<std::size_t>(height * row_size));
-  for (std::int64_t y = 0; y < height; ++y) {
-    float* to = result_.data() + y * row_size;
-    const float* from = rows_.data() + vertical_.first[static_cast<std::size_t>(y)] * row_size;
-    const float* weights = vertical_.weight.data() + y * taps;
-    for (std::int64_t i = 0; i < row_size; ++i) to[i] = weights[0] * from[i];
-    for (std::int64_t tap = 1; tap < taps; ++tap) {
-      const float* row = from + tap * row_size;
-      const float factor = weights[tap];
-      if (factor == 0) continue;
-      for (std::int64_t i = 0; i < row_size; ++i) to[i] += factor * row[i];
-    }
-  }
-  return result_.data();
+void Resampler::resize(const std::uint8_t* image, ImageShape shape, Window window, std::int64_t height,
+                       std::int64_t width, std::uint8_t* to) {
+  kernels::SampleTransform transform;
+  transform.rows = resized_axis(window.height, height, 0, height);
+  transform.columns = resized_axis(window.width, width, 0, width);
+  transform.pitch = static_cast<std::int32_t>(shape.width);
+  transform.offset =
+      ((std::int64_t{window.y} + transform.rows.first) * shape.width + window.x + transform.columns.first) *
+      shape.channels;
+  resample(image, transform, {height, width, shape.channels}, nullptr, to);
 }
 
 }  // namespace convoy::data

@@ -1,53 +1,54 @@
-// Cuts a window out of an image and brings it to another size: bilinear where it is enlarged, and with the
-// triangle filter widened to the scale where it is reduced, so that fine detail is averaged and not dropped
-// (what Pillow and torchvision call antialiased bilinear).
+// Cuts a window out of an image and brings it to another size, with the bits of Pillow's
+// Image.crop(window).resize(size, BILINEAR): kernels/device/bilinear.h.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "data/image/resample_rows.h"
+#include "data/image/window.h"
 #include "data/image_set.h"
+#include "kernels/device/sample_transform.h"
 
 namespace convoy::data {
 
-struct Window {
-  std::int32_t x = 0, y = 0, width = 0, height = 0;  // in source pixels
-  bool operator==(const Window&) const = default;
-};
+// The outputs `begin` to `begin + size` of an axis along which `extent` pixels become `resized`.
+kernels::AxisMap resized_axis(std::int64_t extent, std::int64_t resized, std::int64_t begin,
+                              std::int64_t size);
+// Sets first and size of an axis, the pixels that its outputs begin to end need, from the rest of it.
+void set_cut(kernels::AxisMap& axis);
 
 // Keeps its buffers from call to call: one a thread.
 class Resampler {
  public:
-  Resampler() = default;
-  Resampler(Resampler&&) = default;
-  Resampler(const Resampler&) = delete;  // a copy would not have the room that reserve() made
-  Resampler& operator=(const Resampler&) = delete;
+  explicit Resampler(VectorLevel level = best_vector_level()) : rows_(&resample_rows(level)) {}
 
-  // Makes room for the largest window of such images, so that resample() allocates nothing.
-  void reserve(ImageShape shape, std::int64_t height, std::int64_t width);
-  // The window, which must lie inside the image, as float32 rows [height][width * C] on the scale 0..255. The
-  // result is valid until the next call.
-  const float* resample(const std::uint8_t* image, ImageShape shape, Window window, std::int64_t height,
-                        std::int64_t width);
+  // Makes room for such images, so that resample() allocates nothing. Without it, it allocates nothing once it
+  // has seen the largest.
+  void reserve(ImageShape stored, ImageShape output);
+  // The resampled and mirrored image, u8 [shape.height, shape.width, shape.channels], from the cut at
+  // transform.offset of `bytes`. `fill`, a value a channel, goes to outputs that have no pixel (padding).
+  void resample(const std::uint8_t* bytes, const kernels::SampleTransform& transform, ImageShape shape,
+                const std::uint8_t* fill, std::uint8_t* to);
+  // The window, which must lie inside the image, as u8 [height, width, C].
+  void resize(const std::uint8_t* image, ImageShape shape, Window window, std::int64_t height,
+              std::int64_t width, std::uint8_t* to);
 
  private:
-  // For every output position the first input position and `taps` weights that sum to 1.
-  struct Filter {
-    std::int64_t taps = 0;
-    std::vector<std::int32_t> first;
-    std::vector<float> weight;
-    static std::int64_t taps_for(std::int64_t inputs, std::int64_t outputs);
-    void reserve(std::int64_t inputs, std::int64_t outputs);
-    void prepare(std::int64_t inputs, std::int64_t outputs);
+  // Rows of pixels in memory.
+  struct Rows {
+    const std::uint8_t* data;
+    std::int64_t pitch;  // bytes
   };
+  Rows pass_horizontally(Rows cut, const kernels::SampleTransform& transform, std::int64_t channels,
+                         std::uint8_t* to, std::int64_t pitch);
+  void pass_vertically(Rows from, const kernels::AxisMap& axis, std::int64_t bytes, std::uint8_t* to,
+                       std::int64_t pitch);
 
-  void shrink_rows(const std::uint8_t* image, ImageShape shape, Window window, std::int64_t width);
-  void shrink_row(float* to, std::int64_t width, std::int64_t channels) const;
-
-  Filter horizontal_, vertical_;
-  std::vector<float> row_;   // one of the window's rows
-  std::vector<float> rows_;  // the window's rows at the output's width
-  std::vector<float> result_;
+  const ResampleRows* rows_;
+  BilinearFilter columns_filter_, rows_filter_;
+  std::vector<std::uint8_t> narrowed_;  // the cut's rows at the output's width
+  std::vector<std::uint8_t> scratch_;
 };
 
 }  // namespace convoy::data

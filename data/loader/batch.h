@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "data/image_set.h"
-#include "data/loader/augmentation.h"
+#include "kernels/device/sample_transform.h"
 
 namespace convoy::data {
 
@@ -17,20 +17,21 @@ struct Position {
 };
 
 // One rank's part of a global batch. All arrays have `capacity` entries, the same at every step; the first
-// `valid` are real, the rest are zero images with label -1 and sample -1. valid may be 0.
+// `valid` are real, the rest are zero images, or transforms without a meaning, with label -1 and sample -1. valid may be 0.
 struct Batch {
   Position position;
   std::int32_t capacity = 0;      // ceil(global batch / ranks)
   std::int32_t valid = 0;         // real samples of this rank
   std::int32_t global_valid = 0;  // real samples of all ranks; > 0
   std::int64_t first = 0;         // where in the global batch this rank's first sample stands
-  ImageShape shape;               // of the images below
+  ImageShape shape;               // of the images that the network sees
   const std::int32_t* labels = nullptr;
-  const std::int64_t* samples = nullptr;               // index of each sample in the image set
-  const AugmentationParameters* parameters = nullptr;  // of each sample
-  // One of the two or none, as LoaderOptions::output says.
-  const float* images = nullptr;      // augmented and normalised, [capacity] images of the chosen layout
-  const std::uint8_t* raw = nullptr;  // as stored, [capacity][H, W, C]; `parameters` remain to be applied
+  const std::int64_t* samples = nullptr;  // index of each sample in the image set
+  // The rest as LoaderOptions::output says, null otherwise.
+  const float* images = nullptr;                         // ready for the network, [capacity, C, H, W]
+  const kernels::SampleTransform* transforms = nullptr;  // of each sample, to be applied on the device
+  const std::uint8_t* cuts = nullptr;                    // the pixels that the transforms read
+  std::int64_t cut_bytes = 0;                            // used by this batch
 };
 
 // Borrows a batch; its buffers are filled anew after the lease has gone. It must not outlive its source.

@@ -1,11 +1,15 @@
-// The memory behind one batch, and the work that turns stored images into what it holds.
+// The memory of one batch, and the work that turns stored images into its contents.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <memory_resource>
+#include <mutex>
+#include <span>
 #include <vector>
 
+#include "data/image/image_decoder.h"
 #include "data/loader/augmentation.h"
 #include "data/loader/loader.h"
 #include "data/loader/schedule.h"
@@ -20,6 +24,7 @@ class Buffer {
   Buffer& operator=(Buffer&&) = delete;
   ~Buffer();
   void* data() const { return data_; }
+  std::size_t bytes() const { return bytes_; }
 
  private:
   std::pmr::memory_resource* memory_;
@@ -29,44 +34,62 @@ class Buffer {
 
 class BatchBuffers {
  public:
+  // `stored`: the set's shape; height and width are 0 if its images differ in size.
   BatchBuffers(const BatchSchedule& schedule, ImageShape stored, const LoaderOptions& options);
 
-  Batch batch;
+  const Batch& batch() const { return batch_; }
   std::int32_t* labels() const { return static_cast<std::int32_t*>(labels_.data()); }
   std::int64_t* samples() const { return static_cast<std::int64_t*>(samples_.data()); }
-  AugmentationParameters* parameters() const {
-    return static_cast<AugmentationParameters*>(parameters_.data());
+  kernels::SampleTransform* transforms() const {
+    return static_cast<kernels::SampleTransform*>(transforms_.data());
   }
-  void* image(std::int64_t i) const;  // of entry i
-  std::size_t image_bytes() const { return image_bytes_; }
-  // Says which batch the entries are about to hold.
+  float* image(std::int64_t i) const;  // of entry i
+  struct Cut {
+    std::uint8_t* pixels = nullptr;
+    std::int64_t offset = 0;  // in the batch's bytes
+    bool whole = false;       // false: there is room for the output's pixels only
+  };
+  // Room for the cut of one valid sample, which takes it once. Safe to call from several threads.
+  Cut take_cut(std::int64_t bytes);
+  // Prepares the entries for the batch at `position`, before they are filled.
   void begin(const BatchSchedule& schedule, Position position, int rank);
+  // Marks entry i as no sample.
+  void fill_empty(std::int64_t i) const;
 
  private:
-  std::size_t image_bytes_;
-  Buffer labels_, samples_, parameters_, images_;
+  Batch batch_;
+  ImageShape output_;
+  std::int64_t reserved_;  // bytes that stay free for every sample that has taken no cut yet
+  Buffer labels_, samples_, transforms_, pixels_;
+  std::unique_ptr<std::mutex> mutex_;  // of the cuts
+  std::int64_t cuts_ = 0;
 };
 
 // Fills entries of a batch. One a thread.
 class BatchFiller {
  public:
-  BatchFiller(ImageShape stored, const LoaderOptions& options);
-  // Entry i from the stored pixels of a sample.
+  BatchFiller(ImageFormat format, ImageShape stored, const LoaderOptions& options);
+  // Fills entry i. `stored`: the sample's bytes, not read for labels, nor for transforms of pixels. Throws std::runtime_error if the image cannot be decoded.
   void fill(BatchBuffers& buffers, std::int64_t i, std::int64_t sample, std::int32_t label,
-            const std::uint8_t* pixels);
-  static void fill_empty(BatchBuffers& buffers, std::int64_t i);
+            std::span<const std::uint8_t> stored);
 
  private:
-  ImageShape stored_;
+  const std::uint8_t* read_cut(Window cut, int reduction);
+  kernels::SampleTransform deliver_cut(BatchBuffers& buffers, const PlacedSample& placed, int reduction);
+
+  ImageShape stored_, output_shape_;
   Augmentation augmentation_;
   std::uint64_t seed_;
   BatchOutput output_;
+  ImageDecoder decoder_;
   Augmenter augmenter_;
+  std::vector<std::uint8_t> cut_;
 };
 
-std::vector<BatchFiller> make_batch_fillers(ImageShape stored, const LoaderOptions& options);  // one a thread
+std::vector<BatchFiller> make_batch_fillers(ImageFormat format, ImageShape stored,
+                                            const LoaderOptions& options);  // one a thread
 
-// Samples that a thread should take at a time: enough to make taking them cheap.
-std::int64_t samples_per_block(ImageShape stored);
+// Samples that a thread takes at a time: enough to make taking them cheap. `stored_bytes`: of an image.
+std::int64_t samples_per_block(std::int64_t stored_bytes);
 
 }  // namespace convoy::data

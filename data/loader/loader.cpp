@@ -1,5 +1,7 @@
 #include "data/loader/loader.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <stdexcept>
 
@@ -9,24 +11,34 @@
 
 namespace convoy::data {
 
+namespace {
+
+// Transforms depend on the size of each image, which an encoded image says itself.
+bool reads(BatchOutput output, ImageFormat format) {
+  return output == BatchOutput::images || output == BatchOutput::cuts ||
+         (output == BatchOutput::transforms && format == ImageFormat::encoded);
+}
+
+}  // namespace
+
 struct Loader::State final : BatchLease::Owner {
   std::shared_ptr<const ImageSet> set;
   int rank;
   bool reads_pixels;
   BatchSchedule schedule;
   std::vector<BatchBuffers> slots;
-  std::vector<BatchFiller> fillers;  // one a thread
-  std::vector<std::vector<std::uint8_t>> scratch;
-  Pipeline pipeline;  // last: its threads use what stands above
+  std::vector<BatchFiller> fillers;                // one a thread
+  std::vector<std::vector<std::uint8_t>> scratch;  // one a thread
+  Pipeline pipeline;                               // last: its threads use what stands above
 
   State(std::shared_ptr<const ImageSet> images, const LoaderOptions& options)
       : set(std::move(images)),
         rank(options.rank),
-        reads_pixels(options.output != BatchOutput::parameters),
+        reads_pixels(reads(options.output, set->format())),
         schedule(set->size(), options),
         slots(make_slots(options)),
-        fillers(make_batch_fillers(set->shape(), options)),
-        scratch(fillers.size(), std::vector<std::uint8_t>(static_cast<std::size_t>(set->shape().bytes()))),
+        fillers(make_batch_fillers(set->format(), set->shape(), options)),
+        scratch(fillers.size(), std::vector<std::uint8_t>(reads_pixels ? set->largest_bytes() : 0)),
         pipeline(options.buffers, options.threads, make_work()) {}
 
   std::vector<BatchBuffers> make_slots(const LoaderOptions& options) const {
@@ -39,26 +51,31 @@ struct Loader::State final : BatchLease::Owner {
   Pipeline::Work make_work() {
     Pipeline::Work work;
     work.samples = schedule.capacity();
-    work.block = samples_per_block(set->shape());
+    work.block = samples_per_block(reads_pixels ? set->largest_bytes() : 1);
     work.prepare = [this](int slot, std::int64_t number) {
-      slots[static_cast<std::size_t>(slot)].begin(schedule, schedule.position(number), rank);
+      slots[slot].begin(schedule, schedule.position(number), rank);
     };
     work.fill = [this](int slot, std::int64_t begin, std::int64_t end, int thread) {
-      fill(slots[static_cast<std::size_t>(slot)], begin, end, static_cast<std::size_t>(thread));
+      fill(slots[slot], begin, end, thread);
     };
     return work;
   }
 
-  void fill(BatchBuffers& buffers, std::int64_t begin, std::int64_t end, std::size_t thread) {
-    const Batch& batch = buffers.batch;
+  void fill(BatchBuffers& buffers, std::int64_t begin, std::int64_t end, int thread) {
+    const Batch& batch = buffers.batch();
     const std::int64_t real = std::clamp<std::int64_t>(batch.valid, begin, end);
     schedule.samples(batch.position, batch.first + begin, real - begin, buffers.samples() + begin);
     for (std::int64_t i = begin; i < real; ++i) {
       const std::int64_t sample = buffers.samples()[i];
-      const std::uint8_t* pixels = reads_pixels ? set->image(sample, scratch[thread].data()) : nullptr;
-      fillers[thread].fill(buffers, i, sample, set->label(sample), pixels);
+      std::span<const std::uint8_t> stored;
+      if (reads_pixels) stored = set->stored(sample, scratch[thread]);
+      try {
+        fillers[thread].fill(buffers, i, sample, set->label(sample), stored);
+      } catch (const std::runtime_error& error) {
+        throw std::runtime_error(fmt::format("{}: {}", set->name(sample), error.what()));
+      }
     }
-    for (std::int64_t i = real; i < end; ++i) BatchFiller::fill_empty(buffers, i);
+    for (std::int64_t i = real; i < end; ++i) buffers.fill_empty(i);
   }
 
   void give_back(int slot) noexcept override { pipeline.release(slot); }
@@ -82,7 +99,7 @@ Loader::~Loader() = default;
 
 BatchLease Loader::next() {
   const int slot = state_->pipeline.acquire();
-  return {state_->slots[static_cast<std::size_t>(slot)].batch, *state_, slot};
+  return {state_->slots[slot].batch(), *state_, slot};
 }
 
 std::int64_t Loader::steps_per_epoch() const { return state_->schedule.steps_per_epoch(); }

@@ -8,16 +8,17 @@
 #include <memory_resource>
 #include <vector>
 
+#include "data/loader/augmentation.h"
 #include "data/loader/batch.h"
 
 namespace convoy::data {
 
 enum class Order : std::uint8_t { shuffled, sequential };
 enum class BatchOutput : std::uint8_t {
-  row_major,      // float32 [C, H, W]
-  channels_last,  // float32 [H, W, C]
-  raw,            // uint8 [H, W, C] as stored, with the parameters to apply
-  parameters,     // no pixels: whoever has the set needs the samples and the parameters alone
+  images,      // float32 [C, H, W]: threads of the host resample, change and normalise
+  cuts,        // decoded pixels of the parts that are needed, with the transforms that a device applies
+  transforms,  // no pixels: the device holds a set of pixels of one shape, to which the transforms' offsets refer
+  labels,      // neither: for a stage of a partitioned step that reads no images
 };
 
 struct LoaderOptions {
@@ -26,13 +27,18 @@ struct LoaderOptions {
   std::uint64_t seed = 0;
   Order order = Order::shuffled;  // sequential: stored order, for evaluation
   Augmentation augmentation;
-  BatchOutput output = BatchOutput::row_major;
-  std::vector<float> mean, std;  // of the data set, for Augmentation::normalise
+  BatchOutput output = BatchOutput::images;
+  std::vector<float> mean, std;  // one a channel, for BatchOutput::images
   Position start;                // of the first batch
   int threads = 1;
   int buffers = 3;  // batches in the ring, those that are out included; at least 2
   std::pmr::memory_resource* memory = nullptr;  // of the batch buffers (pinned, say); nullptr: the heap
 };
+
+// Room that the cuts of a batch of `capacity` samples take at most, in bytes; the same for training and evaluation.
+// Images as they are stored, or 2.5 times the output's pixels if that is less: a sample that finds no room left is
+// resampled on the host, with the same bits.
+std::int64_t cut_capacity(ImageShape stored, ImageShape output, std::int64_t capacity);
 
 // Every rank reads its own slice.
 class Loader final : public BatchSource {

@@ -1,12 +1,13 @@
 #include "data/loader/scatter_loader.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <optional>
 #include <stdexcept>
 #include <utility>
-#include <vector>
 
 #include "data/loader/batch_buffers.h"
 #include "data/loader/pipeline.h"
@@ -16,87 +17,104 @@ namespace convoy::data {
 namespace {
 
 constexpr int kAhead = 2;  // batches scattered before the first is handed out
-constexpr std::size_t kRecordAlignment = 16;
+constexpr std::int64_t kRecordAlignment = 16;
 
-// One sample on its way: this header, then the pixels, then bytes up to the alignment.
+// One sample on its way: this header, then its bytes as stored, then padding up to the alignment.
 struct RecordHeader {
   std::int64_t sample;
+  std::int64_t bytes;
   std::int32_t label;
   std::int32_t unused;
 };
 
-std::size_t record_bytes_of(ImageShape shape) {
-  const std::size_t bytes = sizeof(RecordHeader) + static_cast<std::size_t>(shape.bytes());
+std::int64_t record_bytes(std::int64_t stored_bytes) {
+  const auto bytes = static_cast<std::int64_t>(sizeof(RecordHeader)) + stored_bytes;
   return (bytes + kRecordAlignment - 1) / kRecordAlignment * kRecordAlignment;
 }
 
-// Rank 0's side: whole global batches as records. As the ranks' slices are consecutive in the batch, so are
-// they here.
+// Rank 0's side: whole global batches as records, in the order of the batch and so of the ranks' slices.
 class RecordReader {
  public:
   RecordReader(std::shared_ptr<const ImageSet> set, const BatchSchedule& schedule,
                const LoaderOptions& options)
       : set_(std::move(set)),
         schedule_(schedule),
-        record_bytes_(record_bytes_of(set_->shape())),
-        slots_(static_cast<std::size_t>(kAhead),
-               std::vector<std::byte>(static_cast<std::size_t>(schedule.global_batch()) * record_bytes_)),
-        positions_(slots_.size()),
+        ranks_(options.ranks),
+        slots_(kAhead),
         pipeline_(kAhead, options.threads, make_work()) {}
 
-  const std::byte* acquire() {
+  // The next batch's records, and how many bytes of them each rank gets.
+  ScatterArguments acquire() {
     slot_ = pipeline_.acquire();
-    return slots_[static_cast<std::size_t>(slot_)].data();
+    const Slot& slot = slots_[slot_];
+    return {slot.records.data(), slot.counts, nullptr};
   }
   void release() { pipeline_.release(slot_); }
 
  private:
+  struct Slot {
+    std::vector<std::int64_t> samples;
+    std::vector<std::int64_t> offsets;  // of every record, and the end
+    std::vector<std::int64_t> counts;   // bytes by rank
+    std::vector<std::byte> records;
+  };
+
   Pipeline::Work make_work() {
     Pipeline::Work work;
     work.samples = schedule_.global_batch();
-    work.block = samples_per_block(set_->shape());
+    work.block = samples_per_block(set_->largest_bytes());
     work.prepare = [this](int slot, std::int64_t number) {
-      positions_[static_cast<std::size_t>(slot)] = schedule_.position(number);
+      prepare(slots_[slot], schedule_.position(number));
     };
     work.fill = [this](int slot, std::int64_t begin, std::int64_t end, int) {
-      fill(static_cast<std::size_t>(slot), begin, end);
+      fill(slots_[slot], begin, end);
     };
     return work;
   }
 
-  void fill(std::size_t slot, std::int64_t begin, std::int64_t end) {
-    const Position position = positions_[slot];
-    end = std::min(end, schedule_.global_valid(position));
+  void prepare(Slot& slot, Position position) {
+    slot.samples.resize(schedule_.global_valid(position));
+    schedule_.samples(position, 0, std::ssize(slot.samples), slot.samples.data());
+    slot.offsets.assign(1, 0);
+    for (const std::int64_t sample : slot.samples)
+      slot.offsets.push_back(slot.offsets.back() + record_bytes(set_->stored_bytes(sample)));
+    slot.counts.clear();
+    for (int rank = 0; rank < ranks_; ++rank) {
+      const Slice slice = schedule_.slice(position, rank);
+      slot.counts.push_back(slot.offsets[slice.first + slice.count] - slot.offsets[slice.first]);
+    }
+    if (std::ssize(slot.records) < slot.offsets.back()) slot.records.resize(slot.offsets.back());
+  }
+
+  void fill(Slot& slot, std::int64_t begin, std::int64_t end) {
+    end = std::min(end, std::ssize(slot.samples));
     for (std::int64_t i = begin; i < end; ++i) {
-      std::byte* record = slots_[slot].data() + static_cast<std::size_t>(i) * record_bytes_;
-      RecordHeader header{};
-      schedule_.samples(position, i, 1, &header.sample);
-      header.label = set_->label(header.sample);
+      const std::int64_t sample = slot.samples[i];
+      std::byte* record = slot.records.data() + slot.offsets[i];
+      const RecordHeader header{sample, set_->stored_bytes(sample), set_->label(sample), 0};
       std::memcpy(record, &header, sizeof header);
-      auto* pixels = reinterpret_cast<std::uint8_t*>(record + sizeof header);
-      const std::uint8_t* image = set_->image(header.sample, pixels);
-      if (image != pixels) std::memcpy(pixels, image, static_cast<std::size_t>(set_->shape().bytes()));
+      auto* bytes = reinterpret_cast<std::uint8_t*>(record + sizeof header);
+      const auto stored = set_->stored(sample, {bytes, static_cast<std::size_t>(header.bytes)});
+      if (stored.data() != bytes) std::memcpy(bytes, stored.data(), stored.size());
     }
   }
 
   std::shared_ptr<const ImageSet> set_;
   BatchSchedule schedule_;
-  std::size_t record_bytes_;
-  std::vector<std::vector<std::byte>> slots_;
-  std::vector<Position> positions_;
+  int ranks_;
+  std::vector<Slot> slots_;
   int slot_ = -1;
   Pipeline pipeline_;  // last: its threads use what stands above
 };
 
-const LoaderOptions& checked(const LoaderOptions& options, const ImageSet* set, std::int64_t size,
-                             ImageShape shape) {
+const LoaderOptions& checked(const LoaderOptions& options, const ImageSet* set, const SetDescription& about) {
   if (options.buffers < kAhead + 1 || options.threads < 1) {
     throw std::invalid_argument("ScatterLoader: needs at least 3 buffers and 1 thread");
   }
   if ((set != nullptr) != (options.rank == 0) ||
-      (set != nullptr && (set->size() != size || set->shape() != shape))) {
-    throw std::invalid_argument(
-        "ScatterLoader: rank 0, and only rank 0, needs the set that size and shape describe");
+      (set != nullptr &&
+       (set->size() != about.size || set->shape() != about.shape || set->format() != about.format))) {
+    throw std::invalid_argument("ScatterLoader: rank 0, and only rank 0, needs the set that is described");
   }
   return options;
 }
@@ -104,85 +122,86 @@ const LoaderOptions& checked(const LoaderOptions& options, const ImageSet* set, 
 }  // namespace
 
 struct ScatterLoader::State final : BatchLease::Owner {
-  int rank, ranks;
+  // What this rank received of a batch.
+  struct Records {
+    std::vector<std::byte> bytes;
+    std::vector<std::int64_t> offsets;
+  };
+
+  int rank;
   BatchSchedule schedule;
   Scatter scatter;
-  std::size_t record_bytes;
   std::vector<BatchBuffers> slots;
-  std::vector<std::vector<std::byte>> records;  // received, by slot
+  std::vector<Records> records;  // by slot
   std::vector<BatchFiller> fillers;
   std::optional<RecordReader> reader;  // on rank 0
-  std::vector<int> counts, displacements;
   std::int64_t scattered = 0;
   double scatter_ms = 0;
   Pipeline pipeline;  // last: its threads use what stands above
 
-  State(std::shared_ptr<const ImageSet> set, std::int64_t size, ImageShape shape,
-        const LoaderOptions& options, Scatter collective)
+  State(std::shared_ptr<const ImageSet> set, const SetDescription& about, const LoaderOptions& options,
+        Scatter collective)
       : rank(options.rank),
-        ranks(options.ranks),
-        schedule(size, options),
+        schedule(about.size, options),
         scatter(std::move(collective)),
-        record_bytes(record_bytes_of(shape)),
-        fillers(make_batch_fillers(shape, options)),
-        pipeline(options.buffers, options.threads, make_work(shape)) {
-    slots.reserve(static_cast<std::size_t>(options.buffers));
-    for (int i = 0; i < options.buffers; ++i) {
-      slots.emplace_back(schedule, shape, options);
-      records.emplace_back(static_cast<std::size_t>(schedule.capacity()) * record_bytes);
-    }
+        records(options.buffers),
+        fillers(make_batch_fillers(about.format, about.shape, options)),
+        pipeline(options.buffers, options.threads, make_work()) {
+    slots.reserve(options.buffers);
+    for (int i = 0; i < options.buffers; ++i) slots.emplace_back(schedule, about.shape, options);
     if (set != nullptr) reader.emplace(std::move(set), schedule, options);
   }
 
-  Pipeline::Work make_work(ImageShape shape) {
+  Pipeline::Work make_work() {
     Pipeline::Work work;
     work.samples = schedule.capacity();
-    work.block = samples_per_block(shape);
     work.fed = true;
     work.fill = [this](int slot, std::int64_t begin, std::int64_t end, int thread) {
-      fill(static_cast<std::size_t>(slot), begin, end, static_cast<std::size_t>(thread));
+      fill(slot, begin, end, thread);
     };
     return work;
   }
 
-  void fill(std::size_t slot, std::int64_t begin, std::int64_t end, std::size_t thread) {
+  void fill(int slot, std::int64_t begin, std::int64_t end, int thread) {
     BatchBuffers& buffers = slots[slot];
     for (std::int64_t i = begin; i < end; ++i) {
-      if (i >= buffers.batch.valid) {
-        BatchFiller::fill_empty(buffers, i);
+      if (i >= buffers.batch().valid) {
+        buffers.fill_empty(i);
         continue;
       }
-      const std::byte* record = records[slot].data() + static_cast<std::size_t>(i) * record_bytes;
+      const std::byte* record = records[slot].bytes.data() + records[slot].offsets[i];
       RecordHeader header{};
       std::memcpy(&header, record, sizeof header);
-      fillers[thread].fill(buffers, i, header.sample, header.label,
-                           reinterpret_cast<const std::uint8_t*>(record + sizeof header));
+      const auto* bytes = reinterpret_cast<const std::uint8_t*>(record + sizeof header);
+      try {
+        fillers[thread].fill(buffers, i, header.sample, header.label,
+                             {bytes, static_cast<std::size_t>(header.bytes)});
+      } catch (const std::runtime_error& error) {
+        throw std::runtime_error(fmt::format("image {} of the data set: {}", header.sample, error.what()));
+      }
+    }
+  }
+
+  void find_records(Records& received, std::int64_t count) {
+    received.offsets.clear();
+    for (std::int64_t i = 0, offset = 0; i < count; ++i) {
+      received.offsets.push_back(offset);
+      RecordHeader header{};
+      std::memcpy(&header, received.bytes.data() + offset, sizeof header);
+      offset += record_bytes(header.bytes);
     }
   }
 
   // Scatters the next batch and hands what arrived to the threads.
   void scatter_next() {
-    const auto slot = static_cast<std::size_t>(pipeline.next_to_submit());
-    const Position position = schedule.position(scattered);
-    slots[slot].begin(schedule, position, rank);
+    const int slot = pipeline.next_to_submit();
+    slots[slot].begin(schedule, schedule.position(scattered), rank);
     ScatterArguments arguments;
-    arguments.record_bytes = record_bytes;
-    arguments.receive = records[slot].data();
-    arguments.receive_count = slots[slot].batch.valid;
-    if (reader) {
-      counts.clear();
-      displacements.clear();
-      for (int r = 0; r < ranks; ++r) {
-        const Slice slice = schedule.slice(position, r);
-        counts.push_back(static_cast<int>(slice.count));
-        displacements.push_back(static_cast<int>(slice.first));
-      }
-      arguments.send = reader->acquire();
-      arguments.counts = counts;
-      arguments.displacements = displacements;
-    }
+    if (reader) arguments = reader->acquire();
+    arguments.receive = &records[slot].bytes;
     scatter(arguments);
     if (reader) reader->release();
+    find_records(records[slot], slots[slot].batch().valid);
     ++scattered;
     pipeline.submit();
   }
@@ -193,23 +212,24 @@ struct ScatterLoader::State final : BatchLease::Owner {
     const auto start = std::chrono::steady_clock::now();
     for (int i = scattered == 0 ? 0 : kAhead - 1; i < kAhead; ++i) scatter_next();
     scatter_ms += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-    return pipeline.acquire();
+    const int slot = pipeline.acquire();
+    return slot;
   }
 
   void give_back(int slot) noexcept override { pipeline.release(slot); }
 };
 
-ScatterLoader::ScatterLoader(std::shared_ptr<const ImageSet> set, std::int64_t size, ImageShape shape,
+ScatterLoader::ScatterLoader(std::shared_ptr<const ImageSet> set, const SetDescription& about,
                              const LoaderOptions& options, Scatter scatter) {
-  checked(options, set.get(), size, shape);
-  state_ = std::make_unique<State>(std::move(set), size, shape, options, std::move(scatter));
+  checked(options, set.get(), about);
+  state_ = std::make_unique<State>(std::move(set), about, options, std::move(scatter));
 }
 
 ScatterLoader::~ScatterLoader() = default;
 
 BatchLease ScatterLoader::next() {
   const int slot = state_->next();
-  return {state_->slots[static_cast<std::size_t>(slot)].batch, *state_, slot};
+  return {state_->slots[slot].batch(), *state_, slot};
 }
 
 std::int64_t ScatterLoader::steps_per_epoch() const { return state_->schedule.steps_per_epoch(); }

@@ -41,7 +41,9 @@ class Parser {
 std::string StoreInfo::to_bytes() const {
   std::string bytes;
   append(bytes, &shape, sizeof shape);
+  append(bytes, &format, sizeof format);
   append(bytes, size.data(), sizeof size);
+  append(bytes, largest_bytes.data(), sizeof largest_bytes);
   append_count(bytes, classes.size());
   for (const std::string& name : classes) {
     append_count(bytes, name.size());
@@ -58,7 +60,9 @@ StoreInfo StoreInfo::from_bytes(std::string_view bytes) {
   StoreInfo info;
   Parser parser(bytes);
   parser.read(&info.shape, sizeof info.shape);
+  parser.read(&info.format, sizeof info.format);
   parser.read(info.size.data(), sizeof info.size);
+  parser.read(info.largest_bytes.data(), sizeof info.largest_bytes);
   info.classes.resize(parser.read_count());
   for (std::string& name : info.classes) {
     name.resize(parser.read_count());

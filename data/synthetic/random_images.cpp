@@ -21,8 +21,9 @@ RandomImages::RandomImages(ImageShape shape, std::int32_t classes, std::int64_t 
   }
 }
 
-const std::uint8_t* RandomImages::image(std::int64_t sample, std::uint8_t*) const {
-  return pixels_.data() + sample % distinct_ * shape_.bytes();
+std::span<const std::uint8_t> RandomImages::stored(std::int64_t sample, std::span<std::uint8_t>) const {
+  return std::span(pixels_).subspan(static_cast<std::size_t>(sample % distinct_ * shape_.bytes()),
+                                    static_cast<std::size_t>(shape_.bytes()));
 }
 
 }  // namespace convoy::data

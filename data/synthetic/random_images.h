@@ -17,7 +17,9 @@ class RandomImages final : public ImageSet {
   std::int32_t label(std::int64_t sample) const override {
     return static_cast<std::int32_t>(sample % classes_);
   }
-  const std::uint8_t* image(std::int64_t sample, std::uint8_t* scratch) const override;
+  ImageFormat format() const override { return ImageFormat::pixels; }
+  std::int64_t largest_bytes() const override { return shape_.bytes(); }
+  std::span<const std::uint8_t> stored(std::int64_t sample, std::span<std::uint8_t> scratch) const override;
 
  private:
   ImageShape shape_;

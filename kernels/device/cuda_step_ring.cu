@@ -10,6 +10,7 @@ namespace convoy::kernels {
 namespace {
 
 constexpr int kRingThreads = 512;
+constexpr int kInFlight = 8;  // loads of a thread that cross the bus at the same time
 
 struct Piece {
   std::uint64_t* device;
@@ -27,8 +28,17 @@ __global__ void __launch_bounds__(kRingThreads)
   for (int i = 0; i < pieces.count; ++i) {
     // Written by the host since the last step: never from a cache.
     const auto* from = reinterpret_cast<const volatile std::uint64_t*>(slot + pieces.piece[i].offset);
-    for (std::size_t word = threadIdx.x; word < pieces.piece[i].words; word += kRingThreads)
-      pieces.piece[i].device[word] = from[word];
+    const std::size_t words = pieces.piece[i].words;
+    for (std::size_t first = threadIdx.x; first < words; first += kRingThreads * kInFlight) {
+      std::uint64_t values[kInFlight];
+#pragma unroll
+      for (int k = 0; k < kInFlight; ++k)
+        if (first + k * kRingThreads < words) values[k] = from[first + k * kRingThreads];
+#pragma unroll
+      for (int k = 0; k < kInFlight; ++k)
+        if (first + k * kRingThreads < words)
+          pieces.piece[i].device[first + k * kRingThreads] = values[k];
+    }
   }
 }
 

@@ -69,9 +69,9 @@ TEST(Decode, CmykJpegBecomesRgb) {
   EXPECT_NEAR(image.pixels[2], 50, 4);
 }
 
-TEST(Decode, TransparentPixelsLieOverBlack) {
+TEST(Decode, AlphaIsDropped) {
   const Image image{{1, 2, 4}, {200, 100, 50, 255, 200, 100, 50, 0}};
-  EXPECT_EQ(decode_image(encode_png(image), 3).pixels, (Bytes{200, 100, 50, 0, 0, 0}));
+  EXPECT_EQ(decode_image(encode_png(image), 3).pixels, (Bytes{200, 100, 50, 200, 100, 50}));
 }
 
 TEST(Decode, SaysWhatIsNoImage) {

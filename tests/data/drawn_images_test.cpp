@@ -95,14 +95,14 @@ TEST(RandomImages, AreTheSameForTheSameSeed) {
   const RandomImages a({5, 5, 3}, 10, 1000, 1), b({5, 5, 3}, 10, 1000, 1), c({5, 5, 3}, 10, 1000, 2);
   EXPECT_EQ(a.size(), 1000);
   EXPECT_EQ(a.label(123), 3);
-  EXPECT_TRUE(std::equal(a.image(7, nullptr), a.image(7, nullptr) + 75, b.image(7, nullptr)));
-  EXPECT_FALSE(std::equal(a.image(7, nullptr), a.image(7, nullptr) + 75, c.image(7, nullptr)));
-  EXPECT_FALSE(std::equal(a.image(7, nullptr), a.image(7, nullptr) + 75, a.image(8, nullptr)));
+  EXPECT_TRUE(std::ranges::equal(a.stored(7, {}), b.stored(7, {})));
+  EXPECT_FALSE(std::ranges::equal(a.stored(7, {}), c.stored(7, {})));
+  EXPECT_FALSE(std::ranges::equal(a.stored(7, {}), a.stored(8, {})));
 }
 
 TEST(RandomImages, OfManyLargeImagesKeepsAFew) {
   const RandomImages set({224, 224, 3}, 1000, 1'281'167, 1);
-  EXPECT_NO_THROW(set.image(1'281'166, nullptr));
+  EXPECT_NO_THROW(set.stored(1'281'166, {}));
 }
 
 }  // namespace

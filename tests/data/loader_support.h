@@ -1,4 +1,4 @@
-// What the loader's tests share: a set whose pixels tell the sample, and owned copies of batches.
+// Shared by the loader's tests: sets whose pixels tell the sample, and owned copies of batches.
 #pragma once
 
 #include <algorithm>
@@ -19,12 +19,14 @@ class TestSet final : public ImageSet {
   std::int64_t size() const override { return size_; }
   ImageShape shape() const override { return shape_; }
   std::int32_t label(std::int64_t sample) const override { return static_cast<std::int32_t>(sample % 7); }
-  const std::uint8_t* image(std::int64_t sample, std::uint8_t* scratch) const override {
+  ImageFormat format() const override { return ImageFormat::pixels; }
+  std::int64_t largest_bytes() const override { return shape_.bytes(); }
+  std::span<const std::uint8_t> stored(std::int64_t sample, std::span<std::uint8_t> scratch) const override {
     if (sample == bad_sample) throw std::runtime_error("set.h5: /train/images: cannot read");
     ++reads;
     const Bytes bytes = pixels(sample);
-    std::copy(bytes.begin(), bytes.end(), scratch);
-    return scratch;
+    std::copy(bytes.begin(), bytes.end(), scratch.begin());
+    return scratch.first(bytes.size());
   }
   Bytes pixels(std::int64_t sample) const {
     return random_bytes(static_cast<std::size_t>(shape_.bytes()), static_cast<std::uint64_t>(sample) + 100);
@@ -38,35 +40,77 @@ class TestSet final : public ImageSet {
   ImageShape shape_;
 };
 
+// The images of another set as PNG files, or as JPEG files of sizes that differ.
+class EncodedSet final : public ImageSet {
+ public:
+  explicit EncodedSet(const TestSet& pixels) {
+    for (std::int64_t i = 0; i < pixels.size(); ++i)
+      add(encode_png({pixels.shape(), pixels.pixels(i)}), pixels.label(i));
+  }
+  explicit EncodedSet(std::int64_t size) {
+    for (std::int64_t i = 0; i < size; ++i)
+      add(encode_jpeg(smooth_image(60 + i % 5 * 40, 50 + i % 7 * 30, 3, static_cast<int>(i))),
+          static_cast<std::int32_t>(i % 7));
+  }
+  std::int64_t size() const override { return std::ssize(files_); }
+  ImageShape shape() const override { return {0, 0, 3}; }
+  std::int32_t label(std::int64_t sample) const override { return labels_[sample]; }
+  ImageFormat format() const override { return ImageFormat::encoded; }
+  std::int64_t largest_bytes() const override { return largest_; }
+  std::int64_t stored_bytes(std::int64_t sample) const override { return std::ssize(files_[sample]); }
+  std::span<const std::uint8_t> stored(std::int64_t sample, std::span<std::uint8_t>) const override {
+    return files_[sample];
+  }
+  void damage(std::int64_t sample) { files_[sample].resize(files_[sample].size() / 2); }
+
+ private:
+  void add(Bytes file, std::int32_t label) {
+    largest_ = std::max(largest_, std::ssize(file));
+    files_.push_back(std::move(file));
+    labels_.push_back(label);
+  }
+  std::vector<Bytes> files_;
+  std::vector<std::int32_t> labels_;
+  std::int64_t largest_ = 0;
+};
+
 struct BatchCopy {
   Position position;
   std::int32_t capacity, valid, global_valid;
   std::int64_t first;
   std::vector<std::int32_t> labels;
   std::vector<std::int64_t> samples;
-  std::vector<AugmentationParameters> parameters;
+  std::vector<kernels::SampleTransform> transforms;  // without offsets, which may differ from run to run
   std::vector<float> images;
-  Bytes raw;
   bool operator==(const BatchCopy&) const = default;
 
-  explicit BatchCopy(const Batch& batch)
+  // With `options`, cuts become images, as a device makes them.
+  explicit BatchCopy(const Batch& batch, const LoaderOptions* options = nullptr)
       : position(batch.position),
         capacity(batch.capacity),
         valid(batch.valid),
         global_valid(batch.global_valid),
         first(batch.first),
         labels(batch.labels, batch.labels + capacity),
-        samples(batch.samples, batch.samples + capacity),
-        parameters(batch.parameters, batch.parameters + capacity) {
-    const std::int64_t values = capacity * batch.shape.bytes();
-    if (batch.images != nullptr) images.assign(batch.images, batch.images + values);
-    if (batch.raw != nullptr) raw.assign(batch.raw, batch.raw + values);
+        samples(batch.samples, batch.samples + capacity) {
+    if (batch.transforms != nullptr) transforms.assign(batch.transforms, batch.transforms + capacity);
+    const std::int64_t values = batch.shape.bytes();
+    if (batch.images != nullptr) images.assign(batch.images, batch.images + capacity * values);
+    if (batch.cuts != nullptr && options != nullptr) {
+      images.assign(capacity * values, 0);
+      Augmenter augmenter(options->augmentation, batch.shape, options->mean, options->std,
+                          ImageLayout::row_major);
+      for (std::int32_t i = 0; i < valid; ++i)
+        augmenter.apply(batch.cuts, batch.transforms[i], images.data() + i * values);
+    }
+    for (kernels::SampleTransform& transform : transforms) transform.offset = 0;
   }
 };
 
-inline std::vector<BatchCopy> take(BatchSource& source, std::int64_t count) {
+inline std::vector<BatchCopy> take(BatchSource& source, std::int64_t count,
+                                   const LoaderOptions* options = nullptr) {
   std::vector<BatchCopy> copies;
-  for (std::int64_t i = 0; i < count; ++i) copies.emplace_back(*source.next());
+  for (std::int64_t i = 0; i < count; ++i) copies.emplace_back(*source.next(), options);
   return copies;
 }
 

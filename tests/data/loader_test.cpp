@@ -85,7 +85,6 @@ TEST(Loader, WhatIsReadDoesNotDependOnTheNumberOfRanks) {
         for (std::size_t i = 0; i < static_cast<std::size_t>(batch.valid); ++i, ++at) {
           ASSERT_EQ(batch.samples[i], whole.samples[at]) << ranks << " ranks, step " << step;
           ASSERT_EQ(batch.labels[i], whole.labels[at]);
-          ASSERT_EQ(batch.parameters[i], whole.parameters[at]);
           ASSERT_TRUE(std::equal(batch.images.begin() + static_cast<std::ptrdiff_t>(i * values),
                                  batch.images.begin() + static_cast<std::ptrdiff_t>((i + 1) * values),
                                  whole.images.begin() + static_cast<std::ptrdiff_t>(at * values)));
@@ -164,32 +163,95 @@ TEST(Loader, ThreadsAndBuffersDoNotChangeABit) {
   }
 }
 
-TEST(Loader, OutputsAgreeWithEachOther) {
-  const auto set = make_set(40);
-  std::vector<std::vector<BatchCopy>> results;
-  for (const auto output : {BatchOutput::row_major, BatchOutput::channels_last, BatchOutput::raw}) {
+std::vector<BatchCopy> take_as(const std::shared_ptr<const ImageSet>& set, LoaderOptions options,
+                               BatchOutput output, std::int64_t count, int threads = 3) {
+  options.output = output;
+  options.threads = threads;
+  Loader loader(set, options);
+  std::vector<BatchCopy> batches = take(loader, count, &options);
+  for (BatchCopy& batch : batches) batch.transforms.clear();
+  return batches;
+}
+
+const char* const kRecipes[] = {"crop:2,flip,cutout:2", "resized-crop,flip,erase:0.5", "none"};
+
+TEST(Loader, CutsBecomeTheImagesThatTheHostMakes) {
+  for (const char* words : kRecipes) {
     auto options = loader_options(8);
-    options.output = output;
-    Loader loader(set, options);
-    results.push_back(take(loader, 5));
+    options.augmentation = parse_augmentation(words);
+    EXPECT_EQ(take_as(make_set(43), options, BatchOutput::cuts, 12),
+              take_as(make_set(43), options, BatchOutput::images, 12))
+        << words;
+    options.augmentation.height = options.augmentation.width = 48;
+    options.augmentation.random_crop = false;
+    const auto set = std::make_shared<EncodedSet>(43);
+    EXPECT_EQ(take_as(set, options, BatchOutput::cuts, 12), take_as(set, options, BatchOutput::images, 12))
+        << words;
   }
-  const auto options = loader_options(8);
+}
+
+// A cut has 3.5 times the output's pixels, and a batch room for 2.5 times as many.
+TEST(Loader, ACutWithoutRoomIsResampledOnTheHostWithTheSameBits) {
+  auto options = loader_options(16);
+  options.augmentation = parse_augmentation("flip,erase:0.5");
+  options.augmentation.height = options.augmentation.width = 34;
+  const auto set = std::make_shared<EncodedSet>(TestSet(40, {64, 64, 3}));
+  options.output = BatchOutput::cuts;
+  Loader loader(set, options);
+  const auto batch = loader.next();
+  const auto resampled = std::count_if(batch->transforms, batch->transforms + 16, [](const auto& transform) {
+    return transform.rows.scale == 1 && transform.columns.scale == 1;
+  });
+  EXPECT_GT(resampled, 0);
+  EXPECT_LT(resampled, 16);
+  EXPECT_LE(batch->cut_bytes, cut_capacity(set->shape(), batch->shape, 16));
+  EXPECT_EQ(take_as(set, options, BatchOutput::cuts, 6), take_as(set, options, BatchOutput::images, 6));
+}
+
+TEST(Loader, LosslessFilesGiveTheBitsOfPixels) {
+  const auto pixels = make_set(43);
+  const auto files = std::make_shared<EncodedSet>(*pixels);
+  for (const char* words : kRecipes) {
+    auto options = loader_options(8);
+    options.augmentation = parse_augmentation(words);
+    options.augmentation.height = 6, options.augmentation.width = 5;
+    for (const auto output : {BatchOutput::images, BatchOutput::cuts})
+      EXPECT_EQ(take_as(files, options, output, 12), take_as(pixels, options, output, 12)) << words;
+  }
+}
+
+TEST(Loader, TransformsOfAResidentSetPointIntoIt) {
+  const auto set = make_set(43);
+  auto options = loader_options(8);
+  const auto expected = take_as(set, options, BatchOutput::images, 6);
+  Bytes resident;
+  for (std::int64_t i = 0; i < set->size(); ++i) {
+    const Bytes image = set->pixels(i);
+    resident.insert(resident.end(), image.begin(), image.end());
+  }
+  options.output = BatchOutput::transforms;
+  Loader loader(set, options);
   Augmenter augmenter(options.augmentation, set->shape(), options.mean, options.std, ImageLayout::row_major);
-  std::vector<float> image(90);
-  for (std::size_t step = 0; step < 5; ++step) {
-    const BatchCopy &planes = results[0][step], &pixels = results[1][step], &raw = results[2][step];
-    EXPECT_EQ(planes.parameters, raw.parameters);
-    for (std::size_t i = 0; i < 8; ++i) {
-      EXPECT_EQ(Bytes(raw.raw.begin() + static_cast<std::ptrdiff_t>(i * 90),
-                      raw.raw.begin() + static_cast<std::ptrdiff_t>(i * 90 + 90)),
-                set->pixels(raw.samples[i]));
-      augmenter.apply(raw.raw.data() + i * 90, raw.parameters[i], image.data());
-      for (std::size_t v = 0; v < 90; ++v) {
-        EXPECT_EQ(planes.images[i * 90 + v], image[v]);
-        EXPECT_EQ(pixels.images[i * 90 + v % 30 * 3 + v / 30], image[v]);
-      }
+  for (const BatchCopy& copy : expected) {
+    const auto batch = loader.next();
+    std::vector<float> image(90);
+    for (std::int32_t i = 0; i < batch->valid; ++i) {
+      augmenter.apply(resident.data(), batch->transforms[i], image.data());
+      EXPECT_TRUE(std::equal(image.begin(), image.end(), copy.images.begin() + i * 90));
     }
   }
+}
+
+TEST(Loader, ADamagedImageIsNamed) {
+  const auto set = std::make_shared<EncodedSet>(20);
+  set->damage(7);
+  auto options = loader_options(5);
+  options.order = Order::sequential;
+  options.augmentation = {};
+  options.augmentation.height = options.augmentation.width = 32;
+  Loader loader(set, options);
+  EXPECT_NO_THROW(loader.next());
+  expect_error([&] { loader.next(); }, {"image 7", "JPEG"});
 }
 
 TEST(Loader, LeasedBatchesStayAsTheyAre) {
@@ -248,7 +310,11 @@ TEST(Loader, AWarmLoaderAllocatesNothing) {
     std::int64_t size() const override { return 700; }
     ImageShape shape() const override { return {40, 40, 3}; }
     std::int32_t label(std::int64_t) const override { return 0; }
-    const std::uint8_t* image(std::int64_t, std::uint8_t*) const override { return pixels_.data(); }
+    ImageFormat format() const override { return ImageFormat::pixels; }
+    std::int64_t largest_bytes() const override { return shape().bytes(); }
+    std::span<const std::uint8_t> stored(std::int64_t, std::span<std::uint8_t>) const override {
+      return pixels_;
+    }
 
    private:
     Bytes pixels_ = Bytes(40 * 40 * 3, 7);

@@ -2,78 +2,154 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
+#include "tests/data/expected_resampling.h"
 #include "tests/data/support.h"
+#include "tests/data/vector_levels.h"
 
 namespace convoy::data {
 namespace {
 
 using namespace testing;
 
-// The definition, written out: every output pixel is the average of the window's pixels weighted with a
-// triangle around its centre, in double precision.
-double resampled(const Bytes& image, ImageShape shape, Window window, std::int64_t height, std::int64_t width,
-                 std::int64_t y, std::int64_t x, std::int64_t c) {
-  const double sy = static_cast<double>(window.height) / static_cast<double>(height);
-  const double sx = static_cast<double>(window.width) / static_cast<double>(width);
-  double sum = 0, weights = 0;
-  for (std::int64_t j = 0; j < window.height; ++j) {
-    const double wy =
-        1 - std::abs(static_cast<double>(j) + 0.5 - (static_cast<double>(y) + 0.5) * sy) / std::max(sy, 1.0);
-    if (wy <= 0) continue;
-    for (std::int64_t i = 0; i < window.width; ++i) {
-      const double wx = 1 - std::abs(static_cast<double>(i) + 0.5 - (static_cast<double>(x) + 0.5) * sx) /
-                                std::max(sx, 1.0);
-      if (wx <= 0) continue;
-      sum +=
-          wx * wy *
-          image[static_cast<std::size_t>(((window.y + j) * shape.width + window.x + i) * shape.channels + c)];
-      weights += wx * wy;
-    }
+// As expected_resampling.py makes them.
+Bytes pixels(std::int64_t count) {
+  Bytes values(static_cast<std::size_t>(count));
+  std::uint32_t state = 1;
+  for (std::uint8_t& value : values) {
+    state = state * 1664525u + 1013904223u;
+    value = static_cast<std::uint8_t>(state >> 24);
   }
-  return sum / weights;
+  return values;
 }
 
-TEST(Resample, AgreesWithTheDefinition) {
-  const ImageShape shape{23, 31, 3};
-  const Bytes image = random_bytes(static_cast<std::size_t>(shape.bytes()), 2);
-  Resampler resampler;
-  const std::vector<std::pair<Window, std::array<std::int64_t, 2>>> cases{
-      {{0, 0, 31, 23}, {10, 12}}, {{0, 0, 31, 23}, {50, 70}}, {{5, 3, 17, 20}, {20, 17}},
-      {{30, 22, 1, 1}, {4, 4}},   {{2, 1, 29, 2}, {9, 3}},    {{0, 0, 31, 23}, {1, 1}}};
-  for (const auto& [window, size] : cases) {
-    const auto [height, width] = size;
-    const float* result = resampler.resample(image.data(), shape, window, height, width);
-    for (std::int64_t y = 0; y < height; ++y) {
-      for (std::int64_t x = 0; x < width; ++x) {
-        for (std::int64_t c = 0; c < 3; ++c) {
-          ASSERT_NEAR(result[(y * width + x) * 3 + c],
-                      resampled(image, shape, window, height, width, y, x, c), 1e-3)
-              << window.width << "x" << window.height << " to " << width << "x" << height << " at " << x
-              << "," << y;
-        }
+std::uint64_t fnv(const Bytes& values) {
+  std::uint64_t code = 0xCBF29CE484222325u;
+  for (const std::uint8_t value : values) code = (code ^ value) * 0x100000001B3u;
+  return code;
+}
+
+TEST(Resample, HasPillowsBits) {
+  for (const VectorLevel level : vector_levels()) {
+    Resampler resampler(level);
+    for (const ExpectedResize& e : kExpectedResizes) {
+      const ImageShape shape{e.height, e.width, e.channels};
+      Bytes result(static_cast<std::size_t>(e.output_height) * e.output_width * e.channels);
+      resampler.resize(pixels(shape.bytes()).data(), shape, {e.x, e.y, e.window_width, e.window_height},
+                       e.output_height, e.output_width, result.data());
+      EXPECT_EQ(fnv(result), e.hash) << "level " << static_cast<int>(level) << ": " << shape.to_string()
+                                     << " from " << e.x << "," << e.y << " " << e.window_width << "x"
+                                     << e.window_height << " to " << e.output_width << "x" << e.output_height;
+    }
+  }
+}
+
+TEST(Resample, ACentreCropHasTorchvisionsBits) {
+  for (const VectorLevel level : vector_levels()) {
+    Resampler resampler(level);
+    for (const ExpectedTransform& e : kExpectedTransforms) {
+      const ImageShape shape{e.height, e.width, 3};
+      kernels::SampleTransform transform;
+      // Python's round() goes to the even neighbour, as the default rounding mode does.
+      const auto offset = [&](int resized) { return std::lrint((resized - e.crop) / 2.0); };
+      transform.rows = resized_axis(e.height, e.resized_height, offset(e.resized_height), e.crop);
+      transform.columns = resized_axis(e.width, e.resized_width, offset(e.resized_width), e.crop);
+      transform.pitch = e.width;
+      transform.offset = (std::int64_t{transform.rows.first} * e.width + transform.columns.first) * 3;
+      Bytes result(static_cast<std::size_t>(e.crop) * e.crop * 3);
+      resampler.resample(pixels(shape.bytes()).data(), transform, {e.crop, e.crop, 3}, nullptr,
+                         result.data());
+      EXPECT_EQ(fnv(result), e.hash) << "level " << static_cast<int>(level) << ": " << e.width << "x"
+                                     << e.height << " by " << e.resize << " and " << e.crop;
+    }
+  }
+}
+
+// The bits of one level are those of another, whatever the number of channels.
+TEST(Resample, EveryLevelHasTheSameBits) {
+  for (std::int64_t channels = 1; channels <= 9; ++channels) {
+    const ImageShape shape{57, 83, channels};
+    const Bytes image = random_bytes(static_cast<std::size_t>(shape.bytes()), 2);
+    for (const auto& [height, width] : {std::pair{20, 37}, {57, 37}, {20, 83}, {99, 101}, {3, 2}, {57, 83}}) {
+      Bytes expected(static_cast<std::size_t>(height * width * channels)), actual(expected);
+      Resampler(VectorLevel::portable)
+          .resize(image.data(), shape, {0, 0, 83, 57}, height, width, expected.data());
+      for (const VectorLevel level : vector_levels()) {
+        Resampler(level).resize(image.data(), shape, {0, 0, 83, 57}, height, width, actual.data());
+        EXPECT_EQ(actual, expected) << "level " << static_cast<int>(level) << ", " << width << "x" << height
+                                    << "x" << channels;
       }
     }
   }
 }
 
+kernels::SampleTransform whole_of(ImageShape shape, std::int64_t height, std::int64_t width, bool flip) {
+  kernels::SampleTransform transform;
+  transform.rows = resized_axis(shape.height, height, 0, height);
+  transform.columns = resized_axis(shape.width, width, 0, width);
+  transform.pitch = static_cast<std::int32_t>(shape.width);
+  transform.flip = flip ? 1 : 0;
+  return transform;
+}
+
+TEST(Resample, MirroringReversesTheColumns) {
+  const ImageShape shape{23, 31, 3};
+  const Bytes image = random_bytes(static_cast<std::size_t>(shape.bytes()), 2);
+  for (const VectorLevel level : vector_levels()) {
+    Resampler resampler(level);
+    for (const auto& [height, width] : {std::pair{12, 14}, {23, 31}, {40, 50}, {12, 31}, {23, 14}}) {
+      Bytes plain(static_cast<std::size_t>(height * width * 3)), mirrored(plain);
+      const ImageShape output{height, width, 3};
+      resampler.resample(image.data(), whole_of(shape, height, width, false), output, nullptr, plain.data());
+      resampler.resample(image.data(), whole_of(shape, height, width, true), output, nullptr,
+                         mirrored.data());
+      for (int y = 0; y < height; ++y)
+        for (int x = 0; x < width; ++x)
+          for (int c = 0; c < 3; ++c)
+            ASSERT_EQ(mirrored[static_cast<std::size_t>((y * width + x) * 3 + c)],
+                      plain[static_cast<std::size_t>((y * width + width - 1 - x) * 3 + c)]);
+    }
+  }
+}
+
+TEST(Resample, MirroredTwiceIsTheImage) {
+  const ImageShape shape{7, 5, 3};
+  const Bytes image = random_bytes(static_cast<std::size_t>(shape.bytes()), 2);
+  Bytes once(image.size()), twice(image.size());
+  Resampler resampler;
+  const auto transform = whole_of(shape, 7, 5, true);
+  resampler.resample(image.data(), transform, shape, nullptr, once.data());
+  resampler.resample(once.data(), transform, shape, nullptr, twice.data());
+  EXPECT_NE(once, image);
+  EXPECT_EQ(twice, image);
+}
+
 TEST(Resample, TheSameSizeIsACopy) {
   const ImageShape shape{7, 5, 3};
   const Bytes image = random_bytes(static_cast<std::size_t>(shape.bytes()), 2);
-  Resampler resampler;
-  const float* result = resampler.resample(image.data(), shape, {0, 0, 5, 7}, 7, 5);
-  for (std::size_t i = 0; i < image.size(); ++i) EXPECT_EQ(result[i], image[i]);
+  Bytes result(image.size());
+  Resampler().resize(image.data(), shape, {0, 0, 5, 7}, 7, 5, result.data());
+  EXPECT_EQ(result, image);
 }
 
 // One reduced pixel in ten of a fine pattern would hit only black or only white without the wide filter.
 TEST(Resample, FineDetailIsAveraged) {
-  const ImageShape shape{100, 100, 1};
-  Bytes stripes(100 * 100);
+  Bytes stripes(100 * 100), result(10 * 10);
   for (std::size_t i = 0; i < stripes.size(); ++i) stripes[i] = i % 2 == 0 ? 0 : 255;
-  Resampler resampler;
-  const float* result = resampler.resample(stripes.data(), shape, {0, 0, 100, 100}, 10, 10);
-  for (int i = 0; i < 100; ++i) EXPECT_NEAR(result[i], 127.5, 4);
+  Resampler().resize(stripes.data(), {100, 100, 1}, {0, 0, 100, 100}, 10, 10, result.data());
+  for (const std::uint8_t value : result) EXPECT_NEAR(value, 127.5, 4);
+}
+
+// A constant image stays constant, whatever the rounding of the weights: their sum is within a rounding of 1.
+TEST(Resample, AConstantStays) {
+  for (const std::uint8_t value : {0, 1, 127, 254, 255}) {
+    const Bytes image(40 * 300 * 3, value);
+    for (const int size : {1, 7, 39, 64, 255}) {
+      Bytes result(static_cast<std::size_t>(size) * size * 3);
+      Resampler().resize(image.data(), {40, 300, 3}, {0, 0, 300, 40}, size, size, result.data());
+      EXPECT_EQ(result, Bytes(result.size(), value)) << size;
+    }
+  }
 }
 
 }  // namespace

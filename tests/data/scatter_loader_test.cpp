@@ -11,7 +11,7 @@ namespace {
 
 using namespace testing;
 
-// MPI_Scatterv between threads: every rank of the group calls it, rank 0 with the data.
+// A scatter of bytes between threads: every rank of the group calls it, rank 0 with the data.
 class ThreadGroup {
  public:
   explicit ThreadGroup(int ranks) : barrier_(ranks) {}
@@ -19,13 +19,9 @@ class ThreadGroup {
     return [this, rank](const ScatterArguments& arguments) {
       if (rank == 0) root_ = arguments;
       barrier_.arrive_and_wait();
-      const auto index = static_cast<std::size_t>(rank);
-      EXPECT_EQ(root_.counts[index], arguments.receive_count);
-      EXPECT_EQ(root_.record_bytes, arguments.record_bytes);
-      const auto* from = static_cast<const std::byte*>(root_.send) +
-                         static_cast<std::size_t>(root_.displacements[index]) * arguments.record_bytes;
-      const std::size_t bytes = static_cast<std::size_t>(arguments.receive_count) * arguments.record_bytes;
-      if (bytes > 0) std::memcpy(arguments.receive, from, bytes);
+      const std::byte* from = root_.send;
+      for (int before = 0; before < rank; ++before) from += root_.counts[before];
+      arguments.receive->assign(from, from + root_.counts[rank]);
       barrier_.arrive_and_wait();
       ++calls_;
     };
@@ -38,37 +34,45 @@ class ThreadGroup {
   std::atomic<int> calls_{0};
 };
 
-// For every rank count, output and order, starting anywhere: the same bits as from Loader.
+SetDescription describe(const ImageSet& set) { return {set.size(), set.format(), set.shape()}; }
+
+// For every rank count, output and kind of set, starting anywhere: the same bits as from Loader.
 TEST(ScatterLoader, GivesWhatLoaderGives) {
-  const auto set = std::make_shared<TestSet>(43);
+  const std::shared_ptr<const ImageSet> sets[] = {std::make_shared<TestSet>(43),
+                                                  std::make_shared<EncodedSet>(43)};
   for (int ranks = 1; ranks <= 5; ++ranks) {
-    for (const auto output : {BatchOutput::row_major, BatchOutput::raw}) {
-      ThreadGroup group(ranks);
-      std::vector<std::vector<BatchCopy>> scattered(static_cast<std::size_t>(ranks)), read = scattered;
-      const auto options_of = [&](int rank) {
-        auto options = loader_options(8, rank, ranks);
-        options.output = output;
-        options.threads = 1 + rank % 2;
-        options.start = {0, ranks - 1};
-        return options;
-      };
-      {
-        std::vector<std::jthread> threads;
-        for (int rank = 0; rank < ranks; ++rank) {
-          threads.emplace_back([&, rank] {
-            ScatterLoader loader(rank == 0 ? set : nullptr, set->size(), set->shape(), options_of(rank),
-                                 group.scatter(rank));
-            EXPECT_EQ(loader.steps_per_epoch(), 6);
-            scattered[static_cast<std::size_t>(rank)] = take(loader, 11);
-          });
+    for (const auto output : {BatchOutput::images, BatchOutput::cuts, BatchOutput::labels}) {
+      for (const auto& set : sets) {
+        ThreadGroup group(ranks);
+        std::vector<std::vector<BatchCopy>> scattered(ranks);
+        const auto options_of = [&](int rank) {
+          auto options = loader_options(8, rank, ranks);
+          options.output = output;
+          options.threads = 1 + rank % 2;
+          options.start = {0, ranks - 1};
+          if (set->format() == ImageFormat::encoded)
+            options.augmentation.height = options.augmentation.width = 24;
+          return options;
+        };
+        {
+          std::vector<std::jthread> threads;
+          for (int rank = 0; rank < ranks; ++rank) {
+            threads.emplace_back([&, rank] {
+              const LoaderOptions options = options_of(rank);
+              ScatterLoader loader(rank == 0 ? set : nullptr, describe(*set), options, group.scatter(rank));
+              EXPECT_EQ(loader.steps_per_epoch(), 6);
+              scattered[rank] = take(loader, 11, &options);
+            });
+          }
         }
+        for (int rank = 0; rank < ranks; ++rank) {
+          const LoaderOptions options = options_of(rank);
+          Loader loader(set, options);
+          EXPECT_EQ(scattered[rank], take(loader, 11, &options)) << rank << " of " << ranks;
+        }
+        // One scatter ahead of the eleven batches that were taken.
+        EXPECT_EQ(group.calls(), 12 * ranks);
       }
-      for (int rank = 0; rank < ranks; ++rank) {
-        Loader loader(set, options_of(rank));
-        EXPECT_EQ(scattered[static_cast<std::size_t>(rank)], take(loader, 11)) << rank << " of " << ranks;
-      }
-      // One scatter ahead of the eleven batches that were taken.
-      EXPECT_EQ(group.calls(), 12 * ranks);
     }
   }
 }
@@ -76,7 +80,7 @@ TEST(ScatterLoader, GivesWhatLoaderGives) {
 TEST(ScatterLoader, ABatchMayBeHeldWhileTheNextIsFetched) {
   const auto set = std::make_shared<TestSet>(43);
   ThreadGroup group(1);
-  ScatterLoader loader(set, set->size(), set->shape(), loader_options(8), group.scatter(0));
+  ScatterLoader loader(set, describe(*set), loader_options(8), group.scatter(0));
   Loader reference(set, loader_options(8));
   auto held = loader.next();
   const BatchCopy copy(*held);
@@ -100,7 +104,7 @@ TEST(ScatterLoader, AReadErrorReachesNextOfRankZero) {
   auto options = loader_options(8);
   options.order = Order::sequential;
   ThreadGroup group(1);
-  ScatterLoader loader(set, set->size(), set->shape(), options, group.scatter(0));
+  ScatterLoader loader(set, describe(*set), options, group.scatter(0));
   EXPECT_NO_THROW(loader.next());
   expect_error(
       [&] {
@@ -114,7 +118,7 @@ TEST(ScatterLoader, RefusesWhatItCannotDo) {
   const auto set = std::make_shared<TestSet>(43);
   ThreadGroup group(1);
   const auto make = [&](std::shared_ptr<TestSet> given, std::int64_t size, LoaderOptions options) {
-    ScatterLoader(std::move(given), size, ImageShape{6, 5, 3}, options, group.scatter(0));
+    ScatterLoader(std::move(given), {size, ImageFormat::pixels, {6, 5, 3}}, options, group.scatter(0));
   };
   auto two = loader_options(8);
   two.buffers = 2;

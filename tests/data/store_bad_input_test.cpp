@@ -194,7 +194,7 @@ TEST_F(BadStore, SurvivesFlippedBytes) {
     try {
       const Store store(file_, trial % 2 == 0 ? 0 : 1 << 20);
       Bytes scratch(4);
-      for (const Split split : {Split::train, Split::test}) store.split(split)->image(0, scratch.data());
+      for (const Split split : {Split::train, Split::test}) store.split(split)->stored(0, scratch);
     } catch (const std::runtime_error&) {
       ++refused;
     }

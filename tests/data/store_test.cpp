@@ -15,10 +15,10 @@ using namespace testing;
 
 Bytes pixels_of(const ImageSet& set) {
   Bytes all;
-  Bytes scratch(static_cast<std::size_t>(set.shape().bytes()));
+  Bytes scratch(static_cast<std::size_t>(set.largest_bytes()));
   for (std::int64_t i = 0; i < set.size(); ++i) {
-    const std::uint8_t* image = set.image(i, scratch.data());
-    all.insert(all.end(), image, image + set.shape().bytes());
+    const auto image = set.stored(i, scratch);
+    all.insert(all.end(), image.begin(), image.end());
   }
   return all;
 }
@@ -158,7 +158,7 @@ TEST(Store, HoldsMoreClassNamesThanAnHdf5HeaderTakes) {
 }
 
 TEST(Store, InfoTravelsAsBytes) {
-  StoreInfo info{{3, 4, 3}, {100, 20}, {"a", "", "ünï"}, {0.1f, 0.2f, 0.3f}, {1, 2, 3}};
+  StoreInfo info{{0, 0, 3}, ImageFormat::encoded, {100, 20}, {5000, 700}, {"a", "", "ünï"}, {0.1f, 0.2f, 0.3f}, {1, 2, 3}};
   const std::string bytes = info.to_bytes();
   EXPECT_EQ(StoreInfo::from_bytes(bytes), info);
   for (std::size_t length = 0; length < bytes.size(); ++length) {
@@ -173,9 +173,12 @@ TEST(Store, LimitTakesTheFirstOfEveryClass) {
     std::int64_t size() const override { return 40; }
     ImageShape shape() const override { return {1, 1, 1}; }
     std::int32_t label(std::int64_t sample) const override { return sample < 30 ? 0 : sample < 32 ? 1 : 2; }
-    const std::uint8_t* image(std::int64_t sample, std::uint8_t* scratch) const override {
-      *scratch = static_cast<std::uint8_t>(sample);
-      return scratch;
+    ImageFormat format() const override { return ImageFormat::pixels; }
+    std::int64_t largest_bytes() const override { return 1; }
+    std::span<const std::uint8_t> stored(std::int64_t sample,
+                                         std::span<std::uint8_t> scratch) const override {
+      scratch[0] = static_cast<std::uint8_t>(sample);
+      return scratch.first(1);
     }
   };
   const auto whole = std::make_shared<Sorted>();

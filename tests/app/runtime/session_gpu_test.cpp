@@ -278,7 +278,7 @@ struct Fed {
     loader = std::make_unique<data::Loader>(set, feed);
     if (streamed) return;
     std::vector<std::uint8_t> scratch(192);
-    for (std::int64_t i = 0; i < 50; ++i) session->put_image(7 + i, set->image(i, scratch.data()), 1);
+    for (std::int64_t i = 0; i < 50; ++i) session->put_image(7 + i, set->stored(i, scratch).data(), 1);
   }
   ~Fed() { session.reset(); }  // before the loader, whose batches it holds
 

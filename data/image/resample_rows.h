@@ -1,0 +1,39 @@
+// The two passes of bilinear resampling over rows of 8-bit pixels, for each level of vector instructions.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "data/image/vector_level.h"
+
+namespace convoy::data {
+
+// For every output along one axis the first source pixel and `taps` weights in units of 2^-kWeightBits
+// (kernels/device/bilinear.h). Outputs that need fewer taps have weights of 0.
+struct BilinearFilter {
+  std::int32_t taps = 0;
+  std::vector<std::int32_t> first;
+  std::vector<std::int32_t> weight;  // [outputs][taps]
+  void reserve(std::int64_t extent, std::int64_t outputs);
+};
+
+inline constexpr int kRowsAtOnce = 4;
+
+struct ResampleRows {
+  // kRowsAtOnce rows of `columns` pixels, `from`, become rows of filter.first.size() pixels, `to`. scratch has
+  // room for horizontal_scratch() bytes. Rows may be given twice.
+  void (*horizontal)(const BilinearFilter& filter, const std::uint8_t* const* from, std::int64_t columns,
+                     std::int64_t channels, std::uint8_t* scratch, std::uint8_t* const* to);
+  // One row of `bytes` from `taps` rows that lie `pitch` bytes apart.
+  void (*vertical)(const std::int32_t* weight, std::int32_t taps, const std::uint8_t* from,
+                   std::int64_t pitch, std::int64_t bytes, std::uint8_t* to);
+};
+
+const ResampleRows& resample_rows(VectorLevel level);
+
+// Of pixels in fours of rows, each pixel padded to 4 bytes: the source's and the result's.
+inline std::int64_t horizontal_scratch(std::int64_t columns, std::int64_t outputs) {
+  return (columns + outputs) * kRowsAtOnce * 4;
+}
+
+}  // namespace convoy::data

@@ -1,0 +1,26 @@
+// Which vector instructions the host's loops over pixels use. Every level gives the same bits.
+#pragma once
+
+#include <cstdint>
+
+// GCC alone compiles parts of a file for other instructions by a pragma.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define CONVOY_VECTOR_LEVELS 1
+#else
+#define CONVOY_VECTOR_LEVELS 0
+#endif
+
+namespace convoy::data {
+
+enum class VectorLevel : std::uint8_t { portable, avx2, avx512 };
+
+// The best that this build has and this machine runs.
+inline VectorLevel best_vector_level() {
+#if CONVOY_VECTOR_LEVELS
+  if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")) return VectorLevel::avx512;
+  if (__builtin_cpu_supports("avx2")) return VectorLevel::avx2;
+#endif
+  return VectorLevel::portable;
+}
+
+}  // namespace convoy::data

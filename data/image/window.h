@@ -1,0 +1,13 @@
+#pragma once
+
+#include <cstdint>
+
+namespace convoy::data {
+
+// A rectangle of an image, in pixels.
+struct Window {
+  std::int32_t x = 0, y = 0, width = 0, height = 0;
+  bool operator==(const Window&) const = default;
+};
+
+}  // namespace convoy::data

@@ -1,0 +1,45 @@
+// The random numbers of one sample in one epoch, from the counter-based generator: they depend on seed, epoch and
+// sample alone. Every use has blocks of its own, so that switching one on changes no other's draws.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "kernels/device/philox.h"
+
+namespace convoy::data {
+
+// Blocks of four words. Places, mirroring and the decision to erase share block 0.
+inline constexpr int kCropTries = 10, kEraseTries = 10;
+inline constexpr int kResizedCropBlock = 1;
+inline constexpr int kCutoutBlock = kResizedCropBlock + kCropTries;
+inline constexpr int kErasingBlock = kCutoutBlock + 1;
+
+class SampleDraws {
+ public:
+  SampleDraws(std::uint64_t seed, std::int64_t epoch, std::int64_t sample)
+      : key_(seed ^ kPurpose),
+        sample_(static_cast<std::uint64_t>(sample)),
+        epoch_(static_cast<std::uint64_t>(epoch)) {}
+  kernels::Philox4 block(int b) const {
+    return kernels::philox(key_, sample_, epoch_ << 8 | static_cast<std::uint64_t>(b));
+  }
+
+ private:
+  static constexpr std::uint64_t kPurpose = 0x6175676D656E74ull << 8;  // keeps these apart from other uses
+  std::uint64_t key_, sample_, epoch_;
+};
+
+// Uniform in 0 … count - 1; the bias of the multiplication is below count / 2^32.
+inline std::int32_t uniform_below(std::uint32_t word, std::int64_t count) {
+  return static_cast<std::int32_t>(static_cast<std::uint64_t>(word) * static_cast<std::uint64_t>(count) >>
+                                   32);
+}
+inline double uniform_between(std::uint32_t word, double low, double high) {
+  return low + static_cast<double>(kernels::uniform(word)) * (high - low);
+}
+inline double log_uniform_between(std::uint32_t word, double low, double high) {
+  return std::exp(uniform_between(word, std::log(low), std::log(high)));
+}
+
+}  // namespace convoy::data

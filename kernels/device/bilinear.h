@@ -1,0 +1,88 @@
+// Bilinear resampling with antialiasing as Pillow does it on 8-bit images (Resample.c, BILINEAR), to the bit: a
+// triangle over the source, widened to the scale where an image is reduced, whose weights are computed in double
+// precision and rounded to integers of kWeightBits. The horizontal pass comes first, and its sums are rounded
+// to 8 bits before the vertical pass. Host and device compute the weights here, so that they agree.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/device/philox.h"
+#include "kernels/device/sample_transform.h"
+
+namespace convoy::kernels {
+
+inline constexpr int kWeightBits = 22;
+inline constexpr std::int32_t kHalfWeight = 1 << (kWeightBits - 1);
+
+// A product that no compiler fuses with a sum: a fused sum has other bits.
+CONVOY_HOST_DEVICE inline double unfused_product(double a, double b) {
+#if defined(__CUDA_ARCH__)
+  return __dmul_rn(a, b);
+#else
+  double product = a * b;
+#if defined(__x86_64__)
+  asm("" : "+x"(product));
+#elif defined(__aarch64__)
+  asm("" : "+w"(product));
+#else
+  asm("" : "+m"(product));
+#endif
+  return product;
+#endif
+}
+
+// The source pixels of one output along one axis: `count` of the region from `first` on; count >= 1 for outputs
+// begin to end of the axis.
+struct BilinearTaps {
+  std::int32_t first, count;
+  double centre, inverse_support, sum;  // sum: of the weights before they are normalised
+};
+
+CONVOY_HOST_DEVICE inline double unnormalised_weight(const BilinearTaps& taps, std::int32_t tap) {
+  const double distance =
+      unfused_product(static_cast<double>(tap + taps.first) - taps.centre + 0.5, taps.inverse_support);
+  const double magnitude = distance < 0 ? -distance : distance;
+  return magnitude < 1 ? 1 - magnitude : 0;
+}
+
+// All but the sum.
+CONVOY_HOST_DEVICE inline BilinearTaps bilinear_span(const AxisMap& axis, std::int32_t output) {
+  const double support = axis.scale < 1 ? 1 : axis.scale;
+  const double place = unfused_product(static_cast<double>(axis.skipped + output) + 0.5, axis.scale);
+  BilinearTaps taps{};
+  taps.centre = axis.start + place;
+  taps.inverse_support = 1 / support;
+  const auto first = static_cast<std::int32_t>(taps.centre - support + 0.5);
+  const auto end = static_cast<std::int32_t>(taps.centre + support + 0.5);
+  taps.first = first < 0 ? 0 : first;
+  taps.count = (end > axis.extent ? axis.extent : end) - taps.first;
+  // The last one often lies just where the triangle ends; a pixel without weight need not be there.
+  if (taps.count > 1 && unnormalised_weight(taps, taps.count - 1) == 0) --taps.count;
+  return taps;
+}
+
+CONVOY_HOST_DEVICE inline BilinearTaps bilinear_taps(const AxisMap& axis, std::int32_t output) {
+  BilinearTaps taps = bilinear_span(axis, output);
+  for (std::int32_t tap = 0; tap < taps.count; ++tap) taps.sum += unnormalised_weight(taps, tap);
+  return taps;
+}
+
+// In units of 2^-kWeightBits.
+CONVOY_HOST_DEVICE inline std::int32_t bilinear_weight(const BilinearTaps& taps, std::int32_t tap) {
+  const double weight = unnormalised_weight(taps, tap);
+  return static_cast<std::int32_t>(0.5 + (taps.sum != 0 ? weight / taps.sum : weight) * (1 << kWeightBits));
+}
+
+// The value of a sum of weighted pixels that started at kHalfWeight. Rounded weights may add up to a little more
+// than 1.
+CONVOY_HOST_DEVICE inline std::uint8_t rounded_pixel(std::int32_t sum) {
+  const std::int32_t value = sum >> kWeightBits;
+  return static_cast<std::uint8_t>(value > 255 ? 255 : value);
+}
+
+// Whether outputs are pixels of the region as they are. The weights above say the same; this saves the sums.
+CONVOY_HOST_DEVICE inline bool is_copy(const AxisMap& axis) {
+  return axis.scale == 1 && axis.start == static_cast<double>(static_cast<std::int32_t>(axis.start));
+}
+
+}  // namespace convoy::kernels
