@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "kernels/mix/mix.h"
 #include "kernels/softmax_cross_entropy/softmax_cross_entropy.h"
 
 namespace convoy::app {
@@ -30,10 +31,13 @@ class GraphBuilder {
         enter(i, Phase::backward);
         std::visit([&](const auto& op) { op.backward(emitter_); }, network_.layers()[i].op);
       }
+    if (mixes()) mix_images();
     return std::move(graph_);
   }
 
  private:
+  bool mixes() const { return options_.training && options_.mixing; }
+
   TensorId add_tensor(Tensor tensor) {
     graph_.tensors.push_back(std::move(tensor));
     return static_cast<TensorId>(graph_.tensors.size()) - 1;
@@ -69,6 +73,9 @@ class GraphBuilder {
     graph_.logits = outputs_.back();
     graph_.labels = add_tensor({"labels", TensorRole::labels, DType::i32, {logits[0]}});
     graph_.metrics = add_tensor({"metrics", TensorRole::metrics, DType::f64, {4}});
+    if (!mixes()) return;
+    graph_.mix_of_images = add_tensor({"mix of images", TensorRole::mix, DType::i32, {kernels::kMixWords}});
+    graph_.mix_of_labels = add_tensor({"mix of labels", TensorRole::mix, DType::i32, {kernels::kMixWords}});
   }
 
   void enter(std::size_t index, Phase phase) {
@@ -86,18 +93,38 @@ class GraphBuilder {
     emitter_.layer_ = "loss";
     const Shape& logits = network_.layers().back().output;
     const TensorId probabilities = emitter_.new_tensor("probabilities", logits);
-    emitter_.node("softmax_cross_entropy_forward", {graph_.logits, graph_.labels},
+    const auto with_labels = [&](TensorId first) {
+      std::vector<TensorId> inputs{first, graph_.labels};
+      if (mixes()) inputs.push_back(graph_.mix_of_labels);
+      return inputs;
+    };
+    emitter_.node("softmax_cross_entropy_forward", with_labels(graph_.logits),
                   {probabilities, graph_.metrics}, [problem](Backend backend, KernelRequest& request) {
                     return kernels::softmax_cross_entropy_forward(backend, problem, request);
                   });
     if (!options_.training) return;
     emitter_.phase_ = Phase::backward;
     const TensorId gradient = emitter_.new_tensor("gradient", logits, DType::f32, graph_.logits);
-    emitter_.node("softmax_cross_entropy_backward", {probabilities, graph_.labels}, {gradient},
+    emitter_.node("softmax_cross_entropy_backward", with_labels(probabilities), {gradient},
                   [problem](Backend backend, KernelRequest& request) {
                     return kernels::softmax_cross_entropy_backward(backend, problem, request);
                   });
     emitter_.contributions_[graph_.logits].push_back(gradient);
+  }
+
+  // The first layer's input becomes what a node in front makes of the images.
+  void mix_images() {
+    const TensorId mixed = graph_.images;
+    graph_.tensors[static_cast<std::size_t>(mixed)].role = TensorRole::activation;
+    graph_.images = add_tensor({"images", TensorRole::images, DType::f32, network_.layers().front().output});
+    Node node{
+        "input",
+        "mix_forward",
+        Phase::forward,
+        {graph_.images, graph_.mix_of_images},
+        {mixed},
+        [](Backend backend, KernelRequest& request) { return kernels::mix_forward(backend, {}, request); }};
+    graph_.nodes.insert(graph_.nodes.begin(), std::move(node));
   }
 
   const Network& network_;

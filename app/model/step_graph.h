@@ -18,10 +18,11 @@ namespace convoy::app {
 using TensorId = int;
 
 enum class TensorRole : std::uint8_t {
-  images,     // [N, C, H, W], filled by the loader; or the stored pixels that the step reads (device_input.h)
-  labels,     // i32 [N], -1 for samples that are not there
+  images,  // [N, C, H, W], filled by the loader; or the stored pixels that the step reads (device_input.h)
+  labels,  // i32 [N], -1 for samples that are not there
   transforms,  // u8 [N, sizeof(SampleTransform)], how the stored pixels become images
-  parameter,  // lives as long as the run
+  mix,         // i32 [kMixWords], how samples are mixed with their partners (kernels/device/mix_parameters.h)
+  parameter,   // lives as long as the run
   parameter_copy,  // of a parameter, in bf16 (precision.h)
   gradient,        // of a parameter; summed over the ranks
   state,           // lives as long as the run, not trained: running statistics
@@ -87,6 +88,8 @@ struct StepGraph {
   std::vector<TrainableParameter> parameters;  // in the order of the network's layers
   std::vector<std::pair<TensorId, ParameterSpec>> states;
   TensorId images = -1, labels = -1, transforms = -1, logits = -1, metrics = -1;
+  // The same parameters twice, so that a partitioned step can mix images and labels in different parts.
+  TensorId mix_of_images = -1, mix_of_labels = -1;
 
   // Parameters in the order in which backward finishes their gradients: the order of the flat buffers.
   std::vector<int> parameters_by_gradient() const;

@@ -60,6 +60,7 @@ std::vector<MemoryUse> plan_memory(const PreparedGraph* train, const PreparedGra
   use("images", bytes_of(graph.images));
   use("labels", bytes_of(graph.labels));
   if (graph.transforms >= 0) use("transforms", bytes_of(graph.transforms));
+  if (graph.mix_of_images >= 0 || graph.mix_of_labels >= 0) use("mix", sizeof(kernels::MixParameters));
   use("metrics", 8 * static_cast<std::int64_t>(sizeof(double)));
   use("activations", std::max({train != nullptr ? train->activation_bytes : 0, evaluate.activation_bytes,
                                static_cast<std::int64_t>(request.update_workspace)}));
@@ -153,6 +154,8 @@ void* ModelMemory::address(const PreparedGraph& prepared, TensorId id) const {
       return labels();
     case TensorRole::transforms:
       return transforms();
+    case TensorRole::mix:
+      return mix();
     case TensorRole::metrics:
       return metrics();
     case TensorRole::parameter_copy:

@@ -12,6 +12,7 @@
 
 #include "app/runtime/prepared_graph.h"
 #include "kernels/device/arena.h"
+#include "kernels/device/mix_parameters.h"
 #include "kernels/optimizer/optimizer.h"
 
 namespace convoy::app {
@@ -68,6 +69,7 @@ class ModelMemory {
   void* images() const { return base("images"); }
   std::int32_t* labels() const { return reinterpret_cast<std::int32_t*>(base("labels")); }
   void* transforms() const { return base("transforms"); }
+  kernels::MixParameters* mix() const { return reinterpret_cast<kernels::MixParameters*>(base("mix")); }
   // The images: the first layer's input, or the bytes of the whole ring or set of stored pixels. The capacity of a batch
   // is 0 in a part of a partitioned step that has neither its labels nor its transforms.
   const kernels::TensorDesc& images_desc() const { return images_desc_; }
@@ -76,6 +78,7 @@ class ModelMemory {
   bool has_images() const { return has_images_; }
   bool has_labels() const { return has_labels_; }
   bool has_transforms() const { return offset_.contains("transforms"); }
+  bool has_mix() const { return offset_.contains("mix"); }
   // What is summed over the ranks at the end of a step: the loss's four sums, then how many ranks want to stop.
   double* metrics() const { return reinterpret_cast<double*>(base("metrics")); }
   static constexpr int kMetrics = 5;

@@ -44,6 +44,7 @@ struct SessionOptions {
   bool training = true;  // false: no gradients, no optimizer; evaluation only
   bool synchronised_batch_norm = true;
   float label_smoothing = 0;
+  bool mixing = false;  // training mixes samples as the MixParameters in memory say
   kernels::OptimizerProblem optimizer;  // its segments are filled in here
   double clip_gradient_norm = 0;        // largest Euclidean norm of all gradients together; 0: off
   // CUDA: choices of kernels (kernels/device/tuning.h); empty: none. One rank measures what the file does not hold;

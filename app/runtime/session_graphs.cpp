@@ -34,7 +34,8 @@ int linger_of(const SessionOptions& options) {
 
 StepGraph session_graph(const Network& fused, const SessionOptions& options, int replicas, bool training) {
   StepGraph graph = build_step_graph(fused, {training, options.synchronised_batch_norm, replicas,
-                                             options.label_smoothing, options.precision == Precision::tf32});
+                                             options.label_smoothing, options.precision == Precision::tf32,
+                                             options.mixing});
   if (options.backend == kernels::Backend::cuda) {
     fuse_statistics(graph);
     fuse_relu_gradients(graph);

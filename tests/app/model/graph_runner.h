@@ -11,6 +11,7 @@
 
 #include "app/model/graph_builder.h"
 #include "app/runtime/prepared_graph.h"
+#include "kernels/device/mix_parameters.h"
 #include "kernels/device/philox.h"
 
 namespace convoy::app {
@@ -44,6 +45,11 @@ class GraphRunner {
   }
   const double* metrics() const { return static_cast<const double*>(address_.at(id(graph().metrics))); }
   std::int32_t* labels() { return static_cast<std::int32_t*>(address_.at(id(graph().labels))); }
+
+  void mix(const kernels::MixParameters& parameters) {
+    for (const TensorId tensor : {graph().mix_of_images, graph().mix_of_labels})
+      if (tensor >= 0) std::memcpy(address_[id(tensor)], &parameters, sizeof parameters);
+  }
 
   std::vector<float> read(TensorId tensor) const {
     const auto& desc = prepared_.descs[id(tensor)];
