@@ -117,7 +117,7 @@ Normaliser::Normaliser(ImageShape shape, const std::vector<ScaleShift>& factors,
 void Normaliser::apply(const std::uint8_t* image, const kernels::SampleTransform& transform,
                        float* to) const {
   convert_for(level_, layout_)(image, shape_, layout_, scale_, shift_, to);
-  if (transform.ops[0].kind == 0) blank_padding(to, transform);
+  if (transform.ops[0].kind == kernels::ImageOpKind::none) blank_padding(to, transform);
   for (const kernels::ErasedRectangle& rectangle : transform.erased) blank(to, rectangle);
 }
 

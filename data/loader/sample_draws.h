@@ -14,7 +14,6 @@ inline constexpr int kCropTries = 10, kEraseTries = 10;
 inline constexpr int kResizedCropBlock = 1;
 inline constexpr int kCutoutBlock = kResizedCropBlock + kCropTries;
 inline constexpr int kErasingBlock = kCutoutBlock + 1;
-inline constexpr int kImageOpsBlock = 64;  // to 255
 
 class SampleDraws {
  public:

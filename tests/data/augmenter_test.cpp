@@ -189,7 +189,7 @@ TEST(Place, PaddingIsZeroUnlessItMayHaveMoved) {
   const Bytes image(48, 200);
   std::vector<float> still(48), moved(48);
   augmenter.apply(image.data(), place_in_whole(parameters, stored, output, 0), still.data());
-  parameters.ops[0].kind = 1;
+  parameters.ops[0].kind = kernels::ImageOpKind::posterize;
   augmenter.apply(image.data(), place_in_whole(parameters, stored, output, 0), moved.data());
   for (std::int64_t y = 0; y < 4; ++y)
     for (std::int64_t x = 0; x < 4; ++x) {

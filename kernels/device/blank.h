@@ -1,0 +1,24 @@
+// Where a sample's output is 0, the mean colour, whatever its pixels are.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/device/philox.h"
+#include "kernels/device/sample_transform.h"
+
+namespace convoy::kernels {
+
+// Whether an output is in what the transform erases, or in padding that no image operation can have moved.
+// width: of the output.
+CONVOY_HOST_DEVICE inline bool is_blank(const SampleTransform& transform, std::int32_t y, std::int32_t x,
+                                        std::int32_t width) {
+  for (const ErasedRectangle& erased : transform.erased)
+    if (y >= erased.y && y - erased.y < erased.height && x >= erased.x && x - erased.x < erased.width)
+      return true;
+  if (transform.ops[0].kind != ImageOpKind::none) return false;
+  const std::int32_t column = transform.flip != 0 ? width - 1 - x : x;
+  return y < transform.rows.begin || y >= transform.rows.end || column < transform.columns.begin ||
+         column >= transform.columns.end;
+}
+
+}  // namespace convoy::kernels

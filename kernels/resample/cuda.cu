@@ -1,0 +1,249 @@
+// Resampling on the device: a thread a column of the output, which it follows down kTileRows rows. It narrows each
+// row of the cut once, right when a row of the output first needs it, and keeps the last kRing of its results in
+// shared memory, where no other thread reads them.
+#include "kernels/device/bilinear.h"
+#include "kernels/device/cuda_launch.cuh"
+#include "kernels/device/divider.h"
+#include "kernels/resample/resample.h"
+
+namespace convoy::kernels::cuda {
+namespace {
+
+constexpr int kTileRows = 16, kTileColumns = 256;  // at least a thread a row: blocks have whole warps
+// Taps whose weights are kept; enough where images are reduced by up to 7.5. Beyond, every pixel is made on its own.
+constexpr int kStoredTaps = 16;
+constexpr int kRing = kStoredTaps;  // a power of two
+constexpr int kTapsAtOnce = 4;      // so that their loads are on their way together
+
+struct Images {
+  int channels, height, width;
+  Divider tiles, column_tiles;  // tiles of an image; of a row of them
+  std::uint8_t fill[kMostImageChannels];
+};
+
+struct Shared {
+  std::uint32_t narrowed[kRing][kTileColumns];                          // up to four channels
+  std::int32_t column_weight[kStoredTaps - kTapsAtOnce][kTileColumns];  // after the first few
+  std::int32_t row_weight[kTileRows][kStoredTaps];
+  std::int32_t row_first[kTileRows], row_taps[kTileRows];  // first: row of the cut
+};
+
+// Whether no output has more than kStoredTaps taps along either axis: twice the scale, and one for rounding.
+__device__ bool weights_fit(const SampleTransform& transform) {
+  return fmax(transform.rows.scale, transform.columns.scale) <= (kStoredTaps - 1) / 2.0;
+}
+
+// Weighted sums of kLanes channels, packed.
+template <int kLanes>
+struct Sums {
+  std::int32_t value[kLanes];
+  __device__ Sums() {
+#pragma unroll
+    for (int c = 0; c < kLanes; ++c) value[c] = kHalfWeight;
+  }
+  // From `lanes` channels in memory.
+  __device__ void add(std::int32_t weight, const std::uint8_t* pixel, int lanes) {
+#pragma unroll
+    for (int c = 0; c < kLanes; ++c)
+      if (c < lanes) value[c] += weight * pixel[c];
+  }
+  __device__ void add(std::int32_t weight, std::uint32_t packed) {
+#pragma unroll
+    for (int c = 0; c < kLanes; ++c) value[c] += weight * static_cast<std::int32_t>(packed >> 8 * c & 255);
+  }
+  __device__ std::uint32_t packed() const {
+    std::uint32_t result = 0;
+#pragma unroll
+    for (int c = 0; c < kLanes; ++c) result |= std::uint32_t{rounded_pixel(value[c])} << 8 * c;
+    return result;
+  }
+};
+
+// The column of the output that a thread makes, of `lanes` channels.
+template <int kLanes>
+class Column {
+ public:
+  __device__ explicit Column(Shared& shared) : shared_(shared) {}
+
+  // from: the cut's first pixel. output: before mirroring; it has pixels.
+  __device__ void open(const std::uint8_t* from, const SampleTransform& transform, int output, int channels) {
+    const BilinearTaps taps = bilinear_taps(transform.columns, output);
+    taps_ = taps.count;
+    from_ = from + std::int64_t{taps.first - transform.columns.first} * channels;
+    pitch_ = std::int64_t{transform.pitch} * channels;
+#pragma unroll
+    for (int tap = 0; tap < kTapsAtOnce; ++tap) weight_[tap] = tap < taps_ ? bilinear_weight(taps, tap) : 0;
+    for (int tap = kTapsAtOnce; tap < taps_; ++tap)
+      shared_.column_weight[tap - kTapsAtOnce][threadIdx.x] = bilinear_weight(taps, tap);
+  }
+
+  // A row of the tile, after those above it.
+  __device__ std::uint32_t down_to(int row, int channels, int lanes) {
+    const int first = shared_.row_first[row], taps = shared_.row_taps[row];
+    for (next_ = max(next_, first); next_ < first + taps; ++next_)
+      shared_.narrowed[next_ & (kRing - 1)][threadIdx.x] = narrow(next_, channels, lanes);
+    Sums<kLanes> sums;
+#pragma unroll 1
+    for (int begin = 0; begin < taps; begin += kTapsAtOnce)
+#pragma unroll
+      for (int tap = begin; tap < begin + kTapsAtOnce; ++tap)  // weights beyond the last are 0
+        sums.add(shared_.row_weight[row][tap], shared_.narrowed[(first + tap) & (kRing - 1)][threadIdx.x]);
+    return sums.packed();
+  }
+
+ private:
+  // This column of the cut's row.
+  __device__ std::uint32_t narrow(int row, int channels, int lanes) const {
+    const std::uint8_t* pixel = from_ + row * pitch_;
+    Sums<kLanes> sums;
+    std::int32_t value[kTapsAtOnce][kLanes] = {};
+#pragma unroll
+    for (int tap = 0; tap < kTapsAtOnce; ++tap)
+#pragma unroll
+      for (int c = 0; c < kLanes; ++c)
+        if (tap < taps_ && c < lanes) value[tap][c] = pixel[tap * channels + c];
+#pragma unroll
+    for (int tap = 0; tap < kTapsAtOnce; ++tap)
+#pragma unroll
+      for (int c = 0; c < kLanes; ++c) sums.value[c] += weight_[tap] * value[tap][c];
+#pragma unroll 2
+    for (int tap = kTapsAtOnce; tap < taps_; ++tap)
+      sums.add(shared_.column_weight[tap - kTapsAtOnce][threadIdx.x], pixel + tap * channels, lanes);
+    return sums.packed();
+  }
+
+  Shared& shared_;
+  const std::uint8_t* from_ = nullptr;
+  std::int64_t pitch_ = 0;
+  std::int32_t weight_[kTapsAtOnce] = {};
+  int taps_ = 0;
+  int next_ = 0;  // row of the cut that has not been narrowed yet
+};
+
+// One pixel from any number of taps. Apart, so that its registers do not burden the others.
+template <int kLanes>
+__device__ __noinline__ std::uint32_t pixel_alone(const std::uint8_t* from, const SampleTransform& transform,
+                                                  int row, int column, int channels, int lanes) {
+  const BilinearTaps rows = bilinear_taps(transform.rows, row);
+  const BilinearTaps columns = bilinear_taps(transform.columns, column);
+  from += (std::int64_t{rows.first - transform.rows.first} * transform.pitch + columns.first -
+           transform.columns.first) *
+          channels;
+  Sums<kLanes> sums;
+  for (int y = 0; y < rows.count; ++y, from += std::int64_t{transform.pitch} * channels) {
+    Sums<kLanes> narrowed;
+    for (int x = 0; x < columns.count; ++x)
+      narrowed.add(bilinear_weight(columns, x), from + std::int64_t{x} * channels, lanes);
+    sums.add(bilinear_weight(rows, y), narrowed.packed());
+  }
+  return sums.packed();
+}
+
+// Of one row of the tile.
+__device__ void store_row_weights(Shared& shared, int row, const AxisMap& rows, int output) {
+  const BilinearTaps taps = bilinear_taps(rows, output);
+  shared.row_first[row] = taps.first - rows.first;
+  shared.row_taps[row] = taps.count;
+  for (int tap = 0; tap < kStoredTaps; ++tap)
+    shared.row_weight[row][tap] = tap < taps.count ? bilinear_weight(taps, tap) : 0;
+}
+
+// One pixel's channels. Four pixels of three channels are written by three threads, a word each; all of a warp
+// must come here.
+template <int kChannels>
+__device__ void store(std::uint8_t* row, int column, const Images& m, int group, int lanes,
+                      std::uint32_t packed, bool active) {
+  if constexpr (kChannels == 3) {
+    if (m.width % 4 == 0) {
+      const std::uint32_t next = __shfl_down_sync(0xffffffffu, packed, 1);
+      const int part = column % 4;
+      if (active && part < 3)
+        reinterpret_cast<std::uint32_t*>(row + (column - part) * 3)[part] =
+            packed >> 8 * part | next << (24 - 8 * part);
+      return;
+    }
+  }
+  if (!active) return;
+  if constexpr (kChannels == 4) {
+    reinterpret_cast<std::uint32_t*>(row)[column] = packed;
+  } else {
+#pragma unroll
+    for (int c = 0; c < 4; ++c)
+      if (c < lanes)
+        row[std::int64_t{column} * m.channels + group + c] = static_cast<std::uint8_t>(packed >> 8 * c);
+  }
+}
+
+// kChannels: of the images if it is 1, 3 or 4, else 0, and then they are made in groups of up to four.
+template <int kChannels>
+__global__ void __launch_bounds__(kTileColumns, 4)
+    resample(const std::uint8_t* __restrict__ cuts, const SampleTransform* __restrict__ transforms,
+             std::uint8_t* images, const StepControl* control, const __grid_constant__ Images m) {
+  constexpr int kLanes = kChannels > 0 ? kChannels : 4;
+  const int channels = kChannels > 0 ? kChannels : m.channels;
+  __shared__ Shared shared;
+  const std::uint32_t sample = m.tiles(blockIdx.x), tile = blockIdx.x - sample * m.tiles.divisor;
+  const std::uint32_t row_tile = m.column_tiles(tile);
+  const int column = static_cast<int>((tile - row_tile * m.column_tiles.divisor) * blockDim.x + threadIdx.x);
+  const int first_row = static_cast<int>(row_tile) * kTileRows;
+  const int row_count = min(kTileRows, m.height - first_row);
+  const SampleTransform& transform = transforms[sample];
+  const bool valid = static_cast<int>(sample) < control->valid, stored = valid && weights_fit(transform);
+  const auto has_pixels = [&](int row) {
+    return first_row + row >= transform.rows.begin && first_row + row < transform.rows.end;
+  };
+  if (const int row = static_cast<int>(threadIdx.x); stored && row < row_count && has_pixels(row))
+    store_row_weights(shared, row, transform.rows, first_row + row);
+  __syncthreads();
+  const bool active = column < m.width;
+  const int output = valid && transform.flip != 0 ? m.width - 1 - column : column;
+  const bool inside = valid && active && output >= transform.columns.begin && output < transform.columns.end;
+  std::uint8_t* to = images + (std::int64_t{sample} * m.height + first_row) * m.width * m.channels;
+  for (int group = 0; group < m.channels; group += kLanes) {
+    const int lanes = kChannels > 0 ? kChannels : min(kLanes, m.channels - group);
+    std::uint32_t fill = 0;
+#pragma unroll
+    for (int c = 0; c < kLanes; ++c)
+      if (c < lanes) fill |= std::uint32_t{m.fill[group + c]} << 8 * c;
+    const std::uint8_t* from = cuts + (valid ? transform.offset : 0) + group;
+    Column<kLanes> source(shared);
+    if (inside && stored) source.open(from, transform, output, channels);
+    for (int row = 0; row < row_count; ++row) {
+      std::uint32_t packed = fill;
+      if (inside && has_pixels(row))
+        packed = stored ? source.down_to(row, channels, lanes)
+                        : pixel_alone<kLanes>(from, transform, first_row + row, output, channels, lanes);
+      store<kChannels>(to + std::int64_t{row} * m.width * channels, column, m, group, lanes, packed, active);
+    }
+  }
+}
+
+}  // namespace
+
+Kernel resample_forward(const ResampleProblem& problem, KernelRequest& request) {
+  const char* operation = "resample_forward";
+  check_resample(problem, request);
+  settle(operation, request.inputs[0], Layout::row_major);
+  settle(operation, request.inputs[1], Layout::row_major);
+  settle(operation, request.outputs[0], Layout::channels_last);
+  const Shape images = request.outputs[0].shape;
+  // Threads of equally wide tiles, in whole warps.
+  const std::int64_t column_tiles = ceil_div(images[3], kTileColumns);
+  const std::int64_t threads = ceil_div(ceil_div(images[3], column_tiles), 32) * 32;
+  const std::int64_t tiles = column_tiles * ceil_div(images[2], kTileRows), blocks = images[0] * tiles;
+  require_below_2g(operation, blocks);
+  Images m{static_cast<int>(images[1]), static_cast<int>(images[2]),
+           static_cast<int>(images[3]), Divider(tiles),
+           Divider(column_tiles),       {}};
+  std::copy(problem.fill.begin(), problem.fill.end(), m.fill);
+  return device_kernel([=, control = request.control](const BoundOperands& b, Stream stream) {
+    auto* kernel = m.channels == 1   ? resample<1>
+                   : m.channels == 3 ? resample<3>
+                   : m.channels == 4 ? resample<4>
+                                     : resample<0>;
+    launch(kernel, static_cast<unsigned>(blocks), static_cast<int>(threads), stream, b.in<std::uint8_t>(0),
+           static_cast<const SampleTransform*>(b.inputs[1]), b.out<std::uint8_t>(0), control, m);
+  });
+}
+
+}  // namespace convoy::kernels::cuda

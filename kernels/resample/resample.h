@@ -1,0 +1,37 @@
+// The first thing that a device does with stored images: each sample's cut becomes an image of the output's size,
+// with the bits of Pillow's bilinear resizing (kernels/device/bilinear.h), and is mirrored.
+//   resample_forward  {cuts u8 [bytes], transforms u8 [N, sizeof(SampleTransform)]} -> {images u8 [N, C, H, W]}
+// The cuts lie anywhere in the bytes, so a ring of batches and a whole resident set are read alike; the images lie
+// channels_last. Outputs that have no pixel (padding), and all of a sample that is not valid, get the fill.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/device/kernel.h"
+#include "kernels/device/sample_transform.h"
+
+namespace convoy::kernels {
+
+struct ResampleProblem {
+  std::vector<std::uint8_t> fill;  // [C], C at most kMostImageChannels
+};
+inline constexpr int kMostImageChannels = 8;
+
+// An operand that holds a SampleTransform a sample.
+TensorDesc transforms_desc(std::int64_t samples);
+// Throws std::invalid_argument unless operands and problem fit together.
+void check_resample(const ResampleProblem& problem, const KernelRequest& request);
+
+namespace reference {
+Kernel resample_forward(const ResampleProblem& problem, KernelRequest& request);
+}  // namespace reference
+namespace cuda {
+Kernel resample_forward(const ResampleProblem& problem, KernelRequest& request);
+}  // namespace cuda
+
+inline Kernel resample_forward(Backend backend, const ResampleProblem& problem, KernelRequest& request) {
+  return select(backend, reference::resample_forward, nullptr, cuda::resample_forward)(problem, request);
+}
+
+}  // namespace convoy::kernels
