@@ -14,7 +14,7 @@ convoy=$(realpath -- "${CONVOY:-build/cuda/convoy}") python=${PYTHON:-python3}
 [ -x "$convoy" ] || { echo "data_rates.sh: $convoy: no such program; cmake --preset cuda && cmake --build --preset cuda" >&2; exit 1; }
 images=${IMAGES:-8192} steps=${STEPS:-150} ranks=${RANKS:-1}
 mkdir -p "$out"
-[ -d "$out/photos" ] || "$python" jobs/make_photos.py "$out/photos" --images "$images" --size 500x375 --quality 96
+[ -d "$out/photos" ] || "$convoy" data photographs "$out/photos" --train "$images" --test 256 --width 500 --height 375 --quality 96 --classes 16 >"$out/photos.log"
 convert() { # STORE FLAGS…
   [ -f "$out/$1.h5" ] || "$convoy" data convert "$out/photos" "$out/$1.h5" "${@:2}" >"$out/convert-$1.log"
 }

@@ -61,6 +61,7 @@ class CudaExecutor final : public Executor {
     const std::int64_t base = streamed_ ? static_cast<std::int64_t>(slot * slot_bytes) : first_byte;
     if (!transforms_.empty()) std::copy_n(batch.transforms, batch.capacity, transforms_.data());
     for (kernels::SampleTransform& transform : transforms_) transform.offset += base;
+    mix_ = batch.mix;
     control_.valid = batch.valid;
     control_.global_valid = batch.global_valid;
     control_.first_sample = static_cast<std::uint64_t>(batch.first);
@@ -81,7 +82,8 @@ class CudaExecutor final : public Executor {
     std::memcpy(ring_.input(started_, 1), &stop, sizeof stop);
     std::memcpy(ring_.input(started_, 2), labels_.data(), labels_.size() * sizeof(std::int32_t));
     if (!transforms_.empty())
-      std::memcpy(ring_.input(started_, 3), transforms_.data(), transforms_.size() * sizeof transforms_[0]);
+      std::memcpy(ring_.input(started_, kTransformsField), transforms_.data(), transforms_.size() * sizeof transforms_[0]);
+    if (memory_.has_mix()) std::memcpy(ring_.input(started_, kMixField), &mix_, sizeof mix_);
     captured.graph.launch(compute());
     waits_of_[static_cast<std::size_t>(started_ % kRingSlots)] = captured.waits;
     ++started_;
@@ -113,6 +115,7 @@ class CudaExecutor final : public Executor {
   }
 
  private:
+  static constexpr int kTransformsField = 3, kMixField = 4;  // of the ring
   static constexpr std::size_t kMetricBytes = ModelMemory::kMetrics * sizeof(double);
 
   struct Captured {
@@ -126,8 +129,10 @@ class CudaExecutor final : public Executor {
         {control, sizeof(kernels::StepControl)},
         {memory.metrics() + 4, sizeof(double)},
         {memory.labels(), memory.has_labels() ? in_words(samples * sizeof(std::int32_t)) : 0}};
-    if (memory.has_transforms())
-      fields.push_back({memory.transforms(), samples * sizeof(kernels::SampleTransform)});
+    fields.push_back({memory.has_transforms() ? memory.transforms() : nullptr,
+                      memory.has_transforms() ? samples * sizeof(kernels::SampleTransform) : 0});
+    fields.push_back({memory.has_mix() ? memory.mix() : nullptr,
+                      memory.has_mix() ? in_words(sizeof(kernels::MixParameters)) : 0});
     return fields;
   }
 
@@ -173,6 +178,7 @@ class CudaExecutor final : public Executor {
   kernels::StreamPool streams_;
   ProgramClock waits_;
   kernels::StepControl control_;
+  kernels::MixParameters mix_;
   std::vector<std::int32_t> labels_;
   std::vector<kernels::SampleTransform> transforms_;
   StepRing ring_;

@@ -28,6 +28,7 @@ class HostExecutor final : public Executor {
     const data::Batch& batch = *lease;
     if (memory_.has_images()) std::memcpy(memory_.images(), batch.images, memory_.images_desc().bytes());
     if (memory_.has_labels()) std::copy_n(batch.labels, batch.capacity, memory_.labels());
+    if (memory_.has_mix()) *memory_.mix() = batch.mix;
     control().valid = batch.valid;
     control().global_valid = batch.global_valid;
     control().first_sample = static_cast<std::uint64_t>(batch.first);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "data/image_set.h"
+#include "kernels/device/mix_parameters.h"
 #include "kernels/device/sample_transform.h"
 
 namespace convoy::data {
@@ -24,6 +25,7 @@ struct Batch {
   std::int32_t valid = 0;         // real samples of this rank
   std::int32_t global_valid = 0;  // real samples of all ranks; > 0
   std::int64_t first = 0;         // where in the global batch this rank's first sample stands
+  kernels::MixParameters mix;     // of this step, the same on every rank
   ImageShape shape;               // of the images that the network sees
   const std::int32_t* labels = nullptr;
   const std::int64_t* samples = nullptr;  // index of each sample in the image set

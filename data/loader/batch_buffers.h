@@ -59,6 +59,8 @@ class BatchBuffers {
  private:
   Batch batch_;
   ImageShape output_;
+  MixSettings mix_;
+  std::uint64_t seed_;
   std::int64_t reserved_;  // bytes that stay free for every sample that has taken no cut yet
   Buffer labels_, samples_, transforms_, pixels_;
   std::unique_ptr<std::mutex> mutex_;  // of the cuts

@@ -10,6 +10,7 @@
 
 #include "data/loader/augmentation.h"
 #include "data/loader/batch.h"
+#include "data/loader/mix.h"
 
 namespace convoy::data {
 
@@ -27,6 +28,7 @@ struct LoaderOptions {
   std::uint64_t seed = 0;
   Order order = Order::shuffled;  // sequential: stored order, for evaluation
   Augmentation augmentation;
+  MixSettings mix;  // drawn here, applied by the step
   BatchOutput output = BatchOutput::images;
   std::vector<float> mean, std;  // one a channel, for BatchOutput::images
   Position start;                // of the first batch

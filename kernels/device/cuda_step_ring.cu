@@ -70,7 +70,7 @@ Pieces pieces_of(const std::vector<StepRing::Field>& fields, const std::vector<s
 StepRing::StepRing(int slots, std::vector<Field> fetched, std::vector<Field> published)
     : slots_(slots), fetched_(std::move(fetched)), published_(std::move(published)) {
   if (slots < 1 || std::ssize(fetched_) > kMostFields || std::ssize(published_) > kMostFields)
-    throw std::logic_error("a step ring has a slot or more and at most four fields each way");
+    throw std::logic_error("a step ring has a slot or more and at most five fields each way");
   const auto place = [&](const std::vector<Field>& fields, std::vector<std::size_t>& offsets) {
     for (const Field& field : fields) {
       if (field.bytes % 8 != 0) throw std::logic_error("a field of a step ring is no multiple of 8 bytes");

@@ -16,7 +16,7 @@ class StepRing {
     void* device = nullptr;
     std::size_t bytes = 0;  // a multiple of 8
   };
-  static constexpr int kMostFields = 4;
+  static constexpr int kMostFields = 5;
 
   StepRing(int slots, std::vector<Field> fetched, std::vector<Field> published);
 
