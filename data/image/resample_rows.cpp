@@ -89,7 +89,8 @@ static inline __m256i spread_two(const std::uint8_t* first, const std::uint8_t* 
   return _mm256_shuffle_epi8(both, _mm256_broadcastsi128_si256(spread));
 }
 
-// Four columns of four rows, 16 bytes of each row from `at` on, which `spread` brings to 4 bytes a pixel.
+// Brings four columns of four rows together: 16 bytes of each row from `at` on, which `spread` makes 4 bytes a
+// pixel.
 static inline void bring_together(const std::uint8_t* const* rows, std::int64_t at, __m128i spread,
                                   std::uint8_t* to) {
   const __m256i even = spread_two(rows[0] + at, rows[2] + at, spread);
