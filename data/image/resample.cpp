@@ -1,6 +1,7 @@
 #include "data/image/resample.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "kernels/device/bilinear.h"
@@ -13,16 +14,18 @@ using kernels::AxisMap;
 // Outputs begin to end in this order, or from the last to the first; pixels count from the cut's first.
 void prepare(BilinearFilter& filter, const AxisMap& axis, bool mirrored) {
   const std::int32_t outputs = axis.end - axis.begin;
-  const auto output = [&](std::int32_t i) { return mirrored ? axis.end - 1 - i : axis.begin + i; };
-  filter.taps = 1;
-  for (std::int32_t i = 0; i < outputs; ++i)
-    filter.taps = std::max(filter.taps, bilinear_span(axis, output(i)).count);
+  filter.taps = std::min(axis.size, static_cast<std::int32_t>(std::ceil(2 * std::max(axis.scale, 1.0))));
   filter.first.resize(static_cast<std::size_t>(outputs));
   filter.weight.assign(static_cast<std::size_t>(outputs) * filter.taps, 0);
   for (std::int32_t i = 0; i < outputs; ++i) {
-    const kernels::BilinearTaps taps = bilinear_taps(axis, output(i));
-    const std::int32_t place = taps.first - axis.first;
-    const std::int32_t first = std::min(place, axis.size - filter.taps);
+    const kernels::BilinearTaps taps = bilinear_taps(axis, mirrored ? axis.end - 1 - i : axis.begin + i);
+    if (taps.count > filter.taps) {  // by a rounding: once more with room for it
+      filter.taps = taps.count;
+      filter.weight.assign(static_cast<std::size_t>(outputs) * filter.taps, 0);
+      i = -1;
+      continue;
+    }
+    const std::int32_t place = taps.first - axis.first, first = std::min(place, axis.size - filter.taps);
     std::int32_t* weight = filter.weight.data() + std::ptrdiff_t{i} * filter.taps + (place - first);
     for (std::int32_t tap = 0; tap < taps.count; ++tap) weight[tap] = bilinear_weight(taps, tap);
     filter.first[static_cast<std::size_t>(i)] = first;
@@ -69,7 +72,7 @@ void BilinearFilter::reserve(std::int64_t extent, std::int64_t outputs) {
 void Resampler::reserve(ImageShape stored, ImageShape output) {
   columns_filter_.reserve(stored.width, output.width);
   rows_filter_.reserve(stored.height, output.height);
-  scratch_.reserve(static_cast<std::size_t>(horizontal_scratch(stored.width, output.width)));
+  scratch_.reserve(static_cast<std::size_t>(horizontal_scratch(stored.width)));
   narrowed_.reserve(static_cast<std::size_t>(stored.height * output.width * output.channels));
 }
 
@@ -85,8 +88,7 @@ Resampler::Rows Resampler::pass_horizontally(Rows cut, const kernels::SampleTran
     return {to, pitch};
   }
   prepare(columns_filter_, axis, transform.flip != 0);
-  scratch_.resize(std::max(scratch_.size(), static_cast<std::size_t>(horizontal_scratch(
-                                                axis.size, std::int64_t{axis.end} - axis.begin))));
+  scratch_.resize(std::max(scratch_.size(), static_cast<std::size_t>(horizontal_scratch(axis.size))));
   for (std::int64_t y = 0; y < rows; y += kRowsAtOnce) {
     const std::uint8_t* sources[kRowsAtOnce];
     std::uint8_t* targets[kRowsAtOnce];

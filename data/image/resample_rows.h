@@ -31,9 +31,7 @@ struct ResampleRows {
 
 const ResampleRows& resample_rows(VectorLevel level);
 
-// Of pixels in fours of rows, each pixel padded to 4 bytes: the source's and the result's.
-inline std::int64_t horizontal_scratch(std::int64_t columns, std::int64_t outputs) {
-  return (columns + outputs) * kRowsAtOnce * 4;
-}
+// Bytes: kRowsAtOnce rows of pixels that are padded to 4 bytes.
+inline std::int64_t horizontal_scratch(std::int64_t columns) { return columns * kRowsAtOnce * 4; }
 
 }  // namespace convoy::data

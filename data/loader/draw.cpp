@@ -48,7 +48,7 @@ std::int32_t padded_place(std::uint32_t word, std::int64_t stored, std::int64_t 
   return room >= 0 ? uniform_below(word, room + 1) - padding : -uniform_below(word, 1 - room) - padding;
 }
 
-// Where no try fits: the largest centre window of the nearest aspect.
+// The largest centre window of the nearest aspect, for when no try fits.
 Window fallback_window(const Augmentation& augmentation, ImageShape stored) {
   std::int64_t width = stored.width, height = stored.height;
   const double aspect = static_cast<double>(width) / static_cast<double>(height);

@@ -1,4 +1,4 @@
-// Where a sample's output is 0, the mean colour, whatever its pixels are.
+// Says which outputs of a sample are 0, the mean colour, whatever its pixels are.
 #pragma once
 
 #include <cstdint>

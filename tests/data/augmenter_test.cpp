@@ -200,7 +200,7 @@ TEST(Place, PaddingIsZeroUnlessItMayHaveMoved) {
     }
 }
 
-// What a JPEG decoder reduces by averaging squares comes out nearly as the whole image does.
+// An image that a JPEG decoder reduced, by averaging squares, comes out nearly as the whole image does.
 TEST(Place, AReducedImageGivesTheSamePicture) {
   const ImageShape stored{203, 301, 1}, output{20, 24, 1};
   Bytes image(static_cast<std::size_t>(stored.bytes()));

@@ -1,4 +1,4 @@
-// What a device makes of cuts and transforms is what the host makes of the images, to the bit. The device's kernels
+// A device makes of cuts and transforms the same images as the host makes, to the bit. The device's kernels
 // have the bits of the plain ones that run here (tests/kernels/image_input_gpu_test.cpp).
 #include <algorithm>
 #include <array>

@@ -9,7 +9,6 @@
 #include <string>
 
 #include "kernels/add/add.h"
-#include "kernels/augment/augment.h"
 #include "kernels/batch_norm/batch_norm.h"
 #include "kernels/concat/concat.h"
 #include "kernels/device/cuda_runtime.h"
@@ -227,12 +226,6 @@ void add_others(std::vector<Measured>& rows, DType type) {
                   [](auto& r) { return softmax_cross_entropy_backward(Backend::cuda, {}, r); },
                   {logits, labels},
                   {logits}});
-  const AugmentProblem augment{{0.017f, 0.017f, 0.017f}, {-2, -2, -2}};
-  for (const std::int64_t padded : {4, 8})
-    rows.push_back({fmt::format("augment to {} channels", padded),
-                    [=](auto& r) { return augment_forward(Backend::cuda, augment, r); },
-                    {desc(DType::u8, {256, 3, 224, 224}), desc(DType::i32, {256, kAugmentDraws})},
-                    {desc(type, {256, padded, 224, 224})}});
   const TensorDesc rows_first{DType::f32, {256, 64, 56, 56}, Layout::row_major, nullptr};
   rows.push_back({"reorder from f32 row_major",
                   [](auto& r) { return reorder_forward(Backend::cuda, {}, r); },

@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "kernels/add/add.h"
-#include "kernels/augment/augment.h"
 #include "kernels/batch_norm/batch_norm.h"
 #include "kernels/concat/concat.h"
 #include "kernels/dropout/dropout.h"
@@ -370,36 +369,6 @@ TEST_F(CudaLarge, Reorder) {
                       .inputs = {x},
                       .outputs = {{to_type, shape, to, nullptr}}};
       EXPECT_EQ(run(Backend::cuda, Layout::channels_last, test).outputs[0].values, x.values);
-    }
-}
-
-TEST_F(CudaLarge, Augment) {
-  const Shape images{20, 3, 40, 36};
-  const AugmentProblem problem{{0.017f, 0.0175f, 0.0174f}, {-2.1f, -2.0f, -1.8f}};
-  Tensor x = random_.uniform(images, 0, 255);
-  for (double& value : x.values) value = std::floor(value);
-  x.desc.dtype = DType::u8;
-  x.desc.layout = Layout::channels_last;
-  Tensor draws{{DType::i32, {16, kAugmentDraws}, Layout::row_major, nullptr}, {}, {}};
-  for (int n = 0; n < 16; ++n)
-    for (const int value :
-         {random_.pick(0, 19), random_.pick(-6, 12), random_.pick(-6, 8), random_.pick(0, 1),
-          random_.pick(-5, 30), random_.pick(-5, 30), random_.pick(0, 1) * 9})
-      draws.values.push_back(value);
-  for (const DType stored : {DType::u8, DType::f32})
-    for (const std::int64_t padded : {3, 4, 8, 11}) {
-      x.desc.dtype = stored;
-      Case test{.name = "augment to " + std::to_string(padded),
-                .maker = maker_of(augment_forward, problem),
-                .inputs = {x, draws},
-                .outputs = {f32({16, padded, 32, 33})},
-                .control = all_valid(16),
-                .tolerance = 0};  // the host's bits
-      test.control.valid = 14;
-      if (stored == DType::u8)
-        expect_matches(test);
-      else
-        expect_same(test, run(Backend::cuda, Layout::channels_last, test), run_reference(test), test.name);
     }
 }
 

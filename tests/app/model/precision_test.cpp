@@ -5,7 +5,7 @@
 
 #include "app/model/device_input.h"
 #include "app/model/graph_builder.h"
-#include "kernels/augment/augment.h"
+#include "kernels/device/sample_transform.h"
 #include "tests/app/model/tiny_networks.h"
 
 namespace convoy::app {
@@ -55,17 +55,34 @@ TEST(Precision, ProductsReadTheCopyAndNobodyElseDoes) {
 }
 
 TEST(DeviceInput, TheImagesAreMadeFirstFromTheStoredOnes) {
-  StepGraph graph = build_step_graph(fuse(every_op()), {});
-  const TensorId images = graph.images;
-  store_in_bf16(graph);
-  read_stored_images(graph, {{12, 3, 9, 9}, DType::u8, {1, 1, 1}, {0, 0, 0}});
-  EXPECT_EQ(graph.nodes[0].kind, "augment_forward");
-  EXPECT_EQ(graph.nodes[0].outputs, std::vector{images});
-  EXPECT_EQ(at(graph, images).role, TensorRole::activation);
-  EXPECT_EQ(at(graph, images).dtype, DType::bf16);
-  EXPECT_EQ(at(graph, graph.images).role, TensorRole::images);
-  EXPECT_EQ(at(graph, graph.images).dtype, DType::u8);
-  EXPECT_EQ(at(graph, graph.draws).shape, (Shape{at(graph, images).shape[0], kernels::kAugmentDraws}));
+  for (const int image_ops : {0, 2}) {
+    StepGraph graph = build_step_graph(fuse(every_op()), {});
+    const TensorId images = graph.images;
+    store_in_bf16(graph);
+    read_stored_images(graph, {.bytes = 1000,
+                               .channels = 3,
+                               .scale = {1, 1, 1},
+                               .shift = {0, 0, 0},
+                               .fill = {0, 0, 0},
+                               .most_image_ops = image_ops});
+    const std::vector<std::string> kinds =
+        image_ops > 0 ? std::vector<std::string>{"resample_forward", "image_ops_forward", "normalise_forward"}
+                      : std::vector<std::string>{"resample_forward", "normalise_forward"};
+    TensorId input = graph.images;
+    for (std::size_t i = 0; i < kinds.size(); ++i) {
+      EXPECT_EQ(graph.nodes[i].kind, kinds[i]);
+      EXPECT_EQ(graph.nodes[i].inputs, (std::vector{input, graph.transforms}));
+      input = graph.nodes[i].outputs.at(0);
+    }
+    EXPECT_EQ(input, images);
+    EXPECT_EQ(at(graph, images).role, TensorRole::activation);
+    EXPECT_EQ(at(graph, images).dtype, DType::bf16);
+    EXPECT_EQ(at(graph, graph.images).role, TensorRole::images);
+    EXPECT_EQ(at(graph, graph.images).shape, Shape{1000});
+    EXPECT_EQ(at(graph, graph.images).dtype, DType::u8);
+    EXPECT_EQ(at(graph, graph.transforms).shape,
+              (Shape{at(graph, images).shape[0], std::int64_t{sizeof(kernels::SampleTransform)}}));
+  }
 }
 
 }  // namespace
