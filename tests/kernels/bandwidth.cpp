@@ -15,10 +15,12 @@
 #include "kernels/device/cuda_runtime.h"
 #include "kernels/dropout/dropout.h"
 #include "kernels/local_response_norm/local_response_norm.h"
+#include "kernels/normalise/normalise.h"
 #include "kernels/optimizer/optimizer.h"
 #include "kernels/pool/pool.h"
 #include "kernels/relu/relu.h"
 #include "kernels/reorder/reorder.h"
+#include "kernels/resample/resample.h"
 #include "kernels/softmax_cross_entropy/softmax_cross_entropy.h"
 
 namespace convoy::kernels {
@@ -35,7 +37,8 @@ struct Measured {
   std::string name;
   std::function<Kernel(KernelRequest&)> make;
   std::vector<TensorDesc> inputs, outputs;
-  std::vector<int> unread = {};  // inputs that the kernel does not touch
+  std::vector<int> unread = {};                  // inputs that the kernel does not touch
+  std::vector<SampleTransform> transforms = {};  // the last input, if there are any
 };
 
 // Values of the size that training has, not zeros: a constant pattern takes less energy and can run faster.
@@ -112,6 +115,9 @@ void measure(const Measured& m, const StepControl* control, double copy) {
         fill(operand, memory.back().data());
         addresses->push_back(memory.back().data());
       }
+    if (!m.transforms.empty())
+      CONVOY_CUDA(cudaMemcpy(inputs.back(), m.transforms.data(), request.inputs.back().bytes(),
+                             cudaMemcpyHostToDevice));
     launches.push_back(kernel.bind({inputs, outputs, workspace.data()}));
   }
   const double us = time_graph(CapturedGraph::capture([&](Stream stream) {
@@ -234,6 +240,40 @@ void add_others(std::vector<Measured>& rows, DType type) {
                   {desc(type, {256, 64, 56, 56})}});
 }
 
+// Cuts of `extent` pixels a side, one after the other, and what they become.
+std::vector<SampleTransform> transforms_to_224(std::int32_t extent) {
+  AxisMap axis{.scale = extent / 224.0, .extent = extent, .size = extent, .end = 224};
+  std::vector<SampleTransform> transforms(256);
+  for (std::size_t n = 0; n < transforms.size(); ++n) {
+    transforms[n].rows = transforms[n].columns = axis;
+    transforms[n].pitch = extent;
+    transforms[n].offset = static_cast<std::int64_t>(n) * extent * extent * 3;
+    transforms[n].flip = static_cast<std::int32_t>(n % 2);
+  }
+  return transforms;
+}
+
+void add_image_input(std::vector<Measured>& rows, DType type) {
+  const TensorDesc images = desc(DType::u8, {256, 3, 224, 224}), transforms = transforms_desc(256);
+  for (const std::int32_t extent : {112, 180, 224, 300, 440, 1024, 2048})
+    rows.push_back({fmt::format("resample from {} to 224 pixels", extent),
+                    [](auto& r) {
+                      return resample_forward(Backend::cuda, {{1, 2, 3}}, r);
+                    },
+                    {desc(DType::u8, {std::int64_t{256} * extent * extent * 3}), transforms},
+                    {images},
+                    {},
+                    transforms_to_224(extent)});
+  const NormaliseProblem normalise{{0.017f, 0.017f, 0.017f}, {-2, -2, -2}};
+  for (const std::int64_t padded : {4, 8})
+    rows.push_back({fmt::format("normalise to {} channels", padded),
+                    [=](auto& r) { return normalise_forward(Backend::cuda, normalise, r); },
+                    {images, transforms},
+                    {desc(type, {256, padded, 224, 224})},
+                    {},
+                    transforms_to_224(224)});
+}
+
 void add_optimizers(std::vector<Measured>& rows) {
   constexpr std::int64_t kParameters = 25'557'032;  // ResNet-50's, in segments of about its layers' sizes
   OptimizerProblem problem;
@@ -281,6 +321,7 @@ void run(const std::string& only) {
   add_batch_norm(rows, DType::f32, {256, 256, 56, 56});
   add_pools(rows, DType::bf16);
   add_others(rows, DType::bf16);
+  add_image_input(rows, DType::bf16);
   add_optimizers(rows);
   for (const Measured& row : rows)
     if (row.name.find(only) != std::string::npos)

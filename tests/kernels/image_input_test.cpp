@@ -1,0 +1,122 @@
+// The plain kernels that make images ready for the first layer, against numbers worked out by hand. That they have
+// Pillow's bits: tests/data/device_path_test.cpp.
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+#include "tests/kernels/image_input_support.h"
+
+namespace convoy::kernels::testing {
+namespace {
+
+CutBatch batch_of(const std::vector<int>& pixels, const AxisMap& rows, const AxisMap& columns, bool flip) {
+  Random random(1);
+  CutBatch batch(1);
+  batch.add(rows, columns, flip, 0, random);
+  EXPECT_EQ(batch.cuts().bytes.size(), pixels.size() + 1);
+  return batch;
+}
+
+std::vector<double> resampled(const std::vector<int>& pixels, const AxisMap& rows, const AxisMap& columns,
+                              std::int64_t height, std::int64_t width, bool flip = false) {
+  Case test = resample_case(batch_of(pixels, rows, columns, flip), {1, 1, height, width});
+  for (std::size_t i = 0; i < pixels.size(); ++i) test.inputs[0].bytes[i] = static_cast<std::byte>(pixels[i]);
+  return run_reference(test).outputs[0].values;
+}
+
+TEST(ResampleKernel, ReducesByAveraging) {
+  // Four pixels to two: a triangle two pixels wide has the weights 3, 3, 1 (of 7) at the border.
+  EXPECT_EQ(resampled({0, 70, 210, 70}, axis_of(1, 1, 0, 0, 1), axis_of(4, 2, 0, 0, 2), 1, 2),
+            (std::vector<double>{60, 130}));
+}
+
+TEST(ResampleKernel, EnlargesBetweenNeighbours) {
+  EXPECT_EQ(resampled({0, 100}, axis_of(1, 1, 0, 0, 1), axis_of(2, 4, 0, 0, 4), 1, 4),
+            (std::vector<double>{0, 25, 75, 100}));
+  EXPECT_EQ(resampled({0, 100}, axis_of(2, 4, 0, 0, 4), axis_of(1, 1, 0, 0, 1), 4, 1),
+            (std::vector<double>{0, 25, 75, 100}));
+}
+
+TEST(ResampleKernel, MirrorsAndFillsPadding) {
+  AxisMap columns{.start = -1, .extent = 3};  // a crop one pixel to the left of three
+  columns.size = 3;
+  columns.begin = 1;
+  columns.end = 4;
+  EXPECT_EQ(resampled({1, 2, 3}, axis_of(1, 1, 0, 0, 1), columns, 1, 5),
+            (std::vector<double>{10, 1, 2, 3, 10}));
+  EXPECT_EQ(resampled({1, 2, 3}, axis_of(1, 1, 0, 0, 1), columns, 1, 5, true),
+            (std::vector<double>{10, 3, 2, 1, 10}));
+}
+
+TEST(ResampleKernel, SamplesThatAreNotValidAreFilled) {
+  Random random(1);
+  CutBatch batch(1);
+  for (int n = 0; n < 2; ++n) batch.add(axis_of(2, 2, 0, 0, 2), axis_of(2, 2, 0, 0, 2), false, 0, random);
+  batch.transforms[1].offset = std::int64_t{1} << 60;  // not to be read
+  Case test = resample_case(batch, {2, 1, 2, 2});
+  test.control.valid = 1;
+  const std::vector<double> values = run_reference(test).outputs[0].values;
+  EXPECT_EQ(std::vector<double>(values.begin() + 4, values.end()), (std::vector<double>{10, 10, 10, 10}));
+}
+
+TEST(NormaliseKernel, ScalesShiftsAndBlanks) {
+  const Tensor images{
+      {DType::u8, {2, 1, 2, 3}, Layout::channels_last, nullptr}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, {}};
+  std::vector<SampleTransform> transforms(2);
+  for (SampleTransform& transform : transforms)
+    transform.rows.end = transform.columns.end = 2;  // no last column
+  transforms[0].erased[1] = {-1, 0, 2, 1};
+  transforms[1].flip = 1;  // so the first column is padding
+  const NormaliseProblem problem{{0.5f}, {-8}};
+  Case test = normalise_case(images, transforms, 2);
+  test.maker = [=](Backend b, KernelRequest& r) { return normalise_forward(b, problem, r); };
+  EXPECT_EQ(run_reference(test).outputs[0].values,
+            (std::vector<double>{0, -7.5, 0,  -6.5, -6, 0,    0, 0, 0, 0, 0, 0,  //
+                                 0, -4.5, -4, 0,    -3, -2.5, 0, 0, 0, 0, 0, 0}));
+  test.control.valid = 1;
+  const std::vector<double> values = run_reference(test).outputs[0].values;
+  EXPECT_EQ(std::vector<double>(values.begin() + 12, values.end()), std::vector<double>(12, 0.0));
+}
+
+// Operations may have moved the padding: its colour is kept.
+TEST(NormaliseKernel, PaddingStaysIfThereAreOperations) {
+  const Tensor images{{DType::u8, {1, 1, 1, 2}, Layout::channels_last, nullptr}, {20, 30}, {}};
+  std::vector<SampleTransform> transforms(1);
+  transforms[0].ops[0].kind = ImageOpKind::affine;
+  const NormaliseProblem problem{{0.5f}, {-8}};
+  Case test = normalise_case(images, transforms, 1);
+  test.maker = [=](Backend b, KernelRequest& r) { return normalise_forward(b, problem, r); };
+  EXPECT_EQ(run_reference(test).outputs[0].values, (std::vector<double>{2, 7}));
+}
+
+TEST(ImageInputKernels, RefuseOperandsThatDoNotFit) {
+  const StepControl control{};
+  const TensorDesc cuts{DType::u8, {100}, Layout::row_major, nullptr},
+      images{DType::u8, {2, 3, 4, 4}, Layout::channels_last, nullptr},
+      y{DType::f32, {2, 8, 4, 4}, Layout::any, nullptr};
+  const auto resample = [&](TensorDesc in, std::int64_t samples, TensorDesc out, std::size_t fill) {
+    KernelRequest request{{in, transforms_desc(samples)}, {out}, &control};
+    resample_forward(Backend::reference, {std::vector<std::uint8_t>(fill)}, request);
+  };
+  EXPECT_NO_THROW(resample(cuts, 2, images, 3));
+  EXPECT_THROW(resample(images, 2, images, 3), std::invalid_argument);
+  EXPECT_THROW(resample(cuts, 3, images, 3), std::invalid_argument);
+  EXPECT_THROW(resample(cuts, 2, y, 3), std::invalid_argument);
+  EXPECT_THROW(resample(cuts, 2, images, 4), std::invalid_argument);
+  const auto normalise = [&](TensorDesc in, std::int64_t samples, TensorDesc out, std::size_t factors) {
+    KernelRequest request{{in, transforms_desc(samples)}, {out}, &control};
+    const std::vector<float> values(factors);
+    normalise_forward(Backend::reference, {values, values}, request);
+  };
+  EXPECT_NO_THROW(normalise(images, 2, y, 3));
+  EXPECT_THROW(normalise(images, 1, y, 3), std::invalid_argument);
+  EXPECT_THROW(normalise(images, 2, y, 1), std::invalid_argument);
+  EXPECT_THROW(normalise(images, 2, {DType::f32, {2, 2, 4, 4}, Layout::any, nullptr}, 3),
+               std::invalid_argument);
+  EXPECT_THROW(normalise(images, 2, {DType::f32, {2, 8, 4, 5}, Layout::any, nullptr}, 3),
+               std::invalid_argument);
+  EXPECT_THROW(normalise(y, 2, y, 3), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace convoy::kernels::testing
