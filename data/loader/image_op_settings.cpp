@@ -9,20 +9,14 @@
 #include <stdexcept>
 #include <utility>
 
+#include "data/loader/sample_draws.h"
 #include "kernels/device/image_ops.h"
-#include "kernels/device/philox.h"
 
 namespace convoy::data {
 namespace {
 
 using kernels::ImageOp;
 using kernels::ImageOpKind;
-
-constexpr std::uint64_t kPurpose = 0x696D6167656F7073ull;  // keeps this stream apart from the other uses
-
-std::uint32_t below(std::uint32_t word, std::uint32_t count) {
-  return static_cast<std::uint32_t>(std::uint64_t{word} * count >> 32);
-}
 
 // Value `bin` of kMagnitudes equally spaced ones in float32, counted from the nearer end, as torch.linspace has it.
 double spaced(double first, double last, int bin) {
@@ -68,23 +62,19 @@ class OpList {
   std::size_t count_ = 0;
 };
 
-void draw_jitter(const ColorJitter& jitter, const kernels::Philox4& words, std::uint32_t order_word,
-                 OpList& list) {
-  const auto uniform = [&](int word, double low, double high) {
-    return low + (high - low) * static_cast<double>(kernels::uniform(words.word[word]));
+void draw_jitter(const ColorJitter& jitter, const SampleDraws& draws, OpList& list) {
+  const kernels::Philox4 words = draws.block(kJitterBlock);
+  const auto factor = [&](ImageOpKind kind, int word, double x) {
+    return x > 0 ? with_factor(kind, uniform_between(words.word[word], std::max(0.0, 1 - x), 1 + x))
+                 : ImageOp{};
   };
-  const auto factor = [&](ImageOpKind kind, int word, float x) {
-    if (!(x > 0)) return ImageOp{};
-    return with_factor(
-        kind, uniform(word, std::max(0.0, 1.0 - static_cast<double>(x)), 1.0 + static_cast<double>(x)));
-  };
-  std::array ops{
-      factor(ImageOpKind::brightness, 0, jitter.brightness),
-      factor(ImageOpKind::contrast, 1, jitter.contrast),
-      factor(ImageOpKind::saturation, 2, jitter.saturation),
-      jitter.hue > 0 ? hue_op(uniform(3, -static_cast<double>(jitter.hue), jitter.hue)) : ImageOp{}};
-  std::uint32_t order = below(order_word, 24);
-  for (std::uint32_t left = 4; left > 1; --left) {
+  const double hue = jitter.hue;
+  std::array ops{factor(ImageOpKind::brightness, 0, jitter.brightness),
+                 factor(ImageOpKind::contrast, 1, jitter.contrast),
+                 factor(ImageOpKind::saturation, 2, jitter.saturation),
+                 hue > 0 ? hue_op(uniform_between(words.word[3], -hue, hue)) : ImageOp{}};
+  std::int32_t order = uniform_below(draws.block(kJitterBlock + 1).word[0], 24);  // of the 24 permutations
+  for (int left = 4; left > 1; --left) {
     std::swap(ops[left - 1], ops[order % left]);
     order /= left;
   }
@@ -200,18 +190,15 @@ kernels::ImageOp hue_op(double turn) {
 void draw_image_ops(const ImageOpSettings& settings, ImageShape output, std::uint64_t seed,
                     std::int64_t epoch, std::int64_t sample,
                     std::span<kernels::ImageOp, kernels::kMostImageOps> ops) {
-  const auto block = [&](int b) {
-    return kernels::philox(seed ^ kPurpose, static_cast<std::uint64_t>(sample),
-                           static_cast<std::uint64_t>(epoch) << 8 | static_cast<std::uint64_t>(b));
-  };
+  const SampleDraws draws(seed, epoch, sample);
   OpList list(ops);
   const int jitters = settings.jitter.count();
-  if (jitters > 0) draw_jitter(settings.jitter, block(0), block(1).word[0], list);
+  if (jitters > 0) draw_jitter(settings.jitter, draws, list);
   for (int i = 0; i < settings.most() - jitters; ++i) {
-    const kernels::Philox4 words = block(2 + i);
-    const auto op = static_cast<AugmentOp>(below(words.word[0], kAugmentOps));
+    const kernels::Philox4 words = draws.block(kAutoAugmentBlock + i);
+    const auto op = static_cast<AugmentOp>(uniform_below(words.word[0], kAugmentOps));
     const bool rand = settings.auto_augment == AutoAugment::rand;
-    const int bin = rand ? settings.rand_magnitude : static_cast<int>(below(words.word[1], kMagnitudes));
+    const int bin = rand ? settings.rand_magnitude : uniform_below(words.word[1], kMagnitudes);
     const double magnitude = magnitude_of(settings.auto_augment, op, bin, output);
     list.add(image_op(op, signed_magnitude(op) && words.word[2] >> 31 != 0 ? -magnitude : magnitude, output));
   }

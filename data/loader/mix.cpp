@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
+#include <utility>
 
+#include "data/loader/sample_draws.h"
 #include "kernels/device/philox.h"
 
 namespace convoy::data {
@@ -65,16 +67,11 @@ double draw_share(double alpha, Words& words) {
   return 1 / (1 + std::exp(b - a));
 }
 
-std::int32_t below(std::uint32_t word, std::int64_t count) {
-  return static_cast<std::int32_t>(static_cast<std::uint64_t>(word) * static_cast<std::uint64_t>(count) >>
-                                   32);
-}
-
 // A rectangle of 1 - share of the image's area about a pixel of it, cut off at the border.
 kernels::MixParameters cut(double share, std::int64_t height, std::int64_t width, Words& words) {
   const double half = 0.5 * std::sqrt(1 - share);
   const auto side = [&](std::int64_t extent, std::int32_t& first, std::int32_t& size) {
-    const std::int32_t centre = below(words.next(), extent);
+    const std::int32_t centre = uniform_below(words.next(), extent);
     const auto reach = static_cast<std::int32_t>(half * static_cast<double>(extent));
     first = std::max(centre - reach, 0);
     size = std::min(centre + reach, static_cast<std::int32_t>(extent)) - first;

@@ -14,6 +14,8 @@ inline constexpr int kCropTries = 10, kEraseTries = 10;
 inline constexpr int kResizedCropBlock = 1;
 inline constexpr int kCutoutBlock = kResizedCropBlock + kCropTries;
 inline constexpr int kErasingBlock = kCutoutBlock + 1;
+inline constexpr int kJitterBlock = kErasingBlock + kEraseTries;  // and the next one
+inline constexpr int kAutoAugmentBlock = kJitterBlock + 2;        // one an operation
 
 class SampleDraws {
  public:

@@ -13,7 +13,9 @@
 #include "kernels/concat/concat.h"
 #include "kernels/device/cuda_runtime.h"
 #include "kernels/dropout/dropout.h"
+#include "kernels/image_ops/image_ops.h"
 #include "kernels/local_response_norm/local_response_norm.h"
+#include "kernels/mix/mix.h"
 #include "kernels/normalise/normalise.h"
 #include "kernels/optimizer/optimizer.h"
 #include "kernels/pool/pool.h"
@@ -267,6 +269,50 @@ void add_image_input(std::vector<Measured>& rows, DType type) {
                     transforms_to_224(224)});
 }
 
+// What TrivialAugment draws, half of it affine; each alone shows what one costs.
+const std::vector<std::pair<const char*, ImageOp>> kImageOps = {
+    {"no operation", {}},
+    {"shear", {ImageOpKind::affine, 0, {65536, 30000, -3000000, 0, 65536, 0}}},
+    {"rotate by 20 degrees", {ImageOpKind::affine, 0, {61584, -22415, 2900000, 22415, 61584, -2200000}}},
+    {"rotate by 90 degrees", {ImageOpKind::affine, 0, {0, -65536, 224 * 65536 - 32768, 65536, 0, 32768}}},
+    {"brightness", {ImageOpKind::brightness, 1.3f, {}}},
+    {"contrast", {ImageOpKind::contrast, 1.3f, {}}},
+    {"saturation", {ImageOpKind::saturation, 1.3f, {}}},
+    {"sharpness", {ImageOpKind::sharpness, 1.3f, {}}},
+    {"solarize", {ImageOpKind::solarize, 128, {}}},
+    {"autocontrast", {ImageOpKind::autocontrast, 0, {}}},
+    {"equalize", {ImageOpKind::equalize, 0, {}}},
+    {"hue", {ImageOpKind::hue, 20, {}}}};
+
+void add_image_ops(std::vector<Measured>& rows, DType type) {
+  const TensorDesc images = desc(DType::u8, {256, 3, 224, 224});
+  const auto add = [&](const std::string& name, int most, auto op_of) {
+    std::vector<SampleTransform> transforms(256);
+    for (int n = 0; n < 256; ++n)
+      for (int i = 0; i < most; ++i) transforms[static_cast<std::size_t>(n)].ops[i] = op_of(n, i);
+    rows.push_back({"image_ops, " + name,
+                    [=](auto& r) { return image_ops_forward(Backend::cuda, {most}, r); },
+                    {images, transforms_desc(256)},
+                    {images},
+                    {},
+                    transforms});
+  };
+  const auto drawn = [](int n, int i) {  // none is never first in a list
+    return kImageOps[philox(1, n, i).word[0] % (kImageOps.size() - 2) + 1].second;
+  };
+  add("TrivialAugment", 1, drawn);
+  add("RandAugment", 2, drawn);
+  add("colour jitter", 4, [](int n, int i) {
+    constexpr int kJitter[] = {4, 5, 6, 11};
+    return kImageOps[kJitter[(n + i) % 4]].second;
+  });
+  for (const auto& [name, op] : kImageOps) add(name, 1, [op = op](int, int) { return op; });
+  rows.push_back({"mix_forward",
+                  [](auto& r) { return mix_forward(Backend::cuda, {}, r); },
+                  {desc(type, {256, 8, 224, 224}), desc(DType::i32, {kMixWords})},
+                  {desc(type, {256, 8, 224, 224})}});
+}
+
 void add_optimizers(std::vector<Measured>& rows) {
   constexpr std::int64_t kParameters = 25'557'032;  // ResNet-50's, in segments of about its layers' sizes
   OptimizerProblem problem;
@@ -315,6 +361,7 @@ void run(const std::string& only) {
   add_pools(rows, DType::bf16);
   add_others(rows, DType::bf16);
   add_image_input(rows, DType::bf16);
+  add_image_ops(rows, DType::bf16);
   add_optimizers(rows);
   for (const Measured& row : rows)
     if (row.name.find(only) != std::string::npos)

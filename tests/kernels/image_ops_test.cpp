@@ -17,7 +17,7 @@ TEST(ImageOpsForward, GivesEverySampleItsOperations) {
   transforms[0].ops[0] = {ImageOpKind::solarize, 100, {}};
   transforms[0].ops[1] = {ImageOpKind::affine, 0, {0, 65536, 0, -65536, 0, 7 * 65536}};
   transforms[2].ops[0] = {ImageOpKind::saturation, 0.3f, {}};
-  transforms[3].ops[0] = {ImageOpKind::equalize, 0, {}};
+  transforms[3].ops[0] = {ImageOpKind::brightness, 0.5f, {}};  // not valid
   Case test = image_ops(shape, transforms, kMostImageOps);
   test.control.valid = 3;
   const Result result = run_reference(test);

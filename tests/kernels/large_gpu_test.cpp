@@ -10,6 +10,7 @@
 #include "kernels/concat/concat.h"
 #include "kernels/dropout/dropout.h"
 #include "kernels/local_response_norm/local_response_norm.h"
+#include "kernels/mix/mix.h"
 #include "kernels/optimizer/optimizer.h"
 #include "kernels/pool/pool.h"
 #include "kernels/relu/relu.h"
@@ -18,6 +19,7 @@
 #include "tests/brief.h"
 #include "tests/kernels/harness.h"
 #include "tests/kernels/memory.h"
+#include "tests/kernels/mix_support.h"
 
 namespace convoy::kernels::testing {
 namespace {
@@ -302,12 +304,30 @@ TEST_F(CudaLarge, SoftmaxCrossEntropy) {
                          .inputs = {logits, labels(classes)},
                          .outputs = {f32(shape), f64({kLossMetrics})}};
       expect_matches(forward);
+      Case mixed = forward;
+      mixed.name += " of mixed samples";
+      mixed.inputs.push_back(mix_operand({1, 0.7f}));
+      mixed.control = all_valid(shape[0] - 1);
+      expect_matches(mixed);
       // From probabilities in bf16 the difference to a target of one loses bits that the output then lacks.
       expect_matches({.name = "softmax backward " + shape.to_string(),
                       .maker = maker_of(softmax_cross_entropy_backward, problem),
                       .inputs = {floats(shape, run_reference(forward).outputs[0].values), labels(classes)},
                       .outputs = {f32(shape)},
                       .control = all_valid(shape[0])});
+    }
+}
+
+TEST_F(CudaLarge, Mix) {
+  for (const Shape& shape : {Shape{16, 8, 224, 224}, Shape{7, 4, 61, 53}, Shape{5, 3, 64, 31}})
+    for (const MixParameters& mix :
+         {MixParameters{}, MixParameters{0.3f, 0.3f}, MixParameters{1, 0.7f, 9, 30, 40, 1}}) {
+      Case test{.name = "mix_forward " + shape.to_string(),
+                .maker = maker_of(mix_forward, MixProblem{}),
+                .inputs = {random_.uniform(shape), mix_operand(mix)},
+                .outputs = {f32(shape)},
+                .control = all_valid(shape[0] - 1)};
+      expect_matches(test);
     }
 }
 
