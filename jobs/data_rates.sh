@@ -25,14 +25,14 @@ printf '%-14s %-10s %10s %8s %10s %12s\n' network data images/s ratio step/ms wa
 for row in "$@"; do
   model=${row%:*} batch=${row#*:}
   for data in synthetic raw256 jpeg256 photos synthetic; do
-    source=$out/$data.h5
-    [ "$data" != synthetic ] || source=synthetic
+    flags=(--data "$out/$data.h5" --random-resized-crop --flip)
+    [ "$data" != synthetic ] || flags=(--data synthetic --classes 1000)
     name=$model-$data
     rm -rf "${out:?}/$name"
-    mpirun -np "$ranks" --bind-to none "$convoy" train --backend cuda --precision bf16 --model "$model" --data "$source" --out "$out/$name" --size 224 \
-      --classes 1000 --global-batch $((batch * ranks)) --steps "$steps" --learning-rate 0.01 --eval-every 0 --limit-test 256 \
-      --checkpoint-every-epochs 0 $([ "$data" = synthetic ] || echo --random-resized-crop --flip) >"$out/$name.log" 2>&1 ||
-      { tail -n 1 "$out/$name.log" >&2; exit 1; }
+    mpirun -np "$ranks" --bind-to none "$convoy" train --backend cuda --precision bf16 --model "$model" "${flags[@]}" \
+      --out "$out/$name" --size 224 --global-batch $((batch * ranks)) --steps "$steps" --learning-rate 0.01 --eval-every 0 --limit-test 256 \
+      --checkpoint-every-epochs 0 >"$out/$name.log" 2>&1 ||
+      { grep -a "^convoy" "$out/$name.log" >&2; exit 1; }
     "$python" - "$out/$name/summary.json" "$model:$batch" "$data" "$out/base" <<'PY'
 import json, pathlib, sys
 summary, base = json.load(open(sys.argv[1])), pathlib.Path(sys.argv[4])
