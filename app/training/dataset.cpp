@@ -7,6 +7,7 @@
 
 #include "app/errors.h"
 #include "app/runtime/agreement.h"
+#include "app/training/sha256.h"
 #include "data/loader/scatter_loader.h"
 #include "data/synthetic/random_images.h"
 
@@ -131,6 +132,38 @@ bool Dataset::only_cuts() const {
   const bool as_stored = input_ == info_.shape;
   return !train_augmentation_.random_resized_crop &&
          (as_stored || (train_augmentation_.random_crop && size_[1] == 0));
+}
+
+std::string Dataset::labels_sha256(data::Split split) const {
+  const auto& set = sets_[index(split)];
+  if (!set) return {};
+  std::vector<std::int32_t> labels(static_cast<std::size_t>(set->size()));
+  for (std::int64_t i = 0; i < set->size(); ++i) labels[i] = set->label(i);
+  Sha256 hash;
+  hash.update(labels.data(), labels.size() * sizeof labels[0]);
+  return hash.hex_digest();
+}
+
+std::string Dataset::images_sha256(data::Split split) const {
+  const auto& set = sets_[index(split)];
+  if (!set) return {};
+  std::vector<std::uint8_t> scratch(static_cast<std::size_t>(set->largest_bytes()));
+  Sha256 hash;
+  const std::int64_t images = std::min<std::int64_t>(set->size(), 16);
+  for (std::int64_t i = 0; i < images; ++i) {
+    const std::span<const std::uint8_t> stored = set->stored(i * set->size() / images, scratch);
+    hash.update(stored.data(), stored.size());
+  }
+  return hash.hex_digest();
+}
+
+void Dataset::reorder_classes(const std::vector<std::string>& names) {
+  std::vector<std::int32_t> number_of;
+  for (const std::string& name : info_.classes)
+    number_of.push_back(static_cast<std::int32_t>(std::ranges::find(names, name) - names.begin()));
+  for (auto& set : sets_)
+    if (set) set = data::renumber(std::move(set), number_of);
+  info_.classes = names;
 }
 
 void Dataset::visit_images(

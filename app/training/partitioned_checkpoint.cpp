@@ -107,7 +107,7 @@ void PartitionedCheckpoint::restore(Session& session, const CheckpointState& sta
                                     const std::filesystem::path& path, const std::string& model,
                                     std::int64_t classes, const kernels::Shape& input_shape) const {
   check_fingerprint(path, state,
-                    {model, classes, input_shape, names(parameters_), names(statistics_), names(optimizer_)});
+                    {model, classes, input_shape, names(parameters_), names(statistics_), names(optimizer_), {}});
   for (const auto* list : {&state.parameters, &state.statistics, &state.optimizer})
     for (const SavedTensor& tensor : *list)
       if (const PersistentTensor* own = find(session, tensor.name)) session.write(*own, tensor.values);

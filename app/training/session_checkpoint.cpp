@@ -39,7 +39,7 @@ void restore(Session& session, const CheckpointState& state, const std::filesyst
   const ModelMemory& memory = session.memory();
   check_fingerprint(path, state,
                     {model, classes, input_shape, names(memory.parameters()), names(memory.states()),
-                     names(memory.optimizer_states())});
+                     names(memory.optimizer_states()), {}});
   load(session, memory.parameters(), state.parameters);
   load(session, memory.states(), state.statistics);
   load(session, memory.optimizer_states(), state.optimizer);

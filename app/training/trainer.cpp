@@ -12,6 +12,7 @@
 #include "app/training/bottleneck.h"
 #include "app/training/divergence.h"
 #include "app/training/peak_memory.h"
+#include "app/training/rank_facts.h"
 #include "app/training/rank_setup.h"
 
 namespace convoy::app {
@@ -57,9 +58,14 @@ Trainer::Trainer(const TrainOptions& options, comm::MpiEnvironment& environment,
     check_train_options(options_, ranks_.size());
     backend_ = backend_of(options_.backend, options_.precision);
   });
+  require_same_flags(ranks_, facts_of(options_));
+  together(ranks_, [&] { refuse_second_run(); });
   threads_ = use_cores(environment_, options_.threads);
+  obey_signals();
   run_ranks_ = std::make_unique<RunRanks>(ranks_, static_cast<int>(options_.partition), backend_);
   dataset_ = std::make_unique<Dataset>(options_, run_ranks_->replicas());
+  require_same_data(ranks_, options_.data, facts_of(*dataset_, options_, run_ranks_->replicas()));
+  obey_signals();
   if (dataset_->train_size() == 0)
     throw std::runtime_error(fmt::format("{}: no training images", options_.data));
   steps_per_epoch_ = (dataset_->train_size() + options_.global_batch - 1) / options_.global_batch;
@@ -68,6 +74,7 @@ Trainer::Trainer(const TrainOptions& options, comm::MpiEnvironment& environment,
   make_session();
   together(ranks_, [&] { open_checkpoints(); });
   const bool resumed = options_.resume && resume();
+  obey_signals();
   together(ranks_, [&] {
     const RunPlan plan{places_of(environment_),
                        threads_,
@@ -82,6 +89,14 @@ Trainer::Trainer(const TrainOptions& options, comm::MpiEnvironment& environment,
     trace_ = std::make_unique<Trace>(options_.trace, *session_, ranks_, step_, total_steps_);
   train_source_ = dataset_->train({step_ / steps_per_epoch_, step_ % steps_per_epoch_});
   if (dataset_->test_size() > 0) test_source_ = dataset_->test();
+}
+
+// Before the first step there is nothing that a checkpoint could keep. Collective, as signals reach ranks at different times.
+void Trainer::obey_signals() const {
+  const std::int32_t received = signals_.received() != 0 ? 1 : 0;
+  if (ranks_.all_reduce(received, comm::ReduceOp::max, "signals during the start-up") == 0) return;
+  if (ranks_.rank() == 0) fmt::print(stderr, "convoy: {}\n", kStoppedEarly);
+  throw ExitStatus{kRequeueStatus};
 }
 
 Network Trainer::make_replica_network() const {
@@ -117,11 +132,13 @@ void Trainer::make_session() {
   });
   if (run_ranks_->partitioned())
     plan_ = plan_partition(*network, options, ranks_, run_ranks_->groups(), threads_);
+  obey_signals();
   together(ranks_, [&] {
     session_ = std::make_unique<Session>(*network, options, run_ranks_->groups(),
                                          plan_ ? &plan_->placement : nullptr);
     if (options.input.kind == InputOptions::Kind::resident && session_->memory().has_images())
       dataset_->visit_images([&](std::int64_t first, const std::uint8_t* pixels, std::int64_t count) {
+        if (signals_.received() != 0) throw ExitStatus{kRequeueStatus};
         session_->put_image(first, pixels, count);
       });
   });
@@ -148,6 +165,8 @@ InputOptions Trainer::choose_input() {
 }
 
 int Trainer::run() {
+  obey_signals();
+  signals_.start_up_is_over();
   last_finished_ = Clock::now();
   while (step_ < total_steps_) {
     start_step(signals_.received() != 0);

@@ -39,7 +39,10 @@ class Trainer {
   void restore_session(const CheckpointState& state, const std::filesystem::path& path);
   void capture_session(CheckpointState& state) const;
   std::string parameters_hash() const;  // on rank 0 at least
+  void obey_signals() const;
+  void refuse_second_run() const;
   void open_checkpoints();
+  void check_resumed_data(const CheckpointState& state, const std::filesystem::path& path);
   void finish();
   bool resume();  // whether there was a checkpoint
   InputOptions choose_input();
