@@ -48,7 +48,7 @@ void require_same(const comm::Communicator& ranks, const Facts& facts, const Fai
 
 Facts facts_of(const TrainOptions& options) {
   const auto is_of_one_rank = [](const std::string& flag) {
-    return flag == "data" || flag == "out" || flag == "threads";
+    return flag == "data" || flag == "out" || flag == "threads" || flag == "memory-limit";
   };
   Facts facts;
   const json flags = to_json(options);

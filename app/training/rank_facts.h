@@ -16,7 +16,7 @@ namespace convoy::app {
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
 // The flags of `convoy train` that must be the same on every rank. Left out are paths (a host may have its own copy of
-// a file, whose content is compared), and --threads (the bits are the same for any number).
+// a file, whose content is compared), and --threads and --memory-limit (hosts and devices differ, the results do not).
 Facts facts_of(const TrainOptions& options);
 
 // What this rank's data set holds; with --feed scatter what rank 0 of `readers`, those that share its data set, has read.

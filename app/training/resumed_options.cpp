@@ -77,6 +77,8 @@ void check_resumed_options(const TrainOptions& options, const nlohmann::json& sa
 
 std::string rate_jump(const TrainOptions& options, const nlohmann::json& saved, std::int64_t step,
                       std::int64_t steps_per_epoch) {
+  const ScheduleKind kind = schedule_kind(options.schedule);
+  if (kind == ScheduleKind::constant || kind == ScheduleKind::step) return {};
   TrainOptions then = options;  // all else is the same, as check_resumed_options has seen
   then.epochs = saved.value("epochs", options.epochs);
   then.steps = saved.value("steps", options.steps);
