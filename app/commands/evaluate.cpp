@@ -27,7 +27,7 @@ namespace {
 struct EvaluateOptions {
   std::string checkpoint;
   TrainOptions run;  // of which data, batch, backend, feeding and threads matter here
-  bool json = false;
+  bool json = false, ema = false;
 };
 
 // A run's folder, or that of its checkpoints, stands for the best checkpoint in it.
@@ -63,13 +63,14 @@ void print_result(const EvaluateOptions& options, const CheckpointState& state, 
     fmt::print("{}\n", json_text(nlohmann::json({{"checkpoint", options.checkpoint},
                                                  {"model", state.model},
                                                  {"step", state.step},
+                                                 {"ema", options.ema},
                                                  {"images", std::llround(sum.samples)},
                                                  {"test_loss", sum.loss()},
                                                  {"test_accuracy", top1},
                                                  {"test_top5", top5}})));
   else
-    fmt::print("{} after step {}: {:.0f} test images, loss {:.4f}, top-1 {:.2f} %, top-5 {:.2f} %\n",
-               state.model, state.step, sum.samples, sum.loss(), 100 * top1, 100 * top5);
+    fmt::print("{}{} after step {}: {:.0f} test images, loss {:.4f}, top-1 {:.2f} %, top-5 {:.2f} %\n",
+               options.ema ? "moving average of " : "", state.model, state.step, sum.samples, sum.loss(), 100 * top1, 100 * top5);
 }
 
 // What decides which test images the network sees, and how: as the run had it. Synthetic images follow from the seed.
@@ -85,7 +86,9 @@ void take_over(TrainOptions& run, const CheckpointState& state) {
 void evaluate_checkpoint(EvaluateOptions& options) {
   comm::MpiEnvironment environment(timeout_of(options.run), device_of(options.run.backend));
   const comm::Communicator& ranks = environment.world();
-  require_same_flags(ranks, facts_of(options.run));
+  Facts flags = facts_of(options.run);
+  flags.emplace_back("--ema of evaluate", options.ema ? "true" : "false");
+  require_same_flags(ranks, flags);
   CheckpointState state;
   together(ranks, [&] {
     if (options.run.global_batch < ranks.size())
@@ -93,6 +96,7 @@ void evaluate_checkpoint(EvaluateOptions& options) {
                                    options.run.global_batch, ranks.size()));
     options.checkpoint = checkpoint_file(options.checkpoint);
     state = load_checkpoint(options.checkpoint);
+    if (options.ema) take_averages(state, options.checkpoint);
   });
   require_same_data(ranks, options.checkpoint, {{"SHA-256 of the parameters", parameters_sha256(state.parameters)}});
   use_cores(environment, options.run.threads);
@@ -132,6 +136,7 @@ void add_evaluate_command(CLI::App& app) {
       not_empty())
       ->required()
       ->type_name("FILE");
+  verb->add_flag("--ema", options->ema, "test the moving average of a run with --ema");
   add("--data", run.data, "HDF5 file, or 'synthetic'", not_empty())->required()->type_name("FILE");
   add("--limit-test", run.limit_test, "test on N images, as many of every class; 0: all", whole_number(0));
   add("--feed", run.feed, "every rank reads its slice, or rank 0 reads and scatters",

@@ -115,7 +115,7 @@ void Dataset::set_normalisation(std::vector<float> mean, std::vector<float> std)
 
 data::LoaderOptions Dataset::loader_options(const data::Augmentation& augmentation) const {
   data::LoaderOptions loader;
-  loader.global_batch = options_.global_batch;
+  loader.global_batch = options_.global_batch / options_.accumulate;
   loader.rank = ranks_.rank();
   loader.ranks = ranks_.size();
   loader.seed = static_cast<std::uint64_t>(options_.seed);

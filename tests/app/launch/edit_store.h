@@ -1,4 +1,4 @@
-// Changes of a store that leave its images as they are: other names of classes, other labels.
+// HDF5 files beside the program: stores with other names of classes and other labels, tensors of checkpoints.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -45,6 +45,18 @@ inline void renumber_labels(const std::string& store, const std::string& split,
   ASSERT_GE(H5Dwrite(set, H5T_NATIVE_INT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, labels.data()), 0);
   H5Sclose(space), H5Dclose(set);
   ASSERT_GE(H5Fclose(file), 0);
+}
+
+// A tensor of a checkpoint, row-major; empty where there is none.
+inline std::vector<float> read_floats(const std::string& file_name, const std::string& path) {
+  const hid_t file = H5Fopen(file_name.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
+  if (file < 0 || H5Lexists(file, path.substr(0, path.find('/')).c_str(), H5P_DEFAULT) <= 0) return {};
+  const hid_t set = H5Dopen2(file, path.c_str(), H5P_DEFAULT);
+  const hid_t space = H5Dget_space(set);
+  std::vector<float> values(static_cast<std::size_t>(H5Sget_simple_extent_npoints(space)));
+  H5Dread(set, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data());
+  H5Sclose(space), H5Dclose(set), H5Fclose(file);
+  return values;
 }
 
 }  // namespace convoy::test
