@@ -13,6 +13,7 @@
 #include "app/commands/train_flags.h"
 #include "app/commands/validators.h"
 #include "app/errors.h"
+#include "app/model/zoo/zoo.h"
 #include "app/training/resumed_options.h"
 
 namespace convoy::app {
@@ -348,6 +349,28 @@ TEST_F(ConfigFile, FillsWhatTheCommandLineLeavesOpen) {
   EXPECT_TRUE(options.nesterov);
   EXPECT_FALSE(options.sync_batch_norm);
   EXPECT_EQ(options.memory_limit, 2ull << 30);
+}
+
+// Every recipe is a run that only lacks its data and folder; typos and stale flags must not wait for somebody's GPU hours.
+TEST(Recipes, AreCompleteRuns) {
+  int recipes = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(CONVOY_RECIPES)) {
+    const std::string file = entry.path().string();
+    SCOPED_TRACE(file);
+    const Words words{"--config", file, "--data", "d.h5", "--out", "o"};
+    EXPECT_EQ(error_of(words, 8), "");
+    const TrainOptions options = parse(words);
+    const std::int64_t side = options.size > 0 ? options.size : 32, images = options.size > 0 ? 1281167 : 50000;
+    EXPECT_NO_THROW(make_schedule(options, images / options.global_batch));
+    EXPECT_NO_THROW(make_network(options.model, {1, 3, side, side}, options.size > 0 ? 1000 : 10));
+    std::ifstream stream(file);
+    const std::string text{std::istreambuf_iterator<char>(stream), {}};
+    for (const char* said : {"--config jobs/recipes/", "# Source: ", "# Expected "})
+      EXPECT_NE(text.find(said), std::string::npos) << said;
+    EXPECT_NE(text.find(entry.path().filename()), std::string::npos);
+    ++recipes;
+  }
+  EXPECT_EQ(recipes, 5);
 }
 
 TEST_F(ConfigFile, AByteOrderMarkIsNoPartOfTheFirstKey) {
