@@ -33,6 +33,28 @@ class Subset final : public ImageSet {
   std::vector<std::int64_t> chosen_;
 };
 
+class Renumbered final : public ImageSet {
+ public:
+  Renumbered(std::shared_ptr<const ImageSet> set, std::vector<std::int32_t> number_of)
+      : set_(std::move(set)), number_of_(std::move(number_of)) {}
+  std::int64_t size() const override { return set_->size(); }
+  ImageShape shape() const override { return set_->shape(); }
+  std::int32_t label(std::int64_t sample) const override {
+    return number_of_[static_cast<std::size_t>(set_->label(sample))];
+  }
+  ImageFormat format() const override { return set_->format(); }
+  std::int64_t largest_bytes() const override { return set_->largest_bytes(); }
+  std::int64_t stored_bytes(std::int64_t sample) const override { return set_->stored_bytes(sample); }
+  std::span<const std::uint8_t> stored(std::int64_t sample, std::span<std::uint8_t> scratch) const override {
+    return set_->stored(sample, scratch);
+  }
+  std::string name(std::int64_t sample) const override { return set_->name(sample); }
+
+ private:
+  std::shared_ptr<const ImageSet> set_;
+  std::vector<std::int32_t> number_of_;
+};
+
 }  // namespace
 
 const char* name_of(Split split) { return split == Split::train ? "train" : "test"; }
@@ -54,6 +76,10 @@ std::shared_ptr<const ImageSet> limit(std::shared_ptr<const ImageSet> set, std::
   for (std::int64_t i = 0; i < count; ++i) chosen.push_back(ranked[static_cast<std::size_t>(i)].second);
   std::sort(chosen.begin(), chosen.end());
   return std::make_shared<Subset>(std::move(set), std::move(chosen));
+}
+
+std::shared_ptr<const ImageSet> renumber(std::shared_ptr<const ImageSet> set, std::vector<std::int32_t> number_of) {
+  return std::make_shared<Renumbered>(std::move(set), std::move(number_of));
 }
 
 }  // namespace convoy::data

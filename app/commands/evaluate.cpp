@@ -1,5 +1,6 @@
 // `convoy evaluate`: the accuracy of a checkpoint on a data set's test images.
 #include <fmt/core.h>
+#include <spdlog/spdlog.h>
 
 #include <cmath>
 #include <filesystem>
@@ -12,7 +13,9 @@
 #include "app/json_text.h"
 #include "app/model/zoo/zoo.h"
 #include "app/runtime/agreement.h"
+#include "app/training/class_order.h"
 #include "app/training/dataset.h"
+#include "app/training/rank_facts.h"
 #include "app/training/rank_setup.h"
 #include "app/training/session_checkpoint.h"
 #include "app/training/train_options.h"
@@ -24,7 +27,7 @@ namespace {
 struct EvaluateOptions {
   std::string checkpoint;
   TrainOptions run;  // of which data, batch, backend, feeding and threads matter here
-  bool json = false;
+  bool json = false, ema = false;
 };
 
 // A run's folder, or that of its checkpoints, stands for the best checkpoint in it.
@@ -61,18 +64,33 @@ void print_result(const EvaluateOptions& options, const CheckpointState& state, 
     fmt::print("{}\n", json_text(nlohmann::json({{"checkpoint", options.checkpoint},
                                                  {"model", state.model},
                                                  {"step", state.step},
+                                                 {"ema", options.ema},
                                                  {"images", std::llround(sum.samples)},
                                                  {"test_loss", sum.loss()},
                                                  {"test_accuracy", top1},
                                                  {"test_top5", top5}})));
   else
-    fmt::print("{} after step {}: {:.0f} test images, loss {:.4f}, top-1 {:.2f} %, top-5 {:.2f} %\n",
-               state.model, state.step, sum.samples, sum.loss(), 100 * top1, 100 * top5);
+    fmt::print("{}{} after step {}: {:.0f} test images, loss {:.4f}, top-1 {:.2f} %, top-5 {:.2f} %\n",
+               options.ema ? "moving average of " : "", state.model, state.step, sum.samples, sum.loss(),
+               100 * top1, 100 * top5);
+}
+
+// What decides which test images the network sees, and how: as the run had it. Synthetic images follow from the seed.
+void take_over(TrainOptions& run, const CheckpointState& state) {
+  const auto saved = nlohmann::json::parse(state.options_json);
+  run.model = state.model;
+  run.size = saved.value("size", run.size);
+  run.test_resize = saved.value("test-resize", run.test_resize);
+  run.classes = state.classes;
+  run.seed = static_cast<std::int64_t>(state.seed);
 }
 
 void evaluate_checkpoint(EvaluateOptions& options) {
   comm::MpiEnvironment environment(timeout_of(options.run), device_of(options.run.backend));
   const comm::Communicator& ranks = environment.world();
+  Facts flags = facts_of(options.run);
+  flags.emplace_back("--ema of evaluate", options.ema ? "true" : "false");
+  require_same_flags(ranks, flags);
   CheckpointState state;
   together(ranks, [&] {
     if (options.run.global_batch < ranks.size())
@@ -80,7 +98,10 @@ void evaluate_checkpoint(EvaluateOptions& options) {
                                    options.run.global_batch, ranks.size()));
     options.checkpoint = checkpoint_file(options.checkpoint);
     state = load_checkpoint(options.checkpoint);
+    if (options.ema) take_averages(state, options.checkpoint);
   });
+  require_same_data(ranks, options.checkpoint,
+                    {{"SHA-256 of the parameters", parameters_sha256(state.parameters)}});
   const int threads = use_cores(environment, options.run.threads);
   kernels::Backend backend{};
   std::unique_ptr<comm::Collectives> collectives;
@@ -88,13 +109,17 @@ void evaluate_checkpoint(EvaluateOptions& options) {
     backend = backend_of(options.run.backend, options.run.precision);
     collectives = make_collectives(backend, ranks);
   });
-  options.run.model = state.model;
-  options.run.size = nlohmann::json::parse(state.options_json).value("size", std::int64_t{0});
+  take_over(options.run, state);
   Dataset dataset(options.run, ranks, threads);
-  dataset.set_normalisation(state.mean, state.std);
+  require_same_data(ranks, options.run.data, facts_of(dataset, options.run, ranks));
   std::unique_ptr<Session> session;
   InputOptions input;
-  together(ranks, [&] { session = make_session(options, state, dataset, backend, *collectives, input); });
+  together(ranks, [&] {
+    const std::string warning = match_classes(dataset, options.run.data, state, options.checkpoint);
+    if (!warning.empty() && ranks.rank() == 0) spdlog::warn("{}", warning);
+    dataset.set_normalisation(state.mean, state.std);
+    session = make_session(options, state, dataset, backend, *collectives, input);
+  });
   const std::unique_ptr<data::BatchSource> source = dataset.test(delivery_for(input, session->memory()));
   const StepMetrics sum = session->evaluate(*source);
   if (ranks.rank() == 0) print_result(options, state, sum);
@@ -115,8 +140,9 @@ void add_evaluate_command(CLI::App& app) {
       not_empty())
       ->required()
       ->type_name("FILE");
+  verb->add_flag("--ema", options->ema, "test the moving average of a run with --ema");
   add("--data", run.data, "HDF5 file, or 'synthetic'", not_empty())->required()->type_name("FILE");
-  add("--limit-test", run.limit_test, "test on the first N samples; 0: all", whole_number(0));
+  add("--limit-test", run.limit_test, "test on N images, as many of every class; 0: all", whole_number(0));
   add("--feed", run.feed, "every rank reads its slice, or rank 0 reads and scatters",
       one_of({"slice", "scatter"}));
   verb->option_defaults()->group("Execution");

@@ -20,8 +20,8 @@ void add_data(CLI::App& verb, TrainOptions& o) {
   add(verb, "--classes", o.classes, "classes of synthetic data", whole_number(2, 1 << 24), "N");
   add(verb, "--size", o.size, "pixels a side that the network sees; 0: as the data", whole_number(0, 1 << 14),
       "N");
-  add(verb, "--limit-train", o.limit_train, "train on the first N samples; 0: all", whole_number(0), "N");
-  add(verb, "--limit-test", o.limit_test, "test on the first N samples; 0: all", whole_number(0), "N");
+  add(verb, "--limit-train", o.limit_train, "train on N images, as many of every class; 0: all", whole_number(0), "N");
+  add(verb, "--limit-test", o.limit_test, "test on N images, as many of every class; 0: all", whole_number(0), "N");
   add(verb, "--feed", o.feed, "every rank reads its slice, or rank 0 reads and scatters",
       one_of({"slice", "scatter"}), "");
   add(verb, "--crop-padding", o.crop_padding, "random crop after padding by N pixels; 0: off",
@@ -30,6 +30,19 @@ void add_data(CLI::App& verb, TrainOptions& o) {
       whole_number(0, 1 << 12), "N");
   verb.add_flag("--flip", o.flip, "mirror every other image at random");
   verb.add_flag("--random-resized-crop", o.random_resized_crop, "crop 8 to 100 % of the area, then resize");
+  add(verb, "--color-jitter", o.color_jitter, "change brightness, contrast and saturation, and turn the hue",
+      number_in("[0, 10]"), "B,C,S,H")
+      ->delimiter(',');
+  add(verb, "--auto-augment", o.auto_augment, "none, trivial, rand or rand:N:M: N operations, magnitude M of 30",
+      not_empty(), "NAME");
+  add(verb, "--random-erasing", o.random_erasing, "share of images that lose a rectangle", number_in("[0, 1]"),
+      "P");
+  add(verb, "--mixup", o.mixup, "mix pairs of images, shares from Beta(A, A); 0: off", number_in("[0, 1000]"),
+      "A");
+  add(verb, "--cutmix", o.cutmix, "paste rectangles of other images, Beta(A, A); 0: off",
+      number_in("[0, 1000]"), "A");
+  add(verb, "--test-resize", o.test_resize, "short side before a test cuts out its centre; 0: as stored",
+      whole_number(0, 1 << 14), "N");
   verb.add_flag("--data-on-device", o.data_on_device,
                 "keep all images in the GPU's memory and augment them there");
 }
@@ -40,6 +53,8 @@ void add_length(CLI::App& verb, TrainOptions& o) {
       whole_number(1, std::int64_t{1} << 40), "N");
   add(verb, "--global-batch", o.global_batch, "samples of a step over all ranks (required)",
       whole_number(1, 1 << 30), "B");
+  add(verb, "--accumulate", o.accumulate, "compute a step's batch in N parts, one after the other",
+      whole_number(1, 1 << 20), "N");
 }
 
 void add_optimizer(CLI::App& verb, TrainOptions& o) {
@@ -56,6 +71,8 @@ void add_optimizer(CLI::App& verb, TrainOptions& o) {
       number_in("[0, inf)"), "G");
   add(verb, "--label-smoothing", o.label_smoothing, "share of the target spread over all classes",
       number_in("[0, 1)"), "S");
+  add(verb, "--ema", o.ema, "decay a step of a moving average of the weights, tested too; 0: off",
+      number_in("[0, 1)"), "DECAY");
   verb.add_flag("--sync-batch-norm,!--no-sync-batch-norm", o.sync_batch_norm,
                 "batch statistics over all ranks (default: on)");
 }
@@ -103,6 +120,7 @@ void add_execution(CLI::App& verb, TrainOptions& o) {
 
 void add_output(CLI::App& verb, TrainOptions& o) {
   verb.add_flag("--resume", o.resume, "go on from the newest checkpoint in --out");
+  verb.add_flag("--overwrite", o.overwrite, "replace the run in --out: metrics, summary and checkpoints");
   add(verb, "--checkpoint-every-epochs", o.checkpoint_every_epochs, "0: at the end only", whole_number(0),
       "E");
   add(verb, "--checkpoint-every-steps", o.checkpoint_every_steps, "instead of epochs", whole_number(1), "N");

@@ -57,6 +57,8 @@ std::vector<MemoryUse> plan_memory(const PreparedGraph* train, const PreparedGra
   if (train != nullptr && request.optimizer_states > 0)
     use("optimizer", request.optimizer_states * flat_bytes);
   use("statistics", bytes_of_states(main));
+  if (train != nullptr && request.averages) use("averages", flat_bytes + bytes_of_states(main));
+  if (train != nullptr && request.accumulates) use("accumulated gradients", flat_bytes);
   use("images", bytes_of(graph.images));
   use("labels", bytes_of(graph.labels));
   if (graph.transforms >= 0) use("transforms", bytes_of(graph.transforms));
@@ -132,12 +134,22 @@ void ModelMemory::list_tensors(const PreparedGraph& prepared, int optimizer_stat
       optimizer_states_.push_back({fmt::format("{}.optimizer{}", parameter.spec.name, state), desc,
                                    flat_optimizer_state(state) + offset});
   }
+  statistics_elements_ = bytes_of_states(prepared) / static_cast<std::int64_t>(sizeof(float));
   std::byte* next = base("statistics");
   for (const auto& [tensor, spec] : graph.states) {
     const auto& desc = prepared.descs[static_cast<std::size_t>(tensor)];
     states_.push_back({spec.name, desc, next});
     by_name_[spec.name] = next;
     next += round_up(static_cast<std::int64_t>(desc.bytes()), 64);
+  }
+  if (!offset_.contains("averages")) return;
+  for (const PersistentTensor& of : parameters_) {
+    const auto at = static_cast<const float*>(of.address) - flat_parameters();
+    averages_.push_back({of.name + ".ema", of.desc, flat_averages() + at});
+  }
+  for (const PersistentTensor& of : states_) {
+    const auto at = static_cast<const float*>(of.address) - statistics();
+    averages_.push_back({of.name + ".ema", of.desc, statistics_averages() + at});
   }
 }
 

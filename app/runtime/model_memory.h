@@ -17,7 +17,8 @@
 
 namespace convoy::app {
 
-// A tensor that lives as long as the run: "conv1.weight", "bn1.running_mean", "conv1.weight.optimizer0".
+// A tensor that lives as long as the run: "conv1.weight", "bn1.running_mean", "conv1.weight.optimizer0",
+// "conv1.weight.ema".
 struct PersistentTensor {
   std::string name;
   kernels::TensorDesc desc;
@@ -48,6 +49,8 @@ struct MemoryRequest {
   std::function<std::size_t(std::size_t bytes)> shared_scratch = nullptr;  // what it reserves beside that
   // Memory that is best for transfers between the parts of a step, for the arena; asked for after that of the gradients.
   std::function<std::shared_ptr<std::byte>(std::size_t bytes)> transfer_memory = nullptr;
+  bool accumulates = false;  // gradients are summed over the parts of a batch
+  bool averages = false;     // moving averages of parameters and statistics are kept
 };
 
 // What a ModelMemory of these holds, in the arena's order; the limit is not looked at.
@@ -90,6 +93,13 @@ class ModelMemory {
     return reinterpret_cast<float*>(shared_gradients_ ? shared_gradients_.get() : base("gradients"));
   }
   float* flat_optimizer_state(int index) const;
+  // Where MemoryRequest asked for them. Averages: of the flat parameters, then of statistics().
+  float* flat_accumulated() const { return reinterpret_cast<float*>(base("accumulated gradients")); }
+  float* flat_averages() const { return reinterpret_cast<float*>(base("averages")); }
+  float* statistics_averages() const { return flat_averages() + flat_.elements; }
+  // All running statistics as one buffer, with gaps between them.
+  float* statistics() const { return reinterpret_cast<float*>(base("statistics")); }
+  std::int64_t statistics_elements() const { return statistics_elements_; }
   // The parameters in bf16, null where nothing reads them.
   void* flat_copy() const { return offset_.contains("bf16 parameters") ? base("bf16 parameters") : nullptr; }
   std::int64_t flat_elements() const { return flat_.elements; }
@@ -100,6 +110,8 @@ class ModelMemory {
   const std::vector<PersistentTensor>& parameters() const { return parameters_; }  // in the network's order
   const std::vector<PersistentTensor>& states() const { return states_; }
   const std::vector<PersistentTensor>& optimizer_states() const { return optimizer_states_; }
+  // Of all parameters, then of all states; empty where none are kept.
+  const std::vector<PersistentTensor>& averages() const { return averages_; }
 
   const std::vector<MemoryUse>& uses() const { return uses_; }
   std::int64_t bytes() const { return planned_; }
@@ -121,7 +133,8 @@ class ModelMemory {
   kernels::TensorDesc images_desc_;
   std::int64_t capacity_ = 0;
   bool has_images_ = false, has_labels_ = false;
-  std::vector<PersistentTensor> parameters_, states_, optimizer_states_;
+  std::int64_t statistics_elements_ = 0;
+  std::vector<PersistentTensor> parameters_, states_, optimizer_states_, averages_;
   std::map<std::string, void*>
       by_name_;  // parameters, their gradients ("….gradient"), their copies ("….bf16") and states
 };

@@ -216,7 +216,7 @@ void measure_update_time(kernels::Backend backend, const kernels::StepControl* c
                          const kernels::OptimizerProblem& optimizer, std::int64_t elements,
                          std::int64_t memory_limit, MeasuredOps& result) {
   constexpr int kRounds = 7;
-  const int buffers = 2 + kernels::optimizer_states(optimizer);
+  const int buffers = kernels::optimizer_inputs(optimizer);
   const auto element_bytes = static_cast<std::int64_t>(sizeof(float)) * buffers;
   if (memory_limit > 0) elements = std::min(elements, memory_limit / element_bytes);
   elements = elements / 64 * 64;

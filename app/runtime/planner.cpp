@@ -62,7 +62,7 @@ void Planner::refuse_impossible() {
   if (memory_limit_ == 0) return;
   TaskCosts costs;
   costs.times.node_ms.assign(whole_.train->graph.nodes.size(), 1);
-  costs.optimizer_states = optimizer_states();
+  costs.optimizer_states = buffers_of_update();
   tasks_ = make_step_tasks(*whole_.train, dependences_, costs);
   const Bytes limit = memory_limit_;
   set_limits(std::vector<Bytes>(at(parts_), static_cast<Bytes>(static_cast<double>(limit) * kSlack)));
@@ -166,15 +166,17 @@ const kernels::StepControl* Planner::control() const {
 
 bool Planner::fits_one_rank() const { return memory_limit_ == 0 || one_rank_bytes_ <= memory_limit_; }
 
-int Planner::optimizer_states() const { return kernels::optimizer_states(options_.optimizer); }
+// Beside the parameters and their gradients.
+int Planner::buffers_of_update() const { return kernels::optimizer_inputs(options_.optimizer) - 2; }
 
 TaskCosts Planner::task_costs() const {
-  return {alone_.passed, optimizer_states(), surroundings_.reduce_ms, surroundings_.reduce_ms_per_byte};
+  return {alone_.passed, buffers_of_update(), surroundings_.reduce_ms, surroundings_.reduce_ms_per_byte};
 }
 
 std::int64_t Planner::arena_bytes(const CompiledSteps& steps) const {
   MemoryRequest request;
-  request.optimizer_states = optimizer_states();
+  request.optimizer_states = kernels::optimizer_states(options_.optimizer);
+  request.averages = options_.optimizer.average_decay > 0;
   const FlatLayout flat(*steps.train);
   request.update_workspace = make_update_kernels(options_, flat, control()).workspace_bytes();
   request.shared_scratch = [this](std::size_t bytes) { return groups_.replicas->scratch_bytes(bytes); };

@@ -48,7 +48,7 @@ class Planner {
 
  private:
   const kernels::StepControl* control() const;
-  int optimizer_states() const;
+  int buffers_of_update() const;
   TaskCosts task_costs() const;
   std::int64_t arena_bytes(const CompiledSteps& steps) const;
   bool fits_one_rank() const;

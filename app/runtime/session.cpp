@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <stdexcept>
 
 #include "app/runtime/update_kernels.h"
 #include "kernels/device/device_memory.h"
@@ -71,6 +72,8 @@ Session::Session(const Network& network, const SessionOptions& options, const Ra
       ranks_(*groups.replicas),
       control_memory_(options.backend, sizeof(kernels::StepControl)),
       control_(reinterpret_cast<kernels::StepControl*>(control_memory_.data())) {
+  if (options.accumulate && placement != nullptr)
+    throw std::invalid_argument("a step that is placed on several ranks takes its batch whole");
   const kernels::StepControl initial;
   kernels::copy_in(options.backend, control_, &initial, sizeof initial);
   // In this order a rank that fails asks for nothing: first for gradients, then for the arena.
@@ -89,6 +92,8 @@ Session::Session(const Network& network, const SessionOptions& options, const Ra
                         options.memory_limit, [&](std::size_t bytes) { return shared.reserve(bytes); },
                         [&](std::size_t bytes) { return ranks_.scratch_bytes(bytes); }};
   if (placement != nullptr) request.transfer_memory = [&](std::size_t bytes) { return arena.reserve(bytes); };
+  request.accumulates = options.accumulate;
+  request.averages = options.optimizer.average_decay > 0;
   // Parts have been made to fit.
   if (train_ && placement == nullptr && options.memory_limit > 0)
     fit_into_limit(fuse(network), flat, request);
@@ -98,11 +103,17 @@ Session::Session(const Network& network, const SessionOptions& options, const Ra
   initialise(train_ ? train_->graph : evaluate_.graph);
   if (train_) {
     make_buckets();
-    train_program_ = bind(*train_);
+    train_program_ = bind(*train_, true);
     append_update(train_program_, update);
+    append_statistics_average(train_program_);
     append_metrics(train_program_);
   }
-  evaluate_program_ = bind(evaluate_);
+  if (train_ && options_.accumulate) {
+    part_program_ = bind(*train_, false);
+    append_accumulation(part_program_, this->flat(memory_->flat_gradients()), false);
+    append_metrics(part_program_);
+  }
+  evaluate_program_ = bind(evaluate_, false);
   append_metrics(evaluate_program_);
 }
 
@@ -157,13 +168,13 @@ void Session::make_buckets() {
   buckets_ = std::make_unique<comm::GradientBuckets>(ranks_, memory_->flat_gradients(), segments);
 }
 
-Program Session::bind(const PreparedGraph& prepared) {
+Program Session::bind(const PreparedGraph& prepared, bool last_part) {
   Program program;
   if (transfers_ != nullptr) transfers_->new_program();
   if (transfers_ != nullptr && prepared.graph.metrics < 0) append_no_loss(program);
   for (std::size_t node = 0; node < prepared.graph.nodes.size(); ++node) {
     append_node(program, prepared, node);
-    if (buckets_ == nullptr || !train_ || &prepared != &*train_) continue;
+    if (buckets_ == nullptr || !last_part) continue;
     append_finished_buckets(program, prepared, node);
     append_early_metrics(program, prepared, node);
   }
@@ -258,13 +269,31 @@ void Session::write(const PersistentTensor& tensor, const std::vector<float>& ro
 
 void Session::average_states() {
   if (ranks_.size() == 1 || options_.synchronised_batch_norm) return;
-  for (const PersistentTensor& state : memory_->states()) {
+  std::vector<PersistentTensor> all = memory_->states();
+  const auto& averages = memory_->averages();
+  if (!averages.empty()) all.insert(all.end(), averages.end() - std::ssize(all), averages.end());
+  for (const PersistentTensor& state : all) {
     ranks_.all_reduce(state.address, state.desc.shape.elements(), kernels::DType::f32, comm::ReduceOp::sum,
                       nullptr, state.name);
     std::vector<float> values = read(state);
     for (float& value : values) value /= static_cast<float>(ranks_.size());
     write(state, values);
   }
+}
+
+// Through the host: a test of the averages is rare, and no step has to be bound to other addresses.
+void Session::exchange_averages() {
+  const auto exchange = [&](float* a, float* b, std::int64_t elements) {
+    const auto bytes = static_cast<std::size_t>(elements) * sizeof(float);
+    std::vector<std::byte> of_a(bytes), of_b(bytes);
+    kernels::copy_out(options_.backend, of_a.data(), a, bytes);
+    kernels::copy_out(options_.backend, of_b.data(), b, bytes);
+    kernels::copy_in(options_.backend, a, of_b.data(), bytes);
+    kernels::copy_in(options_.backend, b, of_a.data(), bytes);
+  };
+  exchange(memory_->flat_parameters(), memory_->flat_averages(), memory_->flat_elements());
+  exchange(memory_->statistics(), memory_->statistics_averages(), memory_->statistics_elements());
+  copies_are_stale_ = true;
 }
 
 }  // namespace convoy::app

@@ -46,6 +46,7 @@ struct SessionOptions {
   float label_smoothing = 0;
   bool mixing = false;  // training mixes samples as the MixParameters in memory say
   kernels::OptimizerProblem optimizer;  // its segments are filled in here
+  bool accumulate = false;              // a step's batch may come in parts; not with a placement
   double clip_gradient_norm = 0;        // largest Euclidean norm of all gradients together; 0: off
   // CUDA: choices of kernels (kernels/device/tuning.h); empty: none. One rank measures what the file does not hold;
   // several take what it holds, so that all run the same kernels.
@@ -112,6 +113,9 @@ class Session {
   // Steps over the loaded batches. Every rank gets the same metrics. A train step updates the parameters. A device works
   // behind the caller's back: up to steps_ahead() + 1 steps may be started before the oldest is finished.
   void start_train_step(bool stop_requested = false) { start(train_program_, stop_requested); }
+  // With SessionOptions::accumulate: all parts of a step but the last, which start_train_step() takes, sums the gradients over
+  // them and updates. control() has the number and the share of the part that is loaded.
+  void start_train_part() { start(part_program_, false); }
   void start_evaluate_step() { start(evaluate_program_, false); }
   StepMetrics finish_step() { return executor_->finish(); }
   int steps_under_way() const { return executor_->under_way(); }
@@ -132,6 +136,9 @@ class Session {
   void write(const PersistentTensor& tensor, const std::vector<float>& row_major);
   // Without synchronised batch norm every rank has running statistics of its own: replaces them by their mean.
   void average_states();
+  // Swaps parameters and statistics with their moving averages: evaluations then test the averages, and a second call
+  // brings everything back. No step may be under way.
+  void exchange_averages();
 
   // Of a device's train steps (executor.h).
   void prepare_trace(int steps) { executor_->prepare_trace(train_program_, steps); }
@@ -153,8 +160,10 @@ class Session {
   void refresh_copies();
   void start(const Program& program, bool stop_requested);
   void make_buckets();
-  Program bind(const PreparedGraph& prepared);
+  Program bind(const PreparedGraph& prepared, bool last_part);
   void append_node(Program& program, const PreparedGraph& prepared, std::size_t node);
+  void append_accumulation(Program& program, const MemoryRange& slice, bool last_part);
+  void append_statistics_average(Program& program);
   void append_finished_buckets(Program& program, const PreparedGraph& prepared, std::size_t node);
   void append_update(Program& program, const UpdateKernels& kernels);
   void append_transfer(Program& program, const PreparedGraph& prepared, const Node& node);
@@ -189,7 +198,7 @@ class Session {
       all_reduces_;                                         // of statistics, and at last of the metrics
   std::unique_ptr<comm::PreparedOperation> early_metrics_;  // of training steps; null where they come last
   std::unique_ptr<Transfers> transfers_;                    // null without partition
-  Program train_program_, evaluate_program_;
+  Program train_program_, part_program_, evaluate_program_;
   bool copies_are_stale_ = false;       // the parameters were written, their bf16 copies not yet
   double exposed_ms_ = 0;               // waited for other ranks, counting up
   std::unique_ptr<Executor> executor_;  // last: what is under way uses all of the above

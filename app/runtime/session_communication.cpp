@@ -17,11 +17,12 @@ void Session::append_finished_buckets(Program& program, const PreparedGraph& pre
     const TensorId gradient = prepared.graph.parameters[parameter].gradient;
     if (std::ranges::find(outputs, gradient) == outputs.end()) continue;
     const comm::Bucket& slice = buckets_->buckets()[static_cast<std::size_t>(bucket)];
+    const MemoryRange range{memory_->flat_gradients() + slice.offset, slice.count * std::int64_t{sizeof(float)}};
+    if (options_.accumulate) append_accumulation(program, range, true);
     Instruction start{
         prepared.graph.nodes[node].layer, "start_bucket",
         [buckets = buckets_.get(), bucket](kernels::Stream stream) { buckets->start(bucket, stream); }};
-    start.writes.push_back(
-        {memory_->flat_gradients() + slice.offset, slice.count * std::int64_t{sizeof(float)}});
+    start.writes.push_back(range);
     start.follow = [buckets = buckets_.get(), bucket](kernels::Stream stream) {
       buckets->follow(bucket, stream);
     };

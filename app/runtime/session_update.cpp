@@ -3,6 +3,7 @@
 
 #include "app/runtime/session.h"
 #include "app/runtime/update_kernels.h"
+#include "kernels/accumulate/accumulate.h"
 #include "kernels/device/device_memory.h"
 #include "kernels/reorder/reorder.h"
 
@@ -22,7 +23,7 @@ UpdateKernels make_update_kernels(const SessionOptions& options, const FlatLayou
   kernels::OptimizerProblem problem = options.optimizer;
   problem.segments = flat.segments;
   kernels::KernelRequest request{{buffer, buffer}, {}, control};
-  for (int state = 0; state < kernels::optimizer_states(problem); ++state) request.inputs.push_back(buffer);
+  request.inputs.resize(static_cast<std::size_t>(kernels::optimizer_inputs(problem)), buffer);
   if (flat.copied) request.outputs.push_back(vector_of(kernels::DType::bf16, flat.elements));
   kernels::KernelRequest norm{{buffer}, {vector_of(kernels::DType::f64, 1)}, control};
   kernels::KernelRequest clip{norm.outputs, {vector_of(kernels::DType::f32, 1)}, control};
@@ -38,11 +39,13 @@ void Session::append_update(Program& program, const UpdateKernels& kernels) {
     append_communication(program, std::move(wait),
                          [this](kernels::Stream stream) { buckets_->wait_all(stream); });
   }
+  if (buckets_ == nullptr && options_.accumulate) append_accumulation(program, flat(memory_->flat_gradients()), true);
   if (memory_->flat_elements() == 0) return append_no_update(program);
   if (options_.clip_gradient_norm > 0) append_clipping(program, kernels);
   std::vector<void*> inputs{memory_->flat_parameters(), memory_->flat_gradients()}, outputs;
   const int states = kernels::optimizer_states(options_.optimizer);
   for (int state = 0; state < states; ++state) inputs.push_back(memory_->flat_optimizer_state(state));
+  if (options_.optimizer.average_decay > 0) inputs.push_back(memory_->flat_averages());
   if (memory_->flat_copy() != nullptr) outputs.push_back(memory_->flat_copy());
   Instruction update{"parameters", "optimizer_update",
                      kernels.update.bind({inputs, outputs, memory_->update_workspace()})};
@@ -56,6 +59,41 @@ void Session::append_update(Program& program, const UpdateKernels& kernels) {
   update.writes.push_back(
       {memory_->update_workspace(), static_cast<std::int64_t>(kernels.update.workspace_bytes)});
   program.add(std::move(update));
+}
+
+// The gradients of a part of the batch to the sum over its parts; of the last part the sum goes where the gradients are, from
+// where the ranks sum them. `slice`: of the flat gradients.
+void Session::append_accumulation(Program& program, const MemoryRange& slice, bool last_part) {
+  const std::int64_t elements = slice.bytes / std::int64_t{sizeof(float)};
+  if (elements == 0) return;
+  void* const gradients = const_cast<void*>(slice.begin);
+  void* const sum = memory_->flat_accumulated() + (static_cast<const float*>(slice.begin) - memory_->flat_gradients());
+  const kernels::TensorDesc buffer = vector_of(kernels::DType::f32, elements);
+  kernels::KernelRequest request{{buffer, buffer}, {buffer}, control_};
+  const std::vector<void*> inputs{sum, gradients}, outputs{last_part ? gradients : sum};
+  Instruction add{"gradients", "accumulate_gradients",
+                  kernels::accumulate_gradients(options_.backend, {}, request).bind({inputs, outputs, nullptr}), 0,
+                  3 * slice.bytes};
+  add.fills = true;
+  (last_part ? add.writes : add.reads).push_back(slice);
+  (last_part ? add.reads : add.writes).push_back({sum, slice.bytes});
+  program.add(std::move(add));
+}
+
+void Session::append_statistics_average(Program& program) {
+  const std::int64_t elements = memory_->statistics_elements();
+  if (options_.optimizer.average_decay == 0 || elements == 0) return;
+  const kernels::TensorDesc buffer = vector_of(kernels::DType::f32, elements);
+  kernels::KernelRequest request{{buffer, buffer}, {}, control_};
+  const std::vector<void*> inputs{memory_->statistics(), memory_->statistics_averages()};
+  const std::int64_t bytes = elements * std::int64_t{sizeof(float)};
+  Instruction average{"statistics", "moving_average",
+                      kernels::moving_average(options_.backend, {options_.optimizer.average_decay}, request)
+                          .bind({inputs, {}, nullptr}),
+                      0, 3 * bytes};
+  average.reads = {{memory_->statistics(), bytes}};
+  average.writes = {{memory_->statistics_averages(), bytes}};
+  program.add(std::move(average));
 }
 
 // A part without parameters has only its say in the norm of all gradients.

@@ -66,6 +66,8 @@ void save_checkpoint(const std::filesystem::path& path, const CheckpointState& s
   image.write_tensors("parameters", state.parameters);
   image.write_tensors("statistics", state.statistics);
   image.write_tensors("optimizer", state.optimizer);
+  if (!state.averages.empty()) image.write_tensors("averages", state.averages);
+  if (!state.class_names.empty()) image.write_texts("class_names", state.class_names);
   const auto bytes = image.finish();
   seal(bytes);
   write_whole(path, bytes);
@@ -93,6 +95,10 @@ CheckpointState load_checkpoint(const std::filesystem::path& path) {
   state.parameters = file.read_tensors("parameters");
   state.statistics = file.read_tensors("statistics");
   state.optimizer = file.read_tensors("optimizer");
+  if (file.has("averages")) state.averages = file.read_tensors("averages");
+  if (file.has("class_names")) state.class_names = file.read_texts("class_names");
+  if (!state.class_names.empty() && std::ssize(state.class_names) != state.classes)
+    fail(path, fmt::format("found {} names of classes, expected {}", state.class_names.size(), state.classes));
   return state;
 }
 
@@ -110,6 +116,7 @@ void check_fingerprint(const std::filesystem::path& path, const CheckpointState&
   check_tensors(path, "statistic", state.statistics, expected.statistics);
   if (!expected.optimizer.empty())
     check_tensors(path, "optimizer tensor", state.optimizer, expected.optimizer);
+  if (!expected.averages.empty()) check_tensors(path, "average", state.averages, expected.averages);
 }
 
 std::string parameters_sha256(std::span<const SavedTensor> parameters) {

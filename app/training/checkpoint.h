@@ -3,6 +3,8 @@
 //   attributes of /  format, model, classes, input_shape [C, H, W], epoch, step, sample, seed, best_accuracy,
 //                    mean and std [C], options (JSON text)
 //   /parameters/NAME, /statistics/NAME, /optimizer/NAME   float32 in row-major order, groups in the model's order
+//   /averages/NAME   the same of a run with --ema: moving averages of all parameters, then of all statistics
+//   /class_names     fixed-length UTF-8 strings by label; absent in files of older versions
 #pragma once
 
 #include <cstdint>
@@ -30,16 +32,18 @@ struct ModelFingerprint {
   std::string model;
   std::int64_t classes = 0;
   kernels::Shape input_shape;  // [C, H, W]
-  std::vector<TensorName> parameters, statistics, optimizer;
+  std::vector<TensorName> parameters, statistics, optimizer, averages;
 };
 
 struct CheckpointState {
   std::string model;
   std::int64_t classes = 0;
-  kernels::Shape input_shape;  // [C, H, W]
+  std::vector<std::string> class_names;  // by label; empty: not known
+  kernels::Shape input_shape;            // [C, H, W]
   std::vector<SavedTensor> parameters;
   std::vector<SavedTensor> statistics;  // batch normalisation's running means and variances
   std::vector<SavedTensor> optimizer;   // momenta
+  std::vector<SavedTensor> averages;    // of parameters, then of statistics; empty without --ema
   std::int64_t epoch = 0;               // epochs finished
   std::int64_t step = 0;                // steps finished, of the whole run
   std::int64_t sample = 0;              // samples of the current epoch already used
@@ -59,7 +63,7 @@ void save_checkpoint(const std::filesystem::path& path, const CheckpointState& s
 CheckpointState load_checkpoint(const std::filesystem::path& path);
 
 // Throws std::runtime_error naming `path`, and the models or the first tensor in which they differ. Optimizer
-// tensors are compared when `expected` lists any, as evaluation needs none.
+// tensors and averages are compared when `expected` lists any, as evaluation needs none.
 void check_fingerprint(const std::filesystem::path& path, const CheckpointState& state,
                        const ModelFingerprint& expected);
 

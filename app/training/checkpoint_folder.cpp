@@ -48,20 +48,15 @@ CheckpointFolder::CheckpointFolder(fs::path folder, int keep)
   }
 }
 
-std::optional<fs::path> CheckpointFolder::put_aside(const fs::path& folder) {
-  std::error_code error;
-  const fs::directory_iterator entries(folder, error);
-  if (error || std::none_of(begin(entries), end(entries),
-                            [](const auto& entry) { return entry.path().extension() == ".h5"; }))
-    return std::nullopt;
-  fs::path aside;
-  for (int number = 1; aside.empty() || fs::exists(aside); ++number)
-    aside = fmt::format("{}-{}", folder.string(), number);
-  fs::rename(folder, aside, error);
-  if (error)
-    throw std::runtime_error(
-        fmt::format("{}: cannot rename it to {}: {}", folder.string(), aside.string(), error.message()));
-  return aside;
+void CheckpointFolder::clear() const {
+  const std::vector<fs::directory_entry> entries(fs::directory_iterator(folder_), fs::directory_iterator{});
+  for (const fs::path& path : entries) {
+    if (!step_of(path) && !is_left_over(path) && path != best()) continue;
+    std::error_code error;
+    fs::remove(path, error);
+    if (error)
+      throw std::runtime_error(fmt::format("{}: cannot remove an old checkpoint: {}", path.string(), error.message()));
+  }
 }
 
 fs::path CheckpointFolder::save(const CheckpointState& state, bool best) {

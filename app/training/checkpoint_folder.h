@@ -14,9 +14,8 @@ class CheckpointFolder {
   // when that fails.
   CheckpointFolder(std::filesystem::path folder, int keep);
 
-  // Renames a folder that holds checkpoints to FOLDER-1, or the next number that is free, and returns that; nothing to do
-  // and nothing returned where there are none.
-  static std::optional<std::filesystem::path> put_aside(const std::filesystem::path& folder);
+  // Removes all checkpoints: those of a run that another one replaces.
+  void clear() const;
 
   // Saves step-XXXXXXXX.h5, makes it best.h5 too where `best` says so, and only then removes what is too old:
   // at every moment the folder holds a whole checkpoint. Left-overs of killed processes go too, and steps later

@@ -90,7 +90,7 @@ void require_valid(const SavedTensor& tensor) {
 
 std::size_t estimated_bytes(const CheckpointState& state) {
   std::size_t bytes = 1 << 16;
-  for (const auto* tensors : {&state.parameters, &state.statistics, &state.optimizer}) {
+  for (const auto* tensors : {&state.parameters, &state.statistics, &state.optimizer, &state.averages}) {
     for (const auto& tensor : *tensors) bytes += tensor.values.size() * sizeof(float) + 2048;
   }
   return bytes;
@@ -209,6 +209,22 @@ void CheckpointImage::write_tensors(const std::string& group_name, const std::ve
   }
 }
 
+// As a dataset, because an attribute holds at most 64 KiB.
+void CheckpointImage::write_texts(const std::string& dataset, const std::vector<std::string>& texts) {
+  const std::string what = file_name_ + ": /" + dataset;
+  std::size_t longest = 1;
+  for (const std::string& text : texts) longest = std::max(longest, text.size());
+  std::string characters(texts.size() * longest, '\0');
+  for (std::size_t i = 0; i < texts.size(); ++i) texts[i].copy(characters.data() + i * longest, longest);
+  const auto type = text_type(longest, what);
+  const hsize_t extent = texts.size();
+  const auto space = space_of({&extent, 1}, what);
+  const auto set = hdf5::own(H5Dcreate2(file_.get(), dataset.c_str(), type.get(), space.get(), H5P_DEFAULT,
+                                        H5P_DEFAULT, H5P_DEFAULT),
+                             H5Dclose, what);
+  hdf5::check(H5Dwrite(set.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, characters.data()), what);
+}
+
 std::span<std::byte> CheckpointImage::finish() {
   hdf5::check(H5Fflush(file_.get(), H5F_SCOPE_GLOBAL), file_name_);
   // The core driver's handle is a pointer to its buffer, user block included; only H5Fget_file_image, which leaves
@@ -242,6 +258,29 @@ std::vector<SavedTensor> CheckpointReader::read_tensors(const std::string& group
     tensors.push_back(read_tensor(group.get(), path, name));
   }
   return tensors;
+}
+
+bool CheckpointReader::has(const std::string& object) const {
+  return H5Lexists(file_.get(), object.c_str(), H5P_DEFAULT) > 0;
+}
+
+std::vector<std::string> CheckpointReader::read_texts(const std::string& dataset) const {
+  const std::string what = file_name_ + ": /" + dataset;
+  const auto set = hdf5::own(H5Dopen2(file_.get(), dataset.c_str(), H5P_DEFAULT), H5Dclose, what);
+  const auto type = hdf5::own(H5Dget_type(set.get()), H5Tclose, what);
+  if (H5Tget_class(type.get()) != H5T_STRING || H5Tis_variable_str(type.get()) != 0)
+    throw std::runtime_error(what + ": found another type than expected");
+  const auto space = hdf5::own(H5Dget_space(set.get()), H5Sclose, what);
+  const std::size_t length = H5Tget_size(type.get());
+  const auto count = static_cast<std::size_t>(H5Sget_simple_extent_npoints(space.get()));
+  std::string characters(count * length, '\0');
+  hdf5::check(H5Dread(set.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, characters.data()), what);
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string text = characters.substr(i * length, length);
+    texts.push_back(text.substr(0, text.find('\0')));
+  }
+  return texts;
 }
 
 SavedTensor CheckpointReader::read_tensor(hid_t group, const std::string& path, std::string name) const {

@@ -49,6 +49,7 @@ class CheckpointImage {
   CheckpointImage(std::string file, const CheckpointState& state);
   Attributes& root() { return root_; }
   void write_tensors(const std::string& group, const std::vector<SavedTensor>& tensors);
+  void write_texts(const std::string& dataset, const std::vector<std::string>& texts);
   // The file's bytes, of which the first kSealBytes are for the seal. They live as long as this object.
   std::span<std::byte> finish();
 
@@ -62,7 +63,9 @@ class CheckpointReader {
  public:
   explicit CheckpointReader(std::string file);
   const Attributes& root() const { return root_; }
+  bool has(const std::string& object) const;
   std::vector<SavedTensor> read_tensors(const std::string& group) const;
+  std::vector<std::string> read_texts(const std::string& dataset) const;
 
  private:
   SavedTensor read_tensor(hid_t group, const std::string& path, std::string name) const;

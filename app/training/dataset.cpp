@@ -8,6 +8,7 @@
 
 #include "app/errors.h"
 #include "app/runtime/agreement.h"
+#include "app/training/sha256.h"
 #include "data/loader/scatter_loader.h"
 #include "data/synthetic/random_images.h"
 
@@ -19,6 +20,20 @@ constexpr std::int64_t kSyntheticSize = 32;
 
 std::size_t index(data::Split split) { return static_cast<std::size_t>(split); }
 
+data::ImageOpSettings image_ops(const TrainOptions& options) {
+  data::ImageOpSettings settings;
+  if (const auto& jitter = options.color_jitter; !jitter.empty())
+    settings.jitter = {static_cast<float>(jitter.at(0)), static_cast<float>(jitter.at(1)),
+                       static_cast<float>(jitter.at(2)), static_cast<float>(jitter.at(3))};
+  if (options.auto_augment == "trivial") settings.auto_augment = data::AutoAugment::trivial;
+  if (const auto rand = rand_augment_of(options.auto_augment)) {
+    settings.auto_augment = data::AutoAugment::rand;
+    settings.rand_operations = rand->operations;
+    settings.rand_magnitude = rand->magnitude;
+  }
+  return settings;
+}
+
 data::Augmentation train_augmentation(const TrainOptions& options) {
   data::Augmentation augmentation;
   augmentation.height = augmentation.width = static_cast<int>(options.size);
@@ -28,12 +43,15 @@ data::Augmentation train_augmentation(const TrainOptions& options) {
   augmentation.flip = options.flip;
   augmentation.cutout = options.cutout > 0;
   augmentation.cutout_size = static_cast<int>(options.cutout);
+  augmentation.erasing = static_cast<float>(options.random_erasing);
+  augmentation.image_ops = image_ops(options);
   return augmentation;
 }
 
 data::Augmentation test_augmentation(const TrainOptions& options) {
   data::Augmentation augmentation;
   augmentation.height = augmentation.width = static_cast<int>(options.size);
+  augmentation.resize_short = static_cast<int>(options.test_resize);
   return augmentation;
 }
 
@@ -125,7 +143,7 @@ void Dataset::set_normalisation(std::vector<float> mean, std::vector<float> std)
 data::LoaderOptions Dataset::loader_options(const data::Augmentation& augmentation,
                                             const Delivery& delivery) const {
   data::LoaderOptions loader;
-  loader.global_batch = options_.global_batch;
+  loader.global_batch = options_.global_batch / options_.accumulate;
   loader.rank = ranks_.rank();
   loader.ranks = ranks_.size();
   loader.seed = static_cast<std::uint64_t>(options_.seed);
@@ -137,6 +155,38 @@ data::LoaderOptions Dataset::loader_options(const data::Augmentation& augmentati
   loader.memory = delivery.memory;
   loader.buffers += delivery.held;
   return loader;
+}
+
+std::string Dataset::labels_sha256(data::Split split) const {
+  const auto& set = sets_[index(split)];
+  if (!set) return {};
+  std::vector<std::int32_t> labels(static_cast<std::size_t>(set->size()));
+  for (std::int64_t i = 0; i < set->size(); ++i) labels[i] = set->label(i);
+  Sha256 hash;
+  hash.update(labels.data(), labels.size() * sizeof labels[0]);
+  return hash.hex_digest();
+}
+
+std::string Dataset::images_sha256(data::Split split) const {
+  const auto& set = sets_[index(split)];
+  if (!set) return {};
+  std::vector<std::uint8_t> scratch(static_cast<std::size_t>(set->largest_bytes()));
+  Sha256 hash;
+  const std::int64_t images = std::min<std::int64_t>(set->size(), 16);
+  for (std::int64_t i = 0; i < images; ++i) {
+    const std::span<const std::uint8_t> stored = set->stored(i * set->size() / images, scratch);
+    hash.update(stored.data(), stored.size());
+  }
+  return hash.hex_digest();
+}
+
+void Dataset::reorder_classes(const std::vector<std::string>& names) {
+  std::vector<std::int32_t> number_of;
+  for (const std::string& name : info_.classes)
+    number_of.push_back(static_cast<std::int32_t>(std::ranges::find(names, name) - names.begin()));
+  for (auto& set : sets_)
+    if (set) set = data::renumber(std::move(set), number_of);
+  info_.classes = names;
 }
 
 void Dataset::visit_images(
@@ -161,6 +211,7 @@ void Dataset::visit_images(
 std::unique_ptr<data::BatchSource> Dataset::train(const Delivery& delivery, data::Position start) const {
   data::LoaderOptions loader = loader_options(train_augmentation_, delivery);
   loader.start = start;
+  loader.mix = {static_cast<float>(options_.mixup), static_cast<float>(options_.cutmix)};
   return source(data::Split::train, loader);
 }
 

@@ -27,6 +27,12 @@ class Dataset {
   data::ImageShape input_shape() const { return input_; }  // of what the network sees
   std::int64_t train_size() const { return size_[0]; }     // after --limit-train
   std::int64_t test_size() const { return size_[1]; }
+  // Digests of what this rank reads of a split after its limit, empty where another rank reads: of all labels; of 16 stored
+  // images spread evenly over the set.
+  std::string labels_sha256(data::Split split) const;
+  std::string images_sha256(data::Split split) const;
+  // Renumbers the labels so that class i is names[i]. The data set's own names are the same in another order.
+  void reorder_classes(const std::vector<std::string>& names);
   int classes() const { return static_cast<int>(info_.classes.size()); }
 
   // Image operations that the transform of a training sample may hold.

@@ -54,7 +54,8 @@ MetricsWriter::MetricsWriter(std::filesystem::path path, std::optional<std::int6
 MetricsWriter::~MetricsWriter() { ::close(descriptor_); }
 
 void MetricsWriter::write(std::int64_t step, double epoch, const std::optional<StepMetricsLine>& train,
-                          const std::optional<TestMetricsLine>& test) {
+                          const std::optional<TestMetricsLine>& test,
+                          const std::optional<TestMetricsLine>& average) {
   nlohmann::ordered_json line{{"step", step}, {"epoch", epoch}};
   if (train) {
     line.update({{"loss", train->loss},
@@ -67,6 +68,8 @@ void MetricsWriter::write(std::int64_t step, double epoch, const std::optional<S
                  {"top5", train->top5}});
   }
   if (test) line.update({{"test_loss", test->loss}, {"test_top1", test->top1}, {"test_top5", test->top5}});
+  if (average)
+    line.update({{"ema_test_loss", average->loss}, {"ema_test_top1", average->top1}, {"ema_test_top5", average->top5}});
   const std::string text = line.dump() + "\n";
   // One call a line: a reader, or a kill, finds whole lines.
   ssize_t written;

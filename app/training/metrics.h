@@ -1,7 +1,8 @@
 // metrics.jsonl: what a run measured, one JSON object a line.
 //   every logged step   {"step", "epoch", "loss", "learning_rate", "images_per_second", "step_ms", "data_wait_ms",
 //                        "exposed_comm_ms", "top1", "top5"}
-//   every test          {"step", "epoch", "test_loss", "test_top1", "test_top5"}; one object where both fall together
+//   every test          {"step", "epoch", "test_loss", "test_top1", "test_top5"}; one object where both fall together;
+//                        with --ema "ema_test_loss", "ema_test_top1", "ema_test_top5" of the moving average, too
 // Steps count from 1 over the whole run, rates are over all ranks, accuracies are shares of one, and a number that
 // is not finite is null.
 #pragma once
@@ -33,7 +34,8 @@ class MetricsWriter {
 
   // Appends one line and hands it to the operating system at once. Throws std::runtime_error naming the file.
   void write(std::int64_t step, double epoch, const std::optional<StepMetricsLine>& train,
-             const std::optional<TestMetricsLine>& test = std::nullopt);
+             const std::optional<TestMetricsLine>& test = std::nullopt,
+             const std::optional<TestMetricsLine>& average = std::nullopt);
 
  private:
   std::filesystem::path path_;

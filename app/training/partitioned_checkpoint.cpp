@@ -11,7 +11,8 @@ namespace {
 
 const PersistentTensor* find(const Session& session, const std::string& name) {
   const ModelMemory& memory = session.memory();
-  for (const auto* list : {&memory.parameters(), &memory.states(), &memory.optimizer_states()})
+  for (const auto* list : {&memory.parameters(), &memory.states(), &memory.optimizer_states(),
+                           &memory.averages()})
     for (const PersistentTensor& tensor : *list)
       if (tensor.name == name) return &tensor;
   return nullptr;
@@ -42,13 +43,19 @@ PartitionedCheckpoint::PartitionedCheckpoint(const Network& network, const Sessi
     for (int state = 0; state < kernels::optimizer_states(options.optimizer); ++state)
       optimizer_.push_back(owned(spec, fmt::format("{}.optimizer{}", spec.name, state)));
   }
+  if (options.optimizer.average_decay > 0)
+    for (const auto* list : {&parameters_, &statistics_})
+      for (Owned tensor : *list) {
+        tensor.name += ".ema";
+        averages_.push_back(std::move(tensor));
+      }
   find_owners(session);
 }
 
 // Every part says which tensors are its own.
 void PartitionedCheckpoint::find_owners(const Session& session) {
   std::string mine;
-  for (const auto* list : {&parameters_, &statistics_, &optimizer_})
+  for (const auto* list : {&parameters_, &statistics_, &optimizer_, &averages_})
     for (const Owned& tensor : *list)
       if (find(session, tensor.name) != nullptr) mine += tensor.name + "\n";
   std::map<std::string, int> owner;
@@ -58,7 +65,7 @@ void PartitionedCheckpoint::find_owners(const Session& session) {
     for (std::string name; std::getline(lines, name);) owner[name] = part;
   }
   if (parts_.rank() != 0) return;
-  for (auto* list : {&parameters_, &statistics_, &optimizer_})
+  for (auto* list : {&parameters_, &statistics_, &optimizer_, &averages_})
     for (Owned& tensor : *list) tensor.part = owner.at(tensor.name);
 }
 
@@ -92,10 +99,12 @@ void PartitionedCheckpoint::capture(const Session& session, CheckpointState& sta
   std::vector<SavedTensor> parameters = gather(session, parameters_);
   std::vector<SavedTensor> statistics = gather(session, statistics_);
   std::vector<SavedTensor> optimizer = gather(session, optimizer_);
+  std::vector<SavedTensor> averages = gather(session, averages_);
   if (parts_.rank() != 0) return;
   state.parameters = std::move(parameters);
   state.statistics = std::move(statistics);
   state.optimizer = std::move(optimizer);
+  state.averages = std::move(averages);
 }
 
 std::string PartitionedCheckpoint::parameters_sha256(const Session& session) const {
@@ -107,8 +116,8 @@ void PartitionedCheckpoint::restore(Session& session, const CheckpointState& sta
                                     const std::filesystem::path& path, const std::string& model,
                                     std::int64_t classes, const kernels::Shape& input_shape) const {
   check_fingerprint(path, state,
-                    {model, classes, input_shape, names(parameters_), names(statistics_), names(optimizer_)});
-  for (const auto* list : {&state.parameters, &state.statistics, &state.optimizer})
+                    {model, classes, input_shape, names(parameters_), names(statistics_), names(optimizer_), names(averages_)});
+  for (const auto* list : {&state.parameters, &state.statistics, &state.optimizer, &state.averages})
     for (const SavedTensor& tensor : *list)
       if (const PersistentTensor* own = find(session, tensor.name)) session.write(*own, tensor.values);
 }

@@ -36,7 +36,7 @@ class PartitionedCheckpoint {
 
   const comm::Communicator& parts_;
   std::unique_ptr<comm::Collectives> host_;  // among the parts, for values in host memory
-  std::vector<Owned> parameters_, statistics_, optimizer_;
+  std::vector<Owned> parameters_, statistics_, optimizer_, averages_;
 };
 
 }  // namespace convoy::app

@@ -84,6 +84,7 @@ void write_summary(const std::filesystem::path& path, const Summary& summary) {
             {"slowest_rank", summary.slowest_rank},
             {"rank_times", rank_times_of(summary)},
             {"parameters_sha256", summary.parameters_sha256}};
+  if (summary.ema_test_accuracy) json["ema_test_accuracy"] = *summary.ema_test_accuracy;
   if (summary.predicted_step_ms) json["predicted_step_ms"] = *summary.predicted_step_ms;
   write(path, json);
 }

@@ -47,6 +47,7 @@ struct Summary {
   std::optional<double> predicted_step_ms;  // of a partitioned run, by the partitioner
   double train_loss = 0;
   double test_accuracy = 0;  // top-1, of one; NaN (null in the file) where nothing was tested
+  std::optional<double> ema_test_accuracy;  // of the moving average, where there is one
   double exposed_comm_ms = 0, data_wait_ms = 0;             // of a step, means
   std::int64_t peak_device_bytes = 0, peak_host_bytes = 0;  // of the largest rank, as in peak_memory.h
   std::vector<MemoryUse> memory_bytes;  // of the first rank's arena, by purpose; an object in the file
@@ -56,7 +57,7 @@ struct Summary {
   std::string parameters_sha256;
 };
 
-// One key for each member, of the member's name; predicted_step_ms only where it is known.
+// One key for each member, of the member's name; predicted_step_ms and ema_test_accuracy only where they are known.
 void write_summary(const std::filesystem::path& path, const Summary& summary);
 
 }  // namespace convoy::app

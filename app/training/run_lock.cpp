@@ -5,6 +5,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -31,6 +32,15 @@ std::string holder_in(const fs::path& path) {
 }
 
 }  // namespace
+
+bool holds_a_run(const fs::path& folder) {
+  std::error_code error;
+  if (fs::exists(folder / "summary.json", error)) return true;
+  if (const auto bytes = fs::file_size(folder / "metrics.jsonl", error); !error && bytes > 0) return true;
+  const fs::directory_iterator checkpoints(folder / "checkpoint", error);
+  return !error && std::any_of(begin(checkpoints), end(checkpoints),
+                               [](const auto& entry) { return entry.path().extension() == ".h5"; });
+}
 
 RunLock::RunLock(const fs::path& folder, int (*lock)(int, int)) {
   std::error_code error;

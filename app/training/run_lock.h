@@ -1,9 +1,13 @@
-// One run at a time in one folder: two would write each other's metrics and delete each other's checkpoints.
+// One run in one folder: two at a time would write each other's metrics and delete each other's checkpoints, and a later one
+// would replace the results of the first.
 #pragma once
 
 #include <filesystem>
 
 namespace convoy::app {
+
+// Whether an earlier run has left metrics, results or checkpoints in the folder.
+bool holds_a_run(const std::filesystem::path& folder);
 
 class RunLock {
  public:

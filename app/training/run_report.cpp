@@ -1,6 +1,7 @@
 #include "app/training/run_report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -28,8 +29,25 @@ std::string augmentation_of(const TrainOptions& options) {
   if (options.random_resized_crop) text += "random resized crop, ";
   if (options.crop_padding > 0) text += fmt::format("crop with padding {}, ", options.crop_padding);
   if (options.flip) text += "flip, ";
+  if (!options.color_jitter.empty())
+    text += fmt::format("colour jitter {}, ", fmt::join(options.color_jitter, " "));
+  if (options.auto_augment == "trivial") text += "TrivialAugment, ";
+  if (const auto rand = rand_augment_of(options.auto_augment))
+    text += fmt::format("RandAugment of {} operations and magnitude {}, ", rand->operations, rand->magnitude);
   if (options.cutout > 0) text += fmt::format("cutout {}, ", options.cutout);
+  if (options.random_erasing > 0) text += fmt::format("random erasing {}, ", options.random_erasing);
+  if (options.mixup > 0) text += fmt::format("mixup {}, ", options.mixup);
+  if (options.cutmix > 0) text += fmt::format("cutmix {}, ", options.cutmix);
   return text.empty() ? "none" : text.substr(0, text.size() - 2);
+}
+
+// Says which side does which part of the work on images.
+std::string loading_of(const TrainOptions& options, data::ImageFormat format, int threads) {
+  const std::string workers = fmt::format("{} thread{} a rank", threads, threads == 1 ? "" : "s");
+  if (options.backend != "cuda") return workers + " read, decode, augment and normalise";
+  if (options.data_on_device) return "the device holds all images, augments and normalises";
+  return fmt::format("{} read{} and cut; the device resizes, augments and normalises", workers,
+                     format == data::ImageFormat::encoded ? ", decode" : "");
 }
 
 }  // namespace
@@ -108,13 +126,16 @@ void RunReport::print_configuration(const Dataset& dataset, const Session& sessi
   table.row("images", fmt::format("{} training, {} test", with_thousands(dataset.train_size()),
                                   with_thousands(dataset.test_size())));
   table.row("augmentation", augmentation_of(options_));
+  table.row("loading", loading_of(options_, dataset.info().format, plan_.threads));
   table.section("Training");
   table.row("length", fmt::format("{} steps, {} an epoch", with_thousands(plan_.total_steps),
                                   with_thousands(plan_.steps_per_epoch)));
   const std::int64_t replicas = std::ssize(plan_.ranks) / options_.partition;
-  table.row("global batch", fmt::format("{}, at most {} a {}", options_.global_batch,
-                                        (options_.global_batch + replicas - 1) / replicas,
-                                        options_.partition > 1 ? "replica" : "rank"));
+  const std::int64_t part = options_.global_batch / options_.accumulate;
+  table.row("global batch",
+            fmt::format("{}{}, at most {} a {}", options_.global_batch,
+                        options_.accumulate > 1 ? fmt::format(" in {} parts", options_.accumulate) : "",
+                        (part + replicas - 1) / replicas, options_.partition > 1 ? "replica" : "rank"));
   for (const auto& [name, value] : training_rows(options_, plan_.steps_per_epoch)) table.row(name, value);
   table.row("batch norm", options_.sync_batch_norm ? "synchronised" : "of each rank's own batch");
   table.row("seed", fmt::format("{}", options_.seed));
@@ -151,14 +172,23 @@ void RunReport::step(const StepRecord& record) {
   recent_rate_.restart();
 }
 
-void RunReport::evaluation(std::int64_t step, const StepMetrics& test) {
-  const TestMetricsLine line{test.loss(), test.top1 / test.samples, test.top5 / test.samples};
+void RunReport::evaluation(std::int64_t step, const StepMetrics& test,
+                           const std::optional<StepMetrics>& average) {
+  const auto line_of = [](const StepMetrics& sum) {
+    return TestMetricsLine{sum.loss(), sum.top1 / sum.samples, sum.top5 / sum.samples};
+  };
+  const TestMetricsLine line = line_of(test);
+  const auto of_average = average ? std::optional(line_of(*average)) : std::nullopt;
   test_accuracy_ = line.top1;
+  if (of_average) ema_test_accuracy_ = of_average->top1;
   if (!speaks_) return;
   const double epoch = static_cast<double>(step) / static_cast<double>(plan_.steps_per_epoch);
-  metrics_->write(step, epoch, std::nullopt, line);
-  progress_.message(fmt::format("test after epoch {:.4g}: loss {:.4f}, top-1 {:.2f} %, top-5 {:.2f} %", epoch,
-                                line.loss, 100 * line.top1, 100 * line.top5));
+  metrics_->write(step, epoch, std::nullopt, line, of_average);
+  const auto text = [](const TestMetricsLine& of) {
+    return fmt::format("loss {:.4f}, top-1 {:.2f} %, top-5 {:.2f} %", of.loss, 100 * of.top1, 100 * of.top5);
+  };
+  progress_.message(fmt::format("test after epoch {:.4g}: {}{}", epoch, text(line),
+                                of_average ? "; moving average: " + text(*of_average) : ""));
 }
 
 bool RunReport::nothing_to_do() const { return plan_.resumed_step == plan_.total_steps; }
@@ -193,6 +223,7 @@ void RunReport::finish(std::int64_t steps, const std::string& parameters_sha256,
   summary.step_ms_p95 = times_.p95_ms();
   summary.train_loss = train_loss_;
   summary.test_accuracy = test_accuracy_;
+  summary.ema_test_accuracy = ema_test_accuracy_;
   summary.exposed_comm_ms = times_.mean_exposed_comm_ms();
   summary.data_wait_ms = times_.mean_data_wait_ms();
   summary.peak_device_bytes = peak.device_bytes;
@@ -207,9 +238,11 @@ void RunReport::finish(std::int64_t steps, const std::string& parameters_sha256,
   write_summary(std::filesystem::path(options_.out) / "summary.json", summary);
   fmt::print(
       "{} steps, {:.1f} images/s, {:.2f} ms a step ({:.2f} waiting for data, {:.2f} for other ranks), "
-      "test accuracy {:.2f} %\n{}\nparameters_sha256 {}\n",
+      "test accuracy {:.2f} %{}\n{}\nparameters_sha256 {}\n",
       steps, summary.images_per_second, summary.step_ms_median, summary.data_wait_ms, summary.exposed_comm_ms,
-      100 * test_accuracy_, describe(bottleneck, plan_.ranks), parameters_sha256);
+      100 * test_accuracy_,
+      ema_test_accuracy_ ? fmt::format(", of the moving average {:.2f} %", 100 * *ema_test_accuracy_) : "",
+      describe(bottleneck, plan_.ranks), parameters_sha256);
 }
 
 }  // namespace convoy::app

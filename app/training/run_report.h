@@ -23,8 +23,9 @@ namespace convoy::app {
 class ConfigurationTable;
 
 struct StepRecord {
-  std::int64_t step = 0;  // finished, of the whole run
-  StepMetrics metrics;
+  std::int64_t step = 0;       // finished, of the whole run
+  std::int64_t parts_left = 1;  // not yet finished
+  StepMetrics metrics;          // of the finished parts
   double learning_rate = 0;
   StepTiming timing;
 };
@@ -45,7 +46,8 @@ class RunReport {
             bool speaks);
 
   void step(const StepRecord& record);
-  void evaluation(std::int64_t step, const StepMetrics& test);
+  // `average`: of the moving average, where there is one.
+  void evaluation(std::int64_t step, const StepMetrics& test, const std::optional<StepMetrics>& average);
   void message(const std::string& line);
   bool nothing_to_do() const;  // the run was resumed after its last step
   bool has_summary() const;
@@ -69,6 +71,7 @@ class RunReport {
   StepTimes times_;
   RecentRate recent_rate_;
   double train_loss_, test_accuracy_;
+  std::optional<double> ema_test_accuracy_;
 };
 
 }  // namespace convoy::app

@@ -1,5 +1,9 @@
 #include "app/training/session_checkpoint.h"
 
+#include <fmt/format.h>
+
+#include <stdexcept>
+
 namespace convoy::app {
 namespace {
 
@@ -32,6 +36,7 @@ void capture(const Session& session, CheckpointState& state) {
   state.parameters = save(session, session.memory().parameters());
   state.statistics = save(session, session.memory().states());
   state.optimizer = save(session, session.memory().optimizer_states());
+  state.averages = save(session, session.memory().averages());
 }
 
 void restore(Session& session, const CheckpointState& state, const std::filesystem::path& path,
@@ -39,10 +44,26 @@ void restore(Session& session, const CheckpointState& state, const std::filesyst
   const ModelMemory& memory = session.memory();
   check_fingerprint(path, state,
                     {model, classes, input_shape, names(memory.parameters()), names(memory.states()),
-                     names(memory.optimizer_states())});
+                     names(memory.optimizer_states()), names(memory.averages())});
   load(session, memory.parameters(), state.parameters);
   load(session, memory.states(), state.statistics);
   load(session, memory.optimizer_states(), state.optimizer);
+  load(session, memory.averages(), state.averages);
+}
+
+void take_averages(CheckpointState& state, const std::filesystem::path& path) {
+  if (state.averages.empty())
+    throw std::runtime_error(fmt::format("--ema: {} holds no moving averages, expected a run with --ema", path.string()));
+  if (state.averages.size() != state.parameters.size() + state.statistics.size())
+    throw std::runtime_error(fmt::format("{}: found {} averages, expected {}", path.string(), state.averages.size(),
+                                         state.parameters.size() + state.statistics.size()));
+  auto average = state.averages.begin();
+  for (auto* list : {&state.parameters, &state.statistics})
+    for (SavedTensor& tensor : *list) {
+      if (average->name != tensor.name + ".ema" || average->shape != tensor.shape)
+        throw std::runtime_error(fmt::format("{}: average '{}' is not that of '{}'", path.string(), average->name, tensor.name));
+      tensor.values = std::move((average++)->values);
+    }
 }
 
 std::string parameters_sha256(const Session& session) {

@@ -3,10 +3,13 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <ctime>
 #include <stdexcept>
 #include <thread>
+
+#include "comm/launcher.h"
 
 namespace convoy::app {
 namespace {
@@ -16,6 +19,21 @@ std::atomic<int> received_signal{0};
 static_assert(std::atomic<int>::is_always_lock_free);
 
 extern "C" void remember(int signal) { received_signal.store(signal); }
+
+std::atomic<bool> starting_up{true};
+
+// Ends the process if a signal during the start-up is not obeyed soon.
+void watch_start_up() {
+  using namespace std::chrono_literals;
+  constexpr auto kTurn = 100ms;
+  for (auto waited = 0ms; starting_up; std::this_thread::sleep_for(kTurn)) {
+    if (received_signal == 0) continue;
+    waited += kTurn;
+    if (waited <= 1s) continue;
+    comm::print_once_before_mpi(kStoppedEarly);
+    ::_exit(kRequeueStatus);
+  }
+}
 
 // A second one that somebody means: timeout(1) and process groups send a signal twice within a moment.
 std::atomic<std::int64_t> first_interrupt{0};  // milliseconds
@@ -52,9 +70,12 @@ StopSignals::StopSignals() {
   if (current.sa_handler != SIG_IGN) install(SIGINT, interrupt);  // ignored: a shell's background job
   std::thread([] {
     comm::unblock_signals({SIGTERM, SIGUSR1, SIGINT});
+    watch_start_up();
     for (;;) ::pause();
   }).detach();
 }
+
+void StopSignals::start_up_is_over() const { starting_up = false; }
 
 int StopSignals::received() const { return received_signal.load(std::memory_order_relaxed); }
 

@@ -3,12 +3,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "app/errors.h"
-#include "app/json_text.h"
 
 namespace convoy::app {
 namespace {
@@ -83,7 +84,55 @@ void check_belongings(const TrainOptions& o) {
   check_belongs("--lanes", o.lanes != plain.lanes, "--backend", o.backend, {"cuda"});
 }
 
+// The whole text as one number from `low` to `high`.
+std::optional<int> number_between(std::string_view text, int low, int high) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < low || value > high)
+    return std::nullopt;
+  return value;
+}
+
+void check_augmentation(const TrainOptions& o) {
+  require(o.color_jitter.empty() || o.color_jitter.size() == 4,
+          fmt::format("--color-jitter: found {} numbers, expected four: brightness, contrast, saturation, hue",
+                      o.color_jitter.size()));
+  require(o.color_jitter.empty() || o.color_jitter[3] <= 0.5,
+          fmt::format("--color-jitter: found a hue of {}, expected at most 0.5",
+                      o.color_jitter.empty() ? 0 : o.color_jitter[3]));
+  require(o.auto_augment == "none" || o.auto_augment == "trivial" || rand_augment_of(o.auto_augment),
+          fmt::format("--auto-augment: found '{}', expected none, trivial, rand or rand:N:M with N from 1 to 14 "
+                      "and M from 0 to 30",
+                      o.auto_augment));
+  require(o.test_resize == 0 || o.size > 0,
+          "--test-resize: expected --size too, the pixels a side that a test cuts from the resized image");
+  require(o.test_resize == 0 || o.test_resize >= o.size,
+          fmt::format("--test-resize: found {}, expected at least --size, {}", o.test_resize, o.size));
+}
+
+void check_accumulation(const TrainOptions& o) {
+  if (o.accumulate == 1) return;
+  require(o.global_batch % o.accumulate == 0,
+          fmt::format("--accumulate: found {}, expected a divisor of --global-batch, {}", o.accumulate,
+                      o.global_batch));
+  require(o.partition == 1, "--accumulate: not possible with --partition, whose parts hold one batch");
+  require(o.trace.empty(), "--accumulate: not possible with --trace, which shows steps of one part");
+}
+
 }  // namespace
+
+std::optional<RandAugment> rand_augment_of(const std::string& auto_augment) {
+  if (auto_augment == "rand") return RandAugment{};
+  std::string_view text = auto_augment;
+  if (!text.starts_with("rand:")) return std::nullopt;
+  text.remove_prefix(5);
+  const auto colon = text.find(':');
+  if (colon == std::string_view::npos) return std::nullopt;
+  const auto operations = number_between(text.substr(0, colon), 1, 14);
+  const auto magnitude = number_between(text.substr(colon + 1), 0, 30);
+  if (!operations || !magnitude) return std::nullopt;
+  return RandAugment{*operations, *magnitude};
+}
 
 void check_train_options(const TrainOptions& o, int ranks) {
   require(!o.model.empty(), "--model is required: the network's name");
@@ -96,10 +145,13 @@ void check_train_options(const TrainOptions& o, int ranks) {
   require(ranks % o.partition == 0,
           fmt::format("--partition: found {}, expected a divisor of the number of ranks, {}", o.partition,
                       ranks));
+  check_accumulation(o);
   const std::int64_t replicas = ranks / o.partition;
-  require(o.global_batch >= replicas,
-          fmt::format("--global-batch: found {}, expected at least the number of {}, {}", o.global_batch,
+  require(o.global_batch / o.accumulate >= replicas,
+          fmt::format("--global-batch: found {}{}, expected at least the number of {}, {}",
+                      o.global_batch / o.accumulate, o.accumulate > 1 ? " for a part of --accumulate" : "",
                       o.partition > 1 ? "replicas" : "ranks", replicas));
+  require(!o.resume || !o.overwrite, "--resume, --overwrite: found both, expected one");
   require(!o.random_resized_crop || o.crop_padding == 0,
           "--random-resized-crop, --crop-padding: found both, expected one");
   require(!o.nesterov || o.momentum > 0, "--nesterov: found --momentum 0, expected a positive one");
@@ -107,6 +159,7 @@ void check_train_options(const TrainOptions& o, int ranks) {
           fmt::format("--precision: found {}, expected fp32 with --backend reference", o.precision));
   require(!o.data_on_device || o.feed == "slice" || ranks == 1,
           "--data-on-device: every rank reads all images, found --feed scatter");
+  check_augmentation(o);
   check_belongings(o);
   check_trace(o);
   check_schedule(o);
@@ -156,10 +209,17 @@ nlohmann::json to_json(const TrainOptions& o) {
           {"cutout", o.cutout},
           {"flip", o.flip},
           {"random-resized-crop", o.random_resized_crop},
+          {"color-jitter", o.color_jitter},
+          {"auto-augment", o.auto_augment},
+          {"random-erasing", o.random_erasing},
+          {"mixup", o.mixup},
+          {"cutmix", o.cutmix},
+          {"test-resize", o.test_resize},
           {"data-on-device", o.data_on_device},
           {"epochs", o.epochs},
           {"steps", o.steps},
           {"global-batch", o.global_batch},
+          {"accumulate", o.accumulate},
           {"optimizer", o.optimizer},
           {"learning-rate", o.learning_rate},
           {"momentum", o.momentum},
@@ -171,6 +231,7 @@ nlohmann::json to_json(const TrainOptions& o) {
           {"trust-coefficient", o.trust_coefficient},
           {"clip-gradient-norm", o.clip_gradient_norm},
           {"label-smoothing", o.label_smoothing},
+          {"ema", o.ema},
           {"sync-batch-norm", o.sync_batch_norm},
           {"schedule", o.schedule},
           {"scale-learning-rate", o.scale_learning_rate},
@@ -201,61 +262,6 @@ nlohmann::json to_json(const TrainOptions& o) {
           {"trace", o.trace},
           {"eval-every", o.eval_every},
           {"stop-on-divergence", o.stop_on_divergence}};
-}
-
-// Milestones count in the unit in which the run's length is given.
-void check_resumed_unit(const TrainOptions& options, const nlohmann::json& saved) {
-  const bool now_steps = options.steps > 0, then_steps = saved.value("steps", std::int64_t{0}) > 0;
-  if (options.milestones.empty() || now_steps == then_steps) return;
-  throw UsageError(fmt::format("--milestones: with {} they would be {}, but in the run to resume they are {}",
-                               now_steps ? "--steps" : "--epochs", now_steps ? "steps" : "epochs",
-                               then_steps ? "steps" : "epochs"));
-}
-
-void check_resumed_options(const TrainOptions& options, const nlohmann::json& saved) {
-  const auto now = to_json(options);
-  // A run may be resumed elsewhere, on another backend or on other ranks, and may be made longer.
-  for (const char* flag : {"model",
-                           "size",
-                           "limit-train",
-                           "crop-padding",
-                           "cutout",
-                           "flip",
-                           "random-resized-crop",
-                           "global-batch",
-                           "optimizer",
-                           "learning-rate",
-                           "momentum",
-                           "nesterov",
-                           "weight-decay",
-                           "beta1",
-                           "beta2",
-                           "epsilon",
-                           "trust-coefficient",
-                           "clip-gradient-norm",
-                           "label-smoothing",
-                           "sync-batch-norm",
-                           "schedule",
-                           "scale-learning-rate",
-                           "base-batch",
-                           "warmup-epochs",
-                           "warmup-steps",
-                           "milestones",
-                           "gamma",
-                           "final-learning-rate",
-                           "power",
-                           "one-cycle-rise",
-                           "one-cycle-initial-division",
-                           "one-cycle-final-division",
-                           "one-cycle-anneal",
-                           "seed"}) {
-    const auto found = saved.find(flag);
-    if (found != saved.end() && *found != now.at(flag)) {
-      throw UsageError(fmt::format("--{}: found {}, but the run to resume was started with {}", flag,
-                                   json_text(now.at(flag)), json_text(*found)));
-    }
-  }
-  check_resumed_unit(options, saved);
 }
 
 }  // namespace convoy::app

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,11 +23,17 @@ struct TrainOptions {
   std::string feed = "slice";                    // slice, scatter
   std::int64_t crop_padding = 0, cutout = 0;     // pixels; 0: off
   bool flip = false, random_resized_crop = false;
+  std::vector<double> color_jitter;     // of brightness, contrast, saturation and hue; empty: off
+  std::string auto_augment = "none";    // none, trivial, rand, rand:N:M
+  double random_erasing = 0;            // share of the images that lose a rectangle
+  double mixup = 0, cutmix = 0;         // alpha of the beta distribution of the shares; 0: off
+  std::int64_t test_resize = 0;         // pixels of the short side before the centre crop of a test; 0: as it is
   bool data_on_device = false;
 
   // Length: exactly one of epochs and steps is not 0.
   std::int64_t epochs = 0, steps = 0;
   std::int64_t global_batch = 0;
+  std::int64_t accumulate = 1;  // parts of a global batch that a step computes one after the other
 
   std::string optimizer = "sgd";  // sgd, lars, adamw
   double learning_rate = 0.1, momentum = 0.9, weight_decay = 0;
@@ -35,6 +42,7 @@ struct TrainOptions {
   double trust_coefficient = 0.001;                   // lars
   double clip_gradient_norm = 0;                      // 0: off
   double label_smoothing = 0;
+  double ema = 0;  // decay of the moving average of weights and statistics; 0: none
   bool sync_batch_norm = true;
 
   std::string schedule = "constant";
@@ -56,7 +64,7 @@ struct TrainOptions {
   std::int64_t seed = 1;
   double timeout = 300;  // seconds that ranks wait for one that does not come
 
-  bool resume = false;
+  bool resume = false, overwrite = false;
   std::int64_t checkpoint_every_epochs = 1, checkpoint_every_steps = 0;  // the steps win where not 0
   std::int64_t keep_checkpoints = 3;
   std::int64_t log_every = 10;  // steps
@@ -64,6 +72,13 @@ struct TrainOptions {
   std::int64_t eval_every = 1;  // epochs; 0: at the end only
   bool stop_on_divergence = true;
 };
+
+// RandAugment: how many operations an image goes through and how strong they are, of 31 magnitudes.
+struct RandAugment {
+  int operations = 2, magnitude = 9;
+};
+// What "rand" or "rand:N:M" asks for, N from 1 to 14 and M from 0 to 30; nothing for any other text.
+std::optional<RandAugment> rand_augment_of(const std::string& auto_augment);
 
 // What one flag alone cannot tell. Throws UsageError, one line that names the flag.
 void check_train_options(const TrainOptions& options, int ranks);
@@ -81,9 +96,5 @@ Schedule make_schedule(const TrainOptions& options, std::int64_t steps_per_epoch
 
 // Keys are the flags without their dashes: for manifests and checkpoints.
 nlohmann::json to_json(const TrainOptions& options);
-
-// Throws UsageError naming the first flag that decides what the weights become and that differs from
-// those in `saved`, to_json's of the run that is resumed. Length, output, feeding and place may differ.
-void check_resumed_options(const TrainOptions& options, const nlohmann::json& saved);
 
 }  // namespace convoy::app

@@ -12,6 +12,7 @@
 #include "app/training/bottleneck.h"
 #include "app/training/divergence.h"
 #include "app/training/peak_memory.h"
+#include "app/training/rank_facts.h"
 #include "app/training/rank_setup.h"
 
 namespace convoy::app {
@@ -29,6 +30,7 @@ kernels::OptimizerProblem optimizer_of(const TrainOptions& options) {
   problem.beta1 = static_cast<float>(options.beta1);
   problem.beta2 = static_cast<float>(options.beta2);
   problem.epsilon = static_cast<float>(options.epsilon);
+  problem.average_decay = options.ema;
   return problem;
 }
 
@@ -57,9 +59,14 @@ Trainer::Trainer(const TrainOptions& options, comm::MpiEnvironment& environment,
     check_train_options(options_, ranks_.size());
     backend_ = backend_of(options_.backend, options_.precision);
   });
+  require_same_flags(ranks_, facts_of(options_));
+  together(ranks_, [&] { refuse_second_run(); });
   threads_ = use_cores(environment_, options_.threads);
+  obey_signals();
   run_ranks_ = std::make_unique<RunRanks>(ranks_, static_cast<int>(options_.partition), backend_);
   dataset_ = std::make_unique<Dataset>(options_, run_ranks_->replicas(), threads_);
+  require_same_data(ranks_, options_.data, facts_of(*dataset_, options_, run_ranks_->replicas()));
+  obey_signals();
   if (dataset_->train_size() == 0)
     throw std::runtime_error(fmt::format("{}: no training images", options_.data));
   steps_per_epoch_ = (dataset_->train_size() + options_.global_batch - 1) / options_.global_batch;
@@ -68,6 +75,7 @@ Trainer::Trainer(const TrainOptions& options, comm::MpiEnvironment& environment,
   make_session();
   together(ranks_, [&] { open_checkpoints(); });
   const bool resumed = options_.resume && resume();
+  obey_signals();
   together(ranks_, [&] {
     const RunPlan plan{places_of(environment_),
                        threads_,
@@ -80,8 +88,17 @@ Trainer::Trainer(const TrainOptions& options, comm::MpiEnvironment& environment,
   if (ranks_.rank() == 0) warn_of_short_steps(options_.global_batch, dataset_->train_size());
   if (!options_.trace.empty())
     trace_ = std::make_unique<Trace>(options_.trace, *session_, ranks_, step_, total_steps_);
-  train_source_ = dataset_->train(delivery_, {step_ / steps_per_epoch_, step_ % steps_per_epoch_});
+  train_source_ =
+      dataset_->train(delivery_, {step_ / steps_per_epoch_, step_ % steps_per_epoch_ * options_.accumulate});
   if (dataset_->test_size() > 0) test_source_ = dataset_->test(delivery_);
+}
+
+// Before the first step there is nothing that a checkpoint could keep. Collective, as signals reach ranks at different times.
+void Trainer::obey_signals() const {
+  const std::int32_t received = signals_.received() != 0 ? 1 : 0;
+  if (ranks_.all_reduce(received, comm::ReduceOp::max, "signals during the start-up") == 0) return;
+  if (ranks_.rank() == 0) fmt::print(stderr, "convoy: {}\n", kStoppedEarly);
+  throw ExitStatus{kRequeueStatus};
 }
 
 Network Trainer::make_replica_network() const {
@@ -92,7 +109,7 @@ Network Trainer::make_replica_network() const {
 
 std::int64_t Trainer::replica_capacity() const {
   const std::int64_t replicas = run_ranks_->replicas().size();
-  return (options_.global_batch + replicas - 1) / replicas;
+  return (options_.global_batch / options_.accumulate + replicas - 1) / replicas;
 }
 
 SessionOptions Trainer::session_options() {
@@ -101,8 +118,10 @@ SessionOptions Trainer::session_options() {
   session.precision = precision_of(options_.precision);
   session.input = input_of(backend_, *dataset_, replica_capacity(), options_.data_on_device);
   session.synchronised_batch_norm = options_.sync_batch_norm;
+  session.mixing = options_.mixup > 0 || options_.cutmix > 0;
   session.label_smoothing = static_cast<float>(options_.label_smoothing);
   session.optimizer = optimizer_of(options_);
+  session.accumulate = options_.accumulate > 1;
   session.clip_gradient_norm = options_.clip_gradient_norm;
   session.tuning_file = options_.tuning_file;
   session.lanes = static_cast<int>(options_.lanes);
@@ -120,11 +139,13 @@ void Trainer::make_session() {
   });
   if (run_ranks_->partitioned())
     plan_ = plan_partition(*network, options, ranks_, run_ranks_->groups(), threads_);
+  obey_signals();
   together(ranks_, [&] {
     session_ = std::make_unique<Session>(*network, options, run_ranks_->groups(),
                                          plan_ ? &plan_->placement : nullptr);
     if (options.input.kind == InputOptions::Kind::resident && session_->memory().has_images())
       dataset_->visit_images([&](std::int64_t first, const std::uint8_t* pixels, std::int64_t count) {
+        if (signals_.received() != 0) throw ExitStatus{kRequeueStatus};
         session_->put_image(first, pixels, count);
       });
   });
@@ -136,14 +157,16 @@ void Trainer::make_session() {
 }
 
 int Trainer::run() {
+  obey_signals();
+  signals_.start_up_is_over();
   last_finished_ = Clock::now();
   while (step_ < total_steps_) {
     start_step(signals_.received() != 0);
     ++step_;
     const bool pause = evaluation_is_due() || checkpoint_is_due();
-    bool stop = finish_steps(pause ? 0 : session_->steps_ahead());
-    if (stop) finish_steps(0);
-    stop = stop && step_ < total_steps_;
+    finish_steps(pause ? 0 : session_->steps_ahead());
+    if (stop_requested_) finish_steps(0);
+    const bool stop = stop_requested_ && step_ < total_steps_;
     const bool better = evaluation_is_due() && evaluate();
     if (stop || better || checkpoint_is_due()) save_checkpoint(better);
     if (pause) last_finished_ = Clock::now();
@@ -178,25 +201,51 @@ void Trainer::start_step(bool stop_requested) {
   StepRecord& record = under_way_.emplace_back();
   record.step = step_ + 1;
   record.learning_rate = schedule_.learning_rate_at(step_);
+  // The last step of an epoch may be short, and then have fewer parts, the last of them short.
+  const std::int64_t part_batch = options_.global_batch / options_.accumulate;
+  const std::int64_t first = step_ % steps_per_epoch_ * options_.global_batch;
+  record.timing.images = std::min(options_.global_batch, dataset_->train_size() - first);
+  const std::int64_t parts = (record.timing.images + part_batch - 1) / part_batch;
+  record.parts_left = parts;
   session_->control().step = static_cast<std::uint64_t>(step_);
   session_->control().learning_rate = static_cast<float>(record.learning_rate);
+  for (std::int64_t part = 0; part < parts; ++part) {
+    if (part > 0) finish_steps(session_->steps_ahead());
+    start_part(part, part == parts - 1, stop_requested);
+  }
+  record.timing.data_wait_ms = train_source_->wait_ms() - waited;
+}
+
+// Of the step that was begun last.
+void Trainer::start_part(std::int64_t part, bool last, bool stop_requested) {
+  const StepRecord& record = under_way_.back();
   const auto asked = Clock::now();
   data::BatchLease batch = train_source_->next();
   if (trace_) trace_->loaded(asked);
-  record.timing.images = batch->global_valid;
+  const std::int64_t samples = batch->global_valid;
   session_->load(std::move(batch));
-  record.timing.data_wait_ms = train_source_->wait_ms() - waited;
-  as_rank(environment_, record.step, [&] { session_->start_train_step(stop_requested); });
+  kernels::StepControl& control = session_->control();
+  control.part = static_cast<std::int32_t>(part);
+  control.share =
+      static_cast<float>(static_cast<double>(samples) / static_cast<double>(record.timing.images));
+  control.first_sample += static_cast<std::uint64_t>(part * (options_.global_batch / options_.accumulate));
+  as_rank(environment_, record.step, [&] {
+    if (last)
+      session_->start_train_step(stop_requested);
+    else
+      session_->start_train_part();
+  });
 }
 
-// A step's time is that from the end of the one before to its own.
-bool Trainer::finish_steps(int left_under_way) {
-  bool stop = false;
+// A step's time is that from the end of the one before to its own. `left_under_way`: of parts, or steps of one part.
+void Trainer::finish_steps(int left_under_way) {
   while (session_->steps_under_way() > left_under_way) {
-    StepRecord record = under_way_.front();
+    StepRecord& first = under_way_.front();
+    first.metrics += as_rank(environment_, first.step, [&] { return session_->finish_step(); });
+    first.timing.exposed_comm_ms += session_->exposed_comm_ms();
+    if (--first.parts_left > 0) continue;
+    StepRecord record = first;
     under_way_.pop_front();
-    record.metrics = as_rank(environment_, record.step, [&] { return session_->finish_step(); });
-    record.timing.exposed_comm_ms = session_->exposed_comm_ms();
     const auto now = Clock::now();
     record.timing.step_ms = std::chrono::duration<double, std::milli>(now - last_finished_).count();
     last_finished_ = now;
@@ -208,9 +257,8 @@ bool Trainer::finish_steps(int left_under_way) {
     report_->step(record);
     if (options_.stop_on_divergence)
       together(ranks_, [&] { check_loss(record.metrics.loss(), record.step, record.learning_rate); });
-    stop = stop || record.metrics.stop_requests > 0;
+    stop_requested_ = stop_requested_ || record.metrics.stop_requests > 0;
   }
-  return stop;
 }
 
 bool Trainer::evaluation_is_due() const {
@@ -229,10 +277,19 @@ bool Trainer::checkpoint_is_due() const {
 bool Trainer::evaluate() {
   session_->average_states();
   const bool resident = options_.data_on_device;
-  const StepMetrics sum = session_->evaluate(*test_source_, resident ? dataset_->train_size() : 0);
-  report_->evaluation(step_, sum);
-  const bool better = sum.top1 / sum.samples > best_accuracy_;
-  best_accuracy_ = std::max(best_accuracy_, sum.top1 / sum.samples);
+  const auto test = [&] { return session_->evaluate(*test_source_, resident ? dataset_->train_size() : 0); };
+  const StepMetrics sum = test();
+  std::optional<StepMetrics> average;
+  if (options_.ema > 0) {
+    session_->exchange_averages();
+    average = test();
+    session_->exchange_averages();
+  }
+  report_->evaluation(step_, sum, average);
+  const StepMetrics& judged = average ? *average : sum;
+  const double accuracy = judged.top1 / judged.samples;
+  const bool better = accuracy > best_accuracy_;
+  best_accuracy_ = std::max(best_accuracy_, accuracy);
   return better;
 }
 

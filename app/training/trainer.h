@@ -39,15 +39,19 @@ class Trainer {
   void restore_session(const CheckpointState& state, const std::filesystem::path& path);
   void capture_session(CheckpointState& state) const;
   std::string parameters_hash() const;  // on rank 0 at least
+  void obey_signals() const;
+  void refuse_second_run() const;
   void open_checkpoints();
+  void check_resumed_data(const CheckpointState& state, const std::filesystem::path& path);
   void finish();
   bool resume();  // whether there was a checkpoint
   std::int64_t replica_capacity() const;
   void start_step(bool stop_requested);
-  bool finish_steps(int left_under_way);  // whether any rank wants to stop
+  void start_part(std::int64_t part, bool last, bool stop_requested);
+  void finish_steps(int left_under_way);
   bool evaluation_is_due() const;
   bool checkpoint_is_due() const;
-  bool evaluate();  // whether the accuracy is the best so far
+  bool evaluate();  // whether the accuracy, with --ema that of the moving average, is the best so far
   void describe_run(CheckpointState& state) const;
   void save_checkpoint(bool best);
   kernels::Shape input_shape() const;
@@ -74,7 +78,8 @@ class Trainer {
   std::deque<StepRecord> under_way_;  // of the steps that are started, without their metrics
   Clock::time_point last_finished_;
   std::int64_t steps_per_epoch_ = 0, total_steps_ = 0, step_ = 0;
-  double best_accuracy_ = -1;  // none yet
+  double best_accuracy_ = -1;    // none yet
+  bool stop_requested_ = false;  // by any rank, in a step that is finished
 };
 
 }  // namespace convoy::app

@@ -7,22 +7,31 @@
 #include "app/errors.h"
 #include "app/json_text.h"
 #include "app/runtime/agreement.h"
+#include "app/training/class_order.h"
+#include "app/training/resumed_options.h"
 #include "app/training/session_checkpoint.h"
 #include "app/training/trainer.h"
 
 namespace convoy::app {
 
-// Every rank that resumes looks into the folder, so that all resume from the same step or none does. A new run puts what
-// an earlier one left aside: resumed later by mistake, it would pass for this run's.
+// Said before anything takes time. While the earlier run is at work its lock is what to say.
+void Trainer::refuse_second_run() const {
+  if (ranks_.rank() != 0 || options_.resume || options_.overwrite || !holds_a_run(options_.out)) return;
+  const RunLock lock(options_.out);
+  throw UsageError(fmt::format(
+      "--out {}: found an earlier run's results there, expected --resume to go on, --overwrite to replace them or "
+      "another folder",
+      options_.out));
+}
+
+// Every rank that resumes looks into the folder, so that all resume from the same step or none does. Checkpoints of the run
+// that this one replaces go: resumed later by mistake, they would pass for this run's.
 void Trainer::open_checkpoints() {
   if (ranks_.rank() == 0) lock_ = std::make_unique<RunLock>(options_.out);
   if (ranks_.rank() != 0 && !options_.resume) return;
   const auto folder = std::filesystem::path(options_.out) / "checkpoint";
-  if (!options_.resume)
-    if (const auto aside = CheckpointFolder::put_aside(folder))
-      spdlog::warn("{}: checkpoints of an earlier run are now in {}; --resume would have gone on from them",
-                   options_.out, aside->string());
   checkpoints_ = std::make_unique<CheckpointFolder>(folder, static_cast<int>(options_.keep_checkpoints));
+  if (options_.overwrite) checkpoints_->clear();
 }
 
 void Trainer::capture_session(CheckpointState& state) const {
@@ -46,6 +55,7 @@ std::string Trainer::parameters_hash() const {
 void Trainer::describe_run(CheckpointState& state) const {
   state.model = options_.model;
   state.classes = dataset_->classes();
+  state.class_names = dataset_->info().classes;
   state.input_shape = input_shape();
   state.epoch = step_ / steps_per_epoch_;
   state.step = step_;
@@ -56,6 +66,8 @@ void Trainer::describe_run(CheckpointState& state) const {
   state.std = dataset_->info().std;
   auto options = to_json(options_);
   options["train-images"] = dataset_->train_size();
+  if (const std::string labels = dataset_->labels_sha256(data::Split::train); !labels.empty())
+    options["train-labels-sha256"] = labels;
   state.options_json = json_text(options);
 }
 
@@ -72,6 +84,20 @@ void Trainer::save_checkpoint(bool best) {
   together(ranks_, write, "writing of the checkpoint");
 }
 
+// The images and classes must be those that the run began with. Labels are compared unless they were renumbered, as the images
+// of a file with another order of classes may have another order, too.
+void Trainer::check_resumed_data(const CheckpointState& state, const std::filesystem::path& path) {
+  const auto saved = nlohmann::json::parse(state.options_json);
+  const std::string mapped = match_classes(*dataset_, options_.data, state, path);
+  if (!mapped.empty() && ranks_.rank() == 0) spdlog::warn("{}", mapped);
+  const std::string labels = dataset_->labels_sha256(data::Split::train);
+  const bool other_labels = mapped.empty() && !labels.empty() && saved.value("train-labels-sha256", labels) != labels;
+  if (saved.value("train-images", dataset_->train_size()) != dataset_->train_size() ||
+      state.mean != dataset_->info().mean || state.std != dataset_->info().std || other_labels)
+    throw std::runtime_error(
+        fmt::format("{}: not the images that {} was trained on", options_.data, path.string()));
+}
+
 bool Trainer::resume() {
   std::int64_t step = 0;
   together(ranks_, [&] {
@@ -80,14 +106,13 @@ bool Trainer::resume() {
     const CheckpointState state = load_checkpoint(*path);
     const auto options = nlohmann::json::parse(state.options_json);
     check_resumed_options(options_, options);
-    if (options.value("train-images", dataset_->train_size()) != dataset_->train_size() ||
-        state.mean != dataset_->info().mean || state.std != dataset_->info().std)
-      throw std::runtime_error(
-          fmt::format("{}: not the images that {} was trained on", options_.data, path->string()));
+    check_resumed_data(state, *path);
     if (state.step > total_steps_)
       throw UsageError(fmt::format("{}: found {} steps in all, but {} is of step {}",
                                    options_.steps > 0 ? "--steps" : "--epochs", total_steps_, path->string(),
                                    state.step));
+    const std::string jump = rate_jump(options_, options, state.step, steps_per_epoch_);
+    if (!jump.empty() && ranks_.rank() == 0) spdlog::warn("{}", jump);
     restore_session(state, *path);
     step = state.step;
     best_accuracy_ = state.best_accuracy;

@@ -77,6 +77,15 @@ CONVOY_VECTORISED void adamw(const Update& u, const AdamFactors& a, float* w, co
   }
 }
 
+CONVOY_VECTORISED void move_average(float* average, const float* values, std::int64_t count, float rate) {
+  if (rate == 1) {
+    std::copy_n(values, count, average);
+    return;
+  }
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) average[i] += rate * (values[i] - average[i]);
+}
+
 // A run of elements of one segment; the segments are cut so that threads share the work evenly.
 struct Piece {
   std::int64_t offset, count;
@@ -127,8 +136,8 @@ AdamFactors adam_factors(const Plan& plan) {
           static_cast<float>(1 / std::sqrt(1 - std::pow(beta2, t)))};
 }
 
-void update_piece(const Plan& plan, const Piece& piece, const Update& update, const AdamFactors& adam,
-                  const BoundOperands& operands) {
+void update_parameters(const Plan& plan, const Piece& piece, const Update& update, const AdamFactors& adam,
+                       const BoundOperands& operands) {
   float* w = operands.inout(0) + piece.offset;
   const float* gradients = operands.in(1) + piece.offset;
   const auto state = [&](int index) { return operands.inout(2 + index) + piece.offset; };
@@ -143,10 +152,20 @@ void update_piece(const Plan& plan, const Piece& piece, const Update& update, co
   }
 }
 
+// The average follows while the piece's parameters are in the cache.
+void update_piece(const Plan& plan, const Piece& piece, const Update& update, const AdamFactors& adam,
+                  const BoundOperands& operands) {
+  update_parameters(plan, piece, update, adam, operands);
+  if (plan.problem.average_decay == 0) return;
+  float* average = operands.inout(optimizer_inputs(plan.problem) - 1) + piece.offset;
+  move_average(average, operands.in(0) + piece.offset, piece.count,
+               average_rate(plan.problem.average_decay, *plan.control));
+}
+
 }  // namespace
 
 Kernel optimizer_update(const OptimizerProblem& problem, KernelRequest& request) {
-  require_counts("optimizer_update", request, 2 + optimizer_states(problem), 0);
+  require_counts("optimizer_update", request, optimizer_inputs(problem), 0);
   require_control("optimizer_update", request);
   settle_row_major("optimizer_update", request);
   for (const TensorDesc& input : request.inputs)
@@ -168,6 +187,15 @@ Kernel optimizer_update(const OptimizerProblem& problem, KernelRequest& request)
     });
   };
   return host_kernel(body, {}, (norms + problem.segments.size()) * sizeof(double));
+}
+
+Kernel moving_average(const MovingAverageProblem& problem, KernelRequest& request) {
+  const std::int64_t count = check_moving_average(request);
+  return host_kernel([=, control = request.control](const BoundOperands& operands) {
+    parallel_pieces(count, kPiece, [&](std::int64_t begin, std::int64_t end) {
+      move_average(operands.inout(1) + begin, operands.in(0) + begin, end - begin, average_rate(problem.decay, *control));
+    });
+  });
 }
 
 Kernel squared_norm(const SquaredNormProblem&, KernelRequest& request) {

@@ -24,6 +24,7 @@ struct Buffers {
   float* parameters;
   const float* gradients;
   float *first, *second;  // states, null where absent
+  float* average;         // of the parameters, null where absent
   bf16* copy;             // of the parameters, null where absent
 };
 
@@ -31,12 +32,19 @@ struct Settings {
   OptimizerKind kind;
   bool nesterov, momentum_kept;
   float momentum, weight_decay, trust_coefficient, beta1, beta2, epsilon;
+  float average_rate;  // from the second step on
 };
 
 // What the step and the segment give an element's update.
 struct Rates {
   float rate, scale, decay, trust, correction1, correction2;  // corrections: 1 / (1 - beta ^ t)
+  float average;
 };
+
+// In the first step the average is the value itself, to the bit.
+__device__ __forceinline__ float moved(float average, float value, float rate) {
+  return rate == 1 ? value : average + rate * (value - average);
+}
 
 __device__ __forceinline__ void update(const Settings& s, const Rates& r, float gradient, float& w,
                                        float& first, float& second) {
@@ -84,7 +92,8 @@ __global__ void __launch_bounds__(kThreads)
               segments[chunk.segment].decay ? s.weight_decay : 0.0f,
               trust != nullptr ? trust[chunk.segment] : 1.0f,
               adam ? static_cast<float>(1 / (1 - pow(static_cast<double>(s.beta1), t))) : 1.0f,
-              adam ? static_cast<float>(1 / (1 - pow(static_cast<double>(s.beta2), t))) : 1.0f};
+              adam ? static_cast<float>(1 / (1 - pow(static_cast<double>(s.beta2), t))) : 1.0f,
+              control->step == 0 ? 1.0f : s.average_rate};
   }
   __syncthreads();
   const Rates rates = shared;
@@ -99,6 +108,12 @@ __global__ void __launch_bounds__(kThreads)
     store_pack(b.parameters + at, w);
     if (b.first != nullptr) store_pack(b.first + at, first);
     if (b.second != nullptr) store_pack(b.second + at, second);
+    if (b.average != nullptr) {
+      Pack<float, kV> average = load_pack<kV>(b.average + at);
+#pragma unroll
+      for (int i = 0; i < kV; ++i) average.value[i] = moved(average.value[i], w.value[i], rates.average);
+      store_pack(b.average + at, average);
+    }
     if (b.copy != nullptr) store_pack(b.copy + at, pack_of<bf16>(w.value));
   });
 }
@@ -160,6 +175,12 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) *result = sum;
 }
 
+__global__ void __launch_bounds__(kThreads)
+    move_averages(const float* values, float* averages, std::int64_t count, float rate, const StepControl* control) {
+  const std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (i < count) averages[i] = moved(averages[i], values[i], control->step == 0 ? 1.0f : rate);
+}
+
 __global__ void write_clip_scale(const double* squares, double limit, float* scale) {
   const double ratio = limit / sqrt(*squares);
   *scale = ratio < 1 ? static_cast<float>(ratio) : 1.0f;
@@ -188,11 +209,12 @@ Tables tables_of(const OptimizerProblem& problem) {
 Settings settings_of(const OptimizerProblem& p) {
   return {p.kind,     p.nesterov,     optimizer_states(p) > 0,
           p.momentum, p.weight_decay, p.trust_coefficient,
-          p.beta1,    p.beta2,        p.epsilon};
+          p.beta1,    p.beta2,        p.epsilon,
+          static_cast<float>(1 - p.average_decay)};
 }
 
 void check_update(const char* operation, const OptimizerProblem& problem, KernelRequest& request) {
-  require_counts(operation, request, 2 + optimizer_states(problem), request.outputs.empty() ? 0 : 1);
+  require_counts(operation, request, optimizer_inputs(problem), request.outputs.empty() ? 0 : 1);
   require_control(operation, request);
   for (TensorDesc& input : request.inputs) {
     settle(operation, input, Layout::row_major);
@@ -211,7 +233,7 @@ void check_update(const char* operation, const OptimizerProblem& problem, Kernel
 Kernel optimizer_update(const OptimizerProblem& problem, KernelRequest& request) {
   check_update("optimizer_update", problem, request);
   const bool has_copy = !request.outputs.empty(), lars = problem.kind == OptimizerKind::lars;
-  const int states = optimizer_states(problem);
+  const int states = optimizer_states(problem), inputs = optimizer_inputs(problem);
   const Tables tables = tables_of(problem);
   const Settings settings = settings_of(problem);
   const auto chunk_count = static_cast<unsigned>(tables.chunks.size());
@@ -225,7 +247,8 @@ Kernel optimizer_update(const OptimizerProblem& problem, KernelRequest& request)
     const auto update_all = [=](const BoundOperands& b, Stream stream) {
       if (chunk_count == 0) return;
       const Buffers buffers{b.inout(0), b.in(1), states > 0 ? b.inout(2) : nullptr,
-                            states > 1 ? b.inout(3) : nullptr, has_copy ? b.out<bf16>(0) : nullptr};
+                            states > 1 ? b.inout(3) : nullptr,
+                            inputs > 2 + states ? b.inout(inputs - 1) : nullptr, has_copy ? b.out<bf16>(0) : nullptr};
       auto* partials = b.scratch<Values<2, double>>();
       float* trust = lars ? reinterpret_cast<float*>(partials + chunk_count) : nullptr;
       if (lars)
@@ -254,6 +277,15 @@ Kernel squared_norm(const SquaredNormProblem&, KernelRequest& request) {
            b.out<double>(0));
   };
   return ticketed_kernel(body, 1, {}, blocks * sizeof(double));
+}
+
+Kernel moving_average(const MovingAverageProblem& problem, KernelRequest& request) {
+  const std::int64_t count = check_moving_average(request);
+  const auto blocks = static_cast<unsigned>(ceil_div(count, kThreads));
+  return device_kernel([=, rate = static_cast<float>(1 - problem.decay), control = request.control](
+                           const BoundOperands& b, Stream stream) {
+    if (count > 0) launch(move_averages, blocks, kThreads, stream, b.in(0), b.inout(1), count, rate, control);
+  });
 }
 
 Kernel clip_scale(const ClipProblem& problem, KernelRequest& request) {

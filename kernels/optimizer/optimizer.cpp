@@ -17,6 +17,18 @@ int optimizer_states(const OptimizerProblem& problem) {
   return 0;
 }
 
+std::int64_t check_moving_average(KernelRequest& request) {
+  const char* operation = "moving_average";
+  require_counts(operation, request, 2, 0);
+  require_control(operation, request);
+  settle_row_major(operation, request);
+  for (const TensorDesc& input : request.inputs) {
+    require_dtype(operation, "a buffer", input, DType::f32);
+    require_shape(operation, "a buffer", input, request.inputs[0].shape);
+  }
+  return request.inputs[0].shape.elements();
+}
+
 void check_clip_scale(KernelRequest& request) {
   const char* operation = "clip_scale";
   require_counts(operation, request, 1, 1);

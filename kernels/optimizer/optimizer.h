@@ -1,8 +1,11 @@
 // Parameter updates over one flat buffer, all segments in one launch, and the norm that clipping needs.
-//   optimizer_update  {parameters, gradients, state...} -> {[copy]}
+//   optimizer_update  {parameters, gradients, state..., [average]} -> {[copy]}
 //                     f32 [n] each. Parameters and states are updated in place; optimizer_states() tells the
-//                     number of states, which start as zeros. copy, which only cuda writes and which may be
-//                     left out, bf16 [n]: the updated parameters, rounded
+//                     number of states, which start as zeros. average, with average_decay, is the moving average of the
+//                     updated parameters, in place. copy, which only cuda writes and which may be left out, bf16 [n]:
+//                     the updated parameters, rounded
+//   moving_average    {values, average} -> {}
+//                     f32 [n] each; the average is updated in place, as the optimizer does it
 //   squared_norm      {gradients} -> {sum of squares f64 [1]}
 //                     before gradient_scale; the same bits for any number of threads
 //   clip_scale        {sum of squares f64 [1]} -> {scale f32 [1]}
@@ -15,6 +18,8 @@
 //   lars   v = m v + lr trust (g + wd w);  w -= v, trust = coefficient |w| / (|g| + wd |w|) per segment
 //          (You, Gitman, Ginsburg, arXiv 1708.03888), 1 where adapt is off or a norm is zero
 //   adamw  Loshchilov, Hutter, ICLR 2019: w -= lr (wd w + mhat / (sqrt(vhat) + epsilon))
+//
+// A moving average a with decay d is w itself in step 0, later a += (1 - d) (w - a), as PyTorch's AveragedModel has it.
 #pragma once
 
 #include <vector>
@@ -42,11 +47,27 @@ struct OptimizerProblem {
   float beta1 = 0.9f;                // AdamW
   float beta2 = 0.999f;
   float epsilon = 1e-8f;
+  double average_decay = 0;  // in [0, 1); 0: no average
   std::vector<ParameterSegment> segments = {};  // in ascending order, without overlap
 };
 
 // Number of state buffers: sgd 1 (0 without momentum), lars 1, adamw 2.
 int optimizer_states(const OptimizerProblem& problem);
+// Number of inputs of optimizer_update; the average, if there is one, is the last.
+inline int optimizer_inputs(const OptimizerProblem& problem) {
+  return 2 + optimizer_states(problem) + (problem.average_decay > 0 ? 1 : 0);
+}
+
+struct MovingAverageProblem {
+  double decay = 0;  // in (0, 1)
+};
+// Throws std::invalid_argument unless the operands fit. Returns their elements.
+std::int64_t check_moving_average(KernelRequest& request);
+
+// What a step moves an average by: 1 - decay, all the way in the first.
+inline float average_rate(double decay, const StepControl& control) {
+  return control.step == 0 ? 1.0f : static_cast<float>(1 - decay);
+}
 
 struct SquaredNormProblem {};
 
@@ -60,15 +81,18 @@ namespace reference {
 Kernel optimizer_update(const OptimizerProblem& problem, KernelRequest& request);
 Kernel squared_norm(const SquaredNormProblem& problem, KernelRequest& request);
 Kernel clip_scale(const ClipProblem& problem, KernelRequest& request);
+Kernel moving_average(const MovingAverageProblem& problem, KernelRequest& request);
 }  // namespace reference
 namespace cpu {
 Kernel optimizer_update(const OptimizerProblem& problem, KernelRequest& request);
 Kernel squared_norm(const SquaredNormProblem& problem, KernelRequest& request);
+Kernel moving_average(const MovingAverageProblem& problem, KernelRequest& request);
 }  // namespace cpu
 namespace cuda {
 Kernel optimizer_update(const OptimizerProblem& problem, KernelRequest& request);
 Kernel squared_norm(const SquaredNormProblem& problem, KernelRequest& request);
 Kernel clip_scale(const ClipProblem& problem, KernelRequest& request);
+Kernel moving_average(const MovingAverageProblem& problem, KernelRequest& request);
 }  // namespace cuda
 
 inline Kernel optimizer_update(Backend backend, const OptimizerProblem& problem, KernelRequest& request) {
@@ -77,6 +101,10 @@ inline Kernel optimizer_update(Backend backend, const OptimizerProblem& problem,
 }
 inline Kernel squared_norm(Backend backend, const SquaredNormProblem& problem, KernelRequest& request) {
   return select(backend, reference::squared_norm, cpu::squared_norm, cuda::squared_norm)(problem, request);
+}
+
+inline Kernel moving_average(Backend backend, const MovingAverageProblem& problem, KernelRequest& request) {
+  return select(backend, reference::moving_average, cpu::moving_average, cuda::moving_average)(problem, request);
 }
 
 inline Kernel clip_scale(Backend backend, const ClipProblem& problem, KernelRequest& request) {

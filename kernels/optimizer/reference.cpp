@@ -45,6 +45,12 @@ void lars(const OptimizerProblem& problem, const Slice& slice, bool adapt) {
   }
 }
 
+void move_average(float* average, const float* values, std::int64_t count, double decay, const StepControl& control) {
+  const double rate = average_rate(decay, control);
+  for (std::int64_t i = 0; i < count; ++i)
+    average[i] = rate == 1 ? values[i] : static_cast<float>(average[i] + rate * (double(values[i]) - average[i]));
+}
+
 void adamw(const OptimizerProblem& problem, const Slice& slice, std::uint64_t step) {
   const double beta1 = problem.beta1, beta2 = problem.beta2, t = double(step) + 1;
   for (std::int64_t i = 0; i < slice.count; ++i) {
@@ -63,8 +69,8 @@ void adamw(const OptimizerProblem& problem, const Slice& slice, std::uint64_t st
 }  // namespace
 
 Kernel optimizer_update(const OptimizerProblem& problem, KernelRequest& request) {
-  const int states = optimizer_states(problem);
-  require_counts("optimizer_update", request, 2 + states, 0);
+  const int states = optimizer_states(problem), inputs = optimizer_inputs(problem);
+  require_counts("optimizer_update", request, inputs, 0);
   require_control("optimizer_update", request);
   settle_row_major("optimizer_update", request);
   for (const TensorDesc& input : request.inputs)
@@ -82,6 +88,9 @@ Kernel optimizer_update(const OptimizerProblem& problem, KernelRequest& request)
       if (problem.kind == OptimizerKind::sgd) sgd(problem, slice);
       if (problem.kind == OptimizerKind::lars) lars(problem, slice, segment.adapt);
       if (problem.kind == OptimizerKind::adamw) adamw(problem, slice, control->step);
+      if (problem.average_decay > 0)
+        move_average(operands.inout(inputs - 1) + segment.offset, slice.parameters, segment.count,
+                     problem.average_decay, *control);
     }
   });
 }
@@ -95,6 +104,13 @@ Kernel squared_norm(const SquaredNormProblem&, KernelRequest& request) {
     double sum = 0;
     for (std::int64_t i = 0; i < count; ++i) sum += double(operands.in(0)[i]) * operands.in(0)[i];
     *operands.out<double>(0) = sum;
+  });
+}
+
+Kernel moving_average(const MovingAverageProblem& problem, KernelRequest& request) {
+  const std::int64_t count = check_moving_average(request);
+  return host_kernel([=, control = request.control](const BoundOperands& operands) {
+    move_average(operands.inout(1), operands.in(0), count, problem.decay, *control);
   });
 }
 

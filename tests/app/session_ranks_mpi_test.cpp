@@ -134,6 +134,86 @@ TEST_P(SessionOnRanks, TwoRunsAndAllRanksHaveTheSameBits) {
   }
 }
 
+// The global batch in three parts of 8, without batch norm: the losses of the whole batch, on every backend and with buckets
+// that start when the last part's gradients are finished.
+TEST_P(SessionOnRanks, PartsAddUpToTheWholeBatch) {
+  constexpr std::int64_t kParts = 3, kPart = kGlobalBatch / kParts;
+  if (kPart % world().size() != 0) GTEST_SKIP() << "ranks that do not divide a part of the batch";
+  const auto plain = [](std::int64_t batch) {
+    Network net("plain", {batch, 3, 8, 8});
+    const LayerId conv1 = net.add("conv1", Conv2d::square(8, 3, 1, 1, true), net.input());
+    const LayerId fc1 = net.add("fc1", Linear{600}, net.add("relu1", Relu{}, conv1));
+    net.add("fc2", Linear{static_cast<int>(kClasses)}, net.add("relu2", Relu{}, fc1));
+    return net;
+  };
+  const std::int64_t batch = kGlobalBatch / world().size(), slice = kPart / world().size();
+  SessionOptions options;
+  options.backend = GetParam();
+  options.optimizer.momentum = 0.9f;
+  options.optimizer.average_decay = 0.9;
+  options.clip_gradient_norm = 0.5;
+  Session whole(plain(batch), options, *ranks_);
+  options.accumulate = true;
+  Session parts(plain(slice), options, *ranks_);
+  fill(whole, batch, batch * world().rank());
+  for (std::uint64_t step = 0; step < 4; ++step) {
+    whole.control().step = parts.control().step = step;
+    const double expected = whole.train_step().loss();
+    StepMetrics sum;
+    for (std::int64_t part = 0; part < kParts; ++part) {
+      fill(parts, slice, kPart * part + slice * world().rank());
+      parts.control().global_valid = static_cast<std::int32_t>(kPart);
+      parts.control().part = static_cast<std::int32_t>(part);
+      parts.control().share = 1.0f / kParts;
+      if (part + 1 < kParts)
+        parts.start_train_part();
+      else
+        parts.start_train_step();
+      sum += parts.finish_step();
+    }
+    EXPECT_EQ(sum.samples, kGlobalBatch);
+    EXPECT_NEAR(sum.loss(), expected, 1e-5 * expected) << "step " << step;
+  }
+  for (const auto member : {&ModelMemory::parameters, &ModelMemory::averages}) {
+    const auto& of_whole = (whole.memory().*member)();
+    const auto& of_parts = (parts.memory().*member)();
+    ASSERT_FALSE(of_whole.empty());
+    for (std::size_t i = 0; i < of_whole.size(); ++i) {
+      const std::vector<float> expected = whole.read(of_whole[i]), found = parts.read(of_parts[i]);
+      for (std::size_t k = 0; k < expected.size(); ++k) ASSERT_NEAR(found[k], expected[k], 1e-5) << of_whole[i].name;
+    }
+  }
+}
+
+// Evaluations test the averages between two exchanges, which leave no trace.
+TEST_P(SessionOnRanks, ExchangedAveragesAreTestedAndComeBack) {
+  for (const Precision precision : precisions()) {
+    SessionOptions options;
+    options.backend = GetParam();
+    options.precision = precision;
+    options.optimizer.average_decay = 0.75;
+    const std::int64_t batch = kGlobalBatch / world().size();
+    Session session(network_of(batch), options, *ranks_);
+    fill(session, batch, batch * world().rank());
+    for (std::uint64_t step = 0; step < 3; ++step) {
+      session.control().step = step;
+      session.train_step();
+    }
+    const auto test = [&] {
+      session.start_evaluate_step();
+      return session.finish_step().loss();
+    };
+    const double before = test();
+    const std::vector<float> weights = session.read(session.memory().parameters()[0]);
+    session.exchange_averages();
+    EXPECT_EQ(session.read(session.memory().averages()[0]), weights);
+    EXPECT_NE(test(), before);
+    session.exchange_averages();
+    EXPECT_EQ(test(), before);
+    EXPECT_EQ(session.read(session.memory().parameters()[0]), weights);
+  }
+}
+
 TEST_P(SessionOnRanks, SaysWhatItWaitedForOthers) {
   const Trained all = train(Precision::fp32, *ranks_);
   if (world().size() == 1)

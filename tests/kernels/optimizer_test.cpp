@@ -17,7 +17,7 @@ Case update(const OptimizerProblem& problem, std::vector<Tensor> buffers) {
             .maker = [=](Backend b, KernelRequest& request) { return optimizer_update(b, problem, request); },
             .inputs = std::move(buffers),
             .updated = {0}};
-  for (int i = 0; i < optimizer_states(problem); ++i) test.updated.push_back(2 + i);
+  for (int i = 2; i < optimizer_inputs(problem); ++i) test.updated.push_back(i);
   test.control.learning_rate = 0.1f;
   test.control.gradient_scale = 0.5f;
   test.control.step = 3;
@@ -26,7 +26,7 @@ Case update(const OptimizerProblem& problem, std::vector<Tensor> buffers) {
 
 std::vector<Tensor> random_buffers(Random& random, const OptimizerProblem& problem, std::int64_t count) {
   std::vector<Tensor> buffers = {random.uniform({count}), random.uniform({count})};
-  for (int i = 0; i < optimizer_states(problem); ++i) buffers.push_back(random.uniform({count}, 0, 1));
+  for (int i = 2; i < optimizer_inputs(problem); ++i) buffers.push_back(random.uniform({count}, 0, 1));
   return buffers;
 }
 
@@ -35,7 +35,11 @@ std::vector<OptimizerProblem> problems() {
           {.nesterov = true, .weight_decay = 0.01f},
           {.momentum = 0, .weight_decay = 0.01f},
           {.kind = OptimizerKind::lars, .weight_decay = 0.01f, .trust_coefficient = 0.5f},
-          {.kind = OptimizerKind::adamw, .weight_decay = 0.01f}};
+          {.kind = OptimizerKind::adamw, .weight_decay = 0.01f},
+          {.average_decay = 0.75},
+          {.momentum = 0, .average_decay = 0.9},
+          {.kind = OptimizerKind::lars, .trust_coefficient = 0.5f, .average_decay = 0.9},
+          {.kind = OptimizerKind::adamw, .average_decay = 0.9}};
 }
 
 // Segments of all sizes with gaps between them, more than one piece of work long, with each pair of flags.
@@ -68,7 +72,7 @@ TEST(Optimizer, AgreesWithPyTorch) {
                                           {0.829222262, -2.08355093, 0.493591905}};
   const std::vector<OptimizerProblem> list = problems();
   for (std::size_t kind = 0; kind < list.size(); ++kind) {
-    if (list[kind].kind == OptimizerKind::lars) continue;
+    if (list[kind].kind == OptimizerKind::lars || list[kind].average_decay > 0) continue;
     OptimizerProblem problem = list[kind];
     problem.segments = {{0, 3, true, true}};
     for (const Backend b : {Backend::reference, Backend::cpu}) {
@@ -86,6 +90,47 @@ TEST(Optimizer, AgreesWithPyTorch) {
         EXPECT_NEAR(buffers[0].values[i], expected[kind][i], 1e-6) << name_of(b) << kind;
     }
   }
+}
+
+// By hand: the average copies in step 0, then goes a quarter of the way to the updated parameter.
+TEST(Optimizer, AveragesFollowTheUpdatedParameters) {
+  const OptimizerProblem problem{.momentum = 0, .average_decay = 0.75, .segments = {{0, 2, true, true}}};
+  for (const Backend b : {Backend::reference, Backend::cpu}) {
+    std::vector<Tensor> buffers = {floats({3}, {1, 2, 5}), floats({3}, {2, 4, 6}), floats({3}, {100, 100, 100})};
+    std::vector<std::vector<double>> averages;
+    for (int step = 0; step < 2; ++step) {
+      Case test = update(problem, buffers);
+      test.control.step = static_cast<std::uint64_t>(step);
+      test.control.gradient_scale = 1;
+      const Result result = run(b, Layout::row_major, test);
+      for (std::size_t i = 0; i < buffers.size(); ++i) buffers[i].values = result.inputs[i].values;
+      averages.push_back(buffers[2].values);
+    }
+    EXPECT_EQ(averages[0][0], 1 - 0.1f * 2) << "a copy, to the bit";
+    EXPECT_NEAR(averages[1][0], 0.8 + 0.25 * (0.6 - 0.8), 1e-7);
+    EXPECT_NEAR(averages[1][1], 1.6 + 0.25 * (1.2 - 1.6), 1e-7);
+    EXPECT_EQ(averages[1][2], 100) << "of no segment";
+  }
+}
+
+Case average(Random& random, std::int64_t count, std::uint64_t step) {
+  Case test{.name = "moving_average",
+            .maker = [](Backend b, KernelRequest& request) { return moving_average(b, {0.99}, request); },
+            .inputs = {random.uniform({count}), random.uniform({count})},
+            .updated = {1}};
+  test.control.step = step;
+  return test;
+}
+
+TEST(MovingAverage, MatchesTheReference) {
+  Random random(5);
+  for (const std::int64_t count : {1, 7, 16384, 40001})
+    for (const std::uint64_t step : {0, 1, 1000}) {
+      const Case test = average(random, count, step);
+      expect_matches_reference(test);
+      if (step > 0) continue;
+      EXPECT_EQ(run(Backend::cpu, Layout::row_major, test).inputs[1].values, test.inputs[0].values);
+    }
 }
 
 // By hand: |w| = 5, |g| = 10 * 0.5; trust = 0.1 * 5 / (5 + 0.2 * 5); v = lr trust (g + wd w).

@@ -61,11 +61,6 @@ TEST_F(TrainJob, ResumingKnowsWhatItGoesOnFrom) {
   const Outcome others = run(command(2, on_others));
   EXPECT_EQ(others.status, 1) << others.text;
   EXPECT_NE(others.text.find("others.h5: not the images"), std::string::npos) << others.text;
-
-  // A new run in the same folder puts the old checkpoints aside.
-  ASSERT_EQ(run(command(1, train("done", "--steps 1"))).status, 0);
-  EXPECT_TRUE(fs::exists(fs::path(out("done")) / "checkpoint-1" / "step-00000030.h5"));
-  EXPECT_FALSE(fs::exists(fs::path(out("done")) / "checkpoint" / "step-00000030.h5"));
 }
 
 TEST_F(TrainJob, ASecondRunInTheSameFolderIsRefused) {
@@ -82,7 +77,6 @@ TEST_F(TrainJob, ASecondRunInTheSameFolderIsRefused) {
   for (const pid_t rank : ranks_of("shared")) ::kill(rank, SIGKILL);
   EXPECT_NE(wait_for(first), 0);
   EXPECT_GE(losses("shared").size(), steps) << "its metrics are not cut";
-  EXPECT_FALSE(fs::exists(out("shared/checkpoint-1"))) << "its checkpoints are not put aside";
   const Outcome resumed = run(command(2, train("shared", "--steps 8 --resume --global-batch 52")));
   EXPECT_EQ(resumed.status, 2) << "not refused for the dead run: " << resumed.text;
 }

@@ -49,6 +49,7 @@ class CudaSession : public testing::Test {
     made.optimizer.momentum = 0.9f;
     made.optimizer.weight_decay = 1e-4f;
     made.clip_gradient_norm = 3;
+    made.optimizer.average_decay = 0.9;
     return made;
   }
 
@@ -82,7 +83,8 @@ class CudaSession : public testing::Test {
   }
   static void expect_same_bits(const CheckpointState& a, const CheckpointState& b) {
     for (const auto member :
-         {&CheckpointState::parameters, &CheckpointState::statistics, &CheckpointState::optimizer}) {
+         {&CheckpointState::parameters, &CheckpointState::statistics, &CheckpointState::optimizer,
+          &CheckpointState::averages}) {
       ASSERT_EQ((a.*member).size(), (b.*member).size());
       for (std::size_t i = 0; i < (a.*member).size(); ++i)
         EXPECT_EQ((a.*member)[i].values, (b.*member)[i].values) << (a.*member)[i].name;

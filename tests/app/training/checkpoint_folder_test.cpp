@@ -67,6 +67,15 @@ TEST_F(Folder, IgnoresAndRemovesLeftOversAndNothingElse) {
                             "step-00000010.h5"}));
 }
 
+TEST_F(Folder, ClearsCheckpointsAndNothingElse) {
+  CheckpointFolder checkpoints(folder_, 2);
+  for (const std::int64_t step : {10, 20}) checkpoints.save(example_state(step), step == 10);
+  for (const char* name : {"step-00000099.h5.partial-123", "notes.txt", "my-step-00000001.h5"})
+    write_content(folder_ / name, "x");
+  checkpoints.clear();
+  EXPECT_EQ(names(), (Names{"notes.txt", "my-step-00000001.h5"}));
+}
+
 TEST_F(Folder, PassesOverADamagedCheckpoint) {
   CheckpointFolder checkpoints(folder_, 3);
   for (const std::int64_t step : {10, 20}) checkpoints.save(example_state(step), false);

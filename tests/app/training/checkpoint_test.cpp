@@ -57,6 +57,33 @@ TEST_F(Checkpoint, KeepsTheModelsOrderOfManyTensors) {
   expect_same(load_checkpoint(path_), state);
 }
 
+// ImageNet-21k has names of more than the 64 KiB that an attribute of HDF5 may hold.
+TEST_F(Checkpoint, ManyNamesOfClassesRoundTrip) {
+  CheckpointState state;
+  for (int label = 0; label < 21841; ++label) state.class_names.push_back("n" + std::to_string(10000000 + label));
+  state.class_names.back() = "";
+  state.classes = std::ssize(state.class_names);
+  save_checkpoint(path_, state);
+  expect_same(load_checkpoint(path_), state);
+}
+
+// Files that older versions wrote.
+TEST_F(Checkpoint, NamesOfClassesAndAveragesMayBeMissing) {
+  edit([&](hid_t file) {
+    for (const char* name : {"class_names", "averages"}) ASSERT_GE(H5Ldelete(file, name, H5P_DEFAULT), 0);
+  });
+  const CheckpointState loaded = load_checkpoint(path_);
+  EXPECT_TRUE(loaded.class_names.empty() && loaded.averages.empty());
+  EXPECT_FALSE(loaded.parameters.empty());
+}
+
+TEST_F(Checkpoint, AsManyNamesAsClasses) {
+  auto state = example_state();
+  state.class_names.pop_back();
+  save_checkpoint(path_, state);
+  EXPECT_EQ(load_error(), path_.string() + ": found 9 names of classes, expected 10");
+}
+
 TEST_F(Checkpoint, LargeTensorsRoundTrip) {
   CheckpointState state;
   state.parameters = {ramp("big", {512, 512, 3, 3}, 0), ramp("small", {1}, 0)};
@@ -153,10 +180,11 @@ TEST_F(Checkpoint, AnotherFormatIsRefused) {
 }
 
 ModelFingerprint fingerprint_of(const CheckpointState& state) {
-  ModelFingerprint result{state.model, state.classes, state.input_shape, {}, {}, {}};
+  ModelFingerprint result{state.model, state.classes, state.input_shape, {}, {}, {}, {}};
   for (const auto& tensor : state.parameters) result.parameters.push_back(tensor);
   for (const auto& tensor : state.statistics) result.statistics.push_back(tensor);
   for (const auto& tensor : state.optimizer) result.optimizer.push_back(tensor);
+  for (const auto& tensor : state.averages) result.averages.push_back(tensor);
   return result;
 }
 
@@ -169,6 +197,9 @@ TEST(CheckpointFingerprint, CheckpointOfAnotherModelIsRefused) {
   };
   EXPECT_EQ(refusal([](auto&) {}), "");
   EXPECT_EQ(refusal([](auto& e) { e.optimizer.clear(); }), "") << "evaluation needs no optimizer";
+  EXPECT_EQ(refusal([](auto& e) { e.averages.clear(); }), "") << "a run without --ema needs no averages";
+  EXPECT_EQ(refusal([](auto& e) { e.averages[3].name = "other"; }),
+            "c.h5: average 3: found 'stem.running_var', expected 'other'");
   EXPECT_EQ(refusal([](auto& e) { e.model = "lenet"; }),
             "c.h5: is a checkpoint of model 'resnet18' with 10 classes, expected 'lenet' with 10");
   EXPECT_EQ(refusal([](auto& e) { e.classes = 100; }),

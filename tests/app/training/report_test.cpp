@@ -174,6 +174,7 @@ bool come_to_an_end_after_signals() {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       return signals.received() == signal;
     };
+    signals.start_up_is_over();
     EXPECT_EQ(signals.received(), 0);
     // A thread that computes must not be interrupted.
     EXPECT_FALSE(takes_stop_signals());
@@ -188,6 +189,20 @@ bool come_to_an_end_after_signals() {
   }
   ::kill(::getpid(), SIGTERM);
   return !testing::Test::HasFailure();
+}
+
+// A part of the start-up that nobody can interrupt: it must not hold up a job that Slurm ends.
+void be_stopped_in_a_long_start_up() {
+  const StopSignals signals;
+  ::kill(::getpid(), SIGTERM);
+  std::this_thread::sleep_for(std::chrono::seconds(20));
+}
+
+TEST(StopSignals, ALongStartUpEndsSoonAfterASignal) {
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EXIT(be_stopped_in_a_long_start_up(), testing::ExitedWithCode(75),
+              "stopped by a signal before the first step");
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
 }
 
 // In a process of its own, which handles the signals to its end.

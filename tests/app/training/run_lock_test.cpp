@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cerrno>
+#include <fstream>
 #include <stdexcept>
 #include <string>
 
@@ -67,6 +68,23 @@ TEST_F(Lock, AFileSystemWithoutLocksDoesNotKeepARunFromItsWork) {
        {+[](int, int) { return errno = ENOLCK, -1; }, +[](int, int) { return errno = ENOSYS, -1; },
         +[](int, int) { return errno = EOPNOTSUPP, -1; }})
     EXPECT_NO_THROW(RunLock(folder_ / "run", without));
+}
+
+TEST_F(Lock, WhatARunLeavesIsSeen) {
+  const auto run = folder_ / "run";
+  EXPECT_FALSE(holds_a_run(run)) << "no folder";
+  std::filesystem::create_directories(run / "checkpoint");
+  const auto write = [](const std::filesystem::path& file, const char* text) { std::ofstream(file) << text; };
+  write(run / "manifest.json", "{}");
+  write(run / "metrics.jsonl", "");
+  write(run / ".lock", "x");
+  write(run / "checkpoint" / "notes", "x");
+  EXPECT_FALSE(holds_a_run(run)) << "nothing but what comes before the first step";
+  for (const char* left : {"summary.json", "metrics.jsonl", "checkpoint/step-00000001.h5", "checkpoint/best.h5"}) {
+    write(run / left, "{}");
+    EXPECT_TRUE(holds_a_run(run)) << left;
+    std::filesystem::remove(run / left);
+  }
 }
 
 TEST_F(Lock, AFolderThatCannotBeMadeIsNamed) {

@@ -26,6 +26,7 @@ TEST(TrainingRows, Defaults) {
   EXPECT_EQ(rows.at("optimizer"), "sgd, momentum 0.9, weight decay 0");
   EXPECT_EQ(rows.at("learning rate"), "0.1, constant");
   EXPECT_EQ(rows.at("loss"), "cross-entropy");
+  EXPECT_EQ(rows.at("moving average"), "none");
   EXPECT_EQ(rows.at("tests"), "every epoch");
   EXPECT_EQ(rows.at("checkpoints"), "every epoch; the newest 3 and the best are kept");
 }

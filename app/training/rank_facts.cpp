@@ -1,0 +1,105 @@
+#include "app/training/rank_facts.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "app/errors.h"
+#include "app/json_text.h"
+#include "app/runtime/agreement.h"
+
+namespace convoy::app {
+namespace {
+
+using nlohmann::json;
+
+struct Difference {
+  std::string name, here, at_root;
+};
+
+// The first fact in which the lists differ; one list may be longer.
+std::optional<Difference> first_difference(const Facts& here, const Facts& root) {
+  for (std::size_t i = 0; i < std::max(here.size(), root.size()); ++i) {
+    if (i < here.size() && i < root.size() && here[i] == root[i]) continue;
+    if (i >= root.size()) return Difference{here[i].first, here[i].second, "nothing"};
+    if (i >= here.size() || here[i].first != root[i].first)
+      return Difference{root[i].first, "nothing", root[i].second};
+    return Difference{here[i].first, here[i].second, root[i].second};
+  }
+  return std::nullopt;
+}
+
+// Compares with rank 0, then fails together; `fail` makes the error of the difference.
+template <typename Fail>
+void require_same(const comm::Communicator& ranks, const Facts& facts, const Fail& fail) {
+  if (ranks.size() == 1) return;
+  const std::string mine = json_text(json(facts));
+  const std::string root = ranks.broadcast(ranks.rank() == 0 ? mine : std::string(), 0, "flags and data of rank 0");
+  together(ranks, [&] {
+    if (mine == root) return;
+    if (const auto difference = first_difference(json::parse(mine), json::parse(root))) fail(*difference);
+  });
+}
+
+}  // namespace
+
+Facts facts_of(const TrainOptions& options) {
+  const auto is_of_one_rank = [](const std::string& flag) {
+    return flag == "data" || flag == "out" || flag == "threads" || flag == "memory-limit";
+  };
+  Facts facts;
+  const json flags = to_json(options);
+  for (const auto& [flag, value] : flags.items()) {
+    if (is_of_one_rank(flag)) continue;
+    // Files that may have another name on another host, but that all ranks have or none.
+    if (flag == "trace" || flag == "tuning-file")
+      facts.emplace_back("--" + flag, value.get<std::string>().empty() ? "none" : "a file");
+    else
+      facts.emplace_back("--" + flag, json_text(value));
+  }
+  facts.emplace_back("--data", options.data == "synthetic" ? "synthetic" : "a file");
+  facts.emplace_back("--resume", options.resume ? "true" : "false");
+  facts.emplace_back("--overwrite", options.overwrite ? "true" : "false");
+  return facts;
+}
+
+Facts facts_of(const Dataset& dataset, const TrainOptions& options, const comm::Communicator& readers) {
+  if (options.data == "synthetic") return {};  // the flags say all of it
+  const auto of_reader = [&](std::string digest) {
+    return options.feed == "scatter" ? readers.broadcast(std::move(digest), 0, "digest of the data") : digest;
+  };
+  const data::StoreInfo& info = dataset.info();
+  Facts facts{{"shape of the images", info.shape.to_string()},
+              {"training images", std::to_string(info.size[0])},
+              {"test images", std::to_string(info.size[1])},
+              {"classes", std::to_string(info.classes.size())},
+              {"mean", fmt::format("{}", fmt::join(info.mean, ", "))},
+              {"std", fmt::format("{}", fmt::join(info.std, ", "))}};
+  for (std::size_t i = 0; i < info.classes.size(); ++i)
+    facts.emplace_back(fmt::format("class {}", i), fmt::format("'{}'", info.classes[i]));
+  for (const data::Split split : {data::Split::train, data::Split::test}) {
+    const char* name = split == data::Split::train ? "training" : "test";
+    facts.emplace_back(fmt::format("SHA-256 of the {} labels", name), of_reader(dataset.labels_sha256(split)));
+    facts.emplace_back(fmt::format("SHA-256 of a few {} images", name), of_reader(dataset.images_sha256(split)));
+  }
+  return facts;
+}
+
+void require_same_flags(const comm::Communicator& ranks, const Facts& facts) {
+  require_same(ranks, facts, [&](const Difference& d) {
+    throw UsageError(fmt::format("{}: rank 0 has {}, rank {} has {}; expected the same on all ranks", d.name,
+                                 d.at_root, ranks.rank(), d.here));
+  });
+}
+
+void require_same_data(const comm::Communicator& ranks, const std::string& file, const Facts& facts) {
+  require_same(ranks, facts, [&](const Difference& d) {
+    throw std::runtime_error(fmt::format("{} of rank {} is not the data of rank 0: {}: rank 0 has {}, rank {} has {}",
+                                         file, ranks.rank(), d.name, d.at_root, ranks.rank(), d.here));
+  });
+}
+
+}  // namespace convoy::app

@@ -1,0 +1,32 @@
+// Gradients of a batch that is computed in parts, one after the other.
+//   accumulate_gradients  {sum, gradients} -> {total}
+//                         f32 [n] each: total = (control->part > 0 ? sum : 0) + control->share * gradients, so that the first
+//                         part needs no zeros. total may be sum (after all parts but the last) or gradients (after the last)
+// Gradients are those of a part's mean loss; shares of the step's real samples make the total that of the whole batch.
+#pragma once
+
+#include "kernels/device/kernel.h"
+
+namespace convoy::kernels {
+
+struct AccumulateProblem {};
+
+// Throws std::invalid_argument unless the operands fit. Returns their elements.
+std::int64_t check_accumulate(KernelRequest& request);
+
+namespace reference {
+Kernel accumulate_gradients(const AccumulateProblem& problem, KernelRequest& request);
+}  // namespace reference
+namespace cpu {
+Kernel accumulate_gradients(const AccumulateProblem& problem, KernelRequest& request);
+}  // namespace cpu
+namespace cuda {
+Kernel accumulate_gradients(const AccumulateProblem& problem, KernelRequest& request);
+}  // namespace cuda
+
+inline Kernel accumulate_gradients(Backend backend, const AccumulateProblem& problem, KernelRequest& request) {
+  return select(backend, reference::accumulate_gradients, cpu::accumulate_gradients,
+                cuda::accumulate_gradients)(problem, request);
+}
+
+}  // namespace convoy::kernels

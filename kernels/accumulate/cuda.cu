@@ -1,0 +1,37 @@
+// Sums of parts on the device, a pack of elements a thread.
+#include "kernels/accumulate/accumulate.h"
+#include "kernels/device/cuda_launch.cuh"
+#include "kernels/device/host_kernel.h"
+
+namespace convoy::kernels::cuda {
+namespace {
+
+constexpr int kWidth = 4;
+
+// Neither pointer is __restrict__: total is one of the other two.
+template <int kV>
+__global__ void __launch_bounds__(kThreads)
+    accumulate(const float* sum, const float* gradients, float* total, std::int64_t packs, const StepControl* control) {
+  const std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (i >= packs) return;
+  const float share = control->share;
+  Pack<float, kV> result = control->part > 0 ? load_pack<kV>(sum + i * kV) : zero_pack<float, kV>();
+  const Pack<float, kV> g = load_pack<kV>(gradients + i * kV);
+#pragma unroll
+  for (int k = 0; k < kV; ++k) result.value[k] += share * g.value[k];
+  store_pack(total + i * kV, result);
+}
+
+}  // namespace
+
+Kernel accumulate_gradients(const AccumulateProblem&, KernelRequest& request) {
+  const std::int64_t count = check_accumulate(request);
+  return device_kernel([count, control = request.control](const BoundOperands& b, Stream stream) {
+    if (count == 0) return;
+    const std::int64_t packs = count % kWidth == 0 ? count / kWidth : count;
+    launch(count % kWidth == 0 ? accumulate<kWidth> : accumulate<1>, grid_for(packs), kThreads, stream, b.in(0), b.in(1),
+           b.out(0), packs, control);
+  });
+}
+
+}  // namespace convoy::kernels::cuda
