@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "app/model/precision.h"
 #include "app/runtime/model_memory.h"
@@ -71,8 +72,9 @@ void expect_shares(const Network& network, Backend backend, const MixParameters&
 TEST(MixedStep, SharesTheLossOfMixedImagesBetweenBothLabels) {
   for (const Network& network : {fuse(every_op()), fuse(residual())})
     for (const Backend backend : {Backend::reference, Backend::cpu})
-      for (const MixParameters& mix : {MixParameters{0.3f, 0.3f}, MixParameters{1, 0.8f, 1, 2, 3, 5}})
-        for (const std::int32_t valid : {4, 3}) expect_shares(network, backend, mix, valid);
+      for (const auto& [mix, valid] :
+           {std::pair{MixParameters{0.3f, 0.3f}, 3}, {MixParameters{1, 0.8f, 1, 2, 3, 5}, 4}})
+        expect_shares(network, backend, mix, valid);
 }
 
 TEST(MixedStep, OfNothingGivesTheBitsOfAPlainStep) {
