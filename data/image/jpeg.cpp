@@ -114,9 +114,24 @@ class Jpeg final : public Codec {
     const auto x = static_cast<JDIMENSION>(region.x), right = x + static_cast<JDIMENSION>(region.width);
     JDIMENSION first = x > margin ? x - margin : 0;
     JDIMENSION width = std::min(jpeg_.output_width, right + margin) - first;
-    if (first > 0 || width < jpeg_.output_width) jpeg_crop_scanline(&jpeg_, &first, &width);
+    if (!can_crop()) first = 0, width = jpeg_.output_width;
+    if (width < jpeg_.output_width) jpeg_crop_scanline(&jpeg_, &first, &width);
     left_ = x - first;
     if (region.y > 0) jpeg_skip_scanlines(&jpeg_, static_cast<JDIMENSION>(region.y));
+  }
+
+  // jpeg_crop_scanline() takes the width of subsampled components for that at full scale. In reduced images of rare
+  // sampling (4x2) it is not, and upsampling would then stop in the middle of the row.
+  bool can_crop() const {
+    for (int i = 0; i < jpeg_.num_components; ++i) {
+      const jpeg_component_info& component = jpeg_.comp_info[i];
+      const auto most = static_cast<JDIMENSION>(jpeg_.max_h_samp_factor);
+      const auto factor = static_cast<JDIMENSION>(component.h_samp_factor);
+      const JDIMENSION supposed = (jpeg_.output_width * factor + most - 1) / most;
+      if (component.downsampled_width != supposed && component.downsampled_width != jpeg_.output_width)
+        return false;
+    }
+    return true;
   }
 
   void read_rows(const Window& region, std::size_t row_bytes, std::uint8_t* to) {

@@ -1,0 +1,111 @@
+// JPEG files of every kind: colour spaces, subsampling, progressive, restart intervals, arithmetic coding.
+#pragma once
+
+#include <cstdio>
+#include <string>
+#include <vector>
+// jpeglib.h needs FILE declared before it.
+#include <jpeglib.h>
+
+#include <cstdlib>
+
+#include "tests/data/support.h"
+
+namespace convoy::data::testing {
+
+// Edges, noise and gradients, so that neighbouring blocks differ.
+inline Image detailed_image(std::int64_t height, std::int64_t width, std::int64_t channels,
+                            std::uint64_t seed) {
+  Image image{{height, width, channels},
+              random_bytes(static_cast<std::size_t>(height * width * channels), seed)};
+  for (std::int64_t i = 0; i < height * width * channels; ++i) {
+    const std::int64_t c = i % channels, x = i / channels % width, y = i / channels / width;
+    const std::int64_t base = ((x / 7 + y / 5 + c) % 3) * 80 + (x + 2 * y) % 60;
+    auto& value = image.pixels[static_cast<std::size_t>(i)];
+    value = static_cast<std::uint8_t>(base + value % 32);
+  }
+  return image;
+}
+
+struct JpegKind {
+  std::string name;
+  int components = 3;  // of the image that is encoded: 1, 3 (RGB) or 4 (CMYK)
+  J_COLOR_SPACE stored_as = JCS_YCbCr;
+  int h = 1, v = 1;  // sampling factors of the first component
+  bool progressive = false, arithmetic = false, separate_scans = false, incomplete = false;
+  int restart = 0;  // blocks between restart markers
+  int quality = 90;
+
+  bool multiple_scans() const { return progressive || separate_scans; }
+
+  Bytes encode(const Image& image) const {
+    jpeg_compress_struct jpeg{};
+    jpeg_error_mgr errors{};
+    jpeg.err = jpeg_std_error(&errors);
+    jpeg_create_compress(&jpeg);
+    unsigned char* memory = nullptr;
+    unsigned long size = 0;
+    jpeg_mem_dest(&jpeg, &memory, &size);
+    jpeg.image_width = static_cast<JDIMENSION>(image.shape.width);
+    jpeg.image_height = static_cast<JDIMENSION>(image.shape.height);
+    jpeg.input_components = components;
+    jpeg.in_color_space = components == 1 ? JCS_GRAYSCALE : components == 4 ? JCS_CMYK : JCS_RGB;
+    jpeg_set_defaults(&jpeg);
+    jpeg_set_colorspace(&jpeg, stored_as);
+    jpeg_set_quality(&jpeg, quality, TRUE);
+    jpeg.comp_info[0].h_samp_factor = h;
+    jpeg.comp_info[0].v_samp_factor = v;
+    if (components == 4) jpeg.comp_info[3].h_samp_factor = h, jpeg.comp_info[3].v_samp_factor = v;
+    jpeg.arith_code = arithmetic ? TRUE : FALSE;
+    jpeg.restart_interval = static_cast<unsigned>(restart);
+    if (progressive) jpeg_simple_progression(&jpeg);
+    if (incomplete) jpeg.num_scans = 4;  // without the last bits
+    std::vector<jpeg_scan_info> scans(static_cast<std::size_t>(components));
+    if (separate_scans) {
+      for (int i = 0; i < components; ++i) {
+        jpeg_scan_info& scan = scans[static_cast<std::size_t>(i)];
+        scan = {1, {i, 0, 0, 0}, 0, 63, 0, 0};
+      }
+      jpeg.scan_info = scans.data();
+      jpeg.num_scans = components;
+    }
+    jpeg_start_compress(&jpeg, TRUE);
+    while (jpeg.next_scanline < jpeg.image_height) {
+      auto* row = const_cast<std::uint8_t*>(image.pixels.data()) +
+                  jpeg.next_scanline * static_cast<std::size_t>(image.shape.width * components);
+      jpeg_write_scanlines(&jpeg, &row, 1);
+    }
+    jpeg_finish_compress(&jpeg);
+    Bytes bytes(memory, memory + size);
+    jpeg_destroy_compress(&jpeg);
+    std::free(memory);
+    return bytes;
+  }
+};
+
+inline std::vector<JpegKind> jpeg_kinds() {
+  std::vector<JpegKind> kinds;
+  const std::vector<std::pair<int, int>> sampling{{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {4, 2}, {1, 4}};
+  for (const auto& [h, v] : sampling) {
+    const std::string name = std::to_string(h) + "x" + std::to_string(v);
+    kinds.push_back({.name = name, .h = h, .v = v});
+    kinds.push_back({.name = name + " progressive", .h = h, .v = v, .progressive = true});
+    kinds.push_back({.name = name + " restarts", .h = h, .v = v, .restart = 3});
+  }
+  kinds.push_back({.name = "progressive restarts", .h = 2, .v = 2, .progressive = true, .restart = 5});
+  kinds.push_back({.name = "incomplete", .h = 2, .v = 2, .progressive = true, .incomplete = true});
+  kinds.push_back({.name = "separate scans", .h = 2, .v = 2, .separate_scans = true});
+  kinds.push_back({.name = "arithmetic", .h = 2, .v = 2, .arithmetic = true});
+  kinds.push_back(
+      {.name = "arithmetic progressive", .h = 2, .v = 1, .progressive = true, .arithmetic = true});
+  kinds.push_back({.name = "RGB", .stored_as = JCS_RGB});
+  kinds.push_back({.name = "grey", .components = 1, .stored_as = JCS_GRAYSCALE});
+  kinds.push_back({.name = "grey 2x2", .components = 1, .stored_as = JCS_GRAYSCALE, .h = 2, .v = 2});
+  kinds.push_back(
+      {.name = "grey progressive", .components = 1, .stored_as = JCS_GRAYSCALE, .progressive = true});
+  kinds.push_back({.name = "CMYK", .components = 4, .stored_as = JCS_CMYK});
+  kinds.push_back({.name = "YCCK", .components = 4, .stored_as = JCS_YCCK, .h = 2, .v = 2});
+  return kinds;
+}
+
+}  // namespace convoy::data::testing
