@@ -37,11 +37,17 @@ void print_info(const std::string& file) {
   fmt::print("{:<10} {}\n", "file", file);
   fmt::print("{:<10} {:.1f} MiB\n", "size",
              static_cast<double>(std::filesystem::file_size(file)) / (1 << 20));
-  fmt::print("{:<10} {} (height x width x channels), uint8\n", "images", info.shape.to_string());
+  const bool encoded = info.format == data::ImageFormat::encoded;
+  fmt::print("{:<10} {}\n", "images",
+             encoded ? fmt::format("JPEG or PNG files of any size, {} channels", info.shape.channels)
+                     : fmt::format("{} (height x width x channels), uint8", info.shape.to_string()));
   for (const Split split : {Split::train, Split::test}) {
-    const auto chunk = store.chunk_images(split);
-    fmt::print("{:<10} {} images, {}\n", name_of(split), info.size[static_cast<std::size_t>(split)],
-               chunk > 0 ? fmt::format("{} a chunk", chunk) : "contiguous");
+    const auto count = info.size[static_cast<std::size_t>(split)], chunk = store.chunk_images(split);
+    const double mean_kib = static_cast<double>(store.stored_bytes(split)) / static_cast<double>(count) / 1024;
+    fmt::print("{:<10} {} images, {}\n", name_of(split), count,
+               encoded     ? fmt::format("{:.1f} KiB each", mean_kib)
+               : chunk > 0 ? fmt::format("{} a chunk", chunk)
+                           : "contiguous");
   }
   fmt::print("{:<10} {:.4f}\n", "mean", fmt::join(info.mean, " "));
   fmt::print("{:<10} {:.4f}\n", "std", fmt::join(info.std, " "));

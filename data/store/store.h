@@ -1,5 +1,15 @@
-// Reads a store (the format is described in data/store/writer.h). Everything about the file is checked when
-// it is opened, and each failure is one line that names file, dataset, what was found and what was expected.
+// Reads a store: an HDF5 file with the images of two splits.
+//
+//   /train/images     uint8 [N, H, W, C], or instead
+//   /train/encoded    uint8 [bytes]: JPEG and PNG files of any size, one after the other, and
+//   /train/offsets    integers [N + 1]: image i is bytes offsets[i] to offsets[i + 1]
+//   /train/labels     integers [N], 0 <= label < number of classes
+//   /test/...         the same, stored in the same way
+//   attributes        classes: strings; mean, std: numbers [C] on the scale 0 to 1. C is 1 or 3 if images are encoded.
+//
+// Any HDF5 file with these is read: every layout, chunk shape and link, and the filters that the HDF5 library has.
+// Everything about the file but the images is checked when it is opened, and each failure is one line that names file,
+// dataset, what was found and what was expected.
 #pragma once
 
 #include <array>
@@ -30,9 +40,8 @@ struct StoreInfo {
 
 class Store {
  public:
-  // Splits of at most `resident_bytes` of pixels are read into memory when split() is first called; of larger
-  // ones single images are read where the file has them, through the page cache that all ranks of a host
-  // share.
+  // Splits of at most `resident_bytes` are read into memory when split() is first called. Of larger ones single images
+  // are read where the file has them, through the page cache that all ranks of a host share.
   static constexpr std::int64_t kDefaultResidentBytes = std::int64_t{1} << 30;
   explicit Store(const std::filesystem::path& file, std::int64_t resident_bytes = kDefaultResidentBytes);
   ~Store();
@@ -40,7 +49,8 @@ class Store {
   const StoreInfo& info() const;
   std::shared_ptr<const ImageSet> split(Split split) const;  // lives on without the Store
   const std::vector<std::int32_t>& labels(Split split) const;
-  std::int64_t chunk_images(Split split) const;  // images in a chunk; 0 when the dataset is contiguous
+  std::int64_t stored_bytes(Split split) const;  // of all images
+  std::int64_t chunk_images(Split split) const;  // images in a chunk; 0 if contiguous or encoded
 
  private:
   struct State;

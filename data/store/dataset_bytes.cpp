@@ -1,0 +1,112 @@
+#include "data/store/dataset_bytes.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+namespace convoy::data {
+namespace {
+
+// A filter that this HDF5 lacks fails at the first image otherwise, in words that name no filter.
+void check_filters(hid_t dataset, const std::string& name) {
+  const hdf5::Handle creation = hdf5::own(H5Dget_create_plist(dataset), H5Pclose, name);
+  for (int i = 0; i < H5Pget_nfilters(creation.get()); ++i) {
+    std::array<char, 64> filter{};
+    std::size_t values = 0;
+    unsigned flags = 0, config = 0;
+    const H5Z_filter_t id = H5Pget_filter2(creation.get(), static_cast<unsigned>(i), &flags, &values, nullptr,
+                                           filter.size(), filter.data(), &config);
+    if (id >= 0 && H5Zfilter_avail(id) > 0) continue;
+    throw std::runtime_error(fmt::format(
+        "{}: written through filter {}{}, which this HDF5 does not have (h5repack can remove it)", name,
+        static_cast<int>(id), filter[0] != '\0' ? fmt::format(" ({})", filter.data()) : ""));
+  }
+}
+
+}  // namespace
+
+DatasetBytes::DatasetBytes(hdf5::Handle dataset, std::string name, std::int64_t resident_bytes)
+    : name_(std::move(name)), dataset_(std::move(dataset)) {
+  hdf5::Session session;
+  const hdf5::Handle space = hdf5::own(H5Dget_space(dataset_.get()), H5Sclose, name_);
+  std::vector<hsize_t> extents(static_cast<std::size_t>(H5Sget_simple_extent_ndims(space.get())));
+  H5Sget_simple_extent_dims(space.get(), extents.data(), nullptr);
+  rows_ = static_cast<std::int64_t>(extents[0]);
+  for (std::size_t i = 1; i < extents.size(); ++i) row_bytes_ *= static_cast<std::int64_t>(extents[i]);
+  check_filters(dataset_.get(), name_);
+  if (size() <= resident_bytes) {
+    resident_ = std::make_unique_for_overwrite<std::uint8_t[]>(static_cast<std::size_t>(size()));
+    if (size() > 0) read_by_hdf5(0, size(), resident_.get());
+    dataset_.reset();
+    return;
+  }
+  pieces_ = find_pieces(dataset_.get(), name_);
+  const auto& offsets = pieces_.offsets;
+  const bool all = std::find(offsets.begin(), offsets.end(), Pieces::kThroughHdf5) == offsets.end();
+  if (pieces_.descriptor >= 0 && all) dataset_.reset();
+}
+
+DatasetBytes::~DatasetBytes() {
+  if (pieces_.descriptor >= 0) ::close(pieces_.descriptor);
+}
+
+void DatasetBytes::read_by_hdf5(std::int64_t first, std::int64_t count, std::uint8_t* to) const {
+  hdf5::Session session;
+  const std::string what = name_ + ": cannot read";
+  const hdf5::Handle space = hdf5::own(H5Dget_space(dataset_.get()), H5Sclose, what);
+  std::vector<hsize_t> extents(static_cast<std::size_t>(H5Sget_simple_extent_ndims(space.get())));
+  H5Sget_simple_extent_dims(space.get(), extents.data(), nullptr);
+  std::vector<hsize_t> start(extents.size());
+  start[0] = static_cast<hsize_t>(first / row_bytes_);
+  extents[0] = static_cast<hsize_t>(count / row_bytes_);
+  hdf5::check(
+      H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, start.data(), nullptr, extents.data(), nullptr), what);
+  const auto bytes = static_cast<hsize_t>(count);
+  const hdf5::Handle memory = hdf5::own(H5Screate_simple(1, &bytes, nullptr), H5Sclose, what);
+  hdf5::check(H5Dread(dataset_.get(), H5T_NATIVE_UINT8, memory.get(), space.get(), H5P_DEFAULT, to), what);
+}
+
+void DatasetBytes::read_file(std::int64_t offset, std::int64_t count, std::uint8_t* to) const {
+  for (std::int64_t done = 0; done < count;) {
+    const ssize_t got =
+        ::pread(pieces_.descriptor, to + done, static_cast<std::size_t>(count - done), offset + done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw std::runtime_error(fmt::format("{}: cannot read: {}", name_, std::strerror(errno)));
+    if (got == 0) throw std::runtime_error(fmt::format("{}: the file ends in the middle of an image", name_));
+    done += got;
+  }
+}
+
+std::span<const std::uint8_t> DatasetBytes::read(std::int64_t first, std::int64_t count,
+                                                 std::span<std::uint8_t> scratch) const {
+  if (resident_ != nullptr) return {resident_.get() + first, static_cast<std::size_t>(count)};
+  if (static_cast<std::int64_t>(scratch.size()) < count) {
+    throw std::invalid_argument(
+        fmt::format("{}: room for {} bytes, expected {}", name_, scratch.size(), count));
+  }
+  if (pieces_.descriptor < 0) {
+    read_by_hdf5(first, count, scratch.data());
+    return scratch.first(static_cast<std::size_t>(count));
+  }
+  for (std::int64_t done = 0; done < count;) {
+    const std::int64_t at = first + done, piece = at / pieces_.bytes, within = at % pieces_.bytes;
+    const std::int64_t bytes = std::min(count - done, pieces_.bytes - within);
+    const std::int64_t offset = pieces_.offsets[static_cast<std::size_t>(piece)];
+    if (offset == Pieces::kThroughHdf5) {
+      read_by_hdf5(at, bytes, scratch.data() + done);
+    } else {
+      read_file(offset + within, bytes, scratch.data() + done);
+    }
+    done += bytes;
+  }
+  return scratch.first(static_cast<std::size_t>(count));
+}
+
+}  // namespace convoy::data

@@ -1,0 +1,42 @@
+// The bytes of a dataset of uint8 in C order. What lies in the file as it is, contiguous or in unfiltered chunks, is
+// read with pread, without HDF5 and its lock; everything else is read through HDF5.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "data/store/hdf5.h"
+#include "data/store/pieces.h"
+
+namespace convoy::data {
+
+class DatasetBytes {
+ public:
+  // `dataset` is one of uint8 of a file that hdf5::open_to_read() opened; `name` stands in messages. A dataset of at
+  // most `resident_bytes` is read into memory here.
+  DatasetBytes(hdf5::Handle dataset, std::string name, std::int64_t resident_bytes);
+  ~DatasetBytes();
+  DatasetBytes(const DatasetBytes&) = delete;
+  DatasetBytes& operator=(const DatasetBytes&) = delete;
+
+  const std::string& name() const { return name_; }
+  std::int64_t size() const { return rows_ * row_bytes_; }
+  // `count` bytes from `first` on; both are multiples of what one index of the first axis holds. Bytes that are not
+  // in memory are read into `scratch`. Safe to call from several threads.
+  std::span<const std::uint8_t> read(std::int64_t first, std::int64_t count,
+                                     std::span<std::uint8_t> scratch) const;
+
+ private:
+  void read_by_hdf5(std::int64_t first, std::int64_t count, std::uint8_t* to) const;
+  void read_file(std::int64_t offset, std::int64_t count, std::uint8_t* to) const;
+
+  std::string name_;
+  std::int64_t rows_ = 0, row_bytes_ = 1;
+  hdf5::Handle dataset_;  // open while bytes must be read through HDF5
+  Pieces pieces_;
+  std::unique_ptr<std::uint8_t[]> resident_;
+};
+
+}  // namespace convoy::data

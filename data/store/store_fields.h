@@ -1,0 +1,43 @@
+// The parts of a store, each read with its checks. Failures are std::runtime_error in one line that names file and
+// object, what was found and what was expected. Hold a Session.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "data/store/hdf5.h"
+
+namespace convoy::data {
+
+struct Dataset {
+  hdf5::Handle handle;
+  std::string name;  // "FILE: /train/images"
+  std::vector<std::int64_t> extents;
+  std::int64_t chunk_rows = 0;  // 0: contiguous
+};
+
+struct ExpectedDataset {
+  bool bytes;  // of uint8, else of integers of any size
+  const char* axes;
+  std::size_t rank;
+};
+inline constexpr ExpectedDataset kImages{true, "[N, H, W, C]", 4}, kEncoded{true, "[bytes]", 1},
+    kLabels{false, "[N]", 1}, kOffsets{false, "[N + 1]", 1};
+
+// Follows links of every kind.
+bool exists(hid_t file, const std::string& path);
+Dataset open_dataset(hid_t file, const std::string& file_name, const std::string& path,
+                     const ExpectedDataset& expected);
+// Of rank 1. Values beyond int64 become the nearest that is not.
+std::vector<std::int64_t> read_integers(const Dataset& dataset);
+
+std::vector<std::string> read_classes(hid_t file, const std::string& file_name);
+// The attribute `mean` or `std`: a number a channel on the scale 0 to 1, of any float or integer type. channels 0: as
+// many as there are, 1 or 3.
+std::vector<float> read_statistics(hid_t file, const std::string& file_name, const char* name,
+                                   std::int64_t channels);
+// How many values an attribute has; 0 if it is missing.
+std::int64_t attribute_count(hid_t file, const char* name);
+
+}  // namespace convoy::data
