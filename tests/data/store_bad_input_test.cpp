@@ -106,7 +106,7 @@ TEST_F(BadStore, AGroupInADatasetsPlace) {
     H5Ldelete(file, "/train/labels", H5P_DEFAULT);
     hdf5::Handle(H5Gcreate2(file, "/train/labels", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), H5Gclose).reset();
   });
-  expect({"/train/labels", "no dataset", "expected a dataset of int32"});
+  expect({"/train/labels", "no dataset", "expected a dataset of integers"});
 }
 
 TEST_F(BadStore, WrongRank) {
@@ -124,18 +124,76 @@ TEST_F(BadStore, WrongType) {
   edit([](hid_t file) { replace(file, "/train/images", H5T_STD_I8LE, {40, 6, 5, 3}); });
   expect({"/train/images", "int8", "expected a dataset of uint8"});
   RandomStore().write(file_);
-  edit([](hid_t file) { replace(file, "/train/labels", H5T_STD_I64LE, {40}); });
-  expect({"/train/labels", "int64", "expected a dataset of int32"});
+  edit([](hid_t file) { replace(file, "/train/labels", H5T_IEEE_F64LE, {40}); });
+  expect({"/train/labels", "float64", "expected a dataset of integers"});
 }
 
 TEST_F(BadStore, NoImages) {
   edit([](hid_t file) { replace(file, "/train/images", H5T_STD_U8LE, {0, 6, 5, 3}); });
-  expect({"/train/images", "[0, 6, 5, 3]", "at least one image"});
+  expect({"/train/images", "[0, 6, 5, 3]", "expected 1 to"});
 }
 
 TEST_F(BadStore, MoreImagesThanTheFileCouldHold) {
   edit([](hid_t file) { replace(file, "/train/images", H5T_STD_U8LE, {hsize_t{1} << 36, 6, 5, 3}); });
-  expect({"/train/images", "68719476736", "bytes"});
+  expect({"/train/images", "68719476736", "expected 1 to 4294967296 images"});
+  edit([](hid_t file) {
+    replace(file, "/train/images", H5T_STD_U8LE, {hsize_t{1} << 31, 6, 5, 3});
+    replace(file, "/train/labels", H5T_STD_I32LE, {hsize_t{1} << 31});
+  });
+  expect({"/train/labels", "2147483648 values in a file of", "bytes"});
+}
+
+TEST_F(BadStore, ImagesOfMoreBytesThanAThreadKeeps) {
+  edit([](hid_t file) { replace(file, "/train/images", H5T_STD_U8LE, {40, 65536, 65536, 3}); });
+  expect({"/train/images", "[40, 65536, 65536, 3]", "at most 1073741824 bytes"});
+}
+
+TEST_F(BadStore, AxesInTheOrderOfPyTorch) {
+  edit([](hid_t file) {
+    replace(file, "/train/images", H5T_STD_U8LE, {40, 3, 32, 48});
+    replace(file, "/test/images", H5T_STD_U8LE, {7, 3, 32, 48});
+  });
+  expect({"/train/images", "shape [40, 3, 32, 48]", "[N, C, H, W]", "expected [N, H, W, C]"});
+  RandomStore{.shape = {28, 28, 1}}.write(file_);
+  edit([](hid_t file) { replace(file, "/test/images", H5T_STD_U8LE, {7, 1, 28, 28}); });
+  expect({"/test/images", "with 1 channels", "expected [N, H, W, C]"});
+  // Images of three rows and many channels are no such file.
+  RandomStore{.shape = {3, 5, 12}}.write(file_);
+  EXPECT_NO_THROW(Store store(file_));
+}
+
+TEST_F(BadStore, StatisticsOnTheScaleOfBytes) {
+  edit([](hid_t file) { replace_floats(file, "mean", {123.7f, 116.3f, 103.5f}); });
+  expect({"attribute mean", "123.7", "on the scale 0 to 255", "expected 3 numbers on the scale 0 to 1"});
+  RandomStore().write(file_);
+  edit([](hid_t file) { replace_floats(file, "std", {58.4f, 57.1f, 57.4f}); });
+  expect({"attribute std", "58.4", "on the scale 0 to 255"});
+  RandomStore().write(file_);
+  edit([](hid_t file) { replace_floats(file, "mean", {0.5f, -0.1f, 0.5f}); });
+  expect({"attribute mean", "-0.1", "on the scale 0 to 1"});
+}
+
+TEST_F(BadStore, ScalarsAreNoLists) {
+  edit([](hid_t file) {
+    H5Adelete(file, "mean");
+    const hdf5::Handle space(H5Screate(H5S_SCALAR), H5Sclose);
+    hdf5::Handle(H5Acreate2(file, "mean", H5T_IEEE_F32LE, space.get(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose)
+        .reset();
+  });
+  expect({"attribute mean", "rank 0", "expected 3"});
+}
+
+TEST_F(BadStore, ALinkThatLeadsNowhere) {
+  edit([](hid_t file) {
+    H5Ldelete(file, "/test/labels", H5P_DEFAULT);
+    H5Lcreate_soft("/nowhere", file, "/test/labels", H5P_DEFAULT, H5P_DEFAULT);
+  });
+  expect({"/test/labels", "a link that leads nowhere"});
+  edit([](hid_t file) {
+    H5Ldelete(file, "/test/images", H5P_DEFAULT);
+    H5Lcreate_external("gone.h5", "/images", file, "/test/images", H5P_DEFAULT, H5P_DEFAULT);
+  });
+  expect({"/test/images", "a link that leads nowhere"});
 }
 
 TEST_F(BadStore, LabelsOutOfRange) {
@@ -169,7 +227,7 @@ TEST_F(BadStore, WrongStatistics) {
   edit([](hid_t file) { replace_floats(file, "mean", {0.5f}); });
   expect({"attribute mean", "[0.5]", "expected 3"});
   edit([](hid_t file) { replace_floats(file, "mean", {0.5f, NAN, 0.5f}); });
-  expect({"attribute mean", "nan", "finite"});
+  expect({"attribute mean", "nan", "on the scale 0 to 1"});
   RandomStore().write(file_);
   edit([](hid_t file) { replace_floats(file, "std", {0.5f, 0, 0.5f}); });
   expect({"attribute std", "positive"});
