@@ -1,6 +1,7 @@
 // `convoy bench …`: measurements of the parts. Each sub-verb lives in its own file, bench_*.cpp.
 #include "app/commands/bench_collectives.h"
 #include "app/commands/bench_conv.h"
+#include "app/commands/bench_decode.h"
 #include "app/commands/bench_gemm.h"
 #include "app/commands/bench_loader.h"
 #include "app/commands/bench_step.h"
@@ -13,6 +14,7 @@ void add_bench_command(CLI::App& app) {
   bench->require_subcommand(1);
   add_bench_collectives(*bench);
   add_bench_conv(*bench);
+  add_bench_decode(*bench);
   add_bench_gemm(*bench);
   add_bench_loader(*bench);
   add_bench_step(*bench);

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "app/commands/commands.h"
+#include "app/commands/data_photographs.h"
 #include "app/commands/validators.h"
 #include "data/atomic_file.h"
 #include "data/convert/convert.h"
@@ -148,6 +149,7 @@ void add_data_command(CLI::App& app) {
   add_convert(*command);
   add_info(*command);
   add_synth(*command);
+  add_data_photographs(*command);
 }
 
 }  // namespace convoy::app

@@ -1,0 +1,10 @@
+// `convoy bench decode`: what a core decodes, through ImageDecoder and by libjpeg-turbo alone.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace convoy::app {
+
+void add_bench_decode(CLI::App& bench);
+
+}  // namespace convoy::app
