@@ -33,9 +33,7 @@ class Jpeg final : public Codec {
     errors_.error_exit = give_up;
     errors_.emit_message = on_message;
     jpeg_.client_data = this;
-    guarded([this] { jpeg_create_decompress(&jpeg_); });
     progress_.progress_monitor = on_progress;
-    jpeg_.progress = &progress_;
   }
   ~Jpeg() override { jpeg_destroy_decompress(&jpeg_); }
 
@@ -89,10 +87,13 @@ class Jpeg final : public Codec {
     call();
   }
 
+  // Begins anew: libjpeg would take tables that the file lacks from the image before.
   void read_header() {
     header_read_ = false;
+    jpeg_destroy_decompress(&jpeg_);
     guarded([this] {
-      jpeg_abort_decompress(&jpeg_);
+      jpeg_create_decompress(&jpeg_);
+      jpeg_.progress = &progress_;
       jpeg_mem_src(&jpeg_, content_.data(), content_.size());
       jpeg_read_header(&jpeg_, TRUE);
     });

@@ -1,6 +1,7 @@
 #include "data/image/image_decoder.h"
 
 #include <algorithm>
+#include <array>
 #include <random>
 
 #include "tests/data/jpeg_kinds.h"
@@ -181,6 +182,25 @@ TEST(ImageDecoder, OdditiesThatLeaveThePixelsAloneRefuseNothing) {
   Bytes behind = file;
   behind.insert(behind.end(), {1, 2, 3, 4});
   EXPECT_EQ(decode_image(behind, 3).pixels, expected);
+}
+
+// libjpeg keeps tables from image to image, for streams that leave them out.
+TEST(ImageDecoder, TakesNoTablesFromTheImageBefore) {
+  const Image image = detailed_image(24, 24, 3, 1);
+  const Bytes first = encode_jpeg(image, JCS_UNKNOWN, 20), second = encode_jpeg(image, JCS_UNKNOWN, 95);
+  static constexpr std::array<std::uint8_t, 2> kTables{0xFF, 0xDB};
+  Bytes without = second;
+  for (;;) {  // cut out the quantisation tables
+    const auto at = std::search(without.begin(), without.end(), kTables.begin(), kTables.end());
+    if (at == without.end()) break;
+    without.erase(at, at + 2 + at[2] * 256 + at[3]);
+  }
+  ImageDecoder decoder(ImageFormat::encoded, {0, 0, 3});
+  Bytes pixels(24 * 24 * 3);
+  decoder.open(first);
+  decoder.read({0, 0, 24, 24}, 1, pixels.data());
+  decoder.open(without);
+  EXPECT_THROW(decoder.read({0, 0, 24, 24}, 1, pixels.data()), std::runtime_error);
 }
 
 // A region is whole if all rows down to its last are there.
