@@ -67,7 +67,12 @@ class Finder {
     for (; first[0] < extents_[0]; first[0] += piece_[0]) {
       add(place(pieces_.bytes, [&] {
         unsigned filters = 0;
+#if H5_VERSION_GE(2, 0, 0)
+        auto bytes = static_cast<std::size_t>(pieces_.bytes);
+        return H5Dread_chunk2(dataset_, H5P_DEFAULT, first.data(), &filters, room.get(), &bytes);
+#else
         return H5Dread_chunk(dataset_, H5P_DEFAULT, first.data(), &filters, room.get());
+#endif
       }));
     }
   }

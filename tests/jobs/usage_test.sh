@@ -18,7 +18,7 @@ refuses() { # STATUS WORDS SCRIPT ARGUMENTS…
 }
 
 for script in quickstart.sh test.sh scaling.sh train.sbatch compare_cpu.sh compare_gpu.sh compare_accuracy.sh \
-  partition_memory.sh partition_scaling.sh partition_baselines.sh sanitize_gpu.sh; do
+  partition_memory.sh partition_scaling.sh partition_baselines.sh sanitize_gpu.sh fuzz.sh; do
   check "$script --help" helps "$script"
 done
 check "quickstart.sh: an unknown flag" refuses 2 "--hlep" quickstart.sh --hlep
@@ -28,6 +28,7 @@ check "scaling.sh: a list where one number belongs" refuses 2 "found '32,64', ex
 check "scaling.sh: an unknown option" refuses 2 "unknown option --model;" scaling.sh out --model
 check "train.sbatch: no flags" refuses 2 "--out is missing" train.sbatch
 check "compare_cpu.sh: no such peer" refuses 2 "peer.py: no such file" compare_cpu.sh peer.py
+check "fuzz.sh: a flag for a target" refuses 2 "found '--runs', expected a target" fuzz.sh --runs
 check "compare_gpu.sh: no such peer" refuses 2 "peer.py: no such file" compare_gpu.sh peer.py
 check "compare_accuracy.sh: too few arguments" refuses 2 "expected DATA.h5 and OUT" compare_accuracy.sh data.h5
 check "compare_accuracy.sh: no such data" refuses 1 "data.h5: no such file" compare_accuracy.sh data.h5 out
