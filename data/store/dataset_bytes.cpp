@@ -14,6 +14,8 @@
 namespace convoy::data {
 namespace {
 
+constexpr std::int64_t kChunksARead = 8192, kBytesARead = 64 << 20;
+
 // A filter that this HDF5 lacks fails at the first image otherwise, in words that name no filter.
 void check_filters(hid_t dataset, const std::string& name) {
   const hdf5::Handle creation = hdf5::own(H5Dget_create_plist(dataset), H5Pclose, name);
@@ -41,16 +43,33 @@ DatasetBytes::DatasetBytes(hdf5::Handle dataset, std::string name, std::int64_t 
   rows_ = static_cast<std::int64_t>(extents[0]);
   for (std::size_t i = 1; i < extents.size(); ++i) row_bytes_ *= static_cast<std::int64_t>(extents[i]);
   check_filters(dataset_.get(), name_);
-  if (size() <= resident_bytes) {
-    resident_ = std::make_unique_for_overwrite<std::uint8_t[]>(static_cast<std::size_t>(size()));
-    if (size() > 0) read_by_hdf5(0, size(), resident_.get());
-    dataset_.reset();
-    return;
-  }
   pieces_ = find_pieces(dataset_.get(), name_);
+  if (size() <= resident_bytes) make_resident(extents);
   const auto& offsets = pieces_.offsets;
   const bool all = std::find(offsets.begin(), offsets.end(), Pieces::kThroughHdf5) == offsets.end();
-  if (pieces_.descriptor >= 0 && all) dataset_.reset();
+  if (resident_ != nullptr || (pieces_.descriptor >= 0 && all)) dataset_.reset();
+}
+
+// HDF5 needs much memory and time for a read of very many chunks.
+void DatasetBytes::make_resident(const std::vector<hsize_t>& extents) {
+  std::vector<hsize_t> chunk = extents;
+  chunk[0] = 1;
+  const hdf5::Handle creation = hdf5::own(H5Dget_create_plist(dataset_.get()), H5Pclose, name_);
+  if (H5Pget_layout(creation.get()) == H5D_CHUNKED)
+    H5Pget_chunk(creation.get(), static_cast<int>(chunk.size()), chunk.data());
+  const auto chunk_rows = static_cast<std::int64_t>(chunk[0]);
+  std::int64_t chunks = 1;  // next to one another in a row
+  for (std::size_t i = 1; i < chunk.size(); ++i)
+    chunks *= static_cast<std::int64_t>((extents[i] + chunk[i] - 1) / chunk[i]);
+  const std::int64_t rows =
+      chunk_rows *
+      std::max<std::int64_t>(1, std::min(kChunksARead / chunks, kBytesARead / (chunk_rows * row_bytes_)));
+  auto resident = std::make_unique_for_overwrite<std::uint8_t[]>(static_cast<std::size_t>(size()));
+  for (std::int64_t first = 0; first < rows_; first += rows) {
+    const auto count = static_cast<std::size_t>(std::min(rows, rows_ - first) * row_bytes_);
+    read(first * row_bytes_, static_cast<std::int64_t>(count), {resident.get() + first * row_bytes_, count});
+  }
+  resident_ = std::move(resident);
 }
 
 DatasetBytes::~DatasetBytes() {
@@ -97,8 +116,14 @@ std::span<const std::uint8_t> DatasetBytes::read(std::int64_t first, std::int64_
   }
   for (std::int64_t done = 0; done < count;) {
     const std::int64_t at = first + done, piece = at / pieces_.bytes, within = at % pieces_.bytes;
-    const std::int64_t bytes = std::min(count - done, pieces_.bytes - within);
     const std::int64_t offset = pieces_.offsets[static_cast<std::size_t>(piece)];
+    // Pieces that follow one another in the file too, or that were never written, are read in one go.
+    std::int64_t end = (piece + 1) * pieces_.bytes;
+    for (; end < first + count && end / pieces_.bytes - piece < kChunksARead; end += pieces_.bytes) {
+      const std::int64_t next = pieces_.offsets[static_cast<std::size_t>(end / pieces_.bytes)];
+      if (next != (offset == Pieces::kThroughHdf5 ? offset : offset + end - piece * pieces_.bytes)) break;
+    }
+    const std::int64_t bytes = std::min(first + count, end) - at;
     if (offset == Pieces::kThroughHdf5) {
       read_by_hdf5(at, bytes, scratch.data() + done);
     } else {

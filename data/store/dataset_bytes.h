@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "data/store/hdf5.h"
 #include "data/store/pieces.h"
@@ -29,6 +30,7 @@ class DatasetBytes {
                                      std::span<std::uint8_t> scratch) const;
 
  private:
+  void make_resident(const std::vector<hsize_t>& extents);
   void read_by_hdf5(std::int64_t first, std::int64_t count, std::uint8_t* to) const;
   void read_file(std::int64_t offset, std::int64_t count, std::uint8_t* to) const;
 

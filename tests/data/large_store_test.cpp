@@ -90,14 +90,14 @@ void make(const std::filesystem::path& path, bool latest, bool unlimited, bool e
   write_dataset(file.get(), "/train/labels", H5T_STD_I32LE, H5T_NATIVE_INT32, labels);
 }
 
-class LargeStore : public ::testing::TestWithParam<std::tuple<bool, bool, bool>> {};
+class LargeStore : public ::testing::TestWithParam<std::tuple<bool, bool, bool, std::int64_t>> {};
 
 TEST_P(LargeStore, OpensAtOnce) {
-  const auto [latest, unlimited, encoded] = GetParam();
+  const auto [latest, unlimited, encoded, resident_bytes] = GetParam();
   const TemporaryFolder folder;
   make(folder / "store.h5", latest, unlimited, encoded);
   const double start = cpu_seconds(), before = resident_mib();
-  const auto set = Store(folder / "store.h5", 0).split(Split::train);
+  const auto set = Store(folder / "store.h5", resident_bytes).split(Split::train);
   const double seconds = cpu_seconds() - start, mib = resident_mib() - before;
   RecordProperty("cpu_milliseconds", static_cast<int>(seconds * 1000));
   RecordProperty("resident_mib", static_cast<int>(mib));
@@ -111,9 +111,13 @@ TEST_P(LargeStore, OpensAtOnce) {
   }
 }
 
+// Images in memory are 15 MiB.
 INSTANTIATE_TEST_SUITE_P(Kinds, LargeStore,
-                         ::testing::Values(std::tuple(false, false, false), std::tuple(true, false, false),
-                                           std::tuple(true, true, false), std::tuple(false, false, true)));
+                         ::testing::Values(std::tuple(false, false, false, 0),
+                                           std::tuple(true, false, false, 0),
+                                           std::tuple(true, true, false, 0),
+                                           std::tuple(false, false, true, 0),
+                                           std::tuple(false, false, false, 1 << 30)));
 
 }  // namespace
 }  // namespace convoy::data
