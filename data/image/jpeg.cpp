@@ -26,6 +26,15 @@ constexpr int kMostScans = 200;
 // reaches two blocks.
 constexpr JDIMENSION kMarginPixels = 2, kMarginBlocks = 2;
 
+// Pixels a side that a block of 8x8 coefficients becomes. libjpeg-turbo may be built to look like libjpeg 8.
+#if JPEG_LIB_VERSION >= 70
+int block_of(const jpeg_component_info& component) { return component.DCT_h_scaled_size; }
+int smallest_block(const jpeg_decompress_struct& jpeg) { return jpeg.min_DCT_h_scaled_size; }
+#else
+int block_of(const jpeg_component_info& component) { return component.DCT_scaled_size; }
+int smallest_block(const jpeg_decompress_struct& jpeg) { return jpeg.min_DCT_scaled_size; }
+#endif
+
 class Jpeg final : public Codec {
  public:
   explicit Jpeg(int channels) : channels_(channels) {
@@ -113,24 +122,27 @@ class Jpeg final : public Codec {
         !multiple_scans ? kMarginPixels
                         : kMarginBlocks * static_cast<JDIMENSION>(8 / reduction * jpeg_.max_h_samp_factor);
     const auto x = static_cast<JDIMENSION>(region.x), right = x + static_cast<JDIMENSION>(region.width);
-    JDIMENSION first = x > margin ? x - margin : 0;
-    JDIMENSION width = std::min(jpeg_.output_width, right + margin) - first;
+    // Of fewer samples a row libjpeg would choose another way of upsampling.
+    const auto least = static_cast<JDIMENSION>(3 * jpeg_.max_h_samp_factor);
+    const JDIMENSION end = std::min(jpeg_.output_width, std::max(right + margin, least));
+    JDIMENSION first = std::min(x > margin ? x - margin : 0, end > least ? end - least : 0);
+    JDIMENSION width = end - first;
     if (!can_crop()) first = 0, width = jpeg_.output_width;
     if (width < jpeg_.output_width) jpeg_crop_scanline(&jpeg_, &first, &width);
     left_ = x - first;
     if (region.y > 0) jpeg_skip_scanlines(&jpeg_, static_cast<JDIMENSION>(region.y));
   }
 
-  // jpeg_crop_scanline() takes the width of subsampled components for that at full scale. In reduced images of rare
-  // sampling (4x2) it is not, and upsampling would then stop in the middle of the row.
+  // jpeg_crop_scanline() takes every component for one of the smallest block size. In reduced images others have larger
+  // blocks; if such a component still needs upsampling (4x2), that would stop in the middle of the row.
   bool can_crop() const {
+    const int smallest = smallest_block(jpeg_);
     for (int i = 0; i < jpeg_.num_components; ++i) {
       const jpeg_component_info& component = jpeg_.comp_info[i];
-      const auto most = static_cast<JDIMENSION>(jpeg_.max_h_samp_factor);
-      const auto factor = static_cast<JDIMENSION>(component.h_samp_factor);
-      const JDIMENSION supposed = (jpeg_.output_width * factor + most - 1) / most;
-      if (component.downsampled_width != supposed && component.downsampled_width != jpeg_.output_width)
-        return false;
+      const int block = block_of(component);
+      const bool whole = component.h_samp_factor * block == jpeg_.max_h_samp_factor * smallest &&
+                         component.v_samp_factor * block == jpeg_.max_v_samp_factor * smallest;
+      if (block != smallest && !whole) return false;
     }
     return true;
   }
