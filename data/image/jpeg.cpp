@@ -122,15 +122,17 @@ class Jpeg final : public Codec {
   }
 
   // jpeg_crop_scanline() takes the width of subsampled components for that at full scale. In reduced images of rare
-  // sampling (4x2) it is not, and upsampling would then stop in the middle of the row.
+  // sampling (4x2) it is another, and upsampling would stop in the middle of the row. A component that needs no
+  // upsampling is safe.
   bool can_crop() const {
     for (int i = 0; i < jpeg_.num_components; ++i) {
       const jpeg_component_info& component = jpeg_.comp_info[i];
       const auto most = static_cast<JDIMENSION>(jpeg_.max_h_samp_factor);
       const auto factor = static_cast<JDIMENSION>(component.h_samp_factor);
       const JDIMENSION supposed = (jpeg_.output_width * factor + most - 1) / most;
-      if (component.downsampled_width != supposed && component.downsampled_width != jpeg_.output_width)
-        return false;
+      const bool whole = component.downsampled_width == jpeg_.output_width &&
+                         component.downsampled_height == jpeg_.output_height;
+      if (component.downsampled_width != supposed && !whole) return false;
     }
     return true;
   }

@@ -33,7 +33,8 @@ struct JpegKind {
   J_COLOR_SPACE stored_as = JCS_YCbCr;
   int h = 1, v = 1;  // sampling factors of the first component
   bool progressive = false, arithmetic = false, separate_scans = false, incomplete = false;
-  int restart = 0;  // blocks between restart markers
+  int h2 = 1, v2 = 1;  // of the second
+  int restart = 0;     // blocks between restart markers
   int quality = 90;
 
   bool multiple_scans() const { return progressive || separate_scans; }
@@ -55,6 +56,7 @@ struct JpegKind {
     jpeg_set_quality(&jpeg, quality, TRUE);
     jpeg.comp_info[0].h_samp_factor = h;
     jpeg.comp_info[0].v_samp_factor = v;
+    if (components == 3) jpeg.comp_info[1].h_samp_factor = h2, jpeg.comp_info[1].v_samp_factor = v2;
     if (components == 4) jpeg.comp_info[3].h_samp_factor = h, jpeg.comp_info[3].v_samp_factor = v;
     jpeg.arith_code = arithmetic ? TRUE : FALSE;
     jpeg.restart_interval = static_cast<unsigned>(restart);
@@ -98,6 +100,12 @@ inline std::vector<JpegKind> jpeg_kinds() {
   kinds.push_back({.name = "arithmetic", .h = 2, .v = 2, .arithmetic = true});
   kinds.push_back(
       {.name = "arithmetic progressive", .h = 2, .v = 1, .progressive = true, .arithmetic = true});
+  // Components that differ from one another, as no encoder writes them.
+  kinds.push_back({.name = "mixed 2x2 1x4", .h = 2, .v = 2, .h2 = 1, .v2 = 4});
+  kinds.push_back({.name = "mixed 2x2 2x1", .h = 2, .v = 2, .h2 = 2, .v2 = 1});
+  kinds.push_back({.name = "mixed 1x1 2x2", .h = 1, .v = 1, .h2 = 2, .v2 = 2});
+  kinds.push_back(
+      {.name = "mixed 4x1 2x2 progressive", .h = 4, .v = 1, .progressive = true, .h2 = 2, .v2 = 2});
   kinds.push_back({.name = "RGB", .stored_as = JCS_RGB});
   kinds.push_back({.name = "grey", .components = 1, .stored_as = JCS_GRAYSCALE});
   kinds.push_back({.name = "grey 2x2", .components = 1, .stored_as = JCS_GRAYSCALE, .h = 2, .v = 2});
