@@ -26,6 +26,15 @@ constexpr int kMostScans = 200;
 // reaches two blocks.
 constexpr JDIMENSION kMarginPixels = 2, kMarginBlocks = 2;
 
+// Pixels a side that a block of 8x8 coefficients becomes. libjpeg-turbo may be built to look like libjpeg 8.
+#if JPEG_LIB_VERSION >= 70
+int block_of(const jpeg_component_info& component) { return component.DCT_h_scaled_size; }
+int smallest_block(const jpeg_decompress_struct& jpeg) { return jpeg.min_DCT_h_scaled_size; }
+#else
+int block_of(const jpeg_component_info& component) { return component.DCT_scaled_size; }
+int smallest_block(const jpeg_decompress_struct& jpeg) { return jpeg.min_DCT_scaled_size; }
+#endif
+
 class Jpeg final : public Codec {
  public:
   explicit Jpeg(int channels) : channels_(channels) {
@@ -121,18 +130,16 @@ class Jpeg final : public Codec {
     if (region.y > 0) jpeg_skip_scanlines(&jpeg_, static_cast<JDIMENSION>(region.y));
   }
 
-  // jpeg_crop_scanline() takes the width of subsampled components for that at full scale. In reduced images of rare
-  // sampling (4x2) it is another, and upsampling would stop in the middle of the row. A component that needs no
-  // upsampling is safe.
+  // jpeg_crop_scanline() takes every component for one of the smallest block size. In reduced images others have larger
+  // blocks; if such a component still needs upsampling (4x2), that would stop in the middle of the row.
   bool can_crop() const {
+    const int smallest = smallest_block(jpeg_);
     for (int i = 0; i < jpeg_.num_components; ++i) {
       const jpeg_component_info& component = jpeg_.comp_info[i];
-      const auto most = static_cast<JDIMENSION>(jpeg_.max_h_samp_factor);
-      const auto factor = static_cast<JDIMENSION>(component.h_samp_factor);
-      const JDIMENSION supposed = (jpeg_.output_width * factor + most - 1) / most;
-      const bool whole = component.downsampled_width == jpeg_.output_width &&
-                         component.downsampled_height == jpeg_.output_height;
-      if (component.downsampled_width != supposed && !whole) return false;
+      const int block = block_of(component);
+      const bool whole = component.h_samp_factor * block == jpeg_.max_h_samp_factor * smallest &&
+                         component.v_samp_factor * block == jpeg_.max_v_samp_factor * smallest;
+      if (block != smallest && !whole) return false;
     }
     return true;
   }
