@@ -122,8 +122,11 @@ class Jpeg final : public Codec {
         !multiple_scans ? kMarginPixels
                         : kMarginBlocks * static_cast<JDIMENSION>(8 / reduction * jpeg_.max_h_samp_factor);
     const auto x = static_cast<JDIMENSION>(region.x), right = x + static_cast<JDIMENSION>(region.width);
-    JDIMENSION first = x > margin ? x - margin : 0;
-    JDIMENSION width = std::min(jpeg_.output_width, right + margin) - first;
+    // Of fewer samples a row libjpeg would choose another way of upsampling.
+    const auto least = static_cast<JDIMENSION>(3 * jpeg_.max_h_samp_factor);
+    const JDIMENSION end = std::min(jpeg_.output_width, std::max(right + margin, least));
+    JDIMENSION first = std::min(x > margin ? x - margin : 0, end > least ? end - least : 0);
+    JDIMENSION width = end - first;
     if (!can_crop()) first = 0, width = jpeg_.output_width;
     if (width < jpeg_.output_width) jpeg_crop_scanline(&jpeg_, &first, &width);
     left_ = x - first;

@@ -27,7 +27,8 @@ Window random_region(std::mt19937& random, std::int32_t height, std::int32_t wid
   };
   Window region;
   region.height = 1 + below(height);
-  region.width = 1 + below(width);
+  region.width =
+      1 + below(random() % 3 == 0 ? std::min(width, 4) : width);  // narrow ones are a case of their own
   region.y = below(height - region.height + 1);
   region.x = below(width - region.width + 1);
   return region;

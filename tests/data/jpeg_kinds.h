@@ -103,6 +103,7 @@ inline std::vector<JpegKind> jpeg_kinds() {
   // Components that differ from one another, as no encoder writes them.
   kinds.push_back({.name = "mixed 2x2 1x4", .h = 2, .v = 2, .h2 = 1, .v2 = 4});
   kinds.push_back({.name = "mixed 2x2 2x1", .h = 2, .v = 2, .h2 = 2, .v2 = 1});
+  kinds.push_back({.name = "mixed 2x1 4x1", .h = 2, .v = 1, .h2 = 4, .v2 = 1});
   kinds.push_back({.name = "mixed 1x1 2x2", .h = 1, .v = 1, .h2 = 2, .v2 = 2});
   kinds.push_back(
       {.name = "mixed 4x1 2x2 progressive", .h = 4, .v = 1, .progressive = true, .h2 = 2, .v2 = 2});
