@@ -18,6 +18,9 @@ class Subset final : public ImageSet {
   ImageShape shape() const override { return set_->shape(); }
   ImageFormat format() const override { return set_->format(); }
   std::int64_t largest_bytes() const override { return set_->largest_bytes(); }
+  std::int64_t stored_bytes(std::int64_t sample) const override {
+    return set_->stored_bytes(original(sample));
+  }
   std::span<const std::uint8_t> stored(std::int64_t sample, std::span<std::uint8_t> scratch) const override {
     return set_->stored(original(sample), scratch);
   }

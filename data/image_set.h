@@ -31,6 +31,8 @@ class ImageSet {
   virtual ImageShape shape() const = 0;
   virtual ImageFormat format() const = 0;
   virtual std::int64_t largest_bytes() const = 0;  // of one stored image
+  // The length of stored(sample, …). Sets of encoded images override it.
+  virtual std::int64_t stored_bytes(std::int64_t) const { return shape().bytes(); }
   // The bytes of one image as stored: pixels [H, W, C], or a JPEG or PNG file. If they are not in memory, they
   // are read into `scratch`, which has room for largest_bytes(). Safe to call from several threads, each with
   // its own scratch. Throws std::runtime_error naming the file when reading fails.
