@@ -23,6 +23,10 @@ std::span<const std::uint8_t> StoredImages::stored(std::int64_t sample,
   return bytes_->read(at[0], at[1] - at[0], scratch);
 }
 
+std::int64_t StoredImages::stored_bytes(std::int64_t sample) const {
+  return offsets_ == nullptr ? shape_.bytes() : offsets_->data()[sample + 1] - offsets_->data()[sample];
+}
+
 std::string StoredImages::name(std::int64_t sample) const {
   return fmt::format("{}: image {}", bytes_->name(), sample);
 }

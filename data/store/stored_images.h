@@ -28,6 +28,7 @@ class StoredImages final : public ImageSet {
   }
   std::int64_t largest_bytes() const override { return largest_bytes_; }
   std::span<const std::uint8_t> stored(std::int64_t sample, std::span<std::uint8_t> scratch) const override;
+  std::int64_t stored_bytes(std::int64_t sample) const override;
   std::string name(std::int64_t sample) const override;
 
  private:

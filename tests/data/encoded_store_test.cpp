@@ -57,6 +57,7 @@ TEST_F(EncodedStore, GivesBackTheFiles) {
         const Bytes& expected = images_[static_cast<std::size_t>(i)];
         const auto stored = set->stored(i, scratch);
         EXPECT_TRUE(std::equal(stored.begin(), stored.end(), expected.begin(), expected.end())) << i;
+        EXPECT_EQ(set->stored_bytes(i), static_cast<std::int64_t>(expected.size()));
         largest = std::max(largest, expected.size());
       }
       EXPECT_EQ(set->largest_bytes(), static_cast<std::int64_t>(largest));
