@@ -32,9 +32,11 @@ PreparedGraph step_of(const Network& network, Precision precision) {
   if (precision == Precision::bf16) store_in_bf16(graph);
   StoredInput stored;
   const kernels::Shape images = network.shape(0);
-  stored.images = {3 * images[0], images[1], images[2], images[3]};
+  stored.bytes = 3 * images.elements();
+  stored.channels = images[1];
   stored.scale.assign(static_cast<std::size_t>(images[1]), 1.0f);
   stored.shift.assign(static_cast<std::size_t>(images[1]), 0.0f);
+  stored.fill.assign(static_cast<std::size_t>(images[1]), 0);
   read_stored_images(graph, stored);
   return prepared(std::move(graph));
 }
@@ -91,7 +93,7 @@ TEST(PartitionedGraph, PartsShareOutParametersAndTheBatch) {
         copied = copied || parameter.copy >= 0;
       }
       EXPECT_EQ(FlatLayout(own).copied, copied);
-      EXPECT_EQ(own.graph.draws >= 0, own.graph.images >= 0) << "images without their draws";
+      EXPECT_EQ(own.graph.transforms >= 0, own.graph.images >= 0) << "pixels without their transforms";
       images += own.graph.images >= 0, labels += own.graph.labels >= 0, metrics += own.graph.metrics >= 0;
     }
     std::multiset<std::string> all;

@@ -267,14 +267,22 @@ struct Fed {
   std::unique_ptr<Session> session;
 
   Fed(SessionOptions options, InputOptions::Kind kind, comm::Collectives& ranks) {
-    options.input = {kind, set->shape(), false, {0.4f, 0.5f, 0.6f}, {0.2f, 0.3f, 0.4f}, 57};
+    options.input.kind = kind;
+    options.input.mean = {0.4f, 0.5f, 0.6f}, options.input.std = {0.2f, 0.3f, 0.4f};
+    options.input.stored = set->shape();
+    options.input.resident_images = 57;
+    options.input.batch_bytes = data::cut_capacity(set->shape(), set->shape(), network.shape(0)[0]);
+    options.input.most_image_ops = 1;
+    options.mixing = true;
     session = std::make_unique<Session>(network, options, ranks);
     data::LoaderOptions feed;
     feed.global_batch = network.shape(0)[0];
-    feed.augmentation = data::parse_augmentation("crop:2,flip,cutout:3");
+    feed.augmentation = data::parse_augmentation("crop:2,flip,cutout:3,erase:0.5");
+    feed.augmentation.image_ops.auto_augment = data::AutoAugment::trivial;
+    feed.mix.mixup = 0.2f;
     feed.mean = options.input.mean, feed.std = options.input.std;
     const bool streamed = kind == InputOptions::Kind::streamed;
-    feed.output = streamed ? data::BatchOutput::raw : data::BatchOutput::parameters;
+    feed.output = streamed ? data::BatchOutput::cuts : data::BatchOutput::transforms;
     if (streamed) feed.memory = &kernels::pinned_memory();
     feed.buffers += kRingSlots;
     loader = std::make_unique<data::Loader>(set, feed);
