@@ -1,0 +1,70 @@
+// libjpeg reports errors by calling back; the callback jumps out, so nothing with a destructor may live between
+// setjmp and the jump.
+#include "data/convert/jpeg_encode.h"
+
+#include <csetjmp>
+#include <cstdio>
+#include <cstdlib>
+// jpeglib.h needs FILE and size_t declared before it.
+#include <fmt/format.h>
+#include <jpeglib.h>
+
+#include <stdexcept>
+
+namespace convoy::data {
+namespace {
+
+struct Encoder {
+  jpeg_compress_struct jpeg{};
+  jpeg_error_mgr errors{};
+  std::jmp_buf escape{};
+  char message[JMSG_LENGTH_MAX] = {};
+  unsigned char* memory = nullptr;
+  unsigned long size = 0;
+  ~Encoder() {
+    jpeg_destroy_compress(&jpeg);
+    std::free(memory);
+  }
+};
+
+[[noreturn]] void give_up(j_common_ptr jpeg) {
+  auto* encoder = static_cast<Encoder*>(jpeg->client_data);
+  jpeg->err->format_message(jpeg, encoder->message);
+  std::longjmp(encoder->escape, 1);
+}
+
+bool encode(Encoder& encoder, const Image& image, int quality) {
+  if (setjmp(encoder.escape) != 0) return false;
+  auto& jpeg = encoder.jpeg;
+  jpeg.err = jpeg_std_error(&encoder.errors);
+  encoder.errors.error_exit = give_up;
+  jpeg.client_data = &encoder;
+  jpeg_create_compress(&jpeg);
+  jpeg_mem_dest(&jpeg, &encoder.memory, &encoder.size);
+  jpeg.image_width = static_cast<JDIMENSION>(image.shape.width);
+  jpeg.image_height = static_cast<JDIMENSION>(image.shape.height);
+  jpeg.input_components = static_cast<int>(image.shape.channels);
+  jpeg.in_color_space = image.shape.channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+  jpeg_set_defaults(&jpeg);
+  jpeg_set_quality(&jpeg, quality, TRUE);
+  jpeg.optimize_coding = TRUE;
+  jpeg_start_compress(&jpeg, TRUE);
+  while (jpeg.next_scanline < jpeg.image_height) {
+    auto* row = const_cast<std::uint8_t*>(image.pixels.data()) +
+                jpeg.next_scanline * image.shape.width * image.shape.channels;
+    jpeg_write_scanlines(&jpeg, &row, 1);
+  }
+  jpeg_finish_compress(&jpeg);
+  return true;
+}
+
+}  // namespace
+
+std::vector<std::uint8_t> encode_jpeg_file(const Image& image, int quality) {
+  Encoder encoder;
+  if (!encode(encoder, image, quality))
+    throw std::runtime_error(fmt::format("cannot be written as JPEG: {}", encoder.message));
+  return {encoder.memory, encoder.memory + encoder.size};
+}
+
+}  // namespace convoy::data
