@@ -12,8 +12,8 @@ using namespace testing;
 Bytes image_of(const Store& store, Split split, std::int64_t sample) {
   const auto set = store.split(split);
   Bytes scratch(static_cast<std::size_t>(set->shape().bytes()));
-  const std::uint8_t* image = set->image(sample, scratch.data());
-  return {image, image + set->shape().bytes()};
+  const auto image = set->stored(sample, scratch);
+  return {image.begin(), image.end()};
 }
 
 // ---- CIFAR ----
