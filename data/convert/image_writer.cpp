@@ -18,7 +18,7 @@ namespace {
 using Form = Encoding::Form;
 
 // Decoded images, and those that libjpeg and libpng keep to decode them, of all threads together.
-constexpr std::int64_t kDecodingBytes = 320 << 20;
+constexpr std::int64_t kDecodingBytes = 360 << 20;
 constexpr std::size_t kRunBytes = 1 << 20;
 
 // Rows of pixels that follow one another are written in one piece.
