@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # From nothing to a trained network: installs what is missing, builds, gets images, trains on two ranks.
-# Usage: jobs/quickstart.sh [HDF5 file, or folder or archive of images: train/CLASS/*.jpg, test/CLASS/*.jpg]
+# Usage: jobs/quickstart.sh [HDF5 file | data set that `convoy data convert` reads [flags of that command]]
 # Without an argument: CIFAR-10 from its university's page; where that cannot be had, a set drawn here.
 set -euo pipefail
 case "${1:-}" in -h | --help) sed -n '2,4p' "$0" | cut -c3-; exit 0 ;; esac
 case "${1:-}" in -*) echo "quickstart.sh: unknown flag '$1'; see --help" >&2; exit 2 ;; esac
-[ $# -le 1 ] || { echo "quickstart.sh: found '$2' after '$1', expected one file or folder" >&2; exit 2; }
+case "${2:--}" in -*) ;; *) echo "quickstart.sh: found '$2' after '$1', expected one file or folder" >&2; exit 2 ;; esac
 [ -z "${1:-}" ] || [ -e "$1" ] || { echo "quickstart.sh: $1: no such file or folder" >&2; exit 1; }
 given=${1:+$(realpath -- "$1")}
+convert_flags=("${@:2}")
 cd "$(dirname "$0")/.."
 . jobs/setup.sh
 
@@ -56,7 +57,7 @@ if [ -n "$given" ] && [ -f "$given" ] && [ "$(head -c 4 "$given" | tail -c 3)" =
   data=$given
 elif [ -n "$given" ]; then
   data=$work/images.h5
-  "$convoy" data convert "$given" "$data" --size 32
+  "$convoy" data convert "$given" "$data" --size 32 "${convert_flags[@]}"
 elif get_cifar; then
   data=$work/cifar10.h5
 else

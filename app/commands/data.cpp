@@ -1,14 +1,19 @@
 // `convoy data convert|info|synth`: make and look at the HDF5 files that Convoy trains from.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <stdexcept>
+#include <utility>
 
 #include "app/commands/commands.h"
 #include "app/commands/data_photographs.h"
 #include "app/commands/validators.h"
+#include "app/errors.h"
 #include "data/atomic_file.h"
 #include "data/convert/convert.h"
 #include "data/store/store.h"
@@ -58,44 +63,170 @@ void print_info(const std::string& file) {
 
 data::SourceFormat format_of(const std::string& name) {
   using data::SourceFormat;
-  for (const SourceFormat format : {SourceFormat::images, SourceFormat::cifar, SourceFormat::idx})
+  for (const SourceFormat format :
+       {SourceFormat::images, SourceFormat::tiny_imagenet, SourceFormat::webdataset, SourceFormat::csv,
+        SourceFormat::cifar, SourceFormat::idx})
     if (name == data::name_of(format)) return format;
   return SourceFormat::automatic;
 }
 
-void add_convert(CLI::App& data_command) {
-  struct Flags {
-    std::string source, out, format = "auto";
-    data::ConvertOptions options;
+// Images so far, their rate and the time left: a line that is rewritten on a terminal, else one now and then.
+class ConvertDisplay {
+ public:
+  void show(const data::ConvertProgress& progress) {
+    const auto now = Clock::now();
+    if (progress.images <= 1) first_ = now;  // names have been read before
+    const std::chrono::duration<double> since = now - shown_, running = now - first_;
+    if (since.count() < (interactive_ ? 0.2 : 20) || progress.images == progress.total) return;
+    shown_ = now;
+    const double rate = static_cast<double>(progress.images) / running.count();
+    const double left = static_cast<double>(progress.total - progress.images) / rate;
+    const std::string line = fmt::format("{} of {} images, {:.0f} images/s, {} left", progress.images,
+                                         progress.total, rate, duration(left));
+    if (interactive_)
+      fmt::print(stderr, "\r\x1b[K{}", line);
+    else
+      fmt::print(stderr, "convoy: {}\n", line);
+    std::fflush(stderr);
+    line_open_ = interactive_;
+  }
+  // Before anything else is printed.
+  void clear() {
+    if (line_open_) fmt::print(stderr, "\r\x1b[K");
+    line_open_ = false;
+  }
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static std::string duration(double seconds) {
+    const auto whole = static_cast<std::int64_t>(seconds);
+    return whole < 60     ? fmt::format("{} s", whole)
+           : whole < 3600 ? fmt::format("{} min {} s", whole / 60, whole % 60)
+                          : fmt::format("{} h {} min", whole / 3600, whole / 60 % 60);
+  }
+
+  Clock::time_point start_ = Clock::now(), first_ = start_, shown_ = start_;
+  bool interactive_ = ::isatty(STDERR_FILENO) != 0;
+  bool line_open_ = false;
+};
+
+struct ConvertFlags {
+  std::string source, out, format = "auto", encode = "auto";
+  data::ConvertOptions options;
+};
+
+// Flags that contradict each other.
+void check_encoding(const ConvertFlags& flags) {
+  using Form = data::Encoding::Form;
+  const auto& [size, short_side] = std::pair(flags.options.size, flags.options.short_side);
+  const Form form = flags.options.encoding.form;
+  if (size > 0 && short_side > 0) throw UsageError("--short-side: found with --size, expected one of them");
+  if (form == Form::keep && (size > 0 || short_side > 0))
+    throw UsageError(
+        fmt::format("--{}: found with --encode keep, which copies the files as they are, "
+                    "expected jpeg:QUALITY or raw",
+                    size > 0 ? "size" : "short-side"));
+  if (form == Form::raw && short_side > 0)
+    throw UsageError(
+        "--short-side: found with --encode raw, whose images are equally large, expected --size or "
+        "jpeg:QUALITY");
+}
+
+void convert(ConvertFlags& flags) {
+  check_encoding(flags);
+  ConvertDisplay display;
+  const auto say = [&display](const std::string& line) {
+    display.clear();
+    fmt::print(stderr, "convoy: {}\n", line);
   };
-  auto flags = std::make_shared<Flags>();
-  auto* command = data_command.add_subcommand(
-      "convert", "Convert an image folder, an archive of one, CIFAR or IDX files to an HDF5 file");
-  command->add_option("SOURCE", flags->source, "folder, archive or file")->required();
-  command->add_option("OUT", flags->out, "the HDF5 file to write")->required();
-  command->add_option("--format", flags->format, "of the source")
+  flags.options.warn = say;
+  flags.options.note = say;
+  flags.options.progress = [&display](const data::ConvertProgress& progress) { display.show(progress); };
+  flags.options.format = format_of(flags.format);
+  data::remove_partial_files_on_signals();
+  data::ConvertReport report;
+  try {
+    report = data::convert(flags.source, flags.out, flags.options);
+  } catch (...) {
+    display.clear();
+    throw;
+  }
+  display.clear();
+  std::string left_out;
+  for (const auto& [kind, count] : report.left_out)
+    left_out += fmt::format("{} {}: {}", left_out.empty() ? "; left out:" : ",", kind, count);
+  fmt::print("{}: {} training and {} test images of {} classes from {} ({}, {}), {:.1f} s{}\n", flags.out,
+             report.train, report.test, report.classes, flags.source, name_of(report.format),
+             report.encoding.to_string(), display.seconds(),
+             left_out.empty() ? "; nothing left out" : left_out);
+}
+
+void add_source_flags(CLI::App& command, ConvertFlags& flags) {
+  command
+      .add_option("SOURCE", flags.source,
+                  "folder, archive, list of archives (\"train-{000..146}.tar\") or CSV file")
+      ->required()
+      ->check(not_empty());
+  command.add_option("OUT", flags.out, "the HDF5 file to write")->required()->check(not_empty());
+  command.add_option("--format", flags.format, "of the source")
       ->capture_default_str()
-      ->check(one_of({"auto", "images", "cifar", "idx"}));
-  command->add_flag("--skip-bad", flags->options.skip_bad, "leave out images that cannot be decoded");
+      ->check(one_of({"auto", "images", "tiny-imagenet", "webdataset", "csv", "cifar", "idx"}));
+  command.add_option("--test", flags.options.test, "a second source, of the test images")->check(not_empty());
+  command
+      .add_option("--test-labels", flags.options.test_labels,
+                  "labels of test images without class folders: ImageNet's development kit, or a text file")
+      ->check(not_empty())
+      ->needs("--test");
+  command
+      .add_option("--test-share", flags.options.test_share,
+                  "share of every class's images that become test images")
+      ->check(number_in("(0, 1)"));
+  command
+      .add_option("--test-folder", flags.options.test_folder,
+                  "the folder of test images, if there are several")
+      ->check(not_empty());
+  command.add_option("--root", flags.options.root, "the folder in SOURCE that holds train/ or the classes")
+      ->check(not_empty());
+  command.add_flag("--skip-bad", flags.options.skip_bad, "leave out files that cannot be read as images");
+}
+
+void add_convert(CLI::App& data_command) {
+  auto flags = std::make_shared<ConvertFlags>();
+  auto* command = data_command.add_subcommand(
+      "convert",
+      "Convert image folders, archives, WebDataset shards, CSV lists, CIFAR or IDX files to an HDF5 file");
+  add_source_flags(*command, *flags);
+  command
+      ->add_option("--encode", flags->encode,
+                   "keep: the files as they are; jpeg:QUALITY: shrunk and written as JPEG; raw: pixels")
+      ->capture_default_str()
+      ->check(CLI::Validator(
+          [](std::string& text) -> std::string {
+            try {
+              data::Encoding::parse(text);
+              return "";
+            } catch (const std::invalid_argument& error) {
+              return error.what();
+            }
+          },
+          ""));
+  command
+      ->add_option("--short-side", flags->options.short_side,
+                   "shrink images until their shorter side is this long")
+      ->check(whole_number(1, 4096));
   command
       ->add_option("--size", flags->options.size, "resize the shorter side of images and cut out the centre")
       ->check(whole_number(1, 4096));
-  command->add_option("--channels", flags->options.channels, "of image folders: 3 (colour) or 1 (grey)")
+  command->add_option("--channels", flags->options.channels, "of images: 3 (colour) or 1 (grey)")
       ->capture_default_str()
       ->check(one_of({"1", "3"}));
   command->add_option("--threads", flags->options.threads, "that decode; 0: one a processor")
       ->capture_default_str()
       ->check(whole_number(0, 1024));
   command->callback([flags] {
-    flags->options.warn = [](const std::string& line) { fmt::print(stderr, "convoy: {}\n", line); };
-    flags->options.format = format_of(flags->format);
-    const auto start = std::chrono::steady_clock::now();
-    data::remove_partial_files_on_signals();
-    const auto report = data::convert(flags->source, flags->out, flags->options);
-    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    fmt::print("{}: {} training and {} test images from {} ({}), {} skipped, {:.1f} s\n", flags->out,
-               report.train, report.test, flags->source, name_of(report.format), report.skipped,
-               seconds.count());
+    flags->options.encoding = data::Encoding::parse(flags->encode);
+    convert(*flags);
   });
 }
 

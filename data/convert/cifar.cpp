@@ -8,8 +8,8 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "data/convert/convert.h"
-#include "data/store/writer.h"
+#include "data/convert/catalogue.h"
+#include "data/convert/records.h"
 
 namespace convoy::data {
 namespace {
@@ -22,6 +22,7 @@ struct Variant {
   std::size_t label_bytes;  // the last of them is the label
   std::vector<std::string> train;
   std::string test, names;
+  std::size_t record() const { return label_bytes + kPlane * 3; }
 };
 
 const Variant& cifar10() {
@@ -39,56 +40,119 @@ const Variant& cifar100() {
   return variant;
 }
 
-bool contains(const Variant& variant, const std::string& file) {
-  return file == variant.test || file == variant.names ||
+std::string file_of(const std::string& path) { return std::filesystem::path(path).filename().string(); }
+
+bool holds_images(const Variant& variant, const std::string& file) {
+  return file == variant.test ||
          std::find(variant.train.begin(), variant.train.end(), file) != variant.train.end();
 }
 
-std::string file_of(const std::string& path) { return std::filesystem::path(path).filename().string(); }
-
-struct Records {
-  std::vector<std::uint8_t> images;
-  std::vector<std::int32_t> labels;
-};
-
-void append(Records& records, const Bytes& content, const Variant& variant, const std::string& name) {
-  const std::size_t record = variant.label_bytes + kPlane * 3;
-  if (content.empty() || content.size() % record != 0) {
-    throw std::runtime_error(
-        fmt::format("{}: {} bytes, expected a multiple of {}", name, content.size(), record));
-  }
-  for (std::size_t at = 0; at < content.size(); at += record) {
-    const std::int32_t label = content[at + variant.label_bytes - 1];
-    if (label >= variant.classes) {
-      throw std::runtime_error(fmt::format("{}: label {} of image {} is out of range, expected 0 to {}", name,
-                                           label, at / record, variant.classes - 1));
-    }
-    records.labels.push_back(label);
-    const std::uint8_t* planes = content.data() + at + variant.label_bytes;
-    for (std::size_t i = 0; i < kPlane; ++i) {
-      for (std::size_t c = 0; c < 3; ++c) records.images.push_back(planes[c * kPlane + i]);
-    }
-  }
-}
-
-std::vector<std::string> class_names(const std::map<std::string, Bytes>& files, const Variant& variant,
+std::vector<std::string> class_names(const std::string& meta, const Variant& variant,
                                      const std::string& source) {
   std::vector<std::string> names;
-  if (const auto meta = files.find(variant.names); meta != files.end()) {
-    std::istringstream lines(std::string(meta->second.begin(), meta->second.end()));
-    for (std::string line; std::getline(lines, line);) {
-      if (!line.empty() && line.back() == '\r') line.pop_back();
-      if (!line.empty()) names.push_back(line);
-    }
-    if (names.size() != static_cast<std::size_t>(variant.classes)) {
-      throw std::runtime_error(fmt::format("{}: {}: {} class names, expected {}", source, variant.names,
-                                           names.size(), variant.classes));
-    }
-    return names;
+  std::istringstream lines(meta);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    if (!line.empty()) names.push_back(line);
   }
-  for (std::int32_t i = 0; i < variant.classes; ++i) names.push_back(std::to_string(i));
+  if (meta.empty())
+    for (std::int32_t i = 0; i < variant.classes; ++i) names.push_back(std::to_string(i));
+  if (names.size() != static_cast<std::size_t>(variant.classes)) {
+    throw std::runtime_error(fmt::format("{}: {}: {} class names, expected {}", source, variant.names,
+                                         names.size(), variant.classes));
+  }
   return names;
 }
+
+// A first pass counts the records of every file, a second one writes them: the files may come in any order.
+class CifarConverter {
+ public:
+  CifarConverter(Conversion& conversion, const Variant& variant)
+      : conversion_(conversion), variant_(variant) {}
+
+  void run(ConvertReport& report) {
+    std::string meta;
+    conversion_.source->visit([&](const std::string& path, const FileSource::Content& content) {
+      const std::string file = file_of(path);
+      if (file == variant_.names) {
+        const Bytes bytes = content.read();
+        meta.assign(bytes.begin(), bytes.end());
+      } else if (holds_images(variant_, file)) {
+        count(file, content);
+      } else {
+        conversion_.left_out.add_file(path);
+      }
+      return true;
+    });
+    std::int64_t train = 0;
+    for (const std::string& part : variant_.train) {
+      first_[part] = train;
+      train += records_of(part);
+    }
+    StoreWriter writer(conversion_.destination, kShape, class_names(meta, variant_, conversion_.name),
+                       {train, records_of(variant_.test)});
+    conversion_.source->visit([&](const std::string& path, const FileSource::Content& content) {
+      if (holds_images(variant_, file_of(path))) write(file_of(path), content, writer);
+      return true;
+    });
+    writer.finish();
+    report.train = train;
+    report.test = records_of(variant_.test);
+    report.classes = variant_.classes;
+  }
+
+ private:
+  void count(const std::string& file, const FileSource::Content& content) {
+    std::int64_t count = 0;
+    Records records(variant_.record(), [&](std::span<const std::uint8_t> bytes) {
+      for (std::size_t at = 0; at < bytes.size(); at += variant_.record(), ++count) {
+        const int label = bytes[at + variant_.label_bytes - 1];
+        if (label >= variant_.classes)
+          throw std::runtime_error(
+              fmt::format("{}: {}: label {} of image {} is out of range, expected 0 to {}", conversion_.name,
+                          file, label, count, variant_.classes - 1));
+      }
+    });
+    content.stream([&](auto bytes) { records.add(bytes); });
+    if (count == 0 || records.rest() != 0)
+      throw std::runtime_error(fmt::format("{}: {}: {} bytes, expected a multiple of {}", conversion_.name,
+                                           file, records.bytes(), variant_.record()));
+    if (!counts_.emplace(file, count).second)
+      throw std::runtime_error(fmt::format("{}: {} occurs twice", conversion_.name, file));
+  }
+
+  std::int64_t records_of(const std::string& file) const {
+    const auto found = counts_.find(file);
+    if (found == counts_.end())
+      throw std::runtime_error(fmt::format("{}: no file {}, expected {} and {}", conversion_.name, file,
+                                           fmt::join(variant_.train, ", "), variant_.test));
+    return found->second;
+  }
+
+  void write(const std::string& file, const FileSource::Content& content, StoreWriter& writer) const {
+    const Split split = file == variant_.test ? Split::test : Split::train;
+    std::int64_t row = split == Split::test ? 0 : first_.at(file);
+    Bytes images;
+    std::vector<std::int32_t> labels;
+    Records records(variant_.record(), [&](std::span<const std::uint8_t> bytes) {
+      images.clear();
+      labels.clear();
+      for (std::size_t at = 0; at < bytes.size(); at += variant_.record()) {
+        labels.push_back(bytes[at + variant_.label_bytes - 1]);
+        const std::uint8_t* planes = bytes.data() + at + variant_.label_bytes;
+        for (std::size_t i = 0; i < kPlane; ++i)
+          for (std::size_t c = 0; c < 3; ++c) images.push_back(planes[c * kPlane + i]);
+      }
+      writer.write(split, row, images, labels);
+      row += static_cast<std::int64_t>(labels.size());
+    });
+    content.stream([&](auto bytes) { records.add(bytes); });
+  }
+
+  Conversion& conversion_;
+  const Variant& variant_;
+  std::map<std::string, std::int64_t> counts_, first_;
+};
 
 }  // namespace
 
@@ -97,39 +161,10 @@ bool is_cifar_path(const std::string& path) {
   return file == cifar10().train[0] || file == cifar100().train[0];
 }
 
-ConvertReport convert_cifar(const Conversion& conversion) {
-  std::map<std::string, Bytes> files;
-  conversion.files.visit([&](const std::string& path, const auto& read) {
-    const std::string file = file_of(path);
-    if (!contains(cifar10(), file) && !contains(cifar100(), file)) return true;
-    if (!files.emplace(file, read()).second) {
-      throw std::runtime_error(fmt::format("{}: {} occurs twice", conversion.name, file));
-    }
-    return true;
-  });
-  const Variant& variant = files.contains(cifar100().train[0]) ? cifar100() : cifar10();
-  const auto records_of = [&](const std::vector<std::string>& parts) {
-    Records records;
-    for (const std::string& part : parts) {
-      const auto found = files.find(part);
-      if (found == files.end()) {
-        throw std::runtime_error(fmt::format("{}: no file {}, expected {} and {}", conversion.name, part,
-                                             fmt::join(variant.train, ", "), variant.test));
-      }
-      append(records, found->second, variant, fmt::format("{}: {}", conversion.name, part));
-    }
-    return records;
-  };
-  const Records train = records_of(variant.train), test = records_of({variant.test});
-  ConvertReport report;
-  report.train = static_cast<std::int64_t>(train.labels.size());
-  report.test = static_cast<std::int64_t>(test.labels.size());
-  StoreWriter writer(conversion.destination, kShape, class_names(files, variant, conversion.name),
-                     {report.train, report.test});
-  writer.write(Split::train, 0, train.images, train.labels);
-  writer.write(Split::test, 0, test.images, test.labels);
-  writer.finish();
-  return report;
+void convert_cifar(Conversion& conversion, const Listing& listing, ConvertReport& report) {
+  const bool fine = std::any_of(listing.files.begin(), listing.files.end(),
+                                [](const std::string& path) { return file_of(path) == cifar100().train[0]; });
+  CifarConverter(conversion, fine ? cifar100() : cifar10()).run(report);
 }
 
 }  // namespace convoy::data

@@ -2,66 +2,141 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <stdexcept>
 #include <system_error>
+
+#include "data/convert/catalogue.h"
+#include "data/convert/folder_source.h"
 
 namespace convoy::data {
 namespace {
 
-SourceFormat recognise(const FileSource& files, const std::string& name) {
-  SourceFormat format = SourceFormat::automatic;
-  files.visit([&](const std::string& path, const auto&) {
-    if (is_image_path(path)) format = SourceFormat::images;
-    if (is_cifar_path(path)) format = SourceFormat::cifar;
-    if (is_idx_path(path)) format = SourceFormat::idx;
-    return format == SourceFormat::automatic;
-  });
-  if (format == SourceFormat::automatic) {
-    throw std::runtime_error(
-        fmt::format("{}: no known data set, expected train/CLASS/*.jpg|png with test/ or val/, CIFAR binary "
-                    "files (data_batch_1.bin …) or IDX files (train-images-idx3-ubyte …)",
-                    name));
-  }
-  return format;
+namespace fs = std::filesystem;
+
+bool any_file(const Listing& listing, bool (*matches)(const std::string&)) {
+  return std::any_of(listing.files.begin(), listing.files.end(), matches);
+}
+
+bool is_image(const std::string& path) {
+  return !is_hidden(path) && (is_read_image(path) || unread_image_kind(path));
+}
+
+SourceFormat recognise(const Listing& listing) {
+  if (any_file(listing, is_idx_path)) return SourceFormat::idx;
+  if (any_file(listing, is_cifar_path)) return SourceFormat::cifar;
+  if (is_tiny_imagenet(listing)) return SourceFormat::tiny_imagenet;
+  if (is_webdataset(listing)) return SourceFormat::webdataset;
+  return any_file(listing, is_image) ? SourceFormat::images : SourceFormat::automatic;
 }
 
 // The result is renamed into place: over the archive that it was read from, it would destroy it.
-void refuse_same_file(const std::filesystem::path& source, const std::filesystem::path& destination) {
+void refuse_same_file(const fs::path& source, const fs::path& destination) {
   std::error_code unknown;  // no such destination yet: the usual case
-  if (std::filesystem::equivalent(source, destination, unknown))
+  if (fs::equivalent(source, destination, unknown))
     throw std::runtime_error(
         fmt::format("{}: both the source and the file to write, expected two", destination.string()));
+}
+
+// A folder with ImageNet's own archives, as torchvision wants it: they are the sources.
+void find_imagenet(std::string& source, ConvertOptions& options) {
+  const fs::path folder(source);
+  if (!fs::is_regular_file(folder / "ILSVRC2012_img_train.tar")) return;
+  const auto take = [&](std::string& option, const char* file) {
+    if (option.empty() && fs::is_regular_file(folder / file)) option = (folder / file).string();
+  };
+  take(options.test, "ILSVRC2012_img_val.tar");
+  take(options.test_labels, "ILSVRC2012_devkit_t12.tar.gz");
+  source = (folder / "ILSVRC2012_img_train.tar").string();
+}
+
+bool is_csv(const fs::path& source) {
+  return extension_of(source.string()) == ".csv" && fs::is_regular_file(source);
+}
+
+Listing list_source(Conversion& conversion, const std::string& source) {
+  conversion.source = open_source(source);
+  conversion.archives_are_folders = is_archive_list(source);
+  Listing listing = conversion.source->list();
+  if (any_file(listing, is_image) || !any_file(listing, is_archive_path)) return listing;
+  conversion.source = open_archives(source);
+  conversion.archives_are_folders = true;
+  return conversion.source->list();
+}
+
+void refuse_flags_of_images(const Conversion& conversion, SourceFormat format) {
+  const ConvertOptions& options = conversion.options;
+  const char* flag =
+      options.size != 0              ? "--size"
+      : options.short_side != 0      ? "--short-side"
+      : options.channels != 3        ? "--channels"
+      : !options.test.empty()        ? "--test"
+      : !options.test_labels.empty() ? "--test-labels"
+      : options.test_share != 0      ? "--test-share"
+      : !options.root.empty()        ? "--root"
+      : !options.test_folder.empty() ? "--test-folder"
+      : options.encoding.form == Encoding::Form::keep || options.encoding.form == Encoding::Form::jpeg
+          ? "--encode"
+          : nullptr;
+  if (flag != nullptr)
+    throw std::runtime_error(fmt::format("{}: a set of format {}, expected images with {}", conversion.name,
+                                         name_of(format), flag));
+}
+
+Catalogue catalogue_of(Conversion& conversion, SourceFormat format, Listing listing) {
+  switch (format) {
+    case SourceFormat::csv:
+      return csv(conversion);
+    case SourceFormat::webdataset:
+      conversion.account_for(listing);
+      return webdataset(conversion);
+    case SourceFormat::tiny_imagenet:
+      conversion.account_for(listing);
+      return tiny_imagenet(conversion, std::move(listing));
+    default:
+      return image_folders(conversion, std::move(listing));
+  }
 }
 
 }  // namespace
 
 const char* name_of(SourceFormat format) {
-  switch (format) {
-    case SourceFormat::images:
-      return "images";
-    case SourceFormat::cifar:
-      return "cifar";
-    case SourceFormat::idx:
-      return "idx";
-    default:
-      return "auto";
-  }
+  static constexpr std::array kNames{"auto", "images", "tiny-imagenet", "webdataset", "csv", "cifar", "idx"};
+  return kNames.at(static_cast<std::size_t>(format));
 }
 
-ConvertReport convert(const std::filesystem::path& source, const std::filesystem::path& destination,
-                      const ConvertOptions& options) {
-  const auto files = open_source(source);
+ConvertReport convert(const std::string& given_source, const fs::path& destination,
+                      const ConvertOptions& given_options) {
+  std::string source = given_source;
+  ConvertOptions options = given_options;
+  find_imagenet(source, options);
   refuse_same_file(source, destination);
-  const Conversion conversion{*files, source.string(), destination, options};
-  const SourceFormat format =
-      options.format == SourceFormat::automatic ? recognise(*files, conversion.name) : options.format;
-  if (format != SourceFormat::images && (options.size != 0 || options.channels != 3))
-    throw std::runtime_error(fmt::format("{}: a set of format {}, expected images with --{}", conversion.name,
-                                         name_of(format), options.size != 0 ? "size" : "channels"));
-  ConvertReport report = format == SourceFormat::cifar ? convert_cifar(conversion)
-                         : format == SourceFormat::idx ? convert_idx(conversion)
-                                                       : convert_images(conversion);
-  report.format = format;
+  Conversion conversion{source, destination, options, nullptr, nullptr, false, {}, 0};
+  ConvertReport report;
+  report.format = options.format;
+  if (options.format == SourceFormat::automatic && is_csv(source)) report.format = SourceFormat::csv;
+  Listing listing;
+  if (report.format != SourceFormat::csv) listing = list_source(conversion, source);
+  if (report.format == SourceFormat::automatic) report.format = recognise(listing);
+  if (report.format == SourceFormat::automatic)
+    throw std::runtime_error(fmt::format(
+        "{}: no known data set, expected train/CLASS/*.jpg|png with test/ or val/, CLASS/*.jpg|png, "
+        "WebDataset shards, a CSV file, CIFAR binary files (data_batch_1.bin …) or IDX files "
+        "(train-images-idx3-ubyte …)",
+        conversion.name));
+  if (report.format == SourceFormat::cifar || report.format == SourceFormat::idx) {
+    refuse_flags_of_images(conversion, report.format);
+    conversion.account_for(listing);
+    report.encoding.form = Encoding::Form::raw;
+    report.format == SourceFormat::cifar ? convert_cifar(conversion, listing, report)
+                                         : convert_idx(conversion, listing, report);
+  } else {
+    if (!options.test.empty()) conversion.test = open_source(options.test);
+    write_images(conversion, catalogue_of(conversion, report.format, std::move(listing)), report);
+  }
+  report.left_out = conversion.left_out.list();
+  report.skipped = conversion.skipped;
   return report;
 }
 

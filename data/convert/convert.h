@@ -1,58 +1,69 @@
-// Converts data sets in the forms that they are published in to a store.
+// Converts data sets in the forms that they are published in to a store. docs/data.md describes the forms.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <vector>
 
-#include "data/convert/file_source.h"
 #include "data/image_set.h"
 
 namespace convoy::data {
 
-// images   [PREFIX/]train/CLASS/*.jpg|jpeg|png and the same under test/ (or val/); the classes are the folder
-//          names in sorted order, the images are in the order of their paths
-// cifar    CIFAR-10's or CIFAR-100's binary files (fine labels)
-// idx      MNIST's train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-…, and sets in the same form
-enum class SourceFormat : std::uint8_t { automatic, images, cifar, idx };
+enum class SourceFormat : std::uint8_t { automatic, images, tiny_imagenet, webdataset, csv, cifar, idx };
+const char* name_of(SourceFormat format);
+
+struct Encoding {
+  // automatic: chosen from the images. keep: the files' own bytes. jpeg: shrunk, if asked, and written as JPEG.
+  // raw: pixels, all images equally large.
+  enum class Form : std::uint8_t { automatic, keep, jpeg, raw };
+  Form form = Form::automatic;
+  int quality = 90;  // of jpeg, 1 to 100
+  // "auto", "keep", "raw", "jpeg:QUALITY"; throws std::invalid_argument saying what was found and expected.
+  static Encoding parse(const std::string& text);
+  std::string to_string() const;
+};
+
+struct ConvertProgress {
+  std::int64_t images = 0, total = 0;  // read so far
+};
 
 struct ConvertOptions {
   SourceFormat format = SourceFormat::automatic;
-  bool skip_bad = false;  // leave images out that cannot be decoded, with a warning each, instead of failing
-  int size = 0;      // images: shorter side resized to this, centre cut out; 0: all must be equally large
-  int channels = 3;  // images: 3 or 1
-  int threads = 0;   // that decode; 0: one a processor
+  bool skip_bad = false;  // leave out what cannot be read, with a warning each, instead of failing
+  Encoding encoding = {};
+  int size = 0;                  // images: shorter side resized to this, centre cut out
+  int short_side = 0;            // images: the shorter side shrunk to this; smaller images stay as they are
+  int channels = 3;              // images: 3 or 1
+  int threads = 0;               // that decode; 0: one a processor
+  double test_share = 0;         // of every class's images goes to the test split; 0: the source says which
+  std::string test = {};         // a second source, of the test images
+  std::string test_labels = {};  // the labels of a test source without class folders
+  std::string root = {};         // the folder in the source that holds train/ or the classes; "": found
+  std::string test_folder = {};  // "test", "val", …: which one to take if there are several
   std::function<void(const std::string&)> warn = [](const std::string&) {};
+  std::function<void(const std::string&)> note = [](const std::string&) {};  // what was chosen, and why
+  std::function<void(const ConvertProgress&)> progress = [](const ConvertProgress&) {};
 };
 
 struct ConvertReport {
+  struct LeftOut {
+    std::string kind;  // "hidden files"
+    std::int64_t count = 0;
+  };
   SourceFormat format = SourceFormat::automatic;
-  std::int64_t train = 0, test = 0, skipped = 0;
+  Encoding encoding;
+  std::int64_t train = 0, test = 0, classes = 0;
+  std::vector<LeftOut> left_out;  // by kind, in alphabetical order
+  std::int64_t skipped = 0;       // images among them that could not be read
 };
 
-// The source may be a folder, an archive (tar or zip, compressed in any way that libarchive knows) or a file
-// of such a set. Throws std::runtime_error naming the source and the file in it; the destination is then as
-// it was before.
-ConvertReport convert(const std::filesystem::path& source, const std::filesystem::path& destination,
+// The source may be a folder, an archive (tar or zip, compressed in any way that libarchive knows), a list of
+// archives ("shards/{000..146}.tar") or a file of such a set. Throws std::runtime_error naming the source and the
+// file in it; the destination is then as it was before. Takes at most 512 MiB of memory whatever the images, and
+// about 100 bytes an image for their names.
+ConvertReport convert(const std::string& source, const std::filesystem::path& destination,
                       const ConvertOptions& options);
-
-const char* name_of(SourceFormat format);
-
-// The converters behind convert(). `name` is the source's, for messages.
-struct Conversion {
-  const FileSource& files;
-  std::string name;
-  std::filesystem::path destination;
-  const ConvertOptions& options;
-};
-ConvertReport convert_images(const Conversion& conversion);
-ConvertReport convert_cifar(const Conversion& conversion);
-ConvertReport convert_idx(const Conversion& conversion);
-
-// Whether a file of that path tells that the source is in the format.
-bool is_image_path(const std::string& path);
-bool is_cifar_path(const std::string& path);
-bool is_idx_path(const std::string& path);
 
 }  // namespace convoy::data

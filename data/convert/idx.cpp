@@ -1,6 +1,7 @@
 // IDX files (LeCun, Cortes, Burges, "The MNIST database"): a big-endian header of type and extents, then the
 // bytes. MNIST, Fashion-MNIST, KMNIST and EMNIST come as four of them.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -8,8 +9,8 @@
 #include <optional>
 #include <stdexcept>
 
-#include "data/convert/convert.h"
-#include "data/store/writer.h"
+#include "data/convert/catalogue.h"
+#include "data/convert/records.h"
 
 namespace convoy::data {
 namespace {
@@ -33,35 +34,38 @@ std::optional<Part> part_of(const std::string& path) {
 struct Idx {
   std::string name;
   std::vector<std::int64_t> extents;
-  Bytes content;
-  std::size_t header = 0;
-  std::span<const std::uint8_t> values() const { return std::span(content).subspan(header); }
+  Bytes values;  // of labels; images are not kept
 };
 
-Idx parse(Bytes content, std::string name, std::size_t rank) {
-  const auto big_endian = [&](std::size_t at) {
-    return std::int64_t{content[at]} << 24 | content[at + 1] << 16 | content[at + 2] << 8 | content[at + 3];
-  };
-  Idx idx;
-  idx.header = 4 + 4 * rank;
-  if (content.size() < idx.header || content[0] != 0 || content[1] != 0 || content[2] != 8 ||
-      content[3] != rank) {
+// Reads the header, and the values of labels; checks that there are as many bytes as the header says.
+Idx parse(const FileSource::Content& content, std::string name, std::size_t rank) {
+  Idx idx{std::move(name), {}, {}};
+  Bytes header;
+  std::int64_t bytes = 0;
+  content.stream([&](std::span<const std::uint8_t> piece) {
+    const std::size_t missing = std::min(4 + 4 * rank - header.size(), piece.size());
+    header.insert(header.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(missing));
+    piece = piece.subspan(missing);
+    bytes += static_cast<std::int64_t>(piece.size());
+    if (rank == 1 && idx.values.size() < kLargestFile)
+      idx.values.insert(idx.values.end(), piece.begin(), piece.end());
+  });
+  if (header.size() < 4 + 4 * rank || header[0] != 0 || header[1] != 0 || header[2] != 8 || header[3] != rank)
     throw std::runtime_error(
-        fmt::format("{}: no IDX header, expected 0 0 8 {} (bytes of rank {})", name, rank, rank));
-  }
-  for (std::size_t axis = 0; axis < rank; ++axis) idx.extents.push_back(big_endian(4 + 4 * axis));
-  const bool sane =
-      idx.extents[0] > 0 && std::all_of(idx.extents.begin() + 1, idx.extents.end(),
-                                        [](auto extent) { return extent > 0 && extent < 65536; });
+        fmt::format("{}: no IDX header, expected 0 0 8 {} (bytes of rank {})", idx.name, rank, rank));
+  for (std::size_t at = 4; at < header.size(); at += 4)
+    idx.extents.push_back(std::int64_t{header[at]} << 24 | header[at + 1] << 16 | header[at + 2] << 8 |
+                          header[at + 3]);
+  const bool sane = idx.extents[0] > 0 &&
+                    idx.extents[0] <= (rank == 1 ? std::int64_t{kLargestFile} : bytes) &&
+                    std::all_of(idx.extents.begin() + 1, idx.extents.end(),
+                                [](auto extent) { return extent > 0 && extent < 65536; });
   const std::int64_t values =
       sane ? std::accumulate(idx.extents.begin(), idx.extents.end(), std::int64_t{1}, std::multiplies<>())
            : 0;
-  if (!sane || values != static_cast<std::int64_t>(content.size() - idx.header)) {
-    throw std::runtime_error(fmt::format("{}: {} bytes after the header, expected {} of shape [{}]", name,
-                                         content.size() - idx.header, values, fmt::join(idx.extents, ", ")));
-  }
-  idx.content = std::move(content);
-  idx.name = std::move(name);
+  if (!sane || values != bytes)
+    throw std::runtime_error(fmt::format("{}: {} bytes after the header, expected {} of shape [{}]", idx.name,
+                                         bytes, values, fmt::join(idx.extents, ", ")));
   return idx;
 }
 
@@ -71,16 +75,19 @@ struct LabelledImages {
 
 using Splits = std::array<LabelledImages, 2>;
 
-Splits read_splits(const Conversion& conversion) {
+Splits read_splits(Conversion& conversion) {
   Splits splits;
-  conversion.files.visit([&](const std::string& path, const auto& read) {
+  conversion.source->visit([&](const std::string& path, const FileSource::Content& content) {
     const auto part = part_of(path);
-    if (!part) return true;
+    if (!part) {
+      conversion.left_out.add_file(path);
+      return true;
+    }
     auto& split = splits[static_cast<std::size_t>(part->split)];
     auto& target = part->images ? split.images : split.labels;
     const std::string name = fmt::format("{}: {}", conversion.name, path);
     if (target) throw std::runtime_error(fmt::format("{}: stands for the same as {}", name, target->name));
-    target = parse(read(), name, part->images ? 3 : 1);
+    target = parse(content, name, part->images ? 3 : 1);
     return true;
   });
   for (const Split split : {Split::train, Split::test}) {
@@ -99,11 +106,29 @@ Splits read_splits(const Conversion& conversion) {
   return splits;
 }
 
+void write_split(const Splits& splits, Split split, const FileSource::Content& content, StoreWriter& writer) {
+  const LabelledImages& set = splits[static_cast<std::size_t>(split)];
+  std::int64_t row = 0;
+  const auto bytes = static_cast<std::size_t>(set.images->extents[1] * set.images->extents[2]);
+  Records records(bytes, [&](std::span<const std::uint8_t> pixels) {
+    const auto first = set.labels->values.begin() + row;
+    const auto count = static_cast<std::int64_t>(pixels.size() / bytes);
+    writer.write(split, row, pixels, std::vector<std::int32_t>(first, first + count));
+    row += count;
+  });
+  std::size_t header = 16;
+  content.stream([&](std::span<const std::uint8_t> piece) {
+    const std::size_t skipped = std::min(header, piece.size());
+    header -= skipped;
+    if (skipped < piece.size()) records.add(piece.subspan(skipped));
+  });
+}
+
 }  // namespace
 
 bool is_idx_path(const std::string& path) { return part_of(path).has_value(); }
 
-ConvertReport convert_idx(const Conversion& conversion) {
+void convert_idx(Conversion& conversion, const Listing&, ConvertReport& report) {
   const Splits splits = read_splits(conversion);
   const Idx& images = *splits[0].images;
   const ImageShape shape{images.extents[1], images.extents[2], 1};
@@ -114,20 +139,19 @@ ConvertReport convert_idx(const Conversion& conversion) {
                                          images.name));
   }
   std::uint8_t largest = 0;
-  for (const auto& split : splits) largest = std::max(largest, std::ranges::max(split.labels->values()));
+  for (const auto& split : splits) largest = std::max(largest, std::ranges::max(split.labels->values));
   std::vector<std::string> classes;
   for (int i = 0; i <= largest; ++i) classes.push_back(std::to_string(i));
-  ConvertReport report;
+  report.classes = static_cast<std::int64_t>(classes.size());
   report.train = images.extents[0];
   report.test = test.extents[0];
   StoreWriter writer(conversion.destination, shape, classes, {report.train, report.test});
-  for (const Split split : {Split::train, Split::test}) {
-    const auto& parts = splits[static_cast<std::size_t>(split)];
-    const auto values = parts.labels->values();
-    writer.write(split, 0, parts.images->values(), std::vector<std::int32_t>(values.begin(), values.end()));
-  }
+  conversion.source->visit([&](const std::string& path, const FileSource::Content& content) {
+    const auto part = part_of(path);
+    if (part && part->images) write_split(splits, part->split, content, writer);
+    return true;
+  });
   writer.finish();
-  return report;
 }
 
 }  // namespace convoy::data

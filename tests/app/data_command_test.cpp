@@ -82,16 +82,63 @@ TEST_F(DataCommand, WrongFlagsExitWithTwo) {
     words.insert(words.end(), {flag, value});
     expect_one_line(run(words), 2, {flag + ": found '" + value + "', expected " + expected});
   };
-  expect_flag("convert", "--format", "zip", "one of auto, images, cifar, idx");
-  expect_flag("convert", "--format", "1", "one of auto, images, cifar, idx");
+  expect_flag("convert", "--format", "zip",
+              "one of auto, images, tiny-imagenet, webdataset, csv, cifar, idx");
+  expect_flag("convert", "--format", "1", "one of auto, images, tiny-imagenet, webdataset, csv, cifar, idx");
   expect_flag("convert", "--size", "0", "a whole number from 1 to 4096");
   expect_flag("convert", "--channels", "2", "one of 1, 3");
+  expect_flag("convert", "--encode", "jpeg:0",
+              "auto, keep, raw or jpeg:QUALITY with a quality from 1 to 100");
+  expect_flag("convert", "--short-side", "0", "a whole number from 1 to 4096");
+  expect_flag("convert", "--test-share", "1", "a number in (0, 1)");
   expect_flag("convert", "--threads", "-1", "a whole number from 0 to 1024");
   expect_flag("synth", "--test", "0", "a whole number from 1 to 100000000");
   expect_flag("synth", "--seed", "-1", "a whole number of at least 0");  // not 2^64 - 1
   expect_flag("synth", "--seed", "abc", "a whole number of at least 0");
   EXPECT_EQ(run({"data", "synth", in("a"), "--classes", "many"}).status, 2);
   EXPECT_EQ(run({"data"}).status, 2);
+}
+
+TEST_F(DataCommand, FlagsThatContradictEachOtherExitWithTwo) {
+  const auto attempt = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"data", "convert", in("a"), in("b")});
+    return run(flags);
+  };
+  expect_one_line(attempt({"--encode", "keep", "--size", "64"}), 2, {"--size", "--encode keep"});
+  expect_one_line(attempt({"--encode", "keep", "--short-side", "64"}), 2, {"--short-side", "--encode keep"});
+  expect_one_line(attempt({"--encode", "raw", "--short-side", "64"}), 2, {"--short-side", "--encode raw"});
+  expect_one_line(attempt({"--size", "32", "--short-side", "64"}), 2, {"--short-side", "--size"});
+}
+
+// A PNG image of one pixel.
+const std::string kPixel(
+    "\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1\b\2\0\0\0\x90wS\xde\0\0\0\fIDAT\x08\xd7"
+    "c\xf8\xcf\xc0\0\0\3\1\1\0\x18\xdd\x8d\xb0\0\0\0\0IEND\xae"
+    "B`\x82",
+    69);
+
+TEST_F(DataCommand, TheClosingLineCountsWhatIsLeftOut) {
+  for (const char* path :
+       {"set/train/a/0.png", "set/test/a/0.png", "set/train/a/notes.txt", "set/test/a/1.webp"}) {
+    std::filesystem::create_directories((folder_ / path).parent_path());
+    std::ofstream(folder_ / path, std::ios::binary) << kPixel;
+  }
+  expect_one_line(run({"data", "convert", in("set"), in("out.h5")}), 1,
+                  {"test/a/1.webp", "1 WebP images", "--skip-bad"});
+  const auto converted = run({"data", "convert", in("set"), in("out.h5"), "--skip-bad"});
+  EXPECT_EQ(converted.status, 0) << converted.error;
+  EXPECT_NE(converted.out.find("1 training and 1 test images of 1 classes"), std::string::npos)
+      << converted.out;
+  EXPECT_NE(converted.out.find("(images, raw)"), std::string::npos) << converted.out;
+  EXPECT_NE(converted.out.find("; left out: .txt files: 1, WebP images: 1\n"), std::string::npos)
+      << converted.out;
+  EXPECT_NE(converted.error.find("--encode raw, as all images have 1x1 pixels"), std::string::npos)
+      << converted.error;
+  std::filesystem::remove(folder_ / "set/train/a/notes.txt");
+  std::filesystem::remove(folder_ / "set/test/a/1.webp");
+  EXPECT_NE(
+      run({"data", "convert", in("set"), in("out.h5"), "--encode", "keep"}).out.find("nothing left out"),
+      std::string::npos);
 }
 
 TEST_F(DataCommand, ConvertsWhatTheFlagsSay) {

@@ -1,0 +1,191 @@
+#include "data/convert/archive_reader.h"
+
+#include <archive_entry.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <stdexcept>
+
+namespace convoy::data {
+namespace {
+
+constexpr std::size_t kReadBlock = 1 << 18;
+
+bool is_compressed(const Bytes& content) {
+  const auto starts_with = [&](std::initializer_list<std::uint8_t> magic) {
+    return content.size() >= magic.size() && std::equal(magic.begin(), magic.end(), content.begin());
+  };
+  return starts_with({0x1F, 0x8B}) || starts_with({0xFD, '7', 'z', 'X', 'Z'}) ||
+         starts_with({'B', 'Z', 'h'}) || starts_with({0x28, 0xB5, 0x2F, 0xFD});
+}
+
+void support_archives(archive* reader) {
+  archive_read_support_filter_all(reader);
+  archive_read_support_format_tar(reader);
+  archive_read_support_format_zip(reader);
+}
+
+void support_compressed_file(archive* reader) {
+  archive_read_support_filter_all(reader);
+  archive_read_support_format_raw(reader);
+}
+
+ArchiveReader::Kind kind_of(archive_entry* entry) {
+  using Kind = ArchiveReader::Kind;
+  if (archive_entry_hardlink(entry) != nullptr || archive_entry_hardlink_utf8(entry) != nullptr)
+    return Kind::hard_link;
+  switch (archive_entry_filetype(entry)) {
+    case AE_IFREG:
+      return Kind::file;
+    case AE_IFDIR:
+      return Kind::folder;
+    case AE_IFLNK:
+      return Kind::symbolic_link;
+    default:
+      return Kind::special;
+  }
+}
+
+std::string text_of(const char* raw, const char* utf8) {
+  return raw != nullptr ? raw : utf8 != nullptr ? utf8 : "";
+}
+
+std::string normalised(const std::string& raw) {
+  std::string path = std::filesystem::path(raw).lexically_normal().relative_path().generic_string();
+  if (path.ends_with('/')) path.pop_back();
+  return path;
+}
+
+}  // namespace
+
+ArchiveReader::ArchiveReader(const std::string& file, Form form) : name_(file), reader_(archive_read_new()) {
+  form == Form::archive ? support_archives(reader_.get()) : support_compressed_file(reader_.get());
+  if (archive_read_open_filename(reader_.get(), file.c_str(), kReadBlock) != ARCHIVE_OK) fail();
+}
+
+ArchiveReader::ArchiveReader(ArchiveReader& outer, std::string name, Form form)
+    : name_(std::move(name)), reader_(archive_read_new()), outer_(&outer), block_(kReadBlock) {
+  form == Form::archive ? support_archives(reader_.get()) : support_compressed_file(reader_.get());
+  if (archive_read_open2(reader_.get(), this, nullptr, read_outer, skip_outer, nullptr) != ARCHIVE_OK) fail();
+}
+
+ArchiveReader::~ArchiveReader() = default;
+
+void ArchiveReader::fail() const {
+  const char* reason = archive_error_string(reader_.get());
+  throw std::runtime_error(
+      fmt::format("{}: damaged or cut short: {}", name_, reason == nullptr ? "unknown format" : reason));
+}
+
+// libarchive is C: an exception must not pass through it.
+la_ssize_t ArchiveReader::read_outer(archive* reader, void* self, const void** buffer) {
+  auto& inner = *static_cast<ArchiveReader*>(self);
+  *buffer = inner.block_.data();
+  try {
+    return static_cast<la_ssize_t>(inner.outer_->read(inner.block_));
+  } catch (const std::exception& error) {
+    archive_set_error(reader, EIO, "%s", error.what());
+    return -1;
+  }
+}
+
+// Entries of archives cannot be skipped but read: libarchive then reads on by itself.
+la_int64_t ArchiveReader::skip_outer(archive*, void*, la_int64_t) { return 0; }
+
+bool ArchiveReader::next(Entry& result) {
+  archive_entry* entry = nullptr;
+  int status = ARCHIVE_RETRY;
+  while (status == ARCHIVE_RETRY) status = archive_read_next_header(reader_.get(), &entry);
+  if (status == ARCHIVE_EOF) return false;
+  if (status != ARCHIVE_OK && status != ARCHIVE_WARN) fail();
+  const std::string path = text_of(archive_entry_pathname(entry), archive_entry_pathname_utf8(entry));
+  if (path.empty()) throw std::runtime_error(name_ + ": holds a file without a readable name");
+  result.path = normalised(path);
+  result.kind = kind_of(entry);
+  result.target.clear();
+  if (result.kind == Kind::hard_link)
+    result.target = normalised(text_of(archive_entry_hardlink(entry), archive_entry_hardlink_utf8(entry)));
+  if (result.kind == Kind::symbolic_link)
+    result.target = text_of(archive_entry_symlink(entry), archive_entry_symlink_utf8(entry));
+  return true;
+}
+
+std::size_t ArchiveReader::read(std::span<std::uint8_t> to) {
+  la_ssize_t got = ARCHIVE_RETRY;
+  while (got == ARCHIVE_RETRY) got = archive_read_data(reader_.get(), to.data(), to.size());
+  if (got < 0) fail();
+  return static_cast<std::size_t>(got);
+}
+
+void ArchiveReader::stream(const std::function<void(std::span<const std::uint8_t>)>& sink) {
+  Bytes block(kReadBlock);
+  while (const std::size_t got = read(block)) sink(std::span(block).first(got));
+}
+
+Bytes ArchiveReader::read_all(std::size_t most) {
+  Bytes content;
+  for (std::size_t size = 0;;) {
+    content.resize(size + kReadBlock);
+    const std::size_t got = read(std::span(content).subspan(size));
+    size += got;
+    content.resize(size);
+    if (size > most)
+      throw std::runtime_error(fmt::format("{}: holds a file of more than {} MiB", name_, most >> 20));
+    if (got == 0) return content;
+  }
+}
+
+bool ArchiveReader::recognises(const std::string& file) {
+  try {
+    ArchiveReader reader(file, Form::archive);
+    archive_entry* entry = nullptr;
+    archive_read_next_header(reader.reader_.get(), &entry);
+    return archive_format(reader.reader_.get()) != 0;
+  } catch (const std::runtime_error&) {
+    return false;
+  }
+}
+
+void ArchiveReader::require_whole_compression(const std::string& file) {
+  const std::unique_ptr<archive, Free> reader(archive_read_new());
+  support_compressed_file(reader.get());
+  archive_entry* entry = nullptr;
+  const bool whole = archive_read_open_filename(reader.get(), file.c_str(), kReadBlock) == ARCHIVE_OK &&
+                     archive_read_next_header(reader.get(), &entry) == ARCHIVE_OK &&
+                     archive_read_data_skip(reader.get()) == ARCHIVE_OK;
+  if (whole || archive_filter_code(reader.get(), 0) == ARCHIVE_FILTER_NONE) return;
+  const char* reason = archive_error_string(reader.get());
+  throw std::runtime_error(
+      fmt::format("{}: damaged or cut short: {}", file, reason == nullptr ? "unknown format" : reason));
+}
+
+Bytes unpack(Bytes content, const std::string& name, std::size_t most) {
+  if (!is_compressed(content)) return content;
+  const std::unique_ptr<archive, void (*)(archive*)> reader(archive_read_new(),
+                                                            [](archive* a) { archive_read_free(a); });
+  support_compressed_file(reader.get());
+  archive_entry* entry = nullptr;
+  Bytes result;
+  la_ssize_t got = -1;
+  if (archive_read_open_memory(reader.get(), content.data(), content.size()) == ARCHIVE_OK &&
+      archive_read_next_header(reader.get(), &entry) == ARCHIVE_OK) {
+    for (std::size_t size = 0;; size += static_cast<std::size_t>(got)) {
+      result.resize(size + kReadBlock);
+      got = archive_read_data(reader.get(), result.data() + size, kReadBlock);
+      if (got <= 0) result.resize(size);
+      if (got <= 0) break;
+      if (size > most)
+        throw std::runtime_error(fmt::format("{}: more than {} MiB unpacked", name, most >> 20));
+    }
+  }
+  if (got < 0) {
+    const char* reason = archive_error_string(reader.get());
+    throw std::runtime_error(
+        fmt::format("{}: damaged or cut short: {}", name, reason == nullptr ? "unknown format" : reason));
+  }
+  return result;
+}
+
+}  // namespace convoy::data

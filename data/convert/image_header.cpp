@@ -1,0 +1,70 @@
+#include "data/convert/image_header.h"
+
+#include <algorithm>
+#include <array>
+
+namespace convoy::data {
+namespace {
+
+std::int64_t big_endian(std::span<const std::uint8_t> bytes) {
+  std::int64_t value = 0;
+  for (const std::uint8_t byte : bytes) value = value << 8 | byte;
+  return value;
+}
+
+// The coefficients of all components, 16 bits each; a component may be sampled more coarsely than the image.
+std::int64_t coefficient_bytes(std::span<const std::uint8_t> components, std::int64_t pixels) {
+  int widest = 1, tallest = 1;
+  for (std::size_t at = 1; at < components.size(); at += 3) {
+    widest = std::max(widest, components[at] >> 4);
+    tallest = std::max(tallest, components[at] & 15);
+  }
+  std::int64_t bytes = 0;
+  for (std::size_t at = 1; at < components.size(); at += 3)
+    bytes += pixels * (components[at] >> 4) * (components[at] & 15) / (widest * tallest) * 2;
+  return bytes;
+}
+
+// ITU-T T.81, B.2: segments of a marker and a length; the first SOFn holds the frame's size.
+ImageHeader jpeg_header(std::span<const std::uint8_t> file) {
+  ImageHeader header{ImageHeader::Format::jpeg};
+  for (std::size_t at = 2; at + 4 <= file.size();) {
+    const std::uint8_t marker = file[at + 1];
+    if (file[at] != 0xFF) return header;
+    if (marker == 0xFF || marker == 0x01 || (marker >= 0xD0 && marker <= 0xD8)) {
+      at += marker == 0xFF ? 1 : 2;
+      continue;
+    }
+    const auto length = static_cast<std::size_t>(big_endian(file.subspan(at + 2, 2)));
+    const bool frame = marker >= 0xC0 && marker <= 0xCF && marker != 0xC4 && marker != 0xC8 && marker != 0xCC;
+    if (frame && length >= 8 && at + 2 + length <= file.size()) {
+      header.height = big_endian(file.subspan(at + 5, 2));
+      header.width = big_endian(file.subspan(at + 7, 2));
+      const bool sequential = marker <= 0xC1;
+      const auto components = file.subspan(at + 10, length - 8);
+      if (!sequential) header.decoder_bytes = coefficient_bytes(components, header.width * header.height);
+      return header;
+    }
+    if (marker == 0xDA || length < 2) return header;
+    at += 2 + length;
+  }
+  return header;
+}
+
+}  // namespace
+
+ImageHeader read_image_header(std::span<const std::uint8_t> file) {
+  constexpr std::array<std::uint8_t, 8> kPng{0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
+  if (file.size() >= 2 && file[0] == 0xFF && file[1] == 0xD8) return jpeg_header(file);
+  if (file.size() < 4 || !std::equal(kPng.begin(), kPng.begin() + 4, file.begin())) return {};
+  ImageHeader header{ImageHeader::Format::png};
+  if (file.size() < 29) return header;
+  header.width = big_endian(file.subspan(16, 4));
+  header.height = big_endian(file.subspan(20, 4));
+  const bool interlaced = file[28] != 0;
+  // At most four channels of 16 bits.
+  if (interlaced) header.decoder_bytes = header.width * header.height * 8;
+  return header;
+}
+
+}  // namespace convoy::data

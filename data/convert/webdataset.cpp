@@ -1,0 +1,156 @@
+// WebDataset shards (https://github.com/webdataset/webdataset): tar files in which the files of one sample share a
+// key, the name up to the first dot. KEY.jpg or KEY.png is the image; KEY.cls is the label, or KEY.json has it as
+// "label".
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <stdexcept>
+#include <unordered_map>
+
+#include "data/convert/catalogue.h"
+
+namespace convoy::data {
+namespace {
+
+struct Name {
+  std::string key, extension;  // "shard.tar/0001", "seg.png"
+};
+
+Name name_of(const std::string& path) {
+  const auto base = path.rfind('/') + 1;
+  const auto dot = path.find('.', base);
+  if (dot == std::string::npos) return {path, ""};
+  std::string extension = path.substr(dot + 1);
+  for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return {path.substr(0, dot), extension};
+}
+
+bool is_image_extension(const std::string& extension) { return is_read_image("x." + extension); }
+
+// The last word of the shard's path that names a split: "imagenet-train-000.tar", "val/000.tar".
+std::optional<Split> split_of_shard(const std::string& path) {
+  std::optional<Split> split;
+  std::string word;
+  const auto slash = path.rfind(".tar/");
+  for (const char c : path.substr(0, slash == std::string::npos ? 0 : slash + 1)) {
+    if (std::isalpha(static_cast<unsigned char>(c)) != 0) {
+      word += c;
+      continue;
+    }
+    if (const auto found = split_of(word)) split = found;
+    word.clear();
+  }
+  return split;
+}
+
+std::string trimmed(std::string text) {
+  const auto is_space = [](unsigned char c) { return std::isspace(c) != 0 || c == 0; };
+  text.erase(std::find_if_not(text.rbegin(), text.rend(), is_space).base(), text.end());
+  text.erase(text.begin(), std::find_if_not(text.begin(), text.end(), is_space));
+  return text;
+}
+
+// "" if there is none.
+std::string label_of(const Bytes& content, bool json) {
+  if (!json) return trimmed(std::string(content.begin(), content.end()));
+  const auto document = nlohmann::json::parse(content.begin(), content.end(), nullptr, false);
+  if (!document.is_object() || !document.contains("label")) return "";
+  const auto& label = document["label"];
+  return label.is_string() ? label.get<std::string>() : label.is_number_integer() ? label.dump() : "";
+}
+
+class Shards {
+ public:
+  // split: of all samples; nothing if the shards' names tell it.
+  Shards(Conversion& conversion, const FileSource& source, CatalogueBuilder& builder,
+         std::optional<Split> split)
+      : conversion_(conversion), source_(source), builder_(builder), split_(split) {}
+
+  void read() {
+    source_.visit([&](const std::string& path, const FileSource::Content& content) {
+      const Name name = name_of(path);
+      Sample& sample = samples_[name.key];
+      if (is_hidden(path)) {
+        conversion_.left_out.add_file(path);
+      } else if (is_image_extension(name.extension) && sample.image.empty()) {
+        sample.image = path;
+      } else if ((name.extension == "cls" || name.extension == "json") && sample.label.empty()) {
+        sample.label = label_of(content.read(), name.extension == "json");
+      } else {
+        conversion_.left_out.add(fmt::format(".{} files", name.extension));
+      }
+      finish_if_whole(name.key, sample);
+      return true;
+    });
+    std::vector<std::string> keys;
+    for (const auto& [key, sample] : samples_)
+      if (!sample.done) keys.push_back(key);
+    std::sort(keys.begin(), keys.end());
+    for (const std::string& key : keys) refuse(key, samples_[key]);
+  }
+
+ private:
+  struct Sample {
+    std::string image, label;
+    bool done = false;
+  };
+
+  void finish_if_whole(const std::string&, Sample& sample) {
+    if (sample.done || sample.image.empty() || sample.label.empty()) return;
+    const auto split = split_ ? split_ : split_of_shard(sample.image);
+    if (split_ == Split::test)
+      builder_.add_to_test_source(std::move(sample.image), sample.label);
+    else
+      builder_.add(std::move(sample.image), sample.label, split);
+    sample = {"-", "-", true};
+  }
+
+  void refuse(const std::string& key, const Sample& sample) {
+    if (sample.image.empty() && sample.label.empty()) return;  // counted as files of another kind
+    const bool no_label = sample.label.empty();
+    conversion_.refuse(fmt::format("{}: {}: no {}", source_.name(), no_label ? sample.image : key,
+                                   no_label ? "label, expected KEY.cls or KEY.json with \"label\""
+                                            : "image, expected KEY.jpg or KEY.png"),
+                       no_label ? "images without a label" : "labels without an image");
+  }
+
+  Conversion& conversion_;
+  const FileSource& source_;
+  CatalogueBuilder& builder_;
+  std::optional<Split> split_;
+  std::unordered_map<std::string, Sample> samples_;
+};
+
+}  // namespace
+
+bool is_webdataset(const Listing& listing) {
+  std::set<std::string> keys;
+  for (const std::string& path : listing.files) {
+    const Name name = name_of(path);
+    if (name.extension == "cls" && !is_hidden(path)) return true;
+    // The listing is sorted: the files of one key follow one another, .jpg before .json before .png.
+    if (name.extension == "json" || name.extension == "png" || is_image_extension(name.extension)) {
+      const bool other =
+          name.extension == "json" ? keys.contains("image " + name.key) : keys.contains("json " + name.key);
+      if (other) return true;
+      keys = {(name.extension == "json" ? "json " : "image ") + name.key};
+    }
+  }
+  return false;
+}
+
+Catalogue webdataset(Conversion& conversion) {
+  CatalogueBuilder builder(conversion);
+  const auto split = conversion.test ? std::optional(Split::train) : std::nullopt;
+  Shards(conversion, *conversion.source, builder, split).read();
+  if (conversion.test) {
+    conversion.account_for(conversion.test->list());
+    Shards(conversion, *conversion.test, builder, Split::test).read();
+  }
+  return builder.finish(CatalogueBuilder::Order::as_added);
+}
+
+}  // namespace convoy::data

@@ -1,0 +1,228 @@
+// How images are stored: --encode, --short-side, --size, --channels.
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "data/store/store.h"
+#include "tests/data/convert_support.h"
+
+namespace convoy::data {
+namespace {
+
+using namespace testing;
+using Form = Encoding::Form;
+
+// Noise on a slope, which JPEG cannot store in a few bytes.
+Image noisy_image(std::int64_t height, std::int64_t width, std::uint64_t seed) {
+  Image image = smooth_image(height, width, 3, static_cast<int>(seed));
+  const Bytes noise = random_bytes(image.pixels.size(), seed);
+  for (std::size_t i = 0; i < noise.size(); ++i)
+    image.pixels[i] = static_cast<std::uint8_t>(image.pixels[i] + noise[i] % 16);
+  return image;
+}
+
+class ConvertEncoding : public ::testing::Test {
+ protected:
+  // JPEG and PNG images of several sizes.
+  std::vector<TarEntry> mixed() const {
+    std::vector<TarEntry> entries;
+    for (const char* split : {"train", "test"})
+      for (int i = 0; i < 6; ++i) {
+        const Image image = noisy_image(40 + 7 * i, 90 - 5 * i, static_cast<std::uint64_t>(i));
+        entries.push_back(
+            {fmt::format("{}/{}/{}.{}", split, i % 2 == 0 ? "ant" : "bee", i, i % 3 == 0 ? "png" : "jpg"),
+             i % 3 == 0 ? encode_png(image) : encode_jpeg(image)});
+      }
+    return entries;
+  }
+  ConvertReport run(const ConvertOptions& options) {
+    return convert(folder_ / "set", folder_ / "out.h5", options);
+  }
+  EncodedStore result() const { return EncodedStore(folder_ / "out.h5"); }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(ConvertEncoding, KeepCopiesTheFiles) {
+  write_tree(folder_ / "set", mixed());
+  ConvertOptions options;
+  std::string note;
+  options.note = [&](const std::string& line) { note = line; };
+  EXPECT_EQ(run(options).encoding.form, Form::keep);
+  EXPECT_NE(note.find("--encode keep, as the images differ in size"), std::string::npos) << note;
+  const EncodedStore store = result();
+  const auto entries = mixed();
+  const std::vector<std::size_t> order{0, 2, 4, 1, 3, 5};
+  ASSERT_EQ(store.train.files.size(), 6u);
+  for (std::size_t i = 0; i < 6; ++i) EXPECT_TRUE(store.train.files[i] == entries[order[i]].content) << i;
+  EXPECT_EQ(store.test.labels, (std::vector<std::int32_t>{0, 0, 0, 1, 1, 1}));
+}
+
+// The statistics are those of the decoded training images, each counting the same.
+TEST_F(ConvertEncoding, StatisticsAreExact) {
+  const auto entries = mixed();
+  write_tree(folder_ / "set", entries);
+  run({.encoding = {Form::keep}});
+  std::array<double, 3> mean{}, square{};
+  for (std::size_t i = 0; i < 6; ++i) {
+    const Image image = decode_image(entries[i].content, 3);
+    std::array<double, 6> sums{};
+    for (std::size_t k = 0; k < image.pixels.size(); ++k) {
+      sums[k % 3] += image.pixels[k];
+      sums[3 + k % 3] += image.pixels[k] * image.pixels[k];
+    }
+    const double pixels = static_cast<double>(image.pixels.size() / 3);
+    for (std::size_t c = 0; c < 3; ++c) {
+      mean[c] += sums[c] / pixels / 6;
+      square[c] += sums[3 + c] / pixels / 6;
+    }
+  }
+  const EncodedStore store = result();
+  for (std::size_t c = 0; c < 3; ++c) {
+    EXPECT_NEAR(store.mean[c], mean[c] / 255, 1e-6);
+    EXPECT_NEAR(store.std[c], std::sqrt(square[c] - mean[c] * mean[c]) / 255, 1e-6);
+  }
+}
+
+TEST_F(ConvertEncoding, NeitherThreadsNorAnArchivesOrderChangeTheFile) {
+  auto entries = mixed();
+  write_tree(folder_ / "set", entries);
+  Bytes expected;
+  for (const int threads : {1, 2, 7}) {
+    run({.encoding = {Form::keep}, .threads = threads});
+    if (expected.empty()) expected = read_bytes(folder_ / "out.h5");
+    EXPECT_TRUE(read_bytes(folder_ / "out.h5") == expected) << threads;
+  }
+  std::reverse(entries.begin(), entries.end());  // every row comes before its turn
+  write_archive(folder_ / "set.tar", entries);
+  convert(folder_ / "set.tar", folder_ / "out.h5", {.encoding = {Form::keep}});
+  EXPECT_TRUE(read_bytes(folder_ / "out.h5") == expected);
+  for (const auto& file : std::filesystem::directory_iterator(folder_.path()))
+    EXPECT_FALSE(file.path().filename().string().starts_with('.'))
+        << "a temporary file is left: " << file.path();
+}
+
+TEST_F(ConvertEncoding, BadFilesLeaveNoGap) {
+  auto entries = mixed();
+  entries[1].content.resize(entries[1].content.size() / 2);
+  entries[4].content = {};
+  write_tree(folder_ / "set", entries);
+  expect_error([&] { run({.encoding = {Form::keep}}); }, {"--skip-bad"});
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "out.h5"));
+  run({.skip_bad = true, .encoding = {Form::keep}});
+  const std::vector<Bytes> expected{entries[0].content, entries[2].content, entries[3].content,
+                                    entries[5].content};
+  EXPECT_TRUE(result().train.files == expected);
+  const Bytes folder = read_bytes(folder_ / "out.h5");
+  std::reverse(entries.begin(), entries.end());
+  write_archive(folder_ / "set.tar", entries);
+  convert(folder_ / "set.tar", folder_ / "out.h5", {.skip_bad = true, .encoding = {Form::keep}});
+  EXPECT_TRUE(read_bytes(folder_ / "out.h5") == folder);
+}
+
+// More than a chunk: images straddle chunks.
+TEST_F(ConvertEncoding, LargeStoresAreChunked) {
+  std::vector<TarEntry> entries;
+  for (int i = 0; i < 5; ++i) {
+    Bytes file = encode_jpeg(noisy_image(1200, 1400, static_cast<std::uint64_t>(i)), JCS_UNKNOWN, 100);
+    entries.push_back({fmt::format("train/ant/{}.jpg", i), file});
+    if (i == 0) entries.push_back({"test/ant/0.jpg", file});
+  }
+  write_tree(folder_ / "set", entries);
+  run({});
+  const EncodedStore store = result();
+  ASSERT_EQ(store.train.files.size(), 5u);
+  EXPECT_TRUE(store.train.files[4] == entries[5].content);
+  EXPECT_TRUE(store.train.files[3] == entries[4].content);
+}
+
+TEST_F(ConvertEncoding, JpegShrinksTheShorterSide) {
+  write_tree(folder_ / "set", mixed());
+  EXPECT_EQ(run({.short_side = 32}).encoding.to_string(), "jpeg:90");
+  EncodedStore store = result();
+  const Image image = decode_image(store.train.files[0], 3);  // 90x40
+  EXPECT_EQ(image.shape, (ImageShape{32, 72, 3}));
+  for (const Bytes& file : store.train.files) EXPECT_EQ(file[0], 0xFF);
+  // Against the resampled pixels, as far as JPEG keeps them.
+  run({.encoding = {Form::jpeg, 100}, .short_side = 32});
+  run({.encoding = {Form::jpeg, 100}, .size = 32});
+  EXPECT_EQ(decode_image(result().train.files[0], 3).shape, (ImageShape{32, 32, 3}));
+}
+
+TEST_F(ConvertEncoding, JpegDoesNotWriteAgainWhatIsSmallEnough) {
+  const Image image = noisy_image(60, 70, 1);
+  const Bytes coarse = encode_jpeg(image, JCS_UNKNOWN, 30), fine = encode_jpeg(image, JCS_UNKNOWN, 100);
+  write_tree(folder_ / "set",
+             {{"train/ant/0.jpg", coarse}, {"train/ant/1.jpg", fine}, {"test/ant/0.jpg", fine}});
+  run({.encoding = {Form::jpeg, 90}, .short_side = 64});
+  const EncodedStore store = result();
+  EXPECT_TRUE(store.train.files[0] == coarse);
+  EXPECT_LT(store.train.files[1].size(), fine.size() / 2);
+  EXPECT_EQ(decode_image(store.train.files[1], 3).shape, image.shape);
+}
+
+TEST_F(ConvertEncoding, TheDefaultSuitsTheImages) {
+  const auto chosen = [&](std::vector<TarEntry> entries, const ConvertOptions& options = {}) {
+    std::filesystem::remove_all(folder_ / "set");
+    for (auto& entry : std::vector(entries))
+      entries.push_back({"test" + entry.name.substr(5), entry.content});
+    write_tree(folder_ / "set", entries);
+    return run(options).encoding.to_string();
+  };
+  EXPECT_EQ(chosen({{"train/a/0.png", png(1)}, {"train/a/1.png", png(2)}}), "raw");
+  EXPECT_EQ(chosen({{"train/a/0.png", png(1)}, {"train/a/1.png", png(2, 9, 10)}}), "keep");
+  EXPECT_EQ(chosen({{"train/a/0.png", png(1, 129, 128)}, {"train/a/1.png", png(2, 129, 128)}}), "keep");
+  EXPECT_EQ(chosen({{"train/a/0.png", png(1, 129, 128)}}, {.size = 64}), "raw");
+}
+
+TEST_F(ConvertEncoding, ChannelsSayWhatTheStatisticsAreOf) {
+  write_tree(folder_ / "set", mixed());
+  run({.encoding = {Form::keep}, .channels = 1});
+  EXPECT_EQ(result().mean.size(), 1u);
+  run({.encoding = {Form::jpeg, 90}, .channels = 1});
+  const Bytes file = result().train.files[1];
+  EXPECT_LT(file.size(), encode_jpeg(noisy_image(54, 80, 2)).size());
+}
+
+TEST_F(ConvertEncoding, TheTextOfAnEncoding) {
+  EXPECT_EQ(Encoding::parse("jpeg:85").quality, 85);
+  EXPECT_EQ(Encoding::parse("keep").form, Form::keep);
+  for (const char* text : {"jpeg", "jpeg:", "jpeg:0", "jpeg:101", "jpeg:9x", "png", "", "Keep"})
+    EXPECT_THROW(Encoding::parse(text), std::invalid_argument) << text;
+}
+
+// 40 million pixels are 115 MiB decoded: six at once would take 690 MiB.
+TEST_F(ConvertEncoding, MemoryIsBoundedWhateverTheImages) {
+  const Bytes large = encode_jpeg(smooth_image(5000, 8000, 3, 1), JCS_UNKNOWN, 20);
+  std::vector<TarEntry> entries;
+  for (int i = 0; i < 6; ++i)
+    entries.push_back({fmt::format("{}/ant/{}.jpg", i == 0 ? "test" : "train", i), large});
+  write_tree(folder_ / "set", entries);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    try {
+      run({.threads = 6});
+      run({.short_side = 256, .threads = 6});
+    } catch (...) {
+      ::_exit(1);
+    }
+    rusage usage{};
+    ::getrusage(RUSAGE_SELF, &usage);
+    ::_exit(usage.ru_maxrss < 512 * 1024 ? 0 : 2);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST_F(ConvertEncoding, ImagesTooLargeToDecodeAreNamed) {
+  Bytes huge = png(1);
+  for (const std::size_t at : {16u, 17u, 20u, 21u}) huge[at] = at % 2 == 0 ? 0 : 1;  // 65,536 + x a side
+  write_tree(folder_ / "set", {{"train/a/0.png", png(1)}, {"train/a/1.png", huge}, {"test/a/0.png", png(1)}});
+  expect_error([&] { run({}); }, {"train/a/1.png", "65546x65544 pixels", "MiB to decode"});
+  EXPECT_EQ(left_out_of(run({.skip_bad = true})), "images too large to decode: 1; ");
+}
+
+}  // namespace
+}  // namespace convoy::data
