@@ -30,22 +30,18 @@ Image resize(Image image, const ResizeRule& rule) {
   const bool whole = target.window == Window{0, 0, static_cast<std::int32_t>(image.shape.width),
                                              static_cast<std::int32_t>(image.shape.height)};
   if (whole && target.height == image.shape.height && target.width == image.shape.width) return image;
-  Resampler resampler;
-  const float* pixels =
-      resampler.resample(image.pixels.data(), image.shape, target.window, target.height, target.width);
   Image result{{target.height, target.width, image.shape.channels}, {}};
   result.pixels.resize(static_cast<std::size_t>(result.shape.bytes()));
-  std::transform(pixels, pixels + result.pixels.size(), result.pixels.begin(), [](float value) {
-    return static_cast<std::uint8_t>(std::clamp(value + 0.5f, 0.0f, 255.0f));
-  });
+  Resampler().resize(image.pixels.data(), image.shape, target.window, target.height, target.width,
+                     result.pixels.data());
   return result;
 }
 
 std::int64_t resize_bytes(const ImageShape& shape, const ResizeRule& rule) {
   if (shape.height <= 0 || shape.width <= 0 || (rule.size == 0 && rule.short_side == 0)) return 0;
   const Target target = target_of(shape, rule);
-  // The resampler's rows at the new width and its result, as floats, and the result as bytes.
-  return (target.window.height * target.width * 4 + target.height * target.width * 5) * shape.channels;
+  // The resampler's rows at the new width, and its result.
+  return (target.window.height * target.width + target.height * target.width) * shape.channels;
 }
 
 }  // namespace convoy::data
