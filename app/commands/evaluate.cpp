@@ -70,7 +70,8 @@ void print_result(const EvaluateOptions& options, const CheckpointState& state, 
                                                  {"test_top5", top5}})));
   else
     fmt::print("{}{} after step {}: {:.0f} test images, loss {:.4f}, top-1 {:.2f} %, top-5 {:.2f} %\n",
-               options.ema ? "moving average of " : "", state.model, state.step, sum.samples, sum.loss(), 100 * top1, 100 * top5);
+               options.ema ? "moving average of " : "", state.model, state.step, sum.samples, sum.loss(),
+               100 * top1, 100 * top5);
 }
 
 // What decides which test images the network sees, and how: as the run had it. Synthetic images follow from the seed.
@@ -98,7 +99,8 @@ void evaluate_checkpoint(EvaluateOptions& options) {
     state = load_checkpoint(options.checkpoint);
     if (options.ema) take_averages(state, options.checkpoint);
   });
-  require_same_data(ranks, options.checkpoint, {{"SHA-256 of the parameters", parameters_sha256(state.parameters)}});
+  require_same_data(ranks, options.checkpoint,
+                    {{"SHA-256 of the parameters", parameters_sha256(state.parameters)}});
   use_cores(environment, options.run.threads);
   kernels::Backend backend{};
   std::unique_ptr<comm::Collectives> collectives;

@@ -113,10 +113,10 @@ void RunReport::print_configuration(const Dataset& dataset, const Session& sessi
                                   with_thousands(plan_.steps_per_epoch)));
   const std::int64_t replicas = std::ssize(plan_.ranks) / options_.partition;
   const std::int64_t part = options_.global_batch / options_.accumulate;
-  table.row("global batch", fmt::format("{}{}, at most {} a {}", options_.global_batch,
-                                        options_.accumulate > 1 ? fmt::format(" in {} parts", options_.accumulate) : "",
-                                        (part + replicas - 1) / replicas,
-                                        options_.partition > 1 ? "replica" : "rank"));
+  table.row("global batch",
+            fmt::format("{}{}, at most {} a {}", options_.global_batch,
+                        options_.accumulate > 1 ? fmt::format(" in {} parts", options_.accumulate) : "",
+                        (part + replicas - 1) / replicas, options_.partition > 1 ? "replica" : "rank"));
   for (const auto& [name, value] : training_rows(options_, plan_.steps_per_epoch)) table.row(name, value);
   table.row("batch norm", options_.sync_batch_norm ? "synchronised" : "of each rank's own batch");
   table.row("seed", fmt::format("{}", options_.seed));
@@ -153,7 +153,8 @@ void RunReport::step(const StepRecord& record) {
   recent_rate_.restart();
 }
 
-void RunReport::evaluation(std::int64_t step, const StepMetrics& test, const std::optional<StepMetrics>& average) {
+void RunReport::evaluation(std::int64_t step, const StepMetrics& test,
+                           const std::optional<StepMetrics>& average) {
   const auto line_of = [](const StepMetrics& sum) {
     return TestMetricsLine{sum.loss(), sum.top1 / sum.samples, sum.top5 / sum.samples};
   };
@@ -221,7 +222,8 @@ void RunReport::finish(std::int64_t steps, const std::string& parameters_sha256,
       "test accuracy {:.2f} %{}\n{}\nparameters_sha256 {}\n",
       steps, summary.images_per_second, summary.step_ms_median, summary.data_wait_ms, summary.exposed_comm_ms,
       100 * test_accuracy_,
-      ema_test_accuracy_ ? fmt::format(", of the moving average {:.2f} %", 100 * *ema_test_accuracy_) : "", describe(bottleneck, plan_.ranks), parameters_sha256);
+      ema_test_accuracy_ ? fmt::format(", of the moving average {:.2f} %", 100 * *ema_test_accuracy_) : "",
+      describe(bottleneck, plan_.ranks), parameters_sha256);
 }
 
 }  // namespace convoy::app

@@ -236,7 +236,8 @@ void Trainer::start_part(std::int64_t part, bool last, bool stop_requested) {
   session_->load(std::move(batch));
   kernels::StepControl& control = session_->control();
   control.part = static_cast<std::int32_t>(part);
-  control.share = static_cast<float>(static_cast<double>(samples) / static_cast<double>(record.timing.images));
+  control.share =
+      static_cast<float>(static_cast<double>(samples) / static_cast<double>(record.timing.images));
   control.first_sample += static_cast<std::uint64_t>(part * (options_.global_batch / options_.accumulate));
   as_rank(environment_, record.step, [&] {
     if (last)
