@@ -78,7 +78,8 @@ std::shared_ptr<const ImageSet> limit(std::shared_ptr<const ImageSet> set, std::
   return std::make_shared<Subset>(std::move(set), std::move(chosen));
 }
 
-std::shared_ptr<const ImageSet> renumber(std::shared_ptr<const ImageSet> set, std::vector<std::int32_t> number_of) {
+std::shared_ptr<const ImageSet> renumber(std::shared_ptr<const ImageSet> set,
+                                         std::vector<std::int32_t> number_of) {
   return std::make_shared<Renumbered>(std::move(set), std::move(number_of));
 }
 

@@ -48,6 +48,7 @@ class ImageSet {
 std::shared_ptr<const ImageSet> limit(std::shared_ptr<const ImageSet> set, std::int64_t count);
 
 // The same images with the label number_of[label] in place of each label.
-std::shared_ptr<const ImageSet> renumber(std::shared_ptr<const ImageSet> set, std::vector<std::int32_t> number_of);
+std::shared_ptr<const ImageSet> renumber(std::shared_ptr<const ImageSet> set,
+                                         std::vector<std::int32_t> number_of);
 
 }  // namespace convoy::data

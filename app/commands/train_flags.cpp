@@ -20,8 +20,10 @@ void add_data(CLI::App& verb, TrainOptions& o) {
   add(verb, "--classes", o.classes, "classes of synthetic data", whole_number(2, 1 << 24), "N");
   add(verb, "--size", o.size, "pixels a side that the network sees; 0: as the data", whole_number(0, 1 << 14),
       "N");
-  add(verb, "--limit-train", o.limit_train, "train on N images, as many of every class; 0: all", whole_number(0), "N");
-  add(verb, "--limit-test", o.limit_test, "test on N images, as many of every class; 0: all", whole_number(0), "N");
+  add(verb, "--limit-train", o.limit_train, "train on N images, as many of every class; 0: all",
+      whole_number(0), "N");
+  add(verb, "--limit-test", o.limit_test, "test on N images, as many of every class; 0: all", whole_number(0),
+      "N");
   add(verb, "--feed", o.feed, "every rank reads its slice, or rank 0 reads and scatters",
       one_of({"slice", "scatter"}), "");
   add(verb, "--crop-padding", o.crop_padding, "random crop after padding by N pixels; 0: off",
@@ -33,10 +35,10 @@ void add_data(CLI::App& verb, TrainOptions& o) {
   add(verb, "--color-jitter", o.color_jitter, "change brightness, contrast and saturation, and turn the hue",
       number_in("[0, 10]"), "B,C,S,H")
       ->delimiter(',');
-  add(verb, "--auto-augment", o.auto_augment, "none, trivial, rand or rand:N:M: N operations, magnitude M of 30",
-      not_empty(), "NAME");
-  add(verb, "--random-erasing", o.random_erasing, "share of images that lose a rectangle", number_in("[0, 1]"),
-      "P");
+  add(verb, "--auto-augment", o.auto_augment,
+      "none, trivial, rand or rand:N:M: N operations, magnitude M of 30", not_empty(), "NAME");
+  add(verb, "--random-erasing", o.random_erasing, "share of images that lose a rectangle",
+      number_in("[0, 1]"), "P");
   add(verb, "--mixup", o.mixup, "mix pairs of images, shares from Beta(A, A); 0: off", number_in("[0, 1000]"),
       "A");
   add(verb, "--cutmix", o.cutmix, "paste rectangles of other images, Beta(A, A); 0: off",

@@ -17,7 +17,8 @@ void Session::append_finished_buckets(Program& program, const PreparedGraph& pre
     const TensorId gradient = prepared.graph.parameters[parameter].gradient;
     if (std::ranges::find(outputs, gradient) == outputs.end()) continue;
     const comm::Bucket& slice = buckets_->buckets()[static_cast<std::size_t>(bucket)];
-    const MemoryRange range{memory_->flat_gradients() + slice.offset, slice.count * std::int64_t{sizeof(float)}};
+    const MemoryRange range{memory_->flat_gradients() + slice.offset,
+                            slice.count * std::int64_t{sizeof(float)}};
     if (options_.accumulate) append_accumulation(program, range, true);
     Instruction start{
         prepared.graph.nodes[node].layer, "start_bucket",

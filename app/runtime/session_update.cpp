@@ -39,7 +39,8 @@ void Session::append_update(Program& program, const UpdateKernels& kernels) {
     append_communication(program, std::move(wait),
                          [this](kernels::Stream stream) { buckets_->wait_all(stream); });
   }
-  if (buckets_ == nullptr && options_.accumulate) append_accumulation(program, flat(memory_->flat_gradients()), true);
+  if (buckets_ == nullptr && options_.accumulate)
+    append_accumulation(program, flat(memory_->flat_gradients()), true);
   if (memory_->flat_elements() == 0) return append_no_update(program);
   if (options_.clip_gradient_norm > 0) append_clipping(program, kernels);
   std::vector<void*> inputs{memory_->flat_parameters(), memory_->flat_gradients()}, outputs;
@@ -67,13 +68,15 @@ void Session::append_accumulation(Program& program, const MemoryRange& slice, bo
   const std::int64_t elements = slice.bytes / std::int64_t{sizeof(float)};
   if (elements == 0) return;
   void* const gradients = const_cast<void*>(slice.begin);
-  void* const sum = memory_->flat_accumulated() + (static_cast<const float*>(slice.begin) - memory_->flat_gradients());
+  void* const sum =
+      memory_->flat_accumulated() + (static_cast<const float*>(slice.begin) - memory_->flat_gradients());
   const kernels::TensorDesc buffer = vector_of(kernels::DType::f32, elements);
   kernels::KernelRequest request{{buffer, buffer}, {buffer}, control_};
   const std::vector<void*> inputs{sum, gradients}, outputs{last_part ? gradients : sum};
-  Instruction add{"gradients", "accumulate_gradients",
-                  kernels::accumulate_gradients(options_.backend, {}, request).bind({inputs, outputs, nullptr}), 0,
-                  3 * slice.bytes};
+  Instruction add{
+      "gradients", "accumulate_gradients",
+      kernels::accumulate_gradients(options_.backend, {}, request).bind({inputs, outputs, nullptr}), 0,
+      3 * slice.bytes};
   add.fills = true;
   (last_part ? add.writes : add.reads).push_back(slice);
   (last_part ? add.reads : add.writes).push_back({sum, slice.bytes});

@@ -98,7 +98,8 @@ CheckpointState load_checkpoint(const std::filesystem::path& path) {
   if (file.has("averages")) state.averages = file.read_tensors("averages");
   if (file.has("class_names")) state.class_names = file.read_texts("class_names");
   if (!state.class_names.empty() && std::ssize(state.class_names) != state.classes)
-    fail(path, fmt::format("found {} names of classes, expected {}", state.class_names.size(), state.classes));
+    fail(path,
+         fmt::format("found {} names of classes, expected {}", state.class_names.size(), state.classes));
   return state;
 }
 

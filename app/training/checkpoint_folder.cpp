@@ -55,7 +55,8 @@ void CheckpointFolder::clear() const {
     std::error_code error;
     fs::remove(path, error);
     if (error)
-      throw std::runtime_error(fmt::format("{}: cannot remove an old checkpoint: {}", path.string(), error.message()));
+      throw std::runtime_error(
+          fmt::format("{}: cannot remove an old checkpoint: {}", path.string(), error.message()));
   }
 }
 

@@ -33,14 +33,15 @@ std::string match_classes(Dataset& dataset, const std::string& file, const Check
     throw std::runtime_error(fmt::format("{}: found {} classes, but {} was trained on {}", file, found.size(),
                                          checkpoint.string(), state.classes));
   if (expected.empty())
-    return fmt::format("{}: holds no names of classes, as an older version wrote it; those of {} are taken to be the same",
-                       checkpoint.string(), file);
+    return fmt::format(
+        "{}: holds no names of classes, as an older version wrote it; those of {} are taken to be the same",
+        checkpoint.string(), file);
   if (found == expected) return {};
   const std::string* stranger = first_missing(found, expected);
   const std::string* absent = first_missing(expected, found);
   if (stranger != nullptr && absent != nullptr)
-    throw std::runtime_error(fmt::format("{}: found class '{}', expected '{}' as in {}", file, *stranger, *absent,
-                                         checkpoint.string()));
+    throw std::runtime_error(fmt::format("{}: found class '{}', expected '{}' as in {}", file, *stranger,
+                                         *absent, checkpoint.string()));
   const Names in_order = sorted(found);
   if (in_order != sorted(expected) || std::ranges::adjacent_find(in_order) != in_order.end())
     throw std::runtime_error(fmt::format(

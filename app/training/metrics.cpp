@@ -69,7 +69,9 @@ void MetricsWriter::write(std::int64_t step, double epoch, const std::optional<S
   }
   if (test) line.update({{"test_loss", test->loss}, {"test_top1", test->top1}, {"test_top5", test->top5}});
   if (average)
-    line.update({{"ema_test_loss", average->loss}, {"ema_test_top1", average->top1}, {"ema_test_top5", average->top5}});
+    line.update({{"ema_test_loss", average->loss},
+                 {"ema_test_top1", average->top1},
+                 {"ema_test_top5", average->top5}});
   const std::string text = line.dump() + "\n";
   // One call a line: a reader, or a kill, finds whole lines.
   ssize_t written;

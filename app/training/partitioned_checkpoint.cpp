@@ -11,8 +11,8 @@ namespace {
 
 const PersistentTensor* find(const Session& session, const std::string& name) {
   const ModelMemory& memory = session.memory();
-  for (const auto* list : {&memory.parameters(), &memory.states(), &memory.optimizer_states(),
-                           &memory.averages()})
+  for (const auto* list :
+       {&memory.parameters(), &memory.states(), &memory.optimizer_states(), &memory.averages()})
     for (const PersistentTensor& tensor : *list)
       if (tensor.name == name) return &tensor;
   return nullptr;
@@ -116,7 +116,8 @@ void PartitionedCheckpoint::restore(Session& session, const CheckpointState& sta
                                     const std::filesystem::path& path, const std::string& model,
                                     std::int64_t classes, const kernels::Shape& input_shape) const {
   check_fingerprint(path, state,
-                    {model, classes, input_shape, names(parameters_), names(statistics_), names(optimizer_), names(averages_)});
+                    {model, classes, input_shape, names(parameters_), names(statistics_), names(optimizer_),
+                     names(averages_)});
   for (const auto* list : {&state.parameters, &state.statistics, &state.optimizer, &state.averages})
     for (const SavedTensor& tensor : *list)
       if (const PersistentTensor* own = find(session, tensor.name)) session.write(*own, tensor.values);

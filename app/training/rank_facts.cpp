@@ -37,7 +37,8 @@ template <typename Fail>
 void require_same(const comm::Communicator& ranks, const Facts& facts, const Fail& fail) {
   if (ranks.size() == 1) return;
   const std::string mine = json_text(json(facts));
-  const std::string root = ranks.broadcast(ranks.rank() == 0 ? mine : std::string(), 0, "flags and data of rank 0");
+  const std::string root =
+      ranks.broadcast(ranks.rank() == 0 ? mine : std::string(), 0, "flags and data of rank 0");
   together(ranks, [&] {
     if (mine == root) return;
     if (const auto difference = first_difference(json::parse(mine), json::parse(root))) fail(*difference);
@@ -82,8 +83,10 @@ Facts facts_of(const Dataset& dataset, const TrainOptions& options, const comm::
     facts.emplace_back(fmt::format("class {}", i), fmt::format("'{}'", info.classes[i]));
   for (const data::Split split : {data::Split::train, data::Split::test}) {
     const char* name = split == data::Split::train ? "training" : "test";
-    facts.emplace_back(fmt::format("SHA-256 of the {} labels", name), of_reader(dataset.labels_sha256(split)));
-    facts.emplace_back(fmt::format("SHA-256 of a few {} images", name), of_reader(dataset.images_sha256(split)));
+    facts.emplace_back(fmt::format("SHA-256 of the {} labels", name),
+                       of_reader(dataset.labels_sha256(split)));
+    facts.emplace_back(fmt::format("SHA-256 of a few {} images", name),
+                       of_reader(dataset.images_sha256(split)));
   }
   return facts;
 }
@@ -97,8 +100,9 @@ void require_same_flags(const comm::Communicator& ranks, const Facts& facts) {
 
 void require_same_data(const comm::Communicator& ranks, const std::string& file, const Facts& facts) {
   require_same(ranks, facts, [&](const Difference& d) {
-    throw std::runtime_error(fmt::format("{} of rank {} is not the data of rank 0: {}: rank 0 has {}, rank {} has {}",
-                                         file, ranks.rank(), d.name, d.at_root, ranks.rank(), d.here));
+    throw std::runtime_error(
+        fmt::format("{} of rank {} is not the data of rank 0: {}: rank 0 has {}, rank {} has {}", file,
+                    ranks.rank(), d.name, d.at_root, ranks.rank(), d.here));
   });
 }
 

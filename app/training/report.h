@@ -46,7 +46,7 @@ struct Summary {
   double images_per_second = 0, step_ms_median = 0, step_ms_p95 = 0;  // after warm-up
   std::optional<double> predicted_step_ms;  // of a partitioned run, by the partitioner
   double train_loss = 0;
-  double test_accuracy = 0;  // top-1, of one; NaN (null in the file) where nothing was tested
+  double test_accuracy = 0;                 // top-1, of one; NaN (null in the file) where nothing was tested
   std::optional<double> ema_test_accuracy;  // of the moving average, where there is one
   double exposed_comm_ms = 0, data_wait_ms = 0;             // of a step, means
   std::int64_t peak_device_bytes = 0, peak_host_bytes = 0;  // of the largest rank, as in peak_memory.h

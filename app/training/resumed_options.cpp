@@ -87,10 +87,11 @@ std::string rate_jump(const TrainOptions& options, const nlohmann::json& saved, 
   const double found = now.learning_rate_at(step), expected = before.learning_rate_at(step);
   if (found == expected) return {};
   return fmt::format(
-      "{}: the run to resume was to have {} steps, this one {}, and --schedule {} depends on that: the learning rate "
+      "{}: the run to resume was to have {} steps, this one {}, and --schedule {} depends on that: the "
+      "learning rate "
       "of the next step is {:.6g}, that of the last one was {:.6g}",
-      options.steps > 0 ? "--steps" : "--epochs", before.total_steps, now.total_steps, options.schedule, found,
-      before.learning_rate_at(step > 0 ? step - 1 : 0));
+      options.steps > 0 ? "--steps" : "--epochs", before.total_steps, now.total_steps, options.schedule,
+      found, before.learning_rate_at(step > 0 ? step - 1 : 0));
 }
 
 }  // namespace convoy::app

@@ -23,7 +23,7 @@ namespace convoy::app {
 class ConfigurationTable;
 
 struct StepRecord {
-  std::int64_t step = 0;       // finished, of the whole run
+  std::int64_t step = 0;        // finished, of the whole run
   std::int64_t parts_left = 1;  // not yet finished
   StepMetrics metrics;          // of the finished parts
   double learning_rate = 0;

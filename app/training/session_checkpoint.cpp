@@ -53,15 +53,18 @@ void restore(Session& session, const CheckpointState& state, const std::filesyst
 
 void take_averages(CheckpointState& state, const std::filesystem::path& path) {
   if (state.averages.empty())
-    throw std::runtime_error(fmt::format("--ema: {} holds no moving averages, expected a run with --ema", path.string()));
+    throw std::runtime_error(
+        fmt::format("--ema: {} holds no moving averages, expected a run with --ema", path.string()));
   if (state.averages.size() != state.parameters.size() + state.statistics.size())
-    throw std::runtime_error(fmt::format("{}: found {} averages, expected {}", path.string(), state.averages.size(),
+    throw std::runtime_error(fmt::format("{}: found {} averages, expected {}", path.string(),
+                                         state.averages.size(),
                                          state.parameters.size() + state.statistics.size()));
   auto average = state.averages.begin();
   for (auto* list : {&state.parameters, &state.statistics})
     for (SavedTensor& tensor : *list) {
       if (average->name != tensor.name + ".ema" || average->shape != tensor.shape)
-        throw std::runtime_error(fmt::format("{}: average '{}' is not that of '{}'", path.string(), average->name, tensor.name));
+        throw std::runtime_error(
+            fmt::format("{}: average '{}' is not that of '{}'", path.string(), average->name, tensor.name));
       tensor.values = std::move((average++)->values);
     }
 }

@@ -94,16 +94,18 @@ std::optional<int> number_between(std::string_view text, int low, int high) {
 }
 
 void check_augmentation(const TrainOptions& o) {
-  require(o.color_jitter.empty() || o.color_jitter.size() == 4,
-          fmt::format("--color-jitter: found {} numbers, expected four: brightness, contrast, saturation, hue",
-                      o.color_jitter.size()));
+  require(
+      o.color_jitter.empty() || o.color_jitter.size() == 4,
+      fmt::format("--color-jitter: found {} numbers, expected four: brightness, contrast, saturation, hue",
+                  o.color_jitter.size()));
   require(o.color_jitter.empty() || o.color_jitter[3] <= 0.5,
           fmt::format("--color-jitter: found a hue of {}, expected at most 0.5",
                       o.color_jitter.empty() ? 0 : o.color_jitter[3]));
-  require(o.auto_augment == "none" || o.auto_augment == "trivial" || rand_augment_of(o.auto_augment),
-          fmt::format("--auto-augment: found '{}', expected none, trivial, rand or rand:N:M with N from 1 to 14 "
-                      "and M from 0 to 30",
-                      o.auto_augment));
+  require(
+      o.auto_augment == "none" || o.auto_augment == "trivial" || rand_augment_of(o.auto_augment),
+      fmt::format("--auto-augment: found '{}', expected none, trivial, rand or rand:N:M with N from 1 to 14 "
+                  "and M from 0 to 30",
+                  o.auto_augment));
   require(o.test_resize == 0 || o.size > 0,
           "--test-resize: expected --size too, the pixels a side that a test cuts from the resized image");
   require(o.test_resize == 0 || o.test_resize >= o.size,

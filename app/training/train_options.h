@@ -23,11 +23,11 @@ struct TrainOptions {
   std::string feed = "slice";                    // slice, scatter
   std::int64_t crop_padding = 0, cutout = 0;     // pixels; 0: off
   bool flip = false, random_resized_crop = false;
-  std::vector<double> color_jitter;     // of brightness, contrast, saturation and hue; empty: off
-  std::string auto_augment = "none";    // none, trivial, rand, rand:N:M
-  double random_erasing = 0;            // share of the images that lose a rectangle
-  double mixup = 0, cutmix = 0;         // alpha of the beta distribution of the shares; 0: off
-  std::int64_t test_resize = 0;         // pixels of the short side before the centre crop of a test; 0: as it is
+  std::vector<double> color_jitter;   // of brightness, contrast, saturation and hue; empty: off
+  std::string auto_augment = "none";  // none, trivial, rand, rand:N:M
+  double random_erasing = 0;          // share of the images that lose a rectangle
+  double mixup = 0, cutmix = 0;       // alpha of the beta distribution of the shares; 0: off
+  std::int64_t test_resize = 0;  // pixels of the short side before the centre crop of a test; 0: as it is
   bool data_on_device = false;
 
   // Length: exactly one of epochs and steps is not 0.

@@ -18,10 +18,11 @@ namespace convoy::app {
 void Trainer::refuse_second_run() const {
   if (ranks_.rank() != 0 || options_.resume || options_.overwrite || !holds_a_run(options_.out)) return;
   const RunLock lock(options_.out);
-  throw UsageError(fmt::format(
-      "--out {}: found an earlier run's results there, expected --resume to go on, --overwrite to replace them or "
-      "another folder",
-      options_.out));
+  throw UsageError(
+      fmt::format("--out {}: found an earlier run's results there, expected --resume to go on, --overwrite "
+                  "to replace them or "
+                  "another folder",
+                  options_.out));
 }
 
 // Every rank that resumes looks into the folder, so that all resume from the same step or none does. Checkpoints of the run
@@ -91,7 +92,8 @@ void Trainer::check_resumed_data(const CheckpointState& state, const std::filesy
   const std::string mapped = match_classes(*dataset_, options_.data, state, path);
   if (!mapped.empty() && ranks_.rank() == 0) spdlog::warn("{}", mapped);
   const std::string labels = dataset_->labels_sha256(data::Split::train);
-  const bool other_labels = mapped.empty() && !labels.empty() && saved.value("train-labels-sha256", labels) != labels;
+  const bool other_labels =
+      mapped.empty() && !labels.empty() && saved.value("train-labels-sha256", labels) != labels;
   if (saved.value("train-images", dataset_->train_size()) != dataset_->train_size() ||
       state.mean != dataset_->info().mean || state.std != dataset_->info().std || other_labels)
     throw std::runtime_error(

@@ -61,14 +61,15 @@ std::vector<std::pair<std::string, std::string>> training_rows(const TrainOption
                                                                std::int64_t steps_per_epoch) {
   const std::string checkpoints = o.checkpoint_every_steps > 0 ? every(o.checkpoint_every_steps, "step")
                                                                : every(o.checkpoint_every_epochs, "epoch");
-  return {{"optimizer", optimizer_row(o)},
-          {"learning rate", learning_rate_row(o, steps_per_epoch)},
-          {"loss", o.label_smoothing > 0 ? fmt::format("cross-entropy, label smoothing {}", o.label_smoothing)
-                                         : "cross-entropy"},
-          {"moving average", o.ema > 0 ? fmt::format("decay {} a step; best is chosen by it", o.ema) : "none"},
-          {"tests", every(o.eval_every, "epoch")},
-          {"checkpoints",
-           fmt::format("{}; the newest {} and the best are kept", checkpoints, o.keep_checkpoints)}};
+  return {
+      {"optimizer", optimizer_row(o)},
+      {"learning rate", learning_rate_row(o, steps_per_epoch)},
+      {"loss", o.label_smoothing > 0 ? fmt::format("cross-entropy, label smoothing {}", o.label_smoothing)
+                                     : "cross-entropy"},
+      {"moving average", o.ema > 0 ? fmt::format("decay {} a step; best is chosen by it", o.ema) : "none"},
+      {"tests", every(o.eval_every, "epoch")},
+      {"checkpoints",
+       fmt::format("{}; the newest {} and the best are kept", checkpoints, o.keep_checkpoints)}};
 }
 
 }  // namespace convoy::app

@@ -122,12 +122,16 @@ void BatchFiller::fill(BatchBuffers& buffers, std::int64_t i, std::int64_t sampl
   buffers.labels()[i] = label;
   buffers.samples()[i] = sample;
   if (output_ == BatchOutput::labels) return;
-  const bool in_place = output_ == BatchOutput::transforms && stored_.height > 0;
-  const ImageShape image = in_place ? stored_ : decoder_.open(stored);
+  const bool pixels = stored_.height > 0;
+  const ImageShape image = pixels && output_ != BatchOutput::cuts ? stored_ : decoder_.open(stored);
   const AugmentationParameters parameters =
       draw(augmentation_, image, seed_, buffers.batch().position.epoch, sample);
-  if (in_place) {
+  if (pixels && output_ == BatchOutput::transforms) {
     buffers.transforms()[i] = place_in_whole(parameters, image, output_shape_, sample * image.bytes());
+    return;
+  }
+  if (pixels && output_ == BatchOutput::images) {
+    augmenter_.apply(stored.data(), place_in_whole(parameters, image, output_shape_, 0), buffers.image(i));
     return;
   }
   const int reduction = decoder_.reduction(parameters.scale());

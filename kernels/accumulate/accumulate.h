@@ -24,7 +24,8 @@ namespace cuda {
 Kernel accumulate_gradients(const AccumulateProblem& problem, KernelRequest& request);
 }  // namespace cuda
 
-inline Kernel accumulate_gradients(Backend backend, const AccumulateProblem& problem, KernelRequest& request) {
+inline Kernel accumulate_gradients(Backend backend, const AccumulateProblem& problem,
+                                   KernelRequest& request) {
   return select(backend, reference::accumulate_gradients, cpu::accumulate_gradients,
                 cuda::accumulate_gradients)(problem, request);
 }

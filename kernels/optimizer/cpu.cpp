@@ -193,7 +193,8 @@ Kernel moving_average(const MovingAverageProblem& problem, KernelRequest& reques
   const std::int64_t count = check_moving_average(request);
   return host_kernel([=, control = request.control](const BoundOperands& operands) {
     parallel_pieces(count, kPiece, [&](std::int64_t begin, std::int64_t end) {
-      move_average(operands.inout(1) + begin, operands.in(0) + begin, end - begin, average_rate(problem.decay, *control));
+      move_average(operands.inout(1) + begin, operands.in(0) + begin, end - begin,
+                   average_rate(problem.decay, *control));
     });
   });
 }

@@ -176,7 +176,8 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 __global__ void __launch_bounds__(kThreads)
-    move_averages(const float* values, float* averages, std::int64_t count, float rate, const StepControl* control) {
+    move_averages(const float* values, float* averages, std::int64_t count, float rate,
+                  const StepControl* control) {
   const std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (i < count) averages[i] = moved(averages[i], values[i], control->step == 0 ? 1.0f : rate);
 }
@@ -207,9 +208,15 @@ Tables tables_of(const OptimizerProblem& problem) {
 }
 
 Settings settings_of(const OptimizerProblem& p) {
-  return {p.kind,     p.nesterov,     optimizer_states(p) > 0,
-          p.momentum, p.weight_decay, p.trust_coefficient,
-          p.beta1,    p.beta2,        p.epsilon,
+  return {p.kind,
+          p.nesterov,
+          optimizer_states(p) > 0,
+          p.momentum,
+          p.weight_decay,
+          p.trust_coefficient,
+          p.beta1,
+          p.beta2,
+          p.epsilon,
           static_cast<float>(1 - p.average_decay)};
 }
 
@@ -246,9 +253,12 @@ Kernel optimizer_update(const OptimizerProblem& problem, KernelRequest& request)
     const auto tickets = lars ? reserve_tickets(static_cast<int>(segment_count)) : nullptr;
     const auto update_all = [=](const BoundOperands& b, Stream stream) {
       if (chunk_count == 0) return;
-      const Buffers buffers{b.inout(0), b.in(1), states > 0 ? b.inout(2) : nullptr,
+      const Buffers buffers{b.inout(0),
+                            b.in(1),
+                            states > 0 ? b.inout(2) : nullptr,
                             states > 1 ? b.inout(3) : nullptr,
-                            inputs > 2 + states ? b.inout(inputs - 1) : nullptr, has_copy ? b.out<bf16>(0) : nullptr};
+                            inputs > 2 + states ? b.inout(inputs - 1) : nullptr,
+                            has_copy ? b.out<bf16>(0) : nullptr};
       auto* partials = b.scratch<Values<2, double>>();
       float* trust = lars ? reinterpret_cast<float*>(partials + chunk_count) : nullptr;
       if (lars)

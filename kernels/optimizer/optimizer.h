@@ -47,7 +47,7 @@ struct OptimizerProblem {
   float beta1 = 0.9f;                // AdamW
   float beta2 = 0.999f;
   float epsilon = 1e-8f;
-  double average_decay = 0;  // in [0, 1); 0: no average
+  double average_decay = 0;                     // in [0, 1); 0: no average
   std::vector<ParameterSegment> segments = {};  // in ascending order, without overlap
 };
 
@@ -104,7 +104,8 @@ inline Kernel squared_norm(Backend backend, const SquaredNormProblem& problem, K
 }
 
 inline Kernel moving_average(Backend backend, const MovingAverageProblem& problem, KernelRequest& request) {
-  return select(backend, reference::moving_average, cpu::moving_average, cuda::moving_average)(problem, request);
+  return select(backend, reference::moving_average, cpu::moving_average, cuda::moving_average)(problem,
+                                                                                               request);
 }
 
 inline Kernel clip_scale(Backend backend, const ClipProblem& problem, KernelRequest& request) {

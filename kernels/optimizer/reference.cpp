@@ -45,10 +45,12 @@ void lars(const OptimizerProblem& problem, const Slice& slice, bool adapt) {
   }
 }
 
-void move_average(float* average, const float* values, std::int64_t count, double decay, const StepControl& control) {
+void move_average(float* average, const float* values, std::int64_t count, double decay,
+                  const StepControl& control) {
   const double rate = average_rate(decay, control);
   for (std::int64_t i = 0; i < count; ++i)
-    average[i] = rate == 1 ? values[i] : static_cast<float>(average[i] + rate * (double(values[i]) - average[i]));
+    average[i] =
+        rate == 1 ? values[i] : static_cast<float>(average[i] + rate * (double(values[i]) - average[i]));
 }
 
 void adamw(const OptimizerProblem& problem, const Slice& slice, std::uint64_t step) {

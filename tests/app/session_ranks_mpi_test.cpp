@@ -180,7 +180,8 @@ TEST_P(SessionOnRanks, PartsAddUpToTheWholeBatch) {
     ASSERT_FALSE(of_whole.empty());
     for (std::size_t i = 0; i < of_whole.size(); ++i) {
       const std::vector<float> expected = whole.read(of_whole[i]), found = parts.read(of_parts[i]);
-      for (std::size_t k = 0; k < expected.size(); ++k) ASSERT_NEAR(found[k], expected[k], 1e-5) << of_whole[i].name;
+      for (std::size_t k = 0; k < expected.size(); ++k)
+        ASSERT_NEAR(found[k], expected[k], 1e-5) << of_whole[i].name;
     }
   }
 }

@@ -90,10 +90,25 @@ TEST(TrainOptions, RequiredFlags) {
 
 TEST(TrainOptions, EveryNumberRefusesWhatItCannotHold) {
   // Nothing wraps, is clamped, cut off or read as octal.
-  for (const char* flag : {"--epochs", "--steps", "--global-batch", "--classes", "--size", "--limit-train",
-                           "--limit-test", "--crop-padding", "--cutout", "--base-batch", "--warmup-steps",
-                           "--threads", "--seed", "--checkpoint-every-epochs", "--checkpoint-every-steps",
-                           "--keep-checkpoints", "--log-every", "--eval-every", "--accumulate",
+  for (const char* flag : {"--epochs",
+                           "--steps",
+                           "--global-batch",
+                           "--classes",
+                           "--size",
+                           "--limit-train",
+                           "--limit-test",
+                           "--crop-padding",
+                           "--cutout",
+                           "--base-batch",
+                           "--warmup-steps",
+                           "--threads",
+                           "--seed",
+                           "--checkpoint-every-epochs",
+                           "--checkpoint-every-steps",
+                           "--keep-checkpoints",
+                           "--log-every",
+                           "--eval-every",
+                           "--accumulate",
                            "--test-resize"}) {
     for (const char* value : {"-1", "1.5", "010", "0x10", "1e3", "ten", "", "99999999999999999999", "7 "}) {
       const auto message = error_of(with({flag, value}));
@@ -101,12 +116,29 @@ TEST(TrainOptions, EveryNumberRefusesWhatItCannotHold) {
       EXPECT_NE(message.find("expected a whole number"), std::string::npos) << message;
     }
   }
-  for (const char* flag :
-       {"--learning-rate", "--momentum", "--weight-decay", "--beta1", "--beta2", "--epsilon",
-        "--trust-coefficient", "--clip-gradient-norm", "--label-smoothing", "--warmup-epochs", "--gamma",
-        "--final-learning-rate", "--power", "--one-cycle-rise", "--one-cycle-initial-division",
-        "--one-cycle-final-division", "--timeout", "--milestones", "--ema", "--random-erasing", "--mixup",
-        "--cutmix", "--color-jitter"}) {
+  for (const char* flag : {"--learning-rate",
+                           "--momentum",
+                           "--weight-decay",
+                           "--beta1",
+                           "--beta2",
+                           "--epsilon",
+                           "--trust-coefficient",
+                           "--clip-gradient-norm",
+                           "--label-smoothing",
+                           "--warmup-epochs",
+                           "--gamma",
+                           "--final-learning-rate",
+                           "--power",
+                           "--one-cycle-rise",
+                           "--one-cycle-initial-division",
+                           "--one-cycle-final-division",
+                           "--timeout",
+                           "--milestones",
+                           "--ema",
+                           "--random-erasing",
+                           "--mixup",
+                           "--cutmix",
+                           "--color-jitter"}) {
     for (const char* value : {"-1", "nan", "inf", "fast", "1e999", "0.1x", "0,1x"}) {
       const auto message = error_of(with({flag, value}));
       EXPECT_EQ(message.rfind(std::string(flag) + ": ", 0), 0u) << flag << " '" << value << "': " << message;
@@ -225,18 +257,17 @@ TEST(TrainOptions, JsonHoldsEveryFlag) {
 TEST(TrainOptions, ResumedRunMustBeTheSameRun) {
   const auto saved = to_json(parse(with({})));
   EXPECT_NO_THROW(check_resumed_options(parse(with({"--threads", "3", "--log-every", "7"})), saved));
-  for (const Words& change :
-       {Words{"--seed", "9"},
-        {"--momentum", "0.8"},
-        {"--flip"},
-        {"--crop-padding", "4"},
-        {"--color-jitter", "0.4,0.4,0.4,0.1"},
-        {"--auto-augment", "trivial"},
-        {"--random-erasing", "0.1"},
-        {"--mixup", "0.2"},
-        {"--cutmix", "1"},
-        {"--ema", "0.999"},
-        {"--accumulate", "2"}}) {
+  for (const Words& change : {Words{"--seed", "9"},
+                              {"--momentum", "0.8"},
+                              {"--flip"},
+                              {"--crop-padding", "4"},
+                              {"--color-jitter", "0.4,0.4,0.4,0.1"},
+                              {"--auto-augment", "trivial"},
+                              {"--random-erasing", "0.1"},
+                              {"--mixup", "0.2"},
+                              {"--cutmix", "1"},
+                              {"--ema", "0.999"},
+                              {"--accumulate", "2"}}) {
     EXPECT_THROW(check_resumed_options(parse(with(change)), saved), UsageError) << change[0];
   }
   try {
@@ -257,16 +288,20 @@ TEST(TrainOptions, AnOlderRunHadTheDefaultsOfNewFlags) {
 
 TEST(TrainOptions, AJumpOfTheRateIsFoundWhateverTheUnit) {
   const auto of_length = [](const Words& length, const Words& schedule) {
-    return parse(with(length, with(schedule, {"--model", "lenet", "--data", "d.h5", "--out", "o", "--global-batch", "64",
-                                              "--learning-rate", "0.4"})));
+    return parse(with(length, with(schedule, {"--model", "lenet", "--data", "d.h5", "--out", "o",
+                                              "--global-batch", "64", "--learning-rate", "0.4"})));
   };
   const Words cosine{"--schedule", "cosine"}, steps{"--schedule", "step", "--milestones", "1,2"};
   const auto jump = [&](const Words& from, const Words& to, const Words& schedule, std::int64_t step) {
     return rate_jump(of_length(to, schedule), to_json(of_length(from, schedule)), step, 10);
   };
   const std::string line = jump({"--epochs", "2"}, {"--steps", "40"}, cosine, 20);
-  EXPECT_EQ(line.rfind("--steps: the run to resume was to have 20 steps, this one 40, and --schedule cosine", 0), 0u) << line;
-  EXPECT_NE(line.find("of the next step is 0.2, that of the last one was 0.00246233"), std::string::npos) << line;
+  EXPECT_EQ(
+      line.rfind("--steps: the run to resume was to have 20 steps, this one 40, and --schedule cosine", 0),
+      0u)
+      << line;
+  EXPECT_NE(line.find("of the next step is 0.2, that of the last one was 0.00246233"), std::string::npos)
+      << line;
   EXPECT_NE(jump({"--epochs", "4"}, {"--epochs", "3"}, cosine, 20), "") << "stopped early and made shorter";
   EXPECT_EQ(jump({"--epochs", "2"}, {"--steps", "20"}, cosine, 10), "") << "the same length in another unit";
   EXPECT_EQ(jump({"--epochs", "2"}, {"--epochs", "4"}, steps, 20), "") << "milestones do not move";
@@ -274,15 +309,18 @@ TEST(TrainOptions, AJumpOfTheRateIsFoundWhateverTheUnit) {
 }
 
 TEST(TrainOptions, AugmentationAndAccumulationAreChecked) {
-  EXPECT_EQ(parse(with({"--color-jitter", "0.4,0.3,0.2,0.1"})).color_jitter, (std::vector<double>{0.4, 0.3, 0.2, 0.1}));
+  EXPECT_EQ(parse(with({"--color-jitter", "0.4,0.3,0.2,0.1"})).color_jitter,
+            (std::vector<double>{0.4, 0.3, 0.2, 0.1}));
   EXPECT_EQ(error_of(with({"--color-jitter", "0.4,0.4"})),
             "--color-jitter: found 2 numbers, expected four: brightness, contrast, saturation, hue");
-  EXPECT_EQ(error_of(with({"--color-jitter", "0,0,0,0.6"})), "--color-jitter: found a hue of 0.6, expected at most 0.5");
+  EXPECT_EQ(error_of(with({"--color-jitter", "0,0,0,0.6"})),
+            "--color-jitter: found a hue of 0.6, expected at most 0.5");
   for (const char* good : {"none", "trivial", "rand", "rand:1:0", "rand:14:30"})
     EXPECT_EQ(error_of(with({"--auto-augment", good})), "") << good;
-  for (const char* bad : {"triviaal", "rand:", "rand:2", "rand:0:9", "rand:15:9", "rand:2:31", "rand:2:-1", "rand:2:9x",
-                          "rand:2:9:1", "Rand", "rand: 2:9"})
-    EXPECT_EQ(error_of(with({"--auto-augment", bad})).rfind("--auto-augment: found '" + std::string(bad) + "', expected ", 0),
+  for (const char* bad : {"triviaal", "rand:", "rand:2", "rand:0:9", "rand:15:9", "rand:2:31", "rand:2:-1",
+                          "rand:2:9x", "rand:2:9:1", "Rand", "rand: 2:9"})
+    EXPECT_EQ(error_of(with({"--auto-augment", bad}))
+                  .rfind("--auto-augment: found '" + std::string(bad) + "', expected ", 0),
               0u)
         << bad;
   EXPECT_EQ(rand_augment_of("rand")->operations, 2);
@@ -295,7 +333,8 @@ TEST(TrainOptions, AugmentationAndAccumulationAreChecked) {
   EXPECT_EQ(error_of(with({"--test-resize", "200", "--size", "224"})),
             "--test-resize: found 200, expected at least --size, 224");
   EXPECT_EQ(error_of(with({"--test-resize", "232", "--size", "224"})), "");
-  EXPECT_EQ(error_of(with({"--accumulate", "3"})), "--accumulate: found 3, expected a divisor of --global-batch, 64");
+  EXPECT_EQ(error_of(with({"--accumulate", "3"})),
+            "--accumulate: found 3, expected a divisor of --global-batch, 64");
   EXPECT_EQ(error_of(with({"--accumulate", "4"}), 17),
             "--global-batch: found 16 for a part of --accumulate, expected at least the number of ranks, 17");
   EXPECT_EQ(error_of(with({"--accumulate", "4", "--partition", "2"}), 2),
@@ -360,7 +399,8 @@ TEST(Recipes, AreCompleteRuns) {
     const Words words{"--config", file, "--data", "d.h5", "--out", "o"};
     EXPECT_EQ(error_of(words, 8), "");
     const TrainOptions options = parse(words);
-    const std::int64_t side = options.size > 0 ? options.size : 32, images = options.size > 0 ? 1281167 : 50000;
+    const std::int64_t side = options.size > 0 ? options.size : 32,
+                       images = options.size > 0 ? 1281167 : 50000;
     EXPECT_NO_THROW(make_schedule(options, images / options.global_batch));
     EXPECT_NO_THROW(make_network(options.model, {1, 3, side, side}, options.size > 0 ? 1000 : 10));
     std::ifstream stream(file);

@@ -96,7 +96,8 @@ TEST(Optimizer, AgreesWithPyTorch) {
 TEST(Optimizer, AveragesFollowTheUpdatedParameters) {
   const OptimizerProblem problem{.momentum = 0, .average_decay = 0.75, .segments = {{0, 2, true, true}}};
   for (const Backend b : {Backend::reference, Backend::cpu}) {
-    std::vector<Tensor> buffers = {floats({3}, {1, 2, 5}), floats({3}, {2, 4, 6}), floats({3}, {100, 100, 100})};
+    std::vector<Tensor> buffers = {floats({3}, {1, 2, 5}), floats({3}, {2, 4, 6}),
+                                   floats({3}, {100, 100, 100})};
     std::vector<std::vector<double>> averages;
     for (int step = 0; step < 2; ++step) {
       Case test = update(problem, buffers);

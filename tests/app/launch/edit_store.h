@@ -13,7 +13,8 @@
 namespace convoy::test {
 
 // Writes `to`, a copy of the store `from` whose class i is called names[i].
-inline void rename_classes(const std::string& from, const std::string& to, const std::vector<std::string>& names) {
+inline void rename_classes(const std::string& from, const std::string& to,
+                           const std::vector<std::string>& names) {
   std::filesystem::copy_file(from, to, std::filesystem::copy_options::overwrite_existing);
   constexpr std::size_t kWidth = 16;
   std::string text(names.size() * kWidth, '\0');

@@ -14,7 +14,8 @@ class TrainAverage : public TrainJob {
   // Without batch norm, whose statistics are those of each part.
   static std::string plain(const std::string& name, const std::string& flags) {
     return "train --model cifar10_quick --data " + data() +
-           " --seed 1 --threads 1 --log-every 1 --learning-rate 0.01 --flip --crop-padding 4 --out " + out(name) + " " + flags;
+           " --seed 1 --threads 1 --log-every 1 --learning-rate 0.01 --flip --crop-padding 4 --out " +
+           out(name) + " " + flags;
   }
   static std::string checkpoint(const std::string& name, int step) {
     const std::string digits = std::to_string(step);
@@ -26,8 +27,8 @@ class TrainAverage : public TrainJob {
     return json::parse(outcome.text);
   }
   // Each step's average is the one before, moved by 1 - decay towards the step's values; the first is a copy.
-  static void expect_averages(const std::string& name, const std::string& kind, const std::string& tensor, int steps,
-                              double decay) {
+  static void expect_averages(const std::string& name, const std::string& kind, const std::string& tensor,
+                              int steps, double decay) {
     std::vector<float> expected;
     for (int step = 1; step <= steps; ++step) {
       const std::vector<float> values = read_floats(checkpoint(name, step), kind + "/" + tensor);
@@ -38,7 +39,8 @@ class TrainAverage : public TrainJob {
         EXPECT_EQ(found, values) << tensor;
       }
       for (std::size_t i = 0; i < found.size() && step > 1; ++i)
-        EXPECT_NEAR(found[i], decay * expected[i] + (1 - decay) * values[i], 1e-6) << tensor << ", step " << step;
+        EXPECT_NEAR(found[i], decay * expected[i] + (1 - decay) * values[i], 1e-6)
+            << tensor << ", step " << step;
       if (step == steps) {
         EXPECT_NE(found, values) << tensor << ": nothing moved";
       }
@@ -70,7 +72,8 @@ TEST_F(TrainAverage, PartsGiveTheLossesOfTheWholeBatch) {
 }
 
 TEST_F(TrainAverage, PartsAndAveragesResumeInMidEpochToTheBit) {
-  const std::string flags = "--accumulate 3 --ema 0.9 --steps 14 --checkpoint-every-steps 5 --momentum 0.9 --flip";
+  const std::string flags =
+      "--accumulate 3 --ema 0.9 --steps 14 --checkpoint-every-steps 5 --momentum 0.9 --flip";
   ASSERT_EQ(run(command(2, train("unbroken", flags))).status, 0);
   std::string shorter = flags;
   shorter.replace(shorter.find("14"), 2, "5");
@@ -80,7 +83,8 @@ TEST_F(TrainAverage, PartsAndAveragesResumeInMidEpochToTheBit) {
   EXPECT_EQ(sha("broken"), sha("unbroken"));
   EXPECT_EQ(losses("broken"), losses("unbroken"));
   for (const char* name : {"averages/conv1.weight.ema", "averages/layer1.0.bn1.running_var.ema"})
-    EXPECT_EQ(read_floats(checkpoint("broken", 14), name), read_floats(checkpoint("unbroken", 14), name)) << name;
+    EXPECT_EQ(read_floats(checkpoint("broken", 14), name), read_floats(checkpoint("unbroken", 14), name))
+        << name;
   EXPECT_EQ(evaluated("--ema --checkpoint " + checkpoint("broken", 14))["test_loss"],
             evaluated("--ema --checkpoint " + checkpoint("unbroken", 14))["test_loss"]);
   const Outcome other = run(command(1, train("broken", "--accumulate 3 --ema 0.8 --steps 14 --resume")));
@@ -88,7 +92,8 @@ TEST_F(TrainAverage, PartsAndAveragesResumeInMidEpochToTheBit) {
 }
 
 TEST_F(TrainAverage, AveragesFollowWeightsAndStatistics) {
-  const std::string flags = "--ema 0.75 --steps 4 --checkpoint-every-steps 1 --keep-checkpoints 9 --learning-rate 0.05 ";
+  const std::string flags =
+      "--ema 0.75 --steps 4 --checkpoint-every-steps 1 --keep-checkpoints 9 --learning-rate 0.05 ";
   ASSERT_EQ(run(command(1, train("averaged", flags))).status, 0);
   ASSERT_EQ(run(command(2, train("averaged2", flags + "--partition 2"))).status, 0);
   for (const char* name : {"averaged", "averaged2"}) {
@@ -113,7 +118,8 @@ TEST_F(TrainAverage, TheAverageIsTestedReportedAndChosen) {
   EXPECT_EQ(summary("tested")["test_accuracy"], last["test_top1"]);
   EXPECT_NE(last["ema_test_loss"], last["test_loss"]);
   const std::string newest = "--checkpoint " + checkpoint("tested", 36);
-  EXPECT_NEAR(evaluated(newest + " --ema")["test_loss"].get<double>(), last["ema_test_loss"].get<double>(), 1e-6);
+  EXPECT_NEAR(evaluated(newest + " --ema")["test_loss"].get<double>(), last["ema_test_loss"].get<double>(),
+              1e-6);
   EXPECT_NEAR(evaluated(newest)["test_loss"].get<double>(), last["test_loss"].get<double>(), 1e-6);
   EXPECT_EQ(evaluated("--ema --checkpoint " + out("tested"))["test_accuracy"].get<double>(), best);
 

@@ -14,8 +14,8 @@ class TrainSafety : public TrainJob {
   // Two ranks, of which the second has other flags; nothing in the flags needs quotes.
   static Outcome run_two(const std::string& flags, const std::string& first, const std::string& second) {
     const std::string program = std::string(" -np 1 ") + CONVOY_PROGRAM + " ";
-    return run(std::string(CONVOY_MPIEXEC) + " --oversubscribe --bind-to none --mca mpi_yield_when_idle 1" + program +
-               flags + " " + first + " :" + program + flags + " " + second);
+    return run(std::string(CONVOY_MPIEXEC) + " --oversubscribe --bind-to none --mca mpi_yield_when_idle 1" +
+               program + flags + " " + first + " :" + program + flags + " " + second);
   }
   static void expect_line(const Outcome& outcome, int status, const std::string& part) {
     EXPECT_EQ(outcome.status, status) << outcome.text;
@@ -47,18 +47,21 @@ TEST_F(TrainSafety, RanksWithOtherFlagsEndWithOneLine) {
          "--learning-rate: rank 0 has 0.1, rank 1 has 0.2"},
         {"--global-batch 50", "--global-batch 50 --resume", "--resume: rank 0 has false, rank 1 has true"}})
     expect_line(run_two(flags, first, second), 2, line);
-  EXPECT_EQ(run_two("train --model lenet --steps 3 --global-batch 50 --data " + data() + " --out " + out("threads"),
-                    "--threads 1", "--threads 2")
-                .status,
-            0);
+  EXPECT_EQ(
+      run_two("train --model lenet --steps 3 --global-batch 50 --data " + data() + " --out " + out("threads"),
+              "--threads 1", "--threads 2")
+          .status,
+      0);
 }
 
 TEST_F(TrainSafety, RanksWithOtherDataEndWithOneLine) {
-  const std::string flags = "train --model lenet --global-batch 50 --threads 1 --steps 3 --timeout 20 --out " + out("data");
+  const std::string flags =
+      "train --model lenet --global-batch 50 --threads 1 --steps 3 --timeout 20 --out " + out("data");
   const std::string fewer = synth("fewer.h5", "--classes 10 --size 32 --train 500 --test 90 --seed 3");
   const std::string smaller = synth("smaller.h5", "--classes 10 --size 28 --train 600 --test 90 --seed 3");
   const std::string classes = synth("classes.h5", "--classes 9 --size 32 --train 600 --test 90 --seed 3");
-  const std::string other_names = out("names.h5"), other_labels = out("labels.h5"), renamed = out("renamed.h5");
+  const std::string other_names = out("names.h5"), other_labels = out("labels.h5"),
+                    renamed = out("renamed.h5");
   rename_classes(data(), renamed, names());
   auto swapped = names();
   std::swap(swapped[3], swapped[4]);
@@ -93,8 +96,9 @@ TEST_F(TrainSafety, ClassesAreMatchedByName) {
   others[7] = "zebra";
   rename_classes(data(), strange, others);
 
-  const std::string flags = "train --model linear --global-batch 50 --threads 1 --seed 1 --learning-rate 0.001 --out " +
-                            out("classes") + " --data ";
+  const std::string flags =
+      "train --model linear --global-batch 50 --threads 1 --seed 1 --learning-rate 0.001 --out " +
+      out("classes") + " --data ";
   const Outcome trained = run(command(1, flags + named + " --epochs 2"));
   ASSERT_EQ(trained.status, 0) << trained.text;
   const std::string evaluate = "evaluate --json --threads 1 --checkpoint ";
@@ -105,12 +109,17 @@ TEST_F(TrainSafety, ClassesAreMatchedByName) {
   const Outcome mapped = run(command(2, of_folder + turned));
   expect_line(mapped, 0, turned + ": its classes have another order than those of ");
   EXPECT_NEAR(test_loss(mapped), test_loss(same), 1e-9);
-  expect_line(run(command(2, of_folder + strange)), 1, strange + ": found class 'zebra', expected 'hhhhh' as in ");
+  expect_line(run(command(2, of_folder + strange)), 1,
+              strange + ": found class 'zebra', expected 'hhhhh' as in ");
 
-  expect_line(run(command(2, flags + strange + " --epochs 3 --resume")), 1, strange + ": found class 'zebra'");
-  expect_line(run(command(1, flags + turned + " --epochs 3 --resume")), 0, turned + ": its classes have another order");
+  expect_line(run(command(2, flags + strange + " --epochs 3 --resume")), 1,
+              strange + ": found class 'zebra'");
+  expect_line(run(command(1, flags + turned + " --epochs 3 --resume")), 0,
+              turned + ": its classes have another order");
   const double of_run = lines("classes").back()["test_loss"];
-  EXPECT_NEAR(test_loss(run(command(1, evaluate + out("classes/checkpoint/step-00000036.h5") + " --data " + named))), of_run, 1e-9);
+  EXPECT_NEAR(
+      test_loss(run(command(1, evaluate + out("classes/checkpoint/step-00000036.h5") + " --data " + named))),
+      of_run, 1e-9);
 
   // Other labels for the same images, under the same names.
   const std::string labels = out("other_labels.h5");
@@ -148,7 +157,8 @@ TEST_F(TrainSafety, ALongerRunSaysThatItsRateJumps) {
   ASSERT_EQ(run(command(1, train("cosine", cosine + "--epochs 1", "lenet"))).status, 0);
   // 12 steps an epoch: the last of one epoch has (1 + cos(11 pi / 12)) / 2 of the rate, the 13th of 24 half of it.
   expect_line(run(command(2, train("cosine", cosine + "--steps 24 --resume", "lenet"))), 0,
-              "--steps: the run to resume was to have 12 steps, this one 24, and --schedule cosine depends on that: the "
+              "--steps: the run to resume was to have 12 steps, this one 24, and --schedule cosine depends "
+              "on that: the "
               "learning rate of the next step is 0.025, that of the last one was 0.000851854");
   ASSERT_EQ(run(command(1, train("level", "--epochs 1", "lenet"))).status, 0);
   const Outcome level = run(command(1, train("level", "--epochs 2 --resume", "lenet")));

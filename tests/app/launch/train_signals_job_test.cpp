@@ -55,6 +55,11 @@ TEST_F(TrainSignals, ASignalCheckpointsAndEndsWithSeventyFive) {
     if (way == "ranks" || way == "early")
       for (const pid_t rank : ranks_of(name)) ::kill(rank, SIGUSR1);
     EXPECT_EQ(wait_for(job), 75) << log(name);
+    if (way == "early") {
+      EXPECT_TRUE(losses(name).empty()) << "stopped before the first step";
+      EXPECT_FALSE(fs::exists(fs::path(out(name)) / "checkpoint" / "best.h5"));
+      EXPECT_NE(log(name).find("convoy: stopped by a signal before the first step"), std::string::npos) << log(name);
+    }
     const Outcome resumed = run(command(2, train(name, flags + " --resume")));
     ASSERT_EQ(resumed.status, 0) << resumed.text;
     EXPECT_EQ(sha(name), sha("unstopped")) << way;

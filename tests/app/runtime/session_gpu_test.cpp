@@ -82,9 +82,8 @@ class CudaSession : public testing::Test {
     return state;
   }
   static void expect_same_bits(const CheckpointState& a, const CheckpointState& b) {
-    for (const auto member :
-         {&CheckpointState::parameters, &CheckpointState::statistics, &CheckpointState::optimizer,
-          &CheckpointState::averages}) {
+    for (const auto member : {&CheckpointState::parameters, &CheckpointState::statistics,
+                              &CheckpointState::optimizer, &CheckpointState::averages}) {
       ASSERT_EQ((a.*member).size(), (b.*member).size());
       for (std::size_t i = 0; i < (a.*member).size(); ++i)
         EXPECT_EQ((a.*member)[i].values, (b.*member)[i].values) << (a.*member)[i].name;

@@ -36,9 +36,10 @@ inline CheckpointState example_state(std::int64_t step = 1234) {
                                 -std::numeric_limits<float>::infinity()};
   state.statistics = {ramp("stem.running_mean", {4}, 0), ramp("stem.running_var", {4}, 1)};
   state.optimizer = {ramp("stem.weight.momentum", {4, 3, 2, 2}, 0), ramp("a.bias.momentum", {4}, 0)};
-  state.averages = {ramp("stem.weight", {4, 3, 2, 2}, 9), ramp("a.bias", {4}, 8), ramp("stem.running_mean", {4}, 7),
-                    ramp("stem.running_var", {4}, 6)};
-  for (int label = 0; label < 10; ++label) state.class_names.push_back("käfer " + std::string(label * 20, 'x'));
+  state.averages = {ramp("stem.weight", {4, 3, 2, 2}, 9), ramp("a.bias", {4}, 8),
+                    ramp("stem.running_mean", {4}, 7), ramp("stem.running_var", {4}, 6)};
+  for (int label = 0; label < 10; ++label)
+    state.class_names.push_back("käfer " + std::string(label * 20, 'x'));
   state.epoch = 7;
   state.step = step;
   state.sample = 51200;

@@ -60,7 +60,8 @@ TEST_F(Checkpoint, KeepsTheModelsOrderOfManyTensors) {
 // ImageNet-21k has names of more than the 64 KiB that an attribute of HDF5 may hold.
 TEST_F(Checkpoint, ManyNamesOfClassesRoundTrip) {
   CheckpointState state;
-  for (int label = 0; label < 21841; ++label) state.class_names.push_back("n" + std::to_string(10000000 + label));
+  for (int label = 0; label < 21841; ++label)
+    state.class_names.push_back("n" + std::to_string(10000000 + label));
   state.class_names.back() = "";
   state.classes = std::ssize(state.class_names);
   save_checkpoint(path_, state);

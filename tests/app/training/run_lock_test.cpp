@@ -80,7 +80,8 @@ TEST_F(Lock, WhatARunLeavesIsSeen) {
   write(run / ".lock", "x");
   write(run / "checkpoint" / "notes", "x");
   EXPECT_FALSE(holds_a_run(run)) << "nothing but what comes before the first step";
-  for (const char* left : {"summary.json", "metrics.jsonl", "checkpoint/step-00000001.h5", "checkpoint/best.h5"}) {
+  for (const char* left :
+       {"summary.json", "metrics.jsonl", "checkpoint/step-00000001.h5", "checkpoint/best.h5"}) {
     write(run / left, "{}");
     EXPECT_TRUE(holds_a_run(run)) << left;
     std::filesystem::remove(run / left);
