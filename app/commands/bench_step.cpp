@@ -21,7 +21,7 @@
 #include "app/runtime/timed_steps.h"
 #include "app/training/bottleneck.h"
 #include "app/training/rank_setup.h"
-#include "comm/environment.h"
+#include "comm/placement/environment.h"
 
 namespace convoy::app {
 namespace {

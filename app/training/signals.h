@@ -4,7 +4,7 @@
 
 #include <csignal>
 
-#include "comm/blocked_signals.h"
+#include "comm/watchdog/blocked_signals.h"
 
 namespace convoy::app {
 
@@ -14,7 +14,7 @@ inline constexpr int kRequeueStatus = 75;
 // mpirun and its ranks, mpirun then signals the ranks again, and none of it may change the exit status. A second SIGINT,
 // half a second later or more, ends the process at once: somebody waits at a terminal. Where SIGINT is ignored, as in a
 // shell's background job, it stays so. The flag is set on a thread of its own; the signals are blocked in the thread
-// that makes this object and in those that it starts while the object lives (comm/blocked_signals.h says why), so it is
+// that makes this object and in those that it starts while the object lives (comm/watchdog/blocked_signals.h says why), so it is
 // made before any thread that computes.
 class StopSignals {
  public:

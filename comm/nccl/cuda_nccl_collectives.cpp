@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "comm/local_device.h"
+#include "comm/nccl/nccl_collectives.h"
 #include "comm/nccl/nccl_operations.h"
 #include "comm/nccl/nccl_types.h"
-#include "comm/nccl_collectives.h"
+#include "comm/placement/local_device.h"
 
 namespace convoy::comm {
 namespace {

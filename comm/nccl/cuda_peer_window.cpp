@@ -13,8 +13,8 @@
 #include <thread>
 
 #include "comm/nccl/driver_function.h"
+#include "comm/nccl/nccl_collectives.h"
 #include "comm/nccl/peer_window.h"
-#include "comm/nccl_collectives.h"
 
 namespace convoy::comm {
 namespace {

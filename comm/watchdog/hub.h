@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "comm/watchdog/diagnosis.h"
 #include "comm/watchdog/rendezvous.h"
-#include "comm/watchdog/verdict.h"
 #include "comm/watchdog/wait_registry.h"
 
 namespace convoy::comm {

@@ -25,7 +25,7 @@
 #include <string>
 #include <thread>
 
-#include "comm/blocked_signals.h"
+#include "comm/watchdog/blocked_signals.h"
 #include "comm/watchdog/hub.h"
 
 namespace convoy::comm {

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "comm/nccl_collectives.h"
+#include "comm/nccl/nccl_collectives.h"
 #include "kernels/device/cuda_runtime.h"
 #include "tests/comm/devices/host_device.h"
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "comm/buckets.h"
-#include "comm/environment.h"
-#include "comm/nccl_collectives.h"
+#include "comm/nccl/nccl_collectives.h"
+#include "comm/placement/environment.h"
 #include "kernels/device/cuda_runtime.h"
 
 namespace {

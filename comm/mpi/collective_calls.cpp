@@ -3,7 +3,7 @@
 
 #include <stdexcept>
 
-#include "comm/communicator_call.h"
+#include "comm/mpi/communicator_call.h"
 
 namespace convoy::comm {
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "comm/communicator.h"
-#include "comm/local_device.h"
+#include "comm/placement/local_device.h"
 #include "comm/watchdog/watchdog.h"
 
 namespace convoy::comm {

@@ -6,11 +6,11 @@
 
 #include "comm/collectives.h"
 #include "comm/communicator.h"
-#include "comm/direct_all_reduce.h"
-#include "comm/mpi_check.h"
-#include "comm/pieces.h"
-#include "comm/shared_all_reduce.h"
-#include "comm/shared_window.h"
+#include "comm/mpi/chunks.h"
+#include "comm/mpi/direct_all_reduce.h"
+#include "comm/mpi/mpi_check.h"
+#include "comm/mpi/shared_all_reduce.h"
+#include "comm/mpi/shared_window.h"
 
 namespace convoy::comm {
 namespace {

@@ -1,12 +1,12 @@
-#include "comm/shared_all_reduce.h"
+#include "comm/mpi/shared_all_reduce.h"
 
 #include <fmt/format.h>
 #include <sched.h>
 
 #include <stdexcept>
 
+#include "comm/mpi/sum_in_rank_order.h"
 #include "comm/shares.h"
-#include "comm/sum_in_rank_order.h"
 
 namespace convoy::comm {
 

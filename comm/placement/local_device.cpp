@@ -1,4 +1,4 @@
-#include "comm/local_device.h"
+#include "comm/placement/local_device.h"
 
 #include <fmt/format.h>
 

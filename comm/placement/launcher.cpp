@@ -1,4 +1,4 @@
-#include "comm/launcher.h"
+#include "comm/placement/launcher.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -10,8 +10,8 @@
 #include <stdexcept>
 #include <thread>
 
+#include "comm/watchdog/diagnosis.h"
 #include "comm/watchdog/host_election.h"
-#include "comm/watchdog/verdict.h"
 
 namespace convoy::comm {
 namespace {

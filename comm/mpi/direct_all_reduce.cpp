@@ -1,13 +1,13 @@
-#include "comm/direct_all_reduce.h"
+#include "comm/mpi/direct_all_reduce.h"
 
 #include <fmt/format.h>
 
 #include <exception>
 #include <stdexcept>
 
-#include "comm/mpi_check.h"
+#include "comm/mpi/mpi_check.h"
+#include "comm/mpi/sum_in_rank_order.h"
 #include "comm/shares.h"
-#include "comm/sum_in_rank_order.h"
 
 namespace convoy::comm {
 namespace {

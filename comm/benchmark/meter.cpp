@@ -1,4 +1,4 @@
-#include "comm/meter.h"
+#include "comm/benchmark/meter.h"
 
 #include <algorithm>
 

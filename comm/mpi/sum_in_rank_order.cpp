@@ -1,4 +1,4 @@
-#include "comm/sum_in_rank_order.h"
+#include "comm/mpi/sum_in_rank_order.h"
 
 #include <fmt/format.h>
 

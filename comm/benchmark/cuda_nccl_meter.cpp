@@ -1,9 +1,9 @@
 // The meter of device memory. Both ways run as one CUDA graph of `times` operations, timed by events.
 #include <fmt/format.h>
 
-#include "comm/meter.h"
+#include "comm/benchmark/meter.h"
 #include "comm/nccl/nccl_channel.h"
-#include "comm/nccl_collectives.h"
+#include "comm/nccl/nccl_collectives.h"
 
 namespace convoy::comm {
 namespace {

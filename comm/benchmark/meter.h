@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "comm/benchmark/measure.h"
 #include "comm/communicator.h"
-#include "comm/measure.h"
 
 namespace convoy::comm {
 

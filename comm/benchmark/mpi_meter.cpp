@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <chrono>
 
-#include "comm/meter.h"
-#include "comm/mpi_check.h"
+#include "comm/benchmark/meter.h"
+#include "comm/mpi/mpi_check.h"
 
 namespace convoy::comm {
 namespace {

@@ -1,4 +1,4 @@
-#include "comm/side_channel.h"
+#include "comm/watchdog/watchdog_socket.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "comm/watchdog/verdict.h"
+#include "comm/watchdog/diagnosis.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

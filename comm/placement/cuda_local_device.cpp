@@ -4,8 +4,8 @@
 #include <array>
 #include <optional>
 
-#include "comm/launcher.h"
-#include "comm/local_device.h"
+#include "comm/placement/launcher.h"
+#include "comm/placement/local_device.h"
 #include "kernels/device/cuda_error.h"
 #include "kernels/device/device_memory.h"
 

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "comm/communicator.h"
-#include "comm/pieces.h"
+#include "comm/mpi/chunks.h"
 
 namespace convoy::comm {
 

@@ -1,4 +1,4 @@
-#include "comm/environment.h"
+#include "comm/placement/environment.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -8,9 +8,9 @@
 #include <stdexcept>
 #include <utility>
 
-#include "comm/launcher.h"
-#include "comm/mpi_check.h"
-#include "comm/side_channel.h"
+#include "comm/mpi/mpi_check.h"
+#include "comm/placement/launcher.h"
+#include "comm/watchdog/watchdog_socket.h"
 
 namespace convoy::comm {
 namespace {

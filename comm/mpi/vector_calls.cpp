@@ -6,7 +6,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "comm/communicator_call.h"
+#include "comm/mpi/communicator_call.h"
 
 namespace convoy::comm {
 namespace {
