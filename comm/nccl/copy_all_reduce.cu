@@ -8,7 +8,7 @@
 namespace convoy::comm {
 namespace {
 
-// Small blocks: beside a persistent product of kernels/gemm/sm90_kernel.cuh, which leaves each multiprocessor 4,096 of its
+// Small blocks: beside a persistent product of kernels/gemm/wgmma/sm90_kernel.cuh, which leaves each multiprocessor 4,096 of its
 // registers and 1.75 KiB of its shared memory, there is room for one of them, and the sum need not wait for its end.
 constexpr int kThreads = 128, kRegisters = 32;
 constexpr int kAtOnce = 2;  // of a thread's float4

@@ -1,9 +1,9 @@
 // Stands in for the CUDA files in builds without CUDA.
 #include <stdexcept>
 
+#include "kernels/conv2d/bench/cudnn.h"
+#include "kernels/conv2d/bench/measure.h"
 #include "kernels/conv2d/conv2d.h"
-#include "kernels/conv2d/cudnn.h"
-#include "kernels/conv2d/measure.h"
 
 namespace convoy::kernels::cuda {
 

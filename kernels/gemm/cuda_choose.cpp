@@ -6,7 +6,7 @@
 
 #include "kernels/device/cuda_error.h"
 #include "kernels/device/tuning.h"
-#include "kernels/gemm/measure.h"
+#include "kernels/gemm/bench/measure.h"
 
 namespace convoy::kernels::gemm {
 namespace {

@@ -5,8 +5,8 @@
 #include <stdexcept>
 
 #include "kernels/device/cuda_error.h"
+#include "kernels/gemm/bench/measure.h"
 #include "kernels/gemm/epilogue.cuh"
-#include "kernels/gemm/measure.h"
 #include "kernels/gemm/rungs.h"
 
 namespace convoy::kernels::gemm {

@@ -1,8 +1,8 @@
 // Stands in for the GPU's files in builds without CUDA.
 #include <stdexcept>
 
+#include "kernels/gemm/bench/measure.h"
 #include "kernels/gemm/gemm.h"
-#include "kernels/gemm/measure.h"
 
 namespace convoy::kernels::gemm {
 namespace {

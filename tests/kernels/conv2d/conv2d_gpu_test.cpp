@@ -11,7 +11,7 @@
 #include <string>
 #include <tuple>
 
-#include "kernels/conv2d/measure.h"
+#include "kernels/conv2d/bench/measure.h"
 #include "kernels/device/tuning.h"
 #include "tests/brief.h"
 #include "tests/kernels/memory.h"

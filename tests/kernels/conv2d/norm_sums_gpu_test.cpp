@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "kernels/conv2d/measure.h"
+#include "kernels/conv2d/bench/measure.h"
 #include "tests/brief.h"
 #include "tests/kernels/memory.h"
 

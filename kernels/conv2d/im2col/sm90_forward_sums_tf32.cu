@@ -1,0 +1,10 @@
+// The im2col engine's kernels of forward with sums of columns, tf32.
+#include "kernels/conv2d/im2col/sm90_im2col.cuh"
+
+namespace convoy::kernels::conv {
+
+void sm90_conv_forward_sums_tf32(const Sm90ConvCall& call, cudaStream_t stream) {
+  start_conv<gemm::Math::tf32, false, false, WindowLoader, gemm::Extra::sums>(call, stream);
+}
+
+}  // namespace convoy::kernels::conv

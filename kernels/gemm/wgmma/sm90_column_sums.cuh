@@ -1,0 +1,147 @@
+// Two sums a column for batch norm, over the staged boxes (sm90_staging.cuh) of a consumer of the wgmma rung: of what a box
+// holds, and of its products with another box, element by element. Kept in registers while the consumer stays in its
+// columns and added to its own slot in device memory when it leaves them, so the same bits in every run. Device code,
+// sm_90a only.
+#pragma once
+
+#include <cuda_bf16.h>
+
+#include <cstdint>
+
+#include "kernels/gemm/mma_sync/mma_instructions.cuh"
+
+namespace convoy::kernels::gemm {
+
+// enabled: false for kernels that take no sums.
+template <class Config, bool enabled = true>
+class ColumnSums {
+ public:
+  // slots [blocks * 2][2][n]: this consumer's becomes zero here, and a barrier must lie between this and add. Rows from
+  // `rows` on count for nothing.
+  __device__ ColumnSums(float* slots, int n, int rows, int consumer)
+      : slot_(slots + (std::int64_t{blockIdx.x} * 2 + consumer) * 2 * n),
+        n_(n),
+        rows_(rows),
+        warp_(int(threadIdx.x) % 128 / 32),
+        lane_(int(threadIdx.x) % 32) {
+    if constexpr (enabled)
+      for (int i = int(threadIdx.x) % 128; i < 2 * n; i += 128) slot_[i] = 0;
+  }
+
+  // Before the boxes of a tile.
+  __device__ void begin(int column) {
+    if constexpr (enabled) {
+      if (column != column_) flush();
+      column_ = column;
+    }
+  }
+
+  // The box of the tile's chunk of columns from this row on; squares: the other box is the same.
+  template <bool squares>
+  __device__ void add(int chunk, const std::uint8_t* box, const std::uint8_t* other, int row) {
+    if constexpr (enabled)
+      row + 64 <= rows_ ? add_rows<squares, true>(chunk, box, other, row)
+                        : add_rows<squares, false>(chunk, box, other, row);
+  }
+
+  // At the end.
+  __device__ void flush() {
+    if constexpr (enabled) {
+      const int end = min(n_, column_ + Config::columns);
+#pragma unroll
+      for (int i = 0; i < kSums; ++i) {
+        const int column = column_ + column_of(i);
+        const float sum = kHalves ? sums_[i] : of_four_lanes(sums_[i]);
+        const bool has_it = kHalves ? lane_ % 4 == lane_ / 8 : lane_ < 8;
+        // Of this lane alone, so the order of additions is its own; as an atomic nothing waits for the old value.
+        if (has_it && column_ >= 0 && column < end) atomicAdd(slot_ + i % 2 * n_ + column, sum);
+        sums_[i] = 0;
+      }
+    }
+  }
+
+ private:
+  static constexpr bool kHalves = Config::element_bytes == 2;  // bf16; else f32
+  static constexpr int kWidth = Config::box_columns;           // a quarter of them a warp's
+
+  template <bool squares, bool all_count>
+  __device__ void add_rows(int chunk, const std::uint8_t* box, const std::uint8_t* other, int row) {
+    if constexpr (kHalves)
+      multiply<squares, all_count>(sums_ + chunk * 4, box, other, row);
+    else
+      walk<squares, all_count>(sums_ + chunk * 2, box, other, row);
+  }
+  // Of the tile's columns the one that sums_[sum] is of.
+  __device__ int column_of(int sum) const {
+    return kHalves ? sum / 4 * 64 + warp_ * 16 + sum % 4 / 2 * 8 + lane_ / 4
+                   : sum / 2 * 32 + warp_ * 8 + lane_ % 8;
+  }
+
+  // bf16. A warp has two groups of eight columns. With a group of the other box, transposed, above eight rows of ones as the
+  // left operand of a product and the group as the right one, products are on the diagonal above, sums below. The lane of a
+  // diagonal's element keeps its column's: of each group sum, products.
+  template <bool squares, bool all_count>
+  __device__ void multiply(float* sums, const std::uint8_t* box, const std::uint8_t* other, int row) {
+    constexpr Word kOnes = 0x3f803f80;
+    float products[2][4] = {};
+    const int from = lane_ % 16 * 128 + (((warp_ * 2 + lane_ / 16) ^ (lane_ % 8)) << 4);
+#pragma unroll
+    for (int step = 0; step < 4; ++step) {
+      Word right[4], left[4];
+      load<all_count>(right, box + from + step * 16 * 128, row + step * 16);
+      if constexpr (!squares) load<all_count>(left, other + from + step * 16 * 128, row + step * 16);
+      const Word* const by = squares ? right : left;
+#pragma unroll
+      for (int group = 0; group < 2; ++group)
+        multiply_tile<__nv_bfloat16>(products[group], {by[group * 2], kOnes, by[group * 2 + 1], kOnes},
+                                     right[group * 2], right[group * 2 + 1]);
+    }
+    const bool odd = lane_ / 4 % 2 != 0;
+#pragma unroll
+    for (int group = 0; group < 2; ++group) {
+      sums[group * 2] += odd ? products[group][3] : products[group][2];
+      sums[group * 2 + 1] += odd ? products[group][1] : products[group][0];
+    }
+  }
+  template <bool all_count>
+  __device__ void load(Word (&words)[4], const std::uint8_t* from, int row) const {
+    load_matrices<true>(words, from);
+    if constexpr (!all_count)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) words[i] &= rows_that_count(row + i % 2 * 8 + lane_ % 4 * 2);
+  }
+  // Of a word that holds elements of this row and the next.
+  __device__ Word rows_that_count(int row) const {
+    return (row < rows_ ? 0xffffu : 0u) | (row + 1 < rows_ ? 0xffff0000u : 0u);
+  }
+
+  // f32. Four lanes have a column, two rows of eight each: those that a warp reads at once lie in as many banks.
+  template <bool squares, bool all_count>
+  __device__ void walk(float* sums, const std::uint8_t* box, const std::uint8_t* other, int row) {
+    const int unit = warp_ * 2 + lane_ % 8 / 4;
+    float sum = 0, products = 0;
+#pragma unroll
+    for (int i = 0; i < 16; ++i) {
+      const int in_eight = lane_ / 8 * 2 + i % 2, r = i / 2 * 8 + in_eight;
+      const int at = r * 128 + ((unit ^ in_eight) << 4) + lane_ % 4 * 4;
+      float value = *reinterpret_cast<const float*>(box + at);
+      float by = squares ? value : *reinterpret_cast<const float*>(other + at);
+      if (!all_count && row + r >= rows_) value = by = 0;
+      sum += value;
+      products = fmaf(value, by, products);
+    }
+    sums[0] += sum, sums[1] += products;
+  }
+  __device__ static float of_four_lanes(float sum) {
+    sum += __shfl_xor_sync(~0u, sum, 8);
+    return sum + __shfl_xor_sync(~0u, sum, 16);
+  }
+
+  float* slot_;
+  int n_, rows_, warp_, lane_;
+  int column_ = -1;
+  static constexpr int kSums = (Config::columns + kWidth - 1) / kWidth * (kHalves ? 4 : 2);
+  float sums_[enabled ? kSums : 1] = {};
+};
+
+}  // namespace convoy::kernels::gemm
