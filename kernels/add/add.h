@@ -12,18 +12,6 @@ struct AddProblem {
   bool statistics = false;  // for the batch norm behind it
 };
 
-namespace reference {
-Kernel add_forward(const AddProblem& problem, KernelRequest& request);
-}  // namespace reference
-namespace cpu {
-Kernel add_forward(const AddProblem& problem, KernelRequest& request);
-}  // namespace cpu
-namespace cuda {
-Kernel add_forward(const AddProblem& problem, KernelRequest& request);
-}  // namespace cuda
-
-inline Kernel add_forward(Backend backend, const AddProblem& problem, KernelRequest& request) {
-  return select(backend, reference::add_forward, cpu::add_forward, cuda::add_forward)(problem, request);
-}
+CONVOY_KERNEL(add_forward, AddProblem);
 
 }  // namespace convoy::kernels

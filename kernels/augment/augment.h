@@ -36,15 +36,6 @@ inline constexpr int kAugmentChannels = 8;
 // Throws std::invalid_argument unless operands and problem fit together.
 void check_augment(const AugmentProblem& problem, const KernelRequest& request);
 
-namespace reference {
-Kernel augment_forward(const AugmentProblem& problem, KernelRequest& request);
-}  // namespace reference
-namespace cuda {
-Kernel augment_forward(const AugmentProblem& problem, KernelRequest& request);
-}  // namespace cuda
-
-inline Kernel augment_forward(Backend backend, const AugmentProblem& problem, KernelRequest& request) {
-  return select(backend, reference::augment_forward, nullptr, cuda::augment_forward)(problem, request);
-}
+CONVOY_KERNEL_WITH_CPU(augment_forward, AugmentProblem, nullptr);
 
 }  // namespace convoy::kernels

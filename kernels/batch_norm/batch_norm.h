@@ -46,32 +46,10 @@ struct BatchNormProblem {
 // Throws std::invalid_argument if backward could not know the gradient: write_gradient is missing.
 void require_batch_norm_flags(const char* operation, const BatchNormProblem& problem);
 
-namespace reference {
-Kernel batch_norm_statistics(const BatchNormProblem& problem, KernelRequest& request);
-Kernel batch_norm_forward(const BatchNormProblem& problem, KernelRequest& request);
-Kernel batch_norm_inference(const BatchNormProblem& problem, KernelRequest& request);
-Kernel batch_norm_backward_reduce(const BatchNormProblem& problem, KernelRequest& request);
-Kernel batch_norm_backward(const BatchNormProblem& problem, KernelRequest& request);
-}  // namespace reference
-namespace cpu {
-Kernel batch_norm_statistics(const BatchNormProblem& problem, KernelRequest& request);
-Kernel batch_norm_forward(const BatchNormProblem& problem, KernelRequest& request);
-Kernel batch_norm_inference(const BatchNormProblem& problem, KernelRequest& request);
-Kernel batch_norm_backward_reduce(const BatchNormProblem& problem, KernelRequest& request);
-Kernel batch_norm_backward(const BatchNormProblem& problem, KernelRequest& request);
-}  // namespace cpu
-namespace cuda {
-Kernel batch_norm_statistics(const BatchNormProblem& problem, KernelRequest& request);
-Kernel batch_norm_forward(const BatchNormProblem& problem, KernelRequest& request);
-Kernel batch_norm_inference(const BatchNormProblem& problem, KernelRequest& request);
-Kernel batch_norm_backward_reduce(const BatchNormProblem& problem, KernelRequest& request);
-Kernel batch_norm_backward(const BatchNormProblem& problem, KernelRequest& request);
-}  // namespace cuda
-
-Kernel batch_norm_statistics(Backend backend, const BatchNormProblem& problem, KernelRequest& request);
-Kernel batch_norm_forward(Backend backend, const BatchNormProblem& problem, KernelRequest& request);
-Kernel batch_norm_inference(Backend backend, const BatchNormProblem& problem, KernelRequest& request);
-Kernel batch_norm_backward_reduce(Backend backend, const BatchNormProblem& problem, KernelRequest& request);
-Kernel batch_norm_backward(Backend backend, const BatchNormProblem& problem, KernelRequest& request);
+CONVOY_KERNEL(batch_norm_statistics, BatchNormProblem);
+CONVOY_KERNEL(batch_norm_forward, BatchNormProblem);
+CONVOY_KERNEL(batch_norm_inference, BatchNormProblem);
+CONVOY_KERNEL(batch_norm_backward_reduce, BatchNormProblem);
+CONVOY_KERNEL(batch_norm_backward, BatchNormProblem);
 
 }  // namespace convoy::kernels

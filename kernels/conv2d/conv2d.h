@@ -39,28 +39,14 @@ struct Conv2dProblem {
 // [N, K, P, Q]; throws if channels and groups do not divide or the kernel does not fit.
 Shape conv2d_output_shape(const Conv2dProblem& problem, const Shape& x, const Shape& weights);
 
-namespace reference {
-Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request);
-Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request);
-Kernel conv2d_backward_weights(const Conv2dProblem& problem, KernelRequest& request);
-}  // namespace reference
-namespace cpu {
-Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request);
-Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request);
-Kernel conv2d_backward_weights(const Conv2dProblem& problem, KernelRequest& request);
-}  // namespace cpu
-namespace cuda {
-bool conv2d_fuses_input_norm();
-Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request);
-Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request);
-Kernel conv2d_backward_weights(const Conv2dProblem& problem, KernelRequest& request);
-}  // namespace cuda
+CONVOY_KERNEL(conv2d_forward, Conv2dProblem);
+CONVOY_KERNEL(conv2d_backward_data, Conv2dProblem);
+CONVOY_KERNEL(conv2d_backward_weights, Conv2dProblem);
 
 // Whether this device's kernels do input_norm as they write dx, and not in a pass of its own: for bf16 and tf32.
 bool conv2d_fuses_input_norm(Backend backend);
-
-Kernel conv2d_forward(Backend backend, const Conv2dProblem& problem, KernelRequest& request);
-Kernel conv2d_backward_data(Backend backend, const Conv2dProblem& problem, KernelRequest& request);
-Kernel conv2d_backward_weights(Backend backend, const Conv2dProblem& problem, KernelRequest& request);
+namespace cuda {
+bool conv2d_fuses_input_norm();
+}  // namespace cuda
 
 }  // namespace convoy::kernels

@@ -68,4 +68,25 @@ Maker* select(Backend backend, Maker* reference, std::type_identity_t<Maker>* cp
   return maker;
 }
 
+// Declares the makers of an operation: one in the namespace of each backend, and name(backend, problem, request), which
+// picks among them. A build without CUDA takes the cuda one from kernels/no_cuda.cpp. Use it in convoy::kernels.
+#define CONVOY_KERNEL(name, Problem)                           \
+  namespace cpu {                                              \
+  Kernel name(const Problem& problem, KernelRequest& request); \
+  }                                                            \
+  CONVOY_KERNEL_WITH_CPU(name, Problem, cpu::name)
+
+// The same for an operation whose cpu backend has no maker of its own: `cpu_maker` is another one, or nullptr.
+#define CONVOY_KERNEL_WITH_CPU(name, Problem, cpu_maker)                                \
+  namespace reference {                                                                 \
+  Kernel name(const Problem& problem, KernelRequest& request);                          \
+  }                                                                                     \
+  namespace cuda {                                                                      \
+  Kernel name(const Problem& problem, KernelRequest& request);                          \
+  }                                                                                     \
+  inline Kernel name(Backend backend, const Problem& problem, KernelRequest& request) { \
+    return select(backend, reference::name, cpu_maker, cuda::name)(problem, request);   \
+  }                                                                                     \
+  static_assert(true, "takes the semicolon")
+
 }  // namespace convoy::kernels

@@ -32,26 +32,7 @@ CONVOY_HOST_DEVICE inline Philox4 dropout_words(std::uint64_t key, std::uint64_t
   return philox(key, step, sample << 32 | group);
 }
 
-namespace reference {
-Kernel dropout_forward(const DropoutProblem& problem, KernelRequest& request);
-Kernel dropout_backward(const DropoutProblem& problem, KernelRequest& request);
-}  // namespace reference
-namespace cpu {
-Kernel dropout_forward(const DropoutProblem& problem, KernelRequest& request);
-Kernel dropout_backward(const DropoutProblem& problem, KernelRequest& request);
-}  // namespace cpu
-namespace cuda {
-Kernel dropout_forward(const DropoutProblem& problem, KernelRequest& request);
-Kernel dropout_backward(const DropoutProblem& problem, KernelRequest& request);
-}  // namespace cuda
-
-inline Kernel dropout_forward(Backend backend, const DropoutProblem& problem, KernelRequest& request) {
-  return select(backend, reference::dropout_forward, cpu::dropout_forward, cuda::dropout_forward)(problem,
-                                                                                                  request);
-}
-inline Kernel dropout_backward(Backend backend, const DropoutProblem& problem, KernelRequest& request) {
-  return select(backend, reference::dropout_backward, cpu::dropout_backward, cuda::dropout_backward)(problem,
-                                                                                                     request);
-}
+CONVOY_KERNEL(dropout_forward, DropoutProblem);
+CONVOY_KERNEL(dropout_backward, DropoutProblem);
 
 }  // namespace convoy::kernels

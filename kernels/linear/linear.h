@@ -17,33 +17,8 @@ struct LinearProblem {
   bool tf32 = false;  // CUDA: f32 operands may be rounded to tf32; host backends take them whole
 };
 
-namespace reference {
-Kernel linear_forward(const LinearProblem& problem, KernelRequest& request);
-Kernel linear_backward_data(const LinearProblem& problem, KernelRequest& request);
-Kernel linear_backward_weights(const LinearProblem& problem, KernelRequest& request);
-}  // namespace reference
-namespace cpu {
-Kernel linear_forward(const LinearProblem& problem, KernelRequest& request);
-Kernel linear_backward_data(const LinearProblem& problem, KernelRequest& request);
-Kernel linear_backward_weights(const LinearProblem& problem, KernelRequest& request);
-}  // namespace cpu
-namespace cuda {
-Kernel linear_forward(const LinearProblem& problem, KernelRequest& request);
-Kernel linear_backward_data(const LinearProblem& problem, KernelRequest& request);
-Kernel linear_backward_weights(const LinearProblem& problem, KernelRequest& request);
-}  // namespace cuda
-
-inline Kernel linear_forward(Backend backend, const LinearProblem& problem, KernelRequest& request) {
-  return select(backend, reference::linear_forward, cpu::linear_forward, cuda::linear_forward)(problem,
-                                                                                               request);
-}
-inline Kernel linear_backward_data(Backend backend, const LinearProblem& problem, KernelRequest& request) {
-  return select(backend, reference::linear_backward_data, cpu::linear_backward_data,
-                cuda::linear_backward_data)(problem, request);
-}
-inline Kernel linear_backward_weights(Backend backend, const LinearProblem& problem, KernelRequest& request) {
-  return select(backend, reference::linear_backward_weights, cpu::linear_backward_weights,
-                cuda::linear_backward_weights)(problem, request);
-}
+CONVOY_KERNEL(linear_forward, LinearProblem);
+CONVOY_KERNEL(linear_backward_data, LinearProblem);
+CONVOY_KERNEL(linear_backward_weights, LinearProblem);
 
 }  // namespace convoy::kernels

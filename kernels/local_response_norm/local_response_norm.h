@@ -16,28 +16,7 @@ struct LocalResponseNormProblem {
   float k = 1.0f;
 };
 
-namespace reference {
-Kernel local_response_norm_forward(const LocalResponseNormProblem& problem, KernelRequest& request);
-Kernel local_response_norm_backward(const LocalResponseNormProblem& problem, KernelRequest& request);
-}  // namespace reference
-namespace cpu {
-Kernel local_response_norm_forward(const LocalResponseNormProblem& problem, KernelRequest& request);
-Kernel local_response_norm_backward(const LocalResponseNormProblem& problem, KernelRequest& request);
-}  // namespace cpu
-namespace cuda {
-Kernel local_response_norm_forward(const LocalResponseNormProblem& problem, KernelRequest& request);
-Kernel local_response_norm_backward(const LocalResponseNormProblem& problem, KernelRequest& request);
-}  // namespace cuda
-
-inline Kernel local_response_norm_forward(Backend backend, const LocalResponseNormProblem& problem,
-                                          KernelRequest& request) {
-  return select(backend, reference::local_response_norm_forward, cpu::local_response_norm_forward,
-                cuda::local_response_norm_forward)(problem, request);
-}
-inline Kernel local_response_norm_backward(Backend backend, const LocalResponseNormProblem& problem,
-                                           KernelRequest& request) {
-  return select(backend, reference::local_response_norm_backward, cpu::local_response_norm_backward,
-                cuda::local_response_norm_backward)(problem, request);
-}
+CONVOY_KERNEL(local_response_norm_forward, LocalResponseNormProblem);
+CONVOY_KERNEL(local_response_norm_backward, LocalResponseNormProblem);
 
 }  // namespace convoy::kernels

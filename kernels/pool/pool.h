@@ -32,24 +32,7 @@ struct PoolProblem {
 // [N, C, OH, OW]; throws if the kernel does not fit.
 Shape pool_output_shape(const PoolProblem& problem, const Shape& x);
 
-namespace reference {
-Kernel pool_forward(const PoolProblem& problem, KernelRequest& request);
-Kernel pool_backward(const PoolProblem& problem, KernelRequest& request);
-}  // namespace reference
-namespace cpu {
-Kernel pool_forward(const PoolProblem& problem, KernelRequest& request);
-Kernel pool_backward(const PoolProblem& problem, KernelRequest& request);
-}  // namespace cpu
-namespace cuda {
-Kernel pool_forward(const PoolProblem& problem, KernelRequest& request);
-Kernel pool_backward(const PoolProblem& problem, KernelRequest& request);
-}  // namespace cuda
-
-inline Kernel pool_forward(Backend backend, const PoolProblem& problem, KernelRequest& request) {
-  return select(backend, reference::pool_forward, cpu::pool_forward, cuda::pool_forward)(problem, request);
-}
-inline Kernel pool_backward(Backend backend, const PoolProblem& problem, KernelRequest& request) {
-  return select(backend, reference::pool_backward, cpu::pool_backward, cuda::pool_backward)(problem, request);
-}
+CONVOY_KERNEL(pool_forward, PoolProblem);
+CONVOY_KERNEL(pool_backward, PoolProblem);
 
 }  // namespace convoy::kernels

@@ -9,25 +9,10 @@ namespace convoy::kernels {
 
 struct ReluProblem {};
 
-namespace reference {
-Kernel relu_forward(const ReluProblem& problem, KernelRequest& request);
-Kernel relu_backward(const ReluProblem& problem, KernelRequest& request);
-}  // namespace reference
+CONVOY_KERNEL(relu_forward, ReluProblem);
+CONVOY_KERNEL(relu_backward, ReluProblem);
 namespace cpu {
-Kernel relu_forward(const ReluProblem& problem, KernelRequest& request);
-Kernel relu_backward(const ReluProblem& problem, KernelRequest& request);
 void rectify(float* values, std::int64_t count);  // in place
 }  // namespace cpu
-namespace cuda {
-Kernel relu_forward(const ReluProblem& problem, KernelRequest& request);
-Kernel relu_backward(const ReluProblem& problem, KernelRequest& request);
-}  // namespace cuda
-
-inline Kernel relu_forward(Backend backend, const ReluProblem& problem, KernelRequest& request) {
-  return select(backend, reference::relu_forward, cpu::relu_forward, cuda::relu_forward)(problem, request);
-}
-inline Kernel relu_backward(Backend backend, const ReluProblem& problem, KernelRequest& request) {
-  return select(backend, reference::relu_backward, cpu::relu_backward, cuda::relu_backward)(problem, request);
-}
 
 }  // namespace convoy::kernels
