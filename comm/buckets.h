@@ -29,7 +29,7 @@ class GradientBuckets {
   int finished() const { return finished_; }  // of this step's, in order
 
   // To be called in index order, when the bucket's gradients are finished. Throws std::logic_error out of order.
-  void start(int bucket, Stream stream = nullptr);
+  void start(int bucket, Stream stream = {});
 
   // What is put on `stream` afterwards comes behind the bucket, which has been started.
   void follow(int bucket, Stream stream) { operations_.at(static_cast<std::size_t>(bucket))->follow(stream); }
@@ -39,7 +39,7 @@ class GradientBuckets {
   // Waits until all buckets are reduced and makes the object ready for the next step. Returns the
   // milliseconds for which the caller was held up: the exposed communication. Throws std::logic_error naming
   // the bucket when one was not started.
-  double wait_all(Stream stream = nullptr);
+  double wait_all(Stream stream = {});
 
  private:
   std::vector<Bucket> buckets_;

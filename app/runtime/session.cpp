@@ -260,7 +260,7 @@ void Session::average_states() {
   if (ranks_.size() == 1 || options_.synchronised_batch_norm) return;
   for (const PersistentTensor& state : memory_->states()) {
     ranks_.all_reduce(state.address, state.desc.shape.elements(), kernels::DType::f32, comm::ReduceOp::sum,
-                      nullptr, state.name);
+                      {}, state.name);
     std::vector<float> values = read(state);
     for (float& value : values) value /= static_cast<float>(ranks_.size());
     write(state, values);

@@ -43,7 +43,7 @@ class NcclMeter : public MeterBase {
 
   void call_library(Movement movement, std::int64_t count, Stream stream) override {
     const auto n = static_cast<std::size_t>(count);
-    const auto own = static_cast<cudaStream_t>(stream);
+    const auto own = stream.get();
     const int ranks = ranks_.size(), rank = ranks_.rank();
     ncclComm_t handle = plain_.get();
     switch (movement) {

@@ -69,7 +69,7 @@ bool MeterBase::correct(Movement movement, std::int64_t bytes, Way way) {
   const auto body = body_of(movement, count, way);
   // Outside any capture, where connections are made.
   ranks_.barrier("bench");
-  body(nullptr);
+  body({});
   copy_out(values, movement == Movement::send_receive ? received() : data_of(movement));
   bool right = true;
   for (std::int64_t i = 0; i < count; ++i) {

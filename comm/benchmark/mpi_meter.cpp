@@ -51,7 +51,7 @@ class MpiMeter : public MeterBase {
 
   double time(int times, const std::function<void(Stream)>& body) override {
     const auto begin = std::chrono::steady_clock::now();
-    for (int i = 0; i < times; ++i) body(nullptr);
+    for (int i = 0; i < times; ++i) body({});
     return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count() /
            times;
   }

@@ -38,7 +38,7 @@ DirectAllReduce::~DirectAllReduce() {
   int finalized = 0;
   if (std::uncaught_exceptions() > 0 || MPI_Finalized(&finalized) != MPI_SUCCESS || finalized) return;
   try {
-    wait(nullptr);
+    wait({});
   } catch (const std::exception&) {  // the requests are given back all the same
   }
   for (MPI_Request& request : requests_)

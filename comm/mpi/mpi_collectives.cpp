@@ -128,8 +128,8 @@ class MpiCollectives : public Collectives {
       throw std::invalid_argument(fmt::format("all_reduce {}: bf16 can only be summed", label));
     // MPI does not know the type. Finished before it returns, so the next operation may have the tags again.
     DirectAllReduce operation(buckets_, next_tag_, data, count, type, label);
-    operation.start(nullptr);
-    operation.wait(nullptr);
+    operation.start({});
+    operation.wait({});
   }
   void broadcast(void* data, std::int64_t count, DType type, int root, Stream,
                  std::string_view label) override {

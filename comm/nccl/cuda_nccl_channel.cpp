@@ -51,7 +51,7 @@ void NcclChannel::abort() noexcept {
 
 void NcclChannel::fork(Stream stream) const {
   if (aborted_) throw std::logic_error("an operation on a channel that was aborted");
-  forked_.record(static_cast<cudaStream_t>(stream));
+  forked_.record(stream.get());
   forked_.make_wait(stream_.get());
   // Behind the operation before, too.
   ready_.record(stream_.get());

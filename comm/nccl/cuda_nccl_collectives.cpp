@@ -136,7 +136,7 @@ class NcclCollectives : public Collectives {
     whole.run(stream, whole.number_of(name), whole_done_, [&](ncclComm_t communicator, cudaStream_t own) {
       check_nccl(call(communicator, own), name.view(), communicator);
     });
-    whole_done_.make_wait(static_cast<cudaStream_t>(stream));
+    whole_done_.make_wait(stream.get());
   }
 
   std::unique_ptr<PreparedOperation> transfer(bool sends, void* data, std::int64_t count, DType type,

@@ -21,10 +21,10 @@ class Operation : public PreparedOperation {
   }
   bool progress() override { return true; }
   void follow(Stream stream) override {
-    if (started_) done_.make_wait(static_cast<cudaStream_t>(stream));
+    if (started_) done_.make_wait(stream.get());
   }
   void wait(Stream stream) override {
-    if (started_) done_.make_wait(static_cast<cudaStream_t>(stream));
+    if (started_) done_.make_wait(stream.get());
     started_ = false;
   }
 

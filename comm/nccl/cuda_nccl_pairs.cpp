@@ -27,7 +27,7 @@ OperationName name_of_connection(int sender, int receiver) {
 
 bool is_capturing(Stream stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  CONVOY_CUDA(cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status));
+  CONVOY_CUDA(cudaStreamIsCapturing(stream.get(), &status));
   return status != cudaStreamCaptureStatusNone;
 }
 

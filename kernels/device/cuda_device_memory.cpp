@@ -12,9 +12,7 @@ namespace {
 
 class PinnedMemory final : public std::pmr::memory_resource {
   void* do_allocate(std::size_t bytes, std::size_t) override {  // pages: aligned enough for anything
-    void* data = nullptr;
-    CONVOY_CUDA(cudaMallocHost(&data, bytes));
-    return data;
+    return allocate_pinned(bytes);
   }
   void do_deallocate(void* data, std::size_t, std::size_t) override { cudaFreeHost(data); }
   bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override { return this == &other; }
@@ -29,7 +27,7 @@ int gpu_count() {
   if (status == cudaErrorInsufficientDriver) CONVOY_CUDA(cudaDriverGetVersion(&driver));
   if (status == cudaErrorNoDevice || (status == cudaErrorInsufficientDriver && driver == 0)) return 0;
   if (status != cudaSuccess)
-    throw std::runtime_error(fmt::format("no GPU can be used: {}", cudaGetErrorString(status)));
+    throw CudaError(fmt::format("no GPU can be used: {}", cudaGetErrorString(status)), status);
   return count;
 }
 
@@ -95,7 +93,7 @@ void repeat(Backend backend, void* data, std::size_t block, std::size_t bytes) {
 
 void clear(Backend backend, void* data, std::size_t bytes, Stream stream) {
   if (backend == Backend::cuda)
-    CONVOY_CUDA(cudaMemsetAsync(data, 0, bytes, static_cast<cudaStream_t>(stream)));
+    CONVOY_CUDA(cudaMemsetAsync(data, 0, bytes, stream.get()));
   else
     std::memset(data, 0, bytes);
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/device/cuda_resident.h"
+#include "kernels/device/gpu_model.h"
 #include "kernels/device/host_kernel.h"
 
 namespace convoy::kernels::cuda {
@@ -59,8 +60,8 @@ DType common_dtype(std::string_view operation, const std::vector<const TensorDes
 // What a kernel counts in 31 bits.
 void require_below_2g(std::string_view operation, std::int64_t count);
 
-// An H200's. A constant, so that the order of a sum depends on no device.
-inline constexpr int kMultiprocessors = 132;
+// A constant, so that the order of a sum does not depend on the device.
+inline constexpr int kMultiprocessors = kReferenceGpu.multiprocessors;
 inline constexpr int kThreads = 256;
 
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }

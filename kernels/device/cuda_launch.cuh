@@ -12,7 +12,7 @@ namespace convoy::kernels::cuda {
 
 template <typename... Parameters, typename... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, int threads, Stream stream, Arguments&&... arguments) {
-  kernel<<<grid, threads, 0, static_cast<cudaStream_t>(stream)>>>(std::forward<Arguments>(arguments)...);
+  kernel<<<grid, threads, 0, stream.get()>>>(std::forward<Arguments>(arguments)...);
   CONVOY_CUDA(cudaGetLastError());
 }
 

@@ -1,7 +1,7 @@
 // Owners of what the CUDA runtime hands out: device and pinned memory, streams, events, captured graphs. Each
 // frees in its destructor and never throws there. A view is the plain handle: `Stream` (kernel.h) or
 // cudaStream_t, cudaEvent_t, a pointer. Everything belongs to the device that is current when it is made; a
-// failed call throws std::runtime_error. CUDA builds only.
+// failed call throws CudaError or OutOfMemory. CUDA builds only.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -48,6 +48,9 @@ class DeviceBuffer {
   std::size_t bytes_ = 0;
 };
 
+// Page-locked host memory, which the caller frees with cudaFreeHost; null for 0 bytes. Throws OutOfMemory.
+std::byte* allocate_pinned(std::size_t bytes);
+
 // Page-locked host memory, which copies to and from the device can overlap with.
 class PinnedBuffer {
  public:
@@ -66,7 +69,7 @@ class CudaStream {
   enum class Priority { normal, high };
   explicit CudaStream(Priority priority = Priority::normal);  // does not wait for the legacy default stream
   cudaStream_t get() const { return stream_.get(); }
-  Stream view() const { return stream_.get(); }
+  Stream view() const { return Stream(stream_.get()); }
   void synchronize() const;
 
  private:

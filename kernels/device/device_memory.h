@@ -23,8 +23,8 @@ int gpu_count();
 // does not exist or cannot be used.
 GpuInfo use_gpu(int index);
 
-// Zeroed memory of the current GPU, aligned to at least 256 bytes. Throws std::runtime_error saying how much was asked
-// for and how much is free.
+// Zeroed memory of the current GPU, aligned to at least 256 bytes. Throws OutOfMemory (errors.h), which says how much was
+// asked for and how much is free.
 std::byte* reserve_gpu_memory(std::size_t bytes);
 void release_gpu_memory(std::byte* data) noexcept;
 

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/device/stream.h"
 #include "kernels/device/tensor.h"
 
 namespace convoy::kernels {
@@ -19,9 +20,6 @@ namespace convoy::kernels {
 enum class Backend : std::uint8_t { reference, cpu, cuda };
 const char* name_of(Backend backend);
 [[noreturn]] void throw_no_backend(Backend backend);
-
-// A cudaStream_t on CUDA; host backends run in the calling thread and ignore it.
-using Stream = void*;
 
 // The few scalars that change from step to step. It lies in memory that the kernels can read (device memory
 // on CUDA), so that a captured step never needs rebuilding. A batch holds `capacity` samples, of which the

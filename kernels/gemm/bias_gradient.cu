@@ -97,8 +97,8 @@ void bias_gradient(DType type, const void* dy, std::int64_t rows, std::int64_t c
                  static_cast<const T*>(dy), rows, columns, cut.across, partial);
   });
   const dim3 lanes(32, kLanes);
-  add_slices<<<unsigned(ceil_div(columns, 32)), lanes, 0, static_cast<cudaStream_t>(stream)>>>(
-      partial, int(cut.slices), columns, dbias);
+  add_slices<<<unsigned(ceil_div(columns, 32)), lanes, 0, stream.get()>>>(partial, int(cut.slices), columns,
+                                                                          dbias);
   CONVOY_CUDA(cudaGetLastError());
 }
 

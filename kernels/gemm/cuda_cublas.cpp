@@ -46,7 +46,7 @@ std::vector<Plan> cublas_candidates(const Problem& problem) {
 // cuBLAS counts by columns: its C is our C transposed, so the operands change places.
 Launch bind_cublas(const Problem& problem, const Plan&, const Buffers& buffers) {
   return [=, library = handle(), epilogue = epilogue_of(problem, buffers)](Stream on) {
-    const cudaStream_t stream = as_stream(on);
+    const cudaStream_t stream = on.get();
     CONVOY_CUBLAS(cublasSetStream(library, stream));
     CONVOY_CUBLAS(cublasSetWorkspace(library, buffers.workspace, kWorkspaceBytes));
     const cudaDataType in = problem.math == Math::bf16 ? CUDA_R_16BF : CUDA_R_32F;

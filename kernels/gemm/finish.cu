@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "kernels/device/cuda_error.h"
+#include "kernels/device/gpu_model.h"
 #include "kernels/gemm/epilogue.cuh"
 #include "kernels/gemm/rungs.h"
 
@@ -156,7 +157,8 @@ void sum_partials(const Epilogue& epilogue, const float* partial, int splits, st
                   std::int64_t pitch, cudaStream_t stream) {
   const std::int64_t quads = m * (pitch / 4);
   const auto launch = [&]<int slices>(std::integral_constant<int, slices>) {
-    const std::int64_t blocks = std::min<std::int64_t>(ceil_div(quads * slices, 256), 132 * 32);
+    const std::int64_t blocks =
+        std::min<std::int64_t>(ceil_div(quads * slices, 256), kReferenceGpu.multiprocessors * 32);
     sum_partials_kernel<slices><<<unsigned(blocks), 256, 0, stream>>>(epilogue, partial, splits, m, n, pitch);
   };
   // Few elements of many pieces would leave most of the chip idle.
@@ -183,9 +185,9 @@ void sum_slots(const float* slots, int count, std::int64_t n, double* sums, cuda
 void repack(const void* in, std::int64_t in_pitch, bool transpose, void* out, std::int64_t out_pitch,
             std::int64_t out_rows, std::int64_t out_columns, std::size_t element_bytes, cudaStream_t stream) {
   if (element_bytes == 2 && !transpose && out_pitch % 8 == 0) {
-    widen_rows_kernel<<<132 * 16, 256, 0, stream>>>(static_cast<const std::uint16_t*>(in), in_pitch,
-                                                    static_cast<std::uint16_t*>(out), out_pitch, out_rows,
-                                                    out_columns);
+    widen_rows_kernel<<<kReferenceGpu.multiprocessors * 16, 256, 0, stream>>>(
+        static_cast<const std::uint16_t*>(in), in_pitch, static_cast<std::uint16_t*>(out), out_pitch,
+        out_rows, out_columns);
     CONVOY_CUDA(cudaGetLastError());
     return;
   }

@@ -31,7 +31,6 @@ struct DeviceFacts {
 };
 const DeviceFacts& device_facts();  // of the current device; throws without one
 
-inline cudaStream_t as_stream(Stream stream) { return static_cast<cudaStream_t>(stream); }
 inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 inline std::size_t round_up(std::size_t value, std::size_t multiple) {
   return (value + multiple - 1) / multiple * multiple;

@@ -171,7 +171,7 @@ Bench::Binder binder_of(const Task& task, const Descriptor& plan, const Descript
         .set<void*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, {b.workspace})
         .finalize();
     return [plan, graph, pack](Stream stream) {
-      check(library().set_stream(library().handle, static_cast<cudaStream_t>(stream)), "setting the stream");
+      check(library().set_stream(library().handle, stream.get()), "setting the stream");
       check(library().execute(library().handle, plan.get(), pack.get()), "a convolution");
     };
   };

@@ -132,7 +132,7 @@ gemm::Check Bench::check(const Binder& binder, std::size_t workspace_bytes, std:
   CONVOY_CUDA(cudaMemsetAsync(set.out.data(), 0xff, set.out.bytes(), gemm::kBenchStream));
   if (s.workspace.bytes() > 0)
     CONVOY_CUDA(cudaMemsetAsync(s.workspace.data(), 0xff, s.workspace.bytes(), gemm::kBenchStream));
-  binder(s.buffers(set))(gemm::kBenchStream);
+  binder(s.buffers(set))(Stream(gemm::kBenchStream));
   std::vector<Sample> samples = choose_samples(s.task, seed);
   const std::size_t bytes = samples.size() * sizeof(Sample);
   const DeviceBuffer on_device(bytes);

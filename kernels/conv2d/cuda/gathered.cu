@@ -174,8 +174,8 @@ Launch bind_gathered(const Task& task, const Plan& plan, const Buffers& b) {
       GatheredCall one = of_bundle(call, bundled.bundles, i);
       const gemm::Epilogue last = one.epilogue;
       if (plan.product.splits > 1) one.epilogue.partial = partial;
-      start(one, gemm::as_stream(stream));
-      gemm::finish_tiles(one.product, one.plan, last, partial, nullptr, {}, gemm::as_stream(stream));
+      start(one, stream.get());
+      gemm::finish_tiles(one.product, one.plan, last, partial, nullptr, {}, stream.get());
     }
     if (inner.folds && weights)
       unfold_gradient(task, inner.fold, workspace.gradient, static_cast<float*>(b.out), stream);

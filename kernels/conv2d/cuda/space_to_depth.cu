@@ -3,6 +3,7 @@
 #include "kernels/conv2d/cuda/space_to_depth.h"
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/divider.h"
+#include "kernels/device/gpu_model.h"
 #include "kernels/gemm/pipeline.cuh"
 
 namespace convoy::kernels::conv {
@@ -169,7 +170,8 @@ double cost(const Task& task, const Fold& fold, int depth) {
   const Geometry& g = task.geometry;
   const double bytes = 2.2 * double(fold.image_elements(g)) * double(bytes_of(task.type()));
   const double k = double(fold.down) * double(ceil_div(fold.window(), depth) * depth);
-  return bytes / 4.1e6 + 2 * double(g.y_pixels()) * k * double(ceil_div(g.k, 64) * 64) / 350e6;
+  return bytes / kReferenceGpu.planned_bytes +
+         2 * double(g.y_pixels()) * k * double(ceil_div(g.k, 64) * 64) / 350e6;
 }
 
 int multiple_of(const Task& task) { return int(16 / bytes_of(task.type())); }
@@ -201,10 +203,9 @@ void fold_images(const Task& task, const Fold& fold, const void* images, void* t
     const FoldGrid grid = fold_grid<T>(g, fold);
     const auto blocks =
         std::max<std::int64_t>(ceil_div(std::int64_t{g.n} * fold.height, grid.lines) * grid.segments, 1);
-    fold_pixels<T><<<unsigned(blocks), grid.threads, grid.elements(fold) * sizeof(T),
-                     static_cast<cudaStream_t>(stream)>>>(g, fold, offsets_of(g, table_of(g, fold), grid),
-                                                          grid, static_cast<const T*>(images),
-                                                          static_cast<T*>(to));
+    fold_pixels<T><<<unsigned(blocks), grid.threads, grid.elements(fold) * sizeof(T), stream.get()>>>(
+        g, fold, offsets_of(g, table_of(g, fold), grid), grid, static_cast<const T*>(images),
+        static_cast<T*>(to));
     CONVOY_CUDA(cudaGetLastError());
   };
   task.type() == DType::bf16 ? start(cuda::bf16{}) : start(float{});

@@ -226,7 +226,7 @@ Launch bind_windows(const Task& task, const Plan& plan, const Buffers& b) {
   return [=, splits = plan.product.splits, turns_gradient = turned(task, tile_of(plan)),
           start = start_of(task, tile_of(plan), plan.product.splits),
           calls = std::shared_ptr<const std::vector<Sm90ConvCall>>(calls)](Stream on) {
-    const cudaStream_t stream = gemm::as_stream(on);
+    const cudaStream_t stream = on.get();
     if (dx_bytes > 0) CONVOY_CUDA(cudaMemsetAsync(b.out, 0, dx_bytes, stream));
     if (folds) fold_images(task, fold, b.images, workspace.images, on);
     if (folds && !weights) fold_filters(task, fold, b.weights, workspace.filters, on);

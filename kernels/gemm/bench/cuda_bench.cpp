@@ -40,8 +40,8 @@ std::vector<Timing> time_in_turns(const std::vector<std::vector<Launch>>& conten
   };
   std::vector<Replay> replays;
   for (const std::vector<Launch>& launches : contenders) {
-    launches.front()(kBenchStream);  // loads the module
-    const double once = timed([&] { launches.back()(kBenchStream); });
+    launches.front()(Stream(kBenchStream));  // loads the module
+    const double once = timed([&] { launches.back()(Stream(kBenchStream)); });
     if (once > kSlow) {
       replays.push_back({{}, 1, {once}});
       continue;

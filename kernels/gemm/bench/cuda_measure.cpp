@@ -101,7 +101,7 @@ Check Bench::check(const Plan& plan, std::uint64_t seed) {
   } else {
     CONVOY_CUDA(cudaMemsetAsync(set.c.data(), 0xff, set.c.bytes(), kBenchStream));  // NaN in either type
   }
-  bind(s.problem, plan, buffers)(kBenchStream);
+  bind(s.problem, plan, buffers)(Stream(kBenchStream));
   std::vector<Sample> samples = choose_samples(s.problem, seed);
   const std::size_t bytes = samples.size() * sizeof(Sample);
   const DeviceBuffer on_device(bytes);

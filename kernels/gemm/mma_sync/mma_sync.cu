@@ -80,8 +80,8 @@ Launch bind_mma(const Problem& p, const Plan& plan, const Buffers& buffers) {
   if (plan.splits > 1) first.partial = workspace.partial;
   return [=](Stream on) {
     const auto run = p.math == Math::bf16 ? start_type<__nv_bfloat16> : start_type<float>;
-    run(p, buffers, columns, order, first, as_stream(on));
-    finish_tiles(p, plan, epilogue, workspace.partial, workspace.slots, buffers, as_stream(on));
+    run(p, buffers, columns, order, first, on.get());
+    finish_tiles(p, plan, epilogue, workspace.partial, workspace.slots, buffers, on.get());
   };
 }
 

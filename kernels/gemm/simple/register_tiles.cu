@@ -61,7 +61,7 @@ Launch bind_registers(const Problem& p, const Plan& plan, const Buffers& buffers
   Epilogue first = epilogue;
   if (plan.splits > 1) first.partial = workspace.partial;
   return [=](Stream on) {
-    const cudaStream_t stream = as_stream(on);
+    const cudaStream_t stream = on.get();
     start_order(p, plan.tile, buffers, order, first, stream);
     finish_tiles(p, plan, epilogue, workspace.partial, workspace.slots, buffers, stream);
   };

@@ -50,8 +50,8 @@ using SimpleLaunch = void(const Problem&, const Buffers&, const Epilogue&, cudaS
 template <SimpleLaunch* fp32, SimpleLaunch* bf16>
 Launch bind_simple(const Problem& p, const Plan&, const Buffers& buffers) {
   return [=, epilogue = epilogue_of(p, buffers)](Stream on) {
-    (p.math == Math::bf16 ? bf16 : fp32)(p, buffers, epilogue, as_stream(on));
-    finish_sums(p, epilogue, buffers, static_cast<float*>(buffers.workspace), as_stream(on));
+    (p.math == Math::bf16 ? bf16 : fp32)(p, buffers, epilogue, on.get());
+    finish_sums(p, epilogue, buffers, static_cast<float*>(buffers.workspace), on.get());
   };
 }
 

@@ -209,7 +209,7 @@ Launch bind_wgmma(const Problem& problem, const Plan& plan, const Buffers& buffe
   const Epilogue epilogue = epilogue_of(problem, buffers);
   const Sm90Launch launch = launcher_of(problem, a.mn_major, b.mn_major, call.sum_slots != nullptr);
   return [=](Stream on) {
-    const cudaStream_t stream = as_stream(on);
+    const cudaStream_t stream = on.get();
     const auto pack = [&](const Operand& operand, const void* from, std::int64_t pitch, void* to) {
       if (operand.repacked)
         repack(from, pitch, operand.transposed, to, operand.pitch, operand.rows, operand.columns,

@@ -63,8 +63,8 @@ Launch bind_mn_major(const Problem& problem, const Plan& plan, const Buffers& bu
   call.result = {epilogue, int(problem.m), int(problem.n), partial_pitch(problem)};
   if (plan.splits > 1) call.result.epilogue.partial = workspace.partial;
   return [=](Stream on) {
-    sm90_launch_mn_major(call, as_stream(on));
-    finish_tiles(problem, plan, epilogue, workspace.partial, workspace.slots, buffers, as_stream(on));
+    sm90_launch_mn_major(call, on.get());
+    finish_tiles(problem, plan, epilogue, workspace.partial, workspace.slots, buffers, on.get());
   };
 }
 

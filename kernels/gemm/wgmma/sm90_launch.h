@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "kernels/device/divider.h"
+#include "kernels/device/gpu_model.h"
 #include "kernels/gemm/gemm.h"
 
 namespace convoy::kernels::gemm {
@@ -103,8 +104,8 @@ double sm90_expected_time(const Problem& problem, int tile, int splits, double b
 // tiles share counted a little more than once, and the kernel that adds the pieces.
 double with_memory(const Problem& problem, const Sm90Tile& tile, const Schedule& schedule, double compute,
                    double bytes, bool in_pieces);
-inline constexpr double kSm90Clock = 1.6e3,
-                        kCopyBytes = 4.1e6;  // cycles and bytes of memory in a microsecond
+inline constexpr double kSm90Clock = kReferenceGpu.planned_cycles;  // a microsecond
+inline constexpr double kCopyBytes = kReferenceGpu.planned_bytes;   // of memory, a microsecond
 
 // What a kernel does beside storing C: the sums of its columns and of their squares, or making zero what a mask does not
 // let through. Kernels apart, as what the one needs slows the other.

@@ -235,7 +235,7 @@ TEST(Conv2dPlans, KeepNaN) {
         conv::Buffers buffers{.images = x.get(), .weights = weights.get(), .out = y.get()};
         buffers.bias = reinterpret_cast<const float*>(bias.get());
         buffers.workspace = workspace.get();
-        conv::bind(task, plan, buffers)(nullptr);
+        conv::bind(task, plan, buffers)({});
         std::vector<std::byte> bytes(outputs * element);
         copy_out(Backend::cuda, bytes.data(), y.get(), bytes.size());
         std::size_t wrong = 0;
