@@ -35,7 +35,8 @@ double GradientBuckets::wait_all(Stream stream) {
         fmt::format("gradient bucket {} of {} was not started: its gradients are not finished", started_,
                     buckets_.size()));
   const auto begin = std::chrono::steady_clock::now();
-  // A wait for the first bucket alone would leave this rank's part of the others undone.
+  // Wait for all buckets: a wait for the first alone would leave this rank's share of the others
+  // undone.
   for (const auto& operation : operations_) {
     progress();
     operation->wait(stream);

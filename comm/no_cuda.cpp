@@ -1,4 +1,4 @@
-// In builds without CUDA.
+// Stands in for the CUDA sources of this folder in builds without CUDA.
 #include <stdexcept>
 
 #include "comm/benchmark/measure.h"

@@ -1,4 +1,4 @@
-// Stands in for all CUDA sources of this folder in builds without CUDA. An operation has one row here.
+// Stands in for the CUDA sources of kernels/ in builds without CUDA. Each operation has one row.
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>

@@ -1,4 +1,5 @@
-// The meter of device memory. Both ways run as one CUDA graph of `times` operations, timed by events.
+// The meter of device memory. Both ways run as one CUDA graph of `times` operations and are timed
+// by events.
 #include <fmt/format.h>
 
 #include "comm/benchmark/meter.h"

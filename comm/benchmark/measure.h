@@ -1,5 +1,5 @@
-// Times collectives beside the library calls that they are built on: MPI_Allreduce and its like on host memory,
-// ncclAllReduce and its like on device memory. For `convoy bench collectives`.
+// Times our collectives and the library calls that they are built on: MPI_Allreduce and the like on
+// host memory, ncclAllReduce and the like on device memory. `convoy bench collectives` uses it.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,13 @@
 
 namespace convoy::comm {
 
-// gradients: an all-reduce where the ranks share memory, if they do, as a step's buckets have it.
+// `gradients` is an all-reduce in the memory that the ranks share, if they share any, like a step's
+// buckets.
 enum class Movement : std::uint8_t { all_reduce, gradients, broadcast, send_receive };
 const char* name_of(Movement movement);
 
-// Bytes that cross a rank's link, over the buffer's bytes: the ring's 2 (n - 1) / n of an all-reduce, 1 of the others
-// (nccl-tests' doc/PERFORMANCE.md), so that bandwidths compare between rank counts.
+// Bytes that cross a rank's link, over the bytes of the buffer: 2 (n - 1) / n for an all-reduce in
+// a ring, else 1 (nccl-tests, doc/PERFORMANCE.md). Makes rates of different rank counts comparable.
 double bus_factor(Movement movement, int ranks);
 
 class CollectivesMeter {
@@ -25,22 +26,27 @@ class CollectivesMeter {
   virtual Collectives& collectives() = 0;
   virtual std::string library() const = 0;  // "NCCL 2.28.9"
 
-  // Once, before any time is taken: what the ranks have together. Collective, and to be called when every rank has its meter, as
-  // making one reserves a rank's own memory, of which one alone may have too little.
+  // Makes the memory and connections that the ranks share. Collective: call it once, before any
+  // time is taken, when every rank has its meter, because making a meter may fail on one rank
+  // alone.
   virtual void connect() = 0;
 
-  // The ways to do a movement of f32; send_receive sends to the next rank and receives from the one before.
+  // Two ways to do a movement of f32. send_receive sends to the next rank and receives from the one
+  // before.
   enum class Way : std::uint8_t { own, library };
-  // Fills the buffer, does it once and looks at every element. Whether all ranks found what they should.
+  // Fills the buffer, does the movement once and checks every element. Returns whether all ranks
+  // were right.
   virtual bool correct(Movement movement, std::int64_t bytes, Way way) = 0;
-  // Does it `times` times, back to back as a training step would; the mean of one in microseconds. The buffer's
-  // content is of no interest afterwards. On devices the calls are captured in one CUDA graph, as a step's are.
+  // Does the movement `times` times in a row and returns the mean of one in microseconds.
+  // Overwrites the buffer. On devices the calls are captured in one CUDA graph, as a training
+  // step's are.
   virtual double microseconds(Movement movement, std::int64_t bytes, Way way, int times) = 0;
-  // One all-reduce of gradients of `bytes` in buckets of `bucket` bytes by prepared operations; microseconds of one.
+  // Returns the microseconds of one all-reduce of `bytes` of gradients in prepared buckets of
+  // `bucket` bytes.
   virtual double bucketed_microseconds(std::int64_t bytes, std::int64_t bucket, int times) = 0;
 
-  // An all-reduce of gradients and a computation, each alone and both side by side, started in this order;
-  // microseconds of one.
+  // Microseconds of an all-reduce of gradients and of a computation, each alone, and of both
+  // started one after the other so that they overlap.
   struct SideBySide {
     double communication = 0, computation = 0, together = 0;
   };
@@ -48,9 +54,9 @@ class CollectivesMeter {
                                   int times) = 0;
 };
 
-// Collective. `most_bytes` bounds the messages. Messages have to be multiples of 4 bytes.
+// Collective. Messages are at most `most_bytes` long, in multiples of 4 bytes.
 std::unique_ptr<CollectivesMeter> make_mpi_meter(const Communicator& ranks, std::int64_t most_bytes);
-// With the device current; throws as make_nccl_collectives.
+// The same for the current device. Throws what make_nccl_collectives throws.
 std::unique_ptr<CollectivesMeter> make_nccl_meter(const Communicator& ranks, std::int64_t most_bytes);
 
 }  // namespace convoy::comm

@@ -5,7 +5,7 @@
 namespace convoy::comm {
 namespace {
 
-// Whole numbers whose sums are exact, different for each rank and element.
+// Returns whole numbers, different for each rank and element, whose sums are exact.
 float value_of(int rank, std::int64_t index) { return static_cast<float>((index * 7 + rank * 31) % 1021); }
 
 bool reduces(Movement movement) {
@@ -30,7 +30,7 @@ const char* name_of(Movement movement) {
 
 double bus_factor(Movement movement, int ranks) { return reduces(movement) ? 2.0 * (ranks - 1) / ranks : 1; }
 
-// Once each: what they hold of the ranks' shared memory is not given back.
+// Prepares each sum only once, because shared memory that an operation uses is not given back.
 std::shared_ptr<PreparedOperation> MeterBase::sum_of(float* data, std::int64_t count) {
   auto& sum = sums_[{data, count}];
   if (sum == nullptr) sum = collectives_->prepare_all_reduce(data, count, DType::f32, "bench");
@@ -67,7 +67,7 @@ bool MeterBase::correct(Movement movement, std::int64_t bytes, Way way) {
   for (std::int64_t i = 0; i < count; ++i) values[static_cast<std::size_t>(i)] = value_of(rank, i);
   copy_in(data_of(movement), values);
   const auto body = body_of(movement, count, way);
-  // Outside any capture, where connections are made.
+  // Connections are made outside captures.
   ranks_.barrier("bench");
   body({});
   copy_out(values, movement == Movement::send_receive ? received() : data_of(movement));

@@ -1,4 +1,5 @@
-// What the meters of host and device memory share: patterns, checks, buckets. Internal to comm.
+// The parts that the meters of host and device memory share: patterns, checks, buckets. Internal to
+// comm.
 #pragma once
 
 #include <functional>
@@ -25,16 +26,17 @@ class MeterBase : public CollectivesMeter {
   MeterBase(const Communicator& ranks, std::unique_ptr<Collectives> collectives)
       : ranks_(ranks), collectives_(std::move(collectives)) {}
 
-  virtual float* buffer() = 0;  // what is reduced, broadcast or sent
+  virtual float* buffer() = 0;  // the data that is reduced, broadcast or sent
   virtual float* gradients() = 0;
-  virtual float* received() = 0;  // of send_receive
+  virtual float* received() = 0;  // where send_receive puts the data
   virtual void copy_in(float* to, const std::vector<float>& from) = 0;
   virtual void copy_out(std::vector<float>& to, const float* from) = 0;
   virtual void call_library(Movement movement, std::int64_t count, Stream stream) = 0;
-  // body(stream), `times` in a row; microseconds of one.
+  // Calls body(stream) `times` times in a row. Returns the microseconds of one call.
   virtual double time(int times, const std::function<void(Stream)>& body) = 0;
 
-  // Before the memory goes that they use: while an exception unwinds the stack their end is what frees the device.
+  // Call this before the memory of the sums is freed: their destructors release a device that waits
+  // in them.
   void forget_sums() { sums_.clear(); }
   float* data_of(Movement movement) { return movement == Movement::gradients ? gradients() : buffer(); }
 

@@ -1,4 +1,4 @@
-// Cuts a message of any length into pieces that an MPI int can count. Internal to comm.
+// Cuts a message of any length into chunks that an MPI int can count. Internal to comm.
 #pragma once
 
 #include <mpi.h>
@@ -18,11 +18,12 @@ inline std::int64_t size_of(MPI_Datatype type) {
   return bytes;
 }
 
-// Calls body(offset in bytes, count of elements) for each piece, in order; never for an empty message.
+// Calls body(offset in bytes, count of elements) for each chunk, in order; never for an empty
+// message.
 template <typename Body>
-void for_each_piece(std::int64_t count, MPI_Datatype type, std::int64_t piece_bytes, Body&& body) {
+void for_each_chunk(std::int64_t count, MPI_Datatype type, std::int64_t chunk_bytes, Body&& body) {
   const std::int64_t element = size_of(type);
-  const std::int64_t most = std::clamp<std::int64_t>(piece_bytes / element, 1, INT_MAX);
+  const std::int64_t most = std::clamp<std::int64_t>(chunk_bytes / element, 1, INT_MAX);
   for (std::int64_t first = 0; first < count; first += most)
     body(first * element, static_cast<int>(std::min(most, count - first)));
 }

@@ -1,4 +1,5 @@
-// Barrier, broadcast and the reductions of Communicator, and the checks of every collective's arguments.
+// Barrier, broadcast and the reductions of Communicator, and the checks of every collective's
+// arguments.
 #include <fmt/format.h>
 
 #include <stdexcept>
@@ -39,8 +40,8 @@ void Communicator::barrier(std::string_view label) const {
 void Communicator::broadcast_raw(void* data, std::int64_t count, MPI_Datatype type, int root,
                                  std::string_view label) const {
   run({CollectiveKind::broadcast, label, data, count, type, root}, [&](std::string_view name) {
-    for_each_piece(count, type, context_->piece_bytes, [&](std::int64_t offset, int piece) {
-      check_mpi(MPI_Bcast(at(data, offset), piece, type, root, handle_), name);
+    for_each_chunk(count, type, context_->chunk_bytes, [&](std::int64_t offset, int chunk) {
+      check_mpi(MPI_Bcast(at(data, offset), chunk, type, root, handle_), name);
     });
   });
 }
@@ -56,8 +57,8 @@ std::string Communicator::broadcast(std::string text, int root, std::string_view
 void Communicator::all_reduce_raw(void* data, std::int64_t count, MPI_Datatype type, ReduceOp op,
                                   std::string_view label) const {
   run({CollectiveKind::all_reduce, label, data, count, type, {}, op}, [&](std::string_view name) {
-    for_each_piece(count, type, context_->piece_bytes, [&](std::int64_t offset, int piece) {
-      check_mpi(MPI_Allreduce(MPI_IN_PLACE, at(data, offset), piece, type, mpi_op(op), handle_), name);
+    for_each_chunk(count, type, context_->chunk_bytes, [&](std::int64_t offset, int chunk) {
+      check_mpi(MPI_Allreduce(MPI_IN_PLACE, at(data, offset), chunk, type, mpi_op(op), handle_), name);
     });
   });
 }
@@ -65,10 +66,10 @@ void Communicator::all_reduce_raw(void* data, std::int64_t count, MPI_Datatype t
 void Communicator::reduce_raw(void* data, std::int64_t count, MPI_Datatype type, ReduceOp op, int root,
                               std::string_view label) const {
   run({CollectiveKind::reduce, label, data, count, type, root, op}, [&](std::string_view name) {
-    for_each_piece(count, type, context_->piece_bytes, [&](std::int64_t offset, int piece) {
+    for_each_chunk(count, type, context_->chunk_bytes, [&](std::int64_t offset, int chunk) {
       std::byte* place = at(data, offset);
       const void* from = rank_ == root ? MPI_IN_PLACE : place;
-      check_mpi(MPI_Reduce(from, place, piece, type, mpi_op(op), root, handle_), name);
+      check_mpi(MPI_Reduce(from, place, chunk, type, mpi_op(op), root, handle_), name);
     });
   });
 }

@@ -12,7 +12,7 @@
 
 namespace convoy::comm {
 
-// What a collective is called with.
+// The arguments of a collective.
 struct Communicator::Call {
   CollectiveKind kind;
   std::string_view label;
@@ -21,7 +21,7 @@ struct Communicator::Call {
   MPI_Datatype type = MPI_BYTE;
   std::optional<int> root = {};
   std::optional<ReduceOp> op = {};
-  std::string problem = {};  // what the collective's own checks have found
+  std::string problem = {};  // found by the collective's own checks
   OperationName name() const { return OperationName(name_of(kind), label); }
 };
 

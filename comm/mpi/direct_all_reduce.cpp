@@ -12,7 +12,7 @@
 namespace convoy::comm {
 namespace {
 
-// Keeps every message within the bytes that an int counts.
+// Keeps every message below 2^31 bytes.
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 28;
 
 }  // namespace
@@ -39,7 +39,7 @@ DirectAllReduce::~DirectAllReduce() {
   if (std::uncaught_exceptions() > 0 || MPI_Finalized(&finalized) != MPI_SUCCESS || finalized) return;
   try {
     wait({});
-  } catch (const std::exception&) {  // the requests are given back all the same
+  } catch (const std::exception&) {  // the destructor frees the requests in any case
   }
   for (MPI_Request& request : requests_)
     if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
@@ -102,7 +102,8 @@ void DirectAllReduce::handle_finished(int finished) {
   for (int i = 0; i < finished; ++i) {
     const int index = finished_[static_cast<std::size_t>(i)];
     const auto message = static_cast<Message>(index % kMessages);
-    // The sum of the other's share arrives where this rank's values of it lie, so not before they are sent.
+    // Receive the sum of the other's share only after this rank's values, which it overwrites, have
+    // been sent.
     if (message == Message::send_part) start_message(Message::receive_sum, index / kMessages);
     if (message == Message::receive_part && --parts_missing_ == 0) add_parts();
   }

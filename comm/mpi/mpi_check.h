@@ -1,5 +1,5 @@
-// Turns MPI's return codes into exceptions. The communicators return errors (MPI_ERRORS_RETURN), so that a
-// failure carries the operation, the rank and the host instead of MPI's own abort.
+// Turns MPI's return codes into exceptions. Communicators return errors (MPI_ERRORS_RETURN), so
+// that a failure names the operation, the rank and the host.
 #pragma once
 
 #include <mpi.h>
@@ -23,7 +23,7 @@ inline void check_mpi(int code, std::string_view operation) {
 
 // The name of this machine as the system gives it (gethostname).
 std::string this_host();
-// The first line of what the MPI library says of itself: "Open MPI v4.1.4, …".
+// The first line of the MPI library's version text: "Open MPI v4.1.4, …".
 std::string mpi_library();
 
 }  // namespace convoy::comm

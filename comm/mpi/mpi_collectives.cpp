@@ -26,12 +26,12 @@ MPI_Datatype mpi_type_of(DType type) {
     case DType::u8:
       return MPI_UINT8_T;
     case DType::bf16:
-      return MPI_UINT16_T;  // to be moved, not reduced
+      return MPI_UINT16_T;  // for transfers only, never for reductions
   }
   throw std::invalid_argument("unknown element type");
 }
 
-// A message between two ranks on fixed buffers, by persistent requests.
+// A message between two ranks on fixed buffers, with persistent requests.
 class PreparedTransfer : public PreparedOperation {
  public:
   PreparedTransfer(const Communicator& communicator, CollectiveKind kind, void* data, std::int64_t count,
@@ -43,12 +43,12 @@ class PreparedTransfer : public PreparedOperation {
     if (count < 0 || (count > 0 && data == nullptr))
       throw std::invalid_argument(fmt::format("{}: {} elements without a buffer", name_.view(), count));
     const MPI_Datatype mpi = mpi_type_of(type);
-    for_each_piece(count, mpi, communicator.context().piece_bytes, [&](std::int64_t offset, int piece) {
+    for_each_chunk(count, mpi, communicator.context().chunk_bytes, [&](std::int64_t offset, int chunk) {
       MPI_Request& request = requests_.emplace_back(MPI_REQUEST_NULL);
       std::byte* place = at(data, offset);
       const MPI_Comm handle = communicator.handle();
-      check_mpi(kind == CollectiveKind::send ? MPI_Send_init(place, piece, mpi, peer, 0, handle, &request)
-                                             : MPI_Recv_init(place, piece, mpi, peer, 0, handle, &request),
+      check_mpi(kind == CollectiveKind::send ? MPI_Send_init(place, chunk, mpi, peer, 0, handle, &request)
+                                             : MPI_Recv_init(place, chunk, mpi, peer, 0, handle, &request),
                 name_.view());
     });
     open_channel(peer);
@@ -126,7 +126,8 @@ class MpiCollectives : public Collectives {
     if (type != DType::bf16) return whole_.all_reduce_raw(data, count, mpi_type_of(type), op, label);
     if (op != ReduceOp::sum)
       throw std::invalid_argument(fmt::format("all_reduce {}: bf16 can only be summed", label));
-    // MPI does not know the type. Finished before it returns, so the next operation may have the tags again.
+    // MPI does not know bf16. The operation ends before this function returns, so its tags can be
+    // used again.
     DirectAllReduce operation(buckets_, next_tag_, data, count, type, label);
     operation.start({});
     operation.wait({});
@@ -158,7 +159,7 @@ class MpiCollectives : public Collectives {
   }
   std::unique_ptr<PreparedOperation> prepare_send(const void* data, std::int64_t count, DType type, int peer,
                                                   std::string_view label) override {
-    // Only read, through the pointer that sends and receives share.
+    // The send only reads through this pointer, whose type sends and receives share.
     return std::make_unique<PreparedTransfer>(pairs_, CollectiveKind::send, const_cast<void*>(data), count,
                                               type, peer, label);
   }

@@ -56,7 +56,7 @@ bool SharedAllReduce::progress() {
 void SharedAllReduce::wait(Stream) {
   if (progress()) return;
   const WaitScope wait(communicator_.context().waits, communicator_.channel(), sequence_, name_);
-  constexpr int kSpins = 200;  // then let others run: the ranks may share a core
+  constexpr int kSpins = 200;  // then yield, because ranks may share a core
   for (int spin = 0; !progress(); ++spin)
     if (spin >= kSpins) ::sched_yield();
 }

@@ -1,6 +1,6 @@
-// The all-reduce of data in a SharedWindow: each rank adds all ranks' values of its share of the buffer, in rank
-// order, and writes the sum to all of them, where they lie. The ranks meet through counters in the window; no message
-// is sent. For 45 MB between two ranks of one host each moves 90 MB instead of the copies of a transport.
+// All-reduce of data in a SharedWindow. Each rank adds all ranks' values of its share of the buffer
+// in rank order and writes the sum to all of them. Ranks synchronise by counters in the window and
+// send no message. For 45 MB, each of two ranks moves 90 MB and makes none of a transport's copies.
 #pragma once
 
 #include <memory>
@@ -14,8 +14,9 @@ namespace convoy::comm {
 
 class SharedAllReduce : public PreparedOperation {
  public:
-  // `offset` in bytes from the start of every rank's part. `operation` is this operation's index in the window, below
-  // SharedWindow::kOperations, used by no other. The communicator outlives this object.
+  // `offset`: bytes from the start of every rank's part. `operation`: a number below
+  // SharedWindow::kOperations that no other operation of the window uses. The communicator outlives
+  // this object.
   SharedAllReduce(const Communicator& communicator, std::shared_ptr<SharedWindow> window,
                   std::size_t operation, std::size_t offset, std::int64_t count, DType type,
                   std::string_view label);
@@ -34,7 +35,7 @@ class SharedAllReduce : public PreparedOperation {
   OperationName name_;
   std::int64_t share_ = 0;            // elements
   std::vector<const void*> addends_;  // every rank's values of this rank's share, in rank order
-  std::vector<void*> sums_;           // the same places
+  std::vector<void*> sums_;           // the same share in every rank's part
   std::uint64_t step_ = 0;
   std::uint64_t sequence_ = 0;
   bool active_ = false, added_ = false;

@@ -12,7 +12,8 @@
 namespace convoy::comm {
 namespace {
 
-// Where a rank's part is and what it is: a process of another container may have the same number as a rank of this one.
+// Identifies a rank's file. A process of another container may have the same number as a rank of
+// this one.
 enum Field : std::uint8_t { process, descriptor, device, inode, window_bytes, kFields };
 using Address = std::array<std::int64_t, kFields>;
 
@@ -30,7 +31,8 @@ class File {
   int descriptor_;
 };
 
-// Zeroed memory of this rank, behind a descriptor that its neighbours can open; 0 window bytes where there is none.
+// Makes this rank's zeroed memory and a descriptor that its neighbours can open. window_bytes is 0
+// without memory.
 Address make_part(const File& file, std::size_t window, std::size_t mapped) {
   struct stat status {};
   const bool made = window > 0 && file.descriptor() >= 0 &&
@@ -43,7 +45,7 @@ Address make_part(const File& file, std::size_t window, std::size_t mapped) {
 std::byte* map_part(const Address& address, std::size_t mapped) {
   const std::string path = fmt::format("/proc/{}/fd/{}", address[process], address[descriptor]);
   struct stat status {};
-  // Looked at before it is opened: opening a device that is not ours could have effects.
+  // Check the file before opening it, because opening a foreign device could have effects.
   if (::stat(path.c_str(), &status) != 0 || static_cast<std::int64_t>(status.st_dev) != address[device] ||
       static_cast<std::int64_t>(status.st_ino) != address[inode])
     return nullptr;
@@ -73,7 +75,7 @@ std::shared_ptr<SharedWindow> SharedWindow::create(const Communicator& communica
       window->parts_[rank] = map_part(theirs, mapped);
     if (window->parts_[rank] == nullptr) complete = 0;
   }
-  // Also keeps every file open until all have mapped it.
+  // This also keeps every file open until all ranks have mapped it.
   return communicator.all_reduce(complete, ReduceOp::min, "shared window") == 1 ? window : nullptr;
 }
 

@@ -1,6 +1,6 @@
-// Memory that every member of a communicator can address, one part a rank, on one host. Anonymous files
-// (memfd_create) rather than MPI_Win_allocate_shared: they need no room in /dev/shm, of which containers have
-// little, and where ranks cannot see each other (hosts or containers of their own) all of them learn it here.
+// Memory of one host that every member of a communicator can address, one part a rank. It uses
+// anonymous files (memfd_create), not MPI_Win_allocate_shared: these need no room in /dev/shm,
+// which is small in containers, and all ranks learn here whether they can see each other.
 #pragma once
 
 #include <atomic>
@@ -15,15 +15,15 @@ namespace convoy::comm {
 
 class SharedWindow {
  public:
-  // What the ranks tell each other of one operation: the number of the last step that they came to.
+  // Per operation: the number of the last step that the rank has reached.
   struct alignas(64) Progress {
-    std::atomic<std::uint64_t> ready;  // this rank's values are there
-    std::atomic<std::uint64_t> done;   // this rank has read and written all that it had to
+    std::atomic<std::uint64_t> ready;  // this rank's values are complete
+    std::atomic<std::uint64_t> done;   // this rank has read and written everything it had to
   };
   static constexpr std::size_t kOperations = 1024;
 
-  // Collective; `bytes` of zeroed memory a rank. Null on every rank if one of them cannot map the others' memory, or asks
-  // for another size, as one that has failed does with 0.
+  // Collective; `bytes` of zeroed memory for each rank. Returns null on all ranks if one cannot map
+  // the others' memory or if sizes differ. A rank that has already failed passes 0.
   static std::shared_ptr<SharedWindow> create(const Communicator& communicator, std::size_t bytes);
   ~SharedWindow();
   SharedWindow(const SharedWindow&) = delete;

@@ -1,6 +1,5 @@
-// Gather, scatter and all-gather of Communicator. Where the total exceeds what MPI's int counts and
-// displacements hold the data goes by pieces from rank to rank; Open MPI's own gatherv and scatterv are
-// linear too.
+// Gather, scatter and all-gather of Communicator. Totals beyond MPI's int are sent in chunks from
+// rank to rank.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -13,21 +12,21 @@ namespace {
 
 constexpr int kGatherTag = 1, kScatterTag = 2;
 
-// Sends and receives of one operation, cut into pieces and completed together.
+// Sends and receives of one operation, cut into chunks and completed together.
 class Transfers {
  public:
-  Transfers(MPI_Comm handle, MPI_Datatype type, std::int64_t piece_bytes, int tag, std::string_view name)
-      : handle_(handle), type_(type), piece_bytes_(piece_bytes), tag_(tag), name_(name) {}
+  Transfers(MPI_Comm handle, MPI_Datatype type, std::int64_t chunk_bytes, int tag, std::string_view name)
+      : handle_(handle), type_(type), chunk_bytes_(chunk_bytes), tag_(tag), name_(name) {}
 
   void send(const void* from, std::int64_t count, int peer) {
-    for_each_piece(count, type_, piece_bytes_, [&](std::int64_t offset, int piece) {
-      check_mpi(MPI_Isend(at(from, offset), piece, type_, peer, tag_, handle_, &requests_.emplace_back()),
+    for_each_chunk(count, type_, chunk_bytes_, [&](std::int64_t offset, int chunk) {
+      check_mpi(MPI_Isend(at(from, offset), chunk, type_, peer, tag_, handle_, &requests_.emplace_back()),
                 name_);
     });
   }
   void receive(void* to, std::int64_t count, int peer) {
-    for_each_piece(count, type_, piece_bytes_, [&](std::int64_t offset, int piece) {
-      check_mpi(MPI_Irecv(at(to, offset), piece, type_, peer, tag_, handle_, &requests_.emplace_back()),
+    for_each_chunk(count, type_, chunk_bytes_, [&](std::int64_t offset, int chunk) {
+      check_mpi(MPI_Irecv(at(to, offset), chunk, type_, peer, tag_, handle_, &requests_.emplace_back()),
                 name_);
     });
   }
@@ -38,7 +37,7 @@ class Transfers {
  private:
   MPI_Comm handle_;
   MPI_Datatype type_;
-  std::int64_t piece_bytes_;
+  std::int64_t chunk_bytes_;
   int tag_;
   std::string_view name_;
   std::vector<MPI_Request> requests_;
@@ -56,7 +55,7 @@ void for_each_part(std::span<const std::int64_t> counts, MPI_Datatype type, Visi
     visit(static_cast<int>(peer), offset, counts[peer]);
 }
 
-// What is wrong with the root's side of a gatherv or scatterv; empty when nothing is.
+// Returns what is wrong with the root's arguments of a gatherv or scatterv, or an empty text.
 std::string packing_problem(std::int64_t all_count, std::span<const std::int64_t> counts, int size, int root,
                             std::int64_t own_count) {
   if (std::ssize(counts) != size)
@@ -79,7 +78,7 @@ void Communicator::gatherv_raw(const void* mine, std::int64_t count, void* all, 
   std::string problem;
   if (rank_ == root) problem = packing_problem(all_count, counts, size_, root, count);
   run({CollectiveKind::gather, label, mine, count, type, root, {}, problem}, [&](std::string_view name) {
-    Transfers transfers(handle_, type, context_->piece_bytes, kGatherTag, name);
+    Transfers transfers(handle_, type, context_->chunk_bytes, kGatherTag, name);
     if (rank_ != root)
       transfers.send(mine, count, root);
     else
@@ -99,7 +98,7 @@ void Communicator::scatterv_raw(const void* all, std::int64_t all_count, std::sp
   std::string problem;
   if (rank_ == root) problem = packing_problem(all_count, counts, size_, root, count);
   run({CollectiveKind::scatter, label, mine, count, type, root, {}, problem}, [&](std::string_view name) {
-    Transfers transfers(handle_, type, context_->piece_bytes, kScatterTag, name);
+    Transfers transfers(handle_, type, context_->chunk_bytes, kScatterTag, name);
     if (rank_ != root)
       transfers.receive(mine, count, root);
     else
@@ -115,8 +114,8 @@ void Communicator::scatterv_raw(const void* all, std::int64_t all_count, std::sp
 
 void Communicator::gather_raw(const void* mine, std::int64_t count, void* all, std::int64_t all_count,
                               MPI_Datatype type, int root, std::string_view label) const {
-  // All ranks have the same count, so all of them take the same branch.
-  if (count * size_ * size_of(type) > context_->piece_bytes) {
+  // All ranks have the same count, so all take the same branch.
+  if (count * size_ * size_of(type) > context_->chunk_bytes) {
     const std::vector<std::int64_t> counts(static_cast<std::size_t>(size_), count);
     return gatherv_raw(mine, count, all, all_count, counts, type, root, label);
   }
@@ -137,7 +136,7 @@ void Communicator::all_gather_raw(const void* mine, std::int64_t count, void* al
     problem = fmt::format("the buffer for all holds {} elements, expected {}", all_count, count * size_);
   const std::int64_t bytes = count * size_of(type);
   run({CollectiveKind::all_gather, label, mine, count, type, {}, {}, problem}, [&](std::string_view name) {
-    if (bytes * size_ <= context_->piece_bytes) {
+    if (bytes * size_ <= context_->chunk_bytes) {
       check_mpi(
           MPI_Allgather(mine, static_cast<int>(count), type, all, static_cast<int>(count), type, handle_),
           name);
@@ -145,8 +144,8 @@ void Communicator::all_gather_raw(const void* mine, std::int64_t count, void* al
     }
     copy(mine, at(all, rank_ * bytes), bytes);
     for (int source = 0; source < size_; ++source)
-      for_each_piece(count, type, context_->piece_bytes, [&](std::int64_t offset, int piece) {
-        check_mpi(MPI_Bcast(at(all, source * bytes + offset), piece, type, source, handle_), name);
+      for_each_chunk(count, type, context_->chunk_bytes, [&](std::int64_t offset, int chunk) {
+        check_mpi(MPI_Bcast(at(all, source * bytes + offset), chunk, type, source, handle_), name);
       });
   });
 }

@@ -49,7 +49,7 @@ void Connections::abort_all() noexcept {
       aborts.emplace_back([channel] { channel->abort(); });
     for (const auto& window : connections->windows)
       aborts.emplace_back([held = window.lock()] {
-        if (held != nullptr) held->stop_meeting();
+        if (held != nullptr) held->release_device();
       });
   }
   for (std::thread& abort : aborts) abort.join();

@@ -1,4 +1,4 @@
-// What CUDA knows of this rank's GPU.
+// Asks CUDA about this rank's GPU.
 #include <fmt/format.h>
 
 #include <array>

@@ -30,13 +30,13 @@ void check_world_size() {
 
 }  // namespace
 
-// MPI_Init_thread and MPI_Finalize. One thread of a rank calls MPI at a time (the watchdog has sockets of its
-// own, batches are scattered by non-blocking calls), so MPI_THREAD_SERIALIZED is enough and spares every call
-// the locks of MPI_THREAD_MULTIPLE.
+// Owns MPI_Init_thread and MPI_Finalize. One thread of a rank calls MPI at a time, so
+// MPI_THREAD_SERIALIZED is enough and spares every call the locks of MPI_THREAD_MULTIPLE.
 class MpiEnvironment::Session {
  public:
   Session() {
-    // A message to a rank that has just died must fail, not end this one: it has to say who it was.
+    // A message to a rank that has just died must fail, not end this process, which has to name
+    // that rank.
     std::signal(SIGPIPE, SIG_IGN);
     int provided = 0;
     check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided), "MPI_Init_thread");
@@ -48,7 +48,7 @@ class MpiEnvironment::Session {
                       MPI_THREAD_SERIALIZED));
   }
   ~Session() {
-    // Finalising waits for the other ranks, which a rank in trouble must not.
+    // MPI_Finalize waits for the other ranks, so a rank that unwinds from an error skips it.
     if (std::uncaught_exceptions() == 0) MPI_Finalize();
   }
 };
@@ -64,7 +64,7 @@ MpiEnvironment::MpiEnvironment(std::chrono::milliseconds timeout, LocalDevice de
   if (world_->size() == 1) return;
   WatchdogOptions options;
   options.timeout = timeout;
-  SideChannel channel = open_side_channel(*world_, timeout, device_.short_name());
+  WatchdogSocket channel = open_watchdog_socket(*world_, timeout, device_.short_name());
   watchdog_ = std::make_unique<Watchdog>(context_->waits, std::move(channel), options);
 }
 

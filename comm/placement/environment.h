@@ -1,5 +1,5 @@
-// MPI for as long as this object lives: initialised, checked against what the launcher said, watched, and
-// finalised.
+// Initialises MPI, checks it against the launcher's variables, starts the watchdog, and finalises
+// MPI in the destructor.
 #pragma once
 
 #include <chrono>
@@ -14,17 +14,15 @@ namespace convoy::comm {
 
 class MpiEnvironment {
  public:
-  // `timeout` is that of one blocking wait for other ranks (--timeout); zero: no limit. Throws
-  // std::runtime_error when the launcher started several processes but MPI sees this one alone.
-  //
-  // `device` is that of take_local_device(), shown in messages.
-  //
-  // A program sets its handler for SIGTERM, if it has one, before or after; with several ranks it runs on another
-  // thread (watchdog.h).
+  // `timeout` limits one blocking wait for other ranks (--timeout); zero means no limit. `device`
+  // (from take_local_device) is shown in messages.
+  // Throws std::runtime_error if the launcher started several processes but MPI sees only this one.
+  // A handler for SIGTERM may be set before or after; with several ranks it runs on another thread
+  // (watchdog.h).
   explicit MpiEnvironment(std::chrono::milliseconds timeout = std::chrono::minutes(5),
                           LocalDevice device = {});
-  // Finalises MPI. While an exception unwinds the stack it does not, because the other ranks may never come:
-  // it makes them end without a word, and the exception's catcher is to print it and exit.
+  // Finalises MPI. While an exception unwinds the stack it does not wait for the other ranks: it
+  // makes them end silently, and the catcher prints the message and exits.
   ~MpiEnvironment();
   MpiEnvironment(const MpiEnvironment&) = delete;
   MpiEnvironment& operator=(const MpiEnvironment&) = delete;

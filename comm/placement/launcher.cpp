@@ -26,7 +26,8 @@ std::optional<int> number_in(const char* variable) {
   return value;
 }
 
-// Launchers that set PMI_SIZE name the local rank each in its own way: Hydra, Cray's PALS, srun with a PMI plugin.
+// Launchers that set PMI_SIZE (Hydra, Cray PALS, srun with a PMI plugin) each name the local rank
+// in their own way.
 std::optional<int> any_local_rank() {
   for (const char* variable : {"MPI_LOCALRANKID", "PMI_LOCAL_RANK", "PALS_LOCAL_RANKID", "SLURM_LOCALID"})
     if (const auto local = number_in(variable)) return local;
@@ -39,7 +40,7 @@ std::optional<LauncherHint> launcher_hint() {
   struct Variables {
     const char *size, *rank, *local_rank;
   };
-  // Open MPI's mpirun; PMIx-less MPICH-style launchers; srun's own variables of a step.
+  // Open MPI's mpirun, MPICH-style launchers without PMIx, and srun's variables of a step.
   static constexpr std::array<Variables, 4> kLaunchers{
       {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"},
        {"MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_LOCAL_RANK"},
@@ -58,15 +59,15 @@ void print_once_before_mpi(const std::string& message) {
   try {
     const auto hint = launcher_hint();
     launched = hint && hint->world_size > 1;
-  } catch (const std::runtime_error&) {  // a variable that is not a number is not what the user asked about
+  } catch (const std::runtime_error&) {  // ignore a wrong number here: it is not what the user asked about
   }
   if (!launched) return print_lines({message});
-  // The processes of a job on one host have the launcher's daemon as their parent. Held until the process
-  // ends.
+  // The processes of a job on one host have the same parent, the launcher's daemon. Hold the
+  // election until the process ends.
   static const HostElection election(fmt::format("launch-{}", ::getppid()));
   if (election.won()) print_lines({message});
-  // The first to end must not end the job before the message is out; the winner also outlasts processes that
-  // the launcher starts late.
+  // The first process to end must not end the job before the message is out. The winner also
+  // outlasts processes that the launcher starts late.
   std::this_thread::sleep_for(std::chrono::milliseconds(election.won() ? 500 : 200));
 }
 

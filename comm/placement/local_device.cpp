@@ -99,7 +99,7 @@ std::vector<int> parse_core_list(std::string_view text) {
 }
 
 std::vector<int> cores_near(const std::string& pci, const std::string& sysfs) {
-  std::string address = pci;  // CUDA writes hexadecimal digits in capitals, the kernel does not
+  std::string address = pci;  // CUDA writes hexadecimal digits in capitals, the kernel in lower case
   std::transform(address.begin(), address.end(), address.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   std::ifstream file(fmt::format("{}/bus/pci/devices/{}/local_cpulist", sysfs, address));
@@ -107,7 +107,7 @@ std::vector<int> cores_near(const std::string& pci, const std::string& sysfs) {
   if (!std::getline(file, list)) return {};
   try {
     return parse_core_list(list);
-  } catch (const std::runtime_error&) {  // a hint, not a need
+  } catch (const std::runtime_error&) {  // the cores are only a hint
     return {};
   }
 }

@@ -1,5 +1,6 @@
-// The GPU of this rank. It is chosen before MPI_Init from what the launcher says, so that MPI and every library
-// after it meet the right device, and checked once the ranks can talk: two ranks never share one.
+// The GPU of this rank. It is chosen before MPI_Init from what the launcher says, so that MPI and
+// all libraries after it use the right device. Once the ranks can communicate they check that no
+// two share a GPU.
 #pragma once
 
 #include <optional>
@@ -11,44 +12,45 @@
 
 namespace convoy::comm {
 
-// Without a device (index -1) it stands for the host's processor.
+// Index -1 stands for the host's processor.
 struct LocalDevice {
-  int index = -1;    // CUDA's, among those that this process sees
+  int index = -1;    // CUDA's index among the devices that this process sees
   std::string name;  // "NVIDIA H200"
   std::string uuid;  // "GPU-5e9a…": the same in every process, whatever CUDA_VISIBLE_DEVICES says
   std::string pci;   // "0000:1b:00.0"
-  std::vector<int> near_cores;  // logical processors next to it; empty when the system does not say
+  std::vector<int> near_cores;  // logical processors next to the device; empty if the system does not say
 
   std::string short_name() const;  // "cuda:1"; empty without a device
   std::string to_string() const;   // "cuda:1 NVIDIA H200", or "cpu"
 };
 
-// Chooses this rank's GPU by its local rank (launcher.h) and makes it current. A process that sees one GPU alone,
-// because the launcher or the batch system has set CUDA_VISIBLE_DEVICES for each rank, takes that one. Throws
-// std::runtime_error when there is no GPU, fewer than ranks on this host, or a build without CUDA. To be called
-// before MPI_Init.
+// Chooses this rank's GPU by its local rank (launcher.h) and makes it current. Takes the only GPU
+// if the launcher set CUDA_VISIBLE_DEVICES for each rank. Call it before MPI_Init.
+// Throws std::runtime_error without a GPU, with fewer GPUs than ranks on this host, and in builds
+// without CUDA.
 LocalDevice take_local_device();
-// The current device, as the calling thread has set it.
+// The calling thread's current device.
 LocalDevice current_device();
 
-// The choice: an index from 0 to visible - 1. Throws std::runtime_error naming both numbers.
+// Returns an index from 0 to visible - 1. Throws std::runtime_error naming both numbers.
 int choose_device(std::optional<int> local_rank, int visible);
 
-// The device of one rank, for the search for doubles.
+// A rank's device, for the search for devices that are used twice.
 struct DeviceUse {
   std::string host;
   LocalDevice device;
 };
-// The message when two ranks are on one GPU: it names the first such pair, the host and the device. Empty
-// otherwise. Element r is rank r.
+// Returns the message that names the first two ranks on one GPU, the host and the device, or an
+// empty text. Element r is rank r.
 std::string shared_device_problem(const std::vector<DeviceUse>& uses);
-// Collective. Throws the same std::runtime_error on every rank when two of them share a GPU.
+// Collective. Throws the same std::runtime_error on every rank if two of them share a GPU.
 void refuse_shared_devices(const Communicator& ranks, const LocalDevice& mine);
 
-// Logical processors from the kernel's list format, "0-3,8,10-11". Throws std::runtime_error for other text.
+// Parses the kernel's list format, "0-3,8,10-11". Throws std::runtime_error for other text.
 std::vector<int> parse_core_list(std::string_view text);
-// Those next to a PCI device, from <sysfs>/bus/pci/devices/<pci>/local_cpulist; empty when it is not there or
-// not readable, as in some virtual machines.
+// Returns the logical processors next to a PCI device, read from
+// <sysfs>/bus/pci/devices/<pci>/local_cpulist, or none if that is not readable, as in some virtual
+// machines.
 std::vector<int> cores_near(const std::string& pci, const std::string& sysfs = "/sys");
 
 }  // namespace convoy::comm

@@ -1,9 +1,9 @@
 // Keeps handled signals off the threads that compute.
 //
-// A handler's frame is written below the stack pointer of the thread that it interrupts. oneDNN's matrix products
-// (jit_avx_gemm_f32) point the stack pointer into a buffer of the heap when theirs does not fit on the stack, so there
-// the frame overwrites whatever lies before the buffer. A signal with a handler is therefore blocked in every such
-// thread, and a thread that does not compute takes it.
+// The kernel writes a handler's frame below the stack pointer of the interrupted thread. oneDNN's
+// matrix products (jit_avx_gemm_f32) point the stack pointer into a heap buffer if their data does
+// not fit on the stack, so the frame would overwrite memory before that buffer. Every such thread
+// therefore blocks signals that have a handler, and a thread that does not compute takes them.
 #pragma once
 
 #include <csignal>
@@ -18,8 +18,8 @@ inline sigset_t signal_set(std::initializer_list<int> signals) {
   return set;
 }
 
-// Blocks these signals in the calling thread and in those that it starts, as long as this object lives; made and
-// destroyed by one thread.
+// Blocks these signals in the calling thread, and in threads that it starts, while this object
+// lives. Make and destroy it on one thread.
 class BlockedSignals {
  public:
   explicit BlockedSignals(const sigset_t& signals) { ::pthread_sigmask(SIG_BLOCK, &signals, &former_); }
@@ -31,7 +31,7 @@ class BlockedSignals {
   sigset_t former_{};
 };
 
-// The calling thread takes these signals.
+// Lets the calling thread take these signals.
 inline void unblock_signals(std::initializer_list<int> signals) {
   const sigset_t set = signal_set(signals);
   ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);

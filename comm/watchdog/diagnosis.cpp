@@ -6,7 +6,7 @@
 namespace convoy::comm {
 namespace {
 
-constexpr std::size_t kNamed = 8;  // of many ranks, so that the line stays readable
+constexpr std::size_t kNamed = 8;  // names at most so many ranks, to keep the line readable
 
 std::string join_names(const std::vector<RankIdentity>& ranks) {
   std::string names;
@@ -74,7 +74,7 @@ std::string describe_death(const std::vector<RankIdentity>& dead, const RankStat
 void print_lines(const std::vector<std::string>& lines) {
   std::string text;
   for (const std::string& line : lines) text += "convoy: " + line + "\n";
-  // Not through stdio: a thread that is stopped in a write may hold its lock.
+  // Do not use stdio: a thread that is stopped in a write may hold its lock.
   std::size_t written = 0;
   while (written < text.size()) {
     const ssize_t now = ::write(STDERR_FILENO, text.data() + written, text.size() - written);

@@ -66,7 +66,7 @@ void WaitRegistry::detach(const DeviceOperations& operations) {
 std::optional<std::string> WaitRegistry::look_at_devices(Clock::time_point now) {
   const std::lock_guard lock(mutex_);
   std::optional<std::string> failed;
-  std::uint64_t latest = 0;  // of what has moved
+  std::uint64_t latest = 0;  // of the waits that have moved
   for (auto& [operations, wait] : devices_) {
     const DeviceOperations::Progress progress = operations->progress();
     Channel& channel = channels_[static_cast<std::size_t>(wait.channel)];
@@ -74,7 +74,7 @@ std::optional<std::string> WaitRegistry::look_at_devices(Clock::time_point now) 
     channel.entered = progress.entered;
     if (moved && progress.since >= latest) last_ = progress.current, latest = progress.since;
     const bool active = progress.entered > progress.finished;
-    // Operations may have come and gone between two looks: the time counts from the look that first saw this one.
+    // Operations may come and go between two looks, so count from the look that first saw this one.
     if (active && (moved || !wait.active)) wait.since = now;
     wait.active = active;
     wait.sequence = progress.entered;

@@ -12,15 +12,15 @@ namespace {
 
 constexpr std::chrono::seconds kConnect{20};
 
-// The problems of all ranks, empty when there is none, on every rank.
+// Returns the problems of all ranks, on every rank; empty if there are none.
 std::string shared_problems(const Communicator& world, const std::string& problem) {
   std::string problems;
-  for (const std::string& text : world.gather(problem, 0, "watchdog's side channel"))
+  for (const std::string& text : world.gather(problem, 0, "watchdog's connections"))
     if (!text.empty()) problems += (problems.empty() ? "" : "; ") + text;
-  return world.broadcast(problems, 0, "watchdog's side channel");
+  return world.broadcast(problems, 0, "watchdog's connections");
 }
 
-std::unique_ptr<Hub> gather_at_hub(HubListener& listener, SideChannel& channel, int ranks,
+std::unique_ptr<Hub> gather_at_hub(HubListener& listener, WatchdogSocket& channel, int ranks,
                                    std::chrono::milliseconds timeout) {
   std::vector<HubPeer> peers = listener.accept(ranks, kConnect);
   for (const HubPeer& peer : peers)
@@ -34,13 +34,13 @@ std::unique_ptr<Hub> gather_at_hub(HubListener& listener, SideChannel& channel, 
 
 }  // namespace
 
-SideChannel open_side_channel(const Communicator& world, std::chrono::milliseconds timeout,
-                              const std::string& device) {
-  SideChannel channel;
+WatchdogSocket open_watchdog_socket(const Communicator& world, std::chrono::milliseconds timeout,
+                                    const std::string& device) {
+  WatchdogSocket channel;
   channel.self = {world.rank(), world.host_name(), ::getpid(), device};
   const bool is_hub = world.rank() == 0;
   const std::string hub_rank = world.broadcast(
-      fmt::format("{} {} {}", channel.self.pid, channel.self.host, device), 0, "watchdog's side channel");
+      fmt::format("{} {} {}", channel.self.pid, channel.self.host, device), 0, "watchdog's connections");
   std::istringstream words(hub_rank);
   words >> channel.hub_rank.pid >> channel.hub_rank.host >> std::ws;
   std::getline(words, channel.hub_rank.device);
@@ -51,7 +51,7 @@ SideChannel open_side_channel(const Communicator& world, std::chrono::millisecon
   } catch (const std::runtime_error& error) {
     problem = error.what();
   }
-  address = world.broadcast(address, 0, "watchdog's side channel");
+  address = world.broadcast(address, 0, "watchdog's connections");
   try {
     if (!address.empty()) {
       const HubAddress hub = HubAddress::parse(address);

@@ -1,4 +1,4 @@
-// Connects the watchdogs of all ranks, with MPI to tell them rank 0's address.
+// Connects the watchdogs of all ranks. MPI carries rank 0's address.
 #pragma once
 
 #include <chrono>
@@ -8,9 +8,10 @@
 
 namespace convoy::comm {
 
-// Collective. `device` names this rank's in messages. When a rank cannot be reached no rank gets a link, and rank 0 says so on standard error: the
-// job runs, waits are still bounded, but missing ranks are not named.
-SideChannel open_side_channel(const Communicator& world, std::chrono::milliseconds timeout,
-                              const std::string& device = {});
+// Collective. `device` names this rank's device in messages. If a rank cannot be reached, no rank
+// gets a connection and rank 0 prints a warning: waits stay bounded, but missing ranks are not
+// named.
+WatchdogSocket open_watchdog_socket(const Communicator& world, std::chrono::milliseconds timeout,
+                                    const std::string& device = {});
 
 }  // namespace convoy::comm

@@ -61,9 +61,9 @@ auto* kernel_for(int padded) {
 Kernel augment_forward(const AugmentProblem& problem, KernelRequest& request) {
   const char* operation = "augment_forward";
   check_augment(problem, request);
-  settle(operation, request.inputs[0], Layout::channels_last);
-  settle(operation, request.inputs[1], Layout::row_major);
-  settle(operation, request.outputs[0], Layout::channels_last);
+  require_layout(operation, request.inputs[0], Layout::channels_last);
+  require_layout(operation, request.inputs[1], Layout::row_major);
+  require_layout(operation, request.outputs[0], Layout::channels_last);
   const Shape images = request.inputs[0].shape, y = request.outputs[0].shape;
   const DType type = common_dtype(operation, {&request.outputs[0]}), stored = request.inputs[0].dtype;
   Images m{static_cast<int>(images[1]),

@@ -22,9 +22,9 @@ float value_of(const AugmentProblem& problem, const Shape& images, const Pixel* 
 
 Kernel augment_forward(const AugmentProblem& problem, KernelRequest& request) {
   check_augment(problem, request);
-  settle("augment_forward", request.inputs[0], Layout::channels_last);
-  settle("augment_forward", request.inputs[1], Layout::row_major);
-  settle("augment_forward", request.outputs[0], Layout::row_major);
+  require_layout("augment_forward", request.inputs[0], Layout::channels_last);
+  require_layout("augment_forward", request.inputs[1], Layout::row_major);
+  require_layout("augment_forward", request.outputs[0], Layout::row_major);
   const Shape images = request.inputs[0].shape, y = request.outputs[0].shape;
   const DType stored = request.inputs[0].dtype;
   return host_kernel([=, control = request.control](const BoundOperands& operands) {

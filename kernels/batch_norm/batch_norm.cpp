@@ -1,4 +1,4 @@
-// The rule of the flags, and choice of the backend.
+// Checks which flags may be combined.
 #include "kernels/batch_norm/batch_norm.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Shape of a convolution, and choice of the backend.
+// The output shape of a convolution.
 #include "kernels/conv2d/conv2d.h"
 
 #include <fmt/format.h>

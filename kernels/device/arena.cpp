@@ -23,7 +23,7 @@ Arena::Arena(Backend backend, std::size_t bytes) : bytes_(bytes), on_gpu_(backen
   if (mapped == MAP_FAILED)
     throw OutOfMemory(fmt::format("cannot reserve {} MiB of memory: {}", bytes >> 20, std::strerror(errno)),
                       bytes);
-  ::madvise(mapped, bytes, MADV_HUGEPAGE);  // fewer TLB misses; a refusal costs nothing but them
+  ::madvise(mapped, bytes, MADV_HUGEPAGE);  // fewer TLB misses; a refusal does no harm
   data_ = static_cast<std::byte*>(mapped);
 }
 

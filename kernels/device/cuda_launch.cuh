@@ -1,4 +1,5 @@
-// Launching device code from cuda.cu files: the check behind every launch, and the choice of a template's type.
+// Launches device code from cuda.cu files, with a check after every launch, and chooses the type of
+// a template.
 #pragma once
 
 #include <stdexcept>
@@ -22,7 +23,8 @@ struct Packing {
   static constexpr int kWidth = V;
 };
 
-// Calls visit(Packing<element type, 1 or what fits 16 bytes>): the wide one if all of `extents` allow it.
+// Calls visit(Packing<element type, width>). The width is that of 16 bytes if all `extents` are
+// multiples of it, else 1.
 template <typename Visit>
 auto with_packing(DType type, std::initializer_list<std::int64_t> extents, Visit visit) {
   const auto wide = [&](std::int64_t width) {

@@ -1,4 +1,5 @@
-// Errors of devices that callers tell apart. Both derive from std::runtime_error. Needs no header of CUDA.
+// Errors of devices that callers tell apart. Both derive from std::runtime_error. Needs no header
+// of CUDA.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +18,11 @@ class CudaError : public std::runtime_error {
   int code_;
 };
 
-// A GPU or the host has not the memory that was asked for.
+// A GPU or the host has less free memory than was requested.
 class OutOfMemory : public std::runtime_error {
  public:
   OutOfMemory(const std::string& message, std::size_t bytes) : std::runtime_error(message), bytes_(bytes) {}
-  std::size_t bytes() const { return bytes_; }  // that were asked for
+  std::size_t bytes() const { return bytes_; }  // the requested bytes
 
  private:
   std::size_t bytes_;

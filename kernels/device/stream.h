@@ -1,5 +1,5 @@
-// The queue that work is ordered on: a view of a cudaStream_t, whose owner is kernels::CudaStream. Host backends run in
-// the calling thread and ignore it. Needs no header of CUDA.
+// The queue on which work is ordered: a view of a cudaStream_t, whose owner is CudaStream. Host
+// backends run in the calling thread and ignore it. Needs no header of CUDA.
 #pragma once
 
 struct CUstream_st;

@@ -1,4 +1,5 @@
-// Rectified linear unit, y = max(x, 0), NaN kept. Tensors of any shape and layout, all of one.
+// Rectified linear unit, y = max(x, 0); NaN is kept. All tensors have the same shape and layout,
+// which may be any.
 //   relu_forward   {x} -> {y}        y may be x
 //   relu_backward  {y, dy} -> {dx}   dx = y > 0 ? dy : 0; dx may be dy
 #pragma once

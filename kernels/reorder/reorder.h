@@ -1,4 +1,4 @@
-// Copies a tensor into another layout, channel padding zeroed; both layouts are given.
+// Copies a tensor into another layout and zeroes channel padding. Both layouts are given.
 //   reorder_forward  {x} -> {y}
 #pragma once
 

@@ -12,7 +12,7 @@
 namespace convoy::kernels::conv {
 namespace {
 
-// The functions of the library; null where it is not there.
+// The functions of the library; null without it.
 struct Library {
   decltype(&cudnnCreate) create = nullptr;
   decltype(&cudnnSetStream) set_stream = nullptr;
@@ -53,7 +53,7 @@ void check(cudnnStatus_t status, const char* what) {
     throw std::runtime_error(fmt::format("cuDNN: {} failed with {}", what, int(status)));
 }
 
-// A descriptor of cuDNN's.
+// Owns a descriptor of cuDNN.
 class Descriptor {
  public:
   explicit Descriptor(cudnnBackendDescriptorType_t type) {
@@ -194,7 +194,7 @@ CudnnPlans cudnn_plans(const Task& task, int most) {
       .set<cudnnHandle_t>(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, {library().handle})
       .finalize();
   for (const Descriptor& config : engine_configs(graph, most)) {
-    try {  // an engine may turn out not to fit
+    try {  // an engine may refuse the problem after all
       Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
       plan.set<cudnnHandle_t>(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, {library().handle})
           .set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config)

@@ -1,5 +1,5 @@
-// cuDNN's convolutions, a yardstick for `convoy bench conv`. Its headers must be there when Convoy is built, its library
-// when it runs; nothing else uses it.
+// cuDNN's convolutions, a yardstick for `convoy bench conv`; nothing else uses them. Its headers
+// are needed to build, its library to run.
 #pragma once
 
 #include <string>
@@ -9,15 +9,15 @@
 
 namespace convoy::kernels::conv {
 
-// "9.13.0"; empty where there is no cuDNN.
+// "9.13.0", or empty without cuDNN.
 std::string cudnn_version();
 
 struct CudnnPlans {
   std::vector<Bench::Binder> binders;
-  std::size_t workspace_bytes = 0;  // of the hungriest
+  std::size_t workspace_bytes = 0;  // the largest of all plans
 };
-// The first `most` engines that cuDNN's heuristics name for the task and that it can run; gradients of weights in the
-// type of the images. None where there is no cuDNN.
+// Returns the first `most` engines that cuDNN's heuristics name for the task and that run; none
+// without cuDNN. Gradients of weights have the type of the images.
 CudnnPlans cudnn_plans(const Task& task, int most);
 
 }  // namespace convoy::kernels::conv

@@ -1,4 +1,5 @@
-// Checks and timings of convolutions on the device, for `convoy bench conv`, the tests and the choice of engines.
+// Checks and times convolutions on the device, for `convoy bench conv`, the tests and the choice of
+// engines.
 #pragma once
 
 #include <functional>
@@ -10,7 +11,8 @@
 
 namespace convoy::kernels::conv {
 
-// Random operands of a task on the current device, several sets where they would fit in the L2 cache.
+// Holds random operands of a task on the current device: several sets if one would fit into the L2
+// cache.
 class Bench {
  public:
   using Binder = std::function<Launch(const Buffers&)>;
@@ -19,11 +21,12 @@ class Bench {
   ~Bench();
   Bench(Bench&&) noexcept;
 
-  // Runs the plan on freshly drawn operands into an output filled with NaN, its workspace too, and compares sampled
-  // elements (all of a small output) with sums in double precision.
+  // Runs the plan on new random operands, with output and workspace filled with NaN. Compares
+  // samples (or all elements of a small output) with sums in double precision.
   gemm::Check check(const Plan& plan, std::uint64_t seed);
   gemm::Check check(const Binder& binder, std::size_t workspace_bytes, std::uint64_t seed);
-  // Replays captured graphs of launches over all sets, about `budget` microseconds a sample, taking turns; medians.
+  // Replays captured graphs of launches over all sets in turn, about `budget` microseconds a
+  // sample. Returns medians.
   std::vector<gemm::Timing> time(const std::vector<Plan>& plans, double budget, int samples = 5);
   std::vector<gemm::Timing> time(const std::vector<Binder>& binders, std::size_t workspace_bytes,
                                  double budget, int samples);

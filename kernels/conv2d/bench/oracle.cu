@@ -1,4 +1,4 @@
-// Sampled elements of convolutions in double precision, straight from the definition.
+// Computes sampled elements of convolutions in double precision, from the definition.
 #include "kernels/conv2d/bench/oracle.h"
 #include "kernels/device/cuda_elements.cuh"
 #include "kernels/device/cuda_error.h"
@@ -14,7 +14,7 @@ __device__ Index split(std::int64_t index, int height, int width, int channels) 
           index % channels};
 }
 
-// The product number `i` of an output's element; 0 where it lies in the padding.
+// Returns product number `i` of an output element; 0 if it is in the padding.
 template <typename T>
 __device__ double product(const Task& task, const Buffers& b, std::int64_t element, std::int64_t i) {
   const Geometry& g = task.geometry;
@@ -56,7 +56,7 @@ __device__ double product(const Task& task, const Buffers& b, std::int64_t eleme
   return load(b.images, x_at) * load(b.dy, y_at);
 }
 
-// A block a sample.
+// One block computes one sample.
 template <typename T>
 __global__ void evaluate(const __grid_constant__ Task task, Buffers b, Sample* samples) {
   Sample& sample = samples[blockIdx.x];
@@ -87,9 +87,10 @@ __global__ void evaluate(const __grid_constant__ Task task, Buffers b, Sample* s
   if (forward && task.relu) expected = fmax(expected, 0.0);
   const DType type = sizeof(T) == 4 ? DType::f32 : DType::bf16;
   const std::int64_t i = sample.index;
-  constexpr int kPack = 16 / sizeof(T);  // elements of a byte of the mask
+  constexpr int kPack = 16 / sizeof(T);  // elements for one byte of the mask
   if (task.input_norm) {
-    if (type == DType::bf16) shared[1][0] += ldexp(fabs(expected), 12);  // dx is rounded before
+    if (type == DType::bf16)
+      shared[1][0] += ldexp(fabs(expected), 12);  // dx is rounded before the norm reads it
     expected += cuda::load_element(type, b.norm.dy2, i);
   }
   const bool masked = (task.input_relu && !(cuda::load_element(type, b.x, i) > 0)) ||

@@ -1,4 +1,4 @@
-// Between measure's host code and its device code. CUDA builds only.
+// The interface between the host and the device code of bench/measure.h. CUDA builds only.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -7,7 +7,8 @@
 
 namespace convoy::kernels::conv {
 
-// One sampled element of the output: what it should be, and the sum of the absolute values of its products.
+// One sampled output element: the expected value, and the sum of the absolute values of its
+// products.
 struct Sample {
   std::int64_t index;
   double expected, magnitude;

@@ -1,4 +1,5 @@
-// The plan that a convolution runs by: the tuning file's, else the fastest measured, else the expected best.
+// Chooses the plan of a convolution: the tuning file's, else the fastest measured, else the
+// expected best.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,7 +27,7 @@ std::vector<Plan> worth_timing(const Task& task, int of_each_engine) {
   std::map<Engine, int> taken;
   const std::vector<Plan> all = candidates(task);
   for (const Plan& plan : all) {
-    // Of fallbacks no more than one, but for groups: neither is the faster on all of those.
+    // Time one fallback only. With groups time both, because neither is always faster.
     const bool groups = task.geometry.groups > 1 && is_fallback(all.front().engine);
     if (is_fallback(plan.engine) && plan.engine != all.front().engine && !groups) continue;
     if (plan.fuses_extra == all.front().fuses_extra && taken[plan.engine]++ < of_each_engine)
@@ -39,7 +40,7 @@ Plan chosen(const Task& task) {
   const std::string key = key_of(task);
   if (const auto name = tuning::find(key)) {
     const std::vector<Plan> all = candidates(task);
-    // A file's that leaves to a pass what the expected best does is of before it did.
+    // Ignore tuned plans recorded before this fusion existed: they would run it as a separate pass.
     for (const Plan& plan : all)
       if (plan.to_string() == *name && plan.fuses_extra == all.front().fuses_extra) return plan;
   }

@@ -1,4 +1,4 @@
-// Dispatch over the engines, and what of a task they share.
+// Dispatches to the engines and does their common work.
 #include "kernels/conv2d/engines.h"
 
 #include <fmt/format.h>
@@ -32,7 +32,7 @@ bool writes_bias_gradient(const Task& task) {
   return task.bias && task.direction == Direction::backward_weights;
 }
 
-// The engine's share of the workspace; the bias gradient's lies behind it.
+// The engine's part of the workspace. The bias gradient's part follows it.
 std::size_t engine_bytes(const Plan& plan) { return gemm::round_up(plan.workspace_bytes, 256); }
 
 }  // namespace
@@ -52,14 +52,14 @@ std::vector<Plan> candidates(Engine engine, const Task& task) {
 
 std::vector<Plan> candidates(const Task& task) {
   std::vector<Plan> plans;
-  // Blocks of channels hold 64 elements: with a quarter of that and less, taps had better fill them up.
+  // Blocks of channels hold 64 elements. With a quarter or less of that, taps should fill them.
   const bool few = task.geometry.c <= 16;
   const Engine first = few ? Engine::folded : Engine::im2col, second = few ? Engine::im2col : Engine::folded;
   for (const Engine engine : {Engine::matrix, first, second, Engine::gathered, Engine::direct})
     if (supports(engine, task))
       for (Plan& plan : candidates(engine, task)) plans.push_back(std::move(plan));
-  // The engines that can save a pass over the result know whether that is worth more than pieces of k; where it is not, the
-  // matrix engine's plans stand in front as always.
+  // Engines that fuse extra work know whether it outweighs splitting k. If it does not, the plans
+  // of the matrix engine come first as usual.
   const auto fuses = [](const Plan& plan) { return plan.fuses_extra && !is_fallback(plan.engine); };
   const auto able = std::find_if(plans.begin(), plans.end(), [](const Plan& plan) {
     return plan.engine == Engine::im2col || plan.engine == Engine::folded;

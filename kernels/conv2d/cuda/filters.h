@@ -7,11 +7,11 @@
 
 namespace convoy::kernels::conv {
 
-// [K][taps][C] to [C][taps][K], of 2- or 4-byte elements.
+// Transposes [K][taps][C] to [C][taps][K], for elements of 2 or 4 bytes.
 void transpose_filters(const void* filters, void* to, int k, int taps, int c, std::size_t element_bytes,
                        Stream stream);
 
-// sums[c][r] = the sum of pieces [splits][rows][columns], in their order.
+// sums[c][r] = the sum over splits of [splits][rows][columns], in their order.
 void add_transposed(const float* pieces, int splits, std::int64_t rows, std::int64_t columns, float* sums,
                     Stream stream);
 

@@ -1,6 +1,6 @@
-// Images seen through the windows of a filter as the operand of a product, for kernels that gather by cp.async: how an
-// index of the im2col matrix maps onto an NHWC tensor, and the carriers of the mma_sync and register_tiles rungs.
-// Device code.
+// Images seen through the windows of a filter as an operand of a product, for kernels that gather
+// by cp.async: the map from an index of the im2col matrix to an NHWC tensor, and the carriers of
+// the mma_sync and register_tiles kernels. Device code.
 #pragma once
 
 #include "kernels/conv2d/engines.h"
@@ -10,23 +10,24 @@
 
 namespace convoy::kernels::conv {
 
-// Row `pixel` of the im2col matrix is a position (image, i, j); column k is a tap and a channel. Tap (r, s) of the
-// position reads the tensor's row (i * step + origin + r * reach) / divide, if that divides; columns likewise.
+// Row `pixel` of the im2col matrix is a position (image, i, j), column k is a tap and a channel.
+// Tap (r, s) of it reads the tensor's row (i * step + origin + r * reach) / divide if that divides;
+// columns likewise.
 //   forward, backward_weights  reads x:  step = stride, origin = -padding, reach = dilation, divide = 1
 //   backward_data              reads dy: step = 1, origin = padding, reach = -dilation, divide = stride
 struct Window {
-  int height, width, channels;  // of the tensor, or of the part of its channels that is read
-  int pitch;                    // elements from pixel to pixel
+  int height, width, channels;  // of the tensor, or of the channels of it that are read
+  int pitch;                    // elements from one pixel to the next
   int step[2], origin[2], reach[2];
   cuda::Divider divide[2];
-  bool divides;                     // by more than one
+  bool divides;                     // divide > 1
   cuda::Divider across, positions;  // positions of a row and of an image
   cuda::Divider channel, tap;       // channels, and taps of a filter's row
   std::int64_t rows;                // of the im2col matrix
   int columns;
 
   struct Position {
-    int image;  // pixels in front of the image
+    int image;  // pixels before the image
     int h, w;
   };
   struct Tap {
@@ -43,7 +44,7 @@ struct Window {
     const int s = int(index - r * tap.divisor);
     return {int(r) * reach[0], s * reach[1], column - int(index) * channels};
   }
-  // The element's index in the tensor, -1 in the padding.
+  // Returns the element's index in the tensor, or -1 in the padding.
   __device__ std::int64_t index(const Position& at, const Tap& tap_at) const {
     int i = at.h + tap_at.h, j = at.w + tap_at.w;
     if (divides) {
@@ -57,7 +58,7 @@ struct Window {
   }
 };
 
-// The window of an operation, on a tensor with so many channels in all.
+// The window of an operation on a tensor with `pitch` channels in all.
 inline Window window_of(Direction direction, const Geometry& g, int pitch) {
   const bool back = direction == Direction::backward_data;
   Window window{};
@@ -82,7 +83,8 @@ inline Window window_of(Direction direction, const Geometry& g, int pitch) {
   return window;
 }
 
-// Positions in registers: threads keep their rows of the im2col matrix and walk along its columns.
+// Keeps positions in registers: threads keep their rows of the im2col matrix and walk along its
+// columns.
 template <class Operand, class S, int threads, bool vectors>
 class PositionsCarrier {
   using T = typename Operand::T;
@@ -138,7 +140,7 @@ class PositionsCarrier {
   Window::Position positions_[kCount];
 };
 
-// Taps in registers: threads keep their columns of the im2col matrix and walk down its rows.
+// Keeps taps in registers: threads keep their columns of the im2col matrix and walk down its rows.
 template <class Operand, class S, int threads, bool vectors>
 class TapsCarrier {
   using T = typename Operand::T;
@@ -189,7 +191,7 @@ class TapsCarrier {
   const Window::Tap tap_;
 };
 
-// For the mma_sync rung: A of forward and backward_data (k contiguous), B of backward_weights.
+// For mma_sync: A of forward and backward_data (k contiguous), B of backward_weights.
 template <typename T_, bool k_contiguous_>
 struct WindowOperand {
   using T = T_;
@@ -202,7 +204,7 @@ struct WindowOperand {
   Window window;
 };
 
-// For the register_tiles rung, whose shared memory always has m or n contiguous.
+// For register_tiles, whose shared memory always has m or n contiguous.
 template <class Operand, int extent, int threads, int depth>
 class PositionsToPlanes {
  public:

@@ -1,5 +1,5 @@
-// The gathered engine: which tile shape and how many pieces of k, as the rungs of kernels/gemm expect them to be
-// fastest on the product, and the launch; of a convolution in groups, a launch for each bundle of them.
+// The gathered engine: chooses the tile shape and split_k that the kernels of kernels/gemm expect
+// to be fastest, and launches. A convolution in groups is one launch for each pack of groups.
 #include <stdexcept>
 
 #include "kernels/conv2d/cuda/filters.h"
@@ -21,7 +21,8 @@ bool vector_channels(const Task& task) {
   return g.k % multiple == 0 && (task.direction == Direction::backward_data || g.c % multiple == 0);
 }
 
-// As the rung sees it: the pitches tell it whether 16-byte copies are possible, no more.
+// The product as the kernel family sees it. Its pitches only tell whether 16-byte copies are
+// possible.
 gemm::Problem gathered_product(const Task& task) {
   gemm::Problem product = task.product();
   if (task.direction == Direction::backward_data)
@@ -31,41 +32,43 @@ gemm::Problem gathered_product(const Task& task) {
   return product.checked();
 }
 
-// Filters, or channels of backward_data, that a bundle has where its groups are narrower: the narrow tiles' columns.
-constexpr int kBundle = 64;
-constexpr int kMostBundles = 128;  // each is a launch
-constexpr int kMostNarrow = 16;    // of less than half of those columns, as prime numbers of groups make them
+// Packs of narrow groups have this many filters (backward_data: channels), the columns of the
+// narrow tiles.
+constexpr int kPackWidth = 64;
+constexpr int kMostPacks = 128;  // each pack is a launch
+constexpr int kMostNarrow =
+    16;  // the limit if packs are less than half as wide, which prime numbers of groups cause
 
-// Bundles without a remainder, and their filters as the rung reads them.
-BundledFilters filters_of(const Task& task) {
+// Packs without a remainder, with the filters in the order that the kernels read.
+PackedFilters filters_of(const Task& task) {
   const Geometry& g = task.geometry;
   const bool back = task.direction == Direction::backward_data;
   const int c = g.c / g.groups, k = g.k / g.groups;
-  int merged = std::clamp(kBundle / (back ? c : k), 1, g.groups);
+  int merged = std::clamp(kPackWidth / (back ? c : k), 1, g.groups);
   while (g.groups % merged != 0) --merged;
-  const Bundles bundles{g.groups / merged, merged * c, merged * k};
-  return back ? BundledFilters{bundles, bundles.c, bundles.k, true}
-              : BundledFilters{bundles, bundles.k, bundles.c, false};
+  const GroupPacking packing{g.groups / merged, merged * c, merged * k};
+  return back ? PackedFilters{packing, packing.c, packing.k, true}
+              : PackedFilters{packing, packing.k, packing.c, false};
 }
 
-// What the rung runs: the task, of groups a bundle of them, or, where few channels keep 16-byte copies out, what it
-// becomes behind fold_images.
+// The task that the kernels run: one pack of groups or, if few channels rule out 16-byte copies,
+// the task after space_to_depth.
 struct Inner {
   Task task;
   bool folds = false;
-  Fold fold;
+  SpaceToDepth fold;
 };
 Inner inner_of(const Task& task) {
   const Geometry& g = task.geometry;
   if (g.groups > 1) {
-    const Bundles bundles = filters_of(task).bundles;
+    const GroupPacking packing = filters_of(task).packing;
     Inner inner{task};
-    inner.task.geometry.c = bundles.c, inner.task.geometry.k = bundles.k, inner.task.geometry.groups = 1;
+    inner.task.geometry.c = packing.c, inner.task.geometry.k = packing.k, inner.task.geometry.groups = 1;
     return inner;
   }
-  if (vector_channels(task) || !can_fold(task)) return {task};
-  Inner inner{task, true, fold_of(task, 1)};
-  const Fold& fold = inner.fold;
+  if (vector_channels(task) || !suits_space_to_depth(task)) return {task};
+  Inner inner{task, true, space_to_depth_of(task, 1)};
+  const SpaceToDepth& fold = inner.fold;
   inner.task.geometry = {g.n,       fold.channels, fold.height, fold.width, g.k,    g.p, g.q,
                          fold.down, fold.across,   {1, 1},      {0, 0},     {1, 1}, 1};
   return vector_channels(inner.task) ? inner : Inner{task};
@@ -73,7 +76,7 @@ Inner inner_of(const Task& task) {
 
 struct Workspace {
   std::uint8_t *product, *filters, *images;
-  float* gradient;  // of the folded or bundled filters
+  float* gradient;  // of the folded or packed filters
   std::size_t bytes;
 };
 Workspace carve(const Task& task, const gemm::Plan& product, void* base) {
@@ -81,11 +84,11 @@ Workspace carve(const Task& task, const gemm::Plan& product, void* base) {
   const Geometry& g = task.geometry;
   const Inner inner = inner_of(task);
   const bool weights = task.direction == Direction::backward_weights;
-  const BundledFilters bundled = filters_of(task);
-  // Neither folded ones nor a bundle's are the filters as they are.
-  const std::size_t changed = inner.folds           ? inner.fold.filter_elements(g)
-                              : bundled.is_plain(g) ? 0
-                                                    : std::size_t(bundled.elements(g));
+  const PackedFilters packed = filters_of(task);
+  // Both folded and packed filters are copies.
+  const std::size_t changed = inner.folds          ? inner.fold.filter_elements(g)
+                              : packed.is_plain(g) ? 0
+                                                   : std::size_t(packed.elements(g));
   const std::size_t filters = weights ? 0 : changed;
   Workspace workspace{};
   workspace.product = carver.take<std::uint8_t>(product.workspace_bytes);
@@ -99,10 +102,10 @@ Workspace carve(const Task& task, const gemm::Plan& product, void* base) {
 
 bool supports_gathered(const Task& task) {
   if (task.math != Math::fp32 && gemm::device_facts().major < 8) return false;
-  const BundledFilters filters = filters_of(task);
-  const Bundles& bundles = filters.bundles;
-  const int width = task.direction == Direction::backward_data ? bundles.c : bundles.k;
-  return bundles.count == 1 || (bundles.count <= (width < kBundle / 2 ? kMostNarrow : kMostBundles) &&
+  const PackedFilters filters = filters_of(task);
+  const GroupPacking& packing = filters.packing;
+  const int width = task.direction == Direction::backward_data ? packing.c : packing.k;
+  return packing.count == 1 || (packing.count <= (width < kPackWidth / 2 ? kMostNarrow : kMostPacks) &&
                                 filters.elements(task.geometry) < std::int64_t{1} << 31);
 }
 
@@ -114,12 +117,12 @@ std::vector<Plan> gathered_candidates(const Task& task) {
   return plans;
 }
 
-// The call of the first bundle, moved to another.
-GatheredCall of_bundle(GatheredCall call, const Bundles& bundles, int index) {
+// Moves the call of the first pack to another one.
+GatheredCall of_pack(GatheredCall call, const GroupPacking& packing, int index) {
   const bool back = call.task.direction == Direction::backward_data,
              weights = call.task.direction == Direction::backward_weights;
-  const std::int64_t c = std::int64_t{index} * bundles.c, k = std::int64_t{index} * bundles.k,
-                     filters = k * call.task.geometry.taps() * bundles.c;
+  const std::int64_t c = std::int64_t{index} * packing.c, k = std::int64_t{index} * packing.k,
+                     filters = k * call.task.geometry.taps() * packing.c;
   const auto element = std::int64_t(bytes_of(call.task.type()));
   const auto behind = [](const void* data, std::int64_t bytes) -> const void* {
     return data == nullptr ? nullptr : static_cast<const std::uint8_t*>(data) + bytes;
@@ -137,10 +140,10 @@ Launch bind_gathered(const Task& task, const Plan& plan, const Buffers& b) {
   const Geometry& g = task.geometry;
   const Workspace workspace = carve(task, plan.product, b.workspace);
   const Inner inner = inner_of(task);
-  const BundledFilters bundled = filters_of(task);
+  const PackedFilters packed = filters_of(task);
   const bool back = task.direction == Direction::backward_data,
              weights = task.direction == Direction::backward_weights;
-  const bool bundles = g.groups > 1 && !bundled.is_plain(g), changed = inner.folds || bundles;
+  const bool packing = g.groups > 1 && !packed.is_plain(g), changed = inner.folds || packing;
   gemm::Problem product = gathered_product(inner.task);
   if (!weights) product.ldc = back ? g.c : g.k;
   gemm::Buffers whole;
@@ -165,13 +168,13 @@ Launch bind_gathered(const Task& task, const Plan& plan, const Buffers& b) {
   const auto start = task.math == Math::fp32 ? start_gathered_registers : start_gathered_mma;
   return [=](Stream stream) {
     const std::size_t element = bytes_of(task.type());
-    if (bundles && !weights) bundle_filters(g, bundled, b.weights, workspace.filters, element, stream);
-    if (back && !bundles)
+    if (packing && !weights) pack_filters(g, packed, b.weights, workspace.filters, element, stream);
+    if (back && !packing)
       transpose_filters(b.weights, workspace.filters, g.k, g.taps(), g.c, element, stream);
     if (inner.folds) fold_images(task, inner.fold, b.images, workspace.images, stream);
     if (inner.folds && !weights) fold_filters(task, inner.fold, b.weights, workspace.filters, stream);
-    for (int i = 0; i < bundled.bundles.count; ++i) {
-      GatheredCall one = of_bundle(call, bundled.bundles, i);
+    for (int i = 0; i < packed.packing.count; ++i) {
+      GatheredCall one = of_pack(call, packed.packing, i);
       const gemm::Epilogue last = one.epilogue;
       if (plan.product.splits > 1) one.epilogue.partial = partial;
       start(one, stream.get());
@@ -179,8 +182,8 @@ Launch bind_gathered(const Task& task, const Plan& plan, const Buffers& b) {
     }
     if (inner.folds && weights)
       unfold_gradient(task, inner.fold, workspace.gradient, static_cast<float*>(b.out), stream);
-    if (bundles && weights)
-      unbundle_gradient(g, bundled, workspace.gradient, static_cast<float*>(b.out), stream);
+    if (packing && weights)
+      unpack_gradient(g, packed, workspace.gradient, static_cast<float*>(b.out), stream);
   };
 }
 

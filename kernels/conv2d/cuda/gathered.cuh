@@ -1,4 +1,4 @@
-// The gathered engine's host side that is common to its rungs. CUDA builds only.
+// Host code of the gathered engine that its kernel families share. CUDA builds only.
 #pragma once
 
 #include "kernels/conv2d/engines.h"
@@ -7,14 +7,14 @@
 
 namespace convoy::kernels::conv {
 
-// What a launch of the product needs.
+// The arguments of one launch of the product.
 struct GatheredCall {
   Task task;
   gemm::Problem product;
   gemm::Plan plan;
   const void* images;
   const void* other;  // weights [K, R S C]; their transpose [C, R S K]; dy [N P Q, K]
-  int image_pitch;    // channels of the images in all, of which the task's are read
+  int image_pitch;    // channels of the images in all, of which the task reads a part
   int dy_pitch;       // backward_weights: filters in all
   bool vectors;       // 16-byte copies are possible
   gemm::Epilogue epilogue;

@@ -1,4 +1,4 @@
-// Convolution on the device: the requests' layouts and types, and the engine that serves them.
+// Makers of convolutions on the device: require layouts and types, and choose the engine.
 #include "kernels/batch_norm/batch_norm.h"
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/conv2d/engines.h"
@@ -41,12 +41,12 @@ Task task_of(const char* operation, Direction direction, const Conv2dProblem& pr
 }
 
 void settle_bias(const char* operation, TensorDesc& desc, std::int64_t k) {
-  settle(operation, desc, Layout::row_major);
+  require_layout(operation, desc, Layout::row_major);
   require_dtype(operation, "the bias", desc, DType::f32);
   require_shape(operation, "the bias", desc, {k});
 }
 
-// The kernel of a task; `fill` puts the operands where the engine wants them.
+// Makes the kernel of a task. `fill` puts the operands into the engine's Buffers.
 template <typename Fill>
 Kernel kernel_of(const Task& task, const conv::Plan& plan, Fill fill) {
   Kernel kernel;
@@ -101,7 +101,7 @@ Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request) {
   const char* operation = "conv2d_forward";
   require_counts(operation, request, problem.bias ? 3 : 2, problem.statistics ? 2 : 1);
   TensorDesc &x = request.inputs[0], &weights = request.inputs[1], &y = request.outputs[0];
-  for (TensorDesc* desc : {&x, &weights, &y}) settle_activation(operation, *desc);
+  for (TensorDesc* desc : {&x, &weights, &y}) require_activation_layout(operation, *desc);
   if (problem.bias) settle_bias(operation, request.inputs[2], weights.shape[0]);
   const DType type = common_dtype(operation, {&x, &weights, &y});
   Task task = task_of(operation, Direction::forward, problem, x.shape, weights.shape, y, type);
@@ -109,7 +109,7 @@ Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request) {
   task.statistics = problem.statistics;
   if (problem.statistics) {
     require_control(operation, request);
-    settle(operation, request.outputs[1], Layout::row_major);
+    require_layout(operation, request.outputs[1], Layout::row_major);
     require_dtype(operation, "sums", request.outputs[1], DType::f64);
     require_shape(operation, "sums", request.outputs[1], {2, weights.shape[0]});
   }
@@ -130,9 +130,9 @@ Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request
   const char* operation = "conv2d_backward_data";
   require_input_norm_counts(operation, problem, request);
   TensorDesc &dy = request.inputs[0], &weights = request.inputs[1], &dx = request.outputs[0];
-  // What of x is read, if anything.
+  // The part of x that is read, if any.
   TensorDesc& x = request.inputs[problem.input_relu || problem.input_norm ? 2 : 0];
-  for (TensorDesc* desc : {&dy, &weights, &x, &dx}) settle_activation(operation, *desc);
+  for (TensorDesc* desc : {&dy, &weights, &x, &dx}) require_activation_layout(operation, *desc);
   const DType type = common_dtype(operation, {&dy, &weights, &x, &dx});
   if (problem.input_relu || problem.input_norm) require_shape(operation, "x", x, dx.shape);
   Kernel pass;
@@ -160,7 +160,7 @@ Kernel conv2d_backward_weights(const Conv2dProblem& problem, KernelRequest& requ
   const char* operation = "conv2d_backward_weights";
   require_counts(operation, request, 2, problem.bias ? 2 : 1);
   TensorDesc &x = request.inputs[0], &dy = request.inputs[1], &dweights = request.outputs[0];
-  for (TensorDesc* desc : {&x, &dy, &dweights}) settle_activation(operation, *desc);
+  for (TensorDesc* desc : {&x, &dy, &dweights}) require_activation_layout(operation, *desc);
   require_dtype(operation, "dweights", dweights, DType::f32);
   if (problem.bias) settle_bias(operation, request.outputs[1], dweights.shape[0]);
   const DType type = common_dtype(operation, {&x, &dy});

@@ -1,4 +1,5 @@
-// The matrix engine: a 1x1 convolution without stride and padding is a plain product over the pixels.
+// The matrix engine: a 1x1 convolution without stride and padding is a plain product over the
+// pixels.
 #include "kernels/conv2d/engines.h"
 
 namespace convoy::kernels::conv {

@@ -1,4 +1,4 @@
-// Adds up the slots of the im2col engine's blocks, a block of threads a few channels.
+// Adds the slots of the im2col engine's blocks. Each block of threads adds a few channels.
 #include "kernels/batch_norm/cuda.cuh"
 #include "kernels/conv2d/cuda/norm_sums.h"
 #include "kernels/device/cuda_error.h"
@@ -7,16 +7,16 @@
 namespace convoy::kernels::conv {
 namespace {
 
-constexpr int kChannels = 16, kSlices = 64;  // of a block: channels across, slots side by side
+constexpr int kChannels = 16, kSlices = 64;  // of a block: channels across, slices of the slots
 
-// In the same order in every run.
+// Adds in the same order in every run.
 __global__ void __launch_bounds__(kChannels* kSlices)
     finish(const float* slots, int count, int channels, int pixels, const __grid_constant__ InputNorm norm,
            const StepControl* control) {
   __shared__ double shared[2][kSlices][kChannels + 1];
   const int channel = int(blockIdx.x) * kChannels + int(threadIdx.x);
   constexpr int kRounds = (gemm::kSumSlots + kSlices - 1) / kSlices;
-  float values[kRounds][2];  // all on their way at once
+  float values[kRounds][2];  // all loads are in flight at once
 #pragma unroll
   for (int i = 0; i < kRounds; ++i) {
     const int slot = int(threadIdx.y) + i * kSlices;

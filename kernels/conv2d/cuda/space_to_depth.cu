@@ -11,13 +11,13 @@ namespace {
 
 using cuda::ceil_div;
 
-// Offsets in x of a folded pixel's channels; row < 0 where there is none.
+// Offsets in x of the channels of a folded pixel; row < 0 if the channel is zero.
 struct FoldTable {
   std::int8_t row[kMostFolded], column[kMostFolded];
   std::int16_t channel[kMostFolded];
 };
 
-FoldTable table_of(const Geometry& g, const Fold& fold) {
+FoldTable table_of(const Geometry& g, const SpaceToDepth& fold) {
   FoldTable table{};
   for (int i = 0; i < kMostFolded; ++i) {
     const int a = i / (fold.columns * g.c), b = i / g.c % fold.columns;
@@ -28,27 +28,28 @@ FoldTable table_of(const Geometry& g, const Fold& fold) {
   return table;
 }
 
-// The same in a block's shared memory, from a pixel's first row and column on; -1: nothing.
+// The same offsets in shared memory, from a pixel's first row and column on; -1 for zero.
 struct FoldOffsets {
   alignas(16) std::int16_t at[kMostFolded];
 };
 
-// How blocks share the folded images: `lines` lines each, of longer ones a segment of their pixels. The rows of x that this
-// takes lie in shared memory, `pitch` elements apart, with zeros for what is outside.
+// How blocks divide the folded images: `lines` lines each, or a segment of a long line. Their rows
+// of x are in shared memory, `pitch` elements apart, with zeros outside the image.
 struct FoldGrid {
   int lines, segment, segments, pitch;
-  int packs, threads;  // 16 bytes of a folded pixel; of a block, a multiple of that
-  // By the pixels of a segment, the packs of a pitch, the rows of a folded pixel, the lines of an image.
+  int packs, threads;  // packs: 16-byte words of a folded pixel; threads of a block, a multiple of packs
+  // Divides by the pixels of a segment, the packs of a pitch, the rows of a folded pixel, the lines
+  // of an image.
   cuda::Divider by_pixels, by_packs, by_rows, by_height;
 
-  std::size_t elements(const Fold& fold) const { return std::size_t(lines) * fold.rows * pitch; }
+  std::size_t elements(const SpaceToDepth& fold) const { return std::size_t(lines) * fold.rows * pitch; }
 };
 
 template <typename T>
-FoldGrid fold_grid(const Geometry& g, const Fold& fold) {
+FoldGrid fold_grid(const Geometry& g, const SpaceToDepth& fold) {
   constexpr int V = cuda::kPackWidth<T>;
-  constexpr std::size_t kMostBytes = 40 << 10;  // below the 48 KiB that a launch has without asking
-  constexpr std::int64_t kPacks = 2048;         // for a block to write
+  constexpr std::size_t kMostBytes = 40 << 10;  // below the 48 KiB that need no opt-in
+  constexpr std::int64_t kPacks = 2048;         // words that a block writes
   FoldGrid grid{};
   grid.packs = fold.channels / V;
   grid.threads = cuda::kThreads / grid.packs * grid.packs;
@@ -81,9 +82,9 @@ FoldOffsets offsets_of(const Geometry& g, const FoldTable& table, const FoldGrid
   return offsets;
 }
 
-// A thread writes 16 bytes at a time, always the same channels.
+// A thread writes 16 bytes at a time, always of the same channels.
 template <typename T>
-__global__ void fold_pixels(const __grid_constant__ Geometry g, const __grid_constant__ Fold fold,
+__global__ void fold_pixels(const __grid_constant__ Geometry g, const __grid_constant__ SpaceToDepth fold,
                             const __grid_constant__ FoldOffsets offsets,
                             const __grid_constant__ FoldGrid grid, const T* x, T* to) {
   constexpr int V = cuda::kPackWidth<T>;
@@ -99,7 +100,7 @@ __global__ void fold_pixels(const __grid_constant__ Geometry g, const __grid_con
     const int e = begin - lead + i * V - row * grid.pitch;
     const bool there = line < all_lines && h >= 0 && h < g.h;
     const T* const from = x + (std::int64_t{n} * g.h + h) * length;
-    if (length % V == 0) {  // 16 bytes are whole inside or outside
+    if (length % V == 0) {  // each 16 bytes are entirely inside or outside
       const bool inside = there && e >= 0 && e < length;
       gemm::copy_async<16>(rows + i * V, inside ? from + e : x, inside ? 16 : 0);
     } else {
@@ -125,8 +126,9 @@ __global__ void fold_pixels(const __grid_constant__ Geometry g, const __grid_con
   }
 }
 
-// The filter's element that a folded one holds, -1 for none.
-__device__ std::int64_t unfolded(const Geometry& g, const Fold& fold, const FoldTable& table, int element) {
+// Returns the filter element that a folded element holds, or -1.
+__device__ std::int64_t unfolded(const Geometry& g, const SpaceToDepth& fold, const FoldTable& table,
+                                 int element) {
   const int channel = element % fold.channels, j = element / fold.channels % fold.across,
             i = element / fold.channels / fold.across % fold.down,
             k = element / fold.channels / fold.across / fold.down;
@@ -136,7 +138,7 @@ __device__ std::int64_t unfolded(const Geometry& g, const Fold& fold, const Fold
 }
 
 template <typename T>
-__global__ void fold_taps(const __grid_constant__ Geometry g, const __grid_constant__ Fold fold,
+__global__ void fold_taps(const __grid_constant__ Geometry g, const __grid_constant__ SpaceToDepth fold,
                           const __grid_constant__ FoldTable table, const T* filters, T* to, int elements) {
   for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < elements; i += gridDim.x * blockDim.x) {
     const std::int64_t from = unfolded(g, fold, table, i);
@@ -144,7 +146,7 @@ __global__ void fold_taps(const __grid_constant__ Geometry g, const __grid_const
   }
 }
 
-__global__ void unfold_taps(const __grid_constant__ Geometry g, const __grid_constant__ Fold fold,
+__global__ void unfold_taps(const __grid_constant__ Geometry g, const __grid_constant__ SpaceToDepth fold,
                             const __grid_constant__ FoldTable table, const float* folded, float* to,
                             int elements) {
   for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < elements; i += gridDim.x * blockDim.x) {
@@ -153,8 +155,8 @@ __global__ void unfold_taps(const __grid_constant__ Geometry g, const __grid_con
   }
 }
 
-Fold fold_with(const Geometry& g, int rows, int multiple) {
-  Fold fold;
+SpaceToDepth fold_with(const Geometry& g, int rows, int multiple) {
+  SpaceToDepth fold;
   fold.rows = rows;
   fold.columns = g.stride[1];
   fold.channels = int(ceil_div(std::int64_t{rows} * fold.columns * g.c, multiple)) * multiple;
@@ -165,8 +167,8 @@ Fold fold_with(const Geometry& g, int rows, int multiple) {
   return fold;
 }
 
-// Microseconds: the folded images written and read, and the product over padded windows.
-double cost(const Task& task, const Fold& fold, int depth) {
+// Estimates microseconds: write and read the folded images, and multiply padded windows.
+double cost(const Task& task, const SpaceToDepth& fold, int depth) {
   const Geometry& g = task.geometry;
   const double bytes = 2.2 * double(fold.image_elements(g)) * double(bytes_of(task.type()));
   const double k = double(fold.down) * double(ceil_div(fold.window(), depth) * depth);
@@ -178,26 +180,26 @@ int multiple_of(const Task& task) { return int(16 / bytes_of(task.type())); }
 
 }  // namespace
 
-bool can_fold(const Task& task) {
+bool suits_space_to_depth(const Task& task) {
   const Geometry& g = task.geometry;
   if (g.groups != 1 || g.dilation[0] != 1 || g.dilation[1] != 1) return false;
   if (task.direction == Direction::backward_data || g.c >= 64 || g.stride[0] > 8 || g.stride[1] > 8)
     return false;
-  const Fold fold = fold_with(g, g.stride[0], multiple_of(task));
+  const SpaceToDepth fold = fold_with(g, g.stride[0], multiple_of(task));
   const std::int64_t packs = std::int64_t(fold.image_elements(g)) / multiple_of(task);
   return fold.channels <= kMostFolded && fold.down <= 120 && packs < std::int64_t{1} << 31;
 }
 
-Fold fold_of(const Task& task, int depth) {
+SpaceToDepth space_to_depth_of(const Task& task, int depth) {
   const Geometry& g = task.geometry;
-  const Fold by_stride = fold_with(g, g.stride[0], multiple_of(task)),
-             whole = fold_with(g, g.r, multiple_of(task));
+  const SpaceToDepth by_stride = fold_with(g, g.stride[0], multiple_of(task)),
+                     whole = fold_with(g, g.r, multiple_of(task));
   const std::int64_t packs = std::int64_t(whole.image_elements(g)) / multiple_of(task);
   if (whole.channels > kMostFolded || g.r > 120 || packs >= std::int64_t{1} << 31) return by_stride;
   return cost(task, whole, depth) < cost(task, by_stride, depth) ? whole : by_stride;
 }
 
-void fold_images(const Task& task, const Fold& fold, const void* images, void* to, Stream stream) {
+void fold_images(const Task& task, const SpaceToDepth& fold, const void* images, void* to, Stream stream) {
   const auto start = [&]<typename T>(T) {
     const Geometry& g = task.geometry;
     const FoldGrid grid = fold_grid<T>(g, fold);
@@ -211,7 +213,7 @@ void fold_images(const Task& task, const Fold& fold, const void* images, void* t
   task.type() == DType::bf16 ? start(cuda::bf16{}) : start(float{});
 }
 
-void fold_filters(const Task& task, const Fold& fold, const void* filters, void* to, Stream stream) {
+void fold_filters(const Task& task, const SpaceToDepth& fold, const void* filters, void* to, Stream stream) {
   const auto start = [&]<typename T>(T) {
     const int elements = int(fold.filter_elements(task.geometry));
     cuda::launch(fold_taps<T>, cuda::resident_grid(elements), cuda::kThreads, stream, task.geometry, fold,
@@ -221,7 +223,8 @@ void fold_filters(const Task& task, const Fold& fold, const void* filters, void*
   task.type() == DType::bf16 ? start(cuda::bf16{}) : start(float{});
 }
 
-void unfold_gradient(const Task& task, const Fold& fold, const float* folded, float* to, Stream stream) {
+void unfold_gradient(const Task& task, const SpaceToDepth& fold, const float* folded, float* to,
+                     Stream stream) {
   const int elements = int(fold.filter_elements(task.geometry));
   cuda::launch(unfold_taps, cuda::resident_grid(elements), cuda::kThreads, stream, task.geometry, fold,
                table_of(task.geometry, fold), folded, to, elements);

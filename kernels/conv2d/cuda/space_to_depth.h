@@ -1,10 +1,12 @@
-// Convolutions of few channels (a network's first: 3, or 1) made into ones whose windows the copy engine can cut out.
-// Rows and columns that a stride apart become channels, as do a row's taps, of which neighbours lie side by side:
-//   folded images   [N, height, width, channels]  pixel (i, j), channel (a, b, c) = x[i stride - padding + a,
-//                                                 j stride - padding + b, c], zero outside x
-//   folded filters  [K, down, across channels]    tap (i, j), channel (a, b, c) = filter[i rows + a, j stride + b, c]
-// y[p, q] is then the sum over `down` rows of `across` pixels, channels and all: windows that overlap in memory.
-// `rows` is the stride, or, where that costs less, the whole filter's height. CUDA builds only.
+// Turns convolutions of few channels (a network's first layer has 3, or 1) into convolutions with
+// enough channels for TMA. Rows and columns that a stride apart become channels, and so do the taps
+// of a row:
+//   folded images   [N, height, width, channels]  pixel (i, j), channel (a, b, c) =
+//                   x[i stride - padding + a, j stride - padding + b, c], zero outside x
+//   folded filters  [K, down, across channels]    tap (i, j), channel (a, b, c) =
+//                   filter[i rows + a, j stride + b, c]
+// y[p, q] is then a sum over `down` rows of `across` pixels with all channels; windows overlap in
+// memory. `rows` is the stride or, if that is cheaper, the height of the filter. CUDA builds only.
 #pragma once
 
 #include "kernels/conv2d/engines.h"
@@ -13,8 +15,8 @@ namespace convoy::kernels::conv {
 
 inline constexpr int kMostFolded = 192;
 
-struct Fold {
-  int rows = 0, columns = 0;  // of x in a folded pixel
+struct SpaceToDepth {
+  int rows = 0, columns = 0;  // of x, in a folded pixel
   int height = 0, width = 0, channels = 0;
   int down = 0, across = 0;  // folded taps
 
@@ -23,13 +25,15 @@ struct Fold {
   std::size_t filter_elements(const Geometry& g) const { return std::size_t(g.k) * down * window(); }
 };
 
-// Whether a task can be folded, and the cheaper way; `depth`: elements of a block of channels.
-bool can_fold(const Task& task);
-Fold fold_of(const Task& task, int depth);
+// Whether a task can be folded, and the cheaper way to do it. `depth`: elements of a block of
+// channels.
+bool suits_space_to_depth(const Task& task);
+SpaceToDepth space_to_depth_of(const Task& task, int depth);
 
-void fold_images(const Task& task, const Fold& fold, const void* images, void* to, Stream stream);
-void fold_filters(const Task& task, const Fold& fold, const void* filters, void* to, Stream stream);
-// The gradient of the filters from that of the folded ones, f32.
-void unfold_gradient(const Task& task, const Fold& fold, const float* folded, float* to, Stream stream);
+void fold_images(const Task& task, const SpaceToDepth& fold, const void* images, void* to, Stream stream);
+void fold_filters(const Task& task, const SpaceToDepth& fold, const void* filters, void* to, Stream stream);
+// Computes the gradient of the filters, f32, from that of the folded filters.
+void unfold_gradient(const Task& task, const SpaceToDepth& fold, const float* folded, float* to,
+                     Stream stream);
 
 }  // namespace convoy::kernels::conv

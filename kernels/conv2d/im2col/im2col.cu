@@ -1,4 +1,5 @@
-// Host side of the im2col and folded engines: the tensor maps through which the copy engine sees windows, and the launches.
+// Host code of the im2col and folded engines: the tensor maps through which TMA reads windows, and
+// the launches.
 #include <algorithm>
 #include <memory>
 #include <stdexcept>
@@ -46,7 +47,7 @@ CUtensorMap images_map(const Task& task, const View& view, const void* images, i
   return map.encode();
 }
 
-// A tensor's pixels at the positions of the windows, in boxes of so many pixels and channels.
+// Maps a tensor's pixels at the positions of the windows, in boxes of pixels by channels.
 CUtensorMap pixels_map(const gemm::Sm90Tile& tile, const View& view, const void* data, std::int64_t channels,
                        int box_pixels, int box_channels) {
   if (tile.taps == 1)
@@ -61,30 +62,31 @@ CUtensorMap pixels_map(const gemm::Sm90Tile& tile, const View& view, const void*
   return map.encode();
 }
 
-BundleSteps bundle_steps(const Task& task, int tile) {
-  const BundledFilters filters = filters_of(task, tile);
-  const Bundles& bundles = filters.bundles;
-  if (bundles.count == 1) return {};
+PackSteps pack_steps(const Task& task, int tile) {
+  const PackedFilters filters = filters_of(task, tile);
+  const GroupPacking& packing = filters.packing;
+  if (packing.count == 1) return {};
   const gemm::Sm90Tile& of = tile_at(task, tile);
   switch (task.direction) {
     case Direction::forward:
-      return {cuda::Divider(bundles.k / of.columns), bundles.c, 0, 0};
+      return {cuda::Divider(packing.k / of.columns), packing.c, 0, 0};
     case Direction::backward_data:
-      if (filters.transposed) return {cuda::Divider(bundles.c / of.columns), bundles.k, 0, 0};
-      return {cuda::Divider(bundles.c / of.columns), bundles.k, filters.rows, bundles.c};
+      if (filters.transposed) return {cuda::Divider(packing.c / of.columns), packing.k, 0, 0};
+      return {cuda::Divider(packing.c / of.columns), packing.k, filters.rows, packing.c};
     case Direction::backward_weights:
-      return {cuda::Divider(bundles.k / (turned(task, tile) ? of.columns : of.rows)), bundles.c, 0, 0};
+      return {cuda::Divider(packing.k / (gradient_is_transposed(task, tile) ? of.columns : of.rows)),
+              packing.c, 0, 0};
   }
   throw std::logic_error("unknown direction");
 }
 
-// Filters [outer][taps][inner].
+// Maps filters [outer][taps][inner].
 CUtensorMap filters_map(DType type, const void* filters, std::int64_t outer, std::int64_t taps,
                         std::int64_t inner, unsigned box_inner, unsigned box_outer) {
   return tiled_map(type, filters, {inner, taps, outer}, {inner, taps * inner}, {box_inner, 1, box_outer});
 }
 
-// One kernel launch, of one view.
+// The arguments of one kernel launch, for one view.
 Sm90ConvCall describe(const Task& task, const Plan& plan, const View& whole, const Buffers& b,
                       const Workspace& workspace) {
   const gemm::Sm90Tile& tile = tile_at(task, tile_of(plan));
@@ -98,9 +100,9 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& whole, con
   Sm90ConvCall call{};
   call.tile = tile_of(plan);
   call.schedule = gemm::sm90_schedule(product, tile, splits);
-  call.blocks = std::min(call.schedule.pieces(), gemm::device_facts().multiprocessors);
+  call.blocks = std::min(call.schedule.work_items(), gemm::device_facts().multiprocessors);
   call.window = window_load(view, window_channels(task, view, tile_of(plan)), depth);
-  call.bundles = bundle_steps(task, tile_of(plan));
+  call.packing = pack_steps(task, tile_of(plan));
   call.filter_taps = view.filter_taps;
   call.window.matrix = is_matrix(task, view);
   call.images = images_map(task, view, folds ? workspace.images : b.images,
@@ -110,7 +112,8 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& whole, con
   const DType type = task.type();
   if (weights) {
     call.other = pixels_map(tile, view, b.dy, g.k, depth, depth);
-    if (turned(task, call.tile)) call.half = pixels_map(tile, view, b.dy, g.k, depth, depth / 2);
+    if (gradient_is_transposed(task, call.tile))
+      call.half = pixels_map(tile, view, b.dy, g.k, depth, depth / 2);
     float* const out = splits > 1            ? workspace.partial
                        : folds || rearranged ? workspace.gradient
                                              : static_cast<float*>(b.out);
@@ -120,10 +123,10 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& whole, con
       return call;
     }
     call.placement.blocks = call.window.blocks;
-    if (turned(task, call.tile)) {
+    if (gradient_is_transposed(task, call.tile)) {
       call.c = tiled_map(DType::f32, workspace.partial, {g.k, c, taps, splits},
                          {g.k, c * g.k, taps * c * g.k}, {32, 64, 1, 1});
-      call.placement.kind = Placement::Kind::turned;
+      call.placement.kind = Placement::Kind::transposed_filters;
       return call;
     }
     call.c =
@@ -134,10 +137,10 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& whole, con
   if (folds) {
     call.other = filters_map(type, workspace.filters, g.k, view.taps[0], view.map.c, depth, tile.columns);
   } else {
-    const BundledFilters filters = filters_of(task, call.tile);
+    const PackedFilters filters = filters_of(task, call.tile);
     const bool n_contiguous = task.direction == Direction::backward_data && !filters.transposed;
     call.other = filters_map(type, rearranged || filters.transposed ? workspace.filters : b.weights,
-                             std::int64_t{filters.bundles.count} * filters.rows, g.taps(), filters.inner,
+                             std::int64_t{filters.packing.count} * filters.rows, g.taps(), filters.inner,
                              n_contiguous ? 64 : depth, n_contiguous ? 64 : tile.columns);
   }
   if (splits > 1) {
@@ -199,8 +202,8 @@ Launch bind_windows(const Task& task, const Plan& plan, const Buffers& b) {
   const bool weights = task.direction == Direction::backward_weights, folds = plan.engine == Engine::folded;
   const bool rearranged = rearranges_filters(task, tile_of(plan)),
              turns = !rearranged && transposes(task, tile_of(plan));
-  const BundledFilters filters = filters_of(task, tile_of(plan));
-  const Fold fold = folds ? fold_of(task, depth_of(task)) : Fold{};
+  const PackedFilters filters = filters_of(task, tile_of(plan));
+  const SpaceToDepth fold = folds ? space_to_depth_of(task, depth_of(task)) : SpaceToDepth{};
   const std::vector<View> views = views_of(task, plan.engine);
   auto calls = std::make_shared<std::vector<Sm90ConvCall>>();
   bool gaps = false;
@@ -212,7 +215,7 @@ Launch bind_windows(const Task& task, const Plan& plan, const Buffers& b) {
       calls->push_back(describe(task, plan, view, b, workspace));
   }
   const Result result = result_of(task, views.front(), tile_of(plan));
-  gemm::Epilogue epilogue;  // of the pieces' sum
+  gemm::Epilogue epilogue;  // of the sum over the splits of k
   epilogue.c = weights && (folds || rearranged) ? workspace.gradient : b.out;
   epilogue.ldc = result.n;
   epilogue.bias = b.bias;
@@ -220,10 +223,10 @@ Launch bind_windows(const Task& task, const Plan& plan, const Buffers& b) {
   if (task.input_relu) epilogue.mask = b.x;
   epilogue.bf16 = !weights && task.math == Math::bf16;
   const bool in_norm = norms(task, plan.product.splits);
-  // Two consumers a block.
+  // A block has two consumers.
   const int slots = in_norm || sums(task, plan.product.splits) ? 2 * calls->front().blocks : 0;
   const std::size_t dx_bytes = gaps ? std::size_t(g.x_pixels()) * g.c * bytes_of(task.type()) : 0;
-  return [=, splits = plan.product.splits, turns_gradient = turned(task, tile_of(plan)),
+  return [=, splits = plan.product.splits, transposes_gradient = gradient_is_transposed(task, tile_of(plan)),
           start = start_of(task, tile_of(plan), plan.product.splits),
           calls = std::shared_ptr<const std::vector<Sm90ConvCall>>(calls)](Stream on) {
     const cudaStream_t stream = on.get();
@@ -231,26 +234,26 @@ Launch bind_windows(const Task& task, const Plan& plan, const Buffers& b) {
     if (folds) fold_images(task, fold, b.images, workspace.images, on);
     if (folds && !weights) fold_filters(task, fold, b.weights, workspace.filters, on);
     if (rearranged && !weights)
-      bundle_filters(g, filters, b.weights, workspace.filters, bytes_of(task.type()), on);
+      pack_filters(g, filters, b.weights, workspace.filters, bytes_of(task.type()), on);
     if (turns) transpose_filters(b.weights, workspace.filters, g.k, g.taps(), g.c, bytes_of(task.type()), on);
     for (const Sm90ConvCall& call : *calls) start(call, stream);
     if (in_norm)
       finish_norm_sums(workspace.slots, slots, g.c, g.h * g.w, b.norm, b.control, stream);
     else if (slots > 0)
       gemm::sum_slots(workspace.slots, slots, g.k, b.sums, stream);
-    if (turns_gradient)
+    if (transposes_gradient)
       add_transposed(workspace.partial, splits, result.n, g.k, static_cast<float*>(epilogue.c), on);
     else if (splits > 1)
       gemm::sum_partials(epilogue, workspace.partial, splits, result.m, result.n, result.n, stream);
     if (folds && weights) unfold_gradient(task, fold, workspace.gradient, static_cast<float*>(b.out), on);
     if (rearranged && weights)
-      unbundle_gradient(g, filters, workspace.gradient, static_cast<float*>(b.out), on);
+      unpack_gradient(g, filters, workspace.gradient, static_cast<float*>(b.out), on);
   };
 }
 
 template <Engine engine>
 const EngineEntry& window_engine() {
-  static const EngineEntry entry{[](const Task& task) { return suits_copy_engine(task, engine); },
+  static const EngineEntry entry{[](const Task& task) { return suits_tma(task, engine); },
                                  [](const Task& task) { return window_candidates(task, engine); },
                                  bind_windows};
   return entry;

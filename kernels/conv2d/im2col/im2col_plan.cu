@@ -52,7 +52,7 @@ bool is_matrix(const Task& task, const View& view) {
          map.step[1] == 1 && map.down == map.h && map.across == map.w;
 }
 
-bool turned(const Task& task, int tile) {
+bool gradient_is_transposed(const Task& task, int tile) {
   return task.direction == Direction::backward_weights && gemm::is_narrow(tile_at(task, tile));
 }
 
@@ -61,24 +61,24 @@ bool transposes(const Task& task, int tile) {
          (task.math == Math::tf32 || gemm::is_narrow(tile_at(task, tile)));
 }
 
-Bundles bundles_of(const Task& task, int tile) {
+GroupPacking packing_of(const Task& task, int tile) {
   const Geometry& g = task.geometry;
   const gemm::Sm90Tile& of = tile_at(task, tile);
-  const bool rows = task.direction == Direction::backward_weights && !turned(task, tile);
+  const bool rows = task.direction == Direction::backward_weights && !gradient_is_transposed(task, tile);
   const int channels = task.direction == Direction::backward_data ? g.c : g.k;
-  return bundles_for(g, channels / g.groups, rows ? of.rows : of.columns);
+  return pack_groups(g, channels / g.groups, rows ? of.rows : of.columns);
 }
 
-BundledFilters filters_of(const Task& task, int tile) {
-  const Bundles bundles = bundles_of(task, tile);
+PackedFilters filters_of(const Task& task, int tile) {
+  const GroupPacking packing = packing_of(task, tile);
   const auto whole = [](int elements, int multiple) {
     return int(gemm::ceil_div(elements, multiple)) * multiple;
   };
   const int pack = int(16 / bytes_of(task.type()));
-  if (transposes(task, tile)) return {bundles, bundles.c, whole(bundles.k, pack), true};
-  // Read n contiguous, a block of k must end with its bundle.
+  if (transposes(task, tile)) return {packing, packing.c, whole(packing.k, pack), true};
+  // If n is contiguous, a block of k must end with its pack.
   const bool in_blocks = task.direction == Direction::backward_data && task.geometry.groups > 1;
-  return {bundles, whole(bundles.k, in_blocks ? depth_of(task) : 1), whole(bundles.c, pack), false};
+  return {packing, whole(packing.k, in_blocks ? depth_of(task) : 1), whole(packing.c, pack), false};
 }
 
 bool rearranges_filters(const Task& task, int tile) {
@@ -87,8 +87,8 @@ bool rearranges_filters(const Task& task, int tile) {
 
 int window_channels(const Task& task, const View& view, int tile) {
   if (task.geometry.groups == 1) return int(view.map.c);
-  const Bundles bundles = bundles_of(task, tile);
-  return task.direction == Direction::backward_data ? bundles.k : bundles.c;
+  const GroupPacking packing = packing_of(task, tile);
+  return task.direction == Direction::backward_data ? packing.k : packing.c;
 }
 
 int gradient_channels(const Task& task, const View& view, int tile) {
@@ -103,7 +103,7 @@ gemm::Problem padded_product(const Task& task, const View& view, int tile) {
   const Geometry& g = task.geometry;
   if (task.direction == Direction::backward_weights) {
     product.m = g.k, product.n = columns, product.k = seen_by(tile_at(task, tile), view).rows();
-    if (turned(task, tile)) std::swap(product.m, product.n);
+    if (gradient_is_transposed(task, tile)) std::swap(product.m, product.n);
   } else {
     product.output = task.type();
     product.m = seen_by(tile_at(task, tile), view).rows();
@@ -138,10 +138,10 @@ Workspace carve(const Task& task, Engine engine, int tile, int splits, void* bas
   const Result result = result_of(task, view, tile);
   const std::size_t type = bytes_of(task.type());
   const bool folds = engine == Engine::folded, weights = task.direction == Direction::backward_weights;
-  const Fold fold = folds ? fold_of(task, depth_of(task)) : Fold{};
+  const SpaceToDepth fold = folds ? space_to_depth_of(task, depth_of(task)) : SpaceToDepth{};
   Workspace workspace{};
-  const bool in_pieces = splits > 1 || turned(task, tile);
-  workspace.partial = carver.take<float>(in_pieces ? std::size_t(splits) * result.m * result.n : 0);
+  const bool has_partials = splits > 1 || gradient_is_transposed(task, tile);
+  workspace.partial = carver.take<float>(has_partials ? std::size_t(splits) * result.m * result.n : 0);
   const bool rearranged = rearranges_filters(task, tile);
   workspace.gradient = carver.take<float>(!weights     ? 0
                                           : folds      ? fold.filter_elements(g)
@@ -160,12 +160,12 @@ Workspace carve(const Task& task, Engine engine, int tile, int splits, void* bas
   return workspace;
 }
 
-bool suits_copy_engine(const Task& task, Engine engine) {
+bool suits_tma(const Task& task, Engine engine) {
   const Geometry& g = task.geometry;
   const int multiple = int(16 / bytes_of(task.type()));
   if (gemm::device_facts().major != 9 || task.math == Math::fp32 || g.k % multiple != 0) return false;
   if (engine == Engine::im2col && g.c % multiple != 0) return false;
-  if (engine == Engine::folded && !can_fold(task)) return false;
+  if (engine == Engine::folded && !suits_space_to_depth(task)) return false;
   for (int axis = 0; axis < 2; ++axis)
     if (strided(task) && g.dilation[axis] != 1 && g.stride[axis] != 1) return false;
   const std::vector<View> views = views_of(task, engine);
@@ -191,20 +191,20 @@ double expected_time(const Task& task, const std::vector<View>& views, int tile,
     if (empty(view) || view.rows() == 0) continue;
     const gemm::Problem product = padded_product(task, view, tile);
     const double bytes = task.bytes() / double(views.size());
-    const bool in_pieces = splits > 1 || turned(task, tile);
-    time += is_mn_major(task)
-                ? gemm::mn_major_expected_time(product, tile, splits, bytes, in_pieces)
-                : gemm::sm90_expected_time(product, tile, splits, bytes, in_pieces, !is_matrix(task, view));
+    const bool has_partials = splits > 1 || gradient_is_transposed(task, tile);
+    time += is_mn_major(task) ? gemm::mn_major_expected_time(product, tile, splits, bytes, has_partials)
+                              : gemm::sm90_expected_time(product, tile, splits, bytes, has_partials,
+                                                         !is_matrix(task, view));
   }
-  // Where 64 filters' taps share pixels, products leave little of shared memory's rate to what else is done with the
-  // result. (What input_norm needs was seen to cost other tiles as much.)
+  // Tiles of 64 filters whose taps share pixels leave little shared-memory bandwidth for work on
+  // the result. (input_norm was seen to cost other tiles as much.)
   const gemm::Sm90Tile& of = tile_at(task, tile);
   const bool leaves_little = gemm::depth_taps(of) > 1 && of.columns == 64;
   return leaves_little && (task.statistics || task.input_relu || task.bias || task.relu) ? 1.13 * time : time;
 }
 
-// Of a pass over the result, for what the kernel that writes it does not do: its start, and the tensors that it reads and
-// writes.
+// Estimates a pass over the result for extra work that the kernel does not fuse: its start, and the
+// tensors that it reads and writes.
 double pass_time(const Task& task, const Result& result) {
   const int tensors = task.statistics ? 1 : task.input_relu ? 3 : 4;
   return 4 + tensors * double(result.m) * double(result.n) * double(bytes_of(task.type())) / gemm::kCopyBytes;
@@ -217,10 +217,10 @@ std::vector<Plan> window_candidates(const Task& task, Engine engine) {
   const bool weights = task.direction == Direction::backward_weights;
   std::vector<std::pair<double, Plan>> scored;
   for (int tile = 0; tile < tile_count(task); ++tile) {
-    // Tiles for tf32 operands whose k is not contiguous all have kernels.
+    // All tiles for tf32 operands whose k is not contiguous have kernels.
     if (!is_mn_major(task) && !has_kernel(kSm90Tiles[tile], task.math, weights)) continue;
     if (!suits(task, engine, tile_at(task, tile))) continue;
-    // Half a box is copied to rows of a plain matrix, and not masked.
+    // Half boxes can only be copied to rows of a plain matrix, without a mask.
     if (gemm::ends_in_half_box(tile_at(task, tile), task.math) && (strided(task) || task.input_relu))
       continue;
     if (filters_of(task, tile).elements(task.geometry) >= std::int64_t{1} << 31) continue;
@@ -229,7 +229,7 @@ std::vector<Plan> window_candidates(const Task& task, Engine engine) {
     const int workers = gemm::device_facts().multiprocessors;
     std::vector<std::pair<double, Plan>> own;
     for (int splits = 1; splits <= std::min(std::max(whole.k_blocks(), 1), 4 * workers); ++splits) {
-      const bool many = whole.pieces() * splits > 8 * workers || whole.k_blocks() / splits < 4 ||
+      const bool many = whole.work_items() * splits > 8 * workers || whole.k_blocks() / splits < 4 ||
                         strided(task) || gemm::depth_taps(tile_at(task, tile)) > 1;
       if (splits > 1 && many) break;
       if (norms(task, splits) && !has_norm_kernel(kSm90Tiles[tile], task.math)) continue;
@@ -241,7 +241,7 @@ std::vector<Plan> window_candidates(const Task& task, Engine engine) {
                       carve(task, engine, tile, splits, nullptr).bytes, fuses}});
     }
     std::stable_sort(own.begin(), own.end(), [](auto& a, auto& b) { return a.first < b.first; });
-    // The best three, and the one that saves a pass.
+    // Keep the best three, and the one that saves a pass.
     const auto rest = own.begin() + std::min<std::ptrdiff_t>(std::ssize(own), 3);
     const auto saving =
         std::find_if(rest, own.end(), [](auto& one) { return one.second.product.splits == 1; });

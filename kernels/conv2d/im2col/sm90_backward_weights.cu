@@ -1,4 +1,4 @@
-// The im2col engine's kernels of backward_weights, bf16.
+// Kernels of backward_weights through im2col maps, bf16.
 #include "kernels/conv2d/im2col/sm90_im2col.cuh"
 
 namespace convoy::kernels::conv {

@@ -1,4 +1,5 @@
-// The im2col engine's kernels of backward_weights, tf32: k runs over positions, so that neither operand's is contiguous.
+// Kernels of backward_weights through im2col maps, tf32. k runs over positions, so k is not
+// contiguous in either operand.
 #include "kernels/conv2d/im2col/sm90_im2col.cuh"
 #include "kernels/gemm/wgmma/sm90_mn_major.cuh"
 
@@ -6,14 +7,14 @@ namespace convoy::kernels::conv {
 namespace {
 
 struct GradientResult {
-  float* data;  // [pieces][K][taps][C]
+  float* data;  // [splits][K][taps][C]
   int k, taps, c;
-  cuda::Divider blocks;  // of 32 channels a tap
+  cuda::Divider blocks;  // blocks of 32 channels in a tap
 
-  struct Piece {
+  struct Partial {
     const GradientResult& of;
     float* data;
-    // Neighbours are of one tap, and C is a multiple of four.
+    // The values are neighbours in one tap, and C is a multiple of four.
     template <int count>
     __device__ void store(const float (&values)[count], int row, int column) const {
       const std::uint32_t block = std::uint32_t(column) / 32, tap = of.blocks(block);
@@ -25,8 +26,8 @@ struct GradientResult {
     }
   };
   template <class Store>
-  __device__ void with_piece(int split, Store store) const {
-    store(Piece{*this, data + std::int64_t{split} * k * taps * c});
+  __device__ void with_split(int split, Store store) const {
+    store(Partial{*this, data + std::int64_t{split} * k * taps * c});
   }
 };
 
@@ -36,7 +37,7 @@ void sm90_conv_backward_weights_tf32(const Sm90ConvCall& call, cudaStream_t stre
   gemm::with_tile<gemm::kMnMajorTiles>(call.tile, [&]<int tile>(std::integral_constant<int, tile>) {
     using Config = gemm::MnMajorConfig<tile>;
     const GradientResult result{call.gradient, call.m, call.taps, call.channels, call.window.blocks};
-    gemm::start_mn_major<Config, GradientLoader<Config, Config::turned>>(loader_parameters(call), result,
+    gemm::start_mn_major<Config, GradientLoader<Config, Config::x_is_n>>(loader_parameters(call), result,
                                                                          call.schedule, call.blocks, stream);
   });
 }

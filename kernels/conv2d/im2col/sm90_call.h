@@ -1,6 +1,6 @@
-// Between the im2col engine's host code and its kernels, one translation unit per operation: the wgmma rung's kernels with
-// loaders that cut the windows of a filter out of NHWC tensors by the copy engine. Plain C++ but for the marks of device
-// functions.
+// Interface between the host code of the im2col engine and its kernels, which have one translation
+// unit for each operation. The kernels are those of gemm/wgmma, with loaders that read the windows
+// of a filter from NHWC tensors by TMA. Plain C++ except for __device__ marks.
 #pragma once
 
 #include "kernels/device/divider.h"
@@ -9,7 +9,7 @@
 
 namespace convoy::kernels::conv {
 
-// Image, row and place in it of a row of the im2col matrix, of so many positions an image and a row.
+// The image, row and column of a row of the im2col matrix.
 struct Position {
   int n, i, j;
 };
@@ -19,14 +19,14 @@ __device__ inline Position position_of(int row, const cuda::Divider& positions, 
   return {int(n), int(i), int(inside - i * across.divisor)};
 }
 
-// The im2col operand: where a row's position lies in the tensor, and what a block of its columns reads. A block is one
-// tap and up to 64 (tf32: 32) of its channels.
+// The im2col operand: the pixel of each row, and the tap and channels of each block of columns. A
+// block is one tap and up to 64 (tf32: 32) of its channels.
 struct WindowLoad {
-  cuda::Divider across, positions;  // positions of a row and of an image
-  cuda::Divider blocks, taps;       // blocks of channels a tap, taps of a filter's row
-  int first[2], step[2], reach[2];  // position and tap to pixel: h, w
-  int images, columns;              // of the tensor; blocks of columns in all
-  bool matrix;                      // the windows are the pixels: the map is that of a plain matrix of them
+  cuda::Divider across, positions;  // across: positions in a row; positions: in an image
+  cuda::Divider blocks, taps;       // blocks of channels in a tap; taps in a row of the filter
+  int first[2], step[2], reach[2];  // from position and tap to pixel: h, w
+  int images, columns;              // images of the tensor; blocks of columns in all
+  bool matrix;                      // the windows are the pixels, and the map is that of a plain matrix
 
   struct Pixel {
     int n, h, w;
@@ -42,7 +42,7 @@ struct WindowLoad {
     const std::uint32_t tap = blocks(std::uint32_t(index)), r = taps(tap);
     return {index - int(tap * blocks.divisor), int(r), int(tap - r * taps.divisor)};
   }
-  // To the next index.
+  // Moves on to the next index.
   __device__ void advance(Block& block) const {
     if (++block.channel_block < int(blocks.divisor)) return;
     block.channel_block = 0;
@@ -52,31 +52,31 @@ struct WindowLoad {
   }
 };
 
-// From one bundle of groups to the next; where there is but one these are zero, and what of() says does not matter.
-struct BundleSteps {
-  cuda::Divider tiles;                        // of a bundle
-  int channels, filter_rows, filter_columns;  // of the images, and of filters that are read n contiguous
+// Offsets between packed groups; all zero for a single pack.
+struct PackSteps {
+  cuda::Divider tiles;                        // tiles of a pack
+  int channels, filter_rows, filter_columns;  // of the images; of filters that are read with n contiguous
   __device__ int of(int tile) const { return int(tiles(std::uint32_t(tile))); }
 };
 
-// The filters' tap that meets tap (r, s) of the window: backward_data walks through them backwards.
+// Index of the filter tap for tap (r, s) of the window. backward_data walks through taps backwards.
 struct FilterTaps {
   int first, r_step, s_step;
   __device__ int at(int r, int s) const { return first + r * r_step + s * s_step; }
 };
 
-// Where boxes of the result go.
+// Where boxes of the result are stored.
 struct Placement {
   enum class Kind : int {
-    matrix,     // rows of a plain matrix, or of pieces of one
-    positions,  // backward_data: every step-th pixel of an NHWC tensor
-    filters,    // backward_weights: [K][taps][C], columns in blocks of 64 channels
-    turned,     // backward_weights by narrow tiles: [taps][C][K], rows in blocks of 64 channels
+    matrix,              // rows of a plain matrix, or of one for each split
+    positions,           // backward_data: every step-th pixel of an NHWC tensor
+    filters,             // backward_weights: [K][taps][C], columns in blocks of 64 channels
+    transposed_filters,  // backward_weights by narrow tiles: [taps][C][K], rows in blocks of 64 channels
   };
   Kind kind = Kind::matrix;
-  cuda::Divider across, positions;       // positions, and matrix where some rows are none
-  cuda::Divider blocks;                  // filters, turned
-  const StepControl* control = nullptr;  // sums of columns run over its valid samples
+  cuda::Divider across, positions;       // of positions, and of a matrix in which some rows are gaps
+  cuda::Divider blocks;                  // for filters and transposed_filters
+  const StepControl* control = nullptr;  // sums of columns run over the valid samples
   int sample_rows = 0;
   __device__ int sum_rows(int m) const { return min(m, control->valid * sample_rows); }
 };
@@ -85,23 +85,24 @@ struct Sm90ConvCall {
   int tile, blocks;
   gemm::Schedule schedule;
   CUtensorMap images, other, c;  // other: filters, or dy in backward_weights
-  CUtensorMap half;              // turned: dy in boxes of half as many filters
+  CUtensorMap half;              // transposed_filters: dy in boxes of half as many filters
   WindowLoad window;
   FilterTaps filter_taps;
-  BundleSteps bundles;
+  PackSteps packing;
   Placement placement;
   int m, n;
   const float* bias;
   bool relu, bf16;
   std::uint8_t* plain;
-  const std::uint8_t* mask;  // of C's type; with norm_operands a bit an element
+  const std::uint8_t* mask;  // of C's type, or with norm_operands one bit for each element
   float* sum_slots;
   CUtensorMap norm_operands[2];  // backward_data with input_norm: as NormStore::Parameters
-  float* gradient;     // backward_weights in tf32, in place of c: [pieces of k][m filters][taps][channels]
-  int taps, channels;  // its
+  float* gradient;     // backward_weights in tf32, in place of c: [splits][m filters][taps][channels]
+  int taps, channels;  // of gradient
 };
 
-// Of a tile of kSm90Tiles. weights: backward_weights, the one direction whose A has m contiguous.
+// Whether a tile of kSm90Tiles has a kernel. `weights`: backward_weights, the only direction in
+// which A has m contiguous.
 constexpr bool has_kernel(const gemm::Sm90Tile& tile, gemm::Math math, bool weights) {
   if (tile.taps > 1)
     return weights == (gemm::depth_taps(tile) == 1) &&
@@ -110,26 +111,25 @@ constexpr bool has_kernel(const gemm::Sm90Tile& tile, gemm::Math math, bool weig
          (gemm::suits_products(tile) || gemm::is_narrow(tile) || (math == gemm::Math::bf16 && weights));
 }
 
-// Of those backward_data with input_norm has: all but 256x64 in tf32, whose consumers take turns, as the ring would have
-// to hold a tile's operands beside a stage of the product (NormStore), more stages than it has; and but the wide tile of
-// several taps, whose stages, A alone, hold few operands.
+// Tiles with a kernel that fuses input_norm. Excluded: tf32 256x64 (ping-pong needs more stages
+// than fit) and the wide multi-tap tile (its stages, of A only, hold too few operands).
 constexpr bool has_norm_kernel(const gemm::Sm90Tile& tile, gemm::Math math) {
   return has_kernel(tile, math, false) &&
          (math == gemm::Math::bf16 ? tile.taps == 1 || tile.columns == 64 : tile.rows <= 128);
 }
 
-// forward, and backward_data where the filters have been transposed: always for narrow tiles.
+// For forward, and for backward_data with transposed filters, which narrow tiles always use.
 void sm90_conv_forward(const Sm90ConvCall& call, cudaStream_t stream);
-// With sums of y's columns.
+// Also sums the columns of y.
 void sm90_conv_forward_sums(const Sm90ConvCall& call, cudaStream_t stream);
 void sm90_conv_forward_sums_tf32(const Sm90ConvCall& call, cudaStream_t stream);
 void sm90_conv_forward_tf32(const Sm90ConvCall& call, cudaStream_t stream);
-// backward_data with the filters as they are.
+// For backward_data with filters as they are.
 void sm90_conv_backward_data(const Sm90ConvCall& call, cudaStream_t stream);
-// The result zero where the mask is not above zero.
+// Writes 0 where the mask is not above 0.
 void sm90_conv_backward_data_mask(const Sm90ConvCall& call, cudaStream_t stream);
 void sm90_conv_backward_data_mask_tf32(const Sm90ConvCall& call, cudaStream_t stream);
-// The result g of a batch norm, with its sums.
+// Writes g of a batch norm, and its sums.
 void sm90_conv_backward_data_norm(const Sm90ConvCall& call, cudaStream_t stream);
 void sm90_conv_backward_data_norm_tf32(const Sm90ConvCall& call, cudaStream_t stream);
 void sm90_conv_backward_weights(const Sm90ConvCall& call, cudaStream_t stream);

@@ -1,4 +1,4 @@
-// Loaders of the im2col engine's kernels, and its placement for the wgmma rung's. Device code, sm_90a only.
+// Loaders and placements of the im2col engine for the wgmma kernels. Device code, sm_90a only.
 #pragma once
 
 #include "kernels/conv2d/im2col/sm90_call.h"
@@ -14,10 +14,10 @@ struct Sm90Placement : Placement {
       const Position at = position_of(row, positions, across);
       sm90::store_im2col(c, from, column, at.j, at.i, at.n);
     } else {
-      const bool turned = kind == Placement::Kind::turned;
-      const std::uint32_t at = std::uint32_t(turned ? row : column), tap = blocks(at / 64);
+      const bool filters_in_columns = kind == Placement::Kind::transposed_filters;
+      const std::uint32_t at = std::uint32_t(filters_in_columns ? row : column), tap = blocks(at / 64);
       const int channel = int(at / 64 - tap * blocks.divisor) * 64 + int(at % 64);
-      if (turned)
+      if (filters_in_columns)
         sm90::store_4d(c, from, column, channel, int(tap), split);
       else
         sm90::store_4d(c, from, channel, int(tap), row, split);
@@ -26,10 +26,10 @@ struct Sm90Placement : Placement {
   static constexpr bool has_gaps = false;
 };
 
-// Where taps share pixels in k: rows are the pixels of an NHWC tensor, and behind each of its rows one that is none. The
-// copy engine reads such a position as zeros, but does not write through a map that has any (an illegal instruction).
+// For taps that share pixels: the matrix has one more row, a gap, after each row of pixels. TMA
+// reads gaps as zeros but cannot write through a map that has any (illegal instruction).
 struct GapPlacement : Placement {
-  // A box of 64 rows.
+  // Loads a box of 64 rows.
   __device__ void load(const CUtensorMap* map, void* to, std::uint64_t* full, int column, int row) const {
     const Position at = position_of(row, positions, across);
     sm90::load_im2col(map, to, full, column, at.j, at.i, at.n, 0, 0);
@@ -51,16 +51,16 @@ struct LoaderParameters {
   CUtensorMap images, other, half;
   WindowLoad window;
   FilterTaps filter_taps;
-  BundleSteps bundles;
+  PackSteps packing;
   __device__ void prefetch() const {
     sm90::prefetch_tensor_map(&images);
     sm90::prefetch_tensor_map(&other);
   }
 };
 
-// A: windows of the images. B: the filters' channels of the same tap, which lie contiguous (k contiguous), or those of
-// one tap and many filters (n contiguous). Channels are those of the tile's bundle. One thread loads, and a stage of the
-// smallest tile takes some 120 cycles: divisions are made for a piece, not for a stage.
+// A: windows of the images. B: filter channels of the same tap (k contiguous), or of one tap and
+// many filters (n contiguous), within the tile's pack. One thread loads; it divides once an item,
+// because a stage may take only 120 cycles.
 template <class Config>
 class WindowLoader {
  public:
@@ -71,17 +71,17 @@ class WindowLoader {
         at_(p_.window.matrix ? WindowLoad::Pixel{0, 0, m_tile * Config::rows}
                              : p_.window.pixel(m_tile * Config::rows)),
         block_(p_.window.block(k_begin)) {
-    const int bundle = p_.bundles.of(n_tile);
-    first_channel_ = bundle * p_.bundles.channels;
-    column_ = n_tile * Config::columns - bundle * p_.bundles.filter_columns;
-    if constexpr (Config::b_mn_major) filter_row_ = bundle * p_.bundles.filter_rows;
+    const int pack = p_.packing.of(n_tile);
+    first_channel_ = pack * p_.packing.channels;
+    column_ = n_tile * Config::columns - pack * p_.packing.filter_columns;
+    if constexpr (Config::b_mn_major) filter_row_ = pack * p_.packing.filter_rows;
   }
   __device__ void load(std::uint8_t* a, std::uint8_t* b, std::uint64_t* full) {
     load_a(a, full);
     load_tap(0, b, full);
     advance();
   }
-  // The parts of it, for several taps: A serves this tap and the next ones.
+  // Loads A and B apart, for several taps: A serves this tap and the next ones.
   __device__ void load_a(std::uint8_t* a, std::uint64_t* full) const {
     if (p_.window.matrix)
       sm90::load_2d(&p_.images, a, full, first_channel_ + channel(), at_.w);
@@ -105,16 +105,16 @@ class WindowLoader {
   __device__ int channel() const { return block_.channel_block * Config::depth; }
 
   const Parameters& p_;
-  const WindowLoad::Pixel at_;  // of a plain matrix w is the row
+  const WindowLoad::Pixel at_;  // for a plain matrix w is the row
   WindowLoad::Block block_;
   int first_channel_, column_, filter_row_ = 0;
 };
 
-// A box of windows: positions from `at`, those of one block of columns. Beyond the last block an image that is not
-// there, which reads as zeros.
+// A box of windows: positions from `at` on, one block of columns. After the last block it reads an
+// image that does not exist, that is, zeros.
 struct WindowBox {
   int channel, first_image;
-  std::uint16_t right, down;  // of the tap
+  std::uint16_t right, down;  // offsets of the tap
   __device__ WindowBox(const LoaderParameters& p, int index, int first_channel, int width) {
     const WindowLoad::Block block = p.window.block(index);
     const bool there = index < p.window.columns;
@@ -129,10 +129,10 @@ struct WindowBox {
   }
 };
 
-// A: dy as it is, m contiguous. B: windows of x, a block of columns each box of n; k runs over positions. Boxes are 128
-// bytes wide and `depth` positions high. Turned, A and B change places, and dy's last box is half as wide if the tile's
-// is: whole, it would reach outside dy, which takes the copy engine longer than what lies in it.
-template <class Config, bool turned>
+// A: dy, m contiguous. B: windows of x, one block of columns a box; k runs over positions. Boxes
+// are 128 bytes by `depth` positions. filters_in_columns swaps A and B; dy's last box is then half
+// as wide if the tile's is, because TMA is slow outside dy.
+template <class Config, bool filters_in_columns>
 class GradientLoader {
  public:
   using Parameters = LoaderParameters;
@@ -142,10 +142,10 @@ class GradientLoader {
   }
   __device__ GradientLoader(const Parameters& parameters, int a_tile, int b_tile, int k_begin,
                             std::uint32_t = 0)
-      : GradientLoader(parameters, turned ? b_tile : a_tile, turned ? a_tile : b_tile, k_begin,
-                       std::make_integer_sequence<int, kWindows>{}) {}
+      : GradientLoader(parameters, filters_in_columns ? b_tile : a_tile, filters_in_columns ? a_tile : b_tile,
+                       k_begin, std::make_integer_sequence<int, kWindows>{}) {}
   __device__ void load(std::uint8_t* a, std::uint8_t* b, std::uint64_t* full) {
-    std::uint8_t *const filters = turned ? b : a, *const windows = turned ? a : b;
+    std::uint8_t *const filters = filters_in_columns ? b : a, *const windows = filters_in_columns ? a : b;
 #pragma unroll
     for (int i = 0; i < kFilters; ++i)
       sm90::load_2d((i + 1) * kWidth <= kTileFilters ? &p_.other : &p_.half, filters + i * kBoxBytes, full,
@@ -158,9 +158,9 @@ class GradientLoader {
 
  private:
   static constexpr int kWidth = Config::depth, kBoxBytes = Config::depth * 128;
-  static constexpr int kTileFilters = turned ? Config::columns : Config::rows,
+  static constexpr int kTileFilters = filters_in_columns ? Config::columns : Config::rows,
                        kFilters = (kTileFilters + kWidth - 1) / kWidth,
-                       kWindows = (turned ? Config::rows : Config::columns) / kWidth;
+                       kWindows = (filters_in_columns ? Config::rows : Config::columns) / kWidth;
   static constexpr bool kEndsInHalfBox = kTileFilters % kWidth != 0;
   static_assert(!kEndsInHalfBox || kTileFilters % kWidth == kWidth / 2);
   template <int... box>
@@ -170,7 +170,7 @@ class GradientLoader {
         filter_(filter_tile * kTileFilters),
         position_(k_begin * Config::depth),
         at_(p_.window.pixel(position_)),
-        boxes_{WindowBox(p_, window_tile * kWindows + box, p_.bundles.of(filter_tile) * p_.bundles.channels,
+        boxes_{WindowBox(p_, window_tile * kWindows + box, p_.packing.of(filter_tile) * p_.packing.channels,
                          kWidth)...} {}
 
   const Parameters& p_;
@@ -180,11 +180,10 @@ class GradientLoader {
   const WindowBox boxes_[kWindows];
 };
 
-// The same of tiles whose columns are the taps of a filter's row. Behind the positions of a row of y comes one more, where
-// dy is zero; the first pixel of its window is x's last of the row, and the next one, in front of the next row, is zero. So
-// tap s of a position is the first tap of the s-th position behind it, and one box of pixels serves all taps. (If that last
-// pixel is not finite, the first tap's gradient becomes NaN with those of the others; if the next row's first one is not, the
-// last tap's.)
+// The same for tiles whose columns are the taps of a filter's row. Each row of y has one more
+// position, where dy is zero and whose window is in the padding. Tap s of a position is then the
+// first tap of the s-th position after it, so one box serves all taps. (A pixel at a row's end that
+// is not finite makes other taps' gradients NaN too.)
 template <class Config>
 class RowGradientLoader {
  public:
@@ -210,16 +209,17 @@ class RowGradientLoader {
  private:
   const Parameters& p_;
   const int filter_;
-  const std::uint16_t down_;  // of the tap
+  const std::uint16_t down_;  // offset of the tap
   int position_;
   WindowLoad::Pixel at_;
 };
 
 inline LoaderParameters loader_parameters(const Sm90ConvCall& call) {
-  return {call.images, call.other, call.half, call.window, call.filter_taps, call.bundles};
+  return {call.images, call.other, call.half, call.window, call.filter_taps, call.packing};
 }
 
-// Every tile shape that has_kernel(); those that end in half a box do not read filters n contiguous, and take no mask.
+// Launches a tile shape for which has_kernel(). Tiles that end in half a box need k contiguous
+// filters and no mask.
 template <gemm::Math math, bool a_mn_major, bool b_mn_major, template <class> class Loader,
           gemm::Extra extra = gemm::Extra::none>
 void start_conv(const Sm90ConvCall& call, cudaStream_t stream) {

@@ -1,6 +1,6 @@
-// The way out of backward_data where x came out of a batch norm with a ReLU (input_norm): dx and the other gradient of x
-// become g, zero where the ReLU cut, and the sums of g and of g times the norm's input are taken from what is stored. The
-// norm's input and the other gradient come through the ring. Device code, sm_90a only.
+// The epilogue of backward_data with input_norm: computes g = (dx + the other gradient of x) *
+// mask, and sums g and g times the norm's input from the stored values. The norm's input and the
+// other gradient come through the ring. Device code, sm_90a only.
 #pragma once
 
 #include "kernels/conv2d/im2col/sm90_im2col.cuh"
@@ -9,7 +9,7 @@
 
 namespace convoy::kernels::conv {
 
-// Rows without gaps.
+// A matrix whose rows have no gaps.
 struct NormPlacement : conv::Placement {
   __device__ void load(const CUtensorMap* map, void* to, std::uint64_t* full, int column, int row) const {
     sm90::load_2d(map, to, full, column, row);
@@ -29,18 +29,18 @@ class NormStore {
     int m, n;
     const std::uint8_t* mask;  // a bit an element, a byte for each 16 bytes of g
     float* sum_slots;          // [blocks * 2][2][n]
-    Placement placement;       // the first control->valid samples' rows count, the others' g is zero
+    Placement placement;       // rows of the first control->valid samples count; g is 0 in the others
   };
 
-  // An operand's boxes of 64 rows of 128 bytes lie in as few stages as hold them, by chunks of as many columns, of all of a
-  // tile's rows; behind each of its stages that of the other operand.
+  // Boxes of an operand (64 rows of 128 bytes) are packed into as few stages as possible, by chunks
+  // of columns with all rows of the tile. A stage of the other operand follows each.
   static constexpr bool kHalves = Config::element_bytes == 2;
   static constexpr int kWidth = Config::box_columns, kBoxBytes = 64 * 128;
   static constexpr int kRowBoxes = Config::rows / 64, kChunks = (Config::columns + kWidth - 1) / kWidth;
   static constexpr int kMostChunks = Config::stage_bytes / (kRowBoxes * kBoxBytes);
   static constexpr int kParts = (kChunks + kMostChunks - 1) / kMostChunks;
   static constexpr int kPartChunks = (kChunks + kParts - 1) / kParts;
-  // ping-pong: a stage of the product is still held while all of them are waited for.
+  // Ping-pong: one stage of the product is still held while all operand stages are waited for.
   static_assert(Config::cluster == 1 && Config::stages > (Config::ping_pong ? 2 * kParts : 2));
 
   __device__ static void prefetch(const Parameters& p) {
@@ -73,7 +73,7 @@ class NormStore {
         rows_(parameters.placement.sum_rows(parameters.m)),
         column_sums_(parameters.sum_slots, parameters.n, rows_, consumer) {}
 
-  // Before a tile is multiplied: its mask is on its way meanwhile.
+  // Call this before a tile is multiplied, so that its mask arrives meanwhile.
   __device__ void prefetch_mask(int row, int column) {
 #pragma unroll
     for (int chunk = 0; chunk < kChunks; ++chunk)
@@ -111,7 +111,7 @@ class NormStore {
           store_box(of_box, row + block * 64, column, chunk, mask_[chunk] + block * kUnits, x + offset,
                     other + offset);
         }
-      sm90::async_proxy_fence();  // this thread's reads, before the copy engine writes there
+      sm90::async_proxy_fence();  // orders this thread's reads before TMA writes there
       __syncwarp();
       ring.release(stage_of_x, thread_ % 32);
       ring.release(ring.position.stage, thread_ % 32);
@@ -131,9 +131,11 @@ class NormStore {
                             const std::uint8_t* x, const std::uint8_t* other) {
     const int column = tile_column + chunk * kWidth, warp = thread_ / 32, lane = thread_ % 32;
     if (row >= p_.m || column >= p_.n) return;
-    // Nobody uses it: who has got here has passed the last barrier, before which the store from it was waited for.
+    // The buffer is free: all threads have passed the last barrier, before which the store from it
+    // was waited for.
     std::uint8_t* box = staging_ + staged_ * Config::staging_bytes;
-    const bool narrow = (chunk + 1) * kWidth > Config::columns;  // half a box; the rest is the next tile's
+    const bool narrow =
+        (chunk + 1) * kWidth > Config::columns;  // half a box; the other half belongs to the next tile
     if constexpr (Config::swapped)
       kHalves ? gemm::stage_swapped_bf16(sums, box, warp, lane)
               : gemm::stage_swapped_f32(sums, box, chunk, warp, lane);
@@ -148,15 +150,14 @@ class NormStore {
       auto* const values = reinterpret_cast<uint4*>(box + at);
       const uint4 dx = *values, dy2 = *reinterpret_cast<const uint4*>(other + at);
       const unsigned bits = mask[i];
-      const uint4 g = {kept_sum(dx.x, dy2.x, bits), kept_sum(dx.y, dy2.y, bits >> kWordBits),
-                       kept_sum(dx.z, dy2.z, bits >> 2 * kWordBits),
-                       kept_sum(dx.w, dy2.w, bits >> 3 * kWordBits)};
+      const uint4 g = {masked_sum(dx.x, dy2.x, bits), masked_sum(dx.y, dy2.y, bits >> kWordBits),
+                       masked_sum(dx.z, dy2.z, bits >> 2 * kWordBits),
+                       masked_sum(dx.w, dy2.w, bits >> 3 * kWordBits)};
       *values = g;
       const int c = column + thread_ % 8 * kUnit;
       int row_of_g = row + r;
       if constexpr (Placement::has_gaps) row_of_g = p_.placement.element_row(row_of_g);
-      const bool copied =
-          Placement::has_gaps || (narrow && thread_ % 8 < 4);  // the copy engine's boxes are 64 wide
+      const bool copied = Placement::has_gaps || (narrow && thread_ % 8 < 4);  // TMA's boxes are 64 wide
       if (copied && row + r < p_.m && row_of_g >= 0 && c < p_.n)
         *reinterpret_cast<uint4*>(p_.plain + (std::int64_t{row_of_g} * p_.n + c) * 2) = g;
     }
@@ -175,8 +176,8 @@ class NormStore {
       column_sums_.template add<false>(chunk, box, x, row);  // a warp has 16 columns
     staged_ ^= 1;
   }
-  // Of a word of two elements of bf16, or of one of f32, whose bits of the mask are the lowest of these.
-  __device__ static std::uint32_t kept_sum(std::uint32_t a, std::uint32_t b, unsigned bits) {
+  // Adds a word of two bf16 elements, or of one f32, and masks it by the lowest bits of `bits`.
+  __device__ static std::uint32_t masked_sum(std::uint32_t a, std::uint32_t b, unsigned bits) {
     if constexpr (!kHalves) return bits & 1 ? __float_as_uint(__uint_as_float(a) + __uint_as_float(b)) : 0;
     const __nv_bfloat162 both =
         __hadd2(reinterpret_cast<const __nv_bfloat162&>(a), reinterpret_cast<const __nv_bfloat162&>(b));
@@ -185,24 +186,24 @@ class NormStore {
   }
   static constexpr int kWordBits = kHalves ? 2 : 1;
 
-  static constexpr int kUnit = kWidth / 8;  // columns of 16 bytes
-  static constexpr int kUnits = 4;          // 16 bytes each, in every 16th row of a box: a thread's
+  static constexpr int kUnit = kWidth / 8;  // columns in 16 bytes
+  static constexpr int kUnits = 4;          // 16-byte words of a thread, in every 16th row of a box
   const Parameters& p_;
   std::uint8_t* staging_;
   int consumer_, thread_, rows_;
   int staged_ = 0;
-  unsigned mask_[kChunks][kUnits * Config::row_blocks];  // a bit an element
+  unsigned mask_[kChunks][kUnits * Config::row_blocks];  // one bit for each element
   gemm::ColumnSums<Config> column_sums_;
 };
 
-// Every tile shape that has_norm_kernel().
+// Launches a tile shape for which has_norm_kernel().
 template <gemm::Math math>
 void start_conv_norm(const Sm90ConvCall& call, cudaStream_t stream) {
   gemm::with_tile<gemm::kSm90Tiles>(call.tile, [&]<int tile>(std::integral_constant<int, tile>) {
     constexpr gemm::Sm90Tile kTile = gemm::kSm90Tiles[tile];
     if constexpr (has_norm_kernel(kTile, math)) {
       constexpr bool kTransposed =
-          math == gemm::Math::tf32 || gemm::is_narrow(kTile);  // filters, as transposes() says
+          math == gemm::Math::tf32 || gemm::is_narrow(kTile);  // filters as transposes() says
       using Config = gemm::Sm90Config<math, false, !kTransposed, tile>;
       static_assert(Config::k_taps == gemm::depth_taps(kTile));
       gemm::start_wgmma<Config, WindowLoader<Config>, NormStore<Config>>(

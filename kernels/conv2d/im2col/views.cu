@@ -24,7 +24,7 @@ View forward_view(const Task& task) {
   return view;
 }
 
-View folded_view(const Task& task, const Fold& fold) {
+View folded_view(const Task& task, const SpaceToDepth& fold) {
   const Geometry& g = task.geometry;
   View view;
   view.map.type = task.type();
@@ -37,7 +37,7 @@ View folded_view(const Task& task, const Fold& fold) {
   return view;
 }
 
-// Of one residue; no taps where dx is zero there, no rows where dx has none.
+// The view of one residue. It has no taps if dx is zero there, and no rows if dx has none.
 View phase_view(const Task& task, int residue_h, int residue_w) {
   const Geometry& g = task.geometry;
   View view;
@@ -47,7 +47,8 @@ View phase_view(const Task& task, int residue_h, int residue_w) {
   int first_tap[2], tap_step[2], count[2];
   for (int axis = 0; axis < 2; ++axis) {
     const int stride = g.stride[axis];
-    // dx row i * stride + residue meets tap r in dy's row (that + padding - r dilation) / stride.
+    // Row i * stride + residue of dx meets tap r in row (i * stride + residue + padding - r
+    // dilation) / stride of dy.
     const int start = (residue[axis] + g.padding[axis]) % stride;
     tap_step[axis] = stride;
     view.reach[axis] = stride == 1 ? g.dilation[axis] : 1;
@@ -66,7 +67,7 @@ View phase_view(const Task& task, int residue_h, int residue_w) {
 }  // namespace
 
 std::vector<View> views_of(const Task& task, Engine engine) {
-  if (engine == Engine::folded) return {folded_view(task, fold_of(task, depth_of(task)))};
+  if (engine == Engine::folded) return {folded_view(task, space_to_depth_of(task, depth_of(task)))};
   if (task.direction != Direction::backward_data) return {forward_view(task)};
   std::vector<View> views;
   for (int h = 0; h < std::min(task.geometry.stride[0], task.geometry.h); ++h)

@@ -1,4 +1,4 @@
-// A task's im2col matrices as the copy engine reads them.
+// The im2col matrices of a task as TMA reads them.
 #pragma once
 
 #include <vector>
@@ -13,22 +13,22 @@ namespace convoy::kernels::conv {
 // Elements of a block of channels.
 inline int depth_of(const Task& task) { return task.math == gemm::Math::bf16 ? 64 : 32; }
 
-// An im2col matrix as the copy engine reads it.
+// An im2col matrix as TMA reads it.
 struct View {
   Im2colMap map;
   int taps[2] = {1, 1}, reach[2] = {1, 1};
   FilterTaps filter_taps{};
-  std::int64_t out_offset = 0;  // backward_data: elements of dx in front of the phase
+  std::int64_t out_offset = 0;  // backward_data: elements of dx before the phase
 
   std::int64_t rows() const { return map.n * map.down * map.across; }
-  // Of columns, of windows of so many channels.
+  // Blocks of columns, for windows of this many channels.
   int blocks(int channels, int depth) const {
     return taps[0] * taps[1] * int(gemm::ceil_div(channels, depth));
   }
 };
 
-// One, or, of a strided backward_data, one for each residue of dx's rows and columns by the stride: within a phase it is
-// a convolution of dy without stride, by the taps that meet the residue.
+// Returns one view. A strided backward_data has one for each residue of dx's rows and columns by
+// the stride: a convolution of dy without stride, with the taps that meet the residue.
 std::vector<View> views_of(const Task& task, Engine engine);
 
 }  // namespace convoy::kernels::conv

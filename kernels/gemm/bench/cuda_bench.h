@@ -1,5 +1,5 @@
-// What the benches of products and of convolutions share: how right sampled elements must be, and times taken in turns.
-// CUDA builds only.
+// Code that the benches of products and convolutions share: error bounds of sampled elements, and
+// timings in turns. CUDA builds only.
 #pragma once
 
 #include <algorithm>
@@ -11,21 +11,23 @@
 
 namespace convoy::kernels::gemm {
 
-// Where benches run. On streams of their own they would leave a process slower than they found it: every stream that has had
-// work, even one destroyed since, costs each node of a later graph time (eight of them 0.3 us a node on an H200).
+// Benches run on the default stream. Any other stream that has had work, even if it was destroyed,
+// slows each node of later graphs (0.3 us a node for eight streams on an H200).
 inline constexpr cudaStream_t kBenchStream = nullptr;
 
-// Sets of operands that together are several times the largest L2 cache, of `bytes` each.
+// Returns how many sets of operands, of `bytes` each, exceed the largest L2 cache several times.
 int operand_sets(double bytes);
 // Makes `workspace` at least that large.
 void reserve(DeviceBuffer& workspace, std::size_t bytes);
 
-// An element may be off by of_products times the sum of its products' absolute values and of_result times itself; the
-// norm of all differences by of_norm times that of the results, far below what one forgotten stage of k would leave.
+// An element may differ by of_products times the sum of its products' absolute values plus
+// of_result times itself. The norm of all differences is bounded by of_norm, far below the effect
+// of one missing stage of k.
 struct Bounds {
   double of_products, of_result, of_norm;
 };
-// Sums of k products in fp32, whose rounding grows like a random walk; tf32 drops the last 13 bits of either factor.
+// For sums of k products in fp32, whose rounding grows like a random walk. tf32 drops the last 13
+// bits of each factor.
 Bounds bounds_of(Math math, DType output, std::int64_t k);
 
 // Sample: expected, magnitude (the sum of the absolute values of its products) and found.
@@ -48,8 +50,9 @@ Check judge(const std::vector<Sample>& samples, const Bounds& bounds) {
   return check;
 }
 
-// Of each contender its launches, one a set of operands. Captured graphs of about `budget` microseconds take turns, so that
-// a change of the chip's clocks meets all alike; of a launch above 0.1 s one run will do. Medians of `samples`.
+// Times contenders, each with one launch for each set of operands. Graphs of about `budget`
+// microseconds take turns, so that changes of clocks affect all alike. Launches above 0.1 s run
+// once. Returns medians of `samples`.
 std::vector<Timing> time_in_turns(const std::vector<std::vector<Launch>>& contenders, double budget,
                                   int samples);
 

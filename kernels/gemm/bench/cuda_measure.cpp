@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kMostSamples = 20000;
 
-// Rows or columns of the corners and of the tiles' edges, then random ones.
+// Chooses the rows or columns of corners and tile edges first, then random ones.
 std::vector<Sample> choose_samples(const Problem& p, std::uint64_t seed) {
   std::vector<Sample> samples;
   const auto add = [&](std::int64_t row, std::int64_t column) {
@@ -27,7 +27,7 @@ std::vector<Sample> choose_samples(const Problem& p, std::uint64_t seed) {
   }
   std::mt19937_64 random(seed);
   const auto draw = [&](std::int64_t extent) { return std::int64_t(random() % std::uint64_t(extent)); };
-  // The longer k, the fewer samples: about as many products as a small matrix has.
+  // Samples fewer elements for longer k, so that the number of products stays about the same.
   const std::int64_t count = std::clamp<std::int64_t>(std::int64_t{200'000'000} / p.k, 512, kMostSamples);
   for (const std::int64_t row : {std::int64_t{0}, p.m - 1})
     for (const std::int64_t column : {std::int64_t{0}, p.n - 1}) add(row, column);
@@ -99,7 +99,7 @@ Check Bench::check(const Plan& plan, std::uint64_t seed) {
     CONVOY_CUDA(
         cudaMemcpyAsync(before.data(), set.c.data(), set.c.bytes(), cudaMemcpyDeviceToDevice, kBenchStream));
   } else {
-    CONVOY_CUDA(cudaMemsetAsync(set.c.data(), 0xff, set.c.bytes(), kBenchStream));  // NaN in either type
+    CONVOY_CUDA(cudaMemsetAsync(set.c.data(), 0xff, set.c.bytes(), kBenchStream));  // a NaN in either type
   }
   bind(s.problem, plan, buffers)(Stream(kBenchStream));
   std::vector<Sample> samples = choose_samples(s.problem, seed);

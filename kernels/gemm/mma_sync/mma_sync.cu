@@ -1,7 +1,6 @@
-// Fourth rung: tensor cores by mma.sync, bf16 (m16n8k16) and tf32 (m16n8k8), on any chip from sm_80 on. A block
-// computes 128 rows, a warp 64 x 64 or 64 x 32 elements of C; operands pass through a ring of shared-memory stages
-// filled by cp.async. Takes every order and every alignment: operands that 16-byte copies cannot read go through
-// registers.
+// Tensor cores by mma.sync: bf16 (m16n8k16) and tf32 (m16n8k8), any chip from sm_80 on. A block
+// computes 128 rows of C, a warp 64 x 64 or 64 x 32 elements. cp.async fills a ring of stages;
+// operands without 16-byte alignment go through registers.
 #include "kernels/gemm/mma_sync/mma_sync.cuh"
 
 namespace convoy::kernels::gemm {
@@ -54,7 +53,7 @@ double expected_time(const Problem& p, int columns, int splits) {
   return std::max(compute, memory) + pieces;
 }
 
-// Operands that 16-byte copies cannot read are for the narrow tile alone.
+// Only the narrow tile takes operands that 16-byte copies cannot read.
 bool vector_pitches(const Problem& p) {
   const auto multiple = std::int64_t(16 / p.element_bytes());
   return p.lda % multiple == 0 && p.ldb % multiple == 0;

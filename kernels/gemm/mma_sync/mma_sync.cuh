@@ -1,8 +1,9 @@
-// The fourth rung's kernel, over any two operands that bring their stages into shared memory: plain matrices (gemm) or
-// images seen through the windows of a filter (convolution). Device code.
+// The mma_sync kernel, over any two operands that bring their stages into shared memory: plain
+// matrices (gemm) or images seen through the windows of a filter (convolution). Device code.
 //
-// In shared memory an operand lies as in device memory: k contiguous [extent][depth], else [depth][extent], rows
-// padded so that the eight rows that an instruction reads at once meet no bank twice.
+// Operands have the same order in shared memory as in device memory: [extent][depth] with k
+// contiguous, else [depth][extent]. Rows are padded so that the eight rows that an instruction
+// reads use different banks.
 #pragma once
 
 #include "kernels/device/cuda_error.h"
@@ -13,7 +14,7 @@
 
 namespace convoy::kernels::gemm {
 
-// One operand's share of a stage.
+// One operand's part of a stage.
 template <typename T, bool k_contiguous_, int extent_>
 struct Side {
   static constexpr bool k_contiguous = k_contiguous_;
@@ -23,7 +24,7 @@ struct Side {
   static constexpr int pitch = width + pad, elements = lines * pitch;
 };
 
-// Brings a side's stages into shared memory; what lies outside the matrix becomes zero.
+// Brings the stages of one operand into shared memory. Elements outside the matrix become zero.
 template <class Operand, class S, int threads, bool vectors>
 class MatrixCarrier {
   using T = typename Operand::T;
@@ -84,10 +85,10 @@ class MatrixCarrier {
   std::int64_t k_;
   const std::int64_t k_end_;
   const T* source_;
-  int left_;  // of the extent from this thread's first line or column on
+  int left_;  // elements of the extent from this thread's first line or column on
 };
 
-// A plain matrix as an operand. Other operands (a convolution's images) have an extent, k_contiguous and a Carrier too.
+// A plain matrix as an operand. Other operands also have an extent, k_contiguous and a Carrier.
 template <typename T_, bool k_contiguous_>
 struct MatrixOperand {
   using T = T_;
@@ -99,7 +100,7 @@ struct MatrixOperand {
   std::int64_t extent;  // m or n
 };
 
-// A's fragment of 16 rows from `row`, 32 bytes of k from `k`; its words as mma.sync takes them.
+// A's fragment of 16 rows from `row` and 32 bytes of k from `k`, in the words that mma.sync takes.
 template <class S, typename T>
 __device__ inline void load_a(Word (&words)[4], const T* stage, int row, int k, int lane) {
   if constexpr (sizeof(T) == 2) {
@@ -116,7 +117,7 @@ __device__ inline void load_a(Word (&words)[4], const T* stage, int row, int k, 
   }
 }
 
-// B's fragments of two times 8 columns from `column`.
+// B's fragments of two times 8 columns from `column` on.
 template <class S, typename T>
 __device__ inline void load_b(Word (&words)[4], const T* stage, int column, int k, int lane) {
   if constexpr (sizeof(T) == 2) {
@@ -138,7 +139,7 @@ template <typename T_, int columns_, bool vectors_>
 struct MmaTile {
   using T = T_;
   static constexpr bool vectors = vectors_;
-  // Square tiles of 64 a warp where there is room: their operands take the least shared-memory bandwidth.
+  // A warp has square tiles of 64 if possible, because they need the least shared-memory bandwidth.
   static constexpr int rows = 128, columns = columns_, warp_columns = columns / 2, stages = 4;
   static constexpr int warps_across = 2, threads = 128, blocks_per_multiprocessor = columns == 128 ? 2 : 3;
 };
@@ -195,7 +196,7 @@ __global__ __launch_bounds__(C::threads, C::blocks_per_multiprocessor) void mma_
     }
   }
 
-  const Epilogue epilogue = epilogue_of_piece(whole, position.split, a.extent, order.partial_pitch);
+  const Epilogue epilogue = epilogue_of_split(whole, position.split, a.extent, order.partial_pitch);
 #pragma unroll
   for (int i = 0; i < 4; ++i)
 #pragma unroll
@@ -209,7 +210,7 @@ __global__ __launch_bounds__(C::threads, C::blocks_per_multiprocessor) void mma_
       }
 }
 
-// Starts a tile shape's kernel on two operands.
+// Starts the kernel of a tile shape on two operands.
 template <class C, class OperandA, class OperandB>
 void start_mma_sync(const OperandA& a, const OperandB& b, std::int64_t k, const TileOrder& order,
                     const Epilogue& epilogue, cudaStream_t stream) {

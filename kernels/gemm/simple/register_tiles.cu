@@ -1,6 +1,6 @@
-// Third rung, fp32 without tensor cores: a block computes a tile of C, a warp 64 rows of it, a thread 8 rows by 8
-// or 16 columns in registers. While one stage in shared memory is multiplied the next one is on its way, and
-// within a stage the next operands come into a second set of registers, so that the arithmetic units never wait.
+// fp32 without tensor cores: a block computes a tile of C, a warp 64 rows of it, a thread 8 rows by
+// 8 or 16 columns. Copies of the next stage, and loads of the next operands into registers, overlap
+// the arithmetic.
 #include "kernels/gemm/simple/register_tiles.cuh"
 
 namespace convoy::kernels::gemm {
@@ -29,7 +29,7 @@ void start_order(const Problem& p, int tile, const Buffers& buffers, const TileO
 
 bool supports_registers(const Problem& p) { return p.math == Math::fp32; }
 
-// Cycles of one multiprocessor: 128 multiply-adds each, blocks side by side count as one.
+// Cycles of one multiprocessor: 128 multiply-adds each. Blocks that run side by side count as one.
 double expected_time(const Problem& p, const RegisterShape& shape, int splits) {
   const double tiles = double(ceil_div(p.m, shape.rows) * ceil_div(p.n, shape.columns)) * splits;
   const double size = double(shape.rows) * shape.columns;

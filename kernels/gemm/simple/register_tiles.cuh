@@ -1,8 +1,9 @@
-// The third rung's kernel, over any two operands that bring their stages into shared memory. Device code.
+// The register_tiles kernel, over any two operands that bring their stages into shared memory.
+// Device code.
 //
-// Shared memory holds both operands with m or n contiguous: [depth][extent + 4]. An operand that has k contiguous
-// is transposed on its way by 4-byte copies, eight values of k of four rows by a warp: whole sectors are read, and
-// the padding spreads the words over all banks.
+// Shared memory holds both operands with m or n contiguous: [depth][extent + 4]. An operand with k
+// contiguous is transposed by 4-byte copies: a warp takes eight values of k of four rows, so that
+// whole sectors are read, and padding spreads the words over all banks.
 #pragma once
 
 #include <tuple>
@@ -27,7 +28,7 @@ struct RegisterTile {
   static constexpr int blocks_per_multiprocessor = (thread_columns == 8 ? 512 : 256) / threads;
 };
 
-// Brings one operand's stages into shared memory.
+// Brings the stages of one operand into shared memory.
 template <class Operand, int extent, int threads, int depth>
 class PlaneCarrier {
   static constexpr bool k_contiguous = Operand::k_contiguous;
@@ -42,7 +43,7 @@ class PlaneCarrier {
     left_ = left < 0 ? 0 : left > extent ? extent : int(left);
   }
 
-  // Starts the copies of the next `depth` values of k into `to`; what lies outside the matrix becomes zero.
+  // Starts copies of the next `depth` values of k to `to`. Elements outside the matrix become zero.
   __device__ void fetch(float* to) {
     const bool whole = k_ + depth <= k_end_, inside = first_ + extent <= operand_.extent;
     const std::int64_t step = std::int64_t{kLinesAtOnce} * operand_.pitch;
@@ -81,7 +82,7 @@ class PlaneCarrier {
 
  private:
   static constexpr int kPitch = extent + 4;
-  static constexpr int kPerLine = k_contiguous ? 8 : extent / 4;  // threads along a line as stored
+  static constexpr int kPerLine = k_contiguous ? 8 : extent / 4;  // threads along a stored line
   static constexpr int kLinesAtOnce = threads / kPerLine;
   static constexpr int kCount = (k_contiguous ? extent : depth) / kLinesAtOnce;
   static_assert(kCount > 0 && kCount * kLinesAtOnce == (k_contiguous ? extent : depth));
@@ -106,10 +107,10 @@ class PlaneCarrier {
   std::int64_t k_;
   const std::int64_t k_end_;
   const float* source_;
-  int left_;  // of the extent from this thread's first line or column on
+  int left_;  // elements of the extent from this thread's first line or column on
 };
 
-// A plain matrix as an operand of the kernel. Others have an extent and a Carrier too.
+// A plain matrix as an operand of the kernel. Others also have an extent and a Carrier.
 template <bool k_contiguous_>
 struct PlaneOperand {
   static constexpr bool k_contiguous = k_contiguous_;
@@ -121,8 +122,8 @@ struct PlaneOperand {
   bool vectors;         // 16-byte copies are possible
 };
 
-// The operands of one value of k. Rows are lane_row * 4 + {0..3} and 32 further, columns lane_column * 4 + {0..3}
-// and each 16 further.
+// The operands of one value of k. Rows: lane_row * 4 + {0..3} and 32 further; columns: lane_column
+// * 4 + {0..3} and each 16 further.
 template <int columns>
 struct Fragment {
   float a[8], b[columns];
@@ -138,8 +139,8 @@ struct Fragment {
 
 template <int columns>
 __device__ inline void multiply_fragment(float (&sums)[8][columns], const Fragment<columns>& fragment) {
-  // Back and forth, so that every step keeps one of its operands in the reuse cache of the register file: without
-  // it banks collide and a tenth of the rate is lost.
+  // Runs back and forth, so that every step has an operand in the register file's reuse cache.
+  // Otherwise bank conflicts cost a tenth of the rate.
 #pragma unroll
   for (int i = 0; i < 8; ++i)
 #pragma unroll
@@ -203,7 +204,7 @@ __global__ __launch_bounds__(T::threads, T::blocks_per_multiprocessor) void regi
     }
   }
 
-  const Epilogue epilogue = epilogue_of_piece(whole, position.split, a.extent, order.partial_pitch);
+  const Epilogue epilogue = epilogue_of_split(whole, position.split, a.extent, order.partial_pitch);
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
     const std::int64_t r = row0 + row + i / 4 * 32 + i % 4;
@@ -225,7 +226,7 @@ inline constexpr RegisterShape kRegisterShapes[] = {
 using RegisterTiles =
     std::tuple<RegisterTile<128, 128, 8>, RegisterTile<128, 64, 8>, RegisterTile<64, 64, 8>>;
 
-// Starts tile shape `tile` on two operands.
+// Starts the kernel of tile shape `tile` on two operands.
 template <class OperandA, class OperandB>
 void start_register_tiles(int tile, const OperandA& a, const OperandB& b, std::int64_t k,
                           const TileOrder& order, const Epilogue& epilogue, cudaStream_t stream) {

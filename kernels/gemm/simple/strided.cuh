@@ -1,5 +1,5 @@
-// What the two simplest rungs share: operands seen through two strides, so that one kernel does every order, and
-// their host side. They compute tf32 in plain fp32.
+// Code that the two simplest families share: operands seen through two strides, so that one kernel
+// does every order, and host code. They compute tf32 in plain fp32.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -38,7 +38,7 @@ std::vector<Plan> simple_candidates(const Problem& p) {
   return {{rung, 0, 1, sums_workspace(p)}};
 }
 
-// The sums that a kernel without its own takes from the C that it wrote.
+// Takes column sums from C, for kernels that do not sum themselves.
 inline void finish_sums(const Problem& p, const Epilogue& epilogue, const Buffers& buffers, float* slots,
                         cudaStream_t stream) {
   if (!p.column_sums) return;

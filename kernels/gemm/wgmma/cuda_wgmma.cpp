@@ -1,4 +1,4 @@
-// Host side of the wgmma rung: which tile shape and how many pieces of k, the tensor maps, the launch.
+// Host code of the wgmma kernels: chooses tile shape and split_k, makes tensor maps, launches.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,51 +20,52 @@ Schedule sm90_schedule(const Problem& problem, const Sm90Tile& tile, int splits)
 }
 
 double with_memory(const Problem& problem, const Sm90Tile& tile, const Schedule& schedule, double compute,
-                   double bytes, bool in_pieces) {
+                   double bytes, bool has_partials) {
   const double m = double(problem.m), n = double(problem.n), k = double(problem.k);
   const double again = double(schedule.n_tiles() - 1) * m * k + (std::ceil(m / tile.rows) - 1) * n * k;
   const double memory = (bytes + 0.0626 * again * double(problem.element_bytes())) / kCopyBytes;
-  const double pieces = in_pieces ? 1.8 + 2.22 * schedule.splits() * m * n * 4 / kCopyBytes : 0;
-  return std::max(compute, memory) + 0.131 * std::min(compute, memory) + pieces;
+  const double finish = has_partials ? 1.8 + 2.22 * schedule.splits() * m * n * 4 / kCopyBytes : 0;
+  return std::max(compute, memory) + 0.131 * std::min(compute, memory) + finish;
 }
 
-// Expected time in microseconds: waves of pieces, a stage of which takes as long as its products or, where the tile is
-// small, as its way from the L2 cache; or the bytes at memory's rate. The constants are fitted to 8,400 timings of
-// convolutions, 1x1 as plain products among them, on an H200 (jobs/results/cuda_step.md).
-double sm90_expected_time(const Problem& problem, int tile_index, int splits, double bytes, bool in_pieces,
+// Expected microseconds: the larger of memory time and waves of work items. A stage takes its
+// products' time or, for small tiles, the transfer from L2. Fitted to 8,400 timings of convolutions
+// on an H200.
+double sm90_expected_time(const Problem& problem, int tile_index, int splits, double bytes, bool has_partials,
                           bool windows) {
-  constexpr double kSlowness[] = {0.95, 0.95, 0.97, 1.1,  1.4,  1.4, 1.2, 1.09,
-                                  1.08, 0.97, 1.13, 0.94, 0.96, 1.03};  // of a stage's products, by tile
+  constexpr double kSlowness[] = {
+      0.95, 0.95, 0.97, 1.1,  1.4,  1.4,  1.2,
+      1.09, 1.08, 0.97, 1.13, 0.94, 0.96, 1.03};  // relative time of a stage's products, by tile
   static_assert(std::size(kSlowness) == std::size(kSm90Tiles));
   const Sm90Tile& tile = kSm90Tiles[tile_index];
   const Schedule schedule = sm90_schedule(problem, tile, splits);
   const double workers = double(device_facts().multiprocessors / tile.cluster);
-  const double waves = std::ceil(double(schedule.pieces()) / workers);
+  const double waves = std::ceil(double(schedule.work_items()) / workers);
   const double area = double(tile.rows) * tile.columns;
   const int taps = depth_taps(tile);
   const double columns = tile.taps > taps ? 64 : double(tile.columns) * taps / tile.cluster;
-  // Rows of 128 bytes outside a tensor take the copy engine 8 cycles each, beside what is counted for every row.
+  // For rows of 128 bytes outside a tensor TMA needs 8 more cycles each.
   const double outside =
       tile.taps > taps ? 0 : columns - columns * double(problem.n) / (schedule.n_tiles() * tile.columns);
   const double load = (windows ? 2.06 : 1.57) * (tile.rows + columns) + 8 * outside;
   const double main = std::ceil(double(schedule.k_blocks()) / splits) *
                       std::max(area / 32 * taps * kSlowness[tile_index], load);
   const double store = 110 + 0.0206 * area * double(bytes_of(problem.output));
-  const double piece = tile.ping_pong ? std::max(main, 0.8 * (main + store)) + 103 : main + store;
-  const double compute = (waves * piece + 4700) / kSm90Clock;
-  return with_memory(problem, tile, schedule, compute, bytes, in_pieces);
+  const double item = tile.ping_pong ? std::max(main, 0.8 * (main + store)) + 103 : main + store;
+  const double compute = (waves * item + 4700) / kSm90Clock;
+  return with_memory(problem, tile, schedule, compute, bytes, has_partials);
 }
 
 namespace {
 
 constexpr int kTiles = int(std::size(kSm90Tiles));
 
-// An operand as the kernels take it: its own buffer, or a repacked copy where TMA cannot read it (pitch or
-// address not a multiple of 16 bytes) or where tf32 needs k contiguous.
+// An operand as the kernels read it: its own buffer, or a repacked copy if TMA cannot read it
+// (pitch or address not a multiple of 16 bytes) or tf32 needs k contiguous.
 struct Operand {
   bool mn_major = false;  // m or n contiguous, as the kernel sees it
   bool repacked = false;
-  bool transposed = false;                        // by repacking
+  bool transposed = false;                        // by the repacking
   std::int64_t rows = 0, columns = 0, pitch = 0;  // as the kernel sees it
 };
 
@@ -87,8 +88,9 @@ Operand operand_b(const Problem& problem) {
   return operand_of(problem, problem.n, !problem.transpose_b, problem.ldb);
 }
 
-// Whether the kernel leaves raw sums for another one to finish: what TMA cannot store, for a row's start or for its end
-// (of an odd number of bf16 it was seen to write one more).
+// Whether the kernel leaves raw sums to another kernel: if k is split, or if TMA cannot store rows
+// because of their start or end (with an odd number of bf16 it was seen to write one element too
+// many).
 bool indirect(const Problem& problem, int splits) {
   const auto odd = [&](std::int64_t elements) {
     return elements * std::int64_t(bytes_of(problem.output)) % 16 != 0;
@@ -133,7 +135,7 @@ std::vector<Plan> wgmma_candidates(const Problem& problem) {
     const int workers = device_facts().multiprocessors / kSm90Tiles[tile].cluster;
     std::vector<Scored> own;
     for (int splits = 1; splits <= std::min(whole.k_blocks(), 4 * workers); ++splits) {
-      if (splits > 1 && (whole.pieces() * splits > 8 * workers || whole.k_blocks() / splits < 4)) break;
+      if (splits > 1 && (whole.work_items() * splits > 8 * workers || whole.k_blocks() / splits < 4)) break;
       const std::size_t bytes = carve(problem, splits, nullptr).bytes;
       own.push_back(
           {{Rung::wgmma, tile, splits, bytes},
@@ -149,7 +151,7 @@ std::vector<Plan> wgmma_candidates(const Problem& problem) {
   return plans;
 }
 
-// The call of the kernel, but for its scheduling.
+// The arguments of the kernel, except its schedule.
 Sm90Call describe(const Problem& problem, const Sm90Tile& tile, int splits, const Buffers& buffers,
                   const Workspace& workspace) {
   const DType type = problem.math == Math::bf16 ? DType::bf16 : DType::f32;
@@ -205,7 +207,7 @@ Launch bind_wgmma(const Problem& problem, const Plan& plan, const Buffers& buffe
   call.tile = plan.tile;
   call.schedule = sm90_schedule(problem, tile, plan.splits);
   call.blocks =
-      std::min(call.schedule.pieces(), device_facts().multiprocessors / tile.cluster) * tile.cluster;
+      std::min(call.schedule.work_items(), device_facts().multiprocessors / tile.cluster) * tile.cluster;
   const Epilogue epilogue = epilogue_of(problem, buffers);
   const Sm90Launch launch = launcher_of(problem, a.mn_major, b.mn_major, call.sum_slots != nullptr);
   return [=](Stream on) {
@@ -223,7 +225,7 @@ Launch bind_wgmma(const Problem& problem, const Plan& plan, const Buffers& buffe
                    stream);
     if (!problem.column_sums) return;
     if (call.sum_slots == nullptr) sum_columns(epilogue, problem.m, problem.n, workspace.slots, stream);
-    const int slots = call.sum_slots != nullptr ? 2 * call.blocks : kSumSlots;  // two consumers a block
+    const int slots = call.sum_slots != nullptr ? 2 * call.blocks : kSumSlots;  // a block has two consumers
     sum_slots(workspace.slots, slots, problem.n, buffers.column_sums, stream);
   };
 }

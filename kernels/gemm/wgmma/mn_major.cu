@@ -1,5 +1,5 @@
-// Host side of the wgmma rung's tiles for tf32 operands whose k is not contiguous: which tile and how many pieces of k,
-// the tensor maps, the launch.
+// Host code of the wgmma tiles for tf32 operands whose k is not contiguous: chooses tile and
+// split_k, makes tensor maps, launches.
 #include <algorithm>
 #include <cmath>
 
@@ -9,17 +9,17 @@
 
 namespace convoy::kernels::gemm {
 
-// A stage takes as long as its way through shared memory: into it, y out and in again, x out, and y once more for every 64
-// rows of x.
+// A stage takes as long as its shared-memory traffic: stage in, y out and in again, x out, and y
+// once more for every 64 rows of x.
 double mn_major_expected_time(const Problem& problem, int tile_index, int splits, double bytes,
-                              bool in_pieces) {
+                              bool has_partials) {
   const Sm90Tile& tile = kMnMajorTiles[tile_index];
   const Schedule schedule = sm90_schedule(problem, tile, splits);
-  const double waves = std::ceil(double(schedule.pieces()) / double(device_facts().multiprocessors));
+  const double waves = std::ceil(double(schedule.work_items()) / double(device_facts().multiprocessors));
   const double x = std::max(tile.rows, tile.columns), y = std::min(tile.rows, tile.columns);
   const double stage = 1.1 * (2 * x + 3 * y + x * y / 64) + 60;
-  const double piece = std::ceil(double(schedule.k_blocks()) / splits) * stage + 1500;
-  return with_memory(problem, tile, schedule, (waves * piece + 1500) / kSm90Clock, bytes, in_pieces);
+  const double item = std::ceil(double(schedule.k_blocks()) / splits) * stage + 1500;
+  return with_memory(problem, tile, schedule, (waves * item + 1500) / kSm90Clock, bytes, has_partials);
 }
 
 std::vector<Plan> mn_major_candidates(const Problem& problem) {
@@ -33,7 +33,7 @@ std::vector<Plan> mn_major_candidates(const Problem& problem) {
     const Schedule whole = sm90_schedule(problem, kMnMajorTiles[tile], 1);
     std::vector<Scored> own;
     for (int splits = 1; splits <= std::min(whole.k_blocks(), 4 * workers); ++splits) {
-      if (splits > 1 && (whole.pieces() * splits > 8 * workers || whole.k_blocks() / splits < 4)) break;
+      if (splits > 1 && (whole.work_items() * splits > 8 * workers || whole.k_blocks() / splits < 4)) break;
       own.push_back(
           {{Rung::wgmma, kFirstMnMajorTile + tile, splits, tile_workspace(problem, splits, nullptr).bytes},
            mn_major_expected_time(problem, tile, splits, problem.bytes(), splits > 1)});
@@ -54,7 +54,7 @@ Launch bind_mn_major(const Problem& problem, const Plan& plan, const Buffers& bu
   MnMajorCall call{};
   call.tile = plan.tile - kFirstMnMajorTile;
   call.schedule = sm90_schedule(problem, kMnMajorTiles[call.tile], plan.splits);
-  call.blocks = std::min(call.schedule.pieces(), device_facts().multiprocessors);
+  call.blocks = std::min(call.schedule.work_items(), device_facts().multiprocessors);
   const auto map = [&](const void* operand, std::int64_t extent, std::int64_t pitch) {
     return tiled_map(DType::f32, operand, {extent, problem.k}, {pitch}, {32, 32});
   };

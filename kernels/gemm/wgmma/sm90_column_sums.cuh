@@ -1,7 +1,7 @@
-// Two sums a column for batch norm, over the staged boxes (sm90_staging.cuh) of a consumer of the wgmma rung: of what a box
-// holds, and of its products with another box, element by element. Kept in registers while the consumer stays in its
-// columns and added to its own slot in device memory when it leaves them, so the same bits in every run. Device code,
-// sm_90a only.
+// Two sums a column for batch norm, over the staged boxes (sm90_staging.cuh) of a consumer: of a
+// box, and of its products with another box element by element. A consumer keeps them in registers
+// while it stays in its columns and then adds them to its own slot in device memory, so that the
+// bits are the same in every run. Device code, sm_90a only.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -12,12 +12,12 @@
 
 namespace convoy::kernels::gemm {
 
-// enabled: false for kernels that take no sums.
+// enabled: false for kernels without sums.
 template <class Config, bool enabled = true>
 class ColumnSums {
  public:
-  // slots [blocks * 2][2][n]: this consumer's becomes zero here, and a barrier must lie between this and add. Rows from
-  // `rows` on count for nothing.
+  // slots [blocks * 2][2][n]: clears this consumer's slot. A barrier must come between this and
+  // add. Rows from `rows` on do not count.
   __device__ ColumnSums(float* slots, int n, int rows, int consumer)
       : slot_(slots + (std::int64_t{blockIdx.x} * 2 + consumer) * 2 * n),
         n_(n),
@@ -28,7 +28,7 @@ class ColumnSums {
       for (int i = int(threadIdx.x) % 128; i < 2 * n; i += 128) slot_[i] = 0;
   }
 
-  // Before the boxes of a tile.
+  // Call this before the boxes of a tile.
   __device__ void begin(int column) {
     if constexpr (enabled) {
       if (column != column_) flush();
@@ -36,7 +36,8 @@ class ColumnSums {
     }
   }
 
-  // The box of the tile's chunk of columns from this row on; squares: the other box is the same.
+  // Adds the box of the tile's chunk of columns, from this row on. squares: the other box is the
+  // same one.
   template <bool squares>
   __device__ void add(int chunk, const std::uint8_t* box, const std::uint8_t* other, int row) {
     if constexpr (enabled)
@@ -44,7 +45,7 @@ class ColumnSums {
                         : add_rows<squares, false>(chunk, box, other, row);
   }
 
-  // At the end.
+  // Call this at the end.
   __device__ void flush() {
     if constexpr (enabled) {
       const int end = min(n_, column_ + Config::columns);
@@ -53,7 +54,8 @@ class ColumnSums {
         const int column = column_ + column_of(i);
         const float sum = kHalves ? sums_[i] : of_four_lanes(sums_[i]);
         const bool has_it = kHalves ? lane_ % 4 == lane_ / 8 : lane_ < 8;
-        // Of this lane alone, so the order of additions is its own; as an atomic nothing waits for the old value.
+        // Only this lane adds here, so the order is fixed. The atomic avoids a wait for the old
+        // value.
         if (has_it && column_ >= 0 && column < end) atomicAdd(slot_ + i % 2 * n_ + column, sum);
         sums_[i] = 0;
       }
@@ -62,7 +64,7 @@ class ColumnSums {
 
  private:
   static constexpr bool kHalves = Config::element_bytes == 2;  // bf16; else f32
-  static constexpr int kWidth = Config::box_columns;           // a quarter of them a warp's
+  static constexpr int kWidth = Config::box_columns;           // each warp has a quarter of them
 
   template <bool squares, bool all_count>
   __device__ void add_rows(int chunk, const std::uint8_t* box, const std::uint8_t* other, int row) {
@@ -71,15 +73,15 @@ class ColumnSums {
     else
       walk<squares, all_count>(sums_ + chunk * 2, box, other, row);
   }
-  // Of the tile's columns the one that sums_[sum] is of.
+  // The tile's column of sums_[sum].
   __device__ int column_of(int sum) const {
     return kHalves ? sum / 4 * 64 + warp_ * 16 + sum % 4 / 2 * 8 + lane_ / 4
                    : sum / 2 * 32 + warp_ * 8 + lane_ % 8;
   }
 
-  // bf16. A warp has two groups of eight columns. With a group of the other box, transposed, above eight rows of ones as the
-  // left operand of a product and the group as the right one, products are on the diagonal above, sums below. The lane of a
-  // diagonal's element keeps its column's: of each group sum, products.
+  // bf16. A warp has two groups of eight columns. The left operand of a product is a group of the
+  // other box, transposed, above eight rows of ones; the right operand is the group. Products are
+  // then on the diagonal, and sums below it.
   template <bool squares, bool all_count>
   __device__ void multiply(float* sums, const std::uint8_t* box, const std::uint8_t* other, int row) {
     constexpr Word kOnes = 0x3f803f80;
@@ -110,12 +112,13 @@ class ColumnSums {
 #pragma unroll
       for (int i = 0; i < 4; ++i) words[i] &= rows_that_count(row + i % 2 * 8 + lane_ % 4 * 2);
   }
-  // Of a word that holds elements of this row and the next.
+  // Masks the halves of a word, which holds elements of this row and the next one.
   __device__ Word rows_that_count(int row) const {
     return (row < rows_ ? 0xffffu : 0u) | (row + 1 < rows_ ? 0xffff0000u : 0u);
   }
 
-  // f32. Four lanes have a column, two rows of eight each: those that a warp reads at once lie in as many banks.
+  // f32. Four lanes have a column, with two rows of eight each, so that a warp reads from different
+  // banks.
   template <bool squares, bool all_count>
   __device__ void walk(float* sums, const std::uint8_t* box, const std::uint8_t* other, int row) {
     const int unit = warp_ * 2 + lane_ % 8 / 4;

@@ -1,14 +1,17 @@
-// The wgmma rung: a persistent kernel of one producer warpgroup, which keeps a ring of shared-memory stages
-// filled through TMA, and two consumer warpgroups, which multiply. What the stages hold is the loader's
-// business (gemm: two matrices; convolution: im2col columns and filters), what becomes of the sums the
-// epilogue's; where it reads tensors, they come through the ring too, behind a tile's blocks of k. Where taps of a
-// filter's row share A's pixels, B has a ring of its own. Structure after CUTLASS's warp-specialised kernels and
-// "Dissecting the NVIDIA Hopper architecture". Device code, sm_90a only.
+// The wgmma kernel: persistent, with one producer warpgroup, which fills a ring of shared-memory
+// stages by TMA, and two consumer warpgroups, which multiply. Policies: the Loader decides what
+// stages hold (gemm: two matrices; convolution: im2col columns and filters), the Store what becomes
+// of the sums. A Store that reads tensors gets them through the ring, after a tile's blocks of k.
+// If taps of a filter's row share A's pixels, B has a ring of its own. The structure follows
+// CUTLASS's warp-specialised kernels and "Dissecting the NVIDIA Hopper architecture". Device code,
+// sm_90a only.
 //
-// cooperative: the two consumers share a tile, half of its rows each. ping-pong: each takes every other tile,
-// so that one stores while the other multiplies; they take turns at the ring, for a wait on a stage's parity
-// means something only to whoever has seen the phase before. Blocks of a cluster of two hold vertically adjacent tiles;
-// each loads half of their common B and multicasts it to both.
+// Consumers. cooperative: both share a tile, half of its rows each. ping_pong: each takes every
+// other tile, so that one stores while the other multiplies. They take turns at the ring, because a
+// wait on a stage's parity is only valid for a thread that has seen the phase before.
+//
+// Blocks of a cluster of two have vertically adjacent tiles. Each loads half of their common B and
+// multicasts it to both.
 #pragma once
 
 #include "kernels/gemm/wgmma/sm90_launch.h"
@@ -27,19 +30,19 @@ struct TileConfig {
   static constexpr bool ping_pong = consumers_ == Consumers::ping_pong;
   static constexpr int element_bytes = math == Math::bf16 ? 2 : 4;
   static constexpr int depth = 128 / element_bytes;  // k of a stage: one row of the 128-byte swizzle
-  static constexpr int steps = 4;                    // wgmma instructions along it, 32 bytes each
+  static constexpr int steps = 4;                    // wgmma instructions in it, 32 bytes each
   static constexpr int consumer_rows = ping_pong ? rows : rows / 2;
   static constexpr int row_blocks = consumer_rows / 64;
-  // A tile 64 columns wide makes them the rows of its products: one of 64 x `rows` reads less shared memory than several of
-  // 64 x 64. Its accumulators are C's transpose.
+  // Tiles of 64 columns swap operands, so that columns are the rows of products: one product of 64
+  // x `rows` reads less shared memory than several of 64 x 64. Accumulators are then C's transpose.
   static constexpr bool swapped = ping_pong && columns == 64 && rows > 64;
   static constexpr int products = swapped ? 1 : row_blocks, product_columns = swapped ? rows : columns;
 
   static constexpr int column_boxes =
       (columns + 63) / 64;  // of B with n contiguous; the last one may be half a box
-  // Where taps share pixels, those of the next tap begin a pixel, a row of the swizzle, further on. Either they are B's
-  // columns, and it is one box; or they follow each other in k: then a stage is one box of A, and B comes by a ring of
-  // its own, a tap a stage.
+  // If taps share pixels, the next tap's begin one row of the swizzle later. Either taps are B's
+  // columns, in one box; or they follow each other in k: then a stage is one box of A, and each tap
+  // is a stage of B's own ring.
   static constexpr bool taps_in_columns = taps > 1 && a_mn_major;
   static constexpr int k_taps = taps_in_columns ? 1 : taps;
   static constexpr bool has_tap_ring = k_taps > 1;
@@ -51,9 +54,10 @@ struct TileConfig {
                        b_bytes = b_mn_major && !taps_in_columns ? column_boxes * 8192
                                                                 : (loaded_b_bytes + 1023) / 1024 * 1024,
                        stage_bytes = a_bytes + (has_tap_ring ? 0 : b_bytes);
-  static constexpr int staging_bytes = 64 * 128;             // 64 rows of 128 bytes on their way to C
-  static constexpr int box_columns = 128 / element_bytes;    // of a C of the operands' type in them
-  static constexpr int store_bytes = 2 * 2 * staging_bytes;  // two a consumer
+  static constexpr int staging_bytes = 64 * 128;  // 64 rows of 128 bytes on their way to C
+  static constexpr int box_columns =
+      128 / element_bytes;  // columns of C in a box, if C has the operands' type
+  static constexpr int store_bytes = 2 * 2 * staging_bytes;  // two boxes for each consumer
   static constexpr int barrier_bytes = 256;
   static constexpr int limit = 227 * 1024 - 1024;  // less what aligning to 1024 bytes can cost
   static constexpr int room = limit - store_bytes - barrier_bytes;
@@ -62,8 +66,8 @@ struct TileConfig {
   static constexpr int shared_bytes =
       stages * stage_bytes + tap_stages * b_bytes + store_bytes + barrier_bytes + 1024;
   static constexpr int threads = 384;
-  // A thread's, where 168 would fit: what is left lets a block of 128 threads with 32 run beside it, as the sums of gradients do
-  // (comm/nccl/copy_all_reduce.cu). The producer's warps give most of theirs to the consumers'.
+  // Registers of a thread. 168 would fit; 160 leave room for a block of 128 threads with 32 each
+  // (comm/nccl/copy_all_reduce.cu). The producer gives most of its registers to the consumers.
   static constexpr int registers = 160, producer_registers = 32, consumer_registers = 224;
   static_assert(128 * producer_registers + 256 * consumer_registers <= threads * registers &&
                 threads * registers + 128 * 32 <= 65536);
@@ -101,14 +105,14 @@ __device__ inline void release_stage(std::uint64_t* empty, int lane) {
   }
 }
 
-// The stages, from the producer's or from a consumer's position.
+// The ring of stages, at the producer's or at a consumer's position.
 template <int count, int stage_bytes, int cluster>
 struct StageRing {
   std::uint8_t* stages;
-  std::uint64_t *full, *empty;  // a barrier each a stage
+  std::uint64_t *full, *empty;  // one barrier of each kind for a stage
   RingPosition<count> position;
 
-  // By one thread; arrivals: at a stage, by the warps that have read it.
+  // One thread calls this. arrivals: warps that read a stage.
   __device__ void init(int arrivals) const {
     for (int stage = 0; stage < count; ++stage) {
       sm90::barrier_init(full + stage, 1);
@@ -117,25 +121,26 @@ struct StageRing {
   }
   __device__ std::uint8_t* stage() const { return stages + position.stage * stage_bytes; }
   __device__ std::uint64_t* arrived() const { return full + position.stage; }
-  // The producer's: waits until the stage is free, and says how many bytes are coming.
+  // Producer: waits until the stage is free, and announces the bytes that will come.
   __device__ void claim(int bytes) const {
     sm90::barrier_wait(empty + position.stage, position.parity ^ 1);
     sm90::barrier_expect(arrived(), bytes);
   }
-  // A consumer's: until the bytes are there, and when this warp has read them.
+  // Consumer: wait() until the bytes are there, release() when this warp has read them.
   __device__ void wait() const { sm90::barrier_wait(arrived(), position.parity); }
   __device__ void release(int stage, int lane) const { release_stage<cluster>(empty + stage, lane); }
 };
 template <class Config>
 using Ring = StageRing<Config::stages, Config::stage_bytes, Config::cluster>;
-// Where taps follow each other in k: a stage is B of one of them. If all of B are no more stages than there are, it is
-// loaded once and kept, and each piece begins with the first.
+// The ring of B if taps follow each other in k: a stage is one tap. If all of B fits it stays
+// resident: it is loaded once, and each item starts at the first stage.
 template <class Config>
 struct TapRing : StageRing<std::max(Config::tap_stages, 1), Config::b_bytes, 1> {
-  bool kept;
+  bool resident;
 };
 
-// Of two plain matrices. A loader is made for a piece and then called for each of its stages in turn.
+// Loads stages of two plain matrices. A loader is made for one work item and called for each of its
+// stages in turn.
 template <class Config>
 class MatrixLoader {
  public:
@@ -172,7 +177,7 @@ class MatrixLoader {
   }
 
  private:
-  // Of a box of an operand whose k is not contiguous.
+  // For boxes of an operand whose k is not contiguous.
   static constexpr int kWidth = Config::depth, kBoxBytes = Config::depth * 128;
   __device__ static void load_shared(const CUtensorMap* map, void* to, std::uint64_t* full, int x, int y) {
     if constexpr (Config::cluster == 1)
@@ -190,8 +195,8 @@ class MatrixLoader {
 template <class Config>
 using Accumulators = float[Config::products][Config::product_columns / 2];
 
-// One stage, or one tap of it. All of it even where the operands end before it does: a jump between wgmma instructions
-// costs up to half of the tensor cores' rate.
+// Multiplies one stage, or one tap of it. It multiplies whole stages, even after the operands' end,
+// because a jump between wgmma instructions costs up to half of the rate.
 template <class Config>
 __device__ inline void multiply_stage(Accumulators<Config>& sums, const std::uint8_t* a,
                                       const std::uint8_t* b, bool accumulate) {
@@ -221,11 +226,11 @@ __device__ inline void multiply_stage(Accumulators<Config>& sums, const std::uin
 }
 
 template <class Config, class Store>
-__device__ inline void multiply_piece(Accumulators<Config>& sums, Ring<Config>& ring, TapRing<Config>& taps,
-                                      std::uint64_t* next_turn, int first_row, int k_count, int lane,
-                                      const Store& output) {
+__device__ inline void multiply_item(Accumulators<Config>& sums, Ring<Config>& ring, TapRing<Config>& taps,
+                                     std::uint64_t* next_turn, int first_row, int k_count, int lane,
+                                     const Store& output) {
   int previous = ring.position.stage, previous_tap = 0;
-  if (Config::has_tap_ring && taps.kept) taps.position = {};
+  if (Config::has_tap_ring && taps.resident) taps.position = {};
   for (int k = 0; k < k_count; ++k) {
     ring.wait();
     const std::uint8_t* stage = ring.stage();
@@ -253,7 +258,7 @@ __device__ inline void multiply_piece(Accumulators<Config>& sums, Ring<Config>& 
     ring.position.advance();
   }
   if constexpr (Config::ping_pong) {
-    output.wait_for_operands(ring);  // the other consumer skips their stages, and must not be a phase ahead
+    output.wait_for_operands(ring);  // the other consumer skips these stages and must not be a phase ahead
     if (lane == 0) sm90::barrier_arrive(next_turn);
   }
   sm90::wgmma_wait<0>();
@@ -273,7 +278,7 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
   std::uint8_t* staging = of_taps + Config::tap_stages * Config::b_bytes;
   auto* full = reinterpret_cast<std::uint64_t*>(staging + Config::store_bytes);
   Ring<Config> ring{stages, full, full + Config::stages, {}};
-  std::uint64_t* turns = ring.empty + Config::stages;  // of the two consumers, where they take turns
+  std::uint64_t* turns = ring.empty + Config::stages;  // for the two consumers, if they take turns
   TapRing<Config> taps{{of_taps, turns + 2, turns + 2 + Config::tap_stages, {}},
                        schedule.n_tiles() == 1 && schedule.k_blocks() * Config::k_taps <= Config::tap_stages};
 
@@ -295,38 +300,39 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
   else
     sm90::cluster_sync();
 
-  // Until here nothing has touched what earlier kernels write; the next kernel may start this far, too.
+  // Programmatic dependent launch: nothing above reads results of earlier kernels. The next kernel
+  // may start here, too.
   sm90::launch_dependents();
   sm90::wait_for_prerequisites();
 
   const int first = int(blockIdx.x) / Config::cluster, stride = int(gridDim.x) / Config::cluster;
-  const int pieces = schedule.pieces();
+  const int work_items = schedule.work_items();
 
   if (warpgroup == 0) {
     sm90::registers_decrease<Config::producer_registers>();
     if (threadIdx.x == 0) {
-      for (int index = first; index < pieces; index += stride) {
-        const Schedule::Piece piece = schedule.at(index);
-        const int m_tile = piece.m_tile * Config::cluster + int(rank);
-        Loader of_piece(loader, m_tile, piece.n_tile, piece.k_begin, rank);
-        for (int k = piece.k_begin; k < piece.k_end; ++k) {
+      for (int index = first; index < work_items; index += stride) {
+        const Schedule::WorkItem item = schedule.at(index);
+        const int m_tile = item.m_tile * Config::cluster + int(rank);
+        Loader item_loader(loader, m_tile, item.n_tile, item.k_begin, rank);
+        for (int k = item.k_begin; k < item.k_end; ++k) {
           ring.claim(Config::loaded_bytes);
           std::uint8_t* stage = ring.stage();
           if constexpr (Config::has_tap_ring) {
-            of_piece.load_a(stage, ring.arrived());
-            if (!taps.kept || index == first)
+            item_loader.load_a(stage, ring.arrived());
+            if (!taps.resident || index == first)
               for (int tap = 0; tap < Config::k_taps; ++tap) {
                 taps.claim(Config::loaded_b_bytes);
-                of_piece.load_tap(tap, taps.stage(), taps.arrived());
+                item_loader.load_tap(tap, taps.stage(), taps.arrived());
                 taps.position.advance();
               }
-            of_piece.advance();
+            item_loader.advance();
           } else {
-            of_piece.load(stage, stage + Config::a_bytes, ring.arrived());
+            item_loader.load(stage, stage + Config::a_bytes, ring.arrived());
           }
           ring.position.advance();
         }
-        Store::load_operands(store, ring, m_tile * Config::rows, piece.n_tile * Config::columns);
+        Store::load_operands(store, ring, m_tile * Config::rows, item.n_tile * Config::columns);
       }
     }
   } else {
@@ -336,29 +342,30 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
     Store output(store, staging + consumer * 2 * Config::staging_bytes, consumer);
     Accumulators<Config> sums;
     int turn = 0;
-    std::uint32_t parity = consumer == 0;  // nobody hands the first turn to the first consumer
-    for (int index = first; index < pieces; index += stride, turn ^= 1) {
-      const Schedule::Piece piece = schedule.at(index);
+    std::uint32_t parity = consumer == 0;  // the first consumer starts without being handed the turn
+    for (int index = first; index < work_items; index += stride, turn ^= 1) {
+      const Schedule::WorkItem item = schedule.at(index);
       if (Config::ping_pong) {
         if (turn != consumer) {
-          ring.position.advance(piece.k_end - piece.k_begin + Store::operand_stages(store));
+          ring.position.advance(item.k_end - item.k_begin + Store::operand_stages(store));
           if constexpr (Config::has_tap_ring)
-            taps.position.advance((piece.k_end - piece.k_begin) * Config::k_taps);
+            taps.position.advance((item.k_end - item.k_begin) * Config::k_taps);
           continue;
         }
         sm90::barrier_wait(turns + consumer, parity);
         parity ^= 1;
       }
-      const int m_tile = piece.m_tile * Config::cluster + int(rank);
-      const int row = m_tile * Config::rows + first_row, column = piece.n_tile * Config::columns;
+      const int m_tile = item.m_tile * Config::cluster + int(rank);
+      const int row = m_tile * Config::rows + first_row, column = item.n_tile * Config::columns;
       output.prefetch_mask(row, column);
-      multiply_piece<Config>(sums, ring, taps, turns + (consumer ^ 1), first_row, piece.k_end - piece.k_begin,
-                             lane, output);
-      output.tile(sums, row, column, piece.split, ring);
+      multiply_item<Config>(sums, ring, taps, turns + (consumer ^ 1), first_row, item.k_end - item.k_begin,
+                            lane, output);
+      output.tile(sums, row, column, item.split, ring);
     }
     output.finish();
   }
-  // No block may end while another of its cluster still writes into it or arrives at its barriers.
+  // A block must not end while another one of its cluster writes into it or arrives at its
+  // barriers.
   if constexpr (Config::cluster > 1) {
     __syncwarp();
     sm90::cluster_sync();

@@ -1,4 +1,5 @@
-// Launches one of the wgmma rung's kernels. Included by the files that instantiate it, sm90_*.cu.
+// Launches the wgmma kernels. Included by the files that instantiate them
+// (kernels/sm90_instances.cmake).
 #pragma once
 
 #include <stdexcept>
@@ -15,7 +16,7 @@ using Sm90Config = TileConfig<
     math, a_mn_major, b_mn_major, kSm90Tiles[tile].rows, kSm90Tiles[tile].columns, kSm90Tiles[tile].cluster,
     kSm90Tiles[tile].ping_pong ? Consumers::ping_pong : Consumers::cooperative, kSm90Tiles[tile].taps>;
 
-// Starts a kernel in clusters of so many blocks; it may begin while the one before it ends.
+// Starts a kernel in clusters of `cluster` blocks. It may begin while the kernel before it ends.
 template <int threads, int shared_bytes, class Kernel, class... Arguments>
 void start_early(Kernel* kernel, int blocks, int cluster, cudaStream_t stream,
                  const Arguments&... arguments) {
@@ -36,7 +37,7 @@ void start_early(Kernel* kernel, int blocks, int cluster, cudaStream_t stream,
   CONVOY_CUDA(cudaLaunchKernelEx(&launch, kernel, arguments...));
 }
 
-// The kernel of one tile shape.
+// Starts the kernel of one tile shape.
 template <class Config, class Loader, class Store>
 void start_wgmma(const typename Loader::Parameters& loader, const typename Store::Parameters& store,
                  const Schedule& schedule, int blocks, cudaStream_t stream) {
@@ -44,7 +45,8 @@ void start_wgmma(const typename Loader::Parameters& loader, const typename Store
                                                      Config::cluster, stream, loader, store, schedule);
 }
 
-// Calls start(std::integral_constant) for the tile with this number, of kSm90Tiles or kMnMajorTiles.
+// Calls start(std::integral_constant) for the tile with this number, of kSm90Tiles or
+// kMnMajorTiles.
 template <const auto& tiles, class Start>
 void with_tile(int number, const Start& start) {
   [&]<int... tile>(std::integer_sequence<int, tile...>) {

@@ -1,12 +1,14 @@
-// The wgmma rung's kernel for tf32 operands whose k is not contiguous: gradients of weights, plain or seen through the
-// windows of a filter. The instruction takes such an operand from registers, where any order will do, but from shared
-// memory only with k contiguous. So the copy engine brings stages of 32 values of k by 32 columns a box, in the 128-byte
-// swizzle; two warps turn the boxes of the shorter side y in place; and two warpgroups multiply, which read their share of
-// the longer side x themselves. (CUTLASS turns operands in shared memory for the same reason.) Device code, sm_90a only.
+// The wgmma kernel for tf32 operands whose k is not contiguous: gradients of weights, plain or seen
+// through the windows of a filter. The instruction takes such an operand from registers in any
+// order, but from shared memory only with k contiguous. TMA loads stages of 32 values of k by 32
+// columns a box in the 128-byte swizzle; two warps transpose the boxes of the shorter side y in
+// place; two warpgroups multiply and read their part of the longer side x into registers. (CUTLASS
+// also transposes in shared memory.) Device code, sm_90a only.
 //
-// The order of k within a sum is free, as long as both sides have the same, and so is that of x and y within the tile, as
-// long as the sums are stored where they belong. They are chosen so that all accesses to shared memory are 16 bytes
-// wide (8 where a tile has 128 rows) and meet no bank twice, and so that a lane ends up with neighbours of a row of C.
+// The order of k within a sum is free if both sides have the same one, and so is that of x and y
+// within the tile if sums are stored accordingly. The orders are chosen so that accesses to shared
+// memory are 16 bytes wide (8 for tiles of 128 rows) without bank conflicts, and that a lane has
+// neighbours of a row of C.
 #pragma once
 
 #include "kernels/gemm/wgmma/sm90_launch.cuh"
@@ -16,34 +18,36 @@ namespace convoy::kernels::gemm {
 
 template <int tile>
 struct MnMajorConfig {
-  static constexpr bool turned = is_turned(kMnMajorTiles[tile]);
+  static constexpr bool x_is_n = gemm::x_is_n(kMnMajorTiles[tile]);
   static constexpr int x = std::max(kMnMajorTiles[tile].rows, kMnMajorTiles[tile].columns),
                        y = std::min(kMnMajorTiles[tile].rows, kMnMajorTiles[tile].columns);
   static constexpr int depth = 32, steps = 4, box_bytes = depth * 128;
   static constexpr int turners = 2, consumer_warps = 8;
-  // For loaders, to which x is A, whichever side of C it is.
+  // For loaders: x is A, whichever side of C it is.
   static constexpr bool a_mn_major = true, b_mn_major = true;
   static constexpr int rows = x, columns = y, cluster = 1;
-  static constexpr int row_blocks = x / 2 / 64;  // of 64 rows, as one instruction takes them, of a consumer
-  static constexpr int run = 2 * row_blocks;     // neighbours of x that a lane holds
+  static constexpr int row_blocks =
+      x / 2 / 64;                             // of 64 rows, the height of an instruction, for each consumer
+  static constexpr int run = 2 * row_blocks;  // neighbours of x in a lane
   static constexpr int warp_x = 8 * run;
   static constexpr int x_bytes = x * 128, stage_bytes = x_bytes + y * 128;
   static constexpr int barrier_bytes = 256, limit = 227 * 1024 - 1024;
   static constexpr int stages = std::min(8, (limit - barrier_bytes) / stage_bytes);
   static constexpr int shared_bytes = stages * stage_bytes + barrier_bytes + 1024;
   static constexpr int threads = 384;
-  // A thread's, of the 168 that it starts with. The producer's warps hold what they turn, and a loader its boxes.
+  // Registers of a thread, which starts with 168. The producer's warps hold the boxes that they
+  // transpose.
   static constexpr int producer_registers = 104, consumer_registers = 200;
   static_assert(128 * producer_registers + 256 * consumer_registers <= threads * 168);
   static_assert(stages >= 3 && stages * 24 <= barrier_bytes);
   static_assert(x % 128 == 0 && y % (32 * turners) == 0 && row_blocks * y / 2 <= 128, "accumulators spill");
 };
 
-// Turns a box of y, [32 of k][32 columns], so that each row holds one column's k. Of every eight of k, the even ones come
-// first, as the lanes read x. Of every 16 columns, 4 i + 2 j + l goes to row 8 j + 2 i + l: an instruction's sums of
-// neighbours in i belong to one lane.
+// Transposes a box of y, [32 of k][32 columns], so that each row has one column's k. In every eight
+// of k even ones come first, as lanes read x. In every 16 columns, 4 i + 2 j + l goes to row 8 j +
+// 2 i + l, so that a lane gets neighbours in i.
 __device__ inline void turn_box(std::uint8_t* box, int lane) {
-  const int chunk = lane % 8;  // of 16 bytes, of the rows to be
+  const int chunk = lane % 8;  // 16-byte chunk of the future rows
   const int mixed = (chunk * 2 & 7) | chunk / 4;
   float4 from[2][4];
 #pragma unroll
@@ -68,12 +72,12 @@ __device__ inline void turn_box(std::uint8_t* box, int lane) {
   }
 }
 
-// A lane's share of x as the instruction takes it from registers: of each block of 64 rows, rows l / 4 and l / 4 + 8 of
-// the warp, at the lane's first and second k of a step.
+// A lane's part of x in registers: of each block of 64 rows, rows l / 4 and l / 4 + 8 of the warp,
+// at the lane's first and second k of a step.
 template <int row_blocks>
 using Fragments = std::uint32_t[row_blocks][4];
 
-// `from`: the lane's run of neighbours at its first k.
+// `from`: the lane's neighbours at its first k.
 template <int row_blocks>
 __device__ inline void read_fragments(Fragments<row_blocks>& words, const std::uint8_t* stage, int from) {
   using Run = std::conditional_t<row_blocks == 2, uint4, uint2>;
@@ -85,7 +89,7 @@ __device__ inline void read_fragments(Fragments<row_blocks>& words, const std::u
     words[1][0] = first.z, words[1][1] = first.w, words[1][2] = second.z, words[1][3] = second.w;
 }
 
-// Registers of products that are still running must not change; this keeps the compiler from reusing them before here.
+// Keeps the compiler from reusing registers of products that still run.
 template <int row_blocks>
 __device__ inline void keep(Fragments<row_blocks>& words) {
 #pragma unroll
@@ -99,7 +103,8 @@ __device__ inline void keep(Fragments<row_blocks>& words) {
 template <class Config>
 using MnMajorSums = float[Config::row_blocks][Config::y / 2];
 
-// One piece. Each step's products may run while the next three steps' fragments are read.
+// Multiplies one work item. Each step's products may run while the fragments of the next three
+// steps are read.
 template <class Config>
 __device__ inline void multiply_mn_major(MnMajorSums<Config>& sums, RingPosition<Config::stages>& position,
                                          const std::uint8_t* ring, std::uint64_t* full, std::uint64_t* ready,
@@ -134,13 +139,13 @@ __device__ inline void multiply_mn_major(MnMajorSums<Config>& sums, RingPosition
   release_stage<1>(empty + previous, lane);
 }
 
-// `x`, `y`: the first of the lane's neighbours, and of the fours that it has of every 16 columns.
-template <class Config, class Piece>
-__device__ inline void store_mn_major(const MnMajorSums<Config>& sums, const Piece& piece, int x, int y) {
+// `x`, `y`: the first of the lane's neighbours, and of its fours in every 16 columns.
+template <class Config, class Target>
+__device__ inline void store_mn_major(const MnMajorSums<Config>& sums, const Target& target, int x, int y) {
   const auto at = [&](int i, int four, int j) {
     return sums[i / 2][(four * 2 + j / 2) * 4 + i % 2 * 2 + j % 2];
   };
-  if constexpr (Config::turned) {
+  if constexpr (Config::x_is_n) {
 #pragma unroll
     for (int four = 0; four < Config::y / 16; ++four)
 #pragma unroll
@@ -148,7 +153,7 @@ __device__ inline void store_mn_major(const MnMajorSums<Config>& sums, const Pie
         float run[Config::run];
 #pragma unroll
         for (int i = 0; i < Config::run; ++i) run[i] = at(i, four, j);
-        piece.store(run, y + four * 16 + j, x);
+        target.store(run, y + four * 16 + j, x);
       }
   } else {
 #pragma unroll
@@ -156,13 +161,13 @@ __device__ inline void store_mn_major(const MnMajorSums<Config>& sums, const Pie
 #pragma unroll
       for (int i = 0; i < Config::run; ++i) {
         const float run[4] = {at(i, four, 0), at(i, four, 1), at(i, four, 2), at(i, four, 3)};
-        piece.store(run, x + i, y + four * 16);
+        target.store(run, x + i, y + four * 16);
       }
   }
 }
 
-// Loader: as wgmma_kernel's, made without a rank; x is its A. Result: with_piece(split, visit), which visits something
-// with store(neighbours of a row, row, column).
+// Loader: as in wgmma_kernel, made without a rank; x is its A. Result: with_split(split, visit)
+// calls visit with an object that has store(neighbours of a row, row, column).
 template <class Config, class Loader, class Result>
 __global__ __launch_bounds__(Config::threads, 1) void mn_major_kernel(const __grid_constant__
                                                                       typename Loader::Parameters loader,
@@ -186,31 +191,31 @@ __global__ __launch_bounds__(Config::threads, 1) void mn_major_kernel(const __gr
   sm90::launch_dependents();
   sm90::wait_for_prerequisites();
 
-  const auto x_tile = [](const Schedule::Piece& piece) {
-    return Config::turned ? piece.n_tile : piece.m_tile;
+  const auto x_tile = [](const Schedule::WorkItem& item) {
+    return Config::x_is_n ? item.n_tile : item.m_tile;
   };
-  const auto y_tile = [](const Schedule::Piece& piece) {
-    return Config::turned ? piece.m_tile : piece.n_tile;
+  const auto y_tile = [](const Schedule::WorkItem& item) {
+    return Config::x_is_n ? item.m_tile : item.n_tile;
   };
   RingPosition<Config::stages> position;
   if (warp < 4) {
     sm90::registers_decrease<Config::producer_registers>();
     if (threadIdx.x == 0) {
-      for (int index = int(blockIdx.x); index < schedule.pieces(); index += int(gridDim.x)) {
-        const Schedule::Piece piece = schedule.at(index);
-        Loader of_piece(loader, x_tile(piece), y_tile(piece), piece.k_begin);
+      for (int index = int(blockIdx.x); index < schedule.work_items(); index += int(gridDim.x)) {
+        const Schedule::WorkItem item = schedule.at(index);
+        Loader item_loader(loader, x_tile(item), y_tile(item), item.k_begin);
 #pragma unroll 1
-        for (int k = piece.k_begin; k < piece.k_end; ++k, position.advance()) {
+        for (int k = item.k_begin; k < item.k_end; ++k, position.advance()) {
           sm90::barrier_wait(empty + position.stage, position.parity ^ 1);
           sm90::barrier_expect(full + position.stage, Config::stage_bytes);
           std::uint8_t* x = ring + position.stage * Config::stage_bytes;
-          of_piece.load(x, x + Config::x_bytes, full + position.stage);
+          item_loader.load(x, x + Config::x_bytes, full + position.stage);
         }
       }
     } else if (warp > 0 && warp <= Config::turners) {
-      for (int index = int(blockIdx.x); index < schedule.pieces(); index += int(gridDim.x)) {
-        const Schedule::Piece piece = schedule.at(index);
-        for (int k = piece.k_begin; k < piece.k_end; ++k, position.advance()) {
+      for (int index = int(blockIdx.x); index < schedule.work_items(); index += int(gridDim.x)) {
+        const Schedule::WorkItem item = schedule.at(index);
+        for (int k = item.k_begin; k < item.k_end; ++k, position.advance()) {
           sm90::barrier_wait(full + position.stage, position.parity);
           std::uint8_t* y = ring + position.stage * Config::stage_bytes + Config::x_bytes;
           for (int box = warp - 1; box < Config::y / 32; box += Config::turners)
@@ -228,17 +233,17 @@ __global__ __launch_bounds__(Config::threads, 1) void mn_major_kernel(const __gr
   const int first_x = (warp - 4) * Config::warp_x + lane / 4 * Config::run;
   const int from = first_x / 32 * Config::box_bytes + lane % 4 * 256 +
                    ((first_x % 32 / 4 ^ lane % 4 * 2) << 4) + first_x % 4 * 4;
-  for (int index = int(blockIdx.x); index < schedule.pieces(); index += int(gridDim.x)) {
-    const Schedule::Piece piece = schedule.at(index);
+  for (int index = int(blockIdx.x); index < schedule.work_items(); index += int(gridDim.x)) {
+    const Schedule::WorkItem item = schedule.at(index);
     MnMajorSums<Config> sums;
-    multiply_mn_major<Config>(sums, position, ring, full, ready, empty, from, piece.k_end - piece.k_begin,
+    multiply_mn_major<Config>(sums, position, ring, full, ready, empty, from, item.k_end - item.k_begin,
                               lane);
-    const int x = x_tile(piece) * Config::x + first_x, y = y_tile(piece) * Config::y + lane % 4 * 4;
-    result.with_piece(piece.split, [&](const auto& place) { store_mn_major<Config>(sums, place, x, y); });
+    const int x = x_tile(item) * Config::x + first_x, y = y_tile(item) * Config::y + lane % 4 * 4;
+    result.with_split(item.split, [&](const auto& place) { store_mn_major<Config>(sums, place, x, y); });
   }
 }
 
-// The kernel of one tile shape.
+// Starts the kernel of one tile shape.
 template <class Config, class Loader, class Result>
 void start_mn_major(const typename Loader::Parameters& loader, const Result& result, const Schedule& schedule,
                     int blocks, cudaStream_t stream) {

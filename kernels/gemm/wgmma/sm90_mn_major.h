@@ -1,5 +1,5 @@
-// Between the host code of the wgmma rung's tiles for tf32 operands whose k is not contiguous and their kernels
-// (sm90_mn_major.cuh). Plain C++ but for the marks of device functions.
+// Interface between the host code of the wgmma tiles for tf32 operands whose k is not contiguous
+// and their kernels (sm90_mn_major.cuh). Plain C++ except for __device__ marks.
 #pragma once
 
 #include <iterator>
@@ -9,8 +9,8 @@
 
 namespace convoy::kernels::gemm {
 
-// In the rung's names they follow kSm90Tiles. A kernel knows a longer side x and a shorter one y; which of them is m is
-// up to the tile.
+// Their numbers follow those of kSm90Tiles. The kernel has a longer side x and a shorter side y;
+// the tile decides which one is m.
 inline constexpr Sm90Tile kMnMajorTiles[] = {
     {"256x128r", 256, 128, 1, false}, {"128x256r", 128, 256, 1, false}, {"256x64r", 256, 64, 1, false},
     {"64x256r", 64, 256, 1, false},   {"128x128r", 128, 128, 1, false}, {"128x64r", 128, 64, 1, false},
@@ -18,20 +18,21 @@ inline constexpr Sm90Tile kMnMajorTiles[] = {
 };
 inline constexpr int kFirstMnMajorTile = int(std::size(kSm90Tiles));
 // Whether x is n.
-constexpr bool is_turned(const Sm90Tile& tile) { return tile.rows < tile.columns; }
+constexpr bool x_is_n(const Sm90Tile& tile) { return tile.rows < tile.columns; }
 
-// Whether the rung's plans of a problem are of these tiles, and not of kSm90Tiles, for which both operands are transposed
-// first: that reads rows of any pitch, the copy engine only those that start at multiples of 16 bytes.
+// Whether plans of a problem use these tiles. Otherwise kSm90Tiles are used and both operands are
+// transposed first, which reads rows of any pitch; TMA needs rows that start at multiples of 16
+// bytes.
 inline bool is_mn_major(const Problem& p) {
   return p.math == Math::tf32 && p.transpose_a && !p.transpose_b && p.lda % 4 == 0 && p.ldb % 4 == 0;
 }
 std::vector<Plan> mn_major_candidates(const Problem& problem);
 Launch bind_mn_major(const Problem& problem, const Plan& plan, const Buffers& buffers);
-// Microseconds of a product that moves `bytes`; `in_pieces` where another kernel finishes its sums.
-double mn_major_expected_time(const Problem& problem, int tile, int splits, double bytes, bool in_pieces);
+// Microseconds of a product that moves `bytes`. has_partials: another kernel adds the splits.
+double mn_major_expected_time(const Problem& problem, int tile, int splits, double bytes, bool has_partials);
 
-// Where the elements of a plain product go. Pieces of k have code of their own: among that of every epilogue they made the
-// largest tile 15 microseconds slower.
+// Stores the elements of a plain product. Partial sums have code of their own, because next to
+// every epilogue's code they slowed the largest tile by 15 microseconds.
 struct MatrixResult {
   Epilogue epilogue;
   int m, n;
@@ -39,13 +40,13 @@ struct MatrixResult {
 
   struct Whole {
     const MatrixResult& of;
-    // Neighbours of a row.
+    // The values are neighbours of a row.
     template <int count>
     __device__ void store(const float (&values)[count], int row, int column) const {
       if (row < of.m && column < of.n) of.epilogue.store_run(values, row, column, of.n);
     }
   };
-  struct Piece {
+  struct Partial {
     const MatrixResult& of;
     float* data;
     template <int count>
@@ -57,11 +58,11 @@ struct MatrixResult {
     }
   };
   template <class Store>
-  __device__ void with_piece(int split, Store store) const {
+  __device__ void with_split(int split, Store store) const {
     if (epilogue.partial == nullptr)
       store(Whole{*this});
     else
-      store(Piece{*this, epilogue.partial + std::int64_t{split} * m * partial_pitch});
+      store(Partial{*this, epilogue.partial + std::int64_t{split} * m * partial_pitch});
   }
 };
 

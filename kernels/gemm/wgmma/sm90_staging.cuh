@@ -1,6 +1,6 @@
-// Accumulators of the wgmma rung on their way into a staged box: 64 rows of 128 bytes in shared memory, swizzled as the copy
-// engine stores them. Each warp of a consumer has 16 of the rows, of swapped products 16 of the columns. Device code,
-// sm_90a only.
+// Writes accumulators of the wgmma kernels into a staged box: 64 rows of 128 bytes in shared
+// memory, in the swizzle in which TMA stores them. Each warp of a consumer has 16 of the rows or,
+// with swapped products, 16 of the columns. Device code, sm_90a only.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -16,7 +16,7 @@ __device__ inline std::uint32_t packed(float low, float high) {
   return *reinterpret_cast<const std::uint32_t*>(&both);
 }
 
-// 16 columns a pair; eight columns of eight rows are one matrix of stmatrix.
+// A pair is 16 columns. Eight columns of eight rows are one matrix of stmatrix.
 template <int pairs>
 __device__ inline void stage_bf16(const float* sums, const std::uint8_t* buffer, int warp, int lane) {
   const int row = warp * 16 + lane % 16;
@@ -30,7 +30,8 @@ __device__ inline void stage_bf16(const float* sums, const std::uint8_t* buffer,
   }
 }
 
-// The same of swapped products: eight rows of 16 columns in each two matrices, transposed on their way.
+// The same for swapped products: two matrices are eight rows of 16 columns, transposed by the
+// store.
 __device__ inline void stage_swapped_bf16(const float* sums, const std::uint8_t* buffer, int warp, int lane) {
   const int unit = warp * 2 + lane / 8 % 2, row = lane / 16 * 8 + lane % 8;
   const std::uint32_t to = sm90::shared_address(buffer) + row * 128 + ((unit ^ (row & 7)) << 4);
@@ -52,7 +53,7 @@ __device__ inline void stage_swapped_f32(const float* sums, std::uint8_t* buffer
   }
 }
 
-// 32 columns.
+// Stages 32 columns.
 __device__ inline void stage_f32(const float* sums, std::uint8_t* buffer, int warp, int lane) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {

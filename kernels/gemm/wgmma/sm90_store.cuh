@@ -1,8 +1,8 @@
-// The wgmma rung's way out: accumulators are scaled, given their bias and ReLU in registers, staged in shared
-// memory 64 rows of 128 bytes at a time and stored through TMA, which clips what lies outside C. What TMA cannot
-// store, and what needs C's old values, goes out raw in fp32 and is finished by another kernel. Sums over rows
-// for batch norm are taken from the staged, rounded values. Where there is a mask, what it does not let through becomes
-// zero on the way from the staged box. Device code, sm_90a only.
+// The epilogue of the wgmma kernels. Accumulators are scaled and get their bias and ReLU in
+// registers, are staged in shared memory, 64 rows of 128 bytes at a time, and are stored by TMA,
+// which clips elements outside C. If TMA cannot store C, or C's old values are needed, raw fp32
+// sums are stored and another kernel finishes them. Sums of columns are taken from the staged,
+// rounded values. A mask is applied on the way from the staged box. Device code, sm_90a only.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -13,15 +13,17 @@
 
 namespace convoy::kernels::gemm {
 
-// Where a staged box of 64 rows goes: into a plain matrix. Convolutions put their own here.
+// Where a staged box of 64 rows is stored: in a plain matrix. Convolutions have placements of their
+// own.
 struct MatrixPlacement {
   __device__ void store(const CUtensorMap* c, const void* from, int column, int row, int split) const {
     sm90::store_3d(c, from, column, row, split);
   }
   // Rows that count in the sums of columns.
   __device__ int sum_rows(int m) const { return m; }
-  // Whether some rows are none of C, so that threads must copy what the copy engine would store. Then first_gap(row): how
-  // far behind this row the first one lies; next_gap(): from one to the next; element_row(row): as which it lies in C, or -1.
+  // Whether some rows are gaps, which TMA would store, so that threads must copy. Then:
+  // first_gap(row): distance to the first gap; next_gap(): from one to the next; element_row(row):
+  // the row in C, or -1.
   static constexpr bool has_gaps = false;
 };
 
@@ -29,14 +31,14 @@ template <class Config, Extra extra, class Placement = MatrixPlacement>
 class TileStore {
  public:
   struct Parameters {
-    CUtensorMap c;  // [pieces of k][m][n]; pieces only where raw accumulators are stored
+    CUtensorMap c;  // [splits][m][n]; more than one split only for raw accumulators
     int m, n;
     float alpha;
-    const float* bias;  // null: none
+    const float* bias;  // may be null
     bool relu, bf16;
-    std::uint8_t* plain;       // C itself, rows without gaps: for what does not go through TMA
-    const std::uint8_t* mask;  // Extra::mask: of C's type, without gaps; C is zero where it is not above zero
-    float* sum_slots;          // Extra::sums, of a C of the operands' type: [blocks * 2][2][n]
+    std::uint8_t* plain;       // C without gaps between rows, for stores that do not use TMA
+    const std::uint8_t* mask;  // Extra::mask: of C's type, without gaps; C is 0 where it is not above 0
+    float* sum_slots;          // Extra::sums, if C has the operands' type: [blocks * 2][2][n]
     Placement placement;
   };
 
@@ -51,7 +53,7 @@ class TileStore {
         column_sums_(parameters.sum_slots, parameters.n,
                      with_sums ? parameters.placement.sum_rows(parameters.m) : 0, consumer) {}
 
-  // Nothing comes through the ring for it.
+  // This Store reads nothing through the ring.
   __device__ static constexpr int operand_stages(const Parameters&) { return 0; }
   __device__ static void prefetch(const Parameters& p) { sm90::prefetch_tensor_map(&p.c); }
   __device__ static void load_operands(const Parameters&, Ring<Config>&, int, int) {}
@@ -67,7 +69,7 @@ class TileStore {
       store_staged<false>(sums, row, column, split);
   }
 
-  // Before a tile is multiplied: its mask comes as far as the L2 cache meanwhile.
+  // Call this before a tile is multiplied, so that its mask is in the L2 cache in time.
   __device__ void prefetch_mask(int row, int column) const {
     if constexpr (with_mask) {
       const int bytes = parameters_.bf16 ? 2 : 4, across = Config::columns * bytes / 128;
@@ -87,17 +89,17 @@ class TileStore {
 
  private:
   static constexpr bool with_sums = extra == Extra::sums, with_mask = extra == Extra::mask;
-  static constexpr bool copied = with_mask || Placement::has_gaps;  // by threads
+  static constexpr bool copied = with_mask || Placement::has_gaps;  // threads store, not TMA
   static_assert(!with_mask || Config::columns % Config::box_columns == 0);
-  using Mask = uint4[4];  // a thread's part of that of a box
+  using Mask = uint4[4];  // a thread's part of the mask of a box
 
   __device__ void sync() const { sm90::named_barrier_sync(1 + consumer_, 128); }
 
   __device__ float bias_of(int column) const {
     return parameters_.bias != nullptr && column < parameters_.n ? __ldg(parameters_.bias + column) : 0.0f;
   }
-  // Alpha, bias and ReLU of one chunk; swapped, of 64 rows. Elements 4 i + {0, 1} and 4 i + {2, 3} are of one pair of
-  // columns; swapped, of one column each.
+  // Applies alpha, bias and ReLU to one chunk (swapped: to 64 rows). Elements 4 i + {0, 1} and 4 i
+  // + {2, 3} are in one pair of columns (swapped: in one column each).
   template <int count>
   __device__ void adjust(float* sums, int column) const {
 #pragma unroll
@@ -121,7 +123,7 @@ class TileStore {
 #pragma unroll
       for (int chunk = 0; chunk < kChunks; ++chunk) {
         const int r = row + block * 64, c = column + chunk * kWidth, box = block * kChunks + chunk;
-        // That of a box comes while the one before it is stored.
+        // Load the mask of this box while the box before it is stored.
         if constexpr (with_mask) {
           constexpr int kBoxes = Config::row_blocks * kChunks;
           if (box == 0) load_mask<bf16>(masks[0], r, c);
@@ -131,15 +133,16 @@ class TileStore {
         }
         if (r >= parameters_.m || c >= parameters_.n) continue;
         const bool narrow = (chunk + 1) * kWidth > Config::columns;
-        // Swapped, a warp has 16 columns of all rows: its sums are adjusted once, and staged with the chunk they lie in.
+        // Swapped: a warp has 16 columns of all rows. Its sums are adjusted once and staged with
+        // their chunk.
         float* chunk_sums = Config::swapped ? sums[0] + block * 32 : sums[block] + chunk * (kWidth / 2);
         if constexpr (Config::swapped) {
           if (adjusts_ && chunk == 0) adjust<32>(chunk_sums, column);
         } else if (adjusts_) {
           narrow ? adjust<kWidth / 4>(chunk_sums, c) : adjust<kWidth / 2>(chunk_sums, c);
         }
-        // Nobody uses it: who has got here has passed the barrier of the box before, ahead of which the store from this one
-        // was waited for.
+        // The buffer is free: all threads have passed the barrier of the box before, ahead of which
+        // the store from this buffer was waited for.
         std::uint8_t* buffer = staging_ + staged_ * Config::staging_bytes;
         if constexpr (Config::swapped)
           bf16 ? stage_swapped_bf16(chunk_sums, buffer, warp_, lane_)
@@ -158,7 +161,7 @@ class TileStore {
         if constexpr (with_mask) {
           copy_masked<bf16>(buffer, r, c, masks[box % 2]);
         } else if (copied || narrow) {
-          // The copy engine's boxes are 64 columns wide and would reach into the next tile.
+          // TMA's boxes are 64 columns wide and would write into the next tile.
           narrow ? copy<bf16, 4>(buffer, r, c) : copy<bf16, 8>(buffer, r, c);
         } else if constexpr (!copied) {
           if (thread_ == 0) {
@@ -172,17 +175,17 @@ class TileStore {
       }
   }
 
-  // Whether C has this row of a tile's, and as which.
+  // Whether this row of a tile is in C. Sets `row` to its row in C.
   __device__ bool is_in_c(int& row) const {
     if (row >= parameters_.m) return false;
     if constexpr (Placement::has_gaps) row = parameters_.placement.element_row(row);
     return !Placement::has_gaps || row >= 0;
   }
-  // What this warp has staged of rows that are none of C's: they count for nothing in the sums. It has 16 rows or,
-  // swapped, 16 columns of all.
+  // Zeroes staged rows of this warp that are gaps, so that they do not count in the sums. A warp
+  // has 16 rows or, swapped, 16 columns of all rows.
   template <bool bf16>
   __device__ void clear_gaps(std::uint8_t* buffer, int row, int chunk) const {
-    constexpr int kUnits = !Config::swapped ? 8 : bf16 ? 2 : 4;  // of 16 bytes in a row
+    constexpr int kUnits = !Config::swapped ? 8 : bf16 ? 2 : 4;  // 16-byte words in a row
     const int part = Config::swapped ? warp_ * kUnits : 0, first = Config::swapped ? 0 : warp_ * 16,
               end = Config::swapped ? 64 : first + 16, unit = part % 8 + lane_;
     if (Config::swapped && !bf16 && part / 8 != chunk) return;
@@ -192,8 +195,8 @@ class TileStore {
       if (lane_ < kUnits) *reinterpret_cast<uint4*>(buffer + r * 128 + ((unit ^ (r & 7)) << 4)) = {};
   }
 
-  // Calls use(number, 16 bytes of the staged box, their distance in bytes from C's begin) for what is this thread's, and
-  // lies in C, of a box with so many 16 bytes a row.
+  // Calls use(number, 16 bytes of the staged box, their distance in bytes from C's begin) for this
+  // thread's words that are in C, in a box of `units` words a row.
   template <bool bf16, int units, class Use>
   __device__ void for_each_unit(const std::uint8_t* buffer, int row, int column, const Use& use) const {
     constexpr int kElements = bf16 ? 8 : 4;
@@ -225,12 +228,12 @@ class TileStore {
     for_each_unit<bf16, 8>(buffer, row, column, [&](int i, const uint4* staged, std::int64_t offset) {
       const uint4 values = *staged, by = mask[i];
       *reinterpret_cast<uint4*>(parameters_.plain + offset) = {
-          kept<bf16>(values.x, by.x), kept<bf16>(values.y, by.y), kept<bf16>(values.z, by.z),
-          kept<bf16>(values.w, by.w)};
+          masked<bf16>(values.x, by.x), masked<bf16>(values.y, by.y), masked<bf16>(values.z, by.z),
+          masked<bf16>(values.w, by.w)};
     });
   }
   template <bool bf16>
-  __device__ static std::uint32_t kept(std::uint32_t value, std::uint32_t mask) {
+  __device__ static std::uint32_t masked(std::uint32_t value, std::uint32_t mask) {
     if constexpr (!bf16) return __uint_as_float(mask) > 0 ? value : 0;
     const auto pair = *reinterpret_cast<const __nv_bfloat162*>(&mask);
     return value & __hgt2_mask(pair, __float2bfloat162_rn(0));

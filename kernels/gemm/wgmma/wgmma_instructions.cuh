@@ -1,7 +1,8 @@
-// wgmma, the matrix instruction of Hopper's warpgroups: D[64, n] = A[64, 32 bytes] B[n, 32 bytes]^T + (accumulate ?
-// D : 0) with fp32 accumulation, A (or, of tf32, a lane's share of it in registers) and B in shared memory behind matrix descriptors (PTX ISA, "Asynchronous
-// Warpgroup Level Matrix Instructions"). tf32 takes both operands with k contiguous only and ignores the low 13
-// bits of each fp32 word. Of D, lane l of warp w holds in d[4 j + 2 h + i] the element of row 16 w + l / 4 + 8 h
+// wgmma, the matrix instruction of Hopper's warpgroups: D[64, n] = A[64, 32 bytes] B[n, 32 bytes]^T
+// + (accumulate ? D : 0) with fp32 accumulation. B, and A unless a tf32 lane has its part in
+// registers, are in shared memory and named by matrix descriptors (PTX ISA, "Asynchronous Warpgroup
+// Level Matrix Instructions"). tf32 needs k contiguous in both operands and ignores the low 13 bits
+// of each word. Lane l of warp w has in d[4 j + 2 h + i] the element of D in row 16 w + l / 4 + 8 h
 // and column 8 j + 2 (l % 4) + i. Device code, sm_90a only.
 #pragma once
 
@@ -11,7 +12,7 @@
 
 namespace convoy::kernels::sm90 {
 
-// Registers that are about to be accumulated into were written by ordinary instructions.
+// Orders ordinary writes of registers before products that accumulate into them.
 __device__ inline void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ inline void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 template <int pending>
@@ -19,10 +20,10 @@ __device__ inline void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");
 }
 
-// A descriptor of a tile with 128-byte rows in the 128-byte swizzle that TMA writes. Boxes start at multiples of 1024
-// bytes, a tile at any row of one: the swizzle goes by addresses, so that the descriptor's base offset is 0 all the same.
-// k contiguous: groups of 8 rows lie `stride_bytes` apart; `leading_bytes` is not used. m or n contiguous: groups of 8
-// values of k lie `stride_bytes` apart, groups of 64 rows or columns `leading_bytes`.
+// Describes a tile with 128-byte rows in TMA's 128-byte swizzle. Boxes start at multiples of 1024
+// bytes, a tile at any row of one: the swizzle depends on addresses, so the base offset is 0.
+// k contiguous: groups of 8 rows are `stride_bytes` apart; `leading_bytes` is unused. Otherwise
+// groups of 8 values of k are `stride_bytes` apart, groups of 64 rows or columns `leading_bytes`.
 __device__ inline std::uint64_t matrix_descriptor(const void* tile, std::uint32_t leading_bytes,
                                                   std::uint32_t stride_bytes) {
   constexpr std::uint64_t kSwizzle128 = std::uint64_t{1} << 62;
@@ -33,7 +34,7 @@ __device__ inline std::uint64_t matrix_descriptor(const void* tile, std::uint32_
 template <int n>
 struct Wgmma;
 
-// The places of a lane's n / 2 accumulators in the instruction's text, and the operands that stand there.
+// Placeholders of a lane's n / 2 accumulators in the instruction's text, and the operands for them.
 #define CONVOY_PLACES_32                                                 \
   "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15" \
   ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
@@ -60,8 +61,8 @@ struct Wgmma;
 #define CONVOY_ACC_96 CONVOY_ACC_80, CONVOY_ACC8(80), CONVOY_ACC8(88)
 #define CONVOY_ACC_128 CONVOY_ACC_96, CONVOY_ACC8(96), CONVOY_ACC8(104), CONVOY_ACC8(112), CONVOY_ACC8(120)
 
-// Behind the accumulators stand descriptors a and b, whether to accumulate, and of bf16 whether a and b have their m or
-// n contiguous. The last five arguments are those operands' places.
+// After the accumulators come descriptors a and b, whether to accumulate and, for bf16, whether m
+// (n) is contiguous in a (b). The last five arguments are these operands' placeholders.
 #define CONVOY_WGMMA_BF16(n, words, at_a, at_b, at_accumulate, at_a_major, at_b_major)              \
   template <bool a_mn_major, bool b_mn_major>                                                       \
   __device__ static void bf16(float(&d)[words], std::uint64_t a, std::uint64_t b, int accumulate) { \
@@ -81,7 +82,8 @@ struct Wgmma;
                  : CONVOY_ACC_##words                                                               \
                  : "l"(a), "l"(b), "r"(accumulate));                                                \
   }
-// With A in registers: of lane l, rows l / 4 and l / 4 + 8 at k = l % 4, then the same at k = l % 4 + 4.
+// A is in registers: lane l has rows l / 4 and l / 4 + 8 at k = l % 4, then the same rows at k = l
+// % 4 + 4.
 #define CONVOY_WGMMA_TF32_A(n, words, at_a0, at_a1, at_a2, at_a3, at_b, at_accumulate)              \
   __device__ static void tf32(float(&d)[words], const std::uint32_t(&a)[4], std::uint64_t b,        \
                               int accumulate) {                                                     \
