@@ -154,6 +154,7 @@ __global__ __launch_bounds__(C::threads, C::blocks_per_multiprocessor) void mma_
   constexpr int kStage = A::elements + B::elements, kStep = 32 / int(sizeof(T));
   extern __shared__ __align__(128) unsigned char shared[];
   T* ring = reinterpret_cast<T*>(shared);
+  // This block's tile and range of k, and the carriers of its operands.
   const TileOrder::Position position = order.at(blockIdx.x);
   const std::int64_t row0 = position.row * C::rows, column0 = position.column * C::columns;
   const std::int64_t k_begin = order.k_begin(position.split), k_end = order.k_end(position.split, k);
@@ -170,10 +171,12 @@ __global__ __launch_bounds__(C::threads, C::blocks_per_multiprocessor) void mma_
   const int row = warp / C::warps_across * 64, column = warp % C::warps_across * C::warp_columns;
   constexpr int kAcross = C::warp_columns / 8;
   float sums[4][kAcross][4] = {};
+  // Prologue: fill all stages but one.
   for (int block = 0; block < C::stages - 1; ++block) {
     if (block < count) fetch(block);
     copies_commit();
   }
+  // Main loop: wait for a stage, refill the one that was read before, multiply.
   for (int block = 0; block < count; ++block) {
     copies_wait<C::stages - 2>();
     __syncthreads();
@@ -196,6 +199,7 @@ __global__ __launch_bounds__(C::threads, C::blocks_per_multiprocessor) void mma_
     }
   }
 
+  // Epilogue.
   const Epilogue epilogue = epilogue_of_split(whole, position.split, a.extent, order.partial_pitch);
 #pragma unroll
   for (int i = 0; i < 4; ++i)

@@ -177,6 +177,7 @@ __global__ __launch_bounds__(T::threads, T::blocks_per_multiprocessor) void regi
   const int count = int((k_end - k_begin + T::depth - 1) / T::depth);
   float sums[8][T::thread_columns] = {};
   Fragment<T::thread_columns> fragments[2];
+  // Prologue: fill all stages but one and load the first fragments.
 #pragma unroll
   for (int stage = 0; stage < T::stages - 1; ++stage) {
     if (stage < count) fetch(stages[stage]);
@@ -184,6 +185,7 @@ __global__ __launch_bounds__(T::threads, T::blocks_per_multiprocessor) void regi
   }
   arrive();
   fragments[0].load(stages[0] + row, stages[0] + kStageB + column);
+  // Main loop: refill a stage, then multiply while the next fragments are loaded.
   int reading = 0, writing = T::stages - 1;
   for (int block = 0; block < count; ++block) {
     const float* current = stages[reading];
@@ -204,6 +206,7 @@ __global__ __launch_bounds__(T::threads, T::blocks_per_multiprocessor) void regi
     }
   }
 
+  // Epilogue.
   const Epilogue epilogue = epilogue_of_split(whole, position.split, a.extent, order.partial_pitch);
 #pragma unroll
   for (int i = 0; i < 8; ++i) {

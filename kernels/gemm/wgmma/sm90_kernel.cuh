@@ -272,6 +272,7 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
                                                             const __grid_constant__
                                                             typename Store::Parameters store,
                                                             const Schedule schedule) {
+  // Shared memory: stages, stages of taps, staging of C, barriers.
   extern __shared__ std::uint8_t unaligned[];
   std::uint8_t* stages = unaligned + (-sm90::shared_address(unaligned) & 1023u);
   std::uint8_t* of_taps = stages + Config::stages * Config::stage_bytes;
@@ -284,6 +285,7 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
 
   const int warpgroup = __shfl_sync(~0u, int(threadIdx.x) / 128, 0);
   const std::uint32_t rank = Config::cluster == 1 ? 0 : sm90::cluster_rank();
+  // Prefetch tensor maps and initialise barriers.
   if (threadIdx.x == 32) {
     Loader::prefetch(loader);
     Store::prefetch(store);
@@ -305,10 +307,12 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
   sm90::launch_dependents();
   sm90::wait_for_prerequisites();
 
+  // Persistent: each cluster takes every stride-th work item.
   const int first = int(blockIdx.x) / Config::cluster, stride = int(gridDim.x) / Config::cluster;
   const int work_items = schedule.work_items();
 
   if (warpgroup == 0) {
+    // Producer: one thread issues the loads of each work item.
     sm90::registers_decrease<Config::producer_registers>();
     if (threadIdx.x == 0) {
       for (int index = first; index < work_items; index += stride) {
@@ -316,6 +320,7 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
         const int m_tile = item.m_tile * Config::cluster + int(rank);
         Loader item_loader(loader, m_tile, item.n_tile, item.k_begin, rank);
         for (int k = item.k_begin; k < item.k_end; ++k) {
+          // Wait until the stage is free, then issue its loads.
           ring.claim(Config::loaded_bytes);
           std::uint8_t* stage = ring.stage();
           if constexpr (Config::has_tap_ring) {
@@ -332,10 +337,12 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
           }
           ring.position.advance();
         }
+        // Issue the loads of the tensors that the epilogue reads.
         Store::load_operands(store, ring, m_tile * Config::rows, item.n_tile * Config::columns);
       }
     }
   } else {
+    // Consumers: multiply each work item, then store it.
     sm90::registers_increase<Config::consumer_registers>();
     const int consumer = warpgroup - 1, lane = int(threadIdx.x) % 32;
     const int first_row = Config::ping_pong ? 0 : consumer * Config::consumer_rows;
@@ -346,20 +353,24 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
     for (int index = first; index < work_items; index += stride, turn ^= 1) {
       const Schedule::WorkItem item = schedule.at(index);
       if (Config::ping_pong) {
+        // Skip the stages of the other consumer's items.
         if (turn != consumer) {
           ring.position.advance(item.k_end - item.k_begin + Store::operand_stages(store));
           if constexpr (Config::has_tap_ring)
             taps.position.advance((item.k_end - item.k_begin) * Config::k_taps);
           continue;
         }
+        // Wait for this consumer's turn.
         sm90::barrier_wait(turns + consumer, parity);
         parity ^= 1;
       }
       const int m_tile = item.m_tile * Config::cluster + int(rank);
       const int row = m_tile * Config::rows + first_row, column = item.n_tile * Config::columns;
+      // Main loop.
       output.prefetch_mask(row, column);
       multiply_item<Config>(sums, ring, taps, turns + (consumer ^ 1), first_row, item.k_end - item.k_begin,
                             lane, output);
+      // Epilogue.
       output.tile(sums, row, column, item.split, ring);
     }
     output.finish();

@@ -173,11 +173,13 @@ __global__ __launch_bounds__(Config::threads, 1) void mn_major_kernel(const __gr
                                                                       typename Loader::Parameters loader,
                                                                       const __grid_constant__ Result result,
                                                                       const Schedule schedule) {
+  // Shared memory: stages, barriers.
   extern __shared__ std::uint8_t unaligned[];
   std::uint8_t* ring = unaligned + (-sm90::shared_address(unaligned) & 1023u);
   auto* full = reinterpret_cast<std::uint64_t*>(ring + Config::stages * Config::stage_bytes);
   std::uint64_t *ready = full + Config::stages, *empty = ready + Config::stages;
   const int warp = __shfl_sync(~0u, int(threadIdx.x) / 32, 0), lane = int(threadIdx.x) % 32;
+  // Prefetch tensor maps and initialise barriers.
   if (threadIdx.x == 32) Loader::prefetch(loader);
   if (threadIdx.x == 0) {
     for (int stage = 0; stage < Config::stages; ++stage) {
@@ -188,6 +190,7 @@ __global__ __launch_bounds__(Config::threads, 1) void mn_major_kernel(const __gr
     sm90::barrier_init_fence();
   }
   __syncthreads();
+  // Programmatic dependent launch: nothing above reads results of earlier kernels.
   sm90::launch_dependents();
   sm90::wait_for_prerequisites();
 
@@ -201,6 +204,7 @@ __global__ __launch_bounds__(Config::threads, 1) void mn_major_kernel(const __gr
   if (warp < 4) {
     sm90::registers_decrease<Config::producer_registers>();
     if (threadIdx.x == 0) {
+      // Producer: wait until a stage is free, then issue its loads.
       for (int index = int(blockIdx.x); index < schedule.work_items(); index += int(gridDim.x)) {
         const Schedule::WorkItem item = schedule.at(index);
         Loader item_loader(loader, x_tile(item), y_tile(item), item.k_begin);
@@ -213,6 +217,7 @@ __global__ __launch_bounds__(Config::threads, 1) void mn_major_kernel(const __gr
         }
       }
     } else if (warp > 0 && warp <= Config::turners) {
+      // Transposing warps: wait for a stage, transpose its y in place, hand it to the consumers.
       for (int index = int(blockIdx.x); index < schedule.work_items(); index += int(gridDim.x)) {
         const Schedule::WorkItem item = schedule.at(index);
         for (int k = item.k_begin; k < item.k_end; ++k, position.advance()) {
@@ -229,6 +234,7 @@ __global__ __launch_bounds__(Config::threads, 1) void mn_major_kernel(const __gr
     return;
   }
 
+  // Consumers: multiply each work item, then store it.
   sm90::registers_increase<Config::consumer_registers>();
   const int first_x = (warp - 4) * Config::warp_x + lane / 4 * Config::run;
   const int from = first_x / 32 * Config::box_bytes + lane % 4 * 256 +
