@@ -41,7 +41,7 @@ class Planner {
   // Appends buckets for the segments [first, last).
   void cover(int first, int last) {
     for (int segment = first; segment < last; ++segment) {
-      const auto& [offset, count] = segments_[static_cast<std::size_t>(segment)];
+      const auto& [offset, count] = segments_[segment];
       if (open_ && offset + count - bucket_.offset > limit()) close();
       if (!open_) bucket_ = {offset, 0, segment, segment};
       open_ = true;

@@ -20,13 +20,13 @@ void GradientBuckets::start(int bucket, Stream stream) {
   if (bucket != started_ || bucket >= static_cast<int>(buckets_.size()))
     throw std::logic_error(fmt::format("gradient bucket {} started, expected bucket {} of {}", bucket,
                                        started_, buckets_.size()));
-  operations_[static_cast<std::size_t>(bucket)]->start(stream);
+  operations_[bucket]->start(stream);
   ++started_;
 }
 
 void GradientBuckets::progress() {
   for (int bucket = finished_; bucket < started_; ++bucket)
-    if (operations_[static_cast<std::size_t>(bucket)]->progress() && bucket == finished_) ++finished_;
+    if (operations_[bucket]->progress() && bucket == finished_) ++finished_;
 }
 
 double GradientBuckets::wait_all(Stream stream) {

@@ -34,7 +34,7 @@ class GradientBuckets {
 
   // Lets work that is put on `stream` from now on wait for the bucket, which must have been
   // started.
-  void follow(int bucket, Stream stream) { operations_.at(static_cast<std::size_t>(bucket))->follow(stream); }
+  void follow(int bucket, Stream stream) { operations_.at(bucket)->follow(stream); }
 
   // Moves started buckets on. Call it between operations on a rank that has no thread to spare.
   void progress();

@@ -64,7 +64,7 @@ bool MeterBase::correct(Movement movement, std::int64_t bytes, Way way) {
   const std::int64_t count = bytes / static_cast<std::int64_t>(sizeof(float));
   const int ranks = ranks_.size(), rank = ranks_.rank();
   std::vector<float> values(static_cast<std::size_t>(count));
-  for (std::int64_t i = 0; i < count; ++i) values[static_cast<std::size_t>(i)] = value_of(rank, i);
+  for (std::int64_t i = 0; i < count; ++i) values[i] = value_of(rank, i);
   copy_in(data_of(movement), values);
   const auto body = body_of(movement, count, way);
   // Connections are made outside captures.
@@ -78,7 +78,7 @@ bool MeterBase::correct(Movement movement, std::int64_t bytes, Way way) {
       expected = 0;
       for (int other = 0; other < ranks; ++other) expected += value_of(other, i);
     }
-    right = right && values[static_cast<std::size_t>(i)] == expected;
+    right = right && values[i] == expected;
   }
   return ranks_.all_reduce(std::int32_t{right}, ReduceOp::min, "bench check") == 1;
 }

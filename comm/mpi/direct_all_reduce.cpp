@@ -65,7 +65,7 @@ void DirectAllReduce::prepare_messages(int tag) {
   for (std::size_t i = 0; i < others_.size(); ++i) {
     const int other = others_[i], index = static_cast<int>(i);
     std::byte* part = parts_.data() + i * mine;
-    addends_[static_cast<std::size_t>(other)] = part;
+    addends_[other] = part;
     check_mpi(MPI_Recv_init(part, bytes(rank), MPI_BYTE, other, tag, handle,
                             &request(Message::receive_part, index)),
               name_.view());
@@ -100,7 +100,7 @@ void DirectAllReduce::start(Stream) {
 void DirectAllReduce::handle_finished(int finished) {
   messages_left_ -= finished;
   for (int i = 0; i < finished; ++i) {
-    const int index = finished_[static_cast<std::size_t>(i)];
+    const int index = finished_[i];
     const auto message = static_cast<Message>(index % kMessages);
     // Receive the sum of the other's share only after this rank's values, which it overwrites, have
     // been sent.

@@ -38,7 +38,7 @@ class DirectAllReduce : public PreparedOperation {
   static constexpr int kMessages = 4;
 
   MPI_Request& request(Message message, int other) {
-    return requests_[static_cast<std::size_t>(other * kMessages + static_cast<int>(message))];
+    return requests_[other * kMessages + static_cast<int>(message)];
   }
   std::int64_t begin(int rank) const;  // of its share
   void prepare_messages(int tag);

@@ -29,10 +29,10 @@ class SharedWindow {
   SharedWindow(const SharedWindow&) = delete;
   SharedWindow& operator=(const SharedWindow&) = delete;
 
-  std::byte* data(int rank) const { return parts_[static_cast<std::size_t>(rank)] + kHeaderBytes; }
+  std::byte* data(int rank) const { return parts_[rank] + kHeaderBytes; }
   std::size_t bytes() const { return bytes_; }
   Progress& progress(int rank, std::size_t operation) const {
-    return reinterpret_cast<Progress*>(parts_[static_cast<std::size_t>(rank)])[operation];
+    return reinterpret_cast<Progress*>(parts_[rank])[operation];
   }
 
  private:

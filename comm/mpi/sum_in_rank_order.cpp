@@ -31,14 +31,14 @@ void sum(const std::vector<const void*>& parts, std::int64_t count, const std::v
     const std::int64_t length = std::min(kBlock, count - first);
     const auto part = [&](std::size_t rank) { return static_cast<const Stored*>(parts[rank]) + first; };
     const Stored* values = part(0);
-    for (std::int64_t i = 0; i < length; ++i) total[static_cast<std::size_t>(i)] = widen(values[i]);
+    for (std::int64_t i = 0; i < length; ++i) total[i] = widen(values[i]);
     for (std::size_t rank = 1; rank < parts.size(); ++rank) {
       values = part(rank);
-      for (std::int64_t i = 0; i < length; ++i) total[static_cast<std::size_t>(i)] += widen(values[i]);
+      for (std::int64_t i = 0; i < length; ++i) total[i] += widen(values[i]);
     }
     for (void* result : results) {
       Stored* to = static_cast<Stored*>(result) + first;
-      for (std::int64_t i = 0; i < length; ++i) narrow(total[static_cast<std::size_t>(i)], to[i]);
+      for (std::int64_t i = 0; i < length; ++i) narrow(total[i], to[i]);
     }
   }
 }

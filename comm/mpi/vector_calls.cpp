@@ -65,7 +65,7 @@ std::string packing_problem(std::int64_t all_count, std::span<const std::int64_t
   const std::int64_t sum = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
   if (sum != all_count)
     return fmt::format("the counts add up to {}, the root's buffer holds {}", sum, all_count);
-  if (const std::int64_t own = counts[static_cast<std::size_t>(root)]; own != own_count)
+  if (const std::int64_t own = counts[root]; own != own_count)
     return fmt::format("the root's own count is {}, its buffer holds {}", own, own_count);
   return {};
 }

@@ -72,7 +72,7 @@ int NcclChannel::number_of(const OperationName& name) {
 
 OperationName NcclChannel::name(int operation) const {
   const std::lock_guard lock(names_mutex_);
-  return operation < std::ssize(names_) ? names_[static_cast<std::size_t>(operation)] : OperationName();
+  return operation < std::ssize(names_) ? names_[operation] : OperationName();
 }
 
 DeviceOperations::Progress NcclChannel::progress() const {

@@ -57,8 +57,7 @@ std::unique_ptr<NcclChannel> NcclPairs::connect(int sender, int receiver) {
   const bool sends = ranks_.rank() == sender;
   const auto pair = static_cast<std::uint64_t>(sender * ranks_.size() + receiver);
   const std::vector<int>& world = ranks_.world_ranks();
-  const std::vector<int> members{world[static_cast<std::size_t>(sender)],
-                                 world[static_cast<std::size_t>(receiver)]};
+  const std::vector<int> members{world[sender], world[receiver]};
   CommContext& context = ranks_.context();
   const int of_waits =
       context.waits.open_channel(derived_key(ranks_.key(), (std::uint64_t{3} << 32) + pair), members);

@@ -194,7 +194,7 @@ PeerWindow::~PeerWindow() {
 }
 
 int PeerWindow::next_transfer(bool sends, int peer) {
-  int& next = transfers_[static_cast<std::size_t>(2 * peer + (sends ? 1 : 0))];
+  int& next = transfers_[2 * peer + (sends ? 1 : 0)];
   if (next == kMostTransfers)
     throw std::length_error(fmt::format(
         "more than {} tensors from one GPU to another, of training and evaluation steps", kMostTransfers));
@@ -206,7 +206,7 @@ int PeerWindow::channel_of_slots(int sender, int receiver) const {
   const std::vector<int>& world = ranks_.world_ranks();
   return ranks_.context().waits.open_channel(
       derived_key(ranks_.key(), static_cast<std::uint64_t>(sender * size() + receiver)),
-      {world[static_cast<std::size_t>(sender)], world[static_cast<std::size_t>(receiver)]});
+      {world[sender], world[receiver]});
 }
 
 PeerWindow::BarrierFlags& PeerWindow::barrier_flags(int of) const {

@@ -40,7 +40,7 @@ class PeerWindow {
 
   int rank() const { return ranks_.rank(); }
   int size() const { return ranks_.size(); }
-  std::byte* data(int rank) const { return parts_[static_cast<std::size_t>(rank)]; }
+  std::byte* data(int rank) const { return parts_[rank]; }
   std::size_t bytes() const { return bytes_; }
   std::byte* scratch() const { return data(rank()) + scratch_offset(); }
   std::size_t scratch_bytes() const { return use_ == Use::sums ? scratch_bytes(bytes_) : 0; }

@@ -99,7 +99,7 @@ std::string format_cores(std::span<const int> cores) {
 }
 
 std::vector<int> share_of_cores(const std::vector<std::vector<int>>& allowed, int local_rank) {
-  const std::vector<int>& mine = allowed.at(static_cast<std::size_t>(local_rank));
+  const std::vector<int>& mine = allowed.at(local_rank);
   std::size_t sharers = 0, index = 0;
   for (std::size_t rank = 0; rank < allowed.size(); ++rank) {
     if (allowed[rank] != mine) continue;

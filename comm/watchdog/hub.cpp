@@ -108,8 +108,7 @@ void Hub::handle_closed(Peer& peer, Clock::time_point now) {
 void Hub::begin_inquiry(OverdueWait wait, Clock::time_point now) {
   const Frame query = FrameWriter().put(wait.channel_key).frame(FrameKind::query);
   for (const int member : wait.members)
-    if (member >= 0 && member < static_cast<int>(peers_.size()))
-      peers_[static_cast<std::size_t>(member)].socket.send(query);
+    if (member >= 0 && member < static_cast<int>(peers_.size())) peers_[member].socket.send(query);
   inquiry_ = Inquiry{std::move(wait), now, {}};
 }
 
@@ -159,8 +158,8 @@ std::optional<Diagnosis> Hub::conclude_inquiry(Clock::time_point now) const {
   std::vector<Witness> members;
   for (const int member : wait.members) {
     const auto answer = answers.find(member);
-    members.push_back({peers_.at(static_cast<std::size_t>(member)).who,
-                       answer == answers.end() ? std::nullopt : std::optional(answer->second)});
+    members.push_back(
+        {peers_.at(member).who, answer == answers.end() ? std::nullopt : std::optional(answer->second)});
   }
   return Diagnosis{{describe_overdue(wait, members, timeout_)}};
 }

@@ -100,7 +100,7 @@ class StreamPool {
  public:
   explicit StreamPool(int compute_lanes);
   int compute_lanes() const { return static_cast<int>(compute_.size()); }
-  const CudaStream& compute(int lane) const { return compute_.at(static_cast<std::size_t>(lane)); }
+  const CudaStream& compute(int lane) const { return compute_.at(lane); }
   const CudaStream& to_device() const { return to_device_; }
   const CudaStream& to_host() const { return to_host_; }
 
