@@ -23,8 +23,8 @@ void check(std::span<const ParameterSegment> segments, std::int64_t element_byte
   }
 }
 
-// The first segment of the tail: the longest run of last segments that fits the last bucket. None when it
-// would leave nothing for the others.
+// Returns the first segment of the tail: the longest run of last segments that fits into the last
+// bucket. Returns no segment if the tail would leave nothing for other buckets.
 int first_of_tail(std::span<const ParameterSegment> segments, std::int64_t most) {
   const int size = static_cast<int>(segments.size());
   const std::int64_t end = segments.back().offset + segments.back().count;
@@ -41,7 +41,7 @@ class Planner {
   // Appends buckets for the segments [first, last).
   void cover(int first, int last) {
     for (int segment = first; segment < last; ++segment) {
-      const auto& [offset, count] = segments_[static_cast<std::size_t>(segment)];
+      const auto& [offset, count] = segments_[segment];
       if (open_ && offset + count - bucket_.offset > limit()) close();
       if (!open_) bucket_ = {offset, 0, segment, segment};
       open_ = true;
@@ -55,8 +55,8 @@ class Planner {
  private:
   std::int64_t limit() const { return buckets_.empty() ? first_most_ : most_; }
 
-  // Longer than the limit only when it is one long segment, which is cut into parts of about the same length that begin on
-  // whole cache lines: copy engines and vector loads want aligned buffers.
+  // Closes a bucket. A segment longer than the limit is cut into parts of about equal length that
+  // begin on whole cache lines, because copy engines and vector loads want aligned buffers.
   void close() {
     if (!open_) return;
     open_ = false;

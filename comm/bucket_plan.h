@@ -1,4 +1,4 @@
-// How the flat gradient buffer is cut into the slices that are reduced together.
+// Cuts the flat gradient buffer into the slices that are reduced together.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,9 @@ struct ParameterSegment {
   std::int64_t count = 0;
 };
 
-// A contiguous slice of the flat buffer, in elements. It may be reduced once the segments from
-// first_segment to last_segment, both included, are finished. A long segment spreads over several buckets.
+// A contiguous slice of the flat buffer, in elements. It may be reduced once its segments,
+// first_segment to last_segment inclusive, are finished. A long segment spreads over several
+// buckets.
 struct Bucket {
   std::int64_t offset = 0;
   std::int64_t count = 0;
@@ -23,19 +24,20 @@ struct Bucket {
 };
 
 struct BucketSizes {
-  // Of every bucket but the first and the last. Reducing 45 MB between two ranks of one host by messages takes 15.4 ms in
-  // buckets of 256 KiB, 13.0 to 14.2 of 1 to 4 MiB, 15.5 to 17.0 of 8 MiB and more, which no longer stay in the caches;
-  // in memory that the ranks share, 6.3 ms of 256 KiB and about 4, whatever the size, from 1 MiB on. On a network 4 MiB
-  // is still far above what latency costs.
+  // The size of inner buckets. 45 MB between two ranks of a host take 15.4 ms by messages with 256
+  // KiB, 13 to 14 ms with 1 to 4 MiB, and more above. In shared memory the size hardly matters from
+  // 1 MiB on.
   std::int64_t bytes = std::int64_t{4} << 20;
-  // Of the first, so that the transfer starts early, and of the last, which has no computation left to hide
-  // behind.
+  // The size of the first bucket, so that communication starts early, and of the last one, which no
+  // computation hides.
   std::int64_t edge_bytes = std::int64_t{1} << 20;
 };
 
-// The segments come in the order in which backward finishes them and lie in that order in the buffer; gaps
-// between them (padding) are reduced along. Buckets cover all elements of the segments, in order, without overlap;
-// none is empty. The plan depends on its arguments alone. Throws std::invalid_argument when segments overlap or are out of order.
+// Plans buckets for segments in the order in which backward finishes them, which is also their
+// order in the buffer.
+// Buckets cover all segments in order, without overlap; none is empty. Gaps are reduced along with
+// the segments.
+// Deterministic. Throws std::invalid_argument if segments overlap or are out of order.
 std::vector<Bucket> plan_buckets(std::span<const ParameterSegment> segments, std::int64_t element_bytes,
                                  const BucketSizes& sizes = {});
 

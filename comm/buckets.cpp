@@ -20,13 +20,13 @@ void GradientBuckets::start(int bucket, Stream stream) {
   if (bucket != started_ || bucket >= static_cast<int>(buckets_.size()))
     throw std::logic_error(fmt::format("gradient bucket {} started, expected bucket {} of {}", bucket,
                                        started_, buckets_.size()));
-  operations_[static_cast<std::size_t>(bucket)]->start(stream);
+  operations_[bucket]->start(stream);
   ++started_;
 }
 
 void GradientBuckets::progress() {
   for (int bucket = finished_; bucket < started_; ++bucket)
-    if (operations_[static_cast<std::size_t>(bucket)]->progress() && bucket == finished_) ++finished_;
+    if (operations_[bucket]->progress() && bucket == finished_) ++finished_;
 }
 
 double GradientBuckets::wait_all(Stream stream) {
@@ -35,7 +35,8 @@ double GradientBuckets::wait_all(Stream stream) {
         fmt::format("gradient bucket {} of {} was not started: its gradients are not finished", started_,
                     buckets_.size()));
   const auto begin = std::chrono::steady_clock::now();
-  // A wait for the first bucket alone would leave this rank's part of the others undone.
+  // Wait for all buckets: a wait for the first alone would leave this rank's share of the others
+  // undone.
   for (const auto& operation : operations_) {
     progress();
     operation->wait(stream);

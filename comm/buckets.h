@@ -1,10 +1,10 @@
-// Reduces the gradients over the ranks while backward goes on: as soon as a bucket's gradients are finished
-// its all-reduce starts, after Li et al., "PyTorch Distributed" (VLDB 2020), section 3.2. The buckets are
-// slices of the one flat buffer, so nothing is copied.
+// Reduces gradients over the ranks while backward goes on. The all-reduce of a bucket starts as
+// soon as its gradients are finished (Li et al., "PyTorch Distributed", VLDB 2020, section 3.2).
+// Buckets are slices of one flat buffer, so nothing is copied.
 //
-// Buckets start in index order on every rank, whatever the order in which the gradients finish. The sum of an
-// element is formed in rank order (Collectives::prepare_all_reduce): the same bits in every run with the same
-// rank count and for every bucket size. After construction nothing is allocated.
+// Buckets start in index order on every rank. On the host, sums are formed in rank order
+// (Collectives::prepare_all_reduce), so the bits are the same in every run with the same rank count
+// and for every bucket size. Nothing is allocated after construction.
 #pragma once
 
 #include <memory>
@@ -18,28 +18,30 @@ namespace convoy::comm {
 
 class GradientBuckets {
  public:
-  // `gradients` holds float32, where the collectives' data lies, and outlives this object. Collective: all ranks
-  // give the same segments.
+  // `gradients` is float32 memory of the kind that the collectives work on, and outlives this
+  // object. Collective: all ranks give the same segments.
   GradientBuckets(Collectives& collectives, float* gradients, std::span<const ParameterSegment> segments,
                   const BucketSizes& sizes);
   GradientBuckets(Collectives& collectives, float* gradients, std::span<const ParameterSegment> segments)
       : GradientBuckets(collectives, gradients, segments, collectives.bucket_sizes()) {}
 
   const std::vector<Bucket>& buckets() const { return buckets_; }
-  int finished() const { return finished_; }  // of this step's, in order
+  int finished() const { return finished_; }  // buckets of this step that are reduced
 
-  // To be called in index order, when the bucket's gradients are finished. Throws std::logic_error out of order.
-  void start(int bucket, Stream stream = nullptr);
+  // Call this in index order, when a bucket's gradients are finished. Throws std::logic_error out
+  // of order.
+  void start(int bucket, Stream stream = {});
 
-  // What is put on `stream` afterwards comes behind the bucket, which has been started.
-  void follow(int bucket, Stream stream) { operations_.at(static_cast<std::size_t>(bucket))->follow(stream); }
+  // Lets work that is put on `stream` from now on wait for the bucket, which must have been
+  // started.
+  void follow(int bucket, Stream stream) { operations_.at(bucket)->follow(stream); }
 
-  // Lets started buckets move on; to be called between operations of a rank without a thread to spare.
+  // Moves started buckets on. Call it between operations on a rank that has no thread to spare.
   void progress();
-  // Waits until all buckets are reduced and makes the object ready for the next step. Returns the
-  // milliseconds for which the caller was held up: the exposed communication. Throws std::logic_error naming
-  // the bucket when one was not started.
-  double wait_all(Stream stream = nullptr);
+  // Waits for all buckets, then prepares for the next step. Returns the milliseconds that the
+  // caller was held up (exposed communication). Throws std::logic_error if a bucket was not
+  // started.
+  double wait_all(Stream stream = {});
 
  private:
   std::vector<Bucket> buckets_;

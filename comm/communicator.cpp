@@ -6,13 +6,14 @@
 #include <stdexcept>
 #include <utility>
 
-#include "comm/mpi_check.h"
-#include "comm/pieces.h"
+#include "comm/mpi/chunks.h"
+#include "comm/mpi/mpi_check.h"
 
 namespace convoy::comm {
 namespace {
 
-// SplitMix64's finaliser (Steele, Lea, Flood, OOPSLA 2014): spreads the keys of derived communicators.
+// SplitMix64's finaliser (Steele, Lea, Flood, OOPSLA 2014): spreads the keys of derived
+// communicators.
 std::uint64_t mix(std::uint64_t value) {
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ull;
   value = (value ^ (value >> 27)) * 0x94d049bb133111ebull;
@@ -30,7 +31,7 @@ std::vector<int> world_ranks_of(MPI_Comm handle, int size) {
   check_mpi(MPI_Comm_group(MPI_COMM_WORLD, &world), "MPI_Comm_group");
   check_mpi(MPI_Comm_group(handle, &mine), "MPI_Comm_group");
   std::vector<int> ranks(static_cast<std::size_t>(size)), translated(ranks.size());
-  for (int rank = 0; rank < size; ++rank) ranks[static_cast<std::size_t>(rank)] = rank;
+  for (int rank = 0; rank < size; ++rank) ranks[rank] = rank;
   check_mpi(MPI_Group_translate_ranks(mine, size, ranks.data(), world, translated.data()),
             "MPI_Group_translate_ranks");
   check_mpi(MPI_Group_free(&mine), "MPI_Group_free");

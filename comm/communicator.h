@@ -1,10 +1,10 @@
-// A group of ranks and its collectives. Every collective goes through one thin wrapper (Communicator::run)
-// that checks the arguments, names the operation, registers it with the watchdog and dispatches to MPI.
+// A group of ranks and its collectives. Every collective goes through Communicator::run, which
+// checks the arguments, names the operation, registers it with the watchdog and calls MPI.
 //
-// Every rank of the communicator makes the same calls in the same order. `label` says what the data is
-// ("loss", "running mean"); it appears in messages. Buffers are host memory and stay the caller's. Counts may
-// exceed what an MPI int holds. Wrong arguments throw std::invalid_argument before anything is sent; errors
-// of MPI throw MpiError.
+// Every rank makes the same calls in the same order. `label` names the data ("loss", "running
+// mean") in messages. Buffers are host memory and stay the caller's. Counts may exceed an MPI int.
+// Wrong arguments throw std::invalid_argument before anything is sent; errors of MPI throw
+// MpiError.
 #pragma once
 
 #include <mpi.h>
@@ -42,7 +42,7 @@ MPI_Datatype mpi_type() {
 
 class Communicator {
  public:
-  // Takes the handle over. `key` is the same on all members and different from that of every other
+  // Takes over the handle. `key` is the same on all members and differs from that of every other
   // communicator.
   Communicator(MPI_Comm handle, std::shared_ptr<CommContext> context, std::string name, std::uint64_t key);
   Communicator(Communicator&& other) noexcept;
@@ -56,15 +56,15 @@ class Communicator {
   const std::string& host_name() const { return host_; }
   const std::string& name() const { return name_; }
   MPI_Comm handle() const { return handle_; }
-  std::uint64_t key() const { return key_; }  // in the watchdog's messages between ranks
+  std::uint64_t key() const { return key_; }  // identifies the communicator in the watchdog's messages
   int channel() const { return channel_; }    // in context().waits
   CommContext& context() const { return *context_; }
   const std::shared_ptr<CommContext>& shared_context() const { return context_; }
-  // World ranks of the members, in the order of their ranks here.
+  // World ranks of the members, ordered by their rank here.
   const std::vector<int>& world_ranks() const { return world_ranks_; }
 
-  // Collective over all members. Ranks with the same colour (>= 0) form a new communicator, ordered by
-  // `order`, then by rank.
+  // Collective over all members. Ranks with the same colour (>= 0) form a new communicator, ordered
+  // by `order`, then by rank.
   Communicator split(int color, int order, std::string name) const;
   Communicator split_by_host(std::string name) const;
   Communicator duplicate(std::string name) const;
@@ -87,7 +87,7 @@ class Communicator {
     all_reduce(std::span<T>(&value, 1), op, label);
     return value;
   }
-  // In place at the root; the other ranks' data is left as it is.
+  // In place at the root. The data of other ranks is not changed.
   template <Element T>
   void reduce(std::span<T> data, ReduceOp op, int root, std::string_view label) const {
     reduce_raw(data.data(), std::ssize(data), mpi_type<T>(), op, root, label);
@@ -97,8 +97,8 @@ class Communicator {
   void gather(std::span<const T> mine, std::span<T> all, int root, std::string_view label) const {
     gather_raw(mine.data(), std::ssize(mine), all.data(), std::ssize(all), mpi_type<T>(), root, label);
   }
-  // Rank r's counts[r] elements follow those of rank r - 1 in `all`. `all` and `counts` matter at the root
-  // only.
+  // In `all`, the counts[r] elements of rank r follow those of rank r - 1. Only the root reads
+  // `all` and `counts`.
   template <Element T>
   void gatherv(std::span<const T> mine, std::span<T> all, std::span<const std::int64_t> counts, int root,
                std::string_view label) const {
@@ -116,7 +116,7 @@ class Communicator {
   void all_gather(std::span<const T> mine, std::span<T> all, std::string_view label) const {
     all_gather_raw(mine.data(), std::ssize(mine), all.data(), std::ssize(all), mpi_type<T>(), label);
   }
-  // Every rank's text, in rank order, at the root; nothing elsewhere.
+  // Returns every rank's text, in rank order, at the root, and an empty vector elsewhere.
   std::vector<std::string> gather(const std::string& text, int root, std::string_view label) const;
 
   void broadcast_raw(void* data, std::int64_t count, MPI_Datatype type, int root,
@@ -137,7 +137,7 @@ class Communicator {
   void all_gather_raw(const void* mine, std::int64_t count, void* all, std::int64_t all_count,
                       MPI_Datatype type, std::string_view label) const;
 
-  struct Call;  // what a collective is called with, for the checks
+  struct Call;  // the arguments of a collective, for the checks
   template <typename Body>
   void run(const Call& call, Body&& body) const;
   void check(const Call& call) const;
@@ -153,7 +153,7 @@ class Communicator {
   std::vector<int> world_ranks_;
 };
 
-// The key of the index-th thing derived from the thing with this key.
+// Returns the key of the index-th object that is derived from the object with this key.
 std::uint64_t derived_key(std::uint64_t key, std::uint64_t index);
 
 }  // namespace convoy::comm

@@ -1,4 +1,4 @@
-// What all communicators of one process share: the watchdog's registry and the limits.
+// State that all communicators of one process share: the watchdog's registry and limits.
 #pragma once
 
 #include <atomic>
@@ -23,14 +23,14 @@ const char* name_of(CollectiveKind kind);
 
 struct CommContext {
   WaitRegistry waits;
-  // A message is cut into pieces of at most this many bytes: MPI counts in int, and some transports fail
-  // beyond 2 GiB.
-  std::int64_t piece_bytes = std::int64_t{1} << 30;
+  // Messages are cut into chunks of at most this many bytes, because MPI counts in int and some
+  // transports fail beyond 2 GiB.
+  std::int64_t chunk_bytes = std::int64_t{1} << 30;
   std::atomic<bool> inside_mpi = false;
 };
 
-// Around every call into MPI: refuses a second thread (MPI is initialised for one thread at a time) with
-// std::logic_error.
+// Guards every call into MPI. Throws std::logic_error for a second thread, because MPI is
+// initialised for one thread at a time.
 class MpiSection {
  public:
   explicit MpiSection(CommContext& context);

@@ -1,9 +1,9 @@
-// In builds without CUDA.
+// Stands in for the CUDA sources of this folder in builds without CUDA.
 #include <stdexcept>
 
-#include "comm/local_device.h"
-#include "comm/measure.h"
-#include "comm/nccl_collectives.h"
+#include "comm/benchmark/measure.h"
+#include "comm/nccl/nccl_collectives.h"
+#include "comm/placement/local_device.h"
 #include "kernels/device/kernel.h"
 
 namespace convoy::comm {

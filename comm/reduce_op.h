@@ -1,4 +1,4 @@
-// How the values of the ranks are combined.
+// How values of the ranks are combined.
 #pragma once
 
 #include <cstdint>

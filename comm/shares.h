@@ -1,4 +1,4 @@
-// How the ranks divide a buffer among them that they sum. Internal to comm.
+// Divides a buffer into one share a rank for a sum. Internal to comm.
 #pragma once
 
 #include <algorithm>
@@ -6,7 +6,8 @@
 
 namespace convoy::comm {
 
-// First element of a rank's share of `count`; a share begins on a whole cache line of the buffer.
+// Returns the first element of a rank's share of `count` elements. Shares begin on whole cache
+// lines.
 inline std::int64_t share_begin(std::int64_t count, int rank, int ranks) {
   constexpr std::int64_t kAlignment = 64;
   const std::int64_t lines = (count + kAlignment - 1) / kAlignment;

@@ -1,4 +1,4 @@
-// The collectives of a job of one rank, without MPI: nothing may be asked of them.
+// Collectives of a job with a single rank, without MPI. Calling one is an error.
 #pragma once
 
 #include <stdexcept>

@@ -18,9 +18,9 @@
 #include "app/errors.h"
 #include "app/runtime/agreement.h"
 #include "app/training/rank_setup.h"
-#include "comm/environment.h"
-#include "comm/measure.h"
-#include "comm/nccl_collectives.h"
+#include "comm/benchmark/measure.h"
+#include "comm/nccl/nccl_collectives.h"
+#include "comm/placement/environment.h"
 
 namespace convoy::app {
 namespace {

@@ -14,8 +14,8 @@
 #include "app/errors.h"
 #include "app/model/op_table.h"
 #include "app/model/zoo/zoo.h"
-#include "kernels/conv2d/cudnn.h"
-#include "kernels/conv2d/measure.h"
+#include "kernels/conv2d/bench/cudnn.h"
+#include "kernels/conv2d/bench/measure.h"
 
 namespace convoy::app {
 namespace {

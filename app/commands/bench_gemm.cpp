@@ -13,7 +13,7 @@
 #include "app/commands/gemm_shapes.h"
 #include "app/commands/validators.h"
 #include "app/errors.h"
-#include "kernels/gemm/measure.h"
+#include "kernels/gemm/bench/measure.h"
 
 namespace convoy::app {
 namespace {

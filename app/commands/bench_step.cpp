@@ -21,7 +21,8 @@
 #include "app/runtime/timed_steps.h"
 #include "app/training/bottleneck.h"
 #include "app/training/rank_setup.h"
-#include "comm/environment.h"
+#include "comm/placement/environment.h"
+#include "kernels/device/gpu_model.h"
 
 namespace convoy::app {
 namespace {
@@ -53,8 +54,7 @@ std::vector<InstructionTime> time_instructions(Session& session, std::int64_t st
   return result;
 }
 
-// What bounds an operation on an H200: the highest rates seen there of matrix products and of a device copy
-// (jobs/results/gemm.md, cuda_ops.md). None are known of other devices.
+// The rates that bound an operation on this device, if its model is known.
 struct Limits {
   double flops, bytes;  // a second
   double ms(double operations, double moved) const {
@@ -62,11 +62,12 @@ struct Limits {
   }
 };
 std::optional<Limits> limits_of(const BenchStepOptions& options, const std::string& device) {
-  if (device.find(" H200") == std::string::npos) return std::nullopt;
-  return Limits{options.precision == "bf16"   ? 798e12
-                : options.precision == "tf32" ? 385e12
-                                              : 52.1e12,
-                4.28e12};
+  const kernels::GpuModel* const model = kernels::find_gpu_model(device);
+  if (model == nullptr) return std::nullopt;
+  return Limits{options.precision == "bf16"   ? model->operations_bf16
+                : options.precision == "tf32" ? model->operations_tf32
+                                              : model->operations_fp32,
+                model->copied_bytes};
 }
 
 void print_layers(const std::vector<InstructionTime>& times, const std::optional<Limits>& limits, bool json) {

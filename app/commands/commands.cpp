@@ -17,8 +17,8 @@
 #include "app/commands/help.h"
 #include "app/errors.h"
 #include "app/training/build_info.h"
-#include "comm/launcher.h"
-#include "comm/mpi_check.h"
+#include "comm/mpi/mpi_check.h"
+#include "comm/placement/launcher.h"
 
 namespace convoy::app {
 namespace {

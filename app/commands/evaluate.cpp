@@ -19,7 +19,7 @@
 #include "app/training/rank_setup.h"
 #include "app/training/session_checkpoint.h"
 #include "app/training/train_options.h"
-#include "comm/environment.h"
+#include "comm/placement/environment.h"
 
 namespace convoy::app {
 namespace {

@@ -11,7 +11,7 @@
 #include "app/errors.h"
 #include "app/model/zoo/zoo.h"
 #include "app/prediction/predict.h"
-#include "comm/nccl_collectives.h"
+#include "comm/nccl/nccl_collectives.h"
 
 namespace convoy::app {
 namespace {

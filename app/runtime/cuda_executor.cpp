@@ -158,8 +158,7 @@ class CudaExecutor final : public Executor {
     captured.graph = CapturedGraph::capture([&](kernels::Stream stream) {
       ring_.fetch(stream);
       captured.waits = record(program, stream, clock);
-      CapturedGraph::join(
-          static_cast<cudaStream_t>(stream));  // so that a finished step has nothing left to do
+      CapturedGraph::join(stream.get());  // so that a finished step has nothing left to do
       ring_.publish(stream);
     });
     return captured;
@@ -206,9 +205,7 @@ void CudaExecutor::launch(const Instruction& instruction, kernels::Stream stream
 
 int CudaExecutor::record(const Program& program, kernels::Stream stream, ProgramClock* all) {
   const LanePlan plan = plan_lanes(program, lanes_);
-  const auto stream_of = [&](int lane) {
-    return lane == 0 ? static_cast<cudaStream_t>(stream) : streams_.compute(lane).get();
-  };
+  const auto stream_of = [&](int lane) { return lane == 0 ? stream.get() : streams_.compute(lane).get(); };
   edges_.reserve(edges_.size() + static_cast<std::size_t>(plan.events) + static_cast<std::size_t>(lanes_) +
                  1);
   const auto first = edges_.size();
@@ -232,7 +229,7 @@ int CudaExecutor::record(const Program& program, kernels::Stream stream, Program
       waits_.join(lane);
       if (all != nullptr) all->join(lane);
     }
-    launch(instruction, lane);
+    launch(instruction, kernels::Stream(lane));
     if (communicates) waits_.end(waits++, step.lane, lane);
     if (all != nullptr && instruction.follow)
       all->end_behind(static_cast<int>(i), instruction.follow);
@@ -280,7 +277,7 @@ std::vector<double> CudaExecutor::time(const Program& program, int repeats) {
   std::vector<kernels::Launch> launches;
   for (const Instruction& instruction : program.instructions()) {
     nvtxRangePushA(fmt::format("{} {}", instruction.layer, instruction.kind).c_str());
-    launch(instruction, compute());
+    launch(instruction, kernels::Stream(compute()));
     nvtxRangePop();
     launches.emplace_back([this, &instruction](kernels::Stream stream) { launch(instruction, stream); });
   }

@@ -37,7 +37,7 @@ class CudaTimer final : public LaunchTimer {
  private:
   CapturedGraph capture(bool divided) const {
     return CapturedGraph::capture([&](kernels::Stream stream) {
-      const auto own = static_cast<cudaStream_t>(stream);
+      const auto own = stream.get();
       stamps_.front().record_in_graph(own);
       for (std::size_t i = 0; i < launches_.size(); ++i) {
         if (launches_[i]) launches_[i](stream);
@@ -46,7 +46,7 @@ class CudaTimer final : public LaunchTimer {
     });
   }
   static void run(const CapturedGraph& graph) {
-    graph.launch(nullptr);
+    graph.launch({});
     CONVOY_CUDA(cudaStreamSynchronize(nullptr));
   }
 

@@ -40,7 +40,7 @@ class HostExecutor final : public Executor {
     const double exposed = *execution_.exposed_ms;
     memory_.metrics()[4] = stop_requested ? 1 : 0;
     for (const Instruction& instruction : program.instructions()) {
-      instruction.launch(nullptr);
+      instruction.launch({});
       if (execution_.between) execution_.between();
     }
     exposed_comm_ms_ = *execution_.exposed_ms - exposed;
@@ -63,7 +63,7 @@ class HostExecutor final : public Executor {
     for (int repeat = 0; repeat < repeats; ++repeat)
       for (std::size_t i = 0; i < times.size(); ++i) {
         const auto start = Clock::now();
-        program.instructions()[i].launch(nullptr);
+        program.instructions()[i].launch({});
         times[i].push_back(std::chrono::duration<double, std::milli>(Clock::now() - start).count());
       }
     std::vector<double> medians;

@@ -25,7 +25,7 @@ class HostTimer final : public LaunchTimer {
       if (!launches_[i]) continue;
       const double worked_before = processor_ms();
       const auto start = Clock::now();
-      launches_[i](nullptr);
+      launches_[i]({});
       times[i].passed = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
       times[i].worked = processor_ms() - worked_before;
     }

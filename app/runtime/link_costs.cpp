@@ -53,7 +53,7 @@ double measure_message(const Exchange& exchange) {
   double best = 1e9;
   for (int round = 0; round < kRounds; ++round) {
     const auto start = Clock::now();
-    exchange.run(nullptr);
+    exchange.run({});
     best = std::min(best, std::chrono::duration<double, std::milli>(Clock::now() - start).count() / 2);
   }
   return best;
@@ -62,7 +62,7 @@ double measure_message(const Exchange& exchange) {
 // As a step has it: one time of many in a captured graph.
 double measure_captured(const kernels::Launch& operation) {
   constexpr int kTimes = 8;
-  operation(nullptr);  // connections are made outside captures
+  operation({});  // connections are made outside captures
   kernels::synchronize(kernels::Backend::cuda);
   const auto timer = make_cuda_launch_timer(std::vector(kTimes, operation));
   std::vector<double> rounds;
@@ -119,15 +119,15 @@ double measure_late_receive(comm::Collectives& ranks, int a, int b, std::byte* b
     if (sends)
       std::fill_n(buffer, bytes, static_cast<std::byte>(round));
     else
-      message->start(nullptr);
-    ready->start(nullptr);
-    ready->wait(nullptr);
-    if (sends) message->start(nullptr);
+      message->start({});
+    ready->start({});
+    ready->wait({});
+    if (sends) message->start({});
     const auto busy_until = Clock::now() + std::chrono::duration<double, std::milli>(3 * message_ms);
     while (Clock::now() < busy_until) {
     }
     const auto start = Clock::now();
-    message->wait(nullptr);
+    message->wait({});
     best = std::min(best, std::chrono::duration<double, std::milli>(Clock::now() - start).count());
   }
   return best;
@@ -139,14 +139,14 @@ void sum_values(comm::Collectives& ranks, kernels::Backend backend, std::span<do
                 std::string_view label) {
   const kernels::Arena memory(backend, values.size_bytes());
   kernels::copy_in(backend, memory.data(), values.data(), values.size_bytes());
-  ranks.all_reduce(memory.data(), std::ssize(values), comm::DType::f64, comm::ReduceOp::sum, nullptr, label);
+  ranks.all_reduce(memory.data(), std::ssize(values), comm::DType::f64, comm::ReduceOp::sum, {}, label);
   kernels::copy_out(backend, values.data(), memory.data(), values.size_bytes());
 }
 
 double measure_small_sum(comm::Collectives& ranks) {
   constexpr std::int64_t kCount = 8;
   const kernels::Arena memory(kernels::Backend::cuda, kCount * sizeof(double));
-  kernels::clear(kernels::Backend::cuda, memory.data(), kCount * sizeof(double), nullptr);
+  kernels::clear(kernels::Backend::cuda, memory.data(), kCount * sizeof(double), {});
   const auto sum = ranks.prepare_all_reduce(memory.data(), kCount, comm::DType::f64, "link probe");
   return measure_captured([&](kernels::Stream stream) {
     sum->start(stream);

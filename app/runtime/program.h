@@ -41,7 +41,7 @@ class Program {
       instructions_[i].launch = wrap(i, instructions_[i].launch);
   }
 
-  void run(kernels::Stream stream = nullptr) const {
+  void run(kernels::Stream stream = {}) const {
     for (const Instruction& instruction : instructions_) instruction.launch(stream);
   }
 

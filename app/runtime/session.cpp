@@ -274,7 +274,7 @@ void Session::average_states() {
   if (!averages.empty()) all.insert(all.end(), averages.end() - std::ssize(all), averages.end());
   for (const PersistentTensor& state : all) {
     ranks_.all_reduce(state.address, state.desc.shape.elements(), kernels::DType::f32, comm::ReduceOp::sum,
-                      nullptr, state.name);
+                      {}, state.name);
     std::vector<float> values = read(state);
     for (float& value : values) value /= static_cast<float>(ranks_.size());
     write(state, values);

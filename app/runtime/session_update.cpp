@@ -138,7 +138,7 @@ void Session::refresh_copies() {
   kernels::KernelRequest request{
       {vector_of(kernels::DType::f32, elements)}, {vector_of(kernels::DType::bf16, elements)}, control_};
   const std::vector<void*> from{memory_->flat_parameters()}, to{memory_->flat_copy()};
-  kernels::reorder_forward(options_.backend, {}, request).bind({from, to, nullptr})(nullptr);
+  kernels::reorder_forward(options_.backend, {}, request).bind({from, to, nullptr})({});
   kernels::synchronize(options_.backend);
 }
 

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "comm/topology.h"
+#include "comm/placement/topology.h"
 
 namespace convoy::app {
 

@@ -1,6 +1,6 @@
 #include "app/runtime/surroundings.h"
 
-#include "comm/topology.h"
+#include "comm/placement/topology.h"
 #include "kernels/device/device_memory.h"
 
 namespace convoy::app {

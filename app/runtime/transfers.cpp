@@ -15,8 +15,8 @@ comm::PreparedOperation* Transfers::prepare(const TransferEnd& end, void* data,
 
 void Transfers::run_all() {
   for (const auto& operation : operations_) {
-    operation->start(nullptr);
-    operation->wait(nullptr);
+    operation->start({});
+    operation->wait({});
   }
 }
 

@@ -17,12 +17,12 @@ double now_ns() {
 }
 
 void send(comm::Collectives& ranks, double value, int peer) {
-  ranks.send(&value, 1, kernels::DType::f64, peer, nullptr, "clock");
+  ranks.send(&value, 1, kernels::DType::f64, peer, {}, "clock");
 }
 
 double receive(comm::Collectives& ranks, int peer) {
   double value = 0;
-  ranks.receive(&value, 1, kernels::DType::f64, peer, nullptr, "clock");
+  ranks.receive(&value, 1, kernels::DType::f64, peer, {}, "clock");
   return value;
 }
 

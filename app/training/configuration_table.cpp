@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "comm/topology.h"
+#include "comm/placement/topology.h"
 
 namespace convoy::app {
 namespace {

@@ -79,7 +79,7 @@ std::vector<SavedTensor> PartitionedCheckpoint::gather(const Session& session,
     if (parts_.rank() != 0) {
       if (own == nullptr) continue;
       const std::vector<float> values = session.read(*own);
-      host_->send(values.data(), count, kernels::DType::f32, 0, nullptr, tensor.name);
+      host_->send(values.data(), count, kernels::DType::f32, 0, {}, tensor.name);
       continue;
     }
     SavedTensor& saved = gathered.emplace_back();
@@ -89,7 +89,7 @@ std::vector<SavedTensor> PartitionedCheckpoint::gather(const Session& session,
       saved.values = session.read(*own);
     } else {
       saved.values.resize(static_cast<std::size_t>(count));
-      host_->receive(saved.values.data(), count, kernels::DType::f32, tensor.part, nullptr, tensor.name);
+      host_->receive(saved.values.data(), count, kernels::DType::f32, tensor.part, {}, tensor.name);
     }
   }
   return gathered;

@@ -4,8 +4,8 @@
 #include <omp.h>
 
 #include "app/errors.h"
-#include "comm/launcher.h"
-#include "comm/topology.h"
+#include "comm/placement/launcher.h"
+#include "comm/placement/topology.h"
 #include "kernels/device/device_memory.h"
 
 namespace convoy::app {

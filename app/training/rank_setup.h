@@ -10,8 +10,8 @@
 #include "app/training/report.h"
 #include "app/training/train_options.h"
 #include "comm/collectives.h"
-#include "comm/environment.h"
-#include "comm/nccl_collectives.h"
+#include "comm/nccl/nccl_collectives.h"
+#include "comm/placement/environment.h"
 #include "kernels/device/kernel.h"
 
 namespace convoy::app {

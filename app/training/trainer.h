@@ -18,7 +18,7 @@
 #include "app/training/signals.h"
 #include "app/training/trace.h"
 #include "app/training/train_options.h"
-#include "comm/environment.h"
+#include "comm/placement/environment.h"
 
 namespace convoy::app {
 

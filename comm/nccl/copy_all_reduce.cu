@@ -8,10 +8,11 @@
 namespace convoy::comm {
 namespace {
 
-// Small blocks: beside a persistent product of kernels/gemm/sm90_kernel.cuh, which leaves each multiprocessor 4,096 of its
-// registers and 1.75 KiB of its shared memory, there is room for one of them, and the sum need not wait for its end.
+// Blocks are small so that one fits next to a persistent matrix product
+// (gemm/wgmma/sm90_kernel.cuh), which leaves 4,096 registers and 1.75 KiB of shared memory on each
+// multiprocessor.
 constexpr int kThreads = 128, kRegisters = 32;
-constexpr int kAtOnce = 2;  // of a thread's float4
+constexpr int kAtOnce = 2;  // float4 loads of a thread in flight
 constexpr std::int64_t kOfRound = kAtOnce * kThreads, kMostRounds = 8;
 
 struct Addends {
@@ -20,7 +21,7 @@ struct Addends {
 
 __device__ float4 plus(float4 a, float4 b) { return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w}; }
 
-// In rank order. `sum` is one of the addends.
+// Adds in rank order. `sum` is one of the addends.
 __global__ void __maxnreg__(kRegisters) add_shares(const __grid_constant__ Addends addends, int ranks,
                                                    float* sum, std::int64_t count, std::int64_t of_block) {
   const std::int64_t begin = blockIdx.x * of_block, end = min(begin + of_block, count / 4);
@@ -51,15 +52,15 @@ CopyAllReduce::CopyAllReduce(std::shared_ptr<PeerWindow> window, std::size_t off
     : window_(std::move(window)), offset_(offset), count_(count) {}
 
 void CopyAllReduce::run(cudaStream_t stream) const {
-  // What the others have of a rank's share of so many elements fits into its scratch memory.
-  const auto piece = static_cast<std::int64_t>(window_->scratch_bytes() / sizeof(float));
-  window_->meet(PeerWindow::Meeting::before_sum, stream);
-  for (std::int64_t first = 0; first < count_; first += piece)
-    sum_piece(first, std::min(piece, count_ - first), stream);
-  window_->meet(PeerWindow::Meeting::behind_sum, stream);
+  // The others' values of this rank's share of a chunk must fit into the scratch memory.
+  const auto chunk = static_cast<std::int64_t>(window_->scratch_bytes() / sizeof(float));
+  window_->enter_barrier(PeerWindow::Barrier::before_sum, stream);
+  for (std::int64_t first = 0; first < count_; first += chunk)
+    sum_chunk(first, std::min(chunk, count_ - first), stream);
+  window_->enter_barrier(PeerWindow::Barrier::after_sum, stream);
 }
 
-void CopyAllReduce::sum_piece(std::int64_t first, std::int64_t count, cudaStream_t stream) const {
+void CopyAllReduce::sum_chunk(std::int64_t first, std::int64_t count, cudaStream_t stream) const {
   const int ranks = window_->size(), rank = window_->rank();
   const std::int64_t begin = share_begin(count, rank, ranks);
   const std::int64_t share = share_begin(count, rank + 1, ranks) - begin;
@@ -73,7 +74,7 @@ void CopyAllReduce::sum_piece(std::int64_t first, std::int64_t count, cudaStream
   };
   Addends addends{};
   addends.of_rank[rank] = share_at(rank);
-  // Each rank begins with its neighbour, so that no two read from one at a time.
+  // Each rank begins with its neighbour, so that no two ranks read from the same one at a time.
   auto* fetched = reinterpret_cast<float*>(window_->scratch());
   for (int step = 1; step < ranks; ++step, fetched += (share + 3) / 4 * 4) {
     const int other = (rank + step) % ranks;

@@ -1,9 +1,12 @@
-// The all-reduce of gradients between GPUs that address each other's memory: the copy engines bring every rank the others'
-// values of its share, a short kernel adds them in rank order, the copy engines bring the sum to all. The volume is that
-// of a ring (Patarasuk and Yuan, 2009), and no multiprocessor is held while data moves. NCCL's kernels are faster alone, but
-// hold some multiprocessors until the last byte has come, and a kernel beside them that has a block for every one waits as long.
+// All-reduce of gradients between GPUs that address each other's memory. Copy engines bring each
+// rank the others' values of its share, a short kernel adds them in rank order, and copy engines
+// bring the sum to all. The volume is that of a ring (Patarasuk and Yuan, 2009).
 //
-// An element's sum depends on the ranks' values alone, as on the host. CUDA builds only. Internal to comm.
+// No multiprocessor is held while data moves. NCCL is faster alone, but its kernels hold
+// multiprocessors until the last byte arrives, which delays kernels that need all of them.
+//
+// The bits of an element depend on the ranks' values only, as on the host. CUDA builds only.
+// Internal to comm.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +18,15 @@ namespace convoy::comm {
 
 class CopyAllReduce {
  public:
-  // `offset` in bytes from the start of every rank's part, a multiple of 16; `count` floats.
+  // `offset`: bytes from the start of every rank's part, a multiple of 16. `count`: number of
+  // floats.
   CopyAllReduce(std::shared_ptr<PeerWindow> window, std::size_t offset, std::int64_t count);
-  // All of it, on one stream. Can be captured.
+  // Enqueues the whole operation on one stream. Can be captured.
   void run(cudaStream_t stream) const;
   const std::shared_ptr<PeerWindow>& window() const { return window_; }
 
  private:
-  void sum_piece(std::int64_t first, std::int64_t count, cudaStream_t stream) const;
+  void sum_chunk(std::int64_t first, std::int64_t count, cudaStream_t stream) const;
 
   std::shared_ptr<PeerWindow> window_;
   std::size_t offset_;

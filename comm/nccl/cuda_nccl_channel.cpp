@@ -11,7 +11,7 @@
 namespace convoy::comm {
 
 void set_nccl_defaults() {
-  // The order of adding in an NVLink switch is not NCCL's to say.
+  // Turn off sums in NVLink switches: NCCL does not control their order of adding.
   if (std::getenv("NCCL_ALGO") == nullptr) ::setenv("NCCL_NVLS_ENABLE", "0", 0);
 }
 
@@ -20,7 +20,7 @@ NcclComm connect_all(const Communicator& ranks, std::string_view purpose, int bl
   ncclUniqueId id{};
   if (ranks.rank() == 0) check_nccl(ncclGetUniqueId(&id), name.view());
   ranks.broadcast(std::span<char>(id.internal), 0, "NCCL id");
-  // Blocks until all members are there.
+  // Connecting blocks until all members take part.
   CommContext& context = ranks.context();
   const WaitScope wait(context.waits, ranks.channel(), context.waits.enter(ranks.channel(), name), name);
   ncclComm_t communicator = nullptr;
@@ -37,7 +37,7 @@ NcclChannel::NcclChannel(NcclComm communicator, std::shared_ptr<CommContext> con
 }
 
 NcclChannel::~NcclChannel() {
-  // While it is still watched: this wait may be for a rank that has died.
+  // Wait while the watchdog still runs: the operation may wait for a rank that has died.
   if (std::uncaught_exceptions() == 0) cudaStreamSynchronize(beside_.get());
   context_->waits.detach(*this);
   if (std::uncaught_exceptions() > 0) communicator_.abort();
@@ -51,9 +51,9 @@ void NcclChannel::abort() noexcept {
 
 void NcclChannel::fork(Stream stream) const {
   if (aborted_) throw std::logic_error("an operation on a channel that was aborted");
-  forked_.record(static_cast<cudaStream_t>(stream));
+  forked_.record(stream.get());
   forked_.make_wait(stream_.get());
-  // Behind the operation before, too.
+  // The stream itself orders this after the operation before.
   ready_.record(stream_.get());
   ready_.make_wait(beside_.get());
 }
@@ -72,7 +72,7 @@ int NcclChannel::number_of(const OperationName& name) {
 
 OperationName NcclChannel::name(int operation) const {
   const std::lock_guard lock(names_mutex_);
-  return operation < std::ssize(names_) ? names_[static_cast<std::size_t>(operation)] : OperationName();
+  return operation < std::ssize(names_) ? names_[operation] : OperationName();
 }
 
 DeviceOperations::Progress NcclChannel::progress() const {

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "comm/local_device.h"
+#include "comm/nccl/nccl_collectives.h"
 #include "comm/nccl/nccl_operations.h"
 #include "comm/nccl/nccl_types.h"
-#include "comm/nccl_collectives.h"
+#include "comm/placement/local_device.h"
 
 namespace convoy::comm {
 namespace {
@@ -24,7 +24,7 @@ class NcclCollectives : public Collectives {
     if (size() == 1) return;
     refuse_shared_devices(ranks(), current_device());
     set_nccl_defaults();
-    constexpr int kFewBlocks = 4;  // NCCL reserves some MiB for each, and sums of a few KiB take one or two
+    constexpr int kFewBlocks = 4;  // NCCL reserves some MiB for each; sums of a few KiB take one or two
     connections_.whole = open("tensors", 1, sums == Sums::small ? kFewBlocks : 0);
     if (sums == Sums::gradients) connections_.buckets = open("buckets", 2, 0);
   }
@@ -89,7 +89,7 @@ class NcclCollectives : public Collectives {
   }
   std::unique_ptr<PreparedOperation> prepare_send(const void* data, std::int64_t count, DType type, int peer,
                                                   std::string_view label) override {
-    // Only read, through the pointer that sends and receives share.
+    // The send only reads through this pointer, whose type sends and receives share.
     return transfer(true, const_cast<void*>(data), count, type, peer, OperationName("send", label));
   }
   std::unique_ptr<PreparedOperation> prepare_receive(void* data, std::int64_t count, DType type, int peer,
@@ -106,7 +106,7 @@ class NcclCollectives : public Collectives {
                                          ranks().world_ranks());
   }
 
-  // Null where NCCL is to do it.
+  // Returns null if NCCL has to do it.
   std::unique_ptr<PreparedOperation> by_copies(void* data, std::int64_t count, const OperationName& name) {
     const std::int64_t bytes = count * static_cast<std::int64_t>(sizeof(float));
     if (bytes < kLeastCopiedBytes) return nullptr;
@@ -121,7 +121,7 @@ class NcclCollectives : public Collectives {
     connections_.windows.push_back(window);
     return {window, window->data(rank())};
   }
-  // The window that holds all of it, and where; null without one.
+  // Returns the window that holds the whole buffer, and the offset in it, or null.
   std::pair<std::shared_ptr<PeerWindow>, std::size_t> find_window(PeerWindow::Use use, const void* data,
                                                                   std::size_t bytes) const {
     for (const auto& held : connections_.windows)
@@ -136,7 +136,7 @@ class NcclCollectives : public Collectives {
     whole.run(stream, whole.number_of(name), whole_done_, [&](ncclComm_t communicator, cudaStream_t own) {
       check_nccl(call(communicator, own), name.view(), communicator);
     });
-    whole_done_.make_wait(static_cast<cudaStream_t>(stream));
+    whole_done_.make_wait(stream.get());
   }
 
   std::unique_ptr<PreparedOperation> transfer(bool sends, void* data, std::int64_t count, DType type,

@@ -31,10 +31,9 @@ NcclChannel& Connections::copies(int sender, int receiver) {
   const auto number = static_cast<std::uint64_t>(sender * ranks.size() + receiver);
   const std::vector<int>& world = ranks.world_ranks();
   return copies_
-      .try_emplace(
-          {sender, receiver}, NcclComm(), ranks.shared_context(),
-          derived_key(ranks.key(), (std::uint64_t{2} << 32) + number),
-          std::vector{world[static_cast<std::size_t>(sender)], world[static_cast<std::size_t>(receiver)]})
+      .try_emplace({sender, receiver}, NcclComm(), ranks.shared_context(),
+                   derived_key(ranks.key(), (std::uint64_t{2} << 32) + number),
+                   std::vector{world[sender], world[receiver]})
       .first->second;
 }
 
@@ -49,7 +48,7 @@ void Connections::abort_all() noexcept {
       aborts.emplace_back([channel] { channel->abort(); });
     for (const auto& window : connections->windows)
       aborts.emplace_back([held = window.lock()] {
-        if (held != nullptr) held->stop_meeting();
+        if (held != nullptr) held->release_device();
       });
   }
   for (std::thread& abort : aborts) abort.join();

@@ -11,8 +11,8 @@
 namespace convoy::comm {
 namespace {
 
-// What starts and waits of every operation have in common. While an exception unwinds the stack the device must not
-// go on waiting for ranks that may never come, or freeing its memory would block.
+// Starts and waits that all operations share. While an exception unwinds the stack the device must
+// not wait for ranks that may never come, or freeing its memory would block.
 class Operation : public PreparedOperation {
  public:
   Operation(Connections& connections, OperationName name) : name_(name), connections_(connections) {}
@@ -21,10 +21,10 @@ class Operation : public PreparedOperation {
   }
   bool progress() override { return true; }
   void follow(Stream stream) override {
-    if (started_) done_.make_wait(static_cast<cudaStream_t>(stream));
+    if (started_) done_.make_wait(stream.get());
   }
   void wait(Stream stream) override {
-    if (started_) done_.make_wait(static_cast<cudaStream_t>(stream));
+    if (started_) done_.make_wait(stream.get());
     started_ = false;
   }
 
@@ -38,7 +38,7 @@ class Operation : public PreparedOperation {
   }
   const OperationName name_;
   Connections& connections_;
-  // Here, to be freed after the abort.
+  // A member, so that it is freed after the abort.
   kernels::DeviceBuffer wide_;
   std::shared_ptr<PeerWindow> window_;
 
@@ -58,12 +58,13 @@ class AllReduce : public Operation {
  public:
   AllReduce(Connections& connections, void* data, std::int64_t count, DType type, OperationName name)
       : Operation(connections, name), data_(data), count_(count), type_(type) {
-    // One addition rounds once; more would round after each.
+    // A sum of two values rounds once. With more ranks bf16 would be rounded after each addition,
+    // so sum in float.
     if (type == DType::bf16 && connections.ranks.size() > 2)
       wide_ = kernels::DeviceBuffer(static_cast<std::size_t>(count) * sizeof(float));
   }
   void start(Stream stream) override {
-    // Statistics and metrics, which somebody waits for, do not queue behind gradients.
+    // Statistics and metrics use another channel, so that they do not queue after gradients.
     run(type_ == DType::f64 ? *connections_.whole : connections_.of_gradients(), stream,
         [this](ncclComm_t communicator, cudaStream_t own) {
           auto* wide = reinterpret_cast<float*>(wide_.data());
@@ -83,7 +84,7 @@ class AllReduce : public Operation {
   DType type_;
 };
 
-// In memory that the ranks share.
+// An all-reduce in memory that the ranks share.
 class SharedAllReduce : public Operation {
  public:
   SharedAllReduce(Connections& connections, CopyAllReduce sum, OperationName name)
@@ -127,7 +128,7 @@ class Transfer : public Operation {
 class CopiedTransfer : public Operation {
  public:
   CopiedTransfer(Connections& connections, const TransferSide& side, std::shared_ptr<PeerWindow> window,
-                 PeerWindow::Transfer transfer, PeerWindow::Place here, OperationName name)
+                 PeerWindow::Transfer transfer, PeerWindow::RemoteSlot here, OperationName name)
       : Operation(connections, name),
         side_(side),
         channel_(side.sends ? connections.copies(connections.ranks.rank(), side.peer)
@@ -135,14 +136,14 @@ class CopiedTransfer : public Operation {
         transfer_(transfer),
         bytes_(here.bytes) {
     window_ = std::move(window);
-    if (!side_.sends) window_->tell(transfer_, here);
+    if (!side_.sends) window_->publish_slot(transfer_, here);
   }
 
   void start(Stream stream) override {
     if (side_.sends && there_.bytes == 0) {
       if (is_capturing(stream))
         throw std::logic_error(fmt::format("{}: starts for the first time inside a capture", name_.view()));
-      const PeerWindow::Place there = window_->await(transfer_);
+      const PeerWindow::RemoteSlot there = window_->wait_for_slot(transfer_);
       if (there.bytes != bytes_)
         throw std::logic_error(
             fmt::format("{}: {} bytes are sent, {} expected", name_.view(), bytes_, there.bytes));
@@ -158,7 +159,7 @@ class CopiedTransfer : public Operation {
   NcclChannel& channel_;
   PeerWindow::Transfer transfer_;
   std::uint64_t bytes_;
-  PeerWindow::Place there_;  // once told
+  PeerWindow::RemoteSlot there_;  // known after the first start
 };
 
 }  // namespace
@@ -183,7 +184,7 @@ std::unique_ptr<PreparedOperation> transfer_by_copies(Connections& connections, 
   const std::size_t bytes = static_cast<std::size_t>(side.count) * kernels::bytes_of(side.type);
   return std::make_unique<CopiedTransfer>(connections, side, std::move(window),
                                           PeerWindow::Transfer{side.peer, number},
-                                          PeerWindow::Place{offset, bytes}, name);
+                                          PeerWindow::RemoteSlot{offset, bytes}, name);
 }
 
 }  // namespace convoy::comm

@@ -4,17 +4,18 @@
 #include <bit>
 #include <stdexcept>
 
-#include "comm/mpi_check.h"
+#include "comm/mpi/mpi_check.h"
 #include "comm/nccl/nccl_pairs.h"
 
 namespace convoy::comm {
 namespace {
 
-// A receive may stand ready long before its message, and holds multiprocessors meanwhile. All pairs of a rank together leave
-// half of them to what the message waits for: else it might never come.
+// Receives may wait long and hold multiprocessors meanwhile. All pairs of a rank together leave
+// half of the multiprocessors to the work that the messages wait for; otherwise they could
+// deadlock.
 int blocks_of_pair(int ranks) {
   constexpr unsigned kOfAllPairs = 64, kOfPair = 16;
-  // NCCL takes the next power of two.
+  // NCCL rounds up to a power of two.
   return static_cast<int>(
       std::bit_floor(std::clamp(kOfAllPairs / (2U * static_cast<unsigned>(ranks - 1)), 1U, kOfPair)));
 }
@@ -27,13 +28,14 @@ OperationName name_of_connection(int sender, int receiver) {
 
 bool is_capturing(Stream stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  CONVOY_CUDA(cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status));
+  CONVOY_CUDA(cudaStreamIsCapturing(stream.get(), &status));
   return status != cudaStreamCaptureStatusNone;
 }
 
 NcclChannel& NcclPairs::connected(int sender, int receiver, Stream stream) {
   const std::unique_ptr<NcclChannel>& wanted = channels_.at({sender, receiver});
-  // Before any transfer, of whichever pair: its device may then wait for a peer that connects.
+  // Connect all pairs before any transfer, because this device may then wait for a peer that still
+  // connects.
   if (!is_capturing(stream))
     for (auto& [ends, channel] : channels_)
       if (channel == nullptr) channel = connect(ends.first, ends.second);
@@ -55,8 +57,7 @@ std::unique_ptr<NcclChannel> NcclPairs::connect(int sender, int receiver) {
   const bool sends = ranks_.rank() == sender;
   const auto pair = static_cast<std::uint64_t>(sender * ranks_.size() + receiver);
   const std::vector<int>& world = ranks_.world_ranks();
-  const std::vector<int> members{world[static_cast<std::size_t>(sender)],
-                                 world[static_cast<std::size_t>(receiver)]};
+  const std::vector<int> members{world[sender], world[receiver]};
   CommContext& context = ranks_.context();
   const int of_waits =
       context.waits.open_channel(derived_key(ranks_.key(), (std::uint64_t{3} << 32) + pair), members);
@@ -68,7 +69,8 @@ std::unique_ptr<NcclChannel> NcclPairs::connect(int sender, int receiver) {
     const MpiSection section(context);
     if (sends) {
       check_nccl(ncclGetUniqueId(&id), name.view());
-      // Returns when the message is there: NCCL, which blocks next, would not let MPI move it.
+      // MPI_Ssend returns when the message has arrived. NCCL, which blocks next, would not let MPI
+      // move it.
       check_mpi(MPI_Ssend(id.internal, NCCL_UNIQUE_ID_BYTES, MPI_CHAR, receiver, kIdTag, ranks_.handle()),
                 name.view());
     } else {
@@ -84,7 +86,7 @@ std::unique_ptr<NcclChannel> NcclPairs::connect(int sender, int receiver) {
   check_nccl(ncclCommInitRankConfig(&handle, 2, id, sends ? 0 : 1, &config), name.view());
   auto channel = std::make_unique<NcclChannel>(NcclComm(handle), ranks_.shared_context(),
                                                derived_key(ranks_.key(), pair), members);
-  // NCCL opens the transport at the first message, for which both ends must be there too.
+  // NCCL opens the transport at the first message, in which both ends must take part.
   const cudaStream_t stream = channel->stream().get();
   check_nccl(sends ? ncclSend(probe_.data(), 1, ncclUint8, 1, handle, stream)
                    : ncclRecv(probe_.data(), 1, ncclUint8, 0, handle, stream),

@@ -13,24 +13,24 @@
 #include <thread>
 
 #include "comm/nccl/driver_function.h"
+#include "comm/nccl/nccl_collectives.h"
 #include "comm/nccl/peer_window.h"
-#include "comm/nccl_collectives.h"
 
 namespace convoy::comm {
 namespace {
 
-// What a rank tells the others of its part; no bytes where it has none to give.
+// Tells the other ranks how to open this rank's part. bytes is 0 if it has none.
 struct Offer {
   cudaIpcMemHandle_t handle{};
   std::uint64_t bytes = 0;
   std::array<char, 32> pci{};
 };
 
-const OperationName kPlaceOfATransfer("place of a transfer");
+const OperationName kSlotOfATransfer("address of a transfer");
 
 constexpr std::uint32_t kSet = 1;
 
-// Of calls that may well fail, and whose failure is no error here.
+// For calls that are expected to fail on some machines.
 bool succeeded(cudaError_t status) {
   if (status != cudaSuccess) cudaGetLastError();
   return status == cudaSuccess;
@@ -41,8 +41,8 @@ bool allowed() {
   return disabled == nullptr || std::string_view(disabled) == "0";
 }
 
-// Over PCI Express, where NCCL has better ways, there are no atomic operations between GPUs. (NCCL's collectives refuse ranks that
-// share a GPU; tests of more ranks than there are GPUs do not.)
+// Without NVLink there are no atomic operations between GPUs, and NCCL has better ways. (Ranks of
+// tests may share a GPU, which NCCL's collectives refuse.)
 bool linked(int device, const Offer& other) {
   int peer = 0, atomics = 0;
   if (!succeeded(cudaDeviceGetByPCIBusId(&peer, other.pci.data()))) return false;
@@ -60,7 +60,7 @@ CUstreamBatchMemOpParams write_of(std::uint32_t* flag, std::uint32_t value) {
   return operation;
 }
 
-// `flush`: what other ranks wrote before the flag is then there for what follows.
+// `flush` makes data that other ranks wrote before the flag visible to later work.
 CUstreamBatchMemOpParams wait_for(std::uint32_t* flag, bool flush) {
   CUstreamBatchMemOpParams operation{};
   operation.waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
@@ -70,23 +70,23 @@ CUstreamBatchMemOpParams wait_for(std::uint32_t* flag, bool flush) {
   return operation;
 }
 
-// In their order.
+// Enqueues the operations in their order.
 void perform(std::span<const CUstreamBatchMemOpParams> operations, cudaStream_t stream) {
   static auto* const run = driver_function<decltype(cuStreamBatchMemOp)>("cuStreamBatchMemOp");
-  // Only read, whatever the driver's signature says.
+  // The driver only reads, although its parameter is not const.
   auto* const first = const_cast<CUstreamBatchMemOpParams*>(operations.data());
   check_driver(run(stream, static_cast<unsigned>(operations.size()), first, 0), "cuStreamBatchMemOp");
 }
 
 }  // namespace
 
-// For either meeting a flag for every rank, set by that rank and cleared by the owner.
-struct PeerWindow::Meetings {
+// For each of the two barriers: one flag for every rank, which that rank sets and the owner clears.
+struct PeerWindow::BarrierFlags {
   std::uint32_t met[2][kMostRanks];
 };
 
-// Of a transfer, in the receiver's part: two flags, each set by one end and cleared by the other, which waits for it; and the place,
-// whose `bytes` are 0 until it is told.
+// The state of one transfer, in the receiver's part. Each flag is set by one end, and cleared by
+// the other one, which waits for it. `bytes` is 0 until the slot is published.
 struct PeerWindow::TransferState {
   std::uint32_t may_send, has_sent;
   std::uint64_t offset;
@@ -112,7 +112,7 @@ std::shared_ptr<PeerWindow> PeerWindow::create(const Communicator& communicator,
   }
   const bool addressed = window->open_parts();
   const std::int32_t complete = window->open_states() && addressed;
-  // Its end is collective: before anything is thrown.
+  // Destroying the window is collective, so do it on all ranks before throwing.
   if (communicator.all_reduce(complete, ReduceOp::min, "peer window") == 0) window.reset();
   if (failure) std::rethrow_exception(failure);
   return window;
@@ -136,7 +136,7 @@ void PeerWindow::reserve() {
   CONVOY_CUDA(cudaDeviceSynchronize());
 }
 
-// Whether this rank has memory and can address that of all others.
+// Returns whether this rank has memory and can address that of all others. Collective.
 bool PeerWindow::open_parts() {
   Offer mine;
   if (own_.data() != nullptr &&
@@ -159,10 +159,10 @@ bool PeerWindow::open_parts() {
   return true;
 }
 
-// Collective, too.
+// Maps the flags of all ranks and registers them with the device. Collective.
 bool PeerWindow::open_states() {
   const std::size_t bytes = use_ == Use::sums
-                                ? sizeof(Meetings)
+                                ? sizeof(BarrierFlags)
                                 : static_cast<std::size_t>(size()) * kMostTransfers * sizeof(TransferState);
   states_ = SharedWindow::create(ranks_, own_.data() != nullptr ? bytes : 0);
   if (states_ == nullptr) return false;
@@ -178,61 +178,61 @@ bool PeerWindow::open_states() {
 }
 
 PeerWindow::~PeerWindow() {
-  const auto meet_others = [this] {
-    if (std::uncaught_exceptions() > unwinding_) return;  // they may never come
+  const auto barrier_of_ranks = [this] {
+    if (std::uncaught_exceptions() > unwinding_) return;  // the others may never come
     try {
       ranks_.barrier("peer window");
-    } catch (const std::exception&) {  // what failed there is said there
+    } catch (const std::exception&) {  // the rank that failed reports it
     }
   };
   cudaDeviceSynchronize();
-  meet_others();
+  barrier_of_ranks();
   for (std::byte* part : parts_)
     if (part != nullptr && part != own_.data()) cudaIpcCloseMemHandle(part);
   for (std::byte* part : registered_) cudaHostUnregister(part);
-  meet_others();
+  barrier_of_ranks();
 }
 
 int PeerWindow::next_transfer(bool sends, int peer) {
-  int& next = transfers_[static_cast<std::size_t>(2 * peer + (sends ? 1 : 0))];
+  int& next = transfers_[2 * peer + (sends ? 1 : 0)];
   if (next == kMostTransfers)
     throw std::length_error(fmt::format(
         "more than {} tensors from one GPU to another, of training and evaluation steps", kMostTransfers));
   return next++;
 }
 
-// In the context's waits.
-int PeerWindow::channel_of_places(int sender, int receiver) const {
+// Returns the number of this pair's channel in the context's waits.
+int PeerWindow::channel_of_slots(int sender, int receiver) const {
   const std::vector<int>& world = ranks_.world_ranks();
   return ranks_.context().waits.open_channel(
       derived_key(ranks_.key(), static_cast<std::uint64_t>(sender * size() + receiver)),
-      {world[static_cast<std::size_t>(sender)], world[static_cast<std::size_t>(receiver)]});
+      {world[sender], world[receiver]});
 }
 
-PeerWindow::Meetings& PeerWindow::meetings(int of) const {
-  return *reinterpret_cast<Meetings*>(states_->data(of));
+PeerWindow::BarrierFlags& PeerWindow::barrier_flags(int of) const {
+  return *reinterpret_cast<BarrierFlags*>(states_->data(of));
 }
 PeerWindow::TransferState& PeerWindow::state(int sender, int receiver, int number) const {
   return reinterpret_cast<TransferState*>(states_->data(receiver))[sender * kMostTransfers + number];
 }
 
-void PeerWindow::tell(const Transfer& transfer, const Place& here) const {
-  ranks_.context().waits.enter(channel_of_places(transfer.peer, rank()), kPlaceOfATransfer);
+void PeerWindow::publish_slot(const Transfer& transfer, const RemoteSlot& here) const {
+  ranks_.context().waits.enter(channel_of_slots(transfer.peer, rank()), kSlotOfATransfer);
   TransferState& place = state(transfer.peer, rank(), transfer.number);
   place.offset = here.offset;
   place.bytes.store(here.bytes, std::memory_order_release);
 }
 
-PeerWindow::Place PeerWindow::await(const Transfer& transfer) const {
+PeerWindow::RemoteSlot PeerWindow::wait_for_slot(const Transfer& transfer) const {
   CommContext& context = ranks_.context();
-  const int channel = channel_of_places(rank(), transfer.peer);
-  context.waits.enter(channel, kPlaceOfATransfer);
+  const int channel = channel_of_slots(rank(), transfer.peer);
+  context.waits.enter(channel, kSlotOfATransfer);
   const TransferState& place = state(rank(), transfer.peer, transfer.number);
   std::uint64_t bytes = place.bytes.load(std::memory_order_acquire);
   if (bytes == 0) {
-    // Receivers tell in the order of the numbers.
+    // Receivers publish their slots in the order of the numbers.
     const WaitScope wait(context.waits, channel, static_cast<std::uint64_t>(transfer.number) + 1,
-                         kPlaceOfATransfer);
+                         kSlotOfATransfer);
     while ((bytes = place.bytes.load(std::memory_order_acquire)) == 0) ::sched_yield();
   }
   return {place.offset, bytes};
@@ -244,9 +244,9 @@ std::optional<std::size_t> PeerWindow::offset_of(const void* data, std::size_t b
   return static_cast<std::size_t>(offset);
 }
 
-// The receiver says that it may be sent to, the sender that it has sent; who waits for a flag clears it. Nobody sets one again before
-// the other has, as the other's next turn is behind that.
-void PeerWindow::send(const Transfer& transfer, const void* data, const Place& there,
+// Order: the receiver sets may_send, the sender copies and sets has_sent. Whoever waits for a flag
+// clears it. No flag is set twice, because the other end's next turn comes after the clearing.
+void PeerWindow::send(const Transfer& transfer, const void* data, const RemoteSlot& there,
                       cudaStream_t stream) const {
   TransferState& between = state(rank(), transfer.peer, transfer.number);
   perform(std::array{wait_for(&between.may_send, flushes_), write_of(&between.may_send, 0)}, stream);
@@ -262,26 +262,26 @@ void PeerWindow::receive(const Transfer& transfer, cudaStream_t stream) const {
           stream);
 }
 
-void PeerWindow::meet(Meeting meeting, cudaStream_t stream) const {
+void PeerWindow::enter_barrier(Barrier barrier, cudaStream_t stream) const {
   std::array<CUstreamBatchMemOpParams, std::size_t{3} * kMostRanks> operations;
   std::size_t count = 0;
   const auto for_others = [&](auto&& operation) {
     for (int step = 1; step < size(); ++step) operations[count++] = operation((rank() + step) % size());
   };
-  const auto flag = [&](int of, int by) { return &meetings(of).met[static_cast<int>(meeting)][by]; };
+  const auto flag = [&](int of, int by) { return &barrier_flags(of).met[static_cast<int>(barrier)][by]; };
   for_others([&](int other) { return write_of(flag(other, rank()), kSet); });
   for_others([&](int other) { return wait_for(flag(rank(), other), flushes_); });
-  // Nobody sets a flag again before this rank has got to the other meeting.
+  // No rank sets this flag again before this rank has reached the other barrier.
   for_others([&](int other) { return write_of(flag(rank(), other), 0); });
   perform(std::span(operations).first(count), stream);
 }
 
-// All that this rank's device may wait for.
+// Sets every flag that this rank's device may wait for.
 void PeerWindow::set_all_flags() const noexcept {
   const auto set = [](std::uint32_t& flag) { std::atomic_ref(flag).store(kSet, std::memory_order_relaxed); };
   for (int other = 0; other < size(); ++other)
     if (use_ == Use::sums) {
-      for (auto& met : meetings(rank()).met) set(met[other]);
+      for (auto& met : barrier_flags(rank()).met) set(met[other]);
     } else {
       for (int number = 0; number < kMostTransfers; ++number) {
         set(state(rank(), other, number).may_send);
@@ -290,7 +290,7 @@ void PeerWindow::set_all_flags() const noexcept {
     }
 }
 
-void PeerWindow::stop_meeting() const noexcept {
+void PeerWindow::release_device() const noexcept {
   std::atomic<bool> idle = false;
   std::thread waiting([&] {
     cudaSetDevice(device_);
@@ -298,7 +298,7 @@ void PeerWindow::stop_meeting() const noexcept {
     idle = true;
   });
   while (!idle) {
-    set_all_flags();  // the device clears them
+    set_all_flags();  // again and again, because the device clears flags
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
   waiting.join();

@@ -1,4 +1,5 @@
-// Functions of the CUDA driver, from the one that is there, so that programs start on machines without one.
+// Looks functions of the CUDA driver up at run time, so that programs start on machines without a
+// driver.
 #pragma once
 
 #include <cuda.h>
@@ -10,7 +11,7 @@
 
 namespace convoy::comm {
 
-// As CUDA 12.0 had it.
+// With the signature of CUDA 12.0.
 template <typename Function>
 Function* driver_function(const char* name) {
   void* function = nullptr;

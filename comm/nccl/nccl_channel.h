@@ -1,5 +1,6 @@
-// A stream for operations between ranks, and the NCCL communicator that they need: they run in the order of their starts, the same
-// on all members, and the watchdog follows them. CUDA builds only. Internal to comm.
+// A stream for operations between ranks, with the NCCL communicator that they need. Operations run
+// in the order of their starts, which is the same on all members. The watchdog follows them. CUDA
+// builds only. Internal to comm.
 #pragma once
 
 #include <mutex>
@@ -16,18 +17,20 @@ using kernels::Stream;
 
 class NcclChannel : public DeviceOperations {
  public:
-  // `members`: world ranks; `key` is this channel's on all of them. The communicator may be none, for the copy engines.
+  // `members`: world ranks. `key`: the same on all of them. `communicator` is empty if only copy
+  // engines are used.
   NcclChannel(NcclComm communicator, std::shared_ptr<CommContext> context, std::uint64_t key,
               std::vector<int> members);
   ~NcclChannel() override;
   NcclChannel(const NcclChannel&) = delete;
   NcclChannel& operator=(const NcclChannel&) = delete;
 
-  // The number under which the watchdog will know operations of this name. Throws std::length_error beyond
-  // ProgressMarks::kMostOperations names.
+  // Returns the number of operations with this name in the watchdog's marks. Throws
+  // std::length_error for more than ProgressMarks::kMostOperations names.
   int number_of(const OperationName& name);
 
-  // Behind what is on `stream`: calls(communicator, stream of the channel), then records `done`.
+  // Calls calls(communicator, stream of the channel), ordered after the work on `stream`, then
+  // records `done`.
   template <typename Calls>
   void run(Stream stream, int operation, const CudaEvent& done, Calls&& calls) {
     fork(stream);
@@ -36,12 +39,12 @@ class NcclChannel : public DeviceOperations {
     done.record(stream_.get());
     done.make_wait(beside_.get());
     marks_.finish(beside_.get());
-    // Outside captures who waits for `done` waits for the mark, too, so that those of a later graph come behind it.
+    // Outside captures `done` also covers the mark, so that marks of a later graph come after it.
     if (!kernels::CapturedGraph::join_later(beside_.get())) done.record(beside_.get());
   }
 
   const kernels::CudaStream& stream() const { return stream_; }
-  // Ends what the device is in; nothing can be run afterwards.
+  // Ends the device's current operation. Nothing can be run afterwards.
   void abort() noexcept;
 
   Progress progress() const override;
@@ -54,7 +57,8 @@ class NcclChannel : public DeviceOperations {
   std::shared_ptr<CommContext> context_;
   NcclComm communicator_;
   kernels::CudaStream stream_{kernels::CudaStream::Priority::high};
-  // Of the marks, so that they delay nothing: a kernel of one thread may wait for a multiprocessor.
+  // The stream of the marks. They have one of their own because a kernel of one thread may have to
+  // wait for a multiprocessor.
   kernels::CudaStream beside_{kernels::CudaStream::Priority::high};
   CudaEvent forked_, ready_;
   bool aborted_ = false;
@@ -63,10 +67,10 @@ class NcclChannel : public DeviceOperations {
   std::vector<OperationName> names_;
 };
 
-// Before the first call into NCCL: what its environment variables default to in Convoy.
+// Sets Convoy's defaults of NCCL's environment variables. Call it before the first call into NCCL.
 void set_nccl_defaults();
-// Collective over the members: an NCCL communicator among them, by an id from rank 0 over MPI. `purpose` is for
-// messages; `blocks`: of a call at most, 0: as many as NCCL likes.
+// Makes an NCCL communicator, with an id that rank 0 sends by MPI. Collective. `purpose` is for
+// messages. `blocks` limits the blocks of a call; 0 leaves the number to NCCL.
 NcclComm connect_all(const Communicator& ranks, std::string_view purpose, int blocks = 0);
 
 }  // namespace convoy::comm

@@ -1,4 +1,5 @@
-// Turns NCCL's return codes into exceptions, and owns communicators. CUDA builds only. Internal to comm.
+// Turns NCCL's return codes into exceptions, and owns communicators. CUDA builds only. Internal to
+// comm.
 #pragma once
 
 #include <nccl.h>
@@ -22,9 +23,8 @@ inline void check_nccl(ncclResult_t status, std::string_view operation, ncclComm
   if (status != ncclSuccess) throw_nccl_error(status, operation, communicator);
 }
 
-// An ncclComm_t. Destroying one waits for the device and for the other ranks' part; abort ends what the device is
-// in at once, and is what the destructor does while an exception unwinds the stack, because the others may never
-// come.
+// Owns an ncclComm_t. The destructor waits for the device and for the other ranks. While an
+// exception unwinds the stack it aborts at once instead, because the other ranks may never come.
 class NcclComm {
  public:
   NcclComm() = default;

@@ -1,5 +1,5 @@
-// All that connects a rank with the others of a communicator over NCCL or by its copy engines. CUDA builds only. Internal to
-// comm.
+// All connections of a rank with the others of a communicator, over NCCL and by copy engines. CUDA
+// builds only. Internal to comm.
 #pragma once
 
 #include <map>
@@ -20,20 +20,21 @@ struct Connections {
   Connections(const Connections&) = delete;
   Connections& operator=(const Connections&) = delete;
 
-  // Those of all communicators of this process at once: an abort waits for the graphs that hold what it aborts, and those may
-  // hold the others' operations as well. For the end of a job, by the thread that opened them; the destructor does so while an
-  // exception unwinds the stack.
+  // Aborts all connections of this process at once, because an abort waits for graphs that may hold
+  // operations of other connections. Call it on the thread that opened them. The destructor calls
+  // it while an exception unwinds.
   static void abort_all() noexcept;
 
-  // Of transfers from one rank to another by the copy engines: where they serve, NCCL need not connect the two.
+  // The channel of transfers from `sender` to `receiver` by copy engines. NCCL does not connect
+  // such a pair.
   NcclChannel& copies(int sender, int receiver);
 
   NcclChannel& of_gradients() const { return buckets != nullptr ? *buckets : *whole; }
 
   Communicator ranks;
-  std::vector<std::weak_ptr<PeerWindow>> windows;  // as long as somebody has their memory
-  std::unique_ptr<NcclChannel> whole;              // null: of a single rank
-  std::unique_ptr<NcclChannel> buckets;            // null also where sums are small, and the whole's
+  std::vector<std::weak_ptr<PeerWindow>> windows;  // as long as somebody uses their memory
+  std::unique_ptr<NcclChannel> whole;              // null for a single rank
+  std::unique_ptr<NcclChannel> buckets;            // null also for Sums::small, which uses `whole`
   NcclPairs pairs;
 
  private:

@@ -1,4 +1,5 @@
-// What NcclCollectives prepares: operations on the streams of a rank's connections. CUDA builds only. Internal to comm.
+// The operations that NcclCollectives prepares, on the streams of a rank's connections. CUDA builds
+// only. Internal to comm.
 #pragma once
 
 #include <memory>
@@ -26,7 +27,8 @@ struct TransferSide {
 };
 std::unique_ptr<PreparedOperation> transfer_by_nccl(Connections& connections, const TransferSide& side,
                                                     OperationName name);
-// Between two windows, by the sender's copy engine. The receiver tells the sender where in its part. `offset`: of the data in this rank's part.
+// A transfer between two windows by the sender's copy engine. The receiver publishes its slot to
+// the sender. `offset`: place of the data in this rank's part.
 std::unique_ptr<PreparedOperation> transfer_by_copies(Connections& connections, const TransferSide& side,
                                                       std::shared_ptr<PeerWindow> window, int number,
                                                       std::size_t offset, OperationName name);

@@ -1,5 +1,6 @@
-// Point-to-point connections, one for each ordered pair of ranks that exchanges messages: as on MPI the k-th send
-// meets the k-th receive and no other traffic stands in its way. CUDA builds only. Internal to comm.
+// Point-to-point connections, one for each ordered pair of ranks that exchanges messages. As on
+// MPI, the k-th send matches the k-th receive, and no other traffic delays it. CUDA builds only.
+// Internal to comm.
 #pragma once
 
 #include <map>
@@ -11,18 +12,20 @@
 
 namespace convoy::comm {
 
-// Both ends take part in connecting, which may also wait for their devices. So a rank connects all of its pairs before the first
-// transfer, in an order that is the same on all ranks: nobody then waits for one that waits for it.
+// Both ends take part in connecting and may wait for their devices. A rank therefore connects all
+// its pairs before the first transfer, in an order that is the same on all ranks, so that no cycle
+// of waits arises.
 class NcclPairs {
  public:
   explicit NcclPairs(const Communicator& ranks) : ranks_(ranks) {}
   NcclPairs(const NcclPairs&) = delete;
   NcclPairs& operator=(const NcclPairs&) = delete;
 
-  // There will be transfers from `sender` to `receiver`, of which this rank is one.
+  // Announces transfers from `sender` to `receiver`; this rank is one of the two.
   void prepare(int sender, int receiver) { channels_.try_emplace({sender, receiver}); }
-  // The channel of a prepared pair. Outside captures connects all prepared pairs that are not connected yet, which waits until the
-  // peer of each does the same; throws std::logic_error inside a capture where this one is not.
+  // Returns the channel of a prepared pair. Outside captures it first connects all prepared pairs,
+  // which waits for their peers. Inside a capture it throws std::logic_error if the pair is not
+  // connected.
   NcclChannel& connected(int sender, int receiver, Stream stream);
   std::vector<NcclChannel*> all_connected() const;
 
@@ -30,7 +33,7 @@ class NcclPairs {
   std::unique_ptr<NcclChannel> connect(int sender, int receiver);
 
   const Communicator& ranks_;
-  kernels::DeviceBuffer probe_;  // here, to be freed after an abort: that waits for the device
+  kernels::DeviceBuffer probe_;  // a member, to be freed after an abort, because freeing waits for the device
   std::map<std::pair<int, int>, std::unique_ptr<NcclChannel>> channels_;  // null: not connected yet
 };
 

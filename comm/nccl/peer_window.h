@@ -1,5 +1,6 @@
-// Device memory of which every rank of a host can address every other's part, for all-reduces (copy_all_reduce.h) and transfers by
-// the copy engines: the ranks exchange CUDA's handles for memory between processes. CUDA builds only. Internal to comm.
+// Device memory whose parts, one a rank, all ranks of a host can address. It serves all-reduces
+// (copy_all_reduce.h) and transfers by copy engines. Ranks exchange CUDA's handles for memory
+// between processes. CUDA builds only. Internal to comm.
 #pragma once
 
 #include <array>
@@ -10,7 +11,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "comm/shared_window.h"
+#include "comm/mpi/shared_window.h"
 #include "kernels/device/cuda_runtime.h"
 
 namespace convoy::comm {
@@ -20,66 +21,72 @@ class PeerWindow {
   static constexpr int kMostRanks = 16;
   static constexpr int kMostTransfers = 4000;  // from one rank to another
   enum class Use : std::uint8_t { sums, transfers };
-  // Beside every part of so many bytes, room for what its rank fetches from the others: a whole bucket's, or none where
-  // there can be no bucket that is summed so.
+  // Returns the bytes of scratch memory for the data that a rank fetches from the others: those of
+  // a whole bucket, or 0 if parts of `bytes` are too small to be summed here.
   static std::size_t scratch_bytes(std::size_t bytes);
 
-  // As far as can be known beforehand: several ranks, on one host. The same on all of them.
+  // Returns whether a window may be possible: several ranks on one host. The same on all of them.
   static bool possible(const Communicator& ranks);
-  // Collective; `bytes` of zeroed memory a rank. Null on every rank where one of them cannot address the others' memory over
-  // NVLink, asks for nothing, as one that has failed does, or has NCCL_P2P_DISABLE=1; for sums also where sizes differ. Throws
-  // std::runtime_error where the memory is not there, and gives the others null.
+  // Collective; `bytes` of zeroed memory for each rank. Returns null on all ranks if one cannot
+  // address the others over NVLink,
+  // passes 0 (a rank that has already failed), has NCCL_P2P_DISABLE=1 or, for sums, another size.
+  // Throws OutOfMemory on a rank without enough memory; the others get null.
   static std::shared_ptr<PeerWindow> create(const Communicator& communicator, std::size_t bytes, Use use);
-  // Collective, unless an exception unwinds the stack: nobody's memory goes while another's device may use it.
+  // Collective, unless an exception unwinds the stack: no memory is freed while another device may
+  // use it.
   ~PeerWindow();
   PeerWindow(const PeerWindow&) = delete;
   PeerWindow& operator=(const PeerWindow&) = delete;
 
   int rank() const { return ranks_.rank(); }
   int size() const { return ranks_.size(); }
-  std::byte* data(int rank) const { return parts_[static_cast<std::size_t>(rank)]; }
+  std::byte* data(int rank) const { return parts_[rank]; }
   std::size_t bytes() const { return bytes_; }
   std::byte* scratch() const { return data(rank()) + scratch_offset(); }
   std::size_t scratch_bytes() const { return use_ == Use::sums ? scratch_bytes(bytes_) : 0; }
   Use use() const { return use_; }
-  // Where `bytes` from `data` on lie in this rank's part; nothing where they do not.
+  // Returns the offset of [data, data + bytes) in this rank's part, or nothing if it is not in
+  // there.
   std::optional<std::size_t> offset_of(const void* data, std::size_t bytes) const;
 
-  // What follows on `stream` comes behind what precedes the same call on all other ranks. Done by the stream itself, without
-  // a kernel. The calls of a window, in whatever graphs, run one after the other, on all ranks in the same order, and
-  // of the two places in turn.
-  enum class Meeting : std::uint8_t { before_sum, behind_sum };
-  void meet(Meeting meeting, cudaStream_t stream) const;
+  // Orders later work on `stream` after the work before the same call on all other ranks. The
+  // stream waits itself, without a kernel.
+  // All ranks use the window's two barriers in turn, in the same order, one call after the other.
+  enum class Barrier : std::uint8_t { before_sum, after_sum };
+  void enter_barrier(Barrier barrier, cudaStream_t stream) const;
 
-  // Both ends of one transfer, of which each pair of ranks has kMostTransfers, numbered by the caller, one of a number under way at a
-  // time. The data move when both ends have got there; what follows on the streams comes behind that.
+  // Identifies a transfer. Each ordered pair of ranks has kMostTransfers numbers, and each number
+  // at most one transfer in flight.
+  // The data move when both ends have started; later work on both streams comes after that.
   struct Transfer {
     int peer = 0, number = 0;
   };
-  struct Place {
+  struct RemoteSlot {
     std::uint64_t offset = 0, bytes = 0;  // in a rank's part
   };
-  void send(const Transfer& transfer, const void* data, const Place& there, cudaStream_t stream) const;
+  void send(const Transfer& transfer, const void* data, const RemoteSlot& there, cudaStream_t stream) const;
   void receive(const Transfer& transfer, cudaStream_t stream) const;
-  // Before the first of a transfer the receiver tells the sender where it goes; not nowhere. The watchdog sees who waits for whom.
-  void tell(const Transfer& transfer, const Place& here) const;
-  Place await(const Transfer& transfer) const;
-  // The number of the next transfer to, or from, a peer, of all that will ever use the window. Throws std::length_error beyond
-  // kMostTransfers.
+  // Before the first transfer the receiver publishes where the data go (bytes > 0) and the sender
+  // waits for it. The watchdog knows these waits.
+  void publish_slot(const Transfer& transfer, const RemoteSlot& here) const;
+  RemoteSlot wait_for_slot(const Transfer& transfer) const;
+  // Returns the number of the next transfer to, or from, a peer. Numbers are never reused. Throws
+  // std::length_error after kMostTransfers.
   int next_transfer(bool sends, int peer);
-  // Lets this rank's device pass all meetings and transfers, until it has nothing left to do. For the end of a job: it and ranks that
-  // wait for it then go on with wrong sums and tensors.
-  void stop_meeting() const noexcept;
+  // Lets this rank's device pass all barriers and transfers until it is idle. Only for the end of a
+  // job: this rank, and those that wait for it, go on with wrong data.
+  void release_device() const noexcept;
 
  private:
-  // What ranks and their devices tell each other lies in memory of the host: a device that waits for it in all of its queues can
-  // still be let go, and an MPI message may need a call by the sender's thread, which may be blocked by a full stream.
-  struct Meetings;
+  // Flags are in host memory so that the host can release a device whose streams are all blocked on
+  // them (see release_device).
+  // MPI messages would need a call by a thread that a full stream may block.
+  struct BarrierFlags;
   struct TransferState;
 
   PeerWindow(const Communicator& communicator, std::size_t bytes, Use use);
-  int channel_of_places(int sender, int receiver) const;
-  Meetings& meetings(int of) const;
+  int channel_of_slots(int sender, int receiver) const;
+  BarrierFlags& barrier_flags(int of) const;
   TransferState& state(int sender, int receiver, int number) const;
   static std::size_t whole_lines(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
   std::size_t scratch_offset() const { return whole_lines(bytes_); }
@@ -91,14 +98,14 @@ class PeerWindow {
   Communicator ranks_;
   std::size_t bytes_;
   const Use use_;
-  const int unwinding_;  // exceptions at the begin
+  const int unwinding_;  // exceptions in flight at construction
   int device_ = 0;
   bool flushes_ = false;  // whether a wait can flush what other devices have written
   kernels::DeviceBuffer own_;
   std::vector<std::byte*> parts_;  // as this process addresses them
   std::shared_ptr<SharedWindow> states_;
   std::vector<std::byte*> registered_;           // parts of states_, for the device
-  std::array<int, 2 * kMostRanks> transfers_{};  // numbered so far
+  std::array<int, 2 * kMostRanks> transfers_{};  // numbers given out so far
 };
 
 }  // namespace convoy::comm

@@ -12,7 +12,7 @@ static_assert(ProgressMarks::kMostOperations == 1 << kOperationBits);
 
 struct Shown {
   Word entered;     // count and operation in one word, so that they are seen together
-  Word since;       // ns, of that one, or of the one before or behind it while one is being entered
+  Word since;       // ns: when the counted operation, or a neighbour that is just being counted, began
   unsigned active;  // 1 from an operation's begin to its end
 };
 
@@ -43,7 +43,7 @@ void ProgressMarks::enter(cudaStream_t stream, int operation) const {
 void ProgressMarks::finish(cudaStream_t stream) const {
   static auto* const write_value = driver_function<decltype(cuStreamWriteValue32)>("cuStreamWriteValue32");
   auto* shown = reinterpret_cast<Shown*>(shown_.data());
-  // The device sees pinned memory under the host's address.
+  // The device addresses pinned memory by the host's pointer.
   check_driver(
       write_value(stream, reinterpret_cast<CUdeviceptr>(&shown->active), 0, CU_STREAM_WRITE_VALUE_DEFAULT),
       "cuStreamWriteValue32");

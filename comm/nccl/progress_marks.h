@@ -1,6 +1,7 @@
-// Counters that streams advance at the begin and the end of each collective, in host memory, where the watchdog
-// reads them: the only way to see how far a captured graph has come. Exact under any number of launches, because
-// the device counts. CUDA builds only. Internal to comm.
+// Counters that streams advance at the begin and the end of each collective. They are in host
+// memory, where the watchdog reads them, because nothing else shows how far a captured graph has
+// come. The device counts, so they are exact for any number of launches. CUDA builds only. Internal
+// to comm.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,8 @@ namespace convoy::comm {
 
 class ProgressMarks {
  public:
-  // The number of operations whose begin and end the streams have passed, and the last begun, with the device's time in ns.
+  // The numbers of operations that the streams have begun and ended, the last one begun, and the
+  // device's time in ns.
   struct Counts {
     std::uint64_t entered = 0, finished = 0;
     int operation = 0;
@@ -20,11 +22,12 @@ class ProgressMarks {
   static constexpr int kMostOperations = 1 << 16;
 
   ProgressMarks();
-  // One kernel that counts; behind the finish of the operation before. `operation` in [0, kMostOperations).
+  // Counts the begin of an operation by one kernel, after the finish of the one before. `operation`
+  // is in [0, kMostOperations).
   void enter(cudaStream_t stream, int operation) const;
-  // One write by the stream itself, cheaper than a kernel.
+  // Counts the end by a write of the stream itself, which is cheaper than a kernel.
   void finish(cudaStream_t stream) const;
-  // Any thread.
+  // May be called on any thread.
   Counts read() const;
 
  private:

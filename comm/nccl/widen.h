@@ -1,4 +1,5 @@
-// bf16 to float and back, for sums of bf16 over more than two ranks. CUDA builds only. Internal to comm.
+// bf16 to float and back, for sums of bf16 over more than two ranks. CUDA builds only. Internal to
+// comm.
 #pragma once
 
 #include <cstdint>

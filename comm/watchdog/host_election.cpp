@@ -8,8 +8,8 @@
 
 namespace convoy::comm {
 
-// Binding a name in Linux's abstract socket namespace succeeds once, and the kernel forgets it with the
-// process: nothing is left behind.
+// Binding a name in Linux's abstract socket namespace succeeds once, and the kernel forgets it when
+// the process ends, so nothing remains.
 HostElection::HostElection(std::string_view key)
     : socket_(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)), won_(true) {
   sockaddr_un name{};
@@ -18,7 +18,7 @@ HostElection::HostElection(std::string_view key)
   char* to = std::copy(prefix.begin(), prefix.end(), name.sun_path + 1);
   const std::size_t length = std::min(key.size(), sizeof name.sun_path - 1 - prefix.size());
   to = std::copy_n(key.begin(), length, to);
-  // Without a socket everybody speaks: better twice than never.
+  // Without a socket every process wins: a message that appears twice is better than none.
   if (socket_.get() >= 0)
     won_ = ::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&name),
                   static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) +

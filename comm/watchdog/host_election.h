@@ -1,4 +1,4 @@
-// One process of a host speaks for all that have the same thing to say.
+// Elects one process of a host to print a message that all of them have.
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,7 @@
 
 namespace convoy::comm {
 
-// True in the first process of this host that asks for this key, and as long as that process lives.
+// won() is true in the first process of this host that uses this key, while that process lives.
 class HostElection {
  public:
   explicit HostElection(std::string_view key);

@@ -46,8 +46,8 @@ Frame state_frame(std::uint64_t channel_key, const RankState& state) {
   return writer.frame(FrameKind::state);
 }
 
-Hub::Hub(std::vector<HubPeer> peers, std::chrono::milliseconds timeout, HubPatience patience)
-    : timeout_(timeout), patience_(patience) {
+Hub::Hub(std::vector<HubPeer> peers, std::chrono::milliseconds timeout, HubDelays delays)
+    : timeout_(timeout), delays_(delays) {
   for (HubPeer& peer : peers) peers_.push_back({std::move(peer.who), std::move(peer.socket)});
 }
 
@@ -64,7 +64,7 @@ void Hub::receive(Clock::time_point now) {
     for (const Frame& frame : frames) {
       try {
         handle(peer, frame, now);
-      } catch (const std::runtime_error&) {  // cut short: as good as no message
+      } catch (const std::runtime_error&) {  // a message that is cut short counts as none
       }
     }
     if (!peer.socket.open()) handle_closed(peer, now);
@@ -88,7 +88,7 @@ void Hub::handle(Peer& peer, const Frame& frame, Clock::time_point now) {
       break;
     case FrameKind::abandon:
       peer.abandoned = true;
-      if (!first_farewell_) first_farewell_ = now;
+      if (!first_abandoned_) first_abandoned_ = now;
       break;
     case FrameKind::goodbye:
       peer.said_goodbye = true;
@@ -108,65 +108,64 @@ void Hub::handle_closed(Peer& peer, Clock::time_point now) {
 void Hub::begin_inquiry(OverdueWait wait, Clock::time_point now) {
   const Frame query = FrameWriter().put(wait.channel_key).frame(FrameKind::query);
   for (const int member : wait.members)
-    if (member >= 0 && member < static_cast<int>(peers_.size()))
-      peers_[static_cast<std::size_t>(member)].socket.send(query);
+    if (member >= 0 && member < static_cast<int>(peers_.size())) peers_[member].socket.send(query);
   inquiry_ = Inquiry{std::move(wait), now, {}};
 }
 
-std::optional<Verdict> Hub::conclude(Clock::time_point now, const RankState& self) const {
-  if (auto verdict = conclude_failures(now)) return verdict;
-  if (auto verdict = conclude_farewell(now)) return verdict;
-  if (auto verdict = conclude_deaths(now, self)) return verdict;
+std::optional<Diagnosis> Hub::conclude(Clock::time_point now, const RankState& self) const {
+  if (auto diagnosis = conclude_failures(now)) return diagnosis;
+  if (auto diagnosis = conclude_abandoned(now)) return diagnosis;
+  if (auto diagnosis = conclude_deaths(now, self)) return diagnosis;
   return conclude_inquiry(now);
 }
 
-// The same complaint of all ranks is one line; what differs is said with its rank.
-std::optional<Verdict> Hub::conclude_failures(Clock::time_point now) const {
+// Prints one line for a complaint that all ranks share, and one a rank for complaints that differ.
+std::optional<Diagnosis> Hub::conclude_failures(Clock::time_point now) const {
   if (!first_failure_) return std::nullopt;
-  if (failures_.size() < peers_.size() && now - *first_failure_ < patience_.failures) return std::nullopt;
-  Verdict verdict;
+  if (failures_.size() < peers_.size() && now - *first_failure_ < delays_.failures) return std::nullopt;
+  Diagnosis diagnosis;
   std::vector<std::string> said;
   for (const Failure& failure : failures_) {
     if (std::find(said.begin(), said.end(), failure.text) != said.end()) continue;
     said.push_back(failure.text);
     const auto same = std::count_if(failures_.begin(), failures_.end(),
                                     [&](const Failure& other) { return other.text == failure.text; });
-    verdict.lines.push_back(same == std::ssize(peers_)
-                                ? failure.text
-                                : fmt::format("{}: {}", failure.who.to_string(), failure.text));
+    diagnosis.lines.push_back(same == std::ssize(peers_)
+                                  ? failure.text
+                                  : fmt::format("{}: {}", failure.who.to_string(), failure.text));
   }
-  return verdict;
+  return diagnosis;
 }
 
-// In silence, and late enough for ranks that leave on the same error to say why.
-std::optional<Verdict> Hub::conclude_farewell(Clock::time_point now) const {
-  if (!first_farewell_ || now - *first_farewell_ < patience_.farewell) return std::nullopt;
-  return Verdict{};
+// Ends silently, and late enough for ranks that leave on the same error to print it.
+std::optional<Diagnosis> Hub::conclude_abandoned(Clock::time_point now) const {
+  if (!first_abandoned_ || now - *first_abandoned_ < delays_.abandoned) return std::nullopt;
+  return Diagnosis{};
 }
 
-std::optional<Verdict> Hub::conclude_deaths(Clock::time_point now, const RankState& self) const {
-  if (!first_death_ || now - *first_death_ < patience_.deaths) return std::nullopt;
+std::optional<Diagnosis> Hub::conclude_deaths(Clock::time_point now, const RankState& self) const {
+  if (!first_death_ || now - *first_death_ < delays_.deaths) return std::nullopt;
   std::vector<RankIdentity> dead;
   for (const Peer& peer : peers_)
     if (peer.dead) dead.push_back(peer.who);
-  return Verdict{{describe_death(dead, self)}};
+  return Diagnosis{{describe_death(dead, self)}};
 }
 
-std::optional<Verdict> Hub::conclude_inquiry(Clock::time_point now) const {
+std::optional<Diagnosis> Hub::conclude_inquiry(Clock::time_point now) const {
   if (!inquiry_) return std::nullopt;
   const auto& [wait, asked, answers] = *inquiry_;
-  if (answers.size() < wait.members.size() && now - asked < patience_.answers) return std::nullopt;
+  if (answers.size() < wait.members.size() && now - asked < delays_.answers) return std::nullopt;
   std::vector<Witness> members;
   for (const int member : wait.members) {
     const auto answer = answers.find(member);
-    members.push_back({peers_.at(static_cast<std::size_t>(member)).who,
-                       answer == answers.end() ? std::nullopt : std::optional(answer->second)});
+    members.push_back(
+        {peers_.at(member).who, answer == answers.end() ? std::nullopt : std::optional(answer->second)});
   }
-  return Verdict{{describe_overdue(wait, members, timeout_)}};
+  return Diagnosis{{describe_overdue(wait, members, timeout_)}};
 }
 
-void Hub::send_verdict(bool follow) {
-  const Frame frame = FrameWriter().put(follow).frame(FrameKind::verdict);
+void Hub::send_diagnosis(bool follow) {
+  const Frame frame = FrameWriter().put(follow).frame(FrameKind::diagnosis);
   for (Peer& peer : peers_) peer.socket.send(frame);
 }
 
@@ -175,7 +174,7 @@ void Hub::say_goodbye() {
 }
 
 bool Hub::all_gone() const {
-  // Rank 0's own end is in this process.
+  // Rank 0's own connection is in this process.
   return std::all_of(peers_.begin() + 1, peers_.end(),
                      [](const Peer& peer) { return peer.said_goodbye || !peer.socket.open(); });
 }

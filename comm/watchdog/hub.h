@@ -1,5 +1,6 @@
-// Rank 0's end of the side channel: hears what the ranks report, asks the members of an overdue operation how
-// far they are, and concludes. Driven by the watchdog's thread; never blocks.
+// Rank 0's end of the watchdogs' connections. It collects the ranks' reports, asks the members of
+// an overdue operation how far they are, and makes the diagnosis. The watchdog's thread drives it;
+// it never blocks.
 #pragma once
 
 #include <poll.h>
@@ -10,37 +11,38 @@
 #include <string>
 #include <vector>
 
+#include "comm/watchdog/diagnosis.h"
 #include "comm/watchdog/rendezvous.h"
-#include "comm/watchdog/verdict.h"
 #include "comm/watchdog/wait_registry.h"
 
 namespace convoy::comm {
 
-// How long the hub waits before it concludes, so that what belongs together is said together.
-struct HubPatience {
-  std::chrono::milliseconds answers{1500};  // to a query
-  std::chrono::milliseconds failures{300};  // of other ranks after the first one's
-  std::chrono::milliseconds deaths{50};     // of other ranks after the first one's
-  std::chrono::milliseconds farewell{500};  // for ranks that leave on an error to say why
+// How long the hub waits before it concludes, so that related reports come in one message.
+struct HubDelays {
+  std::chrono::milliseconds answers{1500};   // to a query
+  std::chrono::milliseconds failures{300};   // of other ranks after the first one's
+  std::chrono::milliseconds deaths{50};      // of other ranks after the first one's
+  std::chrono::milliseconds abandoned{500};  // for ranks that leave on an error to print it
 };
 
 class Hub {
  public:
   // Element r of `peers` is rank r, rank 0 (over a connected_pair) included.
-  Hub(std::vector<HubPeer> peers, std::chrono::milliseconds timeout, HubPatience patience = {});
+  Hub(std::vector<HubPeer> peers, std::chrono::milliseconds timeout, HubDelays delays = {});
 
   void append_to_poll(std::vector<pollfd>& items) const;
   void receive(Clock::time_point now);
-  // Nothing as long as there is no reason to end the job. `self` is what rank 0 is doing.
-  std::optional<Verdict> conclude(Clock::time_point now, const RankState& self) const;
-  bool concluding() const { return !failures_.empty() || inquiry_ || first_death_ || first_farewell_; }
+  // Returns nothing while there is no reason to end the job. `self`: the state of rank 0.
+  std::optional<Diagnosis> conclude(Clock::time_point now, const RankState& self) const;
+  bool concluding() const { return !failures_.empty() || inquiry_ || first_death_ || first_abandoned_; }
 
-  // The job ends. `follow`: the ranks wait a moment, because this one leaves on an error that it has yet to print.
-  void send_verdict(bool follow = false);
+  // Tells all ranks that the job ends. `follow`: they wait a moment, because this rank has yet to
+  // print its error.
+  void send_diagnosis(bool follow = false);
   void say_goodbye();
-  // All ranks have closed their ends or said goodbye.
+  // Returns whether all ranks have closed their connections or said goodbye.
   bool all_gone() const;
-  // Connections closed after this are the doing of a signal to the whole job, not deaths.
+  // Connections that close later are due to a signal to the whole job and are no deaths.
   void ignore_deaths_after(Clock::time_point when) { deaths_count_until_ = when; }
   void leak_connections();
 
@@ -63,17 +65,17 @@ class Hub {
   void handle(Peer& peer, const Frame& frame, Clock::time_point now);
   void handle_closed(Peer& peer, Clock::time_point now);
   void begin_inquiry(OverdueWait wait, Clock::time_point now);
-  std::optional<Verdict> conclude_failures(Clock::time_point now) const;
-  std::optional<Verdict> conclude_farewell(Clock::time_point now) const;
-  std::optional<Verdict> conclude_deaths(Clock::time_point now, const RankState& self) const;
-  std::optional<Verdict> conclude_inquiry(Clock::time_point now) const;
+  std::optional<Diagnosis> conclude_failures(Clock::time_point now) const;
+  std::optional<Diagnosis> conclude_abandoned(Clock::time_point now) const;
+  std::optional<Diagnosis> conclude_deaths(Clock::time_point now, const RankState& self) const;
+  std::optional<Diagnosis> conclude_inquiry(Clock::time_point now) const;
 
   std::vector<Peer> peers_;
   std::chrono::milliseconds timeout_;
-  HubPatience patience_;
+  HubDelays delays_;
   std::vector<Failure> failures_;
   std::optional<Inquiry> inquiry_;
-  std::optional<Clock::time_point> first_failure_, first_death_, first_farewell_, deaths_count_until_;
+  std::optional<Clock::time_point> first_failure_, first_death_, first_abandoned_, deaths_count_until_;
 };
 
 // The messages that carry these.

@@ -41,7 +41,7 @@ std::string random_token() {
   return fmt::format("{:02x}", fmt::join(bytes, ""));
 }
 
-// IPv4 addresses of the interfaces that are up, the loopback last.
+// Returns the IPv4 addresses of interfaces that are up, the loopback last.
 std::vector<std::string> own_addresses() {
   ifaddrs* list = nullptr;
   if (::getifaddrs(&list) != 0) fail("list the network interfaces");
@@ -68,7 +68,7 @@ milliseconds until(Clock::time_point deadline) {
   return std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
 }
 
-// The next frame of a connection, or one of kind `failure` when none comes in time.
+// Returns the next frame of a connection, or one of kind `failure` at the deadline.
 Frame await_frame(FrameSocket& socket, Clock::time_point deadline) {
   std::vector<Frame> frames;
   while (socket.open() && frames.empty() && wait_for(socket.fd(), POLLIN, until(deadline)))
@@ -76,7 +76,7 @@ Frame await_frame(FrameSocket& socket, Clock::time_point deadline) {
   return frames.empty() ? Frame{FrameKind::failure, {}} : frames.front();
 }
 
-// Nothing but the reason when this address does not lead to the hub.
+// Returns an empty text on success, else why this address does not lead to the hub.
 std::string try_address(const std::string& address, const HubAddress& hub, const RankIdentity& self,
                         milliseconds timeout, FrameSocket& connected) {
   sockaddr_in to{};
@@ -146,7 +146,7 @@ void HubListener::greet(FrameSocket socket, milliseconds timeout, std::vector<Hu
     if (who.rank < 1 || who.rank > static_cast<int>(peers.size())) return;
     socket.send({FrameKind::welcome, {}});
     peers[static_cast<std::size_t>(who.rank) - 1] = {std::move(who), std::move(socket)};
-  } catch (const std::runtime_error&) {  // a stranger's bytes
+  } catch (const std::runtime_error&) {  // bytes of a stranger
   }
 }
 
@@ -159,7 +159,7 @@ std::vector<HubPeer> HubListener::accept(int ranks, milliseconds timeout) {
   };
   while (missing() && wait_for(listening_.get(), POLLIN, until(deadline))) {
     UniqueFd fd(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    // A stranger that says nothing holds the others up for a second at most.
+    // A stranger that sends nothing delays the others by at most a second.
     if (fd.get() >= 0) greet(FrameSocket(std::move(fd)), milliseconds(1000), peers);
   }
   return peers;
@@ -169,7 +169,7 @@ FrameSocket connect_to_hub(const HubAddress& hub, const RankIdentity& self, mill
   const auto deadline = Clock::now() + timeout;
   std::string reasons;
   for (const std::string& address : hub.addresses) {
-    // Addresses that do not answer share the time; those that refuse do so at once.
+    // Addresses that do not answer share the time. Those that refuse do so at once.
     const milliseconds share = std::max(until(deadline) / 2, milliseconds(500));
     FrameSocket connected;
     const std::string reason = try_address(address, hub, self, share, connected);

@@ -1,6 +1,6 @@
-// How the ranks find rank 0's side channel: rank 0 listens, its address travels by MPI (or whatever the
-// caller has), the others connect and show the job's token, so that a stray connection is not taken for a
-// rank.
+// How the watchdogs find rank 0. Rank 0 listens, its address travels by MPI (or by whatever the
+// caller has), and the others connect and show the job's token, so that a stray connection is not
+// taken for a rank.
 #pragma once
 
 #include <chrono>
@@ -37,10 +37,10 @@ struct HubPeer {
 // All functions throw std::runtime_error with the system's reason.
 class HubListener {
  public:
-  // When all ranks are on this host nothing listens to the outside.
+  // Listens on the loopback only if all ranks are on this host.
   explicit HubListener(bool this_host_only);
   const HubAddress& address() const { return address_; }
-  // Element r is rank r + 1's connection; one that has not come in time is not open.
+  // Element r is the connection of rank r + 1. It is not open if that rank has not come in time.
   std::vector<HubPeer> accept(int ranks, std::chrono::milliseconds timeout);
 
  private:

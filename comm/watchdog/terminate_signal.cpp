@@ -17,7 +17,7 @@ extern "C" void on_terminate(int) {
   const int saved = errno;
   terminate_arrived = true;
   const char byte = 0;
-  // A full pipe wakes the watchdog as well.
+  // A full pipe also wakes the watchdog.
   [[maybe_unused]] const auto written = ::write(wake_descriptor, &byte, 1);
   errno = saved;
 }

@@ -29,7 +29,7 @@ int WaitRegistry::open_channel(std::uint64_t key, std::vector<int> members) {
 std::uint64_t WaitRegistry::enter(int channel, const OperationName& name) {
   const std::lock_guard lock(mutex_);
   last_ = name;
-  return ++channels_[static_cast<std::size_t>(channel)].entered;
+  return ++channels_[channel].entered;
 }
 
 int WaitRegistry::begin_wait(int channel, std::uint64_t sequence, const OperationName& name) {
@@ -43,7 +43,7 @@ int WaitRegistry::begin_wait(int channel, std::uint64_t sequence, const Operatio
 
 void WaitRegistry::end_wait(int token) {
   const std::lock_guard lock(mutex_);
-  waits_[static_cast<std::size_t>(token)].active = false;
+  waits_[token].active = false;
 }
 
 void WaitRegistry::set_step(std::int64_t step) {
@@ -66,15 +66,15 @@ void WaitRegistry::detach(const DeviceOperations& operations) {
 std::optional<std::string> WaitRegistry::look_at_devices(Clock::time_point now) {
   const std::lock_guard lock(mutex_);
   std::optional<std::string> failed;
-  std::uint64_t latest = 0;  // of what has moved
+  std::uint64_t latest = 0;  // of the waits that have moved
   for (auto& [operations, wait] : devices_) {
     const DeviceOperations::Progress progress = operations->progress();
-    Channel& channel = channels_[static_cast<std::size_t>(wait.channel)];
+    Channel& channel = channels_[wait.channel];
     const bool moved = progress.entered != channel.entered;
     channel.entered = progress.entered;
     if (moved && progress.since >= latest) last_ = progress.current, latest = progress.since;
     const bool active = progress.entered > progress.finished;
-    // Operations may have come and gone between two looks: the time counts from the look that first saw this one.
+    // Operations may come and go between two looks, so count from the look that first saw this one.
     if (active && (moved || !wait.active)) wait.since = now;
     wait.active = active;
     wait.sequence = progress.entered;
@@ -102,7 +102,7 @@ std::optional<OverdueWait> WaitRegistry::overdue(Clock::time_point now, Clock::d
   const std::lock_guard lock(mutex_);
   const Wait* wait = longest();
   if (wait == nullptr || now - wait->since < limit) return std::nullopt;
-  const Channel& channel = channels_[static_cast<std::size_t>(wait->channel)];
+  const Channel& channel = channels_[wait->channel];
   return OverdueWait{channel.key, wait->sequence, std::string(wait->name.view()), step_, channel.members};
 }
 

@@ -1,8 +1,8 @@
-// What this rank is doing, as its watchdog sees it: which operations it has entered on every channel (a
-// communicator, or an ordered pair of ranks) and which of them it is blocked in.
+// What this rank is doing, as its watchdog sees it: the operations it has entered on every channel
+// (a communicator, or an ordered pair of ranks), and those in which it is blocked.
 //
-// All ranks enter the operations of one channel in the same order, so the pair (channel, sequence number)
-// names the same operation everywhere; a rank whose count on the channel is lower has not come to it yet.
+// All ranks enter the operations of a channel in the same order, so channel and sequence number
+// name the same operation everywhere. A rank with a lower count has not reached it.
 #pragma once
 
 #include <array>
@@ -31,7 +31,7 @@ class OperationName {
   std::uint16_t length_ = 0;
 };
 
-// A wait that has lasted longer than is allowed.
+// A wait that has exceeded the limit.
 struct OverdueWait {
   std::uint64_t channel_key = 0;
   std::uint64_t sequence = 0;
@@ -40,28 +40,28 @@ struct OverdueWait {
   std::vector<int> members;  // world ranks that take part
 };
 
-// What a rank answers when it is asked about an operation on a channel.
+// A rank's answer to a query about an operation on a channel.
 struct RankState {
   std::uint64_t entered = 0;  // operations entered on that channel
   std::int64_t step = -1;
-  std::string waiting_in;  // the operation it is blocked in; empty when in none
+  std::string waiting_in;  // the operation it is blocked in; empty if none
   double waiting_seconds = 0;
-  std::string last_operation;  // the last one it entered, on any channel; empty when none
+  std::string last_operation;  // the last operation it entered on any channel; empty if none
 };
 
-// The operations of a channel that a device carries out by itself, with no thread of this rank inside them. Called
-// by the watchdog's thread.
+// Operations of a channel that a device carries out, with no thread of this rank inside them.
+// Called on the watchdog's thread.
 class DeviceOperations {
  public:
   struct Progress {
-    std::uint64_t entered = 0;  // operations that the device has come to
+    std::uint64_t entered = 0;  // operations that the device has reached
     std::uint64_t finished = 0;
     OperationName current;    // the last of those entered
-    std::uint64_t since = 0;  // when, in ns of a clock that all devices of this process share
+    std::uint64_t since = 0;  // when it was entered: ns of a clock that all devices of this process share
   };
   virtual ~DeviceOperations() = default;
   virtual Progress progress() const = 0;
-  // What the library says has gone wrong with them; empty while nothing has.
+  // The library's message if one has failed, else empty.
   virtual std::string failure() const = 0;
 };
 
@@ -69,23 +69,25 @@ class WaitRegistry {
  public:
   WaitRegistry();
 
-  // The index of the channel with this key; opens it at the first call. Allocates, so call it before the
-  // first step.
+  // Returns the index of the channel with this key, and opens it at the first call. Allocates, so
+  // call it before the first step.
   int open_channel(std::uint64_t key, std::vector<int> members);
-  // Counts an operation in and gives its sequence number (1, 2, …). Allocates nothing, like what follows.
+  // Counts an operation and returns its sequence number (1, 2, …). This and the following functions
+  // allocate nothing.
   std::uint64_t enter(int channel, const OperationName& name);
-  // A blocking wait for an operation; the token goes to end_wait.
+  // Begins a blocking wait for an operation. Pass the token to end_wait.
   int begin_wait(int channel, std::uint64_t sequence, const OperationName& name);
   void end_wait(int token);
   void set_step(std::int64_t step);
-  // From now on the device's progress tells what this channel has come to. `operations` lives until it is detached.
+  // Takes the channel's progress from a device from now on. `operations` lives until it is
+  // detached.
   void attach(int channel, const DeviceOperations& operations);
   void detach(const DeviceOperations& operations);
 
-  // For the watchdog's thread. Looks at what the devices have done since the last call; the result is the message
-  // of a device's failure, once.
+  // Reads the devices' progress since the last call. Returns the message of a device's failure,
+  // once. Call it on the watchdog's thread.
   std::optional<std::string> look_at_devices(Clock::time_point now);
-  // Time in which the whole process was stopped is taken off every wait.
+  // Does not count time in which the whole process was stopped.
   std::optional<OverdueWait> overdue(Clock::time_point now, Clock::duration limit) const;
   RankState state(std::uint64_t channel_key, Clock::time_point now) const;
   void forgive(Clock::duration stopped);
@@ -105,11 +107,11 @@ class WaitRegistry {
   };
   struct Device {
     const DeviceOperations* operations = nullptr;
-    Wait wait;  // for the operation that it is in
+    Wait wait;  // the wait for its current operation
   };
   const Wait* longest() const;
 
-  // One thread waits in one operation at a time; there are never more threads than this inside MPI.
+  // One thread waits in one operation at a time, and never more threads than this are inside MPI.
   static constexpr int kMaxWaits = 16;
   mutable std::mutex mutex_;
   std::deque<Channel> channels_;
@@ -120,7 +122,7 @@ class WaitRegistry {
   std::int64_t step_ = -1;
 };
 
-// Marks a blocking wait for as long as it lives.
+// Marks a blocking wait while it lives.
 class WaitScope {
  public:
   WaitScope(WaitRegistry& registry, int channel, std::uint64_t sequence, const OperationName& name)

@@ -18,9 +18,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// mpirun sends SIGTERM some milliseconds after a death. A SIGTERM without a death within the first is for
-// this process; the others of a job that is ended as a whole hold theirs back as long, so they do not look
-// dead within the second.
+// mpirun sends SIGTERM milliseconds after a death. SIGTERM without a death within the first time is
+// meant for this process. Other processes hold theirs back as long, so that they do not look dead.
 constexpr milliseconds kTerminateHeld{300}, kDeathsAfterTerminate{200};
 constexpr milliseconds kFollow{500}, kGoodbye{2000};
 constexpr int kFailed = 1;  // exit status
@@ -33,7 +32,7 @@ sigset_t all_signals() {
 
 }  // namespace
 
-Watchdog::Watchdog(WaitRegistry& waits, SideChannel channel, WatchdogOptions options)
+Watchdog::Watchdog(WaitRegistry& waits, WatchdogSocket channel, WatchdogOptions options)
     : waits_(waits),
       channel_(std::move(channel)),
       connected_(channel_.link.open()),
@@ -93,7 +92,7 @@ void Watchdog::run_once() {
   check_waits(now);
 }
 
-// A process that was stopped whole (ctrl-Z, a suspended job) has not waited in that time.
+// A process that was stopped as a whole (ctrl-Z, a suspended job) has not waited in that time.
 void Watchdog::account_for_stops(Clock::time_point now) {
   const auto gap = now - last_look_;
   if (gap > milliseconds(2000)) {
@@ -123,16 +122,16 @@ void Watchdog::look_at_devices(Clock::time_point now) {
 void Watchdog::serve_hub(Clock::time_point now) {
   if (!channel_.hub) return;
   channel_.hub->receive(now);
-  const auto verdict = channel_.hub->conclude(now, waits_.state(0, now));
-  if (!verdict) return;
+  const auto diagnosis = channel_.hub->conclude(now, waits_.state(0, now));
+  if (!diagnosis) return;
   ending_ = true;
-  print_lines(verdict->lines);
-  channel_.hub->send_verdict();
+  print_lines(diagnosis->lines);
+  channel_.hub->send_diagnosis();
   await_silence(kFollow);
   ::_exit(kFailed);
 }
 
-// Closing with unread messages would reset the connections, and the last word with them.
+// Closing a socket with unread messages would reset the connection and lose the last message.
 void Watchdog::await_silence(milliseconds most) {
   const auto deadline = Clock::now() + most;
   while (!channel_.hub->all_gone() && Clock::now() < deadline) {
@@ -143,8 +142,8 @@ void Watchdog::await_silence(milliseconds most) {
   }
 }
 
-// mpirun ends the job with the first rank that ends, which must not keep rank 0 from saying why. This rank may
-// be leaving on the same error, with an exit status of its own.
+// mpirun ends the job with the first rank that ends, so wait until rank 0 has printed. This rank
+// may also leave on the same error, with an exit status of its own.
 void Watchdog::follow_hub() {
   const auto deadline = Clock::now() + kFollow;
   while (request_ != Request::abandon && Clock::now() < deadline)
@@ -160,7 +159,7 @@ void Watchdog::read_link(Clock::time_point now) {
     const bool by_signal = terminate_seen_ && now - *terminate_seen_ > kDeathsAfterTerminate;
     if (lost && !by_signal) link_lost_ = now;
   }
-  if (link_lost_ && now - *link_lost_ >= options_.patience.deaths)
+  if (link_lost_ && now - *link_lost_ >= options_.delays.deaths)
     end_with(describe_death({channel_.hub_rank}, waits_.state(0, now)));
 }
 
@@ -171,7 +170,7 @@ void Watchdog::handle(const Frame& frame, Clock::time_point now) {
     channel_.link.send(state_frame(key, waits_.state(key, now)));
   } else if (frame.kind == FrameKind::goodbye) {
     hub_said_goodbye_ = true;
-  } else if (frame.kind == FrameKind::verdict) {
+  } else if (frame.kind == FrameKind::diagnosis) {
     ending_ = true;
     if (reader.get<bool>()) follow_hub();
     if (request_ != Request::abandon) ::_exit(kFailed);
@@ -196,7 +195,7 @@ void Watchdog::check_waits(Clock::time_point now) {
     reported_at_ = now;
     channel_.link.send(overdue_frame(*wait));
   } else if (now - reported_at_ > options_.hub_answers) {
-    // Rank 0 would have concluded: its watchdog does not run.
+    // Rank 0 has not reacted, so its watchdog does not run.
     end_with(describe_overdue(*wait, {{channel_.hub_rank, std::nullopt}}, options_.timeout));
   }
 }
@@ -208,7 +207,7 @@ void Watchdog::end_with(const std::string& line) {
   const HostElection election(channel_.token);
   if (election.won()) {
     print_lines({line});
-    std::this_thread::sleep_for(kFollow);  // so that a late rank does not win as well
+    std::this_thread::sleep_for(kFollow);  // so that no late rank wins the election as well
   }
   ::_exit(kFailed);
 }
@@ -217,16 +216,15 @@ void Watchdog::abandon() {
   request_ = Request::abandon;
   wake();
   thread_.join();
-  // The other ranks end too, and with the first of them mpirun sends SIGTERM to this one, which has its message
-  // still to print.
+  // The other ranks end too, and mpirun then sends SIGTERM to this one, which still has to print.
   TerminateSignal::ignore();
 }
 
 void Watchdog::take_leave() {
   if (request_ == Request::abandon) {
-    // The connections close when this process has ended, its message said.
+    // The connections close when this process ends, after its message is printed.
     if (channel_.hub)
-      channel_.hub->send_verdict(true);
+      channel_.hub->send_diagnosis(true);
     else
       channel_.link.send({FrameKind::abandon, {}});
     if (channel_.hub) channel_.hub->leak_connections();

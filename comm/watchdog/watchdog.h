@@ -1,20 +1,21 @@
-// Ends the job, with one line that says why, when a rank dies, stalls or fails: a thread on every rank that
-// MPI cannot hold up. It knows nothing of MPI; the ranks' threads are connected by sockets of their own.
+// Ends the job, with one line that says why, when a rank dies, stalls or fails. A thread on every
+// rank does this, independent of MPI, over sockets of its own.
 //
-//  - A rank dies: its connection closes, the hub on rank 0 names it at once. When rank 0 dies every rank
-//    notices, and one rank of each host says it.
-//  - A wait lasts longer than the timeout: the rank reports it to the hub, the hub asks the members of the
-//    operation how far they are and names those that have not come to it or do not answer.
-//  - The collectives of a rank's device fail: the hub prints each different complaint once.
+//  - A rank dies: its connection closes and the hub on rank 0 names it. If rank 0 dies every rank
+//    notices, and one rank of each host prints it.
+//  - A wait exceeds the timeout: the rank reports it, and the hub asks the members of the operation
+//    how far they are and names those that have not reached it or do not answer.
+//  - Collectives of a rank's device fail: the hub prints each different complaint once.
 //  - A rank leaves on an error that it prints itself (abandon).
 //
-// All surviving ranks then end by _exit with status 1: MPI_Abort and MPI_Finalize would print or wait.
+// All surviving ranks then end by _exit with status 1, because MPI_Abort and MPI_Finalize would
+// print or wait.
 //
-// mpirun answers the death of a rank with SIGTERM to the others, which is also how a batch system asks for a
-// checkpoint. While SIGTERM has its default action the watchdog holds it back for a moment and looks for the
-// death that caused it. A program with a handler of its own is ended by the verdict before it comes to act on
-// the signal. No handler runs on the thread that makes the watchdog, nor on those that it starts while the watchdog
-// lives: they have SIGTERM blocked, the watchdog's own thread takes it.
+// mpirun answers the death of a rank with SIGTERM to the others, and a batch system asks for a
+// checkpoint by it. While SIGTERM has its default action the watchdog holds it back for a moment
+// and looks for a death. A program with its own handler is ended by the diagnosis before it can act
+// on the signal. SIGTERM is blocked on the thread that makes the watchdog and on those that it
+// starts while the watchdog lives; the watchdog's own thread takes it.
 #pragma once
 
 #include <atomic>
@@ -25,20 +26,20 @@
 #include <string>
 #include <thread>
 
-#include "comm/blocked_signals.h"
+#include "comm/watchdog/blocked_signals.h"
 #include "comm/watchdog/hub.h"
 
 namespace convoy::comm {
 
 struct WatchdogOptions {
-  std::chrono::milliseconds timeout{300'000};  // of one blocking wait; zero: no limit
-  HubPatience patience;
-  // When rank 0 has not reacted to a report for this long it is the one that is missing.
+  std::chrono::milliseconds timeout{300'000};  // of one blocking wait; zero means no limit
+  HubDelays delays;
+  // If rank 0 does not react to a report for this long, it is the missing rank.
   std::chrono::milliseconds hub_answers{4000};
 };
 
-// A rank's place on the side channel.
-struct SideChannel {
+// A rank's connection to the hub.
+struct WatchdogSocket {
   RankIdentity self, hub_rank;
   std::string token;         // of the job
   FrameSocket link;          // to the hub; not open when there is none
@@ -48,14 +49,14 @@ struct SideChannel {
 class Watchdog {
  public:
   // `waits` outlives the watchdog.
-  Watchdog(WaitRegistry& waits, SideChannel channel, WatchdogOptions options);
-  // An orderly end: the other ranks will not take it for a death.
+  Watchdog(WaitRegistry& waits, WatchdogSocket channel, WatchdogOptions options);
+  // An orderly end, which the other ranks do not take for a death.
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  // This rank leaves on an error that it prints itself: the other ranks end without a word. The watchdog is
-  // of no use afterwards.
+  // This rank leaves on an error that it prints itself, so the other ranks end silently. Do not use
+  // the watchdog afterwards.
   void abandon();
 
  private:
@@ -76,18 +77,18 @@ class Watchdog {
   void wake();
   std::chrono::milliseconds tick() const;
 
-  // When there is no hub to speak for all.
+  // Ends this process when no hub can speak for all ranks.
   [[noreturn]] void end_with(const std::string& line);
 
   const BlockedSignals terminate_blocked_{signal_set({SIGTERM})};
   WaitRegistry& waits_;
-  SideChannel channel_;
+  WatchdogSocket channel_;
   const bool connected_;
   WatchdogOptions options_;
   UniqueFd wake_read_, wake_write_;
   std::atomic<Request> request_ = Request::none;
 
-  // Of the thread.
+  // State of the watchdog's thread.
   Clock::time_point last_look_;
   std::optional<OverdueWait> reported_;
   Clock::time_point reported_at_;

@@ -18,7 +18,7 @@ struct Header {
   std::uint32_t kind;
   std::uint32_t length;
 };
-// Far above what is sent, far below what the socket buffers hold.
+// Larger than any message, smaller than a socket's buffer.
 constexpr std::uint32_t kMaxPayload = 1u << 16;
 
 }  // namespace
@@ -53,17 +53,17 @@ void FrameSocket::send(const Frame& frame) {
                       static_cast<std::uint32_t>(frame.payload.size())};
   std::string bytes(reinterpret_cast<const char*>(&header), sizeof header);
   bytes += frame.payload;
-  // The buffers of a socket hold many of these messages. One that is full belongs to a peer that has not read
-  // for long: the message would not help it.
+  // A socket's buffer holds many of these messages. If it is full its peer has not read for long,
+  // and this message would not help.
   ssize_t sent = 0;
   do {
     sent = ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   } while (sent < 0 && errno == EINTR);
   if (sent > 0 && sent < static_cast<ssize_t>(bytes.size()))
-    close();  // half a message: unreadable from here on
+    close();  // half a message makes the rest unreadable
 }
 
-// False when there is nothing to read for now, or nothing any more.
+// Returns false if there is nothing to read, now or ever.
 bool FrameSocket::read_some(std::size_t most) {
   std::array<char, 4096> buffer;
   const ssize_t got = ::recv(fd_.get(), buffer.data(), std::min(most, buffer.size()), MSG_DONTWAIT);
@@ -77,7 +77,7 @@ bool FrameSocket::read_some(std::size_t most) {
   return true;
 }
 
-// Bytes to the end of the header, or of the frame, that has begun.
+// Returns the bytes that are missing from the header, or from the frame, that has begun.
 std::size_t FrameSocket::missing() const {
   Header header;
   if (incoming_.size() < sizeof header) return sizeof header - incoming_.size();

@@ -1,6 +1,6 @@
-// The side channel of the watchdogs: short messages over TCP between rank 0 (the hub) and every rank, beside
-// MPI, so that they arrive when MPI does not. All ranks run the same program on the same kind of machine;
-// numbers travel as they lie in memory.
+// Connections of the watchdogs: short messages over TCP between rank 0 (the hub) and every rank.
+// They do not use MPI, so they arrive when MPI's do not. All ranks run the same program on the same
+// kind of machine, so numbers are sent as they are in memory.
 #pragma once
 
 #include <cstdint>
@@ -31,15 +31,15 @@ class UniqueFd {
 };
 
 enum class FrameKind : std::uint32_t {
-  hello,    // rank -> hub: token, who it is
-  welcome,  // hub -> rank
-  overdue,  // rank -> hub: a wait has lasted too long
-  query,    // hub -> rank: how far are you on this channel?
-  state,    // rank -> hub: the answer
-  failure,  // rank -> hub: an error ends the job
-  abandon,  // rank -> hub: it leaves on an error that it prints itself
-  verdict,  // hub -> rank: the job ends
-  goodbye,  // both ways: an orderly end
+  hello,      // rank -> hub: token, who it is
+  welcome,    // hub -> rank
+  overdue,    // rank -> hub: a wait has lasted too long
+  query,      // hub -> rank: how far are you on this channel?
+  state,      // rank -> hub: the answer
+  failure,    // rank -> hub: an error ends the job
+  abandon,    // rank -> hub: it leaves on an error that it prints itself
+  diagnosis,  // hub -> rank: the job ends
+  goodbye,    // both ways: an orderly end
 };
 
 struct Frame {
@@ -47,7 +47,7 @@ struct Frame {
   std::string payload;
 };
 
-// Fields are written and read in the same order.
+// Write and read fields in the same order.
 class FrameWriter {
  public:
   template <typename T>
@@ -79,8 +79,8 @@ class FrameReader {
   std::string_view rest_;
 };
 
-// A connected stream socket that never blocks. Nothing here throws after construction: a peer that cannot be
-// reached counts as closed.
+// A connected stream socket that never blocks. Nothing throws after construction: a peer that
+// cannot be reached counts as closed.
 class FrameSocket {
  public:
   FrameSocket() = default;
@@ -88,9 +88,10 @@ class FrameSocket {
   int fd() const { return fd_.get(); }
   bool open() const { return open_; }
   void send(const Frame& frame);
-  // Appends the frames that have arrived. open() is false once the peer has closed and all is read.
+  // Appends the frames that have arrived. open() is false once the peer has closed and everything
+  // is read.
   void receive(std::vector<Frame>& frames);
-  // At most one, leaving what follows it in the socket.
+  // Appends at most one frame and leaves later bytes in the socket.
   void receive_one(std::vector<Frame>& frames);
   void close();
   // Keeps the connection until the process ends.

@@ -14,20 +14,6 @@ struct AccumulateProblem {};
 // Throws std::invalid_argument unless the operands fit. Returns their elements.
 std::int64_t check_accumulate(KernelRequest& request);
 
-namespace reference {
-Kernel accumulate_gradients(const AccumulateProblem& problem, KernelRequest& request);
-}  // namespace reference
-namespace cpu {
-Kernel accumulate_gradients(const AccumulateProblem& problem, KernelRequest& request);
-}  // namespace cpu
-namespace cuda {
-Kernel accumulate_gradients(const AccumulateProblem& problem, KernelRequest& request);
-}  // namespace cuda
-
-inline Kernel accumulate_gradients(Backend backend, const AccumulateProblem& problem,
-                                   KernelRequest& request) {
-  return select(backend, reference::accumulate_gradients, cpu::accumulate_gradients,
-                cuda::accumulate_gradients)(problem, request);
-}
+CONVOY_KERNEL(accumulate_gradients, AccumulateProblem);
 
 }  // namespace convoy::kernels

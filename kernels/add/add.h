@@ -1,7 +1,8 @@
-// Sum of two or more tensors of one shape and layout: residual connections, and gradients that meet.
+// Sum of two or more tensors of one shape and layout: residual connections, and gradients that
+// meet.
 //   add_forward  {a, b, ...} -> {y, [sums: statistics]}   y may be a
-// sums: batch norm's over y as it is stored, see batch_norm.h. They need a control; reference and cuda give them.
-// There is no backward: the gradient of every input is dy itself.
+// sums: batch norm's sums over y as it is stored (batch_norm.h). They need a control; the reference
+// and cuda backends compute them. There is no backward: the gradient of every input is dy itself.
 #pragma once
 
 #include "kernels/device/kernel.h"
@@ -9,21 +10,9 @@
 namespace convoy::kernels {
 
 struct AddProblem {
-  bool statistics = false;  // for the batch norm behind it
+  bool statistics = false;  // for the batch norm that follows
 };
 
-namespace reference {
-Kernel add_forward(const AddProblem& problem, KernelRequest& request);
-}  // namespace reference
-namespace cpu {
-Kernel add_forward(const AddProblem& problem, KernelRequest& request);
-}  // namespace cpu
-namespace cuda {
-Kernel add_forward(const AddProblem& problem, KernelRequest& request);
-}  // namespace cuda
-
-inline Kernel add_forward(Backend backend, const AddProblem& problem, KernelRequest& request) {
-  return select(backend, reference::add_forward, cpu::add_forward, cuda::add_forward)(problem, request);
-}
+CONVOY_KERNEL(add_forward, AddProblem);
 
 }  // namespace convoy::kernels

@@ -1,4 +1,4 @@
-// Sum over the whole buffers, in pieces that stay in the cache from one term to the next.
+// Adds whole buffers, in chunks that stay in the cache from one term to the next.
 #include <algorithm>
 
 #include "kernels/add/add.h"
@@ -17,9 +17,9 @@ CONVOY_VECTORISED void add_piece(const float* a, const float* b, float* y, std::
 
 Kernel add_forward(const AddProblem&, KernelRequest& request) {
   require_counts("add_forward", request, std::max<std::size_t>(2, request.inputs.size()), 1);
-  settle_like("add_forward", request.outputs[0], request.inputs[0]);
+  match_layout("add_forward", request.outputs[0], request.inputs[0]);
   for (TensorDesc& input : request.inputs) {
-    settle_like("add_forward", input, request.outputs[0]);
+    match_layout("add_forward", input, request.outputs[0]);
     require_shape("add_forward", "an input", input, request.outputs[0].shape);
   }
   return host_kernel(

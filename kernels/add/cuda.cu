@@ -1,4 +1,5 @@
-// Sum of tensors on the device: one pass for up to eight of them, which gives batch norm's sums over the result too.
+// Sum of tensors on the device: one pass adds up to eight of them and also takes batch norm's sums
+// of the result.
 #include "kernels/add/add.h"
 #include "kernels/batch_norm/cuda_statistics.cuh"
 
@@ -7,7 +8,7 @@ namespace {
 
 constexpr int kMost = 8;  // tensors that one pass adds
 
-// The sum of matrices or of whole buffers, V elements at a time (the Source of batch norm's statistics).
+// Adds matrices or whole buffers, V elements at a time. A Source for batch norm's statistics.
 template <typename T, int V>
 struct Sum {
   static constexpr int kWidth = V, kRows = 2;
@@ -28,7 +29,7 @@ struct Sum {
     unpack(loaded.first, sum);
     unpack(loaded.second, value);
     for (int k = 0; k < V; ++k) sum[k] += value[k];
-#pragma unroll 1  // rare, and unrolled it costs the registers that the sums need
+#pragma unroll 1  // rare, and unrolling it would cost the registers that the sums need
     for (int index = 2; index < count; ++index) {
       unpack(input(index, at), value);
       for (int k = 0; k < V; ++k) sum[k] += value[k];
@@ -51,22 +52,22 @@ __global__ void add(const __grid_constant__ Source source, std::int64_t packs) {
 Kernel add_forward(const AddProblem& problem, KernelRequest& request) {
   const char* operation = "add_forward";
   require_counts(operation, request, std::max<std::size_t>(2, request.inputs.size()), 1 + problem.statistics);
-  if (request.inputs[0].layout == Layout::any) settle_activation(operation, request.inputs[0]);
+  if (request.inputs[0].layout == Layout::any) require_activation_layout(operation, request.inputs[0]);
   const TensorDesc& first = request.inputs[0];
   std::vector<const TensorDesc*> all{&first, &request.outputs[0]};
   for (TensorDesc& input : request.inputs) {
-    settle_like(operation, input, first);
+    match_layout(operation, input, first);
     require_shape(operation, "an input", input, request.outputs[0].shape);
     all.push_back(&input);
   }
-  settle_like(operation, request.outputs[0], first);
+  match_layout(operation, request.outputs[0], first);
   const DType type = common_dtype(operation, all);
   const std::int64_t elements = first.shape.elements();
   ColumnGrid grid{};
   if (problem.statistics) {
     const ImageExtents e = image_extents(first.shape);
     require_control(operation, request);
-    settle(operation, request.outputs[1], Layout::row_major);
+    require_layout(operation, request.outputs[1], Layout::row_major);
     require_dtype(operation, "sums", request.outputs[1], DType::f64);
     require_shape(operation, "sums", request.outputs[1], {2, e.c});
     grid = statistics_grid(e, type, Sum<float, 1>::kRows);
@@ -76,7 +77,7 @@ Kernel add_forward(const AddProblem& problem, KernelRequest& request) {
     with_packing(type, {problem.statistics ? grid.channels : elements}, [&](auto packing) {
       using P = decltype(packing);
       using Source = Sum<typename P::Type, P::kWidth>;
-      // Beyond eight, the sum so far is the first of the next eight.
+      // With more than eight tensors, the sum so far becomes the first of the next eight.
       for (std::size_t next = 0; next < operands.inputs.size();) {
         Source source{{}, 0, operands.out<typename P::Type>(0)};
         if (next > 0) source.of[source.count++] = operands.outputs[0];

@@ -1,4 +1,4 @@
-// Sum, plain loops.
+// Sum in plain loops.
 #include <algorithm>
 
 #include "kernels/add/add.h"
@@ -9,7 +9,7 @@ namespace convoy::kernels::reference {
 Kernel add_forward(const AddProblem& problem, KernelRequest& request) {
   require_counts("add_forward", request, std::max<std::size_t>(2, request.inputs.size()),
                  problem.statistics ? 2 : 1);
-  settle_row_major("add_forward", request);
+  require_row_major("add_forward", request);
   for (const TensorDesc& input : request.inputs)
     require_shape("add_forward", "an input", input, request.outputs[0].shape);
   ImageExtents e{};

@@ -1,5 +1,6 @@
-// Batch normalisation on the host: one pass over memory for each of the five operations, vectors of 16 or 8 channels.
-// Sums are formed in float over short runs of pixels, then in double; their order does not depend on the thread count.
+// Batch normalisation on the host: each operation passes over memory once, in vectors of 16 or 8
+// channels. Sums are formed in float over short runs of pixels, then in double, in an order that
+// does not depend on the thread count.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -10,7 +11,7 @@
 namespace convoy::kernels::cpu {
 namespace {
 
-constexpr std::int64_t kPieces = 16;  // of the samples, for the sums
+constexpr std::int64_t kPieces = 16;  // the samples are summed in so many parts
 
 struct Moments {
   double mean = 0, variance = 1, count = 0;
@@ -37,8 +38,8 @@ void set_normalisation(const Coefficients& to, const Geometry& at, const BatchNo
   }
 }
 
-// Sums two values per channel over the first `valid` samples: task(sample, block, first[block], second[block]) adds one
-// sample's share. `partial` holds kPieces x padded x 2 doubles.
+// Sums two values per channel over the first `valid` samples: task(sample, block, first[block],
+// second[block]) adds one sample's share. `partial` holds kPieces x padded x 2 doubles.
 template <typename Task>
 void sum_over_samples(const Geometry& at, std::int64_t valid, double* partial, double* first, double* second,
                       const Task& task) {
@@ -92,7 +93,7 @@ Kernel batch_norm_statistics(const BatchNormProblem&, KernelRequest& request) {
   require_counts("batch_norm_statistics", request, 1, 1);
   require_control("batch_norm_statistics", request);
   const Geometry at(request.inputs[0]);
-  settle("batch_norm_statistics", request.outputs[0], Layout::row_major);
+  require_layout("batch_norm_statistics", request.outputs[0], Layout::row_major);
   const auto run = [at, control = request.control](const BoundOperands& operands) {
     auto* sums = operands.out<double>(0);
     sum_over_samples(at, control->valid, operands.scratch<double>(), sums, sums + at.channels,
@@ -114,8 +115,8 @@ Kernel batch_norm_forward(const BatchNormProblem& problem, KernelRequest& reques
   require_counts("batch_norm_forward", request, problem.residual ? 7 : 6, 1);
   require_control("batch_norm_forward", request);
   const Geometry at(request.inputs[0]);
-  settle_like("batch_norm_forward", request.outputs[0], request.inputs[0]);
-  if (problem.residual) settle_like("batch_norm_forward", request.inputs[6], request.inputs[0]);
+  match_layout("batch_norm_forward", request.outputs[0], request.inputs[0]);
+  if (problem.residual) match_layout("batch_norm_forward", request.inputs[6], request.inputs[0]);
   const auto run = [at, problem, control = request.control](const BoundOperands& operands) {
     const Coefficients with(operands.workspace, at);
     const double count = sample_count(problem, *control, at);
@@ -130,8 +131,8 @@ Kernel batch_norm_forward(const BatchNormProblem& problem, KernelRequest& reques
 Kernel batch_norm_inference(const BatchNormProblem& problem, KernelRequest& request) {
   require_counts("batch_norm_inference", request, problem.residual ? 6 : 5, 1);
   const Geometry at(request.inputs[0]);
-  settle_like("batch_norm_inference", request.outputs[0], request.inputs[0]);
-  if (problem.residual) settle_like("batch_norm_inference", request.inputs[5], request.inputs[0]);
+  match_layout("batch_norm_inference", request.outputs[0], request.inputs[0]);
+  if (problem.residual) match_layout("batch_norm_inference", request.inputs[5], request.inputs[0]);
   const auto run = [at, problem](const BoundOperands& operands) {
     const Coefficients with(operands.workspace, at);
     std::fill(with.mean, with.mean + Coefficients::kVectors * at.padded(), 0.0f);
@@ -158,11 +159,11 @@ Kernel batch_norm_backward_reduce(const BatchNormProblem& problem, KernelRequest
   require_control("batch_norm_backward_reduce", request);
   const Geometry at(request.inputs[0]);
   for (std::size_t i = 4; i < request.inputs.size(); ++i)
-    settle_like("batch_norm_backward_reduce", request.inputs[i], request.inputs[0]);
+    match_layout("batch_norm_backward_reduce", request.inputs[i], request.inputs[0]);
   for (std::size_t i = 0; i < 3; ++i)
-    settle("batch_norm_backward_reduce", request.outputs[i], Layout::row_major);
+    require_layout("batch_norm_backward_reduce", request.outputs[i], Layout::row_major);
   if (problem.write_gradient)
-    settle_like("batch_norm_backward_reduce", request.outputs[3], request.inputs[0]);
+    match_layout("batch_norm_backward_reduce", request.outputs[3], request.inputs[0]);
   const Mask mask = !problem.relu ? Mask::none : reads_y ? Mask::from_y : Mask::from_x;
   const auto run = [=, control = request.control](const BoundOperands& operands) {
     const Coefficients with(operands.workspace, at);
@@ -203,9 +204,9 @@ Kernel batch_norm_backward(const BatchNormProblem& problem, KernelRequest& reque
   require_counts("batch_norm_backward", request, second ? 7 : 6, 1);
   require_control("batch_norm_backward", request);
   const Geometry at(request.inputs[0]);
-  settle_like("batch_norm_backward", request.inputs[4], request.inputs[0]);
-  if (second) settle_like("batch_norm_backward", request.inputs[6], request.inputs[0]);
-  settle_like("batch_norm_backward", request.outputs[0], request.inputs[0]);
+  match_layout("batch_norm_backward", request.inputs[4], request.inputs[0]);
+  if (second) match_layout("batch_norm_backward", request.inputs[6], request.inputs[0]);
+  match_layout("batch_norm_backward", request.outputs[0], request.inputs[0]);
   const bool masked = problem.relu && !problem.write_gradient;
   const auto run = [=, control = request.control](const BoundOperands& operands) {
     const Coefficients with(operands.workspace, at);

@@ -1,4 +1,5 @@
-// Inner loops of batch normalisation on the host, for blocks of 16, 8 or 1 channels. The file has no state.
+// Inner loops of batch normalisation on the host, for blocks of 16, 8 or 1 channels. The file has
+// no state.
 #include "kernels/batch_norm/cpu_passes.h"
 
 namespace convoy::kernels::cpu {
@@ -6,7 +7,7 @@ namespace {
 
 constexpr std::int64_t kRun = 256;  // pixels summed in float before the double takes over
 
-// The compiler sees the block size B as a constant.
+// Gives the compiler the block size B as a constant.
 
 template <int B>
 [[gnu::always_inline]] inline void sum_run(const float* x, std::int64_t pixels, double* sum,
@@ -120,7 +121,8 @@ template <int B, Mask kMask>
 
 }  // namespace
 
-// ---- One task each: all pixels of a channel block of one or several samples. Cloned for the vector units.
+// One task each: all pixels of a channel block of one or several samples. Compiled for each vector
+// unit.
 
 #define CONVOY_FOR_BLOCK(block, call) \
   switch (block) {                    \

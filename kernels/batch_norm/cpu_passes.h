@@ -1,4 +1,5 @@
-// The passes of batch_norm/cpu.cpp over one channel block of one sample, compiled for every vector unit.
+// The passes of batch_norm/cpu.cpp over one channel block of one sample, compiled for each vector
+// unit.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +10,7 @@
 
 namespace convoy::kernels::cpu {
 
-// Every layout as [n][blocks][pixels][block]; lanes beyond `channels` are padding.
+// Describes every layout as [n][blocks][pixels][block]. Lanes beyond `channels` are padding.
 struct Geometry {
   std::int64_t n, channels, blocks, pixels;
   int block;
@@ -26,7 +27,8 @@ struct Geometry {
   }
 };
 
-// Per channel, padding lanes zero: y = (x - mean) scale + shift; dx = scale g + slope (x - mean) + offset.
+// Per channel, 0 in padding lanes: y = (x - mean) scale + shift; dx = scale g + slope (x - mean) +
+// offset.
 struct Coefficients {
   float *mean, *scale, *shift, *slope, *offset;
   static constexpr int kVectors = 5;
@@ -42,9 +44,9 @@ struct Coefficients {
   }
 };
 
-enum class Mask : std::uint8_t { none, from_x, from_y };  // where the ReLU cut is read from
+enum class Mask : std::uint8_t { none, from_x, from_y };  // how the zeros of the ReLU are known
 
-// What a pass reads and writes: the pixels of one channel block of one sample.
+// The operands of a pass: the pixels of one channel block of one sample.
 struct Pass {
   const float *x, *other, *dy, *dy2;  // other: residual, y or dx2
   float* out;
@@ -52,10 +54,10 @@ struct Pass {
   std::int64_t pixels;
 };
 
-// Adds to sum and squares, `block` values each.
+// Adds to `block` values each of sum and squares.
 void sum_task(const Pass& pass, int block, double* sum, double* squares);
 void normalise_task(const Pass& pass, int block, std::int64_t channel, bool relu, bool residual);
-// Adds sum of g and of g (x - mean); writes g to out with `second` or `write`.
+// Adds the sums of g and of g (x - mean). Writes g to out if `second` or `write` is set.
 void reduce_task(const Pass& pass, int block, std::int64_t channel, Mask mask, bool second, bool write,
                  double* sum, double* product);
 void backward_task(const Pass& pass, int block, std::int64_t channel, bool masked, bool second);

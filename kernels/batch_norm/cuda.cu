@@ -1,4 +1,5 @@
-// Batch normalisation on the device, the passes that write activations: forward, inference, backward.
+// Batch normalisation on the device: the passes that write activations (forward, inference,
+// backward).
 #include "kernels/batch_norm/cuda.cuh"
 #include "kernels/device/cuda_launch.cuh"
 
@@ -8,7 +9,7 @@ namespace {
 constexpr int kRows = 4;  // rows of a thread
 
 struct ForwardOperands {
-  const void *x, *residual;  // residual: null where absent
+  const void *x, *residual;  // residual may be null
   void* y;
   std::uint8_t* mask;  // null where absent
   const double* sums;  // null: inference, from the running statistics
@@ -25,7 +26,8 @@ __device__ __forceinline__ void update_running(const ForwardOperands& o, const M
   o.running_var[channel] = static_cast<float>(keep * o.running_var[channel] + momentum * unbiased);
 }
 
-// What a block's threads normalise with: moments from the sums, or from the running statistics in inference.
+// Computes the constants of a block's channels, from the sums or, in inference, from the running
+// statistics.
 template <typename T>
 __device__ __forceinline__ void store_affines(const ForwardOperands& o, const BatchNormProblem& problem,
                                               const ColumnGrid& grid, const Place& place,
@@ -54,7 +56,7 @@ __global__ void __launch_bounds__(kThreads, 3)
   const std::int64_t rows = place.active ? grid.rows : 0;
   Pack<T, V> x[kRows], residual[kRows];
 #pragma unroll
-  for (int k = 0; k < kRows; ++k) {  // on their way while the constants are computed
+  for (int k = 0; k < kRows; ++k) {  // loads are in flight while the constants are computed
     if (row + k * grid.height >= rows) continue;
     const std::int64_t at = (row + k * grid.height) * grid.channels + place.channel;
     x[k] = load_pack<V>(static_cast<const T*>(o.x) + at);
@@ -96,7 +98,8 @@ struct BackwardOperands {
   const StepControl* control;
 };
 
-// dx = scale g + slope (x - mean) + offset: slope = -scale invstd (mean of g xhat), offset = -scale (mean of g).
+// dx = scale g + slope (x - mean) + offset with slope = -scale invstd mean(g xhat) and offset =
+// -scale mean(g).
 template <typename T>
 struct Gradient {
   Affine<T> affine;
@@ -118,7 +121,7 @@ struct Gradient {
   }
 };
 
-// kSecond: with dx2. Asked for at run time, it keeps the loads from being issued together.
+// kSecond: there is a dx2. A condition at run time would keep the loads from being issued together.
 template <typename T, int V, bool kSecond>
 __global__ void __launch_bounds__(kThreads, 2)
     backward(const __grid_constant__ BackwardOperands o, const __grid_constant__ BatchNormProblem problem,
@@ -129,7 +132,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   const std::int64_t rows = place.active ? grid.rows : 0;
   Pack<T, V> x[kRows], dy[kRows], dx2[kSecond ? kRows : 1];
 #pragma unroll
-  for (int k = 0; k < kRows; ++k) {  // on their way while the constants are computed
+  for (int k = 0; k < kRows; ++k) {  // loads are in flight while the constants are computed
     if (row + k * grid.height >= rows) continue;
     const std::int64_t at = (row + k * grid.height) * grid.channels + place.channel;
     x[k] = load_pack_past_l1<V>(static_cast<const T*>(o.x) + at);
@@ -167,13 +170,14 @@ ColumnGrid grid_of(const ImageExtents& e) {
   return column_grid(e.n * e.pixels(), e.pixels(), e.c, P::kWidth, kThreads, kRows);
 }
 
-void settle_vector(const char* operation, TensorDesc& desc, DType type, const Shape& shape) {
-  settle(operation, desc, Layout::row_major);
+void require_vector(const char* operation, TensorDesc& desc, DType type, const Shape& shape) {
+  require_layout(operation, desc, Layout::row_major);
   require_dtype(operation, "a per-channel operand", desc, type);
   require_shape(operation, "a per-channel operand", desc, shape);
 }
 
-// forward: sums_at = 1; inference, which has no sums: sums_at = 0, and the positions behind move up.
+// sums_at is 1 for forward. It is 0 for inference, which has no sums, so that later operands move
+// up.
 Kernel normalise(const char* operation, const BatchNormProblem& problem, KernelRequest& request,
                  int sums_at) {
   const int gamma_at = sums_at + 1, residual_at = gamma_at + 4;
@@ -182,11 +186,11 @@ Kernel normalise(const char* operation, const BatchNormProblem& problem, KernelR
   if (sums_at != 0) require_control(operation, request);
   auto& in = request.inputs;
   const ImageExtents e = image_extents(in[0].shape);
-  if (sums_at != 0) settle_vector(operation, in[sums_at], DType::f64, {2, e.c});
-  for (int at = gamma_at; at < residual_at; ++at) settle_vector(operation, in[at], DType::f32, {e.c});
+  if (sums_at != 0) require_vector(operation, in[sums_at], DType::f64, {2, e.c});
+  for (int at = gamma_at; at < residual_at; ++at) require_vector(operation, in[at], DType::f32, {e.c});
   TensorDesc& other = in[problem.residual ? residual_at : 0];
   for (TensorDesc* desc : {&in[0], &other, &request.outputs[0]}) {
-    settle_activation(operation, *desc);
+    require_activation_layout(operation, *desc);
     require_shape(operation, "an activation", *desc, in[0].shape);
   }
   const DType type = common_dtype(operation, {&in[0], &other, &request.outputs[0]});
@@ -229,17 +233,17 @@ Kernel batch_norm_backward(const BatchNormProblem& problem, KernelRequest& reque
   require_control(operation, request);
   auto& in = request.inputs;
   const ImageExtents e = image_extents(in[0].shape);
-  settle_vector(operation, in[1], DType::f64, {2, e.c});
-  settle_vector(operation, in[2], DType::f32, {e.c});
-  settle_vector(operation, in[3], DType::f32, {e.c});
-  settle_vector(operation, in[5], DType::f64, {2, e.c});
+  require_vector(operation, in[1], DType::f64, {2, e.c});
+  require_vector(operation, in[2], DType::f32, {e.c});
+  require_vector(operation, in[3], DType::f32, {e.c});
+  require_vector(operation, in[5], DType::f64, {2, e.c});
   TensorDesc& other = in[problem.second_input_gradient ? 6 : 4];
   for (TensorDesc* desc : {&in[0], &in[4], &other, &request.outputs[0]}) {
-    settle_activation(operation, *desc);
+    require_activation_layout(operation, *desc);
     require_shape(operation, "an activation", *desc, in[0].shape);
   }
   const DType type = common_dtype(operation, {&in[0], &in[4], &other, &request.outputs[0]});
-  const bool masks = problem.relu && !problem.write_gradient;  // else backward_reduce has masked
+  const bool masks = problem.relu && !problem.write_gradient;  // else backward_reduce has masked the gradient
   const auto body = [=, control = request.control](const BoundOperands& b, Stream stream) {
     const BackwardOperands o{
         b.inputs[0],  b.inputs[4],     problem.second_input_gradient ? b.inputs[6] : nullptr,

@@ -1,5 +1,6 @@
-// Batch normalisation on the device: how a [rows, channels] matrix is cut into blocks, the sums of its columns,
-// and the constants of a channel. rows = N * H * W of channels_last images, or N.
+// Batch normalisation on the device: how a [rows, channels] matrix is divided among blocks, the
+// sums of its columns, and the constants of a channel. rows = N * H * W of channels_last images, or
+// N.
 #pragma once
 
 #include <algorithm>
@@ -10,22 +11,23 @@
 
 namespace convoy::kernels::cuda {
 
-// A block is `tile` packs wide, at most 128 bytes: the narrower, the fewer constants a thread's rows have to pay for,
-// and the more blocks share the adding up of partial sums. Blocks that lie side by side are launched one behind
-// the other, so the reads of all blocks move through memory together. A thread keeps its columns for the launch.
+// A block is `tile` packs (at most 128 bytes) wide. Narrow blocks need few constants a thread and
+// leave more blocks to add partial sums. Neighbouring blocks are launched in sequence, so that all
+// read the same region of memory.
 inline constexpr int kMostTile = 8;
 
 struct ColumnGrid {
   int channels, packs;   // of a row
   int tile, tile_shift;  // packs of a block, a power of two
-  int tiles, height;     // blocks side by side; rows of a block: its threads / tile
-  int row_blocks;        // blocks below one another
+  int tiles, height;     // tiles: blocks across; height: rows of a block, its threads / tile
+  int row_blocks;        // blocks down
   std::int64_t rows, pixels;
 
   unsigned blocks() const { return static_cast<unsigned>(tiles) * static_cast<unsigned>(row_blocks); }
 };
 
-// With a row a thread and turn; at most `most_blocks` blocks, or, where that is zero, one turn of `rows_a_thread` rows.
+// A thread has one row a pass. There are at most `most_blocks` blocks or, if that is 0, one pass of
+// `rows_a_thread` rows.
 inline ColumnGrid column_grid(std::int64_t rows, std::int64_t pixels, std::int64_t channels, int width,
                               int threads, int rows_a_thread, int most_blocks = 0) {
   ColumnGrid grid{};
@@ -45,11 +47,11 @@ inline ColumnGrid column_grid(std::int64_t rows, std::int64_t pixels, std::int64
   return grid;
 }
 
-// A byte for every pack of an activation, a bit for each of its elements: whether a ReLU let it through.
+// A mask of a ReLU: one byte for each pack of an activation, one bit for each element.
 inline TensorDesc relu_mask_of(const TensorDesc& y) {
   TensorDesc mask{DType::u8, y.shape, y.layout, nullptr};
   const int width = y.dtype == DType::bf16 ? kPackWidth<bf16> : kPackWidth<float>;
-  if (y.shape[1] % width == 0) mask.shape[1] = y.shape[1] / width;  // as with_packing decides
+  if (y.shape[1] % width == 0) mask.shape[1] = y.shape[1] / width;  // must match the choice of with_packing
   return mask;
 }
 template <typename T, int V>
@@ -62,7 +64,7 @@ __device__ __forceinline__ std::uint8_t positive_bits(const Pack<T, V>& pack) {
   return static_cast<std::uint8_t>(bits);
 }
 
-// Where a thread of a ColumnGrid stands.
+// The position of a thread in a ColumnGrid.
 struct Place {
   int tx, ty;
   int row_block, first;  // first: channel of the block
@@ -71,8 +73,8 @@ struct Place {
   bool active;
 };
 
-// from_end: the first blocks take the last rows. What the pass before touched last is then still in the L2 cache, and
-// what this one writes last are the rows that the next begins with.
+// from_end: the first blocks take the last rows. The rows that the previous pass touched last are
+// then still in the L2 cache, and this pass ends with those that the next one reads first.
 template <int V, bool from_end = false>
 __device__ __forceinline__ Place place_in(const ColumnGrid& grid) {
   const auto block = static_cast<int>(from_end ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
@@ -87,14 +89,15 @@ __device__ __forceinline__ Place place_in(const ColumnGrid& grid) {
   return place;
 }
 
-// Rows of samples that are valid.
+// Returns the number of rows that belong to valid samples.
 __device__ __forceinline__ std::int64_t valid_rows(const StepControl* control, const ColumnGrid& grid) {
   const std::int64_t rows = control->valid * grid.pixels;
   return rows < grid.rows ? rows : grid.rows;
 }
 
-// Two sums a channel over the rows of a block, from those of its threads: v holds V of the first kind and V of the
-// second. They go to partials [row_blocks][2][channels]. `shared`: N * kMostTile floats a warp.
+// Adds two sums a channel over the threads of a block: v holds V of the first, then V of the second
+// kind. They go to partials [row_blocks][2][channels]. `shared`: N * kMostTile floats for each
+// warp.
 template <int V, int threads>
 __device__ __forceinline__ void store_partials(float (&v)[2 * V], const ColumnGrid& grid, const Place& place,
                                                float* shared, float* partials) {
@@ -117,7 +120,8 @@ __device__ __forceinline__ void store_partials(float (&v)[2 * V], const ColumnGr
   }
 }
 
-// The two sums over all row blocks. The result for sum k of channel c lies in shared[k * columns + (c - first)].
+// Adds the two sums over all row blocks. Sum k of channel c is then in shared[k * columns + (c -
+// first)].
 template <int V, int threads>
 __device__ __forceinline__ void add_partials(const float* partials, const ColumnGrid& grid,
                                              const Place& place, double* shared) {
@@ -147,18 +151,19 @@ __device__ __forceinline__ void add_partials(const float* partials, const Column
   __syncthreads();
 }
 
-// What a channel is normalised with.
+// The constants that normalise a channel.
 struct Moments {
   double mean, invstd, variance;
 };
 
-// 1 / sqrt(value) in double: a step of Newton's method from the single one, much cheaper than the library's.
+// 1 / sqrt(value) in double: one step of Newton's method from the float result, much cheaper than
+// the library's.
 __device__ __forceinline__ double inverse_root(double value) {
   const double root = rsqrtf(static_cast<float>(value));
   return root * (1.5 - 0.5 * value * root * root);
 }
 
-// inverse_count: 1 / the number of values, 0 where there are none.
+// inverse_count: 1 / the number of values, or 0 if there are none.
 __device__ __forceinline__ Moments moments_of(const double* sums, int channels, int channel,
                                               double inverse_count, double epsilon) {
   if (inverse_count == 0) return {0.0, inverse_root(1.0 + epsilon), 1.0};
@@ -169,16 +174,16 @@ __device__ __forceinline__ Moments moments_of(const double* sums, int channels, 
 
 __device__ __forceinline__ double inverse_of(double count) { return count > 0 ? 1 / count : 0; }
 
-// The values that a channel's sums run over.
+// Returns the number of values in a channel's sums.
 __device__ __forceinline__ double count_of(const StepControl* control, bool synchronised,
                                            std::int64_t pixels) {
   return static_cast<double>(synchronised ? control->global_valid : control->valid) *
          static_cast<double>(pixels);
 }
 
-// A channel's map before the ReLU. Forward and backward evaluate the same expression, so that they cut the same
-// elements. In f32 the mean is taken off first, which keeps the bits of a channel whose mean is large; bf16
-// has not got them, and gets along with two constants a channel.
+// A channel's map before the ReLU. Forward and backward evaluate the same expression, so that they
+// have the same zeros. f32 subtracts the mean first, which keeps precision if the mean is large;
+// bf16 lacks that precision and saves a constant.
 template <typename T>
 struct Affine {
   static constexpr bool kCentred = sizeof(T) == 4;

@@ -1,11 +1,11 @@
-// Batch normalisation on the device, the sums: statistics and backward_reduce. One pass over the activations and
-// one launch each.
+// Batch normalisation on the device: statistics and backward_reduce, which sum. Each is one launch
+// and passes over the activations once.
 #include "kernels/batch_norm/cuda_statistics.cuh"
 
 namespace convoy::kernels::cuda {
 namespace {
 
-// The matrix as it lies in memory.
+// Reads the matrix as it is in memory.
 template <typename T, int V>
 struct Matrix {
   static constexpr int kWidth = V, kRows = 4;
@@ -17,16 +17,16 @@ struct Matrix {
   __device__ __forceinline__ Pack<T, V> pack(const Loaded& loaded, std::int64_t) const { return loaded; }
 };
 
-enum class Mask : std::uint8_t { none, from_x, from_y, from_bits };  // where the ReLU's cut is known from
+enum class Mask : std::uint8_t { none, from_x, from_y, from_bits };  // how the zeros of the ReLU are known
 
 struct ReduceOperands {
-  const void *x, *dy, *y, *dy2;  // y, dy2: null where absent
-  const std::uint8_t* bits;      // of a mask; null where absent
+  const void *x, *dy, *y, *dy2;  // y and dy2 may be null
+  const std::uint8_t* bits;      // of a mask; may be null
   const double* sums;
   const float *gamma, *beta;
   double* dsums;
   float *dgamma, *dbeta;
-  void* g;  // null where absent
+  void* g;  // may be null
   const StepControl* control;
   float* partials;
   unsigned* tickets;
@@ -38,12 +38,13 @@ struct Channel {
   double invstd;
 };
 
-// Rows in flight in a thread: fewer where more tensors are read. second: with dy2.
+// Rows in flight in a thread: fewer if more tensors are read. second: there is a dy2.
 __host__ __device__ constexpr int rows_in_flight(Mask mask, bool second) {
   return mask == Mask::from_y || second ? 2 : 4;
 }
 
-// visit(mask, second), constants of the compiler: what is asked at run time keeps loads from being issued together.
+// Calls visit(mask, second) with compile-time constants, because run-time conditions keep loads
+// from being issued together.
 template <typename Visit>
 void with_inputs(Mask mask, bool second, Visit visit) {
   const auto of = [&](auto known) {
@@ -61,7 +62,7 @@ void with_inputs(Mask mask, bool second, Visit visit) {
   }
 }
 
-// Per column the sums of g and of g (x - mean).
+// Sums g and g (x - mean) of each column.
 template <typename T, int V, Mask mask, bool kSecond>
 __global__ void __launch_bounds__(kReduceThreads, 1)
     backward_reduce(const __grid_constant__ ReduceOperands o, bool synchronised, float epsilon,
@@ -86,7 +87,7 @@ __global__ void __launch_bounds__(kReduceThreads, 1)
   for (int i = 0; i < V; ++i) affine[i] = channels[place.active ? place.tx * V + i : 0].affine;
   for (std::int64_t row = std::int64_t{place.row_block} * grid.height + place.ty; row < rows;
        row += kRows * stride) {
-    Pack<T, V> x[kRows], dy[kRows], y[kRows], dy2[kRows];  // and y, dy2, bits where the sums need them
+    Pack<T, V> x[kRows], dy[kRows], y[kRows], dy2[kRows];  // y, dy2 and bits only if they are needed
     unsigned bits[kRows];
 #pragma unroll
     for (int k = 0; k < kRows; ++k) {
@@ -145,7 +146,7 @@ __global__ void __launch_bounds__(kReduceThreads, 1)
 void settle_vectors(const char* operation, std::initializer_list<TensorDesc*> vectors, DType type,
                     const Shape& shape) {
   for (TensorDesc* desc : vectors) {
-    settle(operation, *desc, Layout::row_major);
+    require_layout(operation, *desc, Layout::row_major);
     require_dtype(operation, "a per-channel operand", *desc, type);
     require_shape(operation, "a per-channel operand", *desc, shape);
   }
@@ -157,7 +158,7 @@ Kernel batch_norm_statistics(const BatchNormProblem&, KernelRequest& request) {
   const char* operation = "batch_norm_statistics";
   require_counts(operation, request, 1, 1);
   require_control(operation, request);
-  settle_activation(operation, request.inputs[0]);
+  require_activation_layout(operation, request.inputs[0]);
   const ImageExtents e = image_extents(request.inputs[0].shape);
   settle_vectors(operation, {&request.outputs[0]}, DType::f64, {2, e.c});
   const DType type = common_dtype(operation, {&request.inputs[0]});
@@ -190,8 +191,8 @@ Kernel batch_norm_backward_reduce(const BatchNormProblem& problem, KernelRequest
   std::vector<const TensorDesc*> activations;
   for (const int at : {0, 4, y_at, dy2_at})
     if (at < inputs && !(at == y_at && problem.relu_mask))
-      settle_activation(operation, in[at]), activations.push_back(&in[at]);
-  if (problem.write_gradient) settle_activation(operation, out[3]), activations.push_back(&out[3]);
+      require_activation_layout(operation, in[at]), activations.push_back(&in[at]);
+  if (problem.write_gradient) require_activation_layout(operation, out[3]), activations.push_back(&out[3]);
   for (const TensorDesc* desc : activations) require_shape(operation, "an activation", *desc, in[0].shape);
   const DType type = common_dtype(operation, activations);
   if (problem.relu_mask) {

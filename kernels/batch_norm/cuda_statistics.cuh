@@ -1,4 +1,5 @@
-// Batch norm's sums over the columns of a matrix, in whatever pass reads or writes it first: one launch.
+// Batch norm's sums over the columns of a matrix, taken by the pass that reads or writes it first,
+// in one launch.
 #pragma once
 
 #include "kernels/batch_norm/cuda.cuh"
@@ -7,11 +8,12 @@
 namespace convoy::kernels::cuda {
 
 inline constexpr int kReduceThreads = 512;
-inline constexpr int kSharedBytes = 32 * kReduceThreads;  // what store_partials and add_partials need at most
+inline constexpr int kSharedBytes =
+    32 * kReduceThreads;  // the most that store_partials and add_partials need
 
-// Sum and sum of squares of every column over the valid rows. The Source knows the matrix, kWidth elements T at a time:
-// load(offset) starts the reads, pack(loaded, offset) gives the elements as they are stored. One that writes them is
-// asked for all rows. kRows of them are in flight in a thread.
+// Sums each column and its squares over the valid rows. Source: load(offset) starts the reads of
+// kWidth elements T, pack(loaded, offset) returns them as stored. A Source that writes them gets
+// all rows. A thread has kRows rows in flight.
 template <typename Source>
 __global__ void __launch_bounds__(kReduceThreads, 2)
     statistics(const __grid_constant__ Source source, const StepControl* control,
@@ -59,14 +61,14 @@ inline std::size_t partial_bytes(const ColumnGrid& grid) {
          static_cast<std::size_t>(grid.row_blocks);
 }
 
-// For tensors of this type in the packing that with_packing(type, {e.c}) gives them.
+// The grid for tensors of this type in the packing that with_packing(type, {e.c}) chooses.
 inline ColumnGrid reduce_grid(const ImageExtents& e, DType type, int blocks, int rows_a_thread) {
   const int wide = type == DType::bf16 ? kPackWidth<bf16> : kPackWidth<float>;
   return column_grid(e.n * e.pixels(), e.pixels(), e.c, e.c % wide == 0 ? wide : 1, kReduceThreads,
                      rows_a_thread, blocks);
 }
 
-// Two blocks a multiprocessor, as statistics() asks for.
+// The grid of statistics(): two blocks a multiprocessor.
 inline ColumnGrid statistics_grid(const ImageExtents& e, DType type, int rows_a_thread) {
   return reduce_grid(e, type, 2 * kMultiprocessors, rows_a_thread);
 }

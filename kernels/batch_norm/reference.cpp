@@ -1,4 +1,4 @@
-// Batch normalisation, plain loops.
+// Batch normalisation in plain loops.
 #include <algorithm>
 #include <cmath>
 
@@ -8,14 +8,14 @@
 namespace convoy::kernels::reference {
 namespace {
 
-// Calls visit(index in the image tensor, channel) for the samples [first, last).
+// Calls visit(index in the image tensor, channel) for the samples in [first, last).
 template <typename Visit>
 void for_each_element(const ImageExtents& e, std::int64_t first, std::int64_t last, Visit visit) {
   const std::int64_t sample = e.c * e.pixels();
   for (std::int64_t i = first * sample; i < last * sample; ++i) visit(i, i / e.pixels() % e.c);
 }
 
-// Normalisation of every channel: xhat = (x - mean) invstd.
+// The constants of every channel: xhat = (x - mean) invstd.
 struct Moments {
   std::vector<double> mean, variance, invstd;
   double count = 0;
@@ -64,7 +64,7 @@ Kernel batch_norm_statistics(const BatchNormProblem&, KernelRequest& request) {
   const char* operation = "batch_norm_statistics";
   require_counts(operation, request, 1, 1);
   require_control(operation, request);
-  settle_row_major(operation, request);
+  require_row_major(operation, request);
   const ImageExtents e = image_extents(request.inputs[0].shape);
   check_sums(operation, request.outputs[0], e.c);
   return host_kernel([=, control = request.control](const BoundOperands& operands) {
@@ -84,7 +84,7 @@ Kernel batch_norm_forward(const BatchNormProblem& problem, KernelRequest& reques
   require_control(operation, request);
   if (problem.relu_mask)
     request.outputs[1] = {DType::i32, request.outputs[0].shape, Layout::row_major, nullptr};
-  settle_row_major(operation, request);
+  require_row_major(operation, request);
   const ImageExtents e = image_extents(request.inputs[0].shape);
   check_images(operation, request, {problem.residual ? 6 : 0}, {0});
   check_sums(operation, request.inputs[1], e.c);
@@ -111,7 +111,7 @@ Kernel batch_norm_forward(const BatchNormProblem& problem, KernelRequest& reques
 Kernel batch_norm_inference(const BatchNormProblem& problem, KernelRequest& request) {
   const char* operation = "batch_norm_inference";
   require_counts(operation, request, problem.residual ? 6 : 5, 1);
-  settle_row_major(operation, request);
+  require_row_major(operation, request);
   const ImageExtents e = image_extents(request.inputs[0].shape);
   check_images(operation, request, {problem.residual ? 5 : 0}, {0});
   const auto body = [=](const BoundOperands& operands) {
@@ -130,7 +130,7 @@ Kernel batch_norm_backward_reduce(const BatchNormProblem& problem, KernelRequest
   require_batch_norm_flags(operation, problem);
   require_counts(operation, request, 5 + has_y + problem.second_gradient, 3 + problem.write_gradient);
   require_control(operation, request);
-  settle_row_major(operation, request);
+  require_row_major(operation, request);
   const ImageExtents e = image_extents(request.inputs[0].shape);
   const int dy2_at = has_y ? 6 : 5;
   check_images(operation, request, {4, has_y ? 5 : 4, problem.second_gradient ? dy2_at : 4}, {});
@@ -170,7 +170,7 @@ Kernel batch_norm_backward(const BatchNormProblem& problem, KernelRequest& reque
   require_batch_norm_flags(operation, problem);
   require_counts(operation, request, 6 + problem.second_input_gradient, 1);
   require_control(operation, request);
-  settle_row_major(operation, request);
+  require_row_major(operation, request);
   const ImageExtents e = image_extents(request.inputs[0].shape);
   check_images(operation, request, {4, problem.second_input_gradient ? 6 : 4}, {0});
   check_sums(operation, request.inputs[1], e.c);

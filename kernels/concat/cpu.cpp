@@ -1,5 +1,5 @@
-// Concatenation of row_major and blocked tensors. Where every part but the last fills its blocks, a sample of
-// a part is one run of memory of the whole; else channels move one by one.
+// Concatenates row_major and blocked tensors. If all parts but the last fill their blocks, a sample
+// of a part is one range of the whole; otherwise channels are copied one by one.
 #include <algorithm>
 
 #include "kernels/concat/concat.h"
@@ -10,7 +10,7 @@ namespace convoy::kernels::cpu {
 namespace {
 
 struct Part {
-  std::int64_t channels, begin;  // first channel of the whole
+  std::int64_t channels, begin;  // begin: first channel in the whole
   std::int64_t sample;           // floats of one sample, padding included
 };
 
@@ -84,8 +84,8 @@ void split(const Geometry& g, std::int64_t n, const Part& part, const float* who
 
 Kernel concat_forward(const ConcatProblem&, KernelRequest& request) {
   require_counts("concat_forward", request, std::max<std::size_t>(1, request.inputs.size()), 1);
-  settle_like("concat_forward", request.outputs[0], request.inputs[0]);
-  for (TensorDesc& input : request.inputs) settle_like("concat_forward", input, request.outputs[0]);
+  match_layout("concat_forward", request.outputs[0], request.inputs[0]);
+  for (TensorDesc& input : request.inputs) match_layout("concat_forward", input, request.outputs[0]);
   return host_kernel(
       [g = geometry_of("concat_forward", request.inputs, request.outputs[0])](const BoundOperands& operands) {
         const auto parts = static_cast<std::int64_t>(g.parts.size());
@@ -98,7 +98,7 @@ Kernel concat_forward(const ConcatProblem&, KernelRequest& request) {
 
 Kernel concat_backward(const ConcatProblem&, KernelRequest& request) {
   require_counts("concat_backward", request, 1, std::max<std::size_t>(1, request.outputs.size()));
-  for (TensorDesc& output : request.outputs) settle_like("concat_backward", output, request.inputs[0]);
+  for (TensorDesc& output : request.outputs) match_layout("concat_backward", output, request.inputs[0]);
   return host_kernel([g = geometry_of("concat_backward", request.outputs, request.inputs[0])](
                          const BoundOperands& operands) {
     const auto parts = static_cast<std::int64_t>(g.parts.size());

@@ -1,5 +1,5 @@
-// Concatenation along channels on the device: rows of channels_last images, copied in the widest pieces that the
-// channel counts allow. The element type does not matter.
+// Concatenates rows of channels_last images on the device, in the widest words that the channel
+// counts allow. The element type does not matter.
 #include "kernels/concat/concat.h"
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/divider.h"
@@ -11,11 +11,11 @@ constexpr int kMost = 16;  // parts that one launch copies
 
 struct Parts {
   void* address[kMost];
-  int first[kMost + 1];  // piece of the whole's row at which a part begins; the last one: where they end
+  int first[kMost + 1];  // the word in the whole's row at which each part begins; the last entry is the end
   int count;
 };
 
-// A thread copies pieces of the columns [first[0], first[count]) of the whole.
+// Copies the columns [first[0], first[count]) of the whole, one word a thread.
 template <typename Piece>
 __global__ void copy_columns(const __grid_constant__ Parts parts, Piece* whole, int row_pieces, bool join,
                              Divider columns, std::int64_t pieces) {
@@ -35,17 +35,17 @@ __global__ void copy_columns(const __grid_constant__ Parts parts, Piece* whole, 
 struct Plan {
   std::int64_t rows = 0;
   std::vector<std::int64_t> row_bytes;  // of every part
-  std::int64_t piece = 16;              // bytes
+  std::int64_t piece = 16;              // bytes of a word
 };
 
 Plan plan_of(const char* operation, std::vector<TensorDesc>& parts, TensorDesc& whole) {
   Plan plan;
   std::int64_t channels = 0;
-  settle_activation(operation, whole);
+  require_activation_layout(operation, whole);
   const ImageExtents e = image_extents(whole.shape);
   plan.rows = e.n * e.pixels();
   for (TensorDesc& part : parts) {
-    settle_activation(operation, part);
+    require_activation_layout(operation, part);
     Shape expected = whole.shape;
     expected[1] = part.shape[1];
     require_shape(operation, "a part", part, expected);
@@ -75,7 +75,7 @@ void copy(const Plan& plan, const std::vector<void*>& parts, void* whole, bool j
       some.address[some.count++] = parts[next];
       some.first[some.count] = first;
     }
-    // The divider's numbers end at 2^31, so a larger tensor is copied in bands of rows.
+    // Divider is limited to numbers below 2^31, so larger tensors are copied in bands of rows.
     const std::int64_t columns = first - some.first[0];
     const std::int64_t band = ((std::int64_t{1} << 31) - 1) / columns;
     for (std::int64_t row = 0; row < plan.rows; row += band) {

@@ -1,4 +1,4 @@
-// Concatenation, plain loops: a sample of the whole is the samples of the parts one behind the other.
+// Concatenation in plain loops: a sample of the whole is the samples of the parts in a row.
 #include <algorithm>
 
 #include "kernels/concat/concat.h"
@@ -7,7 +7,7 @@
 namespace convoy::kernels::reference {
 namespace {
 
-// Elements of one sample of every part; checks that the parts make up the whole.
+// Returns the elements of one sample of each part. Checks that the parts make up the whole.
 std::vector<std::int64_t> sample_elements(const char* operation, const std::vector<TensorDesc>& parts,
                                           const TensorDesc& whole) {
   std::vector<std::int64_t> elements;
@@ -29,7 +29,7 @@ std::vector<std::int64_t> sample_elements(const char* operation, const std::vect
 
 Kernel concat_forward(const ConcatProblem&, KernelRequest& request) {
   require_counts("concat_forward", request, std::max<std::size_t>(1, request.inputs.size()), 1);
-  settle_row_major("concat_forward", request);
+  require_row_major("concat_forward", request);
   const auto elements = sample_elements("concat_forward", request.inputs, request.outputs[0]);
   return host_kernel([elements, samples = request.outputs[0].shape[0]](const BoundOperands& operands) {
     float* y = operands.out(0);
@@ -41,7 +41,7 @@ Kernel concat_forward(const ConcatProblem&, KernelRequest& request) {
 
 Kernel concat_backward(const ConcatProblem&, KernelRequest& request) {
   require_counts("concat_backward", request, 1, std::max<std::size_t>(1, request.outputs.size()));
-  settle_row_major("concat_backward", request);
+  require_row_major("concat_backward", request);
   const auto elements = sample_elements("concat_backward", request.outputs, request.inputs[0]);
   return host_kernel([elements, samples = request.inputs[0].shape[0]](const BoundOperands& operands) {
     const float* dy = operands.in(0);

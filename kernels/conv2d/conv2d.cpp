@@ -1,4 +1,4 @@
-// Shape of a convolution, and choice of the backend.
+// The output shape of a convolution.
 #include "kernels/conv2d/conv2d.h"
 
 #include <fmt/format.h>
@@ -30,19 +30,6 @@ Shape conv2d_output_shape(const Conv2dProblem& problem, const Shape& x, const Sh
 
 bool conv2d_fuses_input_norm(Backend backend) {
   return backend == Backend::cuda && cuda::conv2d_fuses_input_norm();
-}
-
-Kernel conv2d_forward(Backend backend, const Conv2dProblem& problem, KernelRequest& request) {
-  return select(backend, reference::conv2d_forward, cpu::conv2d_forward, cuda::conv2d_forward)(problem,
-                                                                                               request);
-}
-Kernel conv2d_backward_data(Backend backend, const Conv2dProblem& problem, KernelRequest& request) {
-  return select(backend, reference::conv2d_backward_data, cpu::conv2d_backward_data,
-                cuda::conv2d_backward_data)(problem, request);
-}
-Kernel conv2d_backward_weights(Backend backend, const Conv2dProblem& problem, KernelRequest& request) {
-  return select(backend, reference::conv2d_backward_weights, cpu::conv2d_backward_weights,
-                cuda::conv2d_backward_weights)(problem, request);
 }
 
 }  // namespace convoy::kernels

@@ -1,14 +1,18 @@
-// Two-dimensional convolution (cross-correlation) of images, with groups, dilation and zero padding.
-//   conv2d_forward           {x, weights, [bias]} -> {y, [sums: statistics]}   y = [relu](x * weights [+ bias])
-//   conv2d_backward_data     {dy, weights, [x: input_relu], [norm_x, norm_sums, gamma, beta, mask, dy2: input_norm]}
+// Two-dimensional convolution (cross-correlation) of images, with groups, dilation and zero
+// padding. A bracketed operand exists if the condition after its colon holds.
+//   conv2d_forward           {x, weights, [bias]} -> {y, [sums: statistics]}
+//                            y = [relu](x * weights [+ bias])
+//   conv2d_backward_data     {dy, weights, [x: input_relu],
+//                             [norm_x, norm_sums, gamma, beta, mask, dy2: input_norm]}
 //                            -> {dx, [dsums, dgamma, dbeta: input_norm]}
 //   conv2d_backward_weights  {x, dy} -> {dweights, [dbias]}
-// x [N, C, H, W], weights [K, C / groups, R, S], bias [K], y [N, K, P, Q]. Where the ReLU is fused, dy of the
-// backward operations is the gradient before it: run relu_backward on y first, or let the convolution behind give it
-// (input_relu). dweights is written in the layout that it comes with (that of the weights).
+// x [N, C, H, W], weights [K, C / groups, R, S], bias [K], y [N, K, P, Q]. If forward fuses the
+// ReLU, dy is the gradient before it: run relu_backward on y first, or use input_relu in the next
+// convolution. dweights is written in the layout that it is given (that of the weights).
 //
-// On CUDA x, y, dy, dx are channels_last, all f32 or all bf16; weights channels_last (K, R, S, C / groups in memory) of
-// the same type; bias, dweights and dbias f32. bf16 is multiplied by tensor cores with fp32 accumulation.
+// On CUDA x, y, dy, dx are channels_last, all f32 or all bf16; weights are channels_last (K, R, S,
+// C / groups in memory) of the same type; bias, dweights and dbias are f32. Tensor cores multiply
+// bf16 and accumulate in fp32.
 #pragma once
 
 #include <array>
@@ -24,43 +28,33 @@ struct Conv2dProblem {
   std::array<int, 2> padding{0, 0};
   std::array<int, 2> dilation{1, 1};  // 1: dense kernel
   int groups = 1;
-  bool bias = false;  // whether the operands in brackets are there
+  bool bias = false;  // whether the bias operands exist
   bool relu = false;  // forward only
-  // Forward also writes sums f64 [2, K]: what batch_norm_statistics gives for y, over the first control->valid samples.
+  // forward also writes sums f64 [2, K]: batch_norm_statistics of y, over the first control->valid
+  // samples.
   bool statistics = false;  // reference and CUDA
-  // backward_data: x came out of a ReLU, and dx is the gradient before it, zero where x is not above zero.
+  // backward_data: x is the output of a ReLU, and dx is the gradient before it (0 where x is not
+  // above 0).
   bool input_relu = false;  // reference and CUDA
-  // backward_data: x came out of this batch norm with a ReLU, which kept a mask, and went another way too: dx is g of its
-  // batch_norm_backward_reduce of dx and dy2, and the sums are written. norm_x and what follows is that layer's.
+  // backward_data: fuses the backward_reduce of the batch norm (with ReLU and mask) that made x.
+  // Writes its g = (dx + dy2) * mask in place of dx, and its sums. norm_x and the operands after it
+  // are that layer's.
   std::optional<BatchNormProblem> input_norm = std::nullopt;  // reference and CUDA
-  bool tf32 = false;  // CUDA: f32 operands may be rounded to tf32; host backends take them whole
+  bool tf32 = false;  // CUDA may round f32 operands to tf32; host backends do not
 };
 
-// [N, K, P, Q]; throws if channels and groups do not divide or the kernel does not fit.
+// Returns [N, K, P, Q]. Throws if groups do not divide the channels, or the kernel does not fit.
 Shape conv2d_output_shape(const Conv2dProblem& problem, const Shape& x, const Shape& weights);
 
-namespace reference {
-Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request);
-Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request);
-Kernel conv2d_backward_weights(const Conv2dProblem& problem, KernelRequest& request);
-}  // namespace reference
-namespace cpu {
-Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request);
-Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request);
-Kernel conv2d_backward_weights(const Conv2dProblem& problem, KernelRequest& request);
-}  // namespace cpu
+CONVOY_KERNEL(conv2d_forward, Conv2dProblem);
+CONVOY_KERNEL(conv2d_backward_data, Conv2dProblem);
+CONVOY_KERNEL(conv2d_backward_weights, Conv2dProblem);
+
+// Returns whether the kernels of this device fuse input_norm (for bf16 and tf32) and do not need a
+// separate pass.
+bool conv2d_fuses_input_norm(Backend backend);
 namespace cuda {
 bool conv2d_fuses_input_norm();
-Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request);
-Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request);
-Kernel conv2d_backward_weights(const Conv2dProblem& problem, KernelRequest& request);
 }  // namespace cuda
-
-// Whether this device's kernels do input_norm as they write dx, and not in a pass of its own: for bf16 and tf32.
-bool conv2d_fuses_input_norm(Backend backend);
-
-Kernel conv2d_forward(Backend backend, const Conv2dProblem& problem, KernelRequest& request);
-Kernel conv2d_backward_data(Backend backend, const Conv2dProblem& problem, KernelRequest& request);
-Kernel conv2d_backward_weights(Backend backend, const Conv2dProblem& problem, KernelRequest& request);
 
 }  // namespace convoy::kernels

@@ -1,4 +1,4 @@
-// Convolution by oneDNN's direct algorithms, in the layouts that it prefers on this processor.
+// Convolution by oneDNN's direct algorithms, in the layouts that oneDNN prefers on this processor.
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/device/host_kernel.h"
 #include "kernels/device/onednn.h"
@@ -11,7 +11,7 @@ using dnnl::algorithm;
 using dnnl::memory;
 using onednn::Buffer;
 
-// oneDNN counts dilation from zero and keeps the groups as an extra outermost extent of the weights.
+// oneDNN counts dilation from 0 and keeps groups as an additional outermost extent of the weights.
 struct Geometry {
   memory::dims strides, dilations, padding, weights;
 
@@ -33,14 +33,14 @@ dnnl::convolution_forward::primitive_desc forward_descriptor(const Geometry& at,
       at.dilations, at.padding, at.padding);
 }
 
-// The backward descriptors want the forward one as a hint; layouts are theirs to choose.
+// Backward descriptors take the forward one as a hint and choose their own layouts.
 dnnl::convolution_forward::primitive_desc hint(const Geometry& at, const TensorDesc& x,
                                                const TensorDesc& weights, const TensorDesc& y) {
   return forward_descriptor(at, onednn::any_desc(x), onednn::any_desc(weights, at.weights), {},
                             onednn::any_desc(y));
 }
 
-// oneDNN's own ReLU makes a NaN zero, and a run that diverges has to show.
+// oneDNN's ReLU turns NaN into 0, which would hide a run that diverges.
 Kernel rectified(Kernel kernel, std::int64_t count) {
   kernel.bind = [bind = std::move(kernel.bind), count](const Operands& operands) -> Launch {
     return [launch = bind(operands), y = static_cast<float*>(operands.outputs[0]), count](Stream stream) {
@@ -58,13 +58,14 @@ Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request) {
   TensorDesc &x = request.inputs[0], &weights = request.inputs[1], &y = request.outputs[0];
   require_shape("conv2d_forward", "y", y, conv2d_output_shape(problem, x.shape, weights.shape));
   const Geometry at(problem, weights.shape);
-  if (problem.bias) settle("conv2d_forward", request.inputs[2], Layout::row_major);
+  if (problem.bias) require_layout("conv2d_forward", request.inputs[2], Layout::row_major);
   const memory::desc bias = problem.bias ? onednn::desc_of(request.inputs[2]) : memory::desc{};
-  // Asked without constraints first: an input whose layout it does not like is cheaper to copy than to convolve.
+  // Ask without constraints first: copying an input is cheaper than convolving it in a layout that
+  // oneDNN dislikes.
   const auto wanted =
       forward_descriptor(at, x.layout == Layout::row_major ? onednn::desc_of(x) : onednn::any_desc(x),
                          onednn::open_desc_of(weights, at.weights), bias, onednn::open_desc_of(y));
-  onednn::settle(weights, wanted.weights_desc());
+  onednn::require_layout(weights, wanted.weights_desc());
   onednn::settle_images(y, wanted.dst_desc(), x);
   onednn::Sequence sequence;
   const Buffer source = sequence.in_layout(onednn::input(0, onednn::desc_of(x)), wanted.src_desc());
@@ -87,7 +88,7 @@ Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request
       onednn::any_desc(weights, at.weights), onednn::any_desc(dy), at.strides, at.dilations, at.padding,
       at.padding);
   onednn::settle_images(dx, wanted.diff_src_desc(), dy);
-  onednn::settle(weights, wanted.weights_desc());
+  onednn::require_layout(weights, wanted.weights_desc());
   onednn::Sequence sequence;
   const Buffer gradient = sequence.in_layout(onednn::input(0, onednn::desc_of(dy)), wanted.diff_dst_desc());
   const Buffer filters =
@@ -102,14 +103,14 @@ Kernel conv2d_backward_weights(const Conv2dProblem& problem, KernelRequest& requ
   TensorDesc &x = request.inputs[0], &dy = request.inputs[1], &dweights = request.outputs[0];
   require_shape("conv2d_backward_weights", "dy", dy, conv2d_output_shape(problem, x.shape, dweights.shape));
   const Geometry at(problem, dweights.shape);
-  if (problem.bias) settle("conv2d_backward_weights", request.outputs[1], Layout::row_major);
+  if (problem.bias) require_layout("conv2d_backward_weights", request.outputs[1], Layout::row_major);
   const memory::desc bias = problem.bias ? onednn::desc_of(request.outputs[1]) : memory::desc{};
   const auto wanted = onednn::backward_primitive<dnnl::convolution_backward_weights>(
       hint(at, x, dweights, dy), algorithm::convolution_direct,
       x.layout == Layout::row_major ? onednn::desc_of(x) : onednn::any_desc(x),
       onednn::any_desc(dweights, at.weights), bias, onednn::any_desc(dy), at.strides, at.dilations,
       at.padding, at.padding);
-  onednn::settle(dweights, wanted.diff_weights_desc());
+  onednn::require_layout(dweights, wanted.diff_weights_desc());
   onednn::Sequence sequence;
   const Buffer source = sequence.in_layout(onednn::input(0, onednn::desc_of(x)), wanted.src_desc());
   const Buffer gradient = sequence.in_layout(onednn::input(1, onednn::desc_of(dy)), wanted.diff_dst_desc());

@@ -1,5 +1,6 @@
-// Between the makers in cuda_conv2d.cpp and the ways in which a convolution can run on the GPU: what each can do, how
-// it would, and how it is bound to its buffers. CUDA builds only.
+// Interface between the makers (cuda/makers.cpp) and the engines, the ways in which a convolution
+// can run on the GPU: which tasks an engine supports, with which plans, and how a plan is bound to
+// buffers. CUDA builds only.
 //
 // A convolution is a matrix product whose operands are seen through windows:
 //   forward           y  [N P Q, K]     = im2col(x)  [N P Q, R S C]  weights [K, R S C]^T
@@ -20,11 +21,11 @@ namespace convoy::kernels::conv {
 enum class Direction : std::uint8_t { forward, backward_data, backward_weights };
 
 enum class Engine : std::uint8_t {
-  direct,    // one thread an element; for groups that the others cannot do
-  gathered,  // implicit product on the mma_sync and register_tiles rungs: nearly all, any chip from sm_80 on
-  matrix,    // 1x1, stride 1, no padding: a plain product on any rung of kernels/gemm
-  im2col,    // Hopper: implicit product on the wgmma rung, windows cut out by the copy engine
-  folded,    // the same behind a copy of the images that turns taps into channels, for few channels
+  direct,    // one thread for each element; for groups that other engines do not support
+  gathered,  // implicit product by mma_sync and register_tiles: nearly all tasks, any chip from sm_80 on
+  matrix,    // 1x1, stride 1, no padding: a plain product by any kernel of kernels/gemm
+  im2col,    // Hopper: implicit product by wgmma, with windows read by TMA
+  folded,    // the same after space_to_depth of the images, for few channels
 };
 inline constexpr Engine kEngines[] = {Engine::direct, Engine::gathered, Engine::matrix, Engine::im2col,
                                       Engine::folded};
@@ -56,23 +57,24 @@ struct Task {
   bool input_relu = false;             // backward_data: dx is zero where x is not above zero
   bool input_norm = false;             // backward_data: dx is a batch norm's g, whose sums are taken
 
-  // Beside the product, its bias and its ReLU.
+  // Work in addition to the product, its bias and its ReLU.
   bool has_extra() const { return statistics || input_relu || input_norm; }
 
   DType type() const { return math == gemm::Math::bf16 ? DType::bf16 : DType::f32; }
-  // The product that it is, with all rows without gaps.
+  // The equivalent product, with rows without gaps.
   gemm::Problem product() const;
-  double operations() const;  // the same in all directions: a stride's gaps are none
+  double operations() const;  // the same in all directions; gaps of a stride do not count
   double bytes() const;       // each operand moved once
   std::string to_string() const;
 };
 
-// How an engine runs a task. The product's plan says which rung, tile shape and number of pieces.
+// How an engine runs a task. The product's plan names the kernel family, tile shape and split_k.
 struct Plan {
   Engine engine = Engine::direct;
   gemm::Plan product;
   std::size_t workspace_bytes = 0;
-  bool fuses_extra = false;       // the kernels that write the result do it; else it needs a pass of its own
+  bool fuses_extra =
+      false;  // the kernel that writes the result does has_extra() too; else that needs a pass of its own
   std::string to_string() const;  // "im2col wgmma 128x128p"
 };
 
@@ -94,29 +96,29 @@ struct Buffers {
   void* out = nullptr;            // y, dx or dweights
   const float* bias = nullptr;
   float* dbias = nullptr;
-  double* sums = nullptr;   // [2, K]; of plans that sum
+  double* sums = nullptr;   // [2, K]; only for plans that sum
   const void* x = nullptr;  // backward_data with input_relu
-  InputNorm norm = {};      // backward_data with input_norm; of plans that do it
+  InputNorm norm = {};      // backward_data with input_norm; only for plans that fuse it
   const StepControl* control = nullptr;
   void* workspace = nullptr;  // aligned to 16 bytes
 };
 
 bool supports(Engine engine, const Task& task);
-// Engines that others beat by a multiple wherever these can do the task.
+// Engines that are slower by a multiple than the others wherever these support the task.
 constexpr bool is_fallback(Engine engine) { return engine == Engine::direct || engine == Engine::gathered; }
-// All plans worth timing, the expected best first.
+// Returns all plans worth timing, the expected best first.
 std::vector<Plan> candidates(Engine engine, const Task& task);
-// Over all engines, the expected best first; never empty.
+// The plans of all engines, the expected best first; never empty.
 std::vector<Plan> candidates(const Task& task);
-// Of those the first few of each engine, fallbacks only where there is nothing else.
+// The first few plans of each engine. Fallbacks are included only if there is nothing else.
 std::vector<Plan> worth_timing(const Task& task, int of_each_engine);
-// The tuning file's plan, or, where it measures (kernels/device/tuning.h), the fastest; else the expected best. Not
-// inside a capture.
+// Returns the tuning file's plan or, if it measures (kernels/device/tuning.h), the fastest, else
+// the expected best. Do not call it inside a capture.
 Plan chosen(const Task& task);
-// Launching enqueues on a cudaStream_t, allocates nothing, and can be captured.
+// Binds a plan to buffers. A launch enqueues on its stream, allocates nothing, and can be captured.
 Launch bind(const Task& task, const Plan& plan, const Buffers& buffers);
 
-// One engine. Bound launches leave bias gradients to bind().
+// An engine. Its bound launches leave bias gradients to bind().
 struct EngineEntry {
   bool (*supports)(const Task&);
   std::vector<Plan> (*candidates)(const Task&);

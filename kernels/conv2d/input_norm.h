@@ -1,5 +1,5 @@
-// backward_data with input_norm, for backends and shapes that have no kernel of both: the convolution, and behind it the
-// batch norm's backward_reduce over dx, in place.
+// backward_data with input_norm for backends and shapes that do not fuse it: the convolution, then
+// the batch norm's backward_reduce over dx, in place.
 #pragma once
 
 #include <stdexcept>
@@ -10,7 +10,7 @@
 
 namespace convoy::kernels {
 
-// Positions in the request.
+// Positions of the operands in the request.
 enum InputNormInput : int {
   norm_x_at = 2,
   norm_sums_at,
@@ -30,7 +30,8 @@ inline void require_input_norm_counts(const char* operation, const Conv2dProblem
   require_counts(operation, request, norm_dy2_at + 1, 4);
 }
 
-// The pass, as `reduce` makes it; settles the request's operands that are the pass's.
+// Makes the pass with `reduce`. Also chooses the layouts of the request's operands that the pass
+// reads and writes.
 inline Kernel norm_pass(Kernel (*reduce)(const BatchNormProblem&, KernelRequest&), BatchNormProblem norm,
                         KernelRequest& request) {
   norm.relu = norm.residual = norm.relu_mask = norm.second_gradient = norm.write_gradient = true;

@@ -1,4 +1,4 @@
-// Convolution, plain loops.
+// Convolution in plain loops.
 #include <algorithm>
 
 #include "kernels/conv2d/input_norm.h"
@@ -30,8 +30,8 @@ Extents extents_of(const char* operation, const Conv2dProblem& problem, const Te
           weights.shape[0] / problem.groups};
 }
 
-// Calls visit(x index, weights index, y index) for every product of the convolution. What the three
-// operations sum, and into what, is all that sets them apart.
+// Calls visit(x index, weights index, y index) for every product of the convolution. The three
+// operations differ only in the arrays that they sum.
 template <typename Visit>
 void for_each_product(const Conv2dProblem& problem, const Extents& e, Visit visit) {
   for (std::int64_t n = 0; n < e.n; ++n)
@@ -58,7 +58,7 @@ void store(const std::vector<double>& from, float* to) {
 
 Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request) {
   require_counts("conv2d_forward", request, problem.bias ? 3 : 2, problem.statistics ? 2 : 1);
-  settle_row_major("conv2d_forward", request);
+  require_row_major("conv2d_forward", request);
   if (problem.statistics) {
     require_control("conv2d_forward", request);
     require_dtype("conv2d_forward", "sums", request.outputs[1], DType::f64);
@@ -92,7 +92,7 @@ Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request
   require_input_norm_counts(operation, problem, request);
   Kernel pass;
   if (problem.input_norm) pass = norm_pass(batch_norm_backward_reduce, *problem.input_norm, request);
-  settle_row_major(operation, request);
+  require_row_major(operation, request);
   const Extents e = extents_of(operation, problem, request.outputs[0], request.inputs[1], request.inputs[0]);
   if (problem.input_relu) require_shape(operation, "x", request.inputs[2], request.outputs[0].shape);
   const Kernel convolution = host_kernel([=](const BoundOperands& operands) {
@@ -109,7 +109,7 @@ Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request
 
 Kernel conv2d_backward_weights(const Conv2dProblem& problem, KernelRequest& request) {
   require_counts("conv2d_backward_weights", request, 2, problem.bias ? 2 : 1);
-  settle_row_major("conv2d_backward_weights", request);
+  require_row_major("conv2d_backward_weights", request);
   const Extents e = extents_of("conv2d_backward_weights", problem, request.inputs[0], request.outputs[0],
                                request.inputs[1]);
   return host_kernel([=](const BoundOperands& operands) {

@@ -1,4 +1,4 @@
-// What of the engines' interface needs no GPU: names and sizes.
+// Names and sizes of tasks and engines. Needs no GPU.
 #include <fmt/format.h>
 
 #include "kernels/conv2d/engines.h"

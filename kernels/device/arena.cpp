@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "kernels/device/device_memory.h"
+#include "kernels/device/errors.h"
 
 namespace convoy::kernels {
 
@@ -20,9 +21,9 @@ Arena::Arena(Backend backend, std::size_t bytes) : bytes_(bytes), on_gpu_(backen
   }
   void* mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED)
-    throw std::runtime_error(
-        fmt::format("cannot reserve {} MiB of memory: {}", bytes >> 20, std::strerror(errno)));
-  ::madvise(mapped, bytes, MADV_HUGEPAGE);  // fewer TLB misses; a refusal costs nothing but them
+    throw OutOfMemory(fmt::format("cannot reserve {} MiB of memory: {}", bytes >> 20, std::strerror(errno)),
+                      bytes);
+  ::madvise(mapped, bytes, MADV_HUGEPAGE);  // fewer TLB misses; a refusal does no harm
   data_ = static_cast<std::byte*>(mapped);
 }
 

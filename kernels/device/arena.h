@@ -1,4 +1,5 @@
-// The one reservation of memory that a device's tensors live in: the host's for host backends, else the current GPU's.
+// The one memory reservation for a device's tensors: host memory for host backends, else that of
+// the current GPU.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +11,7 @@ namespace convoy::kernels {
 class Arena {
  public:
   Arena() = default;
-  // Reserves zeroed memory, page aligned. Throws std::runtime_error saying how much was asked for and what there is.
+  // Reserves zeroed, page-aligned memory. Throws OutOfMemory (errors.h).
   Arena(Backend backend, std::size_t bytes);
   ~Arena();
   Arena(Arena&& other) noexcept;

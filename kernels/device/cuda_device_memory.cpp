@@ -1,4 +1,4 @@
-// GPUs and their memory through the CUDA runtime.
+// GPUs and their memory by the CUDA runtime.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,10 +11,8 @@ namespace convoy::kernels {
 namespace {
 
 class PinnedMemory final : public std::pmr::memory_resource {
-  void* do_allocate(std::size_t bytes, std::size_t) override {  // pages: aligned enough for anything
-    void* data = nullptr;
-    CONVOY_CUDA(cudaMallocHost(&data, bytes));
-    return data;
+  void* do_allocate(std::size_t bytes, std::size_t) override {  // page aligned, which is enough for anything
+    return allocate_pinned(bytes);
   }
   void do_deallocate(void* data, std::size_t, std::size_t) override { cudaFreeHost(data); }
   bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override { return this == &other; }
@@ -25,11 +23,11 @@ class PinnedMemory final : public std::pmr::memory_resource {
 int gpu_count() {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
-  int driver = 0;  // 0: not installed, which the runtime does not tell from one that is too old
+  int driver = 0;  // 0: no driver, which the runtime does not tell from one that is too old
   if (status == cudaErrorInsufficientDriver) CONVOY_CUDA(cudaDriverGetVersion(&driver));
   if (status == cudaErrorNoDevice || (status == cudaErrorInsufficientDriver && driver == 0)) return 0;
   if (status != cudaSuccess)
-    throw std::runtime_error(fmt::format("no GPU can be used: {}", cudaGetErrorString(status)));
+    throw CudaError(fmt::format("no GPU can be used: {}", cudaGetErrorString(status)), status);
   return count;
 }
 
@@ -68,7 +66,7 @@ void copy_in(Backend backend, void* to, const void* from, std::size_t bytes) {
   CONVOY_CUDA(cudaDeviceSynchronize());
   CONVOY_CUDA(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice));
   CONVOY_CUDA(
-      cudaDeviceSynchronize());  // of pageable memory the call may return before the last piece arrives
+      cudaDeviceSynchronize());  // the call may return before the last part of pageable memory has arrived
 }
 
 void copy_out(Backend backend, void* to, const void* from, std::size_t bytes) {
@@ -95,7 +93,7 @@ void repeat(Backend backend, void* data, std::size_t block, std::size_t bytes) {
 
 void clear(Backend backend, void* data, std::size_t bytes, Stream stream) {
   if (backend == Backend::cuda)
-    CONVOY_CUDA(cudaMemsetAsync(data, 0, bytes, static_cast<cudaStream_t>(stream)));
+    CONVOY_CUDA(cudaMemsetAsync(data, 0, bytes, stream.get()));
   else
     std::memset(data, 0, bytes);
 }

@@ -1,4 +1,5 @@
-// Activations in device code: 16-byte packs of f32 or bf16 elements, computed with as floats.
+// Activations in device code: 16-byte packs of f32 or bf16 elements, which are computed with as
+// floats.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -11,11 +12,11 @@ namespace convoy::kernels::cuda {
 
 using bf16 = __nv_bfloat16;
 
-// Elements that one access of 16 bytes moves.
+// Elements in one access of 16 bytes.
 template <typename T>
 inline constexpr int kPackWidth = 16 / static_cast<int>(sizeof(T));
 
-// V neighbours, moved by one instruction; the address is a multiple of their size.
+// V neighbouring elements, moved by one instruction. The address is a multiple of their size.
 template <typename T, int V>
 struct alignas(sizeof(T) * V) Pack {
   T value[V];
@@ -25,7 +26,8 @@ template <int V, typename T>
 __device__ __forceinline__ Pack<T, V> load_pack(const T* from) {
   return *reinterpret_cast<const Pack<T, V>*>(from);
 }
-// Past the L1 cache: for what the same thread usually overwrites, as writes to lines that lie there take longer.
+// Bypasses the L1 cache, for data that the same thread usually overwrites: writes to lines in L1
+// take longer.
 template <int V, typename T>
 __device__ __forceinline__ Pack<T, V> load_pack_past_l1(const T* from) {
   if constexpr (sizeof(Pack<T, V>) == sizeof(int4)) {
@@ -83,7 +85,7 @@ __device__ __forceinline__ Pack<T, V> pack_of(const float (&from)[V]) {
   return pack;
 }
 
-// Element access by a type that is known at run time, where speed does not matter.
+// Accesses an element by a type that is known at run time. Slow.
 __device__ __forceinline__ float load_element(DType type, const void* from, std::int64_t index) {
   return type == DType::bf16 ? to_float(static_cast<const bf16*>(from)[index])
                              : static_cast<const float*>(from)[index];

@@ -5,9 +5,10 @@
 namespace convoy::kernels {
 
 void throw_cuda_error(cudaError_t status, const char* expression, const char* file, int line) {
-  cudaGetLastError();  // an error that does not stick to the device is dealt with here
-  throw std::runtime_error(fmt::format("{} failed: {} ({}), at {}:{}", expression, cudaGetErrorName(status),
-                                       cudaGetErrorString(status), file, line));
+  cudaGetLastError();  // clears an error that does not stick to the device
+  throw CudaError(fmt::format("{} failed: {} ({}), at {}:{}", expression, cudaGetErrorName(status),
+                              cudaGetErrorString(status), file, line),
+                  status);
 }
 
 }  // namespace convoy::kernels

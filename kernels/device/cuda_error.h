@@ -1,10 +1,10 @@
-// Checks of CUDA runtime calls: CONVOY_CUDA(cudaMalloc(...)) throws std::runtime_error with the expression, the
-// error's name and text, and the place. Host code; CUDA builds only.
+// Checks of CUDA runtime calls: CONVOY_CUDA(cudaMemcpy(...)) throws CudaError with the expression,
+// the error's name and text, and the place. Host code; CUDA builds only.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
-#include <stdexcept>
+#include "kernels/device/errors.h"
 
 namespace convoy::kernels {
 

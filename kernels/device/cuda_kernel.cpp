@@ -6,13 +6,13 @@
 
 namespace convoy::kernels::cuda {
 
-void settle_activation(std::string_view operation, TensorDesc& desc) {
-  settle(operation, desc, desc.shape.rank() == 4 ? Layout::channels_last : Layout::row_major);
+void require_activation_layout(std::string_view operation, TensorDesc& desc) {
+  require_layout(operation, desc, desc.shape.rank() == 4 ? Layout::channels_last : Layout::row_major);
 }
 
-void settle_activations(std::string_view operation, KernelRequest& request) {
-  for (TensorDesc& desc : request.inputs) settle_activation(operation, desc);
-  for (TensorDesc& desc : request.outputs) settle_activation(operation, desc);
+void require_activation_layouts(std::string_view operation, KernelRequest& request) {
+  for (TensorDesc& desc : request.inputs) require_activation_layout(operation, desc);
+  for (TensorDesc& desc : request.outputs) require_activation_layout(operation, desc);
 }
 
 DType common_dtype(std::string_view operation, const std::vector<const TensorDesc*>& descs) {

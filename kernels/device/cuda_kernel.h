@@ -1,5 +1,5 @@
-// What cuda.cu files share on the host side: a function that enqueues work as a Kernel, the layouts and element
-// types of activations on the device, launch and grid sizes.
+// Host code that cuda.cu files share: makes a Kernel of a function that enqueues work, requires
+// layouts and element types of activations, and computes grid sizes.
 #pragma once
 
 #include <algorithm>
@@ -10,11 +10,12 @@
 #include <vector>
 
 #include "kernels/device/cuda_resident.h"
+#include "kernels/device/gpu_model.h"
 #include "kernels/device/host_kernel.h"
 
 namespace convoy::kernels::cuda {
 
-// A kernel whose launch is body(const BoundOperands&, Stream); body only enqueues.
+// Makes a kernel whose launch is body(const BoundOperands&, Stream). `body` only enqueues.
 template <typename Body>
 Kernel device_kernel(Body body, std::vector<std::pair<int, int>> in_place = {},
                      std::size_t workspace_bytes = 0) {
@@ -32,8 +33,8 @@ Kernel device_kernel(Body body, std::vector<std::pair<int, int>> in_place = {},
   return kernel;
 }
 
-// As device_kernel, for launches in which the block that finishes last has more to do; launches
-// body(const BoundOperands&, unsigned* tickets, Stream). The tickets are reserved when the kernel is bound.
+// The same for launches in which the block that finishes last does more: body(const BoundOperands&,
+// unsigned* tickets, Stream). Tickets are reserved when the kernel is bound.
 template <typename Body>
 Kernel ticketed_kernel(Body body, int tickets, std::vector<std::pair<int, int>> in_place,
                        std::size_t workspace_bytes) {
@@ -50,28 +51,37 @@ Kernel ticketed_kernel(Body body, int tickets, std::vector<std::pair<int, int>> 
   return kernel;
 }
 
-// Activations lie channels_last (images) or row_major (anything else) and are f32 or bf16.
-void settle_activation(std::string_view operation, TensorDesc& desc);
-void settle_activations(std::string_view operation, KernelRequest& request);
-// The element type of the request's first input, which all the listed operands must have.
+// Requires the layout of activations on the device: channels_last for four extents, else row_major.
+void require_activation_layout(std::string_view operation, TensorDesc& desc);
+void require_activation_layouts(std::string_view operation, KernelRequest& request);
+// The former names of these two.
+inline void settle_activation(std::string_view operation, TensorDesc& desc) {
+  require_activation_layout(operation, desc);
+}
+inline void settle_activations(std::string_view operation, KernelRequest& request) {
+  require_activation_layouts(operation, request);
+}
+// Returns the element type of the first operand, f32 or bf16. Throws std::invalid_argument if
+// another operand differs.
 DType common_dtype(std::string_view operation, const std::vector<const TensorDesc*>& descs);
 
-// What a kernel counts in 31 bits.
+// Throws std::invalid_argument for counts of 2^31 and more, because kernels count in 31 bits.
 void require_below_2g(std::string_view operation, std::int64_t count);
 
-// An H200's. A constant, so that the order of a sum depends on no device.
-inline constexpr int kMultiprocessors = 132;
+// A constant, so that the order of a sum does not depend on the device.
+inline constexpr int kMultiprocessors = kReferenceGpu.multiprocessors;
 inline constexpr int kThreads = 256;
 
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-// Blocks of a grid-stride loop over `items`: a thread for each, up to what a grid holds. Measured, many short blocks
-// stream 8 % faster than few that stay, as they keep the whole device at one place in memory.
+// Blocks of a grid-stride loop over `items`: one thread for each, up to the largest grid. Many
+// short blocks stream 8 % faster than few long ones, because the whole device then works on one
+// region of memory.
 inline unsigned grid_for(std::int64_t items, int threads = kThreads) {
   return static_cast<unsigned>(std::clamp<std::int64_t>(ceil_div(items, threads), 1, (1u << 31) - 1));
 }
 
-// At most the blocks that are resident at once: for sums, and where every thread has much to set up.
+// At most the blocks that are resident at once. For sums, and for threads that have much to set up.
 inline unsigned resident_grid(std::int64_t items) {
   return static_cast<unsigned>(std::clamp<std::int64_t>(ceil_div(items, kThreads), 1, 8 * kMultiprocessors));
 }

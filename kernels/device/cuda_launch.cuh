@@ -1,4 +1,5 @@
-// Launching device code from cuda.cu files: the check behind every launch, and the choice of a template's type.
+// Launches device code from cuda.cu files, with a check after every launch, and chooses the type of
+// a template.
 #pragma once
 
 #include <stdexcept>
@@ -12,7 +13,7 @@ namespace convoy::kernels::cuda {
 
 template <typename... Parameters, typename... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, int threads, Stream stream, Arguments&&... arguments) {
-  kernel<<<grid, threads, 0, static_cast<cudaStream_t>(stream)>>>(std::forward<Arguments>(arguments)...);
+  kernel<<<grid, threads, 0, stream.get()>>>(std::forward<Arguments>(arguments)...);
   CONVOY_CUDA(cudaGetLastError());
 }
 
@@ -22,7 +23,8 @@ struct Packing {
   static constexpr int kWidth = V;
 };
 
-// Calls visit(Packing<element type, 1 or what fits 16 bytes>): the wide one if all of `extents` allow it.
+// Calls visit(Packing<element type, width>). The width is that of 16 bytes if all `extents` are
+// multiples of it, else 1.
 template <typename Visit>
 auto with_packing(DType type, std::initializer_list<std::int64_t> extents, Visit visit) {
   const auto wide = [&](std::int64_t width) {

@@ -1,11 +1,12 @@
-// Sums over a whole launch in one pass: every block leaves a partial sum in the workspace, and the block that
-// finishes last adds them up in an order that depends on the shape alone, so the bits are always the same.
+// Sums over a whole launch in one pass: every block writes a partial sum to the workspace, and the
+// block that finishes last adds them in an order that depends on the shape only, so that the bits
+// are always the same.
 #pragma once
 
 namespace convoy::kernels::cuda {
 
-// True in all threads of the block that draws the last of `blocks` tickets; what the others wrote before is then
-// visible to it. The counter is back at zero afterwards.
+// Returns true in all threads of the block that draws the last of `blocks` tickets, to which all
+// earlier writes of other blocks are visible. Resets the counter to zero.
 __device__ __forceinline__ bool draws_last_ticket(unsigned* ticket, unsigned blocks) {
   __shared__ bool last;
   __threadfence();
@@ -16,7 +17,8 @@ __device__ __forceinline__ bool draws_last_ticket(unsigned* ticket, unsigned blo
   return last;
 }
 
-// Sums over the block's threads, valid in thread 0. `shared` holds a Values a warp.
+// Sums over the block's threads. The result is valid in thread 0. `shared` holds one Values for
+// each warp.
 template <int count, typename T>
 struct Values {
   T value[count];

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kPool = 65536;
 
-// One device's tickets, handed out first fit. Lives until the process ends, as the device does.
+// The tickets of one device, handed out first fit. It lives until the process ends.
 class Pool {
  public:
   Pool() {

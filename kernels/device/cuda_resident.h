@@ -1,5 +1,5 @@
-// The little device memory beside the arena that kernels keep from launch to launch: tickets and constant
-// tables. Reserved when a kernel is bound, never while a step runs.
+// Small device memory outside the arena that kernels keep from launch to launch: tickets and
+// constant tables. It is reserved when a kernel is bound, never while a step runs.
 #pragma once
 
 #include <cstddef>
@@ -8,12 +8,12 @@
 
 namespace convoy::kernels::cuda {
 
-// Counters by which the blocks of one launch find out which of them finishes last. They start at zero and every
-// launch leaves them at zero, so a captured step needs nothing to clear them. Held until the result is
-// destroyed. Throws std::runtime_error when the pool of 65,536 is used up.
+// Counters by which the blocks of a launch find out which one finishes last. They start at zero and
+// each launch leaves them at zero.
+// Freed with the result. Throws std::runtime_error if the pool of 65,536 is used up.
 std::shared_ptr<unsigned> reserve_tickets(int count);
 
-// A copy of the bytes in device memory, freed with the result.
+// Copies the bytes to device memory, which is freed with the result.
 std::shared_ptr<const void> upload(const void* data, std::size_t bytes);
 
 template <typename T>

@@ -15,19 +15,30 @@ DeviceBuffer::DeviceBuffer(std::size_t bytes) : bytes_(bytes) {
     cudaGetLastError();
     std::size_t free = 0, total = 0;
     CONVOY_CUDA(cudaMemGetInfo(&free, &total));
-    throw std::runtime_error(fmt::format("device memory: {:.2f} GiB asked for, {:.2f} of {:.2f} GiB are free",
-                                         double(bytes) / (1 << 30), double(free) / (1 << 30),
-                                         double(total) / (1 << 30)));
+    throw OutOfMemory(
+        fmt::format("device memory: {:.2f} GiB asked for, {:.2f} of {:.2f} GiB are free",
+                    double(bytes) / (1 << 30), double(free) / (1 << 30), double(total) / (1 << 30)),
+        bytes);
   }
   CONVOY_CUDA(status);
   data_.reset(static_cast<std::byte*>(data));
 }
 
-PinnedBuffer::PinnedBuffer(std::size_t bytes) : bytes_(bytes) {
+std::byte* allocate_pinned(std::size_t bytes) {
   void* data = nullptr;
-  if (bytes > 0) CONVOY_CUDA(cudaMallocHost(&data, bytes));
-  data_.reset(static_cast<std::byte*>(data));
+  const cudaError_t status = bytes == 0 ? cudaSuccess : cudaMallocHost(&data, bytes);
+  if (status == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    throw OutOfMemory(
+        fmt::format("page-locked memory of the host: {:.2f} GiB asked for, the system refuses them",
+                    double(bytes) / (1 << 30)),
+        bytes);
+  }
+  CONVOY_CUDA(status);
+  return static_cast<std::byte*>(data);
 }
+
+PinnedBuffer::PinnedBuffer(std::size_t bytes) : data_(allocate_pinned(bytes)), bytes_(bytes) {}
 
 CudaStream::CudaStream(Priority priority) {
   int lowest = 0, highest = 0;
@@ -67,7 +78,7 @@ StreamPool::StreamPool(int compute_lanes) {
 
 namespace {
 
-// Of the capture under way in this thread.
+// The streams to join in this thread's current capture.
 thread_local std::vector<cudaStream_t>* streams_to_join = nullptr;
 
 }  // namespace
@@ -92,7 +103,7 @@ void CapturedGraph::join(cudaStream_t stream) {
 CapturedGraph CapturedGraph::capture(const std::function<void(Stream)>& record) {
   const CudaStream stream;
   std::vector<cudaStream_t> others;
-  // A refused call inside a capture is an error of this thread alone.
+  // A call that is refused inside a capture is an error of this thread only.
   CONVOY_CUDA(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal));
   cudaGraph_t captured = nullptr;
   std::vector<cudaStream_t>* const outer = std::exchange(streams_to_join, &others);

@@ -1,7 +1,7 @@
-// Owners of what the CUDA runtime hands out: device and pinned memory, streams, events, captured graphs. Each
-// frees in its destructor and never throws there. A view is the plain handle: `Stream` (kernel.h) or
-// cudaStream_t, cudaEvent_t, a pointer. Everything belongs to the device that is current when it is made; a
-// failed call throws std::runtime_error. CUDA builds only.
+// Owners of objects of the CUDA runtime: device and pinned memory, streams, events, captured
+// graphs. Destructors free and never throw. Views are plain handles (Stream, cudaStream_t,
+// cudaEvent_t, pointers). Objects belong to the device that is current when they are made. A failed
+// call throws CudaError or OutOfMemory. CUDA builds only.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -34,7 +34,7 @@ struct DestroyGraph {
 };
 }  // namespace detail
 
-// Device memory, aligned to at least 256 bytes; not initialised.
+// Device memory, aligned to at least 256 bytes, not initialised.
 class DeviceBuffer {
  public:
   DeviceBuffer() = default;
@@ -48,7 +48,11 @@ class DeviceBuffer {
   std::size_t bytes_ = 0;
 };
 
-// Page-locked host memory, which copies to and from the device can overlap with.
+// Page-locked host memory, which the caller frees with cudaFreeHost; null for 0 bytes. Throws
+// OutOfMemory.
+std::byte* allocate_pinned(std::size_t bytes);
+
+// Page-locked host memory, with which copies to and from the device can overlap computation.
 class PinnedBuffer {
  public:
   PinnedBuffer() = default;
@@ -66,7 +70,7 @@ class CudaStream {
   enum class Priority { normal, high };
   explicit CudaStream(Priority priority = Priority::normal);  // does not wait for the legacy default stream
   cudaStream_t get() const { return stream_.get(); }
-  Stream view() const { return stream_.get(); }
+  Stream view() const { return Stream(stream_.get()); }
   void synchronize() const;
 
  private:
@@ -79,23 +83,24 @@ class CudaEvent {
   explicit CudaEvent(Timing timing = Timing::off);
   cudaEvent_t get() const { return event_.get(); }
   void record(cudaStream_t stream) const;
-  void record_in_graph(cudaStream_t stream) const;  // in a capture: when the graph gets there
-  void make_wait(cudaStream_t stream) const;  // work enqueued on `stream` from now on waits for the record
+  void record_in_graph(
+      cudaStream_t stream) const;             // in a capture: recorded when the graph reaches this point
+  void make_wait(cudaStream_t stream) const;  // orders later work on `stream` after the record
   void synchronize() const;
-  // Between two recorded and completed events that keep time.
+  // The time between two recorded and completed events with Timing::on.
   static double microseconds(const CudaEvent& begin, const CudaEvent& end);
 
  private:
   std::unique_ptr<CUevent_st, detail::DestroyEvent> event_;
 };
 
-// The streams of one device, made once: compute lanes, copies each way. Communication has its own, a pair a communicator
-// (comm/nccl/nccl_channel.h).
+// The streams of one device, made once: compute lanes, and copies in each direction. Communication
+// has streams of its own (comm/nccl/nccl_channel.h).
 class StreamPool {
  public:
   explicit StreamPool(int compute_lanes);
   int compute_lanes() const { return static_cast<int>(compute_.size()); }
-  const CudaStream& compute(int lane) const { return compute_.at(static_cast<std::size_t>(lane)); }
+  const CudaStream& compute(int lane) const { return compute_.at(lane); }
   const CudaStream& to_device() const { return to_device_; }
   const CudaStream& to_host() const { return to_host_; }
 
@@ -104,16 +109,17 @@ class StreamPool {
   CudaStream to_device_, to_host_;
 };
 
-// Work captured once and launched as one unit. `record` enqueues on the stream it is given, and on others only
-// behind events that lead back to it, or that are joined later; it must not synchronise or allocate.
+// Work captured once and launched as one unit. `record` enqueues on its stream, and on other
+// streams only after events that lead back to it or that are joined later. It must neither
+// synchronise nor allocate.
 class CapturedGraph {
  public:
   CapturedGraph() = default;
   static CapturedGraph capture(const std::function<void(Stream)>& record);
-  // From `record`: the graph's end comes behind what is on `stream`, one that it has forked, though nothing waits for that. False,
-  // and nothing, where this thread captures nothing.
+  // Call this in `record`: the graph's end waits for `stream`, which it has forked, although
+  // nothing else does. Returns false, and does nothing, if this thread captures nothing.
   static bool join_later(cudaStream_t stream);
-  // From `record`: puts `stream` behind all that join_later was told of so far.
+  // Call this in `record`: orders `stream` after all streams given to join_later so far.
   static void join(cudaStream_t stream);
   void launch(cudaStream_t stream) const;
   std::size_t nodes() const { return nodes_; }

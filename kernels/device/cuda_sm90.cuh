@@ -1,6 +1,6 @@
-// Hopper's instructions that CUDA C++ has no function for: mbarriers, the bulk tensor copy engine (TMA),
-// clusters, register reallocation. Each is one PTX instruction; the names are those of the PTX ISA manual.
-// Device code, sm_90a only.
+// Instructions of Hopper for which CUDA C++ has no function: mbarriers, TMA (the tensor memory
+// accelerator), clusters, register reallocation. Each function is one PTX instruction and has the
+// name of the PTX ISA manual. Device code, sm_90a only.
 #pragma once
 
 #include <cuda.h>
@@ -14,12 +14,12 @@ __device__ inline std::uint32_t shared_address(const void* pointer) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-// mbarriers. A phase completes when `count` arrivals and all announced bytes are in; waiting on the parity of
-// the phase before the first one returns at once.
+// mbarriers. A phase completes when `count` arrivals and all announced bytes have come. A wait for
+// the parity of the phase before the first one returns at once.
 __device__ inline void barrier_init(std::uint64_t* barrier, std::uint32_t count) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(count));
 }
-// Makes initialised barriers visible to the copy engine and to the other blocks of the cluster.
+// Makes initialised barriers visible to TMA and to the other blocks of the cluster.
 __device__ inline void barrier_init_fence() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
@@ -31,9 +31,9 @@ __device__ inline void barrier_expect(std::uint64_t* barrier, std::uint32_t byte
 __device__ inline void barrier_arrive(std::uint64_t* barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
-// Arrives at the same barrier in block `rank` of the cluster. No wider scope than the default is asked for: what
-// the barrier guards moves through the asynchronous proxy, and cluster scope would flush and invalidate L1 (it
-// halved the rate of the wgmma rung).
+// Arrives at the same barrier in block `rank` of the cluster. It uses the default scope, because
+// the guarded data moves through the asynchronous proxy. Cluster scope would flush L1, which halved
+// the rate of the wgmma kernels.
 __device__ inline void barrier_arrive_at(std::uint64_t* barrier, std::uint32_t rank) {
   asm volatile(
       "{\n.reg .b32 remote;\n"
@@ -63,19 +63,19 @@ __device__ inline void cluster_sync() {
   asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
-// Programmatic dependent launch: a kernel launched with the attribute may start once all blocks of the one before
-// have called launch_dependents, and finds its results behind wait_for_prerequisites.
+// Programmatic dependent launch: a kernel with the attribute may start once all blocks of the one
+// before have called launch_dependents. It sees their results after wait_for_prerequisites.
 __device__ inline void launch_dependents() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
 __device__ inline void wait_for_prerequisites() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 
-// Named barriers of `threads` threads of the block; 0 is __syncthreads.
+// Named barriers for `threads` threads of the block. Barrier 0 is __syncthreads.
 __device__ inline void named_barrier_sync(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
 __device__ inline void prefetch_l2(const void* line) { asm volatile("prefetch.global.L2 [%0];" ::"l"(line)); }
 
-// Tensor copies, global to shared. Coordinates are in elements, innermost first.
+// Tensor copies from global to shared memory. Coordinates are in elements, innermost first.
 __device__ inline void prefetch_tensor_map(const CUtensorMap* map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
@@ -96,7 +96,8 @@ __device__ inline void load_3d(const CUtensorMap* map, void* to, std::uint64_t* 
       "l"(map), "r"(shared_address(barrier)), "r"(x), "r"(y), "r"(z)
       : "memory");
 }
-// The same bytes land at the same offset in every block of `mask` and count on each one's own barrier.
+// Writes the same bytes to the same offset in every block of `mask`, and signals each one's own
+// barrier.
 __device__ inline void load_2d_multicast(const CUtensorMap* map, void* to, std::uint64_t* barrier, int x,
                                          int y, std::uint16_t mask) {
   asm volatile(
@@ -105,8 +106,8 @@ __device__ inline void load_2d_multicast(const CUtensorMap* map, void* to, std::
       "l"(map), "r"(shared_address(barrier)), "r"(x), "r"(y), "h"(mask)
       : "memory");
 }
-// A column of pixels from an im2col map of an NHWC tensor: c, w, h, n are the first pixel's coordinates, s and
-// r the offsets inside the filter.
+// Loads a column of pixels through an im2col map of an NHWC tensor. c, w, h, n: coordinates of the
+// first pixel; s, r: offsets inside the filter.
 __device__ inline void load_im2col(const CUtensorMap* map, void* to, std::uint64_t* barrier, int c, int w,
                                    int h, int n, std::uint16_t s, std::uint16_t r) {
   asm volatile(
@@ -116,7 +117,7 @@ __device__ inline void load_im2col(const CUtensorMap* map, void* to, std::uint64
       : "memory");
 }
 
-// Tensor copies, shared to global; elements outside the tensor are not written.
+// Tensor copies from shared to global memory. Elements outside the tensor are not written.
 __device__ inline void store_3d(const CUtensorMap* map, const void* from, int x, int y, int z) {
   asm volatile(
       "cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(map),
@@ -129,7 +130,7 @@ __device__ inline void store_4d(const CUtensorMap* map, const void* from, int x,
       "r"(shared_address(from)), "r"(x), "r"(y), "r"(z), "r"(u)
       : "memory");
 }
-// A column of pixels through an im2col map of an NHWC tensor, from the pixel n, h, w on.
+// Stores a column of pixels through an im2col map of an NHWC tensor, from pixel n, h, w on.
 __device__ inline void store_im2col(const CUtensorMap* map, const void* from, int c, int w, int h, int n) {
   asm volatile(
       "cp.async.bulk.tensor.4d.global.shared::cta.im2col_no_offs.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::
@@ -138,15 +139,15 @@ __device__ inline void store_im2col(const CUtensorMap* map, const void* from, in
       : "memory");
 }
 __device__ inline void store_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
-// Until the sources of all but the last `pending` groups may be written again.
+// Waits until the sources of all but the last `pending` groups may be overwritten.
 template <int pending>
 __device__ inline void store_wait_read() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(pending) : "memory");
 }
-// Orders ordinary writes to shared memory before what the copy engine and the tensor cores read next.
+// Orders ordinary writes to shared memory before later reads by TMA and tensor cores.
 __device__ inline void async_proxy_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
-// Registers per thread of a warpgroup.
+// Changes the registers per thread of a warpgroup.
 template <int count>
 __device__ inline void registers_increase() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count));
@@ -156,8 +157,8 @@ __device__ inline void registers_decrease() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count));
 }
 
-// Four 8x8 matrices of 16-bit elements from registers to shared memory; each lane gives one row's address, transposed: one
-// column's.
+// Stores four 8x8 matrices of 16-bit elements from registers to shared memory. Each lane gives the
+// address of one row or, if transposed, of one column.
 template <bool transposed>
 __device__ inline void stmatrix_x4(std::uint32_t address, std::uint32_t r0, std::uint32_t r1,
                                    std::uint32_t r2, std::uint32_t r3) {

@@ -1,5 +1,5 @@
-// When a device came to places in its work, by its own clock: a captured graph takes the times without the host. What
-// takes them runs beside the work: each place has a branch of its own that nothing waits for before the graph's end.
+// Time stamps by the device's own clock, which a captured graph takes without the host. Stamps run
+// next to the work: each has a branch of its own that nothing waits for before the graph's end.
 // CUDA builds only.
 #pragma once
 
@@ -10,7 +10,7 @@ namespace convoy::kernels {
 class DeviceStamps {
  public:
   explicit DeviceStamps(int count);
-  // A kernel of one thread: writes nanoseconds, of an epoch of the device's, to place `index`.
+  // Writes nanoseconds of the device's clock to place `index`, by a kernel of one thread.
   void take(Stream stream, int index) const;
   void* data() const { return times_.data(); }  // device memory, std::uint64_t each
   std::size_t bytes() const { return times_.bytes(); }

@@ -11,7 +11,7 @@
 namespace convoy::kernels {
 namespace {
 
-// Through the runtime, so that the program needs no libcuda to start.
+// Finds the driver's function through the runtime, so that the program starts without libcuda.
 template <typename Function>
 Function driver_function(const char* name) {
   void* found = nullptr;
@@ -52,7 +52,8 @@ CUtensorMap tiled_map(DType type, const void* data, const std::vector<std::int64
 
 namespace {
 
-// How far the last position lies from the tensor's last pixel: any value between two steps will do.
+// The distance of the last position from the tensor's last pixel. Any value between two steps
+// works.
 int upper_corner(const Im2colMap& map, int axis) {
   const int extent = int(axis == 0 ? map.h : map.w), count = axis == 0 ? map.down : map.across;
   return map.first[axis] + (count - 1) * map.step[axis] - (extent - 1);

@@ -1,5 +1,5 @@
-// Tensor maps, the descriptors through which Hopper's copy engine (TMA) reads and writes tensors. Host code;
-// CUDA builds only.
+// Tensor maps, the descriptors by which TMA, Hopper's tensor memory accelerator, reads and writes
+// tensors. Host code; CUDA builds only.
 #pragma once
 
 #include <cuda.h>
@@ -11,16 +11,17 @@
 
 namespace convoy::kernels {
 
-// A strided tensor cut into boxes that lie in shared memory in the 128-byte swizzle. extents and box: innermost
-// first; pitches: elements from one index of dimension 1, 2 … to the next. What a box reaches outside the tensor
-// reads as zero and is not written. Addresses and pitches must be multiples of 16 bytes; throws
-// std::runtime_error if the driver refuses.
+// Maps a strided tensor in boxes, which are in shared memory in the 128-byte swizzle. extents, box:
+// innermost first. pitches: elements from one index of dimension 1, 2 … to the next.
+// Elements outside the tensor read as zero and are not written. Addresses and pitches are multiples
+// of 16 bytes. Throws std::runtime_error if the driver refuses.
 CUtensorMap tiled_map(DType type, const void* data, const std::vector<std::int64_t>& extents,
                       const std::vector<std::int64_t>& pitches, const std::vector<std::uint32_t>& box);
 
-// An NHWC tensor read (or written) as columns of an im2col matrix: boxes of `pixels` positions by `channels` channels,
-// in the same swizzle. Positions run from `first` in steps of `step` along w, then h, then n, `across` of them in a row
-// and `down` in an image; what lies outside the tensor reads as zero.
+// An NHWC tensor as columns of an im2col matrix, in boxes of `pixels` positions by `channels`
+// channels in the same swizzle.
+// Positions run from `first` in steps of `step` along w, h, n: `across` of them in a row, `down`
+// rows in an image. Pixels outside the tensor read as zero.
 struct Im2colMap {
   DType type = DType::bf16;
   const void* data = nullptr;

@@ -1,4 +1,4 @@
-// GPUs and their memory as callers without CUDA's headers see them. In builds without CUDA there are none.
+// GPUs and their memory for callers without CUDA's headers. Builds without CUDA have no GPUs.
 #pragma once
 
 #include <cstddef>
@@ -16,34 +16,34 @@ struct GpuInfo {
   std::int64_t memory_bytes = 0;
 };
 
-// GPUs that this process may use. 0 in a build without CUDA; throws std::runtime_error with the runtime's reason when
-// the driver is missing or too old.
+// Number of GPUs that this process may use; 0 in builds without CUDA. Throws CudaError with the
+// runtime's reason if the driver is too old.
 int gpu_count();
-// Makes a GPU this thread's: what is allocated and launched from now on belongs to it. Throws std::runtime_error when it
-// does not exist or cannot be used.
+// Makes a GPU the calling thread's current device. Throws std::runtime_error if it does not exist
+// or is too old.
 GpuInfo use_gpu(int index);
 
-// Zeroed memory of the current GPU, aligned to at least 256 bytes. Throws std::runtime_error saying how much was asked
-// for and how much is free.
+// Zeroed memory of the current GPU, aligned to at least 256 bytes. Throws OutOfMemory (errors.h),
+// which says how much was asked for and how much is free.
 std::byte* reserve_gpu_memory(std::size_t bytes);
 void release_gpu_memory(std::byte* data) noexcept;
 
-// Bytes of the current GPU that nobody has taken.
+// Bytes of the current GPU that are free.
 std::int64_t free_gpu_memory();
 
-// Copies between host memory and that of a backend. On CUDA they wait for everything launched before, and return when
-// they are done: for setting up and reading out, not for steps.
+// Copies between host memory and a backend's memory. On CUDA they wait for all earlier work and
+// return when they are done, so use them for set-up and results, not in steps.
 void copy_in(Backend backend, void* to, const void* from, std::size_t bytes);
 void copy_out(Backend backend, void* to, const void* from, std::size_t bytes);
-// The first `block` bytes again and again, until there are `bytes`. Waits like the copies above.
+// Repeats the first `block` bytes until `bytes` are filled. Waits like the copies above.
 void repeat(Backend backend, void* data, std::size_t block, std::size_t bytes);
-// Zeros, in the order of the stream.
+// Fills with zeros, ordered on the stream.
 void clear(Backend backend, void* data, std::size_t bytes, Stream stream);
 
-// Waits for everything that was launched; host backends are done when a launch returns.
+// Waits for all launched work. Host backends are done when a launch returns.
 void synchronize(Backend backend);
 
-// Page-locked host memory: copies from it to a GPU run beside computation.
+// Page-locked host memory, from which copies to a GPU overlap computation.
 std::pmr::memory_resource& pinned_memory();
 
 }  // namespace convoy::kernels

@@ -1,5 +1,5 @@
-// Division by a number that many divisions share: a product and a shift where the device has some 40 instructions, each
-// waiting for the one before.
+// Division by a number that is used many times: one product and one shift. The device's division
+// takes some 40 dependent instructions.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -8,7 +8,7 @@
 
 namespace convoy::kernels::cuda {
 
-// Of numbers below 2^31 by a constant d in [1, 2^31): Granlund, Montgomery, PLDI 1994.
+// Divides numbers below 2^31 by a constant d in [1, 2^31) (Granlund, Montgomery, PLDI 1994).
 struct Divider {
   std::uint32_t divisor = 1, multiplier = 0, shift = 0;
 

@@ -40,21 +40,21 @@ void require_dtype(std::string_view operation, std::string_view operand, const T
                                             static_cast<int>(desc.dtype), static_cast<int>(expected)));
 }
 
-void settle(std::string_view operation, TensorDesc& desc, Layout layout) {
+void require_layout(std::string_view operation, TensorDesc& desc, Layout layout) {
   if (desc.layout == Layout::any) desc.layout = layout;
   if (desc.layout != layout)
     throw std::invalid_argument(
         fmt::format("{}: an operand is {}, expected {}", operation, name_of(desc.layout), name_of(layout)));
 }
 
-void settle_row_major(std::string_view operation, KernelRequest& request) {
-  for (TensorDesc& desc : request.inputs) settle(operation, desc, Layout::row_major);
-  for (TensorDesc& desc : request.outputs) settle(operation, desc, Layout::row_major);
+void require_row_major(std::string_view operation, KernelRequest& request) {
+  for (TensorDesc& desc : request.inputs) require_layout(operation, desc, Layout::row_major);
+  for (TensorDesc& desc : request.outputs) require_layout(operation, desc, Layout::row_major);
 }
 
-void settle_like(std::string_view operation, TensorDesc& desc, const TensorDesc& other) {
+void match_layout(std::string_view operation, TensorDesc& desc, const TensorDesc& other) {
   if (desc.layout == Layout::any) desc.opaque = other.opaque;
-  settle(operation, desc, other.layout);
+  require_layout(operation, desc, other.layout);
 }
 
 ImageExtents image_extents(const Shape& shape) {

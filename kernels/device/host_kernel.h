@@ -1,5 +1,5 @@
-// What reference.cpp and cpu.cpp files share: checks of a request, and a host function as a Kernel. CUDA's makers take the
-// checks, and a kernel behind another one, from here too.
+// Code that reference.cpp and cpu.cpp files share: checks of requests, and a Kernel made of a host
+// function. CUDA's makers also use the checks and followed_by.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ struct BoundOperands {
   const T* in(int position) const {
     return static_cast<const T*>(inputs[position]);
   }
-  // An input that the kernel updates.
+  // An input that the kernel also writes.
   template <typename T = float>
   T* inout(int position) const {
     return static_cast<T*>(inputs[position]);
@@ -37,7 +37,7 @@ struct BoundOperands {
   }
 };
 
-// A kernel whose launch is body(const BoundOperands&).
+// Makes a kernel whose launch is body(const BoundOperands&).
 template <typename Body>
 Kernel host_kernel(Body body, std::vector<std::pair<int, int>> in_place = {},
                    std::size_t workspace_bytes = 0) {
@@ -53,7 +53,8 @@ Kernel host_kernel(Body body, std::vector<std::pair<int, int>> in_place = {},
   return kernel;
 }
 
-// A kernel, and another one behind it, over its result say; bind_second(second, operands) binds that.
+// Makes a kernel that runs `first`, then `second`, for example over its result. bind_second(second,
+// operands) binds the second.
 template <typename BindSecond>
 Kernel followed_by(const Kernel& first, const Kernel& second, BindSecond bind_second) {
   Kernel kernel;
@@ -67,7 +68,7 @@ Kernel followed_by(const Kernel& first, const Kernel& second, BindSecond bind_se
   return kernel;
 }
 
-// The checks throw std::invalid_argument that starts with `operation`.
+// These checks throw std::invalid_argument with a message that starts with `operation`.
 void require_counts(std::string_view operation, const KernelRequest& request, std::size_t inputs,
                     std::size_t outputs);
 void require_control(std::string_view operation, const KernelRequest& request);
@@ -76,24 +77,35 @@ void require_shape(std::string_view operation, std::string_view operand, const T
 void require_dtype(std::string_view operation, std::string_view operand, const TensorDesc& desc,
                    DType expected);
 
-// Gives an open operand this layout; one that has another is refused.
-void settle(std::string_view operation, TensorDesc& desc, Layout layout);
-// Every operand of the request row_major: the reference backend's only layout.
-void settle_row_major(std::string_view operation, KernelRequest& request);
-// Gives an open operand the layout of `other`; one that has another is refused.
-void settle_like(std::string_view operation, TensorDesc& desc, const TensorDesc& other);
+// Gives an operand whose layout is open this layout. Throws if it has another one.
+void require_layout(std::string_view operation, TensorDesc& desc, Layout layout);
+// Requires row_major, the only layout of the reference backend, of every operand of the request.
+void require_row_major(std::string_view operation, KernelRequest& request);
+// Gives an operand whose layout is open the layout of `other`. Throws if it has another one.
+void match_layout(std::string_view operation, TensorDesc& desc, const TensorDesc& other);
 
-// Extents of a tensor seen as images: [N, C] is [N, C, 1, 1].
+// The former names of these three.
+inline void settle(std::string_view operation, TensorDesc& desc, Layout layout) {
+  require_layout(operation, desc, layout);
+}
+inline void settle_row_major(std::string_view operation, KernelRequest& request) {
+  require_row_major(operation, request);
+}
+inline void settle_like(std::string_view operation, TensorDesc& desc, const TensorDesc& other) {
+  match_layout(operation, desc, other);
+}
+
+// Extents of a tensor seen as images. [N, C] counts as [N, C, 1, 1].
 struct ImageExtents {
   std::int64_t n, c, h, w;
   std::int64_t pixels() const { return h * w; }
 };
 ImageExtents image_extents(const Shape& shape);
 
-// Neighbouring channels of one pixel that lie side by side: 16 or 8 in a blocked layout, 1 in row_major;
-// other layouts are refused.
+// Returns how many channels of a pixel are neighbours in memory: 16 or 8 in a blocked layout, 1 in
+// row_major. Throws for other layouts.
 std::int64_t channel_lanes(std::string_view operation, const TensorDesc& desc);
-// Elements of the buffer, padding included.
+// Elements of the buffer, with padding.
 inline std::int64_t buffer_elements(const TensorDesc& desc) {
   return static_cast<std::int64_t>(desc.bytes() / bytes_of(desc.dtype));
 }

@@ -1,7 +1,7 @@
-// The one shape that every kernel has. A maker is asked for a kernel on given tensors, settles the layouts
-// that are still open, and says how much workspace it needs; when the memory plan has given every tensor an
-// address the kernel is bound to them once, and what binding returns is launched every step: it allocates
-// nothing and decides nothing.
+// The interface of every kernel. A maker is asked for a kernel on given tensors. It chooses the
+// layouts that are still open and says how much workspace the kernel needs. When the memory plan
+// has given every tensor an address, the kernel is bound once. The launch that binding returns runs
+// in every step; it allocates nothing and decides nothing.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/device/stream.h"
 #include "kernels/device/tensor.h"
 
 namespace convoy::kernels {
@@ -20,13 +21,10 @@ enum class Backend : std::uint8_t { reference, cpu, cuda };
 const char* name_of(Backend backend);
 [[noreturn]] void throw_no_backend(Backend backend);
 
-// A cudaStream_t on CUDA; host backends run in the calling thread and ignore it.
-using Stream = void*;
-
-// The few scalars that change from step to step. It lies in memory that the kernels can read (device memory
-// on CUDA), so that a captured step never needs rebuilding. A batch holds `capacity` samples, of which the
-// first `valid` are real; the rest are zero images with label -1, add nothing to losses, statistics or
-// gradients.
+// The few scalars that change from step to step. It lies in memory that the kernels can read
+// (device memory on CUDA), so that a captured step never needs rebuilding. A batch holds `capacity`
+// samples, of which the first `valid` are real; the rest are zero images with label -1, add nothing
+// to losses, statistics or gradients.
 struct StepControl {
   std::int32_t valid = 0;         // real samples of this rank's batch
   std::int32_t global_valid = 0;  // real samples of all ranks' batches; > 0
@@ -57,12 +55,12 @@ using Launch = std::function<void(Stream)>;
 struct Kernel {
   std::function<Launch(const Operands&)> bind;
   std::size_t workspace_bytes = 0;
-  // Pairs (input, output) that may share one buffer; the buffer is then the output's.
+  // Pairs (input, output) that may share one buffer, which is then the output's.
   std::vector<std::pair<int, int>> in_place;
 };
 
-// Picks a backend's maker; throws if this build has none. `request` is the caller's: the maker writes the
-// layouts it settled back into it. An operand that comes with a layout keeps it.
+// Picks a backend's maker. Throws std::runtime_error if this build has none. The maker writes the
+// layouts that it chose into the caller's `request`; operands that have a layout keep it.
 template <typename Maker>
 Maker* select(Backend backend, Maker* reference, std::type_identity_t<Maker>* cpu,
               std::type_identity_t<Maker>* cuda = nullptr) {
@@ -70,5 +68,28 @@ Maker* select(Backend backend, Maker* reference, std::type_identity_t<Maker>* cp
   if (maker == nullptr) throw_no_backend(backend);
   return maker;
 }
+
+// Declares the makers of an operation, one in each backend's namespace, and name(backend, problem,
+// request), which picks among them. kernels/no_cuda.cpp has a row for builds without CUDA. Use it
+// in convoy::kernels.
+#define CONVOY_KERNEL(name, Problem)                           \
+  namespace cpu {                                              \
+  Kernel name(const Problem& problem, KernelRequest& request); \
+  }                                                            \
+  CONVOY_KERNEL_WITH_CPU(name, Problem, cpu::name)
+
+// The same for operations whose cpu backend has no maker of its own. `cpu_maker`: another maker, or
+// nullptr.
+#define CONVOY_KERNEL_WITH_CPU(name, Problem, cpu_maker)                                \
+  namespace reference {                                                                 \
+  Kernel name(const Problem& problem, KernelRequest& request);                          \
+  }                                                                                     \
+  namespace cuda {                                                                      \
+  Kernel name(const Problem& problem, KernelRequest& request);                          \
+  }                                                                                     \
+  inline Kernel name(Backend backend, const Problem& problem, KernelRequest& request) { \
+    return select(backend, reference::name, cpu_maker, cuda::name)(problem, request);   \
+  }                                                                                     \
+  static_assert(true, "takes the semicolon")
 
 }  // namespace convoy::kernels

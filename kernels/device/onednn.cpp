@@ -35,7 +35,7 @@ memory::format_tag tag_of(Layout layout, std::size_t rank) {
   throw std::logic_error("a layout that has no oneDNN tag");
 }
 
-// A layout that oneDNN chose for itself.
+// A layout that oneDNN chose and that is none of ours.
 class ChosenLayout final : public OpaqueLayout {
  public:
   explicit ChosenLayout(memory::desc desc) : desc_(std::move(desc)) {}
@@ -138,13 +138,14 @@ memory::desc open_desc_of(const TensorDesc& tensor, const memory::dims& dims) {
   return tensor.layout == Layout::any ? any_desc(tensor, dims) : desc_of(tensor, dims);
 }
 
-void settle(TensorDesc& tensor, const memory::desc& chosen) {
+void require_layout(TensorDesc& tensor, const memory::desc& chosen) {
   if (tensor.layout != Layout::any) return;
   const memory::dims dims = dims_of(chosen);
   for (const Layout layout :
        {Layout::row_major, Layout::channels_last, Layout::blocked16, Layout::blocked8}) {
     if (chosen != memory::desc(dims, type_of(tensor.dtype), tag_of(layout, dims.size()))) continue;
-    // Weights under other extents than the tensor's own are ours only where the bytes are those of row_major.
+    // Weights with other extents than the tensor's are in our layout only if their bytes are
+    // row_major.
     if (layout != Layout::row_major && dims != dims_of(tensor.shape)) break;
     tensor.layout = layout;
     return;
@@ -154,7 +155,7 @@ void settle(TensorDesc& tensor, const memory::desc& chosen) {
 }
 
 void settle_images(TensorDesc& tensor, const memory::desc& chosen, const TensorDesc& other) {
-  settle(tensor, chosen);
+  require_layout(tensor, chosen);
   if (tensor.layout != Layout::opaque) return;
   if (other.layout == Layout::any || other.layout == Layout::opaque)
     throw std::logic_error("images beside others whose layout is open or opaque");

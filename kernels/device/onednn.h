@@ -1,5 +1,5 @@
-// oneDNN for the files named cpu.cpp: our tensors as its descriptors, its weight layouts as opaque layouts,
-// and primitives bound to addresses once so that a launch only executes them.
+// oneDNN for cpu.cpp files: our tensors as its descriptors, its weight layouts as opaque layouts,
+// and primitives that are bound to addresses once.
 #pragma once
 
 #include <oneapi/dnnl/dnnl_version.h>
@@ -15,11 +15,11 @@ namespace convoy::kernels::onednn {
 const dnnl::engine& engine();
 const dnnl::stream& stream();
 
-// The scratchpad comes from the kernel's workspace: pass this to every primitive descriptor.
+// Takes the scratchpad from the kernel's workspace. Pass this to every primitive descriptor.
 dnnl::primitive_attr user_scratchpad();
 
-// Where versions 2 and 3 of oneDNN differ: descriptors of a primitive from its operation's arguments, of a backward one
-// from the forward one as a hint, too; a descriptor's extents.
+// The differences of oneDNN's versions 2 and 3: how descriptors of primitives are made (backward
+// ones take the forward one as a hint), and a descriptor's extents.
 #if DNNL_VERSION_MAJOR >= 3
 template <typename Primitive, typename... Arguments>
 typename Primitive::primitive_desc forward_primitive(const Arguments&... arguments) {
@@ -45,9 +45,9 @@ inline dnnl::memory::dims dims_of(const dnnl::memory::desc& desc) { return desc.
 dnnl::memory::data_type type_of(DType type);
 dnnl::memory::dims dims_of(const Shape& shape);
 
-// Descriptor of a tensor whose layout is settled.
+// The descriptor of a tensor that has a layout.
 dnnl::memory::desc desc_of(const TensorDesc& tensor);
-// The same bytes under other extents (grouped weights [G, K / G, ...], linear weights [O, C, H, W]).
+// The same bytes with other extents (grouped weights [G, K / G, ...], linear weights [O, C, H, W]).
 dnnl::memory::desc desc_of(const TensorDesc& tensor, const dnnl::memory::dims& dims);
 // Leaves the layout to oneDNN.
 dnnl::memory::desc any_desc(const TensorDesc& tensor, const dnnl::memory::dims& dims);
@@ -59,11 +59,11 @@ dnnl::memory::desc open_desc_of(const TensorDesc& tensor, const dnnl::memory::di
 inline dnnl::memory::desc open_desc_of(const TensorDesc& tensor) {
   return open_desc_of(tensor, dims_of(tensor.shape));
 }
-// Gives an open tensor the layout that oneDNN chose: one of ours where it is one, else opaque. A tensor that
-// had a layout keeps it.
-void settle(TensorDesc& tensor, const dnnl::memory::desc& chosen);
-// The same for images, which other kernels read and which so must not be opaque: where the chosen layout is none of
-// ours (blocks of four, for groups of four channels) they get that of `other`, which is settled.
+// Gives a tensor whose layout is open the one that oneDNN chose: one of ours if possible, else an
+// opaque one.
+void require_layout(TensorDesc& tensor, const dnnl::memory::desc& chosen);
+// The same for images, which other kernels read, so that opaque layouts do not do. If oneDNN's
+// choice is none of ours (blocks of four channels) they get the layout of `other`.
 void settle_images(TensorDesc& tensor, const dnnl::memory::desc& chosen, const TensorDesc& other);
 
 // A buffer among a kernel's operands or in its workspace.
@@ -86,15 +86,15 @@ class Sequence {
   using Arguments = std::vector<std::pair<int, Buffer>>;  // DNNL_ARG_... -> buffer
 
   Buffer temporary(const dnnl::memory::desc& desc);
-  // `target` itself if it has the wanted layout, else a temporary to be copied to it later.
+  // Returns `target` if it has the wanted layout, else a temporary that is copied to it later.
   Buffer same_or_temporary(const Buffer& target, const dnnl::memory::desc& wanted);
   // Adds a primitive; its scratchpad is added to the arguments.
   void add(const dnnl::primitive_desc_base& primitive, Arguments arguments);
   void reorder(const Buffer& from, const Buffer& to);
-  // `buffer` itself if it has the wanted layout, else a temporary with a copy of it.
+  // Returns `buffer` if it has the wanted layout, else a temporary with a copy of it.
   Buffer in_layout(const Buffer& buffer, const dnnl::memory::desc& wanted);
-  // Adds a primitive that writes `wanted` under DNNL_ARG `role`, and copies the result into `target` if that
-  // has another layout.
+  // Adds a primitive that writes `wanted` as DNNL_ARG `role`, and copies the result into `target`
+  // if that has another layout.
   void add_writing(const dnnl::primitive_desc_base& primitive, Arguments arguments, int role,
                    const dnnl::memory::desc& wanted, const Buffer& target);
   Kernel kernel(std::vector<std::pair<int, int>> in_place = {}) const;

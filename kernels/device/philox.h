@@ -1,6 +1,7 @@
-// Philox4x32-10, the counter-based generator of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3"
-// (SC 2011). The same (key, counter) gives the same four words on every machine and device, so randomness
-// never depends on the order or the place in which samples are processed. Usable on host and device.
+// Philox4x32-10, the counter-based generator of Salmon et al., "Parallel random numbers: as easy as
+// 1, 2, 3" (SC 2011). The same (key, counter) gives the same four words on every machine and
+// device, so randomness does not depend on where and in which order samples are processed. For host
+// and device.
 #pragma once
 
 #include <array>
@@ -18,7 +19,7 @@ struct Philox4 {
   std::uint32_t word[4];
 };
 
-// key: what the stream is for (seed, purpose); low, high: the position in it.
+// key: the purpose of the stream (from the seed); low, high: the position in it.
 CONVOY_HOST_DEVICE inline Philox4 philox(std::uint64_t key, std::uint64_t low, std::uint64_t high = 0) {
   std::uint32_t k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
   std::uint32_t c0 = static_cast<std::uint32_t>(low), c1 = static_cast<std::uint32_t>(low >> 32);

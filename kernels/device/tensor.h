@@ -1,4 +1,4 @@
-// What a kernel knows of a tensor: element type, logical shape and the layout of its bytes.
+// A tensor as kernels see it: element type, logical shape and the layout of its bytes.
 #pragma once
 
 #include <array>
@@ -13,8 +13,8 @@ namespace convoy::kernels {
 enum class DType : std::uint8_t { f32, f64, bf16, i32, u8 };
 std::size_t bytes_of(DType type);
 
-// Up to four extents, outermost first. Images are [N, C, H, W], vectors per channel [C], matrices [rows,
-// columns].
+// Up to four extents, outermost first. Images are [N, C, H, W], vectors per channel [C], matrices
+// [rows, columns].
 class Shape {
  public:
   static constexpr int kMaxRank = 4;
@@ -32,18 +32,19 @@ class Shape {
   int rank_ = 0;
 };
 
-// How the elements of a tensor of logical shape [N, C, H, W] lie in memory. Tensors of lower rank are
-// row_major.
+// The order of a tensor's elements in memory, for the logical shape [N, C, H, W]. Tensors of lower
+// rank are row_major.
 enum class Layout : std::uint8_t {
   any,            // not chosen yet: the first kernel maker that touches the tensor decides
   row_major,      // NCHW
   channels_last,  // NHWC
-  blocked16,      // [N, ceil(C/16), H, W, 16], the padding channels are zero
-  blocked8,       // [N, ceil(C/8), H, W, 8], the padding channels are zero
-  opaque,         // known to the backend that chose it alone, through OpaqueLayout
+  blocked16,      // [N, ceil(C/16), H, W, 16], padding channels are zero
+  blocked8,       // [N, ceil(C/8), H, W, 8], padding channels are zero
+  opaque,         // known only to the backend that chose it, through OpaqueLayout
 };
 
-// A layout that only one backend understands (oneDNN's blocked weights). Conversion covers the padded buffer.
+// A layout that only one backend understands (oneDNN's blocked weights). Conversions include the
+// padding.
 class OpaqueLayout {
  public:
   virtual ~OpaqueLayout() = default;
@@ -58,11 +59,12 @@ struct TensorDesc {
   Layout layout = Layout::any;
   std::shared_ptr<const OpaqueLayout> opaque;  // set if and only if layout is opaque
 
-  std::size_t bytes() const;  // of the buffer, padding included
+  std::size_t bytes() const;  // of the buffer, with padding
 };
 
-// Conversion between a buffer that `desc` describes and float32 in row-major order of the logical shape: the
-// form of checkpoints, tests and the reference backend. Host memory only. from_row_major zeroes the padding.
+// Converts between a buffer that `desc` describes and float32 in row-major order of the logical
+// shape, the form of checkpoints, tests and the reference backend. Host memory only. from_row_major
+// zeroes the padding.
 void to_row_major(const TensorDesc& desc, const void* from, float* to);
 void from_row_major(const TensorDesc& desc, const float* from, void* to);
 

@@ -20,7 +20,7 @@ struct State {
   bool on = false;
   Mode mode = Mode::read;
   std::filesystem::path file;
-  Choices known, kept;  // kept: since the last save
+  Choices known, kept;  // kept: measured since the last save
 };
 State& state() {
   static State one;
@@ -45,7 +45,7 @@ Choices read(const std::filesystem::path& file) {
   return choices;
 }
 
-// A file that is written whole or not at all, where a link leads if it is one.
+// Writes the file entirely or not at all. If it is a link, writes the file that the link names.
 void write(const std::filesystem::path& link, const std::string& text) {
   const auto file = std::filesystem::exists(link) ? std::filesystem::canonical(link) : link;
   const std::string beside = fmt::format("{}.{}", file.string(), getpid());

@@ -1,9 +1,11 @@
-// Which of several kernels was measured fastest, kept from run to run: a JSON file of {key: choice}, a key naming device,
-// operation, shape and types, a choice one of the candidates' names. What is chosen decides the bits of the results, so
-// a run that must repeat another's takes its file and measures nothing.
+// Remembers from run to run which of several kernels was measured to be the fastest, in a JSON file
+// of {key: choice}. A key names device, operation, shape and types; a choice is the name of a
+// candidate. Choices decide the bits of results, so a run that must repeat another one uses its
+// file and measures nothing.
 //
-// Off until a file is named; makers then take what they expect to be fastest. Measuring allocates and synchronises: it
-// belongs into the makers, before the first step. Not for several threads at once.
+// Until a file is named, makers take the kernel that they expect to be the fastest. Measuring
+// allocates and synchronises, so it is done in makers, before the first step. Not for several
+// threads at once.
 #pragma once
 
 #include <filesystem>
@@ -13,19 +15,20 @@
 namespace convoy::kernels::tuning {
 
 enum class Mode {
-  read,     // what the file does not hold stays a matter of expectation
-  measure,  // what it does not hold is measured, and kept
+  read,     // makers choose by expectation if the file has no entry
+  measure,  // makers measure if the file has no entry, and keep the result
 };
 
-// From now on: the file's choices, if there is one; to read there must be. Throws std::runtime_error that names a file that
-// cannot be read.
+// Uses the file's choices from now on. The file may be missing in mode `measure`. Throws
+// std::runtime_error that names a file that cannot be read.
 void use(const std::filesystem::path& file, Mode mode);
 void stop();
 
 std::optional<std::string> find(const std::string& key);
 bool measures();
 void keep(const std::string& key, const std::string& choice);
-// Writes what was kept since, with what others have written meanwhile; beside the file, synced and renamed.
+// Writes the results since the last save, merged with what others have written meanwhile, to a new
+// file that replaces the old one.
 void save();
 
 }  // namespace convoy::kernels::tuning

@@ -1,5 +1,6 @@
-// Dropout. Row-major samples take four elements from each call of the generator; in a blocked layout
-// neighbours in memory are far apart in the sample, so every lane makes its own call.
+// Dropout on the host. Row-major samples use four elements of each call of the generator. In
+// blocked layouts neighbours in memory are far apart in the sample, so each lane makes its own
+// call.
 #include <algorithm>
 
 #include "kernels/device/host_kernel.h"
@@ -9,14 +10,14 @@
 namespace convoy::kernels::cpu {
 namespace {
 
-constexpr std::int64_t kGroups = 256;  // generator calls per tile
+constexpr std::int64_t kGroups = 256;  // calls of the generator in a tile
 
 struct Mask {
   std::uint64_t key, step;
   float rate, scale;
 };
 
-// Groups [first, first + kGroups) of a sample: the factors of their 4 kGroups elements.
+// Computes the factors of the 4 kGroups elements of groups [first, first + kGroups) of a sample.
 CONVOY_VECTORISED void factors_of_groups(const Mask& mask, std::uint64_t sample, std::uint32_t first,
                                          float* factors) {
   const Mask m = mask;
@@ -41,7 +42,7 @@ void drop_row_major(const Mask& mask, std::uint64_t sample, std::int64_t begin, 
   }
 }
 
-// One block of `lanes` channels from `channel` on, all its pixels.
+// Processes all pixels of one block of `lanes` channels from `channel` on.
 CONVOY_VECTORISED void drop_block(const Mask& mask, std::uint64_t sample, std::int64_t channel,
                                   std::int64_t pixels, std::int64_t lanes, const float* x, float* y) {
   const Mask m = mask;
@@ -61,12 +62,12 @@ CONVOY_VECTORISED void drop_block(const Mask& mask, std::uint64_t sample, std::i
 Kernel masked_scale(const char* operation, const DropoutProblem& problem, KernelRequest& request) {
   require_counts(operation, request, 1, 1);
   require_control(operation, request);
-  settle_like(operation, request.outputs[0], request.inputs[0]);
+  match_layout(operation, request.outputs[0], request.inputs[0]);
   require_shape(operation, "the output", request.outputs[0], request.inputs[0].shape);
   const Shape shape = request.inputs[0].shape;
   const std::int64_t lanes = channel_lanes(operation, request.inputs[0]);
   const std::int64_t sample = buffer_elements(request.inputs[0]) / shape[0];
-  // A piece is a run of a row-major sample, or a block of channels.
+  // A chunk is a range of a row-major sample, or a block of channels.
   const std::int64_t piece = lanes > 1 ? lanes * shape[2] * shape[3] : std::min(sample, kPiece);
   const std::int64_t pieces = (sample + piece - 1) / piece;
   const auto body = [=, control = request.control](const BoundOperands& operands) {

@@ -1,4 +1,5 @@
-// Dropout on the device. Words are drawn per four row-major neighbours: channels of a matrix, pixels of an image.
+// Dropout on the device. Each draw serves four row-major neighbours: channels of a matrix, pixels
+// of an image.
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/divider.h"
 #include "kernels/dropout/dropout.h"
@@ -21,7 +22,7 @@ struct Mask {
   }
 };
 
-// Samples whose bytes lie in row-major order; `packs` of a sample.
+// For samples whose bytes are in row-major order. `packs`: of one sample.
 template <typename T, int V>
 __global__ void drop_rows(const T* x, T* y, Mask mask, Divider packs, std::int64_t items) {
   const std::uint64_t key = mask.key();
@@ -41,7 +42,8 @@ __global__ void drop_rows(const T* x, T* y, Mask mask, Divider packs, std::int64
   }
 }
 
-// channels_last images of a multiple of four pixels: a thread has four pixels of a pack of channels.
+// For channels_last images of a multiple of four pixels: a thread has four pixels of a pack of
+// channels.
 template <typename T, int V>
 __global__ void drop_quads(const T* x, T* y, Mask mask, int channels, std::int64_t pixels, Divider packs,
                            Divider quads, std::int64_t items) {
@@ -69,7 +71,7 @@ __global__ void drop_quads(const T* x, T* y, Mask mask, int channels, std::int64
   }
 }
 
-// Any other shape, an element at a time.
+// For all other shapes: one element at a time.
 template <typename T>
 __global__ void drop_elements(const T* x, T* y, Mask mask, int channels, std::int64_t pixels,
                               std::int64_t elements) {
@@ -87,7 +89,7 @@ __global__ void drop_elements(const T* x, T* y, Mask mask, int channels, std::in
 }
 
 struct Extents {
-  std::int64_t samples, channels, pixels;  // row-major samples: one pixel of all elements
+  std::int64_t samples, channels, pixels;  // row-major samples count as one pixel of all elements
   std::int64_t elements() const { return samples * channels * pixels; }
 };
 
@@ -109,14 +111,14 @@ void drop(const Extents& e, const Mask& mask, const BoundOperands& b, Stream str
   }
 }
 
-// Forward and backward are one map.
+// Forward and backward are the same map.
 Kernel masked_scale(const char* operation, const DropoutProblem& problem, KernelRequest& request) {
   require_counts(operation, request, 1, 1);
   require_control(operation, request);
   TensorDesc& x = request.inputs[0];
-  if (x.layout == Layout::any) settle_activation(operation, x);
-  settle_like(operation, request.outputs[0], x);
-  if (x.layout != Layout::row_major) settle(operation, x, Layout::channels_last);
+  if (x.layout == Layout::any) require_activation_layout(operation, x);
+  match_layout(operation, request.outputs[0], x);
+  if (x.layout != Layout::row_major) require_layout(operation, x, Layout::channels_last);
   require_shape(operation, "the output", request.outputs[0], x.shape);
   const DType type = common_dtype(operation, {&x, &request.outputs[0]});
   const std::int64_t n = x.shape[0];

@@ -1,7 +1,7 @@
-// Inverted dropout (Srivastava et al., JMLR 2014): an element is kept with probability 1 - rate and then
-// divided by it. The mask is a function of (seed, layer, step, position of the sample in the global batch,
-// row-major index in the sample), so it depends neither on the layout nor on the number of ranks, and
-// backward recomputes it.
+// Inverted dropout (Srivastava et al., JMLR 2014): keeps an element with probability 1 - rate and
+// then divides it by that. The mask is a function of (seed, layer, step, position of the sample in
+// the global batch, row-major index in the sample). It depends neither on the layout nor on the
+// number of ranks, and backward computes it again.
 //   dropout_forward   {x} -> {y}      y may be x
 //   dropout_backward  {dy} -> {dx}    dx may be dy
 // Tensors [N, ...] of any layout.
@@ -17,7 +17,8 @@ struct DropoutProblem {
   std::uint32_t layer = 0;  // different for every dropout layer of a network
 };
 
-// The key of a layer's masks: SplitMix64's finaliser over seed and layer, so that neighbours share nothing.
+// The key of a layer's masks: SplitMix64's finaliser over seed and layer, so that keys of
+// neighbours are unrelated.
 CONVOY_HOST_DEVICE inline std::uint64_t dropout_key(std::uint64_t seed, std::uint32_t layer) {
   std::uint64_t key = seed + 0x9E3779B97F4A7C15ull * (layer + 1ull);
   key = (key ^ (key >> 30)) * 0xBF58476D1CE4E5B9ull;
@@ -25,33 +26,14 @@ CONVOY_HOST_DEVICE inline std::uint64_t dropout_key(std::uint64_t seed, std::uin
   return key ^ (key >> 31);
 }
 
-// The words that decide elements 4 group .. 4 group + 3 of a sample: word i keeps its element if
+// Returns the words for elements 4 group to 4 group + 3 of a sample. Word i keeps its element if
 // uniform(word) >= rate.
 CONVOY_HOST_DEVICE inline Philox4 dropout_words(std::uint64_t key, std::uint64_t step, std::uint64_t sample,
                                                 std::uint32_t group) {
   return philox(key, step, sample << 32 | group);
 }
 
-namespace reference {
-Kernel dropout_forward(const DropoutProblem& problem, KernelRequest& request);
-Kernel dropout_backward(const DropoutProblem& problem, KernelRequest& request);
-}  // namespace reference
-namespace cpu {
-Kernel dropout_forward(const DropoutProblem& problem, KernelRequest& request);
-Kernel dropout_backward(const DropoutProblem& problem, KernelRequest& request);
-}  // namespace cpu
-namespace cuda {
-Kernel dropout_forward(const DropoutProblem& problem, KernelRequest& request);
-Kernel dropout_backward(const DropoutProblem& problem, KernelRequest& request);
-}  // namespace cuda
-
-inline Kernel dropout_forward(Backend backend, const DropoutProblem& problem, KernelRequest& request) {
-  return select(backend, reference::dropout_forward, cpu::dropout_forward, cuda::dropout_forward)(problem,
-                                                                                                  request);
-}
-inline Kernel dropout_backward(Backend backend, const DropoutProblem& problem, KernelRequest& request) {
-  return select(backend, reference::dropout_backward, cpu::dropout_backward, cuda::dropout_backward)(problem,
-                                                                                                     request);
-}
+CONVOY_KERNEL(dropout_forward, DropoutProblem);
+CONVOY_KERNEL(dropout_backward, DropoutProblem);
 
 }  // namespace convoy::kernels

@@ -1,15 +1,15 @@
-// Dropout, plain loops.
+// Dropout in plain loops.
 #include "kernels/device/host_kernel.h"
 #include "kernels/dropout/dropout.h"
 
 namespace convoy::kernels::reference {
 namespace {
 
-// Forward and backward are one map: keep and scale, or zero.
+// Forward and backward are the same map: keep and scale, or zero.
 Kernel masked_scale(const char* operation, const DropoutProblem& problem, KernelRequest& request) {
   require_counts(operation, request, 1, 1);
   require_control(operation, request);
-  settle_row_major(operation, request);
+  require_row_major(operation, request);
   const Shape shape = request.inputs[0].shape;
   require_shape(operation, "the output", request.outputs[0], shape);
   const auto body = [=, control = request.control](const BoundOperands& operands) {

@@ -9,9 +9,10 @@ namespace {
 using cuda::ceil_div;
 
 constexpr int kThreads = 256, kMostAcross = 32;
-constexpr int kLoads = 8;  // rows in flight a thread
+constexpr int kLoads = 8;  // rows in flight in a thread
 
-// A block: `across` packs of columns, a power of two, by as many rows as its threads reach.
+// The part of a block: `across` packs of columns (a power of two) by as many rows as its threads
+// cover.
 struct Cut {
   int across, down;
   std::int64_t tiles, slices;
@@ -26,7 +27,7 @@ Cut cut_of(DType type, std::int64_t rows, std::int64_t columns) {
   return {across, down, tiles, std::clamp<std::int64_t>(ceil_div(rows, down * kLoads), 1, most)};
 }
 
-// Rows slice, slice + slices … of blocks of `down` rows into partial[slice][columns].
+// Sums rows slice, slice + slices … of blocks of `down` rows into partial[slice][columns].
 template <typename T, int V>
 __global__ void __launch_bounds__(kThreads)
     sum_slices(const T* dy, std::int64_t rows, std::int64_t columns, int across, float* partial) {
@@ -61,7 +62,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-constexpr int kLanes = 32;  // of a column, each with every 32nd slice
+constexpr int kLanes = 32;  // lanes of a column, each adds every 32nd slice
 
 __global__ void __launch_bounds__(32 * kLanes)
     add_slices(const float* partial, int slices, std::int64_t columns, float* dbias) {
@@ -97,8 +98,8 @@ void bias_gradient(DType type, const void* dy, std::int64_t rows, std::int64_t c
                  static_cast<const T*>(dy), rows, columns, cut.across, partial);
   });
   const dim3 lanes(32, kLanes);
-  add_slices<<<unsigned(ceil_div(columns, 32)), lanes, 0, static_cast<cudaStream_t>(stream)>>>(
-      partial, int(cut.slices), columns, dbias);
+  add_slices<<<unsigned(ceil_div(columns, 32)), lanes, 0, stream.get()>>>(partial, int(cut.slices), columns,
+                                                                          dbias);
   CONVOY_CUDA(cudaGetLastError());
 }
 

@@ -1,5 +1,5 @@
-// Sums of the columns of a row-major matrix, the gradient of a bias: dbias[c] = sum over rows of dy[row][c]. In a fixed
-// order, in fp32. CUDA builds only.
+// Sums the columns of a row-major matrix, the gradient of a bias: dbias[c] = sum over rows of
+// dy[row][c], in fp32, in a fixed order. CUDA builds only.
 #pragma once
 
 #include <cstddef>

@@ -1,12 +1,12 @@
-// The plan that a product runs by: the tuning file's, else the fastest measured, cuBLAS among them, else the expected
-// best of our own.
+// Chooses the plan of a product: the tuning file's, else the fastest measured (cuBLAS included),
+// else the expected best of our own.
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "kernels/device/cuda_error.h"
 #include "kernels/device/tuning.h"
-#include "kernels/gemm/measure.h"
+#include "kernels/gemm/bench/measure.h"
 
 namespace convoy::kernels::gemm {
 namespace {

@@ -1,4 +1,4 @@
-// cuBLAS behind the same interface: the yardstick, and a candidate for plain products.
+// cuBLAS with the same interface: the yardstick, and a candidate for plain products.
 #include <cublas_v2.h>
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 namespace convoy::kernels::gemm {
 namespace {
 
-constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;  // what NVIDIA advises for Hopper
+constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;  // as NVIDIA advises for Hopper
 
 void check(cublasStatus_t status, const char* expression) {
   if (status != CUBLAS_STATUS_SUCCESS)
@@ -20,7 +20,7 @@ void check(cublasStatus_t status, const char* expression) {
 }
 #define CONVOY_CUBLAS(expression) check(expression, #expression)
 
-// Made when the first plan is bound: cuBLAS cannot be started in the middle of a capture.
+// Makes the handle when the first plan is bound, because cuBLAS cannot be started inside a capture.
 cublasHandle_t handle() {
   struct Destroy {
     void operator()(cublasContext* handle) const { cublasDestroy(handle); }
@@ -43,10 +43,10 @@ std::vector<Plan> cublas_candidates(const Problem& problem) {
   return {{Rung::cublas, 0, 1, kWorkspaceBytes + sums}};
 }
 
-// cuBLAS counts by columns: its C is our C transposed, so the operands change places.
+// cuBLAS is column-major: its C is our C transposed, so the operands swap places.
 Launch bind_cublas(const Problem& problem, const Plan&, const Buffers& buffers) {
   return [=, library = handle(), epilogue = epilogue_of(problem, buffers)](Stream on) {
-    const cudaStream_t stream = as_stream(on);
+    const cudaStream_t stream = on.get();
     CONVOY_CUBLAS(cublasSetStream(library, stream));
     CONVOY_CUBLAS(cublasSetWorkspace(library, buffers.workspace, kWorkspaceBytes));
     const cudaDataType in = problem.math == Math::bf16 ? CUDA_R_16BF : CUDA_R_32F;

@@ -1,12 +1,12 @@
-// Dispatch over the rungs. CUDA builds; no_cuda.cpp stands in for it in the others.
+// Dispatches to the kernel families. kernels/no_cuda.cpp replaces this file in builds without CUDA.
 #include <fmt/format.h>
 
 #include <array>
 #include <stdexcept>
 
 #include "kernels/device/cuda_error.h"
+#include "kernels/gemm/bench/measure.h"
 #include "kernels/gemm/epilogue.cuh"
-#include "kernels/gemm/measure.h"
 #include "kernels/gemm/rungs.h"
 
 namespace convoy::kernels::gemm {
@@ -50,7 +50,7 @@ const DeviceFacts& device_facts() { return known_facts(); }
 void pretend_major(int major) {
   DeviceFacts& facts = known_facts();
   if (major == 0)
-    facts = {};  // asked for again
+    facts = {};  // read again at the next call
   else
     facts.major = major;
 }

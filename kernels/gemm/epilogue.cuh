@@ -1,4 +1,5 @@
-// What happens to an accumulated element of C before it is stored, the same for every rung. Device code.
+// The work on an accumulated element of C before it is stored, the same in every kernel family.
+// Device code.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -13,17 +14,17 @@ struct Epilogue {
   std::int64_t ldc = 0;
   float alpha = 1;
   float beta = 0;
-  const float* bias = nullptr;  // null: none
+  const float* bias = nullptr;  // may be null
   bool relu = false;
-  const void* mask = nullptr;  // of C's type and pitch: C is zero where it is not above zero; null: none
+  const void* mask = nullptr;  // may be null; of C's type and pitch: C is 0 where the mask is not above 0
   bool bf16 = false;           // type of C
-  float* partial = nullptr;    // not null: the raw accumulators go to partial[piece of k][m][n] instead
+  float* partial = nullptr;    // if not null, raw accumulators go to partial[split][m][n] instead
 
   __device__ float finish(float value, std::int64_t row, std::int64_t column) const {
     value *= alpha;
     if (beta != 0) value = fmaf(beta, load(row * ldc + column), value);
     if (bias != nullptr) value += bias[column];
-    if (relu && value < 0) value = 0;  // a NaN stays
+    if (relu && value < 0) value = 0;  // keeps NaN
     return mask == nullptr || at(mask, row * ldc + column) > 0 ? value : 0;
   }
   __device__ float load(std::int64_t index) const { return at(c, index); }
@@ -38,14 +39,15 @@ struct Epilogue {
     else
       static_cast<float*>(c)[row * ldc + column] = value;
   }
-  // Two or four neighbours of a row, those from n on left out; one access where type and address allow.
+  // Stores two or four neighbours of a row, except those from n on, in one access if type and
+  // address allow.
   template <int count>
   __device__ void store_run(const float (&values)[count], std::int64_t row, std::int64_t column,
                             std::int64_t n) const {
     const std::int64_t index = row * ldc + column;
     const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(c) + index * (bf16 ? 2 : 4);
     if (column + count > n ||
-        (address & (count * (bf16 ? 2 : 4) - 1)) != 0) {  // a remainder would be a division
+        (address & (count * (bf16 ? 2 : 4) - 1)) != 0) {  // a remainder would cost a division
       for (int i = 0; i < count && column + i < n; ++i) store(values[i], row, column + i);
       return;
     }
@@ -61,8 +63,8 @@ struct Epilogue {
   }
 };
 
-// The epilogue of piece `split` of k: raw sums into its plane of partial, or C itself.
-__device__ inline Epilogue epilogue_of_piece(const Epilogue& epilogue, int split, std::int64_t m,
+// The epilogue of split `split` of k: raw sums into its plane of `partial`, or C.
+__device__ inline Epilogue epilogue_of_split(const Epilogue& epilogue, int split, std::int64_t m,
                                              std::int64_t pitch) {
   if (epilogue.partial == nullptr) return epilogue;
   Epilogue raw;

@@ -1,16 +1,18 @@
-// What stands before and behind the products proper: repacking operands, adding the pieces of k, sums of
-// columns. All of it bound by memory.
+// Work before and after the products: repacking of operands, adding the splits of k, sums of
+// columns. All of it is bound by memory bandwidth.
 #include <algorithm>
 #include <type_traits>
 
 #include "kernels/device/cuda_error.h"
+#include "kernels/device/gpu_model.h"
 #include "kernels/gemm/epilogue.cuh"
 #include "kernels/gemm/rungs.h"
 
 namespace convoy::kernels::gemm {
 namespace {
 
-// A thread adds every `slices`-th piece of four neighbours, then one adds the slices: always in the same order.
+// A thread adds every `slices`-th split of four neighbours, then one thread adds the slices: always
+// in the same order.
 template <int slices>
 __global__ __launch_bounds__(256) void sum_partials_kernel(Epilogue epilogue, const float* partial,
                                                            int splits, std::int64_t m, std::int64_t n,
@@ -69,7 +71,8 @@ __global__ void sum_columns_kernel(Epilogue epilogue, std::int64_t m, std::int64
   }
 }
 
-// One block 32 of the 2 n columns of at most kSumSlots slots, all of which are on their way at once.
+// One block adds 32 of the 2 n columns of at most kSumSlots slots, with all loads in flight at
+// once.
 __global__ void __launch_bounds__(1024)
     sum_slots_kernel(const float* slots, int count, std::int64_t columns, double* sums) {
   constexpr int kRounds = (kSumSlots + 31) / 32;
@@ -117,8 +120,8 @@ __global__ void repack_kernel(const T* in, std::int64_t in_pitch, bool transpose
   }
 }
 
-// Rows of 2-byte elements into rows of a pitch that is a multiple of 8, eight elements a thread: aligned words are
-// read, and shifted by half a word where a row starts in the middle of one.
+// Copies rows of 2-byte elements to a pitch that is a multiple of 8, eight elements a thread. Reads
+// aligned words and shifts them by half a word for rows that start inside a word.
 __global__ void widen_rows_kernel(const std::uint16_t* in, std::int64_t in_pitch, std::uint16_t* out,
                                   std::int64_t out_pitch, std::int64_t rows, std::int64_t columns) {
   const std::int64_t per_row = out_pitch / 8, count = rows * per_row;
@@ -156,10 +159,11 @@ void sum_partials(const Epilogue& epilogue, const float* partial, int splits, st
                   std::int64_t pitch, cudaStream_t stream) {
   const std::int64_t quads = m * (pitch / 4);
   const auto launch = [&]<int slices>(std::integral_constant<int, slices>) {
-    const std::int64_t blocks = std::min<std::int64_t>(ceil_div(quads * slices, 256), 132 * 32);
+    const std::int64_t blocks =
+        std::min<std::int64_t>(ceil_div(quads * slices, 256), kReferenceGpu.multiprocessors * 32);
     sum_partials_kernel<slices><<<unsigned(blocks), 256, 0, stream>>>(epilogue, partial, splits, m, n, pitch);
   };
-  // Few elements of many pieces would leave most of the chip idle.
+  // Few elements of many splits would leave most of the chip idle.
   if (splits >= 16 && quads < 64 * 1024)
     launch(std::integral_constant<int, 16>{});
   else
@@ -183,9 +187,9 @@ void sum_slots(const float* slots, int count, std::int64_t n, double* sums, cuda
 void repack(const void* in, std::int64_t in_pitch, bool transpose, void* out, std::int64_t out_pitch,
             std::int64_t out_rows, std::int64_t out_columns, std::size_t element_bytes, cudaStream_t stream) {
   if (element_bytes == 2 && !transpose && out_pitch % 8 == 0) {
-    widen_rows_kernel<<<132 * 16, 256, 0, stream>>>(static_cast<const std::uint16_t*>(in), in_pitch,
-                                                    static_cast<std::uint16_t*>(out), out_pitch, out_rows,
-                                                    out_columns);
+    widen_rows_kernel<<<kReferenceGpu.multiprocessors * 16, 256, 0, stream>>>(
+        static_cast<const std::uint16_t*>(in), in_pitch, static_cast<std::uint16_t*>(out), out_pitch,
+        out_rows, out_columns);
     CONVOY_CUDA(cudaGetLastError());
     return;
   }

@@ -1,4 +1,4 @@
-// What of the GEMM interface needs no GPU: names, defaults and checks.
+// Names, defaults and checks of the GEMM interface. Needs no GPU.
 #include "kernels/gemm/gemm.h"
 
 #include <fmt/format.h>

@@ -1,9 +1,10 @@
-// Matrix products on the GPU: C = alpha op(A) op(B) + beta C, then bias and ReLU. A ladder of kernels of our
-// own, from one thread per element to Hopper's warpgroup matrix instructions, with cuBLAS beside them.
+// Matrix products on the GPU: C = alpha op(A) op(B) + beta C, then bias and ReLU. There are several
+// families of kernels ("rungs" of a ladder), from one thread for each element to Hopper's warpgroup
+// matrix instructions, and cuBLAS.
 //
-// Matrices are row-major. op(A) is [m, k]: A is stored [m, k], or [k, m] with transpose_a; op(B) is [k, n]:
-// stored [k, n], or [n, k] with transpose_b. lda, ldb, ldc count elements from one stored row to the next.
-// Accumulation is in fp32, in a fixed order: the same plan gives the same bits in every run.
+// Matrices are row-major. op(A) is [m, k]: A is stored [m, k], or [k, m] with transpose_a. op(B) is
+// [k, n]: stored [k, n], or [n, k] with transpose_b. lda, ldb, ldc count elements from one stored
+// row to the next. Sums are fp32, in a fixed order: the same plan gives the same bits in every run.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +16,13 @@
 
 namespace convoy::kernels::gemm {
 
-// Elements of A and B, and how they are multiplied. tf32 reads f32 and uses its upper 19 bits.
+// The type of A and B, and how they are multiplied. tf32 reads f32 and uses its upper 19 bits.
 enum class Math : std::uint8_t { fp32, tf32, bf16 };
 
 enum class Rung : std::uint8_t {
-  elementwise,     // one thread an element of C
+  elementwise,     // one thread for each element of C
   shared_tiles,    // 32 x 32 tiles through shared memory
-  register_tiles,  // fp32: 8 x 8 elements of C a thread, vector loads, copies overlapped with arithmetic
+  register_tiles,  // fp32: a thread has 8 x 8 elements of C, vector loads, copies that overlap arithmetic
   mma_sync,        // tensor cores by mma.sync, any chip from sm_80 on
   wgmma,           // Hopper: wgmma fed by TMA, warp-specialised and persistent
   cublas,          // the vendor's library, the yardstick
@@ -38,24 +39,25 @@ struct Problem {
   bool transpose_a = false;
   bool transpose_b = false;
   std::int64_t m = 0, n = 0, k = 0;
-  std::int64_t lda = 0, ldb = 0, ldc = 0;  // 0: rows lie without gaps
+  std::int64_t lda = 0, ldb = 0, ldc = 0;  // 0: rows without gaps
   float alpha = 1;
   float beta = 0;            // 0: C is not read
   bool bias = false;         // adds bias[column]
-  bool relu = false;         // last
-  bool column_sums = false;  // also writes the sums over rows of C and of its squares, as stored
+  bool relu = false;         // after the bias
+  bool column_sums = false;  // also writes the sums over rows of C, as stored, and of its squares
 
-  // With the zeroes among the pitches filled in; throws std::invalid_argument on what no kernel can do.
+  // Returns the problem with missing pitches filled in. Throws std::invalid_argument if no kernel
+  // supports it.
   Problem checked() const;
   std::size_t element_bytes() const { return math == Math::bf16 ? 2 : 4; }
   double operations() const { return 2.0 * double(m) * double(n) * double(k); }
-  // Each operand moved once.
+  // Counts each operand once.
   double bytes() const;
   std::string to_string() const;  // "bf16 NT 8192x8192x8192 -> bf16"
 };
 
-// How a rung runs a problem: one of its tile shapes, and in how many pieces k is cut. The pieces of k are
-// summed in order by a second kernel.
+// How a rung runs a problem: the tile shape, and into how many splits k is divided (split-k). A
+// second kernel adds the splits in order.
 struct Plan {
   Rung rung = Rung::elementwise;
   int tile = 0;  // index in tile_names(rung)
@@ -73,18 +75,19 @@ struct Buffers {
   void* workspace = nullptr;      // aligned to 256 bytes
 };
 
-// Whether the rung can do the problem on the current device.
+// Whether the rung supports the problem on the current device.
 bool supports(Rung rung, const Problem& problem);
-// What the rung expects to be its fastest plan; cheap and deterministic.
+// The plan that the rung expects to be its fastest. Cheap and deterministic.
 Plan plan(Rung rung, const Problem& problem);
-// Over our own rungs.
+// The expected fastest plan of our own rungs.
 Plan plan(const Problem& problem);
 // All plans worth timing, the expected best first.
 std::vector<Plan> candidates(Rung rung, const Problem& problem);
-// The tuning file's plan, or, where it measures (kernels/device/tuning.h), the fastest of all rungs and cuBLAS; else
-// plan(problem). Not inside a capture.
+// Returns the tuning file's plan or, if it measures (kernels/device/tuning.h), the fastest of all
+// rungs and cuBLAS, else plan(problem). Do not call it inside a capture.
 Plan chosen(const Problem& problem);
-// Ties a plan to its buffers. Launching enqueues on a cudaStream_t, allocates nothing, and can be captured.
+// Binds a plan to its buffers. A launch enqueues on its stream, allocates nothing, and can be
+// captured.
 Launch bind(const Problem& problem, const Plan& plan, const Buffers& buffers);
 
 }  // namespace convoy::kernels::gemm

@@ -1,4 +1,4 @@
-// What the rungs fed by cp.async share: the copies, the order of their tiles, and their host side.
+// Code that the families fed by cp.async share: copies, the order of tiles, and host code.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace convoy::kernels::gemm {
 
-// Starts a copy of `bytes` (the rest up to `size` becomes zero) from device to shared memory.
+// Starts a copy of `bytes` from device to shared memory. The rest up to `size` becomes zero.
 template <int size>
 __device__ inline void copy_async(void* to, const void* from, int bytes) {
   const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(to));
@@ -38,12 +38,13 @@ __device__ inline void copies_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
 }
 
-// Blocks in bands of tile rows, so that blocks that run together share operands in L2; pieces of k outermost.
+// Orders blocks in bands of tile rows, so that blocks that run together share operands in L2.
+// Splits of k are outermost.
 struct TileOrder {
   static constexpr int kBand = 8;
   std::int64_t tile_rows, tile_columns;
   int splits;
-  std::int64_t piece;  // values of k, a multiple of the kernel's depth
+  std::int64_t piece;  // values of k in a split, a multiple of the kernel's depth
   std::int64_t partial_pitch;
 
   struct Position {
@@ -71,7 +72,8 @@ inline TileOrder tile_order(const Problem& p, int rows, int columns, int depth, 
           partial_pitch(p)};
 }
 
-// The three best numbers of pieces for each tile shape, the best first. `cost` in microseconds.
+// Returns the three best split_k values for each tile shape, the best first. `cost` is in
+// microseconds.
 inline std::vector<Plan> tile_candidates(Rung rung, int shapes, const Problem& p, int least_k,
                                          const std::function<double(int, int)>& cost,
                                          const std::function<std::int64_t(int)>& tiles,
@@ -94,7 +96,8 @@ inline std::vector<Plan> tile_candidates(Rung rung, int shapes, const Problem& p
   return plans;
 }
 
-// What a plan takes: the pieces of k where there are several, the slots of the sums. A null base only counts the bytes.
+// The workspace of a plan: partial sums if k is split, and slots of column sums. A null base only
+// counts bytes.
 struct TileWorkspace {
   float *partial, *slots;
   std::size_t bytes;

@@ -1,5 +1,5 @@
-// Between the dispatch in cuda_gemm.cpp and the files of the rungs: what each offers, and what several need.
-// CUDA builds only.
+// Interface between the dispatch in cuda_gemm.cpp and the kernel families (rungs): the functions of
+// a family, and code that several need. CUDA builds only.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -12,7 +12,7 @@ namespace convoy::kernels::gemm {
 
 struct Epilogue;
 
-// One rung. Problems are checked() before they come here; plans given to bind are the rung's own.
+// A kernel family. Its problems are checked(); the plans given to bind are its own.
 struct RungEntry {
   bool (*supports)(const Problem&);
   std::vector<Plan> (*candidates)(const Problem&);  // the expected best first
@@ -31,7 +31,6 @@ struct DeviceFacts {
 };
 const DeviceFacts& device_facts();  // of the current device; throws without one
 
-inline cudaStream_t as_stream(Stream stream) { return static_cast<cudaStream_t>(stream); }
 inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 inline std::size_t round_up(std::size_t value, std::size_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
@@ -39,7 +38,7 @@ inline std::size_t round_up(std::size_t value, std::size_t multiple) {
 
 Epilogue epilogue_of(const Problem& problem, const Buffers& buffers);
 
-// Hands out pieces of a workspace, each aligned to 256 bytes; with a null base it only counts.
+// Hands out ranges of a workspace, each aligned to 256 bytes. With a null base it only counts.
 class Carver {
  public:
   explicit Carver(void* base) : base_(static_cast<std::uint8_t*>(base)) {}
@@ -56,23 +55,24 @@ class Carver {
   std::size_t used_ = 0;
 };
 
-// The pieces of k that a plan cuts: partial sums [splits][m][pitch], pitch a multiple of 4.
+// Layout of a plan's partial sums if k is split: [splits][m][pitch], pitch a multiple of 4.
 inline std::int64_t partial_pitch(const Problem& problem) { return ceil_div(problem.n, 4) * 4; }
 inline std::size_t partial_elements(const Problem& problem, int splits) {
   return std::size_t(splits) * std::size_t(problem.m) * std::size_t(partial_pitch(problem));
 }
-// Sums the pieces in order and finishes the elements of C.
+// Adds the splits in order and finishes the elements of C.
 void sum_partials(const Epilogue& epilogue, const float* partial, int splits, std::int64_t m, std::int64_t n,
                   std::int64_t pitch, cudaStream_t stream);
 
-// Sums over the rows of C and of its squares: per-slot sums [slots][2][n] by one pass over C, or made by the
-// kernel that wrote C, and their total in double precision. count: at most kSumSlots.
+// Sums of the columns of C and of their squares: slots [slots][2][n], by one pass over C or by the
+// kernel that wrote C, then their total in double precision. At most kSumSlots slots.
 inline constexpr int kSumSlots = 264;
 std::size_t slot_elements(std::int64_t n, int slots);
 void sum_columns(const Epilogue& epilogue, std::int64_t m, std::int64_t n, float* slots, cudaStream_t stream);
 void sum_slots(const float* slots, int count, std::int64_t n, double* sums, cudaStream_t stream);
 
-// out[r][c] = in[r][c], or in[c][r]: brings a matrix of 2- or 4-byte elements into another pitch or order.
+// out[r][c] = in[r][c], or in[c][r]: copies a matrix of 2- or 4-byte elements into another pitch or
+// order.
 void repack(const void* in, std::int64_t in_pitch, bool transpose, void* out, std::int64_t out_pitch,
             std::int64_t out_rows, std::int64_t out_columns, std::size_t element_bytes, cudaStream_t stream);
 

@@ -16,15 +16,6 @@ struct ImageOpsProblem {
 // Throws std::invalid_argument unless operands and problem fit together; settles the layouts.
 void check_image_ops(const ImageOpsProblem& problem, KernelRequest& request);
 
-namespace reference {
-Kernel image_ops_forward(const ImageOpsProblem& problem, KernelRequest& request);
-}  // namespace reference
-namespace cuda {
-Kernel image_ops_forward(const ImageOpsProblem& problem, KernelRequest& request);
-}  // namespace cuda
-
-inline Kernel image_ops_forward(Backend backend, const ImageOpsProblem& problem, KernelRequest& request) {
-  return select(backend, reference::image_ops_forward, nullptr, cuda::image_ops_forward)(problem, request);
-}
+CONVOY_KERNEL_WITH_CPU(image_ops_forward, ImageOpsProblem, nullptr);
 
 }  // namespace convoy::kernels

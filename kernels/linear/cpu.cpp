@@ -1,6 +1,6 @@
-// Fully connected layer by oneDNN's inner product. It sees matrices alone: images that are not row_major are copied
-// flat first, since over them oneDNN would choose other weight layouts forward than backward, and activations are
-// cheaper to copy than weights.
+// Fully connected layer by oneDNN's inner product, over matrices only: images that are not
+// row_major are flattened first. For images oneDNN would choose different weight layouts forward
+// and backward, and copying weights costs more.
 #include "kernels/device/host_kernel.h"
 #include "kernels/device/onednn.h"
 #include "kernels/linear/linear.h"
@@ -13,7 +13,7 @@ using Forward = dnnl::inner_product_forward;
 using BackwardData = dnnl::inner_product_backward_data;
 using BackwardWeights = dnnl::inner_product_backward_weights;
 
-// The layer as oneDNN is to see it; bias is a zero descriptor where there is none.
+// The layer as oneDNN sees it. bias is a zero descriptor if there is none.
 struct Layer {
   memory::desc x, weights, y, bias;
 };
@@ -24,24 +24,24 @@ Shape flat(const Shape& x) { return {x[0], x.elements() / x[0]}; }
 Layer layer_of(const char* operation, const TensorDesc& x, const TensorDesc& weights, TensorDesc& y,
                TensorDesc* bias) {
   const Shape flat_x = flat(x.shape);
-  settle(operation, y, Layout::row_major);
+  require_layout(operation, y, Layout::row_major);
   require_shape(operation, "y", y, {flat_x[0], y.shape[1]});
   require_shape(operation, "weights", weights, {y.shape[1], flat_x[1]});
   const TensorDesc matrix{x.dtype, flat_x, Layout::row_major, nullptr};
-  // Plain weights serve every pass as they are; for others the pass has its wish.
+  // Plain weights serve all passes. Otherwise each pass chooses its layout.
   Layer layer{onednn::desc_of(matrix),
               weights.layout == Layout::row_major ? onednn::desc_of(weights) : onednn::any_desc(weights),
               onednn::desc_of(y),
               {}};
   if (bias != nullptr) {
-    settle(operation, *bias, Layout::row_major);
+    require_layout(operation, *bias, Layout::row_major);
     require_shape(operation, "bias", *bias, {y.shape[1]});
     layer.bias = onednn::desc_of(*bias);
   }
   return layer;
 }
 
-// Also the hint that oneDNN wants for the backward primitives.
+// Also the hint that oneDNN's backward primitives need.
 Forward::primitive_desc forward_of(const Layer& layer) {
   return onednn::forward_primitive<Forward>(dnnl::prop_kind::forward_training, layer.x, layer.weights,
                                             layer.bias, layer.y);
@@ -52,7 +52,7 @@ memory::desc plain_desc(const TensorDesc& x) {
   return onednn::desc_of({x.dtype, x.shape, Layout::row_major, nullptr});
 }
 
-// Input 0 as the matrix that the layer takes.
+// Input 0 as the matrix that the layer reads.
 onednn::Buffer flat_input(onednn::Sequence& sequence, const TensorDesc& x, const Layer& layer) {
   onednn::Buffer buffer = sequence.in_layout(onednn::input(0, onednn::desc_of(x)), plain_desc(x));
   buffer.desc = layer.x;
@@ -67,7 +67,7 @@ Kernel linear_forward(const LinearProblem& problem, KernelRequest& request) {
   const Layer layer =
       layer_of("linear_forward", x, weights, request.outputs[0], problem.bias ? &request.inputs[2] : nullptr);
   const Forward::primitive_desc primitive = forward_of(layer);
-  onednn::settle(weights, primitive.weights_desc());
+  onednn::require_layout(weights, primitive.weights_desc());
   onednn::Sequence sequence;
   onednn::Sequence::Arguments arguments = {
       {DNNL_ARG_SRC, flat_input(sequence, x, layer)},
@@ -86,7 +86,7 @@ Kernel linear_backward_data(const LinearProblem&, KernelRequest& request) {
   const Layer layer = layer_of("linear_backward_data", dx, weights, dy, nullptr);
   const auto primitive =
       onednn::backward_primitive<BackwardData>(forward_of(layer), layer.x, layer.weights, layer.y);
-  onednn::settle(weights, primitive.weights_desc());
+  onednn::require_layout(weights, primitive.weights_desc());
   onednn::Sequence sequence;
   const onednn::Buffer target = onednn::output(0, onednn::desc_of(dx));
   onednn::Buffer result = sequence.same_or_temporary(target, plain_desc(dx));
@@ -107,7 +107,7 @@ Kernel linear_backward_weights(const LinearProblem& problem, KernelRequest& requ
                                problem.bias ? &request.outputs[1] : nullptr);
   const auto primitive = onednn::backward_primitive<BackwardWeights>(forward_of(layer), layer.x,
                                                                      layer.weights, layer.bias, layer.y);
-  onednn::settle(dweights, primitive.diff_weights_desc());
+  onednn::require_layout(dweights, primitive.diff_weights_desc());
   onednn::Sequence sequence;
   onednn::Sequence::Arguments arguments = {{DNNL_ARG_SRC, flat_input(sequence, x, layer)},
                                            {DNNL_ARG_DIFF_DST, onednn::input(1, layer.y)}};

@@ -1,5 +1,5 @@
-// Fully connected layer on the device: three matrix products. Images whose pixels have more than one channel are turned
-// into rows of C, H, W first, which is cheaper than to turn the weights.
+// Fully connected layer on the device: three matrix products. Images with more than one pixel and
+// channel are reordered to rows of C, H, W first, which is cheaper than reordering the weights.
 #include "kernels/device/cuda_kernel.h"
 #include "kernels/gemm/bias_gradient.h"
 #include "kernels/gemm/gemm.h"
@@ -16,13 +16,13 @@ struct Extents {
   DType type;
   gemm::Math math;
 
-  bool turned() const { return pixels > 1 && channels > 1; }
+  bool needs_flatten() const { return pixels > 1 && channels > 1; }
   std::size_t x_bytes() const { return std::size_t(n * in) * bytes_of(type); }
 };
 
 Extents settle_linear(const char* operation, const LinearProblem& problem, TensorDesc& x, TensorDesc& weights,
                       TensorDesc& y, TensorDesc* bias, bool gradient) {
-  for (TensorDesc* desc : {&x, &weights, &y}) settle_activation(operation, *desc);
+  for (TensorDesc* desc : {&x, &weights, &y}) require_activation_layout(operation, *desc);
   const ImageExtents image = image_extents(x.shape);
   Extents e{image.n,    image.c * image.pixels(), y.shape[1], image.pixels(), image.c,
             DType::f32, gemm::Math::fp32};
@@ -32,7 +32,7 @@ Extents settle_linear(const char* operation, const LinearProblem& problem, Tenso
   e.type = gradient ? common_dtype(operation, {&x, &y}) : common_dtype(operation, {&x, &y, &weights});
   e.math = e.type == DType::bf16 ? gemm::Math::bf16 : problem.tf32 ? gemm::Math::tf32 : gemm::Math::fp32;
   if (bias != nullptr) {
-    settle(operation, *bias, Layout::row_major);
+    require_layout(operation, *bias, Layout::row_major);
     require_dtype(operation, "the bias", *bias, DType::f32);
     require_shape(operation, "the bias", *bias, {e.out});
   }
@@ -47,7 +47,7 @@ gemm::Problem product_of(const Extents& e, DType output, std::int64_t m, std::in
   return product;
 }
 
-// Behind the product's own workspace: x or dx as rows, the sums of the bias's gradient.
+// After the product's workspace: x or dx as rows, and sums of the bias's gradient.
 struct Workspace {
   std::uint8_t *product, *rows, *sums;
   std::size_t bytes;
@@ -55,7 +55,7 @@ struct Workspace {
 Workspace carve(const Extents& e, const gemm::Plan& plan, std::size_t sums, void* base) {
   gemm::Carver carver(base);
   auto* const product = carver.take<std::uint8_t>(plan.workspace_bytes);
-  auto* const rows = carver.take<std::uint8_t>(e.turned() ? e.x_bytes() : 0);
+  auto* const rows = carver.take<std::uint8_t>(e.needs_flatten() ? e.x_bytes() : 0);
   auto* const for_sums = carver.take<std::uint8_t>(sums);
   return {product, rows, for_sums, carver.used()};
 }
@@ -84,13 +84,13 @@ Kernel linear_forward(const LinearProblem& problem, KernelRequest& request) {
     const Workspace workspace = carve(e, plan, 0, operands.workspace);
     const void* x = operands.inputs[0];
     gemm::Buffers buffers;
-    buffers.a = e.turned() ? workspace.rows : x;
+    buffers.a = e.needs_flatten() ? workspace.rows : x;
     buffers.b = operands.inputs[1];
     buffers.c = operands.outputs[0];
     if (product.bias) buffers.bias = static_cast<const float*>(operands.inputs[2]);
     buffers.workspace = workspace.product;
     return [=, launch = gemm::bind(product, plan, buffers)](Stream stream) {
-      if (e.turned()) flatten(e, x, workspace.rows, stream);
+      if (e.needs_flatten()) flatten(e, x, workspace.rows, stream);
       launch(stream);
     };
   };
@@ -112,11 +112,11 @@ Kernel linear_backward_data(const LinearProblem& problem, KernelRequest& request
     gemm::Buffers buffers;
     buffers.a = operands.inputs[0];
     buffers.b = operands.inputs[1];
-    buffers.c = e.turned() ? workspace.rows : dx;
+    buffers.c = e.needs_flatten() ? workspace.rows : dx;
     buffers.workspace = workspace.product;
     return [=, launch = gemm::bind(product, plan, buffers)](Stream stream) {
       launch(stream);
-      if (e.turned()) unflatten(e, workspace.rows, dx, stream);
+      if (e.needs_flatten()) unflatten(e, workspace.rows, dx, stream);
     };
   };
   return kernel;
@@ -139,11 +139,11 @@ Kernel linear_backward_weights(const LinearProblem& problem, KernelRequest& requ
     auto* const dbias = sums > 0 ? static_cast<float*>(operands.outputs[1]) : nullptr;
     gemm::Buffers buffers;
     buffers.a = dy;
-    buffers.b = e.turned() ? workspace.rows : x;
+    buffers.b = e.needs_flatten() ? workspace.rows : x;
     buffers.c = operands.outputs[0];
     buffers.workspace = workspace.product;
     return [=, launch = gemm::bind(product, plan, buffers)](Stream stream) {
-      if (e.turned()) flatten(e, x, workspace.rows, stream);
+      if (e.needs_flatten()) flatten(e, x, workspace.rows, stream);
       launch(stream);
       if (dbias != nullptr) gemm::bias_gradient(e.type, dy, e.n, e.out, dbias, workspace.sums, stream);
     };

@@ -2,10 +2,12 @@
 //   linear_forward           {x, weights, [bias]} -> {y}
 //   linear_backward_data     {dy, weights} -> {dx}
 //   linear_backward_weights  {x, dy} -> {dweights, [dbias]}
-// x [N, C, H, W] in any layout or [N, C]; weights, logically, [O, C * H * W] over row-major (c, h, w); bias
-// [O]; y [N, O] row_major. dweights is written in the layout that it comes with (that of the weights).
+// x [N, C, H, W] in any layout or [N, C]; weights, logically, [O, C * H * W] over row-major (c, h,
+// w); bias [O]; y [N, O] row_major. dweights is written in the layout that it is given (that of the
+// weights).
 //
-// On CUDA x, y, dy, dx and the weights are all f32 or all bf16; the weights row_major; bias, dweights and dbias f32.
+// On CUDA x, y, dy, dx and the weights are all f32 or all bf16; the weights are row_major; bias,
+// dweights and dbias are f32.
 #pragma once
 
 #include "kernels/device/kernel.h"
@@ -13,37 +15,12 @@
 namespace convoy::kernels {
 
 struct LinearProblem {
-  bool bias = true;   // whether the operands in brackets are there
-  bool tf32 = false;  // CUDA: f32 operands may be rounded to tf32; host backends take them whole
+  bool bias = true;   // whether the bias operands exist
+  bool tf32 = false;  // CUDA may round f32 operands to tf32; host backends do not
 };
 
-namespace reference {
-Kernel linear_forward(const LinearProblem& problem, KernelRequest& request);
-Kernel linear_backward_data(const LinearProblem& problem, KernelRequest& request);
-Kernel linear_backward_weights(const LinearProblem& problem, KernelRequest& request);
-}  // namespace reference
-namespace cpu {
-Kernel linear_forward(const LinearProblem& problem, KernelRequest& request);
-Kernel linear_backward_data(const LinearProblem& problem, KernelRequest& request);
-Kernel linear_backward_weights(const LinearProblem& problem, KernelRequest& request);
-}  // namespace cpu
-namespace cuda {
-Kernel linear_forward(const LinearProblem& problem, KernelRequest& request);
-Kernel linear_backward_data(const LinearProblem& problem, KernelRequest& request);
-Kernel linear_backward_weights(const LinearProblem& problem, KernelRequest& request);
-}  // namespace cuda
-
-inline Kernel linear_forward(Backend backend, const LinearProblem& problem, KernelRequest& request) {
-  return select(backend, reference::linear_forward, cpu::linear_forward, cuda::linear_forward)(problem,
-                                                                                               request);
-}
-inline Kernel linear_backward_data(Backend backend, const LinearProblem& problem, KernelRequest& request) {
-  return select(backend, reference::linear_backward_data, cpu::linear_backward_data,
-                cuda::linear_backward_data)(problem, request);
-}
-inline Kernel linear_backward_weights(Backend backend, const LinearProblem& problem, KernelRequest& request) {
-  return select(backend, reference::linear_backward_weights, cpu::linear_backward_weights,
-                cuda::linear_backward_weights)(problem, request);
-}
+CONVOY_KERNEL(linear_forward, LinearProblem);
+CONVOY_KERNEL(linear_backward_data, LinearProblem);
+CONVOY_KERNEL(linear_backward_weights, LinearProblem);
 
 }  // namespace convoy::kernels

@@ -1,4 +1,4 @@
-// Fully connected layer, plain loops.
+// Fully connected layer in plain loops.
 #include "kernels/device/host_kernel.h"
 #include "kernels/linear/linear.h"
 
@@ -21,7 +21,7 @@ Extents extents_of(const char* operation, const TensorDesc& x, const TensorDesc&
 
 Kernel linear_forward(const LinearProblem& problem, KernelRequest& request) {
   require_counts("linear_forward", request, problem.bias ? 3 : 2, 1);
-  settle_row_major("linear_forward", request);
+  require_row_major("linear_forward", request);
   const Extents e = extents_of("linear_forward", request.inputs[0], request.inputs[1], request.outputs[0]);
   return host_kernel([=](const BoundOperands& operands) {
     const float *x = operands.in(0), *weights = operands.in(1);
@@ -36,7 +36,7 @@ Kernel linear_forward(const LinearProblem& problem, KernelRequest& request) {
 
 Kernel linear_backward_data(const LinearProblem&, KernelRequest& request) {
   require_counts("linear_backward_data", request, 2, 1);
-  settle_row_major("linear_backward_data", request);
+  require_row_major("linear_backward_data", request);
   const Extents e =
       extents_of("linear_backward_data", request.outputs[0], request.inputs[1], request.inputs[0]);
   return host_kernel([=](const BoundOperands& operands) {
@@ -52,7 +52,7 @@ Kernel linear_backward_data(const LinearProblem&, KernelRequest& request) {
 
 Kernel linear_backward_weights(const LinearProblem& problem, KernelRequest& request) {
   require_counts("linear_backward_weights", request, 2, problem.bias ? 2 : 1);
-  settle_row_major("linear_backward_weights", request);
+  require_row_major("linear_backward_weights", request);
   const Extents e =
       extents_of("linear_backward_weights", request.inputs[0], request.outputs[0], request.inputs[1]);
   return host_kernel([=](const BoundOperands& operands) {

@@ -1,6 +1,6 @@
-// Local response normalisation of row_major and blocked images. The channels of a pixel are gathered into a
-// line between zeros, summed over the window there, and scattered back. aux: the scale k + alpha / size * sum
-// of squares, f32, like x.
+// Local response normalisation of row_major and blocked images. Copies the channels of a pixel into
+// a line with zeros around it, sums windows there, and copies back. aux: the scale k + alpha / size
+// * sum of squares, f32, like x.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ constexpr std::int64_t kMargin = 64;       // zeros on each side of a line
 constexpr std::int64_t kChannels = 4096;   // the longest line
 constexpr std::int64_t kPixelPiece = 128;  // pixels that a thread takes at a time
 
-// Channel c of pixel p of a sample lies at c / lanes * lanes * pixels + p * lanes + c % lanes.
+// Channel c of pixel p of a sample is at c / lanes * lanes * pixels + p * lanes + c % lanes.
 struct Geometry {
   std::int64_t samples, channels, padded, pixels, lanes;
   std::int64_t size;
@@ -31,7 +31,8 @@ struct Line {
   float* values = storage + kMargin;
 };
 
-// Calls visit(position in the line, offset in the sample) for every channel of a pixel, padding included.
+// Calls visit(position in the line, offset in the sample) for every channel of a pixel, with
+// padding.
 template <typename Visit>
 [[gnu::always_inline]] inline void for_each_channel(const Geometry& g, std::int64_t pixel, Visit visit) {
   for (std::int64_t c = 0; c < g.padded; c += g.lanes) {
@@ -52,12 +53,12 @@ template <typename Visit>
   }
 }
 
-// Zeros for the padding channels.
+// Zeroes the padding channels.
 [[gnu::always_inline]] inline void clear_padding(const Geometry& g, float* line) {
   std::fill(line + g.channels, line + g.padded, 0.0f);
 }
 
-// scale ^ -beta, 0 in the padding; the usual exponent needs no general power.
+// Computes scale ^ -beta, 0 in the padding. The usual exponent needs no general power.
 [[gnu::always_inline]] inline void powers(const Geometry& g, const float* scale, float* power) {
   if (g.beta == 0.75f) {
 #pragma omp simd
@@ -100,7 +101,7 @@ CONVOY_VECTORISED void backward_pixels(const Geometry& g, std::int64_t begin, st
       products.values[c] = dy[at] * y[at] / scale[at];
     });
     clear_padding(g, products.values);
-    // The windows that a channel stands in are the forward window mirrored.
+    // The windows that contain a channel are the forward window mirrored.
     window_sums(g, products, (g.size - 1) / 2, through_scales);
     powers(g, scales, power);
     for_each_channel(g, pixel, [&](std::int64_t c, std::int64_t at) {
@@ -120,7 +121,7 @@ Geometry geometry_of(const char* operation, const LocalResponseNormProblem& prob
           problem.k,  problem.beta, problem.alpha / static_cast<float>(problem.size)};
 }
 
-// body(sample, first pixel, last pixel) in parallel.
+// Calls body(sample, first pixel, last pixel) in parallel.
 template <typename Body>
 void for_each_piece(const Geometry& g, const Body& body) {
   const std::int64_t pieces = (g.pixels + kPixelPiece - 1) / kPixelPiece;
@@ -136,7 +137,7 @@ Kernel local_response_norm_forward(const LocalResponseNormProblem& problem, Kern
   const char* operation = "local_response_norm_forward";
   require_counts(operation, request, 1, 2);
   request.outputs[1] = request.inputs[0];
-  settle_like(operation, request.outputs[0], request.inputs[0]);
+  match_layout(operation, request.outputs[0], request.inputs[0]);
   require_shape(operation, "y", request.outputs[0], request.inputs[0].shape);
   return host_kernel([g = geometry_of(operation, problem, request.inputs[0])](const BoundOperands& operands) {
     for_each_piece(g, [&](std::int64_t n, std::int64_t begin, std::int64_t end) {
@@ -149,9 +150,9 @@ Kernel local_response_norm_forward(const LocalResponseNormProblem& problem, Kern
 Kernel local_response_norm_backward(const LocalResponseNormProblem& problem, KernelRequest& request) {
   const char* operation = "local_response_norm_backward";
   require_counts(operation, request, 4, 1);
-  settle_like(operation, request.outputs[0], request.inputs[0]);
+  match_layout(operation, request.outputs[0], request.inputs[0]);
   for (TensorDesc& input : request.inputs) {
-    settle_like(operation, input, request.outputs[0]);
+    match_layout(operation, input, request.outputs[0]);
     require_shape(operation, "an input", input, request.outputs[0].shape);
   }
   const auto body = [g = geometry_of(operation, problem, request.inputs[0])](const BoundOperands& operands) {

@@ -1,6 +1,6 @@
-// Local response normalisation on the device, channels_last: a thread has one pack of channels and looks at the
-// packs beside it, which lie in the cache. Backward computes the scales again from x, which costs less than
-// reading them, so aux is one unused element and y is not read.
+// Local response normalisation on the device, channels_last: a thread has one pack of channels and
+// reads its neighbours from the cache. Backward computes the scales again from x, which is cheaper
+// than reading them, so aux is unused.
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/divider.h"
 #include "kernels/local_response_norm/local_response_norm.h"
@@ -9,20 +9,21 @@ namespace convoy::kernels::cuda {
 namespace {
 
 struct Windows {
-  int channels, before, after;  // channels around c: [c - before, c + after]
-  float alpha, beta, k;         // alpha already divided by the window's size
-  Divider row;                  // packs (or channels) a pixel
+  int channels, before, after;  // the window of channel c is [c - before, c + after]
+  float alpha, beta, k;         // alpha is divided by the window's size
+  Divider row;                  // packs (or channels) in a pixel
   std::int64_t items;
 };
 
-// 1 / sqrt(value) by the hardware's approximation, within two units in the last place; no branch for denormals.
+// 1 / sqrt(value) by the hardware's approximation, within two units in the last place; no branch
+// for denormals.
 __device__ __forceinline__ float inverse_root(float value) {
   float root;
   asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(value));
   return root;
 }
 
-// scale ^ -beta, and 1 / scale. kUsual: beta is 0.75.
+// scale ^ -beta and 1 / scale. kUsual: beta is 0.75.
 struct Power {
   float power, inverse;
 };
@@ -32,7 +33,7 @@ __device__ __forceinline__ Power inverse_power(float scale, float beta) {
   return {kUsual ? inverse * inverse_root(root) : exp2f(-beta * log2f(scale)), inverse};
 }
 
-// The pack at `channel` of the row that begins at `row`; zeros beyond the row's ends.
+// Returns the pack at `channel` of the row that begins at `row`, zeros outside the row.
 template <int V, typename T>
 __device__ __forceinline__ void load_or_zero(const T* row, int channel, int channels, float* to) {
   float value[V];
@@ -54,7 +55,7 @@ __device__ __forceinline__ void window_sums(const float (&value)[count + 2 * rea
       for (int i = 0; i < count; ++i) sums[i] += value[i + reach + j];
 }
 
-// Windows that reach at most kReach <= V / 2 channels either way.
+// For windows that reach at most kReach <= V / 2 channels either way.
 template <typename T, int V, int kReach, bool kUsual>
 __global__ void forward(const T* x, T* y, const __grid_constant__ Windows w) {
   const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
@@ -76,7 +77,8 @@ __global__ void forward(const T* x, T* y, const __grid_constant__ Windows w) {
   }
 }
 
-// dx_c = dy_c s_c^-beta - 2 alpha beta / size x_c sum over the mirrored window of dy_j x_j s_j^(-beta - 1).
+// dx_c = dy_c s_c^-beta - 2 alpha beta / size x_c * (sum over the mirrored window of dy_j x_j
+// s_j^(-beta - 1)).
 template <typename T, int V, int kReach, bool kUsual>
 __global__ void backward(const T* x, const T* dy, T* dx, const __grid_constant__ Windows w) {
   constexpr int kMiddle = V + 2 * kReach;  // channels whose scales are needed
@@ -102,7 +104,7 @@ __global__ void backward(const T* x, const T* dy, T* dx, const __grid_constant__
       const int at = V - kReach + i;
       const Power p = inverse_power<kUsual>(fmaf(w.alpha, scales[i], w.k), w.beta);
       const float product = dys[at] * xs[at];
-      // A channel that nothing flows through must not bring in 0 * inf where its scale is zero.
+      // A zero product must not become NaN by 0 * inf if the scale is zero.
       through[i] = product == 0 ? 0 : product * p.power * p.inverse;
       if (i >= kReach && i < kReach + V) powers[i - kReach] = p.power;
     }
@@ -113,7 +115,7 @@ __global__ void backward(const T* x, const T* dy, T* dx, const __grid_constant__
   }
 }
 
-// Any window and any number of channels, an element at a time.
+// For any window and number of channels: one element at a time.
 template <typename T>
 __device__ float scale_at(const T* row, int channel, const Windows& w) {
   float sum = 0;
@@ -153,10 +155,10 @@ __global__ void backward_elements(const T* x, const T* dy, T* dx, Windows w) {
   }
 }
 
-// The kernel of the element type, wide where the channels and the window allow it.
+// Which kernel to use: the wide one if the channels and the window allow it.
 struct Plan {
   DType type;
-  int reach;  // of the wide kernel; 0: an element at a time
+  int reach;  // reach of the wide kernel; 0 selects one element at a time
   Windows windows;
 };
 
@@ -177,7 +179,7 @@ Plan plan_of(const char* operation, const LocalResponseNormProblem& problem, con
   return {type, !wide ? 0 : before <= 2 ? 2 : 4, windows};
 }
 
-// The kernel of an element type and plan.
+// The kernel for an element type and plan.
 template <typename T>
 auto* forward_kernel(const Plan& plan) {
   constexpr int kV = kPackWidth<T>;
@@ -200,7 +202,7 @@ Kernel local_response_norm_forward(const LocalResponseNormProblem& problem, Kern
   require_counts(operation, request, 1, 2);
   const Shape shape = request.inputs[0].shape;
   request.outputs[1] = {DType::f32, {1}, Layout::row_major, nullptr};
-  settle_activations(operation, request);
+  require_activation_layouts(operation, request);
   require_shape(operation, "y", request.outputs[0], shape);
   const DType type = common_dtype(operation, {&request.inputs[0], &request.outputs[0]});
   const Plan plan = plan_of(operation, problem, shape, type);
@@ -219,7 +221,7 @@ Kernel local_response_norm_backward(const LocalResponseNormProblem& problem, Ker
   require_counts(operation, request, 4, 1);
   auto& in = request.inputs;
   const Shape shape = in[0].shape;
-  settle_activations(operation, request);
+  require_activation_layouts(operation, request);
   for (const int at : {1, 3}) require_shape(operation, "an input", in[at], shape);
   require_shape(operation, "dx", request.outputs[0], shape);
   const DType type = common_dtype(operation, {&in[0], &in[1], &in[3], &request.outputs[0]});

@@ -1,4 +1,5 @@
-// Local response normalisation, plain loops. aux: the scale k + alpha / size * sum of squares, f32, like x.
+// Local response normalisation in plain loops. aux: the scale k + alpha / size * sum of squares,
+// f32, like x.
 #include <algorithm>
 #include <cmath>
 
@@ -25,7 +26,7 @@ Kernel local_response_norm_forward(const LocalResponseNormProblem& problem, Kern
   const char* operation = "local_response_norm_forward";
   require_counts(operation, request, 1, 2);
   request.outputs[1] = {DType::f32, request.inputs[0].shape, Layout::row_major, nullptr};
-  settle_row_major(operation, request);
+  require_row_major(operation, request);
   require_shape(operation, "y", request.outputs[0], request.inputs[0].shape);
   return host_kernel([problem, e = image_extents(request.inputs[0].shape)](const BoundOperands& operands) {
     const float* x = operands.in(0);
@@ -43,13 +44,13 @@ Kernel local_response_norm_forward(const LocalResponseNormProblem& problem, Kern
 Kernel local_response_norm_backward(const LocalResponseNormProblem& problem, KernelRequest& request) {
   const char* operation = "local_response_norm_backward";
   require_counts(operation, request, 4, 1);
-  settle_row_major(operation, request);
+  require_row_major(operation, request);
   for (const TensorDesc& input : request.inputs)
     require_shape(operation, "an input", input, request.outputs[0].shape);
   return host_kernel(
       [problem, e = image_extents(request.inputs[0].shape)](const BoundOperands& operands) {
         const float *x = operands.in(0), *y = operands.in(1), *scale = operands.in(2), *dy = operands.in(3);
-        // x_c stands in the windows of the channels that reach it, so the window is the forward one mirrored.
+        // The windows that contain x_c are the forward window mirrored.
         const std::int64_t before = (problem.size - 1) / 2, after = problem.size / 2;
         const double factor = 2.0 * problem.alpha * problem.beta / problem.size;
         std::vector<float> dx(e.n * e.c * e.pixels());

@@ -13,18 +13,6 @@ struct MixProblem {};
 // Throws std::invalid_argument unless the operands fit together; gives y the layout of x.
 void check_mix(KernelRequest& request);
 
-namespace reference {
-Kernel mix_forward(const MixProblem& problem, KernelRequest& request);
-}  // namespace reference
-namespace cpu {
-Kernel mix_forward(const MixProblem& problem, KernelRequest& request);
-}  // namespace cpu
-namespace cuda {
-Kernel mix_forward(const MixProblem& problem, KernelRequest& request);
-}  // namespace cuda
-
-inline Kernel mix_forward(Backend backend, const MixProblem& problem, KernelRequest& request) {
-  return select(backend, reference::mix_forward, cpu::mix_forward, cuda::mix_forward)(problem, request);
-}
+CONVOY_KERNEL(mix_forward, MixProblem);
 
 }  // namespace convoy::kernels

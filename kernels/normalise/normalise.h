@@ -21,15 +21,6 @@ struct NormaliseProblem {
 // Throws std::invalid_argument unless operands and problem fit together.
 void check_normalise(const NormaliseProblem& problem, const KernelRequest& request);
 
-namespace reference {
-Kernel normalise_forward(const NormaliseProblem& problem, KernelRequest& request);
-}  // namespace reference
-namespace cuda {
-Kernel normalise_forward(const NormaliseProblem& problem, KernelRequest& request);
-}  // namespace cuda
-
-inline Kernel normalise_forward(Backend backend, const NormaliseProblem& problem, KernelRequest& request) {
-  return select(backend, reference::normalise_forward, nullptr, cuda::normalise_forward)(problem, request);
-}
+CONVOY_KERNEL_WITH_CPU(normalise_forward, NormaliseProblem, nullptr);
 
 }  // namespace convoy::kernels

@@ -77,39 +77,9 @@ struct ClipProblem {
 // Throws std::invalid_argument unless the operands fit.
 void check_clip_scale(KernelRequest& request);
 
-namespace reference {
-Kernel optimizer_update(const OptimizerProblem& problem, KernelRequest& request);
-Kernel squared_norm(const SquaredNormProblem& problem, KernelRequest& request);
-Kernel clip_scale(const ClipProblem& problem, KernelRequest& request);
-Kernel moving_average(const MovingAverageProblem& problem, KernelRequest& request);
-}  // namespace reference
-namespace cpu {
-Kernel optimizer_update(const OptimizerProblem& problem, KernelRequest& request);
-Kernel squared_norm(const SquaredNormProblem& problem, KernelRequest& request);
-Kernel moving_average(const MovingAverageProblem& problem, KernelRequest& request);
-}  // namespace cpu
-namespace cuda {
-Kernel optimizer_update(const OptimizerProblem& problem, KernelRequest& request);
-Kernel squared_norm(const SquaredNormProblem& problem, KernelRequest& request);
-Kernel clip_scale(const ClipProblem& problem, KernelRequest& request);
-Kernel moving_average(const MovingAverageProblem& problem, KernelRequest& request);
-}  // namespace cuda
-
-inline Kernel optimizer_update(Backend backend, const OptimizerProblem& problem, KernelRequest& request) {
-  return select(backend, reference::optimizer_update, cpu::optimizer_update, cuda::optimizer_update)(problem,
-                                                                                                     request);
-}
-inline Kernel squared_norm(Backend backend, const SquaredNormProblem& problem, KernelRequest& request) {
-  return select(backend, reference::squared_norm, cpu::squared_norm, cuda::squared_norm)(problem, request);
-}
-
-inline Kernel moving_average(Backend backend, const MovingAverageProblem& problem, KernelRequest& request) {
-  return select(backend, reference::moving_average, cpu::moving_average, cuda::moving_average)(problem,
-                                                                                               request);
-}
-
-inline Kernel clip_scale(Backend backend, const ClipProblem& problem, KernelRequest& request) {
-  return select(backend, reference::clip_scale, reference::clip_scale, cuda::clip_scale)(problem, request);
-}
+CONVOY_KERNEL(optimizer_update, OptimizerProblem);
+CONVOY_KERNEL(squared_norm, SquaredNormProblem);
+CONVOY_KERNEL(moving_average, MovingAverageProblem);
+CONVOY_KERNEL_WITH_CPU(clip_scale, ClipProblem, reference::clip_scale);
 
 }  // namespace convoy::kernels

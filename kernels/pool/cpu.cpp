@@ -1,6 +1,7 @@
-// Pooling of row_major and blocked images; a plane is all pixels of one channel or of one block of channels,
-// whose lanes are computed side by side. aux of a maximum: its position in the window (row * kernel width +
-// column), in the layout of y, one byte where the window has at most 256 positions.
+// Pooling of row_major and blocked images. A plane is all pixels of one channel, or of one block of
+// channels whose lanes run in parallel.
+// aux of a maximum: row * kernel width + column in the window, in y's layout, one byte for up to
+// 256 positions.
 #include <algorithm>
 #include <limits>
 
@@ -16,8 +17,8 @@ struct Geometry {
   std::int64_t h, w, oh, ow;
 };
 
-// Of one output: the part of its window that lies in the image (relative to the window's corner), the corner,
-// and one over the average's divisor.
+// One output: the part of its window that is in the image (relative to the window's corner), the
+// corner, and one over the average's divisor.
 struct Window {
   std::int64_t top, left;
   int row_begin, row_end, column_begin, column_end;
@@ -41,7 +42,7 @@ inline Window window_at(const Geometry& g, std::int64_t oh, std::int64_t ow) {
   return v;
 }
 
-// A plane of each kernel. kLanes and the window's bounds are all that the inner loops depend on.
+// One plane of each kernel. Inner loops depend on kLanes and the window's bounds only.
 template <int kLanes, typename Index>
 CONVOY_VECTORISED void max_forward(const Geometry& g, const float* x, float* y, Index* aux) {
   for (std::int64_t oh = 0; oh < g.oh; ++oh)
@@ -57,7 +58,7 @@ CONVOY_VECTORISED void max_forward(const Geometry& g, const float* x, float* y, 
           const std::int32_t position = row * g.problem.kernel[1] + column;
 #pragma omp simd
           for (int lane = 0; lane < kLanes; ++lane) {
-            const bool better = (pixel[lane] > best[lane]) | (pixel[lane] != pixel[lane]);  // a NaN stays
+            const bool better = (pixel[lane] > best[lane]) | (pixel[lane] != pixel[lane]);  // keeps NaN
             best[lane] = better ? pixel[lane] : best[lane];
             at[lane] = better ? position : at[lane];
           }
@@ -116,7 +117,7 @@ CONVOY_VECTORISED void average_backward(const Geometry& g, const float* dy, floa
     }
 }
 
-// The kernel over all planes; inputs and outputs of a plane follow one another in memory.
+// Runs a kernel over all planes. Inputs and outputs of planes follow one another in memory.
 template <int kLanes, typename Index>
 Kernel max_kernel(bool forward, const Geometry& g, std::int64_t planes) {
   const std::int64_t in = g.h * g.w * kLanes, out = g.oh * g.ow * kLanes;
@@ -168,7 +169,7 @@ DType aux_type(const PoolProblem& problem) {
 Kernel pool_forward(const PoolProblem& problem, KernelRequest& request) {
   const bool max = problem.kind == PoolKind::max;
   require_counts("pool_forward", request, 1, max ? 2 : 1);
-  settle_like("pool_forward", request.outputs[0], request.inputs[0]);
+  match_layout("pool_forward", request.outputs[0], request.inputs[0]);
   if (max)
     request.outputs[1] = {aux_type(problem), request.outputs[0].shape, request.inputs[0].layout, nullptr};
   return make("pool_forward", true, problem, request.inputs[0], request.outputs[0], aux_type(problem));
@@ -179,8 +180,8 @@ Kernel pool_backward(const PoolProblem& problem, KernelRequest& request) {
   require_counts("pool_backward", request, max ? 2 : 1, 1);
   const TensorDesc& dy = request.inputs[max ? 1 : 0];
   if (max) require_dtype("pool_backward", "aux", request.inputs[0], aux_type(problem));
-  if (max) settle_like("pool_backward", request.inputs[0], dy);
-  settle_like("pool_backward", request.outputs[0], dy);
+  if (max) match_layout("pool_backward", request.inputs[0], dy);
+  match_layout("pool_backward", request.outputs[0], dy);
   return make("pool_backward", false, problem, request.outputs[0], dy, aux_type(problem));
 }
 

@@ -1,12 +1,14 @@
-// Pooling on the device, any window: a thread a pack of one output pixel (forward) or input pixel (backward).
-// aux of a maximum: its place in the window, row by row; u8 in the shape of y, i32 for windows above 256.
+// Pooling on the device for any window: a thread has one pack of an output (forward) or input
+// (backward) pixel.
+// aux of a maximum: its place in the window, row by row; u8 in the shape of y, or i32 for windows
+// above 256.
 #include "kernels/pool/cuda.cuh"
 
 namespace convoy::kernels::cuda {
 namespace {
 
 struct Window {
-  int first_row, first_column;   // may lie in the padding
+  int first_row, first_column;   // may be in the padding
   int top, bottom, left, right;  // the part inside the image
   float divisor;                 // of an average
 };
@@ -28,7 +30,7 @@ __device__ __forceinline__ Window window_at(const Geometry& g, int oh, int ow) {
   return window;
 }
 
-// Outputs whose windows cover an input position, along one axis.
+// The outputs whose windows cover an input position, along one axis.
 struct Range {
   int first, last;
 };
@@ -117,8 +119,7 @@ __global__ void average_forward(const T* x, T* y, const __grid_constant__ Geomet
     const Position at = position_of<V>(g, item);
     const Window window = window_at(g, at.row, at.column);
     int lines = window.bottom - window.top, width = window.right - window.left;
-    if (width ==
-        g.w) {  // whole lines lie one behind the other: one long one, so that many loads are in flight
+    if (width == g.w) {  // whole lines without gaps count as one long line, so that many loads are in flight
       width *= lines;
       lines = 1;
     }
@@ -172,7 +173,7 @@ DType aux_type(const PoolProblem& problem) {
   return problem.kernel[0] * problem.kernel[1] <= 256 ? DType::u8 : DType::i32;
 }
 
-// Calls visit(packing, aux of C++ type); the wide aux comes with scalar packs alone.
+// Calls visit(packing, aux of a C++ type). The wide aux type comes with scalar packs only.
 template <typename Visit>
 void with_aux(DType aux, DType type, std::int64_t channels, Visit visit) {
   if (aux == DType::u8)
@@ -181,7 +182,7 @@ void with_aux(DType aux, DType type, std::int64_t channels, Visit visit) {
                       : visit(Packing<float, 1>{}, std::int32_t{});
 }
 
-// The kernels count packs, and blocks of pixels that may begin in the padding.
+// Kernels count packs and blocks of pixels, which may begin in the padding, in 31 bits.
 void require_countable(std::string_view operation, const PoolProblem& problem, DType type,
                        const Shape& shape) {
   with_aux(problem.kind == PoolKind::max ? aux_type(problem) : DType::u8, type, shape[1],
@@ -192,7 +193,7 @@ void require_countable(std::string_view operation, const PoolProblem& problem, D
            });
 }
 
-// An average over the whole image.
+// Whether it is an average over the whole image.
 bool is_global(const PoolProblem& problem, const Shape& x) {
   return problem.kind == PoolKind::average && problem.kernel[0] == x[2] && problem.kernel[1] == x[3] &&
          problem.padding[0] == 0 && problem.padding[1] == 0;
@@ -230,7 +231,7 @@ Kernel pool_forward(const PoolProblem& problem, KernelRequest& request) {
   const Shape x = request.inputs[0].shape, y = request.outputs[0].shape;
   require_shape(operation, "y", request.outputs[0], pool_output_shape(problem, x));
   if (max) request.outputs[1] = {aux_type(problem), y, Layout::channels_last, nullptr};
-  settle_activations(operation, request);
+  require_activation_layouts(operation, request);
   const DType type = common_dtype(operation, {&request.inputs[0], &request.outputs[0]});
   require_countable(operation, problem, type, y);
   return device_kernel([=](const BoundOperands& b, Stream stream) {
@@ -261,7 +262,7 @@ Kernel pool_backward(const PoolProblem& problem, KernelRequest& request) {
   const Shape x = request.outputs[0].shape, y = request.inputs[dy_at].shape;
   require_shape(operation, "dy", request.inputs[dy_at], pool_output_shape(problem, x));
   if (max) require_dtype(operation, "aux", request.inputs[0], aux_type(problem));
-  settle_activations(operation, request);
+  require_activation_layouts(operation, request);
   const DType type = common_dtype(operation, {&request.inputs[dy_at], &request.outputs[0]});
   require_countable(operation, problem, type, x);
   return device_kernel([=](const BoundOperands& b, Stream stream) {

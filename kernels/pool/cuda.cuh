@@ -1,6 +1,6 @@
-// Pooling on the device: what the kernels of any window (cuda.cu), of common small windows (cuda_small.cu) and of
-// whole images (cuda_global.cu) share. A thread owns a pack of channels; backward gathers, so there are no
-// atomics and one order of summation.
+// Code that the pooling kernels share: of any window (cuda.cu), of common small windows
+// (cuda_small.cu) and of whole images (cuda_global.cu). A thread has a pack of channels. Backward
+// gathers, so there are no atomics and only one order of sums.
 #pragma once
 
 #include "kernels/device/cuda_launch.cuh"
@@ -14,8 +14,8 @@ struct Geometry {
   int kernel[2], stride[2], padding[2];
   bool count_include_pad, relu;
   int channels;
-  std::int64_t items;            // what the launch's threads are given: packs of pixels, or of blocks of them
-  Divider packs, columns, rows;  // of the items: packs a pixel, width, height
+  std::int64_t items;            // items of the launch's threads: packs of pixels, or of blocks of pixels
+  Divider packs, columns, rows;  // packs in a pixel, width, height, of the items
   Divider strides[2];
 };
 
@@ -37,18 +37,18 @@ __device__ __forceinline__ Position position_of(const Geometry& g, std::int64_t 
   return at;
 }
 
-// rows, columns: of the items.
+// rows, columns: extents of the items.
 Geometry geometry_of(const PoolProblem& problem, const Shape& x, const Shape& y, std::int64_t rows,
                      std::int64_t columns, int width);
 
-// Maxima over windows of 2x2 and 3x3, aux u8. Each launches and returns true, or returns false where the window, the
-// stride or the channels are others.
+// Maxima over windows of 2x2 and 3x3, aux u8. Each launches and returns true, or returns false if
+// it does not support the window, the stride or the channels.
 bool small_max_forward(const PoolProblem& problem, DType type, const Shape& x, const Shape& y,
                        const BoundOperands& operands, Stream stream);
 bool small_max_backward(const PoolProblem& problem, DType type, const Shape& x, const Shape& y,
                         const BoundOperands& operands, Stream stream);
 
-// The average of whole images: y is 1x1 and nothing is padded.
+// The average of whole images: y is 1x1, without padding.
 void global_average_forward(DType type, const Shape& x, const BoundOperands& operands, Stream stream);
 void global_average_backward(DType type, const Shape& x, const BoundOperands& operands, Stream stream);
 

@@ -1,4 +1,4 @@
-// Shape of a pool's output.
+// The output shape of a pool.
 #include "kernels/pool/pool.h"
 
 #include <fmt/format.h>

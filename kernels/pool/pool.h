@@ -1,13 +1,13 @@
-// Spatial pooling as PyTorch defines it: the output has floor or (ceil_mode) ceil((extent + 2 padding -
-// kernel) / stride) + 1 positions, less a last one that would start beyond the image and its leading padding.
-// A global pool is an average with the image as its kernel.
+// Spatial pooling as in PyTorch: the output has floor (or with ceil_mode ceil) ((extent + 2 padding
+// - kernel) / stride) + 1 positions, less a last one that would start after the image and its
+// leading padding. A global pool is an average whose kernel is the image.
 //   max:      pool_forward   {x} -> {y, aux}     y = [relu](maximum)
-//             aux: for backward alone, its type and shape up to the maker
 //             pool_backward  {aux, dy} -> {dx}
 //   average:  pool_forward   {x} -> {y}
 //             pool_backward  {dy} -> {dx}
-// x [N, C, H, W], y [N, C, OH, OW]. The first of equal maxima gets the gradient; a NaN wins over any number. Where the
-// ReLU is fused, dy is the gradient before it (run relu_backward on y first).
+// x [N, C, H, W], y [N, C, OH, OW]. Only backward reads aux; the maker chooses its type and shape.
+// The first of equal maxima gets the gradient, and NaN is larger than any number. If the ReLU is
+// fused, dy is the gradient before it (run relu_backward on y first).
 #pragma once
 
 #include <array>
@@ -25,31 +25,14 @@ struct PoolProblem {
   std::array<int, 2> padding{0, 0};  // on both sides, at most half the kernel
   bool ceil_mode = false;
   bool count_include_pad =
-      true;           // average: whether padding counts in the divisor (what ceil_mode adds never does)
+      true;  // average: whether padding counts in the divisor (positions added by ceil_mode never do)
   bool relu = false;  // forward, maxima only
 };
 
-// [N, C, OH, OW]; throws if the kernel does not fit.
+// Returns [N, C, OH, OW]. Throws std::invalid_argument if the kernel does not fit.
 Shape pool_output_shape(const PoolProblem& problem, const Shape& x);
 
-namespace reference {
-Kernel pool_forward(const PoolProblem& problem, KernelRequest& request);
-Kernel pool_backward(const PoolProblem& problem, KernelRequest& request);
-}  // namespace reference
-namespace cpu {
-Kernel pool_forward(const PoolProblem& problem, KernelRequest& request);
-Kernel pool_backward(const PoolProblem& problem, KernelRequest& request);
-}  // namespace cpu
-namespace cuda {
-Kernel pool_forward(const PoolProblem& problem, KernelRequest& request);
-Kernel pool_backward(const PoolProblem& problem, KernelRequest& request);
-}  // namespace cuda
-
-inline Kernel pool_forward(Backend backend, const PoolProblem& problem, KernelRequest& request) {
-  return select(backend, reference::pool_forward, cpu::pool_forward, cuda::pool_forward)(problem, request);
-}
-inline Kernel pool_backward(Backend backend, const PoolProblem& problem, KernelRequest& request) {
-  return select(backend, reference::pool_backward, cpu::pool_backward, cuda::pool_backward)(problem, request);
-}
+CONVOY_KERNEL(pool_forward, PoolProblem);
+CONVOY_KERNEL(pool_backward, PoolProblem);
 
 }  // namespace convoy::kernels

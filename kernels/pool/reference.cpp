@@ -1,4 +1,5 @@
-// Pooling, plain loops. aux of a maximum: its row-major index in the plane, i32, in the shape of y.
+// Pooling in plain loops. aux of a maximum: its row-major index in the plane, i32, in the shape of
+// y.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -13,7 +14,7 @@ struct Extents {
   std::int64_t planes, h, w, oh, ow;
 };
 
-// The part of an output's window that lies in the image, and the divisor of an average over it.
+// The part of an output's window that is in the image, and the divisor of an average over it.
 struct Window {
   std::int64_t top, bottom, left, right;
   double divisor;
@@ -35,7 +36,7 @@ Window window_at(const PoolProblem& problem, const Extents& e, std::int64_t oh, 
   return window;
 }
 
-// Calls visit(plane's first x, y index, window).
+// Calls visit(first index of the plane in x, index in y, window).
 template <typename Visit>
 void for_each_output(const PoolProblem& problem, const Extents& e, Visit visit) {
   for (std::int64_t plane = 0; plane < e.planes; ++plane)
@@ -106,7 +107,7 @@ Kernel pool_forward(const PoolProblem& problem, KernelRequest& request) {
   const bool max = problem.kind == PoolKind::max;
   require_counts("pool_forward", request, 1, max ? 2 : 1);
   if (max) request.outputs[1] = {DType::i32, request.outputs[0].shape, Layout::row_major, nullptr};
-  settle_row_major("pool_forward", request);
+  require_row_major("pool_forward", request);
   const Extents e = extents_of("pool_forward", problem, request.inputs[0], request.outputs[0]);
   return host_kernel([=](const BoundOperands& operands) {
     max ? max_forward(problem, e, operands) : average_forward(problem, e, operands);
@@ -116,7 +117,7 @@ Kernel pool_forward(const PoolProblem& problem, KernelRequest& request) {
 Kernel pool_backward(const PoolProblem& problem, KernelRequest& request) {
   const bool max = problem.kind == PoolKind::max;
   require_counts("pool_backward", request, max ? 2 : 1, 1);
-  settle_row_major("pool_backward", request);
+  require_row_major("pool_backward", request);
   const Extents e = extents_of("pool_backward", problem, request.outputs[0], request.inputs[max ? 1 : 0]);
   return host_kernel([=](const BoundOperands& operands) {
     max ? max_backward(problem, e, operands) : average_backward(problem, e, operands);

@@ -1,4 +1,4 @@
-// ReLU over the whole buffer, so that any layout will do: the padding stays zero.
+// ReLU over the whole buffer, so that any layout works: padding stays zero.
 #include "kernels/device/host_kernel.h"
 #include "kernels/device/parallel.h"
 #include "kernels/relu/relu.h"
@@ -29,7 +29,7 @@ void rectify(float* values, std::int64_t count) {
 
 Kernel relu_forward(const ReluProblem&, KernelRequest& request) {
   require_counts("relu_forward", request, 1, 1);
-  settle_like("relu_forward", request.outputs[0], request.inputs[0]);
+  match_layout("relu_forward", request.outputs[0], request.inputs[0]);
   require_shape("relu_forward", "y", request.outputs[0], request.inputs[0].shape);
   return host_kernel(
       [count = buffer_elements(request.inputs[0])](const BoundOperands& operands) {
@@ -42,8 +42,8 @@ Kernel relu_forward(const ReluProblem&, KernelRequest& request) {
 
 Kernel relu_backward(const ReluProblem&, KernelRequest& request) {
   require_counts("relu_backward", request, 2, 1);
-  settle_like("relu_backward", request.inputs[1], request.inputs[0]);
-  settle_like("relu_backward", request.outputs[0], request.inputs[0]);
+  match_layout("relu_backward", request.inputs[1], request.inputs[0]);
+  match_layout("relu_backward", request.outputs[0], request.inputs[0]);
   require_shape("relu_backward", "dy", request.inputs[1], request.inputs[0].shape);
   require_shape("relu_backward", "dx", request.outputs[0], request.inputs[0].shape);
   return host_kernel(

@@ -5,7 +5,7 @@
 namespace convoy::kernels::cuda {
 namespace {
 
-// to = mask > 0 ? from : 0 (backward), or max(from, 0) where there is no mask.
+// to = mask > 0 ? from : 0 (backward), or max(from, 0) without a mask.
 template <typename T, int V>
 __global__ void relu(const T* mask, const T* from, T* to, std::int64_t packs) {
   const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
@@ -27,9 +27,9 @@ Kernel elementwise(const char* operation, KernelRequest& request, bool backward)
   const int inputs = backward ? 2 : 1;
   require_counts(operation, request, inputs, 1);
   TensorDesc& first = request.inputs[0];
-  if (first.layout == Layout::any) settle_activation(operation, first);
-  if (backward) settle_like(operation, request.inputs[1], first);
-  settle_like(operation, request.outputs[0], first);
+  if (first.layout == Layout::any) require_activation_layout(operation, first);
+  if (backward) match_layout(operation, request.inputs[1], first);
+  match_layout(operation, request.outputs[0], first);
   for (TensorDesc& input : request.inputs)
     require_shape(operation, "an input", input, request.outputs[0].shape);
   const DType type = common_dtype(operation, {&first, &request.inputs.back(), &request.outputs[0]});

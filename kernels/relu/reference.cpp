@@ -1,4 +1,4 @@
-// ReLU, plain loops.
+// ReLU in plain loops.
 #include "kernels/device/host_kernel.h"
 #include "kernels/relu/relu.h"
 
@@ -6,7 +6,7 @@ namespace convoy::kernels::reference {
 
 Kernel relu_forward(const ReluProblem&, KernelRequest& request) {
   require_counts("relu_forward", request, 1, 1);
-  settle_row_major("relu_forward", request);
+  require_row_major("relu_forward", request);
   require_shape("relu_forward", "y", request.outputs[0], request.inputs[0].shape);
   return host_kernel(
       [count = request.inputs[0].shape.elements()](const BoundOperands& operands) {
@@ -19,7 +19,7 @@ Kernel relu_forward(const ReluProblem&, KernelRequest& request) {
 
 Kernel relu_backward(const ReluProblem&, KernelRequest& request) {
   require_counts("relu_backward", request, 2, 1);
-  settle_row_major("relu_backward", request);
+  require_row_major("relu_backward", request);
   require_shape("relu_backward", "dy", request.inputs[1], request.inputs[0].shape);
   require_shape("relu_backward", "dx", request.outputs[0], request.inputs[0].shape);
   return host_kernel(

@@ -1,5 +1,5 @@
-// Reorder on the device between row_major and channels_last and between f32 and bf16: a transposition of every
-// sample through tiles in shared memory, or a plain copy.
+// Reorders between row_major and channels_last and between f32 and bf16 on the device: transposes
+// every sample through tiles in shared memory, or copies.
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/reorder/reorder.h"
 
@@ -36,7 +36,7 @@ __global__ void convert(DType from_type, const void* from, DType to_type, void* 
 void require_known(const TensorDesc& desc) {
   if (desc.layout != Layout::row_major) {
     TensorDesc copy = desc;
-    settle("reorder_forward", copy, Layout::channels_last);
+    require_layout("reorder_forward", copy, Layout::channels_last);
   }
 }
 

@@ -1,4 +1,4 @@
-// The reference backend has one layout, so its reorder is a copy.
+// The reference backend has only one layout, so its reorder is a copy.
 #include <algorithm>
 
 #include "kernels/device/host_kernel.h"
@@ -8,7 +8,7 @@ namespace convoy::kernels::reference {
 
 Kernel reorder_forward(const ReorderProblem&, KernelRequest& request) {
   require_counts("reorder_forward", request, 1, 1);
-  settle_row_major("reorder_forward", request);
+  require_row_major("reorder_forward", request);
   require_shape("reorder_forward", "y", request.outputs[0], request.inputs[0].shape);
   return host_kernel([count = request.inputs[0].shape.elements()](const BoundOperands& operands) {
     std::copy_n(operands.in(0), count, operands.out(0));

@@ -1,4 +1,4 @@
-// Copies a tensor into another layout, channel padding zeroed; both layouts are given.
+// Copies a tensor into another layout and zeroes channel padding. Both layouts are given.
 //   reorder_forward  {x} -> {y}
 #pragma once
 
@@ -8,19 +8,6 @@ namespace convoy::kernels {
 
 struct ReorderProblem {};
 
-namespace reference {
-Kernel reorder_forward(const ReorderProblem& problem, KernelRequest& request);
-}  // namespace reference
-namespace cpu {
-Kernel reorder_forward(const ReorderProblem& problem, KernelRequest& request);
-}  // namespace cpu
-namespace cuda {
-Kernel reorder_forward(const ReorderProblem& problem, KernelRequest& request);
-}  // namespace cuda
-
-inline Kernel reorder_forward(Backend backend, const ReorderProblem& problem, KernelRequest& request) {
-  return select(backend, reference::reorder_forward, cpu::reorder_forward, cuda::reorder_forward)(problem,
-                                                                                                  request);
-}
+CONVOY_KERNEL(reorder_forward, ReorderProblem);
 
 }  // namespace convoy::kernels

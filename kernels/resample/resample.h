@@ -23,15 +23,6 @@ TensorDesc transforms_desc(std::int64_t samples);
 // Throws std::invalid_argument unless operands and problem fit together.
 void check_resample(const ResampleProblem& problem, const KernelRequest& request);
 
-namespace reference {
-Kernel resample_forward(const ResampleProblem& problem, KernelRequest& request);
-}  // namespace reference
-namespace cuda {
-Kernel resample_forward(const ResampleProblem& problem, KernelRequest& request);
-}  // namespace cuda
-
-inline Kernel resample_forward(Backend backend, const ResampleProblem& problem, KernelRequest& request) {
-  return select(backend, reference::resample_forward, nullptr, cuda::resample_forward)(problem, request);
-}
+CONVOY_KERNEL_WITH_CPU(resample_forward, ResampleProblem, nullptr);
 
 }  // namespace convoy::kernels

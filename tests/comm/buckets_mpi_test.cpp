@@ -117,8 +117,8 @@ TEST(Collectives, SumMoreBuffersThanASharedWindowCounts) {
   std::vector<std::unique_ptr<PreparedOperation>> operations;
   for (float& value : memory.values())
     operations.push_back(collectives->prepare_all_reduce(&value, 1, DType::f32, "one value"));
-  for (const auto& operation : operations) operation->start(nullptr);
-  for (const auto& operation : operations) operation->wait(nullptr);
+  for (const auto& operation : operations) operation->start({});
+  for (const auto& operation : operations) operation->wait({});
   EXPECT_EQ(std::ranges::count(memory.values(), static_cast<float>(world().size())), 1100);
 }
 

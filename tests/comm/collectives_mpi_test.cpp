@@ -41,13 +41,13 @@ std::vector<T> reduced(std::size_t size, ReduceOp op) {
   return result;
 }
 
-// A message cut into pieces must give what a whole one gives; a few elements a piece make it cheap to test.
-class PieceSize {
+// A message cut into chunks must give what a whole one gives; a few elements a chunk make it cheap to test.
+class ChunkSize {
  public:
-  explicit PieceSize(std::int64_t bytes) : saved_(world().context().piece_bytes) {
-    world().context().piece_bytes = bytes;
+  explicit ChunkSize(std::int64_t bytes) : saved_(world().context().chunk_bytes) {
+    world().context().chunk_bytes = bytes;
   }
-  ~PieceSize() { world().context().piece_bytes = saved_; }
+  ~ChunkSize() { world().context().chunk_bytes = saved_; }
 
  private:
   std::int64_t saved_;
@@ -55,7 +55,7 @@ class PieceSize {
 
 struct Case {
   std::size_t size;
-  std::int64_t piece_bytes;
+  std::int64_t chunk_bytes;
 };
 const Case kCases[] = {{0, 1 << 30},       {1, 1 << 30}, {37, 1 << 30}, {100'003, 1 << 30},
                        {400'001, 1 << 30}, {37, 24},     {1000, 8},     {100'003, 4096}};
@@ -66,13 +66,13 @@ using ReducedTypes = testing::Types<float, double, std::int64_t, std::int32_t>;
 TYPED_TEST_SUITE(Reductions, ReducedTypes);
 
 TYPED_TEST(Reductions, EqualTheSerialOnes) {
-  for (const auto& [size, piece_bytes] : kCases)
+  for (const auto& [size, chunk_bytes] : kCases)
     for (const ReduceOp op : {ReduceOp::sum, ReduceOp::max, ReduceOp::min}) {
-      const PieceSize pieces(piece_bytes);
+      const ChunkSize chunks(chunk_bytes);
       const auto expected = reduced<TypeParam>(size, op);
       auto data = data_of<TypeParam>(world().rank(), size);
       world().all_reduce(std::span<TypeParam>(data), op, "test");
-      EXPECT_EQ(data, expected) << size << " elements, pieces of " << piece_bytes;
+      EXPECT_EQ(data, expected) << size << " elements, chunks of " << chunk_bytes;
 
       const int root = world().size() - 1;
       data = data_of<TypeParam>(world().rank(), size);
@@ -89,9 +89,9 @@ TYPED_TEST_SUITE(Movement, MovedTypes);
 TYPED_TEST(Movement, EqualsTheSerialOne) {
   using T = TypeParam;
   const int ranks = world().size(), rank = world().rank(), root = ranks / 2;
-  for (const auto& [size, piece_bytes] : kCases) {
-    const PieceSize pieces(piece_bytes);
-    SCOPED_TRACE(testing::Message() << size << " elements, pieces of " << piece_bytes);
+  for (const auto& [size, chunk_bytes] : kCases) {
+    const ChunkSize chunks(chunk_bytes);
+    SCOPED_TRACE(testing::Message() << size << " elements, chunks of " << chunk_bytes);
     auto data = data_of<T>(rank, size);
     world().broadcast(std::span<T>(data), root, "test");
     EXPECT_EQ(data, data_of<T>(root, size));

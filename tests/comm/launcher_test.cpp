@@ -1,4 +1,4 @@
-#include "comm/launcher.h"
+#include "comm/placement/launcher.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "comm/local_device.h"
+#include "comm/placement/local_device.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "comm/topology.h"
+#include "comm/placement/topology.h"
 
 namespace convoy::comm {
 namespace {

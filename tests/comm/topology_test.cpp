@@ -1,4 +1,4 @@
-#include "comm/topology.h"
+#include "comm/placement/topology.h"
 
 #include <gtest/gtest.h>
 

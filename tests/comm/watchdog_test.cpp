@@ -106,7 +106,7 @@ class Job {
   [[noreturn]] void be(int rank, HubListener& listener, milliseconds timeout,
                        const std::function<void(Rank&)>& body) {
     ::dup2(::fileno(errors_), STDERR_FILENO);
-    SideChannel side;
+    WatchdogSocket side;
     side.self = {rank, "testhost", ::getpid()};
     side.hub_rank = {0, "testhost", rank == 0 ? ::getpid() : pids_[0]};
     side.token = listener.address().token;

@@ -109,7 +109,7 @@ TEST(CudaGraph, ReplaysGiveTheBitsOfLaunchesAndFollowTheControl) {
     const int valid = step % 2 == 0 ? 64 : 50;
     launched.set(static_cast<std::uint64_t>(step), valid);
     replayed.set(static_cast<std::uint64_t>(step), valid);
-    launched.run(nullptr);
+    launched.run({});
     graph.launch(stream.get());
     stream.synchronize();
     EXPECT_EQ(launched.metrics.read(), replayed.metrics.read()) << "step " << step;

@@ -130,7 +130,7 @@ long launch_once(const KernelRequest& request, const Case& test, Share share, co
   load_inputs(request, test, memory);
   if (share) memory.outputs[share->second].write(memory.inputs[share->first].read());
   const long before = allocations();
-  launch(nullptr);
+  launch({});
   return allocations() - before;
 }
 

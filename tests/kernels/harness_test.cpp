@@ -37,7 +37,7 @@ Case faulty(Body body) {
   Case test;
   test.name = "faulty";
   test.maker = [body](Backend, KernelRequest& request) {
-    settle_row_major("faulty", request);
+    require_row_major("faulty", request);
     return host_kernel(body, {}, 4);
   };
   test.inputs = {Random(1).uniform({4})};

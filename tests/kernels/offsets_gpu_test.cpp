@@ -33,7 +33,7 @@ TEST(CudaOffsets, BeyondTwoGigabytes) {
   const Kernel kernel = batch_norm_statistics(Backend::cuda, {}, request);
   const auto workspace = allocate(Backend::cuda, kernel.workspace_bytes);
   std::vector<void*> inputs{x.get()}, outputs{sums.get()};
-  kernel.bind({inputs, outputs, workspace.get()})(nullptr);
+  kernel.bind({inputs, outputs, workspace.get()})({});
   std::vector<double> result(2 * 64);
   copy_out(Backend::cuda, reinterpret_cast<std::byte*>(result.data()), sums.get(),
            result.size() * sizeof(double));
@@ -82,7 +82,7 @@ TEST(CudaOffsets, OfPoolsBeyondTwoBillionElements) {
                                 Layout::channels_last, nullptr});
     for (const Shape& shape : outputs)
       request.outputs.push_back({DType::bf16, shape, Layout::channels_last, nullptr});
-    make(Backend::cuda, PoolProblem{}, request).bind({from, to, nullptr})(nullptr);
+    make(Backend::cuda, PoolProblem{}, request).bind({from, to, nullptr})({});
   };
   const auto last_image = [](const std::shared_ptr<std::byte>& memory, std::size_t elements) {
     std::vector<std::uint16_t> values(elements);

@@ -1,7 +1,7 @@
 // The ranks that an *_mpi_test.cpp runs on.
 #pragma once
 
-#include "comm/environment.h"
+#include "comm/placement/environment.h"
 
 namespace convoy::test {
 

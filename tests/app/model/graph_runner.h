@@ -40,7 +40,7 @@ class GraphRunner {
 
   // The mean loss over the real samples.
   double run() {
-    for (const kernels::Launch& launch : launches_) launch(nullptr);
+    for (const kernels::Launch& launch : launches_) launch({});
     return metrics()[0] / control_.global_valid;
   }
   const double* metrics() const { return static_cast<const double*>(address_.at(id(graph().metrics))); }

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "comm/nccl_collectives.h"
+#include "comm/nccl/nccl_collectives.h"
 #include "kernels/device/device_memory.h"
 #include "tests/mpi/world.h"
 

@@ -12,7 +12,7 @@
 #include "data/loader/loader.h"
 #include "data/synthetic/random_images.h"
 #include "kernels/device/device_memory.h"
-#include "kernels/gemm/measure.h"
+#include "kernels/gemm/bench/measure.h"
 #include "tests/app/model/tiny_networks.h"
 #include "tests/app/runtime/cuda_calls.h"
 #include "tests/brief.h"

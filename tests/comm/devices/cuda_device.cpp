@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "comm/nccl_collectives.h"
+#include "comm/nccl/nccl_collectives.h"
 #include "kernels/device/cuda_runtime.h"
 #include "tests/comm/devices/host_device.h"
 
@@ -33,7 +33,7 @@ class CudaDevice : public Device {
     stream_->synchronize();
     CONVOY_CUDA(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice));
     CONVOY_CUDA(
-        cudaDeviceSynchronize());  // of pageable memory the call may return before the last piece arrives
+        cudaDeviceSynchronize());  // of pageable memory the call may return before the last chunk arrives
   }
   void copy_out(void* to, const void* from, std::size_t bytes) override {
     stream_->synchronize();

@@ -40,7 +40,7 @@ class PeerWindowTest : public testing::Test {
   std::shared_ptr<PeerWindow> window_;
 };
 
-// Counts below the number of ranks, shares that are no whole vectors, a sum in several pieces (more than a window's scratch
+// Counts below the number of ranks, shares that are no whole vectors, a sum in several chunks (more than a window's scratch
 // memory), and a place in the middle of the window; step after step of one captured graph, as flags must come back to zero.
 TEST_F(PeerWindowTest, SumsInRankOrder) {
   make_window(std::size_t{40} << 20, PeerWindow::Use::sums);
@@ -49,13 +49,13 @@ TEST_F(PeerWindowTest, SumsInRankOrder) {
   unsigned seed = 0;
   for (const std::int64_t count : {1, 5, 100'003, 9'400'003}) {
     const CopyAllReduce sum(window_, kOffset, count);
-    const auto graph = kernels::CapturedGraph::capture(
-        [&](kernels::Stream stream) { sum.run(static_cast<cudaStream_t>(stream)); });
+    const auto graph =
+        kernels::CapturedGraph::capture([&](kernels::Stream stream) { sum.run(stream.get()); });
     for (int step = 0; step < 3; ++step) {
       const std::vector<float> mine = normal_values(rank_, count, ++seed);
       const std::size_t bytes = mine.size() * sizeof(float);
       kernels::copy_in(kernels::Backend::cuda, data() + kOffset, mine.data(), bytes);
-      graph.launch(nullptr);
+      graph.launch({});
       std::vector<float> found(mine.size());
       kernels::copy_out(kernels::Backend::cuda, found.data(), data() + kOffset, bytes);
       ASSERT_TRUE(same_bits(found, sum_of_normal_values(ranks_, count, seed)))
@@ -92,7 +92,7 @@ TEST_F(PeerWindowTest, BringsWhatIsSent) {
   std::vector<kernels::CudaEvent> joins(streams.size());
   const kernels::CudaEvent fork;
   const auto graph = kernels::CapturedGraph::capture([&](kernels::Stream stream) {
-    fork.record(static_cast<cudaStream_t>(stream));
+    fork.record(stream.get());
     for (const kernels::CudaStream& own : streams) fork.make_wait(own.get());
     for (int from = 0; from < ranks_; ++from)
       for (int to = 0; to < ranks_; ++to)
@@ -106,7 +106,7 @@ TEST_F(PeerWindowTest, BringsWhatIsSent) {
         }
     for (std::size_t i = 0; i < streams.size(); ++i) {
       joins[i].record(streams[i].get());
-      joins[i].make_wait(static_cast<cudaStream_t>(stream));
+      joins[i].make_wait(stream.get());
     }
   });
   const auto seed = [&](int to, int transfer, int step) {
@@ -118,7 +118,7 @@ TEST_F(PeerWindowTest, BringsWhatIsSent) {
         kernels::copy_in(kernels::Backend::cuda, data() + at(to, transfer),
                          normal_values(rank_, kCount, seed(to, transfer, step)).data(),
                          kCount * sizeof(float));
-    graph.launch(nullptr);
+    graph.launch({});
     std::vector<float> found(kCount);
     for (int from = 0; from < ranks_; ++from)
       for (int transfer = 0; transfer < kTransfers && from != rank_; ++transfer) {

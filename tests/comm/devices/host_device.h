@@ -19,9 +19,9 @@ class HostDevice : public Device {
     if (bytes > 0) std::memcpy(to, from, bytes);
   }
   void copy_out(void* to, const void* from, std::size_t bytes) override { copy_in(to, from, bytes); }
-  comm::Stream stream() override { return nullptr; }
+  comm::Stream stream() override { return {}; }
   std::function<void()> as_step(const std::function<void(comm::Stream)>& work) override {
-    return [work] { work(nullptr); };
+    return [work] { work({}); };
   }
 };
 

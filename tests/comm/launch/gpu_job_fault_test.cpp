@@ -66,7 +66,7 @@ TEST_F(GpuJob, NamesARankThatNeverPreparesItsTransfers) {
     const Outcome outcome = launch("unprepared", 2000, flags);
     EXPECT_EQ(outcome.status, 1) << outcome.text;
     expect_one_line(outcome, {": no answer from rank 1 ", "within 2 s: it is in no collective"});
-    const bool copied = contains(outcome.text, "place of a transfer: no answer");
+    const bool copied = contains(outcome.text, "address of a transfer: no answer");
     const bool connected = contains(outcome.text, "NCCL connection from rank 0 to rank 1: no answer");
     EXPECT_TRUE(connected || (copied && flags.empty())) << outcome.text;
     EXPECT_LT(outcome.seconds, 20);

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "comm/buckets.h"
-#include "comm/environment.h"
-#include "comm/nccl_collectives.h"
+#include "comm/nccl/nccl_collectives.h"
+#include "comm/placement/environment.h"
 #include "kernels/device/cuda_runtime.h"
 
 namespace {
@@ -49,11 +49,11 @@ class Step {
     transfers_.push_back(others_->prepare_receive(tensors_.get() + kTensorBytes, kTensorBytes,
                                                   comm::DType::u8, last, "tensor"));
     CONVOY_CUDA(cudaMemset(gradients_.get(), 0, kElements * sizeof(float)));
-    move(nullptr);  // the first time, outside a capture
+    move({});  // the first time, outside a capture
     CONVOY_CUDA(cudaDeviceSynchronize());
     graph_ = kernels::CapturedGraph::capture([this](kernels::Stream stream) {
       start_buckets_of(0, stream);
-      hold<<<1, 1, 0, static_cast<cudaStream_t>(stream)>>>(reinterpret_cast<const int*>(held_.data()));
+      hold<<<1, 1, 0, stream.get()>>>(reinterpret_cast<const int*>(held_.data()));
       CONVOY_CUDA(cudaGetLastError());
       start_buckets_of(1, stream);
       buckets_.wait_all(stream);

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "comm/buckets.h"
-#include "comm/environment.h"
-#include "comm/launcher.h"
+#include "comm/placement/environment.h"
+#include "comm/placement/launcher.h"
 
 namespace {
 

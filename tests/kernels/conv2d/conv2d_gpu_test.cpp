@@ -11,7 +11,7 @@
 #include <string>
 #include <tuple>
 
-#include "kernels/conv2d/measure.h"
+#include "kernels/conv2d/bench/measure.h"
 #include "kernels/device/tuning.h"
 #include "tests/brief.h"
 #include "tests/kernels/memory.h"
@@ -115,7 +115,7 @@ std::vector<Layer> layers() {
   };
 }
 
-// Side by side in a tile, a last bundle that is not full, or not there in whole blocks, wider than a tile, not dividing
+// Side by side in a tile, a last pack that is not full, or not there in whole blocks, wider than a tile, not dividing
 // one, of other filters than channels, in which a block of k ends, depthwise, of a plain matrix, strided, masked, of no
 // vectors, of too many launches.
 std::vector<Layer> layers_in_groups() {
@@ -235,7 +235,7 @@ TEST(Conv2dPlans, KeepNaN) {
         conv::Buffers buffers{.images = x.get(), .weights = weights.get(), .out = y.get()};
         buffers.bias = reinterpret_cast<const float*>(bias.get());
         buffers.workspace = workspace.get();
-        conv::bind(task, plan, buffers)(nullptr);
+        conv::bind(task, plan, buffers)({});
         std::vector<std::byte> bytes(outputs * element);
         copy_out(Backend::cuda, bytes.data(), y.get(), bytes.size());
         std::size_t wrong = 0;

@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "kernels/conv2d/measure.h"
+#include "kernels/conv2d/bench/measure.h"
 #include "tests/brief.h"
 #include "tests/kernels/memory.h"
 
@@ -100,11 +100,11 @@ class NormSums : public ::testing::Test {
       conv::Buffers buffers{.images = x.get(), .weights = weights.get(), .out = before.get()};
       buffers.control = control.get();
       buffers.workspace = workspace.get();
-      conv::bind(plain, plan, buffers)(nullptr);
+      conv::bind(plain, plan, buffers)({});
       buffers.out = y.get();
       buffers.sums = sums.get();
       const Launch launch = conv::bind(task, plan, buffers);
-      launch(nullptr);
+      launch({});
 
       const std::vector<T> written = y.read(), without = before.read();
       std::size_t wrong = 0;
@@ -156,7 +156,7 @@ class NormSums : public ::testing::Test {
       conv::Buffers buffers{.images = dy.get(), .weights = weights.get(), .out = before.get()};
       buffers.control = control.get();
       buffers.workspace = workspace.get();
-      conv::bind(plain, plan, buffers)(nullptr);
+      conv::bind(plain, plan, buffers)({});
       buffers.out = g.get();
       buffers.norm = {.x = x_there.get(),
                       .dy2 = dy2_there.get(),
@@ -167,7 +167,7 @@ class NormSums : public ::testing::Test {
                       .dbeta = dbeta.get(),
                       .epsilon = 1e-5f};
       const Launch launch = conv::bind(task, plan, buffers);
-      launch(nullptr);
+      launch({});
 
       const std::vector<T> unmasked = before.read(), found = g.read();
       std::vector<double> sum(c), sum_x(c), magnitude(c), magnitude_x(c);
@@ -204,7 +204,7 @@ class NormSums : public ::testing::Test {
   static void expect_the_same_again(const Launch& launch, const OnDevice<double>& sums) {
     const std::vector<double> found = sums.read();
     for (int time = 0; time < (convoy::test::brief() ? 1 : 50); ++time) {
-      launch(nullptr);
+      launch({});
       ASSERT_EQ(sums.read(), found);
     }
   }

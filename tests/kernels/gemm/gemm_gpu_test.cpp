@@ -14,8 +14,8 @@
 
 #include "kernels/device/cuda_runtime.h"
 #include "kernels/device/tuning.h"
+#include "kernels/gemm/bench/measure.h"
 #include "kernels/gemm/gemm.h"
-#include "kernels/gemm/measure.h"
 #include "tests/brief.h"
 
 namespace convoy::kernels::gemm {

@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "kernels/gemm/sm90_launch.h"
+#include "kernels/gemm/wgmma/sm90_launch.h"
 
 namespace convoy::kernels::gemm {
 namespace {

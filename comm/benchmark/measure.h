@@ -1,0 +1,62 @@
+// Times our collectives and the library calls that they are built on: MPI_Allreduce and the like on
+// host memory, ncclAllReduce and the like on device memory. `convoy bench collectives` uses it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "comm/collectives.h"
+
+namespace convoy::comm {
+
+// `gradients` is an all-reduce in the memory that the ranks share, if they share any, like a step's
+// buckets.
+enum class Movement : std::uint8_t { all_reduce, gradients, broadcast, send_receive };
+const char* name_of(Movement movement);
+
+// Bytes that cross a rank's link, over the bytes of the buffer: 2 (n - 1) / n for an all-reduce in
+// a ring, else 1 (nccl-tests, doc/PERFORMANCE.md). Makes rates of different rank counts comparable.
+double bus_factor(Movement movement, int ranks);
+
+class CollectivesMeter {
+ public:
+  virtual ~CollectivesMeter() = default;
+  virtual Collectives& collectives() = 0;
+  virtual std::string library() const = 0;  // "NCCL 2.28.9"
+
+  // Makes the memory and connections that the ranks share. Collective: call it once, before any
+  // time is taken, when every rank has its meter, because making a meter may fail on one rank
+  // alone.
+  virtual void connect() = 0;
+
+  // Two ways to do a movement of f32. send_receive sends to the next rank and receives from the one
+  // before.
+  enum class Way : std::uint8_t { own, library };
+  // Fills the buffer, does the movement once and checks every element. Returns whether all ranks
+  // were right.
+  virtual bool correct(Movement movement, std::int64_t bytes, Way way) = 0;
+  // Does the movement `times` times in a row and returns the mean of one in microseconds.
+  // Overwrites the buffer. On devices the calls are captured in one CUDA graph, as a training
+  // step's are.
+  virtual double microseconds(Movement movement, std::int64_t bytes, Way way, int times) = 0;
+  // Returns the microseconds of one all-reduce of `bytes` of gradients in prepared buckets of
+  // `bucket` bytes.
+  virtual double bucketed_microseconds(std::int64_t bytes, std::int64_t bucket, int times) = 0;
+
+  // Microseconds of an all-reduce of gradients and of a computation, each alone, and of both
+  // started one after the other so that they overlap.
+  struct SideBySide {
+    double communication = 0, computation = 0, together = 0;
+  };
+  virtual SideBySide side_by_side(std::int64_t bytes, const std::function<void(Stream)>& computation,
+                                  int times) = 0;
+};
+
+// Collective. Messages are at most `most_bytes` long, in multiples of 4 bytes.
+std::unique_ptr<CollectivesMeter> make_mpi_meter(const Communicator& ranks, std::int64_t most_bytes);
+// The same for the current device. Throws what make_nccl_collectives throws.
+std::unique_ptr<CollectivesMeter> make_nccl_meter(const Communicator& ranks, std::int64_t most_bytes);
+
+}  // namespace convoy::comm

@@ -1,0 +1,41 @@
+// The wrapper that every collective of Communicator goes through. Internal to comm.
+#pragma once
+
+#include <mpi.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "comm/communicator.h"
+#include "comm/mpi/chunks.h"
+
+namespace convoy::comm {
+
+// The arguments of a collective.
+struct Communicator::Call {
+  CollectiveKind kind;
+  std::string_view label;
+  const void* data = nullptr;
+  std::int64_t count = 0;  // elements of this rank's buffer
+  MPI_Datatype type = MPI_BYTE;
+  std::optional<int> root = {};
+  std::optional<ReduceOp> op = {};
+  std::string problem = {};  // found by the collective's own checks
+  OperationName name() const { return OperationName(name_of(kind), label); }
+};
+
+// body(name) makes the MPI calls.
+template <typename Body>
+void Communicator::run(const Call& call, Body&& body) const {
+  check(call);
+  const OperationName name = call.name();
+  const std::uint64_t sequence = context_->waits.enter(channel_, name);
+  const WaitScope wait(context_->waits, channel_, sequence, name);
+  const MpiSection section(*context_);
+  body(name.view());
+}
+
+MPI_Op mpi_op(ReduceOp op);
+
+}  // namespace convoy::comm

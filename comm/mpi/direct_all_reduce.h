@@ -1,0 +1,65 @@
+// All-reduce of host memory by messages: a direct reduce-scatter and all-gather. Every rank owns a
+// share of the buffer, receives the others' values of it, adds them in rank order, and sends the
+// sum to all. The volume is that of a ring (Patarasuk and Yuan, 2009) in two message times instead
+// of 2 (n - 1), and the bits do not depend on how the buffer is cut.
+//
+// MPI_Iallreduce of Open MPI 4.1.4 allocates scratch memory at every call and passes over memory
+// more often: 44 ms instead of 14 for 45 MB between two ranks of one host (Xeon, 2 cores).
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "comm/collectives.h"
+#include "comm/communicator.h"
+
+namespace convoy::comm {
+
+class DirectAllReduce : public PreparedOperation {
+ public:
+  // Only this operation uses `tag` and `tag + 1` on the communicator, which outlives it. At most
+  // 2^28 elements.
+  DirectAllReduce(const Communicator& communicator, int tag, void* data, std::int64_t count, DType type,
+                  std::string_view label);
+  ~DirectAllReduce() override;
+  DirectAllReduce(const DirectAllReduce&) = delete;
+  DirectAllReduce& operator=(const DirectAllReduce&) = delete;
+
+  void start(Stream) override;
+  bool progress() override;
+  void wait(Stream) override;
+
+ private:
+  // A rank exchanges four messages with each of the others.
+  enum class Message : std::uint8_t { receive_part, send_part, receive_sum, send_sum };
+  static constexpr int kMessages = 4;
+
+  MPI_Request& request(Message message, int other) {
+    return requests_[other * kMessages + static_cast<int>(message)];
+  }
+  std::int64_t begin(int rank) const;  // of its share
+  void prepare_messages(int tag);
+  void start_message(Message message, int other);
+  void handle_finished(int finished);
+  void add_parts();
+
+  const Communicator& communicator_;
+  std::byte* data_;
+  std::int64_t count_, element_bytes_;
+  DType type_;
+  OperationName name_;
+  std::uint64_t sequence_ = 0;
+  std::vector<int> others_;            // ranks
+  std::vector<std::byte> parts_;       // the others' values of this rank's share
+  std::vector<const void*> addends_;   // in rank order, for add_parts
+  std::vector<void*> sum_;             // this rank's share of the buffer
+  std::vector<MPI_Request> requests_;  // persistent, kMessages for each other rank
+  std::vector<int> finished_;          // scratch for MPI_Testsome
+  int parts_missing_ = 0;
+  int messages_left_ = 0;
+};
+
+}  // namespace convoy::comm

@@ -1,0 +1,35 @@
+#include "comm/mpi/mpi_check.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+
+namespace convoy::comm {
+
+std::string this_host() {
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0) return "unknown";
+  return name.data();
+}
+
+std::string mpi_library() {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int length = 0;
+  if (MPI_Get_library_version(text.data(), &length) != MPI_SUCCESS) return "an unknown MPI";
+  const std::string_view whole(text.data(), static_cast<std::size_t>(length));
+  return std::string(whole.substr(0, whole.find_first_of("\n,")));
+}
+
+void throw_mpi_error(int code, std::string_view operation) {
+  int rank = -1, length = 0;
+  std::array<char, MPI_MAX_ERROR_STRING> text{};
+  // These calls may fail too if MPI is broken. Report what is known in any case.
+  if (MPI_Comm_rank(MPI_COMM_WORLD, &rank) != MPI_SUCCESS) rank = -1;
+  if (MPI_Error_string(code, text.data(), &length) != MPI_SUCCESS) length = 0;
+  throw MpiError(fmt::format("rank {} (host {}): {}: {}", rank, this_host(), operation,
+                             length > 0 ? std::string(text.data(), static_cast<std::size_t>(length))
+                                        : fmt::format("MPI error {}", code)));
+}
+
+}  // namespace convoy::comm

@@ -1,0 +1,47 @@
+// Memory of one host that every member of a communicator can address, one part a rank. It uses
+// anonymous files (memfd_create), not MPI_Win_allocate_shared: these need no room in /dev/shm,
+// which is small in containers, and all ranks learn here whether they can see each other.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "comm/communicator.h"
+
+namespace convoy::comm {
+
+class SharedWindow {
+ public:
+  // Per operation: the number of the last step that the rank has reached.
+  struct alignas(64) Progress {
+    std::atomic<std::uint64_t> ready;  // this rank's values are complete
+    std::atomic<std::uint64_t> done;   // this rank has read and written everything it had to
+  };
+  static constexpr std::size_t kOperations = 1024;
+
+  // Collective; `bytes` of zeroed memory for each rank. Returns null on all ranks if one cannot map
+  // the others' memory or if sizes differ. A rank that has already failed passes 0.
+  static std::shared_ptr<SharedWindow> create(const Communicator& communicator, std::size_t bytes);
+  ~SharedWindow();
+  SharedWindow(const SharedWindow&) = delete;
+  SharedWindow& operator=(const SharedWindow&) = delete;
+
+  std::byte* data(int rank) const { return parts_[rank] + kHeaderBytes; }
+  std::size_t bytes() const { return bytes_; }
+  Progress& progress(int rank, std::size_t operation) const {
+    return reinterpret_cast<Progress*>(parts_[rank])[operation];
+  }
+
+ private:
+  static constexpr std::size_t kHeaderBytes = kOperations * sizeof(Progress);
+
+  SharedWindow(std::size_t bytes, int ranks) : bytes_(bytes), parts_(static_cast<std::size_t>(ranks)) {}
+
+  std::size_t bytes_;
+  std::vector<std::byte*> parts_;  // as this process sees them
+};
+
+}  // namespace convoy::comm

@@ -1,0 +1,47 @@
+// Initialises MPI, checks it against the launcher's variables, starts the watchdog, and finalises
+// MPI in the destructor.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "comm/communicator.h"
+#include "comm/placement/local_device.h"
+#include "comm/watchdog/watchdog.h"
+
+namespace convoy::comm {
+
+class MpiEnvironment {
+ public:
+  // `timeout` limits one blocking wait for other ranks (--timeout); zero means no limit. `device`
+  // (from take_local_device) is shown in messages.
+  // Throws std::runtime_error if the launcher started several processes but MPI sees only this one.
+  // A handler for SIGTERM may be set before or after; with several ranks it runs on another thread
+  // (watchdog.h).
+  explicit MpiEnvironment(std::chrono::milliseconds timeout = std::chrono::minutes(5),
+                          LocalDevice device = {});
+  // Finalises MPI. While an exception unwinds the stack it does not wait for the other ranks: it
+  // makes them end silently, and the catcher prints the message and exits.
+  ~MpiEnvironment();
+  MpiEnvironment(const MpiEnvironment&) = delete;
+  MpiEnvironment& operator=(const MpiEnvironment&) = delete;
+
+  const Communicator& world() const { return *world_; }
+  const LocalDevice& device() const { return device_; }
+  // "rank 1 (host node7, cuda:1, pid 4711)", for messages about this rank alone.
+  std::string identity() const;
+
+  // Shown in the watchdog's messages.
+  void set_step(std::int64_t step) { context_->waits.set_step(step); }
+
+ private:
+  class Session;
+  LocalDevice device_;
+  std::unique_ptr<Session> session_;
+  std::shared_ptr<CommContext> context_;
+  std::unique_ptr<Communicator> world_;
+  std::unique_ptr<Watchdog> watchdog_;  // none for a single rank
+};
+
+}  // namespace convoy::comm

@@ -1,0 +1,27 @@
+// Reads what the launcher (mpirun, srun) says about this process in its environment. Usable before
+// MPI_Init.
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace convoy::comm {
+
+struct LauncherHint {
+  const char* variable = nullptr;  // the environment variable that gave the world's size
+  int world_size = 1;
+  std::optional<int> rank;        // in the world
+  std::optional<int> local_rank;  // among this host's ranks
+};
+
+// Returns nothing if no launcher's variables are set. Throws std::runtime_error naming a variable
+// that is not a number.
+std::optional<LauncherHint> launcher_hint();
+
+// Prints "convoy: MESSAGE" on standard error once on each host, for errors that all processes meet
+// before MPI is up (a wrong command line).
+// The silent processes return a moment later, because a launcher ends the job with the first
+// process that fails. End the process afterwards.
+void print_once_before_mpi(const std::string& message);
+
+}  // namespace convoy::comm

@@ -1,0 +1,56 @@
+// The GPU of this rank. It is chosen before MPI_Init from what the launcher says, so that MPI and
+// all libraries after it use the right device. Once the ranks can communicate they check that no
+// two share a GPU.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "comm/communicator.h"
+
+namespace convoy::comm {
+
+// Index -1 stands for the host's processor.
+struct LocalDevice {
+  int index = -1;    // CUDA's index among the devices that this process sees
+  std::string name;  // "NVIDIA H200"
+  std::string uuid;  // "GPU-5e9a…": the same in every process, whatever CUDA_VISIBLE_DEVICES says
+  std::string pci;   // "0000:1b:00.0"
+  std::vector<int> near_cores;  // logical processors next to the device; empty if the system does not say
+
+  std::string short_name() const;  // "cuda:1"; empty without a device
+  std::string to_string() const;   // "cuda:1 NVIDIA H200", or "cpu"
+};
+
+// Chooses this rank's GPU by its local rank (launcher.h) and makes it current. Takes the only GPU
+// if the launcher set CUDA_VISIBLE_DEVICES for each rank. Call it before MPI_Init.
+// Throws std::runtime_error without a GPU, with fewer GPUs than ranks on this host, and in builds
+// without CUDA.
+LocalDevice take_local_device();
+// The calling thread's current device.
+LocalDevice current_device();
+
+// Returns an index from 0 to visible - 1. Throws std::runtime_error naming both numbers.
+int choose_device(std::optional<int> local_rank, int visible);
+
+// A rank's device, for the search for devices that are used twice.
+struct DeviceUse {
+  std::string host;
+  LocalDevice device;
+};
+// Returns the message that names the first two ranks on one GPU, the host and the device, or an
+// empty text. Element r is rank r.
+std::string shared_device_problem(const std::vector<DeviceUse>& uses);
+// Collective. Throws the same std::runtime_error on every rank if two of them share a GPU.
+void refuse_shared_devices(const Communicator& ranks, const LocalDevice& mine);
+
+// Parses the kernel's list format, "0-3,8,10-11". Throws std::runtime_error for other text.
+std::vector<int> parse_core_list(std::string_view text);
+// Returns the logical processors next to a PCI device, read from
+// <sysfs>/bus/pci/devices/<pci>/local_cpulist, or none if that is not readable, as in some virtual
+// machines.
+std::vector<int> cores_near(const std::string& pci, const std::string& sysfs = "/sys");
+
+}  // namespace convoy::comm

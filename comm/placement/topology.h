@@ -1,0 +1,48 @@
+// Shows where the ranks run (rank, host, local rank, cores, device) and binds each rank to its own
+// cores.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "comm/communicator.h"
+
+namespace convoy::comm {
+
+struct RankPlacement {
+  int rank = 0;
+  std::string host;
+  int local_rank = 0;  // among the ranks of its host
+  int pid = 0;
+  std::vector<int> cores;  // logical processors on which the rank may run, ascending
+  std::string device;      // empty for ranks without one
+};
+
+// Collective. Returns one element a rank at rank 0, none elsewhere. Call it after pin_to_cores.
+std::vector<RankPlacement> gather_placement(const Communicator& world, std::string_view device = {});
+
+// Returns the logical processors on which this thread may run (sched_getaffinity), ascending.
+// Throws std::runtime_error with the system's reason.
+std::vector<int> allowed_cores();
+
+// "0-3,8", or "none".
+std::string format_cores(std::span<const int> cores);
+
+// Binds the calling thread, and all threads that it starts later, to this rank's share of the
+// cores. Collective. Call it before any worker thread starts. Returns the cores in the order of
+// share_of_cores.
+// Bindings by mpirun, Slurm or a cgroup stay. Ranks that were given the same cores divide them in
+// rank order, so that hardware threads of a core and cores of a package stay together.
+// `near`: the cores next to this rank's device. A rank that may use some of them keeps to those.
+std::vector<int> pin_to_cores(const Communicator& world, std::span<const int> near = {});
+
+// Returns the members of `allowed` that are near, in their order, or all of `allowed` if none is.
+std::vector<int> prefer_near(const std::vector<int>& allowed, std::span<const int> near);
+
+// Divides cores. `allowed` holds the cores of each rank of the host, with neighbouring cores next
+// to each other. Ranks with different sets keep theirs.
+std::vector<int> share_of_cores(const std::vector<std::vector<int>>& allowed, int local_rank);
+
+}  // namespace convoy::comm

@@ -1,0 +1,17 @@
+// Connects the watchdogs of all ranks. MPI carries rank 0's address.
+#pragma once
+
+#include <chrono>
+
+#include "comm/communicator.h"
+#include "comm/watchdog/watchdog.h"
+
+namespace convoy::comm {
+
+// Collective. `device` names this rank's device in messages. If a rank cannot be reached, no rank
+// gets a connection and rank 0 prints a warning: waits stay bounded, but missing ranks are not
+// named.
+WatchdogSocket open_watchdog_socket(const Communicator& world, std::chrono::milliseconds timeout,
+                                    const std::string& device = {});
+
+}  // namespace convoy::comm

@@ -1,0 +1,39 @@
+// Checks and times convolutions on the device, for `convoy bench conv`, the tests and the choice of
+// engines.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "kernels/conv2d/engines.h"
+#include "kernels/gemm/bench/measure.h"
+
+namespace convoy::kernels::conv {
+
+// Holds random operands of a task on the current device: several sets if one would fit into the L2
+// cache.
+class Bench {
+ public:
+  using Binder = std::function<Launch(const Buffers&)>;
+
+  explicit Bench(const Task& task);
+  ~Bench();
+  Bench(Bench&&) noexcept;
+
+  // Runs the plan on new random operands, with output and workspace filled with NaN. Compares
+  // samples (or all elements of a small output) with sums in double precision.
+  gemm::Check check(const Plan& plan, std::uint64_t seed);
+  gemm::Check check(const Binder& binder, std::size_t workspace_bytes, std::uint64_t seed);
+  // Replays captured graphs of launches over all sets in turn, about `budget` microseconds a
+  // sample. Returns medians.
+  std::vector<gemm::Timing> time(const std::vector<Plan>& plans, double budget, int samples = 5);
+  std::vector<gemm::Timing> time(const std::vector<Binder>& binders, std::size_t workspace_bytes,
+                                 double budget, int samples);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace convoy::kernels::conv

@@ -1,0 +1,20 @@
+// The interface between the host and the device code of bench/measure.h. CUDA builds only.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "kernels/conv2d/engines.h"
+
+namespace convoy::kernels::conv {
+
+// One sampled output element: the expected value, and the sum of the absolute values of its
+// products.
+struct Sample {
+  std::int64_t index;
+  double expected, magnitude;
+  float found;
+};
+void evaluate_samples(const Task& task, const Buffers& buffers, Sample* samples, std::int64_t count,
+                      cudaStream_t stream);
+
+}  // namespace convoy::kernels::conv

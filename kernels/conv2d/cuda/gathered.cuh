@@ -1,0 +1,25 @@
+// Host code of the gathered engine that its kernel families share. CUDA builds only.
+#pragma once
+
+#include "kernels/conv2d/engines.h"
+#include "kernels/gemm/epilogue.cuh"
+#include "kernels/gemm/rungs.h"
+
+namespace convoy::kernels::conv {
+
+// The arguments of one launch of the product.
+struct GatheredCall {
+  Task task;
+  gemm::Problem product;
+  gemm::Plan plan;
+  const void* images;
+  const void* other;  // weights [K, R S C]; their transpose [C, R S K]; dy [N P Q, K]
+  int image_pitch;    // channels of the images in all, of which the task reads a part
+  int dy_pitch;       // backward_weights: filters in all
+  bool vectors;       // 16-byte copies are possible
+  gemm::Epilogue epilogue;
+};
+void start_gathered_mma(const GatheredCall& call, cudaStream_t stream);
+void start_gathered_registers(const GatheredCall& call, cudaStream_t stream);
+
+}  // namespace convoy::kernels::conv

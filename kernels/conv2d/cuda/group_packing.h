@@ -1,0 +1,50 @@
+// Convolutions in groups as products of tiles. Neighbouring groups form a pack that fills whole
+// tiles. A tile has the filters (backward_data: the channels) of one pack and reads only that
+// pack's channels, in whole blocks. Zeros outside packs cost nothing. Within a pack, elements
+// outside a filter's group are multiplied by zeros, so a value that is not finite may reach other
+// groups of the pack. CUDA builds only.
+#pragma once
+
+#include <algorithm>
+#include <numeric>
+
+#include "kernels/conv2d/engines.h"
+
+namespace convoy::kernels::conv {
+
+// A convolution without groups is one pack.
+struct GroupPacking {
+  int count;  // packs; the last one may have empty groups
+  int c, k;   // channels of x and filters in a pack
+};
+
+// Packs groups that are `width` filters (backward_data: channels) wide for tiles of `extent` of
+// them.
+inline GroupPacking pack_groups(const Geometry& g, int width, int extent) {
+  const int merged = std::min(extent / std::gcd(width, extent), g.groups);
+  return {(g.groups + merged - 1) / merged, merged * (g.c / g.groups), merged * (g.k / g.groups)};
+}
+
+// A copy of the filters, [packs][rows][taps][inner]. A row is a filter and inner runs over its
+// pack's channels, or, transposed, the other way round. It has zeros between groups and in padding.
+struct PackedFilters {
+  GroupPacking packing;
+  int rows, inner;
+  bool transposed;
+
+  std::int64_t elements(const Geometry& g) const {
+    return std::int64_t{packing.count} * rows * g.taps() * inner;
+  }
+  // Returns whether the copy equals the filters.
+  bool is_plain(const Geometry& g) const {
+    return !transposed && packing.count == g.groups && rows == g.k / g.groups && inner == g.c / g.groups;
+  }
+};
+
+void pack_filters(const Geometry& g, const PackedFilters& layout, const void* filters, void* to,
+                  std::size_t element_bytes, Stream stream);
+// Takes the gradient [K][taps][inner] of packed filters, not transposed.
+void unpack_gradient(const Geometry& g, const PackedFilters& layout, const float* packed, float* to,
+                     Stream stream);
+
+}  // namespace convoy::kernels::conv

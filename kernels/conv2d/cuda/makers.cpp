@@ -1,0 +1,178 @@
+// Makers of convolutions on the device: require layouts and types, and choose the engine.
+#include "kernels/batch_norm/batch_norm.h"
+#include "kernels/conv2d/conv2d.h"
+#include "kernels/conv2d/engines.h"
+#include "kernels/conv2d/input_norm.h"
+#include "kernels/device/cuda_kernel.h"
+#include "kernels/gemm/bench/measure.h"
+#include "kernels/gemm/rungs.h"
+#include "kernels/relu/relu.h"
+
+namespace convoy::kernels::cuda {
+namespace {
+
+using conv::Direction;
+using conv::Task;
+
+Task task_of(const char* operation, Direction direction, const Conv2dProblem& problem, const Shape& x,
+             const Shape& weights, const TensorDesc& y, DType type) {
+  require_shape(operation, "y", y, conv2d_output_shape(problem, x, weights));
+  for (const std::int64_t elements :
+       {x[0] * x[2] * x[3], y.shape[0] * y.shape[2] * y.shape[3], weights.elements()})
+    require_below_2g(operation, elements);
+  Task task;
+  task.direction = direction;
+  task.geometry = {int(x[0]),
+                   int(x[1]),
+                   int(x[2]),
+                   int(x[3]),
+                   int(weights[0]),
+                   int(y.shape[2]),
+                   int(y.shape[3]),
+                   int(weights[2]),
+                   int(weights[3]),
+                   {problem.stride[0], problem.stride[1]},
+                   {problem.padding[0], problem.padding[1]},
+                   {problem.dilation[0], problem.dilation[1]},
+                   problem.groups};
+  task.math = type == DType::bf16 ? gemm::Math::bf16 : problem.tf32 ? gemm::Math::tf32 : gemm::Math::fp32;
+  task.bias = problem.bias;
+  return task;
+}
+
+void settle_bias(const char* operation, TensorDesc& desc, std::int64_t k) {
+  require_layout(operation, desc, Layout::row_major);
+  require_dtype(operation, "the bias", desc, DType::f32);
+  require_shape(operation, "the bias", desc, {k});
+}
+
+// Makes the kernel of a task. `fill` puts the operands into the engine's Buffers.
+template <typename Fill>
+Kernel kernel_of(const Task& task, const conv::Plan& plan, Fill fill) {
+  Kernel kernel;
+  kernel.workspace_bytes = plan.workspace_bytes;
+  kernel.bind = [=](const Operands& operands) {
+    conv::Buffers buffers;
+    buffers.workspace = operands.workspace;
+    fill(buffers, operands);
+    return conv::bind(task, plan, buffers);
+  };
+  return kernel;
+}
+
+Kernel with_statistics(const Kernel& convolution, const KernelRequest& request) {
+  KernelRequest pass{{request.outputs[0]}, {request.outputs[1]}, request.control};
+  return followed_by(convolution, batch_norm_statistics(BatchNormProblem{}, pass),
+                     [](const Kernel& statistics, const Operands& operands) {
+                       void* const in[] = {operands.outputs[0]};
+                       void* const out[] = {operands.outputs[1]};
+                       return statistics.bind({in, out, operands.workspace});
+                     });
+}
+
+Kernel with_relu_gradient(const Kernel& convolution, const KernelRequest& request) {
+  KernelRequest pass{{request.inputs[2], request.outputs[0]}, {request.outputs[0]}};
+  return followed_by(convolution, relu_backward(ReluProblem{}, pass),
+                     [](const Kernel& relu, const Operands& operands) {
+                       void* const in[] = {operands.inputs[2], operands.outputs[0]};
+                       void* const out[] = {operands.outputs[0]};
+                       return relu.bind({in, out, operands.workspace});
+                     });
+}
+
+conv::InputNorm input_norm_of(const BatchNormProblem& norm, const Operands& operands) {
+  const auto in = operands.inputs, out = operands.outputs;
+  return {.x = in[norm_x_at],
+          .dy2 = in[norm_dy2_at],
+          .mask = static_cast<const std::uint8_t*>(in[norm_mask_at]),
+          .sums = static_cast<const double*>(in[norm_sums_at]),
+          .dsums = static_cast<double*>(out[norm_dsums_at]),
+          .dgamma = static_cast<float*>(out[norm_dgamma_at]),
+          .dbeta = static_cast<float*>(out[norm_dbeta_at]),
+          .epsilon = norm.epsilon,
+          .synchronised = norm.synchronised};
+}
+
+}  // namespace
+
+bool conv2d_fuses_input_norm() { return gemm::device_present() && gemm::device_facts().major == 9; }
+
+Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request) {
+  const char* operation = "conv2d_forward";
+  require_counts(operation, request, problem.bias ? 3 : 2, problem.statistics ? 2 : 1);
+  TensorDesc &x = request.inputs[0], &weights = request.inputs[1], &y = request.outputs[0];
+  for (TensorDesc* desc : {&x, &weights, &y}) require_activation_layout(operation, *desc);
+  if (problem.bias) settle_bias(operation, request.inputs[2], weights.shape[0]);
+  const DType type = common_dtype(operation, {&x, &weights, &y});
+  Task task = task_of(operation, Direction::forward, problem, x.shape, weights.shape, y, type);
+  task.relu = problem.relu;
+  task.statistics = problem.statistics;
+  if (problem.statistics) {
+    require_control(operation, request);
+    require_layout(operation, request.outputs[1], Layout::row_major);
+    require_dtype(operation, "sums", request.outputs[1], DType::f64);
+    require_shape(operation, "sums", request.outputs[1], {2, weights.shape[0]});
+  }
+  const conv::Plan plan = conv::chosen(task);
+  const Kernel convolution =
+      kernel_of(task, plan, [=, control = request.control](conv::Buffers& buffers, const Operands& operands) {
+        buffers.images = operands.inputs[0];
+        buffers.weights = operands.inputs[1];
+        buffers.out = operands.outputs[0];
+        if (problem.bias) buffers.bias = static_cast<const float*>(operands.inputs[2]);
+        if (problem.statistics) buffers.sums = static_cast<double*>(operands.outputs[1]);
+        buffers.control = control;
+      });
+  return problem.statistics && !plan.fuses_extra ? with_statistics(convolution, request) : convolution;
+}
+
+Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request) {
+  const char* operation = "conv2d_backward_data";
+  require_input_norm_counts(operation, problem, request);
+  TensorDesc &dy = request.inputs[0], &weights = request.inputs[1], &dx = request.outputs[0];
+  // The part of x that is read, if any.
+  TensorDesc& x = request.inputs[problem.input_relu || problem.input_norm ? 2 : 0];
+  for (TensorDesc* desc : {&dy, &weights, &x, &dx}) require_activation_layout(operation, *desc);
+  const DType type = common_dtype(operation, {&dy, &weights, &x, &dx});
+  if (problem.input_relu || problem.input_norm) require_shape(operation, "x", x, dx.shape);
+  Kernel pass;
+  if (problem.input_norm) pass = norm_pass(batch_norm_backward_reduce, *problem.input_norm, request);
+  Task task = task_of(operation, Direction::backward_data, problem, dx.shape, weights.shape, dy, type);
+  task.bias = false;
+  task.input_relu = problem.input_relu;
+  task.input_norm = problem.input_norm.has_value();
+  const conv::Plan plan = conv::chosen(task);
+  const Kernel convolution =
+      kernel_of(task, plan, [=, control = request.control](conv::Buffers& buffers, const Operands& operands) {
+        buffers.images = operands.inputs[0];
+        buffers.weights = operands.inputs[1];
+        buffers.out = operands.outputs[0];
+        if (problem.input_relu) buffers.x = operands.inputs[2];
+        if (problem.input_norm) buffers.norm = input_norm_of(*problem.input_norm, operands);
+        buffers.control = control;
+      });
+  if (plan.fuses_extra) return convolution;
+  if (problem.input_norm) return followed_by_norm_pass(convolution, pass);
+  return problem.input_relu ? with_relu_gradient(convolution, request) : convolution;
+}
+
+Kernel conv2d_backward_weights(const Conv2dProblem& problem, KernelRequest& request) {
+  const char* operation = "conv2d_backward_weights";
+  require_counts(operation, request, 2, problem.bias ? 2 : 1);
+  TensorDesc &x = request.inputs[0], &dy = request.inputs[1], &dweights = request.outputs[0];
+  for (TensorDesc* desc : {&x, &dy, &dweights}) require_activation_layout(operation, *desc);
+  require_dtype(operation, "dweights", dweights, DType::f32);
+  if (problem.bias) settle_bias(operation, request.outputs[1], dweights.shape[0]);
+  const DType type = common_dtype(operation, {&x, &dy});
+  const Task task =
+      task_of(operation, Direction::backward_weights, problem, x.shape, dweights.shape, dy, type);
+  return kernel_of(task, conv::chosen(task),
+                   [bias = problem.bias](conv::Buffers& buffers, const Operands& operands) {
+                     buffers.images = operands.inputs[0];
+                     buffers.dy = operands.inputs[1];
+                     buffers.out = operands.outputs[0];
+                     if (bias) buffers.dbias = static_cast<float*>(operands.outputs[1]);
+                   });
+}
+
+}  // namespace convoy::kernels::cuda

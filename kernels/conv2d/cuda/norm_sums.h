@@ -1,0 +1,15 @@
+// Finishes a batch norm's backward_reduce whose sums a convolution has taken. CUDA builds only.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "kernels/conv2d/engines.h"
+
+namespace convoy::kernels::conv {
+
+// Reads `count` slots (at most gemm::kSumSlots) of [2][channels]: sums of g, and of g times the
+// norm's input. `pixels`: of one image.
+void finish_norm_sums(const float* slots, int count, int channels, int pixels, const InputNorm& norm,
+                      const StepControl* control, cudaStream_t stream);
+
+}  // namespace convoy::kernels::conv

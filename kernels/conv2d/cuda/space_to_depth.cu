@@ -1,0 +1,233 @@
+#include <algorithm>
+
+#include "kernels/conv2d/cuda/space_to_depth.h"
+#include "kernels/device/cuda_launch.cuh"
+#include "kernels/device/divider.h"
+#include "kernels/device/gpu_model.h"
+#include "kernels/gemm/pipeline.cuh"
+
+namespace convoy::kernels::conv {
+namespace {
+
+using cuda::ceil_div;
+
+// Offsets in x of the channels of a folded pixel; row < 0 if the channel is zero.
+struct FoldTable {
+  std::int8_t row[kMostFolded], column[kMostFolded];
+  std::int16_t channel[kMostFolded];
+};
+
+FoldTable table_of(const Geometry& g, const SpaceToDepth& fold) {
+  FoldTable table{};
+  for (int i = 0; i < kMostFolded; ++i) {
+    const int a = i / (fold.columns * g.c), b = i / g.c % fold.columns;
+    table.row[i] = std::int8_t(a < fold.rows ? a : -1);
+    table.column[i] = std::int8_t(b);
+    table.channel[i] = std::int16_t(i % g.c);
+  }
+  return table;
+}
+
+// The same offsets in shared memory, from a pixel's first row and column on; -1 for zero.
+struct FoldOffsets {
+  alignas(16) std::int16_t at[kMostFolded];
+};
+
+// How blocks divide the folded images: `lines` lines each, or a segment of a long line. Their rows
+// of x are in shared memory, `pitch` elements apart, with zeros outside the image.
+struct FoldGrid {
+  int lines, segment, segments, pitch;
+  int packs, threads;  // packs: 16-byte words of a folded pixel; threads of a block, a multiple of packs
+  // Divides by the pixels of a segment, the packs of a pitch, the rows of a folded pixel, the lines
+  // of an image.
+  cuda::Divider by_pixels, by_packs, by_rows, by_height;
+
+  std::size_t elements(const SpaceToDepth& fold) const { return std::size_t(lines) * fold.rows * pitch; }
+};
+
+template <typename T>
+FoldGrid fold_grid(const Geometry& g, const SpaceToDepth& fold) {
+  constexpr int V = cuda::kPackWidth<T>;
+  constexpr std::size_t kMostBytes = 40 << 10;  // below the 48 KiB that need no opt-in
+  constexpr std::int64_t kPacks = 2048;         // words that a block writes
+  FoldGrid grid{};
+  grid.packs = fold.channels / V;
+  grid.threads = cuda::kThreads / grid.packs * grid.packs;
+  grid.lines = 1;
+  const auto cut = [&](int segment) {
+    grid.segment = segment;
+    grid.pitch = int(ceil_div(((segment - 1) * g.stride[1] + fold.columns) * g.c + V - 1, V)) * V;
+  };
+  cut(fold.width);
+  while (grid.segment > 1 && grid.elements(fold) * sizeof(T) > kMostBytes) cut((grid.segment + 1) / 2);
+  grid.segments = int(ceil_div(fold.width, grid.segment));
+  if (grid.segments == 1) {
+    const auto fit = std::int64_t(kMostBytes / (grid.elements(fold) * sizeof(T)));
+    const std::int64_t wanted = kPacks / (std::int64_t{fold.width} * grid.packs);
+    const std::int64_t share = std::int64_t{g.n} * fold.height / (2 * cuda::kMultiprocessors);
+    grid.lines = int(std::max<std::int64_t>(std::min({fit, wanted, share}), 1));
+  }
+  grid.by_pixels = cuda::Divider(grid.segment);
+  grid.by_packs = cuda::Divider(grid.pitch / V);
+  grid.by_rows = cuda::Divider(fold.rows);
+  grid.by_height = cuda::Divider(fold.height);
+  return grid;
+}
+
+FoldOffsets offsets_of(const Geometry& g, const FoldTable& table, const FoldGrid& grid) {
+  FoldOffsets offsets{};
+  for (int i = 0; i < kMostFolded; ++i)
+    offsets.at[i] = std::int16_t(
+        table.row[i] < 0 ? -1 : table.row[i] * grid.pitch + table.column[i] * g.c + table.channel[i]);
+  return offsets;
+}
+
+// A thread writes 16 bytes at a time, always of the same channels.
+template <typename T>
+__global__ void fold_pixels(const __grid_constant__ Geometry g, const __grid_constant__ SpaceToDepth fold,
+                            const __grid_constant__ FoldOffsets offsets,
+                            const __grid_constant__ FoldGrid grid, const T* x, T* to) {
+  constexpr int V = cuda::kPackWidth<T>;
+  extern __shared__ __align__(16) unsigned char shared[];
+  T* const rows = reinterpret_cast<T*>(shared);
+  const int all_lines = g.n * fold.height, line0 = int(blockIdx.x) / grid.segments * grid.lines;
+  const int j0 = int(blockIdx.x) % grid.segments * grid.segment;
+  const int begin = (j0 * g.stride[1] - g.padding[1]) * g.c, lead = ((begin % V) + V) % V, length = g.w * g.c;
+  for (int i = int(threadIdx.x); i * V < grid.lines * fold.rows * grid.pitch; i += int(blockDim.x)) {
+    const int row = int(grid.by_packs(std::uint32_t(i))), of_block = int(grid.by_rows(std::uint32_t(row)));
+    const int line = line0 + of_block, n = int(grid.by_height(std::uint32_t(line)));
+    const int h = (line - n * fold.height) * g.stride[0] - g.padding[0] + row - of_block * fold.rows;
+    const int e = begin - lead + i * V - row * grid.pitch;
+    const bool there = line < all_lines && h >= 0 && h < g.h;
+    const T* const from = x + (std::int64_t{n} * g.h + h) * length;
+    if (length % V == 0) {  // each 16 bytes are entirely inside or outside
+      const bool inside = there && e >= 0 && e < length;
+      gemm::copy_async<16>(rows + i * V, inside ? from + e : x, inside ? 16 : 0);
+    } else {
+#pragma unroll
+      for (int v = 0; v < V; ++v)
+        rows[i * V + v] = there && e + v >= 0 && e + v < length ? from[e + v] : T(0.0f);
+    }
+  }
+  gemm::copies_commit();
+  const int first = int(threadIdx.x) % grid.packs * V;
+  const auto offset = cuda::load_pack<V>(offsets.at + first);
+  gemm::copies_wait<0>();
+  __syncthreads();
+  const int pixels = grid.lines * grid.segment, stride = int(blockDim.x) / grid.packs;
+  for (int pixel = int(threadIdx.x) / grid.packs; pixel < pixels; pixel += stride) {
+    const int line = int(grid.by_pixels(std::uint32_t(pixel))), j = pixel - line * grid.segment;
+    if (line0 + line >= all_lines || j0 + j >= fold.width) continue;
+    const T* const from = rows + line * fold.rows * grid.pitch + j * g.stride[1] * g.c + lead;
+    cuda::Pack<T, V> pack;
+#pragma unroll
+    for (int v = 0; v < V; ++v) pack.value[v] = offset.value[v] < 0 ? T(0.0f) : from[offset.value[v]];
+    cuda::store_pack(to + (std::int64_t{line0 + line} * fold.width + j0 + j) * fold.channels + first, pack);
+  }
+}
+
+// Returns the filter element that a folded element holds, or -1.
+__device__ std::int64_t unfolded(const Geometry& g, const SpaceToDepth& fold, const FoldTable& table,
+                                 int element) {
+  const int channel = element % fold.channels, j = element / fold.channels % fold.across,
+            i = element / fold.channels / fold.across % fold.down,
+            k = element / fold.channels / fold.across / fold.down;
+  const int a = table.row[channel], r = i * fold.rows + a, s = j * fold.columns + table.column[channel];
+  if (a < 0 || r >= g.r || s >= g.s) return -1;
+  return ((std::int64_t{k} * g.r + r) * g.s + s) * g.c + table.channel[channel];
+}
+
+template <typename T>
+__global__ void fold_taps(const __grid_constant__ Geometry g, const __grid_constant__ SpaceToDepth fold,
+                          const __grid_constant__ FoldTable table, const T* filters, T* to, int elements) {
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < elements; i += gridDim.x * blockDim.x) {
+    const std::int64_t from = unfolded(g, fold, table, i);
+    to[i] = from < 0 ? T(0.0f) : filters[from];
+  }
+}
+
+__global__ void unfold_taps(const __grid_constant__ Geometry g, const __grid_constant__ SpaceToDepth fold,
+                            const __grid_constant__ FoldTable table, const float* folded, float* to,
+                            int elements) {
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < elements; i += gridDim.x * blockDim.x) {
+    const std::int64_t at = unfolded(g, fold, table, i);
+    if (at >= 0) to[at] = folded[i];
+  }
+}
+
+SpaceToDepth fold_with(const Geometry& g, int rows, int multiple) {
+  SpaceToDepth fold;
+  fold.rows = rows;
+  fold.columns = g.stride[1];
+  fold.channels = int(ceil_div(std::int64_t{rows} * fold.columns * g.c, multiple)) * multiple;
+  fold.down = int(ceil_div(g.r, rows));
+  fold.across = int(ceil_div(g.s, fold.columns));
+  fold.height = g.p + fold.down - 1;
+  fold.width = g.q + fold.across - 1;
+  return fold;
+}
+
+// Estimates microseconds: write and read the folded images, and multiply padded windows.
+double cost(const Task& task, const SpaceToDepth& fold, int depth) {
+  const Geometry& g = task.geometry;
+  const double bytes = 2.2 * double(fold.image_elements(g)) * double(bytes_of(task.type()));
+  const double k = double(fold.down) * double(ceil_div(fold.window(), depth) * depth);
+  return bytes / kReferenceGpu.planned_bytes +
+         2 * double(g.y_pixels()) * k * double(ceil_div(g.k, 64) * 64) / 350e6;
+}
+
+int multiple_of(const Task& task) { return int(16 / bytes_of(task.type())); }
+
+}  // namespace
+
+bool suits_space_to_depth(const Task& task) {
+  const Geometry& g = task.geometry;
+  if (g.groups != 1 || g.dilation[0] != 1 || g.dilation[1] != 1) return false;
+  if (task.direction == Direction::backward_data || g.c >= 64 || g.stride[0] > 8 || g.stride[1] > 8)
+    return false;
+  const SpaceToDepth fold = fold_with(g, g.stride[0], multiple_of(task));
+  const std::int64_t packs = std::int64_t(fold.image_elements(g)) / multiple_of(task);
+  return fold.channels <= kMostFolded && fold.down <= 120 && packs < std::int64_t{1} << 31;
+}
+
+SpaceToDepth space_to_depth_of(const Task& task, int depth) {
+  const Geometry& g = task.geometry;
+  const SpaceToDepth by_stride = fold_with(g, g.stride[0], multiple_of(task)),
+                     whole = fold_with(g, g.r, multiple_of(task));
+  const std::int64_t packs = std::int64_t(whole.image_elements(g)) / multiple_of(task);
+  if (whole.channels > kMostFolded || g.r > 120 || packs >= std::int64_t{1} << 31) return by_stride;
+  return cost(task, whole, depth) < cost(task, by_stride, depth) ? whole : by_stride;
+}
+
+void fold_images(const Task& task, const SpaceToDepth& fold, const void* images, void* to, Stream stream) {
+  const auto start = [&]<typename T>(T) {
+    const Geometry& g = task.geometry;
+    const FoldGrid grid = fold_grid<T>(g, fold);
+    const auto blocks =
+        std::max<std::int64_t>(ceil_div(std::int64_t{g.n} * fold.height, grid.lines) * grid.segments, 1);
+    fold_pixels<T><<<unsigned(blocks), grid.threads, grid.elements(fold) * sizeof(T), stream.get()>>>(
+        g, fold, offsets_of(g, table_of(g, fold), grid), grid, static_cast<const T*>(images),
+        static_cast<T*>(to));
+    CONVOY_CUDA(cudaGetLastError());
+  };
+  task.type() == DType::bf16 ? start(cuda::bf16{}) : start(float{});
+}
+
+void fold_filters(const Task& task, const SpaceToDepth& fold, const void* filters, void* to, Stream stream) {
+  const auto start = [&]<typename T>(T) {
+    const int elements = int(fold.filter_elements(task.geometry));
+    cuda::launch(fold_taps<T>, cuda::resident_grid(elements), cuda::kThreads, stream, task.geometry, fold,
+                 table_of(task.geometry, fold), static_cast<const T*>(filters), static_cast<T*>(to),
+                 elements);
+  };
+  task.type() == DType::bf16 ? start(cuda::bf16{}) : start(float{});
+}
+
+void unfold_gradient(const Task& task, const SpaceToDepth& fold, const float* folded, float* to,
+                     Stream stream) {
+  const int elements = int(fold.filter_elements(task.geometry));
+  cuda::launch(unfold_taps, cuda::resident_grid(elements), cuda::kThreads, stream, task.geometry, fold,
+               table_of(task.geometry, fold), folded, to, elements);
+}
+
+}  // namespace convoy::kernels::conv

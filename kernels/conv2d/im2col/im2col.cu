@@ -1,0 +1,267 @@
+// Host code of the im2col and folded engines: the tensor maps through which TMA reads windows, and
+// the launches.
+#include <algorithm>
+#include <memory>
+#include <stdexcept>
+
+#include "kernels/conv2d/cuda/filters.h"
+#include "kernels/conv2d/cuda/norm_sums.h"
+#include "kernels/conv2d/cuda/space_to_depth.h"
+#include "kernels/conv2d/im2col/im2col_plan.cuh"
+#include "kernels/device/cuda_error.h"
+#include "kernels/gemm/epilogue.cuh"
+
+namespace convoy::kernels::conv {
+namespace {
+
+using gemm::ceil_div;
+using gemm::Math;
+
+WindowLoad window_load(const View& view, int channels, int depth) {
+  WindowLoad load{};
+  load.across = cuda::Divider(view.map.across);
+  load.positions = cuda::Divider(std::int64_t{view.map.down} * view.map.across);
+  load.blocks = cuda::Divider(ceil_div(channels, depth));
+  load.taps = cuda::Divider(view.taps[1]);
+  for (int axis = 0; axis < 2; ++axis) {
+    load.first[axis] = view.map.first[axis];
+    load.step[axis] = view.map.step[axis];
+    load.reach[axis] = view.reach[axis];
+  }
+  load.images = int(view.map.n);
+  load.columns = view.blocks(channels, depth);
+  return load;
+}
+
+CUtensorMap images_map(const Task& task, const View& view, const void* images, int pixels, int depth) {
+  if (is_matrix(task, view))
+    return tiled_map(view.map.type, images, {view.map.c, view.rows()}, {view.map.c},
+                     {unsigned(depth), unsigned(pixels)});
+  Im2colMap map = view.map;
+  map.data = images;
+  if (map.pitch_w == 0) map.pitch_w = map.c;
+  if (map.pitch_h == 0) map.pitch_h = map.pitch_w * map.w;
+  map.pitch_n = map.pitch_h * map.h;
+  map.pixels = pixels;
+  map.channels = depth;
+  return map.encode();
+}
+
+// Maps a tensor's pixels at the positions of the windows, in boxes of pixels by channels.
+CUtensorMap pixels_map(const gemm::Sm90Tile& tile, const View& view, const void* data, std::int64_t channels,
+                       int box_pixels, int box_channels) {
+  if (tile.taps == 1)
+    return tiled_map(view.map.type, data, {channels, view.rows()}, {channels},
+                     {unsigned(box_channels), unsigned(box_pixels)});
+  Im2colMap map = view.map;  // without padding
+  map.data = data;
+  map.h = map.down, map.w = map.across - 1, map.c = channels;
+  map.pitch_w = channels, map.pitch_h = map.w * channels, map.pitch_n = map.h * map.pitch_h;
+  map.first[0] = map.first[1] = 0;
+  map.pixels = box_pixels, map.channels = box_channels;
+  return map.encode();
+}
+
+PackSteps pack_steps(const Task& task, int tile) {
+  const PackedFilters filters = filters_of(task, tile);
+  const GroupPacking& packing = filters.packing;
+  if (packing.count == 1) return {};
+  const gemm::Sm90Tile& of = tile_at(task, tile);
+  switch (task.direction) {
+    case Direction::forward:
+      return {cuda::Divider(packing.k / of.columns), packing.c, 0, 0};
+    case Direction::backward_data:
+      if (filters.transposed) return {cuda::Divider(packing.c / of.columns), packing.k, 0, 0};
+      return {cuda::Divider(packing.c / of.columns), packing.k, filters.rows, packing.c};
+    case Direction::backward_weights:
+      return {cuda::Divider(packing.k / (gradient_is_transposed(task, tile) ? of.columns : of.rows)),
+              packing.c, 0, 0};
+  }
+  throw std::logic_error("unknown direction");
+}
+
+// Maps filters [outer][taps][inner].
+CUtensorMap filters_map(DType type, const void* filters, std::int64_t outer, std::int64_t taps,
+                        std::int64_t inner, unsigned box_inner, unsigned box_outer) {
+  return tiled_map(type, filters, {inner, taps, outer}, {inner, taps * inner}, {box_inner, 1, box_outer});
+}
+
+// The arguments of one kernel launch, for one view.
+Sm90ConvCall describe(const Task& task, const Plan& plan, const View& whole, const Buffers& b,
+                      const Workspace& workspace) {
+  const gemm::Sm90Tile& tile = tile_at(task, tile_of(plan));
+  const View view = seen_by(tile, whole);
+  const Geometry& g = task.geometry;
+  const int depth = depth_of(task), splits = plan.product.splits;
+  const bool weights = task.direction == Direction::backward_weights, folds = plan.engine == Engine::folded;
+  const bool rearranged = rearranges_filters(task, tile_of(plan));
+  const gemm::Problem product = padded_product(task, whole, tile_of(plan));
+  const Result result = result_of(task, whole, tile_of(plan));
+  Sm90ConvCall call{};
+  call.tile = tile_of(plan);
+  call.schedule = gemm::sm90_schedule(product, tile, splits);
+  call.blocks = std::min(call.schedule.work_items(), gemm::device_facts().multiprocessors);
+  call.window = window_load(view, window_channels(task, view, tile_of(plan)), depth);
+  call.packing = pack_steps(task, tile_of(plan));
+  call.filter_taps = view.filter_taps;
+  call.window.matrix = is_matrix(task, view);
+  call.images = images_map(task, view, folds ? workspace.images : b.images,
+                           (weights ? depth : tile.rows) + tile.taps - 1, depth);
+  call.m = int(product.m);
+  call.n = int(product.n);
+  const DType type = task.type();
+  if (weights) {
+    call.other = pixels_map(tile, view, b.dy, g.k, depth, depth);
+    if (gradient_is_transposed(task, call.tile))
+      call.half = pixels_map(tile, view, b.dy, g.k, depth, depth / 2);
+    float* const out = splits > 1            ? workspace.partial
+                       : folds || rearranged ? workspace.gradient
+                                             : static_cast<float*>(b.out);
+    const std::int64_t taps = view.taps[0] * view.taps[1], c = gradient_channels(task, view, tile_of(plan));
+    if (is_mn_major(task)) {
+      call.gradient = out, call.taps = int(taps), call.channels = int(c);
+      return call;
+    }
+    call.placement.blocks = call.window.blocks;
+    if (gradient_is_transposed(task, call.tile)) {
+      call.c = tiled_map(DType::f32, workspace.partial, {g.k, c, taps, splits},
+                         {g.k, c * g.k, taps * c * g.k}, {32, 64, 1, 1});
+      call.placement.kind = Placement::Kind::transposed_filters;
+      return call;
+    }
+    call.c =
+        tiled_map(DType::f32, out, {c, taps, g.k, splits}, {c, taps * c, g.k * taps * c}, {32, 1, 64, 1});
+    call.placement.kind = Placement::Kind::filters;
+    return call;
+  }
+  if (folds) {
+    call.other = filters_map(type, workspace.filters, g.k, view.taps[0], view.map.c, depth, tile.columns);
+  } else {
+    const PackedFilters filters = filters_of(task, call.tile);
+    const bool n_contiguous = task.direction == Direction::backward_data && !filters.transposed;
+    call.other = filters_map(type, rearranged || filters.transposed ? workspace.filters : b.weights,
+                             std::int64_t{filters.packing.count} * filters.rows, g.taps(), filters.inner,
+                             n_contiguous ? 64 : depth, n_contiguous ? 64 : tile.columns);
+  }
+  if (splits > 1) {
+    call.c = tiled_map(DType::f32, workspace.partial, {result.n, result.m, splits},
+                       {result.n, result.n * result.m}, {32, 64, 1});
+    return call;
+  }
+  call.bf16 = type == DType::bf16;
+  call.bias = b.bias;
+  call.relu = task.relu;
+  if (masks(task, splits)) call.mask = static_cast<const std::uint8_t*>(b.x);
+  if (sums(task, splits) || norms(task, splits)) {
+    call.sum_slots = workspace.slots;
+    call.placement.control = b.control;
+    call.placement.sample_rows = view.map.down * view.map.across;
+  }
+  call.placement.across = call.window.across;
+  call.placement.positions = call.window.positions;
+  call.plain = static_cast<std::uint8_t*>(b.out);
+  if (norms(task, splits)) call.mask = b.norm.mask;
+  const void* const operands[] = {b.norm.x, b.norm.dy2};
+  const auto box = unsigned(128 / bytes_of(type));
+  if (!strided(task)) {
+    call.c = tiled_map(type, b.out, {result.n, result.m, 1}, {result.n, result.n * result.m}, {box, 64, 1});
+    if (norms(task, splits))
+      for (int i = 0; i < 2; ++i)
+        call.norm_operands[i] = pixels_map(tile, view, operands[i], result.n, 64, int(box));
+    return call;
+  }
+  Im2colMap out;
+  out.type = type;
+  out.data = static_cast<std::uint8_t*>(b.out) + view.out_offset * std::int64_t(bytes_of(type));
+  out.n = g.n, out.h = view.map.down, out.w = view.map.across, out.c = g.c;
+  out.pitch_w = std::int64_t{g.stride[1]} * g.c;
+  out.pitch_h = std::int64_t{g.stride[0]} * g.w * g.c;
+  out.pitch_n = std::int64_t{g.h} * g.w * g.c;
+  out.down = view.map.down, out.across = view.map.across;
+  out.pixels = 64, out.channels = int(box);
+  call.c = out.encode();
+  call.placement.kind = Placement::Kind::positions;
+  return call;
+}
+
+using Sm90Start = void (*)(const Sm90ConvCall&, cudaStream_t);
+Sm90Start start_of(const Task& task, int tile, int splits) {
+  const bool tf32 = task.math == Math::tf32;
+  if (is_mn_major(task)) return sm90_conv_backward_weights_tf32;
+  if (norms(task, splits)) return tf32 ? sm90_conv_backward_data_norm_tf32 : sm90_conv_backward_data_norm;
+  if (masks(task, splits)) return tf32 ? sm90_conv_backward_data_mask_tf32 : sm90_conv_backward_data_mask;
+  if (tf32) return sums(task, splits) ? sm90_conv_forward_sums_tf32 : sm90_conv_forward_tf32;
+  if (task.direction == Direction::forward || transposes(task, tile))
+    return sums(task, splits) ? sm90_conv_forward_sums : sm90_conv_forward;
+  return task.direction == Direction::backward_data ? sm90_conv_backward_data : sm90_conv_backward_weights;
+}
+
+Launch bind_windows(const Task& task, const Plan& plan, const Buffers& b) {
+  const Geometry& g = task.geometry;
+  const Workspace workspace = carve(task, plan.engine, tile_of(plan), plan.product.splits, b.workspace);
+  const bool weights = task.direction == Direction::backward_weights, folds = plan.engine == Engine::folded;
+  const bool rearranged = rearranges_filters(task, tile_of(plan)),
+             turns = !rearranged && transposes(task, tile_of(plan));
+  const PackedFilters filters = filters_of(task, tile_of(plan));
+  const SpaceToDepth fold = folds ? space_to_depth_of(task, depth_of(task)) : SpaceToDepth{};
+  const std::vector<View> views = views_of(task, plan.engine);
+  auto calls = std::make_shared<std::vector<Sm90ConvCall>>();
+  bool gaps = false;
+  for (const View& view : views) {
+    if (view.rows() == 0) continue;
+    if (empty(view))
+      gaps = true;
+    else
+      calls->push_back(describe(task, plan, view, b, workspace));
+  }
+  const Result result = result_of(task, views.front(), tile_of(plan));
+  gemm::Epilogue epilogue;  // of the sum over the splits of k
+  epilogue.c = weights && (folds || rearranged) ? workspace.gradient : b.out;
+  epilogue.ldc = result.n;
+  epilogue.bias = b.bias;
+  epilogue.relu = task.relu;
+  if (task.input_relu) epilogue.mask = b.x;
+  epilogue.bf16 = !weights && task.math == Math::bf16;
+  const bool in_norm = norms(task, plan.product.splits);
+  // A block has two consumers.
+  const int slots = in_norm || sums(task, plan.product.splits) ? 2 * calls->front().blocks : 0;
+  const std::size_t dx_bytes = gaps ? std::size_t(g.x_pixels()) * g.c * bytes_of(task.type()) : 0;
+  return [=, splits = plan.product.splits, transposes_gradient = gradient_is_transposed(task, tile_of(plan)),
+          start = start_of(task, tile_of(plan), plan.product.splits),
+          calls = std::shared_ptr<const std::vector<Sm90ConvCall>>(calls)](Stream on) {
+    const cudaStream_t stream = on.get();
+    if (dx_bytes > 0) CONVOY_CUDA(cudaMemsetAsync(b.out, 0, dx_bytes, stream));
+    if (folds) fold_images(task, fold, b.images, workspace.images, on);
+    if (folds && !weights) fold_filters(task, fold, b.weights, workspace.filters, on);
+    if (rearranged && !weights)
+      pack_filters(g, filters, b.weights, workspace.filters, bytes_of(task.type()), on);
+    if (turns) transpose_filters(b.weights, workspace.filters, g.k, g.taps(), g.c, bytes_of(task.type()), on);
+    for (const Sm90ConvCall& call : *calls) start(call, stream);
+    if (in_norm)
+      finish_norm_sums(workspace.slots, slots, g.c, g.h * g.w, b.norm, b.control, stream);
+    else if (slots > 0)
+      gemm::sum_slots(workspace.slots, slots, g.k, b.sums, stream);
+    if (transposes_gradient)
+      add_transposed(workspace.partial, splits, result.n, g.k, static_cast<float*>(epilogue.c), on);
+    else if (splits > 1)
+      gemm::sum_partials(epilogue, workspace.partial, splits, result.m, result.n, result.n, stream);
+    if (folds && weights) unfold_gradient(task, fold, workspace.gradient, static_cast<float*>(b.out), on);
+    if (rearranged && weights)
+      unpack_gradient(g, filters, workspace.gradient, static_cast<float*>(b.out), on);
+  };
+}
+
+template <Engine engine>
+const EngineEntry& window_engine() {
+  static const EngineEntry entry{[](const Task& task) { return suits_tma(task, engine); },
+                                 [](const Task& task) { return window_candidates(task, engine); },
+                                 bind_windows};
+  return entry;
+}
+
+}  // namespace
+
+const EngineEntry& im2col_engine() { return window_engine<Engine::im2col>(); }
+const EngineEntry& folded_engine() { return window_engine<Engine::folded>(); }
+
+}  // namespace convoy::kernels::conv

@@ -1,0 +1,18 @@
+// Kernels of backward_weights through im2col maps, bf16.
+#include "kernels/conv2d/im2col/sm90_im2col.cuh"
+
+namespace convoy::kernels::conv {
+namespace {
+
+// Narrow tiles hold the filters in their columns.
+template <class Config>
+using Loader = std::conditional_t<(Config::taps > 1), RowGradientLoader<Config>,
+                                  GradientLoader<Config, Config::columns % Config::depth != 0>>;
+
+}  // namespace
+
+void sm90_conv_backward_weights(const Sm90ConvCall& call, cudaStream_t stream) {
+  start_conv<gemm::Math::bf16, true, true, Loader>(call, stream);
+}
+
+}  // namespace convoy::kernels::conv

@@ -1,0 +1,252 @@
+// Loaders and placements of the im2col engine for the wgmma kernels. Device code, sm_90a only.
+#pragma once
+
+#include "kernels/conv2d/im2col/sm90_call.h"
+#include "kernels/gemm/wgmma/sm90_launch.cuh"
+
+namespace convoy::kernels::conv {
+
+struct Sm90Placement : Placement {
+  __device__ void store(const CUtensorMap* c, const void* from, int column, int row, int split) const {
+    if (kind == Placement::Kind::matrix) {
+      sm90::store_3d(c, from, column, row, split);
+    } else if (kind == Placement::Kind::positions) {
+      const Position at = position_of(row, positions, across);
+      sm90::store_im2col(c, from, column, at.j, at.i, at.n);
+    } else {
+      const bool filters_in_columns = kind == Placement::Kind::transposed_filters;
+      const std::uint32_t at = std::uint32_t(filters_in_columns ? row : column), tap = blocks(at / 64);
+      const int channel = int(at / 64 - tap * blocks.divisor) * 64 + int(at % 64);
+      if (filters_in_columns)
+        sm90::store_4d(c, from, column, channel, int(tap), split);
+      else
+        sm90::store_4d(c, from, channel, int(tap), row, split);
+    }
+  }
+  static constexpr bool has_gaps = false;
+};
+
+// For taps that share pixels: the matrix has one more row, a gap, after each row of pixels. TMA
+// reads gaps as zeros but cannot write through a map that has any (illegal instruction).
+struct GapPlacement : Placement {
+  // Loads a box of 64 rows.
+  __device__ void load(const CUtensorMap* map, void* to, std::uint64_t* full, int column, int row) const {
+    const Position at = position_of(row, positions, across);
+    sm90::load_im2col(map, to, full, column, at.j, at.i, at.n, 0, 0);
+  }
+  static constexpr bool has_gaps = true;
+  __device__ int next_gap() const { return int(across.divisor); }
+  __device__ int first_gap(int row) const {
+    const auto r = std::uint32_t(row);
+    return int((across(r) + 1) * across.divisor - 1 - r);
+  }
+  __device__ int element_row(int row) const {
+    return first_gap(row) == 0 ? -1 : row - int(across(std::uint32_t(row)));
+  }
+};
+template <class Config>
+using PlacementOf = std::conditional_t<(Config::k_taps > 1), GapPlacement, Sm90Placement>;
+
+struct LoaderParameters {
+  CUtensorMap images, other, half;
+  WindowLoad window;
+  FilterTaps filter_taps;
+  PackSteps packing;
+  __device__ void prefetch() const {
+    sm90::prefetch_tensor_map(&images);
+    sm90::prefetch_tensor_map(&other);
+  }
+};
+
+// A: windows of the images. B: filter channels of the same tap (k contiguous), or of one tap and
+// many filters (n contiguous), within the tile's pack. One thread loads; it divides once an item,
+// because a stage may take only 120 cycles.
+template <class Config>
+class WindowLoader {
+ public:
+  using Parameters = LoaderParameters;
+  __device__ static void prefetch(const Parameters& parameters) { parameters.prefetch(); }
+  __device__ WindowLoader(const Parameters& parameters, int m_tile, int n_tile, int k_begin, std::uint32_t)
+      : p_(parameters),
+        at_(p_.window.matrix ? WindowLoad::Pixel{0, 0, m_tile * Config::rows}
+                             : p_.window.pixel(m_tile * Config::rows)),
+        block_(p_.window.block(k_begin)) {
+    const int pack = p_.packing.of(n_tile);
+    first_channel_ = pack * p_.packing.channels;
+    column_ = n_tile * Config::columns - pack * p_.packing.filter_columns;
+    if constexpr (Config::b_mn_major) filter_row_ = pack * p_.packing.filter_rows;
+  }
+  __device__ void load(std::uint8_t* a, std::uint8_t* b, std::uint64_t* full) {
+    load_a(a, full);
+    load_tap(0, b, full);
+    advance();
+  }
+  // Loads A and B apart, for several taps: A serves this tap and the next ones.
+  __device__ void load_a(std::uint8_t* a, std::uint64_t* full) const {
+    if (p_.window.matrix)
+      sm90::load_2d(&p_.images, a, full, first_channel_ + channel(), at_.w);
+    else
+      sm90::load_im2col(&p_.images, a, full, first_channel_ + channel(), at_.w, at_.h, at_.n,
+                        std::uint16_t(block_.s * p_.window.reach[1]),
+                        std::uint16_t(block_.r * p_.window.reach[0]));
+  }
+  __device__ void load_tap(int s, std::uint8_t* b, std::uint64_t* full) const {
+    const int tap = p_.filter_taps.at(block_.r, block_.s + s);
+    if constexpr (Config::b_mn_major) {
+      for (int i = 0; i < Config::columns / 64; ++i)
+        sm90::load_3d(&p_.other, b + i * 8192, full, column_ + i * 64, tap, filter_row_ + channel());
+    } else {
+      sm90::load_3d(&p_.other, b, full, channel(), tap, column_);
+    }
+  }
+  __device__ void advance() { p_.window.advance(block_); }
+
+ private:
+  __device__ int channel() const { return block_.channel_block * Config::depth; }
+
+  const Parameters& p_;
+  const WindowLoad::Pixel at_;  // for a plain matrix w is the row
+  WindowLoad::Block block_;
+  int first_channel_, column_, filter_row_ = 0;
+};
+
+// A box of windows: positions from `at` on, one block of columns. After the last block it reads an
+// image that does not exist, that is, zeros.
+struct WindowBox {
+  int channel, first_image;
+  std::uint16_t right, down;  // offsets of the tap
+  __device__ WindowBox(const LoaderParameters& p, int index, int first_channel, int width) {
+    const WindowLoad::Block block = p.window.block(index);
+    const bool there = index < p.window.columns;
+    channel = there ? first_channel + block.channel_block * width : 0;
+    first_image = there ? 0 : p.window.images;
+    right = std::uint16_t(there ? block.s * p.window.reach[1] : 0);
+    down = std::uint16_t(there ? block.r * p.window.reach[0] : 0);
+  }
+  __device__ void load(const LoaderParameters& p, std::uint8_t* to, std::uint64_t* full,
+                       const WindowLoad::Pixel& at) const {
+    sm90::load_im2col(&p.images, to, full, channel, at.w, at.h, first_image + at.n, right, down);
+  }
+};
+
+// A: dy, m contiguous. B: windows of x, one block of columns a box; k runs over positions. Boxes
+// are 128 bytes by `depth` positions. filters_in_columns swaps A and B; dy's last box is then half
+// as wide if the tile's is, because TMA is slow outside dy.
+template <class Config, bool filters_in_columns>
+class GradientLoader {
+ public:
+  using Parameters = LoaderParameters;
+  __device__ static void prefetch(const Parameters& parameters) {
+    parameters.prefetch();
+    if constexpr (kEndsInHalfBox) sm90::prefetch_tensor_map(&parameters.half);
+  }
+  __device__ GradientLoader(const Parameters& parameters, int a_tile, int b_tile, int k_begin,
+                            std::uint32_t = 0)
+      : GradientLoader(parameters, filters_in_columns ? b_tile : a_tile, filters_in_columns ? a_tile : b_tile,
+                       k_begin, std::make_integer_sequence<int, kWindows>{}) {}
+  __device__ void load(std::uint8_t* a, std::uint8_t* b, std::uint64_t* full) {
+    std::uint8_t *const filters = filters_in_columns ? b : a, *const windows = filters_in_columns ? a : b;
+#pragma unroll
+    for (int i = 0; i < kFilters; ++i)
+      sm90::load_2d((i + 1) * kWidth <= kTileFilters ? &p_.other : &p_.half, filters + i * kBoxBytes, full,
+                    filter_ + i * kWidth, position_);
+#pragma unroll
+    for (int i = 0; i < kWindows; ++i) boxes_[i].load(p_, windows + i * kBoxBytes, full, at_);
+    position_ += Config::depth;
+    at_ = p_.window.pixel(position_);
+  }
+
+ private:
+  static constexpr int kWidth = Config::depth, kBoxBytes = Config::depth * 128;
+  static constexpr int kTileFilters = filters_in_columns ? Config::columns : Config::rows,
+                       kFilters = (kTileFilters + kWidth - 1) / kWidth,
+                       kWindows = (filters_in_columns ? Config::rows : Config::columns) / kWidth;
+  static constexpr bool kEndsInHalfBox = kTileFilters % kWidth != 0;
+  static_assert(!kEndsInHalfBox || kTileFilters % kWidth == kWidth / 2);
+  template <int... box>
+  __device__ GradientLoader(const Parameters& parameters, int filter_tile, int window_tile, int k_begin,
+                            std::integer_sequence<int, box...>)
+      : p_(parameters),
+        filter_(filter_tile * kTileFilters),
+        position_(k_begin * Config::depth),
+        at_(p_.window.pixel(position_)),
+        boxes_{WindowBox(p_, window_tile * kWindows + box, p_.packing.of(filter_tile) * p_.packing.channels,
+                         kWidth)...} {}
+
+  const Parameters& p_;
+  const int filter_;
+  int position_;
+  WindowLoad::Pixel at_;
+  const WindowBox boxes_[kWindows];
+};
+
+// The same for tiles whose columns are the taps of a filter's row. Each row of y has one more
+// position, where dy is zero and whose window is in the padding. Tap s of a position is then the
+// first tap of the s-th position after it, so one box serves all taps. (A pixel at a row's end that
+// is not finite makes other taps' gradients NaN too.)
+template <class Config>
+class RowGradientLoader {
+ public:
+  using Parameters = LoaderParameters;
+  __device__ static void prefetch(const Parameters& parameters) { parameters.prefetch(); }
+  __device__ RowGradientLoader(const Parameters& parameters, int m_tile, int n_tile, int k_begin,
+                               std::uint32_t)
+      : p_(parameters),
+        filter_(m_tile * Config::rows),
+        down_(std::uint16_t(n_tile * p_.window.reach[0])),
+        position_(k_begin * Config::depth),
+        at_(p_.window.pixel(position_)) {}
+  __device__ void load(std::uint8_t* a, std::uint8_t* b, std::uint64_t* full) {
+#pragma unroll
+    for (int i = 0; i < Config::rows / 64; ++i)
+      sm90::load_im2col(&p_.other, a + i * 8192, full, filter_ + i * 64, at_.w - p_.window.first[1],
+                        at_.h - p_.window.first[0], at_.n, 0, 0);
+    sm90::load_im2col(&p_.images, b, full, 0, at_.w, at_.h, at_.n, 0, down_);
+    position_ += Config::depth;
+    at_ = p_.window.pixel(position_);
+  }
+
+ private:
+  const Parameters& p_;
+  const int filter_;
+  const std::uint16_t down_;  // offset of the tap
+  int position_;
+  WindowLoad::Pixel at_;
+};
+
+inline LoaderParameters loader_parameters(const Sm90ConvCall& call) {
+  return {call.images, call.other, call.half, call.window, call.filter_taps, call.packing};
+}
+
+// Launches a tile shape for which has_kernel(). Tiles that end in half a box need k contiguous
+// filters and no mask.
+template <gemm::Math math, bool a_mn_major, bool b_mn_major, template <class> class Loader,
+          gemm::Extra extra = gemm::Extra::none>
+void start_conv(const Sm90ConvCall& call, cudaStream_t stream) {
+  gemm::with_tile<gemm::kSm90Tiles>(call.tile, [&]<int tile>(std::integral_constant<int, tile>) {
+    constexpr bool kHalfBox = gemm::ends_in_half_box(gemm::kSm90Tiles[tile], math);
+    constexpr bool kLeftOut = kHalfBox && ((b_mn_major && !a_mn_major) || extra == gemm::Extra::mask);
+    if constexpr (has_kernel(gemm::kSm90Tiles[tile], math, a_mn_major) && !kLeftOut) {
+      using Config = gemm::Sm90Config<math, a_mn_major, b_mn_major, tile>;
+      static_assert(Config::k_taps == gemm::depth_taps(gemm::kSm90Tiles[tile]));
+      gemm::start_wgmma<Config, Loader<Config>, gemm::TileStore<Config, extra, PlacementOf<Config>>>(
+          loader_parameters(call),
+          {call.c,
+           call.m,
+           call.n,
+           1,
+           call.bias,
+           call.relu,
+           call.bf16,
+           call.plain,
+           call.mask,
+           call.sum_slots,
+           {call.placement}},
+          call.schedule, call.blocks, stream);
+    } else {
+      throw std::logic_error("no kernel of this tile");
+    }
+  });
+}
+
+}  // namespace convoy::kernels::conv

@@ -1,0 +1,226 @@
+// The epilogue of backward_data with input_norm: computes g = (dx + the other gradient of x) *
+// mask, and sums g and g times the norm's input from the stored values. The norm's input and the
+// other gradient come through the ring. Device code, sm_90a only.
+#pragma once
+
+#include "kernels/conv2d/im2col/sm90_im2col.cuh"
+#include "kernels/gemm/wgmma/sm90_column_sums.cuh"
+#include "kernels/gemm/wgmma/sm90_staging.cuh"
+
+namespace convoy::kernels::conv {
+
+// A matrix whose rows have no gaps.
+struct NormPlacement : conv::Placement {
+  __device__ void load(const CUtensorMap* map, void* to, std::uint64_t* full, int column, int row) const {
+    sm90::load_2d(map, to, full, column, row);
+  }
+  static constexpr bool has_gaps = false;
+};
+
+template <class Config>
+class NormStore {
+ public:
+  using Ring = gemm::Ring<Config>;
+  using Placement = std::conditional_t<(Config::k_taps > 1), GapPlacement, NormPlacement>;
+  struct Parameters {
+    CUtensorMap g;            // [m][n], bf16 or, in tf32, f32, as the operands are
+    std::uint8_t* plain;      // g itself
+    CUtensorMap operands[2];  // the norm's input, and the other gradient
+    int m, n;
+    const std::uint8_t* mask;  // a bit an element, a byte for each 16 bytes of g
+    float* sum_slots;          // [blocks * 2][2][n]
+    Placement placement;       // rows of the first control->valid samples count; g is 0 in the others
+  };
+
+  // Boxes of an operand (64 rows of 128 bytes) are packed into as few stages as possible, by chunks
+  // of columns with all rows of the tile. A stage of the other operand follows each.
+  static constexpr bool kHalves = Config::element_bytes == 2;
+  static constexpr int kWidth = Config::box_columns, kBoxBytes = 64 * 128;
+  static constexpr int kRowBoxes = Config::rows / 64, kChunks = (Config::columns + kWidth - 1) / kWidth;
+  static constexpr int kMostChunks = Config::stage_bytes / (kRowBoxes * kBoxBytes);
+  static constexpr int kParts = (kChunks + kMostChunks - 1) / kMostChunks;
+  static constexpr int kPartChunks = (kChunks + kParts - 1) / kParts;
+  // Ping-pong: one stage of the product is still held while all operand stages are waited for.
+  static_assert(Config::cluster == 1 && Config::stages > (Config::ping_pong ? 2 * kParts : 2));
+
+  __device__ static void prefetch(const Parameters& p) {
+    sm90::prefetch_tensor_map(&p.g);
+    for (const CUtensorMap& operand : p.operands) sm90::prefetch_tensor_map(&operand);
+  }
+  __device__ static constexpr int operand_stages(const Parameters&) { return 2 * kParts; }
+  __device__ static void load_operands(const Parameters& p, Ring& ring, int row, int column) {
+    for (int first = 0; first < kChunks; first += kPartChunks)
+      for (const CUtensorMap& operand : p.operands) {
+        const int chunks = min(kPartChunks, kChunks - first);
+        ring.claim(chunks * kRowBoxes * kBoxBytes);
+        for (int chunk = 0; chunk < chunks; ++chunk)
+          for (int block = 0; block < kRowBoxes; ++block)
+            p.placement.load(&operand, ring.stage() + (chunk * kRowBoxes + block) * kBoxBytes, ring.arrived(),
+                             column + (first + chunk) * kWidth, row + block * 64);
+        ring.position.advance();
+      }
+  }
+
+  __device__ void wait_for_operands(Ring ring) const {
+    for (int stage = 0; stage < 2 * kParts; ++stage, ring.position.advance()) ring.wait();
+  }
+
+  __device__ NormStore(const Parameters& parameters, std::uint8_t* staging, int consumer)
+      : p_(parameters),
+        staging_(staging),
+        consumer_(consumer),
+        thread_(int(threadIdx.x) % 128),
+        rows_(parameters.placement.sum_rows(parameters.m)),
+        column_sums_(parameters.sum_slots, parameters.n, rows_, consumer) {}
+
+  // Call this before a tile is multiplied, so that its mask arrives meanwhile.
+  __device__ void prefetch_mask(int row, int column) {
+#pragma unroll
+    for (int chunk = 0; chunk < kChunks; ++chunk)
+#pragma unroll
+      for (int i = 0; i < kUnits * Config::row_blocks; ++i) {
+        int r = row + i * 16 + thread_ / 8;
+        const int c = column + chunk * kWidth + thread_ % 8 * kUnit;
+        bool there = r < rows_ && c < p_.n;
+        if constexpr (Placement::has_gaps) {
+          r = p_.placement.element_row(r);
+          there = there && r >= 0;
+        }
+        mask_[chunk][i] = there ? __ldg(p_.mask + std::int64_t{r} * (p_.n / kUnit) + c / kUnit) : 0;
+      }
+  }
+
+  __device__ void tile(gemm::Accumulators<Config>& sums, int row, int column, int, Ring& ring) {
+    column_sums_.begin(column);
+    const int first_box = Config::ping_pong ? 0 : consumer_ * Config::row_blocks;
+#pragma unroll
+    for (int part = 0; part < kParts; ++part) {
+      const int stage_of_x = ring.position.stage;
+      ring.wait();
+      const std::uint8_t* x = ring.stage() + first_box * kBoxBytes;
+      ring.position.advance();
+      ring.wait();
+      const std::uint8_t* other = ring.stage() + first_box * kBoxBytes;
+#pragma unroll
+      for (int i = 0; i < kPartChunks; ++i)
+#pragma unroll
+        for (int block = 0; block < Config::row_blocks; ++block) {
+          const int chunk = part * kPartChunks + i, offset = (i * kRowBoxes + block) * kBoxBytes;
+          if (chunk >= kChunks) continue;
+          float* of_box = Config::swapped ? sums[0] + block * 32 : sums[block] + chunk * (kWidth / 2);
+          store_box(of_box, row + block * 64, column, chunk, mask_[chunk] + block * kUnits, x + offset,
+                    other + offset);
+        }
+      sm90::async_proxy_fence();  // orders this thread's reads before TMA writes there
+      __syncwarp();
+      ring.release(stage_of_x, thread_ % 32);
+      ring.release(ring.position.stage, thread_ % 32);
+      ring.position.advance();
+    }
+  }
+
+  __device__ void finish() {
+    column_sums_.flush();
+    if (thread_ == 0) sm90::store_wait_read<0>();
+  }
+
+ private:
+  __device__ void sync() const { sm90::named_barrier_sync(1 + consumer_, 128); }
+
+  __device__ void store_box(const float* sums, int row, int tile_column, int chunk, const unsigned* mask,
+                            const std::uint8_t* x, const std::uint8_t* other) {
+    const int column = tile_column + chunk * kWidth, warp = thread_ / 32, lane = thread_ % 32;
+    if (row >= p_.m || column >= p_.n) return;
+    // The buffer is free: all threads have passed the last barrier, before which the store from it
+    // was waited for.
+    std::uint8_t* box = staging_ + staged_ * Config::staging_bytes;
+    const bool narrow =
+        (chunk + 1) * kWidth > Config::columns;  // half a box; the other half belongs to the next tile
+    if constexpr (Config::swapped)
+      kHalves ? gemm::stage_swapped_bf16(sums, box, warp, lane)
+              : gemm::stage_swapped_f32(sums, box, chunk, warp, lane);
+    else if constexpr (kHalves)
+      narrow ? gemm::stage_bf16<2>(sums, box, warp, lane) : gemm::stage_bf16<4>(sums, box, warp, lane);
+    else
+      gemm::stage_f32(sums, box, warp, lane);
+    sync();
+#pragma unroll
+    for (int i = 0; i < kUnits; ++i) {
+      const int r = i * 16 + thread_ / 8, at = r * 128 + (((thread_ % 8) ^ (r & 7)) << 4);
+      auto* const values = reinterpret_cast<uint4*>(box + at);
+      const uint4 dx = *values, dy2 = *reinterpret_cast<const uint4*>(other + at);
+      const unsigned bits = mask[i];
+      const uint4 g = {masked_sum(dx.x, dy2.x, bits), masked_sum(dx.y, dy2.y, bits >> kWordBits),
+                       masked_sum(dx.z, dy2.z, bits >> 2 * kWordBits),
+                       masked_sum(dx.w, dy2.w, bits >> 3 * kWordBits)};
+      *values = g;
+      const int c = column + thread_ % 8 * kUnit;
+      int row_of_g = row + r;
+      if constexpr (Placement::has_gaps) row_of_g = p_.placement.element_row(row_of_g);
+      const bool copied = Placement::has_gaps || (narrow && thread_ % 8 < 4);  // TMA's boxes are 64 wide
+      if (copied && row + r < p_.m && row_of_g >= 0 && c < p_.n)
+        *reinterpret_cast<uint4*>(p_.plain + (std::int64_t{row_of_g} * p_.n + c) * 2) = g;
+    }
+    if constexpr (!Placement::has_gaps) {
+      sm90::async_proxy_fence();
+      if (thread_ == 0) sm90::store_wait_read<0>();
+    }
+    sync();
+    if constexpr (!Placement::has_gaps) {
+      if (thread_ == 0 && !narrow) {
+        sm90::store_3d(&p_.g, box, column, row, 0);
+        sm90::store_commit();
+      }
+    }
+    if (!(narrow && warp >= 2))
+      column_sums_.template add<false>(chunk, box, x, row);  // a warp has 16 columns
+    staged_ ^= 1;
+  }
+  // Adds a word of two bf16 elements, or of one f32, and masks it by the lowest bits of `bits`.
+  __device__ static std::uint32_t masked_sum(std::uint32_t a, std::uint32_t b, unsigned bits) {
+    if constexpr (!kHalves) return bits & 1 ? __float_as_uint(__uint_as_float(a) + __uint_as_float(b)) : 0;
+    const __nv_bfloat162 both =
+        __hadd2(reinterpret_cast<const __nv_bfloat162&>(a), reinterpret_cast<const __nv_bfloat162&>(b));
+    return reinterpret_cast<const std::uint32_t&>(both) &
+           ((bits & 1 ? 0xffffu : 0u) | (bits & 2 ? 0xffff0000u : 0u));
+  }
+  static constexpr int kWordBits = kHalves ? 2 : 1;
+
+  static constexpr int kUnit = kWidth / 8;  // columns in 16 bytes
+  static constexpr int kUnits = 4;          // 16-byte words of a thread, in every 16th row of a box
+  const Parameters& p_;
+  std::uint8_t* staging_;
+  int consumer_, thread_, rows_;
+  int staged_ = 0;
+  unsigned mask_[kChunks][kUnits * Config::row_blocks];  // one bit for each element
+  gemm::ColumnSums<Config> column_sums_;
+};
+
+// Launches a tile shape for which has_norm_kernel().
+template <gemm::Math math>
+void start_conv_norm(const Sm90ConvCall& call, cudaStream_t stream) {
+  gemm::with_tile<gemm::kSm90Tiles>(call.tile, [&]<int tile>(std::integral_constant<int, tile>) {
+    constexpr gemm::Sm90Tile kTile = gemm::kSm90Tiles[tile];
+    if constexpr (has_norm_kernel(kTile, math)) {
+      constexpr bool kTransposed =
+          math == gemm::Math::tf32 || gemm::is_narrow(kTile);  // filters as transposes() says
+      using Config = gemm::Sm90Config<math, false, !kTransposed, tile>;
+      static_assert(Config::k_taps == gemm::depth_taps(kTile));
+      gemm::start_wgmma<Config, WindowLoader<Config>, NormStore<Config>>(
+          loader_parameters(call),
+          {call.c,
+           call.plain,
+           {call.norm_operands[0], call.norm_operands[1]},
+           call.m,
+           call.n,
+           call.mask,
+           call.sum_slots,
+           {call.placement}},
+          call.schedule, call.blocks, stream);
+    } else {
+      throw std::logic_error("no kernel of this tile");
+    }
+  });
+}
+
+}  // namespace convoy::kernels::conv

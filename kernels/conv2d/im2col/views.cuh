@@ -1,0 +1,34 @@
+// The im2col matrices of a task as TMA reads them.
+#pragma once
+
+#include <vector>
+
+#include "kernels/conv2d/engines.h"
+#include "kernels/conv2d/im2col/sm90_call.h"
+#include "kernels/device/cuda_tensor_map.h"
+#include "kernels/gemm/rungs.h"
+
+namespace convoy::kernels::conv {
+
+// Elements of a block of channels.
+inline int depth_of(const Task& task) { return task.math == gemm::Math::bf16 ? 64 : 32; }
+
+// An im2col matrix as TMA reads it.
+struct View {
+  Im2colMap map;
+  int taps[2] = {1, 1}, reach[2] = {1, 1};
+  FilterTaps filter_taps{};
+  std::int64_t out_offset = 0;  // backward_data: elements of dx before the phase
+
+  std::int64_t rows() const { return map.n * map.down * map.across; }
+  // Blocks of columns, for windows of this many channels.
+  int blocks(int channels, int depth) const {
+    return taps[0] * taps[1] * int(gemm::ceil_div(channels, depth));
+  }
+};
+
+// Returns one view. A strided backward_data has one for each residue of dx's rows and columns by
+// the stride: a convolution of dy without stride, with the taps that meet the residue.
+std::vector<View> views_of(const Task& task, Engine engine);
+
+}  // namespace convoy::kernels::conv

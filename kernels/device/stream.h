@@ -1,0 +1,19 @@
+// The queue on which work is ordered: a view of a cudaStream_t, whose owner is CudaStream. Host
+// backends run in the calling thread and ignore it. Needs no header of CUDA.
+#pragma once
+
+struct CUstream_st;
+
+namespace convoy::kernels {
+
+class Stream {
+ public:
+  constexpr Stream() = default;  // the device's default stream
+  constexpr explicit Stream(CUstream_st* handle) : handle_(handle) {}
+  constexpr CUstream_st* get() const { return handle_; }
+
+ private:
+  CUstream_st* handle_ = nullptr;
+};
+
+}  // namespace convoy::kernels

@@ -1,0 +1,59 @@
+// Code that the benches of products and convolutions share: error bounds of sampled elements, and
+// timings in turns. CUDA builds only.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "kernels/device/cuda_runtime.h"
+#include "kernels/gemm/bench/measure.h"
+
+namespace convoy::kernels::gemm {
+
+// Benches run on the default stream. Any other stream that has had work, even if it was destroyed,
+// slows each node of later graphs (0.3 us a node for eight streams on an H200).
+inline constexpr cudaStream_t kBenchStream = nullptr;
+
+// Returns how many sets of operands, of `bytes` each, exceed the largest L2 cache several times.
+int operand_sets(double bytes);
+// Makes `workspace` at least that large.
+void reserve(DeviceBuffer& workspace, std::size_t bytes);
+
+// An element may differ by of_products times the sum of its products' absolute values plus
+// of_result times itself. The norm of all differences is bounded by of_norm, far below the effect
+// of one missing stage of k.
+struct Bounds {
+  double of_products, of_result, of_norm;
+};
+// For sums of k products in fp32, whose rounding grows like a random walk. tf32 drops the last 13
+// bits of each factor.
+Bounds bounds_of(Math math, DType output, std::int64_t k);
+
+// Sample: expected, magnitude (the sum of the absolute values of its products) and found.
+template <class Sample>
+Check judge(const std::vector<Sample>& samples, const Bounds& bounds) {
+  Check check;
+  check.samples = std::ssize(samples);
+  double difference = 0, norm = 0;
+  bool finite = true;
+  for (const Sample& s : samples) {
+    const double error = std::abs(s.found - s.expected);
+    finite = finite && std::isfinite(s.found);
+    const double bound = bounds.of_products * s.magnitude + bounds.of_result * std::abs(s.expected) + 1e-30;
+    check.worst = std::max(check.worst, error / bound);
+    difference += error * error;
+    norm += s.expected * s.expected;
+  }
+  check.relative_error = std::sqrt(difference / std::max(norm, 1e-300));
+  check.correct = finite && check.worst <= 1 && check.relative_error <= bounds.of_norm;
+  return check;
+}
+
+// Times contenders, each with one launch for each set of operands. Graphs of about `budget`
+// microseconds take turns, so that changes of clocks affect all alike. Launches above 0.1 s run
+// once. Returns medians of `samples`.
+std::vector<Timing> time_in_turns(const std::vector<std::vector<Launch>>& contenders, double budget,
+                                  int samples);
+
+}  // namespace convoy::kernels::gemm

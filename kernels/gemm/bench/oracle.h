@@ -1,0 +1,24 @@
+// The interface between the host and the device code of bench/measure.h. CUDA builds only.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "kernels/gemm/gemm.h"
+
+namespace convoy::kernels::gemm {
+
+// Fills with normally distributed values, a function of (seed, index) only.
+void fill_random(void* data, DType type, std::int64_t count, std::uint64_t seed, cudaStream_t stream);
+
+// One sampled element of C: the expected value, and the sum of the absolute values of its products.
+struct Sample {
+  std::int32_t row, column;
+  double expected, magnitude;
+  float found;
+};
+// Fills expected, magnitude and found of samples whose row and column are set. `before`: C before
+// the run, or null if beta is 0.
+void evaluate_samples(const Problem& problem, const Buffers& buffers, const void* before, Sample* samples,
+                      std::int64_t count, cudaStream_t stream);
+
+}  // namespace convoy::kernels::gemm

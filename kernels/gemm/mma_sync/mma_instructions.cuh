@@ -1,0 +1,47 @@
+// mma.sync, the matrix instruction of a warp: D[16, 8] += A[16, 32 bytes] B[8, 32 bytes]^T with
+// fp32 accumulation, all in registers, and the loads of its operands (PTX ISA, "Matrix
+// multiply-accumulate operation using mma instruction").
+//
+// Registers of lane l: d[2 h + i] is the element of D in row l / 4 + 8 h and column 2 (l % 4) + i.
+// a[h] and a[h + 2] are word l % 4 of the lower and of the upper 16 bytes of A's row l / 4 + 8 h.
+// b0 and b1 are those of B's row l / 4. Device code, sm_80 on.
+#pragma once
+
+#include <cstdint>
+
+namespace convoy::kernels::gemm {
+
+using Word = std::uint32_t;
+
+// Loads four matrices of eight rows of 16 bytes. Each lane gives one row's address. Transposed: of
+// 16-bit elements.
+template <bool transposed>
+__device__ inline void load_matrices(Word (&words)[4], const void* from) {
+  const auto address = static_cast<Word>(__cvta_generic_to_shared(from));
+  if constexpr (transposed)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+                 : "r"(address));
+  else
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+                 : "r"(address));
+}
+
+template <typename T>
+__device__ inline void multiply_tile(float (&d)[4], const Word (&a)[4], Word b0, Word b1) {
+  if constexpr (sizeof(T) == 2)
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  else
+    asm volatile(
+        "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+}  // namespace convoy::kernels::gemm

@@ -1,0 +1,386 @@
+// The wgmma kernel: persistent, with one producer warpgroup, which fills a ring of shared-memory
+// stages by TMA, and two consumer warpgroups, which multiply. Policies: the Loader decides what
+// stages hold (gemm: two matrices; convolution: im2col columns and filters), the Store what becomes
+// of the sums. A Store that reads tensors gets them through the ring, after a tile's blocks of k.
+// If taps of a filter's row share A's pixels, B has a ring of its own. The structure follows
+// CUTLASS's warp-specialised kernels and "Dissecting the NVIDIA Hopper architecture". Device code,
+// sm_90a only.
+//
+// Consumers. cooperative: both share a tile, half of its rows each. ping_pong: each takes every
+// other tile, so that one stores while the other multiplies. They take turns at the ring, because a
+// wait on a stage's parity is only valid for a thread that has seen the phase before.
+//
+// Blocks of a cluster of two have vertically adjacent tiles. Each loads half of their common B and
+// multicasts it to both.
+#pragma once
+
+#include "kernels/gemm/wgmma/sm90_launch.h"
+#include "kernels/gemm/wgmma/wgmma_instructions.cuh"
+
+namespace convoy::kernels::gemm {
+
+enum class Consumers { cooperative, ping_pong };
+
+template <Math math_, bool a_mn_major_, bool b_mn_major_, int rows_, int columns_, int cluster_,
+          Consumers consumers_, int taps_ = 1>
+struct TileConfig {
+  static constexpr Math math = math_;
+  static constexpr bool a_mn_major = a_mn_major_, b_mn_major = b_mn_major_;
+  static constexpr int rows = rows_, columns = columns_, cluster = cluster_, taps = taps_;
+  static constexpr bool ping_pong = consumers_ == Consumers::ping_pong;
+  static constexpr int element_bytes = math == Math::bf16 ? 2 : 4;
+  static constexpr int depth = 128 / element_bytes;  // k of a stage: one row of the 128-byte swizzle
+  static constexpr int steps = 4;                    // wgmma instructions in it, 32 bytes each
+  static constexpr int consumer_rows = ping_pong ? rows : rows / 2;
+  static constexpr int row_blocks = consumer_rows / 64;
+  // Tiles of 64 columns swap operands, so that columns are the rows of products: one product of 64
+  // x `rows` reads less shared memory than several of 64 x 64. Accumulators are then C's transpose.
+  static constexpr bool swapped = ping_pong && columns == 64 && rows > 64;
+  static constexpr int products = swapped ? 1 : row_blocks, product_columns = swapped ? rows : columns;
+
+  static constexpr int column_boxes =
+      (columns + 63) / 64;  // of B with n contiguous; the last one may be half a box
+  // If taps share pixels, the next tap's begin one row of the swizzle later. Either taps are B's
+  // columns, in one box; or they follow each other in k: then a stage is one box of A, and each tap
+  // is a stage of B's own ring.
+  static constexpr bool taps_in_columns = taps > 1 && a_mn_major;
+  static constexpr int k_taps = taps_in_columns ? 1 : taps;
+  static constexpr bool has_tap_ring = k_taps > 1;
+  static constexpr int b_leading = taps_in_columns ? 128 : 8192;  // from one box of columns to the next
+  static constexpr int loaded_a_bytes = (rows + k_taps - 1) * 128,
+                       loaded_b_bytes = (taps_in_columns ? depth + taps - 1 : columns) * 128,
+                       loaded_bytes = loaded_a_bytes + (has_tap_ring ? 0 : loaded_b_bytes);
+  static constexpr int a_bytes = (loaded_a_bytes + 1023) / 1024 * 1024,
+                       b_bytes = b_mn_major && !taps_in_columns ? column_boxes * 8192
+                                                                : (loaded_b_bytes + 1023) / 1024 * 1024,
+                       stage_bytes = a_bytes + (has_tap_ring ? 0 : b_bytes);
+  static constexpr int staging_bytes = 64 * 128;  // 64 rows of 128 bytes on their way to C
+  static constexpr int box_columns =
+      128 / element_bytes;  // columns of C in a box, if C has the operands' type
+  static constexpr int store_bytes = 2 * 2 * staging_bytes;  // two boxes for each consumer
+  static constexpr int barrier_bytes = 256;
+  static constexpr int limit = 227 * 1024 - 1024;  // less what aligning to 1024 bytes can cost
+  static constexpr int room = limit - store_bytes - barrier_bytes;
+  static constexpr int stages = has_tap_ring ? 3 : room / stage_bytes;
+  static constexpr int tap_stages = has_tap_ring ? std::min(9, (room - stages * stage_bytes) / b_bytes) : 0;
+  static constexpr int shared_bytes =
+      stages * stage_bytes + tap_stages * b_bytes + store_bytes + barrier_bytes + 1024;
+  static constexpr int threads = 384;
+  // Registers of a thread. 168 would fit; 160 leave room for a block of 128 threads with 32 each
+  // (comm/nccl/copy_all_reduce.cu). The producer gives most of its registers to the consumers.
+  static constexpr int registers = 160, producer_registers = 32, consumer_registers = 224;
+  static_assert(128 * producer_registers + 256 * consumer_registers <= threads * registers &&
+                threads * registers + 128 * 32 <= 65536);
+  static_assert(stages >= 3 && (stages + tap_stages) * 16 + 16 <= barrier_bytes);
+  static_assert(!has_tap_ring || tap_stages >= 3);
+  static_assert(!taps_in_columns || (b_mn_major && columns == taps * 64));
+  static_assert(consumer_rows % 64 == 0 && products * product_columns / 2 <= 128, "accumulators spill");
+};
+
+// Position in the ring of stages.
+template <int stages>
+struct RingPosition {
+  int stage = 0;
+  std::uint32_t parity = 0;
+  __device__ void advance() {
+    if (++stage == stages) {
+      stage = 0;
+      parity ^= 1;
+    }
+  }
+  __device__ void advance(int count) {
+    const int position = stage + count;
+    parity ^= (position / stages) & 1;
+    stage = position % stages;
+  }
+};
+
+// Tells every block of the cluster that this warp has read the stage.
+template <int cluster>
+__device__ inline void release_stage(std::uint64_t* empty, int lane) {
+  if constexpr (cluster == 1) {
+    if (lane == 0) sm90::barrier_arrive(empty);
+  } else {
+    if (lane < cluster) sm90::barrier_arrive_at(empty, lane);
+  }
+}
+
+// The ring of stages, at the producer's or at a consumer's position.
+template <int count, int stage_bytes, int cluster>
+struct StageRing {
+  std::uint8_t* stages;
+  std::uint64_t *full, *empty;  // one barrier of each kind for a stage
+  RingPosition<count> position;
+
+  // One thread calls this. arrivals: warps that read a stage.
+  __device__ void init(int arrivals) const {
+    for (int stage = 0; stage < count; ++stage) {
+      sm90::barrier_init(full + stage, 1);
+      sm90::barrier_init(empty + stage, arrivals);
+    }
+  }
+  __device__ std::uint8_t* stage() const { return stages + position.stage * stage_bytes; }
+  __device__ std::uint64_t* arrived() const { return full + position.stage; }
+  // Producer: waits until the stage is free, and announces the bytes that will come.
+  __device__ void claim(int bytes) const {
+    sm90::barrier_wait(empty + position.stage, position.parity ^ 1);
+    sm90::barrier_expect(arrived(), bytes);
+  }
+  // Consumer: wait() until the bytes are there, release() when this warp has read them.
+  __device__ void wait() const { sm90::barrier_wait(arrived(), position.parity); }
+  __device__ void release(int stage, int lane) const { release_stage<cluster>(empty + stage, lane); }
+};
+template <class Config>
+using Ring = StageRing<Config::stages, Config::stage_bytes, Config::cluster>;
+// The ring of B if taps follow each other in k: a stage is one tap. If all of B fits it stays
+// resident: it is loaded once, and each item starts at the first stage.
+template <class Config>
+struct TapRing : StageRing<std::max(Config::tap_stages, 1), Config::b_bytes, 1> {
+  bool resident;
+};
+
+// Loads stages of two plain matrices. A loader is made for one work item and called for each of its
+// stages in turn.
+template <class Config>
+class MatrixLoader {
+ public:
+  struct Parameters {
+    CUtensorMap a, b;
+  };
+  __device__ static void prefetch(const Parameters& parameters) {
+    sm90::prefetch_tensor_map(&parameters.a);
+    sm90::prefetch_tensor_map(&parameters.b);
+  }
+  __device__ MatrixLoader(const Parameters& parameters, int a_tile, int b_tile, int k_begin,
+                          std::uint32_t rank = 0)
+      : p_(parameters),
+        row_(a_tile * Config::rows),
+        column_(b_tile * Config::columns),
+        k_(k_begin * Config::depth),
+        rank_(int(rank)) {}
+  __device__ void load(std::uint8_t* a, std::uint8_t* b, std::uint64_t* full) {
+    if constexpr (Config::a_mn_major) {
+      for (int i = 0; i < Config::rows / kWidth; ++i)
+        sm90::load_2d(&p_.a, a + i * kBoxBytes, full, row_ + i * kWidth, k_);
+    } else {
+      sm90::load_2d(&p_.a, a, full, k_, row_);
+    }
+    constexpr int kShare = Config::columns / Config::cluster, kDepthShare = Config::depth / Config::cluster;
+    if constexpr (Config::b_mn_major) {
+      b += rank_ * kDepthShare * 128;
+      for (int i = 0; i < Config::columns / kWidth; ++i)
+        load_shared(&p_.b, b + i * kBoxBytes, full, column_ + i * kWidth, k_ + rank_ * kDepthShare);
+    } else {
+      load_shared(&p_.b, b + rank_ * kShare * 128, full, k_, column_ + rank_ * kShare);
+    }
+    k_ += Config::depth;
+  }
+
+ private:
+  // For boxes of an operand whose k is not contiguous.
+  static constexpr int kWidth = Config::depth, kBoxBytes = Config::depth * 128;
+  __device__ static void load_shared(const CUtensorMap* map, void* to, std::uint64_t* full, int x, int y) {
+    if constexpr (Config::cluster == 1)
+      sm90::load_2d(map, to, full, x, y);
+    else
+      sm90::load_2d_multicast(map, to, full, x, y, (1 << Config::cluster) - 1);
+  }
+
+  const Parameters& p_;
+  const int row_, column_;
+  int k_;
+  const int rank_;
+};
+
+template <class Config>
+using Accumulators = float[Config::products][Config::product_columns / 2];
+
+// Multiplies one stage, or one tap of it. It multiplies whole stages, even after the operands' end,
+// because a jump between wgmma instructions costs up to half of the rate.
+template <class Config>
+__device__ inline void multiply_stage(Accumulators<Config>& sums, const std::uint8_t* a,
+                                      const std::uint8_t* b, bool accumulate) {
+  using Instruction = sm90::Wgmma<Config::product_columns>;
+  constexpr int kStepA = Config::a_mn_major ? 16 * 128 : 32, kStepB = Config::b_mn_major ? 16 * 128 : 32;
+  const std::uint64_t descriptor_a = sm90::matrix_descriptor(a, 8192, 1024);
+  const std::uint64_t descriptor_b = sm90::matrix_descriptor(b, Config::b_leading, 1024);
+#pragma unroll
+  for (int step = 0; step < Config::steps; ++step) {
+#pragma unroll
+    for (int product = 0; product < Config::products; ++product) {
+      // 64 rows are 8192 bytes in either order of A.
+      const std::uint64_t from_a = descriptor_a + ((product * 8192 + step * kStepA) >> 4);
+      const std::uint64_t from_b = descriptor_b + ((step * kStepB) >> 4);
+      const int add = accumulate || step > 0;
+      if constexpr (Config::math == Math::tf32)
+        Instruction::tf32(sums[product], Config::swapped ? from_b : from_a, Config::swapped ? from_a : from_b,
+                          add);
+      else if constexpr (Config::swapped)
+        Instruction::template bf16<Config::b_mn_major, Config::a_mn_major>(sums[product], from_b, from_a,
+                                                                           add);
+      else
+        Instruction::template bf16<Config::a_mn_major, Config::b_mn_major>(sums[product], from_a, from_b,
+                                                                           add);
+    }
+  }
+}
+
+template <class Config, class Store>
+__device__ inline void multiply_item(Accumulators<Config>& sums, Ring<Config>& ring, TapRing<Config>& taps,
+                                     std::uint64_t* next_turn, int first_row, int k_count, int lane,
+                                     const Store& output) {
+  int previous = ring.position.stage, previous_tap = 0;
+  if (Config::has_tap_ring && taps.resident) taps.position = {};
+  for (int k = 0; k < k_count; ++k) {
+    ring.wait();
+    const std::uint8_t* stage = ring.stage();
+#pragma unroll
+    for (int tap = 0; tap < Config::k_taps; ++tap) {
+      const std::uint8_t* b = stage + Config::a_bytes;
+      if constexpr (Config::has_tap_ring) {
+        taps.wait();
+        b = taps.stage();
+      }
+      sm90::wgmma_fence();
+      multiply_stage<Config>(sums, stage + (first_row + tap) * 128, b, k > 0 || tap > 0);
+      sm90::wgmma_commit();
+      if (k > 0 || tap > 0) {
+        sm90::wgmma_wait<1>();
+        if (tap == 0) ring.release(previous, lane);
+        if constexpr (Config::has_tap_ring) taps.release(previous_tap, lane);
+      }
+      if constexpr (Config::has_tap_ring) {
+        previous_tap = taps.position.stage;
+        taps.position.advance();
+      }
+    }
+    previous = ring.position.stage;
+    ring.position.advance();
+  }
+  if constexpr (Config::ping_pong) {
+    output.wait_for_operands(ring);  // the other consumer skips these stages and must not be a phase ahead
+    if (lane == 0) sm90::barrier_arrive(next_turn);
+  }
+  sm90::wgmma_wait<0>();
+  ring.release(previous, lane);
+  if constexpr (Config::has_tap_ring) taps.release(previous_tap, lane);
+}
+
+template <class Config, class Loader, class Store>
+__global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constant__
+                                                            typename Loader::Parameters loader,
+                                                            const __grid_constant__
+                                                            typename Store::Parameters store,
+                                                            const Schedule schedule) {
+  // Shared memory: stages, stages of taps, staging of C, barriers.
+  extern __shared__ std::uint8_t unaligned[];
+  std::uint8_t* stages = unaligned + (-sm90::shared_address(unaligned) & 1023u);
+  std::uint8_t* of_taps = stages + Config::stages * Config::stage_bytes;
+  std::uint8_t* staging = of_taps + Config::tap_stages * Config::b_bytes;
+  auto* full = reinterpret_cast<std::uint64_t*>(staging + Config::store_bytes);
+  Ring<Config> ring{stages, full, full + Config::stages, {}};
+  std::uint64_t* turns = ring.empty + Config::stages;  // for the two consumers, if they take turns
+  TapRing<Config> taps{{of_taps, turns + 2, turns + 2 + Config::tap_stages, {}},
+                       schedule.n_tiles() == 1 && schedule.k_blocks() * Config::k_taps <= Config::tap_stages};
+
+  const int warpgroup = __shfl_sync(~0u, int(threadIdx.x) / 128, 0);
+  const std::uint32_t rank = Config::cluster == 1 ? 0 : sm90::cluster_rank();
+  // Prefetch tensor maps and initialise barriers.
+  if (threadIdx.x == 32) {
+    Loader::prefetch(loader);
+    Store::prefetch(store);
+  }
+  if (threadIdx.x == 0) {
+    constexpr int kReaders = Config::ping_pong ? 1 : 2;
+    ring.init(Config::cluster * kReaders * 4);
+    if constexpr (Config::has_tap_ring) taps.init(kReaders * 4);
+    for (int consumer = 0; consumer < 2; ++consumer) sm90::barrier_init(turns + consumer, 4);
+    sm90::barrier_init_fence();
+  }
+  if constexpr (Config::cluster == 1)
+    __syncthreads();
+  else
+    sm90::cluster_sync();
+
+  // Programmatic dependent launch: nothing above reads results of earlier kernels. The next kernel
+  // may start here, too.
+  sm90::launch_dependents();
+  sm90::wait_for_prerequisites();
+
+  // Persistent: each cluster takes every stride-th work item.
+  const int first = int(blockIdx.x) / Config::cluster, stride = int(gridDim.x) / Config::cluster;
+  const int work_items = schedule.work_items();
+
+  if (warpgroup == 0) {
+    // Producer: one thread issues the loads of each work item.
+    sm90::registers_decrease<Config::producer_registers>();
+    if (threadIdx.x == 0) {
+      for (int index = first; index < work_items; index += stride) {
+        const Schedule::WorkItem item = schedule.at(index);
+        const int m_tile = item.m_tile * Config::cluster + int(rank);
+        Loader item_loader(loader, m_tile, item.n_tile, item.k_begin, rank);
+        for (int k = item.k_begin; k < item.k_end; ++k) {
+          // Wait until the stage is free, then issue its loads.
+          ring.claim(Config::loaded_bytes);
+          std::uint8_t* stage = ring.stage();
+          if constexpr (Config::has_tap_ring) {
+            item_loader.load_a(stage, ring.arrived());
+            if (!taps.resident || index == first)
+              for (int tap = 0; tap < Config::k_taps; ++tap) {
+                taps.claim(Config::loaded_b_bytes);
+                item_loader.load_tap(tap, taps.stage(), taps.arrived());
+                taps.position.advance();
+              }
+            item_loader.advance();
+          } else {
+            item_loader.load(stage, stage + Config::a_bytes, ring.arrived());
+          }
+          ring.position.advance();
+        }
+        // Issue the loads of the tensors that the epilogue reads.
+        Store::load_operands(store, ring, m_tile * Config::rows, item.n_tile * Config::columns);
+      }
+    }
+  } else {
+    // Consumers: multiply each work item, then store it.
+    sm90::registers_increase<Config::consumer_registers>();
+    const int consumer = warpgroup - 1, lane = int(threadIdx.x) % 32;
+    const int first_row = Config::ping_pong ? 0 : consumer * Config::consumer_rows;
+    Store output(store, staging + consumer * 2 * Config::staging_bytes, consumer);
+    Accumulators<Config> sums;
+    int turn = 0;
+    std::uint32_t parity = consumer == 0;  // the first consumer starts without being handed the turn
+    for (int index = first; index < work_items; index += stride, turn ^= 1) {
+      const Schedule::WorkItem item = schedule.at(index);
+      if (Config::ping_pong) {
+        // Skip the stages of the other consumer's items.
+        if (turn != consumer) {
+          ring.position.advance(item.k_end - item.k_begin + Store::operand_stages(store));
+          if constexpr (Config::has_tap_ring)
+            taps.position.advance((item.k_end - item.k_begin) * Config::k_taps);
+          continue;
+        }
+        // Wait for this consumer's turn.
+        sm90::barrier_wait(turns + consumer, parity);
+        parity ^= 1;
+      }
+      const int m_tile = item.m_tile * Config::cluster + int(rank);
+      const int row = m_tile * Config::rows + first_row, column = item.n_tile * Config::columns;
+      // Main loop.
+      output.prefetch_mask(row, column);
+      multiply_item<Config>(sums, ring, taps, turns + (consumer ^ 1), first_row, item.k_end - item.k_begin,
+                            lane, output);
+      // Epilogue.
+      output.tile(sums, row, column, item.split, ring);
+    }
+    output.finish();
+  }
+  // A block must not end while another one of its cluster writes into it or arrives at its
+  // barriers.
+  if constexpr (Config::cluster > 1) {
+    __syncwarp();
+    sm90::cluster_sync();
+  }
+}
+
+}  // namespace convoy::kernels::gemm

@@ -1,0 +1,87 @@
+// Launches the wgmma kernels. Included by the files that instantiate them
+// (kernels/sm90_instances.cmake).
+#pragma once
+
+#include <stdexcept>
+#include <utility>
+
+#include "kernels/device/cuda_error.h"
+#include "kernels/gemm/wgmma/sm90_kernel.cuh"
+#include "kernels/gemm/wgmma/sm90_store.cuh"
+
+namespace convoy::kernels::gemm {
+
+template <Math math, bool a_mn_major, bool b_mn_major, int tile>
+using Sm90Config = TileConfig<
+    math, a_mn_major, b_mn_major, kSm90Tiles[tile].rows, kSm90Tiles[tile].columns, kSm90Tiles[tile].cluster,
+    kSm90Tiles[tile].ping_pong ? Consumers::ping_pong : Consumers::cooperative, kSm90Tiles[tile].taps>;
+
+// Starts a kernel in clusters of `cluster` blocks. It may begin while the kernel before it ends.
+template <int threads, int shared_bytes, class Kernel, class... Arguments>
+void start_early(Kernel* kernel, int blocks, int cluster, cudaStream_t stream,
+                 const Arguments&... arguments) {
+  CONVOY_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes));
+  cudaLaunchAttribute attributes[2];
+  attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attributes[0].val.programmaticStreamSerializationAllowed = 1;
+  attributes[1].id = cudaLaunchAttributeClusterDimension;
+  attributes[1].val.clusterDim.x = unsigned(cluster);
+  attributes[1].val.clusterDim.y = attributes[1].val.clusterDim.z = 1;
+  cudaLaunchConfig_t launch{};
+  launch.gridDim = dim3(unsigned(blocks));
+  launch.blockDim = dim3(threads);
+  launch.dynamicSmemBytes = shared_bytes;
+  launch.stream = stream;
+  launch.attrs = attributes;
+  launch.numAttrs = cluster > 1 ? 2 : 1;
+  CONVOY_CUDA(cudaLaunchKernelEx(&launch, kernel, arguments...));
+}
+
+// Starts the kernel of one tile shape.
+template <class Config, class Loader, class Store>
+void start_wgmma(const typename Loader::Parameters& loader, const typename Store::Parameters& store,
+                 const Schedule& schedule, int blocks, cudaStream_t stream) {
+  start_early<Config::threads, Config::shared_bytes>(wgmma_kernel<Config, Loader, Store>, blocks,
+                                                     Config::cluster, stream, loader, store, schedule);
+}
+
+// Calls start(std::integral_constant) for the tile with this number, of kSm90Tiles or
+// kMnMajorTiles.
+template <const auto& tiles, class Start>
+void with_tile(int number, const Start& start) {
+  [&]<int... tile>(std::integer_sequence<int, tile...>) {
+    ((number == tile ? start(std::integral_constant<int, tile>{}) : void()), ...);
+  }
+  (std::make_integer_sequence<int, int(std::size(tiles))>{});
+}
+
+template <class Config, Extra extra>
+void launch_tile(const Sm90Call& call, cudaStream_t stream) {
+  using Loader = MatrixLoader<Config>;
+  using Store = TileStore<Config, extra>;
+  start_wgmma<Config, Loader, Store>({call.a, call.b},
+                                     {call.c,
+                                      call.m,
+                                      call.n,
+                                      call.alpha,
+                                      call.bias,
+                                      call.relu,
+                                      call.bf16,
+                                      nullptr,
+                                      nullptr,
+                                      call.sum_slots,
+                                      {}},
+                                     call.schedule, call.blocks, stream);
+}
+
+template <Math math, bool a_mn_major, bool b_mn_major, Extra extra>
+void sm90_launch(const Sm90Call& call, cudaStream_t stream) {
+  with_tile<kSm90Tiles>(call.tile, [&]<int tile>(std::integral_constant<int, tile>) {
+    if constexpr (suits_products(kSm90Tiles[tile]))
+      launch_tile<Sm90Config<math, a_mn_major, b_mn_major, tile>, extra>(call, stream);
+    else
+      throw std::logic_error("no kernel of this tile");
+  });
+}
+
+}  // namespace convoy::kernels::gemm

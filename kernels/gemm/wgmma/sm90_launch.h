@@ -1,0 +1,140 @@
+// Interface between the host code of the wgmma kernels and the kernels, which have one translation
+// unit for each order of A and B. Plain C++ except for __device__ marks.
+#pragma once
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+
+#include "kernels/device/divider.h"
+#include "kernels/device/gpu_model.h"
+#include "kernels/gemm/gemm.h"
+
+namespace convoy::kernels::gemm {
+
+// A tile shape as the host sees it. Suffixes of names: p for ping-pong, t for several taps, r for
+// an operand through registers (sm90_mn_major.h).
+struct Sm90Tile {
+  const char* name;
+  int rows, columns, cluster;
+  bool ping_pong;
+  int taps = 1;  // of a filter's row, whose windows share the pixels of a stage (see depth_taps)
+};
+inline constexpr Sm90Tile kSm90Tiles[] = {
+    {"128x256/2", 128, 256, 2, false}, {"128x256", 128, 256, 1, false},
+    {"128x192", 128, 192, 1, false},   {"128x128p", 128, 128, 1, true},
+    {"256x64p", 256, 64, 1, true},     {"128x64p", 128, 64, 1, true},
+    {"64x192p", 64, 192, 1, true},     {"64x64p", 64, 64, 1, true},
+    {"128x160", 128, 160, 1, false},   {"64x256p", 64, 256, 1, true},
+    {"64x192t", 64, 192, 1, true, 3},  {"128x192t", 128, 192, 1, false, 3},
+    {"256x64t", 256, 64, 1, true, 3},  {"128x160t", 128, 160, 1, false, 3},
+};
+// Taps within a stage's k. In gradients of weights taps are the tile's columns instead, 64 for
+// each.
+constexpr int depth_taps(const Sm90Tile& tile) { return tile.columns == tile.taps * 64 ? 1 : tile.taps; }
+// Tiles whose columns are no multiple of 64, for as many filters. In bf16 the last box (128 bytes a
+// row) is half a box.
+constexpr bool is_narrow(const Sm90Tile& tile) { return tile.columns % 64 != 0; }
+constexpr bool ends_in_half_box(const Sm90Tile& tile, Math math) {
+  return math == Math::bf16 && is_narrow(tile);
+}
+// Tiles that plain products have kernels for. Only convolutions have narrow tiles, those of several
+// taps, and 64x256 (gradients of weights in bf16).
+constexpr bool suits_products(const Sm90Tile& tile) {
+  return !is_narrow(tile) && tile.taps == 1 && (tile.rows > 64 || tile.columns < 256);
+}
+
+// The work items of a block: a tile and a range of k. Order: the tiles of a cluster's column, then
+// along n, in bands of m so that L2 serves both operands; splits of k are outermost. No division at
+// run time, because a block waits for at() before each item.
+class Schedule {
+ public:
+  struct WorkItem {
+    int m_tile, n_tile, split, k_begin, k_end;
+  };
+
+  Schedule() = default;
+  // m_tiles and band are in units of a cluster's height. There are no work items if there are no
+  // tiles.
+  Schedule(int m_tiles, int n_tiles, int k_blocks, int splits, int band)
+      : m_tiles_(m_tiles),
+        n_tiles_(n_tiles),
+        k_blocks_(k_blocks),
+        splits_(splits),
+        last_band_((m_tiles - 1) / band),
+        tiles_(std::max(std::int64_t{m_tiles} * n_tiles, std::int64_t{1})),
+        band_tiles_(std::max(std::int64_t{band} * n_tiles, std::int64_t{1})),
+        band_(band),
+        last_height_(std::max(m_tiles - last_band_ * band, 1)),
+        split_blocks_(k_blocks / splits),
+        longer_splits_(k_blocks % splits) {}
+
+  int m_tiles() const { return m_tiles_; }
+  __host__ __device__ int n_tiles() const { return n_tiles_; }
+  __host__ __device__ int k_blocks() const { return k_blocks_; }
+  int splits() const { return splits_; }
+  __host__ __device__ int work_items() const { return m_tiles_ * n_tiles_ * splits_; }
+
+  __host__ __device__ WorkItem at(int index) const {
+    const int split = divide(index, tiles_), tile = index - split * int(tiles_.divisor);
+    const int band = divide(tile, band_tiles_), inside = tile - band * int(band_tiles_.divisor);
+    const cuda::Divider height = band == last_band_ ? last_height_ : band_;
+    const int n_tile = divide(inside, height), row = inside - n_tile * int(height.divisor);
+    const int longer = split < longer_splits_ ? split : longer_splits_;
+    const int begin = split * split_blocks_ + longer;
+    return {band * int(band_.divisor) + row, n_tile, split, begin,
+            begin + split_blocks_ + (split < longer_splits_ ? 1 : 0)};
+  }
+
+ private:
+  __host__ __device__ static int divide(int number, const cuda::Divider& by) {
+    return int(by(std::uint32_t(number)));
+  }
+
+  int m_tiles_ = 0, n_tiles_ = 0, k_blocks_ = 0, splits_ = 0, last_band_ = 0;
+  cuda::Divider tiles_, band_tiles_, band_, last_height_;
+  int split_blocks_ = 0, longer_splits_ = 0;  // the first longer_splits_ splits have one block more
+};
+
+Schedule sm90_schedule(const Problem& problem, const Sm90Tile& tile, int splits);
+// Microseconds of a product that moves `bytes`. has_partials: another kernel adds the splits.
+// windows: A (in gradients of weights, B) is read through an im2col map.
+double sm90_expected_time(const Problem& problem, int tile, int splits, double bytes, bool has_partials,
+                          bool windows);
+// Adds to `compute` microseconds the memory time, in which operands that several tiles share count
+// a little more than once, and the kernel that adds the splits.
+double with_memory(const Problem& problem, const Sm90Tile& tile, const Schedule& schedule, double compute,
+                   double bytes, bool has_partials);
+inline constexpr double kSm90Clock = kReferenceGpu.planned_cycles;  // a microsecond
+inline constexpr double kCopyBytes = kReferenceGpu.planned_bytes;   // of memory, a microsecond
+
+// Work of a kernel in addition to storing C: sums of columns and of their squares, or a mask. They
+// are separate kernels because each would slow the others.
+enum class Extra : std::uint8_t { none, sums, mask };
+
+// The arguments of a launch, the same for all tile shapes. From c on as in TileStore::Parameters.
+struct Sm90Call {
+  int tile, blocks;
+  Schedule schedule;
+  CUtensorMap a, b, c;
+  int m, n;
+  float alpha;
+  const float* bias;
+  bool relu, bf16;
+  float* sum_slots;
+};
+
+// Forward products with both k contiguous and C in bf16 fuse column sums. Others take a separate
+// pass.
+template <Math math, bool a_mn_major, bool b_mn_major, Extra extra>
+void sm90_launch(const Sm90Call& call, cudaStream_t stream);
+
+extern template void sm90_launch<Math::bf16, false, false, Extra::none>(const Sm90Call&, cudaStream_t);
+extern template void sm90_launch<Math::bf16, false, false, Extra::sums>(const Sm90Call&, cudaStream_t);
+extern template void sm90_launch<Math::bf16, false, true, Extra::none>(const Sm90Call&, cudaStream_t);
+extern template void sm90_launch<Math::bf16, true, false, Extra::none>(const Sm90Call&, cudaStream_t);
+extern template void sm90_launch<Math::bf16, true, true, Extra::none>(const Sm90Call&, cudaStream_t);
+extern template void sm90_launch<Math::tf32, false, false, Extra::none>(const Sm90Call&, cudaStream_t);
+
+}  // namespace convoy::kernels::gemm

@@ -1,0 +1,77 @@
+// Interface between the host code of the wgmma tiles for tf32 operands whose k is not contiguous
+// and their kernels (sm90_mn_major.cuh). Plain C++ except for __device__ marks.
+#pragma once
+
+#include <iterator>
+
+#include "kernels/gemm/epilogue.cuh"
+#include "kernels/gemm/wgmma/sm90_launch.h"
+
+namespace convoy::kernels::gemm {
+
+// Their numbers follow those of kSm90Tiles. The kernel has a longer side x and a shorter side y;
+// the tile decides which one is m.
+inline constexpr Sm90Tile kMnMajorTiles[] = {
+    {"256x128r", 256, 128, 1, false}, {"128x256r", 128, 256, 1, false}, {"256x64r", 256, 64, 1, false},
+    {"64x256r", 64, 256, 1, false},   {"128x128r", 128, 128, 1, false}, {"128x64r", 128, 64, 1, false},
+    {"64x128r", 64, 128, 1, false},
+};
+inline constexpr int kFirstMnMajorTile = int(std::size(kSm90Tiles));
+// Whether x is n.
+constexpr bool x_is_n(const Sm90Tile& tile) { return tile.rows < tile.columns; }
+
+// Whether plans of a problem use these tiles. Otherwise kSm90Tiles are used and both operands are
+// transposed first, which reads rows of any pitch; TMA needs rows that start at multiples of 16
+// bytes.
+inline bool is_mn_major(const Problem& p) {
+  return p.math == Math::tf32 && p.transpose_a && !p.transpose_b && p.lda % 4 == 0 && p.ldb % 4 == 0;
+}
+std::vector<Plan> mn_major_candidates(const Problem& problem);
+Launch bind_mn_major(const Problem& problem, const Plan& plan, const Buffers& buffers);
+// Microseconds of a product that moves `bytes`. has_partials: another kernel adds the splits.
+double mn_major_expected_time(const Problem& problem, int tile, int splits, double bytes, bool has_partials);
+
+// Stores the elements of a plain product. Partial sums have code of their own, because next to
+// every epilogue's code they slowed the largest tile by 15 microseconds.
+struct MatrixResult {
+  Epilogue epilogue;
+  int m, n;
+  std::int64_t partial_pitch;
+
+  struct Whole {
+    const MatrixResult& of;
+    // The values are neighbours of a row.
+    template <int count>
+    __device__ void store(const float (&values)[count], int row, int column) const {
+      if (row < of.m && column < of.n) of.epilogue.store_run(values, row, column, of.n);
+    }
+  };
+  struct Partial {
+    const MatrixResult& of;
+    float* data;
+    template <int count>
+    __device__ void store(const float (&values)[count], int row, int column) const {
+      using Vector = std::conditional_t<count == 4, float4, float2>;
+      if (row < of.m && column < of.n)  // the pitch has room for whole vectors
+        *reinterpret_cast<Vector*>(data + row * of.partial_pitch + column) =
+            *reinterpret_cast<const Vector*>(values);
+    }
+  };
+  template <class Store>
+  __device__ void with_split(int split, Store store) const {
+    if (epilogue.partial == nullptr)
+      store(Whole{*this});
+    else
+      store(Partial{*this, epilogue.partial + std::int64_t{split} * m * partial_pitch});
+  }
+};
+
+struct MnMajorCall {
+  int tile, blocks;
+  Schedule schedule;
+  CUtensorMap a, b;
+  MatrixResult result;
+};
+void sm90_launch_mn_major(const MnMajorCall& call, cudaStream_t stream);
+
+}  // namespace convoy::kernels::gemm

@@ -1,0 +1,70 @@
+// Writes accumulators of the wgmma kernels into a staged box: 64 rows of 128 bytes in shared
+// memory, in the swizzle in which TMA stores them. Each warp of a consumer has 16 of the rows or,
+// with swapped products, 16 of the columns. Device code, sm_90a only.
+#pragma once
+
+#include <cuda_bf16.h>
+
+#include <cstdint>
+
+#include "kernels/device/cuda_sm90.cuh"
+
+namespace convoy::kernels::gemm {
+
+__device__ inline std::uint32_t packed(float low, float high) {
+  const __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
+  return *reinterpret_cast<const std::uint32_t*>(&both);
+}
+
+// A pair is 16 columns. Eight columns of eight rows are one matrix of stmatrix.
+template <int pairs>
+__device__ inline void stage_bf16(const float* sums, const std::uint8_t* buffer, int warp, int lane) {
+  const int row = warp * 16 + lane % 16;
+  const std::uint32_t line = sm90::shared_address(buffer) + row * 128;
+#pragma unroll
+  for (int pair = 0; pair < pairs; ++pair) {
+    const int unit = pair * 2 + lane / 16;
+    const float* from = sums + pair * 8;
+    sm90::stmatrix_x4<false>(line + ((unit ^ (row & 7)) << 4), packed(from[0], from[1]),
+                             packed(from[2], from[3]), packed(from[4], from[5]), packed(from[6], from[7]));
+  }
+}
+
+// The same for swapped products: two matrices are eight rows of 16 columns, transposed by the
+// store.
+__device__ inline void stage_swapped_bf16(const float* sums, const std::uint8_t* buffer, int warp, int lane) {
+  const int unit = warp * 2 + lane / 8 % 2, row = lane / 16 * 8 + lane % 8;
+  const std::uint32_t to = sm90::shared_address(buffer) + row * 128 + ((unit ^ (row & 7)) << 4);
+#pragma unroll
+  for (int pair = 0; pair < 4; ++pair) {
+    const float* from = sums + pair * 8;
+    sm90::stmatrix_x4<true>(to + pair * 16 * 128, packed(from[0], from[1]), packed(from[2], from[3]),
+                            packed(from[4], from[5]), packed(from[6], from[7]));
+  }
+}
+__device__ inline void stage_swapped_f32(const float* sums, std::uint8_t* buffer, int chunk, int warp,
+                                         int lane) {
+  if (warp / 2 != chunk) return;
+#pragma unroll
+  for (int i = 0; i < 32; ++i) {
+    const int row = i / 4 * 8 + lane % 4 * 2 + i % 2, column = warp % 2 * 16 + i / 2 % 2 * 8 + lane / 4;
+    *reinterpret_cast<float*>(buffer + row * 128 + ((column / 4 ^ (row & 7)) << 4) + column % 4 * 4) =
+        sums[i];
+  }
+}
+
+// Stages 32 columns.
+__device__ inline void stage_f32(const float* sums, std::uint8_t* buffer, int warp, int lane) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int row = warp * 16 + half * 8 + lane / 4;
+#pragma unroll
+    for (int group = 0; group < 4; ++group) {
+      const int unit = group * 2 + lane % 4 / 2;
+      auto* to = reinterpret_cast<float2*>(buffer + row * 128 + ((unit ^ (row & 7)) << 4) + lane % 2 * 8);
+      *to = make_float2(sums[group * 4 + half * 2], sums[group * 4 + half * 2 + 1]);
+    }
+  }
+}
+
+}  // namespace convoy::kernels::gemm

@@ -1,0 +1,250 @@
+// The epilogue of the wgmma kernels. Accumulators are scaled and get their bias and ReLU in
+// registers, are staged in shared memory, 64 rows of 128 bytes at a time, and are stored by TMA,
+// which clips elements outside C. If TMA cannot store C, or C's old values are needed, raw fp32
+// sums are stored and another kernel finishes them. Sums of columns are taken from the staged,
+// rounded values. A mask is applied on the way from the staged box. Device code, sm_90a only.
+#pragma once
+
+#include <cuda_bf16.h>
+
+#include "kernels/gemm/wgmma/sm90_column_sums.cuh"
+#include "kernels/gemm/wgmma/sm90_kernel.cuh"
+#include "kernels/gemm/wgmma/sm90_staging.cuh"
+
+namespace convoy::kernels::gemm {
+
+// Where a staged box of 64 rows is stored: in a plain matrix. Convolutions have placements of their
+// own.
+struct MatrixPlacement {
+  __device__ void store(const CUtensorMap* c, const void* from, int column, int row, int split) const {
+    sm90::store_3d(c, from, column, row, split);
+  }
+  // Rows that count in the sums of columns.
+  __device__ int sum_rows(int m) const { return m; }
+  // Whether some rows are gaps, which TMA would store, so that threads must copy. Then:
+  // first_gap(row): distance to the first gap; next_gap(): from one to the next; element_row(row):
+  // the row in C, or -1.
+  static constexpr bool has_gaps = false;
+};
+
+template <class Config, Extra extra, class Placement = MatrixPlacement>
+class TileStore {
+ public:
+  struct Parameters {
+    CUtensorMap c;  // [splits][m][n]; more than one split only for raw accumulators
+    int m, n;
+    float alpha;
+    const float* bias;  // may be null
+    bool relu, bf16;
+    std::uint8_t* plain;       // C without gaps between rows, for stores that do not use TMA
+    const std::uint8_t* mask;  // Extra::mask: of C's type, without gaps; C is 0 where it is not above 0
+    float* sum_slots;          // Extra::sums, if C has the operands' type: [blocks * 2][2][n]
+    Placement placement;
+  };
+
+  __device__ TileStore(const Parameters& parameters, std::uint8_t* staging, int consumer)
+      : parameters_(parameters),
+        staging_(staging),
+        consumer_(consumer),
+        thread_(int(threadIdx.x) % 128),
+        warp_(thread_ / 32),
+        lane_(thread_ % 32),
+        adjusts_(parameters.alpha != 1 || parameters.bias != nullptr || parameters.relu),
+        column_sums_(parameters.sum_slots, parameters.n,
+                     with_sums ? parameters.placement.sum_rows(parameters.m) : 0, consumer) {}
+
+  // This Store reads nothing through the ring.
+  __device__ static constexpr int operand_stages(const Parameters&) { return 0; }
+  __device__ static void prefetch(const Parameters& p) { sm90::prefetch_tensor_map(&p.c); }
+  __device__ static void load_operands(const Parameters&, Ring<Config>&, int, int) {}
+  __device__ static void wait_for_operands(const Ring<Config>&) {}
+
+  __device__ void tile(Accumulators<Config>& sums, int row, int column, int split, const Ring<Config>&) {
+    column_sums_.begin(column);
+    if constexpr (extra != Extra::none || Placement::has_gaps)
+      store_staged<Config::math == Math::bf16>(sums, row, column, split);
+    else if (parameters_.bf16)
+      store_staged<true>(sums, row, column, split);
+    else
+      store_staged<false>(sums, row, column, split);
+  }
+
+  // Call this before a tile is multiplied, so that its mask is in the L2 cache in time.
+  __device__ void prefetch_mask(int row, int column) const {
+    if constexpr (with_mask) {
+      const int bytes = parameters_.bf16 ? 2 : 4, across = Config::columns * bytes / 128;
+      for (int i = thread_; i < Config::consumer_rows * across; i += 128) {
+        int r = row + i / across;
+        const int c = column + i % across * (128 / bytes);
+        if (is_in_c(r) && c < parameters_.n)
+          sm90::prefetch_l2(parameters_.mask + (std::int64_t{r} * parameters_.n + c) * bytes);
+      }
+    }
+  }
+
+  __device__ void finish() {
+    column_sums_.flush();
+    if (thread_ == 0) sm90::store_wait_read<0>();
+  }
+
+ private:
+  static constexpr bool with_sums = extra == Extra::sums, with_mask = extra == Extra::mask;
+  static constexpr bool copied = with_mask || Placement::has_gaps;  // threads store, not TMA
+  static_assert(!with_mask || Config::columns % Config::box_columns == 0);
+  using Mask = uint4[4];  // a thread's part of the mask of a box
+
+  __device__ void sync() const { sm90::named_barrier_sync(1 + consumer_, 128); }
+
+  __device__ float bias_of(int column) const {
+    return parameters_.bias != nullptr && column < parameters_.n ? __ldg(parameters_.bias + column) : 0.0f;
+  }
+  // Applies alpha, bias and ReLU to one chunk (swapped: to 64 rows). Elements 4 i + {0, 1} and 4 i
+  // + {2, 3} are in one pair of columns (swapped: in one column each).
+  template <int count>
+  __device__ void adjust(float* sums, int column) const {
+#pragma unroll
+    for (int i = 0; i < count; i += 4) {
+      const int c = Config::swapped ? column + warp_ * 16 + lane_ / 4 : column + i * 2 + lane_ % 4 * 2;
+      const float bias[2] = {bias_of(c), bias_of(Config::swapped ? c + 8 : c + 1)};
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        sums[i + j] = sums[i + j] * parameters_.alpha + bias[Config::swapped ? j / 2 : j % 2];
+        if (parameters_.relu && sums[i + j] < 0) sums[i + j] = 0;
+      }
+    }
+  }
+
+  template <bool bf16>
+  __device__ void store_staged(Accumulators<Config>& sums, int row, int column, int split) {
+    constexpr int kWidth = bf16 ? 64 : 32, kChunks = (Config::columns + kWidth - 1) / kWidth;
+    Mask masks[2];
+#pragma unroll
+    for (int block = 0; block < Config::row_blocks; ++block)
+#pragma unroll
+      for (int chunk = 0; chunk < kChunks; ++chunk) {
+        const int r = row + block * 64, c = column + chunk * kWidth, box = block * kChunks + chunk;
+        // Load the mask of this box while the box before it is stored.
+        if constexpr (with_mask) {
+          constexpr int kBoxes = Config::row_blocks * kChunks;
+          if (box == 0) load_mask<bf16>(masks[0], r, c);
+          if (box + 1 < kBoxes)
+            load_mask<bf16>(masks[(box + 1) % 2], row + (box + 1) / kChunks * 64,
+                            column + (box + 1) % kChunks * kWidth);
+        }
+        if (r >= parameters_.m || c >= parameters_.n) continue;
+        const bool narrow = (chunk + 1) * kWidth > Config::columns;
+        // Swapped: a warp has 16 columns of all rows. Its sums are adjusted once and staged with
+        // their chunk.
+        float* chunk_sums = Config::swapped ? sums[0] + block * 32 : sums[block] + chunk * (kWidth / 2);
+        if constexpr (Config::swapped) {
+          if (adjusts_ && chunk == 0) adjust<32>(chunk_sums, column);
+        } else if (adjusts_) {
+          narrow ? adjust<kWidth / 4>(chunk_sums, c) : adjust<kWidth / 2>(chunk_sums, c);
+        }
+        // The buffer is free: all threads have passed the barrier of the box before, ahead of which
+        // the store from this buffer was waited for.
+        std::uint8_t* buffer = staging_ + staged_ * Config::staging_bytes;
+        if constexpr (Config::swapped)
+          bf16 ? stage_swapped_bf16(chunk_sums, buffer, warp_, lane_)
+               : stage_swapped_f32(chunk_sums, buffer, chunk, warp_, lane_);
+        else if constexpr (bf16)
+          narrow ? stage_bf16<2>(chunk_sums, buffer, warp_, lane_)
+                 : stage_bf16<4>(chunk_sums, buffer, warp_, lane_);
+        else
+          stage_f32(chunk_sums, buffer, warp_, lane_);
+        if constexpr (with_sums && Placement::has_gaps) clear_gaps<bf16>(buffer, r, chunk);
+        if constexpr (!copied) {
+          sm90::async_proxy_fence();
+          if (thread_ == 0) sm90::store_wait_read<0>();
+        }
+        sync();
+        if constexpr (with_mask) {
+          copy_masked<bf16>(buffer, r, c, masks[box % 2]);
+        } else if (copied || narrow) {
+          // TMA's boxes are 64 columns wide and would write into the next tile.
+          narrow ? copy<bf16, 4>(buffer, r, c) : copy<bf16, 8>(buffer, r, c);
+        } else if constexpr (!copied) {
+          if (thread_ == 0) {
+            parameters_.placement.store(&parameters_.c, buffer, c, r, split);
+            sm90::store_commit();
+          }
+        }
+        if (with_sums && !(narrow && warp_ >= 2))  // a warp has 16 columns
+          column_sums_.template add<true>(chunk, buffer, buffer, r);
+        staged_ ^= 1;
+      }
+  }
+
+  // Whether this row of a tile is in C. Sets `row` to its row in C.
+  __device__ bool is_in_c(int& row) const {
+    if (row >= parameters_.m) return false;
+    if constexpr (Placement::has_gaps) row = parameters_.placement.element_row(row);
+    return !Placement::has_gaps || row >= 0;
+  }
+  // Zeroes staged rows of this warp that are gaps, so that they do not count in the sums. A warp
+  // has 16 rows or, swapped, 16 columns of all rows.
+  template <bool bf16>
+  __device__ void clear_gaps(std::uint8_t* buffer, int row, int chunk) const {
+    constexpr int kUnits = !Config::swapped ? 8 : bf16 ? 2 : 4;  // 16-byte words in a row
+    const int part = Config::swapped ? warp_ * kUnits : 0, first = Config::swapped ? 0 : warp_ * 16,
+              end = Config::swapped ? 64 : first + 16, unit = part % 8 + lane_;
+    if (Config::swapped && !bf16 && part / 8 != chunk) return;
+    __syncwarp();
+    for (int r = first + parameters_.placement.first_gap(row + first); r < end;
+         r += parameters_.placement.next_gap())
+      if (lane_ < kUnits) *reinterpret_cast<uint4*>(buffer + r * 128 + ((unit ^ (r & 7)) << 4)) = {};
+  }
+
+  // Calls use(number, 16 bytes of the staged box, their distance in bytes from C's begin) for this
+  // thread's words that are in C, in a box of `units` words a row.
+  template <bool bf16, int units, class Use>
+  __device__ void for_each_unit(const std::uint8_t* buffer, int row, int column, const Use& use) const {
+    constexpr int kElements = bf16 ? 8 : 4;
+    const int unit = thread_ % units, c = column + unit * kElements;
+#pragma unroll
+    for (int i = 0; i < units / 2; ++i) {
+      const int r = i * (128 / units) + thread_ / units;
+      int row_of_c = row + r;
+      if (is_in_c(row_of_c) && c < parameters_.n)
+        use(i, reinterpret_cast<const uint4*>(buffer + r * 128 + ((unit ^ (r & 7)) << 4)),
+            (std::int64_t{row_of_c} * parameters_.n + c) * (16 / kElements));
+    }
+  }
+  template <bool bf16, int units>
+  __device__ void copy(const std::uint8_t* buffer, int row, int column) const {
+    for_each_unit<bf16, units>(buffer, row, column, [&](int, const uint4* staged, std::int64_t offset) {
+      *reinterpret_cast<uint4*>(parameters_.plain + offset) = *staged;
+    });
+  }
+
+  template <bool bf16>
+  __device__ void load_mask(Mask& mask, int row, int column) const {
+    for_each_unit<bf16, 8>(nullptr, row, column, [&](int i, const uint4*, std::int64_t offset) {
+      mask[i] = __ldg(reinterpret_cast<const uint4*>(parameters_.mask + offset));
+    });
+  }
+  template <bool bf16>
+  __device__ void copy_masked(const std::uint8_t* buffer, int row, int column, const Mask& mask) const {
+    for_each_unit<bf16, 8>(buffer, row, column, [&](int i, const uint4* staged, std::int64_t offset) {
+      const uint4 values = *staged, by = mask[i];
+      *reinterpret_cast<uint4*>(parameters_.plain + offset) = {
+          masked<bf16>(values.x, by.x), masked<bf16>(values.y, by.y), masked<bf16>(values.z, by.z),
+          masked<bf16>(values.w, by.w)};
+    });
+  }
+  template <bool bf16>
+  __device__ static std::uint32_t masked(std::uint32_t value, std::uint32_t mask) {
+    if constexpr (!bf16) return __uint_as_float(mask) > 0 ? value : 0;
+    const auto pair = *reinterpret_cast<const __nv_bfloat162*>(&mask);
+    return value & __hgt2_mask(pair, __float2bfloat162_rn(0));
+  }
+
+  const Parameters& parameters_;
+  std::uint8_t* staging_;
+  int consumer_, thread_, warp_, lane_;
+  bool adjusts_;
+  int staged_ = 0;
+  ColumnSums<Config, with_sums> column_sums_;
+};
+
+}  // namespace convoy::kernels::gemm

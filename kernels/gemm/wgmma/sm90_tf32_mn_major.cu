@@ -1,0 +1,15 @@
+// The wgmma kernels for tf32 whose operands both have k not contiguous.
+#include "kernels/gemm/wgmma/sm90_mn_major.cuh"
+
+namespace convoy::kernels::gemm {
+
+void sm90_launch_mn_major(const MnMajorCall& call, cudaStream_t stream) {
+  with_tile<kMnMajorTiles>(call.tile, [&]<int tile>(std::integral_constant<int, tile>) {
+    using Config = MnMajorConfig<tile>;
+    start_mn_major<Config, MatrixLoader<Config>>(
+        {Config::x_is_n ? call.b : call.a, Config::x_is_n ? call.a : call.b}, call.result, call.schedule,
+        call.blocks, stream);
+  });
+}
+
+}  // namespace convoy::kernels::gemm
