@@ -54,7 +54,7 @@ std::vector<InstructionTime> time_instructions(Session& session, std::int64_t st
 }
 
 // What bounds an operation on an H200: the highest rates seen there of matrix products and of a device copy
-// (jobs/results/gemm.md, cuda_ops.md). None are known of other devices.
+// (docs/results/gemm.md, memory_bound.md). None are known of other devices.
 struct Limits {
   double flops, bytes;  // a second
   double ms(double operations, double moved) const {

@@ -30,7 +30,7 @@ double with_memory(const Problem& problem, const Sm90Tile& tile, const Schedule&
 
 // Expected time in microseconds: waves of pieces, a stage of which takes as long as its products or, where the tile is
 // small, as its way from the L2 cache; or the bytes at memory's rate. The constants are fitted to 8,400 timings of
-// convolutions, 1x1 as plain products among them, on an H200 (jobs/results/cuda_step.md).
+// convolutions, 1x1 as plain products among them, on an H200 (docs/results/training.md).
 double sm90_expected_time(const Problem& problem, int tile_index, int splits, double bytes, bool in_pieces,
                           bool windows) {
   constexpr double kSlowness[] = {0.95, 0.95, 0.97, 1.1,  1.4,  1.4, 1.2, 1.09,
