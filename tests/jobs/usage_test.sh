@@ -58,4 +58,6 @@ reason="quickstart.sh: the build for GPUs cannot be configured, for the reason a
 check "for GPUs first, then without" is "$(quickstart "9.0 9.0")" "cmake --preset release-cuda $reason cmake --preset release"
 check "not for a GPU that is too old" is "$(quickstart 7.5)" "cmake --preset release"
 check "not without a GPU" is "$(quickstart "")" "cmake --preset release"
+printf '#!/bin/sh\nexit 127\n' >bin/nvidia-smi
+check "nor without nvidia-smi" is "$(PATH=$folder/bin:$PATH "$root/jobs/quickstart.sh" 2>&1 | grep '^cmake' || true)" "cmake --preset release"
 finish
