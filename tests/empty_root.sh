@@ -3,11 +3,12 @@
 # Usage: tests/empty_root.sh SUITE FOLDER
 #   SUITE   bookworm (Debian 12) or trixie (Debian 13)
 #   FOLDER  for the root file system, about 4 GB; it is made, and removed afterwards. KEEP=yes: not removed
-# The commands are the lines of README's blocks that begin with ```sh. MIRROR: the Debian mirror.
+# The commands are the lines of README's blocks that begin with ```sh. MIRROR: the Debian mirror. CCACHE: a
+# folder of ccache to use.
 # Needs root, debootstrap (apt-get install debootstrap) and the network; takes half an hour on two cores.
 # Exit status: that of the first command that fails, 0 if none does, 77 if the machine lacks what is needed.
 set -euo pipefail
-case "${1:-}" in -h | --help) sed -n '2,8p' "$0" | cut -c3-; exit 0 ;; esac
+case "${1:-}" in -h | --help) sed -n '2,9p' "$0" | cut -c3-; exit 0 ;; esac
 [ $# -eq 2 ] || { echo "empty_root.sh: found $# arguments, expected SUITE and FOLDER; see --help" >&2; exit 2; }
 suite=$1 folder=$(realpath -m -- "$2") source=$(cd "$(dirname "$0")/.." && pwd)
 [ ! -e "$folder" ] || { echo "empty_root.sh: $folder: found something there, expected a new folder" >&2; exit 2; }
@@ -16,8 +17,8 @@ command -v debootstrap >/dev/null || { echo "skipped: debootstrap is missing (ap
 [ -e "/usr/share/debootstrap/scripts/$suite" ] || { echo "skipped: this debootstrap does not know $suite"; exit 77; }
 
 # shellcheck disable=SC2016  # backquotes of Markdown
-mapfile -t commands < <(sed -n '/^```sh$/,/^```$/p' "$source/README.md" | grep -vE '^(```|#|$)')
-[ ${#commands[@]} -gt 0 ] || { echo "empty_root.sh: README.md: found no block of commands, expected \`\`\`sh" >&2; exit 1; }
+commands=$(sed -n '/^```sh$/,/^```$/{/^```/d;p}' "$source/README.md")
+[ -n "$commands" ] || { echo "empty_root.sh: README.md: found no block of commands, expected \`\`\`sh" >&2; exit 1; }
 
 mounted=()
 clean_up() {
@@ -36,11 +37,17 @@ cp /etc/resolv.conf "$folder/etc/resolv.conf"
 mkdir "$folder/convoy"
 (cd "$source" && git ls-files -z | xargs -0 tar -cf - --ignore-failed-read) | tar -xf - -C "$folder/convoy"
 
-start=$SECONDS
-for command in "${commands[@]}"; do
-  echo "== $command"
-  chroot "$folder" env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-    OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 bash -c "cd /convoy && $command" ||
-    { status=$?; echo "empty_root.sh: $suite: '$command' ended with $status" >&2; exit "$status"; }
-done
-echo "empty_root.sh: $suite: ${#commands[@]} commands of README ran, in $((SECONDS - start)) s"
+environment=(HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+  OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1)
+if [ -n "${CCACHE:-}" ]; then
+  mkdir "$folder/ccache"
+  mount --bind "$CCACHE" "$folder/ccache"
+  mounted+=(ccache)
+  environment+=(CCACHE_DIR=/ccache CCACHE_BASEDIR=/convoy CCACHE_NOHASHDIR=1)
+fi
+
+start=$SECONDS status=0
+# One shell for all of them, which says each command and ends with the first that fails.
+chroot "$folder" env -i "${environment[@]}" bash -c "cd /convoy; set -ex -o pipefail; $commands" || status=$?
+[ "$status" -eq 0 ] || { echo "empty_root.sh: $suite: the last command above ended with $status" >&2; exit "$status"; }
+echo "empty_root.sh: $suite: the commands of README ran, in $((SECONDS - start)) s"
