@@ -111,7 +111,7 @@ if [ "$backend" = cpu ] && [ -z "$threads" ]; then
   per_node=$(((${SLURM_NTASKS:-${rank_counts[-1]}} + nodes - 1) / nodes))
   threads=${SLURM_CPUS_PER_TASK:-$(($(nproc) / per_node))}
   [ "$threads" -gt 0 ] || threads=1
-  echo "$threads threads a rank at every rank count (--threads)"
+  echo "Threads of a rank at every rank count: $threads (--threads)"
 fi
 
 # The profiles are of images and classes as the runs have them.
