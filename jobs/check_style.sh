@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Checks the style of a change in seconds: formatting, include order, comment columns, shell scripts, spelling.
+# Checks the style of a change in seconds: format, includes, comment columns, scripts, spelling.
 # Usage: jobs/check_style.sh [--tidy BUILD] [BASE]
-#   BASE          commit before the change; default: the merge base with main, on main the last commit but one
-#   --tidy BUILD  runs clang-tidy over the lines that the change touches, too; BUILD is a build folder,
-#                 such as build/cpu. It takes six seconds of processor time a file.
+#   BASE          commit before the change; default: the merge base with main, on main HEAD~1
+#   --tidy BUILD  also runs clang-tidy over the lines that the change touches; BUILD is a build
+#                 folder, such as build/cpu. It takes six seconds of processor time a file.
 # Every finding is printed with its file and line, and the exit status is 1 if there are any. A tool
 # that is missing is named and left out.
 set -euo pipefail

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# From nothing to a trained network: installs what is missing, builds, gets images, trains a network.
+# From nothing to a trained network: installs what is missing, builds, gets images, trains.
 # Usage: jobs/quickstart.sh [HDF5 file, or folder or archive of images: train/CLASS/*.jpg, test/CLASS/*.jpg]
 # Without an argument: CIFAR-10 from its university's page; if it cannot be had, a set drawn here.
 # It trains on one or two NVIDIA GPUs if there are some and nvcc to build for them, else on the CPU.

@@ -31,7 +31,7 @@ expect train --backend = -- cpu cuda reference
 expect train --backend = cu -- cuda
 expect train --seed 3 --feed s -- slice scatter
 expect info --model alex -- alexnet
-expect bench step --model = lene -- lenet
+expect bench step --model = goog -- googlenet
 expect train --data some_file --  # left to bash, which completes files
 # Every verb and every flag of the help, without this test knowing them.
 for verb in $("$convoy" --help | awk '/^Subcommands:/ { on = 1; next } on { print $1 }'); do

@@ -2,11 +2,11 @@
 # Runs the commands of README in an empty root file system of Debian, from the first to the last.
 # Usage: tests/empty_root.sh SUITE FOLDER
 #   SUITE   bookworm (Debian 12) or trixie (Debian 13)
-#   FOLDER  for the root file system, about 4 GB; it is made, and removed afterwards. KEEP=yes: not removed
-# The commands are the lines of README's blocks that begin with ```sh. MIRROR: the Debian mirror. CCACHE: a
-# folder of ccache to use.
-# Needs root, debootstrap (apt-get install debootstrap) and the network; takes half an hour on two cores.
-# Exit status: that of the first command that fails, 0 if none does, 77 if the machine lacks what is needed.
+#   FOLDER  for the root file system, about 4 GB; it is made, and removed afterwards
+# The commands are the lines of README's blocks that begin with ```sh.
+# KEEP=yes: FOLDER is not removed. MIRROR: the Debian mirror. CCACHE: a folder of ccache to use.
+# Needs root, debootstrap (a package of Debian) and the network; takes half an hour on two cores.
+# Exit status: that of the first command that fails, else 0; 77 if this machine cannot run it.
 set -euo pipefail
 case "${1:-}" in -h | --help) sed -n '2,9p' "$0" | cut -c3-; exit 0 ;; esac
 [ $# -eq 2 ] || { echo "empty_root.sh: found $# arguments, expected SUITE and FOLDER; see --help" >&2; exit 2; }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# cmake --install: the program, the scripts, the pages and the completion are there, and the scripts find the program.
+# cmake --install leaves the program, the scripts, the pages and the completion, and they work.
 # Usage: tests/install_test.sh CMAKE BUILD
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=jobs/support.sh

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The pages: links lead somewhere, flags exist, results pages are short and have no history, README is short.
+# The pages: links lead somewhere, flags exist, results pages are short and have no history.
 # Usage: tests/pages_test.sh CONVOY
 set -euo pipefail
 convoy=$1
@@ -43,7 +43,7 @@ for page in "${pages[@]}"; do
   done < <({ grep -oE 'src(set)?="[^"]+"' "$page" || true; } | sed 's/.*="//; s/"$//')
 done
 
-# Every flag that a page names is a flag of the program, of a script or of a tool that is listed here.
+# Every flag that a page names belongs to the program, to a script or to a tool that is listed here.
 helps() {
   local verb part
   for verb in $("$convoy" --help | awk '/^Subcommands:/ { on = 1; next } on { print $1 }'); do
