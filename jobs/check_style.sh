@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
-# Checks the style of a change in seconds: format, includes, comment columns, scripts, spelling.
+# Checks the style in seconds: of all files format, includes, scripts and spelling, of a change the
+# columns of its comments.
 # Usage: jobs/check_style.sh [--tidy BUILD] [BASE]
-#   BASE          commit before the change; default: the merge base with main, on main HEAD~1
+#   BASE          commit before the change; default: the merge base with main, on main HEAD~1, and
+#                 HEAD if that is a merge, whose branch was checked
 #   --tidy BUILD  also runs clang-tidy over the lines that the change touches; BUILD is a build
 #                 folder, such as build/cpu. It takes six seconds of processor time a file.
 # Every finding is printed with its file and line, and the exit status is 1 if there are any. A tool
 # that is missing is named and left out.
 set -euo pipefail
-case "${1:-}" in -h | --help) sed -n '2,8p' "$0" | cut -c3-; exit 0 ;; esac
+case "${1:-}" in -h | --help) sed -n '2,10p' "$0" | cut -c3-; exit 0 ;; esac
 fail_usage() { echo "check_style.sh: $*; see --help" >&2; exit 2; }
 build=''
 if [ "${1:-}" = --tidy ]; then
@@ -24,7 +26,9 @@ if [ -n "${1:-}" ]; then
   base=$(git rev-parse --verify --quiet "$1^{commit}") || fail_usage "found '$1', expected a commit"
 else
   base=$(git merge-base HEAD main 2>/dev/null || git merge-base HEAD origin/main 2>/dev/null || true)
-  [ "$base" != "$(git rev-parse HEAD)" ] || base=$(git rev-parse --verify --quiet HEAD~1 || true)
+  if [ "$base" = "$(git rev-parse HEAD)" ] && ! git rev-parse --verify --quiet HEAD^2 >/dev/null; then
+    base=$(git rev-parse --verify --quiet HEAD~1 || true)
+  fi
   base=${base:-$(git hash-object -t tree /dev/null)}  # a checkout without history: everything is new
 fi
 
@@ -41,12 +45,16 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
 mapfile -t sources < <(git diff --name-only --diff-filter=d "$base" -- '*.cpp' '*.h' '*.cu' '*.cuh')
+mapfile -t all_sources < <(git ls-files '*.cpp' '*.h' '*.cu' '*.cuh')
 # Versions format differently; the whole tree is formatted by this one.
 format=''
 for candidate in clang-format-14 clang-format; do
   if [ -z "$format" ] && "$candidate" --version 2>/dev/null | grep -q 'version 14\.'; then format=$candidate; fi
 done
-formatting() { [ ${#sources[@]} -eq 0 ] || "$format" --dry-run "${sources[@]}" 2>&1 | grep -E '(warning|error):'; }
+formatting() {
+  printf '%s\n' "${all_sources[@]}" | xargs -d '\n' -n 50 -P "$(nproc)" "$format" --dry-run 2>&1 |
+    sed -n 's/^\([^: ]*\):[0-9]*:[0-9]*: warning:.*/\1/p' | sort -u
+}
 if [ -n "$format" ]; then
   finding "run $format -i on these files" formatting
 else
@@ -91,4 +99,4 @@ if [ -n "$build" ]; then
   if [ -n "$tidy" ]; then finding "clang-tidy" tidy_of_lines; else missing clang-tidy "clang-tidy's rules are"; fi
 fi
 [ "$failed" = no ] || exit 1
-echo "Style: nothing found in ${#sources[@]} sources that differ from ${base:0:12}, ${#scripts[@]} scripts and the words of all files"
+echo "Style: nothing found in ${#all_sources[@]} sources and ${#scripts[@]} scripts; ${#sources[@]} sources differ from ${base:0:12}"
