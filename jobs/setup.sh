@@ -5,7 +5,8 @@ packages=(g++ cmake ninja-build ccache git curl ca-certificates openmpi-bin libo
           libcli11-dev libfmt-dev libspdlog-dev nlohmann-json3-dev libjpeg-dev libpng-dev libarchive-dev libmetis-dev
           libssl-dev libgtest-dev)
 if [ "${for_tests:-no}" = yes ]; then
-  packages+=(slurm-wlm munge iproute2 procps shellcheck codespell clang-format python3-matplotlib python3-pil)
+  packages+=(slurm-wlm munge iproute2 procps shellcheck python3-matplotlib python3-pil)
+  packages+=(codespell clang-format)  # of check_style.sh
   # Ubuntu's package of that name installs no browser where there is no snapd.
   ! grep -qx 'ID=debian' /etc/os-release || packages+=(chromium)
 fi
