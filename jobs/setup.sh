@@ -6,9 +6,9 @@ packages=(g++ cmake ninja-build ccache git curl ca-certificates openmpi-bin libo
           libssl-dev libgtest-dev)
 if [ "${for_tests:-no}" = yes ]; then
   packages+=(slurm-wlm munge iproute2 procps shellcheck python3-matplotlib python3-pil)
-  packages+=(codespell clang-format)  # of check_style.sh
   # Ubuntu's package of that name installs no browser where there is no snapd.
   ! grep -qx 'ID=debian' /etc/os-release || packages+=(chromium)
+  packages+=(codespell clang-format)  # of check_style.sh
 fi
 missing=()
 for package in "${packages[@]}"; do
