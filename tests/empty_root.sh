@@ -43,7 +43,8 @@ if [ -n "${CCACHE:-}" ]; then
   mkdir "$folder/ccache"
   mount --bind "$CCACHE" "$folder/ccache"
   mounted+=(ccache)
-  environment+=(CCACHE_DIR=/ccache CCACHE_BASEDIR=/convoy CCACHE_NOHASHDIR=1)
+  # The language is part of what a result is found by.
+  environment+=(CCACHE_DIR=/ccache CCACHE_BASEDIR=/convoy CCACHE_NOHASHDIR=1 LANG="${LANG:-C}")
 fi
 
 start=$SECONDS status=0
