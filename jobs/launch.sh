@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Sourced by train.sbatch and scaling.sh, which set $root (Convoy's folder) and $script (their name): where the program
 # is, how its ranks are started, and what is checked before. Every failure is one line.
-#   CONVOY           the program; default: the newest under build/
+#   CONVOY           the program; default: the newest under build/, or the installed one
 #   CONVOY_MODULES   environment modules to load first, e.g. "openmpi/4.1 cuda/12.4 nccl hdf5"
 #   CONVOY_LAUNCHER  srun or mpirun; default: srun where Slurm gave the job and speaks PMIx, else mpirun
 #   CONVOY_MPIRUN    more flags for mpirun, e.g. "--hostfile hosts"
@@ -40,7 +40,9 @@ load_modules() {
 find_program() {
   if [ -z "${CONVOY:-}" ]; then
     # shellcheck disable=SC2012,SC2154  # names of our own build folders; root is the caller's
-    CONVOY=$(ls -t "$root"/build/{cuda,release,cpu}/convoy 2>/dev/null | head -n 1 || true)  # ls fails where one of them is missing
+    CONVOY=$(ls -t "$root"/build/{cuda,release-cuda,release,cpu}/convoy 2>/dev/null | head -n 1 || true)  # ls fails if one is missing
+    # Installed, this file is in PREFIX/share/convoy/jobs and the program in PREFIX/bin.
+    if [ -z "$CONVOY" ] && [ -x "$root/../../bin/convoy" ]; then CONVOY=$(realpath "$root/../../bin/convoy"); fi
     [ -n "$CONVOY" ] || fail "no program under $root/build: cmake --preset release && cmake --build --preset release, or set CONVOY"
   fi
   [ -x "$(command -v "$CONVOY")" ] || fail "CONVOY is '$CONVOY', which is not a program"
@@ -98,7 +100,8 @@ launch() {
 }
 
 # Ranks fill a node before the next one is used; a step of fewer ranks than the job has must not spread.
-# SLURM_TASKS_PER_NODE is as in 2(x3),1: three nodes of two tasks and one of one; where no tasks were asked for it counts cores.
+# SLURM_TASKS_PER_NODE is as in 2(x3),1: three nodes of two tasks and one of one. In a job without
+# a number of tasks it counts cores.
 nodes_for() { # RANKS
   [ -n "${SLURM_NTASKS:-}${SLURM_NTASKS_PER_NODE:-}" ] || return 0
   local left=$1 nodes=0 tasks=${SLURM_TASKS_PER_NODE:-} entry times

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# From nothing to a trained network: installs what is missing, builds, gets images, trains on two ranks.
+# From nothing to a trained network: installs what is missing, builds, gets images, trains.
 # Usage: jobs/quickstart.sh [HDF5 file | data set that `convoy data convert` reads [flags of that command]]
-# Without an argument: CIFAR-10 from its university's page; where that cannot be had, a set drawn here.
+# Without an argument: CIFAR-10 from its university's page; if it cannot be had, a set drawn here.
+# It trains on one or two NVIDIA GPUs if there are some and nvcc to build for them, else on the CPU.
 set -euo pipefail
-case "${1:-}" in -h | --help) sed -n '2,4p' "$0" | cut -c3-; exit 0 ;; esac
+case "${1:-}" in -h | --help) sed -n '2,5p' "$0" | cut -c3-; exit 0 ;; esac
 case "${1:-}" in -*) echo "quickstart.sh: unknown flag '$1'; see --help" >&2; exit 2 ;; esac
 case "${2:--}" in -*) ;; *) echo "quickstart.sh: found '$2' after '$1', expected one file or folder" >&2; exit 2 ;; esac
 [ -z "${1:-}" ] || [ -e "$1" ] || { echo "quickstart.sh: $1: no such file or folder" >&2; exit 1; }
@@ -12,16 +13,33 @@ convert_flags=("${@:2}")
 cd "$(dirname "$0")/.."
 . jobs/setup.sh
 
-cmake --preset release
-cmake --build --preset release
-convoy=build/release/convoy
+# Prints how many GPUs there are that the CUDA backend runs on.
+usable_gpus() {
+  { nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null || true; } |
+    awk '$1 >= 8.0 { ++n } END { print n + 0 }'
+}
+ranks=2 preset=release backend=() device='the CPU'
+gpus=$(usable_gpus)
+nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null || true)
+if [ "$gpus" -gt 0 ] && [ -z "$nvcc" ]; then
+  echo "quickstart.sh: found a GPU, but no nvcc (CUDA Toolkit 12.4 or newer) to build for it: using the CPU"
+elif [ "$gpus" -gt 0 ] && ! CUDACXX=${CUDACXX:-$nvcc} cmake --preset release-cuda; then
+  echo "quickstart.sh: the build for GPUs cannot be configured, for the reason above: using the CPU"
+elif [ "$gpus" -gt 0 ]; then
+  preset=release-cuda backend=(--backend cuda)
+  device="$(nvidia-smi --query-gpu=name --format=csv,noheader | head -n 1)"
+  [ "$gpus" -ge 2 ] || ranks=1
+fi
+[ "$preset" != release ] || cmake --preset release
+cmake --build --preset "$preset"
+convoy=build/$preset/convoy
 work=quickstart-data
 mkdir -p "$work"
 
 cifar_url=https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz
 cifar_sha256=c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd
 
-# Leaves $work/cifar10.h5 behind, or fails. The archive appears under its name only when it is whole.
+# Makes $work/cifar10.h5, or fails. The archive appears under its name only when it is whole.
 get_cifar() {
   local archive=$work/cifar-10-binary.tar.gz
   [ ! -e "$work/cifar10.h5" ] || return 0
@@ -44,10 +62,10 @@ train() {
   shift
   rm -rf "$out"
   echo
-  echo "== $model on two ranks"
+  echo "== $model, $ranks ranks on $device"
   # The same number of steps whatever the data, so that the time is known. Open MPI would bind each rank to one core.
-  mpirun -np 2 --bind-to none --oversubscribe "$convoy" train --model "$model" --data "$data" --size 32 \
-    --out "$out" --steps 2000 --global-batch 100 --seed 1 --schedule one-cycle --log-every 100 "$@"
+  mpirun -np "$ranks" --bind-to none --oversubscribe "$convoy" train --model "$model" --data "$data" --size 32 \
+    "${backend[@]}" --out "$out" --steps 2000 --global-batch 100 --seed 1 --schedule one-cycle --log-every 100 "$@"
   accuracy=$(sed -n 's/.*"test_accuracy": *\([0-9.eE+-]*\).*/\1/p' "$out/summary.json" | head -n 1)
   echo "$model: test accuracy $accuracy after $((SECONDS - start)) s, results in $out"
 }
@@ -75,3 +93,4 @@ train cifar10_quick --learning-rate 0.02 --weight-decay 5e-4 --flip
 echo
 [ "$synthetic" = no ] || echo "Test accuracy of a linear model:  $linear_accuracy"
 echo "Test accuracy of cifar10_quick:   $accuracy"
+echo "Trained on $device, $ranks ranks, by $convoy"

@@ -17,7 +17,8 @@
 #   --topology FILE       adds a prediction from the profile of one rank, as in jobs/topologies/
 #   --collectives FILE    measured all-reduces and their overlap for it: output of convoy bench collectives --json; default: measured here
 #                         with --backend cuda
-#   --threads T           of one rank
+#   --threads T           of one rank, the same at every rank count; default on CPUs: the cores of a
+#                         node divided by its ranks at the largest rank count
 #
 # Every run is a folder OUT/SCALING/MODEL-bBATCH-PRECISION/ranks-N/repeat-K with manifest.json and summary.json; runs that
 # are there already are not repeated, so the same line goes on where a stopped one ended; "flags" beside them keeps what
@@ -41,7 +42,7 @@ make_folder() { mkdir -p "$1" 2>/dev/null || fail "$1: cannot be made"; }
 number() { [[ $2 =~ ^[1-9][0-9]*$ ]] || usage_error "$1: found '$2', expected a whole number above 0"; }
 while [ $# -gt 0 ]; do
   case $1 in
-    -h | --help) sed -n '2,26p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
+    -h | --help) sed -n '2,27p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
     --submit) submit=yes; shift; continue ;;
     --) shift; break ;;
     --models | --batches | --precisions | --ranks | --scaling | --backend | --data | --size | --steps | --repeats | \
@@ -98,12 +99,20 @@ case $backend in cpu) precisions=${precisions:-fp32} ;; cuda) precisions=${preci
 [ "$backend" != cuda ] || [ "$gpus" -gt 0 ] || fail "--backend cuda: no GPU on $(hostname)"
 if [ "$backend" = cuda ]; then available=$gpus steps=${steps:-300} profiled=$steps; else available=$(nproc) steps=${steps:-60} profiled=10; fi
 available=${SLURM_NTASKS:-$available}
-# Asked for by name, CPU ranks may share cores; by default not.
+# CPU ranks share cores only if --ranks says so.
 [ -z "$ranks_wanted" ] || [ -n "${SLURM_NTASKS:-}" ] || [ "$backend" = cuda ] || available=1000000
 mapfile -t rank_counts < <(tr , '\n' <<<"${ranks_wanted:-1,2,4,8,16}" | sort -nu | awk -v most="$available" '$1 <= most')
 [ -z "$ranks_wanted" ] || [ "${rank_counts[*]: -1}" = "$(tr , '\n' <<<"$ranks_wanted" | sort -n | tail -n 1)" ] ||
   fail "--ranks $ranks_wanted: this job has $available"
 [ "$backend" != cuda ] || check_gpus "${rank_counts[-1]}"
+if [ "$backend" = cpu ] && [ -z "$threads" ]; then
+  # Left to itself, one rank would take all of its host's cores and two ranks half of them each.
+  nodes=${SLURM_JOB_NUM_NODES:-1}
+  per_node=$(((${SLURM_NTASKS:-${rank_counts[-1]}} + nodes - 1) / nodes))
+  threads=${SLURM_CPUS_PER_TASK:-$(($(nproc) / per_node))}
+  [ "$threads" -gt 0 ] || threads=1
+  echo "Threads of a rank at every rank count: $threads (--threads)"
+fi
 
 # The profiles are of images and classes as the runs have them.
 if [ "$data" = synthetic ]; then

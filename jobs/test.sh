@@ -1,17 +1,19 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds, runs the tests; with a CUDA Toolkit builds for GPUs too, and with a GPU runs its tests.
-# Usage: jobs/test.sh [CTest options]
+# Usage: jobs/test.sh [CTest options], such as -L fast (two minutes of tests) or -R partition
+# CONVOY_TEST_DATA: a folder with graphs/ and cifar10-images.tar.xz for the tests that need them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-case "${1:-}" in -h | --help) sed -n '2,3p' "$0" | cut -c3-; exit 0 ;; esac
+case "${1:-}" in -h | --help) sed -n '2,4p' "$0" | cut -c3-; exit 0 ;; esac
 for_tests=yes
 . jobs/setup.sh
-cmake --preset cpu
+data=(${CONVOY_TEST_DATA:+"-DCONVOY_TEST_DATA=$CONVOY_TEST_DATA"})
+cmake --preset cpu "${data[@]}"
 cmake --build --preset cpu
 ctest --preset cpu "$@"
 if [ -n "$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)" ]; then
-  CUDACXX=${CUDACXX:-$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)} cmake --preset cuda
-  # What ptxas says where it cannot keep wgmma instructions behind one another, which costs up to half of their rate.
+  CUDACXX=${CUDACXX:-$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)} cmake --preset cuda "${data[@]}"
+  # ptxas reports C75xx if it cannot issue wgmma back to back; that may halve their rate.
   log=$(mktemp)
   trap 'rm -f "$log"' EXIT
   cmake --build --preset cuda 2>&1 | tee "$log"

@@ -25,7 +25,7 @@ StoredInput stored_input(const InputOptions& input, bool training) {
   return stored;
 }
 
-// Of 1, 2, 4, 8 and 16 nodes four are fastest on an H200 (jobs/results/cuda_step.md).
+// Of 1, 2, 4, 8 and 16 nodes four are fastest on an H200 (docs/results/training.md).
 int linger_of(const SessionOptions& options) {
   return options.backend == kernels::Backend::cuda && options.lanes > 1 ? 4 : 0;
 }

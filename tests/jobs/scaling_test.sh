@@ -55,10 +55,10 @@ check "three and one" is "$(nodes_of 3,1 1 3 4)" "1 1 2"
 check "two twice, then one" is "$(nodes_of "2(x2),1" 4 5)" "2 3"
 check "more than the job has: Slurm's own answer" is "$(nodes_of "2(x2)" 5)" ""
 check "no job" is "$(nodes_of "" 4)" ""
-check "no tasks asked for: cores" is "$(SLURM_NTASKS='' nodes_of "128(x2)" 16)" ""
+check "no number of tasks: cores" is "$(SLURM_NTASKS='' nodes_of "128(x2)" 16)" ""
 
 echo "== train.sbatch and signals, outside Slurm"
-# scontrol is asked just before the ranks start: a signal at that moment.
+# scontrol is called just before the ranks start: a signal at that moment.
 mkdir "$folder/fake"
 # shellcheck disable=SC2016  # expanded by the fake
 printf '#!/bin/sh\n[ "$2" != config ] || kill -USR1 $PPID\n' >"$folder/fake/scontrol"
@@ -116,6 +116,17 @@ echo "== More ranks than images"
   --backend cpu "$folder/one image" >"$folder/log" 2>"$folder/said"
 check "they are left out" contains "$folder/log" "1 runs done, 0 were there, 0 failed"
 check "and named" contains "$folder/said" "linear, 1 images over 2 ranks: left out"
+
+echo "== As many threads a rank at every rank count"
+"$root/jobs/scaling.sh" --models linear --batches 4 --size 32 --ranks 1,2 --steps 1 --repeats 1 --scaling weak --backend cpu \
+  "$folder/threads" >"$folder/log"
+each=$(($(nproc) / 2))
+[ "$each" -gt 0 ] || each=1
+check "it says how many" contains "$folder/log" "Threads of a rank at every rank count: $each"
+threads_of() { # RANKS: as the run's configuration has them
+  grep -o '[0-9]* threads\{0,1\} a rank' "$folder/threads/weak/linear-b4-fp32/ranks-$1/repeat-1/log"
+}
+check "one rank does not take all cores" is "$(threads_of 1)" "$(threads_of 2)"
 
 echo "== Stopped, as by ^C"
 gone() { ! ranks_of "$1" >/dev/null; }

@@ -134,20 +134,20 @@ done
 check "within the grace time the script puts its job back" contains preempted_srun.log "preempted, back into the queue"
 
 echo "== scancel, of the job and of its script alone"
-declare -A asked
+declare -A told
 for launcher in $launchers; do
   job_of[$launcher]=$(CONVOY_LAUNCHER=$launcher train "cancelled_$launcher" --ntasks=2)
-  asked[$launcher]=$(CONVOY_LAUNCHER=$launcher train "asked_$launcher" --ntasks=2)
+  told[$launcher]=$(CONVOY_LAUNCHER=$launcher train "told_$launcher" --ntasks=2)
 done
-hold cancelled_srun asked_srun cancelled_mpirun asked_mpirun
+hold cancelled_srun told_srun cancelled_mpirun told_mpirun
 scancel "${job_of[@]}"
-scancel --batch --signal=TERM "${asked[@]}"
+scancel --batch --signal=TERM "${told[@]}"
 for launcher in $launchers; do
-  await 30 grep -q 'SIGTERM: the ranks finish' "asked_$launcher.log"
-  release "asked_$launcher"
-  ended "${asked[$launcher]}" 30
-  check "$launcher: asked to stop the job ends with 75" is "$(job_field "${asked[$launcher]}" ExitCode)" 75:0
-  check "$launcher: and its checkpoint" contains "asked_$launcher.log" "train.sbatch: stopped with a checkpoint"
+  await 30 grep -q 'SIGTERM: the ranks finish' "told_$launcher.log"
+  release "told_$launcher"
+  ended "${told[$launcher]}" 30
+  check "$launcher: told to stop the job ends with 75" is "$(job_field "${told[$launcher]}" ExitCode)" 75:0
+  check "$launcher: and its checkpoint" contains "told_$launcher.log" "train.sbatch: stopped with a checkpoint"
   ended "${job_of[$launcher]}" 30
   check "$launcher: the job is cancelled" is "$(job_field "${job_of[$launcher]}" JobState)" CANCELLED
   check "$launcher: the user reads what happened" contains "cancelled_$launcher.log" "train.sbatch: stopped with a checkpoint"

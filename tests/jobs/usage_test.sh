@@ -36,5 +36,29 @@ check "partition_memory.sh: too few arguments" refuses 2 "expected CONVOY, OUT" 
 check "partition_memory.sh: no program" refuses 1 "convoy: no such program" partition_memory.sh ./convoy out graph.json
 check "partition_scaling.sh: too few arguments" refuses 2 "expected CONVOY and OUT" partition_scaling.sh "$CONVOY"
 check "sanitize_gpu.sh: a flag" refuses 2 "expected a folder" sanitize_gpu.sh --out
+check "check_style.sh --help" helps check_style.sh
+check "check_style.sh: no build folder" refuses 2 "--tidy nowhere: found no compile_commands.json" check_style.sh --tidy nowhere
+check "check_style.sh: no such commit" refuses 2 "found 'no-commit', expected a commit" check_style.sh no-commit
 check "nothing was written" is "$(find . -type f | sort | xargs)" "./errors ./help ./output"
+
+echo "== quickstart.sh builds for the GPUs of the machine"
+# Programs that say what they were called with; cmake fails, so that nothing is built or trained.
+mkdir bin
+# shellcheck disable=SC2016  # expanded by the program
+printf '#!/bin/sh\necho "cmake $*"\nexit 1\n' >bin/cmake
+printf '#!/bin/sh\n' >bin/nvcc
+printf '#!/bin/sh\necho install ok installed\n' >bin/dpkg-query  # every package
+chmod +x bin/*
+quickstart() { # CAPABILITIES: of the GPUs that nvidia-smi shows; the calls of cmake and what is said
+  # shellcheck disable=SC2016  # expanded by the program
+  printf '#!/bin/sh\nfor word in %s; do echo "$word"; done\n' "$1" >bin/nvidia-smi
+  chmod +x bin/nvidia-smi
+  PATH=$folder/bin:$PATH "$root/jobs/quickstart.sh" 2>&1 | grep -E '^(cmake|quickstart.sh)' | xargs || true
+}
+reason="quickstart.sh: the build for GPUs cannot be configured, for the reason above: using the CPU"
+check "for GPUs first, then without" is "$(quickstart "9.0 9.0")" "cmake --preset release-cuda $reason cmake --preset release"
+check "not for a GPU that is too old" is "$(quickstart 7.5)" "cmake --preset release"
+check "not without a GPU" is "$(quickstart "")" "cmake --preset release"
+printf '#!/bin/sh\nexit 127\n' >bin/nvidia-smi
+check "nor without nvidia-smi" is "$(PATH=$folder/bin:$PATH "$root/jobs/quickstart.sh" 2>&1 | grep '^cmake' || true)" "cmake --preset release"
 finish

@@ -256,9 +256,9 @@ TEST(ScheduleState, EqualsSimulationAfterRandomMoves) {
 class SharedGraphs : public ::testing::Test {
  protected:
   void SetUp() override {
-    const char* shared = std::getenv("CONVOY_SHARED");
-    folder_ = std::filesystem::path(shared != nullptr ? shared : CONVOY_SHARED) / "data/graphs";
-    if (!std::filesystem::exists(folder_)) GTEST_SKIP() << folder_ << " is absent; set CONVOY_SHARED";
+    folder_ = std::filesystem::path(CONVOY_TEST_DATA) / "graphs";
+    if (!std::filesystem::exists(folder_))
+      GTEST_SKIP() << "no " << folder_ << ": configure with -DCONVOY_TEST_DATA=FOLDER";
   }
   void expect_at_most(const char* file, Nanoseconds latency, double published_best, double bound_us,
                       double one_device_us) {

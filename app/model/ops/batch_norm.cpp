@@ -100,7 +100,7 @@ void BatchNorm::backward(Emitter& emitter) const {
                [norm](Backend backend, KernelRequest& request) {
                  return kernels::batch_norm_backward_reduce(backend, norm, request);
                });
-  // With one gradient a convolution would lose as much as the pass takes (jobs/results/cuda_step.md).
+  // With one gradient a convolution would lose what the pass takes (docs/results/training.md).
   if (norm.relu && norm.second_gradient) emitter.allow_in_convolution(norm);
   if (norm.relu && norm.residual) {
     auto masked = norm;

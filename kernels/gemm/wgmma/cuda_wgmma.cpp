@@ -30,7 +30,7 @@ double with_memory(const Problem& problem, const Sm90Tile& tile, const Schedule&
 
 // Expected microseconds: the larger of memory time and waves of work items. A stage takes its
 // products' time or, for small tiles, the transfer from L2. Fitted to 8,400 timings of convolutions
-// on an H200.
+// on an H200 (docs/results/training.md).
 double sm90_expected_time(const Problem& problem, int tile_index, int splits, double bytes, bool has_partials,
                           bool windows) {
   constexpr double kSlowness[] = {

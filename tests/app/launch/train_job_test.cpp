@@ -227,8 +227,8 @@ TEST_F(TrainJob, DivergenceStopsWithAMessage) {
 
 // Real images; the bound is far above what an untrained (10 %) or a mis-wired network reaches.
 TEST_F(TrainJob, LearnsOnCifar10) {
-  const fs::path archive = fs::path(CONVOY_SHARED_DATA) / "cifar10-images.tar.xz";
-  if (!fs::exists(archive)) GTEST_SKIP() << archive << " is not there";
+  const fs::path archive = fs::path(CONVOY_TEST_DATA) / "cifar10-images.tar.xz";
+  if (!fs::exists(archive)) GTEST_SKIP() << "no " << archive << ": configure with -DCONVOY_TEST_DATA=FOLDER";
   const Outcome converted =
       run(std::string(CONVOY_PROGRAM) + " data convert " + archive.string() + " " + out("cifar.h5"));
   ASSERT_EQ(converted.status, 0) << converted.text;

@@ -1,0 +1,47 @@
+"""Spack recipe of Convoy: builds the checkout that it is part of."""
+import os
+
+from spack.package import *
+
+CHECKOUT = os.path.abspath(os.path.join(os.path.dirname(__file__), *[".."] * 5))
+
+
+class Convoy(CMakePackage, CudaPackage):
+    """Trains convolutional networks over many GPUs or CPUs with one native program."""
+
+    git = "file://" + CHECKOUT
+
+    version("main", branch="main")
+
+    depends_on("c", type="build")
+    depends_on("cxx", type="build")
+    depends_on("cmake@3.25:", type="build")
+    depends_on("ninja", type="build")
+    depends_on("mpi")
+    depends_on("hdf5~mpi")
+    depends_on("onednn")
+    depends_on("cli11")
+    depends_on("fmt")
+    depends_on("spdlog+fmt_external")
+    depends_on("nlohmann-json")
+    depends_on("jpeg")
+    depends_on("libpng")
+    depends_on("libarchive")
+    depends_on("metis")
+    depends_on("openssl")
+    depends_on("googletest", type="test")
+    depends_on("cuda@12.4:", when="+cuda")
+    depends_on("nccl", when="+cuda")
+
+    generator("ninja")
+
+    def cmake_args(self):
+        args = [
+            self.define_from_variant("CONVOY_CUDA", "cuda"),
+            self.define("CONVOY_TESTS", self.run_tests),
+        ]
+        if self.spec.satisfies("+cuda"):
+            nccl = self.spec["nccl"]
+            args.append(self.define("NCCL_INCLUDE_DIR", nccl.prefix.include))
+            args.append(self.define("NCCL_LIBRARY", nccl.libs[0]))
+        return args
