@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "comm/launcher.h"
+#include "comm/placement/launcher.h"
 
 namespace convoy::app {
 namespace {
