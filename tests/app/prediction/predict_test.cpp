@@ -268,7 +268,7 @@ TEST(ClusterModel, BadFilesNameTheField) {
 
 // What the files in jobs/topologies/ say, and that they are read.
 TEST(ClusterModel, TheTopologiesAtHand) {
-  const auto folder = std::filesystem::path(__FILE__).parent_path() / "../../../jobs/topologies";
+  const std::filesystem::path folder = CONVOY_TOPOLOGIES;
   for (const auto& entry : std::filesystem::directory_iterator(folder))
     EXPECT_NO_THROW(Cluster::read(entry.path())) << entry.path();
   const Cluster h200 = Cluster::read(folder / "8xh200-nvlink-8x400g.json");
