@@ -149,9 +149,10 @@ void print_steps(const BenchStepOptions& options, const TimedSteps& timed, const
                            .dump());
     return;
   }
-  fmt::print("{} {}x{} batch {} {} on {} x {}: {:.3f} ms a step (median), {:.1f} images/s, arena {:.1f} MiB\n",
-             options.model, options.size, options.size, options.batch, options.precision, ranks,
-             options.backend, ms, rate, static_cast<double>(arena_bytes) / (1 << 20));
+  fmt::print(
+      "{} {}x{} batch {} {} on {} x {}: {:.3f} ms a step (median), {:.1f} images/s, arena {:.1f} MiB\n",
+      options.model, options.size, options.size, options.batch, options.precision, ranks, options.backend, ms,
+      rate, static_cast<double>(arena_bytes) / (1 << 20));
   if (ranks > 1) fmt::print("{}\n", describe(bottleneck, places));
 }
 

@@ -49,7 +49,8 @@ void print_info(const std::string& file) {
                      : fmt::format("{} (height x width x channels), uint8", info.shape.to_string()));
   for (const Split split : {Split::train, Split::test}) {
     const auto count = info.size[static_cast<std::size_t>(split)], chunk = store.chunk_images(split);
-    const double mean_kib = static_cast<double>(store.stored_bytes(split)) / static_cast<double>(count) / 1024;
+    const double mean_kib =
+        static_cast<double>(store.stored_bytes(split)) / static_cast<double>(count) / 1024;
     fmt::print("{:<10} {} images, {}\n", name_of(split), count,
                encoded     ? fmt::format("{:.1f} KiB each", mean_kib)
                : chunk > 0 ? fmt::format("{} a chunk", chunk)

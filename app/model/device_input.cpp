@@ -36,7 +36,7 @@ void read_stored_images(StepGraph& graph, const StoredInput& input) {
     const TensorId changed = add({"changed images", TensorRole::activation, DType::u8, pixels});
     node("image_ops_forward", {images, graph.transforms}, changed,
          [problem = kernels::ImageOpsProblem{input.most_image_ops}](kernels::Backend backend,
-                                                                   kernels::KernelRequest& request) {
+                                                                    kernels::KernelRequest& request) {
            return kernels::image_ops_forward(backend, problem, request);
          });
     images = changed;

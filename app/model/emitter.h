@@ -16,7 +16,7 @@ struct GraphOptions {
   bool synchronised_batch_norm = true;
   int ranks = 1;  // with one rank there is nothing to reduce
   float label_smoothing = 0;
-  bool tf32 = false;  // products of float32 tensors may round their factors
+  bool tf32 = false;    // products of float32 tensors may round their factors
   bool mixing = false;  // in training, samples and their losses are mixed as the step's MixParameters say
 };
 

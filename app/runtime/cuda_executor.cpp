@@ -82,7 +82,8 @@ class CudaExecutor final : public Executor {
     std::memcpy(ring_.input(started_, 1), &stop, sizeof stop);
     std::memcpy(ring_.input(started_, 2), labels_.data(), labels_.size() * sizeof(std::int32_t));
     if (!transforms_.empty())
-      std::memcpy(ring_.input(started_, kTransformsField), transforms_.data(), transforms_.size() * sizeof transforms_[0]);
+      std::memcpy(ring_.input(started_, kTransformsField), transforms_.data(),
+                  transforms_.size() * sizeof transforms_[0]);
     if (memory_.has_mix()) std::memcpy(ring_.input(started_, kMixField), &mix_, sizeof mix_);
     captured.graph.launch(compute());
     waits_of_[static_cast<std::size_t>(started_ % kRingSlots)] = captured.waits;

@@ -34,7 +34,7 @@ struct InputOptions {
   std::int64_t batch_bytes = 0;  // streamed: room for the pixels of one batch
   data::ImageShape stored;       // resident: of every image; streamed: its channels alone count
   std::int64_t resident_images = 0;
-  int most_image_ops = 0;            // that the transform of a training sample may hold
+  int most_image_ops = 0;  // that the transform of a training sample may hold
 };
 
 struct SessionOptions {
@@ -44,7 +44,7 @@ struct SessionOptions {
   bool training = true;  // false: no gradients, no optimizer; evaluation only
   bool synchronised_batch_norm = true;
   float label_smoothing = 0;
-  bool mixing = false;  // training mixes samples as the MixParameters in memory say
+  bool mixing = false;                  // training mixes samples as the MixParameters in memory say
   kernels::OptimizerProblem optimizer;  // its segments are filled in here
   bool accumulate = false;              // a step's batch may come in parts; not with a placement
   double clip_gradient_norm = 0;        // largest Euclidean norm of all gradients together; 0: off

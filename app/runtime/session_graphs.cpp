@@ -33,9 +33,9 @@ int linger_of(const SessionOptions& options) {
 }  // namespace
 
 StepGraph session_graph(const Network& fused, const SessionOptions& options, int replicas, bool training) {
-  StepGraph graph = build_step_graph(fused, {training, options.synchronised_batch_norm, replicas,
-                                             options.label_smoothing, options.precision == Precision::tf32,
-                                             options.mixing});
+  StepGraph graph =
+      build_step_graph(fused, {training, options.synchronised_batch_norm, replicas, options.label_smoothing,
+                               options.precision == Precision::tf32, options.mixing});
   if (options.backend == kernels::Backend::cuda) {
     fuse_statistics(graph);
     fuse_relu_gradients(graph);

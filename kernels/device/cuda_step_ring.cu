@@ -36,8 +36,7 @@ __global__ void __launch_bounds__(kRingThreads)
         if (first + k * kRingThreads < words) values[k] = from[first + k * kRingThreads];
 #pragma unroll
       for (int k = 0; k < kInFlight; ++k)
-        if (first + k * kRingThreads < words)
-          pieces.piece[i].device[first + k * kRingThreads] = values[k];
+        if (first + k * kRingThreads < words) pieces.piece[i].device[first + k * kRingThreads] = values[k];
     }
   }
 }

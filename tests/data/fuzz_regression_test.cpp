@@ -10,9 +10,7 @@ namespace convoy::data::fuzz {
 namespace {
 
 Bytes mutated(Bytes bytes, std::uint64_t seed) {
-  auto random = [&, draw = std::uint64_t{0}]() mutable {
-    return kernels::philox(seed, draw++).word[0];
-  };
+  auto random = [&, draw = std::uint64_t{0}]() mutable { return kernels::philox(seed, draw++).word[0]; };
   for (std::uint32_t edits = random() % 4 + 1; edits > 0 && !bytes.empty(); --edits) {
     const auto at = bytes.begin() + static_cast<std::ptrdiff_t>(random() % bytes.size());
     switch (random() % 4) {

@@ -113,8 +113,8 @@ TEST(SoftmaxCrossEntropy, OfMixedSamplesAgreesWithPyTorch) {
     Case backward = gradient(0.1f, {f32({3, 4}), smoothed.outputs[0].values, {}}, label);
     backward.control.global_valid = 3;
     const Result dlogits = run(b, Layout::row_major, with_mix(backward, mix));
-    const std::vector<double> expected = {-0.023597398, -0.015179984, 0.001781076, 0.036996305,
-                                          -0.194302568, 0.006242061,  0.284421279, -0.096360772,
+    const std::vector<double> expected = {-0.023597398, -0.015179984, 0.001781076,  0.036996305,
+                                          -0.194302568, 0.006242061,  0.284421279,  -0.096360772,
                                           -0.006191388, -0.090857214, -0.002510923, 0.099559524};
     for (std::size_t i = 0; i < expected.size(); ++i)
       EXPECT_NEAR(dlogits.outputs[0].values[i], expected[i], 1e-7) << i;

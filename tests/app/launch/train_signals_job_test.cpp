@@ -58,7 +58,8 @@ TEST_F(TrainSignals, ASignalCheckpointsAndEndsWithSeventyFive) {
     if (way == "early") {
       EXPECT_TRUE(losses(name).empty()) << "stopped before the first step";
       EXPECT_FALSE(fs::exists(fs::path(out(name)) / "checkpoint" / "best.h5"));
-      EXPECT_NE(log(name).find("convoy: stopped by a signal before the first step"), std::string::npos) << log(name);
+      EXPECT_NE(log(name).find("convoy: stopped by a signal before the first step"), std::string::npos)
+          << log(name);
     }
     const Outcome resumed = run(command(2, train(name, flags + " --resume")));
     ASSERT_EQ(resumed.status, 0) << resumed.text;
