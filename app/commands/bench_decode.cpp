@@ -62,7 +62,8 @@ Task make_task(const Flags& flags, std::uint64_t number) {
   return task;
 }
 
-// The calls of libjpeg-turbo that a region takes, and nothing else: no margin that makes its border exact, no copy.
+// The calls of libjpeg-turbo that a region takes, and nothing else: no margin that makes its border
+// exact, no copy.
 class BareDecoder {
  public:
   BareDecoder() {
@@ -110,7 +111,8 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Both decode all tasks in turn, so that whatever else the machine does hits both. CPU time of the thread counts.
+// Both decode all tasks in turn, so that whatever else the machine does hits both. CPU time of the
+// thread counts.
 Rates measure(const std::vector<Task>& tasks, double seconds) {
   BareDecoder bare;
   data::ImageDecoder decoder(data::ImageFormat::encoded, {0, 0, 3});

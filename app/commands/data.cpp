@@ -71,7 +71,8 @@ data::SourceFormat format_of(const std::string& name) {
   return SourceFormat::automatic;
 }
 
-// Images so far, their rate and the time left: a line that is rewritten on a terminal, else one now and then.
+// Images so far, their rate and the time left: a line that is rewritten on a terminal, else one now
+// and then.
 class ConvertDisplay {
  public:
   void show(const data::ConvertProgress& progress) {

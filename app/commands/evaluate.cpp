@@ -75,7 +75,8 @@ void print_result(const EvaluateOptions& options, const CheckpointState& state, 
                100 * top1, 100 * top5);
 }
 
-// What decides which test images the network sees, and how: as the run had it. Synthetic images follow from the seed.
+// What decides which test images the network sees, and how: as the run had it. Synthetic images
+// follow from the seed.
 void take_over(TrainOptions& run, const CheckpointState& state) {
   const auto saved = nlohmann::json::parse(state.options_json);
   run.model = state.model;

@@ -1,5 +1,6 @@
-// The images of a step on a device. By default whoever runs the step fills the first layer's input; on a device the step
-// can make it from stored pixels: resample, change and normalise them as each sample's transform says.
+// The images of a step on a device. By default whoever runs the step fills the first layer's input;
+// on a device the step can make it from stored pixels: resample, change and normalise them as each
+// sample's transform says.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,8 @@ struct StoredInput {
   int most_image_ops = 0;           // image operations that a transform may hold
 };
 
-// Puts the nodes that make the images in front of the graph; the graph's images are then the stored pixels.
+// Puts the nodes that make the images in front of the graph; the graph's images are then the stored
+// pixels.
 void read_stored_images(StepGraph& graph, const StoredInput& input);
 
 }  // namespace convoy::app

@@ -88,7 +88,8 @@ struct StepGraph {
   std::vector<TrainableParameter> parameters;  // in the order of the network's layers
   std::vector<std::pair<TensorId, ParameterSpec>> states;
   TensorId images = -1, labels = -1, transforms = -1, logits = -1, metrics = -1;
-  // The same parameters twice, so that a partitioned step can mix images and labels in different parts.
+  // The same parameters twice, so that a partitioned step can mix images and labels in different
+  // parts.
   TensorId mix_of_images = -1, mix_of_labels = -1;
 
   // Parameters in the order in which backward finishes their gradients: the order of the flat buffers.

@@ -36,7 +36,8 @@ class Executor {
   // What the next step starts with; both keep their values from step to step.
   virtual kernels::StepControl& control() = 0;
   virtual std::span<std::int32_t> labels() = 0;
-  // Makes a batch the next step's. `first_byte`: position of the batch's image set among the resident images.
+  // Makes a batch the next step's. `first_byte`: position of the batch's image set among the
+  // resident images.
   virtual void load(data::BatchLease batch, std::int64_t first_byte) = 0;
 
   // Starts a step. At most steps_ahead() + 1 may be under way.

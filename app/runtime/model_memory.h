@@ -17,8 +17,8 @@
 
 namespace convoy::app {
 
-// A tensor that lives as long as the run: "conv1.weight", "bn1.running_mean", "conv1.weight.optimizer0",
-// "conv1.weight.ema".
+// A tensor that lives as long as the run: "conv1.weight", "bn1.running_mean",
+// "conv1.weight.optimizer0", "conv1.weight.ema".
 struct PersistentTensor {
   std::string name;
   kernels::TensorDesc desc;
@@ -73,8 +73,9 @@ class ModelMemory {
   std::int32_t* labels() const { return reinterpret_cast<std::int32_t*>(base("labels")); }
   void* transforms() const { return base("transforms"); }
   kernels::MixParameters* mix() const { return reinterpret_cast<kernels::MixParameters*>(base("mix")); }
-  // The images: the first layer's input, or the bytes of the whole ring or set of stored pixels. The capacity of a batch
-  // is 0 in a part of a partitioned step that has neither its labels nor its transforms.
+  // The images: the first layer's input, or the bytes of the whole ring or set of stored pixels.
+  // The capacity of a batch is 0 in a part of a partitioned step that has neither its labels nor
+  // its transforms.
   const kernels::TensorDesc& images_desc() const { return images_desc_; }
   std::int64_t capacity() const { return capacity_; }
   // In a part of a partitioned step only where its nodes read them.

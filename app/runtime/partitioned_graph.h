@@ -7,8 +7,9 @@
 
 namespace convoy::app {
 
-// Only the parameters and states that the part's nodes touch are the part's; images, labels, transforms and metrics are -1 where
-// none does. Tensors keep their numbers. `linger`: as prepare() takes it.
+// Only the parameters and states that the part's nodes touch are the part's; images, labels,
+// transforms and metrics are -1 where none does. Tensors keep their numbers. `linger`: as prepare()
+// takes it.
 PreparedGraph part_of_step(const PreparedGraph& whole, const RankPrograms& programs, int part,
                            int linger = 0);
 

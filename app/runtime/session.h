@@ -22,7 +22,8 @@
 
 namespace convoy::app {
 
-// The source of a CUDA session's images. Host sessions take float images, row_major, and nothing else.
+// The source of a CUDA session's images. Host sessions take float images, row_major, and nothing
+// else.
 struct InputOptions {
   enum class Kind : std::uint8_t {
     filled,    // the caller writes images()
@@ -113,8 +114,9 @@ class Session {
   // Steps over the loaded batches. Every rank gets the same metrics. A train step updates the parameters. A device works
   // behind the caller's back: up to steps_ahead() + 1 steps may be started before the oldest is finished.
   void start_train_step(bool stop_requested = false) { start(train_program_, stop_requested); }
-  // With SessionOptions::accumulate: all parts of a step but the last, which start_train_step() takes, sums the gradients over
-  // them and updates. control() has the number and the share of the part that is loaded.
+  // With SessionOptions::accumulate: all parts of a step but the last, which start_train_step()
+  // takes, sums the gradients over them and updates. control() has the number and the share of the
+  // part that is loaded.
   void start_train_part() { start(part_program_, false); }
   void start_evaluate_step() { start(evaluate_program_, false); }
   StepMetrics finish_step() { return executor_->finish(); }
@@ -136,8 +138,8 @@ class Session {
   void write(const PersistentTensor& tensor, const std::vector<float>& row_major);
   // Without synchronised batch norm every rank has running statistics of its own: replaces them by their mean.
   void average_states();
-  // Swaps parameters and statistics with their moving averages: evaluations then test the averages, and a second call
-  // brings everything back. No step may be under way.
+  // Swaps parameters and statistics with their moving averages: evaluations then test the averages,
+  // and a second call brings everything back. No step may be under way.
   void exchange_averages();
 
   // Of a device's train steps (executor.h).

@@ -62,8 +62,8 @@ void Session::append_update(Program& program, const UpdateKernels& kernels) {
   program.add(std::move(update));
 }
 
-// The gradients of a part of the batch to the sum over its parts; of the last part the sum goes where the gradients are, from
-// where the ranks sum them. `slice`: of the flat gradients.
+// The gradients of a part of the batch to the sum over its parts; of the last part the sum goes
+// where the gradients are, from where the ranks sum them. `slice`: of the flat gradients.
 void Session::append_accumulation(Program& program, const MemoryRange& slice, bool last_part) {
   const std::int64_t elements = slice.bytes / std::int64_t{sizeof(float)};
   if (elements == 0) return;

@@ -39,7 +39,8 @@ class DependenceFinder {
     std::vector<int>& readers = readers_[at(tensor)];
     if (writer_[at(tensor)] < 0 || (!readers.empty() && readers.back() == node)) return;
     readers.push_back(node);
-    // Evaluation does not mix: its first layer reads the images themselves, which are where training mixes them.
+    // Evaluation does not mix: its first layer reads the images themselves, which are where
+    // training mixes them.
     if (graph_.nodes[at(writer_[at(tensor)])].kind == "mix_forward") join(writer_[at(tensor)], node);
     result_.uses.push_back({writer_[at(tensor)], node, tensor});
   }

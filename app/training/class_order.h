@@ -9,9 +9,10 @@
 
 namespace convoy::app {
 
-// Makes the labels of `dataset` those of the checkpoint. If the names are the same in another order, they are mapped by name.
-// Returns what to warn of in one line: that they were mapped, or that an older checkpoint has no names to compare;
-// else an empty text. Throws std::runtime_error that names `file` and the first name that differs.
+// Makes the labels of `dataset` those of the checkpoint. If the names are the same in another
+// order, they are mapped by name. Returns what to warn of in one line: that they were mapped, or
+// that an older checkpoint has no names to compare; else an empty text. Throws std::runtime_error
+// that names `file` and the first name that differs.
 std::string match_classes(Dataset& dataset, const std::string& file, const CheckpointState& state,
                           const std::filesystem::path& checkpoint);
 

@@ -17,8 +17,8 @@ namespace convoy::app {
 
 class Dataset {
  public:
-  // Collective. Opens --data (on rank 0 alone with --feed scatter) or makes the synthetic set. `threads` of this rank load
-  // batches.
+  // Collective. Opens --data (on rank 0 alone with --feed scatter) or makes the synthetic set.
+  // `threads` of this rank load batches.
   Dataset(const TrainOptions& options, const comm::Communicator& ranks, int threads);
 
   const data::StoreInfo& info() const { return info_; }
@@ -27,18 +27,19 @@ class Dataset {
   data::ImageShape input_shape() const { return input_; }  // of what the network sees
   std::int64_t train_size() const { return size_[0]; }     // after --limit-train
   std::int64_t test_size() const { return size_[1]; }
-  // Digests of what this rank reads of a split after its limit, empty where another rank reads: of all labels; of 16 stored
-  // images spread evenly over the set.
+  // Digests of what this rank reads of a split after its limit, empty where another rank reads: of
+  // all labels; of 16 stored images spread evenly over the set.
   std::string labels_sha256(data::Split split) const;
   std::string images_sha256(data::Split split) const;
-  // Renumbers the labels so that class i is names[i]. The data set's own names are the same in another order.
+  // Renumbers the labels so that class i is names[i]. The data set's own names are the same in
+  // another order.
   void reorder_classes(const std::vector<std::string>& names);
   int classes() const { return static_cast<int>(info_.classes.size()); }
 
   // Image operations that the transform of a training sample may hold.
   int most_image_ops() const { return train_augmentation_.image_ops.most(); }
-  // Calls visit(first, pixels, count) for pieces of all training and then all test images, numbered through. The set holds
-  // pixels, no encoded images.
+  // Calls visit(first, pixels, count) for pieces of all training and then all test images, numbered
+  // through. The set holds pixels, no encoded images.
   void visit_images(const std::function<void(std::int64_t, const std::uint8_t*, std::int64_t)>& visit) const;
 
   struct Delivery {

@@ -27,11 +27,12 @@ comm::LocalDevice device_of(const std::string& backend);
 std::unique_ptr<comm::Collectives> make_collectives(kernels::Backend backend, const comm::Communicator& ranks,
                                                     comm::Sums sums = comm::Sums::gradients);
 
-// The input of a session that trains or tests on `dataset` with batches of `capacity` samples a replica. Throws UsageError
-// if `on_device` (--data-on-device) cannot be had.
+// The input of a session that trains or tests on `dataset` with batches of `capacity` samples a
+// replica. Throws UsageError if `on_device` (--data-on-device) cannot be had.
 InputOptions input_of(kernels::Backend backend, const Dataset& dataset, std::int64_t capacity,
                       bool on_device);
-// The delivery that such a session expects: a stage of a partitioned step reads only what its memory has room for.
+// The delivery that such a session expects: a stage of a partitioned step reads only what its
+// memory has room for.
 Dataset::Delivery delivery_for(const InputOptions& input, const ModelMemory& memory);
 
 // Binds the rank to its share of the host's cores, of those next to its device where it has one, and sets its number

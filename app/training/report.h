@@ -57,7 +57,8 @@ struct Summary {
   std::string parameters_sha256;
 };
 
-// One key for each member, of the member's name; predicted_step_ms and ema_test_accuracy only where they are known.
+// One key for each member, of the member's name; predicted_step_ms and ema_test_accuracy only where
+// they are known.
 void write_summary(const std::filesystem::path& path, const Summary& summary);
 
 }  // namespace convoy::app

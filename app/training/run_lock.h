@@ -1,5 +1,5 @@
-// One run in one folder: two at a time would write each other's metrics and delete each other's checkpoints, and a later one
-// would replace the results of the first.
+// One run in one folder: two at a time would write each other's metrics and delete each other's
+// checkpoints, and a later one would replace the results of the first.
 #pragma once
 
 #include <filesystem>

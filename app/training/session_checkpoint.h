@@ -16,8 +16,8 @@ void capture(const Session& session, CheckpointState& state);
 void restore(Session& session, const CheckpointState& state, const std::filesystem::path& path,
              const std::string& model, std::int64_t classes, const kernels::Shape& input_shape);
 
-// Puts the moving averages in the place of the parameters and statistics. Throws std::runtime_error naming `path` where the
-// run kept none.
+// Puts the moving averages in the place of the parameters and statistics. Throws std::runtime_error
+// naming `path` where the run kept none.
 void take_averages(CheckpointState& state, const std::filesystem::path& path);
 
 // SHA-256 of the parameters, as in checkpoints.

@@ -15,11 +15,12 @@ inline constexpr const char* kStoppedEarly = "stopped by a signal before the fir
 // mpirun and its ranks, mpirun then signals the ranks again, and none of it may change the exit status. A second SIGINT,
 // half a second later or more, ends the process at once: somebody waits at a terminal. Where SIGINT is ignored, as in a
 // shell's background job, it stays so. The flag is set on a thread of its own; the signals are blocked in the thread
-// that makes this object and in those that it starts while the object lives (comm/watchdog/blocked_signals.h says why), so it is
-// made before any thread that computes.
+// that makes this object and in those that it starts while the object lives
+// (comm/watchdog/blocked_signals.h says why), so it is made before any thread that computes.
 //
-// Until start_up_is_over() there is nothing that a checkpoint could keep: whoever sets up asks received() between its parts
-// and ends with status 75 itself. A part that takes longer than a second more is not waited for: the process ends then.
+// Until start_up_is_over() there is nothing that a checkpoint could keep: whoever sets up asks
+// received() between its parts and ends with status 75 itself. A part that takes longer than a
+// second more is not waited for: the process ends then.
 class StopSignals {
  public:
   StopSignals();  // throws std::logic_error the second time

@@ -77,7 +77,8 @@ struct TrainOptions {
 struct RandAugment {
   int operations = 2, magnitude = 9;
 };
-// What "rand" or "rand:N:M" asks for, N from 1 to 14 and M from 0 to 30; nothing for any other text.
+// What "rand" or "rand:N:M" asks for, N from 1 to 14 and M from 0 to 30; nothing for any other
+// text.
 std::optional<RandAugment> rand_augment_of(const std::string& auto_augment);
 
 // What one flag alone cannot tell. Throws UsageError, one line that names the flag.

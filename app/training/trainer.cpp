@@ -93,7 +93,8 @@ Trainer::Trainer(const TrainOptions& options, comm::MpiEnvironment& environment,
   if (dataset_->test_size() > 0) test_source_ = dataset_->test(delivery_);
 }
 
-// Before the first step there is nothing that a checkpoint could keep. Collective, as signals reach ranks at different times.
+// Before the first step there is nothing that a checkpoint could keep. Collective, as signals reach
+// ranks at different times.
 void Trainer::obey_signals() const {
   const std::int32_t received = signals_.received() != 0 ? 1 : 0;
   if (ranks_.all_reduce(received, comm::ReduceOp::max, "signals during the start-up") == 0) return;
@@ -237,7 +238,8 @@ void Trainer::start_part(std::int64_t part, bool last, bool stop_requested) {
   });
 }
 
-// A step's time is that from the end of the one before to its own. `left_under_way`: of parts, or steps of one part.
+// A step's time is that from the end of the one before to its own. `left_under_way`: of parts, or
+// steps of one part.
 void Trainer::finish_steps(int left_under_way) {
   while (session_->steps_under_way() > left_under_way) {
     StepRecord& first = under_way_.front();

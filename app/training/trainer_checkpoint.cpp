@@ -25,8 +25,9 @@ void Trainer::refuse_second_run() const {
                   options_.out));
 }
 
-// Every rank that resumes looks into the folder, so that all resume from the same step or none does. Checkpoints of the run
-// that this one replaces go: resumed later by mistake, they would pass for this run's.
+// Every rank that resumes looks into the folder, so that all resume from the same step or none
+// does. Checkpoints of the run that this one replaces go: resumed later by mistake, they would pass
+// for this run's.
 void Trainer::open_checkpoints() {
   if (ranks_.rank() == 0) lock_ = std::make_unique<RunLock>(options_.out);
   if (ranks_.rank() != 0 && !options_.resume) return;
@@ -85,8 +86,9 @@ void Trainer::save_checkpoint(bool best) {
   together(ranks_, write, "writing of the checkpoint");
 }
 
-// The images and classes must be those that the run began with. Labels are compared unless they were renumbered, as the images
-// of a file with another order of classes may have another order, too.
+// The images and classes must be those that the run began with. Labels are compared unless they
+// were renumbered, as the images of a file with another order of classes may have another order,
+// too.
 void Trainer::check_resumed_data(const CheckpointState& state, const std::filesystem::path& path) {
   const auto saved = nlohmann::json::parse(state.options_json);
   const std::string mapped = match_classes(*dataset_, options_.data, state, path);

@@ -18,8 +18,8 @@ struct ArchiveLink {
 // The names under which a file of the archive appears besides its own.
 using Aliases = std::unordered_map<std::string, std::vector<std::string>>;
 
-// `listing` holds the archive's own files and folders, sorted. Adds what the links lead to, or that they lead
-// nowhere; the result is sorted again.
+// `listing` holds the archive's own files and folders, sorted. Adds what the links lead to, or that
+// they lead nowhere; the result is sorted again.
 Aliases resolve_links(Listing& listing, const std::map<std::string, ArchiveLink>& links);
 
 }  // namespace convoy::data

@@ -1,5 +1,6 @@
-// One pass over a tar or zip archive, compressed in any way that libarchive knows, or over a single compressed
-// file. The archive may be a file or an entry of another archive. Nothing is unpacked to disk.
+// One pass over a tar or zip archive, compressed in any way that libarchive knows, or over a single
+// compressed file. The archive may be a file or an entry of another archive. Nothing is unpacked to
+// disk.
 #pragma once
 
 #include <archive.h>
@@ -62,7 +63,8 @@ class ArchiveReader {
   Bytes block_;
 };
 
-// Unpacks a file that is compressed by itself (.gz, .xz, .bz2, .zst); others are given back as they are.
+// Unpacks a file that is compressed by itself (.gz, .xz, .bz2, .zst); others are given back as they
+// are.
 Bytes unpack(Bytes content, const std::string& name, std::size_t most);
 
 }  // namespace convoy::data

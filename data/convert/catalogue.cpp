@@ -138,8 +138,8 @@ std::vector<std::string> CatalogueBuilder::sorted_classes() const {
   return names;
 }
 
-// Takes the share of every class's images whose names have the smallest hashes; a class keeps at least one image
-// for training.
+// Takes the share of every class's images whose names have the smallest hashes; a class keeps at
+// least one image for training.
 void CatalogueBuilder::choose_test_images(const std::vector<std::string>& names) {
   std::vector<std::vector<std::pair<std::uint64_t, std::size_t>>> by_class(names.size());
   for (std::size_t i = 0; i < samples_.size(); ++i)

@@ -70,9 +70,11 @@ class CatalogueBuilder {
   std::vector<std::string> sorted_classes() const;
   bool has_test_images() const { return has_test_; }
 
-  // The rows' order: by class, folder and file name, as torchvision's ImageFolder has it, or as they were added.
+  // The rows' order: by class, folder and file name, as torchvision's ImageFolder has it, or as
+  // they were added.
   enum class Order : std::uint8_t { sorted, as_added };
-  // The classes are those of the training images: in alphabetical order, or as numbers if all are whole numbers.
+  // The classes are those of the training images: in alphabetical order, or as numbers if all are
+  // whole numbers.
   Catalogue finish(Order order);
 
  private:
@@ -104,11 +106,13 @@ Catalogue csv(Conversion& conversion);
 bool is_tiny_imagenet(const Listing& listing);
 bool is_webdataset(const Listing& listing);
 
-// Adds the test images of conversion.test: class folders, or images whose labels options.test_labels gives.
+// Adds the test images of conversion.test: class folders, or images whose labels
+// options.test_labels gives.
 void add_test_source(Conversion& conversion, CatalogueBuilder& builder);
 void add_test_folders(Conversion& conversion, CatalogueBuilder& builder, Listing listing);
 
-// The encoding that the options name, or one that suits the images; the latter is noted with its reason.
+// The encoding that the options name, or one that suits the images; the latter is noted with its
+// reason.
 Encoding choose_encoding(Conversion& conversion, const Catalogue& catalogue);
 
 // The converters. write_images decodes, encodes and writes a catalogue's images.

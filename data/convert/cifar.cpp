@@ -64,7 +64,8 @@ std::vector<std::string> class_names(const std::string& meta, const Variant& var
   return names;
 }
 
-// A first pass counts the records of every file, a second one writes them: the files may come in any order.
+// A first pass counts the records of every file, a second one writes them: the files may come in
+// any order.
 class CifarConverter {
  public:
   CifarConverter(Conversion& conversion, const Variant& variant)

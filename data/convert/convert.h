@@ -1,4 +1,5 @@
-// Converts data sets in the forms that they are published in to a store. docs/data.md describes the forms.
+// Converts data sets in the forms that they are published in to a store. docs/data.md describes the
+// forms.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +16,13 @@ enum class SourceFormat : std::uint8_t { automatic, images, tiny_imagenet, webda
 const char* name_of(SourceFormat format);
 
 struct Encoding {
-  // automatic: chosen from the images. keep: the files' own bytes. jpeg: shrunk, if asked, and written as JPEG.
-  // raw: pixels, all images equally large.
+  // automatic: chosen from the images. keep: the files' own bytes. jpeg: shrunk, if asked, and
+  // written as JPEG. raw: pixels, all images equally large.
   enum class Form : std::uint8_t { automatic, keep, jpeg, raw };
   Form form = Form::automatic;
   int quality = 90;  // of jpeg, 1 to 100
-  // "auto", "keep", "raw", "jpeg:QUALITY"; throws std::invalid_argument saying what was found and expected.
+  // "auto", "keep", "raw", "jpeg:QUALITY"; throws std::invalid_argument saying what was found and
+  // expected.
   static Encoding parse(const std::string& text);
   std::string to_string() const;
 };
@@ -59,10 +61,10 @@ struct ConvertReport {
   std::int64_t skipped = 0;       // images among them that could not be read
 };
 
-// The source may be a folder, an archive (tar or zip, compressed in any way that libarchive knows), a list of
-// archives ("shards/{000..146}.tar") or a file of such a set. Throws std::runtime_error naming the source and the
-// file in it; the destination is then as it was before. Takes at most 512 MiB of memory whatever the images, and
-// about 100 bytes an image for their names.
+// The source may be a folder, an archive (tar or zip, compressed in any way that libarchive knows),
+// a list of archives ("shards/{000..146}.tar") or a file of such a set. Throws std::runtime_error
+// naming the source and the file in it; the destination is then as it was before. Takes at most 512
+// MiB of memory whatever the images, and about 100 bytes an image for their names.
 ConvertReport convert(const std::string& source, const std::filesystem::path& destination,
                       const ConvertOptions& options);
 

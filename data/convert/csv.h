@@ -7,13 +7,13 @@
 
 namespace convoy::data {
 
-// Comma-separated values after RFC 4180: fields in quotes may hold commas, line ends and doubled quotes. Lines end
-// with LF or CRLF; a byte order mark at the start is passed over.
+// Comma-separated values after RFC 4180: fields in quotes may hold commas, line ends and doubled
+// quotes. Lines end with LF or CRLF; a byte order mark at the start is passed over.
 class CsvReader {
  public:
   explicit CsvReader(std::string_view text);
-  // The next record that is not an empty line; false after the last. Throws std::runtime_error with the line's
-  // number.
+  // The next record that is not an empty line; false after the last. Throws std::runtime_error with
+  // the line's number.
   bool next(std::vector<std::string>& fields);
   std::int64_t line() const { return record_line_; }  // where the last record began, from 1 on
 

@@ -1,4 +1,5 @@
-// The files that a conversion reads: of a folder, of an archive, of several archives, or a single one.
+// The files that a conversion reads: of a folder, of an archive, of several archives, or a single
+// one.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +21,8 @@ struct Unreadable {
   std::string path, reason;
 };
 
-// Paths are relative to the folder or inside the archive. A link to a file is a file, a link to a folder is a
-// folder with its content.
+// Paths are relative to the folder or inside the archive. A link to a file is a file, a link to a
+// folder is a folder with its content.
 struct Listing {
   std::vector<std::string> files, folders;  // sorted
   std::vector<Unreadable> unreadable;       // dangling links, links in a circle, folders without permission
@@ -39,8 +40,8 @@ class FileSource {
 
   // Whether read() gives any file at any time, on several threads. An archive can only be visited.
   virtual bool reads_by_name() const = 0;
-  // The whole content; files compressed by themselves (.gz, .xz, …) are unpacked. Throws std::runtime_error
-  // with the reason alone.
+  // The whole content; files compressed by themselves (.gz, .xz, …) are unpacked. Throws
+  // std::runtime_error with the reason alone.
   virtual Bytes read(const std::string& path) const = 0;
   // Of a source that reads by name: the file's bytes as stored; 0 if it cannot be read.
   virtual std::size_t size(const std::string& path) const = 0;
@@ -65,8 +66,9 @@ class FileSource {
 
 // A folder, a tar or zip archive (compressed or not), or a single file.
 std::unique_ptr<FileSource> open_source(const std::filesystem::path& source);
-// Archives as folders: the files of "cats.tar" have the path "cats.tar/…". `source` is an archive of archives, a
-// folder with archives in it, or a list of archives: "shards/train-{000..146}.tar", "shards/*.tar".
+// Archives as folders: the files of "cats.tar" have the path "cats.tar/…". `source` is an archive
+// of archives, a folder with archives in it, or a list of archives: "shards/train-{000..146}.tar",
+// "shards/*.tar".
 std::unique_ptr<FileSource> open_archives(const std::string& source);
 // Whether `source` is such a list rather than the name of something that exists.
 bool is_archive_list(const std::string& source);

@@ -37,7 +37,8 @@ struct Idx {
   Bytes values;  // of labels; images are not kept
 };
 
-// Reads the header, and the values of labels; checks that there are as many bytes as the header says.
+// Reads the header, and the values of labels; checks that there are as many bytes as the header
+// says.
 Idx parse(const FileSource::Content& content, std::string name, std::size_t rank) {
   Idx idx{std::move(name), {}, {}};
   Bytes header;

@@ -1,8 +1,8 @@
 // Folders of images as torchvision's ImageFolder reads them, with a folder a split:
 //   ROOT/train/CLASS/**/FILE  and  ROOT/test|val|valid|validation/CLASS/**/FILE
-// or without splits: ROOT/CLASS/**/FILE. The first folder of a path that bears a split's name counts: in
-// test/train/night/1.png, `train` is a class. Without splits ROOT is the source; if that holds nothing but one
-// folder that holds folders, it is that one, and so on.
+// or without splits: ROOT/CLASS/**/FILE. The first folder of a path that bears a split's name
+// counts: in test/train/night/1.png, `train` is a class. Without splits ROOT is the source; if that
+// holds nothing but one folder that holds folders, it is that one, and so on.
 #include <fmt/format.h>
 
 #include <algorithm>

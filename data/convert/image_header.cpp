@@ -12,7 +12,8 @@ std::int64_t big_endian(std::span<const std::uint8_t> bytes) {
   return value;
 }
 
-// The coefficients of all components, 16 bits each; a component may be sampled more coarsely than the image.
+// The coefficients of all components, 16 bits each; a component may be sampled more coarsely than
+// the image.
 std::int64_t coefficient_bytes(std::span<const std::uint8_t> components, std::int64_t pixels) {
   int widest = 1, tallest = 1;
   for (std::size_t at = 1; at < components.size(); at += 3) {

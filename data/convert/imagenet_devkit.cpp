@@ -34,7 +34,8 @@ struct Element {
   View data;
 };
 
-// Takes the next element off the bytes. Elements start at multiples of 8 bytes but for compressed ones.
+// Takes the next element off the bytes. Elements start at multiples of 8 bytes but for compressed
+// ones.
 Element take(View& bytes) {
   const std::uint32_t tag = word(bytes);
   if (tag >> 16 != 0) {  // a small element: size and type in one word, data in the next

@@ -1,5 +1,5 @@
-// libjpeg reports errors by calling back; the callback jumps out, so nothing with a destructor may live between
-// setjmp and the jump.
+// libjpeg reports errors by calling back; the callback jumps out, so nothing with a destructor may
+// live between setjmp and the jump.
 #include "data/convert/jpeg_encode.h"
 
 #include <csetjmp>

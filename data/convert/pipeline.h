@@ -1,5 +1,5 @@
-// Images on their way from a source to a store: read, decoded and encoded by several threads, handed on in the
-// order in which they were submitted.
+// Images on their way from a source to a store: read, decoded and encoded by several threads,
+// handed on in the order in which they were submitted.
 #pragma once
 
 #include <condition_variable>
@@ -34,7 +34,8 @@ class ConvertPipeline {
   ConvertPipeline(int threads, Work work, Deliver deliver);
   ~ConvertPipeline();
 
-  // `bytes`: the memory that the image holds until it is delivered. Delivers earlier images until there is room.
+  // `bytes`: the memory that the image holds until it is delivered. Delivers earlier images until
+  // there is room.
   void submit(std::unique_ptr<ConvertedImage> image, std::size_t bytes);
   // Delivers all that are left.
   void finish();

@@ -1,5 +1,6 @@
-// Tiny ImageNet (http://cs231n.stanford.edu/tiny-imagenet-200.zip): wnids.txt, train/WNID/images/*.JPEG, and the
-// test images as val/images/*.JPEG with val/val_annotations.txt ("FILE WNID x y w h"). test/ has no labels.
+// Tiny ImageNet (http://cs231n.stanford.edu/tiny-imagenet-200.zip): wnids.txt,
+// train/WNID/images/*.JPEG, and the test images as val/images/*.JPEG with val/val_annotations.txt
+// ("FILE WNID x y w h"). test/ has no labels.
 #include <fmt/format.h>
 
 #include <sstream>

@@ -1,6 +1,6 @@
-// WebDataset shards (https://github.com/webdataset/webdataset): tar files in which the files of one sample share a
-// key, the name up to the first dot. KEY.jpg or KEY.png is the image; KEY.cls is the label, or KEY.json has it as
-// "label".
+// WebDataset shards (https://github.com/webdataset/webdataset): tar files in which the files of one
+// sample share a key, the name up to the first dot. KEY.jpg or KEY.png is the image; KEY.cls is the
+// label, or KEY.json has it as "label".
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -131,7 +131,8 @@ bool is_webdataset(const Listing& listing) {
   for (const std::string& path : listing.files) {
     const Name name = name_of(path);
     if (name.extension == "cls" && !is_hidden(path)) return true;
-    // The listing is sorted: the files of one key follow one another, .jpg before .json before .png.
+    // The listing is sorted: the files of one key follow one another, .jpg before .json before
+    // .png.
     if (name.extension == "json" || name.extension == "png" || is_image_extension(name.extension)) {
       const bool other =
           name.extension == "json" ? keys.contains("image " + name.key) : keys.contains("json " + name.key);

@@ -26,7 +26,8 @@ constexpr int kMostScans = 200;
 // reaches two blocks.
 constexpr JDIMENSION kMarginPixels = 2, kMarginBlocks = 2;
 
-// Pixels a side that a block of 8x8 coefficients becomes. libjpeg-turbo may be built to look like libjpeg 8.
+// Pixels a side that a block of 8x8 coefficients becomes. libjpeg-turbo may be built to look like
+// libjpeg 8.
 #if JPEG_LIB_VERSION >= 70
 int block_of(const jpeg_component_info& component) { return component.DCT_h_scaled_size; }
 int smallest_block(const jpeg_decompress_struct& jpeg) { return jpeg.min_DCT_h_scaled_size; }
@@ -133,8 +134,9 @@ class Jpeg final : public Codec {
     if (region.y > 0) jpeg_skip_scanlines(&jpeg_, static_cast<JDIMENSION>(region.y));
   }
 
-  // jpeg_crop_scanline() takes every component for one of the smallest block size. In reduced images others have larger
-  // blocks; if such a component still needs upsampling (4x2), that would stop in the middle of the row.
+  // jpeg_crop_scanline() takes every component for one of the smallest block size. In reduced
+  // images others have larger blocks; if such a component still needs upsampling (4x2), that would
+  // stop in the middle of the row.
   bool can_crop() const {
     const int smallest = smallest_block(jpeg_);
     for (int i = 0; i < jpeg_.num_components; ++i) {

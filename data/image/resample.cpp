@@ -11,7 +11,8 @@ namespace {
 
 using kernels::AxisMap;
 
-// Outputs begin to end in this order, or from the last to the first; pixels count from the cut's first.
+// Outputs begin to end in this order, or from the last to the first; pixels count from the cut's
+// first.
 void prepare(BilinearFilter& filter, const AxisMap& axis, bool mirrored) {
   const std::int32_t outputs = axis.end - axis.begin;
   filter.taps = std::min(axis.size, static_cast<std::int32_t>(std::ceil(2 * std::max(axis.scale, 1.0))));

@@ -15,7 +15,8 @@ namespace convoy::data {
 // The outputs `begin` to `begin + size` of an axis along which `extent` pixels become `resized`.
 kernels::AxisMap resized_axis(std::int64_t extent, std::int64_t resized, std::int64_t begin,
                               std::int64_t size);
-// Sets first and size of an axis, the pixels that its outputs begin to end need, from the rest of it.
+// Sets first and size of an axis, the pixels that its outputs begin to end need, from the rest of
+// it.
 void set_cut(kernels::AxisMap& axis);
 
 // Keeps its buffers from call to call: one a thread.
@@ -23,11 +24,12 @@ class Resampler {
  public:
   explicit Resampler(VectorLevel level = best_vector_level()) : rows_(&resample_rows(level)) {}
 
-  // Makes room for such images, so that resample() allocates nothing. Without it, it allocates nothing once it
-  // has seen the largest.
+  // Makes room for such images, so that resample() allocates nothing. Without it, it allocates
+  // nothing once it has seen the largest.
   void reserve(ImageShape stored, ImageShape output);
-  // The resampled and mirrored image, u8 [shape.height, shape.width, shape.channels], from the cut at
-  // transform.offset of `bytes`. `fill`, a value a channel, goes to outputs that have no pixel (padding).
+  // The resampled and mirrored image, u8 [shape.height, shape.width, shape.channels], from the cut
+  // at transform.offset of `bytes`. `fill`, a value a channel, goes to outputs that have no pixel
+  // (padding).
   void resample(const std::uint8_t* bytes, const kernels::SampleTransform& transform, ImageShape shape,
                 const std::uint8_t* fill, std::uint8_t* to);
   // The window, which must lie inside the image, as u8 [height, width, C].

@@ -89,8 +89,8 @@ static inline __m256i spread_two(const std::uint8_t* first, const std::uint8_t* 
   return _mm256_shuffle_epi8(both, _mm256_broadcastsi128_si256(spread));
 }
 
-// Brings four columns of four rows together: 16 bytes of each row from `at` on, which `spread` makes 4 bytes a
-// pixel.
+// Brings four columns of four rows together: 16 bytes of each row from `at` on, which `spread`
+// makes 4 bytes a pixel.
 static inline void bring_together(const std::uint8_t* const* rows, std::int64_t at, __m128i spread,
                                   std::uint8_t* to) {
   const __m256i even = spread_two(rows[0] + at, rows[2] + at, spread);
@@ -101,7 +101,8 @@ static inline void bring_together(const std::uint8_t* const* rows, std::int64_t 
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + 32), second);
 }
 
-// The other way: four columns of sums to 16 bytes of each row, with the pixels' bytes as `gather` puts them.
+// The other way: four columns of sums to 16 bytes of each row, with the pixels' bytes as `gather`
+// puts them.
 static inline void take_apart(const Sums& a, const Sums& b, const Sums& c, const Sums& d, __m128i gather,
                               std::uint8_t* const* rows, std::int64_t at) {
   const __m256i order = _mm256_broadcastsi128_si256(gather);

@@ -1,4 +1,5 @@
-// The two passes of bilinear resampling over rows of 8-bit pixels, for each level of vector instructions.
+// The two passes of bilinear resampling over rows of 8-bit pixels, for each level of vector
+// instructions.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +9,8 @@
 
 namespace convoy::data {
 
-// For every output along one axis the first source pixel and `taps` weights in units of 2^-kWeightBits
-// (kernels/device/bilinear.h). Outputs that need fewer taps have weights of 0.
+// For every output along one axis the first source pixel and `taps` weights in units of
+// 2^-kWeightBits (kernels/device/bilinear.h). Outputs that need fewer taps have weights of 0.
 struct BilinearFilter {
   std::int32_t taps = 0;
   std::vector<std::int32_t> first;
@@ -20,8 +21,8 @@ struct BilinearFilter {
 inline constexpr int kRowsAtOnce = 4;
 
 struct ResampleRows {
-  // kRowsAtOnce rows of `columns` pixels, `from`, become rows of filter.first.size() pixels, `to`. scratch has
-  // room for horizontal_scratch() bytes. Rows may be given twice.
+  // kRowsAtOnce rows of `columns` pixels, `from`, become rows of filter.first.size() pixels, `to`.
+  // scratch has room for horizontal_scratch() bytes. Rows may be given twice.
   void (*horizontal)(const BilinearFilter& filter, const std::uint8_t* const* from, std::int64_t columns,
                      std::int64_t channels, std::uint8_t* scratch, std::uint8_t* const* to);
   // One row of `bytes` from `taps` rows that lie `pitch` bytes apart.

@@ -1,6 +1,6 @@
-// Random changes to training images, in three steps: draw() draws the parameters of one sample, which depend on
-// the image's size and on (seed, epoch, sample) alone; place() turns them into the pixels to read and the
-// transform that a device applies to them; Augmenter applies it on the host.
+// Random changes to training images, in three steps: draw() draws the parameters of one sample,
+// which depend on the image's size and on (seed, epoch, sample) alone; place() turns them into the
+// pixels to read and the transform that a device applies to them; Augmenter applies it on the host.
 #pragma once
 
 #include <cstdint>
@@ -21,25 +21,26 @@ namespace convoy::data {
 struct Augmentation {
   // Of the images that come out; 0: as stored.
   int height = 0, width = 0;
-  // Without a random crop, and for evaluation, the centre of the image is taken after its shorter side has been
-  // resized to this, as torchvision's Resize and CenterCrop do it; 0: to the least that covers the output.
+  // Without a random crop, and for evaluation, the centre of the image is taken after its shorter
+  // side has been resized to this, as torchvision's Resize and CenterCrop do it; 0: to the least
+  // that covers the output.
   int resize_short = 0;
 
-  // A window of the output's size anywhere in the image with `padding` pixels around it. An image that is
-  // smaller even so lies anywhere in the window.
+  // A window of the output's size anywhere in the image with `padding` pixels around it. An image
+  // that is smaller even so lies anywhere in the window.
   bool random_crop = false;
   int padding = 4;
-  // Inception's crop as in torchvision's RandomResizedCrop: a window of an area and an aspect drawn from these
-  // ranges, resized to the output. Excludes random_crop.
+  // Inception's crop as in torchvision's RandomResizedCrop: a window of an area and an aspect drawn
+  // from these ranges, resized to the output. Excludes random_crop.
   bool random_resized_crop = false;
   float min_area = 0.08f, max_area = 1, min_aspect = 3.0f / 4, max_aspect = 4.0f / 3;
 
   bool flip = false;    // mirrored left to right with probability 1/2
   bool cutout = false;  // a square anywhere (cut off at the border) is blanked: DeVries and Taylor 2017
   int cutout_size = 8;
-  // Random erasing (Zhong et al. 2017, arXiv 1708.04896) as in torchvision's RandomErasing: with this
-  // probability a rectangle inside the image, of a share of its area and an aspect (height to width) drawn
-  // from these ranges, is blanked.
+  // Random erasing (Zhong et al. 2017, arXiv 1708.04896) as in torchvision's RandomErasing: with
+  // this probability a rectangle inside the image, of a share of its area and an aspect (height to
+  // width) drawn from these ranges, is blanked.
   float erasing = 0;
   float min_erased_area = 0.02f, max_erased_area = 0.33f;
   float min_erased_aspect = 0.3f, max_erased_aspect = 3.3f;
@@ -49,17 +50,17 @@ struct Augmentation {
 
   bool normalise = true;  // (x / 255 - mean) / std; else x / 255
 
-  // The output's shape for stored images of that shape, whose height and width are 0 if they differ. Throws
-  // std::runtime_error where the settings cannot hold for it.
+  // The output's shape for stored images of that shape, whose height and width are 0 if they
+  // differ. Throws std::runtime_error where the settings cannot hold for it.
   ImageShape output_shape(ImageShape stored) const;
 };
 
-// Reads "crop:4,flip,cutout:8", "resized-crop,flip,erase:0.25" or "none"; throws std::runtime_error naming the
-// word that it does not know and those that it does.
+// Reads "crop:4,flip,cutout:8", "resized-crop,flip,erase:0.25" or "none"; throws std::runtime_error
+// naming the word that it does not know and those that it does.
 Augmentation parse_augmentation(std::string_view text);
 
-// What to do to one sample, in pixels of its own image. Where the window reaches beyond the image, and inside
-// of the erased rectangles, the output is 0 after normalisation (the mean colour).
+// What to do to one sample, in pixels of its own image. Where the window reaches beyond the image,
+// and inside of the erased rectangles, the output is 0 after normalisation (the mean colour).
 struct AugmentationParameters {
   Window window;                                       // reaches beyond the image only if it is not resized
   std::int32_t resized_height = 0, resized_width = 0;  // that the window is resized to
@@ -87,11 +88,12 @@ PlacedSample place(const AugmentationParameters& parameters, ImageShape stored, 
 kernels::SampleTransform place_in_whole(const AugmentationParameters& parameters, ImageShape stored,
                                         ImageShape output, std::int64_t offset);
 
-// Applies transforms on the host. One a thread: it keeps scratch memory. It allocates nothing after construction
-// if the size of the images is known, and else nothing once it has seen the largest.
+// Applies transforms on the host. One a thread: it keeps scratch memory. It allocates nothing after
+// construction if the size of the images is known, and else nothing once it has seen the largest.
 class Augmenter {
  public:
-  // stored: of the set's images, height and width 0 if they differ. mean, std: per channel on the scale 0..1.
+  // stored: of the set's images, height and width 0 if they differ. mean, std: per channel on the
+  // scale 0..1.
   Augmenter(const Augmentation& augmentation, ImageShape stored, std::span<const float> mean,
             std::span<const float> std, ImageLayout layout, VectorLevel level = best_vector_level());
   ImageShape output_shape() const { return output_; }

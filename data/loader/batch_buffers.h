@@ -71,7 +71,8 @@ class BatchBuffers {
 class BatchFiller {
  public:
   BatchFiller(ImageFormat format, ImageShape stored, const LoaderOptions& options);
-  // Fills entry i. `stored`: the sample's bytes, not read for labels, nor for transforms of pixels. Throws std::runtime_error if the image cannot be decoded.
+  // Fills entry i. `stored`: the sample's bytes, not read for labels, nor for transforms of pixels.
+  // Throws std::runtime_error if the image cannot be decoded.
   void fill(BatchBuffers& buffers, std::int64_t i, std::int64_t sample, std::int32_t label,
             std::span<const std::uint8_t> stored);
 
@@ -91,7 +92,8 @@ class BatchFiller {
 std::vector<BatchFiller> make_batch_fillers(ImageFormat format, ImageShape stored,
                                             const LoaderOptions& options);  // one a thread
 
-// Samples that a thread takes at a time: enough to make taking them cheap. `stored_bytes`: of an image.
+// Samples that a thread takes at a time: enough to make taking them cheap. `stored_bytes`: of an
+// image.
 std::int64_t samples_per_block(std::int64_t stored_bytes);
 
 }  // namespace convoy::data

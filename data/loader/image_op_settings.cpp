@@ -18,7 +18,8 @@ namespace {
 using kernels::ImageOp;
 using kernels::ImageOpKind;
 
-// Value `bin` of kMagnitudes equally spaced ones in float32, counted from the nearer end, as torch.linspace has it.
+// Value `bin` of kMagnitudes equally spaced ones in float32, counted from the nearer end, as
+// torch.linspace has it.
 double spaced(double first, double last, int bin) {
   const auto from = static_cast<float>(first), to = static_cast<float>(last);
   const float step = (to - from) / static_cast<float>(kMagnitudes - 1);

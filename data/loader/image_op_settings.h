@@ -1,6 +1,7 @@
-// Random operations on the pixels of a training image, after it was cut, resized and mirrored: colour jitter as
-// torchvision's ColorJitter draws it, TrivialAugment (wide; Müller, Hutter, ICCV 2021) and RandAugment (Cubuk et al.,
-// NeurIPS 2020) with the operations and magnitudes that torchvision has.
+// Random operations on the pixels of a training image, after it was cut, resized and mirrored:
+// colour jitter as torchvision's ColorJitter draws it, TrivialAugment (wide; Müller, Hutter, ICCV
+// 2021) and RandAugment (Cubuk et al., NeurIPS 2020) with the operations and magnitudes that
+// torchvision has.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,8 @@
 
 namespace convoy::data {
 
-// A factor is uniform in 1 - x to 1 + x, but not below 0; the hue turns by -x to x of a whole turn. The order is random.
+// A factor is uniform in 1 - x to 1 + x, but not below 0; the hue turns by -x to x of a whole turn.
+// The order is random.
 struct ColorJitter {
   float brightness = 0, contrast = 0, saturation = 0, hue = 0;  // 0: not changed; hue at most 0.5
   int count() const { return (brightness > 0) + (contrast > 0) + (saturation > 0) + (hue > 0); }
@@ -31,8 +33,8 @@ struct ImageOpSettings {
   void check(ImageShape output) const;
 };
 
-// Fills `ops` with what (seed, epoch, sample) alone decide for an image of this shape; the rest of `ops` is of kind
-// none. `settings` must have passed check(output).
+// Fills `ops` with what (seed, epoch, sample) alone decide for an image of this shape; the rest of
+// `ops` is of kind none. `settings` must have passed check(output).
 void draw_image_ops(const ImageOpSettings& settings, ImageShape output, std::uint64_t seed,
                     std::int64_t epoch, std::int64_t sample,
                     std::span<kernels::ImageOp, kernels::kMostImageOps> ops);
@@ -57,7 +59,8 @@ enum class AugmentOp : std::uint8_t {
 inline constexpr int kAugmentOps = 14;
 inline constexpr int kMagnitudes = 31;
 
-// The magnitude of a bin (0 to 30), before its random sign; `signed_magnitude` says whether it gets one.
+// The magnitude of a bin (0 to 30), before its random sign; `signed_magnitude` says whether it gets
+// one.
 double magnitude_of(AutoAugment policy, AugmentOp op, int bin, ImageShape shape);
 bool signed_magnitude(AugmentOp op);
 // Kind none where nothing would change.

@@ -37,9 +37,9 @@ struct LoaderOptions {
   std::pmr::memory_resource* memory = nullptr;  // of the batch buffers (pinned, say); nullptr: the heap
 };
 
-// Room that the cuts of a batch of `capacity` samples take at most, in bytes; the same for training and evaluation.
-// Images as they are stored, or 2.5 times the output's pixels if that is less: a sample that finds no room left is
-// resampled on the host, with the same bits.
+// Room that the cuts of a batch of `capacity` samples take at most, in bytes; the same for training
+// and evaluation. Images as they are stored, or 2.5 times the output's pixels if that is less: a
+// sample that finds no room left is resampled on the host, with the same bits.
 std::int64_t cut_capacity(ImageShape stored, ImageShape output, std::int64_t capacity);
 
 // Every rank reads its own slice.

@@ -45,8 +45,9 @@ class Words {
   kernels::Philox4 block_{};
 };
 
-// The logarithm of a Gamma(shape, 1) variable, by Marsaglia and Tsang (ACM TOMS 2000). Below 1 the shape is raised by
-// one and the variable multiplied by uniform^(1 / shape), which only its logarithm survives for small shapes.
+// The logarithm of a Gamma(shape, 1) variable, by Marsaglia and Tsang (ACM TOMS 2000). Below 1 the
+// shape is raised by one and the variable multiplied by uniform^(1 / shape), which only its
+// logarithm survives for small shapes.
 double log_gamma_variable(double shape, Words& words) {
   if (shape < 1) {
     const double raised = log_gamma_variable(shape + 1, words);

@@ -1,5 +1,5 @@
-// 8-bit images to normalised floats: value * scale + shift, rounded after the product and after the sum, so that
-// host and device agree to the bit (kernels/normalise).
+// 8-bit images to normalised floats: value * scale + shift, rounded after the product and after the
+// sum, so that host and device agree to the bit (kernels/normalise).
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,8 @@ class Normaliser {
  public:
   Normaliser(ImageShape shape, const std::vector<ScaleShift>& factors, ImageLayout layout,
              VectorLevel level = best_vector_level());
-  // image: u8 [H, W, C]; to: shape.bytes() floats. Outputs that the transform erases are 0, and so are those
-  // that it has no pixel for unless image operations may have moved them.
+  // image: u8 [H, W, C]; to: shape.bytes() floats. Outputs that the transform erases are 0, and so
+  // are those that it has no pixel for unless image operations may have moved them.
   void apply(const std::uint8_t* image, const kernels::SampleTransform& transform, float* to) const;
 
  private:

@@ -1,5 +1,6 @@
-// The random numbers of one sample in one epoch, from the counter-based generator: they depend on seed, epoch and
-// sample alone. Every use has blocks of its own, so that switching one on changes no other's draws.
+// The random numbers of one sample in one epoch, from the counter-based generator: they depend on
+// seed, epoch and sample alone. Every use has blocks of its own, so that switching one on changes
+// no other's draws.
 #pragma once
 
 #include <cmath>

@@ -32,7 +32,8 @@ std::int64_t record_bytes(std::int64_t stored_bytes) {
   return (bytes + kRecordAlignment - 1) / kRecordAlignment * kRecordAlignment;
 }
 
-// Rank 0's side: whole global batches as records, in the order of the batch and so of the ranks' slices.
+// Rank 0's side: whole global batches as records, in the order of the batch and so of the ranks'
+// slices.
 class RecordReader {
  public:
   RecordReader(std::shared_ptr<const ImageSet> set, const BatchSchedule& schedule,

@@ -17,8 +17,9 @@
 
 namespace convoy::data {
 
-// One scatter of bytes. `send` and `counts` (bytes by rank, which follow one another in `send`) are given on rank 0 and
-// empty elsewhere; the collective makes `receive` as long as this rank's count and fills it.
+// One scatter of bytes. `send` and `counts` (bytes by rank, which follow one another in `send`) are
+// given on rank 0 and empty elsewhere; the collective makes `receive` as long as this rank's count
+// and fills it.
 struct ScatterArguments {
   const std::byte* send = nullptr;
   std::span<const std::int64_t> counts;
@@ -34,9 +35,10 @@ struct SetDescription {
 
 class ScatterLoader final : public BatchSource {
  public:
-  // set: on rank 0 the data, elsewhere null. `about`: the set's description, on every rank the same (rank 0 sends it,
-  // see StoreInfo::to_bytes). Needs options.buffers >= 3: one batch is received ahead. A failure to read
-  // on rank 0 is thrown by next() there; the caller has to end the other ranks.
+  // set: on rank 0 the data, elsewhere null. `about`: the set's description, on every rank the same
+  // (rank 0 sends it, see StoreInfo::to_bytes). Needs options.buffers >= 3: one batch is received
+  // ahead. A failure to read on rank 0 is thrown by next() there; the caller has to end the other
+  // ranks.
   ScatterLoader(std::shared_ptr<const ImageSet> set, const SetDescription& about,
                 const LoaderOptions& options, Scatter scatter);
   ~ScatterLoader() override;

@@ -1,5 +1,6 @@
-// Mean and standard deviation of every channel over a set's training images. Each image counts the same, whatever
-// its size, as it does in training. The sums are integers, so that the order of the images changes nothing.
+// Mean and standard deviation of every channel over a set's training images. Each image counts the
+// same, whatever its size, as it does in training. The sums are integers, so that the order of the
+// images changes nothing.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +21,8 @@ class ChannelStatistics {
   // All images must have the same number of channels.
   void add(const Image& image);
 
-  // On the scale 0..1, one a channel. The deviation is at least one grey level: a constant channel would be
-  // divided by zero.
+  // On the scale 0..1, one a channel. The deviation is at least one grey level: a constant channel
+  // would be divided by zero.
   std::vector<float> mean() const;
   std::vector<float> deviation() const;
 

@@ -117,7 +117,8 @@ std::span<const std::uint8_t> DatasetBytes::read(std::int64_t first, std::int64_
   for (std::int64_t done = 0; done < count;) {
     const std::int64_t at = first + done, piece = at / pieces_.bytes, within = at % pieces_.bytes;
     const std::int64_t offset = pieces_.offsets[static_cast<std::size_t>(piece)];
-    // Pieces that follow one another in the file too, or that were never written, are read in one go.
+    // Pieces that follow one another in the file too, or that were never written, are read in one
+    // go.
     std::int64_t end = (piece + 1) * pieces_.bytes;
     for (; end < first + count && end / pieces_.bytes - piece < kChunksARead; end += pieces_.bytes) {
       const std::int64_t next = pieces_.offsets[static_cast<std::size_t>(end / pieces_.bytes)];

@@ -19,7 +19,8 @@ using hdf5::check;
 using hdf5::Handle;
 using hdf5::own;
 
-// A reader looks up few chunks, a small set wastes none: what fits one chunk is stored contiguously.
+// A reader looks up few chunks, a small set wastes none: what fits one chunk is stored
+// contiguously.
 constexpr std::size_t kChunkBytes = 4 << 20;
 
 // An unnamed file that rows wait in; it goes away with its descriptor, however the process ends.
@@ -131,7 +132,8 @@ void EncodedStoreWriter::State::append(Split split, std::span<const std::uint8_t
   }
 }
 
-// Writes the buffer as the next chunk; the rest of the last one is zero and not part of the dataset.
+// Writes the buffer as the next chunk; the rest of the last one is zero and not part of the
+// dataset.
 void EncodedStoreWriter::State::write_chunk(Split split) {
   EncodedSplit& target = at(split);
   const std::string path = fmt::format("/{}/encoded", name_of(split));

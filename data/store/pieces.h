@@ -17,9 +17,10 @@ struct Pieces {
   std::vector<std::int64_t> offsets;  // or kThroughHdf5: a chunk that was never written
 };
 
-// `dataset`, of uint8, belongs to a file that hdf5::open_to_read() opened. There are no pieces if HDF5 changes the data
-// on the way (filters), if chunks cut what one index of the first axis holds, if the data are in several files
-// or in the object's header, or if there are more than 16 million chunks. Hold a Session.
+// `dataset`, of uint8, belongs to a file that hdf5::open_to_read() opened. There are no pieces if
+// HDF5 changes the data on the way (filters), if chunks cut what one index of the first axis holds,
+// if the data are in several files or in the object's header, or if there are more than 16 million
+// chunks. Hold a Session.
 Pieces find_pieces(hid_t dataset, const std::string& name);
 
 }  // namespace convoy::data

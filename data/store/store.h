@@ -7,9 +7,9 @@
 //   /test/...         the same, stored in the same way
 //   attributes        classes: strings; mean, std: numbers [C] on the scale 0 to 1. C is 1 or 3 if images are encoded.
 //
-// Any HDF5 file with these is read: every layout, chunk shape and link, and the filters that the HDF5 library has.
-// Everything about the file but the images is checked when it is opened, and each failure is one line that names file,
-// dataset, what was found and what was expected.
+// Any HDF5 file with these is read: every layout, chunk shape and link, and the filters that the
+// HDF5 library has. Everything about the file but the images is checked when it is opened, and each
+// failure is one line that names file, dataset, what was found and what was expected.
 #pragma once
 
 #include <array>
@@ -40,8 +40,9 @@ struct StoreInfo {
 
 class Store {
  public:
-  // Splits of at most `resident_bytes` are read into memory when split() is first called. Of larger ones single images
-  // are read where the file has them, through the page cache that all ranks of a host share.
+  // Splits of at most `resident_bytes` are read into memory when split() is first called. Of larger
+  // ones single images are read where the file has them, through the page cache that all ranks of a
+  // host share.
   static constexpr std::int64_t kDefaultResidentBytes = std::int64_t{1} << 30;
   explicit Store(const std::filesystem::path& file, std::int64_t resident_bytes = kDefaultResidentBytes);
   ~Store();

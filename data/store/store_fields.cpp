@@ -14,7 +14,8 @@ namespace {
 using hdf5::Handle;
 using hdf5::own;
 
-// Beyond it a header is damaged or hostile; sizes computed from extents below stay far from overflow.
+// Beyond it a header is damaged or hostile; sizes computed from extents below stay far from
+// overflow.
 constexpr std::int64_t kLargestExtent = std::int64_t{1} << 48;
 // Deflate shrinks at most that much.
 constexpr std::int64_t kMostCompression = 1032;

@@ -1,5 +1,5 @@
-// The parts of a store, each read with its checks. Failures are std::runtime_error in one line that names file and
-// object, what was found and what was expected. Hold a Session.
+// The parts of a store, each read with its checks. Failures are std::runtime_error in one line that
+// names file and object, what was found and what was expected. Hold a Session.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,8 @@ Dataset open_dataset(hid_t file, const std::string& file_name, const std::string
 std::vector<std::int64_t> read_integers(const Dataset& dataset);
 
 std::vector<std::string> read_classes(hid_t file, const std::string& file_name);
-// The attribute `mean` or `std`: a number a channel on the scale 0 to 1, of any float or integer type. channels 0: as
-// many as there are, 1 or 3.
+// The attribute `mean` or `std`: a number a channel on the scale 0 to 1, of any float or integer
+// type. channels 0: as many as there are, 1 or 3.
 std::vector<float> read_statistics(hid_t file, const std::string& file_name, const char* name,
                                    std::int64_t channels);
 // How many values an attribute has; 0 if it is missing.

@@ -25,8 +25,8 @@ void write_attribute(hid_t file, const char* name, hid_t type, hsize_t count, co
   check(H5Awrite(attribute.get(), type, values), what);
 }
 
-// The strings have a fixed length: HDF5 keeps strings of variable length in a heap without checksums, and reading
-// a damaged one crashes it.
+// The strings have a fixed length: HDF5 keeps strings of variable length in a heap without
+// checksums, and reading a damaged one crashes it.
 void write_strings(hid_t file, const char* name, const std::vector<std::string>& values,
                    const std::string& path) {
   std::size_t width = 1;

@@ -1,4 +1,5 @@
-// The HDF5 file behind the writers of stores. Only code that itself links HDF5 includes this header.
+// The HDF5 file behind the writers of stores. Only code that itself links HDF5 includes this
+// header.
 #pragma once
 
 #include <cstdint>

@@ -12,8 +12,8 @@ namespace convoy::data {
 
 class StoredImages final : public ImageSet {
  public:
-  // Pixels, `bytes` being [N, H, W, C], or encoded images if there are `offsets`: image i is bytes offsets[i] to
-  // offsets[i + 1]. Labels and offsets are checked and shared with the store.
+  // Pixels, `bytes` being [N, H, W, C], or encoded images if there are `offsets`: image i is bytes
+  // offsets[i] to offsets[i + 1]. Labels and offsets are checked and shared with the store.
   StoredImages(std::unique_ptr<const DatasetBytes> bytes, ImageShape shape,
                std::shared_ptr<const std::vector<std::int32_t>> labels,
                std::shared_ptr<const std::vector<std::int64_t>> offsets);

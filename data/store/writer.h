@@ -10,8 +10,9 @@
 //                                   0..1, each image counting the same. C is 3 for colour, 1 for grey; encoded
 //                                   images are decoded to so many channels.
 //
-// Both writers take rows in any order, each row once, and leave out those that never came. The file appears at
-// its destination when finish() returns, or never. Errors are std::runtime_error and name the destination.
+// Both writers take rows in any order, each row once, and leave out those that never came. The file
+// appears at its destination when finish() returns, or never. Errors are std::runtime_error and
+// name the destination.
 #pragma once
 
 #include <cstdint>
@@ -52,8 +53,8 @@ class EncodedStoreWriter {
                      StoreWriter::Sizes sizes);
   ~EncodedStoreWriter();
 
-  // A row that comes before its turn waits in an unnamed file in the destination's folder. `statistics` is of
-  // the decoded image; those of test images are not used.
+  // A row that comes before its turn waits in an unnamed file in the destination's folder.
+  // `statistics` is of the decoded image; those of test images are not used.
   void write(Split split, std::int64_t row, std::span<const std::uint8_t> file, std::int32_t label,
              const ChannelStatistics::Image& statistics);
   // This row will not come: those after it need not wait.

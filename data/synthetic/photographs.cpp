@@ -34,7 +34,8 @@ float normal(std::uint32_t word) {
   return (static_cast<float>(sum) - 510) / 147.8f;
 }
 
-// Random values on a lattice of `cell` pixels, interpolated smoothly, added with the given strength.
+// Random values on a lattice of `cell` pixels, interpolated smoothly, added with the given
+// strength.
 void add_octave(Plane& plane, std::int64_t height, std::int64_t width, std::int64_t cell, float strength,
                 std::uint64_t seed) {
   const auto lattice = [&](std::int64_t y, std::int64_t x) {

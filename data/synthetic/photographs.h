@@ -1,4 +1,5 @@
-// Images with the statistics of photographs, for measuring: what decoding and reading them costs is what real ones cost.
+// Images with the statistics of photographs, for measuring: what decoding and reading them costs is
+// what real ones cost.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +9,10 @@
 
 namespace convoy::data {
 
-// One image [height, width, 3]; the same for the same seed. Occluding discs whose sizes follow a power law ("dead
-// leaves": Lee, Mumford and Huang 2001) give edges and a 1/f spectrum; each has its own colour, shading and texture of
-// equal variance in every octave, and a little sensor noise lies over all.
+// One image [height, width, 3]; the same for the same seed. Occluding discs whose sizes follow a
+// power law ("dead leaves": Lee, Mumford and Huang 2001) give edges and a 1/f spectrum; each has
+// its own colour, shading and texture of equal variance in every octave, and a little sensor noise
+// lies over all.
 Image draw_photograph(std::int64_t height, std::int64_t width, std::uint64_t seed);
 
 struct PhotographFolder {
@@ -21,8 +23,8 @@ struct PhotographFolder {
   int threads = 0;  // that draw; 0: one a processor
 };
 
-// Writes FOLDER/train/CLASS/NUMBER.jpg and FOLDER/test/...; the folder must not exist. Throws std::runtime_error naming
-// the file that cannot be written.
+// Writes FOLDER/train/CLASS/NUMBER.jpg and FOLDER/test/...; the folder must not exist. Throws
+// std::runtime_error naming the file that cannot be written.
 void write_photographs(const PhotographFolder& made, const std::filesystem::path& folder);
 
 }  // namespace convoy::data

@@ -9,7 +9,8 @@
 //   batch_norm_inference        {x, gamma, beta, running_mean, running_var, [residual: residual]}
 //                               -> {y}                       y may be x or residual
 //   batch_norm_backward_reduce  {x, sums, gamma, beta, dy,
-//                                [y: relu and residual; with relu_mask: mask], [dy2: second_gradient]}
+//                                [y: relu and residual; with relu_mask: mask],
+//                                [dy2: second_gradient]}
 //                               -> {dsums, dgamma, dbeta, [g: write_gradient]}    g may be dy
 //   batch_norm_backward         {x, sums, gamma, beta, dy (g if write_gradient), dsums,
 //                                [dx2: second_input_gradient]}

@@ -1,7 +1,8 @@
-// Bilinear resampling with antialiasing as Pillow does it on 8-bit images (Resample.c, BILINEAR), to the bit: a
-// triangle over the source, widened to the scale where an image is reduced, whose weights are computed in double
-// precision and rounded to integers of kWeightBits. The horizontal pass comes first, and its sums are rounded
-// to 8 bits before the vertical pass. Host and device compute the weights here, so that they agree.
+// Bilinear resampling with antialiasing as Pillow does it on 8-bit images (Resample.c, BILINEAR),
+// to the bit: a triangle over the source, widened to the scale where an image is reduced, whose
+// weights are computed in double precision and rounded to integers of kWeightBits. The horizontal
+// pass comes first, and its sums are rounded to 8 bits before the vertical pass. Host and device
+// compute the weights here, so that they agree.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +32,8 @@ CONVOY_HOST_DEVICE inline double unfused_product(double a, double b) {
 #endif
 }
 
-// The source pixels of one output along one axis: `count` of the region from `first` on; count >= 1 for outputs
-// begin to end of the axis.
+// The source pixels of one output along one axis: `count` of the region from `first` on; count >= 1
+// for outputs begin to end of the axis.
 struct BilinearTaps {
   std::int32_t first, count;
   double centre, inverse_support, sum;  // sum: of the weights before they are normalised
@@ -73,14 +74,15 @@ CONVOY_HOST_DEVICE inline std::int32_t bilinear_weight(const BilinearTaps& taps,
   return static_cast<std::int32_t>(0.5 + (taps.sum != 0 ? weight / taps.sum : weight) * (1 << kWeightBits));
 }
 
-// The value of a sum of weighted pixels that started at kHalfWeight. Rounded weights may add up to a little more
-// than 1.
+// The value of a sum of weighted pixels that started at kHalfWeight. Rounded weights may add up to
+// a little more than 1.
 CONVOY_HOST_DEVICE inline std::uint8_t rounded_pixel(std::int32_t sum) {
   const std::int32_t value = sum >> kWeightBits;
   return static_cast<std::uint8_t>(value > 255 ? 255 : value);
 }
 
-// Whether outputs are pixels of the region as they are. The weights above say the same; this saves the sums.
+// Whether outputs are pixels of the region as they are. The weights above say the same; this saves
+// the sums.
 CONVOY_HOST_DEVICE inline bool is_copy(const AxisMap& axis) {
   return axis.scale == 1 && axis.start == static_cast<double>(static_cast<std::int32_t>(axis.start));
 }

@@ -1,5 +1,5 @@
-// One change of an image's pixels, as Pillow makes it. The host draws its kind and its numbers; host and device apply
-// it with the same bits (pixel_ops.h). Plain data.
+// One change of an image's pixels, as Pillow makes it. The host draws its kind and its numbers;
+// host and device apply it with the same bits (pixel_ops.h). Plain data.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,8 @@ enum class ImageOpKind : std::int32_t {
 struct ImageOp {
   ImageOpKind kind = ImageOpKind::none;
   float value = 0;
-  // In units of 2^-16 pixels: the column is (m[0] x + m[1] y + m[2]) >> 16, the row (m[3] x + m[4] y + m[5]) >> 16.
+  // In units of 2^-16 pixels: the column is (m[0] x + m[1] y + m[2]) >> 16, the row (m[3] x + m[4]
+  // y + m[5]) >> 16.
   std::int32_t matrix[6] = {};
   bool operator==(const ImageOp&) const = default;
 };

@@ -9,10 +9,12 @@
 
 namespace convoy::kernels {
 
-// For images of one shape. One a thread: it keeps scratch memory, and allocates nothing after construction.
+// For images of one shape. One a thread: it keeps scratch memory, and allocates nothing after
+// construction.
 class ImageOps {
  public:
-  // Throws std::invalid_argument unless there are 1 or 3 channels and 1 to kMostImageOpExtent rows and columns.
+  // Throws std::invalid_argument unless there are 1 or 3 channels and 1 to kMostImageOpExtent rows
+  // and columns.
   ImageOps(std::int64_t height, std::int64_t width, std::int64_t channels);
   // Changes the image, u8 [H, W, C], by all operations up to the first of kind none.
   void apply(std::span<const ImageOp> ops, std::uint8_t* image);
@@ -27,7 +29,8 @@ class ImageOps {
   std::vector<std::uint8_t> before_;  // the image before an operation that reads neighbours
 };
 
-// Throws std::invalid_argument, which starts with `who`, for images that no operation can be applied to.
+// Throws std::invalid_argument, which starts with `who`, for images that no operation can be
+// applied to.
 void check_image_op_shape(const char* who, std::int64_t height, std::int64_t width, std::int64_t channels);
 
 }  // namespace convoy::kernels

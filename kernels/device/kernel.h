@@ -33,7 +33,8 @@ struct StepControl {
   std::uint64_t first_sample = 0;  // position of this rank's first sample in the global batch, for dropout
   float learning_rate = 0;
   float gradient_scale = 1;  // set by gradient clipping, applied by the optimizer
-  // A step whose batch is computed in parts: which part this is, and its share of the step's real samples.
+  // A step whose batch is computed in parts: which part this is, and its share of the step's real
+  // samples.
   std::int32_t part = 0;
   float share = 1;
 };

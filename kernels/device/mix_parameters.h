@@ -1,5 +1,6 @@
-// How the samples of a batch are mixed with one another in one step: mixup (Zhang et al., ICLR 2018) or cutmix (Yun et
-// al., ICCV 2019). Plain data; a kernel's operand is an i32 tensor of kMixWords elements that holds one of them.
+// How the samples of a batch are mixed with one another in one step: mixup (Zhang et al., ICLR
+// 2018) or cutmix (Yun et al., ICCV 2019). Plain data; a kernel's operand is an i32 tensor of
+// kMixWords elements that holds one of them.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +10,9 @@
 
 namespace convoy::kernels {
 
-// Each sample becomes pixel_share of itself and 1 - pixel_share of its partner; inside the rectangle it is its partner.
-// Its loss is label_share of its own label's and 1 - label_share of its partner's. The default mixes nothing.
+// Each sample becomes pixel_share of itself and 1 - pixel_share of its partner; inside the
+// rectangle it is its partner. Its loss is label_share of its own label's and 1 - label_share of
+// its partner's. The default mixes nothing.
 struct MixParameters {
   float pixel_share = 1, label_share = 1;
   std::int32_t y = 0, x = 0, height = 0, width = 0;

@@ -1,6 +1,7 @@
-// The formulas of image operations (image_op.h) on single pixels, for host and device. They are Pillow's (ImageEnhance,
-// ImageOps, Image.convert), rounding included, so every product and sum that is not exact is rounded on its own:
-// compile host code that includes this with -ffp-contract=off.
+// The formulas of image operations (image_op.h) on single pixels, for host and device. They are
+// Pillow's (ImageEnhance, ImageOps, Image.convert), rounding included, so every product and sum
+// that is not exact is rounded on its own: compile host code that includes this with
+// -ffp-contract=off.
 #pragma once
 
 #include <cstdint>
@@ -45,8 +46,8 @@ CONVOY_HOST_DEVICE inline int mean_level(std::uint64_t sum, std::uint64_t count)
   return static_cast<int>((2 * sum + count) / (2 * count));
 }
 
-// ImageFilter.SMOOTH: nine_and_four is the sum of a pixel and its neighbours plus four times the pixel; divided by 13
-// and rounded (there are no ties).
+// ImageFilter.SMOOTH: nine_and_four is the sum of a pixel and its neighbours plus four times the
+// pixel; divided by 13 and rounded (there are no ties).
 CONVOY_HOST_DEVICE inline int smooth(int nine_and_four) { return (2 * nine_and_four + 13) / 26; }
 
 // ImageOps.autocontrast of a channel whose levels go from `low` to `high`.
@@ -57,8 +58,8 @@ CONVOY_HOST_DEVICE inline std::uint8_t stretched(int level, int low, int high) {
   return static_cast<std::uint8_t>(stretched < 0 ? 0 : stretched > 255 ? 255 : stretched);
 }
 
-// ImageOps.equalize: `below` pixels of the channel have a lower level; `step` is a 255th of the pixels that are not of
-// the highest level that occurs.
+// ImageOps.equalize: `below` pixels of the channel have a lower level; `step` is a 255th of the
+// pixels that are not of the highest level that occurs.
 CONVOY_HOST_DEVICE inline std::uint8_t equalized(int level, std::uint32_t below, std::uint32_t step) {
   if (step == 0) return static_cast<std::uint8_t>(level);
   const std::uint32_t equalized = (step / 2 + below) / step;
@@ -97,7 +98,8 @@ CONVOY_HOST_DEVICE inline Rgb saturated(Rgb from, float factor) {
   return {blend(level, from.red, factor), blend(level, from.green, factor), blend(level, from.blue, factor)};
 }
 
-// Image.convert("HSV"), its hue turned and back. Hue, saturation and value are rounded to bytes on the way.
+// Image.convert("HSV"), its hue turned and back. Hue, saturation and value are rounded to bytes on
+// the way.
 CONVOY_HOST_DEVICE inline Rgb hue_turned(Rgb from, int turn) {
   const int r = from.red, g = from.green, b = from.blue;
   const int most = r > g ? (r > b ? r : b) : (g > b ? g : b);

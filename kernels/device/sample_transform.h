@@ -1,9 +1,10 @@
-// How one stored image becomes one image of a batch. The host draws and fills it; host and device apply it with
-// the same bits. Plain data, copied to the device as bytes.
+// How one stored image becomes one image of a batch. The host draws and fills it; host and device
+// apply it with the same bits. Plain data, copied to the device as bytes.
 //
-// A sample has a region: the part of the image that may be read (a random resized crop reads nothing outside its
-// window). Of the region only a cut is stored in the batch's bytes: the pixels that the resampling needs.
-// With JPEG's scaled decoding "the image" means the reduced image throughout.
+// A sample has a region: the part of the image that may be read (a random resized crop reads
+// nothing outside its window). Of the region only a cut is stored in the batch's bytes: the pixels
+// that the resampling needs. With JPEG's scaled decoding "the image" means the reduced image
+// throughout.
 #pragma once
 
 #include <cstdint>

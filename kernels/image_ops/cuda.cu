@@ -1,5 +1,6 @@
-// Image operations on the device: a block a sample, its operations one after the other. Those that read neighbours need
-// their input unchanged, so each operation goes from one buffer to another; the last one writes y.
+// Image operations on the device: a block a sample, its operations one after the other. Those that
+// read neighbours need their input unchanged, so each operation goes from one buffer to another;
+// the last one writes y.
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/pixel_ops.h"
 #include "kernels/image_ops/image_ops.h"
@@ -201,7 +202,8 @@ __device__ void change_levels(const ImageOp& op, const std::uint8_t* from, std::
   });
 }
 
-// A warp has a tile of 8 x 4 groups: however the image is turned, the pixels it reads lie in few lines of the cache.
+// A warp has a tile of 8 x 4 groups: however the image is turned, the pixels it reads lie in few
+// lines of the cache.
 template <int kChannels, bool kQuads>
 __device__ void move(const ImageOp& op, const std::uint8_t* from, std::uint8_t* to, Image image) {
   using G = Group<kChannels, kQuads>;
@@ -228,7 +230,8 @@ __device__ void move(const ImageOp& op, const std::uint8_t* from, std::uint8_t* 
   }
 }
 
-// Bytes treat alike what is left and right of them, whatever their channel; the border keeps its pixels.
+// Bytes treat alike what is left and right of them, whatever their channel; the border keeps its
+// pixels.
 template <int kChannels, bool kQuads>
 __device__ void sharpen(float factor, const std::uint8_t* from, std::uint8_t* to, Image image) {
   const int pitch = image.width * kChannels;

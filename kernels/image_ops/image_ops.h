@@ -1,7 +1,9 @@
-// The image operations of each sample (kernels/device/image_op.h), one after the other, with the bits of the host.
-//   image_ops_forward  {images u8 [N, C, H, W], transforms u8 [N, sizeof(SampleTransform)]} -> {y u8 [N, C, H, W]}
-// Images lie channels_last; C is 1 or 3, H and W at most kMostImageOpExtent. Samples that are not valid stay as they are
-// and their transforms are not read.
+// The image operations of each sample (kernels/device/image_op.h), one after the other, with the
+// bits of the host.
+//   image_ops_forward  {images u8 [N, C, H, W], transforms u8 [N, sizeof(SampleTransform)]}
+//                      -> {y u8 [N, C, H, W]}
+// Images lie channels_last; C is 1 or 3, H and W at most kMostImageOpExtent. Samples that are not
+// valid stay as they are and their transforms are not read.
 #pragma once
 
 #include "kernels/device/kernel.h"

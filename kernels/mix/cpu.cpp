@@ -1,4 +1,5 @@
-// Mixing, a row of pixels at a time: in every layout a row's channels lie side by side, 1, 8 or 16 of them.
+// Mixing, a row of pixels at a time: in every layout a row's channels lie side by side, 1, 8 or 16
+// of them.
 #include "kernels/device/host_kernel.h"
 #include "kernels/device/parallel.h"
 #include "kernels/mix/mix.h"

@@ -1,6 +1,7 @@
 // Mixes every sample with its partner, as MixParameters say.
 //   mix_forward  {x [N, C, H, W], mix i32 [kMixWords]} -> {y [N, C, H, W]}
-// y lies as x and has its element type; it is computed in float32. Samples that are not valid are zero in y.
+// y lies as x and has its element type; it is computed in float32. Samples that are not valid are
+// zero in y.
 #pragma once
 
 #include "kernels/device/kernel.h"

@@ -1,4 +1,5 @@
-// Normalising on the device: a thread a pixel of y, written by one store where its channels fill 8 or 16 bytes.
+// Normalising on the device: a thread a pixel of y, written by one store where its channels fill 8
+// or 16 bytes.
 #include "kernels/device/blank.h"
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/divider.h"

@@ -1,8 +1,9 @@
 // Parameter updates over one flat buffer, all segments in one launch, and the norm that clipping needs.
 //   optimizer_update  {parameters, gradients, state..., [average]} -> {[copy]}
 //                     f32 [n] each. Parameters and states are updated in place; optimizer_states() tells the
-//                     number of states, which start as zeros. average, with average_decay, is the moving average of the
-//                     updated parameters, in place. copy, which only cuda writes and which may be left out, bf16 [n]:
+//                     number of states, which start as zeros. average, with average_decay, is the
+//                     moving average of the updated parameters, in place. copy, which only cuda
+//                     writes and which may be left out, bf16 [n]:
 //                     the updated parameters, rounded
 //   moving_average    {values, average} -> {}
 //                     f32 [n] each; the average is updated in place, as the optimizer does it
@@ -19,7 +20,8 @@
 //          (You, Gitman, Ginsburg, arXiv 1708.03888), 1 where adapt is off or a norm is zero
 //   adamw  Loshchilov, Hutter, ICLR 2019: w -= lr (wd w + mhat / (sqrt(vhat) + epsilon))
 //
-// A moving average a with decay d is w itself in step 0, later a += (1 - d) (w - a), as PyTorch's AveragedModel has it.
+// A moving average a with decay d is w itself in step 0, later a += (1 - d) (w - a), as PyTorch's
+// AveragedModel has it.
 #pragma once
 
 #include <vector>

@@ -1,6 +1,6 @@
-// Resampling on the device: a thread a column of the output, which it follows down kTileRows rows. It narrows each
-// row of the cut once, right when a row of the output first needs it, and keeps the last kRing of its results in
-// shared memory, where no other thread reads them.
+// Resampling on the device: a thread a column of the output, which it follows down kTileRows rows.
+// It narrows each row of the cut once, right when a row of the output first needs it, and keeps the
+// last kRing of its results in shared memory, where no other thread reads them.
 #include "kernels/device/bilinear.h"
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/divider.h"
@@ -10,7 +10,8 @@ namespace convoy::kernels::cuda {
 namespace {
 
 constexpr int kTileRows = 16, kTileColumns = 256;  // at least a thread a row: blocks have whole warps
-// Taps whose weights are kept; enough where images are reduced by up to 7.5. Beyond, every pixel is made on its own.
+// Taps whose weights are kept; enough where images are reduced by up to 7.5. Beyond, every pixel is
+// made on its own.
 constexpr int kStoredTaps = 16;
 constexpr int kRing = kStoredTaps;  // a power of two
 constexpr int kTapsAtOnce = 4;      // so that their loads are on their way together
@@ -28,7 +29,8 @@ struct Shared {
   std::int32_t row_first[kTileRows], row_taps[kTileRows];  // first: row of the cut
 };
 
-// Whether no output has more than kStoredTaps taps along either axis: twice the scale, and one for rounding.
+// Whether no output has more than kStoredTaps taps along either axis: twice the scale, and one for
+// rounding.
 __device__ bool weights_fit(const SampleTransform& transform) {
   return fmax(transform.rows.scale, transform.columns.scale) <= (kStoredTaps - 1) / 2.0;
 }
@@ -148,8 +150,8 @@ __device__ void store_row_weights(Shared& shared, int row, const AxisMap& rows, 
     shared.row_weight[row][tap] = tap < taps.count ? bilinear_weight(taps, tap) : 0;
 }
 
-// One pixel's channels. Four pixels of three channels are written by three threads, a word each; all of a warp
-// must come here.
+// One pixel's channels. Four pixels of three channels are written by three threads, a word each;
+// all of a warp must come here.
 template <int kChannels>
 __device__ void store(std::uint8_t* row, int column, const Images& m, int group, int lanes,
                       std::uint32_t packed, bool active) {
@@ -174,7 +176,8 @@ __device__ void store(std::uint8_t* row, int column, const Images& m, int group,
   }
 }
 
-// kChannels: of the images if it is 1, 3 or 4, else 0, and then they are made in groups of up to four.
+// kChannels: of the images if it is 1, 3 or 4, else 0, and then they are made in groups of up to
+// four.
 template <int kChannels>
 __global__ void __launch_bounds__(kTileColumns, 4)
     resample(const std::uint8_t* __restrict__ cuts, const SampleTransform* __restrict__ transforms,

@@ -1,4 +1,5 @@
-// Resampling, plain loops: the horizontal pass over the rows that an output needs, then the vertical pass.
+// Resampling, plain loops: the horizontal pass over the rows that an output needs, then the
+// vertical pass.
 #include <cstring>
 
 #include "kernels/device/bilinear.h"

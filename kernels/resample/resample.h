@@ -1,8 +1,11 @@
-// The first thing that a device does with stored images: each sample's cut becomes an image of the output's size,
-// with the bits of Pillow's bilinear resizing (kernels/device/bilinear.h), and is mirrored.
-//   resample_forward  {cuts u8 [bytes], transforms u8 [N, sizeof(SampleTransform)]} -> {images u8 [N, C, H, W]}
-// The cuts lie anywhere in the bytes, so a ring of batches and a whole resident set are read alike; the images lie
-// channels_last. Outputs that have no pixel (padding), and all of a sample that is not valid, get the fill.
+// The first thing that a device does with stored images: each sample's cut becomes an image of the
+// output's size, with the bits of Pillow's bilinear resizing (kernels/device/bilinear.h), and is
+// mirrored.
+//   resample_forward  {cuts u8 [bytes], transforms u8 [N, sizeof(SampleTransform)]}
+//                     -> {images u8 [N, C, H, W]}
+// The cuts lie anywhere in the bytes, so a ring of batches and a whole resident set are read alike;
+// the images lie channels_last. Outputs that have no pixel (padding), and all of a sample that is
+// not valid, get the fill.
 #pragma once
 
 #include <cstdint>

@@ -134,8 +134,8 @@ TEST_P(SessionOnRanks, TwoRunsAndAllRanksHaveTheSameBits) {
   }
 }
 
-// The global batch in three parts of 8, without batch norm: the losses of the whole batch, on every backend and with buckets
-// that start when the last part's gradients are finished.
+// The global batch in three parts of 8, without batch norm: the losses of the whole batch, on every
+// backend and with buckets that start when the last part's gradients are finished.
 TEST_P(SessionOnRanks, PartsAddUpToTheWholeBatch) {
   constexpr std::int64_t kParts = 3, kPart = kGlobalBatch / kParts;
   if (kPart % world().size() != 0) GTEST_SKIP() << "ranks that do not divide a part of the batch";

@@ -390,7 +390,8 @@ TEST_F(ConfigFile, FillsWhatTheCommandLineLeavesOpen) {
   EXPECT_EQ(options.memory_limit, 2ull << 30);
 }
 
-// Every recipe is a run that only lacks its data and folder; typos and stale flags must not wait for somebody's GPU hours.
+// Every recipe is a run that only lacks its data and folder; typos and stale flags must not wait
+// for somebody's GPU hours.
 TEST(Recipes, AreCompleteRuns) {
   int recipes = 0;
   for (const auto& entry : std::filesystem::directory_iterator(CONVOY_RECIPES)) {

@@ -41,7 +41,8 @@ std::vector<T> reduced(std::size_t size, ReduceOp op) {
   return result;
 }
 
-// A message cut into chunks must give what a whole one gives; a few elements a chunk make it cheap to test.
+// A message cut into chunks must give what a whole one gives; a few elements a chunk make it cheap
+// to test.
 class ChunkSize {
  public:
   explicit ChunkSize(std::int64_t bytes) : saved_(world().context().chunk_bytes) {

@@ -181,7 +181,8 @@ TEST(Place, ACropThatMissesTheImageReadsNothing) {
   EXPECT_EQ(result, std::vector<float>(48, 0.0f));
 }
 
-// Padding has the colour that is nearest to the mean, for the operations that move it; without one it is 0.
+// Padding has the colour that is nearest to the mean, for the operations that move it; without one
+// it is 0.
 TEST(Place, PaddingIsZeroUnlessItMayHaveMoved) {
   const ImageShape stored{4, 4, 3}, output{4, 4, 3};
   AugmentationParameters parameters{{-2, 1, 4, 4}, 4, 4, 0, 0, 1, {}, {}};
@@ -200,7 +201,8 @@ TEST(Place, PaddingIsZeroUnlessItMayHaveMoved) {
     }
 }
 
-// An image that a JPEG decoder reduced, by averaging squares, comes out nearly as the whole image does.
+// An image that a JPEG decoder reduced, by averaging squares, comes out nearly as the whole image
+// does.
 TEST(Place, AReducedImageGivesTheSamePicture) {
   const ImageShape stored{203, 301, 1}, output{20, 24, 1};
   Bytes image(static_cast<std::size_t>(stored.bytes()));

@@ -1,4 +1,5 @@
-// What the converters' tests share: sources with links in them, and stores of encoded images read as any HDF5 file.
+// What the converters' tests share: sources with links in them, and stores of encoded images read
+// as any HDF5 file.
 #pragma once
 
 #include <hdf5.h>

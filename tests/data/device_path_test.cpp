@@ -1,5 +1,5 @@
-// A device makes of cuts and transforms the same images as the host makes, to the bit. The device's kernels
-// have the bits of the plain ones that run here (tests/kernels/image_input_gpu_test.cpp).
+// A device makes of cuts and transforms the same images as the host makes, to the bit. The device's
+// kernels have the bits of the plain ones that run here (tests/kernels/image_input_gpu_test.cpp).
 #include <algorithm>
 #include <array>
 

@@ -37,7 +37,8 @@ TEST(Draw, ChangesDoNotDisturbEachOther) {
   }
 }
 
-// Chi-square of counts that should be equal, against a bound that chance exceeds once in some 10^5 cases.
+// Chi-square of counts that should be equal, against a bound that chance exceeds once in some 10^5
+// cases.
 void expect_uniform(const std::map<std::int32_t, int>& counts, std::int32_t low, int values, int samples) {
   ASSERT_EQ(counts.size(), static_cast<std::size_t>(values));
   EXPECT_EQ(counts.begin()->first, low);

@@ -55,8 +55,8 @@ inline constexpr ExpectedTransform kExpectedTransforms[] = {
     {500, 375, 235, 224, 313, 235, 0x5DEE99BAE8825D7Cu},  {375, 499, 224, 224, 224, 298, 0xD151586B25407594u},
 };
 
-// Means of draws: the share of the area, and the logarithm of the aspect. RandomResizedCrop of 340x256
-// pixels (width to height); RandomErasing of 160x224 (height to width).
+// Means of draws: the share of the area, and the logarithm of the aspect. RandomResizedCrop of
+// 340x256 pixels (width to height); RandomErasing of 160x224 (height to width).
 struct ExpectedDraws {
   double area, log_aspect;
 };

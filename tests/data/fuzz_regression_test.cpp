@@ -1,4 +1,5 @@
-// The fuzz targets on their seeds and on a fixed series of mutations: short enough for every run of the tests.
+// The fuzz targets on their seeds and on a fixed series of mutations: short enough for every run of
+// the tests.
 #include <gtest/gtest.h>
 
 #include <algorithm>

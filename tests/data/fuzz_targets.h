@@ -1,5 +1,6 @@
-// What is fuzzed: readers of files that others made. An input must be read or refused with std::runtime_error; fuzz_test.cpp
-// runs some inputs in every build, fuzz_main.cpp hands them to libFuzzer.
+// What is fuzzed: readers of files that others made. An input must be read or refused with
+// std::runtime_error; fuzz_test.cpp runs some inputs in every build, fuzz_main.cpp hands them to
+// libFuzzer.
 #pragma once
 
 #include <sys/mman.h>
@@ -88,7 +89,8 @@ inline void run_image(std::span<const std::uint8_t> input) {
   }
 }
 
-// ---- Store: the first byte chooses a good file of encoded images; every 4 bytes then change one of its bytes ----
+// ---- Store: the first byte chooses a good file of encoded images; every 4 bytes then change one
+// of its bytes ----
 
 inline const std::vector<Bytes>& good_stores() {
   static const std::vector<Bytes> stores = [] {

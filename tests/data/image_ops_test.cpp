@@ -1,4 +1,5 @@
-// Image operations against what torchvision and Pillow make of the same pictures (make_image_ops.py), and their draws.
+// Image operations against what torchvision and Pillow make of the same pictures
+// (make_image_ops.py), and their draws.
 #include "kernels/device/image_ops.h"
 
 #include <gtest/gtest.h>
@@ -69,7 +70,8 @@ std::vector<std::string> expected_lines(const std::string& first_word) {
   return lines;
 }
 
-// Every operation, at every magnitude that TrivialAugment and RandAugment have, gives Pillow's pixels.
+// Every operation, at every magnitude that TrivialAugment and RandAugment have, gives Pillow's
+// pixels.
 TEST(ImageOps, ArePillows) {
   std::map<std::string, int> cases;
   for (const std::string& line : expected_lines("case")) {

@@ -1,4 +1,5 @@
-// JPEG files of every kind: colour spaces, subsampling, progressive, restart intervals, arithmetic coding.
+// JPEG files of every kind: colour spaces, subsampling, progressive, restart intervals, arithmetic
+// coding.
 #pragma once
 
 #include <cstdio>

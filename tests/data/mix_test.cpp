@@ -1,4 +1,5 @@
-// How batches are mixed: what is drawn depends on seed, epoch and step, and is distributed as it should be.
+// How batches are mixed: what is drawn depends on seed, epoch and step, and is distributed as it
+// should be.
 #include "data/loader/mix.h"
 
 #include <gtest/gtest.h>
@@ -35,8 +36,8 @@ TEST(Mix, DependsOnSeedEpochAndStep) {
   EXPECT_EQ(drawn({}, 3), MixParameters{}) << "no settings, no mixing";
 }
 
-// Against the beta distribution: its variance and fourth moment, and its distribution function at quarter points where it
-// is known (alpha 1/2: the arcsine law; 1: uniform; 2: a cubic).
+// Against the beta distribution: its variance and fourth moment, and its distribution function at
+// quarter points where it is known (alpha 1/2: the arcsine law; 1: uniform; 2: a cubic).
 TEST(Mix, SharesAreBetaDistributed) {
   constexpr int kDraws = 40000;
   for (const double alpha : {0.01, 0.1, 0.2, 0.5, 1.0, 2.0, 8.0, 200.0}) {

@@ -1,4 +1,5 @@
-// Runs the Python scripts of this folder, which make files and say what other programs read of them.
+// Runs the Python scripts of this folder, which make files and say what other programs read of
+// them.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -140,7 +140,8 @@ TEST(Resample, FineDetailIsAveraged) {
   for (const std::uint8_t value : result) EXPECT_NEAR(value, 127.5, 4);
 }
 
-// A constant image stays constant, whatever the rounding of the weights: their sum is within a rounding of 1.
+// A constant image stays constant, whatever the rounding of the weights: their sum is within a
+// rounding of 1.
 TEST(Resample, AConstantStays) {
   for (const std::uint8_t value : {0, 1, 127, 254, 255}) {
     const Bytes image(40 * 300 * 3, value);

@@ -1,5 +1,5 @@
-// libFuzzer's entry: `fuzz_data TARGET [libFuzzer's flags]`. The seeds are written to CORPUS/TARGET before the first run, if the
-// environment has CONVOY_FUZZ_CORPUS; give that folder as the corpus.
+// libFuzzer's entry: `fuzz_data TARGET [libFuzzer's flags]`. The seeds are written to CORPUS/TARGET
+// before the first run, if the environment has CONVOY_FUZZ_CORPUS; give that folder as the corpus.
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>

@@ -257,7 +257,8 @@ std::vector<Bytes> record_seeds() {
   return {text("\2" + idx), text("\1" + cifar)};
 }
 
-// A MATLAB file with an empty struct array named synsets, and one with a compressed element of nothing.
+// A MATLAB file with an empty struct array named synsets, and one with a compressed element of
+// nothing.
 std::vector<Bytes> devkit_seeds() {
   std::string head(128, ' ');
   head.replace(124, 4, "\0\1IM"s);

@@ -1,5 +1,5 @@
-// What is fuzzed: each target reads one input as a user's file and must neither crash nor hang. Every target has
-// seeds, small valid inputs made by code.
+// What is fuzzed: each target reads one input as a user's file and must neither crash nor hang.
+// Every target has seeds, small valid inputs made by code.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ struct Target {
   std::vector<Bytes> (*seeds)();
 };
 
-// archive: listing, links and layouts of tar and zip archives; webdataset: shards and their labels; csv;
-// records: IDX and CIFAR files; devkit: MATLAB files; convert: whole conversions of archives.
+// archive: listing, links and layouts of tar and zip archives; webdataset: shards and their labels;
+// csv; records: IDX and CIFAR files; devkit: MATLAB files; convert: whole conversions of archives.
 const std::vector<Target>& targets();
 
 }  // namespace convoy::data::fuzz

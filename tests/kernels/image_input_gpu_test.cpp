@@ -20,7 +20,8 @@ class CudaImageInput : public ::testing::Test {
   Random random_{2026};
 };
 
-// Copies, small and large steps each way, the limits of stored weights (7.5) and beyond, a window of 65,536 pixels.
+// Copies, small and large steps each way, the limits of stored weights (7.5) and beyond, a window
+// of 65,536 pixels.
 TEST_F(CudaImageInput, ResamplesAtAnyScale) {
   struct Size {
     int height, width;

@@ -11,7 +11,8 @@
 
 namespace convoy::kernels::testing {
 
-// Outputs begin to end, after `skipped`, of `extent` pixels that become `resized`; the cut is what they need.
+// Outputs begin to end, after `skipped`, of `extent` pixels that become `resized`; the cut is what
+// they need.
 inline AxisMap axis_of(int extent, int resized, int skipped, int begin, int end) {
   AxisMap axis{.scale = static_cast<double>(extent) / resized, .skipped = skipped, .extent = extent};
   axis.begin = begin;

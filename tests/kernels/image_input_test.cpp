@@ -1,5 +1,5 @@
-// The plain kernels that make images ready for the first layer, against numbers worked out by hand. That they have
-// Pillow's bits: tests/data/device_path_test.cpp.
+// The plain kernels that make images ready for the first layer, against numbers worked out by hand.
+// That they have Pillow's bits: tests/data/device_path_test.cpp.
 #include <gtest/gtest.h>
 
 #include <stdexcept>

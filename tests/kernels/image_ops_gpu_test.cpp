@@ -7,7 +7,8 @@
 namespace convoy::kernels::testing {
 namespace {
 
-// Whole words and single bytes; one channel; no inside; extents that leave parts of blocks and tiles empty.
+// Whole words and single bytes; one channel; no inside; extents that leave parts of blocks and
+// tiles empty.
 const std::vector<Shape> kShapes = {{8, 3, 224, 224}, {8, 3, 37, 50}, {8, 3, 41, 36}, {8, 1, 33, 20},
                                     {8, 1, 19, 23},   {8, 3, 2, 8},   {8, 3, 5, 1},   {8, 1, 1, 4}};
 

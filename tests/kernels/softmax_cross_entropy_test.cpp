@@ -96,8 +96,8 @@ TEST(SoftmaxCrossEntropy, BackwardOfMixedSamplesIsTheDerivative) {
                   central_differences(forward, 0, {{}, {share, 0, 0, 0}}), "loss");
 }
 
-// torch.nn.functional.cross_entropy(..., reduction="sum") with targets 0.7 one_hot(y) + 0.3 one_hot(y.roll(-1)), and autograd's gradient of its
-// mean, PyTorch 1.13.
+// torch.nn.functional.cross_entropy(..., reduction="sum") with targets 0.7 one_hot(y) + 0.3
+// one_hot(y.roll(-1)), and autograd's gradient of its mean, PyTorch 1.13.
 TEST(SoftmaxCrossEntropy, OfMixedSamplesAgreesWithPyTorch) {
   const Tensor logits = floats({3, 4}, {1, 2, -1, 0.5, 0.5, 0, 3, -2, -1, 0.25, 0, 4});
   const Tensor label = labels({1, 0, 3});

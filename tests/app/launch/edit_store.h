@@ -1,4 +1,5 @@
-// HDF5 files beside the program: stores with other names of classes and other labels, tensors of checkpoints.
+// HDF5 files beside the program: stores with other names of classes and other labels, tensors of
+// checkpoints.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// --accumulate and --ema in whole jobs: steps in parts are steps of the whole batch, averages follow by hand, and both go on from
-// a checkpoint to the bit.
+// --accumulate and --ema in whole jobs: steps in parts are steps of the whole batch, averages
+// follow by hand, and both go on from a checkpoint to the bit.
 #include <algorithm>
 #include <cmath>
 
@@ -26,7 +26,8 @@ class TrainAverage : public TrainJob {
     EXPECT_EQ(outcome.status, 0) << outcome.text;
     return json::parse(outcome.text);
   }
-  // Each step's average is the one before, moved by 1 - decay towards the step's values; the first is a copy.
+  // Each step's average is the one before, moved by 1 - decay towards the step's values; the first
+  // is a copy.
   static void expect_averages(const std::string& name, const std::string& kind, const std::string& tensor,
                               int steps, double decay) {
     std::vector<float> expected;

@@ -1,5 +1,5 @@
-// Runs that would be wrong without a word: ranks that were given different things, classes in another order, folders that hold
-// a run already, rates that jump.
+// Runs that would be wrong without a word: ranks that were given different things, classes in
+// another order, folders that hold a run already, rates that jump.
 #include <array>
 #include <numeric>
 
@@ -155,7 +155,8 @@ TEST_F(TrainSafety, AFolderThatHoldsARunIsLeftAlone) {
 TEST_F(TrainSafety, ALongerRunSaysThatItsRateJumps) {
   const std::string cosine = "--schedule cosine --learning-rate 0.05 --eval-every 0 ";
   ASSERT_EQ(run(command(1, train("cosine", cosine + "--epochs 1", "lenet"))).status, 0);
-  // 12 steps an epoch: the last of one epoch has (1 + cos(11 pi / 12)) / 2 of the rate, the 13th of 24 half of it.
+  // 12 steps an epoch: the last of one epoch has (1 + cos(11 pi / 12)) / 2 of the rate, the 13th of
+  // 24 half of it.
   expect_line(run(command(2, train("cosine", cosine + "--steps 24 --resume", "lenet"))), 0,
               "--steps: the run to resume was to have 12 steps, this one 24, and --schedule cosine depends "
               "on that: the "

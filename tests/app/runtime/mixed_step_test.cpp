@@ -109,7 +109,8 @@ TEST(MixedStep, MixesInBf16WhereActivationsAre) {
   EXPECT_EQ(type_of(graph.mix_of_images), kernels::DType::i32);
 }
 
-// A partitioned step may have its ends in different parts; evaluation's first layer must find the images.
+// A partitioned step may have its ends in different parts; evaluation's first layer must find the
+// images.
 TEST(MixedStep, MixesWhereTheFirstLayerIsAndNotWhereTheLossIs) {
   const StepGraph graph = build_step_graph(fuse(residual()), {.mixing = true});
   const StepDependences dependences = find_dependences(graph);

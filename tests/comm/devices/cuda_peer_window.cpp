@@ -40,8 +40,9 @@ class PeerWindowTest : public testing::Test {
   std::shared_ptr<PeerWindow> window_;
 };
 
-// Counts below the number of ranks, shares that are no whole vectors, a sum in several chunks (more than a window's scratch
-// memory), and a place in the middle of the window; step after step of one captured graph, as flags must come back to zero.
+// Counts below the number of ranks, shares that are no whole vectors, a sum in several chunks (more
+// than a window's scratch memory), and a place in the middle of the window; step after step of one
+// captured graph, as flags must come back to zero.
 TEST_F(PeerWindowTest, SumsInRankOrder) {
   make_window(std::size_t{40} << 20, PeerWindow::Use::sums);
   if (window_ == nullptr) return;

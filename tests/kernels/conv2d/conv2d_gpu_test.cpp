@@ -115,9 +115,9 @@ std::vector<Layer> layers() {
   };
 }
 
-// Side by side in a tile, a last pack that is not full, or not there in whole blocks, wider than a tile, not dividing
-// one, of other filters than channels, in which a block of k ends, depthwise, of a plain matrix, strided, masked, of no
-// vectors, of too many launches.
+// Side by side in a tile, a last pack that is not full, or not there in whole blocks, wider than a
+// tile, not dividing one, of other filters than channels, in which a block of k ends, depthwise, of
+// a plain matrix, strided, masked, of no vectors, of too many launches.
 std::vector<Layer> layers_in_groups() {
   return {
       {{2, 64, 7, 7}, {64, 32, 3, 3}, {.padding = {1, 1}, .groups = 2}},
