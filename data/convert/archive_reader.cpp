@@ -21,14 +21,26 @@ bool is_compressed(const Bytes& content) {
          starts_with({'B', 'Z', 'h'}) || starts_with({0x28, 0xB5, 0x2F, 0xFD});
 }
 
+// The filters that libarchive has built in. For others, archive_read_support_filter_all() would start
+// external programs on a user's file.
+void support_filters(archive* reader) {
+  archive_read_support_filter_gzip(reader);
+  archive_read_support_filter_bzip2(reader);
+  archive_read_support_filter_xz(reader);
+  archive_read_support_filter_lzma(reader);
+  archive_read_support_filter_zstd(reader);
+  archive_read_support_filter_lz4(reader);
+  archive_read_support_filter_compress(reader);
+}
+
 void support_archives(archive* reader) {
-  archive_read_support_filter_all(reader);
+  support_filters(reader);
   archive_read_support_format_tar(reader);
   archive_read_support_format_zip(reader);
 }
 
 void support_compressed_file(archive* reader) {
-  archive_read_support_filter_all(reader);
+  support_filters(reader);
   archive_read_support_format_raw(reader);
 }
 
