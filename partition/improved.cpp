@@ -18,15 +18,6 @@ constexpr std::int64_t kSmall = 20000;
 
 std::int64_t size_of(const TaskGraph& graph) { return std::int64_t{graph.node_count()} + graph.edge_count(); }
 
-// Whether any devices are as good as any others of the same number.
-bool interchangeable(const CostModel& cost, const Units& units) {
-  for (DeviceIndex device = 1; device < cost.device_count(); ++device)
-    if (cost.machine().device(device).memory_limit != cost.machine().device(0).memory_limit) return false;
-  for (std::int32_t unit = 0; unit < units.count(); ++unit)
-    if (units.pin(unit) != kNone) return false;
-  return cost.uniform();
-}
-
 Placement on_more_devices(Placement placement, DeviceIndex devices) {
   placement.devices = devices;
   placement.order.resize(devices);

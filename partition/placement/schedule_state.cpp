@@ -48,7 +48,14 @@ ScheduleState::ScheduleState(const CostModel& cost, std::span<const DeviceIndex>
     for (std::size_t i = 1; i < order.size(); ++i)
       node_[order[i - 1]].next = order[i], node_[order[i]].previous = order[i - 1];
   }
-  // Equal to the simulation's times unless that had contention or producers of several tensors.
+  if (cost.machine().contention()) {
+    if (prunable_) bottom_ = bottom;
+    contended_.emplace(cost, order_);
+    contended_->follow(0, std::numeric_limits<Nanoseconds>::max() / 2, {});
+    copy_followed_times();
+    return;
+  }
+  // Equal to the simulation's times unless that had producers of several tensors.
   for (const Place& place : sequence) {
     NodeState& state = node_[place.node];
     state.start = earliest_start(place.node);
@@ -151,9 +158,30 @@ void ScheduleState::begin_move() {
   ++round_;
   heap_.clear();
   log_.clear();
+  from_ = std::numeric_limits<Nanoseconds>::max();
+}
+
+// The node is about to leave its place: its producers' transfers change, and its device from its start on.
+void ScheduleState::felt_from(NodeIndex node) {
+  from_ = std::min(from_, node_[node].start);
+  for (const InEdge& in : in_edges(node)) from_ = std::min(from_, node_[in.producer].finish);
+}
+
+void ScheduleState::copy_followed_times() {
+  for (const NodeIndex node : contended_->followed())
+    node_[node].start = contended_->start(node), node_[node].finish = contended_->finish(node);
+}
+
+bool ScheduleState::follow(Nanoseconds limit) {
+  followed_ = true;
+  const bool finished = contended_->follow(from_, limit, bottom_);
+  recomputed_ += std::ssize(contended_->followed());
+  if (finished) copy_followed_times();
+  return finished;
 }
 
 bool ScheduleState::propagate(Nanoseconds limit) {
+  if (contended_) return follow(limit);
   while (!heap_.empty()) {
     std::pop_heap(heap_.begin(), heap_.end());
     const NodeIndex node = -heap_.back().second;
@@ -173,18 +201,30 @@ bool ScheduleState::propagate(Nanoseconds limit) {
 void ScheduleState::relocate(NodeIndex node, DeviceIndex device) {
   node_[node].device = device;
   link(node);
+  if (contended_) {
+    contended_->set_device(node, device);
+    if (node_[node].next != kNone) from_ = std::min(from_, node_[node_[node].next].start);
+    return;
+  }
   touch(node);
   if (node_[node].next != kNone) touch(node_[node].next);
   touch_successors(node);
+}
+
+void ScheduleState::leave(NodeIndex node) {
+  record(node, true);
+  if (contended_)
+    felt_from(node);
+  else if (node_[node].next != kNone)
+    touch(node_[node].next);
+  unlink(node);
 }
 
 bool ScheduleState::move(std::span<const Reassignment> nodes, Nanoseconds limit) {
   begin_move();
   for (const auto& [node, device] : nodes) {
     if (node_[node].device == device) continue;
-    record(node, true);
-    if (node_[node].next != kNone) touch(node_[node].next);
-    unlink(node);
+    leave(node);
     relocate(node, device);
   }
   return propagate(limit);
@@ -208,9 +248,7 @@ void ScheduleState::choose_key(NodeIndex node, DeviceIndex device) {
 
 bool ScheduleState::move_in_time(NodeIndex node, DeviceIndex device, Nanoseconds limit) {
   begin_move();
-  record(node, true);
-  if (node_[node].next != kNone) touch(node_[node].next);
-  unlink(node);
+  leave(node);
   choose_key(node, device);
   relocate(node, device);
   return propagate(limit);
@@ -223,10 +261,15 @@ void ScheduleState::rollback() {
       unlink(undo->node);
       node_[undo->node].device = undo->device, node_[undo->node].key = undo->key;
       link(undo->node);
+      if (contended_) contended_->set_device(undo->node, undo->device);
     }
     node_[undo->node].start = undo->start, node_[undo->node].finish = undo->finish;
   }
   log_.clear();
+  if (!followed_) return;
+  followed_ = false;
+  contended_->undo();
+  copy_followed_times();
 }
 
 // Merges the devices' orders by key, from the back.
@@ -243,7 +286,29 @@ void ScheduleState::compute_tails() {
   }
 }
 
+// From the node back over the transfer that it waited for, and the transfers that that one waited for.
+void ScheduleState::waiting_path(NodeIndex node, std::vector<NodeIndex>& path) const {
+  for (const InEdge& in : in_edges(node)) {
+    if (node_[in.producer].device == node_[node].device || contended_->arrival(in.edge) != node_[node].start) continue;
+    for (EdgeIndex edge = contended_->waited_for(in.edge); edge != kNone; edge = contended_->waited_for(edge))
+      path.push_back(graph_.target(edge)), path.push_back(graph_.source(edge));
+    return;
+  }
+}
+
 NodeIndex ScheduleState::tight_producer(NodeIndex node) const {
+  if (contended_) {
+    for (const InEdge& in : in_edges(node)) {
+      if (node_[in.producer].device == node_[node].device) {
+        if (node_[in.producer].finish == node_[node].start) return in.producer;
+      } else if (contended_->arrival(in.edge) == node_[node].start) {
+        EdgeIndex edge = in.edge;
+        while (contended_->waited_for(edge) != kNone) edge = contended_->waited_for(edge);
+        return graph_.source(edge);
+      }
+    }
+    return kNone;
+  }
   for (const InEdge& in : in_edges(node))
     if (node_[in.producer].finish + transfer(in, node_[node].device) == node_[node].start) return in.producer;
   return kNone;
@@ -260,6 +325,7 @@ void ScheduleState::critical_path(std::vector<NodeIndex>& path, bool producers_f
     NodeIndex before = node_[node].previous;
     if (before != kNone && node_[before].finish != node_[node].start) before = kNone;
     const NodeIndex producer = producers_first || before == kNone ? tight_producer(node) : kNone;
+    if (contended_ && producer != kNone) waiting_path(node, path);
     node = producer != kNone ? producer : before;
   }
   std::reverse(path.begin(), path.end());

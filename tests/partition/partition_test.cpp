@@ -208,16 +208,19 @@ TEST(Slicing, ClustersArePathsThatCoverTheGraph) {
 }
 
 // After any sequence of moves, kept or undone, the incremental times are those of a fresh simulation.
-TEST(ScheduleState, EqualsSimulationAfterRandomMoves) {
-  for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    const TaskGraph graph = testing::random_graph(seed, {.nodes = 60, .edge_share = 0.08});
-    const Machine machine = Machine::uniform(3, {20'000, 50});
+void expect_times_of_simulation(bool contention) {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    const TaskGraph graph = testing::random_graph(seed, {.nodes = 120, .edge_share = 0.05});
+    Machine machine = Machine::uniform(3, {20'000, 50});
+    machine.set_contention(contention);
+    if (seed % 4 == 1) machine.set_link(0, 1, {100'000, 1});
+    if (seed % 4 == 2) machine.device(2).speed = 0.5;
     const CostModel cost(graph, machine);
     const Placement begin = place_by_heft(cost, Units(graph, 3));
     ScheduleState state(cost, begin.device_of, simulate(cost, begin));
     Random random(seed);
     for (int round = 0; round < 80; ++round) {
-      const auto node = static_cast<NodeIndex>(random.below(60));
+      const auto node = static_cast<NodeIndex>(random.below(120));
       const auto device = static_cast<DeviceIndex>(random.below(3));
       constexpr Nanoseconds kNoLimit = std::numeric_limits<Nanoseconds>::max() / 2;
       const Nanoseconds limit = random.below(2) == 0 ? kNoLimit : state.makespan();
@@ -226,7 +229,7 @@ TEST(ScheduleState, EqualsSimulationAfterRandomMoves) {
         finished = state.move_in_time(node, device, limit);
       } else {
         const std::vector<Reassignment> moves = {{node, device},
-                                                 {static_cast<NodeIndex>((node + 7) % 60), 0}};
+                                                 {static_cast<NodeIndex>((node + 7) % 120), 0}};
         finished = state.move(moves, limit);
       }
       if (finished && random.below(3) != 0)
@@ -237,9 +240,10 @@ TEST(ScheduleState, EqualsSimulationAfterRandomMoves) {
       ASSERT_NO_THROW(check_placement(graph, placement));
       const Simulation fresh = simulate(cost, placement);
       ASSERT_EQ(state.makespan(), fresh.makespan) << "seed " << seed << " round " << round;
-      for (NodeIndex at = 0; at < 60; ++at)
+      for (NodeIndex at = 0; at < 120; ++at)
         ASSERT_EQ(state.start(at), fresh.start[at]) << "seed " << seed << " round " << round;
     }
+    if (contention) continue;
     // On the critical path nothing waits.
     std::vector<NodeIndex> path;
     state.critical_path(path);
@@ -250,6 +254,9 @@ TEST(ScheduleState, EqualsSimulationAfterRandomMoves) {
           << "seed " << seed << " node " << on_path;
   }
 }
+
+TEST(ScheduleState, EqualsSimulationAfterRandomMoves) { expect_times_of_simulation(false); }
+TEST(ScheduleState, EqualsSimulationUnderContention) { expect_times_of_simulation(true); }
 
 // The published figures, in µs: heft, contiguous, metis were measured with other programs on this model.
 
