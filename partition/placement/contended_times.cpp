@@ -16,6 +16,7 @@ ContendedTimes::ContendedTimes(const CostModel& cost, const Orders& orders)
       graph_(cost.graph()),
       orders_(orders),
       devices_(cost.device_count()),
+      contention_(cost.machine().contention()),
       every_(32),
       device_of_(graph_.node_count(), 0),
       times_(graph_.node_count()),
@@ -137,11 +138,14 @@ void ContendedTimes::send(NodeIndex node, DeviceIndex home, Nanoseconds now) {
     const EdgeIndex edge = std::exchange(slowest_[to], kNone);
     DeviceState& receiver = device_[to];
     EdgeTimes times;
-    times.start = std::max({now, sender.sends_until, receiver.receives_until});
-    if (times.start > now)
-      times.waited_for = sender.sends_until >= receiver.receives_until ? sender.last_sent : receiver.last_received;
-    sender.sends_until = receiver.receives_until = times.start + cost_.link_time(edge, home, to);
-    sender.last_sent = receiver.last_received = edge;
+    times.start = now;
+    if (contention_) {
+      times.start = std::max({now, sender.sends_until, receiver.receives_until});
+      if (times.start > now)
+        times.waited_for = sender.sends_until >= receiver.receives_until ? sender.last_sent : receiver.last_received;
+      sender.sends_until = receiver.receives_until = times.start + cost_.link_time(edge, home, to);
+      sender.last_sent = receiver.last_received = edge;
+    }
     times.arrival = times.start + cost_.transfer_time(edge, home, to);
     for (EdgeIndex other = first; other < last; ++other)
       if (device_of_[graph_.target(other)] == to) transfer_[other] = times;

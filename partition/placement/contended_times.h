@@ -1,4 +1,5 @@
-// Start times of a schedule under contention, recomputed from where a change can first be felt.
+// Start times of a schedule whose transfers depend on each other, recomputed from where a change can first be felt: under
+// contention, or where a producer sends each device the largest of several tensors.
 //
 // Under contention every transfer takes the links of both ends in the order in which producers end, so a change shifts all
 // that comes after it and nothing that came before: times are kept up to the change and followed event by event from there,
@@ -71,6 +72,7 @@ class ContendedTimes {
   const TaskGraph& graph_;
   const Orders& orders_;
   const DeviceIndex devices_;
+  const bool contention_;
   const std::int32_t every_;  // ends between two snapshots
   std::vector<DeviceIndex> device_of_;
   std::vector<NodeTimes> times_;

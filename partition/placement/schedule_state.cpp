@@ -48,7 +48,8 @@ ScheduleState::ScheduleState(const CostModel& cost, std::span<const DeviceIndex>
     for (std::size_t i = 1; i < order.size(); ++i)
       node_[order[i - 1]].next = order[i], node_[order[i]].previous = order[i - 1];
   }
-  if (cost.machine().contention()) {
+  constexpr NodeIndex kMostExact = 5000;  // beyond, several tensors of one producer are taken one by one
+  if (cost.machine().contention() || (!cost.transfers_independent() && graph_.node_count() <= kMostExact)) {
     if (prunable_) bottom_ = bottom;
     contended_.emplace(cost, order_);
     contended_->follow(0, std::numeric_limits<Nanoseconds>::max() / 2, {});
@@ -175,7 +176,8 @@ void ScheduleState::copy_followed_times() {
 bool ScheduleState::follow(Nanoseconds limit) {
   followed_ = true;
   const bool finished = contended_->follow(from_, limit, bottom_);
-  recomputed_ += std::ssize(contended_->followed());
+  constexpr std::int64_t kCheaper = 8;  // in a row, than node by node
+  recomputed_ += std::ssize(contended_->followed()) / kCheaper;
   if (finished) copy_followed_times();
   return finished;
 }

@@ -32,6 +32,8 @@ class ScheduleState {
   Nanoseconds finish(NodeIndex node) const { return node_[node].finish; }
   NodeIndex previous_on_device(NodeIndex node) const { return node_[node].previous; }
   NodeIndex next_on_device(NodeIndex node) const { return node_[node].next; }
+  // By how many bytes all devices together exceed their limits; more than `most` may be too little. A pass over the graph.
+  Bytes overflow(Bytes most = kUnlimited) const;
   Placement placement() const;
   std::vector<DeviceIndex> devices() const;
 
@@ -117,6 +119,8 @@ class ScheduleState {
   Nanoseconds longest_behind(NodeIndex node, DeviceIndex device) const;
   Nanoseconds earliest_start(NodeIndex node) const;
   void leave(NodeIndex node);
+  void live(DeviceIndex device, Bytes bytes, Nanoseconds from, Nanoseconds until) const;
+  void add_outputs(NodeIndex node) const;
   void relocate(NodeIndex node, DeviceIndex device);
   NodeIndex tight_producer(NodeIndex node) const;
   void choose_key(NodeIndex node, DeviceIndex device);
@@ -141,6 +145,14 @@ class ScheduleState {
   std::vector<Nanoseconds> bottom_;
   Nanoseconds from_ = 0;   // no event before it can differ after the move
   bool followed_ = false;  // since the last commit or rollback
+  // Scratch of overflow().
+  struct Copy {
+    Bytes bytes = -1;
+    Nanoseconds start = 0, arrival = 0, until = 0;
+  };
+  mutable std::vector<std::vector<std::pair<std::int64_t, Bytes>>> changes_;  // by device: when, how much
+  mutable std::vector<Copy> copies_;
+  mutable std::vector<DeviceIndex> receivers_;
 };
 
 }  // namespace convoy::partition
