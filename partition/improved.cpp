@@ -1,7 +1,6 @@
 // The improvement of the best candidate: better starts, the local search for as long as there is time, and for tiny graphs all
 // placements.
 #include <algorithm>
-#include <cstdlib>
 #include <future>
 #include <memory>
 
@@ -18,8 +17,8 @@ namespace {
 // Beyond so many nodes and edges the search gets a share of the time that the rest took, and no second search helps.
 constexpr std::int64_t kSmall = 20000;
 
-// First temperatures of the two searches, of the makespan.
-static const double kCool = getenv("TA") ? atof(getenv("TA")) : 0.003, kHot = getenv("TB") ? atof(getenv("TB")) : 0.03;
+// The first temperature, of the makespan. Under contention a move costs more, and fewer moves need a cooler start.
+double first_temperature(const CostModel& cost) { return cost.machine().contention() ? 0.003 : 0.03; }
 
 std::int64_t size_of(const TaskGraph& graph) { return std::int64_t{graph.node_count()} + graph.edge_count(); }
 
@@ -109,7 +108,10 @@ Partitioner::Entry Partitioner::better_start(const std::vector<Entry>& entries) 
     fit(entry, Effort::kQuick, std::chrono::milliseconds(100));
     if (entry.candidate.fits && entry.candidate.makespan < start.candidate.makespan) start = std::move(entry);
   };
-  for (const double weight : {0.5, 2.0}) consider(place_by_heft(cost_, units_, weight));
+  for (const double weight : {0.5, 1.0, 2.0}) {
+    if (weight != 1) consider(place_by_heft(cost_, units_, weight));
+    consider(place_by_heft(cost_, units_, weight, false));
+  }
   if (!repaired) return start;
   consider(place_by_memory(cost_, units_, find_live_cut(cost_)));
   for (const double share : {0.95, 0.9, 0.8, 0.7})
@@ -143,7 +145,9 @@ Partitioner::Entry Partitioner::searched_exactly(bool& complete) const {
   }
   entry.overflow = kUnlimited;
   entry.proven = complete;
-  entry.reason = "no placement fits in any order: all of them were tried";
+  entry.reason = live_certificate(cost_, find_live_cut(cost_))
+                     .value_or("no placement fits in any order: all of them were tried");
+  if (!complete) entry.reason = "no placement that fits was found";
   return entry;
 }
 
@@ -203,7 +207,7 @@ Partitioner::Entry Partitioner::improved(const std::vector<Entry>& entries, Impr
   // Within a hundred-thousandth of the bound there is nothing left to gain.
   limits.good_enough = lower_bound_ + lower_bound_ / 100'000;
   limits.seed = options_.seed;
-  limits.temperature = kCool;
+  limits.temperature = first_temperature(cost_);
   const Entry start = entry;
   const auto consider = [&](Placement placement) {
     const Nanoseconds makespan = simulate(cost_, placement, Detail::kTimes).makespan;
@@ -212,18 +216,16 @@ Partitioner::Entry Partitioner::improved(const std::vector<Entry>& entries, Impr
   };
   const bool second = cost_.device_count() > 1 && size_of(cost_.graph()) <= kSmall;
   limits.deadline = search_deadline();
-  ImprovementLimits hot = limits;
-  hot.temperature = kHot;
   if (second && options_.threads > 1) {
-    auto other = std::async(std::launch::async, [&] { return second_search(start, hot); });
+    auto other = std::async(std::launch::async, [&] { return second_search(start, limits); });
     consider(improve(cost_, units_, start.placement, limits, &counts));
     consider(other.get());
   } else {
     if (second && options_.time_limit) limits.deadline = Clock::now() + (limits.deadline - Clock::now()) / 2;
     consider(improve(cost_, units_, start.placement, limits, &counts));
     if (second) {
-      hot.deadline = search_deadline();
-      consider(second_search(start, hot));
+      limits.deadline = search_deadline();
+      consider(second_search(start, limits));
     }
   }
   try_all_placements(entry);
