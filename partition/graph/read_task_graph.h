@@ -27,10 +27,12 @@ struct ReadOptions {
 //   of a transfer (a machine adds only its latency) and its optional `size` the bytes moved. Other fields are
 //   ignored, as the README allows.
 //
-// ParDNN's (github ParCoreLab/pardnn): graph.dot ("a"->"b"), durations.txt (name::µs, 1 µs for a node not
-// listed) and
-//   tensor_bytes.txt ("name":: bytes, 0 when not listed). Its artificial terminals src and snk are dropped;
-//   entries for nodes that the graph lacks are ignored, as the files come from different profiling steps.
+// ParDNN's (github ParCoreLab/pardnn): a DOT file (dot.h), durations (name::µs, 1 µs for a node not listed) and tensor sizes
+//   (name::bytes, 0 when not listed), as graph.dot, durations.txt and tensor_bytes.txt or under the program's own names,
+//   crn_src_sink_low.dot, nodes_average_durations_fixed.txt and tensors_sz_32_low.txt. memory.txt (name::bytes), if there,
+//   says what a node's output takes in memory, and var_nodes.txt names variables, whose bytes stay on their device. The
+//   artificial terminals src and snk are dropped; entries for nodes that the graph lacks are ignored, as the files come from
+//   different profiling steps.
 TaskGraph read_task_graph(const std::filesystem::path& path, const ReadOptions& options = {});
 
 TaskGraph read_pardnn_folder(const std::filesystem::path& folder);
