@@ -122,6 +122,8 @@ class DotReader {
     } else if (kMarks.find(rest[0]) != std::string_view::npos) {
       now_ = {Kind::kMark, rest.substr(0, 1)};
       ++at_;
+    } else if (rest[0] == '<' || rest[0] == '>') {
+      fail(fmt::format("expected a node's name or ->, found \"{}\"", rest[0]));
     } else {
       rest[0] == '"' ? take_quoted() : take_bare();
     }

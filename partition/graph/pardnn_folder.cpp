@@ -159,7 +159,12 @@ TaskGraph read_pardnn_folder(const std::filesystem::path& folder) {
 
 TaskGraph read_task_graph(const std::filesystem::path& path, const ReadOptions& options) {
   if (std::filesystem::is_directory(path)) return read_pardnn_folder(path);
-  return parse_task_graph_json(read_text(path), path.string(), options);
+  const std::string text = read_text(path);
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  const std::string_view line = std::string_view(text).substr(0, text.find('\n'));
+  if (first != std::string::npos && text[first] != '{' && line.find(" -- ") != std::string_view::npos)
+    return parse_pipedream_profile(text, path.string());
+  return parse_task_graph_json(text, path.string(), options);
 }
 
 }  // namespace convoy::partition

@@ -70,7 +70,7 @@ TaskGraph graph_with_sizes(std::uint64_t seed, NodeIndex nodes) {
 }
 
 TEST(Exact, FindsWhatEveryOrderOfEveryPlacementHas) {
-  int nothing = 0, tight = 0;
+  int nothing = 0, tight = 0, raised = 0;
   for (std::uint64_t seed = 0; seed < 150; ++seed) {
     SCOPED_TRACE(seed);
     const TaskGraph graph = graph_with_sizes(seed, 3 + static_cast<NodeIndex>(seed % 3));
@@ -95,11 +95,14 @@ TEST(Exact, FindsWhatEveryOrderOfEveryPlacementHas) {
       continue;
     }
     EXPECT_EQ(result.simulation.makespan, shortest);
+    EXPECT_LE(makespan_lower_bound(cost), shortest);
+    raised += makespan_lower_bound(cost) > graph.lower_bound(2);
     EXPECT_TRUE(result.optimal);
     EXPECT_EQ(memory_overflow(machine, result.simulation), 0);
   }
   EXPECT_GT(nothing, 10);
   EXPECT_GT(tight, 10);
+  EXPECT_GT(raised, 5) << "the bound knows no transfers";
 }
 
 // A looser limit never gives a longer schedule.

@@ -151,12 +151,17 @@ TEST(Partition, StopsAtTheBoundAndOnlyThere) {
   expect_valid(easy, at_once, "independent nodes");
   EXPECT_EQ(at_once.simulation.makespan, at_once.lower_bound);
   EXPECT_EQ(at_once.candidates.size(), 1u);
-  // A fork whose branches cost less than the way to the other device: 40 µs on one device, 30 by the bound.
+  // A fork whose branches cost less than the way to the other device: 40 µs, as the bound knows.
   const TaskGraph fork = testing::graph_of({10, 10, 10, 10}, {{0, 1}, {0, 2}, {1, 3}, {2, 3}});
-  const CostModel hard(fork, machine);
+  const PartitionResult known = partition_graph(CostModel(fork, machine), options);
+  EXPECT_EQ(known.simulation.makespan, known.lower_bound);
+  // Three nodes of 40 µs: two share a device, whatever the sum divided by two says.
+  const TaskGraph uneven = testing::graph_of({40, 40, 40, 10}, {});
+  const CostModel hard(uneven, machine);
   const PartitionResult tried = partition_graph(hard, options);
-  expect_valid(hard, tried, "fork");
+  expect_valid(hard, tried, "uneven");
   EXPECT_GT(tried.simulation.makespan, tried.lower_bound);
+  EXPECT_TRUE(tried.optimal);
   EXPECT_EQ(tried.candidates.size(), 7u);
 }
 
