@@ -282,7 +282,8 @@ class SharedGraphs : public ::testing::Test {
     const PartitionResult result = partition_graph(cost, options);
     expect_valid(cost, result, file);
     // The published bounds round each time to a whole microsecond, at least one.
-    EXPECT_NEAR(static_cast<double>(result.lower_bound) / 1e3, bound_us, 0.001 * bound_us);
+    EXPECT_NEAR(static_cast<double>(graph.lower_bound(4)) / 1e3, bound_us, 0.001 * bound_us);
+    EXPECT_GE(result.lower_bound, graph.lower_bound(4));
     EXPECT_NEAR(static_cast<double>(result.one_device) / 1e3, one_device_us, 0.003 * one_device_us);
     EXPECT_LE(static_cast<double>(result.simulation.makespan) / 1e3, published_best);
     for (const Candidate& candidate : result.candidates)
