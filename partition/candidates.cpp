@@ -117,8 +117,9 @@ std::optional<Partitioner::Entry> Partitioner::tightened(const Entry& entry, dou
     if (Bytes& limit = machine.device(device).memory_limit; limit != kUnlimited)
       limit = static_cast<Bytes>(share * static_cast<double>(limit));
   const CostModel cost(cost_.graph(), machine);
-  const OverflowResult repaired = fit_memory(cost, units_, entry.placement, Effort::kQuick,
-                                             std::min<std::chrono::nanoseconds>(std::chrono::milliseconds(50), left() / 8));
+  const OverflowResult repaired =
+      fit_memory(cost, units_, entry.placement, Effort::kQuick,
+                 std::min<std::chrono::nanoseconds>(std::chrono::milliseconds(50), left() / 8));
   if (!repaired.placement) return std::nullopt;
   Entry result;
   result.placement = *repaired.placement;
@@ -137,7 +138,9 @@ std::vector<Partitioner::Entry> Partitioner::make_all() const {
   std::atomic<std::size_t> next{0};
   std::atomic<bool> optimal{false};  // something fits and is as short as the bound: nothing can be shorter
   const auto work = [&] {
-    const auto go_on = [&](std::size_t i) { return i < wanted.size() && !optimal && (i == 0 || left().count() > 0); };
+    const auto go_on = [&](std::size_t i) {
+      return i < wanted.size() && !optimal && (i == 0 || left().count() > 0);
+    };
     for (std::size_t i = next++; go_on(i); i = next++) try {
         made[i] = make(wanted[i]);
         if (at_bound(made[i]->candidate)) optimal = true;

@@ -93,7 +93,8 @@ Clock::time_point Partitioner::search_deadline() const {
 Partitioner::Entry Partitioner::better_start(const std::vector<Entry>& entries) const {
   constexpr std::int64_t kLarge = 300'000;
   const auto shorter = [](const Entry& a, const Entry& b) {
-    return a.candidate.fits != b.candidate.fits ? a.candidate.fits : a.candidate.makespan < b.candidate.makespan;
+    return a.candidate.fits != b.candidate.fits ? a.candidate.fits
+                                                : a.candidate.makespan < b.candidate.makespan;
   };
   const bool repaired =
       std::any_of(entries.begin(), entries.end(), [](const Entry& entry) { return entry.overflow > 0; });

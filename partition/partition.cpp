@@ -43,11 +43,13 @@ PartitionResult Partitioner::run() {
   };
   const auto best_of = [&] { return std::min_element(entries.begin(), entries.end(), better); };
   bool complete = false;  // all schedules of a small graph were seen
-  const auto proof = std::find_if(entries.begin(), entries.end(), [](const Entry& entry) { return entry.proven; });
-  if (proof == entries.end() && options_.algorithm == Algorithm::kImprove && !at_bound(best_of()->candidate) &&
-      small_enough(cost_.graph(), units_, cost_.device_count()))
+  const auto proof =
+      std::find_if(entries.begin(), entries.end(), [](const Entry& entry) { return entry.proven; });
+  if (proof == entries.end() && options_.algorithm == Algorithm::kImprove &&
+      !at_bound(best_of()->candidate) && small_enough(cost_.graph(), units_, cost_.device_count()))
     entries.push_back(searched_exactly(complete));
-  if (proof == entries.end() && !best_of()->candidate.fits && !complete) entries.push_back(made_to_fit(entries));
+  if (proof == entries.end() && !best_of()->candidate.fits && !complete)
+    entries.push_back(made_to_fit(entries));
   if (!best_of()->candidate.fits) {
     // A proof, if there is one; else what was closest to its limits.
     const auto says_more = [](const Entry& a, const Entry& b) {
@@ -56,8 +58,8 @@ PartitionResult Partitioner::run() {
     const Entry& last = *std::min_element(entries.begin(), entries.end(), says_more);
     result.reason = last.reason, result.proven = last.proven;
   }
-  if (options_.algorithm == Algorithm::kImprove && best_of()->candidate.fits && !at_bound(best_of()->candidate) &&
-      !complete)
+  if (options_.algorithm == Algorithm::kImprove && best_of()->candidate.fits &&
+      !at_bound(best_of()->candidate) && !complete)
     entries.push_back(improved(entries, result.improvement));
   Entry& best = *best_of();
   for (const Entry& entry : entries) result.candidates.push_back(entry.candidate);

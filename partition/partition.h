@@ -28,7 +28,8 @@ struct PartitionOptions {
   Clock::time_point began = Clock::now();                              // of the whole run, loading included
   // For making a placement fit where no candidate does after a short repair.
   std::chrono::nanoseconds repair_time = std::chrono::seconds(2);
-  unsigned threads = 2;  // candidates at a time, then local searches; two of those there are with one thread, too
+  unsigned threads =
+      2;  // candidates at a time, then local searches; two of those there are with one thread, too
   std::uint64_t seed = 1;
 };
 

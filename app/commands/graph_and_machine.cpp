@@ -48,14 +48,17 @@ TaskGraph generated(const std::string& text) {
 void GraphAndMachineFlags::add_to(CLI::App& verb) {
   verb.option_defaults()->group("Graph and machine");
   verb.add_option("--graph", graph,
-                  "task graph: JSON (ours or Microsoft's), a PipeDream profile, a ParDNN folder, or generated:FAMILY:NODES")
+                  "task graph: JSON (ours or Microsoft's), a PipeDream profile, a ParDNN folder, or "
+                  "generated:FAMILY:NODES")
       ->required()
       ->check(not_empty())
       ->type_name("F");
   verb.add_option("--devices", devices, "how many; default: maxFPGAs of Microsoft's files")
       ->check(whole_number(1, kMostDevices))
       ->type_name("K");
-  verb.add_option("--memory", memory, "limit of every device, or one a device; default: maxSizePerFPGA of Microsoft's files, else none")
+  verb.add_option(
+          "--memory", memory,
+          "limit of every device, or one a device; default: maxSizePerFPGA of Microsoft's files, else none")
       ->transform(size_in_bytes())
       ->delimiter(',')
       ->type_name("SIZE");
@@ -82,7 +85,8 @@ void GraphAndMachineFlags::add_to(CLI::App& verb) {
       ->check(number_in("(0, inf)"))
       ->type_name("GBPS")
       ->capture_default_str();
-  for (const char* flag : {"--latency-us", "--bandwidth-gbps", "--devices-per-node", "--node-latency-us", "--node-bandwidth-gbps"})
+  for (const char* flag : {"--latency-us", "--bandwidth-gbps", "--devices-per-node", "--node-latency-us",
+                           "--node-bandwidth-gbps"})
     link_flags.push_back(verb.get_option(flag));
   verb.add_flag("--contention", contention, "one transfer at a time per device and direction");
   verb.add_flag("--color-classes", color_classes, "keep Microsoft's colour classes together");
@@ -91,7 +95,8 @@ void GraphAndMachineFlags::add_to(CLI::App& verb) {
 void GraphAndMachineFlags::check_topology() const {
   for (const CLI::Option* flag : link_flags)
     if (!topology.empty() && flag->count() > 0)
-      throw UsageError(fmt::format("{}: does not go with --topology, whose file has the links", flag->get_name()));
+      throw UsageError(
+          fmt::format("{}: does not go with --topology, whose file has the links", flag->get_name()));
 }
 
 TaskGraph GraphAndMachineFlags::read_graph() const {
@@ -100,7 +105,8 @@ TaskGraph GraphAndMachineFlags::read_graph() const {
 }
 
 DeviceIndex GraphAndMachineFlags::device_count(const TaskGraph& task_graph) const {
-  if (devices == 0 && !topology.empty()) return parse_topology(read_text(topology), topology, 0).device_count();
+  if (devices == 0 && !topology.empty())
+    return parse_topology(read_text(topology), topology, 0).device_count();
   if (devices == 0 && task_graph.device_count() == 0) throw UsageError("--devices is required");
   return devices > 0 ? devices : task_graph.device_count();
 }
@@ -120,10 +126,10 @@ Machine GraphAndMachineFlags::machine(const TaskGraph& task_graph, DeviceIndex d
   if (device_count % per_node != 0)
     throw UsageError(fmt::format("--devices-per-node: found {}, expected a divisor of the {} devices",
                                  per_node, device_count));
-  Machine machine = topology.empty()
-                        ? Machine::cluster(device_count / per_node, per_node, link(latency_us, bandwidth_gbps),
-                                           link(node_latency_us, node_bandwidth_gbps))
-                        : parse_topology(read_text(topology), topology, device_count);
+  Machine machine =
+      topology.empty() ? Machine::cluster(device_count / per_node, per_node, link(latency_us, bandwidth_gbps),
+                                          link(node_latency_us, node_bandwidth_gbps))
+                       : parse_topology(read_text(topology), topology, device_count);
   for (DeviceIndex device = 0; device < device_count; ++device) {
     if (memory.empty() && task_graph.device_memory() > 0 && machine.device(device).memory_limit == kUnlimited)
       machine.device(device).memory_limit = task_graph.device_memory();

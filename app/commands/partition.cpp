@@ -71,18 +71,17 @@ void report_misfit(const PartitionFlags& flags, const PartitionResult& result) {
                                                 {"feasible", false},
                                                 {"proven", result.proven},
                                                 {"reason", result.reason}}));
-  throw std::runtime_error(fmt::format("{}: {}: {}", flags.input.graph,
-                                       result.proven ? "does not fit the devices"
-                                                     : "no placement was found that fits, which proves nothing",
-                                       result.reason));
+  throw std::runtime_error(fmt::format(
+      "{}: {}: {}", flags.input.graph,
+      result.proven ? "does not fit the devices" : "no placement was found that fits, which proves nothing",
+      result.reason));
 }
 
 void check_pins(const TaskGraph& graph, const GraphAndMachineFlags& input, DeviceIndex devices) {
   for (NodeIndex node = 0; node < graph.node_count(); ++node)
     if (graph.pin(node) >= devices)
       throw std::runtime_error(fmt::format("{}: node {}: pin is {}, expected a device from 0 to {}",
-                                           input.graph, graph.label(node), graph.pin(node),
-                                           devices - 1));
+                                           input.graph, graph.label(node), graph.pin(node), devices - 1));
 }
 
 void run_partition(const PartitionFlags& flags) {
@@ -95,7 +94,8 @@ void run_partition(const PartitionFlags& flags) {
   const Machine machine = flags.input.machine(graph, devices);
   const CostModel cost(graph, machine);
   if (!flags.pipeline.empty())
-    return run_pipeline(flags.input.graph, cost, flags.pipeline == "replicated", flags.micro_batches, flags.output.json);
+    return run_pipeline(flags.input.graph, cost, flags.pipeline == "replicated", flags.micro_batches,
+                        flags.output.json);
   const PartitionResult result = partition_graph(cost, options_from(flags, began));
   if (!result.placement) report_misfit(flags, result);
   if (!flags.out.empty()) data::write_file_atomically(flags.out, placement_json(graph, *result.placement));
@@ -165,8 +165,7 @@ void print_rows(ReportRows rows, const CostModel& cost, const Simulation& simula
     rows.emplace_back(
         fmt::format("device {}", device),
         fmt::format("{} nodes, busy {:.1f} %, exposed transfer {:.1f} %, peak {} bytes, limit {}", use.nodes,
-                    static_cast<double>(use.busy) / whole,
-                    static_cast<double>(use.exposed_transfer) / whole,
+                    static_cast<double>(use.busy) / whole, static_cast<double>(use.exposed_transfer) / whole,
                     use.peak_bytes, limit == kUnlimited ? "none" : fmt::format("{}", limit)));
   }
   for (const auto& [name, value] : rows) fmt::print("{:<26} {}\n", name, value);
@@ -205,7 +204,8 @@ void add_partition_command(CLI::App& app) {
   auto flags = std::make_shared<PartitionFlags>();
   CLI::App* verb = app.add_subcommand("partition", "Place a task graph on devices");
   flags->input.add_to(*verb);
-  verb->add_option("--topology", flags->input.topology, "the machine: links of each pair, devices of different kinds")
+  verb->add_option("--topology", flags->input.topology,
+                   "the machine: links of each pair, devices of different kinds")
       ->check(not_empty())
       ->type_name("FILE");
   flags->output.add_to(*verb);
@@ -214,10 +214,11 @@ void add_partition_command(CLI::App& app) {
       ->check(not_empty())
       ->type_name("F.json");
   verb->option_defaults()->group("Pipeline");
-  auto* pipeline = verb->add_option("--pipeline", flags->pipeline,
-                                    "stages that work on several micro-batches at a time, instead of one placement")
-                       ->check(one_of({"straight", "replicated"}))
-                       ->type_name("straight|replicated");
+  auto* pipeline =
+      verb->add_option("--pipeline", flags->pipeline,
+                       "stages that work on several micro-batches at a time, instead of one placement")
+          ->check(one_of({"straight", "replicated"}))
+          ->type_name("straight|replicated");
   verb->add_option("--micro-batches", flags->micro_batches, "in a batch; the graph is one micro-batch")
       ->check(whole_number(1, 1 << 20))
       ->needs(pipeline)
@@ -226,9 +227,9 @@ void add_partition_command(CLI::App& app) {
   verb->add_option("--algorithm", flags->algorithm, "improve: the best of the others, then a local search")
       ->check(one_of({"improve", "pardnn", "heft", "m-etf", "metis", "contiguous", "one-device"}))
       ->capture_default_str();
-  verb->add_option(
-          "--time-limit", flags->time_limit,
-          "seconds for all of the search; default: 0.5 for the local search, or 0.3 of what the rest of a large graph took")
+  verb->add_option("--time-limit", flags->time_limit,
+                   "seconds for all of the search; default: 0.5 for the local search, or 0.3 of what the "
+                   "rest of a large graph took")
       ->check(number_in("[0, 1e9]"))
       ->type_name("S");
   verb->add_option("--moves", flags->moves, "moves of local search instead of a time: results repeat")
@@ -240,7 +241,8 @@ void add_partition_command(CLI::App& app) {
   verb->add_option("--threads", flags->threads, "algorithms, then local searches, at a time")
       ->check(whole_number(1, 64))
       ->capture_default_str();
-  for (const char* flag : {"--out", "--report", "--trace", "--algorithm", "--time-limit", "--moves", "--contention"})
+  for (const char* flag :
+       {"--out", "--report", "--trace", "--algorithm", "--time-limit", "--moves", "--contention"})
     pipeline->excludes(verb->get_option(flag));
   verb->callback([flags] { run_partition(*flags); });
 }

@@ -24,7 +24,8 @@ partition::ReportRows placement_rows(const partition::CostModel& cost,
                                      const partition::Simulation& simulation,
                                      partition::Nanoseconds one_device, double seconds);
 // The rows, then one for each device.
-void print_rows(partition::ReportRows rows, const partition::CostModel& cost, const partition::Simulation& simulation);
+void print_rows(partition::ReportRows rows, const partition::CostModel& cost,
+                const partition::Simulation& simulation);
 nlohmann::json placement_summary(const partition::CostModel& cost, const partition::Simulation& simulation,
                                  partition::Nanoseconds one_device, double seconds);
 

@@ -47,7 +47,9 @@ class DotReader {
     throw std::runtime_error(fmt::format("{}:{}: {}", where_, line_, what));
   }
   bool is_mark(char mark) const { return now_.kind == Kind::kMark && now_.text[0] == mark; }
-  bool is_word(std::string_view word) const { return now_.kind == Kind::kName && !now_.quoted && now_.text == word; }
+  bool is_word(std::string_view word) const {
+    return now_.kind == Kind::kName && !now_.quoted && now_.text == word;
+  }
 
   void statement() {
     if (is_mark(';')) return take();
@@ -93,7 +95,8 @@ class DotReader {
 
   void skip_blanks() {
     for (;;) {
-      while (at_ < text_.size() && kBlanks.find(text_[at_]) != std::string_view::npos) line_ += text_[at_++] == '\n';
+      while (at_ < text_.size() && kBlanks.find(text_[at_]) != std::string_view::npos)
+        line_ += text_[at_++] == '\n';
       const std::string_view rest = text_.substr(at_);
       const bool first_of_line = at_ == 0 || text_[at_ - 1] == '\n';
       if (rest.starts_with("//") || (first_of_line && rest.starts_with('#'))) {

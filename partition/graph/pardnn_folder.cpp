@@ -59,7 +59,8 @@ Values read_values(const std::filesystem::path& path, std::string_view text, con
     constexpr double kMost = 1e15;
     if (error != std::errc() || end != number.data() + number.size() || !(value >= 0 && value <= kMost))
       fail(path, line,
-           fmt::format("node \"{}\": {} is \"{}\", expected a number from 0 to 1e15", brief(name), field, brief(number)));
+           fmt::format("node \"{}\": {} is \"{}\", expected a number from 0 to 1e15", brief(name), field,
+                       brief(number)));
     if (!values.emplace(name, static_cast<std::int64_t>(std::ceil(value))).second)
       fail(path, line, fmt::format("node \"{}\": {} is given twice", brief(name), field));
   });
@@ -77,7 +78,8 @@ bool is_terminal(std::string_view name) { return name == "src" || name == "snk";
 std::filesystem::path file_of(const std::filesystem::path& folder, std::initializer_list<const char*> names) {
   for (const char* name : names)
     if (std::filesystem::exists(folder / name)) return folder / name;
-  throw std::runtime_error(fmt::format("{}: has neither {} nor {}", folder.string(), *names.begin(), *(names.end() - 1)));
+  throw std::runtime_error(
+      fmt::format("{}: has neither {} nor {}", folder.string(), *names.begin(), *(names.end() - 1)));
 }
 
 // The folder's file with its text, or nothing.

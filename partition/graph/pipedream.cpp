@@ -18,7 +18,8 @@ constexpr std::string_view kSeparator = " -- ";
 
 class PipeDreamReader {
  public:
-  PipeDreamReader(std::string_view text, const std::string& where) : text_(text), where_(where), builder_(where) {
+  PipeDreamReader(std::string_view text, const std::string& where)
+      : text_(text), where_(where), builder_(where) {
     builder_.set_line_of([](std::int64_t line) { return line; });
   }
 
@@ -38,7 +39,8 @@ class PipeDreamReader {
     for (const auto& [line, content] : edges) {
       line_ = line;
       const std::size_t middle = content.find(kSeparator);
-      if (middle == std::string_view::npos) fail(fmt::format("expected NODE -- NODE, found \"{}\"", brief(content)));
+      if (middle == std::string_view::npos)
+        fail(fmt::format("expected NODE -- NODE, found \"{}\"", brief(content)));
       builder_.add_edge(id(content.substr(0, middle)), id(content.substr(middle + kSeparator.size())),
                         TaskGraphBuilder::kOutputBytes, line);
     }
@@ -63,7 +65,8 @@ class PipeDreamReader {
     task.id = static_cast<std::int64_t>(ids_.size());
     if (!ids_.emplace(content.substr(0, name_end), task.id).second)
       fail(fmt::format("node {} is given twice", brief(content.substr(0, name_end))));
-    if (values > name_end) task.name = content.substr(name_end + kSeparator.size(), values - name_end - kSeparator.size());
+    if (values > name_end)
+      task.name = content.substr(name_end + kSeparator.size(), values - name_end - kSeparator.size());
     const double ms = value(content, "forward_compute_time=") + value(content, "backward_compute_time=");
     task.time = std::llround(ms * 1e6);
     task.output_bytes = static_cast<Bytes>(std::ceil(value(content, "activation_size=")));
@@ -85,11 +88,13 @@ class PipeDreamReader {
       const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), one);
       constexpr double kMost = 9e12;
       if (error != std::errc() || !(one >= 0 && one <= kMost))
-        fail(fmt::format("{} is \"{}\", expected a number from 0 to 9e12", field, brief(rest.substr(0, rest.find(',')))));
+        fail(fmt::format("{} is \"{}\", expected a number from 0 to 9e12", field,
+                         brief(rest.substr(0, rest.find(',')))));
       sum += one;
       rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
       if (!list || rest.starts_with(']')) return sum;
-      if (!rest.starts_with(';') && !rest.starts_with(',')) fail(fmt::format("{} is a list without end", field));
+      if (!rest.starts_with(';') && !rest.starts_with(','))
+        fail(fmt::format("{} is a list without end", field));
       rest.remove_prefix(1);
     }
   }

@@ -25,7 +25,8 @@ std::string_view TaskGraph::name(NodeIndex node) const {
 }
 
 std::string TaskGraph::label(NodeIndex node) const {
-  return name(node).empty() ? fmt::format("{}", id(node)) : fmt::format("{} \"{}\"", id(node), brief(name(node)));
+  return name(node).empty() ? fmt::format("{}", id(node))
+                            : fmt::format("{} \"{}\"", id(node), brief(name(node)));
 }
 
 Nanoseconds TaskGraph::lower_bound(std::int32_t devices) const {

@@ -202,7 +202,8 @@ bool Reader::open(char bracket) {
     if (bracket != '{') fail("expected an object for each node and edge, found an array");
     begin_record();
   } else {
-    if (field_ != kUnknown) fail(fmt::format("{}: {} is nested, expected a plain value", record(), brief(key_)));
+    if (field_ != kUnknown)
+      fail(fmt::format("{}: {} is nested, expected a plain value", record(), brief(key_)));
     skipping_ = depth_;
   }
   return true;
@@ -241,7 +242,8 @@ bool Reader::device_limit(const Value& given, const char* text) {
   if (given.text || *text != '\0' || !(given.real > 0 && given.real <= (bytes ? kMostBytes : kMostDevices)) ||
       (devices && !given.integral))
     fail(fmt::format("{} is {}, expected a number above 0 and up to {}", key_,
-                     *text != '\0' ? text : fmt::format("{}", given.real), bytes ? kMostBytes : kMostDevices));
+                     *text != '\0' ? text : fmt::format("{}", given.real),
+                     bytes ? kMostBytes : kMostDevices));
   if (bytes)
     builder_.set_device_memory(static_cast<Bytes>(given.real));
   else

@@ -55,15 +55,18 @@ class Planner {
 
   void check() const {
     constexpr double kMostWork = 2e9;
-    if (graph_.constrained()) throw std::runtime_error("pipeline: the graph has pins or groups, expected none");
-    if (!cost_.machine().same_speeds()) throw std::runtime_error("pipeline: devices differ, expected all alike");
+    if (graph_.constrained())
+      throw std::runtime_error("pipeline: the graph has pins or groups, expected none");
+    if (!cost_.machine().same_speeds())
+      throw std::runtime_error("pipeline: devices differ, expected all alike");
     for (DeviceIndex device = 1; device < devices_; ++device)
       if (cost_.machine().device(device).memory_limit != cost_.machine().device(0).memory_limit)
         throw std::runtime_error("pipeline: memory limits differ, expected one for all devices");
     const double work = 0.25 * nodes_ * nodes_ * devices_ * devices_;
     if (work > kMostWork)
-      throw std::runtime_error(fmt::format("pipeline: {} nodes on {} devices, expected fewer: at most {:.0f} nodes", nodes_,
-                                           devices_, std::sqrt(kMostWork * 4) / devices_));
+      throw std::runtime_error(
+          fmt::format("pipeline: {} nodes on {} devices, expected fewer: at most {:.0f} nodes", nodes_,
+                      devices_, std::sqrt(kMostWork * 4) / devices_));
   }
 
   // What crosses before each place of the order: a tensor once, from its producer to the last stage that reads it.
@@ -102,10 +105,11 @@ class Planner {
     if (replicas > 1) {
       const Link& link = cost_.machine().link(0, 1);
       const double moved = 2.0 * (replicas - 1) / replicas * static_cast<double>(weights);
-      stage.exchange = static_cast<Nanoseconds>((moved / link.bytes_per_ns + static_cast<double>(2 * link.latency)) / replicas);
+      stage.exchange = static_cast<Nanoseconds>(
+          (moved / link.bytes_per_ns + static_cast<double>(2 * link.latency)) / replicas);
     }
-    const DeviceIndex behind = devices_ - (used - replicas);
-    stage.bytes = weights + (outputs_[end] - outputs_[first]) * ((behind + replicas - 1) / replicas);
+    const DeviceIndex remaining = devices_ - (used - replicas);
+    stage.bytes = weights + (outputs_[end] - outputs_[first]) * ((remaining + replicas - 1) / replicas);
     return stage;
   }
 
@@ -140,10 +144,10 @@ class Planner {
   const DeviceIndex devices_;
   const bool replicate_;
   const NodeIndex nodes_;
-  std::vector<Nanoseconds> work_;           // sums over the order, as all below
+  std::vector<Nanoseconds> work_;  // sums over the order, as all below
   std::vector<Bytes> weights_, outputs_;
-  std::vector<Nanoseconds> receive_;        // by the place that a stage begins at
-  std::vector<std::vector<Choice>> best_;   // by end and devices used
+  std::vector<Nanoseconds> receive_;       // by the place that a stage begins at
+  std::vector<std::vector<Choice>> best_;  // by end and devices used
 };
 
 }  // namespace

@@ -67,7 +67,8 @@ void ContendedTimes::restore(Nanoseconds from) {
   ended_ = kept_ended_;
   if (kept_snapshots_ == 0) {
     device_.assign(device_.size(), {});
-    for (DeviceIndex device = 0; device < devices_; ++device) device_[device].next_event = kNever, head_changed(device);
+    for (DeviceIndex device = 0; device < devices_; ++device)
+      device_[device].next_event = kNever, head_changed(device);
     return;
   }
   const Nanoseconds now = snapshots_[kept_snapshots_ - 1].time;
@@ -105,7 +106,8 @@ bool ContendedTimes::try_start(DeviceIndex index, Nanoseconds now, Nanoseconds l
   Nanoseconds begin = device.free_at;
   for (const EdgeIndex edge : graph_.in_edges(node)) {
     const NodeIndex producer = graph_.source(edge);
-    begin = std::max(begin, device_of_[producer] == index ? times_[producer].finish : transfer_[edge].arrival);
+    begin =
+        std::max(begin, device_of_[producer] == index ? times_[producer].finish : transfer_[edge].arrival);
   }
   const Nanoseconds time = cost_.run_time(node, index);
   // A node that lasts no time ends after all others that end at its start.
@@ -113,7 +115,8 @@ bool ContendedTimes::try_start(DeviceIndex index, Nanoseconds now, Nanoseconds l
     device.next_event = begin;
     return true;
   }
-  if (begin + (total_[index] - device.done) > limit || (!bottom.empty() && begin > limit - bottom[node])) return false;
+  if (begin + (total_[index] - device.done) > limit || (!bottom.empty() && begin > limit - bottom[node]))
+    return false;
   ++device.next;
   device.done += time;
   device.running = node;
@@ -142,7 +145,8 @@ void ContendedTimes::send(NodeIndex node, DeviceIndex home, Nanoseconds now) {
     if (contention_) {
       times.start = std::max({now, sender.sends_until, receiver.receives_until});
       if (times.start > now)
-        times.waited_for = sender.sends_until >= receiver.receives_until ? sender.last_sent : receiver.last_received;
+        times.waited_for =
+            sender.sends_until >= receiver.receives_until ? sender.last_sent : receiver.last_received;
       sender.sends_until = receiver.receives_until = times.start + cost_.link_time(edge, home, to);
       sender.last_sent = receiver.last_received = edge;
     }
@@ -162,7 +166,9 @@ void ContendedTimes::end(DeviceIndex index, Nanoseconds now) {
   for (const NodeIndex next : graph_.successors(node)) {
     const DeviceIndex at = device_of_[next];
     DeviceState& other = device_[at];
-    if (at == index || other.running != kNone || other.next == std::ssize(orders_[at]) || orders_[at][other.next] != next) continue;
+    if (at == index || other.running != kNone || other.next == std::ssize(orders_[at]) ||
+        orders_[at][other.next] != next)
+      continue;
     if (--other.missing == 0) other.dirty = true;
   }
 }
@@ -206,7 +212,8 @@ void ContendedTimes::undo() {
   snapshots_.resize(kept_snapshots_);
   snapshots_.insert(snapshots_.end(), old_snapshots_.begin(), old_snapshots_.end());
   snapshot_devices_.resize(kept_snapshots_ * device_.size());
-  snapshot_devices_.insert(snapshot_devices_.end(), old_snapshot_devices_.begin(), old_snapshot_devices_.end());
+  snapshot_devices_.insert(snapshot_devices_.end(), old_snapshot_devices_.begin(),
+                           old_snapshot_devices_.end());
 }
 
 }  // namespace convoy::partition

@@ -28,7 +28,8 @@ class Enumerator {
     for (std::int32_t unit = 0; unit < units.count(); ++unit)
       if (!units.nodes(unit).empty()) order_.push_back(unit);
     // What takes longest first: its devices decide most.
-    std::stable_sort(order_.begin(), order_.end(), [&](std::int32_t a, std::int32_t b) { return work(a) > work(b); });
+    std::stable_sort(order_.begin(), order_.end(),
+                     [&](std::int32_t a, std::int32_t b) { return work(a) > work(b); });
   }
 
   ExactSearch run() {
@@ -46,7 +47,8 @@ class Enumerator {
 
   bool stop() {
     constexpr std::int64_t kLookAtClock = 256;
-    if (!stopped_ && (--steps_ <= 0 || (steps_ % kLookAtClock == 0 && Clock::now() >= deadline_))) stopped_ = true;
+    if (!stopped_ && (--steps_ <= 0 || (steps_ % kLookAtClock == 0 && Clock::now() >= deadline_)))
+      stopped_ = true;
     return stopped_;
   }
 
@@ -90,7 +92,8 @@ class Enumerator {
     std::vector<NodeIndex> next;
     for (NodeIndex node = 0; node < graph_.node_count(); ++node)
       if (device_of_[node] == device && state.selectable(node)) next.push_back(node);
-    std::stable_sort(next.begin(), next.end(), [&](NodeIndex a, NodeIndex b) { return level_[a] > level_[b]; });
+    std::stable_sort(next.begin(), next.end(),
+                     [&](NodeIndex a, NodeIndex b) { return level_[a] > level_[b]; });
     for (const NodeIndex node : next) {
       ExactState chosen = state;
       chosen.choose(device, node);
@@ -100,7 +103,8 @@ class Enumerator {
 
   void consider(const ExactState& state) {
     Nanoseconds makespan = 0;
-    for (NodeIndex node = 0; node < graph_.node_count(); ++node) makespan = std::max(makespan, state.finish(node));
+    for (NodeIndex node = 0; node < graph_.node_count(); ++node)
+      makespan = std::max(makespan, state.finish(node));
     if (makespan >= best_ || !state.within_limits()) return;
     best_ = makespan;
     Placement placement{cost_.device_count(), device_of_, {}};

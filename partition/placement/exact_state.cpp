@@ -22,9 +22,11 @@ Nanoseconds ExactState::inputs_at(NodeIndex node) const {
   Nanoseconds latest = 0;
   for (const EdgeIndex edge : cost_->graph().in_edges(node)) {
     const NodeIndex producer = cost_->graph().source(edge);
-    if (finish_[producer] == kNever || finish_[producer] > now_ || device_[device_of_[producer]].running == producer)
+    if (finish_[producer] == kNever || finish_[producer] > now_ ||
+        device_[device_of_[producer]].running == producer)
       return kNever;
-    latest = std::max(latest, device_of_[producer] == home ? finish_[producer] : sent_[producer][home].arrival);
+    latest =
+        std::max(latest, device_of_[producer] == home ? finish_[producer] : sent_[producer][home].arrival);
   }
   return latest;
 }
@@ -124,9 +126,10 @@ Nanoseconds ExactState::bound() const {
       for (const EdgeIndex edge : graph.in_edges(node)) {
         const NodeIndex producer = graph.source(edge);
         const Nanoseconds arrival = sent_[producer][home].arrival;
-        begin = std::max(begin, arrival != kNever && device_of_[producer] != home
-                                    ? arrival
-                                    : earliest[producer] + cost_->transfer_time(edge, device_of_[producer], home));
+        begin = std::max(begin,
+                         arrival != kNever && device_of_[producer] != home
+                             ? arrival
+                             : earliest[producer] + cost_->transfer_time(edge, device_of_[producer], home));
       }
       earliest[node] = begin + cost_->run_time(node, home);
     }
@@ -146,7 +149,8 @@ Nanoseconds ExactState::last_use(NodeIndex producer, DeviceIndex device) const {
     if (device_of_[next] == device)
       until = std::max(until, finish_[next]);
     else if (home)
-      until = std::max(until, finish_[producer] == kNever ? kNever : sent_[producer][device_of_[next]].arrival);
+      until =
+          std::max(until, finish_[producer] == kNever ? kNever : sent_[producer][device_of_[next]].arrival);
   }
   return until;
 }

@@ -141,7 +141,8 @@ Placement improve(const CostModel& cost, const Units& units, const Placement& pl
   const auto score = [&](const Placement& judged) {
     const Simulation simulation =
         simulate(cost, judged, cost.machine().limited() ? Detail::kAll : Detail::kTimes);
-    return Score{cost.machine().limited() ? memory_overflow(cost.machine(), simulation) : 0, simulation.makespan};
+    return Score{cost.machine().limited() ? memory_overflow(cost.machine(), simulation) : 0,
+                 simulation.makespan};
   };
   return score(result) <= score(placement) ? result : placement;
 }

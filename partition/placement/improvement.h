@@ -17,7 +17,8 @@ struct ImprovementLimits {
   std::int64_t moves = std::numeric_limits<std::int64_t>::max();  // tried; for runs that must repeat
   Nanoseconds good_enough = 0;                                    // stop at this makespan
   std::uint64_t seed = 1;
-  double temperature = 0.03;  // at first, of the makespan: a move that adds that much is taken once in e tries
+  double temperature =
+      0.03;  // at first, of the makespan: a move that adds that much is taken once in e tries
 };
 
 struct ImprovementCounts {

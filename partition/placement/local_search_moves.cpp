@@ -150,7 +150,8 @@ void LocalSearch::step() {
   constexpr double kAnywhere = 0.2;
   slack_ = static_cast<Nanoseconds>(-temperature_ * std::log(1 - random_.unit()));
   const auto at = static_cast<std::size_t>(random_.below(std::ssize(path_)));
-  const NodeIndex node = random_.unit() < kAnywhere ? static_cast<NodeIndex>(random_.below(graph_.node_count())) : path_[at];
+  const NodeIndex node =
+      random_.unit() < kAnywhere ? static_cast<NodeIndex>(random_.below(graph_.node_count())) : path_[at];
   switch (random_.below(8)) {
     case 0:
       return try_run(at);

@@ -35,8 +35,9 @@ void ScheduleState::add_outputs(NodeIndex node) const {
       copy = {0, contended_ ? contended_->sent(edge) : node_[node].finish, 0, 0};
     }
     copy.bytes = std::max(copy.bytes, graph_.bytes(edge));
-    copy.arrival = std::max(copy.arrival, contended_ ? contended_->arrival(edge)
-                                                     : node_[node].finish + cost_.transfer_time(edge, home, consumer.device));
+    copy.arrival = std::max(
+        copy.arrival, contended_ ? contended_->arrival(edge)
+                                 : node_[node].finish + cost_.transfer_time(edge, home, consumer.device));
     copy.until = std::max(copy.until, consumer.finish);
   }
   for (const DeviceIndex to : receivers_) {
@@ -52,7 +53,8 @@ Bytes ScheduleState::overflow(Bytes most) const {
   const DeviceIndex devices = cost_.device_count();
   changes_.resize(devices), copies_.resize(devices);
   std::vector<Bytes> resident(devices, 0);
-  for (const NodeState& state : node_) resident[state.device] += graph_.resident_bytes(static_cast<NodeIndex>(&state - node_.data()));
+  for (const NodeState& state : node_)
+    resident[state.device] += graph_.resident_bytes(static_cast<NodeIndex>(&state - node_.data()));
   Bytes sum = 0;
   for (DeviceIndex device = 0; device < devices; ++device)
     sum += std::max<Bytes>(0, resident[device] - cost_.machine().device(device).memory_limit);

@@ -39,8 +39,14 @@ std::string chrome_trace(const TaskGraph& graph, const Simulation& simulation) {
   const auto at = std::back_inserter(out);
   fmt::format_to(at, "{{\"displayTimeUnit\": \"ns\", \"traceEvents\": [\n");
   for (std::size_t device = 0; device < simulation.order.size(); ++device) {
-    fmt::format_to(at, R"({{"ph":"M","pid":{0},"name":"process_name","args":{{"name":"device {0}"}}}},)" "\n", device);
-    fmt::format_to(at, R"({{"ph":"M","pid":{},"tid":0,"name":"thread_name","args":{{"name":"compute"}}}},)" "\n", device);
+    fmt::format_to(at,
+                   R"({{"ph":"M","pid":{0},"name":"process_name","args":{{"name":"device {0}"}}}},)"
+                   "\n",
+                   device);
+    fmt::format_to(at,
+                   R"({{"ph":"M","pid":{},"tid":0,"name":"thread_name","args":{{"name":"compute"}}}},)"
+                   "\n",
+                   device);
     for (const NodeIndex node : simulation.order[device])
       fmt::format_to(
           at,
@@ -70,9 +76,13 @@ std::string chrome_trace(const TaskGraph& graph, const Simulation& simulation) {
   }
   for (std::size_t device = 0; device < used.size(); ++device)
     for (std::size_t track = 1; track <= used[device]; ++track)
-      fmt::format_to(at, R"({{"ph":"M","pid":{},"tid":{},"name":"thread_name","args":{{"name":"send {}"}}}},)" "\n",
+      fmt::format_to(at,
+                     R"({{"ph":"M","pid":{},"tid":{},"name":"thread_name","args":{{"name":"send {}"}}}},)"
+                     "\n",
                      device, track, track);
-  fmt::format_to(at, R"({{"ph":"M","pid":0,"name":"process_labels","args":{{"labels":"simulated placement"}}}})" "\n]}}\n");
+  fmt::format_to(at,
+                 R"({{"ph":"M","pid":0,"name":"process_labels","args":{{"labels":"simulated placement"}}}})"
+                 "\n]}}\n");
   return fmt::to_string(out);
 }
 

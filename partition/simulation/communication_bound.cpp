@@ -20,7 +20,8 @@ class Bound {
     time_.reserve(graph_.node_count()), transfer_.reserve(graph_.edge_count());
     for (NodeIndex node = 0; node < graph_.node_count(); ++node) {
       Nanoseconds least = std::numeric_limits<Nanoseconds>::max();
-      for (DeviceIndex device = 0; device < devices; ++device) least = std::min(least, cost.run_time(node, device));
+      for (DeviceIndex device = 0; device < devices; ++device)
+        least = std::min(least, cost.run_time(node, device));
       time_.push_back(least);
     }
     for (EdgeIndex edge = 0; edge < graph_.edge_count(); ++edge) transfer_.push_back(shortest_transfer(edge));
@@ -70,7 +71,8 @@ class Bound {
     here_.clear();
     for (const Neighbour& next : near_) {
       best = std::min(best, std::max(together, next.elsewhere()));
-      if (together >= best || here_.size() == kMostTogether) return std::min(best, std::max(together, Nanoseconds{0}));
+      if (together >= best || here_.size() == kMostTogether)
+        return std::min(best, std::max(together, Nanoseconds{0}));
       here_.insert(std::upper_bound(here_.begin(), here_.end(), next,
                                     [](const Neighbour& a, const Neighbour& b) { return a.begin < b.begin; }),
                    next);
@@ -92,7 +94,8 @@ Nanoseconds communication_bound(const CostModel& cost) {
   constexpr double kMostWork = 1e7;
   const double pairs = cost.machine().same_links() ? 1.0 : std::pow(cost.device_count(), 2);
   const TaskGraph& graph = cost.graph();
-  if (pairs * graph.edge_count() + static_cast<double>(graph.node_count()) * cost.device_count() > kMostWork) return 0;
+  if (pairs * graph.edge_count() + static_cast<double>(graph.node_count()) * cost.device_count() > kMostWork)
+    return 0;
   if (cost.device_count() == 1) return 0;
   return Bound(cost).run();
 }

@@ -44,7 +44,8 @@ Machine Machine::cluster(DeviceIndex nodes, DeviceIndex devices_per_node, Link i
 
 Machine Machine::of(std::vector<Device> devices, std::vector<Link> links) {
   Machine machine = uniform(static_cast<DeviceIndex>(devices.size()), {});
-  if (links.size() != machine.links_.size()) throw std::invalid_argument("machine: expected a link for each pair");
+  if (links.size() != machine.links_.size())
+    throw std::invalid_argument("machine: expected a link for each pair");
   for (DeviceIndex from = 0; from < machine.device_count(); ++from)
     for (DeviceIndex to = 0; to < machine.device_count(); ++to)
       if (from != to) check(links[static_cast<std::size_t>(from) * devices.size() + to]);

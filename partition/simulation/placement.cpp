@@ -71,7 +71,8 @@ NodeIndex PlacementReader::node_of_key(const std::string& key, const char* field
   std::int64_t id = 0;
   const char* end = key.data() + key.size();
   const auto [stop, error] = std::from_chars(key.data(), end, id);
-  if (error != std::errc() || stop != end) fail(fmt::format("{}: key \"{}\" is not an id", field, brief(key)));
+  if (error != std::errc() || stop != end)
+    fail(fmt::format("{}: key \"{}\" is not an id", field, brief(key)));
   return node_of(id, field);
 }
 
@@ -81,7 +82,8 @@ void PlacementReader::check_names(const Json& names) const {
   for (const auto& [key, value] : names.items()) {
     const NodeIndex node = node_of_key(key, "names");
     if (!value.is_string() || value.get<std::string>() != graph_.name(node))
-      fail(fmt::format("names: node {} is {}, but the graph has {}", brief(key), brief(value.dump()), graph_.label(node)));
+      fail(fmt::format("names: node {} is {}, but the graph has {}", brief(key), brief(value.dump()),
+                       graph_.label(node)));
   }
 }
 
@@ -182,7 +184,8 @@ std::string placement_json(const TaskGraph& graph, const Placement& placement) {
     // As the graph's reader has it: text that is no UTF-8 came from no JSON file and has no name here.
     const std::string name = Json(graph.name(node)).dump(-1, ' ', false, Json::error_handler_t::replace);
     if (Json::parse(name).get<std::string>() != graph.name(node)) continue;
-    fmt::format_to(at, "{}\"{}\": {}", std::exchange(first, false) ? ", \"names\": {" : ", ", graph.id(node), name);
+    fmt::format_to(at, "{}\"{}\": {}", std::exchange(first, false) ? ", \"names\": {" : ", ", graph.id(node),
+                   name);
   }
   fmt::format_to(at, "{}}}\n", first ? "" : "}");
   return fmt::to_string(out);

@@ -84,7 +84,8 @@ class Page {
   void legend() {
     put("<p>Each device, from the top: ");
     const auto sample = [&](const char* color, const char* what) {
-      put("<svg width=\"14\" height=\"12\"><rect width=\"14\" height=\"12\" fill=\"{}\"/></svg> {} &nbsp; ", color, what);
+      put("<svg width=\"14\" height=\"12\"><rect width=\"14\" height=\"12\" fill=\"{}\"/></svg> {} &nbsp; ",
+          color, what);
     };
     sample("#4878a8", "a node (colours only tell neighbours apart; its name on hover)");
     sample("#7f93a8", "nodes too short to draw apart");

@@ -38,7 +38,8 @@ class TopologyReader {
     constexpr double kMost = 1e15;
     if (!value.is_number() || value.get<double>() < least || (above && value.get<double>() == least) ||
         value.get<double>() > kMost)
-      fail(fmt::format("{} is {}, expected a number {} {}", field, brief(value.dump()), above ? "above" : "from", least));
+      fail(fmt::format("{} is {}, expected a number {} {}", field, brief(value.dump()),
+                       above ? "above" : "from", least));
     return value.get<double>();
   }
   double number_or(const Json& object, const char* field, double otherwise) const {
@@ -46,7 +47,8 @@ class TopologyReader {
   }
   void check_fields(const Json& object, std::initializer_list<std::string_view> known) const {
     for (const auto& [key, value] : object.items())
-      if (std::find(known.begin(), known.end(), key) == known.end()) fail(fmt::format("unknown field {}", brief(key)));
+      if (std::find(known.begin(), known.end(), key) == known.end())
+        fail(fmt::format("unknown field {}", brief(key)));
   }
 
   Machine matrix() const {
@@ -59,7 +61,8 @@ class TopologyReader {
       check_fields(kind, {"name", "count", "speed", "memory_bytes"});
       Device device;
       device.speed = number_or(kind, "speed", 1);
-      if (kind.contains("memory_bytes")) device.memory_limit = static_cast<Bytes>(number_or(kind, "memory_bytes", 1));
+      if (kind.contains("memory_bytes"))
+        device.memory_limit = static_cast<Bytes>(number_or(kind, "memory_bytes", 1));
       const double count = number_or(kind, "count", 1);
       if (count != std::floor(count) || count + static_cast<double>(devices.size()) > kMostDevices)
         fail(fmt::format("count is {}, expected a whole number, {} devices at most", count, kMostDevices));
@@ -89,8 +92,9 @@ class TopologyReader {
 
   Link link(const char* field) const {
     const Json& object = member(document_, field);
-    return {static_cast<Nanoseconds>(number(member(object, "latency_us"), "latency_us", 0, false) * 1e3 + 0.5),
-            number(member(object, "gbytes_per_second"), "gbytes_per_second", 0, true)};
+    return {
+        static_cast<Nanoseconds>(number(member(object, "latency_us"), "latency_us", 0, false) * 1e3 + 0.5),
+        number(member(object, "gbytes_per_second"), "gbytes_per_second", 0, true)};
   }
 
   Machine cluster() const {

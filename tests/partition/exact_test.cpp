@@ -1,11 +1,12 @@
 // Small graphs under memory limits against every placement in every order, judged by the simulator alone.
+#include "partition/placement/exact.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "partition/memory/overflow.h"
 #include "partition/partition.h"
-#include "partition/placement/exact.h"
 #include "tests/partition/graphs.h"
 
 namespace convoy::partition {
@@ -43,7 +44,8 @@ class Everything {
     placement.order.resize(cost_.device_count());
     for (const NodeIndex node : sequence_) placement.order[placed_[node]].push_back(node);
     const Simulation simulation = simulate(cost_, placement);
-    if (memory_overflow(cost_.machine(), simulation) == 0) shortest_ = std::min(shortest_, simulation.makespan);
+    if (memory_overflow(cost_.machine(), simulation) == 0)
+      shortest_ = std::min(shortest_, simulation.makespan);
   }
   const CostModel& cost_;
   std::vector<DeviceIndex> placed_;
@@ -65,7 +67,8 @@ TaskGraph graph_with_sizes(std::uint64_t seed, NodeIndex nodes) {
   for (NodeIndex from = 0; from < nodes; ++from)
     for (NodeIndex to = from + 1; to < nodes; ++to)
       if (random.unit() < 0.35)
-        builder.add_edge(from, to, random.below(3) == 0 ? 1000 * random.below(9) : TaskGraphBuilder::kOutputBytes);
+        builder.add_edge(from, to,
+                         random.below(3) == 0 ? 1000 * random.below(9) : TaskGraphBuilder::kOutputBytes);
   return builder.build();
 }
 
@@ -110,7 +113,8 @@ TEST(Exact, MakespansFallWithTheLimit) {
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     const TaskGraph graph = graph_with_sizes(seed, 8);
     Nanoseconds before = kNothingFits;
-    for (Bytes limit = graph.total_resident_bytes() / 2; limit <= graph.total_resident_bytes() + 8000; limit += 2000) {
+    for (Bytes limit = graph.total_resident_bytes() / 2; limit <= graph.total_resident_bytes() + 8000;
+         limit += 2000) {
       const Machine machine = Machine::uniform(2, {5000, 0.1}, limit);
       const CostModel cost(graph, machine);
       PartitionOptions options;

@@ -33,8 +33,10 @@ Nanoseconds best_period(const CostModel& cost, NodeIndex first, DeviceIndex used
     for (DeviceIndex replicas = 1; used + replicas <= cost.device_count(); ++replicas) {
       const Link& link = cost.machine().link(0, 1);
       const double moved = 2.0 * (replicas - 1) / replicas * static_cast<double>(weights);
-      const auto exchange = replicas == 1 ? 0 : static_cast<Nanoseconds>(
-          (moved / link.bytes_per_ns + static_cast<double>(2 * link.latency)) / replicas);
+      const auto exchange =
+          replicas == 1 ? 0
+                        : static_cast<Nanoseconds>(
+                              (moved / link.bytes_per_ns + static_cast<double>(2 * link.latency)) / replicas);
       const Nanoseconds receive = first > 0 ? 2 * cost.transfer_time(graph.in_edges(first)[0]) : 0;
       const Bytes in_flight = (cost.device_count() - used + replicas - 1) / replicas;
       if (weights + outputs * in_flight > cost.machine().device(0).memory_limit) continue;
@@ -85,7 +87,8 @@ TEST(Pipeline, RefusesWhatItDoesNotPlan) {
 constexpr const char* kProfile =
     "node2 -- Conv2d(3, 64, kernel_size=(3, 3)) -- forward_compute_time=2.500, backward_compute_time=4.000, "
     "activation_size=100.000, parameter_size=7168.000\n"
-    "node1 -- Input -- forward_compute_time=1.000, backward_compute_time=0.000, activation_size=[70.0; 30.0], "
+    "node1 -- Input -- forward_compute_time=1.000, backward_compute_time=0.000, activation_size=[70.0; "
+    "30.0], "
     "parameter_size=0.000\n\tnode1 -- node2\n";
 
 TEST(PipeDream, ReadsProfiles) {
@@ -104,10 +107,12 @@ TEST(PipeDream, ReadsProfiles) {
     }
     return "";
   };
-  EXPECT_EQ(error_of(std::string(kProfile) + "\tnode1 -- node7\n"), "graph.txt:4: no node has the name node7");
+  EXPECT_EQ(error_of(std::string(kProfile) + "\tnode1 -- node7\n"),
+            "graph.txt:4: no node has the name node7");
   EXPECT_EQ(error_of("a -- b -- forward_compute_time=x, backward_compute_time=0"),
             "graph.txt:1: forward_compute_time= is \"x\", expected a number from 0 to 9e12");
-  EXPECT_EQ(error_of("nonsense\n"), "graph.txt:1: expected NODE -- TEXT -- forward_compute_time=…, found \"nonsense\"");
+  EXPECT_EQ(error_of("nonsense\n"),
+            "graph.txt:1: expected NODE -- TEXT -- forward_compute_time=…, found \"nonsense\"");
 }
 
 }  // namespace

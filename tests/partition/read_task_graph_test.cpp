@@ -169,14 +169,16 @@ TEST_F(PardnnFolder, ErrorsNameFileAndLine) {
   write("graph.dot", "digraph{\n\"a\"=>\"b\"\n}\n");
   EXPECT_NE(error().find("graph.dot:2:"), std::string::npos) << error();
   std::filesystem::remove(folder_ / "tensor_bytes.txt");
-  EXPECT_NE(error().find("has neither tensor_bytes.txt nor tensors_sz_32_low.txt"), std::string::npos) << error();
+  EXPECT_NE(error().find("has neither tensor_bytes.txt nor tensors_sz_32_low.txt"), std::string::npos)
+      << error();
 }
 
 // As DOT has it: attributes, chains, several edges on a line, comments, and arrows within names.
 TEST_F(PardnnFolder, ReadsDotAsItIs) {
   write("durations.txt", "a::5\nb->c::6\n");
   write("graph.dot",
-        "/* a step */ strict digraph g {\n rankdir=LR; node [shape=box]\n a -> \"b->c\" -> d [label=\"x;y -> z\", w=3];"
+        "/* a step */ strict digraph g {\n rankdir=LR; node [shape=box]\n a -> \"b->c\" -> d [label=\"x;y -> "
+        "z\", w=3];"
         " a->e; e->d // last\n lonely;\n}\n");
   const TaskGraph graph = read_pardnn_folder(folder_);
   ASSERT_EQ(graph.node_count(), 5);
@@ -185,15 +187,17 @@ TEST_F(PardnnFolder, ReadsDotAsItIs) {
   EXPECT_EQ(graph.time(1), 6000);
   EXPECT_EQ(graph.target(graph.out_begin(1)), 2);
   EXPECT_EQ(graph.name(4), "lonely");
-  for (const char* wrong : {"graph { a -- b }", "digraph { a -- b }", "digraph { subgraph x { a } }", "digraph { a b }",
-                            "digraph { a -> }", "digraph { a -> b [label=\"x\" }", "digraph { \"a }", "digraph { a } b"}) {
+  for (const char* wrong :
+       {"graph { a -- b }", "digraph { a -- b }", "digraph { subgraph x { a } }", "digraph { a b }",
+        "digraph { a -> }", "digraph { a -> b [label=\"x\" }", "digraph { \"a }", "digraph { a } b"}) {
     write("graph.dot", wrong);
     EXPECT_NE(error().find("graph.dot:1: "), std::string::npos) << wrong << ": " << error();
   }
 }
 
 TEST_F(PardnnFolder, TakesThePublicProgramsNames) {
-  for (const char* name : {"graph.dot", "durations.txt", "tensor_bytes.txt"}) std::filesystem::remove(folder_ / name);
+  for (const char* name : {"graph.dot", "durations.txt", "tensor_bytes.txt"})
+    std::filesystem::remove(folder_ / name);
   write("crn_src_sink_low.dot", "digraph{\n\"src\"->\"v\"\n\"v\"->\"a\"\n\"a\"->\"snk\"\n}\n");
   write("nodes_average_durations_fixed.txt", "v::3\na::5\n");
   write("tensors_sz_32_low.txt", "\"v\":: 99.5\na::10\n");
@@ -227,12 +231,15 @@ TEST(ReadTaskGraph, NamesWhatIsNoNumberAndWhatIsTooLarge) {
 }
 
 TEST(ReadTaskGraph, KeepsMicrosoftsLimits) {
-  const char* rest = R"("nodes": [{"id": 1, "fpgaLatency": 1, "size": 1, "supportedOnFpga": true}], "edges": []})";
-  const TaskGraph graph = parse_task_graph_json(std::string(R"({"maxSizePerFPGA": 5e3, "maxFPGAs": 6, )") + rest, "f");
+  const char* rest =
+      R"("nodes": [{"id": 1, "fpgaLatency": 1, "size": 1, "supportedOnFpga": true}], "edges": []})";
+  const TaskGraph graph =
+      parse_task_graph_json(std::string(R"({"maxSizePerFPGA": 5e3, "maxFPGAs": 6, )") + rest, "f");
   EXPECT_EQ(graph.device_memory(), 5000);
   EXPECT_EQ(graph.device_count(), 6);
   EXPECT_THROW(parse_task_graph_json(std::string(R"({"maxFPGAs": 2.5, )") + rest, "f"), std::runtime_error);
-  EXPECT_THROW(parse_task_graph_json(std::string(R"({"maxSizePerFPGA": -1, )") + rest, "f"), std::runtime_error);
+  EXPECT_THROW(parse_task_graph_json(std::string(R"({"maxSizePerFPGA": -1, )") + rest, "f"),
+               std::runtime_error);
 }
 
 // Random bytes changed in valid files: an error or a graph, never a crash (run with the asan+ubsan preset too).

@@ -259,7 +259,8 @@ TEST(Simulator, TraceIsJsonAndReportIsSelfContained) {
   std::map<std::pair<int, int>, std::vector<std::pair<double, double>>> tracks;
   for (const auto& event : trace["traceEvents"])
     if (event["ph"] == "X")
-      tracks[{event["pid"], event["tid"]}].emplace_back(event["ts"], event["ts"].get<double>() + event["dur"].get<double>());
+      tracks[{event["pid"], event["tid"]}].emplace_back(
+          event["ts"], event["ts"].get<double>() + event["dur"].get<double>());
   EXPECT_GT(tracks.size(), 6u) << "all sends have one track";
   for (auto& [track, slices] : tracks) {
     std::sort(slices.begin(), slices.end());

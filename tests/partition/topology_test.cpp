@@ -40,11 +40,13 @@ TEST(Topology, ReadsACluster) {
 
 TEST(Topology, ErrorsNameFileAndField) {
   EXPECT_EQ(error_of("{"), "t.json: not JSON");
-  EXPECT_EQ(error_of(R"({"devices": [{}], "latency_us": 1, "gbytes_per_second": 1, "x": 1})"), "t.json: unknown field x");
+  EXPECT_EQ(error_of(R"({"devices": [{}], "latency_us": 1, "gbytes_per_second": 1, "x": 1})"),
+            "t.json: unknown field x");
   EXPECT_EQ(error_of(R"({"devices": [{"count": 2}], "latency_us": -1, "gbytes_per_second": 1})"),
             "t.json: latency_us is -1, expected a number from 0");
-  EXPECT_EQ(error_of(R"({"devices": [{"count": 2}], "latency_us": 1, "gbytes_per_second": [[1, 0], [1, 1]]})"),
-            "t.json: gbytes_per_second[0][1] is 0, expected a number above 0");
+  EXPECT_EQ(
+      error_of(R"({"devices": [{"count": 2}], "latency_us": 1, "gbytes_per_second": [[1, 0], [1, 1]]})"),
+      "t.json: gbytes_per_second[0][1] is 0, expected a number above 0");
   EXPECT_EQ(error_of(R"({"devices": [{"count": 2}], "latency_us": [[1]], "gbytes_per_second": 1})"),
             "t.json: latency_us is no matrix of 2 rows and columns");
   EXPECT_EQ(error_of(R"({"devices": [{"count": 2}], "latency_us": 1, "gbytes_per_second": 1})", 3),
