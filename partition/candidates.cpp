@@ -1,4 +1,5 @@
 // The candidates: each algorithm's placement, in its own order or a list schedule's, made to fit the memory limits.
+#include <algorithm>
 #include <atomic>
 #include <exception>
 #include <thread>
@@ -44,14 +45,19 @@ void Partitioner::choose_order(Entry& entry) const {
   entry.placement.order = std::move(by_list.order);
 }
 
-void Partitioner::fit(Entry& entry, Effort effort) const {
+// What remains of the time limit; without one, no end.
+std::chrono::nanoseconds Partitioner::left() const {
+  if (!options_.time_limit) return std::chrono::nanoseconds::max();
+  const std::chrono::duration<double> left = *options_.time_limit - (Clock::now() - begin_);
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(std::clamp(left.count(), 0.0, 1e9) * 1e9));
+}
+
+void Partitioner::fit(Entry& entry, Effort effort, std::chrono::nanoseconds most) const {
   if (!cost_.machine().limited()) return;
   entry.overflow = memory_overflow(cost_.machine(), simulate(cost_, entry.placement));
   entry.candidate.fits = entry.overflow == 0;
   if (entry.candidate.fits) return;
-  const std::chrono::nanoseconds time =
-      effort == Effort::kQuick ? std::chrono::milliseconds(200) : options_.repair_time;
-  OverflowResult repaired = fit_memory(cost_, units_, entry.placement, effort, time);
+  OverflowResult repaired = fit_memory(cost_, units_, entry.placement, effort, std::min(most, left()));
   entry.candidate.fits = repaired.placement.has_value();
   if (!entry.candidate.fits) {
     entry.reason = std::move(repaired.reason), entry.proven = repaired.proven;
@@ -61,43 +67,64 @@ void Partitioner::fit(Entry& entry, Effort effort) const {
   entry.candidate.makespan = simulate(cost_, entry.placement, Detail::kTimes).makespan;
 }
 
-// The same for every algorithm, so found once.
-const Partitioner::Spread& Partitioner::spread() const {
-  std::call_once(spread_once_, [&] {
-    const LiveCut cut = find_live_cut(cost_);
-    spread_.proof = live_certificate(cost_, cut);
-    if (spread_.proof) return;
-    spread_.entry.placement = place_by_memory(cost_, units_, cut);
-    choose_order(spread_.entry);
-    fit(spread_.entry, Effort::kThorough);
-  });
-  return spread_;
-}
-
-// From the placement that spreads what must be live, then from the given one, unless there is proof that none can fit.
-void Partitioner::try_hard(Entry& entry) const {
-  const Spread& known = spread();
-  if (known.proof) {
-    entry.reason = *known.proof, entry.proven = true;
-    return;
-  }
-  if (!known.entry.candidate.fits && !known.entry.proven) fit(entry, Effort::kThorough);
-  if (entry.candidate.fits) return;
-  const Algorithm algorithm = entry.candidate.algorithm;
-  entry = known.entry;
-  entry.candidate.algorithm = algorithm;
-}
-
 Partitioner::Entry Partitioner::make(Algorithm algorithm) const {
   const Clock::time_point begin = Clock::now();
   Entry entry;
   entry.candidate.algorithm = algorithm;
   entry.placement = place(algorithm);
   choose_order(entry);
-  fit(entry, Effort::kQuick);
-  if (!entry.candidate.fits && !entry.proven) try_hard(entry);
+  fit(entry, Effort::kQuick, std::min<std::chrono::nanoseconds>(std::chrono::milliseconds(200), left() / 8));
   entry.candidate.seconds = seconds_since(begin);
   return entry;
+}
+
+// Where no candidate fits: a proof that nothing can; or the placement that spreads what must be live, then a search that
+// lowers the excess, from that and from the candidate that came closest.
+Partitioner::Entry Partitioner::made_to_fit(const std::vector<Entry>& entries) const {
+  const auto closer = [](const Entry& a, const Entry& b) { return a.overflow < b.overflow; };
+  Entry closest = *std::min_element(entries.begin(), entries.end(), closer);
+  const LiveCut cut = find_live_cut(cost_);
+  if (const std::optional<std::string> proof = live_certificate(cost_, cut)) {
+    closest.reason = *proof, closest.proven = true;
+    return closest;
+  }
+  const Algorithm algorithm = closest.candidate.algorithm;
+  const std::chrono::nanoseconds time = std::min(options_.repair_time, left());
+  Entry spread;
+  spread.placement = place_by_memory(cost_, units_, cut);
+  choose_order(spread);
+  for (Entry* entry : {&spread, &closest}) {
+    fit(*entry, Effort::kThorough, time / 4);
+    entry->candidate.algorithm = algorithm;
+    if (entry->candidate.fits || entry->proven) return *entry;
+  }
+  Entry& start = spread.overflow < closest.overflow ? spread : closest;
+  ImprovementLimits limits;
+  limits.deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::min(time / 2, left()));
+  limits.good_enough = std::numeric_limits<Nanoseconds>::max();  // the first that fits
+  start.placement = improve(cost_, units_, start.placement, limits);
+  const Simulation simulation = simulate(cost_, start.placement);
+  start.candidate.makespan = simulation.makespan;
+  start.candidate.fits = memory_overflow(cost_.machine(), simulation) == 0;
+  return start;
+}
+
+// The entry's placement made to fit into a share of the limits: what moves far from a limit at once may lose less than what
+// is pushed under it bit by bit.
+std::optional<Partitioner::Entry> Partitioner::tightened(const Entry& entry, double share) const {
+  Machine machine = cost_.machine();
+  for (DeviceIndex device = 0; device < machine.device_count(); ++device)
+    if (Bytes& limit = machine.device(device).memory_limit; limit != kUnlimited)
+      limit = static_cast<Bytes>(share * static_cast<double>(limit));
+  const CostModel cost(cost_.graph(), machine);
+  const OverflowResult repaired =
+      fit_memory(cost, units_, entry.placement, Effort::kQuick,
+                 std::min<std::chrono::nanoseconds>(std::chrono::milliseconds(50), left() / 8));
+  if (!repaired.placement) return std::nullopt;
+  Entry result;
+  result.placement = *repaired.placement;
+  result.candidate.makespan = simulate(cost_, result.placement, Detail::kTimes).makespan;
+  return result;
 }
 
 std::vector<Partitioner::Entry> Partitioner::make_all() const {
@@ -111,7 +138,10 @@ std::vector<Partitioner::Entry> Partitioner::make_all() const {
   std::atomic<std::size_t> next{0};
   std::atomic<bool> optimal{false};  // something fits and is as short as the bound: nothing can be shorter
   const auto work = [&] {
-    for (std::size_t i = next++; i < wanted.size() && !optimal; i = next++) try {
+    const auto go_on = [&](std::size_t i) {
+      return i < wanted.size() && !optimal && (i == 0 || left().count() > 0);
+    };
+    for (std::size_t i = next++; go_on(i); i = next++) try {
         made[i] = make(wanted[i]);
         if (at_bound(made[i]->candidate)) optimal = true;
       } catch (...) {

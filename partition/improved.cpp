@@ -7,6 +7,7 @@
 #include "partition/memory/live_cut.h"
 #include "partition/partitioner.h"
 #include "partition/placement/baselines.h"
+#include "partition/placement/exact.h"
 #include "partition/placement/exhaustive.h"
 #include "partition/placement/pardnn.h"
 
@@ -16,16 +17,10 @@ namespace {
 // Beyond so many nodes and edges the search gets a share of the time that the rest took, and no second search helps.
 constexpr std::int64_t kSmall = 20000;
 
-std::int64_t size_of(const TaskGraph& graph) { return std::int64_t{graph.node_count()} + graph.edge_count(); }
+// The first temperature, of the makespan. Under contention a move costs more, and fewer moves need a cooler start.
+double first_temperature(const CostModel& cost) { return cost.machine().contention() ? 0.003 : 0.03; }
 
-// Whether any devices are as good as any others of the same number.
-bool interchangeable(const CostModel& cost, const Units& units) {
-  for (DeviceIndex device = 1; device < cost.device_count(); ++device)
-    if (cost.machine().device(device).memory_limit != cost.machine().device(0).memory_limit) return false;
-  for (std::int32_t unit = 0; unit < units.count(); ++unit)
-    if (units.pin(unit) != kNone) return false;
-  return cost.uniform();
-}
+std::int64_t size_of(const TaskGraph& graph) { return std::int64_t{graph.node_count()} + graph.edge_count(); }
 
 Placement on_more_devices(Placement placement, DeviceIndex devices) {
   placement.devices = devices;
@@ -49,7 +44,6 @@ class FewerDevices {
   Nanoseconds makespan() const { return makespan_; }
   const Placement& placement() const { return start_; }
   void search(ImprovementLimits limits) {
-    if (machine_.limited()) limits.accept = [&](const Placement& placement) { return fits(placement); };
     start_ = improve(cost_, units_, start_, limits);
     makespan_ = simulate(cost_, start_, Detail::kTimes).makespan;
   }
@@ -83,35 +77,79 @@ class FewerDevices {
 
 }  // namespace
 
-Clock::time_point Partitioner::deadline() const {
-  if (options_.move_limit != std::numeric_limits<std::int64_t>::max() && !options_.time_limit)
-    return Clock::time_point::max();
+// With one thread the searches come one after the other, each for the time that two threads would have.
+Clock::time_point Partitioner::search_deadline() const {
+  if (options_.time_limit) return Clock::now() + std::chrono::duration_cast<Clock::duration>(left());
+  if (options_.move_limit != std::numeric_limits<std::int64_t>::max()) return Clock::time_point::max();
   std::chrono::duration<double> time{0.5};
   constexpr std::chrono::duration<double> kLongest{2.5};
-  if (options_.time_limit)
-    time = *options_.time_limit;
-  else if (size_of(cost_.graph()) > kSmall)
+  if (size_of(cost_.graph()) > kSmall)
     time = std::min<std::chrono::duration<double>>(0.3 * (Clock::now() - options_.began), kLongest);
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(time);
 }
 
-// HEFT with other weights for the transfers in its ranks: milliseconds, and on some graphs some per cent.
-Partitioner::Entry Partitioner::better_start(const Entry& best, bool repaired) const {
+// The best candidate, HEFT with other weights for the transfers in its ranks (milliseconds, and on some graphs some per
+// cent), and where limits bind, what spreads the memory from the beginning or is far below them.
+Partitioner::Entry Partitioner::better_start(const std::vector<Entry>& entries) const {
   constexpr std::int64_t kLarge = 300'000;
-  Entry start = best;
+  const auto shorter = [](const Entry& a, const Entry& b) {
+    return a.candidate.fits != b.candidate.fits ? a.candidate.fits
+                                                : a.candidate.makespan < b.candidate.makespan;
+  };
+  const bool repaired =
+      std::any_of(entries.begin(), entries.end(), [](const Entry& entry) { return entry.overflow > 0; });
+  Entry start = *std::min_element(entries.begin(), entries.end(), shorter);
   if (size_of(cost_.graph()) > kLarge) return start;
   const auto consider = [&](Placement placement) {
+    if (left().count() == 0) return;
     Entry entry;
     entry.placement = std::move(placement);
     choose_order(entry);
     if (entry.candidate.makespan >= start.candidate.makespan) return;
-    fit(entry, Effort::kQuick);
+    fit(entry, Effort::kQuick, std::chrono::milliseconds(100));
     if (entry.candidate.fits && entry.candidate.makespan < start.candidate.makespan) start = std::move(entry);
   };
-  for (const double weight : {0.5, 2.0}) consider(place_by_heft(cost_, units_, weight));
-  // Where limits bind, what spreads the memory from the beginning may lose less than what was made to fit.
-  if (repaired) consider(place_by_memory(cost_, units_, find_live_cut(cost_)));
+  for (const double weight : {0.5, 1.0, 2.0}) {
+    if (weight != 1) consider(place_by_heft(cost_, units_, weight));
+    consider(place_by_heft(cost_, units_, weight, false));
+  }
+  if (!repaired) return start;
+  consider(place_by_memory(cost_, units_, find_live_cut(cost_)));
+  for (const double share : {0.95, 0.9, 0.8, 0.7})
+    for (const Algorithm algorithm : {Algorithm::kParDnn, Algorithm::kHeft}) {
+      if (left().count() == 0) break;
+      Entry whole;
+      whole.placement = place(algorithm);
+      choose_order(whole);
+      if (std::optional<Entry> entry = tightened(whole, share);
+          entry && entry->candidate.makespan < start.candidate.makespan)
+        start = std::move(*entry);
+    }
   return start;
+}
+
+Partitioner::Entry Partitioner::searched_exactly(bool& complete) const {
+  constexpr std::int64_t kSteps = 2'000'000;
+  const Clock::time_point begin = Clock::now();
+  const std::chrono::nanoseconds time = std::min<std::chrono::nanoseconds>(std::chrono::seconds(2), left());
+  const ExactSearch found = search_exactly(cost_, units_, std::numeric_limits<Nanoseconds>::max(), kSteps,
+                                           begin + std::chrono::duration_cast<Clock::duration>(time));
+  complete = found.complete;
+  Entry entry;
+  entry.candidate.algorithm = Algorithm::kImprove;
+  entry.candidate.fits = found.placement.has_value();
+  entry.candidate.seconds = seconds_since(begin);
+  if (found.placement) {
+    entry.placement = *found.placement;
+    entry.candidate.makespan = simulate(cost_, entry.placement, Detail::kTimes).makespan;
+    return entry;
+  }
+  entry.overflow = kUnlimited;
+  entry.proven = complete;
+  entry.reason = live_certificate(cost_, find_live_cut(cost_))
+                     .value_or("no placement fits in any order: all of them were tried");
+  if (!complete) entry.reason = "no placement that fits was found";
+  return entry;
 }
 
 // A graph with few placements: list scheduling of each of them.
@@ -133,7 +171,7 @@ void Partitioner::try_all_placements(Entry& best) const {
                      });
 }
 
-// What another thread does meanwhile: searches on fewer devices, where those come close, for the same time each.
+// Searches on fewer devices, where those come close: each for a while, then the best for the rest of the time.
 // When transfers are dear more devices only make the space to search larger, and no answer should be longer for having them.
 Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits) const {
   constexpr double kClose = 1.25;
@@ -147,42 +185,49 @@ Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits
   ++limits.seed;
   if (widths.empty()) return improve(cost_, units_, best.placement, limits);
   const Clock::time_point last = limits.deadline;
-  for (std::size_t i = 0; i < widths.size(); ++i) {
+  for (std::size_t i = 0; widths.size() > 1 && i < widths.size(); ++i) {
     if (last != Clock::time_point::max()) {
       const Clock::time_point now = Clock::now();
-      limits.deadline = now + (last - now) / static_cast<std::int64_t>(widths.size() - i);
+      limits.deadline = now + (last - now) / static_cast<std::int64_t>(2 * widths.size() - i);
     }
     widths[i]->search(limits);
   }
+  limits.deadline = last;
   const auto shorter = [](const auto& a, const auto& b) { return a->makespan() < b->makespan(); };
-  return on_more_devices((*std::min_element(widths.begin(), widths.end(), shorter))->placement(), devices);
+  FewerDevices& narrow = **std::min_element(widths.begin(), widths.end(), shorter);
+  narrow.search(limits);
+  return on_more_devices(narrow.placement(), devices);
 }
 
-Partitioner::Entry Partitioner::improved(const Entry& best, bool repaired, ImprovementCounts& counts) const {
+Partitioner::Entry Partitioner::improved(const std::vector<Entry>& entries, ImprovementCounts& counts) const {
   const Clock::time_point begin = Clock::now();
+  Entry entry = better_start(entries);
+  entry.candidate.algorithm = Algorithm::kImprove;
   ImprovementLimits limits;
-  limits.deadline = deadline();
   limits.moves = options_.move_limit;
   // Within a hundred-thousandth of the bound there is nothing left to gain.
   limits.good_enough = lower_bound_ + lower_bound_ / 100'000;
   limits.seed = options_.seed;
-  if (cost_.machine().limited())
-    limits.accept = [&](const Placement& placement) {
-      return memory_overflow(cost_.machine(), simulate(cost_, placement)) == 0;
-    };
-  Entry entry = better_start(best, repaired);
-  entry.candidate.algorithm = Algorithm::kImprove;
-  std::future<Placement> second;
-  if (options_.threads > 1 && cost_.device_count() > 1 && size_of(cost_.graph()) <= kSmall)
-    second = std::async(std::launch::async,
-                        [this, start = entry, limits] { return second_search(start, limits); });
-  entry.placement = improve(cost_, units_, entry.placement, limits, &counts);
-  entry.candidate.makespan = simulate(cost_, entry.placement, Detail::kTimes).makespan;
-  if (second.valid()) {
-    Placement other = second.get();
-    const Nanoseconds makespan = simulate(cost_, other, Detail::kTimes).makespan;
+  limits.temperature = first_temperature(cost_);
+  const Entry start = entry;
+  const auto consider = [&](Placement placement) {
+    const Nanoseconds makespan = simulate(cost_, placement, Detail::kTimes).makespan;
     if (makespan < entry.candidate.makespan)
-      entry.placement = std::move(other), entry.candidate.makespan = makespan;
+      entry.placement = std::move(placement), entry.candidate.makespan = makespan;
+  };
+  const bool second = cost_.device_count() > 1 && size_of(cost_.graph()) <= kSmall;
+  limits.deadline = search_deadline();
+  if (second && options_.threads > 1) {
+    auto other = std::async(std::launch::async, [&] { return second_search(start, limits); });
+    consider(improve(cost_, units_, start.placement, limits, &counts));
+    consider(other.get());
+  } else {
+    if (second && options_.time_limit) limits.deadline = Clock::now() + (limits.deadline - Clock::now()) / 2;
+    consider(improve(cost_, units_, start.placement, limits, &counts));
+    if (second) {
+      limits.deadline = search_deadline();
+      consider(second_search(start, limits));
+    }
   }
   try_all_placements(entry);
   entry.candidate.seconds = seconds_since(begin);

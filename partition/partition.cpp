@@ -9,6 +9,7 @@
 
 #include "partition/partitioner.h"
 #include "partition/placement/baselines.h"
+#include "partition/placement/exact.h"
 
 namespace convoy::partition {
 namespace {
@@ -40,7 +41,16 @@ PartitionResult Partitioner::run() {
     return a.candidate.fits != b.candidate.fits ? a.candidate.fits
                                                 : a.candidate.makespan < b.candidate.makespan;
   };
-  if (std::none_of(entries.begin(), entries.end(), [](const Entry& entry) { return entry.candidate.fits; })) {
+  const auto best_of = [&] { return std::min_element(entries.begin(), entries.end(), better); };
+  bool complete = false;  // all schedules of a small graph were seen
+  const auto proof =
+      std::find_if(entries.begin(), entries.end(), [](const Entry& entry) { return entry.proven; });
+  if (proof == entries.end() && options_.algorithm == Algorithm::kImprove &&
+      !at_bound(best_of()->candidate) && small_enough(cost_.graph(), units_, cost_.device_count()))
+    entries.push_back(searched_exactly(complete));
+  if (proof == entries.end() && !best_of()->candidate.fits && !complete)
+    entries.push_back(made_to_fit(entries));
+  if (!best_of()->candidate.fits) {
     // A proof, if there is one; else what was closest to its limits.
     const auto says_more = [](const Entry& a, const Entry& b) {
       return a.proven != b.proven ? a.proven : a.overflow < b.overflow;
@@ -48,19 +58,15 @@ PartitionResult Partitioner::run() {
     const Entry& last = *std::min_element(entries.begin(), entries.end(), says_more);
     result.reason = last.reason, result.proven = last.proven;
   }
-  if (options_.algorithm == Algorithm::kImprove) {
-    const Entry best = *std::min_element(entries.begin(), entries.end(), better);
-    const bool repaired =
-        std::any_of(entries.begin(), entries.end(), [](const Entry& entry) { return entry.overflow > 0; });
-    if (best.candidate.fits && !at_bound(best.candidate))
-      entries.push_back(improved(best, repaired, result.improvement));
-  }
-  Entry& best = *std::min_element(entries.begin(), entries.end(), better);
+  if (options_.algorithm == Algorithm::kImprove && best_of()->candidate.fits &&
+      !at_bound(best_of()->candidate) && !complete)
+    entries.push_back(improved(entries, result.improvement));
+  Entry& best = *best_of();
   for (const Entry& entry : entries) result.candidates.push_back(entry.candidate);
   result.algorithm = best.candidate.algorithm;
   result.one_device = one_device(entries);
-
   if (!best.candidate.fits) return result;
+  result.optimal = complete || at_bound(best.candidate);
   result.simulation = simulate(cost_, best.placement);
   result.placement = std::move(best.placement);
   return result;

@@ -20,15 +20,16 @@ Algorithm algorithm_from(std::string_view name);
 
 struct PartitionOptions {
   Algorithm algorithm = Algorithm::kImprove;
-  // For the improvement. Without it: half a second for graphs below 20,000 nodes and edges, and for larger ones 0.3 of what
-  // was used since `began`, so that the whole stays near-linear in the graph, and 2.5 seconds at most.
+  // Of all that partition_graph does, but for the first candidate of a large graph. Without it, of the improvement alone: half
+  // a second for graphs below 20,000 nodes and edges (a whole one with one thread), and for larger ones 0.3 of what was used
+  // since `began`, so that the whole stays near-linear in the graph, and 2.5 seconds at most.
   std::optional<std::chrono::duration<double>> time_limit;
   std::int64_t move_limit = std::numeric_limits<std::int64_t>::max();  // the same, countable: results repeat
   Clock::time_point began = Clock::now();                              // of the whole run, loading included
-  // Of a thread's work on each candidate that exceeds a limit where a short repair does not help.
+  // For making a placement fit where no candidate does after a short repair.
   std::chrono::nanoseconds repair_time = std::chrono::seconds(2);
   unsigned threads =
-      2;  // candidates at a time; then a second local search, on fewer devices or with another seed
+      2;  // candidates at a time, then local searches; two of those there are with one thread, too
   std::uint64_t seed = 1;
 };
 
@@ -43,6 +44,7 @@ struct PartitionResult {
   std::optional<Placement> placement;           // absent when nothing fits
   std::string reason;                           // then: the certificate, or the closest attempt
   bool proven = false;                          // whether `reason` is a proof
+  bool optimal = false;                         // whether nothing shorter exists
   Simulation simulation;                        // of the placement
   Algorithm algorithm = Algorithm::kOneDevice;  // where it came from
   Nanoseconds lower_bound = 0, one_device = 0;

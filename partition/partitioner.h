@@ -2,7 +2,6 @@
 // (improved.cpp), and what is made of them (partition.cpp).
 #pragma once
 
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,35 +30,30 @@ class Partitioner {
     bool proven = false;
   };
 
-  // The placement that spreads what must be live, repaired; or proof that none fits.
-  struct Spread {
-    Entry entry;
-    std::optional<std::string> proof;
-  };
-
   Placement place(Algorithm algorithm) const;
   void choose_order(Entry& entry) const;
-  void fit(Entry& entry, Effort effort) const;
-  const Spread& spread() const;
-  void try_hard(Entry& entry) const;
+  void fit(Entry& entry, Effort effort, std::chrono::nanoseconds most) const;
   Entry make(Algorithm algorithm) const;
   std::vector<Entry> make_all() const;
+  Entry made_to_fit(const std::vector<Entry>& entries) const;
+  std::optional<Entry> tightened(const Entry& entry, double share) const;
+  Entry searched_exactly(bool& complete) const;
   bool at_bound(const Candidate& candidate) const {
     return candidate.fits && candidate.makespan <= lower_bound_;
   }
-  Clock::time_point deadline() const;
+  std::chrono::nanoseconds left() const;
+  Clock::time_point search_deadline() const;
   Nanoseconds one_device(const std::vector<Entry>& entries) const;
-  Entry improved(const Entry& best, bool repaired, ImprovementCounts& counts) const;
+  Entry improved(const std::vector<Entry>& entries, ImprovementCounts& counts) const;
   Placement second_search(const Entry& best, ImprovementLimits limits) const;
-  Entry better_start(const Entry& best, bool repaired) const;
+  Entry better_start(const std::vector<Entry>& entries) const;
   void try_all_placements(Entry& best) const;
 
   const CostModel& cost_;
   const PartitionOptions& options_;
   const Units units_;
   const Nanoseconds lower_bound_;
-  mutable std::once_flag spread_once_;
-  mutable Spread spread_;
+  const Clock::time_point begin_ = Clock::now();
 };
 
 inline double seconds_since(Clock::time_point begin) {

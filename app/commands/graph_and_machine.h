@@ -12,17 +12,24 @@
 namespace convoy::app {
 
 struct GraphAndMachineFlags {
-  std::string graph;
+  std::string graph, topology;
   bool color_classes = false, contention = false;
   partition::DeviceIndex devices = 0, devices_per_node = 0;
   std::vector<std::int64_t> memory;  // one, or one a device
   std::vector<double> speeds;        // none, or one a device
   double latency_us = 25, bandwidth_gbps = 130, node_latency_us = 50, node_bandwidth_gbps = 25;
 
-  void add_to(CLI::App& verb, bool devices_required);
+  std::vector<const CLI::Option*> link_flags;
+
+  void add_to(CLI::App& verb);
+  // Throws UsageError when flags say what the topology's file says, too.
+  void check_topology() const;
   partition::TaskGraph read_graph() const;
-  // Throws UsageError when lists do not match the device count.
-  partition::Machine machine(partition::DeviceIndex device_count) const;
+  // --devices, or else what the graph's file says. Throws UsageError when neither does.
+  partition::DeviceIndex device_count(const partition::TaskGraph& graph) const;
+  // Limits of memory that the graph's file has hold where --memory is not given. Throws UsageError when lists do not match the
+  // device count.
+  partition::Machine machine(const partition::TaskGraph& graph, partition::DeviceIndex device_count) const;
 };
 
 }  // namespace convoy::app

@@ -11,6 +11,7 @@
 
 #include "app/commands/commands.h"
 #include "app/commands/graph_and_machine.h"
+#include "app/commands/partition_pipeline.h"
 #include "app/commands/validators.h"
 #include "app/errors.h"
 #include "app/json_text.h"
@@ -30,9 +31,9 @@ double micros(Nanoseconds time) { return static_cast<double>(time) / 1e3; }
 struct PartitionFlags {
   GraphAndMachineFlags input;
   OutputFlags output;
-  std::string out, algorithm = "improve", write_graph;
+  std::string out, algorithm = "improve", write_graph, pipeline;
   double time_limit = -1;
-  std::int64_t moves = 0, seed = 1, threads = 2;
+  std::int64_t moves = 0, seed = 1, threads = 2, micro_batches = 16;
 };
 
 nlohmann::json candidate_summary(const std::vector<Candidate>& candidates) {
@@ -70,25 +71,31 @@ void report_misfit(const PartitionFlags& flags, const PartitionResult& result) {
                                                 {"feasible", false},
                                                 {"proven", result.proven},
                                                 {"reason", result.reason}}));
-  throw std::runtime_error(fmt::format("{}: does not fit the devices{}: {}", flags.input.graph,
-                                       result.proven ? "" : ", as far as was searched", result.reason));
+  throw std::runtime_error(fmt::format(
+      "{}: {}: {}", flags.input.graph,
+      result.proven ? "does not fit the devices" : "no placement was found that fits, which proves nothing",
+      result.reason));
 }
 
-void check_pins(const TaskGraph& graph, const GraphAndMachineFlags& input) {
+void check_pins(const TaskGraph& graph, const GraphAndMachineFlags& input, DeviceIndex devices) {
   for (NodeIndex node = 0; node < graph.node_count(); ++node)
-    if (graph.pin(node) >= input.devices)
+    if (graph.pin(node) >= devices)
       throw std::runtime_error(fmt::format("{}: node {}: pin is {}, expected a device from 0 to {}",
-                                           input.graph, graph.label(node), graph.pin(node),
-                                           input.devices - 1));
+                                           input.graph, graph.label(node), graph.pin(node), devices - 1));
 }
 
 void run_partition(const PartitionFlags& flags) {
   const Clock::time_point began = Clock::now();
+  flags.input.check_topology();
   const TaskGraph graph = flags.input.read_graph();
-  check_pins(graph, flags.input);
+  const DeviceIndex devices = flags.input.device_count(graph);
+  check_pins(graph, flags.input, devices);
   if (!flags.write_graph.empty()) data::write_file_atomically(flags.write_graph, task_graph_json(graph));
-  const Machine machine = flags.input.machine(flags.input.devices);
+  const Machine machine = flags.input.machine(graph, devices);
   const CostModel cost(graph, machine);
+  if (!flags.pipeline.empty())
+    return run_pipeline(flags.input.graph, cost, flags.pipeline == "replicated", flags.micro_batches,
+                        flags.output.json);
   const PartitionResult result = partition_graph(cost, options_from(flags, began));
   if (!result.placement) report_misfit(flags, result);
   if (!flags.out.empty()) data::write_file_atomically(flags.out, placement_json(graph, *result.placement));
@@ -103,13 +110,14 @@ void run_partition(const PartitionFlags& flags) {
     rusage usage{};
     ::getrusage(RUSAGE_SELF, &usage);
     summary["peak_rss_bytes"] = std::int64_t{usage.ru_maxrss} * 1024;
+    summary["optimal"] = result.optimal;
     summary["algorithm"] = algorithm_name(result.algorithm);
     summary["candidates"] = candidate_summary(result.candidates);
     summary["moves"] = {{"tried", result.improvement.tried}, {"accepted", result.improvement.accepted}};
     fmt::print("{}\n", json_text(summary));
     return;
   }
-  print_rows(rows);
+  print_rows(rows, cost, result.simulation);
   print_candidates(result);
 }
 
@@ -145,21 +153,21 @@ ReportRows placement_rows(const CostModel& cost, const Simulation& simulation, N
       {"ratio", fmt::format("{:.4f}", ratio(simulation.makespan, bound))},
       {"speed-up over one device", fmt::format("{:.3f}", ratio(one_device, simulation.makespan))},
       {"cut bytes", fmt::format("{}", simulation.cut_bytes)}};
+  rows.emplace_back("seconds", fmt::format("{:.3f}", seconds));
+  return rows;
+}
+
+void print_rows(ReportRows rows, const CostModel& cost, const Simulation& simulation) {
+  const double whole = std::max(1.0, static_cast<double>(simulation.makespan)) / 100;
   for (DeviceIndex device = 0; device < cost.device_count(); ++device) {
     const Bytes limit = cost.machine().device(device).memory_limit;
     const DeviceUse& use = simulation.use[device];
     rows.emplace_back(
         fmt::format("device {}", device),
         fmt::format("{} nodes, busy {:.1f} %, exposed transfer {:.1f} %, peak {} bytes, limit {}", use.nodes,
-                    100 * ratio(use.busy, std::max<Nanoseconds>(1, simulation.makespan)),
-                    100 * ratio(use.exposed_transfer, std::max<Nanoseconds>(1, simulation.makespan)),
+                    static_cast<double>(use.busy) / whole, static_cast<double>(use.exposed_transfer) / whole,
                     use.peak_bytes, limit == kUnlimited ? "none" : fmt::format("{}", limit)));
   }
-  rows.emplace_back("seconds", fmt::format("{:.3f}", seconds));
-  return rows;
-}
-
-void print_rows(const ReportRows& rows) {
   for (const auto& [name, value] : rows) fmt::print("{:<26} {}\n", name, value);
 }
 
@@ -195,19 +203,33 @@ nlohmann::json placement_summary(const CostModel& cost, const Simulation& simula
 void add_partition_command(CLI::App& app) {
   auto flags = std::make_shared<PartitionFlags>();
   CLI::App* verb = app.add_subcommand("partition", "Place a task graph on devices");
-  flags->input.add_to(*verb, true);
+  flags->input.add_to(*verb);
+  verb->add_option("--topology", flags->input.topology,
+                   "the machine: links of each pair, devices of different kinds")
+      ->check(not_empty())
+      ->type_name("FILE");
   flags->output.add_to(*verb);
   verb->add_option("--out", flags->out, "placement to write")->check(not_empty())->type_name("P.json");
   verb->add_option("--write-graph", flags->write_graph, "the graph as our JSON")
       ->check(not_empty())
       ->type_name("F.json");
+  verb->option_defaults()->group("Pipeline");
+  auto* pipeline =
+      verb->add_option("--pipeline", flags->pipeline,
+                       "stages that work on several micro-batches at a time, instead of one placement")
+          ->check(one_of({"straight", "replicated"}))
+          ->type_name("straight|replicated");
+  verb->add_option("--micro-batches", flags->micro_batches, "in a batch; the graph is one micro-batch")
+      ->check(whole_number(1, 1 << 20))
+      ->needs(pipeline)
+      ->capture_default_str();
   verb->option_defaults()->group("Search");
   verb->add_option("--algorithm", flags->algorithm, "improve: the best of the others, then a local search")
       ->check(one_of({"improve", "pardnn", "heft", "m-etf", "metis", "contiguous", "one-device"}))
       ->capture_default_str();
-  verb->add_option(
-          "--time-limit", flags->time_limit,
-          "seconds of local search; default: 0.5, or 0.3 of what the rest of a large graph took, 2.5 at most")
+  verb->add_option("--time-limit", flags->time_limit,
+                   "seconds for all of the search; default: 0.5 for the local search, or 0.3 of what the "
+                   "rest of a large graph took")
       ->check(number_in("[0, 1e9]"))
       ->type_name("S");
   verb->add_option("--moves", flags->moves, "moves of local search instead of a time: results repeat")
@@ -216,9 +238,12 @@ void add_partition_command(CLI::App& app) {
   verb->add_option("--seed", flags->seed, "of the local search")
       ->check(whole_number(0))
       ->capture_default_str();
-  verb->add_option("--threads", flags->threads, "algorithms at a time")
+  verb->add_option("--threads", flags->threads, "algorithms, then local searches, at a time")
       ->check(whole_number(1, 64))
       ->capture_default_str();
+  for (const char* flag :
+       {"--out", "--report", "--trace", "--algorithm", "--time-limit", "--moves", "--contention"})
+    pipeline->excludes(verb->get_option(flag));
   verb->callback([flags] { run_partition(*flags); });
 }
 

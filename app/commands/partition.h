@@ -19,11 +19,13 @@ struct OutputFlags {
                    const partition::CostModel& cost, const partition::Simulation& simulation) const;
 };
 
-// The rows that describe a judged placement: makespan, bound, ratio, speed-up, cut, peaks.
+// The rows that describe a judged placement: makespan, bound, ratio, speed-up, cut.
 partition::ReportRows placement_rows(const partition::CostModel& cost,
                                      const partition::Simulation& simulation,
                                      partition::Nanoseconds one_device, double seconds);
-void print_rows(const partition::ReportRows& rows);
+// The rows, then one for each device.
+void print_rows(partition::ReportRows rows, const partition::CostModel& cost,
+                const partition::Simulation& simulation);
 nlohmann::json placement_summary(const partition::CostModel& cost, const partition::Simulation& simulation,
                                  partition::Nanoseconds one_device, double seconds);
 

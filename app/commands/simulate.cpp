@@ -35,7 +35,7 @@ void check_mode(const CLI::App& verb, bool predicts) {
   for (const CLI::Option* option :
        verb.get_options([](const CLI::Option* given) { return given->count() > 0; })) {
     const bool of_training = option->get_group() == kTrainingGroup;
-    if (option->get_name() != "--json" && of_training != predicts)
+    if (option->get_name() != "--json" && option->get_name() != "--topology" && of_training != predicts)
       throw UsageError(
           fmt::format("{}: {} --model", option->get_name(), predicts ? "does not go with" : "goes with"));
   }
@@ -52,7 +52,7 @@ void run_simulate(const GraphAndMachineFlags& input, const std::string& placemen
     throw UsageError(
         fmt::format("--devices: found {}, but {} has {}", input.devices, placement_file, placement.devices));
   if (ignore_order) placement.order.clear();
-  const Machine machine = input.machine(placement.devices);
+  const Machine machine = input.machine(graph, placement.devices);
   const CostModel cost(graph, machine);
   const Simulation simulation = simulate(cost, placement);
   const Nanoseconds one_device =
@@ -65,7 +65,7 @@ void run_simulate(const GraphAndMachineFlags& input, const std::string& placemen
     summary["graph"] = input.graph, summary["placement"] = placement_file;
     fmt::print("{}\n", json_text(summary));
   } else {
-    print_rows(rows);
+    print_rows(rows, cost, simulation);
   }
   check_limits(cost, simulation, placement_file);
 }
@@ -81,7 +81,7 @@ void add_simulate_command(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   CLI::App* verb = app.add_subcommand(
       "simulate", "Judge a placement by simulation, or (--model) predict how a training scales");
-  flags->input.add_to(*verb, false);
+  flags->input.add_to(*verb);
   verb->get_option("--graph")->required(false);
   flags->output.add_to(*verb);
   verb->option_defaults()->group("Placement");
@@ -97,6 +97,8 @@ void add_simulate_command(CLI::App& app) {
     if (predicts) return simulate_training(flags->training, flags->output.json);
     for (const char* flag : {"--graph", "--placement"})
       if (verb->count(flag) == 0) throw UsageError(fmt::format("{} is required (or --model)", flag));
+    flags->input.topology = flags->training.topology;
+    flags->input.check_topology();
     run_simulate(flags->input, flags->placement, flags->ignore_order, flags->output);
   });
 }

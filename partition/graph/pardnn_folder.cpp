@@ -1,14 +1,17 @@
-// The folder that ParDNN's programs read: graph.dot, durations.txt, tensor_bytes.txt; and the choice of
-// reader.
+// The folder that ParDNN's programs read, and the choice of reader.
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cmath>
 #include <fstream>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
+#include <utility>
 
+#include "partition/graph/brief.h"
+#include "partition/graph/dot.h"
 #include "partition/graph/read_task_graph.h"
 
 namespace convoy::partition {
@@ -41,56 +44,57 @@ void for_each_line(std::string_view text, const Visit& visit) {
   }
 }
 
-// `name::value` lines; a name given twice, or a value that is not a whole number of 0 or more, is an error.
-std::unordered_map<std::string_view, std::int64_t> read_values(const std::filesystem::path& path,
-                                                               std::string_view text, const char* field) {
-  std::unordered_map<std::string_view, std::int64_t> values;
+// `name::value` lines; a name given twice, or a value that is not a number of 0 or more, is an error. Fractions are rounded up.
+using Values = std::unordered_map<std::string_view, std::int64_t>;
+Values read_values(const std::filesystem::path& path, std::string_view text, const char* field) {
+  Values values;
   for_each_line(text, [&](std::int64_t line, std::string_view content) {
     const std::size_t colons = content.rfind("::");
     if (colons == std::string_view::npos)
-      fail(path, line, fmt::format("expected NAME::{}, found \"{}\"", field, content.substr(0, 60)));
+      fail(path, line, fmt::format("expected NAME::{}, found \"{}\"", field, brief(content)));
     const std::string_view name = unquoted(content.substr(0, colons)),
                            number = trimmed(content.substr(colons + 2));
-    std::int64_t value = 0;
+    double value = 0;
     const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
-    if (error != std::errc() || end != number.data() + number.size() || value < 0 ||
-        value > (std::int64_t{1} << 50))
+    constexpr double kMost = 1e15;
+    if (error != std::errc() || end != number.data() + number.size() || !(value >= 0 && value <= kMost))
       fail(path, line,
-           fmt::format("node \"{}\": {} is \"{}\", expected a whole number, 0 or more", name, field, number));
-    if (!values.emplace(name, value).second)
-      fail(path, line, fmt::format("node \"{}\": {} is given twice", name, field));
+           fmt::format("node \"{}\": {} is \"{}\", expected a number from 0 to 1e15", brief(name), field,
+                       brief(number)));
+    if (!values.emplace(name, static_cast<std::int64_t>(std::ceil(value))).second)
+      fail(path, line, fmt::format("node \"{}\": {} is given twice", brief(name), field));
   });
   return values;
 }
 
+std::int64_t value_or(const Values& values, std::string_view name, std::int64_t otherwise) {
+  const auto found = values.find(name);
+  return found == values.end() ? otherwise : found->second;
+}
+
 bool is_terminal(std::string_view name) { return name == "src" || name == "snk"; }
 
-// Calls visit(line, from, to) for each edge of the dot file.
-template <typename Visit>
-void read_edges(const std::filesystem::path& path, std::string_view text, const Visit& visit) {
-  bool opened = false, closed = false;
-  for_each_line(text, [&](std::int64_t line, std::string_view content) {
-    if (closed) fail(path, line, "text after the closing brace");
-    if (!opened) {
-      if (!content.starts_with("digraph") || !content.ends_with('{'))
-        fail(path, line, "expected \"digraph {\"");
-      opened = true;
-      return;
-    }
-    if (content == "}") {
-      closed = true;
-      return;
-    }
-    if (content.ends_with(';')) content = trimmed(content.substr(0, content.size() - 1));
-    const std::size_t arrow = content.find("->");
-    const std::string_view from = unquoted(content.substr(0, arrow));
-    const std::string_view to =
-        arrow == std::string_view::npos ? std::string_view() : unquoted(content.substr(arrow + 2));
-    if (from.empty() || to.empty())
-      fail(path, line, fmt::format("expected \"a\"->\"b\", found {}", content.substr(0, 60)));
-    visit(line, from, to);
-  });
-  if (!closed) throw std::runtime_error(fmt::format("{}: ends before the closing brace", path.string()));
+// The first of the names that the folder has: ours, then the one that the public program takes by default.
+std::filesystem::path file_of(const std::filesystem::path& folder, std::initializer_list<const char*> names) {
+  for (const char* name : names)
+    if (std::filesystem::exists(folder / name)) return folder / name;
+  throw std::runtime_error(
+      fmt::format("{}: has neither {} nor {}", folder.string(), *names.begin(), *(names.end() - 1)));
+}
+
+// The folder's file with its text, or nothing.
+struct OptionalFile {
+  std::filesystem::path path;
+  std::string text;
+  explicit OptionalFile(std::filesystem::path file) : path(std::move(file)) {
+    if (std::filesystem::exists(path)) text = read_text(path);
+  }
+};
+
+std::unordered_set<std::string_view> read_names(std::string_view text) {
+  std::unordered_set<std::string_view> names;
+  for_each_line(text, [&](std::int64_t, std::string_view content) { names.insert(unquoted(content)); });
+  return names;
 }
 
 }  // namespace
@@ -117,40 +121,52 @@ std::string read_text(const std::filesystem::path& path) {
 }
 
 TaskGraph read_pardnn_folder(const std::filesystem::path& folder) {
-  const auto dot = folder / "graph.dot", durations_file = folder / "durations.txt",
-             bytes_file = folder / "tensor_bytes.txt";
+  const auto dot = file_of(folder, {"graph.dot", "crn_src_sink_low.dot"}),
+             durations_file = file_of(folder, {"durations.txt", "nodes_average_durations_fixed.txt"}),
+             bytes_file = file_of(folder, {"tensor_bytes.txt", "tensors_sz_32_low.txt"});
   const std::string dot_text = read_text(dot), duration_text = read_text(durations_file),
                     bytes_text = read_text(bytes_file);
-  const auto durations = read_values(durations_file, duration_text, "duration");
-  const auto bytes = read_values(bytes_file, bytes_text, "bytes");
+  const Values durations = read_values(durations_file, duration_text, "duration");
+  const Values bytes = read_values(bytes_file, bytes_text, "bytes");
+  const OptionalFile memory_file(folder / "memory.txt"), variables_file(folder / "var_nodes.txt");
+  const Values memory = read_values(memory_file.path, memory_file.text, "memory");
+  const auto variables = read_names(variables_file.text);
 
   TaskGraphBuilder builder(dot.string());
   builder.set_line_of([](std::int64_t line) { return line; });
-  std::unordered_map<std::string_view, NodeIndex> number;
+  std::unordered_map<std::string, NodeIndex> number;
   const auto node_of = [&](std::string_view name, std::int64_t line) -> std::int64_t {
     const auto [entry, fresh] = number.emplace(name, static_cast<NodeIndex>(number.size()));
     if (!fresh) return entry->second;
-    const auto duration = durations.find(name), size = bytes.find(name);
     TaskNode node;
     node.id = entry->second;
     node.name = name;
-    node.time = 1000 * (duration == durations.end() ? 1 : duration->second);
-    node.output_bytes = size == bytes.end() ? 0 : size->second;
+    node.time = 1000 * value_or(durations, name, 1);
+    node.output_bytes = value_or(memory, name, value_or(bytes, name, 0));
+    if (variables.contains(name)) node.resident_bytes = std::exchange(node.output_bytes, 0);
     builder.add_node(node, line);
     return node.id;
   };
-  read_edges(dot, dot_text, [&](std::int64_t line, std::string_view from, std::string_view to) {
-    const std::int64_t producer = is_terminal(from) ? kNone : node_of(from, line);
-    const std::int64_t consumer = is_terminal(to) ? kNone : node_of(to, line);
-    if (producer != kNone && consumer != kNone)
-      builder.add_edge(producer, consumer, TaskGraphBuilder::kOutputBytes, line);
-  });
+  DotVisitor visitor;
+  visitor.node = [&](std::int64_t line, std::string_view name) {
+    if (!is_terminal(name)) node_of(name, line);
+  };
+  visitor.edge = [&](std::int64_t line, std::string_view from, std::string_view to) {
+    if (is_terminal(from) || is_terminal(to)) return;
+    builder.add_edge(node_of(from, line), node_of(to, line), value_or(bytes, from, 0), line);
+  };
+  read_dot(dot_text, dot.string(), visitor);
   return builder.build();
 }
 
 TaskGraph read_task_graph(const std::filesystem::path& path, const ReadOptions& options) {
   if (std::filesystem::is_directory(path)) return read_pardnn_folder(path);
-  return parse_task_graph_json(read_text(path), path.string(), options);
+  const std::string text = read_text(path);
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  const std::string_view line = std::string_view(text).substr(0, text.find('\n'));
+  if (first != std::string::npos && text[first] != '{' && line.find(" -- ") != std::string_view::npos)
+    return parse_pipedream_profile(text, path.string());
+  return parse_task_graph_json(text, path.string(), options);
 }
 
 }  // namespace convoy::partition

@@ -9,6 +9,8 @@
 #include <stdexcept>
 #include <unordered_map>
 
+#include "partition/graph/brief.h"
+
 namespace convoy::partition {
 namespace {
 
@@ -23,7 +25,8 @@ std::string_view TaskGraph::name(NodeIndex node) const {
 }
 
 std::string TaskGraph::label(NodeIndex node) const {
-  return name(node).empty() ? fmt::format("{}", id(node)) : fmt::format("{} \"{}\"", id(node), name(node));
+  return name(node).empty() ? fmt::format("{}", id(node))
+                            : fmt::format("{} \"{}\"", id(node), brief(name(node)));
 }
 
 Nanoseconds TaskGraph::lower_bound(std::int32_t devices) const {

@@ -38,7 +38,7 @@ class TaskGraph {
 
   std::int64_t id(NodeIndex node) const { return id_[node]; }
   std::string_view name(NodeIndex node) const;
-  std::string label(NodeIndex node) const;  // for messages: `7 "conv1"`, or `7` without a name
+  std::string label(NodeIndex node) const;  // for messages: `7 "conv1"`, `7` without a name; briefly
   Nanoseconds time(NodeIndex node) const { return time_[node]; }
   Bytes resident_bytes(NodeIndex node) const { return resident_[node]; }
   Bytes output_bytes(NodeIndex node) const { return output_[node]; }
@@ -66,6 +66,10 @@ class TaskGraph {
   bool has_transfer_times() const { return !transfer_.empty(); }
   Nanoseconds transfer_time(EdgeIndex edge) const { return transfer_[edge]; }
 
+  // What the file says of the machine, as Microsoft's do: the memory of a device, and how many there are. 0: nothing.
+  Bytes device_memory() const { return device_memory_; }
+  std::int32_t device_count() const { return device_count_; }
+
   std::span<const NodeIndex> topological_order() const { return order_; }  // by Kahn, ties by index
   Nanoseconds total_time() const { return total_time_; }
   // The greatest common divisor of all times: what a device is busy is a multiple of it. 0 when every time is 0.
@@ -91,7 +95,8 @@ class TaskGraph {
   std::vector<Nanoseconds> transfer_;
   std::int32_t group_count_ = 0;
   Nanoseconds total_time_ = 0, time_divisor_ = 0, critical_path_ = 0;
-  Bytes total_resident_ = 0;
+  Bytes total_resident_ = 0, device_memory_ = 0;
+  std::int32_t device_count_ = 0;
 };
 
 // Collects nodes and edges, then checks and stores them. Every error is a std::runtime_error whose text
@@ -110,6 +115,8 @@ class TaskGraphBuilder {
   // All edges carry a transfer time, or none does.
   void add_timed_edge(std::int64_t from, std::int64_t to, Bytes bytes, Nanoseconds transfer,
                       std::int64_t position = kNone);
+  void set_device_memory(Bytes bytes) { graph_.device_memory_ = bytes; }
+  void set_device_count(std::int32_t count) { graph_.device_count_ = count; }
   void set_line_of(std::function<std::int64_t(std::int64_t)> line_of) { line_of_ = std::move(line_of); }
 
   // Unknown and repeated ids, duplicate edges and cycles (one is printed) end here. Leaves the builder empty.

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "partition/graph/brief.h"
 #include "partition/graph/counting_iterator.h"
 #include "partition/graph/json_fields.h"
 #include "partition/graph/read_task_graph.h"
@@ -38,6 +39,8 @@ class Reader {
   // The SAX interface of nlohmann::json.
   bool null() { return value({}, "null"); }
   bool boolean(bool given) {
+    // Microsoft's one truth value; elsewhere neither is a number.
+    if (field_ != kSupportedOnFpga || depth_ != 3) return value({}, given ? "true" : "false");
     return value({true, false, given, given ? 1.0 : 0.0}, given ? "true" : "false");
   }
   bool number_integer(std::int64_t given) {
@@ -65,16 +68,19 @@ class Reader {
   bool end_array() { return close(); }
   bool key(std::string& given);
   bool parse_error(std::size_t, const std::string& token, const Json::exception& error) {
+    constexpr int kOutOfRange = 406;  // of nlohmann::json: a number beyond the largest double
+    if (error.id == kOutOfRange) fail(fmt::format("{} is {}, too large", brief(key_), brief(token)));
     std::string what = error.what();
     const std::size_t detail = what.find(": ", what.find("column"));
     what = detail == std::string::npos ? what : what.substr(detail + 2);
-    fail(fmt::format("not JSON: {} ({})", what, token.substr(0, 40)));
+    fail(fmt::format("not JSON: {}", brief(what)));
   }
 
  private:
   bool open(char bracket);
   bool close();
   bool value(const Value& given, const char* text);
+  bool device_limit(const Value& given, const char* text);
   void begin_record();
   void end_record();
   void end_our_node();
@@ -156,7 +162,7 @@ Bytes Reader::whole_bytes(Field field) {
 
 void Reader::decide(Format format) {
   if (format_ != Format::kUndecided && format_ != format)
-    fail(fmt::format("{}: field {} is of another format than the rest of the file", record(), key_));
+    fail(fmt::format("{}: field {} is of another format than the rest of the file", record(), brief(key_)));
   format_ = format;
 }
 
@@ -191,12 +197,13 @@ bool Reader::open(char bracket) {
     if (section_ == Section::kOther)
       skipping_ = depth_;
     else if (bracket != '[')
-      fail(fmt::format("field {} is an object, expected an array", key_));
+      fail(fmt::format("field {} is an object, expected an array", brief(key_)));
   } else if (depth_ == 3) {
     if (bracket != '{') fail("expected an object for each node and edge, found an array");
     begin_record();
   } else {
-    if (field_ != kUnknown) fail(fmt::format("{}: {} is nested, expected a plain value", record(), key_));
+    if (field_ != kUnknown)
+      fail(fmt::format("{}: {} is nested, expected a plain value", record(), brief(key_)));
     skipping_ = depth_;
   }
   return true;
@@ -214,16 +221,33 @@ bool Reader::close() {
 bool Reader::value(const Value& given, const char* text) {
   if (skipping_ > 0) return true;
   if (depth_ == 0) fail("expected an object with nodes and edges");
-  if (depth_ == 1 && section_ != Section::kOther) fail(fmt::format("field {} is not an array", key_));
-  if (depth_ == 1) return true;
+  if (depth_ == 1 && section_ != Section::kOther) fail(fmt::format("field {} is not an array", brief(key_)));
+  if (depth_ == 1) return device_limit(given, text);
   if (depth_ == 2) fail("expected an object for each node and edge");
   if (field_ == kUnknown) return true;
   const bool number = given.integral || given.real != 0 || *text == '\0';
   if (field_ == kName ? !given.text : !number)
-    fail(fmt::format("{}: {} is {}, expected {}", record(), key_, *text == '\0' ? "a number" : text,
+    fail(fmt::format("{}: {} is {}, expected {}", record(), brief(key_), *text == '\0' ? "a number" : text,
                      field_ == kName ? "text" : "a number"));
   present_ |= 1u << field_;
   values_[field_] = given;
+  return true;
+}
+
+// Microsoft's limits of the machine stand beside the nodes.
+bool Reader::device_limit(const Value& given, const char* text) {
+  const bool bytes = key_ == "maxSizePerFPGA", devices = key_ == "maxFPGAs";
+  if (!bytes && !devices) return true;
+  constexpr double kMostBytes = 9e15, kMostDevices = 4096;
+  if (given.text || *text != '\0' || !(given.real > 0 && given.real <= (bytes ? kMostBytes : kMostDevices)) ||
+      (devices && !given.integral))
+    fail(fmt::format("{} is {}, expected a number above 0 and up to {}", key_,
+                     *text != '\0' ? text : fmt::format("{}", given.real),
+                     bytes ? kMostBytes : kMostDevices));
+  if (bytes)
+    builder_.set_device_memory(static_cast<Bytes>(given.real));
+  else
+    builder_.set_device_count(static_cast<std::int32_t>(given.integer));
   return true;
 }
 
@@ -236,7 +260,7 @@ void Reader::end_record() {
   if (format_ == Format::kUndecided)
     fail(fmt::format("{}: neither our fields (time_us, from) nor Microsoft's", record()));
   if (format_ == Format::kOurs && !unknown_.empty())
-    fail(fmt::format("{}: unknown field {}", record(), unknown_));
+    fail(fmt::format("{}: unknown field {}", record(), brief(unknown_)));
   for (std::size_t field = 0; field < kFieldCount; ++field)
     if (has(static_cast<Field>(field)) && !belongs(static_cast<Field>(field), section_, format_))
       fail(fmt::format("{}: unknown field {}", record(), kFieldNames[field]));

@@ -18,7 +18,7 @@ struct Need {
 class Prover {
  public:
   Prover(const CostModel& cost, const Units& units)
-      : graph_(cost.graph()), machine_(cost.machine()), units_(units) {
+      : cost_(cost), graph_(cost.graph()), machine_(cost.machine()), units_(units) {
     unit_resident_.assign(units.count(), 0);
     for (NodeIndex node = 0; node < graph_.node_count(); ++node)
       unit_resident_[units.of(node)] += graph_.resident_bytes(node);
@@ -68,6 +68,9 @@ class Prover {
 
   Need need_of(NodeIndex node) const {
     Need need{unit_resident_[units_.of(node)], 0, graph_.output_bytes(node)};
+    // A node that lasts no time writes at the instant at which its inputs are let go.
+    for (DeviceIndex device = 0; device < machine_.device_count(); ++device)
+      if (cost_.run_time(node, device) == 0) return need;
     for (const EdgeIndex edge : graph_.in_edges(node))
       need.inputs += std::min(graph_.bytes(edge), graph_.output_bytes(graph_.source(edge)));
     return need;
@@ -117,6 +120,7 @@ class Prover {
         devices + 1, smallest + second, largest_limit_);
   }
 
+  const CostModel& cost_;
   const TaskGraph& graph_;
   const Machine& machine_;
   const Units& units_;

@@ -250,9 +250,9 @@ bool Fitter::exhaust(Attempt& best) {
   for_each_placement(graph_, units_, machine_.device_count(), [&](const std::vector<DeviceIndex>& device_of) {
     Attempt next = judge_devices(device_of);
     if (next.overflow < best.overflow) best = std::move(next);
-    return best.overflow > 0;
+    return best.overflow > 0 && worked() < last_;
   });
-  return true;
+  return best.overflow == 0 || worked() < last_;
 }
 
 std::string Fitter::describe(const Attempt& attempt) const {
@@ -269,7 +269,7 @@ OverflowResult Fitter::run(const Placement& placement, Effort effort) {
   if (auto proof = infeasibility_certificate(cost_, units_)) return {std::nullopt, *proof, true};
   Attempt best = judge(placement);
   constexpr int kMostRounds = 64;
-  for (int round = 0; round < kMostRounds && best.overflow > 0; ++round)
+  for (int round = 0; round < kMostRounds && best.overflow > 0 && (round == 0 || worked() < last_); ++round)
     if (!greedy_round(best)) break;
   constexpr std::int64_t kQuickMoves = 300, kThoroughMoves = 1 << 20;
   bool complete = false;

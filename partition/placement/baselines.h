@@ -15,8 +15,9 @@ Placement place_contiguously(const CostModel& cost, const Units& units);
 
 // Heterogeneous earliest finish time with insertion (Topcuoglu, Hariri, Wu, IEEE TPDS 13(3), 2002). The first
 // node of a colocation group chooses for all of it.
-// `transfer_weight` scales the transfers in the upward ranks; 1 is the published algorithm.
-Placement place_by_heft(const CostModel& cost, const Units& units, double transfer_weight = 1);
+// `transfer_weight` scales the transfers in the upward ranks; 1, with insertion, is the published algorithm.
+Placement place_by_heft(const CostModel& cost, const Units& units, double transfer_weight = 1,
+                        bool insertion = true);
 
 // Earliest task first (Hwang, Chow, Anger, Lee, SIAM J. Comput. 18(2), 1989) in the form of Baechi's m-ETF
 // (Jeon et al., SoCC 2020): a device whose resident bytes would exceed its limit is passed over while another

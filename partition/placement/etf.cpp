@@ -131,11 +131,14 @@ class Etf {
         best = {found.first, found.second, device};
     };
     const auto level = [&](NodeIndex node) { return node_[node].level; };
+    // First, because it hands nodes whose group has a device on to that device's own queue.
+    const auto idle = static_cast<DeviceIndex>(std::min_element(free_.begin(), free_.end()) - free_.begin());
+    const auto anywhere =
+        shared_.first(free_[idle], level, [&](NodeIndex node) { return stays_shared(node); });
     for (DeviceIndex device = 0; device < result_.devices; ++device)
       consider(own_[device].first(free_[device], level, [&](NodeIndex node) { return stays(node, device); }),
                device);
-    const auto idle = static_cast<DeviceIndex>(std::min_element(free_.begin(), free_.end()) - free_.begin());
-    consider(shared_.first(free_[idle], level, [&](NodeIndex node) { return stays_shared(node); }), idle);
+    consider(anywhere, idle);
     commit(best.node, choose_with_room(best.node, best.device));
   }
 

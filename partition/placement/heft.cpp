@@ -11,10 +11,11 @@ namespace {
 
 class Heft {
  public:
-  Heft(const CostModel& cost, const Units& units, double transfer_weight)
+  Heft(const CostModel& cost, const Units& units, double transfer_weight, bool insertion)
       : cost_(cost),
         graph_(cost.graph()),
         transfer_weight_(transfer_weight),
+        insertion_(insertion),
         given_(units),
         timelines_(cost.device_count()),
         ready_(cost.device_count()),
@@ -74,13 +75,13 @@ class Heft {
       for (DeviceIndex device = 0; device < result_.devices; ++device) {
         const Nanoseconds time = cost_.run_time(node, device);
         if (ready_[device] + time >= best_finish) continue;
-        const Nanoseconds finish = timelines_[device].earliest(ready_[device], time) + time;
+        const Nanoseconds finish = timelines_[device].earliest(ready_[device], time, insertion_) + time;
         if (finish < best_finish) best_finish = finish, best = device;
       }
       given_.set_node(node, best);
     }
     const Nanoseconds time = cost_.run_time(node, best);
-    const Nanoseconds start = timelines_[best].earliest(ready_[best], time);
+    const Nanoseconds start = timelines_[best].earliest(ready_[best], time, insertion_);
     timelines_[best].occupy(start, time);
     placed_[node] = {start, start + time, best};
   }
@@ -105,6 +106,7 @@ class Heft {
   const CostModel& cost_;
   const TaskGraph& graph_;
   const double transfer_weight_;
+  const bool insertion_;
   UnitDevices given_;
   std::vector<Timeline> timelines_;
   std::vector<Nanoseconds> ready_;
@@ -114,8 +116,8 @@ class Heft {
 
 }  // namespace
 
-Placement place_by_heft(const CostModel& cost, const Units& units, double transfer_weight) {
-  return Heft(cost, units, transfer_weight).run();
+Placement place_by_heft(const CostModel& cost, const Units& units, double transfer_weight, bool insertion) {
+  return Heft(cost, units, transfer_weight, insertion).run();
 }
 
 }  // namespace convoy::partition

@@ -2,24 +2,37 @@
 #include "partition/placement/improvement.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include "partition/memory/overflow.h"
 #include "partition/placement/local_search.h"
 
 namespace convoy::partition {
+namespace {
+
+// Far enough below the largest time for any sum of a schedule.
+constexpr Nanoseconds kNoLimit = std::numeric_limits<Nanoseconds>::max() / 2;
+
+}  // namespace
 
 bool LocalSearch::out_of_time() {
-  if (recorded_ <= limits_.good_enough) return true;
+  if (recorded_.overflow == 0 && recorded_.makespan <= limits_.good_enough) return true;
   return counts_.tried >= limits_.moves || Clock::now() >= limits_.deadline;
 }
 
-// The threshold falls from 0.2 % of the makespan to nothing over the time given.
+// A schedule that exceeds limits may become as long as it takes to fit.
+Nanoseconds LocalSearch::limit() const {
+  return kicking_ || current_.overflow > 0 ? kNoLimit : current_.makespan + slack_;
+}
+
+// The temperature falls geometrically over the time given.
 void LocalSearch::refresh() {
+  constexpr double kLast = 1e-4;  // of the makespan
   double used = static_cast<double>(counts_.tried) / static_cast<double>(limits_.moves);
   if (limits_.deadline != Clock::time_point::max())
     used = std::max(used, std::chrono::duration<double>(Clock::now() - begin_) / (limits_.deadline - begin_));
-  constexpr double kFirstThreshold = 2e-3;
-  threshold_ =
-      static_cast<Nanoseconds>(kFirstThreshold * std::max(0.0, 0.8 - used) * static_cast<double>(recorded_));
+  temperature_ = limits_.temperature * std::pow(kLast / limits_.temperature, used) *
+                 static_cast<double>(recorded_.makespan);
   state_->critical_path(path_, random_.below(2) == 0);
   // Tails cost a pass over the graph: refresh them when the moves have cost as much.
   if (!tails_known_ || state_->nodes_recomputed() - recomputed_at_tails_ > 2 * graph_.node_count()) {
@@ -37,26 +50,22 @@ void LocalSearch::keep_best() {
   best_ = state_->placement();
 }
 
-// A shorter schedule that memory forbids: now and then a step through it leads to one that is allowed.
-void LocalSearch::visit_forbidden(Nanoseconds makespan) {
-  constexpr std::int64_t kOneIn = 4;
-  if (unsaved_ || random_.below(kOneIn) != 0) {
-    state_->rollback();
-    return keep_best();
-  }
-  state_->commit();
-  stale_ = true;
-  current_ = makespan;
+// Fills `next`. Memory is counted last, as it takes a pass over the graph.
+bool LocalSearch::acceptable(Nanoseconds makespan, Score& next) const {
+  next = {0, makespan};
+  if (makespan > limit()) return false;
+  if (!limited_) return true;
+  next.overflow = state_->overflow(kicking_ ? kUnlimited : current_.overflow);
+  if (kicking_) return true;
+  return next.overflow < current_.overflow ||
+         (next.overflow == current_.overflow && makespan <= current_.makespan + slack_);
 }
 
 void LocalSearch::decide(bool finished) {
   ++since_best_;
-  if (!finished) return state_->rollback();
-  const Nanoseconds makespan = state_->makespan();
-  if (makespan > limit()) return state_->rollback();
-  if (makespan < recorded_ && limits_.accept && !limits_.accept(state_->placement()))
-    return visit_forbidden(makespan);
-  if (makespan > recorded_ && unsaved_) {
+  Score next;
+  if (!finished || !acceptable(state_->makespan(), next)) return state_->rollback();
+  if (next > recorded_ && unsaved_) {
     // Leaving the best state for a worse one: remember it first.
     state_->rollback();
     keep_best();
@@ -64,8 +73,8 @@ void LocalSearch::decide(bool finished) {
   }
   state_->commit();
   ++counts_.accepted;
-  stale_ = stale_ || makespan != current_;
-  current_ = makespan;
+  stale_ = stale_ || next.makespan != current_.makespan;
+  current_ = next;
   if (current_ < recorded_) {
     recorded_ = current_;
     unsaved_ = true;
@@ -76,7 +85,7 @@ void LocalSearch::decide(bool finished) {
 void LocalSearch::restart_from(std::span<const DeviceIndex> device_of, const Simulation& simulation) {
   counts_.nodes_recomputed += state_->nodes_recomputed();
   state_.emplace(cost_, std::vector<DeviceIndex>(device_of.begin(), device_of.end()), simulation);
-  current_ = state_->makespan();
+  current_ = score();
   since_best_ = recomputed_at_tails_ = recomputed_at_listing_ = 0;
   stale_ = true;
   tails_known_ = false;
@@ -92,10 +101,9 @@ void LocalSearch::return_to_best() {
 void LocalSearch::list_again() {
   recomputed_at_listing_ = state_->nodes_recomputed();
   Placement listed{cost_.device_count(), state_->devices(), {}};
-  const Simulation simulation = simulate(cost_, listed, Detail::kTimes);
-  if (simulation.makespan >= current_) return;
-  listed.order = simulation.order;
-  if (limits_.accept && !limits_.accept(listed)) return;
+  const Simulation simulation = simulate(cost_, listed, limited_ ? Detail::kAll : Detail::kTimes);
+  const Score next{limited_ ? memory_overflow(cost_.machine(), simulation) : 0, simulation.makespan};
+  if (next >= current_) return;
   keep_best();
   restart_from(listed.device_of, simulation);
   if (current_ >= recorded_) return;
@@ -104,10 +112,11 @@ void LocalSearch::list_again() {
 }
 
 Placement LocalSearch::run(ImprovementCounts* counts) {
-  constexpr std::int64_t kRefreshEvery = 200, kPatience = 2000, kForbiddenPatience = 300;
+  constexpr std::int64_t kRefreshEvery = 200, kPatience = 2000, kOverflowPatience = 500;
   if (cost_.device_count() > 1 && graph_.node_count() > 0)
     while (!out_of_time()) {
-      if (since_best_ > (current_ < recorded_ ? kForbiddenPatience : kPatience)) {
+      const bool exceeds = current_.overflow > recorded_.overflow;
+      if (since_best_ > (exceeds ? kOverflowPatience : kPatience)) {
         if (current_ != recorded_) return_to_best();
         kick();
       }
@@ -128,12 +137,14 @@ Placement LocalSearch::run(ImprovementCounts* counts) {
 Placement improve(const CostModel& cost, const Units& units, const Placement& placement,
                   const ImprovementLimits& limits, ImprovementCounts* counts) {
   Placement result = LocalSearch(cost, units, placement, limits).run(counts);
-  // The search neglects contention; the simulator does not.
-  if (!cost.transfers_independent() &&
-      simulate(cost, result, Detail::kTimes).makespan > simulate(cost, placement, Detail::kTimes).makespan)
-    return placement;
-  if (limits.accept && !limits.accept(result)) return placement;
-  return result;
+  // The simulator has the last word.
+  const auto score = [&](const Placement& judged) {
+    const Simulation simulation =
+        simulate(cost, judged, cost.machine().limited() ? Detail::kAll : Detail::kTimes);
+    return Score{cost.machine().limited() ? memory_overflow(cost.machine(), simulation) : 0,
+                 simulation.makespan};
+  };
+  return score(result) <= score(placement) ? result : placement;
 }
 
 }  // namespace convoy::partition

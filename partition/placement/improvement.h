@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <limits>
 
 #include "partition/placement/units.h"
@@ -18,19 +17,19 @@ struct ImprovementLimits {
   std::int64_t moves = std::numeric_limits<std::int64_t>::max();  // tried; for runs that must repeat
   Nanoseconds good_enough = 0;                                    // stop at this makespan
   std::uint64_t seed = 1;
-  std::function<bool(const Placement&)>
-      accept;  // memory limits, for one: asked before a placement becomes the best
+  double temperature =
+      0.03;  // at first, of the makespan: a move that adds that much is taken once in e tries
 };
 
 struct ImprovementCounts {
   std::int64_t tried = 0, accepted = 0, nodes_recomputed = 0;
 };
 
-// Moves single nodes, runs of the critical path, clusters joined by expensive edges, and swaps, accepting
-// slightly longer schedules at first (threshold accepting, Dueck & Scheuer, J. Comput. Phys. 90, 1990), and, where nothing
-// helps any more or `accept` forbids what does, one or two random moves whatever they cost (iterated local search, Lourenço,
-// Martin & Stützle, Handbook of Metaheuristics, 2003). Takes a placement with an order; the result's simulated makespan is
-// never longer.
+// Moves single nodes, runs of the critical path, clusters joined by expensive edges, and swaps, by simulated annealing
+// (Kirkpatrick, Gelatt, Vecchi, Science 220, 1983) that returns to the best and leaves it by a random move or two where
+// nothing helps any more (iterated local search, Lourenço, Martin & Stützle, Handbook of Metaheuristics, 2003). A placement
+// that exceeds a memory limit only changes for one that exceeds the limits by no more. Takes a placement with an order; in
+// the simulator's eyes the result never exceeds limits by more, nor by as much with a longer makespan.
 Placement improve(const CostModel& cost, const Units& units, const Placement& placement,
                   const ImprovementLimits& limits, ImprovementCounts* counts = nullptr);
 

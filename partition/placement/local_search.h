@@ -10,6 +10,13 @@
 
 namespace convoy::partition {
 
+// How good a schedule is: first it must fit, then it must be short.
+struct Score {
+  Bytes overflow = 0;
+  Nanoseconds makespan = 0;
+  auto operator<=>(const Score&) const = default;
+};
+
 class LocalSearch {
  public:
   LocalSearch(const CostModel& cost, const Units& units, const Placement& placement,
@@ -18,18 +25,19 @@ class LocalSearch {
         graph_(cost.graph()),
         units_(units),
         limits_(limits),
+        limited_(cost.machine().limited()),
         random_(limits.seed),
         best_(placement),
         state_(std::in_place, cost, placement.device_of, simulate(cost, placement, Detail::kTimes)),
         in_cluster_(graph_.node_count(), 0) {
-    current_ = state_->makespan();
-    recorded_ = current_;
+    recorded_ = current_ = score();
   }
 
   Placement run(ImprovementCounts* counts);
 
  private:
   bool out_of_time();
+  Score score() const { return {limited_ ? state_->overflow() : 0, state_->makespan()}; }
   void refresh();
   void step();
   void kick();
@@ -41,8 +49,9 @@ class LocalSearch {
   DeviceIndex other_device(DeviceIndex device);
   bool add_unit(NodeIndex node, DeviceIndex device);
   void decide(bool finished);
-  void visit_forbidden(Nanoseconds makespan);
-  Nanoseconds limit() const { return current_ + threshold_; }
+  bool acceptable(Nanoseconds makespan, Score& next) const;
+  // What no makespan may exceed in the move at hand.
+  Nanoseconds limit() const;
   void keep_best();
   void return_to_best();
   void list_again();
@@ -52,11 +61,15 @@ class LocalSearch {
   const TaskGraph& graph_;
   const Units& units_;
   const ImprovementLimits limits_;
+  const bool limited_;
   Random random_;
   Placement best_;
 
   std::optional<ScheduleState> state_;
-  Nanoseconds current_ = 0, recorded_ = 0, threshold_ = 0;
+  Score current_, recorded_;  // of the state, and of the best
+  double temperature_ = 0;    // in nanoseconds
+  Nanoseconds slack_ = 0;     // what the move at hand may add
+  bool kicking_ = false;      // the move at hand is taken whatever it costs
   bool unsaved_ = false, stale_ = true;
   std::vector<NodeIndex> path_;
   std::vector<Reassignment> moves_;

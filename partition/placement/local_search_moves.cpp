@@ -1,4 +1,5 @@
 // The moves of the local search: single nodes, stretches of the critical path, clusters, swaps.
+#include <cmath>
 #include <limits>
 
 #include "partition/placement/local_search.h"
@@ -136,17 +137,21 @@ void LocalSearch::kick() {
   for (std::int64_t moves = 1 + random_.below(2); moves > 0; --moves) {
     if (stale_) refresh();
     keep_best();
-    threshold_ = std::numeric_limits<Nanoseconds>::max() / 2;
+    kicking_ = true;
     const auto at = static_cast<std::size_t>(random_.below(std::ssize(path_)));
     random_.below(2) == 0 ? try_run(at) : try_cluster(path_[at]);
+    kicking_ = false;
   }
-  stale_ = true;  // and with that the threshold is as before
+  stale_ = true;
   since_best_ = 0;
 }
 
 void LocalSearch::step() {
+  constexpr double kAnywhere = 0.2;
+  slack_ = static_cast<Nanoseconds>(-temperature_ * std::log(1 - random_.unit()));
   const auto at = static_cast<std::size_t>(random_.below(std::ssize(path_)));
-  const NodeIndex node = path_[at];
+  const NodeIndex node =
+      random_.unit() < kAnywhere ? static_cast<NodeIndex>(random_.below(graph_.node_count())) : path_[at];
   switch (random_.below(8)) {
     case 0:
       return try_run(at);

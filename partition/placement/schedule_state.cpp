@@ -48,7 +48,15 @@ ScheduleState::ScheduleState(const CostModel& cost, std::span<const DeviceIndex>
     for (std::size_t i = 1; i < order.size(); ++i)
       node_[order[i - 1]].next = order[i], node_[order[i]].previous = order[i - 1];
   }
-  // Equal to the simulation's times unless that had contention or producers of several tensors.
+  constexpr NodeIndex kMostExact = 5000;  // beyond, several tensors of one producer are taken one by one
+  if (cost.machine().contention() || (!cost.transfers_independent() && graph_.node_count() <= kMostExact)) {
+    if (prunable_) bottom_ = bottom;
+    contended_.emplace(cost, order_);
+    contended_->follow(0, std::numeric_limits<Nanoseconds>::max() / 2, {});
+    copy_followed_times();
+    return;
+  }
+  // Equal to the simulation's times unless that had producers of several tensors.
   for (const Place& place : sequence) {
     NodeState& state = node_[place.node];
     state.start = earliest_start(place.node);
@@ -151,9 +159,11 @@ void ScheduleState::begin_move() {
   ++round_;
   heap_.clear();
   log_.clear();
+  from_ = std::numeric_limits<Nanoseconds>::max();
 }
 
 bool ScheduleState::propagate(Nanoseconds limit) {
+  if (contended_) return follow(limit);
   while (!heap_.empty()) {
     std::pop_heap(heap_.begin(), heap_.end());
     const NodeIndex node = -heap_.back().second;
@@ -173,18 +183,30 @@ bool ScheduleState::propagate(Nanoseconds limit) {
 void ScheduleState::relocate(NodeIndex node, DeviceIndex device) {
   node_[node].device = device;
   link(node);
+  if (contended_) {
+    contended_->set_device(node, device);
+    if (node_[node].next != kNone) from_ = std::min(from_, node_[node_[node].next].start);
+    return;
+  }
   touch(node);
   if (node_[node].next != kNone) touch(node_[node].next);
   touch_successors(node);
+}
+
+void ScheduleState::leave(NodeIndex node) {
+  record(node, true);
+  if (contended_)
+    felt_from(node);
+  else if (node_[node].next != kNone)
+    touch(node_[node].next);
+  unlink(node);
 }
 
 bool ScheduleState::move(std::span<const Reassignment> nodes, Nanoseconds limit) {
   begin_move();
   for (const auto& [node, device] : nodes) {
     if (node_[node].device == device) continue;
-    record(node, true);
-    if (node_[node].next != kNone) touch(node_[node].next);
-    unlink(node);
+    leave(node);
     relocate(node, device);
   }
   return propagate(limit);
@@ -208,9 +230,7 @@ void ScheduleState::choose_key(NodeIndex node, DeviceIndex device) {
 
 bool ScheduleState::move_in_time(NodeIndex node, DeviceIndex device, Nanoseconds limit) {
   begin_move();
-  record(node, true);
-  if (node_[node].next != kNone) touch(node_[node].next);
-  unlink(node);
+  leave(node);
   choose_key(node, device);
   relocate(node, device);
   return propagate(limit);
@@ -223,10 +243,15 @@ void ScheduleState::rollback() {
       unlink(undo->node);
       node_[undo->node].device = undo->device, node_[undo->node].key = undo->key;
       link(undo->node);
+      if (contended_) contended_->set_device(undo->node, undo->device);
     }
     node_[undo->node].start = undo->start, node_[undo->node].finish = undo->finish;
   }
   log_.clear();
+  if (!followed_) return;
+  followed_ = false;
+  contended_->undo();
+  copy_followed_times();
 }
 
 // Merges the devices' orders by key, from the back.
@@ -244,6 +269,18 @@ void ScheduleState::compute_tails() {
 }
 
 NodeIndex ScheduleState::tight_producer(NodeIndex node) const {
+  if (contended_) {
+    for (const InEdge& in : in_edges(node)) {
+      if (node_[in.producer].device == node_[node].device) {
+        if (node_[in.producer].finish == node_[node].start) return in.producer;
+      } else if (contended_->arrival(in.edge) == node_[node].start) {
+        EdgeIndex edge = in.edge;
+        while (contended_->waited_for(edge) != kNone) edge = contended_->waited_for(edge);
+        return graph_.source(edge);
+      }
+    }
+    return kNone;
+  }
   for (const InEdge& in : in_edges(node))
     if (node_[in.producer].finish + transfer(in, node_[node].device) == node_[node].start) return in.producer;
   return kNone;
@@ -260,6 +297,7 @@ void ScheduleState::critical_path(std::vector<NodeIndex>& path, bool producers_f
     NodeIndex before = node_[node].previous;
     if (before != kNone && node_[before].finish != node_[node].start) before = kNone;
     const NodeIndex producer = producers_first || before == kNone ? tight_producer(node) : kNone;
+    if (contended_ && producer != kNone) waiting_path(node, path);
     node = producer != kNone ? producer : before;
   }
   std::reverse(path.begin(), path.end());

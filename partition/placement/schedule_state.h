@@ -3,13 +3,15 @@
 // Every node has a key; keys grow along every edge and along every device's order, so a device's order is its
 // nodes by key and any choice of devices is free of deadlock. A move gives nodes another device (and may give
 // a single node another key); starts are then recomputed in the order of keys, stopping where nothing
-// changed. Transfers are those of the simulator without contention; the simulator remains the judge of the
-// result.
+// changed; under contention they are followed from the first event that the change can touch (contended_times.h). The
+// simulator remains the judge of the result.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "partition/placement/contended_times.h"
 #include "partition/simulation/simulator.h"
 
 namespace convoy::partition {
@@ -30,6 +32,8 @@ class ScheduleState {
   Nanoseconds finish(NodeIndex node) const { return node_[node].finish; }
   NodeIndex previous_on_device(NodeIndex node) const { return node_[node].previous; }
   NodeIndex next_on_device(NodeIndex node) const { return node_[node].next; }
+  // By how many bytes all devices together exceed their limits; more than `most` may be too little. A pass over the graph.
+  Bytes overflow(Bytes most = kUnlimited) const;
   Placement placement() const;
   std::vector<DeviceIndex> devices() const;
 
@@ -45,7 +49,10 @@ class ScheduleState {
   bool move(std::span<const Reassignment> nodes, Nanoseconds limit);
   // The same for one node that may also change its place in the order, to start about when its inputs arrive.
   bool move_in_time(NodeIndex node, DeviceIndex device, Nanoseconds limit);
-  void commit() { log_.clear(); }
+  void commit() {
+    log_.clear();
+    followed_ = false;
+  }
   void rollback();
 
   // Longest path from each node's end to the end of the schedule, over edges and device orders.
@@ -53,7 +60,8 @@ class ScheduleState {
   Nanoseconds tail(NodeIndex node) const { return node_[node].tail; }
 
   // A longest chain of nodes from time zero to the makespan, each starting when the one before allows. Of
-  // several causes a producer is taken before the device's previous node, or after it.
+  // several causes a producer is taken before the device's previous node, or after it. Under contention a transfer may wait
+  // for others: then both ends of those are in it, too.
   void critical_path(std::vector<NodeIndex>& path, bool producers_first = true) const;
 
   std::int64_t nodes_recomputed() const { return recomputed_; }
@@ -90,6 +98,9 @@ class ScheduleState {
   void touch(NodeIndex node);
   void touch_successors(NodeIndex node);
   bool propagate(Nanoseconds limit);
+  bool follow(Nanoseconds limit);
+  void copy_followed_times();
+  void felt_from(NodeIndex node);
   void record(NodeIndex node, bool moved) {
     const NodeState& state = node_[node];
     log_.push_back({node, state.device, state.key, state.start, state.finish, moved});
@@ -107,10 +118,15 @@ class ScheduleState {
   Nanoseconds length(NodeIndex node) const { return node_[node].finish - node_[node].start; }
   Nanoseconds longest_behind(NodeIndex node, DeviceIndex device) const;
   Nanoseconds earliest_start(NodeIndex node) const;
+  void leave(NodeIndex node);
+  void live(DeviceIndex device, Bytes bytes, Nanoseconds from, Nanoseconds until) const;
+  void add_outputs(NodeIndex node) const;
   void relocate(NodeIndex node, DeviceIndex device);
   NodeIndex tight_producer(NodeIndex node) const;
   void choose_key(NodeIndex node, DeviceIndex device);
   void begin_move();
+
+  void waiting_path(NodeIndex node, std::vector<NodeIndex>& path) const;
 
   const CostModel& cost_;
   const TaskGraph& graph_;
@@ -124,6 +140,19 @@ class ScheduleState {
   std::vector<std::pair<Key, NodeIndex>> heap_;
   std::uint32_t round_ = 0;
   std::int64_t recomputed_ = 0;
+  // Under contention.
+  std::optional<ContendedTimes> contended_;
+  std::vector<Nanoseconds> bottom_;
+  Nanoseconds from_ = 0;   // no event before it can differ after the move
+  bool followed_ = false;  // since the last commit or rollback
+  // Scratch of overflow().
+  struct Copy {
+    Bytes bytes = -1;
+    Nanoseconds start = 0, arrival = 0, until = 0;
+  };
+  mutable std::vector<std::vector<std::pair<std::int64_t, Bytes>>> changes_;  // by device: when, how much
+  mutable std::vector<Copy> copies_;
+  mutable std::vector<DeviceIndex> receivers_;
 };
 
 }  // namespace convoy::partition

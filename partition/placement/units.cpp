@@ -33,4 +33,12 @@ Units::Units(const TaskGraph& graph, DeviceIndex devices) {
   for (NodeIndex node = 0; node < nodes; ++node) members_[next[of(node)]++] = node;
 }
 
+bool interchangeable(const CostModel& cost, const Units& units) {
+  for (DeviceIndex device = 1; device < cost.device_count(); ++device)
+    if (cost.machine().device(device).memory_limit != cost.machine().device(0).memory_limit) return false;
+  for (std::int32_t unit = 0; unit < units.count(); ++unit)
+    if (units.pin(unit) != kNone) return false;
+  return cost.uniform();
+}
+
 }  // namespace convoy::partition

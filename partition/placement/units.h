@@ -27,6 +27,9 @@ class Units {
   std::vector<NodeIndex> members_;
 };
 
+// Whether any devices are as good as any others of the same number.
+bool interchangeable(const CostModel& cost, const Units& units);
+
 // The devices that units have been given so far; the pinned ones from the beginning.
 class UnitDevices {
  public:

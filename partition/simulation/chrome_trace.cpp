@@ -1,9 +1,11 @@
-// Trace events: complete events for nodes and transfers, counters for memory.
+// Trace events: complete events for nodes and transfers, counters for memory; a process for each device.
 #include "partition/simulation/chrome_trace.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 namespace convoy::partition {
 namespace {
@@ -13,6 +15,23 @@ std::string quoted(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
+// Slices of one track must not overlap: a device's sends that do take a track each.
+class SendTracks {
+ public:
+  explicit SendTracks(std::size_t devices) : until_(devices) {}
+  std::size_t take(const Transfer& transfer) {
+    std::vector<Nanoseconds>& until = until_[transfer.from];
+    std::size_t track = 0;
+    while (track < until.size() && until[track] > transfer.start) ++track;
+    if (track == until.size()) until.push_back(0);
+    until[track] = transfer.arrival;
+    return 1 + track;
+  }
+
+ private:
+  std::vector<std::vector<Nanoseconds>> until_;  // by device and track
+};
+
 }  // namespace
 
 std::string chrome_trace(const TaskGraph& graph, const Simulation& simulation) {
@@ -20,35 +39,50 @@ std::string chrome_trace(const TaskGraph& graph, const Simulation& simulation) {
   const auto at = std::back_inserter(out);
   fmt::format_to(at, "{{\"displayTimeUnit\": \"ns\", \"traceEvents\": [\n");
   for (std::size_t device = 0; device < simulation.order.size(); ++device) {
-    for (const auto& [thread, name] : {std::pair{2 * device, "compute"}, std::pair{2 * device + 1, "send"}})
-      fmt::format_to(at,
-                     R"({{"ph":"M","pid":0,"tid":{},"name":"thread_name","args":{{"name":"device {} {}"}}}},)"
-                     "\n",
-                     thread, device, name);
+    fmt::format_to(at,
+                   R"({{"ph":"M","pid":{0},"name":"process_name","args":{{"name":"device {0}"}}}},)"
+                   "\n",
+                   device);
+    fmt::format_to(at,
+                   R"({{"ph":"M","pid":{},"tid":0,"name":"thread_name","args":{{"name":"compute"}}}},)"
+                   "\n",
+                   device);
     for (const NodeIndex node : simulation.order[device])
       fmt::format_to(
           at,
-          R"({{"ph":"X","pid":0,"tid":{},"name":{},"ts":{},"dur":{},"args":{{"id":{},"output_bytes":{}}}}},)"
+          R"({{"ph":"X","pid":{},"tid":0,"name":{},"ts":{},"dur":{},"args":{{"id":{},"output_bytes":{}}}}},)"
           "\n",
-          2 * device, quoted(graph.name(node).empty() ? std::to_string(graph.id(node)) : graph.name(node)),
+          device, quoted(graph.name(node).empty() ? std::to_string(graph.id(node)) : graph.name(node)),
           micros(simulation.start[node]), micros(simulation.finish[node] - simulation.start[node]),
           graph.id(node), graph.output_bytes(node));
     if (device < simulation.memory.size())
       for (const MemorySample& sample : simulation.memory[device])
         fmt::format_to(at,
-                       R"({{"ph":"C","pid":0,"name":"memory {}","ts":{},"args":{{"bytes":{}}}}},)"
+                       R"({{"ph":"C","pid":{},"name":"memory","ts":{},"args":{{"bytes":{}}}}},)"
                        "\n",
                        device, micros(sample.time), sample.bytes);
   }
-  for (const Transfer& transfer : simulation.transfers)
+  SendTracks tracks(simulation.order.size());
+  std::vector<std::size_t> used(simulation.order.size(), 0);
+  for (const Transfer& transfer : simulation.transfers) {
+    const std::size_t track = tracks.take(transfer);
+    used[transfer.from] = std::max(used[transfer.from], track);
     fmt::format_to(
         at,
-        R"({{"ph":"X","pid":0,"tid":{},"name":"to {}","ts":{},"dur":{},"args":{{"producer":{},"bytes":{}}}}},)"
+        R"({{"ph":"X","pid":{},"tid":{},"name":"to {}","ts":{},"dur":{},"args":{{"producer":{},"bytes":{}}}}},)"
         "\n",
-        2 * transfer.from + 1, transfer.to, micros(transfer.start), micros(transfer.arrival - transfer.start),
+        transfer.from, track, transfer.to, micros(transfer.start), micros(transfer.arrival - transfer.start),
         graph.id(transfer.producer), transfer.bytes);
-  fmt::format_to(at, R"({{"ph":"M","pid":0,"name":"process_name","args":{{"name":"simulated placement"}}}})"
-                     "\n]}}\n");
+  }
+  for (std::size_t device = 0; device < used.size(); ++device)
+    for (std::size_t track = 1; track <= used[device]; ++track)
+      fmt::format_to(at,
+                     R"({{"ph":"M","pid":{},"tid":{},"name":"thread_name","args":{{"name":"send {}"}}}},)"
+                     "\n",
+                     device, track, track);
+  fmt::format_to(at,
+                 R"({{"ph":"M","pid":0,"name":"process_labels","args":{{"labels":"simulated placement"}}}})"
+                 "\n]}}\n");
   return fmt::to_string(out);
 }
 

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "partition/simulation/communication_bound.h"
+
 namespace convoy::partition {
 namespace {
 
@@ -36,6 +38,19 @@ Machine Machine::cluster(DeviceIndex nodes, DeviceIndex devices_per_node, Link i
     for (DeviceIndex to = 0; to < machine.device_count(); ++to)
       if (from / devices_per_node != to / devices_per_node)
         machine.links_[static_cast<std::size_t>(from) * machine.device_count() + to] = between;
+  machine.compare_links();
+  return machine;
+}
+
+Machine Machine::of(std::vector<Device> devices, std::vector<Link> links) {
+  Machine machine = uniform(static_cast<DeviceIndex>(devices.size()), {});
+  if (links.size() != machine.links_.size())
+    throw std::invalid_argument("machine: expected a link for each pair");
+  for (DeviceIndex from = 0; from < machine.device_count(); ++from)
+    for (DeviceIndex to = 0; to < machine.device_count(); ++to)
+      if (from != to) check(links[static_cast<std::size_t>(from) * devices.size() + to]);
+  machine.devices_ = std::move(devices);
+  machine.links_ = std::move(links);
   machine.compare_links();
   return machine;
 }
@@ -161,11 +176,13 @@ Nanoseconds balanced_work(const CostModel& cost) {
 }  // namespace
 
 Nanoseconds makespan_lower_bound(const CostModel& cost) {
-  if (cost.machine().same_speeds()) return cost.graph().lower_bound(cost.device_count());
+  const Nanoseconds with_transfers = communication_bound(cost);
+  if (cost.machine().same_speeds())
+    return std::max(with_transfers, cost.graph().lower_bound(cost.device_count()));
   DeviceIndex fastest = 0;
   for (DeviceIndex device = 1; device < cost.device_count(); ++device)
     if (cost.machine().device(device).speed > cost.machine().device(fastest).speed) fastest = device;
-  return std::max(shortest_critical_path(cost, fastest), balanced_work(cost));
+  return std::max({with_transfers, shortest_critical_path(cost, fastest), balanced_work(cost)});
 }
 
 }  // namespace convoy::partition

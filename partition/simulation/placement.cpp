@@ -3,11 +3,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
 #include <unordered_map>
+#include <utility>
+
+#include "partition/graph/brief.h"
 
 namespace convoy::partition {
 namespace {
@@ -23,7 +27,10 @@ class PlacementReader {
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
-    throw std::runtime_error(fmt::format("{}: {}", where_, what));
+    std::string line = what;  // one line, whatever names and keys hold
+    std::replace_if(
+        line.begin(), line.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
+    throw std::runtime_error(fmt::format("{}: {}", where_, line));
   }
   NodeIndex node_of(std::int64_t id, const char* field) const {
     const auto found = index_.find(id);
@@ -37,6 +44,8 @@ class PlacementReader {
   }
   void read_devices(const Json& devices_of);
   void read_order(const Json& order);
+  void check_names(const Json& names) const;
+  NodeIndex node_of_key(const std::string& key, const char* field) const;
 
   const TaskGraph& graph_;
   const std::string& where_;
@@ -48,17 +57,33 @@ void PlacementReader::read_devices(const Json& device_of) {
   if (!device_of.is_object()) fail("field device_of is not an object");
   result_.device_of.assign(graph_.node_count(), kNone);
   for (const auto& [key, value] : device_of.items()) {
-    std::int64_t id = 0;
-    const char* end = key.data() + key.size();
-    const auto [stop, error] = std::from_chars(key.data(), end, id);
-    if (error != std::errc() || stop != end) fail(fmt::format("device_of: key \"{}\" is not an id", key));
-    const NodeIndex node = node_of(id, "device_of");
-    if (result_.device_of[node] != kNone) fail(fmt::format("device_of: node {} is there twice", id));
+    const NodeIndex node = node_of_key(key, "device_of");
+    if (result_.device_of[node] != kNone) fail(fmt::format("device_of: node {} is there twice", brief(key)));
     if (!value.is_number_integer() || value.get<std::int64_t>() < 0 ||
         value.get<std::int64_t>() >= result_.devices)
-      fail(fmt::format("device_of: node {} is on {}, expected 0 to {}", key, value.dump(),
+      fail(fmt::format("device_of: node {} is on {}, expected 0 to {}", brief(key), brief(value.dump()),
                        result_.devices - 1));
     result_.device_of[node] = value.get<DeviceIndex>();
+  }
+}
+
+NodeIndex PlacementReader::node_of_key(const std::string& key, const char* field) const {
+  std::int64_t id = 0;
+  const char* end = key.data() + key.size();
+  const auto [stop, error] = std::from_chars(key.data(), end, id);
+  if (error != std::errc() || stop != end)
+    fail(fmt::format("{}: key \"{}\" is not an id", field, brief(key)));
+  return node_of(id, field);
+}
+
+// Names are for people; those that are not the graph's show that the placement is another graph's.
+void PlacementReader::check_names(const Json& names) const {
+  if (!names.is_object()) fail("field names is not an object");
+  for (const auto& [key, value] : names.items()) {
+    const NodeIndex node = node_of_key(key, "names");
+    if (!value.is_string() || value.get<std::string>() != graph_.name(node))
+      fail(fmt::format("names: node {} is {}, but the graph has {}", brief(key), brief(value.dump()),
+                       graph_.label(node)));
   }
 }
 
@@ -70,7 +95,7 @@ void PlacementReader::read_order(const Json& order) {
     if (!order[device].is_array()) fail(fmt::format("order: device {} has no list", device));
     for (const Json& id : order[device]) {
       if (!id.is_number_integer())
-        fail(fmt::format("order: device {} lists {}, expected an id", device, id.dump()));
+        fail(fmt::format("order: device {} lists {}, expected an id", device, brief(id.dump())));
       result_.order[device].push_back(node_of(id.get<std::int64_t>(), "order"));
     }
   }
@@ -79,10 +104,15 @@ void PlacementReader::read_order(const Json& order) {
 Placement PlacementReader::read(std::string_view text) {
   Json document;
   std::set<std::pair<int, std::string>> keys;  // JSON itself lets the last of equal keys win
+  std::string section;
   const auto each_key_once = [&](int depth, Json::parse_event_t event, const Json& key) {
+    if (event == Json::parse_event_t::key && depth == 1) {
+      section = brief(key.get<std::string>());
+      std::erase_if(keys, [](const auto& seen) { return seen.first > 1; });
+    }
     if (event == Json::parse_event_t::key && !keys.emplace(depth, key.get<std::string>()).second)
-      fail(fmt::format("{}\"{}\" is there twice", depth > 1 ? "device_of: " : "field ",
-                       key.get<std::string>()));
+      fail(fmt::format("{}\"{}\" is there twice", depth > 1 ? section + ": " : "field ",
+                       brief(key.get<std::string>())));
     return true;
   };
   try {
@@ -92,14 +122,16 @@ Placement PlacementReader::read(std::string_view text) {
   }
   if (!document.is_object()) fail("expected an object with devices and device_of");
   for (const auto& [key, value] : document.items())
-    if (key != "devices" && key != "device_of" && key != "order") fail(fmt::format("unknown field {}", key));
+    if (key != "devices" && key != "device_of" && key != "order" && key != "names")
+      fail(fmt::format("unknown field {}", brief(key)));
   const Json& devices = member(document, "devices");
   if (!devices.is_number_integer() || devices.get<std::int64_t>() < 1 ||
       devices.get<std::int64_t>() > kMostDevices)
-    fail(fmt::format("devices is {}, expected 1 to {}", devices.dump(), kMostDevices));
+    fail(fmt::format("devices is {}, expected 1 to {}", brief(devices.dump()), kMostDevices));
   result_.devices = devices.get<DeviceIndex>();
   read_devices(member(document, "device_of"));
   if (document.contains("order")) read_order(document["order"]);
+  if (document.contains("names")) check_names(document["names"]);
   try {
     check_placement(graph_, result_);
   } catch (const std::runtime_error& error) {
@@ -146,7 +178,16 @@ std::string placement_json(const TaskGraph& graph, const Placement& placement) {
     }
     fmt::format_to(at, "]");
   }
-  fmt::format_to(at, "}}\n");
+  bool first = true;
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    if (graph.name(node).empty()) continue;
+    // As the graph's reader has it: text that is no UTF-8 came from no JSON file and has no name here.
+    const std::string name = Json(graph.name(node)).dump(-1, ' ', false, Json::error_handler_t::replace);
+    if (Json::parse(name).get<std::string>() != graph.name(node)) continue;
+    fmt::format_to(at, "{}\"{}\": {}", std::exchange(first, false) ? ", \"names\": {" : ", ", graph.id(node),
+                   name);
+  }
+  fmt::format_to(at, "{}}}\n", first ? "" : "}");
   return fmt::to_string(out);
 }
 

@@ -51,6 +51,7 @@ class Page {
     for (const auto& [name, value] : rows) put("<tr><th>{}<td class=\"n\">{}", escaped(name), escaped(value));
     put("</table>");
     device_table();
+    legend();
     timeline();
     return fmt::to_string(out_);
   }
@@ -79,6 +80,22 @@ class Page {
 
   static double mebibytes(Bytes bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
+  // What each band of a device shows, from the top.
+  void legend() {
+    put("<p>Each device, from the top: ");
+    const auto sample = [&](const char* color, const char* what) {
+      put("<svg width=\"14\" height=\"12\"><rect width=\"14\" height=\"12\" fill=\"{}\"/></svg> {} &nbsp; ",
+          color, what);
+    };
+    sample("#4878a8", "a node (colours only tell neighbours apart; its name on hover)");
+    sample("#7f93a8", "nodes too short to draw apart");
+    sample("#f1f1f4", "idle");
+    sample("#d98c3f", "a tensor on its way from the device");
+    sample("#cfe0ee", "memory, with its peak");
+    sample("#b03030", "memory limit");
+    put("</p>");
+  }
+
   void timeline() {
     const double lane = kLane + kLinkLane + kMemoryLane + kGap,
                  devices = static_cast<double>(simulation_.order.size());
@@ -94,8 +111,8 @@ class Page {
     }
     constexpr int kTicks = 10;
     for (int tick = 0; tick <= kTicks; ++tick)
-      put("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{:.0f} µs</text>",
-          kLeft + kWidth * tick / kTicks, devices * lane + 14,
+      put("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"{}\">{:.4g} µs</text>", kLeft + kWidth * tick / kTicks,
+          devices * lane + 14, tick == kTicks ? "end" : "middle",
           static_cast<double>(simulation_.makespan) / 1e3 * tick / kTicks);
     put("</svg></html>\n");
   }

@@ -49,10 +49,10 @@ TEST(Heft, InsertsOnlyWhereNothingRuns) {
 }
 
 // Nodes 0, 1, 2 and 4 begin on device 0 in the order 0, 1, 2, 4; node 3 (30 µs, device 1) waits for 2. Moving 0
-// away saves 10 µs. Only list scheduling puts 2 before 1, which saves 10 more but which `accept` forbids: 2 is
+// away saves 10 µs. Only list scheduling puts 2 before 1, which saves 10 more: 2 is
 // in a pinned group, so that no move touches its place, and 1, without inputs, moves to the front only. Node 5
 // can end anywhere; it keeps the search going.
-TEST(Improvement, ListingAgainKeepsToTheLimits) {
+TEST(Improvement, ListsAgain) {
   const TaskGraph graph =
       pinned_graph({{10}, {10, 0}, {10, 0, 7}, {30, 1, kNone, 0}, {1, 0, 7}, {5}}, {{2, 3}, {3, 5}});
   const Machine machine = Machine::uniform(2, {0, 1});
@@ -64,14 +64,6 @@ TEST(Improvement, ListingAgainKeepsToTheLimits) {
     ImprovementLimits limits;
     limits.moves = 10'000, limits.seed = seed;
     EXPECT_EQ(simulate(cost, improve(cost, units, begin, limits)).makespan, 46'000) << "listed again";
-    limits.accept = [](const Placement& placement) {
-      const std::vector<NodeIndex>& order = placement.order[0];
-      return std::ranges::find(order, 1) < std::ranges::find(order, 2);
-    };
-    const Placement result = improve(cost, units, begin, limits);
-    EXPECT_TRUE(limits.accept(result));
-    EXPECT_EQ(simulate(cost, result).makespan, 56'000)
-        << "seed " << seed << ": what is allowed is lost to what is not";
   }
 }
 

@@ -169,7 +169,77 @@ TEST_F(PardnnFolder, ErrorsNameFileAndLine) {
   write("graph.dot", "digraph{\n\"a\"=>\"b\"\n}\n");
   EXPECT_NE(error().find("graph.dot:2:"), std::string::npos) << error();
   std::filesystem::remove(folder_ / "tensor_bytes.txt");
-  EXPECT_NE(error().find("tensor_bytes.txt: cannot be opened"), std::string::npos) << error();
+  EXPECT_NE(error().find("has neither tensor_bytes.txt nor tensors_sz_32_low.txt"), std::string::npos)
+      << error();
+}
+
+// As DOT has it: attributes, chains, several edges on a line, comments, and arrows within names.
+TEST_F(PardnnFolder, ReadsDotAsItIs) {
+  write("durations.txt", "a::5\nb->c::6\n");
+  write("graph.dot",
+        "/* a step */ strict digraph g {\n rankdir=LR; node [shape=box]\n a -> \"b->c\" -> d [label=\"x;y -> "
+        "z\", w=3];"
+        " a->e; e->d // last\n lonely;\n}\n");
+  const TaskGraph graph = read_pardnn_folder(folder_);
+  ASSERT_EQ(graph.node_count(), 5);
+  EXPECT_EQ(graph.edge_count(), 4);
+  EXPECT_EQ(graph.name(1), "b->c");
+  EXPECT_EQ(graph.time(1), 6000);
+  EXPECT_EQ(graph.target(graph.out_begin(1)), 2);
+  EXPECT_EQ(graph.name(4), "lonely");
+  for (const char* wrong :
+       {"graph { a -- b }", "digraph { a -- b }", "digraph { subgraph x { a } }", "digraph { a b }",
+        "digraph { a -> }", "digraph { a -> b [label=\"x\" }", "digraph { \"a }", "digraph { a } b"}) {
+    write("graph.dot", wrong);
+    EXPECT_NE(error().find("graph.dot:1: "), std::string::npos) << wrong << ": " << error();
+  }
+}
+
+TEST_F(PardnnFolder, TakesThePublicProgramsNames) {
+  for (const char* name : {"graph.dot", "durations.txt", "tensor_bytes.txt"})
+    std::filesystem::remove(folder_ / name);
+  write("crn_src_sink_low.dot", "digraph{\n\"src\"->\"v\"\n\"v\"->\"a\"\n\"a\"->\"snk\"\n}\n");
+  write("nodes_average_durations_fixed.txt", "v::3\na::5\n");
+  write("tensors_sz_32_low.txt", "\"v\":: 99.5\na::10\n");
+  write("memory.txt", "v::400\na::20\n");
+  write("var_nodes.txt", "v\n");
+  const TaskGraph graph = read_pardnn_folder(folder_);
+  ASSERT_EQ(graph.node_count(), 2);
+  EXPECT_EQ(graph.bytes(0), 100);
+  EXPECT_EQ(graph.resident_bytes(0), 400);
+  EXPECT_EQ(graph.output_bytes(1), 20);
+}
+
+TEST(ReadTaskGraph, NamesWhatIsNoNumberAndWhatIsTooLarge) {
+  const auto error_of = [](const std::string& node) -> std::string {
+    try {
+      parse_task_graph_json("{\"nodes\": [" + node + "], \"edges\": []}", "f");
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(error_of(R"({"id": 0, "time_us": true, "resident_bytes": 1, "output_bytes": 1})"),
+            "f:1: node 0: time_us is true, expected a number");
+  EXPECT_EQ(error_of(R"({"id": 0, "time_us": 1e400, "resident_bytes": 1, "output_bytes": 1})"),
+            "f:1: time_us is 1e400, too large");
+  const std::string lengthy(5000, 'x');
+  for (const std::string& node :
+       {"{\"id\": 0, \"" + lengthy + "\": 1, \"time_us\": 1}", "{\"id\": 0, \"time_us\": " + lengthy + "}",
+        "{\"id\": 0, \"time_us\": 1" + std::string(4000, '0') + "}", "{\"id\": \"" + lengthy + "\"}"})
+    EXPECT_LT(error_of(node).size(), 250u) << error_of(node);
+}
+
+TEST(ReadTaskGraph, KeepsMicrosoftsLimits) {
+  const char* rest =
+      R"("nodes": [{"id": 1, "fpgaLatency": 1, "size": 1, "supportedOnFpga": true}], "edges": []})";
+  const TaskGraph graph =
+      parse_task_graph_json(std::string(R"({"maxSizePerFPGA": 5e3, "maxFPGAs": 6, )") + rest, "f");
+  EXPECT_EQ(graph.device_memory(), 5000);
+  EXPECT_EQ(graph.device_count(), 6);
+  EXPECT_THROW(parse_task_graph_json(std::string(R"({"maxFPGAs": 2.5, )") + rest, "f"), std::runtime_error);
+  EXPECT_THROW(parse_task_graph_json(std::string(R"({"maxSizePerFPGA": -1, )") + rest, "f"),
+               std::runtime_error);
 }
 
 // Random bytes changed in valid files: an error or a graph, never a crash (run with the asan+ubsan preset too).

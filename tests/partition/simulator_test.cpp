@@ -255,6 +255,17 @@ TEST(Simulator, TraceIsJsonAndReportIsSelfContained) {
   int nodes = 0;
   for (const auto& event : trace["traceEvents"]) nodes += event["ph"] == "X" && event["args"].contains("id");
   EXPECT_EQ(nodes, 30);
+  // No two slices of a track overlap.
+  std::map<std::pair<int, int>, std::vector<std::pair<double, double>>> tracks;
+  for (const auto& event : trace["traceEvents"])
+    if (event["ph"] == "X")
+      tracks[{event["pid"], event["tid"]}].emplace_back(
+          event["ts"], event["ts"].get<double>() + event["dur"].get<double>());
+  EXPECT_GT(tracks.size(), 6u) << "all sends have one track";
+  for (auto& [track, slices] : tracks) {
+    std::sort(slices.begin(), slices.end());
+    for (std::size_t i = 1; i < slices.size(); ++i) EXPECT_LE(slices[i - 1].second, slices[i].first + 1e-6);
+  }
   const std::string page = report_html("a <b>", {{"makespan", "1 µs"}}, cost, result);
   EXPECT_NE(page.find("<svg"), std::string::npos);
   EXPECT_NE(page.find("a &lt;b&gt;"), std::string::npos);

@@ -1,0 +1,57 @@
+// Machines from files.
+#include "partition/simulation/topology.h"
+
+#include <gtest/gtest.h>
+
+namespace convoy::partition {
+namespace {
+
+std::string error_of(const std::string& text, DeviceIndex devices = 0) {
+  try {
+    parse_topology(text, "t.json", devices);
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Topology, ReadsAMatrix) {
+  const Machine machine = parse_topology(
+      R"({"devices": [{"name": "fast", "count": 2, "memory_bytes": 1000}, {"speed": 0.5}],
+          "latency_us": [[0, 1, 5], [2, 0, 5], [7, 7, 0]], "gbytes_per_second": 10})",
+      "t.json", 3);
+  ASSERT_EQ(machine.device_count(), 3);
+  EXPECT_EQ(machine.device(1).memory_limit, 1000);
+  EXPECT_EQ(machine.device(2).memory_limit, kUnlimited);
+  EXPECT_EQ(machine.device(2).speed, 0.5);
+  EXPECT_EQ(machine.link(1, 0).latency, 2000);
+  EXPECT_EQ(machine.link(2, 1).latency, 7000);
+  EXPECT_FALSE(machine.same_links());
+}
+
+TEST(Topology, ReadsACluster) {
+  const char* cluster = R"({"devices_per_node": 2, "within_node": {"latency_us": 1, "gbytes_per_second": 300},
+                            "between_nodes": {"latency_us": 6, "gbytes_per_second": 20}})";
+  const Machine machine = parse_topology(cluster, "t.json", 4);
+  EXPECT_EQ(machine.link(0, 1).latency, 1000);
+  EXPECT_EQ(machine.link(1, 2).bytes_per_ns, 20);
+  EXPECT_EQ(error_of(cluster, 3), "t.json: devices_per_node is 2, expected a divisor of the 3 devices");
+}
+
+TEST(Topology, ErrorsNameFileAndField) {
+  EXPECT_EQ(error_of("{"), "t.json: not JSON");
+  EXPECT_EQ(error_of(R"({"devices": [{}], "latency_us": 1, "gbytes_per_second": 1, "x": 1})"),
+            "t.json: unknown field x");
+  EXPECT_EQ(error_of(R"({"devices": [{"count": 2}], "latency_us": -1, "gbytes_per_second": 1})"),
+            "t.json: latency_us is -1, expected a number from 0");
+  EXPECT_EQ(
+      error_of(R"({"devices": [{"count": 2}], "latency_us": 1, "gbytes_per_second": [[1, 0], [1, 1]]})"),
+      "t.json: gbytes_per_second[0][1] is 0, expected a number above 0");
+  EXPECT_EQ(error_of(R"({"devices": [{"count": 2}], "latency_us": [[1]], "gbytes_per_second": 1})"),
+            "t.json: latency_us is no matrix of 2 rows and columns");
+  EXPECT_EQ(error_of(R"({"devices": [{"count": 2}], "latency_us": 1, "gbytes_per_second": 1})", 3),
+            "t.json: has 2 devices, expected 3");
+}
+
+}  // namespace
+}  // namespace convoy::partition
