@@ -42,7 +42,7 @@ PartitionPlan plan_partition(const Network& network, const SessionOptions& optio
   const PlacedTimes times = time_parts(*planner, parts, world, groups, options.backend);
   together(world, [&] {
     if (world.rank() != 0) return;
-    PartitionPlan plan = planner->require_layout(planner->predict(times));
+    PartitionPlan plan = planner->decide(planner->predict(times));
     plan.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     message = write_plan(plan);
   });

@@ -93,7 +93,7 @@ PartitionPlan Planner::plan() {
 }
 
 // On GPUs predictions of parts have been 1 to 21 % short, those of small kernels most: they lack some of what tensors wait for.
-PartitionPlan Planner::require_layout(double predicted_ms) {
+PartitionPlan Planner::decide(double predicted_ms) {
   constexpr double kWorthwhile = 0.95;
   plan_.predicted_step_ms = predicted_ms;
   if (predicted_ms < kWorthwhile * plan_.one_rank_ms || !fits_one_rank()) return plan_;

@@ -36,7 +36,7 @@ class Planner {
   PartitionPlan plan();
   double predict(const PlacedTimes& times);  // ms of a step of that plan
   // The plan; or where one rank alone has the memory and would be hardly slower than predicted, all of the step on the first part.
-  PartitionPlan require_layout(double predicted_ms);
+  PartitionPlan decide(double predicted_ms);
 
   // On every rank: its part, to be timed.
   void take_part(const PartitionPlan& plan, int part);

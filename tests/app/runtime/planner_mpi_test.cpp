@@ -38,7 +38,7 @@ class Planning : public testing::TestWithParam<Backend> {
     Planner planner(network, options, groups, std::move(surroundings));
     planner.refuse_impossible();
     planner.time_alone();
-    return planner.settle(predicted * planner.plan().one_rank_ms);
+    return planner.decide(predicted * planner.plan().one_rank_ms);
   }
   static void expect_whole(const PartitionPlan& plan) {
     EXPECT_EQ(plan.transfers, 0);

@@ -37,25 +37,25 @@ TEST(Sm90Schedule, DealsOutEverythingOnce) {
           if (splits > k_blocks) continue;
           for (const int band : {8, 16}) {
             const Schedule schedule(m_tiles, n_tiles, k_blocks, splits, band);
-            ASSERT_EQ(schedule.pieces(), m_tiles * n_tiles * splits);
+            ASSERT_EQ(schedule.work_items(), m_tiles * n_tiles * splits);
             std::vector<int> times(std::size_t(m_tiles * n_tiles * k_blocks));
             int former_band = 0, former_split = 0;
-            for (int index = 0; index < schedule.pieces(); ++index) {
-              const Schedule::Piece piece = schedule.at(index);
-              ASSERT_TRUE(piece.m_tile >= 0 && piece.m_tile < m_tiles && piece.n_tile >= 0 &&
-                          piece.n_tile < n_tiles && piece.k_begin < piece.k_end && piece.k_end <= k_blocks);
-              ASSERT_LE(piece.k_end - piece.k_begin, (k_blocks + splits - 1) / splits);
-              ASSERT_GE(piece.split, former_split);
-              if (piece.split > former_split) former_band = 0;
-              ASSERT_GE(piece.m_tile / band, former_band);
-              former_band = piece.m_tile / band, former_split = piece.split;
-              for (int k = piece.k_begin; k < piece.k_end; ++k)
-                ++times[std::size_t((piece.m_tile * n_tiles + piece.n_tile) * k_blocks + k)];
+            for (int index = 0; index < schedule.work_items(); ++index) {
+              const Schedule::WorkItem item = schedule.at(index);
+              ASSERT_TRUE(item.m_tile >= 0 && item.m_tile < m_tiles && item.n_tile >= 0 &&
+                          item.n_tile < n_tiles && item.k_begin < item.k_end && item.k_end <= k_blocks);
+              ASSERT_LE(item.k_end - item.k_begin, (k_blocks + splits - 1) / splits);
+              ASSERT_GE(item.split, former_split);
+              if (item.split > former_split) former_band = 0;
+              ASSERT_GE(item.m_tile / band, former_band);
+              former_band = item.m_tile / band, former_split = item.split;
+              for (int k = item.k_begin; k < item.k_end; ++k)
+                ++times[std::size_t((item.m_tile * n_tiles + item.n_tile) * k_blocks + k)];
             }
             for (const int count : times) ASSERT_EQ(count, 1);
           }
         }
-  EXPECT_EQ(Schedule(0, 4, 1, 1, 16).pieces(), 0);
+  EXPECT_EQ(Schedule(0, 4, 1, 1, 16).work_items(), 0);
 }
 
 }  // namespace
