@@ -35,7 +35,7 @@ std::vector<float> on_device(const Bytes& cuts, const std::vector<kernels::Sampl
     const std::array<void*, 2> inputs{const_cast<void*>(in),
                                       const_cast<kernels::SampleTransform*>(transforms.data())};
     const std::array<void*, 1> outputs{out};
-    kernel.bind({inputs, outputs, nullptr})(nullptr);
+    kernel.bind({inputs, outputs, nullptr})(kernels::Stream{});
   };
   kernels::KernelRequest first{
       {{kernels::DType::u8, {std::ssize(cuts)}, kernels::Layout::row_major, nullptr}, operand},
