@@ -78,8 +78,8 @@ Partitioner::Entry Partitioner::make(Algorithm algorithm) const {
   return entry;
 }
 
-// Where no candidate fits: a proof that nothing can; or the placement that spreads what must be live, then a search that
-// lowers the excess, from that and from the candidate that came closest.
+// Where no candidate fits: a proof that nothing can; or the placement that spreads what must be
+// live, then a search that lowers the excess, from that and from the candidate that came closest.
 Partitioner::Entry Partitioner::made_to_fit(const std::vector<Entry>& entries) const {
   const auto closer = [](const Entry& a, const Entry& b) { return a.overflow < b.overflow; };
   Entry closest = *std::min_element(entries.begin(), entries.end(), closer);
@@ -109,8 +109,8 @@ Partitioner::Entry Partitioner::made_to_fit(const std::vector<Entry>& entries) c
   return start;
 }
 
-// The entry's placement made to fit into a share of the limits: what moves far from a limit at once may lose less than what
-// is pushed under it bit by bit.
+// The entry's placement made to fit into a share of the limits: what moves far from a limit at once
+// may lose less than what is pushed under it bit by bit.
 std::optional<Partitioner::Entry> Partitioner::tightened(const Entry& entry, double share) const {
   Machine machine = cost_.machine();
   for (DeviceIndex device = 0; device < machine.device_count(); ++device)

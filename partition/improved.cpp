@@ -17,7 +17,8 @@ namespace {
 // Beyond so many nodes and edges the search gets a share of the time that the rest took, and no second search helps.
 constexpr std::int64_t kSmall = 20000;
 
-// The first temperature, of the makespan. Under contention a move costs more, and fewer moves need a cooler start.
+// The first temperature, of the makespan. Under contention a move costs more, and fewer moves need
+// a cooler start.
 double first_temperature(const CostModel& cost) { return cost.machine().contention() ? 0.003 : 0.03; }
 
 std::int64_t size_of(const TaskGraph& graph) { return std::int64_t{graph.node_count()} + graph.edge_count(); }
@@ -77,7 +78,8 @@ class FewerDevices {
 
 }  // namespace
 
-// With one thread the searches come one after the other, each for the time that two threads would have.
+// With one thread the searches come one after the other, each for the time that two threads would
+// have.
 Clock::time_point Partitioner::search_deadline() const {
   if (options_.time_limit) return Clock::now() + std::chrono::duration_cast<Clock::duration>(left());
   if (options_.move_limit != std::numeric_limits<std::int64_t>::max()) return Clock::time_point::max();
@@ -88,8 +90,9 @@ Clock::time_point Partitioner::search_deadline() const {
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(time);
 }
 
-// The best candidate, HEFT with other weights for the transfers in its ranks (milliseconds, and on some graphs some per
-// cent), and where limits bind, what spreads the memory from the beginning or is far below them.
+// The best candidate, HEFT with other weights for the transfers in its ranks (milliseconds, and on
+// some graphs some per cent), and where limits bind, what spreads the memory from the beginning or
+// is far below them.
 Partitioner::Entry Partitioner::better_start(const std::vector<Entry>& entries) const {
   constexpr std::int64_t kLarge = 300'000;
   const auto shorter = [](const Entry& a, const Entry& b) {
@@ -171,8 +174,9 @@ void Partitioner::try_all_placements(Entry& best) const {
                      });
 }
 
-// Searches on fewer devices, where those come close: each for a while, then the best for the rest of the time.
-// When transfers are dear more devices only make the space to search larger, and no answer should be longer for having them.
+// Searches on fewer devices, where those come close: each for a while, then the best for the rest
+// of the time. When transfers are dear more devices only make the space to search larger, and no
+// answer should be longer for having them.
 Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits) const {
   constexpr double kClose = 1.25;
   const DeviceIndex devices = cost_.device_count();

@@ -20,9 +20,10 @@ Algorithm algorithm_from(std::string_view name);
 
 struct PartitionOptions {
   Algorithm algorithm = Algorithm::kImprove;
-  // Of all that partition_graph does, but for the first candidate of a large graph. Without it, of the improvement alone: half
-  // a second for graphs below 20,000 nodes and edges (a whole one with one thread), and for larger ones 0.3 of what was used
-  // since `began`, so that the whole stays near-linear in the graph, and 2.5 seconds at most.
+  // Of all that partition_graph does, but for the first candidate of a large graph. Without it, of
+  // the improvement alone: half a second for graphs below 20,000 nodes and edges (a whole one with
+  // one thread), and for larger ones 0.3 of what was used since `began`, so that the whole stays
+  // near-linear in the graph, and 2.5 seconds at most.
   std::optional<std::chrono::duration<double>> time_limit;
   std::int64_t move_limit = std::numeric_limits<std::int64_t>::max();  // the same, countable: results repeat
   Clock::time_point began = Clock::now();                              // of the whole run, loading included

@@ -174,30 +174,35 @@ void add_source_flags(CLI::App& command, ConvertFlags& flags) {
   command.add_option("--format", flags.format, "of the source")
       ->capture_default_str()
       ->check(one_of({"auto", "images", "tiny-imagenet", "webdataset", "csv", "cifar", "idx"}));
-  command.add_option("--test", flags.options.test, "a second source, of the test images")->check(not_empty());
+  command.add_option("--test", flags.options.test, "a second source, of the test images")
+      ->check(not_empty())
+      ->type_name("SOURCE");
   command
       .add_option("--test-labels", flags.options.test_labels,
                   "labels of test images without class folders: ImageNet's development kit, or a text file")
       ->check(not_empty())
+      ->type_name("FILE")
       ->needs("--test");
   command
       .add_option("--test-share", flags.options.test_share,
                   "share of every class's images that become test images")
-      ->check(number_in("(0, 1)"));
+      ->check(number_in("(0, 1)"))
+      ->type_name("P");
   command
       .add_option("--test-folder", flags.options.test_folder,
                   "the folder of test images, if there are several")
-      ->check(not_empty());
+      ->check(not_empty())
+      ->type_name("NAME");
   command.add_option("--root", flags.options.root, "the folder in SOURCE that holds train/ or the classes")
-      ->check(not_empty());
+      ->check(not_empty())
+      ->type_name("DIR");
   command.add_flag("--skip-bad", flags.options.skip_bad, "leave out files that cannot be read as images");
 }
 
 void add_convert(CLI::App& data_command) {
   auto flags = std::make_shared<ConvertFlags>();
-  auto* command = data_command.add_subcommand(
-      "convert",
-      "Convert image folders, archives, WebDataset shards, CSV lists, CIFAR or IDX files to an HDF5 file");
+  auto* command =
+      data_command.add_subcommand("convert", "Convert folders, archives or lists of images to an HDF5 file");
   add_source_flags(*command, *flags);
   command
       ->add_option("--encode", flags->encode,
@@ -212,7 +217,8 @@ void add_convert(CLI::App& data_command) {
               return error.what();
             }
           },
-          ""));
+          ""))
+      ->type_name("FORM");
   command
       ->add_option("--short-side", flags->options.short_side,
                    "shrink images until their shorter side is this long")

@@ -27,8 +27,8 @@ struct GraphAndMachineFlags {
   partition::TaskGraph read_graph() const;
   // --devices, or else what the graph's file says. Throws UsageError when neither does.
   partition::DeviceIndex device_count(const partition::TaskGraph& graph) const;
-  // Limits of memory that the graph's file has hold where --memory is not given. Throws UsageError when lists do not match the
-  // device count.
+  // Limits of memory that the graph's file has hold where --memory is not given. Throws UsageError
+  // when lists do not match the device count.
   partition::Machine machine(const partition::TaskGraph& graph, partition::DeviceIndex device_count) const;
 };
 

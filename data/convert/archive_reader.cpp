@@ -21,8 +21,8 @@ bool is_compressed(const Bytes& content) {
          starts_with({'B', 'Z', 'h'}) || starts_with({0x28, 0xB5, 0x2F, 0xFD});
 }
 
-// The filters that libarchive has built in. For others, archive_read_support_filter_all() would start
-// external programs on a user's file.
+// The filters that libarchive has built in. For others, archive_read_support_filter_all() would
+// start external programs on a user's file.
 void support_filters(archive* reader) {
   archive_read_support_filter_gzip(reader);
   archive_read_support_filter_bzip2(reader);

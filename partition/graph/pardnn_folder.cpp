@@ -44,7 +44,8 @@ void for_each_line(std::string_view text, const Visit& visit) {
   }
 }
 
-// `name::value` lines; a name given twice, or a value that is not a number of 0 or more, is an error. Fractions are rounded up.
+// `name::value` lines; a name given twice, or a value that is not a number of 0 or more, is an
+// error. Fractions are rounded up.
 using Values = std::unordered_map<std::string_view, std::int64_t>;
 Values read_values(const std::filesystem::path& path, std::string_view text, const char* field) {
   Values values;
@@ -74,7 +75,8 @@ std::int64_t value_or(const Values& values, std::string_view name, std::int64_t 
 
 bool is_terminal(std::string_view name) { return name == "src" || name == "snk"; }
 
-// The first of the names that the folder has: ours, then the one that the public program takes by default.
+// The first of the names that the folder has: ours, then the one that the public program takes by
+// default.
 std::filesystem::path file_of(const std::filesystem::path& folder, std::initializer_list<const char*> names) {
   for (const char* name : names)
     if (std::filesystem::exists(folder / name)) return folder / name;

@@ -15,8 +15,8 @@ struct ReadOptions {
   bool color_classes = false;
 };
 
-// A folder is read as ParDNN's; a file that begins with a brace as JSON, ours or Microsoft's by the fields it uses; any other
-// that has " -- " in its first line as PipeDream's.
+// A folder is read as ParDNN's; a file that begins with a brace as JSON, ours or Microsoft's by the
+// fields it uses; any other that has " -- " in its first line as PipeDream's.
 //
 // Ours: {"nodes": [{"id", "time_us", "resident_bytes", "output_bytes", "name"?, "pin"?, "colocate"?}],
 //        "edges": [{"from", "to", "bytes"?}]}. Times may be fractions of a microsecond and are kept to the
@@ -28,13 +28,15 @@ struct ReadOptions {
 //   of a transfer (a machine adds only its latency) and its optional `size` the bytes moved; `maxSizePerFPGA` and `maxFPGAs`
 //   become device_memory() and device_count(). Other fields are ignored, as the README allows.
 //
-// ParDNN's (github ParCoreLab/pardnn): a DOT file (dot.h), durations (name::µs, 1 µs for a node not listed) and tensor sizes
+// ParDNN's (github ParCoreLab/pardnn): a DOT file (dot.h), durations (name::µs, 1 µs for a node not
+// listed) and tensor sizes
 //   (name::bytes, 0 when not listed), as graph.dot, durations.txt and tensor_bytes.txt or under the program's own names,
 //   crn_src_sink_low.dot, nodes_average_durations_fixed.txt and tensors_sz_32_low.txt. memory.txt (name::bytes), if there,
 //   says what a node's output takes in memory, and var_nodes.txt names variables, whose bytes stay on their device. The
 //   artificial terminals src and snk are dropped; entries for nodes that the graph lacks are ignored, as the files come from
 //   different profiling steps.
-// PipeDream's profiles (github msr-fiddle/pipedream, graph.txt): `node1 -- TEXT -- forward_compute_time=MS,
+// PipeDream's profiles (github msr-fiddle/pipedream, graph.txt): `node1 -- TEXT --
+// forward_compute_time=MS,
 //   backward_compute_time=MS, activation_size=BYTES, parameter_size=BYTES` and, after a tab, `node1 -- node2`. A node's time is
 //   both times together, its resident bytes are its parameters; a size may be a list in brackets, of which the sum is taken.
 TaskGraph read_task_graph(const std::filesystem::path& path, const ReadOptions& options = {});

@@ -66,7 +66,8 @@ class TaskGraph {
   bool has_transfer_times() const { return !transfer_.empty(); }
   Nanoseconds transfer_time(EdgeIndex edge) const { return transfer_[edge]; }
 
-  // What the file says of the machine, as Microsoft's do: the memory of a device, and how many there are. 0: nothing.
+  // What the file says of the machine, as Microsoft's do: the memory of a device, and how many
+  // there are. 0: nothing.
   Bytes device_memory() const { return device_memory_; }
   std::int32_t device_count() const { return device_count_; }
 

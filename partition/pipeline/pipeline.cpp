@@ -69,7 +69,8 @@ class Planner {
                       devices_, std::sqrt(kMostWork * 4) / devices_));
   }
 
-  // What crosses before each place of the order: a tensor once, from its producer to the last stage that reads it.
+  // What crosses before each place of the order: a tensor once, from its producer to the last stage
+  // that reads it.
   void find_cuts() {
     const auto order = graph_.topological_order();
     std::vector<NodeIndex> place(nodes_);

@@ -27,13 +27,15 @@ struct Pipeline {
   Nanoseconds batch(std::int64_t micro_batches) const { return fill + (micro_batches - 1) * period; }
 };
 
-// The pipeline of the shortest period by dynamic programming over stretches of the topological order (Narayanan et al.,
-// "PipeDream: generalized pipeline parallelism for DNN training", SOSP 2019, section 3.1). A node's time is that of one
-// micro-batch, forward and backward; its resident bytes are weights, whose gradients r replicas exchange at 2 (r - 1) / r times
-// their size for r micro-batches; a tensor that crosses a cut moves once forward and its gradient once back. A stage that begins
-// at the d-th of K devices holds the outputs of ceil((K - d) / r) micro-batches. Takes the slowest link for all. Devices are alike.
-// Nothing when no cut keeps to the memory limit. Throws std::runtime_error for a graph with pins, groups or too many nodes and
-// for devices that differ.
+// The pipeline of the shortest period by dynamic programming over stretches of the topological
+// order (Narayanan et al., "PipeDream: generalized pipeline parallelism for DNN training", SOSP
+// 2019, section 3.1). A node's time is that of one micro-batch, forward and backward; its resident
+// bytes are weights, whose gradients r replicas exchange at 2 (r - 1) / r times their size for r
+// micro-batches; a tensor that crosses a cut moves once forward and its gradient once back. A stage
+// that begins at the d-th of K devices holds the outputs of ceil((K - d) / r) micro-batches. Takes
+// the slowest link for all. Devices are alike. Nothing when no cut keeps to the memory limit.
+// Throws std::runtime_error for a graph with pins, groups or too many nodes and for devices that
+// differ.
 std::optional<Pipeline> plan_pipeline(const CostModel& cost, bool replicate);
 
 }  // namespace convoy::partition

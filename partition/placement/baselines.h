@@ -15,7 +15,8 @@ Placement place_contiguously(const CostModel& cost, const Units& units);
 
 // Heterogeneous earliest finish time with insertion (Topcuoglu, Hariri, Wu, IEEE TPDS 13(3), 2002). The first
 // node of a colocation group chooses for all of it.
-// `transfer_weight` scales the transfers in the upward ranks; 1, with insertion, is the published algorithm.
+// `transfer_weight` scales the transfers in the upward ranks; 1, with insertion, is the published
+// algorithm.
 Placement place_by_heft(const CostModel& cost, const Units& units, double transfer_weight = 1,
                         bool insertion = true);
 

@@ -43,7 +43,8 @@ void ContendedTimes::snapshot(Nanoseconds time) {
   snapshot_devices_.insert(snapshot_devices_.end(), device_.begin(), device_.end());
 }
 
-// The last snapshot whose events all lie before `from`; what was written after it is kept for undo().
+// The last snapshot whose events all lie before `from`; what was written after it is kept for
+// undo().
 void ContendedTimes::restore(Nanoseconds from) {
   const auto later = std::partition_point(snapshots_.begin(), snapshots_.end(),
                                           [&](const Snapshot& snapshot) { return snapshot.time < from; });

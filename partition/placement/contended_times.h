@@ -1,9 +1,11 @@
-// Start times of a schedule whose transfers depend on each other, recomputed from where a change can first be felt: under
-// contention, or where a producer sends each device the largest of several tensors.
+// Start times of a schedule whose transfers depend on each other, recomputed from where a change
+// can first be felt: under contention, or where a producer sends each device the largest of several
+// tensors.
 //
-// Under contention every transfer takes the links of both ends in the order in which producers end, so a change shifts all
-// that comes after it and nothing that came before: times are kept up to the change and followed event by event from there,
-// by the simulator's own rules. Snapshots of the few numbers that a device has make any point one to go on from.
+// Under contention every transfer takes the links of both ends in the order in which producers end,
+// so a change shifts all that comes after it and nothing that came before: times are kept up to the
+// change and followed event by event from there, by the simulator's own rules. Snapshots of the few
+// numbers that a device has make any point one to go on from.
 #pragma once
 
 #include <span>
@@ -30,8 +32,9 @@ class ContendedTimes {
   EdgeIndex waited_for(EdgeIndex edge) const { return transfer_[edge].waited_for; }
 
   void set_device(NodeIndex node, DeviceIndex device);
-  // Follows the orders from the first event that is not before `from`. Gives up, with times that only undo() mends, once the
-  // makespan is bound to exceed `limit`. `bottom`: by node, its own and all later run times on the longest path.
+  // Follows the orders from the first event that is not before `from`. Gives up, with times that
+  // only undo() mends, once the makespan is bound to exceed `limit`. `bottom`: by node, its own and
+  // all later run times on the longest path.
   bool follow(Nanoseconds from, Nanoseconds limit, std::span<const Nanoseconds> bottom);
   // The nodes that the last follow() or undo() gave times, by their ends.
   std::span<const NodeIndex> followed() const { return std::span(sequence_).subspan(kept_ended_); }

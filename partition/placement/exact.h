@@ -1,4 +1,5 @@
-// The shortest schedule of a small graph: every choice of devices and every order, by branch and bound.
+// The shortest schedule of a small graph: every choice of devices and every order, by branch and
+// bound.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +18,9 @@ struct ExactSearch {
 // Whether a graph is small enough for the search to be worth its time.
 bool small_enough(const TaskGraph& graph, const Units& units, DeviceIndex devices);
 
-// Looks for a schedule that is shorter than `shorter_than`, by the simulator's own rules (contention and memory included),
-// until all has been seen, `steps` choices were made or the deadline has passed.
+// Looks for a schedule that is shorter than `shorter_than`, by the simulator's own rules
+// (contention and memory included), until all has been seen, `steps` choices were made or the
+// deadline has passed.
 ExactSearch search_exactly(const CostModel& cost, const Units& units, Nanoseconds shorter_than,
                            std::int64_t steps, Clock::time_point deadline);
 

@@ -141,7 +141,8 @@ Nanoseconds ExactState::bound() const {
   return longest;
 }
 
-// Of what the producer wrote, on the device: until its consumers there have ended and, at home, all sends arrived.
+// Of what the producer wrote, on the device: until its consumers there have ended and, at home, all
+// sends arrived.
 Nanoseconds ExactState::last_use(NodeIndex producer, DeviceIndex device) const {
   const bool home = device_of_[producer] == device;
   Nanoseconds until = home ? finish_[producer] : sent_[producer][device].arrival;

@@ -1,4 +1,5 @@
-// A schedule of a small graph that is still being decided: what each device runs next is chosen when it becomes free.
+// A schedule of a small graph that is still being decided: what each device runs next is chosen
+// when it becomes free.
 #pragma once
 
 #include <array>

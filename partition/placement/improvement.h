@@ -25,11 +25,12 @@ struct ImprovementCounts {
   std::int64_t tried = 0, accepted = 0, nodes_recomputed = 0;
 };
 
-// Moves single nodes, runs of the critical path, clusters joined by expensive edges, and swaps, by simulated annealing
-// (Kirkpatrick, Gelatt, Vecchi, Science 220, 1983) that returns to the best and leaves it by a random move or two where
-// nothing helps any more (iterated local search, Lourenço, Martin & Stützle, Handbook of Metaheuristics, 2003). A placement
-// that exceeds a memory limit only changes for one that exceeds the limits by no more. Takes a placement with an order; in
-// the simulator's eyes the result never exceeds limits by more, nor by as much with a longer makespan.
+// Moves single nodes, runs of the critical path, clusters joined by expensive edges, and swaps, by
+// simulated annealing (Kirkpatrick, Gelatt, Vecchi, Science 220, 1983) that returns to the best and
+// leaves it by a random move or two where nothing helps any more (iterated local search, Lourenço,
+// Martin & Stützle, Handbook of Metaheuristics, 2003). A placement that exceeds a memory limit only
+// changes for one that exceeds the limits by no more. Takes a placement with an order; in the
+// simulator's eyes the result never exceeds limits by more, nor by as much with a longer makespan.
 Placement improve(const CostModel& cost, const Units& units, const Placement& placement,
                   const ImprovementLimits& limits, ImprovementCounts* counts = nullptr);
 

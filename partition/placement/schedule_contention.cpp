@@ -5,7 +5,8 @@
 
 namespace convoy::partition {
 
-// The node is about to leave its place: its producers' transfers change, and its device from its start on.
+// The node is about to leave its place: its producers' transfers change, and its device from its
+// start on.
 void ScheduleState::felt_from(NodeIndex node) {
   from_ = std::min(from_, node_[node].start);
   for (const InEdge& in : in_edges(node)) from_ = std::min(from_, node_[in.producer].finish);
@@ -25,7 +26,8 @@ bool ScheduleState::follow(Nanoseconds limit) {
   return finished;
 }
 
-// From the node back over the transfer that it waited for, and the transfers that that one waited for.
+// From the node back over the transfer that it waited for, and the transfers that that one waited
+// for.
 void ScheduleState::waiting_path(NodeIndex node, std::vector<NodeIndex>& path) const {
   for (const InEdge& in : in_edges(node)) {
     if (node_[in.producer].device == node_[node].device || contended_->arrival(in.edge) != node_[node].start)

@@ -1,4 +1,5 @@
-// Memory of a schedule under change: the simulator's account (memory_use.cpp) of the current times, without its curves.
+// Memory of a schedule under change: the simulator's account (memory_use.cpp) of the current times,
+// without its curves.
 #include <algorithm>
 
 #include "partition/placement/schedule_state.h"
@@ -6,7 +7,8 @@
 namespace convoy::partition {
 namespace {
 
-// At one instant, what ended is freed first, then what starts is allocated, then what lasted no time is freed.
+// At one instant, what ended is freed first, then what starts is allocated, then what lasted no
+// time is freed.
 constexpr std::int64_t kKinds = 4, kFree = 0, kAllocate = 1, kFreeInstant = 2;
 
 }  // namespace

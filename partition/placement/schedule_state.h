@@ -3,8 +3,8 @@
 // Every node has a key; keys grow along every edge and along every device's order, so a device's order is its
 // nodes by key and any choice of devices is free of deadlock. A move gives nodes another device (and may give
 // a single node another key); starts are then recomputed in the order of keys, stopping where nothing
-// changed; under contention they are followed from the first event that the change can touch (contended_times.h). The
-// simulator remains the judge of the result.
+// changed; under contention they are followed from the first event that the change can touch
+// (contended_times.h). The simulator remains the judge of the result.
 #pragma once
 
 #include <optional>
@@ -32,7 +32,8 @@ class ScheduleState {
   Nanoseconds finish(NodeIndex node) const { return node_[node].finish; }
   NodeIndex previous_on_device(NodeIndex node) const { return node_[node].previous; }
   NodeIndex next_on_device(NodeIndex node) const { return node_[node].next; }
-  // By how many bytes all devices together exceed their limits; more than `most` may be too little. A pass over the graph.
+  // By how many bytes all devices together exceed their limits; more than `most` may be too little.
+  // A pass over the graph.
   Bytes overflow(Bytes most = kUnlimited) const;
   Placement placement() const;
   std::vector<DeviceIndex> devices() const;
@@ -60,8 +61,8 @@ class ScheduleState {
   Nanoseconds tail(NodeIndex node) const { return node_[node].tail; }
 
   // A longest chain of nodes from time zero to the makespan, each starting when the one before allows. Of
-  // several causes a producer is taken before the device's previous node, or after it. Under contention a transfer may wait
-  // for others: then both ends of those are in it, too.
+  // several causes a producer is taken before the device's previous node, or after it. Under
+  // contention a transfer may wait for others: then both ends of those are in it, too.
   void critical_path(std::vector<NodeIndex>& path, bool producers_first = true) const;
 
   std::int64_t nodes_recomputed() const { return recomputed_; }

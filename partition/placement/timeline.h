@@ -11,7 +11,8 @@ namespace convoy::partition {
 
 class Timeline {
  public:
-  // The earliest start at or after `ready` of a stretch of `length`; without insertion after all others.
+  // The earliest start at or after `ready` of a stretch of `length`; without insertion after all
+  // others.
   Nanoseconds earliest(Nanoseconds ready, Nanoseconds length, bool insertion = true) const {
     for (auto gap = first_ending_after(ready); insertion && gap != gaps_.end(); ++gap) {
       const Nanoseconds start = std::max(ready, gap->begin);

@@ -1,4 +1,5 @@
-// Trace events: complete events for nodes and transfers, counters for memory; a process for each device.
+// Trace events: complete events for nodes and transfers, counters for memory; a process for each
+// device.
 #include "partition/simulation/chrome_trace.h"
 
 #include <fmt/format.h>

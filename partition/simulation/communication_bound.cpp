@@ -7,7 +7,8 @@
 namespace convoy::partition {
 namespace {
 
-// What the bound needs of a neighbour: when it may begin, how long it runs, and what its tensor takes on the way.
+// What the bound needs of a neighbour: when it may begin, how long it runs, and what its tensor
+// takes on the way.
 struct Neighbour {
   Nanoseconds begin, time, transfer;
   Nanoseconds elsewhere() const { return begin + time + transfer; }

@@ -35,7 +35,8 @@ class Machine {
   static Machine cluster(DeviceIndex nodes, DeviceIndex devices_per_node, Link inside, Link between,
                          Bytes memory_limit = kUnlimited);
 
-  // Any devices; links[from * devices + to], of which those from a device to itself are not looked at.
+  // Any devices; links[from * devices + to], of which those from a device to itself are not looked
+  // at.
   static Machine of(std::vector<Device> devices, std::vector<Link> links);
 
   DeviceIndex device_count() const { return static_cast<DeviceIndex>(devices_.size()); }

@@ -181,7 +181,8 @@ std::string placement_json(const TaskGraph& graph, const Placement& placement) {
   bool first = true;
   for (NodeIndex node = 0; node < graph.node_count(); ++node) {
     if (graph.name(node).empty()) continue;
-    // As the graph's reader has it: text that is no UTF-8 came from no JSON file and has no name here.
+    // As the graph's reader has it: text that is no UTF-8 came from no JSON file and has no name
+    // here.
     const std::string name = Json(graph.name(node)).dump(-1, ' ', false, Json::error_handler_t::replace);
     if (Json::parse(name).get<std::string>() != graph.name(node)) continue;
     fmt::format_to(at, "{}\"{}\": {}", std::exchange(first, false) ? ", \"names\": {" : ", ", graph.id(node),

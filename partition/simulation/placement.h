@@ -15,8 +15,8 @@ struct Placement {
   std::vector<std::vector<NodeIndex>> order;  // one list a device; empty: list scheduling decides
 };
 
-// {"devices": K, "device_of": {"<id>": d}, "order": [[ids…]…], "names": {"<id>": "name"}}; "order" and "names" may be
-// missing when read, and names must be the graph's.
+// {"devices": K, "device_of": {"<id>": d}, "order": [[ids…]…], "names": {"<id>": "name"}}; "order"
+// and "names" may be missing when read, and names must be the graph's.
 std::string placement_json(const TaskGraph& graph, const Placement& placement);
 // Throws std::runtime_error naming `where` and the field for text that is not a placement of this graph.
 Placement parse_placement_json(std::string_view text, const TaskGraph& graph, const std::string& where);

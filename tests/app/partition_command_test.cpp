@@ -14,6 +14,8 @@ class PartitionCommand : public testing::Test {
  protected:
   PartitionCommand() {
     std::filesystem::create_directories(folder_ / "pardnn" / "graph.dot");
+    write("pardnn/durations.txt", "");
+    write("pardnn/tensor_bytes.txt", "");
     write("graph.json",
           R"({"nodes": [{"id": 1, "time_us": 1, "resident_bytes": 1, "output_bytes": 1, "pin": 3},
               {"id": 2, "time_us": 1, "resident_bytes": 1, "output_bytes": 1}], "edges": [{"from": 1, "to": 2}]})");
@@ -32,7 +34,8 @@ class PartitionCommand : public testing::Test {
     testing::internal::CaptureStderr();
     EXPECT_EQ(run_command(static_cast<int>(arguments.size()), arguments.data()), status);
     EXPECT_EQ(testing::internal::GetCapturedStderr(), line.empty() ? "" : "convoy: " + line + "\n");
-    EXPECT_EQ(testing::internal::GetCapturedStdout().empty(), status != 0);
+    const std::string out = testing::internal::GetCapturedStdout();
+    EXPECT_EQ(out.empty(), status != 0) << words[1] << " " << words[3] << ": " << out;
   }
 
  private:

@@ -1,4 +1,5 @@
-// Small graphs under memory limits against every placement in every order, judged by the simulator alone.
+// Small graphs under memory limits against every placement in every order, judged by the simulator
+// alone.
 #include "partition/placement/exact.h"
 
 #include <gtest/gtest.h>

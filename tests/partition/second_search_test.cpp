@@ -24,7 +24,8 @@ void expect_valid(const CostModel& cost, const PartitionResult& result) {
     ASSERT_LE(simulation.use[device].peak_bytes, cost.machine().device(device).memory_limit);
 }
 
-// One thread does what two do, one after the other; and what a wide machine cannot use does not make it slower.
+// One thread does what two do, one after the other; and what a wide machine cannot use does not
+// make it slower.
 TEST(SecondSearch, IsThereWithOneThreadAndOnAnyWidth) {
   for (std::uint64_t seed = 0; seed < 8; ++seed) {
     SCOPED_TRACE(seed);
