@@ -75,7 +75,7 @@ void print_result(const EvaluateOptions& options, const CheckpointState& state, 
                100 * top1, 100 * top5);
 }
 
-// What decides which test images the network sees, and how: as the run had it. Synthetic images
+// Takes from the run the settings that decide which test images the network sees. Synthetic images
 // follow from the seed.
 void take_over(TrainOptions& run, const CheckpointState& state) {
   const auto saved = nlohmann::json::parse(state.options_json);

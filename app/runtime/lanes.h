@@ -8,7 +8,7 @@
 
 namespace convoy::app {
 
-// Of 2, 3, 4 and 6 the best for most of the zoo on an H200 (docs/results/training.md).
+// The best of 2, 3, 4 and 6 for most of the zoo on an H200 (docs/results/training.md).
 inline constexpr int kDefaultLanes = 3;
 
 struct LanePlan {

@@ -94,7 +94,7 @@ class ModelMemory {
     return reinterpret_cast<float*>(shared_gradients_ ? shared_gradients_.get() : base("gradients"));
   }
   float* flat_optimizer_state(int index) const;
-  // Where MemoryRequest asked for them. Averages: of the flat parameters, then of statistics().
+  // Only if MemoryRequest asked for them. Averages: of the flat parameters, then of statistics().
   float* flat_accumulated() const { return reinterpret_cast<float*>(base("accumulated gradients")); }
   float* flat_averages() const { return reinterpret_cast<float*>(base("averages")); }
   float* statistics_averages() const { return flat_averages() + flat_.elements; }
@@ -111,7 +111,7 @@ class ModelMemory {
   const std::vector<PersistentTensor>& parameters() const { return parameters_; }  // in the network's order
   const std::vector<PersistentTensor>& states() const { return states_; }
   const std::vector<PersistentTensor>& optimizer_states() const { return optimizer_states_; }
-  // Of all parameters, then of all states; empty where none are kept.
+  // Averages of all parameters, then of all states; empty if none are kept.
   const std::vector<PersistentTensor>& averages() const { return averages_; }
 
   const std::vector<MemoryUse>& uses() const { return uses_; }
