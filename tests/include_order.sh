@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The house has stairs that lead down only: app -> comm, data, partition, kernels; comm and data -> kernels/device;
-# partition and kernels -> nothing of ours; within app commands -> training, prediction -> runtime -> model -> the files of
-# app itself. Prints every line that includes upward or sideways; the status is then 1.
+# Layers include only what is below them: app -> comm, data, partition, kernels; comm and data -> kernels/device;
+# partition and kernels -> nothing of ours; within app commands -> training, prediction -> model_parallel -> timing ->
+# execute -> compile -> graph -> model -> the files of app itself. Prints every line that breaks this; the status is then 1.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,14 +15,22 @@ grep -rnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' \
       may["comm"] = "comm kernels/device"
       may["app"] = "app"
       may["app/model"] = "app/model app kernels"
-      may["app/runtime"] = "app/runtime comm data partition " may["app/model"]
-      may["app/prediction"] = "app/prediction " may["app/runtime"]
-      may["app/training"] = "app/training " may["app/runtime"]
+      may["app/graph"] = "app/graph " may["app/model"]
+      may["app/compile"] = "app/compile comm data partition " may["app/graph"]
+      may["app/execute"] = "app/execute " may["app/compile"]
+      may["app/timing"] = "app/timing " may["app/execute"]
+      may["app/model_parallel"] = "app/model_parallel " may["app/timing"]
+      may["app/prediction"] = "app/prediction " may["app/model_parallel"]
+      may["app/training"] = "app/training " may["app/model_parallel"]
       may["app/commands"] = "app/commands app/prediction " may["app/training"]
       may["app/main.cpp"] = "app/commands"
-      generated["app/training/build_info.cpp"] = "build_info_values.h"
+      generated["app/training/report/build_info.cpp"] = "build_info_values.h"
+      # These go with the compiled step as a value and the typed nodes.
+      may["app/model"] = may["app/model"] " app/graph"
+      may["app/compile"] = may["app/compile"] " app/execute app/model_parallel"
+      may["app/execute"] = may["app/execute"] " app/timing"
     }
-    # The part of the house that a file belongs to: app/FOLDER, app for its own files, else the top folder.
+    # The layer that a file belongs to: app/FOLDER, app for its own files, else the top folder.
     function part(file, words, depth) {
       depth = split(file, words, "/")
       if (words[1] == "app" && (depth > 2 || file in may)) return words[1] "/" words[2]

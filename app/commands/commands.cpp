@@ -16,7 +16,7 @@
 #include "app/commands/command_line.h"
 #include "app/commands/help.h"
 #include "app/errors.h"
-#include "app/training/build_info.h"
+#include "app/training/report/build_info.h"
 #include "comm/mpi/mpi_check.h"
 #include "comm/placement/launcher.h"
 

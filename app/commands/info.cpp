@@ -10,7 +10,7 @@
 #include "app/commands/commands.h"
 #include "app/commands/validators.h"
 #include "app/model/zoo/zoo.h"
-#include "app/training/build_info.h"
+#include "app/training/report/build_info.h"
 
 namespace convoy::app {
 namespace {

@@ -10,7 +10,7 @@
 #include <ranges>
 #include <stdexcept>
 
-#include "app/model/graph_builder.h"
+#include "app/graph/graph_builder.h"
 
 namespace convoy::app {
 namespace {

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-#include "app/training/checkpoint.h"
+#include "app/training/checkpoint/checkpoint.h"
 #include "app/training/dataset.h"
 
 namespace convoy::app {

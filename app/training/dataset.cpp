@@ -7,8 +7,8 @@
 #include <stdexcept>
 
 #include "app/errors.h"
-#include "app/runtime/agreement.h"
-#include "app/training/sha256.h"
+#include "app/execute/collective_error.h"
+#include "app/training/checkpoint/sha256.h"
 #include "data/loader/scatter_loader.h"
 #include "data/synthetic/random_images.h"
 

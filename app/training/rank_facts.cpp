@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "app/errors.h"
+#include "app/execute/collective_error.h"
 #include "app/json_text.h"
-#include "app/runtime/agreement.h"
 
 namespace convoy::app {
 namespace {

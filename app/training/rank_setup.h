@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "app/runtime/session.h"
+#include "app/execute/session.h"
 #include "app/training/dataset.h"
-#include "app/training/report.h"
+#include "app/training/report/report.h"
 #include "app/training/train_options.h"
 #include "comm/collectives.h"
 #include "comm/nccl/nccl_collectives.h"

@@ -1,6 +1,6 @@
 #include "app/training/run_ranks.h"
 
-#include "app/runtime/agreement.h"
+#include "app/execute/collective_error.h"
 #include "app/training/rank_setup.h"
 
 namespace convoy::app {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "app/runtime/session.h"
+#include "app/execute/session.h"
 #include "comm/communicator.h"
 
 namespace convoy::app {

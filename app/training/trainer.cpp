@@ -7,13 +7,13 @@
 #include <chrono>
 
 #include "app/errors.h"
+#include "app/execute/collective_error.h"
 #include "app/model/zoo/zoo.h"
-#include "app/runtime/agreement.h"
-#include "app/training/bottleneck.h"
 #include "app/training/divergence.h"
-#include "app/training/peak_memory.h"
 #include "app/training/rank_facts.h"
 #include "app/training/rank_setup.h"
+#include "app/training/report/bottleneck.h"
+#include "app/training/report/peak_memory.h"
 
 namespace convoy::app {
 namespace {

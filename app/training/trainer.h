@@ -6,17 +6,17 @@
 #include <memory>
 #include <string>
 
-#include "app/runtime/partition_plan.h"
-#include "app/runtime/session.h"
-#include "app/training/checkpoint_folder.h"
+#include "app/execute/session.h"
+#include "app/model_parallel/plan_step.h"
+#include "app/training/checkpoint/folder.h"
+#include "app/training/checkpoint/partitioned_checkpoint.h"
 #include "app/training/dataset.h"
-#include "app/training/partitioned_checkpoint.h"
+#include "app/training/report/run_report.h"
+#include "app/training/report/trace.h"
 #include "app/training/run_lock.h"
 #include "app/training/run_ranks.h"
-#include "app/training/run_report.h"
 #include "app/training/schedule.h"
 #include "app/training/signals.h"
-#include "app/training/trace.h"
 #include "app/training/train_options.h"
 #include "comm/placement/environment.h"
 

@@ -5,11 +5,11 @@
 #include <nlohmann/json.hpp>
 
 #include "app/errors.h"
+#include "app/execute/collective_error.h"
 #include "app/json_text.h"
-#include "app/runtime/agreement.h"
+#include "app/training/checkpoint/session_checkpoint.h"
 #include "app/training/class_order.h"
 #include "app/training/resumed_options.h"
-#include "app/training/session_checkpoint.h"
 #include "app/training/trainer.h"
 
 namespace convoy::app {

@@ -1,7 +1,7 @@
 // Add layer: the sum of two or more tensors of one shape (residual connections).
 #pragma once
 
-#include "app/model/emitter.h"
+#include "app/graph/emitter.h"
 
 namespace convoy::app {
 

@@ -2,7 +2,7 @@
 // residual added before a ReLU. A second input is the residual.
 #pragma once
 
-#include "app/model/emitter.h"
+#include "app/graph/emitter.h"
 #include "kernels/batch_norm/batch_norm.h"
 
 namespace convoy::app {

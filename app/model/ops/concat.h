@@ -1,7 +1,7 @@
 // Concat layer: images of equal size joined along the channels.
 #pragma once
 
-#include "app/model/emitter.h"
+#include "app/graph/emitter.h"
 
 namespace convoy::app {
 

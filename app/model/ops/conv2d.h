@@ -4,7 +4,7 @@
 #include <array>
 #include <optional>
 
-#include "app/model/emitter.h"
+#include "app/graph/emitter.h"
 #include "kernels/conv2d/conv2d.h"
 
 namespace convoy::app {

@@ -1,7 +1,7 @@
 // Dropout layer: in training each element is zero with probability `rate`, the others are scaled by 1 / (1 - rate).
 #pragma once
 
-#include "app/model/emitter.h"
+#include "app/graph/emitter.h"
 
 namespace convoy::app {
 

@@ -1,7 +1,7 @@
 // The network's input: a batch of images.
 #pragma once
 
-#include "app/model/emitter.h"
+#include "app/graph/emitter.h"
 
 namespace convoy::app {
 

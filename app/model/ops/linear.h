@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "app/model/emitter.h"
+#include "app/graph/emitter.h"
 
 namespace convoy::app {
 

@@ -1,7 +1,7 @@
 // Local response normalisation across channels (Krizhevsky et al. 2012).
 #pragma once
 
-#include "app/model/emitter.h"
+#include "app/graph/emitter.h"
 
 namespace convoy::app {
 

@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "app/model/emitter.h"
+#include "app/graph/emitter.h"
 #include "kernels/pool/pool.h"
 
 namespace convoy::app {

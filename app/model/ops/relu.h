@@ -1,7 +1,7 @@
 // ReLU layer: y = max(x, 0).
 #pragma once
 
-#include "app/model/emitter.h"
+#include "app/graph/emitter.h"
 
 namespace convoy::app {
 

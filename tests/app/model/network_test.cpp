@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "app/model/graph_builder.h"
+#include "app/graph/graph_builder.h"
 
 namespace convoy::app {
 namespace {

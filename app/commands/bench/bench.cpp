@@ -1,0 +1,23 @@
+// `convoy bench …`: measurements of the parts. Each sub-verb lives in its own file, bench_*.cpp.
+#include "app/commands/bench/collectives.h"
+#include "app/commands/bench/conv.h"
+#include "app/commands/bench/decode.h"
+#include "app/commands/bench/gemm.h"
+#include "app/commands/bench/loader.h"
+#include "app/commands/bench/step.h"
+#include "app/commands/commands.h"
+
+namespace convoy::app {
+
+void add_bench_command(CLI::App& app) {
+  auto* bench = app.add_subcommand("bench", "Measure parts of Convoy on this machine");
+  bench->require_subcommand(1);
+  add_bench_collectives(*bench);
+  add_bench_conv(*bench);
+  add_bench_decode(*bench);
+  add_bench_gemm(*bench);
+  add_bench_loader(*bench);
+  add_bench_step(*bench);
+}
+
+}  // namespace convoy::app

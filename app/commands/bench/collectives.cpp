@@ -1,0 +1,283 @@
+#include "app/commands/bench/collectives.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app/commands/bench/backward_sample.h"
+#include "app/commands/commands.h"
+#include "app/commands/validators.h"
+#include "app/errors.h"
+#include "app/execute/collective_error.h"
+#include "app/training/rank_setup.h"
+#include "comm/benchmark/measure.h"
+#include "comm/nccl/nccl_collectives.h"
+#include "comm/placement/environment.h"
+
+namespace convoy::app {
+namespace {
+
+using comm::CollectivesMeter;
+using comm::Movement;
+using Way = CollectivesMeter::Way;
+
+constexpr int kSamples = 7;
+
+struct Options {
+  std::string backend = "cpu";
+  std::vector<std::string> operations{"all-reduce",   "gradients", "broadcast",
+                                      "send-receive", "buckets",   "overlap"};
+  std::int64_t from = 8, to = std::int64_t{256} << 20, total = std::int64_t{100} << 20;
+  int factor = 2;
+  double milliseconds = 20;
+  bool json = false;
+};
+
+struct Spread {
+  double median = 0, least = 0, most = 0;  // microseconds
+};
+
+Spread spread_of(std::vector<double> samples) {
+  std::sort(samples.begin(), samples.end());
+  return {samples[samples.size() / 2], samples.front(), samples.back()};
+}
+
+struct Row {
+  std::string operation;
+  std::int64_t bytes;
+  Spread own, plain;  // a median of 0: not measured
+  double factor;      // bus_factor
+  double bus(const Spread& time) const {
+    return factor * static_cast<double>(bytes) / time.median * 1e-3;
+  }  // GB/s
+};
+
+// What of an all-reduce's time computation beside it does not lose.
+struct OverlapRow {
+  std::int64_t bytes;
+  double operation;                             // of the computation's, mean, alone
+  double communication, computation, together;  // medians, microseconds
+  double overlap() const { return std::clamp(1 - (together - computation) / communication, 0.0, 1.0); }
+};
+
+class Bench {
+ public:
+  Bench(const Options& options, const comm::MpiEnvironment& environment)
+      : options_(options), ranks_(environment.world()), device_(environment.device().to_string()) {
+    together(ranks_, [&] {
+      make_meter(std::max({options.to, options.total, comm::kNcclBucketSizes.bytes}));
+    });
+    together(ranks_, [&] { meter_->connect(); });
+  }
+
+  void run() {
+    if (ranks_.size() < 2)
+      throw std::runtime_error(
+          "bench collectives: found one rank, expected two or more: start it with mpirun");
+    if (speaks() && !options_.json)
+      fmt::print("{} ranks, {}, {}\n{:>13} {:>12} {:>11} {:>8} {:>9} {:>11} {:>9} {:>9}\n", ranks_.size(),
+                 device_, meter_->library(), "operation", "bytes", "us", "+-%", "bus GB/s", "library us",
+                 "bus GB/s", "x library");
+    for (const Movement movement :
+         {Movement::all_reduce, Movement::gradients, Movement::broadcast, Movement::send_receive})
+      if (wanted(name_of(movement)))
+        for (std::int64_t bytes = options_.from; bytes <= options_.to; bytes *= options_.factor)
+          print(measured(movement, bytes));
+    if (wanted("buckets"))
+      for (std::int64_t bucket = std::int64_t{1} << 20; bucket <= options_.total; bucket *= 2)
+        print(in_buckets(bucket));
+    if (wanted("overlap") && options_.backend == "cuda")
+      // Buckets that are NCCL's everywhere, and such that on one host are the copy engines'.
+      for (const std::int64_t bytes : {comm::kLeastCopiedBytes / 2, comm::kLeastCopiedBytes})
+        for (const std::int64_t images : {8, 32, 256}) print(beside_computation(bytes, images));
+  }
+
+ private:
+  void make_meter(std::int64_t most) {
+    meter_ =
+        options_.backend == "cuda" ? comm::make_nccl_meter(ranks_, most) : comm::make_mpi_meter(ranks_, most);
+  }
+  bool speaks() const { return ranks_.rank() == 0; }
+  bool wanted(const std::string& operation) const {
+    return std::find(options_.operations.begin(), options_.operations.end(), operation) !=
+           options_.operations.end();
+  }
+
+  // As often as fits the time asked for, the same on all ranks.
+  int times_for(double microseconds) const {
+    const double times = options_.milliseconds * 1e3 / microseconds;
+    return ranks_.all_reduce(static_cast<std::int32_t>(std::clamp(times, 3.0, 200.0)), comm::ReduceOp::min,
+                             "bench");
+  }
+
+  Row measured(Movement movement, std::int64_t bytes) {
+    for (const Way way : {Way::own, Way::library})
+      if (!meter_->correct(movement, bytes, way))
+        throw std::runtime_error(fmt::format("bench collectives: {} of {} bytes is wrong ({})",
+                                             name_of(movement), bytes,
+                                             way == Way::own ? "Convoy" : meter_->library()));
+    const int times = times_for(meter_->microseconds(movement, bytes, Way::library, 3));
+    std::vector<double> own, library;
+    // In turns, so that what changes on the machine meets both.
+    for (int sample = 0; sample < kSamples; ++sample) {
+      own.push_back(meter_->microseconds(movement, bytes, Way::own, times));
+      library.push_back(meter_->microseconds(movement, bytes, Way::library, times));
+    }
+    return {name_of(movement), bytes, spread_of(own), spread_of(library),
+            bus_factor(movement, ranks_.size())};
+  }
+
+  Row in_buckets(std::int64_t bucket) {
+    const int times = times_for(meter_->bucketed_microseconds(options_.total, bucket, 1));
+    std::vector<double> own;
+    for (int sample = 0; sample < kSamples; ++sample)
+      own.push_back(meter_->bucketed_microseconds(options_.total, bucket, times));
+    return {fmt::format("by {} MiB", bucket >> 20),
+            options_.total,
+            spread_of(own),
+            {},
+            bus_factor(Movement::all_reduce, ranks_.size())};
+  }
+
+  // A bucket of gradients; the computation takes longer than it, and so hides it if anything does.
+  OverlapRow beside_computation(std::int64_t bytes, std::int64_t images) {
+    const BackwardSample sample(images);
+    int repeats = 1;
+    const auto computation = [&](kernels::Stream stream) {
+      for (int repeat = 0; repeat < repeats; ++repeat) sample.launch(stream);
+    };
+    const auto once = meter_->side_by_side(bytes, computation, 3);
+    repeats =
+        ranks_.all_reduce(static_cast<std::int32_t>(std::ceil(2 * once.communication / once.computation)) + 1,
+                          comm::ReduceOp::max, "bench");
+    const int times = times_for(repeats * once.computation);
+    std::vector<double> communication, alone, together;
+    for (int i = 0; i < kSamples; ++i) {
+      const auto all = meter_->side_by_side(bytes, computation, times);
+      communication.push_back(all.communication);
+      alone.push_back(all.computation);
+      together.push_back(all.together);
+    }
+    const double median = spread_of(alone).median;
+    return {bytes, median / (repeats * sample.operations()), spread_of(communication).median, median,
+            spread_of(together).median};
+  }
+
+  void print(const OverlapRow& row) const {
+    if (!speaks()) return;
+    if (options_.json)
+      fmt::print("{}\n", nlohmann::json({{"operation", "overlap"},
+                                         {"backend", options_.backend},
+                                         {"device", device_},
+                                         {"ranks", ranks_.size()},
+                                         {"bytes", row.bytes},
+                                         {"operation_microseconds", row.operation},
+                                         {"communication_microseconds", row.communication},
+                                         {"computation_microseconds", row.computation},
+                                         {"microseconds", row.together},
+                                         {"overlap", row.overlap()}})
+                             .dump());
+    else
+      fmt::print("{:>13} {:>12} {:>11.2f}  {:.2f} us beside operations of {:.1f} us: {:.1f} % hidden\n",
+                 "overlap", row.bytes, row.together, row.communication, row.operation, 100 * row.overlap());
+    std::fflush(stdout);
+  }
+
+  void print(const Row& row) const {
+    if (!speaks()) return;
+    const bool both = row.plain.median > 0;
+    if (options_.json) {
+      nlohmann::json object{{"operation", row.operation},
+                            {"backend", options_.backend},
+                            {"device", device_},
+                            {"ranks", ranks_.size()},
+                            {"library", meter_->library()},
+                            {"bytes", row.bytes},
+                            {"microseconds", row.own.median},
+                            {"microseconds_least", row.own.least},
+                            {"microseconds_most", row.own.most},
+                            {"bus_gbytes_per_second", row.bus(row.own)}};
+      if (both) {
+        object["library_microseconds"] = row.plain.median;
+        object["library_bus_gbytes_per_second"] = row.bus(row.plain);
+        object["of_library"] = row.plain.median / row.own.median;
+      }
+      fmt::print("{}\n", object.dump());
+    } else {
+      fmt::print("{:>13} {:>12} {:>11.2f} {:>8.1f} {:>9.2f}", row.operation, row.bytes, row.own.median,
+                 50 * (row.own.most - row.own.least) / row.own.median, row.bus(row.own));
+      if (both)
+        fmt::print(" {:>11.2f} {:>9.2f} {:>9.3f}", row.plain.median, row.bus(row.plain),
+                   row.plain.median / row.own.median);
+      fmt::print("\n");
+    }
+    std::fflush(stdout);
+  }
+
+  const Options options_;
+  const comm::Communicator& ranks_;
+  std::string device_;
+  std::unique_ptr<CollectivesMeter> meter_;
+};
+
+}  // namespace
+
+void add_bench_collectives(CLI::App& bench) {
+  auto options = std::make_shared<Options>();
+  CLI::App* verb = bench.add_subcommand(
+      "collectives",
+      "Collectives of all ranks: time and bus bandwidth by size, beside MPI's or NCCL's own calls");
+  verb->add_option("--backend", options->backend, "cpu: host memory over MPI; cuda: device memory over NCCL")
+      ->capture_default_str()
+      ->check(one_of({"cpu", "cuda"}));
+  verb->add_option("--operations", options->operations,
+                   "several with commas; gradients: an all-reduce in memory that the ranks share, if they "
+                   "can; buckets: "
+                   "gradients cut up; overlap: of gradients with computation, cuda alone; default: all")
+      ->delimiter(',')
+      ->check(one_of({"all-reduce", "gradients", "broadcast", "send-receive", "buckets", "overlap"}));
+  verb->add_option("--from", options->from, "bytes of the smallest message, a multiple of 4")
+      ->transform(size_in_bytes())
+      ->type_name("SIZE")
+      ->capture_default_str();
+  verb->add_option("--factor", options->factor, "from one size to the next")
+      ->check(whole_number(2, 1024))
+      ->capture_default_str();
+  verb->add_option("--to", options->to, "bytes of the largest message")
+      ->transform(size_in_bytes())
+      ->type_name("SIZE")
+      ->capture_default_str();
+  verb->add_option("--total", options->total, "bytes that buckets cuts up")
+      ->transform(size_in_bytes())
+      ->type_name("SIZE")
+      ->capture_default_str();
+  verb->add_option("--milliseconds", options->milliseconds, "length of each of the seven samples of a time")
+      ->check(number_in("[0.1, 10000]"))
+      ->type_name("MS")
+      ->capture_default_str();
+  verb->add_flag("--json", options->json, "one JSON object a row");
+  verb->callback([options, verb] {
+    const auto asked_for = [&](std::string_view operation) {
+      return verb->count("--operations") > 0 && std::ranges::count(options->operations, operation) > 0;
+    };
+    if (options->backend == "cpu" && asked_for("overlap"))
+      throw UsageError("--operations overlap: found --backend cpu, expected cuda");
+    if (options->total < 1 << 20 && asked_for("buckets"))
+      throw UsageError(fmt::format("--total: found {}, expected a bucket of 1 MiB or more", options->total));
+    if (options->from % 4 != 0 || options->from > options->to)
+      throw UsageError(fmt::format("--from: found {}, expected a multiple of 4 up to {} (--to)",
+                                   options->from, options->to));
+    const comm::MpiEnvironment environment(std::chrono::minutes(1), device_of(options->backend));
+    Bench(*options, environment).run();
+  });
+}
+
+}  // namespace convoy::app

@@ -1,0 +1,230 @@
+#include "app/commands/bench/step.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <optional>
+
+#include "app/commands/commands.h"
+#include "app/commands/validators.h"
+#include "app/errors.h"
+#include "app/execute/collective_error.h"
+#include "app/execute/session.h"
+#include "app/median.h"
+#include "app/model/zoo/zoo.h"
+#include "app/timing/step_times.h"
+#include "app/training/rank_setup.h"
+#include "app/training/report/bottleneck.h"
+#include "comm/placement/environment.h"
+#include "kernels/device/gpu_model.h"
+
+namespace convoy::app {
+namespace {
+
+struct BenchStepOptions {
+  std::string model, backend = "cpu", precision = "fp32", tuning_file;
+  std::int64_t batch = 0, size = 224, classes = 0, steps = 20, warmup = 3, threads = 0, lanes = kDefaultLanes;
+  std::uint64_t memory_limit = 0;
+  bool layers = false, json = false, time_waits = true;
+};
+
+RankTimes times_of_rank(const TimedSteps& timed) {
+  const double ms = timed.mean();
+  return {ms, std::max(ms - timed.exposed_comm_ms, 0.0), timed.exposed_comm_ms, 0};
+}
+
+struct InstructionTime {
+  std::string layer, kind;
+  double ms = 0, flops = 0, bytes = 0;
+};
+
+std::vector<InstructionTime> time_instructions(Session& session, std::int64_t steps) {
+  const std::vector<double> times = session.time_train_program(static_cast<int>(steps));
+  const auto& instructions = session.train_program().instructions();
+  std::vector<InstructionTime> result;
+  for (std::size_t i = 0; i < instructions.size(); ++i)
+    result.push_back({instructions[i].layer, instructions[i].kind, times[i], instructions[i].flops,
+                      static_cast<double>(instructions[i].bytes)});
+  return result;
+}
+
+// The rates that bound an operation on this device, if its model is known.
+struct Limits {
+  double flops, bytes;  // a second
+  double ms(double operations, double moved) const {
+    return std::max(operations / flops, moved / bytes) * 1e3;
+  }
+};
+std::optional<Limits> limits_of(const BenchStepOptions& options, const std::string& device) {
+  const kernels::GpuModel* const model = kernels::find_gpu_model(device);
+  if (model == nullptr) return std::nullopt;
+  return Limits{options.precision == "bf16"   ? model->operations_bf16
+                : options.precision == "tf32" ? model->operations_tf32
+                                              : model->operations_fp32,
+                model->copied_bytes};
+}
+
+void print_layers(const std::vector<InstructionTime>& times, const std::optional<Limits>& limits, bool json) {
+  const double total = std::accumulate(times.begin(), times.end(), 0.0,
+                                       [](double sum, const InstructionTime& time) { return sum + time.ms; });
+  const auto row = [&](const std::string& layer, const std::string& kind, double ms, double flops,
+                       double bytes) {
+    const double seconds = std::max(ms, 1e-9) * 1e-3;
+    const double of_limit =
+        limits ? limits->ms(flops, bytes) / (seconds * 1e3) : std::nan("");  // null in JSON
+    if (json)
+      fmt::print("{}\n", nlohmann::json({{"layer", layer},
+                                         {"op", kind},
+                                         {"ms", ms},
+                                         {"share", ms / total},
+                                         {"operations", flops},
+                                         {"bytes", bytes},
+                                         {"gflops_per_second", flops / seconds * 1e-9},
+                                         {"gbytes_per_second", bytes / seconds * 1e-9},
+                                         {"share_of_limit", of_limit}})
+                             .dump());
+    else
+      fmt::print("{:<28} {:<28} {:>9.4f} {:>6.1f}% {:>9.3f} {:>9.2f} {:>9.1f} {:>8.1f} {:>7}\n", layer, kind,
+                 ms, 100 * ms / total, flops * 1e-9, bytes * 1e-6, flops / seconds * 1e-9,
+                 bytes / seconds * 1e-9, limits ? fmt::format("{:.1f}%", 100 * of_limit) : "-");
+  };
+  if (!json)
+    fmt::print("{:<28} {:<28} {:>9} {:>7} {:>9} {:>9} {:>9} {:>8} {:>7}\n", "layer", "op", "ms", "share",
+               "GFLOP", "MB", "GFLOP/s", "GB/s", "limit");
+  struct Sum {
+    double ms = 0, flops = 0, bytes = 0;
+  };
+  std::map<std::string, Sum> by_kind;
+  for (const InstructionTime& time : times) {
+    row(time.layer, time.kind, time.ms, time.flops, time.bytes);
+    Sum& sum = by_kind[time.kind];
+    sum.ms += time.ms, sum.flops += time.flops, sum.bytes += time.bytes;
+  }
+  for (const auto& [kind, sum] : by_kind) row("all", kind, sum.ms, sum.flops, sum.bytes);
+}
+
+SessionOptions session_options_of(const BenchStepOptions& options, kernels::Backend backend) {
+  SessionOptions session;
+  session.backend = backend;
+  session.tuning_file = options.tuning_file;
+  session.precision = precision_of(options.precision);
+  session.memory_limit = static_cast<std::int64_t>(options.memory_limit);
+  session.time_waits = options.time_waits;
+  session.lanes = static_cast<int>(options.lanes);
+  session.synchronised_batch_norm = false;
+  session.optimizer.momentum = 0.9f;
+  session.optimizer.weight_decay = 5e-5f;
+  return session;
+}
+
+void print_steps(const BenchStepOptions& options, const TimedSteps& timed, const Bottleneck& bottleneck,
+                 const std::vector<RankPlace>& places, std::int64_t arena_bytes) {
+  const std::size_t ranks = places.size();
+  const double ms = median(timed.ms);
+  // By wall time: if processes share a device, their medians hide the time slices of the others.
+  const double rate = static_cast<double>(options.batch) * static_cast<double>(ranks) / timed.mean() * 1e3;
+  if (options.json) {
+    fmt::print("{}\n", nlohmann::json({{"model", options.model},
+                                       {"backend", options.backend},
+                                       {"device", places[0].device},
+                                       {"precision", options.precision},
+                                       {"ranks", ranks},
+                                       {"batch", options.batch},
+                                       {"size", options.size},
+                                       {"ms", ms},
+                                       {"ms_mean", timed.mean()},
+                                       {"ms_min", *std::ranges::min_element(timed.ms)},
+                                       {"ms_max", *std::ranges::max_element(timed.ms)},
+                                       {"images_per_second", rate},
+                                       {"exposed_comm_ms", bottleneck.communication_ms},
+                                       {"limited_by", bottleneck.limit},
+                                       {"peak_device_bytes", arena_bytes},
+                                       {"loss", timed.last.loss()}})
+                           .dump());
+    return;
+  }
+  fmt::print(
+      "{} {}x{} batch {} {} on {} x {}: {:.3f} ms a step (median), {:.1f} images/s, arena {:.1f} MiB\n",
+      options.model, options.size, options.size, options.batch, options.precision, ranks, options.backend, ms,
+      rate, static_cast<double>(arena_bytes) / (1 << 20));
+  if (ranks > 1) fmt::print("{}\n", describe(bottleneck, places));
+}
+
+void bench_step(const BenchStepOptions& options) {
+  check_belongs("--lanes", options.lanes != kDefaultLanes, "--backend", options.backend, {"cuda"});
+  check_belongs("--tuning-file", !options.tuning_file.empty(), "--backend", options.backend, {"cuda"});
+  check_belongs("--no-wait-times", !options.time_waits, "--backend", options.backend, {"cuda"});
+  const comm::MpiEnvironment environment(std::chrono::minutes(5), device_of(options.backend));
+  const comm::Communicator& ranks = environment.world();
+  use_cores(environment, options.threads);
+  const std::int64_t classes = options.classes > 0 ? options.classes : options.size > 64 ? 1000 : 10;
+  kernels::Backend backend{};
+  std::unique_ptr<comm::Collectives> collectives;
+  std::unique_ptr<Session> session;
+  together(ranks, [&] { backend = backend_of(options.backend, options.precision); });
+  together(ranks, [&] { collectives = make_collectives(backend, ranks); });
+  together(ranks, [&] {
+    const Network network = make_network(options.model, {options.batch, 3, options.size, options.size},
+                                         static_cast<int>(classes));
+    session = std::make_unique<Session>(network, session_options_of(options, backend), *collectives);
+  });
+  fill_batch(*session, classes, ranks.size());
+  time_steps(*session, options.warmup);
+  const TimedSteps timed = time_steps(*session, options.steps);
+  const std::vector<RankTimes> rank_times = gather_rank_times(ranks, times_of_rank(timed));
+  const std::vector<RankPlace> places = places_of(environment);
+  if (ranks.rank() == 0)
+    print_steps(options, timed, find_bottleneck(rank_times), places, session->memory().bytes());
+  if (!options.layers) return;
+  const auto layers = time_instructions(*session, std::min<std::int64_t>(options.steps, 5));
+  if (ranks.rank() == 0) print_layers(layers, limits_of(options, places[0].device), options.json);
+}
+
+}  // namespace
+
+void add_bench_step(CLI::App& bench) {
+  auto options = std::make_shared<BenchStepOptions>();
+  CLI::App* verb = bench.add_subcommand("step", "Training steps on synthetic input: time, rate, memory");
+  const auto add = [verb](const char* flag, auto& value, const char* what, const CLI::Validator& check) {
+    return verb->add_option(flag, value, what)->capture_default_str()->check(check);
+  };
+  verb->option_defaults()->group("Model and data");
+  add("--model", options->model, "network of the zoo", not_empty())->required()->type_name("NAME");
+  verb->add_option("--batch", options->batch, "images of one rank's step")
+      ->required()
+      ->check(whole_number(1, 1 << 20))
+      ->type_name("B");
+  add("--size", options->size, "pixels a side", whole_number(1, 1 << 14));
+  add("--classes", options->classes, "0: 1000 above 64 pixels, else 10", whole_number(0, 1 << 24));
+  verb->option_defaults()->group("Length");
+  add("--steps", options->steps, "timed steps", whole_number(1, 1 << 20));
+  add("--warmup", options->warmup, "steps before the timed ones", whole_number(0, 1 << 20));
+  verb->option_defaults()->group("Execution");
+  add("--backend", options->backend, "what runs the kernels", one_of({"cpu", "cuda", "reference"}));
+  add("--precision", options->precision, "of products", one_of({"fp32", "tf32", "bf16"}));
+  add("--threads", options->threads, "of one rank; 0: the host's cores / its ranks", whole_number(0, 4096))
+      ->type_name("T");
+  verb->add_option("--memory-limit", options->memory_limit, "of one device, such as 8GiB")
+      ->transform(size_in_bytes())
+      ->type_name("SIZE");
+  add("--lanes", options->lanes, "CUDA: operations that may run side by side", whole_number(1, 8));
+  verb->add_option("--tuning-file", options->tuning_file,
+                   "CUDA: measured choices of kernels; a run of one rank adds what is missing")
+      ->type_name("FILE");
+  verb->add_flag("!--no-wait-times", options->time_waits,
+                 "CUDA: without the time stamps that exposed_comm_ms is measured by");
+  verb->option_defaults()->group("Output");
+  verb->add_flag("--layers", options->layers,
+                 "time every operation, with NVTX ranges by layer: its share of the step, operations and "
+                 "bytes, and how near an H200's limits it comes");
+  verb->add_flag("--json", options->json, "one JSON object a row");
+  verb->callback([options] { bench_step(*options); });
+}
+
+}  // namespace convoy::app

@@ -1,0 +1,30 @@
+#include "app/execute/collective_error.h"
+
+#include <array>
+
+#include "app/errors.h"
+
+namespace convoy::app {
+
+void together(const comm::Communicator& ranks, const std::function<void()>& body, std::string_view label) {
+  std::exception_ptr failure;
+  std::int32_t status = 0;
+  try {
+    body();
+  } catch (const UsageError&) {
+    failure = std::current_exception(), status = 2;
+  } catch (const ExitStatus& exit) {
+    failure = std::current_exception(), status = exit.status;
+  } catch (const std::exception&) {
+    failure = std::current_exception(), status = 1;
+  }
+  // The lowest failing rank and its status, as one number that a minimum finds.
+  const std::int64_t mine =
+      failure ? std::int64_t{ranks.rank()} * 1000 + status : std::int64_t{ranks.size()} * 1000;
+  const std::int64_t first = ranks.all_reduce(mine, comm::ReduceOp::min, label);
+  if (first >= std::int64_t{ranks.size()} * 1000) return;
+  if (first / 1000 == ranks.rank()) std::rethrow_exception(failure);
+  throw ExitStatus{static_cast<int>(first % 1000)};
+}
+
+}  // namespace convoy::app

@@ -1,0 +1,303 @@
+// A step on a GPU: one launch of a captured graph. What changes from step to step goes through a StepRing, images through
+// a ring of device memory that the copy stream fills while the step before computes; the host runs up to two steps ahead
+// and reads the metrics of a step when they have arrived.
+#include <fmt/format.h>
+#include <nvtx3/nvToolsExt.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <optional>
+#include <thread>
+
+#include "app/execute/cuda_program_clock.h"
+#include "app/execute/cuda_step_traces.h"
+#include "app/execute/executor.h"
+#include "app/execute/lane_plan.h"
+#include "app/median.h"
+#include "app/timing/launch_timer.h"
+#include "kernels/device/cuda_runtime.h"
+#include "kernels/device/cuda_step_ring.h"
+#include "kernels/device/sample_transform.h"
+
+namespace convoy::app {
+namespace {
+
+using kernels::CapturedGraph;
+using kernels::CudaEvent;
+using kernels::StepRing;
+
+constexpr std::size_t in_words(std::size_t bytes) { return (bytes + 7) / 8 * 8; }
+
+class CudaExecutor final : public Executor {
+ public:
+  CudaExecutor(const ModelMemory& memory, const DeviceExecution& execution)
+      : memory_(memory),
+        streamed_(execution.streamed && memory.has_images()),
+        lanes_(execution.lanes),
+        streams_(execution.lanes),
+        waits_(execution.lanes, execution.waits),
+        labels_(memory.has_labels() ? static_cast<std::size_t>(memory.capacity()) : 0, -1),
+        transforms_(memory.has_transforms() ? static_cast<std::size_t>(memory.capacity()) : 0),
+        ring_(kRingSlots, fetched(memory, execution.control), published()),
+        waited_(static_cast<std::size_t>(execution.waits)) {}
+
+  ~CudaExecutor() override {
+    cudaDeviceSynchronize();
+  }  // whose memory goes next; an error has no place to go
+
+  kernels::StepControl& control() override { return control_; }
+  std::span<std::int32_t> labels() override { return labels_; }
+
+  void load(data::BatchLease lease, std::int64_t first_byte) override {
+    const data::Batch& batch = *lease;
+    const auto slot = static_cast<std::size_t>(started_ % kRingSlots);
+    if (memory_.has_labels()) std::copy_n(batch.labels, batch.capacity, labels_.data());
+    const std::size_t slot_bytes = streamed_ ? memory_.images_desc().bytes() / kRingSlots : 0;
+    const std::int64_t base = streamed_ ? static_cast<std::int64_t>(slot * slot_bytes) : first_byte;
+    if (!transforms_.empty()) std::copy_n(batch.transforms, batch.capacity, transforms_.data());
+    for (kernels::SampleTransform& transform : transforms_) transform.offset += base;
+    mix_ = batch.mix;
+    control_.valid = batch.valid;
+    control_.global_valid = batch.global_valid;
+    control_.first_sample = static_cast<std::uint64_t>(batch.first);
+    if (!streamed_) return;
+    const cudaStream_t copies = streams_.to_device().get();
+    CONVOY_CUDA(cudaMemcpyAsync(static_cast<std::byte*>(memory_.images()) + base, batch.cuts,
+                                static_cast<std::size_t>(batch.cut_bytes), cudaMemcpyHostToDevice, copies));
+    copied_[slot].record(copies);
+    copied_[slot].make_wait(compute());
+    leases_[slot].emplace(std::move(lease));  // until the step is finished, and with it the copy
+  }
+
+  void start(const Program& program, bool stop_requested) override {
+    if (under_way() > steps_ahead()) throw std::logic_error("too many steps under way");
+    const Captured& captured = next_capture(program);
+    const double stop = stop_requested ? 1 : 0;
+    std::memcpy(ring_.input(started_, 0), &control_, sizeof control_);
+    std::memcpy(ring_.input(started_, 1), &stop, sizeof stop);
+    std::memcpy(ring_.input(started_, 2), labels_.data(), labels_.size() * sizeof(std::int32_t));
+    if (!transforms_.empty())
+      std::memcpy(ring_.input(started_, kTransformsField), transforms_.data(),
+                  transforms_.size() * sizeof transforms_[0]);
+    if (memory_.has_mix()) std::memcpy(ring_.input(started_, kMixField), &mix_, sizeof mix_);
+    captured.graph.launch(compute());
+    waits_of_[static_cast<std::size_t>(started_ % kRingSlots)] = captured.waits;
+    ++started_;
+  }
+
+  StepMetrics finish() override {
+    if (under_way() == 0) throw std::logic_error("no step was started");
+    wait_for(finished_);
+    std::array<double, ModelMemory::kMetrics> sums;
+    std::memcpy(sums.data(), ring_.output(finished_, 0), kMetricBytes);
+    exposed_comm_ms_ = waited_ms(finished_);
+    leases_[static_cast<std::size_t>(finished_ % kRingSlots)].reset();
+    ++finished_;
+    return {sums[0], sums[1], sums[2], sums[3], sums[4]};
+  }
+  int under_way() const override { return static_cast<int>(started_ - finished_); }
+  int steps_ahead() const override { return kRingSlots - 1; }
+  double exposed_comm_ms() const override { return exposed_comm_ms_; }
+
+  std::vector<double> time(const Program& program, int repeats) override;
+
+  void prepare_trace(const Program& program, int steps) override {
+    traces_.emplace(program, lanes_, steps);
+    for (int step = 0; step < steps; ++step) traced_.push_back(capture(program, &traces_->clock(step)));
+  }
+  void begin_trace() override { next_traced_ = 0; }
+  std::vector<TracedStep> traced_steps() override {
+    return traces_ ? traces_->read(streams_.to_host(), lanes_) : std::vector<TracedStep>();
+  }
+
+ private:
+  static constexpr int kTransformsField = 3, kMixField = 4;  // of the ring
+  static constexpr std::size_t kMetricBytes = ModelMemory::kMetrics * sizeof(double);
+
+  struct Captured {
+    CapturedGraph graph;
+    int waits = 0;  // instructions that wait for other ranks
+  };
+
+  static std::vector<StepRing::Field> fetched(const ModelMemory& memory, kernels::StepControl* control) {
+    const auto samples = static_cast<std::size_t>(memory.capacity());
+    std::vector<StepRing::Field> fields{
+        {control, sizeof(kernels::StepControl)},
+        {memory.metrics() + 4, sizeof(double)},
+        {memory.labels(), memory.has_labels() ? in_words(samples * sizeof(std::int32_t)) : 0}};
+    fields.push_back({memory.has_transforms() ? memory.transforms() : nullptr,
+                      memory.has_transforms() ? samples * sizeof(kernels::SampleTransform) : 0});
+    fields.push_back({memory.has_mix() ? memory.mix() : nullptr,
+                      memory.has_mix() ? in_words(sizeof(kernels::MixParameters)) : 0});
+    return fields;
+  }
+
+  std::vector<StepRing::Field> published() const {
+    std::vector<StepRing::Field> fields{{memory_.metrics(), kMetricBytes}};
+    if (waits_.stamps().bytes() > 0) fields.push_back({waits_.stamps().data(), waits_.stamps().bytes()});
+    return fields;
+  }
+
+  cudaStream_t compute() const { return streams_.compute(0).get(); }
+
+  const Captured& captured_of(const Program& program) {
+    const auto found = graphs_.find(&program);
+    if (found != graphs_.end()) return found->second;
+    return graphs_.emplace(&program, capture(program, nullptr)).first->second;
+  }
+  const Captured& next_capture(const Program& program) {
+    const bool traced = next_traced_ < traced_.size() && &program == &traces_->program();
+    return traced ? traced_[next_traced_++] : captured_of(program);
+  }
+  Captured capture(const Program& program, ProgramClock* clock) {
+    Captured captured;
+    captured.graph = CapturedGraph::capture([&](kernels::Stream stream) {
+      ring_.fetch(stream);
+      captured.waits = record(program, stream, clock);
+      CapturedGraph::join(stream.get());  // so that a finished step has nothing left to do
+      ring_.publish(stream);
+    });
+    return captured;
+  }
+
+  // Puts the program on the stream and, between forks and joins, on the other lanes. Returns how many instructions wait
+  // for other ranks; their times go to waits_. `all`, if there is one, times every instruction.
+  int record(const Program& program, kernels::Stream stream, ProgramClock* all);
+  void launch(const Instruction& instruction, kernels::Stream stream) const;
+  void wait_for(std::int64_t number) const;
+  double waited_ms(std::int64_t number);
+
+  const ModelMemory& memory_;
+  const bool streamed_;
+  const int lanes_;
+  kernels::StreamPool streams_;
+  ProgramClock waits_;
+  kernels::StepControl control_;
+  kernels::MixParameters mix_;
+  std::vector<std::int32_t> labels_;
+  std::vector<kernels::SampleTransform> transforms_;
+  StepRing ring_;
+  std::map<const Program*, Captured> graphs_;
+  std::vector<CudaEvent> edges_;  // of the captures
+  std::array<CudaEvent, kRingSlots> copied_;
+  std::array<std::optional<data::BatchLease>, kRingSlots> leases_;
+  std::int64_t started_ = 0, finished_ = 0;
+  std::array<int, kRingSlots> waits_of_{};  // the program of each step under way
+  std::vector<Interval> waited_;
+  double exposed_comm_ms_ = 0;
+  std::optional<StepTraces> traces_;
+  std::vector<Captured> traced_;
+  std::size_t next_traced_ = std::numeric_limits<std::size_t>::max();
+};
+
+void CudaExecutor::launch(const Instruction& instruction, kernels::Stream stream) const {
+  try {
+    instruction.launch(stream);
+  } catch (const std::exception& error) {
+    throw std::runtime_error(
+        fmt::format("layer {}, {} on cuda: {}", instruction.layer, instruction.kind, error.what()));
+  }
+}
+
+int CudaExecutor::record(const Program& program, kernels::Stream stream, ProgramClock* all) {
+  const LanePlan plan = plan_lanes(program, lanes_);
+  const auto stream_of = [&](int lane) { return lane == 0 ? stream.get() : streams_.compute(lane).get(); };
+  edges_.reserve(edges_.size() + static_cast<std::size_t>(plan.events) + static_cast<std::size_t>(lanes_) +
+                 1);
+  const auto first = edges_.size();
+  for (int event = 0; event < plan.events; ++event) edges_.emplace_back();
+  const auto event_of = [&](int event) -> const CudaEvent& {
+    return edges_[first + static_cast<std::size_t>(event)];
+  };
+  const CudaEvent& fork = edges_.emplace_back();
+  fork.record(stream_of(0));
+  for (int lane = 1; lane < plan.lanes; ++lane) fork.make_wait(stream_of(lane));
+  int waits = 0;
+  for (std::size_t i = 0; i < program.instructions().size(); ++i) {
+    const LanePlan::Step& step = plan.steps[i];
+    const Instruction& instruction = program.instructions()[i];
+    const cudaStream_t lane = stream_of(step.lane);
+    for (const int event : step.waits) event_of(event).make_wait(lane);
+    const bool communicates = instruction.communicates && !waited_.empty();
+    if (communicates) waits_.begin(waits, step.lane, lane);
+    if (all != nullptr) all->begin(static_cast<int>(i), step.lane, lane);
+    if (instruction.fills) {
+      waits_.join(lane);
+      if (all != nullptr) all->join(lane);
+    }
+    launch(instruction, kernels::Stream(lane));
+    if (communicates) waits_.end(waits++, step.lane, lane);
+    if (all != nullptr && instruction.follow)
+      all->end_behind(static_cast<int>(i), instruction.follow);
+    else if (all != nullptr)
+      all->end(static_cast<int>(i), step.lane, lane);
+    if (step.records >= 0) event_of(step.records).record(stream_of(step.lane));
+  }
+  for (int lane = 1; lane < plan.lanes; ++lane) {
+    const CudaEvent& join = edges_.emplace_back();
+    join.record(stream_of(lane));
+    join.make_wait(stream_of(0));
+  }
+  waits_.join(stream_of(0));
+  if (all != nullptr) all->join(stream_of(0));
+  return waits;
+}
+
+// While one lane waits another may compute, which does not show here: with several lanes it is an upper bound.
+double CudaExecutor::waited_ms(std::int64_t number) {
+  const auto waits = static_cast<std::size_t>(waits_of_[static_cast<std::size_t>(number % kRingSlots)]);
+  if (waits == 0) return 0;
+  std::memcpy(waited_.data(), ring_.output(number, 1), waits * sizeof waited_[0]);
+  return covered_ms(std::span(waited_).first(waits));
+}
+
+// Without a call to the runtime, which would hold up other threads; only a long wait asks whether the device failed.
+void CudaExecutor::wait_for(std::int64_t number) const {
+  using Clock = std::chrono::steady_clock;
+  auto ask_again = Clock::now() + std::chrono::milliseconds(200);
+  while (!ring_.finished(number)) {
+    std::this_thread::yield();
+    if (Clock::now() < ask_again) continue;
+    ask_again = Clock::now() + std::chrono::milliseconds(200);
+    const cudaError_t status = cudaStreamQuery(compute());
+    if (status == cudaErrorNotReady || ring_.finished(number)) continue;
+    if (status == cudaSuccess) throw std::logic_error("the device is idle, but the step is not finished");
+    throw std::runtime_error(fmt::format("the device failed in a kernel of the step: {} ({})",
+                                         cudaGetErrorName(status), cudaGetErrorString(status)));
+  }
+}
+
+// All instructions one behind the other. An eager run before it carries the names of the layers for a profiler.
+std::vector<double> CudaExecutor::time(const Program& program, int repeats) {
+  if (under_way() > 0) throw std::logic_error("steps are under way");
+  std::vector<kernels::Launch> launches;
+  for (const Instruction& instruction : program.instructions()) {
+    nvtxRangePushA(fmt::format("{} {}", instruction.layer, instruction.kind).c_str());
+    launch(instruction, kernels::Stream(compute()));
+    nvtxRangePop();
+    launches.emplace_back([this, &instruction](kernels::Stream stream) { launch(instruction, stream); });
+  }
+  CONVOY_CUDA(cudaStreamSynchronize(compute()));
+  const std::unique_ptr<LaunchTimer> timer = make_cuda_launch_timer(std::move(launches));
+  std::vector<std::vector<double>> times(program.instructions().size());
+  for (int repeat = 0; repeat < repeats; ++repeat) {
+    const std::vector<LaunchTime> round = timer->round();
+    for (std::size_t i = 0; i < times.size(); ++i) times[i].push_back(round[i].passed);
+  }
+  std::vector<double> medians;
+  std::ranges::transform(times, std::back_inserter(medians), median);
+  return medians;
+}
+
+}  // namespace
+
+std::unique_ptr<Executor> make_cuda_executor(const ModelMemory& memory, const DeviceExecution& execution) {
+  return std::make_unique<CudaExecutor>(memory, execution);
+}
+
+}  // namespace convoy::app

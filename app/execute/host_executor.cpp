@@ -1,0 +1,90 @@
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <stdexcept>
+
+#include "app/execute/executor.h"
+
+namespace convoy::app {
+
+StepMetrics& StepMetrics::operator+=(const StepMetrics& other) {
+  loss_sum += other.loss_sum, top1 += other.top1, top5 += other.top5, samples += other.samples;
+  stop_requests += other.stop_requests;
+  return *this;
+}
+
+namespace {
+
+class HostExecutor final : public Executor {
+ public:
+  HostExecutor(const ModelMemory& memory, HostExecution execution)
+      : memory_(memory), execution_(std::move(execution)) {}
+
+  kernels::StepControl& control() override { return *execution_.control; }
+  std::span<std::int32_t> labels() override {
+    return {memory_.labels(), memory_.has_labels() ? static_cast<std::size_t>(memory_.capacity()) : 0};
+  }
+
+  void load(data::BatchLease lease, std::int64_t) override {
+    const data::Batch& batch = *lease;
+    if (memory_.has_images()) std::memcpy(memory_.images(), batch.images, memory_.images_desc().bytes());
+    if (memory_.has_labels()) std::copy_n(batch.labels, batch.capacity, memory_.labels());
+    if (memory_.has_mix()) *memory_.mix() = batch.mix;
+    control().valid = batch.valid;
+    control().global_valid = batch.global_valid;
+    control().first_sample = static_cast<std::uint64_t>(batch.first);
+  }
+
+  void start(const Program& program, bool stop_requested) override {
+    if (started_) throw std::logic_error("a step was started before the last one was finished");
+    const double exposed = *execution_.exposed_ms;
+    memory_.metrics()[4] = stop_requested ? 1 : 0;
+    for (const Instruction& instruction : program.instructions()) {
+      instruction.launch({});
+      if (execution_.between) execution_.between();
+    }
+    exposed_comm_ms_ = *execution_.exposed_ms - exposed;
+    started_ = true;
+  }
+  StepMetrics finish() override {
+    if (!started_) throw std::logic_error("no step was started");
+    started_ = false;
+    const double* sums = memory_.metrics();
+    return {sums[0], sums[1], sums[2], sums[3], sums[4]};
+  }
+  int under_way() const override { return started_ ? 1 : 0; }
+  int steps_ahead() const override { return 0; }
+  double exposed_comm_ms() const override { return exposed_comm_ms_; }
+
+  // The clock's own cost included, so the sum exceeds a step.
+  std::vector<double> time(const Program& program, int repeats) override {
+    using Clock = std::chrono::steady_clock;
+    std::vector<std::vector<double>> times(program.instructions().size());
+    for (int repeat = 0; repeat < repeats; ++repeat)
+      for (std::size_t i = 0; i < times.size(); ++i) {
+        const auto start = Clock::now();
+        program.instructions()[i].launch({});
+        times[i].push_back(std::chrono::duration<double, std::milli>(Clock::now() - start).count());
+      }
+    std::vector<double> medians;
+    for (auto& values : times) {
+      std::ranges::nth_element(values, values.begin() + std::ssize(values) / 2);
+      medians.push_back(values[values.size() / 2]);
+    }
+    return medians;
+  }
+
+ private:
+  const ModelMemory& memory_;
+  HostExecution execution_;
+  bool started_ = false;
+  double exposed_comm_ms_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Executor> make_host_executor(const ModelMemory& memory, HostExecution execution) {
+  return std::make_unique<HostExecutor>(memory, std::move(execution));
+}
+
+}  // namespace convoy::app

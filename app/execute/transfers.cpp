@@ -1,0 +1,23 @@
+#include "app/execute/transfers.h"
+
+namespace convoy::app {
+
+comm::PreparedOperation* Transfers::prepare(const TransferEnd& end, void* data,
+                                            const kernels::TensorDesc& desc, std::string_view label) {
+  // The whole buffer, channel padding included: both ends know the tensor in one layout.
+  const auto count = static_cast<std::int64_t>(desc.bytes() / kernels::bytes_of(desc.dtype));
+  operations_.push_back(end.action == TransferEnd::Action::send_begin
+                            ? parts_.prepare_send(data, count, desc.dtype, end.peer, label)
+                            : parts_.prepare_receive(data, count, desc.dtype, end.peer, label));
+  under_way_.reserve(operations_.size());
+  return of_program_[end.transfer] = operations_.back().get();
+}
+
+void Transfers::run_all() {
+  for (const auto& operation : operations_) {
+    operation->start({});
+    operation->wait({});
+  }
+}
+
+}  // namespace convoy::app

@@ -1,0 +1,102 @@
+#include "app/graph/emitter.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "kernels/add/add.h"
+
+namespace convoy::app {
+
+const TrainableParameter& Emitter::find(std::string_view name) const {
+  const std::string full = fmt::format("{}.{}", layer_, name);
+  for (const TrainableParameter& parameter : graph_.parameters)
+    if (parameter.spec.name == full) return parameter;
+  throw std::logic_error(fmt::format("no parameter {}", full));
+}
+
+TensorId Emitter::state(std::string_view name) const {
+  const std::string full = fmt::format("{}.{}", layer_, name);
+  for (const auto& [tensor, spec] : graph_.states)
+    if (spec.name == full) return tensor;
+  throw std::logic_error(fmt::format("no state {}", full));
+}
+
+std::uint32_t Emitter::layer_key() const { return static_cast<std::uint32_t>(hash_of(layer_)); }
+
+TensorId Emitter::new_tensor(std::string_view suffix, const Shape& shape, kernels::DType dtype,
+                             TensorId partner) {
+  graph_.tensors.push_back(
+      {fmt::format("{}/{}", layer_, suffix), TensorRole::activation, dtype, shape, partner});
+  return static_cast<TensorId>(graph_.tensors.size()) - 1;
+}
+
+void Emitter::node(std::string kind, std::vector<TensorId> inputs, std::vector<TensorId> outputs,
+                   KernelMaker make, double flops) {
+  graph_.nodes.push_back(
+      {layer_, std::move(kind), phase_, std::move(inputs), std::move(outputs), std::move(make), flops});
+}
+
+void Emitter::allow_again(KernelMaker make) { graph_.nodes.back().again = std::move(make); }
+
+void Emitter::allow_statistics(KernelMaker make) { graph_.nodes.back().with_statistics = std::move(make); }
+
+void Emitter::allow_relu_gradient(KernelMaker make) {
+  graph_.nodes.back().with_relu_gradient = std::move(make);
+}
+
+void Emitter::allow_relu_mask(KernelMaker make) { graph_.nodes.back().with_relu_mask = std::move(make); }
+
+void Emitter::allow_input_norm(std::function<KernelMaker(const kernels::BatchNormProblem&)> maker) {
+  graph_.nodes.back().with_input_norm = std::move(maker);
+}
+
+void Emitter::allow_in_convolution(const kernels::BatchNormProblem& norm) {
+  graph_.nodes.back().reduces = norm;
+}
+
+void Emitter::all_reduce(TensorId tensor) {
+  if (options_.ranks > 1) node("all_reduce", {tensor}, {tensor}, nullptr);
+}
+
+TensorId Emitter::output_gradient() { return output_gradients(1)[0]; }
+
+std::vector<TensorId> Emitter::output_gradients(int at_most) {
+  auto found = contributions_.find(output_);
+  if (found == contributions_.end())
+    throw std::runtime_error(fmt::format("layer {}: its output reaches no loss", layer_));
+  std::vector<TensorId> gradients = std::move(found->second);
+  contributions_.erase(found);
+  if (std::ssize(gradients) <= at_most) return gradients;
+  // Sum the surplus into one tensor; the last contribution, the freshest, stays apart.
+  std::vector<TensorId> surplus(gradients.begin(), gradients.end() - (at_most - 1));
+  const TensorId sum = new_tensor("gradient_sum", shape(output_), kernels::DType::f32, output_);
+  node("add_forward", surplus, {sum}, [](kernels::Backend backend, kernels::KernelRequest& request) {
+    return kernels::add_forward(backend, {}, request);
+  });
+  std::vector<TensorId> result{sum};
+  result.insert(result.end(), gradients.end() - (at_most - 1), gradients.end());
+  return result;
+}
+
+TensorId Emitter::new_input_gradient(int input_index) {
+  const TensorId tensor = input(input_index);
+  const TensorId gradient =
+      new_tensor(fmt::format("input_gradient{}", input_index), shape(tensor), kernels::DType::f32, tensor);
+  contribute(input_index, gradient);
+  return gradient;
+}
+
+void Emitter::contribute(int input_index, TensorId gradient) {
+  contributions_[input(input_index)].push_back(gradient);
+}
+
+TensorId Emitter::take_contribution(int input_index) {
+  auto& gradients = contributions_[input(input_index)];
+  if (gradients.empty()) return -1;
+  const TensorId last = gradients.back();
+  gradients.pop_back();
+  return last;
+}
+
+}  // namespace convoy::app

@@ -1,0 +1,57 @@
+#include "app/graph/passes/precision.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <stdexcept>
+
+namespace convoy::app {
+namespace {
+
+using kernels::DType;
+
+std::size_t index(TensorId id) { return static_cast<std::size_t>(id); }
+
+bool multiplies(const Node& node) {
+  return node.kind.starts_with("conv2d_") || node.kind.starts_with("linear_");
+}
+
+// Weights, not biases: biases are added to float32 sums.
+bool is_weight(const Tensor& tensor) {
+  return tensor.role == TensorRole::parameter && tensor.shape.rank() > 1;
+}
+
+}  // namespace
+
+Precision precision_of(const std::string& name) {
+  if (name == "fp32") return Precision::fp32;
+  if (name == "tf32") return Precision::tf32;
+  if (name == "bf16") return Precision::bf16;
+  throw std::invalid_argument(fmt::format("precision {}, expected fp32, tf32 or bf16", name));
+}
+
+void store_in_bf16(StepGraph& graph) {
+  for (Tensor& tensor : graph.tensors)
+    if ((tensor.role == TensorRole::activation || tensor.role == TensorRole::images) &&
+        tensor.dtype == DType::f32)
+      tensor.dtype = DType::bf16;
+  std::map<TensorId, TensorId> copies;
+  for (TrainableParameter& parameter : graph.parameters) {
+    const Tensor weight = graph.tensors[index(parameter.tensor)];
+    if (!is_weight(weight)) continue;
+    parameter.copy = static_cast<TensorId>(graph.tensors.size());
+    graph.tensors.push_back({weight.name, TensorRole::parameter_copy, DType::bf16, weight.shape});
+    copies[parameter.tensor] = parameter.copy;
+    // Who settles the copy's layout settles that of all three.
+    if (parameter.gradient >= 0) graph.tensors[index(parameter.gradient)].partner = parameter.copy;
+  }
+  for (Node& node : graph.nodes) {
+    if (node.kind == "softmax_cross_entropy_forward")
+      graph.tensors[index(node.outputs[0])].dtype = DType::f32;  // the probabilities
+    if (!multiplies(node)) continue;
+    for (TensorId& input : node.inputs)
+      if (const auto found = copies.find(input); found != copies.end()) input = found->second;
+  }
+}
+
+}  // namespace convoy::app

@@ -1,0 +1,105 @@
+#include "app/model_parallel/stage_graph.h"
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+#include <string>
+
+namespace convoy::app {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+TransferEnd::Action end_of(ProgramStep::Action action) {
+  switch (action) {
+    case ProgramStep::Action::send_begin:
+      return TransferEnd::Action::send_begin;
+    case ProgramStep::Action::send_finish:
+      return TransferEnd::Action::send_finish;
+    case ProgramStep::Action::receive_begin:
+      return TransferEnd::Action::receive_begin;
+    case ProgramStep::Action::receive_finish:
+      return TransferEnd::Action::receive_finish;
+    case ProgramStep::Action::run:
+      break;
+  }
+  throw std::logic_error("a node is no transfer");
+}
+
+const char* name_of(TransferEnd::Action action) {
+  constexpr const char* kNames[] = {"send_begin", "send_finish", "receive_begin", "receive_finish"};
+  return kNames[static_cast<std::size_t>(action)];
+}
+
+Node transfer_node(const StepGraph& graph, const CutTensor& cut, ProgramStep step) {
+  const bool sends =
+      step.action == ProgramStep::Action::send_begin || step.action == ProgramStep::Action::send_finish;
+  const Node& producer = graph.nodes[at(cut.producer)];
+  Node node;
+  node.layer = producer.layer;
+  node.transfer = TransferEnd{end_of(step.action), step.index, sends ? cut.to : cut.from};
+  node.kind = name_of(node.transfer->action);
+  node.phase = producer.phase;
+  (sends ? node.inputs : node.outputs).push_back(cut.tensor);
+  return node;
+}
+
+// Leaves out the lasting tensors that no node touches.
+void keep_touched(StepGraph& graph) {
+  std::vector<bool> touched(graph.tensors.size(), false);
+  for (const Node& node : graph.nodes)
+    for (const auto* operands : {&node.inputs, &node.outputs})
+      for (const TensorId id : *operands) touched[at(id)] = true;
+  std::erase_if(graph.parameters, [&](const TrainableParameter& parameter) {
+    return std::ranges::none_of(std::array{parameter.tensor, parameter.gradient, parameter.copy},
+                                [&](TensorId id) { return id >= 0 && touched[at(id)]; });
+  });
+  std::erase_if(graph.states, [&](const auto& state) { return !touched[at(state.first)]; });
+  for (TensorId* id : {&graph.images, &graph.labels, &graph.transforms, &graph.metrics, &graph.logits,
+                       &graph.mix_of_images, &graph.mix_of_labels})
+    if (*id >= 0 && !touched[at(*id)]) *id = -1;
+}
+
+}  // namespace
+
+PreparedGraph part_of_step(const PreparedGraph& whole, const RankPrograms& programs, int part, int linger) {
+  StepGraph graph = whole.graph;
+  graph.nodes.clear();
+  std::vector<kernels::Kernel> kernels;
+  for (const ProgramStep& step : programs.parts[at(part)]) {
+    if (step.action == ProgramStep::Action::run) {
+      graph.nodes.push_back(whole.graph.nodes[at(step.index)]);
+      kernels.push_back(whole.kernels[at(step.index)]);
+    } else {
+      graph.nodes.push_back(transfer_node(whole.graph, programs.transfers[at(step.index)], step));
+      kernels.emplace_back();
+    }
+  }
+  keep_touched(graph);
+  return with_buffers(std::move(graph), whole.descs, std::move(kernels), linger);
+}
+
+std::vector<int> place_evaluation(const StepGraph& evaluate, const StepGraph& train,
+                                  const std::vector<int>& part_of_train) {
+  std::map<std::string, int> part_of_tensor, part_of_layer;
+  for (int i = 0; i < std::ssize(train.nodes); ++i) {
+    const Node& node = train.nodes[at(i)];
+    if (node.phase == Phase::forward) part_of_layer.try_emplace(node.layer, part_of_train[at(i)]);
+    for (const auto* operands : {&node.inputs, &node.outputs})
+      for (const TensorId id : *operands)
+        if (const std::string name = lasting_name(train, id); !name.empty())
+          part_of_tensor.try_emplace(name, part_of_train[at(i)]);
+  }
+  std::vector<int> part_of;
+  for (const Node& node : evaluate.nodes) {
+    int part = part_of_layer.at(node.layer);
+    for (const auto* operands : {&node.inputs, &node.outputs})
+      for (const TensorId id : *operands)
+        if (const std::string name = lasting_name(evaluate, id); !name.empty())
+          part = part_of_tensor.at(name);
+    part_of.push_back(part);
+  }
+  return part_of;
+}
+
+}  // namespace convoy::app

@@ -1,0 +1,21 @@
+// One part of a partitioned step, as a graph of its own: the whole graph's kernels and layouts, so that every part
+// computes the very bits that one rank computes, and transfers as nodes, so that buffers under way stay live.
+#pragma once
+
+#include "app/compile/compiled_graph.h"
+#include "app/model_parallel/stage_programs.h"
+
+namespace convoy::app {
+
+// Only the parameters and states that the part's nodes touch are the part's; images, labels,
+// transforms and metrics are -1 where none does. Tensors keep their numbers. `linger`: as prepare()
+// takes it.
+PreparedGraph part_of_step(const PreparedGraph& whole, const RankPrograms& programs, int part,
+                           int linger = 0);
+
+// Where an evaluation step's nodes run, given the training step's: with the tensors that last, else where the forward
+// nodes of their layer begin.
+std::vector<int> place_evaluation(const StepGraph& evaluate, const StepGraph& train,
+                                  const std::vector<int>& part_of_train);
+
+}  // namespace convoy::app

@@ -1,0 +1,24 @@
+// A compiled training step as the partitioner sees it: one task a node, one for the update of each group of parameters.
+#pragma once
+
+#include "app/compile/compiled_graph.h"
+#include "app/model_parallel/dependences.h"
+#include "app/timing/op_times.h"
+#include "partition/graph/task_graph.h"
+
+namespace convoy::app {
+
+struct TaskCosts {
+  OpTimes times;
+  int optimizer_states = 0;
+  // Of reducing over the replicas: what every all-reduce costs, and per byte. 0 with one replica.
+  double reduce_ms = 0, reduce_ms_per_byte = 0;
+};
+
+// Task i is node i; the updates follow. Nodes of one group are colocated. Parameters with their gradients and optimizer
+// states, running statistics and the batch are resident; tensors inside the step are outputs. Workspaces and buffers
+// that kernels share by working in place are left out: the caller checks the arenas that a placement comes to.
+partition::TaskGraph make_step_tasks(const PreparedGraph& step, const StepDependences& dependences,
+                                     const TaskCosts& costs);
+
+}  // namespace convoy::app

@@ -1,0 +1,46 @@
+#include "app/timing/step_times.h"
+
+#include <chrono>
+#include <numeric>
+#include <utility>
+
+#include "kernels/device/philox.h"
+
+namespace convoy::app {
+
+double TimedSteps::mean() const {
+  return std::accumulate(ms.begin(), ms.end(), 0.0) / static_cast<double>(ms.size());
+}
+
+void fill_batch(Session& session, std::int64_t classes, int ranks) {
+  std::vector<float> images(static_cast<std::size_t>(session.images().desc.shape.elements()));
+  for (std::size_t i = 0; i < images.size(); ++i)
+    images[i] = 2 * kernels::uniform(kernels::philox(1, i).word[0]) - 1;
+  session.write(session.images(), images);
+  for (std::size_t i = 0; i < session.labels().size(); ++i)
+    session.labels()[i] =
+        static_cast<std::int32_t>(kernels::philox(2, i).word[0] % static_cast<std::uint64_t>(classes));
+  session.control().valid = static_cast<std::int32_t>(session.labels().size());
+  session.control().global_valid = session.control().valid * ranks;
+  session.control().learning_rate = 0;
+}
+
+TimedSteps time_steps(Session& session, std::int64_t steps) {
+  using Clock = std::chrono::steady_clock;
+  TimedSteps timed;
+  auto before = Clock::now();
+  const auto finish = [&] {
+    timed.last = session.finish_step();
+    const auto now = Clock::now();
+    timed.ms.push_back(std::chrono::duration<double, std::milli>(now - std::exchange(before, now)).count());
+    timed.exposed_comm_ms += session.exposed_comm_ms() / static_cast<double>(steps);
+  };
+  for (std::int64_t step = 0; step < steps; ++step) {
+    session.start_train_step();
+    if (session.steps_under_way() > session.steps_ahead()) finish();
+  }
+  while (session.steps_under_way() > 0) finish();
+  return timed;
+}
+
+}  // namespace convoy::app

@@ -1,0 +1,40 @@
+// The whole configuration of a run as one table, printed before the first step:
+//
+//   Model ──────────────────────────────────
+//     network            resnet18
+//     parameters         11,173,962
+//   Ranks ──────────────────────────────────
+//     rank 0             node1, cpu, cores 0-3
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "app/training/report/report.h"
+
+namespace convoy::app {
+
+std::string with_thousands(std::int64_t number);  // "11,173,962"
+std::string format_bytes(std::uint64_t bytes);    // "512 B", "1.50 GiB"
+
+class ConfigurationTable {
+ public:
+  void section(std::string title);  // the rows that follow belong to it
+  void row(std::string name, std::string value);
+  // One row a rank; ranks that follow each other on one host with the same device and number of cores are joined
+  // when there are more than sixteen.
+  void ranks(const std::vector<RankPlace>& places);
+  // Fits `columns` by wrapping values behind their column; ends with a newline.
+  std::string render(int columns = 80) const;
+
+ private:
+  struct Section {
+    std::string title;
+    std::vector<std::pair<std::string, std::string>> rows;
+  };
+  std::vector<Section> sections_;
+};
+
+}  // namespace convoy::app

@@ -1,0 +1,59 @@
+// What a run says while it goes on. On a terminal one line that keeps itself up to date; elsewhere (files, pipes,
+// Slurm's logs) a line every so many steps:
+//   epoch 3/15  step 1234/7800  loss 1.2345  rate 0.098  812 images/s  left 3:25
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <ostream>
+#include <string>
+
+#include "app/training/report/terminal.h"
+
+namespace convoy::app {
+
+// "0:42", "1:02:03", "2d 03:04:05".
+std::string format_duration(std::chrono::seconds duration);
+
+struct ProgressOptions {
+  Terminal terminal{};
+  std::int64_t log_every = 10;  // steps between plain lines
+  std::int64_t total_steps = 1, steps_per_epoch = 1;
+};
+
+struct ProgressStep {
+  std::int64_t step = 0;  // finished, of the whole run
+  double loss = 0, learning_rate = 0, images_per_second = 0;
+};
+
+class Progress {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // `out` is nullptr on ranks that keep silent. `now` is for tests.
+  Progress(std::ostream* out, const ProgressOptions& options,
+           std::function<Clock::time_point()> now = Clock::now);
+  ~Progress() { finish(); }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void step(const ProgressStep& step);
+  // A line of its own that stays: a test's result, a checkpoint.
+  void message(const std::string& line);
+  void finish();  // leaves the cursor on a fresh line
+
+ private:
+  std::string line_of(const ProgressStep& step, Clock::time_point now) const;
+  void draw(const std::string& line);
+
+  std::ostream* out_;
+  ProgressOptions options_;
+  std::function<Clock::time_point()> now_;
+  // Time left follows from the steps after the first, which may take long.
+  std::int64_t timed_from_step_ = -1;
+  Clock::time_point timed_from_{}, drawn_at_{};
+  std::string drawn_;  // what the terminal's line shows
+};
+
+}  // namespace convoy::app

@@ -1,0 +1,64 @@
+// What a run leaves besides metrics and checkpoints: manifest.json before the first step, summary.json after the
+// last. Both are written whole or not at all; errors are std::runtime_error naming the file.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/execute/model_memory.h"
+
+namespace convoy::app {
+
+// Where one rank runs.
+struct RankPlace {
+  std::string host, device;  // device: "cpu" or "cuda:0 NVIDIA H200"
+  std::vector<int> cores;
+};
+
+struct Manifest {
+  std::vector<std::string> command_line;
+  std::vector<RankPlace> ranks;  // by rank
+  std::chrono::system_clock::time_point start_time;
+  std::optional<std::int64_t> resumed_step;
+};
+
+// Keys: command_line, version, git_hash, libraries, build, ranks [{rank, host, device, cores}], options,
+// start_time (ISO 8601, UTC), resumed_step (or null).
+void write_manifest(const std::filesystem::path& path, const Manifest& manifest,
+                    const nlohmann::json& options);
+
+// Where one rank's step went, means: compute + exposed communication + data wait = step.
+struct RankTimes {
+  double step_ms = 0, compute_ms = 0, exposed_comm_ms = 0, data_wait_ms = 0;
+};
+
+struct Summary {
+  std::string model, backend, precision;
+  int ranks = 1;
+  std::vector<std::string> devices;  // one a rank
+  std::int64_t global_batch = 0;
+  std::int64_t epochs = 0, steps = 0;                                 // finished
+  double images_per_second = 0, step_ms_median = 0, step_ms_p95 = 0;  // after warm-up
+  std::optional<double> predicted_step_ms;  // of a partitioned run, by the partitioner
+  double train_loss = 0;
+  double test_accuracy = 0;                 // top-1, of one; NaN (null in the file) where nothing was tested
+  std::optional<double> ema_test_accuracy;  // of the moving average, where there is one
+  double exposed_comm_ms = 0, data_wait_ms = 0;             // of a step, means
+  std::int64_t peak_device_bytes = 0, peak_host_bytes = 0;  // of the largest rank, as in peak_memory.h
+  std::vector<MemoryUse> memory_bytes;  // of the first rank's arena, by purpose; an object in the file
+  std::string limited_by;               // "compute", "communication", "input", "stragglers"
+  int slowest_rank = 0;
+  std::vector<RankTimes> rank_times;  // by rank
+  std::string parameters_sha256;
+};
+
+// One key for each member, of the member's name; predicted_step_ms and ema_test_accuracy only where
+// they are known.
+void write_summary(const std::filesystem::path& path, const Summary& summary);
+
+}  // namespace convoy::app

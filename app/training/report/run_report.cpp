@@ -1,0 +1,248 @@
+#include "app/training/report/run_report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "app/training/report/bottleneck.h"
+#include "app/training/report/configuration_table.h"
+#include "app/training/report/training_rows.h"
+
+namespace convoy::app {
+namespace {
+
+std::vector<std::string> own_command_line() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> words;
+  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+  return words;
+}
+
+std::string augmentation_of(const TrainOptions& options) {
+  std::string text;
+  if (options.random_resized_crop) text += "random resized crop, ";
+  if (options.crop_padding > 0) text += fmt::format("crop with padding {}, ", options.crop_padding);
+  if (options.flip) text += "flip, ";
+  if (!options.color_jitter.empty())
+    text += fmt::format("colour jitter {}, ", fmt::join(options.color_jitter, " "));
+  if (options.auto_augment == "trivial") text += "TrivialAugment, ";
+  if (const auto rand = rand_augment_of(options.auto_augment))
+    text += fmt::format("RandAugment of {} operations and magnitude {}, ", rand->operations, rand->magnitude);
+  if (options.cutout > 0) text += fmt::format("cutout {}, ", options.cutout);
+  if (options.random_erasing > 0) text += fmt::format("random erasing {}, ", options.random_erasing);
+  if (options.mixup > 0) text += fmt::format("mixup {}, ", options.mixup);
+  if (options.cutmix > 0) text += fmt::format("cutmix {}, ", options.cutmix);
+  return text.empty() ? "none" : text.substr(0, text.size() - 2);
+}
+
+// Says which side does which part of the work on images.
+std::string loading_of(const TrainOptions& options, data::ImageFormat format, int threads) {
+  const std::string workers = fmt::format("{} thread{} a rank", threads, threads == 1 ? "" : "s");
+  if (options.backend != "cuda") return workers + " read, decode, augment and normalise";
+  if (options.data_on_device) return "the device holds all images, augments and normalises";
+  return fmt::format("{} read{} and cut; the device resizes, augments and normalises", workers,
+                     format == data::ImageFormat::encoded ? ", decode" : "");
+}
+
+}  // namespace
+
+RunReport::RunReport(const TrainOptions& options, const RunPlan& plan, const Dataset& dataset,
+                     const Session& session, bool speaks)
+    : options_(options),
+      plan_(plan),
+      speaks_(speaks),
+      memory_(session.memory().uses()),
+      progress_(speaks ? &std::cout : nullptr,
+                {standard_output_terminal(), options.log_every, plan.total_steps, plan.steps_per_epoch}),
+      times_(plan.total_steps),
+      train_loss_(std::numeric_limits<double>::quiet_NaN()),
+      test_accuracy_(std::numeric_limits<double>::quiet_NaN()) {
+  if (!speaks_) return;
+  const std::filesystem::path out(options.out);
+  write_manifest(out / "manifest.json",
+                 {own_command_line(), plan.ranks, std::chrono::system_clock::now(), plan.resumed_step},
+                 to_json(options));
+  if (!nothing_to_do())
+    std::filesystem::remove(out / "summary.json");  // of an earlier run, or of a shorter one
+  metrics_ = std::make_unique<MetricsWriter>(out / "metrics.jsonl", plan.resumed_step);
+  print_configuration(dataset, session);
+}
+
+std::int64_t RunReport::parameter_count(const Session& session) const {
+  std::int64_t parameters = 0;
+  if (plan_.partition)
+    for (const PartSummary& part : plan_.partition->parts) parameters += part.parameters;
+  else
+    for (const PersistentTensor& tensor : session.memory().parameters())
+      parameters += tensor.desc.shape.elements();
+  return parameters;
+}
+
+// What went where, and what it should cost.
+void RunReport::describe_partition(ConfigurationTable& table) const {
+  if (!plan_.partition) return;
+  const PartitionPlan& plan = *plan_.partition;
+  table.section("Partition");
+  table.row("replicas", fmt::format("{} of {} ranks", std::ssize(plan_.ranks) / std::ssize(plan.parts),
+                                    plan.parts.size()));
+  for (std::size_t i = 0; i < plan.parts.size(); ++i) {
+    const PartSummary& part = plan.parts[i];
+    table.row(fmt::format("part {}", i),
+              part.operations == 0
+                  ? std::string("nothing: fewer parts are faster")
+                  : fmt::format("{} operations, {} parameters, {}, busy {:.2f} ms: {}", part.operations,
+                                with_thousands(part.parameters),
+                                format_bytes(static_cast<std::uint64_t>(part.arena_bytes)), part.busy_ms,
+                                part.layers.empty() ? "backward only" : part.layers));
+  }
+  table.row("transfers", fmt::format("{} a step, {}", plan.transfers,
+                                     format_bytes(static_cast<std::uint64_t>(plan.cut_bytes))));
+  table.row("links", fmt::format("{:.0f} us and {:.1f} GB/s at worst", plan.link_latency_ms * 1e3,
+                                 plan.link_bytes_per_ms * 1e-6));
+  table.row("predicted",
+            fmt::format("{:.2f} ms a step; one rank would need {:.2f} ms and {}", plan.predicted_step_ms,
+                        plan.one_rank_ms, format_bytes(static_cast<std::uint64_t>(plan.one_rank_bytes))));
+  table.row("planned in", fmt::format("{:.2f} s", plan.seconds));
+}
+
+void RunReport::print_configuration(const Dataset& dataset, const Session& session) const {
+  ConfigurationTable table;
+  table.section("Model");
+  table.row("network", options_.model);
+  table.row("parameters", with_thousands(parameter_count(session)));
+  table.row("input", dataset.input_shape().to_string() + fmt::format(", {} classes", dataset.classes()));
+  table.row("backend", fmt::format("{}, {}, {} thread{} a rank", options_.backend, options_.precision,
+                                   plan_.threads, plan_.threads == 1 ? "" : "s"));
+  table.section("Ranks");
+  table.ranks(plan_.ranks);
+  table.section("Data");
+  table.row("source", fmt::format("{}, {}", options_.data, options_.feed));
+  table.row("images", fmt::format("{} training, {} test", with_thousands(dataset.train_size()),
+                                  with_thousands(dataset.test_size())));
+  table.row("augmentation", augmentation_of(options_));
+  table.row("loading", loading_of(options_, dataset.info().format, plan_.threads));
+  table.section("Training");
+  table.row("length", fmt::format("{} steps, {} an epoch", with_thousands(plan_.total_steps),
+                                  with_thousands(plan_.steps_per_epoch)));
+  const std::int64_t replicas = std::ssize(plan_.ranks) / options_.partition;
+  const std::int64_t part = options_.global_batch / options_.accumulate;
+  table.row("global batch",
+            fmt::format("{}{}, at most {} a {}", options_.global_batch,
+                        options_.accumulate > 1 ? fmt::format(" in {} parts", options_.accumulate) : "",
+                        (part + replicas - 1) / replicas, options_.partition > 1 ? "replica" : "rank"));
+  for (const auto& [name, value] : training_rows(options_, plan_.steps_per_epoch)) table.row(name, value);
+  table.row("batch norm", options_.sync_batch_norm ? "synchronised" : "of each rank's own batch");
+  table.row("seed", fmt::format("{}", options_.seed));
+  if (plan_.resumed_step) table.row("resumed", fmt::format("after step {}", *plan_.resumed_step));
+  describe_partition(table);
+  table.section(plan_.partition ? "Memory of rank 0" : "Memory of one rank");
+  for (const MemoryUse& use : session.memory().uses())
+    table.row(use.purpose, format_bytes(static_cast<std::uint64_t>(use.bytes)));
+  table.row("all", format_bytes(static_cast<std::uint64_t>(session.memory().bytes())) +
+                       (options_.memory_limit > 0
+                            ? fmt::format(" of at most {}", format_bytes(options_.memory_limit))
+                            : ""));
+  std::cout << table.render() << std::flush;
+}
+
+void RunReport::step(const StepRecord& record) {
+  times_.add(record.timing);
+  train_loss_ = record.metrics.loss();
+  if (!speaks_) return;
+  const double rate = recent_rate_.add(record.timing);
+  progress_.step({record.step, train_loss_, record.learning_rate, rate});
+  if (record.step % options_.log_every != 0 && record.step != plan_.total_steps) return;
+  StepMetricsLine line;
+  line.loss = train_loss_;
+  line.learning_rate = record.learning_rate;
+  line.images_per_second = rate;
+  line.step_ms = record.timing.step_ms;
+  line.data_wait_ms = record.timing.data_wait_ms;
+  line.exposed_comm_ms = record.timing.exposed_comm_ms;
+  line.top1 = record.metrics.top1 / record.metrics.samples;
+  line.top5 = record.metrics.top5 / record.metrics.samples;
+  metrics_->write(record.step, static_cast<double>(record.step) / static_cast<double>(plan_.steps_per_epoch),
+                  line);
+  recent_rate_.restart();
+}
+
+void RunReport::evaluation(std::int64_t step, const StepMetrics& test,
+                           const std::optional<StepMetrics>& average) {
+  const auto line_of = [](const StepMetrics& sum) {
+    return TestMetricsLine{sum.loss(), sum.top1 / sum.samples, sum.top5 / sum.samples};
+  };
+  const TestMetricsLine line = line_of(test);
+  const auto of_average = average ? std::optional(line_of(*average)) : std::nullopt;
+  test_accuracy_ = line.top1;
+  if (of_average) ema_test_accuracy_ = of_average->top1;
+  if (!speaks_) return;
+  const double epoch = static_cast<double>(step) / static_cast<double>(plan_.steps_per_epoch);
+  metrics_->write(step, epoch, std::nullopt, line, of_average);
+  const auto text = [](const TestMetricsLine& of) {
+    return fmt::format("loss {:.4f}, top-1 {:.2f} %, top-5 {:.2f} %", of.loss, 100 * of.top1, 100 * of.top5);
+  };
+  progress_.message(fmt::format("test after epoch {:.4g}: {}{}", epoch, text(line),
+                                of_average ? "; moving average: " + text(*of_average) : ""));
+}
+
+bool RunReport::nothing_to_do() const { return plan_.resumed_step == plan_.total_steps; }
+
+bool RunReport::has_summary() const {
+  return std::filesystem::exists(std::filesystem::path(options_.out) / "summary.json");
+}
+
+void RunReport::message(const std::string& line) { progress_.message(line); }
+
+RankTimes RunReport::rank_times() const {
+  const double step = times_.mean_step_ms(), comm = times_.mean_exposed_comm_ms(),
+               data = times_.mean_data_wait_ms();
+  return {step, std::max(step - comm - data, 0.0), comm, data};
+}
+
+void RunReport::finish(std::int64_t steps, const std::string& parameters_sha256,
+                       const std::vector<RankTimes>& ranks, const PeakMemory& peak) {
+  if (!speaks_) return;
+  progress_.finish();
+  Summary summary;
+  summary.model = options_.model;
+  summary.backend = options_.backend;
+  summary.precision = options_.precision;
+  summary.ranks = static_cast<int>(plan_.ranks.size());
+  for (const RankPlace& place : plan_.ranks) summary.devices.push_back(place.device);
+  summary.global_batch = options_.global_batch;
+  summary.epochs = steps / plan_.steps_per_epoch;
+  summary.steps = steps;
+  summary.images_per_second = times_.images_per_second();
+  summary.step_ms_median = times_.median_ms();
+  summary.step_ms_p95 = times_.p95_ms();
+  summary.train_loss = train_loss_;
+  summary.test_accuracy = test_accuracy_;
+  summary.ema_test_accuracy = ema_test_accuracy_;
+  summary.exposed_comm_ms = times_.mean_exposed_comm_ms();
+  summary.data_wait_ms = times_.mean_data_wait_ms();
+  summary.peak_device_bytes = peak.device_bytes;
+  summary.peak_host_bytes = peak.host_bytes;
+  summary.memory_bytes = memory_;
+  if (plan_.partition) summary.predicted_step_ms = plan_.partition->predicted_step_ms;
+  const Bottleneck bottleneck = find_bottleneck(ranks);
+  summary.limited_by = bottleneck.limit;
+  summary.slowest_rank = bottleneck.slowest_rank;
+  summary.rank_times = ranks;
+  summary.parameters_sha256 = parameters_sha256;
+  write_summary(std::filesystem::path(options_.out) / "summary.json", summary);
+  fmt::print(
+      "{} steps, {:.1f} images/s, {:.2f} ms a step ({:.2f} waiting for data, {:.2f} for other ranks), "
+      "test accuracy {:.2f} %{}\n{}\nparameters_sha256 {}\n",
+      steps, summary.images_per_second, summary.step_ms_median, summary.data_wait_ms, summary.exposed_comm_ms,
+      100 * test_accuracy_,
+      ema_test_accuracy_ ? fmt::format(", of the moving average {:.2f} %", 100 * *ema_test_accuracy_) : "",
+      describe(bottleneck, plan_.ranks), parameters_sha256);
+}
+
+}  // namespace convoy::app

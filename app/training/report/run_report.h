@@ -1,0 +1,77 @@
+// What a run says about itself, on rank 0: the configuration before the first step, progress, metrics.jsonl, and
+// summary.json at the end.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/execute/session.h"
+#include "app/model_parallel/plan_step.h"
+#include "app/training/dataset.h"
+#include "app/training/report/metrics.h"
+#include "app/training/report/peak_memory.h"
+#include "app/training/report/progress.h"
+#include "app/training/report/report.h"
+#include "app/training/report/step_times.h"
+#include "app/training/train_options.h"
+
+namespace convoy::app {
+
+class ConfigurationTable;
+
+struct StepRecord {
+  std::int64_t step = 0;        // finished, of the whole run
+  std::int64_t parts_left = 1;  // not yet finished
+  StepMetrics metrics;          // of the finished parts
+  double learning_rate = 0;
+  StepTiming timing;
+};
+
+// What is known before the first step.
+struct RunPlan {
+  std::vector<RankPlace> ranks;
+  int threads = 1;
+  std::int64_t steps_per_epoch = 1, total_steps = 1;
+  std::optional<std::int64_t> resumed_step;
+  std::optional<PartitionPlan> partition;
+};
+
+class RunReport {
+ public:
+  // `speaks`: whether this is the rank that prints and writes. Writes manifest.json and prints the configuration.
+  RunReport(const TrainOptions& options, const RunPlan& plan, const Dataset& dataset, const Session& session,
+            bool speaks);
+
+  void step(const StepRecord& record);
+  // `average`: of the moving average, where there is one.
+  void evaluation(std::int64_t step, const StepMetrics& test, const std::optional<StepMetrics>& average);
+  void message(const std::string& line);
+  bool nothing_to_do() const;  // the run was resumed after its last step
+  bool has_summary() const;
+  // `ranks`: every rank's times, on the rank that speaks.
+  void finish(std::int64_t steps, const std::string& parameters_sha256, const std::vector<RankTimes>& ranks,
+              const PeakMemory& peak);
+  RankTimes rank_times() const;  // this rank's
+  const RunPlan& plan() const { return plan_; }
+
+ private:
+  void describe_partition(ConfigurationTable& table) const;
+  std::int64_t parameter_count(const Session& session) const;
+  void print_configuration(const Dataset& dataset, const Session& session) const;
+
+  const TrainOptions& options_;
+  const RunPlan plan_;
+  const bool speaks_;
+  const std::vector<MemoryUse> memory_;
+  std::unique_ptr<MetricsWriter> metrics_;
+  Progress progress_;
+  StepTimes times_;
+  RecentRate recent_rate_;
+  double train_loss_, test_accuracy_;
+  std::optional<double> ema_test_accuracy_;
+};
+
+}  // namespace convoy::app

@@ -1,0 +1,141 @@
+// Training steps that mix samples: what they compute, and where their nodes and parameters are.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "app/execute/model_memory.h"
+#include "app/graph/passes/precision.h"
+#include "app/model_parallel/dependences.h"
+#include "tests/app/graph/graph_runner.h"
+#include "tests/app/model/tiny_networks.h"
+
+namespace convoy::app {
+namespace {
+
+using kernels::Backend;
+using kernels::MixParameters;
+
+const Node& node_of(const StepGraph& graph, const std::string& kind) {
+  return *std::ranges::find(graph.nodes, kind, &Node::kind);
+}
+std::size_t count_of(const StepGraph& graph, const std::string& kind) {
+  return static_cast<std::size_t>(std::ranges::count(graph.nodes, kind, &Node::kind));
+}
+
+std::vector<float> mixed_images(const std::vector<float>& images, const Shape& shape,
+                                const MixParameters& mix, std::int64_t valid) {
+  std::vector<float> mixed(images.size(), 0.0f);
+  const std::int64_t sample = shape.elements() / shape[0];
+  for (std::int64_t i = 0; i < valid * sample; ++i) {
+    const std::int64_t n = i / sample, other = (n + 1) % valid * sample + i % sample;
+    const std::int64_t y = i / shape[3] % shape[2], x = i % shape[3];
+    const bool cut = y >= mix.y && y < mix.y + mix.height && x >= mix.x && x < mix.x + mix.width;
+    const auto at = static_cast<std::size_t>(i), partner = static_cast<std::size_t>(other);
+    mixed[at] =
+        cut ? images[partner] : mix.pixel_share * images[at] + (1 - mix.pixel_share) * images[partner];
+  }
+  return mixed;
+}
+
+// The loss and its gradients are those of the mixed images, shared between both labels.
+void expect_shares(const Network& network, Backend backend, const MixParameters& mix, std::int32_t valid) {
+  GraphRunner mixed(network, {.label_smoothing = 0.1f, .mixing = true}, backend);
+  GraphRunner plain(network, {.label_smoothing = 0.1f}, backend);
+  for (GraphRunner* runner : {&mixed, &plain}) {
+    runner->control().valid = runner->control().global_valid = valid;
+    for (std::int32_t i = valid; i < network.shape(0)[0]; ++i) runner->labels()[i] = -1;
+  }
+  mixed.mix(mix);
+  plain.write(plain.graph().images,
+              mixed_images(mixed.read(mixed.graph().images), network.shape(0), mix, valid));
+  const double loss = mixed.run();
+  const auto gradients = mixed.gradients();
+  const double own = plain.run(), hits = plain.metrics()[1];
+  const auto of_own = plain.gradients();
+  EXPECT_EQ(mixed.metrics()[1], hits);
+  std::rotate(plain.labels(), plain.labels() + 1, plain.labels() + valid);
+  const double share = mix.label_share;
+  EXPECT_NEAR(loss, share * own + (1 - share) * plain.run(), 1e-5 * loss);
+  for (const auto& [name, gradient] : plain.gradients()) {
+    double error = 0, norm = 0;
+    for (std::size_t i = 0; i < gradient.size(); ++i) {
+      const double expected = share * double(of_own.at(name)[i]) + (1 - share) * double(gradient[i]);
+      error += std::pow(gradients.at(name)[i] - expected, 2);
+      norm += expected * expected;
+    }
+    EXPECT_LE(std::sqrt(error), 1e-4 * std::sqrt(norm) + 1e-6) << name;
+  }
+}
+
+TEST(MixedStep, SharesTheLossOfMixedImagesBetweenBothLabels) {
+  for (const Network& network : {fuse(every_op()), fuse(residual())})
+    for (const Backend backend : {Backend::reference, Backend::cpu})
+      for (const auto& [mix, valid] :
+           {std::pair{MixParameters{0.3f, 0.3f}, 3}, {MixParameters{1, 0.8f, 1, 2, 3, 5}, 4}})
+        expect_shares(network, backend, mix, valid);
+}
+
+TEST(MixedStep, OfNothingGivesTheBitsOfAPlainStep) {
+  for (const Backend backend : {Backend::reference, Backend::cpu}) {
+    GraphRunner mixed(fuse(residual()), {.mixing = true}, backend), plain(fuse(residual()), {}, backend);
+    mixed.mix({});
+    EXPECT_EQ(mixed.run(), plain.run());
+    EXPECT_EQ(mixed.gradients(), plain.gradients());
+  }
+}
+
+TEST(MixedStep, OnlyTrainingMixes) {
+  const StepGraph train = build_step_graph(every_op(), {.mixing = true});
+  EXPECT_EQ(train.nodes.front().kind, "mix_forward");
+  EXPECT_EQ(count_of(train, "mix_forward"), 1u);
+  EXPECT_EQ(node_of(train, "softmax_cross_entropy_backward").inputs.size(), 3u);
+  for (const bool training : {false, true}) {
+    const StepGraph graph = build_step_graph(every_op(), {.training = training, .mixing = !training});
+    EXPECT_EQ(count_of(graph, "mix_forward"), 0u);
+    EXPECT_EQ(node_of(graph, "softmax_cross_entropy_forward").inputs.size(), 2u);
+    EXPECT_EQ(graph.mix_of_images, -1);
+    EXPECT_EQ(graph.mix_of_labels, -1);
+  }
+}
+
+TEST(MixedStep, MixesInBf16WhereActivationsAre) {
+  StepGraph graph = build_step_graph(fuse(every_op()), {.mixing = true});
+  store_in_bf16(graph);
+  const auto type_of = [&](TensorId id) { return graph.tensors[static_cast<std::size_t>(id)].dtype; };
+  EXPECT_EQ(type_of(graph.images), kernels::DType::bf16);
+  EXPECT_EQ(type_of(graph.nodes.front().outputs[0]), kernels::DType::bf16);
+  EXPECT_EQ(type_of(graph.mix_of_images), kernels::DType::i32);
+}
+
+// A partitioned step may have its ends in different parts; evaluation's first layer must find the
+// images.
+TEST(MixedStep, MixesWhereTheFirstLayerIsAndNotWhereTheLossIs) {
+  const StepGraph graph = build_step_graph(fuse(residual()), {.mixing = true});
+  const StepDependences dependences = find_dependences(graph);
+  const auto group_of = [&](const Node& node) {
+    return dependences.group[static_cast<std::size_t>(&node - graph.nodes.data())];
+  };
+  const int mix = group_of(graph.nodes.front());
+  EXPECT_EQ(mix, group_of(node_of(graph, "conv2d_forward")));
+  EXPECT_NE(mix, group_of(node_of(graph, "softmax_cross_entropy_forward")));
+}
+
+TEST(MixedStep, FindsItsParametersInMemory) {
+  static kernels::StepControl control;
+  const auto prepared = [](bool training, bool mixing) {
+    return prepare(build_step_graph(fuse(residual()), {.training = training, .mixing = mixing}), Backend::cpu,
+                   &control);
+  };
+  const PreparedGraph train = prepared(true, true), plain = prepared(true, false),
+                      evaluate = prepared(false, true);
+  const ModelMemory memory(Backend::cpu, &train, evaluate, FlatLayout(train), {});
+  ASSERT_TRUE(memory.has_mix());
+  EXPECT_EQ(memory.address(train, train.graph.mix_of_images), memory.mix());
+  EXPECT_EQ(memory.address(train, train.graph.mix_of_labels), memory.mix());
+  EXPECT_FALSE(ModelMemory(Backend::cpu, &plain, evaluate, FlatLayout(plain), {}).has_mix());
+}
+
+}  // namespace
+}  // namespace convoy::app

@@ -1,0 +1,335 @@
+// Whole training steps on a GPU: against the CPU, against themselves, and what they ask of the CUDA runtime.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+
+#include "app/execute/session.h"
+#include "app/training/checkpoint/session_checkpoint.h"
+#include "comm/single_rank.h"
+#include "data/loader/loader.h"
+#include "data/synthetic/random_images.h"
+#include "kernels/device/device_memory.h"
+#include "kernels/gemm/bench/measure.h"
+#include "tests/app/execute/cuda_calls.h"
+#include "tests/app/model/tiny_networks.h"
+#include "tests/brief.h"
+
+namespace convoy::app {
+namespace {
+
+using kernels::Backend;
+
+// Most of its work in fully connected layers.
+Network wide() {
+  Network net("wide", {8, 3, 9, 9});
+  const LayerId conv = net.add("conv", Conv2d::square(8, 3, 1, 1, true), net.input());
+  const LayerId fc1 = net.add("fc1", Linear{2048}, net.add("relu0", Relu{}, conv));
+  const LayerId fc2 = net.add("fc2", Linear{1024}, net.add("relu1", Relu{}, fc1));
+  net.add("fc3", Linear{5}, net.add("relu2", Relu{}, fc2));
+  return net;
+}
+
+class CudaSession : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!kernels::gemm::device_present()) GTEST_SKIP() << "no GPU here: steps on CUDA were not tested";
+    kernels::use_gpu(0);
+  }
+
+  SessionOptions options(Backend backend, Precision precision = Precision::fp32,
+                         int lanes = kDefaultLanes) const {
+    SessionOptions made;
+    made.backend = backend;
+    made.precision = precision;
+    made.lanes = lanes;
+    made.synchronised_batch_norm = false;
+    made.optimizer.momentum = 0.9f;
+    made.optimizer.weight_decay = 1e-4f;
+    made.clip_gradient_norm = 3;
+    made.optimizer.average_decay = 0.9;
+    return made;
+  }
+
+  static void fill(Session& session, const Network& network) {
+    const Shape& shape = network.shape(0);
+    std::vector<float> images(static_cast<std::size_t>(shape.elements()));
+    initialize({"images", shape, Initializer::normal(1)}, 17, images.data());
+    session.write(session.images(), images);
+    for (std::size_t i = 0; i < session.labels().size(); ++i)
+      session.labels()[i] = static_cast<std::int32_t>(i * 7 % 5);
+    session.control().valid = session.control().global_valid = static_cast<std::int32_t>(shape[0]) - 1;
+    session.labels().back() = -1;
+    session.control().learning_rate = 0.02f;
+  }
+
+  std::vector<double> losses(Session& session, int steps) {
+    std::vector<double> values;
+    for (int step = 0; step < steps; ++step) {
+      session.control().step = static_cast<std::uint64_t>(step);
+      session.start_train_step();
+      if (session.steps_under_way() > session.steps_ahead()) values.push_back(session.finish_step().loss());
+    }
+    while (session.steps_under_way() > 0) values.push_back(session.finish_step().loss());
+    return values;
+  }
+
+  static CheckpointState state_of(const Session& session) {
+    CheckpointState state;
+    capture(session, state);
+    return state;
+  }
+  static void expect_same_bits(const CheckpointState& a, const CheckpointState& b) {
+    for (const auto member : {&CheckpointState::parameters, &CheckpointState::statistics,
+                              &CheckpointState::optimizer, &CheckpointState::averages}) {
+      ASSERT_EQ((a.*member).size(), (b.*member).size());
+      for (std::size_t i = 0; i < (a.*member).size(); ++i)
+        EXPECT_EQ((a.*member)[i].values, (b.*member)[i].values) << (a.*member)[i].name;
+    }
+  }
+
+  comm::SingleRank ranks_;
+};
+
+struct NamedNetwork {
+  const char* name;
+  Network (*make)();
+};
+void PrintTo(const NamedNetwork& network, std::ostream* out) { *out << network.name; }
+
+// A test of its own each, so that sanitizers, under which a step takes seconds, can run them side by side.
+class CudaSessionOf : public CudaSession, public testing::WithParamInterface<NamedNetwork> {};
+INSTANTIATE_TEST_SUITE_P(Networks, CudaSessionOf,
+                         testing::Values(NamedNetwork{"every_op", every_op},
+                                         NamedNetwork{"residual", residual},
+                                         NamedNetwork{"rectifying", rectifying}, NamedNetwork{"wide", wide},
+                                         NamedNetwork{"grouped", grouped}),
+                         [](const auto& network) { return std::string(network.param.name); });
+
+TEST_P(CudaSessionOf, AgreesWithTheCpuForTwentySteps) {
+  const Network network = GetParam().make();
+  for (const double clip : {0.0, 3.0}) {
+    SessionOptions on_cpu = options(Backend::cpu), on_cuda = options(Backend::cuda, Precision::fp32, 2);
+    on_cpu.clip_gradient_norm = on_cuda.clip_gradient_norm = clip;
+    Session cpu(network, on_cpu, ranks_), cuda(network, on_cuda, ranks_);
+    fill(cpu, network), fill(cuda, network);
+    const int steps = test::brief() ? 4 : 20;
+    const auto expected = losses(cpu, steps), actual = losses(cuda, steps);
+    for (std::size_t step = 0; step < expected.size(); ++step)
+      EXPECT_NEAR(actual[step], expected[step], 2e-4 * expected[step]) << "step " << step;
+    EXPECT_LT(actual.back(), actual.front()) << "nothing was learned";
+  }
+}
+
+struct Pretending {
+  explicit Pretending(int major) { kernels::gemm::pretend_major(major); }
+  Pretending(const Pretending&) = delete;
+  ~Pretending() { kernels::gemm::pretend_major(0); }
+};
+
+// With this device's kernels, and with those of any from sm_80 on.
+TEST_F(CudaSession, Bf16AndTf32StayNearFp32AndLearn) {
+  for (const Network& network : {residual(), grouped()}) {
+    Session exact(network, options(Backend::cuda), ranks_);
+    fill(exact, network);
+    const auto expected = losses(exact, 10);
+    for (const int major : {0, 8})
+      for (const auto& [precision, bound] :
+           {std::pair{Precision::tf32, 5e-3}, std::pair{Precision::bf16, 5e-2}}) {
+        SCOPED_TRACE(network.name() + (precision == Precision::bf16 ? ", bf16" : ", tf32") +
+                     (major > 0 ? ", without Hopper's kernels" : ""));
+        const Pretending pretending(major);
+        EXPECT_FALSE(major > 0 && kernels::conv2d_fuses_input_norm(Backend::cuda)) << "Hopper's kernels";
+        Session session(network, options(Backend::cuda, precision), ranks_);
+        fill(session, network);
+        const auto actual = losses(session, 10);
+        for (std::size_t step = 0; step < 10; ++step)
+          EXPECT_NEAR(actual[step], expected[step], bound * expected[0]) << "step " << step;
+        EXPECT_LT(actual.back(), actual.front());
+      }
+  }
+}
+
+TEST_P(CudaSessionOf, TwoRunsAndAnyNumberOfLanesGiveTheSameBits) {
+  const Network network = GetParam().make();
+  for (const auto& [precision, clip] :
+       {std::pair{Precision::fp32, 3.0}, std::pair{Precision::tf32, 0.0}, std::pair{Precision::bf16, 0.0}}) {
+    const auto with_lanes = [&, precision = precision, clip = clip](int lanes) {
+      SessionOptions made = options(Backend::cuda, precision, lanes);
+      made.clip_gradient_norm = clip;
+      return made;
+    };
+    Session first(network, with_lanes(1), ranks_);
+    fill(first, network);
+    const int steps = test::brief() ? 3 : 12;
+    const auto expected = losses(first, steps);
+    for (const int lanes : {1, 2, 3, 4}) {
+      Session other(network, with_lanes(lanes), ranks_);
+      fill(other, network);
+      EXPECT_EQ(losses(other, steps), expected) << lanes << " lanes";
+      expect_same_bits(state_of(other), state_of(first));
+    }
+  }
+}
+
+// Of four steps the middle two are traced: on the host's clock they lie where the host started and finished them, and
+// tracing changes no bit.
+TEST_F(CudaSession, TracedStepsLieWhereTheyRanAndChangeNoBits) {
+  const Network network = residual();
+  const auto now = [] {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(
+               std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+  };
+  for (const int lanes : {1, 2}) {
+    Session plain(network, options(Backend::cuda, Precision::fp32, lanes), ranks_);
+    Session traced(network, options(Backend::cuda, Precision::fp32, lanes), ranks_);
+    fill(plain, network), fill(traced, network);
+    const auto expected = losses(plain, 4);
+    traced.prepare_trace(2);
+    std::vector<double> found;
+    std::vector<std::int64_t> began, ended;
+    for (int step = 0; step < 4; ++step) {
+      if (step == 1) traced.begin_trace();
+      traced.control().step = static_cast<std::uint64_t>(step);
+      began.push_back(now());
+      traced.start_train_step();
+      found.push_back(traced.finish_step().loss());
+      ended.push_back(now());
+    }
+    EXPECT_EQ(found, expected) << lanes << " lanes";
+    const auto steps = traced.traced_steps();
+    ASSERT_EQ(steps.size(), 2u);
+    constexpr std::int64_t kClocks = 200'000;  // nanoseconds by which the two clocks may differ
+    for (std::size_t step = 0; step < 2; ++step) {
+      ASSERT_GT(steps[step].size(), 10u);
+      std::int64_t first = std::numeric_limits<std::int64_t>::max(), last = 0;
+      int last_lane = 0;
+      for (const auto& [interval, lane] : steps[step]) {
+        const auto begin = static_cast<std::int64_t>(interval.begin),
+                   end = static_cast<std::int64_t>(interval.end);
+        EXPECT_LE(begin, end);
+        first = std::min(first, begin), last = std::max(last, end);
+        last_lane = std::max(last_lane, lane);
+      }
+      EXPECT_GT(first, began[step + 1] - kClocks);
+      EXPECT_LT(last, ended[step + 1] + kClocks);
+      EXPECT_GT(last - first, 10'000) << "all operations of a step within 10 us";
+      EXPECT_EQ(last_lane, lanes - 1);
+    }
+  }
+}
+
+// Before anything is computed twice, places are taken as soon as they are free.
+TEST_F(CudaSession, ALimitEndsLingeringFirstAndChangesNoBit) {
+  const Network network = residual();
+  SessionOptions limited = options(Backend::cuda);
+  Session roomy(network, limited, ranks_);
+  limited.memory_limit = roomy.memory().bytes() - 1;
+  Session tight(network, limited, ranks_);
+  EXPECT_LE(tight.memory().bytes(), limited.memory_limit);
+  fill(roomy, network), fill(tight, network);
+  EXPECT_EQ(losses(tight, 4), losses(roomy, 4));
+  expect_same_bits(state_of(tight), state_of(roomy));
+}
+
+TEST_F(CudaSession, ACheckpointGoesToTheCpuAndBack) {
+  const Network network = every_op();
+  for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+    Session cuda(network, options(Backend::cuda, precision), ranks_),
+        cpu(network, options(Backend::cpu), ranks_);
+    fill(cuda, network), fill(cpu, network);
+    losses(cuda, 3);
+    CheckpointState written = state_of(cuda);
+    written.model = network.name();
+    restore(cpu, written, "there", network.name(), 0, {});
+    expect_same_bits(state_of(cpu), written);
+    const double bound = precision == Precision::fp32 ? 1e-4 : 5e-2;
+    const double on_cpu = losses(cpu, 1)[0], on_cuda = losses(cuda, 1)[0];
+    EXPECT_NEAR(on_cpu, on_cuda, bound * on_cuda);
+    CheckpointState back = state_of(cpu);
+    back.model = network.name();
+    restore(cuda, back, "back", network.name(), 0, {});
+    expect_same_bits(state_of(cuda), back);
+    EXPECT_NEAR(losses(cuda, 1)[0], losses(cpu, 1)[0], bound * on_cuda);
+  }
+}
+
+// Augmented batches of random images, streamed or by their places in the resident set.
+struct Fed {
+  std::shared_ptr<data::RandomImages> set =
+      std::make_shared<data::RandomImages>(data::ImageShape{8, 8, 3}, 5, 50, 3);
+  std::unique_ptr<data::Loader> loader;
+  Network network = residual();
+  std::unique_ptr<Session> session;
+
+  Fed(SessionOptions options, InputOptions::Kind kind, comm::Collectives& ranks) {
+    options.input.kind = kind;
+    options.input.mean = {0.4f, 0.5f, 0.6f}, options.input.std = {0.2f, 0.3f, 0.4f};
+    options.input.stored = set->shape();
+    options.input.resident_images = 57;
+    options.input.batch_bytes = data::cut_capacity(set->shape(), set->shape(), network.shape(0)[0]);
+    options.input.most_image_ops = 1;
+    options.mixing = true;
+    session = std::make_unique<Session>(network, options, ranks);
+    data::LoaderOptions feed;
+    feed.global_batch = network.shape(0)[0];
+    feed.augmentation = data::parse_augmentation("crop:2,flip,cutout:3,erase:0.5");
+    feed.augmentation.image_ops.auto_augment = data::AutoAugment::trivial;
+    feed.mix.mixup = 0.2f;
+    feed.mean = options.input.mean, feed.std = options.input.std;
+    const bool streamed = kind == InputOptions::Kind::streamed;
+    feed.output = streamed ? data::BatchOutput::cuts : data::BatchOutput::transforms;
+    if (streamed) feed.memory = &kernels::pinned_memory();
+    feed.buffers += kRingSlots;
+    loader = std::make_unique<data::Loader>(set, feed);
+    if (streamed) return;
+    std::vector<std::uint8_t> scratch(192);
+    for (std::int64_t i = 0; i < 50; ++i) session->put_image(7 + i, set->stored(i, scratch).data(), 1);
+  }
+  ~Fed() { session.reset(); }  // before the loader, whose batches it holds
+
+  void start() {
+    session->control().learning_rate = 0.05f;
+    session->load(loader->next(), 7);
+    session->start_train_step();
+  }
+  std::vector<double> run(int steps) {
+    std::vector<double> values;
+    for (int step = 0; step < steps; ++step) {
+      start();
+      if (session->steps_under_way() > session->steps_ahead())
+        values.push_back(session->finish_step().loss());
+    }
+    while (session->steps_under_way() > 0) values.push_back(session->finish_step().loss());
+    return values;
+  }
+};
+
+TEST_F(CudaSession, ResidentImagesGiveTheBitsOfStreamedOnes) {
+  Fed streamed(options(Backend::cuda), InputOptions::Kind::streamed, ranks_);
+  Fed resident(options(Backend::cuda), InputOptions::Kind::resident, ranks_);
+  const int steps = test::brief() ? 6 : 40;
+  EXPECT_EQ(streamed.run(steps), resident.run(steps));
+  expect_same_bits(state_of(*streamed.session), state_of(*resident.session));
+}
+
+TEST_F(CudaSession, AStepIsOneLaunchAndTheCopiesOfItsInput) {
+  constexpr int kSteps = 30;
+  for (const auto kind : {InputOptions::Kind::streamed, InputOptions::Kind::resident}) {
+    Fed fed(options(Backend::cuda, Precision::bf16), kind, ranks_);
+    fed.run(5);
+    const test::CudaCalls calls;
+    fed.run(kSteps);
+    EXPECT_EQ(calls.named("cudaGraphLaunch"), kSteps) << calls.text();
+    const bool streamed = kind == InputOptions::Kind::streamed;
+    EXPECT_EQ(calls.named("cudaMemcpyAsync"), streamed ? kSteps : 0) << calls.text();
+    // The copy, its event, and the computation's wait for it.
+    EXPECT_EQ(calls.named("cuda"), streamed ? 4 * kSteps : kSteps) << calls.text();
+  }
+}
+
+}  // namespace
+}  // namespace convoy::app

@@ -1,0 +1,61 @@
+// A session's steps on several ranks.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "app/execute/session.h"
+#include "app/model/zoo/zoo.h"
+#include "comm/collectives.h"
+#include "tests/mpi/world.h"
+
+namespace {
+// oneDNN makes a small list of arguments at every call; those are not counted.
+std::atomic<long> allocation_count = 0;
+
+void count(std::size_t bytes) {
+  if (bytes > 1024) ++allocation_count;
+}
+}  // namespace
+
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
+  count(bytes);
+  if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  count(bytes);
+  return std::malloc(bytes == 0 ? 1 : bytes);
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace convoy::app {
+namespace {
+
+TEST(Session, AStepAllocatesNothing) {
+  const auto ranks = comm::make_mpi_collectives(test::world());
+  for (const bool synchronised : {true, false}) {
+    SessionOptions options;
+    options.synchronised_batch_norm = synchronised;
+    options.optimizer.momentum = 0.9f;
+    options.clip_gradient_norm = 1;
+    Session session(make_network("wrn10_1", {4, 3, 32, 32}, 10), options, *ranks);
+    session.control().valid = 4;
+    session.control().global_valid = 4 * ranks->size();
+    session.control().learning_rate = 0.01f;
+    const auto step = [&] {
+      session.start_train_step(false);
+      return session.finish_step();
+    };
+    step();
+    step();
+    const long before = allocation_count;
+    for (int i = 0; i < 3; ++i) step();
+    EXPECT_EQ(allocation_count, before) << (synchronised ? "synchronised" : "local") << " batch norm";
+  }
+}
+
+}  // namespace
+}  // namespace convoy::app

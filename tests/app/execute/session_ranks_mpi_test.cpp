@@ -1,0 +1,290 @@
+// The same training on one rank and on all of them, on the host and, where each rank has a GPU, on those.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "app/execute/session.h"
+#include "comm/single_rank.h"
+#include "tests/app/execute/cuda_calls.h"
+#include "tests/app/execute/ranks_on.h"
+#include "tests/brief.h"
+#include "tests/mpi/world.h"
+
+namespace convoy::app {
+namespace {
+
+using kernels::Backend;
+using test::world;
+
+constexpr std::int64_t kGlobalBatch = 24, kClasses = 5;  // of 1, 2, 3, 4, 6 and 8 ranks
+constexpr int kSteps = 12;
+
+// Batch norm between convolutions, and a layer whose gradients fill several buckets.
+Network network_of(std::int64_t batch) {
+  Network net("ranks", {batch, 3, 8, 8});
+  const LayerId conv1 = net.add("conv1", Conv2d::square(8, 3, 1, 1), net.input());
+  const LayerId relu1 = net.add("relu1", Relu{}, net.add("bn1", BatchNorm{}, conv1));
+  const LayerId conv2 = net.add("conv2", Conv2d::square(8, 3, 1, 1), relu1);
+  const LayerId add = net.add("add", Add{}, {net.add("bn2", BatchNorm{}, conv2), relu1});
+  const LayerId fc1 = net.add("fc1", Linear{2560}, net.add("relu2", Relu{}, add));
+  const LayerId fc2 = net.add("fc2", Linear{600}, net.add("relu3", Relu{}, fc1));
+  net.add("fc3", Linear{static_cast<int>(kClasses)}, net.add("relu4", Relu{}, fc2));
+  return net;
+}
+
+struct Trained {
+  std::vector<double> losses;
+  std::vector<std::vector<float>> parameters;
+  double exposed_ms = 0;
+};
+
+class SessionOnRanks : public testing::TestWithParam<Backend> {
+ protected:
+  void SetUp() override {
+    if (kGlobalBatch % world().size() != 0) GTEST_SKIP() << "ranks that do not divide the batch";
+    if (const std::string missing = test::missing_devices(GetParam()); !missing.empty())
+      GTEST_SKIP() << missing;
+    ranks_ = test::collectives_on(GetParam());
+  }
+
+  Trained train(Precision precision, comm::Collectives& ranks, double clip = 0) const {
+    SessionOptions options;
+    options.backend = GetParam();
+    options.precision = precision;
+    options.optimizer.momentum = 0.9f;
+    options.clip_gradient_norm = clip;
+    const std::int64_t batch = kGlobalBatch / ranks.size();
+    Session session(network_of(batch), options, ranks);
+    fill(session, batch, batch * ranks.rank());
+    Trained trained;
+    const auto finish = [&] {
+      trained.losses.push_back(session.finish_step().loss());
+      trained.exposed_ms += session.exposed_comm_ms();
+    };
+    const int steps = test::brief() ? 3 : kSteps;
+    for (int step = 0; step < steps; ++step) {
+      session.control().step = static_cast<std::uint64_t>(step);
+      session.start_train_step();
+      if (session.steps_under_way() > session.steps_ahead()) finish();
+    }
+    while (session.steps_under_way() > 0) finish();
+    for (const PersistentTensor& tensor : session.memory().parameters())
+      trained.parameters.push_back(session.read(tensor));
+    for (const PersistentTensor& tensor : session.memory().states())
+      trained.parameters.push_back(session.read(tensor));
+    return trained;
+  }
+
+  // The images [first, first + batch) of one set.
+  static void fill(Session& session, std::int64_t batch, std::int64_t first) {
+    std::vector<float> all(static_cast<std::size_t>(kGlobalBatch * 3 * 8 * 8));
+    initialize({"images", {kGlobalBatch, 3, 8, 8}, Initializer::normal(1)}, 17, all.data());
+    const auto from = all.begin() + first * 3 * 8 * 8;
+    session.write(session.images(), std::vector(from, from + batch * 3 * 8 * 8));
+    for (std::int64_t i = 0; i < batch; ++i)
+      session.labels()[static_cast<std::size_t>(i)] = static_cast<std::int32_t>((first + i) * 7 % kClasses);
+    session.control().valid = static_cast<std::int32_t>(batch);
+    session.control().global_valid = kGlobalBatch;
+    session.control().learning_rate = 0.01f;
+  }
+
+  std::vector<Precision> precisions() const {
+    if (GetParam() != Backend::cuda) return {Precision::fp32};
+    return {Precision::fp32, Precision::tf32, Precision::bf16};
+  }
+
+  std::unique_ptr<comm::Collectives> ranks_;
+  comm::SingleRank alone_;
+};
+
+INSTANTIATE_TEST_SUITE_P(On, SessionOnRanks, testing::Values(Backend::cpu, Backend::cuda),
+                         [](const auto& info) { return info.param == Backend::cuda ? "Cuda" : "Cpu"; });
+
+TEST_P(SessionOnRanks, LossesAreThoseOfOneRank) {
+  for (const double clip : {0.0, 0.5}) {
+    const Trained one = train(Precision::fp32, alone_, clip), all = train(Precision::fp32, *ranks_, clip);
+    for (std::size_t step = 0; step < one.losses.size(); ++step)
+      EXPECT_NEAR(all.losses[step], one.losses[step], 2e-4 * one.losses[step]) << "step " << step;
+    if (!test::brief()) {
+      EXPECT_LT(one.losses.back(), 0.9 * one.losses.front()) << "nothing was learned";
+    }
+  }
+}
+
+TEST_P(SessionOnRanks, Bf16AndTf32StayNearOneRank) {
+  for (const Precision precision : precisions()) {
+    const double bound = precision == Precision::bf16 ? 3e-2 : 5e-3;
+    const Trained one = train(precision, alone_), all = train(precision, *ranks_);
+    for (std::size_t step = 0; step < one.losses.size(); ++step)
+      EXPECT_NEAR(all.losses[step], one.losses[step], bound * one.losses[0]) << "step " << step;
+  }
+}
+
+TEST_P(SessionOnRanks, TwoRunsAndAllRanksHaveTheSameBits) {
+  for (const Precision precision : precisions()) {
+    const Trained first = train(precision, *ranks_), second = train(precision, *ranks_);
+    EXPECT_EQ(first.losses, second.losses);
+    EXPECT_EQ(first.parameters, second.parameters);
+    for (const std::vector<float>& mine : first.parameters) {
+      std::vector<float> roots = mine;
+      world().broadcast(std::span<float>(roots), 0, "parameters");
+      EXPECT_EQ(mine, roots);
+    }
+  }
+}
+
+// The global batch in three parts of 8, without batch norm: the losses of the whole batch, on every
+// backend and with buckets that start when the last part's gradients are finished.
+TEST_P(SessionOnRanks, PartsAddUpToTheWholeBatch) {
+  constexpr std::int64_t kParts = 3, kPart = kGlobalBatch / kParts;
+  if (kPart % world().size() != 0) GTEST_SKIP() << "ranks that do not divide a part of the batch";
+  const auto plain = [](std::int64_t batch) {
+    Network net("plain", {batch, 3, 8, 8});
+    const LayerId conv1 = net.add("conv1", Conv2d::square(8, 3, 1, 1, true), net.input());
+    const LayerId fc1 = net.add("fc1", Linear{600}, net.add("relu1", Relu{}, conv1));
+    net.add("fc2", Linear{static_cast<int>(kClasses)}, net.add("relu2", Relu{}, fc1));
+    return net;
+  };
+  const std::int64_t batch = kGlobalBatch / world().size(), slice = kPart / world().size();
+  SessionOptions options;
+  options.backend = GetParam();
+  options.optimizer.momentum = 0.9f;
+  options.optimizer.average_decay = 0.9;
+  options.clip_gradient_norm = 0.5;
+  Session whole(plain(batch), options, *ranks_);
+  options.accumulate = true;
+  Session parts(plain(slice), options, *ranks_);
+  fill(whole, batch, batch * world().rank());
+  for (std::uint64_t step = 0; step < 4; ++step) {
+    whole.control().step = parts.control().step = step;
+    const double expected = whole.train_step().loss();
+    StepMetrics sum;
+    for (std::int64_t part = 0; part < kParts; ++part) {
+      fill(parts, slice, kPart * part + slice * world().rank());
+      parts.control().global_valid = static_cast<std::int32_t>(kPart);
+      parts.control().part = static_cast<std::int32_t>(part);
+      parts.control().share = 1.0f / kParts;
+      if (part + 1 < kParts)
+        parts.start_train_part();
+      else
+        parts.start_train_step();
+      sum += parts.finish_step();
+    }
+    EXPECT_EQ(sum.samples, kGlobalBatch);
+    EXPECT_NEAR(sum.loss(), expected, 1e-5 * expected) << "step " << step;
+  }
+  for (const auto member : {&ModelMemory::parameters, &ModelMemory::averages}) {
+    const auto& of_whole = (whole.memory().*member)();
+    const auto& of_parts = (parts.memory().*member)();
+    ASSERT_FALSE(of_whole.empty());
+    for (std::size_t i = 0; i < of_whole.size(); ++i) {
+      const std::vector<float> expected = whole.read(of_whole[i]), found = parts.read(of_parts[i]);
+      for (std::size_t k = 0; k < expected.size(); ++k)
+        ASSERT_NEAR(found[k], expected[k], 1e-5) << of_whole[i].name;
+    }
+  }
+}
+
+// Evaluations test the averages between two exchanges, which leave no trace.
+TEST_P(SessionOnRanks, ExchangedAveragesAreTestedAndComeBack) {
+  for (const Precision precision : precisions()) {
+    SessionOptions options;
+    options.backend = GetParam();
+    options.precision = precision;
+    options.optimizer.average_decay = 0.75;
+    const std::int64_t batch = kGlobalBatch / world().size();
+    Session session(network_of(batch), options, *ranks_);
+    fill(session, batch, batch * world().rank());
+    for (std::uint64_t step = 0; step < 3; ++step) {
+      session.control().step = step;
+      session.train_step();
+    }
+    const auto test = [&] {
+      session.start_evaluate_step();
+      return session.finish_step().loss();
+    };
+    const double before = test();
+    const std::vector<float> weights = session.read(session.memory().parameters()[0]);
+    session.exchange_averages();
+    EXPECT_EQ(session.read(session.memory().averages()[0]), weights);
+    EXPECT_NE(test(), before);
+    session.exchange_averages();
+    EXPECT_EQ(test(), before);
+    EXPECT_EQ(session.read(session.memory().parameters()[0]), weights);
+  }
+}
+
+TEST_P(SessionOnRanks, SaysWhatItWaitedForOthers) {
+  const Trained all = train(Precision::fp32, *ranks_);
+  if (world().size() == 1)
+    EXPECT_EQ(all.exposed_ms, 0);
+  else
+    EXPECT_GT(all.exposed_ms, 0);
+  EXPECT_LT(all.exposed_ms, 60'000);
+}
+
+// Neither the sums nor the thread that watches over them ask anything of the runtime. (One rank's input:
+// CudaSession.AStepIsOneLaunchAndTheCopiesOfItsInput.)
+TEST_P(SessionOnRanks, AStepIsOneLaunch) {
+  if (GetParam() != Backend::cuda) GTEST_SKIP() << "the host's steps are not launched";
+  SessionOptions options;
+  options.backend = GetParam();
+  const std::int64_t batch = kGlobalBatch / world().size();
+  Session session(network_of(batch), options, *ranks_);
+  fill(session, batch, batch * world().rank());
+  const auto run = [&](int steps) {
+    for (int step = 0; step < steps; ++step) {
+      session.start_train_step();
+      if (session.steps_under_way() > session.steps_ahead()) session.finish_step();
+    }
+    while (session.steps_under_way() > 0) session.finish_step();
+  };
+  run(5);
+  constexpr int kCounted = 30;
+  const test::CudaCalls calls;
+  run(kCounted);
+  EXPECT_EQ(calls.named("cudaGraphLaunch"), kCounted) << calls.text();
+  EXPECT_EQ(calls.named("cuda"), kCounted) << calls.text();
+}
+
+// The update's blocks fill the device: the stamps of when it began and of when the waits ended must not come behind them.
+TEST_P(SessionOnRanks, ATracedUpdateTakesAsLongAsItsBytes) {
+  if (GetParam() != Backend::cuda) GTEST_SKIP() << "a host is not traced by stamps of a device";
+  const std::int64_t batch = kGlobalBatch / world().size();
+  Network net("wide", {batch, 3, 8, 8});
+  const LayerId fc1 = net.add("fc1", Linear{8192}, net.input());
+  const LayerId fc2 = net.add("fc2", Linear{4096}, net.add("relu1", Relu{}, fc1));
+  net.add("fc3", Linear{static_cast<int>(kClasses)}, net.add("relu2", Relu{}, fc2));
+  SessionOptions options;
+  options.backend = GetParam();
+  options.optimizer.momentum = 0.9f;
+  Session session(net, options, *ranks_);
+  fill(session, batch, batch * world().rank());
+  session.prepare_trace(kSteps);
+  session.begin_trace();
+  for (int step = 0; step < kSteps; ++step) {
+    session.control().step = static_cast<std::uint64_t>(step);
+    session.start_train_step();
+    session.finish_step();
+  }
+  const auto& instructions = session.train_program().instructions();
+  const auto update = std::ranges::find(instructions, "optimizer_update", &Instruction::kind);
+  ASSERT_NE(update, instructions.end());
+  for (const TracedStep& step : session.traced_steps()) {
+    const Interval updated = step[static_cast<std::size_t>(update - instructions.begin())].time;
+    constexpr double kBytesPerNanosecond = 10'000;  // more than any memory gives
+    constexpr std::uint64_t kStamps = 50'000;       // nanoseconds between stamps of one place, at most
+    EXPECT_GT(static_cast<double>(updated.end - updated.begin),
+              static_cast<double>(update->bytes) / kBytesPerNanosecond);
+    for (std::size_t i = 0; i < step.size(); ++i) {
+      const std::string& kind = instructions[i].kind;
+      if (kind == "start_bucket" || kind == "wait_buckets") {
+        EXPECT_LE(step[i].time.end, updated.begin + kStamps) << kind;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace convoy::app

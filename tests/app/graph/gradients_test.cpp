@@ -1,0 +1,133 @@
+// The whole training step in numbers, on networks that hold every op: gradients against central differences of the
+// loss, fused against unfused, the memory plan against buffers that share nothing, one backend against the other.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/app/graph/graph_runner.h"
+#include "tests/app/model/tiny_networks.h"
+
+namespace convoy::app {
+namespace {
+
+using kernels::Backend;
+
+std::vector<float> direction(const ParameterSpec& spec) {
+  std::vector<float> values(static_cast<std::size_t>(spec.shape.elements()));
+  initialize({spec.name, spec.shape, Initializer::normal(1)}, 29, values.data());
+  double norm = 0;
+  for (const float value : values) norm += double(value) * value;
+  for (float& value : values) value = static_cast<float>(value / std::sqrt(norm));
+  return values;
+}
+
+double loss_at(GraphRunner& runner, const TrainableParameter& parameter, const std::vector<float>& centre,
+               const std::vector<float>& along, double step) {
+  std::vector<float> moved = centre;
+  for (std::size_t i = 0; i < moved.size(); ++i) moved[i] += static_cast<float>(step * along[i]);
+  runner.write(parameter.tensor, moved);
+  return runner.run();
+}
+
+// Along one random direction for every parameter tensor.
+void expect_central_differences(const Network& network, std::int32_t valid, float label_smoothing) {
+  GraphRunner runner(network, {.label_smoothing = label_smoothing});
+  runner.control().valid = runner.control().global_valid = valid;
+  for (std::int32_t i = valid; i < network.shape(0)[0]; ++i) runner.labels()[i] = -1;
+  ASSERT_TRUE(std::isfinite(runner.run()));
+  const auto gradients = runner.gradients();
+  for (const TrainableParameter& parameter : runner.graph().parameters) {
+    const auto& gradient = gradients.at(parameter.spec.name);
+    const std::vector<float> along = direction(parameter.spec), centre = runner.read(parameter.tensor);
+    double slope = 0, length = 0;
+    for (std::size_t i = 0; i < along.size(); ++i) {
+      slope += double(gradient[i]) * along[i];
+      length += double(gradient[i]) * gradient[i];
+    }
+    const double step = 2e-4;  // small, or the kinks of ReLUs and maxima are felt
+    const double difference =
+        (loss_at(runner, parameter, centre, along, step) - loss_at(runner, parameter, centre, along, -step)) /
+        (2 * step);
+    runner.write(parameter.tensor, centre);
+    EXPECT_NEAR(slope, difference, 2e-4 + 0.01 * std::sqrt(length))
+        << network.name() << " " << parameter.spec.name;
+  }
+}
+
+TEST(StepGradients, AgreeWithCentralDifferences) {
+  for (const Network& network : {every_op(), residual(), rectifying()}) {
+    expect_central_differences(network, 4, 0);
+    expect_central_differences(fuse(network), 4, 0);
+  }
+}
+
+TEST(StepGradients, AgreeWithCentralDifferencesOnAShortBatchWithLabelSmoothing) {
+  for (const Network& network : {every_op(), residual(), rectifying()})
+    expect_central_differences(fuse(network), 3, 0.2f);
+}
+
+double norm_of(const std::vector<float>& values) {
+  double sum = 0;
+  for (const float value : values) sum += double(value) * value;
+  return std::sqrt(sum);
+}
+
+void expect_close(const std::vector<float>& found, const std::vector<float>& expected, double tolerance,
+                  const std::string& what) {
+  ASSERT_EQ(found.size(), expected.size()) << what;
+  std::vector<float> difference(found.size());
+  for (std::size_t i = 0; i < found.size(); ++i) difference[i] = found[i] - expected[i];
+  EXPECT_LE(norm_of(difference), tolerance * norm_of(expected) + 1e-7) << what;
+}
+
+void expect_equal_steps(GraphRunner& found, GraphRunner& expected, double tolerance) {
+  const double loss = expected.run();
+  EXPECT_NEAR(found.run(), loss, tolerance * loss);
+  const auto gradients = found.gradients();
+  const auto expected_gradients = expected.gradients();
+  ASSERT_EQ(gradients.size(), expected_gradients.size());
+  for (const auto& [name, gradient] : expected_gradients)
+    expect_close(gradients.at(name), gradient, tolerance, name);
+  expect_close(found.states(), expected.states(), tolerance, "running statistics");
+}
+
+TEST(Fusion, ChangesNoGradient) {
+  for (const Network& network : {every_op(), residual(), rectifying()}) {
+    GraphRunner plain(network, {}), fused(fuse(network), {});
+    EXPECT_LT(fused.graph().nodes.size(), plain.graph().nodes.size());
+    expect_equal_steps(fused, plain, 1e-5);
+  }
+}
+
+TEST(Fusion, ChangesNoEvaluation) {
+  for (const Network& network : {every_op(), residual(), rectifying()}) {
+    GraphRunner plain(network, {.training = false}), fused(fuse(network), {.training = false});
+    const double loss = plain.run();
+    EXPECT_NEAR(fused.run(), loss, 1e-5 * loss);
+  }
+}
+
+// Overlapping lifetimes or a wrong in-place pair would let one tensor overwrite another.
+TEST(MemoryPlan, GivesTheBitsOfBuffersThatShareNothing) {
+  for (const Network& network : {every_op(), residual(), rectifying()})
+    for (const Network& variant : {network, fuse(network)})
+      for (const Backend backend : {Backend::reference, Backend::cpu}) {
+        GraphRunner planned(variant, {}, backend, Placement::planned);
+        GraphRunner separate(variant, {}, backend, Placement::separate);
+        for (int step = 0; step < 2; ++step) {  // the second finds the first one's remains in the plan
+          EXPECT_EQ(planned.run(), separate.run());
+          EXPECT_EQ(planned.gradients(), separate.gradients()) << network.name();
+          EXPECT_EQ(planned.states(), separate.states()) << network.name();
+        }
+      }
+}
+
+TEST(Backends, AgreeOnWholeSteps) {
+  for (const Network& network : {every_op(), residual(), rectifying(), grouped()}) {
+    GraphRunner oracle(fuse(network), {}), cpu(fuse(network), {}, Backend::cpu);
+    expect_equal_steps(cpu, oracle, 2e-4);
+  }
+}
+
+}  // namespace
+}  // namespace convoy::app

@@ -1,0 +1,141 @@
+// Convolutions that do the backward_reduce of the batch norm before them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "app/graph/graph_builder.h"
+#include "app/graph/passes/recompute.h"
+#include "app/model/zoo/zoo.h"
+#include "tests/app/graph/graph_runner.h"
+#include "tests/app/model/tiny_networks.h"
+
+namespace convoy::app {
+namespace {
+
+std::ptrdiff_t count(const StepGraph& graph, std::string_view kind) {
+  return std::ranges::count(graph.nodes, kind, &Node::kind);
+}
+
+// Blocks of a convolution, a batch norm and a ReLU. The first one's output goes to the second one's convolution, of stride 1 or 2,
+// and around it or through a 1x1 convolution to the sum behind it; the third comes behind that.
+Network chain(int stride, bool residual) {
+  Network net("chain", {4, 3, 8, 8});
+  const auto block = [&](int index, LayerId x, int stride_of, LayerId other) {
+    const std::string n = std::to_string(index);
+    LayerId y = net.add("conv" + n, Conv2d::square(6, 3, stride_of, 1), x);
+    y = net.add("bn" + n, BatchNorm{}, y);
+    if (other >= 0) y = net.add("add" + n, Add{}, {y, other});
+    return net.add("relu" + n, Relu{}, y);
+  };
+  const LayerId first = block(1, net.input(), 1, -1);
+  const LayerId around = residual ? first : net.add("shortcut", Conv2d::square(6, 1, stride), first);
+  net.add("fc", Linear{5}, block(3, block(2, first, stride, around), 1, -1));
+  return net;
+}
+
+// bn1's gradient comes from conv2 and, before or behind that, from around it; those of bn2 and bn3 come one way.
+TEST(FuseNormGradients, AConvolutionOfStrideOneTakesTheSumsOfTwoGradients) {
+  for (const bool residual : {true, false})
+    for (const int stride : {1, 2}) {
+      if (residual && stride > 1) continue;
+      StepGraph graph = build_step_graph(fuse(chain(stride, residual)), {});
+      ASSERT_EQ(count(graph, "batch_norm_backward_reduce"), 3);
+      fuse_norm_gradients(graph);
+      EXPECT_EQ(count(graph, "batch_norm_backward_reduce"), stride == 1 ? 2 : 3);
+      for (const Node& node : graph.nodes) {
+        if (node.kind != "conv2d_backward_data") continue;
+        const bool takes = node.layer == (residual ? "conv2" : "shortcut") && stride == 1;
+        EXPECT_EQ(node.inputs.size(), takes ? 8u : 2u) << node.layer;
+        EXPECT_EQ(node.outputs.size(), takes ? 4u : 1u) << node.layer;
+      }
+    }
+}
+
+// Of three gradients two are added up behind the convolutions that give them.
+Network three_ways() {
+  Network net("three_ways", {4, 3, 8, 8});
+  const LayerId norm = net.add("bn", BatchNorm{}, net.add("conv", Conv2d::square(6, 3, 1, 1), net.input()));
+  const LayerId x = net.add("relu", Relu{}, norm);
+  std::vector<LayerId> ways;
+  for (const char* name : {"a", "b", "c"}) ways.push_back(net.add(name, Conv2d::square(6, 1), x));
+  net.add("fc", Linear{5}, net.add("add", Add{}, ways));
+  return net;
+}
+
+TEST(FuseNormGradients, ASumOfGradientsIsNoConvolutions) {
+  StepGraph graph = build_step_graph(fuse(three_ways()), {});
+  fuse_norm_gradients(graph);
+  EXPECT_EQ(count(graph, "batch_norm_backward_reduce"), 1);
+}
+
+TEST(FuseNormGradients, GradientsStayTheSame) {
+  for (const auto& network :
+       {chain(1, true), chain(1, false), chain(2, false), three_ways(), residual(), every_op()}) {
+    GraphRunner plain(fuse(network), {});
+    for (const bool masks_first : {false, true}) {
+      GraphRunner fused(fuse(network), {}, kernels::Backend::reference, Placement::planned,
+                        [&](StepGraph& graph) {
+                          if (masks_first) fuse_relu_masks(graph);
+                          fuse_norm_gradients(graph);
+                        });
+      EXPECT_EQ(fused.run(), plain.run()) << network.name();
+      EXPECT_EQ(fused.gradients(), plain.gradients()) << network.name();
+    }
+  }
+}
+
+// A mask is kept where the output that it is of is computed twice.
+TEST(FuseNormGradients, OutputsCanBeDroppedAndComputedAgain) {
+  GraphRunner plain(fuse(chain(1, true)), {});
+  const auto fuse_and_drop = [](StepGraph& graph) {
+    fuse_norm_gradients(graph);
+    std::vector<TensorId> dropped;
+    for (const Rematerialisation& candidate : rematerialisable(graph)) dropped.push_back(candidate.tensor);
+    ASSERT_FALSE(dropped.empty());
+    rematerialise(graph, dropped);
+  };
+  GraphRunner again(fuse(chain(1, true)), {}, kernels::Backend::reference, Placement::planned, fuse_and_drop);
+  EXPECT_EQ(again.run(), plain.run());
+  EXPECT_EQ(again.gradients(), plain.gradients());
+}
+
+// A gradient that somebody else reads too stays what it is.
+TEST(FuseNormGradients, LeavesWhatOthersRead) {
+  StepGraph graph = build_step_graph(fuse(chain(1, true)), {});
+  const auto reduce = std::ranges::find_if(
+      graph.nodes, [](const Node& node) { return node.layer == "bn1" && node.reduces.has_value(); });
+  ASSERT_NE(reduce, graph.nodes.end());
+  Node reader;
+  reader.layer = "reader", reader.kind = "reader", reader.phase = Phase::backward;
+  reader.inputs = {reduce->inputs[4], reduce->inputs.back()};
+  graph.nodes.push_back(reader);
+  fuse_norm_gradients(graph);
+  EXPECT_EQ(count(graph, "batch_norm_backward_reduce"), 3);
+}
+
+// A convolution that gives the gradient before a ReLU already does not do this too.
+TEST(FuseNormGradients, LeavesAConvolutionThatCutsForARelu) {
+  StepGraph graph = build_step_graph(fuse(chain(1, true)), {});
+  for (Node& node : graph.nodes)
+    if (node.layer == "conv2" && node.kind == "conv2d_backward_data") node.inputs.push_back(node.inputs[0]);
+  fuse_norm_gradients(graph);
+  EXPECT_EQ(count(graph, "batch_norm_backward_reduce"), 3);
+}
+
+// Of resnet50's 53 reduces 15 come two ways: behind every block but the last. Parameters keep their order, that of checkpoints.
+TEST(FuseNormGradients, TheZoosParametersKeepTheirOrder) {
+  for (const std::string name : {"resnet18", "resnet50", "wrn28_10", "googlenet"}) {
+    StepGraph graph = build_step_graph(fuse(make_network(name, {2, 3, 64, 64}, 10)), {});
+    const auto reduces = count(graph, "batch_norm_backward_reduce");
+    const std::vector<int> order = graph.parameters_by_gradient();
+    fuse_norm_gradients(graph);
+    EXPECT_EQ(graph.parameters_by_gradient(), order) << name;
+    if (name == "resnet50") {
+      EXPECT_EQ(reduces, 53);
+      EXPECT_EQ(count(graph, "batch_norm_backward_reduce"), 38);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace convoy::app

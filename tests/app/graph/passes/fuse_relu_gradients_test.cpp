@@ -1,0 +1,37 @@
+// The gradient that a convolution writes before its input's ReLU is that of the pass that it replaces.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "app/graph/graph_builder.h"
+#include "tests/app/graph/graph_runner.h"
+#include "tests/app/model/tiny_networks.h"
+
+namespace convoy::app {
+namespace {
+
+TEST(FuseReluGradients, OnlyWhereAConvolutionAloneReadsTheRelusOutput) {
+  StepGraph graph = build_step_graph(fuse(rectifying()), {});
+  fuse_relu_gradients(graph);
+  std::vector<std::string> masked, left;
+  for (const Node& node : graph.nodes) {
+    if (node.kind == "relu_backward") left.push_back(node.layer);
+    if (node.kind == "conv2d_backward_data" && node.inputs.size() == 3) masked.push_back(node.layer);
+  }
+  EXPECT_EQ(masked, (std::vector<std::string>{"c", "b"})) << "those of the pool and of a";
+  EXPECT_EQ(left, (std::vector<std::string>{"f", "e", "d", "c"}))
+      << "read by a linear layer, a sum, and by two";
+}
+
+TEST(FuseReluGradients, GradientsStayTheSame) {
+  GraphRunner plain(rectifying(), {}), moved(fuse(rectifying()), {});
+  GraphRunner fused(fuse(rectifying()), {}, kernels::Backend::reference, Placement::planned,
+                    fuse_relu_gradients);
+  EXPECT_EQ(moved.run(), plain.run());
+  EXPECT_EQ(fused.run(), plain.run());
+  EXPECT_EQ(moved.gradients(), plain.gradients());
+  EXPECT_EQ(fused.gradients(), plain.gradients());
+}
+
+}  // namespace
+}  // namespace convoy::app

@@ -1,0 +1,57 @@
+// What a batch norm kept of its ReLU serves backward as its output would.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "app/graph/graph_builder.h"
+#include "app/graph/passes/recompute.h"
+#include "tests/app/graph/graph_runner.h"
+#include "tests/app/model/tiny_networks.h"
+
+namespace convoy::app {
+namespace {
+
+TEST(FuseReluMasks, BackwardReadsNoOutputOfAResidualBatchNorm) {
+  StepGraph graph = build_step_graph(fuse(residual()), {});
+  const auto with_residual = std::ranges::count_if(graph.nodes, [](const Node& node) {
+    return node.kind == "batch_norm_forward" && node.inputs.size() == 7;
+  });
+  ASSERT_GT(with_residual, 0);
+  fuse_relu_masks(graph);
+  std::ptrdiff_t written = 0, read = 0;
+  for (const Node& node : graph.nodes) {
+    const auto is_mask = [&](TensorId id) {
+      return graph.tensors[static_cast<std::size_t>(id)].name.ends_with("/relu_mask");
+    };
+    written += std::ranges::count_if(node.outputs, is_mask);
+    read += std::ranges::count_if(node.inputs, is_mask);
+  }
+  EXPECT_EQ(written, with_residual);
+  EXPECT_EQ(read, with_residual);
+}
+
+TEST(FuseReluMasks, GradientsStayTheSame) {
+  GraphRunner plain(fuse(residual()), {});
+  GraphRunner masked(fuse(residual()), {}, kernels::Backend::reference, Placement::planned, fuse_relu_masks);
+  EXPECT_EQ(masked.run(), plain.run());
+  EXPECT_EQ(masked.gradients(), plain.gradients());
+}
+
+// A batch norm whose output is computed again leaves its mask as it was.
+TEST(FuseReluMasks, OutputsCanBeDroppedAndComputedAgain) {
+  GraphRunner plain(fuse(residual()), {});
+  const auto mask_and_drop = [](StepGraph& graph) {
+    fuse_relu_masks(graph);
+    std::vector<TensorId> dropped;
+    for (const Node& node : graph.nodes)
+      if (node.kind == "batch_norm_forward" && node.outputs.size() == 2) dropped.push_back(node.outputs[0]);
+    ASSERT_FALSE(dropped.empty());
+    rematerialise(graph, dropped);
+  };
+  GraphRunner again(fuse(residual()), {}, kernels::Backend::reference, Placement::planned, mask_and_drop);
+  EXPECT_EQ(again.run(), plain.run());
+  EXPECT_EQ(again.gradients(), plain.gradients());
+}
+
+}  // namespace
+}  // namespace convoy::app

@@ -1,0 +1,52 @@
+// Sums that a convolution or an addition writes are those of the pass that they replace.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "app/compile/compiled_graph.h"
+#include "app/graph/graph_builder.h"
+#include "tests/app/graph/graph_runner.h"
+#include "tests/app/model/tiny_networks.h"
+
+namespace convoy::app {
+namespace {
+
+TEST(FuseStatistics, EveryConvolutionAndSumBeforeABatchNormWritesItsSums) {
+  const auto count = [](const StepGraph& graph, const char* kind) {
+    return std::ranges::count_if(graph.nodes, [&](const Node& node) { return node.kind == kind; });
+  };
+  StepGraph graph = build_step_graph(fuse(residual()), {});
+  const StepGraph before = graph;
+  fuse_statistics(graph);
+  EXPECT_LT(count(graph, "batch_norm_statistics"), count(before, "batch_norm_statistics"));
+  EXPECT_EQ(count(graph, "batch_norm_forward"), count(before, "batch_norm_forward"));
+  for (const Node& node : graph.nodes) {
+    if (node.kind != "batch_norm_statistics") continue;
+    for (const Node& other : graph.nodes) {
+      const bool could = other.kind == "conv2d_forward" || other.kind == "add_forward";
+      EXPECT_FALSE(could && other.outputs[0] == node.inputs[0]) << node.layer;
+    }
+  }
+  EXPECT_EQ(count(graph, "batch_norm_statistics"), 1) << "of what a batch norm wrote";
+  // Every sum has one writer.
+  for (const auto& [tensors, nodes] : {std::pair(graph.tensors, graph.nodes)})
+    for (TensorId id = 0; id < std::ssize(tensors); ++id) {
+      const auto writers = std::ranges::count_if(
+          nodes, [&](const Node& node) { return std::ranges::find(node.outputs, id) != node.outputs.end(); });
+      if (tensors[static_cast<std::size_t>(id)].name.ends_with("/sums")) {
+        EXPECT_EQ(writers, 1);
+      }
+    }
+}
+
+TEST(FuseStatistics, GradientsStayTheSame) {
+  GraphRunner plain(fuse(residual()), {});
+  GraphRunner fused(fuse(residual()), {}, kernels::Backend::reference, Placement::planned, fuse_statistics);
+  EXPECT_NEAR(fused.run(), plain.run(), 1e-6);
+  const auto expected = plain.gradients(), actual = fused.gradients();
+  for (const auto& [name, values] : expected)
+    for (std::size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(actual.at(name)[i], values[i], 1e-5) << name;
+}
+
+}  // namespace
+}  // namespace convoy::app

@@ -1,0 +1,153 @@
+// One training step spread over all ranks at random, on the host and, where each rank has a GPU, on those: every bit is that
+// of one rank.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "app/execute/session.h"
+#include "app/model_parallel/dependences.h"
+#include "comm/single_rank.h"
+#include "tests/app/execute/ranks_on.h"
+#include "tests/app/model/tiny_networks.h"
+#include "tests/brief.h"
+#include "tests/mpi/world.h"
+
+namespace convoy::app {
+namespace {
+
+using kernels::Backend;
+using test::world;
+
+constexpr int kSteps = 4;
+
+struct Trained {
+  std::vector<double> losses;
+  std::map<std::string, std::vector<float>> tensors;
+};
+
+class PartitionedSession : public testing::TestWithParam<Backend> {
+ protected:
+  void SetUp() override {
+    if (const std::string missing = test::missing_devices(GetParam()); !missing.empty())
+      GTEST_SKIP() << missing;
+    world_ = test::collectives_on(GetParam(), comm::Sums::small);
+    parts_ = test::collectives_on(GetParam(), comm::Sums::small);
+  }
+
+  SessionOptions options(Precision precision) const {
+    SessionOptions options;
+    options.backend = GetParam();
+    options.precision = precision;
+    options.optimizer.momentum = 0.9f;
+    return options;
+  }
+  std::vector<Precision> precisions() const {
+    if (GetParam() != Backend::cuda) return {Precision::fp32};
+    return {Precision::fp32, Precision::tf32, Precision::bf16};
+  }
+
+  // Every group of operations on the part that `choose` gives for its nodes' kinds.
+  using Choice = std::function<int(const std::set<std::string>& kinds)>;
+  static StepPlacement place(const Network& network, const SessionOptions& options, const Choice& choose) {
+    const kernels::StepControl control;
+    const CompiledSteps steps = compile_session(network, options, 1, &control);
+    const std::vector<int> group = find_dependences(steps.train->graph).group;
+    std::map<int, std::set<std::string>> kinds;
+    for (std::size_t node = 0; node < group.size(); ++node)
+      kinds[group[node]].insert(steps.train->graph.nodes[node].kind);
+    std::map<int, int> part;
+    for (const auto& [of_group, its_kinds] : kinds) part[of_group] = choose(its_kinds);
+    StepPlacement placement;
+    placement.parts = world().size();
+    for (const int of_node : group) placement.part_of.push_back(part.at(of_node));
+    placement.times = sequential_times(steps.train->graph);
+    return placement;
+  }
+
+  static Choice at_random(unsigned seed) {
+    return [random = std::mt19937(seed)](const std::set<std::string>&) mutable {
+      return static_cast<int>(random() % static_cast<unsigned>(world().size()));
+    };
+  }
+  // The last part has parameters, but none that products read.
+  static int norms_apart(const std::set<std::string>& kinds) {
+    const auto is_norm = [](const std::string& kind) { return kind.starts_with("batch_norm"); };
+    return std::ranges::all_of(kinds, is_norm) ? world().size() - 1 : 0;
+  }
+
+  static Choice all_on(int part) {
+    return [part](const std::set<std::string>&) { return part; };
+  }
+
+  void expect_bits_of_one_rank(const Network& network, Precision precision, const Choice& choose) {
+    const SessionOptions with = options(precision);
+    Session whole(network, with, alone_);
+    const Trained expected = train(network, whole);
+    const StepPlacement placement = place(network, with, choose);
+    Session part(network, with, {world_.get(), &alone_, parts_.get()}, &placement);
+    part.connect();
+    const Trained found = train(network, part);
+    EXPECT_EQ(found.losses, expected.losses) << network.name();
+    for (const auto& [name, values] : found.tensors) EXPECT_EQ(values, expected.tensors.at(name)) << name;
+    const auto held = static_cast<std::int64_t>(found.tensors.size());
+    EXPECT_EQ(world().all_reduce(held, comm::ReduceOp::sum, "tensors of the parts"),
+              std::ssize(expected.tensors));
+  }
+
+  static Trained train(const Network& network, Session& session) {
+    const std::int64_t batch = network.shape(0)[0];
+    if (session.memory().has_images()) {
+      std::vector<float> images(static_cast<std::size_t>(network.shape(0).elements()));
+      initialize({"images", network.shape(0), Initializer::normal(1)}, 17, images.data());
+      session.write(session.images(), images);
+    }
+    for (std::size_t i = 0; i < session.labels().size(); ++i)
+      session.labels()[i] = static_cast<std::int32_t>(i * 7 % 3);
+    session.control().valid = session.control().global_valid = static_cast<std::int32_t>(batch);
+    session.control().learning_rate = 0.01f;
+    Trained trained;
+    for (int step = 0; step < kSteps; ++step) {
+      session.control().step = static_cast<std::uint64_t>(step);
+      trained.losses.push_back(session.train_step().loss());
+    }
+    session.start_evaluate_step();
+    trained.losses.push_back(session.finish_step().loss());
+    for (const auto* list : {&session.memory().parameters(), &session.memory().states()})
+      for (const PersistentTensor& tensor : *list) trained.tensors[tensor.name] = session.read(tensor);
+    return trained;
+  }
+
+  std::unique_ptr<comm::Collectives> world_, parts_;
+  comm::SingleRank alone_;
+};
+
+INSTANTIATE_TEST_SUITE_P(On, PartitionedSession, testing::Values(Backend::cpu, Backend::cuda),
+                         [](const auto& info) { return info.param == Backend::cuda ? "Cuda" : "Cpu"; });
+
+TEST_P(PartitionedSession, HasTheBitsOfOneRank) {
+  unsigned seed = 0;
+  for (const Precision precision : precisions())
+    for (const Network& network : {every_op(), residual(), rectifying()})
+      expect_bits_of_one_rank(network, precision, at_random(++seed));
+}
+
+TEST_P(PartitionedSession, PartsMayHaveBatchNormsAlone) {
+  for (const Precision precision : precisions()) expect_bits_of_one_rank(residual(), precision, norms_apart);
+}
+
+// All but the first part, where one rank is faster: they still sum the losses with it.
+TEST_P(PartitionedSession, PartsMayHaveNothing) {
+  for (const Precision precision : precisions())
+    for (const int part : {0, world().size() - 1})
+      expect_bits_of_one_rank(residual(), precision, all_on(part));
+}
+
+}  // namespace
+}  // namespace convoy::app

@@ -1,0 +1,114 @@
+// Where a step runs, and the links between its parts. Wrong would be: parts that are slower than one rank which has the memory, or
+// hardly faster, one rank that is slower or has it not, or more of its memory than it needs undivided.
+#include <gtest/gtest.h>
+
+#include "app/model_parallel/planner.h"
+#include "app/timing/link_costs.h"
+#include "comm/single_rank.h"
+#include "tests/app/execute/ranks_on.h"
+#include "tests/app/model/tiny_networks.h"
+
+namespace convoy::app {
+namespace {
+
+using kernels::Backend;
+
+class Planning : public testing::TestWithParam<Backend> {
+ protected:
+  void SetUp() override {
+    if (const std::string missing = test::missing_devices(GetParam()); !missing.empty())
+      GTEST_SKIP() << missing;
+    if (test::world().size() < 2) GTEST_SKIP() << "needs two ranks";
+    parts_ = test::collectives_on(GetParam(), comm::Sums::small);
+  }
+
+  // Planned by this rank alone, with `limit` bytes, as if a step of the parts were predicted to take so many times one rank's and
+  // the fullest device had so much memory free.
+  PartitionPlan plan(std::int64_t limit, double predicted, std::int64_t device_bytes = 0) {
+    SessionOptions options;
+    options.backend = GetParam();
+    options.memory_limit = limit;
+    const RankGroups groups{parts_.get(), &alone_, parts_.get()};
+    Surroundings surroundings;
+    const auto parts = static_cast<std::size_t>(parts_->size());
+    surroundings.links.assign(parts, std::vector<LinkCost>(parts));
+    surroundings.processors = separate_processors(parts_->size());
+    surroundings.device_bytes = device_bytes;
+    const Network network = every_op();
+    Planner planner(network, options, groups, std::move(surroundings));
+    planner.refuse_impossible();
+    planner.time_alone();
+    return planner.decide(predicted * planner.plan().one_rank_ms);
+  }
+  static void expect_whole(const PartitionPlan& plan) {
+    EXPECT_EQ(plan.transfers, 0);
+    EXPECT_EQ(plan.predicted_step_ms, plan.one_rank_ms);
+    EXPECT_GT(plan.one_rank_ms, 0);
+    EXPECT_EQ(plan.parts.front().arena_bytes, plan.one_rank_bytes);
+    for (std::size_t part = 1; part < plan.parts.size(); ++part) EXPECT_EQ(plan.parts[part].operations, 0);
+  }
+
+  std::unique_ptr<comm::Collectives> parts_;
+  comm::SingleRank alone_;
+};
+
+INSTANTIATE_TEST_SUITE_P(On, Planning, testing::Values(Backend::cpu, Backend::cuda),
+                         [](const auto& info) { return info.param == Backend::cuda ? "Cuda" : "Cpu"; });
+
+TEST_P(Planning, KeepsToOneRankThatIsHardlySlower) {
+  expect_whole(plan(0, 2));
+  expect_whole(plan(0, 0.97));
+}
+
+TEST_P(Planning, KeepsToPartsThatAreFaster) {
+  const PartitionPlan fast = plan(0, 0.93);
+  EXPECT_EQ(fast.predicted_step_ms, 0.93 * fast.one_rank_ms);
+}
+
+TEST_P(Planning, KeepsToOneRankWithJustTheMemory) {
+  const std::int64_t need = plan(1 << 30, 2).one_rank_bytes;
+  expect_whole(plan(need, 2));
+  const PartitionPlan less = plan(need - 1, 2);
+  EXPECT_EQ(less.predicted_step_ms, 2 * less.one_rank_ms);
+  EXPECT_GT(less.transfers, 0);
+  for (const PartSummary& part : less.parts) EXPECT_LT(part.arena_bytes, need);
+}
+
+TEST_P(Planning, BelievesNoLimitBeyondTheDevicesMemory) {
+  const std::int64_t need = plan(1 << 30, 2).one_rank_bytes;
+  expect_whole(plan(need, 2, need));
+  EXPECT_GT(plan(2 * need, 2, need).transfers, 0);
+  expect_whole(plan(2 * need, 2, need / 15 * 16 + 32));
+  EXPECT_GT(plan(0, 2, need).transfers, 0);
+  try {
+    plan(2 * need, 2, 1000);
+    FAIL() << "planned within 1000 bytes";
+  } catch (const std::runtime_error& error) {
+    EXPECT_TRUE(std::string_view(error.what())
+                    .starts_with("15/16 of the free memory of the fullest device 930 bytes"))
+        << error.what();
+  }
+}
+
+TEST_P(Planning, MeasuresEveryLink) {
+  const auto links = measure_links(*parts_, GetParam(), parts_->size());
+  ASSERT_EQ(std::ssize(links), parts_->size());
+  for (std::size_t a = 0; a < links.size(); ++a)
+    for (std::size_t b = 0; b < a; ++b) {
+      const LinkCost& link = links[a][b];
+      EXPECT_GT(link.latency_ms, 0);
+      EXPECT_LT(link.latency_ms, 1000);
+      EXPECT_GT(link.bytes_per_ms, 1e3);
+      EXPECT_EQ(link.latency_ms, links[b][a].latency_ms);
+      EXPECT_EQ(link.bytes_per_ms, links[b][a].bytes_per_ms);
+      EXPECT_GE(link.receiver_part, 0);
+      EXPECT_LE(link.receiver_part, 1);
+      EXPECT_EQ(link.in_turn, GetParam() == Backend::cuda);
+    }
+  if (GetParam() == Backend::cuda) {
+    EXPECT_GT(measure_small_sum(*parts_), 0);
+  }
+}
+
+}  // namespace
+}  // namespace convoy::app

@@ -1,0 +1,190 @@
+// The predicted step. Wrong would be: ranks on one core that do not slow each other down, or by more than its time; a transfer
+// that a busy receiver takes in its sleep; a sender that goes on before its tensor is taken; a step shorter than its work
+// or its longest path; programs that never end taken for short ones.
+#include "app/model_parallel/simulation.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+namespace convoy::app {
+namespace {
+
+using Action = ProgramStep::Action;
+
+SharedProcessors own_processors(int parts) {
+  SharedProcessors own;
+  for (int part = 0; part < parts; ++part) own.group_of.push_back(part), own.memory_of.push_back(0);
+  own.processors.assign(own.group_of.size(), 1);
+  own.replicas = {1};
+  return own;
+}
+
+SharedProcessors one_group(int parts, double processors) {
+  SharedProcessors shared = own_processors(parts);
+  shared.group_of.assign(shared.group_of.size(), 0);
+  shared.processors = {processors};
+  return shared;
+}
+
+// Part p runs node p, for 30 and 10 ms.
+double two_parts(const SharedProcessors& processors, double slowdown = 1) {
+  RankPrograms programs;
+  programs.parts = {{{Action::run, 0}}, {{Action::run, 1}}};
+  return simulate_programs(programs, {{{30, slowdown}, {10, slowdown}}, {{}, {}}, {}, processors});
+}
+
+TEST(ProgramSimulation, OneCoreDividesItsTime) {
+  EXPECT_NEAR(two_parts(own_processors(2)), 30, 1e-6);
+  EXPECT_NEAR(two_parts(one_group(2, 1)), 40, 1e-6);
+  EXPECT_NEAR(two_parts(one_group(2, 1.5)), 100.0 / 3, 1e-6);  // 10 ms of work take 13.3, 20 more alone
+}
+
+TEST(ProgramSimulation, SlowerBesideOthersThanAlone) {
+  EXPECT_NEAR(two_parts(own_processors(2), 1.5), 15 + 20, 1e-6);  // side by side for 15, then 20 alone
+  EXPECT_NEAR(two_parts(one_group(2, 1), 1.5), 30 + 20, 1e-6);    // taking turns: 10 ms of each take 30
+  SharedProcessors hosts = own_processors(2);
+  hosts.memory_of = {0, 1}, hosts.replicas = {1, 1};
+  EXPECT_NEAR(two_parts(hosts, 1.5), 30, 1e-6);
+  hosts.replicas = {2, 2};  // another replica's ranks beside each of them
+  EXPECT_NEAR(two_parts(hosts, 1.5), 45, 1e-6);
+}
+
+TEST(ProgramSimulation, SlowsDownWithEveryBusyProcessor) {
+  const SharedProcessors three = own_processors(3);
+  EXPECT_NEAR(three.speed(0, {true, false, false}, 2), 1, 1e-9);
+  EXPECT_NEAR(three.speed(0, {true, true, false}, 2), 1 / 1.5, 1e-9);
+  EXPECT_NEAR(three.speed(0, {true, true, true}, 2), 1 / 2.0, 1e-9);
+  // Four on two cores: both cores are busy with two of them already.
+  SharedProcessors four = own_processors(4);
+  four.group_of = {0, 1, 0, 1}, four.processors = {1, 1};
+  EXPECT_NEAR(four.speed(0, {true, true, false, false}, 2), 1 / 2.0, 1e-9);
+  EXPECT_NEAR(four.speed(0, {true, false, true, false}, 2), 0.5, 1e-9);
+  EXPECT_NEAR(four.speed(0, {true, true, true, true}, 2), 0.5 / 2.0, 1e-9);
+}
+
+// Cores that no part can use are not there to be idle: two parts on four cores are as busy as they get.
+TEST(ProgramSimulation, SpareCoresAreNotCountedIdle) {
+  EXPECT_NEAR(one_group(2, 4).speed(0, {true, true}, 2), 1 / 2.0, 1e-9);
+  // Nor does less than a core for one part make it faster than alone: its share, and no more.
+  SharedProcessors halves = own_processors(3);
+  halves.processors = {0.5, 0.5, 0.5};
+  EXPECT_NEAR(halves.speed(0, {true, false, false}, 2), 0.5, 1e-9);
+}
+
+// Node 0 (5 ms) on part 0, sent to part 1, which runs node 1 (8 ms) meanwhile, then node 2 (2 ms), which reads it.
+RankPrograms one_transfer() {
+  RankPrograms programs;
+  programs.transfers = {{0, 0, 0, 1}};
+  programs.parts = {
+      {{Action::run, 0}, {Action::send_begin, 0}, {Action::send_finish, 0}, {Action::run, 3}},
+      {{Action::receive_begin, 0}, {Action::run, 1}, {Action::receive_finish, 0}, {Action::run, 2}}};
+  return programs;
+}
+
+double one_transfer_takes(TransferTime transfer, double node_1) {
+  return simulate_programs(one_transfer(),
+                           {{{5}, {node_1}, {2}, {1}}, {{0.5}, {0.25}}, {transfer}, own_processors(2)});
+}
+
+TEST(ProgramSimulation, TransfersInTheBackgroundCostABusyReceiverNothing) {
+  EXPECT_NEAR(one_transfer_takes({3, 0}, 8), 8 + 2 + 0.25, 1e-6);
+  EXPECT_NEAR(one_transfer_takes({3, 0}, 1), 5 + 3 + 2 + 0.25, 1e-6);
+  EXPECT_NEAR(one_transfer_takes({20, 0}, 8), 5 + 20 + 2 + 0.25, 1e-6);
+}
+
+TEST(ProgramSimulation, WhatTheReceiverDoesWaitsForIt) {
+  EXPECT_NEAR(one_transfer_takes({0, 3}, 8), 8 + 3 + 2 + 0.25, 1e-6);
+  EXPECT_NEAR(one_transfer_takes({1, 3}, 1), 5 + 1 + 3 + 2 + 0.25, 1e-6);
+}
+
+TEST(ProgramSimulation, NothingMovesBeforeTheReceiverExpectsIt) {
+  RankPrograms programs = one_transfer();
+  std::swap(programs.parts[1][0], programs.parts[1][1]);  // node 1 first: offered at 5, expected at 10
+  EXPECT_NEAR(simulate_programs(programs, {{{5}, {10}, {2}, {1}}, {{0}, {0}}, {{3, 0}}, own_processors(2)}),
+              10 + 3 + 2, 1e-6);
+}
+
+TEST(ProgramSimulation, TheSenderWaitsUntilItsTensorIsTaken) {
+  // The last of part 0 comes after 8 + 3; then 20 more of its own.
+  EXPECT_NEAR(
+      simulate_programs(one_transfer(), {{{5}, {8}, {2}, {20}}, {{0}, {0}}, {{0, 3}}, own_processors(2)}),
+      8 + 3 + 20, 1e-6);
+}
+
+TEST(ProgramSimulation, TakesWhatComesWhileItWaitsForAnother) {
+  // Part 1 waits for transfer 1, which part 0 begins at 10; transfer 0, there at 1, is taken meanwhile.
+  RankPrograms programs;
+  programs.transfers = {{0, 0, 0, 1}, {1, 1, 0, 1}};
+  programs.parts = {{{Action::run, 0}, {Action::send_begin, 0}, {Action::run, 1}, {Action::send_begin, 1}},
+                    {{Action::receive_begin, 0},
+                     {Action::receive_begin, 1},
+                     {Action::receive_finish, 1},
+                     {Action::receive_finish, 0}}};
+  EXPECT_NEAR(simulate_programs(programs, {{{1}, {9}}, {{}, {}}, {{0, 4}, {0, 2}}, own_processors(2)}), 12,
+              1e-6);
+}
+
+TEST(ProgramSimulation, ALinkCarriesOneTransferAfterTheOtherEachWay) {
+  RankPrograms programs;
+  programs.transfers = {{0, 0, 0, 1}, {1, 0, 0, 1}, {2, 1, 1, 0}};
+  programs.parts = {{{Action::send_begin, 0},
+                     {Action::send_begin, 1},
+                     {Action::receive_begin, 2},
+                     {Action::receive_finish, 2}},
+                    {{Action::receive_begin, 0},
+                     {Action::receive_begin, 1},
+                     {Action::send_begin, 2},
+                     {Action::receive_finish, 1},
+                     {Action::receive_finish, 0}}};
+  const std::vector<TransferTime> transfers{{3, 0, 3}, {4, 0, 4}, {5, 0, 5}};
+  EXPECT_NEAR(simulate_programs(programs, {{}, {{}, {}}, transfers, own_processors(2)}), 7, 1e-6);
+}
+
+TEST(ProgramSimulation, NamesProgramsThatWaitForEachOther) {
+  RankPrograms programs = one_transfer();
+  programs.parts[0].erase(programs.parts[0].begin() + 1);  // it is never sent
+  EXPECT_THROW(simulate_programs(programs, {{{5}, {8}, {2}, {1}}, {{}, {}}, {{}}, own_processors(2)}),
+               std::runtime_error);
+}
+
+// A chain whose nodes lie on parts at random.
+TEST(ProgramSimulation, NeitherShorterThanItsPathNorThanItsWork) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 100; ++round) {
+    const int parts = 2 + round % 3, nodes = 40;
+    StepDependences dependences;
+    std::vector<int> part_of;
+    std::vector<Work> works;
+    ExpectedTimes times;
+    double total = 0;
+    for (int node = 0; node < nodes; ++node) {
+      part_of.push_back(static_cast<int>(random() % static_cast<unsigned>(parts)));
+      works.push_back({0.1 + static_cast<double>(random() % 100) * 0.01});
+      total += works.back().ms;
+      times.start.push_back(static_cast<std::int64_t>(random() % 1000));
+      times.finish.push_back(times.start.back() + 1);
+      dependences.group.push_back(node);
+    }
+    dependences.groups = nodes;
+    // Two chains, even and odd nodes.
+    double chain[2] = {0, 0};
+    for (int node = 0; node < nodes; ++node) {
+      chain[node % 2] += works[static_cast<std::size_t>(node)].ms;
+      if (node >= 2) dependences.uses.push_back({node - 2, node, node - 2});
+    }
+    const RankPrograms programs = make_rank_programs(dependences, part_of, parts, times);
+    ProgramCosts costs{works, std::vector<Work>(static_cast<std::size_t>(parts)), {}, own_processors(parts)};
+    costs.transfers.assign(programs.transfers.size(), {0.05, 0.1});
+    const double moving = 0.15 * static_cast<double>(programs.transfers.size());
+    const double ms = simulate_programs(programs, costs);
+    EXPECT_GE(ms + 1e-6, std::max(chain[0], chain[1]));
+    EXPECT_LE(ms, total + moving + 1e-6);
+    costs.processors = one_group(parts, 1);
+    EXPECT_GE(simulate_programs(programs, costs) + 1e-6, total);
+  }
+}
+
+}  // namespace
+}  // namespace convoy::app

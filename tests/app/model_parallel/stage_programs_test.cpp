@@ -1,0 +1,307 @@
+// Partitioned steps, run by hand: every rank's program on symbols instead of numbers, in the very memory that its plan
+// gives it, the ranks taking turns at random. Wrong would be: ranks that wait for each other in a circle, a message that
+// meets another one's receive, a tensor overwritten while somebody still needs it (a reader, a send under way, a
+// receive under way), an operation left out or run on other inputs than one rank would give it.
+#include "app/model_parallel/stage_programs.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+#include "app/compile/compiled_steps.h"
+#include "app/graph/graph_builder.h"
+#include "app/model_parallel/stage_graph.h"
+#include "tests/app/model/tiny_networks.h"
+
+namespace convoy::app {
+namespace {
+
+using Symbol = std::uint64_t;
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+Symbol mix(Symbol a, Symbol b) {
+  a ^= b + 0x9e3779b97f4a7c15ull + (a << 12) + (a >> 4);
+  return a * 0xff51afd7ed558ccdull;
+}
+
+// What lies where: writing a tensor destroys all that it overlaps.
+class SymbolMemory {
+ public:
+  explicit SymbolMemory(const PreparedGraph& graph) : graph_(graph) {}
+
+  Symbol read(TensorId id) const {
+    if (graph_.graph.tensors[at(id)].role != TensorRole::activation) return 1000 + static_cast<Symbol>(id);
+    const auto found = held_.find(id);
+    EXPECT_NE(found, held_.end()) << graph_.graph.tensors[at(id)].name << " was overwritten or never written";
+    return found == held_.end() ? 0 : found->second;
+  }
+  void write(TensorId id, Symbol value) {
+    if (graph_.graph.tensors[at(id)].role != TensorRole::activation) {
+      results[graph_.graph.tensors[at(id)].name] = value;
+      return;
+    }
+    std::erase_if(held_, [&](const auto& held) { return held.first != id && overlap(held.first, id); });
+    held_[id] = value;
+  }
+  bool holds(TensorId id) const { return held_.contains(id); }
+
+  std::map<std::string, Symbol> results;  // gradients and metrics
+
+ private:
+  bool overlap(TensorId a, TensorId b) const {
+    const auto begin = [&](TensorId id) { return graph_.tensor_offset[at(id)]; };
+    const auto end = [&](TensorId id) {
+      return begin(id) + static_cast<std::int64_t>(graph_.descs[at(id)].bytes());
+    };
+    return begin(a) < end(b) && begin(b) < end(a);
+  }
+  const PreparedGraph& graph_;
+  std::map<TensorId, Symbol> held_;
+};
+
+void run_node(const Node& node, SymbolMemory& memory) {
+  Symbol value = hash_of(node.layer + node.kind);
+  for (const TensorId input : node.inputs) value = mix(value, memory.read(input));
+  for (std::size_t i = 0; i < node.outputs.size(); ++i) memory.write(node.outputs[i], mix(value, i));
+}
+
+std::map<std::string, Symbol> run_whole(const PreparedGraph& whole) {
+  SymbolMemory memory(whole);
+  for (const Node& node : whole.graph.nodes) run_node(node, memory);
+  return memory.results;
+}
+
+// `blocking`: a transfer begins at both ends at once or not at all, as if nothing were ever under way in the background.
+class Ranks {
+ public:
+  Ranks(std::vector<PreparedGraph> parts, bool blocking, std::mt19937& random)
+      : parts_(std::move(parts)), blocking_(blocking), random_(random), next_(parts_.size(), 0) {
+    for (const PreparedGraph& part : parts_) memory_.emplace_back(part);
+  }
+
+  // Whether all come to the end.
+  bool run() {
+    for (;;) {
+      std::vector<std::size_t> able;
+      for (std::size_t rank = 0; rank < parts_.size(); ++rank)
+        if (next_[rank] < nodes(rank).size() && can_go_on(rank)) able.push_back(rank);
+      if (able.empty()) break;
+      const std::size_t rank = able[random_() % able.size()];
+      // A few at a time, so that ranks drift apart.
+      for (auto stretch = random_() % 20; next_[rank] < nodes(rank).size() && can_go_on(rank); --stretch) {
+        step(rank);
+        if (stretch == 0) break;
+      }
+    }
+    for (std::size_t rank = 0; rank < parts_.size(); ++rank)
+      if (next_[rank] < nodes(rank).size()) return false;
+    return true;
+  }
+
+  std::map<std::string, Symbol> results() const {
+    std::map<std::string, Symbol> all;
+    for (const SymbolMemory& memory : memory_)
+      for (const auto& [name, value] : memory.results)
+        EXPECT_TRUE(all.emplace(name, value).second) << name << " was made twice";
+    return all;
+  }
+
+ private:
+  using Action = TransferEnd::Action;
+  using Channel = std::pair<std::size_t, std::size_t>;
+  const std::vector<Node>& nodes(std::size_t rank) const { return parts_[rank].graph.nodes; }
+
+  // Whether the peer has come to its beginning of the transfer.
+  bool peer_at(std::size_t rank, Action action, int transfer) const {
+    const std::vector<Node>& program = nodes(rank);
+    for (std::size_t i = 0; i <= next_[rank] && i < program.size(); ++i)
+      if (program[i].transfer && program[i].transfer->transfer == transfer &&
+          program[i].transfer->action == action)
+        return true;
+    return false;
+  }
+
+  bool can_go_on(std::size_t rank) const {
+    const Node& node = nodes(rank)[next_[rank]];
+    if (!node.transfer) return true;
+    const TransferEnd& end = *node.transfer;
+    const auto peer = static_cast<std::size_t>(end.peer);
+    switch (end.action) {
+      case Action::send_begin:
+        return !blocking_ || peer_at(peer, Action::receive_begin, end.transfer);
+      case Action::receive_begin:
+        return !blocking_ || peer_at(peer, Action::send_begin, end.transfer);
+      case Action::send_finish:
+        return received_.contains(end.transfer);  // only once the receiver can take it
+      case Action::receive_finish:
+        return sent_.contains(end.transfer);
+    }
+    return false;
+  }
+
+  void step(std::size_t rank) {
+    const Node& node = nodes(rank)[next_[rank]++];
+    if (!node.transfer) return run_node(node, memory_[rank]);
+    const TransferEnd& end = *node.transfer;
+    const auto peer = static_cast<std::size_t>(end.peer);
+    switch (end.action) {
+      case Action::send_begin:
+        sent_[end.transfer] = memory_[rank].read(node.inputs[0]);
+        match(begun_sends_[{rank, peer}], begun_receives_[{rank, peer}], end.transfer);
+        break;
+      case Action::receive_begin:
+        memory_[rank].write(node.outputs[0], 0);  // from here on the buffer is not to be touched
+        received_[end.transfer] = true;
+        match(begun_receives_[{peer, rank}], begun_sends_[{peer, rank}], end.transfer);
+        break;
+      case Action::send_finish:
+        EXPECT_EQ(memory_[rank].read(node.inputs[0]), sent_.at(end.transfer)) << "changed while it was sent";
+        break;
+      case Action::receive_finish:
+        EXPECT_TRUE(memory_[rank].holds(node.outputs[0])) << "overwritten while it was received";
+        memory_[rank].write(node.outputs[0], sent_.at(end.transfer));
+        break;
+    }
+  }
+
+  // The k-th send of a pair meets the k-th receive.
+  void match(std::vector<int>& mine, const std::vector<int>& other, int transfer) {
+    mine.push_back(transfer);
+    if (mine.size() <= other.size()) {
+      EXPECT_EQ(other[mine.size() - 1], transfer);
+    }
+  }
+
+  std::vector<PreparedGraph> parts_;
+  const bool blocking_;
+  std::mt19937& random_;
+  std::vector<SymbolMemory> memory_;
+  std::vector<std::size_t> next_;
+  std::map<int, Symbol> sent_;
+  std::map<int, bool> received_;
+  std::map<Channel, std::vector<int>> begun_sends_, begun_receives_;
+};
+
+// As it is, or with its passes fused.
+CompiledSteps compile(const Network& network, int replicas, const kernels::StepControl* control) {
+  const auto graph = [&](bool training) {
+    return build_step_graph(network, {.training = training, .ranks = replicas});
+  };
+  return compile_steps(graph(true), graph(false), kernels::Backend::cpu, control);
+}
+
+StepPlacement random_placement(const StepGraph& graph, const StepDependences& dependences, int parts,
+                               std::mt19937& random) {
+  StepPlacement placement;
+  placement.parts = parts;
+  std::vector<int> of_group;
+  for (int group = 0; group < dependences.groups; ++group)
+    of_group.push_back(static_cast<int>(random() % static_cast<unsigned>(parts)));
+  for (const int group : dependences.group) placement.part_of.push_back(of_group[at(group)]);
+  // Times that have nothing to do with the graph: programs must be right with any.
+  placement.times = sequential_times(graph);
+  const std::size_t stir = random() % 3;
+  for (std::size_t node = 0; node < graph.nodes.size() && stir > 0; ++node) {
+    placement.times.start[node] = static_cast<std::int64_t>(random() % (stir == 1 ? 10 : 1000));
+    placement.times.finish[node] = placement.times.start[node] + static_cast<std::int64_t>(random() % 100);
+  }
+  for (const TensorUse& use : dependences.uses)
+    if (random() % 2 == 0)
+      placement.times.released[{use.producer, placement.part_of[at(use.consumer)]}] =
+          static_cast<std::int64_t>(random() % 1000);
+  return placement;
+}
+
+class RankProgramsTest : public testing::TestWithParam<int> {};
+
+TEST_P(RankProgramsTest, AnyPlacementComputesWhatOneRankComputes) {
+  std::mt19937 random(static_cast<unsigned>(GetParam()));
+  kernels::StepControl control;
+  for (const Network& network : {every_op(), residual(), fuse(residual()), fuse(rectifying())})
+    for (const int replicas : {1, 2}) {  // with two there are all-reduces, which change tensors in place
+      const CompiledSteps whole = compile(network, replicas, &control);
+      const auto train = run_whole(*whole.train), evaluate = run_whole(whole.evaluate);
+      ASSERT_GT(train.size(), 5u);
+      const StepDependences dependences = find_dependences(whole.train->graph);
+      for (int trial = 0; trial < 6; ++trial) {
+        const int parts = 2 + trial % 4;
+        const StepPlacement placement = random_placement(whole.train->graph, dependences, parts, random);
+        for (const bool blocking : {false, true}) {
+          std::vector<PreparedGraph> train_parts, evaluate_parts;
+          for (int part = 0; part < parts; ++part) {
+            CompiledSteps steps = part_of_steps(whole, placement, part);
+            train_parts.push_back(std::move(*steps.train));
+            evaluate_parts.push_back(std::move(steps.evaluate));
+          }
+          Ranks training(std::move(train_parts), blocking, random);
+          ASSERT_TRUE(training.run()) << "ranks wait for each other";
+          EXPECT_EQ(training.results(), train);
+          Ranks evaluation(std::move(evaluate_parts), blocking, random);
+          ASSERT_TRUE(evaluation.run()) << "ranks wait for each other";
+          EXPECT_EQ(evaluation.results(), evaluate);
+        }
+      }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, RankProgramsTest, testing::Range(1, 5));
+
+// Parameters, statistics and the batch live on one part each, and nobody else keeps room for them.
+TEST(RankPrograms, LastingTensorsHaveOnePart) {
+  std::mt19937 random(9);
+  kernels::StepControl control;
+  const CompiledSteps whole = compile(residual(), 1, &control);
+  const StepDependences dependences = find_dependences(whole.train->graph);
+  const StepPlacement placement = random_placement(whole.train->graph, dependences, 3, random);
+  std::map<std::string, int> holders;
+  int images = 0, labels = 0;
+  for (int part = 0; part < 3; ++part) {
+    const CompiledSteps steps = part_of_steps(whole, placement, part);
+    for (const TrainableParameter& parameter : steps.train->graph.parameters) ++holders[parameter.spec.name];
+    for (const auto& [tensor, spec] : steps.train->graph.states) ++holders[spec.name];
+    images += steps.train->graph.images >= 0, labels += steps.train->graph.labels >= 0;
+  }
+  EXPECT_EQ(holders.size(), whole.train->graph.parameters.size() + whole.train->graph.states.size());
+  for (const auto& [name, count] : holders) EXPECT_EQ(count, 1) << name;
+  EXPECT_EQ(images, 1);
+  EXPECT_EQ(labels, 1);
+}
+
+// The next node starts when its predecessor ends: a send behind it would be one operation late.
+TEST(RankPrograms, ATensorLeavesRightBehindItsProducer) {
+  kernels::StepControl control;
+  const CompiledSteps whole = compile(residual(), 1, &control);
+  const StepDependences dependences = find_dependences(whole.train->graph);
+  std::vector<int> part_of;
+  for (const int group : dependences.group) part_of.push_back(group % 2);
+  const RankPrograms programs =
+      make_rank_programs(dependences, part_of, 2, sequential_times(whole.train->graph));
+  ASSERT_GT(programs.transfers.size(), 5u);
+  for (const auto& program : programs.parts) {
+    int last = -1;
+    for (const ProgramStep& step : program) {
+      if (step.action == ProgramStep::Action::run) last = step.index;
+      if (step.action == ProgramStep::Action::send_begin) {
+        EXPECT_EQ(programs.transfers[at(step.index)].producer, last);
+      }
+    }
+  }
+}
+
+// Nodes that share a parameter must not be torn apart, nor a plan of another step be taken.
+TEST(RankPrograms, RefusesPlacementsOfOtherSteps) {
+  kernels::StepControl control;
+  const CompiledSteps whole = compile(residual(), 1, &control);
+  StepPlacement placement;
+  placement.parts = 2;
+  placement.times = sequential_times(whole.train->graph);
+  for (std::size_t node = 0; node < whole.train->graph.nodes.size(); ++node)
+    placement.part_of.push_back(static_cast<int>(node % 2));
+  EXPECT_THROW(part_of_steps(whole, placement, 0), std::logic_error);
+  placement.part_of.pop_back();
+  EXPECT_THROW(part_of_steps(whole, placement, 0), std::runtime_error);
+}
+
+}  // namespace
+}  // namespace convoy::app

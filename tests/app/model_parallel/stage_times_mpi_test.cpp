@@ -1,0 +1,34 @@
+// Every rank times its own part, alone and beside the others.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "app/graph/graph_builder.h"
+#include "app/model_parallel/stage_times.h"
+#include "tests/app/model/tiny_networks.h"
+#include "tests/mpi/world.h"
+
+namespace convoy::app {
+namespace {
+
+// Ranks that were asked for different numbers of rounds take the most of them: nobody waits for ever.
+TEST(PartTimes, OfEveryNodeThatComputes) {
+  kernels::StepControl control;
+  GraphOptions options;
+  options.ranks = test::world().size();
+  const PreparedGraph part = prepare(build_step_graph(every_op(), options), kernels::Backend::cpu, &control);
+  const PartTimes times =
+      time_part(part, kernels::Backend::cpu, 0, 2 + 4 * test::world().rank(), test::world());
+  EXPECT_EQ(test::world().all_reduce(1, comm::ReduceOp::sum, "ranks that came through"),
+            test::world().size());
+  ASSERT_EQ(times.alone_ms.size(), part.graph.nodes.size());
+  ASSERT_EQ(times.slowdown.size(), part.graph.nodes.size());
+  for (std::size_t node = 0; node < part.graph.nodes.size(); ++node) {
+    const bool computes = !part.graph.nodes[node].is_all_reduce();
+    EXPECT_EQ(times.alone_ms[node] > 0, computes) << part.graph.nodes[node].layer;
+    EXPECT_TRUE(std::isfinite(times.slowdown[node]) && times.slowdown[node] > 0);
+  }
+}
+
+}  // namespace
+}  // namespace convoy::app
