@@ -10,7 +10,7 @@
 #include "app/commands/commands.h"
 #include "app/commands/validators.h"
 #include "app/errors.h"
-#include "app/execute/collective_error.h"
+#include "app/execute/run_on_all_ranks.h"
 #include "app/json_text.h"
 #include "app/model/zoo/zoo.h"
 #include "app/training/checkpoint/session_checkpoint.h"
@@ -93,7 +93,7 @@ void evaluate_checkpoint(EvaluateOptions& options) {
   flags.emplace_back("--ema of evaluate", options.ema ? "true" : "false");
   require_same_flags(ranks, flags);
   CheckpointState state;
-  together(ranks, [&] {
+  run_on_all_ranks(ranks, [&] {
     if (options.run.global_batch < ranks.size())
       throw UsageError(fmt::format("--global-batch: found {}, expected at least the number of ranks, {}",
                                    options.run.global_batch, ranks.size()));
@@ -106,7 +106,7 @@ void evaluate_checkpoint(EvaluateOptions& options) {
   const int threads = use_cores(environment, options.run.threads);
   kernels::Backend backend{};
   std::unique_ptr<comm::Collectives> collectives;
-  together(ranks, [&] {
+  run_on_all_ranks(ranks, [&] {
     backend = backend_of(options.run.backend, options.run.precision);
     collectives = make_collectives(backend, ranks);
   });
@@ -115,7 +115,7 @@ void evaluate_checkpoint(EvaluateOptions& options) {
   require_same_data(ranks, options.run.data, facts_of(dataset, options.run, ranks));
   std::unique_ptr<Session> session;
   InputOptions input;
-  together(ranks, [&] {
+  run_on_all_ranks(ranks, [&] {
     const std::string warning = match_classes(dataset, options.run.data, state, options.checkpoint);
     if (!warning.empty() && ranks.rank() == 0) spdlog::warn("{}", warning);
     dataset.set_normalisation(state.mean, state.std);

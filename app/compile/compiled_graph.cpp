@@ -20,37 +20,37 @@ constexpr std::int64_t kLittle =
 
 std::size_t index(TensorId tensor) { return static_cast<std::size_t>(tensor); }
 
-class Preparation {
+class Compilation {
  public:
-  Preparation(StepGraph graph, kernels::Backend backend, const kernels::StepControl* control, int linger)
-      : backend_(backend), control_(control), linger_(linger) {
-    prepared_.graph = std::move(graph);
+  Compilation(StepGraph graph, kernels::Backend backend, const kernels::StepControl* control, int reuse_delay)
+      : backend_(backend), control_(control), reuse_delay_(reuse_delay) {
+    compiled_.graph = std::move(graph);
   }
 
-  PreparedGraph run(const std::map<std::string, TensorDesc>& parameter_layouts) {
-    for (const Tensor& tensor : prepared_.graph.tensors)
-      prepared_.descs.push_back(initial_desc(tensor, parameter_layouts));
-    for (Node& node : std::exchange(prepared_.graph.nodes, {})) append(std::move(node));
-    for (TensorDesc& desc : prepared_.descs)
+  CompiledGraph run(const std::map<std::string, TensorDesc>& parameter_layouts) {
+    for (const Tensor& tensor : compiled_.graph.tensors)
+      compiled_.descs.push_back(initial_desc(tensor, parameter_layouts));
+    for (Node& node : std::exchange(compiled_.graph.nodes, {})) append(std::move(node));
+    for (TensorDesc& desc : compiled_.descs)
       if (desc.layout == Layout::any) desc.layout = Layout::row_major;
     lay_out_as_copies();
     return plan_buffers();
   }
 
-  PreparedGraph run(std::vector<TensorDesc> descs, std::vector<kernels::Kernel> kernels) {
-    prepared_.descs = std::move(descs);
-    prepared_.kernels = std::move(kernels);
+  CompiledGraph run(std::vector<TensorDesc> descs, std::vector<kernels::Kernel> kernels) {
+    compiled_.descs = std::move(descs);
+    compiled_.kernels = std::move(kernels);
     return plan_buffers();
   }
 
  private:
-  PreparedGraph plan_buffers() {
+  CompiledGraph plan_buffers() {
     find_buffers();
     assign_addresses();
-    return std::move(prepared_);
+    return std::move(compiled_);
   }
 
-  const Tensor& tensor(TensorId id) const { return prepared_.graph.tensors[index(id)]; }
+  const Tensor& tensor(TensorId id) const { return compiled_.graph.tensors[index(id)]; }
 
   TensorDesc initial_desc(const Tensor& tensor,
                           const std::map<std::string, TensorDesc>& parameter_layouts) const {
@@ -69,20 +69,20 @@ class Preparation {
 
   // A parameter lies as its copy, which the kernels read, so that the optimizer may write both element by element.
   void lay_out_as_copies() {
-    for (const TrainableParameter& parameter : prepared_.graph.parameters) {
+    for (const TrainableParameter& parameter : compiled_.graph.parameters) {
       if (parameter.copy < 0) continue;
-      prepared_.descs[index(parameter.tensor)].layout = prepared_.descs[index(parameter.copy)].layout;
-      prepared_.descs[index(parameter.tensor)].opaque = prepared_.descs[index(parameter.copy)].opaque;
+      compiled_.descs[index(parameter.tensor)].layout = compiled_.descs[index(parameter.copy)].layout;
+      compiled_.descs[index(parameter.tensor)].opaque = compiled_.descs[index(parameter.copy)].opaque;
     }
   }
 
   // Gradients lie as what they are the gradients of.
   void adopt_partner_layout(TensorId id) {
-    TensorDesc& desc = prepared_.descs[index(id)];
+    TensorDesc& desc = compiled_.descs[index(id)];
     const TensorId partner = tensor(id).partner;
     if (desc.layout != Layout::any || partner < 0) return;
-    desc.layout = prepared_.descs[index(partner)].layout;
-    desc.opaque = prepared_.descs[index(partner)].opaque;
+    desc.layout = compiled_.descs[index(partner)].layout;
+    desc.opaque = compiled_.descs[index(partner)].opaque;
   }
 
   // Appends the node with its kernel. Where its images come in layouts that the kernel cannot mix, it gets copies in
@@ -104,26 +104,26 @@ class Preparation {
   }
 
   void push(Node node, kernels::Kernel kernel) {
-    prepared_.graph.nodes.push_back(std::move(node));
-    prepared_.kernels.push_back(std::move(kernel));
+    compiled_.graph.nodes.push_back(std::move(node));
+    compiled_.kernels.push_back(std::move(kernel));
   }
 
   kernels::Kernel make_kernel(const Node& node) {
     kernels::KernelRequest request;
     request.control = control_;
-    for (const TensorId input : node.inputs) request.inputs.push_back(prepared_.descs[index(input)]);
-    for (const TensorId output : node.outputs) request.outputs.push_back(prepared_.descs[index(output)]);
+    for (const TensorId input : node.inputs) request.inputs.push_back(compiled_.descs[index(input)]);
+    for (const TensorId output : node.outputs) request.outputs.push_back(compiled_.descs[index(output)]);
     kernels::Kernel kernel = node.make(backend_, request);
     for (std::size_t i = 0; i < node.inputs.size(); ++i)
-      prepared_.descs[index(node.inputs[i])] = request.inputs[i];
+      compiled_.descs[index(node.inputs[i])] = request.inputs[i];
     for (std::size_t i = 0; i < node.outputs.size(); ++i)
-      prepared_.descs[index(node.outputs[i])] = request.outputs[i];
+      compiled_.descs[index(node.outputs[i])] = request.outputs[i];
     return kernel;
   }
 
   bool is_image(TensorId id) const {
     return inside_step(id) && tensor(id).shape.rank() == 4 &&
-           prepared_.descs[index(id)].layout != Layout::opaque;
+           compiled_.descs[index(id)].layout != Layout::opaque;
   }
   bool can_reorder(TensorId id) const {
     return is_image(id) &&
@@ -135,8 +135,8 @@ class Preparation {
     Layout common = Layout::any;
     for (const TensorId input : node.inputs) {
       if (!is_image(input)) continue;
-      if (!can_reorder(input)) return prepared_.descs[index(input)].layout;
-      if (common == Layout::any) common = prepared_.descs[index(input)].layout;
+      if (!can_reorder(input)) return compiled_.descs[index(input)].layout;
+      if (common == Layout::any) common = compiled_.descs[index(input)].layout;
     }
     return common;
   }
@@ -146,7 +146,7 @@ class Preparation {
     const Layout common = common_layout(node);
     if (common == Layout::any) return false;
     const auto differs = [&](TensorId id) {
-      return can_reorder(id) && prepared_.descs[index(id)].layout != common;
+      return can_reorder(id) && compiled_.descs[index(id)].layout != common;
     };
     bool changed = false;
     for (TensorId& input : node.inputs)
@@ -157,18 +157,18 @@ class Preparation {
     // Outputs that took the layout of their partner; who reads them may need a copy in turn.
     for (const TensorId output : node.outputs)
       if (differs(output)) {
-        prepared_.descs[index(output)].layout = common;
+        compiled_.descs[index(output)].layout = common;
         changed = true;
       }
     return changed;
   }
 
   TensorId append_reorder(const Node& reader, TensorId from, Layout layout) {
-    const auto copy = static_cast<TensorId>(prepared_.graph.tensors.size());
+    const auto copy = static_cast<TensorId>(compiled_.graph.tensors.size());
     const Tensor source = tensor(from);
-    prepared_.graph.tensors.push_back(
+    compiled_.graph.tensors.push_back(
         {source.name + "/reordered", TensorRole::activation, source.dtype, source.shape});
-    prepared_.descs.push_back({source.dtype, source.shape, layout, nullptr});
+    compiled_.descs.push_back({source.dtype, source.shape, layout, nullptr});
     const auto make = [](kernels::Backend backend, kernels::KernelRequest& request) {
       return kernels::reorder_forward(backend, {}, request);
     };
@@ -181,10 +181,10 @@ class Preparation {
 
   // Which tensors share a buffer because a kernel works in place, and from when to when each buffer is live.
   void find_buffers() {
-    const auto& nodes = prepared_.graph.nodes;
-    buffer_of_.resize(prepared_.descs.size());
-    first_.assign(prepared_.descs.size(), -1);
-    last_.assign(prepared_.descs.size(), -1);
+    const auto& nodes = compiled_.graph.nodes;
+    buffer_of_.resize(compiled_.descs.size());
+    first_.assign(compiled_.descs.size(), -1);
+    last_.assign(compiled_.descs.size(), -1);
     for (std::size_t id = 0; id < buffer_of_.size(); ++id) buffer_of_[id] = static_cast<TensorId>(id);
     for (int time = 0; time < std::ssize(nodes); ++time)
       for (const auto* operands :
@@ -194,7 +194,7 @@ class Preparation {
           last_[index(id)] = time;
         }
     for (int time = 0; time < std::ssize(nodes); ++time)
-      for (const auto& [input, output] : prepared_.kernels[static_cast<std::size_t>(time)].in_place)
+      for (const auto& [input, output] : compiled_.kernels[static_cast<std::size_t>(time)].in_place)
         share_buffer(nodes[static_cast<std::size_t>(time)].inputs[static_cast<std::size_t>(input)],
                      nodes[static_cast<std::size_t>(time)].outputs[static_cast<std::size_t>(output)], time);
   }
@@ -205,7 +205,7 @@ class Preparation {
     const TensorId buffer = buffer_of_[index(input)];
     const bool free_after = last_[index(buffer)] == time && first_[index(output)] == time;
     if (!free_after || buffer_of_[index(output)] != output) return;
-    if (prepared_.descs[index(buffer)].bytes() != prepared_.descs[index(output)].bytes()) return;
+    if (compiled_.descs[index(buffer)].bytes() != compiled_.descs[index(output)].bytes()) return;
     buffer_of_[index(output)] = buffer;
     last_[index(buffer)] = last_[index(output)];
   }
@@ -214,11 +214,11 @@ class Preparation {
   partition::ArenaOffsets offsets_of(const std::vector<partition::BufferLifetime>& lifetimes) const {
     partition::ArenaOffsets tight = partition::assign_offsets(lifetimes);
     const std::int64_t most = tight.bytes + std::max(tight.bytes / 32, kLittle);
-    const auto end = static_cast<std::int64_t>(prepared_.kernels.size()) - 1;
-    for (int linger = linger_; linger > 0; linger /= 2) {
+    const auto end = static_cast<std::int64_t>(compiled_.kernels.size()) - 1;
+    for (int reuse_delay = reuse_delay_; reuse_delay > 0; reuse_delay /= 2) {
       std::vector<partition::BufferLifetime> longer = lifetimes;
       for (partition::BufferLifetime& lifetime : longer)
-        lifetime.last = std::min(lifetime.last + linger, end);
+        lifetime.last = std::min(lifetime.last + reuse_delay, end);
       partition::ArenaOffsets plan = partition::assign_offsets(longer);
       if (plan.bytes <= most) return plan;
     }
@@ -228,34 +228,34 @@ class Preparation {
   void assign_addresses() {
     std::vector<partition::BufferLifetime> lifetimes;
     std::vector<std::int64_t*> destination;
-    prepared_.tensor_offset.assign(prepared_.descs.size(), -1);
-    prepared_.workspace_offset.assign(prepared_.kernels.size(), -1);
-    for (std::size_t id = 0; id < prepared_.descs.size(); ++id) {
+    compiled_.tensor_offset.assign(compiled_.descs.size(), -1);
+    compiled_.workspace_offset.assign(compiled_.kernels.size(), -1);
+    for (std::size_t id = 0; id < compiled_.descs.size(); ++id) {
       if (!inside_step(static_cast<TensorId>(id)) || buffer_of_[id] != static_cast<TensorId>(id) ||
           first_[id] < 0)
         continue;
-      lifetimes.push_back({static_cast<std::int64_t>(prepared_.descs[id].bytes()), first_[id], last_[id]});
-      destination.push_back(&prepared_.tensor_offset[id]);
+      lifetimes.push_back({static_cast<std::int64_t>(compiled_.descs[id].bytes()), first_[id], last_[id]});
+      destination.push_back(&compiled_.tensor_offset[id]);
     }
-    for (std::size_t node = 0; node < prepared_.kernels.size(); ++node) {
-      const std::size_t bytes = prepared_.kernels[node].workspace_bytes;
+    for (std::size_t node = 0; node < compiled_.kernels.size(); ++node) {
+      const std::size_t bytes = compiled_.kernels[node].workspace_bytes;
       if (bytes == 0) continue;
       const auto time = static_cast<std::int64_t>(node);
       lifetimes.push_back({static_cast<std::int64_t>(bytes), time, time});
-      destination.push_back(&prepared_.workspace_offset[node]);
+      destination.push_back(&compiled_.workspace_offset[node]);
     }
     const partition::ArenaOffsets plan = offsets_of(lifetimes);
     for (std::size_t i = 0; i < destination.size(); ++i) *destination[i] = plan.offset[i];
-    for (std::size_t id = 0; id < prepared_.descs.size(); ++id)
+    for (std::size_t id = 0; id < compiled_.descs.size(); ++id)
       if (inside_step(static_cast<TensorId>(id)))
-        prepared_.tensor_offset[id] = prepared_.tensor_offset[index(buffer_of_[id])];
-    prepared_.activation_bytes = plan.bytes;
+        compiled_.tensor_offset[id] = compiled_.tensor_offset[index(buffer_of_[id])];
+    compiled_.activation_bytes = plan.bytes;
   }
 
   kernels::Backend backend_;
   const kernels::StepControl* control_;
-  int linger_;
-  PreparedGraph prepared_;
+  int reuse_delay_;
+  CompiledGraph compiled_;
   std::vector<TensorId> buffer_of_;
   std::vector<int> first_,
       last_;  // node that touches the tensor (of a buffer: any tensor in it) first and last
@@ -263,21 +263,21 @@ class Preparation {
 
 }  // namespace
 
-PreparedGraph prepare(StepGraph graph, kernels::Backend backend, const kernels::StepControl* control,
-                      const std::map<std::string, TensorDesc>& parameter_layouts, int linger) {
-  return Preparation(std::move(graph), backend, control, linger).run(parameter_layouts);
+CompiledGraph compile_graph(StepGraph graph, kernels::Backend backend, const kernels::StepControl* control,
+                            const std::map<std::string, TensorDesc>& parameter_layouts, int reuse_delay) {
+  return Compilation(std::move(graph), backend, control, reuse_delay).run(parameter_layouts);
 }
 
-PreparedGraph with_buffers(StepGraph graph, std::vector<TensorDesc> descs,
-                           std::vector<kernels::Kernel> kernels, int linger) {
-  return Preparation(std::move(graph), kernels::Backend::cpu, nullptr, linger)
+CompiledGraph assign_buffers(StepGraph graph, std::vector<TensorDesc> descs,
+                             std::vector<kernels::Kernel> kernels, int reuse_delay) {
+  return Compilation(std::move(graph), kernels::Backend::cpu, nullptr, reuse_delay)
       .run(std::move(descs), std::move(kernels));
 }
 
-std::map<std::string, kernels::TensorDesc> parameter_layouts(const PreparedGraph& prepared) {
+std::map<std::string, kernels::TensorDesc> parameter_layouts(const CompiledGraph& compiled) {
   std::map<std::string, kernels::TensorDesc> layouts;
-  for (const TrainableParameter& parameter : prepared.graph.parameters)
-    layouts[parameter.spec.name] = prepared.descs[static_cast<std::size_t>(parameter.tensor)];
+  for (const TrainableParameter& parameter : compiled.graph.parameters)
+    layouts[parameter.spec.name] = compiled.descs[static_cast<std::size_t>(parameter.tensor)];
   return layouts;
 }
 

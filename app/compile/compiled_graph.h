@@ -11,7 +11,7 @@
 
 namespace convoy::app {
 
-struct PreparedGraph {
+struct CompiledGraph {
   StepGraph graph;
   std::vector<kernels::TensorDesc> descs;  // of every tensor, all layouts settled
   std::vector<kernels::Kernel> kernels;    // of every node; empty for all_reduce and transfers
@@ -22,19 +22,19 @@ struct PreparedGraph {
 };
 
 // `parameter_layouts` (by name) are taken as given; parameters that are not in it get what the first kernel that
-// reads them prefers. `control` must outlive the kernels. `linger`: for so many nodes after its last
+// reads them prefers. `control` must outlive the kernels. `reuse_delay`: for so many nodes after its last
 // use nothing new takes a buffer's or workspace's place, as it would have to wait for a reader that may be behind, on
 // another lane; for fewer nodes, or none, where that would take more than both 128 MiB and a 32nd of the arena.
-PreparedGraph prepare(StepGraph graph, kernels::Backend backend, const kernels::StepControl* control,
-                      const std::map<std::string, kernels::TensorDesc>& parameter_layouts = {},
-                      int linger = 0);
+CompiledGraph compile_graph(StepGraph graph, kernels::Backend backend, const kernels::StepControl* control,
+                            const std::map<std::string, kernels::TensorDesc>& parameter_layouts = {},
+                            int reuse_delay = 0);
 
-// The second half of prepare alone, for a graph whose layouts are settled and whose kernels are made: gives every
+// The second half of compile_graph() alone, for a graph whose layouts are settled and whose kernels are made: gives every
 // tensor inside the step its offset.
-PreparedGraph with_buffers(StepGraph graph, std::vector<kernels::TensorDesc> descs,
-                           std::vector<kernels::Kernel> kernels, int linger = 0);
+CompiledGraph assign_buffers(StepGraph graph, std::vector<kernels::TensorDesc> descs,
+                             std::vector<kernels::Kernel> kernels, int reuse_delay = 0);
 
-// By name, as prepare() takes them.
-std::map<std::string, kernels::TensorDesc> parameter_layouts(const PreparedGraph& prepared);
+// By name, as compile_graph() takes them.
+std::map<std::string, kernels::TensorDesc> parameter_layouts(const CompiledGraph& compiled);
 
 }  // namespace convoy::app

@@ -11,19 +11,19 @@
 namespace convoy::app {
 
 CompiledSteps compile_steps(std::optional<StepGraph> train, StepGraph evaluate, kernels::Backend backend,
-                            const kernels::StepControl* control, int linger) {
+                            const kernels::StepControl* control, int reuse_delay) {
   CompiledSteps steps;
   std::map<std::string, kernels::TensorDesc> layouts;
   if (train) {
-    steps.train = prepare(std::move(*train), backend, control, {}, linger);
+    steps.train = compile_graph(std::move(*train), backend, control, {}, reuse_delay);
     layouts = parameter_layouts(*steps.train);
   }
-  steps.evaluate = prepare(std::move(evaluate), backend, control, layouts, linger);
+  steps.evaluate = compile_graph(std::move(evaluate), backend, control, layouts, reuse_delay);
   return steps;
 }
 
 CompiledSteps part_of_steps(const CompiledSteps& whole, const StepPlacement& placement, int part,
-                            int linger) {
+                            int reuse_delay) {
   const StepGraph& train = whole.train->graph;
   if (placement.part_of.size() != train.nodes.size())
     throw std::runtime_error(fmt::format(
@@ -34,7 +34,7 @@ CompiledSteps part_of_steps(const CompiledSteps& whole, const StepPlacement& pla
   result.train = part_of_step(
       *whole.train,
       make_rank_programs(find_dependences(train), placement.part_of, placement.parts, placement.times), part,
-      linger);
+      reuse_delay);
   const StepGraph& evaluate = whole.evaluate.graph;
   result.evaluate = part_of_step(
       whole.evaluate,

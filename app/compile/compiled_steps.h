@@ -11,14 +11,14 @@
 namespace convoy::app {
 
 struct CompiledSteps {
-  std::optional<PreparedGraph> train;  // empty: evaluation only
-  PreparedGraph evaluate;
+  std::optional<CompiledGraph> train;  // empty: evaluation only
+  CompiledGraph evaluate;
 };
 
-// The evaluation step takes the parameters' layouts from the training step. `control` must outlive the kernels. `linger`:
-// as prepare() takes it.
+// The evaluation step takes the parameters' layouts from the training step. `control` must outlive the kernels. `reuse_delay`:
+// as compile_graph() takes it.
 CompiledSteps compile_steps(std::optional<StepGraph> train, StepGraph evaluate, kernels::Backend backend,
-                            const kernels::StepControl* control, int linger = 0);
+                            const kernels::StepControl* control, int reuse_delay = 0);
 
 // How a training step is spread over the ranks of a replica; the same on all of them.
 struct StepPlacement {
@@ -27,9 +27,9 @@ struct StepPlacement {
   ExpectedTimes times;
 };
 
-// The part of both steps. Throws std::runtime_error when the steps are not those that the placement was made for. `linger`: of the
-// training step, as prepare() takes it.
+// The part of both steps. Throws std::runtime_error when the steps are not those that the placement was made for. `reuse_delay`: of the
+// training step, as compile_graph() takes it.
 CompiledSteps part_of_steps(const CompiledSteps& whole, const StepPlacement& placement, int part,
-                            int linger = 0);
+                            int reuse_delay = 0);
 
 }  // namespace convoy::app

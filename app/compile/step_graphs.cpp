@@ -26,7 +26,7 @@ StoredInput stored_input(const InputOptions& input, bool training) {
 }
 
 // Of 1, 2, 4, 8 and 16 nodes four are fastest on an H200 (docs/results/training.md).
-int linger_of(const SessionOptions& options) {
+int reuse_delay_of(const SessionOptions& options) {
   return options.backend == kernels::Backend::cuda && options.lanes > 1 ? 4 : 0;
 }
 
@@ -55,7 +55,7 @@ CompiledSteps compile_session(const Network& network, const SessionOptions& opti
   std::optional<StepGraph> train;
   if (options.training) train = session_graph(fused, options, replicas, true);
   return compile_steps(std::move(train), session_graph(fused, options, replicas, false), options.backend,
-                       control, linger_of(options));
+                       control, reuse_delay_of(options));
 }
 
 CompiledSteps compile_tuned_session(const Network& network, const SessionOptions& options,
@@ -69,11 +69,11 @@ CompiledSteps compile_tuned_session(const Network& network, const SessionOptions
   return steps;
 }
 
-int linger_of_part(const SessionOptions& options) {
-  return options.memory_limit > 0 ? 0 : linger_of(options);
+int stage_reuse_delay(const SessionOptions& options) {
+  return options.memory_limit > 0 ? 0 : reuse_delay_of(options);
 }
 
-// Lets no place linger, then computes as few activations twice as it takes; where not even all of them do, the memory says
+// Lets no place reuse_delay, then computes as few activations twice as it takes; where not even all of them do, the memory says
 // what is missing.
 void Session::fit_into_limit(const Network& network, const FlatLayout& flat, const MemoryRequest& request) {
   const auto fits = [&] {
@@ -81,19 +81,19 @@ void Session::fit_into_limit(const Network& network, const FlatLayout& flat, con
   };
   if (fits()) return;
   const StepGraph graph = session_graph(network, options_, ranks_.size(), true);
-  const std::vector<Rematerialisation> candidates = rematerialisable(graph);
+  const std::vector<RecomputeCandidate> candidates = recompute_candidates(graph);
   const auto layouts = parameter_layouts(*train_);
   const auto tight = [&](StepGraph changed) {
-    return prepare(std::move(changed), options_.backend, control_, layouts);
+    return compile_graph(std::move(changed), options_.backend, control_, layouts);
   };
   const auto drop = [&](std::size_t count) {
     std::vector<TensorId> tensors;
     for (std::size_t i = 0; i < count; ++i) tensors.push_back(candidates[i].tensor);
     StepGraph changed = graph;
-    rematerialise(changed, tensors);
+    recompute(changed, tensors);
     train_ = tight(std::move(changed));
   };
-  if (linger_of(options_) > 0) {
+  if (reuse_delay_of(options_) > 0) {
     evaluate_ = tight(session_graph(network, options_, ranks_.size(), false));
     drop(0);
     if (fits()) return;

@@ -18,21 +18,21 @@ std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-std::int64_t bytes_of_states(const PreparedGraph& prepared) {
+std::int64_t bytes_of_states(const CompiledGraph& compiled) {
   std::int64_t bytes = 0;
-  for (const auto& [tensor, spec] : prepared.graph.states)
+  for (const auto& [tensor, spec] : compiled.graph.states)
     bytes +=
-        round_up(static_cast<std::int64_t>(prepared.descs[static_cast<std::size_t>(tensor)].bytes()), 64);
+        round_up(static_cast<std::int64_t>(compiled.descs[static_cast<std::size_t>(tensor)].bytes()), 64);
   return bytes;
 }
 
 }  // namespace
 
-FlatLayout::FlatLayout(const PreparedGraph& prepared) : parameter(prepared.graph.parameters_by_gradient()) {
+FlatLayout::FlatLayout(const CompiledGraph& compiled) : parameter(compiled.graph.parameters_by_gradient()) {
   for (const int index : parameter) {
-    const TrainableParameter& one = prepared.graph.parameters[static_cast<std::size_t>(index)];
+    const TrainableParameter& one = compiled.graph.parameters[static_cast<std::size_t>(index)];
     const auto bytes =
-        static_cast<std::int64_t>(prepared.descs[static_cast<std::size_t>(one.tensor)].bytes());
+        static_cast<std::int64_t>(compiled.descs[static_cast<std::size_t>(one.tensor)].bytes());
     const std::int64_t count = bytes / static_cast<std::int64_t>(sizeof(float));
     segments.push_back({elements, count, one.spec.decay, one.spec.decay});
     elements += round_up(count, kSegmentAlignment);
@@ -40,9 +40,9 @@ FlatLayout::FlatLayout(const PreparedGraph& prepared) : parameter(prepared.graph
   }
 }
 
-std::vector<MemoryUse> plan_memory(const PreparedGraph* train, const PreparedGraph& evaluate,
+std::vector<MemoryUse> plan_memory(const CompiledGraph* train, const CompiledGraph& evaluate,
                                    const FlatLayout& flat, const MemoryRequest& request) {
-  const PreparedGraph& main = train != nullptr ? *train : evaluate;
+  const CompiledGraph& main = train != nullptr ? *train : evaluate;
   const auto& graph = main.graph;
   const std::int64_t flat_bytes = flat.elements * static_cast<std::int64_t>(sizeof(float));
   std::vector<MemoryUse> uses;
@@ -80,10 +80,10 @@ std::int64_t total_bytes(const std::vector<MemoryUse>& uses) {
   return sum;
 }
 
-ModelMemory::ModelMemory(kernels::Backend backend, const PreparedGraph* train, const PreparedGraph& evaluate,
+ModelMemory::ModelMemory(kernels::Backend backend, const CompiledGraph* train, const CompiledGraph& evaluate,
                          FlatLayout flat, const MemoryRequest& request)
     : uses_(plan_memory(train, evaluate, flat, request)), flat_(std::move(flat)) {
-  const PreparedGraph& main = train != nullptr ? *train : evaluate;
+  const CompiledGraph& main = train != nullptr ? *train : evaluate;
   has_images_ = main.graph.images >= 0;
   if (has_images_) images_desc_ = main.descs[static_cast<std::size_t>(main.graph.images)];
   has_labels_ = main.graph.labels >= 0;
@@ -117,14 +117,14 @@ void ModelMemory::set_offsets() {
   }
 }
 
-void ModelMemory::list_tensors(const PreparedGraph& prepared, int optimizer_states) {
-  const auto& graph = prepared.graph;
+void ModelMemory::list_tensors(const CompiledGraph& compiled, int optimizer_states) {
+  const auto& graph = compiled.graph;
   parameters_.resize(graph.parameters.size());
   for (std::size_t i = 0; i < flat_.segments.size(); ++i) {
     const auto index = static_cast<std::size_t>(flat_.parameter[i]);
     const std::int64_t offset = flat_.segments[i].offset;
     const TrainableParameter& parameter = graph.parameters[index];
-    const auto& desc = prepared.descs[static_cast<std::size_t>(parameter.tensor)];
+    const auto& desc = compiled.descs[static_cast<std::size_t>(parameter.tensor)];
     parameters_[index] = {parameter.spec.name, desc, flat_parameters() + offset};
     by_name_[parameter.spec.name] = parameters_[index].address;
     if (parameter.gradient >= 0) by_name_[parameter.spec.name + ".gradient"] = flat_gradients() + offset;
@@ -134,10 +134,10 @@ void ModelMemory::list_tensors(const PreparedGraph& prepared, int optimizer_stat
       optimizer_states_.push_back({fmt::format("{}.optimizer{}", parameter.spec.name, state), desc,
                                    flat_optimizer_state(state) + offset});
   }
-  statistics_elements_ = bytes_of_states(prepared) / static_cast<std::int64_t>(sizeof(float));
+  statistics_elements_ = bytes_of_states(compiled) / static_cast<std::int64_t>(sizeof(float));
   std::byte* next = base("statistics");
   for (const auto& [tensor, spec] : graph.states) {
-    const auto& desc = prepared.descs[static_cast<std::size_t>(tensor)];
+    const auto& desc = compiled.descs[static_cast<std::size_t>(tensor)];
     states_.push_back({spec.name, desc, next});
     by_name_[spec.name] = next;
     next += round_up(static_cast<std::int64_t>(desc.bytes()), 64);
@@ -157,8 +157,8 @@ float* ModelMemory::flat_optimizer_state(int index) const {
   return reinterpret_cast<float*>(base("optimizer")) + index * flat_.elements;
 }
 
-void* ModelMemory::address(const PreparedGraph& prepared, TensorId id) const {
-  const Tensor& tensor = prepared.graph.tensors[static_cast<std::size_t>(id)];
+void* ModelMemory::address(const CompiledGraph& compiled, TensorId id) const {
+  const Tensor& tensor = compiled.graph.tensors[static_cast<std::size_t>(id)];
   switch (tensor.role) {
     case TensorRole::images:
       return images();
@@ -177,13 +177,13 @@ void* ModelMemory::address(const PreparedGraph& prepared, TensorId id) const {
     case TensorRole::state:
       return by_name_.at(tensor.name);
     case TensorRole::activation:
-      return base("activations") + prepared.tensor_offset[static_cast<std::size_t>(id)];
+      return base("activations") + compiled.tensor_offset[static_cast<std::size_t>(id)];
   }
   throw std::logic_error("a tensor without a role");
 }
 
-void* ModelMemory::workspace(const PreparedGraph& prepared, std::size_t node) const {
-  const std::int64_t offset = prepared.workspace_offset[node];
+void* ModelMemory::workspace(const CompiledGraph& compiled, std::size_t node) const {
+  const std::int64_t offset = compiled.workspace_offset[node];
   return offset < 0 ? nullptr : base("activations") + offset;
 }
 

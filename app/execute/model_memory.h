@@ -33,7 +33,7 @@ struct MemoryUse {
 // Where every parameter lies in the flat buffers, in elements; segments in ascending order, one a parameter, each from a
 // multiple of 128 on.
 struct FlatLayout {
-  explicit FlatLayout(const PreparedGraph& prepared);
+  explicit FlatLayout(const CompiledGraph& compiled);
   std::int64_t elements = 0;
   std::vector<kernels::ParameterSegment> segments;
   std::vector<int> parameter;  // of every segment: index into the graph's list
@@ -54,7 +54,7 @@ struct MemoryRequest {
 };
 
 // What a ModelMemory of these holds, in the arena's order; the limit is not looked at.
-std::vector<MemoryUse> plan_memory(const PreparedGraph* train, const PreparedGraph& evaluate,
+std::vector<MemoryUse> plan_memory(const CompiledGraph* train, const CompiledGraph& evaluate,
                                    const FlatLayout& flat, const MemoryRequest& request);
 std::int64_t total_bytes(const std::vector<MemoryUse>& uses);
 
@@ -62,11 +62,11 @@ class ModelMemory {
  public:
   // `train` may be null (evaluation only); `flat` is that of `train`, else of `evaluate`. Throws std::runtime_error when
   // the arena would exceed the limit.
-  ModelMemory(kernels::Backend backend, const PreparedGraph* train, const PreparedGraph& evaluate,
+  ModelMemory(kernels::Backend backend, const CompiledGraph* train, const CompiledGraph& evaluate,
               FlatLayout flat, const MemoryRequest& request);
 
-  void* address(const PreparedGraph& prepared, TensorId tensor) const;
-  void* workspace(const PreparedGraph& prepared, std::size_t node) const;
+  void* address(const CompiledGraph& compiled, TensorId tensor) const;
+  void* workspace(const CompiledGraph& compiled, std::size_t node) const;
   // On CUDA all of these are addresses of the device.
   void* update_workspace() const { return base("activations"); }
   void* images() const { return base("images"); }
@@ -119,7 +119,7 @@ class ModelMemory {
 
  private:
   void set_offsets();
-  void list_tensors(const PreparedGraph& prepared, int optimizer_states);
+  void list_tensors(const CompiledGraph& compiled, int optimizer_states);
   std::byte* base(const std::string& purpose) const {
     return (transfer_memory_ ? transfer_memory_.get() : arena_.data()) + offset_.at(purpose);
   }

@@ -12,11 +12,11 @@
 namespace convoy::app {
 namespace {
 
-std::int64_t operand_bytes(const PreparedGraph& prepared, const Node& node) {
+std::int64_t operand_bytes(const CompiledGraph& compiled, const Node& node) {
   std::int64_t bytes = 0;
   for (const auto* operands : {&node.inputs, &node.outputs})
     for (const TensorId id : *operands)
-      bytes += static_cast<std::int64_t>(prepared.descs[static_cast<std::size_t>(id)].bytes());
+      bytes += static_cast<std::int64_t>(compiled.descs[static_cast<std::size_t>(id)].bytes());
   return bytes;
 }
 
@@ -47,20 +47,20 @@ class CollectiveMemory {
 };
 
 // Running statistics are updated where they lie; every other input is only read.
-void note_accesses(Instruction& instruction, const PreparedGraph& prepared, std::size_t index,
+void note_accesses(Instruction& instruction, const CompiledGraph& compiled, std::size_t index,
                    const ModelMemory& memory) {
-  const Node& node = prepared.graph.nodes[index];
+  const Node& node = compiled.graph.nodes[index];
   const auto range = [&](TensorId id) -> MemoryRange {
-    return {memory.address(prepared, id),
-            static_cast<std::int64_t>(prepared.descs[static_cast<std::size_t>(id)].bytes())};
+    return {memory.address(compiled, id),
+            static_cast<std::int64_t>(compiled.descs[static_cast<std::size_t>(id)].bytes())};
   };
   for (const TensorId id : node.inputs) {
-    const bool state = prepared.graph.tensors[static_cast<std::size_t>(id)].role == TensorRole::state;
+    const bool state = compiled.graph.tensors[static_cast<std::size_t>(id)].role == TensorRole::state;
     (state ? instruction.writes : instruction.reads).push_back(range(id));
   }
   for (const TensorId id : node.outputs) instruction.writes.push_back(range(id));
-  if (const auto bytes = prepared.kernels[index].workspace_bytes; bytes > 0)
-    instruction.writes.push_back({memory.workspace(prepared, index), static_cast<std::int64_t>(bytes)});
+  if (const auto bytes = compiled.kernels[index].workspace_bytes; bytes > 0)
+    instruction.writes.push_back({memory.workspace(compiled, index), static_cast<std::int64_t>(bytes)});
 }
 
 }  // namespace
@@ -81,7 +81,7 @@ Session::Session(const Network& network, const SessionOptions& options, const Ra
   CollectiveMemory shared(groups.replicas, &comm::Collectives::shared_memory, options.training);
   CompiledSteps steps = compile_tuned_session(network, options, groups, control_);
   if (placement != nullptr) {
-    steps = part_of_steps(steps, *placement, groups.parts->rank(), linger_of_part(options));
+    steps = part_of_steps(steps, *placement, groups.parts->rank(), stage_reuse_delay(options));
     transfers_ = std::make_unique<Transfers>(*groups.parts);
   }
   train_ = std::move(steps.train);
@@ -126,8 +126,8 @@ void Session::connect() {
 // All-reduces of statistics, transfers' ends, the buckets, the metrics, the gradients' norm.
 int Session::most_waits() const {
   if (groups_.world->size() == 1 || !options_.time_waits) return 0;
-  const auto in = [](const PreparedGraph& prepared) {
-    return std::ranges::count_if(prepared.graph.nodes, [](const Node& node) {
+  const auto in = [](const CompiledGraph& compiled) {
+    return std::ranges::count_if(compiled.graph.nodes, [](const Node& node) {
       return node.is_all_reduce() || (node.transfer && !node.transfer->begins());
     });
   };
@@ -168,52 +168,52 @@ void Session::make_buckets() {
   buckets_ = std::make_unique<comm::GradientBuckets>(ranks_, memory_->flat_gradients(), segments);
 }
 
-Program Session::bind(const PreparedGraph& prepared, bool last_part) {
+Program Session::bind(const CompiledGraph& compiled, bool last_part) {
   Program program;
   if (transfers_ != nullptr) transfers_->new_program();
-  if (transfers_ != nullptr && prepared.graph.metrics < 0) append_no_loss(program);
-  for (std::size_t node = 0; node < prepared.graph.nodes.size(); ++node) {
-    append_node(program, prepared, node);
+  if (transfers_ != nullptr && compiled.graph.metrics < 0) append_no_loss(program);
+  for (std::size_t node = 0; node < compiled.graph.nodes.size(); ++node) {
+    append_node(program, compiled, node);
     if (buckets_ == nullptr || !last_part) continue;
-    append_finished_buckets(program, prepared, node);
-    append_early_metrics(program, prepared, node);
+    append_finished_buckets(program, compiled, node);
+    append_early_metrics(program, compiled, node);
   }
   return program;
 }
 
-void Session::append_node(Program& program, const PreparedGraph& prepared, std::size_t index) {
-  const Node& node = prepared.graph.nodes[index];
+void Session::append_node(Program& program, const CompiledGraph& compiled, std::size_t index) {
+  const Node& node = compiled.graph.nodes[index];
   if (node.is_all_reduce()) {
-    const Tensor& tensor = prepared.graph.tensors[static_cast<std::size_t>(node.inputs[0])];
+    const Tensor& tensor = compiled.graph.tensors[static_cast<std::size_t>(node.inputs[0])];
     append_all_reduce(program, ranks_, node.layer,
-                      static_cast<double*>(memory_->address(prepared, node.inputs[0])),
+                      static_cast<double*>(memory_->address(compiled, node.inputs[0])),
                       tensor.shape.elements());
     return;
   }
-  if (node.transfer) return append_transfer(program, prepared, node);
+  if (node.transfer) return append_transfer(program, compiled, node);
   std::vector<void*> inputs, outputs;
-  for (const TensorId id : node.inputs) inputs.push_back(memory_->address(prepared, id));
-  for (const TensorId id : node.outputs) outputs.push_back(memory_->address(prepared, id));
+  for (const TensorId id : node.inputs) inputs.push_back(memory_->address(compiled, id));
+  for (const TensorId id : node.outputs) outputs.push_back(memory_->address(compiled, id));
   Instruction instruction{
       node.layer, node.kind,
-      prepared.kernels[index].bind({inputs, outputs, memory_->workspace(prepared, index)}), node.flops,
-      operand_bytes(prepared, node)};
-  note_accesses(instruction, prepared, index, *memory_);
+      compiled.kernels[index].bind({inputs, outputs, memory_->workspace(compiled, index)}), node.flops,
+      operand_bytes(compiled, node)};
+  note_accesses(instruction, compiled, index, *memory_);
   program.add(std::move(instruction));
 }
 
-void Session::append_transfer(Program& program, const PreparedGraph& prepared, const Node& node) {
+void Session::append_transfer(Program& program, const CompiledGraph& compiled, const Node& node) {
   const TransferEnd& end = *node.transfer;
   const bool sends = !node.inputs.empty();
   const TensorId id = sends ? node.inputs[0] : node.outputs[0];
-  const kernels::TensorDesc& desc = prepared.descs[static_cast<std::size_t>(id)];
-  void* const address = memory_->address(prepared, id);
+  const kernels::TensorDesc& desc = compiled.descs[static_cast<std::size_t>(id)];
+  void* const address = memory_->address(compiled, id);
   Transfers* transfers = transfers_.get();
   Instruction instruction{node.layer, node.kind, nullptr, 0, static_cast<std::int64_t>(desc.bytes())};
   (sends ? instruction.reads : instruction.writes).push_back({address, instruction.bytes});
   if (end.begins()) {
     auto* operation =
-        transfers->prepare(end, address, desc, prepared.graph.tensors[static_cast<std::size_t>(id)].name);
+        transfers->prepare(end, address, desc, compiled.graph.tensors[static_cast<std::size_t>(id)].name);
     instruction.launch = [=](kernels::Stream stream) { transfers->begin(operation, stream); };
     program.add(std::move(instruction));
   } else {

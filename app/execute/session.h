@@ -75,8 +75,8 @@ CompiledSteps compile_session(const Network& network, const SessionOptions& opti
 // The same with the choices of kernels of options.tuning_file, which one rank alone measures and several read.
 CompiledSteps compile_tuned_session(const Network& network, const SessionOptions& options,
                                     const RankGroups& groups, const kernels::StepControl* control);
-// How long places in a part's arena linger: a limit, which parts are made to fit, leaves no room for it.
-int linger_of_part(const SessionOptions& options);
+// How long places in a part's arena reuse_delay: a limit, which parts are made to fit, leaves no room for it.
+int stage_reuse_delay(const SessionOptions& options);
 
 struct UpdateKernels;
 
@@ -162,14 +162,14 @@ class Session {
   void refresh_copies();
   void start(const Program& program, bool stop_requested);
   void make_buckets();
-  Program bind(const PreparedGraph& prepared, bool last_part);
-  void append_node(Program& program, const PreparedGraph& prepared, std::size_t node);
+  Program bind(const CompiledGraph& compiled, bool last_part);
+  void append_node(Program& program, const CompiledGraph& compiled, std::size_t node);
   void append_accumulation(Program& program, const MemoryRange& slice, bool last_part);
   void append_statistics_average(Program& program);
-  void append_finished_buckets(Program& program, const PreparedGraph& prepared, std::size_t node);
+  void append_finished_buckets(Program& program, const CompiledGraph& compiled, std::size_t node);
   void append_update(Program& program, const UpdateKernels& kernels);
-  void append_transfer(Program& program, const PreparedGraph& prepared, const Node& node);
-  void append_early_metrics(Program& program, const PreparedGraph& prepared, std::size_t node);
+  void append_transfer(Program& program, const CompiledGraph& compiled, const Node& node);
+  void append_early_metrics(Program& program, const CompiledGraph& compiled, std::size_t node);
   void append_metrics(Program& program);
   void append_no_update(Program& program);
   void append_no_loss(Program& program);
@@ -192,8 +192,8 @@ class Session {
   comm::Collectives& ranks_;       // the replicas
   kernels::Arena control_memory_;  // one StepControl, where the kernels read it
   kernels::StepControl* control_;
-  std::optional<PreparedGraph> train_;
-  PreparedGraph evaluate_;
+  std::optional<CompiledGraph> train_;
+  CompiledGraph evaluate_;
   std::unique_ptr<ModelMemory> memory_;
   std::unique_ptr<comm::GradientBuckets> buckets_;
   std::vector<std::unique_ptr<comm::PreparedOperation>>

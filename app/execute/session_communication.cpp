@@ -8,20 +8,20 @@
 namespace convoy::app {
 
 // Gradients are sent while backward goes on: a bucket starts after the node that finishes the last of its segments.
-void Session::append_finished_buckets(Program& program, const PreparedGraph& prepared, std::size_t node) {
-  const auto& outputs = prepared.graph.nodes[node].outputs;
+void Session::append_finished_buckets(Program& program, const CompiledGraph& compiled, std::size_t node) {
+  const auto& outputs = compiled.graph.nodes[node].outputs;
   for (int bucket = 0; bucket < std::ssize(buckets_->buckets()); ++bucket) {
     const auto last =
         static_cast<std::size_t>(buckets_->buckets()[static_cast<std::size_t>(bucket)].last_segment);
     const auto parameter = static_cast<std::size_t>(memory_->segment_parameter()[last]);
-    const TensorId gradient = prepared.graph.parameters[parameter].gradient;
+    const TensorId gradient = compiled.graph.parameters[parameter].gradient;
     if (std::ranges::find(outputs, gradient) == outputs.end()) continue;
     const comm::Bucket& slice = buckets_->buckets()[static_cast<std::size_t>(bucket)];
     const MemoryRange range{memory_->flat_gradients() + slice.offset,
                             slice.count * std::int64_t{sizeof(float)}};
     if (options_.accumulate) append_accumulation(program, range, true);
     Instruction start{
-        prepared.graph.nodes[node].layer, "start_bucket",
+        compiled.graph.nodes[node].layer, "start_bucket",
         [buckets = buckets_.get(), bucket](kernels::Stream stream) { buckets->start(bucket, stream); }};
     start.writes.push_back(range);
     start.follow = [buckets = buckets_.get(), bucket](kernels::Stream stream) {
@@ -57,10 +57,10 @@ void Session::append_communication(Program& program, Instruction instruction,
 
 // A device sums the loss over the ranks while backward goes on; a host would have to be asked to move the sum on, and parts have
 // their loss at different times.
-void Session::append_early_metrics(Program& program, const PreparedGraph& prepared, std::size_t node) {
+void Session::append_early_metrics(Program& program, const CompiledGraph& compiled, std::size_t node) {
   if (options_.backend != kernels::Backend::cuda || transfers_ != nullptr) return;
-  const auto& outputs = prepared.graph.nodes[node].outputs;
-  if (std::ranges::find(outputs, prepared.graph.metrics) == outputs.end()) return;
+  const auto& outputs = compiled.graph.nodes[node].outputs;
+  if (std::ranges::find(outputs, compiled.graph.metrics) == outputs.end()) return;
   early_metrics_ = groups_.world->prepare_all_reduce(memory_->metrics(), ModelMemory::kMetrics,
                                                      kernels::DType::f64, "metrics");
   Instruction start{"metrics", "start_all_reduce",

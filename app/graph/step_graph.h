@@ -60,7 +60,7 @@ struct Node {
   std::vector<TensorId> inputs, outputs;
   KernelMaker make;  // empty for all_reduce: the sum of inputs[0] over the ranks, in place
   double flops = 0;
-  KernelMaker again = {};  // the same outputs, bit for bit, later in the step (rematerialise.h); may be empty
+  KernelMaker again = {};  // the same outputs, bit for bit, later in the step (recompute.h); may be empty
   KernelMaker with_statistics =
       {};  // gives batch norm's sums over outputs[0] too (fuse_statistics); may be empty
   KernelMaker with_relu_gradient =

@@ -10,29 +10,29 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 }  // namespace
 
-Surroundings look_around(const comm::Communicator& world, const RankGroups& groups, kernels::Backend backend,
-                         int threads) {
-  Surroundings surroundings;
-  surroundings.links = measure_links(*groups.parts, backend, groups.parts->size());
+MachineProfile measure_machine(const comm::Communicator& world, const RankGroups& groups,
+                               kernels::Backend backend, int threads) {
+  MachineProfile machine_profile;
+  machine_profile.links = measure_links(*groups.parts, backend, groups.parts->size());
   if (groups.replicas->size() > 1) {
     if (backend == kernels::Backend::cuda) {  // which sums gradients beside backward
-      surroundings.reduce_ms = measure_small_sum(*groups.replicas);
+      machine_profile.reduce_ms = measure_small_sum(*groups.replicas);
     } else {
       const LinkCost link = measure_links(*groups.replicas, backend, 2)[0][1];
-      surroundings.reduce_ms = 2 * link.latency_ms;
-      surroundings.reduce_ms_per_byte = 2 / link.bytes_per_ms;
+      machine_profile.reduce_ms = 2 * link.latency_ms;
+      machine_profile.reduce_ms_per_byte = 2 / link.bytes_per_ms;
     }
   }
   const int parts = groups.parts->size();
   if (backend == kernels::Backend::cuda) {  // one rank a device
-    surroundings.device_bytes =
+    machine_profile.device_bytes =
         world.all_reduce(kernels::free_gpu_memory(), comm::ReduceOp::min, "memory of the devices");
-    surroundings.processors = separate_processors(parts);
-    return surroundings;
+    machine_profile.processors = separate_processors(parts);
+    return machine_profile;
   }
   const std::vector<comm::RankPlacement> ranks = comm::gather_placement(world);
-  if (world.rank() == 0) surroundings.processors = share_processors(ranks, parts, threads);
-  return surroundings;
+  if (world.rank() == 0) machine_profile.processors = share_processors(ranks, parts, threads);
+  return machine_profile;
 }
 
 partition::Machine describe_machine(const std::vector<std::vector<LinkCost>>& links) {
@@ -47,23 +47,23 @@ partition::Machine describe_machine(const std::vector<std::vector<LinkCost>>& li
   return machine;
 }
 
-ProgramCosts costs_of_programs(const Surroundings& surroundings, const RankPrograms& programs,
+ProgramCosts costs_of_programs(const MachineProfile& machine_profile, const RankPrograms& programs,
                                const partition::TaskGraph& tasks,
                                const std::vector<partition::DeviceIndex>& part_of,
                                const std::vector<kernels::TensorDesc>& tensors) {
   ProgramCosts costs;
-  costs.processors = surroundings.processors;
-  for (const double slowdown : surroundings.update_slowdown) costs.updates.push_back({0, slowdown});
-  const auto nodes = static_cast<partition::NodeIndex>(surroundings.slowdown.size());
+  costs.processors = machine_profile.processors;
+  for (const double slowdown : machine_profile.update_slowdown) costs.updates.push_back({0, slowdown});
+  const auto nodes = static_cast<partition::NodeIndex>(machine_profile.slowdown.size());
   for (partition::NodeIndex task = 0; task < tasks.node_count(); ++task) {
     const double ms = static_cast<double>(tasks.time(task)) * 1e-6;
     if (task < nodes)
-      costs.nodes.push_back({ms, surroundings.slowdown[at(task)]});
+      costs.nodes.push_back({ms, machine_profile.slowdown[at(task)]});
     else
       costs.updates[at(part_of[at(task)])].ms += ms;
   }
   for (const CutTensor& cut : programs.transfers) {
-    const LinkCost& link = surroundings.links[at(cut.from)][at(cut.to)];
+    const LinkCost& link = machine_profile.links[at(cut.from)][at(cut.to)];
     const double moving = static_cast<double>(tensors[at(cut.tensor)].bytes()) / link.bytes_per_ms;
     const double background = link.latency_ms + (1 - link.receiver_part) * moving;
     costs.transfers.push_back({background, link.receiver_part * moving, link.in_turn ? background : 0});

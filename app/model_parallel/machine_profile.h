@@ -14,7 +14,7 @@
 
 namespace convoy::app {
 
-struct Surroundings {
+struct MachineProfile {
   std::vector<std::vector<LinkCost>> links;  // between the parts
   std::int64_t device_bytes = 0;             // that the fullest device has free; 0: no device
   double reduce_ms = 0, reduce_ms_per_byte = 0;
@@ -24,14 +24,14 @@ struct Surroundings {
 };
 
 // Collective over `world`, whose ranks are replica after replica, each as many as there are parts; `threads` of each rank.
-Surroundings look_around(const comm::Communicator& world, const RankGroups& groups, kernels::Backend backend,
-                         int threads);
+MachineProfile measure_machine(const comm::Communicator& world, const RankGroups& groups,
+                               kernels::Backend backend, int threads);
 
 partition::Machine describe_machine(const std::vector<std::vector<LinkCost>>& links);
 
 // What the programs' instructions take here. `tasks` are those of make_step_tasks, their times those of a rank alone;
 // `bytes` of every tensor.
-ProgramCosts costs_of_programs(const Surroundings& surroundings, const RankPrograms& programs,
+ProgramCosts costs_of_programs(const MachineProfile& machine_profile, const RankPrograms& programs,
                                const partition::TaskGraph& tasks,
                                const std::vector<partition::DeviceIndex>& part_of,
                                const std::vector<kernels::TensorDesc>& tensors);

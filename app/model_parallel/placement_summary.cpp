@@ -47,14 +47,14 @@ ExpectedTimes expected_times(const partition::Simulation& simulation,
   return times;
 }
 
-void summarise_parts(const PreparedGraph& whole, const RankPrograms& programs, PartitionPlan& plan) {
+void summarise_parts(const CompiledGraph& whole, const RankPrograms& programs, PartitionPlan& plan) {
   plan.transfers = static_cast<int>(programs.transfers.size());
   for (const CutTensor& cut : programs.transfers)
     plan.cut_bytes += static_cast<std::int64_t>(whole.descs[at(cut.tensor)].bytes());
   const std::vector<int>& part_of = plan.placement.part_of;
   for (int part = 0; part < std::ssize(plan.parts); ++part) {
     PartSummary& summary = plan.parts[at(part)];
-    const PreparedGraph steps = part_of_step(whole, programs, part);
+    const CompiledGraph steps = part_of_step(whole, programs, part);
     for (const TrainableParameter& parameter : steps.graph.parameters)
       summary.parameters += parameter.spec.shape.elements();
     summary.operations = static_cast<int>(std::count(part_of.begin(), part_of.end(), part));

@@ -19,6 +19,6 @@ ExpectedTimes expected_times(const partition::Simulation& simulation,
                              const std::vector<partition::DeviceIndex>& device_of, int nodes);
 
 // Fills in transfers, cut bytes, and of each part operations, parameters and layers.
-void summarise_parts(const PreparedGraph& whole, const RankPrograms& programs, PartitionPlan& plan);
+void summarise_parts(const CompiledGraph& whole, const RankPrograms& programs, PartitionPlan& plan);
 
 }  // namespace convoy::app

@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "app/execute/collective_error.h"
+#include "app/execute/run_on_all_ranks.h"
 #include "app/model_parallel/plan_message.h"
 #include "app/model_parallel/planner.h"
 
@@ -15,9 +15,9 @@ namespace {
 PlacedTimes time_parts(Planner& planner, const PartitionPlan& plan, const comm::Communicator& world,
                        const RankGroups& groups, kernels::Backend backend) {
   PlacedTimes times;
-  together(world, [&] { planner.take_part(plan, groups.parts->rank()); });
-  const PartTimes own = planner.time_part(world);
-  together(world, [&] { times = planner.in_place(own, groups.parts->rank()); });
+  run_on_all_ranks(world, [&] { planner.take_part(plan, groups.parts->rank()); });
+  const StageTimes own = planner.time_stage(world);
+  run_on_all_ranks(world, [&] { times = planner.to_whole_step(own, groups.parts->rank()); });
   for (std::vector<double>* of : {&times.alone, &times.slowdown, &times.update})
     sum_values(*groups.parts, backend, *of, "times of the parts");
   return times;
@@ -28,11 +28,11 @@ PlacedTimes time_parts(Planner& planner, const PartitionPlan& plan, const comm::
 PartitionPlan plan_partition(const Network& network, const SessionOptions& options,
                              const comm::Communicator& world, const RankGroups& groups, int threads) {
   const auto begin = std::chrono::steady_clock::now();
-  Surroundings surroundings = look_around(world, groups, options.backend, threads);
+  MachineProfile machine_profile = measure_machine(world, groups, options.backend, threads);
   std::optional<Planner> planner;
   std::string message;
-  together(world, [&] {
-    planner.emplace(network, options, groups, std::move(surroundings));
+  run_on_all_ranks(world, [&] {
+    planner.emplace(network, options, groups, std::move(machine_profile));
     if (world.rank() > 0) return;
     planner->refuse_impossible();
     planner->time_alone();
@@ -40,7 +40,7 @@ PartitionPlan plan_partition(const Network& network, const SessionOptions& optio
   });
   const PartitionPlan parts = read_plan(world.broadcast(std::move(message), 0, "partition plan"));
   const PlacedTimes times = time_parts(*planner, parts, world, groups, options.backend);
-  together(world, [&] {
+  run_on_all_ranks(world, [&] {
     if (world.rank() != 0) return;
     PartitionPlan plan = planner->decide(planner->predict(times));
     plan.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

@@ -29,21 +29,21 @@ constexpr double kSlack = 1.5;
 // Of a part's arena; 0: none.
 std::int64_t limit_of(std::int64_t asked, std::int64_t device_bytes) {
   if (device_bytes == 0) return asked;
-  // Else but for a sixteenth, in which places of the arena may linger and libraries find room.
+  // Else but for a sixteenth, in which places of the arena may reuse_delay and libraries find room.
   return asked > 0 && asked <= device_bytes ? asked : device_bytes / 16 * 15;
 }
 
 }  // namespace
 
 Planner::Planner(const Network& network, const SessionOptions& options, const RankGroups& groups,
-                 Surroundings surroundings)
+                 MachineProfile machine_profile)
     : network_(network),
       options_(options),
-      memory_limit_(limit_of(options.memory_limit, surroundings.device_bytes)),
+      memory_limit_(limit_of(options.memory_limit, machine_profile.device_bytes)),
       groups_(groups),
       parts_(groups.parts->size()),
-      surroundings_(std::move(surroundings)),
-      machine_(describe_machine(surroundings_.links)),
+      machine_profile_(std::move(machine_profile)),
+      machine_(describe_machine(machine_profile_.links)),
       control_memory_(options.backend, sizeof(kernels::StepControl)) {
   kernels::StepControl control;
   control.seed = options.seed;
@@ -55,7 +55,7 @@ Planner::Planner(const Network& network, const SessionOptions& options, const Ra
   dependences_ = find_dependences(whole_.train->graph);
   const StepGraph& graph = whole_.train->graph;
   const StepPlacement one{parts_, std::vector<int>(graph.nodes.size(), 0), sequential_times(graph)};
-  one_rank_bytes_ = arena_bytes(part_of_steps(whole_, one, 0, linger_of_part(options)));
+  one_rank_bytes_ = arena_bytes(part_of_steps(whole_, one, 0, stage_reuse_delay(options)));
 }
 
 void Planner::refuse_impossible() {
@@ -82,7 +82,7 @@ void Planner::time_alone() {
   const double one_by_one =
       std::accumulate(times.node_ms.begin(), times.node_ms.end(), 0.0) +
       times.update_ms_per_element * static_cast<double>(parameter_elements(*whole_.train));
-  side_by_side_ = time_undivided_step(network_, options_) / one_by_one;
+  side_by_side_ = time_single_device_step(network_, options_) / one_by_one;
 }
 
 PartitionPlan Planner::plan() {
@@ -123,11 +123,11 @@ void Planner::take_part(const PartitionPlan& plan, int part) {
   arena_bytes_ = plan.parts[at(part)].arena_bytes;
 }
 
-PartTimes Planner::time_part(const comm::Communicator& world) const {
-  return convoy::app::time_part(part_, options_.backend, arena_bytes_, alone_.rounds, world);
+StageTimes Planner::time_stage(const comm::Communicator& world) const {
+  return convoy::app::time_stage(part_, options_.backend, arena_bytes_, alone_.rounds, world);
 }
 
-PlacedTimes Planner::in_place(const PartTimes& of_part, int part) {
+PlacedTimes Planner::to_whole_step(const StageTimes& of_part, int part) {
   PlacedTimes placed;
   placed.alone.assign(whole_.train->graph.nodes.size(), 0);
   placed.slowdown = placed.alone;
@@ -149,15 +149,15 @@ double Planner::predict(const PlacedTimes& times) {
   TaskCosts costs = task_costs();
   costs.times.node_ms = times.alone;
   tasks_ = make_step_tasks(*whole_.train, dependences_, costs);
-  surroundings_.slowdown = times.slowdown;
-  surroundings_.update_slowdown.clear();
+  machine_profile_.slowdown = times.slowdown;
+  machine_profile_.update_slowdown.clear();
   const double update = alone_.worked.update_ms_per_element;
   for (const double beside : times.update)
-    surroundings_.update_slowdown.push_back(update > 0 && beside > 0 ? beside / update : 1);
+    machine_profile_.update_slowdown.push_back(update > 0 && beside > 0 ? beside / update : 1);
   const RankPrograms programs =
       make_rank_programs(dependences_, plan_.placement.part_of, parts_, plan_.placement.times);
   return simulate_programs(
-      programs, costs_of_programs(surroundings_, programs, tasks_, device_of_, whole_.train->descs));
+      programs, costs_of_programs(machine_profile_, programs, tasks_, device_of_, whole_.train->descs));
 }
 
 const kernels::StepControl* Planner::control() const {
@@ -170,7 +170,8 @@ bool Planner::fits_one_rank() const { return memory_limit_ == 0 || one_rank_byte
 int Planner::buffers_of_update() const { return kernels::optimizer_inputs(options_.optimizer) - 2; }
 
 TaskCosts Planner::task_costs() const {
-  return {alone_.passed, buffers_of_update(), surroundings_.reduce_ms, surroundings_.reduce_ms_per_byte};
+  return {alone_.passed, buffers_of_update(), machine_profile_.reduce_ms,
+          machine_profile_.reduce_ms_per_byte};
 }
 
 std::int64_t Planner::arena_bytes(const CompiledSteps& steps) const {
@@ -259,7 +260,7 @@ void Planner::take(partition::PartitionResult result) {
   plan_.parts.assign(at(parts_), {});
   peak_.clear();
   for (int part = 0; part < parts_; ++part) {
-    const CompiledSteps steps = part_of_steps(whole_, plan_.placement, part, linger_of_part(options_));
+    const CompiledSteps steps = part_of_steps(whole_, plan_.placement, part, stage_reuse_delay(options_));
     plan_.parts[at(part)].arena_bytes = arena_bytes(steps);
     plan_.parts[at(part)].busy_ms = ms(simulation.use[part].busy);
     peak_.push_back(simulation.use[part].peak_bytes);
@@ -271,7 +272,7 @@ void Planner::summarise() {
   plan_.link_bytes_per_ms = std::numeric_limits<double>::max();
   for (int a = 0; a < parts_; ++a)
     for (int b = 0; b < a; ++b) {
-      const LinkCost& link = surroundings_.links[at(a)][at(b)];
+      const LinkCost& link = machine_profile_.links[at(a)][at(b)];
       plan_.link_latency_ms = std::max(plan_.link_latency_ms, link.latency_ms);
       plan_.link_bytes_per_ms = std::min(plan_.link_bytes_per_ms, link.bytes_per_ms);
     }

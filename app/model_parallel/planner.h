@@ -17,15 +17,15 @@ namespace convoy::app {
 
 // Of the whole step, every node on the rank that it was given to.
 struct PlacedTimes {
-  std::vector<double> alone, slowdown;  // of every node of the step, as in PartTimes
+  std::vector<double> alone, slowdown;  // of every node of the step, as in StageTimes
   std::vector<double> update;           // of every part, per element, beside the others
 };
 
 class Planner {
  public:
-  // All of these must outlive it but `surroundings`.
+  // All of these must outlive it but `machine_profile`.
   Planner(const Network& network, const SessionOptions& options, const RankGroups& groups,
-          Surroundings surroundings);
+          MachineProfile machine_profile);
   Planner(const Planner&) = delete;
   Planner& operator=(const Planner&) = delete;
 
@@ -41,10 +41,10 @@ class Planner {
   // On every rank: its part, to be timed.
   void take_part(const PartitionPlan& plan, int part);
   // Collective over `world`.
-  PartTimes time_part(const comm::Communicator& world) const;
+  StageTimes time_stage(const comm::Communicator& world) const;
   // A part's times where they are in the whole step, 0 for what others run; and its update, which in a step, too, runs beside
   // the others'.
-  PlacedTimes in_place(const PartTimes& of_part, int part);
+  PlacedTimes to_whole_step(const StageTimes& of_part, int part);
 
  private:
   const kernels::StepControl* control() const;
@@ -65,7 +65,7 @@ class Planner {
   const std::int64_t memory_limit_;  // of a part's arena; 0: none
   const RankGroups& groups_;
   const int parts_;
-  Surroundings surroundings_;
+  MachineProfile machine_profile_;
   partition::Machine machine_;
   kernels::Arena control_memory_;  // one StepControl, where the kernels read it
   CompiledSteps whole_;
@@ -73,7 +73,7 @@ class Planner {
   MeasuredOps alone_;
   double side_by_side_ = 1;  // a step of one rank, of the time that its operations take one after the other
   RankPrograms programs_;
-  PreparedGraph part_;
+  CompiledGraph part_;
   std::int64_t arena_bytes_ = 0;     // of this rank's part
   std::int64_t one_rank_bytes_ = 0;  // of an arena for the whole step
   partition::TaskGraph tasks_;

@@ -62,7 +62,8 @@ void keep_touched(StepGraph& graph) {
 
 }  // namespace
 
-PreparedGraph part_of_step(const PreparedGraph& whole, const RankPrograms& programs, int part, int linger) {
+CompiledGraph part_of_step(const CompiledGraph& whole, const RankPrograms& programs, int part,
+                           int reuse_delay) {
   StepGraph graph = whole.graph;
   graph.nodes.clear();
   std::vector<kernels::Kernel> kernels;
@@ -76,7 +77,7 @@ PreparedGraph part_of_step(const PreparedGraph& whole, const RankPrograms& progr
     }
   }
   keep_touched(graph);
-  return with_buffers(std::move(graph), whole.descs, std::move(kernels), linger);
+  return assign_buffers(std::move(graph), whole.descs, std::move(kernels), reuse_delay);
 }
 
 std::vector<int> place_evaluation(const StepGraph& evaluate, const StepGraph& train,

@@ -8,10 +8,10 @@
 namespace convoy::app {
 
 // Only the parameters and states that the part's nodes touch are the part's; images, labels,
-// transforms and metrics are -1 where none does. Tensors keep their numbers. `linger`: as prepare()
+// transforms and metrics are -1 where none does. Tensors keep their numbers. `reuse_delay`: as compile_graph()
 // takes it.
-PreparedGraph part_of_step(const PreparedGraph& whole, const RankPrograms& programs, int part,
-                           int linger = 0);
+CompiledGraph part_of_step(const CompiledGraph& whole, const RankPrograms& programs, int part,
+                           int reuse_delay = 0);
 
 // Where an evaluation step's nodes run, given the training step's: with the tensors that last, else where the forward
 // nodes of their layer begin.

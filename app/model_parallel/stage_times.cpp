@@ -4,16 +4,16 @@
 #include <iterator>
 #include <optional>
 
-#include "app/execute/collective_error.h"
+#include "app/execute/run_on_all_ranks.h"
 #include "app/timing/op_times.h"
 
 namespace convoy::app {
 
-PartTimes time_part(const PreparedGraph& part, kernels::Backend backend, std::int64_t arena_bytes, int rounds,
-                    const comm::Communicator& world) {
+StageTimes time_stage(const CompiledGraph& part, kernels::Backend backend, std::int64_t arena_bytes,
+                      int rounds, const comm::Communicator& world) {
   std::optional<OpTimer> timer;
   StepSamples warm_up, alone, beside;
-  together(world, [&] { timer.emplace(part, backend, arena_bytes), timer->round(warm_up); });
+  run_on_all_ranks(world, [&] { timer.emplace(part, backend, arena_bytes), timer->round(warm_up); });
   rounds = world.all_reduce(rounds, comm::ReduceOp::max, "rounds of timing");
   const int turns = world.all_reduce(world.local_size(), comm::ReduceOp::max, "ranks of a host");
   for (int round = 0; round < rounds; ++round) {
@@ -25,7 +25,7 @@ PartTimes time_part(const PreparedGraph& part, kernels::Backend backend, std::in
     timer->round(beside);
   }
   const MeasuredOps of_alone = typical_times(alone), of_beside = typical_times(beside);
-  PartTimes times{of_alone.passed.node_ms, {}};
+  StageTimes times{of_alone.passed.node_ms, {}};
   std::ranges::transform(of_beside.worked.node_ms, of_alone.worked.node_ms,
                          std::back_inserter(times.slowdown),
                          [](double slow, double fast) { return fast > 0 ? slow / fast : 1; });

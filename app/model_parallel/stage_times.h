@@ -10,14 +10,14 @@
 
 namespace convoy::app {
 
-struct PartTimes {               // of every node of the part; 0 and 1 for what communicates
+struct StageTimes {              // of every node of the part; 0 and 1 for what communicates
   std::vector<double> alone_ms;  // on a processor of its own, the host's other ranks waiting
   std::vector<double> slowdown;  // a processor works that many times as long beside them
 };
 
 // Collective over `world`. Alone and side by side take turns, round for round, so that whatever else goes on on the host
 // disturbs both alike; each in `arena_bytes`, as much memory as the step will have.
-PartTimes time_part(const PreparedGraph& part, kernels::Backend backend, std::int64_t arena_bytes, int rounds,
-                    const comm::Communicator& world);
+StageTimes time_stage(const CompiledGraph& part, kernels::Backend backend, std::int64_t arena_bytes,
+                      int rounds, const comm::Communicator& world);
 
 }  // namespace convoy::app

@@ -20,7 +20,7 @@ struct GroupLoad {
 
 class TaskMaker {
  public:
-  TaskMaker(const PreparedGraph& step, const StepDependences& dependences, const TaskCosts& costs)
+  TaskMaker(const CompiledGraph& step, const StepDependences& dependences, const TaskCosts& costs)
       : step_(step), dependences_(dependences), costs_(costs), groups_(at(dependences.groups)) {}
 
   partition::TaskGraph run() {
@@ -106,7 +106,7 @@ class TaskMaker {
     for (const auto& [ends, size] : edges) builder_.add_edge(ends.first, ends.second, size);
   }
 
-  const PreparedGraph& step_;
+  const CompiledGraph& step_;
   const StepDependences& dependences_;
   const TaskCosts& costs_;
   partition::TaskGraphBuilder builder_{"training step"};
@@ -118,7 +118,7 @@ class TaskMaker {
 
 }  // namespace
 
-partition::TaskGraph make_step_tasks(const PreparedGraph& step, const StepDependences& dependences,
+partition::TaskGraph make_step_tasks(const CompiledGraph& step, const StepDependences& dependences,
                                      const TaskCosts& costs) {
   return TaskMaker(step, dependences, costs).run();
 }

@@ -18,7 +18,7 @@ struct TaskCosts {
 // Task i is node i; the updates follow. Nodes of one group are colocated. Parameters with their gradients and optimizer
 // states, running statistics and the batch are resident; tensors inside the step are outputs. Workspaces and buffers
 // that kernels share by working in place are left out: the caller checks the arenas that a placement comes to.
-partition::TaskGraph make_step_tasks(const PreparedGraph& step, const StepDependences& dependences,
+partition::TaskGraph make_step_tasks(const CompiledGraph& step, const StepDependences& dependences,
                                      const TaskCosts& costs);
 
 }  // namespace convoy::app

@@ -63,7 +63,7 @@ std::vector<double> typical(const std::vector<OpSamples>& of_nodes, std::vector<
 
 }  // namespace
 
-std::int64_t parameter_elements(const PreparedGraph& step) {
+std::int64_t parameter_elements(const CompiledGraph& step) {
   std::int64_t sum = 0;
   for (const TrainableParameter& parameter : step.graph.parameters) sum += parameter.spec.shape.elements();
   return sum;
@@ -78,7 +78,7 @@ void OpSamples::add(const LaunchTime& time) {
 // there.
 class OpTimer::Ring {
  public:
-  Ring(const PreparedGraph& step, kernels::Backend backend, std::int64_t memory_limit)
+  Ring(const CompiledGraph& step, kernels::Backend backend, std::int64_t memory_limit)
       : step_(step), backend_(backend), touched_(step.descs.size(), false) {
     for (const Node& node : step.graph.nodes)
       for (const auto* operands : {&node.inputs, &node.outputs})
@@ -161,7 +161,7 @@ class OpTimer::Ring {
     return false;
   }
 
-  const PreparedGraph& step_;
+  const CompiledGraph& step_;
   const kernels::Backend backend_;
   std::vector<bool> touched_;  // of every tensor: whether a node does
   kernels::Arena arena_;
@@ -169,7 +169,7 @@ class OpTimer::Ring {
   std::vector<std::int64_t> address_;  // of every tensor, where it was placed last; -1: nowhere yet
 };
 
-OpTimer::OpTimer(const PreparedGraph& step, kernels::Backend backend, std::int64_t memory_limit)
+OpTimer::OpTimer(const CompiledGraph& step, kernels::Backend backend, std::int64_t memory_limit)
     : ring_(std::make_unique<Ring>(step, backend, memory_limit)) {
   std::vector<kernels::Launch> launches;
   for (std::size_t node = 0; node < step.kernels.size(); ++node) {
@@ -199,7 +199,7 @@ MeasuredOps typical_times(const StepSamples& samples) {
   return result;
 }
 
-MeasuredOps measure_op_times(const PreparedGraph& step, kernels::Backend backend, std::int64_t memory_limit) {
+MeasuredOps measure_op_times(const CompiledGraph& step, kernels::Backend backend, std::int64_t memory_limit) {
   constexpr double kEnoughMs = 3500;
   constexpr int kFewest = 3, kMost = 12;
   OpTimer timer(step, backend, memory_limit);

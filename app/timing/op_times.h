@@ -37,7 +37,7 @@ MeasuredOps typical_times(const StepSamples& samples);
 // many as the step has).
 class OpTimer {
  public:
-  OpTimer(const PreparedGraph& step, kernels::Backend backend, std::int64_t memory_limit);
+  OpTimer(const CompiledGraph& step, kernels::Backend backend, std::int64_t memory_limit);
   ~OpTimer();
   OpTimer(const OpTimer&) = delete;
   OpTimer& operator=(const OpTimer&) = delete;
@@ -52,13 +52,13 @@ class OpTimer {
 };
 
 // As many rounds as some seconds hold, three at least. Leaves the update out.
-MeasuredOps measure_op_times(const PreparedGraph& step, kernels::Backend backend, std::int64_t memory_limit);
+MeasuredOps measure_op_times(const CompiledGraph& step, kernels::Backend backend, std::int64_t memory_limit);
 
 // The optimizer on so many parameters, or as many as fit into the limit.
 void measure_update_time(kernels::Backend backend, const kernels::StepControl* control,
                          const kernels::OptimizerProblem& optimizer, std::int64_t elements,
                          std::int64_t memory_limit, MeasuredOps& result);
 
-std::int64_t parameter_elements(const PreparedGraph& step);
+std::int64_t parameter_elements(const CompiledGraph& step);
 
 }  // namespace convoy::app

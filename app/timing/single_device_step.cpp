@@ -6,7 +6,7 @@
 
 namespace convoy::app {
 
-double time_undivided_step(const Network& network, SessionOptions options) {
+double time_single_device_step(const Network& network, SessionOptions options) {
   constexpr int kWarmUp = 5, kSteps = 30;
   options.input = {};
   options.memory_limit = 0;  // which its own input may miss by little

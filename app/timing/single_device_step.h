@@ -8,6 +8,6 @@ namespace convoy::app {
 
 // Milliseconds, with the update and without other replicas. Takes the memory of the whole step. The choices of kernels are those
 // that are in use already.
-double time_undivided_step(const Network& network, SessionOptions options);
+double time_single_device_step(const Network& network, SessionOptions options);
 
 }  // namespace convoy::app

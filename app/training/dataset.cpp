@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "app/errors.h"
-#include "app/execute/collective_error.h"
+#include "app/execute/run_on_all_ranks.h"
 #include "app/training/checkpoint/sha256.h"
 #include "data/loader/scatter_loader.h"
 #include "data/synthetic/random_images.h"
@@ -99,7 +99,7 @@ Dataset::Dataset(const TrainOptions& options, const comm::Communicator& ranks, i
       threads_(threads),
       train_augmentation_(train_augmentation(options)),
       test_augmentation_(test_augmentation(options)) {
-  together(ranks, [&] { open(); });
+  run_on_all_ranks(ranks, [&] { open(); });
   if (options.feed == "scatter" && ranks.size() > 1)
     info_ = data::StoreInfo::from_bytes(
         ranks.broadcast(ranks.rank() == 0 ? info_.to_bytes() : std::string(), 0, "data set"));
@@ -107,7 +107,7 @@ Dataset::Dataset(const TrainOptions& options, const comm::Communicator& ranks, i
     return limit > 0 ? std::min(size, limit) : size;
   };
   size_ = {limited(info_.size[0], options.limit_train), limited(info_.size[1], options.limit_test)};
-  together(ranks, [&] {
+  run_on_all_ranks(ranks, [&] {
     check_size(options, info_);
     check_crop(options, info_.shape);
     check_cutout(options, info_.shape);

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "app/errors.h"
-#include "app/execute/collective_error.h"
+#include "app/execute/run_on_all_ranks.h"
 #include "app/json_text.h"
 
 namespace convoy::app {
@@ -39,7 +39,7 @@ void require_same(const comm::Communicator& ranks, const Facts& facts, const Fai
   const std::string mine = json_text(json(facts));
   const std::string root =
       ranks.broadcast(ranks.rank() == 0 ? mine : std::string(), 0, "flags and data of rank 0");
-  together(ranks, [&] {
+  run_on_all_ranks(ranks, [&] {
     if (mine == root) return;
     if (const auto difference = first_difference(json::parse(mine), json::parse(root))) fail(*difference);
   });

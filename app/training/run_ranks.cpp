@@ -1,6 +1,6 @@
 #include "app/training/run_ranks.h"
 
-#include "app/execute/collective_error.h"
+#include "app/execute/run_on_all_ranks.h"
 #include "app/training/rank_setup.h"
 
 namespace convoy::app {
@@ -8,7 +8,7 @@ namespace convoy::app {
 RunRanks::RunRanks(const comm::Communicator& world, int parts, kernels::Backend backend)
     : world_(world), parts_(parts) {
   const comm::Sums of_world = partitioned() ? comm::Sums::small : comm::Sums::gradients;
-  together(world, [&] { world_tensors_ = make_collectives(backend, world, of_world); });
+  run_on_all_ranks(world, [&] { world_tensors_ = make_collectives(backend, world, of_world); });
   groups_ = {world_tensors_.get(), world_tensors_.get(), nullptr};
   if (!partitioned()) return;
   const int part = world.rank() % parts;

@@ -7,7 +7,7 @@
 #include <chrono>
 
 #include "app/errors.h"
-#include "app/execute/collective_error.h"
+#include "app/execute/run_on_all_ranks.h"
 #include "app/model/zoo/zoo.h"
 #include "app/training/divergence.h"
 #include "app/training/rank_facts.h"
@@ -55,12 +55,12 @@ void warn_of_short_steps(std::int64_t global_batch, std::int64_t train_images) {
 
 Trainer::Trainer(const TrainOptions& options, comm::MpiEnvironment& environment, const StopSignals& signals)
     : options_(options), environment_(environment), signals_(signals), ranks_(environment.world()) {
-  together(ranks_, [&] {
+  run_on_all_ranks(ranks_, [&] {
     check_train_options(options_, ranks_.size());
     backend_ = backend_of(options_.backend, options_.precision);
   });
   require_same_flags(ranks_, facts_of(options_));
-  together(ranks_, [&] { refuse_second_run(); });
+  run_on_all_ranks(ranks_, [&] { refuse_second_run(); });
   threads_ = use_cores(environment_, options_.threads);
   obey_signals();
   run_ranks_ = std::make_unique<RunRanks>(ranks_, static_cast<int>(options_.partition), backend_);
@@ -71,12 +71,12 @@ Trainer::Trainer(const TrainOptions& options, comm::MpiEnvironment& environment,
     throw std::runtime_error(fmt::format("{}: no training images", options_.data));
   steps_per_epoch_ = (dataset_->train_size() + options_.global_batch - 1) / options_.global_batch;
   total_steps_ = total_steps(options_, steps_per_epoch_);
-  together(ranks_, [&] { schedule_ = make_schedule(options_, steps_per_epoch_); });
+  run_on_all_ranks(ranks_, [&] { schedule_ = make_schedule(options_, steps_per_epoch_); });
   make_session();
-  together(ranks_, [&] { open_checkpoints(); });
+  run_on_all_ranks(ranks_, [&] { open_checkpoints(); });
   const bool resumed = options_.resume && resume();
   obey_signals();
-  together(ranks_, [&] {
+  run_on_all_ranks(ranks_, [&] {
     const RunPlan plan{places_of(environment_),
                        threads_,
                        steps_per_epoch_,
@@ -134,14 +134,14 @@ SessionOptions Trainer::session_options() {
 void Trainer::make_session() {
   std::optional<Network> network;
   SessionOptions options;
-  together(ranks_, [&] {
+  run_on_all_ranks(ranks_, [&] {
     network.emplace(make_replica_network());
     options = session_options();
   });
   if (run_ranks_->partitioned())
     plan_ = plan_partition(*network, options, ranks_, run_ranks_->groups(), threads_);
   obey_signals();
-  together(ranks_, [&] {
+  run_on_all_ranks(ranks_, [&] {
     session_ = std::make_unique<Session>(*network, options, run_ranks_->groups(),
                                          plan_ ? &plan_->placement : nullptr);
     if (options.input.kind == InputOptions::Kind::resident && session_->memory().has_images())
@@ -192,7 +192,7 @@ void Trainer::finish() {
   const std::string sha256 = parameters_hash();
   const std::vector<RankTimes> times = gather_rank_times(ranks_, report_->rank_times());
   const PeakMemory peak = largest_peaks(ranks_, session_->memory().bytes());
-  together(ranks_, [&] { report_->finish(step_, sha256, times, peak); });
+  run_on_all_ranks(ranks_, [&] { report_->finish(step_, sha256, times, peak); });
 }
 
 void Trainer::start_step(bool stop_requested) {
@@ -258,7 +258,7 @@ void Trainer::finish_steps(int left_under_way) {
     }
     report_->step(record);
     if (options_.stop_on_divergence)
-      together(ranks_, [&] { check_loss(record.metrics.loss(), record.step, record.learning_rate); });
+      run_on_all_ranks(ranks_, [&] { check_loss(record.metrics.loss(), record.step, record.learning_rate); });
     stop_requested_ = stop_requested_ || record.metrics.stop_requests > 0;
   }
 }

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/errors.h"
-#include "app/execute/collective_error.h"
+#include "app/execute/run_on_all_ranks.h"
 #include "app/json_text.h"
 #include "app/training/checkpoint/session_checkpoint.h"
 #include "app/training/class_order.h"
@@ -83,7 +83,7 @@ void Trainer::save_checkpoint(bool best) {
     describe_run(state);
     checkpoints_->save(state, best);
   };
-  together(ranks_, write, "writing of the checkpoint");
+  run_on_all_ranks(ranks_, write, "writing of the checkpoint");
 }
 
 // The images and classes must be those that the run began with. Labels are compared unless they
@@ -104,7 +104,7 @@ void Trainer::check_resumed_data(const CheckpointState& state, const std::filesy
 
 bool Trainer::resume() {
   std::int64_t step = 0;
-  together(ranks_, [&] {
+  run_on_all_ranks(ranks_, [&] {
     const auto path = checkpoints_->latest(ranks_.rank() == 0);
     if (!path) return;
     const CheckpointState state = load_checkpoint(*path);

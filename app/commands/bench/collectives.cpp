@@ -16,7 +16,7 @@
 #include "app/commands/commands.h"
 #include "app/commands/validators.h"
 #include "app/errors.h"
-#include "app/execute/collective_error.h"
+#include "app/execute/run_on_all_ranks.h"
 #include "app/training/rank_setup.h"
 #include "comm/benchmark/measure.h"
 #include "comm/nccl/nccl_collectives.h"
@@ -72,10 +72,10 @@ class Bench {
  public:
   Bench(const Options& options, const comm::MpiEnvironment& environment)
       : options_(options), ranks_(environment.world()), device_(environment.device().to_string()) {
-    together(ranks_, [&] {
+    run_on_all_ranks(ranks_, [&] {
       make_meter(std::max({options.to, options.total, comm::kNcclBucketSizes.bytes}));
     });
-    together(ranks_, [&] { meter_->connect(); });
+    run_on_all_ranks(ranks_, [&] { meter_->connect(); });
   }
 
   void run() {

@@ -14,7 +14,7 @@
 #include "app/commands/commands.h"
 #include "app/commands/validators.h"
 #include "app/errors.h"
-#include "app/execute/collective_error.h"
+#include "app/execute/run_on_all_ranks.h"
 #include "app/execute/session.h"
 #include "app/median.h"
 #include "app/model/zoo/zoo.h"
@@ -167,9 +167,9 @@ void bench_step(const BenchStepOptions& options) {
   kernels::Backend backend{};
   std::unique_ptr<comm::Collectives> collectives;
   std::unique_ptr<Session> session;
-  together(ranks, [&] { backend = backend_of(options.backend, options.precision); });
-  together(ranks, [&] { collectives = make_collectives(backend, ranks); });
-  together(ranks, [&] {
+  run_on_all_ranks(ranks, [&] { backend = backend_of(options.backend, options.precision); });
+  run_on_all_ranks(ranks, [&] { collectives = make_collectives(backend, ranks); });
+  run_on_all_ranks(ranks, [&] {
     const Network network = make_network(options.model, {options.batch, 3, options.size, options.size},
                                          static_cast<int>(classes));
     session = std::make_unique<Session>(network, session_options_of(options, backend), *collectives);

@@ -20,8 +20,8 @@ bool read_in_backward(const StepGraph& graph, TensorId tensor) {
 
 }  // namespace
 
-std::vector<Rematerialisation> rematerialisable(const StepGraph& graph) {
-  std::vector<Rematerialisation> found;
+std::vector<RecomputeCandidate> recompute_candidates(const StepGraph& graph) {
+  std::vector<RecomputeCandidate> found;
   std::map<TensorId, const Node*> writer;
   for (const Node& node : graph.nodes) {
     if (!node.again || node.phase != Phase::forward || !read_in_backward(graph, node.outputs[0])) continue;
@@ -36,7 +36,7 @@ std::vector<Rematerialisation> rematerialisable(const StepGraph& graph) {
     return writer[a.tensor]->inputs.size() < writer[b.tensor]->inputs.size();
   });
   std::set<TensorId> chosen;
-  std::erase_if(found, [&](const Rematerialisation& candidate) {
+  std::erase_if(found, [&](const RecomputeCandidate& candidate) {
     const Node& node = *writer[candidate.tensor];
     const bool depends =
         std::ranges::any_of(node.inputs, [&](TensorId id) { return chosen.contains(id); }) ||
@@ -47,7 +47,7 @@ std::vector<Rematerialisation> rematerialisable(const StepGraph& graph) {
   return found;
 }
 
-void rematerialise(StepGraph& graph, const std::vector<TensorId>& tensors) {
+void recompute(StepGraph& graph, const std::vector<TensorId>& tensors) {
   std::map<TensorId, Node> again;       // of what is dropped: the node that makes it
   std::map<TensorId, TensorId> second;  // and the tensor that it makes
   for (const Node& node : graph.nodes)

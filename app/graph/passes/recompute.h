@@ -9,14 +9,14 @@
 
 namespace convoy::app {
 
-struct Rematerialisation {
+struct RecomputeCandidate {
   TensorId tensor = -1;
   std::int64_t bytes = 0;  // that live from forward to backward because of it
 };
 
 // In the order in which they should be tried: the largest first. None reads another one.
-std::vector<Rematerialisation> rematerialisable(const StepGraph& graph);
+std::vector<RecomputeCandidate> recompute_candidates(const StepGraph& graph);
 
-void rematerialise(StepGraph& graph, const std::vector<TensorId>& tensors);
+void recompute(StepGraph& graph, const std::vector<TensorId>& tensors);
 
 }  // namespace convoy::app

@@ -6,7 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "app/execute/collective_error.h"
+#include "app/execute/run_on_all_ranks.h"
 #include "app/json_text.h"
 #include "app/training/report/clock_offset.h"
 #include "data/atomic_file.h"
@@ -180,7 +180,7 @@ void Trace::write(const std::vector<RankPlace>& places) {
   const std::string clock =
       fmt::format("{:.1f} us, within {:.1f} us", offset.ns * 1e-3, offset.error_ns * 1e-3);
   const auto parts = ranks_.gather(serialize(static_cast<std::int64_t>(offset.ns), clock), 0, "trace");
-  together(ranks_, [&] {
+  run_on_all_ranks(ranks_, [&] {
     if (ranks_.rank() != 0) return;
     std::string file = "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n";
     for (std::size_t rank = 0; rank < parts.size(); ++rank) {

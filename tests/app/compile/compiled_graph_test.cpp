@@ -14,15 +14,15 @@
 namespace convoy::app {
 namespace {
 
-PreparedGraph prepare_on_cpu(const Network& network, const GraphOptions& options = {}) {
+CompiledGraph prepare_on_cpu(const Network& network, const GraphOptions& options = {}) {
   static kernels::StepControl control;
-  return prepare(build_step_graph(network, options), kernels::Backend::cpu, &control);
+  return compile_graph(build_step_graph(network, options), kernels::Backend::cpu, &control);
 }
 
 // The most bytes that any node finds live: what a plan of offsets cannot go below. Tensors of one buffer count once.
-std::int64_t most_live_bytes(const PreparedGraph& prepared) {
-  const auto& nodes = prepared.graph.nodes;
-  std::vector<int> first(prepared.descs.size(), -1), last(prepared.descs.size(), -1);
+std::int64_t most_live_bytes(const CompiledGraph& compiled) {
+  const auto& nodes = compiled.graph.nodes;
+  std::vector<int> first(compiled.descs.size(), -1), last(compiled.descs.size(), -1);
   for (int time = 0; time < std::ssize(nodes); ++time)
     for (const auto* operands :
          {&nodes[static_cast<std::size_t>(time)].inputs, &nodes[static_cast<std::size_t>(time)].outputs})
@@ -35,43 +35,43 @@ std::int64_t most_live_bytes(const PreparedGraph& prepared) {
   for (int time = 0; time < std::ssize(nodes); ++time) {
     std::map<std::int64_t, std::int64_t> bytes_at;
     for (std::size_t id = 0; id < first.size(); ++id)
-      if (prepared.tensor_offset[id] >= 0 && first[id] >= 0 && first[id] <= time && time <= last[id])
-        bytes_at[prepared.tensor_offset[id]] = static_cast<std::int64_t>(prepared.descs[id].bytes());
-    auto live = static_cast<std::int64_t>(prepared.kernels[static_cast<std::size_t>(time)].workspace_bytes);
+      if (compiled.tensor_offset[id] >= 0 && first[id] >= 0 && first[id] <= time && time <= last[id])
+        bytes_at[compiled.tensor_offset[id]] = static_cast<std::int64_t>(compiled.descs[id].bytes());
+    auto live = static_cast<std::int64_t>(compiled.kernels[static_cast<std::size_t>(time)].workspace_bytes);
     for (const auto& [offset, bytes] : bytes_at) live += bytes;
     most = std::max(most, live);
   }
   return most;
 }
 
-TEST(PreparedGraph, EveryNetworkIsReadyForTheCpu) {
+TEST(CompiledGraph, EveryNetworkIsReadyForTheCpu) {
   for (std::string name : network_names()) {
     if (name == "wrnDEPTH_WIDTH") name = "wrn16_4";
     for (const int channels : {1, 3}) {
       SCOPED_TRACE(name + ", " + std::to_string(channels) + " channels");
       const std::int64_t side = name == "alexnet" || name == "vgg16" ? 224 : 32;
-      const PreparedGraph prepared = prepare_on_cpu(fuse(make_network(name, {2, channels, side, side}, 10)));
-      EXPECT_EQ(prepared.kernels.size(), prepared.graph.nodes.size());
-      const std::int64_t bound = most_live_bytes(prepared);
-      EXPECT_GE(prepared.activation_bytes, bound);
-      EXPECT_LE(static_cast<double>(prepared.activation_bytes), static_cast<double>(bound) * 1.03 + 65536);
+      const CompiledGraph compiled = prepare_on_cpu(fuse(make_network(name, {2, channels, side, side}, 10)));
+      EXPECT_EQ(compiled.kernels.size(), compiled.graph.nodes.size());
+      const std::int64_t bound = most_live_bytes(compiled);
+      EXPECT_GE(compiled.activation_bytes, bound);
+      EXPECT_LE(static_cast<double>(compiled.activation_bytes), static_cast<double>(bound) * 1.03 + 65536);
     }
   }
 }
 
 // Who comes next in a buffer's place comes so many nodes later that a reader on another lane is through.
-TEST(PreparedGraph, NothingTakesThePlaceOfABufferThatLingers) {
-  constexpr int kLinger = 4;
+TEST(CompiledGraph, NothingTakesThePlaceOfABufferThatLingers) {
+  constexpr int kReuseDelay = 4;
   static kernels::StepControl control;
   const Network network = fuse(make_network("googlenet", {2, 3, 64, 64}, 10));
-  const PreparedGraph tight = prepare_on_cpu(network);
-  const PreparedGraph prepared =
-      prepare(build_step_graph(network, {}), kernels::Backend::cpu, &control, {}, kLinger);
+  const CompiledGraph tight = prepare_on_cpu(network);
+  const CompiledGraph compiled =
+      compile_graph(build_step_graph(network, {}), kernels::Backend::cpu, &control, {}, kReuseDelay);
   struct Place {
     std::int64_t begin, end;
     int first, last;
   };
-  const auto places_of = [](const PreparedGraph& graph) {
+  const auto places_of = [](const CompiledGraph& graph) {
     std::vector<Place> places;
     std::map<TensorId, std::size_t> place_of;
     for (int time = 0; time < std::ssize(graph.graph.nodes); ++time) {
@@ -95,71 +95,71 @@ TEST(PreparedGraph, NothingTakesThePlaceOfABufferThatLingers) {
     }
     return places;
   };
-  const auto too_early = [&](const PreparedGraph& graph) {
+  const auto too_early = [&](const CompiledGraph& graph) {
     int found = 0;
     const std::vector<Place> places = places_of(graph);
     for (const Place& before : places)
       for (const Place& after : places)
         found += before.begin < after.end && after.begin < before.end && after.first > before.last &&
-                 after.first <= before.last + kLinger;
+                 after.first <= before.last + kReuseDelay;
     return found;
   };
   EXPECT_GT(too_early(tight), 0);
-  EXPECT_EQ(too_early(prepared), 0);
-  EXPECT_LT(static_cast<double>(prepared.activation_bytes),
+  EXPECT_EQ(too_early(compiled), 0);
+  EXPECT_LT(static_cast<double>(compiled.activation_bytes),
             1.2 * static_cast<double>(tight.activation_bytes));
 }
 
-TEST(PreparedGraph, LingeringTakesLittleMemory) {
+TEST(CompiledGraph, LingeringTakesLittleMemory) {
   static kernels::StepControl control;
   const StepGraph graph = build_step_graph(fuse(make_network("vgg16", {128, 3, 224, 224}, 10)), {});
-  const PreparedGraph tight = prepare(graph, kernels::Backend::cpu, &control);
-  const PreparedGraph prepared = prepare(graph, kernels::Backend::cpu, &control, {}, 4);
-  EXPECT_LE(static_cast<double>(prepared.activation_bytes),
+  const CompiledGraph tight = compile_graph(graph, kernels::Backend::cpu, &control);
+  const CompiledGraph compiled = compile_graph(graph, kernels::Backend::cpu, &control, {}, 4);
+  EXPECT_LE(static_cast<double>(compiled.activation_bytes),
             1.04 * static_cast<double>(tight.activation_bytes));
-  EXPECT_NE(prepared.tensor_offset, tight.tensor_offset) << "nothing lingers";
+  EXPECT_NE(compiled.tensor_offset, tight.tensor_offset) << "nothing lingers";
 }
 
 // A layout that is still open would give a tensor no size; a reorder that is inserted must come before its reader.
-TEST(PreparedGraph, LayoutsAreSettledAndOperandsDefined) {
+TEST(CompiledGraph, LayoutsAreSettledAndOperandsDefined) {
   for (const Network& network : {every_op(), residual(), grouped(), fuse(every_op()), fuse(rectifying())}) {
-    const PreparedGraph prepared = prepare_on_cpu(network);
-    ASSERT_EQ(prepared.descs.size(), prepared.graph.tensors.size());
-    std::vector<bool> written(prepared.descs.size(), false);
-    for (const Node& node : prepared.graph.nodes) {
+    const CompiledGraph compiled = prepare_on_cpu(network);
+    ASSERT_EQ(compiled.descs.size(), compiled.graph.tensors.size());
+    std::vector<bool> written(compiled.descs.size(), false);
+    for (const Node& node : compiled.graph.nodes) {
       for (const TensorId input : node.inputs) {
         const auto at = static_cast<std::size_t>(input);
-        const bool in_step = prepared.graph.tensors[at].role == TensorRole::activation;
+        const bool in_step = compiled.graph.tensors[at].role == TensorRole::activation;
         EXPECT_TRUE(written[at] || !in_step) << node.kind << " of " << node.layer;
-        EXPECT_NE(prepared.descs[at].layout, kernels::Layout::any) << prepared.graph.tensors[at].name;
-        EXPECT_EQ(prepared.tensor_offset[at] >= 0, in_step) << prepared.graph.tensors[at].name;
+        EXPECT_NE(compiled.descs[at].layout, kernels::Layout::any) << compiled.graph.tensors[at].name;
+        EXPECT_EQ(compiled.tensor_offset[at] >= 0, in_step) << compiled.graph.tensors[at].name;
       }
       for (const TensorId output : node.outputs) {
         const auto at = static_cast<std::size_t>(output);
         written[at] = true;
         // What a backend's library keeps to itself is for weights.
-        const bool in_step = prepared.graph.tensors[at].role == TensorRole::activation;
-        const bool opaque = prepared.descs[at].layout == kernels::Layout::opaque;
-        EXPECT_FALSE(in_step && opaque) << prepared.graph.tensors[at].name;
+        const bool in_step = compiled.graph.tensors[at].role == TensorRole::activation;
+        const bool opaque = compiled.descs[at].layout == kernels::Layout::opaque;
+        EXPECT_FALSE(in_step && opaque) << compiled.graph.tensors[at].name;
       }
     }
   }
 }
 
-TEST(PreparedGraph, GradientsLieAsTheirParameters) {
-  const PreparedGraph prepared = prepare_on_cpu(every_op());
-  for (const TrainableParameter& parameter : prepared.graph.parameters) {
-    const auto& weights = prepared.descs[static_cast<std::size_t>(parameter.tensor)];
-    const auto& gradient = prepared.descs[static_cast<std::size_t>(parameter.gradient)];
+TEST(CompiledGraph, GradientsLieAsTheirParameters) {
+  const CompiledGraph compiled = prepare_on_cpu(every_op());
+  for (const TrainableParameter& parameter : compiled.graph.parameters) {
+    const auto& weights = compiled.descs[static_cast<std::size_t>(parameter.tensor)];
+    const auto& gradient = compiled.descs[static_cast<std::size_t>(parameter.gradient)];
     EXPECT_EQ(weights.layout, gradient.layout) << parameter.spec.name;
     EXPECT_EQ(weights.bytes(), gradient.bytes()) << parameter.spec.name;
   }
 }
 
-TEST(PreparedGraph, AKernelThatCannotBeMadeNamesLayerAndBackend) {
+TEST(CompiledGraph, AKernelThatCannotBeMadeNamesLayerAndBackend) {
   kernels::StepControl control;
   try {
-    prepare(build_step_graph(residual(), {}), kernels::Backend::cuda, &control);
+    compile_graph(build_step_graph(residual(), {}), kernels::Backend::cuda, &control);
     GTEST_SKIP() << "this machine has a GPU";
   } catch (const std::runtime_error& error) {
     EXPECT_TRUE(std::string_view(error.what()).starts_with("layer stem.conv, conv2d_forward on cuda: "))

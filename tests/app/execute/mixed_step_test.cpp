@@ -124,12 +124,12 @@ TEST(MixedStep, MixesWhereTheFirstLayerIsAndNotWhereTheLossIs) {
 
 TEST(MixedStep, FindsItsParametersInMemory) {
   static kernels::StepControl control;
-  const auto prepared = [](bool training, bool mixing) {
-    return prepare(build_step_graph(fuse(residual()), {.training = training, .mixing = mixing}), Backend::cpu,
-                   &control);
+  const auto compiled = [](bool training, bool mixing) {
+    return compile_graph(build_step_graph(fuse(residual()), {.training = training, .mixing = mixing}),
+                         Backend::cpu, &control);
   };
-  const PreparedGraph train = prepared(true, true), plain = prepared(true, false),
-                      evaluate = prepared(false, true);
+  const CompiledGraph train = compiled(true, true), plain = compiled(true, false),
+                      evaluate = compiled(false, true);
   const ModelMemory memory(Backend::cpu, &train, evaluate, FlatLayout(train), {});
   ASSERT_TRUE(memory.has_mix());
   EXPECT_EQ(memory.address(train, train.graph.mix_of_images), memory.mix());

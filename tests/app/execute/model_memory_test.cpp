@@ -11,11 +11,11 @@
 namespace convoy::app {
 namespace {
 
-PreparedGraph step(bool training) {
+CompiledGraph step(bool training) {
   static kernels::StepControl control;
   GraphOptions options;
   options.training = training;
-  return prepare(build_step_graph(fuse(residual()), options), kernels::Backend::cpu, &control);
+  return compile_graph(build_step_graph(fuse(residual()), options), kernels::Backend::cpu, &control);
 }
 
 bool counted(const ModelMemory& memory, std::string_view purpose) {
@@ -23,7 +23,7 @@ bool counted(const ModelMemory& memory, std::string_view purpose) {
 }
 
 TEST(ModelMemory, CountsWhatSharingReservesWhereItIsShared) {
-  const PreparedGraph train = step(true), evaluate = step(false);
+  const CompiledGraph train = step(true), evaluate = step(false);
   constexpr std::size_t kScratch = 1 << 20;
   std::vector<std::byte> shared;
   MemoryRequest request;

@@ -23,19 +23,19 @@ class GraphRunner {
   GraphRunner(const Network& network, const GraphOptions& options,
               kernels::Backend backend = kernels::Backend::reference,
               Placement placement = Placement::planned, const std::function<void(StepGraph&)>& rewrite = {})
-      : prepared_(prepare(rewritten(build_step_graph(network, options), rewrite), backend, &control_)) {
+      : compiled_(compile_graph(rewritten(build_step_graph(network, options), rewrite), backend, &control_)) {
     const auto batch = static_cast<std::int32_t>(network.shape(0)[0]);
     control_.valid = control_.global_valid = batch;
     control_.seed = 11, control_.step = 5;
     allocate(placement);
-    for (std::size_t node = 0; node < prepared_.kernels.size(); ++node) bind(node);
+    for (std::size_t node = 0; node < compiled_.kernels.size(); ++node) bind(node);
     for (const TrainableParameter& parameter : graph().parameters)
       initialise(parameter.tensor, parameter.spec);
     for (const auto& [tensor, spec] : graph().states) initialise(tensor, spec);
     fill_batch(batch);
   }
 
-  const StepGraph& graph() const { return prepared_.graph; }
+  const StepGraph& graph() const { return compiled_.graph; }
   kernels::StepControl& control() { return control_; }
 
   // The mean loss over the real samples.
@@ -52,13 +52,13 @@ class GraphRunner {
   }
 
   std::vector<float> read(TensorId tensor) const {
-    const auto& desc = prepared_.descs[id(tensor)];
+    const auto& desc = compiled_.descs[id(tensor)];
     std::vector<float> values(static_cast<std::size_t>(desc.shape.elements()));
     kernels::to_row_major(desc, address_[id(tensor)], values.data());
     return values;
   }
   void write(TensorId tensor, const std::vector<float>& values) {
-    kernels::from_row_major(prepared_.descs[id(tensor)], values.data(), address_[id(tensor)]);
+    kernels::from_row_major(compiled_.descs[id(tensor)], values.data(), address_[id(tensor)]);
   }
   std::map<std::string, std::vector<float>> gradients() const {
     std::map<std::string, std::vector<float>> all;
@@ -92,11 +92,11 @@ class GraphRunner {
   }
 
   void allocate(Placement placement) {
-    arena_ = static_cast<std::byte*>(buffer(static_cast<std::size_t>(prepared_.activation_bytes)));
-    for (std::size_t tensor = 0; tensor < prepared_.descs.size(); ++tensor) {
-      const std::int64_t offset = prepared_.tensor_offset[tensor];
+    arena_ = static_cast<std::byte*>(buffer(static_cast<std::size_t>(compiled_.activation_bytes)));
+    for (std::size_t tensor = 0; tensor < compiled_.descs.size(); ++tensor) {
+      const std::int64_t offset = compiled_.tensor_offset[tensor];
       const bool in_plan = placement == Placement::planned && offset >= 0;
-      address_.push_back(in_plan ? arena_ + offset : buffer(prepared_.descs[tensor].bytes()));
+      address_.push_back(in_plan ? arena_ + offset : buffer(compiled_.descs[tensor].bytes()));
     }
     workspaces_planned_ = placement == Placement::planned;
   }
@@ -107,9 +107,9 @@ class GraphRunner {
     for (const TensorId tensor : graph().nodes[node].inputs) inputs.push_back(address_[id(tensor)]);
     for (const TensorId tensor : graph().nodes[node].outputs) outputs.push_back(address_[id(tensor)]);
     void* workspace = nullptr;
-    if (const std::int64_t offset = prepared_.workspace_offset[node]; offset >= 0)
-      workspace = workspaces_planned_ ? arena_ + offset : buffer(prepared_.kernels[node].workspace_bytes);
-    launches_.push_back(prepared_.kernels[node].bind({inputs, outputs, workspace}));
+    if (const std::int64_t offset = compiled_.workspace_offset[node]; offset >= 0)
+      workspace = workspaces_planned_ ? arena_ + offset : buffer(compiled_.kernels[node].workspace_bytes);
+    launches_.push_back(compiled_.kernels[node].bind({inputs, outputs, workspace}));
   }
 
   void initialise(TensorId tensor, const ParameterSpec& spec) {
@@ -129,7 +129,7 @@ class GraphRunner {
   }
 
   kernels::StepControl control_;
-  PreparedGraph prepared_;
+  CompiledGraph compiled_;
   std::vector<std::unique_ptr<float[]>> storage_;
   std::byte* arena_ = nullptr;
   bool workspaces_planned_ = true;

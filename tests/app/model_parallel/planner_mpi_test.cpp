@@ -29,13 +29,13 @@ class Planning : public testing::TestWithParam<Backend> {
     options.backend = GetParam();
     options.memory_limit = limit;
     const RankGroups groups{parts_.get(), &alone_, parts_.get()};
-    Surroundings surroundings;
+    MachineProfile machine_profile;
     const auto parts = static_cast<std::size_t>(parts_->size());
-    surroundings.links.assign(parts, std::vector<LinkCost>(parts));
-    surroundings.processors = separate_processors(parts_->size());
-    surroundings.device_bytes = device_bytes;
+    machine_profile.links.assign(parts, std::vector<LinkCost>(parts));
+    machine_profile.processors = separate_processors(parts_->size());
+    machine_profile.device_bytes = device_bytes;
     const Network network = every_op();
-    Planner planner(network, options, groups, std::move(surroundings));
+    Planner planner(network, options, groups, std::move(machine_profile));
     planner.refuse_impossible();
     planner.time_alone();
     return planner.decide(predicted * planner.plan().one_rank_ms);

@@ -19,15 +19,15 @@ namespace convoy::app {
 namespace {
 
 // Every tensor row-major, no kernels: nothing here runs.
-PreparedGraph prepared(StepGraph graph) {
+CompiledGraph compiled(StepGraph graph) {
   std::vector<kernels::TensorDesc> descs;
   for (const Tensor& tensor : graph.tensors)
     descs.push_back({tensor.dtype, tensor.shape, kernels::Layout::row_major, nullptr});
   std::vector<kernels::Kernel> kernels(graph.nodes.size());
-  return with_buffers(std::move(graph), std::move(descs), std::move(kernels));
+  return assign_buffers(std::move(graph), std::move(descs), std::move(kernels));
 }
 
-PreparedGraph step_of(const Network& network, Precision precision) {
+CompiledGraph step_of(const Network& network, Precision precision) {
   StepGraph graph = build_step_graph(fuse(network), {});
   if (precision == Precision::bf16) store_in_bf16(graph);
   StoredInput stored;
@@ -38,13 +38,13 @@ PreparedGraph step_of(const Network& network, Precision precision) {
   stored.shift.assign(static_cast<std::size_t>(images[1]), 0.0f);
   stored.fill.assign(static_cast<std::size_t>(images[1]), 0);
   read_stored_images(graph, stored);
-  return prepared(std::move(graph));
+  return compiled(std::move(graph));
 }
 
 struct Totals {
   std::int64_t resident = 0, update_ns = 0;
 };
-Totals totals_of(const PreparedGraph& step) {
+Totals totals_of(const CompiledGraph& step) {
   TaskCosts costs;
   costs.times.node_ms.assign(step.graph.nodes.size(), 0);
   costs.times.update_ms_per_element = 1;
@@ -58,7 +58,7 @@ Totals totals_of(const PreparedGraph& step) {
 
 TEST(PartitionedGraph, TasksHoldWholeParametersAndTheirCopies) {
   for (const Network& network : {every_op(), residual()}) {
-    const PreparedGraph step = step_of(network, Precision::bf16);
+    const CompiledGraph step = step_of(network, Precision::bf16);
     const Totals plain = totals_of(step_of(network, Precision::fp32)), copied = totals_of(step);
     std::int64_t elements = 0, of_copies = 0;
     for (const TrainableParameter& parameter : step.graph.parameters) {
@@ -75,7 +75,7 @@ TEST(PartitionedGraph, TasksHoldWholeParametersAndTheirCopies) {
 TEST(PartitionedGraph, PartsShareOutParametersAndTheBatch) {
   std::mt19937 random(3);
   for (int round = 0; round < 20; ++round) {
-    const PreparedGraph step = step_of(residual(), Precision::bf16);
+    const CompiledGraph step = step_of(residual(), Precision::bf16);
     const StepDependences dependences = find_dependences(step.graph);
     const int parts = 2 + round % 4;
     std::vector<int> part(static_cast<std::size_t>(dependences.groups)), part_of;
@@ -86,7 +86,7 @@ TEST(PartitionedGraph, PartsShareOutParametersAndTheBatch) {
     std::multiset<std::string> held;
     int images = 0, labels = 0, metrics = 0;
     for (int index = 0; index < parts; ++index) {
-      const PreparedGraph own = part_of_step(step, programs, index);
+      const CompiledGraph own = part_of_step(step, programs, index);
       bool copied = false;
       for (const TrainableParameter& parameter : own.graph.parameters) {
         held.insert(parameter.spec.name);

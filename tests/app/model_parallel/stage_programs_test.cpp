@@ -28,7 +28,7 @@ Symbol mix(Symbol a, Symbol b) {
 // What lies where: writing a tensor destroys all that it overlaps.
 class SymbolMemory {
  public:
-  explicit SymbolMemory(const PreparedGraph& graph) : graph_(graph) {}
+  explicit SymbolMemory(const CompiledGraph& graph) : graph_(graph) {}
 
   Symbol read(TensorId id) const {
     if (graph_.graph.tensors[at(id)].role != TensorRole::activation) return 1000 + static_cast<Symbol>(id);
@@ -56,7 +56,7 @@ class SymbolMemory {
     };
     return begin(a) < end(b) && begin(b) < end(a);
   }
-  const PreparedGraph& graph_;
+  const CompiledGraph& graph_;
   std::map<TensorId, Symbol> held_;
 };
 
@@ -66,7 +66,7 @@ void run_node(const Node& node, SymbolMemory& memory) {
   for (std::size_t i = 0; i < node.outputs.size(); ++i) memory.write(node.outputs[i], mix(value, i));
 }
 
-std::map<std::string, Symbol> run_whole(const PreparedGraph& whole) {
+std::map<std::string, Symbol> run_whole(const CompiledGraph& whole) {
   SymbolMemory memory(whole);
   for (const Node& node : whole.graph.nodes) run_node(node, memory);
   return memory.results;
@@ -75,9 +75,9 @@ std::map<std::string, Symbol> run_whole(const PreparedGraph& whole) {
 // `blocking`: a transfer begins at both ends at once or not at all, as if nothing were ever under way in the background.
 class Ranks {
  public:
-  Ranks(std::vector<PreparedGraph> parts, bool blocking, std::mt19937& random)
+  Ranks(std::vector<CompiledGraph> parts, bool blocking, std::mt19937& random)
       : parts_(std::move(parts)), blocking_(blocking), random_(random), next_(parts_.size(), 0) {
-    for (const PreparedGraph& part : parts_) memory_.emplace_back(part);
+    for (const CompiledGraph& part : parts_) memory_.emplace_back(part);
   }
 
   // Whether all come to the end.
@@ -173,7 +173,7 @@ class Ranks {
     }
   }
 
-  std::vector<PreparedGraph> parts_;
+  std::vector<CompiledGraph> parts_;
   const bool blocking_;
   std::mt19937& random_;
   std::vector<SymbolMemory> memory_;
@@ -228,7 +228,7 @@ TEST_P(RankProgramsTest, AnyPlacementComputesWhatOneRankComputes) {
         const int parts = 2 + trial % 4;
         const StepPlacement placement = random_placement(whole.train->graph, dependences, parts, random);
         for (const bool blocking : {false, true}) {
-          std::vector<PreparedGraph> train_parts, evaluate_parts;
+          std::vector<CompiledGraph> train_parts, evaluate_parts;
           for (int part = 0; part < parts; ++part) {
             CompiledSteps steps = part_of_steps(whole, placement, part);
             train_parts.push_back(std::move(*steps.train));

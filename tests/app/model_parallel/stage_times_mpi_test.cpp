@@ -12,13 +12,14 @@ namespace convoy::app {
 namespace {
 
 // Ranks that were asked for different numbers of rounds take the most of them: nobody waits for ever.
-TEST(PartTimes, OfEveryNodeThatComputes) {
+TEST(StageTimes, OfEveryNodeThatComputes) {
   kernels::StepControl control;
   GraphOptions options;
   options.ranks = test::world().size();
-  const PreparedGraph part = prepare(build_step_graph(every_op(), options), kernels::Backend::cpu, &control);
-  const PartTimes times =
-      time_part(part, kernels::Backend::cpu, 0, 2 + 4 * test::world().rank(), test::world());
+  const CompiledGraph part =
+      compile_graph(build_step_graph(every_op(), options), kernels::Backend::cpu, &control);
+  const StageTimes times =
+      time_stage(part, kernels::Backend::cpu, 0, 2 + 4 * test::world().rank(), test::world());
   EXPECT_EQ(test::world().all_reduce(1, comm::ReduceOp::sum, "ranks that came through"),
             test::world().size());
   ASSERT_EQ(times.alone_ms.size(), part.graph.nodes.size());

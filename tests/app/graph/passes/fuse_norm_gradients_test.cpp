@@ -90,9 +90,10 @@ TEST(FuseNormGradients, OutputsCanBeDroppedAndComputedAgain) {
   const auto fuse_and_drop = [](StepGraph& graph) {
     fuse_norm_gradients(graph);
     std::vector<TensorId> dropped;
-    for (const Rematerialisation& candidate : rematerialisable(graph)) dropped.push_back(candidate.tensor);
+    for (const RecomputeCandidate& candidate : recompute_candidates(graph))
+      dropped.push_back(candidate.tensor);
     ASSERT_FALSE(dropped.empty());
-    rematerialise(graph, dropped);
+    recompute(graph, dropped);
   };
   GraphRunner again(fuse(chain(1, true)), {}, kernels::Backend::reference, Placement::planned, fuse_and_drop);
   EXPECT_EQ(again.run(), plain.run());

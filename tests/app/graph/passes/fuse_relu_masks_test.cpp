@@ -46,7 +46,7 @@ TEST(FuseReluMasks, OutputsCanBeDroppedAndComputedAgain) {
     for (const Node& node : graph.nodes)
       if (node.kind == "batch_norm_forward" && node.outputs.size() == 2) dropped.push_back(node.outputs[0]);
     ASSERT_FALSE(dropped.empty());
-    rematerialise(graph, dropped);
+    recompute(graph, dropped);
   };
   GraphRunner again(fuse(residual()), {}, kernels::Backend::reference, Placement::planned, mask_and_drop);
   EXPECT_EQ(again.run(), plain.run());

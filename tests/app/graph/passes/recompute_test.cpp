@@ -30,12 +30,12 @@ Network deep() {
   return net;
 }
 
-TEST(Rematerialise, BackwardReadsNothingThatWasDroppedAndEverythingIsMadeBeforeItIsRead) {
+TEST(Recompute, BackwardReadsNothingThatWasDroppedAndEverythingIsMadeBeforeItIsRead) {
   for (const Network& network : {deep(), residual(), every_op(), rectifying()}) {
     StepGraph graph = build_step_graph(fuse(network), {});
     std::vector<TensorId> dropped;
-    for (const auto& candidate : rematerialisable(graph)) dropped.push_back(candidate.tensor);
-    rematerialise(graph, dropped);
+    for (const auto& candidate : recompute_candidates(graph)) dropped.push_back(candidate.tensor);
+    recompute(graph, dropped);
     std::vector<bool> written(graph.tensors.size(), false);
     for (const Node& node : graph.nodes) {
       for (const TensorId input : node.inputs) {
@@ -51,7 +51,7 @@ TEST(Rematerialise, BackwardReadsNothingThatWasDroppedAndEverythingIsMadeBeforeI
   }
 }
 
-TEST(Rematerialise, ALimitIsMetAndChangesNoBit) {
+TEST(Recompute, ALimitIsMetAndChangesNoBit) {
   comm::SingleRank ranks;
   SessionOptions options;
   options.backend = kernels::Backend::reference;

@@ -1,4 +1,4 @@
-#include "app/execute/collective_error.h"
+#include "app/execute/run_on_all_ranks.h"
 
 #include <array>
 
@@ -6,7 +6,8 @@
 
 namespace convoy::app {
 
-void together(const comm::Communicator& ranks, const std::function<void()>& body, std::string_view label) {
+void run_on_all_ranks(const comm::Communicator& ranks, const std::function<void()>& body,
+                      std::string_view label) {
   std::exception_ptr failure;
   std::int32_t status = 0;
   try {
