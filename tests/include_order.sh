@@ -25,10 +25,8 @@ grep -rnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' \
       may["app/commands"] = "app/commands app/prediction " may["app/training"]
       may["app/main.cpp"] = "app/commands"
       generated["app/training/report/build_info.cpp"] = "build_info_values.h"
-      # These go with the compiled step as a value and the typed nodes.
+      # Goes with the typed nodes.
       may["app/model"] = may["app/model"] " app/graph"
-      may["app/compile"] = may["app/compile"] " app/execute app/model_parallel"
-      may["app/execute"] = may["app/execute"] " app/timing"
     }
     # The layer that a file belongs to: app/FOLDER, app for its own files, else the top folder.
     function part(file, words, depth) {

@@ -39,23 +39,23 @@ std::string checkpoint_file(const std::string& path) {
 }
 
 // The checkpoint's network on this rank's share of a batch, without what training needs.
-std::unique_ptr<Session> make_session(const EvaluateOptions& options, const CheckpointState& state,
-                                      const Dataset& dataset, kernels::Backend backend,
-                                      comm::Collectives& ranks, InputOptions& input) {
-  if (dataset.test_size() == 0) throw std::runtime_error(fmt::format("{}: no test images", options.run.data));
+CompiledSteps compile_evaluation(const StepOptions& options, const CheckpointState& state,
+                                 const Dataset& dataset, std::int64_t capacity, const RankGroups& groups) {
   const data::ImageShape image = dataset.input_shape();
-  const std::int64_t capacity = (options.run.global_batch + ranks.size() - 1) / ranks.size();
-  SessionOptions session_options;
-  session_options.backend = backend;
-  session_options.precision = precision_of(options.run.precision);
-  session_options.input = input = input_of(backend, dataset, capacity, false);
-  session_options.training = false;
-  auto session = std::make_unique<Session>(
+  return compile_steps(
       make_network(state.model, {capacity, image.channels, image.height, image.width}, dataset.classes()),
-      session_options, ranks);
-  restore(*session, state, options.checkpoint, state.model, dataset.classes(),
-          {image.channels, image.height, image.width});
-  return session;
+      options, groups);
+}
+
+StepOptions step_options_of(const EvaluateOptions& options, const Dataset& dataset, kernels::Backend backend,
+                            std::int64_t capacity) {
+  if (dataset.test_size() == 0) throw std::runtime_error(fmt::format("{}: no test images", options.run.data));
+  StepOptions step;
+  step.backend = backend;
+  step.precision = precision_of(options.run.precision);
+  step.input = input_of(backend, dataset, capacity, false);
+  step.training = false;
+  return step;
 }
 
 void print_result(const EvaluateOptions& options, const CheckpointState& state, const StepMetrics& sum) {
@@ -113,15 +113,25 @@ void evaluate_checkpoint(EvaluateOptions& options) {
   take_over(options.run, state);
   Dataset dataset(options.run, ranks, threads);
   require_same_data(ranks, options.run.data, facts_of(dataset, options.run, ranks));
-  std::unique_ptr<Session> session;
-  InputOptions input;
+  const RankGroups groups{collectives.get(), collectives.get(), nullptr};
+  const std::int64_t capacity = (options.run.global_batch + ranks.size() - 1) / ranks.size();
+  StepOptions step;
+  std::optional<CompiledSteps> steps;
+  std::optional<Session> session;
   run_on_all_ranks(ranks, [&] {
     const std::string warning = match_classes(dataset, options.run.data, state, options.checkpoint);
     if (!warning.empty() && ranks.rank() == 0) spdlog::warn("{}", warning);
     dataset.set_normalisation(state.mean, state.std);
-    session = make_session(options, state, dataset, backend, *collectives, input);
+    step = step_options_of(options, dataset, backend, capacity);
+    steps = compile_evaluation(step, state, dataset, capacity, groups);
   });
-  const std::unique_ptr<data::BatchSource> source = dataset.test(delivery_for(input, session->memory()));
+  run_on_all_ranks(ranks, [&] {
+    session.emplace(std::move(*steps), step, groups);
+    const data::ImageShape image = dataset.input_shape();
+    restore(*session, state, options.checkpoint, state.model, dataset.classes(),
+            {image.channels, image.height, image.width});
+  });
+  const std::unique_ptr<data::BatchSource> source = dataset.test(delivery_for(step.input, session->memory()));
   const StepMetrics sum = session->evaluate(*source);
   if (ranks.rank() == 0) print_result(options, state, sum);
 }

@@ -22,8 +22,8 @@ std::size_t index(TensorId tensor) { return static_cast<std::size_t>(tensor); }
 
 class Compilation {
  public:
-  Compilation(StepGraph graph, kernels::Backend backend, const kernels::StepControl* control, int reuse_delay)
-      : backend_(backend), control_(control), reuse_delay_(reuse_delay) {
+  Compilation(StepGraph graph, kernels::Backend backend, int reuse_delay)
+      : backend_(backend), reuse_delay_(reuse_delay) {
     compiled_.graph = std::move(graph);
   }
 
@@ -110,7 +110,6 @@ class Compilation {
 
   kernels::Kernel make_kernel(const Node& node) {
     kernels::KernelRequest request;
-    request.control = control_;
     for (const TensorId input : node.inputs) request.inputs.push_back(compiled_.descs[index(input)]);
     for (const TensorId output : node.outputs) request.outputs.push_back(compiled_.descs[index(output)]);
     kernels::Kernel kernel = node.make(backend_, request);
@@ -253,7 +252,6 @@ class Compilation {
   }
 
   kernels::Backend backend_;
-  const kernels::StepControl* control_;
   int reuse_delay_;
   CompiledGraph compiled_;
   std::vector<TensorId> buffer_of_;
@@ -263,14 +261,14 @@ class Compilation {
 
 }  // namespace
 
-CompiledGraph compile_graph(StepGraph graph, kernels::Backend backend, const kernels::StepControl* control,
+CompiledGraph compile_graph(StepGraph graph, kernels::Backend backend,
                             const std::map<std::string, TensorDesc>& parameter_layouts, int reuse_delay) {
-  return Compilation(std::move(graph), backend, control, reuse_delay).run(parameter_layouts);
+  return Compilation(std::move(graph), backend, reuse_delay).run(parameter_layouts);
 }
 
 CompiledGraph assign_buffers(StepGraph graph, std::vector<TensorDesc> descs,
                              std::vector<kernels::Kernel> kernels, int reuse_delay) {
-  return Compilation(std::move(graph), kernels::Backend::cpu, nullptr, reuse_delay)
+  return Compilation(std::move(graph), kernels::Backend::cpu, reuse_delay)
       .run(std::move(descs), std::move(kernels));
 }
 

@@ -1,47 +1,56 @@
 #include "app/compile/compiled_steps.h"
 
-#include <fmt/format.h>
-
 #include <map>
-#include <stdexcept>
 #include <string>
+#include <utility>
 
-#include "app/model_parallel/stage_graph.h"
+#include "app/compile/fit_memory.h"
+#include "app/compile/step_graphs.h"
+#include "kernels/device/tuning.h"
 
 namespace convoy::app {
 
-CompiledSteps compile_steps(std::optional<StepGraph> train, StepGraph evaluate, kernels::Backend backend,
-                            const kernels::StepControl* control, int reuse_delay) {
-  CompiledSteps steps;
-  std::map<std::string, kernels::TensorDesc> layouts;
-  if (train) {
-    steps.train = compile_graph(std::move(*train), backend, control, {}, reuse_delay);
-    layouts = parameter_layouts(*steps.train);
-  }
-  steps.evaluate = compile_graph(std::move(evaluate), backend, control, layouts, reuse_delay);
-  return steps;
+CompiledSteps::CompiledSteps(std::optional<CompiledGraph> train_step, CompiledGraph evaluate_step,
+                             const StepOptions& options)
+    : train(std::move(train_step)), evaluate(std::move(evaluate_step)), flat(main()) {
+  if (train) update = make_update_kernels(options, flat);
 }
 
-CompiledSteps part_of_steps(const CompiledSteps& whole, const StepPlacement& placement, int part,
-                            int reuse_delay) {
-  const StepGraph& train = whole.train->graph;
-  if (placement.part_of.size() != train.nodes.size())
-    throw std::runtime_error(fmt::format(
-        "--partition: this rank compiles the step to {} operations, rank 0 to {}; ranks must have processors "
-        "of one kind",
-        train.nodes.size(), placement.part_of.size()));
-  CompiledSteps result;
-  result.train = part_of_step(
-      *whole.train,
-      make_rank_programs(find_dependences(train), placement.part_of, placement.parts, placement.times), part,
-      reuse_delay);
-  const StepGraph& evaluate = whole.evaluate.graph;
-  result.evaluate = part_of_step(
-      whole.evaluate,
-      make_rank_programs(find_dependences(evaluate), place_evaluation(evaluate, train, placement.part_of),
-                         placement.parts, sequential_times(evaluate)),
-      part);
-  return result;
+// Of 1, 2, 4, 8 and 16 nodes four are fastest on an H200 (docs/results/training.md).
+int reuse_delay_of(const StepOptions& options) {
+  return options.backend == kernels::Backend::cuda && options.lanes > 1 ? 4 : 0;
+}
+
+int stage_reuse_delay(const StepOptions& options) {
+  return options.memory_limit > 0 ? 0 : reuse_delay_of(options);
+}
+
+CompiledSteps compile_graphs(std::optional<StepGraph> train, StepGraph evaluate, const StepOptions& options) {
+  const int delay = reuse_delay_of(options);
+  std::optional<CompiledGraph> compiled;
+  std::map<std::string, kernels::TensorDesc> layouts;
+  if (train) {
+    compiled = compile_graph(std::move(*train), options.backend, {}, delay);
+    layouts = parameter_layouts(*compiled);
+  }
+  return {std::move(compiled), compile_graph(std::move(evaluate), options.backend, layouts, delay), options};
+}
+
+CompiledSteps compile_steps(const Network& network, const StepOptions& options, const RankGroups& groups) {
+  using kernels::tuning::Mode;
+  const bool tuned = options.backend == kernels::Backend::cuda && !options.tuning_file.empty();
+  if (tuned)
+    kernels::tuning::use(options.tuning_file, groups.world->size() == 1 ? Mode::measure : Mode::read);
+  const Network fused = fuse(network);
+  const int replicas = groups.replicas->size();
+  std::optional<StepGraph> train;
+  if (options.training) train = make_step_graph(fused, options, replicas, true);
+  CompiledSteps steps =
+      compile_graphs(std::move(train), make_step_graph(fused, options, replicas, false), options);
+  if (options.training && options.memory_limit > 0 && groups.parts == nullptr)
+    fit_into_limit(steps, fused, options, *groups.replicas);
+  if (tuned) kernels::tuning::save();
+  return steps;
 }
 
 }  // namespace convoy::app

@@ -2,7 +2,6 @@
 // a ring of device memory that the copy stream fills while the step before computes; the host runs up to two steps ahead
 // and reads the metrics of a step when they have arrived.
 #include <fmt/format.h>
-#include <nvtx3/nvToolsExt.h>
 
 #include <algorithm>
 #include <array>
@@ -18,8 +17,6 @@
 #include "app/execute/cuda_step_traces.h"
 #include "app/execute/executor.h"
 #include "app/execute/lane_plan.h"
-#include "app/median.h"
-#include "app/timing/launch_timer.h"
 #include "kernels/device/cuda_runtime.h"
 #include "kernels/device/cuda_step_ring.h"
 #include "kernels/device/sample_transform.h"
@@ -103,8 +100,6 @@ class CudaExecutor final : public Executor {
   int under_way() const override { return static_cast<int>(started_ - finished_); }
   int steps_ahead() const override { return kRingSlots - 1; }
   double exposed_comm_ms() const override { return exposed_comm_ms_; }
-
-  std::vector<double> time(const Program& program, int repeats) override;
 
   void prepare_trace(const Program& program, int steps) override {
     traces_.emplace(program, lanes_, steps);
@@ -270,28 +265,6 @@ void CudaExecutor::wait_for(std::int64_t number) const {
     throw std::runtime_error(fmt::format("the device failed in a kernel of the step: {} ({})",
                                          cudaGetErrorName(status), cudaGetErrorString(status)));
   }
-}
-
-// All instructions one behind the other. An eager run before it carries the names of the layers for a profiler.
-std::vector<double> CudaExecutor::time(const Program& program, int repeats) {
-  if (under_way() > 0) throw std::logic_error("steps are under way");
-  std::vector<kernels::Launch> launches;
-  for (const Instruction& instruction : program.instructions()) {
-    nvtxRangePushA(fmt::format("{} {}", instruction.layer, instruction.kind).c_str());
-    launch(instruction, kernels::Stream(compute()));
-    nvtxRangePop();
-    launches.emplace_back([this, &instruction](kernels::Stream stream) { launch(instruction, stream); });
-  }
-  CONVOY_CUDA(cudaStreamSynchronize(compute()));
-  const std::unique_ptr<LaunchTimer> timer = make_cuda_launch_timer(std::move(launches));
-  std::vector<std::vector<double>> times(program.instructions().size());
-  for (int repeat = 0; repeat < repeats; ++repeat) {
-    const std::vector<LaunchTime> round = timer->round();
-    for (std::size_t i = 0; i < times.size(); ++i) times[i].push_back(round[i].passed);
-  }
-  std::vector<double> medians;
-  std::ranges::transform(times, std::back_inserter(medians), median);
-  return medians;
 }
 
 }  // namespace

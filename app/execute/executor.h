@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "app/compile/step_options.h"
 #include "app/execute/intervals.h"
 #include "app/execute/model_memory.h"
 #include "app/execute/program.h"
@@ -57,13 +58,7 @@ class Executor {
   virtual void begin_trace() {}
   // The traced steps, once finished, in their order.
   virtual std::vector<TracedStep> traced_steps() { return {}; }
-
-  // Milliseconds of every instruction of a program, the median of `repeats` runs; nothing may be under way.
-  virtual std::vector<double> time(const Program& program, int repeats) = 0;
 };
-
-// Batches in the ring of a GPU: one in use, one behind it, one being filled.
-inline constexpr int kRingSlots = 3;
 
 struct HostExecution {
   kernels::StepControl* control = nullptr;

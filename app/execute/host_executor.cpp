@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <stdexcept>
 
@@ -55,24 +54,6 @@ class HostExecutor final : public Executor {
   int under_way() const override { return started_ ? 1 : 0; }
   int steps_ahead() const override { return 0; }
   double exposed_comm_ms() const override { return exposed_comm_ms_; }
-
-  // The clock's own cost included, so the sum exceeds a step.
-  std::vector<double> time(const Program& program, int repeats) override {
-    using Clock = std::chrono::steady_clock;
-    std::vector<std::vector<double>> times(program.instructions().size());
-    for (int repeat = 0; repeat < repeats; ++repeat)
-      for (std::size_t i = 0; i < times.size(); ++i) {
-        const auto start = Clock::now();
-        program.instructions()[i].launch({});
-        times[i].push_back(std::chrono::duration<double, std::milli>(Clock::now() - start).count());
-      }
-    std::vector<double> medians;
-    for (auto& values : times) {
-      std::ranges::nth_element(values, values.begin() + std::ssize(values) / 2);
-      medians.push_back(values[values.size() / 2]);
-    }
-    return medians;
-  }
 
  private:
   const ModelMemory& memory_;

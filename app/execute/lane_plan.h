@@ -8,9 +8,6 @@
 
 namespace convoy::app {
 
-// The best of 2, 3, 4 and 6 for most of the zoo on an H200 (docs/results/training.md).
-inline constexpr int kDefaultLanes = 3;
-
 struct LanePlan {
   struct Step {
     int lane = 0;

@@ -1,26 +1,17 @@
 #include "app/execute/session.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <memory>
 #include <stdexcept>
+#include <utility>
 
-#include "app/compile/update_kernels.h"
 #include "kernels/device/device_memory.h"
 
 namespace convoy::app {
 namespace {
 
-std::int64_t operand_bytes(const CompiledGraph& compiled, const Node& node) {
-  std::int64_t bytes = 0;
-  for (const auto* operands : {&node.inputs, &node.outputs})
-    for (const TensorId id : *operands)
-      bytes += static_cast<std::int64_t>(compiled.descs[static_cast<std::size_t>(id)].bytes());
-  return bytes;
-}
-
-// All ranks ask for such memory together, so a rank that fails before it gets there asks too, for nothing.
+// Ranks reserve such memory together. A rank that fails before it gets there reserves nothing, so that the others do
+// not wait for it.
 class CollectiveMemory {
  public:
   using Ask = std::shared_ptr<std::byte> (comm::Collectives::*)(std::size_t bytes);
@@ -46,84 +37,51 @@ class CollectiveMemory {
   bool owed_;
 };
 
-// Running statistics are updated where they lie; every other input is only read.
-void note_accesses(Instruction& instruction, const CompiledGraph& compiled, std::size_t index,
-                   const ModelMemory& memory) {
-  const Node& node = compiled.graph.nodes[index];
-  const auto range = [&](TensorId id) -> MemoryRange {
-    return {memory.address(compiled, id),
-            static_cast<std::int64_t>(compiled.descs[static_cast<std::size_t>(id)].bytes())};
-  };
-  for (const TensorId id : node.inputs) {
-    const bool state = compiled.graph.tensors[static_cast<std::size_t>(id)].role == TensorRole::state;
-    (state ? instruction.writes : instruction.reads).push_back(range(id));
-  }
-  for (const TensorId id : node.outputs) instruction.writes.push_back(range(id));
-  if (const auto bytes = compiled.kernels[index].workspace_bytes; bytes > 0)
-    instruction.writes.push_back({memory.workspace(compiled, index), static_cast<std::int64_t>(bytes)});
-}
-
 }  // namespace
 
-Session::Session(const Network& network, const SessionOptions& options, const RankGroups& groups,
-                 const StepPlacement* placement)
+Session::Session(const Network& network, const StepOptions& options, comm::Collectives& ranks)
+    : Session(compile_steps(network, options, {&ranks, &ranks, nullptr}), options,
+              {&ranks, &ranks, nullptr}) {}
+
+Session::Session(CompiledSteps steps, const StepOptions& options, const RankGroups& groups)
     : options_(options),
       groups_(groups),
-      ranks_(*groups.replicas),
       control_memory_(options.backend, sizeof(kernels::StepControl)),
-      control_(reinterpret_cast<kernels::StepControl*>(control_memory_.data())) {
-  if (options.accumulate && placement != nullptr)
+      control_(reinterpret_cast<kernels::StepControl*>(control_memory_.data())),
+      steps_(std::move(steps)) {
+  const bool partitioned = groups.parts != nullptr;
+  if (options.accumulate && partitioned)
     throw std::invalid_argument("a step that is placed on several ranks takes its batch whole");
   const kernels::StepControl initial;
   kernels::copy_in(options.backend, control_, &initial, sizeof initial);
-  // In this order a rank that fails asks for nothing: first for gradients, then for the arena.
-  CollectiveMemory arena(groups.parts, &comm::Collectives::transfer_memory, placement != nullptr);
-  CollectiveMemory shared(groups.replicas, &comm::Collectives::shared_memory, options.training);
-  CompiledSteps steps = compile_tuned_session(network, options, groups, control_);
-  if (placement != nullptr) {
-    steps = part_of_steps(steps, *placement, groups.parts->rank(), stage_reuse_delay(options));
-    transfers_ = std::make_unique<Transfers>(*groups.parts);
-  }
-  train_ = std::move(steps.train);
-  evaluate_ = std::move(steps.evaluate);
-  FlatLayout flat(train_ ? *train_ : evaluate_);
-  const UpdateKernels update = train_ ? make_update_kernels(options_, flat, control_) : UpdateKernels{};
-  MemoryRequest request{kernels::optimizer_states(options.optimizer), update.workspace_bytes(),
-                        options.memory_limit, [&](std::size_t bytes) { return shared.reserve(bytes); },
-                        [&](std::size_t bytes) { return ranks_.scratch_bytes(bytes); }};
-  if (placement != nullptr) request.transfer_memory = [&](std::size_t bytes) { return arena.reserve(bytes); };
-  request.accumulates = options.accumulate;
-  request.averages = options.optimizer.average_decay > 0;
-  // Parts have been made to fit.
-  if (train_ && placement == nullptr && options.memory_limit > 0)
-    fit_into_limit(fuse(network), flat, request);
-  memory_ = std::make_unique<ModelMemory>(options.backend, train_ ? &*train_ : nullptr, evaluate_,
-                                          std::move(flat), request);
+  reserve_memory();
+  if (partitioned) communication_.transfers = std::make_unique<Transfers>(*groups.parts);
   make_executor();
-  initialise(train_ ? train_->graph : evaluate_.graph);
-  if (train_) {
-    make_buckets();
-    train_program_ = bind(*train_, true);
-    append_update(train_program_, update);
-    append_statistics_average(train_program_);
-    append_metrics(train_program_);
-  }
-  if (train_ && options_.accumulate) {
-    part_program_ = bind(*train_, false);
-    append_accumulation(part_program_, this->flat(memory_->flat_gradients()), false);
-    append_metrics(part_program_);
-  }
-  evaluate_program_ = bind(evaluate_, false);
-  append_metrics(evaluate_program_);
+  initialise(steps_.main().graph);
+  if (steps_.train) make_buckets();
+  ProgramBuilder builder(steps_, options_, groups_, *memory_, control_, communication_);
+  programs_ = builder.build();
+  copy_parameters_ = builder.copy_parameters();
+}
+
+// A rank that fails gives up its claims in the opposite order: first to the gradients', then to the arena's memory.
+void Session::reserve_memory() {
+  CollectiveMemory arena(groups_.parts, &comm::Collectives::transfer_memory, groups_.parts != nullptr);
+  CollectiveMemory gradients(groups_.replicas, &comm::Collectives::shared_memory, steps_.train.has_value());
+  SharedMemory shared;
+  shared.gradients = [&](std::size_t bytes) { return gradients.reserve(bytes); };
+  shared.scratch = [&](std::size_t bytes) { return groups_.replicas->scratch_bytes(bytes); };
+  if (groups_.parts != nullptr) shared.arena = [&](std::size_t bytes) { return arena.reserve(bytes); };
+  memory_ = std::make_unique<ModelMemory>(steps_, options_, shared);
 }
 
 void Session::connect() {
-  if (transfers_ == nullptr || options_.backend != kernels::Backend::cuda) return;
-  transfers_->run_all();
+  if (communication_.transfers == nullptr || options_.backend != kernels::Backend::cuda) return;
+  communication_.transfers->run_all();
   kernels::synchronize(options_.backend);
 }
 
-// All-reduces of statistics, transfers' ends, the buckets, the metrics, the gradients' norm.
+// Counts the all-reduces of statistics, the ends of transfers, the buckets, the metrics and the gradients' norm.
 int Session::most_waits() const {
   if (groups_.world->size() == 1 || !options_.time_waits) return 0;
   const auto in = [](const CompiledGraph& compiled) {
@@ -131,7 +89,7 @@ int Session::most_waits() const {
       return node.is_all_reduce() || (node.transfer && !node.transfer->begins());
     });
   };
-  return static_cast<int>(std::max(train_ ? in(*train_) : 0, in(evaluate_))) + 3;
+  return static_cast<int>(std::max(steps_.train ? in(*steps_.train) : 0, in(steps_.evaluate))) + 3;
 }
 
 void Session::make_executor() {
@@ -141,10 +99,10 @@ void Session::make_executor() {
   } else {
     // Between two kernels of a rank whose only thread computes, this is what makes buckets and transfers move.
     const auto progress = [this] {
-      if (buckets_ != nullptr) buckets_->progress();
-      if (transfers_ != nullptr) transfers_->progress();
+      if (communication_.buckets != nullptr) communication_.buckets->progress();
+      if (communication_.transfers != nullptr) communication_.transfers->progress();
     };
-    executor_ = make_host_executor(*memory_, {control_, progress, &exposed_ms_});
+    executor_ = make_host_executor(*memory_, {control_, progress, &communication_.exposed_ms});
   }
   executor_->control().seed = options_.seed;
 }
@@ -161,71 +119,20 @@ void Session::initialise(const StepGraph& graph) {
 }
 
 void Session::make_buckets() {
-  if (ranks_.size() == 1) return;
+  if (groups_.replicas->size() == 1) return;
   std::vector<comm::ParameterSegment> segments;
   for (const kernels::ParameterSegment& segment : memory_->segments())
     segments.push_back({segment.offset, segment.count});
-  buckets_ = std::make_unique<comm::GradientBuckets>(ranks_, memory_->flat_gradients(), segments);
-}
-
-Program Session::bind(const CompiledGraph& compiled, bool last_part) {
-  Program program;
-  if (transfers_ != nullptr) transfers_->new_program();
-  if (transfers_ != nullptr && compiled.graph.metrics < 0) append_no_loss(program);
-  for (std::size_t node = 0; node < compiled.graph.nodes.size(); ++node) {
-    append_node(program, compiled, node);
-    if (buckets_ == nullptr || !last_part) continue;
-    append_finished_buckets(program, compiled, node);
-    append_early_metrics(program, compiled, node);
-  }
-  return program;
-}
-
-void Session::append_node(Program& program, const CompiledGraph& compiled, std::size_t index) {
-  const Node& node = compiled.graph.nodes[index];
-  if (node.is_all_reduce()) {
-    const Tensor& tensor = compiled.graph.tensors[static_cast<std::size_t>(node.inputs[0])];
-    append_all_reduce(program, ranks_, node.layer,
-                      static_cast<double*>(memory_->address(compiled, node.inputs[0])),
-                      tensor.shape.elements());
-    return;
-  }
-  if (node.transfer) return append_transfer(program, compiled, node);
-  std::vector<void*> inputs, outputs;
-  for (const TensorId id : node.inputs) inputs.push_back(memory_->address(compiled, id));
-  for (const TensorId id : node.outputs) outputs.push_back(memory_->address(compiled, id));
-  Instruction instruction{
-      node.layer, node.kind,
-      compiled.kernels[index].bind({inputs, outputs, memory_->workspace(compiled, index)}), node.flops,
-      operand_bytes(compiled, node)};
-  note_accesses(instruction, compiled, index, *memory_);
-  program.add(std::move(instruction));
-}
-
-void Session::append_transfer(Program& program, const CompiledGraph& compiled, const Node& node) {
-  const TransferEnd& end = *node.transfer;
-  const bool sends = !node.inputs.empty();
-  const TensorId id = sends ? node.inputs[0] : node.outputs[0];
-  const kernels::TensorDesc& desc = compiled.descs[static_cast<std::size_t>(id)];
-  void* const address = memory_->address(compiled, id);
-  Transfers* transfers = transfers_.get();
-  Instruction instruction{node.layer, node.kind, nullptr, 0, static_cast<std::int64_t>(desc.bytes())};
-  (sends ? instruction.reads : instruction.writes).push_back({address, instruction.bytes});
-  if (end.begins()) {
-    auto* operation =
-        transfers->prepare(end, address, desc, compiled.graph.tensors[static_cast<std::size_t>(id)].name);
-    instruction.launch = [=](kernels::Stream stream) { transfers->begin(operation, stream); };
-    program.add(std::move(instruction));
-  } else {
-    append_communication(program, std::move(instruction),
-                         [=, operation = transfers->prepared(end)](kernels::Stream stream) {
-                           transfers->finish(operation, stream);
-                         });
-  }
+  communication_.buckets =
+      std::make_unique<comm::GradientBuckets>(*groups_.replicas, memory_->flat_gradients(), segments);
 }
 
 void Session::start(const Program& program, bool stop_requested) {
-  if (copies_are_stale_) refresh_copies();
+  if (copies_are_stale_ && copy_parameters_) {
+    copy_parameters_({});
+    kernels::synchronize(options_.backend);
+  }
+  copies_are_stale_ = false;
   executor_->start(program, stop_requested);
 }
 
@@ -268,15 +175,15 @@ void Session::write(const PersistentTensor& tensor, const std::vector<float>& ro
 }
 
 void Session::average_states() {
-  if (ranks_.size() == 1 || options_.synchronised_batch_norm) return;
+  if (groups_.replicas->size() == 1 || options_.synchronised_batch_norm) return;
   std::vector<PersistentTensor> all = memory_->states();
   const auto& averages = memory_->averages();
   if (!averages.empty()) all.insert(all.end(), averages.end() - std::ssize(all), averages.end());
   for (const PersistentTensor& state : all) {
-    ranks_.all_reduce(state.address, state.desc.shape.elements(), kernels::DType::f32, comm::ReduceOp::sum,
-                      {}, state.name);
+    groups_.replicas->all_reduce(state.address, state.desc.shape.elements(), kernels::DType::f32,
+                                 comm::ReduceOp::sum, {}, state.name);
     std::vector<float> values = read(state);
-    for (float& value : values) value /= static_cast<float>(ranks_.size());
+    for (float& value : values) value /= static_cast<float>(groups_.replicas->size());
     write(state, values);
   }
 }

@@ -25,14 +25,14 @@ PlacedTimes time_parts(Planner& planner, const PartitionPlan& plan, const comm::
 
 }  // namespace
 
-PartitionPlan plan_partition(const Network& network, const SessionOptions& options,
-                             const comm::Communicator& world, const RankGroups& groups, int threads) {
+PlannedStep plan_partition(const Network& network, const StepOptions& options,
+                           const comm::Communicator& world, const RankGroups& groups, int threads) {
   const auto begin = std::chrono::steady_clock::now();
   MachineProfile machine_profile = measure_machine(world, groups, options.backend, threads);
   std::optional<Planner> planner;
   std::string message;
   run_on_all_ranks(world, [&] {
-    planner.emplace(network, options, groups, std::move(machine_profile));
+    planner.emplace(compile_steps(network, options, groups), options, groups, std::move(machine_profile));
     if (world.rank() > 0) return;
     planner->refuse_impossible();
     planner->time_alone();
@@ -46,7 +46,7 @@ PartitionPlan plan_partition(const Network& network, const SessionOptions& optio
     plan.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     message = write_plan(plan);
   });
-  return read_plan(world.broadcast(std::move(message), 0, "predicted step"));
+  return {read_plan(world.broadcast(std::move(message), 0, "predicted step")), planner->whole()};
 }
 
 }  // namespace convoy::app

@@ -6,9 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "app/compile/compiled_steps.h"
-#include "app/execute/session.h"
 #include "app/model/network.h"
+#include "app/model_parallel/stage_graph.h"
 #include "comm/communicator.h"
 
 namespace convoy::app {
@@ -33,10 +32,16 @@ struct PartitionPlan {
   std::vector<PartSummary> parts;
 };
 
-// Collective over `world`, whose ranks are replica after replica, each of `parts` ranks: rank 0 plans with the first
-// replica's ranks in mind, everybody gets the plan. `threads` of each rank. Throws std::runtime_error on every rank when no placement keeps to
-// options.memory_limit: its one line says what exceeds what.
-PartitionPlan plan_partition(const Network& network, const SessionOptions& options,
-                             const comm::Communicator& world, const RankGroups& groups, int threads);
+// A plan with what it was made of.
+struct PlannedStep {
+  PartitionPlan plan;
+  CompiledSteps whole;  // the undivided step, of which stage_of_steps() gives a rank's share
+};
+
+// Compiles the step of `network` and decides how it is spread over a replica's ranks. Rank 0 plans for the first
+// replica, and all ranks get its plan. Collective over `world`; `threads` is the number of each rank. Throws
+// std::runtime_error on every rank if no placement keeps to options.memory_limit; its line says what exceeds what.
+PlannedStep plan_partition(const Network& network, const StepOptions& options,
+                           const comm::Communicator& world, const RankGroups& groups, int threads);
 
 }  // namespace convoy::app

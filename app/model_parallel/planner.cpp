@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "app/compile/update_kernels.h"
+#include "app/compile/memory_plan.h"
 #include "app/model_parallel/placement_summary.h"
 #include "app/model_parallel/stage_graph.h"
 #include "app/timing/single_device_step.h"
@@ -35,27 +35,26 @@ std::int64_t limit_of(std::int64_t asked, std::int64_t device_bytes) {
 
 }  // namespace
 
-Planner::Planner(const Network& network, const SessionOptions& options, const RankGroups& groups,
+Planner::Planner(CompiledSteps whole, const StepOptions& options, const RankGroups& groups,
                  MachineProfile machine_profile)
-    : network_(network),
-      options_(options),
+    : options_(options),
       memory_limit_(limit_of(options.memory_limit, machine_profile.device_bytes)),
       groups_(groups),
       parts_(groups.parts->size()),
       machine_profile_(std::move(machine_profile)),
       machine_(describe_machine(machine_profile_.links)),
-      control_memory_(options.backend, sizeof(kernels::StepControl)) {
+      control_memory_(options.backend, sizeof(kernels::StepControl)),
+      whole_(std::move(whole)) {
   kernels::StepControl control;
   control.seed = options.seed;
-  control.valid = static_cast<std::int32_t>(network.shape(0)[0]);
+  const StepGraph& graph = whole_.train->graph;
+  control.valid = static_cast<std::int32_t>(graph.tensors[at(graph.labels)].shape[0]);
   control.global_valid = control.valid * groups.replicas->size();
   control.learning_rate = 1e-3f;
   kernels::copy_in(options.backend, control_memory_.data(), &control, sizeof control);
-  whole_ = compile_tuned_session(network, options, groups, this->control());
   dependences_ = find_dependences(whole_.train->graph);
-  const StepGraph& graph = whole_.train->graph;
   const StepPlacement one{parts_, std::vector<int>(graph.nodes.size(), 0), sequential_times(graph)};
-  one_rank_bytes_ = arena_bytes(part_of_steps(whole_, one, 0, stage_reuse_delay(options)));
+  one_rank_bytes_ = arena_bytes(stage_of_steps(whole_, one, 0, options));
 }
 
 void Planner::refuse_impossible() {
@@ -74,7 +73,7 @@ void Planner::refuse_impossible() {
 }
 
 void Planner::time_alone() {
-  alone_ = measure_op_times(*whole_.train, options_.backend, memory_limit_);
+  alone_ = measure_op_times(*whole_.train, options_.backend, control(), memory_limit_);
   measure_update_time(options_.backend, control(), options_.optimizer,
                       parameter_elements(*whole_.train) / parts_, memory_limit_, alone_);
   if (options_.backend != kernels::Backend::cuda || !fits_one_rank()) return;
@@ -82,7 +81,7 @@ void Planner::time_alone() {
   const double one_by_one =
       std::accumulate(times.node_ms.begin(), times.node_ms.end(), 0.0) +
       times.update_ms_per_element * static_cast<double>(parameter_elements(*whole_.train));
-  side_by_side_ = time_single_device_step(network_, options_) / one_by_one;
+  side_by_side_ = time_single_device_step(whole_, options_) / one_by_one;
 }
 
 PartitionPlan Planner::plan() {
@@ -124,7 +123,7 @@ void Planner::take_part(const PartitionPlan& plan, int part) {
 }
 
 StageTimes Planner::time_stage(const comm::Communicator& world) const {
-  return convoy::app::time_stage(part_, options_.backend, arena_bytes_, alone_.rounds, world);
+  return convoy::app::time_stage(part_, options_.backend, control(), arena_bytes_, alone_.rounds, world);
 }
 
 PlacedTimes Planner::to_whole_step(const StageTimes& of_part, int part) {
@@ -175,13 +174,8 @@ TaskCosts Planner::task_costs() const {
 }
 
 std::int64_t Planner::arena_bytes(const CompiledSteps& steps) const {
-  MemoryRequest request;
-  request.optimizer_states = kernels::optimizer_states(options_.optimizer);
-  request.averages = options_.optimizer.average_decay > 0;
-  const FlatLayout flat(*steps.train);
-  request.update_workspace = make_update_kernels(options_, flat, control()).workspace_bytes();
-  request.shared_scratch = [this](std::size_t bytes) { return groups_.replicas->scratch_bytes(bytes); };
-  return total_bytes(plan_memory(&*steps.train, steps.evaluate, flat, request));
+  const auto scratch = [this](std::size_t bytes) { return groups_.replicas->scratch_bytes(bytes); };
+  return MemoryPlan(steps, options_, scratch).total();
 }
 
 std::string Planner::where() const {
@@ -260,7 +254,7 @@ void Planner::take(partition::PartitionResult result) {
   plan_.parts.assign(at(parts_), {});
   peak_.clear();
   for (int part = 0; part < parts_; ++part) {
-    const CompiledSteps steps = part_of_steps(whole_, plan_.placement, part, stage_reuse_delay(options_));
+    const CompiledSteps steps = stage_of_steps(whole_, plan_.placement, part, options_);
     plan_.parts[at(part)].arena_bytes = arena_bytes(steps);
     plan_.parts[at(part)].busy_ms = ms(simulation.use[part].busy);
     peak_.push_back(simulation.use[part].peak_bytes);

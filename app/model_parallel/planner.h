@@ -23,8 +23,8 @@ struct PlacedTimes {
 
 class Planner {
  public:
-  // All of these must outlive it but `machine_profile`.
-  Planner(const Network& network, const SessionOptions& options, const RankGroups& groups,
+  // `whole` is the undivided step, compiled with `options`. `options` and `groups` must outlive the planner.
+  Planner(CompiledSteps whole, const StepOptions& options, const RankGroups& groups,
           MachineProfile machine_profile);
   Planner(const Planner&) = delete;
   Planner& operator=(const Planner&) = delete;
@@ -37,6 +37,8 @@ class Planner {
   double predict(const PlacedTimes& times);  // ms of a step of that plan
   // The plan; or where one rank alone has the memory and would be hardly slower than predicted, all of the step on the first part.
   PartitionPlan decide(double predicted_ms);
+
+  const CompiledSteps& whole() const { return whole_; }
 
   // On every rank: its part, to be timed.
   void take_part(const PartitionPlan& plan, int part);
@@ -60,15 +62,14 @@ class Planner {
   void summarise();
   void keep_whole();
 
-  const Network& network_;
-  const SessionOptions& options_;
+  const StepOptions& options_;
   const std::int64_t memory_limit_;  // of a part's arena; 0: none
   const RankGroups& groups_;
   const int parts_;
   MachineProfile machine_profile_;
   partition::Machine machine_;
   kernels::Arena control_memory_;  // one StepControl, where the kernels read it
-  CompiledSteps whole_;
+  const CompiledSteps whole_;
   StepDependences dependences_;
   MeasuredOps alone_;
   double side_by_side_ = 1;  // a step of one rank, of the time that its operations take one after the other

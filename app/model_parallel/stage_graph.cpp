@@ -1,9 +1,12 @@
 #include "app/model_parallel/stage_graph.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace convoy::app {
 namespace {
@@ -78,6 +81,27 @@ CompiledGraph part_of_step(const CompiledGraph& whole, const RankPrograms& progr
   }
   keep_touched(graph);
   return assign_buffers(std::move(graph), whole.descs, std::move(kernels), reuse_delay);
+}
+
+CompiledSteps stage_of_steps(const CompiledSteps& whole, const StepPlacement& placement, int part,
+                             const StepOptions& options) {
+  const StepGraph& train = whole.train->graph;
+  if (placement.part_of.size() != train.nodes.size())
+    throw std::runtime_error(fmt::format(
+        "--partition: this rank compiles the step to {} operations, rank 0 to {}; ranks must have processors "
+        "of one kind",
+        train.nodes.size(), placement.part_of.size()));
+  CompiledGraph own = part_of_step(
+      *whole.train,
+      make_rank_programs(find_dependences(train), placement.part_of, placement.parts, placement.times), part,
+      stage_reuse_delay(options));
+  const StepGraph& evaluate = whole.evaluate.graph;
+  CompiledGraph own_evaluation = part_of_step(
+      whole.evaluate,
+      make_rank_programs(find_dependences(evaluate), place_evaluation(evaluate, train, placement.part_of),
+                         placement.parts, sequential_times(evaluate)),
+      part);
+  return {std::move(own), std::move(own_evaluation), options};
 }
 
 std::vector<int> place_evaluation(const StepGraph& evaluate, const StepGraph& train,

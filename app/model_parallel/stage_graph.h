@@ -2,7 +2,7 @@
 // computes the very bits that one rank computes, and transfers as nodes, so that buffers under way stay live.
 #pragma once
 
-#include "app/compile/compiled_graph.h"
+#include "app/compile/compiled_steps.h"
 #include "app/model_parallel/stage_programs.h"
 
 namespace convoy::app {
@@ -12,6 +12,17 @@ namespace convoy::app {
 // takes it.
 CompiledGraph part_of_step(const CompiledGraph& whole, const RankPrograms& programs, int part,
                            int reuse_delay = 0);
+
+// How a training step is spread over the ranks of a replica; the same on all of them.
+struct StepPlacement {
+  int parts = 1;
+  std::vector<int> part_of;  // of every node of the training step
+  ExpectedTimes times;
+};
+
+// One stage of both steps. Throws std::runtime_error if the steps are not those that the placement was made for.
+CompiledSteps stage_of_steps(const CompiledSteps& whole, const StepPlacement& placement, int part,
+                             const StepOptions& options);
 
 // Where an evaluation step's nodes run, given the training step's: with the tensors that last, else where the forward
 // nodes of their layer begin.

@@ -9,11 +9,12 @@
 
 namespace convoy::app {
 
-StageTimes time_stage(const CompiledGraph& part, kernels::Backend backend, std::int64_t arena_bytes,
-                      int rounds, const comm::Communicator& world) {
+StageTimes time_stage(const CompiledGraph& part, kernels::Backend backend,
+                      const kernels::StepControl* control, std::int64_t arena_bytes, int rounds,
+                      const comm::Communicator& world) {
   std::optional<OpTimer> timer;
   StepSamples warm_up, alone, beside;
-  run_on_all_ranks(world, [&] { timer.emplace(part, backend, arena_bytes), timer->round(warm_up); });
+  run_on_all_ranks(world, [&] { timer.emplace(part, backend, control, arena_bytes), timer->round(warm_up); });
   rounds = world.all_reduce(rounds, comm::ReduceOp::max, "rounds of timing");
   const int turns = world.all_reduce(world.local_size(), comm::ReduceOp::max, "ranks of a host");
   for (int round = 0; round < rounds; ++round) {

@@ -17,7 +17,8 @@ struct StageTimes {              // of every node of the part; 0 and 1 for what 
 
 // Collective over `world`. Alone and side by side take turns, round for round, so that whatever else goes on on the host
 // disturbs both alike; each in `arena_bytes`, as much memory as the step will have.
-StageTimes time_stage(const CompiledGraph& part, kernels::Backend backend, std::int64_t arena_bytes,
-                      int rounds, const comm::Communicator& world);
+StageTimes time_stage(const CompiledGraph& part, kernels::Backend backend,
+                      const kernels::StepControl* control, std::int64_t arena_bytes, int rounds,
+                      const comm::Communicator& world);
 
 }  // namespace convoy::app

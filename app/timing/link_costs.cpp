@@ -80,7 +80,7 @@ class MemoryLoad {
   MemoryLoad() : memory_(kernels::Backend::cuda, 3 * kBytes) {
     const kernels::TensorDesc flat{
         kernels::DType::f32, {kBytes / std::int64_t{sizeof(float)}}, kernels::Layout::row_major, nullptr};
-    kernels::KernelRequest request{{flat, flat}, {flat}, nullptr};
+    kernels::KernelRequest request{{flat, flat}, {flat}};
     const std::array<void*, 2> terms{memory_.data(), memory_.data() + kBytes};
     const std::array<void*, 1> sum{memory_.data() + 2 * kBytes};
     addition_ = kernels::add_forward(kernels::Backend::cuda, {}, request).bind({terms, sum, nullptr});

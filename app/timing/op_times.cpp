@@ -78,8 +78,9 @@ void OpSamples::add(const LaunchTime& time) {
 // there.
 class OpTimer::Ring {
  public:
-  Ring(const CompiledGraph& step, kernels::Backend backend, std::int64_t memory_limit)
-      : step_(step), backend_(backend), touched_(step.descs.size(), false) {
+  Ring(const CompiledGraph& step, kernels::Backend backend, const kernels::StepControl* control,
+       std::int64_t memory_limit)
+      : step_(step), backend_(backend), control_(control), touched_(step.descs.size(), false) {
     for (const Node& node : step.graph.nodes)
       for (const auto* operands : {&node.inputs, &node.outputs})
         for (const TensorId id : *operands) touched_[at(id)] = true;
@@ -127,7 +128,7 @@ class OpTimer::Ring {
     std::vector<void*> inputs, outputs;
     for (const TensorId id : of.inputs) inputs.push_back(aligned(address_[at(id)]));
     for (const TensorId id : of.outputs) outputs.push_back(aligned(address_[at(id)]));
-    return step_.kernels[node].bind({inputs, outputs, arena_.data() + scratch});
+    return step_.kernels[node].bind({inputs, outputs, arena_.data() + scratch, control_});
   }
 
   void fill() { fill_with_numbers(backend_, arena_.data(), size_); }
@@ -163,14 +164,16 @@ class OpTimer::Ring {
 
   const CompiledGraph& step_;
   const kernels::Backend backend_;
+  const kernels::StepControl* const control_;
   std::vector<bool> touched_;  // of every tensor: whether a node does
   kernels::Arena arena_;
   std::int64_t size_ = 0, next_ = 0;
   std::vector<std::int64_t> address_;  // of every tensor, where it was placed last; -1: nowhere yet
 };
 
-OpTimer::OpTimer(const CompiledGraph& step, kernels::Backend backend, std::int64_t memory_limit)
-    : ring_(std::make_unique<Ring>(step, backend, memory_limit)) {
+OpTimer::OpTimer(const CompiledGraph& step, kernels::Backend backend, const kernels::StepControl* control,
+                 std::int64_t memory_limit)
+    : ring_(std::make_unique<Ring>(step, backend, control, memory_limit)) {
   std::vector<kernels::Launch> launches;
   for (std::size_t node = 0; node < step.kernels.size(); ++node) {
     const bool computes = !step.graph.nodes[node].is_all_reduce() && !step.graph.nodes[node].transfer;
@@ -199,10 +202,11 @@ MeasuredOps typical_times(const StepSamples& samples) {
   return result;
 }
 
-MeasuredOps measure_op_times(const CompiledGraph& step, kernels::Backend backend, std::int64_t memory_limit) {
+MeasuredOps measure_op_times(const CompiledGraph& step, kernels::Backend backend,
+                             const kernels::StepControl* control, std::int64_t memory_limit) {
   constexpr double kEnoughMs = 3500;
   constexpr int kFewest = 3, kMost = 12;
-  OpTimer timer(step, backend, memory_limit);
+  OpTimer timer(step, backend, control, memory_limit);
   StepSamples samples;
   timer.round(samples);
   samples.clear();
@@ -224,7 +228,7 @@ void measure_update_time(kernels::Backend backend, const kernels::StepControl* c
   const kernels::TensorDesc flat{DType::f32, {elements}, kernels::Layout::row_major, nullptr};
   kernels::OptimizerProblem problem = optimizer;
   problem.segments = {{0, elements, true, true}};
-  kernels::KernelRequest request{std::vector(static_cast<std::size_t>(buffers), flat), {}, control};
+  kernels::KernelRequest request{std::vector(static_cast<std::size_t>(buffers), flat), {}};
   const kernels::Kernel kernel = kernels::optimizer_update(backend, problem, request);
   const kernels::Arena arena(backend,
                              static_cast<std::size_t>(elements * element_bytes) + kernel.workspace_bytes);
@@ -234,7 +238,7 @@ void measure_update_time(kernels::Backend backend, const kernels::StepControl* c
   void* workspace = inputs.back();
   inputs.pop_back();
   fill_with_numbers(backend, arena.data(), elements * element_bytes);
-  const auto timer = make_launch_timer(backend, {kernel.bind({inputs, {}, workspace})});
+  const auto timer = make_launch_timer(backend, {kernel.bind({inputs, {}, workspace, control})});
   OpSamples samples;
   for (int round = 0; round < kRounds; ++round) samples.add(timer->round()[0]);
   result.passed.update_ms_per_element = median(samples.passed) / static_cast<double>(elements);

@@ -33,11 +33,12 @@ struct OpSamples {
 using StepSamples = std::vector<OpSamples>;  // of every node; none for what communicates
 MeasuredOps typical_times(const StepSamples& samples);
 
-// The kernels' control must describe a full batch. Uses `memory_limit` bytes at most, or what the largest operation needs (0: as
+// `control`, which the kernels read, must describe a full batch. Uses `memory_limit` bytes at most, or what the largest operation needs (0: as
 // many as the step has).
 class OpTimer {
  public:
-  OpTimer(const CompiledGraph& step, kernels::Backend backend, std::int64_t memory_limit);
+  OpTimer(const CompiledGraph& step, kernels::Backend backend, const kernels::StepControl* control,
+          std::int64_t memory_limit);
   ~OpTimer();
   OpTimer(const OpTimer&) = delete;
   OpTimer& operator=(const OpTimer&) = delete;
@@ -52,7 +53,8 @@ class OpTimer {
 };
 
 // As many rounds as some seconds hold, three at least. Leaves the update out.
-MeasuredOps measure_op_times(const CompiledGraph& step, kernels::Backend backend, std::int64_t memory_limit);
+MeasuredOps measure_op_times(const CompiledGraph& step, kernels::Backend backend,
+                             const kernels::StepControl* control, std::int64_t memory_limit);
 
 // The optimizer on so many parameters, or as many as fit into the limit.
 void measure_update_time(kernels::Backend backend, const kernels::StepControl* control,

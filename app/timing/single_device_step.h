@@ -1,13 +1,12 @@
-// How long a training step takes on one device alone, as a session runs it: operations side by side in lanes.
+// The time of a training step on one device alone, as a session runs it: operations side by side in lanes.
 #pragma once
 
-#include "app/execute/session.h"
-#include "app/model/network.h"
+#include "app/compile/compiled_steps.h"
 
 namespace convoy::app {
 
-// Milliseconds, with the update and without other replicas. Takes the memory of the whole step. The choices of kernels are those
-// that are in use already.
-double time_single_device_step(const Network& network, SessionOptions options);
+// Returns milliseconds with the update, without other replicas, on drawn images that are in memory already. `steps` were
+// compiled with `options` for any source of images. Takes the memory of the whole step.
+double time_single_device_step(const CompiledSteps& steps, const StepOptions& options);
 
 }  // namespace convoy::app

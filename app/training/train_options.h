@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "app/execute/lane_plan.h"
+#include "app/compile/step_options.h"
 #include "app/training/schedule.h"
 
 namespace convoy::app {

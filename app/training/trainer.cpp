@@ -113,8 +113,8 @@ std::int64_t Trainer::replica_capacity() const {
   return (options_.global_batch / options_.accumulate + replicas - 1) / replicas;
 }
 
-SessionOptions Trainer::session_options() {
-  SessionOptions session;
+StepOptions Trainer::session_options() {
+  StepOptions session;
   session.backend = backend_;
   session.precision = precision_of(options_.precision);
   session.input = input_of(backend_, *dataset_, replica_capacity(), options_.data_on_device);
@@ -133,17 +133,23 @@ SessionOptions Trainer::session_options() {
 
 void Trainer::make_session() {
   std::optional<Network> network;
-  SessionOptions options;
+  StepOptions options;
   run_on_all_ranks(ranks_, [&] {
     network.emplace(make_replica_network());
     options = session_options();
   });
-  if (run_ranks_->partitioned())
-    plan_ = plan_partition(*network, options, ranks_, run_ranks_->groups(), threads_);
+  const RankGroups& groups = run_ranks_->groups();
+  std::optional<PlannedStep> planned;
+  if (run_ranks_->partitioned()) planned = plan_partition(*network, options, ranks_, groups, threads_);
+  if (planned) plan_ = planned->plan;
   obey_signals();
+  std::optional<CompiledSteps> steps;
   run_on_all_ranks(ranks_, [&] {
-    session_ = std::make_unique<Session>(*network, options, run_ranks_->groups(),
-                                         plan_ ? &plan_->placement : nullptr);
+    steps = planned ? stage_of_steps(planned->whole, plan_->placement, groups.parts->rank(), options)
+                    : compile_steps(*network, options, groups);
+  });
+  run_on_all_ranks(ranks_, [&] {
+    session_ = std::make_unique<Session>(std::move(*steps), options, groups);
     if (options.input.kind == InputOptions::Kind::resident && session_->memory().has_images())
       dataset_->visit_images([&](std::int64_t first, const std::uint8_t* pixels, std::int64_t count) {
         if (signals_.received() != 0) throw ExitStatus{kRequeueStatus};
@@ -153,8 +159,8 @@ void Trainer::make_session() {
   delivery_ = delivery_for(options.input, session_->memory());
   if (!plan_) return;
   session_->connect();
-  partitioned_ =
-      std::make_unique<PartitionedCheckpoint>(*network, options, *session_, run_ranks_->replica_parts());
+  partitioned_ = std::make_unique<PartitionedCheckpoint>(planned->whole.train->graph, options.optimizer,
+                                                         *session_, run_ranks_->replica_parts());
 }
 
 int Trainer::run() {
@@ -191,7 +197,7 @@ void Trainer::finish() {
   }
   const std::string sha256 = parameters_hash();
   const std::vector<RankTimes> times = gather_rank_times(ranks_, report_->rank_times());
-  const PeakMemory peak = largest_peaks(ranks_, session_->memory().bytes());
+  const PeakMemory peak = largest_peaks(ranks_, session_->memory().plan().total());
   run_on_all_ranks(ranks_, [&] { report_->finish(step_, sha256, times, peak); });
 }
 

@@ -35,7 +35,7 @@ class Trainer {
 
   void make_session();
   Network make_replica_network() const;
-  SessionOptions session_options();
+  StepOptions session_options();
   void restore_session(const CheckpointState& state, const std::filesystem::path& path);
   void capture_session(CheckpointState& state) const;
   std::string parameters_hash() const;  // on rank 0 at least

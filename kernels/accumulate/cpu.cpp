@@ -21,7 +21,8 @@ CONVOY_VECTORISED void add(const float* sum, const float* gradients, float share
 
 Kernel accumulate_gradients(const AccumulateProblem&, KernelRequest& request) {
   const std::int64_t count = check_accumulate(request);
-  return host_kernel([count, control = request.control](const BoundOperands& operands) {
+  return host_kernel([count](const BoundOperands& operands) {
+    const StepControl* control = operands.control();
     parallel_pieces(count, kPiece, [&](std::int64_t begin, std::int64_t end) {
       const float* gradients = operands.in(1) + begin;
       float* total = operands.out(0) + begin;

@@ -26,7 +26,8 @@ __global__ void __launch_bounds__(kThreads) accumulate(const float* sum, const f
 
 Kernel accumulate_gradients(const AccumulateProblem&, KernelRequest& request) {
   const std::int64_t count = check_accumulate(request);
-  return device_kernel([count, control = request.control](const BoundOperands& b, Stream stream) {
+  return device_kernel([count](const BoundOperands& b, Stream stream) {
+    const StepControl* control = b.control();
     if (count == 0) return;
     const std::int64_t packs = count % kWidth == 0 ? count / kWidth : count;
     launch(count % kWidth == 0 ? accumulate<kWidth> : accumulate<1>, grid_for(packs), kThreads, stream,

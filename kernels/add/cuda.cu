@@ -66,14 +66,12 @@ Kernel add_forward(const AddProblem& problem, KernelRequest& request) {
   ColumnGrid grid{};
   if (problem.statistics) {
     const ImageExtents e = image_extents(first.shape);
-    require_control(operation, request);
     require_layout(operation, request.outputs[1], Layout::row_major);
     require_dtype(operation, "sums", request.outputs[1], DType::f64);
     require_shape(operation, "sums", request.outputs[1], {2, e.c});
     grid = statistics_grid(e, type, Sum<float, 1>::kRows);
   }
-  const auto body = [=, control = request.control](const BoundOperands& operands, unsigned* tickets,
-                                                   Stream stream) {
+  const auto body = [=](const BoundOperands& operands, unsigned* tickets, Stream stream) {
     with_packing(type, {problem.statistics ? grid.channels : elements}, [&](auto packing) {
       using P = decltype(packing);
       using Source = Sum<typename P::Type, P::kWidth>;
@@ -84,7 +82,7 @@ Kernel add_forward(const AddProblem& problem, KernelRequest& request) {
         while (source.count < kMost && next < operands.inputs.size())
           source.of[source.count++] = operands.inputs[next++];
         if (problem.statistics && next == operands.inputs.size()) {
-          launch(statistics<Source>, grid.blocks(), kReduceThreads, stream, source, control, grid,
+          launch(statistics<Source>, grid.blocks(), kReduceThreads, stream, source, operands.control(), grid,
                  operands.scratch<float>(), tickets, operands.out<double>(1));
         } else {
           const std::int64_t packs = elements / P::kWidth;

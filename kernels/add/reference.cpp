@@ -15,13 +15,11 @@ Kernel add_forward(const AddProblem& problem, KernelRequest& request) {
   ImageExtents e{};
   if (problem.statistics) {
     e = image_extents(request.outputs[0].shape);
-    require_control("add_forward", request);
     require_dtype("add_forward", "sums", request.outputs[1], DType::f64);
     require_shape("add_forward", "sums", request.outputs[1], {2, e.c});
   }
   return host_kernel(
-      [=, count = request.outputs[0].shape.elements(),
-       control = request.control](const BoundOperands& operands) {
+      [=, count = request.outputs[0].shape.elements()](const BoundOperands& operands) {
         const int inputs = static_cast<int>(operands.inputs.size());
         for (std::int64_t i = 0; i < count; ++i) {
           double sum = 0;
@@ -31,7 +29,7 @@ Kernel add_forward(const AddProblem& problem, KernelRequest& request) {
         if (!problem.statistics) return;
         auto* const sums = operands.out<double>(1);
         std::fill_n(sums, 2 * e.c, 0.0);
-        for (std::int64_t i = 0; i < control->valid * e.c * e.pixels(); ++i) {
+        for (std::int64_t i = 0; i < operands.control()->valid * e.c * e.pixels(); ++i) {
           const double value = operands.out(0)[i];  // as stored
           sums[i / e.pixels() % e.c] += value;
           sums[e.c + i / e.pixels() % e.c] += value * value;

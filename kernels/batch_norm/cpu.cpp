@@ -91,10 +91,10 @@ void update_running(const Geometry& at, const BatchNormProblem& problem, const d
 
 Kernel batch_norm_statistics(const BatchNormProblem&, KernelRequest& request) {
   require_counts("batch_norm_statistics", request, 1, 1);
-  require_control("batch_norm_statistics", request);
   const Geometry at(request.inputs[0]);
   require_layout("batch_norm_statistics", request.outputs[0], Layout::row_major);
-  const auto run = [at, control = request.control](const BoundOperands& operands) {
+  const auto run = [at](const BoundOperands& operands) {
+    const StepControl* control = operands.control();
     auto* sums = operands.out<double>(0);
     sum_over_samples(at, control->valid, operands.scratch<double>(), sums, sums + at.channels,
                      [&](std::int64_t sample, std::int64_t block, double* sum, double* squares) {
@@ -113,11 +113,11 @@ Kernel batch_norm_statistics(const BatchNormProblem&, KernelRequest& request) {
 
 Kernel batch_norm_forward(const BatchNormProblem& problem, KernelRequest& request) {
   require_counts("batch_norm_forward", request, problem.residual ? 7 : 6, 1);
-  require_control("batch_norm_forward", request);
   const Geometry at(request.inputs[0]);
   match_layout("batch_norm_forward", request.outputs[0], request.inputs[0]);
   if (problem.residual) match_layout("batch_norm_forward", request.inputs[6], request.inputs[0]);
-  const auto run = [at, problem, control = request.control](const BoundOperands& operands) {
+  const auto run = [at, problem](const BoundOperands& operands) {
+    const StepControl* control = operands.control();
     const Coefficients with(operands.workspace, at);
     const double count = sample_count(problem, *control, at);
     set_normalisation(with, at, problem, operands.in<double>(1), count, operands.in(2), operands.in(3));
@@ -156,7 +156,6 @@ Kernel batch_norm_backward_reduce(const BatchNormProblem& problem, KernelRequest
   require_counts("batch_norm_backward_reduce", request,
                  static_cast<std::size_t>(second_at + (problem.second_gradient ? 1 : 0)),
                  problem.write_gradient ? 4 : 3);
-  require_control("batch_norm_backward_reduce", request);
   const Geometry at(request.inputs[0]);
   for (std::size_t i = 4; i < request.inputs.size(); ++i)
     match_layout("batch_norm_backward_reduce", request.inputs[i], request.inputs[0]);
@@ -165,7 +164,8 @@ Kernel batch_norm_backward_reduce(const BatchNormProblem& problem, KernelRequest
   if (problem.write_gradient)
     match_layout("batch_norm_backward_reduce", request.outputs[3], request.inputs[0]);
   const Mask mask = !problem.relu ? Mask::none : reads_y ? Mask::from_y : Mask::from_x;
-  const auto run = [=, control = request.control](const BoundOperands& operands) {
+  const auto run = [=](const BoundOperands& operands) {
+    const StepControl* control = operands.control();
     const Coefficients with(operands.workspace, at);
     const auto* sums = operands.in<double>(1);
     const double count = sample_count(problem, *control, at);
@@ -202,13 +202,13 @@ Kernel batch_norm_backward_reduce(const BatchNormProblem& problem, KernelRequest
 Kernel batch_norm_backward(const BatchNormProblem& problem, KernelRequest& request) {
   const bool second = problem.second_input_gradient;
   require_counts("batch_norm_backward", request, second ? 7 : 6, 1);
-  require_control("batch_norm_backward", request);
   const Geometry at(request.inputs[0]);
   match_layout("batch_norm_backward", request.inputs[4], request.inputs[0]);
   if (second) match_layout("batch_norm_backward", request.inputs[6], request.inputs[0]);
   match_layout("batch_norm_backward", request.outputs[0], request.inputs[0]);
   const bool masked = problem.relu && !problem.write_gradient;
-  const auto run = [=, control = request.control](const BoundOperands& operands) {
+  const auto run = [=](const BoundOperands& operands) {
+    const StepControl* control = operands.control();
     const Coefficients with(operands.workspace, at);
     const auto *sums = operands.in<double>(1), *dsums = operands.in<double>(5);
     const double count = sample_count(problem, *control, at);

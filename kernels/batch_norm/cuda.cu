@@ -183,7 +183,6 @@ Kernel normalise(const char* operation, const BatchNormProblem& problem, KernelR
   const int gamma_at = sums_at + 1, residual_at = gamma_at + 4;
   const bool masks = problem.relu_mask && sums_at != 0;
   require_counts(operation, request, residual_at + problem.residual, 1 + masks);
-  if (sums_at != 0) require_control(operation, request);
   auto& in = request.inputs;
   const ImageExtents e = image_extents(in[0].shape);
   if (sums_at != 0) require_vector(operation, in[sums_at], DType::f64, {2, e.c});
@@ -195,7 +194,7 @@ Kernel normalise(const char* operation, const BatchNormProblem& problem, KernelR
   }
   const DType type = common_dtype(operation, {&in[0], &other, &request.outputs[0]});
   if (masks) request.outputs[1] = relu_mask_of(request.outputs[0]);
-  const auto body = [=, control = request.control](const BoundOperands& b, Stream stream) {
+  const auto body = [=](const BoundOperands& b, Stream stream) {
     const ForwardOperands o{b.inputs[0],
                             problem.residual ? b.inputs[residual_at] : nullptr,
                             b.outputs[0],
@@ -205,7 +204,7 @@ Kernel normalise(const char* operation, const BatchNormProblem& problem, KernelR
                             b.in(gamma_at + 1),
                             b.inout(gamma_at + 2),
                             b.inout(gamma_at + 3),
-                            control};
+                            sums_at != 0 ? b.control() : nullptr};
     with_packing(type, {e.c}, [&](auto packing) {
       using P = decltype(packing);
       const ColumnGrid grid = grid_of<P>(e);
@@ -230,7 +229,6 @@ Kernel batch_norm_backward(const BatchNormProblem& problem, KernelRequest& reque
   const char* operation = "batch_norm_backward";
   require_batch_norm_flags(operation, problem);
   require_counts(operation, request, 6 + problem.second_input_gradient, 1);
-  require_control(operation, request);
   auto& in = request.inputs;
   const ImageExtents e = image_extents(in[0].shape);
   require_vector(operation, in[1], DType::f64, {2, e.c});
@@ -244,7 +242,8 @@ Kernel batch_norm_backward(const BatchNormProblem& problem, KernelRequest& reque
   }
   const DType type = common_dtype(operation, {&in[0], &in[4], &other, &request.outputs[0]});
   const bool masks = problem.relu && !problem.write_gradient;  // else backward_reduce has masked the gradient
-  const auto body = [=, control = request.control](const BoundOperands& b, Stream stream) {
+  const auto body = [=](const BoundOperands& b, Stream stream) {
+    const StepControl* control = b.control();
     const BackwardOperands o{
         b.inputs[0],  b.inputs[4],     problem.second_input_gradient ? b.inputs[6] : nullptr,
         b.outputs[0], b.in<double>(1), b.in<double>(5),

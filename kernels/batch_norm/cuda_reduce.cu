@@ -157,14 +157,13 @@ void settle_vectors(const char* operation, std::initializer_list<TensorDesc*> ve
 Kernel batch_norm_statistics(const BatchNormProblem&, KernelRequest& request) {
   const char* operation = "batch_norm_statistics";
   require_counts(operation, request, 1, 1);
-  require_control(operation, request);
   require_activation_layout(operation, request.inputs[0]);
   const ImageExtents e = image_extents(request.inputs[0].shape);
   settle_vectors(operation, {&request.outputs[0]}, DType::f64, {2, e.c});
   const DType type = common_dtype(operation, {&request.inputs[0]});
   const ColumnGrid grid = statistics_grid(e, type, Matrix<float, 1>::kRows);
-  const auto body = [=, control = request.control](const BoundOperands& operands, unsigned* tickets,
-                                                   Stream stream) {
+  const auto body = [=](const BoundOperands& operands, unsigned* tickets, Stream stream) {
+    const StepControl* control = operands.control();
     with_packing(type, {e.c}, [&](auto packing) {
       using P = decltype(packing);
       using Source = Matrix<typename P::Type, P::kWidth>;
@@ -182,7 +181,6 @@ Kernel batch_norm_backward_reduce(const BatchNormProblem& problem, KernelRequest
   const int inputs = 5 + has_y + problem.second_gradient, y_at = 5, dy2_at = 5 + has_y;
   require_batch_norm_flags(operation, problem);
   require_counts(operation, request, inputs, 3 + problem.write_gradient);
-  require_control(operation, request);
   auto& in = request.inputs;
   auto& out = request.outputs;
   const ImageExtents e = image_extents(in[0].shape);
@@ -207,7 +205,8 @@ Kernel batch_norm_backward_reduce(const BatchNormProblem& problem, KernelRequest
                                         : Mask::from_x;
   const ColumnGrid grid =
       reduce_grid(e, type, kMultiprocessors, rows_in_flight(mask, problem.second_gradient));
-  const auto body = [=, control = request.control](const BoundOperands& b, unsigned* tickets, Stream stream) {
+  const auto body = [=](const BoundOperands& b, unsigned* tickets, Stream stream) {
+    const StepControl* control = b.control();
     const ReduceOperands o{b.inputs[0],
                            b.inputs[4],
                            reads_y ? b.inputs[y_at] : nullptr,

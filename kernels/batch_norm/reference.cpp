@@ -63,11 +63,11 @@ void check_sums(const char* operation, const TensorDesc& sums, std::int64_t chan
 Kernel batch_norm_statistics(const BatchNormProblem&, KernelRequest& request) {
   const char* operation = "batch_norm_statistics";
   require_counts(operation, request, 1, 1);
-  require_control(operation, request);
   require_row_major(operation, request);
   const ImageExtents e = image_extents(request.inputs[0].shape);
   check_sums(operation, request.outputs[0], e.c);
-  return host_kernel([=, control = request.control](const BoundOperands& operands) {
+  return host_kernel([=](const BoundOperands& operands) {
+    const StepControl* control = operands.control();
     const float* x = operands.in(0);
     double* sums = operands.out<double>(0);
     std::fill_n(sums, 2 * e.c, 0.0);
@@ -81,14 +81,14 @@ Kernel batch_norm_statistics(const BatchNormProblem&, KernelRequest& request) {
 Kernel batch_norm_forward(const BatchNormProblem& problem, KernelRequest& request) {
   const char* operation = "batch_norm_forward";
   require_counts(operation, request, problem.residual ? 7 : 6, 1 + problem.relu_mask);
-  require_control(operation, request);
   if (problem.relu_mask)
     request.outputs[1] = {DType::i32, request.outputs[0].shape, Layout::row_major, nullptr};
   require_row_major(operation, request);
   const ImageExtents e = image_extents(request.inputs[0].shape);
   check_images(operation, request, {problem.residual ? 6 : 0}, {0});
   check_sums(operation, request.inputs[1], e.c);
-  const auto body = [=, control = request.control](const BoundOperands& operands) {
+  const auto body = [=](const BoundOperands& operands) {
+    const StepControl* control = operands.control();
     const Moments m = moments_of_sums(problem, e, *control, operands.in<double>(1));
     normalise(problem, e, m, operands.in(0), operands.in(2), operands.in(3),
               problem.residual ? operands.in(6) : nullptr, operands.out(0));
@@ -129,7 +129,6 @@ Kernel batch_norm_backward_reduce(const BatchNormProblem& problem, KernelRequest
   const bool has_y = problem.relu && problem.residual;
   require_batch_norm_flags(operation, problem);
   require_counts(operation, request, 5 + has_y + problem.second_gradient, 3 + problem.write_gradient);
-  require_control(operation, request);
   require_row_major(operation, request);
   const ImageExtents e = image_extents(request.inputs[0].shape);
   const int dy2_at = has_y ? 6 : 5;
@@ -137,7 +136,8 @@ Kernel batch_norm_backward_reduce(const BatchNormProblem& problem, KernelRequest
   if (problem.write_gradient) check_images(operation, request, {}, {3});
   check_sums(operation, request.inputs[1], e.c);
   check_sums(operation, request.outputs[0], e.c);
-  const auto body = [=, control = request.control](const BoundOperands& operands) {
+  const auto body = [=](const BoundOperands& operands) {
+    const StepControl* control = operands.control();
     const Moments m = moments_of_sums(problem, e, *control, operands.in<double>(1));
     const float *x = operands.in(0), *gamma = operands.in(2), *beta = operands.in(3), *dy = operands.in(4);
     double* dsums = operands.out<double>(0);
@@ -169,13 +169,13 @@ Kernel batch_norm_backward(const BatchNormProblem& problem, KernelRequest& reque
   const char* operation = "batch_norm_backward";
   require_batch_norm_flags(operation, problem);
   require_counts(operation, request, 6 + problem.second_input_gradient, 1);
-  require_control(operation, request);
   require_row_major(operation, request);
   const ImageExtents e = image_extents(request.inputs[0].shape);
   check_images(operation, request, {4, problem.second_input_gradient ? 6 : 4}, {0});
   check_sums(operation, request.inputs[1], e.c);
   check_sums(operation, request.inputs[5], e.c);
-  const auto body = [=, control = request.control](const BoundOperands& operands) {
+  const auto body = [=](const BoundOperands& operands) {
+    const StepControl* control = operands.control();
     const Moments m = moments_of_sums(problem, e, *control, operands.in<double>(1));
     const float *x = operands.in(0), *gamma = operands.in(2), *beta = operands.in(3);
     const double* dsums = operands.in<double>(5);

@@ -39,8 +39,7 @@ inline Kernel norm_pass(Kernel (*reduce)(const BatchNormProblem&, KernelRequest&
   auto& out = request.outputs;
   KernelRequest pass{{in[norm_x_at], in[norm_sums_at], in[norm_gamma_at], in[norm_beta_at], out[0],
                       in[norm_mask_at], in[norm_dy2_at]},
-                     {out[norm_dsums_at], out[norm_dgamma_at], out[norm_dbeta_at], out[0]},
-                     request.control};
+                     {out[norm_dsums_at], out[norm_dgamma_at], out[norm_dbeta_at], out[0]}};
   const Kernel kernel = reduce(norm, pass);
   for (int i = 0; i < 4; ++i) in[norm_x_at + i] = pass.inputs[i];
   in[norm_mask_at] = pass.inputs[5], in[norm_dy2_at] = pass.inputs[6];
@@ -55,7 +54,7 @@ inline Kernel followed_by_norm_pass(const Kernel& convolution, const Kernel& pas
     void* const inputs[] = {in[norm_x_at], in[norm_sums_at], in[norm_gamma_at], in[norm_beta_at],
                             out[0],        in[norm_mask_at], in[norm_dy2_at]};
     void* const outputs[] = {out[norm_dsums_at], out[norm_dgamma_at], out[norm_dbeta_at], out[0]};
-    return reduce.bind({inputs, outputs, operands.workspace});
+    return reduce.bind({inputs, outputs, operands.workspace, operands.control});
   });
 }
 

@@ -60,13 +60,12 @@ Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request) {
   require_counts("conv2d_forward", request, problem.bias ? 3 : 2, problem.statistics ? 2 : 1);
   require_row_major("conv2d_forward", request);
   if (problem.statistics) {
-    require_control("conv2d_forward", request);
     require_dtype("conv2d_forward", "sums", request.outputs[1], DType::f64);
     require_shape("conv2d_forward", "sums", request.outputs[1], {2, request.outputs[0].shape[1]});
   }
   const Extents e =
       extents_of("conv2d_forward", problem, request.inputs[0], request.inputs[1], request.outputs[0]);
-  return host_kernel([=, control = request.control](const BoundOperands& operands) {
+  return host_kernel([=](const BoundOperands& operands) {
     std::vector<double> y(e.n * e.k * e.p * e.q, 0.0);
     if (problem.bias)
       for (std::size_t i = 0; i < y.size(); ++i) y[i] = operands.in(2)[i / (e.p * e.q) % e.k];
@@ -79,7 +78,7 @@ Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request) {
     if (!problem.statistics) return;
     auto* const sums = operands.out<double>(1);
     std::fill_n(sums, 2 * e.k, 0.0);
-    for (std::int64_t i = 0; i < control->valid * e.k * e.p * e.q; ++i) {
+    for (std::int64_t i = 0; i < operands.control()->valid * e.k * e.p * e.q; ++i) {
       const double value = operands.out(0)[i];  // as stored
       sums[i / (e.p * e.q) % e.k] += value;
       sums[e.k + i / (e.p * e.q) % e.k] += value * value;

@@ -23,10 +23,7 @@ Kernel device_kernel(Body body, std::vector<std::pair<int, int>> in_place = {},
   kernel.workspace_bytes = workspace_bytes;
   kernel.in_place = std::move(in_place);
   kernel.bind = [body = std::move(body)](const Operands& operands) -> Launch {
-    BoundOperands bound{{operands.inputs.begin(), operands.inputs.end()},
-                        {operands.outputs.begin(), operands.outputs.end()},
-                        operands.workspace};
-    return [body, bound = std::make_shared<const BoundOperands>(std::move(bound))](Stream stream) {
+    return [body, bound = std::make_shared<const BoundOperands>(operands)](Stream stream) {
       body(*bound, stream);
     };
   };

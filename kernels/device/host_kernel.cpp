@@ -21,9 +21,8 @@ void require_counts(std::string_view operation, const KernelRequest& request, st
                                             request.inputs.size(), request.outputs.size(), inputs, outputs));
 }
 
-void require_control(std::string_view operation, const KernelRequest& request) {
-  if (request.control == nullptr)
-    throw std::invalid_argument(fmt::format("{}: the request has no StepControl", operation));
+void BoundOperands::throw_no_control() {
+  throw std::logic_error("a kernel that reads the StepControl was bound without one");
 }
 
 void require_shape(std::string_view operation, std::string_view operand, const TensorDesc& desc,

@@ -15,9 +15,19 @@ namespace convoy::kernels {
 
 // The addresses that a kernel was bound to.
 struct BoundOperands {
+  explicit BoundOperands(const Operands& operands)
+      : inputs(operands.inputs.begin(), operands.inputs.end()),
+        outputs(operands.outputs.begin(), operands.outputs.end()),
+        workspace(operands.workspace),
+        control_(operands.control) {}
   std::vector<void*> inputs, outputs;
-  void* workspace = nullptr;
+  void* workspace;
 
+  // Throws std::logic_error if the kernel was bound without one.
+  const StepControl* control() const {
+    if (control_ == nullptr) throw_no_control();
+    return control_;
+  }
   template <typename T = float>
   const T* in(int position) const {
     return static_cast<const T*>(inputs[position]);
@@ -35,6 +45,10 @@ struct BoundOperands {
   T* scratch() const {
     return static_cast<T*>(workspace);
   }
+
+ private:
+  [[noreturn]] static void throw_no_control();
+  const StepControl* control_;
 };
 
 // Makes a kernel whose launch is body(const BoundOperands&).
@@ -45,10 +59,7 @@ Kernel host_kernel(Body body, std::vector<std::pair<int, int>> in_place = {},
   kernel.workspace_bytes = workspace_bytes;
   kernel.in_place = std::move(in_place);
   kernel.bind = [body = std::move(body)](const Operands& operands) -> Launch {
-    BoundOperands bound{{operands.inputs.begin(), operands.inputs.end()},
-                        {operands.outputs.begin(), operands.outputs.end()},
-                        operands.workspace};
-    return [body, bound = std::make_shared<const BoundOperands>(std::move(bound))](Stream) { body(*bound); };
+    return [body, bound = std::make_shared<const BoundOperands>(operands)](Stream) { body(*bound); };
   };
   return kernel;
 }
@@ -71,7 +82,6 @@ Kernel followed_by(const Kernel& first, const Kernel& second, BindSecond bind_se
 // These checks throw std::invalid_argument with a message that starts with `operation`.
 void require_counts(std::string_view operation, const KernelRequest& request, std::size_t inputs,
                     std::size_t outputs);
-void require_control(std::string_view operation, const KernelRequest& request);
 void require_shape(std::string_view operation, std::string_view operand, const TensorDesc& desc,
                    const Shape& expected);
 void require_dtype(std::string_view operation, std::string_view operand, const TensorDesc& desc,

@@ -42,13 +42,13 @@ struct StepControl {
 struct KernelRequest {
   std::vector<TensorDesc> inputs;
   std::vector<TensorDesc> outputs;
-  const StepControl* control = nullptr;
 };
 
 struct Operands {
   std::span<void* const> inputs;
   std::span<void* const> outputs;
   void* workspace = nullptr;
+  const StepControl* control = nullptr;  // must outlive the launch; null if the kernel reads none
 };
 
 using Launch = std::function<void(Stream)>;

@@ -61,7 +61,6 @@ CONVOY_VECTORISED void drop_block(const Mask& mask, std::uint64_t sample, std::i
 
 Kernel masked_scale(const char* operation, const DropoutProblem& problem, KernelRequest& request) {
   require_counts(operation, request, 1, 1);
-  require_control(operation, request);
   match_layout(operation, request.outputs[0], request.inputs[0]);
   require_shape(operation, "the output", request.outputs[0], request.inputs[0].shape);
   const Shape shape = request.inputs[0].shape;
@@ -70,7 +69,8 @@ Kernel masked_scale(const char* operation, const DropoutProblem& problem, Kernel
   // A chunk is a range of a row-major sample, or a block of channels.
   const std::int64_t piece = lanes > 1 ? lanes * shape[2] * shape[3] : std::min(sample, kPiece);
   const std::int64_t pieces = (sample + piece - 1) / piece;
-  const auto body = [=, control = request.control](const BoundOperands& operands) {
+  const auto body = [=](const BoundOperands& operands) {
+    const StepControl* control = operands.control();
     const Mask mask{dropout_key(control->seed, problem.layer), control->step, problem.rate,
                     1 / (1 - problem.rate)};
     parallel_for(shape[0] * pieces, [&](std::int64_t i) {

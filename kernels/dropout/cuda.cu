@@ -114,7 +114,6 @@ void drop(const Extents& e, const Mask& mask, const BoundOperands& b, Stream str
 // Forward and backward are the same map.
 Kernel masked_scale(const char* operation, const DropoutProblem& problem, KernelRequest& request) {
   require_counts(operation, request, 1, 1);
-  require_control(operation, request);
   TensorDesc& x = request.inputs[0];
   if (x.layout == Layout::any) require_activation_layout(operation, x);
   match_layout(operation, request.outputs[0], x);
@@ -126,8 +125,8 @@ Kernel masked_scale(const char* operation, const DropoutProblem& problem, Kernel
                                                   : Extents{n, x.shape[1], x.shape[2] * x.shape[3]};
   require_below_2g(operation, e.channels * e.pixels);
   require_below_2g(operation, e.elements() / kPackWidth<float>);
-  const Mask mask{request.control, problem.layer, problem.rate, 1 / (1 - problem.rate)};
   const auto body = [=](const BoundOperands& b, Stream stream) {
+    const Mask mask{b.control(), problem.layer, problem.rate, 1 / (1 - problem.rate)};
     type == DType::bf16 ? drop<bf16>(e, mask, b, stream) : drop<float>(e, mask, b, stream);
   };
   return device_kernel(body, {{0, 0}});

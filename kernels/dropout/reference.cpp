@@ -8,11 +8,11 @@ namespace {
 // Forward and backward are the same map: keep and scale, or zero.
 Kernel masked_scale(const char* operation, const DropoutProblem& problem, KernelRequest& request) {
   require_counts(operation, request, 1, 1);
-  require_control(operation, request);
   require_row_major(operation, request);
   const Shape shape = request.inputs[0].shape;
   require_shape(operation, "the output", request.outputs[0], shape);
-  const auto body = [=, control = request.control](const BoundOperands& operands) {
+  const auto body = [=](const BoundOperands& operands) {
+    const StepControl* control = operands.control();
     const std::uint64_t key = dropout_key(control->seed, problem.layer);
     const std::int64_t elements = shape.elements() / shape[0];
     for (std::int64_t n = 0; n < shape[0]; ++n)

@@ -339,10 +339,9 @@ Kernel image_ops_forward(const ImageOpsProblem& problem, KernelRequest& request)
   const bool colour = shape[1] == 3, quads = shape[3] % 4 == 0;
   auto* kernel = colour ? (quads ? apply_ops<3, true> : apply_ops<3, false>)
                         : (quads ? apply_ops<1, true> : apply_ops<1, false>);
-  const auto body = [=, samples = static_cast<unsigned>(shape[0]), control = request.control](
-                        const BoundOperands& b, Stream stream) {
+  const auto body = [=, samples = static_cast<unsigned>(shape[0])](const BoundOperands& b, Stream stream) {
     launch(kernel, samples, kBlock, stream, b.in<std::uint8_t>(0), b.in<SampleTransform>(1),
-           b.out<std::uint8_t>(0), b.scratch<std::uint8_t>(), control, image, problem.most);
+           b.out<std::uint8_t>(0), b.scratch<std::uint8_t>(), b.control(), image, problem.most);
   };
   return device_kernel(body, {}, problem.most > 1 ? static_cast<std::size_t>(shape.elements()) : 0);
 }

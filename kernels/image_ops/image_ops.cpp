@@ -12,7 +12,6 @@ namespace convoy::kernels {
 void check_image_ops(const ImageOpsProblem& problem, KernelRequest& request) {
   const char* operation = "image_ops_forward";
   require_counts(operation, request, 2, 1);
-  require_control(operation, request);
   const Shape images = request.inputs[0].shape;
   if (images.rank() != 4)
     throw std::invalid_argument(

@@ -9,7 +9,8 @@ Kernel image_ops_forward(const ImageOpsProblem& problem, KernelRequest& request)
   check_image_ops(problem, request);
   const Shape images = request.inputs[0].shape;
   const auto ops = std::make_shared<ImageOps>(images[2], images[3], images[1]);
-  return host_kernel([=, control = request.control](const BoundOperands& operands) {
+  return host_kernel([=](const BoundOperands& operands) {
+    const StepControl* control = operands.control();
     const auto* transforms = operands.in<SampleTransform>(1);
     auto* y = operands.out<std::uint8_t>(0);
     std::copy_n(operands.in<std::uint8_t>(0), images.elements(), y);

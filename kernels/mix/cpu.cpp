@@ -22,7 +22,8 @@ Kernel mix_forward(const MixProblem&, KernelRequest& request) {
   const Shape shape = request.inputs[0].shape;
   const std::int64_t lanes = channel_lanes("mix_forward", request.inputs[0]);
   const std::int64_t pitch = shape[3] * lanes, sample = buffer_elements(request.inputs[0]) / shape[0];
-  const auto body = [=, control = request.control](const BoundOperands& operands) {
+  const auto body = [=](const BoundOperands& operands) {
+    const StepControl* control = operands.control();
     const MixParameters mix = *operands.in<MixParameters>(1);
     const float* x = operands.in(0);
     parallel_pieces(shape[0] * sample / pitch, std::max<std::int64_t>(1, kPiece / pitch),

@@ -52,7 +52,8 @@ Kernel mix_forward(const MixProblem&, KernelRequest& request) {
   const Shape s = request.inputs[0].shape;
   const DType type = common_dtype("mix_forward", {&request.inputs[0]});
   require_below_2g("mix_forward", s.elements());
-  const auto body = [=, control = request.control](const BoundOperands& b, Stream stream) {
+  const auto body = [=](const BoundOperands& b, Stream stream) {
+    const StepControl* control = b.control();
     with_packing(type, {s[1]}, [&](auto packing) {
       using P = decltype(packing);
       using T = typename P::Type;

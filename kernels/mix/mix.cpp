@@ -11,7 +11,6 @@ namespace convoy::kernels {
 void check_mix(KernelRequest& request) {
   const char* operation = "mix_forward";
   require_counts(operation, request, 2, 1);
-  require_control(operation, request);
   const TensorDesc& x = request.inputs[0];
   if (x.shape.rank() != 4)
     throw std::invalid_argument(

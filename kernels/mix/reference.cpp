@@ -8,7 +8,8 @@ Kernel mix_forward(const MixProblem&, KernelRequest& request) {
   settle_row_major("mix_forward", request);
   check_mix(request);
   const Shape shape = request.inputs[0].shape;
-  return host_kernel([=, control = request.control](const BoundOperands& operands) {
+  return host_kernel([=](const BoundOperands& operands) {
+    const StepControl* control = operands.control();
     const MixParameters mix = *operands.in<MixParameters>(1);
     const std::int64_t sample = shape.elements() / shape[0];
     float* y = operands.out(0);

@@ -90,7 +90,8 @@ Kernel normalise_forward(const NormaliseProblem& problem, KernelRequest& request
            Divider(blocks)};
   std::copy(problem.scale.begin(), problem.scale.end(), m.scale);
   std::copy(problem.shift.begin(), problem.shift.end(), m.shift);
-  return device_kernel([=, control = request.control](const BoundOperands& b, Stream stream) {
+  return device_kernel([=](const BoundOperands& b, Stream stream) {
+    const StepControl* control = b.control();
     const auto run = [&](auto element) {
       using T = decltype(element);
       launch(kernel_for<T>(m.padded), static_cast<unsigned>(y[0] * blocks), kThreads, stream,

@@ -11,7 +11,6 @@ namespace convoy::kernels {
 void check_normalise(const NormaliseProblem& problem, const KernelRequest& request) {
   const char* operation = "normalise_forward";
   require_counts(operation, request, 2, 1);
-  require_control(operation, request);
   const TensorDesc &images = request.inputs[0], &y = request.outputs[0];
   require_dtype(operation, "images", images, DType::u8);
   require_dtype(operation, "transforms", request.inputs[1], DType::u8);

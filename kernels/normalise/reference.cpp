@@ -14,7 +14,8 @@ Kernel normalise_forward(const NormaliseProblem& problem, KernelRequest& request
   settle("normalise_forward", request.outputs[0], Layout::row_major);
   const Shape y = request.outputs[0].shape;
   const std::int64_t channels = request.inputs[0].shape[1];
-  return host_kernel([=, control = request.control](const BoundOperands& operands) {
+  return host_kernel([=](const BoundOperands& operands) {
+    const StepControl* control = operands.control();
     float* to = operands.out(0);
     for (std::int64_t n = 0; n < y[0]; ++n) {
       SampleTransform transform;

@@ -104,11 +104,11 @@ std::vector<Piece> cut(const std::vector<ParameterSegment>& segments) {
 struct Plan {
   OptimizerProblem problem;
   std::vector<Piece> pieces;
-  const StepControl* control;
 };
 
 // trust[s] of every segment; norms has two sums per piece.
 void find_trust(const Plan& plan, const BoundOperands& operands, double* norms, double* trust) {
+  const StepControl& control = *operands.control();
   const auto count = static_cast<std::int64_t>(plan.pieces.size());
   parallel_for(count, [&](std::int64_t i) {
     const Piece& piece = plan.pieces[i];
@@ -123,16 +123,16 @@ void find_trust(const Plan& plan, const BoundOperands& operands, double* norms, 
       g2 += norms[2 * at + 1];
     }
     const ParameterSegment& segment = plan.problem.segments[s];
-    const double w = std::sqrt(w2), g = std::sqrt(g2) * std::abs(double(plan.control->gradient_scale));
+    const double w = std::sqrt(w2), g = std::sqrt(g2) * std::abs(double(control.gradient_scale));
     const double decay = segment.decay ? plan.problem.weight_decay : 0;
     trust[s] = segment.adapt && w > 0 && g > 0 ? plan.problem.trust_coefficient * w / (g + decay * w) : 1;
   }
 }
 
-AdamFactors adam_factors(const Plan& plan) {
-  const double beta1 = plan.problem.beta1, beta2 = plan.problem.beta2, t = double(plan.control->step) + 1;
+AdamFactors adam_factors(const Plan& plan, const StepControl& control) {
+  const double beta1 = plan.problem.beta1, beta2 = plan.problem.beta2, t = double(control.step) + 1;
   return {plan.problem.beta1, plan.problem.beta2, plan.problem.epsilon,
-          static_cast<float>(plan.control->learning_rate / (1 - std::pow(beta1, t))),
+          static_cast<float>(control.learning_rate / (1 - std::pow(beta1, t))),
           static_cast<float>(1 / std::sqrt(1 - std::pow(beta2, t)))};
 }
 
@@ -157,32 +157,32 @@ void update_piece(const Plan& plan, const Piece& piece, const Update& update, co
                   const BoundOperands& operands) {
   update_parameters(plan, piece, update, adam, operands);
   if (plan.problem.average_decay == 0) return;
+  const StepControl& control = *operands.control();
   float* average = operands.inout(optimizer_inputs(plan.problem) - 1) + piece.offset;
   move_average(average, operands.in(0) + piece.offset, piece.count,
-               average_rate(plan.problem.average_decay, *plan.control));
+               average_rate(plan.problem.average_decay, control));
 }
 
 }  // namespace
 
 Kernel optimizer_update(const OptimizerProblem& problem, KernelRequest& request) {
   require_counts("optimizer_update", request, optimizer_inputs(problem), 0);
-  require_control("optimizer_update", request);
   settle_row_major("optimizer_update", request);
   for (const TensorDesc& input : request.inputs)
     require_shape("optimizer_update", "a buffer", input, request.inputs[0].shape);
-  const Plan plan{problem, cut(problem.segments), request.control};
+  const Plan plan{problem, cut(problem.segments)};
   const std::size_t norms = problem.kind == OptimizerKind::lars ? 2 * plan.pieces.size() : 0;
   const auto body = [plan, norms](const BoundOperands& operands) {
     const OptimizerProblem& p = plan.problem;
+    const StepControl& control = *operands.control();
     double* trust = operands.scratch<double>() + norms;
     if (p.kind == OptimizerKind::lars) find_trust(plan, operands, operands.scratch<double>(), trust);
-    const AdamFactors adam = adam_factors(plan);
+    const AdamFactors adam = adam_factors(plan, control);
     parallel_for(static_cast<std::int64_t>(plan.pieces.size()), [&](std::int64_t i) {
       const Piece& piece = plan.pieces[i];
       const double factor = p.kind == OptimizerKind::lars ? trust[piece.segment] : 1;
-      const Update update{static_cast<float>(plan.control->learning_rate * factor),
-                          plan.control->gradient_scale, p.segments[piece.segment].decay ? p.weight_decay : 0,
-                          p.momentum, p.nesterov};
+      const Update update{static_cast<float>(control.learning_rate * factor), control.gradient_scale,
+                          p.segments[piece.segment].decay ? p.weight_decay : 0, p.momentum, p.nesterov};
       update_piece(plan, piece, update, adam, operands);
     });
   };
@@ -191,7 +191,8 @@ Kernel optimizer_update(const OptimizerProblem& problem, KernelRequest& request)
 
 Kernel moving_average(const MovingAverageProblem& problem, KernelRequest& request) {
   const std::int64_t count = check_moving_average(request);
-  return host_kernel([=, control = request.control](const BoundOperands& operands) {
+  return host_kernel([=](const BoundOperands& operands) {
+    const StepControl* control = operands.control();
     parallel_pieces(count, kPiece, [&](std::int64_t begin, std::int64_t end) {
       move_average(operands.inout(1) + begin, operands.in(0) + begin, end - begin,
                    average_rate(problem.decay, *control));

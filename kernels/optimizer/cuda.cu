@@ -222,7 +222,6 @@ Settings settings_of(const OptimizerProblem& p) {
 
 void check_update(const char* operation, const OptimizerProblem& problem, KernelRequest& request) {
   require_counts(operation, request, optimizer_inputs(problem), request.outputs.empty() ? 0 : 1);
-  require_control(operation, request);
   for (TensorDesc& input : request.inputs) {
     settle(operation, input, Layout::row_major);
     require_shape(operation, "a buffer", input, request.inputs[0].shape);
@@ -247,7 +246,7 @@ Kernel optimizer_update(const OptimizerProblem& problem, KernelRequest& request)
   const std::size_t segment_count = tables.segments.size();
   Kernel kernel;
   if (lars) kernel.workspace_bytes = chunk_count * sizeof(Values<2, double>) + segment_count * sizeof(float);
-  kernel.bind = [=, control = request.control](const Operands& operands) -> Launch {
+  kernel.bind = [=](const Operands& operands) -> Launch {
     const auto chunks = upload(tables.chunks);
     const auto segments = upload(tables.segments);
     const auto tickets = lars ? reserve_tickets(static_cast<int>(segment_count)) : nullptr;
@@ -263,9 +262,9 @@ Kernel optimizer_update(const OptimizerProblem& problem, KernelRequest& request)
       float* trust = lars ? reinterpret_cast<float*>(partials + chunk_count) : nullptr;
       if (lars)
         launch(trust_ratios, chunk_count, kThreads, stream, buffers, chunks.get(), segments.get(), settings,
-               control, partials, tickets.get(), trust);
+               b.control(), partials, tickets.get(), trust);
       launch(update_chunks, chunk_count, kThreads, stream, buffers, chunks.get(), segments.get(), trust,
-             settings, control);
+             settings, b.control());
     };
     return device_kernel(update_all).bind(operands);
   };
@@ -292,10 +291,11 @@ Kernel squared_norm(const SquaredNormProblem&, KernelRequest& request) {
 Kernel moving_average(const MovingAverageProblem& problem, KernelRequest& request) {
   const std::int64_t count = check_moving_average(request);
   const auto blocks = static_cast<unsigned>(ceil_div(count, kThreads));
-  return device_kernel([=, rate = static_cast<float>(1 - problem.decay), control = request.control](
-                           const BoundOperands& b, Stream stream) {
-    if (count > 0) launch(move_averages, blocks, kThreads, stream, b.in(0), b.inout(1), count, rate, control);
-  });
+  return device_kernel(
+      [=, rate = static_cast<float>(1 - problem.decay)](const BoundOperands& b, Stream stream) {
+        if (count > 0)
+          launch(move_averages, blocks, kThreads, stream, b.in(0), b.inout(1), count, rate, b.control());
+      });
 }
 
 Kernel clip_scale(const ClipProblem& problem, KernelRequest& request) {

@@ -20,7 +20,6 @@ int optimizer_states(const OptimizerProblem& problem) {
 std::int64_t check_moving_average(KernelRequest& request) {
   const char* operation = "moving_average";
   require_counts(operation, request, 2, 0);
-  require_control(operation, request);
   settle_row_major(operation, request);
   for (const TensorDesc& input : request.inputs) {
     require_dtype(operation, "a buffer", input, DType::f32);

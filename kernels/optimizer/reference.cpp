@@ -73,11 +73,11 @@ void adamw(const OptimizerProblem& problem, const Slice& slice, std::uint64_t st
 Kernel optimizer_update(const OptimizerProblem& problem, KernelRequest& request) {
   const int states = optimizer_states(problem), inputs = optimizer_inputs(problem);
   require_counts("optimizer_update", request, inputs, 0);
-  require_control("optimizer_update", request);
   settle_row_major("optimizer_update", request);
   for (const TensorDesc& input : request.inputs)
     require_shape("optimizer_update", "a buffer", input, request.inputs[0].shape);
-  return host_kernel([=, control = request.control](const BoundOperands& operands) {
+  return host_kernel([=](const BoundOperands& operands) {
+    const StepControl* control = operands.control();
     for (const ParameterSegment& segment : problem.segments) {
       const Slice slice{operands.inout(0) + segment.offset,
                         states > 0 ? operands.inout(2) + segment.offset : nullptr,
@@ -111,7 +111,8 @@ Kernel squared_norm(const SquaredNormProblem&, KernelRequest& request) {
 
 Kernel moving_average(const MovingAverageProblem& problem, KernelRequest& request) {
   const std::int64_t count = check_moving_average(request);
-  return host_kernel([=, control = request.control](const BoundOperands& operands) {
+  return host_kernel([=](const BoundOperands& operands) {
+    const StepControl* control = operands.control();
     move_average(operands.inout(1), operands.in(0), count, problem.decay, *control);
   });
 }

@@ -239,7 +239,8 @@ Kernel resample_forward(const ResampleProblem& problem, KernelRequest& request) 
            static_cast<int>(images[3]), Divider(tiles),
            Divider(column_tiles),       {}};
   std::copy(problem.fill.begin(), problem.fill.end(), m.fill);
-  return device_kernel([=, control = request.control](const BoundOperands& b, Stream stream) {
+  return device_kernel([=](const BoundOperands& b, Stream stream) {
+    const StepControl* control = b.control();
     auto* kernel = m.channels == 1   ? resample<1>
                    : m.channels == 3 ? resample<3>
                    : m.channels == 4 ? resample<4>

@@ -65,7 +65,8 @@ Kernel resample_forward(const ResampleProblem& problem, KernelRequest& request) 
   settle("resample_forward", request.inputs[1], Layout::row_major);
   settle("resample_forward", request.outputs[0], Layout::channels_last);
   const Shape images = request.outputs[0].shape;
-  return host_kernel([=, control = request.control](const BoundOperands& operands) {
+  return host_kernel([=](const BoundOperands& operands) {
+    const StepControl* control = operands.control();
     const std::int64_t size = images.elements() / images[0];
     for (std::int64_t n = 0; n < images[0]; ++n) {
       SampleTransform transform;

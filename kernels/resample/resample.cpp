@@ -15,7 +15,6 @@ TensorDesc transforms_desc(std::int64_t samples) {
 void check_resample(const ResampleProblem& problem, const KernelRequest& request) {
   const char* operation = "resample_forward";
   require_counts(operation, request, 2, 1);
-  require_control(operation, request);
   const TensorDesc &cuts = request.inputs[0], &images = request.outputs[0];
   require_dtype(operation, "cuts", cuts, DType::u8);
   require_dtype(operation, "transforms", request.inputs[1], DType::u8);

@@ -50,8 +50,8 @@ void forward_row(double smoothing, std::int64_t classes, const float* logits, co
 
 Kernel softmax_cross_entropy_forward(const LossProblem& problem, KernelRequest& request) {
   const std::int64_t samples = request.inputs[0].shape[0], classes = request.inputs[0].shape[1];
-  const auto body = [=, smoothing = double(problem.label_smoothing),
-                     control = request.control](const BoundOperands& operands) {
+  const auto body = [=, smoothing = double(problem.label_smoothing)](const BoundOperands& operands) {
+    const StepControl* control = operands.control();
     const auto* mix = mix_of(operands);
     auto* rows = operands.scratch<double>();
     parallel_for(samples, [&](std::int64_t n) {
@@ -68,7 +68,8 @@ Kernel softmax_cross_entropy_forward(const LossProblem& problem, KernelRequest& 
 
 Kernel softmax_cross_entropy_backward(const LossProblem& problem, KernelRequest& request) {
   const std::int64_t samples = request.inputs[0].shape[0], classes = request.inputs[0].shape[1];
-  const auto body = [=, control = request.control](const BoundOperands& operands) {
+  const auto body = [=](const BoundOperands& operands) {
+    const StepControl* control = operands.control();
     const auto* mix = mix_of(operands);
     const float scale = 1.0f / static_cast<float>(control->global_valid);
     const float everywhere = problem.label_smoothing / static_cast<float>(classes);

@@ -117,7 +117,8 @@ Rows rows_of(const char* operation, const LossProblem& problem, const KernelRequ
 
 Kernel softmax_cross_entropy_forward(const LossProblem& problem, KernelRequest& request) {
   const Rows rows = rows_of("softmax_cross_entropy_forward", problem, request);
-  const auto body = [=, control = request.control](const BoundOperands& b, unsigned* ticket, Stream stream) {
+  const auto body = [=](const BoundOperands& b, unsigned* ticket, Stream stream) {
+    const StepControl* control = b.control();
     launch(forward, rows.samples, kRowThreads, stream, b.inputs[0], b.in<std::int32_t>(1), mix_of(b), control,
            b.outputs[0], rows, b.scratch<RowResult>(), ticket, b.out<double>(1));
   };
@@ -127,7 +128,8 @@ Kernel softmax_cross_entropy_forward(const LossProblem& problem, KernelRequest& 
 Kernel softmax_cross_entropy_backward(const LossProblem& problem, KernelRequest& request) {
   const Rows rows = rows_of("softmax_cross_entropy_backward", problem, request);
   const std::int64_t elements = request.inputs[0].shape.elements();
-  const auto body = [=, control = request.control](const BoundOperands& b, Stream stream) {
+  const auto body = [=](const BoundOperands& b, Stream stream) {
+    const StepControl* control = b.control();
     launch(backward, grid_for(elements), kThreads, stream, b.inputs[0], b.in<std::int32_t>(1), mix_of(b),
            b.outputs[0], rows, control);
   };

@@ -37,7 +37,8 @@ double softmax_row(const float* logits, float* probabilities, std::int64_t class
 
 Kernel softmax_cross_entropy_forward(const LossProblem& problem, KernelRequest& request) {
   const std::int64_t samples = request.inputs[0].shape[0], classes = request.inputs[0].shape[1];
-  return host_kernel([=, control = request.control](const BoundOperands& operands) {
+  return host_kernel([=](const BoundOperands& operands) {
+    const StepControl* control = operands.control();
     const auto* mix = mix_of(operands);
     double metrics[kLossMetrics] = {};
     for (std::int64_t n = 0; n < samples; ++n) {
@@ -58,7 +59,8 @@ Kernel softmax_cross_entropy_forward(const LossProblem& problem, KernelRequest& 
 
 Kernel softmax_cross_entropy_backward(const LossProblem& problem, KernelRequest& request) {
   const std::int64_t samples = request.inputs[0].shape[0], classes = request.inputs[0].shape[1];
-  const auto body = [=, control = request.control](const BoundOperands& operands) {
+  const auto body = [=](const BoundOperands& operands) {
+    const StepControl* control = operands.control();
     const auto* mix = mix_of(operands);
     const double smoothing = problem.label_smoothing;
     for (std::int64_t n = 0; n < samples; ++n)

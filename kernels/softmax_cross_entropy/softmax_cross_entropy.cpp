@@ -23,7 +23,6 @@ void check(std::string_view operation, std::string_view output, KernelRequest& r
   require_dtype(operation, "labels", request.inputs[1], DType::i32);
   require_shape(operation, output, request.outputs[0], rows);
   if (!mixes(request)) return;
-  require_control(operation, request);
   require_dtype(operation, "mix", request.inputs[2], DType::i32);
   require_shape(operation, "mix", request.inputs[2], {kMixWords});
 }
@@ -43,7 +42,6 @@ Kernel softmax_cross_entropy_forward(Backend backend, const LossProblem& problem
 Kernel softmax_cross_entropy_backward(Backend backend, const LossProblem& problem, KernelRequest& request) {
   const char* operation = "softmax_cross_entropy_backward";
   require_counts(operation, request, mixes(request) ? 3 : 2, 1);
-  require_control(operation, request);
   check(operation, "dlogits", request);
   return select(backend, reference::softmax_cross_entropy_backward, cpu::softmax_cross_entropy_backward,
                 cuda::softmax_cross_entropy_backward)(problem, request);

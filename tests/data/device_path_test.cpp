@@ -35,16 +35,14 @@ std::vector<float> on_device(const Bytes& cuts, const std::vector<kernels::Sampl
     const std::array<void*, 2> inputs{const_cast<void*>(in),
                                       const_cast<kernels::SampleTransform*>(transforms.data())};
     const std::array<void*, 1> outputs{out};
-    kernel.bind({inputs, outputs, nullptr})(kernels::Stream{});
+    kernel.bind({inputs, outputs, nullptr, &control})(kernels::Stream{});
   };
   kernels::KernelRequest first{
-      {{kernels::DType::u8, {std::ssize(cuts)}, kernels::Layout::row_major, nullptr}, operand},
-      {images},
-      &control};
+      {{kernels::DType::u8, {std::ssize(cuts)}, kernels::Layout::row_major, nullptr}, operand}, {images}};
   launch(kernels::resample_forward(kernels::Backend::reference, {nearest_to_zero(factors)}, first),
          cuts.data(), resampled.data());
-  kernels::KernelRequest second{
-      {images, operand}, {{kernels::DType::f32, shape, kernels::Layout::row_major, nullptr}}, &control};
+  kernels::KernelRequest second{{images, operand},
+                                {{kernels::DType::f32, shape, kernels::Layout::row_major, nullptr}}};
   launch(kernels::normalise_forward(kernels::Backend::reference, problem, second), resampled.data(),
          result.data());
   return result;

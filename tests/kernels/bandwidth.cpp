@@ -95,7 +95,7 @@ double copy_bandwidth() {
 }
 
 void measure(const Measured& m, const StepControl* control, double copy) {
-  KernelRequest request{m.inputs, m.outputs, control};
+  KernelRequest request{m.inputs, m.outputs};
   const Kernel kernel = m.make(request);
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < request.inputs.size(); ++i)
@@ -119,7 +119,7 @@ void measure(const Measured& m, const StepControl* control, double copy) {
     if (!m.transforms.empty())
       CONVOY_CUDA(cudaMemcpy(inputs.back(), m.transforms.data(), request.inputs.back().bytes(),
                              cudaMemcpyHostToDevice));
-    launches.push_back(kernel.bind({inputs, outputs, workspace.data()}));
+    launches.push_back(kernel.bind({inputs, outputs, workspace.data(), control}));
   }
   const double us = time_graph(CapturedGraph::capture([&](Stream stream) {
     for (int i = 0; i < kLaunches; ++i) launches[static_cast<std::size_t>(i) % sets](stream);

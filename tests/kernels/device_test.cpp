@@ -1,11 +1,14 @@
 #include <gtest/gtest.h>
 
+#include <stdexcept>
 #include <type_traits>
+#include <vector>
 
 #include "kernels/device/arena.h"
 #include "kernels/device/errors.h"
 #include "kernels/device/gpu_model.h"
 #include "kernels/device/stream.h"
+#include "kernels/dropout/dropout.h"
 
 namespace convoy::kernels {
 namespace {
@@ -21,6 +24,20 @@ TEST(Device, HostMemoryThatIsNotThereIsAnOutOfMemoryThatNamesTheBytes) {
     FAIL() << "reserved";
   } catch (const OutOfMemory& error) {
     EXPECT_EQ(error.bytes(), bytes);
+  }
+}
+
+// A kernel belongs to nobody's memory until it is bound; without a control it must not read some other one.
+TEST(Device, AKernelThatReadsTheControlNeedsOneWhenItIsBound) {
+  KernelRequest request{{{DType::f32, {4, 2}, Layout::row_major, nullptr}},
+                        {{DType::f32, {4, 2}, Layout::row_major, nullptr}}};
+  std::vector<float> x(8, 1), y(8, 0);
+  const std::vector<void*> inputs{x.data()}, outputs{y.data()};
+  for (const Backend backend : {Backend::reference, Backend::cpu}) {
+    const Kernel kernel = dropout_forward(backend, {0.5f, 1}, request);
+    EXPECT_THROW(kernel.bind({inputs, outputs})({}), std::logic_error);
+    const StepControl control = {.valid = 4};
+    EXPECT_NO_THROW(kernel.bind({inputs, outputs, nullptr, &control})({}));
   }
 }
 

@@ -59,10 +59,10 @@ struct Step {
   template <typename Make>
   void add(Make make, std::vector<TensorDesc> in, std::vector<void*> inputs, std::vector<TensorDesc> out,
            std::vector<void*> outputs) {
-    KernelRequest request{std::move(in), std::move(out), control.get()};
+    KernelRequest request{std::move(in), std::move(out)};
     const Kernel kernel = make(request);
     workspaces.push_back(allocate(Backend::cuda, kernel.workspace_bytes));
-    launches.push_back(kernel.bind({inputs, outputs, workspaces.back().get()}));
+    launches.push_back(kernel.bind({inputs, outputs, workspaces.back().get(), control.get()}));
   }
 
   Step() {

@@ -84,9 +84,8 @@ DType stored_type(Backend backend, const Case& test, const TensorDesc& desc) {
   return activation && backend != Backend::reference ? test.activations : desc.dtype;
 }
 
-KernelRequest request_of(Backend backend, Layout images, const Case& test, const Buffer& control) {
+KernelRequest request_of(Backend backend, Layout images, const Case& test) {
   KernelRequest request;
-  request.control = static_cast<const StepControl*>(control.address());
   for (std::size_t i = 0; i < test.inputs.size(); ++i) {
     TensorDesc desc = test.inputs[i].desc;
     if (desc.layout == Layout::any && !contains(test.free_layout, static_cast<int>(i)))
@@ -161,7 +160,7 @@ Result run(Backend backend, Layout images, const Case& test, Share share) {
   Buffer control(backend, sizeof(StepControl));
   const auto* control_bytes = reinterpret_cast<const std::byte*>(&test.control);
   control.write({control_bytes, control_bytes + sizeof(StepControl)});
-  KernelRequest request = request_of(backend, images, test, control);
+  KernelRequest request = request_of(backend, images, test);
   const Kernel kernel = test.maker(backend, request);
   Memory memory{{}, {}, Buffer(backend, kernel.workspace_bytes)};
   for (const TensorDesc& desc : request.inputs) memory.inputs.emplace_back(backend, desc.bytes());
@@ -174,7 +173,8 @@ Result run(Backend backend, Layout images, const Case& test, Share share) {
   {
     // Binding must keep no reference to the spans.
     const std::vector<void*> in = inputs, out = outputs;
-    launch = kernel.bind({in, out, memory.workspace.address()});
+    launch = kernel.bind(
+        {in, out, memory.workspace.address(), static_cast<const StepControl*>(control.address())});
   }
   launch_once(request, test, share, launch, memory);
   Result first{collect(request.outputs, memory.outputs), collect(request.inputs, memory.inputs),

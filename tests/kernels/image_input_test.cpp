@@ -90,12 +90,11 @@ TEST(NormaliseKernel, PaddingStaysIfThereAreOperations) {
 }
 
 TEST(ImageInputKernels, RefuseOperandsThatDoNotFit) {
-  const StepControl control{};
   const TensorDesc cuts{DType::u8, {100}, Layout::row_major, nullptr},
       images{DType::u8, {2, 3, 4, 4}, Layout::channels_last, nullptr},
       y{DType::f32, {2, 8, 4, 4}, Layout::any, nullptr};
   const auto resample = [&](TensorDesc in, std::int64_t samples, TensorDesc out, std::size_t fill) {
-    KernelRequest request{{in, transforms_desc(samples)}, {out}, &control};
+    KernelRequest request{{in, transforms_desc(samples)}, {out}};
     resample_forward(Backend::reference, {std::vector<std::uint8_t>(fill)}, request);
   };
   EXPECT_NO_THROW(resample(cuts, 2, images, 3));
@@ -104,7 +103,7 @@ TEST(ImageInputKernels, RefuseOperandsThatDoNotFit) {
   EXPECT_THROW(resample(cuts, 2, y, 3), std::invalid_argument);
   EXPECT_THROW(resample(cuts, 2, images, 4), std::invalid_argument);
   const auto normalise = [&](TensorDesc in, std::int64_t samples, TensorDesc out, std::size_t factors) {
-    KernelRequest request{{in, transforms_desc(samples)}, {out}, &control};
+    KernelRequest request{{in, transforms_desc(samples)}, {out}};
     const std::vector<float> values(factors);
     normalise_forward(Backend::reference, {values, values}, request);
   };

@@ -45,8 +45,6 @@ TEST(ImageOpsForward, StopsAfterTheMostOperations) {
 TEST(ImageOpsForward, RefusesWhatItCannotDo) {
   const auto make = [](auto change, int most = 2) {
     KernelRequest request;
-    const StepControl control;
-    request.control = &control;
     const TensorDesc images{DType::u8, {2, 3, 4, 5}, Layout::any, nullptr};
     request.inputs = {images, {DType::u8, {2, sizeof(SampleTransform)}, Layout::any, nullptr}};
     request.outputs = {images};
@@ -58,7 +56,6 @@ TEST(ImageOpsForward, RefusesWhatItCannotDo) {
   EXPECT_THROW(make(nothing, 0), std::invalid_argument);
   EXPECT_THROW(make(nothing, kMostImageOps + 1), std::invalid_argument);
   const auto expect_refusal = [&](auto change) { EXPECT_THROW(make(change), std::invalid_argument); };
-  expect_refusal([](KernelRequest& r) { r.control = nullptr; });
   expect_refusal([](KernelRequest& r) { r.inputs[0].dtype = DType::f32; });
   expect_refusal([](KernelRequest& r) { r.inputs[0].shape = r.outputs[0].shape = {2, 4, 4, 5}; });
   expect_refusal([](KernelRequest& r) { r.inputs[0].shape = r.outputs[0].shape = {2, 3, 1, 9000}; });

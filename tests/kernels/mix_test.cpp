@@ -76,8 +76,7 @@ TEST(Mix, OfNothingKeepsTheBits) {
 TEST(Mix, RefusesWhatDoesNotFit) {
   for (const Backend backend : {Backend::reference, Backend::cpu}) {
     const auto expect = [&](bool refused, auto change) {
-      const StepControl control;
-      KernelRequest request{{f32({2, 3, 4, 4}), mix_operand({}).desc}, {f32({2, 3, 4, 4})}, &control};
+      KernelRequest request{{f32({2, 3, 4, 4}), mix_operand({}).desc}, {f32({2, 3, 4, 4})}};
       request.inputs[0].layout = Layout::row_major;
       change(request);
       bool thrown = false;
@@ -89,7 +88,6 @@ TEST(Mix, RefusesWhatDoesNotFit) {
       EXPECT_EQ(thrown, refused) << name_of(backend);
     };
     expect(false, [](KernelRequest&) {});
-    expect(true, [](KernelRequest& r) { r.control = nullptr; });
     expect(true, [](KernelRequest& r) { r.inputs.pop_back(); });
     expect(true, [](KernelRequest& r) { r.inputs[0].shape = r.outputs[0].shape = {2, 3}; });
     expect(true, [](KernelRequest& r) { r.inputs[1].shape = {kMixWords + 1}; });

@@ -27,13 +27,11 @@ TEST(CudaOffsets, BeyondTwoGigabytes) {
     copy_in(Backend::cuda, x.get() + n * bytes / 3, reinterpret_cast<const std::byte*>(sample.data()),
             bytes / 3);
   }
-  KernelRequest request{{{DType::f32, shape, Layout::channels_last, nullptr}},
-                        {f64({2, 64})},
-                        reinterpret_cast<const StepControl*>(control.get())};
+  KernelRequest request{{{DType::f32, shape, Layout::channels_last, nullptr}}, {f64({2, 64})}};
   const Kernel kernel = batch_norm_statistics(Backend::cuda, {}, request);
   const auto workspace = allocate(Backend::cuda, kernel.workspace_bytes);
   std::vector<void*> inputs{x.get()}, outputs{sums.get()};
-  kernel.bind({inputs, outputs, workspace.get()})({});
+  kernel.bind({inputs, outputs, workspace.get(), reinterpret_cast<const StepControl*>(control.get())})({});
   std::vector<double> result(2 * 64);
   copy_out(Backend::cuda, reinterpret_cast<std::byte*>(result.data()), sums.get(),
            result.size() * sizeof(double));

@@ -18,6 +18,7 @@
 #include "app/execute/session.h"
 #include "app/median.h"
 #include "app/model/zoo/zoo.h"
+#include "app/timing/program_times.h"
 #include "app/timing/step_times.h"
 #include "app/training/rank_setup.h"
 #include "app/training/report/bottleneck.h"
@@ -44,8 +45,9 @@ struct InstructionTime {
   double ms = 0, flops = 0, bytes = 0;
 };
 
-std::vector<InstructionTime> time_instructions(Session& session, std::int64_t steps) {
-  const std::vector<double> times = session.time_train_program(static_cast<int>(steps));
+std::vector<InstructionTime> time_instructions(const Session& session, kernels::Backend backend,
+                                               std::int64_t steps) {
+  const std::vector<double> times = time_program(session.train_program(), backend, static_cast<int>(steps));
   const auto& instructions = session.train_program().instructions();
   std::vector<InstructionTime> result;
   for (std::size_t i = 0; i < instructions.size(); ++i)
@@ -109,18 +111,18 @@ void print_layers(const std::vector<InstructionTime>& times, const std::optional
   for (const auto& [kind, sum] : by_kind) row("all", kind, sum.ms, sum.flops, sum.bytes);
 }
 
-SessionOptions session_options_of(const BenchStepOptions& options, kernels::Backend backend) {
-  SessionOptions session;
-  session.backend = backend;
-  session.tuning_file = options.tuning_file;
-  session.precision = precision_of(options.precision);
-  session.memory_limit = static_cast<std::int64_t>(options.memory_limit);
-  session.time_waits = options.time_waits;
-  session.lanes = static_cast<int>(options.lanes);
-  session.synchronised_batch_norm = false;
-  session.optimizer.momentum = 0.9f;
-  session.optimizer.weight_decay = 5e-5f;
-  return session;
+StepOptions step_options_of(const BenchStepOptions& options, kernels::Backend backend) {
+  StepOptions step;
+  step.backend = backend;
+  step.tuning_file = options.tuning_file;
+  step.precision = precision_of(options.precision);
+  step.memory_limit = static_cast<std::int64_t>(options.memory_limit);
+  step.time_waits = options.time_waits;
+  step.lanes = static_cast<int>(options.lanes);
+  step.synchronised_batch_norm = false;
+  step.optimizer.momentum = 0.9f;
+  step.optimizer.weight_decay = 5e-5f;
+  return step;
 }
 
 void print_steps(const BenchStepOptions& options, const TimedSteps& timed, const Bottleneck& bottleneck,
@@ -166,13 +168,19 @@ void bench_step(const BenchStepOptions& options) {
   const std::int64_t classes = options.classes > 0 ? options.classes : options.size > 64 ? 1000 : 10;
   kernels::Backend backend{};
   std::unique_ptr<comm::Collectives> collectives;
-  std::unique_ptr<Session> session;
+  std::optional<CompiledSteps> steps;
+  std::optional<Session> session;
   run_on_all_ranks(ranks, [&] { backend = backend_of(options.backend, options.precision); });
   run_on_all_ranks(ranks, [&] { collectives = make_collectives(backend, ranks); });
   run_on_all_ranks(ranks, [&] {
     const Network network = make_network(options.model, {options.batch, 3, options.size, options.size},
                                          static_cast<int>(classes));
-    session = std::make_unique<Session>(network, session_options_of(options, backend), *collectives);
+    steps = compile_steps(network, step_options_of(options, backend),
+                          {collectives.get(), collectives.get(), nullptr});
+  });
+  run_on_all_ranks(ranks, [&] {
+    session.emplace(std::move(*steps), step_options_of(options, backend),
+                    RankGroups{collectives.get(), collectives.get(), nullptr});
   });
   fill_batch(*session, classes, ranks.size());
   time_steps(*session, options.warmup);
@@ -180,9 +188,9 @@ void bench_step(const BenchStepOptions& options) {
   const std::vector<RankTimes> rank_times = gather_rank_times(ranks, times_of_rank(timed));
   const std::vector<RankPlace> places = places_of(environment);
   if (ranks.rank() == 0)
-    print_steps(options, timed, find_bottleneck(rank_times), places, session->memory().bytes());
+    print_steps(options, timed, find_bottleneck(rank_times), places, session->memory().plan().total());
   if (!options.layers) return;
-  const auto layers = time_instructions(*session, std::min<std::int64_t>(options.steps, 5));
+  const auto layers = time_instructions(*session, backend, std::min<std::int64_t>(options.steps, 5));
   if (ranks.rank() == 0) print_layers(layers, limits_of(options, places[0].device), options.json);
 }
 

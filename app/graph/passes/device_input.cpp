@@ -1,5 +1,8 @@
 #include "app/graph/passes/device_input.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "kernels/device/sample_transform.h"
 #include "kernels/image_ops/image_ops.h"
 #include "kernels/normalise/normalise.h"
@@ -48,6 +51,11 @@ void read_stored_images(StepGraph& graph, const StoredInput& input) {
        });
   graph.nodes.insert(graph.nodes.begin(), std::make_move_iterator(nodes.begin()),
                      std::make_move_iterator(nodes.end()));
+}
+
+// Each of these nodes, and no other, reads the transforms.
+bool makes_stored_images(const StepGraph& graph, const Node& node) {
+  return graph.transforms >= 0 && std::ranges::find(node.inputs, graph.transforms) != node.inputs.end();
 }
 
 }  // namespace convoy::app

@@ -22,4 +22,7 @@ struct StoredInput {
 // pixels.
 void read_stored_images(StepGraph& graph, const StoredInput& input);
 
+// Tells whether read_stored_images() put the node into the graph.
+bool makes_stored_images(const StepGraph& graph, const Node& node);
+
 }  // namespace convoy::app

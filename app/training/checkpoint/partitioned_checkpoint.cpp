@@ -25,25 +25,25 @@ std::vector<TensorName> names(const std::vector<Owned>& tensors) {
 
 }  // namespace
 
-PartitionedCheckpoint::PartitionedCheckpoint(const Network& network, const SessionOptions& options,
+PartitionedCheckpoint::PartitionedCheckpoint(const StepGraph& whole,
+                                             const kernels::OptimizerProblem& optimizer,
                                              const Session& session, const comm::Communicator& parts)
     : parts_(parts), host_(comm::make_mpi_collectives(parts)) {
-  const StepGraph graph = session_graph(fuse(network), options, session.groups().replicas->size(), true);
   const auto owned = [](const ParameterSpec& spec, std::string name) {
     Owned tensor;
     tensor.name = std::move(name);
     tensor.shape = spec.shape;
     return tensor;
   };
-  for (const TrainableParameter& parameter : graph.parameters)
+  for (const TrainableParameter& parameter : whole.parameters)
     parameters_.push_back(owned(parameter.spec, parameter.spec.name));
-  for (const auto& [tensor, spec] : graph.states) statistics_.push_back(owned(spec, spec.name));
-  for (const int index : graph.parameters_by_gradient()) {
-    const ParameterSpec& spec = graph.parameters[static_cast<std::size_t>(index)].spec;
-    for (int state = 0; state < kernels::optimizer_states(options.optimizer); ++state)
+  for (const auto& [tensor, spec] : whole.states) statistics_.push_back(owned(spec, spec.name));
+  for (const int index : whole.parameters_by_gradient()) {
+    const ParameterSpec& spec = whole.parameters[static_cast<std::size_t>(index)].spec;
+    for (int state = 0; state < kernels::optimizer_states(optimizer); ++state)
       optimizer_.push_back(owned(spec, fmt::format("{}.optimizer{}", spec.name, state)));
   }
-  if (options.optimizer.average_decay > 0)
+  if (optimizer.average_decay > 0)
     for (const auto* list : {&parameters_, &statistics_})
       for (Owned tensor : *list) {
         tensor.name += ".ema";

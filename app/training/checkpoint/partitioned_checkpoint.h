@@ -15,9 +15,9 @@ namespace convoy::app {
 
 class PartitionedCheckpoint {
  public:
-  // Collective over the parts of a replica. `network` and `options` are the session's.
-  PartitionedCheckpoint(const Network& network, const SessionOptions& options, const Session& session,
-                        const comm::Communicator& parts);
+  // Collective over the parts of a replica. `whole` is the undivided training step that the session runs a stage of.
+  PartitionedCheckpoint(const StepGraph& whole, const kernels::OptimizerProblem& optimizer,
+                        const Session& session, const comm::Communicator& parts);
 
   // Collective over the parts: fills in the tensors at part 0; elsewhere leaves `state` as it is.
   void capture(const Session& session, CheckpointState& state) const;

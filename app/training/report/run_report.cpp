@@ -57,7 +57,7 @@ RunReport::RunReport(const TrainOptions& options, const RunPlan& plan, const Dat
     : options_(options),
       plan_(plan),
       speaks_(speaks),
-      memory_(session.memory().uses()),
+      memory_(session.memory().plan().uses()),
       progress_(speaks ? &std::cout : nullptr,
                 {standard_output_terminal(), options.log_every, plan.total_steps, plan.steps_per_epoch}),
       times_(plan.total_steps),
@@ -142,9 +142,9 @@ void RunReport::print_configuration(const Dataset& dataset, const Session& sessi
   if (plan_.resumed_step) table.row("resumed", fmt::format("after step {}", *plan_.resumed_step));
   describe_partition(table);
   table.section(plan_.partition ? "Memory of rank 0" : "Memory of one rank");
-  for (const MemoryUse& use : session.memory().uses())
+  for (const MemoryUse& use : session.memory().plan().uses())
     table.row(use.purpose, format_bytes(static_cast<std::uint64_t>(use.bytes)));
-  table.row("all", format_bytes(static_cast<std::uint64_t>(session.memory().bytes())) +
+  table.row("all", format_bytes(static_cast<std::uint64_t>(session.memory().plan().total())) +
                        (options_.memory_limit > 0
                             ? fmt::format(" of at most {}", format_bytes(options_.memory_limit))
                             : ""));

@@ -61,12 +61,12 @@ Kernel kernel_of(const Task& task, const conv::Plan& plan, Fill fill) {
 }
 
 Kernel with_statistics(const Kernel& convolution, const KernelRequest& request) {
-  KernelRequest pass{{request.outputs[0]}, {request.outputs[1]}, request.control};
+  KernelRequest pass{{request.outputs[0]}, {request.outputs[1]}};
   return followed_by(convolution, batch_norm_statistics(BatchNormProblem{}, pass),
                      [](const Kernel& statistics, const Operands& operands) {
                        void* const in[] = {operands.outputs[0]};
                        void* const out[] = {operands.outputs[1]};
-                       return statistics.bind({in, out, operands.workspace});
+                       return statistics.bind({in, out, operands.workspace, operands.control});
                      });
 }
 
@@ -108,21 +108,19 @@ Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request) {
   task.relu = problem.relu;
   task.statistics = problem.statistics;
   if (problem.statistics) {
-    require_control(operation, request);
     require_layout(operation, request.outputs[1], Layout::row_major);
     require_dtype(operation, "sums", request.outputs[1], DType::f64);
     require_shape(operation, "sums", request.outputs[1], {2, weights.shape[0]});
   }
   const conv::Plan plan = conv::chosen(task);
-  const Kernel convolution =
-      kernel_of(task, plan, [=, control = request.control](conv::Buffers& buffers, const Operands& operands) {
-        buffers.images = operands.inputs[0];
-        buffers.weights = operands.inputs[1];
-        buffers.out = operands.outputs[0];
-        if (problem.bias) buffers.bias = static_cast<const float*>(operands.inputs[2]);
-        if (problem.statistics) buffers.sums = static_cast<double*>(operands.outputs[1]);
-        buffers.control = control;
-      });
+  const Kernel convolution = kernel_of(task, plan, [=](conv::Buffers& buffers, const Operands& operands) {
+    buffers.images = operands.inputs[0];
+    buffers.weights = operands.inputs[1];
+    buffers.out = operands.outputs[0];
+    if (problem.bias) buffers.bias = static_cast<const float*>(operands.inputs[2]);
+    if (problem.statistics) buffers.sums = static_cast<double*>(operands.outputs[1]);
+    buffers.control = operands.control;
+  });
   return problem.statistics && !plan.fuses_extra ? with_statistics(convolution, request) : convolution;
 }
 
@@ -142,15 +140,14 @@ Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request
   task.input_relu = problem.input_relu;
   task.input_norm = problem.input_norm.has_value();
   const conv::Plan plan = conv::chosen(task);
-  const Kernel convolution =
-      kernel_of(task, plan, [=, control = request.control](conv::Buffers& buffers, const Operands& operands) {
-        buffers.images = operands.inputs[0];
-        buffers.weights = operands.inputs[1];
-        buffers.out = operands.outputs[0];
-        if (problem.input_relu) buffers.x = operands.inputs[2];
-        if (problem.input_norm) buffers.norm = input_norm_of(*problem.input_norm, operands);
-        buffers.control = control;
-      });
+  const Kernel convolution = kernel_of(task, plan, [=](conv::Buffers& buffers, const Operands& operands) {
+    buffers.images = operands.inputs[0];
+    buffers.weights = operands.inputs[1];
+    buffers.out = operands.outputs[0];
+    if (problem.input_relu) buffers.x = operands.inputs[2];
+    if (problem.input_norm) buffers.norm = input_norm_of(*problem.input_norm, operands);
+    buffers.control = operands.control;
+  });
   if (plan.fuses_extra) return convolution;
   if (problem.input_norm) return followed_by_norm_pass(convolution, pass);
   return problem.input_relu ? with_relu_gradient(convolution, request) : convolution;

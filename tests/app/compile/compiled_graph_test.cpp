@@ -14,9 +14,8 @@
 namespace convoy::app {
 namespace {
 
-CompiledGraph prepare_on_cpu(const Network& network, const GraphOptions& options = {}) {
-  static kernels::StepControl control;
-  return compile_graph(build_step_graph(network, options), kernels::Backend::cpu, &control);
+CompiledGraph compile_on_cpu(const Network& network, const GraphOptions& options = {}) {
+  return compile_graph(build_step_graph(network, options), kernels::Backend::cpu);
 }
 
 // The most bytes that any node finds live: what a plan of offsets cannot go below. Tensors of one buffer count once.
@@ -50,7 +49,7 @@ TEST(CompiledGraph, EveryNetworkIsReadyForTheCpu) {
     for (const int channels : {1, 3}) {
       SCOPED_TRACE(name + ", " + std::to_string(channels) + " channels");
       const std::int64_t side = name == "alexnet" || name == "vgg16" ? 224 : 32;
-      const CompiledGraph compiled = prepare_on_cpu(fuse(make_network(name, {2, channels, side, side}, 10)));
+      const CompiledGraph compiled = compile_on_cpu(fuse(make_network(name, {2, channels, side, side}, 10)));
       EXPECT_EQ(compiled.kernels.size(), compiled.graph.nodes.size());
       const std::int64_t bound = most_live_bytes(compiled);
       EXPECT_GE(compiled.activation_bytes, bound);
@@ -59,14 +58,13 @@ TEST(CompiledGraph, EveryNetworkIsReadyForTheCpu) {
   }
 }
 
-// Who comes next in a buffer's place comes so many nodes later that a reader on another lane is through.
-TEST(CompiledGraph, NothingTakesThePlaceOfABufferThatLingers) {
+// The next user of a buffer's space comes so many nodes later that a reader on another lane has finished.
+TEST(CompiledGraph, NothingReusesABufferBeforeItsDelay) {
   constexpr int kReuseDelay = 4;
-  static kernels::StepControl control;
   const Network network = fuse(make_network("googlenet", {2, 3, 64, 64}, 10));
-  const CompiledGraph tight = prepare_on_cpu(network);
+  const CompiledGraph tight = compile_on_cpu(network);
   const CompiledGraph compiled =
-      compile_graph(build_step_graph(network, {}), kernels::Backend::cpu, &control, {}, kReuseDelay);
+      compile_graph(build_step_graph(network, {}), kernels::Backend::cpu, {}, kReuseDelay);
   struct Place {
     std::int64_t begin, end;
     int first, last;
@@ -111,10 +109,9 @@ TEST(CompiledGraph, NothingTakesThePlaceOfABufferThatLingers) {
 }
 
 TEST(CompiledGraph, LingeringTakesLittleMemory) {
-  static kernels::StepControl control;
   const StepGraph graph = build_step_graph(fuse(make_network("vgg16", {128, 3, 224, 224}, 10)), {});
-  const CompiledGraph tight = compile_graph(graph, kernels::Backend::cpu, &control);
-  const CompiledGraph compiled = compile_graph(graph, kernels::Backend::cpu, &control, {}, 4);
+  const CompiledGraph tight = compile_graph(graph, kernels::Backend::cpu);
+  const CompiledGraph compiled = compile_graph(graph, kernels::Backend::cpu, {}, 4);
   EXPECT_LE(static_cast<double>(compiled.activation_bytes),
             1.04 * static_cast<double>(tight.activation_bytes));
   EXPECT_NE(compiled.tensor_offset, tight.tensor_offset) << "nothing lingers";
@@ -123,7 +120,7 @@ TEST(CompiledGraph, LingeringTakesLittleMemory) {
 // A layout that is still open would give a tensor no size; a reorder that is inserted must come before its reader.
 TEST(CompiledGraph, LayoutsAreSettledAndOperandsDefined) {
   for (const Network& network : {every_op(), residual(), grouped(), fuse(every_op()), fuse(rectifying())}) {
-    const CompiledGraph compiled = prepare_on_cpu(network);
+    const CompiledGraph compiled = compile_on_cpu(network);
     ASSERT_EQ(compiled.descs.size(), compiled.graph.tensors.size());
     std::vector<bool> written(compiled.descs.size(), false);
     for (const Node& node : compiled.graph.nodes) {
@@ -147,7 +144,7 @@ TEST(CompiledGraph, LayoutsAreSettledAndOperandsDefined) {
 }
 
 TEST(CompiledGraph, GradientsLieAsTheirParameters) {
-  const CompiledGraph compiled = prepare_on_cpu(every_op());
+  const CompiledGraph compiled = compile_on_cpu(every_op());
   for (const TrainableParameter& parameter : compiled.graph.parameters) {
     const auto& weights = compiled.descs[static_cast<std::size_t>(parameter.tensor)];
     const auto& gradient = compiled.descs[static_cast<std::size_t>(parameter.gradient)];
@@ -157,9 +154,8 @@ TEST(CompiledGraph, GradientsLieAsTheirParameters) {
 }
 
 TEST(CompiledGraph, AKernelThatCannotBeMadeNamesLayerAndBackend) {
-  kernels::StepControl control;
   try {
-    compile_graph(build_step_graph(residual(), {}), kernels::Backend::cuda, &control);
+    compile_graph(build_step_graph(residual(), {}), kernels::Backend::cuda);
     GTEST_SKIP() << "this machine has a GPU";
   } catch (const std::runtime_error& error) {
     EXPECT_TRUE(std::string_view(error.what()).starts_with("layer stem.conv, conv2d_forward on cuda: "))

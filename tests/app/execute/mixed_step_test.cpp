@@ -123,18 +123,17 @@ TEST(MixedStep, MixesWhereTheFirstLayerIsAndNotWhereTheLossIs) {
 }
 
 TEST(MixedStep, FindsItsParametersInMemory) {
-  static kernels::StepControl control;
   const auto compiled = [](bool training, bool mixing) {
     return compile_graph(build_step_graph(fuse(residual()), {.training = training, .mixing = mixing}),
-                         Backend::cpu, &control);
+                         Backend::cpu);
   };
-  const CompiledGraph train = compiled(true, true), plain = compiled(true, false),
-                      evaluate = compiled(false, true);
-  const ModelMemory memory(Backend::cpu, &train, evaluate, FlatLayout(train), {});
+  const CompiledSteps steps(compiled(true, true), compiled(false, true), {});
+  const CompiledGraph& train = *steps.train;
+  const ModelMemory memory(steps, {});
   ASSERT_TRUE(memory.has_mix());
   EXPECT_EQ(memory.address(train, train.graph.mix_of_images), memory.mix());
   EXPECT_EQ(memory.address(train, train.graph.mix_of_labels), memory.mix());
-  EXPECT_FALSE(ModelMemory(Backend::cpu, &plain, evaluate, FlatLayout(plain), {}).has_mix());
+  EXPECT_FALSE(ModelMemory({compiled(true, false), compiled(false, true), {}}, {}).has_mix());
 }
 
 }  // namespace

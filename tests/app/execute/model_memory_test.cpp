@@ -3,7 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <memory>
+#include <vector>
 
 #include "app/graph/graph_builder.h"
 #include "tests/app/model/tiny_networks.h"
@@ -12,44 +13,54 @@ namespace convoy::app {
 namespace {
 
 CompiledGraph step(bool training) {
-  static kernels::StepControl control;
-  GraphOptions options;
-  options.training = training;
-  return compile_graph(build_step_graph(fuse(residual()), options), kernels::Backend::cpu, &control);
-}
-
-bool counted(const ModelMemory& memory, std::string_view purpose) {
-  return std::ranges::find(memory.uses(), purpose, &MemoryUse::purpose) != memory.uses().end();
+  return compile_graph(build_step_graph(fuse(residual()), {.training = training}), kernels::Backend::cpu);
 }
 
 TEST(ModelMemory, CountsWhatSharingReservesWhereItIsShared) {
-  const CompiledGraph train = step(true), evaluate = step(false);
+  const CompiledSteps steps(step(true), step(false), {});
   constexpr std::size_t kScratch = 1 << 20;
   std::vector<std::byte> shared;
-  MemoryRequest request;
+  SharedMemory request;
+  StepOptions options;
   const auto bytes = [&] {
-    const ModelMemory memory(kernels::Backend::cpu, &train, evaluate, FlatLayout(train), request);
-    EXPECT_EQ(memory.bytes(), total_bytes(memory.uses()));
-    EXPECT_EQ(counted(memory, "all-reduce"), !shared.empty());
+    const ModelMemory memory(steps, options, request);
+    EXPECT_EQ(memory.plan().has(Region::all_reduce), !shared.empty());
     EXPECT_EQ(reinterpret_cast<std::byte*>(memory.flat_gradients()) == shared.data(), !shared.empty());
-    return memory.bytes();
+    return memory.plan().total();
   };
   const std::int64_t plain = bytes();
-  request.shared_scratch = [](std::size_t) { return kScratch; };
-  request.shared_memory = [](std::size_t) { return nullptr; };
+  request.scratch = [](std::size_t) { return kScratch; };
+  request.gradients = [](std::size_t) { return nullptr; };
   EXPECT_EQ(bytes(), plain);
-  request.shared_memory = [&](std::size_t wanted) {
+  request.gradients = [&](std::size_t wanted) {
     shared.resize(wanted);
     return std::shared_ptr<std::byte>(std::shared_ptr<void>(), shared.data());
   };
   EXPECT_EQ(bytes(), plain + std::int64_t{kScratch});
   // Before anything is reserved.
-  request.limit = plain + std::int64_t{kScratch} - 1;
-  request.shared_memory = [](std::size_t) -> std::shared_ptr<std::byte> {
+  options.memory_limit = plain + std::int64_t{kScratch} - 1;
+  request.gradients = [](std::size_t) -> std::shared_ptr<std::byte> {
     ADD_FAILURE() << "asked for";
     return nullptr;
   };
   EXPECT_THROW(bytes(), std::runtime_error);
+}
+
+// The names and sizes that the configuration table and summary.json show add up to the arena.
+TEST(MemoryPlan, RegionsFollowEachOther) {
+  const CompiledSteps steps(step(true), step(false), {});
+  const MemoryPlan plan(steps, {}, {});
+  std::int64_t next = 0;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(Region::count); ++i) {
+    const auto region = static_cast<Region>(i);
+    if (!plan.has(region)) continue;
+    EXPECT_EQ(plan.offset(region), next) << name_of(region);
+    next += plan.bytes(region);
+  }
+  EXPECT_EQ(plan.total(), next);
+  EXPECT_FALSE(plan.has(Region::mix));
+  EXPECT_EQ(plan.uses().front().purpose, "parameters");
+  EXPECT_EQ(plan.uses().back().purpose, "gradients");
 }
 
 TEST(ModelMemory, RowsOfParametersLieInLines) {

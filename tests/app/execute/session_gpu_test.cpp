@@ -39,9 +39,9 @@ class CudaSession : public testing::Test {
     kernels::use_gpu(0);
   }
 
-  SessionOptions options(Backend backend, Precision precision = Precision::fp32,
-                         int lanes = kDefaultLanes) const {
-    SessionOptions made;
+  StepOptions options(Backend backend, Precision precision = Precision::fp32,
+                      int lanes = kDefaultLanes) const {
+    StepOptions made;
     made.backend = backend;
     made.precision = precision;
     made.lanes = lanes;
@@ -111,7 +111,7 @@ INSTANTIATE_TEST_SUITE_P(Networks, CudaSessionOf,
 TEST_P(CudaSessionOf, AgreesWithTheCpuForTwentySteps) {
   const Network network = GetParam().make();
   for (const double clip : {0.0, 3.0}) {
-    SessionOptions on_cpu = options(Backend::cpu), on_cuda = options(Backend::cuda, Precision::fp32, 2);
+    StepOptions on_cpu = options(Backend::cpu), on_cuda = options(Backend::cuda, Precision::fp32, 2);
     on_cpu.clip_gradient_norm = on_cuda.clip_gradient_norm = clip;
     Session cpu(network, on_cpu, ranks_), cuda(network, on_cuda, ranks_);
     fill(cpu, network), fill(cuda, network);
@@ -157,7 +157,7 @@ TEST_P(CudaSessionOf, TwoRunsAndAnyNumberOfLanesGiveTheSameBits) {
   for (const auto& [precision, clip] :
        {std::pair{Precision::fp32, 3.0}, std::pair{Precision::tf32, 0.0}, std::pair{Precision::bf16, 0.0}}) {
     const auto with_lanes = [&, precision = precision, clip = clip](int lanes) {
-      SessionOptions made = options(Backend::cuda, precision, lanes);
+      StepOptions made = options(Backend::cuda, precision, lanes);
       made.clip_gradient_norm = clip;
       return made;
     };
@@ -225,11 +225,11 @@ TEST_F(CudaSession, TracedStepsLieWhereTheyRanAndChangeNoBits) {
 // Before anything is computed twice, places are taken as soon as they are free.
 TEST_F(CudaSession, ALimitEndsLingeringFirstAndChangesNoBit) {
   const Network network = residual();
-  SessionOptions limited = options(Backend::cuda);
+  StepOptions limited = options(Backend::cuda);
   Session roomy(network, limited, ranks_);
-  limited.memory_limit = roomy.memory().bytes() - 1;
+  limited.memory_limit = roomy.memory().plan().total() - 1;
   Session tight(network, limited, ranks_);
-  EXPECT_LE(tight.memory().bytes(), limited.memory_limit);
+  EXPECT_LE(tight.memory().plan().total(), limited.memory_limit);
   fill(roomy, network), fill(tight, network);
   EXPECT_EQ(losses(tight, 4), losses(roomy, 4));
   expect_same_bits(state_of(tight), state_of(roomy));
@@ -265,7 +265,7 @@ struct Fed {
   Network network = residual();
   std::unique_ptr<Session> session;
 
-  Fed(SessionOptions options, InputOptions::Kind kind, comm::Collectives& ranks) {
+  Fed(StepOptions options, InputOptions::Kind kind, comm::Collectives& ranks) {
     options.input.kind = kind;
     options.input.mean = {0.4f, 0.5f, 0.6f}, options.input.std = {0.2f, 0.3f, 0.4f};
     options.input.stored = set->shape();

@@ -37,7 +37,7 @@ namespace {
 TEST(Session, AStepAllocatesNothing) {
   const auto ranks = comm::make_mpi_collectives(test::world());
   for (const bool synchronised : {true, false}) {
-    SessionOptions options;
+    StepOptions options;
     options.synchronised_batch_norm = synchronised;
     options.optimizer.momentum = 0.9f;
     options.clip_gradient_norm = 1;

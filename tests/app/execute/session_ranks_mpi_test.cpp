@@ -49,7 +49,7 @@ class SessionOnRanks : public testing::TestWithParam<Backend> {
   }
 
   Trained train(Precision precision, comm::Collectives& ranks, double clip = 0) const {
-    SessionOptions options;
+    StepOptions options;
     options.backend = GetParam();
     options.precision = precision;
     options.optimizer.momentum = 0.9f;
@@ -147,7 +147,7 @@ TEST_P(SessionOnRanks, PartsAddUpToTheWholeBatch) {
     return net;
   };
   const std::int64_t batch = kGlobalBatch / world().size(), slice = kPart / world().size();
-  SessionOptions options;
+  StepOptions options;
   options.backend = GetParam();
   options.optimizer.momentum = 0.9f;
   options.optimizer.average_decay = 0.9;
@@ -189,7 +189,7 @@ TEST_P(SessionOnRanks, PartsAddUpToTheWholeBatch) {
 // Evaluations test the averages between two exchanges, which leave no trace.
 TEST_P(SessionOnRanks, ExchangedAveragesAreTestedAndComeBack) {
   for (const Precision precision : precisions()) {
-    SessionOptions options;
+    StepOptions options;
     options.backend = GetParam();
     options.precision = precision;
     options.optimizer.average_decay = 0.75;
@@ -228,7 +228,7 @@ TEST_P(SessionOnRanks, SaysWhatItWaitedForOthers) {
 // CudaSession.AStepIsOneLaunchAndTheCopiesOfItsInput.)
 TEST_P(SessionOnRanks, AStepIsOneLaunch) {
   if (GetParam() != Backend::cuda) GTEST_SKIP() << "the host's steps are not launched";
-  SessionOptions options;
+  StepOptions options;
   options.backend = GetParam();
   const std::int64_t batch = kGlobalBatch / world().size();
   Session session(network_of(batch), options, *ranks_);
@@ -256,7 +256,7 @@ TEST_P(SessionOnRanks, ATracedUpdateTakesAsLongAsItsBytes) {
   const LayerId fc1 = net.add("fc1", Linear{8192}, net.input());
   const LayerId fc2 = net.add("fc2", Linear{4096}, net.add("relu1", Relu{}, fc1));
   net.add("fc3", Linear{static_cast<int>(kClasses)}, net.add("relu2", Relu{}, fc2));
-  SessionOptions options;
+  StepOptions options;
   options.backend = GetParam();
   options.optimizer.momentum = 0.9f;
   Session session(net, options, *ranks_);

@@ -23,7 +23,7 @@ class GraphRunner {
   GraphRunner(const Network& network, const GraphOptions& options,
               kernels::Backend backend = kernels::Backend::reference,
               Placement placement = Placement::planned, const std::function<void(StepGraph&)>& rewrite = {})
-      : compiled_(compile_graph(rewritten(build_step_graph(network, options), rewrite), backend, &control_)) {
+      : compiled_(compile_graph(rewritten(build_step_graph(network, options), rewrite), backend)) {
     const auto batch = static_cast<std::int32_t>(network.shape(0)[0]);
     control_.valid = control_.global_valid = batch;
     control_.seed = 11, control_.step = 5;
@@ -109,7 +109,7 @@ class GraphRunner {
     void* workspace = nullptr;
     if (const std::int64_t offset = compiled_.workspace_offset[node]; offset >= 0)
       workspace = workspaces_planned_ ? arena_ + offset : buffer(compiled_.kernels[node].workspace_bytes);
-    launches_.push_back(compiled_.kernels[node].bind({inputs, outputs, workspace}));
+    launches_.push_back(compiled_.kernels[node].bind({inputs, outputs, workspace, &control_}));
   }
 
   void initialise(TensorId tensor, const ParameterSpec& spec) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "app/execute/session.h"
+#include "app/model_parallel/stage_graph.h"
 #include "app/model_parallel/dependences.h"
 #include "comm/single_rank.h"
 #include "tests/app/execute/ranks_on.h"
@@ -41,8 +42,8 @@ class PartitionedSession : public testing::TestWithParam<Backend> {
     parts_ = test::collectives_on(GetParam(), comm::Sums::small);
   }
 
-  SessionOptions options(Precision precision) const {
-    SessionOptions options;
+  StepOptions options(Precision precision) const {
+    StepOptions options;
     options.backend = GetParam();
     options.precision = precision;
     options.optimizer.momentum = 0.9f;
@@ -55,9 +56,9 @@ class PartitionedSession : public testing::TestWithParam<Backend> {
 
   // Every group of operations on the part that `choose` gives for its nodes' kinds.
   using Choice = std::function<int(const std::set<std::string>& kinds)>;
-  static StepPlacement place(const Network& network, const SessionOptions& options, const Choice& choose) {
-    const kernels::StepControl control;
-    const CompiledSteps steps = compile_session(network, options, 1, &control);
+  static StepPlacement place(const Network& network, const StepOptions& options, const Choice& choose) {
+    comm::SingleRank alone;
+    const CompiledSteps steps = compile_steps(network, options, {&alone, &alone, nullptr});
     const std::vector<int> group = find_dependences(steps.train->graph).group;
     std::map<int, std::set<std::string>> kinds;
     for (std::size_t node = 0; node < group.size(); ++node)
@@ -87,11 +88,13 @@ class PartitionedSession : public testing::TestWithParam<Backend> {
   }
 
   void expect_bits_of_one_rank(const Network& network, Precision precision, const Choice& choose) {
-    const SessionOptions with = options(precision);
+    const StepOptions with = options(precision);
     Session whole(network, with, alone_);
     const Trained expected = train(network, whole);
     const StepPlacement placement = place(network, with, choose);
-    Session part(network, with, {world_.get(), &alone_, parts_.get()}, &placement);
+    const RankGroups groups{world_.get(), &alone_, parts_.get()};
+    Session part(stage_of_steps(compile_steps(network, with, groups), placement, parts_->rank(), with), with,
+                 groups);
     part.connect();
     const Trained found = train(network, part);
     EXPECT_EQ(found.losses, expected.losses) << network.name();

@@ -25,7 +25,7 @@ class Planning : public testing::TestWithParam<Backend> {
   // Planned by this rank alone, with `limit` bytes, as if a step of the parts were predicted to take so many times one rank's and
   // the fullest device had so much memory free.
   PartitionPlan plan(std::int64_t limit, double predicted, std::int64_t device_bytes = 0) {
-    SessionOptions options;
+    StepOptions options;
     options.backend = GetParam();
     options.memory_limit = limit;
     const RankGroups groups{parts_.get(), &alone_, parts_.get()};
@@ -35,7 +35,7 @@ class Planning : public testing::TestWithParam<Backend> {
     machine_profile.processors = separate_processors(parts_->size());
     machine_profile.device_bytes = device_bytes;
     const Network network = every_op();
-    Planner planner(network, options, groups, std::move(machine_profile));
+    Planner planner(compile_steps(network, options, groups), options, groups, std::move(machine_profile));
     planner.refuse_impossible();
     planner.time_alone();
     return planner.decide(predicted * planner.plan().one_rank_ms);

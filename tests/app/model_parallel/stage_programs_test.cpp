@@ -184,11 +184,11 @@ class Ranks {
 };
 
 // As it is, or with its passes fused.
-CompiledSteps compile(const Network& network, int replicas, const kernels::StepControl* control) {
+CompiledSteps compile(const Network& network, int replicas) {
   const auto graph = [&](bool training) {
     return build_step_graph(network, {.training = training, .ranks = replicas});
   };
-  return compile_steps(graph(true), graph(false), kernels::Backend::cpu, control);
+  return compile_graphs(graph(true), graph(false), {});
 }
 
 StepPlacement random_placement(const StepGraph& graph, const StepDependences& dependences, int parts,
@@ -217,10 +217,9 @@ class RankProgramsTest : public testing::TestWithParam<int> {};
 
 TEST_P(RankProgramsTest, AnyPlacementComputesWhatOneRankComputes) {
   std::mt19937 random(static_cast<unsigned>(GetParam()));
-  kernels::StepControl control;
   for (const Network& network : {every_op(), residual(), fuse(residual()), fuse(rectifying())})
     for (const int replicas : {1, 2}) {  // with two there are all-reduces, which change tensors in place
-      const CompiledSteps whole = compile(network, replicas, &control);
+      const CompiledSteps whole = compile(network, replicas);
       const auto train = run_whole(*whole.train), evaluate = run_whole(whole.evaluate);
       ASSERT_GT(train.size(), 5u);
       const StepDependences dependences = find_dependences(whole.train->graph);
@@ -230,7 +229,7 @@ TEST_P(RankProgramsTest, AnyPlacementComputesWhatOneRankComputes) {
         for (const bool blocking : {false, true}) {
           std::vector<CompiledGraph> train_parts, evaluate_parts;
           for (int part = 0; part < parts; ++part) {
-            CompiledSteps steps = part_of_steps(whole, placement, part);
+            CompiledSteps steps = stage_of_steps(whole, placement, part, {});
             train_parts.push_back(std::move(*steps.train));
             evaluate_parts.push_back(std::move(steps.evaluate));
           }
@@ -250,14 +249,13 @@ INSTANTIATE_TEST_SUITE_P(Seeds, RankProgramsTest, testing::Range(1, 5));
 // Parameters, statistics and the batch live on one part each, and nobody else keeps room for them.
 TEST(RankPrograms, LastingTensorsHaveOnePart) {
   std::mt19937 random(9);
-  kernels::StepControl control;
-  const CompiledSteps whole = compile(residual(), 1, &control);
+  const CompiledSteps whole = compile(residual(), 1);
   const StepDependences dependences = find_dependences(whole.train->graph);
   const StepPlacement placement = random_placement(whole.train->graph, dependences, 3, random);
   std::map<std::string, int> holders;
   int images = 0, labels = 0;
   for (int part = 0; part < 3; ++part) {
-    const CompiledSteps steps = part_of_steps(whole, placement, part);
+    const CompiledSteps steps = stage_of_steps(whole, placement, part, {});
     for (const TrainableParameter& parameter : steps.train->graph.parameters) ++holders[parameter.spec.name];
     for (const auto& [tensor, spec] : steps.train->graph.states) ++holders[spec.name];
     images += steps.train->graph.images >= 0, labels += steps.train->graph.labels >= 0;
@@ -270,8 +268,7 @@ TEST(RankPrograms, LastingTensorsHaveOnePart) {
 
 // The next node starts when its predecessor ends: a send behind it would be one operation late.
 TEST(RankPrograms, ATensorLeavesRightBehindItsProducer) {
-  kernels::StepControl control;
-  const CompiledSteps whole = compile(residual(), 1, &control);
+  const CompiledSteps whole = compile(residual(), 1);
   const StepDependences dependences = find_dependences(whole.train->graph);
   std::vector<int> part_of;
   for (const int group : dependences.group) part_of.push_back(group % 2);
@@ -291,16 +288,15 @@ TEST(RankPrograms, ATensorLeavesRightBehindItsProducer) {
 
 // Nodes that share a parameter must not be torn apart, nor a plan of another step be taken.
 TEST(RankPrograms, RefusesPlacementsOfOtherSteps) {
-  kernels::StepControl control;
-  const CompiledSteps whole = compile(residual(), 1, &control);
+  const CompiledSteps whole = compile(residual(), 1);
   StepPlacement placement;
   placement.parts = 2;
   placement.times = sequential_times(whole.train->graph);
   for (std::size_t node = 0; node < whole.train->graph.nodes.size(); ++node)
     placement.part_of.push_back(static_cast<int>(node % 2));
-  EXPECT_THROW(part_of_steps(whole, placement, 0), std::logic_error);
+  EXPECT_THROW(stage_of_steps(whole, placement, 0, {}), std::logic_error);
   placement.part_of.pop_back();
-  EXPECT_THROW(part_of_steps(whole, placement, 0), std::runtime_error);
+  EXPECT_THROW(stage_of_steps(whole, placement, 0, {}), std::runtime_error);
 }
 
 }  // namespace

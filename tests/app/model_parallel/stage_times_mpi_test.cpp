@@ -16,10 +16,9 @@ TEST(StageTimes, OfEveryNodeThatComputes) {
   kernels::StepControl control;
   GraphOptions options;
   options.ranks = test::world().size();
-  const CompiledGraph part =
-      compile_graph(build_step_graph(every_op(), options), kernels::Backend::cpu, &control);
+  const CompiledGraph part = compile_graph(build_step_graph(every_op(), options), kernels::Backend::cpu);
   const StageTimes times =
-      time_stage(part, kernels::Backend::cpu, 0, 2 + 4 * test::world().rank(), test::world());
+      time_stage(part, kernels::Backend::cpu, &control, 0, 2 + 4 * test::world().rank(), test::world());
   EXPECT_EQ(test::world().all_reduce(1, comm::ReduceOp::sum, "ranks that came through"),
             test::world().size());
   ASSERT_EQ(times.alone_ms.size(), part.graph.nodes.size());

@@ -53,14 +53,14 @@ TEST(Recompute, BackwardReadsNothingThatWasDroppedAndEverythingIsMadeBeforeItIsR
 
 TEST(Recompute, ALimitIsMetAndChangesNoBit) {
   comm::SingleRank ranks;
-  SessionOptions options;
+  StepOptions options;
   options.backend = kernels::Backend::reference;
   options.synchronised_batch_norm = false;
   const Network network = deep();
   const auto run = [&](std::int64_t limit, std::int64_t& bytes) {
     options.memory_limit = limit;
     Session session(network, options, ranks);
-    bytes = session.memory().bytes();
+    bytes = session.memory().plan().total();
     std::vector<float> images(static_cast<std::size_t>(network.shape(0).elements()));
     initialize({"images", network.shape(0), Initializer::normal(1)}, 17, images.data());
     session.write(session.images(), images);

@@ -1,0 +1,86 @@
+#include "app/compile/memory_plan.h"
+
+#include <algorithm>
+
+#include "app/compile/compiled_steps.h"
+#include "kernels/device/mix_parameters.h"
+
+namespace convoy::app {
+namespace {
+
+constexpr std::int64_t kPage = 4096;
+constexpr std::int64_t kMetricsBytes = 8 * std::int64_t{sizeof(double)};
+
+std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+std::int64_t bytes_of_states(const CompiledGraph& compiled) {
+  std::int64_t bytes = 0;
+  for (const auto& [tensor, spec] : compiled.graph.states)
+    bytes += round_up(static_cast<std::int64_t>(compiled.descs[static_cast<std::size_t>(tensor)].bytes()),
+                      kStateAlignment);
+  return bytes;
+}
+
+}  // namespace
+
+std::string_view name_of(Region region) {
+  constexpr std::array<std::string_view, static_cast<std::size_t>(Region::count)> kNames{
+      "parameters", "bf16 parameters", "optimizer",  "statistics", "averages", "accumulated gradients",
+      "images",     "labels",          "transforms", "mix",        "metrics",  "activations",
+      "gradients",  "all-reduce"};
+  return kNames[static_cast<std::size_t>(region)];
+}
+
+MemoryPlan::MemoryPlan(const CompiledSteps& steps, const StepOptions& options,
+                       const std::function<std::size_t(std::size_t bytes)>& shared_scratch) {
+  const bool training = steps.train.has_value();
+  const CompiledGraph& main = steps.main();
+  const StepGraph& graph = main.graph;
+  const std::int64_t flat_bytes = steps.flat.elements * std::int64_t{sizeof(float)};
+  const auto bytes_of = [&](TensorId id) {  // a stage of a partitioned step need not have the tensor
+    return id < 0 ? 0 : static_cast<std::int64_t>(main.descs[static_cast<std::size_t>(id)].bytes());
+  };
+  add(Region::parameters, flat_bytes);
+  if (steps.flat.copied) add(Region::bf16_parameters, flat_bytes / 2);
+  const int states = kernels::optimizer_states(options.optimizer);
+  if (training && states > 0) add(Region::optimizer, states * flat_bytes);
+  add(Region::statistics, bytes_of_states(main));
+  if (training && options.optimizer.average_decay > 0)
+    add(Region::averages, flat_bytes + bytes_of_states(main));
+  if (training && options.accumulate) add(Region::accumulated_gradients, flat_bytes);
+  add(Region::images, bytes_of(graph.images));
+  add(Region::labels, bytes_of(graph.labels));
+  if (graph.transforms >= 0) add(Region::transforms, bytes_of(graph.transforms));
+  if (graph.mix_of_images >= 0 || graph.mix_of_labels >= 0) add(Region::mix, sizeof(kernels::MixParameters));
+  add(Region::metrics, kMetricsBytes);
+  // The update follows backward, so its workspace shares the activations' space.
+  add(Region::activations,
+      std::max({training ? steps.train->activation_bytes : 0, steps.evaluate.activation_bytes,
+                static_cast<std::int64_t>(steps.update.workspace_bytes())}));
+  if (!training) return;
+  add(Region::gradients, flat_bytes);
+  if (!shared_scratch) return;
+  const std::size_t scratch = shared_scratch(static_cast<std::size_t>(bytes(Region::gradients)));
+  if (scratch > 0) add(Region::all_reduce, static_cast<std::int64_t>(scratch));
+}
+
+void MemoryPlan::add(Region region, std::int64_t bytes) { bytes_[index(region)] = round_up(bytes, kPage); }
+
+std::int64_t MemoryPlan::offset(Region region) const {
+  std::int64_t sum = 0;
+  for (std::size_t i = 0; i < index(region); ++i) sum += std::max<std::int64_t>(bytes_[i], 0);
+  return sum;
+}
+
+std::int64_t MemoryPlan::total() const { return offset(Region::count); }
+
+std::vector<MemoryUse> MemoryPlan::uses() const {
+  std::vector<MemoryUse> uses;
+  for (std::size_t i = 0; i < bytes_.size(); ++i)
+    if (bytes_[i] >= 0) uses.push_back({std::string(name_of(static_cast<Region>(i))), bytes_[i]});
+  return uses;
+}
+
+}  // namespace convoy::app

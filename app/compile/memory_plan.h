@@ -1,0 +1,75 @@
+// The memory that a rank's steps need: one arena, divided into regions. Parameters, gradients and optimizer states are
+// flat buffers in the order in which backward finishes gradients, so that a collective sends a contiguous slice and the
+// optimizer is one kernel. Training and evaluation share the space of the activations.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app/compile/compiled_graph.h"
+
+namespace convoy::app {
+
+struct CompiledSteps;
+struct StepOptions;
+
+// In the order in which they follow each other in the arena.
+enum class Region : std::uint8_t {
+  parameters,
+  bf16_parameters,
+  optimizer,
+  statistics,
+  averages,
+  accumulated_gradients,
+  images,
+  labels,
+  transforms,
+  mix,
+  metrics,
+  activations,
+  gradients,   // near the end: ranks of one host may share them elsewhere
+  all_reduce,  // what sharing them reserves
+  count
+};
+std::string_view name_of(Region region);
+
+inline constexpr std::size_t kStateAlignment = 64;  // bytes; of every running statistic
+
+struct MemoryUse {
+  std::string purpose;
+  std::int64_t bytes = 0;
+};
+
+class MemoryPlan {
+ public:
+  MemoryPlan() = default;
+  // `shared_scratch` says how many bytes the ranks reserve beyond gradients of so many bytes when they share them; it
+  // may be empty.
+  MemoryPlan(const CompiledSteps& steps, const StepOptions& options,
+             const std::function<std::size_t(std::size_t bytes)>& shared_scratch);
+
+  bool has(Region region) const { return bytes_[index(region)] >= 0; }
+  std::int64_t bytes(Region region) const { return has(region) ? bytes_[index(region)] : 0; }
+  std::int64_t offset(Region region) const;  // from the start of the arena
+  std::int64_t total() const;
+  std::vector<MemoryUse> uses() const;  // the regions in order, with their names
+  void drop(Region region) { bytes_[index(region)] = -1; }
+
+ private:
+  static std::size_t index(Region region) { return static_cast<std::size_t>(region); }
+  void add(Region region, std::int64_t bytes);
+
+  std::array<std::int64_t, static_cast<std::size_t>(Region::count)> bytes_ = filled();  // -1: not in the plan
+  static constexpr std::array<std::int64_t, static_cast<std::size_t>(Region::count)> filled() {
+    std::array<std::int64_t, static_cast<std::size_t>(Region::count)> none{};
+    none.fill(-1);
+    return none;
+  }
+};
+
+}  // namespace convoy::app

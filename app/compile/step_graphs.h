@@ -1,0 +1,14 @@
+// The step graph of a network for a backend, a precision and a source of images.
+#pragma once
+
+#include "app/compile/step_options.h"
+#include "app/graph/step_graph.h"
+#include "app/model/network.h"
+
+namespace convoy::app {
+
+// `fused` is a network after fuse(). `replicas` take part in sums of gradients and statistics. Every pass that the
+// backend and the precision allow has rewritten the graph; nothing is computed twice yet.
+StepGraph make_step_graph(const Network& fused, const StepOptions& options, int replicas, bool training);
+
+}  // namespace convoy::app

@@ -1,0 +1,43 @@
+#include "app/compile/update_kernels.h"
+
+namespace convoy::app {
+namespace {
+
+// In elements: 256 bytes of the bf16 copy, which is what TMA asks the L2 cache for at once. If a row of filters (128
+// bytes) crosses two lines, convolutions that wait for that cache take up to a third longer.
+constexpr std::int64_t kSegmentAlignment = 128;
+
+kernels::TensorDesc vector_of(kernels::DType type, std::int64_t elements) {
+  return {type, {elements}, kernels::Layout::row_major, nullptr};
+}
+
+}  // namespace
+
+FlatLayout::FlatLayout(const CompiledGraph& compiled) : parameter(compiled.graph.parameters_by_gradient()) {
+  for (const int index : parameter) {
+    const TrainableParameter& one = compiled.graph.parameters[static_cast<std::size_t>(index)];
+    const auto bytes =
+        static_cast<std::int64_t>(compiled.descs[static_cast<std::size_t>(one.tensor)].bytes());
+    const std::int64_t count = bytes / static_cast<std::int64_t>(sizeof(float));
+    segments.push_back({elements, count, one.spec.decay, one.spec.decay});
+    elements += (count + kSegmentAlignment - 1) / kSegmentAlignment * kSegmentAlignment;
+    copied = copied || one.copy >= 0;
+  }
+}
+
+UpdateKernels make_update_kernels(const StepOptions& options, const FlatLayout& flat) {
+  if (flat.elements == 0) return {};
+  const kernels::TensorDesc buffer = vector_of(kernels::DType::f32, flat.elements);
+  kernels::OptimizerProblem problem = options.optimizer;
+  problem.segments = flat.segments;
+  kernels::KernelRequest request{{buffer, buffer}, {}};
+  request.inputs.resize(static_cast<std::size_t>(kernels::optimizer_inputs(problem)), buffer);
+  if (flat.copied) request.outputs.push_back(vector_of(kernels::DType::bf16, flat.elements));
+  kernels::KernelRequest norm{{buffer}, {vector_of(kernels::DType::f64, 1)}};
+  kernels::KernelRequest clip{norm.outputs, {vector_of(kernels::DType::f32, 1)}};
+  return {kernels::optimizer_update(options.backend, problem, request),
+          kernels::squared_norm(options.backend, {}, norm),
+          kernels::clip_scale(options.backend, {options.clip_gradient_norm}, clip)};
+}
+
+}  // namespace convoy::app

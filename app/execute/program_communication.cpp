@@ -1,0 +1,98 @@
+// The instructions of a program that concern other ranks: gradient buckets, sums of statistics and of the metrics.
+#include <algorithm>
+#include <chrono>
+
+#include "app/execute/program_builder.h"
+#include "kernels/device/device_memory.h"
+
+namespace convoy::app {
+
+// Gradients are sent while backward goes on: a bucket starts after the node that finishes the last of its segments.
+void ProgramBuilder::append_finished_buckets(Program& program, const CompiledGraph& compiled,
+                                             std::size_t node) {
+  const auto& outputs = compiled.graph.nodes[node].outputs;
+  for (int bucket = 0; bucket < std::ssize(communication_.buckets->buckets()); ++bucket) {
+    const auto last = static_cast<std::size_t>(
+        communication_.buckets->buckets()[static_cast<std::size_t>(bucket)].last_segment);
+    const auto parameter = static_cast<std::size_t>(memory_.segment_parameter()[last]);
+    const TensorId gradient = compiled.graph.parameters[parameter].gradient;
+    if (std::ranges::find(outputs, gradient) == outputs.end()) continue;
+    const comm::Bucket& slice = communication_.buckets->buckets()[static_cast<std::size_t>(bucket)];
+    const MemoryRange range{memory_.flat_gradients() + slice.offset,
+                            slice.count * std::int64_t{sizeof(float)}};
+    if (options_.accumulate) append_accumulation(program, range, true);
+    Instruction start{compiled.graph.nodes[node].layer, "start_bucket",
+                      [buckets = communication_.buckets.get(), bucket](kernels::Stream stream) {
+                        buckets->start(bucket, stream);
+                      }};
+    start.writes.push_back(range);
+    start.follow = [buckets = communication_.buckets.get(), bucket](kernels::Stream stream) {
+      buckets->follow(bucket, stream);
+    };
+    program.add(std::move(start));
+  }
+}
+
+void ProgramBuilder::append_all_reduce(Program& program, comm::Collectives& ranks, const std::string& layer,
+                                       double* data, std::int64_t count) {
+  communication_.all_reduces.push_back(ranks.prepare_all_reduce(data, count, kernels::DType::f64, layer));
+  Instruction instruction{layer, "all_reduce", nullptr};
+  instruction.writes.push_back({data, count * std::int64_t{sizeof(double)}});
+  append_communication(program, std::move(instruction),
+                       [operation = communication_.all_reduces.back().get()](kernels::Stream stream) {
+                         operation->start(stream);
+                         operation->wait(stream);
+                       });
+}
+
+void ProgramBuilder::append_communication(Program& program, Instruction instruction,
+                                          std::function<void(kernels::Stream)> action) {
+  instruction.communicates = true;
+  instruction.launch = [&exposed_ms = communication_.exposed_ms,
+                        action = std::move(action)](kernels::Stream stream) {
+    const auto start = std::chrono::steady_clock::now();
+    action(stream);
+    exposed_ms += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  };
+  program.add(std::move(instruction));
+}
+
+// A device sums the loss over the ranks while backward goes on. A host would have to be asked to move the sum on, and
+// the stages of a partitioned step have their loss at different times.
+void ProgramBuilder::append_early_metrics(Program& program, const CompiledGraph& compiled, std::size_t node) {
+  if (options_.backend != kernels::Backend::cuda || partitioned()) return;
+  const auto& outputs = compiled.graph.nodes[node].outputs;
+  if (std::ranges::find(outputs, compiled.graph.metrics) == outputs.end()) return;
+  communication_.early_metrics = groups_.world->prepare_all_reduce(memory_.metrics(), ModelMemory::kMetrics,
+                                                                   kernels::DType::f64, "metrics");
+  comm::PreparedOperation* const sum = communication_.early_metrics.get();
+  Instruction start{"metrics", "start_all_reduce", [sum](kernels::Stream stream) { sum->start(stream); }};
+  start.writes.push_back(metrics_range());
+  start.follow = [sum](kernels::Stream stream) { sum->follow(stream); };
+  program.add(std::move(start));
+}
+
+// A stage that has no labels adds nothing to the sums of the loss. The word after them, whether its rank wants to stop,
+// stays as it is.
+void ProgramBuilder::append_no_loss(Program& program) {
+  constexpr std::int64_t kSums = ModelMemory::kMetrics - 1;
+  Instruction nothing{"metrics", "no_loss",
+                      [backend = options_.backend, metrics = memory_.metrics()](kernels::Stream stream) {
+                        kernels::clear(backend, metrics, kSums * sizeof(double), stream);
+                      }};
+  nothing.writes = {{memory_.metrics(), kSums * std::int64_t{sizeof(double)}}};
+  program.add(std::move(nothing));
+}
+
+void ProgramBuilder::append_metrics(Program& program, bool summed_early) {
+  if (groups_.world->size() == 1) return;
+  if (!summed_early)
+    return append_all_reduce(program, *groups_.world, "metrics", memory_.metrics(), ModelMemory::kMetrics);
+  Instruction wait{"metrics", "wait_all_reduce", nullptr};
+  wait.writes.push_back(metrics_range());
+  append_communication(
+      program, std::move(wait),
+      [sum = communication_.early_metrics.get()](kernels::Stream stream) { sum->wait(stream); });
+}
+
+}  // namespace convoy::app
