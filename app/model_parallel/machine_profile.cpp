@@ -12,27 +12,27 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 MachineProfile measure_machine(const comm::Communicator& world, const RankGroups& groups,
                                kernels::Backend backend, int threads) {
-  MachineProfile machine_profile;
-  machine_profile.links = measure_links(*groups.parts, backend, groups.parts->size());
+  MachineProfile profile;
+  profile.links = measure_links(*groups.parts, backend, groups.parts->size());
   if (groups.replicas->size() > 1) {
     if (backend == kernels::Backend::cuda) {  // which sums gradients beside backward
-      machine_profile.reduce_ms = measure_small_sum(*groups.replicas);
+      profile.reduce_ms = measure_small_sum(*groups.replicas);
     } else {
       const LinkCost link = measure_links(*groups.replicas, backend, 2)[0][1];
-      machine_profile.reduce_ms = 2 * link.latency_ms;
-      machine_profile.reduce_ms_per_byte = 2 / link.bytes_per_ms;
+      profile.reduce_ms = 2 * link.latency_ms;
+      profile.reduce_ms_per_byte = 2 / link.bytes_per_ms;
     }
   }
   const int parts = groups.parts->size();
   if (backend == kernels::Backend::cuda) {  // one rank a device
-    machine_profile.device_bytes =
+    profile.device_bytes =
         world.all_reduce(kernels::free_gpu_memory(), comm::ReduceOp::min, "memory of the devices");
-    machine_profile.processors = separate_processors(parts);
-    return machine_profile;
+    profile.processors = separate_processors(parts);
+    return profile;
   }
   const std::vector<comm::RankPlacement> ranks = comm::gather_placement(world);
-  if (world.rank() == 0) machine_profile.processors = share_processors(ranks, parts, threads);
-  return machine_profile;
+  if (world.rank() == 0) profile.processors = share_processors(ranks, parts, threads);
+  return profile;
 }
 
 partition::Machine describe_machine(const std::vector<std::vector<LinkCost>>& links) {
@@ -47,23 +47,23 @@ partition::Machine describe_machine(const std::vector<std::vector<LinkCost>>& li
   return machine;
 }
 
-ProgramCosts costs_of_programs(const MachineProfile& machine_profile, const RankPrograms& programs,
+ProgramCosts costs_of_programs(const MachineProfile& profile, const RankPrograms& programs,
                                const partition::TaskGraph& tasks,
                                const std::vector<partition::DeviceIndex>& part_of,
                                const std::vector<kernels::TensorDesc>& tensors) {
   ProgramCosts costs;
-  costs.processors = machine_profile.processors;
-  for (const double slowdown : machine_profile.update_slowdown) costs.updates.push_back({0, slowdown});
-  const auto nodes = static_cast<partition::NodeIndex>(machine_profile.slowdown.size());
+  costs.processors = profile.processors;
+  for (const double slowdown : profile.update_slowdown) costs.updates.push_back({0, slowdown});
+  const auto nodes = static_cast<partition::NodeIndex>(profile.slowdown.size());
   for (partition::NodeIndex task = 0; task < tasks.node_count(); ++task) {
     const double ms = static_cast<double>(tasks.time(task)) * 1e-6;
     if (task < nodes)
-      costs.nodes.push_back({ms, machine_profile.slowdown[at(task)]});
+      costs.nodes.push_back({ms, profile.slowdown[at(task)]});
     else
       costs.updates[at(part_of[at(task)])].ms += ms;
   }
   for (const CutTensor& cut : programs.transfers) {
-    const LinkCost& link = machine_profile.links[at(cut.from)][at(cut.to)];
+    const LinkCost& link = profile.links[at(cut.from)][at(cut.to)];
     const double moving = static_cast<double>(tensors[at(cut.tensor)].bytes()) / link.bytes_per_ms;
     const double background = link.latency_ms + (1 - link.receiver_part) * moving;
     costs.transfers.push_back({background, link.receiver_part * moving, link.in_turn ? background : 0});

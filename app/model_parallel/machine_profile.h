@@ -31,7 +31,7 @@ partition::Machine describe_machine(const std::vector<std::vector<LinkCost>>& li
 
 // What the programs' instructions take here. `tasks` are those of make_step_tasks, their times those of a rank alone;
 // `bytes` of every tensor.
-ProgramCosts costs_of_programs(const MachineProfile& machine_profile, const RankPrograms& programs,
+ProgramCosts costs_of_programs(const MachineProfile& profile, const RankPrograms& programs,
                                const partition::TaskGraph& tasks,
                                const std::vector<partition::DeviceIndex>& part_of,
                                const std::vector<kernels::TensorDesc>& tensors);

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "app/model_parallel/plan_step.h"
+#include "app/model_parallel/plan.h"
 #include "app/model_parallel/stage_programs.h"
 #include "partition/simulation/simulator.h"
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "app/model_parallel/plan_step.h"
+#include "app/model_parallel/plan.h"
 
 namespace convoy::app {
 

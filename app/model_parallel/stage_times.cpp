@@ -2,19 +2,66 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numeric>
 #include <optional>
 
 #include "app/execute/run_on_all_ranks.h"
-#include "app/timing/op_times.h"
+#include "app/timing/link_costs.h"
+#include "app/timing/single_device_step.h"
+#include "kernels/device/arena.h"
+#include "kernels/device/device_memory.h"
 
 namespace convoy::app {
+namespace {
 
-StageTimes time_stage(const CompiledGraph& part, kernels::Backend backend,
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+// The control of a step whose batch is full, where kernels read it.
+class FullBatchControl {
+ public:
+  FullBatchControl(const CompiledSteps& whole, const StepOptions& options, const RankGroups& groups)
+      : memory_(options.backend, sizeof(kernels::StepControl)) {
+    const StepGraph& graph = whole.train->graph;
+    kernels::StepControl control;
+    control.seed = options.seed;
+    control.valid = static_cast<std::int32_t>(graph.tensors[at(graph.labels)].shape[0]);
+    control.global_valid = control.valid * groups.replicas->size();
+    control.learning_rate = 1e-3f;
+    kernels::copy_in(options.backend, memory_.data(), &control, sizeof control);
+  }
+  const kernels::StepControl* get() const {
+    return reinterpret_cast<const kernels::StepControl*>(memory_.data());
+  }
+
+ private:
+  kernels::Arena memory_;
+};
+
+}  // namespace
+
+WholeStepTimes time_whole_step(const CompiledSteps& whole, const StepOptions& options,
+                               const RankGroups& groups, std::int64_t memory_limit, bool fits_one_rank) {
+  const FullBatchControl control(whole, options, groups);
+  const std::int64_t elements = parameter_elements(*whole.train);
+  WholeStepTimes times;
+  times.ops = measure_op_times(*whole.train, options.backend, control.get(), memory_limit);
+  measure_update_time(options.backend, control.get(), options.optimizer, elements / groups.parts->size(),
+                      memory_limit, times.ops);
+  if (options.backend != kernels::Backend::cuda || !fits_one_rank) return times;
+  const OpTimes& passed = times.ops.passed;
+  const double one_by_one = std::accumulate(passed.node_ms.begin(), passed.node_ms.end(), 0.0) +
+                            passed.update_ms_per_element * static_cast<double>(elements);
+  times.side_by_side = time_single_device_step(whole, options) / one_by_one;
+  return times;
+}
+
+StageTimes time_stage(const CompiledGraph& stage, kernels::Backend backend,
                       const kernels::StepControl* control, std::int64_t arena_bytes, int rounds,
                       const comm::Communicator& world) {
   std::optional<OpTimer> timer;
   StepSamples warm_up, alone, beside;
-  run_on_all_ranks(world, [&] { timer.emplace(part, backend, control, arena_bytes), timer->round(warm_up); });
+  run_on_all_ranks(world,
+                   [&] { timer.emplace(stage, backend, control, arena_bytes), timer->round(warm_up); });
   rounds = world.all_reduce(rounds, comm::ReduceOp::max, "rounds of timing");
   const int turns = world.all_reduce(world.local_size(), comm::ReduceOp::max, "ranks of a host");
   for (int round = 0; round < rounds; ++round) {
@@ -31,6 +78,40 @@ StageTimes time_stage(const CompiledGraph& part, kernels::Backend backend,
                          std::back_inserter(times.slowdown),
                          [](double slow, double fast) { return fast > 0 ? slow / fast : 1; });
   return times;
+}
+
+PlacedTimes time_stages(const CompiledSteps& whole, const PartitionPlan& plan, const StepOptions& options,
+                        const RankGroups& groups, const comm::Communicator& world, int rounds) {
+  const int stage = groups.parts->rank();
+  const FullBatchControl control(whole, options, groups);
+  const std::int64_t arena_bytes = plan.parts[at(stage)].arena_bytes;
+  RankPrograms programs;
+  CompiledGraph own;
+  run_on_all_ranks(world, [&] {
+    programs = make_rank_programs(find_dependences(whole.train->graph), plan.placement.part_of,
+                                  plan.placement.parts, plan.placement.times);
+    own = part_of_step(*whole.train, programs, stage);
+  });
+  const StageTimes measured = time_stage(own, options.backend, control.get(), arena_bytes, rounds, world);
+  PlacedTimes placed;
+  run_on_all_ranks(world, [&] {
+    placed.alone.assign(whole.train->graph.nodes.size(), 0);
+    placed.slowdown = placed.alone;
+    const std::vector<ProgramStep>& program = programs.parts[at(stage)];
+    for (std::size_t i = 0; i < program.size(); ++i) {
+      if (program[i].action != ProgramStep::Action::run) continue;
+      placed.alone[at(program[i].index)] = measured.alone_ms[i];
+      placed.slowdown[at(program[i].index)] = measured.slowdown[i];
+    }
+    MeasuredOps beside;
+    measure_update_time(options.backend, control.get(), options.optimizer, parameter_elements(own),
+                        arena_bytes, beside);
+    placed.update.assign(at(plan.placement.parts), 0);
+    placed.update[at(stage)] = beside.worked.update_ms_per_element;
+  });
+  for (std::vector<double>* values : {&placed.alone, &placed.slowdown, &placed.update})
+    sum_values(*groups.parts, options.backend, *values, "times of the stages");
+  return placed;
 }
 
 }  // namespace convoy::app

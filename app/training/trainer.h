@@ -7,7 +7,7 @@
 #include <string>
 
 #include "app/execute/session.h"
-#include "app/model_parallel/plan_step.h"
+#include "app/model_parallel/plan.h"
 #include "app/training/checkpoint/folder.h"
 #include "app/training/checkpoint/partitioned_checkpoint.h"
 #include "app/training/dataset.h"

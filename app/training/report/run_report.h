@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "app/execute/session.h"
-#include "app/model_parallel/plan_step.h"
+#include "app/model_parallel/plan.h"
 #include "app/training/dataset.h"
 #include "app/training/report/metrics.h"
 #include "app/training/report/peak_memory.h"

@@ -29,16 +29,20 @@ class Planning : public testing::TestWithParam<Backend> {
     options.backend = GetParam();
     options.memory_limit = limit;
     const RankGroups groups{parts_.get(), &alone_, parts_.get()};
-    MachineProfile machine_profile;
+    MachineProfile profile;
     const auto parts = static_cast<std::size_t>(parts_->size());
-    machine_profile.links.assign(parts, std::vector<LinkCost>(parts));
-    machine_profile.processors = separate_processors(parts_->size());
-    machine_profile.device_bytes = device_bytes;
+    profile.links.assign(parts, std::vector<LinkCost>(parts));
+    profile.processors = separate_processors(parts_->size());
+    profile.device_bytes = device_bytes;
     const Network network = every_op();
-    Planner planner(compile_steps(network, options, groups), options, groups, std::move(machine_profile));
+    const CompiledSteps whole = compile_steps(network, options, groups);
+    const Planner planner(whole, options, groups, std::move(profile));
     planner.refuse_impossible();
-    planner.time_alone();
-    return planner.decide(predicted * planner.plan().one_rank_ms);
+    const WholeStepTimes times =
+        time_whole_step(whole, options, groups, planner.memory_limit(), planner.fits_one_rank());
+    PartitionPlan plan = planner.plan(times);
+    const double predicted_ms = predicted * plan.one_rank_ms;
+    return planner.decide(std::move(plan), predicted_ms, times);
   }
   static void expect_whole(const PartitionPlan& plan) {
     EXPECT_EQ(plan.transfers, 0);

@@ -1,0 +1,50 @@
+#include "app/model_parallel/plan.h"
+
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "app/execute/run_on_all_ranks.h"
+#include "app/model_parallel/plan_message.h"
+#include "app/model_parallel/planner.h"
+
+namespace convoy::app {
+
+PlannedStep plan_partition(const Network& network, const StepOptions& options,
+                           const comm::Communicator& world, const RankGroups& groups, int threads) {
+  const auto begin = std::chrono::steady_clock::now();
+  // 1.
+  MachineProfile profile = measure_machine(world, groups, options.backend, threads);
+  std::optional<CompiledSteps> whole;
+  run_on_all_ranks(world, [&] { whole = compile_steps(network, options, groups); });
+
+  // 2.
+  std::optional<Planner> planner;
+  WholeStepTimes times;
+  PartitionPlan plan;
+  std::string message;
+  run_on_all_ranks(world, [&] {
+    if (world.rank() != 0) return;
+    planner.emplace(*whole, options, groups, std::move(profile));
+    planner->refuse_impossible();
+    times = time_whole_step(*whole, options, groups, planner->memory_limit(), planner->fits_one_rank());
+    plan = planner->plan(times);
+    message = write_plan(plan);
+  });
+  const PartitionPlan placed = read_plan(world.broadcast(std::move(message), 0, "partition plan"));
+
+  // 3.
+  const PlacedTimes of_stages = time_stages(*whole, placed, options, groups, world, times.ops.rounds);
+
+  // 4.
+  run_on_all_ranks(world, [&] {
+    if (world.rank() != 0) return;
+    const double predicted_ms = planner->predict(plan, times, of_stages);
+    plan = planner->decide(std::move(plan), predicted_ms, times);
+    plan.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    message = write_plan(plan);
+  });
+  return {read_plan(world.broadcast(std::move(message), 0, "predicted step")), std::move(*whole)};
+}
+
+}  // namespace convoy::app
