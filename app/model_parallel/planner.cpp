@@ -129,9 +129,9 @@ partition::PartitionResult Planner::partition_tasks(const partition::TaskGraph& 
   const partition::CostModel cost(tasks, machine);
   partition::PartitionOptions options;
   options.seed = options_.seed;
-  options.threads = 1;                            // the other ranks have the other cores
-  options.time_limit = std::chrono::seconds(1);   // a job has one plan, of few attempts
-  options.repair_time = std::chrono::seconds(1);  // other limits may be tried
+  options.threads = 1;                                   // the other ranks have the other cores
+  options.time_limit = std::chrono::milliseconds(400);   // a job has one plan, of few attempts
+  options.repair_time = std::chrono::milliseconds(500);  // other limits may be tried
   return partition::partition_graph(cost, options);
 }
 

@@ -204,8 +204,8 @@ MeasuredOps typical_times(const StepSamples& samples) {
 
 MeasuredOps measure_op_times(const CompiledGraph& step, kernels::Backend backend,
                              const kernels::StepControl* control, std::int64_t memory_limit) {
-  constexpr double kEnoughMs = 3500;
-  constexpr int kFewest = 3, kMost = 12;
+  constexpr double kEnoughMs = 1200;
+  constexpr int kFewest = 3, kMost = 6;
   OpTimer timer(step, backend, control, memory_limit);
   StepSamples samples;
   timer.round(samples);
