@@ -47,7 +47,7 @@ CompiledSteps compile_steps(const Network& network, const StepOptions& options, 
   if (options.training) train = make_step_graph(fused, options, replicas, true);
   CompiledSteps steps =
       compile_graphs(std::move(train), make_step_graph(fused, options, replicas, false), options);
-  if (options.training && options.memory_limit > 0 && groups.parts == nullptr)
+  if (options.training && options.memory_limit > 0 && groups.stages == nullptr)
     fit_into_limit(steps, fused, options, *groups.replicas);
   if (tuned) kernels::tuning::save();
   return steps;

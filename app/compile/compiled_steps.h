@@ -28,7 +28,7 @@ CompiledSteps compile_graphs(std::optional<StepGraph> train, StepGraph evaluate,
 
 // Compiles the steps of a network with the kernels that options.tuning_file names, and within options.memory_limit:
 // activations are computed twice until both steps fit, or until none is left to compute twice. A partitioned step
-// (groups.parts is set) is compiled without the limit, as its stages are what must fit.
+// (groups.stages is set) is compiled without the limit, as its stages are what must fit.
 CompiledSteps compile_steps(const Network& network, const StepOptions& options, const RankGroups& groups);
 
 // The reuse delay (compiled_graph.h) of steps with these options, and of the stages of a partitioned step: 0 under a

@@ -61,7 +61,7 @@ struct StepOptions {
 struct RankGroups {
   comm::Collectives* world = nullptr;     // all of them
   comm::Collectives* replicas = nullptr;  // those with this rank's stage: batches, gradients, statistics
-  comm::Collectives* parts = nullptr;     // those of this rank's replica, by stage; null without partition
+  comm::Collectives* stages = nullptr;    // those of this rank's replica, by stage; null without partition
 };
 
 }  // namespace convoy::app

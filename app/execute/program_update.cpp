@@ -93,7 +93,7 @@ void ProgramBuilder::append_no_update(Program& program) {
                       }};
   nothing.writes = {{memory_.gradient_norm(), sizeof(double)}};
   program.add(std::move(nothing));
-  append_all_reduce(program, *groups_.parts, "gradient norm", memory_.gradient_norm(), 1);
+  append_all_reduce(program, *groups_.stages, "gradient norm", memory_.gradient_norm(), 1);
 }
 
 void ProgramBuilder::append_clipping(Program& program) {
@@ -107,7 +107,7 @@ void ProgramBuilder::append_clipping(Program& program) {
   norm.writes = {{memory_.gradient_norm(), sizeof(double)},
                  {memory_.update_workspace(), static_cast<std::int64_t>(steps_.update.norm.workspace_bytes)}};
   program.add(std::move(norm));
-  if (partitioned()) append_all_reduce(program, *groups_.parts, "gradient norm", memory_.gradient_norm(), 1);
+  if (partitioned()) append_all_reduce(program, *groups_.stages, "gradient norm", memory_.gradient_norm(), 1);
   Instruction clip{"gradients", "clip_scale", steps_.update.clip.bind({squares, scale, nullptr, control_})};
   clip.reads = {{memory_.gradient_norm(), sizeof(double)}};
   clip.writes = {{gradient_scale(), sizeof(float)}};

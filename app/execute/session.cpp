@@ -49,13 +49,13 @@ Session::Session(CompiledSteps steps, const StepOptions& options, const RankGrou
       control_memory_(options.backend, sizeof(kernels::StepControl)),
       control_(reinterpret_cast<kernels::StepControl*>(control_memory_.data())),
       steps_(std::move(steps)) {
-  const bool partitioned = groups.parts != nullptr;
+  const bool partitioned = groups.stages != nullptr;
   if (options.accumulate && partitioned)
     throw std::invalid_argument("a step that is placed on several ranks takes its batch whole");
   const kernels::StepControl initial;
   kernels::copy_in(options.backend, control_, &initial, sizeof initial);
   reserve_memory();
-  if (partitioned) communication_.transfers = std::make_unique<Transfers>(*groups.parts);
+  if (partitioned) communication_.transfers = std::make_unique<Transfers>(*groups.stages);
   make_executor();
   initialise(steps_.main().graph);
   if (steps_.train) make_buckets();
@@ -66,12 +66,12 @@ Session::Session(CompiledSteps steps, const StepOptions& options, const RankGrou
 
 // A rank that fails gives up its claims in the opposite order: first to the gradients', then to the arena's memory.
 void Session::reserve_memory() {
-  CollectiveMemory arena(groups_.parts, &comm::Collectives::transfer_memory, groups_.parts != nullptr);
+  CollectiveMemory arena(groups_.stages, &comm::Collectives::transfer_memory, groups_.stages != nullptr);
   CollectiveMemory gradients(groups_.replicas, &comm::Collectives::shared_memory, steps_.train.has_value());
   SharedMemory shared;
   shared.gradients = [&](std::size_t bytes) { return gradients.reserve(bytes); };
   shared.scratch = [&](std::size_t bytes) { return groups_.replicas->scratch_bytes(bytes); };
-  if (groups_.parts != nullptr) shared.arena = [&](std::size_t bytes) { return arena.reserve(bytes); };
+  if (groups_.stages != nullptr) shared.arena = [&](std::size_t bytes) { return arena.reserve(bytes); };
   memory_ = std::make_unique<ModelMemory>(steps_, options_, shared);
 }
 

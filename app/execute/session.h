@@ -21,7 +21,7 @@ class Session {
  public:
   // Compiles the steps of a network whose input is this rank's batch. `ranks` must outlive the session.
   Session(const Network& network, const StepOptions& options, comm::Collectives& ranks);
-  // `steps` were compiled with `options`. If groups.parts is set they are this rank's stage of a partitioned step.
+  // `steps` were compiled with `options`. If groups.stages is set they are this rank's stage of a partitioned step.
   Session(CompiledSteps steps, const StepOptions& options, const RankGroups& groups);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;

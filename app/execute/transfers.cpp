@@ -7,8 +7,8 @@ comm::PreparedOperation* Transfers::prepare(const TransferEnd& end, void* data,
   // The whole buffer, channel padding included: both ends know the tensor in one layout.
   const auto count = static_cast<std::int64_t>(desc.bytes() / kernels::bytes_of(desc.dtype));
   operations_.push_back(end.action == TransferEnd::Action::send_begin
-                            ? parts_.prepare_send(data, count, desc.dtype, end.peer, label)
-                            : parts_.prepare_receive(data, count, desc.dtype, end.peer, label));
+                            ? stages_.prepare_send(data, count, desc.dtype, end.peer, label)
+                            : stages_.prepare_receive(data, count, desc.dtype, end.peer, label));
   under_way_.reserve(operations_.size());
   return of_program_[end.transfer] = operations_.back().get();
 }

@@ -15,7 +15,7 @@ namespace convoy::app {
 class Transfers {
  public:
   // `parts` are the ranks of one replica, by part; outlives this object.
-  explicit Transfers(comm::Collectives& parts) : parts_(parts) {}
+  explicit Transfers(comm::Collectives& parts) : stages_(parts) {}
   Transfers(const Transfers&) = delete;
   Transfers& operator=(const Transfers&) = delete;
 
@@ -42,7 +42,7 @@ class Transfers {
   }
 
  private:
-  comm::Collectives& parts_;
+  comm::Collectives& stages_;
   std::vector<std::unique_ptr<comm::PreparedOperation>> operations_;
   std::map<int, comm::PreparedOperation*> of_program_;
   std::vector<comm::PreparedOperation*> under_way_;  // room for all: a step allocates nothing

@@ -1,4 +1,4 @@
-// Who needs what in a training step: the part of a StepGraph that decides where its operations may run.
+// Who needs what in a training step: the stage of a StepGraph that decides where its operations may run.
 #pragma once
 
 #include <utility>

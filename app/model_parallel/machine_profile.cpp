@@ -13,7 +13,7 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 MachineProfile measure_machine(const comm::Communicator& world, const RankGroups& groups,
                                kernels::Backend backend, int threads) {
   MachineProfile profile;
-  profile.links = measure_links(*groups.parts, backend, groups.parts->size());
+  profile.links = measure_links(*groups.stages, backend, groups.stages->size());
   if (groups.replicas->size() > 1) {
     if (backend == kernels::Backend::cuda) {  // which sums gradients beside backward
       profile.reduce_ms = measure_small_sum(*groups.replicas);
@@ -23,23 +23,23 @@ MachineProfile measure_machine(const comm::Communicator& world, const RankGroups
       profile.reduce_ms_per_byte = 2 / link.bytes_per_ms;
     }
   }
-  const int parts = groups.parts->size();
+  const int stages = groups.stages->size();
   if (backend == kernels::Backend::cuda) {  // one rank a device
     profile.device_bytes =
         world.all_reduce(kernels::free_gpu_memory(), comm::ReduceOp::min, "memory of the devices");
-    profile.processors = separate_processors(parts);
+    profile.processors = separate_processors(stages);
     return profile;
   }
   const std::vector<comm::RankPlacement> ranks = comm::gather_placement(world);
-  if (world.rank() == 0) profile.processors = share_processors(ranks, parts, threads);
+  if (world.rank() == 0) profile.processors = share_processors(ranks, stages, threads);
   return profile;
 }
 
 partition::Machine describe_machine(const std::vector<std::vector<LinkCost>>& links) {
-  const int parts = static_cast<int>(links.size());
-  partition::Machine machine = partition::Machine::uniform(parts, {});
-  for (int a = 0; a < parts; ++a)
-    for (int b = 0; b < parts; ++b)
+  const int stages = static_cast<int>(links.size());
+  partition::Machine machine = partition::Machine::uniform(stages, {});
+  for (int a = 0; a < stages; ++a)
+    for (int b = 0; b < stages; ++b)
       if (a != b)
         machine.set_link(a, b,
                          {static_cast<partition::Nanoseconds>(links[at(a)][at(b)].latency_ms * 1e6),
@@ -47,9 +47,9 @@ partition::Machine describe_machine(const std::vector<std::vector<LinkCost>>& li
   return machine;
 }
 
-ProgramCosts costs_of_programs(const MachineProfile& profile, const RankPrograms& programs,
+ProgramCosts costs_of_programs(const MachineProfile& profile, const StagePrograms& programs,
                                const partition::TaskGraph& tasks,
-                               const std::vector<partition::DeviceIndex>& part_of,
+                               const std::vector<partition::DeviceIndex>& stage_of,
                                const std::vector<kernels::TensorDesc>& tensors) {
   ProgramCosts costs;
   costs.processors = profile.processors;
@@ -60,13 +60,13 @@ ProgramCosts costs_of_programs(const MachineProfile& profile, const RankPrograms
     if (task < nodes)
       costs.nodes.push_back({ms, profile.slowdown[at(task)]});
     else
-      costs.updates[at(part_of[at(task)])].ms += ms;
+      costs.updates[at(stage_of[at(task)])].ms += ms;
   }
   for (const CutTensor& cut : programs.transfers) {
     const LinkCost& link = profile.links[at(cut.from)][at(cut.to)];
     const double moving = static_cast<double>(tensors[at(cut.tensor)].bytes()) / link.bytes_per_ms;
-    const double background = link.latency_ms + (1 - link.receiver_part) * moving;
-    costs.transfers.push_back({background, link.receiver_part * moving, link.in_turn ? background : 0});
+    const double background = link.latency_ms + (1 - link.receiver_share) * moving;
+    costs.transfers.push_back({background, link.receiver_share * moving, link.in_turn ? background : 0});
   }
   return costs;
 }

@@ -10,11 +10,11 @@ namespace {
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // In the order of the network.
-std::string first_and_last_layer(const StepGraph& graph, const std::vector<int>& part_of, int part) {
+std::string first_and_last_layer(const StepGraph& graph, const std::vector<int>& stage_of, int stage) {
   std::vector<std::string> layers;
   for (int node = 0; node < std::ssize(graph.nodes); ++node) {
     const Node& of = graph.nodes[at(node)];
-    if (part_of[at(node)] == part && of.phase == Phase::forward &&
+    if (stage_of[at(node)] == stage && of.phase == Phase::forward &&
         (layers.empty() || layers.back() != of.layer))
       layers.push_back(of.layer);
   }
@@ -26,8 +26,8 @@ std::string first_and_last_layer(const StepGraph& graph, const std::vector<int>&
 
 std::vector<std::vector<partition::NodeIndex>> updates_last(
     std::vector<std::vector<partition::NodeIndex>> order, int nodes) {
-  for (auto& of_part : order)
-    std::stable_partition(of_part.begin(), of_part.end(),
+  for (auto& of_stage : order)
+    std::stable_partition(of_stage.begin(), of_stage.end(),
                           [&](partition::NodeIndex task) { return task < nodes; });
   return order;
 }
@@ -47,18 +47,18 @@ ExpectedTimes expected_times(const partition::Simulation& simulation,
   return times;
 }
 
-void summarise_parts(const CompiledGraph& whole, const RankPrograms& programs, PartitionPlan& plan) {
+void summarise_stages(const CompiledGraph& whole, const StagePrograms& programs, PartitionPlan& plan) {
   plan.transfers = static_cast<int>(programs.transfers.size());
   for (const CutTensor& cut : programs.transfers)
     plan.cut_bytes += static_cast<std::int64_t>(whole.descs[at(cut.tensor)].bytes());
-  const std::vector<int>& part_of = plan.placement.part_of;
-  for (int part = 0; part < std::ssize(plan.parts); ++part) {
-    PartSummary& summary = plan.parts[at(part)];
-    const CompiledGraph steps = part_of_step(whole, programs, part);
+  const std::vector<int>& stage_of = plan.placement.stage_of;
+  for (int stage = 0; stage < std::ssize(plan.stages); ++stage) {
+    StageSummary& summary = plan.stages[at(stage)];
+    const CompiledGraph steps = stage_of_step(whole, programs, stage);
     for (const TrainableParameter& parameter : steps.graph.parameters)
       summary.parameters += parameter.spec.shape.elements();
-    summary.operations = static_cast<int>(std::count(part_of.begin(), part_of.end(), part));
-    summary.layers = first_and_last_layer(whole.graph, part_of, part);
+    summary.operations = static_cast<int>(std::count(stage_of.begin(), stage_of.end(), stage));
+    summary.layers = first_and_last_layer(whole.graph, stage_of, stage);
   }
 }
 

@@ -1,4 +1,4 @@
-// What a simulated placement of a step's tasks means for the ranks: orders, expected times, and each part in a few words.
+// What a simulated placement of a step's tasks means for the ranks: orders, expected times, and each stage in a few words.
 #pragma once
 
 #include <vector>
@@ -18,7 +18,7 @@ std::vector<std::vector<partition::NodeIndex>> updates_last(
 ExpectedTimes expected_times(const partition::Simulation& simulation,
                              const std::vector<partition::DeviceIndex>& device_of, int nodes);
 
-// Fills in transfers, cut bytes, and of each part operations, parameters and layers.
-void summarise_parts(const CompiledGraph& whole, const RankPrograms& programs, PartitionPlan& plan);
+// Fills in transfers, cut bytes, and of each stage operations, parameters and layers.
+void summarise_stages(const CompiledGraph& whole, const StagePrograms& programs, PartitionPlan& plan);
 
 }  // namespace convoy::app

@@ -12,7 +12,7 @@
 
 namespace convoy::app {
 
-struct PartSummary {
+struct StageSummary {
   int operations = 0;
   std::int64_t parameters = 0;  // elements
   std::int64_t arena_bytes = 0;
@@ -30,8 +30,8 @@ struct PartitionPlan {
   int transfers = 0;
   double seconds = 0;                                 // that planning took
   double link_latency_ms = 0, link_bytes_per_ms = 0;  // as measured, the worst of each between two stages
-  std::vector<PartSummary> parts;
-  std::vector<partition::DeviceIndex> part_of_task;  // of make_step_tasks(); on rank 0 alone
+  std::vector<StageSummary> stages;
+  std::vector<partition::DeviceIndex> stage_of_task;  // of make_step_tasks(); on rank 0 alone
 };
 
 // A plan and the step that it was made for.

@@ -7,13 +7,13 @@ namespace convoy::app {
 using Json = nlohmann::json;
 
 std::string write_plan(const PartitionPlan& plan) {
-  Json released = Json::array(), parts = Json::array();
+  Json released = Json::array(), stages = Json::array();
   for (const auto& [transfer, time] : plan.placement.times.released)
     released.push_back({transfer.first, transfer.second, time});
-  for (const PartSummary& part : plan.parts)
-    parts.push_back({part.operations, part.parameters, part.arena_bytes, part.busy_ms, part.layers});
-  return Json{{"parts", plan.placement.parts},
-              {"part_of", plan.placement.part_of},
+  for (const StageSummary& stage : plan.stages)
+    stages.push_back({stage.operations, stage.parameters, stage.arena_bytes, stage.busy_ms, stage.layers});
+  return Json{{"stages", plan.placement.stages},
+              {"stage_of", plan.placement.stage_of},
               {"start", plan.placement.times.start},
               {"finish", plan.placement.times.finish},
               {"released", released},
@@ -25,15 +25,15 @@ std::string write_plan(const PartitionPlan& plan) {
               {"seconds", plan.seconds},
               {"link_latency_ms", plan.link_latency_ms},
               {"link_bytes_per_ms", plan.link_bytes_per_ms},
-              {"summaries", parts}}
+              {"summaries", stages}}
       .dump();
 }
 
 PartitionPlan read_plan(const std::string& text) {
   const Json json = Json::parse(text);
   PartitionPlan plan;
-  plan.placement.parts = json.at("parts");
-  json.at("part_of").get_to(plan.placement.part_of);
+  plan.placement.stages = json.at("stages");
+  json.at("stage_of").get_to(plan.placement.stage_of);
   json.at("start").get_to(plan.placement.times.start);
   json.at("finish").get_to(plan.placement.times.finish);
   for (const Json& item : json.at("released"))
@@ -48,9 +48,9 @@ PartitionPlan read_plan(const std::string& text) {
   plan.link_latency_ms = json.at("link_latency_ms");
   plan.link_bytes_per_ms = json.at("link_bytes_per_ms");
   for (const Json& item : json.at("summaries"))
-    plan.parts.push_back({item.at(0).get<int>(), item.at(1).get<std::int64_t>(),
-                          item.at(2).get<std::int64_t>(), item.at(3).get<double>(),
-                          item.at(4).get<std::string>()});
+    plan.stages.push_back({item.at(0).get<int>(), item.at(1).get<std::int64_t>(),
+                           item.at(2).get<std::int64_t>(), item.at(3).get<double>(),
+                           item.at(4).get<std::string>()});
   return plan;
 }
 

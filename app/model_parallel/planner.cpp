@@ -40,10 +40,10 @@ Planner::Planner(const CompiledSteps& whole, const StepOptions& options, const R
       groups_(groups),
       profile_(std::move(profile)),
       memory_limit_(limit_of(options.memory_limit, profile_.device_bytes)),
-      parts_(groups.parts->size()),
+      stages_(groups.stages->size()),
       dependences_(find_dependences(whole.train->graph)) {
   const StepGraph& graph = whole_.train->graph;
-  const StepPlacement one{parts_, std::vector<int>(graph.nodes.size(), 0), sequential_times(graph)};
+  const StepPlacement one{stages_, std::vector<int>(graph.nodes.size(), 0), sequential_times(graph)};
   one_rank_bytes_ = arena_bytes(stage_of_steps(whole_, one, 0, options_));
 }
 
@@ -52,10 +52,10 @@ void Planner::refuse_impossible() const {
   OpTimes any;
   any.node_ms.assign(whole_.train->graph.nodes.size(), 1);
   const partition::TaskGraph tasks = tasks_of(any);
-  const partition::Units units(tasks, parts_);
+  const partition::Units units(tasks, stages_);
   const auto proof = [&](double share) {
     const auto limit = static_cast<Bytes>(static_cast<double>(memory_limit_) * share);
-    const partition::Machine machine = machine_with(std::vector<Bytes>(at(parts_), limit));
+    const partition::Machine machine = machine_with(std::vector<Bytes>(at(stages_), limit));
     return partition::infeasibility_certificate(partition::CostModel(tasks, machine), units);
   };
   if (proof(kSlack)) throw std::runtime_error(where() + *proof(1));
@@ -77,10 +77,10 @@ double Planner::predict(const PartitionPlan& plan, const WholeStepTimes& times,
   const double update = times.ops.worked.update_ms_per_element;
   for (const double beside : placed.update)
     profile.update_slowdown.push_back(update > 0 && beside > 0 ? beside / update : 1);
-  const RankPrograms programs =
-      make_rank_programs(dependences_, plan.placement.part_of, parts_, plan.placement.times);
+  const StagePrograms programs =
+      make_stage_programs(dependences_, plan.placement.stage_of, stages_, plan.placement.times);
   return simulate_programs(
-      programs, costs_of_programs(profile, programs, tasks_of(ops), plan.part_of_task, whole_.train->descs));
+      programs, costs_of_programs(profile, programs, tasks_of(ops), plan.stage_of_task, whole_.train->descs));
 }
 
 // On GPUs predictions of stages have been 1 to 21 % short, those of small kernels most: they lack some of what tensors
@@ -114,12 +114,13 @@ std::string Planner::where() const {
                      memory_limit_ == options_.memory_limit
                          ? "--memory-limit"
                          : "15/16 of the free memory of the fullest device",
-                     memory_limit_, parts_);
+                     memory_limit_, stages_);
 }
 
 partition::Machine Planner::machine_with(const std::vector<Bytes>& limits) const {
   partition::Machine machine = describe_machine(profile_.links);
-  for (int part = 0; part < std::ssize(limits); ++part) machine.device(part).memory_limit = limits[at(part)];
+  for (int stage = 0; stage < std::ssize(limits); ++stage)
+    machine.device(stage).memory_limit = limits[at(stage)];
   return machine;
 }
 
@@ -141,7 +142,7 @@ PartitionPlan Planner::place(const partition::TaskGraph& tasks) const {
   if (memory_limit_ == 0) return plan_of(tasks, partition_tasks(tasks, {}));
   constexpr int kTries = 12;
   const Bytes limit = memory_limit_;
-  std::vector<Bytes> limits(at(parts_), limit);
+  std::vector<Bytes> limits(at(stages_), limit);
   std::string reason;
   double most = 1;  // of the limit, asked for when the tasks alone seem not to fit
   for (int attempt = 0; attempt < kTries; ++attempt) {
@@ -150,16 +151,17 @@ PartitionPlan Planner::place(const partition::TaskGraph& tasks) const {
       if (reason.empty()) reason = result.reason;
       if (most > kSlack) break;
       most *= 1.08;
-      limits.assign(at(parts_), static_cast<Bytes>(static_cast<double>(limit) * most));
+      limits.assign(at(stages_), static_cast<Bytes>(static_cast<double>(limit) * most));
       continue;
     }
     PartitionPlan plan = plan_of(tasks, result);
     std::int64_t largest = 0;
-    for (int part = 0; part < parts_; ++part) {
-      largest = std::max(largest, plan.parts[at(part)].arena_bytes);
-      const Bytes excess = plan.parts[at(part)].arena_bytes - limit;
+    for (int stage = 0; stage < stages_; ++stage) {
+      largest = std::max(largest, plan.stages[at(stage)].arena_bytes);
+      const Bytes excess = plan.stages[at(stage)].arena_bytes - limit;
       // From the peak that the partitioner saw, so that every correction bites.
-      if (excess > 0) limits[at(part)] = std::min(limits[at(part)], plan.parts[at(part)].task_bytes) - excess;
+      if (excess > 0)
+        limits[at(stage)] = std::min(limits[at(stage)], plan.stages[at(stage)].task_bytes) - excess;
     }
     if (largest <= limit) return plan;
     reason = fmt::format("the best placement found needs {} bytes on one rank", largest);
@@ -169,23 +171,23 @@ PartitionPlan Planner::place(const partition::TaskGraph& tasks) const {
 
 PartitionPlan Planner::plan_of(const partition::TaskGraph& tasks,
                                const partition::PartitionResult& result) const {
-  if (!result.placement) throw std::runtime_error(fmt::format("--partition {}: {}", parts_, result.reason));
+  if (!result.placement) throw std::runtime_error(fmt::format("--partition {}: {}", stages_, result.reason));
   const int nodes = static_cast<int>(whole_.train->graph.nodes.size());
   const partition::Machine machine = describe_machine(profile_.links);
   const partition::CostModel cost(tasks, machine);
-  const partition::Placement placement{parts_, result.placement->device_of,
+  const partition::Placement placement{stages_, result.placement->device_of,
                                        updates_last(result.simulation.order, nodes)};
   const partition::Simulation simulation = partition::simulate(cost, placement);
   PartitionPlan plan;
-  plan.part_of_task = placement.device_of;
-  plan.placement.parts = parts_;
-  plan.placement.part_of.assign(placement.device_of.begin(), placement.device_of.begin() + nodes);
+  plan.stage_of_task = placement.device_of;
+  plan.placement.stages = stages_;
+  plan.placement.stage_of.assign(placement.device_of.begin(), placement.device_of.begin() + nodes);
   plan.placement.times = expected_times(simulation, placement.device_of, nodes);
-  plan.parts.assign(at(parts_), {});
-  for (int part = 0; part < parts_; ++part) {
-    plan.parts[at(part)].arena_bytes = arena_bytes(stage_of_steps(whole_, plan.placement, part, options_));
-    plan.parts[at(part)].busy_ms = ms(simulation.use[part].busy);
-    plan.parts[at(part)].task_bytes = simulation.use[part].peak_bytes;
+  plan.stages.assign(at(stages_), {});
+  for (int stage = 0; stage < stages_; ++stage) {
+    plan.stages[at(stage)].arena_bytes = arena_bytes(stage_of_steps(whole_, plan.placement, stage, options_));
+    plan.stages[at(stage)].busy_ms = ms(simulation.use[stage].busy);
+    plan.stages[at(stage)].task_bytes = simulation.use[stage].peak_bytes;
   }
   return plan;
 }
@@ -194,8 +196,8 @@ PartitionPlan Planner::plan_of(const partition::TaskGraph& tasks,
 PartitionPlan Planner::keep_whole(const partition::TaskGraph& tasks) const {
   partition::PartitionResult whole;
   whole.placement =
-      partition::Placement{parts_, std::vector<partition::DeviceIndex>(at(tasks.node_count()), 0), {}};
-  whole.simulation.order.resize(at(parts_));
+      partition::Placement{stages_, std::vector<partition::DeviceIndex>(at(tasks.node_count()), 0), {}};
+  whole.simulation.order.resize(at(stages_));
   whole.simulation.order.front().resize(at(tasks.node_count()));
   std::iota(whole.simulation.order.front().begin(), whole.simulation.order.front().end(), 0);
   return plan_of(tasks, whole);
@@ -206,15 +208,15 @@ void Planner::complete(PartitionPlan& plan, const partition::TaskGraph& tasks,
   plan.one_rank_ms = ms(tasks.total_time()) * times.side_by_side;
   plan.one_rank_bytes = one_rank_bytes_;
   plan.link_bytes_per_ms = std::numeric_limits<double>::max();
-  for (int a = 0; a < parts_; ++a)
+  for (int a = 0; a < stages_; ++a)
     for (int b = 0; b < a; ++b) {
       const LinkCost& link = profile_.links[at(a)][at(b)];
       plan.link_latency_ms = std::max(plan.link_latency_ms, link.latency_ms);
       plan.link_bytes_per_ms = std::min(plan.link_bytes_per_ms, link.bytes_per_ms);
     }
-  summarise_parts(*whole_.train,
-                  make_rank_programs(dependences_, plan.placement.part_of, parts_, plan.placement.times),
-                  plan);
+  summarise_stages(*whole_.train,
+                   make_stage_programs(dependences_, plan.placement.stage_of, stages_, plan.placement.times),
+                   plan);
 }
 
 }  // namespace convoy::app

@@ -54,7 +54,7 @@ class Planner {
   const RankGroups& groups_;
   const MachineProfile profile_;
   const std::int64_t memory_limit_;
-  const int parts_;
+  const int stages_;
   const StepDependences dependences_;
   std::int64_t one_rank_bytes_ = 0;  // of an arena for the whole step
 };

@@ -9,27 +9,27 @@ namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-// The parts of a replica that have a resource in common: a group each, in the order of their first part. Ranks of other
+// The stages of a replica that have a resource in common: a group each, in the order of their first stage. Ranks of other
 // replicas may use it too, which do the same at the same time.
 template <typename Key>
 struct Groups {
   std::vector<Key> keys;
-  std::vector<int> of_part;
+  std::vector<int> of_stage;
   std::vector<double> replicas;  // of every group: how many use its resource
 };
 
 template <typename KeyOf>
-auto group_parts(const std::vector<comm::RankPlacement>& ranks, int parts, const KeyOf& key_of) {
+auto group_parts(const std::vector<comm::RankPlacement>& ranks, int stages, const KeyOf& key_of) {
   Groups<decltype(key_of(ranks[0]))> groups;
-  for (int part = 0; part < parts; ++part) {
-    const auto key = key_of(ranks[at(part)]);
+  for (int stage = 0; stage < stages; ++stage) {
+    const auto key = key_of(ranks[at(stage)]);
     const auto found = std::ranges::find(groups.keys, key);
-    groups.of_part.push_back(static_cast<int>(found - groups.keys.begin()));
+    groups.of_stage.push_back(static_cast<int>(found - groups.keys.begin()));
     if (found != groups.keys.end()) continue;
     groups.keys.push_back(key);
     const auto same = [&](const comm::RankPlacement& rank) { return key_of(rank) == key; };
     const auto members = std::count_if(ranks.begin(), ranks.end(), same);
-    const auto of_replica = std::count_if(ranks.begin(), ranks.begin() + parts, same);
+    const auto of_replica = std::count_if(ranks.begin(), ranks.begin() + stages, same);
     groups.replicas.push_back(static_cast<double>(members) / static_cast<double>(of_replica));
   }
   return groups;
@@ -37,41 +37,42 @@ auto group_parts(const std::vector<comm::RankPlacement>& ranks, int parts, const
 
 }  // namespace
 
-SharedProcessors share_processors(const std::vector<comm::RankPlacement>& ranks, int parts, int threads) {
+SharedProcessors share_processors(const std::vector<comm::RankPlacement>& ranks, int stages, int threads) {
   auto by_cores =
-      group_parts(ranks, parts, [](const auto& rank) { return std::pair(rank.host, rank.cores); });
-  auto by_host = group_parts(ranks, parts, [](const auto& rank) { return rank.host; });
+      group_parts(ranks, stages, [](const auto& rank) { return std::pair(rank.host, rank.cores); });
+  auto by_host = group_parts(ranks, stages, [](const auto& rank) { return rank.host; });
   SharedProcessors shared;
   for (std::size_t group = 0; group < by_cores.keys.size(); ++group) {
     const auto cores = static_cast<double>(by_cores.keys[group].second.size());
     shared.processors.push_back(cores / std::min<double>(threads, cores) / by_cores.replicas[group]);
   }
-  shared.group_of = std::move(by_cores.of_part);
-  shared.memory_of = std::move(by_host.of_part);
+  shared.group_of = std::move(by_cores.of_stage);
+  shared.memory_of = std::move(by_host.of_stage);
   shared.replicas = std::move(by_host.replicas);
   return shared;
 }
 
-SharedProcessors separate_processors(int parts) {
+SharedProcessors separate_processors(int stages) {
   SharedProcessors separate;
-  separate.processors.assign(at(parts), 1);
-  separate.replicas.assign(at(parts), 1);
-  for (int part = 0; part < parts; ++part) {
-    separate.group_of.push_back(part);
-    separate.memory_of.push_back(part);
+  separate.processors.assign(at(stages), 1);
+  separate.replicas.assign(at(stages), 1);
+  for (int stage = 0; stage < stages; ++stage) {
+    separate.group_of.push_back(stage);
+    separate.memory_of.push_back(stage);
   }
   return separate;
 }
 
 double SharedProcessors::running_in(int group, const std::vector<bool>& running) const {
   double count = 0;
-  for (std::size_t part = 0; part < running.size(); ++part) count += group_of[part] == group && running[part];
+  for (std::size_t stage = 0; stage < running.size(); ++stage)
+    count += group_of[stage] == group && running[stage];
   return count;
 }
 
 // Of the processors that can be busy beside one that is: how many are, from 0 to 1.
 double SharedProcessors::busy_beside(int memory, const std::vector<bool>& running) const {
-  double busy = 0, most = 0, parts_running = 0, parts = 0;
+  double busy = 0, most = 0, parts_running = 0, stages = 0;
   for (int group = 0; group < std::ssize(processors); ++group) {
     const auto first = std::ranges::find(group_of, group) - group_of.begin();
     if (memory_of[static_cast<std::size_t>(first)] != memory) continue;
@@ -79,18 +80,18 @@ double SharedProcessors::busy_beside(int memory, const std::vector<bool>& runnin
     const double of_group = running_in(group, running);
     busy += std::min(of_group, processors[at(group)]);
     most += std::min(members, processors[at(group)]);
-    parts_running += of_group, parts += members;
+    parts_running += of_group, stages += members;
   }
   const double copies = replicas[at(memory)];
   // On a single processor they take turns, and find in the caches what the other has left.
-  if (copies * most <= 1) busy = parts_running, most = parts;
+  if (copies * most <= 1) busy = parts_running, most = stages;
   return copies * most > 1 ? std::max(0.0, (copies * busy - 1) / (copies * most - 1)) : 0;
 }
 
-double SharedProcessors::speed(int part, const std::vector<bool>& running, double slowdown) const {
-  const int group = group_of[at(part)];
+double SharedProcessors::speed(int stage, const std::vector<bool>& running, double slowdown) const {
+  const int group = group_of[at(stage)];
   const double share = std::min(1.0, processors[at(group)] / running_in(group, running));
-  return share / (1 + (slowdown - 1) * busy_beside(memory_of[at(part)], running));
+  return share / (1 + (slowdown - 1) * busy_beside(memory_of[at(stage)], running));
 }
 
 }  // namespace convoy::app

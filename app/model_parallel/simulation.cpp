@@ -15,14 +15,14 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 class ProgramLoop {
  public:
-  ProgramLoop(const RankPrograms& programs, const ProgramCosts& costs)
+  ProgramLoop(const StagePrograms& programs, const ProgramCosts& costs)
       : programs_(programs),
         costs_(costs),
-        parts_(programs.parts.size()),
-        running_(parts_.size()),
-        speed_(parts_.size()),
+        stages_(programs.stages.size()),
+        running_(stages_.size()),
+        speed_(stages_.size()),
         transfers_(programs.transfers.size()),
-        incoming_(parts_.size()) {
+        incoming_(stages_.size()) {
     for (int i = 0; i < std::ssize(programs.transfers); ++i)
       incoming_[at(programs.transfers[at(i)].to)].push_back(i);
   }
@@ -32,18 +32,18 @@ class ProgramLoop {
       // What one rank begins may be what another waits for.
       for (bool moved = true; moved;) {
         moved = false;
-        for (int part = 0; part < std::ssize(parts_); ++part) moved |= go_on(part);
+        for (int stage = 0; stage < std::ssize(stages_); ++stage) moved |= go_on(stage);
       }
-      if (std::ranges::all_of(parts_, [](const Part& part) { return part.ended; })) return now_;
+      if (std::ranges::all_of(stages_, [](const Stage& stage) { return stage.ended; })) return now_;
       const double step = until_next();
       if (step == kNever) throw std::runtime_error("the ranks' programs wait for each other");
       now_ += step;
-      for (std::size_t part = 0; part < parts_.size(); ++part) advance(part, step);
+      for (std::size_t stage = 0; stage < stages_.size(); ++stage) advance(stage, step);
     }
   }
 
  private:
-  struct Part {
+  struct Stage {
     std::size_t next = 0;  // of its program
     Work work;
     double left = 0;     // of it, alone on a processor
@@ -55,11 +55,11 @@ class ProgramLoop {
     double here = kNever;  // from then on only the receiver has anything to do
   };
 
-  bool is_working(const Part& part) const { return part.left > 0; }
+  bool is_working(const Stage& stage) const { return stage.left > 0; }
 
-  void work_on(int part, const Work& work) {
-    parts_[at(part)].work = work;
-    parts_[at(part)].left = std::max(work.ms, kInstant);
+  void work_on(int stage, const Work& work) {
+    stages_[at(stage)].work = work;
+    stages_[at(stage)].left = std::max(work.ms, kInstant);
   }
 
   void begin(int transfer) {
@@ -80,21 +80,21 @@ class ProgramLoop {
   }
 
   // Starts on a transfer that has come.
-  bool receive(int part) {
-    for (const int transfer : incoming_[at(part)]) {
+  bool receive(int stage) {
+    for (const int transfer : incoming_[at(stage)]) {
       if (taken(transfer) || transfers_[at(transfer)].here > now_ + kInstant) continue;
-      parts_[at(part)].receiving = transfer;
-      work_on(part, {costs_.transfers[at(transfer)].receiver_ms});
+      stages_[at(stage)].receiving = transfer;
+      work_on(stage, {costs_.transfers[at(transfer)].receiver_ms});
       return true;
     }
     return false;
   }
 
-  // Everything that the part can do at this moment; true if that was anything.
+  // Everything that the stage can do at this moment; true if that was anything.
   bool go_on(int index) {
-    Part& part = parts_[at(index)];
+    Stage& stage = stages_[at(index)];
     bool moved = false;
-    while (!part.ended && !is_working(part)) {
+    while (!stage.ended && !is_working(stage)) {
       if (receive(index)) return true;
       if (!instruction(index)) return moved;
       moved = true;
@@ -104,16 +104,16 @@ class ProgramLoop {
 
   // False: it waits.
   bool instruction(int index) {
-    Part& part = parts_[at(index)];
-    const std::vector<ProgramStep>& program = programs_.parts[at(index)];
-    if (part.next == program.size()) {
-      if (part.updated)
-        part.ended = true;
+    Stage& stage = stages_[at(index)];
+    const std::vector<ProgramStep>& program = programs_.stages[at(index)];
+    if (stage.next == program.size()) {
+      if (stage.updated)
+        stage.ended = true;
       else
         work_on(index, costs_.updates[at(index)]);
-      return part.updated = true;
+      return stage.updated = true;
     }
-    const ProgramStep& step = program[part.next];
+    const ProgramStep& step = program[stage.next];
     switch (step.action) {
       case ProgramStep::Action::run:
         work_on(index, costs_.nodes[at(step.index)]);
@@ -131,17 +131,18 @@ class ProgramLoop {
         if (!taken(step.index)) return false;
         break;
     }
-    ++part.next;
+    ++stage.next;
     return true;
   }
 
   double until_next() {
-    for (std::size_t part = 0; part < parts_.size(); ++part) running_[part] = is_working(parts_[part]);
+    for (std::size_t stage = 0; stage < stages_.size(); ++stage) running_[stage] = is_working(stages_[stage]);
     double step = kNever;
-    for (std::size_t part = 0; part < parts_.size(); ++part) {
-      if (!running_[part]) continue;
-      speed_[part] = costs_.processors.speed(static_cast<int>(part), running_, parts_[part].work.slowdown);
-      step = std::min(step, parts_[part].left / speed_[part]);
+    for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
+      if (!running_[stage]) continue;
+      speed_[stage] =
+          costs_.processors.speed(static_cast<int>(stage), running_, stages_[stage].work.slowdown);
+      step = std::min(step, stages_[stage].left / speed_[stage]);
     }
     for (const Transfer& transfer : transfers_)
       if (!transfer.taken && transfer.here > now_ + kInstant && transfer.here < kNever)
@@ -150,29 +151,29 @@ class ProgramLoop {
   }
 
   void advance(std::size_t index, double step) {
-    Part& part = parts_[index];
+    Stage& stage = stages_[index];
     if (!running_[index]) return;
-    part.left -= step * speed_[index];
-    if (part.left > kInstant / 2) return;
-    part.left = 0;
-    if (part.receiving >= 0) transfers_[at(part.receiving)].taken = true;
-    part.receiving = -1;
+    stage.left -= step * speed_[index];
+    if (stage.left > kInstant / 2) return;
+    stage.left = 0;
+    if (stage.receiving >= 0) transfers_[at(stage.receiving)].taken = true;
+    stage.receiving = -1;
   }
 
-  const RankPrograms& programs_;
+  const StagePrograms& programs_;
   const ProgramCosts& costs_;
-  std::vector<Part> parts_;
+  std::vector<Stage> stages_;
   std::vector<bool> running_;
   std::vector<double> speed_;
   std::vector<Transfer> transfers_;
-  std::vector<std::vector<int>> incoming_;           // of every part
-  std::map<std::pair<int, int>, double> link_free_;  // from when on, from one part to another
+  std::vector<std::vector<int>> incoming_;           // of every stage
+  std::map<std::pair<int, int>, double> link_free_;  // from when on, from one stage to another
   double now_ = 0;
 };
 
 }  // namespace
 
-double simulate_programs(const RankPrograms& programs, const ProgramCosts& costs) {
+double simulate_programs(const StagePrograms& programs, const ProgramCosts& costs) {
   return ProgramLoop(programs, costs).run();
 }
 

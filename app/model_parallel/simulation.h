@@ -23,12 +23,12 @@ struct TransferTime {
 
 struct ProgramCosts {
   std::vector<Work> nodes;              // of the step
-  std::vector<Work> updates;            // of every part, at its end
+  std::vector<Work> updates;            // of every stage, at its end
   std::vector<TransferTime> transfers;  // as the programs number them
   SharedProcessors processors;
 };
 
-// Milliseconds until the last part has ended. Throws std::runtime_error for programs that wait for each other.
-double simulate_programs(const RankPrograms& programs, const ProgramCosts& costs);
+// Milliseconds until the last stage has ended. Throws std::runtime_error for programs that wait for each other.
+double simulate_programs(const StagePrograms& programs, const ProgramCosts& costs);
 
 }  // namespace convoy::app

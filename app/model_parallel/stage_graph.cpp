@@ -65,12 +65,12 @@ void keep_touched(StepGraph& graph) {
 
 }  // namespace
 
-CompiledGraph part_of_step(const CompiledGraph& whole, const RankPrograms& programs, int part,
-                           int reuse_delay) {
+CompiledGraph stage_of_step(const CompiledGraph& whole, const StagePrograms& programs, int stage,
+                            int reuse_delay) {
   StepGraph graph = whole.graph;
   graph.nodes.clear();
   std::vector<kernels::Kernel> kernels;
-  for (const ProgramStep& step : programs.parts[at(part)]) {
+  for (const ProgramStep& step : programs.stages[at(stage)]) {
     if (step.action == ProgramStep::Action::run) {
       graph.nodes.push_back(whole.graph.nodes[at(step.index)]);
       kernels.push_back(whole.kernels[at(step.index)]);
@@ -83,48 +83,48 @@ CompiledGraph part_of_step(const CompiledGraph& whole, const RankPrograms& progr
   return assign_buffers(std::move(graph), whole.descs, std::move(kernels), reuse_delay);
 }
 
-CompiledSteps stage_of_steps(const CompiledSteps& whole, const StepPlacement& placement, int part,
+CompiledSteps stage_of_steps(const CompiledSteps& whole, const StepPlacement& placement, int stage,
                              const StepOptions& options) {
   const StepGraph& train = whole.train->graph;
-  if (placement.part_of.size() != train.nodes.size())
+  if (placement.stage_of.size() != train.nodes.size())
     throw std::runtime_error(fmt::format(
         "--partition: this rank compiles the step to {} operations, rank 0 to {}; ranks must have processors "
         "of one kind",
-        train.nodes.size(), placement.part_of.size()));
-  CompiledGraph own = part_of_step(
+        train.nodes.size(), placement.stage_of.size()));
+  CompiledGraph own = stage_of_step(
       *whole.train,
-      make_rank_programs(find_dependences(train), placement.part_of, placement.parts, placement.times), part,
-      stage_reuse_delay(options));
+      make_stage_programs(find_dependences(train), placement.stage_of, placement.stages, placement.times),
+      stage, stage_reuse_delay(options));
   const StepGraph& evaluate = whole.evaluate.graph;
-  CompiledGraph own_evaluation = part_of_step(
+  CompiledGraph own_evaluation = stage_of_step(
       whole.evaluate,
-      make_rank_programs(find_dependences(evaluate), place_evaluation(evaluate, train, placement.part_of),
-                         placement.parts, sequential_times(evaluate)),
-      part);
+      make_stage_programs(find_dependences(evaluate), place_evaluation(evaluate, train, placement.stage_of),
+                          placement.stages, sequential_times(evaluate)),
+      stage);
   return {std::move(own), std::move(own_evaluation), options};
 }
 
 std::vector<int> place_evaluation(const StepGraph& evaluate, const StepGraph& train,
-                                  const std::vector<int>& part_of_train) {
-  std::map<std::string, int> part_of_tensor, part_of_layer;
+                                  const std::vector<int>& stage_of_train) {
+  std::map<std::string, int> stage_of_tensor, stage_of_layer;
   for (int i = 0; i < std::ssize(train.nodes); ++i) {
     const Node& node = train.nodes[at(i)];
-    if (node.phase == Phase::forward) part_of_layer.try_emplace(node.layer, part_of_train[at(i)]);
+    if (node.phase == Phase::forward) stage_of_layer.try_emplace(node.layer, stage_of_train[at(i)]);
     for (const auto* operands : {&node.inputs, &node.outputs})
       for (const TensorId id : *operands)
         if (const std::string name = lasting_name(train, id); !name.empty())
-          part_of_tensor.try_emplace(name, part_of_train[at(i)]);
+          stage_of_tensor.try_emplace(name, stage_of_train[at(i)]);
   }
-  std::vector<int> part_of;
+  std::vector<int> stage_of;
   for (const Node& node : evaluate.nodes) {
-    int part = part_of_layer.at(node.layer);
+    int stage = stage_of_layer.at(node.layer);
     for (const auto* operands : {&node.inputs, &node.outputs})
       for (const TensorId id : *operands)
         if (const std::string name = lasting_name(evaluate, id); !name.empty())
-          part = part_of_tensor.at(name);
-    part_of.push_back(part);
+          stage = stage_of_tensor.at(name);
+    stage_of.push_back(stage);
   }
-  return part_of;
+  return stage_of;
 }
 
 }  // namespace convoy::app

@@ -14,17 +14,17 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 // Events are numbered: the nodes, then the transfers' beginnings, then the senders' ends of them.
 class Sequencer {
  public:
-  Sequencer(const StepDependences& dependences, const std::vector<int>& part_of, int parts,
+  Sequencer(const StepDependences& dependences, const std::vector<int>& stage_of, int stages,
             const ExpectedTimes& times)
       : dependences_(dependences),
-        part_of_(part_of),
+        part_of_(stage_of),
         times_(times),
-        nodes_(static_cast<int>(part_of.size())) {
-    result_.parts.resize(at(parts));
+        nodes_(static_cast<int>(stage_of.size())) {
+    result_.stages.resize(at(stages));
     check_groups();
   }
 
-  RankPrograms run() {
+  StagePrograms run() {
     find_transfers();
     link_events();
     std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> ready;
@@ -47,11 +47,11 @@ class Sequencer {
   using Candidate = std::tuple<std::int64_t, bool, int>;  // expected time, whether it is a node, event
 
   void check_groups() const {
-    std::vector<int> part(at(dependences_.groups), -1);
+    std::vector<int> stage(at(dependences_.groups), -1);
     for (int node = 0; node < nodes_; ++node) {
-      int& of_group = part[at(dependences_.group[at(node)])];
+      int& of_group = stage[at(dependences_.group[at(node)])];
       if (of_group >= 0 && of_group != part_of_[at(node)])
-        throw std::logic_error("nodes that share a lasting tensor on different parts");
+        throw std::logic_error("nodes that share a lasting tensor on different stages");
       of_group = part_of_[at(node)];
     }
   }
@@ -144,7 +144,7 @@ class Sequencer {
     program(part_of_[at(node)]).push_back({Action::run, node});
   }
 
-  std::vector<ProgramStep>& program(int part) { return result_.parts[at(part)]; }
+  std::vector<ProgramStep>& program(int stage) { return result_.stages[at(stage)]; }
 
   // By the order in which they begin.
   void number_transfers() {
@@ -155,8 +155,8 @@ class Sequencer {
       sorted.push_back(result_.transfers[at(transfer)]);
     }
     result_.transfers = std::move(sorted);
-    for (auto& part : result_.parts)
-      for (ProgramStep& step : part)
+    for (auto& stage : result_.stages)
+      for (ProgramStep& step : stage)
         if (step.action != Action::run) step.index = number[at(step.index)];
   }
 
@@ -164,7 +164,7 @@ class Sequencer {
   const std::vector<int>& part_of_;
   const ExpectedTimes& times_;
   const int nodes_;
-  RankPrograms result_;
+  StagePrograms result_;
   std::vector<std::vector<int>> inputs_;  // of every node: the transfers that bring what it reads
   std::vector<std::vector<int>> followers_;
   std::vector<int> waiting_;
@@ -184,9 +184,9 @@ ExpectedTimes sequential_times(const StepGraph& graph) {
   return times;
 }
 
-RankPrograms make_rank_programs(const StepDependences& dependences, const std::vector<int>& part_of,
-                                int parts, const ExpectedTimes& times) {
-  return Sequencer(dependences, part_of, parts, times).run();
+StagePrograms make_stage_programs(const StepDependences& dependences, const std::vector<int>& stage_of,
+                                  int stages, const ExpectedTimes& times) {
+  return Sequencer(dependences, stage_of, stages, times).run();
 }
 
 }  // namespace convoy::app

@@ -1,4 +1,4 @@
-// What every part of a partitioned step does, in order. All programs are cut from one sequence of everything that
+// What every stage of a partitioned step does, in order. All programs are cut from one sequence of everything that
 // happens in the step, in which every node comes after what it needs and every transfer between its producer and its
 // first consumer. So they cannot wait for each other in a circle, even if a send blocked until its receive is posted
 // and every rank had only one transfer under way: whatever comes first in the sequence among what is not done can be
@@ -27,9 +27,9 @@ struct ProgramStep {
   bool operator==(const ProgramStep&) const = default;
 };
 
-struct RankPrograms {
+struct StagePrograms {
   std::vector<CutTensor> transfers;  // in the order in which they begin
-  std::vector<std::vector<ProgramStep>> parts;
+  std::vector<std::vector<ProgramStep>> stages;
 };
 
 // When things are expected to happen: only a preference, from which the sequence is made. Any times give valid programs.
@@ -42,8 +42,8 @@ struct ExpectedTimes {
 // One node after the other, as they stand in the graph; buffers come back when the receiver reads the tensor.
 ExpectedTimes sequential_times(const StepGraph& graph);
 
-// `part_of` every node. Nodes of one group must have one part; throws std::logic_error otherwise.
-RankPrograms make_rank_programs(const StepDependences& dependences, const std::vector<int>& part_of,
-                                int parts, const ExpectedTimes& times);
+// `stage_of` every node. Nodes of one group must have one stage; throws std::logic_error otherwise.
+StagePrograms make_stage_programs(const StepDependences& dependences, const std::vector<int>& stage_of,
+                                  int stages, const ExpectedTimes& times);
 
 }  // namespace convoy::app

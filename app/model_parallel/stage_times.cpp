@@ -45,7 +45,7 @@ WholeStepTimes time_whole_step(const CompiledSteps& whole, const StepOptions& op
   const std::int64_t elements = parameter_elements(*whole.train);
   WholeStepTimes times;
   times.ops = measure_op_times(*whole.train, options.backend, control.get(), memory_limit);
-  measure_update_time(options.backend, control.get(), options.optimizer, elements / groups.parts->size(),
+  measure_update_time(options.backend, control.get(), options.optimizer, elements / groups.stages->size(),
                       memory_limit, times.ops);
   if (options.backend != kernels::Backend::cuda || !fits_one_rank) return times;
   const OpTimes& passed = times.ops.passed;
@@ -82,22 +82,22 @@ StageTimes time_stage(const CompiledGraph& stage, kernels::Backend backend,
 
 PlacedTimes time_stages(const CompiledSteps& whole, const PartitionPlan& plan, const StepOptions& options,
                         const RankGroups& groups, const comm::Communicator& world, int rounds) {
-  const int stage = groups.parts->rank();
+  const int stage = groups.stages->rank();
   const FullBatchControl control(whole, options, groups);
-  const std::int64_t arena_bytes = plan.parts[at(stage)].arena_bytes;
-  RankPrograms programs;
+  const std::int64_t arena_bytes = plan.stages[at(stage)].arena_bytes;
+  StagePrograms programs;
   CompiledGraph own;
   run_on_all_ranks(world, [&] {
-    programs = make_rank_programs(find_dependences(whole.train->graph), plan.placement.part_of,
-                                  plan.placement.parts, plan.placement.times);
-    own = part_of_step(*whole.train, programs, stage);
+    programs = make_stage_programs(find_dependences(whole.train->graph), plan.placement.stage_of,
+                                   plan.placement.stages, plan.placement.times);
+    own = stage_of_step(*whole.train, programs, stage);
   });
   const StageTimes measured = time_stage(own, options.backend, control.get(), arena_bytes, rounds, world);
   PlacedTimes placed;
   run_on_all_ranks(world, [&] {
     placed.alone.assign(whole.train->graph.nodes.size(), 0);
     placed.slowdown = placed.alone;
-    const std::vector<ProgramStep>& program = programs.parts[at(stage)];
+    const std::vector<ProgramStep>& program = programs.stages[at(stage)];
     for (std::size_t i = 0; i < program.size(); ++i) {
       if (program[i].action != ProgramStep::Action::run) continue;
       placed.alone[at(program[i].index)] = measured.alone_ms[i];
@@ -106,11 +106,11 @@ PlacedTimes time_stages(const CompiledSteps& whole, const PartitionPlan& plan, c
     MeasuredOps beside;
     measure_update_time(options.backend, control.get(), options.optimizer, parameter_elements(own),
                         arena_bytes, beside);
-    placed.update.assign(at(plan.placement.parts), 0);
+    placed.update.assign(at(plan.placement.stages), 0);
     placed.update[at(stage)] = beside.worked.update_ms_per_element;
   });
   for (std::vector<double>* values : {&placed.alone, &placed.slowdown, &placed.update})
-    sum_values(*groups.parts, options.backend, *values, "times of the stages");
+    sum_values(*groups.stages, options.backend, *values, "times of the stages");
   return placed;
 }
 

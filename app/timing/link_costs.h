@@ -12,7 +12,7 @@ namespace convoy::app {
 struct LinkCost {
   double latency_ms = 0;
   double bytes_per_ms = 1e9;  // on devices while both work, as they mostly do in a step
-  double receiver_part = 0;   // of a large message's time: what the receiver must itself do, from 0 to 1
+  double receiver_share = 0;  // of a large message's time: what the receiver must itself do, from 0 to 1
   bool in_turn = false;       // whether one message waits for the one before it
 };
 

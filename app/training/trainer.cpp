@@ -145,7 +145,7 @@ void Trainer::make_session() {
   obey_signals();
   std::optional<CompiledSteps> steps;
   run_on_all_ranks(ranks_, [&] {
-    steps = planned ? stage_of_steps(planned->whole, plan_->placement, groups.parts->rank(), options)
+    steps = planned ? stage_of_steps(planned->whole, plan_->placement, groups.stages->rank(), options)
                     : compile_steps(*network, options, groups);
   });
   run_on_all_ranks(ranks_, [&] {

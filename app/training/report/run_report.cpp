@@ -77,7 +77,7 @@ RunReport::RunReport(const TrainOptions& options, const RunPlan& plan, const Dat
 std::int64_t RunReport::parameter_count(const Session& session) const {
   std::int64_t parameters = 0;
   if (plan_.partition)
-    for (const PartSummary& part : plan_.partition->parts) parameters += part.parameters;
+    for (const StageSummary& part : plan_.partition->stages) parameters += part.parameters;
   else
     for (const PersistentTensor& tensor : session.memory().parameters())
       parameters += tensor.desc.shape.elements();
@@ -89,10 +89,10 @@ void RunReport::describe_partition(ConfigurationTable& table) const {
   if (!plan_.partition) return;
   const PartitionPlan& plan = *plan_.partition;
   table.section("Partition");
-  table.row("replicas", fmt::format("{} of {} ranks", std::ssize(plan_.ranks) / std::ssize(plan.parts),
-                                    plan.parts.size()));
-  for (std::size_t i = 0; i < plan.parts.size(); ++i) {
-    const PartSummary& part = plan.parts[i];
+  table.row("replicas", fmt::format("{} of {} ranks", std::ssize(plan_.ranks) / std::ssize(plan.stages),
+                                    plan.stages.size()));
+  for (std::size_t i = 0; i < plan.stages.size(); ++i) {
+    const StageSummary& part = plan.stages[i];
     table.row(fmt::format("part {}", i),
               part.operations == 0
                   ? std::string("nothing: fewer parts are faster")

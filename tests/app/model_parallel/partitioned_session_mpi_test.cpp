@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "app/execute/session.h"
-#include "app/model_parallel/stage_graph.h"
 #include "app/model_parallel/dependences.h"
+#include "app/model_parallel/stage_graph.h"
 #include "comm/single_rank.h"
 #include "tests/app/execute/ranks_on.h"
 #include "tests/app/model/tiny_networks.h"
@@ -39,7 +39,7 @@ class PartitionedSession : public testing::TestWithParam<Backend> {
     if (const std::string missing = test::missing_devices(GetParam()); !missing.empty())
       GTEST_SKIP() << missing;
     world_ = test::collectives_on(GetParam(), comm::Sums::small);
-    parts_ = test::collectives_on(GetParam(), comm::Sums::small);
+    stages_ = test::collectives_on(GetParam(), comm::Sums::small);
   }
 
   StepOptions options(Precision precision) const {
@@ -54,7 +54,7 @@ class PartitionedSession : public testing::TestWithParam<Backend> {
     return {Precision::fp32, Precision::tf32, Precision::bf16};
   }
 
-  // Every group of operations on the part that `choose` gives for its nodes' kinds.
+  // Every group of operations on the stage that `choose` gives for its nodes' kinds.
   using Choice = std::function<int(const std::set<std::string>& kinds)>;
   static StepPlacement place(const Network& network, const StepOptions& options, const Choice& choose) {
     comm::SingleRank alone;
@@ -63,11 +63,11 @@ class PartitionedSession : public testing::TestWithParam<Backend> {
     std::map<int, std::set<std::string>> kinds;
     for (std::size_t node = 0; node < group.size(); ++node)
       kinds[group[node]].insert(steps.train->graph.nodes[node].kind);
-    std::map<int, int> part;
-    for (const auto& [of_group, its_kinds] : kinds) part[of_group] = choose(its_kinds);
+    std::map<int, int> stage;
+    for (const auto& [of_group, its_kinds] : kinds) stage[of_group] = choose(its_kinds);
     StepPlacement placement;
-    placement.parts = world().size();
-    for (const int of_node : group) placement.part_of.push_back(part.at(of_node));
+    placement.stages = world().size();
+    for (const int of_node : group) placement.stage_of.push_back(stage.at(of_node));
     placement.times = sequential_times(steps.train->graph);
     return placement;
   }
@@ -77,14 +77,14 @@ class PartitionedSession : public testing::TestWithParam<Backend> {
       return static_cast<int>(random() % static_cast<unsigned>(world().size()));
     };
   }
-  // The last part has parameters, but none that products read.
+  // The last stage has parameters, but none that products read.
   static int norms_apart(const std::set<std::string>& kinds) {
     const auto is_norm = [](const std::string& kind) { return kind.starts_with("batch_norm"); };
     return std::ranges::all_of(kinds, is_norm) ? world().size() - 1 : 0;
   }
 
-  static Choice all_on(int part) {
-    return [part](const std::set<std::string>&) { return part; };
+  static Choice all_on(int stage) {
+    return [stage](const std::set<std::string>&) { return stage; };
   }
 
   void expect_bits_of_one_rank(const Network& network, Precision precision, const Choice& choose) {
@@ -92,15 +92,15 @@ class PartitionedSession : public testing::TestWithParam<Backend> {
     Session whole(network, with, alone_);
     const Trained expected = train(network, whole);
     const StepPlacement placement = place(network, with, choose);
-    const RankGroups groups{world_.get(), &alone_, parts_.get()};
-    Session part(stage_of_steps(compile_steps(network, with, groups), placement, parts_->rank(), with), with,
-                 groups);
-    part.connect();
-    const Trained found = train(network, part);
+    const RankGroups groups{world_.get(), &alone_, stages_.get()};
+    Session stage(stage_of_steps(compile_steps(network, with, groups), placement, stages_->rank(), with),
+                  with, groups);
+    stage.connect();
+    const Trained found = train(network, stage);
     EXPECT_EQ(found.losses, expected.losses) << network.name();
     for (const auto& [name, values] : found.tensors) EXPECT_EQ(values, expected.tensors.at(name)) << name;
     const auto held = static_cast<std::int64_t>(found.tensors.size());
-    EXPECT_EQ(world().all_reduce(held, comm::ReduceOp::sum, "tensors of the parts"),
+    EXPECT_EQ(world().all_reduce(held, comm::ReduceOp::sum, "tensors of the stages"),
               std::ssize(expected.tensors));
   }
 
@@ -127,7 +127,7 @@ class PartitionedSession : public testing::TestWithParam<Backend> {
     return trained;
   }
 
-  std::unique_ptr<comm::Collectives> world_, parts_;
+  std::unique_ptr<comm::Collectives> world_, stages_;
   comm::SingleRank alone_;
 };
 
@@ -145,11 +145,11 @@ TEST_P(PartitionedSession, PartsMayHaveBatchNormsAlone) {
   for (const Precision precision : precisions()) expect_bits_of_one_rank(residual(), precision, norms_apart);
 }
 
-// All but the first part, where one rank is faster: they still sum the losses with it.
+// All but the first stage, where one rank is faster: they still sum the losses with it.
 TEST_P(PartitionedSession, PartsMayHaveNothing) {
   for (const Precision precision : precisions())
-    for (const int part : {0, world().size() - 1})
-      expect_bits_of_one_rank(residual(), precision, all_on(part));
+    for (const int stage : {0, world().size() - 1})
+      expect_bits_of_one_rank(residual(), precision, all_on(stage));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Where a step runs, and the links between its parts. Wrong would be: parts that are slower than one rank which has the memory, or
+// Where a step runs, and the links between its stages. Wrong would be: stages that are slower than one rank which has the memory, or
 // hardly faster, one rank that is slower or has it not, or more of its memory than it needs undivided.
 #include <gtest/gtest.h>
 
@@ -19,20 +19,20 @@ class Planning : public testing::TestWithParam<Backend> {
     if (const std::string missing = test::missing_devices(GetParam()); !missing.empty())
       GTEST_SKIP() << missing;
     if (test::world().size() < 2) GTEST_SKIP() << "needs two ranks";
-    parts_ = test::collectives_on(GetParam(), comm::Sums::small);
+    stages_ = test::collectives_on(GetParam(), comm::Sums::small);
   }
 
-  // Planned by this rank alone, with `limit` bytes, as if a step of the parts were predicted to take so many times one rank's and
+  // Planned by this rank alone, with `limit` bytes, as if a step of the stages were predicted to take so many times one rank's and
   // the fullest device had so much memory free.
   PartitionPlan plan(std::int64_t limit, double predicted, std::int64_t device_bytes = 0) {
     StepOptions options;
     options.backend = GetParam();
     options.memory_limit = limit;
-    const RankGroups groups{parts_.get(), &alone_, parts_.get()};
+    const RankGroups groups{stages_.get(), &alone_, stages_.get()};
     MachineProfile profile;
-    const auto parts = static_cast<std::size_t>(parts_->size());
-    profile.links.assign(parts, std::vector<LinkCost>(parts));
-    profile.processors = separate_processors(parts_->size());
+    const auto stages = static_cast<std::size_t>(stages_->size());
+    profile.links.assign(stages, std::vector<LinkCost>(stages));
+    profile.processors = separate_processors(stages_->size());
     profile.device_bytes = device_bytes;
     const Network network = every_op();
     const CompiledSteps whole = compile_steps(network, options, groups);
@@ -48,11 +48,12 @@ class Planning : public testing::TestWithParam<Backend> {
     EXPECT_EQ(plan.transfers, 0);
     EXPECT_EQ(plan.predicted_step_ms, plan.one_rank_ms);
     EXPECT_GT(plan.one_rank_ms, 0);
-    EXPECT_EQ(plan.parts.front().arena_bytes, plan.one_rank_bytes);
-    for (std::size_t part = 1; part < plan.parts.size(); ++part) EXPECT_EQ(plan.parts[part].operations, 0);
+    EXPECT_EQ(plan.stages.front().arena_bytes, plan.one_rank_bytes);
+    for (std::size_t stage = 1; stage < plan.stages.size(); ++stage)
+      EXPECT_EQ(plan.stages[stage].operations, 0);
   }
 
-  std::unique_ptr<comm::Collectives> parts_;
+  std::unique_ptr<comm::Collectives> stages_;
   comm::SingleRank alone_;
 };
 
@@ -75,7 +76,7 @@ TEST_P(Planning, KeepsToOneRankWithJustTheMemory) {
   const PartitionPlan less = plan(need - 1, 2);
   EXPECT_EQ(less.predicted_step_ms, 2 * less.one_rank_ms);
   EXPECT_GT(less.transfers, 0);
-  for (const PartSummary& part : less.parts) EXPECT_LT(part.arena_bytes, need);
+  for (const StageSummary& stage : less.stages) EXPECT_LT(stage.arena_bytes, need);
 }
 
 TEST_P(Planning, BelievesNoLimitBeyondTheDevicesMemory) {
@@ -95,8 +96,8 @@ TEST_P(Planning, BelievesNoLimitBeyondTheDevicesMemory) {
 }
 
 TEST_P(Planning, MeasuresEveryLink) {
-  const auto links = measure_links(*parts_, GetParam(), parts_->size());
-  ASSERT_EQ(std::ssize(links), parts_->size());
+  const auto links = measure_links(*stages_, GetParam(), stages_->size());
+  ASSERT_EQ(std::ssize(links), stages_->size());
   for (std::size_t a = 0; a < links.size(); ++a)
     for (std::size_t b = 0; b < a; ++b) {
       const LinkCost& link = links[a][b];
@@ -105,12 +106,12 @@ TEST_P(Planning, MeasuresEveryLink) {
       EXPECT_GT(link.bytes_per_ms, 1e3);
       EXPECT_EQ(link.latency_ms, links[b][a].latency_ms);
       EXPECT_EQ(link.bytes_per_ms, links[b][a].bytes_per_ms);
-      EXPECT_GE(link.receiver_part, 0);
-      EXPECT_LE(link.receiver_part, 1);
+      EXPECT_GE(link.receiver_share, 0);
+      EXPECT_LE(link.receiver_share, 1);
       EXPECT_EQ(link.in_turn, GetParam() == Backend::cuda);
     }
   if (GetParam() == Backend::cuda) {
-    EXPECT_GT(measure_small_sum(*parts_), 0);
+    EXPECT_GT(measure_small_sum(*stages_), 0);
   }
 }
 

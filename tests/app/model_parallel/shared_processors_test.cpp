@@ -1,4 +1,4 @@
-// Which ranks share which processors, and how fast a part runs while others do.
+// Which ranks share which processors, and how fast a stage runs while others do.
 #include "app/model_parallel/shared_processors.h"
 
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ TEST(SharedProcessors, ThreadsOfARankNeedACoreEach) {
   EXPECT_DOUBLE_EQ(shared.speed(0, kBoth, 1), 0.5);
 }
 
-// Two replicas of two parts on four cores: while a part runs, its copy does too.
+// Two replicas of two stages on four cores: while a stage runs, its copy does too.
 TEST(SharedProcessors, ReplicasRunAtTheSameTime) {
   const SharedProcessors apart = share_processors(on({{"a", {0}}, {"a", {1}}, {"a", {2}}, {"a", {3}}}), 2, 1);
   EXPECT_EQ(apart.group_of, (Cores{0, 1}));

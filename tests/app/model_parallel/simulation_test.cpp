@@ -13,25 +13,25 @@ namespace {
 
 using Action = ProgramStep::Action;
 
-SharedProcessors own_processors(int parts) {
+SharedProcessors own_processors(int stages) {
   SharedProcessors own;
-  for (int part = 0; part < parts; ++part) own.group_of.push_back(part), own.memory_of.push_back(0);
+  for (int stage = 0; stage < stages; ++stage) own.group_of.push_back(stage), own.memory_of.push_back(0);
   own.processors.assign(own.group_of.size(), 1);
   own.replicas = {1};
   return own;
 }
 
-SharedProcessors one_group(int parts, double processors) {
-  SharedProcessors shared = own_processors(parts);
+SharedProcessors one_group(int stages, double processors) {
+  SharedProcessors shared = own_processors(stages);
   shared.group_of.assign(shared.group_of.size(), 0);
   shared.processors = {processors};
   return shared;
 }
 
-// Part p runs node p, for 30 and 10 ms.
+// Stage p runs node p, for 30 and 10 ms.
 double two_parts(const SharedProcessors& processors, double slowdown = 1) {
-  RankPrograms programs;
-  programs.parts = {{{Action::run, 0}}, {{Action::run, 1}}};
+  StagePrograms programs;
+  programs.stages = {{{Action::run, 0}}, {{Action::run, 1}}};
   return simulate_programs(programs, {{{30, slowdown}, {10, slowdown}}, {{}, {}}, {}, processors});
 }
 
@@ -64,20 +64,20 @@ TEST(ProgramSimulation, SlowsDownWithEveryBusyProcessor) {
   EXPECT_NEAR(four.speed(0, {true, true, true, true}, 2), 0.5 / 2.0, 1e-9);
 }
 
-// Cores that no part can use are not there to be idle: two parts on four cores are as busy as they get.
+// Cores that no stage can use are not there to be idle: two stages on four cores are as busy as they get.
 TEST(ProgramSimulation, SpareCoresAreNotCountedIdle) {
   EXPECT_NEAR(one_group(2, 4).speed(0, {true, true}, 2), 1 / 2.0, 1e-9);
-  // Nor does less than a core for one part make it faster than alone: its share, and no more.
+  // Nor does less than a core for one stage make it faster than alone: its share, and no more.
   SharedProcessors halves = own_processors(3);
   halves.processors = {0.5, 0.5, 0.5};
   EXPECT_NEAR(halves.speed(0, {true, false, false}, 2), 0.5, 1e-9);
 }
 
-// Node 0 (5 ms) on part 0, sent to part 1, which runs node 1 (8 ms) meanwhile, then node 2 (2 ms), which reads it.
-RankPrograms one_transfer() {
-  RankPrograms programs;
+// Node 0 (5 ms) on stage 0, sent to stage 1, which runs node 1 (8 ms) meanwhile, then node 2 (2 ms), which reads it.
+StagePrograms one_transfer() {
+  StagePrograms programs;
   programs.transfers = {{0, 0, 0, 1}};
-  programs.parts = {
+  programs.stages = {
       {{Action::run, 0}, {Action::send_begin, 0}, {Action::send_finish, 0}, {Action::run, 3}},
       {{Action::receive_begin, 0}, {Action::run, 1}, {Action::receive_finish, 0}, {Action::run, 2}}};
   return programs;
@@ -100,67 +100,67 @@ TEST(ProgramSimulation, WhatTheReceiverDoesWaitsForIt) {
 }
 
 TEST(ProgramSimulation, NothingMovesBeforeTheReceiverExpectsIt) {
-  RankPrograms programs = one_transfer();
-  std::swap(programs.parts[1][0], programs.parts[1][1]);  // node 1 first: offered at 5, expected at 10
+  StagePrograms programs = one_transfer();
+  std::swap(programs.stages[1][0], programs.stages[1][1]);  // node 1 first: offered at 5, expected at 10
   EXPECT_NEAR(simulate_programs(programs, {{{5}, {10}, {2}, {1}}, {{0}, {0}}, {{3, 0}}, own_processors(2)}),
               10 + 3 + 2, 1e-6);
 }
 
 TEST(ProgramSimulation, TheSenderWaitsUntilItsTensorIsTaken) {
-  // The last of part 0 comes after 8 + 3; then 20 more of its own.
+  // The last of stage 0 comes after 8 + 3; then 20 more of its own.
   EXPECT_NEAR(
       simulate_programs(one_transfer(), {{{5}, {8}, {2}, {20}}, {{0}, {0}}, {{0, 3}}, own_processors(2)}),
       8 + 3 + 20, 1e-6);
 }
 
 TEST(ProgramSimulation, TakesWhatComesWhileItWaitsForAnother) {
-  // Part 1 waits for transfer 1, which part 0 begins at 10; transfer 0, there at 1, is taken meanwhile.
-  RankPrograms programs;
+  // Stage 1 waits for transfer 1, which stage 0 begins at 10; transfer 0, there at 1, is taken meanwhile.
+  StagePrograms programs;
   programs.transfers = {{0, 0, 0, 1}, {1, 1, 0, 1}};
-  programs.parts = {{{Action::run, 0}, {Action::send_begin, 0}, {Action::run, 1}, {Action::send_begin, 1}},
-                    {{Action::receive_begin, 0},
-                     {Action::receive_begin, 1},
-                     {Action::receive_finish, 1},
-                     {Action::receive_finish, 0}}};
+  programs.stages = {{{Action::run, 0}, {Action::send_begin, 0}, {Action::run, 1}, {Action::send_begin, 1}},
+                     {{Action::receive_begin, 0},
+                      {Action::receive_begin, 1},
+                      {Action::receive_finish, 1},
+                      {Action::receive_finish, 0}}};
   EXPECT_NEAR(simulate_programs(programs, {{{1}, {9}}, {{}, {}}, {{0, 4}, {0, 2}}, own_processors(2)}), 12,
               1e-6);
 }
 
 TEST(ProgramSimulation, ALinkCarriesOneTransferAfterTheOtherEachWay) {
-  RankPrograms programs;
+  StagePrograms programs;
   programs.transfers = {{0, 0, 0, 1}, {1, 0, 0, 1}, {2, 1, 1, 0}};
-  programs.parts = {{{Action::send_begin, 0},
-                     {Action::send_begin, 1},
-                     {Action::receive_begin, 2},
-                     {Action::receive_finish, 2}},
-                    {{Action::receive_begin, 0},
-                     {Action::receive_begin, 1},
-                     {Action::send_begin, 2},
-                     {Action::receive_finish, 1},
-                     {Action::receive_finish, 0}}};
+  programs.stages = {{{Action::send_begin, 0},
+                      {Action::send_begin, 1},
+                      {Action::receive_begin, 2},
+                      {Action::receive_finish, 2}},
+                     {{Action::receive_begin, 0},
+                      {Action::receive_begin, 1},
+                      {Action::send_begin, 2},
+                      {Action::receive_finish, 1},
+                      {Action::receive_finish, 0}}};
   const std::vector<TransferTime> transfers{{3, 0, 3}, {4, 0, 4}, {5, 0, 5}};
   EXPECT_NEAR(simulate_programs(programs, {{}, {{}, {}}, transfers, own_processors(2)}), 7, 1e-6);
 }
 
 TEST(ProgramSimulation, NamesProgramsThatWaitForEachOther) {
-  RankPrograms programs = one_transfer();
-  programs.parts[0].erase(programs.parts[0].begin() + 1);  // it is never sent
+  StagePrograms programs = one_transfer();
+  programs.stages[0].erase(programs.stages[0].begin() + 1);  // it is never sent
   EXPECT_THROW(simulate_programs(programs, {{{5}, {8}, {2}, {1}}, {{}, {}}, {{}}, own_processors(2)}),
                std::runtime_error);
 }
 
-// A chain whose nodes lie on parts at random.
+// A chain whose nodes lie on stages at random.
 TEST(ProgramSimulation, NeitherShorterThanItsPathNorThanItsWork) {
   std::mt19937 random(5);
   for (int round = 0; round < 100; ++round) {
-    const int parts = 2 + round % 3, nodes = 40;
+    const int stages = 2 + round % 3, nodes = 40;
     StepDependences dependences;
-    std::vector<int> part_of;
+    std::vector<int> stage_of;
     std::vector<Work> works;
     ExpectedTimes times;
     double total = 0;
     for (int node = 0; node < nodes; ++node) {
-      part_of.push_back(static_cast<int>(random() % static_cast<unsigned>(parts)));
+      stage_of.push_back(static_cast<int>(random() % static_cast<unsigned>(stages)));
       works.push_back({0.1 + static_cast<double>(random() % 100) * 0.01});
       total += works.back().ms;
       times.start.push_back(static_cast<std::int64_t>(random() % 1000));
@@ -174,14 +174,15 @@ TEST(ProgramSimulation, NeitherShorterThanItsPathNorThanItsWork) {
       chain[node % 2] += works[static_cast<std::size_t>(node)].ms;
       if (node >= 2) dependences.uses.push_back({node - 2, node, node - 2});
     }
-    const RankPrograms programs = make_rank_programs(dependences, part_of, parts, times);
-    ProgramCosts costs{works, std::vector<Work>(static_cast<std::size_t>(parts)), {}, own_processors(parts)};
+    const StagePrograms programs = make_stage_programs(dependences, stage_of, stages, times);
+    ProgramCosts costs{
+        works, std::vector<Work>(static_cast<std::size_t>(stages)), {}, own_processors(stages)};
     costs.transfers.assign(programs.transfers.size(), {0.05, 0.1});
     const double moving = 0.15 * static_cast<double>(programs.transfers.size());
     const double ms = simulate_programs(programs, costs);
     EXPECT_GE(ms + 1e-6, std::max(chain[0], chain[1]));
     EXPECT_LE(ms, total + moving + 1e-6);
-    costs.processors = one_group(parts, 1);
+    costs.processors = one_group(stages, 1);
     EXPECT_GE(simulate_programs(programs, costs) + 1e-6, total);
   }
 }

@@ -1,5 +1,5 @@
-// Steps as devices run them, with bf16 copies of parameters and stored images, cut into parts and seen by the partitioner; on
-// no device. Wrong would be: a parameter of which products read the copy counted as that, left out of its part, or in two; a part
+// Steps as devices run them, with bf16 copies of parameters and stored images, cut into stages and seen by the partitioner; on
+// no device. Wrong would be: a parameter of which products read the copy counted as that, left out of its stage, or in two; a stage
 // without the draws of its images; one that reserves copies that it has not.
 #include "app/model_parallel/stage_graph.h"
 
@@ -77,16 +77,16 @@ TEST(PartitionedGraph, PartsShareOutParametersAndTheBatch) {
   for (int round = 0; round < 20; ++round) {
     const CompiledGraph step = step_of(residual(), Precision::bf16);
     const StepDependences dependences = find_dependences(step.graph);
-    const int parts = 2 + round % 4;
-    std::vector<int> part(static_cast<std::size_t>(dependences.groups)), part_of;
-    for (int& of_group : part) of_group = static_cast<int>(random() % static_cast<unsigned>(parts));
-    for (const int group : dependences.group) part_of.push_back(part[static_cast<std::size_t>(group)]);
-    const RankPrograms programs =
-        make_rank_programs(dependences, part_of, parts, sequential_times(step.graph));
+    const int stages = 2 + round % 4;
+    std::vector<int> stage(static_cast<std::size_t>(dependences.groups)), stage_of;
+    for (int& of_group : stage) of_group = static_cast<int>(random() % static_cast<unsigned>(stages));
+    for (const int group : dependences.group) stage_of.push_back(stage[static_cast<std::size_t>(group)]);
+    const StagePrograms programs =
+        make_stage_programs(dependences, stage_of, stages, sequential_times(step.graph));
     std::multiset<std::string> held;
     int images = 0, labels = 0, metrics = 0;
-    for (int index = 0; index < parts; ++index) {
-      const CompiledGraph own = part_of_step(step, programs, index);
+    for (int index = 0; index < stages; ++index) {
+      const CompiledGraph own = stage_of_step(step, programs, index);
       bool copied = false;
       for (const TrainableParameter& parameter : own.graph.parameters) {
         held.insert(parameter.spec.name);

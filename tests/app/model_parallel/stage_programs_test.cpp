@@ -75,16 +75,16 @@ std::map<std::string, Symbol> run_whole(const CompiledGraph& whole) {
 // `blocking`: a transfer begins at both ends at once or not at all, as if nothing were ever under way in the background.
 class Ranks {
  public:
-  Ranks(std::vector<CompiledGraph> parts, bool blocking, std::mt19937& random)
-      : parts_(std::move(parts)), blocking_(blocking), random_(random), next_(parts_.size(), 0) {
-    for (const CompiledGraph& part : parts_) memory_.emplace_back(part);
+  Ranks(std::vector<CompiledGraph> stages, bool blocking, std::mt19937& random)
+      : stages_(std::move(stages)), blocking_(blocking), random_(random), next_(stages_.size(), 0) {
+    for (const CompiledGraph& stage : stages_) memory_.emplace_back(stage);
   }
 
   // Whether all come to the end.
   bool run() {
     for (;;) {
       std::vector<std::size_t> able;
-      for (std::size_t rank = 0; rank < parts_.size(); ++rank)
+      for (std::size_t rank = 0; rank < stages_.size(); ++rank)
         if (next_[rank] < nodes(rank).size() && can_go_on(rank)) able.push_back(rank);
       if (able.empty()) break;
       const std::size_t rank = able[random_() % able.size()];
@@ -94,7 +94,7 @@ class Ranks {
         if (stretch == 0) break;
       }
     }
-    for (std::size_t rank = 0; rank < parts_.size(); ++rank)
+    for (std::size_t rank = 0; rank < stages_.size(); ++rank)
       if (next_[rank] < nodes(rank).size()) return false;
     return true;
   }
@@ -110,7 +110,7 @@ class Ranks {
  private:
   using Action = TransferEnd::Action;
   using Channel = std::pair<std::size_t, std::size_t>;
-  const std::vector<Node>& nodes(std::size_t rank) const { return parts_[rank].graph.nodes; }
+  const std::vector<Node>& nodes(std::size_t rank) const { return stages_[rank].graph.nodes; }
 
   // Whether the peer has come to its beginning of the transfer.
   bool peer_at(std::size_t rank, Action action, int transfer) const {
@@ -173,7 +173,7 @@ class Ranks {
     }
   }
 
-  std::vector<CompiledGraph> parts_;
+  std::vector<CompiledGraph> stages_;
   const bool blocking_;
   std::mt19937& random_;
   std::vector<SymbolMemory> memory_;
@@ -191,14 +191,14 @@ CompiledSteps compile(const Network& network, int replicas) {
   return compile_graphs(graph(true), graph(false), {});
 }
 
-StepPlacement random_placement(const StepGraph& graph, const StepDependences& dependences, int parts,
+StepPlacement random_placement(const StepGraph& graph, const StepDependences& dependences, int stages,
                                std::mt19937& random) {
   StepPlacement placement;
-  placement.parts = parts;
+  placement.stages = stages;
   std::vector<int> of_group;
   for (int group = 0; group < dependences.groups; ++group)
-    of_group.push_back(static_cast<int>(random() % static_cast<unsigned>(parts)));
-  for (const int group : dependences.group) placement.part_of.push_back(of_group[at(group)]);
+    of_group.push_back(static_cast<int>(random() % static_cast<unsigned>(stages)));
+  for (const int group : dependences.group) placement.stage_of.push_back(of_group[at(group)]);
   // Times that have nothing to do with the graph: programs must be right with any.
   placement.times = sequential_times(graph);
   const std::size_t stir = random() % 3;
@@ -208,14 +208,14 @@ StepPlacement random_placement(const StepGraph& graph, const StepDependences& de
   }
   for (const TensorUse& use : dependences.uses)
     if (random() % 2 == 0)
-      placement.times.released[{use.producer, placement.part_of[at(use.consumer)]}] =
+      placement.times.released[{use.producer, placement.stage_of[at(use.consumer)]}] =
           static_cast<std::int64_t>(random() % 1000);
   return placement;
 }
 
-class RankProgramsTest : public testing::TestWithParam<int> {};
+class StageProgramsTest : public testing::TestWithParam<int> {};
 
-TEST_P(RankProgramsTest, AnyPlacementComputesWhatOneRankComputes) {
+TEST_P(StageProgramsTest, AnyPlacementComputesWhatOneRankComputes) {
   std::mt19937 random(static_cast<unsigned>(GetParam()));
   for (const Network& network : {every_op(), residual(), fuse(residual()), fuse(rectifying())})
     for (const int replicas : {1, 2}) {  // with two there are all-reduces, which change tensors in place
@@ -224,19 +224,19 @@ TEST_P(RankProgramsTest, AnyPlacementComputesWhatOneRankComputes) {
       ASSERT_GT(train.size(), 5u);
       const StepDependences dependences = find_dependences(whole.train->graph);
       for (int trial = 0; trial < 6; ++trial) {
-        const int parts = 2 + trial % 4;
-        const StepPlacement placement = random_placement(whole.train->graph, dependences, parts, random);
+        const int stages = 2 + trial % 4;
+        const StepPlacement placement = random_placement(whole.train->graph, dependences, stages, random);
         for (const bool blocking : {false, true}) {
-          std::vector<CompiledGraph> train_parts, evaluate_parts;
-          for (int part = 0; part < parts; ++part) {
-            CompiledSteps steps = stage_of_steps(whole, placement, part, {});
-            train_parts.push_back(std::move(*steps.train));
-            evaluate_parts.push_back(std::move(steps.evaluate));
+          std::vector<CompiledGraph> train_stages, evaluate_stages;
+          for (int stage = 0; stage < stages; ++stage) {
+            CompiledSteps steps = stage_of_steps(whole, placement, stage, {});
+            train_stages.push_back(std::move(*steps.train));
+            evaluate_stages.push_back(std::move(steps.evaluate));
           }
-          Ranks training(std::move(train_parts), blocking, random);
+          Ranks training(std::move(train_stages), blocking, random);
           ASSERT_TRUE(training.run()) << "ranks wait for each other";
           EXPECT_EQ(training.results(), train);
-          Ranks evaluation(std::move(evaluate_parts), blocking, random);
+          Ranks evaluation(std::move(evaluate_stages), blocking, random);
           ASSERT_TRUE(evaluation.run()) << "ranks wait for each other";
           EXPECT_EQ(evaluation.results(), evaluate);
         }
@@ -244,18 +244,18 @@ TEST_P(RankProgramsTest, AnyPlacementComputesWhatOneRankComputes) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, RankProgramsTest, testing::Range(1, 5));
+INSTANTIATE_TEST_SUITE_P(Seeds, StageProgramsTest, testing::Range(1, 5));
 
-// Parameters, statistics and the batch live on one part each, and nobody else keeps room for them.
-TEST(RankPrograms, LastingTensorsHaveOnePart) {
+// Parameters, statistics and the batch live on one stage each, and nobody else keeps room for them.
+TEST(StagePrograms, LastingTensorsHaveOnePart) {
   std::mt19937 random(9);
   const CompiledSteps whole = compile(residual(), 1);
   const StepDependences dependences = find_dependences(whole.train->graph);
   const StepPlacement placement = random_placement(whole.train->graph, dependences, 3, random);
   std::map<std::string, int> holders;
   int images = 0, labels = 0;
-  for (int part = 0; part < 3; ++part) {
-    const CompiledSteps steps = stage_of_steps(whole, placement, part, {});
+  for (int stage = 0; stage < 3; ++stage) {
+    const CompiledSteps steps = stage_of_steps(whole, placement, stage, {});
     for (const TrainableParameter& parameter : steps.train->graph.parameters) ++holders[parameter.spec.name];
     for (const auto& [tensor, spec] : steps.train->graph.states) ++holders[spec.name];
     images += steps.train->graph.images >= 0, labels += steps.train->graph.labels >= 0;
@@ -267,15 +267,15 @@ TEST(RankPrograms, LastingTensorsHaveOnePart) {
 }
 
 // The next node starts when its predecessor ends: a send behind it would be one operation late.
-TEST(RankPrograms, ATensorLeavesRightBehindItsProducer) {
+TEST(StagePrograms, ATensorLeavesRightBehindItsProducer) {
   const CompiledSteps whole = compile(residual(), 1);
   const StepDependences dependences = find_dependences(whole.train->graph);
-  std::vector<int> part_of;
-  for (const int group : dependences.group) part_of.push_back(group % 2);
-  const RankPrograms programs =
-      make_rank_programs(dependences, part_of, 2, sequential_times(whole.train->graph));
+  std::vector<int> stage_of;
+  for (const int group : dependences.group) stage_of.push_back(group % 2);
+  const StagePrograms programs =
+      make_stage_programs(dependences, stage_of, 2, sequential_times(whole.train->graph));
   ASSERT_GT(programs.transfers.size(), 5u);
-  for (const auto& program : programs.parts) {
+  for (const auto& program : programs.stages) {
     int last = -1;
     for (const ProgramStep& step : program) {
       if (step.action == ProgramStep::Action::run) last = step.index;
@@ -287,15 +287,15 @@ TEST(RankPrograms, ATensorLeavesRightBehindItsProducer) {
 }
 
 // Nodes that share a parameter must not be torn apart, nor a plan of another step be taken.
-TEST(RankPrograms, RefusesPlacementsOfOtherSteps) {
+TEST(StagePrograms, RefusesPlacementsOfOtherSteps) {
   const CompiledSteps whole = compile(residual(), 1);
   StepPlacement placement;
-  placement.parts = 2;
+  placement.stages = 2;
   placement.times = sequential_times(whole.train->graph);
   for (std::size_t node = 0; node < whole.train->graph.nodes.size(); ++node)
-    placement.part_of.push_back(static_cast<int>(node % 2));
+    placement.stage_of.push_back(static_cast<int>(node % 2));
   EXPECT_THROW(stage_of_steps(whole, placement, 0, {}), std::logic_error);
-  placement.part_of.pop_back();
+  placement.stage_of.pop_back();
   EXPECT_THROW(stage_of_steps(whole, placement, 0, {}), std::runtime_error);
 }
 

@@ -1,4 +1,4 @@
-// Every rank times its own part, alone and beside the others.
+// Every rank times its own stage, alone and beside the others.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -16,16 +16,16 @@ TEST(StageTimes, OfEveryNodeThatComputes) {
   kernels::StepControl control;
   GraphOptions options;
   options.ranks = test::world().size();
-  const CompiledGraph part = compile_graph(build_step_graph(every_op(), options), kernels::Backend::cpu);
+  const CompiledGraph stage = compile_graph(build_step_graph(every_op(), options), kernels::Backend::cpu);
   const StageTimes times =
-      time_stage(part, kernels::Backend::cpu, &control, 0, 2 + 4 * test::world().rank(), test::world());
+      time_stage(stage, kernels::Backend::cpu, &control, 0, 2 + 4 * test::world().rank(), test::world());
   EXPECT_EQ(test::world().all_reduce(1, comm::ReduceOp::sum, "ranks that came through"),
             test::world().size());
-  ASSERT_EQ(times.alone_ms.size(), part.graph.nodes.size());
-  ASSERT_EQ(times.slowdown.size(), part.graph.nodes.size());
-  for (std::size_t node = 0; node < part.graph.nodes.size(); ++node) {
-    const bool computes = !part.graph.nodes[node].is_all_reduce();
-    EXPECT_EQ(times.alone_ms[node] > 0, computes) << part.graph.nodes[node].layer;
+  ASSERT_EQ(times.alone_ms.size(), stage.graph.nodes.size());
+  ASSERT_EQ(times.slowdown.size(), stage.graph.nodes.size());
+  for (std::size_t node = 0; node < stage.graph.nodes.size(); ++node) {
+    const bool computes = !stage.graph.nodes[node].is_all_reduce();
+    EXPECT_EQ(times.alone_ms[node] > 0, computes) << stage.graph.nodes[node].layer;
     EXPECT_TRUE(std::isfinite(times.slowdown[node]) && times.slowdown[node] > 0);
   }
 }
