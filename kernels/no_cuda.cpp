@@ -1,68 +1,16 @@
-// Stands in for the CUDA sources of kernels/ in builds without CUDA. Each operation has one row.
+// Stands in for the CUDA sources of kernels/ in builds without CUDA. The makers of operations need no stand-in: select()
+// throws for a backend that has none.
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
 
-#include "kernels/accumulate/accumulate.h"
-#include "kernels/add/add.h"
-#include "kernels/batch_norm/batch_norm.h"
-#include "kernels/concat/concat.h"
 #include "kernels/conv2d/bench/cudnn.h"
 #include "kernels/conv2d/bench/measure.h"
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/device/device_memory.h"
-#include "kernels/dropout/dropout.h"
 #include "kernels/gemm/bench/measure.h"
-#include "kernels/image_ops/image_ops.h"
-#include "kernels/linear/linear.h"
-#include "kernels/local_response_norm/local_response_norm.h"
-#include "kernels/mix/mix.h"
-#include "kernels/normalise/normalise.h"
-#include "kernels/optimizer/optimizer.h"
-#include "kernels/pool/pool.h"
-#include "kernels/relu/relu.h"
-#include "kernels/reorder/reorder.h"
-#include "kernels/resample/resample.h"
-#include "kernels/softmax_cross_entropy/softmax_cross_entropy.h"
 
 namespace convoy::kernels::cuda {
-
-#define NO_CUDA(name, Problem) \
-  Kernel name(const Problem&, KernelRequest&) { throw_no_backend(Backend::cuda); }
-NO_CUDA(accumulate_gradients, AccumulateProblem)
-NO_CUDA(add_forward, AddProblem)
-NO_CUDA(batch_norm_statistics, BatchNormProblem)
-NO_CUDA(batch_norm_forward, BatchNormProblem)
-NO_CUDA(batch_norm_inference, BatchNormProblem)
-NO_CUDA(batch_norm_backward_reduce, BatchNormProblem)
-NO_CUDA(batch_norm_backward, BatchNormProblem)
-NO_CUDA(concat_forward, ConcatProblem)
-NO_CUDA(concat_backward, ConcatProblem)
-NO_CUDA(conv2d_forward, Conv2dProblem)
-NO_CUDA(conv2d_backward_data, Conv2dProblem)
-NO_CUDA(conv2d_backward_weights, Conv2dProblem)
-NO_CUDA(dropout_forward, DropoutProblem)
-NO_CUDA(dropout_backward, DropoutProblem)
-NO_CUDA(image_ops_forward, ImageOpsProblem)
-NO_CUDA(linear_forward, LinearProblem)
-NO_CUDA(linear_backward_data, LinearProblem)
-NO_CUDA(linear_backward_weights, LinearProblem)
-NO_CUDA(local_response_norm_forward, LocalResponseNormProblem)
-NO_CUDA(local_response_norm_backward, LocalResponseNormProblem)
-NO_CUDA(mix_forward, MixProblem)
-NO_CUDA(moving_average, MovingAverageProblem)
-NO_CUDA(normalise_forward, NormaliseProblem)
-NO_CUDA(optimizer_update, OptimizerProblem)
-NO_CUDA(squared_norm, SquaredNormProblem)
-NO_CUDA(clip_scale, ClipProblem)
-NO_CUDA(pool_forward, PoolProblem)
-NO_CUDA(pool_backward, PoolProblem)
-NO_CUDA(relu_forward, ReluProblem)
-NO_CUDA(relu_backward, ReluProblem)
-NO_CUDA(reorder_forward, ReorderProblem)
-NO_CUDA(resample_forward, ResampleProblem)
-NO_CUDA(softmax_cross_entropy_forward, LossProblem)
-NO_CUDA(softmax_cross_entropy_backward, LossProblem)
 
 bool conv2d_fuses_input_norm() { return false; }
 

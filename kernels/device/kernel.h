@@ -70,9 +70,15 @@ Maker* select(Backend backend, Maker* reference, std::type_identity_t<Maker>* cp
   return maker;
 }
 
+#ifdef CONVOY_HAS_CUDA
+#define CONVOY_CUDA_MAKER(name) cuda::name
+#else
+#define CONVOY_CUDA_MAKER(name) nullptr
+#endif
+
 // Declares the makers of an operation, one in each backend's namespace, and name(backend, problem,
-// request), which picks among them. kernels/no_cuda.cpp has a row for builds without CUDA. Use it
-// in convoy::kernels.
+// request), which picks among them. Builds without CUDA have no maker for it. Use the macro in
+// convoy::kernels.
 #define CONVOY_KERNEL(name, Problem)                           \
   namespace cpu {                                              \
   Kernel name(const Problem& problem, KernelRequest& request); \
@@ -81,16 +87,16 @@ Maker* select(Backend backend, Maker* reference, std::type_identity_t<Maker>* cp
 
 // The same for operations whose cpu backend has no maker of its own. `cpu_maker`: another maker, or
 // nullptr.
-#define CONVOY_KERNEL_WITH_CPU(name, Problem, cpu_maker)                                \
-  namespace reference {                                                                 \
-  Kernel name(const Problem& problem, KernelRequest& request);                          \
-  }                                                                                     \
-  namespace cuda {                                                                      \
-  Kernel name(const Problem& problem, KernelRequest& request);                          \
-  }                                                                                     \
-  inline Kernel name(Backend backend, const Problem& problem, KernelRequest& request) { \
-    return select(backend, reference::name, cpu_maker, cuda::name)(problem, request);   \
-  }                                                                                     \
+#define CONVOY_KERNEL_WITH_CPU(name, Problem, cpu_maker)                                           \
+  namespace reference {                                                                            \
+  Kernel name(const Problem& problem, KernelRequest& request);                                     \
+  }                                                                                                \
+  namespace cuda {                                                                                 \
+  Kernel name(const Problem& problem, KernelRequest& request);                                     \
+  }                                                                                                \
+  inline Kernel name(Backend backend, const Problem& problem, KernelRequest& request) {            \
+    return select(backend, reference::name, cpu_maker, CONVOY_CUDA_MAKER(name))(problem, request); \
+  }                                                                                                \
   static_assert(true, "takes the semicolon")
 
 }  // namespace convoy::kernels

@@ -36,7 +36,7 @@ Kernel softmax_cross_entropy_forward(Backend backend, const LossProblem& problem
   require_shape(operation, "metrics", request.outputs[1], {kLossMetrics});
   require_dtype(operation, "metrics", request.outputs[1], DType::f64);
   return select(backend, reference::softmax_cross_entropy_forward, cpu::softmax_cross_entropy_forward,
-                cuda::softmax_cross_entropy_forward)(problem, request);
+                CONVOY_CUDA_MAKER(softmax_cross_entropy_forward))(problem, request);
 }
 
 Kernel softmax_cross_entropy_backward(Backend backend, const LossProblem& problem, KernelRequest& request) {
@@ -44,7 +44,7 @@ Kernel softmax_cross_entropy_backward(Backend backend, const LossProblem& proble
   require_counts(operation, request, mixes(request) ? 3 : 2, 1);
   check(operation, "dlogits", request);
   return select(backend, reference::softmax_cross_entropy_backward, cpu::softmax_cross_entropy_backward,
-                cuda::softmax_cross_entropy_backward)(problem, request);
+                CONVOY_CUDA_MAKER(softmax_cross_entropy_backward))(problem, request);
 }
 
 }  // namespace convoy::kernels
