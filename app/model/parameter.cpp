@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "kernels/device/parallel.h"
 #include "kernels/device/philox.h"
 
 namespace convoy::app {
@@ -26,21 +27,17 @@ Initializer Initializer::he_normal(double fan) { return normal(std::sqrt(2.0 / f
 
 void initialize(const ParameterSpec& spec, std::uint64_t seed, float* values) {
   const std::uint64_t key = seed ^ hash_of(spec.name);
-  for (std::int64_t i = 0; i < spec.shape.elements(); ++i) {
+  const double value = spec.initializer.value;
+  const auto draw = [&](std::int64_t i) -> double {
+    if (spec.initializer.kind == Initializer::Kind::constant) return value;
     const kernels::Philox4 words = kernels::philox(key, static_cast<std::uint64_t>(i));
-    const double value = spec.initializer.value;
-    switch (spec.initializer.kind) {
-      case Initializer::Kind::constant:
-        values[i] = static_cast<float>(value);
-        break;
-      case Initializer::Kind::normal:
-        values[i] = static_cast<float>(value * normal_from(words.word[0], words.word[1]));
-        break;
-      case Initializer::Kind::uniform:
-        values[i] = static_cast<float>(value * (2.0 * kernels::uniform(words.word[0]) - 1.0));
-        break;
-    }
-  }
+    return spec.initializer.kind == Initializer::Kind::normal
+               ? value * normal_from(words.word[0], words.word[1])
+               : value * (2.0 * kernels::uniform(words.word[0]) - 1.0);
+  };
+  kernels::parallel_pieces(spec.shape.elements(), kernels::kPiece, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) values[i] = static_cast<float>(draw(i));
+  });
 }
 
 }  // namespace convoy::app

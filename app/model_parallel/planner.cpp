@@ -131,7 +131,7 @@ partition::PartitionResult Planner::partition_tasks(const partition::TaskGraph& 
   partition::PartitionOptions options;
   options.seed = options_.seed;
   options.threads = 1;                                   // the other ranks have the other cores
-  options.time_limit = std::chrono::milliseconds(400);   // a job has one plan, of few attempts
+  options.time_limit = std::chrono::milliseconds(250);   // a job has one plan, of few attempts
   options.repair_time = std::chrono::milliseconds(500);  // other limits may be tried
   return partition::partition_graph(cost, options);
 }

@@ -35,7 +35,7 @@ CompiledGraph alone_on_images(const CompiledGraph& whole, int reuse_delay) {
 }  // namespace
 
 double time_single_device_step(const CompiledSteps& steps, const StepOptions& options) {
-  constexpr int kWarmUp = 5, kSteps = 30;
+  constexpr int kWarmUp = 3, kSteps = 15;
   StepOptions alone = options;
   alone.input = {};
   alone.memory_limit = 0;  // stages are sized to the limit, the whole step need not keep to it
