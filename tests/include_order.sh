@@ -25,8 +25,6 @@ grep -rnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' \
       may["app/commands"] = "app/commands app/prediction " may["app/training"]
       may["app/main.cpp"] = "app/commands"
       generated["app/training/report/build_info.cpp"] = "build_info_values.h"
-      # Goes with the typed nodes.
-      may["app/model"] = may["app/model"] " app/graph"
     }
     # The layer that a file belongs to: app/FOLDER, app for its own files, else the top folder.
     function part(file, words, depth) {

@@ -6,7 +6,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "kernels/reorder/reorder.h"
 #include "partition/memory/arena_offsets.h"
 
 namespace convoy::app {
@@ -98,7 +97,7 @@ class Compilation {
         push(node, make_kernel(node));
       }
     } catch (const std::exception& error) {
-      throw std::runtime_error(fmt::format("layer {}, {} on {}: {}", node.layer, node.kind,
+      throw std::runtime_error(fmt::format("layer {}, {} on {}: {}", node.layer, node.name(),
                                            kernels::name_of(backend_), error.what()));
     }
   }
@@ -112,7 +111,7 @@ class Compilation {
     kernels::KernelRequest request;
     for (const TensorId input : node.inputs) request.inputs.push_back(compiled_.descs[index(input)]);
     for (const TensorId output : node.outputs) request.outputs.push_back(compiled_.descs[index(output)]);
-    kernels::Kernel kernel = node.make(backend_, request);
+    kernels::Kernel kernel = app::make_kernel(node.op, backend_, request);
     for (std::size_t i = 0; i < node.inputs.size(); ++i)
       compiled_.descs[index(node.inputs[i])] = request.inputs[i];
     for (std::size_t i = 0; i < node.outputs.size(); ++i)
@@ -168,10 +167,7 @@ class Compilation {
     compiled_.graph.tensors.push_back(
         {source.name + "/reordered", TensorRole::activation, source.dtype, source.shape});
     compiled_.descs.push_back({source.dtype, source.shape, layout, nullptr});
-    const auto make = [](kernels::Backend backend, kernels::KernelRequest& request) {
-      return kernels::reorder_forward(backend, {}, request);
-    };
-    const Node node{reader.layer, "reorder_forward", reader.phase, {from}, {copy}, make};
+    const Node node{reader.layer, ReorderForward{}, reader.phase, {from}, {copy}};
     push(node, make_kernel(node));
     return copy;
   }

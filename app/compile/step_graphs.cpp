@@ -2,6 +2,7 @@
 
 #include "app/graph/graph_builder.h"
 #include "app/graph/passes/device_input.h"
+#include "app/graph/passes/fusions.h"
 #include "data/loader/normaliser.h"
 #include "kernels/conv2d/conv2d.h"
 
@@ -29,13 +30,9 @@ StepGraph make_step_graph(const Network& fused, const StepOptions& options, int 
   StepGraph graph =
       build_step_graph(fused, {training, options.synchronised_batch_norm, replicas, options.label_smoothing,
                                options.precision == Precision::tf32, options.mixing});
-  if (options.backend == kernels::Backend::cuda) {
-    fuse_statistics(graph);
-    fuse_relu_gradients(graph);
-    fuse_relu_masks(graph);
-    if (options.precision != Precision::fp32 && kernels::conv2d_fuses_input_norm(options.backend))
-      fuse_norm_gradients(graph);
-  }
+  if (options.backend == kernels::Backend::cuda)
+    fuse_for_gpu(graph,
+                 options.precision != Precision::fp32 && kernels::conv2d_fuses_input_norm(options.backend));
   if (options.precision == Precision::bf16) store_in_bf16(graph);
   if (options.input.kind != InputOptions::Kind::filled)
     read_stored_images(graph, stored_input(options.input, training));

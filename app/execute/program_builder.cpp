@@ -83,12 +83,12 @@ void ProgramBuilder::append_node(Program& program, const CompiledGraph& compiled
                       tensor.shape.elements());
     return;
   }
-  if (node.transfer) return append_transfer(program, compiled, node);
+  if (node.transfer() != nullptr) return append_transfer(program, compiled, node);
   std::vector<void*> inputs, outputs;
   for (const TensorId id : node.inputs) inputs.push_back(memory_.address(compiled, id));
   for (const TensorId id : node.outputs) outputs.push_back(memory_.address(compiled, id));
   Instruction instruction{
-      node.layer, node.kind,
+      node.layer, std::string(node.name()),
       compiled.kernels[index].bind({inputs, outputs, memory_.workspace(compiled, index), control_}),
       node.flops, operand_bytes(compiled, node)};
   note_accesses(instruction, compiled, index, memory_);
@@ -96,13 +96,14 @@ void ProgramBuilder::append_node(Program& program, const CompiledGraph& compiled
 }
 
 void ProgramBuilder::append_transfer(Program& program, const CompiledGraph& compiled, const Node& node) {
-  const TransferEnd& end = *node.transfer;
+  const Transfer& end = *node.transfer();
   const bool sends = !node.inputs.empty();
   const TensorId id = sends ? node.inputs[0] : node.outputs[0];
   const kernels::TensorDesc& desc = compiled.descs[static_cast<std::size_t>(id)];
   void* const address = memory_.address(compiled, id);
   Transfers* transfers = communication_.transfers.get();
-  Instruction instruction{node.layer, node.kind, nullptr, 0, static_cast<std::int64_t>(desc.bytes())};
+  Instruction instruction{node.layer, std::string(node.name()), nullptr, 0,
+                          static_cast<std::int64_t>(desc.bytes())};
   (sends ? instruction.reads : instruction.writes).push_back({address, instruction.bytes});
   if (end.begins()) {
     auto* operation =

@@ -86,7 +86,7 @@ int Session::most_waits() const {
   if (groups_.world->size() == 1 || !options_.time_waits) return 0;
   const auto in = [](const CompiledGraph& compiled) {
     return std::ranges::count_if(compiled.graph.nodes, [](const Node& node) {
-      return node.is_all_reduce() || (node.transfer && !node.transfer->begins());
+      return node.is_all_reduce() || (node.transfer() != nullptr && !node.transfer()->begins());
     });
   };
   return static_cast<int>(std::max(steps_.train ? in(*steps_.train) : 0, in(steps_.evaluate))) + 3;

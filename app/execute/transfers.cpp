@@ -2,11 +2,11 @@
 
 namespace convoy::app {
 
-comm::PreparedOperation* Transfers::prepare(const TransferEnd& end, void* data,
-                                            const kernels::TensorDesc& desc, std::string_view label) {
+comm::PreparedOperation* Transfers::prepare(const Transfer& end, void* data, const kernels::TensorDesc& desc,
+                                            std::string_view label) {
   // The whole buffer, channel padding included: both ends know the tensor in one layout.
   const auto count = static_cast<std::int64_t>(desc.bytes() / kernels::bytes_of(desc.dtype));
-  operations_.push_back(end.action == TransferEnd::Action::send_begin
+  operations_.push_back(end.action == Transfer::Action::send_begin
                             ? stages_.prepare_send(data, count, desc.dtype, end.peer, label)
                             : stages_.prepare_receive(data, count, desc.dtype, end.peer, label));
   under_way_.reserve(operations_.size());

@@ -22,9 +22,9 @@ class Transfers {
   // Numbers of transfers are those of one program: call it before each program is bound.
   void new_program() { of_program_.clear(); }
   // For the beginnings; the ends refer to them by the number.
-  comm::PreparedOperation* prepare(const TransferEnd& end, void* data, const kernels::TensorDesc& desc,
+  comm::PreparedOperation* prepare(const Transfer& end, void* data, const kernels::TensorDesc& desc,
                                    std::string_view label);
-  comm::PreparedOperation* prepared(const TransferEnd& end) const { return of_program_.at(end.transfer); }
+  comm::PreparedOperation* prepared(const Transfer& end) const { return of_program_.at(end.transfer); }
 
   void begin(comm::PreparedOperation* operation, comm::Stream stream) {
     operation->start(stream);

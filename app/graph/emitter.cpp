@@ -4,8 +4,6 @@
 
 #include <stdexcept>
 
-#include "kernels/add/add.h"
-
 namespace convoy::app {
 
 const TrainableParameter& Emitter::find(std::string_view name) const {
@@ -31,32 +29,12 @@ TensorId Emitter::new_tensor(std::string_view suffix, const Shape& shape, kernel
   return static_cast<TensorId>(graph_.tensors.size()) - 1;
 }
 
-void Emitter::node(std::string kind, std::vector<TensorId> inputs, std::vector<TensorId> outputs,
-                   KernelMaker make, double flops) {
-  graph_.nodes.push_back(
-      {layer_, std::move(kind), phase_, std::move(inputs), std::move(outputs), std::move(make), flops});
-}
-
-void Emitter::allow_again(KernelMaker make) { graph_.nodes.back().again = std::move(make); }
-
-void Emitter::allow_statistics(KernelMaker make) { graph_.nodes.back().with_statistics = std::move(make); }
-
-void Emitter::allow_relu_gradient(KernelMaker make) {
-  graph_.nodes.back().with_relu_gradient = std::move(make);
-}
-
-void Emitter::allow_relu_mask(KernelMaker make) { graph_.nodes.back().with_relu_mask = std::move(make); }
-
-void Emitter::allow_input_norm(std::function<KernelMaker(const kernels::BatchNormProblem&)> maker) {
-  graph_.nodes.back().with_input_norm = std::move(maker);
-}
-
-void Emitter::allow_in_convolution(const kernels::BatchNormProblem& norm) {
-  graph_.nodes.back().reduces = norm;
+void Emitter::append(NodeOp op, std::vector<TensorId> inputs, std::vector<TensorId> outputs, double flops) {
+  graph_.nodes.push_back({layer_, std::move(op), phase_, std::move(inputs), std::move(outputs), flops});
 }
 
 void Emitter::all_reduce(TensorId tensor) {
-  if (options_.ranks > 1) node("all_reduce", {tensor}, {tensor}, nullptr);
+  if (options_.ranks > 1) append(AllReduce{}, {tensor}, {tensor});
 }
 
 TensorId Emitter::output_gradient() { return output_gradients(1)[0]; }
@@ -68,12 +46,11 @@ std::vector<TensorId> Emitter::output_gradients(int at_most) {
   std::vector<TensorId> gradients = std::move(found->second);
   contributions_.erase(found);
   if (std::ssize(gradients) <= at_most) return gradients;
-  // Sum the surplus into one tensor; the last contribution, the freshest, stays apart.
+  // Sum the surplus into one tensor. The last contributions stay apart: they may still be in a
+  // cache.
   std::vector<TensorId> surplus(gradients.begin(), gradients.end() - (at_most - 1));
   const TensorId sum = new_tensor("gradient_sum", shape(output_), kernels::DType::f32, output_);
-  node("add_forward", surplus, {sum}, [](kernels::Backend backend, kernels::KernelRequest& request) {
-    return kernels::add_forward(backend, {}, request);
-  });
+  append(AddForward{}, surplus, {sum});
   std::vector<TensorId> result{sum};
   result.insert(result.end(), gradients.end() - (at_most - 1), gradients.end());
   return result;

@@ -1,4 +1,4 @@
-// What a layer sees while it appends its nodes to a StepGraph.
+// The interface through which a layer appends its nodes to a StepGraph (app/graph/ops).
 #pragma once
 
 #include <map>
@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "app/graph/step_graph.h"
-#include "app/model/layer.h"
 
 namespace convoy::app {
 
@@ -17,7 +16,7 @@ struct GraphOptions {
   int ranks = 1;  // with one rank there is nothing to reduce
   float label_smoothing = 0;
   bool tf32 = false;    // products of float32 tensors may round their factors
-  bool mixing = false;  // in training, samples and their losses are mixed as the step's MixParameters say
+  bool mixing = false;  // training mixes samples and their losses as MixParameters say
 };
 
 class Emitter {
@@ -25,40 +24,41 @@ class Emitter {
   Emitter(StepGraph& graph, const GraphOptions& options) : graph_(graph), options_(options) {}
 
   const GraphOptions& options() const { return options_; }
-  TensorId input(int index = 0) const { return inputs_[static_cast<std::size_t>(index)]; }
+  const std::vector<TensorId>& inputs() const { return inputs_; }
+  TensorId input(int index = 0) const { return inputs_[index]; }
   int input_count() const { return static_cast<int>(inputs_.size()); }
   TensorId output() const { return output_; }
-  const Shape& shape(TensorId tensor) const { return graph_.tensors[static_cast<std::size_t>(tensor)].shape; }
+  const Shape& shape(TensorId tensor) const { return graph_.tensors[tensor].shape; }
+  // The layer's parameters and states, by their names within the layer.
   TensorId parameter(std::string_view name) const { return find(name).tensor; }
   TensorId parameter_gradient(std::string_view name) const { return find(name).gradient; }
   TensorId state(std::string_view name) const;
-  std::uint32_t layer_key() const;  // from its name: tells dropout layers apart, whatever fusion did
+  // Returns a hash of the layer's name. It tells dropout layers apart, whatever fuse() did.
+  std::uint32_t layer_key() const;
 
-  // A tensor that lives within the step. `partner` is the activation that it is a gradient of.
+  // Adds a tensor that lives within the step. `partner`: the activation that it is a gradient of.
   TensorId new_tensor(std::string_view suffix, const Shape& shape, kernels::DType dtype = kernels::DType::f32,
                       TensorId partner = -1);
+  // Keeps a tensor of forward under a key of the layer, for its backward.
   void save(std::string_view key, TensorId tensor) { saved_[layer_ + "/" + std::string(key)] = tensor; }
   TensorId saved(std::string_view key) const { return saved_.at(layer_ + "/" + std::string(key)); }
 
-  void node(std::string kind, std::vector<TensorId> inputs, std::vector<TensorId> outputs, KernelMaker make,
-            double flops = 0);
-  void allow_again(KernelMaker make);       // the last node may run a second time
-  void allow_statistics(KernelMaker make);  // the last node can give batch norm's sums over its output too
-  void allow_relu_gradient(
-      KernelMaker make);  // the last node can give the gradient before a ReLU, reading its output too
-  void allow_relu_mask(KernelMaker make);  // the last node can write, or read, a mask of the layer's ReLU
-  // The last node can do the backward_reduce of the batch norm that gave its layer's input; it is one.
-  void allow_input_norm(std::function<KernelMaker(const kernels::BatchNormProblem&)> maker);
-  void allow_in_convolution(const kernels::BatchNormProblem& norm);
-  void all_reduce(TensorId tensor);  // nothing with one rank
+  // Appends a node of the layer.
+  void append(NodeOp op, std::vector<TensorId> inputs, std::vector<TensorId> outputs, double flops = 0);
+  // Appends the sum of a tensor over the ranks; nothing if there is one rank.
+  void all_reduce(TensorId tensor);
 
-  // Backward. The gradient of a tensor is the sum of what its consumers contributed.
+  // In backward, the gradient of a tensor is the sum of what its readers contributed.
   bool wants_gradient(int input_index) const { return input(input_index) != graph_.images; }
-  TensorId output_gradient();                           // one tensor; an add node sums several contributions
-  std::vector<TensorId> output_gradients(int at_most);  // up to so many, for kernels that sum them themselves
-  TensorId new_input_gradient(int input_index);         // a new tensor, already contributed
-  void contribute(int input_index, TensorId gradient);  // an existing one
-  // The last contribution so far, for a kernel that adds it to its own; -1 where there is none.
+  // Returns the gradient as one tensor. If there are several contributions, it appends their sum.
+  TensorId output_gradient();
+  // Returns the gradient in at most so many parts, for kernels that add these themselves.
+  std::vector<TensorId> output_gradients(int at_most);
+  // Adds a tensor, and contributes it to the gradient of an input.
+  TensorId new_input_gradient(int input_index);
+  // Contributes a tensor that exists.
+  void contribute(int input_index, TensorId gradient);
+  // Takes back the last contribution, for a kernel that adds it to its own; -1 if there is none.
   TensorId take_contribution(int input_index);
 
  private:

@@ -2,17 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <stdexcept>
-
-#include "kernels/mix/mix.h"
-#include "kernels/softmax_cross_entropy/softmax_cross_entropy.h"
 
 namespace convoy::app {
 
-using kernels::Backend;
 using kernels::DType;
-using kernels::KernelRequest;
 
 class GraphBuilder {
  public:
@@ -83,8 +77,7 @@ class GraphBuilder {
     emitter_.phase_ = phase;
     emitter_.layer_ = layer.name;
     emitter_.inputs_.clear();
-    for (const LayerId input : layer.inputs)
-      emitter_.inputs_.push_back(outputs_[static_cast<std::size_t>(input)]);
+    for (const LayerId input : layer.inputs) emitter_.inputs_.push_back(outputs_[input]);
     emitter_.output_ = outputs_[index];
   }
 
@@ -98,32 +91,21 @@ class GraphBuilder {
       if (mixes()) inputs.push_back(graph_.mix_of_labels);
       return inputs;
     };
-    emitter_.node("softmax_cross_entropy_forward", with_labels(graph_.logits),
-                  {probabilities, graph_.metrics}, [problem](Backend backend, KernelRequest& request) {
-                    return kernels::softmax_cross_entropy_forward(backend, problem, request);
-                  });
+    emitter_.append(SoftmaxCrossEntropyForward{problem}, with_labels(graph_.logits),
+                    {probabilities, graph_.metrics});
     if (!options_.training) return;
     emitter_.phase_ = Phase::backward;
     const TensorId gradient = emitter_.new_tensor("gradient", logits, DType::f32, graph_.logits);
-    emitter_.node("softmax_cross_entropy_backward", with_labels(probabilities), {gradient},
-                  [problem](Backend backend, KernelRequest& request) {
-                    return kernels::softmax_cross_entropy_backward(backend, problem, request);
-                  });
+    emitter_.append(SoftmaxCrossEntropyBackward{problem}, with_labels(probabilities), {gradient});
     emitter_.contributions_[graph_.logits].push_back(gradient);
   }
 
-  // The first layer's input becomes what a node in front makes of the images.
+  // Puts a node in front that mixes the images. The first layer then reads the mixed ones.
   void mix_images() {
     const TensorId mixed = graph_.images;
-    graph_.tensors[static_cast<std::size_t>(mixed)].role = TensorRole::activation;
+    graph_.tensors[mixed].role = TensorRole::activation;
     graph_.images = add_tensor({"images", TensorRole::images, DType::f32, network_.layers().front().output});
-    Node node{
-        "input",
-        "mix_forward",
-        Phase::forward,
-        {graph_.images, graph_.mix_of_images},
-        {mixed},
-        [](Backend backend, KernelRequest& request) { return kernels::mix_forward(backend, {}, request); }};
+    Node node{"input", MixForward{}, Phase::forward, {graph_.images, graph_.mix_of_images}, {mixed}};
     graph_.nodes.insert(graph_.nodes.begin(), std::move(node));
   }
 
@@ -131,25 +113,11 @@ class GraphBuilder {
   const GraphOptions options_;
   StepGraph graph_;
   Emitter emitter_;
-  std::vector<TensorId> outputs_;  // of every layer
+  std::vector<TensorId> outputs_;  // one for each layer
 };
 
 StepGraph build_step_graph(const Network& network, const GraphOptions& options) {
   return GraphBuilder(network, options).build();
-}
-
-std::vector<int> StepGraph::parameters_by_gradient() const {
-  std::vector<std::size_t> finished(tensors.size(), 0);
-  for (std::size_t i = 0; i < nodes.size(); ++i)
-    for (const TensorId output : nodes[i].outputs) finished[static_cast<std::size_t>(output)] = i;
-  std::vector<int> order(parameters.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
-  if (parameters.empty() || parameters[0].gradient < 0) return order;
-  const auto time_of = [&](int index) {
-    return finished[static_cast<std::size_t>(parameters[static_cast<std::size_t>(index)].gradient)];
-  };
-  std::ranges::stable_sort(order, [&](int a, int b) { return time_of(a) < time_of(b); });
-  return order;
 }
 
 }  // namespace convoy::app

@@ -1,4 +1,5 @@
-// Network -> StepGraph: forward, loss and, in training, the backward operations (reverse-mode differentiation by layer).
+// Builds the step graph of a network: forward, loss and, in training, backward, by reverse-mode
+// differentiation layer by layer.
 #pragma once
 
 #include "app/graph/emitter.h"
@@ -6,7 +7,7 @@
 
 namespace convoy::app {
 
-// The network's last layer must give logits [N, classes].
+// Throws std::runtime_error unless the network's last layer gives logits [N, classes].
 StepGraph build_step_graph(const Network& network, const GraphOptions& options);
 
 }  // namespace convoy::app

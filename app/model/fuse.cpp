@@ -1,4 +1,4 @@
-// The fusion passes over a network.
+// Implements fuse(): one walk plans which layers are replaced, a second builds the new network.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -33,7 +33,7 @@ class Fuser {
  private:
   const Layer& at(LayerId id) const { return network_.layers()[static_cast<std::size_t>(id)]; }
 
-  // The only reader of a layer, or -1.
+  // Returns the only reader of a layer, or -1.
   LayerId only_consumer(LayerId id) const {
     const auto& readers = consumers_[static_cast<std::size_t>(id)];
     return readers.size() == 1 ? readers[0] : -1;
@@ -54,7 +54,8 @@ class Fuser {
     return {at(max_pool).name, pool, std::move(inputs), {}};
   }
 
-  // The fused layer takes the place of the last layer it absorbs, where all of its inputs exist.
+  // Puts a fused layer in the place of the last layer that it absorbs. All of its inputs come
+  // before.
   void replace(LayerId place, Layer layer, std::initializer_list<LayerId> absorbed) {
     replacement_[place] = std::move(layer);
     for (const LayerId id : absorbed) absorbed_[static_cast<std::size_t>(id)] = true;
@@ -65,7 +66,7 @@ class Fuser {
     const LayerId next = only_consumer(id);
     if (op<Relu>(next) == nullptr) return;
     if (const LayerId pool = only_consumer(next); op<Conv2d>(id) != nullptr && is_max_pool(pool)) {
-      // The maximum of what is rectified is the maximum, rectified, and there are fewer of those.
+      // A ReLU may come after the maximum as well, where it has fewer elements.
       replace(pool, rectified(pool, {id}), {next});
     } else if (is_max_pool(id)) {
       replace(next, rectified(id, at(id).inputs), {id});
@@ -82,7 +83,8 @@ class Fuser {
     }
   }
 
-  // add(norm(x), residual) -> relu. Any of the two terms may be the batch norm; the later one's values are the fresher.
+  // Fuses relu(norm(x) + residual). Either term may be the batch norm. If both are, the later one
+  // is fused: the caches may still have its values.
   void plan_residual(LayerId add, LayerId relu) {
     const auto& terms = at(add).inputs;
     if (terms.size() != 2) return;

@@ -1,5 +1,5 @@
-// A network is a list of layers, each reading the outputs of earlier ones. It is built for one input shape, so every
-// shape is known and checked when a layer is added.
+// A network is a list of layers, each reading the outputs of earlier ones. It is built for one
+// input shape, so every shape is known and checked when a layer is added.
 #pragma once
 
 #include <string>
@@ -24,7 +24,8 @@ class Network {
   Network(std::string name, const Shape& input);
 
   LayerId input() const { return 0; }
-  // Infers the layer's shape and returns its id. Throws std::runtime_error naming network and layer.
+  // Infers the layer's shape and returns its id. Throws std::runtime_error, which names network and
+  // layer.
   LayerId add(std::string name, LayerOp op, std::vector<LayerId> inputs);
   LayerId add(std::string name, LayerOp op, LayerId input) {
     return add(std::move(name), std::move(op), std::vector{input});
@@ -34,7 +35,8 @@ class Network {
   const std::vector<Layer>& layers() const { return layers_; }
   const Shape& shape(LayerId layer) const { return layers_[static_cast<std::size_t>(layer)].output; }
   std::vector<Shape> input_shapes(const Layer& layer) const;
-  std::vector<ParameterSpec> parameters() const;  // of all layers in order, names "layer.parameter"
+  // Returns those of all layers in order. Their names are "layer.parameter".
+  std::vector<ParameterSpec> parameters() const;
   std::int64_t parameter_count() const;
 
  private:
@@ -42,8 +44,9 @@ class Network {
   std::vector<Layer> layers_;
 };
 
-// Rewrites a network into an equal one with fewer passes over memory: ReLU into the convolution or batch norm before
-// it, batch norm + add + ReLU into one layer. Parameters keep their names.
+// Returns an equal network with fewer passes over memory. A ReLU moves into the convolution, batch
+// norm or max pool next to it, and batch norm, add and ReLU become one layer. Parameters keep their
+// names.
 Network fuse(const Network& network);
 
 }  // namespace convoy::app

@@ -1,4 +1,5 @@
-// The op table: one row an op.
+// The table of all layer types. A new type needs its include and its row here, and nothing else:
+// the step graph takes the operations from the types' Nodes.
 #pragma once
 
 #include <variant>

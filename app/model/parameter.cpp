@@ -9,7 +9,7 @@
 namespace convoy::app {
 namespace {
 
-// Box–Muller: two words give one normal variate.
+// Makes one normal variate of two words (Box and Muller 1958).
 double normal_from(std::uint32_t a, std::uint32_t b) {
   const double radius = std::sqrt(-2.0 * std::log((a + 1.0) * 0x1p-32));
   return radius * std::cos(2.0 * std::numbers::pi * b * 0x1p-32);

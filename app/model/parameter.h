@@ -1,4 +1,4 @@
-// Parameters and running statistics: what a layer owns between steps, and how it begins.
+// Parameters and running statistics, which a layer keeps between steps, and their first values.
 #pragma once
 
 #include <cstdint>
@@ -12,27 +12,28 @@ namespace convoy::app {
 struct Initializer {
   enum class Kind : std::uint8_t { constant, normal, uniform };
   Kind kind = Kind::constant;
-  double value = 0;  // the constant; the standard deviation; the half-width of the interval around zero
+  // The constant, the standard deviation, or the half-width of the interval around zero.
+  double value = 0;
 
   static Initializer constant(double value) { return {Kind::constant, value}; }
   static Initializer normal(double deviation) { return {Kind::normal, deviation}; }
   static Initializer uniform(double half_width) { return {Kind::uniform, half_width}; }
-  // He et al. 2015, for ReLU: normal with variance 2 / fan.
+  // Returns a normal one with variance 2 / fan, for layers before a ReLU (He et al. 2015).
   static Initializer he_normal(double fan);
 };
 
 struct ParameterSpec {
-  std::string
-      name;  // within the layer ("weight"); the whole name once it belongs to a network ("conv1.weight")
+  std::string name;  // "weight" in a layer, "conv1.weight" in a network
   kernels::Shape shape;
   Initializer initializer;
-  bool decay = false;  // weight decay and LARS scaling apply: weights of convolutions and linear layers
+  bool decay = false;  // weight decay and LARS scaling apply
 };
 
-// FNV-1a, the same everywhere (std::hash may differ between standard libraries).
+// Returns the FNV-1a hash. std::hash may differ between standard libraries.
 std::uint64_t hash_of(std::string_view text);
 
-// Fills `values` (row-major). Every element depends on (seed, name, its index) alone: the same on every rank and backend.
+// Fills `values` in row-major order. An element depends only on seed, name and its index, so it is
+// the same on every rank and backend.
 void initialize(const ParameterSpec& spec, std::uint64_t seed, float* values);
 
 }  // namespace convoy::app

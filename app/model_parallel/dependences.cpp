@@ -41,7 +41,7 @@ class DependenceFinder {
     readers.push_back(node);
     // Evaluation does not mix: its first layer reads the images themselves, which are where
     // training mixes them.
-    if (graph_.nodes[at(writer_[at(tensor)])].kind == "mix_forward") join(writer_[at(tensor)], node);
+    if (graph_.nodes[at(writer_[at(tensor)])].is<MixForward>()) join(writer_[at(tensor)], node);
     result_.uses.push_back({writer_[at(tensor)], node, tensor});
   }
 

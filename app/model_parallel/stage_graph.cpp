@@ -13,25 +13,20 @@ namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-TransferEnd::Action end_of(ProgramStep::Action action) {
+Transfer::Action end_of(ProgramStep::Action action) {
   switch (action) {
     case ProgramStep::Action::send_begin:
-      return TransferEnd::Action::send_begin;
+      return Transfer::Action::send_begin;
     case ProgramStep::Action::send_finish:
-      return TransferEnd::Action::send_finish;
+      return Transfer::Action::send_finish;
     case ProgramStep::Action::receive_begin:
-      return TransferEnd::Action::receive_begin;
+      return Transfer::Action::receive_begin;
     case ProgramStep::Action::receive_finish:
-      return TransferEnd::Action::receive_finish;
+      return Transfer::Action::receive_finish;
     case ProgramStep::Action::run:
       break;
   }
   throw std::logic_error("a node is no transfer");
-}
-
-const char* name_of(TransferEnd::Action action) {
-  constexpr const char* kNames[] = {"send_begin", "send_finish", "receive_begin", "receive_finish"};
-  return kNames[static_cast<std::size_t>(action)];
 }
 
 Node transfer_node(const StepGraph& graph, const CutTensor& cut, ProgramStep step) {
@@ -40,8 +35,7 @@ Node transfer_node(const StepGraph& graph, const CutTensor& cut, ProgramStep ste
   const Node& producer = graph.nodes[at(cut.producer)];
   Node node;
   node.layer = producer.layer;
-  node.transfer = TransferEnd{end_of(step.action), step.index, sends ? cut.to : cut.from};
-  node.kind = name_of(node.transfer->action);
+  node.op = Transfer{end_of(step.action), step.index, sends ? cut.to : cut.from};
   node.phase = producer.phase;
   (sends ? node.inputs : node.outputs).push_back(cut.tensor);
   return node;

@@ -69,7 +69,7 @@ class TaskMaker {
     const bool first = seen_.insert(dependences_.group[at(node)]).second;
     partition::TaskNode task;
     task.id = node;
-    task.name = fmt::format("{}/{}", of.layer, of.kind);
+    task.name = fmt::format("{}/{}", of.layer, of.name());
     task.time =
         nanoseconds(of.is_all_reduce() ? reduce_ms(bytes(of.inputs[0])) : costs_.times.node_ms[at(node)]);
     task.resident_bytes = first ? group.resident : 0;

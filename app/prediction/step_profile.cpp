@@ -11,6 +11,7 @@
 #include <stdexcept>
 
 #include "app/graph/graph_builder.h"
+#include "app/graph/passes/fusions.h"
 
 namespace convoy::app {
 namespace {
@@ -135,12 +136,7 @@ StepProfile estimate_profile(const Network& network, const std::string& precisio
     throw std::runtime_error(fmt::format("--precision {}: the topology's device.gflops has {} alone",
                                          precision, fmt::join(device.gflops | std::views::keys, ", ")));
   StepGraph graph = training_graph(network);
-  if (device.backend == "cuda") {  // as the session does, on Hopper
-    fuse_statistics(graph);
-    fuse_relu_gradients(graph);
-    fuse_relu_masks(graph);
-    if (precision != "fp32") fuse_norm_gradients(graph);
-  }
+  if (device.backend == "cuda") fuse_for_gpu(graph, precision != "fp32");  // as the session does on Hopper
   const double activation_bytes = precision == "bf16" ? 2 : 4;
   StepProfile profile;
   profile.model = network.name(), profile.precision = precision, profile.backend = device.backend;
@@ -153,7 +149,8 @@ StepProfile estimate_profile(const Network& network, const std::string& precisio
     double bytes = 0;
     for (const auto* operands : {&node.inputs, &node.outputs})
       for (const TensorId id : *operands) bytes += bytes_of(graph, id, activation_bytes);
-    profile.operations.push_back(timed(node.layer, node.kind, milliseconds(node.flops, bytes)));
+    profile.operations.push_back(
+        timed(node.layer, std::string(node.name()), milliseconds(node.flops, bytes)));
   }
   // SGD with momentum reads parameters, gradients and momentum and writes the first and the last.
   const double update_bytes = 5.0 * 4 * static_cast<double>(network.parameter_count());
@@ -192,8 +189,8 @@ StepProfile at_batch(const std::vector<StepProfile>& profiles, std::int64_t batc
 std::vector<TimedBucket> buckets_of(const Network& network, const StepProfile& profile,
                                     const comm::BucketSizes& sizes) {
   StepGraph graph = training_graph(network);
-  const auto is_reduce = [](const auto& operation) { return operation.kind == "batch_norm_backward_reduce"; };
-  if (std::ranges::count_if(profile.operations, is_reduce) < std::ranges::count_if(graph.nodes, is_reduce))
+  if (std::ranges::count(profile.operations, BatchNormBackwardReduce::kName, &TimedOperation::kind) <
+      std::ranges::count_if(graph.nodes, &Node::is<BatchNormBackwardReduce>))
     fuse_norm_gradients(graph);  // as the session did that was profiled
   std::vector<comm::ParameterSegment> segments;
   std::vector<std::size_t> ready;  // of each segment: the operation that finishes it
@@ -209,7 +206,7 @@ std::vector<TimedBucket> buckets_of(const Network& network, const StepProfile& p
     for (std::size_t i = 0; i < profile.operations.size(); ++i) {
       if (profile.operations[i].layer != node->layer) continue;
       of_layer = i;
-      if (profile.operations[i].kind == node->kind) exact = i;
+      if (profile.operations[i].kind == node->name()) exact = i;
     }
     if (of_layer == 0)
       throw std::runtime_error(

@@ -176,7 +176,8 @@ OpTimer::OpTimer(const CompiledGraph& step, kernels::Backend backend, const kern
     : ring_(std::make_unique<Ring>(step, backend, control, memory_limit)) {
   std::vector<kernels::Launch> launches;
   for (std::size_t node = 0; node < step.kernels.size(); ++node) {
-    const bool computes = !step.graph.nodes[node].is_all_reduce() && !step.graph.nodes[node].transfer;
+    const bool computes =
+        !step.graph.nodes[node].is_all_reduce() && step.graph.nodes[node].transfer() == nullptr;
     computes_.push_back(computes);
     launches.push_back(computes ? ring_->bind(node) : kernels::Launch{});
   }

@@ -4,9 +4,6 @@
 #include <iterator>
 
 #include "kernels/device/sample_transform.h"
-#include "kernels/image_ops/image_ops.h"
-#include "kernels/normalise/normalise.h"
-#include "kernels/resample/resample.h"
 
 namespace convoy::app {
 
@@ -27,28 +24,16 @@ void read_stored_images(StepGraph& graph, const StoredInput& input) {
   const kernels::Shape pixels{shape[0], input.channels, shape[2], shape[3]};
   TensorId images = add({"resampled images", TensorRole::activation, DType::u8, pixels});
   std::vector<Node> nodes;
-  const auto node = [&](const char* kind, std::vector<TensorId> inputs, TensorId output, KernelMaker make) {
-    nodes.push_back({"input", kind, Phase::forward, std::move(inputs), {output}, std::move(make)});
+  const auto node = [&](NodeOp op, std::vector<TensorId> inputs, TensorId output) {
+    nodes.push_back({"input", std::move(op), Phase::forward, std::move(inputs), {output}});
   };
-  node("resample_forward", {graph.images, graph.transforms}, images,
-       [problem = kernels::ResampleProblem{input.fill}](kernels::Backend backend,
-                                                        kernels::KernelRequest& request) {
-         return kernels::resample_forward(backend, problem, request);
-       });
+  node(ResampleForward{{input.fill}}, {graph.images, graph.transforms}, images);
   if (input.most_image_ops > 0) {
     const TensorId changed = add({"changed images", TensorRole::activation, DType::u8, pixels});
-    node("image_ops_forward", {images, graph.transforms}, changed,
-         [problem = kernels::ImageOpsProblem{input.most_image_ops}](kernels::Backend backend,
-                                                                    kernels::KernelRequest& request) {
-           return kernels::image_ops_forward(backend, problem, request);
-         });
+    node(ImageOpsForward{{input.most_image_ops}}, {images, graph.transforms}, changed);
     images = changed;
   }
-  node("normalise_forward", {images, graph.transforms}, ready,
-       [problem = kernels::NormaliseProblem{input.scale, input.shift}](kernels::Backend backend,
-                                                                       kernels::KernelRequest& request) {
-         return kernels::normalise_forward(backend, problem, request);
-       });
+  node(NormaliseForward{{input.scale, input.shift}}, {images, graph.transforms}, ready);
   graph.nodes.insert(graph.nodes.begin(), std::make_move_iterator(nodes.begin()),
                      std::make_move_iterator(nodes.end()));
 }

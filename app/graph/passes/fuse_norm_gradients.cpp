@@ -1,12 +1,26 @@
-// Batch norm's sums over two gradients, given to the convolution that writes the later one.
 #include <map>
 #include <set>
 #include <utility>
 
-#include "app/graph/step_graph.h"
+#include "app/graph/passes/fusions.h"
 
 namespace convoy::app {
 namespace {
+
+// Returns whether a convolution may do the work of this node. It must have two gradients to add:
+// with one, a convolution would lose what the pass over memory takes (docs/results/training.md).
+bool can_be_given(const Node& node) {
+  const auto* reduce = std::get_if<BatchNormBackwardReduce>(&node.op);
+  return reduce != nullptr && reduce->problem.relu && reduce->problem.second_gradient;
+}
+
+// Returns whether the node can do such work. No kernel does it with a stride, or for a second ReLU.
+bool can_take(const Node& node) {
+  const auto* convolution = std::get_if<Conv2dBackwardData>(&node.op);
+  if (convolution == nullptr) return false;
+  const kernels::Conv2dProblem& problem = convolution->problem;
+  return problem.stride[0] == 1 && problem.stride[1] == 1 && !problem.input_relu && !problem.input_norm;
+}
 
 class NormGradients {
  public:
@@ -15,30 +29,31 @@ class NormGradients {
       const Node& node = graph.nodes[i];
       for (const TensorId input : node.inputs) ++readers_[input];
       for (const TensorId output : node.outputs) writer_.emplace(output, i);
-      if (node.kind == "batch_norm_forward") forward_[node.inputs[1]] = i;
+      if (node.is<BatchNormForward>()) forward_[node.inputs[1]] = i;
     }
   }
 
   void fuse() {
-    std::set<TensorId> written;  // sums that a convolution takes now
-    for (Node& node : graph_.nodes)
-      if (node.reduces && give_to_convolution(node)) written.insert(node.outputs[0]);
-    std::erase_if(graph_.nodes,
-                  [&](const Node& node) { return node.reduces && written.contains(node.outputs[0]); });
+    std::set<TensorId> given;  // sums that a convolution takes now
+    for (const Node& node : graph_.nodes)
+      if (can_be_given(node) && give_to_convolution(node)) given.insert(node.outputs[0]);
+    std::erase_if(graph_.nodes, [&](const Node& node) {
+      return node.is<BatchNormBackwardReduce>() && given.contains(node.outputs[0]);
+    });
   }
 
  private:
+  // Returns false if the gradient that is written last does not come from a convolution that can do
+  // the work, or if another node reads it too.
   bool give_to_convolution(const Node& reduce) {
     // {x, sums, gamma, beta, dy, [the output or its mask], dy2} -> {dsums, dgamma, dbeta, g}
-    TensorId first = reduce.inputs[4],
-             last = reduce.inputs.back();  // to be written; the last can take in the first
+    TensorId first = reduce.inputs[4], last = reduce.inputs.back();
     if (writer_.at(last) < writer_.at(first)) std::swap(first, last);
     Node& convolution = graph_.nodes[writer_.at(last)];
-    // It may give the gradient before another ReLU, and somebody else may read what it gives.
-    if (!convolution.with_input_norm || convolution.inputs.size() > 2 || readers_[last] > 1) return false;
+    if (!can_take(convolution) || readers_[last] > 1) return false;
     Node& forward = graph_.nodes[forward_.at(reduce.inputs[1])];
-    if (!forward.with_relu_mask) return false;
-    convolution.make = convolution.with_input_norm(*reduce.reduces);
+    std::get<Conv2dBackwardData>(convolution.op).problem.input_norm =
+        std::get<BatchNormBackwardReduce>(reduce.op).problem;
     convolution.inputs.insert(convolution.inputs.end(), reduce.inputs.begin(), reduce.inputs.begin() + 4);
     convolution.inputs.push_back(kept_relu_mask(graph_, forward));
     convolution.inputs.push_back(first);

@@ -10,13 +10,16 @@ namespace {
 
 using kernels::DType;
 
-std::size_t index(TensorId id) { return static_cast<std::size_t>(id); }
-
+// Products are the operations that may round their factors.
 bool multiplies(const Node& node) {
-  return node.kind.starts_with("conv2d_") || node.kind.starts_with("linear_");
+  return std::visit(
+      [](const auto& op) {
+        return requires { op.problem.tf32; };
+      },
+      node.op);
 }
 
-// Weights, not biases: biases are added to float32 sums.
+// Biases are no weights: they are added to float32 sums.
 bool is_weight(const Tensor& tensor) {
   return tensor.role == TensorRole::parameter && tensor.shape.rank() > 1;
 }
@@ -37,17 +40,17 @@ void store_in_bf16(StepGraph& graph) {
       tensor.dtype = DType::bf16;
   std::map<TensorId, TensorId> copies;
   for (TrainableParameter& parameter : graph.parameters) {
-    const Tensor weight = graph.tensors[index(parameter.tensor)];
+    const Tensor weight = graph.tensors[parameter.tensor];
     if (!is_weight(weight)) continue;
     parameter.copy = static_cast<TensorId>(graph.tensors.size());
     graph.tensors.push_back({weight.name, TensorRole::parameter_copy, DType::bf16, weight.shape});
     copies[parameter.tensor] = parameter.copy;
-    // Who settles the copy's layout settles that of all three.
-    if (parameter.gradient >= 0) graph.tensors[index(parameter.gradient)].partner = parameter.copy;
+    // The copy's layout then holds for the parameter and its gradient, too.
+    if (parameter.gradient >= 0) graph.tensors[parameter.gradient].partner = parameter.copy;
   }
   for (Node& node : graph.nodes) {
-    if (node.kind == "softmax_cross_entropy_forward")
-      graph.tensors[index(node.outputs[0])].dtype = DType::f32;  // the probabilities
+    if (node.is<SoftmaxCrossEntropyForward>())
+      graph.tensors[node.outputs[0]].dtype = DType::f32;  // the probabilities
     if (!multiplies(node)) continue;
     for (TensorId& input : node.inputs)
       if (const auto found = copies.find(input); found != copies.end()) input = found->second;

@@ -1,7 +1,7 @@
-// Numbers of a step: fp32; tf32, in which products of float32 tensors round their factors to 10 bits; bf16, in which
-// activations and their gradients are stored as bf16. Parameters, their gradients, statistics, losses and reductions are
-// float32 or wider in all three. In bf16 the weights of convolutions and linear layers have a bf16 copy, which the
-// optimizer writes and the products read.
+// The precisions of a step. In tf32, products of float32 tensors round their factors to 10 bits. In
+// bf16, activations and their gradients are stored as bf16, and weights have a bf16 copy that the
+// optimizer writes and products read. Parameters, their gradients, statistics, losses and
+// reductions are float32 or wider in all precisions.
 #pragma once
 
 #include <string>
@@ -12,7 +12,8 @@ namespace convoy::app {
 
 enum class Precision : std::uint8_t { fp32, tf32, bf16 };
 
-Precision precision_of(const std::string& name);  // "fp32", "tf32", "bf16"; throws std::invalid_argument
+// Reads "fp32", "tf32" or "bf16"; throws std::invalid_argument for other names.
+Precision precision_of(const std::string& name);
 
 // Rewrites a graph of float32 tensors for bf16.
 void store_in_bf16(StepGraph& graph);

@@ -2,12 +2,22 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 namespace convoy::app {
 namespace {
 
-std::size_t index(TensorId id) { return static_cast<std::size_t>(id); }
+// Returns the operation that gives the same first output, bit for bit, later in the step; nothing
+// if there is none.
+std::optional<NodeOp> recomputed(const NodeOp& op) {
+  const auto* norm = std::get_if<BatchNormForward>(&op);
+  if (norm == nullptr) return std::nullopt;
+  BatchNormForward again = *norm;
+  again.problem.momentum = 0;  // the running statistics are up to date
+  again.problem.relu_mask = false;
+  return again;
+}
 
 bool reads(const Node& node, TensorId tensor) {
   return std::ranges::find(node.inputs, tensor) != node.inputs.end();
@@ -24,14 +34,15 @@ std::vector<RecomputeCandidate> recompute_candidates(const StepGraph& graph) {
   std::vector<RecomputeCandidate> found;
   std::map<TensorId, const Node*> writer;
   for (const Node& node : graph.nodes) {
-    if (!node.again || node.phase != Phase::forward || !read_in_backward(graph, node.outputs[0])) continue;
-    const Tensor& tensor = graph.tensors[index(node.outputs[0])];
+    if (node.phase != Phase::forward || !recomputed(node.op) || !read_in_backward(graph, node.outputs[0]))
+      continue;
+    const Tensor& tensor = graph.tensors[node.outputs[0]];
     found.push_back({node.outputs[0],
                      tensor.shape.elements() * static_cast<std::int64_t>(kernels::bytes_of(tensor.dtype))});
     writer[node.outputs[0]] = &node;
   }
   std::ranges::stable_sort(found, [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
-  // Those that need one tensor alone cost less than a residual's, which read two.
+  // A node without a residual costs less: it reads one activation and not two.
   std::ranges::stable_sort(found, [&](const auto& a, const auto& b) {
     return writer[a.tensor]->inputs.size() < writer[b.tensor]->inputs.size();
   });
@@ -48,11 +59,13 @@ std::vector<RecomputeCandidate> recompute_candidates(const StepGraph& graph) {
 }
 
 void recompute(StepGraph& graph, const std::vector<TensorId>& tensors) {
-  std::map<TensorId, Node> again;       // of what is dropped: the node that makes it
-  std::map<TensorId, TensorId> second;  // and the tensor that it makes
+  std::map<TensorId, Node> again;       // nodes that compute again, by the tensors that are dropped
+  std::map<TensorId, TensorId> second;  // the tensors that take their place
   for (const Node& node : graph.nodes)
-    if (node.again && std::ranges::find(tensors, node.outputs[0]) != tensors.end())
-      again[node.outputs[0]] = node;
+    if (std::ranges::find(tensors, node.outputs[0]) != tensors.end())
+      if (auto op = recomputed(node.op))
+        again[node.outputs[0]] = {node.layer, *std::move(op), Phase::backward, node.inputs, {}, node.flops,
+                                  true};
   std::vector<Node> nodes;
   for (Node& node : graph.nodes) {
     if (node.phase == Phase::backward)
@@ -60,15 +73,12 @@ void recompute(StepGraph& graph, const std::vector<TensorId>& tensors) {
         const auto dropped = again.find(input);
         if (dropped == again.end()) continue;
         if (!second.contains(input)) {
-          Tensor copy = graph.tensors[index(input)];
+          Tensor copy = graph.tensors[input];
           copy.name += "/again";
           copy.partner = input;
           second[input] = static_cast<TensorId>(graph.tensors.size());
           graph.tensors.push_back(std::move(copy));
           Node made = dropped->second;
-          made.phase = Phase::backward;
-          made.kind += "_again";
-          made.make = made.again;
           made.outputs = {second[input]};
           nodes.push_back(std::move(made));
         }

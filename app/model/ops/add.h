@@ -1,12 +1,16 @@
-// Add layer: the sum of two or more tensors of one shape (residual connections).
+// Add layer: the sum of two or more tensors of one shape, as in residual connections.
 #pragma once
 
-#include "app/graph/emitter.h"
+#include "app/model/layer.h"
+#include "kernels/add/add.h"
 
 namespace convoy::app {
 
+CONVOY_NODE(AddForward, add_forward, AddProblem);
+
 struct Add {
   static constexpr std::string_view kKind = "add";
+  using Nodes = std::tuple<AddForward>;
 
   Shape infer(Shapes inputs) const;
   std::vector<ParameterSpec> parameters(Shapes) const { return {}; }

@@ -1,14 +1,22 @@
-// Batch normalisation layer (Ioffe & Szegedy 2015) over the channels of [N, C, H, W], with what fuse() folds into it: a
-// residual added before a ReLU. A second input is the residual.
+// Batch normalisation layer (Ioffe & Szegedy 2015) over the channels of [N, C, H, W]. fuse() may
+// give it a second input, a residual that is added to the result, and a ReLU after that.
 #pragma once
 
-#include "app/graph/emitter.h"
+#include "app/model/layer.h"
 #include "kernels/batch_norm/batch_norm.h"
 
 namespace convoy::app {
 
+CONVOY_NODE(BatchNormStatistics, batch_norm_statistics, BatchNormProblem);
+CONVOY_NODE(BatchNormForward, batch_norm_forward, BatchNormProblem);
+CONVOY_NODE(BatchNormInference, batch_norm_inference, BatchNormProblem);
+CONVOY_NODE(BatchNormBackwardReduce, batch_norm_backward_reduce, BatchNormProblem);
+CONVOY_NODE(BatchNormBackward, batch_norm_backward, BatchNormProblem);
+
 struct BatchNorm {
   static constexpr std::string_view kKind = "batch_norm";
+  using Nodes = std::tuple<BatchNormStatistics, BatchNormForward, BatchNormInference, BatchNormBackwardReduce,
+                           BatchNormBackward>;
   double epsilon = 1e-5;
   double momentum = 0.1;       // weight of the batch in the running statistics
   double initial_scale = 1.0;  // 0 makes a residual block start as the identity

@@ -1,13 +1,8 @@
-#include "kernels/concat/concat.h"
+#include "app/model/ops/concat.h"
 
 #include <fmt/format.h>
 
-#include "app/model/ops/concat.h"
-
 namespace convoy::app {
-
-using kernels::Backend;
-using kernels::KernelRequest;
 
 Shape Concat::infer(Shapes inputs) const {
   if (inputs.empty()) throw ShapeError("joins nothing, expected one or more tensors");
@@ -22,23 +17,6 @@ Shape Concat::infer(Shapes inputs) const {
     joined[1] += input[1];
   }
   return joined;
-}
-
-void Concat::forward(Emitter& emitter) const {
-  std::vector<TensorId> inputs;
-  for (int i = 0; i < emitter.input_count(); ++i) inputs.push_back(emitter.input(i));
-  emitter.node("concat_forward", inputs, {emitter.output()}, [](Backend backend, KernelRequest& request) {
-    return kernels::concat_forward(backend, {}, request);
-  });
-}
-
-void Concat::backward(Emitter& emitter) const {
-  const TensorId dy = emitter.output_gradient();
-  std::vector<TensorId> gradients;
-  for (int i = 0; i < emitter.input_count(); ++i) gradients.push_back(emitter.new_input_gradient(i));
-  emitter.node("concat_backward", {dy}, gradients, [](Backend backend, KernelRequest& request) {
-    return kernels::concat_backward(backend, {}, request);
-  });
 }
 
 }  // namespace convoy::app

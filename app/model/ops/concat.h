@@ -1,12 +1,17 @@
 // Concat layer: images of equal size joined along the channels.
 #pragma once
 
-#include "app/graph/emitter.h"
+#include "app/model/layer.h"
+#include "kernels/concat/concat.h"
 
 namespace convoy::app {
 
+CONVOY_NODE(ConcatForward, concat_forward, ConcatProblem);
+CONVOY_NODE(ConcatBackward, concat_backward, ConcatProblem);
+
 struct Concat {
   static constexpr std::string_view kKind = "concat";
+  using Nodes = std::tuple<ConcatForward, ConcatBackward>;
 
   Shape infer(Shapes inputs) const;
   std::vector<ParameterSpec> parameters(Shapes) const { return {}; }

@@ -4,23 +4,28 @@
 #include <array>
 #include <optional>
 
-#include "app/graph/emitter.h"
+#include "app/model/layer.h"
 #include "kernels/conv2d/conv2d.h"
 
 namespace convoy::app {
 
+CONVOY_NODE(Conv2dForward, conv2d_forward, Conv2dProblem);
+CONVOY_NODE(Conv2dBackwardData, conv2d_backward_data, Conv2dProblem);
+CONVOY_NODE(Conv2dBackwardWeights, conv2d_backward_weights, Conv2dProblem);
+
 struct Conv2d {
   static constexpr std::string_view kKind = "conv2d";
+  using Nodes = std::tuple<Conv2dForward, Conv2dBackwardData, Conv2dBackwardWeights>;
   std::int64_t filters = 0;
   std::array<int, 2> kernel{1, 1}, stride{1, 1}, padding{0, 0}, dilation{1, 1};  // height, width
   int groups = 1;
   bool bias = false;
   bool relu = false;  // set by fuse()
-  // Else normal by fan-out, for the ReLU behind (He et al. 2015).
+  // The default is normal by fan-out, for the ReLU that follows (He et al. 2015).
   std::optional<Initializer> weight_initializer = std::nullopt;
   Initializer bias_initializer = Initializer::constant(0);
 
-  // The usual square case.
+  // Returns a convolution with a square kernel, without groups or dilation.
   static Conv2d square(std::int64_t filters, int kernel, int stride = 1, int padding = 0, bool bias = false) {
     return {filters, {kernel, kernel}, {stride, stride}, {padding, padding}, {1, 1}, 1, bias, false};
   }

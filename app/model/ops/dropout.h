@@ -1,12 +1,18 @@
-// Dropout layer: in training each element is zero with probability `rate`, the others are scaled by 1 / (1 - rate).
+// Dropout layer. In training each element is zero with probability `rate`, and the others are
+// scaled by 1 / (1 - rate).
 #pragma once
 
-#include "app/graph/emitter.h"
+#include "app/model/layer.h"
+#include "kernels/dropout/dropout.h"
 
 namespace convoy::app {
 
+CONVOY_NODE(DropoutForward, dropout_forward, DropoutProblem);
+CONVOY_NODE(DropoutBackward, dropout_backward, DropoutProblem);
+
 struct Dropout {
   static constexpr std::string_view kKind = "dropout";
+  using Nodes = std::tuple<DropoutForward, DropoutBackward>;
   float rate = 0.5f;
 
   Shape infer(Shapes inputs) const;

@@ -1,12 +1,13 @@
-// The network's input: a batch of images.
+// Input layer: a batch of images.
 #pragma once
 
-#include "app/graph/emitter.h"
+#include "app/model/layer.h"
 
 namespace convoy::app {
 
 struct Input {
   static constexpr std::string_view kKind = "input";
+  using Nodes = std::tuple<>;
   Shape shape;
 
   Shape infer(Shapes) const { return shape; }

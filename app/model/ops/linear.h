@@ -1,17 +1,24 @@
-// Fully connected layer: [N, ...] -> [N, outputs], weights [outputs, inputs] over the flattened (c, h, w).
+// Fully connected layer: [N, ...] -> [N, outputs], with weights [outputs, inputs] over the
+// flattened (c, h, w).
 #pragma once
 
 #include <optional>
 
-#include "app/graph/emitter.h"
+#include "app/model/layer.h"
+#include "kernels/linear/linear.h"
 
 namespace convoy::app {
 
+CONVOY_NODE(LinearForward, linear_forward, LinearProblem);
+CONVOY_NODE(LinearBackwardData, linear_backward_data, LinearProblem);
+CONVOY_NODE(LinearBackwardWeights, linear_backward_weights, LinearProblem);
+
 struct Linear {
   static constexpr std::string_view kKind = "linear";
+  using Nodes = std::tuple<LinearForward, LinearBackwardData, LinearBackwardWeights>;
   std::int64_t outputs = 0;
   bool bias = true;
-  // Else uniform in ±1/sqrt(inputs), as in LeCun et al. 1998 and common ever since.
+  // The default is uniform in ±1/sqrt(inputs), as in LeCun et al. 1998.
   std::optional<Initializer> weight_initializer = std::nullopt, bias_initializer = std::nullopt;
 
   Shape infer(Shapes inputs) const;

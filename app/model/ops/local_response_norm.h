@@ -1,12 +1,17 @@
 // Local response normalisation across channels (Krizhevsky et al. 2012).
 #pragma once
 
-#include "app/graph/emitter.h"
+#include "app/model/layer.h"
+#include "kernels/local_response_norm/local_response_norm.h"
 
 namespace convoy::app {
 
+CONVOY_NODE(LocalResponseNormForward, local_response_norm_forward, LocalResponseNormProblem);
+CONVOY_NODE(LocalResponseNormBackward, local_response_norm_backward, LocalResponseNormProblem);
+
 struct LocalResponseNorm {
   static constexpr std::string_view kKind = "local_response_norm";
+  using Nodes = std::tuple<LocalResponseNormForward, LocalResponseNormBackward>;
   int size = 5;
   float alpha = 1e-4f, beta = 0.75f, k = 2.0f;
 

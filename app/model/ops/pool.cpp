@@ -2,12 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "app/model/ops/relu.h"
-
 namespace convoy::app {
 
-using kernels::Backend;
-using kernels::KernelRequest;
 using kernels::PoolKind;
 
 kernels::PoolProblem Pool::problem(const Shape& input) const {
@@ -49,29 +45,6 @@ std::string Pool::attributes() const {
   return fmt::format("{} {}x{}, stride {}{}{}{}", name, window, window, stride,
                      padding > 0 ? fmt::format(", padding {}", padding) : "", ceil_mode ? ", ceil" : "",
                      relu ? ", relu" : "");
-}
-
-void Pool::forward(Emitter& emitter) const {
-  const auto pool = problem(emitter.shape(emitter.input()));
-  std::vector<TensorId> outputs{emitter.output()};
-  if (kind == PoolKind::max) {
-    outputs.push_back(emitter.new_tensor("argmax", emitter.shape(emitter.output()), kernels::DType::i32));
-    emitter.save("argmax", outputs[1]);
-  }
-  emitter.node("pool_forward", {emitter.input()}, outputs, [pool](Backend backend, KernelRequest& request) {
-    return kernels::pool_forward(backend, pool, request);
-  });
-}
-
-void Pool::backward(Emitter& emitter) const {
-  if (!emitter.wants_gradient(0)) return;
-  const auto pool = problem(emitter.shape(emitter.input()));
-  std::vector<TensorId> inputs{relu ? gradient_before_relu(emitter) : emitter.output_gradient()};
-  if (kind == PoolKind::max) inputs.insert(inputs.begin(), emitter.saved("argmax"));
-  emitter.node("pool_backward", inputs, {emitter.new_input_gradient(0)},
-               [pool](Backend backend, KernelRequest& request) {
-                 return kernels::pool_backward(backend, pool, request);
-               });
 }
 
 }  // namespace convoy::app

@@ -3,19 +3,23 @@
 
 #include <array>
 
-#include "app/graph/emitter.h"
+#include "app/model/layer.h"
 #include "kernels/pool/pool.h"
 
 namespace convoy::app {
 
+CONVOY_NODE(PoolForward, pool_forward, PoolProblem);
+CONVOY_NODE(PoolBackward, pool_backward, PoolProblem);
+
 struct Pool {
   static constexpr std::string_view kKind = "pool";
+  using Nodes = std::tuple<PoolForward, PoolBackward>;
   kernels::PoolKind kind = kernels::PoolKind::max;
   int window = 2;  // 0: the whole image
   int stride = 2;
   int padding = 0;
-  bool ceil_mode = false;  // the last, partial window counts too
-  bool relu = false;       // of the maxima; set by fuse()
+  bool ceil_mode = false;  // keeps the last, partial window
+  bool relu = false;       // applied to the maxima; set by fuse()
 
   static Pool max(int window, int stride, int padding = 0, bool ceil_mode = false) {
     return {kernels::PoolKind::max, window, stride, padding, ceil_mode};

@@ -1,14 +1,22 @@
 // ReLU layer: y = max(x, 0).
 #pragma once
 
-#include "app/graph/emitter.h"
+#include "app/model/layer.h"
+#include "kernels/relu/relu.h"
 
 namespace convoy::app {
 
+CONVOY_NODE(ReluForward, relu_forward, ReluProblem);
+CONVOY_NODE(ReluBackward, relu_backward, ReluProblem);
+
 struct Relu {
   static constexpr std::string_view kKind = "relu";
+  using Nodes = std::tuple<ReluForward, ReluBackward>;
 
-  Shape infer(Shapes inputs) const;
+  Shape infer(Shapes inputs) const {
+    expect_inputs(inputs, 1);
+    return inputs[0];
+  }
   std::vector<ParameterSpec> parameters(Shapes) const { return {}; }
   std::vector<ParameterSpec> states(Shapes) const { return {}; }
   double flops(Shapes inputs) const { return static_cast<double>(inputs[0].elements()); }
@@ -16,8 +24,5 @@ struct Relu {
   void forward(Emitter& emitter) const;
   void backward(Emitter& emitter) const;
 };
-
-// Of a layer with a ReLU fused in: appends its backward, and gives the gradient of what it was applied to.
-TensorId gradient_before_relu(Emitter& emitter);
 
 }  // namespace convoy::app

@@ -1,4 +1,5 @@
-// AlexNet in the one-column form of Krizhevsky 2014 ("One weird trick…"), with torchvision's names and initial weights.
+// AlexNet in the one-column form of Krizhevsky 2014 ("One weird trick…"), with the names and
+// initial weights of torchvision.
 #include <fmt/format.h>
 
 #include "app/model/zoo/builder.h"

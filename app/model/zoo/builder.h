@@ -1,4 +1,4 @@
-// A network in the making. Most layers read the one before them, so a network reads as the list of its layers.
+// Builds a network from a list of layers, most of which read the one before them.
 #pragma once
 
 #include <functional>
@@ -14,14 +14,15 @@ class Builder {
  public:
   Builder(std::string name, const Shape& input) : network_(std::move(name), input) {}
 
-  // Appends a layer that reads the last one; or the given ones.
+  // Both append a layer. It reads the last one, or the given ones.
   Builder& add(std::string name, LayerOp op) { return add(std::move(name), std::move(op), {last_}); }
   Builder& add(std::string name, LayerOp op, std::vector<LayerId> inputs);
-  // The next layer reads this one: where a branch starts.
+  // Starts a branch: the next layer reads this one.
   Builder& from(LayerId layer);
 
   LayerId last() const { return last_; }
-  const Shape& shape() const { return network_.shape(last_); }  // of the last layer
+  // Returns the shape of the last layer.
+  const Shape& shape() const { return network_.shape(last_); }
   const std::string& name() const { return network_.name(); }
   Network take() { return std::move(network_); }
 
@@ -30,12 +31,13 @@ class Builder {
   LayerId last_ = 0;
 };
 
-// `conv` with weights and bias uniform in ±1/sqrt(fan-in), `channels` being those of its input.
+// Returns `conv` with weights and bias uniform in ±1/sqrt(fan-in). `channels` are those of its
+// input.
 Conv2d with_uniform_weights(Conv2d conv, std::int64_t channels);
 
-// Average pooling to extent × extent: no layer where the image has that size already, a plain pool where it is a
-// multiple. Other sizes are an error that names the network's working input sizes; `extent_of` is the image's side
-// here for a square network input of a given side.
+// Adds average pooling to extent × extent: no layer if the image has that size already, a plain
+// pool if its size is a multiple. Else it throws std::runtime_error, which names the input sizes
+// that work. `extent_of` gives the image's side here for a square network input of a given side.
 void add_adaptive_average(Builder& net, const std::string& name, std::int64_t extent,
                           const std::function<std::int64_t(std::int64_t)>& extent_of);
 

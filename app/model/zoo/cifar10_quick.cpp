@@ -1,5 +1,5 @@
-// Caffe's "CIFAR-10 quick" network, after cuda-convnet's layers-80sec (Krizhevsky 2011): layers, names and initial
-// weights as published there.
+// Caffe's "CIFAR-10 quick" network, after cuda-convnet's layers-80sec (Krizhevsky 2011). It has the
+// layers, names and initial weights that Caffe published.
 #include "app/model/zoo/builder.h"
 #include "app/model/zoo/networks.h"
 
@@ -25,7 +25,7 @@ Pool average() {
 }  // namespace
 
 Network cifar10_quick(const std::string& name, const Shape& input, int classes) {
-  // Published is 0.0001 for pixels less their mean, whose deviation is about 62; here images have deviation one.
+  // Caffe's 0.0001 is for pixels whose deviation is about 62. Here images have a deviation of one.
   const double first_deviation = 0.0001 * 62;
   return Builder(name, input)
       .add("conv1", conv(32, first_deviation))

@@ -1,5 +1,5 @@
-// GoogLeNet (Szegedy et al. 2015) as torchvision has it: batch norm after every convolution, a 3x3 kernel in the branch
-// that the paper gives 5x5, no auxiliary classifiers.
+// GoogLeNet (Szegedy et al. 2015) in torchvision's form: batch norm follows every convolution, the
+// branch that has a 5x5 kernel in the paper has 3x3, and there are no auxiliary classifiers.
 #include "app/model/zoo/builder.h"
 #include "app/model/zoo/networks.h"
 
@@ -12,7 +12,7 @@ void add_conv(Builder& net, const std::string& name, int filters, int kernel, in
   net.add(name + ".conv", conv).add(name + ".bn", BatchNorm{.epsilon = 1e-3}).add(name + ".relu", Relu{});
 }
 
-// Filters of the four branches; "reduce" is the 1x1 convolution in front.
+// The filters of the four branches. "reduce" is the 1x1 convolution before the other one.
 struct Inception {
   int conv1, reduce2, conv2, reduce3, conv3, projection;
 };

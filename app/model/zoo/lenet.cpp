@@ -1,4 +1,5 @@
-// LeNet (LeCun et al. 1998) in the wider form that framework tutorials use: two 5x5 convolutions, 512 hidden units.
+// LeNet (LeCun et al. 1998) in the wider form of framework tutorials: two 5x5 convolutions and 512
+// hidden units.
 #include "app/model/zoo/builder.h"
 #include "app/model/zoo/networks.h"
 

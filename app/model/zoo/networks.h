@@ -1,4 +1,4 @@
-// One function a file of this folder. `name` is the network's name as asked for: families tell their members by it.
+// The networks, one file each. `name` is that of --model: a family tells its members by it.
 #pragma once
 
 #include <string>

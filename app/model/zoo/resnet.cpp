@@ -1,6 +1,8 @@
-// Residual networks (He et al. 2016) and ResNeXt (Xie et al. 2017), with torchvision's names and initial weights: basic
-// blocks to depth 34, beyond it bottlenecks with the stride on their 3x3 convolution ("v1.5"), ResNeXt's in groups.
-// NAME_cifar has the stem for small images of He et al.'s section 4.2: a 3x3 convolution without stride, no max pool.
+// Residual networks (He et al. 2016) and ResNeXt (Xie et al. 2017), with torchvision's names and
+// initial weights. They have basic blocks up to depth 34, and deeper ones have bottlenecks with the
+// stride on their 3x3 convolution ("v1.5"), which ResNeXt splits into groups. NAME_cifar has the
+// stem for small images of He et al.'s section 4.2: a 3x3 convolution without stride, and no max
+// pool.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,8 +18,10 @@ namespace {
 struct Variant {
   std::string_view name;
   bool bottleneck;
-  std::array<int, 4> blocks;         // of each stage
-  int groups = 1, group_width = 64;  // of a bottleneck's 3x3 convolution; filters of one in the first stage
+  std::array<int, 4> blocks;  // in each stage
+  // A bottleneck's 3x3 convolution has so many groups, each with so many filters in the first
+  // stage.
+  int groups = 1, group_width = 64;
 };
 
 constexpr std::array kVariants{Variant{"resnet18", false, {2, 2, 2, 2}},

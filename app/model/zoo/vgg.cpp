@@ -1,4 +1,5 @@
-// VGG-16, configuration D of Simonyan & Zisserman 2015, with torchvision's names and initial weights.
+// VGG-16, configuration D of Simonyan & Zisserman 2015, with the names and initial weights of
+// torchvision.
 #include <fmt/format.h>
 
 #include "app/model/zoo/builder.h"

@@ -8,11 +8,11 @@
 
 namespace convoy::app {
 
-// `input` is [N, C, H, W]. Throws UsageError where there is no network of that name, suggesting the nearest, or
-// std::runtime_error naming network and layer when the network cannot take the input.
+// `input` is [N, C, H, W]. Throws UsageError, which suggests the nearest name, if there is no such
+// network, and std::runtime_error, which names network and layer, if it cannot take the input.
 Network make_network(const std::string& name, const Shape& input, int classes);
 
-// What can be asked for. In "wrnDEPTH_WIDTH" the two words stand for numbers: "wrn28_10".
+// Returns the names of --model. "wrnDEPTH_WIDTH" stands for all networks such as "wrn28_10".
 std::vector<std::string> network_names();
 
 }  // namespace convoy::app

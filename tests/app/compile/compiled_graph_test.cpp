@@ -127,7 +127,7 @@ TEST(CompiledGraph, LayoutsAreSettledAndOperandsDefined) {
       for (const TensorId input : node.inputs) {
         const auto at = static_cast<std::size_t>(input);
         const bool in_step = compiled.graph.tensors[at].role == TensorRole::activation;
-        EXPECT_TRUE(written[at] || !in_step) << node.kind << " of " << node.layer;
+        EXPECT_TRUE(written[at] || !in_step) << node.name() << " of " << node.layer;
         EXPECT_NE(compiled.descs[at].layout, kernels::Layout::any) << compiled.graph.tensors[at].name;
         EXPECT_EQ(compiled.tensor_offset[at] >= 0, in_step) << compiled.graph.tensors[at].name;
       }

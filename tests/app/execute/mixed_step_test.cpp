@@ -17,11 +17,13 @@ namespace {
 using kernels::Backend;
 using kernels::MixParameters;
 
-const Node& node_of(const StepGraph& graph, const std::string& kind) {
-  return *std::ranges::find(graph.nodes, kind, &Node::kind);
+template <typename Op>
+const Node& node_of(const StepGraph& graph) {
+  return *std::ranges::find_if(graph.nodes, &Node::is<Op>);
 }
-std::size_t count_of(const StepGraph& graph, const std::string& kind) {
-  return static_cast<std::size_t>(std::ranges::count(graph.nodes, kind, &Node::kind));
+template <typename Op>
+std::ptrdiff_t count_of(const StepGraph& graph) {
+  return std::ranges::count_if(graph.nodes, &Node::is<Op>);
 }
 
 std::vector<float> mixed_images(const std::vector<float>& images, const Shape& shape,
@@ -88,13 +90,13 @@ TEST(MixedStep, OfNothingGivesTheBitsOfAPlainStep) {
 
 TEST(MixedStep, OnlyTrainingMixes) {
   const StepGraph train = build_step_graph(every_op(), {.mixing = true});
-  EXPECT_EQ(train.nodes.front().kind, "mix_forward");
-  EXPECT_EQ(count_of(train, "mix_forward"), 1u);
-  EXPECT_EQ(node_of(train, "softmax_cross_entropy_backward").inputs.size(), 3u);
+  EXPECT_TRUE(train.nodes.front().is<MixForward>());
+  EXPECT_EQ(count_of<MixForward>(train), 1);
+  EXPECT_EQ(node_of<SoftmaxCrossEntropyBackward>(train).inputs.size(), 3u);
   for (const bool training : {false, true}) {
     const StepGraph graph = build_step_graph(every_op(), {.training = training, .mixing = !training});
-    EXPECT_EQ(count_of(graph, "mix_forward"), 0u);
-    EXPECT_EQ(node_of(graph, "softmax_cross_entropy_forward").inputs.size(), 2u);
+    EXPECT_EQ(count_of<MixForward>(graph), 0);
+    EXPECT_EQ(node_of<SoftmaxCrossEntropyForward>(graph).inputs.size(), 2u);
     EXPECT_EQ(graph.mix_of_images, -1);
     EXPECT_EQ(graph.mix_of_labels, -1);
   }
@@ -118,8 +120,8 @@ TEST(MixedStep, MixesWhereTheFirstLayerIsAndNotWhereTheLossIs) {
     return dependences.group[static_cast<std::size_t>(&node - graph.nodes.data())];
   };
   const int mix = group_of(graph.nodes.front());
-  EXPECT_EQ(mix, group_of(node_of(graph, "conv2d_forward")));
-  EXPECT_NE(mix, group_of(node_of(graph, "softmax_cross_entropy_forward")));
+  EXPECT_EQ(mix, group_of(node_of<Conv2dForward>(graph)));
+  EXPECT_NE(mix, group_of(node_of<SoftmaxCrossEntropyForward>(graph)));
 }
 
 TEST(MixedStep, FindsItsParametersInMemory) {

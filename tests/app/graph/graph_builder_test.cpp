@@ -17,8 +17,9 @@ const Tensor& tensor_of(const StepGraph& graph, TensorId id) {
   return graph.tensors[static_cast<std::size_t>(id)];
 }
 
-int count_kind(const StepGraph& graph, const std::string& kind) {
-  return static_cast<int>(std::ranges::count(graph.nodes, kind, &Node::kind));
+template <typename Op>
+std::ptrdiff_t count(const StepGraph& graph) {
+  return std::ranges::count_if(graph.nodes, &Node::is<Op>);
 }
 
 std::vector<Network> networks() {
@@ -56,7 +57,7 @@ TEST(Graphs, NodesComeAfterWhatTheyRead) {
     for (const Node& node : graph.nodes) {
       for (const TensorId input : node.inputs)
         EXPECT_TRUE(defined.contains(input))
-            << node.layer << " " << node.kind << " reads " << tensor_of(graph, input).name << " too early";
+            << node.layer << " " << node.name() << " reads " << tensor_of(graph, input).name << " too early";
       defined.insert(node.outputs.begin(), node.outputs.end());
     }
     EXPECT_TRUE(defined.contains(graph.metrics));
@@ -103,7 +104,7 @@ TEST(Graphs, BackwardFollowsForward) {
     const StepGraph graph = build(network);
     const auto first_backward = std::ranges::find(graph.nodes, Phase::backward, &Node::phase);
     ASSERT_NE(first_backward, graph.nodes.end());
-    EXPECT_EQ(first_backward->kind, "softmax_cross_entropy_backward");
+    EXPECT_TRUE(first_backward->is<SoftmaxCrossEntropyBackward>());
     EXPECT_TRUE(std::all_of(first_backward, graph.nodes.end(),
                             [](const Node& node) { return node.phase == Phase::backward; }));
   });
@@ -128,16 +129,16 @@ TEST(Graphs, ParametersAreOrderedByTheEndOfTheirGradients) {
 
 TEST(Graphs, SynchronisedStatisticsAreReducedOverSeveralRanksOnly) {
   for_each_network([](const Network& network) {
-    const int norms = count_kind(build(network), "batch_norm_forward");
-    EXPECT_EQ(count_kind(build(network), "all_reduce"), 0);
+    const auto norms = count<BatchNormForward>(build(network));
+    EXPECT_EQ(count<AllReduce>(build(network)), 0);
     const StepGraph graph = build(network, 3);
-    EXPECT_EQ(count_kind(graph, "all_reduce"), 2 * norms);
+    EXPECT_EQ(count<AllReduce>(graph), 2 * norms);
     for (const Node& node : graph.nodes)
       if (node.is_all_reduce()) {
         EXPECT_EQ(tensor_of(graph, node.inputs[0]).dtype, kernels::DType::f64);
       }
     const StepGraph local = build_step_graph(network, {.synchronised_batch_norm = false, .ranks = 3});
-    EXPECT_EQ(count_kind(local, "all_reduce"), 0);
+    EXPECT_EQ(count<AllReduce>(local), 0);
   });
 }
 
@@ -146,8 +147,8 @@ TEST(Graphs, EvaluationHasNoGradientsAndNoBatchStatistics) {
     const StepGraph graph = build_step_graph(network, {.training = false, .ranks = 3});
     for (const Node& node : graph.nodes) EXPECT_EQ(node.phase, Phase::forward) << node.layer;
     for (const Tensor& tensor : graph.tensors) EXPECT_NE(tensor.role, TensorRole::gradient) << tensor.name;
-    EXPECT_EQ(count_kind(graph, "batch_norm_statistics"), 0);
-    EXPECT_EQ(count_kind(graph, "all_reduce"), 0);
+    EXPECT_EQ(count<BatchNormStatistics>(graph), 0);
+    EXPECT_EQ(count<AllReduce>(graph), 0);
   });
 }
 
@@ -169,20 +170,18 @@ TEST(Graphs, BackwardCostsTwiceForwardButForTheFirstLayer) {
 TEST(GraphBuilder, GradientsOfATensorReadTwiceAreSummed) {
   // The input of the first residual block: its gradient comes through the convolution and through the shortcut.
   const StepGraph graph = build_step_graph(residual(), {});
-  const auto sums_in_backward = std::ranges::count_if(graph.nodes, [](const Node& node) {
-    return node.kind == "add_forward" && node.phase == Phase::backward;
-  });
+  const auto sums_in_backward = std::ranges::count_if(
+      graph.nodes, [](const Node& node) { return node.is<AddForward>() && node.phase == Phase::backward; });
   EXPECT_EQ(sums_in_backward, 3);  // stem, identity and normed; the batch norm behind down adds for itself
 }
 
 // Every block's input goes into a batch norm and around it: the batch norm's backward adds the two gradients.
 TEST(GraphBuilder, PreActivationBlocksNeedNoSumsInBackward) {
   const StepGraph graph = build_step_graph(fuse(make_network("wrn16_2", {2, 3, 8, 8}, 10)), {});
-  EXPECT_EQ(count_kind(graph, "add_forward"), 6) << "one a block, forward";
-  EXPECT_EQ(std::ranges::count_if(graph.nodes,
-                                  [](const Node& node) {
-                                    return node.kind == "batch_norm_backward" && node.inputs.size() == 7;
-                                  }),
+  EXPECT_EQ(count<AddForward>(graph), 6) << "one a block, forward";
+  EXPECT_EQ(std::ranges::count_if(
+                graph.nodes,
+                [](const Node& node) { return node.is<BatchNormBackward>() && node.inputs.size() == 7; }),
             3)
       << "the shortcuts without a convolution";
 }

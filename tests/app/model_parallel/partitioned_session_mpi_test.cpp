@@ -62,7 +62,7 @@ class PartitionedSession : public testing::TestWithParam<Backend> {
     const std::vector<int> group = find_dependences(steps.train->graph).group;
     std::map<int, std::set<std::string>> kinds;
     for (std::size_t node = 0; node < group.size(); ++node)
-      kinds[group[node]].insert(steps.train->graph.nodes[node].kind);
+      kinds[group[node]].emplace(steps.train->graph.nodes[node].name());
     std::map<int, int> stage;
     for (const auto& [of_group, its_kinds] : kinds) stage[of_group] = choose(its_kinds);
     StepPlacement placement;

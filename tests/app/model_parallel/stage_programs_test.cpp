@@ -61,7 +61,7 @@ class SymbolMemory {
 };
 
 void run_node(const Node& node, SymbolMemory& memory) {
-  Symbol value = hash_of(node.layer + node.kind);
+  Symbol value = hash_of(node.layer + std::string(node.name()));
   for (const TensorId input : node.inputs) value = mix(value, memory.read(input));
   for (std::size_t i = 0; i < node.outputs.size(); ++i) memory.write(node.outputs[i], mix(value, i));
 }
@@ -108,7 +108,7 @@ class Ranks {
   }
 
  private:
-  using Action = TransferEnd::Action;
+  using Action = Transfer::Action;
   using Channel = std::pair<std::size_t, std::size_t>;
   const std::vector<Node>& nodes(std::size_t rank) const { return stages_[rank].graph.nodes; }
 
@@ -116,16 +116,16 @@ class Ranks {
   bool peer_at(std::size_t rank, Action action, int transfer) const {
     const std::vector<Node>& program = nodes(rank);
     for (std::size_t i = 0; i <= next_[rank] && i < program.size(); ++i)
-      if (program[i].transfer && program[i].transfer->transfer == transfer &&
-          program[i].transfer->action == action)
+      if (const Transfer* end = program[i].transfer();
+          end && end->transfer == transfer && end->action == action)
         return true;
     return false;
   }
 
   bool can_go_on(std::size_t rank) const {
     const Node& node = nodes(rank)[next_[rank]];
-    if (!node.transfer) return true;
-    const TransferEnd& end = *node.transfer;
+    if (node.transfer() == nullptr) return true;
+    const Transfer& end = *node.transfer();
     const auto peer = static_cast<std::size_t>(end.peer);
     switch (end.action) {
       case Action::send_begin:
@@ -142,8 +142,8 @@ class Ranks {
 
   void step(std::size_t rank) {
     const Node& node = nodes(rank)[next_[rank]++];
-    if (!node.transfer) return run_node(node, memory_[rank]);
-    const TransferEnd& end = *node.transfer;
+    if (node.transfer() == nullptr) return run_node(node, memory_[rank]);
+    const Transfer& end = *node.transfer();
     const auto peer = static_cast<std::size_t>(end.peer);
     switch (end.action) {
       case Action::send_begin:

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "app/graph/graph_builder.h"
+#include "app/graph/passes/fusions.h"
 #include "tests/app/graph/graph_runner.h"
 #include "tests/app/model/tiny_networks.h"
 
@@ -15,8 +16,8 @@ TEST(FuseReluGradients, OnlyWhereAConvolutionAloneReadsTheRelusOutput) {
   fuse_relu_gradients(graph);
   std::vector<std::string> masked, left;
   for (const Node& node : graph.nodes) {
-    if (node.kind == "relu_backward") left.push_back(node.layer);
-    if (node.kind == "conv2d_backward_data" && node.inputs.size() == 3) masked.push_back(node.layer);
+    if (node.is<ReluBackward>()) left.push_back(node.layer);
+    if (node.is<Conv2dBackwardData>() && node.inputs.size() == 3) masked.push_back(node.layer);
   }
   EXPECT_EQ(masked, (std::vector<std::string>{"c", "b"})) << "those of the pool and of a";
   EXPECT_EQ(left, (std::vector<std::string>{"f", "e", "d", "c"}))

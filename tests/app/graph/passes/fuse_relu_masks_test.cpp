@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "app/graph/graph_builder.h"
+#include "app/graph/passes/fusions.h"
 #include "app/graph/passes/recompute.h"
 #include "tests/app/graph/graph_runner.h"
 #include "tests/app/model/tiny_networks.h"
@@ -13,9 +14,8 @@ namespace {
 
 TEST(FuseReluMasks, BackwardReadsNoOutputOfAResidualBatchNorm) {
   StepGraph graph = build_step_graph(fuse(residual()), {});
-  const auto with_residual = std::ranges::count_if(graph.nodes, [](const Node& node) {
-    return node.kind == "batch_norm_forward" && node.inputs.size() == 7;
-  });
+  const auto with_residual = std::ranges::count_if(
+      graph.nodes, [](const Node& node) { return node.is<BatchNormForward>() && node.inputs.size() == 7; });
   ASSERT_GT(with_residual, 0);
   fuse_relu_masks(graph);
   std::ptrdiff_t written = 0, read = 0;
@@ -44,7 +44,7 @@ TEST(FuseReluMasks, OutputsCanBeDroppedAndComputedAgain) {
     fuse_relu_masks(graph);
     std::vector<TensorId> dropped;
     for (const Node& node : graph.nodes)
-      if (node.kind == "batch_norm_forward" && node.outputs.size() == 2) dropped.push_back(node.outputs[0]);
+      if (node.is<BatchNormForward>() && node.outputs.size() == 2) dropped.push_back(node.outputs[0]);
     ASSERT_FALSE(dropped.empty());
     recompute(graph, dropped);
   };

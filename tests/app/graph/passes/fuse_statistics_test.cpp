@@ -5,6 +5,7 @@
 
 #include "app/compile/compiled_graph.h"
 #include "app/graph/graph_builder.h"
+#include "app/graph/passes/fusions.h"
 #include "tests/app/graph/graph_runner.h"
 #include "tests/app/model/tiny_networks.h"
 
@@ -12,22 +13,25 @@ namespace convoy::app {
 namespace {
 
 TEST(FuseStatistics, EveryConvolutionAndSumBeforeABatchNormWritesItsSums) {
-  const auto count = [](const StepGraph& graph, const char* kind) {
-    return std::ranges::count_if(graph.nodes, [&](const Node& node) { return node.kind == kind; });
+  const auto statistics = [](const StepGraph& graph) {
+    return std::ranges::count_if(graph.nodes, &Node::is<BatchNormStatistics>);
+  };
+  const auto norms = [](const StepGraph& graph) {
+    return std::ranges::count_if(graph.nodes, &Node::is<BatchNormForward>);
   };
   StepGraph graph = build_step_graph(fuse(residual()), {});
   const StepGraph before = graph;
   fuse_statistics(graph);
-  EXPECT_LT(count(graph, "batch_norm_statistics"), count(before, "batch_norm_statistics"));
-  EXPECT_EQ(count(graph, "batch_norm_forward"), count(before, "batch_norm_forward"));
+  EXPECT_LT(statistics(graph), statistics(before));
+  EXPECT_EQ(norms(graph), norms(before));
   for (const Node& node : graph.nodes) {
-    if (node.kind != "batch_norm_statistics") continue;
+    if (!node.is<BatchNormStatistics>()) continue;
     for (const Node& other : graph.nodes) {
-      const bool could = other.kind == "conv2d_forward" || other.kind == "add_forward";
+      const bool could = other.is<Conv2dForward>() || other.is<AddForward>();
       EXPECT_FALSE(could && other.outputs[0] == node.inputs[0]) << node.layer;
     }
   }
-  EXPECT_EQ(count(graph, "batch_norm_statistics"), 1) << "of what a batch norm wrote";
+  EXPECT_EQ(statistics(graph), 1) << "over the output of a batch norm";
   // Every sum has one writer.
   for (const auto& [tensors, nodes] : {std::pair(graph.tensors, graph.nodes)})
     for (TensorId id = 0; id < std::ssize(tensors); ++id) {

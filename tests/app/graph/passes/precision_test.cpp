@@ -35,9 +35,9 @@ TEST(Precision, ProductsReadTheCopyAndNobodyElseDoes) {
   int readers = 0;
   for (const Node& node : graph.nodes)
     for (const TensorId input : node.inputs) {
-      const bool product = node.kind.starts_with("conv2d") || node.kind.starts_with("linear");
+      const bool product = node.name().starts_with("conv2d") || node.name().starts_with("linear");
       if (at(graph, input).role == TensorRole::parameter_copy) {
-        EXPECT_TRUE(product) << node.kind;
+        EXPECT_TRUE(product) << node.name();
         ++readers;
       }
       if (product && at(graph, input).role == TensorRole::parameter) {
@@ -70,7 +70,7 @@ TEST(DeviceInput, TheImagesAreMadeFirstFromTheStoredOnes) {
                       : std::vector<std::string>{"resample_forward", "normalise_forward"};
     TensorId input = graph.images;
     for (std::size_t i = 0; i < kinds.size(); ++i) {
-      EXPECT_EQ(graph.nodes[i].kind, kinds[i]);
+      EXPECT_EQ(graph.nodes[i].name(), kinds[i]);
       EXPECT_EQ(graph.nodes[i].inputs, (std::vector{input, graph.transforms}));
       input = graph.nodes[i].outputs.at(0);
     }

@@ -41,9 +41,9 @@ TEST(Recompute, BackwardReadsNothingThatWasDroppedAndEverythingIsMadeBeforeItIsR
       for (const TensorId input : node.inputs) {
         const auto at = static_cast<std::size_t>(input);
         EXPECT_TRUE(written[at] || graph.tensors[at].role != TensorRole::activation)
-            << node.kind << " of " << node.layer;
+            << node.name() << " of " << node.layer;
         if (node.phase == Phase::backward) {
-          EXPECT_EQ(std::ranges::find(dropped, input), dropped.end()) << node.kind << " of " << node.layer;
+          EXPECT_EQ(std::ranges::find(dropped, input), dropped.end()) << node.name() << " of " << node.layer;
         }
       }
       for (const TensorId output : node.outputs) written[static_cast<std::size_t>(output)] = true;

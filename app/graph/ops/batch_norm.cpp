@@ -1,0 +1,66 @@
+#include "app/model/ops/batch_norm.h"
+
+#include "app/graph/emitter.h"
+
+namespace convoy::app {
+
+using kernels::DType;
+
+kernels::BatchNormProblem BatchNorm::problem(const Emitter& emitter) const {
+  kernels::BatchNormProblem problem;
+  problem.epsilon = epsilon;
+  problem.momentum = momentum;
+  problem.relu = relu;
+  problem.residual = emitter.input_count() == 2;
+  problem.synchronised = emitter.options().synchronised_batch_norm;
+  return problem;
+}
+
+void BatchNorm::forward(Emitter& emitter) const {
+  const auto norm = problem(emitter);
+  std::vector<TensorId> inputs{emitter.input(), emitter.parameter("weight"), emitter.parameter("bias"),
+                               emitter.state("running_mean"), emitter.state("running_var")};
+  if (norm.residual) inputs.push_back(emitter.input(1));
+  if (!emitter.options().training)
+    return emitter.append(BatchNormInference{norm}, inputs, {emitter.output()});
+  const TensorId sums = emitter.new_tensor("sums", {2, emitter.shape(emitter.input())[1]}, DType::f64);
+  emitter.save("sums", sums);
+  emitter.append(BatchNormStatistics{norm}, {emitter.input()}, {sums});
+  if (norm.synchronised) emitter.all_reduce(sums);
+  inputs.insert(inputs.begin() + 1, sums);
+  emitter.append(BatchNormForward{norm}, inputs, {emitter.output()});
+}
+
+void BatchNorm::backward(Emitter& emitter) const {
+  auto norm = problem(emitter);
+  const TensorId x = emitter.input(), sums = emitter.saved("sums");
+  const TensorId gamma = emitter.parameter("weight"), beta = emitter.parameter("bias");
+  const std::vector<TensorId> dy = emitter.output_gradients(2);
+  norm.second_gradient = dy.size() == 2;
+  norm.write_gradient = norm.residual || norm.second_gradient;
+
+  std::vector<TensorId> inputs{x, sums, gamma, beta, dy[0]};
+  if (norm.relu && norm.residual) inputs.push_back(emitter.output());
+  if (norm.second_gradient) inputs.push_back(dy[1]);
+  const TensorId dsums = emitter.new_tensor("gradient_sums", emitter.shape(sums), DType::f64);
+  std::vector<TensorId> outputs{dsums, emitter.parameter_gradient("weight"),
+                                emitter.parameter_gradient("bias")};
+  TensorId gradient = dy[0];
+  if (norm.write_gradient) {
+    gradient = emitter.new_tensor("masked_gradient", emitter.shape(x), DType::f32, emitter.output());
+    outputs.push_back(gradient);
+  }
+  emitter.append(BatchNormBackwardReduce{norm}, inputs, outputs);
+  if (norm.residual && emitter.wants_gradient(1)) emitter.contribute(1, gradient);
+  if (!emitter.wants_gradient(0)) return;
+  if (norm.synchronised) emitter.all_reduce(dsums);
+  std::vector<TensorId> last_inputs{x, sums, gamma, beta, gradient, dsums};
+  // In a pre-activation block x also goes around this layer. A gradient that came back from there
+  // is added by the kernel.
+  const TensorId other = emitter.take_contribution(0);
+  norm.second_input_gradient = other >= 0;
+  if (norm.second_input_gradient) last_inputs.push_back(other);
+  emitter.append(BatchNormBackward{norm}, last_inputs, {emitter.new_input_gradient(0)});
+}
+
+}  // namespace convoy::app

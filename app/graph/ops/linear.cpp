@@ -1,0 +1,27 @@
+#include "app/model/ops/linear.h"
+
+#include "app/graph/emitter.h"
+
+namespace convoy::app {
+
+void Linear::forward(Emitter& emitter) const {
+  std::vector<TensorId> inputs{emitter.input(), emitter.parameter("weight")};
+  if (bias) inputs.push_back(emitter.parameter("bias"));
+  const Shape shape = emitter.shape(emitter.input());
+  emitter.append(LinearForward{{bias, emitter.options().tf32}}, inputs, {emitter.output()},
+                 flops({&shape, 1}));
+}
+
+void Linear::backward(Emitter& emitter) const {
+  const TensorId dy = emitter.output_gradient();
+  const Shape shape = emitter.shape(emitter.input());
+  std::vector<TensorId> gradients{emitter.parameter_gradient("weight")};
+  if (bias) gradients.push_back(emitter.parameter_gradient("bias"));
+  const kernels::LinearProblem problem{bias, emitter.options().tf32};
+  emitter.append(LinearBackwardWeights{problem}, {emitter.input(), dy}, gradients, flops({&shape, 1}));
+  if (!emitter.wants_gradient(0)) return;
+  emitter.append(LinearBackwardData{problem}, {dy, emitter.parameter("weight")},
+                 {emitter.new_input_gradient(0)}, flops({&shape, 1}));
+}
+
+}  // namespace convoy::app

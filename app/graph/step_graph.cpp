@@ -1,0 +1,57 @@
+#include "app/graph/step_graph.h"
+
+#include <algorithm>
+#include <numeric>
+#include <stdexcept>
+
+namespace convoy::app {
+
+std::string_view name_of(const NodeOp& op) {
+  return std::visit(
+      []<typename Op>(const Op& of) -> std::string_view {
+        if constexpr (std::is_same_v<Op, Transfer>) {
+          constexpr std::string_view kNames[] = {"send_begin", "send_finish", "receive_begin",
+                                                 "receive_finish"};
+          return kNames[static_cast<std::size_t>(of.action)];
+        } else {
+          return Op::kName;
+        }
+      },
+      op);
+}
+
+kernels::Kernel make_kernel(const NodeOp& op, kernels::Backend backend, kernels::KernelRequest& request) {
+  return std::visit(
+      [&](const auto& of) -> kernels::Kernel {
+        if constexpr (requires { of.make(backend, request); })
+          return of.make(backend, request);
+        else
+          throw std::logic_error("an operation without a kernel");
+      },
+      op);
+}
+
+std::string_view Node::name() const {
+  if (!recompute) return name_of(op);
+  return std::visit(
+      []<typename Op>(const Op&) -> std::string_view {
+        if constexpr (requires { Op::kRecomputedName; })
+          return Op::kRecomputedName;
+        else
+          throw std::logic_error("a node that cannot be computed again");
+      },
+      op);
+}
+
+std::vector<int> StepGraph::parameters_by_gradient() const {
+  std::vector<std::size_t> finished(tensors.size(), 0);
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    for (const TensorId output : nodes[i].outputs) finished[output] = i;
+  std::vector<int> order(parameters.size());
+  std::iota(order.begin(), order.end(), 0);
+  if (parameters.empty() || parameters[0].gradient < 0) return order;
+  std::ranges::stable_sort(order, {}, [&](int index) { return finished[parameters[index].gradient]; });
+  return order;
+}
+
+}  // namespace convoy::app
