@@ -14,8 +14,8 @@ namespace {
 using kernels::Layout;
 using kernels::TensorDesc;
 
-constexpr std::int64_t kLittle =
-    128 << 20;  // bytes that lingering may take whatever share of the arena they are
+// A reuse delay may always cost this many bytes, even in a small arena.
+constexpr std::int64_t kLittle = 128 << 20;
 
 std::size_t index(TensorId tensor) { return static_cast<std::size_t>(tensor); }
 
@@ -66,7 +66,8 @@ class Compilation {
     return {tensor.dtype, tensor.shape, open ? Layout::any : Layout::row_major, nullptr};
   }
 
-  // A parameter lies as its copy, which the kernels read, so that the optimizer may write both element by element.
+  // Gives a parameter the layout of its bf16 copy, so that the optimizer can write both element by
+  // element.
   void lay_out_as_copies() {
     for (const TrainableParameter& parameter : compiled_.graph.parameters) {
       if (parameter.copy < 0) continue;
@@ -75,7 +76,7 @@ class Compilation {
     }
   }
 
-  // Gradients lie as what they are the gradients of.
+  // Gives a gradient the layout of the tensor that it is the gradient of.
   void adopt_partner_layout(TensorId id) {
     TensorDesc& desc = compiled_.descs[index(id)];
     const TensorId partner = tensor(id).partner;
@@ -84,8 +85,8 @@ class Compilation {
     desc.opaque = compiled_.descs[index(partner)].opaque;
   }
 
-  // Appends the node with its kernel. Where its images come in layouts that the kernel cannot mix, it gets copies in
-  // one layout.
+  // Appends the node with its kernel. If the kernel cannot mix the layouts of the node's images,
+  // the node gets copies of them in one layout.
   void append(Node node) {
     if (node.is_all_reduce()) return push(std::move(node), {});
     for (const TensorId output : node.outputs) adopt_partner_layout(output);
@@ -128,7 +129,8 @@ class Compilation {
            (tensor(id).dtype == kernels::DType::f32 || tensor(id).dtype == kernels::DType::bf16);
   }
 
-  // The layout of the first image that the node reads; where one cannot be reordered (a max pool's indices), of that.
+  // Returns the layout of the first image that the node reads. An image that cannot be reordered (a
+  // max pool's indices) takes precedence.
   Layout common_layout(const Node& node) const {
     Layout common = Layout::any;
     for (const TensorId input : node.inputs) {
@@ -139,7 +141,7 @@ class Compilation {
     return common;
   }
 
-  // Brings the node's images into one layout; false if there is nothing to do.
+  // Brings the node's images into one layout. Returns false if there is nothing to do.
   bool unify_layouts(Node& node) {
     const Layout common = common_layout(node);
     if (common == Layout::any) return false;
@@ -152,7 +154,7 @@ class Compilation {
         input = append_reorder(node, input, common);
         changed = true;
       }
-    // Outputs that took the layout of their partner; who reads them may need a copy in turn.
+    // An output may have taken its partner's layout. Nodes that read it may need a copy in turn.
     for (const TensorId output : node.outputs)
       if (differs(output)) {
         compiled_.descs[index(output)].layout = common;
@@ -174,7 +176,8 @@ class Compilation {
 
   bool inside_step(TensorId id) const { return tensor(id).role == TensorRole::activation; }
 
-  // Which tensors share a buffer because a kernel works in place, and from when to when each buffer is live.
+  // Finds which tensors share a buffer because a kernel works in place, and when each buffer is
+  // live.
   void find_buffers() {
     const auto& nodes = compiled_.graph.nodes;
     buffer_of_.resize(compiled_.descs.size());
@@ -194,7 +197,7 @@ class Compilation {
                      nodes[static_cast<std::size_t>(time)].outputs[static_cast<std::size_t>(output)], time);
   }
 
-  // Only when nobody reads the input afterwards, under any of the names of its buffer.
+  // Shares the buffer only if no later node reads the input, under any of the names of its buffer.
   void share_buffer(TensorId input, TensorId output, int time) {
     if (!inside_step(input) || !inside_step(output)) return;
     const TensorId buffer = buffer_of_[index(input)];
@@ -205,7 +208,7 @@ class Compilation {
     last_[index(buffer)] = last_[index(output)];
   }
 
-  // With the longest lingering that takes little more memory, if any.
+  // Uses the longest reuse delay that costs little memory, or none.
   partition::ArenaOffsets offsets_of(const std::vector<partition::BufferLifetime>& lifetimes) const {
     partition::ArenaOffsets tight = partition::assign_offsets(lifetimes);
     const std::int64_t most = tight.bytes + std::max(tight.bytes / 32, kLittle);
@@ -251,8 +254,7 @@ class Compilation {
   int reuse_delay_;
   CompiledGraph compiled_;
   std::vector<TensorId> buffer_of_;
-  std::vector<int> first_,
-      last_;  // node that touches the tensor (of a buffer: any tensor in it) first and last
+  std::vector<int> first_, last_;  // by buffer: the first and the last node that touches it
 };
 
 }  // namespace

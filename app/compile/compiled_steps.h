@@ -1,5 +1,6 @@
-// The training and evaluation step of a network as values: kernels made, layouts chosen, every buffer at its offset.
-// They belong to nobody's memory; a session binds them to addresses, and a planner can cut them into stages.
+// The training and the evaluation step of a network as values: kernels are made, layouts are
+// chosen, and every buffer has an offset. A session binds them to addresses, and a planner cuts
+// them into stages.
 #pragma once
 
 #include <optional>
@@ -19,20 +20,21 @@ struct CompiledSteps {
 
   std::optional<CompiledGraph> train;
   CompiledGraph evaluate;
-  FlatLayout flat;       // of the training step, or else of the evaluation step
+  FlatLayout flat;       // of main()'s parameters
   UpdateKernels update;  // empty in a run that only evaluates
 };
 
 // Compiles both steps of a graph. The evaluation step takes the parameters' layouts from the training step.
 CompiledSteps compile_graphs(std::optional<StepGraph> train, StepGraph evaluate, const StepOptions& options);
 
-// Compiles the steps of a network with the kernels that options.tuning_file names, and within options.memory_limit:
-// activations are computed twice until both steps fit, or until none is left to compute twice. A partitioned step
-// (groups.stages is set) is compiled without the limit, as its stages are what must fit.
+// Compiles the steps of a network with the kernels that options.tuning_file names.
+// If options.memory_limit is set, activations are recomputed until both steps fit or none is left
+// to recompute. A partitioned step (groups.stages is set) ignores the limit here, as its stages
+// must fit.
 CompiledSteps compile_steps(const Network& network, const StepOptions& options, const RankGroups& groups);
 
-// The reuse delay (compiled_graph.h) of steps with these options, and of the stages of a partitioned step: 0 under a
-// memory limit, since stages are sized to it exactly.
+// The reuse delay (compiled_graph.h) of whole steps, and of the stages of a partitioned step. It is
+// 0 for stages under a memory limit, since they are sized to the limit exactly.
 int reuse_delay_of(const StepOptions& options);
 int stage_reuse_delay(const StepOptions& options);
 

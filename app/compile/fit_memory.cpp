@@ -33,7 +33,7 @@ void fit_into_limit(CompiledSteps& steps, const Network& fused, const StepOption
     recompute_first(0);
     if (fits()) return;
   }
-  std::size_t few = 0, enough = candidates.size();  // recomputing `few` of them does not fit
+  std::size_t few = 0, enough = candidates.size();  // recomputing only `few` candidates does not fit
   recompute_first(enough);
   if (!fits()) return;
   std::size_t planned = enough;

@@ -5,9 +5,10 @@
 
 namespace convoy::app {
 
-// Gives up the reuse delay, then recomputes as few activations as it takes to meet options.memory_limit. If all of them
-// do not suffice, the steps stay above the limit, and the session's memory says what is missing. `fused` is the network
-// that `steps` were compiled from.
+// Gives up the reuse delay, then recomputes as few activations as it takes to meet
+// options.memory_limit. If recomputing all candidates is not enough, the steps stay above the
+// limit, and ModelMemory reports it.
+// `fused` is the network that `steps` were compiled from.
 void fit_into_limit(CompiledSteps& steps, const Network& fused, const StepOptions& options,
                     const comm::Collectives& replicas);
 

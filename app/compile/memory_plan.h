@@ -1,6 +1,8 @@
-// The memory that a rank's steps need: one arena, divided into regions. Parameters, gradients and optimizer states are
-// flat buffers in the order in which backward finishes gradients, so that a collective sends a contiguous slice and the
-// optimizer is one kernel. Training and evaluation share the space of the activations.
+// The memory that a rank's steps need: one arena, divided into regions. Training and evaluation
+// share the region of the activations.
+// Parameters, gradients and optimizer states are flat buffers in the order in which backward
+// finishes gradients. So a collective sends a contiguous slice, and one kernel updates all
+// parameters.
 #pragma once
 
 #include <array>
@@ -18,7 +20,7 @@ namespace convoy::app {
 struct CompiledSteps;
 struct StepOptions;
 
-// In the order in which they follow each other in the arena.
+// The regions in their order in the arena.
 enum class Region : std::uint8_t {
   parameters,
   bf16_parameters,
@@ -32,13 +34,13 @@ enum class Region : std::uint8_t {
   mix,
   metrics,
   activations,
-  gradients,   // near the end: ranks of one host may share them elsewhere
-  all_reduce,  // what sharing them reserves
+  gradients,   // near the end: ranks of one host may keep them in shared memory instead
+  all_reduce,  // scratch space for summing shared gradients
   count
 };
 std::string_view name_of(Region region);
 
-inline constexpr std::size_t kStateAlignment = 64;  // bytes; of every running statistic
+inline constexpr std::size_t kStateAlignment = 64;  // of every running statistic, in bytes
 
 struct MemoryUse {
   std::string purpose;
@@ -48,8 +50,8 @@ struct MemoryUse {
 class MemoryPlan {
  public:
   MemoryPlan() = default;
-  // `shared_scratch` says how many bytes the ranks reserve beyond gradients of so many bytes when they share them; it
-  // may be empty.
+  // `shared_scratch` returns how many bytes the ranks reserve in addition to gradients of `bytes`
+  // bytes if they share them. It may be empty.
   MemoryPlan(const CompiledSteps& steps, const StepOptions& options,
              const std::function<std::size_t(std::size_t bytes)>& shared_scratch);
 

@@ -1,4 +1,4 @@
-// The step graph of a network for a backend, a precision and a source of images.
+// Makes the step graph of a network for a backend, a precision and a source of images.
 #pragma once
 
 #include "app/compile/step_options.h"
@@ -7,8 +7,9 @@
 
 namespace convoy::app {
 
-// `fused` is a network after fuse(). `replicas` take part in sums of gradients and statistics. Every pass that the
-// backend and the precision allow has rewritten the graph; nothing is computed twice yet.
+// `fused` is a network after fuse(). `replicas`: the number of ranks that sum gradients and
+// statistics.
+// Every pass that the backend and the precision allow has rewritten the graph, except recompute().
 StepGraph make_step_graph(const Network& fused, const StepOptions& options, int replicas, bool training);
 
 }  // namespace convoy::app

@@ -3,8 +3,9 @@
 namespace convoy::app {
 namespace {
 
-// In elements: 256 bytes of the bf16 copy, which is what TMA asks the L2 cache for at once. If a row of filters (128
-// bytes) crosses two lines, convolutions that wait for that cache take up to a third longer.
+// Segments start at multiples of 128 elements, which are 256 bytes of the bf16 copy: what TMA
+// requests from the L2 cache at once. Convolutions take up to a third longer if a 128-byte row of
+// filters crosses two lines.
 constexpr std::int64_t kSegmentAlignment = 128;
 
 kernels::TensorDesc vector_of(kernels::DType type, std::int64_t elements) {

@@ -1,4 +1,5 @@
-// The kernels that follow backward: the optimizer over the flat buffers, and the two that clip gradients before it.
+// The kernels that run after backward: the optimizer over the flat buffers, and the two that clip
+// gradients before it.
 #pragma once
 
 #include <algorithm>
@@ -12,20 +13,20 @@
 
 namespace convoy::app {
 
-// The place of every parameter in the flat buffers, in elements. Segments are in ascending order, one a parameter,
-// and each starts at a multiple of 128.
+// The offset and length of every parameter in the flat buffers, in elements. Segments are in
+// ascending order, one for each parameter, and each starts at a multiple of 128.
 struct FlatLayout {
   FlatLayout() = default;
   explicit FlatLayout(const CompiledGraph& compiled);
   std::int64_t elements = 0;
   std::vector<kernels::ParameterSegment> segments;
-  std::vector<int> parameter;  // of every segment: index into the graph's list
-  bool copied = false;         // products read some parameters as bf16
+  std::vector<int> parameter;  // by segment: index into StepGraph::parameters
+  bool copied = false;         // some parameters have a bf16 copy
 };
 
 struct UpdateKernels {
   kernels::Kernel update, norm, clip;
-  // The largest of theirs, as they run one after the other.
+  // The kernels run one after the other, so they share one workspace. `clip` needs none.
   std::size_t workspace_bytes() const { return std::max(update.workspace_bytes, norm.workspace_bytes); }
 };
 
