@@ -1,6 +1,6 @@
-// A step on a GPU: one launch of a captured graph. What changes from step to step goes through a StepRing, images through
-// a ring of device memory that the copy stream fills while the step before computes; the host runs up to two steps ahead
-// and reads the metrics of a step when they have arrived.
+// A step on a GPU is one launch of a captured graph. Values that change from step to step go
+// through a StepRing. The copy stream fills a ring of image batches while the step before computes.
+// The host runs up to two steps ahead and reads a step's metrics when they have arrived.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -43,9 +43,8 @@ class CudaExecutor final : public Executor {
         ring_(kRingSlots, fetched(memory, execution.control), published()),
         waited_(static_cast<std::size_t>(execution.waits)) {}
 
-  ~CudaExecutor() override {
-    cudaDeviceSynchronize();
-  }  // whose memory goes next; an error has no place to go
+  // The memory of steps in flight is freed next. A destructor cannot report an error.
+  ~CudaExecutor() override { cudaDeviceSynchronize(); }
 
   kernels::StepControl& control() override { return control_; }
   std::span<std::int32_t> labels() override { return labels_; }
@@ -68,11 +67,11 @@ class CudaExecutor final : public Executor {
                                 static_cast<std::size_t>(batch.cut_bytes), cudaMemcpyHostToDevice, copies));
     copied_[slot].record(copies);
     copied_[slot].make_wait(compute());
-    leases_[slot].emplace(std::move(lease));  // until the step is finished, and with it the copy
+    leases_[slot].emplace(std::move(lease));  // the copy reads the batch until the step is finished
   }
 
   void start(const Program& program, bool stop_requested) override {
-    if (under_way() > steps_ahead()) throw std::logic_error("too many steps under way");
+    if (in_flight() > steps_ahead()) throw std::logic_error("too many steps in flight");
     const Captured& captured = next_capture(program);
     const double stop = stop_requested ? 1 : 0;
     std::memcpy(ring_.input(started_, 0), &control_, sizeof control_);
@@ -88,7 +87,7 @@ class CudaExecutor final : public Executor {
   }
 
   StepMetrics finish() override {
-    if (under_way() == 0) throw std::logic_error("no step was started");
+    if (in_flight() == 0) throw std::logic_error("no step was started");
     wait_for(finished_);
     std::array<double, ModelMemory::kMetrics> sums;
     std::memcpy(sums.data(), ring_.output(finished_, 0), kMetricBytes);
@@ -97,7 +96,7 @@ class CudaExecutor final : public Executor {
     ++finished_;
     return {sums[0], sums[1], sums[2], sums[3], sums[4]};
   }
-  int under_way() const override { return static_cast<int>(started_ - finished_); }
+  int in_flight() const override { return static_cast<int>(started_ - finished_); }
   int steps_ahead() const override { return kRingSlots - 1; }
   double exposed_comm_ms() const override { return exposed_comm_ms_; }
 
@@ -111,12 +110,12 @@ class CudaExecutor final : public Executor {
   }
 
  private:
-  static constexpr int kTransformsField = 3, kMixField = 4;  // of the ring
+  static constexpr int kTransformsField = 3, kMixField = 4;  // index in fetched()
   static constexpr std::size_t kMetricBytes = ModelMemory::kMetrics * sizeof(double);
 
   struct Captured {
     CapturedGraph graph;
-    int waits = 0;  // instructions that wait for other ranks
+    int waits = 0;  // instructions that wait for other ranks, in order
   };
 
   static std::vector<StepRing::Field> fetched(const ModelMemory& memory, kernels::StepControl* control) {
@@ -154,14 +153,15 @@ class CudaExecutor final : public Executor {
     captured.graph = CapturedGraph::capture([&](kernels::Stream stream) {
       ring_.fetch(stream);
       captured.waits = record(program, stream, clock);
-      CapturedGraph::join(stream.get());  // so that a finished step has nothing left to do
+      CapturedGraph::join(stream.get());  // so that no work remains when a step is finished
       ring_.publish(stream);
     });
     return captured;
   }
 
-  // Puts the program on the stream and, between forks and joins, on the other lanes. Returns how many instructions wait
-  // for other ranks; their times go to waits_. `all`, if there is one, times every instruction.
+  // Records the program on `stream` and, between a fork and a join, on the other lanes. Returns how
+  // many instructions wait for other ranks; waits_ times those. If `all` is set, it times every
+  // instruction.
   int record(const Program& program, kernels::Stream stream, ProgramClock* all);
   void launch(const Instruction& instruction, kernels::Stream stream) const;
   void wait_for(std::int64_t number) const;
@@ -178,11 +178,11 @@ class CudaExecutor final : public Executor {
   std::vector<kernels::SampleTransform> transforms_;
   StepRing ring_;
   std::map<const Program*, Captured> graphs_;
-  std::vector<CudaEvent> edges_;  // of the captures
+  std::vector<CudaEvent> edges_;  // used by the captured graphs
   std::array<CudaEvent, kRingSlots> copied_;
   std::array<std::optional<data::BatchLease>, kRingSlots> leases_;
   std::int64_t started_ = 0, finished_ = 0;
-  std::array<int, kRingSlots> waits_of_{};  // the program of each step under way
+  std::array<int, kRingSlots> waits_of_{};  // by slot: Captured::waits of the step in flight
   std::vector<Interval> waited_;
   double exposed_comm_ms_ = 0;
   std::optional<StepTraces> traces_;
@@ -228,7 +228,7 @@ int CudaExecutor::record(const Program& program, kernels::Stream stream, Program
     launch(instruction, kernels::Stream(lane));
     if (communicates) waits_.end(waits++, step.lane, lane);
     if (all != nullptr && instruction.follow)
-      all->end_behind(static_cast<int>(i), instruction.follow);
+      all->end_after(static_cast<int>(i), instruction.follow);
     else if (all != nullptr)
       all->end(static_cast<int>(i), step.lane, lane);
     if (step.records >= 0) event_of(step.records).record(stream_of(step.lane));
@@ -243,7 +243,7 @@ int CudaExecutor::record(const Program& program, kernels::Stream stream, Program
   return waits;
 }
 
-// While one lane waits another may compute, which does not show here: with several lanes it is an upper bound.
+// Another lane may compute while one waits, so with several lanes the result is an upper bound.
 double CudaExecutor::waited_ms(std::int64_t number) {
   const auto waits = static_cast<std::size_t>(waits_of_[static_cast<std::size_t>(number % kRingSlots)]);
   if (waits == 0) return 0;
@@ -251,7 +251,8 @@ double CudaExecutor::waited_ms(std::int64_t number) {
   return covered_ms(std::span(waited_).first(waits));
 }
 
-// Without a call to the runtime, which would hold up other threads; only a long wait asks whether the device failed.
+// Polls host memory, since a call to the CUDA runtime would delay other threads. Asks the runtime
+// whether the device failed only every 200 ms.
 void CudaExecutor::wait_for(std::int64_t number) const {
   using Clock = std::chrono::steady_clock;
   auto ask_again = Clock::now() + std::chrono::milliseconds(200);
@@ -261,7 +262,8 @@ void CudaExecutor::wait_for(std::int64_t number) const {
     ask_again = Clock::now() + std::chrono::milliseconds(200);
     const cudaError_t status = cudaStreamQuery(compute());
     if (status == cudaErrorNotReady || ring_.finished(number)) continue;
-    if (status == cudaSuccess) throw std::logic_error("the device is idle, but the step is not finished");
+    if (status == cudaSuccess)
+      throw std::logic_error("internal error: the stream is idle but the step has not published its metrics");
     throw std::runtime_error(fmt::format("the device failed in a kernel of the step: {} ({})",
                                          cudaGetErrorName(status), cudaGetErrorString(status)));
   }

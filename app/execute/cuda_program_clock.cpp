@@ -5,21 +5,22 @@ namespace convoy::app {
 ProgramClock::ProgramClock(int lanes, int intervals)
     : stamps_(2 * intervals), used_(static_cast<std::size_t>(2 * lanes + 1), false) {
   if (intervals == 0) return;
-  // A stamp must not stand behind the blocks of the kernel that starts with it.
+  // High priority, so that a stamp does not wait for the blocks of the kernel that starts at the
+  // same time.
   for (std::size_t branch = 0; branch < used_.size(); ++branch)
     branches_.emplace_back(kernels::CudaStream::Priority::high);
 }
 
-void ProgramClock::take(int place, int branch, cudaStream_t stream) {
-  const kernels::CudaStream& beside = branches_.at(static_cast<std::size_t>(branch));
+void ProgramClock::take(int stamp, int branch, cudaStream_t stream) {
+  const kernels::CudaStream& own = branches_.at(static_cast<std::size_t>(branch));
   const kernels::CudaEvent& fork = edges_.emplace_back();
   fork.record(stream);
-  fork.make_wait(beside.get());
-  stamps_.take(beside.view(), place);
+  fork.make_wait(own.get());
+  stamps_.take(own.view(), stamp);
   used_[static_cast<std::size_t>(branch)] = true;
 }
 
-void ProgramClock::end_behind(int interval, const std::function<void(kernels::Stream)>& follow) {
+void ProgramClock::end_after(int interval, const std::function<void(kernels::Stream)>& follow) {
   follow(branches_.back().view());
   stamps_.take(branches_.back().view(), 2 * interval + 1);
   used_.back() = true;

@@ -1,5 +1,6 @@
-// When the instructions of a captured program begin and end, by the device's clock. The times are taken on branches
-// beside the lanes, so that no lane waits for them. CUDA builds only.
+// Records when the instructions of a captured program begin and end, by the device's clock. The
+// stamps are taken on streams of their own that branch off the lanes, so no lane waits for them.
+// CUDA builds only.
 #pragma once
 
 #include <deque>
@@ -15,26 +16,27 @@ class ProgramClock {
  public:
   ProgramClock(int lanes, int intervals);
 
-  // In a capture: the interval begins or ends when the device has done what is on the lane's stream so far. Those of a
-  // lane must come in its order.
+  // Call these in a capture. The interval begins or ends when the device has done all work recorded
+  // on the lane's stream so far. The calls of one lane must come in the order of its instructions.
   void begin(int interval, int lane, cudaStream_t stream) { take(2 * interval, 2 * lane, stream); }
   void end(int interval, int lane, cudaStream_t stream) { take(2 * interval + 1, 2 * lane + 1, stream); }
-  // The interval ends with what `follow` puts a stream behind.
-  void end_behind(int interval, const std::function<void(kernels::Stream)>& follow);
-  // Before the capture ends: puts `stream` behind all branches, and so behind all that was timed. Also before what would leave
-  // stamps no room.
+  // Ends the interval when the work that `follow` makes a stream wait for is done.
+  void end_after(int interval, const std::function<void(kernels::Stream)>& follow);
+  // Makes `stream` wait for all stamps taken so far. Call it before the capture ends, and before a
+  // kernel that fills the device, as the stamps would otherwise wait for its blocks.
   void join(cudaStream_t stream);
 
-  // Device memory: an Interval (intervals.h) each.
+  // Device memory that holds one Interval (intervals.h) for each timed interval.
   const kernels::DeviceStamps& stamps() const { return stamps_; }
 
  private:
-  void take(int place, int branch, cudaStream_t stream);
+  void take(int stamp, int branch, cudaStream_t stream);
 
   kernels::DeviceStamps stamps_;
-  std::vector<kernels::CudaStream> branches_;  // of every lane two: begins and ends; one for what follows
-  std::vector<bool> used_;                     // in this capture
-  std::deque<kernels::CudaEvent> edges_;       // of the captures
+  std::vector<kernels::CudaStream>
+      branches_;                          // two a lane, for begins and for ends; the last for end_after()
+  std::vector<bool> used_;                // by branch: whether it has stamps since the last join()
+  std::deque<kernels::CudaEvent> edges_;  // used by the captured graphs
 };
 
 }  // namespace convoy::app

@@ -15,8 +15,8 @@ std::int64_t host_ns() {
       .count();
 }
 
-// What is to be added to the device's times. A stamp lies between two looks at the host's clock: the closest two of many
-// say most.
+// Returns the nanoseconds to add to the device's times. A stamp is taken between two reads of the
+// host's clock; of many attempts the one with the closest two reads is the most exact.
 std::int64_t offset_to_host(const kernels::CudaStream& stream) {
   const kernels::DeviceStamps stamp(1);
   std::int64_t closest = std::numeric_limits<std::int64_t>::max(), offset = 0;

@@ -1,4 +1,5 @@
-// The times of every instruction of a few captured steps, brought to the host's clock. CUDA builds only.
+// The times of every instruction in a few captured steps, converted to the host's clock. CUDA
+// builds only.
 #pragma once
 
 #include <deque>
@@ -15,7 +16,8 @@ class StepTraces {
   const Program& program() const { return program_; }
   ProgramClock& clock(int step) { return clocks_.at(static_cast<std::size_t>(step)); }
 
-  // Of finished steps that were recorded with all of the clocks.
+  // Returns the times of the steps recorded with clocks 0, 1, …; all of them must be finished.
+  // `idle` is a stream without work.
   std::vector<TracedStep> read(const kernels::CudaStream& idle, int lanes) const;
 
  private:

@@ -1,5 +1,6 @@
-// What runs the programs of a session: the kernels of a host backend in the calling thread, or a GPU's as captured
-// graphs that run behind the caller's back. Steps finish in the order in which they were started.
+// An executor runs the programs of a session. On a host backend it runs the kernels in the calling
+// thread. On a GPU it launches captured graphs that run asynchronously. Steps finish in the order
+// of their starts.
 #pragma once
 
 #include <functional>
@@ -15,15 +16,16 @@
 
 namespace convoy::app {
 
-// Sums over the samples of all ranks.
+// The metrics of a step, summed over the samples of all ranks.
 struct StepMetrics {
   double loss_sum = 0, top1 = 0, top5 = 0, samples = 0;
-  double stop_requests = 0;  // ranks that want to stop
+  double stop_requests = 0;  // number of ranks that want to stop
   StepMetrics& operator+=(const StepMetrics& other);
   double loss() const { return loss_sum / samples; }
 };
 
-// When a step's instructions ran, by std::chrono::steady_clock. One that only starts something lasts as long as that.
+// The time at which an instruction ran, by std::chrono::steady_clock in nanoseconds. An instruction
+// that starts a communication lasts until that communication ends.
 struct TracedInstruction {
   Interval time;
   int lane = 0;
@@ -34,44 +36,45 @@ class Executor {
  public:
   virtual ~Executor() = default;
 
-  // What the next step starts with; both keep their values from step to step.
+  // The control values and labels of the next step. Both keep their values from step to step.
   virtual kernels::StepControl& control() = 0;
   virtual std::span<std::int32_t> labels() = 0;
-  // Makes a batch the next step's. `first_byte`: position of the batch's image set among the
-  // resident images.
+  // Makes `batch` the input of the next step. `first_byte`: offset of the batch's image set among
+  // the resident images.
   virtual void load(data::BatchLease batch, std::int64_t first_byte) = 0;
 
-  // Starts a step. At most steps_ahead() + 1 may be under way.
+  // Starts a step. At most steps_ahead() + 1 steps may be in flight.
   virtual void start(const Program& program, bool stop_requested) = 0;
-  // Waits for the oldest step under way. Throws std::runtime_error when the device failed.
+  // Waits for the oldest step in flight. Throws std::runtime_error if the device failed.
   virtual StepMetrics finish() = 0;
-  virtual int under_way() const = 0;
-  // Steps worth starting before the oldest is waited for, so that the device never waits for the host; 0 where start()
-  // does the work itself.
+  virtual int in_flight() const = 0;
+  // The number of steps to keep in flight so that the device never waits for the host. It is 0 if
+  // start() does the work itself.
   virtual int steps_ahead() const = 0;
 
-  virtual double exposed_comm_ms() const = 0;  // waited for other ranks in the last step that was finished
+  virtual double exposed_comm_ms() const = 0;  // time that the last finished step waited for other ranks
 
-  // For a trace. Of an executor whose steps are one launch each: makes ready that the next `steps` steps started after
-  // begin_trace() are timed instruction by instruction; without effect on their results.
+  // Prepares a trace of the next `steps` steps started after begin_trace(), which times every
+  // instruction. The results stay the same. Executors that run instructions one by one need no
+  // preparation and do nothing.
   virtual void prepare_trace(const Program&, int) {}
   virtual void begin_trace() {}
-  // The traced steps, once finished, in their order.
+  // Returns the traced steps in their order. They must be finished.
   virtual std::vector<TracedStep> traced_steps() { return {}; }
 };
 
 struct HostExecution {
   kernels::StepControl* control = nullptr;
-  std::function<void()> between;       // called behind every instruction; may be empty
-  const double* exposed_ms = nullptr;  // counts up
+  std::function<void()> between;       // called after every instruction; may be empty
+  const double* exposed_ms = nullptr;  // milliseconds waited for other ranks since the run began
 };
 std::unique_ptr<Executor> make_host_executor(const ModelMemory& memory, HostExecution execution);
 
 struct DeviceExecution {
   kernels::StepControl* control = nullptr;  // device memory
-  bool streamed = false;                    // images come through a ring of kRingSlots batches
-  int lanes = 1;                            // instructions that may run side by side
-  int waits = 0;                            // most instructions of a program that wait for other ranks
+  bool streamed = false;                    // images arrive through a ring of kRingSlots batches
+  int lanes = 1;                            // instructions that may run at the same time
+  int waits = 0;                            // the most instructions of one program that wait for other ranks
 };
 std::unique_ptr<Executor> make_cuda_executor(const ModelMemory& memory, const DeviceExecution& execution);
 

@@ -1,4 +1,4 @@
-// Stretches of time on one clock.
+// Intervals of time on one clock.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@ struct Interval {
   std::uint64_t begin = 0, end = 0;  // nanoseconds
 };
 
-// Milliseconds in which at least one of the intervals was open. Sorts them; one that ends before it begins is empty.
+// Returns the milliseconds in which at least one interval was open. Sorts the intervals. An
+// interval that ends before it begins counts as empty.
 double covered_ms(std::span<Interval> intervals);
 
 }  // namespace convoy::app

@@ -7,7 +7,8 @@
 namespace convoy::app {
 namespace {
 
-// The instructions that touched each piece of memory last. Pieces are cut where ranges begin or end.
+// Remembers which instructions touched each piece of memory last. Pieces are cut where ranges begin
+// or end.
 class Touched {
  public:
   // Appends the instructions that `reader` must wait for.
@@ -41,7 +42,7 @@ class Touched {
     cut(begin), cut(end);
     for (const std::byte* at = begin; at < end;) {
       auto piece = pieces_.lower_bound(at);
-      if (piece == pieces_.end() || piece->first > at) {  // nobody was here
+      if (piece == pieces_.end() || piece->first > at) {  // no instruction has touched this gap
         const std::byte* next = piece == pieces_.end() ? end : std::min(end, piece->first);
         piece = pieces_.insert(piece, {at, Piece{next, -1, {}}});
       }
@@ -59,7 +60,7 @@ class Touched {
     pieces_.emplace(at, std::move(second));
   }
 
-  std::map<const std::byte*, Piece> pieces_;  // by where they begin
+  std::map<const std::byte*, Piece> pieces_;  // by their first byte
 };
 
 std::vector<std::vector<int>> dependences_of(const Program& program) {
@@ -85,12 +86,14 @@ LanePlan plan_lanes(const Program& program, int lanes) {
   plan.steps.resize(program.instructions().size());
   if (plan.lanes == 1) return plan;
   const auto dependences = dependences_of(program);
-  std::vector<int> last(static_cast<std::size_t>(plan.lanes), -1);  // instruction of every lane
-  // seen[i][lane]: the latest instruction of a lane that instruction i comes behind.
+  std::vector<int> last(static_cast<std::size_t>(plan.lanes), -1);  // by lane: its latest instruction
+  // seen[i][lane]: the latest instruction of a lane that is known to end before instruction i
+  // starts.
   std::vector<std::vector<int>> seen;
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     LanePlan::Step& step = plan.steps[i];
-    // The lane whose last instruction this one waits for anyway, the latest of them; else the lane idle for longest.
+    // Prefer a lane whose last instruction this one must wait for, the latest of them. Otherwise
+    // take the lane that has been idle for longest.
     int best = -1;
     for (int lane = 0; lane < plan.lanes; ++lane) {
       const int tail = last[static_cast<std::size_t>(lane)];
@@ -103,9 +106,9 @@ LanePlan plan_lanes(const Program& program, int lanes) {
     const int previous = last[static_cast<std::size_t>(best)];
     if (previous >= 0) before = seen[static_cast<std::size_t>(previous)];
     before[static_cast<std::size_t>(best)] = previous;
-    for (auto at = dependences[i].rbegin(); at != dependences[i].rend(); ++at) {  // the latest first
+    for (auto at = dependences[i].rbegin(); at != dependences[i].rend(); ++at) {  // latest first
       LanePlan::Step& other = plan.steps[static_cast<std::size_t>(*at)];
-      if (before[static_cast<std::size_t>(other.lane)] >= *at) continue;  // ordered already
+      if (before[static_cast<std::size_t>(other.lane)] >= *at) continue;  // other waits order the two already
       if (other.records < 0) other.records = plan.events++;
       step.waits.push_back(other.records);
       const std::vector<int>& theirs = seen[static_cast<std::size_t>(*at)];

@@ -1,5 +1,6 @@
-// Which instructions of a program may run side by side, and what must wait for what. Two instructions depend on each other
-// when one writes memory that the other touches: whatever the plan of the arena put into one place is thereby ordered too.
+// Decides which instructions of a program may run at the same time, and which must wait for which.
+// Two instructions depend on each other if one writes memory that the other touches. This also
+// orders buffers that share space in the arena.
 #pragma once
 
 #include <vector>
@@ -11,14 +12,15 @@ namespace convoy::app {
 struct LanePlan {
   struct Step {
     int lane = 0;
-    std::vector<int> waits;  // events
-    int records = -1;        // event, recorded behind the instruction; -1: nobody waits for it
+    std::vector<int> waits;  // events to wait for before the instruction
+    int records = -1;        // event to record after the instruction; -1: none
   };
-  std::vector<Step> steps;  // one an instruction, in the program's order
+  std::vector<Step> steps;  // one for each instruction, in the program's order
   int lanes = 1, events = 0;
 };
 
-// Every lane runs its instructions in the program's order. Deterministic. A program with one lane needs no events.
+// Every lane runs its instructions in the program's order. The plan is deterministic. A plan with
+// one lane needs no events.
 LanePlan plan_lanes(const Program& program, int lanes);
 
 }  // namespace convoy::app

@@ -101,7 +101,7 @@ void* ModelMemory::address(const CompiledGraph& compiled, TensorId id) const {
     case TensorRole::activation:
       return base(Region::activations) + compiled.tensor_offset[static_cast<std::size_t>(id)];
   }
-  throw std::logic_error("a tensor without a role");
+  throw std::logic_error("internal error: a tensor has no known role");
 }
 
 void* ModelMemory::workspace(const CompiledGraph& compiled, std::size_t node) const {

@@ -1,5 +1,5 @@
-// The memory of one rank's run, divided as compile/memory_plan.h says. Gradients that the ranks of one host sum in
-// shared memory are outside the arena.
+// The memory of one rank's run, divided into the regions of compile/memory_plan.h. If the ranks of
+// one host sum their gradients in shared memory, the gradients are outside the arena.
 #pragma once
 
 #include <functional>
@@ -17,47 +17,49 @@
 
 namespace convoy::app {
 
-// A tensor that lives as long as the run: "conv1.weight", "bn1.running_mean",
-// "conv1.weight.optimizer0", "conv1.weight.ema".
+// A tensor that lives as long as the run, for example "conv1.weight", "bn1.running_mean",
+// "conv1.weight.optimizer0" or "conv1.weight.ema".
 struct PersistentTensor {
   std::string name;
   kernels::TensorDesc desc;
   void* address = nullptr;
 };
 
-// Memory that ranks reserve together. Each function is collective over its ranks and may be empty or return null; the
-// arena then has room for what it would have held.
+// Functions that reserve memory together with other ranks. Each is collective over its ranks. It
+// may be empty or return null; the arena then has space for the same data.
 struct SharedMemory {
-  std::function<std::shared_ptr<std::byte>(std::size_t bytes)> gradients;  // of the ranks of a host
-  std::function<std::size_t(std::size_t bytes)> scratch;  // that sharing gradients of so many bytes reserves
-  // For the whole arena: memory that is best for transfers between the stages of a step.
+  std::function<std::shared_ptr<std::byte>(std::size_t bytes)> gradients;  // shared by the ranks of a host
+  // Returns how many bytes are reserved in addition to shared gradients of `bytes` bytes.
+  std::function<std::size_t(std::size_t bytes)> scratch;
+  // Reserves the whole arena in memory that is best for transfers between the stages of a step.
   std::function<std::shared_ptr<std::byte>(std::size_t bytes)> arena;
 };
 
 class ModelMemory {
  public:
-  // Reserves gradients first, then the arena. Throws std::runtime_error if the plan exceeds options.memory_limit.
+  // Reserves gradients first, then the arena. Throws std::runtime_error if the plan exceeds
+  // options.memory_limit.
   ModelMemory(const CompiledSteps& steps, const StepOptions& options, const SharedMemory& shared = {});
 
   void* address(const CompiledGraph& compiled, TensorId tensor) const;
   void* workspace(const CompiledGraph& compiled, std::size_t node) const;
-  // On CUDA all of these are addresses of the device.
+  // All addresses are in device memory on CUDA.
   void* update_workspace() const { return base(Region::activations); }
   void* images() const { return base(Region::images); }
   std::int32_t* labels() const { return reinterpret_cast<std::int32_t*>(base(Region::labels)); }
   void* transforms() const { return base(Region::transforms); }
   kernels::MixParameters* mix() const { return reinterpret_cast<kernels::MixParameters*>(base(Region::mix)); }
-  // The images: the first layer's input, or the bytes of the whole ring or set of stored pixels.
-  // The capacity of a batch is 0 in a part of a partitioned step that has neither its labels nor
-  // its transforms.
+  // The input of the first layer, or the bytes of the whole ring or set of stored images.
   const kernels::TensorDesc& images_desc() const { return images_desc_; }
+  // The number of samples in a full batch; 0 in a stage that has neither labels nor transforms.
   std::int64_t capacity() const { return capacity_; }
-  // In a part of a partitioned step only where its nodes read them.
+  // A stage of a partitioned step has these only if its nodes read them.
   bool has_images() const { return has_images_; }
   bool has_labels() const { return has_labels_; }
   bool has_transforms() const { return plan_.has(Region::transforms); }
   bool has_mix() const { return plan_.has(Region::mix); }
-  // What is summed over the ranks at the end of a step: the loss's four sums, then how many ranks want to stop.
+  // Values that the ranks sum at the end of a step: the loss's four sums, then how many ranks want
+  // to stop.
   double* metrics() const { return reinterpret_cast<double*>(base(Region::metrics)); }
   static constexpr int kMetrics = 5;
   double* gradient_norm() const { return metrics() + kMetrics; }
@@ -68,26 +70,27 @@ class ModelMemory {
     return reinterpret_cast<float*>(shared_gradients_ ? shared_gradients_.get() : base(Region::gradients));
   }
   float* flat_optimizer_state(int index) const;
-  // Only if MemoryRequest asked for them. Averages: of the flat parameters, then of statistics().
+  // Only if StepOptions::accumulate is set.
   float* flat_accumulated() const { return reinterpret_cast<float*>(base(Region::accumulated_gradients)); }
+  // Only if the optimizer keeps averages: those of the flat parameters, then those of statistics().
   float* flat_averages() const { return reinterpret_cast<float*>(base(Region::averages)); }
   float* statistics_averages() const { return flat_averages() + flat_.elements; }
-  // All running statistics as one buffer, with gaps between them.
+  // All running statistics in one buffer, each padded to kStateAlignment.
   float* statistics() const { return reinterpret_cast<float*>(base(Region::statistics)); }
   std::int64_t statistics_elements() const { return statistics_elements_; }
-  // The parameters in bf16, null where nothing reads them.
+  // The parameters in bf16; null if no kernel reads them.
   void* flat_copy() const {
     return plan_.has(Region::bf16_parameters) ? base(Region::bf16_parameters) : nullptr;
   }
   std::int64_t flat_elements() const { return flat_.elements; }
   const std::vector<kernels::ParameterSegment>& segments() const { return flat_.segments; }
-  // The parameter (index into the graph's list) of every segment.
+  // By segment: the parameter's index in StepGraph::parameters.
   const std::vector<int>& segment_parameter() const { return flat_.parameter; }
 
   const std::vector<PersistentTensor>& parameters() const { return parameters_; }  // in the network's order
   const std::vector<PersistentTensor>& states() const { return states_; }
   const std::vector<PersistentTensor>& optimizer_states() const { return optimizer_states_; }
-  // Averages of all parameters, then of all states; empty if none are kept.
+  // The averages of all parameters, then of all states; empty if the run keeps none.
   const std::vector<PersistentTensor>& averages() const { return averages_; }
 
   const MemoryPlan& plan() const { return plan_; }
@@ -100,8 +103,8 @@ class ModelMemory {
   }
 
   kernels::Arena arena_;
-  std::shared_ptr<std::byte> transfer_memory_;   // instead of the arena
-  std::shared_ptr<std::byte> shared_gradients_;  // instead of the arena's last part
+  std::shared_ptr<std::byte> transfer_memory_;   // replaces arena_ if set
+  std::shared_ptr<std::byte> shared_gradients_;  // replaces the arena's last regions if set
   MemoryPlan plan_;
   FlatLayout flat_;
   kernels::TensorDesc images_desc_;
@@ -109,8 +112,8 @@ class ModelMemory {
   bool has_images_ = false, has_labels_ = false;
   std::int64_t statistics_elements_ = 0;
   std::vector<PersistentTensor> parameters_, states_, optimizer_states_, averages_;
-  std::map<std::string, void*>
-      by_name_;  // parameters, their gradients ("….gradient"), their copies ("….bf16") and states
+  // Parameters, their gradients ("….gradient"), their bf16 copies ("….bf16") and states.
+  std::map<std::string, void*> by_name_;
 };
 
 }  // namespace convoy::app

@@ -1,4 +1,4 @@
-// Stands in for cuda_executor.cpp in builds without CUDA.
+// Replaces cuda_executor.cpp in builds without CUDA.
 #include "app/execute/executor.h"
 
 namespace convoy::app {

@@ -1,5 +1,5 @@
-// What one rank runs: a flat list of instructions, each bound to its addresses. Running it decides nothing and
-// allocates nothing.
+// A program is the flat list of instructions that one rank runs, each bound to its addresses.
+// Running it makes no decisions and allocates nothing.
 #pragma once
 
 #include <functional>
@@ -20,12 +20,13 @@ struct Instruction {
   std::string layer, kind;
   kernels::Launch launch;
   double flops = 0;
-  std::int64_t bytes = 0;  // of the operands: what the instruction moves at least
+  std::int64_t bytes = 0;  // size of the operands, the least that the instruction moves
   bool communicates = false;
-  std::vector<MemoryRange> reads = {}, writes = {};  // what decides which instructions may run side by side
-  // The instruction fills the device, with more blocks than there is room for: what starts beside it comes behind most of it.
+  std::vector<MemoryRange> reads = {}, writes = {};  // lane_plan.h orders instructions by these
+  // The instruction has more blocks than the device has space for, so work that starts later waits
+  // for most of them.
   bool fills = false;
-  // Of one that only starts something: puts a stream behind the end of that.
+  // For an instruction that only starts a communication: makes a stream wait until that has ended.
   std::function<void(kernels::Stream)> follow = nullptr;
 };
 
@@ -34,7 +35,8 @@ class Program {
   void add(Instruction instruction) { instructions_.push_back(std::move(instruction)); }
   const std::vector<Instruction>& instructions() const { return instructions_; }
 
-  // Replaces every launch by what `wrap` makes of it (tracing); a program that nobody wraps is as fast as ever.
+  // Replaces every launch with what `wrap` returns for it, for tracing. Unwrapped programs pay
+  // nothing.
   using Wrap = std::function<kernels::Launch(std::size_t index, const kernels::Launch& launch)>;
   void instrument(const Wrap& wrap) {
     for (std::size_t i = 0; i < instructions_.size(); ++i)

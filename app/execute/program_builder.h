@@ -1,5 +1,6 @@
-// Binds compiled steps to a session's memory: every kernel becomes an instruction at its addresses, with gradient
-// buckets, sums over the ranks, transfers between stages and the optimizer where they belong.
+// Binds compiled steps to a session's memory. Every kernel becomes an instruction with its
+// addresses. Gradient buckets, sums over the ranks, transfers between stages and the optimizer are
+// inserted.
 #pragma once
 
 #include <functional>
@@ -16,33 +17,38 @@
 
 namespace convoy::app {
 
-// What the programs of a rank exchange with other ranks. They refer to it, so it must outlive them.
+// The communication of a rank's programs with other ranks. The programs refer to it, so it must
+// outlive them.
 struct StepCommunication {
-  std::unique_ptr<comm::GradientBuckets> buckets;                     // null with one replica
-  std::unique_ptr<Transfers> transfers;                               // null without partition
-  std::vector<std::unique_ptr<comm::PreparedOperation>> all_reduces;  // of statistics and of the metrics
-  // The sum of a training step's metrics, which a GPU starts before backward ends; null where they are summed last.
+  std::unique_ptr<comm::GradientBuckets> buckets;                     // null if there is one replica
+  std::unique_ptr<Transfers> transfers;                               // null without --partition
+  std::vector<std::unique_ptr<comm::PreparedOperation>> all_reduces;  // sums of statistics and metrics
+  // The sum of a training step's metrics, which a GPU starts before backward ends. Null if the
+  // metrics are summed last.
   std::unique_ptr<comm::PreparedOperation> early_metrics;
-  double exposed_ms = 0;  // waited for other ranks since the run began
+  double exposed_ms = 0;  // milliseconds waited for other ranks since the run began
 };
 
 struct StepPrograms {
   Program train;
-  // Forward and backward of a part of a batch, which adds its gradients up; with StepOptions::accumulate only.
+  // Forward and backward of one part of a batch, whose gradients are added to the sum over the
+  // parts. Empty unless StepOptions::accumulate is set.
   Program train_part;
   Program evaluate;
 };
 
 class ProgramBuilder {
  public:
-  // All of these must outlive the programs but `options` and `steps`. `control` is where the kernels read it.
+  // All arguments except `options` and `steps` must outlive the programs. `control` is the address
+  // from which the kernels read it.
   ProgramBuilder(const CompiledSteps& steps, const StepOptions& options, const RankGroups& groups,
                  const ModelMemory& memory, kernels::StepControl* control, StepCommunication& communication);
 
-  // Collective: prepares every exchange of the programs in one order on all ranks.
+  // Collective over the ranks: all of them prepare every exchange of the programs in the same
+  // order.
   StepPrograms build();
 
-  // The launch that makes the bf16 copies of the parameters anew; empty if there are none.
+  // Returns a launch that updates the bf16 copies of the parameters; empty if there are no copies.
   kernels::Launch copy_parameters() const;
 
  private:

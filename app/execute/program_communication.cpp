@@ -1,4 +1,5 @@
-// The instructions of a program that concern other ranks: gradient buckets, sums of statistics and of the metrics.
+// The instructions of a program that communicate with other ranks: gradient buckets, and sums of
+// statistics and metrics.
 #include <algorithm>
 #include <chrono>
 
@@ -7,7 +8,8 @@
 
 namespace convoy::app {
 
-// Gradients are sent while backward goes on: a bucket starts after the node that finishes the last of its segments.
+// Gradients are summed while backward goes on. A bucket starts after the node that finishes the
+// last of its segments.
 void ProgramBuilder::append_finished_buckets(Program& program, const CompiledGraph& compiled,
                                              std::size_t node) {
   const auto& outputs = compiled.graph.nodes[node].outputs;
@@ -57,8 +59,8 @@ void ProgramBuilder::append_communication(Program& program, Instruction instruct
   program.add(std::move(instruction));
 }
 
-// A device sums the loss over the ranks while backward goes on. A host would have to be asked to move the sum on, and
-// the stages of a partitioned step have their loss at different times.
+// A device sums the loss over the ranks while backward goes on. A host would have to spend time on
+// progress of that sum, and the stages of a partitioned step have their loss at different times.
 void ProgramBuilder::append_early_metrics(Program& program, const CompiledGraph& compiled, std::size_t node) {
   if (options_.backend != kernels::Backend::cuda || partitioned()) return;
   const auto& outputs = compiled.graph.nodes[node].outputs;
@@ -72,8 +74,8 @@ void ProgramBuilder::append_early_metrics(Program& program, const CompiledGraph&
   program.add(std::move(start));
 }
 
-// A stage that has no labels adds nothing to the sums of the loss. The word after them, whether its rank wants to stop,
-// stays as it is.
+// A stage without labels sets its sums of the loss to zero. The value after them, whether this rank
+// wants to stop, is not changed.
 void ProgramBuilder::append_no_loss(Program& program) {
   constexpr std::int64_t kSums = ModelMemory::kMetrics - 1;
   Instruction nothing{"metrics", "no_loss",

@@ -1,5 +1,5 @@
-// The instructions that follow backward: sums over the parts of a batch, clipping, the update of the flat buffers, and
-// moving averages.
+// The instructions that come after backward: the sum over the parts of a batch, clipping, the
+// update of the flat buffers, and moving averages.
 #include <algorithm>
 
 #include "app/execute/program_builder.h"
@@ -39,7 +39,7 @@ void ProgramBuilder::append_update(Program& program) {
   for (const void* buffer : inputs) update.writes.push_back(flat(buffer));
   for (const void* copy : outputs) update.writes.push_back(flat(copy, sizeof(std::uint16_t)));
   for (const MemoryRange& range : update.writes) update.bytes += 2 * range.bytes;
-  update.bytes -= update.writes[1].bytes;  // gradients are only read, the copy is only written
+  update.bytes -= update.writes[1].bytes;  // gradients are only read, copies are only written
   for (std::size_t i = inputs.size(); i < update.writes.size(); ++i) update.bytes -= update.writes[i].bytes;
   if (options_.clip_gradient_norm > 0) update.reads.push_back({gradient_scale(), sizeof(float)});
   update.writes.push_back(
@@ -47,8 +47,9 @@ void ProgramBuilder::append_update(Program& program) {
   program.add(std::move(update));
 }
 
-// Adds the gradients of a part of the batch to the sum over its parts. After the last part the sum goes into the
-// gradients' own buffer, where the ranks sum it. `slice` is a range of the flat gradients.
+// Adds the gradients of a part of the batch to the sum over its parts. After the last part the sum
+// is stored in the gradients' own buffer, where the ranks sum it. `slice` is a range of the flat
+// gradients.
 void ProgramBuilder::append_accumulation(Program& program, const MemoryRange& slice, bool last_part) {
   const std::int64_t elements = slice.bytes / std::int64_t{sizeof(float)};
   if (elements == 0) return;
@@ -84,7 +85,7 @@ void ProgramBuilder::append_statistics_average(Program& program) {
   program.add(std::move(average));
 }
 
-// A stage without parameters only takes part in the norm of all gradients.
+// A stage without parameters has no update, but takes part in the norm of all gradients.
 void ProgramBuilder::append_no_update(Program& program) {
   if (options_.clip_gradient_norm <= 0) return;
   Instruction nothing{"gradients", "squared_norm",

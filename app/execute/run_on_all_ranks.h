@@ -1,4 +1,4 @@
-// Failing together: what one rank finds wrong ends the job on every rank, with one message.
+// Makes ranks fail together: an error on one rank ends the job on every rank, with one message.
 #pragma once
 
 #include <exception>
@@ -9,9 +9,10 @@
 
 namespace convoy::app {
 
-// Runs `body` on every rank. Where it throws anywhere, the lowest of those ranks rethrows its exception and every other
-// rank throws ExitStatus with the same exit status, so that nobody waits for a rank that has left. Collective; `label`
-// says what for when a rank takes too long.
+// Runs `body` on every rank. If it throws on any rank, the lowest of those rethrows its exception.
+// Every other rank throws ExitStatus with the same exit status, so no rank waits for one that has
+// left.
+// Collective. `label` names the operation in the report about a rank that takes too long.
 void run_on_all_ranks(const comm::Communicator& ranks, const std::function<void()>& body,
                       std::string_view label = "failures of the ranks");
 

@@ -10,8 +10,8 @@
 namespace convoy::app {
 namespace {
 
-// Ranks reserve such memory together. A rank that fails before it gets there reserves nothing, so that the others do
-// not wait for it.
+// Memory that ranks reserve together. A rank that fails before its reservation requests 0 bytes in
+// the destructor, so that the others do not wait for it.
 class CollectiveMemory {
  public:
   using Ask = std::shared_ptr<std::byte> (comm::Collectives::*)(std::size_t bytes);
@@ -21,7 +21,7 @@ class CollectiveMemory {
     if (!owed_) return;
     try {
       reserve(0);
-    } catch (const std::exception&) {  // the failure under way is the one to report
+    } catch (const std::exception&) {  // report the failure that caused the unwinding instead
     }
   }
   CollectiveMemory(const CollectiveMemory&) = delete;
@@ -51,7 +51,7 @@ Session::Session(CompiledSteps steps, const StepOptions& options, const RankGrou
       steps_(std::move(steps)) {
   const bool partitioned = groups.stages != nullptr;
   if (options.accumulate && partitioned)
-    throw std::invalid_argument("a step that is placed on several ranks takes its batch whole");
+    throw std::invalid_argument("a partitioned step cannot take its batch in parts");
   const kernels::StepControl initial;
   kernels::copy_in(options.backend, control_, &initial, sizeof initial);
   reserve_memory();
@@ -64,7 +64,8 @@ Session::Session(CompiledSteps steps, const StepOptions& options, const RankGrou
   copy_parameters_ = builder.copy_parameters();
 }
 
-// A rank that fails gives up its claims in the opposite order: first to the gradients', then to the arena's memory.
+// A rank that fails gives up its reservations in reverse order of declaration: gradients, then
+// arena. A rank that succeeds reserves them in that order too.
 void Session::reserve_memory() {
   CollectiveMemory arena(groups_.stages, &comm::Collectives::transfer_memory, groups_.stages != nullptr);
   CollectiveMemory gradients(groups_.replicas, &comm::Collectives::shared_memory, steps_.train.has_value());
@@ -81,7 +82,8 @@ void Session::connect() {
   kernels::synchronize(options_.backend);
 }
 
-// Counts the all-reduces of statistics, the ends of transfers, the buckets, the metrics and the gradients' norm.
+// Counts the all-reduces of statistics and the ends of transfers, and adds 3 for the buckets, the
+// metrics and the norm of the gradients.
 int Session::most_waits() const {
   if (groups_.world->size() == 1 || !options_.time_waits) return 0;
   const auto in = [](const CompiledGraph& compiled) {
@@ -97,7 +99,8 @@ void Session::make_executor() {
     const bool streamed = options_.input.kind == InputOptions::Kind::streamed;
     executor_ = make_cuda_executor(*memory_, {control_, streamed, options_.lanes, most_waits()});
   } else {
-    // Between two kernels of a rank whose only thread computes, this is what makes buckets and transfers move.
+    // A rank may have only the computing thread. Calling this between kernels makes buckets and
+    // transfers progress.
     const auto progress = [this] {
       if (communication_.buckets != nullptr) communication_.buckets->progress();
       if (communication_.transfers != nullptr) communication_.transfers->progress();
@@ -141,9 +144,9 @@ StepMetrics Session::evaluate(data::BatchSource& source, std::int64_t first_resi
   for (std::int64_t step = 0; step < source.steps_per_epoch(); ++step) {
     load(source.next(), first_resident);
     start_evaluate_step();
-    if (steps_under_way() > steps_ahead()) sum += finish_step();
+    if (steps_in_flight() > steps_ahead()) sum += finish_step();
   }
-  while (steps_under_way() > 0) sum += finish_step();
+  while (steps_in_flight() > 0) sum += finish_step();
   return sum;
 }
 
@@ -188,7 +191,8 @@ void Session::average_states() {
   }
 }
 
-// Through the host: a test of the averages is rare, and no step has to be bound to other addresses.
+// Swaps through host memory. Evaluations of averages are rare, and this way programs keep their
+// addresses.
 void Session::exchange_averages() {
   const auto exchange = [&](float* a, float* b, std::int64_t elements) {
     const auto bytes = static_cast<std::size_t>(elements) * sizeof(float);

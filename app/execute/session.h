@@ -1,5 +1,5 @@
-// One rank's run of compiled steps: it binds them to memory of its own when it is made; a step then only runs its
-// program.
+// A session runs compiled steps on one rank. Its constructor binds them to memory that it owns, so
+// that a step only runs its program.
 #pragma once
 
 #include <cstdint>
@@ -19,61 +19,69 @@ namespace convoy::app {
 
 class Session {
  public:
-  // Compiles the steps of a network whose input is this rank's batch. `ranks` must outlive the session.
+  // Compiles the steps of a network whose input is this rank's batch. `ranks` must outlive the
+  // session.
   Session(const Network& network, const StepOptions& options, comm::Collectives& ranks);
-  // `steps` were compiled with `options`. If groups.stages is set they are this rank's stage of a partitioned step.
+  // `steps` were compiled with `options`. If groups.stages is set, `steps` are this rank's stage of
+  // a partitioned step. Collective over the ranks of `groups`.
   Session(CompiledSteps steps, const StepOptions& options, const RankGroups& groups);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // Connects the stages of a partitioned step before its first step, as nothing can be connected while a GPU's step is
-  // captured. Collective over the stages, all of which have a session by then.
+  // Connects the stages of a partitioned step before its first step, since connections cannot be
+  // made while a GPU step is captured. Collective over the stages, after all of them have made
+  // their session.
   void connect();
 
   const ModelMemory& memory() const { return *memory_; }
   const RankGroups& groups() const { return groups_; }
 
-  // The next step starts with these values, its labels and its images.
+  // The control values, labels and images with which the next step starts.
   kernels::StepControl& control() { return executor_->control(); }
   std::span<std::int32_t> labels() { return executor_->labels(); }
   PersistentTensor images() const { return {"images", memory_->images_desc(), memory_->images()}; }
 
-  // Makes a batch the next step's; its capacity must be the network's. A device may hold it until the step is finished.
-  // `first_resident`: where the batch's image set starts among the resident images.
+  // Makes `batch` the input of the next step. Its capacity must be the network's. A device may hold
+  // the batch until the step is finished. `first_resident`: index of its image set's first image
+  // among the residents.
   void load(data::BatchLease batch, std::int64_t first_resident = 0) {
     executor_->load(std::move(batch), first_resident * options_.input.stored.bytes());
   }
-  void put_image(std::int64_t index, const std::uint8_t* pixels, std::int64_t count);  // resident, as stored
+  void put_image(std::int64_t index, const std::uint8_t* pixels,
+                 std::int64_t count);  // writes resident images, as stored
 
-  // Steps over the loaded batches. Every rank gets the same metrics. A train step updates the parameters. A device works
-  // behind the caller's back: up to steps_ahead() + 1 steps may be started before the oldest is finished.
+  // Run one step on the loaded batch. Every rank gets the same metrics. A train step updates the
+  // parameters. A device works asynchronously: up to steps_ahead() + 1 steps may be started before
+  // finish_step().
   void start_train_step(bool stop_requested = false) { start(programs_.train, stop_requested); }
-  // With StepOptions::accumulate: starts a part of a step's batch that is not the last. start_train_step() takes the
-  // last part, sums the gradients over the ranks and updates. control() has the number and the share of the loaded part.
+  // With StepOptions::accumulate: starts a part of a step's batch that is not the last.
+  // start_train_step() takes the last part, sums the gradients over the ranks and updates the
+  // parameters. control() holds the number and the share of the loaded part.
   void start_train_part() { start(programs_.train_part, false); }
   void start_evaluate_step() { start(programs_.evaluate, false); }
   StepMetrics finish_step() { return executor_->finish(); }
-  int steps_under_way() const { return executor_->under_way(); }
+  int steps_in_flight() const { return executor_->in_flight(); }
   int steps_ahead() const { return executor_->steps_ahead(); }
   StepMetrics train_step(bool stop_requested = false) {
     start_train_step(stop_requested);
     return finish_step();
   }
-  // All batches of one pass over the source.
+  // Returns the metrics of all batches in one pass over the source.
   StepMetrics evaluate(data::BatchSource& source, std::int64_t first_resident = 0);
-  // Of the step that was finished last.
+  // Milliseconds that the last finished step waited for other ranks.
   double exposed_comm_ms() const { return executor_->exposed_comm_ms(); }
 
-  // Row-major copies of a persistent tensor. No step may be under way.
+  // Copy a persistent tensor to or from row-major host memory. No step may be in flight.
   std::vector<float> read(const PersistentTensor& tensor) const;
   void write(const PersistentTensor& tensor, const std::vector<float>& row_major);
-  // Without synchronised batch norm every rank has running statistics of its own: replaces them by their mean.
+  // Replaces the running statistics by their mean over the replicas, since without synchronised
+  // batch norm every rank has its own.
   void average_states();
-  // Swaps parameters and statistics with their moving averages: evaluations then test the averages,
-  // and a second call brings everything back. No step may be under way.
+  // Swaps parameters and statistics with their moving averages. Evaluations then test the averages,
+  // and a second call restores the parameters. No step may be in flight.
   void exchange_averages();
 
-  // Of a device's train steps (executor.h).
+  // Traces train steps on a device (executor.h).
   void prepare_trace(int steps) { executor_->prepare_trace(programs_.train, steps); }
   void begin_trace() { executor_->begin_trace(); }
   std::vector<TracedStep> traced_steps() { return executor_->traced_steps(); }
@@ -96,15 +104,15 @@ class Session {
 
   const StepOptions options_;
   const RankGroups groups_;
-  kernels::Arena control_memory_;  // one StepControl, where the kernels read it
+  kernels::Arena control_memory_;  // the StepControl that the kernels read
   kernels::StepControl* control_;
   CompiledSteps steps_;
   std::unique_ptr<ModelMemory> memory_;
   StepCommunication communication_;
   StepPrograms programs_;
-  kernels::Launch copy_parameters_;     // makes their bf16 copies; empty if there are none
-  bool copies_are_stale_ = false;       // the parameters were written, their bf16 copies not yet
-  std::unique_ptr<Executor> executor_;  // last, as steps under way use all of the above
+  kernels::Launch copy_parameters_;     // updates the bf16 copies; empty if there are none
+  bool copies_are_stale_ = false;       // parameters have changed since copy_parameters_ ran
+  std::unique_ptr<Executor> executor_;  // last member: steps in flight use all of the above
 };
 
 }  // namespace convoy::app

@@ -4,12 +4,13 @@ namespace convoy::app {
 
 comm::PreparedOperation* Transfers::prepare(const Transfer& end, void* data, const kernels::TensorDesc& desc,
                                             std::string_view label) {
-  // The whole buffer, channel padding included: both ends know the tensor in one layout.
+  // Transfers the whole buffer, including channel padding. Both ends have the tensor in the same
+  // layout.
   const auto count = static_cast<std::int64_t>(desc.bytes() / kernels::bytes_of(desc.dtype));
   operations_.push_back(end.action == Transfer::Action::send_begin
                             ? stages_.prepare_send(data, count, desc.dtype, end.peer, label)
                             : stages_.prepare_receive(data, count, desc.dtype, end.peer, label));
-  under_way_.reserve(operations_.size());
+  in_flight_.reserve(operations_.size());
   return of_program_[end.transfer] = operations_.back().get();
 }
 

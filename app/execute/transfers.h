@@ -1,5 +1,5 @@
-// The transfers of a rank's programs: prepared when a program is bound, begun and finished by its instructions, and kept
-// moving between them.
+// The transfers of a rank's programs. They are prepared when a program is bound, begun and finished
+// by its instructions, and kept moving between instructions.
 #pragma once
 
 #include <map>
@@ -14,38 +14,40 @@ namespace convoy::app {
 
 class Transfers {
  public:
-  // `parts` are the ranks of one replica, by part; outlives this object.
-  explicit Transfers(comm::Collectives& parts) : stages_(parts) {}
+  // `stages` are the ranks of one replica, by stage. It must outlive this object.
+  explicit Transfers(comm::Collectives& stages) : stages_(stages) {}
   Transfers(const Transfers&) = delete;
   Transfers& operator=(const Transfers&) = delete;
 
-  // Numbers of transfers are those of one program: call it before each program is bound.
+  // Resets transfer numbering. Call it before binding each program.
   void new_program() { of_program_.clear(); }
-  // For the beginnings; the ends refer to them by the number.
+  // Prepares a transfer at the instruction that begins it. prepared() returns it, by number, to the
+  // instruction that ends it.
   comm::PreparedOperation* prepare(const Transfer& end, void* data, const kernels::TensorDesc& desc,
                                    std::string_view label);
   comm::PreparedOperation* prepared(const Transfer& end) const { return of_program_.at(end.transfer); }
 
   void begin(comm::PreparedOperation* operation, comm::Stream stream) {
     operation->start(stream);
-    under_way_.push_back(operation);
+    in_flight_.push_back(operation);
   }
   void finish(comm::PreparedOperation* operation, comm::Stream stream) {
     operation->wait(stream);
-    std::erase(under_way_, operation);
+    std::erase(in_flight_, operation);
   }
-  // Every transfer of all programs once, on the null stream, which connects their ends. Collective.
+  // Runs every transfer of all programs once, on the null stream, which connects both ends.
+  // Collective.
   void run_all();
-  // Lets what is under way move on.
+  // Lets the transfers in flight progress.
   void progress() {
-    std::erase_if(under_way_, [](comm::PreparedOperation* operation) { return operation->progress(); });
+    std::erase_if(in_flight_, [](comm::PreparedOperation* operation) { return operation->progress(); });
   }
 
  private:
   comm::Collectives& stages_;
   std::vector<std::unique_ptr<comm::PreparedOperation>> operations_;
   std::map<int, comm::PreparedOperation*> of_program_;
-  std::vector<comm::PreparedOperation*> under_way_;  // room for all: a step allocates nothing
+  std::vector<comm::PreparedOperation*> in_flight_;  // reserved for all, so that a step allocates nothing
 };
 
 }  // namespace convoy::app

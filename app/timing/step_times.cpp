@@ -39,9 +39,9 @@ TimedSteps time_steps(Session& session, std::int64_t steps) {
   };
   for (std::int64_t step = 0; step < steps; ++step) {
     session.start_train_step();
-    if (session.steps_under_way() > session.steps_ahead()) finish();
+    if (session.steps_in_flight() > session.steps_ahead()) finish();
   }
-  while (session.steps_under_way() > 0) finish();
+  while (session.steps_in_flight() > 0) finish();
   return timed;
 }
 

@@ -205,7 +205,7 @@ void Trainer::start_step(bool stop_requested) {
   const double waited = train_source_->wait_ms();
   environment_.set_step(step_);
   if (trace_) trace_->begin_step(step_);
-  StepRecord& record = under_way_.emplace_back();
+  StepRecord& record = in_flight_.emplace_back();
   record.step = step_ + 1;
   record.learning_rate = schedule_.learning_rate_at(step_);
   // The last step of an epoch may be short, and then have fewer parts, the last of them short.
@@ -225,7 +225,7 @@ void Trainer::start_step(bool stop_requested) {
 
 // Of the step that was begun last.
 void Trainer::start_part(std::int64_t part, bool last, bool stop_requested) {
-  const StepRecord& record = under_way_.back();
+  const StepRecord& record = in_flight_.back();
   const auto asked = Clock::now();
   data::BatchLease batch = train_source_->next();
   if (trace_) trace_->loaded(asked);
@@ -244,23 +244,23 @@ void Trainer::start_part(std::int64_t part, bool last, bool stop_requested) {
   });
 }
 
-// A step's time is that from the end of the one before to its own. `left_under_way`: of parts, or
+// A step's time is that from the end of the one before to its own. `left_in_flight`: of parts, or
 // steps of one part.
-void Trainer::finish_steps(int left_under_way) {
-  while (session_->steps_under_way() > left_under_way) {
-    StepRecord& first = under_way_.front();
+void Trainer::finish_steps(int left_in_flight) {
+  while (session_->steps_in_flight() > left_in_flight) {
+    StepRecord& first = in_flight_.front();
     first.metrics += as_rank(environment_, first.step, [&] { return session_->finish_step(); });
     first.timing.exposed_comm_ms += session_->exposed_comm_ms();
     if (--first.parts_left > 0) continue;
     StepRecord record = first;
-    under_way_.pop_front();
+    in_flight_.pop_front();
     const auto now = Clock::now();
     record.timing.step_ms = std::chrono::duration<double, std::milli>(now - last_finished_).count();
     last_finished_ = now;
     if (trace_) {
       trace_->end_step(record.step - 1, report_->plan().ranks);
       // Writing the file is no step's time; a device goes on meanwhile.
-      if (session_->steps_under_way() == 0) last_finished_ = Clock::now();
+      if (session_->steps_in_flight() == 0) last_finished_ = Clock::now();
     }
     report_->step(record);
     if (options_.stop_on_divergence)

@@ -48,7 +48,7 @@ class Trainer {
   std::int64_t replica_capacity() const;
   void start_step(bool stop_requested);
   void start_part(std::int64_t part, bool last, bool stop_requested);
-  void finish_steps(int left_under_way);
+  void finish_steps(int left_in_flight);
   bool evaluation_is_due() const;
   bool checkpoint_is_due() const;
   bool evaluate();  // whether the accuracy, with --ema that of the moving average, is the best so far
@@ -75,7 +75,7 @@ class Trainer {
   std::unique_ptr<CheckpointFolder> checkpoints_;  // on rank 0; to resume, on all
   std::unique_ptr<Trace> trace_;                   // where --trace asks for it
   Schedule schedule_;
-  std::deque<StepRecord> under_way_;  // of the steps that are started, without their metrics
+  std::deque<StepRecord> in_flight_;  // of the steps that are started, without their metrics
   Clock::time_point last_finished_;
   std::int64_t steps_per_epoch_ = 0, total_steps_ = 0, step_ = 0;
   double best_accuracy_ = -1;    // none yet

@@ -70,9 +70,9 @@ class CudaSession : public testing::Test {
     for (int step = 0; step < steps; ++step) {
       session.control().step = static_cast<std::uint64_t>(step);
       session.start_train_step();
-      if (session.steps_under_way() > session.steps_ahead()) values.push_back(session.finish_step().loss());
+      if (session.steps_in_flight() > session.steps_ahead()) values.push_back(session.finish_step().loss());
     }
-    while (session.steps_under_way() > 0) values.push_back(session.finish_step().loss());
+    while (session.steps_in_flight() > 0) values.push_back(session.finish_step().loss());
     return values;
   }
 
@@ -300,10 +300,10 @@ struct Fed {
     std::vector<double> values;
     for (int step = 0; step < steps; ++step) {
       start();
-      if (session->steps_under_way() > session->steps_ahead())
+      if (session->steps_in_flight() > session->steps_ahead())
         values.push_back(session->finish_step().loss());
     }
-    while (session->steps_under_way() > 0) values.push_back(session->finish_step().loss());
+    while (session->steps_in_flight() > 0) values.push_back(session->finish_step().loss());
     return values;
   }
 };

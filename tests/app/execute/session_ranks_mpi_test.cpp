@@ -66,9 +66,9 @@ class SessionOnRanks : public testing::TestWithParam<Backend> {
     for (int step = 0; step < steps; ++step) {
       session.control().step = static_cast<std::uint64_t>(step);
       session.start_train_step();
-      if (session.steps_under_way() > session.steps_ahead()) finish();
+      if (session.steps_in_flight() > session.steps_ahead()) finish();
     }
-    while (session.steps_under_way() > 0) finish();
+    while (session.steps_in_flight() > 0) finish();
     for (const PersistentTensor& tensor : session.memory().parameters())
       trained.parameters.push_back(session.read(tensor));
     for (const PersistentTensor& tensor : session.memory().states())
@@ -236,9 +236,9 @@ TEST_P(SessionOnRanks, AStepIsOneLaunch) {
   const auto run = [&](int steps) {
     for (int step = 0; step < steps; ++step) {
       session.start_train_step();
-      if (session.steps_under_way() > session.steps_ahead()) session.finish_step();
+      if (session.steps_in_flight() > session.steps_ahead()) session.finish_step();
     }
-    while (session.steps_under_way() > 0) session.finish_step();
+    while (session.steps_in_flight() > 0) session.finish_step();
   };
   run(5);
   constexpr int kCounted = 30;
