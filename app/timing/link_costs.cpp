@@ -21,12 +21,13 @@ using Clock = std::chrono::steady_clock;
 constexpr std::int64_t kSmall = 64;  // bytes
 constexpr int kRounds = 7;
 
-// Bytes; enough for the link to be what is measured, and more than a device's caches hold.
+// Bytes of a large message: enough that the link dominates its time, and more than a device's
+// caches hold.
 std::int64_t large_message(kernels::Backend backend) {
   return backend == kernels::Backend::cuda ? 64 << 20 : 1 << 20;
 }
 
-// A message from one rank to another and the answer, of the same size.
+// A message from one rank to another, followed by an answer of the same size.
 class Exchange {
  public:
   Exchange(comm::Collectives& ranks, int a, int b, std::byte* buffer, std::int64_t bytes) {
@@ -48,7 +49,8 @@ class Exchange {
   std::array<std::unique_ptr<comm::PreparedOperation>, 2> ways_;
 };
 
-// One way, the best of some rounds: a message that waits for a busy processor says nothing of the link.
+// Milliseconds of a message in one direction, the best of some rounds: a message that waits for a
+// busy processor tells nothing about the link.
 double measure_message(const Exchange& exchange) {
   double best = 1e9;
   for (int round = 0; round < kRounds; ++round) {
@@ -59,7 +61,7 @@ double measure_message(const Exchange& exchange) {
   return best;
 }
 
-// As a step has it: one time of many in a captured graph.
+// Milliseconds of an operation as in a step: the mean of several in one captured graph.
 double measure_captured(const kernels::Launch& operation) {
   constexpr int kTimes = 8;
   operation({});  // connections are made outside captures
@@ -69,12 +71,12 @@ double measure_captured(const kernels::Launch& operation) {
   for (int round = 0; round < kRounds; ++round) rounds.push_back(timer->undivided_round() / kTimes);
   return median(rounds);
 }
-// One way, beside what each device does `meanwhile`.
+// Milliseconds of a message in one direction while each device runs `meanwhile`.
 double measure_captured(const Exchange& exchange, const kernels::Launch& meanwhile = {}) {
   return measure_captured([&](kernels::Stream stream) { exchange.run(stream, meanwhile); }) / 2;
 }
 
-// What most operations of a step are bound by: a device's memory.
+// A load on a device's memory, which bounds most operations of a step.
 class MemoryLoad {
  public:
   MemoryLoad() : memory_(kernels::Backend::cuda, 3 * kBytes) {
@@ -88,7 +90,8 @@ class MemoryLoad {
     timer->undivided_round();
     ms_ = timer->undivided_round();
   }
-  // Of about so many milliseconds, less rather than more; some where they are many, as on a slow link.
+  // Returns a launch that takes about `ms` milliseconds, rather less than more, and at most 200
+  // additions.
   kernels::Launch lasting(double ms) const {
     constexpr double kMost = 200;
     return [this, times = static_cast<int>(std::min(ms / ms_, kMost))](kernels::Stream stream) {
@@ -103,8 +106,8 @@ class MemoryLoad {
   double ms_ = 0;
 };
 
-// What is left to wait for when both ends have long been busy with something else: a transport that moves data by itself
-// leaves nothing, one in which the receiver copies leaves all of it.
+// Milliseconds that a message still takes after both ends have been busy for long. A transport that
+// moves data by itself leaves 0; one whose receiver copies leaves all of its time.
 double measure_late_receive(comm::Collectives& ranks, int a, int b, std::byte* buffer, std::int64_t bytes,
                             double message_ms) {
   const bool sends = ranks.rank() == a;
@@ -115,7 +118,8 @@ double measure_late_receive(comm::Collectives& ranks, int a, int b, std::byte* b
                            : ranks.prepare_send(buffer, kSmall, comm::DType::u8, peer, "link probe");
   double best = 1e9;
   for (int round = 0; round < kRounds; ++round) {
-    // As a step has it: what is sent has just been written, and the receive is there before it.
+    // As in a step, the data sent have just been written, and the receive is posted before the
+    // send.
     if (sends)
       std::fill_n(buffer, bytes, static_cast<std::byte>(round));
     else
@@ -167,7 +171,7 @@ std::vector<std::vector<LinkCost>> measure_links(comm::Collectives& ranks, kerne
   if (backend == kernels::Backend::cuda) load.emplace();
   for (int a = 0; a < among; ++a)
     for (int b = a + 1; b < among; ++b) {
-      const auto place = (static_cast<std::size_t>(a) * count + static_cast<std::size_t>(b)) * 3;
+      const auto slot = (static_cast<std::size_t>(a) * count + static_cast<std::size_t>(b)) * 3;
       if (ranks.rank() == a || ranks.rank() == b) {
         const Exchange small_exchange(ranks, a, b, buffer, kSmall),
             large_exchange(ranks, a, b, buffer, large_bytes);
@@ -180,8 +184,8 @@ std::vector<std::vector<LinkCost>> measure_links(comm::Collectives& ranks, kerne
           large = measure_message(large_exchange);
           late = measure_late_receive(ranks, a, b, buffer, large_bytes, large);
         }
-        if (ranks.rank() == a) measured[place] = small, measured[place + 1] = large;
-        if (ranks.rank() == b) measured[place + 2] = late;
+        if (ranks.rank() == a) measured[slot] = small, measured[slot + 1] = large;
+        if (ranks.rank() == b) measured[slot + 2] = late;
       }
     }
   sum_values(ranks, backend, measured, "link costs");

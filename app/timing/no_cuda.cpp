@@ -1,4 +1,4 @@
-// Stands in for the cuda_*.cpp files in builds without CUDA.
+// Replaces the cuda_*.cpp files in builds without CUDA.
 #include "app/timing/launch_timer.h"
 #include "app/timing/program_times.h"
 

@@ -27,8 +27,8 @@ double ms_since(Clock::time_point start) {
 constexpr std::int64_t kAlignment = 256;  // of every operand
 std::int64_t padded(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-// Moderate numbers everywhere, read as f32 or as bf16: a kernel's time may depend on them (denormals), and rounds make them
-// grow.
+// Fills memory with moderate numbers, whether read as f32 or as bf16. A kernel's time may depend on
+// its numbers (denormals), and rounds of timing make them grow.
 void fill_with_numbers(kernels::Backend backend, std::byte* data, std::int64_t bytes) {
   std::vector<std::uint32_t> pattern(4096);
   for (std::size_t i = 0; i < pattern.size(); ++i) {
@@ -47,7 +47,8 @@ void scale_to(std::vector<LaunchTime>& times, double ms) {
   for (LaunchTime& time : times) time.passed *= ms / sum, time.worked *= ms / sum;
 }
 
-// Medians of the rounds. What disturbs one operation in ten disturbs every step: they are scaled to a median round.
+// Returns each node's median over the rounds, scaled so that they add up to a median round: a
+// disturbance of one operation in ten disturbs every step.
 std::vector<double> typical(const std::vector<OpSamples>& of_nodes, std::vector<double> OpSamples::*kind) {
   std::vector<double> medians, rounds;
   for (const OpSamples& samples : of_nodes) {
@@ -74,8 +75,8 @@ void OpSamples::add(const LaunchTime& time) {
   worked.push_back(time.worked);
 }
 
-// Floating-point tensors share the ring. Indices, labels and sums have their own places: kernels trust what they read
-// there.
+// A ring of memory that floating-point tensors share. Indices, labels and sums have space of their
+// own, since kernels trust the values that they read there.
 class OpTimer::Ring {
  public:
   Ring(const CompiledGraph& step, kernels::Backend backend, const kernels::StepControl* control,
@@ -90,7 +91,8 @@ class OpTimer::Ring {
     for (std::size_t node = 0; node < step.kernels.size(); ++node)
       largest = std::max(largest, footprint(node));
     if (memory_limit > 0) shared = std::min(shared, memory_limit - own);
-    // Room to start anew behind any operation; what has a place of its own lies behind it, and must be aligned too.
+    // The ring can restart after any operation. Tensors with space of their own follow it, so its
+    // size must be aligned too.
     size_ = padded(std::max(shared, largest)) + padded(64);
     arena_ = kernels::Arena(backend, static_cast<std::size_t>(own + size_));
     address_.assign(step.descs.size(), -1);
@@ -100,7 +102,7 @@ class OpTimer::Ring {
     fill();
   }
 
-  // Addresses of a node's operands that do not overlap, and its workspace behind them.
+  // Binds a node to operands and a workspace that do not overlap.
   kernels::Launch bind(std::size_t node) {
     const Node& of = step_.graph.nodes[node];
     std::vector<TensorId> operands = of.inputs;
@@ -137,7 +139,8 @@ class OpTimer::Ring {
   using Range = std::pair<std::int64_t, std::int64_t>;
 
   void* aligned(std::int64_t address) {
-    if (address % kAlignment != 0) throw std::logic_error("an operand to be timed is not aligned");
+    if (address % kAlignment != 0)
+      throw std::logic_error("internal error: an operand to be timed is not aligned");
     return arena_.data() + address;
   }
   std::int64_t bytes(std::size_t id) const {
@@ -165,10 +168,10 @@ class OpTimer::Ring {
   const CompiledGraph& step_;
   const kernels::Backend backend_;
   const kernels::StepControl* const control_;
-  std::vector<bool> touched_;  // of every tensor: whether a node does
+  std::vector<bool> touched_;  // by TensorId: whether a node reads or writes it
   kernels::Arena arena_;
   std::int64_t size_ = 0, next_ = 0;
-  std::vector<std::int64_t> address_;  // of every tensor, where it was placed last; -1: nowhere yet
+  std::vector<std::int64_t> address_;  // by TensorId: its last offset; -1: none yet
 };
 
 OpTimer::OpTimer(const CompiledGraph& step, kernels::Backend backend, const kernels::StepControl* control,
@@ -234,7 +237,7 @@ void measure_update_time(kernels::Backend backend, const kernels::StepControl* c
   const kernels::Arena arena(backend,
                              static_cast<std::size_t>(elements * element_bytes) + kernel.workspace_bytes);
   std::vector<void*> inputs;
-  for (int i = 0; i <= buffers; ++i)  // the workspace behind them
+  for (int i = 0; i <= buffers; ++i)  // the last one is the workspace
     inputs.push_back(arena.data() + i * elements * static_cast<std::int64_t>(sizeof(float)));
   void* workspace = inputs.back();
   inputs.pop_back();

@@ -1,4 +1,4 @@
-// The time of every instruction of a program, one after the other.
+// Times every instruction of a program, one after the other.
 #pragma once
 
 #include <vector>
@@ -8,11 +8,13 @@
 
 namespace convoy::app {
 
-// Returns milliseconds, each the median of `repeats` rounds. The clock's own cost is included on a host, so the sum
-// exceeds a step. No step may be under way. On a GPU an untimed round before them gives a profiler the layers' names.
+// Returns milliseconds, each the median of `repeats` rounds. On a host they include the cost of
+// reading the clock, so their sum exceeds a step. No step may be in flight. On a GPU an untimed
+// round comes first, which shows the layers' names to a profiler.
 std::vector<double> time_program(const Program& program, kernels::Backend backend, int repeats);
 
-// Runs the program once on the current GPU, every instruction in a range of NVTX with its layer's name.
+// Runs the program once on the current GPU, with an NVTX range of the layer's name around each
+// instruction.
 void run_in_named_ranges(const Program& program);
 
 }  // namespace convoy::app

@@ -12,7 +12,8 @@
 namespace convoy::app {
 namespace {
 
-// The same compiled step without the nodes that make images of stored pixels and without sums over ranks.
+// Returns the same step without the nodes that make images from stored pixels and without sums over
+// ranks.
 CompiledGraph alone_on_images(const CompiledGraph& whole, int reuse_delay) {
   StepGraph graph = whole.graph;
   std::vector<kernels::Kernel> kernels;
@@ -38,7 +39,7 @@ double time_single_device_step(const CompiledSteps& steps, const StepOptions& op
   constexpr int kWarmUp = 3, kSteps = 15;
   StepOptions alone = options;
   alone.input = {};
-  alone.memory_limit = 0;  // stages are sized to the limit, the whole step need not keep to it
+  alone.memory_limit = 0;  // only stages must keep to the limit
   comm::SingleRank rank;
   const int delay = reuse_delay_of(alone);
   CompiledSteps own(alone_on_images(*steps.train, delay), alone_on_images(steps.evaluate, delay), alone);

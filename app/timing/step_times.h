@@ -1,4 +1,4 @@
-// How long a session's training steps take, on synthetic input.
+// Times a session's training steps on synthetic input.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,18 @@ namespace convoy::app {
 
 struct TimedSteps {
   std::vector<double> ms;      // between the ends of successive steps, with the device kept busy
-  double exposed_comm_ms = 0;  // mean
-  StepMetrics last;
+  double exposed_comm_ms = 0;  // mean over the steps
+  StepMetrics last;            // of the last step
   double mean() const;
 };
 
-// Makes the next steps' input a full batch of random images and labels, the same on each of `ranks` ranks. Nothing is learnt: a
-// network that comes to know its one batch by heart has gradients near zero, at which a GPU draws less power, so that steps
-// would differ from the first.
+// Fills the input of the next steps with a full batch of random images and labels, the same on each
+// of `ranks` ranks. The learning rate is 0: a network that has memorised its one batch has
+// gradients near zero, at which a GPU draws less power, so later steps would take another time than
+// the first.
 void fill_batch(Session& session, std::int64_t classes, int ranks);
 
-// Collective over the session's ranks.
+// Runs `steps` training steps and times them. Collective over the session's ranks.
 TimedSteps time_steps(Session& session, std::int64_t steps);
 
 }  // namespace convoy::app
