@@ -39,8 +39,8 @@ class DependenceFinder {
     std::vector<int>& readers = readers_[at(tensor)];
     if (writer_[at(tensor)] < 0 || (!readers.empty() && readers.back() == node)) return;
     readers.push_back(node);
-    // Evaluation does not mix: its first layer reads the images themselves, which are where
-    // training mixes them.
+    // Evaluation does not mix, and its first layer reads the images themselves. So the first layer
+    // must be on the same device as the images and the mixing.
     if (graph_.nodes[at(writer_[at(tensor)])].is<MixForward>()) join(writer_[at(tensor)], node);
     result_.uses.push_back({writer_[at(tensor)], node, tensor});
   }
@@ -73,7 +73,7 @@ class DependenceFinder {
   void number_groups() {
     result_.group.assign(graph_.nodes.size(), -1);
     for (int node = 0; node < std::ssize(graph_.nodes); ++node) {
-      int& number = result_.group[at(find(node))];  // the leader comes first
+      int& number = result_.group[at(find(node))];  // the leader is the first node of its group
       if (number < 0) number = result_.groups++;
       result_.group[at(node)] = number;
     }
@@ -81,10 +81,10 @@ class DependenceFinder {
 
   const StepGraph& graph_;
   StepDependences result_;
-  std::vector<int> writer_;                // of every tensor: the node that wrote it last
-  std::vector<std::vector<int>> readers_;  // since then
+  std::vector<int> writer_;                // by TensorId: the node that wrote it last
+  std::vector<std::vector<int>> readers_;  // by TensorId: the nodes that read it since
   std::vector<int> leader_;
-  std::map<std::string, int> holder_;  // of every lasting tensor: the first node that touches it
+  std::map<std::string, int> holder_;  // by lasting_name(): the first node that touches it
 };
 
 }  // namespace
@@ -113,7 +113,7 @@ std::string lasting_name(const StepGraph& graph, TensorId id) {
     case TensorRole::state:
       return tensor.name;
   }
-  throw std::logic_error("a tensor without a role");
+  throw std::logic_error("internal error: a tensor has no known role");
 }
 
 }  // namespace convoy::app

@@ -1,4 +1,5 @@
-// Who needs what in a training step: the stage of a StepGraph that decides where its operations may run.
+// Finds the dependences in a training step that decide where and in which order its operations may
+// run.
 #pragma once
 
 #include <utility>
@@ -15,20 +16,22 @@ struct TensorUse {
 };
 
 struct StepDependences {
-  std::vector<TensorUse> uses;  // by consumer; one a (consumer, tensor)
-  std::vector<std::pair<int, int>>
-      order;  // first before second, with nothing to move: an in-place update after readers
-  // Nodes of one group run on one device, as they share what lives there: a parameter with its gradient and
-  // optimizer state, running statistics, the batch, the metrics, or a tensor updated in place. Numbered from 0 in the
-  // order of their first nodes; a node with none of these is a group of its own.
+  std::vector<TensorUse> uses;  // sorted by consumer; one for each (consumer, tensor)
+  // The first node must run before the second, though no tensor moves: a reader before an update in place.
+  std::vector<std::pair<int, int>> order;
+  // The group of every node. Nodes of one group run on one device, as they share data that are kept
+  // there: a parameter with its gradient and optimizer state, running statistics, the batch, the
+  // metrics, or a tensor updated in place. Groups are numbered from 0 in the order of their first
+  // nodes. A node that shares nothing is a group of its own.
   std::vector<int> group;
   int groups = 0;
 };
 
 StepDependences find_dependences(const StepGraph& graph);
 
-// The parameter, state or other lasting tensor by which two graphs of one network (training, evaluation) know the same
-// memory; empty for tensors inside the step. A gradient goes by its parameter.
+// Returns a name for a tensor that outlives the step, by which the training and the evaluation
+// graph of one network know the same memory. A gradient has its parameter's name. Empty for tensors
+// inside the step.
 std::string lasting_name(const StepGraph& graph, TensorId tensor);
 
 }  // namespace convoy::app

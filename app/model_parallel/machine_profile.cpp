@@ -15,7 +15,7 @@ MachineProfile measure_machine(const comm::Communicator& world, const RankGroups
   MachineProfile profile;
   profile.links = measure_links(*groups.stages, backend, groups.stages->size());
   if (groups.replicas->size() > 1) {
-    if (backend == kernels::Backend::cuda) {  // which sums gradients beside backward
+    if (backend == kernels::Backend::cuda) {  // a GPU sums gradients during backward
       profile.reduce_ms = measure_small_sum(*groups.replicas);
     } else {
       const LinkCost link = measure_links(*groups.replicas, backend, 2)[0][1];
@@ -24,7 +24,7 @@ MachineProfile measure_machine(const comm::Communicator& world, const RankGroups
     }
   }
   const int stages = groups.stages->size();
-  if (backend == kernels::Backend::cuda) {  // one rank a device
+  if (backend == kernels::Backend::cuda) {  // every rank has a device of its own
     profile.device_bytes =
         world.all_reduce(kernels::free_gpu_memory(), comm::ReduceOp::min, "memory of the devices");
     profile.processors = separate_processors(stages);

@@ -1,5 +1,5 @@
-// What a planned step runs in: the links between the stages, and the processors, caches and memory that ranks of one host
-// share.
+// The machine that a planned step runs on: the links between stages, and the processors, caches and
+// memory that the ranks of one host share.
 #pragma once
 
 #include <cstdint>
@@ -15,22 +15,26 @@
 namespace convoy::app {
 
 struct MachineProfile {
-  std::vector<std::vector<LinkCost>> links;  // between the stages
-  std::int64_t device_bytes = 0;             // that the fullest device has free; 0: no device
-  double reduce_ms = 0, reduce_ms_per_byte = 0;
-  SharedProcessors processors;  // needed at rank 0 alone
-  // Of every operation, and of every stage's update: how much more a processor works for it beside the host's other ranks.
+  std::vector<std::vector<LinkCost>> links;      // between the stages
+  std::int64_t device_bytes = 0;                 // free memory of the fullest device; 0: no device
+  double reduce_ms = 0, reduce_ms_per_byte = 0;  // as in TaskCosts
+  SharedProcessors processors;                   // only set on rank 0
+  // By node, and by stage for its update: how many times as long a processor works while the host's
+  // other ranks run as well.
   std::vector<double> slowdown, update_slowdown;
 };
 
-// Collective over `world`, whose ranks are replica after replica, each as many as there are stages; `threads` of each rank.
+// Measures the links and the sharing of processors. `threads`: the number of threads of each rank.
+// Collective over `world`, whose ranks are numbered replica after replica, each with one rank a
+// stage.
 MachineProfile measure_machine(const comm::Communicator& world, const RankGroups& groups,
                                kernels::Backend backend, int threads);
 
 partition::Machine describe_machine(const std::vector<std::vector<LinkCost>>& links);
 
-// What the programs' instructions take here. `tasks` are those of make_step_tasks, their times those of a rank alone;
-// `bytes` of every tensor.
+// Returns the costs of the programs' instructions on this machine.
+// `tasks` are those of make_step_tasks(), with the times of a rank that runs alone. `tensors`: by
+// TensorId.
 ProgramCosts costs_of_programs(const MachineProfile& profile, const StagePrograms& programs,
                                const partition::TaskGraph& tasks,
                                const std::vector<partition::DeviceIndex>& stage_of,

@@ -1,4 +1,4 @@
-// A partition plan as text, for the way from rank 0 to the others.
+// Writes a partition plan as text, which rank 0 broadcasts, and reads it back.
 #pragma once
 
 #include <string>

@@ -21,10 +21,10 @@ using partition::Bytes;
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 double ms(partition::Nanoseconds time) { return static_cast<double>(time) * 1e-6; }
 
-// Kernels that work in place need less memory than their tasks tell, at most a third less.
+// Kernels that work in place need up to a third less memory than their tasks state.
 constexpr double kSlack = 1.5;
 
-// Returns the limit of a stage's arena; 0 if there is none.
+// Returns the limit of a stage's arena in bytes; 0 if there is none.
 std::int64_t limit_of(std::int64_t asked, std::int64_t device_bytes) {
   if (device_bytes == 0) return asked;
   // A sixteenth of the device is left for delayed reuse of buffers and for libraries.
@@ -75,16 +75,16 @@ double Planner::predict(const PartitionPlan& plan, const WholeStepTimes& times,
   MachineProfile profile = profile_;
   profile.slowdown = placed.slowdown;
   const double update = times.ops.worked.update_ms_per_element;
-  for (const double beside : placed.update)
-    profile.update_slowdown.push_back(update > 0 && beside > 0 ? beside / update : 1);
+  for (const double together : placed.update)
+    profile.update_slowdown.push_back(update > 0 && together > 0 ? together / update : 1);
   const StagePrograms programs =
       make_stage_programs(dependences_, plan.placement.stage_of, stages_, plan.placement.times);
   return simulate_programs(
       programs, costs_of_programs(profile, programs, tasks_of(ops), plan.stage_of_task, whole_.train->descs));
 }
 
-// On GPUs predictions of stages have been 1 to 21 % short, those of small kernels most: they lack some of what tensors
-// wait for.
+// Predictions of stages on GPUs have been 1 to 21 % too short, most of all for small kernels. They
+// leave out some of the waits for tensors.
 PartitionPlan Planner::decide(PartitionPlan plan, double predicted_ms, const WholeStepTimes& times) const {
   constexpr double kWorthwhile = 0.95;
   plan.predicted_step_ms = predicted_ms;
@@ -130,21 +130,21 @@ partition::PartitionResult Planner::partition_tasks(const partition::TaskGraph& 
   const partition::CostModel cost(tasks, machine);
   partition::PartitionOptions options;
   options.seed = options_.seed;
-  options.threads = 1;                                   // the other ranks have the other cores
-  options.time_limit = std::chrono::milliseconds(250);   // a job has one plan, of few attempts
-  options.repair_time = std::chrono::milliseconds(500);  // other limits may be tried
+  options.threads = 1;                                   // the other ranks use the other cores
+  options.time_limit = std::chrono::milliseconds(250);   // a job makes one plan, in few attempts
+  options.repair_time = std::chrono::milliseconds(500);  // place() may try other limits
   return partition::partition_graph(cost, options);
 }
 
-// The tasks tell a rank's memory to within its workspaces, the layout of its arena and what kernels do in place. So the
-// limits that the partitioner gets are corrected by what the arenas come to.
+// The tasks state a rank's memory without workspaces, gaps in its arena and work in place. So the
+// limits given to the partitioner are corrected until the real arenas fit.
 PartitionPlan Planner::place(const partition::TaskGraph& tasks) const {
   if (memory_limit_ == 0) return plan_of(tasks, partition_tasks(tasks, {}));
   constexpr int kTries = 12;
   const Bytes limit = memory_limit_;
   std::vector<Bytes> limits(at(stages_), limit);
   std::string reason;
-  double most = 1;  // of the limit, asked for when the tasks alone seem not to fit
+  double most = 1;  // times the limit; raised while the tasks alone exceed it
   for (int attempt = 0; attempt < kTries; ++attempt) {
     const partition::PartitionResult result = partition_tasks(tasks, limits);
     if (!result.placement) {
@@ -159,7 +159,7 @@ PartitionPlan Planner::place(const partition::TaskGraph& tasks) const {
     for (int stage = 0; stage < stages_; ++stage) {
       largest = std::max(largest, plan.stages[at(stage)].arena_bytes);
       const Bytes excess = plan.stages[at(stage)].arena_bytes - limit;
-      // From the peak that the partitioner saw, so that every correction bites.
+      // Start from the peak that the partitioner saw, so that every correction has an effect.
       if (excess > 0)
         limits[at(stage)] = std::min(limits[at(stage)], plan.stages[at(stage)].task_bytes) - excess;
     }
@@ -192,7 +192,7 @@ PartitionPlan Planner::plan_of(const partition::TaskGraph& tasks,
   return plan;
 }
 
-// Keeps the graph's own order, in which one rank runs it: another order may need more memory.
+// Keeps the graph's own order, in which one rank runs it, as another order may need more memory.
 PartitionPlan Planner::keep_whole(const partition::TaskGraph& tasks) const {
   partition::PartitionResult whole;
   whole.placement =

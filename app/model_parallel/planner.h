@@ -1,6 +1,6 @@
-// Decides how a replica's training step is spread over its ranks, from measured times. It asks the partitioner for a
-// placement and checks it against what the stages' arenas come to. It measures nothing and talks to nobody, so its
-// result depends on its arguments alone.
+// Decides how a replica's training step is spread over its ranks, from measured times. The planner
+// asks the partitioner for a placement and checks it against the memory that the stages' arenas
+// need. It neither measures nor communicates, so its result depends on its arguments alone.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,8 @@ namespace convoy::app {
 
 class Planner {
  public:
-  // `whole` is the undivided step, compiled with `options`. All of these must outlive the planner but the profile.
+  // `whole` is the undivided step, compiled with `options`. All arguments except the profile must
+  // outlive the planner.
   Planner(const CompiledSteps& whole, const StepOptions& options, const RankGroups& groups,
           MachineProfile profile);
 
@@ -27,13 +28,14 @@ class Planner {
   // Throws std::runtime_error if memory alone rules out every placement, which needs no times.
   void refuse_impossible() const;
 
-  // The placement that is fastest by the times of the undivided step. Throws std::runtime_error if none is found that
-  // keeps to the limit.
+  // Returns the fastest placement by the times of the undivided step. Throws std::runtime_error if
+  // no placement is found that keeps to the limit.
   PartitionPlan plan(const WholeStepTimes& times) const;
-  // Milliseconds of a step of a plan, by the times that its stages took where they are.
+  // Returns the predicted milliseconds of a step. `placed`: the times of the plan's stages,
+  // measured on the ranks that will run them.
   double predict(const PartitionPlan& plan, const WholeStepTimes& times, const PlacedTimes& placed) const;
-  // Returns `plan` with its prediction. If the step fits one rank and is predicted to be hardly faster in stages, returns
-  // a plan that keeps all of it on the first rank.
+  // Returns `plan` with its prediction. If the step fits one rank and is predicted to be hardly
+  // faster in stages, returns a plan that keeps all of it on the first rank.
   PartitionPlan decide(PartitionPlan plan, double predicted_ms, const WholeStepTimes& times) const;
 
  private:
@@ -56,7 +58,7 @@ class Planner {
   const std::int64_t memory_limit_;
   const int stages_;
   const StepDependences dependences_;
-  std::int64_t one_rank_bytes_ = 0;  // of an arena for the whole step
+  std::int64_t one_rank_bytes_ = 0;  // size of an arena for the whole step
 };
 
 }  // namespace convoy::app

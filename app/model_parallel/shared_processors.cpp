@@ -9,17 +9,17 @@ namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-// The stages of a replica that have a resource in common: a group each, in the order of their first stage. Ranks of other
-// replicas may use it too, which do the same at the same time.
+// The stages of a replica grouped by a resource that they share, in the order of each group's first
+// stage. Ranks of other replicas may use it too; they do the same at the same time.
 template <typename Key>
 struct Groups {
   std::vector<Key> keys;
   std::vector<int> of_stage;
-  std::vector<double> replicas;  // of every group: how many use its resource
+  std::vector<double> replicas;  // by group: how many replicas use its resource
 };
 
 template <typename KeyOf>
-auto group_parts(const std::vector<comm::RankPlacement>& ranks, int stages, const KeyOf& key_of) {
+auto group_stages(const std::vector<comm::RankPlacement>& ranks, int stages, const KeyOf& key_of) {
   Groups<decltype(key_of(ranks[0]))> groups;
   for (int stage = 0; stage < stages; ++stage) {
     const auto key = key_of(ranks[at(stage)]);
@@ -39,8 +39,8 @@ auto group_parts(const std::vector<comm::RankPlacement>& ranks, int stages, cons
 
 SharedProcessors share_processors(const std::vector<comm::RankPlacement>& ranks, int stages, int threads) {
   auto by_cores =
-      group_parts(ranks, stages, [](const auto& rank) { return std::pair(rank.host, rank.cores); });
-  auto by_host = group_parts(ranks, stages, [](const auto& rank) { return rank.host; });
+      group_stages(ranks, stages, [](const auto& rank) { return std::pair(rank.host, rank.cores); });
+  auto by_host = group_stages(ranks, stages, [](const auto& rank) { return rank.host; });
   SharedProcessors shared;
   for (std::size_t group = 0; group < by_cores.keys.size(); ++group) {
     const auto cores = static_cast<double>(by_cores.keys[group].second.size());
@@ -70,9 +70,10 @@ double SharedProcessors::running_in(int group, const std::vector<bool>& running)
   return count;
 }
 
-// Of the processors that can be busy beside one that is: how many are, from 0 to 1.
-double SharedProcessors::busy_beside(int memory, const std::vector<bool>& running) const {
-  double busy = 0, most = 0, parts_running = 0, stages = 0;
+// Returns which fraction, from 0 to 1, of the processors that can be busy next to one busy
+// processor are.
+double SharedProcessors::busy_share(int memory, const std::vector<bool>& running) const {
+  double busy = 0, most = 0, stages_running = 0, stages = 0;
   for (int group = 0; group < std::ssize(processors); ++group) {
     const auto first = std::ranges::find(group_of, group) - group_of.begin();
     if (memory_of[static_cast<std::size_t>(first)] != memory) continue;
@@ -80,18 +81,18 @@ double SharedProcessors::busy_beside(int memory, const std::vector<bool>& runnin
     const double of_group = running_in(group, running);
     busy += std::min(of_group, processors[at(group)]);
     most += std::min(members, processors[at(group)]);
-    parts_running += of_group, stages += members;
+    stages_running += of_group, stages += members;
   }
   const double copies = replicas[at(memory)];
-  // On a single processor they take turns, and find in the caches what the other has left.
-  if (copies * most <= 1) busy = parts_running, most = stages;
+  // On a single processor the stages take turns, and each finds in the caches what the others left.
+  if (copies * most <= 1) busy = stages_running, most = stages;
   return copies * most > 1 ? std::max(0.0, (copies * busy - 1) / (copies * most - 1)) : 0;
 }
 
 double SharedProcessors::speed(int stage, const std::vector<bool>& running, double slowdown) const {
   const int group = group_of[at(stage)];
   const double share = std::min(1.0, processors[at(group)] / running_in(group, running));
-  return share / (1 + (slowdown - 1) * busy_beside(memory_of[at(stage)], running));
+  return share / (1 + (slowdown - 1) * busy_share(memory_of[at(stage)], running));
 }
 
 }  // namespace convoy::app

@@ -1,5 +1,6 @@
-// Ranks that share processors, caches and memory. While more of them run than there are processors, each runs at its share
-// of them; and beside others a processor takes longer for the same work.
+// The speed of ranks that share processors, caches and memory. If more ranks run than there are
+// processors, each runs at its share of them. A processor also needs longer for the same work while
+// others are busy.
 #pragma once
 
 #include <vector>
@@ -9,25 +10,28 @@
 namespace convoy::app {
 
 struct SharedProcessors {
-  std::vector<int> group_of;       // of every stage: those that have the same cores
-  std::vector<double> processors;  // of every group: how many of its stages can run at once
-  std::vector<int> memory_of;      // of every stage: those on one host
-  std::vector<double>
-      replicas;  // of every memory: how many copies of these stages use it, all doing the same
+  std::vector<int> group_of;       // by stage: its group; stages of a group have the same cores
+  std::vector<double> processors;  // by group: how many of its stages can run at once
+  std::vector<int> memory_of;      // by stage: its memory; stages on one host have the same memory
+  // By memory: the number of replicas whose stages use it; all replicas do the same at the same time.
+  std::vector<double> replicas;
 
-  // How fast a stage runs, 1 being alone on a processor of its own, while those of `running` do. `slowdown`: how much more a
-  // processor works for what the stage runs while every stage of its memory does; fewer slow it down in proportion.
+  // Returns the speed of a stage while the stages of `running` run; 1 is the speed alone on a
+  // processor.
+  // `slowdown`: how many times as long a processor works for the stage's current work while all
+  // stages of its memory run. If fewer run, it is slowed down in proportion.
   double speed(int stage, const std::vector<bool>& running, double slowdown) const;
 
  private:
   double running_in(int group, const std::vector<bool>& running) const;
-  double busy_beside(int memory, const std::vector<bool>& running) const;
+  double busy_share(int memory, const std::vector<bool>& running) const;
 };
 
-// `ranks` of the world, replica after replica, each of `stages` ranks of `threads` threads: the first replica's stages. All ranks of a
-// host use its memory and, as far as this knows, its caches; those with the same cores share them.
+// Returns the sharing between the stages of the first replica. `ranks` are those of the world,
+// replica after replica, each of `stages` ranks with `threads` threads. All ranks of a host share
+// its memory and, as an approximation, its caches. Ranks with the same cores share these.
 SharedProcessors share_processors(const std::vector<comm::RankPlacement>& ranks, int stages, int threads);
-// Every stage has a processor and a memory of its own.
+// Returns the sharing of stages that have a processor and a memory each.
 SharedProcessors separate_processors(int stages);
 
 }  // namespace convoy::app

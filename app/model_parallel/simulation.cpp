@@ -29,7 +29,7 @@ class ProgramLoop {
 
   double run() {
     for (;;) {
-      // What one rank begins may be what another waits for.
+      // Repeat until no stage moves: an action of one rank may be what another waits for.
       for (bool moved = true; moved;) {
         moved = false;
         for (int stage = 0; stage < std::ssize(stages_); ++stage) moved |= go_on(stage);
@@ -44,15 +44,15 @@ class ProgramLoop {
 
  private:
   struct Stage {
-    std::size_t next = 0;  // of its program
+    std::size_t next = 0;  // index of the next instruction in its program
     Work work;
-    double left = 0;     // of it, alone on a processor
-    int receiving = -1;  // the transfer that it works for
+    double left = 0;     // milliseconds of `work` left, alone on a processor
+    int receiving = -1;  // the transfer that `work` receives; -1: none
     bool updated = false, ended = false;
   };
   struct Transfer {
     bool offered = false, expected = false, taken = false;
-    double here = kNever;  // from then on only the receiver has anything to do
+    double here = kNever;  // when the background part ends and the receiver can take it
   };
 
   bool is_working(const Stage& stage) const { return stage.left > 0; }
@@ -74,12 +74,12 @@ class ProgramLoop {
 
   bool taken(int transfer) {
     Transfer& of = transfers_[at(transfer)];
-    // Nothing left for the receiver to do.
+    // A transfer without work for the receiver is taken when it arrives.
     if (costs_.transfers[at(transfer)].receiver_ms <= 0 && of.here <= now_ + kInstant) of.taken = true;
     return of.taken;
   }
 
-  // Starts on a transfer that has come.
+  // Starts the receiver's work on a transfer that has arrived. Returns false if there is none.
   bool receive(int stage) {
     for (const int transfer : incoming_[at(stage)]) {
       if (taken(transfer) || transfers_[at(transfer)].here > now_ + kInstant) continue;
@@ -90,7 +90,7 @@ class ProgramLoop {
     return false;
   }
 
-  // Everything that the stage can do at this moment; true if that was anything.
+  // Does everything that the stage can do at this moment. Returns whether that was anything.
   bool go_on(int index) {
     Stage& stage = stages_[at(index)];
     bool moved = false;
@@ -102,7 +102,7 @@ class ProgramLoop {
     return moved;
   }
 
-  // False: it waits.
+  // Starts the stage's next instruction. Returns false if the instruction must wait.
   bool instruction(int index) {
     Stage& stage = stages_[at(index)];
     const std::vector<ProgramStep>& program = programs_.stages[at(index)];
@@ -166,8 +166,8 @@ class ProgramLoop {
   std::vector<bool> running_;
   std::vector<double> speed_;
   std::vector<Transfer> transfers_;
-  std::vector<std::vector<int>> incoming_;           // of every stage
-  std::map<std::pair<int, int>, double> link_free_;  // from when on, from one stage to another
+  std::vector<std::vector<int>> incoming_;           // by stage: its transfers
+  std::map<std::pair<int, int>, double> link_free_;  // by (from, to): when the link is free
   double now_ = 0;
 };
 

@@ -26,7 +26,7 @@ Transfer::Action end_of(ProgramStep::Action action) {
     case ProgramStep::Action::run:
       break;
   }
-  throw std::logic_error("a node is no transfer");
+  throw std::logic_error("internal error: a run of a node was taken for a transfer");
 }
 
 Node transfer_node(const StepGraph& graph, const CutTensor& cut, ProgramStep step) {
@@ -41,7 +41,7 @@ Node transfer_node(const StepGraph& graph, const CutTensor& cut, ProgramStep ste
   return node;
 }
 
-// Leaves out the lasting tensors that no node touches.
+// Removes the lasting tensors that no node touches.
 void keep_touched(StepGraph& graph) {
   std::vector<bool> touched(graph.tensors.size(), false);
   for (const Node& node : graph.nodes)

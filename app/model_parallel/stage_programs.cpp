@@ -11,13 +11,14 @@ namespace {
 using Action = ProgramStep::Action;
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-// Events are numbered: the nodes, then the transfers' beginnings, then the senders' ends of them.
+// Orders all events. They are numbered: first the nodes, then the transfers' beginnings, then the
+// ends of the transfers at their senders.
 class Sequencer {
  public:
   Sequencer(const StepDependences& dependences, const std::vector<int>& stage_of, int stages,
             const ExpectedTimes& times)
       : dependences_(dependences),
-        part_of_(stage_of),
+        stage_of_(stage_of),
         times_(times),
         nodes_(static_cast<int>(stage_of.size())) {
     result_.stages.resize(at(stages));
@@ -28,7 +29,8 @@ class Sequencer {
     find_transfers();
     link_events();
     std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> ready;
-    // A tensor leaves when its producer ends, which is when the next node starts: not behind that one.
+    // A producer's end and the next node's start have the same time. Sort the transfer first, or
+    // the tensor would leave one node late.
     const auto add = [&](int event) { ready.emplace(time_[at(event)], event < nodes_, event); };
     for (int event = 0; event < std::ssize(waiting_); ++event)
       if (waiting_[at(event)] == 0) add(event);
@@ -50,9 +52,10 @@ class Sequencer {
     std::vector<int> stage(at(dependences_.groups), -1);
     for (int node = 0; node < nodes_; ++node) {
       int& of_group = stage[at(dependences_.group[at(node)])];
-      if (of_group >= 0 && of_group != part_of_[at(node)])
-        throw std::logic_error("nodes that share a lasting tensor on different stages");
-      of_group = part_of_[at(node)];
+      if (of_group >= 0 && of_group != stage_of_[at(node)])
+        throw std::logic_error(
+            "found nodes that share a lasting tensor on different stages, expected one stage");
+      of_group = stage_of_[at(node)];
     }
   }
 
@@ -60,7 +63,7 @@ class Sequencer {
     inputs_.resize(at(nodes_));
     std::map<std::tuple<int, TensorId, int>, int> known;
     for (const TensorUse& use : dependences_.uses) {
-      const int from = part_of_[at(use.producer)], to = part_of_[at(use.consumer)];
+      const int from = stage_of_[at(use.producer)], to = stage_of_[at(use.consumer)];
       if (from == to) continue;
       const auto [found, is_new] =
           known.try_emplace({use.producer, use.tensor, to}, static_cast<int>(result_.transfers.size()));
@@ -91,12 +94,12 @@ class Sequencer {
       time_.push_back(released != times_.released.end() ? released->second : first_read(transfer));
     }
     for (const TensorUse& use : dependences_.uses)
-      if (part_of_[at(use.producer)] == part_of_[at(use.consumer)]) link(use.producer, use.consumer);
+      if (stage_of_[at(use.producer)] == stage_of_[at(use.consumer)]) link(use.producer, use.consumer);
     for (int node = 0; node < nodes_; ++node)
       for (const int transfer : inputs_[at(node)]) link(begin_of(transfer), node);
     for (const auto& [first, second] : dependences_.order)
-      if (part_of_[at(first)] == part_of_[at(second)]) link(first, second);
-    // An update in place must not overtake the sending of what was there.
+      if (stage_of_[at(first)] == stage_of_[at(second)]) link(first, second);
+    // An update in place must not overwrite a tensor while it is sent.
     for (int transfer = 0; transfer < transfers; ++transfer) link_overwriters(transfer);
   }
 
@@ -105,7 +108,7 @@ class Sequencer {
     for (const TensorUse& use : dependences_.uses)
       if (use.producer == cut.producer && use.tensor == cut.tensor)
         for (const auto& [reader, writer] : dependences_.order)
-          if (reader == use.consumer && part_of_[at(writer)] == cut.from) link(end_of(transfer), writer);
+          if (reader == use.consumer && stage_of_[at(writer)] == cut.from) link(end_of(transfer), writer);
   }
 
   std::int64_t first_read(int transfer) const {
@@ -139,14 +142,14 @@ class Sequencer {
     for (const int transfer : inputs_[at(node)]) {
       if (received_[at(transfer)]) continue;
       received_[at(transfer)] = true;
-      program(part_of_[at(node)]).push_back({Action::receive_finish, transfer});
+      program(stage_of_[at(node)]).push_back({Action::receive_finish, transfer});
     }
-    program(part_of_[at(node)]).push_back({Action::run, node});
+    program(stage_of_[at(node)]).push_back({Action::run, node});
   }
 
   std::vector<ProgramStep>& program(int stage) { return result_.stages[at(stage)]; }
 
-  // By the order in which they begin.
+  // Numbers the transfers by the order in which they begin.
   void number_transfers() {
     std::vector<int> number(result_.transfers.size());
     std::vector<CutTensor> sorted;
@@ -161,11 +164,11 @@ class Sequencer {
   }
 
   const StepDependences& dependences_;
-  const std::vector<int>& part_of_;
+  const std::vector<int>& stage_of_;
   const ExpectedTimes& times_;
   const int nodes_;
   StagePrograms result_;
-  std::vector<std::vector<int>> inputs_;  // of every node: the transfers that bring what it reads
+  std::vector<std::vector<int>> inputs_;  // by node: the transfers of its inputs
   std::vector<std::vector<int>> followers_;
   std::vector<int> waiting_;
   std::vector<std::int64_t> time_;

@@ -1,8 +1,10 @@
-// What every stage of a partitioned step does, in order. All programs are cut from one sequence of everything that
-// happens in the step, in which every node comes after what it needs and every transfer between its producer and its
-// first consumer. So they cannot wait for each other in a circle, even if a send blocked until its receive is posted
-// and every rank had only one transfer under way: whatever comes first in the sequence among what is not done can be
-// done. And the transfers of a pair of ranks begin in the same order at both ends, which is how they are matched.
+// The program of every stage of a partitioned step. All programs are cut from one sequence of all
+// events of the step. In it every node comes after its inputs, and every transfer between its
+// producer and its first consumer.
+// The programs cannot deadlock, even if a send blocked until its receive is posted and a rank had
+// only one transfer in flight: the first event in the sequence that is not done can always be done.
+// The transfers of a pair of ranks begin in the same order at both ends, which is how they are
+// matched.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +25,7 @@ struct CutTensor {
 struct ProgramStep {
   enum class Action : std::uint8_t { run, send_begin, send_finish, receive_begin, receive_finish };
   Action action = Action::run;
-  int index = -1;  // of a node or a transfer
+  int index = -1;  // of a node (run) or a transfer
   bool operator==(const ProgramStep&) const = default;
 };
 
@@ -32,17 +34,20 @@ struct StagePrograms {
   std::vector<std::vector<ProgramStep>> stages;
 };
 
-// When things are expected to happen: only a preference, from which the sequence is made. Any times give valid programs.
+// When events are expected to happen. The times are only a preference for the order of the
+// sequence: any times give valid programs.
 struct ExpectedTimes {
-  std::vector<std::int64_t> start, finish;  // of every node
-  std::map<std::pair<int, int>, std::int64_t>
-      released;  // (producer, to): when the sender has its buffer back
+  std::vector<std::int64_t> start, finish;  // by node
+  // By (producer, receiving stage): when the sender can reuse its buffer.
+  std::map<std::pair<int, int>, std::int64_t> released;
 };
 
-// One node after the other, as they stand in the graph; buffers come back when the receiver reads the tensor.
+// Returns times by which nodes run one after the other in the graph's order. A sender can reuse a
+// buffer when the receiver reads the tensor.
 ExpectedTimes sequential_times(const StepGraph& graph);
 
-// `stage_of` every node. Nodes of one group must have one stage; throws std::logic_error otherwise.
+// Makes the programs. `stage_of`: by node. Throws std::logic_error if nodes of one group have
+// different stages.
 StagePrograms make_stage_programs(const StepDependences& dependences, const std::vector<int>& stage_of,
                                   int stages, const ExpectedTimes& times);
 

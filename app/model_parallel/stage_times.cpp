@@ -16,7 +16,7 @@ namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-// The control of a step whose batch is full, where kernels read it.
+// The control of a step with a full batch, in memory that kernels can read.
 class FullBatchControl {
  public:
   FullBatchControl(const CompiledSteps& whole, const StepOptions& options, const RankGroups& groups)
@@ -59,7 +59,7 @@ StageTimes time_stage(const CompiledGraph& stage, kernels::Backend backend,
                       const kernels::StepControl* control, std::int64_t arena_bytes, int rounds,
                       const comm::Communicator& world) {
   std::optional<OpTimer> timer;
-  StepSamples warm_up, alone, beside;
+  StepSamples warm_up, alone, together;
   run_on_all_ranks(world,
                    [&] { timer.emplace(stage, backend, control, arena_bytes), timer->round(warm_up); });
   rounds = world.all_reduce(rounds, comm::ReduceOp::max, "rounds of timing");
@@ -70,11 +70,11 @@ StageTimes time_stage(const CompiledGraph& stage, kernels::Backend backend,
       if (turn == world.local_rank()) timer->round(alone);
     }
     world.barrier("round of timing");
-    timer->round(beside);
+    timer->round(together);
   }
-  const MeasuredOps of_alone = typical_times(alone), of_beside = typical_times(beside);
+  const MeasuredOps of_alone = typical_times(alone), of_together = typical_times(together);
   StageTimes times{of_alone.passed.node_ms, {}};
-  std::ranges::transform(of_beside.worked.node_ms, of_alone.worked.node_ms,
+  std::ranges::transform(of_together.worked.node_ms, of_alone.worked.node_ms,
                          std::back_inserter(times.slowdown),
                          [](double slow, double fast) { return fast > 0 ? slow / fast : 1; });
   return times;
@@ -103,11 +103,11 @@ PlacedTimes time_stages(const CompiledSteps& whole, const PartitionPlan& plan, c
       placed.alone[at(program[i].index)] = measured.alone_ms[i];
       placed.slowdown[at(program[i].index)] = measured.slowdown[i];
     }
-    MeasuredOps beside;
+    MeasuredOps together;
     measure_update_time(options.backend, control.get(), options.optimizer, parameter_elements(own),
-                        arena_bytes, beside);
+                        arena_bytes, together);
     placed.update.assign(at(plan.placement.stages), 0);
-    placed.update[at(stage)] = beside.worked.update_ms_per_element;
+    placed.update[at(stage)] = together.worked.update_ms_per_element;
   });
   for (std::vector<double>* values : {&placed.alone, &placed.slowdown, &placed.update})
     sum_values(*groups.stages, options.backend, *values, "times of the stages");
