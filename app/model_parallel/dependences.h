@@ -17,7 +17,8 @@ struct TensorUse {
 
 struct StepDependences {
   std::vector<TensorUse> uses;  // sorted by consumer; one for each (consumer, tensor)
-  // The first node must run before the second, though no tensor moves: a reader before an update in place.
+  // The first node must run before the second, though no tensor moves: a reader before an update in
+  // place.
   std::vector<std::pair<int, int>> order;
   // The group of every node. Nodes of one group run on one device, as they share data that are kept
   // there: a parameter with its gradient and optimizer state, running statistics, the batch, the

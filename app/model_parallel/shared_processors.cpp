@@ -70,8 +70,7 @@ double SharedProcessors::running_in(int group, const std::vector<bool>& running)
   return count;
 }
 
-// Returns which fraction, from 0 to 1, of the processors that can be busy next to one busy
-// processor are.
+// Returns the share, from 0 to 1, of a memory's other usable processors that are busy.
 double SharedProcessors::busy_share(int memory, const std::vector<bool>& running) const {
   double busy = 0, most = 0, stages_running = 0, stages = 0;
   for (int group = 0; group < std::ssize(processors); ++group) {

@@ -13,7 +13,7 @@ struct SharedProcessors {
   std::vector<int> group_of;       // by stage: its group; stages of a group have the same cores
   std::vector<double> processors;  // by group: how many of its stages can run at once
   std::vector<int> memory_of;      // by stage: its memory; stages on one host have the same memory
-  // By memory: the number of replicas whose stages use it; all replicas do the same at the same time.
+  // By memory: the number of replicas whose stages use it. They do the same at the same time.
   std::vector<double> replicas;
 
   // Returns the speed of a stage while the stages of `running` run; 1 is the speed alone on a

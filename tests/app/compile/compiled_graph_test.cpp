@@ -1,4 +1,5 @@
-// Every network of the zoo must be ready to run on the cpu backend, within the memory that its lifetimes call for.
+// Every network of the zoo must compile for the cpu backend and need no more memory than its
+// lifetimes.
 #include "app/compile/compiled_graph.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +19,8 @@ CompiledGraph compile_on_cpu(const Network& network, const GraphOptions& options
   return compile_graph(build_step_graph(network, options), kernels::Backend::cpu);
 }
 
-// The most bytes that any node finds live: what a plan of offsets cannot go below. Tensors of one buffer count once.
+// Returns the most bytes that are live at any node: a lower bound of the arena. Tensors that share
+// a buffer count once.
 std::int64_t most_live_bytes(const CompiledGraph& compiled) {
   const auto& nodes = compiled.graph.nodes;
   std::vector<int> first(compiled.descs.size(), -1), last(compiled.descs.size(), -1);
@@ -58,20 +60,21 @@ TEST(CompiledGraph, EveryNetworkIsReadyForTheCpu) {
   }
 }
 
-// The next user of a buffer's space comes so many nodes later that a reader on another lane has finished.
+// A buffer's space must not be used again until so many nodes later that a reader on another lane
+// is done.
 TEST(CompiledGraph, NothingReusesABufferBeforeItsDelay) {
   constexpr int kReuseDelay = 4;
   const Network network = fuse(make_network("googlenet", {2, 3, 64, 64}, 10));
   const CompiledGraph tight = compile_on_cpu(network);
   const CompiledGraph compiled =
       compile_graph(build_step_graph(network, {}), kernels::Backend::cpu, {}, kReuseDelay);
-  struct Place {
+  struct Span {
     std::int64_t begin, end;
     int first, last;
   };
-  const auto places_of = [](const CompiledGraph& graph) {
-    std::vector<Place> places;
-    std::map<TensorId, std::size_t> place_of;
+  const auto spans_of = [](const CompiledGraph& graph) {
+    std::vector<Span> spans;
+    std::map<TensorId, std::size_t> span_of;
     for (int time = 0; time < std::ssize(graph.graph.nodes); ++time) {
       const Node& node = graph.graph.nodes[static_cast<std::size_t>(time)];
       for (const auto* operands : {&node.inputs, &node.outputs})
@@ -79,25 +82,25 @@ TEST(CompiledGraph, NothingReusesABufferBeforeItsDelay) {
           const std::int64_t begin = graph.tensor_offset[static_cast<std::size_t>(id)];
           if (begin < 0) continue;
           const auto bytes = static_cast<std::int64_t>(graph.descs[static_cast<std::size_t>(id)].bytes());
-          const auto input = std::ranges::find_if(places, [&](const Place& place) {  // worked on in place
-            return place.begin == begin && place.end == begin + bytes && place.last == time;
+          const auto input = std::ranges::find_if(spans, [&](const Span& span) {  // the node works in place
+            return span.begin == begin && span.end == begin + bytes && span.last == time;
           });
-          const auto [at, is_new] = place_of.try_emplace(id, input - places.begin());
-          if (is_new && input == places.end()) places.push_back({begin, begin + bytes, time, time});
-          places[at->second].last = time;
+          const auto [at, is_new] = span_of.try_emplace(id, input - spans.begin());
+          if (is_new && input == spans.end()) spans.push_back({begin, begin + bytes, time, time});
+          spans[at->second].last = time;
         }
       const auto workspace =
           static_cast<std::int64_t>(graph.kernels[static_cast<std::size_t>(time)].workspace_bytes);
       const std::int64_t begin = graph.workspace_offset[static_cast<std::size_t>(time)];
-      if (workspace > 0) places.push_back({begin, begin + workspace, time, time});
+      if (workspace > 0) spans.push_back({begin, begin + workspace, time, time});
     }
-    return places;
+    return spans;
   };
   const auto too_early = [&](const CompiledGraph& graph) {
     int found = 0;
-    const std::vector<Place> places = places_of(graph);
-    for (const Place& before : places)
-      for (const Place& after : places)
+    const std::vector<Span> spans = spans_of(graph);
+    for (const Span& before : spans)
+      for (const Span& after : spans)
         found += before.begin < after.end && after.begin < before.end && after.first > before.last &&
                  after.first <= before.last + kReuseDelay;
     return found;
@@ -108,16 +111,16 @@ TEST(CompiledGraph, NothingReusesABufferBeforeItsDelay) {
             1.2 * static_cast<double>(tight.activation_bytes));
 }
 
-TEST(CompiledGraph, LingeringTakesLittleMemory) {
+TEST(CompiledGraph, AReuseDelayTakesLittleMemory) {
   const StepGraph graph = build_step_graph(fuse(make_network("vgg16", {128, 3, 224, 224}, 10)), {});
   const CompiledGraph tight = compile_graph(graph, kernels::Backend::cpu);
   const CompiledGraph compiled = compile_graph(graph, kernels::Backend::cpu, {}, 4);
   EXPECT_LE(static_cast<double>(compiled.activation_bytes),
             1.04 * static_cast<double>(tight.activation_bytes));
-  EXPECT_NE(compiled.tensor_offset, tight.tensor_offset) << "nothing lingers";
+  EXPECT_NE(compiled.tensor_offset, tight.tensor_offset) << "the reuse delay has no effect";
 }
 
-// A layout that is still open would give a tensor no size; a reorder that is inserted must come before its reader.
+// A layout left open would give a tensor no size. An inserted reorder must come before its reader.
 TEST(CompiledGraph, LayoutsAreSettledAndOperandsDefined) {
   for (const Network& network : {every_op(), residual(), grouped(), fuse(every_op()), fuse(rectifying())}) {
     const CompiledGraph compiled = compile_on_cpu(network);
@@ -134,7 +137,7 @@ TEST(CompiledGraph, LayoutsAreSettledAndOperandsDefined) {
       for (const TensorId output : node.outputs) {
         const auto at = static_cast<std::size_t>(output);
         written[at] = true;
-        // What a backend's library keeps to itself is for weights.
+        // Only weights may have an opaque layout, which belongs to the backend's library.
         const bool in_step = compiled.graph.tensors[at].role == TensorRole::activation;
         const bool opaque = compiled.descs[at].layout == kernels::Layout::opaque;
         EXPECT_FALSE(in_step && opaque) << compiled.graph.tensors[at].name;
@@ -143,7 +146,7 @@ TEST(CompiledGraph, LayoutsAreSettledAndOperandsDefined) {
   }
 }
 
-TEST(CompiledGraph, GradientsLieAsTheirParameters) {
+TEST(CompiledGraph, GradientsHaveTheLayoutOfTheirParameters) {
   const CompiledGraph compiled = compile_on_cpu(every_op());
   for (const TrainableParameter& parameter : compiled.graph.parameters) {
     const auto& weights = compiled.descs[static_cast<std::size_t>(parameter.tensor)];

@@ -1,4 +1,4 @@
-// What a program asks of the CUDA runtime.
+// Counts a test's calls of the CUDA runtime.
 #pragma once
 
 #include <memory>
@@ -6,10 +6,11 @@
 
 namespace convoy::test {
 
-// Counts the calls of this process, of all its threads, while it lives; one at a time.
+// Counts the calls of all threads of this process while the object lives. Only one may live at a
+// time.
 class CudaCalls {
  public:
-  // Throws std::runtime_error where nothing can be counted, as in builds without CUDA.
+  // Throws std::runtime_error if nothing can be counted, as in builds without CUDA.
   CudaCalls();
   ~CudaCalls();
   CudaCalls(const CudaCalls&) = delete;

@@ -9,7 +9,7 @@ namespace {
 
 double covered(std::vector<Interval> intervals) { return covered_ms(intervals); }
 
-TEST(Intervals, WhatOverlapsCountsOnce) {
+TEST(Intervals, OverlappingTimeCountsOnce) {
   constexpr std::uint64_t ms = 1'000'000;
   EXPECT_EQ(covered({}), 0);
   EXPECT_DOUBLE_EQ(covered({{5 * ms, 7 * ms}, {1 * ms, 2 * ms}}), 3);

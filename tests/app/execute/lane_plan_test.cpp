@@ -1,4 +1,4 @@
-// Lanes may change when instructions run, never what they see.
+// Lanes may change when instructions run, but never the data that they read.
 #include "app/execute/lane_plan.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ bool conflict(const Instruction& a, const Instruction& b) {
   return touches(a, b) || touches(b, a);
 }
 
-// before[i][j]: the lanes and events order j before i.
+// Returns before[i][j]: whether the lanes and events order instruction j before i.
 std::vector<std::vector<bool>> order_of(const LanePlan& plan) {
   const std::size_t count = plan.steps.size();
   std::vector<std::vector<bool>> before(count, std::vector<bool>(count, false));
@@ -52,7 +52,7 @@ std::vector<std::vector<bool>> order_of(const LanePlan& plan) {
   return before;
 }
 
-TEST(Lanes, WhateverTouchesTheSameMemoryIsOrdered) {
+TEST(Lanes, InstructionsThatTouchTheSameMemoryAreOrdered) {
   std::mt19937 engine(7);
   const auto pick = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(engine); };
   for (int trial = 0; trial < 60; ++trial) {
@@ -86,7 +86,7 @@ TEST(Lanes, IndependentBranchesRunSideBySide) {
   EXPECT_FALSE(before[2][1]);
   EXPECT_FALSE(before[4][3]);
   EXPECT_TRUE(before[5][3] && before[5][4] && before[5][0]);
-  EXPECT_LE(plan.events, 3) << "an event that orders nothing new";
+  EXPECT_LE(plan.events, 3) << "an event orders nothing new";
 }
 
 TEST(Lanes, OneLaneNeedsNoEvents) {

@@ -1,4 +1,4 @@
-// Training steps that mix samples: what they compute, and where their nodes and parameters are.
+// Training steps that mix samples: their results, and where their nodes and parameters are.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -41,7 +41,7 @@ std::vector<float> mixed_images(const std::vector<float>& images, const Shape& s
   return mixed;
 }
 
-// The loss and its gradients are those of the mixed images, shared between both labels.
+// Expects the loss and gradients of the mixed images, shared between both labels.
 void expect_shares(const Network& network, Backend backend, const MixParameters& mix, std::int32_t valid) {
   GraphRunner mixed(network, {.label_smoothing = 0.1f, .mixing = true}, backend);
   GraphRunner plain(network, {.label_smoothing = 0.1f}, backend);
@@ -79,7 +79,7 @@ TEST(MixedStep, SharesTheLossOfMixedImagesBetweenBothLabels) {
         expect_shares(network, backend, mix, valid);
 }
 
-TEST(MixedStep, OfNothingGivesTheBitsOfAPlainStep) {
+TEST(MixedStep, MixingNothingGivesTheBitsOfAPlainStep) {
   for (const Backend backend : {Backend::reference, Backend::cpu}) {
     GraphRunner mixed(fuse(residual()), {.mixing = true}, backend), plain(fuse(residual()), {}, backend);
     mixed.mix({});
@@ -111,9 +111,9 @@ TEST(MixedStep, MixesInBf16WhereActivationsAre) {
   EXPECT_EQ(type_of(graph.mix_of_images), kernels::DType::i32);
 }
 
-// A partitioned step may have its ends in different parts; evaluation's first layer must find the
-// images.
-TEST(MixedStep, MixesWhereTheFirstLayerIsAndNotWhereTheLossIs) {
+// A partitioned step may have its first layer and its loss on different stages. The first layer of
+// evaluation must find the images.
+TEST(MixedStep, ImagesMixOnTheStageOfTheFirstLayerNotOfTheLoss) {
   const StepGraph graph = build_step_graph(fuse(residual()), {.mixing = true});
   const StepDependences dependences = find_dependences(graph);
   const auto group_of = [&](const Node& node) {

@@ -1,4 +1,4 @@
-// Which bytes a run says that it needs, and where what the ranks share comes from.
+// The bytes that a run plans, and the source of the memory that ranks share.
 #include "app/execute/model_memory.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ CompiledGraph step(bool training) {
   return compile_graph(build_step_graph(fuse(residual()), {.training = training}), kernels::Backend::cpu);
 }
 
-TEST(ModelMemory, CountsWhatSharingReservesWhereItIsShared) {
+TEST(ModelMemory, CountsTheScratchOnlyIfGradientsAreShared) {
   const CompiledSteps steps(step(true), step(false), {});
   constexpr std::size_t kScratch = 1 << 20;
   std::vector<std::byte> shared;
@@ -37,16 +37,16 @@ TEST(ModelMemory, CountsWhatSharingReservesWhereItIsShared) {
     return std::shared_ptr<std::byte>(std::shared_ptr<void>(), shared.data());
   };
   EXPECT_EQ(bytes(), plain + std::int64_t{kScratch});
-  // Before anything is reserved.
+  // A plan above the limit must be refused before anything is reserved.
   options.memory_limit = plain + std::int64_t{kScratch} - 1;
   request.gradients = [](std::size_t) -> std::shared_ptr<std::byte> {
-    ADD_FAILURE() << "asked for";
+    ADD_FAILURE() << "shared gradients were reserved";
     return nullptr;
   };
   EXPECT_THROW(bytes(), std::runtime_error);
 }
 
-// The names and sizes that the configuration table and summary.json show add up to the arena.
+// The regions' sizes, which the configuration table and summary.json show, add up to the arena.
 TEST(MemoryPlan, RegionsFollowEachOther) {
   const CompiledSteps steps(step(true), step(false), {});
   const MemoryPlan plan(steps, {}, {});
@@ -63,14 +63,14 @@ TEST(MemoryPlan, RegionsFollowEachOther) {
   EXPECT_EQ(plan.uses().back().purpose, "gradients");
 }
 
-TEST(ModelMemory, RowsOfParametersLieInLines) {
+TEST(ModelMemory, SegmentsOfParametersStartAtCacheLines) {
   const FlatLayout flat(step(true));
   std::int64_t padding = flat.elements;
   for (const kernels::ParameterSegment& segment : flat.segments) {
     EXPECT_EQ(segment.offset * 2 % 256, 0) << segment.offset;
     padding -= segment.count;
   }
-  EXPECT_GT(padding, 0) << "all parameters end where a line does: the test sees nothing";
+  EXPECT_GT(padding, 0) << "no segment is padded, so the test shows nothing";
 }
 
 }  // namespace

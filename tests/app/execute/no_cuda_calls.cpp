@@ -1,4 +1,4 @@
-// Builds without CUDA.
+// Replaces cuda_calls.cpp in builds without CUDA.
 #include <stdexcept>
 
 #include "tests/app/execute/cuda_calls.h"

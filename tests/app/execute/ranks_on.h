@@ -1,4 +1,4 @@
-// The collectives of all ranks of a test on a backend, each rank with a GPU of its own where that is CUDA.
+// The collectives of all ranks of a test on a backend. On CUDA every rank has a GPU of its own.
 #pragma once
 
 #include <fmt/format.h>
@@ -13,13 +13,14 @@
 
 namespace convoy::test {
 
-// Empty where every rank has what it needs, the same on all of them; makes its GPU the rank's. Collective.
+// Returns why the test must be skipped, the same on all ranks; empty if every rank has what it
+// needs. Selects the rank's GPU. Collective.
 inline std::string missing_devices(kernels::Backend backend) {
   if (backend != kernels::Backend::cuda) return {};
   std::int32_t here = 0;
   try {
     here = kernels::gpu_count();
-  } catch (const std::runtime_error&) {  // there is no driver either
+  } catch (const std::runtime_error&) {  // no driver means no device
   }
   const int ranks = world().local_size();
   const std::int32_t found = world().all_reduce(here, comm::ReduceOp::min, "devices");

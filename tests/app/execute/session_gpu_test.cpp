@@ -1,4 +1,5 @@
-// Whole training steps on a GPU: against the CPU, against themselves, and what they ask of the CUDA runtime.
+// Whole training steps on a GPU: compared with the CPU and with other runs, and their CUDA runtime
+// calls.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +23,7 @@ namespace {
 
 using kernels::Backend;
 
-// Most of its work in fully connected layers.
+// Returns a network whose work is mostly in fully connected layers.
 Network wide() {
   Network net("wide", {8, 3, 9, 9});
   const LayerId conv = net.add("conv", Conv2d::square(8, 3, 1, 1, true), net.input());
@@ -35,7 +36,7 @@ Network wide() {
 class CudaSession : public testing::Test {
  protected:
   void SetUp() override {
-    if (!kernels::gemm::device_present()) GTEST_SKIP() << "no GPU here: steps on CUDA were not tested";
+    if (!kernels::gemm::device_present()) GTEST_SKIP() << "no GPU: steps on CUDA were not tested";
     kernels::use_gpu(0);
   }
 
@@ -99,7 +100,8 @@ struct NamedNetwork {
 };
 void PrintTo(const NamedNetwork& network, std::ostream* out) { *out << network.name; }
 
-// A test of its own each, so that sanitizers, under which a step takes seconds, can run them side by side.
+// Each network is a test of its own, so that sanitizers, under which a step takes seconds, can run
+// them in parallel.
 class CudaSessionOf : public CudaSession, public testing::WithParamInterface<NamedNetwork> {};
 INSTANTIATE_TEST_SUITE_P(Networks, CudaSessionOf,
                          testing::Values(NamedNetwork{"every_op", every_op},
@@ -129,7 +131,7 @@ struct Pretending {
   ~Pretending() { kernels::gemm::pretend_major(0); }
 };
 
-// With this device's kernels, and with those of any from sm_80 on.
+// Runs with this device's kernels, and with those for any device from sm_80 on.
 TEST_F(CudaSession, Bf16AndTf32StayNearFp32AndLearn) {
   for (const Network& network : {residual(), grouped()}) {
     Session exact(network, options(Backend::cuda), ranks_);
@@ -174,9 +176,9 @@ TEST_P(CudaSessionOf, TwoRunsAndAnyNumberOfLanesGiveTheSameBits) {
   }
 }
 
-// Of four steps the middle two are traced: on the host's clock they lie where the host started and finished them, and
-// tracing changes no bit.
-TEST_F(CudaSession, TracedStepsLieWhereTheyRanAndChangeNoBits) {
+// Traces the middle two of four steps. Their times must be between the host's start and finish of
+// them, and tracing must change no bit.
+TEST_F(CudaSession, TracedStepsHaveTheTimesOfTheirRunAndChangeNoBits) {
   const Network network = residual();
   const auto now = [] {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -222,8 +224,8 @@ TEST_F(CudaSession, TracedStepsLieWhereTheyRanAndChangeNoBits) {
   }
 }
 
-// Before anything is computed twice, places are taken as soon as they are free.
-TEST_F(CudaSession, ALimitEndsLingeringFirstAndChangesNoBit) {
+// A memory limit gives up the reuse delay before anything is recomputed.
+TEST_F(CudaSession, AMemoryLimitGivesUpTheReuseDelayFirstAndChangesNoBit) {
   const Network network = residual();
   StepOptions limited = options(Backend::cuda);
   Session roomy(network, limited, ranks_);
@@ -257,7 +259,7 @@ TEST_F(CudaSession, ACheckpointGoesToTheCpuAndBack) {
   }
 }
 
-// Augmented batches of random images, streamed or by their places in the resident set.
+// A session and its augmented batches of random images, streamed or taken from the resident set.
 struct Fed {
   std::shared_ptr<data::RandomImages> set =
       std::make_shared<data::RandomImages>(data::ImageShape{8, 8, 3}, 5, 50, 3);
@@ -289,7 +291,7 @@ struct Fed {
     std::vector<std::uint8_t> scratch(192);
     for (std::int64_t i = 0; i < 50; ++i) session->put_image(7 + i, set->stored(i, scratch).data(), 1);
   }
-  ~Fed() { session.reset(); }  // before the loader, whose batches it holds
+  ~Fed() { session.reset(); }  // before the loader, whose batches the session holds
 
   void start() {
     session->control().learning_rate = 0.05f;
@@ -326,7 +328,7 @@ TEST_F(CudaSession, AStepIsOneLaunchAndTheCopiesOfItsInput) {
     EXPECT_EQ(calls.named("cudaGraphLaunch"), kSteps) << calls.text();
     const bool streamed = kind == InputOptions::Kind::streamed;
     EXPECT_EQ(calls.named("cudaMemcpyAsync"), streamed ? kSteps : 0) << calls.text();
-    // The copy, its event, and the computation's wait for it.
+    // A streamed step also calls for the copy, its event and the computation's wait for it.
     EXPECT_EQ(calls.named("cuda"), streamed ? 4 * kSteps : kSteps) << calls.text();
   }
 }

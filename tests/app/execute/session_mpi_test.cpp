@@ -1,4 +1,4 @@
-// A session's steps on several ranks.
+// Steps of a session on several ranks.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -11,7 +11,8 @@
 #include "tests/mpi/world.h"
 
 namespace {
-// oneDNN makes a small list of arguments at every call; those are not counted.
+// The number of allocations of more than 1024 bytes. Smaller ones do not count, as oneDNN allocates
+// a small list of arguments at every call.
 std::atomic<long> allocation_count = 0;
 
 void count(std::size_t bytes) {

@@ -1,4 +1,5 @@
-// The same training on one rank and on all of them, on the host and, where each rank has a GPU, on those.
+// Trains the same network on one rank and on all ranks, on the host and, if each rank has a GPU, on
+// GPUs.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,10 +18,11 @@ namespace {
 using kernels::Backend;
 using test::world;
 
-constexpr std::int64_t kGlobalBatch = 24, kClasses = 5;  // of 1, 2, 3, 4, 6 and 8 ranks
+constexpr std::int64_t kGlobalBatch = 24, kClasses = 5;  // images; divisible among 1, 2, 3, 4, 6 or 8 ranks
 constexpr int kSteps = 12;
 
-// Batch norm between convolutions, and a layer whose gradients fill several buckets.
+// Returns a network with a batch norm between convolutions and a layer whose gradients fill several
+// buckets.
 Network network_of(std::int64_t batch) {
   Network net("ranks", {batch, 3, 8, 8});
   const LayerId conv1 = net.add("conv1", Conv2d::square(8, 3, 1, 1), net.input());
@@ -42,7 +44,7 @@ struct Trained {
 class SessionOnRanks : public testing::TestWithParam<Backend> {
  protected:
   void SetUp() override {
-    if (kGlobalBatch % world().size() != 0) GTEST_SKIP() << "ranks that do not divide the batch";
+    if (kGlobalBatch % world().size() != 0) GTEST_SKIP() << "the ranks do not divide the batch";
     if (const std::string missing = test::missing_devices(GetParam()); !missing.empty())
       GTEST_SKIP() << missing;
     ranks_ = test::collectives_on(GetParam());
@@ -76,7 +78,7 @@ class SessionOnRanks : public testing::TestWithParam<Backend> {
     return trained;
   }
 
-  // The images [first, first + batch) of one set.
+  // Fills the session with the images [first, first + batch) of one set.
   static void fill(Session& session, std::int64_t batch, std::int64_t first) {
     std::vector<float> all(static_cast<std::size_t>(kGlobalBatch * 3 * 8 * 8));
     initialize({"images", {kGlobalBatch, 3, 8, 8}, Initializer::normal(1)}, 17, all.data());
@@ -134,11 +136,11 @@ TEST_P(SessionOnRanks, TwoRunsAndAllRanksHaveTheSameBits) {
   }
 }
 
-// The global batch in three parts of 8, without batch norm: the losses of the whole batch, on every
-// backend and with buckets that start when the last part's gradients are finished.
+// The global batch in three parts of 8, without batch norm, gives the losses of the whole batch on
+// every backend. The buckets start when the last part's gradients are finished.
 TEST_P(SessionOnRanks, PartsAddUpToTheWholeBatch) {
   constexpr std::int64_t kParts = 3, kPart = kGlobalBatch / kParts;
-  if (kPart % world().size() != 0) GTEST_SKIP() << "ranks that do not divide a part of the batch";
+  if (kPart % world().size() != 0) GTEST_SKIP() << "the ranks do not divide a part of the batch";
   const auto plain = [](std::int64_t batch) {
     Network net("plain", {batch, 3, 8, 8});
     const LayerId conv1 = net.add("conv1", Conv2d::square(8, 3, 1, 1, true), net.input());
@@ -186,7 +188,7 @@ TEST_P(SessionOnRanks, PartsAddUpToTheWholeBatch) {
   }
 }
 
-// Evaluations test the averages between two exchanges, which leave no trace.
+// Evaluations between two exchanges test the averages, and the exchanges change nothing else.
 TEST_P(SessionOnRanks, ExchangedAveragesAreTestedAndComeBack) {
   for (const Precision precision : precisions()) {
     StepOptions options;
@@ -215,7 +217,7 @@ TEST_P(SessionOnRanks, ExchangedAveragesAreTestedAndComeBack) {
   }
 }
 
-TEST_P(SessionOnRanks, SaysWhatItWaitedForOthers) {
+TEST_P(SessionOnRanks, ReportsTheTimeWaitedForOtherRanks) {
   const Trained all = train(Precision::fp32, *ranks_);
   if (world().size() == 1)
     EXPECT_EQ(all.exposed_ms, 0);
@@ -224,10 +226,10 @@ TEST_P(SessionOnRanks, SaysWhatItWaitedForOthers) {
   EXPECT_LT(all.exposed_ms, 60'000);
 }
 
-// Neither the sums nor the thread that watches over them ask anything of the runtime. (One rank's input:
-// CudaSession.AStepIsOneLaunchAndTheCopiesOfItsInput.)
+// Neither the sums nor the thread that watches over them call the CUDA runtime. (For the input of
+// one rank see CudaSession.AStepIsOneLaunchAndTheCopiesOfItsInput.)
 TEST_P(SessionOnRanks, AStepIsOneLaunch) {
-  if (GetParam() != Backend::cuda) GTEST_SKIP() << "the host's steps are not launched";
+  if (GetParam() != Backend::cuda) GTEST_SKIP() << "steps on the host are not launched as a graph";
   StepOptions options;
   options.backend = GetParam();
   const std::int64_t batch = kGlobalBatch / world().size();
@@ -248,9 +250,10 @@ TEST_P(SessionOnRanks, AStepIsOneLaunch) {
   EXPECT_EQ(calls.named("cuda"), kCounted) << calls.text();
 }
 
-// The update's blocks fill the device: the stamps of when it began and of when the waits ended must not come behind them.
+// The update's blocks fill the device. The stamps of its begin and of the waits' ends must not wait
+// for them.
 TEST_P(SessionOnRanks, ATracedUpdateTakesAsLongAsItsBytes) {
-  if (GetParam() != Backend::cuda) GTEST_SKIP() << "a host is not traced by stamps of a device";
+  if (GetParam() != Backend::cuda) GTEST_SKIP() << "only a device traces steps by stamps";
   const std::int64_t batch = kGlobalBatch / world().size();
   Network net("wide", {batch, 3, 8, 8});
   const LayerId fc1 = net.add("fc1", Linear{8192}, net.input());
@@ -274,7 +277,7 @@ TEST_P(SessionOnRanks, ATracedUpdateTakesAsLongAsItsBytes) {
   for (const TracedStep& step : session.traced_steps()) {
     const Interval updated = step[static_cast<std::size_t>(update - instructions.begin())].time;
     constexpr double kBytesPerNanosecond = 10'000;  // more than any memory gives
-    constexpr std::uint64_t kStamps = 50'000;       // nanoseconds between stamps of one place, at most
+    constexpr std::uint64_t kStamps = 50'000;       // the most nanoseconds between stamps taken at one point
     EXPECT_GT(static_cast<double>(updated.end - updated.begin),
               static_cast<double>(update->bytes) / kBytesPerNanosecond);
     for (std::size_t i = 0; i < step.size(); ++i) {

@@ -1,5 +1,6 @@
-// The whole training step in numbers, on networks that hold every op: gradients against central differences of the
-// loss, fused against unfused, the memory plan against buffers that share nothing, one backend against the other.
+// Compares the results of whole training steps, on networks that hold every op: gradients with
+// central differences of the loss, fused with unfused steps, planned memory with separate buffers,
+// and backends.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -29,7 +30,7 @@ double loss_at(GraphRunner& runner, const TrainableParameter& parameter, const s
   return runner.run();
 }
 
-// Along one random direction for every parameter tensor.
+// Compares gradients with central differences along one random direction for each parameter tensor.
 void expect_central_differences(const Network& network, std::int32_t valid, float label_smoothing) {
   GraphRunner runner(network, {.label_smoothing = label_smoothing});
   runner.control().valid = runner.control().global_valid = valid;
@@ -44,7 +45,7 @@ void expect_central_differences(const Network& network, std::int32_t valid, floa
       slope += double(gradient[i]) * along[i];
       length += double(gradient[i]) * gradient[i];
     }
-    const double step = 2e-4;  // small, or the kinks of ReLUs and maxima are felt
+    const double step = 2e-4;  // so small that the kinks of ReLUs and maxima do not matter
     const double difference =
         (loss_at(runner, parameter, centre, along, step) - loss_at(runner, parameter, centre, along, -step)) /
         (2 * step);
@@ -114,7 +115,7 @@ TEST(MemoryPlan, GivesTheBitsOfBuffersThatShareNothing) {
       for (const Backend backend : {Backend::reference, Backend::cpu}) {
         GraphRunner planned(variant, {}, backend, Placement::planned);
         GraphRunner separate(variant, {}, backend, Placement::separate);
-        for (int step = 0; step < 2; ++step) {  // the second finds the first one's remains in the plan
+        for (int step = 0; step < 2; ++step) {  // the second step finds the first one's data in memory
           EXPECT_EQ(planned.run(), separate.run());
           EXPECT_EQ(planned.gradients(), separate.gradients()) << network.name();
           EXPECT_EQ(planned.states(), separate.states()) << network.name();

@@ -1,4 +1,4 @@
-// The step graph's structure: whoever schedules, places or frees by it relies on these properties.
+// The properties of step graphs on which scheduling, placement and the reuse of memory rely.
 #include "app/graph/graph_builder.h"
 
 #include <gtest/gtest.h>
@@ -78,7 +78,7 @@ TEST(Graphs, EveryTensorHasOneWriterAndEveryResultAReader) {
                            tensor.role == TensorRole::metrics;
       EXPECT_EQ(writers[id], written ? 1 : 0) << tensor.name;
       if (tensor.role == TensorRole::activation || tensor.role == TensorRole::parameter) {
-        EXPECT_GE(readers[id], 1) << tensor.name << " serves for nothing";
+        EXPECT_GE(readers[id], 1) << tensor.name << " has no reader";
       }
     }
   });
@@ -94,7 +94,8 @@ TEST(Graphs, GradientsHaveTheShapeOfTheirPartners) {
     for (const Tensor& tensor : graph.tensors)
       if (tensor.partner >= 0) {
         EXPECT_EQ(tensor.shape, tensor_of(graph, tensor.partner).shape) << tensor.name;
-        EXPECT_NE(tensor.partner, graph.images) << tensor.name << ": nobody needs the gradient of the images";
+        EXPECT_NE(tensor.partner, graph.images)
+            << tensor.name << ": no node needs the gradient of the images";
       }
   });
 }
@@ -168,22 +169,24 @@ TEST(Graphs, BackwardCostsTwiceForwardButForTheFirstLayer) {
 }
 
 TEST(GraphBuilder, GradientsOfATensorReadTwiceAreSummed) {
-  // The input of the first residual block: its gradient comes through the convolution and through the shortcut.
+  // The input of the first residual block gets its gradient through the convolution and the
+  // shortcut.
   const StepGraph graph = build_step_graph(residual(), {});
   const auto sums_in_backward = std::ranges::count_if(
       graph.nodes, [](const Node& node) { return node.is<AddForward>() && node.phase == Phase::backward; });
-  EXPECT_EQ(sums_in_backward, 3);  // stem, identity and normed; the batch norm behind down adds for itself
+  EXPECT_EQ(sums_in_backward, 3);  // stem, identity and normed; the batch norm after down adds its own
 }
 
-// Every block's input goes into a batch norm and around it: the batch norm's backward adds the two gradients.
+// Every block's input goes into a batch norm and around it. The batch norm's backward adds both
+// gradients.
 TEST(GraphBuilder, PreActivationBlocksNeedNoSumsInBackward) {
   const StepGraph graph = build_step_graph(fuse(make_network("wrn16_2", {2, 3, 8, 8}, 10)), {});
-  EXPECT_EQ(count<AddForward>(graph), 6) << "one a block, forward";
+  EXPECT_EQ(count<AddForward>(graph), 6) << "one for each block, in forward";
   EXPECT_EQ(std::ranges::count_if(
                 graph.nodes,
                 [](const Node& node) { return node.is<BatchNormBackward>() && node.inputs.size() == 7; }),
             3)
-      << "the shortcuts without a convolution";
+      << "one for each shortcut without a convolution";
 }
 
 TEST(GraphBuilder, LabelSmoothingAndDropoutDoNotChangeTheGraph) {

@@ -1,5 +1,5 @@
-// Runs a step graph on one host backend, for tests of the graph itself: every persistent tensor in a buffer of its own,
-// activations either where the memory plan put them or in buffers of their own too.
+// Runs a step graph on one host backend, for tests of the graph itself. Every persistent tensor has
+// a buffer of its own. Activations are at the memory plan's offsets or in buffers of their own.
 #pragma once
 
 #include <cstring>
@@ -38,7 +38,7 @@ class GraphRunner {
   const StepGraph& graph() const { return compiled_.graph; }
   kernels::StepControl& control() { return control_; }
 
-  // The mean loss over the real samples.
+  // Runs the step and returns the mean loss over the real samples.
   double run() {
     for (const kernels::Launch& launch : launches_) launch({});
     return metrics()[0] / control_.global_valid;
@@ -80,7 +80,8 @@ class GraphRunner {
   }
   static std::size_t id(TensorId tensor) { return static_cast<std::size_t>(tensor); }
 
-  // Aligned as the arena aligns, and full of NaN: who reads what nobody wrote is found out.
+  // Returns a buffer with the arena's alignment, full of NaN, so that reads of unwritten memory
+  // show.
   void* buffer(std::size_t bytes) {
     const std::size_t words = (bytes + 63) / 64 * 16;
     storage_.push_back(std::make_unique<float[]>(words + 16));
@@ -102,7 +103,7 @@ class GraphRunner {
   }
 
   void bind(std::size_t node) {
-    if (graph().nodes[node].is_all_reduce()) return;  // one rank: the sum is there already
+    if (graph().nodes[node].is_all_reduce()) return;  // with one rank the sum is the value itself
     std::vector<void*> inputs, outputs;
     for (const TensorId tensor : graph().nodes[node].inputs) inputs.push_back(address_[id(tensor)]);
     for (const TensorId tensor : graph().nodes[node].outputs) outputs.push_back(address_[id(tensor)]);

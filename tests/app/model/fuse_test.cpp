@@ -1,4 +1,5 @@
-// Fusion must not lose, rename or reorder what is trained, and must leave alone what somebody else reads.
+// Fusion must not lose, rename or reorder parameters, and must not change tensors with other
+// readers.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,10 +17,10 @@ int count(const Network& network) {
 
 struct Expected {
   const char* name;
-  int relus, adds;  // left as layers of their own
+  int relus, adds;  // number of layers that remain
 };
 
-// What stays: ReLUs behind linear layers; additions that no ReLU follows (pre-activation).
+// ReLUs after linear layers and additions without a ReLU after them (pre-activation) remain.
 constexpr Expected kFusedZoo[] = {{"linear", 0, 0},         {"mlp", 2, 0},      {"lenet", 1, 0},
                                   {"cifar10_quick", 0, 0},  {"alexnet", 2, 0},  {"vgg16", 2, 0},
                                   {"googlenet", 0, 0},      {"resnet18", 0, 0}, {"resnet152", 0, 0},
@@ -71,10 +72,11 @@ TEST_F(Fuse, ResidualAndReluBecomeOneBatchNorm) {
   ASSERT_EQ(fused.layers().size(), 3u);
   const Layer& layer = find(fused, "norm");
   EXPECT_TRUE(std::get<BatchNorm>(layer.op).relu);
-  EXPECT_EQ(layer.inputs, (std::vector<LayerId>{1, 0})) << "normalised first, then the residual";
+  EXPECT_EQ(layer.inputs, (std::vector<LayerId>{1, 0}))
+      << "the normalised tensor comes first, then the residual";
 }
 
-TEST_F(Fuse, ReluGoesBehindTheMaximumAndIntoIt) {
+TEST_F(Fuse, ReluMovesAfterTheMaxPoolAndIntoIt) {
   const LayerId conv = network_.add("conv", Conv2d::square(4, 3, 1, 1), network_.input());
   const LayerId pool = network_.add("pool", Pool::max(2, 1), network_.add("relu", Relu{}, conv));
   network_.add("relu2", Relu{}, network_.add("pool2", Pool::max(2, 1), pool));

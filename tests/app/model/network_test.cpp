@@ -1,4 +1,4 @@
-// Shape inference of every op, and that what cannot be is refused by the name of network and layer.
+// The output shape of every op. An impossible op is refused with the names of network and layer.
 #include "app/model/network.h"
 
 #include <gtest/gtest.h>
@@ -123,7 +123,7 @@ TEST(NetworkErrors, NamesAndReferences) {
   EXPECT_THROW(network.add("one", Relu{}, network.input()), std::runtime_error);
   EXPECT_THROW(network.add("input", Relu{}, network.input()), std::runtime_error);
   for (const LayerId nowhere : {-1, 2}) EXPECT_THROW(network.add("two", Relu{}, nowhere), std::runtime_error);
-  EXPECT_EQ(network.layers().size(), 2u) << "a refused layer must not stay behind";
+  EXPECT_EQ(network.layers().size(), 2u) << "a refused layer must not remain in the network";
 }
 
 TEST(NetworkErrors, ALastLayerWithoutLogits) {

@@ -1,12 +1,13 @@
-// Networks small enough for the reference backend that hold every op between them, joined in every way that matters.
+// Networks small enough for the reference backend. Together they hold every op, joined in every way
+// that matters.
 #pragma once
 
 #include "app/model/network.h"
 
 namespace convoy::app {
 
-// Convolutions (grouped, strided, dilated, with bias), every kind of pool, local response norm, dropout, concat, batch
-// norm, ReLU, linear layers; a tensor that goes three ways.
+// A network with convolutions (grouped, strided, dilated, with bias), every kind of pool, local
+// response norm, dropout, concat, batch norm, ReLU and linear layers. One tensor has three readers.
 inline Network every_op() {
   Network net("every_op", {4, 3, 9, 10});
   const LayerId conv1 = net.add("conv1", Conv2d::square(8, 3, 1, 1, true), net.input());
@@ -30,8 +31,8 @@ inline Network every_op() {
   return net;
 }
 
-// Residual blocks of both kinds (post-activation with and without a convolution on the shortcut, pre-activation), and
-// what surrounds them; the sum of three tensors.
+// A network of residual blocks: post-activation with and without a convolution on the shortcut, and
+// pre-activation, each with the layers around it; and a sum of three tensors.
 inline Network residual() {
   Network net("residual", {4, 3, 8, 8});
   const auto conv_norm = [&](const std::string& name, LayerId input, int filters, int kernel, int stride) {
@@ -56,8 +57,8 @@ inline Network residual() {
   return net;
 }
 
-// ReLUs that convolutions alone read (of a convolution, of a pool), that two read, that a sum and a linear layer read.
-// Eight channels, as tensor cores want them.
+// A network of ReLUs with different sources and readers. Some are read only by a convolution, some
+// by two layers, by a sum or by a linear layer. It has eight channels, as tensor cores need.
 inline Network rectifying() {
   Network net("rectifying", {4, 3, 8, 8});
   const auto conv = [&](const std::string& name, LayerId input) {
@@ -70,8 +71,8 @@ inline Network rectifying() {
   return net;
 }
 
-// Convolutions in groups: of four channels, for which oneDNN has a layout of its own and which are narrower than a GPU's
-// tiles, of many, and of one.
+// A network of convolutions in groups. Some groups have four channels, for which oneDNN has a
+// layout of its own and which are narrower than a GPU's tiles; others have many channels or one.
 inline Network grouped() {
   Network net("grouped", {4, 3, 8, 8});
   LayerId last = net.add("conv0", Conv2d::square(128, 3, 1, 1), net.input());

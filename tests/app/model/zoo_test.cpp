@@ -1,4 +1,5 @@
-// The zoo against published figures: a layer too many, a wrong stride or a forgotten bias changes one of them.
+// Compares the zoo with published figures: an extra layer, a wrong stride or a forgotten bias
+// changes one.
 #include "app/model/zoo/zoo.h"
 
 #include <fmt/format.h>
@@ -14,7 +15,7 @@ Network square(const std::string& name, std::int64_t side, int classes) {
   return make_network(name, {1, 3, side, side}, classes);
 }
 
-// Multiply-adds of convolutions and linear layers for one image, the way papers count.
+// Returns the multiply-adds of convolutions and linear layers for one image, as papers count them.
 double multiply_adds(const Network& network) {
   double flops = 0;
   for (const Layer& layer : network.layers()) {
@@ -40,9 +41,10 @@ struct Published {
   std::int64_t parameters, multiply_adds;
 };
 
-// From torchvision 0.14: module sizes, and multiply-adds counted by hooks on its modules. Wide ResNet and LeNet from
-// PyTorch models of the same layers, the others by hand from the layers' definitions; ResNeXt's round to what torchvision
-// says of them.
+// Module sizes are from torchvision 0.14, and multiply-adds were counted by hooks on its modules.
+// Those of Wide ResNet and LeNet are from PyTorch models of the same layers, the others were
+// computed by hand from the layers' definitions. ResNeXt's round to the figures that torchvision
+// states.
 constexpr Published kPublished[] = {
     {"alexnet", 224, 1000, 61'100'840, 714'188'480},
     {"vgg16", 224, 1000, 138'357'544, 15'470'264'320},
@@ -74,13 +76,15 @@ TEST(Zoo, ParametersAndOperationsAreThePublishedOnes) {
 }
 
 TEST(Zoo, SmallImageStemKeepsTheResolution) {
-  // kuangliu's widely used CIFAR ResNets: the same parameters, but for the stem's 3x3 kernel.
+  // The figures are those of kuangliu's widely used CIFAR ResNets: all parameters but the 3x3 stem
+  // are equal.
   EXPECT_EQ(square("resnet18_cifar", 32, 10).parameter_count(), 11'173'962);
   EXPECT_EQ(square("resnet50_cifar", 32, 10).parameter_count(), 23'520'842);
   EXPECT_EQ(multiply_adds(square("resnet18_cifar", 32, 10)), 555'422'720);
 }
 
-// "name shape" of every parameter, one a line, hashed: as torchvision's named_parameters() lists them.
+// Returns a hash of one "name shape" line for every parameter, in the order of named_parameters()
+// in torchvision.
 std::uint64_t listing(const Network& network) {
   std::string text;
   for (const ParameterSpec& spec : network.parameters())
@@ -213,7 +217,7 @@ TEST(Zoo, AdaptiveAveragesNameTheSizesThatWork) {
       "network alexnet, layer avgpool: averages 1x256x7x7 to 6x6, expected a multiple of that: square input "
       "images with a side of 223 to 254 or 415 to 446 pixels");
   EXPECT_NE(error_of("vgg16", {1, 3, 224, 448}).find("layer avgpool"), std::string::npos);
-  // The message tells the truth: its limits work and their neighbours do not.
+  // The sizes that the message names work, and their neighbours do not.
   for (const std::int64_t side : {223, 254, 415, 446})
     EXPECT_EQ(error_of("alexnet", {1, 3, side, side}), "no error") << side;
   for (const std::int64_t side : {222, 255, 414, 447})

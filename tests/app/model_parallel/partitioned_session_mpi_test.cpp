@@ -1,5 +1,5 @@
-// One training step spread over all ranks at random, on the host and, where each rank has a GPU, on those: every bit is that
-// of one rank.
+// Spreads a training step over all ranks at random, on the host and, if each rank has a GPU, on
+// GPUs. Every bit must be that of one rank.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -54,7 +54,7 @@ class PartitionedSession : public testing::TestWithParam<Backend> {
     return {Precision::fp32, Precision::tf32, Precision::bf16};
   }
 
-  // Every group of operations on the stage that `choose` gives for its nodes' kinds.
+  // Returns the stage of a group of operations, given the kinds of its nodes.
   using Choice = std::function<int(const std::set<std::string>& kinds)>;
   static StepPlacement place(const Network& network, const StepOptions& options, const Choice& choose) {
     comm::SingleRank alone;
@@ -77,7 +77,7 @@ class PartitionedSession : public testing::TestWithParam<Backend> {
       return static_cast<int>(random() % static_cast<unsigned>(world().size()));
     };
   }
-  // The last stage has parameters, but none that products read.
+  // The last stage has parameters (those of batch norms), but none that matrix products read.
   static int norms_apart(const std::set<std::string>& kinds) {
     const auto is_norm = [](const std::string& kind) { return kind.starts_with("batch_norm"); };
     return std::ranges::all_of(kinds, is_norm) ? world().size() - 1 : 0;
@@ -141,12 +141,13 @@ TEST_P(PartitionedSession, HasTheBitsOfOneRank) {
       expect_bits_of_one_rank(network, precision, at_random(++seed));
 }
 
-TEST_P(PartitionedSession, PartsMayHaveBatchNormsAlone) {
+TEST_P(PartitionedSession, StagesMayHaveOnlyBatchNorms) {
   for (const Precision precision : precisions()) expect_bits_of_one_rank(residual(), precision, norms_apart);
 }
 
-// All but the first stage, where one rank is faster: they still sum the losses with it.
-TEST_P(PartitionedSession, PartsMayHaveNothing) {
+// All stages but the first are empty, as when one rank is faster. They still sum the losses with
+// it.
+TEST_P(PartitionedSession, StagesMayBeEmpty) {
   for (const Precision precision : precisions())
     for (const int stage : {0, world().size() - 1})
       expect_bits_of_one_rank(residual(), precision, all_on(stage));

@@ -1,5 +1,6 @@
-// Where a step runs, and the links between its stages. Wrong would be: stages that are slower than one rank which has the memory, or
-// hardly faster, one rank that is slower or has it not, or more of its memory than it needs undivided.
+// The planner's choices, and the measured links between stages. The planner must not choose stages
+// that are slower, or hardly faster, than a rank that can hold the whole step. It must not choose
+// one rank that is slower or too small, or plan more memory for it than the undivided step needs.
 #include <gtest/gtest.h>
 
 #include "app/model_parallel/planner.h"
@@ -22,8 +23,8 @@ class Planning : public testing::TestWithParam<Backend> {
     stages_ = test::collectives_on(GetParam(), comm::Sums::small);
   }
 
-  // Planned by this rank alone, with `limit` bytes, as if a step of the stages were predicted to take so many times one rank's and
-  // the fullest device had so much memory free.
+  // Plans on this rank alone, with a limit of `limit` bytes and `device_bytes` free on the fullest
+  // device. The stages' step is predicted to take `predicted` times as long as one rank's.
   PartitionPlan plan(std::int64_t limit, double predicted, std::int64_t device_bytes = 0) {
     StepOptions options;
     options.backend = GetParam();
@@ -65,7 +66,7 @@ TEST_P(Planning, KeepsToOneRankThatIsHardlySlower) {
   expect_whole(plan(0, 0.97));
 }
 
-TEST_P(Planning, KeepsToPartsThatAreFaster) {
+TEST_P(Planning, KeepsToStagesThatAreFaster) {
   const PartitionPlan fast = plan(0, 0.93);
   EXPECT_EQ(fast.predicted_step_ms, 0.93 * fast.one_rank_ms);
 }
@@ -87,7 +88,7 @@ TEST_P(Planning, BelievesNoLimitBeyondTheDevicesMemory) {
   EXPECT_GT(plan(0, 2, need).transfers, 0);
   try {
     plan(2 * need, 2, 1000);
-    FAIL() << "planned within 1000 bytes";
+    FAIL() << "a step was planned within 1000 bytes";
   } catch (const std::runtime_error& error) {
     EXPECT_TRUE(std::string_view(error.what())
                     .starts_with("15/16 of the free memory of the fullest device 930 bytes"))

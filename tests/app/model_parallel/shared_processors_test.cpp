@@ -1,4 +1,4 @@
-// Which ranks share which processors, and how fast a stage runs while others do.
+// Which ranks share which processors, and how fast a stage runs while others run.
 #include "app/model_parallel/shared_processors.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ std::vector<comm::RankPlacement> on(const std::vector<std::pair<std::string, Cor
 }
 const std::vector<bool> kFirst{true, false}, kBoth{true, true};
 
-TEST(SharedProcessors, RanksWithCoresOfTheirOwnShareMemoryAlone) {
+TEST(SharedProcessors, RanksWithCoresOfTheirOwnShareOnlyMemory) {
   const SharedProcessors shared = share_processors(on({{"a", {0}}, {"a", {1}}}), 2, 1);
   EXPECT_EQ(shared.group_of, (Cores{0, 1}));
   EXPECT_EQ(shared.memory_of, (Cores{0, 0}));
@@ -49,7 +49,8 @@ TEST(SharedProcessors, ThreadsOfARankNeedACoreEach) {
   EXPECT_DOUBLE_EQ(shared.speed(0, kBoth, 1), 0.5);
 }
 
-// Two replicas of two stages on four cores: while a stage runs, its copy does too.
+// Two replicas of two stages run on four cores. While a stage runs, its copy in the other replica
+// does too.
 TEST(SharedProcessors, ReplicasRunAtTheSameTime) {
   const SharedProcessors apart = share_processors(on({{"a", {0}}, {"a", {1}}, {"a", {2}}, {"a", {3}}}), 2, 1);
   EXPECT_EQ(apart.group_of, (Cores{0, 1}));

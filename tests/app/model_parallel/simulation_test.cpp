@@ -1,6 +1,6 @@
-// The predicted step. Wrong would be: ranks on one core that do not slow each other down, or by more than its time; a transfer
-// that a busy receiver takes in its sleep; a sender that goes on before its tensor is taken; a step shorter than its work
-// or its longest path; programs that never end taken for short ones.
+// The predicted time of a step. Ranks on one core must slow each other down, but not by more than
+// its time. A busy receiver takes no transfer, and a sender waits until its tensor is taken. A step
+// is no shorter than its work or its longest path, and programs that never end are found out.
 #include "app/model_parallel/simulation.h"
 
 #include <gtest/gtest.h>
@@ -28,27 +28,27 @@ SharedProcessors one_group(int stages, double processors) {
   return shared;
 }
 
-// Stage p runs node p, for 30 and 10 ms.
-double two_parts(const SharedProcessors& processors, double slowdown = 1) {
+// Returns the time of two stages that run one node each, for 30 ms and 10 ms.
+double two_stages(const SharedProcessors& processors, double slowdown = 1) {
   StagePrograms programs;
   programs.stages = {{{Action::run, 0}}, {{Action::run, 1}}};
   return simulate_programs(programs, {{{30, slowdown}, {10, slowdown}}, {{}, {}}, {}, processors});
 }
 
 TEST(ProgramSimulation, OneCoreDividesItsTime) {
-  EXPECT_NEAR(two_parts(own_processors(2)), 30, 1e-6);
-  EXPECT_NEAR(two_parts(one_group(2, 1)), 40, 1e-6);
-  EXPECT_NEAR(two_parts(one_group(2, 1.5)), 100.0 / 3, 1e-6);  // 10 ms of work take 13.3, 20 more alone
+  EXPECT_NEAR(two_stages(own_processors(2)), 30, 1e-6);
+  EXPECT_NEAR(two_stages(one_group(2, 1)), 40, 1e-6);
+  EXPECT_NEAR(two_stages(one_group(2, 1.5)), 100.0 / 3, 1e-6);  // 10 ms of work take 13.3; 20 more alone
 }
 
-TEST(ProgramSimulation, SlowerBesideOthersThanAlone) {
-  EXPECT_NEAR(two_parts(own_processors(2), 1.5), 15 + 20, 1e-6);  // side by side for 15, then 20 alone
-  EXPECT_NEAR(two_parts(one_group(2, 1), 1.5), 30 + 20, 1e-6);    // taking turns: 10 ms of each take 30
+TEST(ProgramSimulation, SlowerNextToOthersThanAlone) {
+  EXPECT_NEAR(two_stages(own_processors(2), 1.5), 15 + 20, 1e-6);  // 15 ms together, then 20 ms alone
+  EXPECT_NEAR(two_stages(one_group(2, 1), 1.5), 30 + 20, 1e-6);    // in turns: 10 ms of each take 30 ms
   SharedProcessors hosts = own_processors(2);
   hosts.memory_of = {0, 1}, hosts.replicas = {1, 1};
-  EXPECT_NEAR(two_parts(hosts, 1.5), 30, 1e-6);
-  hosts.replicas = {2, 2};  // another replica's ranks beside each of them
-  EXPECT_NEAR(two_parts(hosts, 1.5), 45, 1e-6);
+  EXPECT_NEAR(two_stages(hosts, 1.5), 30, 1e-6);
+  hosts.replicas = {2, 2};  // another replica's rank runs next to each of them
+  EXPECT_NEAR(two_stages(hosts, 1.5), 45, 1e-6);
 }
 
 TEST(ProgramSimulation, SlowsDownWithEveryBusyProcessor) {
@@ -56,7 +56,7 @@ TEST(ProgramSimulation, SlowsDownWithEveryBusyProcessor) {
   EXPECT_NEAR(three.speed(0, {true, false, false}, 2), 1, 1e-9);
   EXPECT_NEAR(three.speed(0, {true, true, false}, 2), 1 / 1.5, 1e-9);
   EXPECT_NEAR(three.speed(0, {true, true, true}, 2), 1 / 2.0, 1e-9);
-  // Four on two cores: both cores are busy with two of them already.
+  // Four stages on two cores: two of them already keep both cores busy.
   SharedProcessors four = own_processors(4);
   four.group_of = {0, 1, 0, 1}, four.processors = {1, 1};
   EXPECT_NEAR(four.speed(0, {true, true, false, false}, 2), 1 / 2.0, 1e-9);
@@ -64,16 +64,18 @@ TEST(ProgramSimulation, SlowsDownWithEveryBusyProcessor) {
   EXPECT_NEAR(four.speed(0, {true, true, true, true}, 2), 0.5 / 2.0, 1e-9);
 }
 
-// Cores that no stage can use are not there to be idle: two stages on four cores are as busy as they get.
+// Cores that no stage can use do not count as idle: two stages on four cores are as busy as they
+// can be.
 TEST(ProgramSimulation, SpareCoresAreNotCountedIdle) {
   EXPECT_NEAR(one_group(2, 4).speed(0, {true, true}, 2), 1 / 2.0, 1e-9);
-  // Nor does less than a core for one stage make it faster than alone: its share, and no more.
+  // A stage with less than one core runs at its share of the core, not faster than that.
   SharedProcessors halves = own_processors(3);
   halves.processors = {0.5, 0.5, 0.5};
   EXPECT_NEAR(halves.speed(0, {true, false, false}, 2), 0.5, 1e-9);
 }
 
-// Node 0 (5 ms) on stage 0, sent to stage 1, which runs node 1 (8 ms) meanwhile, then node 2 (2 ms), which reads it.
+// Stage 0 runs node 0 (5 ms) and sends its tensor. Stage 1 runs node 1 (8 ms) meanwhile, then node
+// 2 (2 ms), which reads the tensor.
 StagePrograms one_transfer() {
   StagePrograms programs;
   programs.transfers = {{0, 0, 0, 1}};
@@ -94,27 +96,28 @@ TEST(ProgramSimulation, TransfersInTheBackgroundCostABusyReceiverNothing) {
   EXPECT_NEAR(one_transfer_takes({20, 0}, 8), 5 + 20 + 2 + 0.25, 1e-6);
 }
 
-TEST(ProgramSimulation, WhatTheReceiverDoesWaitsForIt) {
+TEST(ProgramSimulation, TheReceiversShareWaitsUntilTheReceiverIsFree) {
   EXPECT_NEAR(one_transfer_takes({0, 3}, 8), 8 + 3 + 2 + 0.25, 1e-6);
   EXPECT_NEAR(one_transfer_takes({1, 3}, 1), 5 + 1 + 3 + 2 + 0.25, 1e-6);
 }
 
 TEST(ProgramSimulation, NothingMovesBeforeTheReceiverExpectsIt) {
   StagePrograms programs = one_transfer();
-  std::swap(programs.stages[1][0], programs.stages[1][1]);  // node 1 first: offered at 5, expected at 10
+  std::swap(programs.stages[1][0], programs.stages[1][1]);  // node 1 first: sent at 5 ms, expected at 10 ms
   EXPECT_NEAR(simulate_programs(programs, {{{5}, {10}, {2}, {1}}, {{0}, {0}}, {{3, 0}}, own_processors(2)}),
               10 + 3 + 2, 1e-6);
 }
 
 TEST(ProgramSimulation, TheSenderWaitsUntilItsTensorIsTaken) {
-  // The last of stage 0 comes after 8 + 3; then 20 more of its own.
+  // Stage 0 can go on after 8 + 3 ms, and then runs 20 ms more.
   EXPECT_NEAR(
       simulate_programs(one_transfer(), {{{5}, {8}, {2}, {20}}, {{0}, {0}}, {{0, 3}}, own_processors(2)}),
       8 + 3 + 20, 1e-6);
 }
 
-TEST(ProgramSimulation, TakesWhatComesWhileItWaitsForAnother) {
-  // Stage 1 waits for transfer 1, which stage 0 begins at 10; transfer 0, there at 1, is taken meanwhile.
+TEST(ProgramSimulation, TakesATransferThatArrivesWhileItWaitsForAnother) {
+  // Stage 1 waits for transfer 1, which stage 0 begins at 10 ms. Meanwhile it takes transfer 0,
+  // there at 1 ms.
   StagePrograms programs;
   programs.transfers = {{0, 0, 0, 1}, {1, 1, 0, 1}};
   programs.stages = {{{Action::run, 0}, {Action::send_begin, 0}, {Action::run, 1}, {Action::send_begin, 1}},
@@ -144,13 +147,13 @@ TEST(ProgramSimulation, ALinkCarriesOneTransferAfterTheOtherEachWay) {
 
 TEST(ProgramSimulation, NamesProgramsThatWaitForEachOther) {
   StagePrograms programs = one_transfer();
-  programs.stages[0].erase(programs.stages[0].begin() + 1);  // it is never sent
+  programs.stages[0].erase(programs.stages[0].begin() + 1);  // the tensor is never sent
   EXPECT_THROW(simulate_programs(programs, {{{5}, {8}, {2}, {1}}, {{}, {}}, {{}}, own_processors(2)}),
                std::runtime_error);
 }
 
-// A chain whose nodes lie on stages at random.
-TEST(ProgramSimulation, NeitherShorterThanItsPathNorThanItsWork) {
+// Nodes in two chains are on random stages.
+TEST(ProgramSimulation, AStepIsNoShorterThanItsLongestPathOrItsWork) {
   std::mt19937 random(5);
   for (int round = 0; round < 100; ++round) {
     const int stages = 2 + round % 3, nodes = 40;
@@ -168,7 +171,7 @@ TEST(ProgramSimulation, NeitherShorterThanItsPathNorThanItsWork) {
       dependences.group.push_back(node);
     }
     dependences.groups = nodes;
-    // Two chains, even and odd nodes.
+    // The even and the odd nodes form a chain each.
     double chain[2] = {0, 0};
     for (int node = 0; node < nodes; ++node) {
       chain[node % 2] += works[static_cast<std::size_t>(node)].ms;

@@ -1,6 +1,7 @@
-// Steps as devices run them, with bf16 copies of parameters and stored images, cut into stages and seen by the partitioner; on
-// no device. Wrong would be: a parameter of which products read the copy counted as that, left out of its stage, or in two; a stage
-// without the draws of its images; one that reserves copies that it has not.
+// Cuts steps as devices run them, with bf16 copies and stored images, into stages and tasks,
+// without a device. A parameter must be counted whole if only its copy is read, and must be on
+// exactly one stage. The transforms must be on the stage of the images, and no stage may reserve
+// copies that it does not have.
 #include "app/model_parallel/stage_graph.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +19,7 @@
 namespace convoy::app {
 namespace {
 
-// Every tensor row-major, no kernels: nothing here runs.
+// Compiles a graph with row-major tensors and without kernels, as nothing here runs.
 CompiledGraph compiled(StepGraph graph) {
   std::vector<kernels::TensorDesc> descs;
   for (const Tensor& tensor : graph.tensors)
@@ -72,7 +73,7 @@ TEST(PartitionedGraph, TasksHoldWholeParametersAndTheirCopies) {
   }
 }
 
-TEST(PartitionedGraph, PartsShareOutParametersAndTheBatch) {
+TEST(PartitionedGraph, EveryParameterAndTheBatchAreOnOneStage) {
   std::mt19937 random(3);
   for (int round = 0; round < 20; ++round) {
     const CompiledGraph step = step_of(residual(), Precision::bf16);
@@ -93,7 +94,8 @@ TEST(PartitionedGraph, PartsShareOutParametersAndTheBatch) {
         copied = copied || parameter.copy >= 0;
       }
       EXPECT_EQ(FlatLayout(own).copied, copied);
-      EXPECT_EQ(own.graph.transforms >= 0, own.graph.images >= 0) << "pixels without their transforms";
+      EXPECT_EQ(own.graph.transforms >= 0, own.graph.images >= 0)
+          << "a stage has images without their transforms";
       images += own.graph.images >= 0, labels += own.graph.labels >= 0, metrics += own.graph.metrics >= 0;
     }
     std::multiset<std::string> all;

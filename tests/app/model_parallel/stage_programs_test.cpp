@@ -1,7 +1,8 @@
-// Partitioned steps, run by hand: every rank's program on symbols instead of numbers, in the very memory that its plan
-// gives it, the ranks taking turns at random. Wrong would be: ranks that wait for each other in a circle, a message that
-// meets another one's receive, a tensor overwritten while somebody still needs it (a reader, a send under way, a
-// receive under way), an operation left out or run on other inputs than one rank would give it.
+// Runs partitioned steps by hand: every rank's program works on symbols instead of numbers, in the
+// memory that its plan gives it, and ranks take turns at random.
+// The ranks must not deadlock, and a message must meet its own receive. No tensor may be
+// overwritten while a reader, a send or a receive needs it. Every operation must run once, on the
+// inputs of one rank's step.
 #include "app/model_parallel/stage_programs.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +26,7 @@ Symbol mix(Symbol a, Symbol b) {
   return a * 0xff51afd7ed558ccdull;
 }
 
-// What lies where: writing a tensor destroys all that it overlaps.
+// The symbols in a rank's memory. Writing a tensor destroys all tensors that it overlaps.
 class SymbolMemory {
  public:
   explicit SymbolMemory(const CompiledGraph& graph) : graph_(graph) {}
@@ -72,7 +73,8 @@ std::map<std::string, Symbol> run_whole(const CompiledGraph& whole) {
   return memory.results;
 }
 
-// `blocking`: a transfer begins at both ends at once or not at all, as if nothing were ever under way in the background.
+// The ranks and the messages between them. `blocking`: a transfer begins at both ends at once or
+// not at all, as if nothing could be in flight in the background.
 class Ranks {
  public:
   Ranks(std::vector<CompiledGraph> stages, bool blocking, std::mt19937& random)
@@ -80,7 +82,7 @@ class Ranks {
     for (const CompiledGraph& stage : stages_) memory_.emplace_back(stage);
   }
 
-  // Whether all come to the end.
+  // Runs all programs. Returns false if the ranks wait for each other.
   bool run() {
     for (;;) {
       std::vector<std::size_t> able;
@@ -88,7 +90,7 @@ class Ranks {
         if (next_[rank] < nodes(rank).size() && can_go_on(rank)) able.push_back(rank);
       if (able.empty()) break;
       const std::size_t rank = able[random_() % able.size()];
-      // A few at a time, so that ranks drift apart.
+      // Run a few instructions of one rank at a time, so that ranks drift apart.
       for (auto stretch = random_() % 20; next_[rank] < nodes(rank).size() && can_go_on(rank); --stretch) {
         step(rank);
         if (stretch == 0) break;
@@ -112,7 +114,7 @@ class Ranks {
   using Channel = std::pair<std::size_t, std::size_t>;
   const std::vector<Node>& nodes(std::size_t rank) const { return stages_[rank].graph.nodes; }
 
-  // Whether the peer has come to its beginning of the transfer.
+  // Returns whether the peer's next instruction is its beginning of the transfer.
   bool peer_at(std::size_t rank, Action action, int transfer) const {
     const std::vector<Node>& program = nodes(rank);
     for (std::size_t i = 0; i <= next_[rank] && i < program.size(); ++i)
@@ -151,21 +153,23 @@ class Ranks {
         match(begun_sends_[{rank, peer}], begun_receives_[{rank, peer}], end.transfer);
         break;
       case Action::receive_begin:
-        memory_[rank].write(node.outputs[0], 0);  // from here on the buffer is not to be touched
+        memory_[rank].write(node.outputs[0],
+                            0);  // destroys the tensor if the buffer is used during the receive
         received_[end.transfer] = true;
         match(begun_receives_[{peer, rank}], begun_sends_[{peer, rank}], end.transfer);
         break;
       case Action::send_finish:
-        EXPECT_EQ(memory_[rank].read(node.inputs[0]), sent_.at(end.transfer)) << "changed while it was sent";
+        EXPECT_EQ(memory_[rank].read(node.inputs[0]), sent_.at(end.transfer))
+            << "a tensor was changed while it was sent";
         break;
       case Action::receive_finish:
-        EXPECT_TRUE(memory_[rank].holds(node.outputs[0])) << "overwritten while it was received";
+        EXPECT_TRUE(memory_[rank].holds(node.outputs[0])) << "a tensor was overwritten while it was received";
         memory_[rank].write(node.outputs[0], sent_.at(end.transfer));
         break;
     }
   }
 
-  // The k-th send of a pair meets the k-th receive.
+  // Matches the k-th send of a pair of ranks with the k-th receive.
   void match(std::vector<int>& mine, const std::vector<int>& other, int transfer) {
     mine.push_back(transfer);
     if (mine.size() <= other.size()) {
@@ -183,7 +187,7 @@ class Ranks {
   std::map<Channel, std::vector<int>> begun_sends_, begun_receives_;
 };
 
-// As it is, or with its passes fused.
+// Compiles the network as it is, or with its passes fused.
 CompiledSteps compile(const Network& network, int replicas) {
   const auto graph = [&](bool training) {
     return build_step_graph(network, {.training = training, .ranks = replicas});
@@ -199,7 +203,7 @@ StepPlacement random_placement(const StepGraph& graph, const StepDependences& de
   for (int group = 0; group < dependences.groups; ++group)
     of_group.push_back(static_cast<int>(random() % static_cast<unsigned>(stages)));
   for (const int group : dependences.group) placement.stage_of.push_back(of_group[at(group)]);
-  // Times that have nothing to do with the graph: programs must be right with any.
+  // Use times that are unrelated to the graph: programs must be right with any times.
   placement.times = sequential_times(graph);
   const std::size_t stir = random() % 3;
   for (std::size_t node = 0; node < graph.nodes.size() && stir > 0; ++node) {
@@ -218,7 +222,7 @@ class StageProgramsTest : public testing::TestWithParam<int> {};
 TEST_P(StageProgramsTest, AnyPlacementComputesWhatOneRankComputes) {
   std::mt19937 random(static_cast<unsigned>(GetParam()));
   for (const Network& network : {every_op(), residual(), fuse(residual()), fuse(rectifying())})
-    for (const int replicas : {1, 2}) {  // with two there are all-reduces, which change tensors in place
+    for (const int replicas : {1, 2}) {  // two replicas add all-reduces, which work in place
       const CompiledSteps whole = compile(network, replicas);
       const auto train = run_whole(*whole.train), evaluate = run_whole(whole.evaluate);
       ASSERT_GT(train.size(), 5u);
@@ -246,8 +250,9 @@ TEST_P(StageProgramsTest, AnyPlacementComputesWhatOneRankComputes) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, StageProgramsTest, testing::Range(1, 5));
 
-// Parameters, statistics and the batch live on one stage each, and nobody else keeps room for them.
-TEST(StagePrograms, LastingTensorsHaveOnePart) {
+// Parameters, statistics and the batch are on one stage each, and no other stage reserves memory
+// for them.
+TEST(StagePrograms, EveryLastingTensorIsOnOneStage) {
   std::mt19937 random(9);
   const CompiledSteps whole = compile(residual(), 1);
   const StepDependences dependences = find_dependences(whole.train->graph);
@@ -266,8 +271,9 @@ TEST(StagePrograms, LastingTensorsHaveOnePart) {
   EXPECT_EQ(labels, 1);
 }
 
-// The next node starts when its predecessor ends: a send behind it would be one operation late.
-TEST(StagePrograms, ATensorLeavesRightBehindItsProducer) {
+// The next node starts when its predecessor ends. A send after that node would be one operation
+// late.
+TEST(StagePrograms, ATensorIsSentRightAfterItsProducer) {
   const CompiledSteps whole = compile(residual(), 1);
   const StepDependences dependences = find_dependences(whole.train->graph);
   std::vector<int> stage_of;
@@ -286,7 +292,7 @@ TEST(StagePrograms, ATensorLeavesRightBehindItsProducer) {
   }
 }
 
-// Nodes that share a parameter must not be torn apart, nor a plan of another step be taken.
+// Nodes that share a parameter must stay on one stage, and a plan of another step must be refused.
 TEST(StagePrograms, RefusesPlacementsOfOtherSteps) {
   const CompiledSteps whole = compile(residual(), 1);
   StepPlacement placement;

@@ -1,4 +1,4 @@
-// Every rank times its own stage, alone and beside the others.
+// Every rank times its own stage, alone and together with the others.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,8 +11,9 @@
 namespace convoy::app {
 namespace {
 
-// Ranks that were asked for different numbers of rounds take the most of them: nobody waits for ever.
-TEST(StageTimes, OfEveryNodeThatComputes) {
+// If ranks pass different numbers of rounds, all run the largest number, so that no rank waits for
+// ever.
+TEST(StageTimes, CoverEveryNodeThatComputes) {
   kernels::StepControl control;
   GraphOptions options;
   options.ranks = test::world().size();

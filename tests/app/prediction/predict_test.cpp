@@ -12,7 +12,8 @@
 namespace convoy::app {
 namespace {
 
-// 4 devices a node; 10 GB/s and 2 us within, 1 GB/s and 5 us between, 3 us a call.
+// Nodes have 4 devices. Links have 10 GB/s and 2 us in a node, 1 GB/s and 5 us between nodes; a
+// call takes 3 us.
 Cluster cluster(double overlap = 1) {
   return Cluster::parse(R"({"devices_per_node": 4, "call_us": 3, "overlap": )" + std::to_string(overlap) +
                             R"(, "within_node": {"latency_us": 2, "gbytes_per_second": 10},
@@ -33,11 +34,11 @@ StepProfile hand_made() {
 
 TEST(ClusterModel, AllReduceByHand) {
   EXPECT_EQ(cluster().all_reduce_us(1e6, 1), 0);
-  // Two ranks: 2 steps; each sends the whole megabyte once: 100 us.
+  // Two ranks take 2 steps, and each sends the whole megabyte once in 100 us.
   EXPECT_NEAR(cluster().all_reduce_us(1e6, 2), 3 + 2 * 2 + 100, 1e-9);
-  // Four: 4 steps of a tree; 1.5 MB sent.
+  // Four ranks take 4 steps of a tree and send 1.5 MB.
   EXPECT_NEAR(cluster().all_reduce_us(1e6, 4), 3 + 4 * 2 + 150, 1e-9);
-  // Two nodes of four: the same within, then 1 MB of each node over its 1 GB/s.
+  // Two nodes of four take as long in each node, and then send 1 MB from each node over its 1 GB/s.
   EXPECT_NEAR(cluster().all_reduce_us(1e6, 8), 3 + 4 * 2 + 150 + 2 * 5 + 1000, 1e-9);
 }
 
@@ -59,8 +60,9 @@ TEST(ClusterModel, FitFindsTheLinkThatMadeTheMeasurements) {
               1e-6);  // a size that was not measured
 }
 
-// What crosses nodes says nothing of the link within them, and one size cannot tell latency from bandwidth.
-TEST(ClusterModel, FitUsesOnlyWhatTellsOfTheLinkWithin) {
+// Messages between nodes tell nothing about the link in a node, and messages of one size cannot
+// tell latency from bandwidth.
+TEST(ClusterModel, FitOfTheLinkInANodeIgnoresOtherMeasurements) {
   Cluster measured = cluster();
   for (const double bytes : {1e3, 1e5, 1e7})
     for (const int ranks : {2, 4, 8})
@@ -86,7 +88,7 @@ TEST(ClusterModel, FitFindsTheLinkBetweenNodesToo) {
   wrong.fit();
   EXPECT_NEAR(wrong.all_reduce_us(3e6, 16), truth.all_reduce_us(3e6, 16), 1e-6);
   EXPECT_NEAR(wrong.all_reduce_us(3e6, 4), truth.all_reduce_us(3e6, 4), 1e-6);
-  // Nodes of one device have nothing within.
+  // Nodes with one device have no link in the node.
   const std::string hosts = R"({"devices_per_node": 1, "call_us": 10, "overlap": 0.5,
       "between_nodes": {"latency_us": 30, "gbytes_per_second": 1.12},
       "device": {"gflops": {}, "gbytes_per_second": 80, "launch_us": 1}})";
@@ -97,7 +99,7 @@ TEST(ClusterModel, FitFindsTheLinkBetweenNodesToo) {
   EXPECT_NEAR(slower.all_reduce_us(1e6, 4), 10 + 4 * 100 + 1.5e6 / 0.5 * 1e-3, 1e-6);
 }
 
-// A node takes the network ports of the devices that take part.
+// A node uses the network ports of the devices that take part.
 TEST(ClusterModel, APartlyFilledNodeHasThePortsOfItsDevices) {
   const auto with_ports = [](const char* ports) {
     return Cluster::parse(std::string(R"({"devices_per_node": 4, "call_us": 3, "overlap": 1,
@@ -113,7 +115,8 @@ TEST(ClusterModel, APartlyFilledNodeHasThePortsOfItsDevices) {
   EXPECT_NEAR(four.all_reduce_us(1e6, 7), within + 2 * 5 + 1000 * 4 / 3.0, 1e-9);
   EXPECT_NEAR(four.all_reduce_us(1e6, 5), within + 2 * 5 + 4000, 1e-9);
   EXPECT_NEAR(two.all_reduce_us(1e6, 7), within + 2 * 5 + 1000, 1e-9);
-  EXPECT_NEAR(with_ports("").all_reduce_us(1e6, 5), within + 2 * 5 + 1000, 1e-9);  // one for the whole node
+  EXPECT_NEAR(with_ports("").all_reduce_us(1e6, 5), within + 2 * 5 + 1000,
+              1e-9);  // one port for the whole node
   Cluster fitted = with_ports(R"(, "ports": 4)");
   for (const double bytes : {1e3, 1e5, 1e7}) fitted.add_measurement(5, bytes, four.all_reduce_us(bytes, 5));
   fitted.fit();
@@ -128,7 +131,8 @@ TEST(ClusterModel, MeasurementsComeInAnyOrder) {
   EXPECT_NEAR(measured.all_reduce_us(1.5e6, 2), 45, 1e-9);
 }
 
-// The same file given twice, or two runs of one size: neither a division by zero nor the last one alone.
+// A file given twice, or two runs of one size, must cause no division by zero, and all rows must
+// count.
 TEST(ClusterModel, RowsOfOneSizeAreTheirMean) {
   const auto file = std::filesystem::temp_directory_path() / ("twice-" + std::to_string(::getpid()));
   std::ofstream(file)
@@ -151,7 +155,8 @@ TEST(ClusterModel, RowsOfOneSizeAreTheirMean) {
   std::filesystem::remove(file);
 }
 
-// One per cent too much on the largest message is a millisecond, which must not end up in the latency of the small ones.
+// One per cent of error in the largest message is a millisecond, which must not end up in the
+// latency of small messages.
 TEST(ClusterModel, FitWeighsRelativeErrors) {
   Cluster measured = cluster();
   for (const double bytes : {1e3, 1e5, 1e7, 1e9})
@@ -178,7 +183,7 @@ TEST(ClusterModel, ReadsWhatBenchCollectivesPrints) {
   std::filesystem::remove(file);
 }
 
-TEST(ClusterModel, MeasuredOverlapTakesThePlaceOfTheGiven) {
+TEST(ClusterModel, MeasuredOverlapReplacesTheGivenOne) {
   const auto file = std::filesystem::temp_directory_path() / ("overlap-" + std::to_string(::getpid()));
   std::ofstream(file)
       << R"({"operation":"all-reduce","ranks":2,"bytes":1000000,"microseconds":50.0})"
@@ -191,10 +196,10 @@ TEST(ClusterModel, MeasuredOverlapTakesThePlaceOfTheGiven) {
   EXPECT_EQ(measured.overlap(2000, 1e6, 4), 0.5);
   measured.use_measurements(file);
   EXPECT_NEAR(measured.overlap(3500, 1e6, 4), 0.6, 1e-12);
-  EXPECT_EQ(measured.overlap(1, 1e6, 2), 0.8);    // of the next larger count
-  EXPECT_EQ(measured.overlap(1e9, 1e6, 8), 0.4);  // of the largest
-  // Operations of 4, 3, 3 and 2 ms: the one that runs at a time takes 38/12 ms. What the 50 us of the bucket do not hide,
-  // the computation loses.
+  EXPECT_EQ(measured.overlap(1, 1e6, 2), 0.8);    // measured with the next larger count
+  EXPECT_EQ(measured.overlap(1e9, 1e6, 8), 0.4);  // measured with the largest count
+  // The operations take 4, 3, 3 and 2 ms, so the one that runs at a random time takes 38/12 ms. The
+  // computation loses the time that the bucket's 50 us do not hide.
   const double hidden = 0.8 - 0.4 * (38e3 / 12 - 2000) / 3000;
   const StepPrediction step = predict_step(hand_made(), std::vector<TimedBucket>{{1e6, 0}}, measured, 2);
   EXPECT_NEAR(step.step_ms, 12 + (1 - hidden) * 0.050 + measured.all_reduce_us(40, 2) * 1e-3, 1e-9);
@@ -205,7 +210,8 @@ TEST(ClusterModel, MeasuredOverlapTakesThePlaceOfTheGiven) {
   std::filesystem::remove(file);
 }
 
-// Within a node large buckets may go another way than small ones and everything else; beyond it nothing does.
+// In a node, large buckets may take another way than small ones and other sums. Between nodes they
+// do not.
 TEST(ClusterModel, GradientsHaveWaysOfTheirOwnWithinANode) {
   const auto file = std::filesystem::temp_directory_path() / ("gradients-" + std::to_string(::getpid()));
   std::ofstream(file)
@@ -231,7 +237,7 @@ TEST(ClusterModel, GradientsHaveWaysOfTheirOwnWithinANode) {
   const int beyond = measured.devices_per_node() + 1;
   EXPECT_EQ(measured.overlap(10, 32000, beyond), 0.4);
   EXPECT_EQ(measured.gradients_us(1e6, beyond), measured.all_reduce_us(1e6, beyond));
-  // What several nodes were measured to do says nothing of one.
+  // Measurements of several nodes tell nothing about one node.
   std::ofstream(file) << R"({"operation":"all-reduce","ranks":)" << beyond
                       << R"(,"bytes":1000000,"microseconds":500.0})"
                       << "\n"
@@ -266,14 +272,14 @@ TEST(ClusterModel, BadFilesNameTheField) {
     }
 }
 
-// What the files in jobs/topologies/ say, and that they are read.
-TEST(ClusterModel, TheTopologiesAtHand) {
+// The files in jobs/topologies/ can be read and have the intended values.
+TEST(ClusterModel, ReadsTheFilesOfJobsTopologies) {
   const std::filesystem::path folder = CONVOY_TOPOLOGIES;
   for (const auto& entry : std::filesystem::directory_iterator(folder))
     EXPECT_NO_THROW(Cluster::read(entry.path())) << entry.path();
   const Cluster h200 = Cluster::read(folder / "8xh200-nvlink-8x400g.json");
   EXPECT_NEAR(h200.all_reduce_us(1e9, 9) - h200.all_reduce_us(1e9, 8), 8 * 1e9 / 340 * 1e-3, 100);
-  // NCCL's blocks hold multiprocessors on an A100 as well.
+  // NCCL's blocks occupy multiprocessors on an A100 as well.
   EXPECT_EQ(Cluster::read(folder / "4xa100-nvlink-1x200g.json").overlap(50, 1e6, 4), 0.4);
   const Cluster hosts = Cluster::read(folder / "ethernet-10g.json");
   const Network network = make_network("lenet", {8, 3, 32, 32}, 10);
@@ -283,23 +289,25 @@ TEST(ClusterModel, TheTopologiesAtHand) {
 
 TEST(Prediction, OverlapByHand) {
   const StepProfile profile = hand_made();
-  // Two ranks: 20 MB take 2.007 ms, 30 MB take 3.007 ms. The first starts at 7 ms behind 3 ms of computation and is hidden,
-  // the second starts when backward ends at 10 ms and is exposed whole. The metrics' 40 bytes take 7.004 us.
+  // Two ranks take 2.007 ms for 20 MB and 3.007 ms for 30 MB. The first bucket starts at 7 ms,
+  // after 3 ms of computation, and is hidden. The second starts when backward ends at 10 ms, and
+  // all of it is exposed. The metrics' 40 bytes take 7.004 us.
   const std::vector<TimedBucket> buckets{{20e6, 1}, {30e6, 2}};
   const StepPrediction step = predict_step(profile, buckets, cluster(), 2);
   EXPECT_NEAR(step.compute_ms, 12, 1e-9);
   EXPECT_NEAR(step.exposed_comm_ms, 3.007 + 0.007004, 1e-6);
   EXPECT_NEAR(step.communication_ms, 2.007 + 3.007 + 0.007004, 1e-6);
-  // A GPU has summed the metrics before backward ends.
+  // A GPU finishes the sum of the metrics before backward ends.
   StepProfile on_gpu = profile;
   on_gpu.backend = "cuda";
   EXPECT_NEAR(predict_step(on_gpu, buckets, cluster(), 2).exposed_comm_ms, 3.007, 1e-6);
-  // Nothing hides: every millisecond of communication makes the step longer.
+  // An overlap of 0 hides nothing: every millisecond of communication makes the step longer.
   const StepPrediction naked = predict_step(profile, buckets, cluster(0), 2);
   EXPECT_NEAR(naked.exposed_comm_ms, naked.communication_ms, 1e-9);
 }
 
-// Four buckets ready at once, when backward has ended: none begins before the one before it is through.
+// Four buckets are ready at once when backward ends. Each begins only after the one before it is
+// done.
 TEST(Prediction, TheNetworkDoesOneBucketAtATime) {
   const std::vector<TimedBucket> buckets(4, {20e6, 2});
   for (const double overlap : {0.0, 0.4, 1.0}) {
@@ -312,29 +320,31 @@ TEST(Prediction, APrecisionWithoutARateSaysWhichHaveOne) {
   const Network network = make_network("lenet", {8, 3, 32, 32}, 10);
   try {
     estimate_profile(network, "bf16", cluster().device());
-    FAIL() << "estimated without a rate";
+    FAIL() << "a precision without a rate was estimated";
   } catch (const std::runtime_error& error) {
     EXPECT_STREQ(error.what(), "--precision bf16: the topology's device.gflops has fp32 alone");
   }
 }
 
-// As on a GPU: beside x, residual and y, the forward pass of a batch norm with residual and ReLU writes a bit an element.
+// As on a GPU, the forward pass of a batch norm with residual and ReLU writes one bit an element in
+// addition to x, the residual and y.
 TEST(Prediction, AMaskIsABitAnElement) {
   const Network network = make_network("resnet18", {32, 3, 32, 32}, 10);
   DeviceRates slow = cluster().device();
-  slow.gbytes_per_second = 1e-3;  // nothing but bytes counts
+  slow.gbytes_per_second = 1e-3;  // only bytes take time
   slow.launch_us = 0;
   const double elements = 32.0 * 64 * 8 * 8;
   for (const TimedOperation& operation : estimate_profile(network, "fp32", slow).operations)
     if (operation.layer == "layer1.0.bn2" && operation.kind == "batch_norm_forward") {
       const double bytes = operation.ms * slow.gbytes_per_second * 1e6;
-      EXPECT_NEAR(bytes / elements, 3 * 4 + 1.0 / 8, 2e-2);  // and the channels' constants
+      EXPECT_NEAR(bytes / elements, 3 * 4 + 1.0 / 8, 2e-2);  // the tolerance covers the channels' constants
       return;
     }
   FAIL() << "no such operation";
 }
 
-// As on a GPU: where two gradients meet, a convolution takes the sums that a batch norm needs, in bf16 and tf32.
+// As on a GPU in bf16 and tf32, a convolution takes the sums that a batch norm needs if two
+// gradients meet.
 TEST(Prediction, ConvolutionsTakeTheSumsOfGradients) {
   const Network network = make_network("resnet18", {32, 3, 32, 32}, 10);
   DeviceRates device = cluster().device();
@@ -372,10 +382,10 @@ TEST(Prediction, BatchesBetweenAndBeyondTheMeasuredOnes) {
   for (TimedOperation& operation : large.operations)
     if (operation.per_sample) operation.ms *= 1.5;
   EXPECT_NEAR(at_batch({large, small}, 12, 0).ms(), 2 + 1.25 * 10,
-              1e-9);  // half way, the optimizer as it was
+              1e-9);  // half way between the two; the optimizer stays
   EXPECT_NEAR(at_batch({small, large}, 32, 0).ms(), 2 + 30, 1e-9);
   EXPECT_NEAR(at_batch({small}, 4, 1000).ms(), 2 + 3 * 1 + (10 - 3) / 2.0,
-              1e-9);  // 1 ms of each is the launch
+              1e-9);  // 1 ms of each is the launch cost
   large.operations.pop_back();
   EXPECT_THROW(at_batch({small, large}, 12, 0), std::runtime_error);
 }

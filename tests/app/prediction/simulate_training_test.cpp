@@ -1,4 +1,5 @@
-// `convoy simulate --model` from the command line: what it prints of what it used, and what it refuses.
+// `convoy simulate --model` from the command line: its report of the inputs, and the flags that it
+// refuses.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -43,7 +44,7 @@ class SimulateTraining : public testing::Test {
   void write(const std::string& name, const std::string& text) const {
     std::ofstream(folder_ / name) << text;
   }
-  // An fp32 profile of a CPU with the operations of an estimate.
+  // Writes an fp32 profile of a CPU with the operations of an estimate.
   std::string profile() const {
     const Cluster cluster = Cluster::read(path("t.json"));
     const Network network = make_network("lenet", {16, 3, 32, 32}, 10);
@@ -100,7 +101,7 @@ TEST_F(SimulateTraining, RefusesFlagsThatContradictTheProfile) {
   EXPECT_EQ(simulate({"--profile", file, "--precision", "fp32", "--size", "32"}).status, 0);
 }
 
-// A report that is not written must not look as if it were.
+// Ignoring a flag such as --report would look as if its file were written.
 TEST_F(SimulateTraining, RefusesFlagsOfPlacements) {
   for (const std::string flag : {"--report", "--trace", "--graph", "--placement", "--memory", "--devices"}) {
     const Result result = simulate({"--batch", "4", flag, "8"});
@@ -133,7 +134,7 @@ TEST_F(SimulateTraining, SaysWhichRankCountsTheGlobalBatchLeavesWithoutAnImage) 
   const Result none = simulate({"--batch", "4", "--ranks", "8,16", "--scaling", "strong"});
   EXPECT_EQ(none.status, 2);
   EXPECT_EQ(none.err, "convoy: --ranks: found 8, 16, expected one up to the global batch of 4\n");
-  EXPECT_EQ(simulate({"--batch", "4", "--ranks", "8,16"}).status, 0);  // weak scaling is left
+  EXPECT_EQ(simulate({"--batch", "4", "--ranks", "8,16"}).status, 0);  // weak scaling remains
 }
 
 }  // namespace

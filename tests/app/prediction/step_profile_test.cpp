@@ -1,4 +1,4 @@
-// Profiles as bench step --layers --json prints them, and files that are none.
+// Profiles as `bench step --layers --json` prints them, and files that are not profiles.
 #include "app/prediction/step_profile.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ class StepProfileFile : public testing::Test {
     }
     return "no error";
   }
-  // The first line, with other values.
+  // Returns the first line of a profile, with some values changed.
   static std::string head(const Json& changes = Json::object()) {
     Json line{{"model", "lenet"}, {"backend", "cuda"}, {"precision", "fp32"}, {"ranks", 1},
               {"batch", 8},       {"size", 32},        {"ms", 8.0},           {"ms_mean", 9.0}};
@@ -52,7 +52,7 @@ TEST_F(StepProfileFile, IsReadAsItIsPrinted) {
 )");
   ASSERT_EQ(profile.operations.size(), 2u);
   EXPECT_EQ(profile.backend, "cuda");
-  EXPECT_DOUBLE_EQ(profile.ms(), 9);  // scaled to the mean step
+  EXPECT_DOUBLE_EQ(profile.ms(), 9);  // the operations are scaled to the mean step
   EXPECT_DOUBLE_EQ(profile.operations[0].ms, 6);
   EXPECT_TRUE(profile.operations[1].after_gradients);
 }
@@ -60,7 +60,7 @@ TEST_F(StepProfileFile, IsReadAsItIsPrinted) {
 TEST_F(StepProfileFile, NamesTheFieldThatIsWrong) {
   Json without_mean = Json::parse(head());
   without_mean.erase("ms_mean");
-  // Too deep to be printed.
+  // JSON that is nested too deeply to be printed.
   const std::string deep = std::string(1000000, '[') + std::string(1000000, ']');
   for (const auto& [text, said] : std::vector<std::pair<std::string, std::string>>{
            {head({{"ranks", 2}}), "expected a profile of 1"},

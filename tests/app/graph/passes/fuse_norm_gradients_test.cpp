@@ -1,4 +1,4 @@
-// Convolutions that do the backward_reduce of the batch norm before them.
+// Convolutions that compute the backward_reduce of the batch norm before them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,8 +17,9 @@ std::ptrdiff_t count_reduces(const StepGraph& graph) {
   return std::ranges::count_if(graph.nodes, &Node::is<BatchNormBackwardReduce>);
 }
 
-// Blocks of a convolution, a batch norm and a ReLU. The first one's output goes to the second one's convolution, of stride 1 or 2,
-// and around it or through a 1x1 convolution to the sum behind it; the third comes behind that.
+// Returns three blocks of a convolution, a batch norm and a ReLU. The first block's output goes to
+// conv2, which has `stride`, and to the sum in the second block: as it is, or through a 1x1
+// convolution. The third block follows.
 Network chain(int stride, bool residual) {
   Network net("chain", {4, 3, 8, 8});
   const auto block = [&](int index, LayerId x, int stride_of, LayerId other) {
@@ -34,7 +35,8 @@ Network chain(int stride, bool residual) {
   return net;
 }
 
-// bn1's gradient comes from conv2 and, before or behind that, from around it; those of bn2 and bn3 come one way.
+// bn1's gradient is a sum of two: from conv2, and from the path around it, which may come first or
+// second. Those of bn2 and bn3 have one source.
 TEST(FuseNormGradients, AConvolutionOfStrideOneTakesTheSumsOfTwoGradients) {
   for (const bool residual : {true, false})
     for (const int stride : {1, 2}) {
@@ -52,7 +54,8 @@ TEST(FuseNormGradients, AConvolutionOfStrideOneTakesTheSumsOfTwoGradients) {
     }
 }
 
-// Of three gradients two are added up behind the convolutions that give them.
+// Returns a network in which three convolutions read one ReLU. An addition sums the first two
+// gradients.
 Network three_ways() {
   Network net("three_ways", {4, 3, 8, 8});
   const LayerId norm = net.add("bn", BatchNorm{}, net.add("conv", Conv2d::square(6, 3, 1, 1), net.input()));
@@ -63,7 +66,7 @@ Network three_ways() {
   return net;
 }
 
-TEST(FuseNormGradients, ASumOfGradientsIsNoConvolutions) {
+TEST(FuseNormGradients, LeavesAReduceOfASumOfThreeGradients) {
   StepGraph graph = build_step_graph(fuse(three_ways()), {});
   fuse_norm_gradients(graph);
   EXPECT_EQ(count_reduces(graph), 1);
@@ -85,7 +88,7 @@ TEST(FuseNormGradients, GradientsStayTheSame) {
   }
 }
 
-// A mask is kept where the output that it is of is computed twice.
+// The mask of a recomputed output is kept.
 TEST(FuseNormGradients, OutputsCanBeDroppedAndComputedAgain) {
   GraphRunner plain(fuse(chain(1, true)), {});
   const auto fuse_and_drop = [](StepGraph& graph) {
@@ -101,7 +104,7 @@ TEST(FuseNormGradients, OutputsCanBeDroppedAndComputedAgain) {
   EXPECT_EQ(again.gradients(), plain.gradients());
 }
 
-// A gradient that somebody else reads too stays what it is.
+// A gradient that another node reads as well stays as it is.
 TEST(FuseNormGradients, LeavesWhatOthersRead) {
   StepGraph graph = build_step_graph(fuse(chain(1, true)), {});
   const auto reduce = std::ranges::find_if(graph.nodes, [](const Node& node) {
@@ -116,8 +119,8 @@ TEST(FuseNormGradients, LeavesWhatOthersRead) {
   EXPECT_EQ(count_reduces(graph), 3);
 }
 
-// A convolution that gives the gradient before a ReLU already does not do this too.
-TEST(FuseNormGradients, LeavesAConvolutionThatCutsForARelu) {
+// A convolution that already writes the gradient before a ReLU does not take on the sums as well.
+TEST(FuseNormGradients, LeavesAConvolutionThatAppliesTheGradientOfARelu) {
   StepGraph graph = build_step_graph(fuse(chain(1, true)), {});
   for (Node& node : graph.nodes)
     if (auto* convolution = std::get_if<Conv2dBackwardData>(&node.op); node.layer == "conv2" && convolution)
@@ -126,7 +129,8 @@ TEST(FuseNormGradients, LeavesAConvolutionThatCutsForARelu) {
   EXPECT_EQ(count_reduces(graph), 3);
 }
 
-// Of resnet50's 53 reduces 15 come two ways: behind every block but the last. Parameters keep their order, that of checkpoints.
+// In resnet50, 15 of 53 reduces sum two gradients: those after every block but the last. Parameters
+// keep their order, which checkpoints rely on.
 TEST(FuseNormGradients, TheZoosParametersKeepTheirOrder) {
   for (const std::string name : {"resnet18", "resnet50", "wrn28_10", "googlenet"}) {
     StepGraph graph = build_step_graph(fuse(make_network(name, {2, 3, 64, 64}, 10)), {});

@@ -1,4 +1,5 @@
-// The gradient that a convolution writes before its input's ReLU is that of the pass that it replaces.
+// The gradient that a convolution writes before its input's ReLU is that of the pass that it
+// replaces.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,9 +20,9 @@ TEST(FuseReluGradients, OnlyWhereAConvolutionAloneReadsTheRelusOutput) {
     if (node.is<ReluBackward>()) left.push_back(node.layer);
     if (node.is<Conv2dBackwardData>() && node.inputs.size() == 3) masked.push_back(node.layer);
   }
-  EXPECT_EQ(masked, (std::vector<std::string>{"c", "b"})) << "those of the pool and of a";
+  EXPECT_EQ(masked, (std::vector<std::string>{"c", "b"})) << "the gradients of the pool and of a";
   EXPECT_EQ(left, (std::vector<std::string>{"f", "e", "d", "c"}))
-      << "read by a linear layer, a sum, and by two";
+      << "their outputs are read by a linear layer, a sum, or two layers";
 }
 
 TEST(FuseReluGradients, GradientsStayTheSame) {

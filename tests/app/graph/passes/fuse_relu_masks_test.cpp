@@ -1,4 +1,4 @@
-// What a batch norm kept of its ReLU serves backward as its output would.
+// The mask that a batch norm keeps of its ReLU gives the same backward as its output.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ TEST(FuseReluMasks, GradientsStayTheSame) {
   EXPECT_EQ(masked.gradients(), plain.gradients());
 }
 
-// A batch norm whose output is computed again leaves its mask as it was.
+// A batch norm whose output is recomputed keeps its first mask.
 TEST(FuseReluMasks, OutputsCanBeDroppedAndComputedAgain) {
   GraphRunner plain(fuse(residual()), {});
   const auto mask_and_drop = [](StepGraph& graph) {

@@ -1,4 +1,4 @@
-// Sums that a convolution or an addition writes are those of the pass that they replace.
+// The sums that a convolution or an addition writes are those of the pass that they replace.
 #include <gtest/gtest.h>
 
 #include <algorithm>

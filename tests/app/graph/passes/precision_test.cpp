@@ -1,4 +1,4 @@
-// Which tensors of a step become bf16, and that the rest of the graph does not notice.
+// Checks which tensors of a step become bf16, and that the rest of the graph does not change.
 #include "app/graph/passes/precision.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ TEST(Precision, Bf16StoresActivationsAndKeepsEverythingElse) {
   }
 }
 
-TEST(Precision, ProductsReadTheCopyAndNobodyElseDoes) {
+TEST(Precision, OnlyMatrixProductsReadTheBf16Copies) {
   StepGraph graph = build_step_graph(fuse(every_op()), {});
   store_in_bf16(graph);
   int readers = 0;

@@ -1,4 +1,5 @@
-// Dropping activations and computing them again changes what is live, never a bit of what comes out.
+// Dropping activations and recomputing them changes which tensors are live, but no bit of the
+// results.
 #include "app/graph/passes/recompute.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +14,8 @@
 namespace convoy::app {
 namespace {
 
-// A stack of blocks in which activations, and not the widest moment of backward, decide how much is needed.
+// Returns a stack of blocks whose memory need is set by its activations, not by the peak of
+// backward.
 Network deep() {
   Network net("deep", {8, 3, 16, 16});
   LayerId x = net.add("stem", Conv2d::square(16, 3, 1, 1), net.input());
