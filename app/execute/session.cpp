@@ -64,8 +64,8 @@ Session::Session(CompiledSteps steps, const StepOptions& options, const RankGrou
   copy_parameters_ = builder.copy_parameters();
 }
 
-// A rank that fails gives up its reservations in reverse order of declaration: gradients, then
-// arena. A rank that succeeds reserves them in that order too.
+// If a rank fails, the destructors of these objects take part in the reservations of the other
+// ranks: gradients first, then the arena. A rank that succeeds reserves in the same order.
 void Session::reserve_memory() {
   CollectiveMemory arena(groups_.stages, &comm::Collectives::transfer_memory, groups_.stages != nullptr);
   CollectiveMemory gradients(groups_.replicas, &comm::Collectives::shared_memory, steps_.train.has_value());

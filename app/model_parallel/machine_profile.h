@@ -17,7 +17,7 @@ namespace convoy::app {
 struct MachineProfile {
   std::vector<std::vector<LinkCost>> links;      // between the stages
   std::int64_t device_bytes = 0;                 // free memory of the fullest device; 0: no device
-  double reduce_ms = 0, reduce_ms_per_byte = 0;  // as in TaskCosts
+  double reduce_ms = 0, reduce_ms_per_byte = 0;  // cost of every all-reduce over the replicas
   SharedProcessors processors;                   // only set on rank 0
   // By node, and by stage for its update: how many times as long a processor works while the host's
   // other ranks run as well.

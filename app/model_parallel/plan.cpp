@@ -13,12 +13,12 @@ namespace convoy::app {
 PlannedStep plan_partition(const Network& network, const StepOptions& options,
                            const comm::Communicator& world, const RankGroups& groups, int threads) {
   const auto begin = std::chrono::steady_clock::now();
-  // 1.
+  // 1. Measure the machine and compile the step.
   MachineProfile profile = measure_machine(world, groups, options.backend, threads);
   std::optional<CompiledSteps> whole;
   run_on_all_ranks(world, [&] { whole = compile_steps(network, options, groups); });
 
-  // 2.
+  // 2. Place the step on rank 0.
   std::optional<Planner> planner;
   WholeStepTimes times;
   PartitionPlan plan;
@@ -33,10 +33,10 @@ PlannedStep plan_partition(const Network& network, const StepOptions& options,
   });
   const PartitionPlan placed = read_plan(world.broadcast(std::move(message), 0, "partition plan"));
 
-  // 3.
+  // 3. Time the stages on all ranks.
   const PlacedTimes of_stages = time_stages(*whole, placed, options, groups, world, times.ops.rounds);
 
-  // 4.
+  // 4. Predict the step and decide on rank 0.
   run_on_all_ranks(world, [&] {
     if (world.rank() != 0) return;
     const double predicted_ms = planner->predict(plan, times, of_stages);

@@ -41,8 +41,9 @@ bool allowed() {
   return disabled == nullptr || std::string_view(disabled) == "0";
 }
 
-// Without NVLink there are no atomic operations between GPUs, and NCCL has better ways. (Ranks of
-// tests may share a GPU, which NCCL's collectives refuse.)
+// Returns whether NVLink connects the devices. Otherwise there are no atomic operations between
+// GPUs, and NCCL has faster ways. (Ranks of tests may share a GPU, which NCCL's collectives
+// refuse.)
 bool linked(int device, const Offer& other) {
   int peer = 0, atomics = 0;
   if (!succeeded(cudaDeviceGetByPCIBusId(&peer, other.pci.data()))) return false;

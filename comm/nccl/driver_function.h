@@ -11,7 +11,7 @@
 
 namespace convoy::comm {
 
-// With the signature of CUDA 12.0.
+// Returns a function of the driver with its signature in CUDA 12.0.
 template <typename Function>
 Function* driver_function(const char* name) {
   void* function = nullptr;

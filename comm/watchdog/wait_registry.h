@@ -1,5 +1,5 @@
-// What this rank is doing, as its watchdog sees it: the operations it has entered on every channel
-// (a communicator, or an ordered pair of ranks), and those in which it is blocked.
+// The state of this rank as its watchdog sees it: the operations it has entered on every channel (a
+// communicator, or an ordered pair of ranks), and those in which it is blocked.
 //
 // All ranks enter the operations of a channel in the same order, so channel and sequence number
 // name the same operation everywhere. A rank with a lower count has not reached it.

@@ -26,7 +26,7 @@ inline void require_input_norm_counts(const char* operation, const Conv2dProblem
   if (!problem.input_norm) return require_counts(operation, request, problem.input_relu ? 3 : 2, 1);
   if (problem.input_relu)
     throw std::invalid_argument(std::string(operation) +
-                                ": input_norm has a ReLU of its own, and no input_relu beside it");
+                                ": found input_norm with input_relu, expected one of them");
   require_counts(operation, request, norm_dy2_at + 1, 4);
 }
 

@@ -57,7 +57,7 @@ CONVOY_HOST_DEVICE inline BilinearTaps bilinear_span(const AxisMap& axis, std::i
   const auto end = static_cast<std::int32_t>(taps.centre + support + 0.5);
   taps.first = first < 0 ? 0 : first;
   taps.count = (end > axis.extent ? axis.extent : end) - taps.first;
-  // The last one often lies just where the triangle ends; a pixel without weight need not be there.
+  // The last tap is often exactly where the triangle ends. Leave out a pixel without weight.
   if (taps.count > 1 && unnormalised_weight(taps, taps.count - 1) == 0) --taps.count;
   return taps;
 }
@@ -81,8 +81,8 @@ CONVOY_HOST_DEVICE inline std::uint8_t rounded_pixel(std::int32_t sum) {
   return static_cast<std::uint8_t>(value > 255 ? 255 : value);
 }
 
-// Whether outputs are pixels of the region as they are. The weights above say the same; this saves
-// the sums.
+// Returns whether outputs are pixels of the region as they are. The weights above give the same
+// result; this saves the sums.
 CONVOY_HOST_DEVICE inline bool is_copy(const AxisMap& axis) {
   return axis.scale == 1 && axis.start == static_cast<double>(static_cast<std::int32_t>(axis.start));
 }

@@ -8,8 +8,8 @@
 
 namespace convoy::kernels {
 
-// Whether an output is in what the transform erases, or in padding that no image operation can have
-// moved. width: of the output.
+// Returns whether an output is in an area that the transform erases, or in padding that no image
+// operation can have moved. width: of the output.
 CONVOY_HOST_DEVICE inline bool is_blank(const SampleTransform& transform, std::int32_t y, std::int32_t x,
                                         std::int32_t width) {
   for (const ErasedRectangle& erased : transform.erased)

@@ -1,7 +1,9 @@
-// What changes from step to step, handed to a captured step and back without a call to the runtime beside its launch: a
-// ring of slots in page-locked memory, which two kernels of the step read and write over the bus. The host fills slot
-// `number % slots` and launches; the fetch kernel copies the slot to where the step's kernels read it; the publish kernel
-// copies the results to the slot and then says that step `number` is finished. CUDA builds only.
+// A ring of slots in page-locked memory that passes values to a captured step and results back, so
+// that a step needs no CUDA call but its launch. Two kernels of the step access the slots over the
+// bus.
+// The host fills slot `number % slots` and launches. The fetch kernel copies the slot to the
+// addresses that the step's kernels read. The publish kernel copies the results to the slot, then
+// marks step `number` as finished. CUDA builds only.
 #pragma once
 
 #include <vector>
@@ -20,11 +22,13 @@ class StepRing {
 
   StepRing(int slots, std::vector<Field> fetched, std::vector<Field> published);
 
-  // Enqueue the two kernels, first and last of a step: all of it must lie between them on the stream.
+  // Enqueue the first and the last kernel of a step. All other work of the step must be between
+  // them on the stream.
   void fetch(Stream stream) const;
   void publish(Stream stream) const;
 
-  // Host. Step `number` counts launches from 0; a slot may be filled again when the step before in it is finished.
+  // Called on the host. Step `number` counts launches from 0. A slot may be filled again once the
+  // step that used it before is finished.
   std::byte* input(std::int64_t number, int field) const;
   bool finished(std::int64_t number) const;
   const std::byte* output(std::int64_t number, int field) const;  // once finished
@@ -37,7 +41,7 @@ class StepRing {
 
   int slots_;
   std::vector<Field> fetched_, published_;
-  // In a slot: of the fetched fields, behind them of the published ones, behind them of the mark.
+  // Offsets in a slot: of the fetched fields, then of the published fields, then of the mark.
   std::vector<std::size_t> fetched_at_, published_at_;
   std::size_t mark_at_ = 0, slot_bytes_ = 0;
   PinnedBuffer pinned_;

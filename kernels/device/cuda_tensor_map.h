@@ -30,7 +30,7 @@ struct Im2colMap {
   int first[2] = {0, 0}, step[2] = {1, 1};             // h, w
   int down = 0, across = 0;
   int pixels = 0, channels = 0;
-  // Whether the corners of the positions fit into the descriptor's fields.
+  // Returns whether the corners of the positions fit into the descriptor's fields.
   bool encodable() const;
   CUtensorMap encode() const;
 };

@@ -21,7 +21,7 @@ enum class Backend : std::uint8_t { reference, cpu, cuda };
 const char* name_of(Backend backend);
 [[noreturn]] void throw_no_backend(Backend backend);
 
-// The few scalars that change from step to step. It lies in memory that the kernels can read
+// The few scalars that change from step to step. They are in memory that the kernels can read
 // (device memory on CUDA), so that a captured step never needs rebuilding. A batch holds `capacity`
 // samples, of which the first `valid` are real; the rest are zero images with label -1, add nothing
 // to losses, statistics or gradients.

@@ -158,7 +158,7 @@ void settle_images(TensorDesc& tensor, const memory::desc& chosen, const TensorD
   require_layout(tensor, chosen);
   if (tensor.layout != Layout::opaque) return;
   if (other.layout == Layout::any || other.layout == Layout::opaque)
-    throw std::logic_error("images beside others whose layout is open or opaque");
+    throw std::logic_error("internal error: images must match others whose layout is open or opaque");
   tensor.layout = other.layout;
   tensor.opaque.reset();
 }

@@ -75,7 +75,7 @@ struct Buffers {
   void* workspace = nullptr;      // aligned to 256 bytes
 };
 
-// Whether the rung supports the problem on the current device.
+// Returns whether the rung supports the problem on the current device.
 bool supports(Rung rung, const Problem& problem);
 // The plan that the rung expects to be its fastest. Cheap and deterministic.
 Plan plan(Rung rung, const Problem& problem);

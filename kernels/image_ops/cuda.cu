@@ -16,7 +16,7 @@ struct Image {
   __device__ int pixels() const { return height * width; }
 };
 
-// What the threads of a block share.
+// Data that the threads of a block share.
 template <int kChannels>
 struct Shared {
   std::uint8_t table[kChannels][256];  // the new level of every level

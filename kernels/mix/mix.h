@@ -1,6 +1,6 @@
 // Mixes every sample with its partner, as MixParameters say.
 //   mix_forward  {x [N, C, H, W], mix i32 [kMixWords]} -> {y [N, C, H, W]}
-// y lies as x and has its element type; it is computed in float32. Samples that are not valid are
+// y has the layout and the element type of x; it is computed in float32. Samples that are not valid are
 // zero in y.
 #pragma once
 

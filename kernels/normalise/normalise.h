@@ -1,7 +1,7 @@
 // Resampled images made ready for the first layer: normalised, converted, and padded with channels.
 //   normalise_forward  {images u8 [N, C, H, W], transforms u8 [N, sizeof(SampleTransform)]}
 //                      -> {y [N, P, H, W]}
-// Images lie channels_last; y lies channels_last, f32 or bf16; P >= C, and channels from C on are
+// Images are channels_last; y is channels_last, f32 or bf16; P >= C, and channels from C on are
 // zero: 8 of them let a convolution read 16 bytes at a time. y[c] = scale[c] * pixel + shift[c],
 // rounded after the product and after the sum as on the host, so with a mean and deviation in units
 // of [0, 1] scale is 1 / (255 deviation) and shift

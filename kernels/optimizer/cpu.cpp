@@ -1,5 +1,5 @@
-// Optimizers over pieces of the flat buffers. Norms are summed in double over pieces and then in the order of
-// the pieces, so that they do not depend on the number of threads.
+// Optimizers over pieces of the flat buffers. Norms are summed in double over each piece, then over
+// the pieces in order, so that they do not depend on the number of threads.
 #include <algorithm>
 #include <cmath>
 
@@ -17,7 +17,7 @@ CONVOY_VECTORISED double squared_sum(const float* values, std::int64_t count) {
   return sum;
 }
 
-// What the update of one piece needs; rate includes LARS's trust.
+// The factors of the update of one piece; rate includes LARS's trust.
 struct Update {
   float rate, scale, decay;
   float momentum;

@@ -1,5 +1,5 @@
-// Optimizers on the device. The segments are cut into chunks, a block each, so one launch updates everything;
-// LARS needs another before it, for the norms of every segment.
+// Optimizers on the device. The segments are cut into chunks, one for each block, so that one
+// launch updates everything. LARS needs a second launch before it, for the norms of every segment.
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/cuda_reduce.cuh"
 #include "kernels/optimizer/optimizer.h"
@@ -35,7 +35,7 @@ struct Settings {
   float average_rate;  // from the second step on
 };
 
-// What the step and the segment give an element's update.
+// The factors of an element's update that depend on the step and the segment.
 struct Rates {
   float rate, scale, decay, trust, correction1, correction2;  // corrections: 1 / (1 - beta ^ t)
   float average;
@@ -118,7 +118,8 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
-// Squares of a chunk's parameters and scaled gradients; the segment's last block turns them into its trust.
+// Sums the squares of a chunk's parameters and scaled gradients. The last block of a segment turns
+// the sums into the segment's trust.
 __global__ void __launch_bounds__(kThreads)
     trust_ratios(Buffers b, const Chunk* chunks, const Segment* segments, Settings s,
                  const StepControl* control, Values<2, double>* partials, unsigned* tickets, float* trust) {

@@ -1,4 +1,4 @@
-// What the optimizers keep from step to step.
+// The states that optimizers keep from step to step, and checks of their operands.
 #include "kernels/optimizer/optimizer.h"
 
 #include "kernels/device/host_kernel.h"

@@ -1,27 +1,27 @@
-// Parameter updates over one flat buffer, all segments in one launch, and the norm that clipping needs.
+// Parameter updates over one flat buffer, all segments in one launch, and the norm for clipping.
 //   optimizer_update  {parameters, gradients, state..., [average]} -> {[copy]}
-//                     f32 [n] each. Parameters and states are updated in place; optimizer_states() tells the
-//                     number of states, which start as zeros. average, with average_decay, is the
-//                     moving average of the updated parameters, in place. copy, which only cuda
-//                     writes and which may be left out, bf16 [n]:
-//                     the updated parameters, rounded
+//                     f32 [n] each. Parameters and states are updated in place. There are
+//                     optimizer_states() states, which start as zeros. average exists with
+//                     average_decay: the moving average of the updated parameters, in place.
+//                     copy bf16 [n]: the updated parameters, rounded; optional, cuda only
 //   moving_average    {values, average} -> {}
 //                     f32 [n] each; the average is updated in place, as the optimizer does it
 //   squared_norm      {gradients} -> {sum of squares f64 [1]}
 //                     before gradient_scale; the same bits for any number of threads
 //   clip_scale        {sum of squares f64 [1]} -> {scale f32 [1]}
-//                     limit / norm where that is below 1, else 1 (a norm that is no number leaves the gradient as it
-//                     is): with control's gradient_scale as its output it clips the whole gradient
-// control gives learning_rate lr, gradient_scale (multiplies every gradient g first) and step (from 0; Adam's
-// t is step + 1).
+//                     min(1, limit / norm); 1 if the norm is NaN. With control's gradient_scale
+//                     as its output it clips the whole gradient
+// control gives learning_rate lr, gradient_scale (a factor on every gradient g) and step (from 0;
+// AdamW's t is step + 1).
 //
-//   sgd    v = m v + (g + wd w);  w -= lr v, or with Nesterov lr (g + wd w + m v)      (PyTorch's form)
-//   lars   v = m v + lr trust (g + wd w);  w -= v, trust = coefficient |w| / (|g| + wd |w|) per segment
-//          (You, Gitman, Ginsburg, arXiv 1708.03888), 1 where adapt is off or a norm is zero
-//   adamw  Loshchilov, Hutter, ICLR 2019: w -= lr (wd w + mhat / (sqrt(vhat) + epsilon))
+//   sgd    v = m v + (g + wd w);  w -= lr v, or with Nesterov lr (g + wd w + m v), as in PyTorch
+//   lars   v = m v + lr trust (g + wd w);  w -= v
+//          trust = coefficient |w| / (|g| + wd |w|) for each segment, 1 if adapt is off or a norm is
+//          zero (You, Gitman, Ginsburg, arXiv 1708.03888)
+//   adamw  w -= lr (wd w + mhat / (sqrt(vhat) + epsilon)) (Loshchilov, Hutter, ICLR 2019)
 //
-// A moving average a with decay d is w itself in step 0, later a += (1 - d) (w - a), as PyTorch's
-// AveragedModel has it.
+// A moving average a with decay d is w itself in step 0, and a += (1 - d) (w - a) in later steps,
+// as in PyTorch's AveragedModel.
 #pragma once
 
 #include <vector>
@@ -32,7 +32,8 @@ namespace convoy::kernels {
 
 enum class OptimizerKind : std::uint8_t { sgd, lars, adamw };
 
-// One parameter tensor's place in the flat buffers, in elements; what no segment covers is left alone.
+// The range of one parameter tensor in the flat buffers, in elements. Elements outside all segments
+// are not updated.
 struct ParameterSegment {
   std::int64_t offset = 0;
   std::int64_t count = 0;
@@ -66,7 +67,8 @@ struct MovingAverageProblem {
 // Throws std::invalid_argument unless the operands fit. Returns their elements.
 std::int64_t check_moving_average(KernelRequest& request);
 
-// What a step moves an average by: 1 - decay, all the way in the first.
+// Returns the rate at which a step moves an average to the new value: 1 - decay, but 1 in the first
+// step.
 inline float average_rate(double decay, const StepControl& control) {
   return control.step == 0 ? 1.0f : static_cast<float>(1 - decay);
 }

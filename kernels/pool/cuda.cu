@@ -193,7 +193,7 @@ void require_countable(std::string_view operation, const PoolProblem& problem, D
            });
 }
 
-// Whether it is an average over the whole image.
+// Returns whether the pool is an average over the whole image.
 bool is_global(const PoolProblem& problem, const Shape& x) {
   return problem.kind == PoolKind::average && problem.kernel[0] == x[2] && problem.kernel[1] == x[3] &&
          problem.padding[0] == 0 && problem.padding[1] == 0;

@@ -29,8 +29,8 @@ struct Shared {
   std::int32_t row_first[kTileRows], row_taps[kTileRows];  // first: row of the cut
 };
 
-// Whether no output has more than kStoredTaps taps along either axis: twice the scale, and one for
-// rounding.
+// Returns whether every output has at most kStoredTaps taps along both axes. It has twice the
+// scale, and one for rounding.
 __device__ bool weights_fit(const SampleTransform& transform) {
   return fmax(transform.rows.scale, transform.columns.scale) <= (kStoredTaps - 1) / 2.0;
 }
@@ -141,7 +141,7 @@ __device__ __noinline__ std::uint32_t pixel_alone(const std::uint8_t* from, cons
   return sums.packed();
 }
 
-// Of one row of the tile.
+// Stores the weights of one row of the tile.
 __device__ void store_row_weights(Shared& shared, int row, const AxisMap& rows, int output) {
   const BilinearTaps taps = bilinear_taps(rows, output);
   shared.row_first[row] = taps.first - rows.first;

@@ -14,7 +14,7 @@ struct Weights {
   std::vector<std::int32_t> of_tap;
 };
 
-// Of every output; none for padding.
+// Returns the weights of every output; empty for padding.
 std::vector<Weights> weights_of(const AxisMap& axis, std::int64_t outputs) {
   std::vector<Weights> all(static_cast<std::size_t>(outputs));
   for (std::int32_t output = axis.begin; output < axis.end; ++output) {

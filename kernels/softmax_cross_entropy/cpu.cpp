@@ -1,5 +1,6 @@
-// Softmax cross-entropy, a row a thread. Every row leaves its share of the metrics in the workspace; they are
-// added in the order of the rows, so that the sums do not depend on the number of threads.
+// Softmax cross-entropy, one row a thread. Every row stores its share of the metrics in the
+// workspace. The shares are added in the order of the rows, so the sums do not depend on the number
+// of threads.
 #include <algorithm>
 #include <cmath>
 
@@ -11,7 +12,8 @@
 namespace convoy::kernels::cpu {
 namespace {
 
-// Classes that rank before the label: a larger logit, an equal one of a lower class, or anything beside a
+// Counts the classes that rank before the label: those with a larger logit, or with an equal one
+// and a lower index. All classes rank before a label whose logit is NaN, and so does a class with a
 // NaN.
 std::int64_t rank_of(const float* logits, std::int64_t classes, std::int64_t label) {
   const float own = logits[label];

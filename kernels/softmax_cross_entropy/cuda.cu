@@ -1,4 +1,5 @@
-// Softmax cross-entropy on the device: a block a row, and the block that finishes last adds up the metrics.
+// Softmax cross-entropy on the device: one block a row. The block that finishes last adds up the
+// metrics.
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/cuda_reduce.cuh"
 #include "kernels/device/cuda_resident.h"

@@ -9,7 +9,8 @@
 namespace convoy::kernels::reference {
 namespace {
 
-// Classes that rank before the label: a larger logit, an equal one of a lower class, or anything beside a
+// Counts the classes that rank before the label: those with a larger logit, or with an equal one
+// and a lower index. All classes rank before a label whose logit is NaN, and so does a class with a
 // NaN.
 std::int64_t rank_of(const float* logits, std::int64_t classes, std::int64_t label) {
   std::int64_t before = 0;
@@ -18,7 +19,8 @@ std::int64_t rank_of(const float* logits, std::int64_t classes, std::int64_t lab
   return before;
 }
 
-// Writes the row's probabilities and returns its loss; the loss of a row without a label is not used.
+// Writes the row's probabilities and returns its loss, which has no meaning for a row without a
+// label.
 double softmax_row(const float* logits, float* probabilities, std::int64_t classes, const RowTarget& label,
                    double smoothing) {
   const double largest = *std::max_element(logits, logits + classes);

@@ -1,4 +1,4 @@
-// What the backends' loss kernels share: the target of a row.
+// The target of a row, for the loss kernels of all backends.
 #pragma once
 
 #include "kernels/device/host_kernel.h"
@@ -15,8 +15,8 @@ inline const MixParameters* mix_of(const BoundOperands& operands) {
 struct RowTarget {
   std::int32_t own, other;  // own: -1 where there is no sample
   float share;
-  // What of the target is on class j before smoothing; exactly 1 on the label of a row that is not
-  // mixed.
+  // Returns the share of the target on class j before smoothing; exactly 1 on the label of a row
+  // that is not mixed.
   CONVOY_HOST_DEVICE float on(std::int64_t j) const {
     return (j == own ? share : 0.0f) + (j == other ? 1 - share : 0.0f);
   }

@@ -1,5 +1,5 @@
-// Softmax and cross-entropy against integer labels, with label smoothing (Szegedy et al., CVPR 2016): the
-// target is (1 - s) on the label plus s / K everywhere.
+// Softmax and cross-entropy against integer labels, with label smoothing (Szegedy et al.,
+// CVPR 2016): the target is (1 - s) on the label plus s / K everywhere.
 //   softmax_cross_entropy_forward   {logits, labels, mix?} -> {probabilities, metrics}
 //   softmax_cross_entropy_backward  {probabilities, labels, mix?} -> {dlogits}   may be in place
 // logits, probabilities, dlogits [N, K]; labels i32 [N], -1 where there is no sample; mix i32
@@ -24,7 +24,7 @@ struct LossProblem {
 Kernel softmax_cross_entropy_forward(Backend backend, const LossProblem& problem, KernelRequest& request);
 Kernel softmax_cross_entropy_backward(Backend backend, const LossProblem& problem, KernelRequest& request);
 
-// Of requests that those have checked.
+// These expect requests that the functions above have checked.
 namespace reference {
 Kernel softmax_cross_entropy_forward(const LossProblem& problem, KernelRequest& request);
 Kernel softmax_cross_entropy_backward(const LossProblem& problem, KernelRequest& request);

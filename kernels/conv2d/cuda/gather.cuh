@@ -13,8 +13,8 @@ namespace convoy::kernels::conv {
 // Row `pixel` of the im2col matrix is a position (image, i, j), column k is a tap and a channel.
 // Tap (r, s) of it reads the tensor's row (i * step + origin + r * reach) / divide if that divides;
 // columns likewise.
-//   forward, backward_weights  reads x:  step = stride, origin = -padding, reach = dilation, divide = 1
-//   backward_data              reads dy: step = 1, origin = padding, reach = -dilation, divide = stride
+//   forward, backward_weights  x:  step = stride, origin = -padding, reach = dilation, divide = 1
+//   backward_data              dy: step = 1, origin = padding, reach = -dilation, divide = stride
 struct Window {
   int height, width, channels;  // of the tensor, or of the channels of it that are read
   int pitch;                    // elements from one pixel to the next

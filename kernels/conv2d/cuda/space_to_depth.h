@@ -25,9 +25,9 @@ struct SpaceToDepth {
   std::size_t filter_elements(const Geometry& g) const { return std::size_t(g.k) * down * window(); }
 };
 
-// Whether a task can be folded, and the cheaper way to do it. `depth`: elements of a block of
-// channels.
+// Returns whether a task can be folded and is cheaper that way.
 bool suits_space_to_depth(const Task& task);
+// `depth`: elements of a block of channels.
 SpaceToDepth space_to_depth_of(const Task& task, int depth);
 
 void fold_images(const Task& task, const SpaceToDepth& fold, const void* images, void* to, Stream stream);

@@ -9,44 +9,46 @@
 
 namespace convoy::kernels::conv {
 
-// Whether the tiles are those for tf32 operands whose k is not contiguous.
+// Returns whether the tiles are those for tf32 operands whose k is not contiguous.
 bool is_mn_major(const Task& task);
 const gemm::Sm90Tile& tile_at(const Task& task, int tile);
 int tile_of(const Plan& plan);
 
 bool empty(const View& view);
-// Whether a tile of several taps can have those of a filter's row: windows are neighbours, with one
-// pixel of padding on either side. If taps are columns there must be one block of channels.
+// Returns whether a tile of several taps can have the taps of one row of a filter. The windows must
+// be neighbours with one pixel of padding on either side, and in one block of channels if taps are
+// columns.
 bool suits(const Task& task, Engine engine, const gemm::Sm90Tile& tile);
 // The view as the tile reads it: taps that share pixels need one more pixel after each row of
 // positions.
 View seen_by(const gemm::Sm90Tile& tile, View view);
 bool strided(const Task& task);
-// Whether the windows are the pixels of a tensor without gaps. TMA reads boxes of a plain matrix a
-// little faster than those of an im2col map.
+// Returns whether the windows are the pixels of a tensor without gaps. TMA reads boxes of a plain
+// matrix a little faster than those of an im2col map.
 bool is_matrix(const Task& task, const View& view);
-// Whether the kernel writes the gradient with filters in its columns, so that it is transposed as
-// the splits are added.
+// Returns whether the kernel writes the gradient with filters in its columns. The gradient is then
+// transposed as the splits are added.
 bool gradient_is_transposed(const Task& task, int tile);
 // How this tile packs groups, and the layout in which it reads the filters or writes their
 // gradient.
 GroupPacking packing_of(const Task& task, int tile);
 PackedFilters filters_of(const Task& task, int tile);
-// Whether groups require a copy of the filters, or a workspace for their gradient.
+// Returns whether groups require a copy of the filters, or a workspace for their gradient.
 bool rearranges_filters(const Task& task, int tile);
 // Channels of the windows that one tile reads, and of the gradient's rows.
 int window_channels(const Task& task, const View& view, int tile);
 int gradient_channels(const Task& task, const View& view, int tile);
 
-// Whether backward_data reads a transposed copy of the filters (k contiguous): tf32 must, and
-// narrow tiles are faster.
+// Returns whether backward_data reads a transposed copy of the filters (k contiguous): tf32 must,
+// and narrow tiles are faster.
 bool transposes(const Task& task, int tile);
-// Whether the kernel that writes y also takes its statistics, for which it must see whole sums.
+// Returns whether the kernel that writes y also takes its statistics, for which it must see whole
+// sums.
 bool sums(const Task& task, int splits);
-// Whether the kernel that writes dx fuses input_norm. It must see whole sums and be of a tile that
-// has_norm_kernel(), as all candidates are.
+// Returns whether the kernel that writes dx fuses input_norm. It must see whole sums, and its tile
+// must have a norm kernel (has_norm_kernel()), as the tiles of all candidates do.
 bool norms(const Task& task, int splits);
-// Whether the kernel that writes dx also masks it.
+// Returns whether the kernel that writes dx also masks it.
 bool masks(const Task& task, int splits);
 
 // The product that the kernel runs: with whole blocks of channels.

@@ -65,7 +65,7 @@ struct FilterTaps {
   __device__ int at(int r, int s) const { return first + r * r_step + s * s_step; }
 };
 
-// Where boxes of the result are stored.
+// The form in which boxes of the result are stored.
 struct Placement {
   enum class Kind : int {
     matrix,              // rows of a plain matrix, or of one for each split
@@ -101,8 +101,8 @@ struct Sm90ConvCall {
   int taps, channels;  // of gradient
 };
 
-// Whether a tile of kSm90Tiles has a kernel. `weights`: backward_weights, the only direction in
-// which A has m contiguous.
+// Returns whether a tile of kSm90Tiles has a kernel. `weights`: backward_weights, the only
+// direction in which A has m contiguous.
 constexpr bool has_kernel(const gemm::Sm90Tile& tile, gemm::Math math, bool weights) {
   if (tile.taps > 1)
     return weights == (gemm::depth_taps(tile) == 1) &&

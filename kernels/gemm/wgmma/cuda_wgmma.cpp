@@ -88,9 +88,9 @@ Operand operand_b(const Problem& problem) {
   return operand_of(problem, problem.n, !problem.transpose_b, problem.ldb);
 }
 
-// Whether the kernel leaves raw sums to another kernel: if k is split, or if TMA cannot store rows
-// because of their start or end (with an odd number of bf16 it was seen to write one element too
-// many).
+// Returns whether the kernel leaves raw sums to another kernel. It does if k is split, or if TMA
+// cannot store rows because of their start or end: with an odd number of bf16 it was seen to write
+// one too many.
 bool indirect(const Problem& problem, int splits) {
   const auto odd = [&](std::int64_t elements) {
     return elements * std::int64_t(bytes_of(problem.output)) % 16 != 0;

@@ -17,12 +17,12 @@ inline constexpr Sm90Tile kMnMajorTiles[] = {
     {"64x128r", 64, 128, 1, false},
 };
 inline constexpr int kFirstMnMajorTile = int(std::size(kSm90Tiles));
-// Whether x is n.
+// Returns whether x is n.
 constexpr bool x_is_n(const Sm90Tile& tile) { return tile.rows < tile.columns; }
 
-// Whether plans of a problem use these tiles. Otherwise kSm90Tiles are used and both operands are
-// transposed first, which reads rows of any pitch; TMA needs rows that start at multiples of 16
-// bytes.
+// Returns whether plans of a problem use these tiles. Otherwise kSm90Tiles are used and both
+// operands are transposed first, which reads rows of any pitch; TMA needs rows that start at
+// multiples of 16 bytes.
 inline bool is_mn_major(const Problem& p) {
   return p.math == Math::tf32 && p.transpose_a && !p.transpose_b && p.lda % 4 == 0 && p.ldb % 4 == 0;
 }

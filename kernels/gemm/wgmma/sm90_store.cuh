@@ -13,17 +13,17 @@
 
 namespace convoy::kernels::gemm {
 
-// Where a staged box of 64 rows is stored: in a plain matrix. Convolutions have placements of their
-// own.
+// The destination of a staged box of 64 rows in a plain matrix. Convolutions have placements of
+// their own.
 struct MatrixPlacement {
   __device__ void store(const CUtensorMap* c, const void* from, int column, int row, int split) const {
     sm90::store_3d(c, from, column, row, split);
   }
   // Rows that count in the sums of columns.
   __device__ int sum_rows(int m) const { return m; }
-  // Whether some rows are gaps, which TMA would store, so that threads must copy. Then:
-  // first_gap(row): distance to the first gap; next_gap(): from one to the next; element_row(row):
-  // the row in C, or -1.
+  // True if some rows are gaps, which TMA would overwrite, so that threads must copy. Such a
+  // placement also has first_gap(row), the distance to the first gap; next_gap(), the distance from
+  // one gap to the next; and element_row(row), the row in C or -1.
   static constexpr bool has_gaps = false;
 };
 
@@ -175,7 +175,7 @@ class TileStore {
       }
   }
 
-  // Whether this row of a tile is in C. Sets `row` to its row in C.
+  // Returns whether this row of a tile is in C. Sets `row` to its row in C.
   __device__ bool is_in_c(int& row) const {
     if (row >= parameters_.m) return false;
     if constexpr (Placement::has_gaps) row = parameters_.placement.element_row(row);

@@ -76,8 +76,7 @@ TEST(Zoo, ParametersAndOperationsAreThePublishedOnes) {
 }
 
 TEST(Zoo, SmallImageStemKeepsTheResolution) {
-  // The figures are those of kuangliu's widely used CIFAR ResNets: all parameters but the 3x3 stem
-  // are equal.
+  // The counts are those of kuangliu's widely used CIFAR ResNets, whose stem has a 3x3 kernel.
   EXPECT_EQ(square("resnet18_cifar", 32, 10).parameter_count(), 11'173'962);
   EXPECT_EQ(square("resnet50_cifar", 32, 10).parameter_count(), 23'520'842);
   EXPECT_EQ(multiply_adds(square("resnet18_cifar", 32, 10)), 555'422'720);

@@ -279,7 +279,7 @@ TEST(ClusterModel, ReadsTheFilesOfJobsTopologies) {
     EXPECT_NO_THROW(Cluster::read(entry.path())) << entry.path();
   const Cluster h200 = Cluster::read(folder / "8xh200-nvlink-8x400g.json");
   EXPECT_NEAR(h200.all_reduce_us(1e9, 9) - h200.all_reduce_us(1e9, 8), 8 * 1e9 / 340 * 1e-3, 100);
-  // NCCL's blocks occupy multiprocessors on an A100 as well.
+  // NCCL's blocks occupy multiprocessors on an A100 as well, which slows down the computation.
   EXPECT_EQ(Cluster::read(folder / "4xa100-nvlink-1x200g.json").overlap(50, 1e6, 4), 0.4);
   const Cluster hosts = Cluster::read(folder / "ethernet-10g.json");
   const Network network = make_network("lenet", {8, 3, 32, 32}, 10);
