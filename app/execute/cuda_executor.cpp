@@ -115,7 +115,7 @@ class CudaExecutor final : public Executor {
 
   struct Captured {
     CapturedGraph graph;
-    int waits = 0;  // instructions that wait for other ranks, in order
+    int waits = 0;  // number of instructions that wait for other ranks
   };
 
   static std::vector<StepRing::Field> fetched(const ModelMemory& memory, kernels::StepControl* control) {

@@ -24,7 +24,7 @@ struct StageSummary {
 struct PartitionPlan {
   StepPlacement placement;
   double predicted_step_ms = 0;  // of the programs alone, without loading and work between steps
-  double one_rank_ms = 0;        // the same for the undivided step on one rank
+  double one_rank_ms = 0;        // time of the undivided step on one rank
   std::int64_t one_rank_bytes = 0;
   std::int64_t cut_bytes = 0;  // moved between the stages in a training step
   int transfers = 0;

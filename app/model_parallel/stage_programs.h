@@ -25,7 +25,7 @@ struct CutTensor {
 struct ProgramStep {
   enum class Action : std::uint8_t { run, send_begin, send_finish, receive_begin, receive_finish };
   Action action = Action::run;
-  int index = -1;  // of a node (run) or a transfer
+  int index = -1;  // of a node if the action is run, else of a transfer
   bool operator==(const ProgramStep&) const = default;
 };
 
@@ -37,7 +37,7 @@ struct StagePrograms {
 // When events are expected to happen. The times are only a preference for the order of the
 // sequence: any times give valid programs.
 struct ExpectedTimes {
-  std::vector<std::int64_t> start, finish;  // by node
+  std::vector<std::int64_t> start, finish;  // by node, in any unit
   // By (producer, receiving stage): when the sender can reuse its buffer.
   std::map<std::pair<int, int>, std::int64_t> released;
 };

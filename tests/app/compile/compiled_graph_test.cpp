@@ -60,8 +60,8 @@ TEST(CompiledGraph, EveryNetworkIsReadyForTheCpu) {
   }
 }
 
-// A buffer's space must not be used again until so many nodes later that a reader on another lane
-// is done.
+// A buffer's space must not be used again before `kReuseDelay` nodes have passed, so that readers
+// on other lanes are done.
 TEST(CompiledGraph, NothingReusesABufferBeforeItsDelay) {
   constexpr int kReuseDelay = 4;
   const Network network = fuse(make_network("googlenet", {2, 3, 64, 64}, 10));

@@ -1,6 +1,6 @@
-// The predicted time of a step. Ranks on one core must slow each other down, but not by more than
-// its time. A busy receiver takes no transfer, and a sender waits until its tensor is taken. A step
-// is no shorter than its work or its longest path, and programs that never end are found out.
+// The predicted time of a step. Ranks on one core must share its time, no more and no less. A busy
+// receiver must not take a transfer, and a sender must wait until its tensor is taken. A step must
+// be no shorter than its work or its longest path, and programs that never end must be found out.
 #include "app/model_parallel/simulation.h"
 
 #include <gtest/gtest.h>

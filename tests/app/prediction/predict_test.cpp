@@ -198,8 +198,8 @@ TEST(ClusterModel, MeasuredOverlapReplacesTheGivenOne) {
   EXPECT_NEAR(measured.overlap(3500, 1e6, 4), 0.6, 1e-12);
   EXPECT_EQ(measured.overlap(1, 1e6, 2), 0.8);    // measured with the next larger count
   EXPECT_EQ(measured.overlap(1e9, 1e6, 8), 0.4);  // measured with the largest count
-  // The operations take 4, 3, 3 and 2 ms, so the one that runs at a random time takes 38/12 ms. The
-  // computation loses the time that the bucket's 50 us do not hide.
+  // The operations take 4, 3, 3 and 2 ms. Weighted by its time, an operation takes 38/12 ms on
+  // average. The computation loses the time that the bucket's 50 us do not hide.
   const double hidden = 0.8 - 0.4 * (38e3 / 12 - 2000) / 3000;
   const StepPrediction step = predict_step(hand_made(), std::vector<TimedBucket>{{1e6, 0}}, measured, 2);
   EXPECT_NEAR(step.step_ms, 12 + (1 - hidden) * 0.050 + measured.all_reduce_us(40, 2) * 1e-3, 1e-9);
