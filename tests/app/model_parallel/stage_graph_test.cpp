@@ -73,7 +73,7 @@ TEST(PartitionedGraph, TasksHoldWholeParametersAndTheirCopies) {
   }
 }
 
-TEST(PartitionedGraph, EveryParameterAndTheBatchAreOnOneStage) {
+TEST(PartitionedGraph, EachParameterAndTheBatchHaveExactlyOneStage) {
   std::mt19937 random(3);
   for (int round = 0; round < 20; ++round) {
     const CompiledGraph step = step_of(residual(), Precision::bf16);
