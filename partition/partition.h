@@ -1,4 +1,5 @@
-// The partitioner: every baseline, ParDNN and the anytime improvement under one roof; the best that fits is the answer.
+// The partitioner runs every baseline, ParDNN and the anytime improvement, and returns the best
+// placement that fits.
 #pragma once
 
 #include <chrono>
@@ -11,26 +12,30 @@
 
 namespace convoy::partition {
 
-// What a placement is asked for. `improve`: the best of all the others, then the local search.
+// The algorithm that makes the placement. `improve`: the best of all the others, then the local
+// search.
 enum class Algorithm { kOneDevice, kContiguous, kHeft, kEtf, kMetis, kParDnn, kImprove };
 
-// one-device, contiguous, heft, m-etf, metis, pardnn, improve. algorithm_from throws std::runtime_error listing them.
+// Names: one-device, contiguous, heft, m-etf, metis, pardnn, improve. algorithm_from throws
+// std::runtime_error that lists them.
 const char* algorithm_name(Algorithm algorithm);
 Algorithm algorithm_from(std::string_view name);
 
 struct PartitionOptions {
   Algorithm algorithm = Algorithm::kImprove;
-  // Of all that partition_graph does, but for the first candidate of a large graph. Without it, of
-  // the improvement alone: half a second for graphs below 20,000 nodes and edges (a whole one with
-  // one thread), and for larger ones 0.3 of what was used since `began`, so that the whole stays
-  // near-linear in the graph, and 2.5 seconds at most.
+  // Limits all work of partition_graph except the first candidate of a large graph. If it is not
+  // set, only the improvement is limited:
+  //   - to half a second for graphs below 20,000 nodes and edges, or a second with one thread;
+  //   - to 0.3 of the time since `began` for larger graphs, at most 2.5 seconds, so that the whole
+  //      run stays near-linear in the graph.
   std::optional<std::chrono::duration<double>> time_limit;
-  std::int64_t move_limit = std::numeric_limits<std::int64_t>::max();  // the same, countable: results repeat
-  Clock::time_point began = Clock::now();                              // of the whole run, loading included
-  // For making a placement fit where no candidate does after a short repair.
+  std::int64_t move_limit =
+      std::numeric_limits<std::int64_t>::max();  // a limit by moves, which makes results repeatable
+  Clock::time_point began = Clock::now();        // start of the whole run, loading included
+  // Time to make a placement fit if no candidate fits after a short repair.
   std::chrono::nanoseconds repair_time = std::chrono::seconds(2);
-  unsigned threads =
-      2;  // candidates at a time, then local searches; two of those there are with one thread, too
+  // Threads that make candidates, then run local searches. Even one thread runs two searches.
+  unsigned threads = 2;
   std::uint64_t seed = 1;
 };
 
@@ -42,20 +47,22 @@ struct Candidate {
 };
 
 struct PartitionResult {
-  std::optional<Placement> placement;           // absent when nothing fits
-  std::string reason;                           // then: the certificate, or the closest attempt
+  std::optional<Placement> placement;           // empty if nothing fits
+  std::string reason;                           // if nothing fits: the proof, or the closest attempt
   bool proven = false;                          // whether `reason` is a proof
-  bool optimal = false;                         // whether nothing shorter exists
-  Simulation simulation;                        // of the placement
-  Algorithm algorithm = Algorithm::kOneDevice;  // where it came from
+  bool optimal = false;                         // whether no shorter placement exists
+  Simulation simulation;                        // simulation of `placement`
+  Algorithm algorithm = Algorithm::kOneDevice;  // the algorithm that made `placement`
   Nanoseconds lower_bound = 0, one_device = 0;
-  Bytes memory_floor = 0;  // with less on each device nothing fits; with as much, something may not either
-  std::vector<Candidate>
-      candidates;  // without those that came after one as short as the bound: nothing is shorter
+  // With less memory on each device nothing fits. This much is not always enough.
+  Bytes memory_floor = 0;
+  // Ends with the first candidate that is as short as the lower bound.
+  std::vector<Candidate> candidates;
   ImprovementCounts improvement;
 };
 
-// Throws std::runtime_error for pins beyond the machine. With memory limits the placement never exceeds one.
+// Throws std::runtime_error for pins beyond the machine. The returned placement never exceeds a
+// memory limit.
 PartitionResult partition_graph(const CostModel& cost, const PartitionOptions& options);
 
 }  // namespace convoy::partition

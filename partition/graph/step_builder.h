@@ -1,4 +1,5 @@
-// Builds the task graph of a training step from its forward ops: adds variables, backward ops and updates.
+// Builds the task graph of a training step from its forward ops: adds variables, backward ops and
+// updates.
 #pragma once
 
 #include <string>
@@ -12,17 +13,17 @@ class StepBuilder {
  public:
   using Op = std::int32_t;
 
-  // An op that does `operations` floating-point operations and writes `output_bytes`; with `parameter_bytes`
-  // it has a variable. Inputs are earlier ops.
+  // Adds an op that does `operations` floating-point operations and writes `output_bytes`. With
+  // `parameter_bytes` it has a variable. Inputs are earlier ops.
   Op forward(std::string name, double operations, Bytes output_bytes, std::vector<Op> inputs,
              Bytes parameter_bytes = 0);
-  // The same op on the variable of an earlier one, as in a recurrent net's next step.
+  // Adds an op that uses the variable of an earlier op, as in the next step of a recurrent net.
   Op forward_shared(std::string name, double operations, Bytes output_bytes, std::vector<Op> inputs,
                     Op owner);
 
-  // A loss on the ops that nothing reads, then backward in reverse order: the gradient of an op sums its
-  // consumers', reads the inputs kept since forward and, with a variable, also yields a weight gradient and
-  // an update.
+  // Adds a loss that reads all ops without readers, then backward in reverse order. The gradient of
+  // an op sums the gradients from its consumers and reads the inputs kept since forward. With a
+  // variable it also yields a weight gradient and an update.
   TaskGraph finish();
 
  private:
@@ -31,10 +32,10 @@ class StepBuilder {
     double operations;
     Bytes output_bytes, parameter_bytes;
     std::vector<Op> inputs;
-    Op owner = kNone;  // whose variable it uses
+    Op owner = kNone;  // the op whose variable it uses
     NodeIndex node = kNone, variable = kNone;
-    std::vector<NodeIndex> gradients;         // contributions of its consumers
-    std::vector<NodeIndex> weight_gradients;  // of a variable's owner: contributions of all that use it
+    std::vector<NodeIndex> gradients;         // one from each consumer
+    std::vector<NodeIndex> weight_gradients;  // for a variable's owner: one from each op that uses it
   };
   NodeIndex add(const std::string& name, double operations, Bytes output_bytes,
                 const std::vector<NodeIndex>& inputs, Bytes resident_bytes = 0);

@@ -1,5 +1,6 @@
-// The placements that every other one is measured against, all with one interface: a placement that keeps
-// pins and colocation groups and ignores memory limits. An order is given only where the algorithm makes one.
+// Baseline placements, to which all others are compared. All functions return a placement that
+// keeps pins and colocation groups and ignores memory limits. It has an order only if the algorithm
+// makes one.
 #pragma once
 
 #include "partition/placement/units.h"
@@ -7,26 +8,25 @@
 
 namespace convoy::partition {
 
-// Everything that is not pinned on the fastest device.
+// Puts all nodes that are not pinned on the fastest device.
 Placement place_on_one_device(const CostModel& cost, const Units& units);
 
-// A topological order cut into K stretches of equal work.
+// Cuts a topological order into K stretches of equal work.
 Placement place_contiguously(const CostModel& cost, const Units& units);
 
-// Heterogeneous earliest finish time with insertion (Topcuoglu, Hariri, Wu, IEEE TPDS 13(3), 2002). The first
-// node of a colocation group chooses for all of it.
-// `transfer_weight` scales the transfers in the upward ranks; 1, with insertion, is the published
-// algorithm.
+// Heterogeneous earliest finish time with insertion (Topcuoglu, Hariri, Wu, IEEE TPDS 13(3), 2002).
+// The first node of a colocation group chooses the device of the group. `transfer_weight` scales
+// the transfers in the upward ranks; 1, with insertion, is the published algorithm.
 Placement place_by_heft(const CostModel& cost, const Units& units, double transfer_weight = 1,
                         bool insertion = true);
 
-// Earliest task first (Hwang, Chow, Anger, Lee, SIAM J. Comput. 18(2), 1989) in the form of Baechi's m-ETF
-// (Jeon et al., SoCC 2020): a device whose resident bytes would exceed its limit is passed over while another
-// has room.
+// Earliest task first (Hwang, Chow, Anger, Lee, SIAM J. Comput. 18(2), 1989) in the form of
+// Baechi's m-ETF (Jeon et al., SoCC 2020). A device whose resident bytes would exceed its limit is
+// not used while another has space.
 Placement place_by_etf(const CostModel& cost, const Units& units);
 
-// Multilevel k-way partition of the undirected graph by the METIS library (Karypis, Kumar, SIAM J. Sci.
-// Comput. 20(1), 1998): balanced work, least cut transfer time.
+// Multilevel k-way partition of the undirected graph by the METIS library (Karypis, Kumar, SIAM J.
+// Sci. Comput. 20(1), 1998): balances work and minimises the transfer time of cut edges.
 Placement place_by_metis(const CostModel& cost, const Units& units);
 
 }  // namespace convoy::partition

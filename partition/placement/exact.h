@@ -1,5 +1,5 @@
-// The shortest schedule of a small graph: every choice of devices and every order, by branch and
-// bound.
+// Finds the shortest schedule of a small graph, over every choice of devices and every order, by
+// branch and bound.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@ namespace convoy::partition {
 
 struct ExactSearch {
   std::optional<Placement> placement;  // with an order; within every memory limit
-  bool complete = false;               // nothing shorter fits: all of it was seen
+  bool complete = false;               // all schedules were seen, so no shorter one fits
 };
 
-// Whether a graph is small enough for the search to be worth its time.
+// Returns whether a graph is so small that the search is worth its time.
 bool small_enough(const TaskGraph& graph, const Units& units, DeviceIndex devices);
 
 // Looks for a schedule that is shorter than `shorter_than`, by the simulator's own rules
-// (contention and memory included), until all has been seen, `steps` choices were made or the
-// deadline has passed.
+// (contention and memory included). Stops when all schedules have been seen, after `steps` choices,
+// or at the deadline.
 ExactSearch search_exactly(const CostModel& cost, const Units& units, Nanoseconds shorter_than,
                            std::int64_t steps, Clock::time_point deadline);
 

@@ -1,4 +1,4 @@
-// Every placement of a small graph.
+// Enumerates every placement of a small graph.
 #pragma once
 
 #include <functional>
@@ -7,10 +7,11 @@
 
 namespace convoy::partition {
 
-// devices^(free units), or infinity.
+// Returns devices^(free units), or infinity.
 double placement_count(const Units& units, DeviceIndex devices);
 
-// Calls visit with the devices of each node, once for every placement that keeps pins and groups, until it returns false.
+// Calls visit with the device of each node, once for every placement that keeps pins and groups,
+// until visit returns false.
 void for_each_placement(const TaskGraph& graph, const Units& units, DeviceIndex devices,
                         const std::function<bool(const std::vector<DeviceIndex>&)>& visit);
 

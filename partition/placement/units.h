@@ -1,4 +1,5 @@
-// Units: what can be moved. A colocation group is one unit, any other node is its own.
+// A unit is the smallest set of nodes that can move to another device: a colocation group, or a
+// single node without one.
 #pragma once
 
 #include <span>
@@ -14,9 +15,9 @@ class Units {
   Units(const TaskGraph& graph, DeviceIndex devices);
 
   std::int32_t count() const { return static_cast<std::int32_t>(pin_.size()); }
-  bool trivial() const { return unit_of_.empty(); }  // every node its own unit, of the same number
+  bool trivial() const { return unit_of_.empty(); }  // every node is a unit with the node's number
   std::int32_t of(NodeIndex node) const { return trivial() ? node : unit_of_[node]; }
-  DeviceIndex pin(std::int32_t unit) const { return pin_[unit]; }  // kNone when free
+  DeviceIndex pin(std::int32_t unit) const { return pin_[unit]; }  // kNone if it is free
   std::span<const NodeIndex> nodes(std::int32_t unit) const {
     return {members_.data() + begin_[unit], static_cast<std::size_t>(begin_[unit + 1] - begin_[unit])};
   }
@@ -27,10 +28,10 @@ class Units {
   std::vector<NodeIndex> members_;
 };
 
-// Whether any devices are as good as any others of the same number.
+// Returns whether any set of devices is as good as any other set of the same size.
 bool interchangeable(const CostModel& cost, const Units& units);
 
-// The devices that units have been given so far; the pinned ones from the beginning.
+// The devices given to units so far. Pinned units have theirs from the beginning.
 class UnitDevices {
  public:
   explicit UnitDevices(const Units& units) : units_(units), device_(units.count()) {
