@@ -1,7 +1,7 @@
 // Mixes every sample with its partner, as MixParameters say.
 //   mix_forward  {x [N, C, H, W], mix i32 [kMixWords]} -> {y [N, C, H, W]}
-// y has the layout and the element type of x; it is computed in float32. Samples that are not valid are
-// zero in y.
+// y has the layout and the element type of x; it is computed in float32. Samples that are not
+// valid are zero in y.
 #pragma once
 
 #include "kernels/device/kernel.h"

@@ -16,8 +16,8 @@
 //
 //   sgd    v = m v + (g + wd w);  w -= lr v, or with Nesterov lr (g + wd w + m v), as in PyTorch
 //   lars   v = m v + lr trust (g + wd w);  w -= v
-//          trust = coefficient |w| / (|g| + wd |w|) for each segment, 1 if adapt is off or a norm is
-//          zero (You, Gitman, Ginsburg, arXiv 1708.03888)
+//          trust = coefficient |w| / (|g| + wd |w|) for each segment, 1 if adapt is off or a norm
+//          is zero (You, Gitman, Ginsburg, arXiv 1708.03888)
 //   adamw  w -= lr (wd w + mhat / (sqrt(vhat) + epsilon)) (Loshchilov, Hutter, ICLR 2019)
 //
 // A moving average a with decay d is w itself in step 0, and a += (1 - d) (w - a) in later steps,

@@ -153,7 +153,7 @@ class Ranks {
         match(begun_sends_[{rank, peer}], begun_receives_[{rank, peer}], end.transfer);
         break;
       case Action::receive_begin:
-        // The receive may write its buffer at any time from now on, so destroy what the buffer held.
+        // The receive may write its buffer at any time from now on, so destroy the old contents.
         memory_[rank].write(node.outputs[0], 0);
         received_[end.transfer] = true;
         match(begun_receives_[{peer, rank}], begun_sends_[{peer, rank}], end.transfer);
