@@ -75,7 +75,7 @@ class Trainer {
   std::unique_ptr<CheckpointFolder> checkpoints_;  // on rank 0; to resume, on all
   std::unique_ptr<Trace> trace_;                   // where --trace asks for it
   Schedule schedule_;
-  std::deque<StepRecord> in_flight_;  // of the steps that are started, without their metrics
+  std::deque<StepRecord> in_flight_;  // steps that are started and not finished, oldest first
   Clock::time_point last_finished_;
   std::int64_t steps_per_epoch_ = 0, total_steps_ = 0, step_ = 0;
   double best_accuracy_ = -1;    // none yet
