@@ -24,7 +24,7 @@ struct CompiledSteps {
   UpdateKernels update;  // empty in a run that only evaluates
 };
 
-// Compiles both steps of a graph. The evaluation step takes the parameters' layouts from the training step.
+// Compiles both steps. The evaluation step takes the layouts of parameters from the training step.
 CompiledSteps compile_graphs(std::optional<StepGraph> train, StepGraph evaluate, const StepOptions& options);
 
 // Compiles the steps of a network with the kernels that options.tuning_file names.

@@ -54,7 +54,7 @@ class Session {
   // parameters. A device works asynchronously: up to steps_ahead() + 1 steps may be started before
   // finish_step().
   void start_train_step(bool stop_requested = false) { start(programs_.train, stop_requested); }
-  // With StepOptions::accumulate: starts a part of a step's batch that is not the last.
+  // Needs StepOptions::accumulate. Starts a part of a step's batch that is not the last.
   // start_train_step() takes the last part, sums the gradients over the ranks and updates the
   // parameters. control() holds the number and the share of the loaded part.
   void start_train_part() { start(programs_.train_part, false); }
