@@ -29,8 +29,8 @@ CompiledSteps compile_graphs(std::optional<StepGraph> train, StepGraph evaluate,
 
 // Compiles the steps of a network with the kernels that options.tuning_file names.
 // If options.memory_limit is set, activations are recomputed until both steps fit or none is left
-// to recompute. A partitioned step (groups.stages is set) ignores the limit here, as its stages
-// must fit.
+// to recompute. A partitioned step (groups.stages is set) is not limited here: the limit is for
+// each stage.
 CompiledSteps compile_steps(const Network& network, const StepOptions& options, const RankGroups& groups);
 
 // The reuse delay (compiled_graph.h) of whole steps, and of the stages of a partitioned step. It is

@@ -57,8 +57,8 @@ class OpTimer {
 MeasuredOps measure_op_times(const CompiledGraph& step, kernels::Backend backend,
                              const kernels::StepControl* control, std::int64_t memory_limit);
 
-// Times the optimizer on `elements` parameters, or as many as fit into the limit, and adds it to
-// `result`.
+// Times the optimizer on `elements` parameters, or as many as fit into the limit, and stores the
+// times in `result`.
 void measure_update_time(kernels::Backend backend, const kernels::StepControl* control,
                          const kernels::OptimizerProblem& optimizer, std::int64_t elements,
                          std::int64_t memory_limit, MeasuredOps& result);
