@@ -26,9 +26,10 @@ class GeneticSearch {
         taken_(workload.count()) {}
 
   Order run(const std::vector<Order>& seeds) {
-    for (const Order& seed : seeds) add(seed);
+    for (auto seed = seeds.rbegin(); seed != seeds.rend(); ++seed)
+      add(*seed);  // of equal ones the first stays
     for (int runs_without_gain = 0; runs_without_gain < kRuns; ++runs_without_gain) {
-      fill();
+      if (population_.empty() || !done()) fill();
       breed_until_nothing_is_gained();
       if (population_.front().makespan < best_.makespan) best_ = population_.front(), runs_without_gain = 0;
       if (done()) break;
@@ -39,7 +40,7 @@ class GeneticSearch {
 
  private:
   static constexpr std::size_t kPopulation = 32;
-  static constexpr int kRuns = 6;
+  static constexpr int kRuns = 10;
   static constexpr std::int64_t kPatience = 1000, kPatiencePerClient = 100;
 
   bool late() const { return Clock::now() >= deadline_; }

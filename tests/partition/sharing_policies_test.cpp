@@ -175,7 +175,8 @@ TEST(SharingPolicies, GeneticIsWithinOnePercentOfTheBestUnderALimit) {
 }
 
 TEST(SharingPolicies, GeneticRepeatsItselfAndKeepsItsTime) {
-  const Workload workload = random_workload(3, {.clients = 14, .back = 50}, {.memory = 150'000});
+  const Workload workload =
+      random_workload(3, {.clients = 20, .back = 90, .kernels = 3}, {.memory = 150'000});
   const auto search = [&](std::uint64_t seed, double seconds) {
     return search_genetically(workload, {order_by_arrival(workload)},
                               {.seed = seed, .time = std::chrono::duration<double>(seconds)});
