@@ -9,7 +9,7 @@
 # Jobs have 1 to 4 kernels with gaps of up to twice their time. Data moves at 25 GB/s; a limited device has memory for 2.5
 # jobs of average size, or for the largest.
 set -euo pipefail
-case "${1:---help}" in -h | --help) sed -n '2,11p' "$0" | cut -c3-; exit 0 ;; esac
+case "${1:---help}" in -h | --help) sed -n '2,10p' "$0" | cut -c3-; exit 0 ;; esac
 [ $# -eq 2 ] || { echo "sharing_simulation.sh: expected CONVOY and OUT; see --help" >&2; exit 2; }
 convoy=$1 out=$2
 [ -x "$convoy" ] || { echo "sharing_simulation.sh: $convoy: no such program" >&2; exit 1; }
