@@ -31,12 +31,10 @@ Workload::Workload(std::vector<Client> clients, Device device, const std::string
   double time = 0, bytes = 0;
   for (const Client& client : clients_) {
     check(client, device_, where);
-    busy_.push_back(std::accumulate(client.kernels.begin(), client.kernels.end(), Nanoseconds{0}));
-    idle_.push_back(std::accumulate(client.idle.begin(), client.idle.end(), Nanoseconds{0}));
     bytes += static_cast<double>(client.bytes);
-    for (const Nanoseconds part :
-         {client.arrival, client.copy_in, busy_.back(), idle_.back(), client.copy_back})
-      time += static_cast<double>(part);
+    time += static_cast<double>(client.arrival + client.copy_in + client.copy_back);
+    for (const Nanoseconds kernel : client.kernels) time += static_cast<double>(kernel);
+    for (const Nanoseconds gap : client.idle) time += static_cast<double>(gap);
   }
   if (time >= kMostTime)
     throw std::runtime_error(
@@ -44,6 +42,10 @@ Workload::Workload(std::vector<Client> clients, Device device, const std::string
   if (bytes >= kMostBytes)
     throw std::runtime_error(
         fmt::format("{}: all bytes add up to {:.3g}, expected less than 9e18", where, bytes));
+  for (const Client& client : clients_) {
+    busy_.push_back(std::accumulate(client.kernels.begin(), client.kernels.end(), Nanoseconds{0}));
+    idle_.push_back(std::accumulate(client.idle.begin(), client.idle.end(), Nanoseconds{0}));
+  }
 }
 
 }  // namespace convoy::partition::sharing

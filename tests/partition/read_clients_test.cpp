@@ -90,6 +90,10 @@ TEST(ReadClients, NamesTheClientAndTheField) {
        "jobs.json: all times add up to 1e+13 µs, expected less than 104 days"},
       {with("\"a\"", "\"line\\nbreak\"").replace(0, 1, "{\"x\\ny\": 1,"), "jobs.json: unknown field x y"}};
   for (const auto& [text, line] : cases) EXPECT_EQ(error_of(text), line) << text;
+  std::string many = "[8e12";  // their sum does not fit into 64 bits
+  for (int kernel = 0; kernel < 2000; ++kernel) many += ", 8e12";
+  EXPECT_EQ(error_of(with("[1, 1]", many + "]")),
+            "jobs.json: all times add up to 1.6e+16 µs, expected less than 104 days");
   EXPECT_EQ(error_of(kGood, {.memory = 1023}),
             "jobs.json: client \"a\": bytes is 1024, more than the memory of 1023");
   EXPECT_EQ(error_of(kGood, {.memory = 1024}), "no error");
