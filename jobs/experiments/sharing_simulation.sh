@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
-# The policies of `convoy simulate --jobs` on random jobs that share one device: how far each is from the lower bound.
-# Writes OUT/sharing.md, a Markdown table, and the jobs to OUT/jobs; exit status 1 when `auto` is ever worse than first come.
+# The policies of `convoy simulate --jobs` on random jobs that share one device: how far each is
+# from the lower bound. Writes OUT/sharing.md, a Markdown table, and the jobs to OUT/jobs; exit
+# status 1 when `auto` is ever worse than first come.
 #
 #     jobs/experiments/sharing_simulation.sh CONVOY OUT
 #
-# CASES (20) job files a row, CLIENTS ("8 64"), TIME_LIMIT (1) seconds of the genetic search. A copy to the device takes
-# 20 to 180 µs if copies are what limits, else 10 to 90; all kernels of a job likewise; every other job copies its data back.
-# Jobs have 1 to 4 kernels with gaps of up to twice their time. Data moves at 25 GB/s; a limited device has memory for 2.5
-# jobs of average size, or for the largest.
+# CASES (20) job files a row, CLIENTS ("8 64"), TIME_LIMIT (1) seconds of the genetic search.
+# A copy to the device takes 20 to 180 µs if copies are what limits, else 10 to 90; all kernels of
+# a job likewise; every other job copies its data back. Jobs have 1 to 4 kernels with gaps of up to
+# twice their time. Data moves at 25 GB/s; a limited device has memory for 2.5 jobs of average
+# size, or for the largest.
 set -euo pipefail
-case "${1:---help}" in -h | --help) sed -n '2,10p' "$0" | cut -c3-; exit 0 ;; esac
+case "${1:---help}" in -h | --help) sed -n '2,12p' "$0" | cut -c3-; exit 0 ;; esac
 [ $# -eq 2 ] || { echo "sharing_simulation.sh: expected CONVOY and OUT; see --help" >&2; exit 2; }
 convoy=$1 out=$2
 [ -x "$convoy" ] || { echo "sharing_simulation.sh: $convoy: no such program" >&2; exit 1; }

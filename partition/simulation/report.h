@@ -1,5 +1,5 @@
-// A simulated schedule as a page: a table, and a timeline of every device with its transfers and its
-// memory.
+// A simulated schedule as a page: a table, and a timeline of every device with its transfers and
+// its memory.
 #pragma once
 
 #include <string>
