@@ -124,7 +124,7 @@ void run_partition(const PartitionFlags& flags) {
 }  // namespace
 
 void OutputFlags::add_to(CLI::App& verb) {
-  verb.option_defaults()->group("Output");
+  verb.option_defaults()->group(kOutputGroup);
   verb.add_option("--report", report, "timeline and memory as one HTML page")
       ->check(not_empty())
       ->type_name("FILE.html");

@@ -10,6 +10,8 @@
 
 namespace convoy::app {
 
+inline constexpr const char* kOutputGroup = "Output";  // of flags, in --help
+
 struct OutputFlags {
   std::string report, trace;
   bool json = false;

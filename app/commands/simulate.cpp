@@ -1,4 +1,5 @@
-// `convoy simulate`: the simulator's verdict on a placement from a file, or with --model on a training's scaling.
+// `convoy simulate`: the simulator's verdict on a placement from a file, with --model on a
+// training's scaling, or with --jobs on jobs that share a device.
 #include "app/commands/simulate.h"
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands/commands.h"
+#include "app/commands/simulate_jobs.h"
 #include "app/commands/simulate_training.h"
 #include "app/commands/validators.h"
 #include "app/errors.h"
@@ -30,14 +32,17 @@ void check_limits(const CostModel& cost, const Simulation& simulation, const std
   }
 }
 
-// Of the flags given, those of a training's prediction must not stand beside those of a placement, nor those beside these.
-void check_mode(const CLI::App& verb, bool predicts) {
+// `mode` is the flag that says what is simulated, empty for a placement. Refuses other modes' flags.
+void check_mode(const CLI::App& verb, const std::string& mode) {
   for (const CLI::Option* option :
        verb.get_options([](const CLI::Option* given) { return given->count() > 0; })) {
-    const bool of_training = option->get_group() == kTrainingGroup;
-    if (option->get_name() != "--json" && option->get_name() != "--topology" && of_training != predicts)
-      throw UsageError(
-          fmt::format("{}: {} --model", option->get_name(), predicts ? "does not go with" : "goes with"));
+    const std::string name = option->get_name(), group = option->get_group();
+    const std::string needed = group == kTrainingGroup ? "--model" : group == kJobsGroup ? "--jobs" : "";
+    const bool shared = name == "--json" || (name == "--topology" && mode != "--jobs") ||
+                        (group == kOutputGroup && mode == "--jobs");
+    if (!shared && needed != mode)
+      throw UsageError(mode.empty() ? fmt::format("{}: goes with {}", name, needed)
+                                    : fmt::format("{}: does not go with {}", name, mode));
   }
 }
 
@@ -75,12 +80,13 @@ void add_simulate_command(CLI::App& app) {
     GraphAndMachineFlags input;
     OutputFlags output;
     TrainingSimulationFlags training;
+    JobsSimulationFlags jobs;
     std::string placement;
     bool ignore_order = false;
   };
   auto flags = std::make_shared<Flags>();
   CLI::App* verb = app.add_subcommand(
-      "simulate", "Judge a placement by simulation, or (--model) predict how a training scales");
+      "simulate", "Judge a placement, or predict scaling (--model) or the sharing of a device (--jobs)");
   flags->input.add_to(*verb);
   verb->get_option("--graph")->required(false);
   flags->output.add_to(*verb);
@@ -91,12 +97,15 @@ void add_simulate_command(CLI::App& app) {
   verb->add_flag("--ignore-order", flags->ignore_order,
                  "list scheduling by bottom level instead of the placement's order");
   flags->training.add_to(*verb);
+  flags->jobs.add_to(*verb);
   verb->callback([flags, verb] {
-    const bool predicts = !flags->training.model.empty();
-    check_mode(*verb, predicts);
+    const bool shares = !flags->jobs.jobs.empty(), predicts = !flags->training.model.empty();
+    check_mode(*verb, shares ? "--jobs" : predicts ? "--model" : "");
+    if (shares) return simulate_jobs(flags->jobs, flags->output, *verb);
     if (predicts) return simulate_training(flags->training, flags->output.json);
     for (const char* flag : {"--graph", "--placement"})
-      if (verb->count(flag) == 0) throw UsageError(fmt::format("{} is required (or --model)", flag));
+      if (verb->count(flag) == 0)
+        throw UsageError(fmt::format("{} is required (or --model, or --jobs)", flag));
     flags->input.topology = flags->training.topology;
     flags->input.check_topology();
     run_simulate(flags->input, flags->placement, flags->ignore_order, flags->output);

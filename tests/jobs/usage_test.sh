@@ -18,7 +18,7 @@ refuses() { # STATUS WORDS SCRIPT ARGUMENTS…
 }
 
 for script in quickstart.sh test.sh scaling.sh train.sbatch compare_cpu.sh compare_gpu.sh compare_accuracy.sh \
-  partition_memory.sh partition_scaling.sh partition_baselines.sh sanitize_gpu.sh fuzz.sh; do
+  partition_memory.sh partition_scaling.sh partition_baselines.sh sanitize_gpu.sh fuzz.sh experiments/sharing_simulation.sh; do
   check "$script --help" helps "$script"
 done
 check "quickstart.sh: an unknown flag" refuses 2 "--hlep" quickstart.sh --hlep
@@ -35,6 +35,8 @@ check "compare_accuracy.sh: no such data" refuses 1 "data.h5: no such file" comp
 check "partition_memory.sh: too few arguments" refuses 2 "expected CONVOY, OUT" partition_memory.sh "$CONVOY" out
 check "partition_memory.sh: no program" refuses 1 "convoy: no such program" partition_memory.sh ./convoy out graph.json
 check "partition_scaling.sh: too few arguments" refuses 2 "expected CONVOY and OUT" partition_scaling.sh "$CONVOY"
+check "sharing_simulation.sh: too few arguments" refuses 2 "expected CONVOY and OUT" experiments/sharing_simulation.sh "$CONVOY"
+check "sharing_simulation.sh: no program" refuses 1 "convoy: no such program" experiments/sharing_simulation.sh ./convoy out
 check "sanitize_gpu.sh: a flag" refuses 2 "expected a folder" sanitize_gpu.sh --out
 check "check_style.sh --help" helps check_style.sh
 check "check_style.sh: no build folder" refuses 2 "--tidy nowhere: found no compile_commands.json" check_style.sh --tidy nowhere

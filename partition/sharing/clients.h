@@ -1,0 +1,74 @@
+// Jobs that share one device, and the device. Here a job is called a client: it comes with its
+// data, runs kernels, and takes its results away. partition/sharing/simulator.h says what happens
+// when; docs/sharing.md has worked examples.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "partition/graph/task_graph.h"
+#include "partition/simulation/machine.h"
+
+namespace convoy::partition::sharing {
+
+using ClientIndex = std::int32_t;  // 0 … count-1, in the order of the file
+
+struct Client {
+  std::string name;
+  Nanoseconds arrival = 0;                // nothing of the client happens before
+  Nanoseconds copy_in = 0;                // all its data, to the device
+  std::vector<Nanoseconds> kernels = {};  // one after the other, at least one
+  std::vector<Nanoseconds> idle = {};  // idle[i]: from the end of kernels[i] to when kernels[i + 1] may start
+  Nanoseconds copy_back = 0;           // all its data, to the host; 0: nothing needs to be kept
+  Bytes bytes = 0;                     // device memory
+};
+
+// Which memory an idle client may lose to others.
+enum class Eviction { kOff, kWhole, kPartial };  // none, all of it, as much as is needed
+
+struct Device {
+  std::int32_t compute_engines = 1;  // each runs one kernel at a time, and none slows another down
+  Bytes memory = kUnlimited;
+  Eviction eviction = Eviction::kPartial;
+};
+
+inline constexpr std::int32_t kMostComputeEngines = 256;
+
+// Clients and device, checked together, with the sums that policies and bounds need.
+class Workload {
+ public:
+  // Throws std::runtime_error of one line that begins with `where` for a client that is larger than
+  // the memory, that has no kernels or not one gap between each two, and for times that add up to
+  // 104 days or more.
+  Workload(std::vector<Client> clients, Device device, const std::string& where);
+
+  ClientIndex count() const { return static_cast<ClientIndex>(clients_.size()); }
+  const Client& client(ClientIndex client) const { return clients_[client]; }
+  const Device& device() const { return device_; }
+  Nanoseconds busy(ClientIndex client) const { return busy_[client]; }  // all its kernels
+  Nanoseconds idle(ClientIndex client) const { return idle_[client]; }  // all its gaps
+  // Two clients of more than half of the memory are never on the device together.
+  bool large(ClientIndex client) const { return clients_[client].bytes > device_.memory / 2; }
+
+ private:
+  std::vector<Client> clients_;
+  Device device_;
+  std::vector<Nanoseconds> busy_, idle_;  // by client
+};
+
+struct ClientFile {
+  std::vector<Client> clients;
+  Bytes memory = kUnlimited;
+};
+
+// {"clients": [{"name", "copy_us", "kernels": [us, …], "idle_us": [us, …]?, "copy_back_us"?,
+// "bytes"?, "arrival_us"?}, …],
+//  "memory_bytes"?}; times may be fractions and are kept to the nanosecond. Throws
+//  std::runtime_error of one line that names
+// `where`, the client and the field: for an unknown, missing or repeated field, a time that is
+// negative or no number, a name that is empty or given twice.
+ClientFile parse_clients(std::string_view text, const std::string& where);
+
+}  // namespace convoy::partition::sharing

@@ -1,0 +1,21 @@
+// The best order of a few clients.
+#pragma once
+
+#include "partition/sharing/policies.h"
+
+namespace convoy::partition::sharing {
+
+inline constexpr ClientIndex kMostExactClients = 9;
+
+struct ExactOrder {
+  Order order;
+  bool complete = false;  // all orders were searched, or the bound was reached: none is shorter
+};
+
+// Branch and bound over the next client whenever the copy engine is free, by the simulator's own
+// rules. Begins with the shortest of the given orders. Throws std::runtime_error for more than
+// kMostExactClients.
+ExactOrder search_exactly(const Workload& workload, const std::vector<Order>& seeds,
+                          std::chrono::duration<double> time);
+
+}  // namespace convoy::partition::sharing

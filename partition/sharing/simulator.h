@@ -1,0 +1,182 @@
+// Event-driven simulation of clients that share one device. It decides nothing but what is written
+// here: which client comes next is decided by a policy (policies.h).
+//
+// Engines. One copy engine to the device, one back to the host, and one or several compute engines.
+// Each does one thing at a time, without interruption; all work at the same time. At an instant
+// everything that ends ends first; then work starts.
+//
+// Order. Clients come in the order in which they are admitted: the copy engine copies each whole,
+// waits for its arrival and for its memory, and no client overtakes another. Without prefetching a
+// client waits, too, until fewer clients are on the device than there are compute engines; with one
+// engine that is one client at a time and nothing overlaps.
+//
+// Kernels. A client's first kernel may start when its copy has ended, each next one when the one
+// before has ended and the idle gap between them is over. A free compute engine takes the ready
+// kernel of the client that was admitted first; during a client's gaps it therefore runs the
+// kernels of others. The client's next kernel may run on another engine.
+//
+// Copy back. It is asked for when the last kernel ends; the copy engine serves requests as they
+// come, at the same instant in the order of admission. A client without a copy back leaves at once.
+//
+// Memory. All of a client's bytes are taken when its copy starts and given back when its copy back
+// ends.
+//
+// Eviction. If the next client lacks memory, it first counts on the memory of clients that are on
+// their way to the host. If that is not enough, clients in an idle gap make room: those already
+// partly evicted first, then those whose gap lasts longest, each with all its bytes (whole) or with
+// what is still lacking (partial). A share s of a client's bytes takes s × copy_back to leave and s
+// × copy_in to return, rounded up to the nanosecond; a client without a copy back has nothing to
+// save, so its bytes are dropped at once. A client is left alone if its gap is too short for
+// leaving and returning, and nobody is evicted unless that makes enough room. The return starts as
+// late as it can for the client's next kernel to be in time, before any new client's copy. A return
+// that lacks memory makes room in the same way, and also takes the memory of partly evicted clients
+// that wait for their own return, so that two of them never wait for each other.
+//
+// The model is a flow shop whose buffer is the memory: Kumar, Eyraud-Dubois & Krishnamoorthy,
+// "Performance Models for Data Transfers: A Case Study with Molecular Chemistry Kernels", ICPP
+// 2019, show that the best order is NP-hard to find with a limit. Bringing the next job's data
+// while one computes is PipeSwitch (Bai et al., OSDI 2020); swapping jobs out while they do not
+// compute is in Gandiva (Xiao et al., OSDI 2018), Salus (Yu & Chowdhury, MLSys 2020) and Zico (Lim
+// et al., ATC 2021). They decide as events come; this simulator's policies know all clients
+// beforehand.
+#pragma once
+
+#include <functional>
+#include <queue>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "partition/sharing/clients.h"
+#include "partition/simulation/simulator.h"
+
+namespace convoy::partition::sharing {
+
+enum class Prefetch { kOff, kOn };
+enum class Work { kCopyIn, kKernel, kCopyBack, kEvict, kReturn };
+
+// What an engine did without interruption.
+struct Slice {
+  Work work = Work::kKernel;
+  ClientIndex client = 0;
+  std::int32_t engine = 0;  // of the compute engines; 0 for copies
+  std::int32_t kernel = 0;  // of the client's
+  Nanoseconds start = 0, end = 0;
+  Bytes bytes = 0;  // of copies
+};
+
+struct Schedule {
+  Nanoseconds makespan = 0;                          // until the last client has left
+  std::vector<ClientIndex> order;                    // as admitted
+  Nanoseconds copy_in_busy = 0, copy_back_busy = 0;  // evictions and returns included
+  std::vector<Nanoseconds> compute_busy;             // by compute engine
+  Bytes swapped_bytes = 0;                           // evicted; what returns is not counted again
+  Bytes peak_bytes = 0;
+  std::vector<Slice> slices;         // Detail::kAll: by start
+  std::vector<MemorySample> memory;  // Detail::kAll: by ascending time
+};
+
+// The work that is left at an instant, for bounds.
+struct Progress {
+  Nanoseconds now = 0;
+  Nanoseconds compute = 0;     // of admitted clients, over all compute engines
+  Nanoseconds copy_back = 0;   // of admitted clients, on the copy engine
+  Nanoseconds large_hold = 0;  // kernels and copies back, not yet begun, of admitted clients that are large()
+};
+
+// A simulation under way. It is copied to try several continuations.
+class Simulation {
+ public:
+  Simulation(const Workload& workload, Prefetch prefetch, Detail detail);
+
+  // Runs until the copy engine is free for a client that is not yet admitted, and returns true;
+  // after the last one was admitted, runs to the end and returns false.
+  bool advance();
+  // Only after advance() returned true; each client once.
+  void admit(ClientIndex client);
+
+  Progress progress() const;
+  Nanoseconds makespan() const { return schedule_.makespan; }
+  Schedule finish() && { return std::move(schedule_); }  // after advance() returned false
+
+ private:
+  using Rank = std::int32_t;  // place in the order of admission
+  enum class State : std::uint8_t {
+    kQueued,    // waits for its copy
+    kArriving,  // first copy or return
+    kReady,     // a kernel may start
+    kRunning,
+    kIdle,      // in a gap, all its bytes on the device
+    kLeaving,   // an eviction is queued or under way
+    kOut,       // evicted, at least partly
+    kFinished,  // after the last kernel
+  };
+  enum class Happening : std::uint8_t { kArrived, kKernelEnded, kGapEnded, kEvicted, kCopiedBack, kNothing };
+  struct Event {
+    Nanoseconds time;
+    Rank rank;
+    Happening what;
+    auto operator<=>(const Event&) const = default;
+  };
+  struct Job {
+    ClientIndex client = 0;
+    State state = State::kQueued;
+    std::int32_t kernel = 0, engine = 0;
+    Bytes resident = 0, leaving = 0;  // device memory that it has; of it, what is being evicted
+    Nanoseconds ready = 0;            // end of its gap
+  };
+  struct Departure {  // a request of the copy engine to the host
+    Nanoseconds asked;
+    Rank rank;
+    auto operator<=>(const Departure&) const = default;
+  };
+  template <typename T>
+  using Earliest = std::priority_queue<T, std::vector<T>, std::greater<T>>;
+
+  const Client& client_of(Rank rank) const { return workload_->client(jobs_[rank].client); }
+  Nanoseconds evict_time(Rank rank, Bytes bytes) const;
+  Nanoseconds return_time(Rank rank, Bytes bytes) const;
+  Nanoseconds latest_return(Rank rank) const;
+  bool return_is_due() const;
+  bool may_be_evicted(Rank rank, Bytes bytes, bool for_return) const;
+
+  void process(const Event& event);
+  void end_arrival(Rank rank);
+  void end_kernel(Rank rank);
+  void end_eviction(Rank rank);
+  void leave(Rank rank);
+  void start_work();
+  void start_kernel();
+  void start_arrival();
+  void start_copy(Rank rank);
+  void start_departure();
+  bool make_room(Bytes need, Rank rank);
+  void evict(Rank rank, Bytes bytes);
+  void use_memory(Bytes bytes);
+  void happen(Nanoseconds time, Rank rank, Happening what) { events_.push({time, rank, what}); }
+  void record(const Slice& slice);
+
+  const Workload* workload_;
+  Prefetch prefetch_;
+  Detail detail_;
+  Nanoseconds now_ = 0;
+  std::vector<Job> jobs_;  // by rank
+  Earliest<Event> events_;
+  Earliest<Rank> ready_;
+  Earliest<std::int32_t> free_engines_;
+  Earliest<Departure> departures_;
+  std::vector<Rank> idle_, out_;         // ascending
+  std::vector<Nanoseconds> engine_end_;  // of the kernel that each compute engine runs, or ran last
+  bool copy_in_free_ = true, copy_back_free_ = true, waiting_ = false;  // waiting_: the last job is queued
+  std::int32_t on_device_ = 0;
+  Bytes free_ = 0, leaving_ = 0;  // leaving_: of clients on their way to the host
+  Nanoseconds compute_left_ = 0, copy_back_left_ = 0, large_left_ = 0;  // admitted, not begun
+  Nanoseconds copy_back_end_ = 0;
+  Schedule schedule_;
+};
+
+// `order` has each client once.
+Schedule simulate(const Workload& workload, std::span<const ClientIndex> order, Prefetch prefetch,
+                  Detail detail = Detail::kTimes);
+
+}  // namespace convoy::partition::sharing
