@@ -3,15 +3,26 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "app/compile/step_choices.h"
 
 namespace convoy::app {
 
 inline constexpr const char* kTrainingGroup = "Scaling of a training";  // of flags, in --help
 
+enum class Scaling : std::uint8_t { weak, strong, both };
+template <>
+inline constexpr auto kChoices<Scaling> = std::to_array<Choice<Scaling>>({{"weak", Scaling::weak},
+                                                                          {"strong", Scaling::strong},
+                                                                          {"both", Scaling::both}});
+
 struct TrainingSimulationFlags {
-  std::string model, topology, precision, scaling = "both";  // precision empty: the profile's
+  std::string model, topology;
+  std::optional<Precision> precision;  // nothing: the profile's
+  Scaling scaling = Scaling::both;
   std::vector<std::string> profiles, collectives;
   std::vector<std::int64_t> ranks{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
   std::int64_t batch = 0, global_batch = 0, size = 0, classes = 0, bucket_bytes = 0;

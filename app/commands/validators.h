@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "app/choices.h"
+
 namespace convoy::app {
 
 CLI::Validator whole_number(std::int64_t low, std::int64_t high = std::numeric_limits<std::int64_t>::max());
@@ -18,6 +20,17 @@ CLI::Validator number_in(const std::string& interval);
 
 // One of the names; near misses are pointed out.
 CLI::Validator one_of(std::vector<std::string> names);
+
+// Adds a flag that takes one of `names`, the names of an enum's values. `value` must outlive the verb.
+template <NamedChoice Enum>
+CLI::Option* add_choice(CLI::App& verb, const std::string& flag, Enum& value, const std::string& help,
+                        const std::vector<std::string>& names = names_of<Enum>()) {
+  return verb
+      .add_option_function<std::string>(
+          flag, [&value](const std::string& name) { value = find_choice<Enum>(name).value(); }, help)
+      ->check(one_of(names))
+      ->default_str(name_of(value));
+}
 
 // Any text but an empty one: an empty shell variable must not pass for a file name.
 CLI::Validator not_empty();

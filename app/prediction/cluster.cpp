@@ -111,10 +111,11 @@ Cluster Cluster::parse(const std::string& text, const std::string& file) {
   Cluster cluster;
   cluster.name_ = reader.text("name", file);
   cluster.devices_per_node_ = reader.whole("devices_per_node", 1, 1 << 16);
-  cluster.device_.backend = reader.text("backend", "cuda");
-  if (cluster.device_.backend != "cuda" && cluster.device_.backend != "cpu")
-    throw std::runtime_error(fmt::format("{}: backend: found \"{}\", expected \"cuda\" or \"cpu\"", file,
-                                         cluster.device_.backend));
+  const std::string backend = reader.text("backend", "cuda");
+  if (backend != "cuda" && backend != "cpu")
+    throw std::runtime_error(
+        fmt::format("{}: backend: found \"{}\", expected \"cuda\" or \"cpu\"", file, backend));
+  cluster.device_.backend = *find_choice<kernels::Backend>(backend);
   cluster.call_us_ = reader.number("call_us", 0);
   cluster.overlap_ = reader.number("overlap", 0, 1);
   if (cluster.devices_per_node_ > 1) cluster.within_ = reader.part("within_node").link();
@@ -122,8 +123,14 @@ Cluster Cluster::parse(const std::string& text, const std::string& file) {
   cluster.between_ = between.link();
   if (between.object().contains("ports")) cluster.ports_ = between.whole("ports", 1, 1 << 16);
   const Reader device = reader.part("device");
-  for (const auto& [precision, unused] : device.part("gflops").object().items())
-    cluster.device_.gflops[precision] = device.part("gflops").number(precision.c_str(), 1e-6);
+  const Reader gflops = device.part("gflops");
+  for (const auto& [name, unused] : gflops.object().items()) {
+    const auto precision = find_choice<Precision>(name);
+    if (!precision)
+      throw std::runtime_error(fmt::format("{}: device.gflops: found '{:.40}', expected {}", file, name,
+                                           fmt::join(names_of<Precision>(), ", ")));
+    cluster.device_.gflops[*precision] = gflops.number(name.c_str(), 1e-6);
+  }
   cluster.device_.gbytes_per_second = device.number("gbytes_per_second", 1e-6);
   cluster.device_.launch_us = device.number("launch_us", 0);
   return cluster;

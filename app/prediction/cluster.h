@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "app/compile/step_choices.h"
+
 namespace convoy::app {
 
 struct Link {
@@ -17,8 +19,8 @@ struct Link {
 };
 
 struct DeviceRates {
-  std::string backend = "cuda";          // or "cpu"
-  std::map<std::string, double> gflops;  // by precision: what dense products reach
+  kernels::Backend backend = kernels::Backend::cuda;  // or cpu
+  std::map<Precision, double> gflops;                 // that dense products reach
   double gbytes_per_second = 0;
   double launch_us = 0;  // the least that an operation costs
 };

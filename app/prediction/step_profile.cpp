@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <ranges>
 #include <stdexcept>
@@ -51,12 +50,14 @@ class Row {
           fmt::format("{}: {}: found {}, expected {} to {}", file_, key, value, least, most));
     return value;
   }
-  std::string one_of(const char* key, std::initializer_list<const char*> names) const {
-    const auto value = field<std::string>(key);
-    if (std::ranges::find(names, value) == names.end())
-      throw std::runtime_error(fmt::format("{}: {}: found '{:.40}', expected one of {}", file_, key, value,
-                                           fmt::join(names, ", ")));
-    return value;
+  template <NamedChoice Enum>
+  Enum choice(const char* key) const {
+    const auto name = field<std::string>(key);
+    const auto value = find_choice<Enum>(name);
+    if (!value)
+      throw std::runtime_error(fmt::format("{}: {}: found '{:.40}', expected one of {}", file_, key, name,
+                                           fmt::join(names_of<Enum>(), ", ")));
+    return *value;
   }
 
  private:
@@ -109,8 +110,8 @@ StepProfile read_profile(const std::string& file) {
     const Row row(line, file);
     if (profile.batch == 0) {
       profile.model = row.field<std::string>("model");
-      profile.precision = row.one_of("precision", {"fp32", "tf32", "bf16"});
-      profile.backend = row.one_of("backend", {"reference", "cpu", "cuda"});
+      profile.precision = row.choice<Precision>("precision");
+      profile.backend = row.choice<kernels::Backend>("backend");
       profile.batch = row.number<std::int64_t>("batch", 1, 1 << 24);
       profile.size = row.number<std::int64_t>("size", 1, 1 << 14);
       step_ms = row.number<double>("ms_mean", 0, kMostMilliseconds);  // what a training's rate is made of
@@ -129,15 +130,16 @@ StepProfile read_profile(const std::string& file) {
   return profile;
 }
 
-StepProfile estimate_profile(const Network& network, const std::string& precision,
-                             const DeviceRates& device) {
+StepProfile estimate_profile(const Network& network, Precision precision, const DeviceRates& device) {
   const auto rate = device.gflops.find(precision);
   if (rate == device.gflops.end())
-    throw std::runtime_error(fmt::format("--precision {}: the topology's device.gflops has {} alone",
-                                         precision, fmt::join(device.gflops | std::views::keys, ", ")));
+    throw std::runtime_error(fmt::format(
+        "--precision {}: the topology's device.gflops has {} alone", name_of(precision),
+        fmt::join(device.gflops | std::views::keys | std::views::transform(name_of<Precision>), ", ")));
   StepGraph graph = training_graph(network);
-  if (device.backend == "cuda") fuse_for_gpu(graph, precision != "fp32");  // as the session does on Hopper
-  const double activation_bytes = precision == "bf16" ? 2 : 4;
+  // As a session does on Hopper.
+  if (device.backend == kernels::Backend::cuda) fuse_for_gpu(graph, precision != Precision::fp32);
+  const double activation_bytes = precision == Precision::bf16 ? 2 : 4;
   StepProfile profile;
   profile.model = network.name(), profile.precision = precision, profile.backend = device.backend;
   profile.batch = network.shape(network.input())[0], profile.size = network.shape(network.input())[2];

@@ -20,8 +20,9 @@ struct TimedOperation {
 };
 
 struct StepProfile {
-  std::string model, precision;
-  std::string backend;  // "cuda": as a GPU overlaps communication
+  std::string model;
+  Precision precision = Precision::fp32;
+  kernels::Backend backend = kernels::Backend::cpu;  // cuda: as a GPU overlaps communication
   std::int64_t batch = 0, size = 0;
   bool measured = false;
   std::vector<TimedOperation> operations;  // in the order in which they run
@@ -35,7 +36,7 @@ struct StepProfile {
 StepProfile read_profile(const std::string& file);
 
 // The larger of operations ÷ rate and bytes ÷ bandwidth for each operation, at least the device's launch time.
-StepProfile estimate_profile(const Network& network, const std::string& precision, const DeviceRates& device);
+StepProfile estimate_profile(const Network& network, Precision precision, const DeviceRates& device);
 
 // The step at another batch. Between measured batches in proportion, operation by operation; beyond them, and with one
 // profile alone, the part above `launch_us` grows with the batch. Throws std::runtime_error where the profiles are not

@@ -16,12 +16,9 @@
 
 namespace convoy::app {
 
-// Throws UsageError for a precision that the backend does not have.
-kernels::Backend backend_of(const std::string& backend, const std::string& precision);
-
 // The rank's device for --backend: its GPU, made current, or the host's processor. Call it before MPI_Init. Says what
 // is wrong once a host and throws ExitStatus when there is none to be had.
-comm::LocalDevice device_of(const std::string& backend);
+comm::LocalDevice device_of(kernels::Backend backend);
 
 // The collectives of a backend: here, and nowhere else, is MPI or NCCL chosen. Collective.
 std::unique_ptr<comm::Collectives> make_collectives(kernels::Backend backend, const comm::Communicator& ranks,

@@ -20,9 +20,7 @@ namespace {
 
 kernels::OptimizerProblem optimizer_of(const TrainOptions& options) {
   kernels::OptimizerProblem problem;
-  problem.kind = options.optimizer == "lars"    ? kernels::OptimizerKind::lars
-                 : options.optimizer == "adamw" ? kernels::OptimizerKind::adamw
-                                                : kernels::OptimizerKind::sgd;
+  problem.kind = options.optimizer;
   problem.momentum = static_cast<float>(options.momentum);
   problem.nesterov = options.nesterov;
   problem.weight_decay = static_cast<float>(options.weight_decay);
@@ -55,15 +53,12 @@ void warn_of_short_steps(std::int64_t global_batch, std::int64_t train_images) {
 
 Trainer::Trainer(const TrainOptions& options, comm::MpiEnvironment& environment, const StopSignals& signals)
     : options_(options), environment_(environment), signals_(signals), ranks_(environment.world()) {
-  run_on_all_ranks(ranks_, [&] {
-    check_train_options(options_, ranks_.size());
-    backend_ = backend_of(options_.backend, options_.precision);
-  });
+  run_on_all_ranks(ranks_, [&] { check_train_options(options_, ranks_.size()); });
   require_same_flags(ranks_, facts_of(options_));
   run_on_all_ranks(ranks_, [&] { refuse_second_run(); });
   threads_ = use_cores(environment_, options_.threads);
   obey_signals();
-  run_ranks_ = std::make_unique<RunRanks>(ranks_, static_cast<int>(options_.partition), backend_);
+  run_ranks_ = std::make_unique<RunRanks>(ranks_, static_cast<int>(options_.partition), options_.backend);
   dataset_ = std::make_unique<Dataset>(options_, run_ranks_->replicas(), threads_);
   require_same_data(ranks_, options_.data, facts_of(*dataset_, options_, run_ranks_->replicas()));
   obey_signals();
@@ -115,9 +110,9 @@ std::int64_t Trainer::replica_capacity() const {
 
 StepOptions Trainer::session_options() {
   StepOptions session;
-  session.backend = backend_;
-  session.precision = precision_of(options_.precision);
-  session.input = input_of(backend_, *dataset_, replica_capacity(), options_.data_on_device);
+  session.backend = options_.backend;
+  session.precision = options_.precision;
+  session.input = input_of(options_.backend, *dataset_, replica_capacity(), options_.data_on_device);
   session.synchronised_batch_norm = options_.sync_batch_norm;
   session.mixing = options_.mixup > 0 || options_.cutmix > 0;
   session.label_smoothing = static_cast<float>(options_.label_smoothing);

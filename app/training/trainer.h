@@ -60,7 +60,6 @@ class Trainer {
   comm::MpiEnvironment& environment_;
   const StopSignals& signals_;
   const comm::Communicator& ranks_;
-  kernels::Backend backend_ = kernels::Backend::cpu;
   int threads_ = 1;
   std::unique_ptr<RunRanks> run_ranks_;
   std::unique_ptr<Dataset> dataset_;

@@ -108,14 +108,14 @@ bool Trainer::resume() {
     const auto path = checkpoints_->latest(ranks_.rank() == 0);
     if (!path) return;
     const CheckpointState state = load_checkpoint(*path);
-    const auto options = nlohmann::json::parse(state.options_json);
-    check_resumed_options(options_, options);
+    const TrainOptions saved = options_from_json(nlohmann::json::parse(state.options_json), path->string());
+    check_resumed_options(options_, saved);
     check_resumed_data(state, *path);
     if (state.step > total_steps_)
       throw UsageError(fmt::format("{}: found {} steps in all, but {} is of step {}",
                                    options_.steps > 0 ? "--steps" : "--epochs", total_steps_, path->string(),
                                    state.step));
-    const std::string jump = rate_jump(options_, options, state.step, steps_per_epoch_);
+    const std::string jump = rate_jump(options_, saved, state.step, steps_per_epoch_);
     if (!jump.empty() && ranks_.rank() == 0) spdlog::warn("{}", jump);
     restore_session(state, *path);
     step = state.step;

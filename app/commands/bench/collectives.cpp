@@ -32,7 +32,7 @@ using Way = CollectivesMeter::Way;
 constexpr int kSamples = 7;
 
 struct Options {
-  std::string backend = "cpu";
+  kernels::Backend backend = kernels::Backend::cpu;
   std::vector<std::string> operations{"all-reduce",   "gradients", "broadcast",
                                       "send-receive", "buckets",   "overlap"};
   std::int64_t from = 8, to = std::int64_t{256} << 20, total = std::int64_t{100} << 20;
@@ -94,7 +94,7 @@ class Bench {
     if (wanted("buckets"))
       for (std::int64_t bucket = std::int64_t{1} << 20; bucket <= options_.total; bucket *= 2)
         print(in_buckets(bucket));
-    if (wanted("overlap") && options_.backend == "cuda")
+    if (wanted("overlap") && options_.backend == kernels::Backend::cuda)
       // Buckets that are NCCL's everywhere, and such that on one host are the copy engines'.
       for (const std::int64_t bytes : {comm::kLeastCopiedBytes / 2, comm::kLeastCopiedBytes})
         for (const std::int64_t images : {8, 32, 256}) print(beside_computation(bytes, images));
@@ -102,8 +102,8 @@ class Bench {
 
  private:
   void make_meter(std::int64_t most) {
-    meter_ =
-        options_.backend == "cuda" ? comm::make_nccl_meter(ranks_, most) : comm::make_mpi_meter(ranks_, most);
+    meter_ = options_.backend == kernels::Backend::cuda ? comm::make_nccl_meter(ranks_, most)
+                                                        : comm::make_mpi_meter(ranks_, most);
   }
   bool speaks() const { return ranks_.rank() == 0; }
   bool wanted(const std::string& operation) const {
@@ -235,9 +235,8 @@ void add_bench_collectives(CLI::App& bench) {
   CLI::App* verb = bench.add_subcommand(
       "collectives",
       "Collectives of all ranks: time and bus bandwidth by size, beside MPI's or NCCL's own calls");
-  verb->add_option("--backend", options->backend, "cpu: host memory over MPI; cuda: device memory over NCCL")
-      ->capture_default_str()
-      ->check(one_of({"cpu", "cuda"}));
+  add_choice(*verb, "--backend", options->backend, "cpu: host memory over MPI; cuda: device memory over NCCL",
+             {"cpu", "cuda"});
   verb->add_option("--operations", options->operations,
                    "several with commas; gradients: an all-reduce in memory that the ranks share, if they "
                    "can; buckets: "
@@ -268,7 +267,7 @@ void add_bench_collectives(CLI::App& bench) {
     const auto asked_for = [&](std::string_view operation) {
       return verb->count("--operations") > 0 && std::ranges::count(options->operations, operation) > 0;
     };
-    if (options->backend == "cpu" && asked_for("overlap"))
+    if (options->backend == kernels::Backend::cpu && asked_for("overlap"))
       throw UsageError("--operations overlap: found --backend cpu, expected cuda");
     if (options->total < 1 << 20 && asked_for("buckets"))
       throw UsageError(fmt::format("--total: found {}, expected a bucket of 1 MiB or more", options->total));

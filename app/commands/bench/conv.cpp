@@ -9,6 +9,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "app/commands/bench/math_choices.h"
 #include "app/commands/commands.h"
 #include "app/commands/validators.h"
 #include "app/errors.h"
@@ -26,7 +27,8 @@ using conv::Direction;
 using conv::Task;
 
 struct Options {
-  std::string model = "resnet50", precision = "bf16";
+  std::string model = "resnet50";
+  gemm::Math precision = gemm::Math::bf16;
   std::int64_t batch = 256, size = 224, channels = 3;
   int candidates = 4;
   double milliseconds = 3;
@@ -42,12 +44,6 @@ struct Group {
   bool first = false;  // reads the images, whose gradient nobody wants
 };
 
-gemm::Math parse_math(const std::string& name) {
-  for (const gemm::Math math : {gemm::Math::fp32, gemm::Math::tf32, gemm::Math::bf16})
-    if (name == gemm::name_of(math)) return math;
-  throw UsageError(fmt::format("--precision: found '{}', expected fp32, tf32 or bf16", name));
-}
-
 std::vector<Group> groups_of(const Options& options) {
   const Network network =
       make_network(options.model, {options.batch, options.channels, options.size, options.size}, 1000);
@@ -57,7 +53,7 @@ std::vector<Group> groups_of(const Options& options) {
     if (op == nullptr) continue;
     const Shape x = network.input_shapes(layer)[0], y = layer.output;
     Group group{{}, layer.name, 1, layer.inputs[0] == network.input()};
-    group.forward.math = parse_math(options.precision);
+    group.forward.math = options.precision;
     group.forward.statistics = options.statistics && !op->bias;
     group.forward.geometry = {int(x[0]),
                               int(x[1]),
@@ -243,9 +239,7 @@ void add_bench_conv(CLI::App& bench) {
   verb->add_option("--channels", options->channels, "channels of the images")
       ->check(whole_number(1, 64))
       ->capture_default_str();
-  verb->add_option("--precision", options->precision, "of products")
-      ->capture_default_str()
-      ->check(one_of({"fp32", "tf32", "bf16"}));
+  add_choice(*verb, "--precision", options->precision, "of products");
   verb->add_option("--directions", options->directions, "several with commas; default: all")
       ->delimiter(',')
       ->check(one_of({"forward", "backward_data", "backward_weights"}));

@@ -31,9 +31,10 @@ std::string augmentation_of(const TrainOptions& options) {
   if (options.flip) text += "flip, ";
   if (!options.color_jitter.empty())
     text += fmt::format("colour jitter {}, ", fmt::join(options.color_jitter, " "));
-  if (options.auto_augment == "trivial") text += "TrivialAugment, ";
-  if (const auto rand = rand_augment_of(options.auto_augment))
-    text += fmt::format("RandAugment of {} operations and magnitude {}, ", rand->operations, rand->magnitude);
+  if (options.auto_augment.kind == data::AutoAugment::trivial) text += "TrivialAugment, ";
+  if (options.auto_augment.kind == data::AutoAugment::rand)
+    text += fmt::format("RandAugment of {} operations and magnitude {}, ",
+                        options.auto_augment.rand().operations, options.auto_augment.rand().magnitude);
   if (options.cutout > 0) text += fmt::format("cutout {}, ", options.cutout);
   if (options.random_erasing > 0) text += fmt::format("random erasing {}, ", options.random_erasing);
   if (options.mixup > 0) text += fmt::format("mixup {}, ", options.mixup);
@@ -44,7 +45,7 @@ std::string augmentation_of(const TrainOptions& options) {
 // Says which side does which part of the work on images.
 std::string loading_of(const TrainOptions& options, data::ImageFormat format, int threads) {
   const std::string workers = fmt::format("{} thread{} a rank", threads, threads == 1 ? "" : "s");
-  if (options.backend != "cuda") return workers + " read, decode, augment and normalise";
+  if (options.backend != kernels::Backend::cuda) return workers + " read, decode, augment and normalise";
   if (options.data_on_device) return "the device holds all images, augments and normalises";
   return fmt::format("{} read{} and cut; the device resizes, augments and normalises", workers,
                      format == data::ImageFormat::encoded ? ", decode" : "");
@@ -117,12 +118,13 @@ void RunReport::print_configuration(const Dataset& dataset, const Session& sessi
   table.row("network", options_.model);
   table.row("parameters", with_thousands(parameter_count(session)));
   table.row("input", dataset.input_shape().to_string() + fmt::format(", {} classes", dataset.classes()));
-  table.row("backend", fmt::format("{}, {}, {} thread{} a rank", options_.backend, options_.precision,
-                                   plan_.threads, plan_.threads == 1 ? "" : "s"));
+  table.row("backend",
+            fmt::format("{}, {}, {} thread{} a rank", name_of(options_.backend), name_of(options_.precision),
+                        plan_.threads, plan_.threads == 1 ? "" : "s"));
   table.section("Ranks");
   table.ranks(plan_.ranks);
   table.section("Data");
-  table.row("source", fmt::format("{}, {}", options_.data, options_.feed));
+  table.row("source", fmt::format("{}, {}", options_.data, name_of(options_.feed)));
   table.row("images", fmt::format("{} training, {} test", with_thousands(dataset.train_size()),
                                   with_thousands(dataset.test_size())));
   table.row("augmentation", augmentation_of(options_));
@@ -211,8 +213,8 @@ void RunReport::finish(std::int64_t steps, const std::string& parameters_sha256,
   progress_.finish();
   Summary summary;
   summary.model = options_.model;
-  summary.backend = options_.backend;
-  summary.precision = options_.precision;
+  summary.backend = name_of(options_.backend);
+  summary.precision = name_of(options_.precision);
   summary.ranks = static_cast<int>(plan_.ranks.size());
   for (const RankPlace& place : plan_.ranks) summary.devices.push_back(place.device);
   summary.global_batch = options_.global_batch;

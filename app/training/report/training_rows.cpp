@@ -9,12 +9,13 @@ namespace convoy::app {
 namespace {
 
 std::string optimizer_row(const TrainOptions& o) {
-  std::string text = o.optimizer;
-  if (o.optimizer == "adamw")
+  using kernels::OptimizerKind;
+  std::string text = name_of(o.optimizer);
+  if (o.optimizer == OptimizerKind::adamw)
     text += fmt::format(", betas {} and {}, epsilon {}", o.beta1, o.beta2, o.epsilon);
   else
     text += fmt::format(", {}momentum {}", o.nesterov ? "Nesterov " : "", o.momentum);
-  if (o.optimizer == "lars")
+  if (o.optimizer == OptimizerKind::lars)
     text += fmt::format(", trust coefficient {}, epsilon {}", o.trust_coefficient, o.epsilon);
   text += fmt::format(", weight decay {}", o.weight_decay);
   if (o.clip_gradient_norm > 0) text += fmt::format(", gradient norm at most {}", o.clip_gradient_norm);
@@ -32,18 +33,18 @@ std::string curve(const TrainOptions& o, const Schedule& schedule) {
     case ScheduleKind::polynomial:
       return fmt::format("polynomial of power {} to {}", schedule.power, schedule.final_learning_rate);
     case ScheduleKind::one_cycle:
-      return fmt::format("one-cycle ({}) with its peak after {:.4g} % of the steps", o.one_cycle_anneal,
-                         100 * schedule.rise);
+      return fmt::format("one-cycle ({}) with its peak after {:.4g} % of the steps",
+                         name_of(o.one_cycle_anneal), 100 * schedule.rise);
   }
-  return o.schedule;
+  return name_of(o.schedule);
 }
 
 std::string learning_rate_row(const TrainOptions& o, std::int64_t steps_per_epoch) {
   const Schedule schedule = make_schedule(o, steps_per_epoch);
   std::string text = fmt::format("{:.6g}", schedule.learning_rate);
-  if (o.scale_learning_rate != "none")
+  if (o.scale_learning_rate != RateScaling::none)
     text += fmt::format(" ({} for a batch of {}, {} scaling)", o.learning_rate, o.base_batch,
-                        o.scale_learning_rate);
+                        name_of(o.scale_learning_rate));
   text += ", " + curve(o, schedule);
   if (schedule.warmup_steps > 0) text += fmt::format(", {} steps of warm-up", schedule.warmup_steps);
   return text;

@@ -212,8 +212,9 @@ TEST(TrainOptions, ChecksAcrossFlags) {
             "--trace " + testing::TempDir() + ": is a folder, expected the name of a file");
   EXPECT_EQ(error_of(with({"--nesterov", "--momentum", "0"})),
             "--nesterov: found --momentum 0, expected a positive one");
-  EXPECT_EQ(error_of(with({"--backend", "reference", "--precision", "bf16"})),
-            "--precision: found bf16, expected fp32 with --backend reference");
+  for (const char* backend : {"reference", "cpu"})
+    EXPECT_EQ(error_of(with({"--backend", backend, "--precision", "bf16"})),
+              std::string("--precision: found bf16, expected fp32 with --backend ") + backend);
 }
 
 TEST(TrainOptions, ScheduleIsInStepsWithTheScaledRate) {
@@ -255,7 +256,7 @@ TEST(TrainOptions, JsonHoldsEveryFlag) {
 }
 
 TEST(TrainOptions, ResumedRunMustBeTheSameRun) {
-  const auto saved = to_json(parse(with({})));
+  const TrainOptions saved = parse(with({}));
   EXPECT_NO_THROW(check_resumed_options(parse(with({"--threads", "3", "--log-every", "7"})), saved));
   for (const Words& change : {Words{"--seed", "9"},
                               {"--momentum", "0.8"},
@@ -282,8 +283,90 @@ TEST(TrainOptions, ResumedRunMustBeTheSameRun) {
 TEST(TrainOptions, AnOlderRunHadTheDefaultsOfNewFlags) {
   auto saved = to_json(parse(with({})));
   for (const char* flag : {"ema", "accumulate", "mixup", "color-jitter"}) saved.erase(flag);
-  EXPECT_NO_THROW(check_resumed_options(parse(with({})), saved));
-  EXPECT_THROW(check_resumed_options(parse(with({"--ema", "0.9"})), saved), UsageError);
+  const TrainOptions older = options_from_json(saved, "c.h5");
+  EXPECT_NO_THROW(check_resumed_options(parse(with({})), older));
+  EXPECT_THROW(check_resumed_options(parse(with({"--ema", "0.9"})), older), UsageError);
+}
+
+// Checkpoints and manifests of released versions hold this text: it must be written and read to the byte.
+TEST(TrainOptions, JsonKeepsItsKeysAndValues) {
+  const TrainOptions options = parse({"--model",
+                                      "wrn10_1",
+                                      "--data",
+                                      "d.h5",
+                                      "--out",
+                                      "o",
+                                      "--size",
+                                      "32",
+                                      "--global-batch",
+                                      "32",
+                                      "--epochs",
+                                      "1",
+                                      "--optimizer",
+                                      "adamw",
+                                      "--schedule",
+                                      "one-cycle",
+                                      "--one-cycle-anneal",
+                                      "linear",
+                                      "--auto-augment",
+                                      "rand:3:9",
+                                      "--scale-learning-rate",
+                                      "sqrt",
+                                      "--base-batch",
+                                      "64",
+                                      "--label-smoothing",
+                                      "0.1",
+                                      "--color-jitter",
+                                      "0.4,0.4,0.4,0.1",
+                                      "--feed",
+                                      "scatter",
+                                      "--memory-limit",
+                                      "1GiB",
+                                      "--clip-gradient-norm",
+                                      "1",
+                                      "--ema",
+                                      "0.9",
+                                      "--checkpoint-every-steps",
+                                      "7",
+                                      "--flip",
+                                      "--backend",
+                                      "cuda",
+                                      "--precision",
+                                      "bf16"});
+  const std::string text =
+      R"({"accumulate":1,"auto-augment":"rand:3:9","backend":"cuda","base-batch":64,"beta1":0.9,"beta2":0.999,)"
+      R"("checkpoint-every-epochs":1,"checkpoint-every-steps":7,"classes":10,"clip-gradient-norm":1.0,)"
+      R"("color-jitter":[0.4,0.4,0.4,0.1],"crop-padding":0,"cutmix":0.0,"cutout":0,"data":"d.h5",)"
+      R"("data-on-device":false,"ema":0.9,"epochs":1,"epsilon":1e-08,"eval-every":1,"feed":"scatter",)"
+      R"("final-learning-rate":0.0,"flip":true,"gamma":0.1,"global-batch":32,"keep-checkpoints":3,)"
+      R"("label-smoothing":0.1,"lanes":3,"learning-rate":0.1,"limit-test":0,"limit-train":0,"log-every":10,)"
+      R"("memory-limit":1073741824,"milestones":[],"mixup":0.0,"model":"wrn10_1","momentum":0.9,)"
+      R"("nesterov":false,"one-cycle-anneal":"linear","one-cycle-final-division":10000.0,)"
+      R"("one-cycle-initial-division":25.0,"one-cycle-rise":0.3,"optimizer":"adamw","out":"o","partition":1,)"
+      R"("power":1.0,"precision":"bf16","random-erasing":0.0,"random-resized-crop":false,)"
+      R"("scale-learning-rate":"sqrt","schedule":"one-cycle","seed":1,"size":32,"steps":0,)"
+      R"("stop-on-divergence":true,"sync-batch-norm":true,"test-resize":0,"threads":0,"timeout":300.0,)"
+      R"("trace":"","trust-coefficient":0.001,"tuning-file":"","warmup-epochs":0.0,"warmup-steps":0,)"
+      R"("weight-decay":0.0})";
+  EXPECT_EQ(to_json(options).dump(), text);
+  const TrainOptions read = options_from_json(nlohmann::json::parse(text), "c.h5");
+  EXPECT_EQ(to_json(read).dump(), text);
+  EXPECT_NO_THROW(check_resumed_options(options, read));
+}
+
+TEST(TrainOptions, SavedValuesOfAnotherKindAreNamed) {
+  const auto error = [](const char* text) -> std::string {
+    try {
+      options_from_json(nlohmann::json::parse(text), "c.h5");
+      return "";
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(error(R"({"optimizer": "adam"})"),
+            "c.h5: option 'optimizer': found \"adam\", expected one of sgd, lars, adamw");
+  EXPECT_EQ(error(R"({"ema": "much"})").rfind("c.h5: option 'ema': ", 0), 0u);
+  EXPECT_EQ(error(R"({"train-images": 7})"), "") << "keys that are no options are passed over";
 }
 
 TEST(TrainOptions, AJumpOfTheRateIsFoundWhateverTheUnit) {
@@ -293,7 +376,7 @@ TEST(TrainOptions, AJumpOfTheRateIsFoundWhateverTheUnit) {
   };
   const Words cosine{"--schedule", "cosine"}, steps{"--schedule", "step", "--milestones", "1,2"};
   const auto jump = [&](const Words& from, const Words& to, const Words& schedule, std::int64_t step) {
-    return rate_jump(of_length(to, schedule), to_json(of_length(from, schedule)), step, 10);
+    return rate_jump(of_length(to, schedule), of_length(from, schedule), step, 10);
   };
   const std::string line = jump({"--epochs", "2"}, {"--steps", "40"}, cosine, 20);
   EXPECT_EQ(
@@ -323,11 +406,12 @@ TEST(TrainOptions, AugmentationAndAccumulationAreChecked) {
                   .rfind("--auto-augment: found '" + std::string(bad) + "', expected ", 0),
               0u)
         << bad;
-  EXPECT_EQ(rand_augment_of("rand")->operations, 2);
-  EXPECT_EQ(rand_augment_of("rand")->magnitude, 9);
-  EXPECT_EQ(rand_augment_of("rand:3:7")->operations, 3);
-  EXPECT_EQ(rand_augment_of("rand:3:7")->magnitude, 7);
-  EXPECT_FALSE(rand_augment_of("trivial"));
+  const auto policy = [](const char* text) { return parse(with({"--auto-augment", text})).auto_augment; };
+  EXPECT_EQ(policy("rand").kind, data::AutoAugment::rand);
+  EXPECT_EQ(policy("rand").rand(), (RandAugment{2, 9}));
+  EXPECT_EQ(policy("rand:3:7").kind, data::AutoAugment::rand);
+  EXPECT_EQ(policy("rand:3:7").rand(), (RandAugment{3, 7}));
+  EXPECT_EQ(policy("trivial"), (AutoAugmentPolicy{data::AutoAugment::trivial, {}}));
   EXPECT_EQ(error_of(with({"--test-resize", "256"})),
             "--test-resize: expected --size too, the pixels a side that a test cuts from the resized image");
   EXPECT_EQ(error_of(with({"--test-resize", "200", "--size", "224"})),
@@ -354,7 +438,7 @@ TEST(TrainOptions, AResumedRunKeepsTheUnitOfItsMilestones) {
   };
   const auto resumed = [&](const Words& from, const Words& to, bool milestones) -> std::string {
     try {
-      check_resumed_options(of_length(to, milestones), to_json(of_length(from, milestones)));
+      check_resumed_options(of_length(to, milestones), of_length(from, milestones));
       return "";
     } catch (const UsageError& error) {
       return error.what();
