@@ -13,7 +13,7 @@
 #include "app/execute/run_on_all_ranks.h"
 #include "app/json_text.h"
 #include "app/model/zoo/zoo.h"
-#include "app/training/checkpoint/session_checkpoint.h"
+#include "app/training/checkpoint/session_state.h"
 #include "app/training/class_order.h"
 #include "app/training/dataset.h"
 #include "app/training/rank_facts.h"
@@ -98,7 +98,7 @@ void evaluate_checkpoint(EvaluateOptions& options) {
                                    options.run.global_batch, ranks.size()));
     options.checkpoint = checkpoint_file(options.checkpoint);
     state = load_checkpoint(options.checkpoint);
-    if (options.ema) take_averages(state, options.checkpoint);
+    if (options.ema) use_averages(state, options.checkpoint);
   });
   require_same_data(ranks, options.checkpoint,
                     {{"SHA-256 of the parameters", parameters_sha256(state.parameters)}});
@@ -126,8 +126,8 @@ void evaluate_checkpoint(EvaluateOptions& options) {
   run_on_all_ranks(ranks, [&] {
     session.emplace(std::move(*steps), step, groups);
     const data::ImageShape image = dataset.input_shape();
-    restore(*session, state, options.checkpoint, state.model, dataset.classes(),
-            {image.channels, image.height, image.width});
+    SessionState(*session).restore(state, options.checkpoint, state.model, dataset.classes(),
+                                   {image.channels, image.height, image.width});
   });
   const std::unique_ptr<data::BatchSource> source = dataset.test(delivery_for(step.input, session->memory()));
   const StepMetrics sum = session->evaluate(*source);

@@ -9,11 +9,9 @@
 #include "app/errors.h"
 #include "app/execute/run_on_all_ranks.h"
 #include "app/model/zoo/zoo.h"
-#include "app/training/divergence.h"
 #include "app/training/rank_facts.h"
 #include "app/training/rank_setup.h"
 #include "app/training/report/bottleneck.h"
-#include "app/training/report/peak_memory.h"
 
 namespace convoy::app {
 namespace {
@@ -152,10 +150,10 @@ void Trainer::make_session() {
       });
   });
   delivery_ = delivery_for(options.input, session_->memory());
-  if (!plan_) return;
-  session_->connect();
-  partitioned_ = std::make_unique<PartitionedCheckpoint>(planned->whole.train->graph, options.optimizer,
-                                                         *session_, run_ranks_->replica_parts());
+  if (plan_) session_->connect();
+  session_state_ = plan_ ? std::make_unique<SessionState>(*session_, planned->whole.train->graph,
+                                                          options.optimizer, run_ranks_->replica_parts())
+                         : std::make_unique<SessionState>(*session_);
 }
 
 int Trainer::run() {
@@ -190,7 +188,7 @@ void Trainer::finish() {
       return report_->message("all steps were done before; nothing was changed");
     if (test_source_) evaluate();
   }
-  const std::string sha256 = parameters_hash();
+  const std::string sha256 = session_state_->parameters_sha256();
   const std::vector<RankTimes> times = gather_rank_times(ranks_, report_->rank_times());
   const PeakMemory peak = largest_peaks(ranks_, session_->memory().plan().total());
   run_on_all_ranks(ranks_, [&] { report_->finish(step_, sha256, times, peak); });
@@ -200,7 +198,7 @@ void Trainer::start_step(bool stop_requested) {
   const double waited = train_source_->wait_ms();
   environment_.set_step(step_);
   if (trace_) trace_->begin_step(step_);
-  StepRecord& record = under_way_.emplace_back();
+  StepRecord& record = in_flight_.emplace_back();
   record.step = step_ + 1;
   record.learning_rate = schedule_.learning_rate_at(step_);
   // The last step of an epoch may be short, and then have fewer parts, the last of them short.
@@ -220,7 +218,7 @@ void Trainer::start_step(bool stop_requested) {
 
 // Of the step that was begun last.
 void Trainer::start_part(std::int64_t part, bool last, bool stop_requested) {
-  const StepRecord& record = under_way_.back();
+  const StepRecord& record = in_flight_.back();
   const auto asked = Clock::now();
   data::BatchLease batch = train_source_->next();
   if (trace_) trace_->loaded(asked);
@@ -239,16 +237,16 @@ void Trainer::start_part(std::int64_t part, bool last, bool stop_requested) {
   });
 }
 
-// A step's time is that from the end of the one before to its own. `left_under_way`: of parts, or
+// A step's time is that from the end of the one before to its own. `left_in_flight`: of parts, or
 // steps of one part.
-void Trainer::finish_steps(int left_under_way) {
-  while (session_->steps_under_way() > left_under_way) {
-    StepRecord& first = under_way_.front();
+void Trainer::finish_steps(int left_in_flight) {
+  while (session_->steps_under_way() > left_in_flight) {
+    StepRecord& first = in_flight_.front();
     first.metrics += as_rank(environment_, first.step, [&] { return session_->finish_step(); });
     first.timing.exposed_comm_ms += session_->exposed_comm_ms();
     if (--first.parts_left > 0) continue;
     StepRecord record = first;
-    under_way_.pop_front();
+    in_flight_.pop_front();
     const auto now = Clock::now();
     record.timing.step_ms = std::chrono::duration<double, std::milli>(now - last_finished_).count();
     last_finished_ = now;

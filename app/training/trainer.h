@@ -9,7 +9,7 @@
 #include "app/execute/session.h"
 #include "app/model_parallel/plan.h"
 #include "app/training/checkpoint/folder.h"
-#include "app/training/checkpoint/partitioned_checkpoint.h"
+#include "app/training/checkpoint/session_state.h"
 #include "app/training/dataset.h"
 #include "app/training/report/run_report.h"
 #include "app/training/report/trace.h"
@@ -36,9 +36,6 @@ class Trainer {
   void make_session();
   Network make_replica_network() const;
   StepOptions session_options();
-  void restore_session(const CheckpointState& state, const std::filesystem::path& path);
-  void capture_session(CheckpointState& state) const;
-  std::string parameters_hash() const;  // on rank 0 at least
   void obey_signals() const;
   void refuse_second_run() const;
   void open_checkpoints();
@@ -48,7 +45,7 @@ class Trainer {
   std::int64_t replica_capacity() const;
   void start_step(bool stop_requested);
   void start_part(std::int64_t part, bool last, bool stop_requested);
-  void finish_steps(int left_under_way);
+  void finish_steps(int left_in_flight);
   bool evaluation_is_due() const;
   bool checkpoint_is_due() const;
   bool evaluate();  // whether the accuracy, with --ema that of the moving average, is the best so far
@@ -68,13 +65,13 @@ class Trainer {
       test_source_;  // a device may hold batches: outlive the session
   std::optional<PartitionPlan> plan_;
   std::unique_ptr<Session> session_;
-  std::unique_ptr<PartitionedCheckpoint> partitioned_;  // null without partition
+  std::unique_ptr<SessionState> session_state_;
   std::unique_ptr<RunReport> report_;
   std::unique_ptr<RunLock> lock_;                  // on rank 0
   std::unique_ptr<CheckpointFolder> checkpoints_;  // on rank 0; to resume, on all
   std::unique_ptr<Trace> trace_;                   // where --trace asks for it
   Schedule schedule_;
-  std::deque<StepRecord> under_way_;  // of the steps that are started, without their metrics
+  std::deque<StepRecord> in_flight_;  // steps that are started and not finished, oldest first
   Clock::time_point last_finished_;
   std::int64_t steps_per_epoch_ = 0, total_steps_ = 0, step_ = 0;
   double best_accuracy_ = -1;    // none yet

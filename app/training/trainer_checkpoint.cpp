@@ -7,7 +7,6 @@
 #include "app/errors.h"
 #include "app/execute/run_on_all_ranks.h"
 #include "app/json_text.h"
-#include "app/training/checkpoint/session_checkpoint.h"
 #include "app/training/class_order.h"
 #include "app/training/resumed_options.h"
 #include "app/training/trainer.h"
@@ -36,24 +35,6 @@ void Trainer::open_checkpoints() {
   if (options_.overwrite) checkpoints_->clear();
 }
 
-void Trainer::capture_session(CheckpointState& state) const {
-  if (!partitioned_)
-    capture(*session_, state);
-  else if (run_ranks_->replica() == 0)
-    partitioned_->capture(*session_, state);
-}
-
-void Trainer::restore_session(const CheckpointState& state, const std::filesystem::path& path) {
-  if (partitioned_)
-    partitioned_->restore(*session_, state, path, options_.model, dataset_->classes(), input_shape());
-  else
-    restore(*session_, state, path, options_.model, dataset_->classes(), input_shape());
-}
-
-std::string Trainer::parameters_hash() const {
-  return partitioned_ ? partitioned_->parameters_sha256(*session_) : parameters_sha256(*session_);
-}
-
 void Trainer::describe_run(CheckpointState& state) const {
   state.model = options_.model;
   state.classes = dataset_->classes();
@@ -77,7 +58,7 @@ void Trainer::describe_run(CheckpointState& state) const {
 void Trainer::save_checkpoint(bool best) {
   session_->average_states();
   CheckpointState state;
-  if (partitioned_ || ranks_.rank() == 0) capture_session(state);
+  if (run_ranks_->replica() == 0) session_state_->capture(state);
   const auto write = [&] {
     if (ranks_.rank() != 0) return;
     describe_run(state);
@@ -117,7 +98,7 @@ bool Trainer::resume() {
                                    state.step));
     const std::string jump = rate_jump(options_, saved, state.step, steps_per_epoch_);
     if (!jump.empty() && ranks_.rank() == 0) spdlog::warn("{}", jump);
-    restore_session(state, *path);
+    session_state_->restore(state, *path, options_.model, dataset_->classes(), input_shape());
     step = state.step;
     best_accuracy_ = state.best_accuracy;
   });

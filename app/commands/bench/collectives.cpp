@@ -17,6 +17,7 @@
 #include "app/commands/validators.h"
 #include "app/errors.h"
 #include "app/execute/run_on_all_ranks.h"
+#include "app/median.h"
 #include "app/training/rank_setup.h"
 #include "comm/benchmark/measure.h"
 #include "comm/nccl/nccl_collectives.h"
@@ -45,9 +46,9 @@ struct Spread {
   double median = 0, least = 0, most = 0;  // microseconds
 };
 
-Spread spread_of(std::vector<double> samples) {
-  std::sort(samples.begin(), samples.end());
-  return {samples[samples.size() / 2], samples.front(), samples.back()};
+Spread spread_of(const std::vector<double>& samples) {
+  const auto [least, most] = std::ranges::minmax(samples);
+  return {median(samples), least, most};
 }
 
 struct Row {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "app/training/report/report.h"
+#include "app/training/train_options.h"
 
 namespace convoy::app {
 
@@ -36,5 +37,10 @@ class ConfigurationTable {
   };
   std::vector<Section> sections_;
 };
+
+// Name and value of the rows on optimizer, learning rate, loss, tests and checkpoints: the values in force, such as the
+// scaled rate.
+std::vector<std::pair<std::string, std::string>> training_rows(const TrainOptions& options,
+                                                               std::int64_t steps_per_epoch);
 
 }  // namespace convoy::app

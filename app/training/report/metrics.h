@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <stdexcept>
 
 namespace convoy::app {
 
@@ -41,5 +42,12 @@ class MetricsWriter {
   std::filesystem::path path_;
   int descriptor_ = -1;
 };
+
+struct DivergenceError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// Throws DivergenceError, one line that names step, loss and learning rate, if `loss` is NaN or infinite.
+void check_loss(double loss, std::int64_t step, double learning_rate);
 
 }  // namespace convoy::app

@@ -9,9 +9,16 @@
 #include <ostream>
 #include <string>
 
-#include "app/training/report/terminal.h"
-
 namespace convoy::app {
+
+struct Terminal {
+  bool interactive = false;  // somebody watches it
+  int columns = 80;
+};
+
+// The terminal that standard output goes to. mpirun gives its ranks a terminal of their own even when it writes to a file;
+// there the standard output of mpirun decides. A rank on another host than mpirun is never interactive.
+Terminal standard_output_terminal();
 
 // "0:42", "1:02:03", "2d 03:04:05".
 std::string format_duration(std::chrono::seconds duration);

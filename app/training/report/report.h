@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "app/execute/model_memory.h"
+#include "comm/communicator.h"
 
 namespace convoy::app {
 
@@ -49,13 +50,28 @@ struct Summary {
   double test_accuracy = 0;                 // top-1, of one; NaN (null in the file) where nothing was tested
   std::optional<double> ema_test_accuracy;  // of the moving average, where there is one
   double exposed_comm_ms = 0, data_wait_ms = 0;             // of a step, means
-  std::int64_t peak_device_bytes = 0, peak_host_bytes = 0;  // of the largest rank, as in peak_memory.h
+  std::int64_t peak_device_bytes = 0, peak_host_bytes = 0;  // as in PeakMemory
   std::vector<MemoryUse> memory_bytes;  // of the first rank's arena, by purpose; an object in the file
   std::string limited_by;               // "compute", "communication", "input", "stragglers"
   int slowest_rank = 0;
   std::vector<RankTimes> rank_times;  // by rank
   std::string parameters_sha256;
 };
+
+struct PeakMemory {
+  // The largest arena of a rank: reserved once on its device, never grown, limited by --memory-limit. Host backends take
+  // it from the host's memory.
+  std::int64_t device_bytes = 0;
+  // The largest resident set of a rank's process: touched pages of the arena, batches, libraries, and memory that ranks
+  // share.
+  std::int64_t host_bytes = 0;
+};
+
+// The peak resident set of this process so far (VmHWM of /proc/self/status); 0 if the system does not tell.
+std::int64_t peak_resident_bytes();
+
+// Each figure is that of the rank with most of it, on all ranks. Collective.
+PeakMemory largest_peaks(const comm::Communicator& ranks, std::int64_t arena_bytes);
 
 // One key for each member, of the member's name; predicted_step_ms and ema_test_accuracy only where
 // they are known.

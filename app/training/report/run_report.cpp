@@ -12,7 +12,6 @@
 
 #include "app/training/report/bottleneck.h"
 #include "app/training/report/configuration_table.h"
-#include "app/training/report/training_rows.h"
 
 namespace convoy::app {
 namespace {

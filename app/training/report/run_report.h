@@ -12,7 +12,6 @@
 #include "app/model_parallel/plan.h"
 #include "app/training/dataset.h"
 #include "app/training/report/metrics.h"
-#include "app/training/report/peak_memory.h"
 #include "app/training/report/progress.h"
 #include "app/training/report/report.h"
 #include "app/training/report/step_times.h"

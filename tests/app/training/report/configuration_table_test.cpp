@@ -1,5 +1,5 @@
 // What the configuration table says about training must be what will happen: the scaled rate, not the flag's.
-#include "app/training/report/training_rows.h"
+#include "app/training/report/configuration_table.h"
 
 #include <gtest/gtest.h>
 
