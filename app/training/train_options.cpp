@@ -19,7 +19,7 @@ void require(bool holds, const std::string& message) {
   if (!holds) throw UsageError(message);
 }
 
-// A position in epochs or steps, in steps. Half a step is not a step: rounded.
+// Converts a position in epochs or steps to whole steps, rounded.
 std::int64_t in_steps(double position, std::int64_t steps_per_unit) {
   return static_cast<std::int64_t>(std::llround(position * static_cast<double>(steps_per_unit)));
 }
@@ -42,7 +42,7 @@ void check_schedule(const TrainOptions& o) {
   }
 }
 
-// Found before the training, not in the middle of it.
+// Checks the path now, so that the run does not fail in the middle.
 void check_trace(const TrainOptions& o) {
   if (o.trace.empty()) return;
   const std::filesystem::path folder = std::filesystem::path(o.trace).parent_path();
@@ -69,7 +69,7 @@ void check_belongings(const TrainOptions& o) {
   });
 }
 
-// The whole text as one number from `low` to `high`.
+// Parses the whole text as one number from `low` to `high`.
 std::optional<int> number_between(std::string_view text, int low, int high) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -97,8 +97,8 @@ void check_accumulation(const TrainOptions& o) {
   require(o.global_batch % o.accumulate == 0,
           fmt::format("--accumulate: found {}, expected a divisor of --global-batch, {}", o.accumulate,
                       o.global_batch));
-  require(o.partition == 1, "--accumulate: not possible with --partition, whose parts hold one batch");
-  require(o.trace.empty(), "--accumulate: not possible with --trace, which shows steps of one part");
+  require(o.partition == 1, "--accumulate cannot be combined with --partition, whose stages hold one batch");
+  require(o.trace.empty(), "--accumulate cannot be combined with --trace, which shows undivided steps");
 }
 
 }  // namespace
@@ -151,7 +151,8 @@ void check_train_options(const TrainOptions& o, int ranks) {
   require(!o.nesterov || o.momentum > 0, "--nesterov: found --momentum 0, expected a positive one");
   check_precision(o.backend, o.precision);
   require(!o.data_on_device || o.feed == Feed::slice || ranks == 1,
-          "--data-on-device: every rank reads all images, found --feed scatter");
+          "--data-on-device cannot be combined with --feed scatter on several ranks: every rank reads all "
+          "images");
   check_augmentation(o);
   check_belongings(o);
   check_trace(o);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 
 #include "app/errors.h"
 #include "app/execute/run_on_all_ranks.h"
@@ -30,17 +31,19 @@ kernels::OptimizerProblem optimizer_of(const TrainOptions& options) {
   return problem;
 }
 
-// What a device does wrong one rank alone finds: the message says which.
+// Names the rank and the step in an error, as one rank alone may see the fault of its device.
 template <typename Body>
 auto as_rank(const comm::MpiEnvironment& environment, std::int64_t step, const Body& body) {
   try {
     return body();
+  } catch (const std::bad_alloc&) {
+    throw std::runtime_error(fmt::format("{}: step {}: out of memory", environment.identity(), step));
   } catch (const std::exception& error) {
     throw std::runtime_error(fmt::format("{}: step {}: {}", environment.identity(), step, error.what()));
   }
 }
 
-// Nothing is wrong with the run, but rates and the scaling of the learning rate are not those of the batch asked for.
+// The run is valid, but its rate and its scaled learning rate are not those of the requested batch.
 void warn_of_short_steps(std::int64_t global_batch, std::int64_t train_images) {
   if (global_batch > train_images)
     spdlog::warn("--global-batch: found {}, but there are {} training images; a step sees each of them once",
@@ -86,8 +89,8 @@ Trainer::Trainer(const TrainOptions& options, comm::MpiEnvironment& environment,
   if (dataset_->test_size() > 0) test_source_ = dataset_->test(delivery_);
 }
 
-// Before the first step there is nothing that a checkpoint could keep. Collective, as signals reach
-// ranks at different times.
+// Ends the process on a signal: before the first step there is nothing to keep in a checkpoint.
+// Collective, as signals reach ranks at different times.
 void Trainer::obey_signals() const {
   const std::int32_t received = signals_.received() != 0 ? 1 : 0;
   if (ranks_.all_reduce(received, comm::ReduceOp::max, "signals during the start-up") == 0) return;
@@ -152,7 +155,7 @@ void Trainer::make_session() {
   delivery_ = delivery_for(options.input, session_->memory());
   if (plan_) session_->connect();
   session_state_ = plan_ ? std::make_unique<SessionState>(*session_, planned->whole.train->graph,
-                                                          options.optimizer, run_ranks_->replica_parts())
+                                                          options.optimizer, run_ranks_->replica_stages())
                          : std::make_unique<SessionState>(*session_);
 }
 
@@ -180,7 +183,7 @@ int Trainer::run() {
   return 0;
 }
 
-// A run that was resumed when there was nothing left to do keeps its results.
+// A run that was resumed after its last step keeps its results.
 void Trainer::finish() {
   if (report_->nothing_to_do()) {
     const std::int32_t has_summary = report_->has_summary() ? 1 : 0;  // as rank 0 sees the folder
@@ -201,7 +204,7 @@ void Trainer::start_step(bool stop_requested) {
   StepRecord& record = in_flight_.emplace_back();
   record.step = step_ + 1;
   record.learning_rate = schedule_.learning_rate_at(step_);
-  // The last step of an epoch may be short, and then have fewer parts, the last of them short.
+  // The last step of an epoch may have fewer parts, and its last part may be short.
   const std::int64_t part_batch = options_.global_batch / options_.accumulate;
   const std::int64_t first = step_ % steps_per_epoch_ * options_.global_batch;
   record.timing.images = std::min(options_.global_batch, dataset_->train_size() - first);
@@ -216,7 +219,7 @@ void Trainer::start_step(bool stop_requested) {
   record.timing.data_wait_ms = train_source_->wait_ms() - waited;
 }
 
-// Of the step that was begun last.
+// Starts one part of the step that was begun last.
 void Trainer::start_part(std::int64_t part, bool last, bool stop_requested) {
   const StepRecord& record = in_flight_.back();
   const auto asked = Clock::now();
@@ -237,8 +240,8 @@ void Trainer::start_part(std::int64_t part, bool last, bool stop_requested) {
   });
 }
 
-// A step's time is that from the end of the one before to its own. `left_in_flight`: of parts, or
-// steps of one part.
+// Finishes steps until `left_in_flight` are left (with --accumulate, parts of steps). A step's time
+// is that from the end of the previous step to its own end.
 void Trainer::finish_steps(int left_in_flight) {
   while (session_->steps_under_way() > left_in_flight) {
     StepRecord& first = in_flight_.front();
@@ -252,7 +255,7 @@ void Trainer::finish_steps(int left_in_flight) {
     last_finished_ = now;
     if (trace_) {
       trace_->end_step(record.step - 1, report_->plan().ranks);
-      // Writing the file is no step's time; a device goes on meanwhile.
+      // No step pays for the time to write the file, unless a device computes meanwhile.
       if (session_->steps_under_way() == 0) last_finished_ = Clock::now();
     }
     report_->step(record);

@@ -41,7 +41,7 @@ std::string augmentation_of(const TrainOptions& options) {
   return text.empty() ? "none" : text.substr(0, text.size() - 2);
 }
 
-// Says which side does which part of the work on images.
+// Tells which work on images the host does and which the device does.
 std::string loading_of(const TrainOptions& options, data::ImageFormat format, int threads) {
   const std::string workers = fmt::format("{} thread{} a rank", threads, threads == 1 ? "" : "s");
   if (options.backend != kernels::Backend::cuda) return workers + " read, decode, augment and normalise";
@@ -69,7 +69,7 @@ RunReport::RunReport(const TrainOptions& options, const RunPlan& plan, const Dat
                  {own_command_line(), plan.ranks, std::chrono::system_clock::now(), plan.resumed_step},
                  to_json(options));
   if (!nothing_to_do())
-    std::filesystem::remove(out / "summary.json");  // of an earlier run, or of a shorter one
+    std::filesystem::remove(out / "summary.json");  // it belongs to an earlier or a shorter run
   metrics_ = std::make_unique<MetricsWriter>(out / "metrics.jsonl", plan.resumed_step);
   print_configuration(dataset, session);
 }
@@ -84,7 +84,7 @@ std::int64_t RunReport::parameter_count(const Session& session) const {
   return parameters;
 }
 
-// What went where, and what it should cost.
+// Describes each stage and the predicted time.
 void RunReport::describe_partition(ConfigurationTable& table) const {
   if (!plan_.partition) return;
   const PartitionPlan& plan = *plan_.partition;
@@ -92,14 +92,14 @@ void RunReport::describe_partition(ConfigurationTable& table) const {
   table.row("replicas", fmt::format("{} of {} ranks", std::ssize(plan_.ranks) / std::ssize(plan.stages),
                                     plan.stages.size()));
   for (std::size_t i = 0; i < plan.stages.size(); ++i) {
-    const StageSummary& part = plan.stages[i];
-    table.row(fmt::format("part {}", i),
-              part.operations == 0
-                  ? std::string("nothing: fewer parts are faster")
-                  : fmt::format("{} operations, {} parameters, {}, busy {:.2f} ms: {}", part.operations,
-                                with_thousands(part.parameters),
-                                format_bytes(static_cast<std::uint64_t>(part.arena_bytes)), part.busy_ms,
-                                part.layers.empty() ? "backward only" : part.layers));
+    const StageSummary& stage = plan.stages[i];
+    table.row(fmt::format("stage {}", i),
+              stage.operations == 0
+                  ? std::string("nothing: fewer stages are faster")
+                  : fmt::format("{} operations, {} parameters, {}, busy {:.2f} ms: {}", stage.operations,
+                                with_thousands(stage.parameters),
+                                format_bytes(static_cast<std::uint64_t>(stage.arena_bytes)), stage.busy_ms,
+                                stage.layers.empty() ? "backward only" : stage.layers));
   }
   table.row("transfers", fmt::format("{} a step, {}", plan.transfers,
                                      format_bytes(static_cast<std::uint64_t>(plan.cut_bytes))));

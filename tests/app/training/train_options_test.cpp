@@ -422,9 +422,12 @@ TEST(TrainOptions, AugmentationAndAccumulationAreChecked) {
   EXPECT_EQ(error_of(with({"--accumulate", "4"}), 17),
             "--global-batch: found 16 for a part of --accumulate, expected at least the number of ranks, 17");
   EXPECT_EQ(error_of(with({"--accumulate", "4", "--partition", "2"}), 2),
-            "--accumulate: not possible with --partition, whose parts hold one batch");
+            "--accumulate cannot be combined with --partition, whose stages hold one batch");
   EXPECT_EQ(error_of(with({"--accumulate", "4", "--trace", "t.json"})),
-            "--accumulate: not possible with --trace, which shows steps of one part");
+            "--accumulate cannot be combined with --trace, which shows undivided steps");
+  EXPECT_EQ(error_of(with({"--backend", "cuda", "--data-on-device", "--feed", "scatter"}), 2),
+            "--data-on-device cannot be combined with --feed scatter on several ranks: every rank reads all "
+            "images");
   EXPECT_EQ(error_of(with({"--accumulate", "4"}), 16), "");
   EXPECT_EQ(error_of(with({"--resume", "--overwrite"})), "--resume, --overwrite: found both, expected one");
 }
