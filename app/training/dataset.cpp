@@ -227,7 +227,7 @@ std::unique_ptr<data::BatchSource> Dataset::source(data::Split split,
       [this](const data::ScatterArguments& arguments) { scatter(arguments); });
 }
 
-// Stored images differ in length, so every rank is told first how much it gets.
+// Stored images differ in length, so every rank is first told how many bytes it gets.
 void Dataset::scatter(const data::ScatterArguments& arguments) const {
   const std::vector<std::int64_t> ones(arguments.counts.size(), 1);
   std::int64_t mine = 0;

@@ -1,5 +1,6 @@
-// The options of `convoy train`, one row each. Flags, --config, manifest.json, checkpoints and the checks of resumed
-// runs and of ranks all read this table: an option is named here, in TrainOptions, and where it takes effect.
+// The options of `convoy train`, one row each. Flags, --config, manifest.json, checkpoints and the
+// checks of resumed runs and of ranks read this table. So an option is named here, in TrainOptions,
+// and in the code that uses it.
 #pragma once
 
 #include <array>
@@ -27,7 +28,7 @@ struct WholeNumbers {
   std::int64_t low = 0, high = std::numeric_limits<std::int64_t>::max();
 };
 
-// The option has an effect only if option `flag` has one of these values. A null `flag`: it always has one.
+// The option has an effect only if option `flag` has one of these values; always if `flag` is null.
 struct OnlyWith {
   const char* flag = nullptr;
   std::array<const char*, 2> values{};  // null where there is one value only

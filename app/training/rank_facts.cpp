@@ -21,7 +21,7 @@ struct Difference {
   std::string name, here, at_root;
 };
 
-// The first fact in which the lists differ; one list may be longer.
+// Returns the first fact in which the lists differ. One list may be longer.
 std::optional<Difference> first_difference(const Facts& here, const Facts& root) {
   for (std::size_t i = 0; i < std::max(here.size(), root.size()); ++i) {
     if (i < here.size() && i < root.size() && here[i] == root[i]) continue;
@@ -33,7 +33,7 @@ std::optional<Difference> first_difference(const Facts& here, const Facts& root)
   return std::nullopt;
 }
 
-// Compares with rank 0, then fails together; `fail` makes the error of the difference.
+// Compares with rank 0, then fails on all ranks. `fail` throws the error of a difference.
 template <typename Fail>
 void require_same(const comm::Communicator& ranks, const Facts& facts, const Fail& fail) {
   if (ranks.size() == 1) return;
@@ -63,7 +63,7 @@ Facts facts_of(const TrainOptions& options) {
 }
 
 Facts facts_of(const Dataset& dataset, const TrainOptions& options, const comm::Communicator& readers) {
-  if (options.data == "synthetic") return {};  // the flags say all of it
+  if (options.data == "synthetic") return {};  // the options describe it completely
   const auto of_reader = [&](std::string digest) {
     return options.feed == Feed::scatter ? readers.broadcast(std::move(digest), 0, "digest of the data")
                                          : digest;

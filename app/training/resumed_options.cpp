@@ -9,7 +9,7 @@
 namespace convoy::app {
 namespace {
 
-// Milestones count in the unit in which the run's length is given.
+// Milestones count in epochs with --epochs and in steps with --steps.
 void check_resumed_unit(const TrainOptions& options, const TrainOptions& saved) {
   const bool now_steps = options.steps > 0, then_steps = saved.steps > 0;
   if (options.milestones.empty() || now_steps == then_steps) return;

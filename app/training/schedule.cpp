@@ -13,8 +13,8 @@ double between(double from, double to, double share, Anneal anneal) {
   return to + (from - to) / 2 * (1 + std::cos(std::numbers::pi * share));
 }
 
-// The cycle's corners lie at whole numbers of steps minus one, as in PyTorch; the peak may fall between
-// steps.
+// As in PyTorch, the cycle's corners are at whole numbers of steps minus one; the peak may fall
+// between steps.
 double one_cycle(const Schedule& schedule, double t, double steps) {
   const double start = schedule.learning_rate / schedule.initial_division;
   const double finish = start / schedule.final_division;

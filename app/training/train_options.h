@@ -1,4 +1,5 @@
-// The options of a training run: their values, the checks across them and the schedule that they describe.
+// The options of a training run: their values, the checks across them, and the schedule that they
+// give.
 #pragma once
 
 #include <chrono>
@@ -36,7 +37,7 @@ inline constexpr auto kChoices<data::AutoAugment> =
                                               {"trivial", data::AutoAugment::trivial},
                                               {"rand", data::AutoAugment::rand}});
 
-// RandAugment's numbers: the operations that an image goes through, 1 to 14, and their magnitude, 0 to 30.
+// The number of operations of RandAugment, 1 to 14, and their magnitude, 0 to 30.
 struct RandAugment {
   int operations = 2, magnitude = 9;
   bool operator==(const RandAugment&) const = default;
@@ -54,7 +55,7 @@ struct AutoAugmentPolicy {
 };
 
 struct TrainOptions {
-  // Model and data. "synthetic" data are made in memory, of `classes` classes and `size` pixels a side.
+  // Model and data. "synthetic" data have `classes` classes and `size` pixels a side.
   std::string model, data, out;
   std::int64_t classes = 10;
   std::int64_t size = 0;  // pixels a side that the network sees; 0: as the data has them
@@ -116,24 +117,25 @@ struct TrainOptions {
 // Throws UsageError unless the backend computes in this precision.
 void check_precision(kernels::Backend backend, Precision precision);
 
-// Checks what no option tells alone. Throws UsageError, one line that names the flag.
+// Checks options against each other. Throws UsageError, one line that names the flag.
 void check_train_options(const TrainOptions& options, int ranks);
 
 inline std::chrono::milliseconds timeout_of(const TrainOptions& options) {
   return std::chrono::milliseconds(std::llround(options.timeout * 1000));
 }
 
-// Steps of the whole run, given those of one epoch.
+// Returns the steps of the whole run.
 std::int64_t total_steps(const TrainOptions& options, std::int64_t steps_per_epoch);
 
-// The schedule with its milestones and warm-up in steps and the scaled rate. Throws UsageError when they do
-// not fit into the run.
+// Returns the schedule with milestones and warm-up in steps and the scaled rate. Throws UsageError
+// if they do not fit into the run.
 Schedule make_schedule(const TrainOptions& options, std::int64_t steps_per_epoch);
 
 // The options as manifests and checkpoints hold them: keys are the flags without their dashes.
 nlohmann::json to_json(const TrainOptions& options);
-// Reads what to_json wrote. An option that is missing has its default, as in a run of an older version; unknown keys
-// are passed over. Throws std::runtime_error naming `file` and the option if a value is of another kind.
+// Reads the output of to_json. A missing option has its default, as in a run of an older version;
+// unknown keys are passed over. Throws std::runtime_error naming `file` and the option if a value
+// is not valid.
 TrainOptions options_from_json(const nlohmann::json& json, const std::string& file);
 
 }  // namespace convoy::app

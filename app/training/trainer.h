@@ -1,4 +1,5 @@
-// The training run: epochs of steps, evaluation, checkpoints, metrics; the same code on every rank.
+// Runs a training: epochs of steps, evaluation, checkpoints and metrics. Every rank runs the same
+// code.
 #pragma once
 
 #include <chrono>
@@ -24,10 +25,10 @@ namespace convoy::app {
 
 class Trainer {
  public:
-  // Collective. Everything is decided and checked here, before the first step.
+  // Decides and checks everything before the first step. Collective.
   Trainer(const TrainOptions& options, comm::MpiEnvironment& environment, const StopSignals& signals);
 
-  // Returns the exit status: 75 after the checkpoint that a signal asked for, else 0.
+  // Returns the exit status: 75 after a checkpoint that a signal requested, else 0.
   int run();
 
  private:
@@ -41,14 +42,14 @@ class Trainer {
   void open_checkpoints();
   void check_resumed_data(const CheckpointState& state, const std::filesystem::path& path);
   void finish();
-  bool resume();  // whether there was a checkpoint
+  bool resume();  // returns whether there was a checkpoint
   std::int64_t replica_capacity() const;
   void start_step(bool stop_requested);
   void start_part(std::int64_t part, bool last, bool stop_requested);
   void finish_steps(int left_in_flight);
   bool evaluation_is_due() const;
   bool checkpoint_is_due() const;
-  bool evaluate();  // whether the accuracy, with --ema that of the moving average, is the best so far
+  bool evaluate();  // returns whether the accuracy (with --ema, the moving average's) is the best so far
   void describe_run(CheckpointState& state) const;
   void save_checkpoint(bool best);
   kernels::Shape input_shape() const;
@@ -62,20 +63,20 @@ class Trainer {
   std::unique_ptr<Dataset> dataset_;
   Dataset::Delivery delivery_;
   std::unique_ptr<data::BatchSource> train_source_,
-      test_source_;  // a device may hold batches: outlive the session
+      test_source_;  // they outlive the session, whose device may hold batches
   std::optional<PartitionPlan> plan_;
   std::unique_ptr<Session> session_;
   std::unique_ptr<SessionState> session_state_;
   std::unique_ptr<RunReport> report_;
   std::unique_ptr<RunLock> lock_;                  // on rank 0
-  std::unique_ptr<CheckpointFolder> checkpoints_;  // on rank 0; to resume, on all
-  std::unique_ptr<Trace> trace_;                   // where --trace asks for it
+  std::unique_ptr<CheckpointFolder> checkpoints_;  // on rank 0; on all ranks of a run that resumes
+  std::unique_ptr<Trace> trace_;                   // with --trace
   Schedule schedule_;
   std::deque<StepRecord> in_flight_;  // steps that are started and not finished, oldest first
   Clock::time_point last_finished_;
   std::int64_t steps_per_epoch_ = 0, total_steps_ = 0, step_ = 0;
   double best_accuracy_ = -1;    // none yet
-  bool stop_requested_ = false;  // by any rank, in a step that is finished
+  bool stop_requested_ = false;  // by any rank, in a finished step
 };
 
 }  // namespace convoy::app

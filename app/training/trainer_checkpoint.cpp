@@ -1,4 +1,4 @@
-// The trainer's checkpoints: what goes into one, who writes it, and how a run goes on from it.
+// The trainer's checkpoints: their content, who writes them, and how a run resumes from one.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
@@ -13,7 +13,8 @@
 
 namespace convoy::app {
 
-// Said before anything takes time. While the earlier run is at work its lock is what to say.
+// Refuses early, before anything takes time. If the earlier run is still active, its lock gives the
+// error.
 void Trainer::refuse_second_run() const {
   if (ranks_.rank() != 0 || options_.resume || options_.overwrite || !holds_a_run(options_.out)) return;
   const RunLock lock(options_.out);
@@ -24,9 +25,9 @@ void Trainer::refuse_second_run() const {
                   options_.out));
 }
 
-// Every rank that resumes looks into the folder, so that all resume from the same step or none
-// does. Checkpoints of the run that this one replaces go: resumed later by mistake, they would pass
-// for this run's.
+// Every rank of a run that resumes reads the folder, so that all resume from the same step.
+// --overwrite removes the checkpoints of the replaced run, which a later --resume would take for
+// its own.
 void Trainer::open_checkpoints() {
   if (ranks_.rank() == 0) lock_ = std::make_unique<RunLock>(options_.out);
   if (ranks_.rank() != 0 && !options_.resume) return;
@@ -54,7 +55,8 @@ void Trainer::describe_run(CheckpointState& state) const {
   state.options_json = json_text(options);
 }
 
-// Parameters are the same on every replica: rank 0 writes them. The others wait, for --timeout at most.
+// Rank 0 writes the parameters, which are the same on all replicas. The others wait, at most
+// --timeout.
 void Trainer::save_checkpoint(bool best) {
   session_->average_states();
   CheckpointState state;
@@ -67,9 +69,8 @@ void Trainer::save_checkpoint(bool best) {
   run_on_all_ranks(ranks_, write, "writing of the checkpoint");
 }
 
-// The images and classes must be those that the run began with. Labels are compared unless they
-// were renumbered, as the images of a file with another order of classes may have another order,
-// too.
+// Checks that images and classes are those of the first run. Labels are not compared if they were
+// renumbered: a file with another order of classes may have another order of images.
 void Trainer::check_resumed_data(const CheckpointState& state, const std::filesystem::path& path) {
   const auto saved = nlohmann::json::parse(state.options_json);
   const std::string mapped = match_classes(*dataset_, options_.data, state, path);

@@ -1,5 +1,5 @@
-// The tensors of a session in a checkpoint. A partitioned run saves the tensors of all stages in the network's order,
-// as if one rank had held them, so that any run can resume from its checkpoint, however its step is cut.
+// Saves and restores the tensors of a session. A partitioned run saves those of all stages in the
+// network's order, as if one rank held them, so any run can resume from its checkpoint.
 #pragma once
 
 #include <filesystem>
@@ -18,18 +18,19 @@ class SessionState {
  public:
   // `session` holds all tensors of its network and outlives this object.
   explicit SessionState(Session& session);
-  // `session` runs a stage of the training step `whole`. Collective over `stages`, the ranks of one replica, which
-  // outlive this object.
+  // `session` runs a stage of the training step `whole`. `stages`, the ranks of one replica,
+  // outlive this object. Collective over `stages`.
   SessionState(Session& session, const StepGraph& whole, const kernels::OptimizerProblem& optimizer,
                const comm::Communicator& stages);
 
-  // Fills in the tensors of `state` on the first stage; leaves `state` as it is on the others. Collective over the
-  // stages.
+  // Fills in the tensors of `state` on the first stage and changes nothing on the others.
+  // Collective over the stages.
   void capture(CheckpointState& state) const;
-  // Returns the SHA-256 of all parameters on the first stage, an empty text on the others. Collective over the stages.
+  // Returns the SHA-256 of all parameters on the first stage, an empty text on the others.
+  // Collective over the stages.
   std::string parameters_sha256() const;
-  // Takes this rank's tensors from `state`. `model`, `classes` and `input_shape` say what the session runs. Throws
-  // std::runtime_error naming `path` if the checkpoint is of another model.
+  // Takes this rank's tensors from `state`. `model`, `classes` and `input_shape` describe the
+  // session. Throws std::runtime_error naming `path` if the checkpoint is of another model.
   void restore(const CheckpointState& state, const std::filesystem::path& path, const std::string& model,
                std::int64_t classes, const kernels::Shape& input_shape);
 
@@ -47,8 +48,8 @@ class SessionState {
   std::vector<OwnedTensor> parameters_, statistics_, optimizer_, averages_;
 };
 
-// Replaces parameters and statistics by their moving averages. Throws std::runtime_error naming `path` if the run kept
-// none.
+// Replaces parameters and statistics by their moving averages. Throws std::runtime_error naming
+// `path` if the run kept none.
 void use_averages(CheckpointState& state, const std::filesystem::path& path);
 
 }  // namespace convoy::app

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kJoinMoreThan = 16;  // ranks
 
-// Characters, not bytes: continuation bytes of UTF-8 take no column.
+// Counts characters, not bytes: continuation bytes of UTF-8 take no column.
 std::size_t width_of(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(
       text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
@@ -24,7 +24,7 @@ std::string padded(const std::string& text, std::size_t width) {
   return text + std::string(width > used ? width - used : 0, ' ');
 }
 
-// At spaces, into lines of at most `width`; words that are longer stay whole.
+// Breaks at spaces into lines of at most `width`. Longer words stay whole.
 std::vector<std::string> wrap(const std::string& text, std::size_t width) {
   std::vector<std::string> lines{""};
   for (std::size_t begin = 0; begin <= text.size();) {
@@ -137,7 +137,7 @@ std::string ConfigurationTable::render(int columns) const {
     for (const auto& [name, value] : section.rows) name_width = std::max(name_width, width_of(name));
   }
   const std::size_t width = static_cast<std::size_t>(std::max(columns, 40));
-  const std::size_t indent = name_width + 4;  // two before the name, two behind it
+  const std::size_t indent = name_width + 4;  // two before the name, two after it
   const std::size_t value_width = width > indent + 20 ? width - indent : 20;
   std::string text;
   for (const auto& section : sections_) {

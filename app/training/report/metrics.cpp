@@ -73,7 +73,7 @@ void MetricsWriter::write(std::int64_t step, double epoch, const std::optional<S
                  {"ema_test_top1", average->top1},
                  {"ema_test_top5", average->top5}});
   const std::string text = line.dump() + "\n";
-  // One call a line: a reader, or a kill, finds whole lines.
+  // Each line is one call, so that a reader, or a killed process, leaves whole lines.
   ssize_t written;
   do {
     written = ::write(descriptor_, text.data(), text.size());

@@ -12,7 +12,7 @@
 namespace convoy::app {
 namespace {
 
-// Faster than eyes follow and slow enough not to cost anything.
+// A person sees no faster changes, and redrawing this rarely costs nothing.
 constexpr auto kRedrawEvery = std::chrono::milliseconds(100);
 
 Terminal terminal_at(int descriptor) {
