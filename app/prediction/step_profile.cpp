@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr double kMostMilliseconds = 1e9;  // of a step, or an operation
+constexpr double kMostMilliseconds = 1e9;  // limit for a step and an operation
 
 TimedOperation timed(std::string layer, std::string kind, double ms) {
   const bool update = layer == "parameters" || layer == "gradients";
@@ -73,14 +73,14 @@ StepGraph training_graph(const Network& network) {
 
 double bytes_of(const StepGraph& graph, TensorId id, double activation_bytes) {
   const Tensor& tensor = graph.tensors[static_cast<std::size_t>(id)];
-  if (tensor.dtype == kernels::DType::u8)  // a mask: a bit an element
+  if (tensor.dtype == kernels::DType::u8)  // a mask has one bit an element
     return static_cast<double>(tensor.shape.elements()) / 8;
   const double element =
       tensor.role == TensorRole::activation || tensor.role == TensorRole::images ? activation_bytes : 4.0;
   return element * static_cast<double>(tensor.shape.elements());
 }
 
-// The line through two measured batches, not below what the smaller of their times allows.
+// Takes the line through two measured batches, but at least a tenth of the smaller time.
 double interpolated(const StepProfile& low, const StepProfile& high, std::size_t i, std::int64_t batch) {
   const double t0 = low.operations[i].ms, t1 = high.operations[i].ms;
   const double share = static_cast<double>(batch - low.batch) / static_cast<double>(high.batch - low.batch);
@@ -114,7 +114,8 @@ StepProfile read_profile(const std::string& file) {
       profile.backend = row.choice<kernels::Backend>("backend");
       profile.batch = row.number<std::int64_t>("batch", 1, 1 << 24);
       profile.size = row.number<std::int64_t>("size", 1, 1 << 14);
-      step_ms = row.number<double>("ms_mean", 0, kMostMilliseconds);  // what a training's rate is made of
+      step_ms =
+          row.number<double>("ms_mean", 0, kMostMilliseconds);  // the time that decides a training's rate
       if (const int ranks = row.field<int>("ranks"); ranks != 1)
         throw std::runtime_error(fmt::format("{}: ranks: found {}, expected a profile of 1", file, ranks));
     } else if (const auto layer = row.field<std::string>("layer"); layer != "all") {
@@ -193,9 +194,9 @@ std::vector<TimedBucket> buckets_of(const Network& network, const StepProfile& p
   StepGraph graph = training_graph(network);
   if (std::ranges::count(profile.operations, BatchNormBackwardReduce::kName, &TimedOperation::kind) <
       std::ranges::count_if(graph.nodes, &Node::is<BatchNormBackwardReduce>))
-    fuse_norm_gradients(graph);  // as the session did that was profiled
+    fuse_norm_gradients(graph);  // as the profiled session did
   std::vector<comm::ParameterSegment> segments;
-  std::vector<std::size_t> ready;  // of each segment: the operation that finishes it
+  std::vector<std::size_t> ready;  // the operation that finishes each segment
   std::int64_t offset = 0;
   for (const int index : graph.parameters_by_gradient()) {
     const TrainableParameter& parameter = graph.parameters[static_cast<std::size_t>(index)];
@@ -219,7 +220,7 @@ std::vector<TimedBucket> buckets_of(const Network& network, const StepProfile& p
   std::vector<TimedBucket> buckets;
   std::size_t latest = 0;
   for (const comm::Bucket& bucket : comm::plan_buckets(segments, sizeof(float), sizes)) {
-    // Buckets start in order: one never before the one ahead of it.
+    // Buckets start in order: none starts before its predecessor.
     for (int s = bucket.first_segment; s <= bucket.last_segment; ++s)
       latest = std::max(latest, ready[static_cast<std::size_t>(s)]);
     buckets.push_back({static_cast<double>(bucket.count) * sizeof(float), latest});
