@@ -26,11 +26,11 @@ namespace {
 
 struct EvaluateOptions {
   std::string checkpoint;
-  TrainOptions run;  // of which data, batch, backend, feeding and threads matter here
+  TrainOptions run;  // only data, batch, backend, feeding and threads matter
   bool json = false, ema = false;
 };
 
-// A run's folder, or that of its checkpoints, stands for the best checkpoint in it.
+// Returns the best checkpoint for the folder of a run or of its checkpoints, else the path itself.
 std::string checkpoint_file(const std::string& path) {
   const std::filesystem::path folder(path);
   if (!std::filesystem::is_directory(folder)) return path;
@@ -38,7 +38,8 @@ std::string checkpoint_file(const std::string& path) {
   return ((whole_run ? folder / "checkpoint" : folder) / "best.h5").string();
 }
 
-// The checkpoint's network on this rank's share of a batch, without what training needs.
+// Compiles the checkpoint's network for this rank's share of a batch, without gradients and
+// optimizer.
 CompiledSteps compile_evaluation(const StepOptions& options, const CheckpointState& state,
                                  const Dataset& dataset, std::int64_t capacity, const RankGroups& groups) {
   const data::ImageShape image = dataset.input_shape();
@@ -74,7 +75,7 @@ void print_result(const EvaluateOptions& options, const CheckpointState& state, 
                100 * top1, 100 * top5);
 }
 
-// Takes from the run the settings that decide which test images the network sees. Synthetic images
+// Takes from the run the options that decide which test images the network sees. Synthetic images
 // follow from the seed.
 void take_over(TrainOptions& run, const CheckpointState& state, const std::string& file) {
   const TrainOptions saved = options_from_json(nlohmann::json::parse(state.options_json), file);

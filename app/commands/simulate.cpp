@@ -1,4 +1,4 @@
-// `convoy simulate`: the simulator's verdict on a placement from a file, or with --model on a training's scaling.
+// `convoy simulate`: simulates a placement from a file or, with --model, the scaling of a training.
 #include "app/commands/simulate.h"
 
 #include <fmt/format.h>
@@ -30,7 +30,7 @@ void check_limits(const CostModel& cost, const Simulation& simulation, const std
   }
 }
 
-// Of the flags given, those of a training's prediction must not stand beside those of a placement, nor those beside these.
+// Throws UsageError if flags of a training's prediction and flags of a placement are mixed.
 void check_mode(const CLI::App& verb, bool predicts) {
   for (const CLI::Option* option :
        verb.get_options([](const CLI::Option* given) { return given->count() > 0; })) {

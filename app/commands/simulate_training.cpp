@@ -51,7 +51,7 @@ class Simulator {
     return measured() ? profiles_.front().backend : cluster_.device().backend;
   }
 
-  // Rank counts that strong scaling has no image each for.
+  // Returns the rank counts for which strong scaling has less than one image a rank.
   std::vector<std::int64_t> too_many() const {
     std::vector<std::int64_t> counts;
     std::ranges::copy_if(flags_.ranks, std::back_inserter(counts),
@@ -64,7 +64,7 @@ class Simulator {
     for (const std::int64_t ranks : flags_.ranks) {
       Row row;
       row.scaling = scaling, row.ranks = ranks;
-      if (scaling == Scaling::strong && ranks > global_batch()) continue;  // too_many() says so
+      if (scaling == Scaling::strong && ranks > global_batch()) continue;  // too_many() reports it
       row.batch = scaling == Scaling::strong ? (global_batch() + ranks - 1) / ranks : batch();
       row.global_batch = scaling == Scaling::strong ? global_batch() : batch() * ranks;
       row.step = predict(row.batch, static_cast<int>(ranks));

@@ -1,4 +1,4 @@
-// `convoy simulate --model`: weak and strong scaling of a training, predicted.
+// `convoy simulate --model`: predicts weak and strong scaling of a training.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,7 +11,7 @@
 
 namespace convoy::app {
 
-inline constexpr const char* kTrainingGroup = "Scaling of a training";  // of flags, in --help
+inline constexpr const char* kTrainingGroup = "Scaling of a training";  // title of the flags in the help
 
 enum class Scaling : std::uint8_t { weak, strong, both };
 template <>
@@ -21,7 +21,7 @@ inline constexpr auto kChoices<Scaling> = std::to_array<Choice<Scaling>>({{"weak
 
 struct TrainingSimulationFlags {
   std::string model, topology;
-  std::optional<Precision> precision;  // nothing: the profile's
+  std::optional<Precision> precision;  // nothing: as in the profile
   Scaling scaling = Scaling::both;
   std::vector<std::string> profiles, collectives;
   std::vector<std::int64_t> ranks{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
@@ -30,7 +30,7 @@ struct TrainingSimulationFlags {
   void add_to(CLI::App& verb);
 };
 
-// Throws UsageError for flags that do not go together.
+// Throws UsageError if flags contradict each other.
 void simulate_training(const TrainingSimulationFlags& flags, bool json);
 
 }  // namespace convoy::app

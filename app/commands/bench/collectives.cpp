@@ -54,17 +54,17 @@ Spread spread_of(const std::vector<double>& samples) {
 struct Row {
   std::string operation;
   std::int64_t bytes;
-  Spread own, plain;  // a median of 0: not measured
+  Spread own, plain;  // a median of 0 means not measured
   double factor;      // bus_factor
   double bus(const Spread& time) const {
     return factor * static_cast<double>(bytes) / time.median * 1e-3;
   }  // GB/s
 };
 
-// What of an all-reduce's time computation beside it does not lose.
+// The share of an all-reduce's time that concurrent computation hides.
 struct OverlapRow {
   std::int64_t bytes;
-  double operation;                             // of the computation's, mean, alone
+  double operation;                             // mean time of one operation, alone
   double communication, computation, together;  // medians, microseconds
   double overlap() const { return std::clamp(1 - (together - computation) / communication, 0.0, 1.0); }
 };
@@ -96,7 +96,8 @@ class Bench {
       for (std::int64_t bucket = std::int64_t{1} << 20; bucket <= options_.total; bucket *= 2)
         print(in_buckets(bucket));
     if (wanted("overlap") && options_.backend == kernels::Backend::cuda)
-      // Buckets that are NCCL's everywhere, and such that on one host are the copy engines'.
+      // The smaller bucket is always summed by NCCL, the larger one by the copy engines on one
+      // host.
       for (const std::int64_t bytes : {comm::kLeastCopiedBytes / 2, comm::kLeastCopiedBytes})
         for (const std::int64_t images : {8, 32, 256}) print(beside_computation(bytes, images));
   }
@@ -112,7 +113,7 @@ class Bench {
            options_.operations.end();
   }
 
-  // As often as fits the time asked for, the same on all ranks.
+  // Returns how often a call fits into the requested time, the same on all ranks.
   int times_for(double microseconds) const {
     const double times = options_.milliseconds * 1e3 / microseconds;
     return ranks_.all_reduce(static_cast<std::int32_t>(std::clamp(times, 3.0, 200.0)), comm::ReduceOp::min,
@@ -127,7 +128,7 @@ class Bench {
                                              way == Way::own ? "Convoy" : meter_->library()));
     const int times = times_for(meter_->microseconds(movement, bytes, Way::library, 3));
     std::vector<double> own, library;
-    // In turns, so that what changes on the machine meets both.
+    // Measures in turns, so that changes on the machine affect both.
     for (int sample = 0; sample < kSamples; ++sample) {
       own.push_back(meter_->microseconds(movement, bytes, Way::own, times));
       library.push_back(meter_->microseconds(movement, bytes, Way::library, times));
@@ -148,7 +149,7 @@ class Bench {
             bus_factor(Movement::all_reduce, ranks_.size())};
   }
 
-  // A bucket of gradients; the computation takes longer than it, and so hides it if anything does.
+  // Times a bucket of gradients during a computation that takes longer than it.
   OverlapRow beside_computation(std::int64_t bytes, std::int64_t images) {
     const BackwardSample sample(images);
     int repeats = 1;

@@ -39,9 +39,9 @@ struct Options {
 // Convolutions of one shape, which are timed once.
 struct Group {
   Task forward;
-  std::string layer;  // the first of that shape
+  std::string layer;  // the first layer of that shape
   int count = 0;
-  bool first = false;  // reads the images, whose gradient nobody wants
+  bool first = false;  // reads the images, whose gradient is not needed
 };
 
 std::vector<Group> groups_of(const Options& options) {
@@ -111,7 +111,7 @@ class Session {
   std::vector<conv::Plan> contenders(const Task& task) const {
     if (!options_.every && !task.input_norm) return conv::worth_timing(task, options_.candidates);
     std::vector<conv::Plan> plans = conv::candidates(task);
-    // Like for like: not what leaves to a pass of its own what others do on the way out.
+    // Compares like with like: leaves out plans that run as a separate pass what others fuse.
     const bool fuses = std::ranges::any_of(plans, &conv::Plan::fuses_extra);
     std::erase_if(plans, [&](const conv::Plan& plan) { return plan.fuses_extra != fuses; });
     const auto most = static_cast<std::size_t>(options_.candidates);
@@ -191,7 +191,7 @@ class Session {
     std::fflush(stdout);
   }
 
-  // "first" is the plan that is expected best, which runs where nothing was timed.
+  // "first" is the plan that is expected to be best; it runs if nothing was timed.
   void print_means() const {
     if (options_.json || ratios_.empty()) return;
     fmt::print("\ngeometric mean of x cuDNN over shapes; sums over layers\n");

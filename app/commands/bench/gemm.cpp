@@ -180,7 +180,8 @@ class Session {
     std::fflush(stdout);
   }
 
-  // Geometric means over the shapes of x cuBLAS: each rung's, and the best own rung's.
+  // Prints geometric means over the shapes of the time of cuBLAS over that of each rung and of the
+  // best own rung.
   void print_means() const {
     if (options_.json) return;
     for (const auto& name : options_.maths) {

@@ -1,4 +1,4 @@
-// The names of the precisions of matrix products and convolutions, as --precision of bench takes them.
+// The names of the precisions of products, as --precision of bench gemm and bench conv takes them.
 #pragma once
 
 #include "app/choices.h"
