@@ -18,8 +18,8 @@ struct Choice {
   Enum value;
 };
 
-// Specialise it for an enum that a flag or a file names: a std::array of Choice<Enum> that holds every value, in the
-// order in which help and messages list them.
+// The values of an enum that a flag or a file names, in the order of help and messages. Specialise
+// it as a std::array of Choice<Enum> that holds every value.
 template <typename Enum>
 inline constexpr std::nullptr_t kChoices = nullptr;
 
