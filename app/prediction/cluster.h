@@ -62,10 +62,10 @@ class Cluster {
   // Returns the share, 0 to 1, of the time of the gradients' all-reduce that concurrent operations
   // of `operation_us` microseconds hide. Long operations hide less, because NCCL's blocks occupy
   // multiprocessors until the end.
-  //   1. ranks: measured for this count, else for the next larger, else for the largest measured one;
+  //   1. ranks: measured for this count, else the next larger, else the largest measured one;
   //      without measurements the topology file's value
   //   2. bytes: the largest measured size that `bytes` reaches
-  //   3. several nodes, or no measured gradients: the smallest measured size, which NCCL always sums
+  //   3. several nodes or no measured gradients: the smallest size, which NCCL always sums
   double overlap(double operation_us, double bytes, int ranks) const;
   const DeviceRates& device() const { return device_; }
   const Link& within() const { return within_; }

@@ -288,7 +288,7 @@ TEST(TrainOptions, AnOlderRunHadTheDefaultsOfNewFlags) {
   EXPECT_THROW(check_resumed_options(parse(with({"--ema", "0.9"})), older), UsageError);
 }
 
-// Checkpoints and manifests of released versions hold this text: it must be written and read to the byte.
+// Checkpoints and manifests of released versions hold this text, to the byte.
 TEST(TrainOptions, JsonKeepsItsKeysAndValues) {
   const TrainOptions options = parse({"--model",
                                       "wrn10_1",

@@ -86,7 +86,7 @@ TEST_F(Folder, PassesOverADamagedCheckpoint) {
   EXPECT_EQ(message.rfind((folder_ / "step-00000020.h5").string() + ": is cut short", 0), 0u) << message;
 }
 
-// An older checkpoint must not silently take the place of one that a file system does not give out for now.
+// A run must not go back to an older checkpoint because the newest cannot be read for now.
 TEST_F(Folder, DoesNotPassOverACheckpointThatCannotBeRead) {
   CheckpointFolder checkpoints(folder_, 3);
   checkpoints.save(example_state(10), false);
