@@ -61,6 +61,12 @@ class ConfigFile : public testing::Test {
     const auto file = write(text);
     EXPECT_EQ(error_of(with({"--config", file})), file + ": " + message) << text;
   }
+  // The text after this is toml++'s and differs between its versions.
+  void expect_no_toml(const std::string& text, const std::string& line) {
+    const auto file = write(text);
+    const std::string expected = file + ": " + line + ", expected TOML (";
+    EXPECT_EQ(error_of(with({"--config", file})).substr(0, expected.size()), expected) << text;
+  }
   std::filesystem::path path_;
 };
 
@@ -460,17 +466,18 @@ TEST_F(ConfigFile, FillsWhatTheCommandLineLeavesOpen) {
       "# a run\n"
       "\n"
       "model = \"resnet18\"   # a model's name\n"
-      "data = 'a file, with \"signs\".h5'\n"
+      "data = 'a file, with \"signs\" and a #.h5'\n"
       "learning-rate = 0.4\r\n"
       "schedule=\"step\"\n"
-      "milestones = [1, 2.5]\n"
+      "milestones = [1,  # over two lines\n"
+      "              2.5]\n"
       "nesterov = true\n"
       "sync-batch-norm = false\n"
       "memory-limit = \"2GiB\"\n");
   const auto options = parse({"--model", "lenet", "--config", file, "--learning-rate", "0.3"});
   EXPECT_EQ(options.model, "lenet") << "the command line wins";
-  EXPECT_EQ(options.learning_rate, 0.3) << "also behind --config";
-  EXPECT_EQ(options.data, "a file, with \"signs\".h5");
+  EXPECT_EQ(options.learning_rate, 0.3) << "also after --config";
+  EXPECT_EQ(options.data, "a file, with \"signs\" and a #.h5");
   EXPECT_EQ(options.milestones, (std::vector<double>{1, 2.5}));
   EXPECT_TRUE(options.nesterov);
   EXPECT_FALSE(options.sync_batch_norm);
@@ -525,13 +532,13 @@ TEST_F(ConfigFile, WrongTypes) {
   expect_error("limit-test = \"many\"\n",
                "key 'limit-test': found 'many', expected a whole number of at least 0");
   expect_error("limit-test = [1, 2]\n", "key 'limit-test': found 2 values, expected one");
-  expect_error("limit-test = 1 2\n", "key 'limit-test': found 2 values, expected one");
   expect_error("limit-test = true\n",
                "key 'limit-test': found 'true', expected a whole number of at least 0");
   expect_error("gamma = \"half\"\n", "key 'gamma': found 'half', expected a number in (0, 1]");
   expect_error("flip = 3\n", "key 'flip': found '3', expected true or false");
   expect_error("flip = \"yes\"\n", "key 'flip': found 'yes', expected true or false");
-  expect_error("milestones = [1,,2]\n", "key 'milestones': found '', expected a number in (0, 1e9]");
+  expect_error("limit-test = 1.0\n", "key 'limit-test': found '1.0', expected a whole number of at least 0");
+  expect_error("milestones = [[1]]\n", "key 'milestones': found '[ 1 ]', expected a number in (0, 1e9]");
   expect_error("milestones = \"1,,2\"\n", "key 'milestones': found '1,,2', expected a value at every comma");
   expect_error("milestones = [1, \"x\"]\n", "key 'milestones': found 'x', expected a number in (0, 1e9]");
 }
@@ -539,21 +546,17 @@ TEST_F(ConfigFile, WrongTypes) {
 TEST_F(ConfigFile, LinesThatAreNotKeysAndValues) {
   expect_error("[train]\nflip = true\n",
                "line 1: found '[train]', expected key = value: tables are not used here");
-  expect_error("\nflip\n", "line 2: found 'flip', expected key = value");
-  expect_error("a\n", "line 1: found 'a', expected key = value");
-  expect_error("gamma =\n", "line 1: found 'gamma =', expected key = value");
-  expect_error("gamma = # 1\n", "line 1: found 'gamma = # 1', expected key = value");
-  expect_error("train.flip = true\n",
-               "line 1: found 'train.flip = true', expected a plain key: a flag without its dashes");
-  expect_error("partition = \"a#b\"\n",
-               "line 1: found 'partition = \"a#b\"', expected no '#' inside a quoted value");
-  expect_error("flip = true\nmodel = \"lenet\n",
-               "line 2: found 'model = \"lenet', expected a quoted value that closes on its line");
-  expect_error("model = 'lenet\"\n",
-               "line 1: found 'model = 'lenet\"', expected a quoted value that closes on its line");
-  expect_error("milestones = [1,\n2]\n",
-               "line 1: found 'milestones = [1,', expected an array that closes on its line");
-  expect_error("gamma = 1\nflip = true\ngamma = 0.5\n", "key 'gamma' is given twice");
+  expect_error("flip = true\ntrain.flip = true\n",
+               "line 2: found 'train.flip = true', expected key = value: tables are not used here");
+  expect_no_toml("\nflip\n", "line 2: found 'flip'");
+  expect_no_toml("gamma =\n", "line 1: found 'gamma ='");
+  expect_no_toml("gamma = # 1\n", "line 1: found 'gamma = # 1'");
+  expect_no_toml("limit-test = 1 2\n", "line 1: found 'limit-test = 1 2'");
+  expect_no_toml("limit-test = 010\n", "line 1: found 'limit-test = 010'");
+  expect_no_toml("milestones = [1,,2]\n", "line 1: found 'milestones = [1,,2]'");
+  expect_no_toml("flip = true\nmodel = \"lenet\n", "line 2: found 'model = \"lenet'");
+  expect_no_toml("model = 'lenet\"\n", "line 1: found 'model = 'lenet\"'");
+  expect_no_toml("gamma = 1\nflip = true\ngamma = 0.5\n", "line 3: found 'gamma = 0.5'");
 }
 
 TEST_F(ConfigFile, FileThatCannotBeRead) {
