@@ -6,8 +6,8 @@
 
 namespace convoy::app {
 
-void check_belongs(const char* flag, bool given, const std::string& to, const std::string& found,
-                   std::initializer_list<std::string_view> fitting) {
+void check_belongs(const std::string& flag, bool given, const std::string& to, const std::string& found,
+                   const std::vector<std::string_view>& fitting) {
   if (!given || std::ranges::find(fitting, found) != fitting.end()) return;
   throw UsageError(
       fmt::format("{}: belongs to {} {}, found {} {}", flag, to, fmt::join(fitting, " or "), to, found));

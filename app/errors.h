@@ -1,25 +1,26 @@
-// How a verb ends when it does not end with status 0. Whatever else is thrown is a failure of status 1.
+// The ways in which a verb ends with another status than 0. Any other exception is a failure of
+// status 1.
 #pragma once
 
-#include <initializer_list>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace convoy::app {
 
-// A wrong command line, in one line that names the flag: exit status 2.
+// The command line is wrong: one line that names the flag; exit status 2.
 struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// A flag that would have no effect: throws UsageError if it was given and `found`, the value of flag `to`, is none of
-// those that it fits.
-void check_belongs(const char* flag, bool given, const std::string& to, const std::string& found,
-                   std::initializer_list<std::string_view> fitting);
+// Throws UsageError if `flag` was given but has no effect, because `found`, the value of flag `to`,
+// is none of `fitting`.
+void check_belongs(const std::string& flag, bool given, const std::string& to, const std::string& found,
+                   const std::vector<std::string_view>& fitting);
 
-// Everything there is to say has been said: a run that checkpointed on a signal ends with 75, a rank that follows
-// another one's failure with that rank's status.
+// Ends the process without a message, as all was said: with 75 after a stop by a signal, or with
+// the status of another rank's failure.
 struct ExitStatus {
   int status;
 };

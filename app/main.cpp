@@ -1,9 +1,9 @@
-// The `convoy` command: picks the verb, nothing more.
+// The `convoy` command.
 #include <csignal>
 
 #include "app/commands/commands.h"
 
 int main(int argc, char** argv) {
-  std::signal(SIGXFSZ, SIG_IGN);  // a file over the limit is then an error like a full disk
+  std::signal(SIGXFSZ, SIG_IGN);  // writing a file over the limit then fails like a full disk
   return convoy::app::run_command(argc, argv);
 }

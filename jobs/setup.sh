@@ -2,7 +2,7 @@
 # Sourced by quickstart.sh and test.sh: installs the packages that are missing on a Debian or Ubuntu machine; with
 # `for_tests=yes` also those that only tests and check_style.sh use.
 packages=(g++ cmake ninja-build ccache git curl ca-certificates openmpi-bin libopenmpi-dev libhdf5-dev libdnnl-dev
-          libcli11-dev libfmt-dev libspdlog-dev nlohmann-json3-dev libjpeg-dev libpng-dev zlib1g-dev libarchive-dev
+          libcli11-dev libtomlplusplus-dev libfmt-dev libspdlog-dev nlohmann-json3-dev libjpeg-dev libpng-dev zlib1g-dev libarchive-dev
           libmetis-dev libssl-dev libgtest-dev)
 if [ "${for_tests:-no}" = yes ]; then
   packages+=(slurm-wlm munge iproute2 procps shellcheck python3-matplotlib python3-pil python3-h5py)

@@ -28,7 +28,7 @@ const CLI::Option* option_of(const CLI::App& verb, const std::string& flag) {
   return flag.starts_with("--") ? verb.get_option_no_throw(flag) : nullptr;
 }
 
-// "one of slice, scatter" from "{slice|scatter}", else what the flag is for.
+// Returns "one of slice, scatter" for choices "{slice|scatter}", else what the flag is for.
 std::string expected_of(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const auto open = type.find('{');
@@ -39,7 +39,7 @@ std::string expected_of(const CLI::Option& option) {
   return names;
 }
 
-// Goes through the words as the parser will.
+// Reads the words in the order of the parser.
 class Reader {
  public:
   Reader(const CLI::App& app, const std::vector<std::string>& words) : verb_(&app), words_(words) {}
@@ -70,7 +70,7 @@ class Reader {
     return words_[at_].substr(equals + 1);
   }
 
-  // Given twice in the same sense it says nothing new, and scripts may well do so.
+  // Scripts may repeat a switch; giving it twice in the same sense changes nothing.
   void read_switch(const CLI::Option& option, const std::string& flag) {
     if (const auto value = behind_equals(); value && *value != "true" && *value != "false")
       mistake_ = fmt::format("{}: found '{}', expected true or false", flag, *value);
@@ -102,7 +102,7 @@ class Reader {
   const CLI::App* verb_;
   const std::vector<std::string>& words_;
   std::size_t at_ = 0;
-  std::map<const CLI::Option*, std::string> given_;  // a switch's spelling, another flag's value
+  std::map<const CLI::Option*, std::string> given_;  // the spelling of a switch, the value of another flag
   std::optional<std::string> mistake_;
 };
 
@@ -112,7 +112,7 @@ std::optional<std::string> find_mistake(const CLI::App& app, const std::vector<s
   return Reader(app, words).run();
 }
 
-// CLI11 says only which words are left over; we say which of them is wrong and what is near it.
+// CLI11 only names the words that are left over. This finds the wrong one and names near it.
 std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* verb = &app;
   std::string path = "convoy";
@@ -126,7 +126,7 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
         return fmt::format("unknown flag '{}' of {}{}", flag, path, did_you_mean(flag, flags_of(*verb)));
       }
       const auto verbs = verbs_of(*verb);
-      if (!verbs.empty()) {  // also before a verb that was found behind it
+      if (!verbs.empty()) {  // also if a verb follows it
         if (word == "help") return fmt::format("unknown verb 'help' of {}; did you mean '--help'?", path);
         return fmt::format("unknown verb '{}' of {}{}", word, path, did_you_mean(word, verbs));
       }

@@ -1,4 +1,5 @@
-// What is wrong with a command line, in the words of all our messages: which flag, what was found, what was expected.
+// Explains a wrong command line: which flag, the value that was found, and the one that was
+// expected.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -8,11 +9,12 @@
 
 namespace convoy::app {
 
-// What the parser would pass over or put in words of its own: a flag where a value should be, a value too few, a flag
-// given twice, a flag without values that is given one, a list with an empty place. `words` are those behind the program's name.
+// Finds mistakes that the parser passes over or words differently: a flag in the place of a value,
+// too few values, a flag given twice, a value for a switch, a list with an empty place. `words` are
+// those after the program's name. Returns nothing if there is none.
 std::optional<std::string> find_mistake(const CLI::App& app, const std::vector<std::string>& words);
 
-// What the parser's error means: which word it stumbled over and what is near it.
+// Turns the parser's error into one line that names the wrong word and what is near it.
 std::string explain(const CLI::App& app, const CLI::ParseError& error);
 
 }  // namespace convoy::app

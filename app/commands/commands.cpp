@@ -31,7 +31,7 @@ const std::vector<AddVerb>& program_verbs() {
   return verbs;
 }
 
-// Errors are one line each, whatever their text holds.
+// Makes an error one line, whatever text it holds.
 std::string in_one_line(std::string message) {
   while (!message.empty() && std::isspace(static_cast<unsigned char>(message.back()))) message.pop_back();
   std::replace(message.begin(), message.end(), '\n', ' ');
@@ -46,7 +46,8 @@ void send_warnings_to_standard_error() {
   spdlog::set_default_logger(std::move(logger));
 }
 
-// What is found without MPI every process of a job finds. With MPI it may be one rank's own, and is said by whoever finds it.
+// Without MPI every process of a job finds the same error, so one of them prints it. With MPI an
+// error may belong to one rank, which prints it.
 int failed(const std::string& message, int status) {
   int initialised = 0;
   comm::check_mpi(MPI_Initialized(&initialised), "MPI_Initialized");
@@ -57,7 +58,7 @@ int failed(const std::string& message, int status) {
   return status;
 }
 
-// A full disk behind it, say.
+// Standard output may go to a full disk.
 int failed_output(int error) {
   return failed(fmt::format("standard output: cannot write: {}", std::strerror(error == 0 ? EIO : error)), 1);
 }
@@ -77,7 +78,7 @@ int parse_and_run(CLI::App& app, int argc, char** argv) {
     return exit.status;
   } catch (const std::bad_alloc&) {
     return failed("out of memory", 1);
-  } catch (const std::system_error& error) {  // fmt's, too
+  } catch (const std::system_error& error) {  // fmt throws it, too
     return std::ferror(stdout) != 0 ? failed_output(error.code().value()) : failed(error.what(), 1);
   } catch (const std::exception& error) {
     return failed(error.what(), 1);

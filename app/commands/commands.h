@@ -1,7 +1,8 @@
-// The verbs of the `convoy` command. Each verb's file registers its flags on the CLI11 application it is
-// given and sets the callback that does the work. A callback reports failure by throwing: UsageError for a
-// wrong command line (exit status 2), ExitStatus where all is said, any other std::exception for the rest (exit status
-// 1); run_command prints the one line.
+// The verbs of the `convoy` command. The file of a verb registers its flags on the given CLI11
+// application and sets the callback that does the work.
+// A callback fails by throwing: UsageError for a wrong command line (exit status 2), ExitStatus if
+// everything was said, any other std::exception for other failures (exit status 1). run_command
+// prints the line.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -9,8 +10,8 @@
 
 namespace convoy::app {
 
-// Adds a verb to the application: app.add_subcommand(...), its flags, its callback. New verbs are declared
-// here and listed in commands.cpp.
+// Each adds a verb to the application: its flags and its callback. Declare new verbs here and list
+// them in commands.cpp.
 using AddVerb = void (*)(CLI::App& app);
 void add_bench_command(CLI::App& app);
 void add_data_command(CLI::App& app);
@@ -20,11 +21,12 @@ void add_info_command(CLI::App& app);
 void add_partition_command(CLI::App& app);
 void add_simulate_command(CLI::App& app);
 
-// Parses the command line, runs the verb and returns the process's exit status: 0, 1 for a failure, 2 for a
-// wrong command line, or what the verb threw as ExitStatus. Prints at most one line on standard error.
+// Parses the command line, runs the verb and returns the exit status of the process: 0, 1 for a
+// failure, 2 for a wrong command line, or the status in an ExitStatus. Prints at most one line on
+// standard error.
 int run_command(int argc, char** argv);
 
-// The same with other verbs than the program's, for tests.
+// The same with other verbs, for tests.
 int run_command(int argc, char** argv, const std::vector<AddVerb>& verbs);
 
 }  // namespace convoy::app

@@ -1,6 +1,7 @@
 #include "app/commands/config_file.h"
 
 #include <fmt/core.h>
+#include <toml++/toml.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -18,63 +19,42 @@ namespace {
   throw CLI::ConfigError(fmt::format("{}: {}", file, message));
 }
 
-std::stringstream read(const std::string& file) {
+std::string read(const std::string& file) {
   std::ifstream stream(file);
-  std::stringstream text;
   if (std::filesystem::is_directory(file) || !stream) fail(file, "cannot be read, expected a TOML file");
-  // The byte-order mark that some editors put first is no part of the first key.
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-  std::string content{std::istreambuf_iterator<char>(stream), {}};
-  if (content.starts_with(kByteOrderMark)) content.erase(0, kByteOrderMark.size());
-  text << content;
-  return text;
+  return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-struct Quotes {
-  bool open = false;  // the last one does not close
-  bool hash = false;  // '#' between them
-};
-
-// Of a value; behind a '#' outside of quotes the rest is a comment.
-Quotes quotes_of(const std::string& value) {
-  char quote = 0;
-  bool hash = false;
-  for (const char c : value) {
-    if (quote == 0 && c == '#') break;
-    hash = hash || c == '#';
-    if (quote == 0 && (c == '"' || c == '\'')) {
-      quote = c;
-    } else if (c == quote) {
-      quote = 0;
-    }
-  }
-  return {quote != 0, hash};
-}
-
-// CLI11 passes over or mends what it does not understand; a typo in a training run's file must not pass.
-void check_lines(const std::string& file, std::istream& stream) {
+[[noreturn]] void fail_in_line(const std::string& file, const std::string& text,
+                               const toml::source_region& at, const std::string& expected) {
+  std::istringstream lines(text);
   std::string line;
-  std::set<std::string> keys;
-  for (int number = 1; std::getline(stream, line); ++number) {
-    CLI::detail::trim(line);
-    if (line.empty() || line.front() == '#') continue;
-    const auto wrong = [&](const std::string& expected) {
-      fail(file, fmt::format("line {}: found '{}', expected {}", number, line, expected));
-    };
-    if (line.front() == '[') wrong("key = value: tables are not used here");
-    const auto equals = line.find('=');
-    if (equals == std::string::npos) wrong("key = value");
-    const auto key = CLI::detail::trim_copy(line.substr(0, equals));
-    const auto value = CLI::detail::trim_copy(line.substr(equals + 1));
-    if (key.empty() || value.empty() || value.front() == '#') wrong("key = value");
-    if (key.find_first_of(".;\"'") != std::string::npos) wrong("a plain key: a flag without its dashes");
-    const Quotes quotes = quotes_of(value);
-    if (quotes.open) wrong("a quoted value that closes on its line");
-    if (quotes.hash) wrong("no '#' inside a quoted value");
-    if (value.front() == '[' && value.find(']') == std::string::npos)
-      wrong("an array that closes on its line");
-    if (!keys.insert(key).second) fail(file, fmt::format("key '{}' is given twice", key));
+  for (toml::source_index i = 0; i < at.begin.line; ++i) std::getline(lines, line);
+  line.erase(line.find_last_not_of(" \t\r") + 1);
+  fail(file, fmt::format("line {}: found '{}', expected {}", at.begin.line, line, expected));
+}
+
+toml::table parse(const std::string& file, const std::string& text) {
+  try {
+    return toml::parse(text);
+  } catch (const toml::parse_error& error) {
+    fail_in_line(file, text, error.source(), fmt::format("TOML ({})", error.description()));
   }
+}
+
+// A value as the command line would spell it.
+std::string text_of(const toml::node& node) {
+  if (const auto* text = node.as_string()) return text->get();
+  std::ostringstream text;
+  node.visit([&](const auto& value) { text << value; });
+  return text.str();
+}
+
+std::vector<std::string> inputs_of(const toml::node& node) {
+  if (!node.is_array()) return {text_of(node)};
+  std::vector<std::string> inputs;
+  for (const toml::node& element : *node.as_array()) inputs.push_back(text_of(element));
+  return inputs;
 }
 
 std::vector<std::string> keys_of(const CLI::App& verb) {
@@ -85,25 +65,25 @@ std::vector<std::string> keys_of(const CLI::App& verb) {
   return keys;
 }
 
-void apply(CLI::Option& option, const CLI::ConfigItem& item, const std::string& file) {
+void apply(CLI::Option& option, const std::string& key, const std::vector<std::string>& inputs,
+           const std::string& file) {
   const auto wrong = [&](const std::string& message) {
-    fail(file, fmt::format("key '{}': {}", item.name, message));
+    fail(file, fmt::format("key '{}': {}", key, message));
   };
-  if (item.inputs.size() != 1 && option.get_items_expected_max() <= 1) {
-    wrong(fmt::format("found {} values, expected one", item.inputs.size()));
-  }
+  if (inputs.size() != 1 && option.get_items_expected_max() <= 1)
+    wrong(fmt::format("found {} values, expected one", inputs.size()));
+  if (inputs.empty()) return;  // an empty list is the default of every list
   const bool flag = option.get_expected_min() == 0;
-  if (flag && item.inputs[0] != "true" && item.inputs[0] != "false") {
-    wrong(fmt::format("found '{}', expected true or false", item.inputs[0]));
-  }
-  for (const std::string& input : item.inputs)
+  if (flag && inputs[0] != "true" && inputs[0] != "false")
+    wrong(fmt::format("found '{}', expected true or false", inputs[0]));
+  for (const std::string& input : inputs)
     if (has_empty_place(option, input))
       wrong(fmt::format("found '{}', expected a value at every comma", input));
   try {
     if (flag) {
-      option.add_result(option.get_flag_value(item.name, item.inputs[0]));
+      option.add_result(option.get_flag_value(key, inputs[0]));
     } else {
-      option.add_result(item.inputs);
+      option.add_result(inputs);
     }
     option.run_callback();
   } catch (const CLI::ParseError& error) {
@@ -126,20 +106,18 @@ bool displaced(const CLI::App& verb, const std::string& key, const ExclusiveFlag
 }
 
 void load(CLI::App& verb, const std::string& file, const ExclusiveFlags& exclusive) {
-  std::stringstream text = read(file);
-  check_lines(file, text);
-  text.clear();
-  text.seekg(0);
+  const std::string text = read(file);
   std::set<std::string> on_command_line;
-  for (const auto& key : keys_of(verb)) {
+  for (const auto& key : keys_of(verb))
     if (verb.get_option("--" + key)->count() > 0) on_command_line.insert(key);
-  }
-  for (const auto& item : CLI::ConfigTOML().from_config(text)) {
-    auto* option = verb.get_option_no_throw("--" + item.name);
-    if (option == nullptr || !option->get_configurable()) {
-      fail(file, fmt::format("unknown key '{}'{}", item.name, did_you_mean(item.name, keys_of(verb))));
-    }
-    if (!displaced(verb, item.name, exclusive, on_command_line)) apply(*option, item, file);
+  for (const auto& [name, node] : parse(file, text)) {
+    const std::string key(name.str());
+    if (node.is_table() || node.is_array_of_tables())
+      fail_in_line(file, text, node.source(), "key = value: tables are not used here");
+    auto* option = verb.get_option_no_throw("--" + key);
+    if (option == nullptr || !option->get_configurable())
+      fail(file, fmt::format("unknown key '{}'{}", key, did_you_mean(key, keys_of(verb))));
+    if (!displaced(verb, key, exclusive, on_command_line)) apply(*option, key, inputs_of(node), file);
   }
 }
 

@@ -1,14 +1,14 @@
-// `--config FILE`: a verb's flags from a file, in the flat part of TOML that CLI11 reads.
+// `--config FILE`: reads a verb's flags from a file, in TOML without tables.
 //
 //   # a comment
 //   model = "resnet18"            # keys are the long flags without their dashes
 //   global-batch = 256
 //   learning-rate = 0.1
-//   milestones = [30, 60, 80]     # an array closes on its own line
+//   milestones = [30, 60, 80]     # lists are arrays or texts with commas
 //   nesterov = true               # flags without a value take true or false
 //
-// The command line wins over the file. Unknown and repeated keys, [tables] and values of the wrong type are
-// errors that name the file and the key.
+// The command line wins over the file. Unknown and repeated keys, [tables] and values of the wrong
+// type are errors that name the file and the key.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -17,11 +17,13 @@
 
 namespace convoy::app {
 
-// Flags of which at most one may be set: one given on the command line also displaces the others in the file.
+// Groups of flags that exclude each other: one on the command line also displaces the others in the
+// file.
 using ExclusiveFlags = std::vector<std::vector<std::string>>;
 
-// Adds --config to a verb. Call it after the verb's other flags: CLI11 runs options in the order in which
-// they were added, and the file fills those that the command line left open. Errors are CLI::ConfigError.
+// Adds --config to a verb. Call it after the verb's other flags: CLI11 runs options in the order in
+// which they were added, and the file fills those that the command line left open. Errors are
+// CLI::ConfigError.
 void add_config_option(CLI::App& verb, ExclusiveFlags exclusive = {});
 
 }  // namespace convoy::app

@@ -71,13 +71,13 @@ data::SourceFormat format_of(const std::string& name) {
   return SourceFormat::automatic;
 }
 
-// Images so far, their rate and the time left: a line that is rewritten on a terminal, else one now
+// Shows images so far, their rate and the time left: redrawn on a terminal, elsewhere a line now
 // and then.
 class ConvertDisplay {
  public:
   void show(const data::ConvertProgress& progress) {
     const auto now = Clock::now();
-    if (progress.images <= 1) first_ = now;  // names have been read before
+    if (progress.images <= 1) first_ = now;  // reading the names took the time before
     const std::chrono::duration<double> since = now - shown_, running = now - first_;
     if (since.count() < (interactive_ ? 0.2 : 20) || progress.images == progress.total) return;
     shown_ = now;
@@ -92,7 +92,7 @@ class ConvertDisplay {
     std::fflush(stderr);
     line_open_ = interactive_;
   }
-  // Before anything else is printed.
+  // Ends the line before anything else is printed.
   void clear() {
     if (line_open_) fmt::print(stderr, "\r\x1b[K");
     line_open_ = false;
@@ -118,7 +118,7 @@ struct ConvertFlags {
   data::ConvertOptions options;
 };
 
-// Flags that contradict each other.
+// Throws UsageError for flags that contradict each other.
 void check_encoding(const ConvertFlags& flags) {
   using Form = data::Encoding::Form;
   const auto& [size, short_side] = std::pair(flags.options.size, flags.options.short_side);

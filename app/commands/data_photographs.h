@@ -1,4 +1,5 @@
-// `convoy data photographs`: a folder of JPEG files that cost what photographs cost.
+// `convoy data photographs`: makes a folder of JPEG files that take as long to decode as
+// photographs.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -13,7 +13,7 @@
 #include "app/execute/run_on_all_ranks.h"
 #include "app/json_text.h"
 #include "app/model/zoo/zoo.h"
-#include "app/training/checkpoint/session_checkpoint.h"
+#include "app/training/checkpoint/session_state.h"
 #include "app/training/class_order.h"
 #include "app/training/dataset.h"
 #include "app/training/rank_facts.h"
@@ -26,11 +26,11 @@ namespace {
 
 struct EvaluateOptions {
   std::string checkpoint;
-  TrainOptions run;  // of which data, batch, backend, feeding and threads matter here
+  TrainOptions run;  // only data, batch, backend, feeding and threads matter
   bool json = false, ema = false;
 };
 
-// A run's folder, or that of its checkpoints, stands for the best checkpoint in it.
+// Returns the best checkpoint for the folder of a run or of its checkpoints, else the path itself.
 std::string checkpoint_file(const std::string& path) {
   const std::filesystem::path folder(path);
   if (!std::filesystem::is_directory(folder)) return path;
@@ -38,7 +38,8 @@ std::string checkpoint_file(const std::string& path) {
   return ((whole_run ? folder / "checkpoint" : folder) / "best.h5").string();
 }
 
-// The checkpoint's network on this rank's share of a batch, without what training needs.
+// Compiles the checkpoint's network for this rank's share of a batch, without gradients and
+// optimizer.
 CompiledSteps compile_evaluation(const StepOptions& options, const CheckpointState& state,
                                  const Dataset& dataset, std::int64_t capacity, const RankGroups& groups) {
   const data::ImageShape image = dataset.input_shape();
@@ -47,13 +48,12 @@ CompiledSteps compile_evaluation(const StepOptions& options, const CheckpointSta
       options, groups);
 }
 
-StepOptions step_options_of(const EvaluateOptions& options, const Dataset& dataset, kernels::Backend backend,
-                            std::int64_t capacity) {
+StepOptions step_options_of(const EvaluateOptions& options, const Dataset& dataset, std::int64_t capacity) {
   if (dataset.test_size() == 0) throw std::runtime_error(fmt::format("{}: no test images", options.run.data));
   StepOptions step;
-  step.backend = backend;
-  step.precision = precision_of(options.run.precision);
-  step.input = input_of(backend, dataset, capacity, false);
+  step.backend = options.run.backend;
+  step.precision = options.run.precision;
+  step.input = input_of(options.run.backend, dataset, capacity, false);
   step.training = false;
   return step;
 }
@@ -75,13 +75,13 @@ void print_result(const EvaluateOptions& options, const CheckpointState& state, 
                100 * top1, 100 * top5);
 }
 
-// Takes from the run the settings that decide which test images the network sees. Synthetic images
+// Takes from the run the options that decide which test images the network sees. Synthetic images
 // follow from the seed.
-void take_over(TrainOptions& run, const CheckpointState& state) {
-  const auto saved = nlohmann::json::parse(state.options_json);
+void take_over(TrainOptions& run, const CheckpointState& state, const std::string& file) {
+  const TrainOptions saved = options_from_json(nlohmann::json::parse(state.options_json), file);
   run.model = state.model;
-  run.size = saved.value("size", run.size);
-  run.test_resize = saved.value("test-resize", run.test_resize);
+  run.size = saved.size;
+  run.test_resize = saved.test_resize;
   run.classes = state.classes;
   run.seed = static_cast<std::int64_t>(state.seed);
 }
@@ -99,18 +99,17 @@ void evaluate_checkpoint(EvaluateOptions& options) {
                                    options.run.global_batch, ranks.size()));
     options.checkpoint = checkpoint_file(options.checkpoint);
     state = load_checkpoint(options.checkpoint);
-    if (options.ema) take_averages(state, options.checkpoint);
+    if (options.ema) use_averages(state, options.checkpoint);
   });
   require_same_data(ranks, options.checkpoint,
                     {{"SHA-256 of the parameters", parameters_sha256(state.parameters)}});
   const int threads = use_cores(environment, options.run.threads);
-  kernels::Backend backend{};
   std::unique_ptr<comm::Collectives> collectives;
   run_on_all_ranks(ranks, [&] {
-    backend = backend_of(options.run.backend, options.run.precision);
-    collectives = make_collectives(backend, ranks);
+    check_precision(options.run.backend, options.run.precision);
+    collectives = make_collectives(options.run.backend, ranks);
   });
-  take_over(options.run, state);
+  take_over(options.run, state, options.checkpoint);
   Dataset dataset(options.run, ranks, threads);
   require_same_data(ranks, options.run.data, facts_of(dataset, options.run, ranks));
   const RankGroups groups{collectives.get(), collectives.get(), nullptr};
@@ -122,14 +121,14 @@ void evaluate_checkpoint(EvaluateOptions& options) {
     const std::string warning = match_classes(dataset, options.run.data, state, options.checkpoint);
     if (!warning.empty() && ranks.rank() == 0) spdlog::warn("{}", warning);
     dataset.set_normalisation(state.mean, state.std);
-    step = step_options_of(options, dataset, backend, capacity);
+    step = step_options_of(options, dataset, capacity);
     steps = compile_evaluation(step, state, dataset, capacity, groups);
   });
   run_on_all_ranks(ranks, [&] {
     session.emplace(std::move(*steps), step, groups);
     const data::ImageShape image = dataset.input_shape();
-    restore(*session, state, options.checkpoint, state.model, dataset.classes(),
-            {image.channels, image.height, image.width});
+    SessionState(*session).restore(state, options.checkpoint, state.model, dataset.classes(),
+                                   {image.channels, image.height, image.width});
   });
   const std::unique_ptr<data::BatchSource> source = dataset.test(delivery_for(step.input, session->memory()));
   const StepMetrics sum = session->evaluate(*source);
@@ -154,13 +153,12 @@ void add_evaluate_command(CLI::App& app) {
   verb->add_flag("--ema", options->ema, "test the moving average of a run with --ema");
   add("--data", run.data, "HDF5 file, or 'synthetic'", not_empty())->required()->type_name("FILE");
   add("--limit-test", run.limit_test, "test on N images, as many of every class; 0: all", whole_number(0));
-  add("--feed", run.feed, "every rank reads its slice, or rank 0 reads and scatters",
-      one_of({"slice", "scatter"}));
+  add_choice(*verb, "--feed", run.feed, "every rank reads its slice, or rank 0 reads and scatters");
   verb->option_defaults()->group("Execution");
   add("--global-batch", run.global_batch, "images of all ranks together", whole_number(1, 1 << 30))
       ->type_name("B");
-  add("--backend", run.backend, "what runs the kernels", one_of({"cpu", "cuda", "reference"}));
-  add("--precision", run.precision, "of products", one_of({"fp32", "tf32", "bf16"}));
+  add_choice(*verb, "--backend", run.backend, "what runs the kernels");
+  add_choice(*verb, "--precision", run.precision, "of products");
   add("--threads", run.threads, "of one rank; 0: the host's cores / its ranks", whole_number(0, 4096))
       ->type_name("T");
   add("--timeout", run.timeout, "seconds that ranks wait for one that does not come", number_in("[0.1, 1e6]"))

@@ -1,4 +1,4 @@
-// The flags that describe a task graph and the machine to place it on, for `convoy partition` and `convoy simulate`.
+// The flags that describe a task graph and the machine to place it on.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -15,20 +15,20 @@ struct GraphAndMachineFlags {
   std::string graph, topology;
   bool color_classes = false, contention = false;
   partition::DeviceIndex devices = 0, devices_per_node = 0;
-  std::vector<std::int64_t> memory;  // one, or one a device
+  std::vector<std::int64_t> memory;  // one for all devices, or one a device
   std::vector<double> speeds;        // none, or one a device
   double latency_us = 25, bandwidth_gbps = 130, node_latency_us = 50, node_bandwidth_gbps = 25;
 
   std::vector<const CLI::Option*> link_flags;
 
   void add_to(CLI::App& verb);
-  // Throws UsageError when flags say what the topology's file says, too.
+  // Throws UsageError if flags repeat what the topology's file holds.
   void check_topology() const;
   partition::TaskGraph read_graph() const;
-  // --devices, or else what the graph's file says. Throws UsageError when neither does.
+  // Returns --devices, else the count in the graph's file. Throws UsageError if both are missing.
   partition::DeviceIndex device_count(const partition::TaskGraph& graph) const;
-  // Limits of memory that the graph's file has hold where --memory is not given. Throws UsageError
-  // when lists do not match the device count.
+  // Returns the machine. Without --memory the limits in the graph's file hold. Throws UsageError if
+  // a list does not match the device count.
   partition::Machine machine(const partition::TaskGraph& graph, partition::DeviceIndex device_count) const;
 };
 

@@ -1,4 +1,4 @@
-// How the help of every verb looks.
+// Formats the help of every verb.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -6,8 +6,9 @@
 
 namespace convoy::app {
 
-// "--flag NAME=default    what it is for (required)": choices as {one|another}, counts as N, lines of up to 120 columns.
-// Verbs take it over from the application that they are added to.
+// Writes "--flag NAME=default    what it is for (required)" with choices as {one|another} and
+// counts as N, in lines of up to 120 columns. Verbs inherit it from the application that they are
+// added to.
 std::shared_ptr<CLI::FormatterBase> help_formatter();
 
 }  // namespace convoy::app

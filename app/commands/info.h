@@ -1,4 +1,4 @@
-// `convoy info`: the layer table of a network, or what this program was built from.
+// `convoy info`: the layers of a network, or the libraries and settings of this build.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,8 @@
 
 namespace convoy::app {
 
-// One layer for a batch of the network's size. Operations of forward count a multiply-add as two.
+// A layer of the network, for a batch of the network's size. A multiply-add of forward counts as
+// two operations.
 struct LayerRow {
   std::string name, kind, attributes;
   std::vector<std::string> inputs;

@@ -1,4 +1,4 @@
-// `convoy partition`: place a task graph on devices, and the output that the verb shares with `convoy simulate`.
+// `convoy partition`: places a task graph on devices. The output is shared with `convoy simulate`.
 #include "app/commands/partition.h"
 
 #include <fmt/format.h>

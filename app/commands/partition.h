@@ -1,4 +1,4 @@
-// The output of a judged placement, which `convoy partition` and `convoy simulate` share.
+// Prints a judged placement, for `convoy partition` and `convoy simulate`.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -21,11 +21,11 @@ struct OutputFlags {
                    const partition::CostModel& cost, const partition::Simulation& simulation) const;
 };
 
-// The rows that describe a judged placement: makespan, bound, ratio, speed-up, cut.
+// Returns the rows on makespan, bound, ratio, speed-up and cut.
 partition::ReportRows placement_rows(const partition::CostModel& cost,
                                      const partition::Simulation& simulation,
                                      partition::Nanoseconds one_device, double seconds);
-// The rows, then one for each device.
+// Prints these rows, then one row for each device.
 void print_rows(partition::ReportRows rows, const partition::CostModel& cost,
                 const partition::Simulation& simulation);
 nlohmann::json placement_summary(const partition::CostModel& cost, const partition::Simulation& simulation,

@@ -8,7 +8,7 @@
 
 namespace convoy::app {
 
-// Prints stages and times, as one JSON object if asked. Throws std::runtime_error when no pipeline
+// Prints stages and times, as one JSON object with --json. Throws std::runtime_error if no pipeline
 // keeps to the memory limit.
 void run_pipeline(const std::string& graph, const partition::CostModel& cost, bool replicate,
                   std::int64_t micro_batches, bool json);

@@ -1,4 +1,4 @@
-// `convoy simulate`: judge any placement.
+// `convoy simulate`: judges a given placement of a task graph.
 #pragma once
 
 #include "app/commands/graph_and_machine.h"
@@ -6,8 +6,8 @@
 
 namespace convoy::app {
 
-// Reads the graph and the placement (its `devices` is the machine's size), simulates, and throws std::runtime_error when a
-// device would exceed its limit.
+// Reads the graph and the placement, whose `devices` is the machine's size, and simulates it.
+// Throws std::runtime_error if a device would exceed its memory limit.
 void run_simulate(const GraphAndMachineFlags& input, const std::string& placement_file, bool ignore_order,
                   const OutputFlags& output);
 

@@ -17,7 +17,7 @@ namespace convoy::app {
 namespace {
 
 struct Row {
-  std::string scaling;
+  Scaling scaling = Scaling::weak;
   std::int64_t ranks = 1, batch = 0, global_batch = 0;
   StepPrediction step;
   double images_per_second = 0, efficiency = 1;
@@ -39,17 +39,19 @@ class Simulator {
   const Cluster& cluster() const { return cluster_; }
   bool measured() const { return !profiles_.empty(); }
   std::vector<int> measured_ranks() const { return cluster_.measured_ranks(); }
-  std::string precision() const {
+  Precision precision() const {
     if (measured()) return profiles_.front().precision;
-    if (!flags_.precision.empty()) return flags_.precision;
-    return cluster_.device().backend == "cuda" ? "bf16" : "fp32";
+    if (flags_.precision) return *flags_.precision;
+    return cluster_.device().backend == kernels::Backend::cuda ? Precision::bf16 : Precision::fp32;
   }
   std::int64_t size() const {
     return measured() ? profiles_.front().size : flags_.size > 0 ? flags_.size : 224;
   }
-  std::string backend() const { return measured() ? profiles_.front().backend : cluster_.device().backend; }
+  kernels::Backend backend() const {
+    return measured() ? profiles_.front().backend : cluster_.device().backend;
+  }
 
-  // Rank counts that strong scaling has no image each for.
+  // Returns the rank counts for which strong scaling has less than one image a rank.
   std::vector<std::int64_t> too_many() const {
     std::vector<std::int64_t> counts;
     std::ranges::copy_if(flags_.ranks, std::back_inserter(counts),
@@ -57,14 +59,14 @@ class Simulator {
     return counts;
   }
 
-  std::vector<Row> rows(const std::string& scaling) const {
+  std::vector<Row> rows(Scaling scaling) const {
     std::vector<Row> rows;
     for (const std::int64_t ranks : flags_.ranks) {
       Row row;
       row.scaling = scaling, row.ranks = ranks;
-      if (scaling == "strong" && ranks > global_batch()) continue;  // too_many() says so
-      row.batch = scaling == "strong" ? (global_batch() + ranks - 1) / ranks : batch();
-      row.global_batch = scaling == "strong" ? global_batch() : batch() * ranks;
+      if (scaling == Scaling::strong && ranks > global_batch()) continue;  // too_many() reports it
+      row.batch = scaling == Scaling::strong ? (global_batch() + ranks - 1) / ranks : batch();
+      row.global_batch = scaling == Scaling::strong ? global_batch() : batch() * ranks;
       row.step = predict(row.batch, static_cast<int>(ranks));
       row.images_per_second = static_cast<double>(row.global_batch) / row.step.step_ms * 1e3;
       row.efficiency = row.images_per_second / static_cast<double>(ranks) / rate_of_one(scaling);
@@ -83,11 +85,11 @@ class Simulator {
       throw UsageError(fmt::format("--profile {}: is of {} pixels a side, the others of {}", file,
                                    profile.size, profiles_.front().size));
     if (!profiles_.empty() && profile.backend != profiles_.front().backend)
-      throw UsageError(fmt::format("--profile {}: is of {}, the others of {}", file, profile.backend,
-                                   profiles_.front().backend));
-    if (!flags_.precision.empty() && flags_.precision != profile.precision)
-      throw UsageError(fmt::format("--precision: found {}, but --profile {} is of {}", flags_.precision, file,
-                                   profile.precision));
+      throw UsageError(fmt::format("--profile {}: is of {}, the others of {}", file, name_of(profile.backend),
+                                   name_of(profiles_.front().backend)));
+    if (flags_.precision && *flags_.precision != profile.precision)
+      throw UsageError(fmt::format("--precision: found {}, but --profile {} is of {}",
+                                   name_of(*flags_.precision), file, name_of(profile.precision)));
     if (flags_.size > 0 && flags_.size != profile.size)
       throw UsageError(
           fmt::format("--size: found {}, but --profile {} is of {}", flags_.size, file, profile.size));
@@ -101,13 +103,14 @@ class Simulator {
     const Network net = network(batch);
     const StepProfile profile = measured() ? at_batch(profiles_, batch, cluster_.device().launch_us)
                                            : estimate_profile(net, precision(), cluster_.device());
-    comm::BucketSizes sizes = profile.backend == "cuda" ? comm::kNcclBucketSizes : comm::BucketSizes{};
+    comm::BucketSizes sizes =
+        profile.backend == kernels::Backend::cuda ? comm::kNcclBucketSizes : comm::BucketSizes{};
     if (flags_.bucket_bytes > 0)
       sizes = {flags_.bucket_bytes, std::min(sizes.edge_bytes, flags_.bucket_bytes)};
     return predict_step(profile, buckets_of(net, profile, sizes), cluster_, ranks);
   }
-  double rate_of_one(const std::string& scaling) const {
-    const std::int64_t samples = scaling == "strong" ? global_batch() : batch();
+  double rate_of_one(Scaling scaling) const {
+    const std::int64_t samples = scaling == Scaling::strong ? global_batch() : batch();
     return static_cast<double>(samples) / predict(samples, 1).step_ms * 1e3;
   }
 
@@ -119,14 +122,14 @@ class Simulator {
 void print_json(const Row& row, const Simulator& simulator, const TrainingSimulationFlags& flags) {
   fmt::print("{}\n",
              nlohmann::ordered_json({{"prediction", flags.model},
-                                     {"precision", simulator.precision()},
+                                     {"precision", name_of(simulator.precision())},
                                      {"size", simulator.size()},
-                                     {"backend", simulator.backend()},
+                                     {"backend", name_of(simulator.backend())},
                                      {"topology", simulator.cluster().name()},
                                      {"op_times", simulator.measured() ? "measured" : "estimated"},
                                      {"network", simulator.measured_ranks().empty() ? "given" : "measured"},
                                      {"network_ranks", simulator.measured_ranks()},
-                                     {"scaling", row.scaling},
+                                     {"scaling", name_of(row.scaling)},
                                      {"ranks", row.ranks},
                                      {"nodes", simulator.cluster().nodes(static_cast<int>(row.ranks))},
                                      {"batch", row.batch},
@@ -142,8 +145,8 @@ void print_json(const Row& row, const Simulator& simulator, const TrainingSimula
 
 void print_table(const std::vector<Row>& rows, const Simulator& simulator) {
   fmt::print("\n{} scaling\n{:>6} {:>6} {:>7} {:>9} {:>10} {:>10} {:>10} {:>10} {:>13} {:>10}\n",
-             rows[0].scaling == "weak" ? "Weak" : "Strong", "ranks", "nodes", "batch", "global", "step ms",
-             "compute", "commun.", "exposed", "images/s", "efficiency");
+             rows[0].scaling == Scaling::weak ? "Weak" : "Strong", "ranks", "nodes", "batch", "global",
+             "step ms", "compute", "commun.", "exposed", "images/s", "efficiency");
   for (const Row& row : rows)
     fmt::print("{:>6} {:>6} {:>7} {:>9} {:>10.3f} {:>10.3f} {:>10.3f} {:>10.3f} {:>13.1f} {:>9.1f}%\n",
                row.ranks, simulator.cluster().nodes(static_cast<int>(row.ranks)), row.batch, row.global_batch,
@@ -175,9 +178,7 @@ void TrainingSimulationFlags::add_to(CLI::App& verb) {
                   "measured all-reduces: output of bench collectives --json; several for several rank counts")
       ->check(not_empty())
       ->type_name("FILE");
-  verb.add_option("--scaling", scaling, "weak: same batch a rank; strong: same global batch")
-      ->check(one_of({"weak", "strong", "both"}))
-      ->capture_default_str();
+  add_choice(verb, "--scaling", scaling, "weak: same batch a rank; strong: same global batch");
   verb.add_option("--batch", batch, "images of one rank, weak scaling; default: the first profile's")
       ->check(whole_number(1, 1 << 24))
       ->type_name("B");
@@ -188,8 +189,10 @@ void TrainingSimulationFlags::add_to(CLI::App& verb) {
       ->check(whole_number(1, 1 << 14));
   verb.add_option("--classes", classes, "default: 1000 above 64 pixels, else 10")
       ->check(whole_number(2, 1 << 24));
-  verb.add_option("--precision", precision, "default: the profile's, of an estimate bf16, of CPUs fp32")
-      ->check(one_of({"fp32", "tf32", "bf16"}));
+  verb.add_option_function<std::string>(
+          "--precision", [this](const std::string& name) { precision = find_choice<Precision>(name); },
+          "default: the profile's, of an estimate bf16, of CPUs fp32")
+      ->check(one_of(names_of<Precision>()));
   verb.add_option("--bucket-size", bucket_bytes, "of a gradient bucket; default: as the backend has them")
       ->transform(size_in_bytes())
       ->type_name("SIZE");
@@ -199,8 +202,8 @@ void TrainingSimulationFlags::add_to(CLI::App& verb) {
 void simulate_training(const TrainingSimulationFlags& flags, bool json) {
   if (flags.topology.empty()) throw UsageError("--topology is missing: a cluster, as in jobs/topologies/");
   const Simulator simulator(flags);
-  if (const auto counts = simulator.too_many(); !counts.empty() && flags.scaling != "weak") {
-    if (flags.scaling == "strong" && counts.size() == flags.ranks.size())
+  if (const auto counts = simulator.too_many(); !counts.empty() && flags.scaling != Scaling::weak) {
+    if (flags.scaling == Scaling::strong && counts.size() == flags.ranks.size())
       throw UsageError(fmt::format("--ranks: found {}, expected one up to the global batch of {}",
                                    fmt::join(counts, ", "), simulator.global_batch()));
     fmt::print(stderr, "convoy: strong scaling: left out {} ranks, more than the global batch of {}\n",
@@ -210,11 +213,11 @@ void simulate_training(const TrainingSimulationFlags& flags, bool json) {
   if (!json)
     fmt::print(
         "{}, {} at {} pixels, {}, on {}: {} op times, network {}, batch norm of each rank's own batch\n",
-        flags.model, simulator.precision(), simulator.size(), simulator.backend(), simulator.cluster().name(),
-        simulator.measured() ? "measured" : "estimated",
+        flags.model, name_of(simulator.precision()), simulator.size(), name_of(simulator.backend()),
+        simulator.cluster().name(), simulator.measured() ? "measured" : "estimated",
         network.empty() ? "given" : fmt::format("measured at {} ranks", fmt::join(network, ", ")));
-  for (const char* scaling : {"weak", "strong"}) {
-    if (flags.scaling != "both" && flags.scaling != scaling) continue;
+  for (const Scaling scaling : {Scaling::weak, Scaling::strong}) {
+    if (flags.scaling != Scaling::both && flags.scaling != scaling) continue;
     const std::vector<Row> rows = simulator.rows(scaling);
     if (rows.empty()) continue;
     if (!json) print_table(rows, simulator);

@@ -1,17 +1,28 @@
-// `convoy simulate --model`: weak and strong scaling of a training, predicted.
+// `convoy simulate --model`: predicts weak and strong scaling of a training.
 #pragma once
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "app/compile/step_choices.h"
+
 namespace convoy::app {
 
-inline constexpr const char* kTrainingGroup = "Scaling of a training";  // of flags, in --help
+inline constexpr const char* kTrainingGroup = "Scaling of a training";  // title of the flags in the help
+
+enum class Scaling : std::uint8_t { weak, strong, both };
+template <>
+inline constexpr auto kChoices<Scaling> = std::to_array<Choice<Scaling>>({{"weak", Scaling::weak},
+                                                                          {"strong", Scaling::strong},
+                                                                          {"both", Scaling::both}});
 
 struct TrainingSimulationFlags {
-  std::string model, topology, precision, scaling = "both";  // precision empty: the profile's
+  std::string model, topology;
+  std::optional<Precision> precision;  // nothing: as in the profile
+  Scaling scaling = Scaling::both;
   std::vector<std::string> profiles, collectives;
   std::vector<std::int64_t> ranks{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
   std::int64_t batch = 0, global_batch = 0, size = 0, classes = 0, bucket_bytes = 0;
@@ -19,7 +30,7 @@ struct TrainingSimulationFlags {
   void add_to(CLI::App& verb);
 };
 
-// Throws UsageError for flags that do not go together.
+// Throws UsageError if flags contradict each other.
 void simulate_training(const TrainingSimulationFlags& flags, bool json);
 
 }  // namespace convoy::app

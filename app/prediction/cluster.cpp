@@ -53,7 +53,7 @@ class Reader {
   const Json& object() const { return object_; }
 
  private:
-  // What is nested may be so deep that it cannot be printed.
+  // Nested values may be too deep to print.
   static std::string shown(const Json& value) {
     return value.is_structured() ? value.is_object() ? "an object" : "an array" : value.dump();
   }
@@ -62,19 +62,19 @@ class Reader {
   std::string file_, prefix_;
 };
 
-// Of a tree, up and down: a ring's 2 (members - 1) are never fewer.
+// Steps of a tree, up and down: never more than the 2 (members - 1) of a ring.
 double steps(int members) { return 2 * std::ceil(std::log2(members)); }
 
-// What each of the members sends.
+// Bytes that each member sends.
 double sent(double bytes, int members) { return 2.0 * (members - 1) / members * bytes; }
 
 double link_us(const Link& link, double bytes) { return bytes / link.gbytes_per_second * 1e-3; }
 
-// Between measured sizes in proportion; outside of them with the slope of the nearest two.
+// Interpolates between measured sizes and extrapolates with the slope of the nearest two.
 double interpolate(const std::map<double, Mean>& points, double at) {
   const auto first = points.begin();
   if (points.size() == 1) return first->second * std::max(1.0, at / first->first);
-  if (at <= first->first) return first->second;  // below the smallest there is latency alone
+  if (at <= first->first) return first->second;  // below the smallest size only latency counts
   auto upper = points.lower_bound(at);
   if (upper == points.end()) --upper;
   const auto& [x1, y1] = *upper;
@@ -82,12 +82,14 @@ double interpolate(const std::map<double, Mean>& points, double at) {
   return y0 + (y1 - y0) * (at - x0) / (x1 - x0);
 }
 
-// A measured all-reduce: `us` in all, `link_us` of them on one link, in so many steps, with `bytes` sent.
+// A measured all-reduce of `us` microseconds, `link_us` of them on one link, in `steps` steps with
+// `bytes` sent.
 struct Sample {
   double us, link_us, steps, bytes;
 };
 
-// Least squares of the relative error: link_us = α steps + β bytes. The link stays as it is where they do not tell.
+// Fits link_us = α steps + β bytes by least squares of the relative error. Leaves the link
+// unchanged if the samples do not determine it.
 void fit_link(const std::vector<Sample>& samples, Link& link) {
   double aa = 0, ab = 0, bb = 0, at = 0, bt = 0;
   for (const Sample& sample : samples) {
@@ -111,10 +113,11 @@ Cluster Cluster::parse(const std::string& text, const std::string& file) {
   Cluster cluster;
   cluster.name_ = reader.text("name", file);
   cluster.devices_per_node_ = reader.whole("devices_per_node", 1, 1 << 16);
-  cluster.device_.backend = reader.text("backend", "cuda");
-  if (cluster.device_.backend != "cuda" && cluster.device_.backend != "cpu")
-    throw std::runtime_error(fmt::format("{}: backend: found \"{}\", expected \"cuda\" or \"cpu\"", file,
-                                         cluster.device_.backend));
+  const std::string backend = reader.text("backend", "cuda");
+  if (backend != "cuda" && backend != "cpu")
+    throw std::runtime_error(
+        fmt::format("{}: backend: found \"{}\", expected \"cuda\" or \"cpu\"", file, backend));
+  cluster.device_.backend = *find_choice<kernels::Backend>(backend);
   cluster.call_us_ = reader.number("call_us", 0);
   cluster.overlap_ = reader.number("overlap", 0, 1);
   if (cluster.devices_per_node_ > 1) cluster.within_ = reader.part("within_node").link();
@@ -122,8 +125,14 @@ Cluster Cluster::parse(const std::string& text, const std::string& file) {
   cluster.between_ = between.link();
   if (between.object().contains("ports")) cluster.ports_ = between.whole("ports", 1, 1 << 16);
   const Reader device = reader.part("device");
-  for (const auto& [precision, unused] : device.part("gflops").object().items())
-    cluster.device_.gflops[precision] = device.part("gflops").number(precision.c_str(), 1e-6);
+  const Reader gflops = device.part("gflops");
+  for (const auto& [name, unused] : gflops.object().items()) {
+    const auto precision = find_choice<Precision>(name);
+    if (!precision)
+      throw std::runtime_error(fmt::format("{}: device.gflops: found '{:.40}', expected {}", file, name,
+                                           fmt::join(names_of<Precision>(), ", ")));
+    cluster.device_.gflops[*precision] = gflops.number(name.c_str(), 1e-6);
+  }
   cluster.device_.gbytes_per_second = device.number("gbytes_per_second", 1e-6);
   cluster.device_.launch_us = device.number("launch_us", 0);
   return cluster;
@@ -159,7 +168,7 @@ void Cluster::use_measurements(const std::string& file) {
   fit();
 }
 
-// The link within a node first: what it takes is subtracted from what spans nodes.
+// The link within a node comes first: its time is subtracted from all-reduces that span nodes.
 void Cluster::fit() {
   std::vector<Sample> within, between;
   for (const auto& [ranks, points] : measured_)
@@ -206,8 +215,9 @@ double Cluster::overlap(double operation_us, double bytes, int ranks) const {
   return interpolate(points, std::clamp(operation_us, points.begin()->first, points.rbegin()->first));
 }
 
-// Reduce-scatter within each node, all-reduce of the parts between the nodes, all-gather within each node: each device
-// sends 2 (n - 1) / n of the bytes within, each node 2 (m - 1) / m of them between (Thakur et al., 2005).
+// Reduce-scatter within each node, all-reduce of the chunks between nodes, all-gather within each
+// node. Each device sends 2 (n - 1) / n of the bytes within its node, each node 2 (m - 1) / m of
+// them to others (Thakur et al., 2005).
 double Cluster::modelled_us(double bytes, int ranks) const {
   const int nodes = this->nodes(ranks);
   double us = call_us_ + within_us(bytes, ranks);

@@ -1,6 +1,6 @@
-// A cluster as the prediction sees it: nodes of equal devices, links with a latency and a bandwidth (Hockney's α-β
-// model), and what an all-reduce over them costs. Read from a topology file; measured all-reduces take the place of the
-// model where there are some.
+// The model of a cluster: nodes of equal devices, links with a latency and a bandwidth (Hockney's
+// α-β model), and the cost of an all-reduce over them. It is read from a topology file; measured
+// all-reduces replace the model.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,8 @@
 #include <map>
 #include <string>
 #include <vector>
+
+#include "app/compile/step_choices.h"
 
 namespace convoy::app {
 
@@ -17,13 +19,13 @@ struct Link {
 };
 
 struct DeviceRates {
-  std::string backend = "cuda";          // or "cpu"
-  std::map<std::string, double> gflops;  // by precision: what dense products reach
+  kernels::Backend backend = kernels::Backend::cuda;  // or cpu
+  std::map<Precision, double> gflops;                 // rate of dense products
   double gbytes_per_second = 0;
-  double launch_us = 0;  // the least that an operation costs
+  double launch_us = 0;  // the smallest time of an operation
 };
 
-// Of several measurements of one thing.
+// The mean of several measurements of one thing.
 struct Mean {
   double sum = 0;
   int count = 0;
@@ -37,39 +39,45 @@ class Cluster {
   static Cluster read(const std::string& topology_file);
   static Cluster parse(const std::string& json, const std::string& file);
 
-  // Lines of JSON as `convoy bench collectives --json` prints them: "operation" ("all-reduce" or "gradients"), "ranks", "bytes",
-  // "microseconds", and "operation" ("overlap"), "ranks", "bytes", "operation_microseconds", "overlap"; other lines are
-  // passed over; rows of one size are their mean. Rank counts that were measured are interpolated between their sizes; for
-  // the other counts the link within a node is fitted to all of its all-reduces, the one between nodes to all that span them.
+  // Reads the output of `convoy bench collectives --json`: rows with "operation" ("all-reduce" or
+  // "gradients"), "ranks", "bytes" and "microseconds", and rows with "operation" ("overlap"),
+  // "ranks", "bytes", "operation_microseconds" and "overlap". Other lines are passed over. Rows of
+  // one size are averaged.
+  // Measured rank counts are interpolated between sizes. For other counts the link within a node is
+  // fitted to all of its all-reduces, and the link between nodes to all that span nodes.
   void use_measurements(const std::string& file);
   void add_measurement(int ranks, double bytes, double us) { measured_[ranks][bytes].add(us); }
   void fit();
 
-  // Microseconds of an all-reduce, in place, over the first `ranks` devices; nodes are filled one after the other.
+  // Returns the microseconds of an in-place all-reduce over the first `ranks` devices. Nodes are
+  // filled one after the other.
   double all_reduce_us(double bytes, int ranks) const;
-  // The same of gradients, for which the ranks of a node may have a way of their own: counts that were not measured are to
-  // the nearest that was as their all-reduces are.
+  // The same for gradients, which ranks of one node may sum in shared memory. A count that was not
+  // measured keeps the ratio of gradients to all-reduces of the nearest measured count.
   double gradients_us(double bytes, int ranks) const;
 
   const std::string& name() const { return name_; }
   int devices_per_node() const { return devices_per_node_; }
   int nodes(int ranks) const { return (ranks + devices_per_node_ - 1) / devices_per_node_; }
-  // Share of the time of gradients' all-reduce that computation beside it, in operations of `operation_us`, does not lose:
-  // where NCCL's blocks hold some multiprocessors, longer operations lose more, as their blocks stay where they are. As
-  // measured for that many ranks, else for the next larger or the largest count that was measured, else the topology
-  // file's; of the sizes measured the largest that `bytes` reaches, over several nodes the least, which is NCCL's everywhere,
-  // as it is where no gradients were measured.
+  // Returns the share, 0 to 1, of the time of the gradients' all-reduce that concurrent operations
+  // of `operation_us` microseconds hide. Long operations hide less, because NCCL's blocks occupy
+  // multiprocessors until the end.
+  //   1. ranks: measured for this count, else the next larger, else the largest measured one;
+  //      without measurements the topology file's value
+  //   2. bytes: the largest measured size that `bytes` reaches
+  //   3. several nodes or no measured gradients: the smallest size, which NCCL always sums
   double overlap(double operation_us, double bytes, int ranks) const;
   const DeviceRates& device() const { return device_; }
   const Link& within() const { return within_; }
-  std::vector<int> measured_ranks() const;  // counts of which there are measured all-reduces, ascending
+  std::vector<int> measured_ranks() const;  // counts with measured all-reduces, ascending
 
  private:
   double modelled_us(double bytes, int ranks) const;
   double within_us(double bytes, int ranks) const;
-  // Of a node's network, what the devices on the emptiest node have ports for.
+  // The share of a node's network that the ports of the devices on the emptiest node can use.
   double share_of_ports(int ranks) const;
-  // That count, else the next larger, else the largest that a node has room for; the end where there is none.
+  // Finds that count, else the next larger, else the largest that fits into a node; end() if there
+  // is none.
   template <typename Values>
   auto nearest_within_a_node(const std::map<int, Values>& by_ranks, int ranks) const {
     const auto beyond = by_ranks.upper_bound(devices_per_node_);

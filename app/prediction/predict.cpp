@@ -5,7 +5,7 @@
 namespace convoy::app {
 namespace {
 
-// Loss, two accuracies, samples and requests to stop: what every step sums.
+// Every step sums loss, two accuracies, samples and requests to stop.
 constexpr double kMetricsBytes = 5 * sizeof(double);
 
 }  // namespace
@@ -24,15 +24,16 @@ StepPrediction predict_step(const StepProfile& profile, std::span<const TimedBuc
       const double ms = cluster.gradients_us(buckets[next].bytes, ranks) * 1e-3;
       const double overlap = cluster.overlap(operation_us, buckets[next].bytes, ranks);
       result.communication_ms += ms;
-      // The network does one bucket at a time; what cannot overlap holds the computation up where the bucket is ready.
+      // The network reduces one bucket at a time. The share that cannot overlap delays the
+      // computation.
       network_free = std::max(now, network_free) + ms;
       now += (1 - overlap) * ms;
     }
   }
   const double metrics_ms = cluster.all_reduce_us(kMetricsBytes, ranks) * 1e-3;
   result.communication_ms += metrics_ms;
-  // A GPU sums them on a stream of their own while backward goes on.
-  result.step_ms = std::max(now, network_free) + (profile.backend == "cuda" ? 0 : metrics_ms);
+  // A GPU sums the metrics on a stream of their own during backward.
+  result.step_ms = std::max(now, network_free) + (profile.backend == kernels::Backend::cuda ? 0 : metrics_ms);
   result.exposed_comm_ms = result.step_ms - result.compute_ms;
   return result;
 }

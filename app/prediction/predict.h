@@ -1,5 +1,5 @@
-// How long a step takes on more ranks than are at hand: one rank's operations on one timeline, its buckets' all-reduces
-// on another, as the trainer overlaps them.
+// Predicts the time of a step on more ranks than are at hand: one timeline holds a rank's
+// operations, another its buckets' all-reduces, which overlap as in the trainer.
 #pragma once
 
 #include <span>
@@ -11,8 +11,8 @@ namespace convoy::app {
 
 struct StepPrediction {
   double step_ms = 0, compute_ms = 0;
-  double communication_ms = 0;  // of all all-reduces, hidden or not
-  double exposed_comm_ms = 0;   // of it, what the step is longer for
+  double communication_ms = 0;  // all all-reduces together, hidden or not
+  double exposed_comm_ms = 0;   // the time that it adds to the step
 };
 
 StepPrediction predict_step(const StepProfile& profile, std::span<const TimedBucket> buckets,

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <ranges>
 #include <stdexcept>
@@ -18,7 +17,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr double kMostMilliseconds = 1e9;  // of a step, or an operation
+constexpr double kMostMilliseconds = 1e9;  // limit for a step and an operation
 
 TimedOperation timed(std::string layer, std::string kind, double ms) {
   const bool update = layer == "parameters" || layer == "gradients";
@@ -51,12 +50,14 @@ class Row {
           fmt::format("{}: {}: found {}, expected {} to {}", file_, key, value, least, most));
     return value;
   }
-  std::string one_of(const char* key, std::initializer_list<const char*> names) const {
-    const auto value = field<std::string>(key);
-    if (std::ranges::find(names, value) == names.end())
-      throw std::runtime_error(fmt::format("{}: {}: found '{:.40}', expected one of {}", file_, key, value,
-                                           fmt::join(names, ", ")));
-    return value;
+  template <NamedChoice Enum>
+  Enum choice(const char* key) const {
+    const auto name = field<std::string>(key);
+    const auto value = find_choice<Enum>(name);
+    if (!value)
+      throw std::runtime_error(fmt::format("{}: {}: found '{:.40}', expected one of {}", file_, key, name,
+                                           fmt::join(names_of<Enum>(), ", ")));
+    return *value;
   }
 
  private:
@@ -72,14 +73,14 @@ StepGraph training_graph(const Network& network) {
 
 double bytes_of(const StepGraph& graph, TensorId id, double activation_bytes) {
   const Tensor& tensor = graph.tensors[static_cast<std::size_t>(id)];
-  if (tensor.dtype == kernels::DType::u8)  // a mask: a bit an element
+  if (tensor.dtype == kernels::DType::u8)  // a mask has one bit an element
     return static_cast<double>(tensor.shape.elements()) / 8;
   const double element =
       tensor.role == TensorRole::activation || tensor.role == TensorRole::images ? activation_bytes : 4.0;
   return element * static_cast<double>(tensor.shape.elements());
 }
 
-// The line through two measured batches, not below what the smaller of their times allows.
+// Takes the line through two measured batches, but at least a tenth of the smaller time.
 double interpolated(const StepProfile& low, const StepProfile& high, std::size_t i, std::int64_t batch) {
   const double t0 = low.operations[i].ms, t1 = high.operations[i].ms;
   const double share = static_cast<double>(batch - low.batch) / static_cast<double>(high.batch - low.batch);
@@ -109,11 +110,12 @@ StepProfile read_profile(const std::string& file) {
     const Row row(line, file);
     if (profile.batch == 0) {
       profile.model = row.field<std::string>("model");
-      profile.precision = row.one_of("precision", {"fp32", "tf32", "bf16"});
-      profile.backend = row.one_of("backend", {"reference", "cpu", "cuda"});
+      profile.precision = row.choice<Precision>("precision");
+      profile.backend = row.choice<kernels::Backend>("backend");
       profile.batch = row.number<std::int64_t>("batch", 1, 1 << 24);
       profile.size = row.number<std::int64_t>("size", 1, 1 << 14);
-      step_ms = row.number<double>("ms_mean", 0, kMostMilliseconds);  // what a training's rate is made of
+      step_ms =
+          row.number<double>("ms_mean", 0, kMostMilliseconds);  // the time that decides a training's rate
       if (const int ranks = row.field<int>("ranks"); ranks != 1)
         throw std::runtime_error(fmt::format("{}: ranks: found {}, expected a profile of 1", file, ranks));
     } else if (const auto layer = row.field<std::string>("layer"); layer != "all") {
@@ -129,15 +131,16 @@ StepProfile read_profile(const std::string& file) {
   return profile;
 }
 
-StepProfile estimate_profile(const Network& network, const std::string& precision,
-                             const DeviceRates& device) {
+StepProfile estimate_profile(const Network& network, Precision precision, const DeviceRates& device) {
   const auto rate = device.gflops.find(precision);
   if (rate == device.gflops.end())
-    throw std::runtime_error(fmt::format("--precision {}: the topology's device.gflops has {} alone",
-                                         precision, fmt::join(device.gflops | std::views::keys, ", ")));
+    throw std::runtime_error(fmt::format(
+        "--precision {}: the topology's device.gflops has {} alone", name_of(precision),
+        fmt::join(device.gflops | std::views::keys | std::views::transform(name_of<Precision>), ", ")));
   StepGraph graph = training_graph(network);
-  if (device.backend == "cuda") fuse_for_gpu(graph, precision != "fp32");  // as the session does on Hopper
-  const double activation_bytes = precision == "bf16" ? 2 : 4;
+  // As a session does on Hopper.
+  if (device.backend == kernels::Backend::cuda) fuse_for_gpu(graph, precision != Precision::fp32);
+  const double activation_bytes = precision == Precision::bf16 ? 2 : 4;
   StepProfile profile;
   profile.model = network.name(), profile.precision = precision, profile.backend = device.backend;
   profile.batch = network.shape(network.input())[0], profile.size = network.shape(network.input())[2];
@@ -191,9 +194,9 @@ std::vector<TimedBucket> buckets_of(const Network& network, const StepProfile& p
   StepGraph graph = training_graph(network);
   if (std::ranges::count(profile.operations, BatchNormBackwardReduce::kName, &TimedOperation::kind) <
       std::ranges::count_if(graph.nodes, &Node::is<BatchNormBackwardReduce>))
-    fuse_norm_gradients(graph);  // as the session did that was profiled
+    fuse_norm_gradients(graph);  // as the profiled session did
   std::vector<comm::ParameterSegment> segments;
-  std::vector<std::size_t> ready;  // of each segment: the operation that finishes it
+  std::vector<std::size_t> ready;  // the operation that finishes each segment
   std::int64_t offset = 0;
   for (const int index : graph.parameters_by_gradient()) {
     const TrainableParameter& parameter = graph.parameters[static_cast<std::size_t>(index)];
@@ -217,7 +220,7 @@ std::vector<TimedBucket> buckets_of(const Network& network, const StepProfile& p
   std::vector<TimedBucket> buckets;
   std::size_t latest = 0;
   for (const comm::Bucket& bucket : comm::plan_buckets(segments, sizeof(float), sizes)) {
-    // Buckets start in order: one never before the one ahead of it.
+    // Buckets start in order: none starts before its predecessor.
     for (int s = bucket.first_segment; s <= bucket.last_segment; ++s)
       latest = std::max(latest, ready[static_cast<std::size_t>(s)]);
     buckets.push_back({static_cast<double>(bucket.count) * sizeof(float), latest});

@@ -1,5 +1,5 @@
-// What one rank does in a step and how long each operation takes: measured by `convoy bench step --layers --json`, or
-// estimated from its operations and bytes.
+// The operations of one rank in a step and the time of each, measured by `convoy bench step
+// --layers --json` or estimated from counts of operations and bytes.
 #pragma once
 
 #include <cstdint>
@@ -15,31 +15,34 @@ namespace convoy::app {
 struct TimedOperation {
   std::string layer, kind;
   double ms = 0;
-  bool per_sample = true;        // false: the optimizer and its like, whose time does not depend on the batch
+  bool per_sample = true;        // false: its time does not depend on the batch, like the optimizer
   bool after_gradients = false;  // waits for the reduced gradients
 };
 
 struct StepProfile {
-  std::string model, precision;
-  std::string backend;  // "cuda": as a GPU overlaps communication
+  std::string model;
+  Precision precision = Precision::fp32;
+  kernels::Backend backend = kernels::Backend::cpu;  // decides how communication overlaps
   std::int64_t batch = 0, size = 0;
   bool measured = false;
   std::vector<TimedOperation> operations;  // in the order in which they run
   double ms() const;
-  // Of the operation that runs at a random time: long ones count more.
+  // The mean time of the operation that runs at a random moment: long ones count more.
   double typical_operation_ms() const;
 };
 
-// A file of `convoy bench step --layers --json` of one rank. The operations' times are scaled so that together they
-// make the measured step: timing each by itself costs time. Throws std::runtime_error naming file and field.
+// Reads the output of `convoy bench step --layers --json` on one rank. Timing operations one by one
+// costs time, so their times are scaled to sum to the measured step. Throws std::runtime_error
+// naming file and field.
 StepProfile read_profile(const std::string& file);
 
-// The larger of operations ÷ rate and bytes ÷ bandwidth for each operation, at least the device's launch time.
-StepProfile estimate_profile(const Network& network, const std::string& precision, const DeviceRates& device);
+// Estimates each operation as the larger of operations ÷ rate and bytes ÷ bandwidth, and at least
+// the device's launch time.
+StepProfile estimate_profile(const Network& network, Precision precision, const DeviceRates& device);
 
-// The step at another batch. Between measured batches in proportion, operation by operation; beyond them, and with one
-// profile alone, the part above `launch_us` grows with the batch. Throws std::runtime_error where the profiles are not
-// of one network.
+// Estimates the step at another batch. Between measured batches each operation is interpolated;
+// outside of them, or with one profile, the time above `launch_us` grows with the batch. Throws
+// std::runtime_error if the profiles are of different networks.
 StepProfile at_batch(const std::vector<StepProfile>& profiles, std::int64_t batch, double launch_us);
 
 // A bucket of the gradients and the operation of the profile after which it is complete.

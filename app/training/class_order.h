@@ -1,4 +1,4 @@
-// The classes of a data set against those that a checkpoint was trained on.
+// Compares the classes of a data set with those that a checkpoint was trained on.
 #pragma once
 
 #include <filesystem>
@@ -9,10 +9,10 @@
 
 namespace convoy::app {
 
-// Makes the labels of `dataset` those of the checkpoint. If the names are the same in another
-// order, they are mapped by name. Returns what to warn of in one line: that they were mapped, or
-// that an older checkpoint has no names to compare; else an empty text. Throws std::runtime_error
-// that names `file` and the first name that differs.
+// Renumbers the labels of `dataset` as the checkpoint has them, by the names of the classes.
+// Returns a warning of one line if labels were renumbered or if the checkpoint is too old to hold
+// names, else an empty text. Throws std::runtime_error that names `file` and the first name that
+// differs.
 std::string match_classes(Dataset& dataset, const std::string& file, const CheckpointState& state,
                           const std::filesystem::path& checkpoint);
 

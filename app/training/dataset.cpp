@@ -25,12 +25,9 @@ data::ImageOpSettings image_ops(const TrainOptions& options) {
   if (const auto& jitter = options.color_jitter; !jitter.empty())
     settings.jitter = {static_cast<float>(jitter.at(0)), static_cast<float>(jitter.at(1)),
                        static_cast<float>(jitter.at(2)), static_cast<float>(jitter.at(3))};
-  if (options.auto_augment == "trivial") settings.auto_augment = data::AutoAugment::trivial;
-  if (const auto rand = rand_augment_of(options.auto_augment)) {
-    settings.auto_augment = data::AutoAugment::rand;
-    settings.rand_operations = rand->operations;
-    settings.rand_magnitude = rand->magnitude;
-  }
+  settings.auto_augment = options.auto_augment.kind;
+  settings.rand_operations = options.auto_augment.rand().operations;
+  settings.rand_magnitude = options.auto_augment.rand().magnitude;
   return settings;
 }
 
@@ -100,7 +97,7 @@ Dataset::Dataset(const TrainOptions& options, const comm::Communicator& ranks, i
       train_augmentation_(train_augmentation(options)),
       test_augmentation_(test_augmentation(options)) {
   run_on_all_ranks(ranks, [&] { open(); });
-  if (options.feed == "scatter" && ranks.size() > 1)
+  if (options.feed == Feed::scatter && ranks.size() > 1)
     info_ = data::StoreInfo::from_bytes(
         ranks.broadcast(ranks.rank() == 0 ? info_.to_bytes() : std::string(), 0, "data set"));
   const auto limited = [](std::int64_t size, std::int64_t limit) {
@@ -123,7 +120,7 @@ void Dataset::open() {
       sets_[index(split)] = std::make_shared<data::RandomImages>(
           info_.shape, static_cast<std::int32_t>(options_.classes), info_.size[index(split)],
           static_cast<std::uint64_t>(options_.seed) + index(split));
-  } else if (options_.feed == "slice" || ranks_.rank() == 0) {
+  } else if (options_.feed == Feed::slice || ranks_.rank() == 0) {
     const data::Store store(options_.data);
     info_ = store.info();
     for (const data::Split split : {data::Split::train, data::Split::test})
@@ -223,14 +220,14 @@ std::unique_ptr<data::BatchSource> Dataset::test(const Delivery& delivery) const
 
 std::unique_ptr<data::BatchSource> Dataset::source(data::Split split,
                                                    const data::LoaderOptions& loader) const {
-  if (options_.feed == "slice" || ranks_.size() == 1)
+  if (options_.feed == Feed::slice || ranks_.size() == 1)
     return std::make_unique<data::Loader>(sets_[index(split)], loader);
   return std::make_unique<data::ScatterLoader>(
       sets_[index(split)], data::SetDescription{size_[index(split)], info_.format, info_.shape}, loader,
       [this](const data::ScatterArguments& arguments) { scatter(arguments); });
 }
 
-// Stored images differ in length, so every rank is told first how much it gets.
+// Stored images differ in length, so every rank is first told how many bytes it gets.
 void Dataset::scatter(const data::ScatterArguments& arguments) const {
   const std::vector<std::int64_t> ones(arguments.counts.size(), 1);
   std::int64_t mine = 0;

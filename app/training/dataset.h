@@ -1,4 +1,5 @@
-// The images that a run trains on, however they reach this rank.
+// The training and test images of a run, read from a file by every rank, scattered by rank 0, or
+// synthetic.
 #pragma once
 
 #include <array>
@@ -17,29 +18,29 @@ namespace convoy::app {
 
 class Dataset {
  public:
-  // Collective. Opens --data (on rank 0 alone with --feed scatter) or makes the synthetic set.
-  // `threads` of this rank load batches.
+  // Opens --data (on rank 0 alone with --feed scatter) or makes the synthetic set. Batches are
+  // loaded by `threads` threads of this rank. Collective.
   Dataset(const TrainOptions& options, const comm::Communicator& ranks, int threads);
 
   const data::StoreInfo& info() const { return info_; }
-  // Evaluation normalises as training did, whatever the file's own mean and deviation.
+  // Replaces the file's mean and deviation by those that the network was trained with.
   void set_normalisation(std::vector<float> mean, std::vector<float> std);
   data::ImageShape input_shape() const { return input_; }  // of what the network sees
   std::int64_t train_size() const { return size_[0]; }     // after --limit-train
   std::int64_t test_size() const { return size_[1]; }
-  // Digests of what this rank reads of a split after its limit, empty where another rank reads: of
-  // all labels; of 16 stored images spread evenly over the set.
+  // SHA-256 of all labels of a split after its limit, and of 16 stored images that are spread
+  // evenly over it. Both are empty on a rank that does not read the split.
   std::string labels_sha256(data::Split split) const;
   std::string images_sha256(data::Split split) const;
-  // Renumbers the labels so that class i is names[i]. The data set's own names are the same in
+  // Renumbers the labels so that class i is names[i]. `names` must be the data set's own names in
   // another order.
   void reorder_classes(const std::vector<std::string>& names);
   int classes() const { return static_cast<int>(info_.classes.size()); }
 
-  // Image operations that the transform of a training sample may hold.
+  // The most image operations that the transform of a training sample can hold.
   int most_image_ops() const { return train_augmentation_.image_ops.most(); }
-  // Calls visit(first, pixels, count) for pieces of all training and then all test images, numbered
-  // through. The set holds pixels, no encoded images.
+  // Calls visit(first, pixels, count) for chunks of all training images, then of all test images;
+  // `first` counts through both. The set must hold pixels, not encoded images.
   void visit_images(const std::function<void(std::int64_t, const std::uint8_t*, std::int64_t)>& visit) const;
 
   struct Delivery {
@@ -47,7 +48,7 @@ class Dataset {
     std::pmr::memory_resource* memory = nullptr;  // of batches; null: the heap
     int held = 0;  // batches that the receiver keeps while it asks for the next
   };
-  // Endless batches from `start` on: shuffled and augmented; in stored order.
+  // Return batches without end: train shuffled and augmented from `start` on, test in stored order.
   std::unique_ptr<data::BatchSource> train(const Delivery& delivery, data::Position start) const;
   std::unique_ptr<data::BatchSource> test(const Delivery& delivery) const;
 
@@ -64,7 +65,7 @@ class Dataset {
   data::ImageShape input_;
   data::Augmentation train_augmentation_, test_augmentation_;
   std::array<std::int64_t, 2> size_{};
-  std::array<std::shared_ptr<const data::ImageSet>, 2> sets_;  // by Split; empty where another rank reads
+  std::array<std::shared_ptr<const data::ImageSet>, 2> sets_;  // by Split; empty if another rank reads
 };
 
 }  // namespace convoy::app

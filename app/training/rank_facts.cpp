@@ -10,6 +10,7 @@
 #include "app/errors.h"
 #include "app/execute/run_on_all_ranks.h"
 #include "app/json_text.h"
+#include "app/training/option_table.h"
 
 namespace convoy::app {
 namespace {
@@ -20,7 +21,7 @@ struct Difference {
   std::string name, here, at_root;
 };
 
-// The first fact in which the lists differ; one list may be longer.
+// Returns the first fact in which the lists differ. One list may be longer.
 std::optional<Difference> first_difference(const Facts& here, const Facts& root) {
   for (std::size_t i = 0; i < std::max(here.size(), root.size()); ++i) {
     if (i < here.size() && i < root.size() && here[i] == root[i]) continue;
@@ -32,7 +33,7 @@ std::optional<Difference> first_difference(const Facts& here, const Facts& root)
   return std::nullopt;
 }
 
-// Compares with rank 0, then fails together; `fail` makes the error of the difference.
+// Compares with rank 0, then fails on all ranks. `fail` throws the error of a difference.
 template <typename Fail>
 void require_same(const comm::Communicator& ranks, const Facts& facts, const Fail& fail) {
   if (ranks.size() == 1) return;
@@ -48,29 +49,24 @@ void require_same(const comm::Communicator& ranks, const Facts& facts, const Fai
 }  // namespace
 
 Facts facts_of(const TrainOptions& options) {
-  const auto is_of_one_rank = [](const std::string& flag) {
-    return flag == "data" || flag == "out" || flag == "threads" || flag == "memory-limit";
-  };
   Facts facts;
-  const json flags = to_json(options);
-  for (const auto& [flag, value] : flags.items()) {
-    if (is_of_one_rank(flag)) continue;
-    // Files that may have another name on another host, but that all ranks have or none.
-    if (flag == "trace" || flag == "tuning-file")
-      facts.emplace_back("--" + flag, value.get<std::string>().empty() ? "none" : "a file");
-    else
-      facts.emplace_back("--" + flag, json_text(value));
-  }
+  for_each_option([&](const OptionRow& row) {
+    if (row.agreement == Agreement::rank) return;
+    const json value = value_of(options, row);
+    const bool file = row.agreement == Agreement::file;
+    facts.emplace_back(fmt::format("--{}", row.flag), !file         ? json_text(value)
+                                                      : value == "" ? "none"
+                                                                    : "a file");
+  });
   facts.emplace_back("--data", options.data == "synthetic" ? "synthetic" : "a file");
-  facts.emplace_back("--resume", options.resume ? "true" : "false");
-  facts.emplace_back("--overwrite", options.overwrite ? "true" : "false");
   return facts;
 }
 
 Facts facts_of(const Dataset& dataset, const TrainOptions& options, const comm::Communicator& readers) {
-  if (options.data == "synthetic") return {};  // the flags say all of it
+  if (options.data == "synthetic") return {};  // the options describe it completely
   const auto of_reader = [&](std::string digest) {
-    return options.feed == "scatter" ? readers.broadcast(std::move(digest), 0, "digest of the data") : digest;
+    return options.feed == Feed::scatter ? readers.broadcast(std::move(digest), 0, "digest of the data")
+                                         : digest;
   };
   const data::StoreInfo& info = dataset.info();
   Facts facts{{"shape of the images", info.shape.to_string()},

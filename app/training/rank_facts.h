@@ -1,6 +1,6 @@
-// What every rank must have been given alike: its flags, and what it reads. Ranks that differ would
-// wait for each other in collectives of different counts, sum tensors of different shapes or train
-// towards different targets.
+// Checks that all ranks were given the same options and data. Ranks that differ would wait for each
+// other in different collectives, sum tensors of different shapes or train towards different
+// targets.
 #pragma once
 
 #include <string>
@@ -13,23 +13,24 @@
 
 namespace convoy::app {
 
-// Names what a message about it begins with ("--learning-rate"), and its value as text.
+// Pairs of the name that a message begins with ("--learning-rate") and the value as text.
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
-// The flags of `convoy train` that must be the same on every rank. Left out are paths (a host may
-// have its own copy of a file, whose content is compared), and --threads and --memory-limit (hosts
-// and devices differ, the results do not).
+// Returns the options that must be the same on every rank. Paths are left out, as a host may have
+// its own copy of a file, whose content is compared; so are --threads and --memory-limit, which do
+// not change results.
 Facts facts_of(const TrainOptions& options);
 
-// What this rank's data set holds; with --feed scatter what rank 0 of `readers`, those that share
-// its data set, has read. Collective over `readers`.
+// Describes this rank's data set, or with --feed scatter what rank 0 of `readers` has read.
+// `readers` are the ranks that share a data set. Collective over `readers`.
 Facts facts_of(const Dataset& dataset, const TrainOptions& options, const comm::Communicator& readers);
 
-// Throws on every rank unless all have the same facts, on the lowest rank that differs from rank 0
-// with a message that gives the first fact that differs and both values; elsewhere ExitStatus.
-// Collective. A UsageError: for flags.
+// Both throw on every rank unless all ranks have the same facts. The lowest rank that differs from
+// rank 0 gives the first fact that differs and both values; the others throw ExitStatus.
+// Collective. require_same_flags throws UsageError, require_same_data std::runtime_error that names
+// `file`.
 void require_same_flags(const comm::Communicator& ranks, const Facts& facts);
-// A std::runtime_error that names `file`, this rank's.
+// `file` is the name of the data on this rank.
 void require_same_data(const comm::Communicator& ranks, const std::string& file, const Facts& facts);
 
 }  // namespace convoy::app

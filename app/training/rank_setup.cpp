@@ -10,15 +10,8 @@
 
 namespace convoy::app {
 
-kernels::Backend backend_of(const std::string& backend, const std::string& precision) {
-  if (backend == "cuda") return kernels::Backend::cuda;
-  if (precision != "fp32")
-    throw UsageError(fmt::format("--precision {}: the {} backend computes in fp32", precision, backend));
-  return backend == "reference" ? kernels::Backend::reference : kernels::Backend::cpu;
-}
-
-comm::LocalDevice device_of(const std::string& backend) {
-  if (backend != "cuda") return {};
+comm::LocalDevice device_of(kernels::Backend backend) {
+  if (backend != kernels::Backend::cuda) return {};
   try {
     return comm::take_local_device();
   } catch (const std::exception& error) {

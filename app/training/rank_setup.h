@@ -1,4 +1,4 @@
-// How this rank uses its host: backend, threads, cores.
+// Sets a rank up on its host: device, collectives, data delivery, threads and cores.
 #pragma once
 
 #include <memory>
@@ -16,30 +16,27 @@
 
 namespace convoy::app {
 
-// Throws UsageError for a precision that the backend does not have.
-kernels::Backend backend_of(const std::string& backend, const std::string& precision);
+// Returns the rank's device for --backend: its GPU, made current, or the host's processor. Call it
+// before MPI_Init. Prints the error once a host and throws ExitStatus if there is no such device.
+comm::LocalDevice device_of(kernels::Backend backend);
 
-// The rank's device for --backend: its GPU, made current, or the host's processor. Call it before MPI_Init. Says what
-// is wrong once a host and throws ExitStatus when there is none to be had.
-comm::LocalDevice device_of(const std::string& backend);
-
-// The collectives of a backend: here, and nowhere else, is MPI or NCCL chosen. Collective.
+// Makes the collectives of a backend. Only this function chooses between MPI and NCCL. Collective.
 std::unique_ptr<comm::Collectives> make_collectives(kernels::Backend backend, const comm::Communicator& ranks,
                                                     comm::Sums sums = comm::Sums::gradients);
 
-// The input of a session that trains or tests on `dataset` with batches of `capacity` samples a
-// replica. Throws UsageError if `on_device` (--data-on-device) cannot be had.
+// Describes the input of a session that trains or tests on `dataset` with batches of `capacity`
+// samples a replica. Throws UsageError if the set cannot be kept `on_device` (--data-on-device).
 InputOptions input_of(kernels::Backend backend, const Dataset& dataset, std::int64_t capacity,
                       bool on_device);
-// The delivery that such a session expects: a stage of a partitioned step reads only what its
-// memory has room for.
+// Returns the delivery for such a session. A stage of a partitioned step reads only the tensors
+// that its memory has room for.
 Dataset::Delivery delivery_for(const InputOptions& input, const ModelMemory& memory);
 
-// Binds the rank to its share of the host's cores, of those next to its device where it has one, and sets its number
-// of threads (0: one a core); returns it. Call it before the first kernel.
+// Binds the rank to its share of the host's cores, next to its device if it has one. Sets and
+// returns its number of threads (0: one a core). Call it before the first kernel.
 int use_cores(const comm::MpiEnvironment& environment, std::int64_t threads);
 
-// Where every rank runs, on rank 0; empty elsewhere. Collective.
+// Returns the places of all ranks on rank 0, nothing on the others. Collective.
 std::vector<RankPlace> places_of(const comm::MpiEnvironment& environment);
 
 }  // namespace convoy::app

@@ -1,22 +1,20 @@
-// What must agree between a run and the one that it goes on from.
+// The options that must agree between a run and the one that it goes on from.
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "app/training/train_options.h"
 
 namespace convoy::app {
 
-// Throws UsageError naming the first flag that decides what the weights become and that differs
-// from those in `saved`, to_json's of the run that is resumed. Length, output, feeding and place
-// may differ. A flag that `saved` does not know had its default.
-void check_resumed_options(const TrainOptions& options, const nlohmann::json& saved);
+// `saved`: the options of the run that is resumed. Throws UsageError naming the first option that
+// affects the weights and differs. Length, output, feeding and place may differ.
+void check_resumed_options(const TrainOptions& options, const TrainOptions& saved);
 
-// A schedule that depends on the run's length has another rate at `step` if the length has changed:
-// one line that gives both rates, to be said as a warning. Empty if the rate goes on as it was.
-std::string rate_jump(const TrainOptions& options, const nlohmann::json& saved, std::int64_t step,
+// Returns a warning of one line, with both rates, if the rate at `step` jumps because the length of
+// the run has changed; else an empty text. `saved` must have passed check_resumed_options.
+std::string rate_jump(const TrainOptions& options, const TrainOptions& saved, std::int64_t step,
                       std::int64_t steps_per_epoch);
 
 }  // namespace convoy::app

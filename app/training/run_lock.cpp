@@ -24,7 +24,7 @@ std::string this_process() {
   return fmt::format("host {}, pid {}", host.data(), ::getpid());
 }
 
-// Nothing when the holder has not written it yet.
+// Returns an empty text if the holder has not written it yet.
 std::string holder_in(const fs::path& path) {
   std::string holder;
   std::getline(std::ifstream(path) >> std::ws, holder);
@@ -59,7 +59,7 @@ RunLock::RunLock(const fs::path& folder, int (*lock)(int, int)) {
         fmt::format("--out {}: found another run at work there{}, expected a folder of its own",
                     folder.string(), holder_in(path)));
   }
-  // For whoever is refused; that it cannot be written changes nothing.
+  // The text is for a run that is refused; failing to write it changes nothing.
   const std::string holder = this_process() + "\n";
   if (::ftruncate(file_, 0) == 0) [[maybe_unused]]
     const auto written = ::write(file_, holder.data(), holder.size());

@@ -1,4 +1,5 @@
-// The ranks of a run, as replicas of a step and, with --partition, as the parts of each replica.
+// Groups the ranks of a run into replicas of the step and, with --partition, the stages of each
+// replica.
 #pragma once
 
 #include <memory>
@@ -11,25 +12,25 @@ namespace convoy::app {
 
 class RunRanks {
  public:
-  // Collective over `world`, which outlives this object and whose size is a multiple of `parts`. A replica's ranks
-  // follow each other, so that its transfers stay on one host where they can.
-  RunRanks(const comm::Communicator& world, int parts, kernels::Backend backend);
+  // Collective over `world`, which outlives this object and whose size is a multiple of `stages`.
+  // The ranks of a replica are neighbours, so that its transfers stay on one host if they can.
+  RunRanks(const comm::Communicator& world, int stages, kernels::Backend backend);
 
-  int parts() const { return parts_; }
-  bool partitioned() const { return parts_ > 1; }
-  int replica() const { return world_.rank() / parts_; }
+  int stages() const { return stages_; }
+  bool partitioned() const { return stages_ > 1; }
+  int replica() const { return world_.rank() / stages_; }
   const comm::Communicator& world() const { return world_; }
-  // Those with this rank's part, by replica: among them a global batch is divided.
+  // The ranks that run this rank's stage, by replica. They share a global batch.
   const comm::Communicator& replicas() const { return replicas_ ? *replicas_ : world_; }
-  // Those of this rank's replica, by part. Only where partitioned.
-  const comm::Communicator& replica_parts() const { return *replica_parts_; }
+  // The ranks of this rank's replica, by stage. Only if partitioned().
+  const comm::Communicator& replica_stages() const { return *replica_stages_; }
   const RankGroups& groups() const { return groups_; }
 
  private:
   const comm::Communicator& world_;
-  const int parts_;
-  std::optional<comm::Communicator> replicas_, replica_parts_;
-  std::unique_ptr<comm::Collectives> world_tensors_, replica_tensors_, part_tensors_;
+  const int stages_;
+  std::optional<comm::Communicator> replicas_, replica_stages_;
+  std::unique_ptr<comm::Collectives> world_tensors_, replica_tensors_, stage_tensors_;
   RankGroups groups_;
 };
 

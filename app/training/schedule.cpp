@@ -1,42 +1,29 @@
 #include "app/training/schedule.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <numbers>
 #include <stdexcept>
 
 namespace convoy::app {
 namespace {
 
-constexpr const char* kScheduleNames[] = {"constant", "step", "cosine", "polynomial", "one-cycle"};
-constexpr const char* kScalingNames[] = {"none", "linear", "sqrt"};
-
-template <typename Names>
-std::size_t index_of(const Names& names, const std::string& name, const char* what) {
-  const auto found = std::find(std::begin(names), std::end(names), name);
-  if (found == std::end(names)) throw std::invalid_argument(fmt::format("no {} is named '{}'", what, name));
-  return static_cast<std::size_t>(found - std::begin(names));
-}
-
-double between(double from, double to, double share, bool linear) {
-  if (linear) return from + (to - from) * share;
+double between(double from, double to, double share, Anneal anneal) {
+  if (anneal == Anneal::linear) return from + (to - from) * share;
   return to + (from - to) / 2 * (1 + std::cos(std::numbers::pi * share));
 }
 
-// The cycle's corners lie at whole numbers of steps minus one, as in PyTorch; the peak may fall between
-// steps.
+// As in PyTorch, the cycle's corners are at whole numbers of steps minus one; the peak may fall
+// between steps.
 double one_cycle(const Schedule& schedule, double t, double steps) {
   const double start = schedule.learning_rate / schedule.initial_division;
   const double finish = start / schedule.final_division;
   const double peak_at = schedule.rise * steps - 1, last = steps - 1;
   if (t <= peak_at && peak_at > 0) {
-    return between(start, schedule.learning_rate, t / peak_at, schedule.linear_anneal);
+    return between(start, schedule.learning_rate, t / peak_at, schedule.anneal);
   }
   if (last <= peak_at) return schedule.learning_rate;
-  return between(schedule.learning_rate, finish, (t - peak_at) / (last - peak_at), schedule.linear_anneal);
+  return between(schedule.learning_rate, finish, (t - peak_at) / (last - peak_at), schedule.anneal);
 }
 
 }  // namespace
@@ -66,18 +53,6 @@ double Schedule::learning_rate_at(std::int64_t step) const {
   }
   throw std::invalid_argument("schedule of unknown kind");
 }
-
-ScheduleKind schedule_kind(const std::string& name) {
-  return static_cast<ScheduleKind>(index_of(kScheduleNames, name, "schedule"));
-}
-
-std::vector<std::string> schedule_names() { return {std::begin(kScheduleNames), std::end(kScheduleNames)}; }
-
-RateScaling rate_scaling(const std::string& name) {
-  return static_cast<RateScaling>(index_of(kScalingNames, name, "scaling of the learning rate"));
-}
-
-std::vector<std::string> rate_scaling_names() { return {std::begin(kScalingNames), std::end(kScalingNames)}; }
 
 double scaled_learning_rate(double rate, RateScaling scaling, std::int64_t global_batch,
                             std::int64_t base_batch) {

@@ -14,7 +14,7 @@
 namespace convoy::app {
 namespace {
 
-// All that a signal handler may touch.
+// A signal handler may touch nothing else.
 std::atomic<int> received_signal{0};
 static_assert(std::atomic<int>::is_always_lock_free);
 
@@ -35,7 +35,7 @@ void watch_start_up() {
   }
 }
 
-// A second one that somebody means: timeout(1) and process groups send a signal twice within a moment.
+// timeout(1) and process groups send a signal twice within a moment; a person takes longer.
 std::atomic<std::int64_t> first_interrupt{0};  // milliseconds
 static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 

@@ -1,5 +1,5 @@
-// SIGTERM, SIGUSR1 and SIGINT (^C) ask a run to finish its step, write a checkpoint and end with status 75
-// (EX_TEMPFAIL), on which Slurm scripts requeue.
+// SIGTERM, SIGUSR1 and SIGINT (^C) request a run to finish its step, write a checkpoint and end
+// with status 75 (EX_TEMPFAIL), on which Slurm scripts requeue.
 #pragma once
 
 #include <csignal>
@@ -11,22 +11,23 @@ namespace convoy::app {
 inline constexpr int kRequeueStatus = 75;
 inline constexpr const char* kStoppedEarly = "stopped by a signal before the first step; nothing was trained";
 
-// From its making to the end of the process the first two only set a flag, however often they come: Slurm signals
-// mpirun and its ranks, mpirun then signals the ranks again, and none of it may change the exit status. A second SIGINT,
-// half a second later or more, ends the process at once: somebody waits at a terminal. Where SIGINT is ignored, as in a
-// shell's background job, it stays so. The flag is set on a thread of its own; the signals are blocked in the thread
-// that makes this object and in those that it starts while the object lives
-// (comm/watchdog/blocked_signals.h says why), so it is made before any thread that computes.
-//
-// Until start_up_is_over() there is nothing that a checkpoint could keep: whoever sets up asks
-// received() between its parts and ends with status 75 itself. A part that takes longer than a
-// second more is not waited for: the process ends then.
+// From its construction to the end of the process SIGTERM and SIGUSR1 only set a flag, however
+// often they come: Slurm signals mpirun and its ranks, and mpirun signals the ranks again. A second
+// SIGINT, at least half a second after the first, ends the process at once. A SIGINT that is
+// ignored, as in a background job of a shell, stays ignored.
+// A thread of its own sets the flag. The signals are blocked in the thread that makes this object
+// and in threads that it starts later (comm/watchdog/blocked_signals.h), so make it before any
+// thread that computes.
+// Until start_up_is_over() there is nothing to keep in a checkpoint. The set-up calls received()
+// between its phases and ends with status 75 itself. A phase that takes a second longer is not
+// waited for: the process ends.
 class StopSignals {
  public:
   StopSignals();  // throws std::logic_error the second time
   void start_up_is_over() const;
 
-  // The last signal that arrived, 0 for none. Ranks get theirs at different times: agree on it before acting.
+  // Returns the last signal that arrived, 0 for none. Ranks get signals at different times and must
+  // agree before they act.
   int received() const;
 
  private:

@@ -1,6 +1,6 @@
 #include "app/training/train_options.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "app/errors.h"
+#include "app/training/option_table.h"
 
 namespace convoy::app {
 namespace {
@@ -18,7 +19,7 @@ void require(bool holds, const std::string& message) {
   if (!holds) throw UsageError(message);
 }
 
-// A position in epochs or steps, in steps. Half a step is not a step: rounded.
+// Converts a position in epochs or steps to whole steps, rounded.
 std::int64_t in_steps(double position, std::int64_t steps_per_unit) {
   return static_cast<std::int64_t>(std::llround(position * static_cast<double>(steps_per_unit)));
 }
@@ -31,7 +32,8 @@ void check_schedule(const TrainOptions& o) {
   require(o.warmup_epochs == 0 || o.warmup_steps == 0,
           "--warmup-epochs, --warmup-steps: found both, expected one");
   const bool has_milestones = !o.milestones.empty();
-  require(o.schedule != "step" || has_milestones, "--milestones: --schedule step expects at least one");
+  require(o.schedule != ScheduleKind::step || has_milestones,
+          "--milestones: --schedule step expects at least one");
   const auto out_of_order =
       std::adjacent_find(o.milestones.begin(), o.milestones.end(), std::greater_equal<>());
   if (out_of_order != o.milestones.end()) {
@@ -40,7 +42,7 @@ void check_schedule(const TrainOptions& o) {
   }
 }
 
-// Found before the training, not in the middle of it.
+// Checks the path now, so that the run does not fail in the middle.
 void check_trace(const TrainOptions& o) {
   if (o.trace.empty()) return;
   const std::filesystem::path folder = std::filesystem::path(o.trace).parent_path();
@@ -50,41 +52,24 @@ void check_trace(const TrainOptions& o) {
           fmt::format("--trace {}: is a folder, expected the name of a file", o.trace));
 }
 
-// What would have no effect, in the order of the flags.
+// Refuses options that would have no effect.
 void check_belongings(const TrainOptions& o) {
   const TrainOptions plain;
+  const nlohmann::json values = to_json(o), defaults = to_json(plain);
   const std::string data = o.data == "synthetic" ? o.data : "FILE";
   check_belongs("--classes", o.classes != plain.classes, "--data", data, {"synthetic"});
-  check_belongs("--data-on-device", o.data_on_device, "--backend", o.backend, {"cuda"});
-  const std::string rule = "--optimizer", schedule = "--schedule";
-  check_belongs("--momentum", o.momentum != plain.momentum, rule, o.optimizer, {"sgd", "lars"});
-  check_belongs("--nesterov", o.nesterov, rule, o.optimizer, {"sgd"});
-  check_belongs("--beta1", o.beta1 != plain.beta1, rule, o.optimizer, {"adamw"});
-  check_belongs("--beta2", o.beta2 != plain.beta2, rule, o.optimizer, {"adamw"});
-  check_belongs("--epsilon", o.epsilon != plain.epsilon, rule, o.optimizer, {"adamw", "lars"});
-  check_belongs("--trust-coefficient", o.trust_coefficient != plain.trust_coefficient, rule, o.optimizer,
-                {"lars"});
-  check_belongs("--base-batch", o.base_batch != plain.base_batch && o.scale_learning_rate == "none",
-                "--scale-learning-rate", o.scale_learning_rate, {"linear", "sqrt"});
-  check_belongs("--milestones", !o.milestones.empty(), schedule, o.schedule, {"step"});
-  check_belongs("--gamma", o.gamma != plain.gamma, schedule, o.schedule, {"step"});
-  check_belongs("--final-learning-rate", o.final_learning_rate != plain.final_learning_rate, schedule,
-                o.schedule, {"cosine", "polynomial"});
-  check_belongs("--power", o.power != plain.power, schedule, o.schedule, {"polynomial"});
-  check_belongs("--one-cycle-rise", o.one_cycle_rise != plain.one_cycle_rise, schedule, o.schedule,
-                {"one-cycle"});
-  check_belongs("--one-cycle-initial-division",
-                o.one_cycle_initial_division != plain.one_cycle_initial_division, schedule, o.schedule,
-                {"one-cycle"});
-  check_belongs("--one-cycle-final-division", o.one_cycle_final_division != plain.one_cycle_final_division,
-                schedule, o.schedule, {"one-cycle"});
-  check_belongs("--one-cycle-anneal", o.one_cycle_anneal != plain.one_cycle_anneal, schedule, o.schedule,
-                {"one-cycle"});
-  check_belongs("--tuning-file", !o.tuning_file.empty(), "--backend", o.backend, {"cuda"});
-  check_belongs("--lanes", o.lanes != plain.lanes, "--backend", o.backend, {"cuda"});
+  for_each_option([&](const OptionRow& row) {
+    if (row.only_with.flag == nullptr) return;
+    std::vector<std::string_view> fitting;
+    for (const char* value : row.only_with.values)
+      if (value != nullptr) fitting.emplace_back(value);
+    const std::string other = row.only_with.flag;
+    check_belongs(fmt::format("--{}", row.flag), values.at(row.flag) != defaults.at(row.flag), "--" + other,
+                  values.at(other).get<std::string>(), fitting);
+  });
 }
 
-// The whole text as one number from `low` to `high`.
+// Parses the whole text as one number from `low` to `high`.
 std::optional<int> number_between(std::string_view text, int low, int high) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -101,11 +86,6 @@ void check_augmentation(const TrainOptions& o) {
   require(o.color_jitter.empty() || o.color_jitter[3] <= 0.5,
           fmt::format("--color-jitter: found a hue of {}, expected at most 0.5",
                       o.color_jitter.empty() ? 0 : o.color_jitter[3]));
-  require(
-      o.auto_augment == "none" || o.auto_augment == "trivial" || rand_augment_of(o.auto_augment),
-      fmt::format("--auto-augment: found '{}', expected none, trivial, rand or rand:N:M with N from 1 to 14 "
-                  "and M from 0 to 30",
-                  o.auto_augment));
   require(o.test_resize == 0 || o.size > 0,
           "--test-resize: expected --size too, the pixels a side that a test cuts from the resized image");
   require(o.test_resize == 0 || o.test_resize >= o.size,
@@ -117,23 +97,35 @@ void check_accumulation(const TrainOptions& o) {
   require(o.global_batch % o.accumulate == 0,
           fmt::format("--accumulate: found {}, expected a divisor of --global-batch, {}", o.accumulate,
                       o.global_batch));
-  require(o.partition == 1, "--accumulate: not possible with --partition, whose parts hold one batch");
-  require(o.trace.empty(), "--accumulate: not possible with --trace, which shows steps of one part");
+  require(o.partition == 1, "--accumulate cannot be combined with --partition, whose stages hold one batch");
+  require(o.trace.empty(), "--accumulate cannot be combined with --trace, which shows undivided steps");
 }
 
 }  // namespace
 
-std::optional<RandAugment> rand_augment_of(const std::string& auto_augment) {
-  if (auto_augment == "rand") return RandAugment{};
-  std::string_view text = auto_augment;
-  if (!text.starts_with("rand:")) return std::nullopt;
-  text.remove_prefix(5);
-  const auto colon = text.find(':');
-  if (colon == std::string_view::npos) return std::nullopt;
-  const auto operations = number_between(text.substr(0, colon), 1, 14);
-  const auto magnitude = number_between(text.substr(colon + 1), 0, 30);
-  if (!operations || !magnitude) return std::nullopt;
-  return RandAugment{*operations, *magnitude};
+std::string AutoAugmentPolicy::text() const {
+  const std::string name = name_of(kind);
+  return numbers ? fmt::format("{}:{}:{}", name, numbers->operations, numbers->magnitude) : name;
+}
+
+AutoAugmentPolicy AutoAugmentPolicy::parse(const std::string& text) {
+  if (const auto kind = find_choice<data::AutoAugment>(text)) return {*kind, std::nullopt};
+  constexpr std::string_view kNumbers = "rand:";
+  const std::string_view numbers =
+      text.starts_with(kNumbers) ? std::string_view(text).substr(kNumbers.size()) : std::string_view();
+  if (const auto colon = numbers.find(':'); colon != std::string_view::npos) {
+    const auto operations = number_between(numbers.substr(0, colon), 1, 14);
+    const auto magnitude = number_between(numbers.substr(colon + 1), 0, 30);
+    if (operations && magnitude) return {data::AutoAugment::rand, RandAugment{*operations, *magnitude}};
+  }
+  throw std::invalid_argument(fmt::format(
+      "found '{}', expected none, trivial, rand or rand:N:M with N from 1 to 14 and M from 0 to 30", text));
+}
+
+void check_precision(kernels::Backend backend, Precision precision) {
+  require(backend == kernels::Backend::cuda || precision == Precision::fp32,
+          fmt::format("--precision: found {}, expected fp32 with --backend {}", name_of(precision),
+                      name_of(backend)));
 }
 
 void check_train_options(const TrainOptions& o, int ranks) {
@@ -157,10 +149,10 @@ void check_train_options(const TrainOptions& o, int ranks) {
   require(!o.random_resized_crop || o.crop_padding == 0,
           "--random-resized-crop, --crop-padding: found both, expected one");
   require(!o.nesterov || o.momentum > 0, "--nesterov: found --momentum 0, expected a positive one");
-  require(o.precision == "fp32" || o.backend != "reference",
-          fmt::format("--precision: found {}, expected fp32 with --backend reference", o.precision));
-  require(!o.data_on_device || o.feed == "slice" || ranks == 1,
-          "--data-on-device: every rank reads all images, found --feed scatter");
+  check_precision(o.backend, o.precision);
+  require(!o.data_on_device || o.feed == Feed::slice || ranks == 1,
+          "--data-on-device cannot be combined with --feed scatter on several ranks: every rank reads all "
+          "images");
   check_augmentation(o);
   check_belongings(o);
   check_trace(o);
@@ -173,9 +165,9 @@ std::int64_t total_steps(const TrainOptions& options, std::int64_t steps_per_epo
 
 Schedule make_schedule(const TrainOptions& o, std::int64_t steps_per_epoch) {
   Schedule schedule;
-  schedule.kind = schedule_kind(o.schedule);
-  schedule.learning_rate = scaled_learning_rate(o.learning_rate, rate_scaling(o.scale_learning_rate),
-                                                o.global_batch, o.base_batch);
+  schedule.kind = o.schedule;
+  schedule.learning_rate =
+      scaled_learning_rate(o.learning_rate, o.scale_learning_rate, o.global_batch, o.base_batch);
   schedule.total_steps = total_steps(o, steps_per_epoch);
   schedule.warmup_steps = warmup_steps(o, steps_per_epoch);
   require(schedule.warmup_steps <= schedule.total_steps,
@@ -194,76 +186,8 @@ Schedule make_schedule(const TrainOptions& o, std::int64_t steps_per_epoch) {
   schedule.rise = o.one_cycle_rise;
   schedule.initial_division = o.one_cycle_initial_division;
   schedule.final_division = o.one_cycle_final_division;
-  schedule.linear_anneal = o.one_cycle_anneal == "linear";
+  schedule.anneal = o.one_cycle_anneal;
   return schedule;
-}
-
-nlohmann::json to_json(const TrainOptions& o) {
-  return {{"model", o.model},
-          {"data", o.data},
-          {"out", o.out},
-          {"classes", o.classes},
-          {"size", o.size},
-          {"limit-train", o.limit_train},
-          {"limit-test", o.limit_test},
-          {"feed", o.feed},
-          {"crop-padding", o.crop_padding},
-          {"cutout", o.cutout},
-          {"flip", o.flip},
-          {"random-resized-crop", o.random_resized_crop},
-          {"color-jitter", o.color_jitter},
-          {"auto-augment", o.auto_augment},
-          {"random-erasing", o.random_erasing},
-          {"mixup", o.mixup},
-          {"cutmix", o.cutmix},
-          {"test-resize", o.test_resize},
-          {"data-on-device", o.data_on_device},
-          {"epochs", o.epochs},
-          {"steps", o.steps},
-          {"global-batch", o.global_batch},
-          {"accumulate", o.accumulate},
-          {"optimizer", o.optimizer},
-          {"learning-rate", o.learning_rate},
-          {"momentum", o.momentum},
-          {"nesterov", o.nesterov},
-          {"weight-decay", o.weight_decay},
-          {"beta1", o.beta1},
-          {"beta2", o.beta2},
-          {"epsilon", o.epsilon},
-          {"trust-coefficient", o.trust_coefficient},
-          {"clip-gradient-norm", o.clip_gradient_norm},
-          {"label-smoothing", o.label_smoothing},
-          {"ema", o.ema},
-          {"sync-batch-norm", o.sync_batch_norm},
-          {"schedule", o.schedule},
-          {"scale-learning-rate", o.scale_learning_rate},
-          {"base-batch", o.base_batch},
-          {"warmup-epochs", o.warmup_epochs},
-          {"warmup-steps", o.warmup_steps},
-          {"milestones", o.milestones},
-          {"gamma", o.gamma},
-          {"final-learning-rate", o.final_learning_rate},
-          {"power", o.power},
-          {"one-cycle-rise", o.one_cycle_rise},
-          {"one-cycle-initial-division", o.one_cycle_initial_division},
-          {"one-cycle-final-division", o.one_cycle_final_division},
-          {"one-cycle-anneal", o.one_cycle_anneal},
-          {"backend", o.backend},
-          {"precision", o.precision},
-          {"partition", o.partition},
-          {"memory-limit", o.memory_limit},
-          {"tuning-file", o.tuning_file},
-          {"lanes", o.lanes},
-          {"threads", o.threads},
-          {"seed", o.seed},
-          {"timeout", o.timeout},
-          {"checkpoint-every-epochs", o.checkpoint_every_epochs},
-          {"checkpoint-every-steps", o.checkpoint_every_steps},
-          {"keep-checkpoints", o.keep_checkpoints},
-          {"log-every", o.log_every},
-          {"trace", o.trace},
-          {"eval-every", o.eval_every},
-          {"stop-on-divergence", o.stop_on_divergence}};
 }
 
 }  // namespace convoy::app

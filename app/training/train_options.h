@@ -1,4 +1,5 @@
-// What the flags of `convoy train` say: their values, checks and the schedule that they describe.
+// The options of a training run: their values, the checks across them, and the schedule that they
+// give.
 #pragma once
 
 #include <chrono>
@@ -9,24 +10,63 @@
 #include <string>
 #include <vector>
 
+#include "app/compile/step_choices.h"
 #include "app/compile/step_options.h"
 #include "app/training/schedule.h"
+#include "data/loader/image_op_settings.h"
+#include "kernels/optimizer/optimizer.h"
 
 namespace convoy::app {
 
+// Who reads the stored images: every rank its slice, or rank 0 all of them, which it scatters.
+enum class Feed : std::uint8_t { slice, scatter };
+
+template <>
+inline constexpr auto kChoices<Feed> = std::to_array<Choice<Feed>>({{"slice", Feed::slice},
+                                                                    {"scatter", Feed::scatter}});
+
+template <>
+inline constexpr auto kChoices<kernels::OptimizerKind> =
+    std::to_array<Choice<kernels::OptimizerKind>>({{"sgd", kernels::OptimizerKind::sgd},
+                                                   {"lars", kernels::OptimizerKind::lars},
+                                                   {"adamw", kernels::OptimizerKind::adamw}});
+
+template <>
+inline constexpr auto kChoices<data::AutoAugment> =
+    std::to_array<Choice<data::AutoAugment>>({{"none", data::AutoAugment::none},
+                                              {"trivial", data::AutoAugment::trivial},
+                                              {"rand", data::AutoAugment::rand}});
+
+// The number of operations of RandAugment, 1 to 14, and their magnitude, 0 to 30.
+struct RandAugment {
+  int operations = 2, magnitude = 9;
+  bool operator==(const RandAugment&) const = default;
+};
+
+struct AutoAugmentPolicy {
+  data::AutoAugment kind = data::AutoAugment::none;
+  std::optional<RandAugment> numbers;  // of "rand:N:M"; "rand" alone has the default ones
+
+  RandAugment rand() const { return numbers.value_or(RandAugment{}); }
+  std::string text() const;  // "none", "trivial", "rand", "rand:N:M"
+  // Throws std::invalid_argument that says what was found and expected.
+  static AutoAugmentPolicy parse(const std::string& text);
+  bool operator==(const AutoAugmentPolicy&) const = default;
+};
+
 struct TrainOptions {
-  // Model and data. "synthetic" data are made in memory, of `classes` classes and `size` pixels a side.
+  // Model and data. "synthetic" data have `classes` classes and `size` pixels a side.
   std::string model, data, out;
   std::int64_t classes = 10;
   std::int64_t size = 0;  // pixels a side that the network sees; 0: as the data has them
   std::int64_t limit_train = 0, limit_test = 0;  // samples used; 0: all
-  std::string feed = "slice";                    // slice, scatter
-  std::int64_t crop_padding = 0, cutout = 0;     // pixels; 0: off
+  Feed feed = Feed::slice;
+  std::int64_t crop_padding = 0, cutout = 0;  // pixels; 0: off
   bool flip = false, random_resized_crop = false;
-  std::vector<double> color_jitter;   // of brightness, contrast, saturation and hue; empty: off
-  std::string auto_augment = "none";  // none, trivial, rand, rand:N:M
-  double random_erasing = 0;          // share of the images that lose a rectangle
-  double mixup = 0, cutmix = 0;       // alpha of the beta distribution of the shares; 0: off
+  std::vector<double> color_jitter;  // of brightness, contrast, saturation and hue; empty: off
+  AutoAugmentPolicy auto_augment;
+  double random_erasing = 0;     // share of the images that lose a rectangle
+  double mixup = 0, cutmix = 0;  // alpha of the beta distribution of the shares; 0: off
   std::int64_t test_resize = 0;  // pixels of the short side before the centre crop of a test; 0: as it is
   bool data_on_device = false;
 
@@ -35,7 +75,7 @@ struct TrainOptions {
   std::int64_t global_batch = 0;
   std::int64_t accumulate = 1;  // parts of a global batch that a step computes one after the other
 
-  std::string optimizer = "sgd";  // sgd, lars, adamw
+  kernels::OptimizerKind optimizer = kernels::OptimizerKind::sgd;
   double learning_rate = 0.1, momentum = 0.9, weight_decay = 0;
   bool nesterov = false;
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  // adamw
@@ -45,17 +85,18 @@ struct TrainOptions {
   double ema = 0;  // decay of the moving average of weights and statistics; 0: none
   bool sync_batch_norm = true;
 
-  std::string schedule = "constant";
-  std::string scale_learning_rate = "none";
+  ScheduleKind schedule = ScheduleKind::constant;
+  RateScaling scale_learning_rate = RateScaling::none;
   std::int64_t base_batch = 256;
   double warmup_epochs = 0;
   std::int64_t warmup_steps = 0;
   std::vector<double> milestones;  // epochs where --epochs is given, steps where --steps is
   double gamma = 0.1, final_learning_rate = 0, power = 1;
   double one_cycle_rise = 0.3, one_cycle_initial_division = 25, one_cycle_final_division = 1e4;
-  std::string one_cycle_anneal = "cosine";  // cosine, linear
+  Anneal one_cycle_anneal = Anneal::cosine;
 
-  std::string backend = "cpu", precision = "fp32";
+  kernels::Backend backend = kernels::Backend::cpu;
+  Precision precision = Precision::fp32;
   std::int64_t partition = 1;  // ranks that share one replica's step; 1: every rank trains a whole replica
   std::uint64_t memory_limit = 0;      // bytes of one device; 0: none
   std::string tuning_file;             // CUDA: measured choices of kernels; empty: none
@@ -73,29 +114,28 @@ struct TrainOptions {
   bool stop_on_divergence = true;
 };
 
-// RandAugment: how many operations an image goes through and how strong they are, of 31 magnitudes.
-struct RandAugment {
-  int operations = 2, magnitude = 9;
-};
-// What "rand" or "rand:N:M" asks for, N from 1 to 14 and M from 0 to 30; nothing for any other
-// text.
-std::optional<RandAugment> rand_augment_of(const std::string& auto_augment);
+// Throws UsageError unless the backend computes in this precision.
+void check_precision(kernels::Backend backend, Precision precision);
 
-// What one flag alone cannot tell. Throws UsageError, one line that names the flag.
+// Checks options against each other. Throws UsageError, one line that names the flag.
 void check_train_options(const TrainOptions& options, int ranks);
 
 inline std::chrono::milliseconds timeout_of(const TrainOptions& options) {
   return std::chrono::milliseconds(std::llround(options.timeout * 1000));
 }
 
-// Steps of the whole run, given those of one epoch.
+// Returns the steps of the whole run.
 std::int64_t total_steps(const TrainOptions& options, std::int64_t steps_per_epoch);
 
-// The schedule with its milestones and warm-up in steps and the scaled rate. Throws UsageError when they do
-// not fit into the run.
+// Returns the schedule with milestones and warm-up in steps and the scaled rate. Throws UsageError
+// if they do not fit into the run.
 Schedule make_schedule(const TrainOptions& options, std::int64_t steps_per_epoch);
 
-// Keys are the flags without their dashes: for manifests and checkpoints.
+// The options as manifests and checkpoints hold them: keys are the flags without their dashes.
 nlohmann::json to_json(const TrainOptions& options);
+// Reads the output of to_json. A missing option has its default, as in a run of an older version;
+// unknown keys are passed over. Throws std::runtime_error naming `file` and the option if a value
+// is not valid.
+TrainOptions options_from_json(const nlohmann::json& json, const std::string& file);
 
 }  // namespace convoy::app

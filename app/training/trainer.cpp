@@ -5,24 +5,21 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 
 #include "app/errors.h"
 #include "app/execute/run_on_all_ranks.h"
 #include "app/model/zoo/zoo.h"
-#include "app/training/divergence.h"
 #include "app/training/rank_facts.h"
 #include "app/training/rank_setup.h"
 #include "app/training/report/bottleneck.h"
-#include "app/training/report/peak_memory.h"
 
 namespace convoy::app {
 namespace {
 
 kernels::OptimizerProblem optimizer_of(const TrainOptions& options) {
   kernels::OptimizerProblem problem;
-  problem.kind = options.optimizer == "lars"    ? kernels::OptimizerKind::lars
-                 : options.optimizer == "adamw" ? kernels::OptimizerKind::adamw
-                                                : kernels::OptimizerKind::sgd;
+  problem.kind = options.optimizer;
   problem.momentum = static_cast<float>(options.momentum);
   problem.nesterov = options.nesterov;
   problem.weight_decay = static_cast<float>(options.weight_decay);
@@ -34,17 +31,19 @@ kernels::OptimizerProblem optimizer_of(const TrainOptions& options) {
   return problem;
 }
 
-// What a device does wrong one rank alone finds: the message says which.
+// Names the rank and the step in an error, as one rank alone may see the fault of its device.
 template <typename Body>
 auto as_rank(const comm::MpiEnvironment& environment, std::int64_t step, const Body& body) {
   try {
     return body();
+  } catch (const std::bad_alloc&) {
+    throw std::runtime_error(fmt::format("{}: step {}: out of memory", environment.identity(), step));
   } catch (const std::exception& error) {
     throw std::runtime_error(fmt::format("{}: step {}: {}", environment.identity(), step, error.what()));
   }
 }
 
-// Nothing is wrong with the run, but rates and the scaling of the learning rate are not those of the batch asked for.
+// The run is valid, but its rate and its scaled learning rate are not those of the requested batch.
 void warn_of_short_steps(std::int64_t global_batch, std::int64_t train_images) {
   if (global_batch > train_images)
     spdlog::warn("--global-batch: found {}, but there are {} training images; a step sees each of them once",
@@ -55,15 +54,12 @@ void warn_of_short_steps(std::int64_t global_batch, std::int64_t train_images) {
 
 Trainer::Trainer(const TrainOptions& options, comm::MpiEnvironment& environment, const StopSignals& signals)
     : options_(options), environment_(environment), signals_(signals), ranks_(environment.world()) {
-  run_on_all_ranks(ranks_, [&] {
-    check_train_options(options_, ranks_.size());
-    backend_ = backend_of(options_.backend, options_.precision);
-  });
+  run_on_all_ranks(ranks_, [&] { check_train_options(options_, ranks_.size()); });
   require_same_flags(ranks_, facts_of(options_));
   run_on_all_ranks(ranks_, [&] { refuse_second_run(); });
   threads_ = use_cores(environment_, options_.threads);
   obey_signals();
-  run_ranks_ = std::make_unique<RunRanks>(ranks_, static_cast<int>(options_.partition), backend_);
+  run_ranks_ = std::make_unique<RunRanks>(ranks_, static_cast<int>(options_.partition), options_.backend);
   dataset_ = std::make_unique<Dataset>(options_, run_ranks_->replicas(), threads_);
   require_same_data(ranks_, options_.data, facts_of(*dataset_, options_, run_ranks_->replicas()));
   obey_signals();
@@ -93,8 +89,8 @@ Trainer::Trainer(const TrainOptions& options, comm::MpiEnvironment& environment,
   if (dataset_->test_size() > 0) test_source_ = dataset_->test(delivery_);
 }
 
-// Before the first step there is nothing that a checkpoint could keep. Collective, as signals reach
-// ranks at different times.
+// Ends the process on a signal: before the first step there is nothing to keep in a checkpoint.
+// Collective, as signals reach ranks at different times.
 void Trainer::obey_signals() const {
   const std::int32_t received = signals_.received() != 0 ? 1 : 0;
   if (ranks_.all_reduce(received, comm::ReduceOp::max, "signals during the start-up") == 0) return;
@@ -115,9 +111,9 @@ std::int64_t Trainer::replica_capacity() const {
 
 StepOptions Trainer::session_options() {
   StepOptions session;
-  session.backend = backend_;
-  session.precision = precision_of(options_.precision);
-  session.input = input_of(backend_, *dataset_, replica_capacity(), options_.data_on_device);
+  session.backend = options_.backend;
+  session.precision = options_.precision;
+  session.input = input_of(options_.backend, *dataset_, replica_capacity(), options_.data_on_device);
   session.synchronised_batch_norm = options_.sync_batch_norm;
   session.mixing = options_.mixup > 0 || options_.cutmix > 0;
   session.label_smoothing = static_cast<float>(options_.label_smoothing);
@@ -157,10 +153,10 @@ void Trainer::make_session() {
       });
   });
   delivery_ = delivery_for(options.input, session_->memory());
-  if (!plan_) return;
-  session_->connect();
-  partitioned_ = std::make_unique<PartitionedCheckpoint>(planned->whole.train->graph, options.optimizer,
-                                                         *session_, run_ranks_->replica_parts());
+  if (plan_) session_->connect();
+  session_state_ = plan_ ? std::make_unique<SessionState>(*session_, planned->whole.train->graph,
+                                                          options.optimizer, run_ranks_->replica_stages())
+                         : std::make_unique<SessionState>(*session_);
 }
 
 int Trainer::run() {
@@ -187,7 +183,7 @@ int Trainer::run() {
   return 0;
 }
 
-// A run that was resumed when there was nothing left to do keeps its results.
+// A run that was resumed after its last step keeps its results.
 void Trainer::finish() {
   if (report_->nothing_to_do()) {
     const std::int32_t has_summary = report_->has_summary() ? 1 : 0;  // as rank 0 sees the folder
@@ -195,7 +191,7 @@ void Trainer::finish() {
       return report_->message("all steps were done before; nothing was changed");
     if (test_source_) evaluate();
   }
-  const std::string sha256 = parameters_hash();
+  const std::string sha256 = session_state_->parameters_sha256();
   const std::vector<RankTimes> times = gather_rank_times(ranks_, report_->rank_times());
   const PeakMemory peak = largest_peaks(ranks_, session_->memory().plan().total());
   run_on_all_ranks(ranks_, [&] { report_->finish(step_, sha256, times, peak); });
@@ -208,7 +204,7 @@ void Trainer::start_step(bool stop_requested) {
   StepRecord& record = in_flight_.emplace_back();
   record.step = step_ + 1;
   record.learning_rate = schedule_.learning_rate_at(step_);
-  // The last step of an epoch may be short, and then have fewer parts, the last of them short.
+  // The last step of an epoch may have fewer parts, and its last part may be short.
   const std::int64_t part_batch = options_.global_batch / options_.accumulate;
   const std::int64_t first = step_ % steps_per_epoch_ * options_.global_batch;
   record.timing.images = std::min(options_.global_batch, dataset_->train_size() - first);
@@ -223,7 +219,7 @@ void Trainer::start_step(bool stop_requested) {
   record.timing.data_wait_ms = train_source_->wait_ms() - waited;
 }
 
-// Of the step that was begun last.
+// Starts one part of the step that was begun last.
 void Trainer::start_part(std::int64_t part, bool last, bool stop_requested) {
   const StepRecord& record = in_flight_.back();
   const auto asked = Clock::now();
@@ -244,8 +240,8 @@ void Trainer::start_part(std::int64_t part, bool last, bool stop_requested) {
   });
 }
 
-// A step's time is that from the end of the one before to its own. `left_in_flight`: of parts, or
-// steps of one part.
+// Finishes steps until `left_in_flight` are left (with --accumulate, parts of steps). A step's time
+// is that from the end of the previous step to its own end.
 void Trainer::finish_steps(int left_in_flight) {
   while (session_->steps_in_flight() > left_in_flight) {
     StepRecord& first = in_flight_.front();
@@ -259,7 +255,7 @@ void Trainer::finish_steps(int left_in_flight) {
     last_finished_ = now;
     if (trace_) {
       trace_->end_step(record.step - 1, report_->plan().ranks);
-      // Writing the file is no step's time; a device goes on meanwhile.
+      // No step pays for the time to write the file, unless a device computes meanwhile.
       if (session_->steps_in_flight() == 0) last_finished_ = Clock::now();
     }
     report_->step(record);

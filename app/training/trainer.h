@@ -1,4 +1,5 @@
-// The training run: epochs of steps, evaluation, checkpoints, metrics; the same code on every rank.
+// Runs a training: epochs of steps, evaluation, checkpoints and metrics. Every rank runs the same
+// code.
 #pragma once
 
 #include <chrono>
@@ -9,7 +10,7 @@
 #include "app/execute/session.h"
 #include "app/model_parallel/plan.h"
 #include "app/training/checkpoint/folder.h"
-#include "app/training/checkpoint/partitioned_checkpoint.h"
+#include "app/training/checkpoint/session_state.h"
 #include "app/training/dataset.h"
 #include "app/training/report/run_report.h"
 #include "app/training/report/trace.h"
@@ -24,10 +25,10 @@ namespace convoy::app {
 
 class Trainer {
  public:
-  // Collective. Everything is decided and checked here, before the first step.
+  // Decides and checks everything before the first step. Collective.
   Trainer(const TrainOptions& options, comm::MpiEnvironment& environment, const StopSignals& signals);
 
-  // Returns the exit status: 75 after the checkpoint that a signal asked for, else 0.
+  // Returns the exit status: 75 after a checkpoint that a signal requested, else 0.
   int run();
 
  private:
@@ -36,22 +37,19 @@ class Trainer {
   void make_session();
   Network make_replica_network() const;
   StepOptions session_options();
-  void restore_session(const CheckpointState& state, const std::filesystem::path& path);
-  void capture_session(CheckpointState& state) const;
-  std::string parameters_hash() const;  // on rank 0 at least
   void obey_signals() const;
   void refuse_second_run() const;
   void open_checkpoints();
   void check_resumed_data(const CheckpointState& state, const std::filesystem::path& path);
   void finish();
-  bool resume();  // whether there was a checkpoint
+  bool resume();  // returns whether there was a checkpoint
   std::int64_t replica_capacity() const;
   void start_step(bool stop_requested);
   void start_part(std::int64_t part, bool last, bool stop_requested);
   void finish_steps(int left_in_flight);
   bool evaluation_is_due() const;
   bool checkpoint_is_due() const;
-  bool evaluate();  // whether the accuracy, with --ema that of the moving average, is the best so far
+  bool evaluate();  // returns whether the accuracy (with --ema, the moving average's) is the best so far
   void describe_run(CheckpointState& state) const;
   void save_checkpoint(bool best);
   kernels::Shape input_shape() const;
@@ -60,26 +58,25 @@ class Trainer {
   comm::MpiEnvironment& environment_;
   const StopSignals& signals_;
   const comm::Communicator& ranks_;
-  kernels::Backend backend_ = kernels::Backend::cpu;
   int threads_ = 1;
   std::unique_ptr<RunRanks> run_ranks_;
   std::unique_ptr<Dataset> dataset_;
   Dataset::Delivery delivery_;
   std::unique_ptr<data::BatchSource> train_source_,
-      test_source_;  // a device may hold batches: outlive the session
+      test_source_;  // they outlive the session, whose device may hold batches
   std::optional<PartitionPlan> plan_;
   std::unique_ptr<Session> session_;
-  std::unique_ptr<PartitionedCheckpoint> partitioned_;  // null without partition
+  std::unique_ptr<SessionState> session_state_;
   std::unique_ptr<RunReport> report_;
   std::unique_ptr<RunLock> lock_;                  // on rank 0
-  std::unique_ptr<CheckpointFolder> checkpoints_;  // on rank 0; to resume, on all
-  std::unique_ptr<Trace> trace_;                   // where --trace asks for it
+  std::unique_ptr<CheckpointFolder> checkpoints_;  // on rank 0; on all ranks of a run that resumes
+  std::unique_ptr<Trace> trace_;                   // with --trace
   Schedule schedule_;
   std::deque<StepRecord> in_flight_;  // steps that are started and not finished, oldest first
   Clock::time_point last_finished_;
   std::int64_t steps_per_epoch_ = 0, total_steps_ = 0, step_ = 0;
   double best_accuracy_ = -1;    // none yet
-  bool stop_requested_ = false;  // by any rank, in a step that is finished
+  bool stop_requested_ = false;  // by any rank, in a finished step
 };
 
 }  // namespace convoy::app

@@ -1,4 +1,4 @@
-// The trainer's checkpoints: what goes into one, who writes it, and how a run goes on from it.
+// The trainer's checkpoints: their content, who writes them, and how a run resumes from one.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
@@ -7,14 +7,14 @@
 #include "app/errors.h"
 #include "app/execute/run_on_all_ranks.h"
 #include "app/json_text.h"
-#include "app/training/checkpoint/session_checkpoint.h"
 #include "app/training/class_order.h"
 #include "app/training/resumed_options.h"
 #include "app/training/trainer.h"
 
 namespace convoy::app {
 
-// Said before anything takes time. While the earlier run is at work its lock is what to say.
+// Refuses early, before anything takes time. If the earlier run is still active, its lock gives the
+// error.
 void Trainer::refuse_second_run() const {
   if (ranks_.rank() != 0 || options_.resume || options_.overwrite || !holds_a_run(options_.out)) return;
   const RunLock lock(options_.out);
@@ -25,33 +25,15 @@ void Trainer::refuse_second_run() const {
                   options_.out));
 }
 
-// Every rank that resumes looks into the folder, so that all resume from the same step or none
-// does. Checkpoints of the run that this one replaces go: resumed later by mistake, they would pass
-// for this run's.
+// Every rank of a run that resumes reads the folder, so that all resume from the same step.
+// --overwrite removes the checkpoints of the replaced run, which a later --resume would take for
+// its own.
 void Trainer::open_checkpoints() {
   if (ranks_.rank() == 0) lock_ = std::make_unique<RunLock>(options_.out);
   if (ranks_.rank() != 0 && !options_.resume) return;
   const auto folder = std::filesystem::path(options_.out) / "checkpoint";
   checkpoints_ = std::make_unique<CheckpointFolder>(folder, static_cast<int>(options_.keep_checkpoints));
   if (options_.overwrite) checkpoints_->clear();
-}
-
-void Trainer::capture_session(CheckpointState& state) const {
-  if (!partitioned_)
-    capture(*session_, state);
-  else if (run_ranks_->replica() == 0)
-    partitioned_->capture(*session_, state);
-}
-
-void Trainer::restore_session(const CheckpointState& state, const std::filesystem::path& path) {
-  if (partitioned_)
-    partitioned_->restore(*session_, state, path, options_.model, dataset_->classes(), input_shape());
-  else
-    restore(*session_, state, path, options_.model, dataset_->classes(), input_shape());
-}
-
-std::string Trainer::parameters_hash() const {
-  return partitioned_ ? partitioned_->parameters_sha256(*session_) : parameters_sha256(*session_);
 }
 
 void Trainer::describe_run(CheckpointState& state) const {
@@ -73,11 +55,12 @@ void Trainer::describe_run(CheckpointState& state) const {
   state.options_json = json_text(options);
 }
 
-// Parameters are the same on every replica: rank 0 writes them. The others wait, for --timeout at most.
+// Rank 0 writes the parameters, which are the same on all replicas. The others wait, at most
+// --timeout.
 void Trainer::save_checkpoint(bool best) {
   session_->average_states();
   CheckpointState state;
-  if (partitioned_ || ranks_.rank() == 0) capture_session(state);
+  if (run_ranks_->replica() == 0) session_state_->capture(state);
   const auto write = [&] {
     if (ranks_.rank() != 0) return;
     describe_run(state);
@@ -86,9 +69,8 @@ void Trainer::save_checkpoint(bool best) {
   run_on_all_ranks(ranks_, write, "writing of the checkpoint");
 }
 
-// The images and classes must be those that the run began with. Labels are compared unless they
-// were renumbered, as the images of a file with another order of classes may have another order,
-// too.
+// Checks that images and classes are those of the first run. Labels are not compared if they were
+// renumbered: a file with another order of classes may have another order of images.
 void Trainer::check_resumed_data(const CheckpointState& state, const std::filesystem::path& path) {
   const auto saved = nlohmann::json::parse(state.options_json);
   const std::string mapped = match_classes(*dataset_, options_.data, state, path);
@@ -108,16 +90,16 @@ bool Trainer::resume() {
     const auto path = checkpoints_->latest(ranks_.rank() == 0);
     if (!path) return;
     const CheckpointState state = load_checkpoint(*path);
-    const auto options = nlohmann::json::parse(state.options_json);
-    check_resumed_options(options_, options);
+    const TrainOptions saved = options_from_json(nlohmann::json::parse(state.options_json), path->string());
+    check_resumed_options(options_, saved);
     check_resumed_data(state, *path);
     if (state.step > total_steps_)
       throw UsageError(fmt::format("{}: found {} steps in all, but {} is of step {}",
                                    options_.steps > 0 ? "--steps" : "--epochs", total_steps_, path->string(),
                                    state.step));
-    const std::string jump = rate_jump(options_, options, state.step, steps_per_epoch_);
+    const std::string jump = rate_jump(options_, saved, state.step, steps_per_epoch_);
     if (!jump.empty() && ranks_.rank() == 0) spdlog::warn("{}", jump);
-    restore_session(state, *path);
+    session_state_->restore(state, *path, options_.model, dataset_->classes(), input_shape());
     step = state.step;
     best_accuracy_ = state.best_accuracy;
   });

@@ -18,7 +18,7 @@ TensorDesc activations(std::int64_t n, std::int64_t side) {
 
 }  // namespace
 
-// ResNet-50's third stage, and a ReLU of its first on a quarter of the images.
+// A convolution of ResNet-50's third stage, and a ReLU of its first on a quarter of the images.
 BackwardSample::BackwardSample(std::int64_t images) {
   constexpr auto kCuda = kernels::Backend::cuda;
   KernelRequest gradient;

@@ -1,5 +1,6 @@
-// A piece of a training step's backward pass, to be computed beside communication: the gradient of a convolution, whose
-// blocks stay on their multiprocessors to its end, and a pass over memory, about as long each.
+// A sample of the backward pass, to compute during communication: the gradient of a convolution,
+// whose blocks occupy their multiprocessors to its end, and a pass over memory that takes about as
+// long.
 #pragma once
 
 #include <functional>
@@ -12,8 +13,8 @@ namespace convoy::app {
 
 class BackwardSample {
  public:
-  // Its operations take longer the more images; 256: about 80 us each on an H200. In bf16, in memory of the current GPU, 1.3
-  // MB an image. CUDA alone.
+  // With 256 images each operation takes about 80 us on an H200; the time grows with the images.
+  // Uses bf16 and 1.3 MB an image on the current GPU. CUDA only.
   explicit BackwardSample(std::int64_t images);
   int operations() const { return static_cast<int>(launches_.size()); }
   void launch(kernels::Stream stream) const {

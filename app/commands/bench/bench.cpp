@@ -1,4 +1,5 @@
-// `convoy bench …`: measurements of the parts. Each sub-verb lives in its own file, bench_*.cpp.
+// `convoy bench …`: measures the parts of the program. Each sub-verb has a file of its own in this
+// folder.
 #include "app/commands/bench/collectives.h"
 #include "app/commands/bench/conv.h"
 #include "app/commands/bench/decode.h"

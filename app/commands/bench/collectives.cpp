@@ -17,6 +17,7 @@
 #include "app/commands/validators.h"
 #include "app/errors.h"
 #include "app/execute/run_on_all_ranks.h"
+#include "app/median.h"
 #include "app/training/rank_setup.h"
 #include "comm/benchmark/measure.h"
 #include "comm/nccl/nccl_collectives.h"
@@ -32,7 +33,7 @@ using Way = CollectivesMeter::Way;
 constexpr int kSamples = 7;
 
 struct Options {
-  std::string backend = "cpu";
+  kernels::Backend backend = kernels::Backend::cpu;
   std::vector<std::string> operations{"all-reduce",   "gradients", "broadcast",
                                       "send-receive", "buckets",   "overlap"};
   std::int64_t from = 8, to = std::int64_t{256} << 20, total = std::int64_t{100} << 20;
@@ -45,25 +46,25 @@ struct Spread {
   double median = 0, least = 0, most = 0;  // microseconds
 };
 
-Spread spread_of(std::vector<double> samples) {
-  std::sort(samples.begin(), samples.end());
-  return {samples[samples.size() / 2], samples.front(), samples.back()};
+Spread spread_of(const std::vector<double>& samples) {
+  const auto [least, most] = std::ranges::minmax(samples);
+  return {median(samples), least, most};
 }
 
 struct Row {
   std::string operation;
   std::int64_t bytes;
-  Spread own, plain;  // a median of 0: not measured
+  Spread own, plain;  // a median of 0 means not measured
   double factor;      // bus_factor
   double bus(const Spread& time) const {
     return factor * static_cast<double>(bytes) / time.median * 1e-3;
   }  // GB/s
 };
 
-// What of an all-reduce's time computation beside it does not lose.
+// The share of an all-reduce's time that concurrent computation hides.
 struct OverlapRow {
   std::int64_t bytes;
-  double operation;                             // of the computation's, mean, alone
+  double operation;                             // mean time of one operation, alone
   double communication, computation, together;  // medians, microseconds
   double overlap() const { return std::clamp(1 - (together - computation) / communication, 0.0, 1.0); }
 };
@@ -94,16 +95,17 @@ class Bench {
     if (wanted("buckets"))
       for (std::int64_t bucket = std::int64_t{1} << 20; bucket <= options_.total; bucket *= 2)
         print(in_buckets(bucket));
-    if (wanted("overlap") && options_.backend == "cuda")
-      // Buckets that are NCCL's everywhere, and such that on one host are the copy engines'.
+    if (wanted("overlap") && options_.backend == kernels::Backend::cuda)
+      // The smaller bucket is always summed by NCCL, the larger one by the copy engines on one
+      // host.
       for (const std::int64_t bytes : {comm::kLeastCopiedBytes / 2, comm::kLeastCopiedBytes})
         for (const std::int64_t images : {8, 32, 256}) print(beside_computation(bytes, images));
   }
 
  private:
   void make_meter(std::int64_t most) {
-    meter_ =
-        options_.backend == "cuda" ? comm::make_nccl_meter(ranks_, most) : comm::make_mpi_meter(ranks_, most);
+    meter_ = options_.backend == kernels::Backend::cuda ? comm::make_nccl_meter(ranks_, most)
+                                                        : comm::make_mpi_meter(ranks_, most);
   }
   bool speaks() const { return ranks_.rank() == 0; }
   bool wanted(const std::string& operation) const {
@@ -111,7 +113,7 @@ class Bench {
            options_.operations.end();
   }
 
-  // As often as fits the time asked for, the same on all ranks.
+  // Returns how often a call fits into the requested time, the same on all ranks.
   int times_for(double microseconds) const {
     const double times = options_.milliseconds * 1e3 / microseconds;
     return ranks_.all_reduce(static_cast<std::int32_t>(std::clamp(times, 3.0, 200.0)), comm::ReduceOp::min,
@@ -126,7 +128,7 @@ class Bench {
                                              way == Way::own ? "Convoy" : meter_->library()));
     const int times = times_for(meter_->microseconds(movement, bytes, Way::library, 3));
     std::vector<double> own, library;
-    // In turns, so that what changes on the machine meets both.
+    // Measures in turns, so that changes on the machine affect both.
     for (int sample = 0; sample < kSamples; ++sample) {
       own.push_back(meter_->microseconds(movement, bytes, Way::own, times));
       library.push_back(meter_->microseconds(movement, bytes, Way::library, times));
@@ -147,7 +149,7 @@ class Bench {
             bus_factor(Movement::all_reduce, ranks_.size())};
   }
 
-  // A bucket of gradients; the computation takes longer than it, and so hides it if anything does.
+  // Times a bucket of gradients during a computation that takes longer than it.
   OverlapRow beside_computation(std::int64_t bytes, std::int64_t images) {
     const BackwardSample sample(images);
     int repeats = 1;
@@ -235,9 +237,8 @@ void add_bench_collectives(CLI::App& bench) {
   CLI::App* verb = bench.add_subcommand(
       "collectives",
       "Collectives of all ranks: time and bus bandwidth by size, beside MPI's or NCCL's own calls");
-  verb->add_option("--backend", options->backend, "cpu: host memory over MPI; cuda: device memory over NCCL")
-      ->capture_default_str()
-      ->check(one_of({"cpu", "cuda"}));
+  add_choice(*verb, "--backend", options->backend, "cpu: host memory over MPI; cuda: device memory over NCCL",
+             {"cpu", "cuda"});
   verb->add_option("--operations", options->operations,
                    "several with commas; gradients: an all-reduce in memory that the ranks share, if they "
                    "can; buckets: "
@@ -268,7 +269,7 @@ void add_bench_collectives(CLI::App& bench) {
     const auto asked_for = [&](std::string_view operation) {
       return verb->count("--operations") > 0 && std::ranges::count(options->operations, operation) > 0;
     };
-    if (options->backend == "cpu" && asked_for("overlap"))
+    if (options->backend == kernels::Backend::cpu && asked_for("overlap"))
       throw UsageError("--operations overlap: found --backend cpu, expected cuda");
     if (options->total < 1 << 20 && asked_for("buckets"))
       throw UsageError(fmt::format("--total: found {}, expected a bucket of 1 MiB or more", options->total));

@@ -1,4 +1,5 @@
-// `convoy bench collectives`: time and bus bandwidth of the ranks' collectives beside the library's own calls.
+// `convoy bench collectives`: time and bus bandwidth of the ranks' collectives next to the
+// library's own calls.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -9,6 +9,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "app/commands/bench/math_choices.h"
 #include "app/commands/commands.h"
 #include "app/commands/validators.h"
 #include "app/errors.h"
@@ -26,7 +27,8 @@ using conv::Direction;
 using conv::Task;
 
 struct Options {
-  std::string model = "resnet50", precision = "bf16";
+  std::string model = "resnet50";
+  gemm::Math precision = gemm::Math::bf16;
   std::int64_t batch = 256, size = 224, channels = 3;
   int candidates = 4;
   double milliseconds = 3;
@@ -37,16 +39,10 @@ struct Options {
 // Convolutions of one shape, which are timed once.
 struct Group {
   Task forward;
-  std::string layer;  // the first of that shape
+  std::string layer;  // the first layer of that shape
   int count = 0;
-  bool first = false;  // reads the images, whose gradient nobody wants
+  bool first = false;  // reads the images, whose gradient is not needed
 };
-
-gemm::Math parse_math(const std::string& name) {
-  for (const gemm::Math math : {gemm::Math::fp32, gemm::Math::tf32, gemm::Math::bf16})
-    if (name == gemm::name_of(math)) return math;
-  throw UsageError(fmt::format("--precision: found '{}', expected fp32, tf32 or bf16", name));
-}
 
 std::vector<Group> groups_of(const Options& options) {
   const Network network =
@@ -57,7 +53,7 @@ std::vector<Group> groups_of(const Options& options) {
     if (op == nullptr) continue;
     const Shape x = network.input_shapes(layer)[0], y = layer.output;
     Group group{{}, layer.name, 1, layer.inputs[0] == network.input()};
-    group.forward.math = parse_math(options.precision);
+    group.forward.math = options.precision;
     group.forward.statistics = options.statistics && !op->bias;
     group.forward.geometry = {int(x[0]),
                               int(x[1]),
@@ -115,7 +111,7 @@ class Session {
   std::vector<conv::Plan> contenders(const Task& task) const {
     if (!options_.every && !task.input_norm) return conv::worth_timing(task, options_.candidates);
     std::vector<conv::Plan> plans = conv::candidates(task);
-    // Like for like: not what leaves to a pass of its own what others do on the way out.
+    // Compares like with like: leaves out plans that run as a separate pass what others fuse.
     const bool fuses = std::ranges::any_of(plans, &conv::Plan::fuses_extra);
     std::erase_if(plans, [&](const conv::Plan& plan) { return plan.fuses_extra != fuses; });
     const auto most = static_cast<std::size_t>(options_.candidates);
@@ -195,7 +191,7 @@ class Session {
     std::fflush(stdout);
   }
 
-  // "first" is the plan that is expected best, which runs where nothing was timed.
+  // "first" is the plan that is expected to be best; it runs if nothing was timed.
   void print_means() const {
     if (options_.json || ratios_.empty()) return;
     fmt::print("\ngeometric mean of x cuDNN over shapes; sums over layers\n");
@@ -243,9 +239,7 @@ void add_bench_conv(CLI::App& bench) {
   verb->add_option("--channels", options->channels, "channels of the images")
       ->check(whole_number(1, 64))
       ->capture_default_str();
-  verb->add_option("--precision", options->precision, "of products")
-      ->capture_default_str()
-      ->check(one_of({"fp32", "tf32", "bf16"}));
+  add_choice(*verb, "--precision", options->precision, "of products");
   verb->add_option("--directions", options->directions, "several with commas; default: all")
       ->delimiter(',')
       ->check(one_of({"forward", "backward_data", "backward_weights"}));

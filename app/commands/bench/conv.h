@@ -1,4 +1,5 @@
-// `convoy bench conv`: the convolutions of a network on the GPU, every engine's plans checked and timed beside cuDNN.
+// `convoy bench conv`: checks and times the plans of every engine for the convolutions of a
+// network, next to cuDNN.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -39,7 +39,7 @@ struct Task {
   int reduction = 1;
 };
 
-// Squares of 8 % to 100 % of the image, as random resized crops take them.
+// Picks squares of 8 % to 100 % of the image, as random resized crops do.
 Task make_task(const Flags& flags, std::uint64_t number) {
   Task task;
   task.file = data::encode_jpeg_file(data::draw_photograph(flags.height, flags.width, number), flags.quality);
@@ -62,8 +62,8 @@ Task make_task(const Flags& flags, std::uint64_t number) {
   return task;
 }
 
-// The calls of libjpeg-turbo that a region takes, and nothing else: no margin that makes its border
-// exact, no copy.
+// Makes only the calls of libjpeg-turbo that a region needs: no margin for an exact border, no
+// copy.
 class BareDecoder {
  public:
   BareDecoder() {
@@ -103,7 +103,7 @@ double thread_seconds() {
 }
 
 struct Rates {
-  double bare = 0, decoder = 0, ratio = 0;  // images a second of a core; medians of rounds
+  double bare = 0, decoder = 0, ratio = 0;  // images a second on a core, medians of rounds
 };
 
 double median(std::vector<double> values) {
@@ -111,8 +111,8 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Both decode all tasks in turn, so that whatever else the machine does hits both. CPU time of the
-// thread counts.
+// Both decoders take all tasks in turn, so that other load on the machine affects both. CPU time of
+// the thread counts.
 Rates measure(const std::vector<Task>& tasks, double seconds) {
   BareDecoder bare;
   data::ImageDecoder decoder(data::ImageFormat::encoded, {0, 0, 3});

@@ -1,4 +1,5 @@
-// `convoy bench decode`: what a core decodes, through ImageDecoder and by libjpeg-turbo alone.
+// `convoy bench decode`: measures the decoding rate of a core, through ImageDecoder and by
+// libjpeg-turbo alone.
 #pragma once
 
 #include <CLI/CLI.hpp>

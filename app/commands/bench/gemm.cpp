@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "app/commands/bench/gemm_shapes.h"
+#include "app/commands/bench/math_choices.h"
 #include "app/commands/commands.h"
 #include "app/commands/validators.h"
 #include "app/errors.h"
@@ -44,11 +45,7 @@ struct Row {
   double of_cublas = 0;  // cuBLAS's time over this one; 0 without cuBLAS
 };
 
-Math parse_math(const std::string& name) {
-  for (const Math math : {Math::fp32, Math::tf32, Math::bf16})
-    if (name == gemm::name_of(math)) return math;
-  throw UsageError(fmt::format("--precision: found '{}', expected fp32, tf32 or bf16", name));
-}
+Math parse_math(const std::string& name) { return find_choice<Math>(name).value(); }
 
 std::vector<Rung> parse_rungs(const std::vector<std::string>& names) {
   std::vector<Rung> rungs;
@@ -183,7 +180,8 @@ class Session {
     std::fflush(stdout);
   }
 
-  // Geometric means over the shapes of x cuBLAS: each rung's, and the best own rung's.
+  // Prints geometric means over the shapes of the time of cuBLAS over that of each rung and of the
+  // best own rung.
   void print_means() const {
     if (options_.json) return;
     for (const auto& name : options_.maths) {
@@ -226,7 +224,7 @@ void add_bench_gemm(CLI::App& bench) {
   CLI::App* verb =
       bench.add_subcommand("gemm", "Matrix products on the GPU: each rung's time, rate and x cuBLAS");
   verb->add_option("--precision", options->maths, "of products; several with commas")
-      ->check(one_of({"fp32", "tf32", "bf16"}))
+      ->check(one_of(names_of<Math>()))
       ->delimiter(',')
       ->capture_default_str();
   verb->add_option("--rung", options->rungs, "rungs to run, with commas; all without it")

@@ -1,4 +1,4 @@
-// `convoy bench gemm`: every rung of the GEMM ladder on the shapes that CNNs multiply, checked and timed beside
+// `convoy bench gemm`: checks and times every kernel family on the matrix products of CNNs, next to
 // cuBLAS.
 #pragma once
 

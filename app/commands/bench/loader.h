@@ -1,4 +1,4 @@
-// `convoy bench loader`: how many images a second the loader delivers on its own.
+// `convoy bench loader`: measures how many images a second the loader delivers on its own.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -29,7 +29,9 @@ namespace convoy::app {
 namespace {
 
 struct BenchStepOptions {
-  std::string model, backend = "cpu", precision = "fp32", tuning_file;
+  std::string model, tuning_file;
+  kernels::Backend backend = kernels::Backend::cpu;
+  Precision precision = Precision::fp32;
   std::int64_t batch = 0, size = 224, classes = 0, steps = 20, warmup = 3, threads = 0, lanes = kDefaultLanes;
   std::uint64_t memory_limit = 0;
   bool layers = false, json = false, time_waits = true;
@@ -66,9 +68,9 @@ struct Limits {
 std::optional<Limits> limits_of(const BenchStepOptions& options, const std::string& device) {
   const kernels::GpuModel* const model = kernels::find_gpu_model(device);
   if (model == nullptr) return std::nullopt;
-  return Limits{options.precision == "bf16"   ? model->operations_bf16
-                : options.precision == "tf32" ? model->operations_tf32
-                                              : model->operations_fp32,
+  return Limits{options.precision == Precision::bf16   ? model->operations_bf16
+                : options.precision == Precision::tf32 ? model->operations_tf32
+                                                       : model->operations_fp32,
                 model->copied_bytes};
 }
 
@@ -111,11 +113,11 @@ void print_layers(const std::vector<InstructionTime>& times, const std::optional
   for (const auto& [kind, sum] : by_kind) row("all", kind, sum.ms, sum.flops, sum.bytes);
 }
 
-StepOptions step_options_of(const BenchStepOptions& options, kernels::Backend backend) {
+StepOptions step_options_of(const BenchStepOptions& options) {
   StepOptions step;
-  step.backend = backend;
+  step.backend = options.backend;
   step.tuning_file = options.tuning_file;
-  step.precision = precision_of(options.precision);
+  step.precision = options.precision;
   step.memory_limit = static_cast<std::int64_t>(options.memory_limit);
   step.time_waits = options.time_waits;
   step.lanes = static_cast<int>(options.lanes);
@@ -133,9 +135,9 @@ void print_steps(const BenchStepOptions& options, const TimedSteps& timed, const
   const double rate = static_cast<double>(options.batch) * static_cast<double>(ranks) / timed.mean() * 1e3;
   if (options.json) {
     fmt::print("{}\n", nlohmann::json({{"model", options.model},
-                                       {"backend", options.backend},
+                                       {"backend", name_of(options.backend)},
                                        {"device", places[0].device},
-                                       {"precision", options.precision},
+                                       {"precision", name_of(options.precision)},
                                        {"ranks", ranks},
                                        {"batch", options.batch},
                                        {"size", options.size},
@@ -153,33 +155,34 @@ void print_steps(const BenchStepOptions& options, const TimedSteps& timed, const
   }
   fmt::print(
       "{} {}x{} batch {} {} on {} x {}: {:.3f} ms a step (median), {:.1f} images/s, arena {:.1f} MiB\n",
-      options.model, options.size, options.size, options.batch, options.precision, ranks, options.backend, ms,
-      rate, static_cast<double>(arena_bytes) / (1 << 20));
+      options.model, options.size, options.size, options.batch, name_of(options.precision), ranks,
+      name_of(options.backend), ms, rate, static_cast<double>(arena_bytes) / (1 << 20));
   if (ranks > 1) fmt::print("{}\n", describe(bottleneck, places));
 }
 
 void bench_step(const BenchStepOptions& options) {
-  check_belongs("--lanes", options.lanes != kDefaultLanes, "--backend", options.backend, {"cuda"});
-  check_belongs("--tuning-file", !options.tuning_file.empty(), "--backend", options.backend, {"cuda"});
-  check_belongs("--no-wait-times", !options.time_waits, "--backend", options.backend, {"cuda"});
+  const std::string backend = name_of(options.backend);
+  check_belongs("--lanes", options.lanes != kDefaultLanes, "--backend", backend, {"cuda"});
+  check_belongs("--tuning-file", !options.tuning_file.empty(), "--backend", backend, {"cuda"});
+  check_belongs("--no-wait-times", !options.time_waits, "--backend", backend, {"cuda"});
   const comm::MpiEnvironment environment(std::chrono::minutes(5), device_of(options.backend));
   const comm::Communicator& ranks = environment.world();
   use_cores(environment, options.threads);
   const std::int64_t classes = options.classes > 0 ? options.classes : options.size > 64 ? 1000 : 10;
-  kernels::Backend backend{};
   std::unique_ptr<comm::Collectives> collectives;
   std::optional<CompiledSteps> steps;
   std::optional<Session> session;
-  run_on_all_ranks(ranks, [&] { backend = backend_of(options.backend, options.precision); });
-  run_on_all_ranks(ranks, [&] { collectives = make_collectives(backend, ranks); });
+  run_on_all_ranks(ranks, [&] {
+    check_precision(options.backend, options.precision);
+    collectives = make_collectives(options.backend, ranks);
+  });
   run_on_all_ranks(ranks, [&] {
     const Network network = make_network(options.model, {options.batch, 3, options.size, options.size},
                                          static_cast<int>(classes));
-    steps = compile_steps(network, step_options_of(options, backend),
-                          {collectives.get(), collectives.get(), nullptr});
+    steps = compile_steps(network, step_options_of(options), {collectives.get(), collectives.get(), nullptr});
   });
   run_on_all_ranks(ranks, [&] {
-    session.emplace(std::move(*steps), step_options_of(options, backend),
+    session.emplace(std::move(*steps), step_options_of(options),
                     RankGroups{collectives.get(), collectives.get(), nullptr});
   });
   fill_batch(*session, classes, ranks.size());
@@ -190,7 +193,7 @@ void bench_step(const BenchStepOptions& options) {
   if (ranks.rank() == 0)
     print_steps(options, timed, find_bottleneck(rank_times), places, session->memory().plan().total());
   if (!options.layers) return;
-  const auto layers = time_instructions(*session, backend, std::min<std::int64_t>(options.steps, 5));
+  const auto layers = time_instructions(*session, options.backend, std::min<std::int64_t>(options.steps, 5));
   if (ranks.rank() == 0) print_layers(layers, limits_of(options, places[0].device), options.json);
 }
 
@@ -214,8 +217,8 @@ void add_bench_step(CLI::App& bench) {
   add("--steps", options->steps, "timed steps", whole_number(1, 1 << 20));
   add("--warmup", options->warmup, "steps before the timed ones", whole_number(0, 1 << 20));
   verb->option_defaults()->group("Execution");
-  add("--backend", options->backend, "what runs the kernels", one_of({"cpu", "cuda", "reference"}));
-  add("--precision", options->precision, "of products", one_of({"fp32", "tf32", "bf16"}));
+  add_choice(*verb, "--backend", options->backend, "what runs the kernels");
+  add_choice(*verb, "--precision", options->precision, "of products");
   add("--threads", options->threads, "of one rank; 0: the host's cores / its ranks", whole_number(0, 4096))
       ->type_name("T");
   verb->add_option("--memory-limit", options->memory_limit, "of one device, such as 8GiB")

@@ -1,9 +1,10 @@
 // A run's state between two steps, as one HDF5 file:
 //   bytes 0..511     the seal (sealed_file.h)
-//   attributes of /  format, model, classes, input_shape [C, H, W], epoch, step, sample, seed, best_accuracy,
-//                    mean and std [C], options (JSON text)
-//   /parameters/NAME, /statistics/NAME, /optimizer/NAME   float32 in row-major order, groups in the model's order
-//   /averages/NAME   the same of a run with --ema: moving averages of all parameters, then of all statistics
+//   attributes of /  format, model, classes, input_shape [C, H, W], epoch, step, sample, seed,
+//                    best_accuracy, mean and std [C], options (JSON text)
+//   /parameters/NAME, /statistics/NAME, /optimizer/NAME
+//                    float32 in row-major order; groups in the order of the model
+//   /averages/NAME   with --ema: moving averages of all parameters, then of all statistics
 //   /class_names     fixed-length UTF-8 strings by label; absent in files of older versions
 #pragma once
 
@@ -27,7 +28,7 @@ struct SavedTensor : TensorName {
   std::vector<float> values;  // row-major
 };
 
-// What must agree between a checkpoint and the network that it is loaded into.
+// The facts in which a checkpoint and the network that it is loaded into must agree.
 struct ModelFingerprint {
   std::string model;
   std::int64_t classes = 0;
@@ -53,21 +54,23 @@ struct CheckpointState {
   std::string options_json;
 };
 
-// Whole or absent: what was at `path` stays until the new file is complete. HDF5 builds the file in memory, as it
-// cannot leave a file on a full disk without damage to itself; that takes the file's size of memory for the time
-// of the call. Throws std::runtime_error, one line naming the file; std::invalid_argument for tensors whose
-// values do not fill their shape or whose names are no names.
+// Writes the file whole or not at all: until it is complete the old file at `path` stays. HDF5
+// builds the file in memory, which takes as many bytes, because it damages itself on a full disk.
+// Throws std::runtime_error, one line naming the file, and std::invalid_argument for tensors whose
+// values do not fill their shape or whose names are not valid.
 void save_checkpoint(const std::filesystem::path& path, const CheckpointState& state);
 
-// Throws std::runtime_error, one line naming the file and what in it is missing or wrong.
+// Throws std::runtime_error, one line that names the file and the part of it that is missing or
+// wrong.
 CheckpointState load_checkpoint(const std::filesystem::path& path);
 
-// Throws std::runtime_error naming `path`, and the models or the first tensor in which they differ. Optimizer
-// tensors and averages are compared when `expected` lists any, as evaluation needs none.
+// Throws std::runtime_error that names `path` and the models or the first tensor in which they
+// differ. Optimizer tensors and averages are compared only if `expected` lists any: evaluation has
+// none.
 void check_fingerprint(const std::filesystem::path& path, const CheckpointState& state,
                        const ModelFingerprint& expected);
 
-// SHA-256 over the values alone, in the given (the model's) order, row-major, little-endian float32.
+// Returns the SHA-256 of the values, row-major float32, little-endian, in the order of the model.
 std::string parameters_sha256(std::span<const SavedTensor> parameters);
 
 }  // namespace convoy::app

@@ -16,13 +16,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The step that a file's name tells, nothing for other files. Eight digits or, in long runs, more.
+// Returns the step in a file's name, nothing for other files. Long runs have more than eight
+// digits.
 std::optional<std::int64_t> step_of(const fs::path& path) {
   const std::string name = path.filename().string();
-  constexpr std::string_view kBefore = "step-", kBehind = ".h5";
-  if (!name.starts_with(kBefore) || !name.ends_with(kBehind)) return std::nullopt;
+  constexpr std::string_view kBefore = "step-", kAfter = ".h5";
+  if (!name.starts_with(kBefore) || !name.ends_with(kAfter)) return std::nullopt;
   const char* first = name.data() + kBefore.size();
-  const char* last = name.data() + name.size() - kBehind.size();
+  const char* last = name.data() + name.size() - kAfter.size();
   std::int64_t step = 0;
   const auto [end, error] = std::from_chars(first, last, step);
   if (error != std::errc() || end != last || last - first < 8) return std::nullopt;
@@ -96,7 +97,8 @@ void CheckpointFolder::remove_old(std::int64_t current_step) const {
   std::vector<fs::path> old;
   std::size_t kept = 0;
   for (const auto& path : newest_first()) {
-    // Later steps are of a run that was given up for this one; left there, they would be resumed in its place.
+    // Checkpoints of later steps belong to an abandoned run; a resumed run would take them for its
+    // own.
     if (*step_of(path) > current_step || ++kept > keep_) old.push_back(path);
   }
   for (const auto& entry : fs::directory_iterator(folder_)) {
@@ -114,7 +116,7 @@ std::optional<fs::path> CheckpointFolder::latest(bool speaks) const {
   for (const auto& path : newest_first()) {
     try {
       check_seal(path);
-    } catch (const std::runtime_error& error) {
+    } catch (const DamagedFile& error) {
       damaged.emplace_back(error.what());
       continue;
     }
@@ -122,7 +124,7 @@ std::optional<fs::path> CheckpointFolder::latest(bool speaks) const {
       for (const std::string& what : damaged) spdlog::warn("{}; going back to the checkpoint before", what);
     return path;
   }
-  if (!damaged.empty()) throw std::runtime_error(damaged.front());
+  if (!damaged.empty()) throw DamagedFile(damaged.front());
   return std::nullopt;
 }
 

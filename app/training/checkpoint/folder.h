@@ -1,4 +1,4 @@
-// The folder of a run's checkpoints: step-00001200.h5 ..., the last few of them, and best.h5.
+// The folder of a run's checkpoints: the last few of step-00001200.h5 and so on, and best.h5.
 #pragma once
 
 #include <filesystem>
@@ -10,20 +10,21 @@ namespace convoy::app {
 
 class CheckpointFolder {
  public:
-  // Keeps the newest `keep` (at least one) beside best.h5. Makes the folder; throws std::runtime_error naming it
-  // when that fails.
+  // Keeps the newest `keep` (at least one) and best.h5. Makes the folder. Throws std::runtime_error
+  // naming the folder if that fails.
   CheckpointFolder(std::filesystem::path folder, int keep);
 
-  // Removes all checkpoints: those of a run that another one replaces.
+  // Removes all checkpoints, those of a run that this one replaces.
   void clear() const;
 
-  // Saves step-XXXXXXXX.h5, makes it best.h5 too where `best` says so, and only then removes what is too old:
-  // at every moment the folder holds a whole checkpoint. Left-overs of killed processes go too, and steps later
-  // than this one.
+  // Saves step-XXXXXXXX.h5, also as best.h5 if it is `best`, and then removes checkpoints that are
+  // too old or of later steps, and files that killed processes left. The folder holds a whole
+  // checkpoint at every moment.
   std::filesystem::path save(const CheckpointState& state, bool best);
 
-  // The newest checkpoint whose seal holds. One that is damaged is passed over, if `speaks` with a warning on standard
-  // error; if all are damaged, throws what is wrong with the newest. Nothing if there are none.
+  // Returns the newest checkpoint whose seal holds, nothing if there are no checkpoints. Passes
+  // over a damaged one, with a warning on standard error if it `speaks`. Throws the error of the
+  // newest if all are damaged.
   std::optional<std::filesystem::path> latest(bool speaks = true) const;
 
   std::filesystem::path best() const { return folder_ / "best.h5"; }  // need not exist

@@ -30,7 +30,7 @@ hid_t stored() {
   if constexpr (std::is_same_v<Number, std::uint64_t>) return H5T_STD_U64LE;
 }
 
-// What HDF5 stores must be what the reader takes it for: its conversions would turn text or halves into numbers.
+// Refuses another stored type: HDF5 would silently convert text or half precision to numbers.
 void require_type(hid_t type, hid_t expected, const std::string& what) {
   if (H5Tequal(type, expected) <= 0) throw std::runtime_error(what + ": found another type than expected");
 }
@@ -190,7 +190,8 @@ CheckpointImage::CheckpointImage(std::string file, const CheckpointState& state)
 
 void CheckpointImage::write_tensors(const std::string& group_name, const std::vector<SavedTensor>& tensors) {
   const auto what = file_name_ + ": /" + group_name;
-  // The model's order is the order of creation; HDF5 keeps it when asked to.
+  // HDF5 lists tensors in the order of their creation, which is the model's, only if it is told to
+  // keep it.
   const auto creation = hdf5::own(H5Pcreate(H5P_GROUP_CREATE), H5Pclose, what);
   hdf5::check(H5Pset_link_creation_order(creation.get(), H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED),
               what);
@@ -209,7 +210,7 @@ void CheckpointImage::write_tensors(const std::string& group_name, const std::ve
   }
 }
 
-// As a dataset, because an attribute holds at most 64 KiB.
+// Written as a dataset, because an attribute holds at most 64 KiB.
 void CheckpointImage::write_texts(const std::string& dataset, const std::vector<std::string>& texts) {
   const std::string what = file_name_ + ": /" + dataset;
   std::size_t longest = 1;
@@ -227,8 +228,8 @@ void CheckpointImage::write_texts(const std::string& dataset, const std::vector<
 
 std::span<std::byte> CheckpointImage::finish() {
   hdf5::check(H5Fflush(file_.get(), H5F_SCOPE_GLOBAL), file_name_);
-  // The core driver's handle is a pointer to its buffer, user block included; only H5Fget_file_image, which leaves
-  // the user block out, knows where the file in it ends.
+  // The core driver's handle points to its buffer, which includes the user block. Only
+  // H5Fget_file_image, which leaves the user block out, tells where the file in it ends.
   void* handle = nullptr;
   hdf5::check(H5Fget_vfd_handle(file_.get(), H5P_DEFAULT, &handle), file_name_);
   const ssize_t bytes = H5Fget_file_image(file_.get(), nullptr, 0);

@@ -1,5 +1,5 @@
-// The HDF5 side of checkpoints: attributes and groups of tensors. Internal to app/training; hold a
-// data::hdf5::Session around every use.
+// Reads and writes the HDF5 objects of checkpoints: attributes and groups of tensors. Internal to
+// app/training. Callers hold a data::hdf5::Session.
 #pragma once
 
 #include <hdf5.h>
@@ -45,12 +45,13 @@ class Attributes {
 // An HDF5 file that is built in memory.
 class CheckpointImage {
  public:
-  // `file` is for messages only; the state's size is for reserving the memory at once.
+  // `file` is for messages only; the size of `state` tells how much memory to reserve at once.
   CheckpointImage(std::string file, const CheckpointState& state);
   Attributes& root() { return root_; }
   void write_tensors(const std::string& group, const std::vector<SavedTensor>& tensors);
   void write_texts(const std::string& dataset, const std::vector<std::string>& texts);
-  // The file's bytes, of which the first kSealBytes are for the seal. They live as long as this object.
+  // Returns the file's bytes; the first kSealBytes are reserved for the seal. They live as long as
+  // this object.
   std::span<std::byte> finish();
 
  private:

@@ -47,7 +47,7 @@ class Descriptor {
   int id_;
 };
 
-// The SHA-256 of what is behind the seal, and how many bytes that is.
+// The SHA-256 of the bytes after the seal, and their number.
 std::pair<std::string, std::size_t> digest_of_rest(std::ifstream& stream) {
   std::vector<char> block(std::size_t{1} << 20);
   Sha256 hash;
@@ -94,17 +94,21 @@ void check_seal(const std::filesystem::path& path) {
   }
   std::string found(kSealBytes, '\0');
   stream.read(found.data(), kSealBytes);
-  if (!found.starts_with(kMagic)) fail(path, "is not a Convoy checkpoint");
+  const auto damaged = [&](const std::string& message) {
+    throw DamagedFile(fmt::format("{}: {}", path.string(), message));
+  };
+  if (stream.bad()) fail(path, fmt::format("cannot be read: {}", std::strerror(errno)));
+  if (!found.starts_with(kMagic)) damaged("is not a Convoy checkpoint");
   const auto [digest, bytes] = digest_of_rest(stream);
   if (found == seal_text(bytes, digest)) return;
   const std::size_t label = found.find("\nbytes ");
   const std::string expected =
       label == std::string::npos ? "" : found.substr(label + 7, found.find('\n', label + 1) - label - 7);
   if (!expected.empty() && expected != std::to_string(bytes)) {
-    fail(path, fmt::format("is cut short or damaged: found {} bytes behind its seal, expected {}", bytes,
-                           expected));
+    damaged(
+        fmt::format("is cut short or damaged: found {} bytes after its seal, expected {}", bytes, expected));
   }
-  fail(path, "is damaged: its content does not have the SHA-256 that it was sealed with");
+  damaged("is damaged: its content does not have the SHA-256 that it was sealed with");
 }
 
 }  // namespace convoy::app

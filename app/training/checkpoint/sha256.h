@@ -1,4 +1,4 @@
-// SHA-256 (FIPS 180-4) by OpenSSL's libcrypto, fed piece by piece.
+// SHA-256 (FIPS 180-4) by OpenSSL's libcrypto, over bytes that are added step by step.
 #pragma once
 
 #include <cstddef>

@@ -6,6 +6,8 @@
 #include <array>
 #include <utility>
 
+#include "app/median.h"
+
 namespace convoy::app {
 namespace {
 
@@ -14,13 +16,6 @@ std::vector<double> column(std::span<const RankTimes> ranks, Get get) {
   std::vector<double> values;
   for (const RankTimes& rank : ranks) values.push_back(get(rank));
   return values;
-}
-
-// Of an even number the lower one: of two ranks the faster.
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + (std::ssize(values) - 1) / 2;
-  std::ranges::nth_element(values, middle);
-  return *middle;
 }
 
 double mean(const std::vector<double>& values) {
@@ -42,13 +37,14 @@ Bottleneck find_bottleneck(std::span<const RankTimes> ranks) {
   Bottleneck result;
   result.step_ms = mean(column(ranks, [](const RankTimes& rank) { return rank.step_ms; }));
   result.communication_ms = *std::ranges::min_element(exposed);
-  result.compute_ms = median(compute);
-  result.input_ms = std::max(median(busy) - result.compute_ms, 0.0);
+  // The lower median: of two ranks the faster one.
+  result.compute_ms = lower_median(compute);
+  result.input_ms = std::max(lower_median(busy) - result.compute_ms, 0.0);
   result.slowest_rank = static_cast<int>(slowest);
-  result.slowest_behind_ms = busy[at] - median(busy);
+  result.slowest_behind_ms = busy[at] - lower_median(busy);
   result.stragglers_ms =
       std::max(result.step_ms - result.communication_ms - result.compute_ms - result.input_ms, 0.0);
-  result.slowest_awaits_data = input[at] - median(input) > result.slowest_behind_ms / 2;
+  result.slowest_awaits_data = input[at] - lower_median(input) > result.slowest_behind_ms / 2;
   const std::array<std::pair<double, const char*>, 4> parts{{{result.compute_ms, "compute"},
                                                              {result.communication_ms, "communication"},
                                                              {result.input_ms, "input"},

@@ -1,4 +1,4 @@
-// What this program was built from: for `convoy --version`, `convoy info --build` and every run's manifest.
+// The version, libraries and settings of this build, for --version, info --build and manifests.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 namespace convoy::app {
 
 const char* convoy_version();  // "0.1.0"
-const char* git_hash();        // twelve digits, "-dirty" behind them where the tree differed; or "unknown"
+const char* git_hash();        // twelve digits, followed by "-dirty" if the tree differed; or "unknown"
 
-// Name and version, most of them asked from the library that is loaded, not from the headers.
+// Pairs of name and version. Most versions are asked from the library that is loaded.
 std::vector<std::pair<std::string, std::string>> library_versions();
 
 // Compiler, build type and so on: "compiler" -> "GCC 12.2.0".

@@ -1,4 +1,4 @@
-// The whole configuration of a run as one table, printed before the first step:
+// A table of the configuration of a run, printed before the first step:
 //
 //   Model ──────────────────────────────────
 //     network            resnet18
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "app/training/report/report.h"
+#include "app/training/train_options.h"
 
 namespace convoy::app {
 
@@ -23,10 +24,10 @@ class ConfigurationTable {
  public:
   void section(std::string title);  // the rows that follow belong to it
   void row(std::string name, std::string value);
-  // One row a rank; ranks that follow each other on one host with the same device and number of cores are joined
-  // when there are more than sixteen.
+  // Adds one row a rank. With more than sixteen ranks, neighbours on one host with the same device
+  // and number of cores share a row.
   void ranks(const std::vector<RankPlace>& places);
-  // Fits `columns` by wrapping values behind their column; ends with a newline.
+  // Returns the table, wrapped to `columns`, with a newline at its end.
   std::string render(int columns = 80) const;
 
  private:
@@ -36,5 +37,10 @@ class ConfigurationTable {
   };
   std::vector<Section> sections_;
 };
+
+// Returns name and value of the rows on optimizer, learning rate, loss, tests and checkpoints. The
+// values are those in force, such as the scaled rate.
+std::vector<std::pair<std::string, std::string>> training_rows(const TrainOptions& options,
+                                                               std::int64_t steps_per_epoch);
 
 }  // namespace convoy::app

@@ -73,13 +73,22 @@ void MetricsWriter::write(std::int64_t step, double epoch, const std::optional<S
                  {"ema_test_top1", average->top1},
                  {"ema_test_top5", average->top5}});
   const std::string text = line.dump() + "\n";
-  // One call a line: a reader, or a kill, finds whole lines.
+  // Each line is one call, so that a reader, or a killed process, leaves whole lines.
   ssize_t written;
   do {
     written = ::write(descriptor_, text.data(), text.size());
   } while (written < 0 && errno == EINTR);
   if (written >= 0 && written < static_cast<ssize_t>(text.size())) errno = ENOSPC;
   if (written != static_cast<ssize_t>(text.size())) fail(path_, "write");
+}
+
+void check_loss(double loss, std::int64_t step, double learning_rate) {
+  if (std::isfinite(loss)) return;
+  // The sign of a NaN says nothing.
+  throw DivergenceError(fmt::format(
+      "step {}: found a loss of {}, expected a finite one: training diverged at learning rate {:.6g}; a "
+      "lower --learning-rate, warm-up or --clip-gradient-norm may help",
+      step, std::isnan(loss) ? std::fabs(loss) : loss, learning_rate));
 }
 
 }  // namespace convoy::app

@@ -1,15 +1,17 @@
-// metrics.jsonl: what a run measured, one JSON object a line.
-//   every logged step   {"step", "epoch", "loss", "learning_rate", "images_per_second", "step_ms", "data_wait_ms",
-//                        "exposed_comm_ms", "top1", "top5"}
-//   every test          {"step", "epoch", "test_loss", "test_top1", "test_top5"}; one object where both fall together;
-//                        with --ema "ema_test_loss", "ema_test_top1", "ema_test_top5" of the moving average, too
-// Steps count from 1 over the whole run, rates are over all ranks, accuracies are shares of one, and a number that
-// is not finite is null.
+// Writes metrics.jsonl, one JSON object a line:
+//   every logged step   {"step", "epoch", "loss", "learning_rate", "images_per_second", "step_ms",
+//                        "data_wait_ms", "exposed_comm_ms", "top1", "top5"}
+//   every test          {"step", "epoch", "test_loss", "test_top1", "test_top5"}; with --ema also
+//                        "ema_test_loss", "ema_test_top1", "ema_test_top5" of the moving average
+//   a step that is logged and tested   one object with the keys of both
+// Steps count from 1 over the whole run. Rates are over all ranks. Accuracies are from 0 to 1. A
+// number that is not finite is written as null.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <stdexcept>
 
 namespace convoy::app {
 
@@ -25,14 +27,15 @@ struct TestMetricsLine {
 
 class MetricsWriter {
  public:
-  // A new file; or, for a run resumed after `resumed_step` steps, the old one without the lines of later steps and
-  // without what a killed process left half-written. Throws std::runtime_error naming the file.
+  // Starts a new file, or continues that of a run resumed after `resumed_step` steps. Lines of
+  // later steps and a half-written last line are then removed. Throws std::runtime_error naming the
+  // file.
   MetricsWriter(std::filesystem::path path, std::optional<std::int64_t> resumed_step);
   ~MetricsWriter();
   MetricsWriter(const MetricsWriter&) = delete;
   MetricsWriter& operator=(const MetricsWriter&) = delete;
 
-  // Appends one line and hands it to the operating system at once. Throws std::runtime_error naming the file.
+  // Appends one line and flushes it at once. Throws std::runtime_error naming the file.
   void write(std::int64_t step, double epoch, const std::optional<StepMetricsLine>& train,
              const std::optional<TestMetricsLine>& test = std::nullopt,
              const std::optional<TestMetricsLine>& average = std::nullopt);
@@ -41,5 +44,12 @@ class MetricsWriter {
   std::filesystem::path path_;
   int descriptor_ = -1;
 };
+
+struct DivergenceError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// Throws DivergenceError that names step, loss and learning rate if `loss` is NaN or infinite.
+void check_loss(double loss, std::int64_t step, double learning_rate);
 
 }  // namespace convoy::app

@@ -1,17 +1,41 @@
 #include "app/training/report/progress.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 namespace convoy::app {
 namespace {
 
-// Faster than eyes follow and slow enough not to cost anything.
+// A person sees no faster changes, and redrawing this rarely costs nothing.
 constexpr auto kRedrawEvery = std::chrono::milliseconds(100);
 
+Terminal terminal_at(int descriptor) {
+  winsize size{};
+  Terminal terminal{::isatty(descriptor) == 1, 80};
+  if (terminal.interactive && ::ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+    terminal.columns = size.ws_col;
+  }
+  return terminal;
+}
+
 }  // namespace
+
+Terminal standard_output_terminal() {
+  const Terminal own = terminal_at(STDOUT_FILENO);
+  if (!own.interactive || std::getenv("OMPI_COMM_WORLD_SIZE") == nullptr) return own;
+  const std::string launcher = fmt::format("/proc/{}/fd/1", ::getppid());
+  const int descriptor = ::open(launcher.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+  if (descriptor < 0) return {};
+  const Terminal terminal = terminal_at(descriptor);
+  ::close(descriptor);
+  return terminal;
+}
 
 std::string format_duration(std::chrono::seconds duration) {
   const auto seconds = duration.count();

@@ -1,5 +1,5 @@
-// What a run says while it goes on. On a terminal one line that keeps itself up to date; elsewhere (files, pipes,
-// Slurm's logs) a line every so many steps:
+// Prints the progress of a run: on a terminal one line that is redrawn, elsewhere (files, pipes,
+// logs of Slurm) a new line after every few steps:
 //   epoch 3/15  step 1234/7800  loss 1.2345  rate 0.098  812 images/s  left 3:25
 #pragma once
 
@@ -9,9 +9,17 @@
 #include <ostream>
 #include <string>
 
-#include "app/training/report/terminal.h"
-
 namespace convoy::app {
+
+struct Terminal {
+  bool interactive = false;  // somebody watches it
+  int columns = 80;
+};
+
+// Returns the terminal that standard output goes to. mpirun gives its ranks a terminal of their own
+// even when it writes to a file, so its own standard output decides. A rank on another host than
+// mpirun is never interactive.
+Terminal standard_output_terminal();
 
 // "0:42", "1:02:03", "2d 03:04:05".
 std::string format_duration(std::chrono::seconds duration);
@@ -39,7 +47,7 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   void step(const ProgressStep& step);
-  // A line of its own that stays: a test's result, a checkpoint.
+  // Prints a line that stays, such as the result of a test.
   void message(const std::string& line);
   void finish();  // leaves the cursor on a fresh line
 
@@ -50,7 +58,7 @@ class Progress {
   std::ostream* out_;
   ProgressOptions options_;
   std::function<Clock::time_point()> now_;
-  // Time left follows from the steps after the first, which may take long.
+  // The first step may take long: the time left is estimated from the later ones.
   std::int64_t timed_from_step_ = -1;
   Clock::time_point timed_from_{}, drawn_at_{};
   std::string drawn_;  // what the terminal's line shows

@@ -2,7 +2,10 @@
 
 #include <fmt/chrono.h>
 
+#include <array>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "app/json_text.h"
 #include "app/training/report/build_info.h"
@@ -87,6 +90,19 @@ void write_summary(const std::filesystem::path& path, const Summary& summary) {
   if (summary.ema_test_accuracy) json["ema_test_accuracy"] = *summary.ema_test_accuracy;
   if (summary.predicted_step_ms) json["predicted_step_ms"] = *summary.predicted_step_ms;
   write(path, json);
+}
+
+std::int64_t peak_resident_bytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;)
+    if (std::int64_t kibibytes = 0; word == "VmHWM:" && status >> kibibytes) return kibibytes * 1024;
+  return 0;
+}
+
+PeakMemory largest_peaks(const comm::Communicator& ranks, std::int64_t arena_bytes) {
+  std::array<std::int64_t, 2> bytes{arena_bytes, peak_resident_bytes()};
+  ranks.all_reduce(std::span<std::int64_t>(bytes), comm::ReduceOp::max, "peak memory");
+  return {bytes[0], bytes[1]};
 }
 
 }  // namespace convoy::app

@@ -1,5 +1,5 @@
-// What a run leaves besides metrics and checkpoints: manifest.json before the first step, summary.json after the
-// last. Both are written whole or not at all; errors are std::runtime_error naming the file.
+// Writes manifest.json before the first step and summary.json after the last, whole or not at all.
+// Errors are std::runtime_error naming the file.
 #pragma once
 
 #include <chrono>
@@ -11,10 +11,11 @@
 #include <vector>
 
 #include "app/execute/model_memory.h"
+#include "comm/communicator.h"
 
 namespace convoy::app {
 
-// Where one rank runs.
+// The host, device and cores of one rank.
 struct RankPlace {
   std::string host, device;  // device: "cpu" or "cuda:0 NVIDIA H200"
   std::vector<int> cores;
@@ -27,12 +28,12 @@ struct Manifest {
   std::optional<std::int64_t> resumed_step;
 };
 
-// Keys: command_line, version, git_hash, libraries, build, ranks [{rank, host, device, cores}], options,
-// start_time (ISO 8601, UTC), resumed_step (or null).
+// Writes the keys command_line, version, git_hash, libraries, build, ranks [{rank, host, device,
+// cores}], options, start_time (ISO 8601, UTC) and resumed_step (or null).
 void write_manifest(const std::filesystem::path& path, const Manifest& manifest,
                     const nlohmann::json& options);
 
-// Where one rank's step went, means: compute + exposed communication + data wait = step.
+// Means over one rank's steps: compute + exposed communication + data wait = step.
 struct RankTimes {
   double step_ms = 0, compute_ms = 0, exposed_comm_ms = 0, data_wait_ms = 0;
 };
@@ -46,10 +47,10 @@ struct Summary {
   double images_per_second = 0, step_ms_median = 0, step_ms_p95 = 0;  // after warm-up
   std::optional<double> predicted_step_ms;  // of a partitioned run, by the partitioner
   double train_loss = 0;
-  double test_accuracy = 0;                 // top-1, of one; NaN (null in the file) where nothing was tested
-  std::optional<double> ema_test_accuracy;  // of the moving average, where there is one
-  double exposed_comm_ms = 0, data_wait_ms = 0;             // of a step, means
-  std::int64_t peak_device_bytes = 0, peak_host_bytes = 0;  // of the largest rank, as in peak_memory.h
+  double test_accuracy = 0;                 // top-1, 0 to 1; NaN (null in the file) if nothing was tested
+  std::optional<double> ema_test_accuracy;  // of the moving average, if there is one
+  double exposed_comm_ms = 0, data_wait_ms = 0;             // means of a step
+  std::int64_t peak_device_bytes = 0, peak_host_bytes = 0;  // as in PeakMemory
   std::vector<MemoryUse> memory_bytes;  // of the first rank's arena, by purpose; an object in the file
   std::string limited_by;               // "compute", "communication", "input", "stragglers"
   int slowest_rank = 0;
@@ -57,7 +58,23 @@ struct Summary {
   std::string parameters_sha256;
 };
 
-// One key for each member, of the member's name; predicted_step_ms and ema_test_accuracy only where
+struct PeakMemory {
+  // The largest arena of a rank. It is reserved once on the device and limited by --memory-limit;
+  // host backends reserve it in the host's memory.
+  std::int64_t device_bytes = 0;
+  // The largest resident set of a rank's process: touched pages of the arena, batches, libraries,
+  // and memory that ranks share.
+  std::int64_t host_bytes = 0;
+};
+
+// Returns the peak resident set of this process so far (VmHWM of /proc/self/status), 0 if the
+// system does not tell.
+std::int64_t peak_resident_bytes();
+
+// Returns on all ranks the largest arena and the largest resident set of any rank. Collective.
+PeakMemory largest_peaks(const comm::Communicator& ranks, std::int64_t arena_bytes);
+
+// Writes one key for each member, under its name; predicted_step_ms and ema_test_accuracy only if
 // they are known.
 void write_summary(const std::filesystem::path& path, const Summary& summary);
 

@@ -12,7 +12,6 @@
 
 #include "app/training/report/bottleneck.h"
 #include "app/training/report/configuration_table.h"
-#include "app/training/report/training_rows.h"
 
 namespace convoy::app {
 namespace {
@@ -31,9 +30,10 @@ std::string augmentation_of(const TrainOptions& options) {
   if (options.flip) text += "flip, ";
   if (!options.color_jitter.empty())
     text += fmt::format("colour jitter {}, ", fmt::join(options.color_jitter, " "));
-  if (options.auto_augment == "trivial") text += "TrivialAugment, ";
-  if (const auto rand = rand_augment_of(options.auto_augment))
-    text += fmt::format("RandAugment of {} operations and magnitude {}, ", rand->operations, rand->magnitude);
+  if (options.auto_augment.kind == data::AutoAugment::trivial) text += "TrivialAugment, ";
+  if (options.auto_augment.kind == data::AutoAugment::rand)
+    text += fmt::format("RandAugment of {} operations and magnitude {}, ",
+                        options.auto_augment.rand().operations, options.auto_augment.rand().magnitude);
   if (options.cutout > 0) text += fmt::format("cutout {}, ", options.cutout);
   if (options.random_erasing > 0) text += fmt::format("random erasing {}, ", options.random_erasing);
   if (options.mixup > 0) text += fmt::format("mixup {}, ", options.mixup);
@@ -41,10 +41,10 @@ std::string augmentation_of(const TrainOptions& options) {
   return text.empty() ? "none" : text.substr(0, text.size() - 2);
 }
 
-// Says which side does which part of the work on images.
+// Tells which work on images the host does and which the device does.
 std::string loading_of(const TrainOptions& options, data::ImageFormat format, int threads) {
   const std::string workers = fmt::format("{} thread{} a rank", threads, threads == 1 ? "" : "s");
-  if (options.backend != "cuda") return workers + " read, decode, augment and normalise";
+  if (options.backend != kernels::Backend::cuda) return workers + " read, decode, augment and normalise";
   if (options.data_on_device) return "the device holds all images, augments and normalises";
   return fmt::format("{} read{} and cut; the device resizes, augments and normalises", workers,
                      format == data::ImageFormat::encoded ? ", decode" : "");
@@ -69,7 +69,7 @@ RunReport::RunReport(const TrainOptions& options, const RunPlan& plan, const Dat
                  {own_command_line(), plan.ranks, std::chrono::system_clock::now(), plan.resumed_step},
                  to_json(options));
   if (!nothing_to_do())
-    std::filesystem::remove(out / "summary.json");  // of an earlier run, or of a shorter one
+    std::filesystem::remove(out / "summary.json");  // it belongs to an earlier or a shorter run
   metrics_ = std::make_unique<MetricsWriter>(out / "metrics.jsonl", plan.resumed_step);
   print_configuration(dataset, session);
 }
@@ -84,7 +84,7 @@ std::int64_t RunReport::parameter_count(const Session& session) const {
   return parameters;
 }
 
-// What went where, and what it should cost.
+// Describes each stage and the predicted time.
 void RunReport::describe_partition(ConfigurationTable& table) const {
   if (!plan_.partition) return;
   const PartitionPlan& plan = *plan_.partition;
@@ -92,14 +92,14 @@ void RunReport::describe_partition(ConfigurationTable& table) const {
   table.row("replicas", fmt::format("{} of {} ranks", std::ssize(plan_.ranks) / std::ssize(plan.stages),
                                     plan.stages.size()));
   for (std::size_t i = 0; i < plan.stages.size(); ++i) {
-    const StageSummary& part = plan.stages[i];
-    table.row(fmt::format("part {}", i),
-              part.operations == 0
-                  ? std::string("nothing: fewer parts are faster")
-                  : fmt::format("{} operations, {} parameters, {}, busy {:.2f} ms: {}", part.operations,
-                                with_thousands(part.parameters),
-                                format_bytes(static_cast<std::uint64_t>(part.arena_bytes)), part.busy_ms,
-                                part.layers.empty() ? "backward only" : part.layers));
+    const StageSummary& stage = plan.stages[i];
+    table.row(fmt::format("stage {}", i),
+              stage.operations == 0
+                  ? std::string("nothing: fewer stages are faster")
+                  : fmt::format("{} operations, {} parameters, {}, busy {:.2f} ms: {}", stage.operations,
+                                with_thousands(stage.parameters),
+                                format_bytes(static_cast<std::uint64_t>(stage.arena_bytes)), stage.busy_ms,
+                                stage.layers.empty() ? "backward only" : stage.layers));
   }
   table.row("transfers", fmt::format("{} a step, {}", plan.transfers,
                                      format_bytes(static_cast<std::uint64_t>(plan.cut_bytes))));
@@ -117,12 +117,13 @@ void RunReport::print_configuration(const Dataset& dataset, const Session& sessi
   table.row("network", options_.model);
   table.row("parameters", with_thousands(parameter_count(session)));
   table.row("input", dataset.input_shape().to_string() + fmt::format(", {} classes", dataset.classes()));
-  table.row("backend", fmt::format("{}, {}, {} thread{} a rank", options_.backend, options_.precision,
-                                   plan_.threads, plan_.threads == 1 ? "" : "s"));
+  table.row("backend",
+            fmt::format("{}, {}, {} thread{} a rank", name_of(options_.backend), name_of(options_.precision),
+                        plan_.threads, plan_.threads == 1 ? "" : "s"));
   table.section("Ranks");
   table.ranks(plan_.ranks);
   table.section("Data");
-  table.row("source", fmt::format("{}, {}", options_.data, options_.feed));
+  table.row("source", fmt::format("{}, {}", options_.data, name_of(options_.feed)));
   table.row("images", fmt::format("{} training, {} test", with_thousands(dataset.train_size()),
                                   with_thousands(dataset.test_size())));
   table.row("augmentation", augmentation_of(options_));
@@ -211,8 +212,8 @@ void RunReport::finish(std::int64_t steps, const std::string& parameters_sha256,
   progress_.finish();
   Summary summary;
   summary.model = options_.model;
-  summary.backend = options_.backend;
-  summary.precision = options_.precision;
+  summary.backend = name_of(options_.backend);
+  summary.precision = name_of(options_.precision);
   summary.ranks = static_cast<int>(plan_.ranks.size());
   for (const RankPlace& place : plan_.ranks) summary.devices.push_back(place.device);
   summary.global_batch = options_.global_batch;

@@ -1,4 +1,4 @@
-// What a run says about itself, on rank 0: the configuration before the first step, progress, metrics.jsonl, and
+// A run's output on rank 0: the configuration before the first step, progress, metrics.jsonl, and
 // summary.json at the end.
 #pragma once
 
@@ -12,7 +12,6 @@
 #include "app/model_parallel/plan.h"
 #include "app/training/dataset.h"
 #include "app/training/report/metrics.h"
-#include "app/training/report/peak_memory.h"
 #include "app/training/report/progress.h"
 #include "app/training/report/report.h"
 #include "app/training/report/step_times.h"
@@ -30,7 +29,7 @@ struct StepRecord {
   StepTiming timing;
 };
 
-// What is known before the first step.
+// The facts about a run that are known before its first step.
 struct RunPlan {
   std::vector<RankPlace> ranks;
   int threads = 1;
@@ -41,17 +40,17 @@ struct RunPlan {
 
 class RunReport {
  public:
-  // `speaks`: whether this is the rank that prints and writes. Writes manifest.json and prints the configuration.
+  // `speaks`: this rank prints and writes. Writes manifest.json and prints the configuration.
   RunReport(const TrainOptions& options, const RunPlan& plan, const Dataset& dataset, const Session& session,
             bool speaks);
 
   void step(const StepRecord& record);
-  // `average`: of the moving average, where there is one.
+  // `average`: the result of the moving average, if there is one.
   void evaluation(std::int64_t step, const StepMetrics& test, const std::optional<StepMetrics>& average);
   void message(const std::string& line);
   bool nothing_to_do() const;  // the run was resumed after its last step
   bool has_summary() const;
-  // `ranks`: every rank's times, on the rank that speaks.
+  // `ranks`: every rank's times; used on the rank that speaks.
   void finish(std::int64_t steps, const std::string& parameters_sha256, const std::vector<RankTimes>& ranks,
               const PeakMemory& peak);
   RankTimes rank_times() const;  // this rank's

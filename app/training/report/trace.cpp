@@ -57,7 +57,7 @@ void Trace::instrument() {
   for (const Instruction& instruction : instructions) {
     layers_.push_back(instruction.layer), kinds_.push_back(instruction.kind);
   }
-  // Twice: a bucket is an instruction and an event of its own.
+  // Room for two each: a bucket is an instruction and an event of its own.
   events_.reserve(static_cast<std::size_t>(kSteps) * (2 * instructions.size() + 2));
   open_buckets_.reserve(instructions.size());
   if (on_device_) return session_.prepare_trace(static_cast<int>(step_names_.size()));
@@ -105,7 +105,8 @@ void Trace::close_buckets(std::size_t finished, std::int64_t now) {
     events_[open_buckets_[closed_buckets_]].end = now;
 }
 
-// What only starts something is drawn as that: from its start to its end, beside the lanes.
+// An instruction that only starts a bucket is drawn as the bucket, from its start to its end, next
+// to the lanes.
 void Trace::note_device_steps() {
   const auto& instructions = session_.train_program().instructions();
   const std::vector<TracedStep> steps = session_.traced_steps();
@@ -164,7 +165,8 @@ std::string Trace::serialize(std::int64_t offset_ns, const std::string& clock) c
       lines += text(json) + ",\n";
       continue;
     }
-    // Buckets overlap each other: asynchronous events, which viewers draw in rows of their own.
+    // Buckets overlap each other, so they are asynchronous events, which viewers draw in rows of
+    // their own.
     json["name"] = *event.name == "metrics" ? *event.name : fmt::format("bucket {}", event.bucket);
     json["id"] = fmt::format("{}.{}", rank, &event - events_.data());
     json["ph"] = "b", json["args"] = {{"after", *event.name}};

@@ -1,10 +1,12 @@
-// `--trace FILE`: a few steps of every rank as a Chrome trace (chrome://tracing, ui.perfetto.dev), all on rank 0's clock.
+// `--trace FILE` writes a few steps of every rank as a Chrome trace (chrome://tracing,
+// ui.perfetto.dev) on rank 0's clock.
 //
-// A process a rank; its threads: steps, compute (one event an operation: layer and kind), communication (what the rank
-// waited for) and loader. A gradient bucket is an event of its own from its start to when the rank saw it finished. Where
-// tracing is off nothing of this exists; where it is on, operations are timed during the traced steps alone. On a GPU the
-// device's clock says when they ran, a thread a lane; its steps are captured anew with time stamps around every operation,
-// which costs them a few microseconds each.
+// Each rank is a process with the threads steps, compute (one event an operation: layer and kind),
+// communication (waiting for other ranks) and loader. A gradient bucket is an event from its start
+// until the rank saw it finished.
+// Operations are timed during the traced steps only; a run without --trace has none of this. On a
+// GPU each lane is a thread, timed by the device. Its traced steps are captured again with time
+// stamps around every operation, which cost a few microseconds each.
 #pragma once
 
 #include <chrono>
@@ -23,13 +25,15 @@ class Trace {
   using Clock = std::chrono::steady_clock;
   static constexpr std::int64_t kSteps = 3, kWarmup = 10;
 
-  // Collective. Instruments the session's training program; `session` must outlive this object. Steps count from 0.
+  // Instruments the session's training program. `session` must outlive this object. Steps count
+  // from 0. Collective.
   Trace(std::string file, Session& session, const comm::Communicator& ranks, std::int64_t first_step,
         std::int64_t total_steps);
 
   void begin_step(std::int64_t step);    // several may have begun before the first of them ends
-  void loaded(Clock::time_point since);  // the batch is there; the rank has waited for it since then
-  // Collective where the last traced step ends: rank 0 writes the file. `places` is what places_of gave it.
+  void loaded(Clock::time_point since);  // a batch has arrived; the rank has waited for it since then
+  // Writes the file on rank 0 if this is the last traced step; collective then. `places` is the
+  // result of places_of.
   void end_step(std::int64_t step, const std::vector<RankPlace>& places);
 
  private:
@@ -37,7 +41,7 @@ class Trace {
     std::int64_t begin, end;  // nanoseconds of this rank's clock
     const std::string *name, *kind;
     int lane;
-    int bucket = -1;  // of what goes on beside the lanes: its number
+    int bucket = -1;  // number of a bucket, which runs next to the lanes
   };
 
   void instrument();
@@ -54,7 +58,7 @@ class Trace {
   std::int64_t first_, last_;  // the traced steps, both included
   bool active_ = false;
   std::int64_t step_began_ = 0;
-  std::vector<std::string> step_names_, layers_, kinds_;  // what the events point into
+  std::vector<std::string> step_names_, layers_, kinds_;  // the events point into them
   std::vector<Event> events_;
   std::vector<std::size_t> open_buckets_;  // of this step, in starting order: indices into events_
   std::size_t closed_buckets_ = 0;

@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "app/execute/session.h"
-#include "app/training/checkpoint/session_checkpoint.h"
+#include "app/training/checkpoint/session_state.h"
 #include "comm/single_rank.h"
 #include "data/loader/loader.h"
 #include "data/synthetic/random_images.h"
@@ -77,9 +77,9 @@ class CudaSession : public testing::Test {
     return values;
   }
 
-  static CheckpointState state_of(const Session& session) {
+  static CheckpointState state_of(Session& session) {
     CheckpointState state;
-    capture(session, state);
+    SessionState(session).capture(state);
     return state;
   }
   static void expect_same_bits(const CheckpointState& a, const CheckpointState& b) {
@@ -246,14 +246,14 @@ TEST_F(CudaSession, ACheckpointGoesToTheCpuAndBack) {
     losses(cuda, 3);
     CheckpointState written = state_of(cuda);
     written.model = network.name();
-    restore(cpu, written, "there", network.name(), 0, {});
+    SessionState(cpu).restore(written, "there", network.name(), 0, {});
     expect_same_bits(state_of(cpu), written);
     const double bound = precision == Precision::fp32 ? 1e-4 : 5e-2;
     const double on_cpu = losses(cpu, 1)[0], on_cuda = losses(cuda, 1)[0];
     EXPECT_NEAR(on_cpu, on_cuda, bound * on_cuda);
     CheckpointState back = state_of(cpu);
     back.model = network.name();
-    restore(cuda, back, "back", network.name(), 0, {});
+    SessionState(cuda).restore(back, "back", network.name(), 0, {});
     expect_same_bits(state_of(cuda), back);
     EXPECT_NEAR(losses(cuda, 1)[0], losses(cpu, 1)[0], bound * on_cuda);
   }

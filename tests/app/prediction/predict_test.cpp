@@ -283,8 +283,8 @@ TEST(ClusterModel, ReadsTheFilesOfJobsTopologies) {
   EXPECT_EQ(Cluster::read(folder / "4xa100-nvlink-1x200g.json").overlap(50, 1e6, 4), 0.4);
   const Cluster hosts = Cluster::read(folder / "ethernet-10g.json");
   const Network network = make_network("lenet", {8, 3, 32, 32}, 10);
-  EXPECT_EQ(estimate_profile(network, "fp32", hosts.device()).backend, "cpu");
-  EXPECT_EQ(estimate_profile(network, "fp32", h200.device()).backend, "cuda");
+  EXPECT_EQ(estimate_profile(network, Precision::fp32, hosts.device()).backend, kernels::Backend::cpu);
+  EXPECT_EQ(estimate_profile(network, Precision::fp32, h200.device()).backend, kernels::Backend::cuda);
 }
 
 TEST(Prediction, OverlapByHand) {
@@ -299,7 +299,7 @@ TEST(Prediction, OverlapByHand) {
   EXPECT_NEAR(step.communication_ms, 2.007 + 3.007 + 0.007004, 1e-6);
   // A GPU finishes the sum of the metrics before backward ends.
   StepProfile on_gpu = profile;
-  on_gpu.backend = "cuda";
+  on_gpu.backend = kernels::Backend::cuda;
   EXPECT_NEAR(predict_step(on_gpu, buckets, cluster(), 2).exposed_comm_ms, 3.007, 1e-6);
   // An overlap of 0 hides nothing: every millisecond of communication makes the step longer.
   const StepPrediction naked = predict_step(profile, buckets, cluster(0), 2);
@@ -319,7 +319,7 @@ TEST(Prediction, TheNetworkDoesOneBucketAtATime) {
 TEST(Prediction, APrecisionWithoutARateSaysWhichHaveOne) {
   const Network network = make_network("lenet", {8, 3, 32, 32}, 10);
   try {
-    estimate_profile(network, "bf16", cluster().device());
+    estimate_profile(network, Precision::bf16, cluster().device());
     FAIL() << "a precision without a rate was estimated";
   } catch (const std::runtime_error& error) {
     EXPECT_STREQ(error.what(), "--precision bf16: the topology's device.gflops has fp32 alone");
@@ -334,7 +334,7 @@ TEST(Prediction, AMaskIsABitAnElement) {
   slow.gbytes_per_second = 1e-3;  // only bytes take time
   slow.launch_us = 0;
   const double elements = 32.0 * 64 * 8 * 8;
-  for (const TimedOperation& operation : estimate_profile(network, "fp32", slow).operations)
+  for (const TimedOperation& operation : estimate_profile(network, Precision::fp32, slow).operations)
     if (operation.layer == "layer1.0.bn2" && operation.kind == "batch_norm_forward") {
       const double bytes = operation.ms * slow.gbytes_per_second * 1e6;
       EXPECT_NEAR(bytes / elements, 3 * 4 + 1.0 / 8, 2e-2);  // the tolerance covers the channels' constants
@@ -348,20 +348,20 @@ TEST(Prediction, AMaskIsABitAnElement) {
 TEST(Prediction, ConvolutionsTakeTheSumsOfGradients) {
   const Network network = make_network("resnet18", {32, 3, 32, 32}, 10);
   DeviceRates device = cluster().device();
-  device.backend = "cuda";
-  device.gflops = {{"fp32", 1}, {"tf32", 1}, {"bf16", 1}};
-  const auto reduces = [&](const char* precision) {
+  device.backend = kernels::Backend::cuda;
+  device.gflops = {{Precision::fp32, 1}, {Precision::tf32, 1}, {Precision::bf16, 1}};
+  const auto reduces = [&](Precision precision) {
     return std::ranges::count(estimate_profile(network, precision, device).operations,
                               "batch_norm_backward_reduce", &TimedOperation::kind);
   };
-  EXPECT_LT(reduces("tf32"), reduces("fp32"));
-  EXPECT_EQ(reduces("tf32"), reduces("bf16"));
+  EXPECT_LT(reduces(Precision::tf32), reduces(Precision::fp32));
+  EXPECT_EQ(reduces(Precision::tf32), reduces(Precision::bf16));
 }
 
 TEST(Prediction, OneRankIsTheProfileAndMoreRanksAreNeverFaster) {
   const Network network = make_network("resnet18", {32, 3, 32, 32}, 10);
   const Cluster machine = cluster();
-  const StepProfile profile = estimate_profile(network, "fp32", machine.device());
+  const StepProfile profile = estimate_profile(network, Precision::fp32, machine.device());
   const auto buckets = buckets_of(network, profile, {});
   double bytes = 0;
   for (const TimedBucket& bucket : buckets) bytes += bucket.bytes;

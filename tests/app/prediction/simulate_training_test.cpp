@@ -51,7 +51,8 @@ class SimulateTraining : public testing::Test {
     std::string text =
         R"({"model":"lenet","backend":"cpu","precision":"fp32","ranks":1,"batch":16,"size":32,"ms_mean":9.0})"
         "\n";
-    for (const TimedOperation& operation : estimate_profile(network, "fp32", cluster.device()).operations)
+    for (const TimedOperation& operation :
+         estimate_profile(network, Precision::fp32, cluster.device()).operations)
       text += Json({{"layer", operation.layer}, {"op", operation.kind}, {"ms", operation.ms}}).dump() + "\n";
     write("profile.jsonl", text);
     return path("profile.jsonl");

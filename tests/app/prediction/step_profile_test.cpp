@@ -51,7 +51,7 @@ TEST_F(StepProfileFile, IsReadAsItIsPrinted) {
 {"layer":"all","op":"conv2d_forward","ms":4.0}
 )");
   ASSERT_EQ(profile.operations.size(), 2u);
-  EXPECT_EQ(profile.backend, "cuda");
+  EXPECT_EQ(profile.backend, kernels::Backend::cuda);
   EXPECT_DOUBLE_EQ(profile.ms(), 9);  // the operations are scaled to the mean step
   EXPECT_DOUBLE_EQ(profile.operations[0].ms, 6);
   EXPECT_TRUE(profile.operations[1].after_gradients);
@@ -66,7 +66,7 @@ TEST_F(StepProfileFile, NamesTheFieldThatIsWrong) {
            {head({{"ranks", 2}}), "expected a profile of 1"},
            {head({{"batch", 0}}), "batch: found 0, expected 1 to 16777216"},
            {head({{"size", 1000000000}}), "size: found 1000000000, expected 1 to 16384"},
-           {head({{"backend", "tpu"}}), "backend: found 'tpu', expected one of reference, cpu, cuda"},
+           {head({{"backend", "tpu"}}), "backend: found 'tpu', expected one of cpu, cuda, reference"},
            {head({{"precision", "fp99"}}), "precision: found 'fp99', expected one of fp32, tf32, bf16"},
            {without_mean.dump(), "no \"ms_mean\""},
            {R"({"model":)" + deep + "}", "no \"model\" of its kind"},

@@ -61,6 +61,12 @@ class ConfigFile : public testing::Test {
     const auto file = write(text);
     EXPECT_EQ(error_of(with({"--config", file})), file + ": " + message) << text;
   }
+  // The text after this is toml++'s and differs between its versions.
+  void expect_no_toml(const std::string& text, const std::string& line) {
+    const auto file = write(text);
+    const std::string expected = file + ": " + line + ", expected TOML (";
+    EXPECT_EQ(error_of(with({"--config", file})).substr(0, expected.size()), expected) << text;
+  }
   std::filesystem::path path_;
 };
 
@@ -212,8 +218,9 @@ TEST(TrainOptions, ChecksAcrossFlags) {
             "--trace " + testing::TempDir() + ": is a folder, expected the name of a file");
   EXPECT_EQ(error_of(with({"--nesterov", "--momentum", "0"})),
             "--nesterov: found --momentum 0, expected a positive one");
-  EXPECT_EQ(error_of(with({"--backend", "reference", "--precision", "bf16"})),
-            "--precision: found bf16, expected fp32 with --backend reference");
+  for (const char* backend : {"reference", "cpu"})
+    EXPECT_EQ(error_of(with({"--backend", backend, "--precision", "bf16"})),
+              std::string("--precision: found bf16, expected fp32 with --backend ") + backend);
 }
 
 TEST(TrainOptions, ScheduleIsInStepsWithTheScaledRate) {
@@ -255,7 +262,7 @@ TEST(TrainOptions, JsonHoldsEveryFlag) {
 }
 
 TEST(TrainOptions, ResumedRunMustBeTheSameRun) {
-  const auto saved = to_json(parse(with({})));
+  const TrainOptions saved = parse(with({}));
   EXPECT_NO_THROW(check_resumed_options(parse(with({"--threads", "3", "--log-every", "7"})), saved));
   for (const Words& change : {Words{"--seed", "9"},
                               {"--momentum", "0.8"},
@@ -282,8 +289,90 @@ TEST(TrainOptions, ResumedRunMustBeTheSameRun) {
 TEST(TrainOptions, AnOlderRunHadTheDefaultsOfNewFlags) {
   auto saved = to_json(parse(with({})));
   for (const char* flag : {"ema", "accumulate", "mixup", "color-jitter"}) saved.erase(flag);
-  EXPECT_NO_THROW(check_resumed_options(parse(with({})), saved));
-  EXPECT_THROW(check_resumed_options(parse(with({"--ema", "0.9"})), saved), UsageError);
+  const TrainOptions older = options_from_json(saved, "c.h5");
+  EXPECT_NO_THROW(check_resumed_options(parse(with({})), older));
+  EXPECT_THROW(check_resumed_options(parse(with({"--ema", "0.9"})), older), UsageError);
+}
+
+// Checkpoints and manifests of released versions hold this text, to the byte.
+TEST(TrainOptions, JsonKeepsItsKeysAndValues) {
+  const TrainOptions options = parse({"--model",
+                                      "wrn10_1",
+                                      "--data",
+                                      "d.h5",
+                                      "--out",
+                                      "o",
+                                      "--size",
+                                      "32",
+                                      "--global-batch",
+                                      "32",
+                                      "--epochs",
+                                      "1",
+                                      "--optimizer",
+                                      "adamw",
+                                      "--schedule",
+                                      "one-cycle",
+                                      "--one-cycle-anneal",
+                                      "linear",
+                                      "--auto-augment",
+                                      "rand:3:9",
+                                      "--scale-learning-rate",
+                                      "sqrt",
+                                      "--base-batch",
+                                      "64",
+                                      "--label-smoothing",
+                                      "0.1",
+                                      "--color-jitter",
+                                      "0.4,0.4,0.4,0.1",
+                                      "--feed",
+                                      "scatter",
+                                      "--memory-limit",
+                                      "1GiB",
+                                      "--clip-gradient-norm",
+                                      "1",
+                                      "--ema",
+                                      "0.9",
+                                      "--checkpoint-every-steps",
+                                      "7",
+                                      "--flip",
+                                      "--backend",
+                                      "cuda",
+                                      "--precision",
+                                      "bf16"});
+  const std::string text =
+      R"({"accumulate":1,"auto-augment":"rand:3:9","backend":"cuda","base-batch":64,"beta1":0.9,"beta2":0.999,)"
+      R"("checkpoint-every-epochs":1,"checkpoint-every-steps":7,"classes":10,"clip-gradient-norm":1.0,)"
+      R"("color-jitter":[0.4,0.4,0.4,0.1],"crop-padding":0,"cutmix":0.0,"cutout":0,"data":"d.h5",)"
+      R"("data-on-device":false,"ema":0.9,"epochs":1,"epsilon":1e-08,"eval-every":1,"feed":"scatter",)"
+      R"("final-learning-rate":0.0,"flip":true,"gamma":0.1,"global-batch":32,"keep-checkpoints":3,)"
+      R"("label-smoothing":0.1,"lanes":3,"learning-rate":0.1,"limit-test":0,"limit-train":0,"log-every":10,)"
+      R"("memory-limit":1073741824,"milestones":[],"mixup":0.0,"model":"wrn10_1","momentum":0.9,)"
+      R"("nesterov":false,"one-cycle-anneal":"linear","one-cycle-final-division":10000.0,)"
+      R"("one-cycle-initial-division":25.0,"one-cycle-rise":0.3,"optimizer":"adamw","out":"o","partition":1,)"
+      R"("power":1.0,"precision":"bf16","random-erasing":0.0,"random-resized-crop":false,)"
+      R"("scale-learning-rate":"sqrt","schedule":"one-cycle","seed":1,"size":32,"steps":0,)"
+      R"("stop-on-divergence":true,"sync-batch-norm":true,"test-resize":0,"threads":0,"timeout":300.0,)"
+      R"("trace":"","trust-coefficient":0.001,"tuning-file":"","warmup-epochs":0.0,"warmup-steps":0,)"
+      R"("weight-decay":0.0})";
+  EXPECT_EQ(to_json(options).dump(), text);
+  const TrainOptions read = options_from_json(nlohmann::json::parse(text), "c.h5");
+  EXPECT_EQ(to_json(read).dump(), text);
+  EXPECT_NO_THROW(check_resumed_options(options, read));
+}
+
+TEST(TrainOptions, SavedValuesOfAnotherKindAreNamed) {
+  const auto error = [](const char* text) -> std::string {
+    try {
+      options_from_json(nlohmann::json::parse(text), "c.h5");
+      return "";
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(error(R"({"optimizer": "adam"})"),
+            "c.h5: option 'optimizer': found \"adam\", expected one of sgd, lars, adamw");
+  EXPECT_EQ(error(R"({"ema": "much"})").rfind("c.h5: option 'ema': ", 0), 0u);
+  EXPECT_EQ(error(R"({"train-images": 7})"), "") << "keys that are no options are passed over";
 }
 
 TEST(TrainOptions, AJumpOfTheRateIsFoundWhateverTheUnit) {
@@ -293,7 +382,7 @@ TEST(TrainOptions, AJumpOfTheRateIsFoundWhateverTheUnit) {
   };
   const Words cosine{"--schedule", "cosine"}, steps{"--schedule", "step", "--milestones", "1,2"};
   const auto jump = [&](const Words& from, const Words& to, const Words& schedule, std::int64_t step) {
-    return rate_jump(of_length(to, schedule), to_json(of_length(from, schedule)), step, 10);
+    return rate_jump(of_length(to, schedule), of_length(from, schedule), step, 10);
   };
   const std::string line = jump({"--epochs", "2"}, {"--steps", "40"}, cosine, 20);
   EXPECT_EQ(
@@ -323,11 +412,12 @@ TEST(TrainOptions, AugmentationAndAccumulationAreChecked) {
                   .rfind("--auto-augment: found '" + std::string(bad) + "', expected ", 0),
               0u)
         << bad;
-  EXPECT_EQ(rand_augment_of("rand")->operations, 2);
-  EXPECT_EQ(rand_augment_of("rand")->magnitude, 9);
-  EXPECT_EQ(rand_augment_of("rand:3:7")->operations, 3);
-  EXPECT_EQ(rand_augment_of("rand:3:7")->magnitude, 7);
-  EXPECT_FALSE(rand_augment_of("trivial"));
+  const auto policy = [](const char* text) { return parse(with({"--auto-augment", text})).auto_augment; };
+  EXPECT_EQ(policy("rand").kind, data::AutoAugment::rand);
+  EXPECT_EQ(policy("rand").rand(), (RandAugment{2, 9}));
+  EXPECT_EQ(policy("rand:3:7").kind, data::AutoAugment::rand);
+  EXPECT_EQ(policy("rand:3:7").rand(), (RandAugment{3, 7}));
+  EXPECT_EQ(policy("trivial"), (AutoAugmentPolicy{data::AutoAugment::trivial, {}}));
   EXPECT_EQ(error_of(with({"--test-resize", "256"})),
             "--test-resize: expected --size too, the pixels a side that a test cuts from the resized image");
   EXPECT_EQ(error_of(with({"--test-resize", "200", "--size", "224"})),
@@ -338,9 +428,12 @@ TEST(TrainOptions, AugmentationAndAccumulationAreChecked) {
   EXPECT_EQ(error_of(with({"--accumulate", "4"}), 17),
             "--global-batch: found 16 for a part of --accumulate, expected at least the number of ranks, 17");
   EXPECT_EQ(error_of(with({"--accumulate", "4", "--partition", "2"}), 2),
-            "--accumulate: not possible with --partition, whose parts hold one batch");
+            "--accumulate cannot be combined with --partition, whose stages hold one batch");
   EXPECT_EQ(error_of(with({"--accumulate", "4", "--trace", "t.json"})),
-            "--accumulate: not possible with --trace, which shows steps of one part");
+            "--accumulate cannot be combined with --trace, which shows undivided steps");
+  EXPECT_EQ(error_of(with({"--backend", "cuda", "--data-on-device", "--feed", "scatter"}), 2),
+            "--data-on-device cannot be combined with --feed scatter on several ranks: every rank reads all "
+            "images");
   EXPECT_EQ(error_of(with({"--accumulate", "4"}), 16), "");
   EXPECT_EQ(error_of(with({"--resume", "--overwrite"})), "--resume, --overwrite: found both, expected one");
 }
@@ -354,7 +447,7 @@ TEST(TrainOptions, AResumedRunKeepsTheUnitOfItsMilestones) {
   };
   const auto resumed = [&](const Words& from, const Words& to, bool milestones) -> std::string {
     try {
-      check_resumed_options(of_length(to, milestones), to_json(of_length(from, milestones)));
+      check_resumed_options(of_length(to, milestones), of_length(from, milestones));
       return "";
     } catch (const UsageError& error) {
       return error.what();
@@ -373,17 +466,18 @@ TEST_F(ConfigFile, FillsWhatTheCommandLineLeavesOpen) {
       "# a run\n"
       "\n"
       "model = \"resnet18\"   # a model's name\n"
-      "data = 'a file, with \"signs\".h5'\n"
+      "data = 'a file, with \"signs\" and a #.h5'\n"
       "learning-rate = 0.4\r\n"
       "schedule=\"step\"\n"
-      "milestones = [1, 2.5]\n"
+      "milestones = [1,  # over two lines\n"
+      "              2.5]\n"
       "nesterov = true\n"
       "sync-batch-norm = false\n"
       "memory-limit = \"2GiB\"\n");
   const auto options = parse({"--model", "lenet", "--config", file, "--learning-rate", "0.3"});
   EXPECT_EQ(options.model, "lenet") << "the command line wins";
-  EXPECT_EQ(options.learning_rate, 0.3) << "also behind --config";
-  EXPECT_EQ(options.data, "a file, with \"signs\".h5");
+  EXPECT_EQ(options.learning_rate, 0.3) << "also after --config";
+  EXPECT_EQ(options.data, "a file, with \"signs\" and a #.h5");
   EXPECT_EQ(options.milestones, (std::vector<double>{1, 2.5}));
   EXPECT_TRUE(options.nesterov);
   EXPECT_FALSE(options.sync_batch_norm);
@@ -438,13 +532,13 @@ TEST_F(ConfigFile, WrongTypes) {
   expect_error("limit-test = \"many\"\n",
                "key 'limit-test': found 'many', expected a whole number of at least 0");
   expect_error("limit-test = [1, 2]\n", "key 'limit-test': found 2 values, expected one");
-  expect_error("limit-test = 1 2\n", "key 'limit-test': found 2 values, expected one");
   expect_error("limit-test = true\n",
                "key 'limit-test': found 'true', expected a whole number of at least 0");
   expect_error("gamma = \"half\"\n", "key 'gamma': found 'half', expected a number in (0, 1]");
   expect_error("flip = 3\n", "key 'flip': found '3', expected true or false");
   expect_error("flip = \"yes\"\n", "key 'flip': found 'yes', expected true or false");
-  expect_error("milestones = [1,,2]\n", "key 'milestones': found '', expected a number in (0, 1e9]");
+  expect_error("limit-test = 1.0\n", "key 'limit-test': found '1.0', expected a whole number of at least 0");
+  expect_error("milestones = [[1]]\n", "key 'milestones': found '[ 1 ]', expected a number in (0, 1e9]");
   expect_error("milestones = \"1,,2\"\n", "key 'milestones': found '1,,2', expected a value at every comma");
   expect_error("milestones = [1, \"x\"]\n", "key 'milestones': found 'x', expected a number in (0, 1e9]");
 }
@@ -452,21 +546,17 @@ TEST_F(ConfigFile, WrongTypes) {
 TEST_F(ConfigFile, LinesThatAreNotKeysAndValues) {
   expect_error("[train]\nflip = true\n",
                "line 1: found '[train]', expected key = value: tables are not used here");
-  expect_error("\nflip\n", "line 2: found 'flip', expected key = value");
-  expect_error("a\n", "line 1: found 'a', expected key = value");
-  expect_error("gamma =\n", "line 1: found 'gamma =', expected key = value");
-  expect_error("gamma = # 1\n", "line 1: found 'gamma = # 1', expected key = value");
-  expect_error("train.flip = true\n",
-               "line 1: found 'train.flip = true', expected a plain key: a flag without its dashes");
-  expect_error("partition = \"a#b\"\n",
-               "line 1: found 'partition = \"a#b\"', expected no '#' inside a quoted value");
-  expect_error("flip = true\nmodel = \"lenet\n",
-               "line 2: found 'model = \"lenet', expected a quoted value that closes on its line");
-  expect_error("model = 'lenet\"\n",
-               "line 1: found 'model = 'lenet\"', expected a quoted value that closes on its line");
-  expect_error("milestones = [1,\n2]\n",
-               "line 1: found 'milestones = [1,', expected an array that closes on its line");
-  expect_error("gamma = 1\nflip = true\ngamma = 0.5\n", "key 'gamma' is given twice");
+  expect_error("flip = true\ntrain.flip = true\n",
+               "line 2: found 'train.flip = true', expected key = value: tables are not used here");
+  expect_no_toml("\nflip\n", "line 2: found 'flip'");
+  expect_no_toml("gamma =\n", "line 1: found 'gamma ='");
+  expect_no_toml("gamma = # 1\n", "line 1: found 'gamma = # 1'");
+  expect_no_toml("limit-test = 1 2\n", "line 1: found 'limit-test = 1 2'");
+  expect_no_toml("limit-test = 010\n", "line 1: found 'limit-test = 010'");
+  expect_no_toml("milestones = [1,,2]\n", "line 1: found 'milestones = [1,,2]'");
+  expect_no_toml("flip = true\nmodel = \"lenet\n", "line 2: found 'model = \"lenet'");
+  expect_no_toml("model = 'lenet\"\n", "line 1: found 'model = 'lenet\"'");
+  expect_no_toml("gamma = 1\nflip = true\ngamma = 0.5\n", "line 3: found 'gamma = 0.5'");
 }
 
 TEST_F(ConfigFile, FileThatCannotBeRead) {

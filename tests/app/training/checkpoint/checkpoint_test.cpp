@@ -102,7 +102,7 @@ TEST_F(Checkpoint, CutShortAnywhereIsAnError) {
   }
   write_content(path_, whole.substr(0, whole.size() - 1));
   EXPECT_EQ(load_error(), path_.string() + ": is cut short or damaged: found " +
-                              std::to_string(whole.size() - 513) + " bytes behind its seal, expected " +
+                              std::to_string(whole.size() - 513) + " bytes after its seal, expected " +
                               std::to_string(whole.size() - 512));
   write_content(path_, whole + "x");
   EXPECT_NE(load_error(), "");

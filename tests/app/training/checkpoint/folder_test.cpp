@@ -86,6 +86,17 @@ TEST_F(Folder, PassesOverADamagedCheckpoint) {
   EXPECT_EQ(message.rfind((folder_ / "step-00000020.h5").string() + ": is cut short", 0), 0u) << message;
 }
 
+// A run must not go back to an older checkpoint because the newest cannot be read for now.
+TEST_F(Folder, DoesNotPassOverACheckpointThatCannotBeRead) {
+  CheckpointFolder checkpoints(folder_, 3);
+  checkpoints.save(example_state(10), false);
+  const auto newest = folder_ / "step-00000020.h5";
+  std::filesystem::create_symlink(newest, newest);
+  const auto message = error_of([&] { checkpoints.latest(); });
+  EXPECT_EQ(message.rfind(newest.string() + ": cannot be read: Too many levels of symbolic links", 0), 0u)
+      << message;
+}
+
 TEST_F(Folder, StepsOfAnAbandonedRunDoNotCrowdOutNewOnes) {
   CheckpointFolder checkpoints(folder_, 1);
   checkpoints.save(example_state(200), false);

@@ -3,16 +3,18 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <thread>
 
-#include "app/training/divergence.h"
 #include "app/training/report/build_info.h"
+#include "app/training/report/metrics.h"
 #include "app/training/report/step_times.h"
 #include "app/training/signals.h"
 #include "tests/app/training/checkpoint/checkpoint_fixture.h"
@@ -143,6 +145,24 @@ TEST(StepTimes, ShortRunsCountEveryStep) {
   EXPECT_EQ(times.images_per_second(), 250);
   EXPECT_EQ(times.mean_data_wait_ms(), 1.5);
   EXPECT_EQ(times.mean_exposed_comm_ms(), 3);
+}
+
+// Touched pages count, and go on counting when they are given back; reserved ones do not count.
+TEST(PeakMemory, IsThatOfTouchedPages) {
+  const std::int64_t before = peak_resident_bytes();
+  ASSERT_GT(before, 1 << 20);
+  // More than what a sanitizer touches for memory that is merely reserved, an eighth of it.
+  const std::int64_t more = std::max<std::int64_t>(64 << 20, before / 4);
+  const auto bytes = static_cast<std::size_t>(before + more);
+  const auto reserved = std::make_unique_for_overwrite<char[]>(bytes);
+  EXPECT_LT(peak_resident_bytes(), before + more);
+  {
+    const auto touched = std::make_unique_for_overwrite<char[]>(bytes);
+    for (std::size_t i = 0; i < bytes; i += 4096) static_cast<volatile char*>(touched.get())[i] = 1;
+    EXPECT_GE(peak_resident_bytes(), before + more);
+  }
+  EXPECT_GE(peak_resident_bytes(), before + more);
+  EXPECT_LT(peak_resident_bytes(), 3 * before + 2 * more);
 }
 
 TEST(Divergence, NamesStepLossAndRate) {

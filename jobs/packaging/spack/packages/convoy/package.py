@@ -21,6 +21,7 @@ class Convoy(CMakePackage, CudaPackage):
     depends_on("hdf5~mpi")
     depends_on("onednn")
     depends_on("cli11")
+    depends_on("tomlplusplus")
     depends_on("fmt")
     depends_on("spdlog+fmt_external")
     depends_on("nlohmann-json")

@@ -1,5 +1,5 @@
 // What the configuration table says about training must be what will happen: the scaled rate, not the flag's.
-#include "app/training/report/training_rows.h"
+#include "app/training/report/configuration_table.h"
 
 #include <gtest/gtest.h>
 
@@ -39,29 +39,29 @@ TEST(TrainingRows, EveryRuleOfUpdateShowsItsOwnConstants) {
   EXPECT_EQ(rows_of(options).at("optimizer"),
             "sgd, Nesterov momentum 0.9, weight decay 0.0005, gradient norm at most 2");
   options = twenty_epochs();
-  options.optimizer = "lars";
+  options.optimizer = kernels::OptimizerKind::lars;
   EXPECT_EQ(rows_of(options).at("optimizer"),
             "lars, momentum 0.9, trust coefficient 0.001, epsilon 1e-08, weight decay 0");
-  options.optimizer = "adamw";
+  options.optimizer = kernels::OptimizerKind::adamw;
   EXPECT_EQ(rows_of(options).at("optimizer"), "adamw, betas 0.9 and 0.999, epsilon 1e-08, weight decay 0");
 }
 
 TEST(TrainingRows, TheRateIsTheScaledOneAndPositionsAreSteps) {
   TrainOptions options = twenty_epochs();
-  options.scale_learning_rate = "linear";
+  options.scale_learning_rate = RateScaling::linear;
   options.warmup_epochs = 2;
-  options.schedule = "cosine";
+  options.schedule = ScheduleKind::cosine;
   EXPECT_EQ(rows_of(options).at("learning rate"),
             "0.4 (0.1 for a batch of 256, linear scaling), cosine to 0, 20 steps of warm-up");
   options = twenty_epochs();
-  options.schedule = "step";
+  options.schedule = ScheduleKind::step;
   options.milestones = {10, 15};
   EXPECT_EQ(rows_of(options).at("learning rate"), "0.1, times 0.1 after steps 100, 150");
   options.milestones.clear();
-  options.schedule = "polynomial";
+  options.schedule = ScheduleKind::polynomial;
   options.power = 2;
   EXPECT_EQ(rows_of(options).at("learning rate"), "0.1, polynomial of power 2 to 0");
-  options.schedule = "one-cycle";
+  options.schedule = ScheduleKind::one_cycle;
   EXPECT_EQ(rows_of(options).at("learning rate"),
             "0.1, one-cycle (cosine) with its peak after 30 % of the steps");
 }

@@ -1,0 +1,51 @@
+// The names of an enum's values, as flags, files and messages spell them.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace convoy::app {
+
+template <typename Enum>
+struct Choice {
+  const char* name;
+  Enum value;
+};
+
+// The values of an enum that a flag or a file names, in the order of help and messages. Specialise
+// it as a std::array of Choice<Enum> that holds every value.
+template <typename Enum>
+inline constexpr std::nullptr_t kChoices = nullptr;
+
+template <typename Enum>
+concept NamedChoice = std::is_enum_v<Enum> && !std::is_null_pointer_v<decltype(kChoices<Enum>)>;
+
+template <NamedChoice Enum>
+std::string name_of(Enum value) {
+  for (const Choice<Enum>& choice : kChoices<Enum>)
+    if (choice.value == value) return choice.name;
+  throw std::invalid_argument("a value of an enum has no name");
+}
+
+template <NamedChoice Enum>
+std::vector<std::string> names_of() {
+  std::vector<std::string> names;
+  for (const Choice<Enum>& choice : kChoices<Enum>) names.emplace_back(choice.name);
+  return names;
+}
+
+// Returns nothing if no value has this name.
+template <NamedChoice Enum>
+std::optional<Enum> find_choice(std::string_view name) {
+  for (const Choice<Enum>& choice : kChoices<Enum>)
+    if (choice.name == name) return choice.value;
+  return std::nullopt;
+}
+
+}  // namespace convoy::app

@@ -1,0 +1,147 @@
+#include "app/training/checkpoint/session_state.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <sstream>
+#include <stdexcept>
+
+namespace convoy::app {
+namespace {
+
+const PersistentTensor* find(const Session& session, const std::string& name) {
+  const ModelMemory& memory = session.memory();
+  for (const auto* list :
+       {&memory.parameters(), &memory.states(), &memory.optimizer_states(), &memory.averages()})
+    for (const PersistentTensor& tensor : *list)
+      if (tensor.name == name) return &tensor;
+  return nullptr;
+}
+
+template <typename Tensor>
+std::vector<Tensor> owned_by_session(const std::vector<PersistentTensor>& tensors) {
+  std::vector<Tensor> list;
+  for (const PersistentTensor& tensor : tensors) list.push_back({{tensor.name, tensor.desc.shape}});
+  return list;
+}
+
+template <typename Tensor>
+std::vector<TensorName> names(const std::vector<Tensor>& tensors) {
+  return {tensors.begin(), tensors.end()};
+}
+
+}  // namespace
+
+SessionState::SessionState(Session& session)
+    : session_(session),
+      parameters_(owned_by_session<OwnedTensor>(session.memory().parameters())),
+      statistics_(owned_by_session<OwnedTensor>(session.memory().states())),
+      optimizer_(owned_by_session<OwnedTensor>(session.memory().optimizer_states())),
+      averages_(owned_by_session<OwnedTensor>(session.memory().averages())) {}
+
+SessionState::SessionState(Session& session, const StepGraph& whole,
+                           const kernels::OptimizerProblem& optimizer, const comm::Communicator& stages)
+    : session_(session), stages_(&stages), host_(comm::make_mpi_collectives(stages)) {
+  for (const TrainableParameter& parameter : whole.parameters)
+    parameters_.push_back({{parameter.spec.name, parameter.spec.shape}});
+  for (const auto& [tensor, spec] : whole.states) statistics_.push_back({{spec.name, spec.shape}});
+  for (const int index : whole.parameters_by_gradient()) {
+    const ParameterSpec& spec = whole.parameters[index].spec;
+    for (int state = 0; state < kernels::optimizer_states(optimizer); ++state)
+      optimizer_.push_back({{fmt::format("{}.optimizer{}", spec.name, state), spec.shape}});
+  }
+  if (optimizer.average_decay > 0)
+    for (const auto* list : {&parameters_, &statistics_})
+      for (const OwnedTensor& tensor : *list) averages_.push_back({{tensor.name + ".ema", tensor.shape}});
+  find_owners();
+}
+
+// Every stage names the tensors that it holds.
+void SessionState::find_owners() {
+  std::string mine;
+  for (const auto* list : {&parameters_, &statistics_, &optimizer_, &averages_})
+    for (const OwnedTensor& tensor : *list)
+      if (find(session_, tensor.name) != nullptr) mine += tensor.name + "\n";
+  std::map<std::string, int> owner;
+  const std::vector<std::string> all = stages_->gather(mine, 0, "tensors of the stages");
+  for (int stage = 0; stage < std::ssize(all); ++stage) {
+    std::istringstream lines(all[stage]);
+    for (std::string name; std::getline(lines, name);) owner[name] = stage;
+  }
+  if (!on_first_stage()) return;
+  for (auto* list : {&parameters_, &statistics_, &optimizer_, &averages_})
+    for (OwnedTensor& tensor : *list) tensor.stage = owner.at(tensor.name);
+}
+
+// Each owner sends its tensors in the network's order.
+std::vector<SavedTensor> SessionState::gather(const std::vector<OwnedTensor>& tensors) const {
+  std::vector<SavedTensor> gathered;
+  for (const OwnedTensor& tensor : tensors) {
+    const PersistentTensor* own = find(session_, tensor.name);
+    const std::int64_t count = tensor.shape.elements();
+    if (!on_first_stage()) {
+      if (own == nullptr) continue;
+      const std::vector<float> values = session_.read(*own);
+      host_->send(values.data(), count, kernels::DType::f32, 0, {}, tensor.name);
+      continue;
+    }
+    SavedTensor& saved = gathered.emplace_back();
+    saved.name = tensor.name;
+    saved.shape = tensor.shape;
+    if (own != nullptr) {
+      saved.values = session_.read(*own);
+    } else {
+      saved.values.resize(count);
+      host_->receive(saved.values.data(), count, kernels::DType::f32, tensor.stage, {}, tensor.name);
+    }
+  }
+  return gathered;
+}
+
+void SessionState::capture(CheckpointState& state) const {
+  std::vector<SavedTensor> parameters = gather(parameters_);
+  std::vector<SavedTensor> statistics = gather(statistics_);
+  std::vector<SavedTensor> optimizer = gather(optimizer_);
+  std::vector<SavedTensor> averages = gather(averages_);
+  if (!on_first_stage()) return;
+  state.parameters = std::move(parameters);
+  state.statistics = std::move(statistics);
+  state.optimizer = std::move(optimizer);
+  state.averages = std::move(averages);
+}
+
+std::string SessionState::parameters_sha256() const {
+  const std::vector<SavedTensor> parameters = gather(parameters_);
+  return on_first_stage() ? app::parameters_sha256(parameters) : std::string();
+}
+
+void SessionState::restore(const CheckpointState& state, const std::filesystem::path& path,
+                           const std::string& model, std::int64_t classes,
+                           const kernels::Shape& input_shape) {
+  check_fingerprint(path, state,
+                    {model, classes, input_shape, names(parameters_), names(statistics_), names(optimizer_),
+                     names(averages_)});
+  for (const auto* list : {&state.parameters, &state.statistics, &state.optimizer, &state.averages})
+    for (const SavedTensor& tensor : *list)
+      if (const PersistentTensor* own = find(session_, tensor.name)) session_.write(*own, tensor.values);
+}
+
+void use_averages(CheckpointState& state, const std::filesystem::path& path) {
+  if (state.averages.empty())
+    throw std::runtime_error(
+        fmt::format("--ema: {} holds no moving averages, expected a run with --ema", path.string()));
+  if (state.averages.size() != state.parameters.size() + state.statistics.size())
+    throw std::runtime_error(fmt::format("{}: found {} averages, expected {}", path.string(),
+                                         state.averages.size(),
+                                         state.parameters.size() + state.statistics.size()));
+  auto average = state.averages.begin();
+  for (auto* list : {&state.parameters, &state.statistics})
+    for (SavedTensor& tensor : *list) {
+      if (average->name != tensor.name + ".ema" || average->shape != tensor.shape)
+        throw std::runtime_error(
+            fmt::format("{}: average '{}' is not that of '{}'", path.string(), average->name, tensor.name));
+      tensor.values = std::move((average++)->values);
+    }
+}
+
+}  // namespace convoy::app
