@@ -81,7 +81,7 @@ class FewerDevices {
 // With one thread the searches come one after the other, each for the time that two threads would
 // have.
 Clock::time_point Partitioner::search_deadline() const {
-  if (options_.time_limit) return Clock::now() + std::chrono::duration_cast<Clock::duration>(left());
+  if (options_.time_limit) return deadline();
   if (options_.move_limit != std::numeric_limits<std::int64_t>::max()) return Clock::time_point::max();
   std::chrono::duration<double> time{0.5};
   constexpr std::chrono::duration<double> kLongest{2.5};
@@ -99,8 +99,6 @@ Partitioner::Entry Partitioner::better_start(const std::vector<Entry>& entries) 
     return a.candidate.fits != b.candidate.fits ? a.candidate.fits
                                                 : a.candidate.makespan < b.candidate.makespan;
   };
-  const bool repaired =
-      std::any_of(entries.begin(), entries.end(), [](const Entry& entry) { return entry.overflow > 0; });
   Entry start = *std::min_element(entries.begin(), entries.end(), shorter);
   if (size_of(cost_.graph()) > kLarge) return start;
   const auto consider = [&](Placement placement) {
@@ -116,27 +114,17 @@ Partitioner::Entry Partitioner::better_start(const std::vector<Entry>& entries) 
     if (weight != 1) consider(place_by_heft(cost_, units_, weight));
     consider(place_by_heft(cost_, units_, weight, false));
   }
-  if (!repaired) return start;
+  if (!any_repaired(entries)) return start;
   consider(place_by_memory(cost_, units_, find_live_cut(cost_)));
-  for (const double share : {0.95, 0.9, 0.8, 0.7})
-    for (const Algorithm algorithm : {Algorithm::kParDnn, Algorithm::kHeft}) {
-      if (left().count() == 0) break;
-      Entry whole;
-      whole.placement = place(algorithm);
-      choose_order(whole);
-      if (std::optional<Entry> entry = tightened(whole, share);
-          entry && entry->candidate.makespan < start.candidate.makespan)
-        start = std::move(*entry);
-    }
+  try_tighter(start);
   return start;
 }
 
 Partitioner::Entry Partitioner::searched_exactly(bool& complete) const {
   constexpr std::int64_t kSteps = 2'000'000;
   const Clock::time_point begin = Clock::now();
-  const std::chrono::nanoseconds time = std::min<std::chrono::nanoseconds>(std::chrono::seconds(2), left());
-  const ExactSearch found = search_exactly(cost_, units_, std::numeric_limits<Nanoseconds>::max(), kSteps,
-                                           begin + std::chrono::duration_cast<Clock::duration>(time));
+  const ExactSearch found =
+      search_exactly(cost_, units_, std::numeric_limits<Nanoseconds>::max(), kSteps, deadline());
   complete = found.complete;
   Entry entry;
   entry.candidate.algorithm = Algorithm::kImprove;
@@ -176,8 +164,9 @@ void Partitioner::try_all_placements(Entry& best) const {
 
 // Searches on fewer devices, where those come close: each for a while, then the best for the rest
 // of the time. When transfers are dear more devices only make the space to search larger, and no
-// answer should be longer for having them.
-Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits) const {
+// answer should be longer for having them. Where limits bind it begins with a placement that exceeds
+// them, as what is short before it fits is often short when it does.
+Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits, bool repaired) const {
   constexpr double kClose = 1.25;
   const DeviceIndex devices = cost_.device_count();
   const double close = kClose * static_cast<double>(best.candidate.makespan);
@@ -187,6 +176,12 @@ Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits
         static_cast<double>(some->makespan()) < close)
       widths.push_back(std::move(some));
   ++limits.seed;
+  if (repaired) {
+    Entry whole;
+    whole.placement = place(Algorithm::kParDnn);
+    choose_order(whole);
+    return improve(cost_, units_, whole.placement, limits);
+  }
   if (widths.empty()) return improve(cost_, units_, best.placement, limits);
   const Clock::time_point last = limits.deadline;
   for (std::size_t i = 0; widths.size() > 1 && i < widths.size(); ++i) {
@@ -205,6 +200,7 @@ Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits
 
 Partitioner::Entry Partitioner::improved(const std::vector<Entry>& entries, ImprovementCounts& counts) const {
   const Clock::time_point begin = Clock::now();
+  const bool repaired = any_repaired(entries);
   Entry entry = better_start(entries);
   entry.candidate.algorithm = Algorithm::kImprove;
   ImprovementLimits limits;
@@ -215,14 +211,17 @@ Partitioner::Entry Partitioner::improved(const std::vector<Entry>& entries, Impr
   limits.temperature = first_temperature(cost_);
   const Entry start = entry;
   const auto consider = [&](Placement placement) {
-    const Nanoseconds makespan = simulate(cost_, placement, Detail::kTimes).makespan;
-    if (makespan < entry.candidate.makespan)
+    const Simulation simulation =
+        simulate(cost_, placement, cost_.machine().limited() ? Detail::kAll : Detail::kTimes);
+    const Nanoseconds makespan = simulation.makespan;
+    const bool fits = !cost_.machine().limited() || memory_overflow(cost_.machine(), simulation) == 0;
+    if (fits && makespan < entry.candidate.makespan)
       entry.placement = std::move(placement), entry.candidate.makespan = makespan;
   };
   const bool second = cost_.device_count() > 1 && size_of(cost_.graph()) <= kSmall;
   limits.deadline = search_deadline();
   if (second && options_.threads > 1) {
-    auto other = std::async(std::launch::async, [&] { return second_search(start, limits); });
+    auto other = std::async(std::launch::async, [&] { return second_search(start, limits, repaired); });
     consider(improve(cost_, units_, start.placement, limits, &counts));
     consider(other.get());
   } else {
@@ -230,7 +229,7 @@ Partitioner::Entry Partitioner::improved(const std::vector<Entry>& entries, Impr
     consider(improve(cost_, units_, start.placement, limits, &counts));
     if (second) {
       limits.deadline = search_deadline();
-      consider(second_search(start, limits));
+      consider(second_search(start, limits, repaired));
     }
   }
   try_all_placements(entry);
