@@ -63,7 +63,8 @@ void Partitioner::fit(Entry& entry, Effort effort, std::chrono::nanoseconds most
   entry.overflow = memory_overflow(cost_.machine(), simulate(cost_, entry.placement));
   entry.candidate.fits = entry.overflow == 0;
   if (entry.candidate.fits) return;
-  OverflowResult repaired = fit_memory(cost_, units_, entry.placement, effort, std::min(most, left()), deadline());
+  OverflowResult repaired =
+      fit_memory(cost_, units_, entry.placement, effort, std::min(most, left()), deadline());
   entry.candidate.fits = repaired.placement.has_value();
   if (!entry.candidate.fits) {
     entry.reason = std::move(repaired.reason), entry.proven = repaired.proven;

@@ -32,7 +32,8 @@ void LiveBytes::sort(std::vector<Listed>& row) const {
   std::size_t moved = 0;
   for (std::size_t at = 1; at < row.size(); ++at) {
     if (row[at - 1].when <= row[at].when) continue;
-    const auto place = std::upper_bound(row.begin(), row.begin() + static_cast<std::ptrdiff_t>(at), row[at], earlier);
+    const auto place =
+        std::upper_bound(row.begin(), row.begin() + static_cast<std::ptrdiff_t>(at), row[at], earlier);
     const auto here = row.begin() + static_cast<std::ptrdiff_t>(at);
     moved += static_cast<std::size_t>(here - place);
     std::rotate(place, here, here + 1);
