@@ -1,12 +1,14 @@
 #include "app/commands/graph_and_machine.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <string_view>
 
 #include "app/commands/validators.h"
 #include "app/errors.h"
+#include "partition/graph/brief.h"
 #include "partition/graph/generators.h"
 #include "partition/graph/read_task_graph.h"
 #include "partition/simulation/topology.h"
@@ -111,6 +113,17 @@ DeviceIndex GraphAndMachineFlags::device_count(const TaskGraph& task_graph) cons
   return devices > 0 ? devices : task_graph.device_count();
 }
 
+void GraphAndMachineFlags::check_kinds(const TaskGraph& task_graph, const Machine& machine) const {
+  if (topology.empty())
+    throw UsageError(fmt::format("--topology is required: {} has times for devices of kind {}", graph,
+                                 brief(fmt::format("{}", fmt::join(task_graph.kinds(), ", ")))));
+  try {
+    CostModel(task_graph, machine);
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error(fmt::format("{}: {} (devices of {})", graph, error.what(), topology));
+  }
+}
+
 Machine GraphAndMachineFlags::machine(const TaskGraph& task_graph, DeviceIndex device_count) const {
   const auto check_list = [&](const char* flag, std::size_t size, bool one_for_all) {
     if (size > 0 && size != static_cast<std::size_t>(device_count) && !(one_for_all && size == 1))
@@ -137,6 +150,7 @@ Machine GraphAndMachineFlags::machine(const TaskGraph& task_graph, DeviceIndex d
     if (!speeds.empty()) machine.device(device).speed = speeds[device];
   }
   machine.set_contention(contention);
+  if (!task_graph.kinds().empty()) check_kinds(task_graph, machine);
   return machine;
 }
 

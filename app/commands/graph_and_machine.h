@@ -30,6 +30,9 @@ struct GraphAndMachineFlags {
   // Limits of memory that the graph's file has hold where --memory is not given. Throws UsageError
   // when lists do not match the device count.
   partition::Machine machine(const partition::TaskGraph& graph, partition::DeviceIndex device_count) const;
+
+ private:
+  void check_kinds(const partition::TaskGraph& graph, const partition::Machine& machine) const;
 };
 
 }  // namespace convoy::app

@@ -16,6 +16,7 @@
 #include "app/errors.h"
 #include "app/json_text.h"
 #include "data/atomic_file.h"
+#include "partition/graph/brief.h"
 #include "partition/graph/read_task_graph.h"
 #include "partition/partition.h"
 #include "partition/simulation/chrome_trace.h"
@@ -162,8 +163,9 @@ void print_rows(ReportRows rows, const CostModel& cost, const Simulation& simula
   for (DeviceIndex device = 0; device < cost.device_count(); ++device) {
     const Bytes limit = cost.machine().device(device).memory_limit;
     const DeviceUse& use = simulation.use[device];
+    const std::string& kind = cost.machine().device(device).kind;
     rows.emplace_back(
-        fmt::format("device {}", device),
+        fmt::format("device {}{}", device, kind.empty() ? "" : fmt::format(" ({})", brief(kind))),
         fmt::format("{} nodes, busy {:.1f} %, exposed transfer {:.1f} %, peak {} bytes, limit {}", use.nodes,
                     static_cast<double>(use.busy) / whole, static_cast<double>(use.exposed_transfer) / whole,
                     use.peak_bytes, limit == kUnlimited ? "none" : fmt::format("{}", limit)));

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace convoy::partition {
@@ -24,6 +25,9 @@ struct TaskNode {
   std::int64_t id = 0;
   std::string name;  // may be empty
   Nanoseconds time = 0;
+  // By the name of a kind of device, for nodes that do not take the same time on all. Then `time` is
+  // not looked at; the graph's is the mean of these.
+  std::vector<std::pair<std::string, Nanoseconds>> times;
   Bytes resident_bytes = 0;       // on its device for good: parameters, gradients, optimizer state
   Bytes output_bytes = 0;         // live from the node's start to the last consumer's end
   std::int32_t pin = kNone;       // the device it must be on
@@ -40,6 +44,12 @@ class TaskGraph {
   std::string_view name(NodeIndex node) const;
   std::string label(NodeIndex node) const;  // for messages: `7 "conv1"`, `7` without a name; briefly
   Nanoseconds time(NodeIndex node) const { return time_[node]; }
+  // The kinds of devices that any node has a time for, by name; none in most graphs.
+  const std::vector<std::string>& kinds() const { return kinds_; }
+  // On a device of that kind; kNone if the node has none for it.
+  Nanoseconds time(NodeIndex node, std::size_t kind) const {
+    return kind_time_[static_cast<std::size_t>(node) * kinds_.size() + kind];
+  }
   Bytes resident_bytes(NodeIndex node) const { return resident_[node]; }
   Bytes output_bytes(NodeIndex node) const { return output_[node]; }
   std::int32_t pin(NodeIndex node) const { return pin_.empty() ? kNone : pin_[node]; }
@@ -88,6 +98,8 @@ class TaskGraph {
   std::vector<std::uint32_t> name_begin_;  // empty when no node has a name
   std::string names_;
   std::vector<Nanoseconds> time_;
+  std::vector<std::string> kinds_;
+  std::vector<Nanoseconds> kind_time_;  // [node][kind]
   std::vector<Bytes> resident_, output_;
   std::vector<std::int32_t> pin_, group_;
   std::vector<EdgeIndex> out_begin_, in_begin_, in_edge_;
@@ -137,12 +149,21 @@ class TaskGraphBuilder {
   void order_nodes();
   [[noreturn]] void report_cycle(const std::vector<EdgeIndex>& waiting) const;
   void renumber_groups();
-  void check_node(const TaskNode& node, std::int64_t position) const;
+  void add_times(NodeIndex node, const TaskNode& task, std::int64_t position);
+  void spread_times();
+  void check_node(const TaskNode& node, Nanoseconds time, std::int64_t position) const;
+  Nanoseconds mean_time(const TaskNode& node, std::int64_t position) const;
 
   std::string where_;
   TaskGraph graph_;
   std::vector<RawEdge> edges_;
   std::vector<Nanoseconds> transfers_;
+  struct KindTime {
+    NodeIndex node;
+    std::size_t kind;
+    Nanoseconds time;
+  };
+  std::vector<KindTime> kind_times_;
   std::vector<std::int64_t> node_position_;
   std::function<std::int64_t(std::int64_t)> line_of_;
   std::vector<NodeIndex> dense_;                                // id -> node when ids are dense

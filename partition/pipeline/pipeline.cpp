@@ -57,7 +57,7 @@ class Planner {
     constexpr double kMostWork = 2e9;
     if (graph_.constrained())
       throw std::runtime_error("pipeline: the graph has pins or groups, expected none");
-    if (!cost_.machine().same_speeds())
+    if (!cost_.same_speeds())
       throw std::runtime_error("pipeline: devices differ, expected all alike");
     for (DeviceIndex device = 1; device < devices_; ++device)
       if (cost_.machine().device(device).memory_limit != cost_.machine().device(0).memory_limit)

@@ -215,8 +215,11 @@ TEST(Slicing, ClustersArePathsThatCoverTheGraph) {
 // After any sequence of moves, kept or undone, the incremental times are those of a fresh simulation.
 void expect_times_of_simulation(bool contention) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
-    const TaskGraph graph = testing::random_graph(seed, {.nodes = 120, .edge_share = 0.05});
+    testing::Shape shape{.nodes = 120, .edge_share = 0.05};
+    shape.kinds = seed % 5 == 1;
+    const TaskGraph graph = testing::random_graph(seed, shape);
     Machine machine = Machine::uniform(3, {20'000, 50});
+    machine.device(0).kind = "a", machine.device(1).kind = machine.device(2).kind = "b";
     machine.set_contention(contention);
     if (seed % 4 == 1) machine.set_link(0, 1, {100'000, 1});
     if (seed % 4 == 2) machine.device(2).speed = 0.5;
