@@ -129,14 +129,24 @@ StepProfile read_profile(const std::string& file) {
   return profile;
 }
 
+StepGraph predicted_graph(const Network& network, const std::string& precision, const DeviceRates& device) {
+  StepGraph graph = training_graph(network);
+  if (device.backend == "cuda") {  // as the session does, on Hopper
+    fuse_statistics(graph);
+    fuse_relu_gradients(graph);
+    fuse_relu_masks(graph);
+    if (precision != "fp32") fuse_norm_gradients(graph);
+  }
+  return graph;
+}
+
 StepProfile estimate_profile(const Network& network, const std::string& precision,
                              const DeviceRates& device) {
   const auto rate = device.gflops.find(precision);
   if (rate == device.gflops.end())
     throw std::runtime_error(fmt::format("--precision {}: the topology's device.gflops has {} alone",
                                          precision, fmt::join(device.gflops | std::views::keys, ", ")));
-  StepGraph graph = training_graph(network);
-  if (device.backend == "cuda") fuse_for_gpu(graph, precision != "fp32");  // as the session does on Hopper
+  const StepGraph graph = predicted_graph(network, precision, device);
   const double activation_bytes = precision == "bf16" ? 2 : 4;
   StepProfile profile;
   profile.model = network.name(), profile.precision = precision, profile.backend = device.backend;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "app/graph/step_graph.h"
 #include "app/model/network.h"
 #include "app/prediction/cluster.h"
 #include "comm/bucket_plan.h"
@@ -33,6 +34,9 @@ struct StepProfile {
 // A file of `convoy bench step --layers --json` of one rank. The operations' times are scaled so that together they
 // make the measured step: timing each by itself costs time. Throws std::runtime_error naming file and field.
 StepProfile read_profile(const std::string& file);
+
+// The step whose operations a profile is expected to have, in their order.
+StepGraph predicted_graph(const Network& network, const std::string& precision, const DeviceRates& device);
 
 // The larger of operations ÷ rate and bytes ÷ bandwidth for each operation, at least the device's launch time.
 StepProfile estimate_profile(const Network& network, const std::string& precision, const DeviceRates& device);

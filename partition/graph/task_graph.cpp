@@ -57,6 +57,7 @@ void TaskGraphBuilder::check_node(const TaskNode& node, Nanoseconds time, std::i
   check("time", time);
   check("resident_bytes", node.resident_bytes);
   check("output_bytes", node.output_bytes);
+  if (node.parameter_bytes != kNone) check("parameter_bytes", node.parameter_bytes);
   if (node.pin < kNone)
     fail(position, fmt::format("node {}: pin is {}, expected a device", node.id, node.pin));
   if (graph_.total_time_ > kLargest - time)
@@ -129,6 +130,11 @@ NodeIndex TaskGraphBuilder::add_node(const TaskNode& node, std::int64_t position
   if (node.colocate != kNone || !graph.group_.empty()) {
     graph.group_.resize(index, kNone);
     graph.group_.push_back(node.colocate);
+  }
+  if (node.parameter_bytes != kNone || !graph.parameter_.empty()) {
+    for (NodeIndex other = graph.parameter_.empty() ? 0 : index; other < index; ++other)
+      graph.parameter_.push_back(graph.resident_[other]);
+    graph.parameter_.push_back(node.parameter_bytes != kNone ? node.parameter_bytes : node.resident_bytes);
   }
   if (line_of_) node_position_.push_back(position);
   return index;

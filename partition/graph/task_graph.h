@@ -29,6 +29,7 @@ struct TaskNode {
   // not looked at; the graph's is the mean of these.
   std::vector<std::pair<std::string, Nanoseconds>> times;
   Bytes resident_bytes = 0;       // on its device for good: parameters, gradients, optimizer state
+  Bytes parameter_bytes = kNone;  // what replicas of a pipeline's stage exchange; kNone: resident_bytes
   Bytes output_bytes = 0;         // live from the node's start to the last consumer's end
   std::int32_t pin = kNone;       // the device it must be on
   std::int32_t colocate = kNone;  // nodes of one group share a device
@@ -51,6 +52,9 @@ class TaskGraph {
     return kind_time_[static_cast<std::size_t>(node) * kinds_.size() + kind];
   }
   Bytes resident_bytes(NodeIndex node) const { return resident_[node]; }
+  Bytes parameter_bytes(NodeIndex node) const {
+    return parameter_.empty() ? resident_[node] : parameter_[node];
+  }
   Bytes output_bytes(NodeIndex node) const { return output_[node]; }
   std::int32_t pin(NodeIndex node) const { return pin_.empty() ? kNone : pin_[node]; }
   // Groups are numbered 0 … group_count()-1; kNone for a node that is in none.
@@ -76,10 +80,12 @@ class TaskGraph {
   bool has_transfer_times() const { return !transfer_.empty(); }
   Nanoseconds transfer_time(EdgeIndex edge) const { return transfer_[edge]; }
 
-  // What the file says of the machine, as Microsoft's do: the memory of a device, and how many
-  // there are. 0: nothing.
+  // What the file says of the machine, as Microsoft's and Piper's do: the memory of a device, how
+  // many there are, and their links; and of a batch, how many graphs it is. 0: nothing.
   Bytes device_memory() const { return device_memory_; }
   std::int32_t device_count() const { return device_count_; }
+  double bytes_per_ns() const { return bytes_per_ns_; }
+  std::int64_t micro_batches() const { return micro_batches_; }
 
   std::span<const NodeIndex> topological_order() const { return order_; }  // by Kahn, ties by index
   Nanoseconds total_time() const { return total_time_; }
@@ -100,7 +106,7 @@ class TaskGraph {
   std::vector<Nanoseconds> time_;
   std::vector<std::string> kinds_;
   std::vector<Nanoseconds> kind_time_;  // [node][kind]
-  std::vector<Bytes> resident_, output_;
+  std::vector<Bytes> resident_, output_, parameter_;
   std::vector<std::int32_t> pin_, group_;
   std::vector<EdgeIndex> out_begin_, in_begin_, in_edge_;
   std::vector<NodeIndex> source_, target_, order_;
@@ -110,6 +116,8 @@ class TaskGraph {
   Nanoseconds total_time_ = 0, time_divisor_ = 0, critical_path_ = 0;
   Bytes total_resident_ = 0, device_memory_ = 0;
   std::int32_t device_count_ = 0;
+  double bytes_per_ns_ = 0;
+  std::int64_t micro_batches_ = 0;
 };
 
 // Collects nodes and edges, then checks and stores them. Every error is a std::runtime_error whose text
@@ -130,6 +138,8 @@ class TaskGraphBuilder {
                       std::int64_t position = kNone);
   void set_device_memory(Bytes bytes) { graph_.device_memory_ = bytes; }
   void set_device_count(std::int32_t count) { graph_.device_count_ = count; }
+  void set_bytes_per_ns(double bytes) { graph_.bytes_per_ns_ = bytes; }
+  void set_micro_batches(std::int64_t count) { graph_.micro_batches_ = count; }
   void set_line_of(std::function<std::int64_t(std::int64_t)> line_of) { line_of_ = std::move(line_of); }
 
   // Unknown and repeated ids, duplicate edges and cycles (one is printed) end here. Leaves the builder empty.

@@ -303,6 +303,11 @@ void Reader::end_our_node() {
     node.times = std::move(times_);
   node.resident_bytes = integer(kResidentBytes);
   node.output_bytes = integer(kOutputBytes);
+  if (has(kParameterBytes)) {
+    node.parameter_bytes = integer(kParameterBytes);
+    if (node.parameter_bytes < 0)
+      fail(fmt::format("{}: parameter_bytes is {}, expected 0 or more", record(), node.parameter_bytes));
+  }
   node.pin = small_or(kPin, kNone);
   node.colocate = small_or(kColocate, kNone);
   builder_.add_node(node, position());

@@ -35,6 +35,8 @@ std::string task_graph_json(const TaskGraph& graph) {
     if (!graph.name(node).empty()) fmt::format_to(at, ", \"name\": {}", json(graph.name(node)));
     fmt::format_to(at, ", \"time_us\": {}, \"resident_bytes\": {}, \"output_bytes\": {}", times(graph, node),
                    graph.resident_bytes(node), graph.output_bytes(node));
+    if (graph.parameter_bytes(node) != graph.resident_bytes(node))
+      fmt::format_to(at, ", \"parameter_bytes\": {}", graph.parameter_bytes(node));
     if (graph.pin(node) != kNone) fmt::format_to(at, ", \"pin\": {}", graph.pin(node));
     if (graph.group(node) != kNone) fmt::format_to(at, ", \"colocate\": {}", graph.group(node));
     fmt::format_to(at, "}}");
