@@ -17,10 +17,6 @@ namespace {
 // Beyond so many nodes and edges the search gets a share of the time that the rest took, and no second search helps.
 constexpr std::int64_t kSmall = 20000;
 
-// The first temperature, of the makespan. Under contention a move costs more, and fewer moves need
-// a cooler start.
-double first_temperature(const CostModel& cost) { return cost.machine().contention() ? 0.003 : 0.03; }
-
 std::int64_t size_of(const TaskGraph& graph) { return std::int64_t{graph.node_count()} + graph.edge_count(); }
 
 Placement on_more_devices(Placement placement, DeviceIndex devices) {
@@ -36,10 +32,17 @@ class FewerDevices {
       : machine_(first(wide.machine(), devices)),
         cost_(wide.graph(), machine_),
         units_(wide.graph(), devices) {
-    for (const double transfer_weight : {0.5, 1.0, 2.0})
-      consider(place_by_heft(cost_, units_, transfer_weight));
+    // In the order of a machine of so many devices, whose search then takes the same way.
     consider(place_by_etf(cost_, units_));
+    consider(place_by_heft(cost_, units_));
+    consider(place_by_metis(cost_, units_));
     consider(place_by_pardnn(cost_, units_));
+    consider(place_contiguously(cost_, units_));
+    consider(place_on_one_device(cost_, units_));
+    for (const double transfer_weight : {0.5, 1.0, 2.0}) {
+      if (transfer_weight != 1) consider(place_by_heft(cost_, units_, transfer_weight));
+      consider(place_by_heft(cost_, units_, transfer_weight, false));
+    }
   }
 
   Nanoseconds makespan() const { return makespan_; }
@@ -58,9 +61,13 @@ class FewerDevices {
   bool fits(const Placement& placement) const {
     return !machine_.limited() || memory_overflow(machine_, simulate(cost_, placement)) == 0;
   }
-  // In the list schedule's order; an algorithm's own may be shorter, and the search finds that too.
+  // In the list schedule's order and its own.
   void consider(Placement placement) {
-    placement.order.clear();
+    Placement listed{placement.devices, placement.device_of, {}};
+    consider_order(std::move(listed));
+    if (!placement.order.empty()) consider_order(std::move(placement));
+  }
+  void consider_order(Placement placement) {
     Simulation simulation = simulate(cost_, placement, Detail::kTimes);
     if (simulation.makespan >= makespan_) return;
     placement.order = std::move(simulation.order);
@@ -164,10 +171,18 @@ void Partitioner::try_all_placements(Entry& best) const {
 
 // Searches on fewer devices, where those come close: each for a while, then the best for the rest
 // of the time. When transfers are dear more devices only make the space to search larger, and no
-// answer should be longer for having them. Where limits bind it begins with a placement that exceeds
+// answer should be longer for having them: with its seed it takes the way that a machine of so many
+// devices would. Where limits bind it begins with a placement that exceeds
 // them, as what is short before it fits is often short when it does.
 Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits, bool repaired) const {
-  constexpr double kClose = 1.25;
+  if (repaired) {
+    ++limits.seed;
+    Entry whole;
+    whole.placement = place(Algorithm::kParDnn);
+    choose_order(whole);
+    return improve(cost_, units_, whole.placement, limits);
+  }
+  constexpr double kClose = 1.5;
   const DeviceIndex devices = cost_.device_count();
   const double close = kClose * static_cast<double>(best.candidate.makespan);
   std::vector<std::unique_ptr<FewerDevices>> widths;
@@ -175,14 +190,11 @@ Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits
     if (auto some = std::make_unique<FewerDevices>(cost_, count);
         static_cast<double>(some->makespan()) < close)
       widths.push_back(std::move(some));
-  ++limits.seed;
-  if (repaired) {
-    Entry whole;
-    whole.placement = place(Algorithm::kParDnn);
-    choose_order(whole);
-    return improve(cost_, units_, whole.placement, limits);
+  if (widths.empty()) {
+    ++limits.seed;
+    limits.temperature /= 10;  // near the start, where the first search looks farther away
+    return improve(cost_, units_, best.placement, limits);
   }
-  if (widths.empty()) return improve(cost_, units_, best.placement, limits);
   const Clock::time_point last = limits.deadline;
   for (std::size_t i = 0; widths.size() > 1 && i < widths.size(); ++i) {
     if (last != Clock::time_point::max()) {
@@ -208,7 +220,6 @@ Partitioner::Entry Partitioner::improved(const std::vector<Entry>& entries, Impr
   // Within a hundred-thousandth of the bound there is nothing left to gain.
   limits.good_enough = lower_bound_ + lower_bound_ / 100'000;
   limits.seed = options_.seed;
-  limits.temperature = first_temperature(cost_);
   const Entry start = entry;
   const auto consider = [&](Placement placement) {
     const Simulation simulation =

@@ -51,14 +51,21 @@ void LocalSearch::weigh_overflow() {
   beyond_ = within_ = 0;
 }
 
-// The temperature falls geometrically over the time given.
-void LocalSearch::refresh() {
+// The temperature falls geometrically over the time given. It begins as high as there are moves to
+// come down from it again: from high up, few moves do not even come back to where they began.
+void LocalSearch::cool() {
   constexpr double kLast = 1e-4;  // of the makespan
+  constexpr double kMany = 200, kCoolest = 0.03, kKnown = 0.01;
   double used = static_cast<double>(counts_.tried) / static_cast<double>(limits_.moves);
   if (limits_.deadline != Clock::time_point::max())
     used = std::max(used, std::chrono::duration<double>(Clock::now() - begin_) / (limits_.deadline - begin_));
-  temperature_ = limits_.temperature * std::pow(kLast / limits_.temperature, used) *
-                 static_cast<double>(recorded_.makespan);
+  const double moves = used > kKnown ? static_cast<double>(counts_.tried) / used : 0;
+  const double first = limits_.temperature * std::clamp(moves / (kMany * graph_.node_count()), kCoolest, 1.0);
+  temperature_ = first * std::pow(kLast / first, used) * static_cast<double>(recorded_.makespan);
+}
+
+void LocalSearch::refresh() {
+  cool();
   state_->critical_path(path_, random_.below(2) == 0);
   // Tails cost a pass over the graph: refresh them when the moves have cost as much.
   if (!tails_known_ || state_->nodes_recomputed() - recomputed_at_tails_ > 2 * graph_.node_count()) {

@@ -38,6 +38,7 @@ class LocalSearch {
  private:
   bool out_of_time();
   Score score() const { return {limited_ ? state_->overflow() : 0, state_->makespan()}; }
+  void cool();
   void refresh();
   void step();
   void kick();
