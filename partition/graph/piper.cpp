@@ -47,7 +47,7 @@ class PiperReader {
  private:
   [[noreturn]] void fail(const std::string& what) const { builder_.fail(kNone, what); }
 
-  // Without tensor parallelism, and of the ways to run the node the first: its activations are kept.
+  // Takes the first way to run the node on one device, in which its activations are kept.
   void add_node(const Json& node) {
     TaskNode task;
     task.id = id(node, "id", "node");

@@ -25,8 +25,8 @@ struct TaskNode {
   std::int64_t id = 0;
   std::string name;  // may be empty
   Nanoseconds time = 0;
-  // By the name of a kind of device, for nodes that do not take the same time on all. Then `time` is
-  // not looked at; the graph's is the mean of these.
+  // Times by the name of a kind of device, for a node that does not take the same time on all of
+  // them. If there are any, `time` is ignored, and the graph's time is their mean.
   std::vector<std::pair<std::string, Nanoseconds>> times;
   Bytes resident_bytes = 0;       // on its device for good: parameters, gradients, optimizer state
   Bytes parameter_bytes = kNone;  // what replicas of a pipeline's stage exchange; kNone: resident_bytes
@@ -45,9 +45,9 @@ class TaskGraph {
   std::string_view name(NodeIndex node) const;
   std::string label(NodeIndex node) const;  // for messages: `7 "conv1"`, `7` without a name; briefly
   Nanoseconds time(NodeIndex node) const { return time_[node]; }
-  // The kinds of devices that any node has a time for, by name; none in most graphs.
+  // Names the kinds of devices that any node has a time for. Most graphs have none.
   const std::vector<std::string>& kinds() const { return kinds_; }
-  // On a device of that kind; kNone if the node has none for it.
+  // The time on a device of that kind; kNone if the node has none for it.
   Nanoseconds time(NodeIndex node, std::size_t kind) const {
     return kind_time_[static_cast<std::size_t>(node) * kinds_.size() + kind];
   }
@@ -80,8 +80,8 @@ class TaskGraph {
   bool has_transfer_times() const { return !transfer_.empty(); }
   Nanoseconds transfer_time(EdgeIndex edge) const { return transfer_[edge]; }
 
-  // What the file says of the machine, as Microsoft's and Piper's do: the memory of a device, how
-  // many there are, and their links; and of a batch, how many graphs it is. 0: nothing.
+  // The machine that the file describes, as Microsoft's and Piper's do: the memory of a device, the
+  // number of devices, their links, and the micro-batches of a batch. 0: the file does not say.
   Bytes device_memory() const { return device_memory_; }
   std::int32_t device_count() const { return device_count_; }
   double bytes_per_ns() const { return bytes_per_ns_; }

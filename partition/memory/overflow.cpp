@@ -48,9 +48,7 @@ class Fitter {
     double cost;
   };
 
-  bool out_of_time() const {
-    return worked() >= last_ || std::chrono::steady_clock::now() >= deadline_;
-  }
+  bool out_of_time() const { return worked() >= last_ || std::chrono::steady_clock::now() >= deadline_; }
   Attempt judge(const Placement& placement) const;
   Attempt judge_devices(std::vector<DeviceIndex> device_of) const;
   std::vector<Nanoseconds> depth_first_priorities() const;

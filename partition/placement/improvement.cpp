@@ -30,7 +30,7 @@ Nanoseconds LocalSearch::weighed(const Score& score) const {
   return score.makespan + static_cast<Nanoseconds>(std::min(excess, static_cast<double>(kNoLimit) / 2));
 }
 
-// At first a hundredth of all memory beyond the limits is as bad as a hundredth of the makespan.
+// At first, to exceed the limits by a thousandth of all memory costs a hundredth of the makespan.
 double LocalSearch::start_weight() const {
   double bytes = 0;
   for (DeviceIndex device = 0; device < cost_.device_count(); ++device)

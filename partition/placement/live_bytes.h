@@ -12,13 +12,13 @@ namespace convoy::partition {
 // by insertion.
 class LiveBytes {
  public:
-  // Tensors are numbered by the caller, an output and each of its copies apart.
+  // The caller numbers the tensors. An output and each of its copies have numbers of their own.
   LiveBytes(std::int32_t tensors, DeviceIndex devices);
 
   void begin() { ++look_; }  // a new look: nothing is live
-  // At most once a tensor and look. Nothing for no bytes.
+  // The caller tells of each tensor once in a look at most. A tensor of no bytes is left out.
   void live(std::int32_t tensor, DeviceIndex device, Bytes bytes, Nanoseconds from, Nanoseconds until);
-  // Of what live() was told, the most at one time, and that time.
+  // The most bytes that live() was told of at one time, and that time.
   struct Peak {
     Bytes bytes = 0;
     Nanoseconds when = 0;

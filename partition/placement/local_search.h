@@ -52,7 +52,7 @@ class LocalSearch {
   bool add_unit(NodeIndex node, DeviceIndex device);
   void decide(bool finished);
   bool acceptable(Nanoseconds makespan, Score& next) const;
-  // The makespan, and what the excess over memory limits counts as.
+  // The makespan plus what the excess over memory limits counts as.
   Nanoseconds weighed(const Score& score) const;
   double start_weight() const;
   void weigh_overflow();
@@ -72,12 +72,12 @@ class LocalSearch {
   Placement best_;
 
   std::optional<ScheduleState> state_;
-  Score current_, recorded_;  // of the state, and of the best
-  double temperature_ = 0;    // in nanoseconds
-  Nanoseconds slack_ = 0;     // what the move at hand may add
-  double ns_per_byte_ = 0;    // of excess over limits, once something fits
+  Score current_, recorded_;     // of the state, and of the best
+  double temperature_ = 0;       // in nanoseconds
+  Nanoseconds slack_ = 0;        // what the move at hand may add
+  double ns_per_byte_ = 0;       // of excess over limits, once something fits
   int within_ = 0, beyond_ = 0;  // limits: schedules since the weight was looked at
-  bool kicking_ = false;      // the move at hand is taken whatever it costs
+  bool kicking_ = false;         // the move at hand is taken whatever it costs
   bool unsaved_ = false, stale_ = true;
   std::vector<NodeIndex> path_;
   std::vector<Reassignment> moves_;

@@ -64,7 +64,7 @@ Bytes ScheduleState::overflow(Bytes most) const {
   return sum;
 }
 
-// Nodes with resident bytes, nodes whose output is live there, and the readers of copies that are.
+// These are nodes with resident bytes, nodes with live outputs, and readers of live copies.
 void ScheduleState::held_at_worst(std::vector<NodeIndex>& nodes) const {
   nodes.clear();
   const auto [device, when, excess] = worst_;

@@ -36,8 +36,8 @@ class ScheduleState {
   // By how many bytes all devices together exceed their limits; more than `most` may be too little.
   // A pass over the graph.
   Bytes overflow(Bytes most = kUnlimited) const;
-  // Nodes that keep bytes on the device that exceeded its limit most at the last overflow(), when it
-  // did. Some more than once; none if no limit was exceeded. A pass over the graph.
+  // Lists the nodes that keep bytes on the device that exceeded its limit most at the last overflow(),
+  // at the time of its peak. May list a node twice, and lists none if no limit was exceeded.
   void held_at_worst(std::vector<NodeIndex>& nodes) const;
   Placement placement() const;
   std::vector<DeviceIndex> devices() const;

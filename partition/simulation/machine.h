@@ -69,16 +69,17 @@ class Machine {
 // What the nodes and edges of one graph cost on one machine. Both must outlive it.
 class CostModel {
  public:
-  // Throws std::runtime_error when a node has no time for a device's kind, or all times and transfers, each where it takes longest, do not add up to a time in 64 bits.
+  // Throws std::runtime_error when a node has no time for a device's kind, or when all times and
+  // transfers, each where it takes longest, do not add up to a time in 64 bits.
   CostModel(const TaskGraph& graph, const Machine& machine);
 
   const TaskGraph& graph() const { return graph_; }
   const Machine& machine() const { return machine_; }
   DeviceIndex device_count() const { return machine_.device_count(); }
-  // Every node runs as long on any device, which is its time.
+  // Whether every node takes its time on any device.
   bool same_speeds() const { return same_speeds_; }
   bool uniform() const { return same_speeds_ && machine_.same_links(); }
-  // How much work of the average node the device does in a time.
+  // How fast the device runs the graph's nodes on average; 1 if it takes their times.
   double speed(DeviceIndex device) const { return speed_[device]; }
 
   Nanoseconds run_time(NodeIndex node, DeviceIndex device) const {
