@@ -1,6 +1,8 @@
 // The candidates: each algorithm's placement, in its own order or a list schedule's, made to fit the memory limits.
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <cmath>
 #include <exception>
 #include <thread>
 
@@ -45,11 +47,15 @@ void Partitioner::choose_order(Entry& entry) const {
   entry.placement.order = std::move(by_list.order);
 }
 
-// What remains of the time limit; without one, no end.
+Clock::time_point Partitioner::deadline() const {
+  constexpr double kLongest = 1e9;  // seconds, that a clock can add
+  if (!options_.time_limit || options_.time_limit->count() > kLongest) return Clock::time_point::max();
+  return begin_ + std::chrono::duration_cast<Clock::duration>(*options_.time_limit);
+}
+
 std::chrono::nanoseconds Partitioner::left() const {
-  if (!options_.time_limit) return std::chrono::nanoseconds::max();
-  const std::chrono::duration<double> left = *options_.time_limit - (Clock::now() - begin_);
-  return std::chrono::nanoseconds(static_cast<std::int64_t>(std::clamp(left.count(), 0.0, 1e9) * 1e9));
+  if (deadline() == Clock::time_point::max()) return std::chrono::nanoseconds::max();
+  return std::max(std::chrono::nanoseconds(0), std::chrono::nanoseconds(deadline() - Clock::now()));
 }
 
 void Partitioner::fit(Entry& entry, Effort effort, std::chrono::nanoseconds most) const {
@@ -57,7 +63,8 @@ void Partitioner::fit(Entry& entry, Effort effort, std::chrono::nanoseconds most
   entry.overflow = memory_overflow(cost_.machine(), simulate(cost_, entry.placement));
   entry.candidate.fits = entry.overflow == 0;
   if (entry.candidate.fits) return;
-  OverflowResult repaired = fit_memory(cost_, units_, entry.placement, effort, std::min(most, left()));
+  OverflowResult repaired =
+      fit_memory(cost_, units_, entry.placement, effort, std::min(most, left()), deadline());
   entry.candidate.fits = repaired.placement.has_value();
   if (!entry.candidate.fits) {
     entry.reason = std::move(repaired.reason), entry.proven = repaired.proven;
@@ -88,43 +95,75 @@ Partitioner::Entry Partitioner::made_to_fit(const std::vector<Entry>& entries) c
     closest.reason = *proof, closest.proven = true;
     return closest;
   }
+  if (left().count() == 0) return closest;
   const Algorithm algorithm = closest.candidate.algorithm;
   const std::chrono::nanoseconds time = std::min(options_.repair_time, left());
-  Entry spread;
-  spread.placement = place_by_memory(cost_, units_, cut);
-  choose_order(spread);
+  const auto search = [&](Entry& entry, std::chrono::nanoseconds most) {
+    ImprovementLimits limits;
+    limits.deadline = std::min(deadline(), Clock::now() + most);
+    limits.good_enough = std::numeric_limits<Nanoseconds>::max();  // the first that fits
+    entry.placement = improve(cost_, units_, entry.placement, limits);
+    const Simulation simulation = simulate(cost_, entry.placement);
+    entry.candidate.makespan = simulation.makespan;
+    entry.overflow = memory_overflow(cost_.machine(), simulation);
+    entry.candidate.fits = entry.overflow == 0;
+    entry.candidate.algorithm = algorithm;
+    return entry.candidate.fits;
+  };
+  Entry whole, spread;
+  whole.placement = place(Algorithm::kHeft), spread.placement = place_by_memory(cost_, units_, cut);
+  for (Entry* entry : {&whole, &spread}) choose_order(*entry);
+  if (search(whole, time / 2) || search(spread, time / 8)) return whole.candidate.fits ? whole : spread;
   for (Entry* entry : {&spread, &closest}) {
-    fit(*entry, Effort::kThorough, time / 4);
+    fit(*entry, Effort::kThorough, time / 8);
     entry->candidate.algorithm = algorithm;
     if (entry->candidate.fits || entry->proven) return *entry;
   }
   Entry& start = spread.overflow < closest.overflow ? spread : closest;
-  ImprovementLimits limits;
-  limits.deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::min(time / 2, left()));
-  limits.good_enough = std::numeric_limits<Nanoseconds>::max();  // the first that fits
-  start.placement = improve(cost_, units_, start.placement, limits);
-  const Simulation simulation = simulate(cost_, start.placement);
-  start.candidate.makespan = simulation.makespan;
-  start.candidate.fits = memory_overflow(cost_.machine(), simulation) == 0;
+  search(start, time / 8);
   return start;
 }
 
-// The entry's placement made to fit into a share of the limits: what moves far from a limit at once
-// may lose less than what is pushed under it bit by bit.
-std::optional<Partitioner::Entry> Partitioner::tightened(const Entry& entry, double share) const {
+Machine Partitioner::with_limits(double share) const {
   Machine machine = cost_.machine();
   for (DeviceIndex device = 0; device < machine.device_count(); ++device)
     if (Bytes& limit = machine.device(device).memory_limit; limit != kUnlimited)
       limit = static_cast<Bytes>(share * static_cast<double>(limit));
-  const CostModel cost(cost_.graph(), machine);
-  const OverflowResult repaired =
-      fit_memory(cost, units_, entry.placement, Effort::kQuick,
-                 std::min<std::chrono::nanoseconds>(std::chrono::milliseconds(50), left() / 8));
-  if (!repaired.placement) return std::nullopt;
-  Entry result;
-  result.placement = *repaired.placement;
-  result.candidate.makespan = simulate(cost_, result.placement, Detail::kTimes).makespan;
-  return result;
+  return machine;
+}
+
+// A placement that is moved far below a limit at once may lose less than one that is pushed under it
+// bit by bit. The tighter limits are the same for every limit of a graph, so that a looser one finds
+// what a tighter one does.
+void Partitioner::try_tighter(Entry& best) const {
+  constexpr double kStep = 1.025;
+  constexpr int kMostSteps = 8;
+  Bytes largest = 0;
+  for (DeviceIndex device = 0; device < cost_.device_count(); ++device)
+    if (const Bytes limit = cost_.machine().device(device).memory_limit; limit != kUnlimited)
+      largest = std::max(largest, limit);
+  const auto floor = static_cast<double>(std::max<Bytes>(1, memory_floor(cost_, units_)));
+  const double steps = std::floor(std::log(static_cast<double>(largest) / floor) / std::log(kStep));
+  std::array<Entry, 3> starts;
+  starts[0].placement = place(Algorithm::kParDnn), starts[1].placement = place(Algorithm::kHeft);
+  starts[2].placement = place(Algorithm::kMetis);
+  for (Entry& start : starts) choose_order(start);
+  bool any = true;
+  for (int step = 0; any && step < kMostSteps && step <= steps; ++step) {
+    any = false;
+    const Machine machine = with_limits(floor * std::pow(kStep, steps - step) / static_cast<double>(largest));
+    const CostModel cost(cost_.graph(), machine);
+    for (const Entry& start : starts) {
+      if (left().count() == 0) return;
+      const OverflowResult repaired = fit_memory(cost, units_, start.placement, Effort::kQuick,
+                                                 std::chrono::milliseconds(30), deadline());
+      if (!repaired.placement) continue;
+      any = true;
+      const Nanoseconds makespan = simulate(cost_, *repaired.placement, Detail::kTimes).makespan;
+      if (makespan >= best.candidate.makespan) continue;
+      best.placement = *repaired.placement, best.candidate.makespan = makespan;
+    }
+  }
 }
 
 std::vector<Partitioner::Entry> Partitioner::make_all() const {

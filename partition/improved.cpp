@@ -17,10 +17,6 @@ namespace {
 // Beyond so many nodes and edges the search gets a share of the time that the rest took, and no second search helps.
 constexpr std::int64_t kSmall = 20000;
 
-// The first temperature, of the makespan. Under contention a move costs more, and fewer moves need
-// a cooler start.
-double first_temperature(const CostModel& cost) { return cost.machine().contention() ? 0.003 : 0.03; }
-
 std::int64_t size_of(const TaskGraph& graph) { return std::int64_t{graph.node_count()} + graph.edge_count(); }
 
 Placement on_more_devices(Placement placement, DeviceIndex devices) {
@@ -36,10 +32,17 @@ class FewerDevices {
       : machine_(first(wide.machine(), devices)),
         cost_(wide.graph(), machine_),
         units_(wide.graph(), devices) {
-    for (const double transfer_weight : {0.5, 1.0, 2.0})
-      consider(place_by_heft(cost_, units_, transfer_weight));
+    // In the order of a machine of so many devices, whose search then takes the same way.
     consider(place_by_etf(cost_, units_));
+    consider(place_by_heft(cost_, units_));
+    consider(place_by_metis(cost_, units_));
     consider(place_by_pardnn(cost_, units_));
+    consider(place_contiguously(cost_, units_));
+    consider(place_on_one_device(cost_, units_));
+    for (const double transfer_weight : {0.5, 1.0, 2.0}) {
+      if (transfer_weight != 1) consider(place_by_heft(cost_, units_, transfer_weight));
+      consider(place_by_heft(cost_, units_, transfer_weight, false));
+    }
   }
 
   Nanoseconds makespan() const { return makespan_; }
@@ -58,9 +61,13 @@ class FewerDevices {
   bool fits(const Placement& placement) const {
     return !machine_.limited() || memory_overflow(machine_, simulate(cost_, placement)) == 0;
   }
-  // In the list schedule's order; an algorithm's own may be shorter, and the search finds that too.
+  // In the list schedule's order and its own.
   void consider(Placement placement) {
-    placement.order.clear();
+    Placement listed{placement.devices, placement.device_of, {}};
+    consider_order(std::move(listed));
+    if (!placement.order.empty()) consider_order(std::move(placement));
+  }
+  void consider_order(Placement placement) {
     Simulation simulation = simulate(cost_, placement, Detail::kTimes);
     if (simulation.makespan >= makespan_) return;
     placement.order = std::move(simulation.order);
@@ -81,7 +88,7 @@ class FewerDevices {
 // With one thread the searches come one after the other, each for the time that two threads would
 // have.
 Clock::time_point Partitioner::search_deadline() const {
-  if (options_.time_limit) return Clock::now() + std::chrono::duration_cast<Clock::duration>(left());
+  if (options_.time_limit) return deadline();
   if (options_.move_limit != std::numeric_limits<std::int64_t>::max()) return Clock::time_point::max();
   std::chrono::duration<double> time{0.5};
   constexpr std::chrono::duration<double> kLongest{2.5};
@@ -99,8 +106,6 @@ Partitioner::Entry Partitioner::better_start(const std::vector<Entry>& entries) 
     return a.candidate.fits != b.candidate.fits ? a.candidate.fits
                                                 : a.candidate.makespan < b.candidate.makespan;
   };
-  const bool repaired =
-      std::any_of(entries.begin(), entries.end(), [](const Entry& entry) { return entry.overflow > 0; });
   Entry start = *std::min_element(entries.begin(), entries.end(), shorter);
   if (size_of(cost_.graph()) > kLarge) return start;
   const auto consider = [&](Placement placement) {
@@ -116,27 +121,17 @@ Partitioner::Entry Partitioner::better_start(const std::vector<Entry>& entries) 
     if (weight != 1) consider(place_by_heft(cost_, units_, weight));
     consider(place_by_heft(cost_, units_, weight, false));
   }
-  if (!repaired) return start;
+  if (!any_repaired(entries)) return start;
   consider(place_by_memory(cost_, units_, find_live_cut(cost_)));
-  for (const double share : {0.95, 0.9, 0.8, 0.7})
-    for (const Algorithm algorithm : {Algorithm::kParDnn, Algorithm::kHeft}) {
-      if (left().count() == 0) break;
-      Entry whole;
-      whole.placement = place(algorithm);
-      choose_order(whole);
-      if (std::optional<Entry> entry = tightened(whole, share);
-          entry && entry->candidate.makespan < start.candidate.makespan)
-        start = std::move(*entry);
-    }
+  try_tighter(start);
   return start;
 }
 
 Partitioner::Entry Partitioner::searched_exactly(bool& complete) const {
   constexpr std::int64_t kSteps = 2'000'000;
   const Clock::time_point begin = Clock::now();
-  const std::chrono::nanoseconds time = std::min<std::chrono::nanoseconds>(std::chrono::seconds(2), left());
-  const ExactSearch found = search_exactly(cost_, units_, std::numeric_limits<Nanoseconds>::max(), kSteps,
-                                           begin + std::chrono::duration_cast<Clock::duration>(time));
+  const ExactSearch found =
+      search_exactly(cost_, units_, std::numeric_limits<Nanoseconds>::max(), kSteps, deadline());
   complete = found.complete;
   Entry entry;
   entry.candidate.algorithm = Algorithm::kImprove;
@@ -176,9 +171,18 @@ void Partitioner::try_all_placements(Entry& best) const {
 
 // Searches on fewer devices, where those come close: each for a while, then the best for the rest
 // of the time. When transfers are dear more devices only make the space to search larger, and no
-// answer should be longer for having them.
-Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits) const {
-  constexpr double kClose = 1.25;
+// answer should be longer for having them: with its seed it takes the way that a machine of so many
+// devices would. If limits bind, it begins with a placement that exceeds them: what is short before it
+// fits is often short when it does.
+Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits, bool repaired) const {
+  if (repaired) {
+    ++limits.seed;
+    Entry whole;
+    whole.placement = place(Algorithm::kParDnn);
+    choose_order(whole);
+    return improve(cost_, units_, whole.placement, limits);
+  }
+  constexpr double kClose = 1.5;
   const DeviceIndex devices = cost_.device_count();
   const double close = kClose * static_cast<double>(best.candidate.makespan);
   std::vector<std::unique_ptr<FewerDevices>> widths;
@@ -186,8 +190,11 @@ Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits
     if (auto some = std::make_unique<FewerDevices>(cost_, count);
         static_cast<double>(some->makespan()) < close)
       widths.push_back(std::move(some));
-  ++limits.seed;
-  if (widths.empty()) return improve(cost_, units_, best.placement, limits);
+  if (widths.empty()) {
+    ++limits.seed;
+    limits.temperature /= 10;  // near the start, where the first search looks farther away
+    return improve(cost_, units_, best.placement, limits);
+  }
   const Clock::time_point last = limits.deadline;
   for (std::size_t i = 0; widths.size() > 1 && i < widths.size(); ++i) {
     if (last != Clock::time_point::max()) {
@@ -205,6 +212,7 @@ Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits
 
 Partitioner::Entry Partitioner::improved(const std::vector<Entry>& entries, ImprovementCounts& counts) const {
   const Clock::time_point begin = Clock::now();
+  const bool repaired = any_repaired(entries);
   Entry entry = better_start(entries);
   entry.candidate.algorithm = Algorithm::kImprove;
   ImprovementLimits limits;
@@ -212,17 +220,19 @@ Partitioner::Entry Partitioner::improved(const std::vector<Entry>& entries, Impr
   // Within a hundred-thousandth of the bound there is nothing left to gain.
   limits.good_enough = lower_bound_ + lower_bound_ / 100'000;
   limits.seed = options_.seed;
-  limits.temperature = first_temperature(cost_);
   const Entry start = entry;
   const auto consider = [&](Placement placement) {
-    const Nanoseconds makespan = simulate(cost_, placement, Detail::kTimes).makespan;
-    if (makespan < entry.candidate.makespan)
+    const Simulation simulation =
+        simulate(cost_, placement, cost_.machine().limited() ? Detail::kAll : Detail::kTimes);
+    const Nanoseconds makespan = simulation.makespan;
+    const bool fits = !cost_.machine().limited() || memory_overflow(cost_.machine(), simulation) == 0;
+    if (fits && makespan < entry.candidate.makespan)
       entry.placement = std::move(placement), entry.candidate.makespan = makespan;
   };
   const bool second = cost_.device_count() > 1 && size_of(cost_.graph()) <= kSmall;
   limits.deadline = search_deadline();
   if (second && options_.threads > 1) {
-    auto other = std::async(std::launch::async, [&] { return second_search(start, limits); });
+    auto other = std::async(std::launch::async, [&] { return second_search(start, limits, repaired); });
     consider(improve(cost_, units_, start.placement, limits, &counts));
     consider(other.get());
   } else {
@@ -230,7 +240,7 @@ Partitioner::Entry Partitioner::improved(const std::vector<Entry>& entries, Impr
     consider(improve(cost_, units_, start.placement, limits, &counts));
     if (second) {
       limits.deadline = search_deadline();
-      consider(second_search(start, limits));
+      consider(second_search(start, limits, repaired));
     }
   }
   try_all_placements(entry);

@@ -2,6 +2,7 @@
 // (improved.cpp), and what is made of them (partition.cpp).
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,16 +37,22 @@ class Partitioner {
   Entry make(Algorithm algorithm) const;
   std::vector<Entry> make_all() const;
   Entry made_to_fit(const std::vector<Entry>& entries) const;
-  std::optional<Entry> tightened(const Entry& entry, double share) const;
+  Machine with_limits(double share) const;
+  void try_tighter(Entry& best) const;
   Entry searched_exactly(bool& complete) const;
   bool at_bound(const Candidate& candidate) const {
     return candidate.fits && candidate.makespan <= lower_bound_;
   }
+  Clock::time_point deadline() const;  // of the time limit; without one, the end of time
   std::chrono::nanoseconds left() const;
   Clock::time_point search_deadline() const;
   Nanoseconds one_device(const std::vector<Entry>& entries) const;
   Entry improved(const std::vector<Entry>& entries, ImprovementCounts& counts) const;
-  Placement second_search(const Entry& best, ImprovementLimits limits) const;
+  Placement second_search(const Entry& best, ImprovementLimits limits, bool repaired) const;
+  // Whether memory limits bind.
+  static bool any_repaired(const std::vector<Entry>& entries) {
+    return std::any_of(entries.begin(), entries.end(), [](const Entry& entry) { return entry.overflow > 0; });
+  }
   Entry better_start(const std::vector<Entry>& entries) const;
   void try_all_placements(Entry& best) const;
 

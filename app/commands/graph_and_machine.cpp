@@ -1,12 +1,15 @@
 #include "app/commands/graph_and_machine.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <string_view>
 
+#include "app/commands/model_graph.h"
 #include "app/commands/validators.h"
 #include "app/errors.h"
+#include "partition/graph/brief.h"
 #include "partition/graph/generators.h"
 #include "partition/graph/read_task_graph.h"
 #include "partition/simulation/topology.h"
@@ -48,17 +51,17 @@ TaskGraph generated(const std::string& text) {
 void GraphAndMachineFlags::add_to(CLI::App& verb) {
   verb.option_defaults()->group("Graph and machine");
   verb.add_option("--graph", graph,
-                  "task graph: JSON (ours or Microsoft's), a PipeDream profile, a ParDNN folder, or "
-                  "generated:FAMILY:NODES")
+                  "task graph: JSON (ours, Microsoft's or Piper's), a PipeDream profile, a ParDNN folder, "
+                  "generated:FAMILY:NODES or model:NAME:BATCH[:SIZE]")
       ->required()
       ->check(not_empty())
       ->type_name("F");
-  verb.add_option("--devices", devices, "how many; default: maxFPGAs of Microsoft's files")
+  verb.add_option("--devices", devices, "how many; default: what Microsoft's and Piper's files say")
       ->check(whole_number(1, kMostDevices))
       ->type_name("K");
-  verb.add_option(
-          "--memory", memory,
-          "limit of every device, or one a device; default: maxSizePerFPGA of Microsoft's files, else none")
+  verb.add_option("--memory", memory,
+                  "limit of every device, or one a device; default: what Microsoft's and Piper's files say, "
+                  "else none")
       ->transform(size_in_bytes())
       ->delimiter(',')
       ->type_name("SIZE");
@@ -70,7 +73,8 @@ void GraphAndMachineFlags::add_to(CLI::App& verb) {
       ->check(number_in("[0, 1e9)"))
       ->type_name("US")
       ->capture_default_str();
-  verb.add_option("--bandwidth-gbps", bandwidth_gbps, "between devices, 10^9 bytes a second")
+  verb.add_option("--bandwidth-gbps", bandwidth_gbps,
+                  "between devices, 10^9 bytes a second; Piper's files have their own")
       ->check(number_in("(0, inf)"))
       ->type_name("GBPS")
       ->capture_default_str();
@@ -85,6 +89,7 @@ void GraphAndMachineFlags::add_to(CLI::App& verb) {
       ->check(number_in("(0, inf)"))
       ->type_name("GBPS")
       ->capture_default_str();
+  bandwidth_flag = verb.get_option("--bandwidth-gbps");
   for (const char* flag : {"--latency-us", "--bandwidth-gbps", "--devices-per-node", "--node-latency-us",
                            "--node-bandwidth-gbps"})
     link_flags.push_back(verb.get_option(flag));
@@ -101,6 +106,8 @@ void GraphAndMachineFlags::check_topology() const {
 
 TaskGraph GraphAndMachineFlags::read_graph() const {
   if (graph.starts_with(kGenerated)) return generated(graph);
+  if (graph.starts_with(kModelGraph)) return model_task_graph(graph, profile, topology);
+  if (!profile.empty()) throw UsageError("--profile: goes with --graph model:NAME:BATCH");
   return read_task_graph(graph, {.color_classes = color_classes});
 }
 
@@ -109,6 +116,17 @@ DeviceIndex GraphAndMachineFlags::device_count(const TaskGraph& task_graph) cons
     return parse_topology(read_text(topology), topology, 0).device_count();
   if (devices == 0 && task_graph.device_count() == 0) throw UsageError("--devices is required");
   return devices > 0 ? devices : task_graph.device_count();
+}
+
+void GraphAndMachineFlags::check_kinds(const TaskGraph& task_graph, const Machine& machine) const {
+  if (topology.empty())
+    throw UsageError(fmt::format("--topology is required: {} has times for devices of kind {}", graph,
+                                 brief(fmt::format("{}", fmt::join(task_graph.kinds(), ", ")))));
+  try {
+    CostModel(task_graph, machine);
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error(fmt::format("{}: {} (devices of {})", graph, error.what(), topology));
+  }
 }
 
 Machine GraphAndMachineFlags::machine(const TaskGraph& task_graph, DeviceIndex device_count) const {
@@ -122,14 +140,17 @@ Machine GraphAndMachineFlags::machine(const TaskGraph& task_graph, DeviceIndex d
   const auto link = [](double latency, double bandwidth) {
     return Link{static_cast<Nanoseconds>(latency * 1e3 + 0.5), bandwidth};
   };
+  const bool own_bandwidth = bandwidth_flag != nullptr && bandwidth_flag->count() > 0;
+  const double between =
+      own_bandwidth || task_graph.bytes_per_ns() == 0 ? bandwidth_gbps : task_graph.bytes_per_ns();
   const DeviceIndex per_node = devices_per_node > 0 ? devices_per_node : device_count;
   if (device_count % per_node != 0)
     throw UsageError(fmt::format("--devices-per-node: found {}, expected a divisor of the {} devices",
                                  per_node, device_count));
-  Machine machine =
-      topology.empty() ? Machine::cluster(device_count / per_node, per_node, link(latency_us, bandwidth_gbps),
-                                          link(node_latency_us, node_bandwidth_gbps))
-                       : parse_topology(read_text(topology), topology, device_count);
+  Machine machine = topology.empty()
+                        ? Machine::cluster(device_count / per_node, per_node, link(latency_us, between),
+                                           link(node_latency_us, node_bandwidth_gbps))
+                        : parse_topology(read_text(topology), topology, device_count);
   for (DeviceIndex device = 0; device < device_count; ++device) {
     if (memory.empty() && task_graph.device_memory() > 0 && machine.device(device).memory_limit == kUnlimited)
       machine.device(device).memory_limit = task_graph.device_memory();
@@ -137,6 +158,7 @@ Machine GraphAndMachineFlags::machine(const TaskGraph& task_graph, DeviceIndex d
     if (!speeds.empty()) machine.device(device).speed = speeds[device];
   }
   machine.set_contention(contention);
+  if (!task_graph.kinds().empty()) check_kinds(task_graph, machine);
   return machine;
 }
 

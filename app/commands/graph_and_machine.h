@@ -12,7 +12,7 @@
 namespace convoy::app {
 
 struct GraphAndMachineFlags {
-  std::string graph, topology;
+  std::string graph, topology, profile;
   bool color_classes = false, contention = false;
   partition::DeviceIndex devices = 0, devices_per_node = 0;
   std::vector<std::int64_t> memory;  // one for all devices, or one a device
@@ -20,6 +20,7 @@ struct GraphAndMachineFlags {
   double latency_us = 25, bandwidth_gbps = 130, node_latency_us = 50, node_bandwidth_gbps = 25;
 
   std::vector<const CLI::Option*> link_flags;
+  const CLI::Option* bandwidth_flag = nullptr;
 
   void add_to(CLI::App& verb);
   // Throws UsageError if flags repeat what the topology's file holds.
@@ -30,6 +31,9 @@ struct GraphAndMachineFlags {
   // Returns the machine. Without --memory the limits in the graph's file hold. Throws UsageError if
   // a list does not match the device count.
   partition::Machine machine(const partition::TaskGraph& graph, partition::DeviceIndex device_count) const;
+
+ private:
+  void check_kinds(const partition::TaskGraph& graph, const partition::Machine& machine) const;
 };
 
 }  // namespace convoy::app

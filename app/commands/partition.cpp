@@ -16,6 +16,7 @@
 #include "app/errors.h"
 #include "app/json_text.h"
 #include "data/atomic_file.h"
+#include "partition/graph/brief.h"
 #include "partition/graph/read_task_graph.h"
 #include "partition/partition.h"
 #include "partition/simulation/chrome_trace.h"
@@ -33,7 +34,7 @@ struct PartitionFlags {
   OutputFlags output;
   std::string out, algorithm = "improve", write_graph, pipeline;
   double time_limit = -1;
-  std::int64_t moves = 0, seed = 1, threads = 2, micro_batches = 16;
+  std::int64_t moves = 0, seed = 1, threads = 2, micro_batches = 0;  // 0: as the graph's file says, else 16
 };
 
 nlohmann::json candidate_summary(const std::vector<Candidate>& candidates) {
@@ -94,7 +95,10 @@ void run_partition(const PartitionFlags& flags) {
   const Machine machine = flags.input.machine(graph, devices);
   const CostModel cost(graph, machine);
   if (!flags.pipeline.empty())
-    return run_pipeline(flags.input.graph, cost, flags.pipeline == "replicated", flags.micro_batches,
+    return run_pipeline(flags.input.graph, cost, flags.pipeline == "replicated",
+                        flags.micro_batches > 0     ? flags.micro_batches
+                        : graph.micro_batches() > 0 ? graph.micro_batches()
+                                                    : 16,
                         flags.output.json);
   const PartitionResult result = partition_graph(cost, options_from(flags, began));
   if (!result.placement) report_misfit(flags, result);
@@ -162,8 +166,9 @@ void print_rows(ReportRows rows, const CostModel& cost, const Simulation& simula
   for (DeviceIndex device = 0; device < cost.device_count(); ++device) {
     const Bytes limit = cost.machine().device(device).memory_limit;
     const DeviceUse& use = simulation.use[device];
+    const std::string& kind = cost.machine().device(device).kind;
     rows.emplace_back(
-        fmt::format("device {}", device),
+        fmt::format("device {}{}", device, kind.empty() ? "" : fmt::format(" ({})", brief(kind))),
         fmt::format("{} nodes, busy {:.1f} %, exposed transfer {:.1f} %, peak {} bytes, limit {}", use.nodes,
                     static_cast<double>(use.busy) / whole, static_cast<double>(use.exposed_transfer) / whole,
                     use.peak_bytes, limit == kUnlimited ? "none" : fmt::format("{}", limit)));
@@ -208,6 +213,12 @@ void add_partition_command(CLI::App& app) {
                    "the machine: links of each pair, devices of different kinds")
       ->check(not_empty())
       ->type_name("FILE");
+  verb->add_option(
+          "--profile", flags->input.profile,
+          "times of --graph model:, measured by bench step --layers --json; without: an estimate for "
+          "the topology's device")
+      ->check(not_empty())
+      ->type_name("FILE");
   flags->output.add_to(*verb);
   verb->add_option("--out", flags->out, "placement to write")->check(not_empty())->type_name("P.json");
   verb->add_option("--write-graph", flags->write_graph, "the graph as our JSON")
@@ -219,10 +230,11 @@ void add_partition_command(CLI::App& app) {
                        "stages that work on several micro-batches at a time, instead of one placement")
           ->check(one_of({"straight", "replicated"}))
           ->type_name("straight|replicated");
-  verb->add_option("--micro-batches", flags->micro_batches, "in a batch; the graph is one micro-batch")
+  verb->add_option("--micro-batches", flags->micro_batches,
+                   "in a batch; the graph is one micro-batch; default: mbsInBatch of Piper's files, else 16")
       ->check(whole_number(1, 1 << 20))
       ->needs(pipeline)
-      ->capture_default_str();
+      ->type_name("M");
   verb->option_defaults()->group("Search");
   verb->add_option("--algorithm", flags->algorithm, "improve: the best of the others, then a local search")
       ->check(one_of({"improve", "pardnn", "heft", "m-etf", "metis", "contiguous", "one-device"}))

@@ -39,7 +39,8 @@ void check_mode(const CLI::App& verb, const std::string& mode) {
        verb.get_options([](const CLI::Option* given) { return given->count() > 0; })) {
     const std::string name = option->get_name(), group = option->get_group();
     const std::string needed = group == kTrainingGroup ? "--model" : group == kJobsGroup ? "--jobs" : "";
-    const bool shared = name == "--json" || (name == "--topology" && mode != "--jobs") ||
+    const bool shared = name == "--json" ||
+                        ((name == "--topology" || name == "--profile") && mode != "--jobs") ||
                         (group == kOutputGroup && mode == "--jobs");
     if (!shared && needed != mode)
       throw UsageError(mode.empty() ? fmt::format("{}: goes with {}", name, needed)
@@ -108,6 +109,10 @@ void add_simulate_command(CLI::App& app) {
       if (verb->count(flag) == 0)
         throw UsageError(fmt::format("{} is required (or --model, or --jobs)", flag));
     flags->input.topology = flags->training.topology;
+    if (flags->training.profiles.size() > 1)
+      throw UsageError(fmt::format("--profile: found {} files, expected one with --graph",
+                                   flags->training.profiles.size()));
+    if (!flags->training.profiles.empty()) flags->input.profile = flags->training.profiles.front();
     flags->input.check_topology();
     run_simulate(flags->input, flags->placement, flags->ignore_order, flags->output);
   });

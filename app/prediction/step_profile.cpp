@@ -131,15 +131,20 @@ StepProfile read_profile(const std::string& file) {
   return profile;
 }
 
+StepGraph predicted_graph(const Network& network, Precision precision, const DeviceRates& device) {
+  StepGraph graph = training_graph(network);
+  // As a session does on Hopper.
+  if (device.backend == kernels::Backend::cuda) fuse_for_gpu(graph, precision != Precision::fp32);
+  return graph;
+}
+
 StepProfile estimate_profile(const Network& network, Precision precision, const DeviceRates& device) {
   const auto rate = device.gflops.find(precision);
   if (rate == device.gflops.end())
     throw std::runtime_error(fmt::format(
         "--precision {}: the topology's device.gflops has {} alone", name_of(precision),
         fmt::join(device.gflops | std::views::keys | std::views::transform(name_of<Precision>), ", ")));
-  StepGraph graph = training_graph(network);
-  // As a session does on Hopper.
-  if (device.backend == kernels::Backend::cuda) fuse_for_gpu(graph, precision != Precision::fp32);
+  const StepGraph graph = predicted_graph(network, precision, device);
   const double activation_bytes = precision == Precision::bf16 ? 2 : 4;
   StepProfile profile;
   profile.model = network.name(), profile.precision = precision, profile.backend = device.backend;

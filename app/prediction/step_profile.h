@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "app/graph/step_graph.h"
 #include "app/model/network.h"
 #include "app/prediction/cluster.h"
 #include "comm/bucket_plan.h"
@@ -35,6 +36,9 @@ struct StepProfile {
 // costs time, so their times are scaled to sum to the measured step. Throws std::runtime_error
 // naming file and field.
 StepProfile read_profile(const std::string& file);
+
+// Returns the step whose operations a profile is expected to have, in their order.
+StepGraph predicted_graph(const Network& network, Precision precision, const DeviceRates& device);
 
 // Estimates each operation as the larger of operations ÷ rate and bytes ÷ bandwidth, and at least
 // the device's launch time.

@@ -13,6 +13,7 @@ enum Field : std::uint8_t {
   kTimeUs,
   kResidentBytes,
   kOutputBytes,
+  kParameterBytes,
   kPin,
   kColocate,  // ours: nodes
   kFrom,
@@ -29,9 +30,9 @@ enum Field : std::uint8_t {
   kUnknown
 };
 inline constexpr std::array<std::string_view, kFieldCount> kFieldNames = {
-    "id",  "name",  "time_us",     "resident_bytes", "output_bytes",    "pin",      "colocate", "from",
-    "to",  "bytes", "fpgaLatency", "colorClass",     "supportedOnFpga", "sourceId", "destId",   "cost",
-    "size"};
+    "id",   "name", "time_us", "resident_bytes", "output_bytes", "parameter_bytes", "pin",      "colocate",
+    "from", "to",   "bytes",   "fpgaLatency",    "colorClass",   "supportedOnFpga", "sourceId", "destId",
+    "cost", "size"};
 
 enum class Section { kRoot, kNodes, kEdges, kOther };
 enum class Format { kUndecided, kOurs, kMicrosoft };

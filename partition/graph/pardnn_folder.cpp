@@ -168,6 +168,9 @@ TaskGraph read_task_graph(const std::filesystem::path& path, const ReadOptions& 
   const std::string_view line = std::string_view(text).substr(0, text.find('\n'));
   if (first != std::string::npos && text[first] != '{' && line.find(" -- ") != std::string_view::npos)
     return parse_pipedream_profile(text, path.string());
+  constexpr std::size_t kBeginning = 64 << 10;
+  if (std::string_view(text).substr(0, kBeginning).find("\"TMPCs\"") != std::string_view::npos)
+    return parse_piper_input(text, path.string());
   return parse_task_graph_json(text, path.string(), options);
 }
 

@@ -39,9 +39,14 @@ struct ReadOptions {
 // forward_compute_time=MS,
 //   backward_compute_time=MS, activation_size=BYTES, parameter_size=BYTES` and, after a tab, `node1 -- node2`. A node's time is
 //   both times together, its resident bytes are its parameters; a size may be a list in brackets, of which the sum is taken.
+// Piper's inputs (github msr-fiddle/piper, inputs/*.json), known by "TMPCs" in the first 64 KiB: of
+//   each node the first entry of TMPCs["1"], so without tensor parallelism. timePerSample is in seconds, as Piper adds it to
+//   bytes / bandwidth; parameterSize is exchanged, memoryUsageB resident, memoryUsageA the output, an edge's communicationCost
+//   its bytes; maxDevices, maxMemoryPerDevice, bandwidth and mbsInBatch describe the machine and the batch.
 TaskGraph read_task_graph(const std::filesystem::path& path, const ReadOptions& options = {});
 
 TaskGraph read_pardnn_folder(const std::filesystem::path& folder);
+TaskGraph parse_piper_input(std::string_view text, const std::string& where);
 TaskGraph parse_pipedream_profile(std::string_view text, const std::string& where);
 TaskGraph parse_task_graph_json(std::string_view text, const std::string& where,
                                 const ReadOptions& options = {});

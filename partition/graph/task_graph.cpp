@@ -49,33 +49,74 @@ void TaskGraphBuilder::fail(std::int64_t position, std::string what) const {
   throw std::runtime_error(fmt::format("{}:{}: {}", where_, line_of_(position), what));
 }
 
-void TaskGraphBuilder::check_node(const TaskNode& node, std::int64_t position) const {
+void TaskGraphBuilder::check_node(const TaskNode& node, Nanoseconds time, std::int64_t position) const {
   const auto check = [&](const char* field, std::int64_t value) {
     if (value < 0 || value > kLargest)
       fail(position, fmt::format("node {}: {} is {}, expected 0 to {}", node.id, field, value, kLargest));
   };
-  check("time", node.time);
+  check("time", time);
   check("resident_bytes", node.resident_bytes);
   check("output_bytes", node.output_bytes);
+  if (node.parameter_bytes != kNone) check("parameter_bytes", node.parameter_bytes);
   if (node.pin < kNone)
     fail(position, fmt::format("node {}: pin is {}, expected a device", node.id, node.pin));
-  if (graph_.total_time_ > kLargest - node.time)
+  if (graph_.total_time_ > kLargest - time)
     fail(position, fmt::format("node {}: the sum of all times exceeds {} ns", node.id, kLargest));
   if (graph_.total_resident_ > kLargest - node.resident_bytes)
     fail(position, fmt::format("node {}: the sum of all resident_bytes exceeds {}", node.id, kLargest));
 }
 
+void TaskGraphBuilder::add_times(NodeIndex node, const TaskNode& task, std::int64_t position) {
+  std::vector<std::string>& kinds = graph_.kinds_;
+  for (const auto& [name, time] : task.times) {
+    const auto found = std::ranges::find(kinds, name);
+    const auto kind = static_cast<std::size_t>(found - kinds.begin());
+    if (found == kinds.end()) kinds.push_back(name);
+    for (auto at = kind_times_.rbegin(); at != kind_times_.rend() && at->node == node; ++at)
+      if (at->kind == kind)
+        fail(position, fmt::format("node {}: time of kind {} is given twice", task.id, brief(name)));
+    kind_times_.push_back({node, kind, time});
+  }
+}
+
+Nanoseconds TaskGraphBuilder::mean_time(const TaskNode& node, std::int64_t position) const {
+  double sum = 0;
+  for (const auto& [name, time] : node.times) {
+    if (time < 0 || time > kLargest)
+      fail(position, fmt::format("node {}: time of kind {} is {}, expected 0 to {}", node.id, brief(name),
+                                 time, kLargest));
+    sum += static_cast<double>(time);
+  }
+  return static_cast<Nanoseconds>(sum / static_cast<double>(node.times.size()));
+}
+
+// A node with one time has it on every kind.
+void TaskGraphBuilder::spread_times() {
+  TaskGraph& graph = graph_;
+  if (graph.kinds_.empty()) return;
+  const std::size_t kinds = graph.kinds_.size();
+  graph.kind_time_.reserve(kinds * graph.time_.size());
+  for (const Nanoseconds time : graph.time_) graph.kind_time_.insert(graph.kind_time_.end(), kinds, time);
+  const auto row = [&](NodeIndex node) {
+    return graph.kind_time_.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(node) * kinds);
+  };
+  for (const KindTime& one : kind_times_) std::fill_n(row(one.node), kinds, kNone);
+  for (const KindTime& one : kind_times_) row(one.node)[static_cast<std::ptrdiff_t>(one.kind)] = one.time;
+}
+
 NodeIndex TaskGraphBuilder::add_node(const TaskNode& node, std::int64_t position) {
-  check_node(node, position);
+  const Nanoseconds time = node.times.empty() ? node.time : mean_time(node, position);
+  check_node(node, time, position);
   TaskGraph& graph = graph_;
   const auto index = static_cast<NodeIndex>(graph.time_.size());
   if (index == std::numeric_limits<NodeIndex>::max()) fail(position, "more than 2^31 nodes");
+  if (!node.times.empty()) add_times(index, node, position);
   graph.id_.push_back(node.id);
-  graph.time_.push_back(node.time);
+  graph.time_.push_back(time);
   graph.resident_.push_back(node.resident_bytes);
   graph.output_.push_back(node.output_bytes);
-  graph.total_time_ += node.time;
-  graph.time_divisor_ = std::gcd(graph.time_divisor_, node.time);
+  graph.total_time_ += time;
+  graph.time_divisor_ = std::gcd(graph.time_divisor_, time);
   graph.total_resident_ += node.resident_bytes;
   if (!node.name.empty() && graph.name_begin_.empty()) graph.name_begin_.assign(index + 1, 0);
   graph.names_ += node.name;
@@ -89,6 +130,11 @@ NodeIndex TaskGraphBuilder::add_node(const TaskNode& node, std::int64_t position
   if (node.colocate != kNone || !graph.group_.empty()) {
     graph.group_.resize(index, kNone);
     graph.group_.push_back(node.colocate);
+  }
+  if (node.parameter_bytes != kNone || !graph.parameter_.empty()) {
+    for (NodeIndex other = graph.parameter_.empty() ? 0 : index; other < index; ++other)
+      graph.parameter_.push_back(graph.resident_[other]);
+    graph.parameter_.push_back(node.parameter_bytes != kNone ? node.parameter_bytes : node.resident_bytes);
   }
   if (line_of_) node_position_.push_back(position);
   return index;
@@ -271,6 +317,7 @@ TaskGraph TaskGraphBuilder::build() {
   edges_ = {}, transfers_ = {};
   order_nodes();
   renumber_groups();
+  spread_times();
   TaskGraph result = std::move(graph_);
   const std::string where = std::move(where_);
   *this = TaskGraphBuilder(where);

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace convoy::partition {
@@ -24,7 +25,11 @@ struct TaskNode {
   std::int64_t id = 0;
   std::string name;  // may be empty
   Nanoseconds time = 0;
+  // Times by the name of a kind of device, for a node that does not take the same time on all of
+  // them. If there are any, `time` is ignored, and the graph's time is their mean.
+  std::vector<std::pair<std::string, Nanoseconds>> times;
   Bytes resident_bytes = 0;       // on its device for good: parameters, gradients, optimizer state
+  Bytes parameter_bytes = kNone;  // what replicas of a pipeline's stage exchange; kNone: resident_bytes
   Bytes output_bytes = 0;         // live from the node's start to the last consumer's end
   std::int32_t pin = kNone;       // the device it must be on
   std::int32_t colocate = kNone;  // nodes of one group share a device
@@ -40,7 +45,16 @@ class TaskGraph {
   std::string_view name(NodeIndex node) const;
   std::string label(NodeIndex node) const;  // for messages: `7 "conv1"`, `7` without a name; briefly
   Nanoseconds time(NodeIndex node) const { return time_[node]; }
+  // Names the kinds of devices that any node has a time for. Most graphs have none.
+  const std::vector<std::string>& kinds() const { return kinds_; }
+  // The time on a device of that kind; kNone if the node has none for it.
+  Nanoseconds time(NodeIndex node, std::size_t kind) const {
+    return kind_time_[static_cast<std::size_t>(node) * kinds_.size() + kind];
+  }
   Bytes resident_bytes(NodeIndex node) const { return resident_[node]; }
+  Bytes parameter_bytes(NodeIndex node) const {
+    return parameter_.empty() ? resident_[node] : parameter_[node];
+  }
   Bytes output_bytes(NodeIndex node) const { return output_[node]; }
   std::int32_t pin(NodeIndex node) const { return pin_.empty() ? kNone : pin_[node]; }
   // Groups are numbered 0 … group_count()-1; kNone for a node that is in none.
@@ -66,10 +80,12 @@ class TaskGraph {
   bool has_transfer_times() const { return !transfer_.empty(); }
   Nanoseconds transfer_time(EdgeIndex edge) const { return transfer_[edge]; }
 
-  // What the file says of the machine, as Microsoft's do: the memory of a device, and how many
-  // there are. 0: nothing.
+  // The machine that the file describes, as Microsoft's and Piper's do: the memory of a device, the
+  // number of devices, their links, and the micro-batches of a batch. 0: the file does not say.
   Bytes device_memory() const { return device_memory_; }
   std::int32_t device_count() const { return device_count_; }
+  double bytes_per_ns() const { return bytes_per_ns_; }
+  std::int64_t micro_batches() const { return micro_batches_; }
 
   std::span<const NodeIndex> topological_order() const { return order_; }  // by Kahn, ties by index
   Nanoseconds total_time() const { return total_time_; }
@@ -88,7 +104,9 @@ class TaskGraph {
   std::vector<std::uint32_t> name_begin_;  // empty when no node has a name
   std::string names_;
   std::vector<Nanoseconds> time_;
-  std::vector<Bytes> resident_, output_;
+  std::vector<std::string> kinds_;
+  std::vector<Nanoseconds> kind_time_;  // [node][kind]
+  std::vector<Bytes> resident_, output_, parameter_;
   std::vector<std::int32_t> pin_, group_;
   std::vector<EdgeIndex> out_begin_, in_begin_, in_edge_;
   std::vector<NodeIndex> source_, target_, order_;
@@ -98,6 +116,8 @@ class TaskGraph {
   Nanoseconds total_time_ = 0, time_divisor_ = 0, critical_path_ = 0;
   Bytes total_resident_ = 0, device_memory_ = 0;
   std::int32_t device_count_ = 0;
+  double bytes_per_ns_ = 0;
+  std::int64_t micro_batches_ = 0;
 };
 
 // Collects nodes and edges, then checks and stores them. Every error is a std::runtime_error whose text
@@ -118,6 +138,8 @@ class TaskGraphBuilder {
                       std::int64_t position = kNone);
   void set_device_memory(Bytes bytes) { graph_.device_memory_ = bytes; }
   void set_device_count(std::int32_t count) { graph_.device_count_ = count; }
+  void set_bytes_per_ns(double bytes) { graph_.bytes_per_ns_ = bytes; }
+  void set_micro_batches(std::int64_t count) { graph_.micro_batches_ = count; }
   void set_line_of(std::function<std::int64_t(std::int64_t)> line_of) { line_of_ = std::move(line_of); }
 
   // Unknown and repeated ids, duplicate edges and cycles (one is printed) end here. Leaves the builder empty.
@@ -137,12 +159,21 @@ class TaskGraphBuilder {
   void order_nodes();
   [[noreturn]] void report_cycle(const std::vector<EdgeIndex>& waiting) const;
   void renumber_groups();
-  void check_node(const TaskNode& node, std::int64_t position) const;
+  void add_times(NodeIndex node, const TaskNode& task, std::int64_t position);
+  void spread_times();
+  void check_node(const TaskNode& node, Nanoseconds time, std::int64_t position) const;
+  Nanoseconds mean_time(const TaskNode& node, std::int64_t position) const;
 
   std::string where_;
   TaskGraph graph_;
   std::vector<RawEdge> edges_;
   std::vector<Nanoseconds> transfers_;
+  struct KindTime {
+    NodeIndex node;
+    std::size_t kind;
+    Nanoseconds time;
+  };
+  std::vector<KindTime> kind_times_;
   std::vector<std::int64_t> node_position_;
   std::function<std::int64_t(std::int64_t)> line_of_;
   std::vector<NodeIndex> dense_;                                // id -> node when ids are dense

@@ -101,6 +101,8 @@ class Reader {
   }
   std::int32_t small_or(Field field, std::int32_t otherwise);
   Nanoseconds time(Field field, double nanoseconds_per_unit);
+  Nanoseconds nanoseconds(double given, double nanoseconds_per_unit, const std::string& what);
+  bool kind_time(const Value& given, const char* text);
   Bytes whole_bytes(Field field);  // rounded up: Microsoft's files have eighths of a byte
 
   std::string_view text_;
@@ -113,6 +115,8 @@ class Reader {
   bool seen_nodes_ = false, seen_edges_ = false;
   Field field_ = kUnknown;
   std::string key_, name_, unknown_;
+  bool in_times_ = false;  // an object of times by kind of device
+  std::vector<std::pair<std::string, Nanoseconds>> times_;
   std::uint32_t present_ = 0;
   std::array<Value, kFieldCount> values_;
 };
@@ -146,11 +150,21 @@ std::int32_t Reader::small_or(Field field, std::int32_t otherwise) {
 }
 
 Nanoseconds Reader::time(Field field, double nanoseconds_per_unit) {
-  const double given = real(field), nanoseconds = given * nanoseconds_per_unit;
+  return nanoseconds(real(field), nanoseconds_per_unit, std::string(kFieldNames[field]));
+}
+
+Nanoseconds Reader::nanoseconds(double given, double nanoseconds_per_unit, const std::string& what) {
+  const double nanoseconds = given * nanoseconds_per_unit;
   if (!(nanoseconds >= 0 && nanoseconds < 9e15))
-    fail(fmt::format("{}: {} is {}, expected 0 or more and below 104 days", record(), kFieldNames[field],
-                     given));
+    fail(fmt::format("{}: {} is {}, expected 0 or more and below 104 days", record(), what, given));
   return std::llround(nanoseconds);
+}
+
+bool Reader::kind_time(const Value& given, const char* text) {
+  const std::string what = fmt::format("time_us of kind {}", brief(key_));
+  if (*text != '\0') fail(fmt::format("{}: {} is {}, expected a number", record(), what, text));
+  times_.emplace_back(key_, nanoseconds(given.real, 1e3, what));
+  return true;
 }
 
 Bytes Reader::whole_bytes(Field field) {
@@ -169,6 +183,7 @@ void Reader::decide(Format format) {
 bool Reader::key(std::string& given) {
   key_ = given;
   if (skipping_ > 0) return true;
+  if (in_times_) return true;
   if (depth_ == 1) {
     section_ = given == "nodes" ? Section::kNodes : given == "edges" ? Section::kEdges : Section::kOther;
     bool* seen = section_ == Section::kNodes   ? &seen_nodes_
@@ -201,6 +216,10 @@ bool Reader::open(char bracket) {
   } else if (depth_ == 3) {
     if (bracket != '{') fail("expected an object for each node and edge, found an array");
     begin_record();
+  } else if (field_ == kTimeUs && bracket == '{' && !in_times_) {
+    in_times_ = true;
+    present_ |= 1u << field_;
+    values_[field_] = {};
   } else {
     if (field_ != kUnknown)
       fail(fmt::format("{}: {} is nested, expected a plain value", record(), brief(key_)));
@@ -210,9 +229,12 @@ bool Reader::open(char bracket) {
 }
 
 bool Reader::close() {
-  if (skipping_ == depth_)
+  if (skipping_ == depth_) {
     skipping_ = 0;
-  else if (skipping_ == 0 && depth_ == 3)
+  } else if (in_times_) {
+    in_times_ = false;
+    if (times_.empty()) fail(fmt::format("{}: time_us is empty, expected a time for each kind", record()));
+  } else if (skipping_ == 0 && depth_ == 3)
     end_record();
   --depth_;
   return true;
@@ -224,6 +246,7 @@ bool Reader::value(const Value& given, const char* text) {
   if (depth_ == 1 && section_ != Section::kOther) fail(fmt::format("field {} is not an array", brief(key_)));
   if (depth_ == 1) return device_limit(given, text);
   if (depth_ == 2) fail("expected an object for each node and edge");
+  if (in_times_) return kind_time(given, text);
   if (field_ == kUnknown) return true;
   const bool number = given.integral || given.real != 0 || *text == '\0';
   if (field_ == kName ? !given.text : !number)
@@ -253,7 +276,7 @@ bool Reader::device_limit(const Value& given, const char* text) {
 
 void Reader::begin_record() {
   present_ = 0;
-  unknown_.clear(), name_.clear();
+  unknown_.clear(), name_.clear(), times_.clear();
 }
 
 void Reader::end_record() {
@@ -274,9 +297,17 @@ void Reader::end_our_node() {
   TaskNode node;
   node.id = integer(kId);
   node.name = std::move(name_);
-  node.time = time(kTimeUs, 1e3);
+  if (times_.empty())
+    node.time = time(kTimeUs, 1e3);
+  else
+    node.times = std::move(times_);
   node.resident_bytes = integer(kResidentBytes);
   node.output_bytes = integer(kOutputBytes);
+  if (has(kParameterBytes)) {
+    node.parameter_bytes = integer(kParameterBytes);
+    if (node.parameter_bytes < 0)
+      fail(fmt::format("{}: parameter_bytes is {}, expected 0 or more", record(), node.parameter_bytes));
+  }
   node.pin = small_or(kPin, kNone);
   node.colocate = small_or(kColocate, kNone);
   builder_.add_node(node, position());

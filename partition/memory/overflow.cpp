@@ -27,12 +27,14 @@ struct Attempt {
 
 class Fitter {
  public:
-  Fitter(const CostModel& cost, const Units& units, std::chrono::nanoseconds time)
+  Fitter(const CostModel& cost, const Units& units, std::chrono::nanoseconds time,
+         std::chrono::steady_clock::time_point deadline)
       : cost_(cost),
         graph_(cost.graph()),
         machine_(cost.machine()),
         units_(units),
         last_(worked() + time),
+        deadline_(deadline),
         depth_first_(depth_first_priorities()),
         moved_(units.count(), 0),
         random_(1) {}
@@ -46,6 +48,7 @@ class Fitter {
     double cost;
   };
 
+  bool out_of_time() const { return worked() >= last_ || std::chrono::steady_clock::now() >= deadline_; }
   Attempt judge(const Placement& placement) const;
   Attempt judge_devices(std::vector<DeviceIndex> device_of) const;
   std::vector<Nanoseconds> depth_first_priorities() const;
@@ -70,6 +73,7 @@ class Fitter {
   const Machine& machine_;
   const Units& units_;
   const std::chrono::nanoseconds last_;  // of worked()
+  const std::chrono::steady_clock::time_point deadline_;
   const std::vector<Nanoseconds> depth_first_;
   std::vector<int> moved_;  // how often each unit has been evicted: spreads repeated rounds
   Random random_;
@@ -208,7 +212,7 @@ void Fitter::search(Attempt& best, std::int64_t most_moves) {
   const DeviceIndex devices = machine_.device_count();
   if (devices < 2 || units_.count() == 0) return;
   std::vector<Eviction> worst = worst_evictions(best);
-  for (std::int64_t tries = 0; tries < most_moves && best.overflow > 0 && worked() < last_; ++tries) {
+  for (std::int64_t tries = 0; tries < most_moves && best.overflow > 0 && !out_of_time(); ++tries) {
     std::vector<DeviceIndex> device_of = best.placement.device_of;
     const bool evict = !worst.empty() && random_.below(2) == 0;
     const std::int64_t moves = 1 + random_.below(3);
@@ -250,9 +254,9 @@ bool Fitter::exhaust(Attempt& best) {
   for_each_placement(graph_, units_, machine_.device_count(), [&](const std::vector<DeviceIndex>& device_of) {
     Attempt next = judge_devices(device_of);
     if (next.overflow < best.overflow) best = std::move(next);
-    return best.overflow > 0 && worked() < last_;
+    return best.overflow > 0 && !out_of_time();
   });
-  return best.overflow == 0 || worked() < last_;
+  return best.overflow == 0 || !out_of_time();
 }
 
 std::string Fitter::describe(const Attempt& attempt) const {
@@ -269,7 +273,7 @@ OverflowResult Fitter::run(const Placement& placement, Effort effort) {
   if (auto proof = infeasibility_certificate(cost_, units_)) return {std::nullopt, *proof, true};
   Attempt best = judge(placement);
   constexpr int kMostRounds = 64;
-  for (int round = 0; round < kMostRounds && best.overflow > 0 && (round == 0 || worked() < last_); ++round)
+  for (int round = 0; round < kMostRounds && best.overflow > 0 && (round == 0 || !out_of_time()); ++round)
     if (!greedy_round(best)) break;
   constexpr std::int64_t kQuickMoves = 300, kThoroughMoves = 1 << 20;
   bool complete = false;
@@ -293,8 +297,9 @@ Bytes memory_overflow(const Machine& machine, const Simulation& simulation) {
 }
 
 OverflowResult fit_memory(const CostModel& cost, const Units& units, const Placement& placement,
-                          Effort effort, std::chrono::nanoseconds time) {
-  return Fitter(cost, units, time).run(placement, effort);
+                          Effort effort, std::chrono::nanoseconds time,
+                          std::chrono::steady_clock::time_point deadline) {
+  return Fitter(cost, units, time, deadline).run(placement, effort);
 }
 
 }  // namespace convoy::partition

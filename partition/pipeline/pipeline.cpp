@@ -22,6 +22,7 @@ class Planner {
         nodes_(graph_.node_count()),
         work_(nodes_ + 1, 0),
         weights_(nodes_ + 1, 0),
+        exchanged_(nodes_ + 1, 0),
         outputs_(nodes_ + 1, 0),
         receive_(nodes_ + 1, 0) {
     check();
@@ -29,6 +30,7 @@ class Planner {
     for (NodeIndex at = 0; at < nodes_; ++at) {
       work_[at + 1] = work_[at] + graph_.time(order[at]);
       weights_[at + 1] = weights_[at] + graph_.resident_bytes(order[at]);
+      exchanged_[at + 1] = exchanged_[at] + graph_.parameter_bytes(order[at]);
       outputs_[at + 1] = outputs_[at] + graph_.output_bytes(order[at]);
     }
     find_cuts();
@@ -57,8 +59,7 @@ class Planner {
     constexpr double kMostWork = 2e9;
     if (graph_.constrained())
       throw std::runtime_error("pipeline: the graph has pins or groups, expected none");
-    if (!cost_.machine().same_speeds())
-      throw std::runtime_error("pipeline: devices differ, expected all alike");
+    if (!cost_.same_speeds()) throw std::runtime_error("pipeline: devices differ, expected all alike");
     for (DeviceIndex device = 1; device < devices_; ++device)
       if (cost_.machine().device(device).memory_limit != cost_.machine().device(0).memory_limit)
         throw std::runtime_error("pipeline: memory limits differ, expected one for all devices");
@@ -105,7 +106,8 @@ class Planner {
     const Bytes weights = weights_[end] - weights_[first];
     if (replicas > 1) {
       const Link& link = cost_.machine().link(0, 1);
-      const double moved = 2.0 * (replicas - 1) / replicas * static_cast<double>(weights);
+      const double moved =
+          2.0 * (replicas - 1) / replicas * static_cast<double>(exchanged_[end] - exchanged_[first]);
       stage.exchange = static_cast<Nanoseconds>(
           (moved / link.bytes_per_ns + static_cast<double>(2 * link.latency)) / replicas);
     }
@@ -146,7 +148,7 @@ class Planner {
   const bool replicate_;
   const NodeIndex nodes_;
   std::vector<Nanoseconds> work_;  // sums over the order, as all below
-  std::vector<Bytes> weights_, outputs_;
+  std::vector<Bytes> weights_, exchanged_, outputs_;
   std::vector<Nanoseconds> receive_;       // by the place that a stage begins at
   std::vector<std::vector<Choice>> best_;  // by end and devices used
 };

@@ -29,7 +29,7 @@ struct Pipeline {
 
 // The pipeline of the shortest period by dynamic programming over stretches of the topological
 // order (Narayanan et al., "PipeDream: generalized pipeline parallelism for DNN training", SOSP
-// 2019, section 3.1). A node's time is that of one micro-batch, forward and backward; its resident
+// 2019, section 3.1). A node's time is that of one micro-batch, forward and backward; its parameter
 // bytes are weights, whose gradients r replicas exchange at 2 (r - 1) / r times their size for r
 // micro-batches; a tensor that crosses a cut moves once forward and its gradient once back. A stage
 // that begins at the d-th of K devices holds the outputs of ceil((K - d) / r) micro-batches. Takes

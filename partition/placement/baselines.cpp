@@ -26,7 +26,7 @@ Placement from_units(const CostModel& cost, const UnitDevices& devices) {
 Placement place_on_one_device(const CostModel& cost, const Units& units) {
   DeviceIndex fastest = 0;
   for (DeviceIndex device = 1; device < cost.device_count(); ++device)
-    if (cost.machine().device(device).speed > cost.machine().device(fastest).speed) fastest = device;
+    if (cost.speed(device) > cost.speed(fastest)) fastest = device;
   UnitDevices devices(units);
   for (NodeIndex node = 0; node < cost.graph().node_count(); ++node)
     if (devices.of_node(node) == kNone) devices.set_node(node, fastest);
@@ -37,15 +37,15 @@ Placement place_contiguously(const CostModel& cost, const Units& units) {
   const TaskGraph& graph = cost.graph();
   const DeviceIndex count = cost.device_count();
   double speeds = 0;
-  for (DeviceIndex device = 0; device < count; ++device) speeds += cost.machine().device(device).speed;
+  for (DeviceIndex device = 0; device < count; ++device) speeds += cost.speed(device);
   UnitDevices devices(units);
   DeviceIndex current = 0;
-  double done = 0, share = cost.machine().device(0).speed / speeds;
+  double done = 0, share = cost.speed(0) / speeds;
   for (const NodeIndex node : graph.topological_order()) {
     const double time = static_cast<double>(graph.time(node));
     // A node belongs where its middle falls.
     while (current + 1 < count && done + time / 2 > share * static_cast<double>(graph.total_time()))
-      share += cost.machine().device(++current).speed / speeds;
+      share += cost.speed(++current) / speeds;
     done += time;
     if (devices.of_node(node) == kNone) devices.set_node(node, current);
   }

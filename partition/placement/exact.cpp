@@ -111,9 +111,7 @@ class Enumerator {
     placement.order.resize(cost_.device_count());
     for (const NodeIndex node : graph_.topological_order()) placement.order[device_of_[node]].push_back(node);
     for (std::vector<NodeIndex>& order : placement.order)
-      std::stable_sort(order.begin(), order.end(), [&](NodeIndex a, NodeIndex b) {
-        return std::pair(state.start(a), state.finish(a)) < std::pair(state.start(b), state.finish(b));
-      });
+      std::ranges::sort(order, {}, [&](NodeIndex node) { return state.turn(node); });
     result_.placement = std::move(placement);
   }
 

@@ -57,6 +57,7 @@ bool ExactState::try_start(DeviceIndex index) {
   --device.nodes_left;
   device.left -= time;
   start_[device.running] = now_;
+  turn_[device.running] = started_++;
   finish_[device.running] = device.free_at = device.next_event = now_ + time;
   return true;
 }

@@ -32,8 +32,9 @@ class ExactState {
   Nanoseconds bound() const;
   // Whether every device was within its limit before now(); once all has ended, ever.
   bool within_limits() const;
-  Nanoseconds start(NodeIndex node) const { return start_[node]; }
   Nanoseconds finish(NodeIndex node) const { return finish_[node]; }
+  // Of a node that has started: how many started before it. Nodes that last no time may share a start.
+  NodeIndex turn(NodeIndex node) const { return turn_[node]; }
 
  private:
   struct DeviceState {
@@ -58,8 +59,9 @@ class ExactState {
   const CostModel* cost_;
   const DeviceIndex* device_of_;
   Nanoseconds now_ = -1;
-  NodeIndex ended_ = 0;
+  NodeIndex ended_ = 0, started_ = 0;
   std::array<Nanoseconds, kMostExactNodes> start_, finish_;
+  std::array<NodeIndex, kMostExactNodes> turn_{};
   std::array<std::array<Sent, kMostExactDevices>, kMostExactNodes> sent_;
   std::array<DeviceState, kMostExactDevices> device_;
   std::array<Bytes, kMostExactDevices> resident_{};

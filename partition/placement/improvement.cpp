@@ -20,25 +20,63 @@ bool LocalSearch::out_of_time() {
   return counts_.tried >= limits_.moves || Clock::now() >= limits_.deadline;
 }
 
-// A schedule that exceeds limits may become as long as it takes to fit.
+// As long as nothing fits, a schedule may become as long as it takes.
 Nanoseconds LocalSearch::limit() const {
-  return kicking_ || current_.overflow > 0 ? kNoLimit : current_.makespan + slack_;
+  return kicking_ || recorded_.overflow > 0 ? kNoLimit : weighed(current_) + slack_;
 }
 
-// The temperature falls geometrically over the time given.
-void LocalSearch::refresh() {
+Nanoseconds LocalSearch::weighed(const Score& score) const {
+  const double excess = ns_per_byte_ * static_cast<double>(score.overflow);
+  return score.makespan + static_cast<Nanoseconds>(std::min(excess, static_cast<double>(kNoLimit) / 2));
+}
+
+// At first, to exceed the limits by a thousandth of all memory costs a hundredth of the makespan.
+double LocalSearch::start_weight() const {
+  double bytes = 0;
+  for (DeviceIndex device = 0; device < cost_.device_count(); ++device)
+    if (const Bytes limit = cost_.machine().device(device).memory_limit; limit != kUnlimited)
+      bytes += static_cast<double>(limit);
+  return 10 * static_cast<double>(recorded_.makespan) / std::max(bytes, 1.0);
+}
+
+// Strategic oscillation (Glover, Decision Sciences 8, 1977): the way from one schedule that fits to a
+// better one may lead over some that do not. The weight grows until the search comes back.
+void LocalSearch::weigh_overflow() {
+  constexpr int kEvery = 64;
+  constexpr double kStep = 1.25;
+  ++(current_.overflow > 0 ? beyond_ : within_);
+  if (beyond_ + within_ < kEvery) return;
+  if (3 * beyond_ > within_) ns_per_byte_ *= kStep;
+  if (beyond_ * 10 < within_) ns_per_byte_ /= kStep;
+  beyond_ = within_ = 0;
+}
+
+// The temperature falls geometrically over the time given. It begins as high as there are moves to
+// come down from it again: from high up, few moves do not even come back to where they began.
+void LocalSearch::cool() {
   constexpr double kLast = 1e-4;  // of the makespan
+  constexpr double kMany = 200, kCoolest = 0.03, kKnown = 0.01;
   double used = static_cast<double>(counts_.tried) / static_cast<double>(limits_.moves);
   if (limits_.deadline != Clock::time_point::max())
     used = std::max(used, std::chrono::duration<double>(Clock::now() - begin_) / (limits_.deadline - begin_));
-  temperature_ = limits_.temperature * std::pow(kLast / limits_.temperature, used) *
-                 static_cast<double>(recorded_.makespan);
+  const double moves = used > kKnown ? static_cast<double>(counts_.tried) / used : 0;
+  const double first = limits_.temperature * std::clamp(moves / (kMany * graph_.node_count()), kCoolest, 1.0);
+  temperature_ = first * std::pow(kLast / first, used) * static_cast<double>(recorded_.makespan);
+}
+
+void LocalSearch::refresh() {
+  cool();
   state_->critical_path(path_, random_.below(2) == 0);
   // Tails cost a pass over the graph: refresh them when the moves have cost as much.
   if (!tails_known_ || state_->nodes_recomputed() - recomputed_at_tails_ > 2 * graph_.node_count()) {
     state_->compute_tails();
     tails_known_ = true;
     recomputed_at_tails_ = state_->nodes_recomputed();
+  }
+  held_.clear();
+  if (current_.overflow > 0) {
+    state_->overflow();
+    state_->held_at_worst(held_);
   }
   since_refresh_ = 0;
   stale_ = false;
@@ -55,14 +93,17 @@ bool LocalSearch::acceptable(Nanoseconds makespan, Score& next) const {
   next = {0, makespan};
   if (makespan > limit()) return false;
   if (!limited_) return true;
-  next.overflow = state_->overflow(kicking_ ? kUnlimited : current_.overflow);
+  const bool any_fits = recorded_.overflow == 0;
+  next.overflow = state_->overflow(kicking_ || any_fits ? kUnlimited : current_.overflow);
   if (kicking_) return true;
+  if (any_fits) return weighed(next) <= weighed(current_) + slack_;
   return next.overflow < current_.overflow ||
          (next.overflow == current_.overflow && makespan <= current_.makespan + slack_);
 }
 
 void LocalSearch::decide(bool finished) {
   ++since_best_;
+  if (limited_ && recorded_.overflow == 0) weigh_overflow();
   Score next;
   if (!finished || !acceptable(state_->makespan(), next)) return state_->rollback();
   if (next > recorded_ && unsaved_) {
@@ -73,7 +114,7 @@ void LocalSearch::decide(bool finished) {
   }
   state_->commit();
   ++counts_.accepted;
-  stale_ = stale_ || next.makespan != current_.makespan;
+  stale_ = stale_ || next != current_;
   current_ = next;
   if (current_ < recorded_) {
     recorded_ = current_;
@@ -103,7 +144,7 @@ void LocalSearch::list_again() {
   Placement listed{cost_.device_count(), state_->devices(), {}};
   const Simulation simulation = simulate(cost_, listed, limited_ ? Detail::kAll : Detail::kTimes);
   const Score next{limited_ ? memory_overflow(cost_.machine(), simulation) : 0, simulation.makespan};
-  if (next >= current_) return;
+  if (recorded_.overflow > 0 ? next >= current_ : weighed(next) >= weighed(current_)) return;
   keep_best();
   restart_from(listed.device_of, simulation);
   if (current_ >= recorded_) return;
@@ -113,9 +154,10 @@ void LocalSearch::list_again() {
 
 Placement LocalSearch::run(ImprovementCounts* counts) {
   constexpr std::int64_t kRefreshEvery = 200, kPatience = 2000, kOverflowPatience = 500;
+  if (limited_) ns_per_byte_ = start_weight();
   if (cost_.device_count() > 1 && graph_.node_count() > 0)
     while (!out_of_time()) {
-      const bool exceeds = current_.overflow > recorded_.overflow;
+      const bool exceeds = current_.overflow > recorded_.overflow && recorded_.overflow > 0;
       if (since_best_ > (exceeds ? kOverflowPatience : kPatience)) {
         if (current_ != recorded_) return_to_best();
         kick();

@@ -38,6 +38,7 @@ class LocalSearch {
  private:
   bool out_of_time();
   Score score() const { return {limited_ ? state_->overflow() : 0, state_->makespan()}; }
+  void cool();
   void refresh();
   void step();
   void kick();
@@ -45,11 +46,16 @@ class LocalSearch {
   void try_run(std::size_t at);
   void try_cluster(NodeIndex node);
   void try_swap(NodeIndex node);
+  bool try_relief();
   DeviceIndex neighbour_device(NodeIndex node);
   DeviceIndex other_device(DeviceIndex device);
   bool add_unit(NodeIndex node, DeviceIndex device);
   void decide(bool finished);
   bool acceptable(Nanoseconds makespan, Score& next) const;
+  // The makespan plus what the excess over memory limits counts as.
+  Nanoseconds weighed(const Score& score) const;
+  double start_weight() const;
+  void weigh_overflow();
   // What no makespan may exceed in the move at hand.
   Nanoseconds limit() const;
   void keep_best();
@@ -66,14 +72,17 @@ class LocalSearch {
   Placement best_;
 
   std::optional<ScheduleState> state_;
-  Score current_, recorded_;  // of the state, and of the best
-  double temperature_ = 0;    // in nanoseconds
-  Nanoseconds slack_ = 0;     // what the move at hand may add
-  bool kicking_ = false;      // the move at hand is taken whatever it costs
+  Score current_, recorded_;     // of the state, and of the best
+  double temperature_ = 0;       // in nanoseconds
+  Nanoseconds slack_ = 0;        // what the move at hand may add
+  double ns_per_byte_ = 0;       // of excess over limits, once something fits
+  int within_ = 0, beyond_ = 0;  // limits: schedules since the weight was looked at
+  bool kicking_ = false;         // the move at hand is taken whatever it costs
   bool unsaved_ = false, stale_ = true;
   std::vector<NodeIndex> path_;
   std::vector<Reassignment> moves_;
   std::vector<NodeIndex> cluster_;
+  std::vector<NodeIndex> held_;  // on the device that exceeds its limit most
   std::vector<std::uint32_t> in_cluster_;
   std::uint32_t cluster_round_ = 0;
   bool tails_known_ = false;

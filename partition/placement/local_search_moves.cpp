@@ -146,8 +146,23 @@ void LocalSearch::kick() {
   since_best_ = 0;
 }
 
+// A node that keeps bytes where a limit is exceeded, alone or with what it is joined to, goes elsewhere.
+bool LocalSearch::try_relief() {
+  if (held_.empty()) return false;
+  const NodeIndex node = held_[static_cast<std::size_t>(random_.below(std::ssize(held_)))];
+  if (random_.below(2) == 0)
+    try_cluster(node);
+  else
+    try_node(node);
+  return true;
+}
+
 void LocalSearch::step() {
   constexpr double kAnywhere = 0.2;
+  if (current_.overflow > 0 && random_.below(2) == 0) {
+    slack_ = static_cast<Nanoseconds>(-temperature_ * std::log(1 - random_.unit()));
+    if (try_relief()) return;
+  }
   slack_ = static_cast<Nanoseconds>(-temperature_ * std::log(1 - random_.unit()));
   const auto at = static_cast<std::size_t>(random_.below(std::ssize(path_)));
   const NodeIndex node =

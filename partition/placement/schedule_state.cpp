@@ -11,7 +11,7 @@ ScheduleState::ScheduleState(const CostModel& cost, std::span<const DeviceIndex>
                              const Simulation& simulation)
     : cost_(cost),
       graph_(cost.graph()),
-      prunable_(cost.machine().same_speeds()),
+      prunable_(cost.same_speeds()),
       same_links_(cost.machine().same_links()),
       node_(device_of.size()),
       in_begin_(1, 0),

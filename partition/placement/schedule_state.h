@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "partition/placement/contended_times.h"
+#include "partition/placement/live_bytes.h"
 #include "partition/simulation/simulator.h"
 
 namespace convoy::partition {
@@ -35,6 +36,9 @@ class ScheduleState {
   // By how many bytes all devices together exceed their limits; more than `most` may be too little.
   // A pass over the graph.
   Bytes overflow(Bytes most = kUnlimited) const;
+  // Lists the nodes that keep bytes on the device that exceeded its limit most at the last overflow(),
+  // at the time of its peak. May list a node twice, and lists none if no limit was exceeded.
+  void held_at_worst(std::vector<NodeIndex>& nodes) const;
   Placement placement() const;
   std::vector<DeviceIndex> devices() const;
 
@@ -120,7 +124,6 @@ class ScheduleState {
   Nanoseconds longest_behind(NodeIndex node, DeviceIndex device) const;
   Nanoseconds earliest_start(NodeIndex node) const;
   void leave(NodeIndex node);
-  void live(DeviceIndex device, Bytes bytes, Nanoseconds from, Nanoseconds until) const;
   void add_outputs(NodeIndex node) const;
   void relocate(NodeIndex node, DeviceIndex device);
   NodeIndex tight_producer(NodeIndex node) const;
@@ -149,9 +152,16 @@ class ScheduleState {
   // Scratch of overflow().
   struct Copy {
     Bytes bytes = -1;
+    EdgeIndex edge = kNone;
     Nanoseconds start = 0, arrival = 0, until = 0;
   };
-  mutable std::vector<std::vector<std::pair<std::int64_t, Bytes>>> changes_;  // by device: when, how much
+  mutable std::optional<LiveBytes> live_;
+  struct Worst {
+    DeviceIndex device = kNone;
+    Nanoseconds when = 0;
+    Bytes excess = 0;
+  };
+  mutable Worst worst_;
   mutable std::vector<Copy> copies_;
   mutable std::vector<DeviceIndex> receivers_;
 };

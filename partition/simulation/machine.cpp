@@ -2,11 +2,13 @@
 #include "partition/simulation/machine.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
 
+#include "partition/graph/brief.h"
 #include "partition/simulation/communication_bound.h"
 
 namespace convoy::partition {
@@ -25,7 +27,7 @@ Machine Machine::uniform(DeviceIndex devices, Link link, Bytes memory_limit) {
     throw std::invalid_argument(fmt::format("machine: {} devices, expected 1 or more", devices));
   check(link);
   Machine machine;
-  machine.devices_.assign(devices, {memory_limit, 1});
+  machine.devices_.assign(devices, {memory_limit, 1, {}});
   machine.links_.assign(static_cast<std::size_t>(devices) * devices, link);
   return machine;
 }
@@ -93,7 +95,10 @@ void CostModel::check_sum() const {
       ns_per_byte = std::max(ns_per_byte, 1 / machine_.link(from, to).bytes_per_ns);
     }
   }
-  double sum = static_cast<double>(graph_.total_time()) * slowness;
+  double sum = 0;
+  for (NodeIndex node = 0; !kind_.empty() && node < graph_.node_count(); ++node)
+    for (const std::size_t kind : kind_) sum += static_cast<double>(graph_.time(node, kind)) * slowness;
+  if (kind_.empty()) sum = static_cast<double>(graph_.total_time()) * slowness;
   for (EdgeIndex edge = 0; devices > 1 && edge < graph_.edge_count(); ++edge)
     sum += latency + (graph_.has_transfer_times() ? static_cast<double>(graph_.transfer_time(edge))
                                                   : static_cast<double>(graph_.bytes(edge)) * ns_per_byte);
@@ -102,15 +107,43 @@ void CostModel::check_sum() const {
         "machine: all times and transfers add up to {:.2g} ns, expected below {:.0e}", sum, kMost));
 }
 
+void CostModel::match_kinds() {
+  const std::vector<std::string>& kinds = graph_.kinds();
+  const DeviceIndex devices = machine_.device_count();
+  for (DeviceIndex device = 0; device < devices; ++device) {
+    const std::string& wanted = machine_.device(device).kind;
+    kind_.push_back(static_cast<std::size_t>(std::ranges::find(kinds, wanted) - kinds.begin()));
+  }
+  average_time_.reserve(graph_.node_count());
+  for (NodeIndex node = 0; node < graph_.node_count(); ++node) {
+    Nanoseconds sum = 0;
+    for (DeviceIndex device = 0; device < devices; ++device) {
+      const bool known = kind_[device] < kinds.size();
+      if (!known || graph_.time(node, kind_[device]) == kNone)
+        throw std::runtime_error(
+            fmt::format("node {}: no time for device {}, which is of kind \"{}\"; the graph has times for {}",
+                        graph_.label(node), device, brief(machine_.device(device).kind),
+                        brief(fmt::format("{}", fmt::join(kinds, ", ")))));
+      sum += run_time(node, device);
+      speed_[device] += static_cast<double>(run_time(node, device));
+    }
+    average_time_.push_back(sum / devices);
+  }
+  for (double& speed : speed_)
+    speed = std::max(1.0, static_cast<double>(graph_.total_time())) / std::max(1.0, speed);
+}
+
 CostModel::CostModel(const TaskGraph& graph, const Machine& machine)
-    : graph_(graph), machine_(machine), same_speeds_(machine.same_speeds()) {
+    : graph_(graph), machine_(machine), same_speeds_(machine.same_speeds() && graph.kinds().empty()) {
   const DeviceIndex devices = machine.device_count();
   average_slowness_ = 0;
   for (DeviceIndex device = 0; device < devices; ++device) {
     if (!(machine.device(device).speed > 0))
       throw std::invalid_argument("machine: a device's speed must be above 0");
     average_slowness_ += 1 / machine.device(device).speed / devices;
+    speed_.push_back(graph.kinds().empty() ? machine.device(device).speed : 0);
   }
+  if (!graph.kinds().empty()) match_kinds();
   double latency = 0, ns_per_byte = 0, pairs = 0;
   for (DeviceIndex from = 0; from < devices; ++from)
     for (DeviceIndex to = 0; to < devices; ++to)
@@ -138,13 +171,20 @@ CostModel::CostModel(const TaskGraph& graph, const Machine& machine)
 
 namespace {
 
+Nanoseconds least_time(const CostModel& cost, NodeIndex node) {
+  Nanoseconds least = cost.run_time(node, 0);
+  for (DeviceIndex device = 1; device < cost.device_count(); ++device)
+    least = std::min(least, cost.run_time(node, device));
+  return least;
+}
+
 // The longest path if every node ran where it is fastest.
-Nanoseconds shortest_critical_path(const CostModel& cost, DeviceIndex fastest) {
+Nanoseconds shortest_critical_path(const CostModel& cost) {
   const TaskGraph& graph = cost.graph();
   std::vector<Nanoseconds> finish(graph.node_count(), 0);
   Nanoseconds longest = 0;
   for (const NodeIndex node : graph.topological_order()) {
-    finish[node] += cost.run_time(node, fastest);
+    finish[node] += least_time(cost, node);
     longest = std::max(longest, finish[node]);
     for (const NodeIndex next : graph.successors(node)) finish[next] = std::max(finish[next], finish[node]);
   }
@@ -154,6 +194,11 @@ Nanoseconds shortest_critical_path(const CostModel& cost, DeviceIndex fastest) {
 // A device of speed s that is busy for b gets at most s b of work done, and a node is at least its least s b, which run
 // times rounded to whole nanoseconds put below its time.
 Nanoseconds balanced_work(const CostModel& cost) {
+  if (!cost.graph().kinds().empty()) {
+    Nanoseconds sum = 0;
+    for (NodeIndex node = 0; node < cost.graph().node_count(); ++node) sum += least_time(cost, node);
+    return (sum + cost.device_count() - 1) / cost.device_count();
+  }
   std::vector<std::pair<double, DeviceIndex>> speeds;  // each once, with a device that has it
   double sum = 0, work = 0;
   for (DeviceIndex device = 0; device < cost.device_count(); ++device) {
@@ -177,12 +222,8 @@ Nanoseconds balanced_work(const CostModel& cost) {
 
 Nanoseconds makespan_lower_bound(const CostModel& cost) {
   const Nanoseconds with_transfers = communication_bound(cost);
-  if (cost.machine().same_speeds())
-    return std::max(with_transfers, cost.graph().lower_bound(cost.device_count()));
-  DeviceIndex fastest = 0;
-  for (DeviceIndex device = 1; device < cost.device_count(); ++device)
-    if (cost.machine().device(device).speed > cost.machine().device(fastest).speed) fastest = device;
-  return std::max({with_transfers, shortest_critical_path(cost, fastest), balanced_work(cost)});
+  if (cost.same_speeds()) return std::max(with_transfers, cost.graph().lower_bound(cost.device_count()));
+  return std::max({with_transfers, shortest_critical_path(cost), balanced_work(cost)});
 }
 
 }  // namespace convoy::partition

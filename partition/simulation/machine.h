@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "partition/graph/task_graph.h"
@@ -18,6 +19,7 @@ inline constexpr Bytes kUnlimited = std::numeric_limits<Bytes>::max();
 struct Device {
   Bytes memory_limit = kUnlimited;
   double speed = 1;  // a node of time t runs t / speed
+  std::string kind;  // which of a node's times it is; may be empty
 };
 
 // A transfer of b bytes arrives latency + b / bytes_per_ns nanoseconds after it starts. 1 byte/ns is 1 GB/s.
@@ -67,13 +69,18 @@ class Machine {
 // What the nodes and edges of one graph cost on one machine. Both must outlive it.
 class CostModel {
  public:
-  // Throws std::runtime_error when all times and transfers, each where it takes longest, do not add up to a time in 64 bits.
+  // Throws std::runtime_error when a node has no time for a device's kind, or when all times and
+  // transfers, each where it takes longest, do not add up to a time in 64 bits.
   CostModel(const TaskGraph& graph, const Machine& machine);
 
   const TaskGraph& graph() const { return graph_; }
   const Machine& machine() const { return machine_; }
   DeviceIndex device_count() const { return machine_.device_count(); }
+  // Whether every node takes its time on any device.
+  bool same_speeds() const { return same_speeds_; }
   bool uniform() const { return same_speeds_ && machine_.same_links(); }
+  // How fast the device runs the graph's nodes on average; 1 if it takes their times.
+  double speed(DeviceIndex device) const { return speed_[device]; }
 
   Nanoseconds run_time(NodeIndex node, DeviceIndex device) const {
     return same_speeds_ ? graph_.time(node) : slow_run_time(node, device);
@@ -95,9 +102,9 @@ class CostModel {
   }
   // The node's time, averaged over the devices.
   Nanoseconds average_time(NodeIndex node) const {
-    return same_speeds_
-               ? graph_.time(node)
-               : static_cast<Nanoseconds>(static_cast<double>(graph_.time(node)) * average_slowness_);
+    if (same_speeds_) return graph_.time(node);
+    if (!average_time_.empty()) return average_time_[node];
+    return static_cast<Nanoseconds>(static_cast<double>(graph_.time(node)) * average_slowness_);
   }
   // Whether all edges of the node move the same tensor, so that one number describes each transfer.
   bool one_size(NodeIndex node) const { return all_one_size_ || one_size_[node]; }
@@ -107,9 +114,10 @@ class CostModel {
 
  private:
   void check_sum() const;
+  void match_kinds();
   Nanoseconds slow_run_time(NodeIndex node, DeviceIndex device) const {
-    return static_cast<Nanoseconds>(static_cast<double>(graph_.time(node)) / machine_.device(device).speed +
-                                    0.5);
+    const Nanoseconds time = kind_.empty() ? graph_.time(node) : graph_.time(node, kind_[device]);
+    return static_cast<Nanoseconds>(static_cast<double>(time) / machine_.device(device).speed + 0.5);
   }
   Nanoseconds different_transfer_time(EdgeIndex edge, DeviceIndex from, DeviceIndex to) const {
     return machine_.same_links() ? average_transfer_[edge]
@@ -126,6 +134,9 @@ class CostModel {
   const Machine& machine_;
   bool same_speeds_, all_one_size_ = true;
   double average_slowness_ = 1;
+  std::vector<double> speed_;                  // by device
+  std::vector<std::size_t> kind_;              // by device, where the graph has times by kind
+  std::vector<Nanoseconds> average_time_;      // by node, there
   std::vector<Nanoseconds> average_transfer_;  // by edge
   std::vector<bool> one_size_;
 };

@@ -42,6 +42,10 @@ class TopologyReader {
                        above ? "above" : "from", least));
     return value.get<double>();
   }
+  std::string text(const Json& value, const char* field) const {
+    if (!value.is_string()) fail(fmt::format("{} is {}, expected text", field, brief(value.dump())));
+    return value.get<std::string>();
+  }
   double number_or(const Json& object, const char* field, double otherwise) const {
     return object.contains(field) ? number(object[field], field, 0, true) : otherwise;
   }
@@ -61,6 +65,7 @@ class TopologyReader {
       check_fields(kind, {"name", "count", "speed", "memory_bytes"});
       Device device;
       device.speed = number_or(kind, "speed", 1);
+      if (kind.contains("name")) device.kind = text(kind["name"], "name");
       if (kind.contains("memory_bytes"))
         device.memory_limit = static_cast<Bytes>(number_or(kind, "memory_bytes", 1));
       const double count = number_or(kind, "count", 1);

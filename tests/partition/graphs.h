@@ -19,6 +19,7 @@ struct Shape {
   Bytes largest = 1 << 20;
   int groups = 0, pins = 0;  // how many nodes get one
   DeviceIndex devices = 2;   // for pins
+  bool kinds = false;        // times on devices of kind "a" and of kind "b"
 };
 
 // Nodes 0…n-1, edges only upward; zero times and sizes occur.
@@ -35,6 +36,7 @@ inline TaskGraph random_graph(std::uint64_t seed, const Shape& shape) {
       task.colocate = static_cast<std::int32_t>(random.below(3));
     else if (random.below(shape.nodes) < shape.pins)
       task.pin = static_cast<std::int32_t>(random.below(shape.devices));
+    if (shape.kinds) task.times = {{"a", task.time}, {"b", random.below(shape.longest)}};
     builder.add_node(task);
   }
   for (NodeIndex from = 0; from < shape.nodes; ++from)

@@ -3,8 +3,10 @@
 
 #include <cmath>
 
+#include "partition/graph/generators.h"
 #include "partition/memory/overflow.h"
 #include "partition/partition.h"
+#include "partition/placement/baselines.h"
 #include "tests/partition/graphs.h"
 
 namespace convoy::partition {
@@ -229,6 +231,48 @@ TEST(Memory, UnderLimitsToBeCombinedIsNeverWorseThanABaselineAlone) {
           << seed << " " << algorithm_name(algorithm);
     }
   }
+}
+
+// A looser limit costs no time on large graphs either, but for what a search of so many moves
+// differs by from one run to the next.
+TEST(Memory, MakespansFallWithTheLimitOnLargeGraphs) {
+  GeneratorOptions size;
+  size.nodes = 600;
+  const TaskGraph graph = generate_transformer(size);
+  PartitionOptions options;
+  options.move_limit = 3000, options.threads = 1;
+  const Machine open = Machine::uniform(4, testing::kFastLink);
+  const PartitionResult unlimited = partition_graph(CostModel(graph, open), options);
+  Bytes peak = 0;
+  for (const DeviceUse& use : unlimited.simulation.use) peak = std::max(peak, use.peak_bytes);
+  const Bytes floor = unlimited.memory_floor;
+  double tighter = std::numeric_limits<double>::max();
+  for (const int share : {15, 25, 40, 60, 80, 100}) {
+    const Bytes limit = floor + (peak - floor) * share / 100;
+    const Machine machine = Machine::uniform(4, testing::kFastLink, limit);
+    const PartitionResult result = partition_graph(CostModel(graph, machine), options);
+    ASSERT_TRUE(result.placement) << share << ": " << result.reason;
+    const auto makespan = static_cast<double>(result.simulation.makespan);
+    RecordProperty(std::to_string(share), std::to_string(makespan));
+    EXPECT_LE(makespan, 1.01 * tighter) << "at " << share << " % of the way";
+    tighter = std::min(tighter, makespan);
+  }
+  EXPECT_LE(tighter, 1.01 * static_cast<double>(unlimited.simulation.makespan));
+}
+
+// Whatever time of the processor it was given.
+TEST(Memory, RepairEndsAtTheDeadline) {
+  const TaskGraph graph = testing::random_graph(1, {.nodes = 60, .edge_share = 0.1});
+  const Machine machine =
+      Machine::uniform(3, testing::kFastLink, graph.total_resident_bytes() / 3 + (1 << 20));
+  const CostModel cost(graph, machine);
+  const Units units(graph, 3);
+  const Placement start = place_on_one_device(cost, units);
+  const auto begin = std::chrono::steady_clock::now();
+  const OverflowResult result = fit_memory(cost, units, start, Effort::kThorough, std::chrono::seconds(60),
+                                           begin + std::chrono::milliseconds(100));
+  ASSERT_FALSE(result.placement) << "fits, and shows nothing";
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "partition/graph/generators.h"
 #include "partition/graph/read_task_graph.h"
+#include "partition/memory/overflow.h"
 #include "partition/placement/baselines.h"
 #include "partition/placement/pardnn.h"
 #include "partition/placement/schedule_state.h"
@@ -212,11 +213,51 @@ TEST(Slicing, ClustersArePathsThatCoverTheGraph) {
   EXPECT_EQ(seen, std::vector<int>(200, 1));
 }
 
+// What the state says of memory is what the simulator says, whatever was moved and undone before.
+TEST(ScheduleState, ExceedsLimitsAsTheSimulationDoes) {
+  int exceeded = 0;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    testing::Shape shape{.nodes = 60, .edge_share = 0.08};
+    const TaskGraph graph = testing::random_graph(seed, shape);
+    Machine machine = Machine::uniform(3, {20'000, 50});
+    machine.set_contention(seed % 2 == 1);
+    const CostModel cost(graph, machine);
+    const Placement begin = place_by_heft(cost, Units(graph, 3));
+    Bytes peak = 0;
+    for (const DeviceUse& use : simulate(cost, begin).use) peak = std::max(peak, use.peak_bytes);
+    for (DeviceIndex device = 0; device < 3; ++device)
+      machine.device(device).memory_limit = peak * (8 + static_cast<Bytes>(seed % 5)) / 8;
+    ScheduleState state(cost, begin.device_of, simulate(cost, begin));
+    Random random(seed);
+    std::vector<NodeIndex> held;
+    for (int round = 0; round < 60; ++round) {
+      const auto node = static_cast<NodeIndex>(random.below(60));
+      const bool finished = state.move_in_time(node, static_cast<DeviceIndex>(random.below(3)),
+                                               std::numeric_limits<Nanoseconds>::max() / 2);
+      if (random.below(2) == 0) state.overflow();
+      if (finished && random.below(3) != 0)
+        state.commit();
+      else
+        state.rollback();
+      const Bytes expected = memory_overflow(machine, simulate(cost, state.placement()));
+      ASSERT_EQ(state.overflow(), expected) << "seed " << seed << " round " << round;
+      exceeded += expected > 0;
+      state.held_at_worst(held);
+      ASSERT_EQ(held.empty(), expected == 0);
+    }
+  }
+  EXPECT_GT(exceeded, 100);
+  EXPECT_LT(exceeded, 1000);
+}
+
 // After any sequence of moves, kept or undone, the incremental times are those of a fresh simulation.
 void expect_times_of_simulation(bool contention) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
-    const TaskGraph graph = testing::random_graph(seed, {.nodes = 120, .edge_share = 0.05});
+    testing::Shape shape{.nodes = 120, .edge_share = 0.05};
+    shape.kinds = seed % 5 == 1;
+    const TaskGraph graph = testing::random_graph(seed, shape);
     Machine machine = Machine::uniform(3, {20'000, 50});
+    machine.device(0).kind = "a", machine.device(1).kind = machine.device(2).kind = "b";
     machine.set_contention(contention);
     if (seed % 4 == 1) machine.set_link(0, 1, {100'000, 1});
     if (seed % 4 == 2) machine.device(2).speed = 0.5;

@@ -115,5 +115,75 @@ TEST(PipeDream, ReadsProfiles) {
             "graph.txt:1: expected NODE -- TEXT -- forward_compute_time=…, found \"nonsense\"");
 }
 
+std::string piper_input(const std::string& instead_of = "", const std::string& by = "") {
+  std::string text = R"({"maxDevices": 3, "maxMemoryPerDevice": 1e6, "bandwidth": 1e9, "mbsInBatch": 8,
+    "nodes": [{"id": 4, "name": "a", "TMPCs": {"1": [
+      {"id": "vanilla", "timePerSample": 2e-6, "parameterSize": 10, "memoryUsageA": 30, "memoryUsageB": 20,
+       "syncTimeFw": {}, "syncTimeBw": {"2": 0}},
+      {"id": "activation recomp", "timePerSample": 3e-6, "parameterSize": 10, "memoryUsageA": 1, "memoryUsageB": 20,
+       "syncTimeFw": {}, "syncTimeBw": {"2": 0}}]}},
+     {"id": 2, "TMPCs": {"1": [
+      {"id": "vanilla", "timePerSample": 4e-6, "parameterSize": 0, "memoryUsageA": 5, "memoryUsageB": 0,
+       "syncTimeFw": {"4": 0}, "syncTimeBw": {}}]}}],
+    "edges": [{"sourceId": 4, "destId": 2, "communicationCost": 100}]})";
+  if (const std::size_t found = text.find(instead_of); !instead_of.empty())
+    text.replace(found, instead_of.size(), by);
+  return text;
+}
+
+TEST(Piper, ReadsInputs) {
+  const TaskGraph graph = parse_piper_input(piper_input(), "p.json");
+  ASSERT_EQ(graph.node_count(), 2);
+  EXPECT_EQ(graph.name(0), "a");
+  EXPECT_EQ(graph.time(0), 2000);
+  EXPECT_EQ(graph.resident_bytes(0), 20);
+  EXPECT_EQ(graph.parameter_bytes(0), 10);
+  EXPECT_EQ(graph.output_bytes(0), 30);
+  EXPECT_EQ(graph.bytes(0), 100);
+  EXPECT_EQ(graph.device_count(), 3);
+  EXPECT_EQ(graph.device_memory(), 1'000'000);
+  EXPECT_EQ(graph.bytes_per_ns(), 1);
+  EXPECT_EQ(graph.micro_batches(), 8);
+  // Our JSON keeps what the replicas exchange.
+  const TaskGraph again = parse_task_graph_json(task_graph_json(graph), "again.json");
+  EXPECT_EQ(again.parameter_bytes(0), 10);
+  EXPECT_EQ(again.parameter_bytes(1), 0);
+  const auto error_of = [](const std::string& text) -> std::string {
+    try {
+      parse_piper_input(text, "p.json");
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(error_of("{"), "p.json: not JSON of Piper's");
+  EXPECT_EQ(error_of(piper_input("2e-6", "-1")),
+            "p.json: node 4: timePerSample is -1, expected 0 or more and below 104 days");
+  EXPECT_EQ(error_of(piper_input("2e-6", "true")),
+            "p.json: node 4: timePerSample is true, expected a number");
+  EXPECT_EQ(error_of(piper_input("\"1\": [", "\"2\": [")),
+            "p.json: node 4: TMPCs has no list \"1\", of ways to run it on one device");
+  EXPECT_EQ(error_of(piper_input("\"maxDevices\": 3", "\"maxDevices\": 2.5")),
+            "p.json: maxDevices is 2.5, expected a whole number");
+  EXPECT_EQ(error_of(piper_input("\"bandwidth\": 1e9, ", "")), "p.json: bandwidth is missing");
+  EXPECT_EQ(error_of(piper_input("\"sourceId\": 4", "\"sourceId\": 7")),
+            "p.json: edge 7 -> 2: no node has the id 7");
+}
+
+// Parameters are exchanged, and all that is resident counts as memory.
+TEST(Pipeline, ExchangesParametersAndHoldsAllResidentBytes) {
+  TaskGraphBuilder builder;
+  TaskNode node;
+  node.time = 1'000'000, node.resident_bytes = 5000, node.parameter_bytes = 1000;
+  builder.add_node(node);
+  const TaskGraph graph = builder.build();
+  const Machine machine = Machine::uniform(2, {0, 1});
+  const std::optional<Pipeline> pipeline = plan_pipeline(CostModel(graph, machine), true);
+  ASSERT_TRUE(pipeline);
+  ASSERT_EQ(pipeline->stages[0].replicas, 2);
+  EXPECT_EQ(pipeline->stages[0].exchange, 1000 / 2);  // 2 (2 - 1) / 2 of them, for two micro-batches
+  EXPECT_EQ(pipeline->stages[0].bytes, 5000);
+}
+
 }  // namespace
 }  // namespace convoy::partition

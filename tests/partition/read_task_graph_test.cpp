@@ -221,6 +221,16 @@ TEST(ReadTaskGraph, NamesWhatIsNoNumberAndWhatIsTooLarge) {
   };
   EXPECT_EQ(error_of(R"({"id": 0, "time_us": true, "resident_bytes": 1, "output_bytes": 1})"),
             "f:1: node 0: time_us is true, expected a number");
+  EXPECT_EQ(error_of(R"({"id": 0, "time_us": {}, "resident_bytes": 1, "output_bytes": 1})"),
+            "f:1: node 0: time_us is empty, expected a time for each kind");
+  EXPECT_EQ(error_of(R"({"id": 0, "time_us": {"a": "x"}, "resident_bytes": 1, "output_bytes": 1})"),
+            "f:1: node 0: time_us of kind a is text, expected a number");
+  EXPECT_EQ(error_of(R"({"id": 0, "time_us": {"a": -1}, "resident_bytes": 1, "output_bytes": 1})"),
+            "f:1: node 0: time_us of kind a is -1, expected 0 or more and below 104 days");
+  EXPECT_EQ(error_of(R"({"id": 0, "time_us": {"a": 1, "a": 2}, "resident_bytes": 1, "output_bytes": 1})"),
+            "f:1: node 0: time of kind a is given twice");
+  EXPECT_EQ(error_of(R"({"id": 0, "time_us": {"a": {}}, "resident_bytes": 1, "output_bytes": 1})"),
+            "f:1: node 0: a is nested, expected a plain value");
   EXPECT_EQ(error_of(R"({"id": 0, "time_us": 1e400, "resident_bytes": 1, "output_bytes": 1})"),
             "f:1: time_us is 1e400, too large");
   const std::string lengthy(5000, 'x');

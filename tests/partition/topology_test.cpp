@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "partition/graph/read_task_graph.h"
+
 namespace convoy::partition {
 namespace {
 
@@ -38,7 +40,41 @@ TEST(Topology, ReadsACluster) {
   EXPECT_EQ(error_of(cluster, 3), "t.json: devices_per_node is 2, expected a divisor of the 3 devices");
 }
 
+// A node of one time has it everywhere; of two, each device takes its own, divided by its speed.
+TEST(Topology, KindsHaveTheirOwnTimes) {
+  const TaskGraph graph = parse_task_graph_json(
+      R"({"nodes": [{"id": 0, "time_us": {"fast": 10, "slow": 40}, "resident_bytes": 0, "output_bytes": 0},
+                    {"id": 1, "time_us": 7, "resident_bytes": 0, "output_bytes": 0}], "edges": []})",
+      "g.json");
+  const char* text = R"({"devices": [{"name": "fast"}, {"name": "slow"}, {"name": "slow", "speed": 2}],
+                         "latency_us": 1, "gbytes_per_second": 1})";
+  const Machine machine = parse_topology(text, "t.json", 0);
+  const CostModel cost(graph, machine);
+  EXPECT_FALSE(cost.same_speeds());
+  const std::vector<Nanoseconds> first = {10'000, 40'000, 20'000}, second = {7000, 7000, 3500};
+  for (DeviceIndex device = 0; device < 3; ++device) {
+    EXPECT_EQ(cost.run_time(0, device), first[device]);
+    EXPECT_EQ(cost.run_time(1, device), second[device]);
+  }
+  EXPECT_EQ(cost.average_time(0), 70'000 / 3);
+  const TaskGraph again = parse_task_graph_json(task_graph_json(graph), "again.json");
+  EXPECT_EQ(again.kinds(), graph.kinds());
+  EXPECT_EQ(again.time(0, 1), 40'000);
+  Machine other = machine;
+  other.device(1).kind = "medium";
+  try {
+    CostModel(graph, other);
+    ADD_FAILURE() << "takes a kind without a time";
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(
+        error.what(),
+        "node 0: no time for device 1, which is of kind \"medium\"; the graph has times for fast, slow");
+  }
+}
+
 TEST(Topology, ErrorsNameFileAndField) {
+  EXPECT_EQ(error_of(R"({"devices": [{"name": 1}], "latency_us": 1, "gbytes_per_second": 1})"),
+            "t.json: name is 1, expected text");
   EXPECT_EQ(error_of("{"), "t.json: not JSON");
   EXPECT_EQ(error_of(R"({"devices": [{}], "latency_us": 1, "gbytes_per_second": 1, "x": 1})"),
             "t.json: unknown field x");
