@@ -153,6 +153,7 @@ TEST(SharingPolicies, TheBoundKnowsEveryEngineAndTheMemory) {
   EXPECT_EQ(bound({{2, {3}, {}, 4, 6}, {2, {3}, {}, 4, 6}}, {1, 10}), ns(18)) << "clients exclude each other";
   EXPECT_EQ(bound(std::vector<testing::Given>(4, {1, {9}, {}, 1, 5}), {3, 10}), ns(22) - 1) << "bytes × time";
   EXPECT_EQ(bound({{2, {3, 3}, {7}, 4, 0, 5}}), ns(5 + 19)) << "one client's own path";
+  EXPECT_EQ(bound({{1, {5}, {}, 0, 0, 10}, {1, {5}, {}, 0, 0, 10}}), ns(10 + 1 + 10)) << "late arrivals";
 }
 
 TEST(SharingPolicies, GeneticIsWithinOnePercentOfTheBestUnderALimit) {
