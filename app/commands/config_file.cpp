@@ -72,6 +72,9 @@ void apply(CLI::Option& option, const std::string& key, const std::vector<std::s
   };
   if (inputs.size() != 1 && option.get_items_expected_max() <= 1)
     wrong(fmt::format("found {} values, expected one", inputs.size()));
+  for (const std::string& input : inputs)
+    if (input.starts_with('[') || input.starts_with('{'))
+      wrong(fmt::format("found '{}', expected a value or one list of values", input));
   if (inputs.empty()) return;  // an empty list is the default of every list
   const bool flag = option.get_expected_min() == 0;
   if (flag && inputs[0] != "true" && inputs[0] != "false")
