@@ -132,9 +132,9 @@ Machine Partitioner::with_limits(double share) const {
   return machine;
 }
 
-// A placement that is moved far below a limit at once may lose less than one that is pushed under it
-// bit by bit. The tighter limits are the same for every limit of a graph, so that a looser one finds
-// what a tighter one does.
+// A placement that is moved far below a limit at once may lose less than one that is pushed under
+// it bit by bit. The tighter limits are the same for every limit of a graph, so that a looser one
+// finds what a tighter one does.
 void Partitioner::try_tighter(Entry& best) const {
   constexpr double kStep = 1.025;
   constexpr int kMostSteps = 8;

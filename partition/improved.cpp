@@ -171,9 +171,9 @@ void Partitioner::try_all_placements(Entry& best) const {
 
 // Searches on fewer devices, where those come close: each for a while, then the best for the rest
 // of the time. When transfers are dear more devices only make the space to search larger, and no
-// answer should be longer for having them: with its seed it takes the way that a machine of so many
-// devices would. If limits bind, it begins with a placement that exceeds them: what is short before it
-// fits is often short when it does.
+// answer should be longer for having them: with its seed it takes the way that a machine of so
+// many devices would. If limits bind, it begins with a placement that exceeds them: what is short
+// before it fits is often short when it does.
 Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits, bool repaired) const {
   if (repaired) {
     ++limits.seed;

@@ -40,9 +40,10 @@ struct ReadOptions {
 //   backward_compute_time=MS, activation_size=BYTES, parameter_size=BYTES` and, after a tab, `node1 -- node2`. A node's time is
 //   both times together, its resident bytes are its parameters; a size may be a list in brackets, of which the sum is taken.
 // Piper's inputs (github msr-fiddle/piper, inputs/*.json), known by "TMPCs" in the first 64 KiB: of
-//   each node the first entry of TMPCs["1"], so without tensor parallelism. timePerSample is in seconds, as Piper adds it to
-//   bytes / bandwidth; parameterSize is exchanged, memoryUsageB resident, memoryUsageA the output, an edge's communicationCost
-//   its bytes; maxDevices, maxMemoryPerDevice, bandwidth and mbsInBatch describe the machine and the batch.
+//   each node the first entry of TMPCs["1"], so without tensor parallelism. timePerSample is in
+//   seconds, as Piper adds it to bytes / bandwidth; parameterSize is exchanged, memoryUsageB is
+//   resident, memoryUsageA is the output, and an edge's communicationCost is its bytes. maxDevices,
+//   maxMemoryPerDevice, bandwidth and mbsInBatch describe the machine and the batch.
 TaskGraph read_task_graph(const std::filesystem::path& path, const ReadOptions& options = {});
 
 TaskGraph read_pardnn_folder(const std::filesystem::path& folder);

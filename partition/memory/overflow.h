@@ -32,10 +32,11 @@ struct OverflowResult {
 // placements of a small graph (devices^units up to 2^20).
 enum class Effort { kQuick, kThorough };
 
-// Min-knapsack greedy: where a device exceeds its limit, the units live at its peak are moved to devices with room, least
-// added cost per byte freed first, until the excess is covered; re-simulated and repeated. When that stalls, a local
-// search on the excess follows, for `time` of this thread's processor time, so that a busy machine finds
-// what an idle one does; no step begins after `deadline`. The makespan is secondary here; the improvement comes after.
+// Min-knapsack greedy: where a device exceeds its limit, the units live at its peak are moved to
+// devices with room, least added cost per byte freed first, until the excess is covered;
+// re-simulated and repeated. When that stalls, a local search on the excess follows, for `time` of
+// this thread's processor time, so that a busy machine finds what an idle one does; no step begins
+// after `deadline`. The makespan is secondary here; the improvement comes after.
 OverflowResult fit_memory(
     const CostModel& cost, const Units& units, const Placement& placement, Effort effort,
     std::chrono::nanoseconds time,

@@ -33,7 +33,8 @@ class ExactState {
   // Whether every device was within its limit before now(); once all has ended, ever.
   bool within_limits() const;
   Nanoseconds finish(NodeIndex node) const { return finish_[node]; }
-  // Of a node that has started: how many started before it. Nodes that last no time may share a start.
+  // Of a node that has started: how many started before it. Nodes that last no time may share a
+  // start.
   NodeIndex turn(NodeIndex node) const { return turn_[node]; }
 
  private:

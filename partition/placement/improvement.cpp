@@ -39,8 +39,8 @@ double LocalSearch::start_weight() const {
   return 10 * static_cast<double>(recorded_.makespan) / std::max(bytes, 1.0);
 }
 
-// Strategic oscillation (Glover, Decision Sciences 8, 1977): the way from one schedule that fits to a
-// better one may lead over some that do not. The weight grows until the search comes back.
+// Strategic oscillation (Glover, Decision Sciences 8, 1977): the way from one schedule that fits
+// to a better one may lead over some that do not. The weight grows until the search comes back.
 void LocalSearch::weigh_overflow() {
   constexpr int kEvery = 64;
   constexpr double kStep = 1.25;

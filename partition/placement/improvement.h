@@ -19,8 +19,8 @@ struct ImprovementLimits {
       std::numeric_limits<std::int64_t>::max();  // the most moves to try; for repeatable runs
   Nanoseconds good_enough = 0;                   // stop at this makespan
   std::uint64_t seed = 1;
-  // At first, as a fraction of the makespan, if there are many moves for each node: a move that adds
-  // so much is accepted once in e tries.
+  // At first, as a fraction of the makespan, if there are many moves for each node: a move that
+  // adds so much is accepted once in e tries.
   double temperature = 0.03;
 };
 

@@ -146,7 +146,8 @@ void LocalSearch::kick() {
   since_best_ = 0;
 }
 
-// A node that keeps bytes where a limit is exceeded, alone or with what it is joined to, goes elsewhere.
+// A node that keeps bytes where a limit is exceeded, alone or with what it is joined to, goes
+// elsewhere.
 bool LocalSearch::try_relief() {
   if (held_.empty()) return false;
   const NodeIndex node = held_[static_cast<std::size_t>(random_.below(std::ssize(held_)))];

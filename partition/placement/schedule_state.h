@@ -36,8 +36,9 @@ class ScheduleState {
   // By how many bytes all devices together exceed their limits; more than `most` may be too little.
   // A pass over the graph.
   Bytes overflow(Bytes most = kUnlimited) const;
-  // Lists the nodes that keep bytes on the device that exceeded its limit most at the last overflow(),
-  // at the time of its peak. May list a node twice, and lists none if no limit was exceeded.
+  // Lists the nodes that keep bytes on the device that exceeded its limit most at the last
+  // overflow(), at the time of its peak. May list a node twice, and lists none if no limit was
+  // exceeded.
   void held_at_worst(std::vector<NodeIndex>& nodes) const;
   Placement placement() const;
   std::vector<DeviceIndex> devices() const;
