@@ -28,8 +28,7 @@ namespace convoy::data {
 struct StoreInfo {
   ImageShape shape;  // of every image; {0, 0, C} of encoded images, whose sizes differ
   ImageFormat format = ImageFormat::pixels;
-  std::array<std::int64_t, 2> size{};           // images by Split
-  std::array<std::int64_t, 2> largest_bytes{};  // of one stored image, by Split
+  std::array<std::int64_t, 2> size{};  // images by Split
   std::vector<std::string> classes;
   std::vector<float> mean, std;  // per channel, scale 0..1
 
