@@ -204,6 +204,31 @@ TEST(ImageDecoder, TakesNoTablesFromTheImageBefore) {
   EXPECT_THROW(decoder.read({0, 0, 24, 24}, 1, pixels.data()), std::runtime_error);
 }
 
+// libjpeg-turbo decodes arithmetic coding, of the same coefficients. Black and white pixels make
+// large ones that are frequent, and so have short codes.
+TEST(ImageDecoder, HuffmanCodesGiveThePixelsOfArithmeticCoding) {
+  Image harsh = detailed_image(70, 90, 3, 1);
+  for (std::size_t i = 0; i < harsh.pixels.size(); ++i)
+    harsh.pixels[i] = random_bytes(1, i / 3)[0] % 2 == 0 ? 0 : 255;
+  for (const Image& image : {harsh, detailed_image(70, 90, 3, 1)}) {
+    for (const int quality : {3, 50, 100}) {
+      for (const int restart : {0, 3}) {
+        for (const int h : {1, 2}) {
+          JpegKind kind{.name = "", .h = h, .v = h, .restart = restart, .quality = quality};
+          kind.arithmetic = true;
+          const Bytes expected = decode_image(kind.encode(image), 3).pixels;
+          kind.arithmetic = false;
+          for (const bool optimised : {false, true}) {
+            kind.optimised = optimised;
+            EXPECT_TRUE(decode_image(kind.encode(image), 3).pixels == expected)
+                << quality << " " << restart << " " << h << " " << optimised;
+          }
+        }
+      }
+    }
+  }
+}
+
 // A region is whole if what it needs is there.
 TEST(ImageDecoder, MissingRowsAreFoundWhereTheyAreNeeded) {
   for (const JpegKind& kind : jpeg_kinds()) {
