@@ -1,5 +1,5 @@
-// libjpeg reports errors by calling back; it is C and cannot be unwound by an exception, so the callback jumps
-// out. Nothing with a destructor may live between setjmp and the jump.
+// libjpeg reports errors by calling back; it is C and cannot be unwound by an exception, so the
+// callback jumps out. Nothing with a destructor may live between setjmp and the jump.
 #include <csetjmp>
 #include <cstdio>
 // jpeglib.h needs FILE and size_t declared before it.
@@ -24,8 +24,8 @@ namespace {
 constexpr int kRows = 4;
 // Real files have about ten scans. More of them only make a small file cost much time.
 constexpr int kMostScans = 200;
-// Upsampled colour reaches one sample, two pixels, beyond its own; smoothing of an incomplete progressive image
-// reaches two blocks.
+// Upsampled colour reaches one sample, two pixels, beyond its own; smoothing of an incomplete
+// progressive image reaches two blocks.
 constexpr JDIMENSION kMarginPixels = 2, kMarginBlocks = 2;
 
 // Pixels a side that a block of 8x8 coefficients becomes. libjpeg-turbo may be built to look like
@@ -76,7 +76,8 @@ class Jpeg final : public Codec {
     jpeg->err->format_message(jpeg, self->message_.data());
     std::longjmp(self->escape_, 1);
   }
-  // Levels below 0 are warnings. Most say that data are missing or damaged; these leave the pixels as they are.
+  // Levels below 0 are warnings. Most say that data are missing or damaged; these leave the pixels
+  // as they are.
   static void on_message(j_common_ptr jpeg, int level) {
     switch (jpeg->err->msg_code) {
       case JWRN_EXTRANEOUS_DATA:
@@ -142,7 +143,7 @@ class Jpeg final : public Codec {
         !multiple_scans ? kMarginPixels
                         : kMarginBlocks * static_cast<JDIMENSION>(8 / reduction * jpeg_.max_h_samp_factor);
     const auto x = static_cast<JDIMENSION>(region.x), right = x + static_cast<JDIMENSION>(region.width);
-    // Of fewer samples a row libjpeg would choose another way of upsampling.
+    // With fewer samples a row libjpeg would choose another way of upsampling.
     const auto least = static_cast<JDIMENSION>(3 * jpeg_.max_h_samp_factor);
     const JDIMENSION end = std::min(jpeg_.output_width, std::max(right + margin, least));
     JDIMENSION first = std::min(x > margin ? x - margin : 0, end > least ? end - least : 0);
@@ -155,7 +156,9 @@ class Jpeg final : public Codec {
   }
 
   bool start_huffman() {
-    if (!kCanReplaceHuffman || !huffman_.start(jpeg_, {jpeg_.src->next_input_byte, jpeg_.src->bytes_in_buffer})) return false;
+    if (!kCanReplaceHuffman ||
+        !huffman_.start(jpeg_, {jpeg_.src->next_input_byte, jpeg_.src->bytes_in_buffer}))
+      return false;
     replace_huffman(jpeg_, decode_mcu);
     jpeg_.src->next_input_byte = huffman_.rest().data();
     jpeg_.src->bytes_in_buffer = huffman_.rest().size();
@@ -190,7 +193,7 @@ class Jpeg final : public Codec {
       for (std::size_t i = 0; i < got; ++i, to += wanted)
         if (!direct) convert(rows[i], static_cast<std::size_t>(region.width), to);
     }
-    // What follows the last row is read too if that row was: an image without its end is not whole.
+    // The end of the file is read after the last row: an image without its end is not whole.
     if (jpeg_.output_scanline == jpeg_.output_height) {
       jpeg_finish_decompress(&jpeg_);
     } else {

@@ -13,8 +13,8 @@ constexpr std::size_t kMcuBytes = D_MAX_BLOCKS_IN_MCU * kBlock * 4;
 // libjpeg-turbo refuses sums beyond 32 bits.
 constexpr int kMostDc = 1 << 30;
 
-// Where the coefficients of a zigzag through a block belong (T.81, figure A.6). As in libjpeg-turbo, those that damaged
-// data place beyond the block go to its end.
+// The places of the coefficients along the zigzag through a block (T.81, figure A.6). As in
+// libjpeg-turbo, coefficients that damaged data put beyond the block go to its end.
 constexpr auto kPlace = [] {
   std::array<std::uint8_t, kBlock + 16> places{};
   std::size_t k = 0;

@@ -1,9 +1,11 @@
-// Decodes the Huffman codes of a sequential JPEG scan in place of libjpeg-turbo, which does all the rest: tables,
-// inverse transform, upsampling, colours. It takes less time, because one look-up gives up to two coefficients, and
-// because it decodes only what a region needs: blocks outside of the region leave
-// no coefficients, and segments between restart markers (ITU-T T.81, E.1.4) are passed over.
+// Decodes the Huffman codes of a sequential JPEG scan in place of libjpeg-turbo, which does all the
+// rest: tables, inverse transform, upsampling, colours. It takes less time, because one look-up
+// gives up to two coefficients, and because it decodes only what a region needs: blocks outside of
+// the region leave no coefficients, and segments between restart markers (ITU-T T.81, E.1.4) are
+// passed over.
 //
-// The coefficients are those of libjpeg-turbo. Scans that are damaged or unusual are left to its own decoder.
+// The coefficients are those of libjpeg-turbo. Scans that are damaged or unusual are left to its
+// own decoder.
 #pragma once
 
 #include <cstddef>
@@ -36,13 +38,14 @@ class JpegCodes {
   // One or two coefficients whose codes and values the looked-up bits hold, from the lowest bit on:
   //   4 bits   the bits that they take
   //   4        the zeros before the first one
-  //   8        the coefficients that they make with the zeros before them. kEnd is added if the block ends after
-  //            them; kUnknown means that the bits do not hold the first one.
+  //   8        the coefficients that they make with the zeros before them. kEnd is added if the
+  //            block ends after them; kUnknown means that the bits do not hold the first one.
   //   8, 8     their values; of one alone the second value is 0, and of 16 zeros the first one is.
   using Pair = std::uint32_t;
   static constexpr std::uint32_t kEnd = 64, kUnknown = 127;
 
-  // Takes the table of DC or AC coefficients; pairs are those of AC coefficients. Does nothing if it has it already.
+  // Takes the table of DC or AC coefficients; pairs are those of AC coefficients. Does nothing if
+  // it has it already.
   void set(const JHUFF_TBL& table, bool ac);
   Pair pair(const JpegBits& bits) const { return pairs_[bits.peek(kLookBits)]; }
   // Takes one symbol; returns -1 if there is no such code.
@@ -63,13 +66,14 @@ class JpegCodes {
 
 class JpegHuffman {
  public:
-  // Returns whether it can decode the file's only scan; the file has been opened by jpeg_start_decompress(). `scan`
-  // holds what follows the header of the scan, and must stay where it is.
+  // Returns whether it can decode the file's only scan; the file has been opened by
+  // jpeg_start_decompress(). `scan` holds what follows the header of the scan, and must stay where
+  // it is.
   bool start(const jpeg_decompress_struct& jpeg, std::span<const std::uint8_t> scan);
   // Columns of MCUs (T.81, A.2) that are needed; all of them if it is not called.
   void set_columns(std::int64_t first, std::int64_t last) { first_column_ = first, last_column_ = last; }
-  // Takes the next MCU of the scan. `blocks` has room for its coefficients, which are zero, or is null. Returns false
-  // if libjpeg-turbo must decode the image.
+  // Takes the next MCU of the scan. `blocks` has room for its coefficients, which are zero, or is
+  // null. Returns false if libjpeg-turbo must decode the image.
   bool decode(JBLOCKROW* blocks);
   // The file from the end of the scan on.
   std::span<const std::uint8_t> rest() const { return rest_; }

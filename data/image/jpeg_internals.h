@@ -1,5 +1,6 @@
-// The place in libjpeg-turbo where another Huffman decoder can be put in. It is declared in jpegint.h, which the
-// distributions' development packages install; a build without it uses libjpeg-turbo's own decoder.
+// The place in libjpeg-turbo where another Huffman decoder can be put in. It is declared in
+// jpegint.h, which the distributions' development packages install; a build without it uses
+// libjpeg-turbo's own decoder.
 #pragma once
 
 #include <cstdint>
