@@ -255,7 +255,8 @@ std::vector<std::size_t> restart_markers(const Bytes& file) {
   return found;
 }
 
-// 16 segments of 32x16 pixels, in 8 rows; that of rows 48 to 63 and columns 32 to 63 loses its data.
+// 16 segments of 32x16 pixels, in 8 rows; that of rows 48 to 63 and columns 32 to 63 loses its
+// data.
 TEST(ImageDecoder, DamageIsFoundInTheSegmentsThatARegionNeeds) {
   const JpegKind kind{.name = "", .h = 2, .v = 2, .restart = 2};
   const Image image = detailed_image(128, 64, 3, 7);

@@ -1,4 +1,4 @@
-// What the data tests share: a folder that goes away, expected messages, and small encoded images.
+// Shared by the data tests: a folder that goes away, expected messages, and small encoded images.
 #pragma once
 
 #include <archive.h>
@@ -148,7 +148,8 @@ struct NamedBytes {
   Bytes content;
 };
 
-// A tar of those files in that order; the filter is one of libarchive's names: "none", "gzip", "xz".
+// A tar of those files in that order; the filter is one of libarchive's names: "none", "gzip",
+// "xz".
 inline void write_tar(const std::filesystem::path& file, const std::vector<NamedBytes>& files,
                       const char* filter) {
   archive* writer = archive_write_new();

@@ -1,4 +1,5 @@
-// Input: 8 bytes that say which region is read, at which reduction and with how many channels; then a file.
+// Input: 8 bytes that say which region is read, at which reduction and with how many channels; then
+// a file.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// libFuzzer's entry. `data_fuzz TARGET FOLDER [libFuzzer's flags]` writes the seeds to the folder, in
-// which libFuzzer keeps the inputs that reach new code. `data_fuzz TARGET FILE` runs one input.
+// libFuzzer's entry. `data_fuzz TARGET FOLDER [libFuzzer's flags]` writes the seeds to the folder,
+// in which libFuzzer keeps the inputs that reach new code. `data_fuzz TARGET FILE` runs one input.
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>

@@ -1,4 +1,5 @@
-// Input: the first byte chooses a good file of encoded images; every 4 bytes then change one of its bytes.
+// Input: the first byte chooses a good file of encoded images; every 4 bytes then change one of its
+// bytes.
 #include "data/store/store.h"
 
 #include <sys/mman.h>

@@ -1,5 +1,6 @@
 // The targets of fuzzing: readers of files that others made. An input must be read, or refused with
-// std::runtime_error; tests/data/fuzz_test.cpp runs some inputs in every build, main.cpp hands them to libFuzzer.
+// std::runtime_error; tests/data/fuzz_test.cpp runs some inputs in every build, main.cpp hands them
+// to libFuzzer.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +19,9 @@ struct Target {
   std::vector<Bytes> (*seeds)();                     // small inputs, most of them good files
 };
 
-// image: regions of JPEG and PNG files; store: HDF5 files of encoded images; archive: listing, links and layouts of
-// tar and zip archives; webdataset: shards and their labels; csv; records: IDX and CIFAR files; devkit: MATLAB files;
-// convert: whole conversions of archives.
+// image: regions of JPEG and PNG files; store: HDF5 files of encoded images; archive: listing,
+// links and layouts of tar and zip archives; webdataset: shards and their labels; csv; records: IDX
+// and CIFAR files; devkit: MATLAB files; convert: whole conversions of archives.
 const std::vector<Target>& targets();
 
 // Only std::runtime_error is an answer to a bad file; anything else ends the program.
