@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # Fuzzes the readers of files that others made: libFuzzer under the address and undefined-behaviour sanitizers.
 # Usage: jobs/fuzz.sh TARGET [RUNS]
-#   TARGET  image, store, archive, webdataset, csv, records, devkit or convert: see tests/fuzz/targets.h
+#   TARGET  image, store, archive, webdataset, csv, records, devkit or convert:
+#           tests/fuzz/targets.h describes them
 #   RUNS    inputs; default: 1000000
-# Inputs that fail are written to build/fuzz/TARGET; build/fuzz/tests/data_fuzz TARGET FILE runs one again.
+# Inputs that fail are written to build/fuzz/TARGET. To run one again:
+#   build/fuzz/tests/data_fuzz TARGET FILE
 # Needs clang: apt-get install clang libclang-rt-14-dev libomp-dev
 set -euo pipefail
-case "${1:---help}" in -h | --help) sed -n '2,7p' "$0" | cut -c3-; exit 0 ;; esac
+case "${1:---help}" in -h | --help) sed -n '2,9p' "$0" | cut -c3-; exit 0 ;; esac
 case $1 in -*) echo "fuzz.sh: found '$1', expected a target; see --help" >&2; exit 2 ;; esac
 command -v clang++ >/dev/null || { echo "fuzz.sh: no clang++ on the PATH: apt-get install clang libclang-rt-14-dev libomp-dev" >&2; exit 1; }
 root=$(cd "$(dirname "$0")/.." && pwd)
