@@ -1,5 +1,5 @@
-// A file that appears whole or not at all: it is written beside its place, synced and renamed. Where there is a link, what
-// it leads to; a device or a pipe is written as it is.
+// A file that appears whole or not at all: it is written next to its place, synced and renamed.
+// A link's target is replaced, not the link; a device or a pipe is written as it is.
 #pragma once
 
 #include <filesystem>
@@ -23,8 +23,9 @@ class AtomicFile {
   bool in_place_ = false, committed_ = false;
 };
 
-// From now on SIGINT, SIGTERM and SIGHUP, where they are not ignored (nohup), remove what is being written and then end
-// the process, as they would anyway. For commands that do nothing else; a training handles signals itself.
+// From now on SIGINT, SIGTERM and SIGHUP, where they are not ignored (nohup), remove what is being
+// written and then end the process, as they would anyway. For commands that do nothing else; a
+// training handles signals itself.
 void remove_partial_files_on_signals();
 
 void write_file_atomically(const std::filesystem::path& destination, std::string_view content);

@@ -20,7 +20,7 @@ convert() { # STORE FLAGS…
 }
 convert raw256 --encode raw --size 256
 convert jpeg256 --encode jpeg:90 --short-side 256
-convert photos --encode keep
+convert photos --encode seekable
 printf '%-14s %-10s %10s %8s %10s %12s\n' network data images/s ratio step/ms waiting
 for row in "$@"; do
   model=${row%:*} batch=${row#*:}

@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
 # Fuzzes the readers of files that others made: libFuzzer under the address and undefined-behaviour sanitizers.
 # Usage: jobs/fuzz.sh TARGET [RUNS]
-#   TARGET  image or store: the targets of tests/data/fuzz_targets.h
+#   TARGET  image, store, archive, webdataset, csv, records, devkit or convert:
+#           tests/fuzz/targets.h describes them
 #   RUNS    inputs; default: 1000000
-# Inputs that fail are written to build/fuzz/TARGET. Needs clang: apt-get install clang libclang-rt-14-dev libomp-dev
+# Inputs that fail are written to build/fuzz/TARGET. To run one again:
+#   build/fuzz/tests/data_fuzz TARGET FILE
+# Needs clang: apt-get install clang libclang-rt-14-dev libomp-dev
 set -euo pipefail
-case "${1:---help}" in -h | --help) sed -n '2,6p' "$0" | cut -c3-; exit 0 ;; esac
+case "${1:---help}" in -h | --help) sed -n '2,9p' "$0" | cut -c3-; exit 0 ;; esac
 case $1 in -*) echo "fuzz.sh: found '$1', expected a target; see --help" >&2; exit 2 ;; esac
 command -v clang++ >/dev/null || { echo "fuzz.sh: no clang++ on the PATH: apt-get install clang libclang-rt-14-dev libomp-dev" >&2; exit 1; }
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -14,6 +17,6 @@ cmake --preset fuzz >/dev/null
 cmake --build --preset fuzz --target data_fuzz
 mkdir -p "build/fuzz/$1"
 # HDF5 keeps some memory of files that are damaged.
-export CONVOY_FUZZ_TARGET=$1 LSAN_OPTIONS="print_suppressions=0:suppressions=$root/tests/lsan.supp"
-exec build/fuzz/tests/data_fuzz -runs="${2:-1000000}" -max_len=6000 -timeout=20 -detect_leaks=0 \
+export LSAN_OPTIONS="print_suppressions=0:suppressions=$root/tests/lsan.supp"
+exec build/fuzz/tests/data_fuzz "$1" "build/fuzz/$1/inputs" -runs="${2:-1000000}" -max_len=8000 -timeout=20 -report_slow_units=20 -detect_leaks=0 \
   -artifact_prefix="build/fuzz/$1/"

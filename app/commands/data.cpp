@@ -124,11 +124,11 @@ void check_encoding(const ConvertFlags& flags) {
   const auto& [size, short_side] = std::pair(flags.options.size, flags.options.short_side);
   const Form form = flags.options.encoding.form;
   if (size > 0 && short_side > 0) throw UsageError("--short-side: found with --size, expected one of them");
-  if (form == Form::keep && (size > 0 || short_side > 0))
+  if ((form == Form::keep || form == Form::seekable) && (size > 0 || short_side > 0))
     throw UsageError(
-        fmt::format("--{}: found with --encode keep, which copies the files as they are, "
-                    "expected jpeg:QUALITY or raw",
-                    size > 0 ? "size" : "short-side"));
+        fmt::format("--{}: found with --encode {}, which keeps the images' pixels, expected "
+                    "jpeg:QUALITY or raw",
+                    size > 0 ? "size" : "short-side", flags.encode));
   if (form == Form::raw && short_side > 0)
     throw UsageError(
         "--short-side: found with --encode raw, whose images are equally large, expected --size or "
@@ -206,7 +206,8 @@ void add_convert(CLI::App& data_command) {
   add_source_flags(*command, *flags);
   command
       ->add_option("--encode", flags->encode,
-                   "keep: the files as they are; jpeg:QUALITY: shrunk and written as JPEG; raw: pixels")
+                   "keep: the files as they are; seekable: the same pixels, in JPEG files whose parts can be "
+                   "decoded alone; jpeg:QUALITY: shrunk and written as JPEG; raw: pixels")
       ->capture_default_str()
       ->check(CLI::Validator(
           [](std::string& text) -> std::string {

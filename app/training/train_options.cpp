@@ -11,6 +11,7 @@
 
 #include "app/errors.h"
 #include "app/training/option_table.h"
+#include "kernels/device/sample_transform.h"
 
 namespace convoy::app {
 namespace {
@@ -86,6 +87,11 @@ void check_augmentation(const TrainOptions& o) {
   require(o.color_jitter.empty() || o.color_jitter[3] <= 0.5,
           fmt::format("--color-jitter: found a hue of {}, expected at most 0.5",
                       o.color_jitter.empty() ? 0 : o.color_jitter[3]));
+  const auto left =
+      kernels::kMostImageOps - std::ranges::count_if(o.color_jitter, [](double f) { return f != 0; });
+  require(!o.auto_augment.numbers || o.auto_augment.numbers->operations <= left,
+          fmt::format("--auto-augment: found '{}', expected at most {} operations with this --color-jitter",
+                      o.auto_augment.text(), left));
   require(o.test_resize == 0 || o.size > 0,
           "--test-resize: expected --size too, the pixels a side that a test cuts from the resized image");
   require(o.test_resize == 0 || o.test_resize >= o.size,
@@ -114,12 +120,13 @@ AutoAugmentPolicy AutoAugmentPolicy::parse(const std::string& text) {
   const std::string_view numbers =
       text.starts_with(kNumbers) ? std::string_view(text).substr(kNumbers.size()) : std::string_view();
   if (const auto colon = numbers.find(':'); colon != std::string_view::npos) {
-    const auto operations = number_between(numbers.substr(0, colon), 1, 14);
+    const auto operations = number_between(numbers.substr(0, colon), 1, kernels::kMostImageOps);
     const auto magnitude = number_between(numbers.substr(colon + 1), 0, 30);
     if (operations && magnitude) return {data::AutoAugment::rand, RandAugment{*operations, *magnitude}};
   }
   throw std::invalid_argument(fmt::format(
-      "found '{}', expected none, trivial, rand or rand:N:M with N from 1 to 14 and M from 0 to 30", text));
+      "found '{}', expected none, trivial, rand or rand:N:M with N from 1 to {} and M from 0 to 30", text,
+      kernels::kMostImageOps));
 }
 
 void check_precision(kernels::Backend backend, Precision precision) {

@@ -37,7 +37,7 @@ inline constexpr auto kChoices<data::AutoAugment> =
                                               {"trivial", data::AutoAugment::trivial},
                                               {"rand", data::AutoAugment::rand}});
 
-// The number of operations of RandAugment, 1 to 14, and their magnitude, 0 to 30.
+// The operations of RandAugment, 1 to kernels::kMostImageOps, and their magnitude, 0 to 30.
 struct RandAugment {
   int operations = 2, magnitude = 9;
   bool operator==(const RandAugment&) const = default;

@@ -1,4 +1,4 @@
-// What a conversion is going to write: which files, in which rows, under which labels.
+// The plan of a conversion: it says which files go into which rows, under which labels.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// CIFAR's binary version (Krizhevsky, https://www.cs.toronto.edu/~kriz/cifar.html): records of one label byte
-// (CIFAR-100: coarse label, fine label) and 3072 pixel bytes, a plane a channel, red first.
+// CIFAR's binary version (Krizhevsky, https://www.cs.toronto.edu/~kriz/cifar.html): records of one
+// label byte (CIFAR-100: coarse label, fine label) and 3072 pixel bytes, a plane a channel, red
+// first.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

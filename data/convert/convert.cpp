@@ -76,9 +76,9 @@ void refuse_flags_of_images(const Conversion& conversion, SourceFormat format) {
       : options.test_share != 0      ? "--test-share"
       : !options.root.empty()        ? "--root"
       : !options.test_folder.empty() ? "--test-folder"
-      : options.encoding.form == Encoding::Form::keep || options.encoding.form == Encoding::Form::jpeg
-          ? "--encode"
-          : nullptr;
+      : options.encoding.form == Encoding::Form::automatic || options.encoding.form == Encoding::Form::raw
+          ? nullptr
+          : "--encode";
   if (flag != nullptr)
     throw std::runtime_error(fmt::format("{}: a set of format {}, expected images with {}", conversion.name,
                                          name_of(format), flag));

@@ -16,13 +16,14 @@ enum class SourceFormat : std::uint8_t { automatic, images, tiny_imagenet, webda
 const char* name_of(SourceFormat format);
 
 struct Encoding {
-  // automatic: chosen from the images. keep: the files' own bytes. jpeg: shrunk, if asked, and
-  // written as JPEG. raw: pixels, all images equally large.
-  enum class Form : std::uint8_t { automatic, keep, jpeg, raw };
+  // automatic: chosen from the images. keep: the files' own bytes. seekable: JPEG files rewritten
+  // with restart markers, the same pixels. jpeg: shrunk, if asked, and written as JPEG. raw:
+  // pixels, all images equally large.
+  enum class Form : std::uint8_t { automatic, keep, seekable, jpeg, raw };
   Form form = Form::automatic;
   int quality = 90;  // of jpeg, 1 to 100
-  // "auto", "keep", "raw", "jpeg:QUALITY"; throws std::invalid_argument saying what was found and
-  // expected.
+  // "auto", "keep", "seekable", "raw", "jpeg:QUALITY"; throws std::invalid_argument saying what was
+  // found and expected.
   static Encoding parse(const std::string& text);
   std::string to_string() const;
 };

@@ -34,10 +34,10 @@ class Chooser {
 
   Encoding choose(Conversion& conversion) const {
     Encoding encoding;
-    encoding.form = reason_.empty() ? Encoding::Form::raw : Encoding::Form::keep;
+    encoding.form = reason_.empty() ? Encoding::Form::raw : Encoding::Form::seekable;
     conversion.options.note(reason_.empty() ? fmt::format("--encode raw, as all images have {}x{} pixels",
                                                           first_.width, first_.height)
-                                            : fmt::format("--encode keep, as {}", reason_));
+                                            : fmt::format("--encode seekable, as {}", reason_));
     return encoding;
   }
 
@@ -68,11 +68,12 @@ void look_at(const FileSource& source, const std::vector<Sample>& samples, Choos
 Encoding Encoding::parse(const std::string& text) {
   if (text == "auto") return {};
   if (text == "keep") return {Form::keep};
+  if (text == "seekable") return {Form::seekable};
   if (text == "raw") return {Form::raw};
   Encoding encoding{Form::jpeg};
   const auto fail = [&] {
     throw std::invalid_argument(
-        fmt::format("found '{}', expected auto, keep, raw or jpeg:QUALITY with a quality "
+        fmt::format("found '{}', expected auto, keep, seekable, raw or jpeg:QUALITY with a quality "
                     "from 1 to 100",
                     text));
   };
@@ -87,6 +88,8 @@ std::string Encoding::to_string() const {
   switch (form) {
     case Form::keep:
       return "keep";
+    case Form::seekable:
+      return "seekable";
     case Form::raw:
       return "raw";
     case Form::jpeg:

@@ -43,7 +43,7 @@ class FileSource {
   // The whole content; files compressed by themselves (.gz, .xz, …) are unpacked. Throws
   // std::runtime_error with the reason alone.
   virtual Bytes read(const std::string& path) const = 0;
-  // Of a source that reads by name: the file's bytes as stored; 0 if it cannot be read.
+  // The bytes of a file as stored, or 0 if it cannot be read. The source must read by name.
   virtual std::size_t size(const std::string& path) const = 0;
 
   // A visited file: valid during the visit only, to be read or streamed once.

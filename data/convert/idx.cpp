@@ -1,5 +1,5 @@
-// IDX files (LeCun, Cortes, Burges, "The MNIST database"): a big-endian header of type and extents, then the
-// bytes. MNIST, Fashion-MNIST, KMNIST and EMNIST come as four of them.
+// IDX files (LeCun, Cortes, Burges, "The MNIST database"): a big-endian header of type and extents,
+// then the bytes. MNIST, Fashion-MNIST, KMNIST and EMNIST come as four of them.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -43,7 +43,8 @@ ImageHeader jpeg_header(std::span<const std::uint8_t> file) {
       header.width = big_endian(file.subspan(at + 7, 2));
       const bool sequential = marker <= 0xC1;
       const auto components = file.subspan(at + 10, length - 8);
-      if (!sequential) header.decoder_bytes = coefficient_bytes(components, header.width * header.height);
+      header.coefficient_bytes = coefficient_bytes(components, header.width * header.height);
+      if (!sequential) header.decoder_bytes = header.coefficient_bytes;
       return header;
     }
     if (marker == 0xDA || length < 2) return header;

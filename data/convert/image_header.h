@@ -12,6 +12,7 @@ struct ImageHeader {
   std::int64_t width = 0, height = 0;  // 0 if the header is damaged
   // libjpeg keeps all coefficients of a progressive image, libpng all pixels of an interlaced one.
   std::int64_t decoder_bytes = 0;
+  std::int64_t coefficient_bytes = 0;  // of a JPEG image
 };
 
 ImageHeader read_image_header(std::span<const std::uint8_t> file);

@@ -157,12 +157,15 @@ class ImageWriter {
 
   void decode(ConvertedImage& image, const ImageHeader& header) const {
     const ImageShape shape{header.height, header.width, options_.channels};
-    const std::int64_t need = shape.bytes() + header.decoder_bytes + resize_bytes(shape, resize_rule());
+    std::int64_t need = shape.bytes() + header.decoder_bytes + resize_bytes(shape, resize_rule());
     if (need > decoding_.bytes()) {
       image.kind = "images too large to decode";
       throw std::runtime_error(fmt::format("{}x{} pixels, which take {} MiB to decode, expected at most {}",
                                            shape.width, shape.height, need >> 20, decoding_.bytes() >> 20));
     }
+    const bool seekable = encoding_.form == Form::seekable && header.format == ImageHeader::Format::jpeg &&
+                          seekable_bytes(shape, header) <= decoding_.bytes();
+    if (seekable) need = std::max(need, seekable_bytes(shape, header));
     const MemoryBudget::Share share(decoding_, need);
     Image decoded = decode_image(image.content, options_.channels);
     const ImageShape original = decoded.shape;
@@ -170,15 +173,33 @@ class ImageWriter {
     image.shape = decoded.shape;
     if (image.sample.split == Split::train || encoding_.form == Form::raw)
       image.statistics = ChannelStatistics::of(decoded.pixels, options_.channels);
-    image.data = stored(image, std::move(decoded), original, header);
+    image.data =
+        seekable ? make_seekable(image, decoded) : stored(image, std::move(decoded), original, header);
     image.content = {};
+  }
+
+  // The decoded image, and then the coefficients or the image decoded again.
+  static std::int64_t seekable_bytes(const ImageShape& shape, const ImageHeader& header) {
+    return shape.bytes() + std::max(header.coefficient_bytes, shape.bytes());
+  }
+
+  // The file itself if there is none of the same pixels.
+  Bytes make_seekable(ConvertedImage& image, const Image& decoded) const {
+    try {
+      Bytes file = seekable_jpeg(image.content);
+      // libjpeg smooths progressive images that lack their last scans, and no others.
+      if (decode_image(file, options_.channels).pixels == decoded.pixels) return file;
+    } catch (const std::runtime_error&) {
+      // Its components are sampled as no single scan can hold them.
+    }
+    return std::move(image.content);
   }
 
   Bytes stored(ConvertedImage& image, Image decoded, const ImageShape& original,
                const ImageHeader& header) const {
-    if (encoding_.form == Form::keep) return std::move(image.content);
+    if (encoding_.form == Form::keep || encoding_.form == Form::seekable) return std::move(image.content);
     if (encoding_.form == Form::raw) return std::move(decoded.pixels);
-    Bytes encoded = encode_jpeg_file(decoded, encoding_.quality);
+    Bytes encoded = encode_jpeg_file(decoded, encoding_.quality, kRestartInterval);
     const bool unchanged = decoded.shape == original && header.format == ImageHeader::Format::jpeg;
     return unchanged && image.content.size() <= encoded.size() ? std::move(image.content)
                                                                : std::move(encoded);

@@ -1,4 +1,4 @@
-// What JPEG and PNG decoding have in common; used by ImageDecoder alone.
+// The interface of JPEG and PNG decoding; ImageDecoder alone uses it.
 #pragma once
 
 #include <cstdint>

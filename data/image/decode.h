@@ -1,4 +1,5 @@
-// A whole JPEG or PNG file to pixels. ImageDecoder says which pixels; use it to decode many files or parts.
+// Decodes a whole JPEG or PNG file. Use ImageDecoder, which says what the pixels are, for many
+// files or for parts.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +15,8 @@ struct Image {
   std::vector<std::uint8_t> pixels;  // [H, W, C]
 };
 
-// channels: 3 (RGB) or 1 (luminance). The format is told from the content. Throws std::runtime_error saying what
-// is wrong if the content is neither format, incomplete or corrupt.
+// channels: 3 (RGB) or 1 (luminance). The format is told from the content. Throws
+// std::runtime_error saying what is wrong if the content is neither format, incomplete or corrupt.
 Image decode_image(std::span<const std::uint8_t> content, int channels);
 
 // Images beyond this are refused: a header of a few bytes must not ask for any amount of memory.

@@ -1,5 +1,5 @@
-// libjpeg reports errors by calling back; it is C and cannot be unwound by an exception, so the callback jumps
-// out. Nothing with a destructor may live between setjmp and the jump.
+// libjpeg reports errors by calling back; it is C and cannot be unwound by an exception, so the
+// callback jumps out. Nothing with a destructor may live between setjmp and the jump.
 #include <csetjmp>
 #include <cstdio>
 // jpeglib.h needs FILE and size_t declared before it.
@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "data/image/codec.h"
+#include "data/image/jpeg_huffman.h"
+#include "data/image/jpeg_internals.h"
 
 namespace convoy::data {
 namespace {
@@ -22,8 +24,8 @@ namespace {
 constexpr int kRows = 4;
 // Real files have about ten scans. More of them only make a small file cost much time.
 constexpr int kMostScans = 200;
-// Upsampled colour reaches one sample, two pixels, beyond its own; smoothing of an incomplete progressive image
-// reaches two blocks.
+// Upsampled colour reaches one sample, two pixels, beyond its own; smoothing of an incomplete
+// progressive image reaches two blocks.
 constexpr JDIMENSION kMarginPixels = 2, kMarginBlocks = 2;
 
 // Pixels a side that a block of 8x8 coefficients becomes. libjpeg-turbo may be built to look like
@@ -54,22 +56,28 @@ class Jpeg final : public Codec {
   }
 
   void read(Window region, int reduction, std::uint8_t* to) override {
-    if (!header_read_) read_header();  // a second read() of one image
-    header_read_ = false;
-    guarded([&] { start(region, reduction); });
-    const auto row_bytes =
-        static_cast<std::size_t>(jpeg_.output_width) * static_cast<std::size_t>(jpeg_.output_components);
-    rows_.resize(std::max(rows_.size(), row_bytes * kRows));
-    guarded([&] { read_rows(region, row_bytes, to); });
+    if (!try_read(region, reduction, to, true)) try_read(region, reduction, to, false);
   }
 
  private:
+  // Returns false if `fast` decoding meets a scan that libjpeg-turbo alone must judge.
+  bool try_read(Window region, int reduction, std::uint8_t* to, bool fast) {
+    if (!header_read_) read_header();  // a second read() of one image
+    header_read_ = false;
+    if (!guarded([&] { start(region, reduction, fast); })) return false;
+    const auto row_bytes =
+        static_cast<std::size_t>(jpeg_.output_width) * static_cast<std::size_t>(jpeg_.output_components);
+    rows_.resize(std::max(rows_.size(), row_bytes * kRows));
+    return guarded([&] { read_rows(region, row_bytes, to); });
+  }
+
   [[noreturn]] static void give_up(j_common_ptr jpeg) {
     auto* self = static_cast<Jpeg*>(jpeg->client_data);
     jpeg->err->format_message(jpeg, self->message_.data());
     std::longjmp(self->escape_, 1);
   }
-  // Levels below 0 are warnings. Most say that data are missing or damaged; these leave the pixels as they are.
+  // Levels below 0 are warnings. Most say that data are missing or damaged; these leave the pixels
+  // as they are.
   static void on_message(j_common_ptr jpeg, int level) {
     switch (jpeg->err->msg_code) {
       case JWRN_EXTRANEOUS_DATA:
@@ -88,13 +96,24 @@ class Jpeg final : public Codec {
     std::longjmp(self->escape_, 1);
   }
 
+  static boolean decode_mcu(j_decompress_ptr jpeg, JBLOCKROW* blocks) {
+    auto* self = static_cast<Jpeg*>(jpeg->client_data);
+    if (self->huffman_.decode(blocks)) return TRUE;
+    self->unusual_ = true;
+    std::longjmp(self->escape_, 1);
+  }
+
+  // Returns false if huffman_ gave up.
   template <typename Call>
-  void guarded(const Call& call) {
+  bool guarded(const Call& call) {
+    unusual_ = false;
     if (setjmp(escape_) != 0) {
       jpeg_abort_decompress(&jpeg_);
+      if (unusual_) return false;
       throw std::runtime_error(fmt::format("bad JPEG: {}", message_.data()));
     }
     call();
+    return true;
   }
 
   // Begins anew: libjpeg would take tables that the file lacks from the image before.
@@ -111,7 +130,7 @@ class Jpeg final : public Codec {
   }
 
   // Decodes up to the region's first row; left_ becomes its first column in the rows that come.
-  void start(const Window& region, int reduction) {
+  void start(const Window& region, int reduction, bool fast) {
     const bool cmyk = jpeg_.jpeg_color_space == JCS_CMYK || jpeg_.jpeg_color_space == JCS_YCCK;
     const bool grey = channels_ == 1 && jpeg_.jpeg_color_space == JCS_GRAYSCALE;
     jpeg_.out_color_space = cmyk ? JCS_CMYK : grey ? JCS_GRAYSCALE : JCS_RGB;
@@ -119,11 +138,12 @@ class Jpeg final : public Codec {
     jpeg_.scale_denom = 8;
     const bool multiple_scans = jpeg_has_multiple_scans(&jpeg_) != 0;
     jpeg_start_decompress(&jpeg_);
+    fast = fast && !multiple_scans && start_huffman();
     const JDIMENSION margin =
         !multiple_scans ? kMarginPixels
                         : kMarginBlocks * static_cast<JDIMENSION>(8 / reduction * jpeg_.max_h_samp_factor);
     const auto x = static_cast<JDIMENSION>(region.x), right = x + static_cast<JDIMENSION>(region.width);
-    // Of fewer samples a row libjpeg would choose another way of upsampling.
+    // With fewer samples a row libjpeg would choose another way of upsampling.
     const auto least = static_cast<JDIMENSION>(3 * jpeg_.max_h_samp_factor);
     const JDIMENSION end = std::min(jpeg_.output_width, std::max(right + margin, least));
     JDIMENSION first = std::min(x > margin ? x - margin : 0, end > least ? end - least : 0);
@@ -131,7 +151,18 @@ class Jpeg final : public Codec {
     if (!can_crop()) first = 0, width = jpeg_.output_width;
     if (width < jpeg_.output_width) jpeg_crop_scanline(&jpeg_, &first, &width);
     left_ = x - first;
+    if (fast) huffman_.set_columns(needed_columns(jpeg_).first, needed_columns(jpeg_).second);
     if (region.y > 0) jpeg_skip_scanlines(&jpeg_, static_cast<JDIMENSION>(region.y));
+  }
+
+  bool start_huffman() {
+    if (!kCanReplaceHuffman ||
+        !huffman_.start(jpeg_, {jpeg_.src->next_input_byte, jpeg_.src->bytes_in_buffer}))
+      return false;
+    replace_huffman(jpeg_, decode_mcu);
+    jpeg_.src->next_input_byte = huffman_.rest().data();
+    jpeg_.src->bytes_in_buffer = huffman_.rest().size();
+    return true;
   }
 
   // jpeg_crop_scanline() takes every component for one of the smallest block size. In reduced
@@ -162,7 +193,7 @@ class Jpeg final : public Codec {
       for (std::size_t i = 0; i < got; ++i, to += wanted)
         if (!direct) convert(rows[i], static_cast<std::size_t>(region.width), to);
     }
-    // What follows the last row is read too if that row was: an image without its end is not whole.
+    // The end of the file is read after the last row: an image without its end is not whole.
     if (jpeg_.output_scanline == jpeg_.output_height) {
       jpeg_finish_decompress(&jpeg_);
     } else {
@@ -208,6 +239,8 @@ class Jpeg final : public Codec {
   bool header_read_ = false;
   std::size_t left_ = 0;
   std::vector<std::uint8_t> rows_;
+  JpegHuffman huffman_;
+  bool unusual_ = false;
 };
 
 }  // namespace

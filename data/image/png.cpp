@@ -1,5 +1,5 @@
-// libpng reports errors by calling back, and its default is to jump out; nothing with a destructor may live
-// between setjmp and the jump.
+// libpng reports errors by calling back, and its default is to jump out; nothing with a destructor
+// may live between setjmp and the jump.
 #include <fmt/format.h>
 #include <png.h>
 

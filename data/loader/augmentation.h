@@ -19,7 +19,7 @@
 namespace convoy::data {
 
 struct Augmentation {
-  // Of the images that come out; 0: as stored.
+  // The size of the images that come out; 0: as stored.
   int height = 0, width = 0;
   // Without a random crop, and for evaluation, the centre of the image is taken after its shorter
   // side has been resized to this, as torchvision's Resize and CenterCrop do it; 0: to the least
@@ -59,8 +59,8 @@ struct Augmentation {
 // naming the word that it does not know and those that it does.
 Augmentation parse_augmentation(std::string_view text);
 
-// What to do to one sample, in pixels of its own image. Where the window reaches beyond the image,
-// and inside of the erased rectangles, the output is 0 after normalisation (the mean colour).
+// The drawn changes of one sample, in pixels of its own image. Outputs beyond the image and in the
+// erased rectangles are 0 after normalisation (the mean colour).
 struct AugmentationParameters {
   Window window;                                       // reaches beyond the image only if it is not resized
   std::int32_t resized_height = 0, resized_width = 0;  // that the window is resized to

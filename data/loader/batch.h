@@ -1,4 +1,4 @@
-// What the loader hands out, step by step.
+// The batches that a loader hands out, step by step.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ struct Position {
   bool operator==(const Position&) const = default;
 };
 
-// One rank's part of a global batch. All arrays have `capacity` entries, the same at every step; the first
-// `valid` are real, the rest are zero images, or transforms without a meaning, with label -1 and
-// sample -1. valid may be 0.
+// One rank's part of a global batch. All arrays have `capacity` entries, the same at every step;
+// the first `valid` are real, the rest are zero images, or transforms without a meaning, with label
+// -1 and sample -1. valid may be 0.
 struct Batch {
   Position position;
   std::int32_t capacity = 0;      // ceil(global batch / ranks)
@@ -37,7 +37,8 @@ struct Batch {
   std::int64_t cut_bytes = 0;                            // used by this batch
 };
 
-// Borrows a batch; its buffers are filled anew after the lease has gone. It must not outlive its source.
+// Borrows a batch; its buffers are filled anew after the lease has gone. It must not outlive its
+// source.
 class BatchLease {
  public:
   class Owner {
@@ -73,14 +74,14 @@ class BatchLease {
   int slot_;
 };
 
-// Where the training loop gets its batches from, however they reach this rank.
+// Gives the training loop its batches, however they reach this rank.
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
-  // The next batch in order, epoch after epoch without end; blocks until it is ready. Rethrows what failed in
-  // the background. The ring is in order: a lease must be given back before the `buffers`-th call after the
-  // one that it came from (ScatterLoader, which runs one batch ahead: one call earlier), else the call throws
-  // std::logic_error.
+  // The next batch in order, epoch after epoch without end; blocks until it is ready. Rethrows what
+  // failed in the background. The ring is in order: a lease must be given back before the
+  // `buffers`-th call after the one that it came from (ScatterLoader, which runs one batch ahead:
+  // one call earlier), else the call throws std::logic_error.
   virtual BatchLease next() = 0;
   virtual std::int64_t steps_per_epoch() const = 0;
   // Milliseconds that next() has waited since the source was made.

@@ -31,7 +31,7 @@ bool has_transforms(BatchOutput output) {
   return output == BatchOutput::cuts || output == BatchOutput::transforms;
 }
 
-// Of an image that has been resampled already.
+// For an image that has been resampled already.
 void make_identity(kernels::AxisMap& axis, std::int64_t extent) {
   axis.start = 0, axis.scale = 1, axis.skipped = 0;
   axis.extent = axis.size = static_cast<std::int32_t>(extent);

@@ -1,6 +1,7 @@
-// Reads, shuffles and augments batches in background threads, ahead of the training loop. The samples of
-// every global batch, their order and what augmentation does to them follow from the seed alone: not from the
-// number of ranks, threads or buffers, and not from where a run was resumed.
+// Reads, shuffles and augments batches in background threads, ahead of the training loop. The
+// samples of every global batch, their order and what augmentation does to them follow from the
+// seed alone: not from the number of ranks, threads or buffers, and not from where a run was
+// resumed.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +46,8 @@ std::int64_t cut_capacity(ImageShape stored, ImageShape output, std::int64_t cap
 // Every rank reads its own slice.
 class Loader final : public BatchSource {
  public:
-  // Throws std::runtime_error where options and data do not go together (batch smaller than the ranks, …).
+  // Throws std::runtime_error where options and data do not go together (batch smaller than the
+  // ranks, …).
   Loader(std::shared_ptr<const ImageSet> set, const LoaderOptions& options);
   ~Loader() override;
 

@@ -1,4 +1,4 @@
-// What a step's batch is mixed with: mixup (Zhang et al., ICLR 2018) or cutmix (Yun et al., ICCV
+// Draws how a step's batch is mixed: mixup (Zhang et al., ICLR 2018) or cutmix (Yun et al., ICCV
 // 2019), drawn once a step as torchvision's references do it.
 #pragma once
 

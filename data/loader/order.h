@@ -1,5 +1,5 @@
-// Which sample stands where: the order of an epoch and the share of each rank. Neither depends on how many
-// ranks there are.
+// Which sample stands where: the order of an epoch and the share of each rank. Neither depends on
+// how many ranks there are.
 #pragma once
 
 #include <array>
@@ -7,10 +7,11 @@
 
 namespace convoy::data {
 
-// A pseudo-random permutation of 0 … size - 1 for one epoch, computed one position at a time: a Feistel
-// network over the smallest sufficient power of four, walked along its cycle until the value is in range
-// (Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002). It takes no memory and starts
-// anywhere, so that ranks and resumed runs agree without exchanging or replaying anything.
+// A pseudo-random permutation of 0 … size - 1 for one epoch, computed one position at a time: a
+// Feistel network over the smallest sufficient power of four, walked along its cycle until the
+// value is in range (Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002). It
+// takes no memory and starts anywhere, so that ranks and resumed runs agree without exchanging or
+// replaying anything.
 class Permutation {
  public:
   Permutation(std::int64_t size, std::uint64_t seed, std::int64_t epoch);  // size > 0
@@ -28,7 +29,8 @@ struct Slice {
   bool operator==(const Slice&) const = default;
 };
 
-// Rank `rank`'s part of `samples` samples: consecutive, the first samples % ranks ranks get one more.
+// Rank `rank`'s part of `samples` samples: consecutive, the first samples % ranks ranks get one
+// more.
 Slice slice_of(std::int64_t samples, int ranks, int rank);
 
 }  // namespace convoy::data

@@ -1,5 +1,6 @@
-// Background threads that fill a ring of slots in order. What filling means is the owner's business; the
-// samples of a slot are dealt to the threads in blocks, so that even a single batch is filled by all of them.
+// Background threads that fill a ring of slots in order. The owner says how a slot is filled; the
+// samples of a slot are dealt to the threads in blocks, so that even a single batch is filled by
+// all of them.
 #pragma once
 
 #include <condition_variable>

@@ -123,7 +123,7 @@ const LoaderOptions& checked(const LoaderOptions& options, const ImageSet* set, 
 }  // namespace
 
 struct ScatterLoader::State final : BatchLease::Owner {
-  // What this rank received of a batch.
+  // The part of a batch that this rank received.
   struct Records {
     std::vector<std::byte> bytes;
     std::vector<std::int64_t> offsets;
@@ -207,8 +207,8 @@ struct ScatterLoader::State final : BatchLease::Owner {
     pipeline.submit();
   }
 
-  // Always the same number of collectives a call: were it to depend on how far this rank's threads are, ranks
-  // could wait for each other in different collectives.
+  // Always the same number of collectives a call: were it to depend on how far this rank's threads
+  // are, ranks could wait for each other in different collectives.
   int next() {
     const auto start = std::chrono::steady_clock::now();
     for (int i = scattered == 0 ? 0 : kAhead - 1; i < kAhead; ++i) scatter_next();

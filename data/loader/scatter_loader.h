@@ -1,9 +1,10 @@
-// The other way to feed ranks, for clusters without a shared file system: rank 0 reads every global batch and
-// scatters it; each rank decodes and augments its own part. The bytes travel as stored, and
-// what comes out of next() equals what Loader gives with the same options, to the bit.
+// The other way to feed ranks, for clusters without a shared file system: rank 0 reads every global
+// batch and scatters it; each rank decodes and augments its own part. The bytes travel as stored,
+// and what comes out of next() equals what Loader gives with the same options, to the bit.
 //
-// This layer knows no MPI. The caller passes the collective in; it is called in next() and in the constructor's
-// thread only, the same number of times on every rank, so it may use the communicator freely in between.
+// This layer knows no MPI. The caller passes the collective in; it is called in next() and in the
+// constructor's thread only, the same number of times on every rank, so it may use the communicator
+// freely in between.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// The arithmetic of batches: how many steps an epoch has and which samples a rank gets at each of them.
+// The arithmetic of batches: how many steps an epoch has and which samples a rank gets at each of
+// them.
 #pragma once
 
 #include <cstdint>

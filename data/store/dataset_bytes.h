@@ -1,5 +1,5 @@
-// The bytes of a dataset of uint8 in C order. What lies in the file as it is, contiguous or in
-// unfiltered chunks, is read with pread, without HDF5 and its lock; everything else is read through
+// The bytes of a dataset of uint8 in C order. Bytes that lie in the file as they are, contiguous or
+// in unfiltered chunks, are read with pread, without HDF5 and its lock; all others are read through
 // HDF5.
 #pragma once
 

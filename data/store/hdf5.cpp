@@ -18,7 +18,8 @@ herr_t keep_first(unsigned, const H5E_error2_t* error, void* text) {
   return 0;
 }
 
-// Of a failed system call HDF5 tells the time, addresses and sizes, too; what a reader needs is the system's reason.
+// HDF5 tells the time, addresses and sizes of a failed system call, too; a reader needs the
+// system's reason alone.
 std::string system_reason(const std::string& text) {
   constexpr std::string_view kBefore = "error message = '";
   const auto found = text.find(kBefore);

@@ -9,8 +9,8 @@
 namespace convoy::data::hdf5 {
 
 // Hold one around every use of HDF5: it lets one thread at a time in (the library need not be built
-// thread-safe), silences HDF5's own printing of its error stack and keeps HDF5 from cleaning up at exit,
-// where it loops on files that it failed to close. May be nested.
+// thread-safe), silences HDF5's own printing of its error stack and keeps HDF5 from cleaning up at
+// exit, where it loops on files that it failed to close. May be nested.
 class Session {
  public:
   Session();
@@ -19,7 +19,7 @@ class Session {
   std::lock_guard<std::recursive_mutex> lock_;
 };
 
-// What HDF5 says about the last failure in this thread, innermost first, in one line.
+// Returns HDF5's words on the last failure in this thread, innermost first, in one line.
 std::string last_error();
 
 // Owns an HDF5 identifier; the destructor closes it and cannot fail.
@@ -41,8 +41,8 @@ class Handle {
   Close close_ = nullptr;
 };
 
-// Wraps a call that gives an identifier; throws std::runtime_error "<what>: <last_error()>" when it failed.
-// `what` names file and object.
+// Wraps a call that gives an identifier; throws std::runtime_error "<what>: <last_error()>" when it
+// failed. `what` names file and object.
 Handle own(hid_t id, Handle::Close close, const std::string& what);
 // The same for calls that give a status.
 void check(herr_t status, const std::string& what);

@@ -28,7 +28,7 @@ struct File {
   ino_t number = 0;
 };
 
-// What place_of() waits for. Sessions let one thread in at a time.
+// The read that place_of() waits for. Sessions let one thread in at a time.
 struct Probe {
   std::int64_t bytes = 0;
   int pieces = 0;

@@ -22,9 +22,9 @@ struct Place {
   std::int64_t offset;  // of the first byte
 };
 
-// Where the one piece of `bytes` bytes lies that `read`, a call of HDF5, reads of a dataset whose
-// file open_to_read() opened. Nothing is read: the call's buffer keeps what it holds. Empty if the
-// call fails or reads another number of pieces or bytes. Hold a Session.
+// Finds the place of the one piece of `bytes` bytes that `read`, a call of HDF5, reads from a
+// dataset whose file open_to_read() opened. Nothing is read: the call's buffer keeps what it holds.
+// The result is empty if the call fails or reads another number of pieces or bytes. Hold a Session.
 std::optional<Place> place_of(std::int64_t bytes, const std::function<herr_t()>& read);
 
 }  // namespace convoy::data::hdf5

@@ -1,4 +1,4 @@
-// Where the data of a dataset lie in its file, if they lie there as they are.
+// Finds the places of a dataset's data in its file, if they lie there as they are.
 #pragma once
 
 #include <cstdint>

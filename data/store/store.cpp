@@ -169,8 +169,6 @@ Store::Store(const std::filesystem::path& file, std::int64_t resident_bytes)
     StoredSplit& images = state_->splits[index(split)];
     images.labels = read_labels(id, name, split, images, info.classes.size());
     info.size[index(split)] = images.size;
-    info.largest_bytes[index(split)] =
-        images.offsets == nullptr ? images.shape.bytes() : largest_difference(*images.offsets);
   }
 }
 

@@ -5,7 +5,8 @@
 //   /train/offsets    integers [N + 1]: image i is bytes offsets[i] to offsets[i + 1]
 //   /train/labels     integers [N], 0 <= label < number of classes
 //   /test/...         the same, stored in the same way
-//   attributes        classes: strings; mean, std: numbers [C] on the scale 0 to 1. C is 1 or 3 if images are encoded.
+//   attributes        classes: strings; mean, std: numbers [C] on the scale 0 to 1. C is 1 or 3
+//                     if images are encoded.
 //
 // Any HDF5 file with these is read: every layout, chunk shape and link, and the filters that the
 // HDF5 library has. Everything about the file but the images is checked when it is opened, and each
@@ -24,12 +25,12 @@
 
 namespace convoy::data {
 
-// What a run has to know about a data set besides its images. Ranks that cannot see the file get it as bytes.
+// All that a run has to know about a data set but its images. Ranks that cannot see the file get it
+// as bytes.
 struct StoreInfo {
   ImageShape shape;  // of every image; {0, 0, C} of encoded images, whose sizes differ
   ImageFormat format = ImageFormat::pixels;
-  std::array<std::int64_t, 2> size{};           // images by Split
-  std::array<std::int64_t, 2> largest_bytes{};  // of one stored image, by Split
+  std::array<std::int64_t, 2> size{};  // images by Split
   std::vector<std::string> classes;
   std::vector<float> mean, std;  // per channel, scale 0..1
 
@@ -40,8 +41,8 @@ struct StoreInfo {
 
 class Store {
  public:
-  // Splits of at most `resident_bytes` are read into memory when split() is first called. Of larger
-  // ones single images are read where the file has them, through the page cache that all ranks of a
+  // Splits of at most `resident_bytes` are read into memory when split() is first called. Larger
+  // ones stay in the file, and single images are read through the page cache that all ranks of a
   // host share.
   static constexpr std::int64_t kDefaultResidentBytes = std::int64_t{1} << 30;
   explicit Store(const std::filesystem::path& file, std::int64_t resident_bytes = kDefaultResidentBytes);

@@ -29,7 +29,7 @@ inline constexpr ExpectedDataset kImages{true, "[N, H, W, C]", 4}, kEncoded{true
 bool exists(hid_t file, const std::string& path);
 Dataset open_dataset(hid_t file, const std::string& file_name, const std::string& path,
                      const ExpectedDataset& expected);
-// Of rank 1. Values beyond int64 become the nearest that is not.
+// Reads a dataset of rank 1. Values beyond int64 become the nearest that is not.
 std::vector<std::int64_t> read_integers(const Dataset& dataset);
 
 std::vector<std::string> read_classes(hid_t file, const std::string& file_name);

@@ -1,5 +1,5 @@
-// StoreInfo as bytes, for ranks that are told about a data set instead of opening it. Both ends run the same
-// program on the same kind of machine, so numbers travel as they lie in memory.
+// StoreInfo as bytes, for ranks that are told about a data set instead of opening it. Both ends run
+// the same program on the same kind of machine, so numbers travel as they lie in memory.
 #include <cstring>
 #include <stdexcept>
 
@@ -43,7 +43,6 @@ std::string StoreInfo::to_bytes() const {
   append(bytes, &shape, sizeof shape);
   append(bytes, &format, sizeof format);
   append(bytes, size.data(), sizeof size);
-  append(bytes, largest_bytes.data(), sizeof largest_bytes);
   append_count(bytes, classes.size());
   for (const std::string& name : classes) {
     append_count(bytes, name.size());
@@ -62,7 +61,6 @@ StoreInfo StoreInfo::from_bytes(std::string_view bytes) {
   parser.read(&info.shape, sizeof info.shape);
   parser.read(&info.format, sizeof info.format);
   parser.read(info.size.data(), sizeof info.size);
-  parser.read(info.largest_bytes.data(), sizeof info.largest_bytes);
   info.classes.resize(parser.read_count());
   for (std::string& name : info.classes) {
     name.resize(parser.read_count());

@@ -6,6 +6,15 @@
 #include <utility>
 
 namespace convoy::data {
+namespace {
+
+std::int64_t largest_difference(const std::vector<std::int64_t>& offsets) {
+  std::int64_t largest = 0;
+  for (std::size_t i = 1; i < offsets.size(); ++i) largest = std::max(largest, offsets[i] - offsets[i - 1]);
+  return largest;
+}
+
+}  // namespace
 
 StoredImages::StoredImages(std::unique_ptr<const DatasetBytes> bytes, ImageShape shape,
                            std::shared_ptr<const std::vector<std::int32_t>> labels,
@@ -29,12 +38,6 @@ std::int64_t StoredImages::stored_bytes(std::int64_t sample) const {
 
 std::string StoredImages::name(std::int64_t sample) const {
   return fmt::format("{}: image {}", bytes_->name(), sample);
-}
-
-std::int64_t largest_difference(const std::vector<std::int64_t>& offsets) {
-  std::int64_t largest = 0;
-  for (std::size_t i = 1; i < offsets.size(); ++i) largest = std::max(largest, offsets[i] - offsets[i - 1]);
-  return largest;
 }
 
 }  // namespace convoy::data

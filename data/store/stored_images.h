@@ -39,7 +39,4 @@ class StoredImages final : public ImageSet {
   std::int64_t largest_bytes_;
 };
 
-// Of the images that offsets tell apart.
-std::int64_t largest_difference(const std::vector<std::int64_t>& offsets);
-
 }  // namespace convoy::data

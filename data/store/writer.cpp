@@ -15,7 +15,8 @@ using hdf5::check;
 using hdf5::Handle;
 using hdf5::own;
 
-// Large enough for sequential reads at disk speed, small enough to read one image without much waste.
+// Large enough for sequential reads at disk speed, small enough to read one image without much
+// waste.
 constexpr std::int64_t kChunkBytes = 256 * 1024;
 constexpr std::size_t kChunkCacheBytes = 16 << 20;
 constexpr std::int32_t kUnwritten = -1;

@@ -6,9 +6,10 @@
 //   /train/offsets, /test/offsets   int64 [N + 1]: file i is encoded[offsets[i]:offsets[i + 1]]
 // and in both cases
 //   /train/labels, /test/labels     int32 [N], 0 <= label < number of classes
-//   attributes of the file          classes: strings; mean, std: float32 [C], of the training images on the scale
-//                                   0..1, each image counting the same. C is 3 for colour, 1 for grey; encoded
-//                                   images are decoded to so many channels.
+//   attributes of the file          classes: strings; mean, std: float32 [C], of the training
+//                                   images on the scale 0..1, each image counting the same. C is
+//                                   3 for colour, 1 for grey; encoded images are decoded to so
+//                                   many channels.
 //
 // Both writers take rows in any order, each row once, and leave out those that never came. The file
 // appears at its destination when finish() returns, or never. Errors are std::runtime_error and

@@ -72,7 +72,8 @@ struct Pose {
   }
 };
 
-// How much of a pixel at that distance the figure covers; `pixel` is a pixel's size in the figure's units.
+// How much of a pixel at that distance the figure covers; `pixel` is a pixel's size in the figure's
+// units.
 float coverage(float distance, float pixel) { return std::clamp(0.5f - distance / pixel, 0.0f, 1.0f); }
 
 bool in_texture(int texture, float x, float y) {

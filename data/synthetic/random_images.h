@@ -1,4 +1,5 @@
-// Images of random bytes, for measuring: they cost nothing to make and nothing can be learnt from them.
+// Images of random bytes, for measuring: they cost nothing to make and nothing can be learnt from
+// them.
 #pragma once
 
 #include <cstdint>

@@ -4,8 +4,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+
+#include "data/convert/jpeg_encode.h"
 #include "data/store/store.h"
 #include "tests/data/convert_support.h"
+#include "tests/data/jpeg_kinds.h"
 
 namespace convoy::data {
 namespace {
@@ -46,11 +51,7 @@ class ConvertEncoding : public ::testing::Test {
 
 TEST_F(ConvertEncoding, KeepCopiesTheFiles) {
   write_tree(folder_ / "set", mixed());
-  ConvertOptions options;
-  std::string note;
-  options.note = [&](const std::string& line) { note = line; };
-  EXPECT_EQ(run(options).encoding.form, Form::keep);
-  EXPECT_NE(note.find("--encode keep, as the images differ in size"), std::string::npos) << note;
+  run({.encoding = {Form::keep}});
   const EncodedStore store = result();
   const auto entries = mixed();
   const std::vector<std::size_t> order{0, 2, 4, 1, 3, 5};
@@ -130,7 +131,7 @@ TEST_F(ConvertEncoding, LargeStoresAreChunked) {
     if (i == 0) entries.push_back({"test/ant/0.jpg", file});
   }
   write_tree(folder_ / "set", entries);
-  run({});
+  run({.encoding = {Form::keep}});
   const EncodedStore store = result();
   ASSERT_EQ(store.train.files.size(), 5u);
   EXPECT_TRUE(store.train.files[4] == entries[5].content);
@@ -163,7 +164,9 @@ TEST_F(ConvertEncoding, JpegDoesNotWriteAgainWhatIsSmallEnough) {
 }
 
 TEST_F(ConvertEncoding, TheDefaultSuitsTheImages) {
-  const auto chosen = [&](std::vector<TarEntry> entries, const ConvertOptions& options = {}) {
+  std::string note;
+  const auto chosen = [&](std::vector<TarEntry> entries, ConvertOptions options = {}) {
+    options.note = [&](const std::string& line) { note = line; };
     std::filesystem::remove_all(folder_ / "set");
     for (auto& entry : std::vector(entries))
       entries.push_back({"test" + entry.name.substr(5), entry.content});
@@ -171,8 +174,9 @@ TEST_F(ConvertEncoding, TheDefaultSuitsTheImages) {
     return run(options).encoding.to_string();
   };
   EXPECT_EQ(chosen({{"train/a/0.png", png(1)}, {"train/a/1.png", png(2)}}), "raw");
-  EXPECT_EQ(chosen({{"train/a/0.png", png(1)}, {"train/a/1.png", png(2, 9, 10)}}), "keep");
-  EXPECT_EQ(chosen({{"train/a/0.png", png(1, 129, 128)}, {"train/a/1.png", png(2, 129, 128)}}), "keep");
+  EXPECT_EQ(chosen({{"train/a/0.png", png(1)}, {"train/a/1.png", png(2, 9, 10)}}), "seekable");
+  EXPECT_TRUE(note.starts_with("--encode seekable, as the images differ in size")) << note;
+  EXPECT_EQ(chosen({{"train/a/0.png", png(1, 129, 128)}, {"train/a/1.png", png(2, 129, 128)}}), "seekable");
   EXPECT_EQ(chosen({{"train/a/0.png", png(1, 129, 128)}}, {.size = 64}), "raw");
 }
 
@@ -185,9 +189,41 @@ TEST_F(ConvertEncoding, ChannelsSayWhatTheStatisticsAreOf) {
   EXPECT_LT(file.size(), encode_jpeg(noisy_image(54, 80, 2)).size());
 }
 
+bool has_restart_markers(const Bytes& file) {
+  constexpr std::array<std::uint8_t, 6> kInterval{0xFF, 0xDD, 0, 4, 0, kRestartInterval};
+  return std::search(file.begin(), file.end(), kInterval.begin(), kInterval.end()) != file.end();
+}
+
+TEST_F(ConvertEncoding, SeekableFilesHaveTheSamePixels) {
+  std::vector<Bytes> files;
+  std::vector<std::string> names;
+  std::vector<TarEntry> entries{{"test/ant/0.png", png(1)}};
+  for (const JpegKind& kind : jpeg_kinds()) {
+    names.push_back(kind.name);
+    files.push_back(kind.encode(detailed_image(83, 107, kind.components, files.size())));
+    entries.push_back({fmt::format("train/ant/{:02}.jpg", files.size()), files.back()});
+  }
+  files.push_back(png(2));
+  names.push_back("PNG");
+  entries.push_back({"train/ant/99.png", files.back()});
+  write_tree(folder_ / "set", entries);
+  run({.encoding = {Form::seekable}});
+  const std::vector<Bytes> stored = result().train.files;
+  ASSERT_EQ(stored.size(), files.size());
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    EXPECT_TRUE(decode_image(stored[i], 3).pixels == decode_image(files[i], 3).pixels) << names[i];
+    // A PNG file, smoothed pixels, and more blocks than an MCU may have are left as they are.
+    const bool same = names[i] == "PNG" || names[i] == "incomplete" || names[i].starts_with("mixed");
+    EXPECT_TRUE(has_restart_markers(stored[i]) || (same && stored[i] == files[i])) << names[i];
+  }
+  run({.encoding = {Form::jpeg, 90}});
+  EXPECT_TRUE(has_restart_markers(result().train.files[0]) || result().train.files[0] == files[0]);
+}
+
 TEST_F(ConvertEncoding, TheTextOfAnEncoding) {
   EXPECT_EQ(Encoding::parse("jpeg:85").quality, 85);
   EXPECT_EQ(Encoding::parse("keep").form, Form::keep);
+  EXPECT_EQ(Encoding::parse("seekable").to_string(), "seekable");
   for (const char* text : {"jpeg", "jpeg:", "jpeg:0", "jpeg:101", "jpeg:9x", "png", "", "Keep"})
     EXPECT_THROW(Encoding::parse(text), std::invalid_argument) << text;
 }
@@ -203,6 +239,7 @@ TEST_F(ConvertEncoding, MemoryIsBoundedWhateverTheImages) {
   if (child == 0) {
     try {
       run({.threads = 6});
+      run({.encoding = {Form::seekable}, .threads = 6});
       run({.short_side = 256, .threads = 6});
     } catch (...) {
       ::_exit(1);

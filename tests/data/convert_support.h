@@ -1,4 +1,4 @@
-// What the converters' tests share: sources with links in them, and stores of encoded images read
+// Shared by the converters' tests: sources with links in them, and stores of encoded images read
 // as any HDF5 file.
 #pragma once
 

@@ -61,7 +61,8 @@ TEST_F(ConvertImages, AFolderBecomesAStore) {
   }
 }
 
-// Whatever order an archive has its files in, and however it is compressed, the store is the folder's.
+// Whatever order an archive has its files in, and however it is compressed, the store is the
+// folder's.
 TEST_F(ConvertImages, AnArchiveGivesTheSameStoreAsItsFolder) {
   write_folder(files());
   convert_folder();

@@ -79,13 +79,14 @@ TEST(Decode, SaysWhatIsNoImage) {
   expect_error([] { decode_image(Bytes{'G', 'I', 'F', '8', '9'}, 3); }, {"neither a JPEG nor a PNG"});
 }
 
-// libjpeg fills what is missing with grey and only warns: half a picture must not become training data.
+// libjpeg fills what is missing with grey and only warns: half a picture must not become training
+// data.
 TEST(Decode, EveryTruncationIsFound) {
   const Image image{{40, 40, 3}, random_bytes(40 * 40 * 3, 1)};
   for (const Bytes& whole : {encode_jpeg(image), encode_png(image)}) {
     EXPECT_NO_THROW(decode_image(whole, 3));
-    // A JPEG without the two bytes of its end marker has all its pixels, but is not whole either. (A PNG's
-    // last twelve bytes are an empty chunk that libpng does not ask for.)
+    // A JPEG without the two bytes of its end marker has all its pixels, but is not whole either.
+    // (A PNG's last twelve bytes are an empty chunk that libpng does not ask for.)
     const std::size_t last = whole[0] == 0xFF ? whole.size() : whole.size() - 12;
     for (std::size_t length = 0; length < last; length += 1 + length / 60) {
       EXPECT_THROW(decode_image(std::span(whole).first(length), 3), std::runtime_error) << length;
@@ -94,7 +95,8 @@ TEST(Decode, EveryTruncationIsFound) {
   }
 }
 
-// Damage may go unnoticed (JPEG has no checksum) but must never end the process or read out of bounds.
+// Damage may go unnoticed (JPEG has no checksum) but must never end the process or read out of
+// bounds.
 TEST(Decode, SurvivesFlippedBytes) {
   const Image image = smooth_image(32, 32, 3, 4);
   std::mt19937 random(5);

@@ -61,7 +61,6 @@ TEST_F(EncodedStore, GivesBackTheFiles) {
         largest = std::max(largest, expected.size());
       }
       EXPECT_EQ(set->largest_bytes(), static_cast<std::int64_t>(largest));
-      EXPECT_EQ(store.info().largest_bytes[0], set->largest_bytes());
       EXPECT_EQ(set->name(5), file_.string() + ": /train/encoded: image 5");
       EXPECT_EQ(limit(set, 4)->format(), ImageFormat::encoded);
       EXPECT_EQ(limit(set, 4)->largest_bytes(), set->largest_bytes());

@@ -204,7 +204,32 @@ TEST(ImageDecoder, TakesNoTablesFromTheImageBefore) {
   EXPECT_THROW(decoder.read({0, 0, 24, 24}, 1, pixels.data()), std::runtime_error);
 }
 
-// A region is whole if all rows down to its last are there.
+// libjpeg-turbo decodes arithmetic coding, of the same coefficients. Black and white pixels make
+// large ones that are frequent, and so have short codes.
+TEST(ImageDecoder, HuffmanCodesGiveThePixelsOfArithmeticCoding) {
+  Image harsh = detailed_image(70, 90, 3, 1);
+  for (std::size_t i = 0; i < harsh.pixels.size(); ++i)
+    harsh.pixels[i] = random_bytes(1, i / 3)[0] % 2 == 0 ? 0 : 255;
+  for (const Image& image : {harsh, detailed_image(70, 90, 3, 1)}) {
+    for (const int quality : {3, 50, 100}) {
+      for (const int restart : {0, 3}) {
+        for (const int h : {1, 2}) {
+          JpegKind kind{.name = "", .h = h, .v = h, .restart = restart, .quality = quality};
+          kind.arithmetic = true;
+          const Bytes expected = decode_image(kind.encode(image), 3).pixels;
+          kind.arithmetic = false;
+          for (const bool optimised : {false, true}) {
+            kind.optimised = optimised;
+            EXPECT_TRUE(decode_image(kind.encode(image), 3).pixels == expected)
+                << quality << " " << restart << " " << h << " " << optimised;
+          }
+        }
+      }
+    }
+  }
+}
+
+// A region is whole if what it needs is there.
 TEST(ImageDecoder, MissingRowsAreFoundWhereTheyAreNeeded) {
   for (const JpegKind& kind : jpeg_kinds()) {
     if (kind.components == 1) continue;
@@ -221,6 +246,53 @@ TEST(ImageDecoder, MissingRowsAreFoundWhereTheyAreNeeded) {
     if (kind.multiple_scans()) continue;
     EXPECT_NO_THROW(read({10, 10, 8, 8})) << kind.name;
   }
+}
+
+std::vector<std::size_t> restart_markers(const Bytes& file) {
+  std::vector<std::size_t> found;
+  for (std::size_t i = 0; i + 1 < file.size(); ++i)
+    if (file[i] == 0xFF && file[i + 1] >= 0xD0 && file[i + 1] <= 0xD7) found.push_back(i);
+  return found;
+}
+
+// 16 segments of 32x16 pixels, in 8 rows; that of rows 48 to 63 and columns 32 to 63 loses its
+// data.
+TEST(ImageDecoder, DamageIsFoundInTheSegmentsThatARegionNeeds) {
+  const JpegKind kind{.name = "", .h = 2, .v = 2, .restart = 2};
+  const Image image = detailed_image(128, 64, 3, 7);
+  const Bytes good = kind.encode(image);
+  Bytes bad = good;
+  const auto markers = restart_markers(good);
+  ASSERT_EQ(markers.size(), 15u);
+  bad.erase(bad.begin() + static_cast<std::ptrdiff_t>(markers[6] + 2),
+            bad.begin() + static_cast<std::ptrdiff_t>(markers[7]));
+  ImageDecoder decoder(ImageFormat::encoded, {0, 0, 3});
+  const auto read = [&](const Bytes& file, Window region) {
+    Bytes pixels(static_cast<std::size_t>(region.width * region.height * 3));
+    decoder.open(file);
+    decoder.read(region, 1, pixels.data());
+    return pixels;
+  };
+  EXPECT_THROW(read(bad, {0, 0, 64, 128}), std::runtime_error);
+  EXPECT_THROW(read(bad, {40, 50, 4, 4}), std::runtime_error);
+  EXPECT_THROW(read(bad, {0, 40, 64, 10}), std::runtime_error);
+  const Window above{0, 0, 64, 40};
+  EXPECT_EQ(read(bad, above), read(good, above));
+#if __has_include(<jpegint.h>)
+  for (const Window& region : {Window{0, 80, 64, 40}, Window{0, 40, 20, 40}})
+    EXPECT_EQ(read(bad, region), read(good, region));
+#endif
+}
+
+// The markers count from 0 to 7; a file with others is libjpeg-turbo's to judge.
+TEST(ImageDecoder, RestartMarkersInAnotherOrderAreRefused) {
+  const JpegKind kind{.name = "", .h = 2, .v = 2, .restart = 2};
+  Bytes file = kind.encode(detailed_image(128, 64, 3, 7));
+  file[restart_markers(file)[3] + 1] ^= 1;
+  Bytes pixels(128 * 64 * 3);
+  ImageDecoder decoder(ImageFormat::encoded, {0, 0, 3});
+  decoder.open(file);
+  EXPECT_THROW(decoder.read({0, 0, 64, 128}, 1, pixels.data()), std::runtime_error);
 }
 
 // A few bytes must not cost much time.

@@ -8,7 +8,7 @@
 // jpeglib.h needs FILE declared before it.
 #include <jpeglib.h>
 
-#include <cstdlib>
+#include <array>
 
 #include "tests/data/support.h"
 
@@ -37,52 +37,34 @@ struct JpegKind {
   int h2 = 1, v2 = 1;  // of the second
   int restart = 0;     // blocks between restart markers
   int quality = 90;
+  bool optimised = false;  // Huffman tables of the image's own
 
   bool multiple_scans() const { return progressive || separate_scans; }
 
   Bytes encode(const Image& image) const {
-    jpeg_compress_struct jpeg{};
-    jpeg_error_mgr errors{};
-    jpeg.err = jpeg_std_error(&errors);
-    jpeg_create_compress(&jpeg);
-    unsigned char* memory = nullptr;
-    unsigned long size = 0;
-    jpeg_mem_dest(&jpeg, &memory, &size);
-    jpeg.image_width = static_cast<JDIMENSION>(image.shape.width);
-    jpeg.image_height = static_cast<JDIMENSION>(image.shape.height);
-    jpeg.input_components = components;
-    jpeg.in_color_space = components == 1 ? JCS_GRAYSCALE : components == 4 ? JCS_CMYK : JCS_RGB;
-    jpeg_set_defaults(&jpeg);
+    return encode_jpeg(image, [this](jpeg_compress_struct& jpeg) { configure(jpeg); });
+  }
+
+ private:
+  void configure(jpeg_compress_struct& jpeg) const {
+    static constexpr std::array<jpeg_scan_info, 4> kScans{{{1, {0, 0, 0, 0}, 0, 63, 0, 0},
+                                                           {1, {1, 0, 0, 0}, 0, 63, 0, 0},
+                                                           {1, {2, 0, 0, 0}, 0, 63, 0, 0},
+                                                           {1, {3, 0, 0, 0}, 0, 63, 0, 0}}};
     jpeg_set_colorspace(&jpeg, stored_as);
     jpeg_set_quality(&jpeg, quality, TRUE);
     jpeg.comp_info[0].h_samp_factor = h;
     jpeg.comp_info[0].v_samp_factor = v;
     if (components == 3) jpeg.comp_info[1].h_samp_factor = h2, jpeg.comp_info[1].v_samp_factor = v2;
     if (components == 4) jpeg.comp_info[3].h_samp_factor = h, jpeg.comp_info[3].v_samp_factor = v;
+    jpeg.optimize_coding = optimised ? TRUE : FALSE;
     jpeg.arith_code = arithmetic ? TRUE : FALSE;
     jpeg.restart_interval = static_cast<unsigned>(restart);
     if (progressive) jpeg_simple_progression(&jpeg);
     if (incomplete) jpeg.num_scans = 4;  // without the last bits
-    std::vector<jpeg_scan_info> scans(static_cast<std::size_t>(components));
-    if (separate_scans) {
-      for (int i = 0; i < components; ++i) {
-        jpeg_scan_info& scan = scans[static_cast<std::size_t>(i)];
-        scan = {1, {i, 0, 0, 0}, 0, 63, 0, 0};
-      }
-      jpeg.scan_info = scans.data();
-      jpeg.num_scans = components;
-    }
-    jpeg_start_compress(&jpeg, TRUE);
-    while (jpeg.next_scanline < jpeg.image_height) {
-      auto* row = const_cast<std::uint8_t*>(image.pixels.data()) +
-                  jpeg.next_scanline * static_cast<std::size_t>(image.shape.width * components);
-      jpeg_write_scanlines(&jpeg, &row, 1);
-    }
-    jpeg_finish_compress(&jpeg);
-    Bytes bytes(memory, memory + size);
-    jpeg_destroy_compress(&jpeg);
-    std::free(memory);
-    return bytes;
+    if (!separate_scans) return;
+    jpeg.scan_info = kScans.data();
+    jpeg.num_scans = components;
   }
 };
 
@@ -108,6 +90,10 @@ inline std::vector<JpegKind> jpeg_kinds() {
   kinds.push_back({.name = "mixed 1x1 2x2", .h = 1, .v = 1, .h2 = 2, .v2 = 2});
   kinds.push_back(
       {.name = "mixed 4x1 2x2 progressive", .h = 4, .v = 1, .progressive = true, .h2 = 2, .v2 = 2});
+  kinds.push_back({.name = "finest", .h = 2, .v = 2, .quality = 100});
+  kinds.push_back(
+      {.name = "finest optimised", .h = 2, .v = 2, .restart = 4, .quality = 100, .optimised = true});
+  kinds.push_back({.name = "coarse optimised", .quality = 20, .optimised = true});
   kinds.push_back({.name = "RGB", .stored_as = JCS_RGB});
   kinds.push_back({.name = "grey", .components = 1, .stored_as = JCS_GRAYSCALE});
   kinds.push_back({.name = "grey 2x2", .components = 1, .stored_as = JCS_GRAYSCALE, .h = 2, .v = 2});

@@ -12,7 +12,8 @@
 
 namespace convoy::data::testing {
 
-// Image i is random bytes keyed by i; label i % 7. Can be told to fail on one sample and counts its reads.
+// Image i is random bytes keyed by i; label i % 7. Can be told to fail on one sample and counts its
+// reads.
 class TestSet final : public ImageSet {
  public:
   explicit TestSet(std::int64_t size, ImageShape shape = {6, 5, 3}) : size_(size), shape_(shape) {}

@@ -59,8 +59,8 @@ TEST(Loader, AnEpochHoldsEverySampleOnceInANewOrder) {
   EXPECT_NE(epochs[1], epochs[2]);
 }
 
-// The union of the ranks' batches, in rank order, is the batch of a single rank: samples, labels, parameters
-// and every bit of the images.
+// The union of the ranks' batches, in rank order, is the batch of a single rank: samples, labels,
+// parameters and every bit of the images.
 TEST(Loader, WhatIsReadDoesNotDependOnTheNumberOfRanks) {
   const auto set = make_set(43);
   const std::int64_t steps = 12;  // two epochs, each with a short batch of 3

@@ -36,8 +36,8 @@ TEST(Permutation, FollowsFromSeedAndEpoch) {
   EXPECT_LT(equal(Permutation(size, 1, 0), Permutation(size, 2, 0)), 10);
 }
 
-// Over many epochs every value must come to every place equally often: chi-squared against uniform. For a
-// network of few rounds or weak keys small sizes show it first.
+// Over many epochs every value must come to every place equally often: chi-squared against uniform.
+// For a network of few rounds or weak keys small sizes show it first.
 TEST(Permutation, EveryPlaceGetsEveryValue) {
   for (const std::int64_t size : {5, 10, 37}) {
     const int epochs = 20000;

@@ -132,7 +132,8 @@ TEST(Resample, TheSameSizeIsACopy) {
   EXPECT_EQ(result, image);
 }
 
-// One reduced pixel in ten of a fine pattern would hit only black or only white without the wide filter.
+// One reduced pixel in ten of a fine pattern would hit only black or only white without the wide
+// filter.
 TEST(Resample, FineDetailIsAveraged) {
   Bytes stripes(100 * 100), result(10 * 10);
   for (std::size_t i = 0; i < stripes.size(); ++i) stripes[i] = i % 2 == 0 ? 0 : 255;

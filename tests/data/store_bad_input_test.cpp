@@ -1,4 +1,5 @@
-// Files that are no stores, or damaged ones: each must be refused in one line that says what is wrong where.
+// Files that are no stores, or damaged ones: each must be refused in one line that says what is
+// wrong where.
 #include <random>
 
 #include "data/store/hdf5.h"

@@ -78,7 +78,6 @@ void expect_as_h5py_reads(const std::filesystem::path& file, std::int64_t reside
     const auto set = store.split(split);
     EXPECT_TRUE(all_of(*set, random) == read_bytes(name + "." + name_of(split))) << name_of(split);
     EXPECT_EQ(set->format(), store.info().format);
-    EXPECT_EQ(set->largest_bytes(), store.info().largest_bytes[static_cast<std::size_t>(split)]);
   }
   for (const float value : store.info().mean) EXPECT_TRUE(value == 0.375f || value == 1.0f) << value;
   if (store.info().format == ImageFormat::encoded) {

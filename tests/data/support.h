@@ -1,4 +1,4 @@
-// What the data tests share: a folder that goes away, expected messages, and small encoded images.
+// Shared by the data tests: a folder that goes away, expected messages, and small encoded images.
 #pragma once
 
 #include <archive.h>
@@ -91,7 +91,9 @@ inline Image smooth_image(std::int64_t height, std::int64_t width, std::int64_t 
   return image;
 }
 
-inline Bytes encode_jpeg(const Image& image, J_COLOR_SPACE stored_as = JCS_UNKNOWN, int quality = 95) {
+// `configure` sets what differs from libjpeg's defaults.
+inline Bytes encode_jpeg(const Image& image, const std::function<void(jpeg_compress_struct&)>& configure) {
+  const int channels = static_cast<int>(image.shape.channels);
   jpeg_compress_struct jpeg{};
   jpeg_error_mgr errors{};
   jpeg.err = jpeg_std_error(&errors);
@@ -101,17 +103,14 @@ inline Bytes encode_jpeg(const Image& image, J_COLOR_SPACE stored_as = JCS_UNKNO
   jpeg_mem_dest(&jpeg, &memory, &size);
   jpeg.image_width = static_cast<JDIMENSION>(image.shape.width);
   jpeg.image_height = static_cast<JDIMENSION>(image.shape.height);
-  jpeg.input_components = static_cast<int>(image.shape.channels);
-  jpeg.in_color_space = image.shape.channels == 1   ? JCS_GRAYSCALE
-                        : image.shape.channels == 4 ? JCS_CMYK
-                                                    : JCS_RGB;
+  jpeg.input_components = channels;
+  jpeg.in_color_space = channels == 1 ? JCS_GRAYSCALE : channels == 4 ? JCS_CMYK : JCS_RGB;
   jpeg_set_defaults(&jpeg);
-  if (stored_as != JCS_UNKNOWN) jpeg_set_colorspace(&jpeg, stored_as);
-  jpeg_set_quality(&jpeg, quality, TRUE);
+  configure(jpeg);
   jpeg_start_compress(&jpeg, TRUE);
   while (jpeg.next_scanline < jpeg.image_height) {
     auto* row = const_cast<std::uint8_t*>(image.pixels.data()) +
-                jpeg.next_scanline * static_cast<std::size_t>(image.shape.width * image.shape.channels);
+                jpeg.next_scanline * static_cast<std::size_t>(image.shape.width * channels);
     jpeg_write_scanlines(&jpeg, &row, 1);
   }
   jpeg_finish_compress(&jpeg);
@@ -119,6 +118,13 @@ inline Bytes encode_jpeg(const Image& image, J_COLOR_SPACE stored_as = JCS_UNKNO
   jpeg_destroy_compress(&jpeg);
   std::free(memory);
   return bytes;
+}
+
+inline Bytes encode_jpeg(const Image& image, J_COLOR_SPACE stored_as = JCS_UNKNOWN, int quality = 95) {
+  return encode_jpeg(image, [&](jpeg_compress_struct& jpeg) {
+    if (stored_as != JCS_UNKNOWN) jpeg_set_colorspace(&jpeg, stored_as);
+    jpeg_set_quality(&jpeg, quality, TRUE);
+  });
 }
 
 inline Bytes encode_png(const Image& image) {
@@ -142,7 +148,8 @@ struct NamedBytes {
   Bytes content;
 };
 
-// A tar of those files in that order; the filter is one of libarchive's names: "none", "gzip", "xz".
+// A tar of those files in that order; the filter is one of libarchive's names: "none", "gzip",
+// "xz".
 inline void write_tar(const std::filesystem::path& file, const std::vector<NamedBytes>& files,
                       const char* filter) {
   archive* writer = archive_write_new();

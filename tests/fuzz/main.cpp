@@ -1,5 +1,5 @@
-// libFuzzer's entry: `fuzz_data TARGET [libFuzzer's flags]`. The seeds are written to CORPUS/TARGET
-// before the first run, if the environment has CONVOY_FUZZ_CORPUS; give that folder as the corpus.
+// libFuzzer's entry. `data_fuzz TARGET FOLDER [libFuzzer's flags]` writes the seeds to the folder,
+// in which libFuzzer keeps the inputs that reach new code. `data_fuzz TARGET FILE` runs one input.
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -10,33 +10,41 @@
 
 namespace {
 
-const convoy::data::fuzz::Target* chosen = nullptr;
+using convoy::data::fuzz::Target;
+
+const Target* chosen = nullptr;
+
+const Target* find_target(const std::string& name) {
+  std::string names;
+  for (const Target& target : convoy::data::fuzz::targets()) {
+    if (target.name == name) return &target;
+    names += (names.empty() ? "" : ", ") + target.name;
+  }
+  std::fprintf(stderr, "data_fuzz: found '%s', expected one of %s\n", name.c_str(), names.c_str());
+  std::exit(2);
+}
+
+void write_seeds(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  int number = 0;
+  for (const auto& seed : chosen->seeds())
+    std::ofstream(folder / ("seed-" + std::to_string(number++)), std::ios::binary)
+        .write(reinterpret_cast<const char*>(seed.data()), static_cast<std::streamsize>(seed.size()));
+}
 
 }  // namespace
 
 extern "C" int LLVMFuzzerInitialize(int* count, char*** arguments) {
-  const std::string name = *count > 1 ? (*arguments)[1] : "";
-  for (const auto& target : convoy::data::fuzz::targets())
-    if (target.name == name) chosen = &target;
-  if (chosen == nullptr) {
-    std::fprintf(
-        stderr,
-        "fuzz_data: found '%s', expected a target: archive, webdataset, csv, records, devkit or convert\n",
-        name.c_str());
+  chosen = find_target(*count > 1 ? (*arguments)[1] : "");
+  if (*count < 3) {
+    std::fprintf(stderr, "data_fuzz: found no folder or file, expected one after the target\n");
     std::exit(2);
   }
-  // libFuzzer takes what is left.
+  if (!std::filesystem::is_regular_file((*arguments)[2])) write_seeds((*arguments)[2]);
+  // libFuzzer takes what is left, from the folder or file on.
   (*arguments)[1] = (*arguments)[0];
   ++*arguments;
   --*count;
-  if (const char* corpus = std::getenv("CONVOY_FUZZ_CORPUS"); corpus != nullptr) {
-    const auto folder = std::filesystem::path(corpus) / name;
-    std::filesystem::create_directories(folder);
-    int number = 0;
-    for (const auto& seed : chosen->seeds())
-      std::ofstream(folder / ("seed-" + std::to_string(number++)), std::ios::binary)
-          .write(reinterpret_cast<const char*>(seed.data()), static_cast<std::streamsize>(seed.size()));
-  }
   return 0;
 }
 

@@ -1,9 +1,11 @@
-// What is fuzzed: each target reads one input as a user's file and must neither crash nor hang.
-// Every target has seeds, small valid inputs made by code.
+// The targets of fuzzing: readers of files that others made. An input must be read, or refused with
+// std::runtime_error; tests/data/fuzz_test.cpp runs some inputs in every build, main.cpp hands them
+// to libFuzzer.
 #pragma once
 
 #include <cstdint>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -13,12 +15,30 @@ using Bytes = std::vector<std::uint8_t>;
 
 struct Target {
   std::string name;
-  bool (*run)(std::span<const std::uint8_t> input);  // whether the input is a good file
-  std::vector<Bytes> (*seeds)();
+  bool (*run)(std::span<const std::uint8_t> input);  // returns whether the input is a good file
+  std::vector<Bytes> (*seeds)();                     // small inputs, most of them good files
 };
 
-// archive: listing, links and layouts of tar and zip archives; webdataset: shards and their labels;
-// csv; records: IDX and CIFAR files; devkit: MATLAB files; convert: whole conversions of archives.
+// image: regions of JPEG and PNG files; store: HDF5 files of encoded images; archive: listing,
+// links and layouts of tar and zip archives; webdataset: shards and their labels; csv; records: IDX
+// and CIFAR files; devkit: MATLAB files; convert: whole conversions of archives.
 const std::vector<Target>& targets();
+
+// Only std::runtime_error is an answer to a bad file; anything else ends the program.
+template <typename Action>
+bool attempt(const Action& action) {
+  try {
+    action();
+    return true;
+  } catch (const std::runtime_error&) {
+    return false;
+  }
+}
+
+// Each in the file of its name.
+bool run_image(std::span<const std::uint8_t> input);
+std::vector<Bytes> image_seeds();
+bool run_store(std::span<const std::uint8_t> input);
+std::vector<Bytes> store_seeds();
 
 }  // namespace convoy::data::fuzz

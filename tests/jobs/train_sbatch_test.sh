@@ -109,6 +109,15 @@ check "it completes" is "$(job_field "$limited" JobState)" COMPLETED
 check "it resumed" grep -q 'resumed  *after step' limited.log
 check "its parameters are those of the run that was not stopped" is "$(sha_of limited)" "$(sha_of two)"
 
+echo "== A time limit shorter than the start-up"
+printf '#!/bin/sh\ntrap "exit 75" USR1\nwhile :; do sleep 0.1; done\n' >slow_start
+chmod +x slow_start
+slow=$(CONVOY=$folder/slow_start train slow --ntasks=1 --time=1 --signal=B:USR1@58)
+ended "$slow" 120
+check "the job fails" is "$(job_field "$slow" JobState)" FAILED
+check "it is not put back" is "$(job_field "$slow" Restarts)" 0
+check "the reason" contains slow.log "the time limit came before the job's first checkpoint"
+
 echo "== A job of higher priority"
 # Slurm's SIGCONT and SIGTERM reach the held ranks of srun and those of mpirun's other host; the rest is let go then.
 launchers="srun mpirun"

@@ -27,7 +27,7 @@ namespace convoy::app {
 namespace {
 
 struct Flags {
-  int width = 500, height = 375, quality = 96, size = 224, images = 64;
+  int width = 500, height = 375, quality = 96, size = 224, images = 64, restart_interval = 0;
   double seconds = 3;
   bool whole = false, json = false;
 };
@@ -42,7 +42,8 @@ struct Task {
 // Picks squares of 8 % to 100 % of the image, as random resized crops do.
 Task make_task(const Flags& flags, std::uint64_t number) {
   Task task;
-  task.file = data::encode_jpeg_file(data::draw_photograph(flags.height, flags.width, number), flags.quality);
+  task.file = data::encode_jpeg_file(data::draw_photograph(flags.height, flags.width, number), flags.quality,
+                                     flags.restart_interval);
   const auto words = kernels::philox(1, number);
   const double share = 0.08 + 0.92 * kernels::uniform(words.word[0]);
   const int most = std::min(flags.width, flags.height);
@@ -156,6 +157,7 @@ void run(const Flags& flags) {
                              {"width", flags.width},
                              {"height", flags.height},
                              {"quality", flags.quality},
+                             {"restart_interval", flags.restart_interval},
                              {"size", flags.size},
                              {"whole", flags.whole},
                              {"bytes_per_image", bytes},
@@ -186,6 +188,9 @@ void add_bench_decode(CLI::App& bench) {
       whole_number(16, 8192));
   add("--height", flags->height, "of the images", whole_number(16, 8192));
   add("--quality", flags->quality, "of the JPEG files", whole_number(1, 100));
+  add("--restart-interval", flags->restart_interval,
+      "blocks of pixels between restart markers, as --encode seekable writes them; 0: none",
+      whole_number(0, 65535));
   add("--size", flags->size, "that random crops are resized to", whole_number(1, 4096));
   add("--images", flags->images, "different ones", whole_number(1, 100'000));
   add("--seconds", flags->seconds, "of CPU time to measure for", number_in("[0.1, 600]"))->type_name("S");

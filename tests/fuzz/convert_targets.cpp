@@ -1,5 +1,4 @@
-#include "tests/fuzz/targets.h"
-
+// Inputs are the files that `convoy data convert` reads.
 #include <archive.h>
 #include <archive_entry.h>
 #include <fcntl.h>
@@ -14,6 +13,7 @@
 #include "data/convert/catalogue.h"
 #include "data/convert/imagenet_devkit.h"
 #include "tests/data/support.h"
+#include "tests/fuzz/targets.h"
 
 namespace convoy::data::fuzz {
 namespace {
@@ -58,17 +58,6 @@ const std::filesystem::path& folder() {
   };
   static const Folder folder;
   return folder.path;
-}
-
-// Only std::runtime_error is an answer to a bad file; anything else ends the program.
-template <typename Action>
-bool attempt(Action action) {
-  try {
-    action();
-    return true;
-  } catch (const std::runtime_error&) {
-    return false;
-  }
 }
 
 Conversion conversion_of(const std::string& name, const ConvertOptions& options) {
@@ -286,7 +275,9 @@ std::vector<Bytes> convert_seeds() {
 }  // namespace
 
 const std::vector<Target>& targets() {
-  static const std::vector<Target> all{{"archive", fuzz_archive, archive_seeds},
+  static const std::vector<Target> all{{"image", run_image, image_seeds},
+                                       {"store", run_store, store_seeds},
+                                       {"archive", fuzz_archive, archive_seeds},
                                        {"webdataset", fuzz_webdataset, webdataset_seeds},
                                        {"csv", fuzz_csv, csv_seeds},
                                        {"records", fuzz_records, record_seeds},
