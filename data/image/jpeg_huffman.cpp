@@ -197,7 +197,7 @@ bool JpegHuffman::decode(JBLOCKROW* blocks) {
 template <bool kStore>
 bool JpegHuffman::decode_ac(const JpegCodes& codes, JpegBits& all_bits, JCOEF* to) {
   JpegBits bits = all_bits;  // in registers
-  const auto store = [to](int k, int value) {
+  const auto store = [=](int k, int value) {
     if constexpr (kStore) to[kPlace[k]] = static_cast<JCOEF>(value);
   };
   for (int k = 1; k < kBlock;) {
