@@ -19,6 +19,7 @@
 #include "app/training/rank_facts.h"
 #include "app/training/rank_setup.h"
 #include "app/training/train_options.h"
+#include "comm/make_collectives.h"
 #include "comm/placement/environment.h"
 
 namespace convoy::app {
@@ -107,7 +108,7 @@ void evaluate_checkpoint(EvaluateOptions& options) {
   std::unique_ptr<comm::Collectives> collectives;
   run_on_all_ranks(ranks, [&] {
     check_precision(options.run.backend, options.run.precision);
-    collectives = make_collectives(options.run.backend, ranks);
+    collectives = comm::make_collectives(options.run.backend, ranks);
   });
   take_over(options.run, state, options.checkpoint);
   Dataset dataset(options.run, ranks, threads);

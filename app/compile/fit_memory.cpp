@@ -19,7 +19,7 @@ void fit_into_limit(CompiledSteps& steps, const Network& fused, const StepOption
   const std::vector<RecomputeCandidate> candidates = recompute_candidates(graph);
   const auto layouts = parameter_layouts(*steps.train);
   const auto tight = [&](StepGraph changed) {
-    return compile_graph(std::move(changed), options.backend, layouts);
+    return compile_graph(std::move(changed), options.backend, layouts, /*reuse_delay=*/0);
   };
   const auto recompute_first = [&](std::size_t count) {
     std::vector<TensorId> tensors;

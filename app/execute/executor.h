@@ -20,7 +20,11 @@ namespace convoy::app {
 struct StepMetrics {
   double loss_sum = 0, top1 = 0, top5 = 0, samples = 0;
   double stop_requests = 0;  // number of ranks that want to stop
-  StepMetrics& operator+=(const StepMetrics& other);
+  StepMetrics& operator+=(const StepMetrics& other) {
+    loss_sum += other.loss_sum, top1 += other.top1, top5 += other.top5, samples += other.samples;
+    stop_requests += other.stop_requests;
+    return *this;
+  }
   double loss() const { return loss_sum / samples; }
 };
 

@@ -6,12 +6,6 @@
 
 namespace convoy::app {
 
-StepMetrics& StepMetrics::operator+=(const StepMetrics& other) {
-  loss_sum += other.loss_sum, top1 += other.top1, top5 += other.top5, samples += other.samples;
-  stop_requests += other.stop_requests;
-  return *this;
-}
-
 namespace {
 
 class HostExecutor final : public Executor {

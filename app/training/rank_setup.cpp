@@ -21,12 +21,6 @@ comm::LocalDevice device_of(kernels::Backend backend) {
   }
 }
 
-std::unique_ptr<comm::Collectives> make_collectives(kernels::Backend backend, const comm::Communicator& ranks,
-                                                    comm::Sums sums) {
-  return backend == kernels::Backend::cuda ? comm::make_nccl_collectives(ranks, sums)
-                                           : comm::make_mpi_collectives(ranks);
-}
-
 InputOptions input_of(kernels::Backend backend, const Dataset& dataset, std::int64_t capacity,
                       bool on_device) {
   InputOptions input;

@@ -9,8 +9,6 @@
 #include "app/training/dataset.h"
 #include "app/training/report/report.h"
 #include "app/training/train_options.h"
-#include "comm/collectives.h"
-#include "comm/nccl/nccl_collectives.h"
 #include "comm/placement/environment.h"
 #include "kernels/device/kernel.h"
 
@@ -19,10 +17,6 @@ namespace convoy::app {
 // Returns the rank's device for --backend: its GPU, made current, or the host's processor. Call it
 // before MPI_Init. Prints the error once a host and throws ExitStatus if there is no such device.
 comm::LocalDevice device_of(kernels::Backend backend);
-
-// Makes the collectives of a backend. Only this function chooses between MPI and NCCL. Collective.
-std::unique_ptr<comm::Collectives> make_collectives(kernels::Backend backend, const comm::Communicator& ranks,
-                                                    comm::Sums sums = comm::Sums::gradients);
 
 // Describes the input of a session that trains or tests on `dataset` with batches of `capacity`
 // samples a replica. Throws UsageError if the set cannot be kept `on_device` (--data-on-device).

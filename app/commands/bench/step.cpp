@@ -22,6 +22,7 @@
 #include "app/timing/step_times.h"
 #include "app/training/rank_setup.h"
 #include "app/training/report/bottleneck.h"
+#include "comm/make_collectives.h"
 #include "comm/placement/environment.h"
 #include "kernels/device/gpu_model.h"
 
@@ -174,7 +175,7 @@ void bench_step(const BenchStepOptions& options) {
   std::optional<Session> session;
   run_on_all_ranks(ranks, [&] {
     check_precision(options.backend, options.precision);
-    collectives = make_collectives(options.backend, ranks);
+    collectives = comm::make_collectives(options.backend, ranks);
   });
   run_on_all_ranks(ranks, [&] {
     const Network network = make_network(options.model, {options.batch, 3, options.size, options.size},

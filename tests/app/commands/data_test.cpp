@@ -88,7 +88,7 @@ TEST_F(DataCommand, WrongFlagsExitWithTwo) {
   expect_flag("convert", "--size", "0", "a whole number from 1 to 4096");
   expect_flag("convert", "--channels", "2", "one of 1, 3");
   expect_flag("convert", "--encode", "jpeg:0",
-              "auto, keep, raw or jpeg:QUALITY with a quality from 1 to 100");
+              "auto, keep, seekable, raw or jpeg:QUALITY with a quality from 1 to 100");
   expect_flag("convert", "--short-side", "0", "a whole number from 1 to 4096");
   expect_flag("convert", "--test-share", "1", "a number in (0, 1)");
   expect_flag("convert", "--threads", "-1", "a whole number from 0 to 1024");
