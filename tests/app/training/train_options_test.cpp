@@ -541,7 +541,8 @@ TEST_F(ConfigFile, WrongTypes) {
   expect_error("flip = 3\n", "key 'flip': found '3', expected true or false");
   expect_error("flip = \"yes\"\n", "key 'flip': found 'yes', expected true or false");
   expect_error("limit-test = 1.0\n", "key 'limit-test': found '1.0', expected a whole number of at least 0");
-  expect_error("milestones = [[1]]\n", "key 'milestones': found '[ 1 ]', expected a value or one list of values");
+  expect_error("milestones = [[1]]\n",
+               "key 'milestones': found '[ 1 ]', expected a value or one list of values");
   expect_error("milestones = \"1,,2\"\n", "key 'milestones': found '1,,2', expected a value at every comma");
   expect_error("milestones = [1, \"x\"]\n", "key 'milestones': found 'x', expected a number in (0, 1e9]");
 }
