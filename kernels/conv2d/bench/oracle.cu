@@ -91,8 +91,9 @@ __global__ void evaluate(const __grid_constant__ Task task, Buffers b, Sample* s
   constexpr int kPack = 16 / sizeof(T);
   if (task.input_norm) {
     if (type == DType::bf16)
-      // The bf16 kernel may round dx before it adds dy2: 2^12 raises the error bound, a multiple of
-      // the magnitude, by that rounding.
+      // dx is rounded to bf16 before dy2 is added. An element may differ by at least 8 * 2^-24
+      // times the magnitude (bounds_of()), so 2^12 times |dx| more allows for the rounding, 2^-9
+      // times |dx|.
       shared[1][0] += ldexp(fabs(expected), 12);
     expected += cuda::load_element(type, b.norm.dy2, i);
   }
