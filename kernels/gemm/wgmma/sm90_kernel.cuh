@@ -41,9 +41,8 @@ struct TileConfig {
   static constexpr bool swapped = ping_pong && columns == 64 && rows > 64;
   static constexpr int products = swapped ? 1 : row_blocks, product_columns = swapped ? rows : columns;
 
-  static constexpr int column_boxes =
-      // Boxes of B if n is contiguous. The last one may be half a box.
-      (columns + 63) / 64;
+  // Boxes of B if n is contiguous. The last one may be half a box.
+  static constexpr int column_boxes = (columns + 63) / 64;
   // Taps that share pixels begin one row of the swizzle after each other. In gradients of weights
   // they are columns of B in one box; else a stage is one box of A, and each tap a stage of B's
   // ring.

@@ -26,9 +26,8 @@ struct MnMajorConfig {
   // The loaders call x A, whether x is A or B of the product.
   static constexpr bool a_mn_major = true, b_mn_major = true;
   static constexpr int rows = x, columns = y, cluster = 1;
-  static constexpr int row_blocks =
-      // Blocks of 64 rows, the height of an instruction, for each consumer warpgroup.
-      x / 2 / 64;
+  // Blocks of 64 rows, the height of an instruction, for each consumer warpgroup.
+  static constexpr int row_blocks = x / 2 / 64;
   static constexpr int run = 2 * row_blocks;  // neighbours of x that a lane holds
   static constexpr int warp_x = 8 * run;
   static constexpr int x_bytes = x * 128, stage_bytes = x_bytes + y * 128;

@@ -32,9 +32,8 @@ class CudaDevice : public Device {
   void copy_in(void* to, const void* from, std::size_t bytes) override {
     stream_->synchronize();
     CONVOY_CUDA(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice));
-    CONVOY_CUDA(
-        // cudaMemcpy from pageable memory may return before the last chunk has arrived.
-        cudaDeviceSynchronize());
+    // cudaMemcpy from pageable memory may return before the last chunk has arrived.
+    CONVOY_CUDA(cudaDeviceSynchronize());
   }
   void copy_out(void* to, const void* from, std::size_t bytes) override {
     stream_->synchronize();

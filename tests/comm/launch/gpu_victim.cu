@@ -114,9 +114,8 @@ void train(comm::MpiEnvironment& environment, std::string_view scenario) {
     if (now) ::usleep(200'000);
     if (now && scenario.starts_with("kill")) std::raise(SIGKILL);
     if (now && scenario.starts_with("throw")) {
-      step.set_held(
-          // The kernel ends. Its all-reduce then waits for the other rank, which has stopped.
-          0);
+      // The kernel ends. Its all-reduce then waits for the other rank, which has stopped.
+      step.set_held(0);
       throw std::runtime_error(environment.identity() + ": data.h5: cannot read chunk 7");
     }
     if (scenario.starts_with("throw") && !victim && i == 29) {
