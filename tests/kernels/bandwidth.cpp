@@ -304,7 +304,7 @@ void add_image_ops(std::vector<Measured>& rows, DType type) {
                     {},
                     transforms});
   };
-  const auto drawn = [](int n, int i) {  // The first operation, "no operation", is never drawn.
+  const auto drawn = [](int n, int i) {  // "no operation", the first one, is never drawn
     return kImageOps[philox(1, n, i).word[0] % (kImageOps.size() - 2) + 1].second;
   };
   add("TrivialAugment", 1, drawn);
