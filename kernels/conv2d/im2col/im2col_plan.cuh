@@ -60,10 +60,8 @@ struct Result {
 Result result_of(const Task& task, const View& view, int tile);
 
 struct Workspace {
-  float *partial, *gradient,
-      // Buffers for the splits of k, for the gradient of folded or packed filters, and for column
-      // sums.
-      *slots;
+  // Buffers for the splits of k, for the gradient of folded or packed filters, for column sums.
+  float *partial, *gradient, *slots;
   std::uint8_t *filters, *images;
   std::size_t bytes;
 };
