@@ -11,7 +11,7 @@
 namespace convoy::kernels::cpu {
 namespace {
 
-// parts in which samples are summed, whatever the number of threads
+// The samples are summed in this many parts, whatever the number of threads.
 constexpr std::int64_t kPieces = 16;
 
 struct Moments {

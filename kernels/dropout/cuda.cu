@@ -89,7 +89,7 @@ __global__ void drop_elements(const T* x, T* y, Mask mask, int channels, std::in
 }
 
 struct Extents {
-  // a row-major sample counts as one pixel with all elements
+  // A row-major sample counts as one pixel with all elements.
   std::int64_t samples, channels, pixels;
   std::int64_t elements() const { return samples * channels * pixels; }
 };

@@ -12,7 +12,7 @@
 namespace convoy::kernels {
 
 struct ImageOpsProblem {
-  // the most operations of a sample; the device needs no workspace if it is 1
+  // The most operations of a sample; the device needs no workspace if it is 1.
   int most = kMostImageOps;
 };
 

@@ -8,7 +8,7 @@
 namespace convoy::kernels::cuda {
 namespace {
 
-// pixels of one sample, so that a thread reads its transform once
+// A thread has this many pixels of one sample, so that it reads the transform once.
 constexpr int kPixelsOfThread = 4;
 
 struct Images {

@@ -213,7 +213,7 @@ TEST(BatchNorm, BackwardIsTheDerivative) {
   Random random(2);
   for (const BatchNormProblem& problem : problems()) {
     Layer l = layer_of(random, {5, 2, 2, 3}, problem, 4);
-    // a single rank, so that `synchronised` changes nothing
+    // There is a single rank, so `synchronised` changes nothing.
     l.control.global_valid = l.control.valid;
     const auto loss = [&](const std::vector<Tensor>& inputs) {
       Layer moved = l;

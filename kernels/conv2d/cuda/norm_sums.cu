@@ -8,7 +8,7 @@
 namespace convoy::kernels::conv {
 namespace {
 
-// channels of a block, and threads that share the slots of a channel
+// A block sums this many channels, with this many threads sharing the slots of a channel.
 constexpr int kChannels = 16, kSlices = 64;
 
 // Adds in the same order in every run.

@@ -50,7 +50,7 @@ struct FoldGrid {
 template <typename T>
 FoldGrid fold_grid(const Geometry& g, const SpaceToDepth& fold) {
   constexpr int V = cuda::kPackWidth<T>;
-  // below the 48 KiB that a kernel may use without asking for more
+  // This is below the 48 KiB that a kernel may use without asking for more.
   constexpr std::size_t kMostBytes = 40 << 10;
   constexpr std::int64_t kPacks = 2048;  // 16-byte words that a block writes
   FoldGrid grid{};

@@ -23,7 +23,7 @@ __device__ inline Position position_of(int row, const cuda::Divider& positions, 
 // columns. A block is one tap and up to 64 (tf32: 32) of its channels.
 struct WindowLoad {
   cuda::Divider across, positions;  // by the positions in a row, and in an image
-  // by the blocks of channels in a tap, and the taps in a row of the filter
+  // They divide by the blocks of channels in a tap, and by the taps in a row of the filter.
   cuda::Divider blocks, taps;
   // In height and width: a position's pixel is first + step * position, and a tap adds reach * tap.
   int first[2], step[2], reach[2];

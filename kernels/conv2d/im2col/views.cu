@@ -54,7 +54,7 @@ View phase_view(const Task& task, int residue_h, int residue_w) {
     view.reach[axis] = stride == 1 ? g.dilation[axis] : 1;
     const int taps = start < kernel[axis] ? (kernel[axis] - 1 - start) / stride + 1 : 0;
     view.taps[axis] = taps;
-    // the window's first tap is the filter's last one
+    // The window's first tap is the filter's last one.
     first_tap[axis] = start + stride * (taps - 1);
     view.map.first[axis] = (residue[axis] + g.padding[axis] - start) / stride - (taps - 1) * view.reach[axis];
     count[axis] = int(ceil_div(extent[axis] - residue[axis], stride));

@@ -31,7 +31,7 @@ struct TileConfig {
   static constexpr int rows = rows_, columns = columns_, cluster = cluster_, taps = taps_;
   static constexpr bool ping_pong = consumers_ == Consumers::ping_pong;
   static constexpr int element_bytes = math == Math::bf16 ? 2 : 4;
-  // values of k in a stage: a row of TMA's 128-byte swizzle
+  // The values of k in a stage, a row of TMA's 128-byte swizzle.
   static constexpr int depth = 128 / element_bytes;
   static constexpr int steps = 4;  // wgmma instructions in a stage, 32 bytes of k each
   static constexpr int consumer_rows = ping_pong ? rows : rows / 2;
@@ -61,7 +61,7 @@ struct TileConfig {
   static constexpr int staging_bytes = 64 * 128;  // a staged TMA box of C: 64 rows of 128 bytes
   static constexpr int box_columns =
       128 / element_bytes;  // columns of C in a TMA box, if C has the operands' type
-  // two boxes for each consumer warpgroup
+  // Each consumer warpgroup has two staged boxes.
   static constexpr int store_bytes = 2 * 2 * staging_bytes;
   static constexpr int barrier_bytes = 256;
   // A block may have 227 KiB of shared memory, less 1024 bytes that aligning the stages may cost.

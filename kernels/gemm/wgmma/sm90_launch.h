@@ -108,7 +108,7 @@ double sm90_expected_time(const Problem& problem, int tile, int splits, double b
 double with_memory(const Problem& problem, const Sm90Tile& tile, const Schedule& schedule, double compute,
                    double bytes, bool has_partials);
 inline constexpr double kSm90Clock = kReferenceGpu.planned_cycles;  // cycles a microsecond
-// bytes that a copy moves in a microsecond
+// The bytes that a copy moves in a microsecond.
 inline constexpr double kCopyBytes = kReferenceGpu.planned_bytes;
 
 // What a kernel does besides storing C: column sums and sums of squares, or a mask. They are

@@ -22,7 +22,7 @@ class Device {
   virtual std::unique_ptr<comm::Collectives> collectives(const comm::Communicator& ranks) = 0;
   virtual std::shared_ptr<void> allocate(std::size_t bytes) = 0;
   virtual void copy_in(void* to, const void* from, std::size_t bytes) = 0;
-  // after all work so far
+  // Copies after all work that was enqueued so far.
   virtual void copy_out(void* to, const void* from, std::size_t bytes) = 0;
   virtual comm::Stream stream() = 0;
   // Returns a function that runs the work as a training step does. On a GPU it replays a captured

@@ -63,7 +63,7 @@ std::vector<Layer> layers() {
       {{3, 64, 14, 14}, {128, 64, 3, 3}, kSame},
       {{5, 128, 7, 7}, {256, 128, 3, 3}, kSame},
       {{2, 32, 13, 9}, {24, 32, 3, 3}, kSame},  // channels that do not fill a block
-      // one whole block of channels and a part
+      // Channels fill one whole block and a part.
       {{3, 72, 5, 6}, {40, 72, 3, 2}, {.padding = {2, 0}}},
       {{2, 64, 17, 15}, {64, 64, 3, 3}, kHalf},               // a stride and odd sizes
       {{2, 64, 16, 16}, {64, 64, 3, 3}, kHalf},               //
