@@ -1,5 +1,5 @@
-// Stands in for the CUDA sources of kernels/ in builds without CUDA. The makers of operations need no stand-in: select()
-// throws for a backend that has none.
+// Stands in for the CUDA sources of kernels/ in builds without CUDA. The makers of operations need
+// no stand-in, because select() throws if a backend has no maker.
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>

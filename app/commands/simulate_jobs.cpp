@@ -27,7 +27,8 @@ namespace {
 
 double micros(Nanoseconds time) { return static_cast<double>(time) / 1e3; }
 
-// Of the makespan, 0 to 1; of the compute engines together.
+// The idle share, 0 to 1, of each kind of engine: its idle time divided by the makespan. The
+// compute engines count together.
 struct IdleShares {
   double copy_in = 0, compute = 0, copy_back = 0;
 };

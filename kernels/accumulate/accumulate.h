@@ -1,4 +1,4 @@
-// Gradients of a batch that is computed in parts, one after the other.
+// Adds up the gradients of a batch that is computed in parts, one after the other.
 //   accumulate_gradients  {sum, gradients} -> {total}
 //                         f32 [n] each: total = (control->part > 0 ? sum : 0)
 //                         + control->share * gradients, so the first part needs no zeros.

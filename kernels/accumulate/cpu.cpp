@@ -1,4 +1,4 @@
-// Sums of parts in pieces, over all cores.
+// Adds the gradients of parts in pieces, on all cores.
 #include "kernels/accumulate/accumulate.h"
 #include "kernels/device/host_kernel.h"
 #include "kernels/device/parallel.h"

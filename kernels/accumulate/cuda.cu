@@ -1,4 +1,4 @@
-// Sums of parts on the device, a pack of elements a thread.
+// Adds the gradients of parts on the device, a pack of elements a thread.
 #include "kernels/accumulate/accumulate.h"
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/host_kernel.h"

@@ -1,4 +1,4 @@
-// Sums of parts, plain loops.
+// Adds the gradients of parts in plain loops.
 #include "kernels/accumulate/accumulate.h"
 #include "kernels/device/host_kernel.h"
 

@@ -1,4 +1,4 @@
-// Sum of tensors on the device: one pass adds up to eight of them and also takes batch norm's sums
+// Adds tensors on the device. One pass adds up to eight of them, and also takes batch norm's sums
 // of the result.
 #include "kernels/add/add.h"
 #include "kernels/batch_norm/cuda_statistics.cuh"
@@ -6,15 +6,16 @@
 namespace convoy::kernels::cuda {
 namespace {
 
-constexpr int kMost = 8;  // tensors that one pass adds
+constexpr int kMost = 8;  // the most tensors that one pass adds
 
-// Adds matrices or whole buffers, V elements at a time. A Source for batch norm's statistics.
+// Adds matrices or whole buffers, V elements at a time. It is also a Source for batch norm's
+// statistics.
 template <typename T, int V>
 struct Sum {
   static constexpr int kWidth = V, kRows = 2;
   static constexpr bool kWrites = true;
   struct Loaded {
-    Pack<T, V> first, second;  // together: an addition of two tensors has both loads in flight
+    Pack<T, V> first, second;  // Loading both before the sum keeps both loads in flight.
   };
   const void* of[kMost];
   int count;
@@ -29,7 +30,7 @@ struct Sum {
     unpack(loaded.first, sum);
     unpack(loaded.second, value);
     for (int k = 0; k < V; ++k) sum[k] += value[k];
-#pragma unroll 1  // rare, and unrolling it would cost the registers that the sums need
+#pragma unroll 1  // more than two tensors are rare, and unrolling would cost registers
     for (int index = 2; index < count; ++index) {
       unpack(input(index, at), value);
       for (int k = 0; k < V; ++k) sum[k] += value[k];

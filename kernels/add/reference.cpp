@@ -1,4 +1,4 @@
-// Sum in plain loops.
+// Adds in plain loops.
 #include <algorithm>
 
 #include "kernels/add/add.h"
@@ -30,7 +30,7 @@ Kernel add_forward(const AddProblem& problem, KernelRequest& request) {
         auto* const sums = operands.out<double>(1);
         std::fill_n(sums, 2 * e.c, 0.0);
         for (std::int64_t i = 0; i < operands.control()->valid * e.c * e.pixels(); ++i) {
-          const double value = operands.out(0)[i];  // as stored
+          const double value = operands.out(0)[i];  // the stored value, which may be rounded
           sums[i / e.pixels() % e.c] += value;
           sums[e.c + i / e.pixels() % e.c] += value * value;
         }

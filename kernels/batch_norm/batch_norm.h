@@ -39,17 +39,19 @@ struct BatchNormProblem {
   float epsilon = 1e-5f;
   float momentum = 0.1f;
   bool relu = false;
-  bool residual = false;         // a tensor is added before the ReLU
+  bool residual = false;         // adds a tensor before the ReLU
   bool synchronised = false;     // sums and dsums are reduced over all ranks
-  bool second_gradient = false;  // y has two consumers: its gradient is dy + dy2
-  bool write_gradient = false;   // g is an output; required with second_gradient, and with relu and residual
-  bool second_input_gradient = false;  // x has two consumers: dx2 is the gradient from the other one
+  bool second_gradient = false;  // y has a second consumer, whose gradient is dy2
+  // g is an output. Required with second_gradient, and with relu and residual.
+  bool write_gradient = false;
+  // x has a second consumer, whose gradient is dx2.
+  bool second_input_gradient = false;
   // Needs relu. forward writes a mask; with a residual backward_reduce reads it in place of y.
   // Reference and CUDA only.
   bool relu_mask = false;
 };
 
-// Throws std::invalid_argument if backward could not know the gradient because write_gradient is
+// Throws std::invalid_argument if backward could not know the gradient, because write_gradient is
 // missing.
 void require_batch_norm_flags(const char* operation, const BatchNormProblem& problem);
 

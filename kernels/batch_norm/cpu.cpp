@@ -11,7 +11,8 @@
 namespace convoy::kernels::cpu {
 namespace {
 
-constexpr std::int64_t kPieces = 16;  // the samples are summed in so many parts
+// The samples are summed in this many parts, whatever the number of threads.
+constexpr std::int64_t kPieces = 16;
 
 struct Moments {
   double mean = 0, variance = 1, count = 0;
@@ -38,7 +39,7 @@ void set_normalisation(const Coefficients& to, const Geometry& at, const BatchNo
   }
 }
 
-// Sums two values per channel over the first `valid` samples: task(sample, block, first[block],
+// Sums two values per channel over the first `valid` samples. task(sample, block, first[block],
 // second[block]) adds one sample's share. `partial` holds kPieces x padded x 2 doubles.
 template <typename Task>
 void sum_over_samples(const Geometry& at, std::int64_t valid, double* partial, double* first, double* second,

@@ -5,7 +5,7 @@
 namespace convoy::kernels::cpu {
 namespace {
 
-constexpr std::int64_t kRun = 256;  // pixels summed in float before the double takes over
+constexpr std::int64_t kRun = 256;  // pixels summed in float before the sum is added to a double
 
 // Gives the compiler the block size B as a constant.
 
@@ -36,7 +36,7 @@ template <int B, bool kRelu, bool kResidual>
     for (int c = 0; c < B; ++c) {
       float value = (x[p * B + c] - mean[c]) * scale[c] + shift[c];
       if constexpr (kResidual) value += residual[p * B + c];
-      if constexpr (kRelu) value = value < 0.0f ? 0.0f : value;  // NaN stays
+      if constexpr (kRelu) value = value < 0.0f ? 0.0f : value;  // a NaN is kept
       y[p * B + c] = value;
     }
 }
@@ -72,7 +72,7 @@ template <int B, Mask kMask, bool kSecond, bool kWrite>
   }
 }
 
-// x, g, dx2 and dx may be one buffer.
+// x, g, dx2 and dx may be one buffer, because every element is read before it is written.
 template <int B, bool kMasked, bool kSecond>
 [[gnu::always_inline]] inline void backward_run(const float* x, const float* g, const float* dx2, float* dx,
                                                 std::int64_t pixels, const Coefficients& with,
@@ -121,7 +121,8 @@ template <int B, Mask kMask>
 
 }  // namespace
 
-// One task each: all pixels of a channel block of one or several samples. Compiled for each vector
+// Each task handles all pixels of a channel block of one or several samples. It is compiled for
+// each vector unit.
 // unit.
 
 #define CONVOY_FOR_BLOCK(block, call) \

@@ -27,8 +27,8 @@ struct Geometry {
   }
 };
 
-// Per channel, 0 in padding lanes: y = (x - mean) scale + shift; dx = scale g + slope (x - mean) +
-// offset.
+// Constants per channel, 0 in padding lanes: y = (x - mean) scale + shift; dx = scale g + slope (x
+// - mean) + offset.
 struct Coefficients {
   float *mean, *scale, *shift, *slope, *offset;
   static constexpr int kVectors = 5;
@@ -44,7 +44,8 @@ struct Coefficients {
   }
 };
 
-enum class Mask : std::uint8_t { none, from_x, from_y };  // how the zeros of the ReLU are known
+// Says from which tensor backward knows the zeros of the ReLU.
+enum class Mask : std::uint8_t { none, from_x, from_y };
 
 // The operands of a pass: the pixels of one channel block of one sample.
 struct Pass {
@@ -54,7 +55,7 @@ struct Pass {
   std::int64_t pixels;
 };
 
-// Adds to `block` values each of sum and squares.
+// Adds the sum of the elements, and of their squares, to `block` values each.
 void sum_task(const Pass& pass, int block, double* sum, double* squares);
 void normalise_task(const Pass& pass, int block, std::int64_t channel, bool relu, bool residual);
 // Adds the sums of g and of g (x - mean). Writes g to out if `second` or `write` is set.

@@ -6,13 +6,13 @@
 namespace convoy::kernels::cuda {
 namespace {
 
-constexpr int kRows = 4;  // rows of a thread
+constexpr int kRows = 4;  // rows that a thread loads at once
 
 struct ForwardOperands {
   const void *x, *residual;  // residual may be null
   void* y;
-  std::uint8_t* mask;  // null where absent
-  const double* sums;  // null: inference, from the running statistics
+  std::uint8_t* mask;  // null if there is none
+  const double* sums;  // null in inference, which uses the running statistics
   const float *gamma, *beta;
   float *running_mean, *running_var;
   const StepControl* control;
@@ -91,15 +91,15 @@ __global__ void __launch_bounds__(kThreads, 3)
 }
 
 struct BackwardOperands {
-  const void *x, *dy, *dx2;  // dx2: null where absent
+  const void *x, *dy, *dx2;  // dx2 is null if there is none
   void* dx;
   const double *sums, *dsums;
   const float *gamma, *beta;
   const StepControl* control;
 };
 
-// dx = scale g + slope (x - mean) + offset with slope = -scale invstd mean(g xhat) and offset =
-// -scale mean(g).
+// These are the constants of dx = scale g + slope (x - mean) + offset, with slope = -scale invstd
+// mean(g xhat) and offset = -scale mean(g).
 template <typename T>
 struct Gradient {
   Affine<T> affine;
@@ -121,7 +121,7 @@ struct Gradient {
   }
 };
 
-// kSecond: there is a dx2. A condition at run time would keep the loads from being issued together.
+// kSecond: there is a dx2. A test at run time would keep the loads from being issued together.
 template <typename T, int V, bool kSecond>
 __global__ void __launch_bounds__(kThreads, 2)
     backward(const __grid_constant__ BackwardOperands o, const __grid_constant__ BatchNormProblem problem,
@@ -176,8 +176,7 @@ void require_vector(const char* operation, TensorDesc& desc, DType type, const S
   require_shape(operation, "a per-channel operand", desc, shape);
 }
 
-// sums_at is 1 for forward. It is 0 for inference, which has no sums, so that later operands move
-// up.
+// `sums_at` is 1 in forward and 0 in inference, which has no sums, so that later operands move up.
 Kernel normalise(const char* operation, const BatchNormProblem& problem, KernelRequest& request,
                  int sums_at) {
   const int gamma_at = sums_at + 1, residual_at = gamma_at + 4;
@@ -241,7 +240,8 @@ Kernel batch_norm_backward(const BatchNormProblem& problem, KernelRequest& reque
     require_shape(operation, "an activation", *desc, in[0].shape);
   }
   const DType type = common_dtype(operation, {&in[0], &in[4], &other, &request.outputs[0]});
-  const bool masks = problem.relu && !problem.write_gradient;  // else backward_reduce has masked the gradient
+  // Otherwise backward_reduce has already masked the gradient.
+  const bool masks = problem.relu && !problem.write_gradient;
   const auto body = [=](const BoundOperands& b, Stream stream) {
     const StepControl* control = b.control();
     const BackwardOperands o{

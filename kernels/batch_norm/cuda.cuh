@@ -1,6 +1,6 @@
-// Batch normalisation on the device: how a [rows, channels] matrix is divided among blocks, the
-// sums of its columns, and the constants of a channel. rows = N * H * W of channels_last images, or
-// N.
+// Shared code of batch normalisation on the device: how a [rows, channels] matrix is divided among
+// blocks, the sums of its columns, and the constants of a channel. There are N * H * W rows for
+// channels_last images, and N for matrices.
 #pragma once
 
 #include <algorithm>
@@ -11,23 +11,23 @@
 
 namespace convoy::kernels::cuda {
 
-// A block is `tile` packs (at most 128 bytes) wide. Narrow blocks need few constants a thread and
-// leave more blocks to add partial sums. Neighbouring blocks are launched in sequence, so that all
-// read the same region of memory.
+// The width of a block is at most kMostTile packs, which are 128 bytes. Narrow blocks need few
+// constants a thread and leave more blocks to add partial sums. Neighbours start together and read
+// neighbouring memory.
 inline constexpr int kMostTile = 8;
 
 struct ColumnGrid {
-  int channels, packs;   // of a row
-  int tile, tile_shift;  // packs of a block, a power of two
-  int tiles, height;     // tiles: blocks across; height: rows of a block, its threads / tile
-  int row_blocks;        // blocks down
+  int channels, packs;   // channels, and packs of channels, of a row
+  int tile, tile_shift;  // packs in the width of a block, a power of two
+  int tiles, height;     // tiles: blocks side by side. height: rows that a block's threads cover.
+  int row_blocks;        // blocks one above the other
   std::int64_t rows, pixels;
 
   unsigned blocks() const { return static_cast<unsigned>(tiles) * static_cast<unsigned>(row_blocks); }
 };
 
-// A thread has one row a pass. There are at most `most_blocks` blocks or, if that is 0, one pass of
-// `rows_a_thread` rows.
+// Divides the rows. A thread has one row a pass. There are at most `most_blocks` blocks or, if that
+// is 0, enough for `rows_a_thread` rows a thread.
 inline ColumnGrid column_grid(std::int64_t rows, std::int64_t pixels, std::int64_t channels, int width,
                               int threads, int rows_a_thread, int most_blocks = 0) {
   ColumnGrid grid{};
@@ -47,11 +47,12 @@ inline ColumnGrid column_grid(std::int64_t rows, std::int64_t pixels, std::int64
   return grid;
 }
 
-// A mask of a ReLU: one byte for each pack of an activation, one bit for each element.
+// Describes a ReLU's mask: one byte for each pack of an activation, one bit for each element.
 inline TensorDesc relu_mask_of(const TensorDesc& y) {
   TensorDesc mask{DType::u8, y.shape, y.layout, nullptr};
   const int width = y.dtype == DType::bf16 ? kPackWidth<bf16> : kPackWidth<float>;
-  if (y.shape[1] % width == 0) mask.shape[1] = y.shape[1] / width;  // must match the choice of with_packing
+  // with_packing() makes the same choice between packs and single elements.
+  if (y.shape[1] % width == 0) mask.shape[1] = y.shape[1] / width;
   return mask;
 }
 template <typename T, int V>
@@ -64,17 +65,17 @@ __device__ __forceinline__ std::uint8_t positive_bits(const Pack<T, V>& pack) {
   return static_cast<std::uint8_t>(bits);
 }
 
-// The position of a thread in a ColumnGrid.
+// The part of a ColumnGrid that a thread computes.
 struct Place {
   int tx, ty;
-  int row_block, first;  // first: channel of the block
-  int channel;           // the first of the thread's
+  int row_block, first;  // first: the block's first channel
+  int channel;           // the thread's first channel
   int columns;           // channels of the block
   bool active;
 };
 
-// from_end: the first blocks take the last rows. The rows that the previous pass touched last are
-// then still in the L2 cache, and this pass ends with those that the next one reads first.
+// With `from_end` the first blocks take the last rows. The previous pass has left these in the L2
+// cache, and this pass ends with the rows that the next one reads first.
 template <int V, bool from_end = false>
 __device__ __forceinline__ Place place_in(const ColumnGrid& grid) {
   const auto block = static_cast<int>(from_end ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
@@ -95,9 +96,9 @@ __device__ __forceinline__ std::int64_t valid_rows(const StepControl* control, c
   return rows < grid.rows ? rows : grid.rows;
 }
 
-// Adds two sums a channel over the threads of a block: v holds V of the first, then V of the second
-// kind. They go to partials [row_blocks][2][channels]. `shared`: N * kMostTile floats for each
-// warp.
+// Adds two kinds of sums a channel over a block's threads: `v` has V of the first kind, then V of
+// the second. Writes partials [row_blocks][2][channels]. `shared` has 2 V * kMostTile floats for
+// each warp.
 template <int V, int threads>
 __device__ __forceinline__ void store_partials(float (&v)[2 * V], const ColumnGrid& grid, const Place& place,
                                                float* shared, float* partials) {
@@ -156,14 +157,14 @@ struct Moments {
   double mean, invstd, variance;
 };
 
-// 1 / sqrt(value) in double: one step of Newton's method from the float result, much cheaper than
-// the library's.
+// Returns 1 / sqrt(value) in double, by one step of Newton's method from the float result. This is
+// much cheaper than the library's function.
 __device__ __forceinline__ double inverse_root(double value) {
   const double root = rsqrtf(static_cast<float>(value));
   return root * (1.5 - 0.5 * value * root * root);
 }
 
-// inverse_count: 1 / the number of values, or 0 if there are none.
+// `inverse_count` is 1 / the number of values, or 0 if there are none.
 __device__ __forceinline__ Moments moments_of(const double* sums, int channels, int channel,
                                               double inverse_count, double epsilon) {
   if (inverse_count == 0) return {0.0, inverse_root(1.0 + epsilon), 1.0};
@@ -181,9 +182,9 @@ __device__ __forceinline__ double count_of(const StepControl* control, bool sync
          static_cast<double>(pixels);
 }
 
-// A channel's map before the ReLU. Forward and backward evaluate the same expression, so that they
-// have the same zeros. f32 subtracts the mean first, which keeps precision if the mean is large;
-// bf16 lacks that precision and saves a constant.
+// Maps a channel's values before the ReLU, by the same expression in forward and backward, so that
+// both have the same zeros. f32 subtracts the mean first, which is precise if the mean is large;
+// bf16 saves a constant.
 template <typename T>
 struct Affine {
   static constexpr bool kCentred = sizeof(T) == 4;

@@ -1,11 +1,11 @@
-// Batch normalisation on the device: statistics and backward_reduce, which sum. Each is one launch
-// and passes over the activations once.
+// The operations of batch normalisation that sum, on the device: statistics and backward_reduce.
+// Each is one launch and reads the activations once.
 #include "kernels/batch_norm/cuda_statistics.cuh"
 
 namespace convoy::kernels::cuda {
 namespace {
 
-// Reads the matrix as it is in memory.
+// A source for statistics(): a matrix in memory.
 template <typename T, int V>
 struct Matrix {
   static constexpr int kWidth = V, kRows = 4;
@@ -17,11 +17,12 @@ struct Matrix {
   __device__ __forceinline__ Pack<T, V> pack(const Loaded& loaded, std::int64_t) const { return loaded; }
 };
 
-enum class Mask : std::uint8_t { none, from_x, from_y, from_bits };  // how the zeros of the ReLU are known
+// Says from which tensor backward knows the zeros of the ReLU.
+enum class Mask : std::uint8_t { none, from_x, from_y, from_bits };
 
 struct ReduceOperands {
   const void *x, *dy, *y, *dy2;  // y and dy2 may be null
-  const std::uint8_t* bits;      // of a mask; may be null
+  const std::uint8_t* bits;      // the mask's bits, or null
   const double* sums;
   const float *gamma, *beta;
   double* dsums;
@@ -38,12 +39,13 @@ struct Channel {
   double invstd;
 };
 
-// Rows in flight in a thread: fewer if more tensors are read. second: there is a dy2.
+// Returns how many rows a thread loads at once: fewer if more tensors are read. `second`: there is
+// a dy2.
 __host__ __device__ constexpr int rows_in_flight(Mask mask, bool second) {
   return mask == Mask::from_y || second ? 2 : 4;
 }
 
-// Calls visit(mask, second) with compile-time constants, because run-time conditions keep loads
+// Calls visit(mask, second) with compile-time constants, because tests at run time would keep loads
 // from being issued together.
 template <typename Visit>
 void with_inputs(Mask mask, bool second, Visit visit) {
@@ -87,7 +89,8 @@ __global__ void __launch_bounds__(kReduceThreads, 1)
   for (int i = 0; i < V; ++i) affine[i] = channels[place.active ? place.tx * V + i : 0].affine;
   for (std::int64_t row = std::int64_t{place.row_block} * grid.height + place.ty; row < rows;
        row += kRows * stride) {
-    Pack<T, V> x[kRows], dy[kRows], y[kRows], dy2[kRows];  // y, dy2 and bits only if they are needed
+    // y, dy2 and bits are only loaded if they are needed.
+    Pack<T, V> x[kRows], dy[kRows], y[kRows], dy2[kRows];
     unsigned bits[kRows];
 #pragma unroll
     for (int k = 0; k < kRows; ++k) {

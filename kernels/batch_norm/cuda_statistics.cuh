@@ -1,5 +1,5 @@
-// Batch norm's sums over the columns of a matrix, taken by the pass that reads or writes it first,
-// in one launch.
+// Takes batch norm's sums over the columns of a matrix, in the pass that reads or writes the matrix
+// first, by one launch.
 #pragma once
 
 #include "kernels/batch_norm/cuda.cuh"
@@ -8,12 +8,12 @@
 namespace convoy::kernels::cuda {
 
 inline constexpr int kReduceThreads = 512;
-inline constexpr int kSharedBytes =
-    32 * kReduceThreads;  // the most that store_partials and add_partials need
+// The most shared memory that store_partials() and add_partials() need.
+inline constexpr int kSharedBytes = 32 * kReduceThreads;
 
-// Sums each column and its squares over the valid rows. Source: load(offset) starts the reads of
-// kWidth elements T, pack(loaded, offset) returns them as stored. A Source that writes them gets
-// all rows. A thread has kRows rows in flight.
+// Sums the valid rows' values and squares per column, kRows rows a thread at a time. A Source has
+// load(offset), which starts reading kWidth elements, and pack(loaded, offset), which returns them.
+// One that writes gets all rows.
 template <typename Source>
 __global__ void __launch_bounds__(kReduceThreads, 2)
     statistics(const __grid_constant__ Source source, const StepControl* control,
@@ -61,14 +61,14 @@ inline std::size_t partial_bytes(const ColumnGrid& grid) {
          static_cast<std::size_t>(grid.row_blocks);
 }
 
-// The grid for tensors of this type in the packing that with_packing(type, {e.c}) chooses.
+// Returns the grid for tensors of this type, in the packing that with_packing(type, {e.c}) chooses.
 inline ColumnGrid reduce_grid(const ImageExtents& e, DType type, int blocks, int rows_a_thread) {
   const int wide = type == DType::bf16 ? kPackWidth<bf16> : kPackWidth<float>;
   return column_grid(e.n * e.pixels(), e.pixels(), e.c, e.c % wide == 0 ? wide : 1, kReduceThreads,
                      rows_a_thread, blocks);
 }
 
-// The grid of statistics(): two blocks a multiprocessor.
+// Returns the grid of statistics(), which has two blocks a multiprocessor.
 inline ColumnGrid statistics_grid(const ImageExtents& e, DType type, int rows_a_thread) {
   return reduce_grid(e, type, 2 * kMultiprocessors, rows_a_thread);
 }

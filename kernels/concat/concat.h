@@ -1,4 +1,4 @@
-// Concatenation along the channels of images [N, Ci, H, W] or matrices [N, Ci].
+// Concatenates images [N, Ci, H, W] or matrices [N, Ci] along the channels.
 //   concat_forward   {x0, x1, ...} -> {y}     y [N, C0 + C1 + ..., H, W]
 //   concat_backward  {dy} -> {dx0, dx1, ...}
 #pragma once

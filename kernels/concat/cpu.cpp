@@ -10,8 +10,8 @@ namespace convoy::kernels::cpu {
 namespace {
 
 struct Part {
-  std::int64_t channels, begin;  // begin: first channel in the whole
-  std::int64_t sample;           // floats of one sample, padding included
+  std::int64_t channels, begin;  // `begin` is the part's first channel in the whole
+  std::int64_t sample;           // floats of one sample, with padding
 };
 
 struct Geometry {

@@ -7,11 +7,12 @@
 namespace convoy::kernels::cuda {
 namespace {
 
-constexpr int kMost = 16;  // parts that one launch copies
+constexpr int kMost = 16;  // the most parts that one launch copies
 
 struct Parts {
   void* address[kMost];
-  int first[kMost + 1];  // the word in the whole's row at which each part begins; the last entry is the end
+  // The word in the whole's row at which each part begins; the last entry is the end.
+  int first[kMost + 1];
   int count;
 };
 
@@ -34,8 +35,8 @@ __global__ void copy_columns(const __grid_constant__ Parts parts, Piece* whole, 
 
 struct Plan {
   std::int64_t rows = 0;
-  std::vector<std::int64_t> row_bytes;  // of every part
-  std::int64_t piece = 16;              // bytes of a word
+  std::vector<std::int64_t> row_bytes;  // bytes of a row of every part
+  std::int64_t piece = 16;              // bytes of the words that are copied
 };
 
 Plan plan_of(const char* operation, std::vector<TensorDesc>& parts, TensorDesc& whole) {

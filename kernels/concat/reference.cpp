@@ -1,4 +1,5 @@
-// Concatenation in plain loops: a sample of the whole is the samples of the parts in a row.
+// Concatenates in plain loops. A sample of the whole is the samples of the parts, one after the
+// other.
 #include <algorithm>
 
 #include "kernels/concat/concat.h"

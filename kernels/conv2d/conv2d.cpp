@@ -1,4 +1,4 @@
-// The output shape of a convolution.
+// Computes the output shape of a convolution.
 #include "kernels/conv2d/conv2d.h"
 
 #include <fmt/format.h>

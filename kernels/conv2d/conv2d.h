@@ -30,16 +30,17 @@ struct Conv2dProblem {
   int groups = 1;
   bool bias = false;  // whether the bias operands exist
   bool relu = false;  // forward only
-  // forward also writes sums f64 [2, K]: batch_norm_statistics of y, over the first control->valid
-  // samples.
-  bool statistics = false;  // reference and CUDA
-  // backward_data: x is the output of a ReLU, and dx is the gradient before it (0 where x is not
-  // above 0).
-  bool input_relu = false;  // reference and CUDA
-  // backward_data: fuses the backward_reduce of the batch norm (with ReLU and mask) that made x.
-  // Writes its g = (dx + dy2) * mask in place of dx, and its sums. norm_x and the operands after it
-  // are that layer's.
-  std::optional<BatchNormProblem> input_norm = std::nullopt;  // reference and CUDA
+  // forward also writes sums, f64 [2, K]: the batch_norm_statistics of y over the first
+  // control->valid samples.
+  bool statistics = false;  // only the reference and CUDA support it
+  // backward_data: x is the output of a ReLU, so dx is the gradient before it, which is 0 where x
+  // is not above 0.
+  bool input_relu = false;  // only the reference and CUDA support it
+  // backward_data fuses the backward_reduce of the batch norm (with ReLU and mask) that made x. It
+  // writes that layer's g = (dx + dy2) * mask in place of dx, and its sums. norm_x and the operands
+  // after it are that layer's.
+  // only the reference and CUDA support it
+  std::optional<BatchNormProblem> input_norm = std::nullopt;
   bool tf32 = false;  // CUDA may round f32 operands to tf32; host backends do not
 };
 

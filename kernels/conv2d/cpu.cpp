@@ -1,4 +1,4 @@
-// Convolution by oneDNN's direct algorithms, in the layouts that oneDNN prefers on this processor.
+// Convolves by oneDNN's direct algorithms, in the layouts that oneDNN prefers on this processor.
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/device/host_kernel.h"
 #include "kernels/device/onednn.h"
@@ -11,7 +11,8 @@ using dnnl::algorithm;
 using dnnl::memory;
 using onednn::Buffer;
 
-// oneDNN counts dilation from 0 and keeps groups as an additional outermost extent of the weights.
+// Converts a problem for oneDNN, which counts dilation from 0 and takes groups as an additional
+// outermost extent of the weights.
 struct Geometry {
   memory::dims strides, dilations, padding, weights;
 
@@ -33,14 +34,14 @@ dnnl::convolution_forward::primitive_desc forward_descriptor(const Geometry& at,
       at.dilations, at.padding, at.padding);
 }
 
-// Backward descriptors take the forward one as a hint and choose their own layouts.
+// Backward descriptors need the forward descriptor as a hint, and choose their own layouts.
 dnnl::convolution_forward::primitive_desc hint(const Geometry& at, const TensorDesc& x,
                                                const TensorDesc& weights, const TensorDesc& y) {
   return forward_descriptor(at, onednn::any_desc(x), onednn::any_desc(weights, at.weights), {},
                             onednn::any_desc(y));
 }
 
-// oneDNN's ReLU turns NaN into 0, which would hide a run that diverges.
+// Adds a ReLU of ours: oneDNN's turns NaN into 0, which would hide that a run diverges.
 Kernel rectified(Kernel kernel, std::int64_t count) {
   kernel.bind = [bind = std::move(kernel.bind), count](const Operands& operands) -> Launch {
     return [launch = bind(operands), y = static_cast<float*>(operands.outputs[0]), count](Stream stream) {

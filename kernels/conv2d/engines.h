@@ -1,6 +1,6 @@
-// Interface between the makers (cuda/makers.cpp) and the engines, the ways in which a convolution
-// can run on the GPU: which tasks an engine supports, with which plans, and how a plan is bound to
-// buffers. CUDA builds only.
+// Interface between the makers (cuda/makers.cpp) and the engines, which are the ways in which a
+// convolution can run on the GPU. It says which tasks an engine supports, with which plans, and how
+// a plan is bound to buffers. CUDA builds only.
 //
 // A convolution is a matrix product whose operands are seen through windows:
 //   forward           y  [N P Q, K]     = im2col(x)  [N P Q, R S C]  weights [K, R S C]^T
@@ -21,11 +21,13 @@ namespace convoy::kernels::conv {
 enum class Direction : std::uint8_t { forward, backward_data, backward_weights };
 
 enum class Engine : std::uint8_t {
-  direct,    // one thread for each element; for groups that other engines do not support
-  gathered,  // implicit product by mma_sync and register_tiles: nearly all tasks, any chip from sm_80 on
-  matrix,    // 1x1, stride 1, no padding: a plain product by any kernel of kernels/gemm
-  im2col,    // Hopper: implicit product by wgmma, with windows read by TMA
-  folded,    // the same after space_to_depth of the images, for few channels
+  direct,  // one thread for each element; for groups that other engines do not support
+  // An implicit product by mma_sync or register_tiles; serves nearly all tasks, any chip from sm_80
+  // on.
+  gathered,
+  matrix,  // 1x1, stride 1, no padding: a plain product by any kernel of kernels/gemm
+  im2col,  // Hopper: implicit product by wgmma, with windows read by TMA
+  folded,  // as im2col, after space_to_depth of the images; for few channels
 };
 inline constexpr Engine kEngines[] = {Engine::direct, Engine::gathered, Engine::matrix, Engine::im2col,
                                       Engine::folded};
@@ -34,9 +36,9 @@ const char* name_of(Direction direction);
 const char* name_of(Engine engine);
 
 struct Geometry {
-  int n, c, h, w;  // x
-  int k, p, q;     // y
-  int r, s;        // filter
+  int n, c, h, w;  // the shape of x
+  int k, p, q;     // the rest of y's shape
+  int r, s;        // the filter
   int stride[2], padding[2], dilation[2];
   int groups;
 
@@ -51,20 +53,23 @@ struct Task {
   Direction direction = Direction::forward;
   Geometry geometry{};
   gemm::Math math = gemm::Math::fp32;  // bf16: images and weights are bf16; else both are f32
-  bool bias = false;                   // forward: adds it; backward_weights: also writes its gradient
-  bool relu = false;                   // forward
-  bool statistics = false;             // forward: also batch norm's sums of y
-  bool input_relu = false;             // backward_data: dx is zero where x is not above zero
-  bool input_norm = false;             // backward_data: dx is a batch norm's g, whose sums are taken
+  // forward adds the bias; backward_weights also writes its gradient.
+  bool bias = false;
+  bool relu = false;        // forward only
+  bool statistics = false;  // forward: also writes batch norm's sums of y
+  bool input_relu = false;  // backward_data: dx is zero where x is not above zero
+  // backward_data writes a batch norm's g in place of dx, and its sums.
+  bool input_norm = false;
 
-  // Work in addition to the product, its bias and its ReLU.
+  // Returns whether there is work besides the product, its bias and its ReLU.
   bool has_extra() const { return statistics || input_relu || input_norm; }
 
   DType type() const { return math == gemm::Math::bf16 ? DType::bf16 : DType::f32; }
-  // The equivalent product, with rows without gaps.
+  // Returns the equivalent product, whose rows have no gaps.
   gemm::Problem product() const;
-  double operations() const;  // the same in all directions; gaps of a stride do not count
-  double bytes() const;       // each operand moved once
+  // The same in all directions. The zeros between the elements of a strided gradient do not count.
+  double operations() const;
+  double bytes() const;  // if each operand is moved once
   std::string to_string() const;
 };
 
@@ -73,9 +78,10 @@ struct Plan {
   Engine engine = Engine::direct;
   gemm::Plan product;
   std::size_t workspace_bytes = 0;
-  bool fuses_extra =
-      false;  // the kernel that writes the result does has_extra() too; else that needs a pass of its own
-  std::string to_string() const;  // "im2col wgmma 128x128p"
+  // True if the kernel that writes the result also does the work of has_extra(); else a pass of its
+  // own does.
+  bool fuses_extra = false;
+  std::string to_string() const;  // for example "im2col wgmma 128x128p"
 };
 
 // The operands of Conv2dProblem::input_norm.
@@ -96,21 +102,21 @@ struct Buffers {
   void* out = nullptr;            // y, dx or dweights
   const float* bias = nullptr;
   float* dbias = nullptr;
-  double* sums = nullptr;   // [2, K]; only for plans that sum
-  const void* x = nullptr;  // backward_data with input_relu
-  InputNorm norm = {};      // backward_data with input_norm; only for plans that fuse it
+  double* sums = nullptr;   // [2, K], for plans that write the sums of y
+  const void* x = nullptr;  // for backward_data with input_relu
+  InputNorm norm = {};      // for backward_data with input_norm, and plans that fuse it
   const StepControl* control = nullptr;
   void* workspace = nullptr;  // aligned to 16 bytes
 };
 
 bool supports(Engine engine, const Task& task);
-// Engines that are slower by a multiple than the others wherever these support the task.
+// Returns whether the engine is several times slower than the others if they support the task.
 constexpr bool is_fallback(Engine engine) { return engine == Engine::direct || engine == Engine::gathered; }
 // Returns all plans worth timing, the expected best first.
 std::vector<Plan> candidates(Engine engine, const Task& task);
-// The plans of all engines, the expected best first; never empty.
+// Returns the plans of all engines, the one expected to be fastest first. There is always one.
 std::vector<Plan> candidates(const Task& task);
-// The first few plans of each engine. Fallbacks are included only if there is nothing else.
+// Returns the first few plans of each engine. Fallbacks are only included if there is nothing else.
 std::vector<Plan> worth_timing(const Task& task, int of_each_engine);
 // Returns the tuning file's plan or, if it measures (kernels/device/tuning.h), the fastest, else
 // the expected best. Do not call it inside a capture.
@@ -118,7 +124,7 @@ Plan chosen(const Task& task);
 // Binds a plan to buffers. A launch enqueues on its stream, allocates nothing, and can be captured.
 Launch bind(const Task& task, const Plan& plan, const Buffers& buffers);
 
-// An engine. Its bound launches leave bias gradients to bind().
+// The functions of an engine. Its launches leave the bias gradient to bind().
 struct EngineEntry {
   bool (*supports)(const Task&);
   std::vector<Plan> (*candidates)(const Task&);

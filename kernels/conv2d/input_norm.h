@@ -10,7 +10,7 @@
 
 namespace convoy::kernels {
 
-// Positions of the operands in the request.
+// The positions of operands in the request.
 enum InputNormInput : int {
   norm_x_at = 2,
   norm_sums_at,
@@ -30,8 +30,8 @@ inline void require_input_norm_counts(const char* operation, const Conv2dProblem
   require_counts(operation, request, norm_dy2_at + 1, 4);
 }
 
-// Makes the pass with `reduce`. Also chooses the layouts of the request's operands that the pass
-// reads and writes.
+// Makes the pass, using `reduce`. Also chooses the layouts of the request's operands that it reads
+// and writes.
 inline Kernel norm_pass(Kernel (*reduce)(const BatchNormProblem&, KernelRequest&), BatchNormProblem norm,
                         KernelRequest& request) {
   norm.relu = norm.residual = norm.relu_mask = norm.second_gradient = norm.write_gradient = true;

@@ -1,4 +1,4 @@
-// Convolution in plain loops.
+// Convolves in plain loops.
 #include <algorithm>
 
 #include "kernels/conv2d/input_norm.h"
@@ -30,8 +30,8 @@ Extents extents_of(const char* operation, const Conv2dProblem& problem, const Te
           weights.shape[0] / problem.groups};
 }
 
-// Calls visit(x index, weights index, y index) for every product of the convolution. The three
-// operations differ only in the arrays that they sum.
+// Calls visit(x index, weights index, y index) for every product of the convolution. Forward and
+// the two backward operations differ only in the array that they sum into.
 template <typename Visit>
 void for_each_product(const Conv2dProblem& problem, const Extents& e, Visit visit) {
   for (std::int64_t n = 0; n < e.n; ++n)
@@ -79,7 +79,7 @@ Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request) {
     auto* const sums = operands.out<double>(1);
     std::fill_n(sums, 2 * e.k, 0.0);
     for (std::int64_t i = 0; i < operands.control()->valid * e.k * e.p * e.q; ++i) {
-      const double value = operands.out(0)[i];  // as stored
+      const double value = operands.out(0)[i];  // the stored value, which may be rounded
       sums[i / (e.p * e.q) % e.k] += value;
       sums[e.k + i / (e.p * e.q) % e.k] += value * value;
     }

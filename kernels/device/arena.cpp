@@ -23,7 +23,8 @@ Arena::Arena(Backend backend, std::size_t bytes) : bytes_(bytes), on_gpu_(backen
   if (mapped == MAP_FAILED)
     throw OutOfMemory(fmt::format("cannot reserve {} MiB of memory: {}", bytes >> 20, std::strerror(errno)),
                       bytes);
-  ::madvise(mapped, bytes, MADV_HUGEPAGE);  // fewer TLB misses; a refusal does no harm
+  // Large pages cause fewer TLB misses. A refusal does no harm.
+  ::madvise(mapped, bytes, MADV_HUGEPAGE);
   data_ = static_cast<std::byte*>(mapped);
 }
 

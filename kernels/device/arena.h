@@ -1,5 +1,5 @@
-// The one memory reservation for a device's tensors: host memory for host backends, else that of
-// the current GPU.
+// Reserves one piece of memory for all tensors of a device: host memory for host backends, else
+// memory of the current GPU.
 #pragma once
 
 #include <cstddef>

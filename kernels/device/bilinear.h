@@ -1,8 +1,8 @@
-// Bilinear resampling with antialiasing as Pillow does it on 8-bit images (Resample.c, BILINEAR),
-// to the bit: a triangle over the source, widened to the scale where an image is reduced, whose
-// weights are computed in double precision and rounded to integers of kWeightBits. The horizontal
-// pass comes first, and its sums are rounded to 8 bits before the vertical pass. Host and device
-// compute the weights here, so that they agree.
+// Bilinear resampling with antialiasing, with the bits of Pillow's on 8-bit images (Resample.c,
+// BILINEAR). The filter is a triangle over the source; if the image is reduced, the triangle is
+// widened by the scale. Its weights are computed in double precision and rounded to integers of
+// kWeightBits. The horizontal pass comes first, and its sums are rounded to 8 bits before the
+// vertical pass. Host and device both compute the weights here, so that they agree.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace convoy::kernels {
 inline constexpr int kWeightBits = 22;
 inline constexpr std::int32_t kHalfWeight = 1 << (kWeightBits - 1);
 
-// A product that no compiler fuses with a sum: a fused sum has other bits.
+// Returns a product that no compiler fuses with a sum, because a fused sum has other bits.
 CONVOY_HOST_DEVICE inline double unfused_product(double a, double b) {
 #if defined(__CUDA_ARCH__)
   return __dmul_rn(a, b);
@@ -32,8 +32,8 @@ CONVOY_HOST_DEVICE inline double unfused_product(double a, double b) {
 #endif
 }
 
-// The source pixels of one output along one axis: `count` of the region from `first` on; count >= 1
-// for outputs begin to end of the axis.
+// The source pixels of one output along one axis: `count` pixels of the region from `first` on.
+// `count` is at least 1 for outputs from begin to end of the axis.
 struct BilinearTaps {
   std::int32_t first, count;
   double centre, inverse_support, sum;  // sum: of the weights before they are normalised
@@ -46,7 +46,7 @@ CONVOY_HOST_DEVICE inline double unnormalised_weight(const BilinearTaps& taps, s
   return magnitude < 1 ? 1 - magnitude : 0;
 }
 
-// All but the sum.
+// Computes all members but `sum`.
 CONVOY_HOST_DEVICE inline BilinearTaps bilinear_span(const AxisMap& axis, std::int32_t output) {
   const double support = axis.scale < 1 ? 1 : axis.scale;
   const double place = unfused_product(static_cast<double>(axis.skipped + output) + 0.5, axis.scale);
@@ -57,7 +57,7 @@ CONVOY_HOST_DEVICE inline BilinearTaps bilinear_span(const AxisMap& axis, std::i
   const auto end = static_cast<std::int32_t>(taps.centre + support + 0.5);
   taps.first = first < 0 ? 0 : first;
   taps.count = (end > axis.extent ? axis.extent : end) - taps.first;
-  // The last tap is often exactly where the triangle ends. Leave out a pixel without weight.
+  // The triangle often ends exactly at the last tap. Leave out a pixel that has no weight.
   if (taps.count > 1 && unnormalised_weight(taps, taps.count - 1) == 0) --taps.count;
   return taps;
 }
@@ -68,20 +68,20 @@ CONVOY_HOST_DEVICE inline BilinearTaps bilinear_taps(const AxisMap& axis, std::i
   return taps;
 }
 
-// In units of 2^-kWeightBits.
+// Returns a weight in units of 2^-kWeightBits.
 CONVOY_HOST_DEVICE inline std::int32_t bilinear_weight(const BilinearTaps& taps, std::int32_t tap) {
   const double weight = unnormalised_weight(taps, tap);
   return static_cast<std::int32_t>(0.5 + (taps.sum != 0 ? weight / taps.sum : weight) * (1 << kWeightBits));
 }
 
-// The value of a sum of weighted pixels that started at kHalfWeight. Rounded weights may add up to
-// a little more than 1.
+// Returns the pixel for a sum of weighted pixels that started at kHalfWeight. It clamps, as rounded
+// weights may add up to a little more than 1.
 CONVOY_HOST_DEVICE inline std::uint8_t rounded_pixel(std::int32_t sum) {
   const std::int32_t value = sum >> kWeightBits;
   return static_cast<std::uint8_t>(value > 255 ? 255 : value);
 }
 
-// Returns whether outputs are pixels of the region as they are. The weights above give the same
+// Returns whether outputs are pixels of the region, unchanged. The weights above give the same
 // result; this saves the sums.
 CONVOY_HOST_DEVICE inline bool is_copy(const AxisMap& axis) {
   return axis.scale == 1 && axis.start == static_cast<double>(static_cast<std::int32_t>(axis.start));

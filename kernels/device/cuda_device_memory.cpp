@@ -1,4 +1,4 @@
-// GPUs and their memory by the CUDA runtime.
+// Finds GPUs and reserves their memory by the CUDA runtime.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,9 +11,8 @@ namespace convoy::kernels {
 namespace {
 
 class PinnedMemory final : public std::pmr::memory_resource {
-  void* do_allocate(std::size_t bytes, std::size_t) override {  // page aligned, which is enough for anything
-    return allocate_pinned(bytes);
-  }
+  // Pinned memory is aligned to pages, which is enough for any request.
+  void* do_allocate(std::size_t bytes, std::size_t) override { return allocate_pinned(bytes); }
   void do_deallocate(void* data, std::size_t, std::size_t) override { cudaFreeHost(data); }
   bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override { return this == &other; }
 };
@@ -23,7 +22,8 @@ class PinnedMemory final : public std::pmr::memory_resource {
 int gpu_count() {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
-  int driver = 0;  // 0: no driver, which the runtime does not tell from one that is too old
+  // 0 means that there is no driver. The runtime does not tell this from a driver that is too old.
+  int driver = 0;
   if (status == cudaErrorInsufficientDriver) CONVOY_CUDA(cudaDriverGetVersion(&driver));
   if (status == cudaErrorNoDevice || (status == cudaErrorInsufficientDriver && driver == 0)) return 0;
   if (status != cudaSuccess)
@@ -65,8 +65,8 @@ void copy_in(Backend backend, void* to, const void* from, std::size_t bytes) {
   }
   CONVOY_CUDA(cudaDeviceSynchronize());
   CONVOY_CUDA(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice));
-  CONVOY_CUDA(
-      cudaDeviceSynchronize());  // the call may return before the last part of pageable memory has arrived
+  // From pageable memory, cudaMemcpy may return before the last part has arrived.
+  CONVOY_CUDA(cudaDeviceSynchronize());
 }
 
 void copy_out(Backend backend, void* to, const void* from, std::size_t bytes) {

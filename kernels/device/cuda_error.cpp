@@ -5,7 +5,7 @@
 namespace convoy::kernels {
 
 void throw_cuda_error(cudaError_t status, const char* expression, const char* file, int line) {
-  cudaGetLastError();  // clears an error that does not stick to the device
+  cudaGetLastError();  // clears the error, unless it is one that stays with the device
   throw CudaError(fmt::format("{} failed: {} ({}), at {}:{}", expression, cudaGetErrorName(status),
                               cudaGetErrorString(status), file, line),
                   status);

@@ -1,5 +1,5 @@
-// Checks of CUDA runtime calls: CONVOY_CUDA(cudaMemcpy(...)) throws CudaError with the expression,
-// the error's name and text, and the place. Host code; CUDA builds only.
+// Checks CUDA runtime calls: CONVOY_CUDA(cudaMemcpy(...)) throws CudaError with the expression, the
+// error's name and text, and the place. Host code; CUDA builds only.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -1,4 +1,4 @@
-// Host code that cuda.cu files share: makes a Kernel of a function that enqueues work, requires
+// Host code that cuda.cu files share: makes a Kernel from a function that enqueues work, requires
 // layouts and element types of activations, and computes grid sizes.
 #pragma once
 
@@ -30,8 +30,8 @@ Kernel device_kernel(Body body, std::vector<std::pair<int, int>> in_place = {},
   return kernel;
 }
 
-// The same for launches in which the block that finishes last does more: body(const BoundOperands&,
-// unsigned* tickets, Stream). Tickets are reserved when the kernel is bound.
+// Does so for launches in which the block that finishes last does more work: body(const
+// BoundOperands&, unsigned* tickets, Stream). Binding the kernel reserves the tickets.
 template <typename Body>
 Kernel ticketed_kernel(Body body, int tickets, std::vector<std::pair<int, int>> in_place,
                        std::size_t workspace_bytes) {
@@ -51,7 +51,7 @@ Kernel ticketed_kernel(Body body, int tickets, std::vector<std::pair<int, int>> 
 // Requires the layout of activations on the device: channels_last for four extents, else row_major.
 void require_activation_layout(std::string_view operation, TensorDesc& desc);
 void require_activation_layouts(std::string_view operation, KernelRequest& request);
-// The former names of these two.
+// The former names of the two functions above.
 inline void settle_activation(std::string_view operation, TensorDesc& desc) {
   require_activation_layout(operation, desc);
 }
@@ -65,20 +65,21 @@ DType common_dtype(std::string_view operation, const std::vector<const TensorDes
 // Throws std::invalid_argument for counts of 2^31 and more, because kernels count in 31 bits.
 void require_below_2g(std::string_view operation, std::int64_t count);
 
-// A constant, so that the order of a sum does not depend on the device.
+// This is a constant, so that the order of a sum does not depend on the device.
 inline constexpr int kMultiprocessors = kReferenceGpu.multiprocessors;
 inline constexpr int kThreads = 256;
 
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-// Blocks of a grid-stride loop over `items`: one thread for each, up to the largest grid. Many
-// short blocks stream 8 % faster than few long ones, because the whole device then works on one
-// region of memory.
+// Returns the blocks of a loop over `items` with one thread an item, up to the largest grid. Many
+// short blocks stream 8 % faster than few long ones, as the device then works on one region of
+// memory.
 inline unsigned grid_for(std::int64_t items, int threads = kThreads) {
   return static_cast<unsigned>(std::clamp<std::int64_t>(ceil_div(items, threads), 1, (1u << 31) - 1));
 }
 
-// At most the blocks that are resident at once. For sums, and for threads that have much to set up.
+// Returns at most the blocks that are resident at once. Use it for sums, and if threads have much
+// to set up.
 inline unsigned resident_grid(std::int64_t items) {
   return static_cast<unsigned>(std::clamp<std::int64_t>(ceil_div(items, kThreads), 1, 8 * kMultiprocessors));
 }

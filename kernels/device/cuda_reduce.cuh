@@ -1,5 +1,5 @@
-// Sums over a whole launch in one pass: every block writes a partial sum to the workspace, and the
-// block that finishes last adds them in an order that depends on the shape only, so that the bits
+// Sums over a whole launch in one pass. Every block writes a partial sum to the workspace, and the
+// block that finishes last adds these in an order that depends on the shape only, so that the bits
 // are always the same.
 #pragma once
 
@@ -17,8 +17,8 @@ __device__ __forceinline__ bool draws_last_ticket(unsigned* ticket, unsigned blo
   return last;
 }
 
-// Sums over the block's threads. The result is valid in thread 0. `shared` holds one Values for
-// each warp.
+// Sums over the block's threads. The result is valid in thread 0. `shared` has one Values for each
+// warp.
 template <int count, typename T>
 struct Values {
   T value[count];

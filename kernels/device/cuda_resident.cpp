@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kPool = 65536;
 
-// The tickets of one device, handed out first fit. It lives until the process ends.
+// Hands out the tickets of one device, first fit. It lives until the process ends.
 class Pool {
  public:
   Pool() {
@@ -47,7 +47,7 @@ class Pool {
  private:
   unsigned* base_ = nullptr;
   std::mutex mutex_;
-  std::map<int, int> taken_;  // first ticket, count
+  std::map<int, int> taken_;  // maps the first ticket of a reservation to its count
 };
 
 Pool& pool_of_current_device() {

@@ -78,7 +78,7 @@ StreamPool::StreamPool(int compute_lanes) {
 
 namespace {
 
-// The streams to join in this thread's current capture.
+// The streams that this thread's current capture still has to join.
 thread_local std::vector<cudaStream_t>* streams_to_join = nullptr;
 
 }  // namespace
@@ -103,7 +103,7 @@ void CapturedGraph::join(cudaStream_t stream) {
 CapturedGraph CapturedGraph::capture(const std::function<void(Stream)>& record) {
   const CudaStream stream;
   std::vector<cudaStream_t> others;
-  // A call that is refused inside a capture is an error of this thread only.
+  // In this mode a call that a capture refuses is an error of this thread only.
   CONVOY_CUDA(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal));
   cudaGraph_t captured = nullptr;
   std::vector<cudaStream_t>* const outer = std::exchange(streams_to_join, &others);

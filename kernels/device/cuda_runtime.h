@@ -41,7 +41,7 @@ class DeviceBuffer {
   explicit DeviceBuffer(std::size_t bytes);
   std::byte* data() const { return data_.get(); }
   std::size_t bytes() const { return bytes_; }
-  std::byte* release() { return data_.release(); }  // the caller frees it
+  std::byte* release() { return data_.release(); }  // the caller must free it
 
  private:
   std::unique_ptr<std::byte, detail::FreeDevice> data_;
@@ -68,7 +68,8 @@ class PinnedBuffer {
 class CudaStream {
  public:
   enum class Priority { normal, high };
-  explicit CudaStream(Priority priority = Priority::normal);  // does not wait for the legacy default stream
+  // The stream does not wait for the legacy default stream.
+  explicit CudaStream(Priority priority = Priority::normal);
   cudaStream_t get() const { return stream_.get(); }
   Stream view() const { return Stream(stream_.get()); }
   void synchronize() const;
@@ -83,11 +84,11 @@ class CudaEvent {
   explicit CudaEvent(Timing timing = Timing::off);
   cudaEvent_t get() const { return event_.get(); }
   void record(cudaStream_t stream) const;
-  void record_in_graph(
-      cudaStream_t stream) const;             // in a capture: recorded when the graph reaches this point
+  // In a capture, the event is recorded when the graph reaches this point.
+  void record_in_graph(cudaStream_t stream) const;
   void make_wait(cudaStream_t stream) const;  // orders later work on `stream` after the record
   void synchronize() const;
-  // The time between two recorded and completed events with Timing::on.
+  // Returns the time between two events, which have Timing::on, are recorded and have completed.
   static double microseconds(const CudaEvent& begin, const CudaEvent& end);
 
  private:

@@ -14,8 +14,8 @@ __device__ inline std::uint32_t shared_address(const void* pointer) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-// mbarriers. A phase completes when `count` arrivals and all announced bytes have come. A wait for
-// the parity of the phase before the first one returns at once.
+// Memory barriers (mbarriers). A phase completes when `count` arrivals and all announced bytes have
+// come. A wait for the parity of the phase before the first one returns at once.
 __device__ inline void barrier_init(std::uint64_t* barrier, std::uint32_t count) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(count));
 }
@@ -53,7 +53,7 @@ __device__ inline void barrier_wait(std::uint64_t* barrier, std::uint32_t parity
       "r"(parity)
       : "memory");
 }
-// Clusters.
+// Clusters of blocks.
 __device__ inline std::uint32_t cluster_rank() {
   std::uint32_t rank;
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
@@ -68,7 +68,7 @@ __device__ inline void cluster_sync() {
 __device__ inline void launch_dependents() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
 __device__ inline void wait_for_prerequisites() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 
-// Named barriers for `threads` threads of the block. Barrier 0 is __syncthreads.
+// Named barriers for `threads` threads of the block. Barrier 0 is that of __syncthreads.
 __device__ inline void named_barrier_sync(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
@@ -96,8 +96,8 @@ __device__ inline void load_3d(const CUtensorMap* map, void* to, std::uint64_t* 
       "l"(map), "r"(shared_address(barrier)), "r"(x), "r"(y), "r"(z)
       : "memory");
 }
-// Writes the same bytes to the same offset in every block of `mask`, and signals each one's own
-// barrier.
+// Writes the same bytes to the same offset in every block of `mask`, and signals the barrier of
+// each of these blocks.
 __device__ inline void load_2d_multicast(const CUtensorMap* map, void* to, std::uint64_t* barrier, int x,
                                          int y, std::uint16_t mask) {
   asm volatile(
@@ -106,8 +106,8 @@ __device__ inline void load_2d_multicast(const CUtensorMap* map, void* to, std::
       "l"(map), "r"(shared_address(barrier)), "r"(x), "r"(y), "h"(mask)
       : "memory");
 }
-// Loads a column of pixels through an im2col map of an NHWC tensor. c, w, h, n: coordinates of the
-// first pixel; s, r: offsets inside the filter.
+// Loads a column of pixels through an im2col map of an NHWC tensor. c, w, h, n are the coordinates
+// of the first pixel; s, r are offsets inside the filter.
 __device__ inline void load_im2col(const CUtensorMap* map, void* to, std::uint64_t* barrier, int c, int w,
                                    int h, int n, std::uint16_t s, std::uint16_t r) {
   asm volatile(
@@ -139,7 +139,7 @@ __device__ inline void store_im2col(const CUtensorMap* map, const void* from, in
       : "memory");
 }
 __device__ inline void store_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
-// Waits until the sources of all but the last `pending` groups may be overwritten.
+// Waits until the sources of all store groups but the last `pending` may be overwritten.
 template <int pending>
 __device__ inline void store_wait_read() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(pending) : "memory");
@@ -147,7 +147,7 @@ __device__ inline void store_wait_read() {
 // Orders ordinary writes to shared memory before later reads by TMA and tensor cores.
 __device__ inline void async_proxy_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
-// Changes the registers per thread of a warpgroup.
+// These change the number of registers of each thread of a warpgroup.
 template <int count>
 __device__ inline void registers_increase() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count));

@@ -18,7 +18,8 @@ DeviceStamps::DeviceStamps(int count)
     : count_(count), times_(static_cast<std::size_t>(count) * sizeof(unsigned long long)) {
   if (count == 0) return;
   CONVOY_CUDA(cudaMemset(times_.data(), 0, times_.bytes()));
-  CONVOY_CUDA(cudaDeviceSynchronize());  // zeros must be there before a stamp on another stream
+  // The zeros must be written before another stream writes a stamp.
+  CONVOY_CUDA(cudaDeviceSynchronize());
 }
 
 void DeviceStamps::take(Stream stream, int index) const {

@@ -1,6 +1,6 @@
-// Time stamps by the device's own clock, which a captured graph takes without the host. Stamps run
-// next to the work: each has a branch of its own that nothing waits for before the graph's end.
-// CUDA builds only.
+// Takes time stamps by the device's own clock, without the host, also in a captured graph. A stamp
+// runs in parallel with the work, on a branch of its own that only the graph's end waits for. CUDA
+// builds only.
 #pragma once
 
 #include "kernels/device/cuda_runtime.h"
@@ -10,9 +10,9 @@ namespace convoy::kernels {
 class DeviceStamps {
  public:
   explicit DeviceStamps(int count);
-  // Writes nanoseconds of the device's clock to place `index`, by a kernel of one thread.
+  // Writes the device's clock, in nanoseconds, to place `index`, by a kernel of one thread.
   void take(Stream stream, int index) const;
-  void* data() const { return times_.data(); }  // device memory, std::uint64_t each
+  void* data() const { return times_.data(); }  // device memory with std::uint64_t elements
   std::size_t bytes() const { return times_.bytes(); }
 
  private:

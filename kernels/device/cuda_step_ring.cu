@@ -1,4 +1,5 @@
-// The kernels of the ring: a block each, as the bus and not the multiprocessors sets the pace.
+// The kernels of the ring. Each has one block, because the bus and not the multiprocessors limits
+// the rate.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -14,7 +15,7 @@ constexpr int kInFlight = 8;  // loads of a thread that cross the bus at the sam
 
 struct Piece {
   std::uint64_t* device;
-  std::size_t offset, words;  // in the slot; of 8 bytes
+  std::size_t offset, words;  // offset in the slot, and length in words of 8 bytes
 };
 struct Pieces {
   Piece piece[StepRing::kMostFields];
@@ -26,7 +27,7 @@ __global__ void __launch_bounds__(kRingThreads)
                const __grid_constant__ Pieces pieces) {
   const std::byte* slot = ring + *number % static_cast<unsigned>(slots) * slot_bytes;
   for (int i = 0; i < pieces.count; ++i) {
-    // Written by the host since the last step: never from a cache.
+    // The host has written this since the last step, so it must not be read from a cache.
     const auto* from = reinterpret_cast<const volatile std::uint64_t*>(slot + pieces.piece[i].offset);
     const std::size_t words = pieces.piece[i].words;
     for (std::size_t first = threadIdx.x; first < words; first += kRingThreads * kInFlight) {

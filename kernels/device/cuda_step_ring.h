@@ -27,11 +27,11 @@ class StepRing {
   void fetch(Stream stream) const;
   void publish(Stream stream) const;
 
-  // Called on the host. Step `number` counts launches from 0. A slot may be filled again once the
+  // The host calls these. Step `number` counts launches from 0. A slot may be filled again once the
   // step that used it before is finished.
   std::byte* input(std::int64_t number, int field) const;
   bool finished(std::int64_t number) const;
-  const std::byte* output(std::int64_t number, int field) const;  // once finished
+  const std::byte* output(std::int64_t number, int field) const;  // valid once the step is finished
   int slots() const { return slots_; }
 
  private:
@@ -41,11 +41,12 @@ class StepRing {
 
   int slots_;
   std::vector<Field> fetched_, published_;
-  // Offsets in a slot: of the fetched fields, then of the published fields, then of the mark.
+  // Offsets in a slot of the fetched fields, followed by those of the published fields and of the
+  // mark.
   std::vector<std::size_t> fetched_at_, published_at_;
   std::size_t mark_at_ = 0, slot_bytes_ = 0;
   PinnedBuffer pinned_;
-  DeviceBuffer number_;  // the step's number, as the device counts it
+  DeviceBuffer number_;  // the step's number, which the device counts
 };
 
 }  // namespace convoy::kernels

@@ -11,7 +11,7 @@
 namespace convoy::kernels {
 namespace {
 
-// Finds the driver's function through the runtime, so that the program starts without libcuda.
+// Finds a function of the driver through the runtime, so that the program starts without libcuda.
 template <typename Function>
 Function driver_function(const char* name) {
   void* found = nullptr;
@@ -52,8 +52,8 @@ CUtensorMap tiled_map(DType type, const void* data, const std::vector<std::int64
 
 namespace {
 
-// The distance of the last position from the tensor's last pixel. Any value between two steps
-// works.
+// Returns the distance of the last position from the tensor's last pixel. Any value between two
+// steps would work.
 int upper_corner(const Im2colMap& map, int axis) {
   const int extent = int(axis == 0 ? map.h : map.w), count = axis == 0 ? map.down : map.across;
   return map.first[axis] + (count - 1) * map.step[axis] - (extent - 1);

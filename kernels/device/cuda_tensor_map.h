@@ -1,5 +1,5 @@
-// Tensor maps, the descriptors by which TMA, Hopper's tensor memory accelerator, reads and writes
-// tensors. Host code; CUDA builds only.
+// Makes tensor maps, the descriptors by which TMA, Hopper's tensor memory accelerator, reads and
+// writes tensors. Host code; CUDA builds only.
 #pragma once
 
 #include <cuda.h>
@@ -18,8 +18,8 @@ namespace convoy::kernels {
 CUtensorMap tiled_map(DType type, const void* data, const std::vector<std::int64_t>& extents,
                       const std::vector<std::int64_t>& pitches, const std::vector<std::uint32_t>& box);
 
-// An NHWC tensor as columns of an im2col matrix, in boxes of `pixels` positions by `channels`
-// channels in the same swizzle.
+// Describes an NHWC tensor as columns of an im2col matrix, in boxes of `pixels` positions by
+// `channels` channels in the same swizzle.
 // Positions run from `first` in steps of `step` along w, h, n: `across` of them in a row, `down`
 // rows in an image. Pixels outside the tensor read as zero.
 struct Im2colMap {
@@ -27,7 +27,7 @@ struct Im2colMap {
   const void* data = nullptr;
   std::int64_t n = 0, h = 0, w = 0, c = 0;
   std::int64_t pitch_n = 0, pitch_h = 0, pitch_w = 0;  // elements from one index to the next
-  int first[2] = {0, 0}, step[2] = {1, 1};             // h, w
+  int first[2] = {0, 0}, step[2] = {1, 1};             // in height and width
   int down = 0, across = 0;
   int pixels = 0, channels = 0;
   // Returns whether the corners of the positions fit into the descriptor's fields.

@@ -1,4 +1,4 @@
-// GPUs and their memory for callers without CUDA's headers. Builds without CUDA have no GPUs.
+// GPUs and their memory, for callers without CUDA's headers. Builds without CUDA have no GPUs.
 #pragma once
 
 #include <cstddef>
@@ -12,23 +12,23 @@ namespace convoy::kernels {
 
 struct GpuInfo {
   int index = 0;
-  std::string name;  // "NVIDIA H200"
+  std::string name;  // for example "NVIDIA H200"
   std::int64_t memory_bytes = 0;
 };
 
-// Number of GPUs that this process may use; 0 in builds without CUDA. Throws CudaError with the
-// runtime's reason if the driver is too old.
+// Returns the number of GPUs that this process may use, 0 in builds without CUDA. Throws CudaError
+// with the runtime's reason if the driver is too old.
 int gpu_count();
 // Makes a GPU the calling thread's current device. Throws std::runtime_error if it does not exist
 // or is too old.
 GpuInfo use_gpu(int index);
 
-// Zeroed memory of the current GPU, aligned to at least 256 bytes. Throws OutOfMemory (errors.h),
-// which says how much was asked for and how much is free.
+// Returns zeroed memory of the current GPU, aligned to at least 256 bytes. Throws OutOfMemory
+// (errors.h), which says how much was asked for and how much is free.
 std::byte* reserve_gpu_memory(std::size_t bytes);
 void release_gpu_memory(std::byte* data) noexcept;
 
-// Bytes of the current GPU that are free.
+// Returns the free bytes of the current GPU.
 std::int64_t free_gpu_memory();
 
 // Copies between host memory and a backend's memory. On CUDA they wait for all earlier work and
@@ -43,7 +43,7 @@ void clear(Backend backend, void* data, std::size_t bytes, Stream stream);
 // Waits for all launched work. Host backends are done when a launch returns.
 void synchronize(Backend backend);
 
-// Page-locked host memory, from which copies to a GPU overlap computation.
+// Allocates page-locked host memory, from which copies to a GPU overlap computation.
 std::pmr::memory_resource& pinned_memory();
 
 }  // namespace convoy::kernels

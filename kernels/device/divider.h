@@ -1,5 +1,5 @@
-// Division by a number that is used many times: one product and one shift. The device's division
-// takes some 40 dependent instructions.
+// Divides by a number that is used many times, with one product and one shift. The device's own
+// division takes about 40 dependent instructions.
 #pragma once
 
 #include <cuda_runtime_api.h>

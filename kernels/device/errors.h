@@ -1,5 +1,5 @@
-// Errors of devices that callers tell apart. Both derive from std::runtime_error. Needs no header
-// of CUDA.
+// Errors of devices that callers must tell apart. Both derive from std::runtime_error. This needs
+// no header of CUDA.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace convoy::kernels {
 class CudaError : public std::runtime_error {
  public:
   CudaError(const std::string& message, int code) : std::runtime_error(message), code_(code) {}
-  int code() const { return code_; }  // a cudaError_t
+  int code() const { return code_; }  // the value of the cudaError_t
 
  private:
   int code_;

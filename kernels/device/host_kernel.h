@@ -23,7 +23,7 @@ struct BoundOperands {
   std::vector<void*> inputs, outputs;
   void* workspace;
 
-  // Throws std::logic_error if the kernel was bound without one.
+  // Throws std::logic_error if the kernel was bound without a control.
   const StepControl* control() const {
     if (control_ == nullptr) throw_no_control();
     return control_;
@@ -32,7 +32,7 @@ struct BoundOperands {
   const T* in(int position) const {
     return static_cast<const T*>(inputs[position]);
   }
-  // An input that the kernel also writes.
+  // Returns an input that the kernel also writes.
   template <typename T = float>
   T* inout(int position) const {
     return static_cast<T*>(inputs[position]);
@@ -94,7 +94,7 @@ void require_row_major(std::string_view operation, KernelRequest& request);
 // Gives an operand whose layout is open the layout of `other`. Throws if it has another one.
 void match_layout(std::string_view operation, TensorDesc& desc, const TensorDesc& other);
 
-// The former names of these three.
+// The former names of the three functions above.
 inline void settle(std::string_view operation, TensorDesc& desc, Layout layout) {
   require_layout(operation, desc, layout);
 }
@@ -105,7 +105,7 @@ inline void settle_like(std::string_view operation, TensorDesc& desc, const Tens
   match_layout(operation, desc, other);
 }
 
-// Extents of a tensor seen as images. [N, C] counts as [N, C, 1, 1].
+// The extents of a tensor seen as images. [N, C] counts as [N, C, 1, 1].
 struct ImageExtents {
   std::int64_t n, c, h, w;
   std::int64_t pixels() const { return h * w; }
@@ -115,7 +115,7 @@ ImageExtents image_extents(const Shape& shape);
 // Returns how many channels of a pixel are neighbours in memory: 16 or 8 in a blocked layout, 1 in
 // row_major. Throws for other layouts.
 std::int64_t channel_lanes(std::string_view operation, const TensorDesc& desc);
-// Elements of the buffer, with padding.
+// Returns the elements of the buffer, with padding.
 inline std::int64_t buffer_elements(const TensorDesc& desc) {
   return static_cast<std::int64_t>(desc.bytes() / bytes_of(desc.dtype));
 }

@@ -7,12 +7,13 @@
 namespace convoy::kernels {
 
 enum class ImageOpKind : std::int32_t {
-  none,          // no change; ends a list
-  affine,        // output pixel (x, y) is the input pixel that `matrix` maps it to, black outside
-  brightness,    // value: the factor, 1 for no change
-  contrast,      // value: the factor
-  saturation,    // value: the factor; no change of images of one channel
-  hue,           // value: added to the hue, 0 to 255 for a whole turn; no change of images of one channel
+  none,        // no change; also ends a list
+  affine,      // output pixel (x, y) is the input pixel that `matrix` maps it to, black outside
+  brightness,  // value: the factor, 1 for no change
+  contrast,    // value: the factor
+  saturation,  // value: the factor; no change of images of one channel
+  // Value: added to the hue, 0 to 255 for a whole turn. Images of one channel do not change.
+  hue,
   sharpness,     // value: the factor
   posterize,     // value: the bits that are kept, a mask below 256
   solarize,      // value: levels from it on are inverted
@@ -23,8 +24,8 @@ enum class ImageOpKind : std::int32_t {
 struct ImageOp {
   ImageOpKind kind = ImageOpKind::none;
   float value = 0;
-  // In units of 2^-16 pixels: the column is (m[0] x + m[1] y + m[2]) >> 16, the row (m[3] x + m[4]
-  // y + m[5]) >> 16.
+  // The matrix, in units of 2^-16 pixels: the column is (m[0] x + m[1] y + m[2]) >> 16, the row
+  // (m[3] x + m[4] y + m[5]) >> 16.
   std::int32_t matrix[6] = {};
   bool operator==(const ImageOp&) const = default;
 };

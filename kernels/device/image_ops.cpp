@@ -11,7 +11,7 @@
 namespace convoy::kernels {
 namespace {
 
-using Table = std::array<std::uint8_t, 256>;  // the new level of every level
+using Table = std::array<std::uint8_t, 256>;  // maps each level (0 to 255) to its new level
 
 std::uint64_t sum_of_grey(const std::uint8_t* image, std::int64_t pixels, int channels) {
   std::uint64_t sum = 0;
@@ -136,7 +136,7 @@ void ImageOps::move(const ImageOp& op, std::uint8_t* image) {
     }
 }
 
-// The pixels of the border stay, as they have not all neighbours.
+// Pixels at the border stay as they are, because they lack some neighbours.
 void ImageOps::sharpen(float factor, std::uint8_t* image) {
   std::copy_n(image, before_.size(), before_.data());
   const int pitch = width_ * channels_;

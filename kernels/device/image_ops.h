@@ -9,8 +9,8 @@
 
 namespace convoy::kernels {
 
-// For images of one shape. One a thread: it keeps scratch memory, and allocates nothing after
-// construction.
+// Changes images of one shape. Use one object a thread: it keeps scratch memory, and allocates
+// nothing after construction.
 class ImageOps {
  public:
   // Throws std::invalid_argument unless there are 1 or 3 channels and 1 to kMostImageOpExtent rows

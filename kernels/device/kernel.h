@@ -28,13 +28,14 @@ const char* name_of(Backend backend);
 struct StepControl {
   std::int32_t valid = 0;         // real samples of this rank's batch
   std::int32_t global_valid = 0;  // real samples of all ranks' batches; > 0
-  std::uint64_t seed = 0;         // of the run, for dropout
+  std::uint64_t seed = 0;         // of the whole run, for dropout
   std::uint64_t step = 0;
-  std::uint64_t first_sample = 0;  // position of this rank's first sample in the global batch, for dropout
+  // The position of this rank's first sample in the global batch, for dropout.
+  std::uint64_t first_sample = 0;
   float learning_rate = 0;
   float gradient_scale = 1;  // set by gradient clipping, applied by the optimizer
-  // A step whose batch is computed in parts: which part this is, and its share of the step's real
-  // samples.
+  // If a step's batch is computed in parts, these say which part this is, and its share of the
+  // step's real samples.
   std::int32_t part = 0;
   float share = 1;
 };
@@ -85,8 +86,8 @@ Maker* select(Backend backend, Maker* reference, std::type_identity_t<Maker>* cp
   }                                                            \
   CONVOY_KERNEL_WITH_CPU(name, Problem, cpu::name)
 
-// The same for operations whose cpu backend has no maker of its own. `cpu_maker`: another maker, or
-// nullptr.
+// Does so for operations whose cpu backend has no maker of its own. `cpu_maker` is another maker,
+// or nullptr.
 #define CONVOY_KERNEL_WITH_CPU(name, Problem, cpu_maker)                                           \
   namespace reference {                                                                            \
   Kernel name(const Problem& problem, KernelRequest& request);                                     \

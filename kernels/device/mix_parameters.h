@@ -1,4 +1,4 @@
-// How the samples of a batch are mixed with one another in one step: mixup (Zhang et al., ICLR
+// Says how the samples of a batch are mixed with one another in one step: mixup (Zhang et al., ICLR
 // 2018) or cutmix (Yun et al., ICCV 2019). Plain data; a kernel's operand is an i32 tensor of
 // kMixWords elements that holds one of them.
 #pragma once
@@ -21,7 +21,7 @@ struct MixParameters {
 static_assert(std::is_trivially_copyable_v<MixParameters>);
 inline constexpr int kMixWords = sizeof(MixParameters) / sizeof(std::int32_t);
 
-// The partner of a valid sample: the next one, of the last the first.
+// Returns the partner of a valid sample: the next one, or for the last sample the first.
 CONVOY_HOST_DEVICE constexpr std::int32_t mix_partner(std::int32_t sample, std::int32_t valid) {
   return sample + 1 < valid ? sample + 1 : 0;
 }

@@ -35,7 +35,7 @@ memory::format_tag tag_of(Layout layout, std::size_t rank) {
   throw std::logic_error("a layout that has no oneDNN tag");
 }
 
-// A layout that oneDNN chose and that is none of ours.
+// A layout that oneDNN chose and that we have no name for.
 class ChosenLayout final : public OpaqueLayout {
  public:
   explicit ChosenLayout(memory::desc desc) : desc_(std::move(desc)) {}
@@ -61,7 +61,7 @@ class ChosenLayout final : public OpaqueLayout {
   memory::desc desc_;
 };
 
-// A primitive with its arguments at their final addresses.
+// A primitive, and its arguments at their final addresses.
 struct BoundStep {
   dnnl::primitive primitive;
   std::vector<memory> memories;
@@ -144,7 +144,7 @@ void require_layout(TensorDesc& tensor, const memory::desc& chosen) {
   for (const Layout layout :
        {Layout::row_major, Layout::channels_last, Layout::blocked16, Layout::blocked8}) {
     if (chosen != memory::desc(dims, type_of(tensor.dtype), tag_of(layout, dims.size()))) continue;
-    // Weights with other extents than the tensor's are in our layout only if their bytes are
+    // If oneDNN sees other extents than the tensor's, our layout only fits if the bytes are
     // row_major.
     if (layout != Layout::row_major && dims != dims_of(tensor.shape)) break;
     tensor.layout = layout;

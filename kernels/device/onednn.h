@@ -1,5 +1,5 @@
-// oneDNN for cpu.cpp files: our tensors as its descriptors, its weight layouts as opaque layouts,
-// and primitives that are bound to addresses once.
+// Uses oneDNN in cpu.cpp files: describes our tensors to it, keeps its weight layouts as opaque
+// layouts, and binds its primitives to addresses once.
 #pragma once
 
 #include <oneapi/dnnl/dnnl_version.h>
@@ -15,11 +15,12 @@ namespace convoy::kernels::onednn {
 const dnnl::engine& engine();
 const dnnl::stream& stream();
 
-// Takes the scratchpad from the kernel's workspace. Pass this to every primitive descriptor.
+// Returns attributes that take the scratchpad from the kernel's workspace. Pass them to every
+// primitive descriptor.
 dnnl::primitive_attr user_scratchpad();
 
-// The differences of oneDNN's versions 2 and 3: how descriptors of primitives are made (backward
-// ones take the forward one as a hint), and a descriptor's extents.
+// Hides the differences of oneDNN's versions 2 and 3: how descriptors of primitives are made
+// (backward ones take the forward one as a hint), and a descriptor's extents.
 #if DNNL_VERSION_MAJOR >= 3
 template <typename Primitive, typename... Arguments>
 typename Primitive::primitive_desc forward_primitive(const Arguments&... arguments) {
@@ -45,16 +46,17 @@ inline dnnl::memory::dims dims_of(const dnnl::memory::desc& desc) { return desc.
 dnnl::memory::data_type type_of(DType type);
 dnnl::memory::dims dims_of(const Shape& shape);
 
-// The descriptor of a tensor that has a layout.
+// Returns the descriptor of a tensor that has a layout.
 dnnl::memory::desc desc_of(const TensorDesc& tensor);
-// The same bytes with other extents (grouped weights [G, K / G, ...], linear weights [O, C, H, W]).
+// Describes the same bytes with other extents (grouped weights [G, K / G, ...], linear weights [O,
+// C, H, W]).
 dnnl::memory::desc desc_of(const TensorDesc& tensor, const dnnl::memory::dims& dims);
-// Leaves the layout to oneDNN.
+// Returns a descriptor that leaves the layout to oneDNN.
 dnnl::memory::desc any_desc(const TensorDesc& tensor, const dnnl::memory::dims& dims);
 inline dnnl::memory::desc any_desc(const TensorDesc& tensor) {
   return any_desc(tensor, dims_of(tensor.shape));
 }
-// any_desc while the layout is open, else desc_of.
+// Returns any_desc() if the layout is open, else desc_of().
 dnnl::memory::desc open_desc_of(const TensorDesc& tensor, const dnnl::memory::dims& dims);
 inline dnnl::memory::desc open_desc_of(const TensorDesc& tensor) {
   return open_desc_of(tensor, dims_of(tensor.shape));
@@ -62,15 +64,15 @@ inline dnnl::memory::desc open_desc_of(const TensorDesc& tensor) {
 // Gives a tensor whose layout is open the one that oneDNN chose: one of ours if possible, else an
 // opaque one.
 void require_layout(TensorDesc& tensor, const dnnl::memory::desc& chosen);
-// The same for images, which other kernels read, so that opaque layouts do not do. If oneDNN's
-// choice is none of ours (blocks of four channels) they get the layout of `other`.
+// Does so for images. Other kernels read these, so an opaque layout will not do: if oneDNN's choice
+// is none of ours (blocks of four channels), they get the layout of `other`.
 void settle_images(TensorDesc& tensor, const dnnl::memory::desc& chosen, const TensorDesc& other);
 
-// A buffer among a kernel's operands or in its workspace.
+// A buffer that is an operand of the kernel, or in its workspace.
 struct Buffer {
   enum class Place : std::uint8_t { input, output, workspace };
   Place place;
-  std::size_t at;  // operand position, or byte offset
+  std::size_t at;  // the operand's position, or an offset in bytes
   dnnl::memory::desc desc;
 };
 inline Buffer input(int position, const dnnl::memory::desc& desc) {
@@ -83,7 +85,7 @@ inline Buffer output(int position, const dnnl::memory::desc& desc) {
 // The primitives of one kernel, in order.
 class Sequence {
  public:
-  using Arguments = std::vector<std::pair<int, Buffer>>;  // DNNL_ARG_... -> buffer
+  using Arguments = std::vector<std::pair<int, Buffer>>;  // maps DNNL_ARG_... to a buffer
 
   Buffer temporary(const dnnl::memory::desc& desc);
   // Returns `target` if it has the wanted layout, else a temporary that is copied to it later.

@@ -19,7 +19,7 @@ struct Philox4 {
   std::uint32_t word[4];
 };
 
-// key: the purpose of the stream (from the seed); low, high: the position in it.
+// `key` is the purpose of the stream, from the seed. `low` and `high` are the position in it.
 CONVOY_HOST_DEVICE inline Philox4 philox(std::uint64_t key, std::uint64_t low, std::uint64_t high = 0) {
   std::uint32_t k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
   std::uint32_t c0 = static_cast<std::uint32_t>(low), c1 = static_cast<std::uint32_t>(low >> 32);
@@ -38,7 +38,7 @@ CONVOY_HOST_DEVICE inline Philox4 philox(std::uint64_t key, std::uint64_t low, s
   return {{c0, c1, c2, c3}};
 }
 
-// Uniform in [0, 1) with 24 random bits.
+// Returns a uniform number in [0, 1) with 24 random bits.
 CONVOY_HOST_DEVICE inline float uniform(std::uint32_t word) {
   return static_cast<float>(word >> 8) * 0x1p-24f;
 }

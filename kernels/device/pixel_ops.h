@@ -11,7 +11,7 @@
 
 namespace convoy::kernels::pixel {
 
-// A product that no sum is contracted with.
+// Returns a product that no compiler fuses with a sum.
 CONVOY_HOST_DEVICE inline float product(float a, float b) {
 #ifdef __CUDA_ARCH__
   return __fmul_rn(a, b);
@@ -31,26 +31,26 @@ CONVOY_HOST_DEVICE inline std::uint8_t clipped(float value) {
   return static_cast<std::uint8_t>(value <= 0 ? 0.0f : value >= 255 ? 255.0f : value);
 }
 
-// Image.blend: from `degenerate` (factor 0) over `level` (factor 1) and beyond.
+// Computes Pillow's Image.blend: from `degenerate` (factor 0) to `level` (factor 1) and beyond.
 CONVOY_HOST_DEVICE inline std::uint8_t blend(int degenerate, int level, float factor) {
   return clipped(static_cast<float>(degenerate) + product(factor, static_cast<float>(level - degenerate)));
 }
 
-// Image.convert("L").
+// Computes Pillow's Image.convert("L").
 CONVOY_HOST_DEVICE inline int grey(int red, int green, int blue) {
   return (red * 19595 + green * 38470 + blue * 7471 + 0x8000) >> 16;
 }
 
-// The mean of `count` levels with this sum, rounded half up.
+// Returns the mean of `count` levels with this sum, rounded half up.
 CONVOY_HOST_DEVICE inline int mean_level(std::uint64_t sum, std::uint64_t count) {
   return static_cast<int>((2 * sum + count) / (2 * count));
 }
 
-// ImageFilter.SMOOTH: nine_and_four is the sum of a pixel and its neighbours plus four times the
-// pixel; divided by 13 and rounded (there are no ties).
+// Computes Pillow's ImageFilter.SMOOTH. nine_and_four is the sum of a pixel and its eight
+// neighbours plus four times the pixel. It is divided by 13 and rounded; there are no ties.
 CONVOY_HOST_DEVICE inline int smooth(int nine_and_four) { return (2 * nine_and_four + 13) / 26; }
 
-// ImageOps.autocontrast of a channel whose levels go from `low` to `high`.
+// Computes Pillow's ImageOps.autocontrast for a channel whose levels go from `low` to `high`.
 CONVOY_HOST_DEVICE inline std::uint8_t stretched(int level, int low, int high) {
   if (high <= low) return static_cast<std::uint8_t>(level);
   const double scale = 255.0 / (high - low);
@@ -58,20 +58,21 @@ CONVOY_HOST_DEVICE inline std::uint8_t stretched(int level, int low, int high) {
   return static_cast<std::uint8_t>(stretched < 0 ? 0 : stretched > 255 ? 255 : stretched);
 }
 
-// ImageOps.equalize: `below` pixels of the channel have a lower level; `step` is a 255th of the
-// pixels that are not of the highest level that occurs.
+// Computes Pillow's ImageOps.equalize. `below` pixels of the channel have a lower level. `step` is
+// 1/255 of the pixels below the highest level that occurs.
 CONVOY_HOST_DEVICE inline std::uint8_t equalized(int level, std::uint32_t below, std::uint32_t step) {
   if (step == 0) return static_cast<std::uint8_t>(level);
   const std::uint32_t equalized = (step / 2 + below) / step;
   return static_cast<std::uint8_t>(equalized > 255 ? 255 : equalized);
 }
 
-// The levels that occur in a channel.
+// The lowest and the highest level in a channel.
 struct Range {
   int low = 255, high = 0;
 };
 
-// The new level of an operation that treats every level of a channel alike, but for equalize.
+// Returns a level's new level for operations that treat equal levels of a channel alike, except
+// equalize.
 CONVOY_HOST_DEVICE inline std::uint8_t new_level(const ImageOp& op, int level, int mean, Range range) {
   switch (op.kind) {
     case ImageOpKind::brightness:
@@ -98,8 +99,8 @@ CONVOY_HOST_DEVICE inline Rgb saturated(Rgb from, float factor) {
   return {blend(level, from.red, factor), blend(level, from.green, factor), blend(level, from.blue, factor)};
 }
 
-// Image.convert("HSV"), its hue turned and back. Hue, saturation and value are rounded to bytes on
-// the way.
+// Converts to HSV as Pillow's Image.convert does, turns the hue, and converts back. Hue, saturation
+// and value are rounded to bytes on the way.
 CONVOY_HOST_DEVICE inline Rgb hue_turned(Rgb from, int turn) {
   const int r = from.red, g = from.green, b = from.blue;
   const int most = r > g ? (r > b ? r : b) : (g > b ? g : b);
@@ -111,7 +112,7 @@ CONVOY_HOST_DEVICE inline Rgb hue_turned(Rgb from, int turn) {
   const float sector = r == most   ? blue - green
                        : g == most ? static_cast<float>(2.0 + red - blue)
                                    : static_cast<float>(4.0 + green - red);
-  const double turns = sector / 6.0 + 1.0;  // 5/6 to 2
+  const double turns = sector / 6.0 + 1.0;  // between 5/6 and 2
   const auto hue = static_cast<float>(turns >= 1.0 ? turns - 1.0 : turns);
   const int saturation_byte = static_cast<int>(chroma / value * 255.0);
   const int hue_byte = (static_cast<int>(hue * 255.0) + turn) & 255;
@@ -119,10 +120,10 @@ CONVOY_HOST_DEVICE inline Rgb hue_turned(Rgb from, int turn) {
   if (saturation_byte == 0) return {v, v, v};
 
   const double sectors = hue_byte * 6.0 / 255.0;
-  const int whole = static_cast<int>(sectors);  // 0 to 6
+  const int whole = static_cast<int>(sectors);  // from 0 to 6
   const auto part = static_cast<float>(sectors - whole);
   const auto saturation = static_cast<float>(saturation_byte / 255.0);
-  // Half up, which for all bytes is what round() gives.
+  // Rounds half up, which for these bytes gives the same as round().
   const auto rounded = [&](double share) {
     return static_cast<std::uint8_t>(product(static_cast<double>(value), share) + 0.5);
   };
@@ -141,17 +142,17 @@ CONVOY_HOST_DEVICE inline Rgb hue_turned(Rgb from, int turn) {
       return {t, p, v};
     case 5:
       return {v, p, q};
-    default:  // 0 and 6
+    default:  // whole is 0 or 6
       return {v, t, p};
   }
 }
 
-// Which input pixel an affine operation puts at output pixel (x, y).
+// The input pixel that an affine operation puts at output pixel (x, y).
 struct Place {
   int x, y;
 };
 CONVOY_HOST_DEVICE inline Place mapped(const std::int32_t (&matrix)[6], int x, int y) {
-  // Sums in 32 bits that wrap; the result never does.
+  // The sums may wrap in 32 bits, but the result is right.
   const auto at = [&](int row) {
     const auto sum = static_cast<std::uint32_t>(matrix[row]) * static_cast<std::uint32_t>(x) +
                      static_cast<std::uint32_t>(matrix[row + 1]) * static_cast<std::uint32_t>(y) +

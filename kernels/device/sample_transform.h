@@ -1,10 +1,9 @@
-// How one stored image becomes one image of a batch. The host draws and fills it; host and device
-// apply it with the same bits. Plain data, copied to the device as bytes.
+// Says how one stored image becomes one image of a batch. The host draws the values; host and
+// device apply them with the same bits. Plain data, copied to the device as bytes.
 //
 // A sample has a region: the part of the image that may be read (a random resized crop reads
-// nothing outside its window). Of the region only a cut is stored in the batch's bytes: the pixels
-// that the resampling needs. With JPEG's scaled decoding "the image" means the reduced image
-// throughout.
+// nothing outside its window). The batch's bytes hold only a cut of the region: the pixels that
+// resampling needs. With JPEG's scaled decoding, "the image" is the reduced image throughout.
 #pragma once
 
 #include <cstdint>
@@ -18,34 +17,40 @@ namespace convoy::kernels {
 //   start + (skipped + o + 0.5) * scale
 // in pixels of the region, where pixel i covers i to i + 1.
 struct AxisMap {
-  double start = 0, scale = 1;  // scale: region pixels an output pixel
-  std::int32_t skipped = 0;     // outputs of the resized region before the first wanted one (a centre crop)
-  std::int32_t extent = 0;      // of the region: taps are clamped to pixels 0 to extent
-  std::int32_t first = 0;       // region pixel that the cut starts with
-  std::int32_t size = 0;        // pixels of the cut; 0 if no output has a pixel
-  std::int32_t begin = 0, end = 0;  // outputs, before mirroring, that have pixels; the others are padding
+  double start = 0, scale = 1;  // scale: pixels of the region for each output pixel
+  // Outputs of the resized region before the first wanted one, as in a centre crop.
+  std::int32_t skipped = 0;
+  std::int32_t extent = 0;  // pixels of the region; taps are clamped to these
+  std::int32_t first = 0;   // the region's pixel at which the cut starts
+  std::int32_t size = 0;    // pixels of the cut; 0 if no output has a pixel
+  // Outputs, before mirroring, that have pixels. The others are padding.
+  std::int32_t begin = 0, end = 0;
   bool operator==(const AxisMap&) const = default;
 };
 
-// In output pixels, after mirroring; may reach beyond the output. Empty if height or width is 0.
+// A rectangle in output pixels, after mirroring, which may reach beyond the output. It is empty if
+// height or width is 0.
 struct ErasedRectangle {
   std::int32_t y = 0, x = 0, height = 0, width = 0;
   bool operator==(const ErasedRectangle&) const = default;
 };
 
-inline constexpr int kMostErasedRectangles = 2;  // cutout and random erasing
+inline constexpr int kMostErasedRectangles = 2;  // one for cutout, one for random erasing
 inline constexpr int kMostImageOps = 8;          // four of colour jitter and those of RandAugment
 
 struct SampleTransform {
-  std::int64_t offset = 0;  // byte of the cut's first pixel: region pixel (rows.first, columns.first)
-  std::int32_t pitch = 0;   // pixels from one row of the cut to the next; at least columns.size
-  std::int32_t flip = 0;    // 1: mirrored left to right after resampling
+  // The byte of the cut's first pixel, which is the region's pixel (rows.first, columns.first).
+  std::int64_t offset = 0;
+  std::int32_t pitch = 0;  // pixels from one row of the cut to the next, at least columns.size
+  std::int32_t flip = 0;   // 1: mirrored left to right after resampling
   AxisMap rows, columns;
-  ErasedRectangle erased[kMostErasedRectangles];  // 0 (the mean colour) after normalisation
-  ImageOp ops[kMostImageOps];                     // applied in this order
+  // These areas are 0, the mean colour, after normalisation.
+  ErasedRectangle erased[kMostErasedRectangles];
+  ImageOp ops[kMostImageOps];  // applied in this order
   bool operator==(const SampleTransform&) const = default;
 };
 static_assert(std::is_trivially_copyable_v<SampleTransform> && std::is_standard_layout_v<SampleTransform>);
-static_assert(sizeof(SampleTransform) % 16 == 0);  // an array of them keeps the alignment of a vector load
+// Elements of an array of these are then aligned for vector loads.
+static_assert(sizeof(SampleTransform) % 16 == 0);
 
 }  // namespace convoy::kernels

@@ -1,5 +1,5 @@
-// The queue on which work is ordered: a view of a cudaStream_t, whose owner is CudaStream. Host
-// backends run in the calling thread and ignore it. Needs no header of CUDA.
+// A queue of ordered work: a view of a cudaStream_t, whose owner is CudaStream. Host backends run
+// in the calling thread and ignore it. This needs no header of CUDA.
 #pragma once
 
 struct CUstream_st;

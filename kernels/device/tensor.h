@@ -24,7 +24,7 @@ class Shape {
   std::int64_t operator[](int axis) const { return extents_[axis]; }
   std::int64_t& operator[](int axis) { return extents_[axis]; }
   std::int64_t elements() const;
-  std::string to_string() const;  // "64x3x32x32"
+  std::string to_string() const;  // for example "64x3x32x32"
   bool operator==(const Shape&) const = default;
 
  private:
@@ -35,7 +35,7 @@ class Shape {
 // The order of a tensor's elements in memory, for the logical shape [N, C, H, W]. Tensors of lower
 // rank are row_major.
 enum class Layout : std::uint8_t {
-  any,            // not chosen yet: the first kernel maker that touches the tensor decides
+  any,            // open: the first kernel maker that touches the tensor decides
   row_major,      // NCHW
   channels_last,  // NHWC
   blocked16,      // [N, ceil(C/16), H, W, 16], padding channels are zero
@@ -43,8 +43,8 @@ enum class Layout : std::uint8_t {
   opaque,         // known only to the backend that chose it, through OpaqueLayout
 };
 
-// A layout that only one backend understands (oneDNN's blocked weights). Conversions include the
-// padding.
+// A layout that only one backend understands, such as oneDNN's blocked weights. Its conversions
+// handle the padding.
 class OpaqueLayout {
  public:
   virtual ~OpaqueLayout() = default;
@@ -59,7 +59,7 @@ struct TensorDesc {
   Layout layout = Layout::any;
   std::shared_ptr<const OpaqueLayout> opaque;  // set if and only if layout is opaque
 
-  std::size_t bytes() const;  // of the buffer, with padding
+  std::size_t bytes() const;  // bytes of the buffer, with padding
 };
 
 // Converts between a buffer that `desc` describes and float32 in row-major order of the logical

@@ -4,8 +4,8 @@
 // file and measures nothing.
 //
 // Until a file is named, makers take the kernel that they expect to be the fastest. Measuring
-// allocates and synchronises, so it is done in makers, before the first step. Not for several
-// threads at once.
+// allocates and synchronises, so makers measure before the first step. Only one thread may use this
+// at a time.
 #pragma once
 
 #include <filesystem>

@@ -10,14 +10,15 @@
 namespace convoy::kernels::cpu {
 namespace {
 
-constexpr std::int64_t kGroups = 256;  // calls of the generator in a tile
+constexpr std::int64_t kGroups = 256;  // calls of the generator for a tile
 
 struct Mask {
   std::uint64_t key, step;
   float rate, scale;
 };
 
-// Computes the factors of the 4 kGroups elements of groups [first, first + kGroups) of a sample.
+// Computes the factors of elements of groups [first, first + kGroups) of a sample. A group has four
+// elements.
 CONVOY_VECTORISED void factors_of_groups(const Mask& mask, std::uint64_t sample, std::uint32_t first,
                                          float* factors) {
   const Mask m = mask;
@@ -42,7 +43,7 @@ void drop_row_major(const Mask& mask, std::uint64_t sample, std::int64_t begin, 
   }
 }
 
-// Processes all pixels of one block of `lanes` channels from `channel` on.
+// Drops elements of all pixels in one block of `lanes` channels from `channel` on.
 CONVOY_VECTORISED void drop_block(const Mask& mask, std::uint64_t sample, std::int64_t channel,
                                   std::int64_t pixels, std::int64_t lanes, const float* x, float* y) {
   const Mask m = mask;

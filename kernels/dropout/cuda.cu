@@ -22,7 +22,7 @@ struct Mask {
   }
 };
 
-// For samples whose bytes are in row-major order. `packs`: of one sample.
+// Serves samples whose elements are in row-major order. `packs`: packs of one sample.
 template <typename T, int V>
 __global__ void drop_rows(const T* x, T* y, Mask mask, Divider packs, std::int64_t items) {
   const std::uint64_t key = mask.key();
@@ -42,7 +42,7 @@ __global__ void drop_rows(const T* x, T* y, Mask mask, Divider packs, std::int64
   }
 }
 
-// For channels_last images of a multiple of four pixels: a thread has four pixels of a pack of
+// Serves channels_last images with a multiple of four pixels. A thread has four pixels of a pack of
 // channels.
 template <typename T, int V>
 __global__ void drop_quads(const T* x, T* y, Mask mask, int channels, std::int64_t pixels, Divider packs,
@@ -71,7 +71,7 @@ __global__ void drop_quads(const T* x, T* y, Mask mask, int channels, std::int64
   }
 }
 
-// For all other shapes: one element at a time.
+// Serves all other shapes, one element a thread.
 template <typename T>
 __global__ void drop_elements(const T* x, T* y, Mask mask, int channels, std::int64_t pixels,
                               std::int64_t elements) {
@@ -89,7 +89,8 @@ __global__ void drop_elements(const T* x, T* y, Mask mask, int channels, std::in
 }
 
 struct Extents {
-  std::int64_t samples, channels, pixels;  // row-major samples count as one pixel of all elements
+  // A row-major sample counts as one pixel with all elements.
+  std::int64_t samples, channels, pixels;
   std::int64_t elements() const { return samples * channels * pixels; }
 };
 
@@ -111,7 +112,7 @@ void drop(const Extents& e, const Mask& mask, const BoundOperands& b, Stream str
   }
 }
 
-// Forward and backward are the same map.
+// Makes forward and backward, which compute the same: they multiply by the mask.
 Kernel masked_scale(const char* operation, const DropoutProblem& problem, KernelRequest& request) {
   require_counts(operation, request, 1, 1);
   TensorDesc& x = request.inputs[0];

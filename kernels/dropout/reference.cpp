@@ -1,11 +1,11 @@
-// Dropout in plain loops.
+// Drops elements in plain loops.
 #include "kernels/device/host_kernel.h"
 #include "kernels/dropout/dropout.h"
 
 namespace convoy::kernels::reference {
 namespace {
 
-// Forward and backward are the same map: keep and scale, or zero.
+// Makes forward and backward, which compute the same: an element is kept and scaled, or zero.
 Kernel masked_scale(const char* operation, const DropoutProblem& problem, KernelRequest& request) {
   require_counts(operation, request, 1, 1);
   require_row_major(operation, request);

@@ -1,4 +1,5 @@
-// cuBLAS with the same interface: the yardstick, and a candidate for plain products.
+// Runs products by cuBLAS, behind the same interface: to compare with, and as a candidate for plain
+// products.
 #include <cublas_v2.h>
 #include <fmt/format.h>
 
@@ -12,7 +13,7 @@
 namespace convoy::kernels::gemm {
 namespace {
 
-constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;  // as NVIDIA advises for Hopper
+constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;  // NVIDIA's advice for Hopper
 
 void check(cublasStatus_t status, const char* expression) {
   if (status != CUBLAS_STATUS_SUCCESS)

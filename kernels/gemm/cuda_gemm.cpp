@@ -50,7 +50,7 @@ const DeviceFacts& device_facts() { return known_facts(); }
 void pretend_major(int major) {
   DeviceFacts& facts = known_facts();
   if (major == 0)
-    facts = {};  // read again at the next call
+    facts = {};  // the next call reads them again
   else
     facts.major = major;
 }

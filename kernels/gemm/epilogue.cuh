@@ -16,15 +16,16 @@ struct Epilogue {
   float beta = 0;
   const float* bias = nullptr;  // may be null
   bool relu = false;
-  const void* mask = nullptr;  // may be null; of C's type and pitch: C is 0 where the mask is not above 0
-  bool bf16 = false;           // type of C
-  float* partial = nullptr;    // if not null, raw accumulators go to partial[split][m][n] instead
+  // Null, or a mask of C's type and pitch: C is 0 where the mask is not above 0.
+  const void* mask = nullptr;
+  bool bf16 = false;         // whether C is bf16 (else f32)
+  float* partial = nullptr;  // if not null, raw accumulators go to partial[split][m][n] instead
 
   __device__ float finish(float value, std::int64_t row, std::int64_t column) const {
     value *= alpha;
     if (beta != 0) value = fmaf(beta, load(row * ldc + column), value);
     if (bias != nullptr) value += bias[column];
-    if (relu && value < 0) value = 0;  // keeps NaN
+    if (relu && value < 0) value = 0;  // a NaN fails this test, so it is kept
     return mask == nullptr || at(mask, row * ldc + column) > 0 ? value : 0;
   }
   __device__ float load(std::int64_t index) const { return at(c, index); }
@@ -39,15 +40,16 @@ struct Epilogue {
     else
       static_cast<float*>(c)[row * ldc + column] = value;
   }
-  // Stores two or four neighbours of a row, except those from n on, in one access if type and
-  // address allow.
+  // Stores two or four neighbours of a row, without those from column n on. Uses one access if type
+  // and address allow.
   template <int count>
   __device__ void store_run(const float (&values)[count], std::int64_t row, std::int64_t column,
                             std::int64_t n) const {
     const std::int64_t index = row * ldc + column;
     const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(c) + index * (bf16 ? 2 : 4);
     if (column + count > n ||
-        (address & (count * (bf16 ? 2 : 4) - 1)) != 0) {  // a remainder would cost a division
+        // A test of bits replaces a remainder, which would cost a division.
+        (address & (count * (bf16 ? 2 : 4) - 1)) != 0) {
       for (int i = 0; i < count && column + i < n; ++i) store(values[i], row, column + i);
       return;
     }
@@ -63,7 +65,8 @@ struct Epilogue {
   }
 };
 
-// The epilogue of split `split` of k: raw sums into its plane of `partial`, or C.
+// Returns the epilogue of split `split` of k. With partial sums, it stores raw sums into that
+// split's plane.
 __device__ inline Epilogue epilogue_of_split(const Epilogue& epilogue, int split, std::int64_t m,
                                              std::int64_t pitch) {
   if (epilogue.partial == nullptr) return epilogue;

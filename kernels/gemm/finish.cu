@@ -1,5 +1,5 @@
-// Work before and after the products: repacking of operands, adding the splits of k, sums of
-// columns. All of it is bound by memory bandwidth.
+// Work before and after the products: repacks operands, adds the splits of k, sums columns. Memory
+// bandwidth limits all of it.
 #include <algorithm>
 #include <type_traits>
 
@@ -11,8 +11,8 @@
 namespace convoy::kernels::gemm {
 namespace {
 
-// A thread adds every `slices`-th split of four neighbours, then one thread adds the slices: always
-// in the same order.
+// Each thread adds every `slices`-th split of four neighbours, and then one thread adds the slices.
+// The order is always the same.
 template <int slices>
 __global__ __launch_bounds__(256) void sum_partials_kernel(Epilogue epilogue, const float* partial,
                                                            int splits, std::int64_t m, std::int64_t n,
@@ -71,7 +71,7 @@ __global__ void sum_columns_kernel(Epilogue epilogue, std::int64_t m, std::int64
   }
 }
 
-// One block adds 32 of the 2 n columns of at most kSumSlots slots, with all loads in flight at
+// One block adds 32 of the 2 n columns of at most kSumSlots slots. All its loads are in flight at
 // once.
 __global__ void __launch_bounds__(1024)
     sum_slots_kernel(const float* slots, int count, std::int64_t columns, double* sums) {
@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(1024)
   for (const float value : values) sum += value;
   shared[threadIdx.y][threadIdx.x] = sum;
   __syncthreads();
-  sum = shared[threadIdx.x][threadIdx.y];  // a warp adds up a column
+  sum = shared[threadIdx.x][threadIdx.y];  // transposed, so that each warp adds up a column
 #pragma unroll
   for (int lane = 16; lane > 0; lane /= 2) sum += __shfl_xor_sync(~0u, sum, lane);
   const std::int64_t of_warp = std::int64_t{blockIdx.x} * 32 + threadIdx.y;
@@ -120,8 +120,8 @@ __global__ void repack_kernel(const T* in, std::int64_t in_pitch, bool transpose
   }
 }
 
-// Copies rows of 2-byte elements to a pitch that is a multiple of 8, eight elements a thread. Reads
-// aligned words and shifts them by half a word for rows that start inside a word.
+// Copies rows of 2-byte elements to a pitch that is a multiple of 8, eight elements a thread. It
+// reads aligned words, and shifts them by half a word if the row starts inside a word.
 __global__ void widen_rows_kernel(const std::uint16_t* in, std::int64_t in_pitch, std::uint16_t* out,
                                   std::int64_t out_pitch, std::int64_t rows, std::int64_t columns) {
   const std::int64_t per_row = out_pitch / 8, count = rows * per_row;
@@ -163,7 +163,8 @@ void sum_partials(const Epilogue& epilogue, const float* partial, int splits, st
         std::min<std::int64_t>(ceil_div(quads * slices, 256), kReferenceGpu.multiprocessors * 32);
     sum_partials_kernel<slices><<<unsigned(blocks), 256, 0, stream>>>(epilogue, partial, splits, m, n, pitch);
   };
-  // Few elements of many splits would leave most of the chip idle.
+  // Few elements with many splits would leave most multiprocessors idle, so threads share the
+  // splits.
   if (splits >= 16 && quads < 64 * 1024)
     launch(std::integral_constant<int, 16>{});
   else

@@ -1,4 +1,4 @@
-// Names, defaults and checks of the GEMM interface. Needs no GPU.
+// Names, defaults and checks of the GEMM interface, for which no GPU is needed.
 #include "kernels/gemm/gemm.h"
 
 #include <fmt/format.h>

@@ -16,16 +16,17 @@
 
 namespace convoy::kernels::gemm {
 
-// The type of A and B, and how they are multiplied. tf32 reads f32 and uses its upper 19 bits.
+// The type of A and B, and how they are multiplied. tf32 reads f32 and uses the upper 19 bits.
 enum class Math : std::uint8_t { fp32, tf32, bf16 };
 
 enum class Rung : std::uint8_t {
-  elementwise,     // one thread for each element of C
-  shared_tiles,    // 32 x 32 tiles through shared memory
-  register_tiles,  // fp32: a thread has 8 x 8 elements of C, vector loads, copies that overlap arithmetic
-  mma_sync,        // tensor cores by mma.sync, any chip from sm_80 on
-  wgmma,           // Hopper: wgmma fed by TMA, warp-specialised and persistent
-  cublas,          // the vendor's library, the yardstick
+  elementwise,   // one thread for each element of C
+  shared_tiles,  // 32 x 32 tiles through shared memory
+  // fp32: a thread has 8 x 8 elements of C; loads are vectors, and copies overlap arithmetic.
+  register_tiles,
+  mma_sync,  // tensor cores by mma.sync, any chip from sm_80 on
+  wgmma,     // Hopper: wgmma fed by TMA, warp-specialised and persistent
+  cublas,    // the vendor's library, to compare with
 };
 inline constexpr Rung kRungs[] = {Rung::elementwise, Rung::shared_tiles, Rung::register_tiles,
                                   Rung::mma_sync,    Rung::wgmma,        Rung::cublas};
@@ -39,21 +40,21 @@ struct Problem {
   bool transpose_a = false;
   bool transpose_b = false;
   std::int64_t m = 0, n = 0, k = 0;
-  std::int64_t lda = 0, ldb = 0, ldc = 0;  // 0: rows without gaps
+  std::int64_t lda = 0, ldb = 0, ldc = 0;  // 0 stands for rows without gaps
   float alpha = 1;
   float beta = 0;            // 0: C is not read
   bool bias = false;         // adds bias[column]
-  bool relu = false;         // after the bias
-  bool column_sums = false;  // also writes the sums over rows of C, as stored, and of its squares
+  bool relu = false;         // after the bias is added
+  bool column_sums = false;  // also writes column sums of C, as stored, and of its squares
 
   // Returns the problem with missing pitches filled in. Throws std::invalid_argument if no kernel
   // supports it.
   Problem checked() const;
   std::size_t element_bytes() const { return math == Math::bf16 ? 2 : 4; }
   double operations() const { return 2.0 * double(m) * double(n) * double(k); }
-  // Counts each operand once.
+  // Returns the bytes that must move, counting each operand once.
   double bytes() const;
-  std::string to_string() const;  // "bf16 NT 8192x8192x8192 -> bf16"
+  std::string to_string() const;  // for example "bf16 NT 8192x8192x8192 -> bf16"
 };
 
 // How a rung runs a problem: the tile shape, and into how many splits k is divided (split-k). A
@@ -63,7 +64,7 @@ struct Plan {
   int tile = 0;  // index in tile_names(rung)
   int splits = 1;
   std::size_t workspace_bytes = 0;
-  std::string to_string() const;  // "wgmma 128x256 split 4"
+  std::string to_string() const;  // for example "wgmma 128x256 split 4"
 };
 
 struct Buffers {
@@ -71,17 +72,17 @@ struct Buffers {
   const void* b = nullptr;
   void* c = nullptr;
   const float* bias = nullptr;    // [n]
-  double* column_sums = nullptr;  // [2, n]: sums, sums of squares
+  double* column_sums = nullptr;  // [2, n]: the sums, then the sums of squares
   void* workspace = nullptr;      // aligned to 256 bytes
 };
 
 // Returns whether the rung supports the problem on the current device.
 bool supports(Rung rung, const Problem& problem);
-// The plan that the rung expects to be its fastest. Cheap and deterministic.
+// Returns the plan that the rung expects to be its fastest. Cheap and deterministic.
 Plan plan(Rung rung, const Problem& problem);
-// The expected fastest plan of our own rungs.
+// Returns the plan of our own rungs that is expected to be fastest.
 Plan plan(const Problem& problem);
-// All plans worth timing, the expected best first.
+// Returns all plans worth timing, the one expected to be fastest first.
 std::vector<Plan> candidates(Rung rung, const Problem& problem);
 // Returns the tuning file's plan or, if it measures (kernels/device/tuning.h), the fastest of all
 // rungs and cuBLAS, else plan(problem). Do not call it inside a capture.

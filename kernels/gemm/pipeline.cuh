@@ -1,4 +1,4 @@
-// Code that the families fed by cp.async share: copies, the order of tiles, and host code.
+// Code that the kernel families fed by cp.async share: copies, the order of tiles, and host code.
 #pragma once
 
 #include <algorithm>
@@ -44,7 +44,7 @@ struct TileOrder {
   static constexpr int kBand = 8;
   std::int64_t tile_rows, tile_columns;
   int splits;
-  std::int64_t piece;  // values of k in a split, a multiple of the kernel's depth
+  std::int64_t piece;  // values of k in a split, a multiple of the depth of a stage
   std::int64_t partial_pitch;
 
   struct Position {
@@ -72,7 +72,7 @@ inline TileOrder tile_order(const Problem& p, int rows, int columns, int depth, 
           partial_pitch(p)};
 }
 
-// Returns the three best split_k values for each tile shape, the best first. `cost` is in
+// Returns the three best split_k values for each tile shape, all sorted by `cost`, which is in
 // microseconds.
 inline std::vector<Plan> tile_candidates(Rung rung, int shapes, const Problem& p, int least_k,
                                          const std::function<double(int, int)>& cost,
@@ -96,8 +96,8 @@ inline std::vector<Plan> tile_candidates(Rung rung, int shapes, const Problem& p
   return plans;
 }
 
-// The workspace of a plan: partial sums if k is split, and slots of column sums. A null base only
-// counts bytes.
+// The workspace of a plan: partial sums if k is split, and slots of column sums. With a null base
+// it only counts bytes.
 struct TileWorkspace {
   float *partial, *slots;
   std::size_t bytes;

@@ -12,10 +12,11 @@ namespace convoy::kernels::gemm {
 
 struct Epilogue;
 
-// A kernel family. Its problems are checked(); the plans given to bind are its own.
+// The functions of a kernel family. Its problems are checked(); bind only gets the family's own
+// plans.
 struct RungEntry {
   bool (*supports)(const Problem&);
-  std::vector<Plan> (*candidates)(const Problem&);  // the expected best first
+  std::vector<Plan> (*candidates)(const Problem&);  // the one expected to be fastest first
   Launch (*bind)(const Problem&, const Plan&, const Buffers&);
   std::vector<const char*> tiles;
 };
@@ -29,7 +30,7 @@ const RungEntry& cublas_rung();
 struct DeviceFacts {
   int major = 0, minor = 0, multiprocessors = 0;
 };
-const DeviceFacts& device_facts();  // of the current device; throws without one
+const DeviceFacts& device_facts();  // the current device's; throws without one
 
 inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 inline std::size_t round_up(std::size_t value, std::size_t multiple) {
@@ -55,7 +56,8 @@ class Carver {
   std::size_t used_ = 0;
 };
 
-// Layout of a plan's partial sums if k is split: [splits][m][pitch], pitch a multiple of 4.
+// Returns the pitch of partial sums, [splits][m][pitch], which a plan has if k is split. It is a
+// multiple of 4.
 inline std::int64_t partial_pitch(const Problem& problem) { return ceil_div(problem.n, 4) * 4; }
 inline std::size_t partial_elements(const Problem& problem, int splits) {
   return std::size_t(splits) * std::size_t(problem.m) * std::size_t(partial_pitch(problem));
@@ -64,15 +66,15 @@ inline std::size_t partial_elements(const Problem& problem, int splits) {
 void sum_partials(const Epilogue& epilogue, const float* partial, int splits, std::int64_t m, std::int64_t n,
                   std::int64_t pitch, cudaStream_t stream);
 
-// Sums of the columns of C and of their squares: slots [slots][2][n], by one pass over C or by the
-// kernel that wrote C, then their total in double precision. At most kSumSlots slots.
+// Column sums of C and of its squares: a pass over C, or the kernel that wrote it, fills slots
+// [slots][2][n], of which there are at most kSumSlots. They are then added in double precision.
 inline constexpr int kSumSlots = 264;
 std::size_t slot_elements(std::int64_t n, int slots);
 void sum_columns(const Epilogue& epilogue, std::int64_t m, std::int64_t n, float* slots, cudaStream_t stream);
 void sum_slots(const float* slots, int count, std::int64_t n, double* sums, cudaStream_t stream);
 
-// out[r][c] = in[r][c], or in[c][r]: copies a matrix of 2- or 4-byte elements into another pitch or
-// order.
+// Copies a matrix of 2- or 4-byte elements into another pitch or order: out[r][c] = in[r][c], or
+// in[c][r] if `transpose` is set.
 void repack(const void* in, std::int64_t in_pitch, bool transpose, void* out, std::int64_t out_pitch,
             std::int64_t out_rows, std::int64_t out_columns, std::size_t element_bytes, cudaStream_t stream);
 

@@ -1,6 +1,6 @@
-// Image operations on the device: a block a sample, its operations one after the other. Those that
-// read neighbours need their input unchanged, so each operation goes from one buffer to another;
-// the last one writes y.
+// Image operations on the device. A block handles one sample and applies its operations in
+// sequence. Operations that read neighbours need their input unchanged, so each one goes from one
+// buffer to another; the last one writes y.
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/pixel_ops.h"
 #include "kernels/image_ops/image_ops.h"
@@ -9,7 +9,8 @@ namespace convoy::kernels::cuda {
 namespace {
 
 constexpr int kBlock = 512, kWarps = kBlock / 32;
-constexpr int kCopies = 4;  // of a histogram, so that fewer warps add to one place
+// Copies of a histogram, so that fewer warps add to one counter at the same time.
+constexpr int kCopies = 4;
 
 struct Image {
   int height, width;
@@ -19,7 +20,7 @@ struct Image {
 // Data that the threads of a block share.
 template <int kChannels>
 struct Shared {
-  std::uint8_t table[kChannels][256];  // the new level of every level
+  std::uint8_t table[kChannels][256];  // maps each level (0 to 255) to its new level
   std::uint32_t histogram[kCopies][kChannels][256];
   unsigned long long sum;
   int low[kChannels], high[kChannels];
@@ -30,7 +31,8 @@ struct Pixel {
   std::uint8_t channel[kChannels];
 };
 
-// Four pixels at a time where they are whole words (kQuads), else single ones.
+// A thread's pixels: four if an image row has whole words (kQuads), so that they are loaded as
+// words, else one.
 template <int kChannels, bool kQuads>
 struct Group {
   static constexpr int kPixels = kQuads ? 4 : 1;
@@ -74,7 +76,7 @@ struct Group {
   }
 };
 
-// visit(pixel) for every pixel of the image that is this thread's.
+// Calls visit(pixel) for this thread's pixels of the image.
 template <int kChannels, bool kQuads, typename Visit>
 __device__ void for_pixels(const std::uint8_t* from, Image image, Visit visit) {
   using G = Group<kChannels, kQuads>;
@@ -85,7 +87,7 @@ __device__ void for_pixels(const std::uint8_t* from, Image image, Visit visit) {
   }
 }
 
-// to = change(from) for every pixel.
+// Writes change(pixel) to `to` for every pixel of `from`.
 template <int kChannels, bool kQuads, typename Change>
 __device__ void change_pixels(const std::uint8_t* from, std::uint8_t* to, Image image, Change change) {
   using G = Group<kChannels, kQuads>;
@@ -101,7 +103,8 @@ template <int kChannels, bool kQuads>
 __device__ int mean_grey(const std::uint8_t* from, Image image, Shared<kChannels>& shared) {
   if (threadIdx.x == 0) shared.sum = 0;
   __syncthreads();
-  std::uint32_t sum = 0;  // of at most 2^26 / 512 pixels
+  // A thread sums at most 8192^2 / 512 pixels (kMostImageOpExtent, kBlock) of up to 255, which fit.
+  std::uint32_t sum = 0;
   for_pixels<kChannels, kQuads>(from, image, [&](const Pixel<kChannels>& pixel) {
     if constexpr (kChannels == 3)
       sum += pixel::grey(pixel.channel[0], pixel.channel[1], pixel.channel[2]);
@@ -149,7 +152,7 @@ __device__ void count_levels(const std::uint8_t* from, Image image, Shared<kChan
   __syncthreads();
 }
 
-// A warp a channel, eight levels a lane.
+// Each warp makes the table of one channel, and each of its lanes computes eight levels.
 template <int kChannels>
 __device__ void make_equalizing_table(Image image, Shared<kChannels>& shared) {
   const int c = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -202,15 +205,15 @@ __device__ void change_levels(const ImageOp& op, const std::uint8_t* from, std::
   });
 }
 
-// A warp has a tile of 8 x 4 groups: however the image is turned, the pixels it reads lie in few
-// lines of the cache.
+// A warp writes a tile of 8 x 4 groups. However the image is turned, the pixels that the warp reads
+// then lie in few cache lines.
 template <int kChannels, bool kQuads>
 __device__ void move(const ImageOp& op, const std::uint8_t* from, std::uint8_t* to, Image image) {
   using G = Group<kChannels, kQuads>;
   std::int32_t matrix[6];
 #pragma unroll
   for (int i = 0; i < 6; ++i) matrix[i] = op.matrix[i];
-  const int columns = image.width / G::kPixels;  // of groups
+  const int columns = image.width / G::kPixels;  // groups in a row
   const int tile_columns = (columns + 7) / 8, tiles = tile_columns * ((image.height + 3) / 4);
   for (int tile = threadIdx.x / 32; tile < tiles; tile += kWarps) {
     const int column = tile % tile_columns * 8 + threadIdx.x % 8;
@@ -230,8 +233,8 @@ __device__ void move(const ImageOp& op, const std::uint8_t* from, std::uint8_t* 
   }
 }
 
-// Bytes treat alike what is left and right of them, whatever their channel; the border keeps its
-// pixels.
+// Sharpens byte by byte: a byte's neighbours are kChannels bytes to its left and right, whatever
+// its channel. Pixels at the border stay as they are.
 template <int kChannels, bool kQuads>
 __device__ void sharpen(float factor, const std::uint8_t* from, std::uint8_t* to, Image image) {
   const int pitch = image.width * kChannels;
@@ -246,7 +249,8 @@ __device__ void sharpen(float factor, const std::uint8_t* from, std::uint8_t* to
       const int y = i / columns, column = i % columns;
       std::uint32_t result = words[i];
       if (y > 0 && y < image.height - 1) {
-        int sums[12] = {};  // over three rows, of the bytes of three words
+        // Sums over three rows, for each of the 12 bytes of the three words around this one.
+        int sums[12] = {};
         const std::uint32_t own = result;
 #pragma unroll
         for (int row = -1; row <= 1; ++row) {
@@ -284,7 +288,7 @@ __device__ void copy(const std::uint8_t* from, std::uint8_t* to, Image image) {
   change_pixels<kChannels, kQuads>(from, to, image, [](Pixel<kChannels> pixel) { return pixel; });
 }
 
-// One after the other, as four at once would need registers for four.
+// Changes one pixel at a time, because the colour arithmetic of four would need too many registers.
 template <typename Change>
 __device__ void change_colours(const std::uint8_t* from, std::uint8_t* to, Image image, Change change) {
   change_pixels<3, false>(from, to, image, [&](const Pixel<3>& pixel) {

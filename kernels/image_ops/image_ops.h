@@ -1,9 +1,9 @@
-// The image operations of each sample (kernels/device/image_op.h), one after the other, with the
-// bits of the host.
+// Applies each sample's image operations (kernels/device/image_op.h) in sequence, with the bits of
+// the host.
 //   image_ops_forward  {images u8 [N, C, H, W], transforms u8 [N, sizeof(SampleTransform)]}
 //                      -> {y u8 [N, C, H, W]}
-// Images lie channels_last; C is 1 or 3, H and W at most kMostImageOpExtent. Samples that are not
-// valid stay as they are and their transforms are not read.
+// Images are channels_last; C is 1 or 3, H and W are at most kMostImageOpExtent. Samples that are
+// not valid stay as they are, and their transforms are not read.
 #pragma once
 
 #include "kernels/device/kernel.h"
@@ -12,7 +12,8 @@
 namespace convoy::kernels {
 
 struct ImageOpsProblem {
-  int most = kMostImageOps;  // operations of a sample; with one the device needs no workspace
+  // The most operations of a sample; the device needs no workspace if it is 1.
+  int most = kMostImageOps;
 };
 
 // Throws std::invalid_argument unless operands and problem fit together; settles the layouts.

@@ -1,6 +1,6 @@
-// Fully connected layer by oneDNN's inner product, over matrices only: images that are not
-// row_major are flattened first. For images oneDNN would choose different weight layouts forward
-// and backward, and copying weights costs more.
+// Computes a fully connected layer by oneDNN's inner product, over matrices only: images that are
+// not row_major are flattened first. For images oneDNN would choose different weight layouts
+// forward and backward, and copying weights costs more.
 #include "kernels/device/host_kernel.h"
 #include "kernels/device/onednn.h"
 #include "kernels/linear/linear.h"
@@ -13,12 +13,12 @@ using Forward = dnnl::inner_product_forward;
 using BackwardData = dnnl::inner_product_backward_data;
 using BackwardWeights = dnnl::inner_product_backward_weights;
 
-// The layer as oneDNN sees it. bias is a zero descriptor if there is none.
+// The layer as oneDNN sees it. Without a bias, `bias` is a zero descriptor.
 struct Layer {
   memory::desc x, weights, y, bias;
 };
 
-// [N, C * H * W]
+// Returns [N, C * H * W].
 Shape flat(const Shape& x) { return {x[0], x.elements() / x[0]}; }
 
 Layer layer_of(const char* operation, const TensorDesc& x, const TensorDesc& weights, TensorDesc& y,
@@ -28,7 +28,7 @@ Layer layer_of(const char* operation, const TensorDesc& x, const TensorDesc& wei
   require_shape(operation, "y", y, {flat_x[0], y.shape[1]});
   require_shape(operation, "weights", weights, {y.shape[1], flat_x[1]});
   const TensorDesc matrix{x.dtype, flat_x, Layout::row_major, nullptr};
-  // Plain weights serve all passes. Otherwise each pass chooses its layout.
+  // If weights are plain, all passes use that layout. Otherwise each pass chooses its own.
   Layer layer{onednn::desc_of(matrix),
               weights.layout == Layout::row_major ? onednn::desc_of(weights) : onednn::any_desc(weights),
               onednn::desc_of(y),
@@ -41,18 +41,18 @@ Layer layer_of(const char* operation, const TensorDesc& x, const TensorDesc& wei
   return layer;
 }
 
-// Also the hint that oneDNN's backward primitives need.
+// Describes forward, which is also the hint that oneDNN's backward primitives need.
 Forward::primitive_desc forward_of(const Layer& layer) {
   return onednn::forward_primitive<Forward>(dnnl::prop_kind::forward_training, layer.x, layer.weights,
                                             layer.bias, layer.y);
 }
 
-// x in row-major order of its own shape.
+// Describes x in the row-major order of its own shape.
 memory::desc plain_desc(const TensorDesc& x) {
   return onednn::desc_of({x.dtype, x.shape, Layout::row_major, nullptr});
 }
 
-// Input 0 as the matrix that the layer reads.
+// Returns input 0 as the matrix that the layer reads.
 onednn::Buffer flat_input(onednn::Sequence& sequence, const TensorDesc& x, const Layer& layer) {
   onednn::Buffer buffer = sequence.in_layout(onednn::input(0, onednn::desc_of(x)), plain_desc(x));
   buffer.desc = layer.x;

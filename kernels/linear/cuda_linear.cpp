@@ -1,5 +1,6 @@
-// Fully connected layer on the device: three matrix products. Images with more than one pixel and
-// channel are reordered to rows of C, H, W first, which is cheaper than reordering the weights.
+// Computes a fully connected layer on the device by three matrix products. Images with more than
+// one pixel and channel are reordered to rows of C, H, W first, which is cheaper than reordering
+// the weights.
 #include "kernels/device/cuda_kernel.h"
 #include "kernels/gemm/bias_gradient.h"
 #include "kernels/gemm/gemm.h"
@@ -12,7 +13,7 @@ namespace {
 
 struct Extents {
   std::int64_t n, in, out;
-  std::int64_t pixels, channels;  // of x
+  std::int64_t pixels, channels;  // the extents of x
   DType type;
   gemm::Math math;
 
@@ -47,7 +48,8 @@ gemm::Problem product_of(const Extents& e, DType output, std::int64_t m, std::in
   return product;
 }
 
-// After the product's workspace: x or dx as rows, and sums of the bias's gradient.
+// The parts of the workspace after the product's own: x or dx as rows, and sums for the bias's
+// gradient.
 struct Workspace {
   std::uint8_t *product, *rows, *sums;
   std::size_t bytes;

@@ -1,4 +1,4 @@
-// Fully connected layer, y = x W^T + b.
+// A fully connected layer, y = x W^T + b.
 //   linear_forward           {x, weights, [bias]} -> {y}
 //   linear_backward_data     {dy, weights} -> {dx}
 //   linear_backward_weights  {x, dy} -> {dweights, [dbias]}

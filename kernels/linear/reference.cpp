@@ -1,4 +1,4 @@
-// Fully connected layer in plain loops.
+// Computes a fully connected layer in plain loops.
 #include "kernels/device/host_kernel.h"
 #include "kernels/linear/linear.h"
 

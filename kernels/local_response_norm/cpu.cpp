@@ -15,7 +15,7 @@ namespace convoy::kernels::cpu {
 namespace {
 
 constexpr std::int64_t kMargin = 64;       // zeros on each side of a line
-constexpr std::int64_t kChannels = 4096;   // the longest line
+constexpr std::int64_t kChannels = 4096;   // the longest line: most channels
 constexpr std::int64_t kPixelPiece = 128;  // pixels that a thread takes at a time
 
 // Channel c of pixel p of a sample is at c / lanes * lanes * pixels + p * lanes + c % lanes.
@@ -42,7 +42,7 @@ template <typename Visit>
   }
 }
 
-// sums[c] = sum of `size` values of the line from c - before on.
+// Sets sums[c] to the sum of `size` values of the line, from c - before on.
 [[gnu::always_inline]] inline void window_sums(const Geometry& g, const Line& line, std::int64_t before,
                                                float* sums) {
   std::fill_n(sums, g.padded, 0.0f);
@@ -101,7 +101,7 @@ CONVOY_VECTORISED void backward_pixels(const Geometry& g, std::int64_t begin, st
       products.values[c] = dy[at] * y[at] / scale[at];
     });
     clear_padding(g, products.values);
-    // The windows that contain a channel are the forward window mirrored.
+    // The windows that contain a channel are the forward window, mirrored.
     window_sums(g, products, (g.size - 1) / 2, through_scales);
     powers(g, scales, power);
     for_each_channel(g, pixel, [&](std::int64_t c, std::int64_t at) {

@@ -15,15 +15,15 @@ struct Windows {
   std::int64_t items;
 };
 
-// 1 / sqrt(value) by the hardware's approximation, within two units in the last place; no branch
-// for denormals.
+// Returns 1 / sqrt(value) by the hardware's approximation, within two units in the last place and
+// without a branch for denormals.
 __device__ __forceinline__ float inverse_root(float value) {
   float root;
   asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(value));
   return root;
 }
 
-// scale ^ -beta and 1 / scale. kUsual: beta is 0.75.
+// Computes scale ^ -beta and 1 / scale. kUsual: beta is 0.75, which needs no general power.
 struct Power {
   float power, inverse;
 };
@@ -33,7 +33,7 @@ __device__ __forceinline__ Power inverse_power(float scale, float beta) {
   return {kUsual ? inverse * inverse_root(root) : exp2f(-beta * log2f(scale)), inverse};
 }
 
-// Returns the pack at `channel` of the row that begins at `row`, zeros outside the row.
+// Returns the pack at `channel` of the row that begins at `row`. Channels outside the row are zero.
 template <int V, typename T>
 __device__ __forceinline__ void load_or_zero(const T* row, int channel, int channels, float* to) {
   float value[V];
@@ -42,7 +42,8 @@ __device__ __forceinline__ void load_or_zero(const T* row, int channel, int chan
   for (int i = 0; i < V; ++i) to[i] = value[i];
 }
 
-// sums[i] = sum of value[i + reach + j] over j in [-before, after], at most `reach` either way.
+// Sets sums[i] to the sum of value[i + reach + j] for j in [-before, after], at most `reach` either
+// way.
 template <int reach, int count>
 __device__ __forceinline__ void window_sums(const float (&value)[count + 2 * reach], int before, int after,
                                             float (&sums)[count]) {
@@ -55,7 +56,7 @@ __device__ __forceinline__ void window_sums(const float (&value)[count + 2 * rea
       for (int i = 0; i < count; ++i) sums[i] += value[i + reach + j];
 }
 
-// For windows that reach at most kReach <= V / 2 channels either way.
+// Forward for windows that reach at most kReach <= V / 2 channels either way.
 template <typename T, int V, int kReach, bool kUsual>
 __global__ void forward(const T* x, T* y, const __grid_constant__ Windows w) {
   const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
@@ -77,8 +78,8 @@ __global__ void forward(const T* x, T* y, const __grid_constant__ Windows w) {
   }
 }
 
-// dx_c = dy_c s_c^-beta - 2 alpha beta / size x_c * (sum over the mirrored window of dy_j x_j
-// s_j^(-beta - 1)).
+// Computes dx_c = dy_c s_c^-beta - 2 alpha beta / size x_c * (sum over the mirrored window of dy_j
+// x_j s_j^(-beta - 1)), where s is the scale.
 template <typename T, int V, int kReach, bool kUsual>
 __global__ void backward(const T* x, const T* dy, T* dx, const __grid_constant__ Windows w) {
   constexpr int kMiddle = V + 2 * kReach;  // channels whose scales are needed
@@ -115,7 +116,7 @@ __global__ void backward(const T* x, const T* dy, T* dx, const __grid_constant__
   }
 }
 
-// For any window and number of channels: one element at a time.
+// Forward for any window and number of channels, one element a thread.
 template <typename T>
 __device__ float scale_at(const T* row, int channel, const Windows& w) {
   float sum = 0;
@@ -155,7 +156,7 @@ __global__ void backward_elements(const T* x, const T* dy, T* dx, Windows w) {
   }
 }
 
-// Which kernel to use: the wide one if the channels and the window allow it.
+// Says which kernel to use: the wide one if channels and window allow it.
 struct Plan {
   DType type;
   int reach;  // reach of the wide kernel; 0 selects one element at a time
@@ -179,7 +180,7 @@ Plan plan_of(const char* operation, const LocalResponseNormProblem& problem, con
   return {type, !wide ? 0 : before <= 2 ? 2 : 4, windows};
 }
 
-// The kernel for an element type and plan.
+// Returns the kernel for an element type and plan.
 template <typename T>
 auto* forward_kernel(const Plan& plan) {
   constexpr int kV = kPackWidth<T>;

@@ -1,5 +1,5 @@
-// Mixing, a row of pixels at a time: in every layout a row's channels lie side by side, 1, 8 or 16
-// of them.
+// Mixes samples, a row of pixels at a time. In every layout 1, 8 or 16 channels of a pixel are next
+// to each other.
 #include "kernels/device/host_kernel.h"
 #include "kernels/device/parallel.h"
 #include "kernels/mix/mix.h"

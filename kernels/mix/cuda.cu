@@ -1,4 +1,4 @@
-// Mixing on the device: a thread a pack of a pixel's channels.
+// Mixes samples on the device. A thread has a pack of a pixel's channels.
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/divider.h"
 #include "kernels/mix/mix.h"
@@ -7,7 +7,7 @@ namespace convoy::kernels::cuda {
 namespace {
 
 struct Images {
-  Divider packs, columns, rows;  // packs of a pixel
+  Divider packs, columns, rows;  // by the packs of a pixel, and the image's width and height
   std::int64_t sample;           // packs of a sample
   std::int64_t items;
 };

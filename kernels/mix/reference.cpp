@@ -1,4 +1,4 @@
-// Mixing, plain loops.
+// Mixes samples in plain loops.
 #include "kernels/device/host_kernel.h"
 #include "kernels/mix/mix.h"
 

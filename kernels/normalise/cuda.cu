@@ -1,5 +1,5 @@
-// Normalising on the device: a thread a pixel of y, written by one store where its channels fill 8
-// or 16 bytes.
+// Normalises images on the device. A thread makes a pixel of y, and writes it by one store if its
+// channels fill 8 or 16 bytes.
 #include "kernels/device/blank.h"
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/divider.h"
@@ -8,16 +8,17 @@
 namespace convoy::kernels::cuda {
 namespace {
 
-constexpr int kPixelsOfThread = 4;  // of one sample, so that its transform is read once
+// A thread has this many pixels of one sample, so that it reads the transform once.
+constexpr int kPixelsOfThread = 4;
 
 struct Images {
-  int channels, padded, width;  // padded: channels of y
-  std::uint32_t pixels;         // of an image
+  int channels, padded, width;  // padded: channels of y, with padding
+  std::uint32_t pixels;         // pixels of an image
   float scale[kMostImageChannels], shift[kMostImageChannels];
-  Divider columns, blocks;  // blocks: of an image
+  Divider columns, blocks;  // by the columns of an image, and its blocks of threads
 };
 
-// The part of a transform that says where y is blank.
+// Returns the part of a transform that says where y is blank.
 __device__ SampleTransform blank_part(const SampleTransform& from) {
   SampleTransform part;
   part.flip = from.flip;
@@ -30,7 +31,7 @@ __device__ SampleTransform blank_part(const SampleTransform& from) {
   return part;
 }
 
-// kPadded: channels of y if they are written as one pack, else 0.
+// kPadded: the channels of y if they are written as one pack, else 0.
 template <typename T, int kPadded>
 __global__ void normalise(const std::uint8_t* __restrict__ images,
                           const SampleTransform* __restrict__ transforms, T* y, const StepControl* control,

@@ -1,4 +1,4 @@
-// Resampled images made ready for the first layer: normalised, converted, and padded with channels.
+// Prepares resampled images for the first layer: normalises, converts, and pads with channels.
 //   normalise_forward  {images u8 [N, C, H, W], transforms u8 [N, sizeof(SampleTransform)]}
 //                      -> {y [N, P, H, W]}
 // Images are channels_last; y is channels_last, f32 or bf16; P >= C, and channels from C on are

@@ -17,7 +17,7 @@ CONVOY_VECTORISED double squared_sum(const float* values, std::int64_t count) {
   return sum;
 }
 
-// The factors of the update of one piece; rate includes LARS's trust.
+// The constants of a piece's update. `rate` includes LARS's trust.
 struct Update {
   float rate, scale, decay;
   float momentum;
@@ -27,7 +27,7 @@ struct Update {
 CONVOY_VECTORISED void sgd(const Update& u, float* w, const float* gradients, float* velocity,
                            std::int64_t count) {
   const float rate = u.rate, scale = u.scale, decay = u.decay, momentum = u.momentum;
-  // Both forms of the update are a v + b g.
+  // With and without Nesterov the update is a v + b g.
   const float of_velocity = u.nesterov ? momentum : 1, of_gradient = u.nesterov ? 1 : 0;
 #pragma omp simd
   for (std::int64_t i = 0; i < count; ++i) {
@@ -86,7 +86,8 @@ CONVOY_VECTORISED void move_average(float* average, const float* values, std::in
   for (std::int64_t i = 0; i < count; ++i) average[i] += rate * (values[i] - average[i]);
 }
 
-// A run of elements of one segment; the segments are cut so that threads share the work evenly.
+// Consecutive elements of one segment. Segments are cut into pieces so that threads share the work
+// evenly.
 struct Piece {
   std::int64_t offset, count;
   int segment;
@@ -106,7 +107,7 @@ struct Plan {
   std::vector<Piece> pieces;
 };
 
-// trust[s] of every segment; norms has two sums per piece.
+// Computes trust[s] of every segment. `norms` has two sums for each piece.
 void find_trust(const Plan& plan, const BoundOperands& operands, double* norms, double* trust) {
   const StepControl& control = *operands.control();
   const auto count = static_cast<std::int64_t>(plan.pieces.size());
@@ -152,7 +153,7 @@ void update_parameters(const Plan& plan, const Piece& piece, const Update& updat
   }
 }
 
-// The average follows while the piece's parameters are in the cache.
+// Updates the piece's moving average while its parameters are still in the cache.
 void update_piece(const Plan& plan, const Piece& piece, const Update& update, const AdamFactors& adam,
                   const BoundOperands& operands) {
   update_parameters(plan, piece, update, adam, operands);

@@ -7,8 +7,8 @@
 namespace convoy::kernels::cuda {
 namespace {
 
-constexpr int kWidth = 4;              // floats of one access
-constexpr int kChunk = kThreads * 16;  // elements of a block
+constexpr int kWidth = 4;              // floats that one access moves
+constexpr int kChunk = kThreads * 16;  // elements that a block updates
 
 struct Chunk {
   std::int64_t offset;
@@ -23,25 +23,26 @@ struct Segment {
 struct Buffers {
   float* parameters;
   const float* gradients;
-  float *first, *second;  // states, null where absent
-  float* average;         // of the parameters, null where absent
-  bf16* copy;             // of the parameters, null where absent
+  float *first, *second;  // the optimizer's states; null if there are none
+  float* average;         // moving average of the parameters; null if there is none
+  bf16* copy;             // the parameters in bf16; null if there is no copy
 };
 
 struct Settings {
   OptimizerKind kind;
   bool nesterov, momentum_kept;
   float momentum, weight_decay, trust_coefficient, beta1, beta2, epsilon;
-  float average_rate;  // from the second step on
+  float average_rate;  // rate of the moving average from the second step on
 };
 
-// The factors of an element's update that depend on the step and the segment.
+// The constants of an element's update, which depend on the step and the segment.
 struct Rates {
-  float rate, scale, decay, trust, correction1, correction2;  // corrections: 1 / (1 - beta ^ t)
+  // The corrections are 1 / (1 - beta ^ t).
+  float rate, scale, decay, trust, correction1, correction2;
   float average;
 };
 
-// In the first step the average is the value itself, to the bit.
+// Moves an average towards a value. In the first step it becomes the value, to the bit.
 __device__ __forceinline__ float moved(float average, float value, float rate) {
   return rate == 1 ? value : average + rate * (value - average);
 }
@@ -68,7 +69,7 @@ __device__ __forceinline__ void update(const Settings& s, const Rates& r, float 
   }
 }
 
-// Calls visit(index, std::bool_constant<wide>) for the packs and single elements of a chunk.
+// Calls visit(index, std::bool_constant<wide>) for each pack and each single element of a chunk.
 template <typename Visit>
 __device__ __forceinline__ void for_each_in(const Chunk& chunk, Visit visit) {
   const bool wide = chunk.offset % kWidth == 0;
@@ -126,7 +127,7 @@ __global__ void __launch_bounds__(kThreads)
   __shared__ Values<2, double> shared[kThreads / 32];
   const Chunk chunk = chunks[blockIdx.x];
   const Segment segment = segments[chunk.segment];
-  Values<2, double> squares{};  // of the parameters, of the gradients
+  Values<2, double> squares{};  // of the parameters, and of the gradients
   if (segment.adapt)
     for_each_in(chunk, [&](std::int64_t at, auto wide) {
       constexpr int kV = decltype(wide)::value ? kWidth : 1;

@@ -1,4 +1,4 @@
-// The states that optimizers keep from step to step, and checks of their operands.
+// Gives the states that optimizers keep from step to step, and checks operands.
 #include "kernels/optimizer/optimizer.h"
 
 #include "kernels/device/host_kernel.h"

@@ -1,4 +1,5 @@
-// Parameter updates over one flat buffer, all segments in one launch, and the norm for clipping.
+// Updates the parameters in one flat buffer, all segments in one launch, and computes the norm for
+// clipping.
 //   optimizer_update  {parameters, gradients, state..., [average]} -> {[copy]}
 //                     f32 [n] each. Parameters and states are updated in place. There are
 //                     optimizer_states() states, which start as zeros. average exists with
@@ -37,8 +38,8 @@ enum class OptimizerKind : std::uint8_t { sgd, lars, adamw };
 struct ParameterSegment {
   std::int64_t offset = 0;
   std::int64_t count = 0;
-  bool decay = true;  // weight decay applies; not on biases and norms
-  bool adapt = true;  // LARS scales the rate of this segment
+  bool decay = true;  // applies weight decay; false for biases and norms
+  bool adapt = true;  // lets LARS scale the rate of this segment
 };
 
 struct OptimizerProblem {
@@ -46,17 +47,17 @@ struct OptimizerProblem {
   float momentum = 0.9f;
   bool nesterov = false;
   float weight_decay = 0;
-  float trust_coefficient = 0.001f;  // LARS
-  float beta1 = 0.9f;                // AdamW
+  float trust_coefficient = 0.001f;  // for LARS
+  float beta1 = 0.9f;                // for AdamW
   float beta2 = 0.999f;
   float epsilon = 1e-8f;
-  double average_decay = 0;                     // in [0, 1); 0: no average
+  double average_decay = 0;                     // in [0, 1); 0 for no average
   std::vector<ParameterSegment> segments = {};  // in ascending order, without overlap
 };
 
-// Number of state buffers: sgd 1 (0 without momentum), lars 1, adamw 2.
+// Returns the number of state buffers: sgd 1 (0 without momentum), lars 1, adamw 2.
 int optimizer_states(const OptimizerProblem& problem);
-// Number of inputs of optimizer_update; the average, if there is one, is the last.
+// Returns the number of inputs of optimizer_update. The average, if there is one, comes last.
 inline int optimizer_inputs(const OptimizerProblem& problem) {
   return 2 + optimizer_states(problem) + (problem.average_decay > 0 ? 1 : 0);
 }
@@ -76,7 +77,7 @@ inline float average_rate(double decay, const StepControl& control) {
 struct SquaredNormProblem {};
 
 struct ClipProblem {
-  double limit = 1;  // largest Euclidean norm
+  double limit = 1;  // the largest Euclidean norm that is left unchanged
 };
 // Throws std::invalid_argument unless the operands fit.
 void check_clip_scale(KernelRequest& request);

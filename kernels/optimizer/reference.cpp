@@ -1,4 +1,4 @@
-// Optimizers, plain loops.
+// Updates parameters in plain loops.
 #include <cmath>
 
 #include "kernels/device/host_kernel.h"
@@ -7,9 +7,9 @@
 namespace convoy::kernels::reference {
 namespace {
 
-// One segment's buffers and what the step gives.
+// The buffers of one segment, and the constants of the step.
 struct Slice {
-  float *parameters, *first, *second;  // first, second: states, if any
+  float *parameters, *first, *second;  // first, second: states, or null
   const float* gradients;
   std::int64_t count;
   double rate, scale, decay;

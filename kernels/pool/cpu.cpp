@@ -17,8 +17,8 @@ struct Geometry {
   std::int64_t h, w, oh, ow;
 };
 
-// One output: the part of its window that is in the image (relative to the window's corner), the
-// corner, and one over the average's divisor.
+// An output's window: the part that is inside the image (relative to the window's corner), the
+// corner, and 1 over the divisor of an average.
 struct Window {
   std::int64_t top, left;
   int row_begin, row_end, column_begin, column_end;
@@ -42,7 +42,7 @@ inline Window window_at(const Geometry& g, std::int64_t oh, std::int64_t ow) {
   return v;
 }
 
-// One plane of each kernel. Inner loops depend on kLanes and the window's bounds only.
+// These kernels compute one plane. Their inner loops depend only on kLanes and the window's bounds.
 template <int kLanes, typename Index>
 CONVOY_VECTORISED void max_forward(const Geometry& g, const float* x, float* y, Index* aux) {
   for (std::int64_t oh = 0; oh < g.oh; ++oh)
@@ -58,7 +58,8 @@ CONVOY_VECTORISED void max_forward(const Geometry& g, const float* x, float* y, 
           const std::int32_t position = row * g.problem.kernel[1] + column;
 #pragma omp simd
           for (int lane = 0; lane < kLanes; ++lane) {
-            const bool better = (pixel[lane] > best[lane]) | (pixel[lane] != pixel[lane]);  // keeps NaN
+            // A NaN counts as better, so it is kept.
+            const bool better = (pixel[lane] > best[lane]) | (pixel[lane] != pixel[lane]);
             best[lane] = better ? pixel[lane] : best[lane];
             at[lane] = better ? position : at[lane];
           }
@@ -117,7 +118,7 @@ CONVOY_VECTORISED void average_backward(const Geometry& g, const float* dy, floa
     }
 }
 
-// Runs a kernel over all planes. Inputs and outputs of planes follow one another in memory.
+// Runs a kernel over all planes, which follow one another in memory.
 template <int kLanes, typename Index>
 Kernel max_kernel(bool forward, const Geometry& g, std::int64_t planes) {
   const std::int64_t in = g.h * g.w * kLanes, out = g.oh * g.ow * kLanes;

@@ -1,16 +1,16 @@
 // Pooling on the device for any window: a thread has one pack of an output (forward) or input
 // (backward) pixel.
-// aux of a maximum: its place in the window, row by row; u8 in the shape of y, or i32 for windows
-// above 256.
+// The aux of a maximum is its place in the window, row by row: u8 in the shape of y, or i32 if
+// windows have more than 256 places.
 #include "kernels/pool/cuda.cuh"
 
 namespace convoy::kernels::cuda {
 namespace {
 
 struct Window {
-  int first_row, first_column;   // may be in the padding
-  int top, bottom, left, right;  // the part inside the image
-  float divisor;                 // of an average
+  int first_row, first_column;   // the window's corner, which may be in the padding
+  int top, bottom, left, right;  // the part of the window inside the image
+  float divisor;                 // by which the sum of an average is divided
 };
 
 __device__ __forceinline__ Window window_at(const Geometry& g, int oh, int ow) {
@@ -119,7 +119,8 @@ __global__ void average_forward(const T* x, T* y, const __grid_constant__ Geomet
     const Position at = position_of<V>(g, item);
     const Window window = window_at(g, at.row, at.column);
     int lines = window.bottom - window.top, width = window.right - window.left;
-    if (width == g.w) {  // whole lines without gaps count as one long line, so that many loads are in flight
+    // Without gaps, whole lines count as one long line, so that many loads are in flight.
+    if (width == g.w) {
       width *= lines;
       lines = 1;
     }
@@ -173,7 +174,7 @@ DType aux_type(const PoolProblem& problem) {
   return problem.kernel[0] * problem.kernel[1] <= 256 ? DType::u8 : DType::i32;
 }
 
-// Calls visit(packing, aux of a C++ type). The wide aux type comes with scalar packs only.
+// Calls visit(packing, type of aux). The i32 aux is only used with single elements.
 template <typename Visit>
 void with_aux(DType aux, DType type, std::int64_t channels, Visit visit) {
   if (aux == DType::u8)
@@ -182,7 +183,7 @@ void with_aux(DType aux, DType type, std::int64_t channels, Visit visit) {
                       : visit(Packing<float, 1>{}, std::int32_t{});
 }
 
-// Kernels count packs and blocks of pixels, which may begin in the padding, in 31 bits.
+// Throws unless 31 bits can count packs and blocks of pixels, which may begin in the padding.
 void require_countable(std::string_view operation, const PoolProblem& problem, DType type,
                        const Shape& shape) {
   with_aux(problem.kind == PoolKind::max ? aux_type(problem) : DType::u8, type, shape[1],

@@ -1,6 +1,6 @@
-// Code that the pooling kernels share: of any window (cuda.cu), of common small windows
-// (cuda_small.cu) and of whole images (cuda_global.cu). A thread has a pack of channels. Backward
-// gathers, so there are no atomics and only one order of sums.
+// Code that the pooling kernels share: those for any window (cuda.cu), for common small windows
+// (cuda_small.cu) and for whole images (cuda_global.cu). A thread has a pack of channels. Backward
+// gathers, so it needs no atomics and always sums in one order.
 #pragma once
 
 #include "kernels/device/cuda_launch.cuh"
@@ -14,15 +14,16 @@ struct Geometry {
   int kernel[2], stride[2], padding[2];
   bool count_include_pad, relu;
   int channels;
-  std::int64_t items;            // items of the launch's threads: packs of pixels, or of blocks of pixels
-  Divider packs, columns, rows;  // packs in a pixel, width, height, of the items
+  // The launch has one thread an item. Items are packs of pixels, or packs of blocks of pixels.
+  std::int64_t items;
+  Divider packs, columns, rows;  // by the packs of a pixel, and by the items' width and height
   Divider strides[2];
 };
 
 struct Position {
   int row, column;  // of the item
   std::int64_t sample;
-  int channel;  // the first of the pack
+  int channel;  // the pack's first channel
 };
 
 template <int V>
@@ -37,18 +38,18 @@ __device__ __forceinline__ Position position_of(const Geometry& g, std::int64_t 
   return at;
 }
 
-// rows, columns: extents of the items.
+// `rows` and `columns` are the extents of the items.
 Geometry geometry_of(const PoolProblem& problem, const Shape& x, const Shape& y, std::int64_t rows,
                      std::int64_t columns, int width);
 
-// Maxima over windows of 2x2 and 3x3, aux u8. Each launches and returns true, or returns false if
-// it does not support the window, the stride or the channels.
+// Take maxima over windows of 2x2 and 3x3, with an u8 aux. Each launches and returns true, or
+// returns false if it does not support the window, the stride or the channels.
 bool small_max_forward(const PoolProblem& problem, DType type, const Shape& x, const Shape& y,
                        const BoundOperands& operands, Stream stream);
 bool small_max_backward(const PoolProblem& problem, DType type, const Shape& x, const Shape& y,
                         const BoundOperands& operands, Stream stream);
 
-// The average of whole images: y is 1x1, without padding.
+// Averages whole images: y is 1x1, and there is no padding.
 void global_average_forward(DType type, const Shape& x, const BoundOperands& operands, Stream stream);
 void global_average_backward(DType type, const Shape& x, const BoundOperands& operands, Stream stream);
 

@@ -1,13 +1,13 @@
-// Averages of whole images: a block has a tile of channels of one sample, and its threads share the
+// Averages whole images. A block has a tile of channels of one sample, and its threads share the
 // pixels.
 #include "kernels/pool/cuda.cuh"
 
 namespace convoy::kernels::cuda {
 namespace {
 
-constexpr int kMostTile = 32;  // packs in the width of a block
+constexpr int kMostTile = 32;  // the most packs in the width of a block
 
-// grid: tiles of packs, samples. A thread sums every lanes-th pixel.
+// The grid is tiles of packs by samples. A thread sums every lanes-th pixel.
 template <typename T, int V>
 __global__ void __launch_bounds__(kThreads)
     average(const T* x, T* y, int packs, int tile, int pixels, std::int64_t samples) {

@@ -1,6 +1,6 @@
-// Maxima over windows of 2x2 and 3x3, the usual ones: windows are unrolled, bf16 is compared two
-// elements at a time, and in backward a thread has a block of stride x stride pixels, which share
-// their windows.
+// Takes maxima over the usual windows, 2x2 and 3x3. Windows are unrolled, and bf16 is compared two
+// elements at a time. In backward a thread has a block of stride x stride pixels, which share their
+// windows.
 #include "kernels/pool/cuda.cuh"
 
 namespace convoy::kernels::cuda {
@@ -12,7 +12,7 @@ struct Words {
   __nv_bfloat162 pair[kV / 2];
 };
 
-// For any stride and padding. K: the window's extent.
+// Forward, for any stride and padding. K is the window's extent.
 template <int K>
 __global__ void max_forward(const bf16* x, bf16* y, std::uint8_t* aux, const __grid_constant__ Geometry g) {
   const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
@@ -41,8 +41,8 @@ __global__ void max_forward(const bf16* x, bf16* y, std::uint8_t* aux, const __g
     for (int i = 1; i < K * K; ++i)
 #pragma unroll
       for (int k = 0; k < kV / 2; ++k) best.pair[k] = __hmax2_nan(best.pair[k], window[i].pair[k]);
-    // Runs from the last to the first, so that the first of equal maxima stays. After a NaN all
-    // comparisons are equal.
+    // Goes from the last place to the first, so that the first of equal maxima wins. After a NaN
+    // all comparisons give equal.
     std::uint32_t places[kV / 2] = {};
 #pragma unroll
     for (int i = K * K - 1; i >= 0; --i) {
@@ -62,8 +62,8 @@ __global__ void max_forward(const bf16* x, bf16* y, std::uint8_t* aux, const __g
   }
 }
 
-// Item (i, j) has the pixels S i - padding to S i - padding + S - 1. Windows i - D to i cover them,
-// D = (K - 1) / S.
+// Backward. Item (i, j) has the pixels from S i - padding to S i - padding + S - 1, which windows i
+// - D to i cover, with D = (K - 1) / S.
 template <typename T, int V, int K, int S>
 __global__ void max_backward(const std::uint8_t* aux, const T* dy, T* dx,
                              const __grid_constant__ Geometry g) {
@@ -73,8 +73,8 @@ __global__ void max_backward(const std::uint8_t* aux, const T* dy, T* dx,
        item += turn) {
     const Position at = position_of<V>(g, item);
     float sum[S * S][V] = {};
-    // Unrolls one line of windows at a time if a pixel has three of them, because registers are the
-    // limit there.
+    // A pixel with three windows a line needs many registers, so only one line of windows is
+    // unrolled then.
 #pragma unroll(S == 1 ? 1 : kBack + 1)
     for (int up = 0; up <= kBack; ++up) {
       const int oh = at.row - up;

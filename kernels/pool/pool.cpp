@@ -1,4 +1,4 @@
-// The output shape of a pool.
+// Computes the output shape of a pool.
 #include "kernels/pool/pool.h"
 
 #include <fmt/format.h>

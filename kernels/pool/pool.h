@@ -24,9 +24,9 @@ struct PoolProblem {
   std::array<int, 2> stride{2, 2};
   std::array<int, 2> padding{0, 0};  // on both sides, at most half the kernel
   bool ceil_mode = false;
-  bool count_include_pad =
-      true;  // average: whether padding counts in the divisor (positions added by ceil_mode never do)
-  bool relu = false;  // forward, maxima only
+  // average: whether padding counts in the divisor. Positions that ceil_mode adds never count.
+  bool count_include_pad = true;
+  bool relu = false;  // forward, for maxima only
 };
 
 // Returns [N, C, OH, OW]. Throws std::invalid_argument if the kernel does not fit.

@@ -1,5 +1,5 @@
-// Pooling in plain loops. aux of a maximum: its row-major index in the plane, i32, in the shape of
-// y.
+// Pools in plain loops. The aux of a maximum is its row-major index in the plane, i32, in the shape
+// of y.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -14,7 +14,7 @@ struct Extents {
   std::int64_t planes, h, w, oh, ow;
 };
 
-// The part of an output's window that is in the image, and the divisor of an average over it.
+// An output's window: the part that is inside the image, and the divisor of an average over it.
 struct Window {
   std::int64_t top, bottom, left, right;
   double divisor;
@@ -36,7 +36,7 @@ Window window_at(const PoolProblem& problem, const Extents& e, std::int64_t oh, 
   return window;
 }
 
-// Calls visit(first index of the plane in x, index in y, window).
+// Calls visit(first index of the plane in x, index in y, window) for every output.
 template <typename Visit>
 void for_each_output(const PoolProblem& problem, const Extents& e, Visit visit) {
   for (std::int64_t plane = 0; plane < e.planes; ++plane)

@@ -1,4 +1,4 @@
-// ReLU over the whole buffer, so that any layout works: padding stays zero.
+// Applies the ReLU to the whole buffer. This suits any layout, because padding stays zero.
 #include "kernels/device/host_kernel.h"
 #include "kernels/device/parallel.h"
 #include "kernels/relu/relu.h"

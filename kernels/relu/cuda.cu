@@ -1,11 +1,11 @@
-// Rectified linear unit on the device: one pass of 16-byte accesses.
+// The rectified linear unit on the device: one pass, with accesses of 16 bytes.
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/relu/relu.h"
 
 namespace convoy::kernels::cuda {
 namespace {
 
-// to = mask > 0 ? from : 0 (backward), or max(from, 0) without a mask.
+// Computes mask > 0 ? from : 0 (backward) or, without a mask, max(from, 0).
 template <typename T, int V>
 __global__ void relu(const T* mask, const T* from, T* to, std::int64_t packs) {
   const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;

@@ -1,4 +1,4 @@
-// ReLU in plain loops.
+// Applies the ReLU in plain loops.
 #include "kernels/device/host_kernel.h"
 #include "kernels/relu/relu.h"
 

@@ -1,4 +1,4 @@
-// Change of layout by oneDNN.
+// Changes layouts by oneDNN.
 #include "kernels/device/host_kernel.h"
 #include "kernels/device/onednn.h"
 #include "kernels/reorder/reorder.h"

@@ -8,7 +8,8 @@ namespace {
 
 constexpr int kTile = 32, kTileRows = 8;
 
-// to[n, column, row] = from[n, row, column]; grid: tiles of columns, tiles of rows, samples.
+// Computes to[n, column, row] = from[n, row, column]. The grid is tiles of columns by tiles of rows
+// by samples.
 __global__ void transpose(DType from_type, const void* from, DType to_type, void* to, std::int64_t rows,
                           std::int64_t columns, std::int64_t samples) {
   __shared__ float tile[kTile][kTile + 1];

@@ -1,6 +1,7 @@
-// Resampling on the device: a thread a column of the output, which it follows down kTileRows rows.
-// It narrows each row of the cut once, right when a row of the output first needs it, and keeps the
-// last kRing of its results in shared memory, where no other thread reads them.
+// Resampling on the device. A thread makes a column of the output, down kTileRows rows. A cut is
+// the part of a stored image that a crop needs. The thread narrows each row of the cut to its
+// column when a row of the output first needs it, and keeps the last kRing results in shared memory
+// for itself.
 #include "kernels/device/bilinear.h"
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/divider.h"
@@ -9,33 +10,36 @@
 namespace convoy::kernels::cuda {
 namespace {
 
-constexpr int kTileRows = 16, kTileColumns = 256;  // at least a thread a row: blocks have whole warps
-// Taps whose weights are kept; enough where images are reduced by up to 7.5. Beyond, every pixel is
-// made on its own.
+// A block has whole warps, and thus at least one thread for each row of its tile.
+constexpr int kTileRows = 16, kTileColumns = 256;
+// The most taps whose weights are stored: enough if an image is reduced by up to 7.5. If there are
+// more, every pixel is computed on its own.
 constexpr int kStoredTaps = 16;
-constexpr int kRing = kStoredTaps;  // a power of two
-constexpr int kTapsAtOnce = 4;      // so that their loads are on their way together
+constexpr int kRing = kStoredTaps;  // must be a power of two
+constexpr int kTapsAtOnce = 4;      // taps whose loads are in flight together
 
 struct Images {
   int channels, height, width;
-  Divider tiles, column_tiles;  // tiles of an image; of a row of them
+  Divider tiles, column_tiles;  // by the tiles of an image, and of a row
   std::uint8_t fill[kMostImageChannels];
 };
 
 struct Shared {
-  std::uint32_t narrowed[kRing][kTileColumns];                          // up to four channels
-  std::int32_t column_weight[kStoredTaps - kTapsAtOnce][kTileColumns];  // after the first few
+  // Each entry has up to four channels of a pixel.
+  std::uint32_t narrowed[kRing][kTileColumns];
+  // The first few taps' weights are in registers instead.
+  std::int32_t column_weight[kStoredTaps - kTapsAtOnce][kTileColumns];
   std::int32_t row_weight[kTileRows][kStoredTaps];
-  std::int32_t row_first[kTileRows], row_taps[kTileRows];  // first: row of the cut
+  std::int32_t row_first[kTileRows], row_taps[kTileRows];  // row_first counts rows of the cut
 };
 
-// Returns whether every output has at most kStoredTaps taps along both axes. It has twice the
-// scale, and one for rounding.
+// Returns whether every output has at most kStoredTaps taps along both axes. There are twice the
+// scale, and one more by rounding.
 __device__ bool weights_fit(const SampleTransform& transform) {
   return fmax(transform.rows.scale, transform.columns.scale) <= (kStoredTaps - 1) / 2.0;
 }
 
-// Weighted sums of kLanes channels, packed.
+// Weighted sums of kLanes channels, which can be packed into a word.
 template <int kLanes>
 struct Sums {
   std::int32_t value[kLanes];
@@ -43,7 +47,7 @@ struct Sums {
 #pragma unroll
     for (int c = 0; c < kLanes; ++c) value[c] = kHalfWeight;
   }
-  // From `lanes` channels in memory.
+  // Adds a pixel of `lanes` channels from memory.
   __device__ void add(std::int32_t weight, const std::uint8_t* pixel, int lanes) {
 #pragma unroll
     for (int c = 0; c < kLanes; ++c)
@@ -61,13 +65,13 @@ struct Sums {
   }
 };
 
-// The column of the output that a thread makes, of `lanes` channels.
+// The column of the output that a thread makes, `lanes` of its channels.
 template <int kLanes>
 class Column {
  public:
   __device__ explicit Column(Shared& shared) : shared_(shared) {}
 
-  // from: the cut's first pixel. output: before mirroring; it has pixels.
+  // `from` is the cut's first pixel. `output` counts before mirroring, and has pixels.
   __device__ void open(const std::uint8_t* from, const SampleTransform& transform, int output, int channels) {
     const BilinearTaps taps = bilinear_taps(transform.columns, output);
     taps_ = taps.count;
@@ -79,7 +83,7 @@ class Column {
       shared_.column_weight[tap - kTapsAtOnce][threadIdx.x] = bilinear_weight(taps, tap);
   }
 
-  // A row of the tile, after those above it.
+  // Returns the pixel of a row of the tile. Call it for the rows in order.
   __device__ std::uint32_t down_to(int row, int channels, int lanes) {
     const int first = shared_.row_first[row], taps = shared_.row_taps[row];
     for (next_ = max(next_, first); next_ < first + taps; ++next_)
@@ -88,13 +92,14 @@ class Column {
 #pragma unroll 1
     for (int begin = 0; begin < taps; begin += kTapsAtOnce)
 #pragma unroll
-      for (int tap = begin; tap < begin + kTapsAtOnce; ++tap)  // weights beyond the last are 0
+      // Weights after the last tap are 0.
+      for (int tap = begin; tap < begin + kTapsAtOnce; ++tap)
         sums.add(shared_.row_weight[row][tap], shared_.narrowed[(first + tap) & (kRing - 1)][threadIdx.x]);
     return sums.packed();
   }
 
  private:
-  // This column of the cut's row.
+  // Returns this column's weighted sum over a row of the cut.
   __device__ std::uint32_t narrow(int row, int channels, int lanes) const {
     const std::uint8_t* pixel = from_ + row * pitch_;
     Sums<kLanes> sums;
@@ -119,10 +124,11 @@ class Column {
   std::int64_t pitch_ = 0;
   std::int32_t weight_[kTapsAtOnce] = {};
   int taps_ = 0;
-  int next_ = 0;  // row of the cut that has not been narrowed yet
+  int next_ = 0;  // the first row of the cut that is not narrowed yet
 };
 
-// One pixel from any number of taps. Apart, so that its registers do not burden the others.
+// Computes one pixel from any number of taps. It is a function of its own, so that its registers do
+// not burden the others.
 template <int kLanes>
 __device__ __noinline__ std::uint32_t pixel_alone(const std::uint8_t* from, const SampleTransform& transform,
                                                   int row, int column, int channels, int lanes) {
@@ -150,8 +156,8 @@ __device__ void store_row_weights(Shared& shared, int row, const AxisMap& rows, 
     shared.row_weight[row][tap] = tap < taps.count ? bilinear_weight(taps, tap) : 0;
 }
 
-// One pixel's channels. Four pixels of three channels are written by three threads, a word each;
-// all of a warp must come here.
+// Stores one pixel. Three threads write four pixels of three channels, a word each, so all threads
+// of a warp must call this.
 template <int kChannels>
 __device__ void store(std::uint8_t* row, int column, const Images& m, int group, int lanes,
                       std::uint32_t packed, bool active) {
@@ -176,8 +182,8 @@ __device__ void store(std::uint8_t* row, int column, const Images& m, int group,
   }
 }
 
-// kChannels: of the images if it is 1, 3 or 4, else 0, and then they are made in groups of up to
-// four.
+// kChannels: the channels of the images if these are 1, 3 or 4. Otherwise it is 0, and channels are
+// made in groups of up to four.
 template <int kChannels>
 __global__ void __launch_bounds__(kTileColumns, 4)
     resample(const std::uint8_t* __restrict__ cuts, const SampleTransform* __restrict__ transforms,
@@ -230,7 +236,7 @@ Kernel resample_forward(const ResampleProblem& problem, KernelRequest& request) 
   settle(operation, request.inputs[1], Layout::row_major);
   settle(operation, request.outputs[0], Layout::channels_last);
   const Shape images = request.outputs[0].shape;
-  // Threads of equally wide tiles, in whole warps.
+  // Tiles are equally wide, and a block has a thread for each column, in whole warps.
   const std::int64_t column_tiles = ceil_div(images[3], kTileColumns);
   const std::int64_t threads = ceil_div(ceil_div(images[3], column_tiles), 32) * 32;
   const std::int64_t tiles = column_tiles * ceil_div(images[2], kTileRows), blocks = images[0] * tiles;

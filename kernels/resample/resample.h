@@ -1,6 +1,6 @@
-// The first thing that a device does with stored images: each sample's cut becomes an image of the
-// output's size, with the bits of Pillow's bilinear resizing (kernels/device/bilinear.h), and is
-// mirrored.
+// Makes stored images into images of the output's size, as the first operation on a device. A cut
+// is the part of a stored image that a sample's crop needs. It is resized with the bits of Pillow's
+// bilinear resizing (kernels/device/bilinear.h), and mirrored if the transform says so.
 //   resample_forward  {cuts u8 [bytes], transforms u8 [N, sizeof(SampleTransform)]}
 //                     -> {images u8 [N, C, H, W]}
 // The cuts lie anywhere in the bytes, so a ring of batches and a whole resident set are read alike;
@@ -21,7 +21,7 @@ struct ResampleProblem {
 };
 inline constexpr int kMostImageChannels = 8;
 
-// An operand that holds a SampleTransform a sample.
+// Describes an operand that holds one SampleTransform for each sample.
 TensorDesc transforms_desc(std::int64_t samples);
 // Throws std::invalid_argument unless operands and problem fit together.
 void check_resample(const ResampleProblem& problem, const KernelRequest& request);

@@ -1,6 +1,6 @@
-// Softmax cross-entropy, one row a thread. Every row stores its share of the metrics in the
-// workspace. The shares are added in the order of the rows, so the sums do not depend on the number
-// of threads.
+// Softmax cross-entropy on the host. Each thread takes one row at a time and stores its share of
+// the metrics in the workspace. The shares are added in the order of the rows, so the sums do not
+// depend on the number of threads.
 #include <algorithm>
 #include <cmath>
 
@@ -23,7 +23,7 @@ std::int64_t rank_of(const float* logits, std::int64_t classes, std::int64_t lab
   return before;
 }
 
-// Probabilities of one row and, where it has a label, its metrics.
+// Computes the probabilities of one row and, if it has a label, its metrics.
 void forward_row(double smoothing, std::int64_t classes, const float* logits, const RowTarget& label,
                  float* probabilities, double* metrics) {
   const float largest = *std::max_element(logits, logits + classes);
@@ -37,7 +37,8 @@ void forward_row(double smoothing, std::int64_t classes, const float* logits, co
   for (std::int64_t j = 0; j < classes; ++j) probabilities[j] *= inverse;
   std::fill_n(metrics, kLossMetrics, 0.0);
   if (label.own < 0) return;
-  // -(target . log p), with log p = logit - largest - log(sum) and targets that add up to one.
+  // The loss is -(target . log p), where log p = logit - largest - log(sum), and targets add up to
+  // one.
   double at_labels = logits[label.own] - largest;
   if (label.share != 1) at_labels += (1 - double(label.share)) * (logits[label.other] - logits[label.own]);
   metrics[0] = std::log(sum) - (1 - smoothing) * at_labels;

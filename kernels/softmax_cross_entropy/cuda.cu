@@ -1,5 +1,5 @@
-// Softmax cross-entropy on the device: one block a row. The block that finishes last adds up the
-// metrics.
+// Softmax cross-entropy on the device. A block has one row, and the block that finishes last adds
+// up the metrics.
 #include "kernels/device/cuda_launch.cuh"
 #include "kernels/device/cuda_reduce.cuh"
 #include "kernels/device/cuda_resident.h"
@@ -19,7 +19,7 @@ struct Rows {
 
 struct RowResult {
   double loss;
-  std::int32_t rank;  // classes before the label; -1 where there is no label
+  std::int32_t rank;  // classes that rank before the label; -1 if there is no label
 };
 
 __device__ float block_max(float value, float* shared) {
@@ -50,7 +50,8 @@ __global__ void __launch_bounds__(kRowThreads)
     largest = fmaxf(largest, load_element(rows.from, logits, first + j));
   largest = block_max(largest, shared_max);
 
-  Values<3, double> sums{};  // of exponentials, of shifted logits, of classes before the label
+  // Sums of exponentials, of shifted logits, and of classes that rank before the label.
+  Values<3, double> sums{};
   for (int j = threadIdx.x; j < rows.classes; j += kRowThreads) {
     const float logit = load_element(rows.from, logits, first + j);
     sums.value[0] += expf(logit - largest);
@@ -60,7 +61,8 @@ __global__ void __launch_bounds__(kRowThreads)
   sums = block_sums<kRowThreads>(sums, shared);
   if (threadIdx.x == 0) {
     log_sum = log(sums.value[0]);
-    // The loss is minus the sum of target * (shifted logit - log_sum); the targets add up to one.
+    // The loss is minus the sum of target * (shifted logit - log_sum), where the targets add up to
+    // one.
     double at_labels = at_label - largest;
     if (target.share != 1) {
       const float at_other = load_element(rows.from, logits, first + target.other);

@@ -1,4 +1,4 @@
-// Softmax cross-entropy, plain loops.
+// Softmax cross-entropy in plain loops.
 #include <algorithm>
 #include <cmath>
 

@@ -1,4 +1,4 @@
-// The target of a row, for the loss kernels of all backends.
+// Computes the target of a row, for the loss kernels of all backends.
 #pragma once
 
 #include "kernels/device/host_kernel.h"
@@ -6,14 +6,15 @@
 
 namespace convoy::kernels {
 
-// The third input; null where samples are not mixed.
+// Returns the third input, or null if samples are not mixed.
 inline const MixParameters* mix_of(const BoundOperands& operands) {
   return operands.inputs.size() > 2 ? operands.in<MixParameters>(2) : nullptr;
 }
 
-// The labels of one row: share on its own, the rest on the other. Without mixing both are its own.
+// The labels of one row: `share` of the target is on its own label, the rest on the other. Without
+// mixing both are its own.
 struct RowTarget {
-  std::int32_t own, other;  // own: -1 where there is no sample
+  std::int32_t own, other;  // `own` is -1 if there is no sample
   float share;
   // Returns the share of the target on class j before smoothing; exactly 1 on the label of a row
   // that is not mixed.
@@ -21,7 +22,7 @@ struct RowTarget {
     return (j == own ? share : 0.0f) + (j == other ? 1 - share : 0.0f);
   }
 };
-// mix: as mix_of() gives it.
+// `mix` is the result of mix_of().
 CONVOY_HOST_DEVICE inline RowTarget row_target(const std::int32_t* labels, std::int64_t row,
                                                const MixParameters* mix, const StepControl* control) {
   const std::int32_t own = labels[row];

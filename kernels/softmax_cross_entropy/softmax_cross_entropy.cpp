@@ -1,4 +1,4 @@
-// Checks of the requests, and choice of the backend.
+// Checks requests, and chooses the backend.
 #include "kernels/softmax_cross_entropy/softmax_cross_entropy.h"
 
 #include <fmt/format.h>

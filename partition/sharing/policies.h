@@ -30,11 +30,11 @@ using Order = std::vector<ClientIndex>;
 
 Order order_by_arrival(const Workload& workload);
 
-// A client's weight is its busy share of the window, divided by the time of its copy: the window is
-// the next clients that wait, first come, and the share is the client's kernels over all their
-// kernels and gaps. The client of highest weight and that of lowest weight are taken in turn; of
-// equal weights, the one with the smaller copy, then the one that came first. After each the window
-// moves on. Clients wait from their arrival; the clock is that of copies alone.
+// Takes the waiting client of highest weight and that of lowest weight in turn, among the first
+// `window` in order of arrival. A weight is the time of a client's kernels, as a share of all time
+// of kernels and gaps in the window, divided by the time of its copy. If weights are equal, the
+// smaller copy goes first, then the earlier client. A client waits from its arrival; the clock only
+// advances by copies.
 Order order_by_weight(const Workload& workload, std::int32_t window);
 
 // Johnson's rule on copies and kernels (kernels divided by the compute engines), and, if a client

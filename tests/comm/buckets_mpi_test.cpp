@@ -1,4 +1,4 @@
-// Gradient buckets on host memory against plain collectives and serial sums.
+// Compares gradient buckets on host memory with plain collectives and serial sums.
 #include <gtest/gtest.h>
 #include <sched.h>
 
@@ -35,7 +35,8 @@ Layout random_layout(std::mt19937& random) {
   return layout;
 }
 
-// Where the gradients lie decides how they travel: in memory that the ranks share they are summed where they lie.
+// Holds gradients in own or in shared memory. The buckets sum gradients in shared memory in place
+// and send the others.
 class Gradients {
  public:
   Gradients(Collectives& collectives, bool shared, std::size_t elements)
@@ -59,7 +60,7 @@ INSTANTIATE_TEST_SUITE_P(OwnOrShared, WithMemory, testing::Bool());
 TEST_P(WithMemory, BucketsGiveTheSumInRankOrderWhateverTheSegments) {
   const auto collectives = make_mpi_collectives(world());
   std::mt19937 shared(11);                                        // the same on every rank
-  std::mt19937 own(100 + static_cast<unsigned>(world().rank()));  // another pace on every rank
+  std::mt19937 own(100 + static_cast<unsigned>(world().rank()));  // each rank has its own pace
   for (unsigned trial = 0; trial < 6; ++trial) {
     const Layout layout = random_layout(shared);
     const Gradients memory(*collectives, GetParam(), layout.elements);
@@ -71,7 +72,8 @@ TEST_P(WithMemory, BucketsGiveTheSumInRankOrderWhateverTheSegments) {
       const auto mine = normal_values(world().rank(), layout.elements, trial * 2 + step);
       int next = 0;
       for (int segment = 0; segment < std::ssize(layout.segments); ++segment) {
-        // Written only now: a bucket that waits for too few segments would carry the old values.
+        // Write the segment only now: a bucket that waits for too few segments would then carry old
+        // values.
         const auto& [offset, count] = layout.segments[static_cast<std::size_t>(segment)];
         std::copy_n(mine.begin() + offset, count, gradients.begin() + offset);
         while (next < std::ssize(buckets.buckets()) &&
@@ -90,7 +92,8 @@ TEST_P(WithMemory, BucketsGiveTheSumInRankOrderWhateverTheSegments) {
   }
 }
 
-// A rank that runs ahead must not overwrite what another still reads, nor take an old sum for a new one.
+// A rank that runs ahead must not overwrite values that another still reads, nor take an old sum
+// for a new one.
 TEST_P(WithMemory, EveryStepHasItsOwnSum) {
   const auto collectives = make_mpi_collectives(world());
   const std::vector<ParameterSegment> segments{{0, 700}, {700, 2000}, {2700, 1}};

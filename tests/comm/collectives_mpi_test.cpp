@@ -1,4 +1,5 @@
-// Every collective on every size against what a serial program computes from all ranks' data.
+// Compares every collective, for every size, with what a serial program computes from all ranks'
+// data.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -15,7 +16,8 @@ namespace {
 
 using test::world;
 
-// Small whole numbers: their sums are exact in every type, so the oracle's order of adding does not matter.
+// Returns small whole numbers. Their sums are exact in every type, so the order of adding does not
+// matter.
 template <typename T>
 T value_of(int rank, std::size_t index) {
   return static_cast<T>((static_cast<std::size_t>(rank) * 31 + index * 7 + 3) % 23);
@@ -41,8 +43,8 @@ std::vector<T> reduced(std::size_t size, ReduceOp op) {
   return result;
 }
 
-// A message cut into chunks must give what a whole one gives; a few elements a chunk make it cheap
-// to test.
+// Lowers the chunk size: a message cut into chunks must give what a whole one gives, and chunks of
+// a few elements make that cheap to test.
 class ChunkSize {
  public:
   explicit ChunkSize(std::int64_t bytes) : saved_(world().context().chunk_bytes) {
@@ -97,7 +99,7 @@ TYPED_TEST(Movement, EqualsTheSerialOne) {
     world().broadcast(std::span<T>(data), root, "test");
     EXPECT_EQ(data, data_of<T>(root, size));
 
-    // Everybody's data, and uneven shares of it in which rank 1 has nothing.
+    // `all` has every rank's data; `uneven` has shares of it in which rank 1 has nothing.
     std::vector<T> all, uneven;
     std::vector<std::int64_t> counts;
     for (int r = 0; r < ranks; ++r) {
@@ -183,7 +185,8 @@ TEST(Collectives, RefuseWrongArgumentsBeforeAnythingIsSent) {
   }
 }
 
-// As a connection to a rank that has died is: the survivor must live on to say who it was.
+// A connection to a rank that has died behaves like this pipe. The survivor must live on to report
+// the death.
 TEST(Environment, WhatNobodyReadsAnyMoreDoesNotEndTheRank) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);

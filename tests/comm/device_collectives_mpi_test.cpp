@@ -1,4 +1,4 @@
-// Every implementation of Collectives, with Communicator's MPI calls on host memory as the oracle.
+// Compares every implementation of Collectives with Communicator's MPI calls on host memory.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -36,7 +36,7 @@ INSTANTIATE_TEST_SUITE_P(On, DeviceCollectives, testing::ValuesIn(test::devices(
 
 const std::int64_t kCounts[] = {0, 1, 37, 100'003, 3'000'001};
 
-// Small whole numbers: sums are exact in every type and order.
+// Returns small whole numbers, whose sums are exact in every type and order.
 template <typename T>
 std::vector<T> numbers(int rank, std::int64_t count) {
   std::vector<T> values(static_cast<std::size_t>(count));
@@ -72,7 +72,8 @@ TEST_P(DeviceCollectives, BroadcastFromEveryRoot) {
     }
 }
 
-// As a step does it: prepared, in a captured graph where there are graphs, again and again.
+// Sums as a training step does: a prepared operation, in a captured graph if the device has graphs,
+// runs several times.
 TEST_P(DeviceCollectives, SumTheSameBitsInEveryStep) {
   for (const std::int64_t count : kCounts) {
     auto expected = normal_values(rank_, count, 5);
@@ -92,7 +93,7 @@ TEST_P(DeviceCollectives, SumTheSameBitsInEveryStep) {
       if (run == 0) first = sum;
       ASSERT_TRUE(same_bits(sum, first)) << "run " << run;
     }
-    // All ranks must go on from the same parameters.
+    // All ranks must have the same bits, because training goes on from them.
     auto of_rank_0 = first;
     world().broadcast(std::span<float>(of_rank_0), 0, "oracle");
     ASSERT_TRUE(same_bits(of_rank_0, first));
@@ -100,20 +101,22 @@ TEST_P(DeviceCollectives, SumTheSameBitsInEveryStep) {
 }
 
 TEST_P(DeviceCollectives, SumBfloat16InFloat) {
-  // 256 + 1 rounds back to 256 in bf16: adding one by one would lose every rank's 1.
+  // 256 + 1 rounds back to 256 in bf16, so adding in bf16 would lose every rank's 1.
   const float value = rank_ == 0 ? 256.0f : 1.0f;
   const auto narrow = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16);
   const OnDevice<std::uint16_t> data(device(), std::vector<std::uint16_t>(1000, narrow));
   collectives_->all_reduce(data.data(), 1000, DType::bf16, ReduceOp::sum, stream(), "test");
   const float sum = std::bit_cast<float>(std::uint32_t{data.get()[999]} << 16);
-  const float expected = 2 * std::nearbyint((256.0f + static_cast<float>(ranks_ - 1)) / 2);  // to even
+  // bf16 has steps of 2 above 256; nearbyint rounds to even.
+  const float expected = 2 * std::nearbyint((256.0f + static_cast<float>(ranks_ - 1)) / 2);
   EXPECT_EQ(sum, expected);
   EXPECT_THROW(collectives_->all_reduce(data.data(), 10, DType::bf16, ReduceOp::max, stream(), "test"),
                std::invalid_argument);
 }
 
-// A ring of prepared transfers, as a partitioned network's cut edges use them. Every rank starts to receive before it
-// sends, and sends twice: transfers that stood in each other's way would hang.
+// Sends around a ring by prepared transfers, as ranks do between stages of a partitioned network.
+// Every rank starts to receive before it sends, and sends twice: if transfers blocked each other,
+// it would hang.
 TEST_P(DeviceCollectives, SendAroundARing) {
   if (ranks_ < 2) GTEST_SKIP() << "needs two ranks";
   const int before = (rank_ + ranks_ - 1) % ranks_;
@@ -138,14 +141,15 @@ TEST_P(DeviceCollectives, SendAroundARing) {
     });
     for (int run = 0; run < 2; ++run) {
       step();
-      // Matched in the order of their starts.
+      // Transfers are matched in the order in which they start, whatever the order of the waits.
       ASSERT_EQ(in.get(), numbers<float>(before, count));
       ASSERT_EQ(second.get(), normal_values(before, count, 9));
     }
   }
 }
 
-// As of a second program: some pairs of ranks are connected, others not, and every rank starts with its send.
+// A second program may find only some pairs of ranks connected. Here every rank also starts its
+// send first.
 TEST_P(DeviceCollectives, SendOverPairsThatArePreparedLater) {
   if (ranks_ < 2) GTEST_SKIP() << "needs two ranks";
   constexpr std::int64_t kCount = 300'001;
@@ -177,7 +181,7 @@ TEST_P(DeviceCollectives, ReduceBucketsAsOneSum) {
   const auto step = device().as_step([&](Stream stream) {
     for (int bucket = 0; bucket < std::ssize(buckets.buckets()); ++bucket) buckets.start(bucket, stream);
     buckets.wait_all(stream);
-    // Behind the wait on the same stream: meets reduced gradients.
+    // This operation follows the wait on the same stream, so it must read reduced gradients.
     collectives_->all_reduce(gradients.data(), 1, DType::f32, ReduceOp::max, stream, "behind");
   });
   for (int run = 0; run < 2; ++run) {
@@ -188,14 +192,14 @@ TEST_P(DeviceCollectives, ReduceBucketsAsOneSum) {
   }
 }
 
-// Of all magnitudes, so that the order of adding shows in the sum.
+// Returns values of very different magnitudes, so that the order of adding shows in the sum.
 float uneven(int rank, std::int64_t index, int step) {
   const auto bits = static_cast<std::uint32_t>(index * 2'654'435'761 + rank * 40'503 + step * 97);
   return std::ldexp(static_cast<float>(bits % 65'536) - 32'768.0f, static_cast<int>(bits >> 27) - 40);
 }
 
-// Between memory for that, of another size on every rank: each send meets the receive that was prepared for it, whichever starts
-// first.
+// Sends between buffers of transfer_memory(), which has another size on every rank. Each send must
+// meet the receive that was prepared for it, whichever starts first.
 TEST_P(DeviceCollectives, TransfersBetweenTheirMemory) {
   if (ranks_ < 2) GTEST_SKIP() << "needs two ranks";
   constexpr std::int64_t kCount = 300'001;
@@ -227,7 +231,7 @@ TEST_P(DeviceCollectives, TransfersBetweenTheirMemory) {
   }
 }
 
-// As many as the cuts of a large network may have.
+// A large network may cut as many edges between its stages as this test has transfers.
 TEST_P(DeviceCollectives, ManyTransfersBetweenTheirMemory) {
   if (ranks_ < 2) GTEST_SKIP() << "needs two ranks";
   constexpr std::int64_t kTransfers = 520;
@@ -254,7 +258,8 @@ TEST_P(DeviceCollectives, ManyTransfersBetweenTheirMemory) {
   }
 }
 
-// Buckets of which the second is longer than what GPUs sum at a time; they end anywhere and leave gaps.
+// Two slices end at odd places and leave gaps. The second is longer than what GPUs sum in one
+// round.
 TEST_P(DeviceCollectives, SumInRankOrderInSharedMemory) {
   if (ranks_ < 2) GTEST_SKIP() << "needs two ranks";
   const std::vector<std::pair<std::int64_t, std::int64_t>> slices{{4, 4'300'003}, {4'300'100, 8'500'001}};
@@ -294,7 +299,8 @@ TEST_P(DeviceCollectives, SumInRankOrderInSharedMemory) {
   }
 }
 
-// As a run does that fails while it builds its step: the failed rank asks on its way out and must not leave the others waiting.
+// A run that fails while it builds its step ends like rank 0 here: its destructors still ask for
+// memory, which must not leave the other ranks waiting.
 TEST_P(DeviceCollectives, ShareNothingWithARankThatFailed) {
   if (ranks_ < 2) GTEST_SKIP() << "needs two ranks";
   struct Asking {
@@ -315,7 +321,8 @@ TEST_P(DeviceCollectives, ShareNothingWithARankThatFailed) {
     EXPECT_EQ(collectives_->transfer_memory(4096), nullptr);
   }
   EXPECT_EQ(world().all_reduce(std::int32_t{1}, ReduceOp::sum, "after"), ranks_);
-  // One that has not so much memory may say so, but not instead of taking part.
+  // A rank that lacks the memory may throw, but only after it has taken part in the collective
+  // call.
   try {
     EXPECT_EQ(collectives_->shared_memory(rank_ == 0 ? std::size_t{1} << 50 : 4096), nullptr);
   } catch (const std::runtime_error&) {
@@ -324,7 +331,8 @@ TEST_P(DeviceCollectives, ShareNothingWithARankThatFailed) {
   EXPECT_EQ(world().all_reduce(std::int32_t{1}, ReduceOp::sum, "after"), ranks_);
 }
 
-// Statistics of a batch norm, needed at once, while a bucket is under way.
+// Sums batch norm statistics, which are needed at once, while a bucket of gradients is being
+// summed.
 TEST_P(DeviceCollectives, SumStatisticsBesideABucket) {
   OnDevice<float> gradients(device(), numbers<float>(rank_, 3'000'001));
   OnDevice<double> statistics(device(), numbers<double>(rank_, 129));

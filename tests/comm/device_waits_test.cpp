@@ -1,4 +1,4 @@
-// What the watchdog sees of operations that a device carries out by itself.
+// Checks what the watchdog learns of operations that a device carries out by itself.
 #include <gtest/gtest.h>
 
 #include "comm/watchdog/wait_registry.h"
@@ -39,7 +39,8 @@ TEST_F(DeviceWaits, GrowWhileTheDeviceStaysInOneOperation) {
   EXPECT_EQ(overdue->members, (std::vector<int>{0, 1}));
 }
 
-// Sampled in an operation of the same name each time: a step that does its work, not a stall.
+// Each look finds the device in another operation of the same name: the step makes progress, so
+// nothing is overdue.
 TEST_F(DeviceWaits, BeginAnewWithEveryOperation) {
   for (std::uint64_t step = 1; step <= 20; ++step) {
     look(step, step - 1, "bucket 0");
@@ -73,7 +74,7 @@ TEST_F(DeviceWaits, TellOfAFailureOnce) {
   EXPECT_EQ(registry.look_at_devices(time), std::nullopt);
 }
 
-// Between two looks one device may come to an operation after another device to one of its own.
+// Between two looks, several devices may each come to a new operation. The last one counts.
 TEST_F(DeviceWaits, KnowWhichOfSeveralDevicesWasTheLast) {
   FakeDevice other;
   registry.attach(registry.open_channel(8, {0, 1}), other);

@@ -75,7 +75,8 @@ TEST(CoreLists, OfAPciDevice) {
 }
 
 TEST(CoreLists, NarrowWhatALauncherAllows) {
-  const std::vector<int> allowed{0, 4, 1, 5, 2, 6};  // in an order that says which are neighbours
+  // Not sorted: the order of this list says which cores are neighbours, so it must be kept.
+  const std::vector<int> allowed{0, 4, 1, 5, 2, 6};
   EXPECT_EQ(prefer_near(allowed, std::vector<int>{4, 5, 6, 7}), (std::vector<int>{4, 5, 6}));
   EXPECT_EQ(prefer_near(allowed, std::vector<int>{}), allowed);
   EXPECT_EQ(prefer_near(allowed, std::vector<int>{8, 9}), allowed) << "bound elsewhere by the launcher";

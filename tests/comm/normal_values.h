@@ -1,4 +1,4 @@
-// Values that sums in another order would round otherwise.
+// Normally distributed values, whose sums depend on the order of adding.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace convoy::test {
 
-// The same on every rank that asks: those of `rank`.
+// Returns the values of `rank`, the same on every rank that asks.
 inline std::vector<float> normal_values(int rank, std::int64_t count, unsigned seed) {
   std::mt19937 random(seed * 1009 + static_cast<unsigned>(rank));
   std::normal_distribution<float> distribution;
@@ -16,7 +16,7 @@ inline std::vector<float> normal_values(int rank, std::int64_t count, unsigned s
   return values;
 }
 
-// Of so many ranks', in rank order.
+// Returns the sum of the values of the first `ranks` ranks, added in rank order.
 inline std::vector<float> sum_of_normal_values(int ranks, std::int64_t count, unsigned seed) {
   std::vector<float> sum = normal_values(0, count, seed);
   for (int rank = 1; rank < ranks; ++rank) {

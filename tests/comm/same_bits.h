@@ -1,4 +1,4 @@
-// Equality that tells zeroes by their signs and NaNs by their bits.
+// Compares bits, so that 0 differs from -0 and a NaN equals itself.
 #pragma once
 
 #include <algorithm>

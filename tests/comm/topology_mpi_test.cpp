@@ -14,7 +14,7 @@ namespace {
 
 using test::world;
 
-// Puts the binding back, so that the other tests run as they were started.
+// Restores the binding at the end, so that the other tests run as they were started.
 class SavedBinding {
  public:
   SavedBinding() { ::sched_getaffinity(0, sizeof set_, &set_); }

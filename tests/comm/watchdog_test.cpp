@@ -1,5 +1,5 @@
-// The watchdog without MPI: a job of forked processes, each with a rank's watchdog, and the faults that a job
-// can meet. What every process ends with, what the job says and how soon.
+// Tests the watchdog without MPI: a job of forked processes, each with a rank's watchdog, meets
+// faults. Checks each process's exit status, what the job prints and how soon.
 #include "comm/watchdog/watchdog.h"
 
 #include <gtest/gtest.h>
@@ -27,13 +27,13 @@ struct Rank {
   int channel = 0;
   int ready_pipe = -1;
 
-  // Lets the parent know that signals may come.
+  // Tells the parent that this rank is ready for signals.
   void ready() const {
     const char byte = 0;
     if (::write(ready_pipe, &byte, 1) != 1) ::_exit(100);
   }
   void enter(const char* operation) { waits.enter(channel, OperationName(operation)); }
-  // As a rank does that is blocked in a collective whose partners never come.
+  // Blocks like a rank in a collective whose partners never come.
   [[noreturn]] void block_in(const char* operation) {
     const OperationName name(operation);
     const WaitScope wait(waits, channel, waits.enter(channel, name), name);
@@ -43,8 +43,8 @@ struct Rank {
 };
 
 struct Outcome {
-  std::array<int, kRanks> status{};  // exit status, or minus the signal
-  std::vector<std::string> lines;    // of standard error
+  std::array<int, kRanks> status{};  // exit status, or minus the number of the signal
+  std::vector<std::string> lines;    // on standard error
   double seconds = 0;
 };
 
@@ -54,7 +54,8 @@ class Job {
     if (::pipe(ready_.data()) != 0) throw std::runtime_error("no pipe");
     HubListener listener(true);
     start_ = Clock::now();
-    std::fflush(nullptr);  // or the children would print what the parent has not yet
+    // Without this the children would print again what the parent has buffered.
+    std::fflush(nullptr);
     for (int rank = 0; rank < kRanks; ++rank)
       if ((pids_[static_cast<std::size_t>(rank)] = ::fork()) == 0) be(rank, listener, timeout, body);
   }
@@ -67,7 +68,7 @@ class Job {
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
-  // Until every rank has called ready (block_in does).
+  // Waits until every rank has called ready(), which block_in() does.
   void await_ready() {
     char byte = 0;
     for (int rank = 0; rank < kRanks; ++rank) ASSERT_EQ(::read(ready_[0], &byte, 1), 1);
@@ -76,7 +77,7 @@ class Job {
   std::string name(int rank) const {
     return RankIdentity{rank, "testhost", pids_[static_cast<std::size_t>(rank)]}.to_string();
   }
-  // Waits for this rank to end; a job that hangs fails here.
+  // Waits for this rank to end. The test fails here if the job hangs.
   int status_of(int rank) {
     pid_t& pid = pids_[static_cast<std::size_t>(rank)];
     int status = 0;
@@ -185,7 +186,7 @@ TEST(Watchdog, SaysWhenAllRanksAreThereButCallDifferently) {
   Job job(kShort, [](Rank& self) { self.block_in(self.rank == 1 ? "barrier epoch" : "all_reduce loss"); });
   const Outcome outcome = job.finish();
   ASSERT_EQ(outcome.lines.size(), 1u);
-  // Whichever rank reports first, the message names the two operations.
+  // The message names the two operations, whichever rank reports first.
   EXPECT_NE(outcome.lines[0].find("although all 3 ranks have come to it, but rank"), std::string::npos)
       << outcome.lines[0];
   EXPECT_NE(outcome.lines[0].find("barrier epoch"), std::string::npos);
@@ -234,7 +235,8 @@ TEST(Watchdog, NamesAStoppedRank) {
   }
 }
 
-// As mpirun does when a rank has died. The survivors must not end as if the batch system had asked them to.
+// mpirun sends SIGTERM when a rank has died. Survivors must not end as if the batch system had
+// asked them to.
 TEST(Watchdog, TellsADeathFromARequestToTerminate) {
   Job job(kLong, [](Rank& self) { self.block_in("all_reduce loss"); });
   job.await_ready();
@@ -274,7 +276,7 @@ TEST(Watchdog, LeavesTheProgramsOwnHandlerAlone) {
   EXPECT_TRUE(outcome.lines.empty()) << outcome.lines.front();
 }
 
-// A device whose collectives have failed, while the rank's own thread is elsewhere.
+// A device whose collectives have failed while the rank's own thread does something else.
 struct FailedDevice : DeviceOperations {
   Progress progress() const override { return {}; }
   std::string failure() const override {
@@ -311,7 +313,8 @@ TEST(Watchdog, FollowsARankThatLeavesOnAnError) {
     Job job(kLong, [&](Rank& self) {
       if (self.rank != leaver) self.block_in("barrier epoch");
       self.watchdog->abandon();
-      ::usleep(100'000);  // the stack unwinds, main prints
+      // Meanwhile a real rank would unwind its stack and main would print.
+      ::usleep(100'000);
       print_lines({"its own words"});
       ::_exit(2);
     });
@@ -322,8 +325,8 @@ TEST(Watchdog, FollowsARankThatLeavesOnAnError) {
   }
 }
 
-// What all ranks find wrong together: each leaves with the exit status of its own, one of them says why, and
-// mpirun's SIGTERM, which comes with the first that ends, does not cut it short.
+// All ranks find the same error. Each keeps its own exit status, one prints the error, and the
+// SIGTERM that mpirun sends when the first ends does not cut that short.
 TEST(Watchdog, LetsRanksThatLeaveTogetherFinish) {
   for (const int slow : {0, 1}) {
     Job job(kLong, [&](Rank& self) {
@@ -358,7 +361,8 @@ TEST(Watchdog, DoesNotCountTheTimeInWhichTheWholeJobIsStopped) {
     const OperationName name("all_reduce loss");
     const WaitScope wait(self.waits, self.channel, self.waits.enter(self.channel, name), name);
     self.ready();
-    ::usleep(600'000);  // signals do not cut it short: the job is stopped meanwhile
+    // A stopped process sleeps on; the job is stopped meanwhile.
+    ::usleep(600'000);
     ::usleep(600'000);
   });
   job.await_ready();
@@ -370,7 +374,8 @@ TEST(Watchdog, DoesNotCountTheTimeInWhichTheWholeJobIsStopped) {
   EXPECT_TRUE(outcome.lines.empty()) << outcome.lines.front();
 }
 
-// What comes close behind the welcome is for the watchdog, which is not there yet.
+// Messages that follow the welcome are for the watchdog, which does not exist yet, so they must
+// stay unread.
 TEST(Wire, ReadsOneMessageWithoutThoseBehindIt) {
   auto [here, there] = connected_pair();
   there.send({FrameKind::welcome, {}});

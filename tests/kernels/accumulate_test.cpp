@@ -1,4 +1,4 @@
-// Gradients of parts summed up to those of the whole batch.
+// Checks that gradients of a batch's parts add up to the gradient of the whole batch.
 #include "kernels/accumulate/accumulate.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,8 @@
-// Bandwidth of the CUDA backend's memory-bound operations on ResNet-50's shapes (and GoogLeNet's and a wide ResNet's
-// where those have what ResNet lacks). Prints a Markdown table: microseconds, bytes that must move over that
-// time, and their share of what a device-to-device copy moves in the same run. Operands rotate through more
-// memory than the L2 cache holds. Usage: kernels_bandwidth [part of an operation's name]
+// Measures the CUDA backend's memory-bound operations on shapes of ResNet-50, and of GoogLeNet and
+// a wide ResNet where ResNet-50 lacks an operation. Prints a Markdown table: microseconds,
+// bandwidth (the bytes that must move, over that time) and its share of a device-to-device copy's
+// in the same run. Operands rotate through more memory than the L2 cache holds. Usage:
+// kernels_bandwidth [part of an operation's name]
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -38,11 +39,12 @@ struct Measured {
   std::string name;
   std::function<Kernel(KernelRequest&)> make;
   std::vector<TensorDesc> inputs, outputs;
-  std::vector<int> unread = {};                  // inputs that the kernel does not touch
-  std::vector<SampleTransform> transforms = {};  // the last input, if there are any
+  std::vector<int> unread = {};                  // inputs that the kernel does not read
+  std::vector<SampleTransform> transforms = {};  // the last input, if the operation has transforms
 };
 
-// Values of the size that training has, not zeros: a constant pattern takes less energy and can run faster.
+// Fills with values of the size that training has. A constant pattern, like zeros, takes less
+// energy and can run faster.
 void fill(const TensorDesc& desc, std::byte* to) {
   static std::mt19937 engine(1);
   const std::size_t bytes = desc.bytes(), some = std::min<std::size_t>(bytes, 1 << 20);
@@ -60,7 +62,8 @@ void fill(const TensorDesc& desc, std::byte* to) {
     CONVOY_CUDA(cudaMemcpy(to + done, host.data(), std::min(some, bytes - done), cudaMemcpyHostToDevice));
 }
 
-// Microseconds of one of the graph's kLaunches launches: median over the repeats.
+// Returns the microseconds of one of the graph's kLaunches launches, as the median over the
+// repeats.
 double time_graph(const CapturedGraph& graph) {
   const CudaStream stream;
   const CudaEvent begin(CudaEvent::Timing::on), end(CudaEvent::Timing::on);
@@ -77,7 +80,8 @@ double time_graph(const CapturedGraph& graph) {
   return times[kRepeats / 2];
 }
 
-// GB/s of a copy inside the device, bytes read and written. Not captured: copies in a graph run slower.
+// Returns a device-to-device copy's GB/s, counting bytes read and written. It is not captured,
+// because copies in a graph run slower.
 double copy_bandwidth() {
   const std::size_t bytes = std::size_t{2} << 30;
   const DeviceBuffer from(bytes), to(bytes);
@@ -103,7 +107,8 @@ void measure(const Measured& m, const StepControl* control, double copy) {
       bytes += request.inputs[i].bytes();
   for (const TensorDesc& output : request.outputs) bytes += output.bytes();
   if (m.name.starts_with("optimizer"))
-    bytes += bytes - request.inputs[1].bytes();  // the others are written too
+    // The optimizer also writes its inputs, all but the gradients.
+    bytes += bytes - request.inputs[1].bytes();
   const std::size_t sets = std::clamp<std::size_t>(kRotate / bytes, 1, kLaunches);
   const DeviceBuffer workspace(std::max<std::size_t>(kernel.workspace_bytes, 1));
   std::vector<DeviceBuffer> memory;
@@ -235,7 +240,8 @@ void add_others(std::vector<Measured>& rows, DType type) {
                   {desc(type, {256, 64, 56, 56})}});
 }
 
-// Cuts of `extent` pixels a side, one after the other, and what they become.
+// Returns transforms of square images of `extent` pixels a side, which lie one after the other, to
+// 224 x 224.
 std::vector<SampleTransform> transforms_to_224(std::int32_t extent) {
   AxisMap axis{.scale = extent / 224.0, .extent = extent, .size = extent, .end = 224};
   std::vector<SampleTransform> transforms(256);
@@ -269,7 +275,8 @@ void add_image_input(std::vector<Measured>& rows, DType type) {
                     transforms_to_224(224)});
 }
 
-// What TrivialAugment draws, half of it affine; each alone shows what one costs.
+// The operations that TrivialAugment draws, half of them affine. Each is timed alone to show its
+// cost.
 const std::vector<std::pair<const char*, ImageOp>> kImageOps = {
     {"no operation", {}},
     {"shear", {ImageOpKind::affine, 0, {65536, 30000, -3000000, 0, 65536, 0}}},
@@ -297,7 +304,7 @@ void add_image_ops(std::vector<Measured>& rows, DType type) {
                     {},
                     transforms});
   };
-  const auto drawn = [](int n, int i) {  // none is never first in a list
+  const auto drawn = [](int n, int i) {  // "no operation", the first one, is never drawn
     return kImageOps[philox(1, n, i).word[0] % (kImageOps.size() - 2) + 1].second;
   };
   add("TrivialAugment", 1, drawn);
@@ -314,7 +321,8 @@ void add_image_ops(std::vector<Measured>& rows, DType type) {
 }
 
 void add_optimizers(std::vector<Measured>& rows) {
-  constexpr std::int64_t kParameters = 25'557'032;  // ResNet-50's, in segments of about its layers' sizes
+  // The number of ResNet-50's parameters, in segments of about the size of its layers.
+  constexpr std::int64_t kParameters = 25'557'032;
   OptimizerProblem problem;
   problem.weight_decay = 1e-4f;
   for (std::int64_t at = 0, i = 0; at < kParameters; ++i) {

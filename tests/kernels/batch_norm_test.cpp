@@ -1,4 +1,4 @@
-// Batch normalisation: its five operations one by one, and together as training runs them.
+// Tests batch normalisation's five operations one by one, and together as training runs them.
 #include "kernels/batch_norm/batch_norm.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,8 @@
 namespace convoy::kernels::testing {
 namespace {
 
-// A layer with its operands. dy, dy2 and dx2 have values for samples that are not valid too: they must not matter.
+// A layer with its operands. In samples that are not valid, dy, dy2 and dx2 have values too, which
+// must not count.
 struct Layer {
   BatchNormProblem problem = {};
   StepControl control = {};
@@ -24,8 +25,8 @@ struct Layer {
   }
 };
 
-// xhat is near -1 or 1 and beta is small, so that no pre-activation comes near the ReLU's kink; the residual
-// has x's sign for the same reason.
+// Makes a layer in which no pre-activation comes near the ReLU's kink: xhat is near -1 or 1, beta
+// is small, and the residual has the sign of x.
 Layer layer_of(Random& random, const Shape& shape, const BatchNormProblem& problem, int valid) {
   const std::int64_t c = shape[1];
   Layer layer{.problem = problem,
@@ -115,7 +116,7 @@ std::vector<Backend> backends_and_reference() {
   return all;
 }
 
-// A result as an operand of the next operation, in an open layout.
+// Makes a result an operand of the next operation, which may choose its layout.
 Tensor operand(const Tensor& result) {
   Tensor tensor{result.desc, result.values, {}};
   tensor.desc.layout = Layout::any;
@@ -143,7 +144,8 @@ TEST(BatchNorm, MatchesTheReference) {
   for (const BatchNormProblem& problem : problems())
     for (const Shape& shape : {Shape{4, 3, 5, 7}, Shape{3, 16, 4, 4}, Shape{5, 37, 3, 2}, Shape{6, 20}})
       for (const int missing : {0, 2}) {
-        // In brief a tenth, in which every kernel still has a shape of packs and one without.
+        // A brief run tests every tenth case. Every kernel still gets a shape of whole packs and
+        // another one.
         if (test::brief() && turn++ % 10 != 0) continue;
         const Layer l = layer_of(random, shape, problem, static_cast<int>(shape[0]) - missing);
         expect_matches_reference(statistics(l), backends());
@@ -158,8 +160,8 @@ TEST(BatchNorm, MatchesTheReference) {
       }
 }
 
-// With a mask in place of y, each backend's own: the same y and gradient to the bit, and the same sums, to the bit where
-// one block has all rows.
+// Backward may read each backend's own mask in place of y. y and the gradient must then have the
+// same bits, and so must the sums if one block has all rows.
 TEST(BatchNorm, AMaskIsAsGoodAsTheOutput) {
   Random random(6);
   for (const bool second : {false, true})
@@ -206,12 +208,13 @@ Gradients gradients_of(const Layer& l) {
   return {dx.values, reduced.outputs[1].values, reduced.outputs[2].values, g.values};
 }
 
-// Through statistics and forward together, since a sample moves the statistics as well.
+// Differentiates statistics and forward together, because a sample also changes the statistics.
 TEST(BatchNorm, BackwardIsTheDerivative) {
   Random random(2);
   for (const BatchNormProblem& problem : problems()) {
     Layer l = layer_of(random, {5, 2, 2, 3}, problem, 4);
-    l.control.global_valid = l.control.valid;  // one rank, synchronised or not
+    // There is a single rank, so `synchronised` changes nothing.
+    l.control.global_valid = l.control.valid;
     const auto loss = [&](const std::vector<Tensor>& inputs) {
       Layer moved = l;
       moved.x = inputs[0], moved.gamma = inputs[1], moved.beta = inputs[2], moved.residual = inputs[3];
@@ -249,7 +252,8 @@ Tensor sum_of(const Tensor& a, const Tensor& b) {
   return sum;
 }
 
-// Two ranks with 3 and 2 of the samples, whose sums are added, do what one rank with all 5 does.
+// Two ranks with 3 and 2 of the samples add their sums. They must get what one rank with all 5
+// gets.
 TEST(BatchNorm, SynchronisedRanksAreOneRank) {
   Random random(3);
   for (const Backend backend : backends_and_reference()) {
@@ -295,7 +299,7 @@ TEST(BatchNorm, SynchronisedRanksAreOneRank) {
   }
 }
 
-// A rank whose batch is all padding must neither divide by zero nor touch its running statistics.
+// A rank whose whole batch is padding must not divide by zero, nor change its running statistics.
 TEST(BatchNorm, BatchWithoutSamples) {
   Random random(4);
   Layer l = layer_of(random, {2, 3, 2, 2}, {.relu = true}, 0);
@@ -316,7 +320,8 @@ TEST(BatchNorm, BatchWithoutSamples) {
   }
 }
 
-// torch.nn.BatchNorm2d(1) on [1, 2, 3, 6], PyTorch 1.13: y, running mean and the unbiased running variance.
+// Expected values are those of torch.nn.BatchNorm2d(1) on [1, 2, 3, 6] in PyTorch 1.13: y, the
+// running mean and the unbiased running variance.
 TEST(BatchNorm, AgreesWithPyTorch) {
   Layer l{.control = all_valid(2),
           .x = floats({2, 1, 1, 2}, {1, 2, 3, 6}),
@@ -336,7 +341,7 @@ TEST(BatchNorm, AgreesWithPyTorch) {
   }
 }
 
-// A run that diverges has to show: max(NaN, 0) written carelessly is 0.
+// A run that diverges must show NaN. A careless max(NaN, 0) would give 0.
 TEST(BatchNorm, KeepsNaN) {
   Random random(5);
   Layer l = layer_of(random, {2, 18, 3, 3}, {.relu = true}, 2);

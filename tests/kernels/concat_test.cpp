@@ -1,4 +1,4 @@
-// Concatenation along the channels.
+// Tests concatenation along the channels.
 #include "kernels/concat/concat.h"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ Case split(Tensor dy, const std::vector<std::int64_t>& channels) {
   return test;
 }
 
-// Channels that fill the blocks of a blocked layout, and such that do not, so that blocks must be pieced
+// Some channel counts fill whole blocks of a blocked layout. In others blocks must be pieced
 // together.
 const std::vector<std::vector<std::int64_t>> kChannels = {{16, 32, 48}, {32, 7},  {3, 5, 20, 1},
                                                           {16, 8, 24},  {40, 40}, {5}};

@@ -1,5 +1,5 @@
-// backward_data of a convolution whose input a batch norm with a ReLU gave: the gradient before that ReLU, and the sums that
-// the batch norm wants of it.
+// Tests backward_data of a convolution whose input comes from a batch norm with a ReLU: it gives
+// the gradient before that ReLU, and the sums that the batch norm needs of it.
 #include <gtest/gtest.h>
 
 #include <stdexcept>
@@ -16,8 +16,8 @@ struct Shapes {
   Shape x, weights;
 };
 
-// Of whole blocks and parts of them, many images, few channels; and what no kernel does at once: a stride, groups, channels
-// that are no multiple of eight.
+// Some shapes fill whole blocks, others parts of them; some have many images or few channels. No
+// kernel fuses the last three: a stride, groups, and channels that are no multiple of eight.
 const std::vector<Shapes>& shapes() {
   static const std::vector<Shapes> all = {
       {{.padding = {1, 1}}, {3, 64, 14, 14}, {128, 64, 3, 3}},
@@ -61,7 +61,7 @@ Tensor operand(const Tensor& result) {
   return {{result.desc.dtype, result.desc.shape, Layout::any, nullptr}, result.values, {}};
 }
 
-// A backend's fused operation against its own two.
+// Compares a backend's fused operation with its own two separate ones.
 void expect_that_of_two(Backend backend, bool half, const Operands& o, const Conv2dProblem& plain,
                         const BatchNormProblem& norm) {
   const Layout layout = backend == Backend::cuda ? Layout::channels_last : Layout::row_major;
@@ -104,9 +104,11 @@ void expect_that_of_two(Backend backend, bool half, const Operands& o, const Con
   const Result actual = compute(fused);
   double sums_bound = 1e-5, bound = 1e-6;
   if (half)
-    sums_bound = 4e-3, bound = 2e-3;  // rounded before they are summed, and not behind
+    // The separate pass sums values that bf16 has rounded once more.
+    sums_bound = 4e-3, bound = 2e-3;
   else if (plain.tf32)
-    sums_bound = 1e-4, bound = 2e-5;  // tensor cores cut sums off
+    // Tensor cores truncate sums.
+    sums_bound = 1e-4, bound = 2e-5;
   expect_close(actual.outputs[0], expected.outputs[3], bound, "g");
   for (std::size_t i = 0; i < 3; ++i)
     expect_close(actual.outputs[i + 1], expected.outputs[i], sums_bound, "sums " + std::to_string(i));
@@ -119,7 +121,7 @@ TEST(Conv2dInputNorm, IsTheConvolutionAndTheReduce) {
       SCOPED_TRACE(of.x.to_string() + " by " + of.weights.to_string() + (missing > 0 ? ", one invalid" : ""));
       const Operands o = operands_of(random, of, of.x[0] - missing);
       const BatchNormProblem norm{.synchronised = missing > 0};
-      // Plain loops take seconds for the larger shapes.
+      // The reference's plain loops take seconds for larger shapes.
       if (of.x.elements() * of.weights.elements() < 20'000'000)
         expect_that_of_two(Backend::reference, false, o, of.problem, norm);
       if (!gpu_present()) continue;

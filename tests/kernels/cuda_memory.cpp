@@ -1,4 +1,4 @@
-// Memory of the backends under test in CUDA builds.
+// Gives the tests memory of the backends in CUDA builds.
 #include <cstring>
 
 #include "kernels/device/cuda_runtime.h"

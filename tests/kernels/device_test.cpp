@@ -27,7 +27,8 @@ TEST(Device, HostMemoryThatIsNotThereIsAnOutOfMemoryThatNamesTheBytes) {
   }
 }
 
-// A kernel belongs to nobody's memory until it is bound; without a control it must not read some other one.
+// A kernel belongs to no memory until it is bound. Without a control it must not read another
+// one's.
 TEST(Device, AKernelThatReadsTheControlNeedsOneWhenItIsBound) {
   KernelRequest request{{{DType::f32, {4, 2}, Layout::row_major, nullptr}},
                         {{DType::f32, {4, 2}, Layout::row_major, nullptr}}};

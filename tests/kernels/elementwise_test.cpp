@@ -1,4 +1,4 @@
-// ReLU, add, dropout and reorder.
+// Tests ReLU, add, dropout and reorder.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -52,7 +52,7 @@ TEST(Relu, BackwardIsTheDerivative) {
   expect_gradient(dx.values, central_differences(forward, 0, {dy.values}), "relu");
 }
 
-// A diverging run has to show: max(NaN, 0) written carelessly is 0.
+// A run that diverges must show NaN. A careless max(NaN, 0) would give 0.
 TEST(Relu, KeepsNaN) {
   Tensor x = Random(3).uniform({2, 40});
   x.values[17] = x.values[60] = std::numeric_limits<double>::quiet_NaN();
@@ -78,7 +78,7 @@ TEST(Add, MatchesTheReference) {
     }
 }
 
-// The sums are those of y as stored, and only of valid samples; y has all samples.
+// The sums are those of the stored y, and only of valid samples. y itself has all samples.
 TEST(Add, StatisticsAreThoseOfWhatWasWritten) {
   Random random(6);
   for (const Shape& shape : {Shape{3, 64, 14, 14}, Shape{20, 160, 9, 7}, Shape{5, 21, 3, 3}, Shape{300, 40}})
@@ -176,12 +176,14 @@ TEST(Dropout, KeepsTheRightShareAndTheMean) {
     sum += value;
     kept += value != 0;
   }
-  // Five standard deviations of a binomial: sqrt(0.25 * 0.75 / 65536) = 0.0017.
+  // 65,536 elements are kept with probability 0.75: one standard deviation of the share is
+  // sqrt(0.25 * 0.75 / 65536) = 0.0017.
   EXPECT_NEAR(kept / count, 0.75, 5 * 0.0017);
   EXPECT_NEAR(sum / count, 1, 5 * 0.0017 / 0.75);
 }
 
-// Two ranks of two samples see what one rank of four does; another step, layer or seed another mask.
+// Two ranks of two samples must draw what one rank of four does. Another step, layer or seed must
+// draw another mask.
 TEST(Dropout, MaskFollowsTheSampleNotTheRank) {
   for (const Backend backend : {Backend::reference, Backend::cpu}) {
     const Tensor x = Random(8).uniform({4, 64}, 1, 2);

@@ -1,5 +1,5 @@
-// A captured step: kernels enqueue only, read StepControl on the device, and leave nothing behind that the next
-// replay would find.
+// Tests a captured step: kernels only enqueue work, read StepControl on the device, and leave
+// nothing that changes the next replay.
 #include <gtest/gtest.h>
 
 #include "kernels/batch_norm/batch_norm.h"
@@ -41,7 +41,7 @@ std::vector<float> random_floats(std::int64_t count, unsigned seed) {
   return {values.begin(), values.end()};
 }
 
-// Dropout, batch norm, loss and LARS with the norm of its gradients, one behind the other.
+// A step of dropout, batch norm, loss, and LARS with the norm of its gradients, in this order.
 struct Step {
   static constexpr std::int64_t kSamples = 64, kClasses = 520, kElements = kSamples * kClasses;
   OnDevice<StepControl> control{{all_valid(kSamples)}};

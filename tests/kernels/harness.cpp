@@ -16,10 +16,10 @@ namespace {
 
 constexpr std::size_t kGuard = 64;
 constexpr std::byte kGuardByte{0xA5};
-constexpr std::byte kPoison{0xFF};        // every float and double of these bytes is NaN
-constexpr double kBf16Rounding = 0x1p-8;  // relative error of one rounding, at most
+constexpr std::byte kPoison{0xFF};        // every float and double of these bytes is a NaN
+constexpr double kBf16Rounding = 0x1p-8;  // the largest relative error of one rounding
 
-// Memory of a backend with guard bytes behind it.
+// Memory of a backend, followed by guard bytes.
 class Buffer {
  public:
   Buffer(Backend backend, std::size_t bytes)
@@ -78,7 +78,7 @@ bool contains(const std::vector<T>& list, T value) {
   return std::find(list.begin(), list.end(), value) != list.end();
 }
 
-// The element type that a tensor of a case has on a backend.
+// Returns the element type in which a backend stores a case's tensor.
 DType stored_type(Backend backend, const Case& test, const TensorDesc& desc) {
   const bool activation = desc.dtype == DType::f32 && desc.shape.rank() >= 2;
   return activation && backend != Backend::reference ? test.activations : desc.dtype;
@@ -100,7 +100,7 @@ KernelRequest request_of(Backend backend, Layout images, const Case& test) {
   return request;
 }
 
-// The operands of one bound kernel in memory.
+// The memory of one bound kernel's operands.
 struct Memory {
   std::vector<Buffer> inputs, outputs;
   Buffer workspace;
@@ -121,7 +121,8 @@ std::vector<Tensor> collect(const std::vector<TensorDesc>& descs, const std::vec
   return tensors;
 }
 
-// The shared buffer is the output's; it holds the input when the launch starts. Returns the allocations of the launch.
+// Launches once and returns the number of allocations. With `share`, an input and an output share
+// the output's buffer, which holds the input when the launch starts.
 long launch_once(const KernelRequest& request, const Case& test, Share share, const Launch& launch,
                  Memory& memory) {
   for (Buffer& output : memory.outputs) output.poison();
@@ -133,7 +134,7 @@ long launch_once(const KernelRequest& request, const Case& test, Share share, co
   return allocations() - before;
 }
 
-// What a launch must leave alone, and the channel padding that it must leave zero.
+// Checks that a launch changed nothing outside its outputs, and that channel padding is zero.
 void check_surroundings(const KernelRequest& request, const Case& test, const Memory& memory) {
   for (std::size_t i = 0; i < memory.inputs.size(); ++i) {
     EXPECT_TRUE(memory.inputs[i].guard_intact()) << test.name << " wrote beyond input " << i;
@@ -171,7 +172,7 @@ Result run(Backend backend, Layout images, const Case& test, Share share) {
   if (share) inputs[share->first] = outputs[share->second];
   Launch launch;
   {
-    // Binding must keep no reference to the spans.
+    // These vectors die before the launch, because binding must keep no reference to them.
     const std::vector<void*> in = inputs, out = outputs;
     launch = kernel.bind(
         {in, out, memory.workspace.address(), static_cast<const StepControl*>(control.address())});
@@ -220,7 +221,7 @@ void expect_close(const Tensor& actual, const Tensor& expected, double tolerance
     difference += d * d;
     norm += expected.values[i] * expected.values[i];
   }
-  // A NaN anywhere makes the comparison false.
+  // If any value is NaN, this comparison is false.
   EXPECT_TRUE(difference <= tolerance * tolerance * norm)
       << what << ": relative L2 error " << std::sqrt(difference / norm) << ", bound " << tolerance;
 }
@@ -273,7 +274,7 @@ std::vector<double> central_differences(const std::function<double(const std::ve
   std::vector<double> derivative;
   for (double& value : inputs[position].values) {
     const double middle = value;
-    // The operand is stored as a float: differences are taken between what it really becomes.
+    // The operand is stored as a float, so divide by the difference of the stored values.
     const auto above = static_cast<float>(middle + step), below = static_cast<float>(middle - step);
     value = above;
     const double up = function(inputs);

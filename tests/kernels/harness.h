@@ -1,6 +1,7 @@
-// Runs a kernel the way the runtime does, only harder: outputs and workspace start as NaN, buffers have guard
-// bytes behind them, every launch is done twice and must not allocate, operands may share a buffer. And the two checks that every
-// operation gets: a backend against the reference, and the reference against central differences.
+// Runs a kernel as the runtime does, but harder: outputs and workspace start as NaN, buffers are
+// followed by guard bytes, every launch is done twice and must not allocate, and operands may share
+// a buffer. Offers the two checks that every operation gets: a backend against the reference, and
+// the reference against central differences.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +16,8 @@
 
 namespace convoy::kernels::testing {
 
-// A tensor with its values in row-major order of the logical shape; `bytes`, where set, is the exact buffer
-// (what only the kernel that wrote it can read: aux).
+// A tensor with its values in row-major order of the logical shape. `bytes`, if set, is the exact
+// buffer, for an output that only its own kernel can read (aux).
 struct Tensor {
   TensorDesc desc;
   std::vector<double> values;
@@ -25,30 +26,33 @@ struct Tensor {
 
 using Maker = std::function<Kernel(Backend, KernelRequest&)>;
 
-// One operation with its operands. Inputs of four extents whose layout is open are given the layout under
-// test; those marked `free_layout` (weights) are left to the maker.
+// One operation with its operands. An input of four extents with an open layout gets the layout
+// under test, unless it is in `free_layout` (weights): then the maker chooses.
 struct Case {
   std::string name = {};
   Maker maker = {};
   std::vector<Tensor> inputs = {};
   std::vector<TensorDesc> outputs = {};
   StepControl control = {};
-  std::vector<int> free_layout = {};  // inputs that the maker lays out
-  std::vector<int> updated = {};      // inputs that the kernel writes
-  std::vector<int> ignored = {};      // outputs not to be compared between backends (aux)
-  std::vector<int> single = {};  // outputs that stay f32 whatever the activations are (gradients of weights)
-  double tolerance = 2e-6;       // on the relative L2 error of every output against the reference
-  bool onednn = false;  // on the cpu executes oneDNN primitives, which allocate a little of their own
-  // What f32 tensors of two and more extents are stored as outside the reference: f32 or bf16 (in_bf16 sets it).
+  std::vector<int> free_layout = {};  // inputs whose layout the maker chooses
+  std::vector<int> updated = {};      // inputs that the kernel updates
+  std::vector<int> ignored = {};      // outputs that backends need not agree on (aux)
+  // Outputs that stay f32 whatever the type of activations is (gradients of weights).
+  std::vector<int> single = {};
+  double tolerance = 2e-6;  // bounds every output's relative L2 error
+  // The cpu backend runs oneDNN primitives, which allocate a little of their own.
+  bool onednn = false;
+  // The type in which backends but the reference store f32 tensors of two or more extents: f32, or
+  // bf16 by in_bf16().
   DType activations = DType::f32;
 };
-// The case with bf16 activations: the values of its inputs are rounded, so that the reference starts from the same
-// numbers, and outputs in bf16 may differ by a rounding.
+// Returns the case with bf16 activations. Its inputs are rounded, so that the reference starts from
+// the same numbers, and outputs in bf16 may differ by one rounding.
 Case in_bf16(Case test);
 
 struct Result {
   std::vector<Tensor> outputs;
-  std::vector<Tensor> inputs;  // after the launch
+  std::vector<Tensor> inputs;  // as they are after the launch
   std::vector<std::pair<int, int>> in_place;
 };
 
@@ -56,46 +60,47 @@ using Share = std::optional<std::pair<int, int>>;
 Result run(Backend backend, Layout images, const Case& test, Share share = std::nullopt);
 inline Result run_reference(const Case& test) { return run(Backend::reference, Layout::row_major, test); }
 
-// What this program and its libraries have taken from the heap through C++ so far.
+// Returns how often this program and its libraries have allocated heap memory through C++ so far.
 long allocations();
 
-// The backends under test on this machine and the layouts of images that each takes.
+// Returns the backends that this machine can test, and the image layouts that a backend takes.
 std::vector<Backend> backends();
 std::vector<Layout> layouts_of(Backend backend);
 
-// The case in every layout and element type of every backend (or of those given), out of place and in place,
-// against the reference.
+// Compares the case with the reference in every layout and element type of every backend (or of
+// those given), out of place and in place.
 void expect_matches_reference(const Case& test);
 void expect_matches_reference(const Case& test, const std::vector<Backend>& under_test);
-// Every permitted in-place pair gives the bits of `expected`.
+// Checks that every permitted pair of operands in one buffer gives the bits of `expected`.
 void expect_in_place_equals(Backend backend, Layout images, const Case& test, const Result& expected);
 void expect_close(const Tensor& actual, const Tensor& expected, double tolerance, const std::string& what);
-// The outputs and updated inputs that `test` does not ignore.
+// Compares the outputs and updated inputs that `test` does not ignore.
 void expect_same(const Case& test, const Result& actual, const Result& expected, const std::string& what);
 
-// Derivative of a function of the inputs by all elements of one of them, by central differences.
+// Differentiates a function of the inputs by all elements of one input, by central differences.
 std::vector<double> central_differences(const std::function<double(const std::vector<Tensor>&)>& function,
                                         std::vector<Tensor> inputs, int position, double step = 0x1p-7);
-// The function being sum(projection * output) of a case on the reference backend. `projection` has one tensor
-// per output; an empty one leaves that output out.
+// Does so for the function sum(projection * output) of a case on the reference backend.
+// `projection` has a tensor for each output; an empty one leaves that output out.
 std::vector<double> central_differences(const Case& forward, int position,
                                         const std::vector<std::vector<double>>& projection,
                                         double step = 0x1p-7);
 double dot(const std::vector<double>& a, const std::vector<double>& b);
-// Batch norm's sums over the first `valid` samples of a tensor: f64 [2, C].
+// Returns batch norm's sums over the first `valid` samples of a tensor, f64 [2, C].
 Tensor batch_norm_sums(const Tensor& x, std::int64_t valid);
 void expect_gradient(const std::vector<double>& analytic, const std::vector<double>& numeric,
                      const std::string& what, double tolerance = 2e-3);
 
-// Random tensors, the same in every run.
+// Makes random tensors, the same in every run.
 class Random {
  public:
   explicit Random(unsigned seed) : engine_(seed) {}
   Tensor uniform(Shape shape, double low = -1, double high = 1);
-  // Magnitudes in [0.5, 1.5], random signs: nothing within a step of a kink at zero.
+  // Returns magnitudes in [0.5, 1.5] with random signs, so that no step of a difference crosses a
+  // kink at zero.
   Tensor away_from_zero(Shape shape);
-  // A permutation of equally spaced values in [-1, 1]: no two within a step of each other in a tensor of up
-  // to a hundred elements or so.
+  // Returns equally spaced values in [-1, 1] in random order. In a tensor of up to about a hundred
+  // elements no two are within one step of a difference.
   Tensor distinct(Shape shape);
   int pick(int low, int high) { return std::uniform_int_distribution<int>(low, high)(engine_); }
   bool coin() { return pick(0, 1) == 1; }

@@ -1,4 +1,5 @@
-// That the harness sees what it has to see; and the allocation functions by which it counts.
+// Tests that the harness sees the faults it must see. Defines the allocation functions by which it
+// counts.
 #include "tests/kernels/harness.h"
 
 #include <gtest/gtest-spi.h>
@@ -31,7 +32,7 @@ long allocations() { return allocation_count; }
 
 namespace {
 
-// y = x by a kernel with a fault in it.
+// Makes a kernel for y = x with a fault in it.
 template <typename Body>
 Case faulty(Body body) {
   Case test;
@@ -89,7 +90,7 @@ TEST(Harness, SeesALaunchThatAllocates) {
     const std::vector<float> taken(operands.in(0), operands.in(0) + 4);
     std::copy(taken.begin(), taken.end(), operands.out(0));
   });
-  run(Backend::reference, Layout::row_major, test);  // which may
+  run(Backend::reference, Layout::row_major, test);  // the reference may allocate
   EXPECT_NONFATAL_FAILURE(run(Backend::cpu, Layout::row_major, test), "allocates memory when it is launched");
 }
 

@@ -1,4 +1,4 @@
-// What cuda_memory.cpp and no_cuda.cpp share: memory of the host backends.
+// Memory of the host backends, which cuda_memory.cpp and no_cuda.cpp share.
 #pragma once
 
 #include <cstddef>

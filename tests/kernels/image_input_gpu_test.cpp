@@ -1,4 +1,4 @@
-// Resampling and normalising on the device give the bits of the host.
+// Tests that resampling and normalising on the device give the bits of the host.
 #include <gtest/gtest.h>
 
 #include "tests/kernels/image_input_support.h"
@@ -20,8 +20,8 @@ class CudaImageInput : public ::testing::Test {
   Random random_{2026};
 };
 
-// Copies, small and large steps each way, the limits of stored weights (7.5) and beyond, a window
-// of 65,536 pixels.
+// Tests copies, small and large scales in both directions, scales at and beyond 7.5, the largest
+// whose weights the kernel stores, and a window of 65,536 pixels.
 TEST_F(CudaImageInput, ResamplesAtAnyScale) {
   struct Size {
     int height, width;
@@ -42,7 +42,8 @@ TEST_F(CudaImageInput, ResamplesAtAnyScale) {
     }
 }
 
-// Reductions around the limit of what is stored: 7.5.
+// 120 pixels to 16 are a scale of 7.5, the largest for which the kernel stores weights. Tests
+// scales around it.
 TEST_F(CudaImageInput, ResamplesAroundTheLimitOfStoredWeights) {
   CutBatch batch(3);
   const std::vector<int> extents = {119, 120, 121, 127, 128, 129};
@@ -59,7 +60,7 @@ TEST_F(CudaImageInput, CentreCropsAndPadding) {
     batch.add(axis_of(50, 36, 4, 0, 32), axis_of(75, 54, 21, 0, 33), true, 7, random_);
     for (const bool flip : {false, true})
       for (const int place : {-40, -32, -5, 0, 4, 39, 45}) {
-        // A crop of 32x33 at `place` of an image of 40x40.
+        // Returns one axis of a crop of 32 x 33 at `place` of an image of 40 x 40.
         const auto cropped = [&](int outputs) {
           AxisMap axis{.start = static_cast<double>(std::min(place, 0))};
           axis.begin = std::min(std::max(-place, 0), outputs);

@@ -1,4 +1,5 @@
-// Batches of cuts with transforms, for the tests of resampling and normalising.
+// Makes batches for the tests of resampling and normalising: for each sample a cut (the part of a
+// stored image that a crop needs) and the transform that says what becomes of it.
 #pragma once
 
 #include <cstring>
@@ -11,8 +12,8 @@
 
 namespace convoy::kernels::testing {
 
-// Outputs begin to end, after `skipped`, of `extent` pixels that become `resized`; the cut is what
-// they need.
+// Maps one axis: `extent` pixels become `resized`, of which outputs `begin` to `end`, after the
+// first `skipped`, are wanted. Sets the pixels that they read, which are the cut.
 inline AxisMap axis_of(int extent, int resized, int skipped, int begin, int end) {
   AxisMap axis{.scale = static_cast<double>(extent) / resized, .skipped = skipped, .extent = extent};
   axis.begin = begin;
@@ -24,11 +25,11 @@ inline AxisMap axis_of(int extent, int resized, int skipped, int begin, int end)
   return axis;
 }
 
-// A batch of one cut after the other.
+// Holds the cuts of a batch one after the other in memory, with their transforms.
 class CutBatch {
  public:
   explicit CutBatch(int channels) : channels_(channels) {}
-  // Random pixels in rows that are `slack` longer than the cut's.
+  // Appends a cut of random pixels. Its rows in memory are `slack` pixels longer than the cut.
   void add(const AxisMap& rows, const AxisMap& columns, bool flip, int slack, Random& random) {
     SampleTransform transform;
     transform.rows = rows;

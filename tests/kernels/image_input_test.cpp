@@ -1,5 +1,5 @@
-// The plain kernels that make images ready for the first layer, against numbers worked out by hand.
-// That they have Pillow's bits: tests/data/device_path_test.cpp.
+// Tests the plain kernels that prepare images for the first layer with numbers worked out by hand.
+// tests/data/device_path_test.cpp tests that they give Pillow's bits.
 #include <gtest/gtest.h>
 
 #include <stdexcept>
@@ -25,7 +25,8 @@ std::vector<double> resampled(const std::vector<int>& pixels, const AxisMap& row
 }
 
 TEST(ResampleKernel, ReducesByAveraging) {
-  // Four pixels to two: a triangle two pixels wide has the weights 3, 3, 1 (of 7) at the border.
+  // Four pixels become two. The filter is a triangle, whose weights at the border are 3, 3 and 1,
+  // of 7.
   EXPECT_EQ(resampled({0, 70, 210, 70}, axis_of(1, 1, 0, 0, 1), axis_of(4, 2, 0, 0, 2), 1, 2),
             (std::vector<double>{60, 130}));
 }
@@ -38,7 +39,8 @@ TEST(ResampleKernel, EnlargesBetweenNeighbours) {
 }
 
 TEST(ResampleKernel, MirrorsAndFillsPadding) {
-  AxisMap columns{.start = -1, .extent = 3};  // a crop one pixel to the left of three
+  // The crop begins one pixel to the left of an image of three.
+  AxisMap columns{.start = -1, .extent = 3};
   columns.size = 3;
   columns.begin = 1;
   columns.end = 4;
@@ -52,7 +54,7 @@ TEST(ResampleKernel, SamplesThatAreNotValidAreFilled) {
   Random random(1);
   CutBatch batch(1);
   for (int n = 0; n < 2; ++n) batch.add(axis_of(2, 2, 0, 0, 2), axis_of(2, 2, 0, 0, 2), false, 0, random);
-  batch.transforms[1].offset = std::int64_t{1} << 60;  // not to be read
+  batch.transforms[1].offset = std::int64_t{1} << 60;  // must not be read
   Case test = resample_case(batch, {2, 1, 2, 2});
   test.control.valid = 1;
   const std::vector<double> values = run_reference(test).outputs[0].values;
@@ -64,9 +66,9 @@ TEST(NormaliseKernel, ScalesShiftsAndBlanks) {
       {DType::u8, {2, 1, 2, 3}, Layout::channels_last, nullptr}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, {}};
   std::vector<SampleTransform> transforms(2);
   for (SampleTransform& transform : transforms)
-    transform.rows.end = transform.columns.end = 2;  // no last column
+    transform.rows.end = transform.columns.end = 2;  // the last column is padding
   transforms[0].erased[1] = {-1, 0, 2, 1};
-  transforms[1].flip = 1;  // so the first column is padding
+  transforms[1].flip = 1;  // mirrored, so the first column is padding
   const NormaliseProblem problem{{0.5f}, {-8}};
   Case test = normalise_case(images, transforms, 2);
   test.maker = [=](Backend b, KernelRequest& r) { return normalise_forward(b, problem, r); };
@@ -78,7 +80,7 @@ TEST(NormaliseKernel, ScalesShiftsAndBlanks) {
   EXPECT_EQ(std::vector<double>(values.begin() + 12, values.end()), std::vector<double>(12, 0.0));
 }
 
-// Operations may have moved the padding: its colour is kept.
+// If operations may have moved the padding, its colour must be kept.
 TEST(NormaliseKernel, PaddingStaysIfThereAreOperations) {
   const Tensor images{{DType::u8, {1, 1, 1, 2}, Layout::channels_last, nullptr}, {20, 30}, {}};
   std::vector<SampleTransform> transforms(1);

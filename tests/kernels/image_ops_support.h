@@ -1,4 +1,4 @@
-// Batches of pictures with operations, for the tests of the host and of the device.
+// Makes batches of pictures with operations, for the tests of host and device.
 #pragma once
 
 #include <cmath>
@@ -11,7 +11,8 @@
 
 namespace convoy::kernels::testing {
 
-// Gradients with noise; every fourth sample has few levels, the one after it a single one.
+// Returns pictures of gradients with noise. Of every four samples, the third has few levels and the
+// fourth has one.
 inline Tensor pictures(const Shape& shape) {
   Tensor images{{DType::u8, shape, Layout::channels_last, nullptr}, {}, {}};
   for (std::int64_t n = 0; n < shape[0]; ++n)
@@ -43,7 +44,7 @@ inline Case image_ops(const Shape& shape, const std::vector<SampleTransform>& tr
           .tolerance = 0};
 }
 
-// [H, W, C] of sample n.
+// Returns the bytes of sample n, [H, W, C].
 inline std::vector<std::uint8_t> bytes_of_sample(const Tensor& images, std::int64_t n) {
   const Shape& s = images.desc.shape;
   std::vector<std::uint8_t> bytes;

@@ -1,4 +1,5 @@
-// Image operations of a batch: every sample its own, with the bits of the host's code.
+// Tests that every sample of a batch gets its own image operations, with the bits of the host's
+// code.
 #include "kernels/image_ops/image_ops.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +18,7 @@ TEST(ImageOpsForward, GivesEverySampleItsOperations) {
   transforms[0].ops[0] = {ImageOpKind::solarize, 100, {}};
   transforms[0].ops[1] = {ImageOpKind::affine, 0, {0, 65536, 0, -65536, 0, 7 * 65536}};
   transforms[2].ops[0] = {ImageOpKind::saturation, 0.3f, {}};
-  transforms[3].ops[0] = {ImageOpKind::brightness, 0.5f, {}};  // not valid
+  transforms[3].ops[0] = {ImageOpKind::brightness, 0.5f, {}};  // this sample is not valid
   Case test = image_ops(shape, transforms, kMostImageOps);
   test.control.valid = 3;
   const Result result = run_reference(test);
@@ -29,7 +30,8 @@ TEST(ImageOpsForward, GivesEverySampleItsOperations) {
   }
 }
 
-// A list that is longer than the problem allows would need a workspace that was never asked for.
+// A list that is longer than the problem allows would need a workspace that the kernel never asked
+// for.
 TEST(ImageOpsForward, StopsAfterTheMostOperations) {
   const ImageOp posterize{ImageOpKind::posterize, 128, {}}, invert{ImageOpKind::solarize, 0, {}};
   std::vector<SampleTransform> both(1), first(1);

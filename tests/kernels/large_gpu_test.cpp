@@ -1,5 +1,5 @@
-// The CUDA backend on tensors that need many blocks, with extents that leave some of them half empty; the tests of
-// the operations themselves use small ones.
+// Tests the CUDA backend on tensors that need many blocks, some of them half empty. The tests of
+// each operation use small tensors.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -39,7 +39,8 @@ Maker maker_of(Kernel (*make)(Backend, const Problem&, KernelRequest&), const Pr
   return [=](Backend backend, KernelRequest& request) { return make(backend, problem, request); };
 }
 
-// Packs of 16 bytes; packs that do not fill a block's width; one channel; an odd number of channels; many tiles of columns.
+// Rows of 16-byte packs; packs that do not fill a block's width; one channel; an odd number of
+// channels; many tiles of columns.
 const std::vector<Shape> kShapes = {{2, 64, 56, 56}, {2, 160, 31, 33}, {9, 1, 28, 28}, {2, 147, 23, 29},
                                     {2, 2048, 7, 7}, {111, 1000},      {3, 24, 19, 17}};
 
@@ -105,7 +106,8 @@ Norm norm(Random& random, const BatchNormProblem& problem, const Shape& shape) {
   return n;
 }
 
-// One more, with enough rows for every block and turn. In brief with it a shape of packs and an odd number of channels.
+// Adds a shape with enough rows for every block to take several turns. A brief run tests one shape
+// of packs, one odd number of channels, and that.
 std::vector<Shape> norm_shapes() {
   std::vector<Shape> shapes = kShapes;
   if (test::brief()) shapes = {{2, 160, 31, 33}, {2, 147, 23, 29}};
@@ -164,7 +166,7 @@ TEST_F(CudaLarge, BatchNormBackward) {
                                      .write_gradient = residual || second,
                                      .second_input_gradient = second};
       const Norm n = norm(random_, problem, shape);
-      // Where the mask is computed from x again, a value within rounding of zero may go either way.
+      // If the mask is computed from x again, values within rounding of zero may be masked or not.
       const double tolerance = relu && !residual ? 2e-3 : 5e-6;
       const std::string name = "batch_norm " + shape.to_string();
       Case reduce{.name = name + " backward_reduce",
@@ -172,7 +174,7 @@ TEST_F(CudaLarge, BatchNormBackward) {
                   .inputs = {n.x, n.sums, n.gamma, n.beta, n.dy},
                   .outputs = {f64({2, shape[1]}), f32({shape[1]}), f32({shape[1]})},
                   .control = n.control,
-                  // The sum of one channel alone may be small against its terms.
+                  // With one channel, the sum may be small compared with its terms.
                   .tolerance = shape[1] == 1 ? 10 * tolerance : tolerance};
       if (relu && residual) reduce.inputs.push_back(random_.uniform(shape));
       if (second) reduce.inputs.push_back(random_.uniform(shape));
@@ -262,7 +264,7 @@ TEST_F(CudaLarge, LocalResponseNorm) {
                     .tolerance = 4e-6};
           return half ? in_bf16(test) : test;
         };
-        // y of the reference in both: the device does not read it.
+        // Both get the reference's y, as the device does not read it.
         Case reference = backward(expected, expected.outputs[0]);
         reference.inputs[1].values = expected.outputs[0].values;
         const Case device = backward(actual, expected.outputs[0]);
@@ -309,7 +311,7 @@ TEST_F(CudaLarge, SoftmaxCrossEntropy) {
       mixed.inputs.push_back(mix_operand({1, 0.7f}));
       mixed.control = all_valid(shape[0] - 1);
       expect_matches(mixed);
-      // From probabilities in bf16 the difference to a target of one loses bits that the output then lacks.
+      // If a probability in bf16 is close to a target of one, their difference has lost bits.
       expect_matches({.name = "softmax backward " + shape.to_string(),
                       .maker = maker_of(softmax_cross_entropy_backward, problem),
                       .inputs = {floats(shape, run_reference(forward).outputs[0].values), labels(classes)},
@@ -339,7 +341,8 @@ TEST_F(CudaLarge, Optimizer) {
       {0, 600'000, true, true},
       {600'000, 64, false, false},
       {600'064, 300'001, true, true},
-      {900'065, 99'000, false, true}};  // offsets off 16 bytes behind the third; a gap at the end
+      // The offset after the third segment is no multiple of 16 bytes, and a gap is at the end.
+      {900'065, 99'000, false, true}};
   for (const OptimizerKind kind : {OptimizerKind::sgd, OptimizerKind::lars, OptimizerKind::adamw})
     for (const bool flag : {false, true}) {
       problem.kind = kind;
@@ -358,7 +361,7 @@ TEST_F(CudaLarge, Optimizer) {
         test.inputs.push_back(random_.uniform(flat, 0.01, 1));
       }
       expect_matches(test);
-      // With the copy: the bits of the parameters, rounded.
+      // With a copy as output: it has the parameters rounded to bf16.
       if (!flag) continue;
       Case with_copy = test;
       with_copy.outputs = {{DType::bf16, flat, Layout::any, nullptr}};

@@ -1,4 +1,4 @@
-// Local response normalisation.
+// Tests local response normalisation.
 #include "kernels/local_response_norm/local_response_norm.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,8 @@ Case gradient(const LocalResponseNormProblem& problem, Backend backend, Layout l
           .tolerance = 2e-6};
 }
 
-// Large alphas, so that the scale counts; an even size, whose window is not symmetric; another exponent.
+// Large alphas make the scale matter; one size is even, so its window is not symmetric; one
+// exponent differs.
 const std::vector<LocalResponseNormProblem> kProblems = {{.alpha = 2, .k = 2},
                                                          {.size = 4, .alpha = 1},
                                                          {.size = 3, .alpha = 1, .beta = 0.6f},
@@ -70,7 +71,8 @@ TEST(LocalResponseNorm, BackwardIsTheDerivative) {
   }
 }
 
-// alpha is divided by the size, and a window of even size reaches further down than up.
+// alpha is divided by the size. A window of even size reaches further to lower channels than to
+// higher ones.
 TEST(LocalResponseNorm, KnownAnswers) {
   const LocalResponseNormProblem problem{.size = 2, .alpha = 2, .beta = 1, .k = 1};
   const Case test = normalised(problem, floats({1, 3, 1, 1}, {1, 2, 3}));

@@ -1,4 +1,4 @@
-// Memory of a backend under test, and whether it can be tested on this machine.
+// Gives tests the memory of a backend, and says whether this machine can test it.
 #pragma once
 
 #include <cstddef>
@@ -8,13 +8,13 @@
 
 namespace convoy::kernels::testing {
 
-// Whether this is a CUDA build and the machine has a GPU.
+// Returns whether this is a CUDA build on a machine with a GPU.
 bool gpu_present();
 
-// Memory that the backend's kernels read and write, aligned to 64 bytes and not to 128, so that a kernel that wants more
-// fails.
+// Returns memory that the backend's kernels can use. It is aligned to 64 bytes but not to 128, so
+// that a kernel that needs more fails.
 std::shared_ptr<std::byte> allocate(Backend backend, std::size_t bytes);
-// Copies between host memory and a backend's; waits for what was launched before on the default stream.
+// Copies between host memory and a backend's memory, after all work on the default stream.
 void copy_in(Backend backend, std::byte* to, const std::byte* from, std::size_t bytes);
 void copy_out(Backend backend, std::byte* to, const std::byte* from, std::size_t bytes);
 

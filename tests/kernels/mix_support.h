@@ -1,4 +1,4 @@
-// The operand that says how samples are mixed.
+// Makes the operand that says how samples are mixed.
 #pragma once
 
 #include <cstring>

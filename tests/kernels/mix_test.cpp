@@ -1,4 +1,4 @@
-// Mixing of samples with their partners.
+// Tests the mixing of samples with their partners.
 #include "kernels/mix/mix.h"
 
 #include <gtest/gtest.h>

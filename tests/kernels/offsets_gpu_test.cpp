@@ -1,4 +1,4 @@
-// The CUDA backend on tensors of more than 2^31 bytes or elements.
+// Tests the CUDA backend on tensors of more than 2^31 bytes or elements.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace convoy::kernels::testing {
 namespace {
 
-// A tensor of more than 2^31 bytes, so that an offset in 32 bits shows.
+// Uses tensors of more than 2^31 bytes, so that a 32-bit offset would show.
 TEST(CudaOffsets, BeyondTwoGigabytes) {
   if (!gpu_present()) GTEST_SKIP() << "no GPU here";
   const Shape shape{3, 64, 2048, 2048};
@@ -39,7 +39,7 @@ TEST(CudaOffsets, BeyondTwoGigabytes) {
   EXPECT_EQ(result[64], 14.0 * 2048 * 2048);
 }
 
-// More than 2^31 elements, of which the last image alone is looked at.
+// Uses more than 2^31 elements but checks the last image only.
 TEST(CudaOffsets, OfPoolsBeyondTwoBillionElements) {
   if (!gpu_present()) GTEST_SKIP() << "no GPU here";
   const Shape x{129, 64, 512, 512}, y{129, 64, 256, 256};
@@ -47,7 +47,8 @@ TEST(CudaOffsets, OfPoolsBeyondTwoBillionElements) {
   const auto bf16_of = [](float value) {
     return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16);
   };
-  const auto at = [](std::size_t h, std::size_t w, std::size_t c) {  // no two of a window are the same
+  // No two values of one window are equal.
+  const auto at = [](std::size_t h, std::size_t w, std::size_t c) {
     return static_cast<float>(((h * 512 + w) * 7 + c) % 251);
   };
   const auto image = static_cast<std::size_t>(x.elements() / 129), pooled = image / 4;

@@ -1,4 +1,4 @@
-// Optimizers and the squared norm.
+// Tests the optimizers and the squared norm.
 #include "kernels/optimizer/optimizer.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace convoy::kernels::testing {
 namespace {
 
-// parameters, gradients and states, and the control of a step in the middle of a run.
+// Makes an update in the middle of a run. `buffers`: parameters, gradients and states.
 Case update(const OptimizerProblem& problem, std::vector<Tensor> buffers) {
   Case test{.name = "optimizer_update kind " + std::to_string(int(problem.kind)),
             .maker = [=](Backend b, KernelRequest& request) { return optimizer_update(b, problem, request); },
@@ -42,7 +42,7 @@ std::vector<OptimizerProblem> problems() {
           {.kind = OptimizerKind::adamw, .average_decay = 0.9}};
 }
 
-// Segments of all sizes with gaps between them, more than one piece of work long, with each pair of flags.
+// Segments have all sizes and gaps between them; one is longer than a thread's piece of work.
 TEST(Optimizer, MatchesTheReference) {
   Random random(1);
   for (OptimizerProblem problem : problems()) {
@@ -62,7 +62,8 @@ TEST(Optimizer, MatchesTheReference) {
   }
 }
 
-// Three steps of torch.optim, PyTorch 1.13, from [1, -2, 0.5] with lr 0.1 and weight_decay 0.01.
+// Expected values are from three steps of torch.optim, PyTorch 1.13, from [1, -2, 0.5] with lr 0.1
+// and weight_decay 0.01.
 TEST(Optimizer, AgreesWithPyTorch) {
   const std::vector<double> gradients[] = {{0.1, 0.2, -0.3}, {0.4, -0.5, 0.6}, {-0.7, 0.8, 0.9}};
   const std::vector<double> expected[] = {{0.961372793, -2.02796364, 0.374443442},
@@ -92,7 +93,8 @@ TEST(Optimizer, AgreesWithPyTorch) {
   }
 }
 
-// By hand: the average copies in step 0, then goes a quarter of the way to the updated parameter.
+// Worked out by hand: the average is a copy in step 0, and then moves a quarter of the way to the
+// updated parameter.
 TEST(Optimizer, AveragesFollowTheUpdatedParameters) {
   const OptimizerProblem problem{.momentum = 0, .average_decay = 0.75, .segments = {{0, 2, true, true}}};
   for (const Backend b : {Backend::reference, Backend::cpu}) {
@@ -134,7 +136,8 @@ TEST(MovingAverage, MatchesTheReference) {
     }
 }
 
-// By hand: |w| = 5, |g| = 10 * 0.5; trust = 0.1 * 5 / (5 + 0.2 * 5); v = lr trust (g + wd w).
+// Worked out by hand: |w| = 5, |g| = 10 * 0.5; trust = 0.1 * 5 / (5 + 0.2 * 5); v = lr trust (g +
+// wd w).
 TEST(Optimizer, LarsScalesBySegmentNorms) {
   const OptimizerProblem problem{.kind = OptimizerKind::lars,
                                  .weight_decay = 0.2f,
@@ -166,7 +169,7 @@ TEST(SquaredNorm, MatchesTheReference) {
     expect_matches_reference(norm(random.uniform({count})));
 }
 
-// Clipping must not make the parameters depend on the number of threads.
+// Clipping by the norm must not make parameters depend on the number of threads.
 TEST(SquaredNorm, HasTheSameBitsForAnyNumberOfThreads) {
   const Case test = norm(Random(3).uniform({200003}));
   const int threads = omp_get_max_threads();

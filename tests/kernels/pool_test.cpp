@@ -1,4 +1,4 @@
-// Maximum and average pooling.
+// Tests maximum and average pooling.
 #include "kernels/pool/pool.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ Case pool(const PoolProblem& problem, Tensor x) {
   return test;
 }
 
-// dx of one backend in one layout, with that backend's own aux.
+// Returns dx of a backend in a layout. Its aux is that of the same backend's forward.
 Result backward(Backend backend, Layout layout, const PoolProblem& problem, const Case& forward,
                 const Tensor& dy) {
   const Result result = run(backend, layout, forward);
@@ -100,7 +100,8 @@ TEST(Pool, BackwardIsTheDerivative) {
     }
 }
 
-// What a ReLU on the maxima gives, to the bit, on windows without a value above zero too; aux does not change.
+// The fused ReLU must give the bits of a ReLU on the maxima, even if no value of a window is above
+// zero, and must not change aux.
 TEST(Pool, FusedReluIsThatOfTheMaximum) {
   Random random(5);
   for (PoolProblem problem : problems(PoolKind::max))
@@ -130,7 +131,8 @@ TEST(Pool, FusedReluIsThatOfTheMaximum) {
     }
 }
 
-// Equal maxima are the rule behind a ReLU: the gradient must go to the first of them alone, on every backend.
+// After a ReLU many maxima are equal (zero). Every backend must give the gradient to the first of
+// them alone.
 TEST(Pool, FirstOfEqualMaximaGetsTheGradient) {
   const PoolProblem problem{.kernel = {2, 2}, .stride = {2, 2}};
   const Case forward = pool(problem, floats({1, 1, 2, 4}, {0, 0, 1, 5, 0, 0, 5, 5}));
@@ -143,8 +145,8 @@ TEST(Pool, FirstOfEqualMaximaGetsTheGradient) {
 
 TEST(Pool, MaximumKeepsNaN) {
   Tensor x = Random(4).uniform({1, 3, 4, 4});
-  x.values[0] =
-      std::numeric_limits<double>::quiet_NaN();  // before other values of its window, and at its end
+  // One NaN comes before the other values of its window, and one is the last of its window.
+  x.values[0] = std::numeric_limits<double>::quiet_NaN();
   x.values[7] = std::numeric_limits<double>::quiet_NaN();
   for (const Backend b : {Backend::reference, Backend::cpu})
     for (const Layout layout : layouts_of(b)) {
@@ -155,11 +157,11 @@ TEST(Pool, MaximumKeepsNaN) {
     }
 }
 
-// Known answers, worked out by hand from PyTorch's definition.
+// Expected values are worked out by hand from PyTorch's definition.
 TEST(Pool, DivisorsAreThoseOfPyTorch) {
   const Tensor ones = floats({1, 1, 1, 4}, {1, 1, 1, 1});
-  // Width 4, kernel 3, stride 2, padding 1: windows [-1, 2), [1, 4), and with ceil_mode [3, 6) of which
-  // PyTorch counts [3, 5).
+  // With width 4, kernel 3, stride 2 and padding 1 the windows are [-1, 2) and [1, 4). ceil_mode
+  // adds [3, 6), of which PyTorch counts [3, 5).
   PoolProblem problem{
       .kind = PoolKind::average, .kernel = {1, 3}, .stride = {1, 2}, .padding = {0, 1}, .ceil_mode = true};
   for (const Backend b : {Backend::reference, Backend::cpu}) {
@@ -186,7 +188,7 @@ TEST(Pool, OutputShapes) {
   EXPECT_EQ(extent(112, 3, 2, 1, false), 56);  // ResNet
   EXPECT_EQ(extent(112, 3, 2, 0, true), 56);   // GoogLeNet
   EXPECT_EQ(extent(55, 3, 2, 0, false), 27);   // AlexNet
-  EXPECT_EQ(extent(4, 2, 3, 1, true), 2);      // a third window would start beyond the image: 6 >= 4 + 1
+  EXPECT_EQ(extent(4, 2, 3, 1, true), 2);      // a third window would begin outside the image
   EXPECT_THROW(extent(2, 3, 1, 0, false), std::invalid_argument);
 }
 

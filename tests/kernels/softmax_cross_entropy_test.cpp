@@ -1,4 +1,4 @@
-// Softmax cross-entropy: loss, hits and gradient.
+// Tests softmax cross-entropy: loss, hits and gradient.
 #include "kernels/softmax_cross_entropy/softmax_cross_entropy.h"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ Case gradient(float smoothing, Tensor probabilities, Tensor label) {
       .control = control};
 }
 
-// The case with samples that are mixed.
+// Returns the case with mixed samples.
 Case with_mix(Case test, const MixParameters& mix) {
   test.name += " of mixed samples";
   test.inputs.push_back(mix_operand(mix));
@@ -78,7 +78,7 @@ TEST(SoftmaxCrossEntropy, BackwardIsTheDerivative) {
     const Case forward = loss(smoothing, random.uniform({4, 6}, -2, 2), label);
     const Tensor probabilities{f32({4, 6}), run_reference(forward).outputs[0].values, {}};
     const Result dlogits = run_reference(gradient(smoothing, probabilities, label));
-    // The loss over the samples of all ranks.
+    // The loss is a mean over the samples of all ranks.
     const double share = 1.0 / forward.control.global_valid;
     expect_gradient(dlogits.outputs[0].values, central_differences(forward, 0, {{}, {share, 0, 0, 0}}),
                     "loss");
@@ -96,8 +96,8 @@ TEST(SoftmaxCrossEntropy, BackwardOfMixedSamplesIsTheDerivative) {
                   central_differences(forward, 0, {{}, {share, 0, 0, 0}}), "loss");
 }
 
-// torch.nn.functional.cross_entropy(..., reduction="sum") with targets 0.7 one_hot(y) + 0.3
-// one_hot(y.roll(-1)), and autograd's gradient of its mean, PyTorch 1.13.
+// Expected values are from PyTorch 1.13: cross_entropy(..., reduction="sum") with targets 0.7
+// one_hot(y) + 0.3 one_hot(y.roll(-1)), and autograd's gradient of its mean.
 TEST(SoftmaxCrossEntropy, OfMixedSamplesAgreesWithPyTorch) {
   const Tensor logits = floats({3, 4}, {1, 2, -1, 0.5, 0.5, 0, 3, -2, -1, 0.25, 0, 4});
   const Tensor label = labels({1, 0, 3});
@@ -135,7 +135,7 @@ TEST(SoftmaxCrossEntropy, MixingNothingKeepsTheBits) {
   }
 }
 
-// torch.nn.functional.cross_entropy(..., reduction="sum"), PyTorch 1.13.
+// Expected values are torch.nn.functional.cross_entropy(..., reduction="sum") in PyTorch 1.13.
 TEST(SoftmaxCrossEntropy, AgreesWithPyTorch) {
   const Tensor logits = floats({2, 3}, {1, 2, -1, 0.5, 0, 3});
   for (const Backend b : {Backend::reference, Backend::cpu}) {
@@ -149,8 +149,8 @@ TEST(SoftmaxCrossEntropy, AgreesWithPyTorch) {
 
 TEST(SoftmaxCrossEntropy, CountsHits) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  // Rows: the label is first; sixth; second; equal to all and class 0; equal to all and class 5; not there;
-  // a NaN; beside a NaN.
+  // In these rows the label's logit is the largest; the smallest; the second; equal to all (class
+  // 0); equal to all (class 5); missing; a NaN; in a row with another NaN.
   const Tensor logits = floats({8, 6}, {9,   1,   2, 3, 4, 5,  //
                                         0,   1,   2, 3, 4, 5,  //
                                         0,   9,   8, 0, 0, 0,  //
@@ -169,7 +169,7 @@ TEST(SoftmaxCrossEntropy, CountsHits) {
   }
 }
 
-// Logits of an untrained deep network can be huge: nothing may overflow.
+// Logits of an untrained deep network can be huge. Nothing may overflow.
 TEST(SoftmaxCrossEntropy, LargeLogitsStayFinite) {
   for (const Backend b : {Backend::reference, Backend::cpu}) {
     const Result result =

@@ -1,4 +1,5 @@
-// The file of measured choices: what is kept is found again by the next run, and what is broken is said.
+// Tests the file of measured choices: the next run finds what was kept, and a broken file is
+// reported.
 #include "kernels/device/tuning.h"
 
 #include <gtest/gtest.h>
@@ -37,11 +38,11 @@ TEST_F(Tuning, KeepsForTheNextRun) {
   use(file(), Mode::read);
   EXPECT_FALSE(measures());
   EXPECT_EQ(find("a"), "one");
-  // Nothing is left beside it.
+  // No temporary file is left in the folder.
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(file().parent_path()), {}), 1);
 }
 
-// Two runs that measured different things at the same time.
+// Two runs may measure different things at the same time. The file must keep both.
 TEST_F(Tuning, KeepsWhatOthersWroteMeanwhile) {
   use(file(), Mode::measure);
   keep("mine", "one");
@@ -52,7 +53,7 @@ TEST_F(Tuning, KeepsWhatOthersWroteMeanwhile) {
   EXPECT_EQ(find("theirs"), "two");
 }
 
-// Of several ranks none measures, and a name mistyped would leave them all as they are.
+// With several ranks none measures. A wrong file name must then be an error, not an empty file.
 TEST_F(Tuning, ToBeReadItMustBeThere) {
   EXPECT_THROW(use(file(), Mode::read), std::runtime_error);
   EXPECT_NO_THROW(use(file(), Mode::measure));

@@ -1,4 +1,4 @@
-// Linear layers and convolutions: forward, and backward by data, weights and bias.
+// Tests linear layers and convolutions: forward, and backward by data, weights and bias.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,13 +12,14 @@
 namespace convoy::kernels::testing {
 namespace {
 
-// The three operations of one layer; forward's inputs are x, weights and, with a bias, the bias.
+// The three operations of one layer. Forward's inputs are x, the weights and, if it has one, the
+// bias.
 struct Layer {
   Case forward, backward_data, backward_weights;
 };
 
-// The weights' layout is what forward settles; backward must live with it, and with dx in an open layout or
-// in x's.
+// Forward chooses the layout of the weights. Backward must accept that, with dx in an open layout
+// or in that of x.
 void expect_matches(const Layer& layer, const std::vector<Backend>& under_test) {
   SCOPED_TRACE(layer.forward.name);
   const Result y = run_reference(layer.forward), dx = run_reference(layer.backward_data),
@@ -48,7 +49,8 @@ void expect_matches(const Layer& layer, const std::vector<Backend>& under_test) 
                    {Backend::cuda});
 }
 
-// What forward's fused ReLU lets through is the caller's affair: the cases have none.
+// Backward does not differentiate forward's fused ReLU, which the caller does. These cases have no
+// ReLU.
 void expect_gradients(const Layer& layer) {
   const std::vector<double>& dy = layer.backward_data.inputs[0].values;
   const Result dx = run_reference(layer.backward_data), dw = run_reference(layer.backward_weights);
@@ -113,7 +115,7 @@ TEST(Linear, BackwardIsTheDerivative) {
   expect_gradients(linear(random, {2, 5}, 3, false));
 }
 
-// Backward alone, weights plainly row_major: what a checkpoint or another backend would hand over.
+// Runs backward alone on row_major weights, as from a checkpoint or another backend.
 TEST(Linear, TakesRowMajorWeights) {
   Random random(3);
   const Layer layer = linear(random, {4, 32, 3, 3}, 24, true);
@@ -126,7 +128,8 @@ TEST(Linear, TakesRowMajorWeights) {
   expect_matches_reference(weights);
 }
 
-// tf32 operands lose 13 bits, cut off: of a sum of many products that is 8e-4, of few elements more.
+// tf32 truncates 13 bits of the operands. That changes a sum of many products by 8e-4, and a short
+// sum by more.
 void expect_matches_in_tf32(Layer layer) {
   for (Case* test : {&layer.forward, &layer.backward_data, &layer.backward_weights}) {
     test->tolerance = 2e-3;
@@ -188,7 +191,7 @@ Layer random_conv2d(Random& random, std::int64_t largest_group, bool tf32 = fals
 TEST(Conv2d, MatchesTheReference) {
   Random random(4);
   for (int i = 0; i < (test::brief() ? 10 : 40); ++i) expect_matches(random_conv2d(random, 20), backends());
-  // The shapes of networks: a first layer, whole blocks, 1x1 with stride, depthwise.
+  // These shapes are those of networks: a first layer, whole blocks, 1x1 with a stride, depthwise.
   const Conv2dProblem same{.padding = {1, 1}}, strided{.stride = {2, 2}, .bias = true};
   expect_matches(conv2d(random, {.stride = {2, 2}, .padding = {3, 3}}, {2, 3, 17, 17}, {16, 3, 7, 7}),
                  backends());
@@ -231,7 +234,7 @@ TEST(Conv2d, FusedReluIsThatOfTheSum) {
       expect_same(fused, run(backend, layout, fused), expected, name_of(backend));
 }
 
-// A diverging run has to show: max(NaN, 0) written carelessly is 0.
+// A run that diverges must show NaN. A careless max(NaN, 0) would give 0.
 TEST(Conv2d, FusedReluKeepsNaN) {
   Random random(7);
   Case fused =
@@ -248,7 +251,7 @@ TEST(Conv2d, FusedReluKeepsNaN) {
       expect_kept(run(backend, layout, fused), name_of(backend));
 }
 
-// backward_data of a convolution whose x a ReLU gave: what is behind the ReLU, masked.
+// If a ReLU made x, backward_data can give the gradient before that ReLU: dx, masked.
 TEST(Conv2d, GivesTheGradientBeforeItsInputsRelu) {
   struct Shapes {
     Conv2dProblem problem;
@@ -288,7 +291,7 @@ TEST(Conv2d, GivesTheGradientBeforeItsInputsRelu) {
     }
 }
 
-// The sums are those of y as stored, and only of valid samples.
+// The sums are those of the stored y, and only of valid samples.
 TEST(Conv2d, StatisticsAreThoseOfWhatWasWritten) {
   Random random(9);
   struct Shapes {
@@ -329,7 +332,8 @@ TEST(Conv2d, StatisticsAreThoseOfWhatWasWritten) {
     }
 }
 
-// Worked by hand: cross-correlation (the kernel is not flipped), and which input meets which weight.
+// Worked out by hand: cross-correlation does not flip the kernel, and each input must meet the
+// right weight.
 TEST(Conv2d, KnownAnswers) {
   const auto y_of = [](const Conv2dProblem& problem, Tensor x, Tensor weights) {
     const Case test{

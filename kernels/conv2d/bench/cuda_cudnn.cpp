@@ -1,4 +1,4 @@
-// cuDNN through its graph interface, loaded at run time.
+// Times cuDNN through its graph interface. The library is loaded at run time.
 #include "kernels/conv2d/bench/cudnn.h"
 
 #if __has_include(<cudnn_graph.h>)
@@ -12,7 +12,7 @@
 namespace convoy::kernels::conv {
 namespace {
 
-// The functions of the library; null without it.
+// The functions of the library, which are null if it is not there.
 struct Library {
   decltype(&cudnnCreate) create = nullptr;
   decltype(&cudnnSetStream) set_stream = nullptr;
@@ -194,7 +194,8 @@ CudnnPlans cudnn_plans(const Task& task, int most) {
       .set<cudnnHandle_t>(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, {library().handle})
       .finalize();
   for (const Descriptor& config : engine_configs(graph, most)) {
-    try {  // an engine may refuse the problem after all
+    // An engine that the heuristics name may still refuse the problem.
+    try {
       Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
       plan.set<cudnnHandle_t>(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, {library().handle})
           .set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config)

@@ -48,7 +48,7 @@ struct Bench::State {
   Task task;
   std::vector<Set> sets;
   DeviceBuffer bias, dbias, sums, x, control, workspace;
-  DeviceBuffer dy2, mask, norm_sums, dgamma;  // for input_norm, with x and sums
+  DeviceBuffer dy2, mask, norm_sums, dgamma;  // for input_norm, in addition to x and sums
 
   bool weights() const { return task.direction == Direction::backward_weights; }
   void draw(const Set& set, std::uint64_t seed) const {
@@ -103,8 +103,9 @@ Bench::Bench(const Task& task) : state_(std::make_unique<State>()) {
   if (task.input_relu || task.input_norm) random(s.x, task.type(), sizes.x, 8);
   if (task.input_norm) {
     random(s.dy2, task.type(), sizes.x, 9);
-    const auto pack = std::int64_t(16 / type);                 // elements for one byte of the mask
-    random(s.mask, DType::f32, (sizes.x / pack + 3) / 4, 10);  // the low bits of floats are random enough
+    const auto pack = std::int64_t(16 / type);  // elements that one byte of the mask covers
+    // The low bits of random floats are random enough for a mask.
+    random(s.mask, DType::f32, (sizes.x / pack + 3) / 4, 10);
     s.dgamma = DeviceBuffer(channels * sizeof(float));
     s.norm_sums = DeviceBuffer(channels * 2 * sizeof(double));
     CONVOY_CUDA(cudaMemsetAsync(s.norm_sums.data(), 0, s.norm_sums.bytes(), gemm::kBenchStream));
@@ -128,7 +129,7 @@ gemm::Check Bench::check(const Binder& binder, std::size_t workspace_bytes, std:
   gemm::reserve(s.workspace, workspace_bytes);
   const State::Set& set = s.sets.front();
   s.draw(set, seed);
-  // These bytes are a NaN in either type.
+  // These bytes are a NaN in f32 and in bf16.
   CONVOY_CUDA(cudaMemsetAsync(set.out.data(), 0xff, set.out.bytes(), gemm::kBenchStream));
   if (s.workspace.bytes() > 0)
     CONVOY_CUDA(cudaMemsetAsync(s.workspace.data(), 0xff, s.workspace.bytes(), gemm::kBenchStream));

@@ -7,8 +7,8 @@
 
 namespace convoy::kernels::conv {
 
-// One sampled output element: the expected value, and the sum of the absolute values of its
-// products.
+// One sampled output element: the expected value, the sum of the absolute values of its products,
+// and the value found.
 struct Sample {
   std::int64_t index;
   double expected, magnitude;

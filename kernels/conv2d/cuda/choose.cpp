@@ -1,5 +1,5 @@
-// Chooses the plan of a convolution: the tuning file's, else the fastest measured, else the
-// expected best.
+// Chooses the plan of a convolution: the tuning file's, else the fastest measured, else the one
+// expected to be fastest.
 #include <fmt/format.h>
 
 #include <algorithm>

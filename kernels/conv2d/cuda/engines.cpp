@@ -1,4 +1,4 @@
-// Dispatches to the engines and does their common work.
+// Dispatches to the engines, and does the work that they have in common.
 #include "kernels/conv2d/engines.h"
 
 #include <fmt/format.h>
@@ -32,7 +32,7 @@ bool writes_bias_gradient(const Task& task) {
   return task.bias && task.direction == Direction::backward_weights;
 }
 
-// The engine's part of the workspace. The bias gradient's part follows it.
+// Returns the bytes of the workspace that the engine uses. The bias gradient's part follows them.
 std::size_t engine_bytes(const Plan& plan) { return gemm::round_up(plan.workspace_bytes, 256); }
 
 }  // namespace
@@ -52,14 +52,15 @@ std::vector<Plan> candidates(Engine engine, const Task& task) {
 
 std::vector<Plan> candidates(const Task& task) {
   std::vector<Plan> plans;
-  // Blocks of channels hold 64 elements. With a quarter or less of that, taps should fill them.
+  // Blocks have 64 channels. If 16 or fewer of them are used, it is better to fill them with taps
+  // (the folded engine).
   const bool few = task.geometry.c <= 16;
   const Engine first = few ? Engine::folded : Engine::im2col, second = few ? Engine::im2col : Engine::folded;
   for (const Engine engine : {Engine::matrix, first, second, Engine::gathered, Engine::direct})
     if (supports(engine, task))
       for (Plan& plan : candidates(engine, task)) plans.push_back(std::move(plan));
-  // Engines that fuse extra work know whether it outweighs splitting k. If it does not, the plans
-  // of the matrix engine come first as usual.
+  // Engines that fuse extra work sort their plans by what fusing saves and what splitting k saves.
+  // If the best one does not fuse, the matrix engine's plans stay first.
   const auto fuses = [](const Plan& plan) { return plan.fuses_extra && !is_fallback(plan.engine); };
   const auto able = std::find_if(plans.begin(), plans.end(), [](const Plan& plan) {
     return plan.engine == Engine::im2col || plan.engine == Engine::folded;

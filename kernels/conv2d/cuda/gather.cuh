@@ -1,6 +1,6 @@
-// Images seen through the windows of a filter as an operand of a product, for kernels that gather
-// by cp.async: the map from an index of the im2col matrix to an NHWC tensor, and the carriers of
-// the mma_sync and register_tiles kernels. Device code.
+// Reads images through the windows of a filter, as an operand of a product, for kernels that gather
+// by cp.async: the map from an index of the im2col matrix to an NHWC tensor, and the carriers that
+// bring pipeline stages to the mma_sync and register_tiles kernels. Device code.
 #pragma once
 
 #include "kernels/conv2d/engines.h"
@@ -10,24 +10,24 @@
 
 namespace convoy::kernels::conv {
 
-// Row `pixel` of the im2col matrix is a position (image, i, j), column k is a tap and a channel.
-// Tap (r, s) of it reads the tensor's row (i * step + origin + r * reach) / divide if that divides;
-// columns likewise.
+// Row `pixel` of the im2col matrix is a position (image, i, j), and column k is a tap and a
+// channel. Tap (r, s) reads row (i * step + origin + r * reach) / divide of the tensor, or zero if
+// that is no whole number. Columns are found likewise.
 //   forward, backward_weights  x:  step = stride, origin = -padding, reach = dilation, divide = 1
 //   backward_data              dy: step = 1, origin = padding, reach = -dilation, divide = stride
 struct Window {
-  int height, width, channels;  // of the tensor, or of the channels of it that are read
+  int height, width, channels;  // extents of the tensor; channels counts those that are read
   int pitch;                    // elements from one pixel to the next
   int step[2], origin[2], reach[2];
   cuda::Divider divide[2];
-  bool divides;                     // divide > 1
-  cuda::Divider across, positions;  // positions of a row and of an image
-  cuda::Divider channel, tap;       // channels, and taps of a filter's row
-  std::int64_t rows;                // of the im2col matrix
+  bool divides;                     // whether any divide is above 1
+  cuda::Divider across, positions;  // by the positions of a row, and of an image
+  cuda::Divider channel, tap;       // by the channels, and by the taps of a filter's row
+  std::int64_t rows;                // rows of the im2col matrix
   int columns;
 
   struct Position {
-    int image;  // pixels before the image
+    int image;  // pixels of the tensor before this image
     int h, w;
   };
   struct Tap {
@@ -58,7 +58,7 @@ struct Window {
   }
 };
 
-// The window of an operation on a tensor with `pitch` channels in all.
+// Returns the window of an operation on a tensor whose pixels are `pitch` elements apart.
 inline Window window_of(Direction direction, const Geometry& g, int pitch) {
   const bool back = direction == Direction::backward_data;
   Window window{};
@@ -83,8 +83,8 @@ inline Window window_of(Direction direction, const Geometry& g, int pitch) {
   return window;
 }
 
-// Keeps positions in registers: threads keep their rows of the im2col matrix and walk along its
-// columns.
+// A carrier for operands with k contiguous: a thread keeps its rows of the im2col matrix, whose
+// positions stay in registers, and walks along the columns.
 template <class Operand, class S, int threads, bool vectors>
 class PositionsCarrier {
   using T = typename Operand::T;
@@ -140,7 +140,8 @@ class PositionsCarrier {
   Window::Position positions_[kCount];
 };
 
-// Keeps taps in registers: threads keep their columns of the im2col matrix and walk down its rows.
+// The other carrier: a thread keeps its columns, whose taps stay in registers, and walks down the
+// rows.
 template <class Operand, class S, int threads, bool vectors>
 class TapsCarrier {
   using T = typename Operand::T;
@@ -191,7 +192,7 @@ class TapsCarrier {
   const Window::Tap tap_;
 };
 
-// For mma_sync: A of forward and backward_data (k contiguous), B of backward_weights.
+// The operand for mma_sync: A in forward and backward_data (k contiguous), B in backward_weights.
 template <typename T_, bool k_contiguous_>
 struct WindowOperand {
   using T = T_;
@@ -204,7 +205,7 @@ struct WindowOperand {
   Window window;
 };
 
-// For register_tiles, whose shared memory always has m or n contiguous.
+// The operand for register_tiles, whose shared memory always has m or n contiguous.
 template <class Operand, int extent, int threads, int depth>
 class PositionsToPlanes {
  public:
@@ -303,7 +304,7 @@ struct WindowPlanes {
                                      TapsToPlanes<WindowPlanes, extent, threads, depth>>;
   const float* data;
   std::int64_t extent;
-  bool vectors;  // 16-byte copies are possible
+  bool vectors;  // whether 16-byte copies are possible
   Window window;
 };
 

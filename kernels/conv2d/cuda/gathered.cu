@@ -21,25 +21,26 @@ bool vector_channels(const Task& task) {
   return g.k % multiple == 0 && (task.direction == Direction::backward_data || g.c % multiple == 0);
 }
 
-// The product as the kernel family sees it. Its pitches only tell whether 16-byte copies are
+// Describes the product to the kernel family. Its pitches only tell whether 16-byte copies are
 // possible.
 gemm::Problem gathered_product(const Task& task) {
   gemm::Problem product = task.product();
   if (task.direction == Direction::backward_data)
-    product.transpose_b = true;  // a transposed copy of the weights
+    product.transpose_b = true;  // the kernels read a transposed copy of the weights
   const std::int64_t longest = std::max({product.m, product.n, product.k});
   product.lda = product.ldb = gemm::ceil_div(longest, 8) * 8 + (vector_channels(task) ? 0 : 1);
   return product.checked();
 }
 
-// Packs of narrow groups have this many filters (backward_data: channels), the columns of the
-// narrow tiles.
+// Narrow groups are merged into packs of this many filters (backward_data: channels), the columns
+// of the narrow tiles.
 constexpr int kPackWidth = 64;
-constexpr int kMostPacks = 128;  // each pack is a launch
-constexpr int kMostNarrow =
-    16;  // the limit if packs are less than half as wide, which prime numbers of groups cause
+constexpr int kMostPacks = 128;  // the most packs; each is a launch
+// The most packs if a pack is less than half as wide, as when the number of groups is prime.
+constexpr int kMostNarrow = 16;
 
-// Packs without a remainder, with the filters in the order that the kernels read.
+// Merges groups into packs so that all packs are full, and lays out the filters as the kernels read
+// them.
 PackedFilters filters_of(const Task& task) {
   const Geometry& g = task.geometry;
   const bool back = task.direction == Direction::backward_data;
@@ -51,8 +52,8 @@ PackedFilters filters_of(const Task& task) {
               : PackedFilters{packing, packing.k, packing.c, false};
 }
 
-// The task that the kernels run: one pack of groups or, if few channels rule out 16-byte copies,
-// the task after space_to_depth.
+// The task that the kernels run: one pack of groups or, if too few channels rule out 16-byte
+// copies, the task after space_to_depth.
 struct Inner {
   Task task;
   bool folds = false;
@@ -76,7 +77,7 @@ Inner inner_of(const Task& task) {
 
 struct Workspace {
   std::uint8_t *product, *filters, *images;
-  float* gradient;  // of the folded or packed filters
+  float* gradient;  // gradient of the folded or packed filters
   std::size_t bytes;
 };
 Workspace carve(const Task& task, const gemm::Plan& product, void* base) {
@@ -85,7 +86,7 @@ Workspace carve(const Task& task, const gemm::Plan& product, void* base) {
   const Inner inner = inner_of(task);
   const bool weights = task.direction == Direction::backward_weights;
   const PackedFilters packed = filters_of(task);
-  // Both folded and packed filters are copies.
+  // Folded and packed filters are both copies, so they need a workspace.
   const std::size_t changed = inner.folds          ? inner.fold.filter_elements(g)
                               : packed.is_plain(g) ? 0
                                                    : std::size_t(packed.elements(g));
@@ -117,7 +118,7 @@ std::vector<Plan> gathered_candidates(const Task& task) {
   return plans;
 }
 
-// Moves the call of the first pack to another one.
+// Returns the first pack's call, moved to another pack.
 GatheredCall of_pack(GatheredCall call, const GroupPacking& packing, int index) {
   const bool back = call.task.direction == Direction::backward_data,
              weights = call.task.direction == Direction::backward_weights;

@@ -14,9 +14,9 @@ struct GatheredCall {
   gemm::Plan plan;
   const void* images;
   const void* other;  // weights [K, R S C]; their transpose [C, R S K]; dy [N P Q, K]
-  int image_pitch;    // channels of the images in all, of which the task reads a part
-  int dy_pitch;       // backward_weights: filters in all
-  bool vectors;       // 16-byte copies are possible
+  int image_pitch;    // channels of the images; the task may read a part of them
+  int dy_pitch;       // backward_weights: all filters of dy
+  bool vectors;       // whether 16-byte copies are possible
   gemm::Epilogue epilogue;
 };
 void start_gathered_mma(const GatheredCall& call, cudaStream_t stream);

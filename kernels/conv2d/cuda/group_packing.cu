@@ -25,7 +25,7 @@ __global__ void unpack_elements(const __grid_constant__ Geometry g, const Packed
   const int c_group = g.c / g.groups, k_group = g.k / g.groups;
   for (std::int64_t i = blockIdx.x * blockDim.x + threadIdx.x; i < elements; i += gridDim.x * blockDim.x) {
     const int c = int(i) % c_group, line = int(i) / c_group, k = line / (g.r * g.s);
-    const int group = k % layout.packing.k / k_group;  // the group within its pack
+    const int group = k % layout.packing.k / k_group;  // the filter's group within its pack
     to[i] = packed[std::int64_t{line} * layout.inner + group * c_group + c];
   }
 }

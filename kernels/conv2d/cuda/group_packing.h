@@ -1,6 +1,6 @@
-// Convolutions in groups as products of tiles. Neighbouring groups form a pack that fills whole
+// Packs the groups of a convolution into tiles. Neighbouring groups form a pack that fills whole
 // tiles. A tile has the filters (backward_data: the channels) of one pack and reads only that
-// pack's channels, in whole blocks. Zeros outside packs cost nothing. Within a pack, elements
+// pack's channels, in whole blocks. The zeros outside packs cost nothing. Within a pack, elements
 // outside a filter's group are multiplied by zeros, so a value that is not finite may reach other
 // groups of the pack. CUDA builds only.
 #pragma once
@@ -12,21 +12,21 @@
 
 namespace convoy::kernels::conv {
 
-// A convolution without groups is one pack.
+// The packs of a convolution. Without groups there is one.
 struct GroupPacking {
-  int count;  // packs; the last one may have empty groups
-  int c, k;   // channels of x and filters in a pack
+  int count;  // packs, of which the last may have empty groups
+  int c, k;   // channels of x, and filters, in a pack
 };
 
-// Packs groups that are `width` filters (backward_data: channels) wide for tiles of `extent` of
-// them.
+// Packs groups, each `width` filters (backward_data: channels) wide, for tiles that have `extent`
+// of them.
 inline GroupPacking pack_groups(const Geometry& g, int width, int extent) {
   const int merged = std::min(extent / std::gcd(width, extent), g.groups);
   return {(g.groups + merged - 1) / merged, merged * (g.c / g.groups), merged * (g.k / g.groups)};
 }
 
-// A copy of the filters, [packs][rows][taps][inner]. A row is a filter and inner runs over its
-// pack's channels, or, transposed, the other way round. It has zeros between groups and in padding.
+// A copy of the filters, [packs][rows][taps][inner], with zeros between groups and in padding. A
+// row is a filter and inner runs over its pack's channels, or, if transposed, the other way round.
 struct PackedFilters {
   GroupPacking packing;
   int rows, inner;
@@ -43,7 +43,8 @@ struct PackedFilters {
 
 void pack_filters(const Geometry& g, const PackedFilters& layout, const void* filters, void* to,
                   std::size_t element_bytes, Stream stream);
-// Takes the gradient [K][taps][inner] of packed filters, not transposed.
+// Extracts the filters' gradient from that of packed filters, [K][taps][inner], which is not
+// transposed.
 void unpack_gradient(const Geometry& g, const PackedFilters& layout, const float* packed, float* to,
                      Stream stream);
 

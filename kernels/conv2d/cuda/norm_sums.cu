@@ -1,4 +1,5 @@
-// Adds the slots of the im2col engine's blocks. Each block of threads adds a few channels.
+// Adds up the slots of column sums that the im2col engine's blocks wrote. Each block here adds a
+// few channels.
 #include "kernels/batch_norm/cuda.cuh"
 #include "kernels/conv2d/cuda/norm_sums.h"
 #include "kernels/device/cuda_error.h"
@@ -7,7 +8,8 @@
 namespace convoy::kernels::conv {
 namespace {
 
-constexpr int kChannels = 16, kSlices = 64;  // of a block: channels across, slices of the slots
+// A block sums this many channels, with this many threads sharing the slots of a channel.
+constexpr int kChannels = 16, kSlices = 64;
 
 // Adds in the same order in every run.
 __global__ void __launch_bounds__(kChannels* kSlices)
@@ -16,7 +18,7 @@ __global__ void __launch_bounds__(kChannels* kSlices)
   __shared__ double shared[2][kSlices][kChannels + 1];
   const int channel = int(blockIdx.x) * kChannels + int(threadIdx.x);
   constexpr int kRounds = (gemm::kSumSlots + kSlices - 1) / kSlices;
-  float values[kRounds][2];  // all loads are in flight at once
+  float values[kRounds][2];  // filled by loads that are all in flight at once
 #pragma unroll
   for (int i = 0; i < kRounds; ++i) {
     const int slot = int(threadIdx.y) + i * kSlices;

@@ -11,7 +11,7 @@ namespace {
 
 using cuda::ceil_div;
 
-// Offsets in x of the channels of a folded pixel; row < 0 if the channel is zero.
+// The offsets in x of a folded pixel's channels. A row below 0 marks a channel that is zero.
 struct FoldTable {
   std::int8_t row[kMostFolded], column[kMostFolded];
   std::int16_t channel[kMostFolded];
@@ -28,18 +28,20 @@ FoldTable table_of(const Geometry& g, const SpaceToDepth& fold) {
   return table;
 }
 
-// The same offsets in shared memory, from a pixel's first row and column on; -1 for zero.
+// The same offsets in elements, counted from the pixel's first row and column in shared memory; -1
+// marks zero.
 struct FoldOffsets {
   alignas(16) std::int16_t at[kMostFolded];
 };
 
-// How blocks divide the folded images: `lines` lines each, or a segment of a long line. Their rows
-// of x are in shared memory, `pitch` elements apart, with zeros outside the image.
+// Divides the folded images among blocks: `lines` lines each, or a segment of a long line. A block
+// keeps its rows of x in shared memory, `pitch` elements apart, with zeros outside the image.
 struct FoldGrid {
   int lines, segment, segments, pitch;
-  int packs, threads;  // packs: 16-byte words of a folded pixel; threads of a block, a multiple of packs
-  // Divides by the pixels of a segment, the packs of a pitch, the rows of a folded pixel, the lines
-  // of an image.
+  // packs: 16-byte words of a folded pixel. threads: threads of a block, a multiple of packs.
+  int packs, threads;
+  // These divide by the pixels of a segment, the packs of a pitch, the rows of a folded pixel, and
+  // the lines of an image.
   cuda::Divider by_pixels, by_packs, by_rows, by_height;
 
   std::size_t elements(const SpaceToDepth& fold) const { return std::size_t(lines) * fold.rows * pitch; }
@@ -48,8 +50,9 @@ struct FoldGrid {
 template <typename T>
 FoldGrid fold_grid(const Geometry& g, const SpaceToDepth& fold) {
   constexpr int V = cuda::kPackWidth<T>;
-  constexpr std::size_t kMostBytes = 40 << 10;  // below the 48 KiB that need no opt-in
-  constexpr std::int64_t kPacks = 2048;         // words that a block writes
+  // This is below the 48 KiB that a kernel may use without asking for more.
+  constexpr std::size_t kMostBytes = 40 << 10;
+  constexpr std::int64_t kPacks = 2048;  // 16-byte words that a block writes
   FoldGrid grid{};
   grid.packs = fold.channels / V;
   grid.threads = cuda::kThreads / grid.packs * grid.packs;
@@ -82,7 +85,7 @@ FoldOffsets offsets_of(const Geometry& g, const FoldTable& table, const FoldGrid
   return offsets;
 }
 
-// A thread writes 16 bytes at a time, always of the same channels.
+// Writes folded pixels, 16 bytes a thread at a time, so that a thread always has the same channels.
 template <typename T>
 __global__ void fold_pixels(const __grid_constant__ Geometry g, const __grid_constant__ SpaceToDepth fold,
                             const __grid_constant__ FoldOffsets offsets,
@@ -100,7 +103,7 @@ __global__ void fold_pixels(const __grid_constant__ Geometry g, const __grid_con
     const int e = begin - lead + i * V - row * grid.pitch;
     const bool there = line < all_lines && h >= 0 && h < g.h;
     const T* const from = x + (std::int64_t{n} * g.h + h) * length;
-    if (length % V == 0) {  // each 16 bytes are entirely inside or outside
+    if (length % V == 0) {  // each 16 bytes lie entirely inside x or outside
       const bool inside = there && e >= 0 && e < length;
       gemm::copy_async<16>(rows + i * V, inside ? from + e : x, inside ? 16 : 0);
     } else {
@@ -126,7 +129,7 @@ __global__ void fold_pixels(const __grid_constant__ Geometry g, const __grid_con
   }
 }
 
-// Returns the filter element that a folded element holds, or -1.
+// Returns the filter element that a folded element holds, or -1 if it is zero.
 __device__ std::int64_t unfolded(const Geometry& g, const SpaceToDepth& fold, const FoldTable& table,
                                  int element) {
   const int channel = element % fold.channels, j = element / fold.channels % fold.across,
@@ -167,7 +170,7 @@ SpaceToDepth fold_with(const Geometry& g, int rows, int multiple) {
   return fold;
 }
 
-// Estimates microseconds: write and read the folded images, and multiply padded windows.
+// Estimates microseconds to write and read the folded images, and to multiply the padded windows.
 double cost(const Task& task, const SpaceToDepth& fold, int depth) {
   const Geometry& g = task.geometry;
   const double bytes = 2.2 * double(fold.image_elements(g)) * double(bytes_of(task.type()));

@@ -1,6 +1,6 @@
 // Turns convolutions of few channels (a network's first layer has 3, or 1) into convolutions with
-// enough channels for TMA. Rows and columns that a stride apart become channels, and so do the taps
-// of a row:
+// enough channels for TMA. Rows and columns within a stride of each other become channels, and so
+// do the taps of a row:
 //   folded images   [N, height, width, channels]  pixel (i, j), channel (a, b, c) =
 //                   x[i stride - padding + a, j stride - padding + b, c], zero outside x
 //   folded filters  [K, down, across channels]    tap (i, j), channel (a, b, c) =
@@ -16,9 +16,9 @@ namespace convoy::kernels::conv {
 inline constexpr int kMostFolded = 192;
 
 struct SpaceToDepth {
-  int rows = 0, columns = 0;  // of x, in a folded pixel
+  int rows = 0, columns = 0;  // rows and columns of x in a folded pixel
   int height = 0, width = 0, channels = 0;
-  int down = 0, across = 0;  // folded taps
+  int down = 0, across = 0;  // taps of a folded filter, downwards and across
 
   int window() const { return across * channels; }  // elements of a row of the window
   std::size_t image_elements(const Geometry& g) const { return std::size_t(g.n) * height * width * channels; }
@@ -27,12 +27,12 @@ struct SpaceToDepth {
 
 // Returns whether a task can be folded and is cheaper that way.
 bool suits_space_to_depth(const Task& task);
-// `depth`: elements of a block of channels.
+// Returns how the task is folded. `depth`: elements of a block of channels.
 SpaceToDepth space_to_depth_of(const Task& task, int depth);
 
 void fold_images(const Task& task, const SpaceToDepth& fold, const void* images, void* to, Stream stream);
 void fold_filters(const Task& task, const SpaceToDepth& fold, const void* filters, void* to, Stream stream);
-// Computes the gradient of the filters, f32, from that of the folded filters.
+// Computes the f32 gradient of the filters from that of the folded filters.
 void unfold_gradient(const Task& task, const SpaceToDepth& fold, const float* folded, float* to,
                      Stream stream);
 

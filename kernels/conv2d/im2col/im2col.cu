@@ -1,5 +1,5 @@
-// Host code of the im2col and folded engines: the tensor maps through which TMA reads windows, and
-// the launches.
+// Host code of the im2col and folded engines: makes the tensor maps through which TMA reads
+// windows, and launches.
 #include <algorithm>
 #include <memory>
 #include <stdexcept>
@@ -47,13 +47,13 @@ CUtensorMap images_map(const Task& task, const View& view, const void* images, i
   return map.encode();
 }
 
-// Maps a tensor's pixels at the positions of the windows, in boxes of pixels by channels.
+// Maps a tensor's pixels at the positions of the windows. A TMA box has pixels by channels.
 CUtensorMap pixels_map(const gemm::Sm90Tile& tile, const View& view, const void* data, std::int64_t channels,
                        int box_pixels, int box_channels) {
   if (tile.taps == 1)
     return tiled_map(view.map.type, data, {channels, view.rows()}, {channels},
                      {unsigned(box_channels), unsigned(box_pixels)});
-  Im2colMap map = view.map;  // without padding
+  Im2colMap map = view.map;  // the map of the windows, without padding
   map.data = data;
   map.h = map.down, map.w = map.across - 1, map.c = channels;
   map.pitch_w = channels, map.pitch_h = map.w * channels, map.pitch_n = map.h * map.pitch_h;
@@ -86,7 +86,7 @@ CUtensorMap filters_map(DType type, const void* filters, std::int64_t outer, std
   return tiled_map(type, filters, {inner, taps, outer}, {inner, taps * inner}, {box_inner, 1, box_outer});
 }
 
-// The arguments of one kernel launch, for one view.
+// Collects the arguments of one kernel launch, which computes one view.
 Sm90ConvCall describe(const Task& task, const Plan& plan, const View& whole, const Buffers& b,
                       const Workspace& workspace) {
   const gemm::Sm90Tile& tile = tile_at(task, tile_of(plan));
@@ -215,7 +215,7 @@ Launch bind_windows(const Task& task, const Plan& plan, const Buffers& b) {
       calls->push_back(describe(task, plan, view, b, workspace));
   }
   const Result result = result_of(task, views.front(), tile_of(plan));
-  gemm::Epilogue epilogue;  // of the sum over the splits of k
+  gemm::Epilogue epilogue;  // applied to the sum over the splits of k
   epilogue.c = weights && (folds || rearranged) ? workspace.gradient : b.out;
   epilogue.ldc = result.n;
   epilogue.bias = b.bias;
@@ -223,7 +223,7 @@ Launch bind_windows(const Task& task, const Plan& plan, const Buffers& b) {
   if (task.input_relu) epilogue.mask = b.x;
   epilogue.bf16 = !weights && task.math == Math::bf16;
   const bool in_norm = norms(task, plan.product.splits);
-  // A block has two consumers.
+  // Each block has two consumer warpgroups, and each of them writes a slot.
   const int slots = in_norm || sums(task, plan.product.splits) ? 2 * calls->front().blocks : 0;
   const std::size_t dx_bytes = gaps ? std::size_t(g.x_pixels()) * g.c * bytes_of(task.type()) : 0;
   return [=, splits = plan.product.splits, transposes_gradient = gradient_is_transposed(task, tile_of(plan)),

@@ -1,5 +1,5 @@
-// Plans of the im2col and folded engines: tile shapes, split_k, workspace, expected times. Host
-// code.
+// Chooses plans of the im2col and folded engines: tile shapes, split_k, workspace, expected times.
+// Host code.
 #pragma once
 
 #include <vector>
@@ -9,67 +9,67 @@
 
 namespace convoy::kernels::conv {
 
-// Returns whether the tiles are those for tf32 operands whose k is not contiguous.
+// Returns whether the task uses the tiles for tf32 operands whose k is not contiguous.
 bool is_mn_major(const Task& task);
 const gemm::Sm90Tile& tile_at(const Task& task, int tile);
 int tile_of(const Plan& plan);
 
 bool empty(const View& view);
-// Returns whether a tile of several taps can have the taps of one row of a filter. The windows must
-// be neighbours with one pixel of padding on either side, and in one block of channels if taps are
-// columns.
+// Returns whether a tile of several taps can have the taps of one row of this filter. Windows must
+// be next to each other, with one pixel of padding on either side, and in one block of channels if
+// taps are columns.
 bool suits(const Task& task, Engine engine, const gemm::Sm90Tile& tile);
-// The view as the tile reads it: taps that share pixels need one more pixel after each row of
-// positions.
+// Returns the view as the tile reads it. Taps that share pixels need one more pixel after each row
+// of positions.
 View seen_by(const gemm::Sm90Tile& tile, View view);
 bool strided(const Task& task);
-// Returns whether the windows are the pixels of a tensor without gaps. TMA reads boxes of a plain
-// matrix a little faster than those of an im2col map.
+// Returns whether the windows are all pixels of a tensor without gaps. TMA reads boxes of such a
+// plain matrix a little faster than those of an im2col map.
 bool is_matrix(const Task& task, const View& view);
-// Returns whether the kernel writes the gradient with filters in its columns. The gradient is then
-// transposed as the splits are added.
+// Returns whether the kernel writes the gradient with filters as columns. The gradient is then
+// transposed while the splits of k are added.
 bool gradient_is_transposed(const Task& task, int tile);
-// How this tile packs groups, and the layout in which it reads the filters or writes their
+// Returns how this tile packs groups, and the layout in which it reads the filters or writes their
 // gradient.
 GroupPacking packing_of(const Task& task, int tile);
 PackedFilters filters_of(const Task& task, int tile);
 // Returns whether groups require a copy of the filters, or a workspace for their gradient.
 bool rearranges_filters(const Task& task, int tile);
-// Channels of the windows that one tile reads, and of the gradient's rows.
+// Return the channels of the windows that one tile reads, and of the gradient's rows.
 int window_channels(const Task& task, const View& view, int tile);
 int gradient_channels(const Task& task, const View& view, int tile);
 
-// Returns whether backward_data reads a transposed copy of the filters (k contiguous): tf32 must,
-// and narrow tiles are faster.
+// Returns whether backward_data reads a transposed copy of the filters (k contiguous). tf32 must,
+// and narrow tiles are faster that way.
 bool transposes(const Task& task, int tile);
-// Returns whether the kernel that writes y also takes its statistics, for which it must see whole
-// sums.
+// Returns whether the kernel that writes y also takes its statistics. It can if k is not split, so
+// that it sees whole sums.
 bool sums(const Task& task, int splits);
-// Returns whether the kernel that writes dx fuses input_norm. It must see whole sums, and its tile
-// must have a norm kernel (has_norm_kernel()), as the tiles of all candidates do.
+// Returns whether the kernel that writes dx fuses input_norm. k must not be split, and the tile
+// must have_norm_kernel(), as all candidates' tiles do.
 bool norms(const Task& task, int splits);
 // Returns whether the kernel that writes dx also masks it.
 bool masks(const Task& task, int splits);
 
-// The product that the kernel runs: with whole blocks of channels.
+// Returns the product that the kernel runs, which has whole blocks of channels.
 gemm::Problem padded_product(const Task& task, const View& view, int tile);
-// The result, or one split of it, as a matrix without gaps.
+// The result, or one split of it, seen as a matrix without gaps.
 struct Result {
   std::int64_t m, n;
 };
 Result result_of(const Task& task, const View& view, int tile);
 
 struct Workspace {
-  float *partial, *gradient,
-      *slots;  // splits of k; gradient of folded or packed filters; sums of columns
+  // Buffers for the splits of k, for the gradient of folded or packed filters, for column sums.
+  float *partial, *gradient, *slots;
   std::uint8_t *filters, *images;
   std::size_t bytes;
 };
 Workspace carve(const Task& task, Engine engine, int tile, int splits, void* base);
 
 bool suits_tma(const Task& task, Engine engine);
-// The best split_k values for each tile shape, the expected best first. Times include the pass over
-// the result that a plan needs if it does not fuse the extra work.
+// Returns the best split_k values for each tile shape, the plan expected to be fastest first. Times
+// include the pass over the result that a plan needs if it does not fuse the extra work.
 std::vector<Plan> window_candidates(const Task& task, Engine engine);
 
 }  // namespace convoy::kernels::conv

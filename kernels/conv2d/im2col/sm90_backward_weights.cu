@@ -1,10 +1,10 @@
-// Kernels of backward_weights through im2col maps, bf16.
+// Instantiates the kernels of backward_weights through im2col maps, in bf16.
 #include "kernels/conv2d/im2col/sm90_im2col.cuh"
 
 namespace convoy::kernels::conv {
 namespace {
 
-// Narrow tiles hold the filters in their columns.
+// Narrow tiles have the filters as columns.
 template <class Config>
 using Loader = std::conditional_t<(Config::taps > 1), RowGradientLoader<Config>,
                                   GradientLoader<Config, Config::columns % Config::depth != 0>>;

@@ -1,5 +1,5 @@
-// Kernels of backward_weights through im2col maps, tf32. k runs over positions, so k is not
-// contiguous in either operand.
+// Instantiates the kernels of backward_weights through im2col maps, in tf32. k runs over positions,
+// so it is not contiguous in either operand.
 #include "kernels/conv2d/im2col/sm90_im2col.cuh"
 #include "kernels/gemm/wgmma/sm90_mn_major.cuh"
 
@@ -9,12 +9,12 @@ namespace {
 struct GradientResult {
   float* data;  // [splits][K][taps][C]
   int k, taps, c;
-  cuda::Divider blocks;  // blocks of 32 channels in a tap
+  cuda::Divider blocks;  // by the blocks of 32 channels in a tap
 
   struct Partial {
     const GradientResult& of;
     float* data;
-    // The values are neighbours in one tap, and C is a multiple of four.
+    // Stores neighbours of one tap. C is a multiple of four.
     template <int count>
     __device__ void store(const float (&values)[count], int row, int column) const {
       const std::uint32_t block = std::uint32_t(column) / 32, tap = of.blocks(block);

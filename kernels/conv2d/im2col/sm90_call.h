@@ -9,7 +9,7 @@
 
 namespace convoy::kernels::conv {
 
-// The image, row and column of a row of the im2col matrix.
+// The image, row and column that a row of the im2col matrix stands for.
 struct Position {
   int n, i, j;
 };
@@ -19,14 +19,17 @@ __device__ inline Position position_of(int row, const cuda::Divider& positions, 
   return {int(n), int(i), int(inside - i * across.divisor)};
 }
 
-// The im2col operand: the pixel of each row, and the tap and channels of each block of columns. A
-// block is one tap and up to 64 (tf32: 32) of its channels.
+// Finds the pixel of each row of the im2col matrix, and the tap and channels of each block of its
+// columns. A block is one tap and up to 64 (tf32: 32) of its channels.
 struct WindowLoad {
-  cuda::Divider across, positions;  // across: positions in a row; positions: in an image
-  cuda::Divider blocks, taps;       // blocks of channels in a tap; taps in a row of the filter
-  int first[2], step[2], reach[2];  // from position and tap to pixel: h, w
-  int images, columns;              // images of the tensor; blocks of columns in all
-  bool matrix;                      // the windows are the pixels, and the map is that of a plain matrix
+  cuda::Divider across, positions;  // by the positions in a row, and in an image
+  // They divide by the blocks of channels in a tap, and by the taps in a row of the filter.
+  cuda::Divider blocks, taps;
+  // In height and width: a position's pixel is first + step * position, and a tap adds reach * tap.
+  int first[2], step[2], reach[2];
+  int images, columns;  // images of the tensor, and blocks of columns in all
+  // The windows are all pixels, and the tensor map is that of a plain matrix.
+  bool matrix;
 
   struct Pixel {
     int n, h, w;
@@ -42,7 +45,7 @@ struct WindowLoad {
     const std::uint32_t tap = blocks(std::uint32_t(index)), r = taps(tap);
     return {index - int(tap * blocks.divisor), int(r), int(tap - r * taps.divisor)};
   }
-  // Moves on to the next index.
+  // Moves on to the next block of columns.
   __device__ void advance(Block& block) const {
     if (++block.channel_block < int(blocks.divisor)) return;
     block.channel_block = 0;
@@ -52,31 +55,36 @@ struct WindowLoad {
   }
 };
 
-// Offsets between packed groups; all zero for a single pack.
+// The distances between packed groups, which are zero if there is one pack.
 struct PackSteps {
-  cuda::Divider tiles;                        // tiles of a pack
-  int channels, filter_rows, filter_columns;  // of the images; of filters that are read with n contiguous
+  cuda::Divider tiles;  // by the tiles of a pack
+  // Channels of the images; rows and columns of filters that are read with n contiguous.
+  int channels, filter_rows, filter_columns;
   __device__ int of(int tile) const { return int(tiles(std::uint32_t(tile))); }
 };
 
-// Index of the filter tap for tap (r, s) of the window. backward_data walks through taps backwards.
+// Returns the filter tap for tap (r, s) of the window. backward_data walks through the taps
+// backwards.
 struct FilterTaps {
   int first, r_step, s_step;
   __device__ int at(int r, int s) const { return first + r * r_step + s * s_step; }
 };
 
-// The form in which boxes of the result are stored.
+// Says where the boxes of the result are stored.
 struct Placement {
   enum class Kind : int {
-    matrix,              // rows of a plain matrix, or of one for each split
-    positions,           // backward_data: every step-th pixel of an NHWC tensor
-    filters,             // backward_weights: [K][taps][C], columns in blocks of 64 channels
-    transposed_filters,  // backward_weights by narrow tiles: [taps][C][K], rows in blocks of 64 channels
+    matrix,     // rows of a plain matrix, or of one matrix for each split of k
+    positions,  // backward_data: every step-th pixel of an NHWC tensor
+    filters,    // backward_weights: [K][taps][C], columns in blocks of 64 channels
+    // backward_weights by narrow tiles: [taps][C][K], with rows in blocks of 64 channels.
+    transposed_filters,
   };
   Kind kind = Kind::matrix;
-  cuda::Divider across, positions;       // of positions, and of a matrix in which some rows are gaps
-  cuda::Divider blocks;                  // for filters and transposed_filters
-  const StepControl* control = nullptr;  // sums of columns run over the valid samples
+  // By the positions in a row and an image; also set for a matrix with gap rows, which belong to no
+  // output.
+  cuda::Divider across, positions;
+  cuda::Divider blocks;                  // by the blocks of channels; for (transposed_)filters
+  const StepControl* control = nullptr;  // column sums run over the valid samples
   int sample_rows = 0;
   __device__ int sum_rows(int m) const { return min(m, control->valid * sample_rows); }
 };
@@ -94,15 +102,16 @@ struct Sm90ConvCall {
   const float* bias;
   bool relu, bf16;
   std::uint8_t* plain;
-  const std::uint8_t* mask;  // of C's type, or with norm_operands one bit for each element
+  const std::uint8_t* mask;  // of C's type or, with norm_operands, one bit for each element
   float* sum_slots;
-  CUtensorMap norm_operands[2];  // backward_data with input_norm: as NormStore::Parameters
-  float* gradient;     // backward_weights in tf32, in place of c: [splits][m filters][taps][channels]
-  int taps, channels;  // of gradient
+  CUtensorMap norm_operands[2];  // for input_norm, as in NormStore::Parameters
+  // backward_weights in tf32 writes this in place of c: [splits][m filters][taps][channels].
+  float* gradient;
+  int taps, channels;  // the extents of gradient
 };
 
-// Returns whether a tile of kSm90Tiles has a kernel. `weights`: backward_weights, the only
-// direction in which A has m contiguous.
+// Returns whether a tile of kSm90Tiles has a kernel. `weights`: the direction is backward_weights,
+// the only one in which A has m contiguous.
 constexpr bool has_kernel(const gemm::Sm90Tile& tile, gemm::Math math, bool weights) {
   if (tile.taps > 1)
     return weights == (gemm::depth_taps(tile) == 1) &&
@@ -111,25 +120,25 @@ constexpr bool has_kernel(const gemm::Sm90Tile& tile, gemm::Math math, bool weig
          (gemm::suits_products(tile) || gemm::is_narrow(tile) || (math == gemm::Math::bf16 && weights));
 }
 
-// Tiles with a kernel that fuses input_norm. Excluded: tf32 256x64 (ping-pong needs more stages
-// than fit) and the wide multi-tap tile (its stages, of A only, hold too few operands).
+// Returns whether the tile has a kernel that fuses input_norm. Not so tf32 256x64, as ping-pong
+// needs more stages than fit, nor 128x160t, whose stages have only A and thus too little room.
 constexpr bool has_norm_kernel(const gemm::Sm90Tile& tile, gemm::Math math) {
   return has_kernel(tile, math, false) &&
          (math == gemm::Math::bf16 ? tile.taps == 1 || tile.columns == 64 : tile.rows <= 128);
 }
 
-// For forward, and for backward_data with transposed filters, which narrow tiles always use.
+// Runs forward, and backward_data with transposed filters, which narrow tiles always use.
 void sm90_conv_forward(const Sm90ConvCall& call, cudaStream_t stream);
-// Also sums the columns of y.
+// Runs forward and also sums the columns of y.
 void sm90_conv_forward_sums(const Sm90ConvCall& call, cudaStream_t stream);
 void sm90_conv_forward_sums_tf32(const Sm90ConvCall& call, cudaStream_t stream);
 void sm90_conv_forward_tf32(const Sm90ConvCall& call, cudaStream_t stream);
-// For backward_data with filters as they are.
+// Runs backward_data with the filters as they are.
 void sm90_conv_backward_data(const Sm90ConvCall& call, cudaStream_t stream);
-// Writes 0 where the mask is not above 0.
+// Runs backward_data and writes 0 where the mask is not above 0.
 void sm90_conv_backward_data_mask(const Sm90ConvCall& call, cudaStream_t stream);
 void sm90_conv_backward_data_mask_tf32(const Sm90ConvCall& call, cudaStream_t stream);
-// Writes g of a batch norm, and its sums.
+// Runs backward_data and writes a batch norm's g in place of dx, and its sums.
 void sm90_conv_backward_data_norm(const Sm90ConvCall& call, cudaStream_t stream);
 void sm90_conv_backward_data_norm_tf32(const Sm90ConvCall& call, cudaStream_t stream);
 void sm90_conv_backward_weights(const Sm90ConvCall& call, cudaStream_t stream);

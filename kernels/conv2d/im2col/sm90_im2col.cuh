@@ -26,8 +26,8 @@ struct Sm90Placement : Placement {
   static constexpr bool has_gaps = false;
 };
 
-// For taps that share pixels: the matrix has one more row, a gap, after each row of pixels. TMA
-// reads gaps as zeros but cannot write through a map that has any (illegal instruction).
+// Used if taps share pixels: a gap row, which belongs to no output, follows each row of pixels.
+// TMA reads gaps as zeros but must not write through a map with gaps (illegal instruction).
 struct GapPlacement : Placement {
   // Loads a box of 64 rows.
   __device__ void load(const CUtensorMap* map, void* to, std::uint64_t* full, int column, int row) const {
@@ -58,9 +58,9 @@ struct LoaderParameters {
   }
 };
 
-// A: windows of the images. B: filter channels of the same tap (k contiguous), or of one tap and
-// many filters (n contiguous), within the tile's pack. One thread loads; it divides once an item,
-// because a stage may take only 120 cycles.
+// A is windows of the images. B is filter channels of one tap (k contiguous), or one tap of many
+// filters (n contiguous), in the tile's pack. The loading thread divides once an item, as a stage
+// may take only 120 cycles.
 template <class Config>
 class WindowLoader {
  public:
@@ -81,7 +81,8 @@ class WindowLoader {
     load_tap(0, b, full);
     advance();
   }
-  // Loads A and B apart, for several taps: A serves this tap and the next ones.
+  // If several taps share A's pixels, A and B are loaded separately: one box of A serves this tap
+  // and the next.
   __device__ void load_a(std::uint8_t* a, std::uint64_t* full) const {
     if (p_.window.matrix)
       sm90::load_2d(&p_.images, a, full, first_channel_ + channel(), at_.w);
@@ -105,16 +106,16 @@ class WindowLoader {
   __device__ int channel() const { return block_.channel_block * Config::depth; }
 
   const Parameters& p_;
-  const WindowLoad::Pixel at_;  // for a plain matrix w is the row
+  const WindowLoad::Pixel at_;  // the pixel; for a plain matrix `w` is the row
   WindowLoad::Block block_;
   int first_channel_, column_, filter_row_ = 0;
 };
 
-// A box of windows: positions from `at` on, one block of columns. After the last block it reads an
-// image that does not exist, that is, zeros.
+// A TMA box of windows: positions from `at` on by one block of columns. After the last block it
+// reads an image number that does not exist, for which TMA gives zeros.
 struct WindowBox {
   int channel, first_image;
-  std::uint16_t right, down;  // offsets of the tap
+  std::uint16_t right, down;  // the tap's offsets
   __device__ WindowBox(const LoaderParameters& p, int index, int first_channel, int width) {
     const WindowLoad::Block block = p.window.block(index);
     const bool there = index < p.window.columns;
@@ -129,9 +130,9 @@ struct WindowBox {
   }
 };
 
-// A: dy, m contiguous. B: windows of x, one block of columns a box; k runs over positions. Boxes
-// are 128 bytes by `depth` positions. filters_in_columns swaps A and B; dy's last box is then half
-// as wide if the tile's is, because TMA is slow outside dy.
+// A is dy with m contiguous, and B is windows of x, one block of columns a box; k runs over
+// positions. filters_in_columns exchanges A and B; if the tile ends in half a box, so does dy, as
+// TMA is slow outside dy.
 template <class Config, bool filters_in_columns>
 class GradientLoader {
  public:
@@ -180,10 +181,10 @@ class GradientLoader {
   const WindowBox boxes_[kWindows];
 };
 
-// The same for tiles whose columns are the taps of a filter's row. Each row of y has one more
-// position, where dy is zero and whose window is in the padding. Tap s of a position is then the
-// first tap of the s-th position after it, so one box serves all taps. (A pixel at a row's end that
-// is not finite makes other taps' gradients NaN too.)
+// Does so for tiles whose columns are the taps of a filter's row. Each row of y gets one more
+// position, where dy is zero and the window is padding. Tap s of a position is then the first tap
+// of the s-th position after it, so one box serves all taps. (A pixel at a row's end that is not
+// finite makes other taps' gradients NaN, too.)
 template <class Config>
 class RowGradientLoader {
  public:
@@ -209,7 +210,7 @@ class RowGradientLoader {
  private:
   const Parameters& p_;
   const int filter_;
-  const std::uint16_t down_;  // offset of the tap
+  const std::uint16_t down_;  // the tap's offset
   int position_;
   WindowLoad::Pixel at_;
 };
@@ -218,8 +219,8 @@ inline LoaderParameters loader_parameters(const Sm90ConvCall& call) {
   return {call.images, call.other, call.half, call.window, call.filter_taps, call.packing};
 }
 
-// Launches a tile shape for which has_kernel(). Tiles that end in half a box need k contiguous
-// filters and no mask.
+// Launches a tile shape for which has_kernel(). Tiles that end in half a TMA box need filters with
+// k contiguous and no mask.
 template <gemm::Math math, bool a_mn_major, bool b_mn_major, template <class> class Loader,
           gemm::Extra extra = gemm::Extra::none>
 void start_conv(const Sm90ConvCall& call, cudaStream_t stream) {

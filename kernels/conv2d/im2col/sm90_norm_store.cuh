@@ -1,6 +1,6 @@
-// The epilogue of backward_data with input_norm: computes g = (dx + the other gradient of x) *
-// mask, and sums g and g times the norm's input from the stored values. The norm's input and the
-// other gradient come through the ring. Device code, sm_90a only.
+// The epilogue of backward_data with input_norm. It computes g = (dx + dy2) * mask, where dy2 is
+// the other gradient of x, and sums g and g times the norm's input from the stored values. Both
+// tensors come through the ring of pipeline stages. Device code, sm_90a only.
 #pragma once
 
 #include "kernels/conv2d/im2col/sm90_im2col.cuh"
@@ -9,7 +9,7 @@
 
 namespace convoy::kernels::conv {
 
-// A matrix whose rows have no gaps.
+// The destination of the result if its rows have no gaps.
 struct NormPlacement : conv::Placement {
   __device__ void load(const CUtensorMap* map, void* to, std::uint64_t* full, int column, int row) const {
     sm90::load_2d(map, to, full, column, row);
@@ -23,24 +23,26 @@ class NormStore {
   using Ring = gemm::Ring<Config>;
   using Placement = std::conditional_t<(Config::k_taps > 1), GapPlacement, NormPlacement>;
   struct Parameters {
-    CUtensorMap g;            // [m][n], bf16 or, in tf32, f32, as the operands are
-    std::uint8_t* plain;      // g itself
+    CUtensorMap g;            // [m][n], bf16 or, in tf32, f32, like the operands
+    std::uint8_t* plain;      // the memory of g, for threads that copy
     CUtensorMap operands[2];  // the norm's input, and the other gradient
     int m, n;
-    const std::uint8_t* mask;  // a bit an element, a byte for each 16 bytes of g
+    const std::uint8_t* mask;  // one bit for each element, one byte for each 16 bytes of g
     float* sum_slots;          // [blocks * 2][2][n]
-    Placement placement;       // rows of the first control->valid samples count; g is 0 in the others
+    // The sums run over rows of the first control->valid samples. g is 0 in all others.
+    Placement placement;
   };
 
-  // Boxes of an operand (64 rows of 128 bytes) are packed into as few stages as possible, by chunks
-  // of columns with all rows of the tile. A stage of the other operand follows each.
+  // TMA boxes of the two operands (64 rows of 128 bytes) fill as few stages as possible. A stage
+  // has chunks of columns, each with all rows of the tile; stages of the two operands alternate.
   static constexpr bool kHalves = Config::element_bytes == 2;
   static constexpr int kWidth = Config::box_columns, kBoxBytes = 64 * 128;
   static constexpr int kRowBoxes = Config::rows / 64, kChunks = (Config::columns + kWidth - 1) / kWidth;
   static constexpr int kMostChunks = Config::stage_bytes / (kRowBoxes * kBoxBytes);
   static constexpr int kParts = (kChunks + kMostChunks - 1) / kMostChunks;
   static constexpr int kPartChunks = (kChunks + kParts - 1) / kParts;
-  // Ping-pong: one stage of the product is still held while all operand stages are waited for.
+  // In ping-pong a consumer warpgroup still holds one stage of the product while it waits for all
+  // stages of operands.
   static_assert(Config::cluster == 1 && Config::stages > (Config::ping_pong ? 2 * kParts : 2));
 
   __device__ static void prefetch(const Parameters& p) {
@@ -73,7 +75,7 @@ class NormStore {
         rows_(parameters.placement.sum_rows(parameters.m)),
         column_sums_(parameters.sum_slots, parameters.n, rows_, consumer) {}
 
-  // Call this before a tile is multiplied, so that its mask arrives meanwhile.
+  // Call this before a tile is multiplied, so that its mask arrives in the meantime.
   __device__ void prefetch_mask(int row, int column) {
 #pragma unroll
     for (int chunk = 0; chunk < kChunks; ++chunk)
@@ -111,7 +113,7 @@ class NormStore {
           store_box(of_box, row + block * 64, column, chunk, mask_[chunk] + block * kUnits, x + offset,
                     other + offset);
         }
-      sm90::async_proxy_fence();  // orders this thread's reads before TMA writes there
+      sm90::async_proxy_fence();  // orders this thread's reads before TMA's writes to the stage
       __syncwarp();
       ring.release(stage_of_x, thread_ % 32);
       ring.release(ring.position.stage, thread_ % 32);
@@ -131,11 +133,11 @@ class NormStore {
                             const std::uint8_t* x, const std::uint8_t* other) {
     const int column = tile_column + chunk * kWidth, warp = thread_ / 32, lane = thread_ % 32;
     if (row >= p_.m || column >= p_.n) return;
-    // The buffer is free: all threads have passed the last barrier, before which the store from it
-    // was waited for.
+    // The buffer is free: all threads have passed the last barrier, before which one thread waited
+    // for the store from this buffer.
     std::uint8_t* box = staging_ + staged_ * Config::staging_bytes;
-    const bool narrow =
-        (chunk + 1) * kWidth > Config::columns;  // half a box; the other half belongs to the next tile
+    // Half a box: the other half belongs to the next tile.
+    const bool narrow = (chunk + 1) * kWidth > Config::columns;
     if constexpr (Config::swapped)
       kHalves ? gemm::stage_swapped_bf16(sums, box, warp, lane)
               : gemm::stage_swapped_f32(sums, box, chunk, warp, lane);
@@ -157,7 +159,8 @@ class NormStore {
       const int c = column + thread_ % 8 * kUnit;
       int row_of_g = row + r;
       if constexpr (Placement::has_gaps) row_of_g = p_.placement.element_row(row_of_g);
-      const bool copied = Placement::has_gaps || (narrow && thread_ % 8 < 4);  // TMA's boxes are 64 wide
+      // TMA's boxes are 64 columns wide, so threads copy half boxes.
+      const bool copied = Placement::has_gaps || (narrow && thread_ % 8 < 4);
       if (copied && row + r < p_.m && row_of_g >= 0 && c < p_.n)
         *reinterpret_cast<uint4*>(p_.plain + (std::int64_t{row_of_g} * p_.n + c) * 2) = g;
     }
@@ -173,7 +176,8 @@ class NormStore {
       }
     }
     if (!(narrow && warp >= 2))
-      column_sums_.template add<false>(chunk, box, x, row);  // a warp has 16 columns
+      // Each warp sums 16 columns, so in half a box only two warps have any.
+      column_sums_.template add<false>(chunk, box, x, row);
     staged_ ^= 1;
   }
   // Adds a word of two bf16 elements, or of one f32, and masks it by the lowest bits of `bits`.
@@ -187,7 +191,8 @@ class NormStore {
   static constexpr int kWordBits = kHalves ? 2 : 1;
 
   static constexpr int kUnit = kWidth / 8;  // columns in 16 bytes
-  static constexpr int kUnits = 4;          // 16-byte words of a thread, in every 16th row of a box
+  // 16-byte words of a thread, one in every 16th row of a box.
+  static constexpr int kUnits = 4;
   const Parameters& p_;
   std::uint8_t* staging_;
   int consumer_, thread_, rows_;
@@ -202,8 +207,8 @@ void start_conv_norm(const Sm90ConvCall& call, cudaStream_t stream) {
   gemm::with_tile<gemm::kSm90Tiles>(call.tile, [&]<int tile>(std::integral_constant<int, tile>) {
     constexpr gemm::Sm90Tile kTile = gemm::kSm90Tiles[tile];
     if constexpr (has_norm_kernel(kTile, math)) {
-      constexpr bool kTransposed =
-          math == gemm::Math::tf32 || gemm::is_narrow(kTile);  // filters as transposes() says
+      // As transposes() says, these read a transposed copy of the filters.
+      constexpr bool kTransposed = math == gemm::Math::tf32 || gemm::is_narrow(kTile);
       using Config = gemm::Sm90Config<math, false, !kTransposed, tile>;
       static_assert(Config::k_taps == gemm::depth_taps(kTile));
       gemm::start_wgmma<Config, WindowLoader<Config>, NormStore<Config>>(

@@ -37,7 +37,7 @@ View folded_view(const Task& task, const SpaceToDepth& fold) {
   return view;
 }
 
-// The view of one residue. It has no taps if dx is zero there, and no rows if dx has none.
+// Returns the view of one residue. It has no taps if dx is zero there, and no rows if dx has none.
 View phase_view(const Task& task, int residue_h, int residue_w) {
   const Geometry& g = task.geometry;
   View view;
@@ -47,14 +47,15 @@ View phase_view(const Task& task, int residue_h, int residue_w) {
   int first_tap[2], tap_step[2], count[2];
   for (int axis = 0; axis < 2; ++axis) {
     const int stride = g.stride[axis];
-    // Row i * stride + residue of dx meets tap r in row (i * stride + residue + padding - r
+    // Tap r of row i * stride + residue of dx reads row (i * stride + residue + padding - r *
     // dilation) / stride of dy.
     const int start = (residue[axis] + g.padding[axis]) % stride;
     tap_step[axis] = stride;
     view.reach[axis] = stride == 1 ? g.dilation[axis] : 1;
     const int taps = start < kernel[axis] ? (kernel[axis] - 1 - start) / stride + 1 : 0;
     view.taps[axis] = taps;
-    first_tap[axis] = start + stride * (taps - 1);  // the window's first tap is the filter's last
+    // The window's first tap is the filter's last one.
+    first_tap[axis] = start + stride * (taps - 1);
     view.map.first[axis] = (residue[axis] + g.padding[axis] - start) / stride - (taps - 1) * view.reach[axis];
     count[axis] = int(ceil_div(extent[axis] - residue[axis], stride));
   }

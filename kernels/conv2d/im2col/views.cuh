@@ -1,4 +1,4 @@
-// The im2col matrices of a task as TMA reads them.
+// Describes the im2col matrices of a task as TMA reads them.
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace convoy::kernels::conv {
 
-// Elements of a block of channels.
+// Returns the elements of a block of channels, which fill 128 bytes.
 inline int depth_of(const Task& task) { return task.math == gemm::Math::bf16 ? 64 : 32; }
 
 // An im2col matrix as TMA reads it.
@@ -18,17 +18,17 @@ struct View {
   Im2colMap map;
   int taps[2] = {1, 1}, reach[2] = {1, 1};
   FilterTaps filter_taps{};
-  std::int64_t out_offset = 0;  // backward_data: elements of dx before the phase
+  std::int64_t out_offset = 0;  // backward_data: elements of dx before this residue's first one
 
   std::int64_t rows() const { return map.n * map.down * map.across; }
-  // Blocks of columns, for windows of this many channels.
+  // Returns the blocks of columns, if windows have this many channels.
   int blocks(int channels, int depth) const {
     return taps[0] * taps[1] * int(gemm::ceil_div(channels, depth));
   }
 };
 
-// Returns one view. A strided backward_data has one for each residue of dx's rows and columns by
-// the stride: a convolution of dy without stride, with the taps that meet the residue.
+// Returns the task's views. A strided backward_data has one for each residue of dx's rows and
+// columns by the stride: a convolution of dy without stride, with the taps that meet the residue.
 std::vector<View> views_of(const Task& task, Engine engine);
 
 }  // namespace convoy::kernels::conv

@@ -2,8 +2,8 @@
 
 namespace convoy::kernels::gemm {
 
-constexpr double kSlow = 100e3;        // microseconds
-constexpr double kCacheBytes = 256e6;  // several times the largest L2
+constexpr double kSlow = 100e3;        // microseconds; slower launches are timed once
+constexpr double kCacheBytes = 256e6;  // several times the largest L2 cache
 
 int operand_sets(double bytes) { return int(std::clamp(std::ceil(kCacheBytes / bytes), 1.0, 16.0)); }
 
@@ -40,7 +40,7 @@ std::vector<Timing> time_in_turns(const std::vector<std::vector<Launch>>& conten
   };
   std::vector<Replay> replays;
   for (const std::vector<Launch>& launches : contenders) {
-    launches.front()(Stream(kBenchStream));  // loads the module
+    launches.front()(Stream(kBenchStream));  // the first launch loads the module
     const double once = timed([&] { launches.back()(Stream(kBenchStream)); });
     if (once > kSlow) {
       replays.push_back({{}, 1, {once}});

@@ -26,11 +26,12 @@ void reserve(DeviceBuffer& workspace, std::size_t bytes);
 struct Bounds {
   double of_products, of_result, of_norm;
 };
-// For sums of k products in fp32, whose rounding grows like a random walk. tf32 drops the last 13
-// bits of each factor.
+// Returns the bounds for sums of k products in fp32, whose rounding grows like a random walk. tf32
+// drops the last 13 bits of each factor.
 Bounds bounds_of(Math math, DType output, std::int64_t k);
 
-// Sample: expected, magnitude (the sum of the absolute values of its products) and found.
+// Compares samples. A Sample has `expected`, `magnitude` (the sum of the absolute values of its
+// products) and `found`.
 template <class Sample>
 Check judge(const std::vector<Sample>& samples, const Bounds& bounds) {
   Check check;
@@ -50,9 +51,9 @@ Check judge(const std::vector<Sample>& samples, const Bounds& bounds) {
   return check;
 }
 
-// Times contenders, each with one launch for each set of operands. Graphs of about `budget`
-// microseconds take turns, so that changes of clocks affect all alike. Launches above 0.1 s run
-// once. Returns medians of `samples`.
+// Times contenders, each of which has a launch for each set of operands. Graphs of about `budget`
+// microseconds take turns, so that a change of clocks affects all alike. Returns medians of
+// `samples`.
 std::vector<Timing> time_in_turns(const std::vector<std::vector<Launch>>& contenders, double budget,
                                   int samples);
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kMostSamples = 20000;
 
-// Chooses the rows or columns of corners and tile edges first, then random ones.
+// Chooses rows (or columns) at corners and edges of tiles first, then random ones.
 std::vector<Sample> choose_samples(const Problem& p, std::uint64_t seed) {
   std::vector<Sample> samples;
   const auto add = [&](std::int64_t row, std::int64_t column) {
@@ -27,7 +27,8 @@ std::vector<Sample> choose_samples(const Problem& p, std::uint64_t seed) {
   }
   std::mt19937_64 random(seed);
   const auto draw = [&](std::int64_t extent) { return std::int64_t(random() % std::uint64_t(extent)); };
-  // Samples fewer elements for longer k, so that the number of products stays about the same.
+  // If k is longer, fewer elements are sampled, so that the number of products stays about the
+  // same.
   const std::int64_t count = std::clamp<std::int64_t>(std::int64_t{200'000'000} / p.k, 512, kMostSamples);
   for (const std::int64_t row : {std::int64_t{0}, p.m - 1})
     for (const std::int64_t column : {std::int64_t{0}, p.n - 1}) add(row, column);
@@ -99,7 +100,8 @@ Check Bench::check(const Plan& plan, std::uint64_t seed) {
     CONVOY_CUDA(
         cudaMemcpyAsync(before.data(), set.c.data(), set.c.bytes(), cudaMemcpyDeviceToDevice, kBenchStream));
   } else {
-    CONVOY_CUDA(cudaMemsetAsync(set.c.data(), 0xff, set.c.bytes(), kBenchStream));  // a NaN in either type
+    // These bytes are a NaN in f32 and in bf16.
+    CONVOY_CUDA(cudaMemsetAsync(set.c.data(), 0xff, set.c.bytes(), kBenchStream));
   }
   bind(s.problem, plan, buffers)(Stream(kBenchStream));
   std::vector<Sample> samples = choose_samples(s.problem, seed);

@@ -12,14 +12,14 @@
 namespace convoy::kernels::gemm {
 
 struct Check {
-  double relative_error = 0;  // Frobenius norm of the samples' difference over that of the result
-  double worst = 0;           // largest element error over its bound; right if <= 1
+  double relative_error = 0;  // Frobenius norm of the samples' differences over that of the result
+  double worst = 0;           // largest error of an element over its bound; at most 1 if right
   std::int64_t samples = 0;
   bool correct = false;
 };
 
 struct Timing {
-  double microseconds = 0;  // median
+  double microseconds = 0;  // the median
   double least = 0, most = 0;
 };
 
@@ -47,13 +47,13 @@ class Bench {
 struct DeviceSummary {
   std::string name;
   int multiprocessors = 0;
-  double copy_bytes_per_second = 0;  // device to device, bytes read plus bytes written
+  double copy_bytes_per_second = 0;  // of a device-to-device copy, counting bytes read and written
 };
 DeviceSummary summarize_device();
 std::string device_name();
 bool device_present();
-// For tests: treats the current device as one of this compute capability, which has fewer kernels;
-// 0 restores it. Do not use it with a tuning file, whose keys have the device's name.
+// Tests use this to treat the current device as one of this compute capability, which has fewer
+// kernels; 0 restores it. Do not use it with a tuning file, whose keys have the device's name.
 void pretend_major(int major);
 
 }  // namespace convoy::kernels::gemm

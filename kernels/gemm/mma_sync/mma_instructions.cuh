@@ -13,8 +13,8 @@ namespace convoy::kernels::gemm {
 
 using Word = std::uint32_t;
 
-// Loads four matrices of eight rows of 16 bytes. Each lane gives one row's address. Transposed: of
-// 16-bit elements.
+// Loads four matrices of eight rows of 16 bytes. Each lane gives one row's address. `transposed`
+// transposes each matrix as 8 x 8 elements of 16 bits.
 template <bool transposed>
 __device__ inline void load_matrices(Word (&words)[4], const void* from) {
   const auto address = static_cast<Word>(__cvta_generic_to_shared(from));

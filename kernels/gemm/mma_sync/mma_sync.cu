@@ -1,6 +1,7 @@
-// Tensor cores by mma.sync: bf16 (m16n8k16) and tf32 (m16n8k8), any chip from sm_80 on. A block
-// computes 128 rows of C, a warp 64 x 64 or 64 x 32 elements. cp.async fills a ring of stages;
-// operands without 16-byte alignment go through registers.
+// Multiplies on tensor cores by mma.sync, in bf16 (m16n8k16) and tf32 (m16n8k8), on any chip from
+// sm_80 on. A block computes 128 rows of C, a warp 64 x 64 or 64 x 32 elements. cp.async fills a
+// ring of pipeline stages in shared memory; operands without 16-byte alignment go through
+// registers.
 #include "kernels/gemm/mma_sync/mma_sync.cuh"
 
 namespace convoy::kernels::gemm {
@@ -53,7 +54,7 @@ double expected_time(const Problem& p, int columns, int splits) {
   return std::max(compute, memory) + pieces;
 }
 
-// Only the narrow tile takes operands that 16-byte copies cannot read.
+// Returns whether 16-byte copies can read the operands. If not, only the narrow tile takes them.
 bool vector_pitches(const Problem& p) {
   const auto multiple = std::int64_t(16 / p.element_bytes());
   return p.lda % multiple == 0 && p.ldb % multiple == 0;

@@ -1,9 +1,10 @@
-// The mma_sync kernel, over any two operands that bring their stages into shared memory: plain
-// matrices (gemm) or images seen through the windows of a filter (convolution). Device code.
+// The mma_sync kernel, over any two operands that can bring their pipeline stages into shared
+// memory: plain matrices (gemm), or images seen through the windows of a filter (convolution).
+// Device code.
 //
-// Operands have the same order in shared memory as in device memory: [extent][depth] with k
-// contiguous, else [depth][extent]. Rows are padded so that the eight rows that an instruction
-// reads use different banks.
+// Operands have the same order in shared memory as in device memory: [extent][depth] if k is
+// contiguous, else [depth][extent], where the extent is m or n. Rows are padded so that the eight
+// rows that an instruction reads use different banks.
 #pragma once
 
 #include "kernels/device/cuda_error.h"
@@ -14,7 +15,7 @@
 
 namespace convoy::kernels::gemm {
 
-// One operand's part of a stage.
+// One operand's part of a pipeline stage.
 template <typename T, bool k_contiguous_, int extent_>
 struct Side {
   static constexpr bool k_contiguous = k_contiguous_;
@@ -24,7 +25,7 @@ struct Side {
   static constexpr int pitch = width + pad, elements = lines * pitch;
 };
 
-// Brings the stages of one operand into shared memory. Elements outside the matrix become zero.
+// Brings one operand's pipeline stages into shared memory. Elements outside the matrix become zero.
 template <class Operand, class S, int threads, bool vectors>
 class MatrixCarrier {
   using T = typename Operand::T;
@@ -85,10 +86,11 @@ class MatrixCarrier {
   std::int64_t k_;
   const std::int64_t k_end_;
   const T* source_;
-  int left_;  // elements of the extent from this thread's first line or column on
+  // Elements of the extent (m or n) from this thread's first row or column on.
+  int left_;
 };
 
-// A plain matrix as an operand. Other operands also have an extent, k_contiguous and a Carrier.
+// A plain matrix as an operand. Every operand has an extent (m or n), k_contiguous and a Carrier.
 template <typename T_, bool k_contiguous_>
 struct MatrixOperand {
   using T = T_;
@@ -100,7 +102,8 @@ struct MatrixOperand {
   std::int64_t extent;  // m or n
 };
 
-// A's fragment of 16 rows from `row` and 32 bytes of k from `k`, in the words that mma.sync takes.
+// Loads A's fragment, 16 rows from `row` by 32 bytes of k from `k`, into the words that mma.sync
+// takes.
 template <class S, typename T>
 __device__ inline void load_a(Word (&words)[4], const T* stage, int row, int k, int lane) {
   if constexpr (sizeof(T) == 2) {
@@ -117,7 +120,7 @@ __device__ inline void load_a(Word (&words)[4], const T* stage, int row, int k, 
   }
 }
 
-// B's fragments of two times 8 columns from `column` on.
+// Loads B's fragments for two groups of 8 columns from `column` on.
 template <class S, typename T>
 __device__ inline void load_b(Word (&words)[4], const T* stage, int column, int k, int lane) {
   if constexpr (sizeof(T) == 2) {
@@ -139,7 +142,8 @@ template <typename T_, int columns_, bool vectors_>
 struct MmaTile {
   using T = T_;
   static constexpr bool vectors = vectors_;
-  // A warp has square tiles of 64 if possible, because they need the least shared-memory bandwidth.
+  // Warps have square tiles of 64 if possible, because these need the least shared-memory
+  // bandwidth.
   static constexpr int rows = 128, columns = columns_, warp_columns = columns / 2, stages = 4;
   static constexpr int warps_across = 2, threads = 128, blocks_per_multiprocessor = columns == 128 ? 2 : 3;
 };
@@ -154,7 +158,7 @@ __global__ __launch_bounds__(C::threads, C::blocks_per_multiprocessor) void mma_
   constexpr int kStage = A::elements + B::elements, kStep = 32 / int(sizeof(T));
   extern __shared__ __align__(128) unsigned char shared[];
   T* ring = reinterpret_cast<T*>(shared);
-  // This block's tile and range of k, and the carriers of its operands.
+  // Find this block's tile and range of k, and make the carriers of its operands.
   const TileOrder::Position position = order.at(blockIdx.x);
   const std::int64_t row0 = position.row * C::rows, column0 = position.column * C::columns;
   const std::int64_t k_begin = order.k_begin(position.split), k_end = order.k_end(position.split, k);

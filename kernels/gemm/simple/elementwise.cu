@@ -1,4 +1,4 @@
-// The simplest kernel: one thread for each element of C, straight from device memory.
+// The simplest kernel: one thread computes one element of C, straight from device memory.
 #include "kernels/device/cuda_error.h"
 #include "kernels/gemm/epilogue.cuh"
 #include "kernels/gemm/rungs.h"

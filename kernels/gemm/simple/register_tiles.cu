@@ -1,6 +1,6 @@
-// fp32 without tensor cores: a block computes a tile of C, a warp 64 rows of it, a thread 8 rows by
-// 8 or 16 columns. Copies of the next stage, and loads of the next operands into registers, overlap
-// the arithmetic.
+// Multiplies in fp32 without tensor cores. A block computes a tile of C, a warp 64 rows of it, a
+// thread 8 rows by 8 or 16 columns. Copies of the next stage, and loads of the next operands into
+// registers, overlap the arithmetic.
 #include "kernels/gemm/simple/register_tiles.cuh"
 
 namespace convoy::kernels::gemm {
@@ -29,7 +29,8 @@ void start_order(const Problem& p, int tile, const Buffers& buffers, const TileO
 
 bool supports_registers(const Problem& p) { return p.math == Math::fp32; }
 
-// Cycles of one multiprocessor: 128 multiply-adds each. Blocks that run side by side count as one.
+// Estimates microseconds. A multiprocessor does 128 multiply-adds a cycle; blocks that run together
+// count as one.
 double expected_time(const Problem& p, const RegisterShape& shape, int splits) {
   const double tiles = double(ceil_div(p.m, shape.rows) * ceil_div(p.n, shape.columns)) * splits;
   const double size = double(shape.rows) * shape.columns;

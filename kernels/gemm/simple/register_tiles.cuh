@@ -28,7 +28,7 @@ struct RegisterTile {
   static constexpr int blocks_per_multiprocessor = (thread_columns == 8 ? 512 : 256) / threads;
 };
 
-// Brings the stages of one operand into shared memory.
+// Brings one operand's pipeline stages into shared memory.
 template <class Operand, int extent, int threads, int depth>
 class PlaneCarrier {
   static constexpr bool k_contiguous = Operand::k_contiguous;
@@ -107,10 +107,11 @@ class PlaneCarrier {
   std::int64_t k_;
   const std::int64_t k_end_;
   const float* source_;
-  int left_;  // elements of the extent from this thread's first line or column on
+  // Elements of the extent (m or n) from this thread's first row or column on.
+  int left_;
 };
 
-// A plain matrix as an operand of the kernel. Others also have an extent and a Carrier.
+// A plain matrix as an operand. Every operand has an extent (m or n) and a Carrier.
 template <bool k_contiguous_>
 struct PlaneOperand {
   static constexpr bool k_contiguous = k_contiguous_;
@@ -119,11 +120,11 @@ struct PlaneOperand {
   const float* data;
   std::int64_t pitch;
   std::int64_t extent;  // m or n
-  bool vectors;         // 16-byte copies are possible
+  bool vectors;         // whether 16-byte copies are possible
 };
 
-// The operands of one value of k. Rows: lane_row * 4 + {0..3} and 32 further; columns: lane_column
-// * 4 + {0..3} and each 16 further.
+// A thread's operands for one value of k: rows lane_row * 4 + {0..3} and the same 32 rows further,
+// and columns lane_column * 4 + {0..3}, repeated every 16 columns.
 template <int columns>
 struct Fragment {
   float a[8], b[columns];
@@ -139,8 +140,8 @@ struct Fragment {
 
 template <int columns>
 __device__ inline void multiply_fragment(float (&sums)[8][columns], const Fragment<columns>& fragment) {
-  // Runs back and forth, so that every step has an operand in the register file's reuse cache.
-  // Otherwise bank conflicts cost a tenth of the rate.
+  // Go through the columns back and forth, so that every step finds an operand in the register
+  // file's reuse cache. Otherwise bank conflicts cost a tenth of the rate.
 #pragma unroll
   for (int i = 0; i < 8; ++i)
 #pragma unroll

@@ -1,4 +1,4 @@
-// Blocks of 32 x 32 elements of C, whose operands pass through 32 x 32 tiles in shared memory, so
+// A block computes 32 x 32 elements of C. Operands pass through 32 x 32 tiles in shared memory, so
 // that each is read from device memory 1/32 as often.
 #include "kernels/device/cuda_error.h"
 #include "kernels/gemm/epilogue.cuh"
@@ -10,8 +10,8 @@ namespace {
 
 constexpr int kTile = 32;
 
-// Loads tile[i][j] = matrix(row + i, column + j), 0 outside. Neighbouring threads read neighbouring
-// addresses.
+// Loads tile[i][j] = matrix(row + i, column + j), or 0 outside the matrix. Neighbouring threads
+// read neighbouring addresses.
 template <typename T>
 __device__ void load_tile(float (&tile)[kTile][kTile + 1], const Strided<T>& matrix, std::int64_t row,
                           std::int64_t column, std::int64_t rows, std::int64_t columns) {

@@ -1,5 +1,5 @@
 // Code that the two simplest families share: operands seen through two strides, so that one kernel
-// does every order, and host code. They compute tf32 in plain fp32.
+// serves every order, and host code. Both compute tf32 problems in plain fp32.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -38,7 +38,7 @@ std::vector<Plan> simple_candidates(const Problem& p) {
   return {{rung, 0, 1, sums_workspace(p)}};
 }
 
-// Takes column sums from C, for kernels that do not sum themselves.
+// Sums C's columns by a separate pass, for kernels that do not sum themselves.
 inline void finish_sums(const Problem& p, const Epilogue& epilogue, const Buffers& buffers, float* slots,
                         cudaStream_t stream) {
   if (!p.column_sums) return;

@@ -28,14 +28,16 @@ double with_memory(const Problem& problem, const Sm90Tile& tile, const Schedule&
   return std::max(compute, memory) + 0.131 * std::min(compute, memory) + finish;
 }
 
-// Expected microseconds: the larger of memory time and waves of work items. A stage takes its
-// products' time or, for small tiles, the transfer from L2. Fitted to 8,400 timings of convolutions
-// on an H200 (docs/results/training.md).
+// Returns expected microseconds: the larger of memory time and waves of work items. A stage takes
+// its products' time or, in small tiles, its transfer from L2. Fitted to 8,400 timings on an H200
+// (docs/results/training.md).
 double sm90_expected_time(const Problem& problem, int tile_index, int splits, double bytes, bool has_partials,
                           bool windows) {
   constexpr double kSlowness[] = {
-      0.95, 0.95, 0.97, 1.1,  1.4,  1.4,  1.2,
-      1.09, 1.08, 0.97, 1.13, 0.94, 0.96, 1.03};  // relative time of a stage's products, by tile
+      0.95, 0.95, 0.97, 1.1, 1.4, 1.4, 1.2,
+      // Measured time of a stage's products, by tile, relative to 1 cycle for 32 elements of the
+      // tile.
+      1.09, 1.08, 0.97, 1.13, 0.94, 0.96, 1.03};
   static_assert(std::size(kSlowness) == std::size(kSm90Tiles));
   const Sm90Tile& tile = kSm90Tiles[tile_index];
   const Schedule schedule = sm90_schedule(problem, tile, splits);
@@ -44,7 +46,7 @@ double sm90_expected_time(const Problem& problem, int tile_index, int splits, do
   const double area = double(tile.rows) * tile.columns;
   const int taps = depth_taps(tile);
   const double columns = tile.taps > taps ? 64 : double(tile.columns) * taps / tile.cluster;
-  // For rows of 128 bytes outside a tensor TMA needs 8 more cycles each.
+  // TMA needs 8 more cycles for each row of 128 bytes that lies outside the tensor.
   const double outside =
       tile.taps > taps ? 0 : columns - columns * double(problem.n) / (schedule.n_tiles() * tile.columns);
   const double load = (windows ? 2.06 : 1.57) * (tile.rows + columns) + 8 * outside;
@@ -63,10 +65,10 @@ constexpr int kTiles = int(std::size(kSm90Tiles));
 // An operand as the kernels read it: its own buffer, or a repacked copy if TMA cannot read it
 // (pitch or address not a multiple of 16 bytes) or tf32 needs k contiguous.
 struct Operand {
-  bool mn_major = false;  // m or n contiguous, as the kernel sees it
+  bool mn_major = false;  // m or n is contiguous, in the order that the kernel reads
   bool repacked = false;
-  bool transposed = false;                        // by the repacking
-  std::int64_t rows = 0, columns = 0, pitch = 0;  // as the kernel sees it
+  bool transposed = false;                        // repacking transposes it
+  std::int64_t rows = 0, columns = 0, pitch = 0;  // in the order that the kernel reads
 };
 
 Operand operand_of(const Problem& problem, std::int64_t extent, bool mn_major, std::int64_t pitch) {
@@ -88,9 +90,8 @@ Operand operand_b(const Problem& problem) {
   return operand_of(problem, problem.n, !problem.transpose_b, problem.ldb);
 }
 
-// Returns whether the kernel leaves raw sums to another kernel. It does if k is split, or if TMA
-// cannot store rows because of their start or end: with an odd number of bf16 it was seen to write
-// one too many.
+// Returns whether another kernel finishes raw sums: if k is split, or if TMA cannot store C's rows.
+// (If a row ends at an odd bf16, TMA was seen to write one element too many.)
 bool indirect(const Problem& problem, int splits) {
   const auto odd = [&](std::int64_t elements) {
     return elements * std::int64_t(bytes_of(problem.output)) % 16 != 0;
@@ -151,7 +152,7 @@ std::vector<Plan> wgmma_candidates(const Problem& problem) {
   return plans;
 }
 
-// The arguments of the kernel, except its schedule.
+// Describes a launch, all but its schedule.
 Sm90Call describe(const Problem& problem, const Sm90Tile& tile, int splits, const Buffers& buffers,
                   const Workspace& workspace) {
   const DType type = problem.math == Math::bf16 ? DType::bf16 : DType::f32;
@@ -225,7 +226,8 @@ Launch bind_wgmma(const Problem& problem, const Plan& plan, const Buffers& buffe
                    stream);
     if (!problem.column_sums) return;
     if (call.sum_slots == nullptr) sum_columns(epilogue, problem.m, problem.n, workspace.slots, stream);
-    const int slots = call.sum_slots != nullptr ? 2 * call.blocks : kSumSlots;  // a block has two consumers
+    // A block has two consumer warpgroups, and each has a slot.
+    const int slots = call.sum_slots != nullptr ? 2 * call.blocks : kSumSlots;
     sum_slots(workspace.slots, slots, problem.n, buffers.column_sums, stream);
   };
 }

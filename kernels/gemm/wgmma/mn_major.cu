@@ -9,8 +9,8 @@
 
 namespace convoy::kernels::gemm {
 
-// A stage takes as long as its shared-memory traffic: stage in, y out and in again, x out, and y
-// once more for every 64 rows of x.
+// A stage takes as long as its shared-memory traffic: the stage is written, y is read and written
+// back transposed, x is read once, and y is read again for every 64 rows of x.
 double mn_major_expected_time(const Problem& problem, int tile_index, int splits, double bytes,
                               bool has_partials) {
   const Sm90Tile& tile = kMnMajorTiles[tile_index];

@@ -1,7 +1,9 @@
-// Two sums a column for batch norm, over the staged boxes (sm90_staging.cuh) of a consumer: of a
-// box, and of its products with another box element by element. A consumer keeps them in registers
-// while it stays in its columns and then adds them to its own slot in device memory, so that the
-// bits are the same in every run. Device code, sm_90a only.
+// Sums the columns of C for batch norm while C is in shared memory. A consumer warpgroup stages C
+// as TMA boxes of 64 rows by 128 bytes (sm90_staging.cuh). Each column gets two sums: of the box's
+// elements, and of their products with another box's elements (squares, if it is the same box).
+// A consumer warpgroup keeps the sums in registers while its tiles are in the same columns of C,
+// and then adds them to its own slot in device memory. The order of additions is fixed, so every
+// run gives the same bits. Device code, sm_90a only.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -12,12 +14,12 @@
 
 namespace convoy::kernels::gemm {
 
-// enabled: false for kernels without sums.
+// A kernel without column sums sets `enabled` to false. The class then does nothing.
 template <class Config, bool enabled = true>
 class ColumnSums {
  public:
-  // slots [blocks * 2][2][n]: clears this consumer's slot. A barrier must come between this and
-  // add. Rows from `rows` on do not count.
+  // Clears this consumer warpgroup's slot of `slots` [blocks * 2][2][n]. Synchronise the warpgroup
+  // before the first add(). Rows of C from `rows` on are left out of the sums.
   __device__ ColumnSums(float* slots, int n, int rows, int consumer)
       : slot_(slots + (std::int64_t{blockIdx.x} * 2 + consumer) * 2 * n),
         n_(n),
@@ -28,7 +30,7 @@ class ColumnSums {
       for (int i = int(threadIdx.x) % 128; i < 2 * n; i += 128) slot_[i] = 0;
   }
 
-  // Call this before the boxes of a tile.
+  // Call this before the first box of each tile. `column`: the tile's first column of C.
   __device__ void begin(int column) {
     if constexpr (enabled) {
       if (column != column_) flush();
@@ -36,8 +38,8 @@ class ColumnSums {
     }
   }
 
-  // Adds the box of the tile's chunk of columns, from this row on. squares: the other box is the
-  // same one.
+  // Adds a box: columns `chunk` * kWidth on of the tile, rows `row` on of C. Set `squares` if
+  // `other` is the same box.
   template <bool squares>
   __device__ void add(int chunk, const std::uint8_t* box, const std::uint8_t* other, int row) {
     if constexpr (enabled)
@@ -45,7 +47,7 @@ class ColumnSums {
                         : add_rows<squares, false>(chunk, box, other, row);
   }
 
-  // Call this at the end.
+  // Adds the sums to the slot. Call this after the last tile.
   __device__ void flush() {
     if constexpr (enabled) {
       const int end = min(n_, column_ + Config::columns);
@@ -54,8 +56,8 @@ class ColumnSums {
         const int column = column_ + column_of(i);
         const float sum = kHalves ? sums_[i] : of_four_lanes(sums_[i]);
         const bool has_it = kHalves ? lane_ % 4 == lane_ / 8 : lane_ < 8;
-        // Only this lane adds here, so the order is fixed. The atomic avoids a wait for the old
-        // value.
+        // No other lane adds to this element, so the order is fixed. The atomic only avoids a wait
+        // for the old value.
         if (has_it && column_ >= 0 && column < end) atomicAdd(slot_ + i % 2 * n_ + column, sum);
         sums_[i] = 0;
       }
@@ -63,8 +65,9 @@ class ColumnSums {
   }
 
  private:
-  static constexpr bool kHalves = Config::element_bytes == 2;  // bf16; else f32
-  static constexpr int kWidth = Config::box_columns;           // each warp has a quarter of them
+  static constexpr bool kHalves = Config::element_bytes == 2;  // true: bf16, false: f32
+  // Each of the warpgroup's four warps sums a quarter of a box's columns.
+  static constexpr int kWidth = Config::box_columns;
 
   template <bool squares, bool all_count>
   __device__ void add_rows(int chunk, const std::uint8_t* box, const std::uint8_t* other, int row) {
@@ -73,15 +76,15 @@ class ColumnSums {
     else
       walk<squares, all_count>(sums_ + chunk * 2, box, other, row);
   }
-  // The tile's column of sums_[sum].
+  // Returns the column in the tile that sums_[sum] belongs to.
   __device__ int column_of(int sum) const {
     return kHalves ? sum / 4 * 64 + warp_ * 16 + sum % 4 / 2 * 8 + lane_ / 4
                    : sum / 2 * 32 + warp_ * 8 + lane_ % 8;
   }
 
-  // bf16. A warp has two groups of eight columns. The left operand of a product is a group of the
-  // other box, transposed, above eight rows of ones; the right operand is the group. Products are
-  // then on the diagonal, and sums below it.
+  // Sums a box of bf16 by tensor cores. The left factor has eight columns of the other box as rows,
+  // then rows of ones; the right factor is the box: products are on the diagonal, sums in the rows
+  // of ones.
   template <bool squares, bool all_count>
   __device__ void multiply(float* sums, const std::uint8_t* box, const std::uint8_t* other, int row) {
     constexpr Word kOnes = 0x3f803f80;
@@ -112,13 +115,14 @@ class ColumnSums {
 #pragma unroll
       for (int i = 0; i < 4; ++i) words[i] &= rows_that_count(row + i % 2 * 8 + lane_ % 4 * 2);
   }
-  // Masks the halves of a word, which holds elements of this row and the next one.
+  // Returns a mask for a word that holds elements of rows `row` and `row` + 1: ones where a row is
+  // summed.
   __device__ Word rows_that_count(int row) const {
     return (row < rows_ ? 0xffffu : 0u) | (row + 1 < rows_ ? 0xffff0000u : 0u);
   }
 
-  // f32. Four lanes have a column, with two rows of eight each, so that a warp reads from different
-  // banks.
+  // Sums a box of f32. Four lanes share a column, and each takes two of every eight rows, so that
+  // the lanes of a warp read from different banks.
   template <bool squares, bool all_count>
   __device__ void walk(float* sums, const std::uint8_t* box, const std::uint8_t* other, int row) {
     const int unit = warp_ * 2 + lane_ % 8 / 4;

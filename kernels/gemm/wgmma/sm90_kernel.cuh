@@ -1,17 +1,19 @@
-// The wgmma kernel: persistent, with one producer warpgroup, which fills a ring of shared-memory
-// stages by TMA, and two consumer warpgroups, which multiply. Policies: the Loader decides what
-// stages hold (gemm: two matrices; convolution: im2col columns and filters), the Store what becomes
-// of the sums. A Store that reads tensors gets them through the ring, after a tile's blocks of k.
-// If taps of a filter's row share A's pixels, B has a ring of its own. The structure follows
-// CUTLASS's warp-specialised kernels and "Dissecting the NVIDIA Hopper architecture". Device code,
-// sm_90a only.
+// The wgmma kernel. It is persistent: each block computes many tiles. A producer warpgroup fills a
+// ring of pipeline stages in shared memory by TMA, and two consumer warpgroups multiply them. Two
+// template parameters adapt it. The Loader decides what a stage holds: parts of two matrices
+// (gemm), or im2col columns and filters (convolution). The Store writes the sums; if it reads
+// tensors, they come through the ring after the tile's last block of k. If several taps of a
+// filter's row share A's pixels, B has a ring of its own. The structure follows CUTLASS's
+// warp-specialised kernels and "Dissecting the NVIDIA Hopper architecture". Device code, sm_90a
+// only.
 //
-// Consumers. cooperative: both share a tile, half of its rows each. ping_pong: each takes every
-// other tile, so that one stores while the other multiplies. They take turns at the ring, because a
-// wait on a stage's parity is only valid for a thread that has seen the phase before.
+// Consumer warpgroups work in one of two ways. cooperative: both share a tile, half of its rows
+// each. ping_pong: each takes every other tile, so that one stores while the other multiplies. They
+// then take turns at the ring, because a thread may only wait for a stage's parity if it has seen
+// the phase before.
 //
-// Blocks of a cluster of two have vertically adjacent tiles. Each loads half of their common B and
-// multicasts it to both.
+// The blocks of a cluster of two compute tiles one above the other. Each loads half of their common
+// B and multicasts it to both.
 #pragma once
 
 #include "kernels/gemm/wgmma/sm90_launch.h"
@@ -29,24 +31,26 @@ struct TileConfig {
   static constexpr int rows = rows_, columns = columns_, cluster = cluster_, taps = taps_;
   static constexpr bool ping_pong = consumers_ == Consumers::ping_pong;
   static constexpr int element_bytes = math == Math::bf16 ? 2 : 4;
-  static constexpr int depth = 128 / element_bytes;  // k of a stage: one row of the 128-byte swizzle
-  static constexpr int steps = 4;                    // wgmma instructions in it, 32 bytes each
+  // The values of k in a stage, a row of TMA's 128-byte swizzle.
+  static constexpr int depth = 128 / element_bytes;
+  static constexpr int steps = 4;  // wgmma instructions in a stage, 32 bytes of k each
   static constexpr int consumer_rows = ping_pong ? rows : rows / 2;
   static constexpr int row_blocks = consumer_rows / 64;
-  // Tiles of 64 columns swap operands, so that columns are the rows of products: one product of 64
-  // x `rows` reads less shared memory than several of 64 x 64. Accumulators are then C's transpose.
+  // Tiles of 64 columns exchange A and B (swapped), which reads less shared memory: one product of
+  // 64 x `rows` replaces several of 64 x 64. The accumulators then hold C transposed.
   static constexpr bool swapped = ping_pong && columns == 64 && rows > 64;
   static constexpr int products = swapped ? 1 : row_blocks, product_columns = swapped ? rows : columns;
 
-  static constexpr int column_boxes =
-      (columns + 63) / 64;  // of B with n contiguous; the last one may be half a box
-  // If taps share pixels, the next tap's begin one row of the swizzle later. Either taps are B's
-  // columns, in one box; or they follow each other in k: then a stage is one box of A, and each tap
-  // is a stage of B's own ring.
+  // Boxes of B if n is contiguous. The last one may be half a box.
+  static constexpr int column_boxes = (columns + 63) / 64;
+  // Taps that share pixels begin one row of the swizzle after each other. In gradients of weights
+  // they are columns of B in one box; else a stage is one box of A, and each tap a stage of B's
+  // ring.
   static constexpr bool taps_in_columns = taps > 1 && a_mn_major;
   static constexpr int k_taps = taps_in_columns ? 1 : taps;
   static constexpr bool has_tap_ring = k_taps > 1;
-  static constexpr int b_leading = taps_in_columns ? 128 : 8192;  // from one box of columns to the next
+  // The distance in bytes from one box of B's columns to the next.
+  static constexpr int b_leading = taps_in_columns ? 128 : 8192;
   static constexpr int loaded_a_bytes = (rows + k_taps - 1) * 128,
                        loaded_b_bytes = (taps_in_columns ? depth + taps - 1 : columns) * 128,
                        loaded_bytes = loaded_a_bytes + (has_tap_ring ? 0 : loaded_b_bytes);
@@ -54,20 +58,22 @@ struct TileConfig {
                        b_bytes = b_mn_major && !taps_in_columns ? column_boxes * 8192
                                                                 : (loaded_b_bytes + 1023) / 1024 * 1024,
                        stage_bytes = a_bytes + (has_tap_ring ? 0 : b_bytes);
-  static constexpr int staging_bytes = 64 * 128;  // 64 rows of 128 bytes on their way to C
+  static constexpr int staging_bytes = 64 * 128;  // a staged TMA box of C: 64 rows of 128 bytes
   static constexpr int box_columns =
-      128 / element_bytes;  // columns of C in a box, if C has the operands' type
-  static constexpr int store_bytes = 2 * 2 * staging_bytes;  // two boxes for each consumer
+      128 / element_bytes;  // columns of C in a TMA box, if C has the operands' type
+  // Each consumer warpgroup has two staged boxes.
+  static constexpr int store_bytes = 2 * 2 * staging_bytes;
   static constexpr int barrier_bytes = 256;
-  static constexpr int limit = 227 * 1024 - 1024;  // less what aligning to 1024 bytes can cost
+  // A block may have 227 KiB of shared memory, less 1024 bytes that aligning the stages may cost.
+  static constexpr int limit = 227 * 1024 - 1024;
   static constexpr int room = limit - store_bytes - barrier_bytes;
   static constexpr int stages = has_tap_ring ? 3 : room / stage_bytes;
   static constexpr int tap_stages = has_tap_ring ? std::min(9, (room - stages * stage_bytes) / b_bytes) : 0;
   static constexpr int shared_bytes =
       stages * stage_bytes + tap_stages * b_bytes + store_bytes + barrier_bytes + 1024;
   static constexpr int threads = 384;
-  // Registers of a thread. 168 would fit; 160 leave room for a block of 128 threads with 32 each
-  // (comm/nccl/copy_all_reduce.cu). The producer gives most of its registers to the consumers.
+  // 65536 registers allow 168 for each of 384 threads. 160 leave 32 each for a block of 128 more
+  // threads (comm/nccl/copy_all_reduce.cu). The producer hands most of its own to the consumers.
   static constexpr int registers = 160, producer_registers = 32, consumer_registers = 224;
   static_assert(128 * producer_registers + 256 * consumer_registers <= threads * registers &&
                 threads * registers + 128 * 32 <= 65536);
@@ -77,7 +83,7 @@ struct TileConfig {
   static_assert(consumer_rows % 64 == 0 && products * product_columns / 2 <= 128, "accumulators spill");
 };
 
-// Position in the ring of stages.
+// A position in the ring of pipeline stages.
 template <int stages>
 struct RingPosition {
   int stage = 0;
@@ -105,14 +111,14 @@ __device__ inline void release_stage(std::uint64_t* empty, int lane) {
   }
 }
 
-// The ring of stages, at the producer's or at a consumer's position.
+// The ring of pipeline stages, as the producer or a consumer warpgroup sees it from its position.
 template <int count, int stage_bytes, int cluster>
 struct StageRing {
   std::uint8_t* stages;
-  std::uint64_t *full, *empty;  // one barrier of each kind for a stage
+  std::uint64_t *full, *empty;  // each stage has one barrier of each kind
   RingPosition<count> position;
 
-  // One thread calls this. arrivals: warps that read a stage.
+  // Call this from one thread. `arrivals`: the number of warps that read a stage.
   __device__ void init(int arrivals) const {
     for (int stage = 0; stage < count; ++stage) {
       sm90::barrier_init(full + stage, 1);
@@ -121,19 +127,19 @@ struct StageRing {
   }
   __device__ std::uint8_t* stage() const { return stages + position.stage * stage_bytes; }
   __device__ std::uint64_t* arrived() const { return full + position.stage; }
-  // Producer: waits until the stage is free, and announces the bytes that will come.
+  // The producer calls this: waits until the stage is free, and announces the bytes that will come.
   __device__ void claim(int bytes) const {
     sm90::barrier_wait(empty + position.stage, position.parity ^ 1);
     sm90::barrier_expect(arrived(), bytes);
   }
-  // Consumer: wait() until the bytes are there, release() when this warp has read them.
+  // A consumer calls wait() until the bytes are there, and release() when this warp has read them.
   __device__ void wait() const { sm90::barrier_wait(arrived(), position.parity); }
   __device__ void release(int stage, int lane) const { release_stage<cluster>(empty + stage, lane); }
 };
 template <class Config>
 using Ring = StageRing<Config::stages, Config::stage_bytes, Config::cluster>;
-// The ring of B if taps follow each other in k: a stage is one tap. If all of B fits it stays
-// resident: it is loaded once, and each item starts at the first stage.
+// The ring of B if taps follow each other in k: each stage holds one tap. If all of B fits, it is
+// loaded once and stays resident, and every work item starts at the first stage.
 template <class Config>
 struct TapRing : StageRing<std::max(Config::tap_stages, 1), Config::b_bytes, 1> {
   bool resident;
@@ -177,7 +183,7 @@ class MatrixLoader {
   }
 
  private:
-  // For boxes of an operand whose k is not contiguous.
+  // The width and size of a box of an operand whose k is not contiguous.
   static constexpr int kWidth = Config::depth, kBoxBytes = Config::depth * 128;
   __device__ static void load_shared(const CUtensorMap* map, void* to, std::uint64_t* full, int x, int y) {
     if constexpr (Config::cluster == 1)
@@ -195,8 +201,8 @@ class MatrixLoader {
 template <class Config>
 using Accumulators = float[Config::products][Config::product_columns / 2];
 
-// Multiplies one stage, or one tap of it. It multiplies whole stages, even after the operands' end,
-// because a jump between wgmma instructions costs up to half of the rate.
+// Multiplies one stage, or one tap of it. It multiplies whole stages, even beyond the operands'
+// end, because a jump between wgmma instructions costs up to half of the rate.
 template <class Config>
 __device__ inline void multiply_stage(Accumulators<Config>& sums, const std::uint8_t* a,
                                       const std::uint8_t* b, bool accumulate) {
@@ -208,7 +214,8 @@ __device__ inline void multiply_stage(Accumulators<Config>& sums, const std::uin
   for (int step = 0; step < Config::steps; ++step) {
 #pragma unroll
     for (int product = 0; product < Config::products; ++product) {
-      // 64 rows are 8192 bytes in either order of A.
+      // 64 rows of A take 64 x 128 bytes, k-major (a row is 128 bytes of k) or mn-major (64 k by
+      // 128 bytes).
       const std::uint64_t from_a = descriptor_a + ((product * 8192 + step * kStepA) >> 4);
       const std::uint64_t from_b = descriptor_b + ((step * kStepB) >> 4);
       const int add = accumulate || step > 0;
@@ -258,7 +265,9 @@ __device__ inline void multiply_item(Accumulators<Config>& sums, Ring<Config>& r
     ring.position.advance();
   }
   if constexpr (Config::ping_pong) {
-    output.wait_for_operands(ring);  // the other consumer skips these stages and must not be a phase ahead
+    // The other consumer warpgroup skips these stages, and its barriers must not fall a phase
+    // behind.
+    output.wait_for_operands(ring);
     if (lane == 0) sm90::barrier_arrive(next_turn);
   }
   sm90::wgmma_wait<0>();
@@ -272,14 +281,15 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
                                                             const __grid_constant__
                                                             typename Store::Parameters store,
                                                             const Schedule schedule) {
-  // Shared memory: stages, stages of taps, staging of C, barriers.
+  // Shared memory holds, in order, stages, stages of taps, staged boxes of C, and barriers.
   extern __shared__ std::uint8_t unaligned[];
   std::uint8_t* stages = unaligned + (-sm90::shared_address(unaligned) & 1023u);
   std::uint8_t* of_taps = stages + Config::stages * Config::stage_bytes;
   std::uint8_t* staging = of_taps + Config::tap_stages * Config::b_bytes;
   auto* full = reinterpret_cast<std::uint64_t*>(staging + Config::store_bytes);
   Ring<Config> ring{stages, full, full + Config::stages, {}};
-  std::uint64_t* turns = ring.empty + Config::stages;  // for the two consumers, if they take turns
+  // Barriers by which the two consumer warpgroups take turns in ping_pong.
+  std::uint64_t* turns = ring.empty + Config::stages;
   TapRing<Config> taps{{of_taps, turns + 2, turns + 2 + Config::tap_stages, {}},
                        schedule.n_tiles() == 1 && schedule.k_blocks() * Config::k_taps <= Config::tap_stages};
 
@@ -302,8 +312,8 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
   else
     sm90::cluster_sync();
 
-  // Programmatic dependent launch: nothing above reads results of earlier kernels. The next kernel
-  // may start here, too.
+  // With programmatic dependent launch nothing above this line may read earlier kernels' results.
+  // The next kernel may start here.
   sm90::launch_dependents();
   sm90::wait_for_prerequisites();
 
@@ -349,18 +359,19 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
     Store output(store, staging + consumer * 2 * Config::staging_bytes, consumer);
     Accumulators<Config> sums;
     int turn = 0;
-    std::uint32_t parity = consumer == 0;  // the first consumer starts without being handed the turn
+    // The first consumer warpgroup starts without waiting for its turn.
+    std::uint32_t parity = consumer == 0;
     for (int index = first; index < work_items; index += stride, turn ^= 1) {
       const Schedule::WorkItem item = schedule.at(index);
       if (Config::ping_pong) {
-        // Skip the stages of the other consumer's items.
+        // Skip the stages of the other consumer warpgroup's items.
         if (turn != consumer) {
           ring.position.advance(item.k_end - item.k_begin + Store::operand_stages(store));
           if constexpr (Config::has_tap_ring)
             taps.position.advance((item.k_end - item.k_begin) * Config::k_taps);
           continue;
         }
-        // Wait for this consumer's turn.
+        // Wait for this consumer warpgroup's turn.
         sm90::barrier_wait(turns + consumer, parity);
         parity ^= 1;
       }
@@ -375,8 +386,8 @@ __global__ __maxnreg__(Config::registers) void wgmma_kernel(const __grid_constan
     }
     output.finish();
   }
-  // A block must not end while another one of its cluster writes into it or arrives at its
-  // barriers.
+  // A block must not end while the other block of its cluster still writes into its shared memory
+  // or arrives at its barriers.
   if constexpr (Config::cluster > 1) {
     __syncwarp();
     sm90::cluster_sync();

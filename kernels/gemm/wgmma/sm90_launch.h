@@ -13,13 +13,14 @@
 
 namespace convoy::kernels::gemm {
 
-// A tile shape as the host sees it. Suffixes of names: p for ping-pong, t for several taps, r for
-// an operand through registers (sm90_mn_major.h).
+// A tile shape as the host sees it. In names, p stands for ping-pong, t for several taps, and r for
+// an operand that is read through registers (sm90_mn_major.h).
 struct Sm90Tile {
   const char* name;
   int rows, columns, cluster;
   bool ping_pong;
-  int taps = 1;  // of a filter's row, whose windows share the pixels of a stage (see depth_taps)
+  // Taps of a filter's row whose windows share the pixels of a stage (see depth_taps).
+  int taps = 1;
 };
 inline constexpr Sm90Tile kSm90Tiles[] = {
     {"128x256/2", 128, 256, 2, false}, {"128x256", 128, 256, 1, false},
@@ -30,24 +31,24 @@ inline constexpr Sm90Tile kSm90Tiles[] = {
     {"64x192t", 64, 192, 1, true, 3},  {"128x192t", 128, 192, 1, false, 3},
     {"256x64t", 256, 64, 1, true, 3},  {"128x160t", 128, 160, 1, false, 3},
 };
-// Taps within a stage's k. In gradients of weights taps are the tile's columns instead, 64 for
-// each.
+// Returns the taps within a stage's k. In gradients of weights taps are columns of the tile, 64 for
+// each tap, so k has one.
 constexpr int depth_taps(const Sm90Tile& tile) { return tile.columns == tile.taps * 64 ? 1 : tile.taps; }
-// Tiles whose columns are no multiple of 64, for as many filters. In bf16 the last box (128 bytes a
-// row) is half a box.
+// Returns whether the columns are no multiple of 64, as for as many filters. In bf16 the tile's
+// last TMA box (128 bytes a row) is then half used.
 constexpr bool is_narrow(const Sm90Tile& tile) { return tile.columns % 64 != 0; }
 constexpr bool ends_in_half_box(const Sm90Tile& tile, Math math) {
   return math == Math::bf16 && is_narrow(tile);
 }
-// Tiles that plain products have kernels for. Only convolutions have narrow tiles, those of several
-// taps, and 64x256 (gradients of weights in bf16).
+// Returns whether plain products have kernels for the tile. Only convolutions have kernels for
+// narrow tiles, tiles of several taps, and 64x256 (gradients of weights in bf16).
 constexpr bool suits_products(const Sm90Tile& tile) {
   return !is_narrow(tile) && tile.taps == 1 && (tile.rows > 64 || tile.columns < 256);
 }
 
-// The work items of a block: a tile and a range of k. Order: the tiles of a cluster's column, then
-// along n, in bands of m so that L2 serves both operands; splits of k are outermost. No division at
-// run time, because a block waits for at() before each item.
+// Deals out work items (a tile and a range of k): along a cluster's column, then along n, in bands
+// of m whose operands L2 can hold; splits of k are outermost. It never divides, as a block waits
+// for at().
 class Schedule {
  public:
   struct WorkItem {
@@ -55,8 +56,7 @@ class Schedule {
   };
 
   Schedule() = default;
-  // m_tiles and band are in units of a cluster's height. There are no work items if there are no
-  // tiles.
+  // `m_tiles` and `band` are in units of a cluster's height. Without tiles there are no work items.
   Schedule(int m_tiles, int n_tiles, int k_blocks, int splits, int band)
       : m_tiles_(m_tiles),
         n_tiles_(n_tiles),
@@ -94,26 +94,29 @@ class Schedule {
 
   int m_tiles_ = 0, n_tiles_ = 0, k_blocks_ = 0, splits_ = 0, last_band_ = 0;
   cuda::Divider tiles_, band_tiles_, band_, last_height_;
-  int split_blocks_ = 0, longer_splits_ = 0;  // the first longer_splits_ splits have one block more
+  // The first longer_splits_ splits have one block of k more than the others.
+  int split_blocks_ = 0, longer_splits_ = 0;
 };
 
 Schedule sm90_schedule(const Problem& problem, const Sm90Tile& tile, int splits);
-// Microseconds of a product that moves `bytes`. has_partials: another kernel adds the splits.
-// windows: A (in gradients of weights, B) is read through an im2col map.
+// Returns microseconds of a product that moves `bytes`. has_partials: another kernel adds the
+// splits of k. windows: A (in gradients of weights, B) is read through an im2col map.
 double sm90_expected_time(const Problem& problem, int tile, int splits, double bytes, bool has_partials,
                           bool windows);
-// Adds to `compute` microseconds the memory time, in which operands that several tiles share count
-// a little more than once, and the kernel that adds the splits.
+// Adds to `compute` microseconds the time of memory, in which operands that several tiles share
+// count a little more than once, and that of the kernel that adds the splits.
 double with_memory(const Problem& problem, const Sm90Tile& tile, const Schedule& schedule, double compute,
                    double bytes, bool has_partials);
-inline constexpr double kSm90Clock = kReferenceGpu.planned_cycles;  // a microsecond
-inline constexpr double kCopyBytes = kReferenceGpu.planned_bytes;   // of memory, a microsecond
+inline constexpr double kSm90Clock = kReferenceGpu.planned_cycles;  // cycles a microsecond
+// The bytes that a copy moves in a microsecond.
+inline constexpr double kCopyBytes = kReferenceGpu.planned_bytes;
 
-// Work of a kernel in addition to storing C: sums of columns and of their squares, or a mask. They
-// are separate kernels because each would slow the others.
+// What a kernel does besides storing C: column sums and sums of squares, or a mask. They are
+// separate kernels because each would slow the others.
 enum class Extra : std::uint8_t { none, sums, mask };
 
-// The arguments of a launch, the same for all tile shapes. From c on as in TileStore::Parameters.
+// The arguments of a launch, the same for all tile shapes. Members from `c` on are those of
+// TileStore::Parameters.
 struct Sm90Call {
   int tile, blocks;
   Schedule schedule;
@@ -125,8 +128,8 @@ struct Sm90Call {
   float* sum_slots;
 };
 
-// Forward products with both k contiguous and C in bf16 fuse column sums. Others take a separate
-// pass.
+// Only forward products with both k contiguous and C in bf16 take column sums in the kernel itself.
+// Others use a separate pass.
 template <Math math, bool a_mn_major, bool b_mn_major, Extra extra>
 void sm90_launch(const Sm90Call& call, cudaStream_t stream);
 

@@ -23,31 +23,31 @@ struct MnMajorConfig {
                        y = std::min(kMnMajorTiles[tile].rows, kMnMajorTiles[tile].columns);
   static constexpr int depth = 32, steps = 4, box_bytes = depth * 128;
   static constexpr int turners = 2, consumer_warps = 8;
-  // For loaders: x is A, whichever side of C it is.
+  // The loaders call x A, whether x is A or B of the product.
   static constexpr bool a_mn_major = true, b_mn_major = true;
   static constexpr int rows = x, columns = y, cluster = 1;
-  static constexpr int row_blocks =
-      x / 2 / 64;                             // of 64 rows, the height of an instruction, for each consumer
-  static constexpr int run = 2 * row_blocks;  // neighbours of x in a lane
+  // Blocks of 64 rows, the height of an instruction, for each consumer warpgroup.
+  static constexpr int row_blocks = x / 2 / 64;
+  static constexpr int run = 2 * row_blocks;  // neighbours of x that a lane holds
   static constexpr int warp_x = 8 * run;
   static constexpr int x_bytes = x * 128, stage_bytes = x_bytes + y * 128;
   static constexpr int barrier_bytes = 256, limit = 227 * 1024 - 1024;
   static constexpr int stages = std::min(8, (limit - barrier_bytes) / stage_bytes);
   static constexpr int shared_bytes = stages * stage_bytes + barrier_bytes + 1024;
   static constexpr int threads = 384;
-  // Registers of a thread, which starts with 168. The producer's warps hold the boxes that they
-  // transpose.
+  // A thread starts with 168 registers. The producer's warps keep 104, because they hold the boxes
+  // that they transpose.
   static constexpr int producer_registers = 104, consumer_registers = 200;
   static_assert(128 * producer_registers + 256 * consumer_registers <= threads * 168);
   static_assert(stages >= 3 && stages * 24 <= barrier_bytes);
   static_assert(x % 128 == 0 && y % (32 * turners) == 0 && row_blocks * y / 2 <= 128, "accumulators spill");
 };
 
-// Transposes a box of y, [32 of k][32 columns], so that each row has one column's k. In every eight
-// of k even ones come first, as lanes read x. In every 16 columns, 4 i + 2 j + l goes to row 8 j +
-// 2 i + l, so that a lane gets neighbours in i.
+// Transposes a box of y, [32 of k][32 columns], so that a row has one column's k, even k first in
+// every eight, as lanes read x. Of 16 columns, 4 i + 2 j + l becomes row 8 j + 2 i + l: lanes get
+// neighbours.
 __device__ inline void turn_box(std::uint8_t* box, int lane) {
-  const int chunk = lane % 8;  // 16-byte chunk of the future rows
+  const int chunk = lane % 8;  // the 16-byte chunk of the transposed rows that this lane writes
   const int mixed = (chunk * 2 & 7) | chunk / 4;
   float4 from[2][4];
 #pragma unroll
@@ -72,12 +72,12 @@ __device__ inline void turn_box(std::uint8_t* box, int lane) {
   }
 }
 
-// A lane's part of x in registers: of each block of 64 rows, rows l / 4 and l / 4 + 8 of the warp,
-// at the lane's first and second k of a step.
+// A lane's part of x in registers: from each block of 64 rows it has the warp's rows l / 4 and l /
+// 4 + 8, at its first and second k of a step.
 template <int row_blocks>
 using Fragments = std::uint32_t[row_blocks][4];
 
-// `from`: the lane's neighbours at its first k.
+// Reads a lane's fragments. `from`: the offset in the stage of its neighbours at its first k.
 template <int row_blocks>
 __device__ inline void read_fragments(Fragments<row_blocks>& words, const std::uint8_t* stage, int from) {
   using Run = std::conditional_t<row_blocks == 2, uint4, uint2>;
@@ -89,7 +89,7 @@ __device__ inline void read_fragments(Fragments<row_blocks>& words, const std::u
     words[1][0] = first.z, words[1][1] = first.w, words[1][2] = second.z, words[1][3] = second.w;
 }
 
-// Keeps the compiler from reusing registers of products that still run.
+// Keeps the compiler from reusing registers that a running product still reads.
 template <int row_blocks>
 __device__ inline void keep(Fragments<row_blocks>& words) {
 #pragma unroll
@@ -103,8 +103,8 @@ __device__ inline void keep(Fragments<row_blocks>& words) {
 template <class Config>
 using MnMajorSums = float[Config::row_blocks][Config::y / 2];
 
-// Multiplies one work item. Each step's products may run while the fragments of the next three
-// steps are read.
+// Multiplies one work item. Each step's products may still run while the fragments of the next
+// three steps are read.
 template <class Config>
 __device__ inline void multiply_mn_major(MnMajorSums<Config>& sums, RingPosition<Config::stages>& position,
                                          const std::uint8_t* ring, std::uint64_t* full, std::uint64_t* ready,
@@ -139,7 +139,8 @@ __device__ inline void multiply_mn_major(MnMajorSums<Config>& sums, RingPosition
   release_stage<1>(empty + previous, lane);
 }
 
-// `x`, `y`: the first of the lane's neighbours, and of its fours in every 16 columns.
+// Stores a lane's sums. `x`: its first row of x. `y`: the first of its four columns in every 16 of
+// y.
 template <class Config, class Target>
 __device__ inline void store_mn_major(const MnMajorSums<Config>& sums, const Target& target, int x, int y) {
   const auto at = [&](int i, int four, int j) {
@@ -166,8 +167,8 @@ __device__ inline void store_mn_major(const MnMajorSums<Config>& sums, const Tar
   }
 }
 
-// Loader: as in wgmma_kernel, made without a rank; x is its A. Result: with_split(split, visit)
-// calls visit with an object that has store(neighbours of a row, row, column).
+// The Loader is that of wgmma_kernel, made without a rank; its A is x. result.with_split(split,
+// visit) calls visit with an object that has store(neighbours of a row, row, column).
 template <class Config, class Loader, class Result>
 __global__ __launch_bounds__(Config::threads, 1) void mn_major_kernel(const __grid_constant__
                                                                       typename Loader::Parameters loader,
@@ -190,7 +191,7 @@ __global__ __launch_bounds__(Config::threads, 1) void mn_major_kernel(const __gr
     sm90::barrier_init_fence();
   }
   __syncthreads();
-  // Programmatic dependent launch: nothing above reads results of earlier kernels.
+  // With programmatic dependent launch nothing above this line may read earlier kernels' results.
   sm90::launch_dependents();
   sm90::wait_for_prerequisites();
 

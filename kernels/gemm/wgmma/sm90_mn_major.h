@@ -9,8 +9,8 @@
 
 namespace convoy::kernels::gemm {
 
-// Their numbers follow those of kSm90Tiles. The kernel has a longer side x and a shorter side y;
-// the tile decides which one is m.
+// Tiles for these operands, numbered after those of kSm90Tiles. The kernel has a longer side x and
+// a shorter side y. The tile's shape decides which of them is m.
 inline constexpr Sm90Tile kMnMajorTiles[] = {
     {"256x128r", 256, 128, 1, false}, {"128x256r", 128, 256, 1, false}, {"256x64r", 256, 64, 1, false},
     {"64x256r", 64, 256, 1, false},   {"128x128r", 128, 128, 1, false}, {"128x64r", 128, 64, 1, false},
@@ -28,11 +28,12 @@ inline bool is_mn_major(const Problem& p) {
 }
 std::vector<Plan> mn_major_candidates(const Problem& problem);
 Launch bind_mn_major(const Problem& problem, const Plan& plan, const Buffers& buffers);
-// Microseconds of a product that moves `bytes`. has_partials: another kernel adds the splits.
+// Returns microseconds of a product that moves `bytes`. has_partials: another kernel adds the
+// splits.
 double mn_major_expected_time(const Problem& problem, int tile, int splits, double bytes, bool has_partials);
 
-// Stores the elements of a plain product. Partial sums have code of their own, because next to
-// every epilogue's code they slowed the largest tile by 15 microseconds.
+// Stores the elements of a plain product. Partial sums have a kernel of their own: sharing one with
+// every epilogue slowed the largest tile by 15 microseconds.
 struct MatrixResult {
   Epilogue epilogue;
   int m, n;
@@ -40,7 +41,7 @@ struct MatrixResult {
 
   struct Whole {
     const MatrixResult& of;
-    // The values are neighbours of a row.
+    // Stores `count` neighbours of a row.
     template <int count>
     __device__ void store(const float (&values)[count], int row, int column) const {
       if (row < of.m && column < of.n) of.epilogue.store_run(values, row, column, of.n);
@@ -52,7 +53,8 @@ struct MatrixResult {
     template <int count>
     __device__ void store(const float (&values)[count], int row, int column) const {
       using Vector = std::conditional_t<count == 4, float4, float2>;
-      if (row < of.m && column < of.n)  // the pitch has room for whole vectors
+      // The pitch has room for whole vectors.
+      if (row < of.m && column < of.n)
         *reinterpret_cast<Vector*>(data + row * of.partial_pitch + column) =
             *reinterpret_cast<const Vector*>(values);
     }

@@ -1,6 +1,7 @@
 // Writes accumulators of the wgmma kernels into a staged box: 64 rows of 128 bytes in shared
-// memory, in the swizzle in which TMA stores them. Each warp of a consumer has 16 of the rows or,
-// with swapped products, 16 of the columns. Device code, sm_90a only.
+// memory, in the swizzle in which TMA stores them. Each warp of a consumer warpgroup writes 16 of
+// the rows or, with A and B exchanged (swapped, so that accumulators hold C transposed), 16 of the
+// columns. Device code, sm_90a only.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -16,7 +17,8 @@ __device__ inline std::uint32_t packed(float low, float high) {
   return *reinterpret_cast<const std::uint32_t*>(&both);
 }
 
-// A pair is 16 columns. Eight columns of eight rows are one matrix of stmatrix.
+// Stages bf16, two groups of eight columns (a pair) at a time. Eight columns of eight rows are one
+// stmatrix matrix.
 template <int pairs>
 __device__ inline void stage_bf16(const float* sums, const std::uint8_t* buffer, int warp, int lane) {
   const int row = warp * 16 + lane % 16;
@@ -30,8 +32,8 @@ __device__ inline void stage_bf16(const float* sums, const std::uint8_t* buffer,
   }
 }
 
-// The same for swapped products: two matrices are eight rows of 16 columns, transposed by the
-// store.
+// Does the same with A and B exchanged. A pair is then eight rows of 16 columns, which the store
+// instruction transposes.
 __device__ inline void stage_swapped_bf16(const float* sums, const std::uint8_t* buffer, int warp, int lane) {
   const int unit = warp * 2 + lane / 8 % 2, row = lane / 16 * 8 + lane % 8;
   const std::uint32_t to = sm90::shared_address(buffer) + row * 128 + ((unit ^ (row & 7)) << 4);
@@ -53,7 +55,7 @@ __device__ inline void stage_swapped_f32(const float* sums, std::uint8_t* buffer
   }
 }
 
-// Stages 32 columns.
+// Stages 32 columns of f32.
 __device__ inline void stage_f32(const float* sums, std::uint8_t* buffer, int warp, int lane) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {

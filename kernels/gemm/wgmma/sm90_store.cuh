@@ -1,8 +1,8 @@
 // The epilogue of the wgmma kernels. Accumulators are scaled and get their bias and ReLU in
-// registers, are staged in shared memory, 64 rows of 128 bytes at a time, and are stored by TMA,
-// which clips elements outside C. If TMA cannot store C, or C's old values are needed, raw fp32
-// sums are stored and another kernel finishes them. Sums of columns are taken from the staged,
-// rounded values. A mask is applied on the way from the staged box. Device code, sm_90a only.
+// registers. They are staged in shared memory as TMA boxes of 64 rows by 128 bytes, and TMA stores
+// the boxes and clips elements outside C. If TMA cannot store C, or C's old values are needed, raw
+// fp32 sums are stored and another kernel finishes them. Column sums are taken from the staged,
+// rounded values. A mask is applied as threads copy the staged box to C. Device code, sm_90a only.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -13,17 +13,17 @@
 
 namespace convoy::kernels::gemm {
 
-// The destination of a staged box of 64 rows in a plain matrix. Convolutions have placements of
-// their own.
+// Says where a staged box of 64 rows goes: here, into a plain matrix. Convolutions have placements
+// of their own.
 struct MatrixPlacement {
   __device__ void store(const CUtensorMap* c, const void* from, int column, int row, int split) const {
     sm90::store_3d(c, from, column, row, split);
   }
-  // Rows that count in the sums of columns.
+  // Returns how many rows count in the column sums.
   __device__ int sum_rows(int m) const { return m; }
-  // True if some rows are gaps, which TMA would overwrite, so that threads must copy. Such a
-  // placement also has first_gap(row), the distance to the first gap; next_gap(), the distance from
-  // one gap to the next; and element_row(row), the row in C or -1.
+  // True if the tile has gap rows (they belong to no output). TMA would write them, so threads copy
+  // instead, with first_gap(row) and next_gap(), distances to the next gap, and element_row(row),
+  // C's row or -1.
   static constexpr bool has_gaps = false;
 };
 
@@ -31,14 +31,16 @@ template <class Config, Extra extra, class Placement = MatrixPlacement>
 class TileStore {
  public:
   struct Parameters {
-    CUtensorMap c;  // [splits][m][n]; more than one split only for raw accumulators
+    CUtensorMap c;  // [splits][m][n]; raw accumulators may have more than one split
     int m, n;
     float alpha;
     const float* bias;  // may be null
     bool relu, bf16;
-    std::uint8_t* plain;       // C without gaps between rows, for stores that do not use TMA
-    const std::uint8_t* mask;  // Extra::mask: of C's type, without gaps; C is 0 where it is not above 0
-    float* sum_slots;          // Extra::sums, if C has the operands' type: [blocks * 2][2][n]
+    std::uint8_t* plain;  // C without gaps between rows, for stores that do not use TMA
+    // With Extra::mask: a tensor of C's type, without gaps between rows. C is 0 where the mask is
+    // not above 0.
+    const std::uint8_t* mask;
+    float* sum_slots;  // Extra::sums, if C has the operands' type: [blocks * 2][2][n]
     Placement placement;
   };
 
@@ -53,7 +55,7 @@ class TileStore {
         column_sums_(parameters.sum_slots, parameters.n,
                      with_sums ? parameters.placement.sum_rows(parameters.m) : 0, consumer) {}
 
-  // This Store reads nothing through the ring.
+  // This Store reads no tensors through the ring of pipeline stages.
   __device__ static constexpr int operand_stages(const Parameters&) { return 0; }
   __device__ static void prefetch(const Parameters& p) { sm90::prefetch_tensor_map(&p.c); }
   __device__ static void load_operands(const Parameters&, Ring<Config>&, int, int) {}
@@ -89,17 +91,17 @@ class TileStore {
 
  private:
   static constexpr bool with_sums = extra == Extra::sums, with_mask = extra == Extra::mask;
-  static constexpr bool copied = with_mask || Placement::has_gaps;  // threads store, not TMA
+  static constexpr bool copied = with_mask || Placement::has_gaps;  // threads copy the box, not TMA
   static_assert(!with_mask || Config::columns % Config::box_columns == 0);
-  using Mask = uint4[4];  // a thread's part of the mask of a box
+  using Mask = uint4[4];  // a thread's part of a box's mask
 
   __device__ void sync() const { sm90::named_barrier_sync(1 + consumer_, 128); }
 
   __device__ float bias_of(int column) const {
     return parameters_.bias != nullptr && column < parameters_.n ? __ldg(parameters_.bias + column) : 0.0f;
   }
-  // Applies alpha, bias and ReLU to one chunk (swapped: to 64 rows). Elements 4 i + {0, 1} and 4 i
-  // + {2, 3} are in one pair of columns (swapped: in one column each).
+  // Applies alpha, bias and ReLU to a chunk of columns or, with A and B exchanged, to 64 rows.
+  // Elements 4 i + {0, 1} and 4 i + {2, 3} share two columns or, exchanged, are in one column each.
   template <int count>
   __device__ void adjust(float* sums, int column) const {
 #pragma unroll
@@ -133,16 +135,16 @@ class TileStore {
         }
         if (r >= parameters_.m || c >= parameters_.n) continue;
         const bool narrow = (chunk + 1) * kWidth > Config::columns;
-        // Swapped: a warp has 16 columns of all rows. Its sums are adjusted once and staged with
-        // their chunk.
+        // With A and B exchanged (swapped) a warp holds 16 columns of all rows. It applies the
+        // epilogue to all of them once, and stages each with its chunk.
         float* chunk_sums = Config::swapped ? sums[0] + block * 32 : sums[block] + chunk * (kWidth / 2);
         if constexpr (Config::swapped) {
           if (adjusts_ && chunk == 0) adjust<32>(chunk_sums, column);
         } else if (adjusts_) {
           narrow ? adjust<kWidth / 4>(chunk_sums, c) : adjust<kWidth / 2>(chunk_sums, c);
         }
-        // The buffer is free: all threads have passed the barrier of the box before, ahead of which
-        // the store from this buffer was waited for.
+        // The buffer is free: every thread has passed the previous box's barrier, before which one
+        // thread waited for the store from this buffer.
         std::uint8_t* buffer = staging_ + staged_ * Config::staging_bytes;
         if constexpr (Config::swapped)
           bf16 ? stage_swapped_bf16(chunk_sums, buffer, warp_, lane_)
@@ -161,7 +163,7 @@ class TileStore {
         if constexpr (with_mask) {
           copy_masked<bf16>(buffer, r, c, masks[box % 2]);
         } else if (copied || narrow) {
-          // TMA's boxes are 64 columns wide and would write into the next tile.
+          // TMA's boxes are 64 columns wide. In a narrow tile they would overwrite the next tile.
           narrow ? copy<bf16, 4>(buffer, r, c) : copy<bf16, 8>(buffer, r, c);
         } else if constexpr (!copied) {
           if (thread_ == 0) {
@@ -169,23 +171,24 @@ class TileStore {
             sm90::store_commit();
           }
         }
-        if (with_sums && !(narrow && warp_ >= 2))  // a warp has 16 columns
-          column_sums_.template add<true>(chunk, buffer, buffer, r);
+        // Each warp sums 16 columns, so in half a box only two warps have any.
+        if (with_sums && !(narrow && warp_ >= 2)) column_sums_.template add<true>(chunk, buffer, buffer, r);
         staged_ ^= 1;
       }
   }
 
-  // Returns whether this row of a tile is in C. Sets `row` to its row in C.
+  // Returns whether this row of a tile is in C. If so, sets `row` to its row in C.
   __device__ bool is_in_c(int& row) const {
     if (row >= parameters_.m) return false;
     if constexpr (Placement::has_gaps) row = parameters_.placement.element_row(row);
     return !Placement::has_gaps || row >= 0;
   }
-  // Zeroes staged rows of this warp that are gaps, so that they do not count in the sums. A warp
-  // has 16 rows or, swapped, 16 columns of all rows.
+  // Zeroes gap rows (rows of the tile that belong to no output), so that sums omit them. A warp does
+  // so in what it staged: 16 rows or, with A and B exchanged, 16 columns of all rows.
   template <bool bf16>
   __device__ void clear_gaps(std::uint8_t* buffer, int row, int chunk) const {
-    constexpr int kUnits = !Config::swapped ? 8 : bf16 ? 2 : 4;  // 16-byte words in a row
+    // 16-byte words of a row that this warp staged
+    constexpr int kUnits = !Config::swapped ? 8 : bf16 ? 2 : 4;
     const int part = Config::swapped ? warp_ * kUnits : 0, first = Config::swapped ? 0 : warp_ * 16,
               end = Config::swapped ? 64 : first + 16, unit = part % 8 + lane_;
     if (Config::swapped && !bf16 && part / 8 != chunk) return;
@@ -195,8 +198,8 @@ class TileStore {
       if (lane_ < kUnits) *reinterpret_cast<uint4*>(buffer + r * 128 + ((unit ^ (r & 7)) << 4)) = {};
   }
 
-  // Calls use(number, 16 bytes of the staged box, their distance in bytes from C's begin) for this
-  // thread's words that are in C, in a box of `units` words a row.
+  // Calls use(i, word, offset) for each of this thread's 16-byte words that is in C. `units`: words
+  // in a row of the box; `offset`: the word's distance in bytes from the start of C.
   template <bool bf16, int units, class Use>
   __device__ void for_each_unit(const std::uint8_t* buffer, int row, int column, const Use& use) const {
     constexpr int kElements = bf16 ? 8 : 4;

@@ -20,10 +20,12 @@ __device__ inline void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");
 }
 
-// Describes a tile with 128-byte rows in TMA's 128-byte swizzle. Boxes start at multiples of 1024
-// bytes, a tile at any row of one: the swizzle depends on addresses, so the base offset is 0.
-// k contiguous: groups of 8 rows are `stride_bytes` apart; `leading_bytes` is unused. Otherwise
-// groups of 8 values of k are `stride_bytes` apart, groups of 64 rows or columns `leading_bytes`.
+// Describes a tile of 128-byte rows in TMA's 128-byte swizzle. TMA boxes start at multiples of 1024
+// bytes, and a tile may start at any row of one: the swizzle depends on addresses, so the base
+// offset is 0.
+// If k is contiguous, `stride_bytes` is the distance between groups of 8 rows; `leading_bytes` is
+// unused. Else it is that of groups of 8 k, and `leading_bytes` that of groups of 64 rows or
+// columns.
 __device__ inline std::uint64_t matrix_descriptor(const void* tile, std::uint32_t leading_bytes,
                                                   std::uint32_t stride_bytes) {
   constexpr std::uint64_t kSwizzle128 = std::uint64_t{1} << 62;
@@ -34,7 +36,8 @@ __device__ inline std::uint64_t matrix_descriptor(const void* tile, std::uint32_
 template <int n>
 struct Wgmma;
 
-// Placeholders of a lane's n / 2 accumulators in the instruction's text, and the operands for them.
+// The accumulators' placeholders in the instruction's text (n / 2 for each lane), and their
+// operands.
 #define CONVOY_PLACES_32                                                 \
   "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15" \
   ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
@@ -61,8 +64,8 @@ struct Wgmma;
 #define CONVOY_ACC_96 CONVOY_ACC_80, CONVOY_ACC8(80), CONVOY_ACC8(88)
 #define CONVOY_ACC_128 CONVOY_ACC_96, CONVOY_ACC8(96), CONVOY_ACC8(104), CONVOY_ACC8(112), CONVOY_ACC8(120)
 
-// After the accumulators come descriptors a and b, whether to accumulate and, for bf16, whether m
-// (n) is contiguous in a (b). The last five arguments are these operands' placeholders.
+// After the accumulators come descriptors a and b, `accumulate` and, for bf16, two flags: m is
+// contiguous in a, n in b. The last five arguments are the placeholders of these operands.
 #define CONVOY_WGMMA_BF16(n, words, at_a, at_b, at_accumulate, at_a_major, at_b_major)              \
   template <bool a_mn_major, bool b_mn_major>                                                       \
   __device__ static void bf16(float(&d)[words], std::uint64_t a, std::uint64_t b, int accumulate) { \
@@ -82,8 +85,8 @@ struct Wgmma;
                  : CONVOY_ACC_##words                                                               \
                  : "l"(a), "l"(b), "r"(accumulate));                                                \
   }
-// A is in registers: lane l has rows l / 4 and l / 4 + 8 at k = l % 4, then the same rows at k = l
-// % 4 + 4.
+// With A in registers, lane l has rows l / 4 and l / 4 + 8 at k = l % 4, then the same rows at k =
+// l % 4 + 4.
 #define CONVOY_WGMMA_TF32_A(n, words, at_a0, at_a1, at_a2, at_a3, at_b, at_accumulate)              \
   __device__ static void tf32(float(&d)[words], const std::uint32_t(&a)[4], std::uint64_t b,        \
                               int accumulate) {                                                     \

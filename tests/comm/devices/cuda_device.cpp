@@ -32,8 +32,8 @@ class CudaDevice : public Device {
   void copy_in(void* to, const void* from, std::size_t bytes) override {
     stream_->synchronize();
     CONVOY_CUDA(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice));
-    CONVOY_CUDA(
-        cudaDeviceSynchronize());  // of pageable memory the call may return before the last chunk arrives
+    // cudaMemcpy from pageable memory may return before the last chunk has arrived.
+    CONVOY_CUDA(cudaDeviceSynchronize());
   }
   void copy_out(void* to, const void* from, std::size_t bytes) override {
     stream_->synchronize();
@@ -41,7 +41,8 @@ class CudaDevice : public Device {
   }
   comm::Stream stream() override { return stream_->view(); }
   std::function<void()> as_step(const std::function<void(comm::Stream)>& work) override {
-    work(stream());  // connections are made outside captures
+    // NCCL connects ranks in the first transfer, which must not be in a capture.
+    work(stream());
     stream_->synchronize();
     const auto graph = std::make_shared<kernels::CapturedGraph>(kernels::CapturedGraph::capture(work));
     return [this, graph] { graph->launch(stream_->get()); };
@@ -57,7 +58,7 @@ class CudaDevice : public Device {
 
 const std::vector<Device*>& devices() {
   static HostDevice host;
-  // The runtime may be gone before static objects are.
+  // Never deleted: the CUDA runtime may be gone before static objects are destroyed.
   static auto* const cuda = new CudaDevice("Nccl", comm::Sums::gradients);
   static auto* const small = new CudaDevice("NcclSmall", comm::Sums::small);
   static const std::vector<Device*> all{&host, cuda, small};

@@ -1,4 +1,5 @@
-// What the copy engines do among all ranks of a host, which may share GPUs here: NCCL, which refuses that, is not asked.
+// Tests the copy engines' sums and transfers among all ranks of a host. Ranks may share a GPU here,
+// which NCCL would refuse, so NCCL is not used.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -19,12 +20,12 @@ using test::world;
 
 class PeerWindowTest : public testing::Test {
  protected:
-  // Sets window_, or skips.
+  // Sets window_, or skips the test.
   void make_window(std::size_t bytes, PeerWindow::Use use) {
     std::int32_t gpus = 0;
     try {
       gpus = kernels::gpu_count();
-    } catch (const std::runtime_error&) {  // no driver
+    } catch (const std::runtime_error&) {  // there is no driver
     }
     if (world().all_reduce(gpus, ReduceOp::min, "devices") == 0) GTEST_SKIP() << "needs a GPU";
     if (!PeerWindow::possible(world())) GTEST_SKIP() << "needs 2 to " << PeerWindow::kMostRanks << " ranks";
@@ -40,9 +41,8 @@ class PeerWindowTest : public testing::Test {
   std::shared_ptr<PeerWindow> window_;
 };
 
-// Counts below the number of ranks, shares that are no whole vectors, a sum in several chunks (more
-// than a window's scratch memory), and a place in the middle of the window; step after step of one
-// captured graph, as flags must come back to zero.
+// Sums fewer values than ranks, shares that are no whole vectors, and more than a window's scratch
+// memory, from the middle of the window. The graph runs again because flags must return to zero.
 TEST_F(PeerWindowTest, SumsInRankOrder) {
   make_window(std::size_t{40} << 20, PeerWindow::Use::sums);
   if (window_ == nullptr) return;
@@ -77,7 +77,8 @@ TEST_F(PeerWindowTest, NumbersSoManyTransfersAndNoMore) {
   EXPECT_EQ(window_->next_transfer(true, 0), 0);
 }
 
-// Every rank sends to every other, two transfers of one pair among them, the first and the last, from windows of different sizes.
+// Every rank sends twice to every other from windows of different sizes, as the first and the last
+// transfer of the pair.
 TEST_F(PeerWindowTest, BringsWhatIsSent) {
   constexpr int kCount = 250'001, kTransfers = 2;
   constexpr std::size_t kSlot = 1 << 20;
@@ -87,8 +88,8 @@ TEST_F(PeerWindowTest, BringsWhatIsSent) {
   const auto number = [](int transfer) { return transfer == 0 ? 0 : PeerWindow::kMostTransfers - 1; };
   make_window(at(2 * ranks_ + rank_, 0), PeerWindow::Use::transfers);
   if (window_ == nullptr) return;
-  // A stream for every peer and direction, and one order on all ranks, as the parts' programs have it: a device that runs what waits
-  // and what that waits for one after the other still comes to the end.
+  // Each peer and direction has a stream, and all ranks enqueue in one order, as a partitioned
+  // network's programs do. A device that runs waiting work one by one must then still finish.
   const std::vector<kernels::CudaStream> streams(static_cast<std::size_t>(2 * ranks_));
   std::vector<kernels::CudaEvent> joins(streams.size());
   const kernels::CudaEvent fork;

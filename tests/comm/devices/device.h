@@ -1,4 +1,5 @@
-// Where collectives are tested: host memory, and in CUDA builds the memory of this rank's GPU.
+// The places where collectives are tested: host memory and, in CUDA builds, the memory of this
+// rank's GPU.
 #pragma once
 
 #include <functional>
@@ -15,21 +16,24 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual std::string name() const = 0;
-  // Why these ranks cannot run here; empty when they can. The same on all ranks.
+  // Returns why these ranks cannot run here, or an empty string if they can. It is the same on all
+  // ranks.
   virtual std::string missing(const comm::Communicator& ranks) = 0;
   virtual std::unique_ptr<comm::Collectives> collectives(const comm::Communicator& ranks) = 0;
   virtual std::shared_ptr<void> allocate(std::size_t bytes) = 0;
   virtual void copy_in(void* to, const void* from, std::size_t bytes) = 0;
-  virtual void copy_out(void* to, const void* from, std::size_t bytes) = 0;  // behind all work so far
+  // Copies after all work that was enqueued so far.
+  virtual void copy_out(void* to, const void* from, std::size_t bytes) = 0;
   virtual comm::Stream stream() = 0;
-  // The work as a step runs it: each call of the result does it again. On devices a captured graph.
+  // Returns a function that runs the work as a training step does. On a GPU it replays a captured
+  // graph.
   virtual std::function<void()> as_step(const std::function<void(comm::Stream)>& work) = 0;
 };
 
-// Host first.
+// Returns all devices, the host first.
 const std::vector<Device*>& devices();
 
-// A vector's copy on a device.
+// A copy of a vector in a device's memory.
 template <typename T>
 class OnDevice {
  public:

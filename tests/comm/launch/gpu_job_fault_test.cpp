@@ -1,4 +1,4 @@
-// Faults of whole jobs on two GPUs: what the user sees and how soon.
+// Checks what the user sees, and how soon, when a job on two GPUs meets a fault.
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
@@ -60,7 +60,8 @@ TEST_F(GpuJob, NamesARankThatNeverLaunchesItsStep) {
   EXPECT_LT(outcome.seconds, 20);
 }
 
-// What a first transfer waits for, by the copy engines (where they serve) and over NCCL.
+// Rank 0 waits in its first transfer: for an address if copy engines transfer, for a connection if
+// NCCL does.
 TEST_F(GpuJob, NamesARankThatNeverPreparesItsTransfers) {
   for (const std::string& flags : {std::string(), std::string("-x NCCL_P2P_DISABLE=1")}) {
     const Outcome outcome = launch("unprepared", 2000, flags);
@@ -80,7 +81,8 @@ TEST_F(GpuJob, NamesAStoppedRank) {
   EXPECT_LT(outcome.seconds, 20);
 }
 
-// Its device is in an all-reduce that will never end: what it frees on its way out must not wait for it.
+// The rank that throws has a device in an all-reduce that never ends. Freeing its memory must not
+// wait for that.
 TEST_F(GpuJob, EndsOnAnErrorOfARankWhoseDeviceWaits) {
   const Outcome outcome = launch("throw", 300'000);
   EXPECT_EQ(outcome.status, 1) << outcome.text;

@@ -1,6 +1,7 @@
-// A job on GPUs that meets a fault, started by gpu_job_fault_test.cpp under mpirun: gpu_victim SCENARIO TIMEOUT_MS.
-// Its step is a captured graph: some computation, gradient buckets reduced beside it; behind them, over connections of their own as in
-// a partitioned run, a transfer from every rank to the next and a loss.
+// A job on GPUs that meets a fault; gpu_job_fault_test.cpp starts it under mpirun. Usage:
+// gpu_victim SCENARIO TIMEOUT_MS. Its step is a captured graph: some computation while gradient
+// buckets are reduced, then a transfer from every rank to the next and a loss, which have
+// connections of their own as in a partitioned run.
 #include <unistd.h>
 
 #include <csignal>
@@ -20,10 +21,11 @@ namespace {
 
 using namespace convoy;
 
-constexpr std::int64_t kBucket = std::int64_t{16} << 20, kElements = kBucket;  // of 4 bytes: four buckets
+// A bucket has 16 MiB and each element 4 bytes, so there are four buckets.
+constexpr std::int64_t kBucket = std::int64_t{16} << 20, kElements = kBucket;
 constexpr std::int64_t kTensorBytes = std::int64_t{1} << 20;
 
-// Computes until the host says so.
+// Computes until the host clears the flag.
 __global__ void hold(const volatile int* held) {
   while (*held != 0) {
   }
@@ -31,7 +33,7 @@ __global__ void hold(const volatile int* held) {
 
 class Step {
  public:
-  // `unprepared`: this rank never prepares its transfers.
+  // If `unprepared` is set, this rank never prepares its transfers.
   Step(const comm::Communicator& world, bool unprepared)
       : collectives_(comm::make_nccl_collectives(world)),
         others_(comm::make_nccl_collectives(world, comm::Sums::small)),
@@ -49,7 +51,7 @@ class Step {
     transfers_.push_back(others_->prepare_receive(tensors_.get() + kTensorBytes, kTensorBytes,
                                                   comm::DType::u8, last, "tensor"));
     CONVOY_CUDA(cudaMemset(gradients_.get(), 0, kElements * sizeof(float)));
-    move({});  // the first time, outside a capture
+    move({});  // the first transfer connects, which a capture cannot
     CONVOY_CUDA(cudaDeviceSynchronize());
     graph_ = kernels::CapturedGraph::capture([this](kernels::Stream stream) {
       start_buckets_of(0, stream);
@@ -103,7 +105,8 @@ void train(comm::MpiEnvironment& environment, std::string_view scenario) {
     if (now && scenario.starts_with("absent"))
       while (true) ::usleep(10'000);
     if (now && scenario.starts_with("stop")) std::raise(SIGSTOP);
-    // Its device stays between the first bucket and the second; the others' are in the second.
+    // The victim's device stops between the first bucket and the second, so the others wait in the
+    // second.
     if (now &&
         (scenario.starts_with("stall") || scenario.starts_with("kill") || scenario.starts_with("throw")))
       step.set_held(1);
@@ -111,8 +114,8 @@ void train(comm::MpiEnvironment& environment, std::string_view scenario) {
     if (now) ::usleep(200'000);
     if (now && scenario.starts_with("kill")) std::raise(SIGKILL);
     if (now && scenario.starts_with("throw")) {
-      step.set_held(
-          0);  // a kernel that ends; its all-reduce then waits for the other rank, which stands still
+      // The kernel ends. Its all-reduce then waits for the other rank, which has stopped.
+      step.set_held(0);
       throw std::runtime_error(environment.identity() + ": data.h5: cannot read chunk 7");
     }
     if (scenario.starts_with("throw") && !victim && i == 29) {

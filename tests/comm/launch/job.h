@@ -1,4 +1,4 @@
-// What a job under mpirun must have said when it went wrong.
+// Checks what a failed job under mpirun has printed.
 #pragma once
 
 #include <gtest/gtest.h>

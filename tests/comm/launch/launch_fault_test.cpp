@@ -1,5 +1,5 @@
-// Faults of whole jobs under mpirun: what the user sees and how soon. The finer cases, and each rank's own
-// exit status, are in watchdog_test.cpp.
+// Checks what the user sees, and how soon, when a job under mpirun meets a fault. The finer cases,
+// and each rank's exit status, are in watchdog_test.cpp.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -66,7 +66,7 @@ TEST(LaunchedJob, ComplainsOnceOfAWrongCommandLine) {
 }
 
 TEST(LaunchedJob, StopsWhenEveryProcessBelievesItIsAlone) {
-  // The environment that another launcher's processes would see.
+  // Sets a variable that another launcher would set for its processes.
   const Outcome outcome = run(std::string("env SLURM_STEP_NUM_TASKS=4 ") + CONVOY_VICTIM + " none 1000");
   EXPECT_EQ(outcome.status, 1) << outcome.text;
   expect_one_line(outcome, {"the launcher started 4 processes (SLURM_STEP_NUM_TASKS=4) but MPI sees one"});

@@ -1,4 +1,5 @@
-// A job that meets a fault, started by launch_fault_test.cpp under mpirun: victim SCENARIO TIMEOUT_MS.
+// A job that meets a fault; launch_fault_test.cpp starts it under mpirun. Usage: victim SCENARIO
+// TIMEOUT_MS.
 #include <unistd.h>
 
 #include <csignal>

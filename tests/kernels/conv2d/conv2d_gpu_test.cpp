@@ -1,5 +1,5 @@
-// Every plan of every engine against sums in double precision: shapes at the edges of tiles, blocks of channels, images
-// and the copy engine's windows. Outputs and workspaces start as NaN.
+// Compares every plan of every engine with sums in double precision, at the edges of tiles, blocks
+// of channels, images and TMA's windows. Outputs and workspaces start as NaN.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -62,42 +62,46 @@ std::vector<Layer> layers() {
       {{2, 64, 8, 8}, {64, 64, 3, 3}, kSame},
       {{3, 64, 14, 14}, {128, 64, 3, 3}, kSame},
       {{5, 128, 7, 7}, {256, 128, 3, 3}, kSame},
-      {{2, 32, 13, 9}, {24, 32, 3, 3}, kSame},                // channels short of a block
-      {{3, 72, 5, 6}, {40, 72, 3, 2}, {.padding = {2, 0}}},   // a block and a bit
-      {{2, 64, 17, 15}, {64, 64, 3, 3}, kHalf},               // stride, odd sizes
+      {{2, 32, 13, 9}, {24, 32, 3, 3}, kSame},  // channels that do not fill a block
+      // Channels fill one whole block and a part.
+      {{3, 72, 5, 6}, {40, 72, 3, 2}, {.padding = {2, 0}}},
+      {{2, 64, 17, 15}, {64, 64, 3, 3}, kHalf},               // a stride and odd sizes
       {{2, 64, 16, 16}, {64, 64, 3, 3}, kHalf},               //
-      {{3, 64, 9, 8}, {128, 64, 1, 1}, {.stride = {2, 2}}},   // phases without taps
+      {{3, 64, 9, 8}, {128, 64, 1, 1}, {.stride = {2, 2}}},   // some residues of dx meet no tap
       {{2, 64, 10, 10}, {32, 64, 2, 2}, {.stride = {3, 3}}},  //
       {{1, 40, 11, 12}, {56, 40, 5, 5}, {.stride = {2, 1}, .padding = {2, 2}}},
       {{2, 64, 12, 12}, {64, 64, 3, 3}, {.padding = {2, 2}, .dilation = {2, 2}}},
       {{2, 64, 9, 9}, {64, 64, 1, 1}, {.bias = true, .relu = true}},
-      {{2, 72, 9, 9}, {40, 72, 1, 1}},                      // a plain matrix, and a block and a bit of it
+      // These two layers are plain matrices, of one whole block of channels and a part.
+      {{2, 72, 9, 9}, {40, 72, 1, 1}},
       {{2, 72, 9, 8}, {40, 72, 1, 1}, {.stride = {2, 2}}},  //
       {{2, 64, 9, 9}, {72, 64, 3, 3}, {.padding = {1, 1}, .bias = true, .relu = true}},
       {{2, 3, 32, 32}, {64, 3, 7, 7}, {.stride = {2, 2}, .padding = {3, 3}}},
       {{2, 3, 33, 31}, {64, 3, 3, 3}, {.padding = {1, 1}, .bias = true}},
       {{1, 3, 67, 67}, {64, 3, 11, 11}, {.stride = {4, 4}, .padding = {2, 2}, .bias = true}},
       {{3, 1, 28, 28}, {32, 1, 5, 5}, {.padding = {2, 2}, .bias = true}},
-      // Folded in segments of a line, by 16 bytes and by elements.
+      // These layers are folded (space_to_depth) in segments of a line, by 16 bytes or by single
+      // elements.
       {{1, 3, 9, 4000}, {64, 3, 7, 7}, {.stride = {2, 2}, .padding = {3, 3}}},
       {{1, 3, 9, 4003}, {64, 3, 7, 7}, {.stride = {2, 2}, .padding = {3, 3}}},
       {{2, 16, 16, 16}, {160, 16, 3, 3}, kSame},
-      {{300, 64, 4, 4}, {64, 64, 3, 3}, kSame},  // many tiles a block
-      // Half a block of channels, and tiles of 160 columns: one, and two and a bit.
+      {{300, 64, 4, 4}, {64, 64, 3, 3}, kSame},  // many tiles for each block of threads
+      // These need half a block of channels, and tiles of 160 columns: one tile, or two and a part.
       {{3, 160, 9, 11}, {160, 160, 3, 3}, {.padding = {1, 1}, .bias = true, .relu = true}},
       {{3, 160, 6, 7}, {344, 160, 3, 3}, kSame},
-      {{400, 160, 8, 8}, {160, 160, 3, 3}, kSame},  // many a block
+      {{400, 160, 8, 8}, {160, 160, 3, 3}, kSame},  // many tiles for each block of threads
       {{3, 344, 6, 7}, {176, 344, 1, 1}, {.stride = {2, 2}}},
-      // Masks, in backward_data: over whole tiles, over parts, many tiles a block, many pieces of k.
+      // backward_data masks dx: in whole tiles, in parts of tiles, with many tiles a block, and
+      // with k split.
       {{3, 64, 14, 14}, {128, 64, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
       {{2, 32, 13, 9}, {24, 32, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
       {{300, 64, 4, 4}, {64, 64, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
       {{1, 512, 5, 5}, {512, 512, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
-      {{2, 12, 7, 7}, {20, 12, 3, 3}, kSame},  // no multiple of eight
+      {{2, 12, 7, 7}, {20, 12, 3, 3}, kSame},  // channels are no multiple of eight
       {{2, 12, 7, 7}, {20, 12, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
       {{2, 64, 7, 7}, {10, 64, 3, 3}, kSame},
-      // Taps that share pixels: rows longer and shorter than a box, of one pixel, taps further down, two blocks of channels,
-      // filters of one row, masks.
+      // Taps share pixels: in rows longer or shorter than a TMA box, or of one pixel; with more padding
+      // or dilation in height; with two blocks of channels; in filters of one row; with masks.
       {{2, 64, 5, 70}, {64, 64, 3, 3}, {.padding = {1, 1}, .bias = true, .relu = true}},
       {{9, 40, 7, 1}, {64, 40, 3, 3}, kSame},
       {{2, 64, 9, 11}, {24, 64, 5, 3}, {.padding = {4, 1}, .dilation = {2, 1}}},
@@ -105,8 +109,8 @@ std::vector<Layer> layers() {
       {{1, 16, 2, 300}, {64, 16, 1, 3}, {.padding = {0, 1}}},
       {{90, 64, 23, 23}, {64, 64, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
       {{3, 64, 7, 67}, {72, 64, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
-      // Two and three tiles a block: filters that stay, in tiles of 64 columns, and in those of 160, too; ones that do
-      // not, whose taps begin anywhere in their ring.
+      // Blocks compute two or three tiles. In some, filters stay in shared memory (tiles of 64 or
+      // 160 columns); in others they do not, and a tile's taps begin anywhere in their ring.
       {{400, 8, 16, 16}, {8, 8, 3, 3}, kSame},
       {{400, 8, 16, 16}, {8, 8, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
       {{400, 8, 16, 16}, {8, 8, 1, 3}, {.padding = {0, 1}}},
@@ -115,9 +119,9 @@ std::vector<Layer> layers() {
   };
 }
 
-// Side by side in a tile, a last pack that is not full, or not there in whole blocks, wider than a
-// tile, not dividing one, of other filters than channels, in which a block of k ends, depthwise, of
-// a plain matrix, strided, masked, of no vectors, of too many launches.
+// Layers in groups, which are packed into tiles. Packs may be half empty, wider than a tile, no
+// divisor of it, or not of whole vectors. Others are depthwise, strided, masked, or need too many
+// launches.
 std::vector<Layer> layers_in_groups() {
   return {
       {{2, 64, 7, 7}, {64, 32, 3, 3}, {.padding = {1, 1}, .groups = 2}},
@@ -144,18 +148,20 @@ std::vector<Layer> layers_in_groups() {
 constexpr Direction kDirections[] = {Direction::forward, Direction::backward_data,
                                      Direction::backward_weights};
 
-// A test a direction: tools that slow kernels down run them side by side.
+// Each direction is a test of its own, because tools that slow kernels down can run tests in
+// parallel.
 class Conv2dOnGpu : public ::testing::TestWithParam<std::tuple<Math, Direction>> {};
 
-// Of rows next to each other: of one pixel, short, longer than a box of 64, or of filters that are not 3x3.
+// Returns the kind of row that taps share: 0 if they share none, else by the filter's and the row's
+// size. A TMA box has 64 pixels.
 int by_length(const Task& task) {
   const conv::Geometry& g = task.geometry;
   if (g.s != 3 || g.padding[1] != 1 || g.stride[1] != 1) return 0;
   return g.r != 3 ? 1 : g.padding[0] != 1 ? 2 : g.q == 1 ? 3 : g.q < 64 ? 4 : 5;
 }
 
-// What makes a kernel another, or another way through it. The copy engine's: parts of blocks of channels, several tiles
-// a block, and, where taps share pixels, a row's length; the others': by how many elements a layer's channels allow copies.
+// Names the path that a plan takes through its kernel. Paths of wgmma kernels differ by parts of
+// blocks, tiles a block and row lengths; those of others by the width of copies that channels allow.
 std::string kind_of(const Layer& layer, const Task& task, const conv::Plan& plan) {
   const auto &c = layer.x[1], &k = layer.filters[0];
   std::string kind = plan.to_string();
@@ -205,7 +211,7 @@ TEST_P(Conv2dOnGpu, EveryPlanOfGroupsIsRight) {
   expect_right_plans(layers_in_groups(), std::get<0>(GetParam()), std::get<1>(GetParam()));
 }
 
-// A diverging run has to show: max(NaN, 0) written carelessly is 0.
+// A run that diverges must show NaN. A careless max(NaN, 0) would give 0.
 TEST(Conv2dPlans, KeepNaN) {
   if (!gemm::device_present()) GTEST_SKIP() << "no CUDA device";
   const auto memory = [](std::size_t bytes, std::byte value) {
@@ -214,7 +220,7 @@ TEST(Conv2dPlans, KeepNaN) {
     copy_in(Backend::cuda, on_device.get(), filled.data(), bytes);
     return on_device;
   };
-  constexpr std::byte kZero{0}, kNaN{0xff};  // in either type
+  constexpr std::byte kZero{0}, kNaN{0xff};  // as f32 and as bf16
   const Layer layers[] = {
       {{2, 64, 9, 9}, {72, 64, 3, 3}, {.padding = {1, 1}, .bias = true, .relu = true}},
       {{2, 512, 9, 9}, {72, 512, 1, 1}, {.bias = true, .relu = true}},
@@ -229,7 +235,7 @@ TEST(Conv2dPlans, KeepNaN) {
       const auto x = memory(static_cast<std::size_t>(layer.x.elements()) * element, kZero);
       const auto weights = memory(of_filter * filters, kZero), bias = memory(filters * 4, kZero);
       const std::vector<std::byte> nan(of_filter, kNaN);
-      copy_in(Backend::cuda, weights.get() + 5 * of_filter, nan.data(), nan.size());  // the sixth filter
+      copy_in(Backend::cuda, weights.get() + 5 * of_filter, nan.data(), nan.size());  // filter 5
       for (const conv::Plan& plan : conv::candidates(task)) {
         const auto y = memory(outputs * element, kZero), workspace = memory(plan.workspace_bytes + 1, kZero);
         conv::Buffers buffers{.images = x.get(), .weights = weights.get(), .out = y.get()};
@@ -240,7 +246,7 @@ TEST(Conv2dPlans, KeepNaN) {
         copy_out(Backend::cuda, bytes.data(), y.get(), bytes.size());
         std::size_t wrong = 0;
         for (std::size_t i = 0; i < outputs; ++i) {
-          // The upper half of a float is a bf16.
+          // The upper half of a float is its bf16 value.
           std::uint16_t bits = 0;
           std::memcpy(&bits, &bytes[(i + 1) * element - 2], 2);
           if (((bits & 0x7fff) > 0x7f80) != (i % filters == 5)) ++wrong;
@@ -250,7 +256,7 @@ TEST(Conv2dPlans, KeepNaN) {
     }
 }
 
-// What the zoo's networks are made of must not fall back to the gathering kernels.
+// The layers that networks of the zoo are made of must not fall back to the gathered engine.
 class Conv2dOnHopper : public ::testing::TestWithParam<Math> {};
 
 TEST_P(Conv2dOnHopper, TakesTheCopyEngine) {
@@ -268,7 +274,8 @@ TEST_P(Conv2dOnHopper, TakesTheCopyEngine) {
     EXPECT_EQ(conv::candidates(task_of(stem, direction, GetParam())).front().engine, Engine::folded);
 }
 
-// 3x3 of 64 filters waits for what it fetches: expected fastest is a tile whose taps share it.
+// A 3x3 layer of 64 filters waits for its loads, so a tile whose taps share pixels is expected to
+// be fastest.
 TEST(Conv2dPlans, TapsOfSixtyFourFiltersShareTheirPixels) {
   if (!gemm::device_present()) GTEST_SKIP() << "no CUDA device";
   const Layer layer{{128, 64, 56, 56}, {64, 64, 3, 3}, kSame};
@@ -283,7 +290,7 @@ TEST(Conv2dPlans, TapsOfSixtyFourFiltersShareTheirPixels) {
   }
 }
 
-// A tuning file with what was chosen for the task, by measurement.
+// Writes a tuning file that has a task's choice by measurement.
 class Conv2dChoice : public ::testing::Test {
  protected:
   const std::filesystem::path file_ = std::filesystem::temp_directory_path() / "convoy_conv2d_tuning.json";
@@ -305,7 +312,7 @@ class Conv2dChoice : public ::testing::Test {
     text_.assign(std::istreambuf_iterator<char>(in), {});
     return measured;
   }
-  // In the file, which is read again.
+  // Replaces a name in the tuning file, and makes the library read the file again.
   void replace(const std::string& name, const std::string& by) {
     ASSERT_NE(text_.find(name), std::string::npos) << text_;
     text_.replace(text_.find(name), name.size(), by);
@@ -314,19 +321,21 @@ class Conv2dChoice : public ::testing::Test {
   }
 };
 
-// A run that takes another's file runs the same plans, whatever it would have measured itself.
+// A run that is given another run's file must run the same plans, whatever it would have measured
+// itself.
 TEST_F(Conv2dChoice, IsKeptInTheTuningFile) {
   const Task task = task_of({{8, 64, 28, 28}, {64, 64, 3, 3}, kSame}, Direction::forward, Math::bf16);
-  // Another plan than the expected best, as if it had been measured.
+  // This plan is not the expected best, so it can only come from the file.
   const std::string other = conv::candidates(task).back().to_string();
   replace(measure(task), other);
   EXPECT_EQ(conv::chosen(task).to_string(), other);
-  // A name that no candidate has, of an older version say, counts for nothing.
+  // A name that no candidate has, perhaps from an older version, must be ignored.
   replace(other, "im2col gone");
   EXPECT_EQ(conv::chosen(task).to_string(), conv::candidates(task).front().to_string());
 }
 
-// A file of before other plans did without a pass over the result would keep that pass.
+// An old tuning file may name a plan that needs a separate pass over the result. Newer plans that
+// do without it must win.
 TEST_F(Conv2dChoice, OfAnOldFileDoesNotBringBackAPass) {
   Task task = task_of({{8, 64, 28, 28}, {64, 64, 1, 1}, {}}, Direction::forward, Math::tf32);
   task.statistics = true;

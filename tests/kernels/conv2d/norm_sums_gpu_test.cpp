@@ -1,6 +1,7 @@
-// Every plan that takes a batch norm's sums on its way out. Of forward: y has the bits of the same plan without sums. Of
-// backward_data: the gradient has those of the same plan and of the other gradient, added and cut by the mask. The sums are those of
-// what was written. In bf16 and tf32; outputs and workspaces start as NaN.
+// Tests every plan that takes a batch norm's sums while it writes its result, in bf16 and tf32. In
+// forward, y must have the bits of the same plan without sums. In backward_data the gradient must
+// have those of the same plan plus the other gradient, masked. The sums must be those of the
+// written values. Outputs and workspaces start as NaN.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -39,10 +40,10 @@ T rounded(float value) {
 }
 
 struct Image {
-  int n, c, h, w, filters, size;  // filters of size x size, padded by half of that
-  int stride = 1;                 // of forward alone
+  int n, c, h, w, filters, size;  // filters of size x size, with padding size / 2
+  int stride = 1;                 // only in forward
   int groups = 1;
-  int above = 0;  // more rows of padding, above and below
+  int above = 0;  // more rows of padding above and below
 
   int p() const { return (h + 2 * above - 1) / stride + 1; }
   int q() const { return (w - 1) / stride + 1; }
@@ -74,7 +75,7 @@ class OnDevice {
 
 class NormSums : public ::testing::Test {
  protected:
-  std::set<std::pair<Engine, int>> tiles_;  // of the plans that were checked
+  std::set<std::pair<Engine, int>> tiles_;  // tiles of the plans that were checked
 
   std::ptrdiff_t tiles_of(Engine engine) const {
     return std::ranges::count_if(tiles_, [&](const auto& tile) { return tile.first == engine; });
@@ -109,7 +110,8 @@ class NormSums : public ::testing::Test {
       const std::vector<T> written = y.read(), without = before.read();
       std::size_t wrong = 0;
       for (std::size_t i = 0; i < written.size(); ++i)
-        wrong += !(value_of(written[i]) == value_of(without[i]));  // NaN, too
+        // A NaN counts as wrong, too.
+        wrong += !(value_of(written[i]) == value_of(without[i]));
       EXPECT_EQ(wrong, 0u) << "elements of y";
       std::vector<double> sum(k), squares(k), magnitude(k);
       for (std::size_t i = 0; i < std::size_t(valid) * image_pixels * k; ++i) {
@@ -129,7 +131,7 @@ class NormSums : public ::testing::Test {
   template <typename T>
   void check_gradient(const Image& image, int valid) {
     const std::size_t pixels = pixels_of(image), c = std::size_t(image.c),
-                      pack = 16 / sizeof(T);  // elements of a byte of the mask
+                      pack = 16 / sizeof(T);  // elements that one byte of the mask covers
     const OnDevice<T> dy(values<T>(std::size_t(image.n * image.p() * image.q() * image.filters))),
         weights(values<T>(weights_of(image)));
     const std::vector<T> x = values<T>(pixels * c), dy2 = values<T>(pixels * c);
@@ -200,7 +202,8 @@ class NormSums : public ::testing::Test {
   }
 
  private:
-  // Often, to the bit: what comes late must be waited for.
+  // Launches often and compares bits, because a kernel that does not wait for a late value may pass
+  // once.
   static void expect_the_same_again(const Launch& launch, const OnDevice<double>& sums) {
     const std::vector<double> found = sums.read();
     for (int time = 0; time < (convoy::test::brief() ? 1 : 50); ++time) {
@@ -257,14 +260,14 @@ class NormSums : public ::testing::Test {
   std::uniform_real_distribution<float> uniform_{-1, 1.5f};
 };
 
-// With how many of its images are valid.
+// An image's shape, and how many images of the batch are valid.
 struct Sample {
   Image image;
   int valid;
 };
 
 std::vector<Sample> samples() {
-  // Parts of tiles; more tiles of every shape than there are blocks, of one block of k in backward and in forward.
+  // These shapes leave parts of tiles, or give more tiles than blocks, some with one block of k.
   std::vector<Sample> all = {{{2, 72, 9, 7, 40, 1}, 1},           {{90, 160, 14, 14, 32, 1}, 89},
                              {{180, 32, 14, 14, 160, 1}, 179},    {{5, 96, 9, 7, 96, 3, 1, 24}, 4},
                              {{7, 64, 9, 10, 64, 3}, 5},          {{3, 64, 5, 70, 72, 3, 1, 1, 2}, 2},
@@ -293,7 +296,7 @@ std::vector<Sample> samples() {
 TEST_F(NormSums, OfForward) {
   if (!gemm::device_present()) GTEST_SKIP() << "no CUDA device";
   if (!conv2d_fuses_input_norm(Backend::cuda)) GTEST_SKIP() << "no Hopper: there are no such plans";
-  // A network's first layer, and those that halve a stage's sides.
+  // The first layer of a network, and layers that halve height and width.
   const Sample halving[] = {
       {{9, 3, 46, 46, 64, 7, 2}, 8}, {{9, 64, 15, 14, 128, 3, 2}, 9}, {{9, 128, 15, 14, 64, 1, 2}, 8}};
   std::vector<Sample> all = samples();

@@ -1,6 +1,6 @@
-// Every rung of the GEMM ladder on the GPU against double-precision loops on the host: all orders, odd extents,
-// pitches that 16-byte copies cannot use, split k, epilogues, and nothing written where nothing belongs. Skips
-// without a GPU.
+// Compares every rung (kernel family) of the GEMM ladder with double-precision loops on the host:
+// all orders, odd extents, pitches that 16-byte copies cannot use, split k and epilogues. Checks
+// that nothing is written outside C. Skips without a GPU.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,15 +21,15 @@
 namespace convoy::kernels::gemm {
 namespace {
 
-constexpr float kCanary = 12288.0f;  // exact in bf16
+constexpr float kCanary = 12288.0f;  // exact in bf16, and never a result
 
 float through_bf16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   return std::bit_cast<float>((bits + 0x7fffu + ((bits >> 16) & 1u)) & 0xffff0000u);
 }
 
-// A matrix on the host whose rows lie `pitch` apart, and its copy on the device, with canaries in the gaps and
-// behind the end.
+// A matrix on the host whose rows are `pitch` elements apart, and its copy on the device. The gaps
+// and 64 elements after the end hold canaries.
 class Matrix {
  public:
   Matrix(DType type, std::int64_t rows, std::int64_t columns, std::int64_t pitch)
@@ -70,7 +70,7 @@ class Matrix {
   DeviceBuffer buffer_;
 };
 
-// One problem with operands on the host and the device, and what should come out.
+// A problem with its operands on the host and the device, and the expected result.
 class Case {
  public:
   Case(Problem problem, unsigned seed)
@@ -143,7 +143,7 @@ class Case {
   std::vector<float> run(const Plan& plan) {
     c_.to_device();
     DeviceBuffer workspace(plan.workspace_bytes), bias(bias_.size() * sizeof(float));
-    // What a kernel forgets to write must not look right by chance.
+    // Fill with NaN, so that an element that a kernel forgets to write cannot look right by chance.
     if (workspace.bytes() > 0) CONVOY_CUDA(cudaMemset(workspace.data(), 0xff, workspace.bytes()));
     CONVOY_CUDA(cudaMemcpy(bias.data(), bias_.data(), bias.bytes(), cudaMemcpyHostToDevice));
     DeviceBuffer sums(bias_.size() * 2 * sizeof(double));
@@ -165,7 +165,7 @@ class Case {
     }
   }
 
-  // Against what is stored, so that the bound is that of the sums alone.
+  // Compares with sums of the stored values, so that the bound covers the sums' rounding only.
   void expect_sums(const std::vector<float>& found) const {
     for (std::int64_t column = 0; column < problem_.n; ++column) {
       double sum = 0, square = 0, magnitude = 1e-9;
@@ -193,7 +193,8 @@ class GemmOnGpu : public testing::TestWithParam<Rung> {
   void SetUp() override {
     if (!device_present()) GTEST_SKIP() << "no CUDA device";
   }
-  // In brief, blocks of a thousand threads on a few tiles: the simple rungs have one kernel, whatever the extents.
+  // Makes a brief run small for the simple rungs, which run a thousand threads a block and have one
+  // kernel for all extents.
   static Problem sized(Problem problem) {
     if (!convoy::test::brief() || GetParam() > Rung::shared_tiles) return problem;
     problem.m = std::min<std::int64_t>(problem.m, 37);
@@ -201,7 +202,7 @@ class GemmOnGpu : public testing::TestWithParam<Rung> {
     problem.k = std::min<std::int64_t>(problem.k, 77);
     return problem;
   }
-  // Every plan of the rung on a problem that it supports.
+  // Checks every plan of the rung if it supports the problem.
   void check(const Problem& wanted, unsigned seed) {
     const Problem problem = sized(wanted);
     if (!supports(GetParam(), problem)) return;
@@ -237,7 +238,8 @@ TEST_P(GemmOnGpu, EveryPlanIsRightInEveryOrder) {
         }
 }
 
-// More tiles than multiprocessors, so that persistent blocks and consumers that take turns come round again.
+// There are more tiles than multiprocessors, so that persistent blocks and ping-pong consumer
+// warpgroups compute several.
 TEST_P(GemmOnGpu, ManyTilesABlock) {
   for (const Math math : kMaths) {
     Problem problem = problem_of(math, false, true, 9000, 520, 72);
@@ -248,16 +250,19 @@ TEST_P(GemmOnGpu, ManyTilesABlock) {
   }
 }
 
-// Launches that share the multiprocessors, so that some of their blocks start late: every piece is still done, once.
+// Concurrent launches share the multiprocessors, so some blocks start late. Every piece must still
+// be computed once.
 TEST_P(GemmOnGpu, BesideOthersTheSameBits) {
   Problem problem = sized(problem_of(Math::bf16, false, true, 9000, 520, 264));
   if (!supports(GetParam(), problem)) problem.math = Math::fp32;
   problem.output = DType::bf16;
   const std::size_t c_bytes = std::size_t(problem.m * problem.n) * 2;
   const DeviceBuffer a(9000 * 264 * 4), b(520 * 264 * 4);
-  CONVOY_CUDA(cudaMemset(a.data(), 0x3c, a.bytes()));  // numbers near a hundredth in either type
+  // These bytes are numbers near a hundredth in f32 and bf16.
+  CONVOY_CUDA(cudaMemset(a.data(), 0x3c, a.bytes()));
   CONVOY_CUDA(cudaMemset(b.data(), 0x3d, b.bytes()));
-  CONVOY_CUDA(cudaDeviceSynchronize());  // the lanes' streams do not wait for the null stream
+  // The lanes' streams do not wait for the null stream.
+  CONVOY_CUDA(cudaDeviceSynchronize());
   struct Lane {
     CudaStream stream;
     DeviceBuffer c, workspace;
@@ -318,12 +323,14 @@ TEST_P(GemmOnGpu, Epilogues) {
         check(problem, 52);
         problem.bias = problem.relu = true;
         check(problem, 53);
-        problem.m += 1, problem.beta = 0;  // a bias in rows beyond C must not reach the sums
+        // A bias added in rows beyond C must not reach the sums.
+        problem.m += 1, problem.beta = 0;
         check(problem, 54);
       }
 }
 
-// Gradients of weights: odd extents, rows at every distance from 16 bytes, k in pieces, every epilogue.
+// These are gradients of weights: odd extents, rows at every distance from 16 bytes, k split, every
+// epilogue.
 TEST_P(GemmOnGpu, NeitherKContiguous) {
   struct Sizes {
     std::int64_t m, n, k, lda, ldb;
@@ -356,7 +363,8 @@ TEST_P(GemmOnGpu, LongK) {
   for (const Math math : kMaths) check(problem_of(math, true, false, 64, 72, 20000), 61);
 }
 
-// With no launch before it: where the choice comes from a tuning file, the capture of a step is the first.
+// Nothing is launched before the capture: if a tuning file has the choice, a step's capture comes
+// first.
 TEST_P(GemmOnGpu, CanBeCaptured) {
   Problem problem = sized(problem_of(Math::bf16, false, false, 256, 128, 4096));
   if (!supports(GetParam(), problem)) problem.math = Math::fp32;
@@ -372,13 +380,15 @@ TEST_P(GemmOnGpu, CanBeCaptured) {
   EXPECT_NO_THROW(stream.synchronize());
 }
 
-// Whether the plan that runs where nothing was timed has tiles of the kind that needs no transposed copy.
+// Returns whether the plan that is chosen without timing has tiles that need no transposed copy
+// ("r" in their names).
 bool reads_as_they_are(const Problem& problem) {
   const Plan best = plan(problem);
   return best.rung == Rung::wgmma && best.to_string().find("r", 5) != std::string::npos;
 }
 
-// Gradients of weights in tf32 must not fall back to transposed copies or to mma.sync, and others not take their tiles.
+// Gradients of weights in tf32 must use these tiles, not transposed copies or mma.sync. Other
+// problems must not.
 TEST(GemmChoice, HopperReadsTf32GradientsAsTheyAre) {
   if (!device_present()) GTEST_SKIP() << "no CUDA device";
   const Problem aligned = problem_of(Math::tf32, true, false, 256, 2304, 50176);
@@ -389,7 +399,8 @@ TEST(GemmChoice, HopperReadsTf32GradientsAsTheyAre) {
   EXPECT_FALSE(reads_as_they_are(problem_of(Math::bf16, true, false, 256, 2304, 50176)));
 }
 
-// What is measured is kept, and what is kept is run, cuBLAS too.
+// A measured choice must be kept in the file, and the file's choice must be run, even if it is
+// cuBLAS.
 TEST(GemmChoice, IsKeptInTheTuningFile) {
   if (!device_present()) GTEST_SKIP() << "no CUDA device";
   const auto file = std::filesystem::temp_directory_path() / "convoy_gemm_tuning.json";

@@ -1,4 +1,4 @@
-// GEMM without a GPU: what a problem says of itself, and what is refused.
+// Tests GEMM problems without a GPU: their descriptions, and those that are refused.
 #include "kernels/gemm/gemm.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ TEST(GemmProblem, RefusesWhatNoKernelCanDo) {
   problem.m = std::int64_t{1} << 31;
   EXPECT_THROW(problem.checked(), std::invalid_argument);
   problem = small();
-  problem.ldb = 4;  // a row of B has five elements
+  problem.ldb = 4;  // too small: a row of B has five elements
   EXPECT_THROW(problem.checked(), std::invalid_argument);
   problem = small();
   problem.output = DType::i32;

@@ -1,4 +1,4 @@
-// The wgmma rung's schedule and its divisions, on the host.
+// Tests the wgmma rung's schedule and its divisions, on the host.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -28,7 +28,8 @@ TEST(Divider, Divides) {
   }
 }
 
-// Every block of k of every tile once, and of a band of rows all before the next.
+// The schedule must deal out every block of k of every tile once, and all of a band of rows before
+// the next.
 TEST(Sm90Schedule, DealsOutEverythingOnce) {
   for (const int m_tiles : {1, 3, 16, 17, 48, 100})
     for (const int n_tiles : {1, 2, 5})
