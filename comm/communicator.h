@@ -51,7 +51,7 @@ class Communicator {
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  int local_rank() const { return local_rank_; }  // this rank's number among the members on this host
+  int local_rank() const { return local_rank_; }  // among the members on this host
   int local_size() const { return local_size_; }
   const std::string& host_name() const { return host_; }
   const std::string& name() const { return name_; }

@@ -16,9 +16,8 @@ namespace convoy::comm {
 enum class Movement : std::uint8_t { all_reduce, gradients, broadcast, send_receive };
 const char* name_of(Movement movement);
 
-// Returns the bytes that cross a rank's link over those of the buffer, which makes rates of
-// different rank counts comparable: 2 (n - 1) / n for a ring's all-reduce, else 1 (nccl-tests,
-// doc/PERFORMANCE.md).
+// Returns the bytes that cross a rank's link for each byte of the buffer, so that different rank
+// counts compare: 2 (n - 1) / n for a ring's all-reduce, else 1 (nccl-tests, doc/PERFORMANCE.md).
 double bus_factor(Movement movement, int ranks);
 
 class CollectivesMeter {

@@ -1,4 +1,4 @@
-// Runs products by cuBLAS, behind the same interface: to compare with, and as a candidate for plain
+// Runs products by cuBLAS, through the same interface: to compare with, and as a candidate for plain
 // products.
 #include <cublas_v2.h>
 #include <fmt/format.h>
