@@ -1,4 +1,4 @@
-// Cuts the flat gradient buffer into the slices that are reduced together.
+// Cuts the flat gradient buffer into buckets, the slices that are reduced together.
 #pragma once
 
 #include <cstdint>
@@ -24,12 +24,12 @@ struct Bucket {
 };
 
 struct BucketSizes {
-  // The size of inner buckets. 45 MB between two ranks of a host take 15.4 ms by messages with 256
-  // KiB, 13 to 14 ms with 1 to 4 MiB, and more above. In shared memory the size hardly matters from
-  // 1 MiB on.
+  // The size of inner buckets. Between two ranks of a host, 45 MB take 15.4 ms by messages in
+  // buckets of 256 KiB, 13 to 14 ms with 1 to 4 MiB, and more above. In shared memory 1 MiB and
+  // more are alike.
   std::int64_t bytes = std::int64_t{4} << 20;
-  // The size of the first bucket, so that communication starts early, and of the last one, which no
-  // computation hides.
+  // The size of the first and the last bucket. The first should start early, and no computation
+  // hides the last one.
   std::int64_t edge_bytes = std::int64_t{1} << 20;
 };
 
@@ -37,7 +37,8 @@ struct BucketSizes {
 // order in the buffer.
 // Buckets cover all segments in order, without overlap; none is empty. Gaps are reduced along with
 // the segments.
-// Deterministic. Throws std::invalid_argument if segments overlap or are out of order.
+// The same segments always give the same buckets. Throws std::invalid_argument if segments overlap
+// or are out of order.
 std::vector<Bucket> plan_buckets(std::span<const ParameterSegment> segments, std::int64_t element_bytes,
                                  const BucketSizes& sizes = {});
 

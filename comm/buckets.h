@@ -32,8 +32,7 @@ class GradientBuckets {
   // of order.
   void start(int bucket, Stream stream = {});
 
-  // Lets work that is put on `stream` from now on wait for the bucket, which must have been
-  // started.
+  // Orders work that is put on `stream` from now on after the bucket, which must have been started.
   void follow(int bucket, Stream stream) { operations_.at(bucket)->follow(stream); }
 
   // Moves started buckets on. Call it between operations on a rank that has no thread to spare.

@@ -51,7 +51,7 @@ class Collectives {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // In place. bf16 is summed in fp32 and rounded once.
+  // Reduces in place. bf16 is summed in fp32 and rounded once.
   virtual void all_reduce(void* data, std::int64_t count, DType type, ReduceOp op, Stream stream,
                           std::string_view label) = 0;
   virtual void broadcast(void* data, std::int64_t count, DType type, int root, Stream stream,
@@ -82,7 +82,7 @@ class Collectives {
   virtual std::unique_ptr<PreparedOperation> prepare_receive(void* data, std::int64_t count, DType type,
                                                              int peer, std::string_view label) = 0;
 
-  // Sizes of gradient buckets that were measured to be fastest with these collectives.
+  // Returns the sizes of gradient buckets that were measured to be fastest with these collectives.
   virtual BucketSizes bucket_sizes() const { return {}; }
 
   void send(const void* data, std::int64_t count, DType type, int peer, Stream stream,
@@ -92,8 +92,8 @@ class Collectives {
 
 class Communicator;
 
-// Collectives on host memory. Collective over all members. Duplicates the communicator so that
-// messages never mix. Prepared operations must not outlive the result.
+// Makes collectives on host memory. Collective over all members. Duplicates the communicator so
+// that messages never mix. Prepared operations must not outlive the result.
 std::unique_ptr<Collectives> make_mpi_collectives(const Communicator& communicator);
 
 }  // namespace convoy::comm

@@ -12,8 +12,8 @@
 namespace convoy::comm {
 namespace {
 
-// SplitMix64's finaliser (Steele, Lea, Flood, OOPSLA 2014): spreads the keys of derived
-// communicators.
+// Spreads the keys of derived communicators: SplitMix64's finaliser (Steele, Lea, Flood, OOPSLA
+// 2014).
 std::uint64_t mix(std::uint64_t value) {
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ull;
   value = (value ^ (value >> 27)) * 0x94d049bb133111ebull;
@@ -72,7 +72,7 @@ Communicator::Communicator(Communicator&& other) noexcept
       world_ranks_(std::move(other.world_ranks_)) {}
 
 Communicator::~Communicator() {
-  // Freeing is collective: a rank that unwinds from an error must not wait for the others in it.
+  // Freeing is collective. A rank that unwinds from an error must not wait for the others.
   if (handle_ == MPI_COMM_NULL || handle_ == MPI_COMM_WORLD || std::uncaught_exceptions() > 0) return;
   int finalized = 0;
   if (MPI_Finalized(&finalized) == MPI_SUCCESS && !finalized) MPI_Comm_free(&handle_);
@@ -93,7 +93,7 @@ Communicator Communicator::split_by_host(std::string name) const {
   MPI_Comm child = MPI_COMM_NULL;
   check_mpi(MPI_Comm_split_type(handle_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &child),
             "MPI_Comm_split_type " + name);
-  // The lowest rank of a host tells its communicator from those of the other hosts.
+  // The lowest rank of a host is the key of that host's communicator.
   int lowest = rank_;
   check_mpi(MPI_Bcast(&lowest, 1, MPI_INT, 0, child), "MPI_Bcast " + name);
   return {child, context_, std::move(name), child_key(lowest)};

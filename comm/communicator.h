@@ -56,11 +56,12 @@ class Communicator {
   const std::string& host_name() const { return host_; }
   const std::string& name() const { return name_; }
   MPI_Comm handle() const { return handle_; }
-  std::uint64_t key() const { return key_; }  // identifies the communicator in the watchdog's messages
-  int channel() const { return channel_; }    // in context().waits
+  // Identifies the communicator in the watchdog's messages.
+  std::uint64_t key() const { return key_; }
+  int channel() const { return channel_; }  // the index in context().waits
   CommContext& context() const { return *context_; }
   const std::shared_ptr<CommContext>& shared_context() const { return context_; }
-  // World ranks of the members, ordered by their rank here.
+  // The members' world ranks, ordered by their rank here.
   const std::vector<int>& world_ranks() const { return world_ranks_; }
 
   // Collective over all members. Ranks with the same colour (>= 0) form a new communicator, ordered
@@ -77,7 +78,7 @@ class Communicator {
   }
   std::string broadcast(std::string text, int root, std::string_view label) const;
 
-  // In place on every rank.
+  // Reduces in place on every rank.
   template <Element T>
   void all_reduce(std::span<T> data, ReduceOp op, std::string_view label) const {
     all_reduce_raw(data.data(), std::ssize(data), mpi_type<T>(), op, label);
@@ -87,18 +88,18 @@ class Communicator {
     all_reduce(std::span<T>(&value, 1), op, label);
     return value;
   }
-  // In place at the root. The data of other ranks is not changed.
+  // Reduces in place at the root. The data of other ranks are not changed.
   template <Element T>
   void reduce(std::span<T> data, ReduceOp op, int root, std::string_view label) const {
     reduce_raw(data.data(), std::ssize(data), mpi_type<T>(), op, root, label);
   }
-  // `all` has size() × mine.size() elements at the root and is ignored elsewhere.
+  // Gathers to `all`, which has size() × mine.size() elements at the root and is ignored elsewhere.
   template <Element T>
   void gather(std::span<const T> mine, std::span<T> all, int root, std::string_view label) const {
     gather_raw(mine.data(), std::ssize(mine), all.data(), std::ssize(all), mpi_type<T>(), root, label);
   }
-  // In `all`, the counts[r] elements of rank r follow those of rank r - 1. Only the root reads
-  // `all` and `counts`.
+  // In `all`, the counts[r] elements of rank r follow those of rank r - 1. Only the root uses `all`
+  // and `counts`.
   template <Element T>
   void gatherv(std::span<const T> mine, std::span<T> all, std::span<const std::int64_t> counts, int root,
                std::string_view label) const {
@@ -111,7 +112,7 @@ class Communicator {
     scatterv_raw(all.data(), std::ssize(all), counts, mine.data(), std::ssize(mine), mpi_type<T>(), root,
                  label);
   }
-  // `all` has size() × mine.size() elements on every rank.
+  // Gathers to `all`, which has size() × mine.size() elements on every rank.
   template <Element T>
   void all_gather(std::span<const T> mine, std::span<T> all, std::string_view label) const {
     all_gather_raw(mine.data(), std::ssize(mine), all.data(), std::ssize(all), mpi_type<T>(), label);

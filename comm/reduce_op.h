@@ -1,4 +1,4 @@
-// How values of the ranks are combined.
+// Names the ways in which values of the ranks are combined.
 #pragma once
 
 #include <cstdint>

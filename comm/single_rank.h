@@ -1,4 +1,4 @@
-// Collectives of a job with a single rank, without MPI. Calling one is an error.
+// Collectives of a job with a single rank, without MPI. No collective may be called.
 #pragma once
 
 #include <stdexcept>

@@ -1,5 +1,5 @@
-// The meter of device memory. Both ways run as one CUDA graph of `times` operations and are timed
-// by events.
+// Measures collectives on device memory. Our operations and NCCL's run as one CUDA graph of `times`
+// operations, timed by events.
 #include <fmt/format.h>
 
 #include "comm/benchmark/meter.h"

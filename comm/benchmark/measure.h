@@ -11,28 +11,28 @@
 
 namespace convoy::comm {
 
-// `gradients` is an all-reduce in the memory that the ranks share, if they share any, like a step's
+// `gradients` is an all-reduce in memory that the ranks share, if they share any, as for a step's
 // buckets.
 enum class Movement : std::uint8_t { all_reduce, gradients, broadcast, send_receive };
 const char* name_of(Movement movement);
 
-// Bytes that cross a rank's link, over the bytes of the buffer: 2 (n - 1) / n for an all-reduce in
-// a ring, else 1 (nccl-tests, doc/PERFORMANCE.md). Makes rates of different rank counts comparable.
+// Returns the bytes that cross a rank's link for each byte of the buffer, so that different rank
+// counts compare: 2 (n - 1) / n for a ring's all-reduce, else 1 (nccl-tests, doc/PERFORMANCE.md).
 double bus_factor(Movement movement, int ranks);
 
 class CollectivesMeter {
  public:
   virtual ~CollectivesMeter() = default;
   virtual Collectives& collectives() = 0;
-  virtual std::string library() const = 0;  // "NCCL 2.28.9"
+  virtual std::string library() const = 0;  // for example "NCCL 2.28.9"
 
-  // Makes the memory and connections that the ranks share. Collective: call it once, before any
-  // time is taken, when every rank has its meter, because making a meter may fail on one rank
-  // alone.
+  // Makes the memory and connections that the ranks share. Collective: call it once on all ranks,
+  // after every rank has made its meter (which may fail on one rank alone) and before any other
+  // call.
   virtual void connect() = 0;
 
-  // Two ways to do a movement of f32. send_receive sends to the next rank and receives from the one
-  // before.
+  // Says whose code does a movement of f32. send_receive sends to the next rank and receives from
+  // the one before.
   enum class Way : std::uint8_t { own, library };
   // Fills the buffer, does the movement once and checks every element. Returns whether all ranks
   // were right.
@@ -46,7 +46,7 @@ class CollectivesMeter {
   virtual double bucketed_microseconds(std::int64_t bytes, std::int64_t bucket, int times) = 0;
 
   // Microseconds of an all-reduce of gradients and of a computation, each alone, and of both
-  // started one after the other so that they overlap.
+  // together when they overlap.
   struct SideBySide {
     double communication = 0, computation = 0, together = 0;
   };
@@ -54,9 +54,10 @@ class CollectivesMeter {
                                   int times) = 0;
 };
 
-// Collective. Messages are at most `most_bytes` long, in multiples of 4 bytes.
+// Makes a meter of host memory. Collective. Messages are at most `most_bytes` long, in multiples of
+// 4 bytes.
 std::unique_ptr<CollectivesMeter> make_mpi_meter(const Communicator& ranks, std::int64_t most_bytes);
-// The same for the current device. Throws what make_nccl_collectives throws.
+// Makes a meter of the current device's memory. Throws what make_nccl_collectives throws.
 std::unique_ptr<CollectivesMeter> make_nccl_meter(const Communicator& ranks, std::int64_t most_bytes);
 
 }  // namespace convoy::comm

@@ -67,7 +67,7 @@ bool MeterBase::correct(Movement movement, std::int64_t bytes, Way way) {
   for (std::int64_t i = 0; i < count; ++i) values[i] = value_of(rank, i);
   copy_in(data_of(movement), values);
   const auto body = body_of(movement, count, way);
-  // Connections are made outside captures.
+  // Ranks connect outside captures.
   ranks_.barrier("bench");
   body({});
   copy_out(values, movement == Movement::send_receive ? received() : data_of(movement));

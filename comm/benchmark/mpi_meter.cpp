@@ -1,4 +1,4 @@
-// The meter of host memory.
+// Measures collectives on host memory.
 #include <algorithm>
 #include <chrono>
 

@@ -18,8 +18,8 @@ inline std::int64_t size_of(MPI_Datatype type) {
   return bytes;
 }
 
-// Calls body(offset in bytes, count of elements) for each chunk, in order; never for an empty
-// message.
+// Calls body(offset in bytes, count of elements) for each chunk, in order. An empty message has no
+// chunk.
 template <typename Body>
 void for_each_chunk(std::int64_t count, MPI_Datatype type, std::int64_t chunk_bytes, Body&& body) {
   const std::int64_t element = size_of(type);

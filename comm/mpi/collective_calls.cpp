@@ -1,5 +1,5 @@
-// Barrier, broadcast and the reductions of Communicator, and the checks of every collective's
-// arguments.
+// Implements Communicator's barrier, broadcast and reductions, and checks the arguments of every
+// collective.
 #include <fmt/format.h>
 
 #include <stdexcept>

@@ -21,11 +21,11 @@ struct Communicator::Call {
   MPI_Datatype type = MPI_BYTE;
   std::optional<int> root = {};
   std::optional<ReduceOp> op = {};
-  std::string problem = {};  // found by the collective's own checks
+  std::string problem = {};  // what the collective's own checks have found
   OperationName name() const { return OperationName(name_of(kind), label); }
 };
 
-// body(name) makes the MPI calls.
+// Checks and registers the call. body(name) then makes the MPI calls.
 template <typename Body>
 void Communicator::run(const Call& call, Body&& body) const {
   check(call);

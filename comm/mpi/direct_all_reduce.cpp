@@ -39,7 +39,8 @@ DirectAllReduce::~DirectAllReduce() {
   if (std::uncaught_exceptions() > 0 || MPI_Finalized(&finalized) != MPI_SUCCESS || finalized) return;
   try {
     wait({});
-  } catch (const std::exception&) {  // the destructor frees the requests in any case
+    // The destructor frees the requests in any case.
+  } catch (const std::exception&) {
   }
   for (MPI_Request& request : requests_)
     if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);

@@ -40,7 +40,7 @@ class DirectAllReduce : public PreparedOperation {
   MPI_Request& request(Message message, int other) {
     return requests_[other * kMessages + static_cast<int>(message)];
   }
-  std::int64_t begin(int rank) const;  // of its share
+  std::int64_t begin(int rank) const;  // the first element of a rank's share
   void prepare_messages(int tag);
   void start_message(Message message, int other);
   void handle_finished(int finished);
@@ -52,9 +52,9 @@ class DirectAllReduce : public PreparedOperation {
   DType type_;
   OperationName name_;
   std::uint64_t sequence_ = 0;
-  std::vector<int> others_;            // ranks
+  std::vector<int> others_;            // the other ranks
   std::vector<std::byte> parts_;       // the others' values of this rank's share
-  std::vector<const void*> addends_;   // in rank order, for add_parts
+  std::vector<const void*> addends_;   // every rank's values, in rank order, for add_parts
   std::vector<void*> sum_;             // this rank's share of the buffer
   std::vector<MPI_Request> requests_;  // persistent, kMessages for each other rank
   std::vector<int> finished_;          // scratch for MPI_Testsome

@@ -24,7 +24,7 @@ std::string mpi_library() {
 void throw_mpi_error(int code, std::string_view operation) {
   int rank = -1, length = 0;
   std::array<char, MPI_MAX_ERROR_STRING> text{};
-  // These calls may fail too if MPI is broken. Report what is known in any case.
+  // If MPI is broken these calls may fail, too. Report what is known in any case.
   if (MPI_Comm_rank(MPI_COMM_WORLD, &rank) != MPI_SUCCESS) rank = -1;
   if (MPI_Error_string(code, text.data(), &length) != MPI_SUCCESS) length = 0;
   throw MpiError(fmt::format("rank {} (host {}): {}: {}", rank, this_host(), operation,

@@ -16,14 +16,15 @@ struct MpiError : std::runtime_error {
 
 [[noreturn]] void throw_mpi_error(int code, std::string_view operation);
 
-// "rank 2 (host node7): all_reduce loss: MPI_ERR_TRUNCATE: message truncated" on failure.
+// Throws if a call failed, for example "rank 2 (host node7): all_reduce loss: MPI_ERR_TRUNCATE:
+// message truncated".
 inline void check_mpi(int code, std::string_view operation) {
   if (code != MPI_SUCCESS) throw_mpi_error(code, operation);
 }
 
-// The name of this machine as the system gives it (gethostname).
+// Returns this machine's name as the system gives it (gethostname).
 std::string this_host();
-// The first line of the MPI library's version text: "Open MPI v4.1.4, …".
+// Returns the first line of the MPI library's version text, such as "Open MPI v4.1.4, …".
 std::string mpi_library();
 
 }  // namespace convoy::comm

@@ -1,4 +1,4 @@
-// Collectives over MPI, on host memory; streams are ignored.
+// Implements Collectives by MPI on host memory. Streams are ignored.
 #include <fmt/format.h>
 
 #include <exception>
@@ -26,12 +26,12 @@ MPI_Datatype mpi_type_of(DType type) {
     case DType::u8:
       return MPI_UINT8_T;
     case DType::bf16:
-      return MPI_UINT16_T;  // for transfers only, never for reductions
+      return MPI_UINT16_T;  // only transfers use this type, never reductions
   }
   throw std::invalid_argument("unknown element type");
 }
 
-// A message between two ranks on fixed buffers, with persistent requests.
+// A message between two ranks, from or to a fixed buffer, with persistent requests.
 class PreparedTransfer : public PreparedOperation {
  public:
   PreparedTransfer(const Communicator& communicator, CollectiveKind kind, void* data, std::int64_t count,
@@ -65,7 +65,7 @@ class PreparedTransfer : public PreparedOperation {
     if (active_) throw std::logic_error(fmt::format("{} started twice", name_.view()));
     sequence_ = context().waits.enter(channel_, name_);
     const MpiSection section(context());
-    if (requests_.empty()) return;  // an empty message
+    if (requests_.empty()) return;  // the message is empty
     check_mpi(MPI_Startall(static_cast<int>(requests_.size()), requests_.data()), name_.view());
     active_ = true;
   }
@@ -126,8 +126,8 @@ class MpiCollectives : public Collectives {
     if (type != DType::bf16) return whole_.all_reduce_raw(data, count, mpi_type_of(type), op, label);
     if (op != ReduceOp::sum)
       throw std::invalid_argument(fmt::format("all_reduce {}: bf16 can only be summed", label));
-    // MPI does not know bf16. The operation ends before this function returns, so its tags can be
-    // used again.
+    // MPI does not know bf16, so sum it ourselves. The operation ends before this function returns,
+    // so its tags can be used again.
     DirectAllReduce operation(buckets_, next_tag_, data, count, type, label);
     operation.start({});
     operation.wait({});
@@ -159,7 +159,7 @@ class MpiCollectives : public Collectives {
   }
   std::unique_ptr<PreparedOperation> prepare_send(const void* data, std::int64_t count, DType type, int peer,
                                                   std::string_view label) override {
-    // The send only reads through this pointer, whose type sends and receives share.
+    // The send only reads through this pointer. Sends and receives share its type.
     return std::make_unique<PreparedTransfer>(pairs_, CollectiveKind::send, const_cast<void*>(data), count,
                                               type, peer, label);
   }
@@ -172,7 +172,7 @@ class MpiCollectives : public Collectives {
  private:
   struct Window {
     std::shared_ptr<SharedWindow> memory;
-    std::size_t operations;  // prepared so far
+    std::size_t operations;  // operations prepared so far
   };
 
   Communicator whole_, buckets_, pairs_;

@@ -56,7 +56,8 @@ bool SharedAllReduce::progress() {
 void SharedAllReduce::wait(Stream) {
   if (progress()) return;
   const WaitScope wait(communicator_.context().waits, communicator_.channel(), sequence_, name_);
-  constexpr int kSpins = 200;  // then yield, because ranks may share a core
+  // After this many turns the thread yields, because ranks may share a core.
+  constexpr int kSpins = 200;
   for (int spin = 0; !progress(); ++spin)
     if (spin >= kSpins) ::sched_yield();
 }

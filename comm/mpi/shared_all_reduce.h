@@ -33,7 +33,7 @@ class SharedAllReduce : public PreparedOperation {
   std::size_t operation_;
   DType type_;
   OperationName name_;
-  std::int64_t share_ = 0;            // elements
+  std::int64_t share_ = 0;            // in elements
   std::vector<const void*> addends_;  // every rank's values of this rank's share, in rank order
   std::vector<void*> sums_;           // the same share in every rank's part
   std::uint64_t step_ = 0;

@@ -12,8 +12,8 @@
 namespace convoy::comm {
 namespace {
 
-// Identifies a rank's file. A process of another container may have the same number as a rank of
-// this one.
+// Identifies a rank's file. The process number alone does not, because a process of another
+// container may have the same one.
 enum Field : std::uint8_t { process, descriptor, device, inode, window_bytes, kFields };
 using Address = std::array<std::int64_t, kFields>;
 
@@ -32,7 +32,7 @@ class File {
 };
 
 // Makes this rank's zeroed memory and a descriptor that its neighbours can open. window_bytes is 0
-// without memory.
+// if the rank has no memory.
 Address make_part(const File& file, std::size_t window, std::size_t mapped) {
   struct stat status {};
   const bool made = window > 0 && file.descriptor() >= 0 &&

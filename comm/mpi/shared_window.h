@@ -1,6 +1,6 @@
-// Memory of one host that every member of a communicator can address, one part a rank. It uses
-// anonymous files (memfd_create), not MPI_Win_allocate_shared: these need no room in /dev/shm,
-// which is small in containers, and all ranks learn here whether they can see each other.
+// Memory of one host that every member of a communicator can address, with one part for each rank.
+// It uses anonymous files (memfd_create) instead of MPI_Win_allocate_shared. These need no room in
+// /dev/shm, which is small in containers, and all ranks learn here whether they can see each other.
 #pragma once
 
 #include <atomic>
@@ -15,15 +15,15 @@ namespace convoy::comm {
 
 class SharedWindow {
  public:
-  // Per operation: the number of the last step that the rank has reached.
+  // A rank's progress in an operation: the number of the last step that has reached each point.
   struct alignas(64) Progress {
     std::atomic<std::uint64_t> ready;  // this rank's values are complete
     std::atomic<std::uint64_t> done;   // this rank has read and written everything it had to
   };
   static constexpr std::size_t kOperations = 1024;
 
-  // Collective; `bytes` of zeroed memory for each rank. Returns null on all ranks if one cannot map
-  // the others' memory or if sizes differ. A rank that has already failed passes 0.
+  // Makes `bytes` of zeroed memory for each rank. Collective. Returns null on all ranks if one
+  // cannot map the others' memory or if sizes differ. A rank that has already failed passes 0.
   static std::shared_ptr<SharedWindow> create(const Communicator& communicator, std::size_t bytes);
   ~SharedWindow();
   SharedWindow(const SharedWindow&) = delete;
@@ -41,7 +41,7 @@ class SharedWindow {
   SharedWindow(std::size_t bytes, int ranks) : bytes_(bytes), parts_(static_cast<std::size_t>(ranks)) {}
 
   std::size_t bytes_;
-  std::vector<std::byte*> parts_;  // as this process sees them
+  std::vector<std::byte*> parts_;  // the addresses at which this process sees them
 };
 
 }  // namespace convoy::comm

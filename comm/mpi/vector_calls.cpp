@@ -1,5 +1,5 @@
-// Gather, scatter and all-gather of Communicator. Totals beyond MPI's int are sent in chunks from
-// rank to rank.
+// Implements Communicator's gather, scatter and all-gather. Totals beyond MPI's int are sent in
+// chunks from rank to rank.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kGatherTag = 1, kScatterTag = 2;
 
-// Sends and receives of one operation, cut into chunks and completed together.
+// The sends and receives of one operation, cut into chunks and completed together.
 class Transfers {
  public:
   Transfers(MPI_Comm handle, MPI_Datatype type, std::int64_t chunk_bytes, int tag, std::string_view name)

@@ -8,11 +8,10 @@
 namespace convoy::comm {
 namespace {
 
-// Blocks are small so that one fits next to a persistent matrix product
-// (gemm/wgmma/sm90_kernel.cuh), which leaves 4,096 registers and 1.75 KiB of shared memory on each
-// multiprocessor.
+// Blocks are small so that one fits into the 4,096 registers and 1.75 KiB of shared memory that a
+// persistent matrix product (gemm/wgmma/sm90_kernel.cuh) leaves on each multiprocessor.
 constexpr int kThreads = 128, kRegisters = 32;
-constexpr int kAtOnce = 2;  // float4 loads of a thread in flight
+constexpr int kAtOnce = 2;  // float4 loads that a thread has in flight
 constexpr std::int64_t kOfRound = kAtOnce * kThreads, kMostRounds = 8;
 
 struct Addends {
@@ -21,7 +20,7 @@ struct Addends {
 
 __device__ float4 plus(float4 a, float4 b) { return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w}; }
 
-// Adds in rank order. `sum` is one of the addends.
+// Adds the addends in rank order. `sum` is one of them.
 __global__ void __maxnreg__(kRegisters) add_shares(const __grid_constant__ Addends addends, int ranks,
                                                    float* sum, std::int64_t count, std::int64_t of_block) {
   const std::int64_t begin = blockIdx.x * of_block, end = min(begin + of_block, count / 4);

@@ -21,7 +21,7 @@ class CopyAllReduce {
   // `offset`: bytes from the start of every rank's part, a multiple of 16. `count`: number of
   // floats.
   CopyAllReduce(std::shared_ptr<PeerWindow> window, std::size_t offset, std::int64_t count);
-  // Enqueues the whole operation on one stream. Can be captured.
+  // Enqueues the whole operation on one stream. A graph can capture it.
   void run(cudaStream_t stream) const;
   const std::shared_ptr<PeerWindow>& window() const { return window_; }
 

@@ -53,7 +53,7 @@ void NcclChannel::fork(Stream stream) const {
   if (aborted_) throw std::logic_error("an operation on a channel that was aborted");
   forked_.record(stream.get());
   forked_.make_wait(stream_.get());
-  // The stream itself orders this after the operation before.
+  // The stream itself orders this after the previous operation.
   ready_.record(stream_.get());
   ready_.make_wait(beside_.get());
 }

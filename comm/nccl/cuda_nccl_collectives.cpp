@@ -24,7 +24,8 @@ class NcclCollectives : public Collectives {
     if (size() == 1) return;
     refuse_shared_devices(ranks(), current_device());
     set_nccl_defaults();
-    constexpr int kFewBlocks = 4;  // NCCL reserves some MiB for each; sums of a few KiB take one or two
+    // NCCL reserves some MiB for each block, and sums of a few KiB use one or two.
+    constexpr int kFewBlocks = 4;
     connections_.whole = open("tensors", 1, sums == Sums::small ? kFewBlocks : 0);
     if (sums == Sums::gradients) connections_.buckets = open("buckets", 2, 0);
   }
@@ -89,7 +90,7 @@ class NcclCollectives : public Collectives {
   }
   std::unique_ptr<PreparedOperation> prepare_send(const void* data, std::int64_t count, DType type, int peer,
                                                   std::string_view label) override {
-    // The send only reads through this pointer, whose type sends and receives share.
+    // The send only reads through this pointer. Sends and receives share its type.
     return transfer(true, const_cast<void*>(data), count, type, peer, OperationName("send", label));
   }
   std::unique_ptr<PreparedOperation> prepare_receive(void* data, std::int64_t count, DType type, int peer,
@@ -106,7 +107,7 @@ class NcclCollectives : public Collectives {
                                          ranks().world_ranks());
   }
 
-  // Returns null if NCCL has to do it.
+  // Returns a sum by copy engines, or null if NCCL has to do it.
   std::unique_ptr<PreparedOperation> by_copies(void* data, std::int64_t count, const OperationName& name) {
     const std::int64_t bytes = count * static_cast<std::int64_t>(sizeof(float));
     if (bytes < kLeastCopiedBytes) return nullptr;

@@ -11,8 +11,8 @@
 namespace convoy::comm {
 namespace {
 
-// Starts and waits that all operations share. While an exception unwinds the stack the device must
-// not wait for ranks that may never come, or freeing its memory would block.
+// The start and wait that all operations share. While an exception unwinds the stack, the device
+// must not wait for ranks that may never come, or freeing its memory would block.
 class Operation : public PreparedOperation {
  public:
   Operation(Connections& connections, OperationName name) : name_(name), connections_(connections) {}
@@ -38,7 +38,7 @@ class Operation : public PreparedOperation {
   }
   const OperationName name_;
   Connections& connections_;
-  // A member, so that it is freed after the abort.
+  // This is a member, so that it is freed after the abort.
   kernels::DeviceBuffer wide_;
   std::shared_ptr<PeerWindow> window_;
 
@@ -58,8 +58,8 @@ class AllReduce : public Operation {
  public:
   AllReduce(Connections& connections, void* data, std::int64_t count, DType type, OperationName name)
       : Operation(connections, name), data_(data), count_(count), type_(type) {
-    // A sum of two values rounds once. With more ranks bf16 would be rounded after each addition,
-    // so sum in float.
+    // The sum of two values is rounded once. With more ranks NCCL would round bf16 after each
+    // addition, so sum in float.
     if (type == DType::bf16 && connections.ranks.size() > 2)
       wide_ = kernels::DeviceBuffer(static_cast<std::size_t>(count) * sizeof(float));
   }
@@ -84,7 +84,7 @@ class AllReduce : public Operation {
   DType type_;
 };
 
-// An all-reduce in memory that the ranks share.
+// An all-reduce of memory that the ranks share.
 class SharedAllReduce : public Operation {
  public:
   SharedAllReduce(Connections& connections, CopyAllReduce sum, OperationName name)
@@ -159,7 +159,7 @@ class CopiedTransfer : public Operation {
   NcclChannel& channel_;
   PeerWindow::Transfer transfer_;
   std::uint64_t bytes_;
-  PeerWindow::RemoteSlot there_;  // known after the first start
+  PeerWindow::RemoteSlot there_;  // set by the first start
 };
 
 }  // namespace

@@ -10,8 +10,8 @@
 namespace convoy::comm {
 namespace {
 
-// Receives may wait long and hold multiprocessors meanwhile. All pairs of a rank together leave
-// half of the multiprocessors to the work that the messages wait for; otherwise they could
+// Receives may wait long and occupy multiprocessors meanwhile. All pairs of a rank together leave
+// half of the multiprocessors to the work that the messages wait for. Otherwise there could be a
 // deadlock.
 int blocks_of_pair(int ranks) {
   constexpr unsigned kOfAllPairs = 64, kOfPair = 16;
@@ -86,7 +86,7 @@ std::unique_ptr<NcclChannel> NcclPairs::connect(int sender, int receiver) {
   check_nccl(ncclCommInitRankConfig(&handle, 2, id, sends ? 0 : 1, &config), name.view());
   auto channel = std::make_unique<NcclChannel>(NcclComm(handle), ranks_.shared_context(),
                                                derived_key(ranks_.key(), pair), members);
-  // NCCL opens the transport at the first message, in which both ends must take part.
+  // NCCL opens a transport with the first message, in which both ends must take part.
   const cudaStream_t stream = channel->stream().get();
   check_nccl(sends ? ncclSend(probe_.data(), 1, ncclUint8, 1, handle, stream)
                    : ncclRecv(probe_.data(), 1, ncclUint8, 0, handle, stream),

@@ -19,7 +19,7 @@
 namespace convoy::comm {
 namespace {
 
-// Tells the other ranks how to open this rank's part. bytes is 0 if it has none.
+// Tells other ranks how to open this rank's part. `bytes` is 0 if it has none.
 struct Offer {
   cudaIpcMemHandle_t handle{};
   std::uint64_t bytes = 0;
@@ -30,7 +30,7 @@ const OperationName kSlotOfATransfer("address of a transfer");
 
 constexpr std::uint32_t kSet = 1;
 
-// For calls that are expected to fail on some machines.
+// Checks a call that is expected to fail on some machines.
 bool succeeded(cudaError_t status) {
   if (status != cudaSuccess) cudaGetLastError();
   return status == cudaSuccess;
@@ -61,7 +61,8 @@ CUstreamBatchMemOpParams write_of(std::uint32_t* flag, std::uint32_t value) {
   return operation;
 }
 
-// `flush` makes data that other ranks wrote before the flag visible to later work.
+// Makes a stream wait for a flag. `flush` makes data that other ranks wrote before the flag visible
+// to later work.
 CUstreamBatchMemOpParams wait_for(std::uint32_t* flag, bool flush) {
   CUstreamBatchMemOpParams operation{};
   operation.waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
@@ -81,7 +82,8 @@ void perform(std::span<const CUstreamBatchMemOpParams> operations, cudaStream_t 
 
 }  // namespace
 
-// For each of the two barriers: one flag for every rank, which that rank sets and the owner clears.
+// The flags of the two barriers. Each has one flag for every rank, which that rank sets and the
+// owner clears.
 struct PeerWindow::BarrierFlags {
   std::uint32_t met[2][kMostRanks];
 };
@@ -113,7 +115,7 @@ std::shared_ptr<PeerWindow> PeerWindow::create(const Communicator& communicator,
   }
   const bool addressed = window->open_parts();
   const std::int32_t complete = window->open_states() && addressed;
-  // Destroying the window is collective, so do it on all ranks before throwing.
+  // Destroying the window is collective, so all ranks do it before any throws.
   if (communicator.all_reduce(complete, ReduceOp::min, "peer window") == 0) window.reset();
   if (failure) std::rethrow_exception(failure);
   return window;
@@ -180,10 +182,11 @@ bool PeerWindow::open_states() {
 
 PeerWindow::~PeerWindow() {
   const auto barrier_of_ranks = [this] {
-    if (std::uncaught_exceptions() > unwinding_) return;  // the others may never come
+    if (std::uncaught_exceptions() > unwinding_) return;  // the other ranks may never come
     try {
       ranks_.barrier("peer window");
-    } catch (const std::exception&) {  // the rank that failed reports it
+      // The rank that failed reports the error.
+    } catch (const std::exception&) {
     }
   };
   cudaDeviceSynchronize();
@@ -299,7 +302,8 @@ void PeerWindow::release_device() const noexcept {
     idle = true;
   });
   while (!idle) {
-    set_all_flags();  // again and again, because the device clears flags
+    // Repeat this, because the device clears flags.
+    set_all_flags();
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
   waiting.join();

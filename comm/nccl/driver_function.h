@@ -1,4 +1,4 @@
-// Looks functions of the CUDA driver up at run time, so that programs start on machines without a
+// Finds functions of the CUDA driver at run time, so that programs start on machines without a
 // driver.
 #pragma once
 

@@ -17,16 +17,16 @@ using kernels::Stream;
 
 class NcclChannel : public DeviceOperations {
  public:
-  // `members`: world ranks. `key`: the same on all of them. `communicator` is empty if only copy
-  // engines are used.
+  // `members` are world ranks. `key` is the same on all of them. `communicator` is empty if only
+  // copy engines are used.
   NcclChannel(NcclComm communicator, std::shared_ptr<CommContext> context, std::uint64_t key,
               std::vector<int> members);
   ~NcclChannel() override;
   NcclChannel(const NcclChannel&) = delete;
   NcclChannel& operator=(const NcclChannel&) = delete;
 
-  // Returns the number of operations with this name in the watchdog's marks. Throws
-  // std::length_error for more than ProgressMarks::kMostOperations names.
+  // Returns the number by which the watchdog's marks name this operation. Throws std::length_error
+  // for more than ProgressMarks::kMostOperations names.
   int number_of(const OperationName& name);
 
   // Calls calls(communicator, stream of the channel), ordered after the work on `stream`, then
@@ -57,7 +57,7 @@ class NcclChannel : public DeviceOperations {
   std::shared_ptr<CommContext> context_;
   NcclComm communicator_;
   kernels::CudaStream stream_{kernels::CudaStream::Priority::high};
-  // The stream of the marks. They have one of their own because a kernel of one thread may have to
+  // The stream of the marks. They have their own, because even a kernel of one thread may have to
   // wait for a multiprocessor.
   kernels::CudaStream beside_{kernels::CudaStream::Priority::high};
   CudaEvent forked_, ready_;
@@ -69,7 +69,7 @@ class NcclChannel : public DeviceOperations {
 
 // Sets Convoy's defaults of NCCL's environment variables. Call it before the first call into NCCL.
 void set_nccl_defaults();
-// Makes an NCCL communicator, with an id that rank 0 sends by MPI. Collective. `purpose` is for
+// Makes an NCCL communicator, with an id that rank 0 sends by MPI. Collective. `purpose` appears in
 // messages. `blocks` limits the blocks of a call; 0 leaves the number to NCCL.
 NcclComm connect_all(const Communicator& ranks, std::string_view purpose, int blocks = 0);
 

@@ -14,10 +14,11 @@ struct NcclError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// "NCCL: remote process exited or there was a network error (socketProgress: connection closed)"
+// Returns for example "NCCL: remote process exited or there was a network error (socketProgress:
+// connection closed)".
 std::string nccl_reason(ncclResult_t status, ncclComm_t communicator);
 
-// "rank 2 (host node7): all_reduce loss: NCCL: …" on failure.
+// Throws for example "rank 2 (host node7): all_reduce loss: NCCL: …".
 [[noreturn]] void throw_nccl_error(ncclResult_t status, std::string_view operation, ncclComm_t communicator);
 inline void check_nccl(ncclResult_t status, std::string_view operation, ncclComm_t communicator = nullptr) {
   if (status != ncclSuccess) throw_nccl_error(status, operation, communicator);

@@ -33,21 +33,21 @@
 
 namespace convoy::comm {
 
-// Measured sizes. 100 MiB between two H200 over NVLink take 541 us in buckets of 16 MiB, 470 of 32,
-// 410 of 64. The last bucket, which nothing hides, takes 36 us at 4 MiB and 17 us at 1 MiB.
+// Measured on two H200 over NVLink: 100 MiB take 541 us in buckets of 16 MiB, 470 us of 32 and 410
+// us of 64. The last bucket, which nothing hides, takes 36 us at 4 MiB and 17 us at 1 MiB.
 inline constexpr BucketSizes kNcclBucketSizes{std::int64_t{32} << 20, std::int64_t{1} << 20};
 
 // Copy engines do prepared sums of f32 in shared_memory() from this size on. Alone they take 1.2 to
-// 1.5 times as long as NCCL, but a computation next to them loses 15 to 20 % of that time, not 60
+// 1.5 times as long as NCCL, but slow a concurrent computation by 15 to 20 % of that time, not 60
 // %.
 inline constexpr std::int64_t kLeastCopiedBytes = std::int64_t{16} << 20;
 
-// `small`: statistics, metrics and norms only. One communicator of few channels serves them all,
+// `small` is for statistics, metrics and norms only. They all use one communicator of few channels,
 // which saves the hundreds of MiB that NCCL takes for connections that move gradients.
 enum class Sums : std::uint8_t { gradients, small };
 
-// Collective over all members, each with its own device current. Throws the same std::runtime_error
-// on every rank if two share a GPU.
+// Makes collectives over NCCL. Collective over all members, each with its own device current.
+// Throws the same std::runtime_error on every rank if two share a GPU.
 // Throws std::runtime_error with NCCL's reason if it cannot connect, and in builds without CUDA. A
 // single rank needs no NCCL.
 std::unique_ptr<Collectives> make_nccl_collectives(const Communicator& communicator,

@@ -25,16 +25,17 @@ struct Connections {
   // it while an exception unwinds.
   static void abort_all() noexcept;
 
-  // The channel of transfers from `sender` to `receiver` by copy engines. NCCL does not connect
-  // such a pair.
+  // Returns the channel of transfers from `sender` to `receiver` by copy engines. NCCL does not
+  // connect such a pair.
   NcclChannel& copies(int sender, int receiver);
 
   NcclChannel& of_gradients() const { return buckets != nullptr ? *buckets : *whole; }
 
   Communicator ranks;
-  std::vector<std::weak_ptr<PeerWindow>> windows;  // as long as somebody uses their memory
-  std::unique_ptr<NcclChannel> whole;              // null for a single rank
-  std::unique_ptr<NcclChannel> buckets;            // null also for Sums::small, which uses `whole`
+  // Windows live as long as somebody uses their memory.
+  std::vector<std::weak_ptr<PeerWindow>> windows;
+  std::unique_ptr<NcclChannel> whole;    // null for a single rank
+  std::unique_ptr<NcclChannel> buckets;  // null also for Sums::small, which uses `whole`
   NcclPairs pairs;
 
  private:

@@ -10,7 +10,7 @@
 
 namespace convoy::comm {
 
-// For a single rank, whose sum is its own value.
+// Returns the operation of a single rank, whose sum is its own value.
 std::unique_ptr<PreparedOperation> no_operation();
 std::unique_ptr<PreparedOperation> sum_by_nccl(Connections& connections, void* data, std::int64_t count,
                                                DType type, OperationName name);
@@ -27,8 +27,8 @@ struct TransferSide {
 };
 std::unique_ptr<PreparedOperation> transfer_by_nccl(Connections& connections, const TransferSide& side,
                                                     OperationName name);
-// A transfer between two windows by the sender's copy engine. The receiver publishes its slot to
-// the sender. `offset`: place of the data in this rank's part.
+// Makes a transfer between two windows by the sender's copy engine. The receiver publishes its slot
+// to the sender. `offset` is the place of the data in this rank's part.
 std::unique_ptr<PreparedOperation> transfer_by_copies(Connections& connections, const TransferSide& side,
                                                       std::shared_ptr<PeerWindow> window, int number,
                                                       std::size_t offset, OperationName name);

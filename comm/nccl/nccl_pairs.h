@@ -33,8 +33,10 @@ class NcclPairs {
   std::unique_ptr<NcclChannel> connect(int sender, int receiver);
 
   const Communicator& ranks_;
-  kernels::DeviceBuffer probe_;  // a member, to be freed after an abort, because freeing waits for the device
-  std::map<std::pair<int, int>, std::unique_ptr<NcclChannel>> channels_;  // null: not connected yet
+  // This is a member so that it is freed after an abort, because freeing waits for the device.
+  kernels::DeviceBuffer probe_;
+  // The channel is null until the pair is connected.
+  std::map<std::pair<int, int>, std::unique_ptr<NcclChannel>> channels_;
 };
 
 bool is_capturing(Stream stream);

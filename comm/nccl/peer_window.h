@@ -25,15 +25,16 @@ class PeerWindow {
   // a whole bucket, or 0 if parts of `bytes` are too small to be summed here.
   static std::size_t scratch_bytes(std::size_t bytes);
 
-  // Returns whether a window may be possible: several ranks on one host. The same on all of them.
+  // Returns whether a window may be possible, that is, whether several ranks are on one host. It is
+  // the same on all of them.
   static bool possible(const Communicator& ranks);
-  // Collective; `bytes` of zeroed memory for each rank. Returns null on all ranks if one cannot
-  // address the others over NVLink,
-  // passes 0 (a rank that has already failed), has NCCL_P2P_DISABLE=1 or, for sums, another size.
-  // Throws OutOfMemory on a rank without enough memory; the others get null.
+  // Makes `bytes` of zeroed memory for each rank. Collective. Returns null on all ranks if one
+  // cannot address the others over NVLink, passes 0 (a rank that has already failed), has
+  // NCCL_P2P_DISABLE=1 or, for sums, another size. Throws OutOfMemory on a rank without enough
+  // memory; the others get null.
   static std::shared_ptr<PeerWindow> create(const Communicator& communicator, std::size_t bytes, Use use);
-  // Collective, unless an exception unwinds the stack: no memory is freed while another device may
-  // use it.
+  // Collective, unless an exception unwinds the stack: no memory may be freed while another device
+  // may use it.
   ~PeerWindow();
   PeerWindow(const PeerWindow&) = delete;
   PeerWindow& operator=(const PeerWindow&) = delete;
@@ -62,7 +63,7 @@ class PeerWindow {
     int peer = 0, number = 0;
   };
   struct RemoteSlot {
-    std::uint64_t offset = 0, bytes = 0;  // in a rank's part
+    std::uint64_t offset = 0, bytes = 0;  // offset in a rank's part
   };
   void send(const Transfer& transfer, const void* data, const RemoteSlot& there, cudaStream_t stream) const;
   void receive(const Transfer& transfer, cudaStream_t stream) const;
@@ -102,9 +103,9 @@ class PeerWindow {
   int device_ = 0;
   bool flushes_ = false;  // whether a wait can flush what other devices have written
   kernels::DeviceBuffer own_;
-  std::vector<std::byte*> parts_;  // as this process addresses them
+  std::vector<std::byte*> parts_;  // the addresses at which this process sees them
   std::shared_ptr<SharedWindow> states_;
-  std::vector<std::byte*> registered_;           // parts of states_, for the device
+  std::vector<std::byte*> registered_;           // parts of states_, registered with the device
   std::array<int, 2 * kMostRanks> transfers_{};  // numbers given out so far
 };
 

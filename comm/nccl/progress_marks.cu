@@ -11,9 +11,11 @@ constexpr int kOperationBits = 16;
 static_assert(ProgressMarks::kMostOperations == 1 << kOperationBits);
 
 struct Shown {
-  Word entered;     // count and operation in one word, so that they are seen together
-  Word since;       // ns: when the counted operation, or a neighbour that is just being counted, began
-  unsigned active;  // 1 from an operation's begin to its end
+  Word entered;  // count and operation share a word, so that a reader sees both together
+  // In ns: when the counted operation, or the one before or after it at the moment of counting,
+  // began.
+  Word since;
+  unsigned active;  // 1 from the begin of an operation to its end
 };
 
 __global__ void mark_entered(Word* counter, volatile Shown* shown, unsigned operation) {

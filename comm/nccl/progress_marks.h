@@ -27,7 +27,7 @@ class ProgressMarks {
   void enter(cudaStream_t stream, int operation) const;
   // Counts the end by a write of the stream itself, which is cheaper than a kernel.
   void finish(cudaStream_t stream) const;
-  // May be called on any thread.
+  // Any thread may call this.
   Counts read() const;
 
  private:

@@ -1,5 +1,5 @@
-// bf16 to float and back, for sums of bf16 over more than two ranks. CUDA builds only. Internal to
-// comm.
+// Converts bf16 to float and back, for sums of bf16 over more than two ranks. CUDA builds only.
+// Internal to comm.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 namespace convoy::comm {
 
 void widen_bf16(const void* from, float* to, std::int64_t count, cudaStream_t stream);
-void narrow_to_bf16(const float* from, void* to, std::int64_t count, cudaStream_t stream);  // to nearest even
+// Rounds to nearest even.
+void narrow_to_bf16(const float* from, void* to, std::int64_t count, cudaStream_t stream);
 
 }  // namespace convoy::comm

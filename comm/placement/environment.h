@@ -29,10 +29,11 @@ class MpiEnvironment {
 
   const Communicator& world() const { return *world_; }
   const LocalDevice& device() const { return device_; }
-  // "rank 1 (host node7, cuda:1, pid 4711)", for messages about this rank alone.
+  // Returns for example "rank 1 (host node7, cuda:1, pid 4711)", for messages about this rank
+  // alone.
   std::string identity() const;
 
-  // Shown in the watchdog's messages.
+  // Sets the step that the watchdog's messages show.
   void set_step(std::int64_t step) { context_->waits.set_step(step); }
 
  private:
@@ -41,7 +42,7 @@ class MpiEnvironment {
   std::unique_ptr<Session> session_;
   std::shared_ptr<CommContext> context_;
   std::unique_ptr<Communicator> world_;
-  std::unique_ptr<Watchdog> watchdog_;  // none for a single rank
+  std::unique_ptr<Watchdog> watchdog_;  // null for a single rank
 };
 
 }  // namespace convoy::comm

@@ -40,7 +40,7 @@ std::optional<LauncherHint> launcher_hint() {
   struct Variables {
     const char *size, *rank, *local_rank;
   };
-  // Open MPI's mpirun, MPICH-style launchers without PMIx, and srun's variables of a step.
+  // The variables of Open MPI's mpirun, MPICH-style launchers without PMIx, and a step of srun.
   static constexpr std::array<Variables, 4> kLaunchers{
       {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"},
        {"MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_LOCAL_RANK"},
@@ -59,11 +59,12 @@ void print_once_before_mpi(const std::string& message) {
   try {
     const auto hint = launcher_hint();
     launched = hint && hint->world_size > 1;
-  } catch (const std::runtime_error&) {  // ignore a wrong number here: it is not what the user asked about
+    // Ignore a wrong number here, because the user did not ask about it.
+  } catch (const std::runtime_error&) {
   }
   if (!launched) return print_lines({message});
-  // The processes of a job on one host have the same parent, the launcher's daemon. Hold the
-  // election until the process ends.
+  // The processes of a job on one host have the same parent, the launcher's daemon. This object
+  // holds the election until the process ends.
   static const HostElection election(fmt::format("launch-{}", ::getppid()));
   if (election.won()) print_lines({message});
   // The first process to end must not end the job before the message is out. The winner also

@@ -1,5 +1,5 @@
-// Reads what the launcher (mpirun, srun) says about this process in its environment. Usable before
-// MPI_Init.
+// Reads what the launcher (mpirun, srun) says about this process in its environment. It works
+// before MPI_Init.
 #pragma once
 
 #include <optional>

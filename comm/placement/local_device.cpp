@@ -12,7 +12,7 @@
 namespace convoy::comm {
 namespace {
 
-constexpr int kMostCores = 1 << 16;  // far above what Linux numbers
+constexpr int kMostCores = 1 << 16;  // far above the core numbers of Linux
 
 int core_number(std::string_view text, std::string_view whole) {
   int number = 0;
@@ -99,7 +99,8 @@ std::vector<int> parse_core_list(std::string_view text) {
 }
 
 std::vector<int> cores_near(const std::string& pci, const std::string& sysfs) {
-  std::string address = pci;  // CUDA writes hexadecimal digits in capitals, the kernel in lower case
+  // CUDA writes hexadecimal digits in capitals, the Linux kernel in lower case.
+  std::string address = pci;
   std::transform(address.begin(), address.end(), address.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   std::ifstream file(fmt::format("{}/bus/pci/devices/{}/local_cpulist", sysfs, address));
@@ -107,7 +108,8 @@ std::vector<int> cores_near(const std::string& pci, const std::string& sysfs) {
   if (!std::getline(file, list)) return {};
   try {
     return parse_core_list(list);
-  } catch (const std::runtime_error&) {  // the cores are only a hint
+    // The cores are only a hint, so go on without them.
+  } catch (const std::runtime_error&) {
     return {};
   }
 }

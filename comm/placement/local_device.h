@@ -12,16 +12,18 @@
 
 namespace convoy::comm {
 
-// Index -1 stands for the host's processor.
+// The device of a rank. Index -1 stands for the host's processor.
 struct LocalDevice {
   int index = -1;    // CUDA's index among the devices that this process sees
-  std::string name;  // "NVIDIA H200"
-  std::string uuid;  // "GPU-5e9a…": the same in every process, whatever CUDA_VISIBLE_DEVICES says
-  std::string pci;   // "0000:1b:00.0"
-  std::vector<int> near_cores;  // logical processors next to the device; empty if the system does not say
+  std::string name;  // for example "NVIDIA H200"
+  // For example "GPU-5e9a…": the same in every process, whatever CUDA_VISIBLE_DEVICES says.
+  std::string uuid;
+  std::string pci;  // for example "0000:1b:00.0"
+  // Logical processors near the device; empty if the system does not say.
+  std::vector<int> near_cores;
 
-  std::string short_name() const;  // "cuda:1"; empty without a device
-  std::string to_string() const;   // "cuda:1 NVIDIA H200", or "cpu"
+  std::string short_name() const;  // for example "cuda:1"; empty without a device
+  std::string to_string() const;   // for example "cuda:1 NVIDIA H200", or "cpu"
 };
 
 // Chooses this rank's GPU by its local rank (launcher.h) and makes it current. Takes the only GPU
@@ -29,13 +31,13 @@ struct LocalDevice {
 // Throws std::runtime_error without a GPU, with fewer GPUs than ranks on this host, and in builds
 // without CUDA.
 LocalDevice take_local_device();
-// The calling thread's current device.
+// Returns the calling thread's current device.
 LocalDevice current_device();
 
 // Returns an index from 0 to visible - 1. Throws std::runtime_error naming both numbers.
 int choose_device(std::optional<int> local_rank, int visible);
 
-// A rank's device, for the search for devices that are used twice.
+// A rank's device, which is compared with those of other ranks.
 struct DeviceUse {
   std::string host;
   LocalDevice device;

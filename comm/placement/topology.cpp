@@ -143,7 +143,7 @@ std::vector<RankPlacement> gather_placement(const Communicator& world, std::stri
     placement.rank = static_cast<int>(placements.size()) - 1;
     stream >> placement.local_rank >> placement.pid >> placement.host;
     std::string cores;
-    std::getline(stream, cores);  // the rest of the first line
+    std::getline(stream, cores);  // skips the rest of the first line
     std::getline(stream, cores);
     placement.cores = as_numbers(cores);
     std::getline(stream, placement.device);

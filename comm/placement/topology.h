@@ -14,7 +14,7 @@ namespace convoy::comm {
 struct RankPlacement {
   int rank = 0;
   std::string host;
-  int local_rank = 0;  // among the ranks of its host
+  int local_rank = 0;  // its number among the ranks of its host
   int pid = 0;
   std::vector<int> cores;  // logical processors on which the rank may run, ascending
   std::string device;      // empty for ranks without one
@@ -27,7 +27,7 @@ std::vector<RankPlacement> gather_placement(const Communicator& world, std::stri
 // Throws std::runtime_error with the system's reason.
 std::vector<int> allowed_cores();
 
-// "0-3,8", or "none".
+// Returns for example "0-3,8", or "none".
 std::string format_cores(std::span<const int> cores);
 
 // Binds the calling thread, and all threads that it starts later, to this rank's share of the

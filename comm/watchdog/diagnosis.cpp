@@ -6,7 +6,8 @@
 namespace convoy::comm {
 namespace {
 
-constexpr std::size_t kNamed = 8;  // names at most so many ranks, to keep the line readable
+// A line names at most this many ranks, so that it stays readable.
+constexpr std::size_t kNamed = 8;
 
 std::string join_names(const std::vector<RankIdentity>& ranks) {
   std::string names;

@@ -1,5 +1,5 @@
-// Why the job ends, in one line: the operation, the missing ranks with their hosts and processes,
-// and what is known of them.
+// Says in one line why the job ends: the operation, the missing ranks with their hosts and
+// processes, and what is known of them.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,8 @@
 namespace convoy::comm {
 
 struct Diagnosis {
-  std::vector<std::string> lines;  // for standard error; empty if the failing rank prints its own message
+  // Lines for standard error. They are empty if the failing rank prints its own message.
+  std::vector<std::string> lines;
 };
 
 // A member of an overdue operation and its answer, if it gave one.
@@ -22,16 +23,16 @@ struct Witness {
   std::optional<RankState> state;
 };
 
-// "all_reduce gradients bucket 3 (step 120): no answer from rank 2 (host h, pid p) within 30 s: it
-// does not respond at all: stopped, or its host is cut off; ending the job"
+// Returns for example "all_reduce gradients bucket 3 (step 120): no answer from rank 2 (host h, pid
+// p) within 30 s: it does not respond at all: stopped, or its host is cut off; ending the job".
 std::string describe_overdue(const OverdueWait& wait, const std::vector<Witness>& members,
                              std::chrono::milliseconds timeout);
 
-// "rank 2 (host h, pid p) died (killed or crashed) during all_reduce loss (step 7); ending the
-// job". The operation is the one in which the reporting survivor was blocked.
+// Returns for example "rank 2 (host h, pid p) died (killed or crashed) during all_reduce loss (step
+// 7); ending the job". The operation is the one in which the reporting survivor was blocked.
 std::string describe_death(const std::vector<RankIdentity>& dead, const RankState& survivor);
 
-// "all_reduce loss (step 7)"
+// Returns for example "all_reduce loss (step 7)".
 std::string operation_at(const std::string& operation, std::int64_t step);
 
 // Prints in one system call, so that lines of several ranks do not mix.

@@ -64,7 +64,8 @@ void Hub::receive(Clock::time_point now) {
     for (const Frame& frame : frames) {
       try {
         handle(peer, frame, now);
-      } catch (const std::runtime_error&) {  // a message that is cut short counts as none
+        // A message that is cut short counts as none.
+      } catch (const std::runtime_error&) {
       }
     }
     if (!peer.socket.open()) handle_closed(peer, now);
@@ -137,7 +138,7 @@ std::optional<Diagnosis> Hub::conclude_failures(Clock::time_point now) const {
   return diagnosis;
 }
 
-// Ends silently, and late enough for ranks that leave on the same error to print it.
+// Ends silently, but late enough for ranks that leave with the same error to print it.
 std::optional<Diagnosis> Hub::conclude_abandoned(Clock::time_point now) const {
   if (!first_abandoned_ || now - *first_abandoned_ < delays_.abandoned) return std::nullopt;
   return Diagnosis{};

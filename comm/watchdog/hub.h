@@ -17,12 +17,12 @@
 
 namespace convoy::comm {
 
-// How long the hub waits before it concludes, so that related reports come in one message.
+// The hub waits this long before it concludes, so that one message can cover related reports.
 struct HubDelays {
-  std::chrono::milliseconds answers{1500};   // to a query
-  std::chrono::milliseconds failures{300};   // of other ranks after the first one's
-  std::chrono::milliseconds deaths{50};      // of other ranks after the first one's
-  std::chrono::milliseconds abandoned{500};  // for ranks that leave on an error to print it
+  std::chrono::milliseconds answers{1500};   // for answers to a query
+  std::chrono::milliseconds failures{300};   // for more failures after the first one
+  std::chrono::milliseconds deaths{50};      // for more deaths after the first one
+  std::chrono::milliseconds abandoned{500};  // for ranks that leave with an error to print it
 };
 
 class Hub {
@@ -78,7 +78,7 @@ class Hub {
   std::optional<Clock::time_point> first_failure_, first_death_, first_abandoned_, deaths_count_until_;
 };
 
-// The messages that carry these.
+// Make the messages that carry these values.
 Frame overdue_frame(const OverdueWait& wait);
 Frame state_frame(std::uint64_t channel_key, const RankState& state);
 

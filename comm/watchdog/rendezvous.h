@@ -1,6 +1,6 @@
-// How the watchdogs find rank 0. Rank 0 listens, its address travels by MPI (or by whatever the
-// caller has), and the others connect and show the job's token, so that a stray connection is not
-// taken for a rank.
+// Lets the watchdogs find rank 0. Rank 0 listens, its address travels by MPI (or by other means of
+// the caller), and the other ranks connect and show the job's token, so that a stray connection is
+// not taken for a rank.
 #pragma once
 
 #include <chrono>
@@ -16,8 +16,8 @@ struct RankIdentity {
   int rank = 0;
   std::string host;
   int pid = 0;
-  std::string device = {};        // "cuda:1"; empty for a rank without one
-  std::string to_string() const;  // "rank 2 (host node7, cuda:1, pid 4711)"
+  std::string device = {};        // for example "cuda:1"; empty for a rank without one
+  std::string to_string() const;  // for example "rank 2 (host node7, cuda:1, pid 4711)"
 };
 
 struct HubAddress {
@@ -40,7 +40,8 @@ class HubListener {
   // Listens on the loopback only if all ranks are on this host.
   explicit HubListener(bool this_host_only);
   const HubAddress& address() const { return address_; }
-  // Element r is the connection of rank r + 1. It is not open if that rank has not come in time.
+  // Returns the connections; element r is that of rank r + 1. It is not open if that rank has not
+  // come in time.
   std::vector<HubPeer> accept(int ranks, std::chrono::milliseconds timeout);
 
  private:

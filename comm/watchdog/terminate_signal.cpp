@@ -17,7 +17,7 @@ extern "C" void on_terminate(int) {
   const int saved = errno;
   terminate_arrived = true;
   const char byte = 0;
-  // A full pipe also wakes the watchdog.
+  // The result does not matter, because a full pipe also wakes the watchdog.
   [[maybe_unused]] const auto written = ::write(wake_descriptor, &byte, 1);
   errno = saved;
 }

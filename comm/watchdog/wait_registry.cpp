@@ -66,7 +66,7 @@ void WaitRegistry::detach(const DeviceOperations& operations) {
 std::optional<std::string> WaitRegistry::look_at_devices(Clock::time_point now) {
   const std::lock_guard lock(mutex_);
   std::optional<std::string> failed;
-  std::uint64_t latest = 0;  // of the waits that have moved
+  std::uint64_t latest = 0;  // the latest begin of a wait that has moved
   for (auto& [operations, wait] : devices_) {
     const DeviceOperations::Progress progress = operations->progress();
     Channel& channel = channels_[wait.channel];

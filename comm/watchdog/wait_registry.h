@@ -35,9 +35,9 @@ class OperationName {
 struct OverdueWait {
   std::uint64_t channel_key = 0;
   std::uint64_t sequence = 0;
-  std::string operation;  // "all_reduce gradients bucket 3"
+  std::string operation;  // for example "all_reduce gradients bucket 3"
   std::int64_t step = -1;
-  std::vector<int> members;  // world ranks that take part
+  std::vector<int> members;  // the world ranks that take part
 };
 
 // A rank's answer to a query about an operation on a channel.
@@ -49,19 +49,20 @@ struct RankState {
   std::string last_operation;  // the last operation it entered on any channel; empty if none
 };
 
-// Operations of a channel that a device carries out, with no thread of this rank inside them.
-// Called on the watchdog's thread.
+// Operations of a channel that a device carries out by itself, while no thread of this rank is
+// inside them. The watchdog's thread calls this.
 class DeviceOperations {
  public:
   struct Progress {
     std::uint64_t entered = 0;  // operations that the device has reached
     std::uint64_t finished = 0;
-    OperationName current;    // the last of those entered
-    std::uint64_t since = 0;  // when it was entered: ns of a clock that all devices of this process share
+    OperationName current;  // the last of those entered
+    // When it was entered: ns of a clock that all devices of this process share.
+    std::uint64_t since = 0;
   };
   virtual ~DeviceOperations() = default;
   virtual Progress progress() const = 0;
-  // The library's message if one has failed, else empty.
+  // Returns the library's message if a collective has failed, else an empty text.
   virtual std::string failure() const = 0;
 };
 
@@ -87,7 +88,8 @@ class WaitRegistry {
   // Reads the devices' progress since the last call. Returns the message of a device's failure,
   // once. Call it on the watchdog's thread.
   std::optional<std::string> look_at_devices(Clock::time_point now);
-  // Does not count time in which the whole process was stopped.
+  // Returns the longest wait above the limit. Time in which the whole process was stopped does not
+  // count.
   std::optional<OverdueWait> overdue(Clock::time_point now, Clock::duration limit) const;
   RankState state(std::uint64_t channel_key, Clock::time_point now) const;
   void forgive(Clock::duration stopped);
@@ -107,11 +109,11 @@ class WaitRegistry {
   };
   struct Device {
     const DeviceOperations* operations = nullptr;
-    Wait wait;  // the wait for its current operation
+    Wait wait;  // its wait for the current operation
   };
   const Wait* longest() const;
 
-  // One thread waits in one operation at a time, and never more threads than this are inside MPI.
+  // A thread waits in one operation at a time, and never more threads than this are inside MPI.
   static constexpr int kMaxWaits = 16;
   mutable std::mutex mutex_;
   std::deque<Channel> channels_;

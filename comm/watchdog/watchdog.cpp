@@ -22,7 +22,7 @@ using std::chrono::milliseconds;
 // meant for this process. Other processes hold theirs back as long, so that they do not look dead.
 constexpr milliseconds kTerminateHeld{300}, kDeathsAfterTerminate{200};
 constexpr milliseconds kFollow{500}, kGoodbye{2000};
-constexpr int kFailed = 1;  // exit status
+constexpr int kFailed = 1;  // the exit status
 
 sigset_t all_signals() {
   sigset_t all;
@@ -44,7 +44,8 @@ Watchdog::Watchdog(WaitRegistry& waits, WatchdogSocket channel, WatchdogOptions 
   wake_read_ = UniqueFd(ends[0]);
   wake_write_ = UniqueFd(ends[1]);
   if (connected_) TerminateSignal::hold(wake_write_.get());
-  const BlockedSignals all(all_signals());  // in the new thread, which takes SIGTERM alone
+  // The new thread starts with all signals blocked. It only takes SIGTERM.
+  const BlockedSignals all(all_signals());
   thread_ = std::thread([this] { run(); });
 }
 
@@ -207,7 +208,8 @@ void Watchdog::end_with(const std::string& line) {
   const HostElection election(channel_.token);
   if (election.won()) {
     print_lines({line});
-    std::this_thread::sleep_for(kFollow);  // so that no late rank wins the election as well
+    // Wait, so that no late rank wins the election as well.
+    std::this_thread::sleep_for(kFollow);
   }
   ::_exit(kFailed);
 }

@@ -32,7 +32,7 @@
 namespace convoy::comm {
 
 struct WatchdogOptions {
-  std::chrono::milliseconds timeout{300'000};  // of one blocking wait; zero means no limit
+  std::chrono::milliseconds timeout{300'000};  // limits one blocking wait; zero means no limit
   HubDelays delays;
   // If rank 0 does not react to a report for this long, it is the missing rank.
   std::chrono::milliseconds hub_answers{4000};
@@ -41,8 +41,8 @@ struct WatchdogOptions {
 // A rank's connection to the hub.
 struct WatchdogSocket {
   RankIdentity self, hub_rank;
-  std::string token;         // of the job
-  FrameSocket link;          // to the hub; not open when there is none
+  std::string token;         // the job's token
+  FrameSocket link;          // to the hub; not open if there is none
   std::unique_ptr<Hub> hub;  // on rank 0
 };
 
@@ -50,13 +50,13 @@ class Watchdog {
  public:
   // `waits` outlives the watchdog.
   Watchdog(WaitRegistry& waits, WatchdogSocket channel, WatchdogOptions options);
-  // An orderly end, which the other ranks do not take for a death.
+  // Ends in order, which the other ranks do not take for a death.
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  // This rank leaves on an error that it prints itself, so the other ranks end silently. Do not use
-  // the watchdog afterwards.
+  // Tells the others that this rank leaves on an error that it prints itself, so that they end
+  // silently. Do not use the watchdog afterwards.
   void abandon();
 
  private:
@@ -77,7 +77,7 @@ class Watchdog {
   void wake();
   std::chrono::milliseconds tick() const;
 
-  // Ends this process when no hub can speak for all ranks.
+  // Ends this process if no hub can speak for all ranks.
   [[noreturn]] void end_with(const std::string& line);
 
   const BlockedSignals terminate_blocked_{signal_set({SIGTERM})};
@@ -88,7 +88,7 @@ class Watchdog {
   UniqueFd wake_read_, wake_write_;
   std::atomic<Request> request_ = Request::none;
 
-  // State of the watchdog's thread.
+  // These belong to the watchdog's thread.
   Clock::time_point last_look_;
   std::optional<OverdueWait> reported_;
   Clock::time_point reported_at_;

@@ -18,7 +18,7 @@ struct Header {
   std::uint32_t kind;
   std::uint32_t length;
 };
-// Larger than any message, smaller than a socket's buffer.
+// The limit is larger than any message, and smaller than a socket's buffer.
 constexpr std::uint32_t kMaxPayload = 1u << 16;
 
 }  // namespace
@@ -60,7 +60,7 @@ void FrameSocket::send(const Frame& frame) {
     sent = ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   } while (sent < 0 && errno == EINTR);
   if (sent > 0 && sent < static_cast<ssize_t>(bytes.size()))
-    close();  // half a message makes the rest unreadable
+    close();  // after half a message the rest cannot be read
 }
 
 // Returns false if there is nothing to read, now or ever.

@@ -107,7 +107,7 @@ class FrameSocket {
   bool open_ = false;
 };
 
-// Both ends of a connection within this process.
+// Returns both ends of a connection within this process.
 std::pair<FrameSocket, FrameSocket> connected_pair();
 
 }  // namespace convoy::comm

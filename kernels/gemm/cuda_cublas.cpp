@@ -1,5 +1,5 @@
-// Runs products by cuBLAS, behind the same interface: to compare with, and as a candidate for plain
-// products.
+// Runs products by cuBLAS, through the same interface: to compare with, and as a candidate for
+// plain products.
 #include <cublas_v2.h>
 #include <fmt/format.h>
 

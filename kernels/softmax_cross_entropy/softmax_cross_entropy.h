@@ -2,13 +2,14 @@
 // CVPR 2016): the target is (1 - s) on the label plus s / K everywhere.
 //   softmax_cross_entropy_forward   {logits, labels, mix?} -> {probabilities, metrics}
 //   softmax_cross_entropy_backward  {probabilities, labels, mix?} -> {dlogits}   may be in place
-// logits, probabilities, dlogits [N, K]; labels i32 [N], -1 where there is no sample; mix i32
-// [kMixWords], where samples are mixed with their partners (kernels/device/mix_parameters.h):
-// label_share of the target is then on the sample's own label and the rest on its partner's, before
+// logits, probabilities, dlogits [N, K]; labels i32 [N], -1 if there is no sample; mix i32
+// [kMixWords] if samples are mixed with their partners (kernels/device/mix_parameters.h): then
+// label_share of the target is on the sample's own label and the rest on its partner's, before
 // smoothing. metrics f64 [kLossMetrics], sums over this rank's samples: loss, top-1 hits, top-5
-// hits, samples; hits are those of the own label. Of equal logits the lower class ranks first, and
-// a NaN is never a hit. dlogits = (probabilities - target) / control->global_valid, so the sum over
-// ranks is the gradient of the mean loss. A row without a label gets dlogits 0 and counts nowhere.
+// hits, samples. Hits are those of the own label; if logits are equal, the lower class ranks first,
+// and a NaN is never a hit. dlogits = (probabilities - target) / control->global_valid, so the sum
+// over ranks is the gradient of the mean loss. A row without a label gets dlogits 0 and counts
+// nowhere.
 #pragma once
 
 #include "kernels/device/kernel.h"

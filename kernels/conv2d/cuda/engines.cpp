@@ -59,8 +59,8 @@ std::vector<Plan> candidates(const Task& task) {
   for (const Engine engine : {Engine::matrix, first, second, Engine::gathered, Engine::direct})
     if (supports(engine, task))
       for (Plan& plan : candidates(engine, task)) plans.push_back(std::move(plan));
-  // Engines that fuse extra work sort their plans by what fusing saves and what splitting k saves.
-  // If the best one does not fuse, the matrix engine's plans stay first.
+  // These engines sort their plans by time, so if the best plan does not fuse the extra work,
+  // fusing is not worth it. The matrix engine's plans stay first then.
   const auto fuses = [](const Plan& plan) { return plan.fuses_extra && !is_fallback(plan.engine); };
   const auto able = std::find_if(plans.begin(), plans.end(), [](const Plan& plan) {
     return plan.engine == Engine::im2col || plan.engine == Engine::folded;

@@ -13,10 +13,12 @@ struct GatheredCall {
   gemm::Problem product;
   gemm::Plan plan;
   const void* images;
-  const void* other;  // weights [K, R S C]; their transpose [C, R S K]; dy [N P Q, K]
-  int image_pitch;    // channels of the images; the task may read a part of them
-  int dy_pitch;       // backward_weights: all filters of dy
-  bool vectors;       // whether 16-byte copies are possible
+  // forward: weights [K, R S C]; backward_data: their transpose [C, R S K]; backward_weights: dy [N
+  // P Q, K].
+  const void* other;
+  int image_pitch;  // channels of the images; the task may read a part of them
+  int dy_pitch;     // backward_weights: all filters of dy
+  bool vectors;     // whether 16-byte copies are possible
   gemm::Epilogue epilogue;
 };
 void start_gathered_mma(const GatheredCall& call, cudaStream_t stream);

@@ -46,7 +46,7 @@ bool transposes(const Task& task, int tile);
 // that it sees whole sums.
 bool sums(const Task& task, int splits);
 // Returns whether the kernel that writes dx fuses input_norm. k must not be split, and the tile
-// must have_norm_kernel(), as all candidates' tiles do.
+// must satisfy has_norm_kernel(), as all candidates' tiles do.
 bool norms(const Task& task, int splits);
 // Returns whether the kernel that writes dx also masks it.
 bool masks(const Task& task, int splits);

@@ -120,8 +120,8 @@ constexpr bool has_kernel(const gemm::Sm90Tile& tile, gemm::Math math, bool weig
          (gemm::suits_products(tile) || gemm::is_narrow(tile) || (math == gemm::Math::bf16 && weights));
 }
 
-// Returns whether the tile has a kernel that fuses input_norm. Not so tf32 256x64, as ping-pong
-// needs more stages than fit, nor 128x160t, whose stages have only A and thus too little room.
+// Returns whether the tile has a kernel that fuses input_norm. In tf32 the 256x64 tiles have none,
+// as ping-pong would need more stages than fit; 128x160t has none, as its stages are too small.
 constexpr bool has_norm_kernel(const gemm::Sm90Tile& tile, gemm::Math math) {
   return has_kernel(tile, math, false) &&
          (math == gemm::Math::bf16 ? tile.taps == 1 || tile.columns == 64 : tile.rows <= 128);

@@ -17,7 +17,7 @@ inline constexpr cudaStream_t kBenchStream = nullptr;
 
 // Returns how many sets of operands, of `bytes` each, exceed the largest L2 cache several times.
 int operand_sets(double bytes);
-// Makes `workspace` at least that large.
+// Allocates `workspace` anew if it has fewer than `bytes`.
 void reserve(DeviceBuffer& workspace, std::size_t bytes);
 
 // An element may differ by of_products times the sum of its products' absolute values plus

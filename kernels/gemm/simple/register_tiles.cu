@@ -29,7 +29,8 @@ void start_order(const Problem& p, int tile, const Buffers& buffers, const TileO
 
 bool supports_registers(const Problem& p) { return p.math == Math::fp32; }
 
-// Estimates microseconds. A multiprocessor does 128 multiply-adds a cycle; blocks that run together
+// Estimates microseconds. A multiprocessor does 128 multiply-adds a cycle; the time of a wave is
+// that of all blocks that share a multiprocessor.
 // count as one.
 double expected_time(const Problem& p, const RegisterShape& shape, int splits) {
   const double tiles = double(ceil_div(p.m, shape.rows) * ceil_div(p.n, shape.columns)) * splits;

@@ -31,8 +31,8 @@ inline constexpr Sm90Tile kSm90Tiles[] = {
     {"64x192t", 64, 192, 1, true, 3},  {"128x192t", 128, 192, 1, false, 3},
     {"256x64t", 256, 64, 1, true, 3},  {"128x160t", 128, 160, 1, false, 3},
 };
-// Returns the taps within a stage's k. In gradients of weights taps are columns of the tile, 64 for
-// each tap, so k has one.
+// Returns how many taps of the filter follow each other in a stage's k. It is 1 in gradients of
+// weights, where taps are columns of the tile instead, 64 columns for each tap.
 constexpr int depth_taps(const Sm90Tile& tile) { return tile.columns == tile.taps * 64 ? 1 : tile.taps; }
 // Returns whether the columns are no multiple of 64, as for as many filters. In bf16 the tile's
 // last TMA box (128 bytes a row) is then half used.
@@ -111,7 +111,7 @@ inline constexpr double kSm90Clock = kReferenceGpu.planned_cycles;  // cycles a 
 // The bytes that a copy moves in a microsecond.
 inline constexpr double kCopyBytes = kReferenceGpu.planned_bytes;
 
-// What a kernel does besides storing C: column sums and sums of squares, or a mask. They are
+// The work of a kernel besides storing C: column sums and sums of squares, or a mask. They are
 // separate kernels because each would slow the others.
 enum class Extra : std::uint8_t { none, sums, mask };
 

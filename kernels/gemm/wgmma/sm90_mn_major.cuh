@@ -43,9 +43,9 @@ struct MnMajorConfig {
   static_assert(x % 128 == 0 && y % (32 * turners) == 0 && row_blocks * y / 2 <= 128, "accumulators spill");
 };
 
-// Transposes a box of y, [32 of k][32 columns], so that a row has one column's k, even k first in
-// every eight, as lanes read x. Of 16 columns, 4 i + 2 j + l becomes row 8 j + 2 i + l: lanes get
-// neighbours.
+// Transposes a box of y, [32 of k][32 columns]: a row gets one column's k, even k first in every
+// eight, as lanes read x. Column 4 i + 2 j + l in every 16 becomes row 8 j + 2 i + l, so that a
+// lane's accumulators are four neighbouring columns.
 __device__ inline void turn_box(std::uint8_t* box, int lane) {
   const int chunk = lane % 8;  // the 16-byte chunk of the transposed rows that this lane writes
   const int mixed = (chunk * 2 & 7) | chunk / 4;
@@ -72,8 +72,8 @@ __device__ inline void turn_box(std::uint8_t* box, int lane) {
   }
 }
 
-// A lane's part of x in registers: from each block of 64 rows it has the warp's rows l / 4 and l /
-// 4 + 8, at its first and second k of a step.
+// A lane's part of x in registers. From each block of 64 rows it has two of its warp's 16 rows, l /
+// 4 and l / 4 + 8, at two values of k.
 template <int row_blocks>
 using Fragments = std::uint32_t[row_blocks][4];
 

@@ -9,8 +9,8 @@
 
 namespace convoy::kernels::gemm {
 
-// Tiles for these operands, numbered after those of kSm90Tiles. The kernel has a longer side x and
-// a shorter side y. The tile's shape decides which of them is m.
+// The tiles for such operands, numbered after those of kSm90Tiles. A tile has a longer side x and a
+// shorter side y, either of which can be m.
 inline constexpr Sm90Tile kMnMajorTiles[] = {
     {"256x128r", 256, 128, 1, false}, {"128x256r", 128, 256, 1, false}, {"256x64r", 256, 64, 1, false},
     {"64x256r", 64, 256, 1, false},   {"128x128r", 128, 128, 1, false}, {"128x64r", 128, 64, 1, false},

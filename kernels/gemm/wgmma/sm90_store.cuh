@@ -183,8 +183,8 @@ class TileStore {
     if constexpr (Placement::has_gaps) row = parameters_.placement.element_row(row);
     return !Placement::has_gaps || row >= 0;
   }
-  // Zeroes gap rows (rows of the tile that belong to no output), so that sums omit them. A warp does
-  // so in what it staged: 16 rows or, with A and B exchanged, 16 columns of all rows.
+  // Zeroes gap rows (rows of the tile that belong to no output), so that sums omit them. A warp
+  // does so in what it staged: 16 rows or, with A and B exchanged, 16 columns of all rows.
   template <bool bf16>
   __device__ void clear_gaps(std::uint8_t* buffer, int row, int chunk) const {
     // 16-byte words of a row that this warp staged

@@ -100,8 +100,8 @@ std::vector<Layer> layers() {
       {{2, 12, 7, 7}, {20, 12, 3, 3}, kSame},  // channels are no multiple of eight
       {{2, 12, 7, 7}, {20, 12, 3, 3}, {.padding = {1, 1}, .input_relu = true}},
       {{2, 64, 7, 7}, {10, 64, 3, 3}, kSame},
-      // Taps share pixels: in rows longer or shorter than a TMA box, or of one pixel; with more padding
-      // or dilation in height; with two blocks of channels; in filters of one row; with masks.
+      // Taps share pixels: in rows longer or shorter than a TMA box, or of one pixel; with more
+      // padding or dilation in height; with two blocks of channels; in filters of one row; masked.
       {{2, 64, 5, 70}, {64, 64, 3, 3}, {.padding = {1, 1}, .bias = true, .relu = true}},
       {{9, 40, 7, 1}, {64, 40, 3, 3}, kSame},
       {{2, 64, 9, 11}, {24, 64, 5, 3}, {.padding = {4, 1}, .dilation = {2, 1}}},
@@ -161,7 +161,7 @@ int by_length(const Task& task) {
 }
 
 // Names the path that a plan takes through its kernel. Paths of wgmma kernels differ by parts of
-// blocks, tiles a block and row lengths; those of others by the width of copies that channels allow.
+// blocks, tiles a block and row lengths; those of others by the width of their copies.
 std::string kind_of(const Layer& layer, const Task& task, const conv::Plan& plan) {
   const auto &c = layer.x[1], &k = layer.filters[0];
   std::string kind = plan.to_string();
