@@ -36,9 +36,11 @@ Kernel activation_forward(const ActivationProblem& problem, KernelRequest& reque
         [problem, y = request.outputs[0],
          count = buffer_elements(request.inputs[0])](const BoundOperands& operands) {
           parallel_pieces(count, kPiece, [&](std::int64_t begin, std::int64_t end) {
-            forward_piece<decltype(kind)::value>(problem, operands.in(0) + begin, operands.out(0) + begin, end - begin);
+            forward_piece<decltype(kind)::value>(problem, operands.in(0) + begin, operands.out(0) + begin,
+                                                 end - begin);
           });
-          if (activation::value_of<decltype(kind)::value>(problem, 0.0f) != 0) clear_channel_padding(y, operands.out(0));
+          if (activation::value_of<decltype(kind)::value>(problem, 0.0f) != 0)
+            clear_channel_padding(y, operands.out(0));
         },
         {{0, 0}});
   });
@@ -56,7 +58,7 @@ Kernel activation_backward(const ActivationProblem& problem, KernelRequest& requ
         [problem, count = buffer_elements(request.inputs[0])](const BoundOperands& operands) {
           parallel_pieces(count, kPiece, [&](std::int64_t begin, std::int64_t end) {
             backward_piece<decltype(kind)::value>(problem, operands.in(0) + begin, operands.in(1) + begin,
-                                   operands.out(0) + begin, end - begin);
+                                                  operands.out(0) + begin, end - begin);
           });
         },
         {{0, 0}, {1, 0}});

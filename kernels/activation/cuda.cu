@@ -18,8 +18,7 @@ __global__ void activate(const ActivationProblem problem, const T* from, const T
       float gradient[V];
       unpack(load_pack<V>(dy + i * V), gradient);
 #pragma unroll
-      for (int k = 0; k < V; ++k)
-        value[k] = gradient[k] * activation::derivative_of<kind>(problem, value[k]);
+      for (int k = 0; k < V; ++k) value[k] = gradient[k] * activation::derivative_of<kind>(problem, value[k]);
     } else {
 #pragma unroll
       for (int k = 0; k < V; ++k) value[k] = activation::value_of<kind>(problem, value[k]);

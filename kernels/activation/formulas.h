@@ -98,8 +98,7 @@ CONVOY_FORMULA float derivative_of(const ActivationProblem& p, float from) {
     const float linear = p.slope * x + p.offset;
     return linear > 0 && linear < 1 ? p.slope : 0.0f;
   }
-  if constexpr (kind == K::hard_swish)
-    return x <= -3.0f ? 0.0f : x >= 3.0f ? 1.0f : x * (1.0f / 3.0f) + 0.5f;
+  if constexpr (kind == K::hard_swish) return x <= -3.0f ? 0.0f : x >= 3.0f ? 1.0f : x * (1.0f / 3.0f) + 0.5f;
   if constexpr (kind == K::silu) {
     const float s = sigmoid_of(x);
     return s * (1.0f + x * (1.0f - s));

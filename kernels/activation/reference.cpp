@@ -13,9 +13,7 @@ using K = ActivationKind;
 double clipped(double x, double min, double max) { return x < min ? min : x > max ? max : x; }
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 double normal_cdf(double x) { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }
-double tanh_argument(double x) {
-  return std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x);
-}
+double tanh_argument(double x) { return std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x); }
 
 double value_of(const ActivationProblem& p, double x) {
   switch (p.kind) {

@@ -13,8 +13,8 @@ CONVOY_VECTORISED void forward_plane(const float* x, const float* factor, float*
 }
 
 template <int kLanes>
-CONVOY_VECTORISED void multiply_backward_plane(const float* x, const float* factor, const float* dy, float* dx,
-                                               std::int64_t pixels, double* sums) {
+CONVOY_VECTORISED void multiply_backward_plane(const float* x, const float* factor, const float* dy,
+                                               float* dx, std::int64_t pixels, double* sums) {
   sum_plane<kLanes>(
       pixels,
       [=](std::int64_t i, int lane) __attribute__((always_inline)) {

@@ -132,8 +132,8 @@ Kernel forward(const char* operation, KernelRequest& request) {
       return with_packing(type, {elements}, [&](auto packing) {
         using P = decltype(packing);
         using T = typename P::Type;
-        launch(multiply<T, P::kWidth>, grid_for(elements / P::kWidth), kThreads, stream, b.in<T>(0), b.in<T>(1),
-               b.out<T>(0), elements / P::kWidth);
+        launch(multiply<T, P::kWidth>, grid_for(elements / P::kWidth), kThreads, stream, b.in<T>(0),
+               b.in<T>(1), b.out<T>(0), elements / P::kWidth);
       });
     with_types(type, e.c, repeat, [&](auto packing, auto zero) {
       using P = decltype(packing);
@@ -190,7 +190,8 @@ Kernel multiply_backward(const BroadcastProblem&, KernelRequest& request) {
       using P = decltype(packing);
       using T = typename P::Type;
       using F = decltype(zero);
-      const FactorGradient<T, F, P::kWidth> source{b.in<T>(0), b.in<T>(2), b.in<F>(1), b.out<T>(0), grid.channels};
+      const FactorGradient<T, F, P::kWidth> source{b.in<T>(0), b.in<T>(2), b.in<F>(1), b.out<T>(0),
+                                                   grid.channels};
       sum_columns(source, grid, b.scratch<float>(), SumOutputs<F, 1>{{b.out<F>(1)}}, stream);
     });
   };

@@ -53,7 +53,8 @@ inline SumGrid sum_grid(std::int64_t segments, std::int64_t rows, std::int64_t c
 // kWidth neighbouring elements to sums[kSums][kWidth]; offset is that of the first element.
 template <typename Source>
 __global__ void __launch_bounds__(kSumThreads)
-    column_sums(const __grid_constant__ Source source, const __grid_constant__ SumGrid grid, float* partials) {
+    column_sums(const __grid_constant__ Source source, const __grid_constant__ SumGrid grid,
+                float* partials) {
   constexpr int V = Source::kWidth, S = Source::kSums;
   __shared__ float shared[kSumThreads * S * V];
   const int tx = static_cast<int>(threadIdx.x) & (grid.lanes - 1);
@@ -111,7 +112,8 @@ __global__ void __launch_bounds__(kSumThreads)
   for (int half = slices / 2; half > 0; half /= 2) {
     __syncthreads();
     if (y < half)
-      for (int s = 0; s < kSums; ++s) shared[s][threadIdx.x] += shared[s][static_cast<int>(threadIdx.x) + half * columns];
+      for (int s = 0; s < kSums; ++s)
+        shared[s][threadIdx.x] += shared[s][static_cast<int>(threadIdx.x) + half * columns];
   }
   if (y > 0 || channel >= channels) return;
   for (int s = 0; s < kSums; ++s)

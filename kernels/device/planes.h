@@ -13,12 +13,10 @@ struct Planes {
   std::int64_t samples, channels, blocks, pixels, lanes;
 
   std::int64_t count() const { return samples * blocks; }
-  std::int64_t elements() const { return pixels * lanes; }        // of one plane
+  std::int64_t elements() const { return pixels * lanes; }  // of one plane
   std::int64_t padded_channels() const { return blocks * lanes; }
   // The channels of plane i that are not padding.
-  std::int64_t used_lanes(std::int64_t i) const {
-    return std::min(lanes, channels - i % blocks * lanes);
-  }
+  std::int64_t used_lanes(std::int64_t i) const { return std::min(lanes, channels - i % blocks * lanes); }
 };
 
 // [N, C] counts as one pixel. Throws for layouts other than row_major and blocked.

@@ -50,8 +50,8 @@ Kernel prelu_forward(const PreluProblem&, KernelRequest& request) {
         [=](const BoundOperands& b) {
           for_each_plane(planes, [&](std::int64_t i) {
             const Slopes<kLanes> slope(planes, i, b.in(1), slopes);
-            forward_plane<kLanes>(b.in(0) + i * planes.elements(), slope.of,
-                                  b.out(0) + i * planes.elements(), planes.pixels);
+            forward_plane<kLanes>(b.in(0) + i * planes.elements(), slope.of, b.out(0) + i * planes.elements(),
+                                  planes.pixels);
           });
         },
         {{0, 0}});
@@ -63,7 +63,8 @@ Kernel prelu_backward(const PreluProblem&, KernelRequest& request) {
   require_counts(operation, request, 3, 2);
   match_layout(operation, request.inputs[2], request.inputs[0]);
   match_layout(operation, request.outputs[0], request.inputs[0]);
-  for (const int i : {0, 2}) require_shape(operation, "an input", request.inputs[i], request.outputs[0].shape);
+  for (const int i : {0, 2})
+    require_shape(operation, "an input", request.inputs[i], request.outputs[0].shape);
   for (TensorDesc* slope : {&request.inputs[1], &request.outputs[1]})
     require_slope(operation, *slope, request.inputs[0].shape);
   require_shape(operation, "dslope", request.outputs[1], request.inputs[1].shape);

@@ -80,7 +80,8 @@ Kernel prelu_backward(const PreluProblem&, KernelRequest& request) {
     match_layout(operation, *desc, x);
     require_shape(operation, "a gradient", *desc, x.shape);
   }
-  for (TensorDesc* slope : {&request.inputs[1], &request.outputs[1]}) require_slope(operation, *slope, x.shape);
+  for (TensorDesc* slope : {&request.inputs[1], &request.outputs[1]})
+    require_slope(operation, *slope, x.shape);
   require_shape(operation, "dslope", request.outputs[1], request.inputs[1].shape);
   const DType type = common_dtype(operation, {&x, &dy, &dx});
   const ImageExtents e = image_extents(x.shape);

@@ -52,8 +52,13 @@ Case activation_gradient(const ActivationProblem& problem, Tensor from, Tensor d
 // Values in [-9, 9] none of which is near a kink of `problem`.
 Tensor away_from_kinks(Random& random, Shape shape, const ActivationProblem& problem) {
   Tensor x = random.uniform(shape, -9, 9);
-  const std::vector<double> kinks = {0.0, -3.0, 3.0, problem.min, problem.max,
-                                     -problem.offset / problem.slope, (1 - problem.offset) / problem.slope};
+  const std::vector<double> kinks = {0.0,
+                                     -3.0,
+                                     3.0,
+                                     problem.min,
+                                     problem.max,
+                                     -problem.offset / problem.slope,
+                                     (1 - problem.offset) / problem.slope};
   for (double& value : x.values)
     for (const double kink : kinks)
       if (std::fabs(value - kink) < 0.05) value = static_cast<float>(kink + 0.06);
@@ -98,7 +103,8 @@ TEST(Activation, HasTheFieldsValues) {
   };
   for (const auto& [problem, values] : expected) {
     const Tensor y = run_reference(activation(problem, x)).outputs[0];
-    for (int i = 0; i < 6; ++i) EXPECT_NEAR(y.values[i], values[i], 1e-6) << name_of(problem.kind) << " " << i;
+    for (int i = 0; i < 6; ++i)
+      EXPECT_NEAR(y.values[i], values[i], 1e-6) << name_of(problem.kind) << " " << i;
   }
 }
 

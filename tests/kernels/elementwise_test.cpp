@@ -156,7 +156,8 @@ TEST(Dropout, MatchesTheReference) {
     for (const float rate : {0.f, 0.3f, 0.5f}) {
       expect_matches_reference(dropout("dropout_forward ", true, rate, random.uniform(shape)));
       expect_matches_reference(dropout("dropout_backward ", false, rate, random.uniform(shape)));
-      expect_matches_reference(dropout("dropout_forward of samples ", true, rate, random.uniform(shape), true));
+      expect_matches_reference(
+          dropout("dropout_forward of samples ", true, rate, random.uniform(shape), true));
     }
 }
 
