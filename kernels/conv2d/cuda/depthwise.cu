@@ -28,8 +28,6 @@ DepthwiseFrame frame_of(const Task& task, int tile) {
   return {g.r, g.stride[0], transposed, rows ? kRowsOfTiles[tile] : 2, transposed ? 8 : 7};
 }
 
-// Blocks that fit into the device at once, about; a constant, because it decides the order of sums.
-constexpr int kBlocks = 4 * cuda::kMultiprocessors;
 // Of shared memory: three blocks on a multiprocessor of Hopper, and what any chip has.
 constexpr std::size_t kGoodShared = 74 * 1024, kMostShared = 99 * 1024;
 
@@ -74,6 +72,18 @@ void choose_block(DepthwiseCall& call) {
   call = best;
 }
 
+// Fills the device once, with blocks that take the same number of tiles in turn.
+void choose_row_blocks(DepthwiseCall& call) {
+  // Of a multiprocessor, by the registers of a thread (depthwise.cuh).
+  const bool weights = call.direction == Direction::backward_weights;
+  const int threads = !weights || call.frame.filter == 3 ? 512 : call.frame.filter == 5 ? 384 : 256;
+  const int by_memory = int(std::size_t{227 * 1024} / (call.shared_bytes() + 1024));
+  const int resident = std::max(1, std::min(threads / call.threads(), by_memory));
+  const int most = std::max(1, resident * cuda::kMultiprocessors / call.slabs);
+  const auto rounds = cuda::ceil_div(call.tiles(), most);
+  call.row_blocks = int(cuda::ceil_div(call.tiles(), rounds));
+}
+
 int copy_bytes_of(int channels, DType type) {
   int bytes = 16;
   while (channels * int(bytes_of(type)) % bytes != 0) bytes /= 2;
@@ -97,7 +107,7 @@ DepthwiseCall call_of(const Task& task, int tile) {
   call.copy_bytes = copy_bytes_of(g.c, call.type);
   choose_block(call);
   call.slabs = int(cuda::ceil_div(g.c, kDepthwiseChannels));
-  call.row_blocks = int(std::clamp<std::int64_t>(kBlocks / call.slabs, 1, call.tiles()));
+  choose_row_blocks(call);
   return call;
 }
 
