@@ -1,8 +1,12 @@
+// Rows of kernels_bandwidth: what mobile networks and ConvNeXt add to those of ResNet.
 #include <fmt/format.h>
 
 #include "kernels/activation/activation.h"
 #include "kernels/broadcast/broadcast.h"
+#include "kernels/channels/channels.h"
 #include "kernels/conv2d/conv2d.h"
+#include "kernels/group_norm/group_norm.h"
+#include "kernels/layer_norm/layer_norm.h"
 #include "kernels/pool/pool.h"
 #include "kernels/prelu/prelu.h"
 #include "tests/kernels/bandwidth.h"
@@ -114,12 +118,43 @@ void add_gates(std::vector<Measured>& rows, DType type) {
                   {x, scale}});
 }
 
+void add_norms(std::vector<Measured>& rows, DType type) {
+  for (const auto& [c, pixels] : {std::pair{96, 56}, {192, 28}, {384, 14}, {768, 7}}) {
+    const TensorDesc x = desc(type, {128, c, pixels, pixels}), v = desc(DType::f32, {c});
+    const TensorDesc moments = desc(DType::f32, layer_norm_moments(x.shape));
+    rows.push_back({"layer_norm_forward",
+                    [](auto& r) { return layer_norm_forward(Backend::cuda, {}, r); },
+                    {x, v, v},
+                    {x, moments}});
+    rows.push_back({"layer_norm_backward",
+                    [](auto& r) { return layer_norm_backward(Backend::cuda, {}, r); },
+                    {x, v, x, moments},
+                    {x, v, v}});
+  }
+  const TensorDesc x = desc(type, {128, 256, 56, 56}), v = desc(DType::f32, {256}),
+                   moments = desc(DType::f32, {2 * 128 * 32});
+  rows.push_back({"group_norm_forward",
+                  [](auto& r) { return group_norm_forward(Backend::cuda, {}, r); },
+                  {x, v, v},
+                  {x, moments}});
+  rows.push_back({"group_norm_backward",
+                  [](auto& r) { return group_norm_backward(Backend::cuda, {}, r); },
+                  {x, v, x, moments},
+                  {x, v, v}});
+  for (const auto& [c, pixels] : {std::pair{116, 28}, {232, 14}}) {
+    const TensorDesc whole = desc(type, {256, c, pixels, pixels});
+    rows.push_back(
+        {"channel_shuffle", [](auto& r) { return channel_shuffle(Backend::cuda, {}, r); }, {whole}, {whole}});
+  }
+}
+
 }  // namespace
 
 void add_mobile_layers(std::vector<Measured>& rows, DType type) {
   add_depthwise(rows, type);
   add_activations(rows, type);
   add_gates(rows, type);
+  add_norms(rows, type);
 }
 
 }  // namespace convoy::kernels::testing
