@@ -10,8 +10,8 @@
 //   activation_forward   {x} -> {y}            y may be x
 //   activation_backward  {x or y, dy} -> {dx}  dx may be either
 // All tensors have the same shape and layout, which may be any. backward reads y of clip and of
-// leaky_relu, where it tells exactly what x would, and x of the others. At the ends of a clip and of
-// the linear parts the gradient is that of the constant, as in PyTorch.
+// leaky_relu, where it tells exactly what x would, and x of the others. At the ends of a clip and
+// of the linear parts the gradient is that of the constant, as in PyTorch.
 #pragma once
 
 #include "kernels/device/kernel.h"

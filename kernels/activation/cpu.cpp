@@ -1,5 +1,5 @@
-// Activations over the whole buffer, so that any layout works. oneDNN's turn NaN into numbers, which
-// would hide a run that diverges.
+// Activations over the whole buffer, so that any layout works. oneDNN's turn NaN into numbers,
+// which would hide a run that diverges.
 #include "kernels/activation/activation.h"
 #include "kernels/activation/formulas.h"
 #include "kernels/device/host_kernel.h"

@@ -1,9 +1,10 @@
-// Slices and permutations of channels. Splitting into all parts is concat_backward, and its gradient
-// concat_forward (kernels/concat).
+// Slices and permutations of channels. Splitting into all parts is concat_backward, and its
+// gradient concat_forward (kernels/concat).
 //   slice_forward    {x} -> {y}     y has channels begin to begin + its own number of x
 //   slice_backward   {dy} -> {dx}   dx is zero in the other channels
-//   channel_shuffle  {x} -> {y}     y's channel j groups + i is x's channel i (C / groups) + j (Zhang et
-//                                   al., CVPR 2018); its gradient is the shuffle in C / groups groups
+//   channel_shuffle  {x} -> {y}     y's channel j groups + i is x's channel i (C / groups) + j
+//                                   (Zhang et al., CVPR 2018); its gradient is the shuffle in
+//                                   C / groups groups
 // All tensors [N, C, H, W] or [N, C] of one layout.
 #pragma once
 

@@ -1,6 +1,6 @@
-// Sums over the rows of a matrix, a column (channel) each, by a pass that may also write one result an
-// element. Two launches: blocks write partial sums to the workspace, and a second kernel adds them
-// in an order that depends on the shape only, so that the bits are always the same.
+// Sums over the rows of a matrix, a column (channel) each, by a pass that may also write one result
+// an element. Two launches: blocks write partial sums to the workspace, and a second kernel adds
+// them in an order that depends on the shape only, so that the bits are always the same.
 #pragma once
 
 #include <algorithm>
@@ -91,7 +91,8 @@ struct SumOutputs {
   Out* to[kSums];  // [segments, channels]
 };
 
-// A block adds `columns` channels of one segment, each in kSumThreads / columns slices of its parts.
+// A block adds `columns` channels of one segment, each in kSumThreads / columns slices of its
+// parts.
 template <typename Out, int kSums>
 __global__ void __launch_bounds__(kSumThreads)
     finish_column_sums(const float* partials, int parts, int channels, int columns, int tiles, double factor,

@@ -2,8 +2,8 @@
 // then divides it by that. The mask is a function of (seed, layer, step, position of the sample in
 // the global batch, row-major index in the sample). It depends neither on the layout nor on the
 // number of ranks, and backward computes it again.
-// With whole_samples it is stochastic depth (Huang et al., ECCV 2016): a sample is kept or dropped as
-// a whole.
+// With whole_samples it is stochastic depth (Huang et al., ECCV 2016): a sample is kept or dropped
+// as a whole.
 //   dropout_forward   {x} -> {y}      y may be x
 //   dropout_backward  {dy} -> {dx}    dx may be dy
 // Tensors [N, ...] of any layout.

@@ -77,7 +77,8 @@ __global__ void find_moments(const double* sums, Groups g, float* moments) {
   moments[g.all() + group] = static_cast<float>(1 / sqrt(variance + g.epsilon));
 }
 
-// A thread has a group, and then a channel. sums: of dy xhat, and of dy; means: of g xhat, and of g.
+// A thread has a group, and then a channel. sums: of dy xhat, and of dy; means: of g xhat, and of
+// g.
 __global__ void find_gradients(const double* sums, const float* gamma, Groups g, float* means, float* dgamma,
                                float* dbeta) {
   const int at = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);

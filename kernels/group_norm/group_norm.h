@@ -2,9 +2,9 @@
 // ECCV 2018). As many groups as channels make it instance normalisation.
 //   group_norm_forward   {x, gamma, beta} -> {y, moments}                y may be x
 //   group_norm_backward  {x, gamma, dy, moments} -> {dx, dgamma, dbeta}  dx may be x or dy
-// x, y, dy, dx [N, C, H, W] or [N, C] of one layout; gamma, beta, dgamma, dbeta f32 [C]. moments f32
-// [2 N groups]: the means of all samples' groups, then their inverse deviations. The formulas are
-// those of layer_norm.h with means over a group.
+// x, y, dy, dx [N, C, H, W] or [N, C] of one layout; gamma, beta, dgamma, dbeta f32 [C]. moments
+// f32 [2 N groups]: the means of all samples' groups, then their inverse deviations. The formulas
+// are those of layer_norm.h with means over a group.
 #pragma once
 
 #include "kernels/device/kernel.h"

@@ -1,5 +1,5 @@
-// Layer normalisation of row_major and blocked tensors. A run of pixels of all channels is worked on
-// at a time; its pixels and lanes are neighbours in memory and are vectorised over.
+// Layer normalisation of row_major and blocked tensors. A run of pixels of all channels is worked
+// on at a time; its pixels and lanes are neighbours in memory and are vectorised over.
 #include <cmath>
 
 #include "kernels/device/planes.h"
@@ -17,8 +17,8 @@ struct Run {
   std::int64_t row;  // its first pixel's place in moments
 };
 
-// Calls visit(element of the run, its lane and pixel in the run, channel), for one block of channels.
-// Channels in padding are left out.
+// Calls visit(element of the run, its lane and pixel in the run, channel), for one block of
+// channels. Channels in padding are left out.
 template <int kLanes, typename Visit>
 [[gnu::always_inline]] inline void for_each_element(const Run& run, std::int64_t block, const Visit& visit) {
   const std::int64_t begin = run.first + block * run.planes.elements();

@@ -1,5 +1,5 @@
-// Layer normalisation on the device. `lanes` threads of a warp have a pixel and keep its channels in
-// registers; pixels with more channels than fit are read again, from the L1 cache.
+// Layer normalisation on the device. `lanes` threads of a warp have a pixel and keep its channels
+// in registers; pixels with more channels than fit are read again, from the L1 cache.
 #include "kernels/device/cuda_column_sums.cuh"
 #include "kernels/layer_norm/layer_norm.h"
 

@@ -1,8 +1,8 @@
 // Layer normalisation of every pixel over its channels (Ba et al., 2016), as in ConvNeXt.
 //   layer_norm_forward   {x, gamma, beta} -> {y, moments}              y may be x
 //   layer_norm_backward  {x, gamma, dy, moments} -> {dx, dgamma, dbeta}  dx may be x or dy
-// x, y, dy, dx [N, C, H, W] or [N, C] of one layout; gamma, beta, dgamma, dbeta f32 [C]. moments f32
-// [2 N H W]: the means of all pixels, then their inverse deviations.
+// x, y, dy, dx [N, C, H, W] or [N, C] of one layout; gamma, beta, dgamma, dbeta f32 [C]. moments
+// f32 [2 N H W]: the means of all pixels, then their inverse deviations.
 //   y = (x - mean) invstd gamma + beta,  invstd = 1 / sqrt(variance + epsilon)
 //   dx = invstd (g - mean(g) - xhat mean(g xhat)),  g = dy gamma
 #pragma once

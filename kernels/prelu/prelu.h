@@ -1,7 +1,8 @@
 // Parametric ReLU (He et al., ICCV 2015), y = x > 0 ? x : slope x; NaN is kept.
 //   prelu_forward   {x, slope} -> {y}               y may be x
 //   prelu_backward  {x, slope, dy} -> {dx, dslope}  dx may be x or dy
-// x, y, dy, dx [N, C, H, W] or [N, C] of one layout; slope, dslope f32 [C], or [1] for all channels.
+// x, y, dy, dx [N, C, H, W] or [N, C] of one layout; slope, dslope f32 [C], or [1] for all
+// channels.
 #pragma once
 
 #include "kernels/device/kernel.h"

@@ -169,7 +169,8 @@ TEST(Dropout, BackwardIsTheDerivative) {
   expect_gradient(dx.values, central_differences(forward, 0, {dy.values}), "dropout");
 }
 
-// Stochastic depth: samples are kept or dropped as a whole, in the right share, the same in backward.
+// Stochastic depth: samples are kept or dropped as a whole, in the right share, the same in
+// backward.
 TEST(Dropout, KeepsOrDropsWholeSamples) {
   const int samples = 4096;
   const Tensor ones = floats({samples, 3}, std::vector<double>(3 * samples, 1.0));

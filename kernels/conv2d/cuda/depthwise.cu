@@ -7,8 +7,8 @@
 namespace convoy::kernels::conv {
 namespace {
 
-// The far rows of a thread that a plan's product.tile stands for. More rows need fewer loads and more
-// registers.
+// The far rows of a thread that a plan's product.tile stands for. More rows need fewer loads and
+// more registers.
 constexpr int kRowsOfTiles[] = {2, 4};
 
 bool supports_depthwise(const Task& task) {

@@ -58,7 +58,8 @@ std::vector<Plan> candidates(const Task& task) {
   // (the folded engine).
   const bool few = task.geometry.c <= 16;
   const Engine first = few ? Engine::folded : Engine::im2col, second = few ? Engine::im2col : Engine::folded;
-  for (const Engine engine : {Engine::depthwise, Engine::matrix, first, second, Engine::gathered, Engine::direct})
+  for (const Engine engine :
+       {Engine::depthwise, Engine::matrix, first, second, Engine::gathered, Engine::direct})
     if (supports(engine, task))
       for (Plan& plan : candidates(engine, task)) plans.push_back(std::move(plan));
   // Engines that fuse extra work sort their plans by what fusing saves and what splitting k saves.
