@@ -128,5 +128,20 @@ TEST(Depthwise, StatisticsAreThoseOfWhatWasWritten) {
       }
 }
 
+// The gradient of the filters is written in the layout in which forward wants to read them.
+TEST(Depthwise, WritesTheGradientInTheLayoutOfTheFilters) {
+  Random random(5);
+  for (const Layer& layer : {Layer{{2, 40, 9, 9}, 3}, Layer{{2, 40, 9, 9}, 5}, Layer{{2, 32, 9, 9}, 7, 2}})
+    for (const Layout images : {Layout::blocked16, Layout::blocked8}) {
+      KernelRequest forward{{f32(layer.x), f32(layer.weights())}, {f32(layer.y())}};
+      forward.inputs[0].layout = images;
+      conv2d_forward(Backend::cpu, layer.problem(), forward);
+      Case test = backward_weights(random, layer, layer.problem());
+      const Result expected = run_reference(test);
+      test.outputs[0] = forward.inputs[1];
+      expect_same(test, run(Backend::cpu, images, test), expected, test.name);
+    }
+}
+
 }  // namespace
 }  // namespace convoy::kernels::testing
