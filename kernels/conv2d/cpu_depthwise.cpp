@@ -64,8 +64,8 @@ constexpr std::int64_t kPieces = 8;  // of the samples; a constant, because it d
 
 template <int kLanes>
 Kernel make(const Geometry& g, bool bias, const TensorDesc& dweights) {
-  // Sums of pieces and blocks of channels: [kPieces][blocks][taps, and the bias][kLanes]. Then dweights
-  // in row_major.
+  // Sums of pieces and blocks of channels: [kPieces][blocks][taps, and the bias][kLanes]. Then
+  // dweights in row_major.
   const std::int64_t rows = g.taps() + bias, all = kPieces * g.x.blocks * rows * kLanes;
   const auto body = [=](const BoundOperands& b) {
     auto* const sums = b.scratch<double>();
