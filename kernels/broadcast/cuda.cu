@@ -68,11 +68,17 @@ struct FactorGradient {
   T* dx;
   int channels;
 
-  __device__ __forceinline__ void visit(std::int64_t segment, std::int64_t, std::int64_t at, int channel,
-                                        float (&sums)[1][V]) const {
+  struct Loaded {
+    Pack<T, V> x, dy;
+  };
+  __device__ __forceinline__ Loaded load(std::int64_t at) const {
+    return {load_pack<V>(x + at), load_pack<V>(dy + at)};
+  }
+  __device__ __forceinline__ void visit(const Loaded& loaded, std::int64_t segment, std::int64_t,
+                                        std::int64_t at, int channel, float (&sums)[1][V]) const {
     float value[V], gradient[V], by[V];
-    unpack(load_pack<V>(x + at), value);
-    unpack(load_pack<V>(dy + at), gradient);
+    unpack(loaded.x, value);
+    unpack(loaded.dy, gradient);
     load_factors(factor, segment, channels, channel, by);
 #pragma unroll
     for (int k = 0; k < V; ++k) {
@@ -89,10 +95,12 @@ struct TermGradient {
   static constexpr int kWidth = V, kSums = 1;
   const T* dy;
 
-  __device__ __forceinline__ void visit(std::int64_t, std::int64_t, std::int64_t at, int,
+  using Loaded = Pack<T, V>;
+  __device__ __forceinline__ Loaded load(std::int64_t at) const { return load_pack<V>(dy + at); }
+  __device__ __forceinline__ void visit(const Loaded& loaded, std::int64_t, std::int64_t, std::int64_t, int,
                                         float (&sums)[1][V]) const {
     float gradient[V];
-    unpack(load_pack<V>(dy + at), gradient);
+    unpack(loaded, gradient);
 #pragma unroll
     for (int k = 0; k < V; ++k) sums[0][k] += gradient[k];
   }

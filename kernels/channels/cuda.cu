@@ -44,6 +44,16 @@ __global__ void copy_channels(const T* x, T* y, const __grid_constant__ Map map,
   }
 }
 
+// Calls visit(Packing) with the widest packs that divide the channels: ShuffleNet has 116.
+template <typename Visit>
+void with_widest(DType type, std::int64_t channels, Visit visit) {
+  const bool half = type == DType::bf16;
+  if (half && channels % 8 == 0) return visit(Packing<bf16, 8>{});
+  if (channels % 4 == 0) return half ? visit(Packing<bf16, 4>{}) : visit(Packing<float, 4>{});
+  if (channels % 2 == 0) return half ? visit(Packing<bf16, 2>{}) : visit(Packing<float, 2>{});
+  half ? visit(Packing<bf16, 1>{}) : visit(Packing<float, 1>{});
+}
+
 Kernel copy(const char* operation, const ChannelMap& map, KernelRequest& request) {
   TensorDesc &x = request.inputs[0], &y = request.outputs[0];
   require_activation_layout(operation, x);
@@ -54,7 +64,7 @@ Kernel copy(const char* operation, const ChannelMap& map, KernelRequest& request
       static_cast<int>(map.in),    static_cast<int>(map.first),           static_cast<int>(map.last),
       static_cast<int>(map.shift), static_cast<int>(map.in / map.groups), Divider(map.groups)};
   const auto body = [=, elements = y.shape.elements()](const BoundOperands& b, Stream stream) {
-    with_packing(type, {map.out}, [&](auto packing) {
+    with_widest(type, map.out, [&](auto packing) {
       using P = decltype(packing);
       using T = typename P::Type;
       constexpr int V = P::kWidth;

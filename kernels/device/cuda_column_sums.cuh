@@ -10,6 +10,7 @@
 namespace convoy::kernels::cuda {
 
 inline constexpr int kSumThreads = 256;
+inline constexpr int kMostSumLanes = 32;
 
 // `segments` matrices of `rows` x `channels`, one after the other in memory; each has its own sums.
 struct SumGrid {
@@ -49,47 +50,72 @@ inline SumGrid sum_grid(std::int64_t segments, std::int64_t rows, std::int64_t c
   return sum_grid(segments, rows, channels, channels % wide == 0 ? wide : 1);
 }
 
-// Source: kWidth, kSums, and visit(segment, row, offset, channel, sums), which adds the terms of
-// kWidth neighbouring elements to sums[kSums][kWidth]; offset is that of the first element.
-template <typename Source>
+template <typename Out, int kSums>
+struct SumOutputs {
+  Out* to[kSums];  // [segments, channels]
+};
+
+template <typename Out>
+__device__ __forceinline__ void store_sum(Out* to, double sum) {
+  if constexpr (sizeof(Out) == 2)
+    *to = __float2bfloat16_rn(static_cast<float>(sum));
+  else
+    *to = static_cast<Out>(sum);
+}
+
+// Source: kWidth, kSums; load(at) starts the reads of kWidth neighbouring elements from offset `at`
+// on; visit(loaded, segment, row, at, channel, sums) adds their terms to sums[kSums][kWidth]. A
+// thread has kRowsInFlight rows in flight. With one block a segment the sums are stored directly.
+template <typename Source, typename Out>
 __global__ void __launch_bounds__(kSumThreads)
-    column_sums(const __grid_constant__ Source source, const __grid_constant__ SumGrid grid,
-                float* partials) {
-  constexpr int V = Source::kWidth, S = Source::kSums;
-  __shared__ float shared[kSumThreads * S * V];
+    column_sums(const __grid_constant__ Source source, const __grid_constant__ SumGrid grid, float* partials,
+                const SumOutputs<Out, Source::kSums> out, float factor) {
+  constexpr int V = Source::kWidth, S = Source::kSums, kRowsInFlight = 4;
+  __shared__ float shared[kSumThreads / 32 * kMostSumLanes * S * V];
   const int tx = static_cast<int>(threadIdx.x) & (grid.lanes - 1);
   const int ty = static_cast<int>(threadIdx.x) >> grid.shift;
   const int tile = static_cast<int>(blockIdx.x) % grid.tiles;
   const std::int64_t part = blockIdx.x / grid.tiles, segment = part / grid.row_blocks;
   const int channel = (tile * grid.lanes + tx) * V;
-  const bool active = channel < grid.channels;
+  const std::int64_t rows = channel < grid.channels ? grid.rows : 0;
+  const std::int64_t stride = std::int64_t{grid.row_blocks} * grid.height;
   float sums[S][V] = {};
-  if (active)
-    for (std::int64_t row = (part - segment * grid.row_blocks) * grid.height + ty; row < grid.rows;
-         row += std::int64_t{grid.row_blocks} * grid.height)
-      source.visit(segment, row, (segment * grid.rows + row) * grid.channels + channel, channel, sums);
-  float* const own = shared + static_cast<int>(threadIdx.x) * S * V;
+  for (std::int64_t row = (part - segment * grid.row_blocks) * grid.height + ty; row < rows;
+       row += kRowsInFlight * stride) {
+    typename Source::Loaded loaded[kRowsInFlight];
+    const auto offset = [&](int k) {
+      return (segment * grid.rows + row + k * stride) * grid.channels + channel;
+    };
 #pragma unroll
-  for (int s = 0; s < S; ++s)
+    for (int k = 0; k < kRowsInFlight; ++k)
+      if (row + k * stride < rows) loaded[k] = source.load(offset(k));
 #pragma unroll
-    for (int i = 0; i < V; ++i) own[s * V + i] = sums[s][i];
-  for (int half = grid.height / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if (ty < half)
-#pragma unroll
-      for (int i = 0; i < S * V; ++i) own[i] += own[half * grid.lanes * S * V + i];
+    for (int k = 0; k < kRowsInFlight; ++k)
+      if (row + k * stride < rows)
+        source.visit(loaded[k], segment, row + k * stride, offset(k), channel, sums);
   }
-  if (ty > 0 || !active) return;
 #pragma unroll
   for (int s = 0; s < S; ++s)
 #pragma unroll
-    for (int i = 0; i < V; ++i) partials[(part * S + s) * grid.channels + channel + i] = own[s * V + i];
+    for (int i = 0; i < V; ++i) {
+      for (int lane = 16; lane >= grid.lanes; lane /= 2)
+        sums[s][i] += __shfl_xor_sync(0xffffffffu, sums[s][i], lane);
+      if (static_cast<int>(threadIdx.x) % 32 < grid.lanes)
+        shared[(static_cast<int>(threadIdx.x) / 32 * S + s) * grid.lanes * V + tx * V + i] = sums[s][i];
+    }
+  __syncthreads();
+  for (int job = static_cast<int>(threadIdx.x); job < S * grid.lanes * V; job += kSumThreads) {
+    float sum = 0;
+#pragma unroll
+    for (int warp = 0; warp < kSumThreads / 32; ++warp) sum += shared[warp * S * grid.lanes * V + job];
+    const int s = job / (grid.lanes * V), at = tile * grid.lanes * V + job - s * grid.lanes * V;
+    if (at >= grid.channels) continue;
+    if (grid.row_blocks > 1)
+      partials[(part * S + s) * grid.channels + at] = sum;
+    else if (out.to[s] != nullptr)
+      store_sum(out.to[s] + segment * grid.channels + at, sum * factor);
+  }
 }
-
-template <typename Out, int kSums>
-struct SumOutputs {
-  Out* to[kSums];  // [segments, channels]
-};
 
 // A block adds `columns` channels of one segment, each in kSumThreads / columns slices of its
 // parts.
@@ -118,21 +144,15 @@ __global__ void __launch_bounds__(kSumThreads)
   }
   if (y > 0 || channel >= channels) return;
   for (int s = 0; s < kSums; ++s)
-    if (out.to[s] != nullptr) {
-      const double sum = shared[s][x] * factor;
-      if constexpr (sizeof(Out) == 2)
-        out.to[s][segment * channels + channel] = __float2bfloat16_rn(static_cast<float>(sum));
-      else
-        out.to[s][segment * channels + channel] = static_cast<Out>(sum);
-    }
+    if (out.to[s] != nullptr) store_sum(out.to[s] + segment * channels + channel, shared[s][x] * factor);
 }
 
 // Adds partials [segments][parts][kSums][channels] and multiplies the sums by `factor`.
 template <typename Out, int kSums>
 void finish_columns(const float* partials, std::int64_t segments, int parts, int channels, double factor,
                     const SumOutputs<Out, kSums>& out, Stream stream) {
-  int columns = 1;
-  while (columns < 32 && columns < channels) columns *= 2;
+  int columns = kSumThreads;  // as many slices as parts, up to 32
+  while (columns > kSumThreads / 32 && kSumThreads / columns < parts) columns /= 2;
   const int tiles = static_cast<int>(ceil_div(channels, columns));
   launch(finish_column_sums<Out, kSums>, static_cast<unsigned>(segments * tiles), kSumThreads, stream,
          partials, parts, channels, columns, tiles, factor, out);
@@ -140,9 +160,10 @@ void finish_columns(const float* partials, std::int64_t segments, int parts, int
 
 template <typename Source, typename Out>
 void sum_columns(const Source& source, const SumGrid& grid, float* partials,
-                 const SumOutputs<Out, Source::kSums>& out, Stream stream, double factor = 1) {
-  launch(column_sums<Source>, grid.blocks(), kSumThreads, stream, source, grid, partials);
-  finish_columns(partials, grid.segments, grid.row_blocks, grid.channels, factor, out, stream);
+                 const SumOutputs<Out, Source::kSums>& out, Stream stream, float factor = 1) {
+  launch(column_sums<Source, Out>, grid.blocks(), kSumThreads, stream, source, grid, partials, out, factor);
+  if (grid.row_blocks > 1)
+    finish_columns(partials, grid.segments, grid.row_blocks, grid.channels, factor, out, stream);
 }
 
 }  // namespace convoy::kernels::cuda

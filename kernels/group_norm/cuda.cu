@@ -28,10 +28,12 @@ struct Powers {
   static constexpr int kWidth = V, kSums = 2;
   const T* x;
 
-  __device__ __forceinline__ void visit(std::int64_t, std::int64_t, std::int64_t at, int,
+  using Loaded = Pack<T, V>;
+  __device__ __forceinline__ Loaded load(std::int64_t at) const { return load_pack<V>(x + at); }
+  __device__ __forceinline__ void visit(const Loaded& loaded, std::int64_t, std::int64_t, std::int64_t, int,
                                         float (&sums)[2][V]) const {
     float value[V];
-    unpack(load_pack<V>(x + at), value);
+    unpack(loaded, value);
 #pragma unroll
     for (int i = 0; i < V; ++i) {
       sums[0][i] += value[i];
@@ -48,11 +50,17 @@ struct Gradients {
   const float* moments;
   Groups g;
 
-  __device__ __forceinline__ void visit(std::int64_t n, std::int64_t, std::int64_t at, int channel,
-                                        float (&sums)[2][V]) const {
+  struct Loaded {
+    Pack<T, V> x, dy;
+  };
+  __device__ __forceinline__ Loaded load(std::int64_t at) const {
+    return {load_pack<V>(x + at), load_pack<V>(dy + at)};
+  }
+  __device__ __forceinline__ void visit(const Loaded& loaded, std::int64_t n, std::int64_t, std::int64_t,
+                                        int channel, float (&sums)[2][V]) const {
     float value[V], gradient[V];
-    unpack(load_pack<V>(x + at), value);
-    unpack(load_pack<V>(dy + at), gradient);
+    unpack(loaded.x, value);
+    unpack(loaded.dy, gradient);
 #pragma unroll
     for (int i = 0; i < V; ++i) {
       const int group = g.group_of(static_cast<std::uint32_t>(n), channel + i);

@@ -167,11 +167,17 @@ struct ScaleGradient {
   const float* moments;
   std::int64_t rows;
 
-  __device__ __forceinline__ void visit(std::int64_t, std::int64_t row, std::int64_t at, int,
-                                        float (&sums)[2][V]) const {
+  struct Loaded {
+    Pack<T, V> x, dy;
+  };
+  __device__ __forceinline__ Loaded load(std::int64_t at) const {
+    return {load_pack<V>(x + at), load_pack<V>(dy + at)};
+  }
+  __device__ __forceinline__ void visit(const Loaded& loaded, std::int64_t, std::int64_t row, std::int64_t,
+                                        int, float (&sums)[2][V]) const {
     float value[V], gradient[V];
-    unpack(load_pack<V>(x + at), value);
-    unpack(load_pack<V>(dy + at), gradient);
+    unpack(loaded.x, value);
+    unpack(loaded.dy, gradient);
     const float mean = moments[row], invstd = moments[rows + row];
 #pragma unroll
     for (int i = 0; i < V; ++i) {
@@ -211,9 +217,11 @@ void with_held(int held, Visit visit) {
   }
 }
 
+// Those that are resident at once, or fewer, so that the sums at the end of a block pay.
 unsigned blocks_for(const Rows& r) {
+  constexpr int kRowsAThread = 4;
   return static_cast<unsigned>(
-      std::clamp<std::int64_t>(ceil_div(r.rows * r.lanes, kThreads), 1, 4 * kMultiprocessors));
+      std::clamp<std::int64_t>(ceil_div(r.rows * r.lanes, kThreads * kRowsAThread), 1, 2 * kMultiprocessors));
 }
 
 int width_of(DType type, std::int64_t channels) {

@@ -30,11 +30,17 @@ struct Gradient {
   int slopes;
   T* dx;
 
-  __device__ __forceinline__ void visit(std::int64_t, std::int64_t, std::int64_t at, int channel,
-                                        float (&sums)[1][V]) const {
+  struct Loaded {
+    Pack<T, V> x, dy;
+  };
+  __device__ __forceinline__ Loaded load(std::int64_t at) const {
+    return {load_pack<V>(x + at), load_pack<V>(dy + at)};
+  }
+  __device__ __forceinline__ void visit(const Loaded& loaded, std::int64_t, std::int64_t, std::int64_t at,
+                                        int channel, float (&sums)[1][V]) const {
     float value[V], gradient[V];
-    unpack(load_pack<V>(x + at), value);
-    unpack(load_pack<V>(dy + at), gradient);
+    unpack(loaded.x, value);
+    unpack(loaded.dy, gradient);
 #pragma unroll
     for (int k = 0; k < V; ++k) {
       const bool positive = value[k] > 0;
@@ -94,16 +100,16 @@ Kernel prelu_backward(const PreluProblem&, KernelRequest& request) {
       using Source = Gradient<T, P::kWidth>;
       const Source source{b.in<T>(0), b.in<T>(2), b.in(1), slopes, b.out<T>(0)};
       auto* const partials = b.scratch<float>();
-      launch(column_sums<Source>, grid.blocks(), kSumThreads, stream, source, grid, partials);
-      // One slope: all partial sums are parts of it.
       const SumOutputs<float, 1> out{{b.out(1)}};
-      if (slopes == 1)
-        finish_columns(partials, 1, static_cast<int>(grid.partials(1)), 1, 1, out, stream);
-      else
-        finish_columns(partials, 1, grid.row_blocks, grid.channels, 1, out, stream);
+      if (slopes > 1) return sum_columns(source, grid, partials, out, stream);
+      // One slope: first the sums of channels, then theirs.
+      float* const channels = partials + grid.partials(1);
+      sum_columns(source, grid, partials, SumOutputs<float, 1>{{channels}}, stream);
+      finish_columns(channels, 1, grid.channels, 1, 1, out, stream);
     });
   };
-  return device_kernel(body, {{0, 0}, {2, 0}}, grid.partial_bytes(1));
+  return device_kernel(body, {{0, 0}, {2, 0}},
+                       grid.partial_bytes(1) + static_cast<std::size_t>(e.c) * sizeof(float));
 }
 
 }  // namespace convoy::kernels::cuda
