@@ -81,7 +81,9 @@ std::string Task::to_string() const {
 }
 
 std::string Plan::to_string() const {
-  if (engine == Engine::direct || engine == Engine::depthwise) return name_of(engine);
+  if (engine == Engine::direct) return name_of(engine);
+  if (engine == Engine::depthwise)
+    return fmt::format("{} {}", name_of(engine), product.tile == 0 ? "strips" : "tiles");
   return fmt::format("{} {}", name_of(engine), product.to_string());
 }
 

@@ -1,6 +1,7 @@
 // The depthwise engine's host code: which tasks it takes, the shape of its blocks, and the sums of
 // what blocks leave.
 #include "kernels/conv2d/cuda/depthwise.h"
+#include "kernels/conv2d/cuda/depthwise_tiles.h"
 #include "kernels/device/cuda_column_sums.cuh"
 #include "kernels/gemm/rungs.h"
 
@@ -74,15 +75,31 @@ DepthwiseCall call_of(const Task& task) {
   return call;
 }
 
-std::size_t partial_bytes(const Task& task, const DepthwiseCall& call) {
-  const int rows = task.direction == Direction::backward_weights ? call.taps() : task.statistics ? 2 : 0;
-  return std::size_t(call.row_blocks) * rows * call.channels * sizeof(float);
+std::size_t partial_bytes(const Task& task, int row_blocks) {
+  const Geometry& g = task.geometry;
+  const int rows = task.direction == Direction::backward_weights ? g.taps() : task.statistics ? 2 : 0;
+  return std::size_t(row_blocks) * rows * g.c * sizeof(float);
 }
 
+// Measured on an H100: tiles take 0.55 to 0.95 of the time of strips with 7x7, and less with 5x5 on
+// small images only.
+bool prefers_tiles(const Task& task) {
+  const Geometry& g = task.geometry;
+  return tiles::suit(task) && (g.r == 7 || (g.p <= 14 && g.q <= 14));
+}
+
+// product.tile of plans.
+constexpr int kStrips = 0, kTiles = 1;
+
 std::vector<Plan> depthwise_candidates(const Task& task) {
-  Plan plan{Engine::depthwise, {}, partial_bytes(task, call_of(task))};
-  plan.fuses_extra = task.has_extra() && !task.input_norm;
-  return {plan};
+  Plan strips{Engine::depthwise, {}, partial_bytes(task, call_of(task).row_blocks)};
+  strips.product.tile = kStrips;
+  strips.fuses_extra = task.has_extra() && !task.input_norm;
+  if (!tiles::suit(task)) return {strips};
+  Plan tiles = strips;
+  tiles.product.tile = kTiles;
+  tiles.workspace_bytes = partial_bytes(task, tiles::call_of(task).row_blocks);
+  return prefers_tiles(task) ? std::vector{tiles, strips} : std::vector{strips, tiles};
 }
 
 // A block adds the partial sums of 32 channels at one tap: [parts][taps][channels] to
@@ -104,15 +121,37 @@ __global__ void __launch_bounds__(256)
   to[std::int64_t{channel} * taps + tap] = float(sum);
 }
 
-Launch bind_depthwise(const Task& task, const Plan&, const Buffers& b) {
-  DepthwiseCall call = call_of(task);
-  const bool weights = task.direction == Direction::backward_weights;
-  call.near = b.images, call.weights = b.weights, call.far_in = b.dy;
-  call.far_out = weights ? nullptr : b.out;
+// Puts the addresses into a call of strips or tiles.
+template <typename Call>
+Call with_buffers(Call call, const Task& task, const Buffers& b) {
+  call.near = b.images, call.weights = b.weights;
+  call.far_out = task.direction == Direction::backward_weights ? nullptr : b.out;
   call.bias = task.direction == Direction::forward && task.bias ? b.bias : nullptr;
   call.mask = task.input_relu ? b.x : nullptr;
   call.control = b.control;
   call.partials = static_cast<float*>(b.workspace);
+  return call;
+}
+
+template <typename Call>
+void finish_statistics(const Call& call, double* sums, Stream stream) {
+  cuda::finish_columns(call.partials, 1, call.row_blocks, call.channels, 1,
+                       cuda::SumOutputs<double, 2>{{sums, sums + call.channels}}, stream);
+}
+
+Launch bind_tiles(const Task& task, const Buffers& b) {
+  const tiles::Call call = with_buffers(tiles::call_of(task), task, b);
+  const auto start = call.filter == 5 ? tiles::start<5> : tiles::start<7>;
+  return [=, sums = task.statistics](Stream stream) {
+    start(call, sums, stream.get());
+    if (sums) finish_statistics(call, b.sums, stream);
+  };
+}
+
+Launch bind_strips(const Task& task, const Buffers& b) {
+  DepthwiseCall call = with_buffers(call_of(task), task, b);
+  call.far_in = b.dy;
+  const bool weights = task.direction == Direction::backward_weights;
   const auto start = call.filter == 3   ? start_depthwise<3>
                      : call.filter == 5 ? start_depthwise<5>
                                         : start_depthwise<7>;
@@ -122,10 +161,12 @@ Launch bind_depthwise(const Task& task, const Plan&, const Buffers& b) {
       cuda::launch(finish_filters, dim3(unsigned(cuda::ceil_div(call.channels, 32)), unsigned(call.taps())),
                    256, stream, call.partials, call.row_blocks, call.taps(), call.channels,
                    static_cast<float*>(b.out));
-    if (sums)
-      cuda::finish_columns(call.partials, 1, call.row_blocks, call.channels, 1,
-                           cuda::SumOutputs<double, 2>{{b.sums, b.sums + call.channels}}, stream);
+    if (sums) finish_statistics(call, b.sums, stream);
   };
+}
+
+Launch bind_depthwise(const Task& task, const Plan& plan, const Buffers& b) {
+  return plan.product.tile == kTiles ? bind_tiles(task, b) : bind_strips(task, b);
 }
 
 }  // namespace

@@ -17,8 +17,8 @@ inline constexpr int kDepthwiseLanes = 32;     // pairs of channels of a block, 
 
 // One launch. The pixels that are read ("near") are those of x, or of dy in backward_data. Results
 // ("far") are y of forward, dx of backward_data, and dy, which is also read, of backward_weights.
-// With stride 1 backward_data is a forward convolution of dy with turned filters; with stride 2 it is
-// transposed: far position f takes near positions (f + padding - r) / 2.
+// With stride 1 backward_data is a forward convolution of dy with turned filters; with stride 2 it
+// is transposed: far position f takes near positions (f + padding - r) / 2.
 struct DepthwiseCall {
   Direction direction;
   DType type;
