@@ -1,6 +1,7 @@
-// Another way of the depthwise engine, for large filters with stride 1, forward and backward_data: a
-// block stages a tile of the images in shared memory by cp.async while it works on the tile before
-// it, for 32 channels; a thread has two channels of 4 x 7 results in registers. CUDA builds only.
+// Another way of the depthwise engine, for large filters with stride 1, forward and backward_data:
+// a block stages a tile of the images in shared memory by cp.async while it works on the tile
+// before it, for 32 channels; a thread has two channels of 4 x 7 results in registers. CUDA builds
+// only.
 #pragma once
 
 #include <cuda_runtime_api.h>
