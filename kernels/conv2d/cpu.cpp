@@ -1,5 +1,6 @@
 // Convolves by oneDNN's direct algorithms, in the layouts that oneDNN prefers on this processor.
 #include "kernels/conv2d/conv2d.h"
+#include "kernels/conv2d/cpu_depthwise.h"
 #include "kernels/device/host_kernel.h"
 #include "kernels/device/onednn.h"
 #include "kernels/relu/relu.h"
@@ -105,6 +106,7 @@ Kernel conv2d_backward_weights(const Conv2dProblem& problem, KernelRequest& requ
   require_shape("conv2d_backward_weights", "dy", dy, conv2d_output_shape(problem, x.shape, dweights.shape));
   const Geometry at(problem, dweights.shape);
   if (problem.bias) require_layout("conv2d_backward_weights", request.outputs[1], Layout::row_major);
+  if (auto depthwise = depthwise_backward_weights(problem, request)) return *std::move(depthwise);
   const memory::desc bias = problem.bias ? onednn::desc_of(request.outputs[1]) : memory::desc{};
   const auto wanted = onednn::backward_primitive<dnnl::convolution_backward_weights>(
       hint(at, x, dweights, dy), algorithm::convolution_direct,

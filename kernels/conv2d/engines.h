@@ -28,9 +28,10 @@ enum class Engine : std::uint8_t {
   matrix,  // 1x1, stride 1, no padding: a plain product by any kernel of kernels/gemm
   im2col,  // Hopper: implicit product by wgmma, with windows read by TMA
   folded,  // as im2col, after space_to_depth of the images; for few channels
+  depthwise,  // as many groups as channels: no product, sums in registers
 };
-inline constexpr Engine kEngines[] = {Engine::direct, Engine::gathered, Engine::matrix, Engine::im2col,
-                                      Engine::folded};
+inline constexpr Engine kEngines[] = {Engine::direct, Engine::gathered, Engine::matrix,
+                                      Engine::im2col, Engine::folded,   Engine::depthwise};
 
 const char* name_of(Direction direction);
 const char* name_of(Engine engine);
@@ -135,5 +136,6 @@ const EngineEntry& gathered_engine();
 const EngineEntry& matrix_engine();
 const EngineEntry& im2col_engine();
 const EngineEntry& folded_engine();
+const EngineEntry& depthwise_engine();
 
 }  // namespace convoy::kernels::conv

@@ -29,6 +29,8 @@ const char* name_of(Engine engine) {
       return "im2col";
     case Engine::folded:
       return "folded";
+    case Engine::depthwise:
+      return "depthwise";
   }
   return "unknown";
 }
@@ -80,6 +82,8 @@ std::string Task::to_string() const {
 
 std::string Plan::to_string() const {
   if (engine == Engine::direct) return name_of(engine);
+  if (engine == Engine::depthwise)
+    return fmt::format("{} {}", name_of(engine), product.tile == 0 ? "strips" : "tiles");
   return fmt::format("{} {}", name_of(engine), product.to_string());
 }
 

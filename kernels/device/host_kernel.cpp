@@ -70,4 +70,17 @@ std::int64_t channel_lanes(std::string_view operation, const TensorDesc& desc) {
                                           operation, name_of(desc.layout)));
 }
 
+void clear_channel_padding(const TensorDesc& desc, float* data) {
+  if (desc.layout != Layout::blocked16 && desc.layout != Layout::blocked8) return;
+  const std::int64_t lanes = desc.layout == Layout::blocked16 ? 16 : 8;
+  const ImageExtents e = image_extents(desc.shape);
+  const std::int64_t used = e.c % lanes, blocks = (e.c + lanes - 1) / lanes;
+  if (used == 0) return;
+  for (std::int64_t n = 0; n < e.n; ++n)
+    for (std::int64_t pixel = 0; pixel < e.pixels(); ++pixel) {
+      float* const last = data + (((n + 1) * blocks - 1) * e.pixels() + pixel) * lanes;
+      std::fill(last + used, last + lanes, 0.0f);
+    }
+}
+
 }  // namespace convoy::kernels

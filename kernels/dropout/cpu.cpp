@@ -60,10 +60,35 @@ CONVOY_VECTORISED void drop_block(const Mask& mask, std::uint64_t sample, std::i
     }
 }
 
+CONVOY_VECTORISED void scale_piece(const float* x, float factor, float* y, std::int64_t count) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) y[i] = factor != 0 ? x[i] * factor : 0;
+}
+
+// Of any layout.
+Kernel scale_samples(const DropoutProblem& problem, const KernelRequest& request) {
+  const std::int64_t samples = request.inputs[0].shape[0];
+  const std::int64_t sample = buffer_elements(request.inputs[0]) / samples;
+  const std::int64_t pieces = (sample + kPiece - 1) / kPiece;
+  const auto body = [=](const BoundOperands& operands) {
+    const StepControl* control = operands.control();
+    const std::uint64_t key = dropout_key(control->seed, problem.layer);
+    parallel_for(samples * pieces, [&](std::int64_t i) {
+      const std::int64_t n = i / pieces, begin = i % pieces * kPiece;
+      const std::uint64_t position = control->first_sample + static_cast<std::uint64_t>(n);
+      scale_piece(operands.in(0) + n * sample + begin,
+                  sample_factor(key, control->step, position, problem.rate),
+                  operands.out(0) + n * sample + begin, std::min(kPiece, sample - begin));
+    });
+  };
+  return host_kernel(body, {{0, 0}});
+}
+
 Kernel masked_scale(const char* operation, const DropoutProblem& problem, KernelRequest& request) {
   require_counts(operation, request, 1, 1);
   match_layout(operation, request.outputs[0], request.inputs[0]);
   require_shape(operation, "the output", request.outputs[0], request.inputs[0].shape);
+  if (problem.whole_samples) return scale_samples(problem, request);
   const Shape shape = request.inputs[0].shape;
   const std::int64_t lanes = channel_lanes(operation, request.inputs[0]);
   const std::int64_t sample = buffer_elements(request.inputs[0]) / shape[0];

@@ -88,6 +88,22 @@ __global__ void drop_elements(const T* x, T* y, Mask mask, int channels, std::in
   }
 }
 
+// Keeps or drops whole samples of `packs` packs each.
+template <typename T, int V>
+__global__ void drop_samples(const T* x, T* y, Mask mask, Divider packs, std::int64_t items) {
+  const std::uint64_t key = mask.key();
+  const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
+  for (std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; item < items; item += turn) {
+    const std::uint32_t sample = packs(static_cast<std::uint32_t>(item));
+    const Philox4 words = mask.words(key, sample, 0);
+    float value[V];
+    unpack(load_pack<V>(x + item * V), value);
+#pragma unroll
+    for (int i = 0; i < V; ++i) value[i] = mask.apply(words.word[0], value[i]);
+    store_pack(y + item * V, pack_of<T>(value));
+  }
+}
+
 struct Extents {
   // A row-major sample counts as one pixel with all elements.
   std::int64_t samples, channels, pixels;
@@ -112,6 +128,22 @@ void drop(const Extents& e, const Mask& mask, const BoundOperands& b, Stream str
   }
 }
 
+Kernel scale_samples(const DropoutProblem& problem, const KernelRequest& request, DType type) {
+  const Shape& shape = request.inputs[0].shape;
+  const std::int64_t elements = shape.elements(), sample = elements / shape[0];
+  const auto body = [=](const BoundOperands& b, Stream stream) {
+    const Mask mask{b.control(), problem.layer, problem.rate, 1 / (1 - problem.rate)};
+    with_packing(type, {sample}, [&](auto packing) {
+      using P = decltype(packing);
+      using T = typename P::Type;
+      const std::int64_t items = elements / P::kWidth;
+      launch(drop_samples<T, P::kWidth>, grid_for(items), kThreads, stream, b.in<T>(0), b.out<T>(0), mask,
+             Divider(sample / P::kWidth), items);
+    });
+  };
+  return device_kernel(body, {{0, 0}});
+}
+
 // Makes forward and backward, which compute the same: they multiply by the mask.
 Kernel masked_scale(const char* operation, const DropoutProblem& problem, KernelRequest& request) {
   require_counts(operation, request, 1, 1);
@@ -126,6 +158,10 @@ Kernel masked_scale(const char* operation, const DropoutProblem& problem, Kernel
                                                   : Extents{n, x.shape[1], x.shape[2] * x.shape[3]};
   require_below_2g(operation, e.channels * e.pixels);
   require_below_2g(operation, e.elements() / kPackWidth<float>);
+  if (problem.whole_samples) {
+    require_below_2g(operation, x.shape.elements());
+    return scale_samples(problem, request, type);
+  }
   const auto body = [=](const BoundOperands& b, Stream stream) {
     const Mask mask{b.control(), problem.layer, problem.rate, 1 / (1 - problem.rate)};
     type == DType::bf16 ? drop<bf16>(e, mask, b, stream) : drop<float>(e, mask, b, stream);

@@ -2,6 +2,8 @@
 // then divides it by that. The mask is a function of (seed, layer, step, position of the sample in
 // the global batch, row-major index in the sample). It depends neither on the layout nor on the
 // number of ranks, and backward computes it again.
+// With whole_samples it is stochastic depth (Huang et al., ECCV 2016): a sample is kept or dropped
+// as a whole.
 //   dropout_forward   {x} -> {y}      y may be x
 //   dropout_backward  {dy} -> {dx}    dx may be dy
 // Tensors [N, ...] of any layout.
@@ -15,6 +17,7 @@ namespace convoy::kernels {
 struct DropoutProblem {
   float rate = 0.5f;        // in [0, 1)
   std::uint32_t layer = 0;  // different for every dropout layer of a network
+  bool whole_samples = false;
 };
 
 // The key of a layer's masks: SplitMix64's finaliser over seed and layer, so that keys of
@@ -31,6 +34,12 @@ CONVOY_HOST_DEVICE inline std::uint64_t dropout_key(std::uint64_t seed, std::uin
 CONVOY_HOST_DEVICE inline Philox4 dropout_words(std::uint64_t key, std::uint64_t step, std::uint64_t sample,
                                                 std::uint32_t group) {
   return philox(key, step, sample << 32 | group);
+}
+
+// What a whole sample is multiplied with.
+CONVOY_HOST_DEVICE inline float sample_factor(std::uint64_t key, std::uint64_t step, std::uint64_t sample,
+                                              float rate) {
+  return uniform(dropout_words(key, step, sample, 0).word[0]) >= rate ? 1 / (1 - rate) : 0.0f;
 }
 
 CONVOY_KERNEL(dropout_forward, DropoutProblem);

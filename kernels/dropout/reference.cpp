@@ -17,10 +17,11 @@ Kernel masked_scale(const char* operation, const DropoutProblem& problem, Kernel
     const std::int64_t elements = shape.elements() / shape[0];
     for (std::int64_t n = 0; n < shape[0]; ++n)
       for (std::int64_t i = 0; i < elements; ++i) {
+        const std::int64_t drawn = problem.whole_samples ? 0 : i;  // the element that decides
         const Philox4 words =
             dropout_words(key, control->step, control->first_sample + static_cast<std::uint64_t>(n),
-                          static_cast<std::uint32_t>(i / 4));
-        const bool keep = uniform(words.word[i % 4]) >= problem.rate;
+                          static_cast<std::uint32_t>(drawn / 4));
+        const bool keep = uniform(words.word[drawn % 4]) >= problem.rate;
         const std::int64_t at = n * elements + i;
         operands.out(0)[at] = keep ? operands.in(0)[at] * (1 / (1 - problem.rate)) : 0;
       }

@@ -3,6 +3,8 @@
 // bandwidth (the bytes that must move, over that time) and its share of a device-to-device copy's
 // in the same run. Operands rotate through more memory than the L2 cache holds. Usage:
 // kernels_bandwidth [part of an operation's name]
+#include "tests/kernels/bandwidth.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,23 +27,11 @@
 #include "kernels/resample/resample.h"
 #include "kernels/softmax_cross_entropy/softmax_cross_entropy.h"
 
-namespace convoy::kernels {
+namespace convoy::kernels::testing {
 namespace {
 
 constexpr int kLaunches = 20, kRepeats = 7;
 constexpr std::size_t kRotate = std::size_t{400} << 20;
-
-TensorDesc desc(DType type, Shape shape) {
-  return {type, shape, shape.rank() == 4 ? Layout::channels_last : Layout::row_major, nullptr};
-}
-
-struct Measured {
-  std::string name;
-  std::function<Kernel(KernelRequest&)> make;
-  std::vector<TensorDesc> inputs, outputs;
-  std::vector<int> unread = {};                  // inputs that the kernel does not read
-  std::vector<SampleTransform> transforms = {};  // the last input, if the operation has transforms
-};
 
 // Fills with values of the size that training has. A constant pattern, like zeros, takes less
 // energy and can run faster.
@@ -371,17 +361,18 @@ void run(const std::string& only) {
   add_image_input(rows, DType::bf16);
   add_image_ops(rows, DType::bf16);
   add_optimizers(rows);
+  add_mobile_layers(rows, DType::bf16);
   for (const Measured& row : rows)
     if (row.name.find(only) != std::string::npos)
       measure(row, reinterpret_cast<const StepControl*>(control.data()), copy);
 }
 
 }  // namespace
-}  // namespace convoy::kernels
+}  // namespace convoy::kernels::testing
 
 int main(int argc, char** argv) {
   try {
-    convoy::kernels::run(argc > 1 ? argv[1] : "");
+    convoy::kernels::testing::run(argc > 1 ? argv[1] : "");
     return 0;
   } catch (const std::exception& error) {
     fmt::print(stderr, "kernels_bandwidth: {}\n", error.what());

@@ -131,12 +131,12 @@ TEST(Add, RefusesOperandsOfDifferentLayouts) {
   }
 }
 
-Case dropout(const char* name, bool forward, float rate, Tensor x) {
+Case dropout(const char* name, bool forward, float rate, Tensor x, bool whole_samples = false) {
   const Shape shape = x.desc.shape;
   Case test{.name = std::string(name) + shape.to_string(),
             .maker =
                 [=](Backend backend, KernelRequest& request) {
-                  const DropoutProblem problem{.rate = rate, .layer = 3};
+                  const DropoutProblem problem{.rate = rate, .layer = 3, .whole_samples = whole_samples};
                   return forward ? dropout_forward(backend, problem, request)
                                  : dropout_backward(backend, problem, request);
                 },
@@ -156,6 +156,8 @@ TEST(Dropout, MatchesTheReference) {
     for (const float rate : {0.f, 0.3f, 0.5f}) {
       expect_matches_reference(dropout("dropout_forward ", true, rate, random.uniform(shape)));
       expect_matches_reference(dropout("dropout_backward ", false, rate, random.uniform(shape)));
+      expect_matches_reference(
+          dropout("dropout_forward of samples ", true, rate, random.uniform(shape), true));
     }
 }
 
@@ -165,6 +167,23 @@ TEST(Dropout, BackwardIsTheDerivative) {
   const Tensor dy = random.uniform({2, 5, 3, 3});
   const Tensor dx = run_reference(dropout("dropout_backward ", false, 0.4f, dy)).outputs[0];
   expect_gradient(dx.values, central_differences(forward, 0, {dy.values}), "dropout");
+}
+
+// Stochastic depth: samples are kept or dropped as a whole, in the right share, the same in
+// backward.
+TEST(Dropout, KeepsOrDropsWholeSamples) {
+  const int samples = 4096;
+  const Tensor ones = floats({samples, 3}, std::vector<double>(3 * samples, 1.0));
+  const Tensor y = run_reference(dropout("", true, 0.25f, ones, true)).outputs[0];
+  EXPECT_EQ(run_reference(dropout("", false, 0.25f, ones, true)).outputs[0].values, y.values);
+  double kept = 0;
+  for (int n = 0; n < samples; ++n) {
+    const double value = y.values[3 * n];
+    EXPECT_TRUE(value == 0 || value == static_cast<double>(1 / 0.75f)) << value;
+    EXPECT_TRUE(y.values[3 * n + 1] == value && y.values[3 * n + 2] == value) << "sample " << n;
+    kept += value != 0;
+  }
+  EXPECT_NEAR(kept / samples, 0.75, 5 * 0.0068);  // five standard deviations
 }
 
 TEST(Dropout, KeepsTheRightShareAndTheMean) {

@@ -27,6 +27,8 @@ std::vector<Plan> worth_timing(const Task& task, int of_each_engine) {
   std::map<Engine, int> taken;
   const std::vector<Plan> all = candidates(task);
   for (const Plan& plan : all) {
+    // No other engine comes near this one.
+    if (all.front().engine == Engine::depthwise && plan.engine != Engine::depthwise) continue;
     // Time one fallback only. With groups time both, because neither is always faster.
     const bool groups = task.geometry.groups > 1 && is_fallback(all.front().engine);
     if (is_fallback(plan.engine) && plan.engine != all.front().engine && !groups) continue;

@@ -24,6 +24,8 @@ const EngineEntry& entry_of(Engine engine) {
       return im2col_engine();
     case Engine::folded:
       return folded_engine();
+    case Engine::depthwise:
+      return depthwise_engine();
   }
   throw std::logic_error("unknown engine");
 }
@@ -56,7 +58,8 @@ std::vector<Plan> candidates(const Task& task) {
   // (the folded engine).
   const bool few = task.geometry.c <= 16;
   const Engine first = few ? Engine::folded : Engine::im2col, second = few ? Engine::im2col : Engine::folded;
-  for (const Engine engine : {Engine::matrix, first, second, Engine::gathered, Engine::direct})
+  for (const Engine engine :
+       {Engine::depthwise, Engine::matrix, first, second, Engine::gathered, Engine::direct})
     if (supports(engine, task))
       for (Plan& plan : candidates(engine, task)) plans.push_back(std::move(plan));
   // These engines sort their plans by time, so if the best plan does not fuse the extra work,
@@ -65,7 +68,8 @@ std::vector<Plan> candidates(const Task& task) {
   const auto able = std::find_if(plans.begin(), plans.end(), [](const Plan& plan) {
     return plan.engine == Engine::im2col || plan.engine == Engine::folded;
   });
-  if (task.has_extra() && able != plans.end() && able->fuses_extra)
+  const bool depthwise = !plans.empty() && plans.front().engine == Engine::depthwise;
+  if (task.has_extra() && able != plans.end() && able->fuses_extra && !depthwise)
     std::stable_partition(plans.begin(), plans.end(), fuses);
   if (plans.empty()) throw std::invalid_argument(fmt::format("conv2d: no engine does {}", task.to_string()));
   return plans;

@@ -142,6 +142,14 @@ std::vector<Layer> layers_in_groups() {
       {{2, 60, 7, 7}, {60, 4, 3, 3}, {.padding = {1, 1}, .groups = 15}},
       {{2, 21, 7, 7}, {14, 3, 3, 3}, {.padding = {1, 1}, .groups = 7, .bias = true}},
       {{2, 131, 6, 6}, {131, 1, 3, 3}, {.padding = {1, 1}, .groups = 131}},
+      // Depthwise: every filter and stride, many tiles a block, copies of 16, 8 and 4 bytes.
+      {{40, 96, 30, 29}, {96, 1, 3, 3}, {.padding = {1, 1}, .groups = 96, .bias = true, .relu = true}},
+      {{9, 58, 28, 28}, {58, 1, 3, 3}, {.padding = {1, 1}, .groups = 58, .input_relu = true}},
+      {{20, 144, 31, 28}, {144, 1, 3, 3}, {.stride = {2, 2}, .padding = {1, 1}, .groups = 144}},
+      {{12, 36, 14, 14}, {36, 1, 5, 5}, {.padding = {2, 2}, .groups = 36, .bias = true}},
+      {{12, 240, 15, 14}, {240, 1, 5, 5}, {.stride = {2, 2}, .padding = {2, 2}, .groups = 240}},
+      {{30, 96, 28, 28}, {96, 1, 7, 7}, {.padding = {3, 3}, .groups = 96, .bias = true}},
+      {{5, 64, 15, 15}, {64, 1, 7, 7}, {.stride = {2, 2}, .padding = {3, 3}, .groups = 64}},
   };
 }
 
@@ -169,7 +177,11 @@ std::string kind_of(const Layer& layer, const Task& task, const conv::Plan& plan
   const auto add = [&](std::int64_t value) { kind += " " + std::to_string(value); };
   add(plan.product.splits > 1);
   if (task.input_relu) kind += " masked";
-  if (plan.product.rung == gemm::Rung::wgmma) {
+  if (plan.engine == Engine::depthwise) {
+    add(task.geometry.r);
+    add(task.geometry.stride[0]);
+    add(std::gcd(c, 8));
+  } else if (plan.product.rung == gemm::Rung::wgmma) {
     add(c % 64 != 0);
     add(k % 64 != 0);
     add(task.geometry.y_pixels() > 25'000);

@@ -1,0 +1,28 @@
+#include "kernels/activation/activation.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+namespace convoy::kernels {
+
+const char* name_of(ActivationKind kind) {
+  constexpr const char* kNames[kActivationKinds] = {"clip",       "leaky_relu", "sigmoid", "hard_sigmoid",
+                                                    "hard_swish", "silu",       "gelu",    "gelu_tanh"};
+  return kNames[static_cast<int>(kind)];
+}
+
+void require_activation(const char* operation, const ActivationProblem& p) {
+  // Written so that NaN fails.
+  if (p.kind == ActivationKind::clip && !(p.min < p.max))
+    throw std::invalid_argument(
+        fmt::format("{}: clip from {} to {}, expected the first to be less", operation, p.min, p.max));
+  if (p.kind == ActivationKind::leaky_relu && !(p.slope >= 0))
+    throw std::invalid_argument(
+        fmt::format("{}: leaky_relu with slope {}, expected at least 0", operation, p.slope));
+  if (p.kind == ActivationKind::hard_sigmoid && !(p.slope > 0))
+    throw std::invalid_argument(
+        fmt::format("{}: hard_sigmoid with slope {}, expected more than 0", operation, p.slope));
+}
+
+}  // namespace convoy::kernels

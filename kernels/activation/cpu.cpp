@@ -1,0 +1,68 @@
+// Activations over the whole buffer, so that any layout works. oneDNN's turn NaN into numbers,
+// which would hide a run that diverges.
+#include "kernels/activation/activation.h"
+#include "kernels/activation/formulas.h"
+#include "kernels/device/host_kernel.h"
+#include "kernels/device/parallel.h"
+
+namespace convoy::kernels::cpu {
+namespace {
+
+template <ActivationKind kind>
+CONVOY_VECTORISED void forward_piece(const ActivationProblem& problem, const float* x, float* y,
+                                     std::int64_t count) {
+  const ActivationProblem p = problem;
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) y[i] = activation::value_of<kind>(p, x[i]);
+}
+
+template <ActivationKind kind>
+CONVOY_VECTORISED void backward_piece(const ActivationProblem& problem, const float* from, const float* dy,
+                                      float* dx, std::int64_t count) {
+  const ActivationProblem p = problem;
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) dx[i] = dy[i] * activation::derivative_of<kind>(p, from[i]);
+}
+
+}  // namespace
+
+Kernel activation_forward(const ActivationProblem& problem, KernelRequest& request) {
+  require_activation("activation_forward", problem);
+  require_counts("activation_forward", request, 1, 1);
+  match_layout("activation_forward", request.outputs[0], request.inputs[0]);
+  require_shape("activation_forward", "y", request.outputs[0], request.inputs[0].shape);
+  return activation::with_kind(problem.kind, [&](auto kind) {
+    return host_kernel(
+        [problem, y = request.outputs[0],
+         count = buffer_elements(request.inputs[0])](const BoundOperands& operands) {
+          parallel_pieces(count, kPiece, [&](std::int64_t begin, std::int64_t end) {
+            forward_piece<decltype(kind)::value>(problem, operands.in(0) + begin, operands.out(0) + begin,
+                                                 end - begin);
+          });
+          if (activation::value_of<decltype(kind)::value>(problem, 0.0f) != 0)
+            clear_channel_padding(y, operands.out(0));
+        },
+        {{0, 0}});
+  });
+}
+
+Kernel activation_backward(const ActivationProblem& problem, KernelRequest& request) {
+  require_activation("activation_backward", problem);
+  require_counts("activation_backward", request, 2, 1);
+  match_layout("activation_backward", request.inputs[1], request.inputs[0]);
+  match_layout("activation_backward", request.outputs[0], request.inputs[0]);
+  for (const TensorDesc& input : request.inputs)
+    require_shape("activation_backward", "an input", input, request.outputs[0].shape);
+  return activation::with_kind(problem.kind, [&](auto kind) {
+    return host_kernel(
+        [problem, count = buffer_elements(request.inputs[0])](const BoundOperands& operands) {
+          parallel_pieces(count, kPiece, [&](std::int64_t begin, std::int64_t end) {
+            backward_piece<decltype(kind)::value>(problem, operands.in(0) + begin, operands.in(1) + begin,
+                                                  operands.out(0) + begin, end - begin);
+          });
+        },
+        {{0, 0}, {1, 0}});
+  });
+}
+
+}  // namespace convoy::kernels::cpu

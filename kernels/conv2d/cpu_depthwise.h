@@ -1,0 +1,15 @@
+// Gradients of large depthwise filters on the host, for which oneDNN has no direct algorithm: its
+// fallback takes 25 times as long.
+#pragma once
+
+#include <optional>
+
+#include "kernels/conv2d/conv2d.h"
+
+namespace convoy::kernels::cpu {
+
+// Returns nothing for problems that are oneDNN's: other groups, filters up to 3x3, images that are
+// not both in the same blocked layout.
+std::optional<Kernel> depthwise_backward_weights(const Conv2dProblem& problem, KernelRequest& request);
+
+}  // namespace convoy::kernels::cpu

@@ -1,0 +1,16 @@
+// Softmax over the channels, of every row of a matrix or every pixel of an image.
+//   softmax_forward   {x} -> {y}        y may be x
+//   softmax_backward  {y, dy} -> {dx}   dx = y (dy - sum(y dy)); dx may be y or dy
+// [N, C, H, W] or [N, C], all of one layout. For the loss see kernels/softmax_cross_entropy.
+#pragma once
+
+#include "kernels/device/kernel.h"
+
+namespace convoy::kernels {
+
+struct SoftmaxProblem {};
+
+CONVOY_KERNEL(softmax_forward, SoftmaxProblem);
+CONVOY_KERNEL(softmax_backward, SoftmaxProblem);
+
+}  // namespace convoy::kernels

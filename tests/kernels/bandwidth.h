@@ -1,0 +1,28 @@
+// What kernels_bandwidth measures.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "kernels/device/kernel.h"
+#include "kernels/device/sample_transform.h"
+
+namespace convoy::kernels::testing {
+
+inline TensorDesc desc(DType type, Shape shape) {
+  return {type, shape, shape.rank() == 4 ? Layout::channels_last : Layout::row_major, nullptr};
+}
+
+struct Measured {
+  std::string name;
+  std::function<Kernel(KernelRequest&)> make;
+  std::vector<TensorDesc> inputs, outputs;
+  std::vector<int> unread = {};                  // inputs that the kernel does not read
+  std::vector<SampleTransform> transforms = {};  // the last input, if the operation has transforms
+};
+
+// Operations of MobileNetV2, EfficientNet-B0 and ConvNeXt-T.
+void add_mobile_layers(std::vector<Measured>& rows, DType type);
+
+}  // namespace convoy::kernels::testing
