@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Checks the style in seconds: of all files format, includes, scripts and spelling, of a change the
-# columns of its comments.
+# Checks the style in seconds: format, columns of comments, includes, scripts and spelling.
 # Usage: jobs/check_style.sh [--tidy BUILD] [BASE]
 #   BASE          commit before the change; default: the merge base with main, on main HEAD~1, and
 #                 HEAD if that is a merge, whose branch was checked
@@ -9,7 +8,7 @@
 # Every finding is printed with its file and line, and the exit status is 1 if there are any. A tool
 # that is missing is named and left out.
 set -euo pipefail
-case "${1:-}" in -h | --help) sed -n '2,10p' "$0" | cut -c3-; exit 0 ;; esac
+case "${1:-}" in -h | --help) sed -n '2,9p' "$0" | cut -c3-; exit 0 ;; esac
 fail_usage() { echo "check_style.sh: $*; see --help" >&2; exit 2; }
 build=''
 if [ "${1:-}" = --tidy ]; then
@@ -63,13 +62,14 @@ fi
 
 finding "includes that go up or sideways" tests/include_order.sh
 
-# Of the lines that the change adds, those that are comment alone.
+# Lines that are comment alone: of all sources, and of what the change adds to scripts.
 long_comments() {
-  git diff -U0 --no-color --dst-prefix=b/ "$base" -- '*.cpp' '*.h' '*.cu' '*.cuh' '*.sh' '*.sbatch' '*CMakeLists.txt' |
+  printf '%s\n' "${all_sources[@]}" | LC_ALL=C.UTF-8 xargs -d '\n' grep -nP '^(?=\s*//).{101,}'
+  git diff -U0 --no-color --dst-prefix=b/ "$base" -- '*.sh' '*.sbatch' '*CMakeLists.txt' |
     awk '/^\+\+\+ / { file = substr($2, 3) }
          /^@@/ { split($3, at, ","); line = substr(at[1], 2) - 1 }
          /^\+/ && !/^\+\+\+ / { ++line; print file ":" line ":\t" substr($0, 2) }' |
-    LC_ALL=C.UTF-8 grep -P '\t(?=\s*(//|# )).{101,}'
+    LC_ALL=C.UTF-8 grep -P '\t(?=\s*# ).{101,}'
 }
 finding "comments of more than 100 columns" long_comments
 

@@ -1,4 +1,5 @@
-// The candidates: each algorithm's placement, in its own order or a list schedule's, made to fit the memory limits.
+// The candidates: each algorithm's placement, in its own order or a list schedule's, made to fit
+// the memory limits.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -168,7 +169,8 @@ void Partitioner::try_tighter(Entry& best) const {
 
 std::vector<Partitioner::Entry> Partitioner::make_all() const {
   std::vector<Algorithm> wanted = {options_.algorithm};
-  // First the two that are cheap and come close to the bound on graphs with much work to share, then the longest.
+  // First the two that are cheap and come close to the bound on graphs with much work to share,
+  // then the longest.
   if (options_.algorithm == Algorithm::kImprove)
     wanted = {Algorithm::kEtf,    Algorithm::kHeft,       Algorithm::kMetis,
               Algorithm::kParDnn, Algorithm::kContiguous, Algorithm::kOneDevice};

@@ -1,5 +1,5 @@
-// The improvement of the best candidate: better starts, the local search for as long as there is time, and for tiny graphs all
-// placements.
+// The improvement of the best candidate: better starts, the local search for as long as there is
+// time, and for tiny graphs all placements.
 #include <algorithm>
 #include <future>
 #include <memory>
@@ -14,7 +14,8 @@
 namespace convoy::partition {
 namespace {
 
-// Beyond so many nodes and edges the search gets a share of the time that the rest took, and no second search helps.
+// Beyond so many nodes and edges the search gets a share of the time that the rest took, and no
+// second search helps.
 constexpr std::int64_t kSmall = 20000;
 
 std::int64_t size_of(const TaskGraph& graph) { return std::int64_t{graph.node_count()} + graph.edge_count(); }
@@ -25,7 +26,8 @@ Placement on_more_devices(Placement placement, DeviceIndex devices) {
   return placement;
 }
 
-// Fewer devices of a machine whose devices are interchangeable, and the best placement on them without a search.
+// Fewer devices of a machine whose devices are interchangeable, and the best placement on them
+// without a search.
 class FewerDevices {
  public:
   FewerDevices(const CostModel& wide, DeviceIndex devices)

@@ -1,5 +1,5 @@
-// The partitioner's parts: the candidates and how they are made to fit (candidates.cpp), the improvement of the best
-// (improved.cpp), and what is made of them (partition.cpp).
+// The partitioner's parts: the candidates and how they are made to fit (candidates.cpp), the
+// improvement of the best (improved.cpp), and what is made of them (partition.cpp).
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): small, seedable and, unlike the standard library's distributions, the
-// same everywhere.
+// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): small, seedable and, unlike the standard library's
+// distributions, the same everywhere.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// For tools that slow a kernel down a hundredfold (jobs/sanitize_gpu.sh): with CONVOY_BRIEF_TESTS set, tests run every kernel
-// that they would run, on fewer shapes and for fewer steps.
+// For tools that slow a kernel down a hundredfold (jobs/sanitize_gpu.sh): with CONVOY_BRIEF_TESTS
+// set, tests run every kernel that they would run, on fewer shapes and for fewer steps.
 #pragma once
 
 #include <cstdlib>

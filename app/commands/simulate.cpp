@@ -1,5 +1,5 @@
-// `convoy simulate`: simulates a placement from a file, with --model the scaling of a training, or with --jobs the
-// sharing of a device.
+// `convoy simulate`: simulates a placement from a file, with --model the scaling of a training, or
+// with --jobs the sharing of a device.
 #include "app/commands/simulate.h"
 
 #include <fmt/format.h>
@@ -32,8 +32,8 @@ void check_limits(const CostModel& cost, const Simulation& simulation, const std
   }
 }
 
-// `mode` is the flag that says what is simulated; it is empty for a placement. Throws UsageError for flags of another
-// mode.
+// `mode` is the flag that says what is simulated; it is empty for a placement. Throws UsageError
+// for flags of another mode.
 void check_mode(const CLI::App& verb, const std::string& mode) {
   for (const CLI::Option* option :
        verb.get_options([](const CLI::Option* given) { return given->count() > 0; })) {

@@ -19,7 +19,8 @@ enum class Order : std::uint8_t { shuffled, sequential };
 enum class BatchOutput : std::uint8_t {
   images,      // float32 [C, H, W]: threads of the host resample, change and normalise
   cuts,        // decoded pixels of the parts that are needed, with the transforms that a device applies
-  transforms,  // no pixels: the device holds a set of pixels of one shape, to which the transforms' offsets refer
+  transforms,  // no pixels: the device holds a set of pixels of one shape, to which the transforms' offsets
+               // refer
   labels,      // neither: for a stage of a partitioned step that reads no images
 };
 

@@ -146,8 +146,8 @@ __global__ void __launch_bounds__(kReduceThreads, 1)
   }
 }
 
-void settle_vectors(const char* operation, std::initializer_list<TensorDesc*> vectors, DType type,
-                    const Shape& shape) {
+void require_vectors(const char* operation, std::initializer_list<TensorDesc*> vectors, DType type,
+                     const Shape& shape) {
   for (TensorDesc* desc : vectors) {
     require_layout(operation, *desc, Layout::row_major);
     require_dtype(operation, "a per-channel operand", *desc, type);
@@ -162,7 +162,7 @@ Kernel batch_norm_statistics(const BatchNormProblem&, KernelRequest& request) {
   require_counts(operation, request, 1, 1);
   require_activation_layout(operation, request.inputs[0]);
   const ImageExtents e = image_extents(request.inputs[0].shape);
-  settle_vectors(operation, {&request.outputs[0]}, DType::f64, {2, e.c});
+  require_vectors(operation, {&request.outputs[0]}, DType::f64, {2, e.c});
   const DType type = common_dtype(operation, {&request.inputs[0]});
   const ColumnGrid grid = statistics_grid(e, type, Matrix<float, 1>::kRows);
   const auto body = [=](const BoundOperands& operands, unsigned* tickets, Stream stream) {
@@ -187,8 +187,8 @@ Kernel batch_norm_backward_reduce(const BatchNormProblem& problem, KernelRequest
   auto& in = request.inputs;
   auto& out = request.outputs;
   const ImageExtents e = image_extents(in[0].shape);
-  settle_vectors(operation, {&in[1], &out[0]}, DType::f64, {2, e.c});
-  settle_vectors(operation, {&in[2], &in[3], &out[1], &out[2]}, DType::f32, {e.c});
+  require_vectors(operation, {&in[1], &out[0]}, DType::f64, {2, e.c});
+  require_vectors(operation, {&in[2], &in[3], &out[1], &out[2]}, DType::f32, {e.c});
   std::vector<const TensorDesc*> activations;
   for (const int at : {0, 4, y_at, dy2_at})
     if (at < inputs && !(at == y_at && problem.relu_mask))

@@ -68,7 +68,7 @@ Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request) {
       forward_descriptor(at, x.layout == Layout::row_major ? onednn::desc_of(x) : onednn::any_desc(x),
                          onednn::open_desc_of(weights, at.weights), bias, onednn::open_desc_of(y));
   onednn::require_layout(weights, wanted.weights_desc());
-  onednn::settle_images(y, wanted.dst_desc(), x);
+  onednn::choose_image_layout(y, wanted.dst_desc(), x);
   onednn::Sequence sequence;
   const Buffer source = sequence.in_layout(onednn::input(0, onednn::desc_of(x)), wanted.src_desc());
   const Buffer filters =
@@ -89,7 +89,7 @@ Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request
       hint(at, dx, weights, dy), algorithm::convolution_direct, onednn::open_desc_of(dx),
       onednn::any_desc(weights, at.weights), onednn::any_desc(dy), at.strides, at.dilations, at.padding,
       at.padding);
-  onednn::settle_images(dx, wanted.diff_src_desc(), dy);
+  onednn::choose_image_layout(dx, wanted.diff_src_desc(), dy);
   onednn::require_layout(weights, wanted.weights_desc());
   onednn::Sequence sequence;
   const Buffer gradient = sequence.in_layout(onednn::input(0, onednn::desc_of(dy)), wanted.diff_dst_desc());

@@ -51,13 +51,6 @@ Kernel ticketed_kernel(Body body, int tickets, std::vector<std::pair<int, int>> 
 // Requires the layout of activations on the device: channels_last for four extents, else row_major.
 void require_activation_layout(std::string_view operation, TensorDesc& desc);
 void require_activation_layouts(std::string_view operation, KernelRequest& request);
-// The former names of the two functions above.
-inline void settle_activation(std::string_view operation, TensorDesc& desc) {
-  require_activation_layout(operation, desc);
-}
-inline void settle_activations(std::string_view operation, KernelRequest& request) {
-  require_activation_layouts(operation, request);
-}
 // Returns the element type of the first operand, f32 or bf16. Throws std::invalid_argument if
 // another operand differs.
 DType common_dtype(std::string_view operation, const std::vector<const TensorDesc*>& descs);

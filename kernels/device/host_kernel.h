@@ -94,17 +94,6 @@ void require_row_major(std::string_view operation, KernelRequest& request);
 // Gives an operand whose layout is open the layout of `other`. Throws if it has another one.
 void match_layout(std::string_view operation, TensorDesc& desc, const TensorDesc& other);
 
-// The former names of the three functions above.
-inline void settle(std::string_view operation, TensorDesc& desc, Layout layout) {
-  require_layout(operation, desc, layout);
-}
-inline void settle_row_major(std::string_view operation, KernelRequest& request) {
-  require_row_major(operation, request);
-}
-inline void settle_like(std::string_view operation, TensorDesc& desc, const TensorDesc& other) {
-  match_layout(operation, desc, other);
-}
-
 // The extents of a tensor seen as images. [N, C] counts as [N, C, 1, 1].
 struct ImageExtents {
   std::int64_t n, c, h, w;

@@ -154,7 +154,7 @@ void require_layout(TensorDesc& tensor, const memory::desc& chosen) {
   tensor.opaque = std::make_shared<ChosenLayout>(chosen);
 }
 
-void settle_images(TensorDesc& tensor, const memory::desc& chosen, const TensorDesc& other) {
+void choose_image_layout(TensorDesc& tensor, const memory::desc& chosen, const TensorDesc& other) {
   require_layout(tensor, chosen);
   if (tensor.layout != Layout::opaque) return;
   if (other.layout == Layout::any || other.layout == Layout::opaque)

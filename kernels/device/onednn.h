@@ -66,7 +66,7 @@ inline dnnl::memory::desc open_desc_of(const TensorDesc& tensor) {
 void require_layout(TensorDesc& tensor, const dnnl::memory::desc& chosen);
 // Does so for images. Other kernels read these, so an opaque layout will not do: if oneDNN's choice
 // is none of ours (blocks of four channels), they get the layout of `other`.
-void settle_images(TensorDesc& tensor, const dnnl::memory::desc& chosen, const TensorDesc& other);
+void choose_image_layout(TensorDesc& tensor, const dnnl::memory::desc& chosen, const TensorDesc& other);
 
 // A buffer that is an operand of the kernel, or in its workspace.
 struct Buffer {

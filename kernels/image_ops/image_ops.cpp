@@ -25,9 +25,9 @@ void check_image_ops(const ImageOpsProblem& problem, KernelRequest& request) {
   require_dtype(operation, "y", request.outputs[0], DType::u8);
   require_shape(operation, "transforms", request.inputs[1], {images[0], sizeof(SampleTransform)});
   require_shape(operation, "y", request.outputs[0], images);
-  settle(operation, request.inputs[0], Layout::channels_last);
-  settle(operation, request.inputs[1], Layout::row_major);
-  settle(operation, request.outputs[0], Layout::channels_last);
+  require_layout(operation, request.inputs[0], Layout::channels_last);
+  require_layout(operation, request.inputs[1], Layout::row_major);
+  require_layout(operation, request.outputs[0], Layout::channels_last);
 }
 
 }  // namespace convoy::kernels

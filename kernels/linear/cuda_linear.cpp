@@ -21,8 +21,8 @@ struct Extents {
   std::size_t x_bytes() const { return std::size_t(n * in) * bytes_of(type); }
 };
 
-Extents settle_linear(const char* operation, const LinearProblem& problem, TensorDesc& x, TensorDesc& weights,
-                      TensorDesc& y, TensorDesc* bias, bool gradient) {
+Extents require_linear(const char* operation, const LinearProblem& problem, TensorDesc& x,
+                       TensorDesc& weights, TensorDesc& y, TensorDesc* bias, bool gradient) {
   for (TensorDesc* desc : {&x, &weights, &y}) require_activation_layout(operation, *desc);
   const ImageExtents image = image_extents(x.shape);
   Extents e{image.n,    image.c * image.pixels(), y.shape[1], image.pixels(), image.c,
@@ -74,8 +74,8 @@ void unflatten(const Extents& e, const void* rows, void* images, Stream stream) 
 Kernel linear_forward(const LinearProblem& problem, KernelRequest& request) {
   const char* operation = "linear_forward";
   require_counts(operation, request, problem.bias ? 3 : 2, 1);
-  const Extents e = settle_linear(operation, problem, request.inputs[0], request.inputs[1],
-                                  request.outputs[0], problem.bias ? &request.inputs[2] : nullptr, false);
+  const Extents e = require_linear(operation, problem, request.inputs[0], request.inputs[1],
+                                   request.outputs[0], problem.bias ? &request.inputs[2] : nullptr, false);
   gemm::Problem product = product_of(e, e.type, e.n, e.out, e.in);
   product.transpose_b = true;
   product.bias = problem.bias;
@@ -102,8 +102,8 @@ Kernel linear_forward(const LinearProblem& problem, KernelRequest& request) {
 Kernel linear_backward_data(const LinearProblem& problem, KernelRequest& request) {
   const char* operation = "linear_backward_data";
   require_counts(operation, request, 2, 1);
-  const Extents e = settle_linear(operation, problem, request.outputs[0], request.inputs[1],
-                                  request.inputs[0], nullptr, false);
+  const Extents e = require_linear(operation, problem, request.outputs[0], request.inputs[1],
+                                   request.inputs[0], nullptr, false);
   const gemm::Problem product = product_of(e, e.type, e.n, e.in, e.out);
   const gemm::Plan plan = gemm::chosen(product);
   Kernel kernel;
@@ -127,8 +127,8 @@ Kernel linear_backward_data(const LinearProblem& problem, KernelRequest& request
 Kernel linear_backward_weights(const LinearProblem& problem, KernelRequest& request) {
   const char* operation = "linear_backward_weights";
   require_counts(operation, request, 2, problem.bias ? 2 : 1);
-  const Extents e = settle_linear(operation, problem, request.inputs[0], request.outputs[0],
-                                  request.inputs[1], problem.bias ? &request.outputs[1] : nullptr, true);
+  const Extents e = require_linear(operation, problem, request.inputs[0], request.outputs[0],
+                                   request.inputs[1], problem.bias ? &request.outputs[1] : nullptr, true);
   gemm::Problem product = product_of(e, DType::f32, e.out, e.in, e.n);
   product.transpose_a = true;
   const gemm::Plan plan = gemm::chosen(product);

@@ -47,7 +47,7 @@ __global__ void mix_packs(const T* x, const MixParameters* parameters, T* y, con
 }  // namespace
 
 Kernel mix_forward(const MixProblem&, KernelRequest& request) {
-  settle_activation("mix_forward", request.inputs[0]);
+  require_activation_layout("mix_forward", request.inputs[0]);
   check_mix(request);
   const Shape s = request.inputs[0].shape;
   const DType type = common_dtype("mix_forward", {&request.inputs[0]});

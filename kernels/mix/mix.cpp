@@ -19,8 +19,8 @@ void check_mix(KernelRequest& request) {
   require_shape(operation, "mix", request.inputs[1], {kMixWords});
   require_shape(operation, "y", request.outputs[0], x.shape);
   require_dtype(operation, "y", request.outputs[0], x.dtype);
-  settle(operation, request.inputs[1], Layout::row_major);
-  settle_like(operation, request.outputs[0], x);
+  require_layout(operation, request.inputs[1], Layout::row_major);
+  match_layout(operation, request.outputs[0], x);
 }
 
 }  // namespace convoy::kernels

@@ -5,7 +5,7 @@
 namespace convoy::kernels::reference {
 
 Kernel mix_forward(const MixProblem&, KernelRequest& request) {
-  settle_row_major("mix_forward", request);
+  require_row_major("mix_forward", request);
   check_mix(request);
   const Shape shape = request.inputs[0].shape;
   return host_kernel([=](const BoundOperands& operands) {

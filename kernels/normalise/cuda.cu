@@ -73,9 +73,9 @@ auto* kernel_for(int padded) {
 Kernel normalise_forward(const NormaliseProblem& problem, KernelRequest& request) {
   const char* operation = "normalise_forward";
   check_normalise(problem, request);
-  settle(operation, request.inputs[0], Layout::channels_last);
-  settle(operation, request.inputs[1], Layout::row_major);
-  settle(operation, request.outputs[0], Layout::channels_last);
+  require_layout(operation, request.inputs[0], Layout::channels_last);
+  require_layout(operation, request.inputs[1], Layout::row_major);
+  require_layout(operation, request.outputs[0], Layout::channels_last);
   const Shape y = request.outputs[0].shape;
   const DType type = common_dtype(operation, {&request.outputs[0]});
   const std::int64_t pixels = y[2] * y[3], blocks = ceil_div(pixels, kThreads * kPixelsOfThread);

@@ -9,9 +9,9 @@ namespace convoy::kernels::reference {
 
 Kernel normalise_forward(const NormaliseProblem& problem, KernelRequest& request) {
   check_normalise(problem, request);
-  settle("normalise_forward", request.inputs[0], Layout::channels_last);
-  settle("normalise_forward", request.inputs[1], Layout::row_major);
-  settle("normalise_forward", request.outputs[0], Layout::row_major);
+  require_layout("normalise_forward", request.inputs[0], Layout::channels_last);
+  require_layout("normalise_forward", request.inputs[1], Layout::row_major);
+  require_layout("normalise_forward", request.outputs[0], Layout::row_major);
   const Shape y = request.outputs[0].shape;
   const std::int64_t channels = request.inputs[0].shape[1];
   return host_kernel([=](const BoundOperands& operands) {

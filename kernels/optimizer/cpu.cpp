@@ -168,7 +168,7 @@ void update_piece(const Plan& plan, const Piece& piece, const Update& update, co
 
 Kernel optimizer_update(const OptimizerProblem& problem, KernelRequest& request) {
   require_counts("optimizer_update", request, optimizer_inputs(problem), 0);
-  settle_row_major("optimizer_update", request);
+  require_row_major("optimizer_update", request);
   for (const TensorDesc& input : request.inputs)
     require_shape("optimizer_update", "a buffer", input, request.inputs[0].shape);
   const Plan plan{problem, cut(problem.segments)};
@@ -203,7 +203,7 @@ Kernel moving_average(const MovingAverageProblem& problem, KernelRequest& reques
 
 Kernel squared_norm(const SquaredNormProblem&, KernelRequest& request) {
   require_counts("squared_norm", request, 1, 1);
-  settle_row_major("squared_norm", request);
+  require_row_major("squared_norm", request);
   require_shape("squared_norm", "the sum", request.outputs[0], {1});
   require_dtype("squared_norm", "the sum", request.outputs[0], DType::f64);
   const std::int64_t count = request.inputs[0].shape.elements(), pieces = (count + kPiece - 1) / kPiece;

@@ -225,12 +225,12 @@ Settings settings_of(const OptimizerProblem& p) {
 void check_update(const char* operation, const OptimizerProblem& problem, KernelRequest& request) {
   require_counts(operation, request, optimizer_inputs(problem), request.outputs.empty() ? 0 : 1);
   for (TensorDesc& input : request.inputs) {
-    settle(operation, input, Layout::row_major);
+    require_layout(operation, input, Layout::row_major);
     require_shape(operation, "a buffer", input, request.inputs[0].shape);
     require_dtype(operation, "a buffer", input, DType::f32);
   }
   for (TensorDesc& copy : request.outputs) {
-    settle(operation, copy, Layout::row_major);
+    require_layout(operation, copy, Layout::row_major);
     require_shape(operation, "the copy", copy, request.inputs[0].shape);
     require_dtype(operation, "the copy", copy, DType::bf16);
   }
@@ -276,8 +276,8 @@ Kernel optimizer_update(const OptimizerProblem& problem, KernelRequest& request)
 Kernel squared_norm(const SquaredNormProblem&, KernelRequest& request) {
   const char* operation = "squared_norm";
   require_counts(operation, request, 1, 1);
-  settle(operation, request.inputs[0], Layout::row_major);
-  settle(operation, request.outputs[0], Layout::row_major);
+  require_layout(operation, request.inputs[0], Layout::row_major);
+  require_layout(operation, request.outputs[0], Layout::row_major);
   require_dtype(operation, "the gradients", request.inputs[0], DType::f32);
   require_shape(operation, "the sum", request.outputs[0], {1});
   require_dtype(operation, "the sum", request.outputs[0], DType::f64);

@@ -20,7 +20,7 @@ int optimizer_states(const OptimizerProblem& problem) {
 std::int64_t check_moving_average(KernelRequest& request) {
   const char* operation = "moving_average";
   require_counts(operation, request, 2, 0);
-  settle_row_major(operation, request);
+  require_row_major(operation, request);
   for (const TensorDesc& input : request.inputs) {
     require_dtype(operation, "a buffer", input, DType::f32);
     require_shape(operation, "a buffer", input, request.inputs[0].shape);
@@ -31,7 +31,7 @@ std::int64_t check_moving_average(KernelRequest& request) {
 void check_clip_scale(KernelRequest& request) {
   const char* operation = "clip_scale";
   require_counts(operation, request, 1, 1);
-  settle_row_major(operation, request);
+  require_row_major(operation, request);
   require_shape(operation, "the sum of squares", request.inputs[0], {1});
   require_dtype(operation, "the sum of squares", request.inputs[0], DType::f64);
   require_shape(operation, "the scale", request.outputs[0], {1});

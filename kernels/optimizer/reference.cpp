@@ -73,7 +73,7 @@ void adamw(const OptimizerProblem& problem, const Slice& slice, std::uint64_t st
 Kernel optimizer_update(const OptimizerProblem& problem, KernelRequest& request) {
   const int states = optimizer_states(problem), inputs = optimizer_inputs(problem);
   require_counts("optimizer_update", request, inputs, 0);
-  settle_row_major("optimizer_update", request);
+  require_row_major("optimizer_update", request);
   for (const TensorDesc& input : request.inputs)
     require_shape("optimizer_update", "a buffer", input, request.inputs[0].shape);
   return host_kernel([=](const BoundOperands& operands) {
@@ -99,7 +99,7 @@ Kernel optimizer_update(const OptimizerProblem& problem, KernelRequest& request)
 
 Kernel squared_norm(const SquaredNormProblem&, KernelRequest& request) {
   require_counts("squared_norm", request, 1, 1);
-  settle_row_major("squared_norm", request);
+  require_row_major("squared_norm", request);
   require_shape("squared_norm", "the sum", request.outputs[0], {1});
   require_dtype("squared_norm", "the sum", request.outputs[0], DType::f64);
   return host_kernel([count = request.inputs[0].shape.elements()](const BoundOperands& operands) {

@@ -232,9 +232,9 @@ __global__ void __launch_bounds__(kTileColumns, 4)
 Kernel resample_forward(const ResampleProblem& problem, KernelRequest& request) {
   const char* operation = "resample_forward";
   check_resample(problem, request);
-  settle(operation, request.inputs[0], Layout::row_major);
-  settle(operation, request.inputs[1], Layout::row_major);
-  settle(operation, request.outputs[0], Layout::channels_last);
+  require_layout(operation, request.inputs[0], Layout::row_major);
+  require_layout(operation, request.inputs[1], Layout::row_major);
+  require_layout(operation, request.outputs[0], Layout::channels_last);
   const Shape images = request.outputs[0].shape;
   // Tiles are equally wide, and a block has a thread for each column, in whole warps.
   const std::int64_t column_tiles = ceil_div(images[3], kTileColumns);

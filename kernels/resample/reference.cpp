@@ -61,9 +61,9 @@ void resample(const std::uint8_t* cut, const SampleTransform& transform, const R
 
 Kernel resample_forward(const ResampleProblem& problem, KernelRequest& request) {
   check_resample(problem, request);
-  settle("resample_forward", request.inputs[0], Layout::row_major);
-  settle("resample_forward", request.inputs[1], Layout::row_major);
-  settle("resample_forward", request.outputs[0], Layout::channels_last);
+  require_layout("resample_forward", request.inputs[0], Layout::row_major);
+  require_layout("resample_forward", request.inputs[1], Layout::row_major);
+  require_layout("resample_forward", request.outputs[0], Layout::channels_last);
   const Shape images = request.outputs[0].shape;
   return host_kernel([=](const BoundOperands& operands) {
     const StepControl* control = operands.control();

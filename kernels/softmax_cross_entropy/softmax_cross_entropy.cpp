@@ -14,7 +14,7 @@ namespace {
 bool mixes(const KernelRequest& request) { return request.inputs.size() > 2; }
 
 void check(std::string_view operation, std::string_view output, KernelRequest& request) {
-  settle_row_major(operation, request);
+  require_row_major(operation, request);
   const Shape& rows = request.inputs[0].shape;
   if (rows.rank() != 2)
     throw std::invalid_argument(

@@ -21,7 +21,8 @@ TaskGraph generate_character_crn(const GeneratorOptions& options);
 TaskGraph generate_wide_resnet(const GeneratorOptions& options);
 // A transformer: layers × heads, attention and feed-forward at op granularity.
 TaskGraph generate_transformer(const GeneratorOptions& options);
-// An Eidetic-3D-LSTM-like net: layers × time steps, each cell recalling a window of earlier memories.
+// An Eidetic-3D-LSTM-like net: layers × time steps, each cell recalling a window of earlier
+// memories.
 TaskGraph generate_e3d(const GeneratorOptions& options);
 // A random layered graph, `degree` edges a node on average, for limits and fuzzing.
 TaskGraph generate_random(const GeneratorOptions& options, double degree = 10);

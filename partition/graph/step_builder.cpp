@@ -69,7 +69,8 @@ NodeIndex StepBuilder::sum(const std::string& name, Bytes bytes, const std::vect
   return gradients.size() == 1 ? gradients[0] : add("gradients/" + name + "/sum", 0, bytes, gradients);
 }
 
-// An owner comes before all that share its variable, so in reverse order its weight gradients are complete.
+// An owner comes before all that share its variable, so in reverse order its weight gradients are
+// complete.
 void StepBuilder::add_backward(ForwardOp& op) {
   const NodeIndex gradient = sum(op.name, op.output_bytes, op.gradients);
   std::vector<NodeIndex> kept = {gradient};

@@ -1,4 +1,5 @@
-// Storage and checks of the task graph: ids to indices, CSR rows, topological order, one printed cycle.
+// Storage and checks of the task graph: ids to indices, CSR rows, topological order, one printed
+// cycle.
 #include "partition/graph/task_graph.h"
 
 #include <fmt/format.h>
@@ -284,7 +285,8 @@ void TaskGraphBuilder::report_cycle(const std::vector<EdgeIndex>& waiting) const
   fail(node_position_.empty() ? kNone : node_position_[node], "cycle: " + text);
 }
 
-// Groups come with any numbers; inside they are 0 … count-1 by first appearance. A group's pins must agree.
+// Groups come with any numbers; inside they are 0 … count-1 by first appearance. A group's pins
+// must agree.
 void TaskGraphBuilder::renumber_groups() {
   TaskGraph& graph = graph_;
   graph.pin_.resize(graph.pin_.empty() ? 0 : graph.time_.size(), kNone);

@@ -1,7 +1,8 @@
-// The task graph that the partitioner places: nodes with time and memory, edges with bytes, stored compactly.
+// The task graph that the partitioner places: nodes with time and memory, edges with bytes, stored
+// compactly.
 //
-// Quantities are 64-bit integers throughout: times in nanoseconds, sizes in bytes. Integers make a schedule
-// reproducible to the bit and let an incremental re-simulation stop where nothing changed.
+// Quantities are 64-bit integers throughout: times in nanoseconds, sizes in bytes. Integers make a
+// schedule reproducible to the bit and let an incremental re-simulation stop where nothing changed.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +36,8 @@ struct TaskNode {
   std::int32_t colocate = kNone;  // nodes of one group share a device
 };
 
-// Immutable. Out-edges of a node are contiguous and sorted by consumer; in-edges refer to the same indices.
+// Immutable. Out-edges of a node are contiguous and sorted by consumer; in-edges refer to the same
+// indices.
 class TaskGraph {
  public:
   NodeIndex node_count() const { return static_cast<NodeIndex>(time_.size()); }
@@ -76,7 +78,8 @@ class TaskGraph {
     return {in_edge_.data() + in_begin_[node], static_cast<std::size_t>(in_degree(node))};
   }
 
-  // Microsoft's files give the time of a transfer instead of its bytes; a machine then adds its latency only.
+  // Microsoft's files give the time of a transfer instead of its bytes; a machine then adds its
+  // latency only.
   bool has_transfer_times() const { return !transfer_.empty(); }
   Nanoseconds transfer_time(EdgeIndex edge) const { return transfer_[edge]; }
 
@@ -89,13 +92,16 @@ class TaskGraph {
 
   std::span<const NodeIndex> topological_order() const { return order_; }  // by Kahn, ties by index
   Nanoseconds total_time() const { return total_time_; }
-  // The greatest common divisor of all times: what a device is busy is a multiple of it. 0 when every time is 0.
+  // The greatest common divisor of all times: what a device is busy is a multiple of it. 0 when
+  // every time is 0.
   Nanoseconds time_divisor() const { return time_divisor_; }
   Bytes total_resident_bytes() const { return total_resident_; }
 
-  // The longest path by node times alone, in nanoseconds: no schedule on unit-speed devices is shorter.
+  // The longest path by node times alone, in nanoseconds: no schedule on unit-speed devices is
+  // shorter.
   Nanoseconds critical_path() const { return critical_path_; }
-  // max(critical path, total time / devices), the bound that the tables quote, rounded up to what sums of times can reach.
+  // max(critical path, total time / devices), the bound that the tables quote, rounded up to what
+  // sums of times can reach.
   Nanoseconds lower_bound(std::int32_t devices) const;
 
  private:
@@ -120,8 +126,9 @@ class TaskGraph {
   std::int64_t micro_batches_ = 0;
 };
 
-// Collects nodes and edges, then checks and stores them. Every error is a std::runtime_error whose text
-// starts with `where` (a file's name), and names the line (where one was given), the node and the field.
+// Collects nodes and edges, then checks and stores them. Every error is a std::runtime_error whose
+// text starts with `where` (a file's name), and names the line (where one was given), the node and
+// the field.
 class TaskGraphBuilder {
  public:
   explicit TaskGraphBuilder(std::string where = "graph") : where_(std::move(where)) {}
@@ -142,7 +149,8 @@ class TaskGraphBuilder {
   void set_micro_batches(std::int64_t count) { graph_.micro_batches_ = count; }
   void set_line_of(std::function<std::int64_t(std::int64_t)> line_of) { line_of_ = std::move(line_of); }
 
-  // Unknown and repeated ids, duplicate edges and cycles (one is printed) end here. Leaves the builder empty.
+  // Unknown and repeated ids, duplicate edges and cycles (one is printed) end here. Leaves the
+  // builder empty.
   TaskGraph build();
   [[noreturn]] void fail(std::int64_t position, std::string what) const;
 

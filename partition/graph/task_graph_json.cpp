@@ -1,5 +1,5 @@
-// Reads task graphs from JSON, ours and Microsoft's, in one pass over the file without building a document: a graph
-// of a million nodes is 200 MB of text.
+// Reads task graphs from JSON, ours and Microsoft's, in one pass over the file without building a
+// document: a graph of a million nodes is 200 MB of text.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -62,7 +62,8 @@ class Packer {
 
   bool done() const { return result_.bytes <= reachable_; }
 
-  // Each buffer into the smallest gap between those that are live with it; above them when there is none.
+  // Each buffer into the smallest gap between those that are live with it; above them when there is
+  // none.
   void try_order(const Order& order) {
     if (done()) return;
     std::vector<std::int64_t> offset(buffers_.size(), 0);
@@ -89,7 +90,8 @@ class Packer {
     order_ = order;
   }
 
-  // What ended up on top was placed too late: it goes first, again and again, while a small budget lasts.
+  // What ended up on top was placed too late: it goes first, again and again, while a small budget
+  // lasts.
   void promote() {
     constexpr std::int64_t kBudget = 40'000'000, kMostRounds = 300;  // comparisons, orders
     const auto count = static_cast<std::int64_t>(buffers_.size());

@@ -9,7 +9,8 @@
 namespace convoy::partition {
 namespace {
 
-// What a node needs while it runs, whatever else is where: its unit's parameters, its inputs and its output.
+// What a node needs while it runs, whatever else is where: its unit's parameters, its inputs and
+// its output.
 struct Need {
   Bytes resident = 0, inputs = 0, output = 0;
   Bytes total() const { return resident + inputs + output; }

@@ -117,8 +117,8 @@ Bytes all_limits(const Machine& machine) {
   return sum;
 }
 
-// A topological order in which what comes before the cut stands right before its first reader: layers stay together, and
-// parameters with them. The rest follows.
+// A topological order in which what comes before the cut stands right before its first reader:
+// layers stay together, and parameters with them. The rest follows.
 std::vector<NodeIndex> near_readers(const TaskGraph& graph, NodeIndex cut) {
   std::vector<NodeIndex> order;
   std::vector<std::size_t> next(static_cast<std::size_t>(graph.node_count()), 0);  // input to look at

@@ -128,8 +128,8 @@ double Fitter::cut_time(std::int32_t unit, const std::vector<DeviceIndex>& devic
   return sum + 1;
 }
 
-// What each unit would free on the device at that time: its parameters, outputs that no one else there still
-// needs, and tensors that only it still needs there.
+// What each unit would free on the device at that time: its parameters, outputs that no one else
+// there still needs, and tensors that only it still needs there.
 std::vector<Fitter::Eviction> Fitter::evictions(const Attempt& attempt, DeviceIndex device,
                                                 Nanoseconds time) const {
   const std::vector<DeviceIndex>& device_of = attempt.placement.device_of;
@@ -206,8 +206,8 @@ bool Fitter::greedy_round(Attempt& best) {
   return true;
 }
 
-// Moves that do not raise the excess, until it is gone or time is up: random ones, and evictions from the device that
-// exceeds its limit most.
+// Moves that do not raise the excess, until it is gone or time is up: random ones, and evictions
+// from the device that exceeds its limit most.
 void Fitter::search(Attempt& best, std::int64_t most_moves) {
   const DeviceIndex devices = machine_.device_count();
   if (devices < 2 || units_.count() == 0) return;

@@ -1,5 +1,5 @@
-// Memory limits: ParDNN's step 2. Finds a placement whose simulated memory stays within every device's limit,
-// or says what makes that impossible.
+// Memory limits: ParDNN's step 2. Finds a placement whose simulated memory stays within every
+// device's limit, or says what makes that impossible.
 #pragma once
 
 #include <chrono>
@@ -11,15 +11,18 @@
 
 namespace convoy::partition {
 
-// Whether the simulation keeps to every limit, and by how many bytes it exceeds them, summed over devices.
+// Whether the simulation keeps to every limit, and by how many bytes it exceeds them, summed over
+// devices.
 Bytes memory_overflow(const Machine& machine, const Simulation& simulation);
 
-// A proof, in one line, that no placement can fit: a node whose own parameters, inputs and output exceed
-// every device; a colocation group, pinned nodes or all nodes together whose resident bytes do (with a
-// common divisor also by what it leaves of each device); units too large to share devices.
+// A proof, in one line, that no placement can fit: a node whose own parameters, inputs and output
+// exceed every device; a colocation group, pinned nodes or all nodes together whose resident bytes
+// do (with a common divisor also by what it leaves of each device); units too large to share
+// devices.
 std::optional<std::string> infeasibility_certificate(const CostModel& cost, const Units& units);
 
-// With less than this on each of equal devices nothing fits: the largest need of a node, or the resident bytes divided evenly.
+// With less than this on each of equal devices nothing fits: the largest need of a node, or the
+// resident bytes divided evenly.
 Bytes memory_floor(const CostModel& cost, const Units& units);
 
 struct OverflowResult {
@@ -28,8 +31,8 @@ struct OverflowResult {
   bool proven = false;                 // whether `reason` is a proof
 };
 
-// How hard to try. kQuick: the greedy and a short search; kThorough: a search until the time is up, then all
-// placements of a small graph (devices^units up to 2^20).
+// How hard to try. kQuick: the greedy and a short search; kThorough: a search until the time is up,
+// then all placements of a small graph (devices^units up to 2^20).
 enum class Effort { kQuick, kThorough };
 
 // Min-knapsack greedy: where a device exceeds its limit, the units live at its peak are moved to

@@ -88,8 +88,8 @@ struct MetisGraph {
   }
 };
 
-// METIS tells standard output when a part gets no vertex, as where one node outweighs two shares; a reader of `--json` expects
-// one object there. The library has no switch for it.
+// METIS tells standard output when a part gets no vertex, as where one node outweighs two shares; a
+// reader of `--json` expects one object there. The library has no switch for it.
 class QuietStandardOutput {
  public:
   QuietStandardOutput() : one_at_a_time_(mutex()) {
@@ -127,8 +127,9 @@ Placement place_by_metis(const CostModel& cost, const Units& units) {
   idx_t options[METIS_NOPTIONS];
   METIS_SetDefaultOptions(options);
   options[METIS_OPTION_SEED] = 1;
-  // Ten refinement rounds a level are METIS's default; on large graphs they are half of all time spent and change little:
-  // the second to the third take a quarter of the time for 0.8 % of the cut of a random graph of a million nodes.
+  // Ten refinement rounds a level are METIS's default; on large graphs they are half of all time
+  // spent and change little: the second to the third take a quarter of the time for 0.8 % of the
+  // cut of a random graph of a million nodes.
   constexpr idx_t kLarge = 200'000, kVeryLarge = 500'000;
   if (vertices > kLarge) options[METIS_OPTION_NITER] = vertices > kVeryLarge ? 1 : 3;
   std::vector<idx_t> part(vertices, 0);

@@ -15,8 +15,8 @@ class Candidates {
  public:
   void add(NodeIndex node, Nanoseconds arrival) { arriving_.emplace(arrival, node); }
 
-  // The first node that passes `keep` and its start not before `free`; kNone when there is none. `free` never
-  // decreases.
+  // The first node that passes `keep` and its start not before `free`; kNone when there is none.
+  // `free` never decreases.
   template <typename Level, typename Keep>
   std::pair<Nanoseconds, NodeIndex> first(Nanoseconds free, const Level& level, const Keep& keep) {
     for (;;) {
@@ -116,8 +116,8 @@ class Etf {
     return resident_[device] <= cost_.machine().device(device).memory_limit - graph_.resident_bytes(node);
   }
 
-  // The pair of earliest start; among equals the higher bottom level. When nothing fits, limits are ignored:
-  // the overflow handling comes later and can still find room.
+  // The pair of earliest start; among equals the higher bottom level. When nothing fits, limits are
+  // ignored: the overflow handling comes later and can still find room.
   void place_next() {
     struct Choice {
       Nanoseconds start = kNever;

@@ -55,7 +55,8 @@ class Heft {
     return static_cast<Nanoseconds>(transfer_weight_ * static_cast<double>(transfer));
   }
 
-  // When the node's inputs are on each device: with equal links, all devices but the producers' see one time.
+  // When the node's inputs are on each device: with equal links, all devices but the producers' see
+  // one time.
   void find_ready(NodeIndex node) {
     std::fill(ready_.begin(), ready_.end(), 0);
     const DeviceIndex devices = result_.devices;

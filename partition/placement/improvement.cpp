@@ -1,4 +1,5 @@
-// The local search around the critical path: what is kept and for how long it goes on. Its moves are in local_search_moves.cpp.
+// The local search around the critical path: what is kept and for how long it goes on. Its moves
+// are in local_search_moves.cpp.
 #include "partition/placement/improvement.h"
 
 #include <algorithm>
@@ -137,8 +138,8 @@ void LocalSearch::return_to_best() {
   restart_from(best_.device_of, simulate(cost_, best_, Detail::kTimes));
 }
 
-// Moves keep orders as far as they can; now and then list scheduling finds a better order for the same
-// devices.
+// Moves keep orders as far as they can; now and then list scheduling finds a better order for the
+// same devices.
 void LocalSearch::list_again() {
   recomputed_at_listing_ = state_->nodes_recomputed();
   Placement listed{cost_.device_count(), state_->devices(), {}};
@@ -166,8 +167,8 @@ Placement LocalSearch::run(ImprovementCounts* counts) {
       if (stale_ || since_refresh_ >= kRefreshEvery) refresh();
       ++since_refresh_;
       ++since_best_;
-      ++counts_
-            .tried;  // also what pins or groups refuse: where they leave nothing to move, the limit still ends it
+      ++counts_.tried;  // also what pins or groups refuse: where they leave nothing to move, the limit still
+                        // ends it
       step();
     }
   keep_best();

@@ -78,7 +78,8 @@ void LocalSearch::try_run(std::size_t at) {
   decide(state_->move(moves_, limit()));
 }
 
-// Nodes on one device joined by edges that cost at least a random share of one of the node's own edges.
+// Nodes on one device joined by edges that cost at least a random share of one of the node's own
+// edges.
 void LocalSearch::try_cluster(NodeIndex node) {
   const DeviceIndex home = state_->device_of(node);
   const std::int64_t in = graph_.in_degree(node), out = graph_.out_degree(node);

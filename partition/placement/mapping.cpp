@@ -76,15 +76,16 @@ class Mapper {
     }
   }
 
-  // What an edge costs if cut: the part of its transfer that the slack between its ends cannot hide.
+  // What an edge costs if cut: the part of its transfer that the slack between its ends cannot
+  // hide.
   Nanoseconds exposed(EdgeIndex edge) const {
     const NodeIndex from = graph_.source(edge), to = graph_.target(edge);
     const Nanoseconds slack = latest(to) - earliest_[from] - cost_.average_time(from);
     return std::max<Nanoseconds>(0, cost_.transfer_time(edge) - std::max<Nanoseconds>(0, slack));
   }
 
-  // Load within the cluster's span plus exposed communication with all other devices; then the lighter
-  // device.
+  // Load within the cluster's span plus exposed communication with all other devices; then the
+  // lighter device.
   DeviceIndex choose(const std::vector<NodeIndex>& cluster) {
     std::fill(saved_.begin(), saved_.end(), 0);
     const auto count = [&](EdgeIndex edge, NodeIndex other) {

@@ -66,8 +66,8 @@ class Refiner {
     return !moves_.empty() && try_moves();
   }
 
-  // Where the path crosses from device a to b: the stretch behind the crossing goes to a, and what a runs
-  // meanwhile goes to b.
+  // Where the path crosses from device a to b: the stretch behind the crossing goes to a, and what
+  // a runs meanwhile goes to b.
   bool swap_paths() {
     bool improved = false;
     for (std::size_t i = 1; i < path_.size() && within_budget(); ++i) {
@@ -88,7 +88,8 @@ class Refiner {
     return improved;
   }
 
-  // Each node of the path to a device of one of its neighbours, where the estimate promises a shorter path.
+  // Each node of the path to a device of one of its neighbours, where the estimate promises a
+  // shorter path.
   bool switch_nodes() {
     bool improved = false;
     for (const NodeIndex node : path_) {

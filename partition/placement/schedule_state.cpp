@@ -26,9 +26,9 @@ ScheduleState::ScheduleState(const CostModel& cost, std::span<const DeviceIndex>
       in_edge_.push_back({graph_.source(edge), edge, cost.transfer_time(edge)});
     in_begin_.push_back(static_cast<EdgeIndex>(in_edge_.size()));
   }
-  // By start; nodes that last no time come before what starts with them, producers before consumers. Devices'
-  // own orders agree with this, because on one device only a node without time can share its start with the
-  // next.
+  // By start; nodes that last no time come before what starts with them, producers before
+  // consumers. Devices' own orders agree with this, because on one device only a node without time
+  // can share its start with the next.
   struct Place {
     Nanoseconds start, finish;
     NodeIndex node;
@@ -212,7 +212,8 @@ bool ScheduleState::move(std::span<const Reassignment> nodes, Nanoseconds limit)
   return propagate(limit);
 }
 
-// A key between the node's producers and consumers and, within that, where its inputs arrive on the device.
+// A key between the node's producers and consumers and, within that, where its inputs arrive on the
+// device.
 void ScheduleState::choose_key(NodeIndex node, DeviceIndex device) {
   Key low = 0, high = std::numeric_limits<Key>::max();
   for (const EdgeIndex edge : graph_.in_edges(node)) low = std::max(low, node_[graph_.source(edge)].key);

@@ -1,10 +1,10 @@
 // A schedule that can be changed a little and re-simulated at the cost of what the change reaches.
 //
-// Every node has a key; keys grow along every edge and along every device's order, so a device's order is its
-// nodes by key and any choice of devices is free of deadlock. A move gives nodes another device (and may give
-// a single node another key); starts are then recomputed in the order of keys, stopping where nothing
-// changed; under contention they are followed from the first event that the change can touch
-// (contended_times.h). The simulator remains the judge of the result.
+// Every node has a key; keys grow along every edge and along every device's order, so a device's
+// order is its nodes by key and any choice of devices is free of deadlock. A move gives nodes
+// another device (and may give a single node another key); starts are then recomputed in the order
+// of keys, stopping where nothing changed; under contention they are followed from the first event
+// that the change can touch (contended_times.h). The simulator remains the judge of the result.
 #pragma once
 
 #include <optional>
@@ -45,15 +45,16 @@ class ScheduleState {
 
   // When the node's inputs would be on `device` with everything else as it is.
   Nanoseconds arrival(NodeIndex node, DeviceIndex device) const;
-  // The longest path through the node if it alone moved to `device`, by the current starts and the last
-  // tails.
+  // The longest path through the node if it alone moved to `device`, by the current starts and the
+  // last tails.
   Nanoseconds estimate(NodeIndex node, DeviceIndex device) const;
 
   // Moves nodes and re-simulates. Gives up once the makespan is bound to exceed `limit`, leaving an
-  // unfinished state that only rollback() mends. Returns whether it finished; then commit() or rollback()
-  // decides.
+  // unfinished state that only rollback() mends. Returns whether it finished; then commit() or
+  // rollback() decides.
   bool move(std::span<const Reassignment> nodes, Nanoseconds limit);
-  // The same for one node that may also change its place in the order, to start about when its inputs arrive.
+  // The same for one node that may also change its place in the order, to start about when its
+  // inputs arrive.
   bool move_in_time(NodeIndex node, DeviceIndex device, Nanoseconds limit);
   void commit() {
     log_.clear();
@@ -65,16 +66,17 @@ class ScheduleState {
   void compute_tails();
   Nanoseconds tail(NodeIndex node) const { return node_[node].tail; }
 
-  // A longest chain of nodes from time zero to the makespan, each starting when the one before allows. Of
-  // several causes a producer is taken before the device's previous node, or after it. Under
-  // contention a transfer may wait for others: then both ends of those are in it, too.
+  // A longest chain of nodes from time zero to the makespan, each starting when the one before
+  // allows. Of several causes a producer is taken before the device's previous node, or after it.
+  // Under contention a transfer may wait for others: then both ends of those are in it, too.
   void critical_path(std::vector<NodeIndex>& path, bool producers_first = true) const;
 
   std::int64_t nodes_recomputed() const { return recomputed_; }
 
  private:
   using Key = std::int64_t;
-  // One cache line: a change reaches nodes all over a graph, and what it needs of each is then one miss.
+  // One cache line: a change reaches nodes all over a graph, and what it needs of each is then one
+  // miss.
   struct alignas(64) NodeState {
     Key key;
     Nanoseconds start, finish;

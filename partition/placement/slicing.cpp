@@ -1,5 +1,5 @@
-// ParDNN's graph slicing: primary clusters by repeated critical paths with communication, then secondary
-// ones.
+// ParDNN's graph slicing: primary clusters by repeated critical paths with communication, then
+// secondary ones.
 #include <algorithm>
 #include <limits>
 
@@ -8,8 +8,9 @@
 namespace convoy::partition {
 namespace {
 
-// Works on positions in a reversed topological order, with the out-edges in one row after the other: the levels are computed
-// K + 1 times, and on a large graph the way through memory is what that costs.
+// Works on positions in a reversed topological order, with the out-edges in one row after the
+// other: the levels are computed K + 1 times, and on a large graph the way through memory is what
+// that costs.
 class Slicer {
  public:
   explicit Slicer(const CostModel& cost)
@@ -36,8 +37,8 @@ class Slicer {
       slices.primary.push_back(follow(heaviest()));
     }
     compute_levels();
-    // Levels stay those of the graph after the primary clusters: a bound for what is left, and one pass in
-    // all.
+    // Levels stay those of the graph after the primary clusters: a bound for what is left, and one
+    // pass in all.
     std::vector<std::pair<Nanoseconds, std::int32_t>> by_level;
     for (std::size_t at = node_.size(); at-- > 0;)
       if (level_[at] != kTaken) by_level.emplace_back(level_[at], static_cast<std::int32_t>(at));

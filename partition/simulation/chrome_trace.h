@@ -1,4 +1,5 @@
-// A simulated schedule as Chrome trace JSON (the Trace Event Format of chrome://tracing and Perfetto).
+// A simulated schedule as Chrome trace JSON (the Trace Event Format of chrome://tracing and
+// Perfetto).
 #pragma once
 
 #include <string>

@@ -191,8 +191,8 @@ Nanoseconds shortest_critical_path(const CostModel& cost) {
   return longest;
 }
 
-// A device of speed s that is busy for b gets at most s b of work done, and a node is at least its least s b, which run
-// times rounded to whole nanoseconds put below its time.
+// A device of speed s that is busy for b gets at most s b of work done, and a node is at least its
+// least s b, which run times rounded to whole nanoseconds put below its time.
 Nanoseconds balanced_work(const CostModel& cost) {
   if (!cost.graph().kinds().empty()) {
     Nanoseconds sum = 0;

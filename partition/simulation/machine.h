@@ -1,5 +1,5 @@
-// The machine that a task graph is placed on: devices with speed and memory, and what a transfer between them
-// costs.
+// The machine that a task graph is placed on: devices with speed and memory, and what a transfer
+// between them costs.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,8 @@ struct Device {
   std::string kind;  // which of a node's times it is; may be empty
 };
 
-// A transfer of b bytes arrives latency + b / bytes_per_ns nanoseconds after it starts. 1 byte/ns is 1 GB/s.
+// A transfer of b bytes arrives latency + b / bytes_per_ns nanoseconds after it starts. 1 byte/ns
+// is 1 GB/s.
 struct Link {
   Nanoseconds latency = 0;
   double bytes_per_ns = 1;
@@ -32,8 +33,8 @@ class Machine {
  public:
   // `devices` alike, every pair joined by the same link.
   static Machine uniform(DeviceIndex devices, Link link, Bytes memory_limit = kUnlimited);
-  // Nodes of `devices_per_node` devices: one link inside a node (NVLink), another between nodes (the
-  // network).
+  // Nodes of `devices_per_node` devices: one link inside a node (NVLink), another between nodes
+  // (the network).
   static Machine cluster(DeviceIndex nodes, DeviceIndex devices_per_node, Link inside, Link between,
                          Bytes memory_limit = kUnlimited);
 
@@ -49,8 +50,8 @@ class Machine {
   }
   void set_link(DeviceIndex from, DeviceIndex to, Link link);
 
-  // With contention each device sends one tensor at a time and receives one at a time, first come first
-  // served; without it every transfer has its link for itself.
+  // With contention each device sends one tensor at a time and receives one at a time, first come
+  // first served; without it every transfer has its link for itself.
   bool contention() const { return contention_; }
   void set_contention(bool contention) { contention_ = contention; }
 
@@ -89,7 +90,8 @@ class CostModel {
   Nanoseconds transfer_time(EdgeIndex edge, DeviceIndex from, DeviceIndex to) const {
     return from == to ? 0 : different_transfer_time(edge, from, to);
   }
-  // For different devices of a machine with equal links, or the average over the pairs of another machine.
+  // For different devices of a machine with equal links, or the average over the pairs of another
+  // machine.
   Nanoseconds transfer_time(EdgeIndex edge) const { return average_transfer_[edge]; }
   // The same for all edges that leave a node.
   std::span<const Nanoseconds> transfer_times(NodeIndex node) const {
@@ -108,8 +110,8 @@ class CostModel {
   }
   // Whether all edges of the node move the same tensor, so that one number describes each transfer.
   bool one_size(NodeIndex node) const { return all_one_size_ || one_size_[node]; }
-  // Without contention and with one tensor a producer, each transfer depends on its two ends alone: an incremental
-  // re-simulation then gives the simulator's own times.
+  // Without contention and with one tensor a producer, each transfer depends on its two ends alone:
+  // an incremental re-simulation then gives the simulator's own times.
   bool transfers_independent() const { return all_one_size_ && !machine_.contention(); }
 
  private:
@@ -141,8 +143,9 @@ class CostModel {
   std::vector<bool> one_size_;
 };
 
-// max(critical path without communication on the fastest device, total time / sum of speeds), in the whole nanoseconds that
-// nodes run; with devices alike the second is rounded up to a multiple of the times' common divisor. No schedule is shorter.
+// max(critical path without communication on the fastest device, total time / sum of speeds), in
+// the whole nanoseconds that nodes run; with devices alike the second is rounded up to a multiple
+// of the times' common divisor. No schedule is shorter.
 Nanoseconds makespan_lower_bound(const CostModel& cost);
 
 }  // namespace convoy::partition

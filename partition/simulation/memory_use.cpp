@@ -7,8 +7,8 @@
 namespace convoy::partition {
 namespace {
 
-// At one instant, what ended is freed first, then what starts is allocated, then what lasted no time is
-// freed.
+// At one instant, what ended is freed first, then what starts is allocated, then what lasted no
+// time is freed.
 enum Kind : std::int8_t { kFree, kAllocate, kFreeInstant };
 struct Change {
   Nanoseconds time;

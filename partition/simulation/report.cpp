@@ -67,7 +67,8 @@ class Page {
     return page_.end_timeline(height);
   }
 
-  // Neighbours whose gap cannot be seen are one rectangle; wide nodes keep their own and their name.
+  // Neighbours whose gap cannot be seen are one rectangle; wide nodes keep their own and their
+  // name.
   void nodes(std::size_t device, double top) {
     constexpr std::array<const char*, 6> kColors = {"#4878a8", "#5f9e6e", "#b5651d",
                                                     "#8d6fb0", "#c0576a", "#5ba3a8"};

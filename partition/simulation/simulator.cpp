@@ -59,7 +59,8 @@ class EventLoop {
   Simulation run();
 
  private:
-  // What one node's end looks up of another, side by side: on large graphs each look-up is a cache miss.
+  // What one node's end looks up of another, side by side: on large graphs each look-up is a cache
+  // miss.
   struct NodeState {
     Nanoseconds ready_at, priority, run_time;
     EdgeIndex waiting;  // for so many producers
@@ -97,8 +98,8 @@ class EventLoop {
   std::vector<Nanoseconds> exposed_from_;
   NodeIndex last_started_ = kNone;
   std::vector<Nanoseconds> arrival_;  // scratch of send(), by device
-  // Scratch of send(), by device: the edge that takes longest, and the most bytes of any, which files that give times may
-  // have on another edge.
+  // Scratch of send(), by device: the edge that takes longest, and the most bytes of any, which
+  // files that give times may have on another edge.
   std::vector<EdgeIndex> slowest_;
   std::vector<Bytes> most_bytes_;
   std::vector<DeviceIndex> receivers_;
@@ -112,7 +113,8 @@ void EventLoop::release(NodeIndex node) {
   if (order_ == nullptr) device_[state.device].arriving.emplace(state.ready_at, node);
 }
 
-// One transfer's arrival; under contention the links of both ends are taken first come first served.
+// One transfer's arrival; under contention the links of both ends are taken first come first
+// served.
 Nanoseconds EventLoop::transfer(NodeIndex node, EdgeIndex edge, DeviceIndex from, DeviceIndex to,
                                 Nanoseconds now) {
   Nanoseconds start = now;
@@ -196,8 +198,8 @@ void EventLoop::account_wait(DeviceIndex index, NodeIndex node, Nanoseconds now)
   if (now > idle_from) result_.use[index].exposed_transfer += now - idle_from;
 }
 
-// The edges of what starts now, and the consumers of what started before it, whose edges are there by now: needed when the
-// nodes end, and far apart in memory.
+// The edges of what starts now, and the consumers of what started before it, whose edges are there
+// by now: needed when the nodes end, and far apart in memory.
 void EventLoop::fetch_ahead(NodeIndex node) {
   __builtin_prefetch(graph_.successors(node).data());
   __builtin_prefetch(cost_.transfer_times(node).data());
@@ -241,7 +243,8 @@ Simulation EventLoop::run() {
       if (std::exchange(dirty_[index], false)) try_start(index, now);
     now = *std::min_element(next_event_.begin(), next_event_.end());
     if (now == kNever) report_deadlock();
-    // All that ends now ends before anything starts, so that a choice sees every node that is ready.
+    // All that ends now ends before anything starts, so that a choice sees every node that is
+    // ready.
     for (DeviceIndex index = 0; index < devices_; ++index) {
       if (next_event_[index] != now) continue;
       dirty_[index] = true;

@@ -1,5 +1,6 @@
-// The main of tests that run on several ranks: MPI once for all of them, rank 0 prints the tests' names, the
-// others their failures alone, and the program fails on every rank when it failed on one.
+// The main of tests that run on several ranks: MPI once for all of them, rank 0 prints the tests'
+// names, the others their failures alone, and the program fails on every rank when it failed on
+// one.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -21,12 +22,13 @@ class FailuresOnly : public testing::EmptyTestEventListener {
                  test_ ? test_->test_suite_name() : "?", test_ ? test_->name() : "?",
                  result.file_name() ? result.file_name() : "?", result.line_number(), result.message());
   }
-  // GoogleTest holds its lock while it reports a failure: asked for the current test then, it would wait for ever.
+  // GoogleTest holds its lock while it reports a failure: asked for the current test then, it would
+  // wait for ever.
   const testing::TestInfo* test_ = nullptr;
 };
 
-// Ranks must run the same tests: a rank that skips ahead after a failure would meet the others in another
-// collective. So every test ends in a barrier.
+// Ranks must run the same tests: a rank that skips ahead after a failure would meet the others in
+// another collective. So every test ends in a barrier.
 class BarrierAfterTest : public testing::EmptyTestEventListener {
   void OnTestEnd(const testing::TestInfo& test) override { world().barrier(test.name()); }
 };

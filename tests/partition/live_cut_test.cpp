@@ -1,5 +1,6 @@
-// The bytes that every order must hold. Wrong would be: a bound above what some placement needs (a false proof), one that
-// misses the activations between forward and backward, or a spread that ignores pins, groups or limits.
+// The bytes that every order must hold. Wrong would be: a bound above what some placement needs (a
+// false proof), one that misses the activations between forward and backward, or a spread that
+// ignores pins, groups or limits.
 #include "partition/memory/live_cut.h"
 
 #include <gtest/gtest.h>

@@ -84,7 +84,8 @@ TEST(LowerBound, CountsRunTimesAsRounded) {
   EXPECT_EQ(bound_of(graph_in_ns(std::vector<Nanoseconds>(8, 2)), machine), 4);
 }
 
-// 25 ns a device cannot be met by 10 ns nodes: 30 ns is as good as it gets, and what comes first gets there.
+// 25 ns a device cannot be met by 10 ns nodes: 30 ns is as good as it gets, and what comes first
+// gets there.
 TEST(LowerBound, StopsTheSearchWhereLoadsCannotBeEven) {
   const TaskGraph graph = graph_in_ns({10, 10, 10, 10, 10});
   const Machine machine = Machine::uniform(2, {0, 1});

@@ -1,4 +1,5 @@
-// Memory limits: never exceeded, and no feasible instance called infeasible where moving nodes can fix it.
+// Memory limits: never exceeded, and no feasible instance called infeasible where moving nodes can
+// fix it.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -100,7 +101,8 @@ TEST(Memory, ExactlyFittingParametersAreSpread) {
   for (const DeviceUse& use : result.simulation.use) EXPECT_LE(use.peak_bytes, 100);
 }
 
-// Every placement of a small graph by list scheduling: the reference for feasibility and for the makespan.
+// Every placement of a small graph by list scheduling: the reference for feasibility and for the
+// makespan.
 struct Exhaustive {
   bool feasible = false;
   Nanoseconds best = std::numeric_limits<Nanoseconds>::max();

@@ -1,4 +1,5 @@
-// Properties of every algorithm on every shape of graph, and the promise that improvement is never worse.
+// Properties of every algorithm on every shape of graph, and the promise that improvement is never
+// worse.
 #include "partition/partition.h"
 
 #include <gtest/gtest.h>
@@ -250,7 +251,8 @@ TEST(ScheduleState, ExceedsLimitsAsTheSimulationDoes) {
   EXPECT_LT(exceeded, 1000);
 }
 
-// After any sequence of moves, kept or undone, the incremental times are those of a fresh simulation.
+// After any sequence of moves, kept or undone, the incremental times are those of a fresh
+// simulation.
 void expect_times_of_simulation(bool contention) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     testing::Shape shape{.nodes = 120, .edge_share = 0.05};
@@ -304,7 +306,8 @@ void expect_times_of_simulation(bool contention) {
 TEST(ScheduleState, EqualsSimulationAfterRandomMoves) { expect_times_of_simulation(false); }
 TEST(ScheduleState, EqualsSimulationUnderContention) { expect_times_of_simulation(true); }
 
-// The published figures, in µs: heft, contiguous, metis were measured with other programs on this model.
+// The published figures, in µs: heft, contiguous, metis were measured with other programs on this
+// model.
 
 class SharedGraphs : public ::testing::Test {
  protected:

@@ -1,4 +1,5 @@
-// The readers: what a file says is what the graph holds, and every defect is one line that names its place.
+// The readers: what a file says is what the graph holds, and every defect is one line that names
+// its place.
 #include "partition/graph/read_task_graph.h"
 
 #include <gtest/gtest.h>
@@ -252,7 +253,8 @@ TEST(ReadTaskGraph, KeepsMicrosoftsLimits) {
                std::runtime_error);
 }
 
-// Random bytes changed in valid files: an error or a graph, never a crash (run with the asan+ubsan preset too).
+// Random bytes changed in valid files: an error or a graph, never a crash (run with the asan+ubsan
+// preset too).
 TEST(ReadTaskGraph, SurvivesDamagedFiles) {
   const std::string ours =
       task_graph_json(testing::random_graph(3, {.nodes = 12, .edge_share = 0.3, .groups = 3, .pins = 3}));

@@ -1,4 +1,5 @@
-// The simulator against schedules worked out by hand, and its accounting against recomputation from the result.
+// The simulator against schedules worked out by hand, and its accounting against recomputation from
+// the result.
 #include "partition/simulation/simulator.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +18,8 @@ namespace {
 using testing::graph_of;
 
 TEST(Simulator, SendsOnceAndOverlaps) {
-  // 0 on device 0 feeds 1 and 2 on device 1 and 3 on device 0; a transfer takes 5 µs + 1000 B / 1 B/ns = 6 µs.
+  // 0 on device 0 feeds 1 and 2 on device 1 and 3 on device 0; a transfer takes 5 µs + 1000 B / 1
+  // B/ns = 6 µs.
   const TaskGraph graph = graph_of({10, 4, 4, 20}, {{0, 1}, {0, 2}, {0, 3}});
   const Machine machine = Machine::uniform(2, {5000, 1});
   const CostModel cost(graph, machine);
@@ -54,7 +56,8 @@ TEST(Simulator, ContentionSerialisesTransfers) {
   EXPECT_EQ(simulate(cost, {3, {0, 1, 2}, {}}).makespan, 4000);
 }
 
-// Nodes 0 on device 0 and 1 on device 1 end at the same moment and send 3000 ns of link time to device 2 each.
+// Nodes 0 on device 0 and 1 on device 1 end at the same moment and send 3000 ns of link time to
+// device 2 each.
 TEST(Simulator, ContentionMakesSendersToOneDeviceTakeTurns) {
   const TaskGraph graph = graph_of({1, 1, 1, 1}, {{0, 2}, {1, 3}}, 3000);
   Machine machine = Machine::uniform(3, {500, 1});
@@ -73,7 +76,8 @@ TEST(Simulator, ContentionMakesSendersToOneDeviceTakeTurns) {
   EXPECT_EQ(result.makespan, 8500);
 }
 
-// Three edges of different sizes to device 1, the largest neither first nor last, and a small one to device 2.
+// Three edges of different sizes to device 1, the largest neither first nor last, and a small one
+// to device 2.
 TEST(Simulator, SendsTheLargestEdgeOfEachDevice) {
   TaskGraphBuilder builder;
   for (int node = 0; node < 5; ++node) {
@@ -145,7 +149,8 @@ TEST(Simulator, NamesADeadlock) {
   }
 }
 
-// Recomputes a schedule from its own order by relaxation, without events: an independent oracle for times and memory.
+// Recomputes a schedule from its own order by relaxation, without events: an independent oracle for
+// times and memory.
 struct Oracle {
   std::vector<Nanoseconds> start, finish;
   std::vector<Bytes> peak;

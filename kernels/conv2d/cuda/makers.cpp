@@ -40,7 +40,7 @@ Task task_of(const char* operation, Direction direction, const Conv2dProblem& pr
   return task;
 }
 
-void settle_bias(const char* operation, TensorDesc& desc, std::int64_t k) {
+void require_bias(const char* operation, TensorDesc& desc, std::int64_t k) {
   require_layout(operation, desc, Layout::row_major);
   require_dtype(operation, "the bias", desc, DType::f32);
   require_shape(operation, "the bias", desc, {k});
@@ -102,7 +102,7 @@ Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request) {
   require_counts(operation, request, problem.bias ? 3 : 2, problem.statistics ? 2 : 1);
   TensorDesc &x = request.inputs[0], &weights = request.inputs[1], &y = request.outputs[0];
   for (TensorDesc* desc : {&x, &weights, &y}) require_activation_layout(operation, *desc);
-  if (problem.bias) settle_bias(operation, request.inputs[2], weights.shape[0]);
+  if (problem.bias) require_bias(operation, request.inputs[2], weights.shape[0]);
   const DType type = common_dtype(operation, {&x, &weights, &y});
   Task task = task_of(operation, Direction::forward, problem, x.shape, weights.shape, y, type);
   task.relu = problem.relu;
@@ -159,7 +159,7 @@ Kernel conv2d_backward_weights(const Conv2dProblem& problem, KernelRequest& requ
   TensorDesc &x = request.inputs[0], &dy = request.inputs[1], &dweights = request.outputs[0];
   for (TensorDesc* desc : {&x, &dy, &dweights}) require_activation_layout(operation, *desc);
   require_dtype(operation, "dweights", dweights, DType::f32);
-  if (problem.bias) settle_bias(operation, request.outputs[1], dweights.shape[0]);
+  if (problem.bias) require_bias(operation, request.outputs[1], dweights.shape[0]);
   const DType type = common_dtype(operation, {&x, &dy});
   const Task task =
       task_of(operation, Direction::backward_weights, problem, x.shape, dweights.shape, dy, type);

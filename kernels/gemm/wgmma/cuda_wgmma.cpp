@@ -33,11 +33,9 @@ double with_memory(const Problem& problem, const Sm90Tile& tile, const Schedule&
 // (docs/results/training.md).
 double sm90_expected_time(const Problem& problem, int tile_index, int splits, double bytes, bool has_partials,
                           bool windows) {
-  constexpr double kSlowness[] = {
-      0.95, 0.95, 0.97, 1.1, 1.4, 1.4, 1.2,
-      // Measured time of a stage's products, by tile, relative to 1 cycle for 32 elements of the
-      // tile.
-      1.09, 1.08, 0.97, 1.13, 0.94, 0.96, 1.03};
+  // The measured time of a stage's products, by tile, relative to a cycle for 32 elements of it.
+  constexpr double kSlowness[] = {0.95, 0.95, 0.97, 1.1,  1.4,  1.4,  1.2,
+                                  1.09, 1.08, 0.97, 1.13, 0.94, 0.96, 1.03};
   static_assert(std::size(kSlowness) == std::size(kSm90Tiles));
   const Sm90Tile& tile = kSm90Tiles[tile_index];
   const Schedule schedule = sm90_schedule(problem, tile, splits);

@@ -106,7 +106,8 @@ TEST(Commands, WrongCommandLineExitsWithTwoAndNamesWhatIsNear) {
   EXPECT_EQ(run({"fly", "--height"}).status, 2);
 }
 
-// The parser would take the first for a value, the last for true, and has words of its own for the others.
+// The parser would take the first for a value, the last for true, and has words of its own for the
+// others.
 TEST(Commands, ValuesTooFewTooManyOrMissing) {
   expect_failure({"fly", "--height", "--crash"}, 2,
                  "--height: found the flag '--crash', expected a value (in metres)");
@@ -171,7 +172,8 @@ TEST(Commands, VerbMayEndWithItsOwnStatus) {
   EXPECT_EQ(outcome.out + outcome.err, "");
 }
 
-// Under a launcher one process speaks for those of its host, and where there is no other it must not leave it to one.
+// Under a launcher one process speaks for those of its host, and where there is no other it must
+// not leave it to one.
 TEST(Commands, AVerbsFailureUnderALauncherIsSaid) {
   setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
   setenv("OMPI_COMM_WORLD_LOCAL_RANK", "1", 1);

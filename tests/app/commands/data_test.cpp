@@ -1,4 +1,5 @@
-// `convoy data` and `convoy bench loader` as a user meets them: what they print and what they exit with.
+// `convoy data` and `convoy bench loader` as a user meets them: what they print and what they exit
+// with.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -1,4 +1,5 @@
-// `convoy partition` and `convoy simulate`: one line that names the flag or the file for what cannot be placed.
+// `convoy partition` and `convoy simulate`: one line that names the flag or the file for what
+// cannot be placed.
 #include <gtest/gtest.h>
 
 #include <filesystem>

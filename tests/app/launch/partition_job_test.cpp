@@ -1,5 +1,6 @@
-// Whole training jobs with --partition: the losses of one rank, within a memory that one rank does not have. On the backend and in
-// the precision that CONVOY_JOB_FLAGS names, where it does; there tests skip that need more GPUs than there are.
+// Whole training jobs with --partition: the losses of one rank, within a memory that one rank does
+// not have. On the backend and in the precision that CONVOY_JOB_FLAGS names, where it does; there
+// tests skip that need more GPUs than there are.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -59,7 +60,8 @@ class PartitionJob : public testing::Test {
     return values;
   }
 
-  // The network on one rank without a limit, then on `ranks` ranks with `share` of the memory that it took.
+  // The network on one rank without a limit, then on `ranks` ranks with `share` of the memory that
+  // it took.
   void expect_same_run(const std::string& model, int ranks, double share) const {
     const std::string common = "--model " + model + " --global-batch 8 --steps 3";
     const Outcome whole = train(1, "whole", common);
@@ -88,7 +90,8 @@ TEST_F(PartitionJob, ResNetOnFourRanks) { expect_same_run("resnet18_cifar", 4, 0
 TEST_F(PartitionJob, ResNetOnTwoRanksThatHoldIt) { expect_same_run("resnet18_cifar", 2, 1); }
 TEST_F(PartitionJob, BranchesOnThreeRanks) { expect_same_run("googlenet", 3, 0.6); }
 
-// Two replicas of two parts each are two ranks of whole replicas, to the bit: sums over replicas are made in one order.
+// Two replicas of two parts each are two ranks of whole replicas, to the bit: sums over replicas
+// are made in one order.
 TEST_F(PartitionJob, ReplicasOfPartsAreReplicas) {
   const std::string common = "--model wrn10_1 --global-batch 7 --steps 4";
   const Outcome replicas = train(2, "replicas", common);
@@ -102,7 +105,8 @@ TEST_F(PartitionJob, ReplicasOfPartsAreReplicas) {
   EXPECT_EQ(summary("parts")["parameters_sha256"], summary("replicas")["parameters_sha256"]);
 }
 
-// A checkpoint does not tell how the run was spread: half of it in parts, the rest on one rank, and the other way round.
+// A checkpoint does not tell how the run was spread: half of it in parts, the rest on one rank, and
+// the other way round.
 TEST_F(PartitionJob, ResumesAcrossPartitions) {
   const std::string common =
       "--model wrn10_1 --global-batch 8 --optimizer adamw --clip-gradient-norm 5 --checkpoint-every-steps 3 ";

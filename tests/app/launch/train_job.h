@@ -1,4 +1,5 @@
-// Training jobs in processes of their own, under mpirun or without, on data that are drawn once a program.
+// Training jobs in processes of their own, under mpirun or without, on data that are drawn once a
+// program.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -45,7 +46,8 @@ class TrainJob : public testing::Test {
            " --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 " + CONVOY_PROGRAM + " " +
            verb_and_flags;
   }
-  // A small network with batch norm, a batch that neither 2 nor 4 ranks divide, and a short last one (600 = 11 * 51 + 39).
+  // A small network with batch norm, a batch that neither 2 nor 4 ranks divide, and a short last
+  // one (600 = 11 * 51 + 39).
   static std::string train(const std::string& name, const std::string& flags,
                            const std::string& model = "wrn10_1") {
     return "train --model " + model + " --data " + data() +

@@ -1,5 +1,5 @@
-// Whole training jobs under mpirun: what must hold whatever the number of ranks, and what a user sees when a job goes
-// wrong. The data are drawn by `convoy data synth`.
+// Whole training jobs under mpirun: what must hold whatever the number of ranks, and what a user
+// sees when a job goes wrong. The data are drawn by `convoy data synth`.
 #include "tests/app/launch/train_job.h"
 
 #include <algorithm>
@@ -148,7 +148,8 @@ TEST_F(TrainJob, AFileSizeLimitIsAnErrorLikeAFullDisk) {
 TEST_F(TrainJob, EvaluateRepeatsTheLastTest) {
   const Outcome job = run(command(2, train("tested", "--epochs 1")));
   ASSERT_EQ(job.status, 0) << job.text;
-  // On the CPU the arena is a part of what the process takes; all of it is touched but what alignment leaves.
+  // On the CPU the arena is a part of what the process takes; all of it is touched but what
+  // alignment leaves.
   const auto arena = summary("tested")["peak_device_bytes"].get<double>();
   EXPECT_GT(arena, 0);
   EXPECT_GT(summary("tested")["peak_host_bytes"].get<double>(), 0.9 * arena);
@@ -213,7 +214,8 @@ TEST_F(TrainJob, ABatchLargerThanTheSetIsSaid) {
   EXPECT_EQ(larger.ours()[0],
             "convoy: warning: --global-batch: found 31, but there are 30 training images; a step sees each "
             "of them once");
-  // To rounding: a rank's batch has room for 16 images now, and kernels of another size may add in another order.
+  // To rounding: a rank's batch has room for 16 images now, and kernels of another size may add in
+  // another order.
   EXPECT_NEAR(summary("larger")["train_loss"].get<double>(), summary("exact")["train_loss"].get<double>(),
               1e-6);
 }

@@ -43,7 +43,8 @@ TEST_F(TrainSignals, ASignalCheckpointsAndEndsWithSeventyFive) {
   const std::string flags = "--steps 60 --checkpoint-every-epochs 0 --momentum 0.9";
   const Outcome whole = run(command(2, train("unstopped", flags)));
   ASSERT_EQ(whole.status, 0) << whole.text;
-  // To every rank, as Slurm does it; to the launcher, which passes it on; to one rank; and before the first step.
+  // To every rank, as Slurm does it; to the launcher, which passes it on; to one rank; and before
+  // the first step.
   for (const std::string_view way : {"ranks", "mpirun", "one", "early"}) {
     const std::string name = "stopped-" + std::string(way);
     const pid_t job = start_until(command(2, train(name, flags)), name, way == "early" ? 0 : 10);
@@ -67,8 +68,8 @@ TEST_F(TrainSignals, ASignalCheckpointsAndEndsWithSeventyFive) {
   }
 }
 
-// The products of lenet's large layers are where a handler on the thread that computes would write into the heap, on
-// processors for which oneDNN takes its AVX2 kernels.
+// The products of lenet's large layers are where a handler on the thread that computes would write
+// into the heap, on processors for which oneDNN takes its AVX2 kernels.
 TEST_F(TrainSignals, ManySignalsSpoilNothing) {
   const std::string flags = "--steps 12 --checkpoint-every-epochs 0 --momentum 0.9";
   const Outcome whole = run(command(1, train("calm", flags, "lenet")));
@@ -85,7 +86,8 @@ TEST_F(TrainSignals, ManySignalsSpoilNothing) {
   EXPECT_EQ(sha("stormy"), sha("calm"));
 }
 
-// Somebody at a terminal: the first ^C makes a checkpoint, a second one ends the run in the middle of its step.
+// Somebody at a terminal: the first ^C makes a checkpoint, a second one ends the run in the middle
+// of its step.
 TEST_F(TrainSignals, AnInterruptCheckpointsAndASecondOneKills) {
   const std::string program = std::string(CONVOY_PROGRAM) + " ",
                     flags = "--steps 60 --checkpoint-every-epochs 0";

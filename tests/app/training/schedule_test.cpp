@@ -1,5 +1,5 @@
-// A wrong corner or an off-by-one step changes training quietly; these tests hold every schedule to its
-// closed form and to rates that PyTorch 1.13 produced.
+// A wrong corner or an off-by-one step changes training quietly; these tests hold every schedule to
+// its closed form and to rates that PyTorch 1.13 produced.
 #include "app/training/schedule.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// A flag that is misread trains something else than was asked for: every flag's bad values, the checks across
-// flags and the configuration file.
+// A flag that is misread trains something else than was asked for: every flag's bad values, the
+// checks across flags and the configuration file.
 #include "app/training/train_options.h"
 
 #include <gtest/gtest.h>

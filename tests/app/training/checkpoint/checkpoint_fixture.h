@@ -104,7 +104,8 @@ class FolderTest : public testing::Test {
  protected:
   void SetUp() override {
     const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    // In memory where there is such a place: syncing hundreds of files to a disk is most of these tests' time.
+    // In memory where there is such a place: syncing hundreds of files to a disk is most of these
+    // tests' time.
     const std::filesystem::path memory = "/dev/shm";
     folder_ = (::access(memory.c_str(), W_OK) == 0 ? memory : std::filesystem::path(testing::TempDir())) /
               (std::string(test->test_suite_name()) + "." + test->name() + "." + std::to_string(::getpid()));

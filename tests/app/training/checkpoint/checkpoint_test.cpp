@@ -1,4 +1,5 @@
-// A checkpoint that loses a bit, or a damaged one that is taken for whole, spoils a run that took days.
+// A checkpoint that loses a bit, or a damaged one that is taken for whole, spoils a run that took
+// days.
 #include "app/training/checkpoint/checkpoint.h"
 
 #include <hdf5.h>

@@ -1,4 +1,5 @@
-// What must survive: full disks, kills in the middle of a save, damaged files, restarts from an older step.
+// What must survive: full disks, kills in the middle of a save, damaged files, restarts from an
+// older step.
 #include "app/training/checkpoint/folder.h"
 
 #include <signal.h>

@@ -1,4 +1,5 @@
-// What the configuration table says about training must be what will happen: the scaled rate, not the flag's.
+// What the configuration table says about training must be what will happen: the scaled rate, not
+// the flag's.
 #include "app/training/report/configuration_table.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// metrics.jsonl is read by scripts: every line must be one object, and a resumed run must not tell steps twice.
+// metrics.jsonl is read by scripts: every line must be one object, and a resumed run must not tell
+// steps twice.
 #include "app/training/report/metrics.h"
 
 #include <limits>

@@ -1,4 +1,5 @@
-// manifest.json and summary.json by their contract, step times against sorted lists, and the end of bad runs.
+// manifest.json and summary.json by their contract, step times against sorted lists, and the end of
+// bad runs.
 #include "app/training/report/report.h"
 
 #include <unistd.h>
