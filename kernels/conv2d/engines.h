@@ -25,9 +25,9 @@ enum class Engine : std::uint8_t {
   // An implicit product by mma_sync or register_tiles; serves nearly all tasks, any chip from sm_80
   // on.
   gathered,
-  matrix,  // 1x1, stride 1, no padding: a plain product by any kernel of kernels/gemm
-  im2col,  // Hopper: implicit product by wgmma, with windows read by TMA
-  folded,  // as im2col, after space_to_depth of the images; for few channels
+  matrix,     // 1x1, stride 1, no padding: a plain product by any kernel of kernels/gemm
+  im2col,     // Hopper: implicit product by wgmma, with windows read by TMA
+  folded,     // as im2col, after space_to_depth of the images; for few channels
   depthwise,  // as many groups as channels: no product, sums in registers
 };
 inline constexpr Engine kEngines[] = {Engine::direct, Engine::gathered, Engine::matrix,
