@@ -1,4 +1,4 @@
-// What is asked of the partitioner, and its answer: candidates, improvement, the best that fits.
+// The partitioner: it makes candidates, improves them and returns the best that fits.
 #include "partition/partition.h"
 
 #include <fmt/format.h>

@@ -84,7 +84,7 @@ class JobsSimulation {
       if (shown(i)) fmt::print("{}\n", json_text(summary(i)));
   }
 
-  // The timeline is that of the policy asked for, or of the one that auto takes.
+  // The timeline is that of the requested policy, or of the one that auto takes.
   void write_files(const OutputFlags& output) const {
     if (output.report.empty() && output.trace.empty()) return;
     const sharing::PolicyResult& result = results_[chosen_];

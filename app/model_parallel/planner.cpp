@@ -25,10 +25,10 @@ double ms(partition::Nanoseconds time) { return static_cast<double>(time) * 1e-6
 constexpr double kSlack = 1.5;
 
 // Returns the limit of a stage's arena in bytes; 0 if there is none.
-std::int64_t limit_of(std::int64_t asked, std::int64_t device_bytes) {
-  if (device_bytes == 0) return asked;
+std::int64_t limit_of(std::int64_t requested, std::int64_t device_bytes) {
+  if (device_bytes == 0) return requested;
   // A sixteenth of the device is left for delayed reuse of buffers and for libraries.
-  return asked > 0 && asked <= device_bytes ? asked : device_bytes / 16 * 15;
+  return requested > 0 && requested <= device_bytes ? requested : device_bytes / 16 * 15;
 }
 
 }  // namespace

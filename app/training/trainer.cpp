@@ -222,9 +222,9 @@ void Trainer::start_step(bool stop_requested) {
 // Starts one part of the step that was begun last.
 void Trainer::start_part(std::int64_t part, bool last, bool stop_requested) {
   const StepRecord& record = in_flight_.back();
-  const auto asked = Clock::now();
+  const auto requested = Clock::now();
   data::BatchLease batch = train_source_->next();
-  if (trace_) trace_->loaded(asked);
+  if (trace_) trace_->loaded(requested);
   const std::int64_t samples = batch->global_valid;
   session_->load(std::move(batch));
   kernels::StepControl& control = session_->control();

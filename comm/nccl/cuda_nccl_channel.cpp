@@ -84,11 +84,11 @@ DeviceOperations::Progress NcclChannel::progress() const {
 std::string NcclChannel::failure() const {
   if (communicator_.get() == nullptr) return {};
   ncclResult_t status = ncclSuccess;
-  const ncclResult_t asked = ncclCommGetAsyncError(communicator_.get(), &status);
-  if (asked == ncclSuccess && status == ncclSuccess) return {};
+  const ncclResult_t queried = ncclCommGetAsyncError(communicator_.get(), &status);
+  if (queried == ncclSuccess && status == ncclSuccess) return {};
   const auto operation = progress().current;
   return fmt::format("{}: {}", operation.view().empty() ? "NCCL connection" : operation.view(),
-                     nccl_reason(asked == ncclSuccess ? status : asked, communicator_.get()));
+                     nccl_reason(queried == ncclSuccess ? status : queried, communicator_.get()));
 }
 
 }  // namespace convoy::comm

@@ -154,8 +154,8 @@ std::optional<Diagnosis> Hub::conclude_deaths(Clock::time_point now, const RankS
 
 std::optional<Diagnosis> Hub::conclude_inquiry(Clock::time_point now) const {
   if (!inquiry_) return std::nullopt;
-  const auto& [wait, asked, answers] = *inquiry_;
-  if (answers.size() < wait.members.size() && now - asked < delays_.answers) return std::nullopt;
+  const auto& [wait, begun, answers] = *inquiry_;
+  if (answers.size() < wait.members.size() && now - begun < delays_.answers) return std::nullopt;
   std::vector<Witness> members;
   for (const int member : wait.members) {
     const auto answer = answers.find(member);

@@ -58,7 +58,7 @@ class Hub {
   };
   struct Inquiry {
     OverdueWait wait;
-    Clock::time_point asked;
+    Clock::time_point begun;
     std::map<int, RankState> answers;
   };
 

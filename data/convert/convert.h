@@ -17,7 +17,7 @@ const char* name_of(SourceFormat format);
 
 struct Encoding {
   // automatic: chosen from the images. keep: the files' own bytes. seekable: JPEG files rewritten
-  // with restart markers, the same pixels. jpeg: shrunk, if asked, and written as JPEG. raw:
+  // with restart markers, the same pixels. jpeg: shrunk on request and written as JPEG. raw:
   // pixels, all images equally large.
   enum class Form : std::uint8_t { automatic, keep, seekable, jpeg, raw };
   Form form = Form::automatic;

@@ -73,7 +73,7 @@ int compare(const H5FD_t* a, const H5FD_t* b) {
   return left.number == right.number ? 0 : left.number < right.number ? -1 : 1;
 }
 
-// Without H5FD_FEAT_DATA_SIEVE HDF5 reads of contiguous data what was asked for and no more.
+// Without H5FD_FEAT_DATA_SIEVE HDF5 reads of contiguous data what was requested and no more.
 herr_t query(const H5FD_t*, unsigned long* flags) {
   if (flags != nullptr) *flags = H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_DEFAULT_VFD_COMPATIBLE;
   return 0;

@@ -89,7 +89,7 @@ std::vector<std::string> read_variable_strings(const Attribute& attribute) {
 }  // namespace
 
 bool exists(hid_t file, const std::string& path) {
-  // Every link on the way is asked for: HDF5 fails on the first that is missing.
+  // Every link on the way is looked up: HDF5 fails on the first that is missing.
   for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     if (H5Lexists(file, path.substr(0, end).c_str(), H5P_DEFAULT) <= 0) return false;
     if (end == std::string::npos) return H5Oexists_by_name(file, path.c_str(), H5P_DEFAULT) > 0;

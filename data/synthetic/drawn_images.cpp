@@ -21,7 +21,7 @@ constexpr int kClutter = 4;
 constexpr std::int64_t kBlock = 1024;  // images drawn between two writes
 constexpr std::array<const char*, 3> kTextures{"", "striped_", "chequered_"};
 
-// One image's random numbers, in the order in which they are asked for.
+// One image's random numbers, in the order in which they are drawn.
 class Random {
  public:
   Random(std::uint64_t seed, Split split, std::int64_t sample)

@@ -16,7 +16,7 @@ DeviceBuffer::DeviceBuffer(std::size_t bytes) : bytes_(bytes) {
     std::size_t free = 0, total = 0;
     CONVOY_CUDA(cudaMemGetInfo(&free, &total));
     throw OutOfMemory(
-        fmt::format("device memory: {:.2f} GiB asked for, {:.2f} of {:.2f} GiB are free",
+        fmt::format("device memory: {:.2f} GiB requested, {:.2f} of {:.2f} GiB are free",
                     double(bytes) / (1 << 30), double(free) / (1 << 30), double(total) / (1 << 30)),
         bytes);
   }
@@ -30,7 +30,7 @@ std::byte* allocate_pinned(std::size_t bytes) {
   if (status == cudaErrorMemoryAllocation) {
     cudaGetLastError();
     throw OutOfMemory(
-        fmt::format("page-locked memory of the host: {:.2f} GiB asked for, the system refuses them",
+        fmt::format("page-locked memory of the host: {:.2f} GiB requested, the system refuses them",
                     double(bytes) / (1 << 30)),
         bytes);
   }

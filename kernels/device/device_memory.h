@@ -24,7 +24,7 @@ int gpu_count();
 GpuInfo use_gpu(int index);
 
 // Returns zeroed memory of the current GPU, aligned to at least 256 bytes. Throws OutOfMemory
-// (errors.h), which says how much was asked for and how much is free.
+// (errors.h), which says how much was requested and how much is free.
 std::byte* reserve_gpu_memory(std::size_t bytes);
 void release_gpu_memory(std::byte* data) noexcept;
 

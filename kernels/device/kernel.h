@@ -1,4 +1,4 @@
-// The interface of every kernel. A maker is asked for a kernel on given tensors. It chooses the
+// The interface of every kernel. A maker makes a kernel for given tensors. It chooses the
 // layouts that are still open and says how much workspace the kernel needs. When the memory plan
 // has given every tensor an address, the kernel is bound once. The launch that binding returns runs
 // in every step; it allocates nothing and decides nothing.

@@ -12,7 +12,7 @@ namespace convoy::partition {
 
 struct ReadOptions {
   // Microsoft's colour classes tie a layer's forward to its backward node, a constraint of their
-  // pipelined setting. The published latency figures do without it, and so do we unless asked.
+  // pipelined setting. The published latency figures do without it, and so does this by default.
   bool color_classes = false;
 };
 

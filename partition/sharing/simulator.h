@@ -15,7 +15,7 @@
 // kernel of the client that was admitted first; during a client's gaps it therefore runs the
 // kernels of others. The client's next kernel may run on another engine.
 //
-// Copy back. It is asked for when the last kernel ends; the copy engine serves requests as they
+// Copy back. It is requested when the last kernel ends; the copy engine serves requests as they
 // come, at the same instant in the order of admission. A client without a copy back leaves at once.
 //
 // Memory. All of a client's bytes are taken when its copy starts and given back when its copy back
@@ -126,7 +126,7 @@ class Simulation {
     Nanoseconds ready = 0;            // end of its gap
   };
   struct Departure {  // a request of the copy engine to the host
-    Nanoseconds asked;
+    Nanoseconds requested;
     Rank rank;
     auto operator<=>(const Departure&) const = default;
   };

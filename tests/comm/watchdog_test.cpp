@@ -236,7 +236,7 @@ TEST(Watchdog, NamesAStoppedRank) {
 }
 
 // mpirun sends SIGTERM when a rank has died. Survivors must not end as if the batch system had
-// asked them to.
+// told them to.
 TEST(Watchdog, TellsADeathFromARequestToTerminate) {
   Job job(kLong, [](Rank& self) { self.block_in("all_reduce loss"); });
   job.await_ready();
@@ -259,13 +259,13 @@ TEST(Watchdog, LetsARequestToTerminateThrough) {
 
 TEST(Watchdog, LeavesTheProgramsOwnHandlerAlone) {
   Job job(kLong, [](Rank& self) {
-    static std::atomic<bool> asked = false, on_this_thread = false;
+    static std::atomic<bool> inquired = false, on_this_thread = false;
     std::signal(SIGTERM, [](int) {
       on_this_thread = ::gettid() == ::getpid();
-      asked = true;
+      inquired = true;
     });
     self.ready();
-    while (!asked) ::usleep(1000);
+    while (!inquired) ::usleep(1000);
     self.watchdog.reset();
     ::_exit(on_this_thread ? 76 : 75);
   });

@@ -70,6 +70,11 @@ check "a signal before the ranks start reaches them" fails_with 138 early
 # shellcheck disable=SC2016  # expanded by the fake
 printf '#!/bin/sh\ntrap "" USR1\nkill -USR1 $PPID\nsleep 1\nexit 75\n' >"$folder/fake/srun"
 printf '#!/bin/sh\n' >"$folder/fake/scontrol"
+check "SIGUSR1 before the first checkpoint ends a run" fails_with 75 early
+check "which says that it came too early" contains "$folder/log" "before the job's first checkpoint"
+mkdir -p "$folder/early/checkpoint"
+# shellcheck disable=SC2016  # expanded by the fake
+printf '#!/bin/sh\ntrap "" USR1\nkill -USR1 $PPID\nsleep 1\n: >%s/early/checkpoint/step.h5\nexit 75\n' "$folder" >"$folder/fake/srun"
 check "SIGUSR1 ends a run" fails_with 75 early
 check "in one line" contains "$folder/log" "stopped with a checkpoint; the same line goes on"
 

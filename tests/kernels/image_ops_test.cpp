@@ -30,7 +30,7 @@ TEST(ImageOpsForward, GivesEverySampleItsOperations) {
   }
 }
 
-// A list that is longer than the problem allows would need a workspace that the kernel never asked
+// A list that is longer than the problem allows would need a workspace that the kernel never requested
 // for.
 TEST(ImageOpsForward, StopsAfterTheMostOperations) {
   const ImageOp posterize{ImageOpKind::posterize, 128, {}}, invert{ImageOpKind::solarize, 0, {}};

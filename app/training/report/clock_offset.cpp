@@ -29,11 +29,11 @@ double receive(comm::Collectives& ranks, int peer) {
 ClockOffset ask(comm::Collectives& ranks, int peer) {
   ClockOffset best{0, std::numeric_limits<double>::infinity()};
   for (int i = 0; i < kExchanges; ++i) {
-    const double asked = now_ns();
-    send(ranks, asked, peer);
+    const double sent = now_ns();
+    send(ranks, sent, peer);
     const double there = receive(ranks, peer), answered = now_ns();
-    if (const double error = (answered - asked) / 2; error < best.error_ns)
-      best = {there - (asked + error), error};
+    if (const double error = (answered - sent) / 2; error < best.error_ns)
+      best = {there - (sent + error), error};
   }
   return best;
 }

@@ -1,4 +1,4 @@
-// A flag that is misread trains something else than was asked for: every flag's bad values, the
+// A flag that is misread trains something else than was meant: every flag's bad values, the
 // checks across flags and the configuration file.
 #include "app/training/train_options.h"
 
