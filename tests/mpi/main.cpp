@@ -22,8 +22,8 @@ class FailuresOnly : public testing::EmptyTestEventListener {
                  test_ ? test_->test_suite_name() : "?", test_ ? test_->name() : "?",
                  result.file_name() ? result.file_name() : "?", result.line_number(), result.message());
   }
-  // GoogleTest holds its lock while it reports a failure: a call for the current test would then wait
-  // for ever.
+  // GoogleTest holds its lock while it reports a failure: a call for the current test would then
+  // wait for ever.
   const testing::TestInfo* test_ = nullptr;
 };
 
