@@ -24,7 +24,7 @@ constexpr std::array<std::pair<Algorithm, const char*>, 7> kNames = {{{Algorithm
 
 }  // namespace
 
-// Of the plain placement on one device, even where memory limits spread it.
+// The makespan of the plain placement on one device, even if memory limits forbid it.
 Nanoseconds Partitioner::one_device(const std::vector<Entry>& entries) const {
   for (const Entry& entry : entries)
     if (entry.candidate.algorithm == Algorithm::kOneDevice && entry.overflow == 0)

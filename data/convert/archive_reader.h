@@ -44,7 +44,7 @@ class ArchiveReader {
   // The whole current entry. Throws if it has more than `most` bytes, whatever size it declares.
   Bytes read_all(std::size_t most);
 
-  // Whether the file is an archive at all; a damaged one is one.
+  // Tells whether the file is an archive at all; a damaged archive counts.
   static bool recognises(const std::string& file);
   // Throws if a file's compression is damaged: nothing can tell then what it holds.
   static void require_whole_compression(const std::string& file);

@@ -38,7 +38,8 @@ class FileSource {
   // Throws std::runtime_error if the source itself cannot be read.
   virtual Listing list() = 0;
 
-  // Whether read() gives any file at any time, on several threads. An archive can only be visited.
+  // Tells whether read() gives any file at any time, on several threads. An archive can only be
+  // visited.
   virtual bool reads_by_name() const = 0;
   // The whole content; files compressed by themselves (.gz, .xz, …) are unpacked. Throws
   // std::runtime_error with the reason alone.
@@ -70,7 +71,7 @@ std::unique_ptr<FileSource> open_source(const std::filesystem::path& source);
 // of archives, a folder with archives in it, or a list of archives: "shards/train-{000..146}.tar",
 // "shards/*.tar".
 std::unique_ptr<FileSource> open_archives(const std::string& source);
-// Whether `source` is such a list rather than the name of something that exists.
+// Tells whether `source` is such a list rather than the name of something that exists.
 bool is_archive_list(const std::string& source);
 bool is_archive_path(const std::string& path);  // .tar, .tar.gz, .tgz, .zip, …
 

@@ -6,7 +6,8 @@
 namespace convoy::kernels::cpu {
 namespace {
 
-// Whether the block is a whole block of the input, or reaches beyond the last one only in padding.
+// Tells whether the block is a whole block of the input, or reaches beyond the last one only in
+// padding.
 template <int kLanes>
 bool stays_together(const ChannelMap& map, std::int64_t block) {
   const std::int64_t first = map.source(block * kLanes);

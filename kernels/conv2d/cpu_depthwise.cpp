@@ -15,7 +15,7 @@ struct Geometry {
 
 template <int kLanes>
 struct VectorOf {
-  // Of any alignment, and over floats.
+  // A vector load that needs no alignment and may read any floats.
   using Type [[gnu::vector_size(kLanes * 4), gnu::aligned(4), gnu::may_alias]] = float;
 };
 

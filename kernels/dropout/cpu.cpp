@@ -65,7 +65,7 @@ CONVOY_VECTORISED void scale_piece(const float* x, float factor, float* y, std::
   for (std::int64_t i = 0; i < count; ++i) y[i] = factor != 0 ? x[i] * factor : 0;
 }
 
-// Of any layout.
+// The tensor may have any layout.
 Kernel scale_samples(const DropoutProblem& problem, const KernelRequest& request) {
   const std::int64_t samples = request.inputs[0].shape[0];
   const std::int64_t sample = buffer_elements(request.inputs[0]) / samples;

@@ -36,7 +36,7 @@ CONVOY_HOST_DEVICE inline Philox4 dropout_words(std::uint64_t key, std::uint64_t
   return philox(key, step, sample << 32 | group);
 }
 
-// What a whole sample is multiplied with.
+// Returns the factor of a whole sample.
 CONVOY_HOST_DEVICE inline float sample_factor(std::uint64_t key, std::uint64_t step, std::uint64_t sample,
                                               float rate) {
   return uniform(dropout_words(key, step, sample, 0).word[0]) >= rate ? 1 / (1 - rate) : 0.0f;

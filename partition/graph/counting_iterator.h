@@ -1,4 +1,4 @@
-// What the JSON parser reads from, for errors that name their line.
+// The input of the JSON parser. It counts lines, so that errors can name theirs.
 #pragma once
 
 #include <cstddef>

@@ -90,8 +90,8 @@ class Packer {
     order_ = order;
   }
 
-  // What ended up on top was placed too late: it goes first, again and again, while a small budget
-  // lasts.
+  // The buffer that ended up on top was placed too late. It goes first, and all are placed again,
+  // while a small budget lasts.
   void promote() {
     constexpr std::int64_t kBudget = 40'000'000, kMostRounds = 300;  // comparisons, orders
     const auto count = static_cast<std::int64_t>(buffers_.size());

@@ -9,8 +9,8 @@
 namespace convoy::partition {
 namespace {
 
-// What a node needs while it runs, whatever else is where: its unit's parameters, its inputs and
-// its output.
+// Returns the bytes that a node needs while it runs in any placement: its unit's parameters, its
+// inputs and its output.
 struct Need {
   Bytes resident = 0, inputs = 0, output = 0;
   Bytes total() const { return resident + inputs + output; }
@@ -104,7 +104,7 @@ class Prover {
     return std::nullopt;
   }
 
-  // Of K+1 units, two share a device: if no two of the K+1 largest fit together, nothing does.
+  // Two of K+1 units share a device: if no two of the K+1 largest fit together, nothing fits.
   std::optional<std::string> halves() const {
     const auto devices = static_cast<std::size_t>(machine_.device_count());
     if (static_cast<std::size_t>(units_.count()) <= devices) return std::nullopt;

@@ -128,8 +128,8 @@ double Fitter::cut_time(std::int32_t unit, const std::vector<DeviceIndex>& devic
   return sum + 1;
 }
 
-// What each unit would free on the device at that time: its parameters, outputs that no one else
-// there still needs, and tensors that only it still needs there.
+// Returns the bytes that each unit would free there at that time: its parameters, outputs that no
+// one else there still needs, and tensors that only it still needs there.
 std::vector<Fitter::Eviction> Fitter::evictions(const Attempt& attempt, DeviceIndex device,
                                                 Nanoseconds time) const {
   const std::vector<DeviceIndex>& device_of = attempt.placement.device_of;

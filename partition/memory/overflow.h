@@ -11,8 +11,8 @@
 
 namespace convoy::partition {
 
-// Whether the simulation keeps to every limit, and by how many bytes it exceeds them, summed over
-// devices.
+// Tells whether the simulation keeps to every limit, and by how many bytes it exceeds them, summed
+// over devices.
 Bytes memory_overflow(const Machine& machine, const Simulation& simulation);
 
 // A proof, in one line, that no placement can fit: a node whose own parameters, inputs and output

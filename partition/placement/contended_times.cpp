@@ -76,7 +76,7 @@ void ContendedTimes::restore(Nanoseconds from) {
   std::copy(snapshot_devices_.end() - devices_, snapshot_devices_.end(), device_.begin());
   for (DeviceIndex index = 0; index < devices_; ++index) {
     DeviceState& device = device_[index];
-    // What was bound to start later is decided again.
+    // The nodes that were to start later are decided again.
     if (device.running != kNone && times_[device.running].start > now) {
       --device.next;
       device.done -= times_[device.running].finish - times_[device.running].start;

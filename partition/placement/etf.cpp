@@ -78,7 +78,7 @@ class Etf {
     DeviceIndex device;  // kNone until placed
   };
 
-  // Where the node must be: by its pin, or by what its group was given. kNone when it is free.
+  // Returns the device of the node by its pin or its group; kNone if it is free.
   DeviceIndex fixed_device(NodeIndex node) const { return constrained_ ? given_.of_node(node) : kNone; }
 
   Nanoseconds arrival(NodeIndex node, DeviceIndex device) const {

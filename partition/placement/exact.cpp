@@ -27,7 +27,7 @@ class Enumerator {
         resident_(cost.device_count(), 0) {
     for (std::int32_t unit = 0; unit < units.count(); ++unit)
       if (!units.nodes(unit).empty()) order_.push_back(unit);
-    // What takes longest first: its devices decide most.
+    // The nodes that take longest come first, as their devices decide most.
     std::stable_sort(order_.begin(), order_.end(),
                      [&](std::int32_t a, std::int32_t b) { return work(a) > work(b); });
   }

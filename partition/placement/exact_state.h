@@ -24,17 +24,17 @@ class ExactState {
   // Runs until a device must be told what comes next; kNone when all has ended or nothing can.
   DeviceIndex advance();
   void choose(DeviceIndex device, NodeIndex node) { device_[device].chosen = node; }
-  // Whether the node could be the next of its device: none of its producers there is still to come.
+  // Tells whether the node could be the next of its device: all its producers there have run.
   bool selectable(NodeIndex node) const;
   bool ended() const { return ended_ == cost_->graph().node_count(); }
   Nanoseconds now() const { return now_; }
   // No schedule that continues this one is shorter.
   Nanoseconds bound() const;
-  // Whether every device was within its limit before now(); once all has ended, ever.
+  // Tells whether every device was within its limit until now().
   bool within_limits() const;
   Nanoseconds finish(NodeIndex node) const { return finish_[node]; }
-  // Of a node that has started: how many started before it. Nodes that last no time may share a
-  // start.
+  // Returns how many nodes started before this one, which has started. Nodes that last no time may
+  // share a start.
   NodeIndex turn(NodeIndex node) const { return turn_[node]; }
 
  private:

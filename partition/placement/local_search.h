@@ -56,7 +56,7 @@ class LocalSearch {
   Nanoseconds weighed(const Score& score) const;
   double start_weight() const;
   void weigh_overflow();
-  // What no makespan may exceed in the move at hand.
+  // No makespan may exceed this in the current move.
   Nanoseconds limit() const;
   void keep_best();
   void return_to_best();

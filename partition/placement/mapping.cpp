@@ -76,8 +76,8 @@ class Mapper {
     }
   }
 
-  // What an edge costs if cut: the part of its transfer that the slack between its ends cannot
-  // hide.
+  // Returns the cost of cutting an edge: the part of its transfer that the slack between its ends
+  // cannot hide.
   Nanoseconds exposed(EdgeIndex edge) const {
     const NodeIndex from = graph_.source(edge), to = graph_.target(edge);
     const Nanoseconds slack = latest(to) - earliest_[from] - cost_.average_time(from);

@@ -117,7 +117,7 @@ class ScheduleState {
     return {in_edge_.data() + in_begin_[node],
             static_cast<std::size_t>(in_begin_[node + 1] - in_begin_[node])};
   }
-  // What `consumer` waits for after the end of the producer, were it on `device`.
+  // Returns how long `consumer` would wait after the end of the producer if it were on `device`.
   Nanoseconds transfer(const InEdge& in, DeviceIndex device) const {
     const DeviceIndex from = node_[in.producer].device;
     if (from == device) return 0;

@@ -62,8 +62,8 @@ class GeneticSearch {
     return simulate(workload_, order, Prefetch::kOn).makespan;
   }
 
-  // Of equally long orders only the newest stays: the population keeps its variety and still
-  // drifts.
+  // Only the newest of equally long orders stays, so that the population keeps its variety and
+  // still drifts.
   void add(Order order) {
     const Nanoseconds length = makespan(order);
     const auto at = std::ranges::lower_bound(population_, length, {}, &Individual::makespan);

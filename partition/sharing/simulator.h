@@ -55,7 +55,7 @@ namespace convoy::partition::sharing {
 enum class Prefetch { kOff, kOn };
 enum class Work { kCopyIn, kKernel, kCopyBack, kEvict, kReturn };
 
-// What an engine did without interruption.
+// A stretch of one activity of an engine, without interruption.
 struct Slice {
   Work work = Work::kKernel;
   ClientIndex client = 0;

@@ -67,7 +67,7 @@ class Machine {
   bool contention_ = false, same_links_ = true;
 };
 
-// What the nodes and edges of one graph cost on one machine. Both must outlive it.
+// The costs of the nodes and edges of one graph on one machine. Both must outlive it.
 class CostModel {
  public:
   // Throws std::runtime_error when a node has no time for a device's kind, or when all times and
@@ -77,7 +77,7 @@ class CostModel {
   const TaskGraph& graph() const { return graph_; }
   const Machine& machine() const { return machine_; }
   DeviceIndex device_count() const { return machine_.device_count(); }
-  // Whether every node takes its time on any device.
+  // Tells whether every node takes the same time on every device.
   bool same_speeds() const { return same_speeds_; }
   bool uniform() const { return same_speeds_ && machine_.same_links(); }
   // How fast the device runs the graph's nodes on average; 1 if it takes their times.
@@ -108,7 +108,7 @@ class CostModel {
     if (!average_time_.empty()) return average_time_[node];
     return static_cast<Nanoseconds>(static_cast<double>(graph_.time(node)) * average_slowness_);
   }
-  // Whether all edges of the node move the same tensor, so that one number describes each transfer.
+  // Tells whether all edges of the node move the same tensor: one number describes each transfer.
   bool one_size(NodeIndex node) const { return all_one_size_ || one_size_[node]; }
   // Without contention and with one tensor a producer, each transfer depends on its two ends alone:
   // an incremental re-simulation then gives the simulator's own times.

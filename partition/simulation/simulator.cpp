@@ -191,8 +191,7 @@ NodeIndex EventLoop::choose(DeviceState& device, DeviceIndex index, Nanoseconds 
   return kNone;
 }
 
-// Of the time that the device was idle, what passed after the node's last producer had ended was a
-// transfer's.
+// The idle time of a device after the node's last producer had ended is the time of a transfer.
 void EventLoop::account_wait(DeviceIndex index, NodeIndex node, Nanoseconds now) {
   const Nanoseconds idle_from = std::max(device_[index].free_at, exposed_from_[node]);
   if (now > idle_from) result_.use[index].exposed_transfer += now - idle_from;

@@ -1,4 +1,4 @@
-// What the kernels of the depthwise engine share: how a strip slides, loads of pairs of channels,
+// Code that the depthwise kernels share: how a strip slides, loads of pairs of channels,
 // and sums over a block. Device code.
 #pragma once
 

@@ -7,7 +7,7 @@ namespace {
 
 using cuda::ceil_div;
 
-// Of shared memory: three blocks on a multiprocessor of Hopper, and what any chip has.
+// Bytes of shared memory: a third of a Hopper multiprocessor, and what any chip has.
 constexpr std::size_t kGoodShared = 74 * 1024, kMostShared = 99 * 1024;
 
 // Puts the numbers of blocks into a call whose block shape is known.

@@ -49,7 +49,7 @@ struct Call {
   }
 };
 
-// Whether there are tiles for the task, which the engine supports.
+// Tells whether there are tiles for the task. The engine must support it.
 bool suit(const Task& task);
 Call call_of(const Task& task);
 // Launches a call with sums or without. One source file for each filter.
