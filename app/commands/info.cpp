@@ -119,9 +119,9 @@ std::vector<LayerRow> layer_table(const Network& network) {
           row.kind = op.kKind;
           row.attributes = op.attributes();
           row.forward_flops = op.flops(shapes);
-          for (const ParameterSpec& spec : op.parameters(shapes)) row.parameters += spec.shape.elements();
         },
         layer.op);
+    for (const ParameterSpec& spec : layer.parameters) row.parameters += spec.shape.elements();
     row.output_bytes = layer.output.elements() * static_cast<std::int64_t>(sizeof(float));
     rows.push_back(std::move(row));
   }

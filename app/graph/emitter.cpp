@@ -6,18 +6,16 @@
 
 namespace convoy::app {
 
-const TrainableParameter& Emitter::find(std::string_view name) const {
-  const std::string full = fmt::format("{}.{}", layer_, name);
-  for (const TrainableParameter& parameter : graph_.parameters)
-    if (parameter.spec.name == full) return parameter;
-  throw std::logic_error(fmt::format("no parameter {}", full));
+const TrainableParameter& Emitter::find(std::string_view key) const {
+  for (const TrainableParameter& parameter : parameters_)
+    if (parameter.spec.key == key) return parameter;
+  throw std::logic_error(fmt::format("layer {} has no parameter {}", layer_, key));
 }
 
-TensorId Emitter::state(std::string_view name) const {
-  const std::string full = fmt::format("{}.{}", layer_, name);
-  for (const auto& [tensor, spec] : graph_.states)
-    if (spec.name == full) return tensor;
-  throw std::logic_error(fmt::format("no state {}", full));
+TensorId Emitter::state(std::string_view key) const {
+  for (const auto& [tensor, spec] : states_)
+    if (spec.key == key) return tensor;
+  throw std::logic_error(fmt::format("layer {} has no state {}", layer_, key));
 }
 
 std::uint32_t Emitter::layer_key() const { return static_cast<std::uint32_t>(hash_of(layer_)); }
@@ -27,6 +25,12 @@ TensorId Emitter::new_tensor(std::string_view suffix, const Shape& shape, kernel
   graph_.tensors.push_back(
       {fmt::format("{}/{}", layer_, suffix), TensorRole::activation, dtype, shape, partner});
   return static_cast<TensorId>(graph_.tensors.size()) - 1;
+}
+
+TensorId Emitter::new_full_precision(std::string_view suffix, const Shape& shape) {
+  const TensorId tensor = new_tensor(suffix, shape);
+  graph_.tensors[tensor].full_precision = true;
+  return tensor;
 }
 
 void Emitter::append(NodeOp op, std::vector<TensorId> inputs, std::vector<TensorId> outputs, double flops) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,16 +30,18 @@ class Emitter {
   int input_count() const { return static_cast<int>(inputs_.size()); }
   TensorId output() const { return output_; }
   const Shape& shape(TensorId tensor) const { return graph_.tensors[tensor].shape; }
-  // The layer's parameters and states, by their names within the layer.
-  TensorId parameter(std::string_view name) const { return find(name).tensor; }
-  TensorId parameter_gradient(std::string_view name) const { return find(name).gradient; }
-  TensorId state(std::string_view name) const;
+  // The layer's parameters and states, by their keys.
+  TensorId parameter(std::string_view key) const { return find(key).tensor; }
+  TensorId parameter_gradient(std::string_view key) const { return find(key).gradient; }
+  TensorId state(std::string_view key) const;
   // Returns a hash of the layer's name. It tells dropout layers apart, whatever fuse() did.
   std::uint32_t layer_key() const;
 
   // Adds a tensor that lives within the step. `partner`: the activation that it is a gradient of.
   TensorId new_tensor(std::string_view suffix, const Shape& shape, kernels::DType dtype = kernels::DType::f32,
                       TensorId partner = -1);
+  // Adds one that is f32 in every precision.
+  TensorId new_full_precision(std::string_view suffix, const Shape& shape);
   // Keeps a tensor of forward under a key of the layer, for its backward.
   void save(std::string_view key, TensorId tensor) { saved_[layer_ + "/" + std::string(key)] = tensor; }
   TensorId saved(std::string_view key) const { return saved_.at(layer_ + "/" + std::string(key)); }
@@ -63,12 +66,15 @@ class Emitter {
 
  private:
   friend class GraphBuilder;
-  const TrainableParameter& find(std::string_view name) const;
+  const TrainableParameter& find(std::string_view key) const;
 
   StepGraph& graph_;
   GraphOptions options_;
   Phase phase_ = Phase::forward;
   std::string layer_;
+  // The layer's own in StepGraph::parameters and StepGraph::states.
+  std::span<const TrainableParameter> parameters_;
+  std::span<const std::pair<TensorId, ParameterSpec>> states_;
   std::vector<TensorId> inputs_;
   TensorId output_ = -1;
   std::map<std::string, TensorId> saved_;

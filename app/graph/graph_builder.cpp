@@ -48,20 +48,18 @@ class GraphBuilder {
       const bool input = outputs_.empty();
       outputs_.push_back(add_tensor(
           {layer.name, input ? TensorRole::images : TensorRole::activation, DType::f32, layer.output}));
-      const auto shapes = network_.input_shapes(layer);
-      for (auto spec : std::visit([&](const auto& op) { return op.parameters(shapes); }, layer.op)) {
-        spec.name = layer.name + "." + spec.name;
+      first_parameter_.push_back(graph_.parameters.size());
+      first_state_.push_back(graph_.states.size());
+      for (const ParameterSpec& spec : layer.parameters) {
         const TensorId tensor = add_tensor({spec.name, TensorRole::parameter, DType::f32, spec.shape});
         const TensorId gradient =
             options_.training
                 ? add_tensor({spec.name + ".gradient", TensorRole::gradient, DType::f32, spec.shape, tensor})
                 : -1;
-        graph_.parameters.push_back({tensor, gradient, std::move(spec)});
+        graph_.parameters.push_back({tensor, gradient, spec});
       }
-      for (auto spec : std::visit([&](const auto& op) { return op.states(shapes); }, layer.op)) {
-        spec.name = layer.name + "." + spec.name;
+      for (const ParameterSpec& spec : layer.states)
         graph_.states.emplace_back(add_tensor({spec.name, TensorRole::state, DType::f32, spec.shape}), spec);
-      }
     }
     graph_.images = outputs_.front();
     graph_.logits = outputs_.back();
@@ -79,13 +77,17 @@ class GraphBuilder {
     emitter_.inputs_.clear();
     for (const LayerId input : layer.inputs) emitter_.inputs_.push_back(outputs_[input]);
     emitter_.output_ = outputs_[index];
+    const std::span parameters(graph_.parameters);
+    emitter_.parameters_ = parameters.subspan(first_parameter_[index], layer.parameters.size());
+    const std::span states(graph_.states);
+    emitter_.states_ = states.subspan(first_state_[index], layer.states.size());
   }
 
   void emit_loss() {
     const kernels::LossProblem problem{options_.label_smoothing};
     emitter_.layer_ = "loss";
     const Shape& logits = network_.layers().back().output;
-    const TensorId probabilities = emitter_.new_tensor("probabilities", logits);
+    const TensorId probabilities = emitter_.new_full_precision("probabilities", logits);
     const auto with_labels = [&](TensorId first) {
       std::vector<TensorId> inputs{first, graph_.labels};
       if (mixes()) inputs.push_back(graph_.mix_of_labels);
@@ -113,7 +115,8 @@ class GraphBuilder {
   const GraphOptions options_;
   StepGraph graph_;
   Emitter emitter_;
-  std::vector<TensorId> outputs_;  // one for each layer
+  std::vector<TensorId> outputs_;                           // one for each layer
+  std::vector<std::size_t> first_parameter_, first_state_;  // likewise, in the graph's lists
 };
 
 StepGraph build_step_graph(const Network& network, const GraphOptions& options) {

@@ -38,6 +38,7 @@ struct Tensor {
   kernels::Shape shape;
   // A gradient's partner is its parameter or activation; both have the same layout.
   TensorId partner = -1;
+  bool full_precision = false;  // stays f32 where activations are bf16
 };
 
 enum class Phase : std::uint8_t { forward, backward };

@@ -25,7 +25,7 @@ class Fuser {
       const auto found = replacement_.find(id);
       Layer layer = found == replacement_.end() ? at(id) : found->second;
       for (LayerId& input : layer.inputs) input = new_id.at(input);
-      new_id[id] = fused.add(layer.name, layer.op, layer.inputs);
+      new_id[id] = fused.append(std::move(layer));
     }
     return fused;
   }
@@ -48,10 +48,17 @@ class Fuser {
     const auto* pool = op<Pool>(id);
     return pool != nullptr && pool->kind == kernels::PoolKind::max && !pool->relu;
   }
+  // Returns the layer with its name and parameters, but another operation and other inputs.
+  Layer changed(LayerId id, LayerOp op, std::vector<LayerId> inputs) const {
+    Layer layer = at(id);
+    layer.op = std::move(op);
+    layer.inputs = std::move(inputs);
+    return layer;
+  }
   Layer rectified(LayerId max_pool, std::vector<LayerId> inputs) const {
     Pool pool = *op<Pool>(max_pool);
     pool.relu = true;
-    return {at(max_pool).name, pool, std::move(inputs), {}};
+    return changed(max_pool, pool, std::move(inputs));
   }
 
   // Puts a fused layer in the place of the last layer that it absorbs. All of its inputs come
@@ -73,11 +80,11 @@ class Fuser {
     } else if (const auto* conv = op<Conv2d>(id); conv != nullptr) {
       Conv2d fused = *conv;
       fused.relu = true;
-      replace(next, {at(id).name, fused, at(id).inputs, {}}, {id});
+      replace(next, changed(id, fused, at(id).inputs), {id});
     } else if (const auto* norm = op<BatchNorm>(id); norm != nullptr) {
       BatchNorm fused = *norm;
       fused.relu = true;
-      replace(next, {at(id).name, fused, at(id).inputs, {}}, {id});
+      replace(next, changed(id, fused, at(id).inputs), {id});
     } else if (op<Add>(id) != nullptr) {
       plan_residual(id, next);
     }
@@ -95,7 +102,7 @@ class Fuser {
       BatchNorm fused = *op_of_norm;
       fused.relu = true;
       const LayerId residual = norm == terms[0] ? terms[1] : terms[0];
-      replace(relu, {at(norm).name, fused, {at(norm).inputs[0], residual}, {}}, {norm, add});
+      replace(relu, changed(norm, fused, {at(norm).inputs[0], residual}), {norm, add});
       return;
     }
   }

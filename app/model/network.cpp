@@ -6,27 +6,50 @@
 #include <stdexcept>
 
 namespace convoy::app {
+namespace {
+
+std::vector<ParameterSpec> named(std::vector<ParameterSpec> specs, const std::string& layer) {
+  for (ParameterSpec& spec : specs) {
+    spec.key = spec.name;
+    spec.name = layer + "." + spec.key;
+  }
+  return specs;
+}
+
+}  // namespace
 
 Network::Network(std::string name, const Shape& input) : name_(std::move(name)) {
-  layers_.push_back({"input", Input{input}, {}, input});
+  layers_.push_back({"input", Input{input}, {}, input, {}, {}});
 }
 
 LayerId Network::add(std::string name, LayerOp op, std::vector<LayerId> inputs) {
+  return append({std::move(name), std::move(op), std::move(inputs), {}, {}, {}}, true);
+}
+
+LayerId Network::append(Layer layer) { return append(std::move(layer), false); }
+
+LayerId Network::append(Layer layer, bool declare) {
   const auto fail = [&](const std::string& what) {
-    throw std::runtime_error(fmt::format("network {}, layer {}: {}", name_, name, what));
+    throw std::runtime_error(fmt::format("network {}, layer {}: {}", name_, layer.name, what));
   };
-  for (const LayerId input : inputs)
+  for (const LayerId input : layer.inputs)
     if (input < 0 || input >= std::ssize(layers_))
       fail(fmt::format("reads layer {}, which does not exist", input));
-  if (std::ranges::any_of(layers_, [&](const Layer& layer) { return layer.name == name; }))
+  if (std::ranges::any_of(layers_, [&](const Layer& other) { return other.name == layer.name; }))
     fail("another layer has this name");
-  Layer layer{std::move(name), std::move(op), std::move(inputs), {}};
   const auto shapes = input_shapes(layer);
   try {
-    layer.output = std::visit([&](const auto& attributes) { return attributes.infer(shapes); }, layer.op);
+    std::visit([&](const auto& op) { layer.output = op.infer(shapes); }, layer.op);
   } catch (const ShapeError& error) {
-    throw std::runtime_error(fmt::format("network {}, layer {}: {}", name_, layer.name, error.what()));
+    fail(error.what());
   }
+  if (declare)
+    std::visit(
+        [&](const auto& op) {
+          layer.parameters = named(op.parameters(shapes), layer.name);
+          layer.states = named(op.states(shapes), layer.name);
+        },
+        layer.op);
   layers_.push_back(std::move(layer));
   return static_cast<LayerId>(layers_.size()) - 1;
 }
@@ -39,20 +62,23 @@ std::vector<Shape> Network::input_shapes(const Layer& layer) const {
 
 std::vector<ParameterSpec> Network::parameters() const {
   std::vector<ParameterSpec> all;
-  for (const Layer& layer : layers_) {
-    const auto shapes = input_shapes(layer);
-    for (ParameterSpec& spec : std::visit([&](const auto& op) { return op.parameters(shapes); }, layer.op)) {
-      spec.name = layer.name + "." + spec.name;
-      all.push_back(std::move(spec));
-    }
-  }
+  for (const Layer& layer : layers_) all.insert(all.end(), layer.parameters.begin(), layer.parameters.end());
   return all;
 }
 
 std::int64_t Network::parameter_count() const {
   std::int64_t count = 0;
-  for (const ParameterSpec& spec : parameters()) count += spec.shape.elements();
+  for (const Layer& layer : layers_)
+    for (const ParameterSpec& spec : layer.parameters) count += spec.shape.elements();
   return count;
+}
+
+ParameterSpec& Network::parameter(LayerId id, std::string_view key) {
+  Layer& layer = layers_[static_cast<std::size_t>(id)];
+  for (auto* specs : {&layer.parameters, &layer.states})
+    if (const auto found = std::ranges::find(*specs, key, &ParameterSpec::key); found != specs->end())
+      return *found;
+  throw std::logic_error(fmt::format("layer {} has no parameter {}", layer.name, key));
 }
 
 }  // namespace convoy::app

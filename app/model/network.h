@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "app/model/op_table.h"
@@ -16,6 +17,8 @@ struct Layer {
   LayerOp op;
   std::vector<LayerId> inputs;
   Shape output;
+  // Those that the operation declares, in its order. Their names are "layer.key".
+  std::vector<ParameterSpec> parameters, states;
 };
 
 class Network {
@@ -31,15 +34,23 @@ class Network {
     return add(std::move(name), std::move(op), std::vector{input});
   }
 
+  // Appends a layer of another network with its parameters. Only its output's shape is inferred.
+  LayerId append(Layer layer);
+
   const std::string& name() const { return name_; }
   const std::vector<Layer>& layers() const { return layers_; }
   const Shape& shape(LayerId layer) const { return layers_[static_cast<std::size_t>(layer)].output; }
   std::vector<Shape> input_shapes(const Layer& layer) const;
-  // Returns those of all layers in order. Their names are "layer.parameter".
+  // Returns those of all layers in order.
   std::vector<ParameterSpec> parameters() const;
   std::int64_t parameter_count() const;
+  // Returns a layer's parameter or state, to give it another name or first values. Throws
+  // std::logic_error if the layer has none of that key.
+  ParameterSpec& parameter(LayerId layer, std::string_view key);
 
  private:
+  LayerId append(Layer layer, bool declare);
+
   std::string name_;
   std::vector<Layer> layers_;
 };

@@ -1,5 +1,6 @@
 #include "app/model/parameter.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -26,6 +27,10 @@ std::uint64_t hash_of(std::string_view text) {
 Initializer Initializer::he_normal(double fan) { return normal(std::sqrt(2.0 / fan)); }
 
 void initialize(const ParameterSpec& spec, std::uint64_t seed, float* values) {
+  if (spec.values) {
+    std::ranges::copy(*spec.values, values);
+    return;
+  }
   const std::uint64_t key = seed ^ hash_of(spec.name);
   const double value = spec.initializer.value;
   const auto draw = [&](std::int64_t i) -> double {

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kernels/device/tensor.h"
 
@@ -27,13 +29,21 @@ struct ParameterSpec {
   kernels::Shape shape;
   Initializer initializer;
   bool decay = false;  // weight decay and LARS scaling apply
+  // The name within the layer. A model file may give the network's parameter any other name.
+  std::string key = {};
+  // The shape in model files, for the same elements in the same order; empty if it is `shape`.
+  kernels::Shape file_shape = {};
+  // The first values in row-major order, from a model file; null if the initializer draws them.
+  std::shared_ptr<const std::vector<float>> values = nullptr;
+
+  const kernels::Shape& shape_in_files() const { return file_shape.rank() > 0 ? file_shape : shape; }
 };
 
 // Returns the FNV-1a hash. std::hash may differ between standard libraries.
 std::uint64_t hash_of(std::string_view text);
 
-// Fills `values` in row-major order. An element depends only on seed, name and its index, so it is
-// the same on every rank and backend.
+// Fills `values` in row-major order: with spec.values if there are any. A drawn element depends
+// only on seed, name and its index, so it is the same on every rank and backend.
 void initialize(const ParameterSpec& spec, std::uint64_t seed, float* values);
 
 }  // namespace convoy::app

@@ -1,9 +1,6 @@
 #include "app/graph/passes/precision.h"
 
-#include <fmt/format.h>
-
 #include <map>
-#include <stdexcept>
 
 namespace convoy::app {
 namespace {
@@ -26,17 +23,10 @@ bool is_weight(const Tensor& tensor) {
 
 }  // namespace
 
-Precision precision_of(const std::string& name) {
-  if (name == "fp32") return Precision::fp32;
-  if (name == "tf32") return Precision::tf32;
-  if (name == "bf16") return Precision::bf16;
-  throw std::invalid_argument(fmt::format("precision {}, expected fp32, tf32 or bf16", name));
-}
-
 void store_in_bf16(StepGraph& graph) {
   for (Tensor& tensor : graph.tensors)
     if ((tensor.role == TensorRole::activation || tensor.role == TensorRole::images) &&
-        tensor.dtype == DType::f32)
+        tensor.dtype == DType::f32 && !tensor.full_precision)
       tensor.dtype = DType::bf16;
   std::map<TensorId, TensorId> copies;
   for (TrainableParameter& parameter : graph.parameters) {
@@ -49,8 +39,6 @@ void store_in_bf16(StepGraph& graph) {
     if (parameter.gradient >= 0) graph.tensors[parameter.gradient].partner = parameter.copy;
   }
   for (Node& node : graph.nodes) {
-    if (node.is<SoftmaxCrossEntropyForward>())
-      graph.tensors[node.outputs[0]].dtype = DType::f32;  // the probabilities
     if (!multiplies(node)) continue;
     for (TensorId& input : node.inputs)
       if (const auto found = copies.find(input); found != copies.end()) input = found->second;

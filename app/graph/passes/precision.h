@@ -4,16 +4,11 @@
 // reductions are float32 or wider in all precisions.
 #pragma once
 
-#include <string>
-
 #include "app/graph/step_graph.h"
 
 namespace convoy::app {
 
 enum class Precision : std::uint8_t { fp32, tf32, bf16 };
-
-// Reads "fp32", "tf32" or "bf16"; throws std::invalid_argument for other names.
-Precision precision_of(const std::string& name);
 
 // Rewrites a graph of float32 tensors for bf16.
 void store_in_bf16(StepGraph& graph);
