@@ -12,7 +12,6 @@
 #include "kernels/image_ops/image_ops.h"
 #include "kernels/mix/mix.h"
 #include "kernels/normalise/normalise.h"
-#include "kernels/reorder/reorder.h"
 #include "kernels/resample/resample.h"
 #include "kernels/softmax_cross_entropy/softmax_cross_entropy.h"
 
@@ -24,7 +23,6 @@ CONVOY_NODE(MixForward, mix_forward, MixProblem);
 CONVOY_NODE(ResampleForward, resample_forward, ResampleProblem);
 CONVOY_NODE(ImageOpsForward, image_ops_forward, ImageOpsProblem);
 CONVOY_NODE(NormaliseForward, normalise_forward, NormaliseProblem);
-CONVOY_NODE(ReorderForward, reorder_forward, ReorderProblem);
 
 // The sum of inputs[0] over the ranks, in place. It has no kernel.
 struct AllReduce {
@@ -42,9 +40,8 @@ struct Transfer {
   bool begins() const { return action == Action::send_begin || action == Action::receive_begin; }
 };
 
-using GraphNodes =
-    std::tuple<SoftmaxCrossEntropyForward, SoftmaxCrossEntropyBackward, MixForward, ResampleForward,
-               ImageOpsForward, NormaliseForward, ReorderForward, AllReduce, Transfer>;
+using GraphNodes = std::tuple<SoftmaxCrossEntropyForward, SoftmaxCrossEntropyBackward, MixForward,
+                              ResampleForward, ImageOpsForward, NormaliseForward, AllReduce, Transfer>;
 
 namespace detail {
 template <typename... Ops>

@@ -12,6 +12,7 @@
 //   void backward(Emitter&) const;        // appends the backward nodes (app/graph/ops)
 #pragma once
 
+#include <array>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -38,5 +39,11 @@ struct ShapeError : std::runtime_error {
 // Both throw ShapeError: unless there are `count` inputs, and unless `shape` is [N, C, H, W].
 void expect_inputs(Shapes inputs, std::size_t count);
 void expect_image(const Shape& shape);
+
+// Returns "3" for {3, 3}, and "3x1" for {3, 1}.
+std::string extents(const std::array<int, 2>& height_and_width);
+
+// Returns whether `shape` has one value for each sample and channel of the images `of`.
+bool is_gate(const Shape& shape, const Shape& of);
 
 }  // namespace convoy::app

@@ -45,15 +45,13 @@ void require_known(const TensorDesc& desc) {
 
 Kernel reorder_forward(const ReorderProblem&, KernelRequest& request) {
   const char* operation = "reorder_forward";
-  require_counts(operation, request, 1, 1);
-  const TensorDesc x = request.inputs[0], y = request.outputs[0];
-  require_shape(operation, "y", y, x.shape);
+  const auto [x, y] = reorder_ends(request);
   require_known(x);
   require_known(y);
   common_dtype(operation, {&x});
   common_dtype(operation, {&y});
   if (x.layout == y.layout || x.shape.rank() != 4)
-    return device_kernel([=](const BoundOperands& b, Stream stream) {
+    return device_kernel([x = x, y = y](const BoundOperands& b, Stream stream) {
       const std::int64_t elements = x.shape.elements();
       launch(convert, grid_for(elements), kThreads, stream, x.dtype, b.inputs[0], y.dtype, b.outputs[0],
              elements);
@@ -65,9 +63,9 @@ Kernel reorder_forward(const ReorderProblem&, KernelRequest& request) {
                   static_cast<unsigned>(ceil_div(rows, kTile)),
                   static_cast<unsigned>(std::min<std::int64_t>(samples, 65535)));
   if (grid.y > 65535) require_below_2g(operation, std::int64_t{grid.y} << 31);
-  return device_kernel([=](const BoundOperands& b, Stream stream) {
-    launch(transpose, grid, kTile * kTileRows, stream, x.dtype, b.inputs[0], y.dtype, b.outputs[0], rows,
-           columns, samples);
+  return device_kernel([=, from = x.dtype, to = y.dtype](const BoundOperands& b, Stream stream) {
+    launch(transpose, grid, kTile * kTileRows, stream, from, b.inputs[0], to, b.outputs[0], rows, columns,
+           samples);
   });
 }
 

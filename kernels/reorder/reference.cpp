@@ -7,9 +7,8 @@
 namespace convoy::kernels::reference {
 
 Kernel reorder_forward(const ReorderProblem&, KernelRequest& request) {
-  require_counts("reorder_forward", request, 1, 1);
+  reorder_ends(request);
   require_row_major("reorder_forward", request);
-  require_shape("reorder_forward", "y", request.outputs[0], request.inputs[0].shape);
   return host_kernel([count = request.inputs[0].shape.elements()](const BoundOperands& operands) {
     std::copy_n(operands.in(0), count, operands.out(0));
   });

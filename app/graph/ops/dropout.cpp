@@ -7,13 +7,15 @@ namespace convoy::app {
 void Dropout::forward(Emitter& emitter) const {
   // Evaluation has rate 0, which passes the input through. Training at rate 0 costs a copy, too.
   const float used = emitter.options().training ? rate : 0.0f;
-  emitter.append(DropoutForward{{used, emitter.layer_key()}}, {emitter.input()}, {emitter.output()});
+  emitter.append(DropoutForward{{used, emitter.layer_key(), whole_samples}}, {emitter.input()},
+                 {emitter.output()});
 }
 
 void Dropout::backward(Emitter& emitter) const {
   if (!emitter.wants_gradient(0)) return;
   const TensorId dy = emitter.output_gradient();
-  emitter.append(DropoutBackward{{rate, emitter.layer_key()}}, {dy}, {emitter.new_input_gradient(0)});
+  emitter.append(DropoutBackward{{rate, emitter.layer_key(), whole_samples}}, {dy},
+                 {emitter.new_input_gradient(0)});
 }
 
 }  // namespace convoy::app

@@ -1,16 +1,20 @@
-// Add layer: the sum of two or more tensors of one shape, as in residual connections.
+// Add layer: the sum of two or more tensors of one shape, as in residual connections, or of an
+// image [N, C, H, W] and a term [N, C, 1, 1].
 #pragma once
 
 #include "app/model/layer.h"
 #include "kernels/add/add.h"
+#include "kernels/broadcast/broadcast.h"
 
 namespace convoy::app {
 
 CONVOY_NODE(AddForward, add_forward, AddProblem);
+CONVOY_NODE(BroadcastAddForward, broadcast_add_forward, BroadcastProblem);
+CONVOY_NODE(BroadcastAddBackward, broadcast_add_backward, BroadcastProblem);
 
 struct Add {
   static constexpr std::string_view kKind = "add";
-  using Nodes = std::tuple<AddForward>;
+  using Nodes = std::tuple<AddForward, BroadcastAddForward, BroadcastAddBackward>;
 
   Shape infer(Shapes inputs) const;
   std::vector<ParameterSpec> parameters(Shapes) const { return {}; }

@@ -45,9 +45,9 @@ double Conv2d::flops(Shapes inputs) const {
 
 std::string Conv2d::attributes() const {
   std::string text = fmt::format("{}x{}", kernel[0], kernel[1]);
-  if (stride[0] > 1 || stride[1] > 1) text += fmt::format(", stride {}", stride[0]);
-  if (padding[0] > 0 || padding[1] > 0) text += fmt::format(", padding {}", padding[0]);
-  if (dilation[0] > 1 || dilation[1] > 1) text += fmt::format(", dilation {}", dilation[0]);
+  if (stride[0] > 1 || stride[1] > 1) text += ", stride " + extents(stride);
+  if (padding[0] > 0 || padding[1] > 0) text += ", padding " + extents(padding);
+  if (dilation[0] > 1 || dilation[1] > 1) text += ", dilation " + extents(dilation);
   if (groups > 1) text += fmt::format(", groups {}", groups);
   return relu ? text + ", relu" : text;
 }

@@ -10,6 +10,8 @@ Shape Dropout::infer(Shapes inputs) const {
   return inputs[0];
 }
 
-std::string Dropout::attributes() const { return fmt::format("rate {}", rate); }
+std::string Dropout::attributes() const {
+  return fmt::format("rate {}{}", rate, whole_samples ? ", whole samples" : "");
+}
 
 }  // namespace convoy::app

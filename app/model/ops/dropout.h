@@ -14,6 +14,7 @@ struct Dropout {
   static constexpr std::string_view kKind = "dropout";
   using Nodes = std::tuple<DropoutForward, DropoutBackward>;
   float rate = 0.5f;
+  bool whole_samples = false;  // stochastic depth (Huang et al. 2016): a sample is kept or zero as a whole
 
   Shape infer(Shapes inputs) const;
   std::vector<ParameterSpec> parameters(Shapes) const { return {}; }

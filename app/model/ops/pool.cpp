@@ -7,14 +7,14 @@ namespace convoy::app {
 using kernels::PoolKind;
 
 kernels::PoolProblem Pool::problem(const Shape& input) const {
-  const int height = window > 0 ? window : static_cast<int>(input[2]);
-  const int width = window > 0 ? window : static_cast<int>(input[3]);
   kernels::PoolProblem problem;
   problem.kind = kind;
-  problem.kernel = {height, width};
-  problem.stride = {stride, stride};
-  problem.padding = {padding, padding};
+  problem.kernel = window;
+  if (window[0] == 0) problem.kernel = {static_cast<int>(input[2]), static_cast<int>(input[3])};
+  problem.stride = stride;
+  problem.padding = padding;
   problem.ceil_mode = ceil_mode;
+  problem.count_include_pad = count_include_pad;
   problem.relu = relu;
   return problem;
 }
@@ -23,12 +23,13 @@ Shape Pool::infer(Shapes inputs) const {
   expect_inputs(inputs, 1);
   expect_image(inputs[0]);
   const kernels::PoolProblem pool = problem(inputs[0]);
-  if (stride < 1 || padding < 0 || 2 * padding > pool.kernel[0])
-    throw ShapeError(
-        fmt::format("stride {}, padding {}, window {}: expected stride above zero and padding at most half "
-                    "of the window",
-                    stride, padding, window));
-  if (inputs[0][2] + 2 * padding < pool.kernel[0] || inputs[0][3] + 2 * padding < pool.kernel[1])
+  for (std::size_t axis = 0; axis < 2; ++axis)
+    if (stride[axis] < 1 || padding[axis] < 0 || 2 * padding[axis] > pool.kernel[axis])
+      throw ShapeError(
+          fmt::format("stride {}, padding {}, window {}: expected stride above zero and padding at most half "
+                      "of the window",
+                      stride[axis], padding[axis], window[axis]));
+  if (inputs[0][2] + 2 * padding[0] < pool.kernel[0] || inputs[0][3] + 2 * padding[1] < pool.kernel[1])
     throw ShapeError(fmt::format("its window of {}x{} does not fit into {}", pool.kernel[0], pool.kernel[1],
                                  inputs[0].to_string()));
   return kernels::pool_output_shape(pool, inputs[0]);
@@ -41,10 +42,10 @@ double Pool::flops(Shapes inputs) const {
 
 std::string Pool::attributes() const {
   const char* name = kind == PoolKind::max ? "max" : "average";
-  if (window == 0) return fmt::format("{} global", name);
-  return fmt::format("{} {}x{}, stride {}{}{}{}", name, window, window, stride,
-                     padding > 0 ? fmt::format(", padding {}", padding) : "", ceil_mode ? ", ceil" : "",
-                     relu ? ", relu" : "");
+  if (window[0] == 0) return fmt::format("{} global", name);
+  return fmt::format("{} {}x{}, stride {}{}{}{}", name, window[0], window[1], extents(stride),
+                     padding[0] + padding[1] > 0 ? ", padding " + extents(padding) : "",
+                     ceil_mode ? ", ceil" : "", relu ? ", relu" : "");
 }
 
 }  // namespace convoy::app

@@ -15,19 +15,19 @@ struct Pool {
   static constexpr std::string_view kKind = "pool";
   using Nodes = std::tuple<PoolForward, PoolBackward>;
   kernels::PoolKind kind = kernels::PoolKind::max;
-  int window = 2;  // 0: the whole image
-  int stride = 2;
-  int padding = 0;
-  bool ceil_mode = false;  // keeps the last, partial window
-  bool relu = false;       // applied to the maxima; set by fuse()
+  // Height and width. A window of 0 is the whole image.
+  std::array<int, 2> window{2, 2}, stride{2, 2}, padding{0, 0};
+  bool ceil_mode = false;         // keeps the last, partial window
+  bool count_include_pad = true;  // an average counts the padding's zeros
+  bool relu = false;              // applied to the maxima; set by fuse()
 
   static Pool max(int window, int stride, int padding = 0, bool ceil_mode = false) {
-    return {kernels::PoolKind::max, window, stride, padding, ceil_mode};
+    return {kernels::PoolKind::max, {window, window}, {stride, stride}, {padding, padding}, ceil_mode};
   }
   static Pool average(int window, int stride, int padding = 0) {
-    return {kernels::PoolKind::average, window, stride, padding};
+    return {kernels::PoolKind::average, {window, window}, {stride, stride}, {padding, padding}};
   }
-  static Pool global() { return {kernels::PoolKind::average, 0, 1}; }
+  static Pool global() { return {kernels::PoolKind::average, {0, 0}, {1, 1}}; }
 
   Shape infer(Shapes inputs) const;
   std::vector<ParameterSpec> parameters(Shapes) const { return {}; }

@@ -56,14 +56,14 @@ void expect_central_differences(const Network& network, std::int32_t valid, floa
 }
 
 TEST(StepGradients, AgreeWithCentralDifferences) {
-  for (const Network& network : {every_op(), residual(), rectifying()}) {
+  for (const Network& network : {every_op(), residual(), rectifying(), modern()}) {
     expect_central_differences(network, 4, 0);
     expect_central_differences(fuse(network), 4, 0);
   }
 }
 
 TEST(StepGradients, AgreeWithCentralDifferencesOnAShortBatchWithLabelSmoothing) {
-  for (const Network& network : {every_op(), residual(), rectifying()})
+  for (const Network& network : {every_op(), residual(), rectifying(), modern()})
     expect_central_differences(fuse(network), 3, 0.2f);
 }
 
@@ -93,7 +93,7 @@ void expect_equal_steps(GraphRunner& found, GraphRunner& expected, double tolera
 }
 
 TEST(Fusion, ChangesNoGradient) {
-  for (const Network& network : {every_op(), residual(), rectifying()}) {
+  for (const Network& network : {every_op(), residual(), rectifying(), modern()}) {
     GraphRunner plain(network, {}), fused(fuse(network), {});
     EXPECT_LT(fused.graph().nodes.size(), plain.graph().nodes.size());
     expect_equal_steps(fused, plain, 1e-5);
@@ -101,7 +101,7 @@ TEST(Fusion, ChangesNoGradient) {
 }
 
 TEST(Fusion, ChangesNoEvaluation) {
-  for (const Network& network : {every_op(), residual(), rectifying()}) {
+  for (const Network& network : {every_op(), residual(), rectifying(), modern()}) {
     GraphRunner plain(network, {.training = false}), fused(fuse(network), {.training = false});
     const double loss = plain.run();
     EXPECT_NEAR(fused.run(), loss, 1e-5 * loss);
@@ -110,7 +110,7 @@ TEST(Fusion, ChangesNoEvaluation) {
 
 // Overlapping lifetimes or a wrong in-place pair would let one tensor overwrite another.
 TEST(MemoryPlan, GivesTheBitsOfBuffersThatShareNothing) {
-  for (const Network& network : {every_op(), residual(), rectifying()})
+  for (const Network& network : {every_op(), residual(), rectifying(), modern()})
     for (const Network& variant : {network, fuse(network)})
       for (const Backend backend : {Backend::reference, Backend::cpu}) {
         GraphRunner planned(variant, {}, backend, Placement::planned);
@@ -124,7 +124,7 @@ TEST(MemoryPlan, GivesTheBitsOfBuffersThatShareNothing) {
 }
 
 TEST(Backends, AgreeOnWholeSteps) {
-  for (const Network& network : {every_op(), residual(), rectifying(), grouped()}) {
+  for (const Network& network : {every_op(), residual(), rectifying(), grouped(), modern()}) {
     GraphRunner oracle(fuse(network), {}), cpu(fuse(network), {}, Backend::cpu);
     expect_equal_steps(cpu, oracle, 2e-4);
   }

@@ -87,4 +87,41 @@ inline Network grouped() {
   return net;
 }
 
+// A network of the layers of mobile and modern networks: smooth activations, gates, stochastic
+// depth, a channel shuffle over slices, layer and group norm, layer scale, parametric ReLUs,
+// padding and a softmax.
+inline Network modern() {
+  using kernels::ActivationKind;
+  Network net("modern", {4, 3, 7, 6});
+  const auto act = [&](const std::string& name, ActivationKind kind, LayerId input) {
+    return net.add(name, Activation::of(kind), input);
+  };
+  LayerId x = net.add("pad", Pad{{.bottom = 1, .right = 2, .value = 0.25f}}, net.input());
+  x = net.add("stem.bn", BatchNorm{}, net.add("stem", Conv2d::square(8, 3, 1, 1), x));
+  x = act("stem.act", ActivationKind::hard_swish, x);
+  const LayerId squeezed = net.add("squeeze", Pool::global(), x);
+  LayerId gate =
+      act("se.act", ActivationKind::silu, net.add("se.1", Conv2d::square(4, 1, 1, 0, true), squeezed));
+  gate = net.add("se.2", Conv2d::square(8, 1, 1, 0, true), gate);
+  gate = net.add("se.gate", Activation::hard_sigmoid(), gate);
+  const LayerId excited = net.add("se.multiply", Multiply{}, {x, gate});
+  const LayerId kept = net.add("depth", Dropout{0.4f, true}, excited);
+  x = net.add("add", Add{}, {kept, x});
+  const LayerId left = act("left", ActivationKind::gelu, net.add("slice1", Slice{0, 3}, x));
+  const LayerId right = act("right", ActivationKind::gelu_tanh, net.add("slice2", Slice{3, 5}, x));
+  x = net.add("shuffle", ChannelShuffle{4}, net.add("concat", Concat{}, {left, right}));
+  x = net.add("relu", Relu{}, net.add("bn", BatchNorm{}, x));
+  x = net.add("ln", LayerNorm{}, x);
+  x = act("leaky", ActivationKind::leaky_relu, net.add("conv2", Conv2d::square(8, 1, 1, 0, true), x));
+  x = net.add("scale", Scale{0.5}, x);
+  x = net.add("prelu", Prelu{true}, net.add("gn", GroupNorm{2}, x));
+  x = net.add("relu6", Activation::relu6(), net.add("bias", Bias{}, x));
+  x = net.add("softmax", Softmax{}, net.add("add_gate", Add{}, {x, gate}));
+  x = net.add("average", Pool{kernels::PoolKind::average, {3, 2}, {2, 1}, {1, 1}, false, false}, x);
+  x = net.add("sigmoid", Activation::of(ActivationKind::sigmoid), net.add("prelu1", Prelu{}, x));
+  x = net.add("head", Conv2d::square(5, 1, 1, 0, true), x);
+  net.add("flatten", Flatten{}, net.add("pool", Pool::global(), x));
+  return net;
+}
+
 }  // namespace convoy::app

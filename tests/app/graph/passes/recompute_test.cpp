@@ -28,7 +28,7 @@ Network deep() {
     const LayerId norm2 = net.add(name + ".bn2", BatchNorm{}, conv2);
     x = net.add(name + ".relu2", Relu{}, net.add(name + ".add", Add{}, {norm2, x}));
   }
-  net.add("fc", Linear{5}, net.add("pool", Pool{kernels::PoolKind::average, 0, 1, 0}, x));
+  net.add("fc", Linear{5}, net.add("pool", Pool::global(), x));
   return net;
 }
 

@@ -1,0 +1,28 @@
+// Group normalisation of every sample over the pixels of a group of channels (Wu & He 2018). As many
+// groups as channels make it instance normalisation.
+#pragma once
+
+#include "app/model/layer.h"
+#include "kernels/group_norm/group_norm.h"
+
+namespace convoy::app {
+
+CONVOY_NODE(GroupNormForward, group_norm_forward, GroupNormProblem);
+CONVOY_NODE(GroupNormBackward, group_norm_backward, GroupNormProblem);
+
+struct GroupNorm {
+  static constexpr std::string_view kKind = "group_norm";
+  using Nodes = std::tuple<GroupNormForward, GroupNormBackward>;
+  int groups = 32;  // divides the channels
+  float epsilon = 1e-5f;
+
+  Shape infer(Shapes inputs) const;
+  std::vector<ParameterSpec> parameters(Shapes inputs) const;
+  std::vector<ParameterSpec> states(Shapes) const { return {}; }
+  double flops(Shapes inputs) const { return 7.0 * static_cast<double>(inputs[0].elements()); }
+  std::string attributes() const;
+  void forward(Emitter& emitter) const;
+  void backward(Emitter& emitter) const;
+};
+
+}  // namespace convoy::app
