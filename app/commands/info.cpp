@@ -29,6 +29,17 @@ nlohmann::json shape_json(const Shape& shape) {
   return extents;
 }
 
+// Returns the parameters and running statistics of all layers as model files hold them.
+nlohmann::json tensors_json(const Network& network) {
+  auto tensors = nlohmann::json::array();
+  for (const Layer& layer : network.layers())
+    for (const bool trained : {true, false})
+      for (const ParameterSpec& spec : trained ? layer.parameters : layer.states)
+        tensors.push_back(
+            {{"name", spec.name}, {"shape", shape_json(spec.shape_in_files())}, {"trained", trained}});
+  return tensors;
+}
+
 void print_json(const Network& network, std::int64_t classes) {
   const std::vector<LayerRow> rows = layer_table(network);
   auto layers = nlohmann::json::array();
@@ -46,6 +57,7 @@ void print_json(const Network& network, std::int64_t classes) {
                                      {"input", shape_json(network.shape(network.input()))},
                                      {"classes", classes},
                                      {"layers", layers},
+                                     {"tensors", tensors_json(network)},
                                      {"parameters", total.parameters},
                                      {"forward_flops", total.forward_flops},
                                      {"activation_bytes", total.output_bytes}})

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,9 @@ class Builder {
   Builder& add(std::string name, LayerOp op, std::vector<LayerId> inputs);
   // Starts a branch: the next layer reads this one.
   Builder& from(LayerId layer);
+
+  // Returns a parameter of the last layer, to name it as a model file does.
+  ParameterSpec& parameter(std::string_view key) { return network_.parameter(last_, key); }
 
   LayerId last() const { return last_; }
   // Returns the shape of the last layer.

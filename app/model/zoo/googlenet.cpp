@@ -1,15 +1,13 @@
 // GoogLeNet (Szegedy et al. 2015) in torchvision's form: batch norm follows every convolution, the
 // branch that has a 5x5 kernel in the paper has 3x3, and there are no auxiliary classifiers.
-#include "app/model/zoo/builder.h"
+#include "app/model/zoo/blocks.h"
 #include "app/model/zoo/networks.h"
 
 namespace convoy::app::zoo {
 namespace {
 
 void add_conv(Builder& net, const std::string& name, int filters, int kernel, int stride = 1) {
-  Conv2d conv = Conv2d::square(filters, kernel, stride, kernel / 2);
-  conv.weight_initializer = Initializer::normal(0.01);
-  net.add(name + ".conv", conv).add(name + ".bn", BatchNorm{.epsilon = 1e-3}).add(name + ".relu", Relu{});
+  add_inception_conv(net, name, Conv2d::square(filters, kernel, stride, kernel / 2), 0.01);
 }
 
 // The filters of the four branches. "reduce" is the 1x1 convolution before the other one.

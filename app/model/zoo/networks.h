@@ -9,12 +9,22 @@ namespace convoy::app::zoo {
 
 Network alexnet(const std::string& name, const Shape& input, int classes);
 Network cifar10_quick(const std::string& name, const Shape& input, int classes);
+Network convnext_tiny(const std::string& name, const Shape& input, int classes);
+Network densenet(const std::string& name, const Shape& input, int classes);
+Network efficientnet(const std::string& name, const Shape& input, int classes);
 Network googlenet(const std::string& name, const Shape& input, int classes);
+Network inception_v3(const std::string& name, const Shape& input, int classes);
 Network lenet(const std::string& name, const Shape& input, int classes);
 Network linear(const std::string& name, const Shape& input, int classes);
 Network mlp(const std::string& name, const Shape& input, int classes);
+Network mnasnet(const std::string& name, const Shape& input, int classes);
+Network mobilenet_v2(const std::string& name, const Shape& input, int classes);
+Network mobilenet_v3(const std::string& name, const Shape& input, int classes);
+Network regnet(const std::string& name, const Shape& input, int classes);
 Network resnet(const std::string& name, const Shape& input, int classes);
-Network vgg16(const std::string& name, const Shape& input, int classes);
+Network shufflenet_v2(const std::string& name, const Shape& input, int classes);
+Network squeezenet(const std::string& name, const Shape& input, int classes);
+Network vgg(const std::string& name, const Shape& input, int classes);
 Network wide_resnet(const std::string& name, const Shape& input, int classes);
 
 }  // namespace convoy::app::zoo

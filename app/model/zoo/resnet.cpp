@@ -1,8 +1,8 @@
-// Residual networks (He et al. 2016) and ResNeXt (Xie et al. 2017), with torchvision's names and
-// initial weights. They have basic blocks up to depth 34, and deeper ones have bottlenecks with the
-// stride on their 3x3 convolution ("v1.5"), which ResNeXt splits into groups. NAME_cifar has the
-// stem for small images of He et al.'s section 4.2: a 3x3 convolution without stride, and no max
-// pool.
+// Residual networks (He et al. 2016), ResNeXt (Xie et al. 2017) and wide ResNet-50 (Zagoruyko &
+// Komodakis 2016), with torchvision's names and initial weights. They have basic blocks up to depth
+// 34, and deeper ones have bottlenecks with the stride on their 3x3 convolution ("v1.5"), which
+// ResNeXt splits into groups. NAME_cifar has the stem for small images of He et al.'s section 4.2:
+// a 3x3 convolution without stride, and no max pool.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,7 +30,8 @@ constexpr std::array kVariants{Variant{"resnet18", false, {2, 2, 2, 2}},
                                Variant{"resnet101", true, {3, 4, 23, 3}},
                                Variant{"resnet152", true, {3, 8, 36, 3}},
                                Variant{"resnext50_32x4d", true, {3, 4, 6, 3}, 32, 4},
-                               Variant{"resnext101_32x8d", true, {3, 4, 23, 3}, 32, 8}};
+                               Variant{"resnext101_32x8d", true, {3, 4, 23, 3}, 32, 8},
+                               Variant{"wide_resnet50_2", true, {3, 4, 6, 3}, 1, 128}};
 
 void add_block(Builder& net, const std::string& prefix, const Variant& variant, int filters, int stride) {
   const LayerId input = net.last();

@@ -1,5 +1,5 @@
-// VGG-16, configuration D of Simonyan & Zisserman 2015, with the names and initial weights of
-// torchvision.
+// VGG-16, configuration D, with and without batch norm, and VGG-11, configuration A of Simonyan &
+// Zisserman 2015, with the names and initial weights of torchvision.
 #include <fmt/format.h>
 
 #include "app/model/zoo/builder.h"
@@ -18,13 +18,17 @@ struct Stage {
 
 }  // namespace
 
-Network vgg16(const std::string& name, const Shape& input, int classes) {
+Network vgg(const std::string& name, const Shape& input, int classes) {
   Builder net(name, input);
   int index = 0;
   const auto feature = [&](const LayerOp& op) { net.add(fmt::format("features.{}", index++), op); };
-  for (const Stage stage : {Stage{2, 64}, Stage{2, 128}, Stage{3, 256}, Stage{3, 512}, Stage{3, 512}}) {
+  const bool deep = name.starts_with("vgg16"), normed = name.ends_with("_bn");
+  const int most = deep ? 3 : 2, first = deep ? 2 : 1;
+  for (const Stage stage :
+       {Stage{first, 64}, Stage{first, 128}, Stage{most, 256}, Stage{most, 512}, Stage{most, 512}}) {
     for (int i = 0; i < stage.convolutions; ++i) {
       feature(Conv2d::square(stage.filters, 3, 1, 1, true));
+      if (normed) feature(BatchNorm{});
       feature(Relu{});
     }
     feature(Pool::max(2, 2));
