@@ -1,5 +1,5 @@
-// Group normalisation of every sample over the pixels of a group of channels (Wu & He 2018). As many
-// groups as channels make it instance normalisation.
+// Group normalisation of every sample over the pixels of a group of channels (Wu & He 2018). As
+// many groups as channels make it instance normalisation.
 #pragma once
 
 #include "app/model/layer.h"
