@@ -69,6 +69,8 @@ constexpr OptionRow kOptimizer[] = {
      "largest norm of the whole gradient; 0: off"},
     {"label-smoothing", &O::label_smoothing, run, "[0, 1)", "S",
      "share of the target spread over all classes"},
+    {"drop-path", &O::drop_path, run, "[-1, 1)", "P",
+     "share of samples that skip the last residual branch, others less; -1: as the network has it"},
     {"ema", &O::ema, run, "[0, 1)", "DECAY",
      "decay a step of a moving average of the weights, tested too; 0: off"},
     {"sync-batch-norm", &O::sync_batch_norm, run, kAny, "", "batch statistics over all ranks (default: on)"}};

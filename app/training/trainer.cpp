@@ -9,6 +9,7 @@
 
 #include "app/errors.h"
 #include "app/execute/run_on_all_ranks.h"
+#include "app/model/drop_path.h"
 #include "app/model/zoo/zoo.h"
 #include "app/training/rank_facts.h"
 #include "app/training/rank_setup.h"
@@ -100,8 +101,9 @@ void Trainer::obey_signals() const {
 
 Network Trainer::make_replica_network() const {
   const data::ImageShape image = dataset_->input_shape();
-  return make_network(options_.model, {replica_capacity(), image.channels, image.height, image.width},
-                      dataset_->classes());
+  Network network = make_network(
+      options_.model, {replica_capacity(), image.channels, image.height, image.width}, dataset_->classes());
+  return options_.drop_path < 0 ? network : with_drop_path(network, static_cast<float>(options_.drop_path));
 }
 
 std::int64_t Trainer::replica_capacity() const {

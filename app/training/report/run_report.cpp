@@ -36,6 +36,7 @@ std::string augmentation_of(const TrainOptions& options) {
                         options.auto_augment.rand().operations, options.auto_augment.rand().magnitude);
   if (options.cutout > 0) text += fmt::format("cutout {}, ", options.cutout);
   if (options.random_erasing > 0) text += fmt::format("random erasing {}, ", options.random_erasing);
+  if (options.drop_path > 0) text += fmt::format("drop path {}, ", options.drop_path);
   if (options.mixup > 0) text += fmt::format("mixup {}, ", options.mixup);
   if (options.cutmix > 0) text += fmt::format("cutmix {}, ", options.cutmix);
   return text.empty() ? "none" : text.substr(0, text.size() - 2);
