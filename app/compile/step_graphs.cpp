@@ -30,6 +30,7 @@ StepGraph make_step_graph(const Network& fused, const StepOptions& options, int 
   StepGraph graph =
       build_step_graph(fused, {training, options.synchronised_batch_norm, replicas, options.label_smoothing,
                                options.precision == Precision::tf32, options.mixing});
+  join_slice_gradients(graph);
   if (options.backend == kernels::Backend::cuda)
     fuse_for_gpu(graph,
                  options.precision != Precision::fp32 && kernels::conv2d_fuses_input_norm(options.backend));

@@ -1,10 +1,14 @@
-// Passes that let one kernel do the work of two nodes, which saves passes over memory. The kernels
-// of the reference and cuda backends can do all of them.
+// Passes that let one kernel do the work of two nodes, which saves passes over memory. Every backend
+// can do the first one, and the kernels of the reference and cuda backends can do all.
 #pragma once
 
 #include "app/graph/step_graph.h"
 
 namespace convoy::app {
+
+// Joins the gradients of slices that together are a whole tensor, in place of widening each with
+// zeros and adding them. The results keep their bits.
+void join_slice_gradients(StepGraph& graph);
 
 // Lets convolutions and additions also write the sums that the batch norm after them needs.
 void fuse_statistics(StepGraph& graph);
@@ -24,7 +28,7 @@ void fuse_norm_gradients(StepGraph& graph);
 // Returns the mask that this batch norm writes for its ReLU. Adds it if there is none yet.
 TensorId kept_relu_mask(StepGraph& graph, Node& forward);
 
-// Runs the passes above for a GPU, the last one if `input_norm`.
+// Runs the passes above, but for the first one, for a GPU, the last one if `input_norm`.
 inline void fuse_for_gpu(StepGraph& graph, bool input_norm) {
   fuse_statistics(graph);
   fuse_relu_gradients(graph);
