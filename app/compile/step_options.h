@@ -44,10 +44,11 @@ struct StepOptions {
   bool training = true;  // false: no gradients, no optimizer; evaluation only
   bool synchronised_batch_norm = true;
   float label_smoothing = 0;
-  bool mixing = false;                  // training mixes samples by the MixParameters of each batch
-  kernels::OptimizerProblem optimizer;  // its segments are filled in when the steps are compiled
-  bool accumulate = false;              // a batch may come in parts; not with a partitioned step
-  double clip_gradient_norm = 0;        // bound of the Euclidean norm of all gradients; 0: off
+  std::vector<float> loss_weights = {};  // of the network's outputs (graph/emitter.h)
+  bool mixing = false;                   // training mixes samples by the MixParameters of each batch
+  kernels::OptimizerProblem optimizer;   // its segments are filled in when the steps are compiled
+  bool accumulate = false;               // a batch may come in parts; not with a partitioned step
+  double clip_gradient_norm = 0;         // bound of the Euclidean norm of all gradients; 0: off
   // CUDA: the file of measured kernel choices (kernels/device/tuning.h); empty: none. A single rank
   // measures the choices that the file lacks. Several ranks only read it, so that all run the same
   // kernels.

@@ -18,6 +18,9 @@ struct GraphOptions {
   float label_smoothing = 0;
   bool tf32 = false;    // products of float32 tensors may round their factors
   bool mixing = false;  // training mixes samples and their losses as MixParameters say
+  // Training: the loss is a sum over the network's outputs with these weights. Empty: the first
+  // output alone.
+  std::vector<float> loss_weights = {};
 };
 
 class Emitter {

@@ -11,17 +11,23 @@ using kernels::DType;
 class GraphBuilder {
  public:
   GraphBuilder(const Network& network, const GraphOptions& options)
-      : network_(network), options_(options), emitter_(graph_, options) {}
+      : network_(network),
+        options_(options),
+        emitter_(graph_, options),
+        used_(weighted() ? network.outputs() : std::vector{network.outputs()[0]}),
+        needed_(layers_behind(network, used_)) {}
 
   StepGraph build() {
     declare_tensors();
     for (std::size_t i = 0; i < network_.layers().size(); ++i) {
+      if (!needed_[i]) continue;
       enter(i, Phase::forward);
       std::visit([&](const auto& op) { op.forward(emitter_); }, network_.layers()[i].op);
     }
-    emit_loss();
+    emit_losses();
     if (options_.training)
       for (std::size_t i = network_.layers().size(); i-- > 0;) {
+        if (!needed_[i]) continue;
         enter(i, Phase::backward);
         std::visit([&](const auto& op) { op.backward(emitter_); }, network_.layers()[i].op);
       }
@@ -30,6 +36,7 @@ class GraphBuilder {
   }
 
  private:
+  bool weighted() const { return options_.training && !options_.loss_weights.empty(); }
   bool mixes() const { return options_.training && options_.mixing; }
 
   TensorId add_tensor(Tensor tensor) {
@@ -39,11 +46,13 @@ class GraphBuilder {
 
   void declare_tensors() {
     const auto& layers = network_.layers();
-    const Shape& logits = layers.back().output;
-    if (logits.rank() != 2)
-      throw std::runtime_error(
-          fmt::format("network {}: its last layer {} gives {}, expected logits [N, classes]", network_.name(),
-                      layers.back().name, logits.to_string()));
+    for (const LayerId output : used_) {
+      const Layer& layer = layers[static_cast<std::size_t>(output)];
+      if (layer.output.rank() != 2)
+        throw std::runtime_error(
+            fmt::format("network {}: its output {} gives {}, expected logits [N, classes]", network_.name(),
+                        layer.name, layer.output.to_string()));
+    }
     for (const Layer& layer : layers) {
       const bool input = outputs_.empty();
       outputs_.push_back(add_tensor(
@@ -62,8 +71,9 @@ class GraphBuilder {
         graph_.states.emplace_back(add_tensor({spec.name, TensorRole::state, DType::f32, spec.shape}), spec);
     }
     graph_.images = outputs_.front();
-    graph_.logits = outputs_.back();
-    graph_.labels = add_tensor({"labels", TensorRole::labels, DType::i32, {logits[0]}});
+    graph_.logits = outputs_[static_cast<std::size_t>(used_[0])];
+    const std::int64_t samples = network_.shape(network_.input())[0];
+    graph_.labels = add_tensor({"labels", TensorRole::labels, DType::i32, {samples}});
     graph_.metrics = add_tensor({"metrics", TensorRole::metrics, DType::f64, {4}});
     if (!mixes()) return;
     graph_.mix_of_images = add_tensor({"mix of images", TensorRole::mix, DType::i32, {kernels::kMixWords}});
@@ -83,23 +93,38 @@ class GraphBuilder {
     emitter_.states_ = states.subspan(first_state_[index], layer.states.size());
   }
 
-  void emit_loss() {
-    const kernels::LossProblem problem{options_.label_smoothing};
-    emitter_.layer_ = "loss";
-    const Shape& logits = network_.layers().back().output;
-    const TensorId probabilities = emitter_.new_full_precision("probabilities", logits);
-    const auto with_labels = [&](TensorId first) {
-      std::vector<TensorId> inputs{first, graph_.labels};
-      if (mixes()) inputs.push_back(graph_.mix_of_labels);
-      return inputs;
-    };
-    emitter_.append(SoftmaxCrossEntropyForward{problem}, with_labels(graph_.logits),
-                    {probabilities, graph_.metrics});
+  std::vector<TensorId> with_labels(TensorId first) const {
+    std::vector<TensorId> inputs{first, graph_.labels};
+    if (mixes()) inputs.push_back(graph_.mix_of_labels);
+    return inputs;
+  }
+
+  // Appends the losses of the outputs, whose sums add up in a chain of metrics, and then the
+  // gradients of the logits.
+  void emit_losses() {
+    std::vector<TensorId> probabilities;
+    std::vector<kernels::LossProblem> problems;
+    TensorId metrics = -1;
+    for (std::size_t i = 0; i < used_.size(); ++i) {
+      emitter_.layer_ = i == 0 ? "loss" : fmt::format("loss{}", i + 1);
+      const TensorId logits = outputs_[static_cast<std::size_t>(used_[i])];
+      probabilities.push_back(emitter_.new_full_precision("probabilities", emitter_.shape(logits)));
+      problems.push_back({options_.label_smoothing, weighted() ? options_.loss_weights[i] : 1, i > 0});
+      std::vector<TensorId> inputs = with_labels(logits);
+      if (i > 0) inputs.push_back(metrics);
+      const bool last = i + 1 == used_.size();
+      metrics = last ? graph_.metrics : emitter_.new_tensor("metrics", {kernels::kLossMetrics}, DType::f64);
+      emitter_.append(SoftmaxCrossEntropyForward{problems[i]}, inputs, {probabilities[i], metrics});
+    }
     if (!options_.training) return;
     emitter_.phase_ = Phase::backward;
-    const TensorId gradient = emitter_.new_tensor("gradient", logits, DType::f32, graph_.logits);
-    emitter_.append(SoftmaxCrossEntropyBackward{problem}, with_labels(probabilities), {gradient});
-    emitter_.contributions_[graph_.logits].push_back(gradient);
+    for (std::size_t i = 0; i < used_.size(); ++i) {
+      const TensorId logits = outputs_[static_cast<std::size_t>(used_[i])];
+      const TensorId gradient = emitter_.new_tensor("gradient", emitter_.shape(logits), DType::f32, logits);
+      problems[i].auxiliary = false;
+      emitter_.append(SoftmaxCrossEntropyBackward{problems[i]}, with_labels(probabilities[i]), {gradient});
+      emitter_.contributions_[logits].push_back(gradient);
+    }
   }
 
   // Puts a node in front that mixes the images. The first layer then reads the mixed ones.
@@ -115,6 +140,8 @@ class GraphBuilder {
   const GraphOptions options_;
   StepGraph graph_;
   Emitter emitter_;
+  const std::vector<LayerId> used_;                         // the outputs with a loss
+  const std::vector<bool> needed_;                          // by layer: a loss depends on it
   std::vector<TensorId> outputs_;                           // one for each layer
   std::vector<std::size_t> first_parameter_, first_state_;  // likewise, in the graph's lists
 };

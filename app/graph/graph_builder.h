@@ -7,7 +7,7 @@
 
 namespace convoy::app {
 
-// Throws std::runtime_error unless the network's last layer gives logits [N, classes].
+// Throws std::runtime_error unless the network's outputs are logits [N, classes].
 StepGraph build_step_graph(const Network& network, const GraphOptions& options);
 
 }  // namespace convoy::app

@@ -64,6 +64,9 @@ Network with_drop_path(const Network& network, float rate) {
     }
     new_id.push_back(result.append(std::move(layer)));
   }
+  std::vector<LayerId> outputs = network.outputs();
+  for (LayerId& output : outputs) output = new_id[static_cast<std::size_t>(output)];
+  result.set_outputs(std::move(outputs));
   return result;
 }
 

@@ -14,6 +14,7 @@ class Fuser {
       : network_(network), consumers_(network.layers().size()), absorbed_(network.layers().size(), false) {
     for (LayerId id = 0; id < std::ssize(network.layers()); ++id)
       for (const LayerId input : at(id).inputs) consumers_[static_cast<std::size_t>(input)].push_back(id);
+    for (const LayerId output : network.outputs()) consumers_[static_cast<std::size_t>(output)].push_back(-1);
   }
 
   Network run() {
@@ -27,13 +28,16 @@ class Fuser {
       for (LayerId& input : layer.inputs) input = new_id.at(input);
       new_id[id] = fused.append(std::move(layer));
     }
+    std::vector<LayerId> outputs = network_.outputs();
+    for (LayerId& output : outputs) output = new_id.at(output);
+    fused.set_outputs(std::move(outputs));
     return fused;
   }
 
  private:
   const Layer& at(LayerId id) const { return network_.layers()[static_cast<std::size_t>(id)]; }
 
-  // Returns the only reader of a layer, or -1.
+  // Returns the only reader of a layer; -1 if there are several or it is an output.
   LayerId only_consumer(LayerId id) const {
     const auto& readers = consumers_[static_cast<std::size_t>(id)];
     return readers.size() == 1 ? readers[0] : -1;

@@ -73,6 +73,35 @@ std::int64_t Network::parameter_count() const {
   return count;
 }
 
+std::vector<LayerId> Network::outputs() const {
+  return outputs_.empty() ? std::vector{static_cast<LayerId>(layers_.size()) - 1} : outputs_;
+}
+
+std::vector<bool> layers_behind(const Network& network, const std::vector<LayerId>& outputs) {
+  std::vector<bool> needed(network.layers().size(), false);
+  for (const LayerId output : outputs) needed[static_cast<std::size_t>(output)] = true;
+  for (std::size_t id = needed.size(); id-- > 0;)
+    if (needed[id])
+      for (const LayerId input : network.layers()[id].inputs) needed[static_cast<std::size_t>(input)] = true;
+  return needed;
+}
+
+Network without_unused(const Network& network) {
+  const std::vector<bool> needed = layers_behind(network, network.outputs());
+  Network result(network.name(), network.shape(network.input()));
+  std::vector<LayerId> new_id(needed.size(), 0);
+  for (std::size_t id = 1; id < needed.size(); ++id) {
+    if (!needed[id]) continue;
+    Layer layer = network.layers()[id];
+    for (LayerId& input : layer.inputs) input = new_id[static_cast<std::size_t>(input)];
+    new_id[id] = result.append(std::move(layer));
+  }
+  std::vector<LayerId> outputs = network.outputs();
+  for (LayerId& output : outputs) output = new_id[static_cast<std::size_t>(output)];
+  result.set_outputs(std::move(outputs));
+  return result;
+}
+
 ParameterSpec& Network::parameter(LayerId id, std::string_view key) {
   Layer& layer = layers_[static_cast<std::size_t>(id)];
   for (auto* specs : {&layer.parameters, &layer.states})

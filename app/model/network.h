@@ -37,6 +37,11 @@ class Network {
   // Appends a layer of another network with its parameters. Only its output's shape is inferred.
   LayerId append(Layer layer);
 
+  // The layers that give logits: those of the last set_outputs(), else the last layer. The first
+  // one is the main output, which evaluation reads; the others are auxiliary classifiers.
+  std::vector<LayerId> outputs() const;
+  void set_outputs(std::vector<LayerId> layers) { outputs_ = std::move(layers); }
+
   const std::string& name() const { return name_; }
   const std::vector<Layer>& layers() const { return layers_; }
   const Shape& shape(LayerId layer) const { return layers_[static_cast<std::size_t>(layer)].output; }
@@ -53,7 +58,14 @@ class Network {
 
   std::string name_;
   std::vector<Layer> layers_;
+  std::vector<LayerId> outputs_;
 };
+
+// Returns for each layer whether one of `outputs` depends on it.
+std::vector<bool> layers_behind(const Network& network, const std::vector<LayerId>& outputs);
+
+// Returns an equal network without the layers on which no output depends.
+Network without_unused(const Network& network);
 
 // Returns an equal network with fewer passes over memory. A ReLU moves into the convolution, batch
 // norm or max pool next to it, and batch norm, add and ReLU become one layer. Parameters keep their

@@ -69,6 +69,8 @@ constexpr OptionRow kOptimizer[] = {
      "largest norm of the whole gradient; 0: off"},
     {"label-smoothing", &O::label_smoothing, run, "[0, 1)", "S",
      "share of the target spread over all classes"},
+    {"loss-weights", &O::loss_weights, run, "[0, 1e6]", "W,W,...",
+     "of the losses of a network's outputs, the main one first (default: it alone)"},
     {"drop-path", &O::drop_path, run, "[-1, 1)", "P",
      "share of samples that skip the last residual branch, others less; -1: as the network has it"},
     {"ema", &O::ema, run, "[0, 1)", "DECAY",

@@ -65,10 +65,11 @@ struct TrainOptions {
   bool flip = false, random_resized_crop = false;
   std::vector<double> color_jitter;  // of brightness, contrast, saturation and hue; empty: off
   AutoAugmentPolicy auto_augment;
-  double drop_path = -1;         // with_drop_path() at this rate; below 0: as the network has it
-  double random_erasing = 0;     // share of the images that lose a rectangle
-  double mixup = 0, cutmix = 0;  // alpha of the beta distribution of the shares; 0: off
-  std::int64_t test_resize = 0;  // pixels of the short side before the centre crop of a test; 0: as it is
+  std::vector<double> loss_weights;  // of the network's outputs; empty: the first alone
+  double drop_path = -1;             // with_drop_path() at this rate; below 0: as the network has it
+  double random_erasing = 0;         // share of the images that lose a rectangle
+  double mixup = 0, cutmix = 0;      // alpha of the beta distribution of the shares; 0: off
+  std::int64_t test_resize = 0;      // pixels of the short side before the centre crop of a test; 0: as it is
   bool data_on_device = false;
 
   // Length: exactly one of epochs and steps is not 0.

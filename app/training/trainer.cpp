@@ -99,10 +99,27 @@ void Trainer::obey_signals() const {
   throw ExitStatus{kRequeueStatus};
 }
 
+namespace {
+
+// Keeps the outputs that have a loss: as many as there are weights, or the first one.
+Network with_outputs(Network network, std::size_t weights) {
+  const std::vector<LayerId> outputs = network.outputs();
+  if (weights > 0 && weights != outputs.size())
+    throw UsageError(
+        fmt::format("--loss-weights: found {} weights, expected one for each of the {} outputs of {}",
+                    weights, outputs.size(), network.name()));
+  if (weights > 0 || outputs.size() == 1) return network;
+  network.set_outputs({outputs[0]});
+  return without_unused(network);
+}
+
+}  // namespace
+
 Network Trainer::make_replica_network() const {
   const data::ImageShape image = dataset_->input_shape();
   Network network = make_network(
       options_.model, {replica_capacity(), image.channels, image.height, image.width}, dataset_->classes());
+  network = with_outputs(std::move(network), options_.loss_weights.size());
   return options_.drop_path < 0 ? network : with_drop_path(network, static_cast<float>(options_.drop_path));
 }
 
@@ -118,6 +135,7 @@ StepOptions Trainer::session_options() {
   session.input = input_of(options_.backend, *dataset_, replica_capacity(), options_.data_on_device);
   session.synchronised_batch_norm = options_.sync_batch_norm;
   session.mixing = options_.mixup > 0 || options_.cutmix > 0;
+  session.loss_weights.assign(options_.loss_weights.begin(), options_.loss_weights.end());
   session.label_smoothing = static_cast<float>(options_.label_smoothing);
   session.optimizer = optimizer_of(options_);
   session.accumulate = options_.accumulate > 1;

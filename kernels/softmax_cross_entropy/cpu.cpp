@@ -55,16 +55,18 @@ Kernel softmax_cross_entropy_forward(const LossProblem& problem, KernelRequest& 
   const std::int64_t samples = request.inputs[0].shape[0], classes = request.inputs[0].shape[1];
   const auto body = [=, smoothing = double(problem.label_smoothing)](const BoundOperands& operands) {
     const StepControl* control = operands.control();
-    const auto* mix = mix_of(operands);
+    const auto* mix = mix_of(operands, forward_inputs(problem));
     auto* rows = operands.scratch<double>();
     parallel_for(samples, [&](std::int64_t n) {
       forward_row(smoothing, classes, operands.in(0) + n * classes,
                   row_target(operands.in<std::int32_t>(1), n, mix, control), operands.out(0) + n * classes,
                   rows + n * kLossMetrics);
     });
-    auto* metrics = operands.out<double>(1);
-    std::fill_n(metrics, kLossMetrics, 0.0);
+    double metrics[kLossMetrics] = {};
     for (std::int64_t i = 0; i < samples * kLossMetrics; ++i) metrics[i % kLossMetrics] += rows[i];
+    const double* before = metrics_before(operands, problem.auxiliary);
+    for (int k = 0; k < kLossMetrics; ++k)
+      put_metric(operands.out<double>(1), before, k, metrics[k], problem.weight);
   };
   return host_kernel(body, {}, static_cast<std::size_t>(samples) * kLossMetrics * sizeof(double));
 }
@@ -74,7 +76,7 @@ Kernel softmax_cross_entropy_backward(const LossProblem& problem, KernelRequest&
   const auto body = [=](const BoundOperands& operands) {
     const StepControl* control = operands.control();
     const auto* mix = mix_of(operands);
-    const float scale = 1.0f / static_cast<float>(control->global_valid);
+    const float scale = problem.weight / static_cast<float>(control->global_valid);
     const float everywhere = problem.label_smoothing / static_cast<float>(classes);
     parallel_for(samples, [&](std::int64_t n) {
       const RowTarget label = row_target(operands.in<std::int32_t>(1), n, mix, control);

@@ -15,6 +15,7 @@ struct Rows {
   int samples, classes;
   DType from, to;  // element types: logits and probabilities, or probabilities and dlogits
   double smoothing;
+  float weight;
 };
 
 struct RowResult {
@@ -35,7 +36,7 @@ __device__ float block_max(float value, float* shared) {
 __global__ void __launch_bounds__(kRowThreads)
     forward(const void* logits, const std::int32_t* labels, const MixParameters* mix,
             const StepControl* control, void* probabilities, Rows rows, RowResult* results, unsigned* ticket,
-            double* metrics) {
+            const double* before, double* metrics) {
   __shared__ float shared_max[kRowThreads / 32];
   __shared__ Values<3, double> shared[kRowThreads / 32];
   __shared__ Values<kLossMetrics, double> shared_metrics[kRowThreads / 32];
@@ -91,14 +92,14 @@ __global__ void __launch_bounds__(kRowThreads)
   }
   total = block_sums<kRowThreads>(total, shared_metrics);
   if (threadIdx.x == 0)
-    for (int k = 0; k < kLossMetrics; ++k) metrics[k] = total.value[k];
+    for (int k = 0; k < kLossMetrics; ++k) put_metric(metrics, before, k, total.value[k], rows.weight);
 }
 
 __global__ void backward(const void* probabilities, const std::int32_t* labels, const MixParameters* mix,
                          void* dlogits, Rows rows, const StepControl* control) {
   const std::int64_t elements = std::int64_t{rows.samples} * rows.classes;
   const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
-  const float scale = 1.0f / static_cast<float>(control->global_valid);
+  const float scale = rows.weight / static_cast<float>(control->global_valid);
   const float everywhere = static_cast<float>(rows.smoothing / rows.classes);
   const float on_label = static_cast<float>(1 - rows.smoothing);
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < elements; i += turn) {
@@ -113,7 +114,7 @@ __global__ void backward(const void* probabilities, const std::int32_t* labels, 
 Rows rows_of(const char* operation, const LossProblem& problem, const KernelRequest& request) {
   const TensorDesc &from = request.inputs[0], &to = request.outputs[0];
   return {static_cast<int>(from.shape[0]), static_cast<int>(from.shape[1]), common_dtype(operation, {&from}),
-          common_dtype(operation, {&to}), problem.label_smoothing};
+          common_dtype(operation, {&to}),  problem.label_smoothing,         problem.weight};
 }
 
 }  // namespace
@@ -122,8 +123,9 @@ Kernel softmax_cross_entropy_forward(const LossProblem& problem, KernelRequest& 
   const Rows rows = rows_of("softmax_cross_entropy_forward", problem, request);
   const auto body = [=](const BoundOperands& b, unsigned* ticket, Stream stream) {
     const StepControl* control = b.control();
-    launch(forward, rows.samples, kRowThreads, stream, b.inputs[0], b.in<std::int32_t>(1), mix_of(b), control,
-           b.outputs[0], rows, b.scratch<RowResult>(), ticket, b.out<double>(1));
+    launch(forward, rows.samples, kRowThreads, stream, b.inputs[0], b.in<std::int32_t>(1),
+           mix_of(b, forward_inputs(problem)), control, b.outputs[0], rows, b.scratch<RowResult>(), ticket,
+           metrics_before(b, problem.auxiliary), b.out<double>(1));
   };
   return ticketed_kernel(body, 1, {}, sizeof(RowResult) * static_cast<std::size_t>(rows.samples));
 }

@@ -41,7 +41,7 @@ Kernel softmax_cross_entropy_forward(const LossProblem& problem, KernelRequest& 
   const std::int64_t samples = request.inputs[0].shape[0], classes = request.inputs[0].shape[1];
   return host_kernel([=](const BoundOperands& operands) {
     const StepControl* control = operands.control();
-    const auto* mix = mix_of(operands);
+    const auto* mix = mix_of(operands, forward_inputs(problem));
     double metrics[kLossMetrics] = {};
     for (std::int64_t n = 0; n < samples; ++n) {
       const float* logits = operands.in(0) + n * classes;
@@ -55,7 +55,9 @@ Kernel softmax_cross_entropy_forward(const LossProblem& problem, KernelRequest& 
       metrics[2] += rank < 5;
       metrics[3] += 1;
     }
-    std::copy_n(metrics, kLossMetrics, operands.out<double>(1));
+    const double* before = metrics_before(operands, problem.auxiliary);
+    for (int k = 0; k < kLossMetrics; ++k)
+      put_metric(operands.out<double>(1), before, k, metrics[k], problem.weight);
   });
 }
 
@@ -69,7 +71,8 @@ Kernel softmax_cross_entropy_backward(const LossProblem& problem, KernelRequest&
       for (std::int64_t j = 0; j < classes; ++j) {
         const RowTarget label = row_target(operands.in<std::int32_t>(1), n, mix, control);
         const double target = (1 - smoothing) * label.on(j) + smoothing / double(classes);
-        const double gradient = (operands.in(0)[n * classes + j] - target) / control->global_valid;
+        const double gradient =
+            problem.weight * (operands.in(0)[n * classes + j] - target) / control->global_valid;
         operands.out(0)[n * classes + j] = label.own < 0 ? 0 : static_cast<float>(gradient);
       }
   };

@@ -6,9 +6,23 @@
 
 namespace convoy::kernels {
 
-// Returns the third input, or null if samples are not mixed.
-inline const MixParameters* mix_of(const BoundOperands& operands) {
-  return operands.inputs.size() > 2 ? operands.in<MixParameters>(2) : nullptr;
+// Returns the third input, or null if samples are not mixed. `without`: the inputs without it.
+inline const MixParameters* mix_of(const BoundOperands& operands, std::size_t without = 2) {
+  return operands.inputs.size() > without ? operands.in<MixParameters>(2) : nullptr;
+}
+
+// Returns the metrics of the other output that forward adds to, or null.
+inline const double* metrics_before(const BoundOperands& operands, bool auxiliary) {
+  return auxiliary ? operands.in<double>(operands.inputs.size() - 1) : nullptr;
+}
+
+// Writes one of the metrics, the k-th, of this output.
+CONVOY_HOST_DEVICE inline void put_metric(double* metrics, const double* before, int k, double sum,
+                                          float weight) {
+  if (k == 0)
+    metrics[0] = (before == nullptr ? 0.0 : before[0]) + weight * sum;
+  else
+    metrics[k] = before == nullptr ? sum : before[k];
 }
 
 // The labels of one row: `share` of the target is on its own label, the rest on the other. Without

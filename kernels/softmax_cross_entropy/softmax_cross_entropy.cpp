@@ -11,9 +11,11 @@
 namespace convoy::kernels {
 namespace {
 
-bool mixes(const KernelRequest& request) { return request.inputs.size() > 2; }
-
-void check(std::string_view operation, std::string_view output, KernelRequest& request) {
+// `without_mix`: the number of inputs without the mix, which is the third one.
+void check(std::string_view operation, std::string_view output, KernelRequest& request,
+           std::size_t without_mix, std::size_t outputs) {
+  const bool mixes = request.inputs.size() > without_mix;
+  require_counts(operation, request, without_mix + (mixes ? 1 : 0), outputs);
   require_row_major(operation, request);
   const Shape& rows = request.inputs[0].shape;
   if (rows.rank() != 2)
@@ -22,7 +24,7 @@ void check(std::string_view operation, std::string_view output, KernelRequest& r
   require_shape(operation, "labels", request.inputs[1], {rows[0]});
   require_dtype(operation, "labels", request.inputs[1], DType::i32);
   require_shape(operation, output, request.outputs[0], rows);
-  if (!mixes(request)) return;
+  if (!mixes) return;
   require_dtype(operation, "mix", request.inputs[2], DType::i32);
   require_shape(operation, "mix", request.inputs[2], {kMixWords});
 }
@@ -31,18 +33,20 @@ void check(std::string_view operation, std::string_view output, KernelRequest& r
 
 Kernel softmax_cross_entropy_forward(Backend backend, const LossProblem& problem, KernelRequest& request) {
   const char* operation = "softmax_cross_entropy_forward";
-  require_counts(operation, request, mixes(request) ? 3 : 2, 2);
-  check(operation, "probabilities", request);
-  require_shape(operation, "metrics", request.outputs[1], {kLossMetrics});
-  require_dtype(operation, "metrics", request.outputs[1], DType::f64);
+  check(operation, "probabilities", request, forward_inputs(problem), 2);
+  std::vector<TensorDesc*> metrics{&request.outputs[1]};
+  if (problem.auxiliary) metrics.push_back(&request.inputs.back());
+  for (const TensorDesc* desc : metrics) {
+    require_shape(operation, "metrics", *desc, {kLossMetrics});
+    require_dtype(operation, "metrics", *desc, DType::f64);
+  }
   return select(backend, reference::softmax_cross_entropy_forward, cpu::softmax_cross_entropy_forward,
                 CONVOY_CUDA_MAKER(softmax_cross_entropy_forward))(problem, request);
 }
 
 Kernel softmax_cross_entropy_backward(Backend backend, const LossProblem& problem, KernelRequest& request) {
   const char* operation = "softmax_cross_entropy_backward";
-  require_counts(operation, request, mixes(request) ? 3 : 2, 1);
-  check(operation, "dlogits", request);
+  check(operation, "dlogits", request, 2, 1);
   return select(backend, reference::softmax_cross_entropy_backward, cpu::softmax_cross_entropy_backward,
                 CONVOY_CUDA_MAKER(softmax_cross_entropy_backward))(problem, request);
 }

@@ -1,15 +1,17 @@
 // Softmax and cross-entropy against integer labels, with label smoothing (Szegedy et al.,
 // CVPR 2016): the target is (1 - s) on the label plus s / K everywhere.
-//   softmax_cross_entropy_forward   {logits, labels, mix?} -> {probabilities, metrics}
-//   softmax_cross_entropy_backward  {probabilities, labels, mix?} -> {dlogits}   may be in place
+//   softmax_cross_entropy_forward   {logits, labels, [mix], [metrics: auxiliary]}
+//                                   -> {probabilities, metrics}
+//   softmax_cross_entropy_backward  {probabilities, labels, [mix]} -> {dlogits}   may be in place
 // logits, probabilities, dlogits [N, K]; labels i32 [N], -1 if there is no sample; mix i32
 // [kMixWords] if samples are mixed with their partners (kernels/device/mix_parameters.h): then
 // label_share of the target is on the sample's own label and the rest on its partner's, before
-// smoothing. metrics f64 [kLossMetrics], sums over this rank's samples: loss, top-1 hits, top-5
-// hits, samples. Hits are those of the own label; if logits are equal, the lower class ranks first,
-// and a NaN is never a hit. dlogits = (probabilities - target) / control->global_valid, so the sum
-// over ranks is the gradient of the mean loss. A row without a label gets dlogits 0 and counts
-// nowhere.
+// smoothing. metrics f64 [kLossMetrics], sums over this rank's samples: loss times weight, top-1
+// hits, top-5 hits, samples. The loss of an auxiliary output is added to the metrics of another
+// one, whose hits and samples stay. Hits are those of the own label; if logits are equal, the lower
+// class ranks first, and a NaN is never a hit. dlogits = weight (probabilities - target) /
+// control->global_valid, so the sum over ranks is the gradient of the mean loss. A row without a
+// label gets dlogits 0 and counts nowhere.
 #pragma once
 
 #include "kernels/device/kernel.h"
@@ -20,7 +22,12 @@ inline constexpr int kLossMetrics = 4;
 
 struct LossProblem {
   float label_smoothing = 0;
+  float weight = 1;
+  bool auxiliary = false;
 };
+
+// The number of inputs of forward without mix.
+inline std::size_t forward_inputs(const LossProblem& problem) { return problem.auxiliary ? 3 : 2; }
 
 Kernel softmax_cross_entropy_forward(Backend backend, const LossProblem& problem, KernelRequest& request);
 Kernel softmax_cross_entropy_backward(Backend backend, const LossProblem& problem, KernelRequest& request);

@@ -19,26 +19,24 @@ StepControl control_of(const Tensor& label) {
   return control;
 }
 
-Case loss(float smoothing, Tensor logits, Tensor label) {
+Case loss(const LossProblem& problem, Tensor logits, Tensor label) {
   const Shape shape = logits.desc.shape;
   const StepControl control = control_of(label);
-  return {
-      .name = "softmax_cross_entropy_forward " + shape.to_string(),
-      .maker = [=](Backend b, KernelRequest& r) { return softmax_cross_entropy_forward(b, {smoothing}, r); },
-      .inputs = {std::move(logits), std::move(label)},
-      .outputs = {f32(shape), f64({kLossMetrics})},
-      .control = control};
+  return {.name = "softmax_cross_entropy_forward " + shape.to_string(),
+          .maker = [=](Backend b, KernelRequest& r) { return softmax_cross_entropy_forward(b, problem, r); },
+          .inputs = {std::move(logits), std::move(label)},
+          .outputs = {f32(shape), f64({kLossMetrics})},
+          .control = control};
 }
 
-Case gradient(float smoothing, Tensor probabilities, Tensor label) {
+Case gradient(const LossProblem& problem, Tensor probabilities, Tensor label) {
   const Shape shape = probabilities.desc.shape;
   const StepControl control = control_of(label);
-  return {
-      .name = "softmax_cross_entropy_backward " + shape.to_string(),
-      .maker = [=](Backend b, KernelRequest& r) { return softmax_cross_entropy_backward(b, {smoothing}, r); },
-      .inputs = {std::move(probabilities), std::move(label)},
-      .outputs = {f32(shape)},
-      .control = control};
+  return {.name = "softmax_cross_entropy_backward " + shape.to_string(),
+          .maker = [=](Backend b, KernelRequest& r) { return softmax_cross_entropy_backward(b, problem, r); },
+          .inputs = {std::move(probabilities), std::move(label)},
+          .outputs = {f32(shape)},
+          .control = control};
 }
 
 // Returns the case with mixed samples.
@@ -61,23 +59,43 @@ TEST(SoftmaxCrossEntropy, MatchesTheReference) {
     for (const float smoothing : {0.f, 0.1f})
       for (const int missing : {0, 2}) {
         const Tensor label = random_labels(random, shape[0], shape[1], missing);
-        const Case forward = loss(smoothing, random.uniform(shape, -8, 8), label);
+        const Case forward = loss({smoothing}, random.uniform(shape, -8, 8), label);
         expect_matches_reference(forward);
         const Tensor probabilities{f32(shape), run_reference(forward).outputs[0].values, {}};
-        expect_matches_reference(gradient(smoothing, probabilities, label));
+        expect_matches_reference(gradient({smoothing}, probabilities, label));
         const MixParameters mix{1, 0.7f};
         expect_matches_reference(with_mix(forward, mix));
-        expect_matches_reference(with_mix(gradient(smoothing, probabilities, label), mix));
+        expect_matches_reference(with_mix(gradient({smoothing}, probabilities, label), mix));
       }
+}
+
+// The loss of an auxiliary output comes, weighted, on top of the metrics of the main one, whose
+// hits and samples stay.
+TEST(SoftmaxCrossEntropy, OfAnAuxiliaryOutputAddsToTheMetrics) {
+  Random random(3);
+  const Tensor label = random_labels(random, 6, 4, 1), logits = random.uniform({6, 4}, -2, 2);
+  for (const bool mixed : {false, true}) {
+    const auto with = [&](const LossProblem& problem) {
+      Case forward = loss(problem, logits, label);
+      return mixed ? with_mix(std::move(forward), {1, 0.7f}) : forward;
+    };
+    Case forward = with({0.1f, 0.25f, true});
+    forward.inputs.push_back({{DType::f64, {kLossMetrics}, Layout::row_major, nullptr}, {10, 3, 5, 7}, {}});
+    expect_matches_reference(forward);
+    const auto metrics = run_reference(forward).outputs[1].values;
+    EXPECT_NEAR(metrics[0], 10 + 0.25 * run_reference(with({0.1f})).outputs[1].values[0], 1e-12);
+    EXPECT_EQ(std::vector(metrics.begin() + 1, metrics.end()), (std::vector<double>{3, 5, 7}));
+  }
 }
 
 TEST(SoftmaxCrossEntropy, BackwardIsTheDerivative) {
   Random random(2);
-  for (const float smoothing : {0.f, 0.1f}) {
+  for (const LossProblem& problem : {LossProblem{0}, LossProblem{0.1f}, LossProblem{0.1f, 0.3f}}) {
     const Tensor label = random_labels(random, 4, 6, 1);
-    const Case forward = loss(smoothing, random.uniform({4, 6}, -2, 2), label);
+    const Case forward = loss(problem, random.uniform({4, 6}, -2, 2), label);
     const Tensor probabilities{f32({4, 6}), run_reference(forward).outputs[0].values, {}};
-    const Result dlogits = run_reference(gradient(smoothing, probabilities, label));
+    const Result dlogits = run_reference(gradient(problem, probabilities, label));
+    expect_matches_reference(gradient(problem, probabilities, label));
     // The loss is a mean over the samples of all ranks.
     const double share = 1.0 / forward.control.global_valid;
     expect_gradient(dlogits.outputs[0].values, central_differences(forward, 0, {{}, {share, 0, 0, 0}}),
@@ -89,10 +107,10 @@ TEST(SoftmaxCrossEntropy, BackwardOfMixedSamplesIsTheDerivative) {
   Random random(4);
   const MixParameters mix{1, 0.3f};
   const Tensor label = random_labels(random, 5, 6, 2);
-  const Case forward = with_mix(loss(0.1f, random.uniform({5, 6}, -2, 2), label), mix);
+  const Case forward = with_mix(loss({0.1f}, random.uniform({5, 6}, -2, 2), label), mix);
   const Tensor probabilities{f32({5, 6}), run_reference(forward).outputs[0].values, {}};
   const double share = 1.0 / forward.control.global_valid;
-  expect_gradient(run_reference(with_mix(gradient(0.1f, probabilities, label), mix)).outputs[0].values,
+  expect_gradient(run_reference(with_mix(gradient({0.1f}, probabilities, label), mix)).outputs[0].values,
                   central_differences(forward, 0, {{}, {share, 0, 0, 0}}), "loss");
 }
 
@@ -104,13 +122,13 @@ TEST(SoftmaxCrossEntropy, OfMixedSamplesAgreesWithPyTorch) {
   const MixParameters mix{1, 0.7f};
   for (const Backend b : {Backend::reference, Backend::cpu}) {
     const auto forward = [&](float smoothing) {
-      return run(b, Layout::row_major, with_mix(loss(smoothing, logits, label), mix));
+      return run(b, Layout::row_major, with_mix(loss({smoothing}, logits, label), mix));
     };
     EXPECT_NEAR(forward(0).outputs[1].values[0], 5.3474188, 1e-6);
     const Result smoothed = forward(0.1f);
     EXPECT_NEAR(smoothed.outputs[1].values[0], 5.5986688, 1e-6);
     EXPECT_EQ(smoothed.outputs[1].values[1], 2) << "hits of the own label, rows 0 and 2";
-    Case backward = gradient(0.1f, {f32({3, 4}), smoothed.outputs[0].values, {}}, label);
+    Case backward = gradient({0.1f}, {f32({3, 4}), smoothed.outputs[0].values, {}}, label);
     backward.control.global_valid = 3;
     const Result dlogits = run(b, Layout::row_major, with_mix(backward, mix));
     const std::vector<double> expected = {-0.023597398, -0.015179984, 0.001781076,  0.036996305,
@@ -125,11 +143,11 @@ TEST(SoftmaxCrossEntropy, MixingNothingKeepsTheBits) {
   Random random(5);
   const Tensor label = random_labels(random, 6, 10, 1);
   for (const Backend b : {Backend::reference, Backend::cpu}) {
-    const Case forward = loss(0.1f, random.uniform({6, 10}, -4, 4), label);
+    const Case forward = loss({0.1f}, random.uniform({6, 10}, -4, 4), label);
     const Result plain = run(b, Layout::row_major, forward);
     const Result mixed = run(b, Layout::row_major, with_mix(forward, {}));
     for (int i = 0; i < 2; ++i) EXPECT_EQ(mixed.outputs[i].values, plain.outputs[i].values);
-    const Case backward = gradient(0.1f, {f32({6, 10}), plain.outputs[0].values, {}}, label);
+    const Case backward = gradient({0.1f}, {f32({6, 10}), plain.outputs[0].values, {}}, label);
     EXPECT_EQ(run(b, Layout::row_major, with_mix(backward, {})).outputs[0].values,
               run(b, Layout::row_major, backward).outputs[0].values);
   }
@@ -140,7 +158,7 @@ TEST(SoftmaxCrossEntropy, AgreesWithPyTorch) {
   const Tensor logits = floats({2, 3}, {1, 2, -1, 0.5, 0, 3});
   for (const Backend b : {Backend::reference, Backend::cpu}) {
     const auto sum = [&](float smoothing) {
-      return run(b, Layout::row_major, loss(smoothing, logits, labels({1, 0}))).outputs[1].values[0];
+      return run(b, Layout::row_major, loss({smoothing}, logits, labels({1, 0}))).outputs[1].values[0];
     };
     EXPECT_NEAR(sum(0), 2.9728851, 1e-6);
     EXPECT_NEAR(sum(0.1f), 3.0395517, 1e-6);
@@ -161,7 +179,7 @@ TEST(SoftmaxCrossEntropy, CountsHits) {
                                         9,   nan, 0, 0, 0, 0});
   const Tensor label = labels({0, 0, 2, 0, 5, -1, 0, 0});
   for (const Backend b : {Backend::reference, Backend::cpu}) {
-    const std::vector<double> metrics = run(b, Layout::row_major, loss(0, logits, label)).outputs[1].values;
+    const std::vector<double> metrics = run(b, Layout::row_major, loss({0}, logits, label)).outputs[1].values;
     EXPECT_TRUE(std::isnan(metrics[0])) << "a NaN has to reach the loss";
     EXPECT_EQ(metrics[1], 2) << "top-1: rows 0 and 3";
     EXPECT_EQ(metrics[2], 4) << "top-5: rows 0, 2, 3 and 7";
@@ -173,7 +191,7 @@ TEST(SoftmaxCrossEntropy, CountsHits) {
 TEST(SoftmaxCrossEntropy, LargeLogitsStayFinite) {
   for (const Backend b : {Backend::reference, Backend::cpu}) {
     const Result result =
-        run(b, Layout::row_major, loss(0.1f, floats({1, 3}, {1e4, -1e4, 3e4}), labels({0})));
+        run(b, Layout::row_major, loss({0.1f}, floats({1, 3}, {1e4, -1e4, 3e4}), labels({0})));
     EXPECT_EQ(result.outputs[0].values, (std::vector<double>{0, 0, 1}));
     EXPECT_NEAR(result.outputs[1].values[0], 2e4 * 0.9 + 0.1 / 3 * 6e4, 1e-2);
   }
@@ -184,7 +202,7 @@ TEST(SoftmaxCrossEntropy, RowsWithoutLabelGetNoGradient) {
   for (const Backend b : {Backend::reference, Backend::cpu}) {
     Tensor probabilities = random.uniform({2, 3}, 0, 1);
     probabilities.values[4] = std::numeric_limits<double>::quiet_NaN();
-    const Result result = run(b, Layout::row_major, gradient(0.1f, probabilities, labels({1, -1})));
+    const Result result = run(b, Layout::row_major, gradient({0.1f}, probabilities, labels({1, -1})));
     for (int j = 3; j < 6; ++j) EXPECT_EQ(result.outputs[0].values[j], 0);
     EXPECT_NE(result.outputs[0].values[0], 0);
   }

@@ -1,5 +1,5 @@
-// Passes that let one kernel do the work of two nodes, which saves passes over memory. Every backend
-// can do the first one, and the kernels of the reference and cuda backends can do all.
+// Passes that let one kernel do the work of two nodes, which saves passes over memory. Every
+// backend can do the first one, and the kernels of the reference and cuda backends can do all.
 #pragma once
 
 #include "app/graph/step_graph.h"

@@ -31,8 +31,9 @@ double loss_at(GraphRunner& runner, const TrainableParameter& parameter, const s
 }
 
 // Compares gradients with central differences along one random direction for each parameter tensor.
-void expect_central_differences(const Network& network, std::int32_t valid, float label_smoothing) {
-  GraphRunner runner(network, {.label_smoothing = label_smoothing});
+void expect_central_differences(const Network& network, std::int32_t valid, float label_smoothing,
+                                const std::vector<float>& loss_weights = {}) {
+  GraphRunner runner(network, {.label_smoothing = label_smoothing, .loss_weights = loss_weights});
   runner.control().valid = runner.control().global_valid = valid;
   for (std::int32_t i = valid; i < network.shape(0)[0]; ++i) runner.labels()[i] = -1;
   ASSERT_TRUE(std::isfinite(runner.run()));
@@ -65,6 +66,32 @@ TEST(StepGradients, AgreeWithCentralDifferences) {
 TEST(StepGradients, AgreeWithCentralDifferencesOnAShortBatchWithLabelSmoothing) {
   for (const Network& network : {every_op(), residual(), rectifying(), modern()})
     expect_central_differences(fuse(network), 3, 0.2f);
+}
+
+TEST(StepGradients, OfSeveralOutputsAgreeWithCentralDifferences) {
+  expect_central_differences(auxiliary(), 3, 0.1f, {1, 0.3f});
+  expect_central_differences(fuse(auxiliary()), 4, 0, {0.5f, 2});
+}
+
+TEST(Outputs, TheLossIsTheWeightedSumAndTheHitsAreTheMainOutputs) {
+  const auto loss_of = [](const std::vector<float>& weights) {
+    GraphRunner runner(fuse(auxiliary()), {.loss_weights = weights});
+    return runner.run();
+  };
+  GraphRunner both(fuse(auxiliary()), {.loss_weights = {1, 0.3f}}), main(fuse(auxiliary()), {});
+  EXPECT_NEAR(both.run(), loss_of({1, 0}) + 0.3 * loss_of({0, 1}), 1e-6);
+  main.run();
+  for (int k = 1; k < 4; ++k) EXPECT_EQ(both.metrics()[k], main.metrics()[k]);
+}
+
+TEST(Outputs, EvaluationAndAnUnusedOutputLeaveTheAuxiliaryLayersOut) {
+  const StepGraph evaluation = build_step_graph(auxiliary(), {.training = false, .loss_weights = {1, 1}});
+  for (const Node& node : evaluation.nodes) EXPECT_FALSE(node.layer.starts_with("aux")) << node.layer;
+  Network main = auxiliary();
+  main.set_outputs({main.outputs()[0]});
+  const Network small = without_unused(main);
+  EXPECT_EQ(small.parameters().size(), 4u);
+  EXPECT_EQ(small.layers().back().name, "fc");
 }
 
 double norm_of(const std::vector<float>& values) {

@@ -133,8 +133,7 @@ TEST(NetworkErrors, ALastLayerWithoutLogits) {
     build_step_graph(network, {});
     FAIL() << "images were taken for logits";
   } catch (const std::runtime_error& error) {
-    EXPECT_STREQ(error.what(),
-                 "network net: its last layer conv gives 2x4x9x8, expected logits [N, classes]");
+    EXPECT_STREQ(error.what(), "network net: its output conv gives 2x4x9x8, expected logits [N, classes]");
   }
 }
 

@@ -124,4 +124,15 @@ inline Network modern() {
   return net;
 }
 
+// A network with an auxiliary classifier in the middle.
+inline Network auxiliary() {
+  Network net("auxiliary", {4, 3, 8, 8});
+  const LayerId x = net.add("relu", Relu{}, net.add("conv", Conv2d::square(8, 3, 1, 1), net.input()));
+  const LayerId middle = net.add("aux.bn", BatchNorm{}, net.add("aux.conv", Conv2d::square(4, 1), x));
+  const LayerId aux = net.add("aux.fc", Linear{5}, net.add("aux.relu", Relu{}, middle));
+  const LayerId pool = net.add("pool", Pool::global(), net.add("conv2", Conv2d::square(6, 3, 1, 1), x));
+  net.set_outputs({net.add("fc", Linear{5}, pool), aux});
+  return net;
+}
+
 }  // namespace convoy::app
