@@ -3,9 +3,10 @@
 # `for_tests=yes` also those that only tests and check_style.sh use.
 packages=(g++ cmake ninja-build ccache git curl ca-certificates openmpi-bin libopenmpi-dev libhdf5-dev libdnnl-dev
           libcli11-dev libtomlplusplus-dev libfmt-dev libspdlog-dev nlohmann-json3-dev libjpeg-dev libpng-dev zlib1g-dev libarchive-dev
-          libmetis-dev libssl-dev libgtest-dev)
+          libmetis-dev libssl-dev libonnx-dev libprotobuf-dev libgtest-dev)
 if [ "${for_tests:-no}" = yes ]; then
-  packages+=(slurm-wlm munge iproute2 procps shellcheck python3-matplotlib python3-pil python3-h5py)
+  packages+=(slurm-wlm munge iproute2 procps shellcheck python3-matplotlib python3-pil python3-h5py python3-torch
+             python3-torchvision python3-onnx)
   # Ubuntu's package of that name installs no browser where there is no snapd.
   ! grep -qx 'ID=debian' /etc/os-release || packages+=(chromium)
   packages+=(codespell clang-format)  # of check_style.sh

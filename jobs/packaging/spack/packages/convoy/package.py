@@ -30,6 +30,8 @@ class Convoy(CMakePackage, CudaPackage):
     depends_on("libarchive")
     depends_on("metis")
     depends_on("openssl")
+    depends_on("onnx")
+    depends_on("protobuf")
     depends_on("googletest", type="test")
     depends_on("cuda@12.4:", when="+cuda")
     depends_on("nccl", when="+cuda")

@@ -1,0 +1,455 @@
+#include "app/model/import/constants.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+
+namespace convoy::app::onnx_import {
+namespace {
+
+using Inputs = std::vector<const Constant*>;
+
+constexpr std::int64_t kMostComputed = 1 << 16;  // elements: shapes are small
+
+const Constant& need(const FileNode& node, const Inputs& inputs, std::size_t index) {
+  if (index >= inputs.size() || inputs[index] == nullptr) node.fail(fmt::format("lacks its input {}", index));
+  return *inputs[index];
+}
+
+std::int64_t computed_elements(const FileNode& node, const Dims& dims) {
+  const std::int64_t count = elements_of(dims);
+  if (count > kMostComputed)
+    node.fail(fmt::format("makes a constant of {}, expected at most {} elements", to_string(dims), kMostComputed));
+  return count;
+}
+
+// Makes a tensor whose element i is element from(i) of `source`.
+template <typename From>
+Constant picked(const Constant& source, Dims dims, const From& from) {
+  const std::int64_t count = elements_of(dims);
+  Constant result{std::move(dims), source.is_integer, {}, nullptr, source.name};
+  std::vector<float> reals;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto at = static_cast<std::size_t>(from(i));
+    if (source.is_integer) result.integers.push_back(source.integers[at]);
+    else reals.push_back((*source.reals)[at]);
+  }
+  if (!source.is_integer) result.reals = std::make_shared<const std::vector<float>>(std::move(reals));
+  return result;
+}
+
+Constant with_dims(Constant constant, Dims dims) {
+  constant.dims = std::move(dims);
+  return constant;
+}
+
+// Elements between neighbours along each axis.
+Dims strides_of(const Dims& dims) {
+  Dims strides(dims.size(), 1);
+  for (std::size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * dims[i];
+  return strides;
+}
+
+Dims broadcast_dims(const FileNode& node, const Dims& a, const Dims& b) {
+  Dims dims(std::max(a.size(), b.size()), 1);
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    const auto extent = [&](const Dims& of) {
+      return i < dims.size() - of.size() ? 1 : of[i - (dims.size() - of.size())];
+    };
+    const std::int64_t x = extent(a), y = extent(b);
+    if (x != y && x != 1 && y != 1)
+      node.fail(fmt::format("combines the shapes {} and {}", to_string(a), to_string(b)));
+    dims[i] = x == 1 ? y : x;
+  }
+  return dims;
+}
+
+// Returns the index into a tensor of dims `of` for element i of one of dims `to`.
+std::int64_t broadcast_index(std::int64_t i, const Dims& to, const Dims& of) {
+  std::int64_t index = 0, stride = 1;
+  for (std::size_t axis = to.size(), left = of.size(); axis-- > 0;) {
+    const std::int64_t at = i % to[axis];
+    i /= to[axis];
+    if (left == 0) continue;
+    if (of[--left] > 1) index += at * stride;
+    stride *= of[left];
+  }
+  return index;
+}
+
+Constant expanded(const FileNode& node, const Constant& from, const Dims& target) {
+  const Dims dims = broadcast_dims(node, from.dims, target);
+  computed_elements(node, dims);
+  return picked(from, dims, [&](std::int64_t i) { return broadcast_index(i, dims, from.dims); });
+}
+
+// Integers wrap as they do on every machine, without undefined behaviour.
+std::int64_t integer_result(const FileNode& node, std::int64_t a, std::int64_t b) {
+  const auto ua = static_cast<std::uint64_t>(a), ub = static_cast<std::uint64_t>(b);
+  const std::string& op = node.op;
+  if (op == "Add") return static_cast<std::int64_t>(ua + ub);
+  if (op == "Sub") return static_cast<std::int64_t>(ua - ub);
+  if (op == "Mul") return static_cast<std::int64_t>(ua * ub);
+  if (op == "Min") return std::min(a, b);
+  if (op == "Max") return std::max(a, b);
+  if (op == "Equal") return a == b ? 1 : 0;
+  if (op == "Greater") return a > b ? 1 : 0;
+  if (op == "Less") return a < b ? 1 : 0;
+  if (b == 0 || b == -1) {
+    if (b == 0) node.fail("divides by zero");
+    return op == "Mod" ? 0 : static_cast<std::int64_t>(0 - ua);
+  }
+  if (op == "Div") return a / b;
+  return a % b != 0 && (a < 0) != (b < 0) ? a % b + b : a % b;  // Mod has the divisor's sign
+}
+
+float real_result(const std::string& op, float a, float b) {
+  if (op == "Add") return a + b;
+  if (op == "Sub") return a - b;
+  if (op == "Mul") return a * b;
+  if (op == "Div") return a / b;
+  if (op == "Min") return std::min(a, b);
+  if (op == "Max") return std::max(a, b);
+  return std::pow(a, b);
+}
+
+std::optional<Constant> binary(const FileNode& node, const Inputs& inputs) {
+  const Constant &a = need(node, inputs, 0), &b = need(node, inputs, 1);
+  if (inputs.size() != 2 || a.is_integer != b.is_integer) return std::nullopt;
+  // Weights are trained as they are: no expression of them becomes one.
+  if (!a.is_integer && ((!a.name.empty() && a.size() > 1) || (!b.name.empty() && b.size() > 1))) return std::nullopt;
+  const bool for_integers = node.op != "Pow", for_reals = node.op != "Mod" && node.op != "Equal" && node.op != "Greater" && node.op != "Less";
+  if (a.is_integer ? !for_integers : !for_reals) return std::nullopt;
+  const Dims dims = broadcast_dims(node, a.dims, b.dims);
+  std::vector<std::int64_t> integers;
+  std::vector<float> reals;
+  for (std::int64_t i = 0, count = computed_elements(node, dims); i < count; ++i) {
+    const auto x = static_cast<std::size_t>(broadcast_index(i, dims, a.dims));
+    const auto y = static_cast<std::size_t>(broadcast_index(i, dims, b.dims));
+    if (a.is_integer) integers.push_back(integer_result(node, a.integers[x], b.integers[y]));
+    else reals.push_back(real_result(node.op, (*a.reals)[x], (*b.reals)[y]));
+  }
+  return a.is_integer ? Constant::of_integers(dims, integers) : Constant::of_reals(dims, reals);
+}
+
+std::optional<Constant> unary(const FileNode& node, const Inputs& inputs) {
+  Constant result = need(node, inputs, 0);
+  if (!result.is_integer && !result.name.empty() && result.size() > 1) return std::nullopt;
+  if (result.is_integer) {
+    if (node.op != "Neg") return std::nullopt;
+    for (std::int64_t& value : result.integers) value = static_cast<std::int64_t>(0 - static_cast<std::uint64_t>(value));
+    return result;
+  }
+  std::vector<float> values = *result.reals;
+  for (float& value : values)
+    value = node.op == "Neg" ? -value : node.op == "Sqrt" ? std::sqrt(value) : node.op == "Floor" ? std::floor(value) : std::ceil(value);
+  return Constant::of_reals(result.dims, std::move(values));
+}
+
+std::int64_t to_integer(float value) {
+  constexpr float kMost = 9e18f;
+  return std::isnan(value) ? 0 : static_cast<std::int64_t>(std::clamp(value, -kMost, kMost));
+}
+
+std::optional<Constant> cast(const FileNode& node, const Inputs& inputs) {
+  constexpr std::int64_t kFloat = 1, kHalf = 10, kDouble = 11, kBfloat = 16;  // TensorProto::DataType
+  const Constant& from = need(node, inputs, 0);
+  const std::int64_t to = node.integer("to", kFloat);
+  const bool to_real = to == kFloat || to == kHalf || to == kDouble || to == kBfloat;
+  if (to_real != from.is_integer) return from;
+  if (!to_real && !from.name.empty() && from.size() > 1) return std::nullopt;
+  std::vector<std::int64_t> integers;
+  std::vector<float> reals;
+  for (std::int64_t i = 0; i < from.size(); ++i)
+    if (to_real) reals.push_back(static_cast<float>(from.at(i)));
+    else integers.push_back(to_integer((*from.reals)[static_cast<std::size_t>(i)]));
+  return to_real ? Constant::of_reals(from.dims, reals) : Constant::of_integers(from.dims, integers);
+}
+
+Constant value_of(const FileNode& node) {
+  for (const auto& [name, attribute] : node.attributes) {
+    if (const auto* tensor = std::get_if<Constant>(&attribute); name == "value" && tensor != nullptr) {
+      Constant constant = *tensor;
+      constant.name.clear();
+      return constant;
+    }
+    if (const auto* integer = std::get_if<std::int64_t>(&attribute); name == "value_int" && integer != nullptr)
+      return Constant::of_integers({}, {*integer});
+    if (const auto* real = std::get_if<float>(&attribute); name == "value_float" && real != nullptr)
+      return Constant::of_reals({}, {*real});
+    if (const auto* integers = std::get_if<Dims>(&attribute); name == "value_ints" && integers != nullptr)
+      return Constant::of_integers({std::ssize(*integers)}, *integers);
+    if (const auto* reals = std::get_if<std::vector<float>>(&attribute); name == "value_floats" && reals != nullptr)
+      return Constant::of_reals({std::ssize(*reals)}, *reals);
+  }
+  node.fail("has no value, expected a tensor or numbers");
+}
+
+Constant constant_of_shape(const FileNode& node, const Inputs& inputs) {
+  const Constant& shape = need(node, inputs, 0);
+  if (!shape.is_integer) node.fail("reads a shape that is not of integers");
+  computed_elements(node, shape.integers);
+  const auto found = node.attributes.find("value");
+  const Constant* value = found == node.attributes.end() ? nullptr : std::get_if<Constant>(&found->second);
+  const Constant one = value == nullptr ? Constant::of_reals({}, {0}) : *value;
+  if (one.size() != 1) node.fail("has more than one value");
+  Constant result = picked(one, shape.integers, [](std::int64_t) { return 0; });
+  result.name.clear();
+  return result;
+}
+
+Constant gather(const FileNode& node, const Inputs& inputs) {
+  const Constant &from = need(node, inputs, 0), &at = need(node, inputs, 1);
+  if (!at.is_integer) node.fail("has indices that are not integers");
+  const auto axis = static_cast<std::size_t>(axis_of(node, node.integer("axis", 0), std::ssize(from.dims)));
+  Dims dims(from.dims.begin(), from.dims.begin() + static_cast<std::ptrdiff_t>(axis));
+  dims.insert(dims.end(), at.dims.begin(), at.dims.end());
+  dims.insert(dims.end(), from.dims.begin() + static_cast<std::ptrdiff_t>(axis) + 1, from.dims.end());
+  computed_elements(node, dims);
+  const std::int64_t inner = strides_of(from.dims)[axis], extent = from.dims[axis];
+  std::vector<std::int64_t> indices = at.integers;
+  for (std::int64_t& index : indices) {
+    if (index < 0) index += extent;
+    if (index < 0 || index >= extent) node.fail(fmt::format("reads index {} of {}", index, extent));
+  }
+  Constant result = picked(from, dims, [&](std::int64_t i) {
+    const std::int64_t outer = i / inner / at.size(), which = i / inner % at.size();
+    return (outer * extent + indices[static_cast<std::size_t>(which)]) * inner + i % inner;
+  });
+  result.name.clear();
+  return result;
+}
+
+std::optional<Constant> concat(const FileNode& node, const Inputs& inputs) {
+  const Constant& first = need(node, inputs, 0);
+  if (first.dims.size() != 1) return std::nullopt;
+  Constant result{{0}, first.is_integer, {}, nullptr, {}};
+  std::vector<float> reals;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Constant& part = need(node, inputs, i);
+    if (part.dims.size() != 1 || part.is_integer != first.is_integer) node.fail("joins constants of different kinds");
+    result.dims[0] += part.dims[0];
+    computed_elements(node, result.dims);
+    result.integers.insert(result.integers.end(), part.integers.begin(), part.integers.end());
+    if (!part.is_integer) reals.insert(reals.end(), part.reals->begin(), part.reals->end());
+  }
+  if (!first.is_integer) result.reals = std::make_shared<const std::vector<float>>(std::move(reals));
+  return result;
+}
+
+// Slices a vector; shapes need no more.
+std::optional<Constant> slice(const FileNode& node, const Inputs& inputs) {
+  const Constant& from = need(node, inputs, 0);
+  if (from.dims.size() != 1) return std::nullopt;
+  const auto number = [&](std::size_t input, const char* attribute, std::int64_t otherwise) {
+    if (input < inputs.size() && inputs[input] != nullptr) {
+      const Constant& given = *inputs[input];
+      if (!given.is_integer || given.size() != 1) node.fail("slices a vector along several axes");
+      return given.integers[0];
+    }
+    const auto listed = node.integers(attribute);
+    return listed && listed->size() == 1 ? (*listed)[0] : otherwise;
+  };
+  const std::int64_t extent = from.dims[0], step = number(4, "steps", 1);
+  if (step == 0) node.fail("has a step of zero");
+  const auto clamped = [&](std::int64_t at, std::int64_t least, std::int64_t most) {
+    return std::clamp(at < 0 ? at + extent : at, least, most);
+  };
+  const std::int64_t begin = step > 0 ? clamped(number(1, "starts", 0), 0, extent) : clamped(number(1, "starts", 0), 0, extent - 1);
+  const std::int64_t end = step > 0 ? clamped(number(2, "ends", 0), 0, extent) : clamped(number(2, "ends", 0), -1, extent - 1);
+  std::vector<std::int64_t> chosen;
+  const std::int64_t stride = std::clamp<std::int64_t>(step, -extent - 1, extent + 1);
+  for (std::int64_t i = begin; stride > 0 ? i < end : i > end; i += stride) chosen.push_back(i);
+  Constant result = picked(from, {std::ssize(chosen)}, [&](std::int64_t i) { return chosen[static_cast<std::size_t>(i)]; });
+  result.name.clear();
+  return result;
+}
+
+Constant range(const FileNode& node, const Inputs& inputs) {
+  const Constant &start = need(node, inputs, 0), &limit = need(node, inputs, 1), &step = need(node, inputs, 2);
+  if (!start.is_integer || start.size() != 1 || limit.size() != 1 || step.size() != 1) node.fail("expected three integers");
+  const double count = std::ceil((limit.at(0) - start.at(0)) / step.at(0));
+  if (!(count <= kMostComputed)) node.fail("makes too long a range");
+  std::vector<std::int64_t> values;
+  for (std::int64_t i = 0; i < static_cast<std::int64_t>(count); ++i)
+    values.push_back(integer_result({{}, "Add", {}, {}, {}, {}, 0}, start.integers[0], static_cast<std::int64_t>(static_cast<std::uint64_t>(i) * static_cast<std::uint64_t>(to_integer(static_cast<float>(step.at(0)))))));
+  return Constant::of_integers({std::ssize(values)}, values);
+}
+
+Constant reduce_prod(const FileNode& node, const Inputs& inputs) {
+  const Constant& from = need(node, inputs, 0);
+  if (!from.is_integer || from.dims.size() > 1) node.fail("expected a vector of integers");
+  std::uint64_t product = 1;
+  for (const std::int64_t value : from.integers) product *= static_cast<std::uint64_t>(value);
+  return Constant::of_integers(node.integer("keepdims", 1) != 0 ? Dims{1} : Dims{}, {static_cast<std::int64_t>(product)});
+}
+
+std::optional<Constant> where(const FileNode& node, const Inputs& inputs) {
+  const Constant &condition = need(node, inputs, 0), &yes = need(node, inputs, 1), &no = need(node, inputs, 2);
+  if (!condition.is_integer || !yes.is_integer || !no.is_integer) return std::nullopt;
+  const Dims dims = broadcast_dims(node, broadcast_dims(node, condition.dims, yes.dims), no.dims);
+  std::vector<std::int64_t> values;
+  for (std::int64_t i = 0, count = computed_elements(node, dims); i < count; ++i) {
+    const Constant& from = condition.integers[static_cast<std::size_t>(broadcast_index(i, dims, condition.dims))] != 0 ? yes : no;
+    values.push_back(from.integers[static_cast<std::size_t>(broadcast_index(i, dims, from.dims))]);
+  }
+  return Constant::of_integers(dims, values);
+}
+
+Constant transpose(const FileNode& node, const Inputs& inputs) {
+  const Constant& from = need(node, inputs, 0);
+  Dims order(from.dims.size());
+  std::iota(order.rbegin(), order.rend(), 0);
+  order = node.integers("perm").value_or(order);
+  Dims sorted = order;
+  std::ranges::sort(sorted);
+  for (std::size_t i = 0; i < sorted.size(); ++i)
+    if (sorted[i] != static_cast<std::int64_t>(i) || sorted.size() != from.dims.size()) node.fail("has a wrong order of axes");
+  if (order.size() != from.dims.size()) node.fail("has a wrong order of axes");
+  return transposed(from, order);
+}
+
+Dims target_of(const FileNode& node, const Inputs& inputs) {
+  const Constant& target = need(node, inputs, 1);
+  if (!target.is_integer) node.fail("reads a shape that is not of integers");
+  return target.integers;
+}
+
+using Evaluator = std::function<std::optional<Constant>(const FileNode&, const Inputs&)>;
+
+const std::map<std::string, Evaluator>& evaluators() {
+  static const std::map<std::string, Evaluator> table = [] {
+    std::map<std::string, Evaluator> all{
+        {"Constant", [](const FileNode& node, const Inputs&) { return value_of(node); }},
+        {"ConstantOfShape", constant_of_shape},
+        {"Cast", cast},
+        {"CastLike", [](const FileNode& node, const Inputs& in) { return need(node, in, 0); }},
+        {"Concat", concat},
+        {"Gather", gather},
+        {"Range", range},
+        {"ReduceProd", reduce_prod},
+        {"Slice", slice},
+        {"Transpose", transpose},
+        {"Where", where},
+        {"Shape", [](const FileNode& node, const Inputs& in) {
+           const Dims dims = need(node, in, 0).dims;
+           return Constant::of_integers({std::ssize(dims)}, dims);
+         }},
+        {"Size", [](const FileNode& node, const Inputs& in) { return Constant::of_integers({}, {need(node, in, 0).size()}); }},
+        {"Expand", [](const FileNode& node, const Inputs& in) { return expanded(node, need(node, in, 0), target_of(node, in)); }},
+        {"Reshape", [](const FileNode& node, const Inputs& in) {
+           const Constant& from = need(node, in, 0);
+           return with_dims(from, reshaped_dims(node, from.dims, target_of(node, in)));
+         }},
+        {"Unsqueeze", [](const FileNode& node, const Inputs& in) {
+           const Constant& from = need(node, in, 0);
+           return with_dims(from, unsqueezed_dims(node, from.dims, in.size() > 1 ? in[1] : nullptr));
+         }},
+        {"Squeeze", [](const FileNode& node, const Inputs& in) {
+           const Constant& from = need(node, in, 0);
+           return with_dims(from, squeezed_dims(node, from.dims, in.size() > 1 ? in[1] : nullptr, 0));
+         }},
+        // A copy of an initialiser is a parameter of its own: exporters merge equal values.
+        {"Identity", [](const FileNode& node, const Inputs& in) {
+           Constant copy = need(node, in, 0);
+           if (!copy.name.empty()) copy.name = node.outputs.at(0);
+           return copy;
+         }}};
+    for (const char* op : {"Add", "Sub", "Mul", "Div", "Mod", "Min", "Max", "Pow", "Equal", "Greater", "Less"}) all[op] = binary;
+    for (const char* op : {"Neg", "Sqrt", "Floor", "Ceil"}) all[op] = unary;
+    return all;
+  }();
+  return table;
+}
+
+}  // namespace
+
+std::optional<Constant> evaluate(const FileNode& node, const std::vector<const Constant*>& inputs) {
+  const auto found = node.domain.empty() ? evaluators().find(node.op) : evaluators().end();
+  return found == evaluators().end() ? std::nullopt : found->second(node, inputs);
+}
+
+std::int64_t axis_of(const FileNode& node, std::int64_t axis, std::int64_t rank) {
+  if (axis < -rank || axis >= rank) node.fail(fmt::format("has axis {}, but a tensor of {} axes", axis, rank));
+  return axis < 0 ? axis + rank : axis;
+}
+
+std::optional<Dims> axes_of(const FileNode& node, const Constant* input) {
+  if (input == nullptr) return node.integers("axes");
+  if (!input->is_integer) node.fail("has axes that are not integers");
+  return input->integers;
+}
+
+Dims reshaped_dims(const FileNode& node, const Dims& from, const Dims& target) {
+  Dims dims = target;
+  std::ptrdiff_t open = -1;
+  std::int64_t known = 1;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] == 0 && node.integer("allowzero", 0) == 0) {
+      if (i >= from.size()) node.fail("keeps an extent that its input does not have");
+      dims[i] = from[i];
+    }
+    if (dims[i] == -1 && open < 0) {
+      open = static_cast<std::ptrdiff_t>(i);
+      continue;
+    }
+    if (dims[i] < 0 || dims[i] > kMostElements || (dims[i] > 0 && known > kMostElements / dims[i]))
+      node.fail(fmt::format("makes the shape {}", to_string(target)));
+    known *= dims[i];
+  }
+  const std::int64_t count = elements_of(from);
+  if (open >= 0) dims[static_cast<std::size_t>(open)] = known > 0 ? count / known : 0;
+  if (elements_of(dims) != count)
+    node.fail(fmt::format("makes the shape {} of {}, which has other elements", to_string(target), to_string(from)));
+  return dims;
+}
+
+Dims unsqueezed_dims(const FileNode& node, const Dims& from, const Constant* axes) {
+  const auto listed = axes_of(node, axes);
+  if (!listed || std::ssize(*listed) > 8) node.fail("lacks its axes");
+  const auto rank = std::ssize(from) + std::ssize(*listed);
+  std::vector<bool> added(static_cast<std::size_t>(rank), false);
+  for (const std::int64_t axis : *listed) {
+    const auto place = static_cast<std::size_t>(axis_of(node, axis, rank));
+    if (added[place]) node.fail("names an axis twice");
+    added[place] = true;
+  }
+  Dims dims;
+  std::size_t next = 0;
+  for (const bool one : added) dims.push_back(one ? 1 : from[next++]);
+  return dims;
+}
+
+Dims squeezed_dims(const FileNode& node, const Dims& from, const Constant* axes, std::size_t first) {
+  const auto listed = axes_of(node, axes);
+  std::vector<bool> removed(from.size(), false);
+  for (std::size_t i = first; i < from.size() && !listed; ++i) removed[i] = from[i] == 1;
+  for (const std::int64_t axis : listed.value_or(Dims{})) {
+    const auto place = static_cast<std::size_t>(axis_of(node, axis, std::ssize(from)));
+    if (from[place] != 1) node.fail(fmt::format("removes axis {} of {}, which is not of extent 1", axis, to_string(from)));
+    removed[place] = true;
+  }
+  Dims dims;
+  for (std::size_t i = 0; i < from.size(); ++i)
+    if (!removed[i]) dims.push_back(from[i]);
+  return dims;
+}
+
+Constant transposed(const Constant& from, const Dims& order) {
+  Dims dims;
+  for (const std::int64_t axis : order) dims.push_back(from.dims[static_cast<std::size_t>(axis)]);
+  const Dims strides = strides_of(from.dims);
+  return picked(from, dims, [&](std::int64_t i) {
+    std::int64_t index = 0;
+    for (std::size_t axis = dims.size(); axis-- > 0;) {
+      index += i % dims[axis] * strides[static_cast<std::size_t>(order[axis])];
+      i /= dims[axis];
+    }
+    return index;
+  });
+}
+
+}  // namespace convoy::app::onnx_import

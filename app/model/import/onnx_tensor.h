@@ -1,0 +1,19 @@
+// Tensors of an ONNX file as constants.
+#pragma once
+
+#include <filesystem>
+
+#include "app/model/import/onnx_file.h"
+
+namespace onnx {
+class TensorProto;
+}
+
+namespace convoy::app::onnx_import {
+
+// Reads all encodings of integers, booleans and real numbers, also from a file of external data in
+// `folder`. Throws std::runtime_error, which names the tensor, if it is of another type or its
+// values do not fill its shape.
+Constant read_tensor(const onnx::TensorProto& tensor, const std::filesystem::path& folder);
+
+}  // namespace convoy::app::onnx_import

@@ -1,0 +1,85 @@
+// The operations of ONNX that a network can have, by kind. Each function imports one node.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app/model/import/importer.h"
+
+namespace convoy::app::onnx_import {
+
+struct Operation {
+  std::string_view op;
+  void (*import)(Importer& importer, const FileNode& node);
+  std::vector<std::string_view> attributes;  // a node with any other is refused
+};
+
+// Returns null if the operation is not known.
+const Operation* find_operation(std::string_view op);
+// Throws std::runtime_error that says what is supported.
+[[noreturn]] void refuse(const FileNode& node);
+// Throws std::runtime_error for attributes that the operation does not know.
+void check_attributes(const FileNode& node, const Operation& operation);
+
+// Products: convolutions and fully connected layers.
+void import_conv(Importer&, const FileNode&);
+void import_gemm(Importer&, const FileNode&);
+void import_matmul(Importer&, const FileNode&);
+
+// Normalisations.
+void import_batch_norm(Importer&, const FileNode&);
+void import_layer_norm(Importer&, const FileNode&);
+void import_channel_norm(Importer&, const FileNode&);
+void import_group_norm(Importer&, const FileNode&);
+void import_instance_norm(Importer&, const FileNode&);
+void import_lrn(Importer&, const FileNode&);
+
+// Functions of one element, dropout and softmax.
+void import_relu(Importer&, const FileNode&);
+void import_clip(Importer&, const FileNode&);
+void import_leaky_relu(Importer&, const FileNode&);
+void import_prelu(Importer&, const FileNode&);
+void import_activation(Importer&, const FileNode&);  // those without attributes
+void import_hard_sigmoid(Importer&, const FileNode&);
+void import_gelu(Importer&, const FileNode&);
+void import_dropout(Importer&, const FileNode&);
+void import_identity(Importer&, const FileNode&);
+void import_cast(Importer&, const FileNode&);
+void import_softmax(Importer&, const FileNode&);
+
+// Pools and pads.
+void import_max_pool(Importer&, const FileNode&);
+void import_average_pool(Importer&, const FileNode&);
+void import_global_pool(Importer&, const FileNode&);
+void import_reduce(Importer&, const FileNode&);  // ReduceMean and ReduceMax over the pixels
+void import_pad(Importer&, const FileNode&);
+
+// Sums and products of tensors and of constants.
+void import_add(Importer&, const FileNode&);
+void import_sub(Importer&, const FileNode&);
+void import_mul(Importer&, const FileNode&);
+void import_div(Importer&, const FileNode&);
+
+// What moves elements.
+void import_reshape(Importer&, const FileNode&);
+void import_flatten(Importer&, const FileNode&);
+void import_squeeze(Importer&, const FileNode&);
+void import_unsqueeze(Importer&, const FileNode&);
+void import_transpose(Importer&, const FileNode&);
+void import_concat(Importer&, const FileNode&);
+void import_split(Importer&, const FileNode&);
+void import_slice(Importer&, const FileNode&);
+void import_gather(Importer&, const FileNode&);
+void import_shape(Importer&, const FileNode&);
+
+// What operations share.
+struct Window {
+  std::array<int, 2> kernel, stride, dilation;
+  kernels::PadProblem pads;  // as the node lists them, or as auto_pad asks
+};
+// Reads kernel_shape (else `kernel`), strides, dilations, pads and auto_pad for an image.
+Window window_of(const FileNode& node, const Dims& image, std::array<std::int64_t, 2> kernel, bool ceil_mode = false);
+int small(const FileNode& node, std::string_view what, std::int64_t value);
+
+}  // namespace convoy::app::onnx_import
