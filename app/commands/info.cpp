@@ -17,7 +17,7 @@ namespace {
 
 struct InfoOptions {
   std::string model;
-  std::int64_t size = 224, channels = 3, classes = 0, batch = 1;
+  std::int64_t size = 0, channels = 0, classes = 0, batch = 1;  // 0: not given
   bool build = false, json = false;
 };
 
@@ -40,7 +40,7 @@ nlohmann::json tensors_json(const Network& network) {
   return tensors;
 }
 
-void print_json(const Network& network, std::int64_t classes) {
+void print_json(const Network& network) {
   const std::vector<LayerRow> rows = layer_table(network);
   auto layers = nlohmann::json::array();
   for (const LayerRow& row : rows)
@@ -55,7 +55,7 @@ void print_json(const Network& network, std::int64_t classes) {
   const LayerRow total = total_of(rows);
   fmt::print("{}\n", nlohmann::json({{"model", network.name()},
                                      {"input", shape_json(network.shape(network.input()))},
-                                     {"classes", classes},
+                                     {"classes", network.layers().back().output[1]},
                                      {"layers", layers},
                                      {"tensors", tensors_json(network)},
                                      {"parameters", total.parameters},
@@ -85,6 +85,7 @@ void print_table(const Network& network) {
                kind, row.attributes, attributes, shape_text(row), output, row.parameters,
                row.forward_flops * 1e-9, mebibytes(row.output_bytes));
   fmt::print("\nGFLOP: of one forward pass, a multiply-add is two. MiB: of the layer's output in fp32.\n");
+  for (const std::string& note : network.notes()) fmt::print("{}: {}\n", network.name(), note);
 }
 
 void print_build(bool json) {
@@ -109,11 +110,9 @@ void print_models(bool json) {
 void info(const InfoOptions& options) {
   if (options.build) return print_build(options.json);
   if (options.model.empty()) return print_models(options.json);
-  const std::int64_t classes = options.classes > 0 ? options.classes : options.size > 64 ? 1000 : 10;
   const Network network =
-      make_network(options.model, {options.batch, options.channels, options.size, options.size},
-                   static_cast<int>(classes));
-  if (options.json) return print_json(network, classes);
+      make_network({options.model, options.batch, options.channels, options.size, options.classes});
+  if (options.json) return print_json(network);
   print_table(network);
 }
 
@@ -154,16 +153,14 @@ LayerRow total_of(const std::vector<LayerRow>& rows) {
 void add_info_command(CLI::App& app) {
   auto options = std::make_shared<InfoOptions>();
   auto* verb = app.add_subcommand("info", "Show a network's layers, or what this program was built from");
-  auto* model = verb->add_option("--model", options->model, "network of the zoo; without it: their names")
+  auto* model = verb->add_option("--model", options->model, "network of the zoo or FILE.onnx; without it: the zoo's names")
                     ->check(not_empty())
                     ->type_name("NAME");
-  verb->add_option("--size", options->size, "pixels a side of the images")
-      ->capture_default_str()
+  verb->add_option("--size", options->size, "pixels a side of the images; default: the file's, else 224")
       ->check(whole_number(1, 1 << 13));
-  verb->add_option("--channels", options->channels, "of the images")
-      ->capture_default_str()
+  verb->add_option("--channels", options->channels, "of the images; default: the file's, else 3")
       ->check(whole_number(1, 1 << 10));
-  verb->add_option("--classes", options->classes, "default: 1000 above 64 pixels a side, else 10")
+  verb->add_option("--classes", options->classes, "default: the file's, else 1000 above 64 pixels a side, else 10")
       ->check(whole_number(1, 1 << 20));
   verb->add_option("--batch", options->batch, "images")
       ->capture_default_str()

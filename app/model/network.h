@@ -53,12 +53,17 @@ class Network {
   // std::logic_error if the layer has none of that key.
   ParameterSpec& parameter(LayerId layer, std::string_view key);
 
+  // What the reader of a model file has to tell the user, such as a layer that is drawn anew.
+  void note(std::string text) { notes_.push_back(std::move(text)); }
+  const std::vector<std::string>& notes() const { return notes_; }
+
  private:
   LayerId append(Layer layer, bool declare);
 
   std::string name_;
   std::vector<Layer> layers_;
   std::vector<LayerId> outputs_;
+  std::vector<std::string> notes_;
 };
 
 // Returns for each layer whether one of `outputs` depends on it.

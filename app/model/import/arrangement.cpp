@@ -136,7 +136,8 @@ Arrangement Arrangement::with_channels(std::int64_t channels) const {
 std::optional<Arrangement::ChannelRange> Arrangement::channel_range(int place, std::int64_t begin,
                                                                     std::int64_t count) const {
   const auto& axis = axes_[static_cast<std::size_t>(place)];
-  if (axis.size() != 1 || axis[0].axis != 1 || axis[0].stride * axis[0].size != layer_[1]) return std::nullopt;
+  if (axis.size() != 1 || axis[0].axis != 1 || axis[0].stride * axis[0].size != layer_[1])
+    return std::nullopt;
   if (begin < 0 || count < 1 || begin + count > axis[0].size) return std::nullopt;
   const std::int64_t stride = axis[0].stride;
   Arrangement view = *this;

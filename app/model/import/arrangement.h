@@ -25,6 +25,7 @@ class Arrangement {
 
   const Dims& layer() const { return layer_; }
   Dims dims() const;
+  int rank() const { return static_cast<int>(axes_.size()); }
   // Both return nothing if the result is no arrangement: it would cut an axis at a place that is not
   // a factor, or `order` is no permutation.
   std::optional<Arrangement> reshaped(const Dims& dims) const;

@@ -22,7 +22,8 @@ const Constant& need(const FileNode& node, const Inputs& inputs, std::size_t ind
 std::int64_t computed_elements(const FileNode& node, const Dims& dims) {
   const std::int64_t count = elements_of(dims);
   if (count > kMostComputed)
-    node.fail(fmt::format("makes a constant of {}, expected at most {} elements", to_string(dims), kMostComputed));
+    node.fail(
+        fmt::format("makes a constant of {}, expected at most {} elements", to_string(dims), kMostComputed));
   return count;
 }
 
@@ -30,12 +31,14 @@ std::int64_t computed_elements(const FileNode& node, const Dims& dims) {
 template <typename From>
 Constant picked(const Constant& source, Dims dims, const From& from) {
   const std::int64_t count = elements_of(dims);
-  Constant result{std::move(dims), source.is_integer, {}, nullptr, source.name};
+  Constant result{dims, source.is_integer, {}, nullptr, source.name, dims};
   std::vector<float> reals;
   for (std::int64_t i = 0; i < count; ++i) {
     const auto at = static_cast<std::size_t>(from(i));
-    if (source.is_integer) result.integers.push_back(source.integers[at]);
-    else reals.push_back((*source.reals)[at]);
+    if (source.is_integer)
+      result.integers.push_back(source.integers[at]);
+    else
+      reals.push_back((*source.reals)[at]);
   }
   if (!source.is_integer) result.reals = std::make_shared<const std::vector<float>>(std::move(reals));
   return result;
@@ -120,8 +123,10 @@ std::optional<Constant> binary(const FileNode& node, const Inputs& inputs) {
   const Constant &a = need(node, inputs, 0), &b = need(node, inputs, 1);
   if (inputs.size() != 2 || a.is_integer != b.is_integer) return std::nullopt;
   // Weights are trained as they are: no expression of them becomes one.
-  if (!a.is_integer && ((!a.name.empty() && a.size() > 1) || (!b.name.empty() && b.size() > 1))) return std::nullopt;
-  const bool for_integers = node.op != "Pow", for_reals = node.op != "Mod" && node.op != "Equal" && node.op != "Greater" && node.op != "Less";
+  if (!a.is_integer && ((!a.name.empty() && a.size() > 1) || (!b.name.empty() && b.size() > 1)))
+    return std::nullopt;
+  const bool for_integers = node.op != "Pow",
+             for_reals = node.op != "Mod" && node.op != "Equal" && node.op != "Greater" && node.op != "Less";
   if (a.is_integer ? !for_integers : !for_reals) return std::nullopt;
   const Dims dims = broadcast_dims(node, a.dims, b.dims);
   std::vector<std::int64_t> integers;
@@ -129,8 +134,10 @@ std::optional<Constant> binary(const FileNode& node, const Inputs& inputs) {
   for (std::int64_t i = 0, count = computed_elements(node, dims); i < count; ++i) {
     const auto x = static_cast<std::size_t>(broadcast_index(i, dims, a.dims));
     const auto y = static_cast<std::size_t>(broadcast_index(i, dims, b.dims));
-    if (a.is_integer) integers.push_back(integer_result(node, a.integers[x], b.integers[y]));
-    else reals.push_back(real_result(node.op, (*a.reals)[x], (*b.reals)[y]));
+    if (a.is_integer)
+      integers.push_back(integer_result(node, a.integers[x], b.integers[y]));
+    else
+      reals.push_back(real_result(node.op, (*a.reals)[x], (*b.reals)[y]));
   }
   return a.is_integer ? Constant::of_integers(dims, integers) : Constant::of_reals(dims, reals);
 }
@@ -140,12 +147,16 @@ std::optional<Constant> unary(const FileNode& node, const Inputs& inputs) {
   if (!result.is_integer && !result.name.empty() && result.size() > 1) return std::nullopt;
   if (result.is_integer) {
     if (node.op != "Neg") return std::nullopt;
-    for (std::int64_t& value : result.integers) value = static_cast<std::int64_t>(0 - static_cast<std::uint64_t>(value));
+    for (std::int64_t& value : result.integers)
+      value = static_cast<std::int64_t>(0 - static_cast<std::uint64_t>(value));
     return result;
   }
   std::vector<float> values = *result.reals;
   for (float& value : values)
-    value = node.op == "Neg" ? -value : node.op == "Sqrt" ? std::sqrt(value) : node.op == "Floor" ? std::floor(value) : std::ceil(value);
+    value = node.op == "Neg"     ? -value
+            : node.op == "Sqrt"  ? std::sqrt(value)
+            : node.op == "Floor" ? std::floor(value)
+                                 : std::ceil(value);
   return Constant::of_reals(result.dims, std::move(values));
 }
 
@@ -164,8 +175,10 @@ std::optional<Constant> cast(const FileNode& node, const Inputs& inputs) {
   std::vector<std::int64_t> integers;
   std::vector<float> reals;
   for (std::int64_t i = 0; i < from.size(); ++i)
-    if (to_real) reals.push_back(static_cast<float>(from.at(i)));
-    else integers.push_back(to_integer((*from.reals)[static_cast<std::size_t>(i)]));
+    if (to_real)
+      reals.push_back(static_cast<float>(from.at(i)));
+    else
+      integers.push_back(to_integer((*from.reals)[static_cast<std::size_t>(i)]));
   return to_real ? Constant::of_reals(from.dims, reals) : Constant::of_integers(from.dims, integers);
 }
 
@@ -176,13 +189,15 @@ Constant value_of(const FileNode& node) {
       constant.name.clear();
       return constant;
     }
-    if (const auto* integer = std::get_if<std::int64_t>(&attribute); name == "value_int" && integer != nullptr)
+    if (const auto* integer = std::get_if<std::int64_t>(&attribute);
+        name == "value_int" && integer != nullptr)
       return Constant::of_integers({}, {*integer});
     if (const auto* real = std::get_if<float>(&attribute); name == "value_float" && real != nullptr)
       return Constant::of_reals({}, {*real});
     if (const auto* integers = std::get_if<Dims>(&attribute); name == "value_ints" && integers != nullptr)
       return Constant::of_integers({std::ssize(*integers)}, *integers);
-    if (const auto* reals = std::get_if<std::vector<float>>(&attribute); name == "value_floats" && reals != nullptr)
+    if (const auto* reals = std::get_if<std::vector<float>>(&attribute);
+        name == "value_floats" && reals != nullptr)
       return Constant::of_reals({std::ssize(*reals)}, *reals);
   }
   node.fail("has no value, expected a tensor or numbers");
@@ -226,11 +241,12 @@ Constant gather(const FileNode& node, const Inputs& inputs) {
 std::optional<Constant> concat(const FileNode& node, const Inputs& inputs) {
   const Constant& first = need(node, inputs, 0);
   if (first.dims.size() != 1) return std::nullopt;
-  Constant result{{0}, first.is_integer, {}, nullptr, {}};
+  Constant result{{0}, first.is_integer, {}, nullptr, {}, {}};
   std::vector<float> reals;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Constant& part = need(node, inputs, i);
-    if (part.dims.size() != 1 || part.is_integer != first.is_integer) node.fail("joins constants of different kinds");
+    if (part.dims.size() != 1 || part.is_integer != first.is_integer)
+      node.fail("joins constants of different kinds");
     result.dims[0] += part.dims[0];
     computed_elements(node, result.dims);
     result.integers.insert(result.integers.end(), part.integers.begin(), part.integers.end());
@@ -258,24 +274,32 @@ std::optional<Constant> slice(const FileNode& node, const Inputs& inputs) {
   const auto clamped = [&](std::int64_t at, std::int64_t least, std::int64_t most) {
     return std::clamp(at < 0 ? at + extent : at, least, most);
   };
-  const std::int64_t begin = step > 0 ? clamped(number(1, "starts", 0), 0, extent) : clamped(number(1, "starts", 0), 0, extent - 1);
-  const std::int64_t end = step > 0 ? clamped(number(2, "ends", 0), 0, extent) : clamped(number(2, "ends", 0), -1, extent - 1);
+  const std::int64_t begin =
+      step > 0 ? clamped(number(1, "starts", 0), 0, extent) : clamped(number(1, "starts", 0), 0, extent - 1);
+  const std::int64_t end =
+      step > 0 ? clamped(number(2, "ends", 0), 0, extent) : clamped(number(2, "ends", 0), -1, extent - 1);
   std::vector<std::int64_t> chosen;
   const std::int64_t stride = std::clamp<std::int64_t>(step, -extent - 1, extent + 1);
   for (std::int64_t i = begin; stride > 0 ? i < end : i > end; i += stride) chosen.push_back(i);
-  Constant result = picked(from, {std::ssize(chosen)}, [&](std::int64_t i) { return chosen[static_cast<std::size_t>(i)]; });
+  Constant result =
+      picked(from, {std::ssize(chosen)}, [&](std::int64_t i) { return chosen[static_cast<std::size_t>(i)]; });
   result.name.clear();
   return result;
 }
 
 Constant range(const FileNode& node, const Inputs& inputs) {
-  const Constant &start = need(node, inputs, 0), &limit = need(node, inputs, 1), &step = need(node, inputs, 2);
-  if (!start.is_integer || start.size() != 1 || limit.size() != 1 || step.size() != 1) node.fail("expected three integers");
+  const Constant &start = need(node, inputs, 0), &limit = need(node, inputs, 1),
+                 &step = need(node, inputs, 2);
+  if (!start.is_integer || start.size() != 1 || limit.size() != 1 || step.size() != 1)
+    node.fail("expected three integers");
   const double count = std::ceil((limit.at(0) - start.at(0)) / step.at(0));
   if (!(count <= kMostComputed)) node.fail("makes too long a range");
   std::vector<std::int64_t> values;
   for (std::int64_t i = 0; i < static_cast<std::int64_t>(count); ++i)
-    values.push_back(integer_result({{}, "Add", {}, {}, {}, {}, 0}, start.integers[0], static_cast<std::int64_t>(static_cast<std::uint64_t>(i) * static_cast<std::uint64_t>(to_integer(static_cast<float>(step.at(0)))))));
+    values.push_back(integer_result(
+        {{}, "Add", {}, {}, {}, {}, 0}, start.integers[0],
+        static_cast<std::int64_t>(static_cast<std::uint64_t>(i) *
+                                  static_cast<std::uint64_t>(to_integer(static_cast<float>(step.at(0)))))));
   return Constant::of_integers({std::ssize(values)}, values);
 }
 
@@ -284,16 +308,20 @@ Constant reduce_prod(const FileNode& node, const Inputs& inputs) {
   if (!from.is_integer || from.dims.size() > 1) node.fail("expected a vector of integers");
   std::uint64_t product = 1;
   for (const std::int64_t value : from.integers) product *= static_cast<std::uint64_t>(value);
-  return Constant::of_integers(node.integer("keepdims", 1) != 0 ? Dims{1} : Dims{}, {static_cast<std::int64_t>(product)});
+  return Constant::of_integers(node.integer("keepdims", 1) != 0 ? Dims{1} : Dims{},
+                               {static_cast<std::int64_t>(product)});
 }
 
 std::optional<Constant> where(const FileNode& node, const Inputs& inputs) {
-  const Constant &condition = need(node, inputs, 0), &yes = need(node, inputs, 1), &no = need(node, inputs, 2);
+  const Constant &condition = need(node, inputs, 0), &yes = need(node, inputs, 1),
+                 &no = need(node, inputs, 2);
   if (!condition.is_integer || !yes.is_integer || !no.is_integer) return std::nullopt;
   const Dims dims = broadcast_dims(node, broadcast_dims(node, condition.dims, yes.dims), no.dims);
   std::vector<std::int64_t> values;
   for (std::int64_t i = 0, count = computed_elements(node, dims); i < count; ++i) {
-    const Constant& from = condition.integers[static_cast<std::size_t>(broadcast_index(i, dims, condition.dims))] != 0 ? yes : no;
+    const Constant& from =
+        condition.integers[static_cast<std::size_t>(broadcast_index(i, dims, condition.dims))] != 0 ? yes
+                                                                                                    : no;
     values.push_back(from.integers[static_cast<std::size_t>(broadcast_index(i, dims, from.dims))]);
   }
   return Constant::of_integers(dims, values);
@@ -307,7 +335,8 @@ Constant transpose(const FileNode& node, const Inputs& inputs) {
   Dims sorted = order;
   std::ranges::sort(sorted);
   for (std::size_t i = 0; i < sorted.size(); ++i)
-    if (sorted[i] != static_cast<std::int64_t>(i) || sorted.size() != from.dims.size()) node.fail("has a wrong order of axes");
+    if (sorted[i] != static_cast<std::int64_t>(i) || sorted.size() != from.dims.size())
+      node.fail("has a wrong order of axes");
   if (order.size() != from.dims.size()) node.fail("has a wrong order of axes");
   return transposed(from, order);
 }
@@ -334,21 +363,27 @@ const std::map<std::string, Evaluator>& evaluators() {
         {"Slice", slice},
         {"Transpose", transpose},
         {"Where", where},
-        {"Shape", [](const FileNode& node, const Inputs& in) {
+        {"Shape",
+         [](const FileNode& node, const Inputs& in) {
            const Dims dims = need(node, in, 0).dims;
            return Constant::of_integers({std::ssize(dims)}, dims);
          }},
-        {"Size", [](const FileNode& node, const Inputs& in) { return Constant::of_integers({}, {need(node, in, 0).size()}); }},
-        {"Expand", [](const FileNode& node, const Inputs& in) { return expanded(node, need(node, in, 0), target_of(node, in)); }},
-        {"Reshape", [](const FileNode& node, const Inputs& in) {
+        {"Size", [](const FileNode& node,
+                    const Inputs& in) { return Constant::of_integers({}, {need(node, in, 0).size()}); }},
+        {"Expand", [](const FileNode& node,
+                      const Inputs& in) { return expanded(node, need(node, in, 0), target_of(node, in)); }},
+        {"Reshape",
+         [](const FileNode& node, const Inputs& in) {
            const Constant& from = need(node, in, 0);
            return with_dims(from, reshaped_dims(node, from.dims, target_of(node, in)));
          }},
-        {"Unsqueeze", [](const FileNode& node, const Inputs& in) {
+        {"Unsqueeze",
+         [](const FileNode& node, const Inputs& in) {
            const Constant& from = need(node, in, 0);
            return with_dims(from, unsqueezed_dims(node, from.dims, in.size() > 1 ? in[1] : nullptr));
          }},
-        {"Squeeze", [](const FileNode& node, const Inputs& in) {
+        {"Squeeze",
+         [](const FileNode& node, const Inputs& in) {
            const Constant& from = need(node, in, 0);
            return with_dims(from, squeezed_dims(node, from.dims, in.size() > 1 ? in[1] : nullptr, 0));
          }},
@@ -358,7 +393,9 @@ const std::map<std::string, Evaluator>& evaluators() {
            if (!copy.name.empty()) copy.name = node.outputs.at(0);
            return copy;
          }}};
-    for (const char* op : {"Add", "Sub", "Mul", "Div", "Mod", "Min", "Max", "Pow", "Equal", "Greater", "Less"}) all[op] = binary;
+    for (const char* op :
+         {"Add", "Sub", "Mul", "Div", "Mod", "Min", "Max", "Pow", "Equal", "Greater", "Less"})
+      all[op] = binary;
     for (const char* op : {"Neg", "Sqrt", "Floor", "Ceil"}) all[op] = unary;
     return all;
   }();
@@ -373,7 +410,8 @@ std::optional<Constant> evaluate(const FileNode& node, const std::vector<const C
 }
 
 std::int64_t axis_of(const FileNode& node, std::int64_t axis, std::int64_t rank) {
-  if (axis < -rank || axis >= rank) node.fail(fmt::format("has axis {}, but a tensor of {} axes", axis, rank));
+  if (axis < -rank || axis >= rank)
+    node.fail(fmt::format("has axis {}, but a tensor of {} axes", axis, rank));
   return axis < 0 ? axis + rank : axis;
 }
 
@@ -403,7 +441,8 @@ Dims reshaped_dims(const FileNode& node, const Dims& from, const Dims& target) {
   const std::int64_t count = elements_of(from);
   if (open >= 0) dims[static_cast<std::size_t>(open)] = known > 0 ? count / known : 0;
   if (elements_of(dims) != count)
-    node.fail(fmt::format("makes the shape {} of {}, which has other elements", to_string(target), to_string(from)));
+    node.fail(fmt::format("makes the shape {} of {}, which has other elements", to_string(target),
+                          to_string(from)));
   return dims;
 }
 
@@ -429,7 +468,8 @@ Dims squeezed_dims(const FileNode& node, const Dims& from, const Constant* axes,
   for (std::size_t i = first; i < from.size() && !listed; ++i) removed[i] = from[i] == 1;
   for (const std::int64_t axis : listed.value_or(Dims{})) {
     const auto place = static_cast<std::size_t>(axis_of(node, axis, std::ssize(from)));
-    if (from[place] != 1) node.fail(fmt::format("removes axis {} of {}, which is not of extent 1", axis, to_string(from)));
+    if (from[place] != 1)
+      node.fail(fmt::format("removes axis {} of {}, which is not of extent 1", axis, to_string(from)));
     removed[place] = true;
   }
   Dims dims;

@@ -47,8 +47,10 @@ std::string module_name(const std::string& node) {
   std::string last;
   for (std::size_t begin = 1, end = 0; (end = node.find('/', begin)) != std::string::npos; begin = end + 1) {
     const std::string part = node.substr(begin, end - begin);
-    if (!last.empty() && part.starts_with(last + ".")) module += part.substr(last.size());
-    else module += (module.empty() ? "" : ".") + part;
+    if (!last.empty() && part.starts_with(last + "."))
+      module += part.substr(last.size());
+    else
+      module += (module.empty() ? "" : ".") + part;
     last = part;
   }
   return module;
@@ -85,10 +87,13 @@ void Importer::read_input() {
     throw std::runtime_error(fmt::format("reads {} tensors, expected one: a batch of images", inputs.size()));
   FileInput& input = inputs[0];
   if (input.dims.size() != 4)
-    throw std::runtime_error(fmt::format("input {}: found the shape {}, expected images [N, C, H, W]", input.name, to_string(input.dims)));
+    throw std::runtime_error(fmt::format("input {}: found the shape {}, expected images [N, C, H, W]",
+                                         input.name, to_string(input.dims)));
   for (std::size_t axis = 1; axis < 4; ++axis)
     if (input.dims[axis] < 0)
-      throw std::runtime_error(fmt::format("input {}: its extent {} is dynamic, but only the batch may be: export it for images of one size", input.name, axis));
+      throw std::runtime_error(fmt::format(
+          "input {}: its extent {} is dynamic, but only the batch may be: export it for images of one size",
+          input.name, axis));
   if (input.dims[0] < 0) input.dims[0] = kOpenBatch;
   elements_of(input.dims);
   network_.emplace(graph_.path, shape_of(input.dims));
@@ -101,25 +106,40 @@ Network Importer::run() {
   for (const FileNode& node : graph_.nodes)
     if (!done_.contains(&node) && !try_constant(node)) import_node(node);
   if (graph_.outputs.size() > 1)
-    note(fmt::format("of its {} outputs the first, {}, is the one that is trained", graph_.outputs.size(), graph_.outputs[0]));
+    note(fmt::format("of its {} outputs the first, {}, is the one that is trained", graph_.outputs.size(),
+                     graph_.outputs[0]));
   output_layer();
+  require_own_names();
   return std::move(*network_);
+}
+
+// Checkpoints find parameters and states by their names.
+void Importer::require_own_names() const {
+  std::set<std::string> names;
+  for (const Layer& layer : network_->layers())
+    for (const auto* specs : {&layer.parameters, &layer.states})
+      for (const ParameterSpec& spec : *specs)
+        if (!names.insert(spec.name).second)
+          throw std::runtime_error(
+              fmt::format("layer {}: another parameter has the name '{}'", layer.name, spec.name));
 }
 
 // Makes the file's first output the last layer, [N, classes].
 LayerId Importer::output_layer() {
-  const FileNode reader{"output", "Output", {}, {graph_.outputs[0]}, {}, {}, 0};
+  const FileNode reader{{}, "Flatten", {}, {graph_.outputs[0]}, {}, {}, 0};
   const Value& output = activation(reader, 0);
   const auto fail = [&] {
-    throw std::runtime_error(fmt::format("output {}: found the shape {}, expected logits [N, classes]", graph_.outputs[0], to_string(output.dims())));
+    throw std::runtime_error(fmt::format("output {}: found the shape {}, expected logits [N, classes]",
+                                         graph_.outputs[0], to_string(output.dims())));
   };
   if (output.layer == network_->input()) fail();
-  if (output.layer + 1 != std::ssize(network_->layers())) throw std::runtime_error(fmt::format("output {}: is not of the last layer", graph_.outputs[0]));
+  if (output.layer + 1 != std::ssize(network_->layers()))
+    throw std::runtime_error(fmt::format("output {}: is not of the last layer", graph_.outputs[0]));
   const Dims dims = output.dims();
   if (dims.size() < 2 || elements_of(dims) != dims[0] * dims[1] || output.view.place_of(0) != 0) fail();
   if (shape(output.layer).size() == 2) return output.layer;
   if (output.view.place_of(1) < 0) fail();
-  return network_->add(layer_names_.contains("flatten") ? "logits.flatten" : "flatten", Flatten{}, output.layer);
+  return add(reader, Flatten{}, {output.layer});
 }
 
 bool Importer::try_constant(const FileNode& node) {
@@ -145,15 +165,19 @@ void Importer::import_node(const FileNode& node) {
 const Value& Importer::value(const FileNode& node, std::size_t index) const {
   if (!node.has_input(index)) node.fail(fmt::format("lacks its input {}", index));
   const auto found = values_.find(node.inputs[index]);
-  if (found == values_.end()) node.fail(fmt::format("reads '{}', an output that is not supported", node.inputs[index]));
+  if (found == values_.end())
+    node.fail(fmt::format("reads '{}', an output that is not supported", node.inputs[index]));
   return found->second;
 }
 
-bool Importer::is_constant(const FileNode& node, std::size_t index) const { return value(node, index).constant.has_value(); }
+bool Importer::is_constant(const FileNode& node, std::size_t index) const {
+  return value(node, index).constant.has_value();
+}
 
 const Constant& Importer::constant(const FileNode& node, std::size_t index) const {
   const Value& found = value(node, index);
-  if (!found.constant) node.fail(fmt::format("its input {} is computed from the images, expected a constant", index));
+  if (!found.constant)
+    node.fail(fmt::format("its input {} is computed from the images, expected a constant", index));
   return *found.constant;
 }
 
@@ -162,7 +186,8 @@ const Constant* Importer::optional_constant(const FileNode& node, std::size_t in
 }
 
 Value& Importer::settle(const FileNode& node, std::size_t index) {
-  if (value(node, index).constant) node.fail(fmt::format("its input {} is a constant, expected an image", index));
+  if (value(node, index).constant)
+    node.fail(fmt::format("its input {} is a constant, expected an image", index));
   Value& found = values_.at(node.inputs[index]);
   if (found.pad) {
     found.layer = add(node, Pad{*found.pad}, {found.layer});
@@ -181,7 +206,8 @@ const Value& Importer::activation(const FileNode& node, std::size_t index) { ret
 LayerId Importer::image(const FileNode& node, std::size_t index) {
   const Value& found = settle(node, index);
   if (!found.view.is_plain() || found.view.layer().size() != 4)
-    node.fail(fmt::format("its input {} has the shape {}, expected an image [N, C, H, W] in this order", index, to_string(found.dims())));
+    node.fail(fmt::format("its input {} has the shape {}, expected an image [N, C, H, W] in this order",
+                          index, to_string(found.dims())));
   return found.layer;
 }
 
@@ -201,10 +227,12 @@ std::string Importer::layer_name(const FileNode& node, const Constant* weight) c
   if (name.empty()) name = node.name.starts_with('/') ? module_name(node.name) : without_slashes(node.name);
   if (name.empty()) {
     name = node.op;
-    std::ranges::transform(name, name.begin(), [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+    std::ranges::transform(name, name.begin(),
+                           [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
   }
   std::string unique = name;
-  for (int i = 2; layer_names_.contains(unique) || unique == "input"; ++i) unique = fmt::format("{}_{}", name, i);
+  for (int i = 2; layer_names_.contains(unique) || unique == "input"; ++i)
+    unique = fmt::format("{}_{}", name, i);
   return unique;
 }
 
@@ -225,19 +253,23 @@ LayerId Importer::add(const FileNode& node, LayerOp op, std::vector<LayerId> inp
 void Importer::bind(const FileNode& node, LayerId layer, std::string_view key, const Constant& values) {
   ParameterSpec& spec = network_->parameter(layer, key);
   if (values.is_integer || values.size() != spec.shape.elements())
-    node.fail(fmt::format("its {} has the shape {}, expected {}", key, to_string(values.dims), spec.shape.to_string()));
+    node.fail(fmt::format("its {} has the shape {}, expected {}", key, to_string(values.dims),
+                          spec.shape.to_string()));
   if (!values.name.empty()) {
     const auto [owner, is_new] = claimed_.emplace(values.name, node.label());
     if (!is_new)
-      node.fail(fmt::format("shares its {} '{}' with {}; weights of two layers cannot be one", key, values.name, owner->second));
+      node.fail(fmt::format("shares its {} '{}' with {}; weights of two layers cannot be one", key,
+                            values.name, owner->second));
     spec.name = without_slashes(values.name);
   }
-  if (dims_of(spec.shape) != values.dims && !values.dims.empty()) spec.file_shape = shape_of(values.dims);
+  const Dims& stored = values.name.empty() ? values.dims : values.stored;
+  if (dims_of(spec.shape) != stored) spec.file_shape = shape_of(stored);
   spec.values = values.reals;
 }
 
 void Importer::give(const FileNode& node, Value value, std::size_t output) {
-  if (output < node.outputs.size() && !node.outputs[output].empty()) values_[node.outputs[output]] = std::move(value);
+  if (output < node.outputs.size() && !node.outputs[output].empty())
+    values_[node.outputs[output]] = std::move(value);
 }
 
 void Importer::give(const FileNode& node, LayerId layer, std::size_t output) {
@@ -257,7 +289,9 @@ const FileNode* Importer::only_reader(const std::string& value) const {
   return found->second[0];
 }
 
-bool Importer::is_read(const std::string& value) const { return readers_.contains(value) || value == graph_.outputs[0]; }
+bool Importer::is_read(const std::string& value) const {
+  return readers_.contains(value) || value == graph_.outputs[0];
+}
 
 const Constant* Importer::take_bias(const FileNode& node, int place, int rank, std::int64_t channels) {
   const FileNode* add = only_reader(node.outputs[0]);

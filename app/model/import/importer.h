@@ -44,7 +44,8 @@ class Importer {
 
   // Appends a layer that reads these. Its name comes from that of the weight, if it has one, or of
   // the node.
-  LayerId add(const FileNode& node, LayerOp op, std::vector<LayerId> inputs, const Constant* weight = nullptr);
+  LayerId add(const FileNode& node, LayerOp op, std::vector<LayerId> inputs,
+              const Constant* weight = nullptr);
   // Gives a layer's parameter or state the name and values of a constant with as many elements.
   void bind(const FileNode& node, LayerId layer, std::string_view key, const Constant& values);
   // Says what the node's output is: the layer as it is, or as `view` shows it.
@@ -72,6 +73,7 @@ class Importer {
   void import_node(const FileNode& node);
   bool try_constant(const FileNode& node);
   LayerId output_layer();
+  void require_own_names() const;
   std::string layer_name(const FileNode& node, const Constant* weight) const;
   const Value& value(const FileNode& node, std::size_t index) const;
   Value& settle(const FileNode& node, std::size_t index);
@@ -81,7 +83,7 @@ class Importer {
   std::map<std::string, Value> values_;
   std::map<std::string, std::vector<const FileNode*>> readers_;
   std::set<std::string> layer_names_;
-  std::map<std::string, std::string> claimed_;  // parameters, and the nodes that have them
+  std::map<std::string, std::string> claimed_;          // parameters, and the nodes that have them
   std::map<const FileNode*, const FileNode*> bias_of_;  // nodes that take_bias() did, by the node before
   std::set<const FileNode*> done_;
   std::vector<std::string> notes_;

@@ -132,11 +132,11 @@ std::string to_string(const Dims& dims) {
 }
 
 Constant Constant::of_integers(Dims dims, std::vector<std::int64_t> values) {
-  return {std::move(dims), true, std::move(values), nullptr, {}};
+  return {std::move(dims), true, std::move(values), nullptr, {}, {}};
 }
 
 Constant Constant::of_reals(Dims dims, std::vector<float> values) {
-  return {std::move(dims), false, {}, std::make_shared<const std::vector<float>>(std::move(values)), {}};
+  return {std::move(dims), false, {}, std::make_shared<const std::vector<float>>(std::move(values)), {}, {}};
 }
 
 std::string FileNode::label() const {

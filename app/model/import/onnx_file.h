@@ -32,6 +32,7 @@ struct Constant {
   std::vector<std::int64_t> integers;
   std::shared_ptr<const std::vector<float>> reals;
   std::string name;  // that of the initialiser; empty if it was computed
+  Dims stored;       // the initialiser's dims for the same order of elements; else empty
 
   std::int64_t size() const {
     return is_integer ? std::ssize(integers) : static_cast<std::int64_t>(reals->size());

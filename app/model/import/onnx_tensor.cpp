@@ -191,6 +191,7 @@ Constant read_tensor(const TensorProto& tensor, const std::filesystem::path& fol
   Constant constant;
   constant.name = tensor.name();
   constant.dims.assign(tensor.dims().begin(), tensor.dims().end());
+  constant.stored = constant.dims;
   const std::int32_t type = tensor.data_type();
   const std::size_t width = bytes_of_element(type);
   if (width == 0) fail(tensor, fmt::format("has type {}, expected integers or real numbers", type));

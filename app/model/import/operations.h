@@ -79,7 +79,8 @@ struct Window {
   kernels::PadProblem pads;  // as the node lists them, or as auto_pad asks
 };
 // Reads kernel_shape (else `kernel`), strides, dilations, pads and auto_pad for an image.
-Window window_of(const FileNode& node, const Dims& image, std::array<std::int64_t, 2> kernel, bool ceil_mode = false);
+Window window_of(const FileNode& node, const Dims& image, std::array<std::int64_t, 2> kernel,
+                 bool ceil_mode = false);
 int small(const FileNode& node, std::string_view what, std::int64_t value);
 
 }  // namespace convoy::app::onnx_import

@@ -25,8 +25,8 @@ class Recogniser {
 
   void run() {
     for (FileNode& node : graph_.nodes)
-      for (const auto match : {&Recogniser::silu, &Recogniser::hard_sigmoid, &Recogniser::hard_swish, &Recogniser::gelu,
-                               &Recogniser::channel_norm, &Recogniser::group_norm})
+      for (const auto match : {&Recogniser::silu, &Recogniser::hard_sigmoid, &Recogniser::hard_swish,
+                               &Recogniser::gelu, &Recogniser::channel_norm, &Recogniser::group_norm})
         if (const auto found = (this->*match)(node)) {
           FileNode whole = *found;
           whole.name = node.name, whole.outputs = node.outputs, whole.index = node.index;
@@ -38,14 +38,16 @@ class Recogniser {
  private:
   using Match = std::optional<FileNode>;
 
-  static FileNode make(std::string op, std::vector<std::string> inputs, std::map<std::string, Attribute> attributes = {}) {
+  static FileNode make(std::string op, std::vector<std::string> inputs,
+                       std::map<std::string, Attribute> attributes = {}) {
     return {{}, std::move(op), {}, std::move(inputs), {}, std::move(attributes), 0};
   }
 
   // Returns the node that makes a value, without casts; null if it is none of `op`.
   const FileNode* maker(const std::string& value, std::string_view op) const {
     auto found = maker_.find(value);
-    for (int casts = 0; found != maker_.end() && graph_.nodes[found->second].op == "Cast" && casts < 4; ++casts)
+    for (int casts = 0; found != maker_.end() && graph_.nodes[found->second].op == "Cast" && casts < 4;
+         ++casts)
       found = maker_.find(graph_.nodes[found->second].inputs.at(0));
     if (found == maker_.end()) return nullptr;
     const FileNode& node = graph_.nodes[found->second];
@@ -61,7 +63,8 @@ class Recogniser {
 
   // Returns a constant of the file that needs no evaluation, or null.
   std::optional<Constant> constant(const std::string& value) const {
-    if (const auto found = graph_.initialisers.find(value); found != graph_.initialisers.end()) return found->second;
+    if (const auto found = graph_.initialisers.find(value); found != graph_.initialisers.end())
+      return found->second;
     if (const FileNode* cast = maker(value, "Constant")) return evaluate(*cast, {});
     const auto found = maker_.find(value);
     if (found == maker_.end() || graph_.nodes[found->second].op != "Constant") return std::nullopt;
@@ -134,7 +137,8 @@ class Recogniser {
     if (!is_binary(node, "Mul")) return std::nullopt;
     for (const std::size_t gate : {0u, 1u}) {
       const FileNode* sigmoid = maker(node.inputs[gate], "Sigmoid");
-      if (sigmoid != nullptr && sigmoid->inputs[0] == node.inputs[1 - gate]) return make("Silu", {sigmoid->inputs[0]});
+      if (sigmoid != nullptr && sigmoid->inputs[0] == node.inputs[1 - gate])
+        return make("Silu", {sigmoid->inputs[0]});
     }
     return std::nullopt;
   }
@@ -163,18 +167,20 @@ class Recogniser {
     if (is_binary(node, "Mul"))
       for (const std::size_t gate : {0u, 1u}) {
         const FileNode* sigmoid = maker(node.inputs[gate], "HardSigmoid");
-        if (sigmoid != nullptr && sigmoid->inputs[0] == node.inputs[1 - gate] && near(sigmoid->real("alpha", 0.2), 1.0 / 6) &&
-            near(sigmoid->real("beta", 0.5), 0.5))
+        if (sigmoid != nullptr && sigmoid->inputs[0] == node.inputs[1 - gate] &&
+            near(sigmoid->real("alpha", 0.2), 1.0 / 6) && near(sigmoid->real("beta", 0.5), 0.5))
           return make("HardSwish", {sigmoid->inputs[0]});
       }
     const auto product = product_of(node);
     if (!product || !near(product->number, 1.0 / 6) || product->values.size() != 2) return std::nullopt;
     for (const std::size_t gate : {0u, 1u})
-      if (is_shifted_clip(product->values[gate], x) && x == product->values[1 - gate]) return make("HardSwish", {x});
+      if (is_shifted_clip(product->values[gate], x) && x == product->values[1 - gate])
+        return make("HardSwish", {x});
     return std::nullopt;
   }
 
-  // x (1 + erf(x / sqrt(2))) / 2 and x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2, the factors in any order.
+  // x (1 + erf(x / sqrt(2))) / 2 and x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2, the factors in any
+  // order.
   Match gelu(const FileNode& node) const {
     const auto product = product_of(node);
     if (!product || !near(product->number, 0.5) || product->values.size() != 2) return std::nullopt;
@@ -182,7 +188,8 @@ class Recogniser {
       std::string inner;
       const std::string& x = product->values[1 - gate];
       if (!is_sum(product->values[gate], 1, inner)) continue;
-      if (const FileNode* erf = maker(inner, "Erf"); erf != nullptr && is_scaled(erf->inputs[0], x, std::numbers::sqrt2 / 2))
+      if (const FileNode* erf = maker(inner, "Erf");
+          erf != nullptr && is_scaled(erf->inputs[0], x, std::numbers::sqrt2 / 2))
         return make("Gelu", {x}, {{"approximate", std::string("none")}});
       if (const FileNode* tanh = maker(inner, "Tanh"); tanh != nullptr && is_cubic(tanh->inputs[0], x))
         return make("Gelu", {x}, {{"approximate", std::string("tanh")}});
@@ -232,7 +239,8 @@ class Recogniser {
     return true;
   }
   // Whether the value is sqrt(mean((x - mean(x))^2) + epsilon) over the axis.
-  std::optional<double> is_deviation(const std::string& value, const std::string& x, std::int64_t axis) const {
+  std::optional<double> is_deviation(const std::string& value, const std::string& x,
+                                     std::int64_t axis) const {
     const FileNode* root = maker(value, "Sqrt");
     const FileNode* sum = root == nullptr ? nullptr : binary(root->inputs[0], "Add");
     const auto epsilon = sum == nullptr ? std::nullopt : with_number(*sum);
@@ -241,7 +249,8 @@ class Recogniser {
     std::string centred;
     if (const FileNode* pow = binary(mean->inputs[0], "Pow"); pow != nullptr && number(pow->inputs[1]) == 2)
       centred = pow->inputs[0];
-    else if (const FileNode* mul = binary(mean->inputs[0], "Mul"); mul != nullptr && mul->inputs[0] == mul->inputs[1])
+    else if (const FileNode* mul = binary(mean->inputs[0], "Mul");
+             mul != nullptr && mul->inputs[0] == mul->inputs[1])
       centred = mul->inputs[0];
     std::string same;
     std::int64_t same_axis = 0;
@@ -273,13 +282,16 @@ class Recogniser {
       for (const std::size_t normed : {0u, 1u}) {
         const FileNode* back = mul == nullptr ? nullptr : maker(mul->inputs[normed], "Reshape");
         const FileNode* norm = back == nullptr ? nullptr : maker(back->inputs[0], "InstanceNormalization");
-        const FileNode* groups = norm == nullptr || norm->inputs.size() != 3 ? nullptr : maker(norm->inputs[0], "Reshape");
+        const FileNode* groups =
+            norm == nullptr || norm->inputs.size() != 3 ? nullptr : maker(norm->inputs[0], "Reshape");
         if (groups == nullptr || groups->inputs.size() != 2) continue;
-        const auto scale = constant(norm->inputs[1]), shift = constant(norm->inputs[2]), target = constant(groups->inputs[1]);
+        const auto scale = constant(norm->inputs[1]), shift = constant(norm->inputs[2]),
+                   target = constant(groups->inputs[1]);
         if (!scale || !shift || !target || !all_equal(*scale, 1) || !all_equal(*shift, 0)) continue;
         if (!target->is_integer || target->size() != 3 || target->integers[1] != scale->size()) continue;
-        return make("GroupNorm", {groups->inputs[0], mul->inputs[1 - normed], node.inputs[1 - scaled]},
-                    {{"num_groups", scale->size()}, {"epsilon", static_cast<float>(norm->real("epsilon", 1e-5))}});
+        return make(
+            "GroupNorm", {groups->inputs[0], mul->inputs[1 - normed], node.inputs[1 - scaled]},
+            {{"num_groups", scale->size()}, {"epsilon", static_cast<float>(norm->real("epsilon", 1e-5))}});
       }
     }
     return std::nullopt;
@@ -298,7 +310,9 @@ void remove_unused(FileGraph& graph) {
   std::set<std::string> needed{graph.outputs.front()};
   std::vector<FileNode> kept;
   for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
-    if (std::ranges::none_of(node->outputs, [&](const std::string& output) { return needed.contains(output); })) continue;
+    if (std::ranges::none_of(node->outputs,
+                             [&](const std::string& output) { return needed.contains(output); }))
+      continue;
     needed.insert(node->inputs.begin(), node->inputs.end());
     kept.push_back(std::move(*node));
   }

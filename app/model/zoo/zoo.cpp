@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "app/errors.h"
+#include "app/model/import/model_file.h"
 #include "app/model/zoo/networks.h"
 #include "app/suggest.h"
 
@@ -86,6 +87,7 @@ void check_input(const std::string& name, const Shape& input) {
 }  // namespace
 
 Network make_network(const std::string& name, const Shape& input, int classes) {
+  if (is_model_file(name)) return ModelFile(name).network(input, classes);
   for (const Entry& entry : kNetworks) {
     const bool matches = entry.name == kWideResnet ? name.starts_with("wrn") : entry.name == name;
     if (!matches) continue;
@@ -93,6 +95,20 @@ Network make_network(const std::string& name, const Shape& input, int classes) {
     return entry.make(name, input, classes);
   }
   throw_unknown(name);
+}
+
+Network make_network(const NetworkRequest& request) {
+  const auto given = [](std::int64_t value, std::int64_t otherwise) { return value > 0 ? value : otherwise; };
+  if (is_model_file(request.name)) {
+    const ModelFile file(request.name);
+    const Shape image = file.image();
+    return file.network({request.batch, given(request.channels, image[0]), given(request.size, image[1]),
+                         given(request.size, image[2])},
+                        static_cast<int>(given(request.classes, file.classes())));
+  }
+  const std::int64_t size = given(request.size, 224);
+  return make_network(request.name, {request.batch, given(request.channels, 3), size, size},
+                      static_cast<int>(given(request.classes, size > 64 ? 1000 : 10)));
 }
 
 std::vector<std::string> network_names() {

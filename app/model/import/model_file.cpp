@@ -1,0 +1,133 @@
+#include "app/model/import/model_file.h"
+
+#include <fmt/format.h>
+
+#include "app/model/import/importer.h"
+#include "app/model/import/patterns.h"
+
+namespace convoy::app {
+namespace {
+
+using onnx_import::FileGraph;
+using onnx_import::FileNode;
+
+// Exporters fold batch norm into the convolution before it. Its weights then have other names than
+// the module's, or a bias that the module does not have.
+bool looks_folded(const FileGraph& graph) {
+  constexpr std::string_view kWeight = ".weight";
+  bool folded = false;
+  for (const FileNode& node : graph.nodes) {
+    if (node.op == "BatchNormalization") return false;
+    if (node.op != "Conv" || !node.has_input(2)) continue;
+    const std::string &weight = node.inputs[1], &bias = node.inputs[2];
+    const bool of_module = weight.ends_with(kWeight);
+    const std::string own_bias =
+        of_module ? weight.substr(0, weight.size() - kWeight.size()) + ".bias" : bias;
+    folded = folded || weight.starts_with("onnx::Conv_") || bias != own_bias;
+  }
+  return folded;
+}
+
+Network read_network(const std::string& path) {
+  FileGraph graph = onnx_import::read_onnx_file(path);
+  try {
+    if (looks_folded(graph))
+      throw std::runtime_error(
+          "its batch norms were folded into convolutions at export, so they cannot be trained; export with "
+          "torch.onnx.export(model, images, file, training=torch.onnx.TrainingMode.TRAINING, "
+          "do_constant_folding=False, dynamo=False)");
+    onnx_import::recognise_patterns(graph);
+    onnx_import::Importer importer(graph);
+    Network network = importer.run();
+    for (const std::string& note : importer.notes()) network.note(note);
+    return network;
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error(fmt::format("{}: {}", path, error.what()));
+  }
+}
+
+bool has_weights(const Layer& layer) {
+  return std::holds_alternative<Linear>(layer.op) || std::holds_alternative<Conv2d>(layer.op);
+}
+
+// Returns the layer that makes the logits, with none but layers without parameters after it; -1 if
+// there is no such layer.
+LayerId head_of(const Network& network) {
+  LayerId at = static_cast<LayerId>(network.layers().size()) - 1;
+  while (at > 0) {
+    const Layer& layer = network.layers()[static_cast<std::size_t>(at)];
+    if (has_weights(layer)) return at;
+    if (layer.inputs.size() != 1 || !layer.parameters.empty()) return -1;
+    at = layer.inputs[0];
+  }
+  return -1;
+}
+
+// Adds a layer with so many outputs in place of `head`, with new values under the old names.
+void add_head(Network& network, const Layer& head, int classes) {
+  LayerOp op = head.op;
+  if (auto* linear = std::get_if<Linear>(&op))
+    linear->outputs = classes;
+  else
+    std::get<Conv2d>(op).filters = classes;
+  const LayerId id = network.add(head.name, std::move(op), head.inputs);
+  for (const ParameterSpec& old : head.parameters) {
+    ParameterSpec& spec = network.parameter(id, old.key);
+    spec.name = old.name;
+    if (old.file_shape.rank() == 2) spec.file_shape = {classes, old.file_shape[1]};
+  }
+}
+
+// Throws unless the layer's parameters have the shapes that its inputs ask for.
+void require_shapes(const Network& network, const Layer& layer, const Shape& image) {
+  const auto inputs = network.input_shapes(layer);
+  const auto expected = std::visit([&](const auto& op) { return op.parameters(inputs); }, layer.op);
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    if (expected[i].shape != layer.parameters[i].shape)
+      throw std::runtime_error(fmt::format(
+          "{}: layer {}: its {} has the shape {}, but for these images it would be {}; the file is for "
+          "images of {}",
+          network.name(), layer.name, layer.parameters[i].key, layer.parameters[i].shape.to_string(),
+          expected[i].shape.to_string(), image.to_string()));
+}
+
+}  // namespace
+
+bool is_model_file(std::string_view name) { return name.ends_with(".onnx"); }
+
+ModelFile::ModelFile(const std::string& path) : network_(read_network(path)) {}
+
+Shape ModelFile::image() const {
+  const Shape& input = network_.shape(network_.input());
+  return {input[1], input[2], input[3]};
+}
+
+int ModelFile::classes() const { return static_cast<int>(network_.layers().back().output[1]); }
+
+Network ModelFile::network(const Shape& input, int classes) const {
+  const bool new_head = classes != this->classes();
+  const LayerId head = new_head ? head_of(network_) : -1;
+  if (new_head && head < 0)
+    throw std::runtime_error(
+        fmt::format("{}: found {} classes, but its network is for {} and does not end in a layer that can be "
+                    "drawn anew",
+                    network_.name(), classes, this->classes()));
+  if (input.rank() != 4 || input[1] != image()[0])
+    throw std::runtime_error(fmt::format("{}: found images of {}, expected {} channels", network_.name(),
+                                         input.to_string(), image()[0]));
+  Network network(network_.name(), input);
+  for (const std::string& note : network_.notes()) network.note(note);
+  for (LayerId id = 1; id < std::ssize(network_.layers()); ++id) {
+    const Layer& layer = network_.layers()[static_cast<std::size_t>(id)];
+    if (id == head) {
+      add_head(network, layer, classes);
+      network.note(fmt::format("layer {} is drawn anew: it had {} classes, now {}", layer.name,
+                               this->classes(), classes));
+    } else {
+      require_shapes(network, network.layers()[static_cast<std::size_t>(network.append(layer))], image());
+    }
+  }
+  return network;
+}
+
+}  // namespace convoy::app

@@ -1,0 +1,88 @@
+// Imports normalisations.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "app/model/import/operations.h"
+
+namespace convoy::app::onnx_import {
+namespace {
+
+// Returns the number with the decimals that it was written with, before it became a float.
+double as_written(double value) { return std::round(value * 1e9) / 1e9; }
+
+void bind_affine(Importer& importer, const FileNode& node, LayerId layer) {
+  importer.bind(node, layer, "weight", importer.constant(node, 1));
+  importer.bind(node, layer, "bias", importer.constant(node, 2));
+}
+
+// Adds a layer norm over the channels, which are at `place` of the input's axes.
+void give_layer_norm(Importer& importer, const FileNode& node, std::int64_t axis) {
+  const Value input = importer.activation(node, 0);
+  const int place = input.view.place_of(1);
+  if (place < 0 || (axis < 0 ? axis + input.view.rank() : axis) != place)
+    node.fail(
+        fmt::format("normalises axis {} of {}, expected the channels alone", axis, to_string(input.dims())));
+  const LayerId layer =
+      importer.give_elementwise(node, LayerNorm{static_cast<float>(as_written(node.real("epsilon", 1e-5)))},
+                                &importer.constant(node, 1));
+  bind_affine(importer, node, layer);
+}
+
+void give_group_norm(Importer& importer, const FileNode& node, std::int64_t groups) {
+  const LayerId input = importer.image(node, 0);
+  const GroupNorm norm{small(node, "num_groups", groups),
+                       static_cast<float>(as_written(node.real("epsilon", 1e-5)))};
+  const LayerId layer = importer.add(node, norm, {input}, &importer.constant(node, 1));
+  bind_affine(importer, node, layer);
+  importer.give(node, layer);
+}
+
+}  // namespace
+
+void import_batch_norm(Importer& importer, const FileNode& node) {
+  const LayerId input = importer.image(node, 0);
+  for (std::size_t output = 1; output < node.outputs.size(); ++output)
+    if (!node.outputs[output].empty() && importer.only_reader(node.outputs[output]) != nullptr)
+      node.fail("its statistics are read by another node, which is not supported");
+  BatchNorm norm;
+  norm.epsilon = as_written(node.real("epsilon", 1e-5));
+  norm.momentum = as_written(1 - node.real("momentum", 0.9));  // ONNX weighs the statistics before
+  const LayerId layer = importer.add(node, norm, {input}, &importer.constant(node, 1));
+  bind_affine(importer, node, layer);
+  importer.bind(node, layer, "running_mean", importer.constant(node, 3));
+  importer.bind(node, layer, "running_var", importer.constant(node, 4));
+  importer.give(node, layer);
+}
+
+void import_layer_norm(Importer& importer, const FileNode& node) {
+  const Value input = importer.activation(node, 0);
+  const std::int64_t axis = node.integer("axis", -1);
+  if (axis != -1 && axis != input.view.rank() - 1)
+    node.fail(fmt::format("normalises from axis {} of {} on, expected the channels alone", axis,
+                          to_string(input.dims())));
+  give_layer_norm(importer, node, axis);
+}
+
+void import_channel_norm(Importer& importer, const FileNode& node) {
+  give_layer_norm(importer, node, node.integer("axis", -1));
+}
+
+void import_group_norm(Importer& importer, const FileNode& node) {
+  give_group_norm(importer, node, node.integer("num_groups", 1));
+}
+
+void import_instance_norm(Importer& importer, const FileNode& node) {
+  give_group_norm(importer, node, importer.shape(importer.image(node, 0))[1]);
+}
+
+void import_lrn(Importer& importer, const FileNode& node) {
+  LocalResponseNorm norm;
+  norm.size = small(node, "size", node.integer("size", 0));
+  norm.alpha = static_cast<float>(as_written(node.real("alpha", 1e-4)));
+  norm.beta = static_cast<float>(as_written(node.real("beta", 0.75)));
+  norm.k = static_cast<float>(as_written(node.real("bias", 1)));
+  importer.give(node, importer.add(node, norm, {importer.image(node, 0)}));
+}
+
+}  // namespace convoy::app::onnx_import
