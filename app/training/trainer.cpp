@@ -152,6 +152,8 @@ void Trainer::make_session() {
   StepOptions options;
   run_on_all_ranks(ranks_, [&] {
     network.emplace(make_replica_network());
+    if (ranks_.rank() == 0)
+      for (const std::string& note : network->notes()) spdlog::info("{}: {}", network->name(), note);
     options = session_options();
   });
   const RankGroups& groups = run_ranks_->groups();

@@ -256,34 +256,45 @@ std::optional<Constant> concat(const FileNode& node, const Inputs& inputs) {
   return result;
 }
 
-// Slices a vector; shapes need no more.
-std::optional<Constant> slice(const FileNode& node, const Inputs& inputs) {
-  const Constant& from = need(node, inputs, 0);
-  if (from.dims.size() != 1) return std::nullopt;
-  const auto number = [&](std::size_t input, const char* attribute, std::int64_t otherwise) {
-    if (input < inputs.size() && inputs[input] != nullptr) {
-      const Constant& given = *inputs[input];
-      if (!given.is_integer || given.size() != 1) node.fail("slices a vector along several axes");
-      return given.integers[0];
-    }
-    const auto listed = node.integers(attribute);
-    return listed && listed->size() == 1 ? (*listed)[0] : otherwise;
-  };
-  const std::int64_t extent = from.dims[0], step = number(4, "steps", 1);
+// Takes every step-th index of one axis from `start` to before `end`, which may count from the end.
+Constant sliced(const FileNode& node, const Constant& from, std::int64_t axis, std::int64_t start,
+                std::int64_t end, std::int64_t step) {
   if (step == 0) node.fail("has a step of zero");
-  const auto clamped = [&](std::int64_t at, std::int64_t least, std::int64_t most) {
-    return std::clamp(at < 0 ? at + extent : at, least, most);
+  const auto place = static_cast<std::size_t>(axis_of(node, axis, std::ssize(from.dims)));
+  const std::int64_t extent = from.dims[place], inner = strides_of(from.dims)[place];
+  const auto clamped = [&](std::int64_t at) {
+    return std::clamp<std::int64_t>(at < 0 ? at + extent : at, step > 0 ? 0 : -1,
+                                    step > 0 ? extent : extent - 1);
   };
-  const std::int64_t begin =
-      step > 0 ? clamped(number(1, "starts", 0), 0, extent) : clamped(number(1, "starts", 0), 0, extent - 1);
-  const std::int64_t end =
-      step > 0 ? clamped(number(2, "ends", 0), 0, extent) : clamped(number(2, "ends", 0), -1, extent - 1);
   std::vector<std::int64_t> chosen;
-  const std::int64_t stride = std::clamp<std::int64_t>(step, -extent - 1, extent + 1);
-  for (std::int64_t i = begin; stride > 0 ? i < end : i > end; i += stride) chosen.push_back(i);
-  Constant result =
-      picked(from, {std::ssize(chosen)}, [&](std::int64_t i) { return chosen[static_cast<std::size_t>(i)]; });
+  const std::int64_t stride = std::clamp<std::int64_t>(step, -extent - 1, extent + 1), last = clamped(end);
+  for (std::int64_t i = clamped(start); stride > 0 ? i < last : i > last; i += stride) chosen.push_back(i);
+  Dims dims = from.dims;
+  dims[place] = std::ssize(chosen);
+  Constant result = picked(from, dims, [&](std::int64_t i) {
+    const std::int64_t outer = i / inner / dims[place], which = i / inner % dims[place];
+    return (outer * extent + chosen[static_cast<std::size_t>(which)]) * inner + i % inner;
+  });
   result.name.clear();
+  return result;
+}
+
+std::optional<Constant> slice(const FileNode& node, const Inputs& inputs) {
+  const auto numbers = [&](std::size_t input, const char* attribute) -> std::optional<Dims> {
+    const Constant* given = input < inputs.size() ? inputs[input] : nullptr;
+    if (given != nullptr && !given->is_integer) node.fail("has bounds that are not integers");
+    return given != nullptr ? std::optional(given->integers) : node.integers(attribute);
+  };
+  Constant result = need(node, inputs, 0);
+  const Dims starts = numbers(1, "starts").value_or(Dims{}), ends = numbers(2, "ends").value_or(Dims{});
+  Dims all(starts.size());
+  std::iota(all.begin(), all.end(), 0);
+  const Dims axes = numbers(3, "axes").value_or(all),
+             steps = numbers(4, "steps").value_or(Dims(starts.size(), 1));
+  if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size())
+    node.fail("has starts, ends, axes and steps that do not belong together");
+  for (std::size_t i = 0; i < starts.size(); ++i)
+    result = sliced(node, result, axes[i], starts[i], ends[i], steps[i]);
   return result;
 }
 

@@ -76,6 +76,7 @@ void Importer::find_readers() {
   for (const FileNode& node : graph_.nodes)
     for (const std::string& input : node.inputs) {
       auto& readers = readers_[input];
+      if (node.op == "Shape" && node.domain.empty()) continue;
       if (readers.empty() || readers.back() != &node) readers.push_back(&node);
     }
 }
@@ -310,7 +311,8 @@ const Constant* Importer::take_bias(const FileNode& node, int place, int rank, s
 
 void Importer::give_with_bias(const FileNode& node, Value value) {
   const auto found = bias_of_.find(&node);
-  give(found == bias_of_.end() ? node : *found->second, std::move(value));
+  give(node, value);  // whose shape may be read
+  if (found != bias_of_.end()) give(*found->second, std::move(value));
 }
 
 bool Importer::is_last(const FileNode& node) const {

@@ -54,7 +54,8 @@ class Importer {
   // Appends a layer of one input that keeps its shape, and gives its output in the input's arrangement.
   LayerId give_elementwise(const FileNode& node, LayerOp op, const Constant* weight = nullptr);
 
-  // Returns the only node that reads a value; null if there are more or if it is the file's output.
+  // Returns the only node that reads a value and not its shape alone; null if there are more or if it
+  // is the file's output.
   const FileNode* only_reader(const std::string& value) const;
   bool is_read(const std::string& value) const;
   // Returns the vector that the node's only reader adds to its output, one value for each of so many
@@ -62,7 +63,7 @@ class Importer {
   const Constant* take_bias(const FileNode& node, int place, int rank, std::int64_t channels);
   // Whether nothing but a change of shape is between the node and the file's output.
   bool is_last(const FileNode& node) const;
-  // The node whose output take_bias() took the place of, or the node itself.
+  // As give(), also for the reader that take_bias() did.
   void give_with_bias(const FileNode& node, Value value);
   void note(std::string text) { notes_.push_back(std::move(text)); }
   const FileGraph& graph() const { return graph_; }

@@ -9,7 +9,7 @@
 namespace convoy::app::onnx_import {
 namespace {
 
-void give_reshaped(Importer& importer, const FileNode& node, const Dims& dims, Value input) {
+void give_reshaped(Importer& importer, const FileNode& node, Value input, const Dims& dims) {
   auto view = input.view.reshaped(dims);
   if (!view)
     node.fail(fmt::format("makes {} of {}, which mixes samples, channels and pixels", to_string(dims),
@@ -47,7 +47,7 @@ void import_reshape(Importer& importer, const FileNode& node) {
   Value input = input_of(importer, node);
   const Constant& target = importer.constant(node, 1);
   if (!target.is_integer || target.dims.size() != 1) node.fail("its target is not a vector of integers");
-  give_reshaped(importer, node, reshaped_dims(node, input.dims(), target.integers), std::move(input));
+  give_reshaped(importer, node, input, reshaped_dims(node, input.dims(), target.integers));
 }
 
 void import_flatten(Importer& importer, const FileNode& node) {
@@ -58,19 +58,19 @@ void import_flatten(Importer& importer, const FileNode& node) {
       static_cast<std::ptrdiff_t>(axis == std::ssize(dims) ? axis : axis_of(node, axis, std::ssize(dims)));
   const Dims flat{elements_of({dims.begin(), dims.begin() + first}),
                   elements_of({dims.begin() + first, dims.end()})};
-  give_reshaped(importer, node, flat, std::move(input));
+  give_reshaped(importer, node, std::move(input), flat);
 }
 
 void import_squeeze(Importer& importer, const FileNode& node) {
   Value input = input_of(importer, node);
   const Dims dims = squeezed_dims(node, input.dims(), importer.optional_constant(node, 1), 1);
-  give_reshaped(importer, node, dims, std::move(input));
+  give_reshaped(importer, node, std::move(input), dims);
 }
 
 void import_unsqueeze(Importer& importer, const FileNode& node) {
   Value input = input_of(importer, node);
   const Dims dims = unsqueezed_dims(node, input.dims(), importer.optional_constant(node, 1));
-  give_reshaped(importer, node, dims, std::move(input));
+  give_reshaped(importer, node, std::move(input), dims);
 }
 
 void import_transpose(Importer& importer, const FileNode& node) {
@@ -173,7 +173,7 @@ void import_gather(Importer& importer, const FileNode& node) {
   part.inputs[0] = node.outputs[0];
   if (!index.dims.empty()) return;
   dims.erase(dims.begin() + axis);
-  give_reshaped(importer, node, dims, importer.activation(part, 0));
+  give_reshaped(importer, node, importer.activation(part, 0), dims);
 }
 
 void import_shape(Importer& importer, const FileNode& node) {

@@ -25,8 +25,9 @@ class Recogniser {
 
   void run() {
     for (FileNode& node : graph_.nodes)
-      for (const auto match : {&Recogniser::silu, &Recogniser::hard_sigmoid, &Recogniser::hard_swish,
-                               &Recogniser::gelu, &Recogniser::channel_norm, &Recogniser::group_norm})
+      for (const auto match :
+           {&Recogniser::clip_of_relu, &Recogniser::silu, &Recogniser::hard_sigmoid, &Recogniser::hard_swish,
+            &Recogniser::gelu, &Recogniser::channel_norm, &Recogniser::group_norm})
         if (const auto found = (this->*match)(node)) {
           FileNode whole = *found;
           whole.name = node.name, whole.outputs = node.outputs, whole.index = node.index;
@@ -51,7 +52,8 @@ class Recogniser {
       found = maker_.find(graph_.nodes[found->second].inputs.at(0));
     if (found == maker_.end()) return nullptr;
     const FileNode& node = graph_.nodes[found->second];
-    return node.op == op && node.domain.empty() && !node.inputs.empty() ? &node : nullptr;
+    return node.op == op && node.domain.empty() && (!node.inputs.empty() || op == "Constant") ? &node
+                                                                                              : nullptr;
   }
   const FileNode* binary(const std::string& value, std::string_view op) const {
     const FileNode* node = maker(value, op);
@@ -65,10 +67,8 @@ class Recogniser {
   std::optional<Constant> constant(const std::string& value) const {
     if (const auto found = graph_.initialisers.find(value); found != graph_.initialisers.end())
       return found->second;
-    if (const FileNode* cast = maker(value, "Constant")) return evaluate(*cast, {});
-    const auto found = maker_.find(value);
-    if (found == maker_.end() || graph_.nodes[found->second].op != "Constant") return std::nullopt;
-    return evaluate(graph_.nodes[found->second], {});
+    const FileNode* made = maker(value, "Constant");
+    return made == nullptr ? std::nullopt : evaluate(*made, {});
   }
   std::optional<double> number(const std::string& value) const {
     const auto found = constant(value);
@@ -143,15 +143,26 @@ class Recogniser {
     return std::nullopt;
   }
 
+  // A ReLU before a clip from 0 changes nothing.
+  Match clip_of_relu(const FileNode& node) const {
+    const FileNode* relu = node.op == "Clip" && node.domain.empty() && !node.inputs.empty()
+                               ? maker(node.inputs[0], "Relu")
+                               : nullptr;
+    if (relu == nullptr || bound(node, 1, "min") != 0) return std::nullopt;
+    FileNode clip = node;
+    clip.inputs[0] = relu->inputs[0];
+    return clip;
+  }
+  // Returns a bound of a Clip, NaN if it has none.
+  double bound(const FileNode& clip, std::size_t input, const char* attribute) const {
+    const auto given = clip.has_input(input) ? number(clip.inputs[input]) : std::nullopt;
+    return given ? *given : clip.real(attribute, NAN);
+  }
   // Whether the value is min(max(x + 3, 0), 6).
   bool is_shifted_clip(const std::string& value, std::string& x) const {
     const FileNode* clip = maker(value, "Clip");
     if (clip == nullptr) return false;
-    const auto bound = [&](std::size_t input, const char* attribute) {
-      const auto given = clip->has_input(input) ? number(clip->inputs[input]) : std::nullopt;
-      return given ? *given : clip->real(attribute, NAN);
-    };
-    return bound(1, "min") == 0 && bound(2, "max") == 6 && is_sum(clip->inputs[0], 3, x);
+    return bound(*clip, 1, "min") == 0 && bound(*clip, 2, "max") == 6 && is_sum(clip->inputs[0], 3, x);
   }
   Match hard_sigmoid(const FileNode& node) const {
     std::string x;

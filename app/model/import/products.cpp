@@ -37,12 +37,7 @@ bool becomes_image(const Importer& importer, const FileNode& node) {
     at = importer.only_reader(at->outputs[0]);
     if (at == nullptr || at->op == "Gemm" || at->op == "MatMul")
       return at != nullptr && becomes_image(importer, *at);
-    if (at->op == "Unsqueeze") return true;
-    if (at->op != "Reshape" || !at->has_input(1)) continue;
-    const auto target = importer.graph().initialisers.find(at->inputs[1]);
-    const bool known = target != importer.graph().initialisers.end();
-    return known ? target->second.size() == 4
-                 : importer.is_constant(*at, 1) && importer.constant(*at, 1).size() == 4;
+    if (at->op == "Unsqueeze" || at->op == "Reshape") return true;
   }
   return false;
 }
