@@ -153,14 +153,16 @@ LayerRow total_of(const std::vector<LayerRow>& rows) {
 void add_info_command(CLI::App& app) {
   auto options = std::make_shared<InfoOptions>();
   auto* verb = app.add_subcommand("info", "Show a network's layers, or what this program was built from");
-  auto* model = verb->add_option("--model", options->model, "network of the zoo or FILE.onnx; without it: the zoo's names")
+  auto* model = verb->add_option("--model", options->model,
+                                 "network of the zoo or FILE.onnx; without it: the zoo's names")
                     ->check(not_empty())
                     ->type_name("NAME");
   verb->add_option("--size", options->size, "pixels a side of the images; default: the file's, else 224")
       ->check(whole_number(1, 1 << 13));
   verb->add_option("--channels", options->channels, "of the images; default: the file's, else 3")
       ->check(whole_number(1, 1 << 10));
-  verb->add_option("--classes", options->classes, "default: the file's, else 1000 above 64 pixels a side, else 10")
+  verb->add_option("--classes", options->classes,
+                   "default: the file's, else 1000 above 64 pixels a side, else 10")
       ->check(whole_number(1, 1 << 20));
   verb->add_option("--batch", options->batch, "images")
       ->capture_default_str()

@@ -45,8 +45,7 @@ ModelText parse(const std::string& text) {
 }
 
 Network network_of(const ModelText& model, std::int64_t size) {
-  const int classes = size > 64 ? 1000 : 10;
-  return make_network(model.name, {model.batch, 3, size, size}, classes);
+  return make_network({model.name, model.batch, 0, size, 0});
 }
 
 // Times of the profile for the nodes of the same layer and kind, one after the other.
@@ -111,7 +110,7 @@ partition::TaskGraph model_task_graph(const std::string& text, const std::string
   } else {
     device = Cluster::read(topology).device();
     profile.precision = device.backend == kernels::Backend::cuda ? Precision::bf16 : Precision::fp32;
-    profile.size = model.size > 0 ? model.size : 224;
+    profile.size = model.size > 0 ? model.size : default_size(model.name);
   }
   const Network network = network_of(model, profile.size);
   StepGraph graph = predicted_graph(network, profile.precision, device);

@@ -26,7 +26,7 @@ struct Row {
 class Simulator {
  public:
   explicit Simulator(const TrainingSimulationFlags& flags)
-      : flags_(flags), cluster_(Cluster::read(flags.topology)) {
+      : flags_(flags), cluster_(Cluster::read(flags.topology)), default_size_(default_size(flags.model)) {
     for (const std::string& file : flags.collectives) cluster_.use_measurements(file);
     for (const std::string& file : flags.profiles) add_profile(file);
     if (batch() == 0) throw UsageError("--batch is missing: images of one rank's step (or a --profile)");
@@ -45,7 +45,7 @@ class Simulator {
     return cluster_.device().backend == kernels::Backend::cuda ? Precision::bf16 : Precision::fp32;
   }
   std::int64_t size() const {
-    return measured() ? profiles_.front().size : flags_.size > 0 ? flags_.size : 224;
+    return measured() ? profiles_.front().size : flags_.size > 0 ? flags_.size : default_size_;
   }
   kernels::Backend backend() const {
     return measured() ? profiles_.front().backend : cluster_.device().backend;
@@ -96,8 +96,7 @@ class Simulator {
     profiles_.push_back(std::move(profile));
   }
   Network network(std::int64_t batch) const {
-    const std::int64_t classes = flags_.classes > 0 ? flags_.classes : size() > 64 ? 1000 : 10;
-    return make_network(flags_.model, {batch, 3, size(), size()}, static_cast<int>(classes));
+    return make_network({flags_.model, batch, 0, size(), flags_.classes});
   }
   StepPrediction predict(std::int64_t batch, int ranks) const {
     const Network net = network(batch);
@@ -116,6 +115,7 @@ class Simulator {
 
   const TrainingSimulationFlags& flags_;
   Cluster cluster_;
+  const std::int64_t default_size_;
   std::vector<StepProfile> profiles_;
 };
 
@@ -185,9 +185,10 @@ void TrainingSimulationFlags::add_to(CLI::App& verb) {
   verb.add_option("--global-batch", global_batch, "images of all ranks, strong scaling; default: --batch")
       ->check(whole_number(1, 1 << 30))
       ->type_name("B");
-  verb.add_option("--size", size, "pixels a side; default: the profile's, of an estimate 224")
+  verb.add_option("--size", size,
+                  "pixels a side; default: the profile's, of an estimate the file's, else 224")
       ->check(whole_number(1, 1 << 14));
-  verb.add_option("--classes", classes, "default: 1000 above 64 pixels, else 10")
+  verb.add_option("--classes", classes, "default: the file's, else 1000 above 64 pixels and 10 below")
       ->check(whole_number(2, 1 << 24));
   verb.add_option_function<std::string>(
           "--precision", [this](const std::string& name) { precision = find_choice<Precision>(name); },

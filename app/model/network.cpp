@@ -102,6 +102,12 @@ Network without_unused(const Network& network) {
   return result;
 }
 
+void Network::reinitialise() {
+  for (Layer& layer : layers_)
+    for (auto* specs : {&layer.parameters, &layer.states})
+      for (ParameterSpec& spec : *specs) spec.values = nullptr;
+}
+
 ParameterSpec& Network::parameter(LayerId id, std::string_view key) {
   Layer& layer = layers_[static_cast<std::size_t>(id)];
   for (auto* specs : {&layer.parameters, &layer.states})

@@ -56,6 +56,11 @@ class Network {
   // What the reader of a model file has to tell the user, such as a layer that is drawn anew.
   void note(std::string text) { notes_.push_back(std::move(text)); }
   const std::vector<std::string>& notes() const { return notes_; }
+  // The structure of the network of a model file, as text; empty for networks of the zoo.
+  void set_file_structure(std::string text) { file_structure_ = std::move(text); }
+  const std::string& file_structure() const { return file_structure_; }
+  // Forgets the first values of a model file: the initializers draw them.
+  void reinitialise();
 
  private:
   LayerId append(Layer layer, bool declare);
@@ -64,6 +69,7 @@ class Network {
   std::vector<Layer> layers_;
   std::vector<LayerId> outputs_;
   std::vector<std::string> notes_;
+  std::string file_structure_;
 };
 
 // Returns for each layer whether one of `outputs` depends on it.

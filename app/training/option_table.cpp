@@ -16,7 +16,8 @@ constexpr std::monostate kAny{};
 constexpr OnlyWith kCuda{"backend", {"cuda"}}, kOneCycle{"schedule", {"one-cycle"}};
 
 constexpr OptionRow kData[] = {
-    {"model", &O::model, run, kAny, "NAME", "network; `convoy info` lists them (required)"},
+    {"model", &O::model, run, kAny, "NAME", "network; `convoy info` lists them; or FILE.onnx (required)"},
+    {"reinitialise", &O::reinitialise, run, kAny, "", "draw new first values for the weights of FILE.onnx"},
     {"data", &O::data, rank, kAny, "FILE", "HDF5 file, or 'synthetic' (required)"},
     {"out", &O::out, rank, kAny, "DIR", "folder for results and checkpoints (required)"},
     {"classes", &O::classes, ranks, WholeNumbers{2, 1 << 24}, "N", "classes of synthetic data"},

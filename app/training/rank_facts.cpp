@@ -10,6 +10,8 @@
 #include "app/errors.h"
 #include "app/execute/run_on_all_ranks.h"
 #include "app/json_text.h"
+#include "app/training/checkpoint/sha256.h"
+#include "app/training/run_network.h"
 #include "app/training/option_table.h"
 
 namespace convoy::app {
@@ -85,6 +87,17 @@ Facts facts_of(const Dataset& dataset, const TrainOptions& options, const comm::
                        of_reader(dataset.images_sha256(split)));
   }
   return facts;
+}
+
+Facts facts_of(const Network& network) {
+  if (network.file_structure().empty()) return {};
+  Sha256 hash;
+  for (const Layer& layer : network.layers())
+    for (const auto* specs : {&layer.parameters, &layer.states})
+      for (const ParameterSpec& spec : *specs)
+        if (spec.values) hash.update(spec.values->data(), spec.values->size() * sizeof(float));
+  return {{"SHA-256 of the network's structure", structure_sha256(network)},
+          {"SHA-256 of the network's values", hash.hex_digest()}};
 }
 
 void require_same_flags(const comm::Communicator& ranks, const Facts& facts) {

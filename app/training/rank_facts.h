@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/model/network.h"
 #include "app/training/dataset.h"
 #include "app/training/train_options.h"
 #include "comm/communicator.h"
@@ -24,6 +25,9 @@ Facts facts_of(const TrainOptions& options);
 // Describes this rank's data set, or with --feed scatter what rank 0 of `readers` has read.
 // `readers` are the ranks that share a data set. Collective over `readers`.
 Facts facts_of(const Dataset& dataset, const TrainOptions& options, const comm::Communicator& readers);
+
+// Describes the network of a model file and its values; nothing for one of the zoo.
+Facts facts_of(const Network& network);
 
 // Both throw on every rank unless all ranks have the same facts. The lowest rank that differs from
 // rank 0 gives the first fact that differs and both values; the others throw ExitStatus.

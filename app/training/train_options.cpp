@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "app/errors.h"
+#include "app/model/import/model_file.h"
 #include "app/training/option_table.h"
 #include "kernels/device/sample_transform.h"
 
@@ -77,6 +78,12 @@ std::optional<int> number_between(std::string_view text, int low, int high) {
   if (error != std::errc() || end != text.data() + text.size() || value < low || value > high)
     return std::nullopt;
   return value;
+}
+
+void check_model(const TrainOptions& o) {
+  require(!o.reinitialise || is_model_file(o.model),
+          fmt::format("--reinitialise: expected --model FILE.onnx, whose weights it replaces, found '{}'",
+                      o.model));
 }
 
 void check_augmentation(const TrainOptions& o) {
@@ -160,6 +167,7 @@ void check_train_options(const TrainOptions& o, int ranks) {
   require(!o.data_on_device || o.feed == Feed::slice || ranks == 1,
           "--data-on-device cannot be combined with --feed scatter on several ranks: every rank reads all "
           "images");
+  check_model(o);
   check_augmentation(o);
   check_belongings(o);
   check_trace(o);

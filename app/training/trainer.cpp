@@ -11,6 +11,7 @@
 #include "app/execute/run_on_all_ranks.h"
 #include "app/model/drop_path.h"
 #include "app/model/zoo/zoo.h"
+#include "app/training/run_network.h"
 #include "app/training/rank_facts.h"
 #include "app/training/rank_setup.h"
 #include "app/training/report/bottleneck.h"
@@ -99,28 +100,12 @@ void Trainer::obey_signals() const {
   throw ExitStatus{kRequeueStatus};
 }
 
-namespace {
-
-// Keeps the outputs that have a loss: as many as there are weights, or the first one.
-Network with_outputs(Network network, std::size_t weights) {
-  const std::vector<LayerId> outputs = network.outputs();
-  if (weights > 0 && weights != outputs.size())
-    throw UsageError(
-        fmt::format("--loss-weights: found {} weights, expected one for each of the {} outputs of {}",
-                    weights, outputs.size(), network.name()));
-  if (weights > 0 || outputs.size() == 1) return network;
-  network.set_outputs({outputs[0]});
-  return without_unused(network);
-}
-
-}  // namespace
-
 Network Trainer::make_replica_network() const {
   const data::ImageShape image = dataset_->input_shape();
   Network network = make_network(
       options_.model, {replica_capacity(), image.channels, image.height, image.width}, dataset_->classes());
-  network = with_outputs(std::move(network), options_.loss_weights.size());
-  return options_.drop_path < 0 ? network : with_drop_path(network, static_cast<float>(options_.drop_path));
+  if (options_.reinitialise) network.reinitialise();
+  return network;
 }
 
 std::int64_t Trainer::replica_capacity() const {
@@ -149,13 +134,19 @@ StepOptions Trainer::session_options() {
 
 void Trainer::make_session() {
   std::optional<Network> network;
+  Facts facts;
   StepOptions options;
   run_on_all_ranks(ranks_, [&] {
     network.emplace(make_replica_network());
+    structure_sha256_ = structure_sha256(*network);
+    facts = facts_of(*network);
     if (ranks_.rank() == 0)
       for (const std::string& note : network->notes()) spdlog::info("{}: {}", network->name(), note);
+    network = with_outputs(std::move(*network), options_.loss_weights.size());
+    if (options_.drop_path >= 0) network = with_drop_path(*network, static_cast<float>(options_.drop_path));
     options = session_options();
   });
+  require_same_data(ranks_, options_.model, facts);
   const RankGroups& groups = run_ranks_->groups();
   std::optional<PlannedStep> planned;
   if (run_ranks_->partitioned()) planned = plan_partition(*network, options, ranks_, groups, threads_);

@@ -55,6 +55,7 @@ class Trainer {
   kernels::Shape input_shape() const;
 
   const TrainOptions& options_;
+  std::string structure_sha256_;  // of a model file
   comm::MpiEnvironment& environment_;
   const StopSignals& signals_;
   const comm::Communicator& ranks_;

@@ -8,6 +8,7 @@
 #include "app/execute/run_on_all_ranks.h"
 #include "app/json_text.h"
 #include "app/training/class_order.h"
+#include "app/training/run_network.h"
 #include "app/training/resumed_options.h"
 #include "app/training/trainer.h"
 
@@ -52,6 +53,7 @@ void Trainer::describe_run(CheckpointState& state) const {
   options["train-images"] = dataset_->train_size();
   if (const std::string labels = dataset_->labels_sha256(data::Split::train); !labels.empty())
     options["train-labels-sha256"] = labels;
+  if (!structure_sha256_.empty()) options["model-structure-sha256"] = structure_sha256_;
   state.options_json = json_text(options);
 }
 
@@ -99,6 +101,7 @@ bool Trainer::resume() {
                                    state.step));
     const std::string jump = rate_jump(options_, saved, state.step, steps_per_epoch_);
     if (!jump.empty() && ranks_.rank() == 0) spdlog::warn("{}", jump);
+    check_structure(state, *path, structure_sha256_);
     session_state_->restore(state, *path, options_.model, dataset_->classes(), input_shape());
     step = state.step;
     best_accuracy_ = state.best_accuracy;

@@ -29,7 +29,7 @@ using conv::Task;
 struct Options {
   std::string model = "resnet50";
   gemm::Math precision = gemm::Math::bf16;
-  std::int64_t batch = 256, size = 224, channels = 3;
+  std::int64_t batch = 256, size = 0, channels = 0;  // 0: the default
   int candidates = 4;
   double milliseconds = 3;
   bool every = false, json = false, cudnn = true, statistics = false, norm_gradients = false;
@@ -45,8 +45,7 @@ struct Group {
 };
 
 std::vector<Group> groups_of(const Options& options) {
-  const Network network =
-      make_network(options.model, {options.batch, options.channels, options.size, options.size}, 1000);
+  const Network network = make_network({options.model, options.batch, options.channels, options.size, 0});
   std::vector<Group> groups;
   for (const Layer& layer : network.layers()) {
     const auto* op = std::get_if<Conv2d>(&layer.op);
@@ -226,19 +225,17 @@ void add_bench_conv(CLI::App& bench) {
   auto options = std::make_shared<Options>();
   CLI::App* verb = bench.add_subcommand(
       "conv", "Convolutions of a network on the GPU, the fastest plan of each or all, beside cuDNN");
-  verb->add_option("--model", options->model, "network whose convolutions to time")
+  verb->add_option("--model", options->model, "network, or FILE.onnx, whose convolutions to time")
       ->capture_default_str()
       ->type_name("NAME");
   verb->add_option("--batch", options->batch, "images")
       ->check(whole_number(1, 65536))
       ->capture_default_str()
       ->type_name("B");
-  verb->add_option("--size", options->size, "height and width of the images")
-      ->check(whole_number(1, 8192))
-      ->capture_default_str();
-  verb->add_option("--channels", options->channels, "channels of the images")
-      ->check(whole_number(1, 64))
-      ->capture_default_str();
+  verb->add_option("--size", options->size, "height and width of the images; default: the file's, else 224")
+      ->check(whole_number(1, 8192));
+  verb->add_option("--channels", options->channels, "channels of the images; default: the file's, else 3")
+      ->check(whole_number(1, 64));
   add_choice(*verb, "--precision", options->precision, "of products");
   verb->add_option("--directions", options->directions, "several with commas; default: all")
       ->delimiter(',')

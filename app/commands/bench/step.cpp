@@ -33,7 +33,7 @@ struct BenchStepOptions {
   std::string model, tuning_file;
   kernels::Backend backend = kernels::Backend::cpu;
   Precision precision = Precision::fp32;
-  std::int64_t batch = 0, size = 224, classes = 0, steps = 20, warmup = 3, threads = 0, lanes = kDefaultLanes;
+  std::int64_t batch = 0, size = 0, classes = 0, steps = 20, warmup = 3, threads = 0, lanes = kDefaultLanes;
   std::uint64_t memory_limit = 0;
   bool layers = false, json = false, time_waits = true;
 };
@@ -161,7 +161,7 @@ void print_steps(const BenchStepOptions& options, const TimedSteps& timed, const
   if (ranks > 1) fmt::print("{}\n", describe(bottleneck, places));
 }
 
-void bench_step(const BenchStepOptions& options) {
+void bench_step(BenchStepOptions options) {
   const std::string backend = name_of(options.backend);
   check_belongs("--lanes", options.lanes != kDefaultLanes, "--backend", backend, {"cuda"});
   check_belongs("--tuning-file", !options.tuning_file.empty(), "--backend", backend, {"cuda"});
@@ -169,7 +169,7 @@ void bench_step(const BenchStepOptions& options) {
   const comm::MpiEnvironment environment(std::chrono::minutes(5), device_of(options.backend));
   const comm::Communicator& ranks = environment.world();
   use_cores(environment, options.threads);
-  const std::int64_t classes = options.classes > 0 ? options.classes : options.size > 64 ? 1000 : 10;
+  std::int64_t classes = 0;
   std::unique_ptr<comm::Collectives> collectives;
   std::optional<CompiledSteps> steps;
   std::optional<Session> session;
@@ -178,8 +178,9 @@ void bench_step(const BenchStepOptions& options) {
     collectives = comm::make_collectives(options.backend, ranks);
   });
   run_on_all_ranks(ranks, [&] {
-    const Network network = make_network(options.model, {options.batch, 3, options.size, options.size},
-                                         static_cast<int>(classes));
+    const Network network = make_network({options.model, options.batch, 0, options.size, options.classes});
+    classes = network.layers().back().output[1];
+    options.size = network.shape(network.input())[2];
     steps = compile_steps(network, step_options_of(options), {collectives.get(), collectives.get(), nullptr});
   });
   run_on_all_ranks(ranks, [&] {
@@ -207,13 +208,16 @@ void add_bench_step(CLI::App& bench) {
     return verb->add_option(flag, value, what)->capture_default_str()->check(check);
   };
   verb->option_defaults()->group("Model and data");
-  add("--model", options->model, "network of the zoo", not_empty())->required()->type_name("NAME");
+  add("--model", options->model, "network of the zoo, or FILE.onnx", not_empty())
+      ->required()
+      ->type_name("NAME");
   verb->add_option("--batch", options->batch, "images of one rank's step")
       ->required()
       ->check(whole_number(1, 1 << 20))
       ->type_name("B");
-  add("--size", options->size, "pixels a side", whole_number(1, 1 << 14));
-  add("--classes", options->classes, "0: 1000 above 64 pixels, else 10", whole_number(0, 1 << 24));
+  add("--size", options->size, "pixels a side; 0: the file's, else 224", whole_number(0, 1 << 14));
+  add("--classes", options->classes, "0: the file's, else 1000 above 64 pixels and 10 below",
+      whole_number(0, 1 << 24));
   verb->option_defaults()->group("Length");
   add("--steps", options->steps, "timed steps", whole_number(1, 1 << 20));
   add("--warmup", options->warmup, "steps before the timed ones", whole_number(0, 1 << 20));

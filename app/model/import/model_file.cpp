@@ -4,6 +4,7 @@
 
 #include "app/model/import/importer.h"
 #include "app/model/import/patterns.h"
+#include "app/model/import/structure.h"
 
 namespace convoy::app {
 namespace {
@@ -28,21 +29,22 @@ bool looks_folded(const FileGraph& graph) {
   return folded;
 }
 
-Network read_network(const std::string& path) {
-  FileGraph graph = onnx_import::read_onnx_file(path);
+Network network_of(FileGraph graph) {
   try {
     if (looks_folded(graph))
       throw std::runtime_error(
           "its batch norms were folded into convolutions at export, so they cannot be trained; export with "
           "torch.onnx.export(model, images, file, training=torch.onnx.TrainingMode.TRAINING, "
           "do_constant_folding=False, dynamo=False)");
+    std::string structure = onnx_import::structure_of(graph);
     onnx_import::recognise_patterns(graph);
     onnx_import::Importer importer(graph);
     Network network = importer.run();
     for (const std::string& note : importer.notes()) network.note(note);
+    network.set_file_structure(std::move(structure));
     return network;
   } catch (const std::runtime_error& error) {
-    throw std::runtime_error(fmt::format("{}: {}", path, error.what()));
+    throw std::runtime_error(fmt::format("{}: {}", graph.path, error.what()));
   }
 }
 
@@ -95,7 +97,9 @@ void require_shapes(const Network& network, const Layer& layer, const Shape& ima
 
 bool is_model_file(std::string_view name) { return name.ends_with(".onnx"); }
 
-ModelFile::ModelFile(const std::string& path) : network_(read_network(path)) {}
+ModelFile::ModelFile(const std::string& path) : ModelFile(onnx_import::read_onnx_file(path)) {}
+
+ModelFile::ModelFile(FileGraph graph) : network_(network_of(std::move(graph))) {}
 
 Shape ModelFile::image() const {
   const Shape& input = network_.shape(network_.input());
@@ -117,6 +121,7 @@ Network ModelFile::network(const Shape& input, int classes) const {
                                          input.to_string(), image()[0]));
   Network network(network_.name(), input);
   for (const std::string& note : network_.notes()) network.note(note);
+  network.set_file_structure(network_.file_structure());
   for (LayerId id = 1; id < std::ssize(network_.layers()); ++id) {
     const Layer& layer = network_.layers()[static_cast<std::size_t>(id)];
     if (id == head) {

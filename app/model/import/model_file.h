@@ -9,6 +9,10 @@
 
 namespace convoy::app {
 
+namespace onnx_import {
+struct FileGraph;
+}
+
 // Whether a name of --model is that of a file and not of a network of the zoo.
 bool is_model_file(std::string_view name);
 
@@ -17,6 +21,8 @@ class ModelFile {
   // Reads an ONNX file. Throws std::runtime_error, one line that names the file and, for what is not
   // supported, the node.
   explicit ModelFile(const std::string& path);
+  // Takes what has been read of a file.
+  explicit ModelFile(onnx_import::FileGraph graph);
 
   // The images [C, H, W] and the number of classes that the file was made for.
   Shape image() const;

@@ -19,6 +19,7 @@ struct Entry {
   Network (*make)(const std::string& name, const Shape& input, int classes);
 };
 
+constexpr std::int64_t kDefaultSize = 224;
 constexpr std::string_view kWideResnet = "wrnDEPTH_WIDTH";
 
 constexpr std::array kNetworks{Entry{"linear", zoo::linear},
@@ -106,9 +107,13 @@ Network make_network(const NetworkRequest& request) {
                          given(request.size, image[2])},
                         static_cast<int>(given(request.classes, file.classes())));
   }
-  const std::int64_t size = given(request.size, 224);
+  const std::int64_t size = given(request.size, kDefaultSize);
   return make_network(request.name, {request.batch, given(request.channels, 3), size, size},
                       static_cast<int>(given(request.classes, size > 64 ? 1000 : 10)));
+}
+
+std::int64_t default_size(const std::string& name) {
+  return is_model_file(name) ? ModelFile(name).image()[1] : kDefaultSize;
 }
 
 std::vector<std::string> network_names() {

@@ -21,6 +21,8 @@ struct NetworkRequest {
   std::int64_t batch = 1, channels = 0, size = 0, classes = 0;
 };
 Network make_network(const NetworkRequest& request);
+// Returns the pixels a side of images if nothing asks for others.
+std::int64_t default_size(const std::string& name);
 
 // Returns the names of --model. "wrnDEPTH_WIDTH" stands for all networks such as "wrn28_10".
 std::vector<std::string> network_names();

@@ -1,0 +1,321 @@
+// Networks of model files: what is refused and how, names, and other images and classes than the
+// file's.
+#include "app/model/import/model_file.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/app/model/import/model_maker.h"
+
+namespace convoy::app::onnx_import {
+namespace {
+
+class ImportedModel : public testing::Test {
+ protected:
+  void conv(const std::string& input, const std::string& output, const std::string& weight = "conv.weight") {
+    maker.node("Conv", {input, maker.weight(weight, {4, 3, 3, 3})}, output,
+               {.lists = {{"pads", {1, 1, 1, 1}}}});
+  }
+  void conv_net() {
+    conv("x", "c");
+    maker.classify("c", 4);
+  }
+  void expect_error(const std::string& expected) const { EXPECT_EQ(maker.error(), "net.onnx: " + expected); }
+  void expect_error_with(const std::string& part) const {
+    EXPECT_NE(maker.error().find(part), std::string::npos) << maker.error();
+  }
+
+  ModelMaker maker{{2, 3, 8, 8}};
+};
+
+TEST_F(ImportedModel, KeepsTheFilesNamesAndValues) {
+  conv_net();
+  const Network network = maker.network();
+  const auto parameters = network.parameters();
+  ASSERT_EQ(parameters.size(), 3u);
+  EXPECT_EQ(parameters[0].name, "conv.weight");
+  EXPECT_EQ(parameters[1].name, "fc.weight");
+  EXPECT_EQ(parameters[2].name, "fc.bias");
+  EXPECT_EQ(network.layers()[1].name, "conv");
+  EXPECT_EQ(network.layers()[3].name, "fc");
+  for (const ParameterSpec& spec : parameters) ASSERT_EQ(std::ssize(*spec.values), spec.shape.elements());
+  EXPECT_EQ((*parameters[0].values)[3], 0.01f * 3 - 0.05f);
+}
+
+TEST_F(ImportedModel, NamesLayersAfterTheModulesOfPyTorch) {
+  maker.node("Relu", {"x"}, "a");
+  maker.node("Relu", {"a"}, "b");
+  maker.node("Relu", {"b"}, "c");
+  maker.graph().mutable_node(0)->set_name("/layer1/layer1.0/relu/Relu");
+  maker.graph().mutable_node(1)->set_name("/layer1/layer1.0/relu/Relu");
+  maker.graph().mutable_node(2)->set_name("");
+  maker.classify("c", 3);
+  const Network network = maker.network();
+  EXPECT_EQ(network.layers()[1].name, "layer1.0.relu");
+  EXPECT_EQ(network.layers()[2].name, "layer1.0.relu_2");
+  EXPECT_EQ(network.layers()[3].name, "relu");
+}
+
+TEST_F(ImportedModel, TakesOtherImagesAndClasses) {
+  conv_net();
+  const ModelFile file(maker.parse());
+  EXPECT_EQ(file.image(), (Shape{3, 8, 8}));
+  EXPECT_EQ(file.classes(), 3);
+  const Network network = file.network({5, 3, 16, 12}, 7);
+  EXPECT_EQ(network.layers()[1].output, (Shape{5, 4, 16, 12}));
+  EXPECT_EQ(network.layers().back().output, (Shape{5, 7}));
+  const auto parameters = network.parameters();
+  EXPECT_NE(parameters[0].values, nullptr);
+  EXPECT_EQ(parameters[1].name, "fc.weight");
+  EXPECT_EQ(parameters[1].shape, (Shape{7, 4}));
+  EXPECT_EQ(parameters[1].values, nullptr);
+  ASSERT_EQ(network.notes().size(), 1u);
+  EXPECT_EQ(network.notes()[0], "layer fc is drawn anew: it had 3 classes, now 7");
+  EXPECT_THROW(file.network({5, 1, 8, 8}, 3), std::runtime_error);
+}
+
+TEST_F(ImportedModel, ForgetsItsValuesToDrawThemAnew) {
+  conv_net();
+  Network network = maker.network();
+  network.reinitialise();
+  for (const ParameterSpec& spec : network.parameters()) EXPECT_EQ(spec.values, nullptr);
+}
+
+TEST_F(ImportedModel, SaysWhichImagesItsLinearLayerIsFor) {
+  maker.node("Flatten", {"x"}, "f");
+  maker.node("Gemm", {"f", maker.weight("fc.weight", {3, 192}), maker.weight("fc.bias", {3})}, "y",
+             {.integers = {{"transB", 1}}});
+  const ModelFile file(maker.parse());
+  EXPECT_NO_THROW(file.network({1, 3, 8, 8}, 3));
+  try {
+    file.network({1, 3, 16, 16}, 3);
+    FAIL();
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(),
+                 "net.onnx: layer fc: its weight has the shape 3x192, but for these images it would be "
+                 "3x768; the file is for images of 3x8x8");
+  }
+}
+
+TEST_F(ImportedModel, RedrawsAHeadThatIsAConvolution) {
+  conv("x", "c");
+  maker.node("Relu", {"c"}, "r");
+  maker.node("GlobalAveragePool", {"r"}, "p");
+  maker.node("Flatten", {"p"}, "y");
+  const ModelFile file(maker.parse());
+  EXPECT_EQ(file.classes(), 4);
+  const Network network = file.network({2, 3, 8, 8}, 9);
+  EXPECT_EQ(network.layers().back().output, (Shape{2, 9}));
+  EXPECT_EQ(network.parameters()[0].shape, (Shape{9, 3, 3, 3}));
+}
+
+TEST_F(ImportedModel, LeavesALastSoftmaxOutAndSaysSo) {
+  conv("x", "c");
+  maker.classify("c", 4);
+  maker.graph().mutable_node(3)->set_output(0, "logits");
+  maker.node("Softmax", {"logits"}, "y", {.integers = {{"axis", 1}}});
+  const Network network = maker.network();
+  EXPECT_EQ(kinds(network), "conv2d pool linear");
+  ASSERT_EQ(network.notes().size(), 1u);
+  EXPECT_EQ(network.notes()[0], "its last Softmax is left out: training and evaluation take logits");
+}
+
+TEST_F(ImportedModel, KeepsASoftmaxInsideTheNetwork) {
+  maker.node("Softmax", {"x"}, "s", {.integers = {{"axis", 1}}});
+  maker.classify("s", 3);
+  EXPECT_EQ(kinds(maker.network()), "softmax pool linear");
+}
+
+TEST_F(ImportedModel, TrainsTheFirstOfSeveralOutputsAndDropsTheRest) {
+  conv("x", "c");
+  maker.node("Einsum", {"c"}, "auxiliary");
+  maker.classify("c", 4);
+  maker.add_output("auxiliary");
+  const Network network = maker.network();
+  EXPECT_EQ(kinds(network), "conv2d pool linear");
+  ASSERT_EQ(network.notes().size(), 1u);
+  EXPECT_EQ(network.notes()[0], "of its 2 outputs the first, y, is the one that is trained");
+}
+
+TEST_F(ImportedModel, BatchNormIsTrainableInEveryMode) {
+  for (const std::int64_t outputs : {1, 3, 5}) {
+    maker = ModelMaker({2, 3, 8, 8});
+    maker.node("BatchNormalization",
+               {"x", maker.weight("bn.weight", {3}), maker.weight("bn.bias", {3}),
+                maker.weight("bn.running_mean", {3}), maker.weight("bn.running_var", {3})},
+               "b",
+               {.integers = {{"training_mode", outputs > 1 ? 1 : 0}},
+                .reals = {{"epsilon", 1e-3f}, {"momentum", 0.7f}}});
+    for (std::int64_t i = 1; i < outputs; ++i)
+      maker.graph().mutable_node(0)->add_output("saved" + std::to_string(i));
+    maker.classify("b", 3);
+    const Network network = maker.network();
+    EXPECT_EQ(kinds(network), "batch_norm pool linear");
+    const auto& norm = std::get<BatchNorm>(network.layers()[1].op);
+    EXPECT_EQ(norm.epsilon, 1e-3);
+    EXPECT_EQ(norm.momentum, 0.3);
+    EXPECT_EQ(network.layers()[1].states[1].name, "bn.running_var");
+    EXPECT_NE(network.layers()[1].states[1].values, nullptr);
+  }
+}
+
+TEST_F(ImportedModel, ACopyOfAnInitialiserIsAParameterOfItsOwn) {
+  maker.weight("a", {3, 1, 1});
+  maker.node("Identity", {"a"}, "b");
+  maker.node("Mul", {"x", "a"}, "m");
+  maker.node("Mul", {"m", "b"}, "n");
+  maker.classify("n", 3);
+  const auto parameters = maker.network().parameters();
+  EXPECT_EQ(parameters[0].name, "a");
+  EXPECT_EQ(parameters[1].name, "b");
+}
+
+TEST_F(ImportedModel, RefusesTiedWeights) {
+  conv("x", "c");
+  maker.node("Conv", {"x", "conv.weight"}, "d", {.lists = {{"pads", {1, 1, 1, 1}}}});
+  maker.node("Add", {"c", "d"}, "s");
+  maker.classify("s", 4);
+  expect_error(
+      "node the_d (Conv): shares its weight 'conv.weight' with node the_c (Conv); weights of two layers "
+      "cannot be one");
+}
+
+TEST_F(ImportedModel, RefusesFoldedBatchNormAndSaysHowToExport) {
+  for (const auto& [weight, bias] :
+       {std::pair{"onnx::Conv_12", "onnx::Conv_13"}, std::pair{"conv1.weight", "conv1.weight_bias"}}) {
+    maker = ModelMaker({2, 3, 8, 8});
+    maker.node("Conv", {"x", maker.weight(weight, {4, 3, 3, 3}), maker.weight(bias, {4})}, "c");
+    maker.classify("c", 4);
+    expect_error(
+        "its batch norms were folded into convolutions at export, so they cannot be trained; export with "
+        "torch.onnx.export(model, images, file, "
+        "training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False, dynamo=False)");
+  }
+}
+
+TEST_F(ImportedModel, TakesConvolutionsWithABiasOfTheirOwn) {
+  maker.node("Conv", {"x", maker.weight("conv1.weight", {4, 3, 3, 3}), maker.weight("conv1.bias", {4})}, "c");
+  maker.classify("c", 4);
+  EXPECT_EQ(maker.error(), "");
+}
+
+TEST_F(ImportedModel, RefusesDynamicImages) {
+  maker = ModelMaker({-1, 3, -1, 8});
+  conv_net();
+  expect_error(
+      "input x: its extent 2 is dynamic, but only the batch may be: export it for images of one size");
+}
+
+TEST_F(ImportedModel, RefusesWhatIsNotAClassifierOfImages) {
+  maker.node("Relu", {"x"}, "y");
+  expect_error("output y: found the shape 2x3x8x8, expected logits [N, classes]");
+  maker = ModelMaker({2, 3, 8});
+  maker.node("Relu", {"x"}, "y");
+  expect_error("input x: found the shape 2x3x8, expected images [N, C, H, W]");
+}
+
+TEST_F(ImportedModel, NamesOperationsThatAreNotSupported) {
+  for (const auto& [op, kind] :
+       {std::pair{"NonMaxSuppression", "detection networks"},
+        std::pair{"Resize", "networks that give images"}, std::pair{"Attention", "transformers"},
+        std::pair{"LSTM", "networks with control flow"}, std::pair{"QLinearConv", "quantised networks"}}) {
+    maker = ModelMaker({2, 3, 8, 8});
+    maker.node(op, {"x"}, "z");
+    maker.classify("z", 3);
+    expect_error_with(std::string("node the_z (") + op + "): the operation is not supported (" + kind +
+                      " are not: Convoy trains classifiers); supported are Add, AveragePool, ");
+  }
+  maker = ModelMaker({2, 3, 8, 8});
+  maker.node("Relu", {"x"}, "z");
+  maker.graph().mutable_node(0)->set_domain("com.example");
+  maker.classify("z", 3);
+  expect_error_with("node the_z (com.example.Relu): the operation is not supported; supported are ");
+}
+
+TEST_F(ImportedModel, RefusesAttention) {
+  maker.node("Transpose", {"x"}, "t", {.lists = {{"perm", {0, 1, 3, 2}}}});
+  maker.node("MatMul", {"x", "t"}, "m");
+  maker.classify("m", 3);
+  expect_error(
+      "node the_m (MatMul): multiplies two values that are computed from the images, as attention does; "
+      "Convoy trains convolutional networks");
+}
+
+struct Refused {
+  std::string op;
+  ModelMaker::Attributes attributes;
+  std::string error;
+};
+
+TEST_F(ImportedModel, RefusesAttributesThatItCannotFollow) {
+  for (const auto& [op, attributes, error] : std::vector<Refused>{
+           {"MaxPool",
+            {.lists = {{"kernel_shape", {2, 2}}, {"dilations", {2, 2}}}},
+            "has dilations, which are not supported for pools"},
+           {"MaxPool",
+            {.lists = {{"kernel_shape", {2}}}},
+            "kernel_shape has 1 extents, expected 2: only images are supported"},
+           {"MaxPool",
+            {.lists = {{"kernel_shape", {2, 2}}}, .texts = {{"auto_pad", "EVEN"}}},
+            "auto_pad is 'EVEN', expected NOTSET, VALID, SAME_UPPER or SAME_LOWER"},
+           {"Relu", {.integers = {{"slope", 1}}}, "attribute slope is not supported"},
+           {"AveragePool",
+            {.lists = {{"kernel_shape", {3, 3}}, {"pads", {0, 0, 1, 1}}}},
+            "pads one side more than the other and leaves the padding out of its averages, which is not "
+            "supported"},
+           {"LogSoftmax",
+            {.integers = {{"axis", 1}}},
+            "is inside the network; expected it at the end, where the loss has it"},
+           {"Softmax", {.integers = {{"axis", 3}}}, "is over axis 3 of 2x3x8x8, expected the channels"},
+           {"Gelu", {.texts = {{"approximate", "fast"}}}, "approximate is 'fast', expected none or tanh"},
+           {"Cast", {.integers = {{"to", 7}}}, "makes values of type 7, expected real numbers"},
+           {"ReduceMean",
+            {.lists = {{"axes", {1}}}},
+            "reduces axes of 2x3x8x8 that are not the height and width of an image"},
+           {"LeakyRelu",
+            {.integers = {{"alpha", 1}}},
+            "attribute alpha is of another type, expected a real number"},
+           {"Transpose", {.lists = {{"perm", {0, 1, 1, 2}}}}, "has a wrong order of the axes of 2x3x8x8"}}) {
+    maker = ModelMaker({2, 3, 8, 8});
+    maker.node(op, {"x"}, "z", attributes);
+    maker.classify("z", 3);
+    expect_error("node the_z (" + op + "): " + error);
+  }
+}
+
+TEST_F(ImportedModel, RefusesConstantsThatAreNoWeights) {
+  maker.node("Mul", {"x", maker.number("half", 0.5f)}, "h");
+  maker.classify("h", 3);
+  expect_error_with("node the_h (Mul): has a constant of the shape scalar with an image of 2x3x8x8");
+}
+
+TEST_F(ImportedModel, SaysHowToLeaveOutInceptionsTransform) {
+  maker.node("Gather", {"x", maker.integers("zero", {0})}, "g", {.integers = {{"axis", 1}}});
+  maker.classify("g", 1);
+  expect_error_with("Export googlenet and inception_v3 with transform_input=False");
+}
+
+TEST_F(ImportedModel, RefusesWeightsOfOtherShapes) {
+  maker.node("Conv", {"x", maker.weight("conv.weight", {4, 2, 3, 3})}, "c");
+  maker.classify("c", 4);
+  expect_error("node the_c (Conv): has weights of 4x2x3x3 in 1 groups for an image of 3 channels");
+  maker = ModelMaker({2, 3, 8, 8});
+  maker.node(
+      "BatchNormalization",
+      {"x", maker.weight("a", {3}), maker.weight("b", {4}), maker.weight("c", {3}), maker.weight("d", {3})},
+      "n");
+  maker.classify("n", 3);
+  expect_error("node the_n (BatchNormalization): its bias has the shape 4, expected 3");
+}
+
+TEST_F(ImportedModel, StructureFollowsNodesAndNotWeights) {
+  conv_net();
+  const auto structure = [&] { return maker.network().file_structure(); };
+  const std::string first = structure();
+  maker.graph().mutable_initializer(0)->set_float_data(0, 5);
+  EXPECT_EQ(structure(), first);
+  maker.graph().mutable_node(0)->mutable_attribute(0)->set_ints(0, 2);
+  EXPECT_NE(structure(), first);
+}
+
+}  // namespace
+}  // namespace convoy::app::onnx_import
