@@ -46,6 +46,8 @@ struct BatchNormProblem {
   bool write_gradient = false;
   // x has a second consumer, whose gradient is dx2.
   bool second_input_gradient = false;
+  // inference takes mean and beta as 0, which makes it its own backward: dx = gamma invstd dy.
+  bool linear = false;
   // Needs relu. forward writes a mask; with a residual backward_reduce reads it in place of y.
   // Reference and CUDA only.
   bool relu_mask = false;

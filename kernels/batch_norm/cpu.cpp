@@ -138,10 +138,10 @@ Kernel batch_norm_inference(const BatchNormProblem& problem, KernelRequest& requ
     const Coefficients with(operands.workspace, at);
     std::fill(with.mean, with.mean + Coefficients::kVectors * at.padded(), 0.0f);
     for (std::int64_t c = 0; c < at.channels; ++c) {
-      with.mean[c] = operands.in(3)[c];
+      with.mean[c] = problem.linear ? 0 : operands.in(3)[c];
       with.scale[c] =
           static_cast<float>(operands.in(1)[c] / std::sqrt(double{operands.in(4)[c]} + problem.epsilon));
-      with.shift[c] = operands.in(2)[c];
+      with.shift[c] = problem.linear ? 0 : operands.in(2)[c];
     }
     normalise_all(at, problem, operands.in(0), problem.residual ? operands.in(5) : nullptr, operands.out(0),
                   with);

@@ -40,9 +40,10 @@ __device__ __forceinline__ void store_affines(const ForwardOperands& o, const Ba
       moments = moments_of(o.sums, grid.channels, channel, inverse_of(count), problem.epsilon);
       if (place.row_block == 0 && count > 0) update_running(o, moments, count, problem.momentum, channel);
     } else {
-      moments = {o.running_mean[channel], inverse_root(double(o.running_var[channel]) + problem.epsilon), 0};
+      const double mean = problem.linear ? 0 : o.running_mean[channel];
+      moments = {mean, inverse_root(double(o.running_var[channel]) + problem.epsilon), 0};
     }
-    affines[i] = Affine<T>::of(moments, o.gamma[channel], o.beta[channel]);
+    affines[i] = Affine<T>::of(moments, o.gamma[channel], problem.linear ? 0 : o.beta[channel]);
   }
 }
 

@@ -117,7 +117,9 @@ Kernel batch_norm_inference(const BatchNormProblem& problem, KernelRequest& requ
   const auto body = [=](const BoundOperands& operands) {
     Moments m{{operands.in(3), operands.in(3) + e.c}, {operands.in(4), operands.in(4) + e.c}, {}, 0};
     for (const double variance : m.variance) m.invstd.push_back(1 / std::sqrt(variance + problem.epsilon));
-    normalise(problem, e, m, operands.in(0), operands.in(1), operands.in(2),
+    const std::vector<float> zeros(e.c, 0.0f);
+    if (problem.linear) m.mean.assign(e.c, 0.0);
+    normalise(problem, e, m, operands.in(0), operands.in(1), problem.linear ? zeros.data() : operands.in(2),
               problem.residual ? operands.in(5) : nullptr, operands.out(0));
   };
   if (problem.residual) return host_kernel(body, {{0, 0}, {5, 0}});

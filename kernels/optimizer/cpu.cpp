@@ -17,9 +17,10 @@ CONVOY_VECTORISED double squared_sum(const float* values, std::int64_t count) {
   return sum;
 }
 
-// The constants of a piece's update. `rate` includes LARS's trust.
+// The constants of a piece's update. `rate` includes LARS's trust and the segment's factor.
 struct Update {
   float rate, scale, decay;
+  float factor;  // of the segment
   float momentum;
   bool nesterov;
 };
@@ -64,7 +65,7 @@ struct AdamFactors {
 CONVOY_VECTORISED void adamw(const Update& u, const AdamFactors& a, float* w, const float* gradients,
                              float* first, float* second, std::int64_t count) {
   const float scale = u.scale, shrink = 1 - u.rate * u.decay;
-  const float beta1 = a.beta1, beta2 = a.beta2, epsilon = a.epsilon, size = a.step_size,
+  const float beta1 = a.beta1, beta2 = a.beta2, epsilon = a.epsilon, size = a.step_size * u.factor,
               root = a.inverse_root;
 #pragma omp simd
   for (std::int64_t i = 0; i < count; ++i) {
@@ -182,8 +183,13 @@ Kernel optimizer_update(const OptimizerProblem& problem, KernelRequest& request)
     parallel_for(static_cast<std::int64_t>(plan.pieces.size()), [&](std::int64_t i) {
       const Piece& piece = plan.pieces[i];
       const double factor = p.kind == OptimizerKind::lars ? trust[piece.segment] : 1;
-      const Update update{static_cast<float>(control.learning_rate * factor), control.gradient_scale,
-                          p.segments[piece.segment].decay ? p.weight_decay : 0, p.momentum, p.nesterov};
+      const ParameterSegment& segment = p.segments[piece.segment];
+      const Update update{static_cast<float>(control.learning_rate * factor * segment.rate),
+                          control.gradient_scale,
+                          segment.decay ? p.weight_decay : 0,
+                          segment.rate,
+                          p.momentum,
+                          p.nesterov};
       update_piece(plan, piece, update, adam, operands);
     });
   };

@@ -18,6 +18,7 @@ struct Chunk {
 struct Segment {
   std::int32_t first_chunk, chunks;
   bool decay, adapt;
+  float rate;
 };
 
 struct Buffers {
@@ -88,7 +89,7 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) {
     const double t = static_cast<double>(control->step) + 1;
     const bool adam = s.kind == OptimizerKind::adamw;
-    shared = {control->learning_rate,
+    shared = {control->learning_rate * segments[chunk.segment].rate,
               control->gradient_scale,
               segments[chunk.segment].decay ? s.weight_decay : 0.0f,
               trust != nullptr ? trust[chunk.segment] : 1.0f,
@@ -203,8 +204,8 @@ Tables tables_of(const OptimizerProblem& problem) {
       tables.chunks.push_back(
           {segment.offset + done,
            static_cast<std::int32_t>(std::min<std::int64_t>(kChunk, segment.count - done)), index});
-    tables.segments.push_back(
-        {first, static_cast<std::int32_t>(tables.chunks.size()) - first, segment.decay, segment.adapt});
+    tables.segments.push_back({first, static_cast<std::int32_t>(tables.chunks.size()) - first, segment.decay,
+                               segment.adapt, segment.rate});
   }
   return tables;
 }

@@ -14,6 +14,7 @@
 //                     as its output it clips the whole gradient
 // control gives learning_rate lr, gradient_scale (a factor on every gradient g) and step (from 0;
 // AdamW's t is step + 1).
+// A segment's rate is a factor of its lr.
 //
 //   sgd    v = m v + (g + wd w);  w -= lr v, or with Nesterov lr (g + wd w + m v), as in PyTorch
 //   lars   v = m v + lr trust (g + wd w);  w -= v
@@ -40,6 +41,7 @@ struct ParameterSegment {
   std::int64_t count = 0;
   bool decay = true;  // applies weight decay; false for biases and norms
   bool adapt = true;  // lets LARS scale the rate of this segment
+  float rate = 1;     // factor of the learning rate
 };
 
 struct OptimizerProblem {

@@ -84,7 +84,7 @@ Kernel optimizer_update(const OptimizerProblem& problem, KernelRequest& request)
                         states > 1 ? operands.inout(3) + segment.offset : nullptr,
                         operands.in(1) + segment.offset,
                         segment.count,
-                        control->learning_rate,
+                        control->learning_rate * double{segment.rate},
                         control->gradient_scale,
                         segment.decay ? problem.weight_decay : 0};
       if (problem.kind == OptimizerKind::sgd) sgd(problem, slice);

@@ -150,6 +150,9 @@ TEST(BatchNorm, MatchesTheReference) {
         const Layer l = layer_of(random, shape, problem, static_cast<int>(shape[0]) - missing);
         expect_matches_reference(statistics(l), backends());
         expect_matches_reference(inference(l), backends());
+        Layer linear = l;
+        linear.problem.linear = true;
+        expect_matches_reference(inference(linear), backends());
         const Tensor sums = operand(run_reference(statistics(l)).outputs[0]);
         expect_matches_reference(forward(l, sums), backends());
         const Case reduction = reduce(l, sums, operand(run_reference(forward(l, sums)).outputs[0]));
@@ -254,6 +257,20 @@ Tensor sum_of(const Tensor& a, const Tensor& b) {
 
 // Two ranks with 3 and 2 of the samples add their sums. They must get what one rank with all 5
 // gets.
+// With running statistics y is affine in x, so its change is the linear map of the change of x.
+TEST(BatchNorm, LinearInferenceIsTheDerivativeOfInference) {
+  Random random(8);
+  Layer l = layer_of(random, {2, 3, 4, 4}, {}, 2);
+  const Result before = run_reference(inference(l));
+  Layer moved = l, linear = l;
+  for (std::size_t i = 0; i < l.x.values.size(); ++i) moved.x.values[i] += l.dy.values[i];
+  linear.problem.linear = true;
+  linear.x = l.dy;
+  const Result after = run_reference(inference(moved)), change = run_reference(inference(linear));
+  for (std::size_t i = 0; i < l.x.values.size(); ++i)
+    EXPECT_NEAR(after.outputs[0].values[i] - before.outputs[0].values[i], change.outputs[0].values[i], 1e-5);
+}
+
 TEST(BatchNorm, SynchronisedRanksAreOneRank) {
   Random random(3);
   for (const Backend backend : backends_and_reference()) {

@@ -49,7 +49,7 @@ TEST(Optimizer, MatchesTheReference) {
     problem.segments = {{3, 1, true, true},
                         {16, 40000, true, true},
                         {40016, 17, false, false},
-                        {40040, 999, false, true},
+                        {40040, 999, false, true, 0.25f},
                         {41100, 31, true, false}};
     const Case test = update(problem, random_buffers(random, problem, 41200));
     expect_matches_reference(test);
@@ -152,6 +152,25 @@ TEST(Optimizer, LarsScalesBySegmentNorms) {
     EXPECT_NEAR(w[1], 4 - 0.1 * trust * (4 + 0.2 * 4), 1e-6);
     EXPECT_NEAR(w[2], 2 - 0.1 * (1 + 0.2 * 2), 1e-6) << "adapt is off";
     EXPECT_NEAR(w[3], 0 - 0.1 * 0.5, 1e-6) << "a parameter of norm zero must be able to leave zero";
+  }
+}
+
+// A segment's rate must act as a learning rate so many times as large would, to the bit if it is a
+// power of two.
+TEST(Optimizer, ASegmentsRateIsAFactorOfTheLearningRate) {
+  Random random(7);
+  for (OptimizerProblem problem : problems()) {
+    problem.segments = {{0, 50, true, true, 0.5f}};
+    Case test = update(problem, random_buffers(random, problem, 50));
+    for (const Backend b : {Backend::reference, Backend::cpu}) {
+      const Result scaled = run(b, Layout::row_major, test);
+      problem.segments[0].rate = 1;
+      Case halved = update(problem, test.inputs);
+      halved.control.learning_rate *= 0.5f;
+      const Result expected = run(b, Layout::row_major, halved);
+      for (std::size_t i = 0; i < test.inputs.size(); ++i)
+        EXPECT_EQ(scaled.inputs[i].values, expected.inputs[i].values) << name_of(b) << i;
+    }
   }
 }
 
