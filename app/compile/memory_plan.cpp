@@ -39,17 +39,18 @@ MemoryPlan::MemoryPlan(const CompiledSteps& steps, const StepOptions& options,
   const CompiledGraph& main = steps.main();
   const StepGraph& graph = main.graph;
   const std::int64_t flat_bytes = steps.flat.elements * std::int64_t{sizeof(float)};
+  const std::int64_t trained_bytes = steps.flat.trained_elements * std::int64_t{sizeof(float)};
   const auto bytes_of = [&](TensorId id) {  // a stage of a partitioned step need not have the tensor
     return id < 0 ? 0 : static_cast<std::int64_t>(main.descs[static_cast<std::size_t>(id)].bytes());
   };
   add(Region::parameters, flat_bytes);
   if (steps.flat.copied) add(Region::bf16_parameters, flat_bytes / 2);
   const int states = kernels::optimizer_states(options.optimizer);
-  if (training && states > 0) add(Region::optimizer, states * flat_bytes);
+  if (training && states > 0) add(Region::optimizer, states * trained_bytes);
   add(Region::statistics, bytes_of_states(main));
   if (training && options.optimizer.average_decay > 0)
-    add(Region::averages, flat_bytes + bytes_of_states(main));
-  if (training && options.accumulate) add(Region::accumulated_gradients, flat_bytes);
+    add(Region::averages, trained_bytes + bytes_of_states(main));
+  if (training && options.accumulate) add(Region::accumulated_gradients, trained_bytes);
   add(Region::images, bytes_of(graph.images));
   add(Region::labels, bytes_of(graph.labels));
   if (graph.transforms >= 0) add(Region::transforms, bytes_of(graph.transforms));
@@ -60,7 +61,7 @@ MemoryPlan::MemoryPlan(const CompiledSteps& steps, const StepOptions& options,
       std::max({training ? steps.train->activation_bytes : 0, steps.evaluate.activation_bytes,
                 static_cast<std::int64_t>(steps.update.workspace_bytes())}));
   if (!training) return;
-  add(Region::gradients, flat_bytes);
+  add(Region::gradients, trained_bytes);
   if (!shared_scratch) return;
   const std::size_t scratch = shared_scratch(static_cast<std::size_t>(bytes(Region::gradients)));
   if (scratch > 0) add(Region::all_reduce, static_cast<std::int64_t>(scratch));

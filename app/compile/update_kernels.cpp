@@ -20,20 +20,24 @@ FlatLayout::FlatLayout(const CompiledGraph& compiled) : parameter(compiled.graph
     const auto bytes =
         static_cast<std::int64_t>(compiled.descs[static_cast<std::size_t>(one.tensor)].bytes());
     const std::int64_t count = bytes / static_cast<std::int64_t>(sizeof(float));
-    segments.push_back({elements, count, one.spec.decay, one.spec.decay});
+    segments.push_back({elements, count, one.spec.decay, one.spec.decay, one.spec.rate});
     elements += (count + kSegmentAlignment - 1) / kSegmentAlignment * kSegmentAlignment;
     copied = copied || one.copy >= 0;
+    if (one.gradient < 0) continue;
+    trained = segments.size();
+    trained_elements = elements;
   }
 }
 
 UpdateKernels make_update_kernels(const StepOptions& options, const FlatLayout& flat) {
-  if (flat.elements == 0) return {};
-  const kernels::TensorDesc buffer = vector_of(kernels::DType::f32, flat.elements);
+  if (flat.trained == 0) return {};
+  const kernels::TensorDesc buffer = vector_of(kernels::DType::f32, flat.trained_elements);
   kernels::OptimizerProblem problem = options.optimizer;
   problem.segments = flat.segments;
+  problem.segments.resize(flat.trained);
   kernels::KernelRequest request{{buffer, buffer}, {}};
   request.inputs.resize(static_cast<std::size_t>(kernels::optimizer_inputs(problem)), buffer);
-  if (flat.copied) request.outputs.push_back(vector_of(kernels::DType::bf16, flat.elements));
+  if (flat.copied) request.outputs.push_back(vector_of(kernels::DType::bf16, flat.trained_elements));
   kernels::KernelRequest norm{{buffer}, {vector_of(kernels::DType::f64, 1)}};
   kernels::KernelRequest clip{norm.outputs, {vector_of(kernels::DType::f32, 1)}};
   return {kernels::optimizer_update(options.backend, problem, request),

@@ -14,12 +14,15 @@
 namespace convoy::app {
 
 // The offset and length of every parameter in the flat buffers, in elements. Segments are in
-// ascending order, one for each parameter, and each starts at a multiple of 128.
+// ascending order, one for each parameter, and each starts at a multiple of 128. Frozen parameters
+// come last, so that the buffers of gradients and optimizer states end before them.
 struct FlatLayout {
   FlatLayout() = default;
   explicit FlatLayout(const CompiledGraph& compiled);
-  std::int64_t elements = 0;
+  std::int64_t elements = 0;          // of all parameters
+  std::int64_t trained_elements = 0;  // of those that have a gradient, the first of them
   std::vector<kernels::ParameterSegment> segments;
+  std::size_t trained = 0;     // the first so many segments have a gradient
   std::vector<int> parameter;  // by segment: index into StepGraph::parameters
   bool copied = false;         // some parameters have a bf16 copy
 };
@@ -30,7 +33,7 @@ struct UpdateKernels {
   std::size_t workspace_bytes() const { return std::max(update.workspace_bytes, norm.workspace_bytes); }
 };
 
-// Returns empty kernels if there are no parameters.
+// Returns empty kernels if no parameter is trained.
 UpdateKernels make_update_kernels(const StepOptions& options, const FlatLayout& flat);
 
 }  // namespace convoy::app

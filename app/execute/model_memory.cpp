@@ -49,10 +49,10 @@ void ModelMemory::list_tensors(const CompiledGraph& compiled, int optimizer_stat
     const auto& desc = compiled.descs[static_cast<std::size_t>(parameter.tensor)];
     parameters_[index] = {parameter.spec.name, desc, flat_parameters() + offset};
     by_name_[parameter.spec.name] = parameters_[index].address;
-    if (parameter.gradient >= 0) by_name_[parameter.spec.name + ".gradient"] = flat_gradients() + offset;
+    if (i < flat_.trained) by_name_[parameter.spec.name + ".gradient"] = flat_gradients() + offset;
     if (parameter.copy >= 0)
       by_name_[parameter.spec.name + ".bf16"] = static_cast<std::uint16_t*>(flat_copy()) + offset;
-    for (int state = 0; state < optimizer_states; ++state)
+    for (int state = 0; state < optimizer_states && i < flat_.trained; ++state)
       optimizer_states_.push_back({fmt::format("{}.optimizer{}", parameter.spec.name, state), desc,
                                    flat_optimizer_state(state) + offset});
   }
@@ -67,7 +67,8 @@ void ModelMemory::list_tensors(const CompiledGraph& compiled, int optimizer_stat
   if (!plan_.has(Region::averages)) return;
   for (const PersistentTensor& of : parameters_) {
     const auto at = static_cast<const float*>(of.address) - flat_parameters();
-    averages_.push_back({of.name + ".ema", of.desc, flat_averages() + at});
+    averages_.push_back(
+        {of.name + ".ema", of.desc, at < flat_.trained_elements ? flat_averages() + at : of.address});
   }
   for (const PersistentTensor& of : states_) {
     const auto at = static_cast<const float*>(of.address) - statistics();
@@ -76,7 +77,7 @@ void ModelMemory::list_tensors(const CompiledGraph& compiled, int optimizer_stat
 }
 
 float* ModelMemory::flat_optimizer_state(int index) const {
-  return reinterpret_cast<float*>(base(Region::optimizer)) + index * flat_.elements;
+  return reinterpret_cast<float*>(base(Region::optimizer)) + index * flat_.trained_elements;
 }
 
 void* ModelMemory::address(const CompiledGraph& compiled, TensorId id) const {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -64,7 +65,8 @@ class ModelMemory {
   static constexpr int kMetrics = 5;
   double* gradient_norm() const { return metrics() + kMetrics; }
 
-  // Flat buffers of flat_elements() floats each.
+  // The flat buffer of flat_elements() floats. Those below have trained_elements(), as frozen
+  // parameters come last.
   float* flat_parameters() const { return reinterpret_cast<float*>(base(Region::parameters)); }
   float* flat_gradients() const {
     return reinterpret_cast<float*>(shared_gradients_ ? shared_gradients_.get() : base(Region::gradients));
@@ -72,9 +74,9 @@ class ModelMemory {
   float* flat_optimizer_state(int index) const;
   // Only if StepOptions::accumulate is set.
   float* flat_accumulated() const { return reinterpret_cast<float*>(base(Region::accumulated_gradients)); }
-  // Only if the optimizer keeps averages: those of the flat parameters, then those of statistics().
+  // Only if the optimizer keeps averages: those of trained parameters, then those of statistics().
   float* flat_averages() const { return reinterpret_cast<float*>(base(Region::averages)); }
-  float* statistics_averages() const { return flat_averages() + flat_.elements; }
+  float* statistics_averages() const { return flat_averages() + flat_.trained_elements; }
   // All running statistics in one buffer, each padded to kStateAlignment.
   float* statistics() const { return reinterpret_cast<float*>(base(Region::statistics)); }
   std::int64_t statistics_elements() const { return statistics_elements_; }
@@ -83,14 +85,19 @@ class ModelMemory {
     return plan_.has(Region::bf16_parameters) ? base(Region::bf16_parameters) : nullptr;
   }
   std::int64_t flat_elements() const { return flat_.elements; }
-  const std::vector<kernels::ParameterSegment>& segments() const { return flat_.segments; }
+  std::int64_t trained_elements() const { return flat_.trained_elements; }
+  // The segments of the parameters that are trained.
+  std::span<const kernels::ParameterSegment> segments() const {
+    return std::span(flat_.segments).first(flat_.trained);
+  }
   // By segment: the parameter's index in StepGraph::parameters.
   const std::vector<int>& segment_parameter() const { return flat_.parameter; }
 
   const std::vector<PersistentTensor>& parameters() const { return parameters_; }  // in the network's order
   const std::vector<PersistentTensor>& states() const { return states_; }
   const std::vector<PersistentTensor>& optimizer_states() const { return optimizer_states_; }
-  // The averages of all parameters, then of all states; empty if the run keeps none.
+  // The averages of all parameters, then of all states; empty if the run keeps none. The average of
+  // a frozen parameter is the parameter itself.
   const std::vector<PersistentTensor>& averages() const { return averages_; }
 
   const MemoryPlan& plan() const { return plan_; }

@@ -26,7 +26,7 @@ void ProgramBuilder::append_update(Program& program) {
   }
   if (communication_.buckets == nullptr && options_.accumulate)
     append_accumulation(program, flat(memory_.flat_gradients()), true);
-  if (memory_.flat_elements() == 0) return append_no_update(program);
+  if (memory_.trained_elements() == 0) return append_no_update(program);
   if (options_.clip_gradient_norm > 0) append_clipping(program);
   std::vector<void*> inputs{memory_.flat_parameters(), memory_.flat_gradients()}, outputs;
   const int states = kernels::optimizer_states(options_.optimizer);

@@ -202,7 +202,7 @@ void Session::exchange_averages() {
     kernels::copy_in(options_.backend, a, of_b.data(), bytes);
     kernels::copy_in(options_.backend, b, of_a.data(), bytes);
   };
-  exchange(memory_->flat_parameters(), memory_->flat_averages(), memory_->flat_elements());
+  exchange(memory_->flat_parameters(), memory_->flat_averages(), memory_->trained_elements());
   exchange(memory_->statistics(), memory_->statistics_averages(), memory_->statistics_elements());
   copies_are_stale_ = true;
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 namespace convoy::app {
@@ -10,6 +11,18 @@ const TrainableParameter& Emitter::find(std::string_view key) const {
   for (const TrainableParameter& parameter : parameters_)
     if (parameter.spec.key == key) return parameter;
   throw std::logic_error(fmt::format("layer {} has no parameter {}", layer_, key));
+}
+
+bool Emitter::trains(std::initializer_list<std::string_view> keys) const {
+  return std::ranges::any_of(keys, [&](std::string_view key) { return find(key).gradient >= 0; });
+}
+
+TensorId Emitter::parameter_gradient(std::string_view key) {
+  const TrainableParameter& found = find(key);
+  if (found.gradient >= 0) return found.gradient;
+  const TensorId unread = new_full_precision(fmt::format("{}.gradient", key), found.spec.shape);
+  graph_.tensors[unread].partner = found.tensor;
+  return unread;
 }
 
 TensorId Emitter::state(std::string_view key) const {

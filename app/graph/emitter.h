@@ -1,7 +1,9 @@
 // The interface through which a layer appends its nodes to a StepGraph (app/graph/ops).
 #pragma once
 
+#include <initializer_list>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,7 +37,12 @@ class Emitter {
   const Shape& shape(TensorId tensor) const { return graph_.tensors[tensor].shape; }
   // The layer's parameters and states, by their keys.
   TensorId parameter(std::string_view key) const { return find(key).tensor; }
-  TensorId parameter_gradient(std::string_view key) const { return find(key).gradient; }
+  // Returns whether one of these parameters is trained. If none is, the layer need not compute
+  // their gradients.
+  bool trains(std::initializer_list<std::string_view> keys) const;
+  // Returns the tensor for a parameter's gradient. If the parameter is frozen but the kernel gives
+  // its gradient along with others, that is a tensor of the step, which nobody reads.
+  TensorId parameter_gradient(std::string_view key);
   TensorId state(std::string_view key) const;
   // Returns a hash of the layer's name. It tells dropout layers apart, whatever fuse() did.
   std::uint32_t layer_key() const;
@@ -54,8 +61,9 @@ class Emitter {
   // Appends the sum of a tensor over the ranks; nothing if there is one rank.
   void all_reduce(TensorId tensor);
 
-  // In backward, the gradient of a tensor is the sum of what its readers contributed.
-  bool wants_gradient(int input_index) const { return input(input_index) != graph_.images; }
+  // In backward, the gradient of a tensor is the sum of what its readers contributed. Only tensors
+  // that depend on a trained parameter want one.
+  bool wants_gradient(int input_index) const { return differentiable_.contains(input(input_index)); }
   // Returns the gradient as one tensor. If there are several contributions, it appends their sum.
   TensorId output_gradient();
   // Returns the gradient in at most so many parts, for kernels that add these themselves.
@@ -80,6 +88,7 @@ class Emitter {
   std::span<const std::pair<TensorId, ParameterSpec>> states_;
   std::vector<TensorId> inputs_;
   TensorId output_ = -1;
+  std::set<TensorId> differentiable_;  // outputs of layers that depend on a trained parameter
   std::map<std::string, TensorId> saved_;
   std::map<TensorId, std::vector<TensorId>> contributions_;
 };

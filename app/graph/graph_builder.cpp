@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 namespace convoy::app {
@@ -29,6 +30,7 @@ class GraphBuilder {
       for (std::size_t i = network_.layers().size(); i-- > 0;) {
         if (!needed_[i]) continue;
         enter(i, Phase::backward);
+        if (!emitter_.differentiable_.contains(outputs_[i])) continue;
         std::visit([&](const auto& op) { op.backward(emitter_); }, network_.layers()[i].op);
       }
     if (mixes()) mix_images();
@@ -62,11 +64,16 @@ class GraphBuilder {
       for (const ParameterSpec& spec : layer.parameters) {
         const TensorId tensor = add_tensor({spec.name, TensorRole::parameter, DType::f32, spec.shape});
         const TensorId gradient =
-            options_.training
+            options_.training && !spec.frozen()
                 ? add_tensor({spec.name + ".gradient", TensorRole::gradient, DType::f32, spec.shape, tensor})
                 : -1;
         graph_.parameters.push_back({tensor, gradient, spec});
+        if (gradient >= 0) emitter_.differentiable_.insert(outputs_.back());
       }
+      if (std::ranges::any_of(layer.inputs, [&](LayerId id) {
+            return emitter_.differentiable_.contains(outputs_[static_cast<std::size_t>(id)]);
+          }))
+        emitter_.differentiable_.insert(outputs_.back());
       for (const ParameterSpec& spec : layer.states)
         graph_.states.emplace_back(add_tensor({spec.name, TensorRole::state, DType::f32, spec.shape}), spec);
     }
@@ -117,6 +124,8 @@ class GraphBuilder {
       emitter_.append(SoftmaxCrossEntropyForward{problems[i]}, inputs, {probabilities[i], metrics});
     }
     if (!options_.training) return;
+    if (!emitter_.differentiable_.contains(graph_.logits))
+      throw std::runtime_error(fmt::format("network {}: no parameter is trained", network_.name()));
     emitter_.phase_ = Phase::backward;
     for (std::size_t i = 0; i < used_.size(); ++i) {
       const TensorId logits = outputs_[static_cast<std::size_t>(used_[i])];

@@ -49,8 +49,10 @@ std::vector<int> StepGraph::parameters_by_gradient() const {
     for (const TensorId output : nodes[i].outputs) finished[output] = i;
   std::vector<int> order(parameters.size());
   std::iota(order.begin(), order.end(), 0);
-  if (parameters.empty() || parameters[0].gradient < 0) return order;
-  std::ranges::stable_sort(order, {}, [&](int index) { return finished[parameters[index].gradient]; });
+  std::ranges::stable_sort(order, {}, [&](int index) {
+    const TensorId gradient = parameters[index].gradient;
+    return gradient < 0 ? nodes.size() : finished[gradient];
+  });
   return order;
 }
 

@@ -62,7 +62,7 @@ struct Node {
 };
 
 struct TrainableParameter {
-  TensorId tensor = -1, gradient = -1;
+  TensorId tensor = -1, gradient = -1;  // no gradient if it is frozen or the step only evaluates
   ParameterSpec spec;
   TensorId copy = -1;  // in bf16, if products read that
 };
@@ -76,8 +76,8 @@ struct StepGraph {
   // The same content twice, so that images and labels can be mixed in different stages.
   TensorId mix_of_images = -1, mix_of_labels = -1;
 
-  // Returns indices into `parameters` in the order in which backward finishes their gradients. The
-  // flat buffers have this order.
+  // Returns indices into `parameters` in the order in which backward finishes their gradients, then
+  // those without a gradient. The flat buffers have this order.
   std::vector<int> parameters_by_gradient() const;
 };
 

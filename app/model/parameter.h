@@ -29,6 +29,7 @@ struct ParameterSpec {
   kernels::Shape shape;
   Initializer initializer;
   bool decay = false;  // weight decay and LARS scaling apply
+  float rate = 1;      // factor of the learning rate; 0: frozen, it has no gradient
   // The name within the layer. A model file may give the network's parameter any other name.
   std::string key = {};
   // The shape in model files, for the same elements in the same order; empty if it is `shape`.
@@ -37,6 +38,7 @@ struct ParameterSpec {
   std::shared_ptr<const std::vector<float>> values = nullptr;
 
   const kernels::Shape& shape_in_files() const { return file_shape.rank() > 0 ? file_shape : shape; }
+  bool frozen() const { return rate == 0; }
 };
 
 // Returns the FNV-1a hash. std::hash may differ between standard libraries.

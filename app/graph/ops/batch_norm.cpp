@@ -1,6 +1,6 @@
 #include "app/model/ops/batch_norm.h"
 
-#include "app/graph/emitter.h"
+#include "app/graph/ops/relu.h"
 
 namespace convoy::app {
 
@@ -16,12 +16,15 @@ kernels::BatchNormProblem BatchNorm::problem(const Emitter& emitter) const {
   return problem;
 }
 
+// A frozen batch norm keeps its running statistics and normalises with them in training, too.
+static bool is_frozen(const Emitter& emitter) { return !emitter.trains({"weight", "bias"}); }
+
 void BatchNorm::forward(Emitter& emitter) const {
   const auto norm = problem(emitter);
   std::vector<TensorId> inputs{emitter.input(), emitter.parameter("weight"), emitter.parameter("bias"),
                                emitter.state("running_mean"), emitter.state("running_var")};
   if (norm.residual) inputs.push_back(emitter.input(1));
-  if (!emitter.options().training)
+  if (!emitter.options().training || is_frozen(emitter))
     return emitter.append(BatchNormInference{norm}, inputs, {emitter.output()});
   const TensorId sums = emitter.new_tensor("sums", {2, emitter.shape(emitter.input())[1]}, DType::f64);
   emitter.save("sums", sums);
@@ -31,7 +34,22 @@ void BatchNorm::forward(Emitter& emitter) const {
   emitter.append(BatchNormForward{norm}, inputs, {emitter.output()});
 }
 
+// With running statistics y is an affine map of x: dx = gamma invstd g.
+void BatchNorm::backward_of_frozen(Emitter& emitter) const {
+  const TensorId gradient = relu ? gradient_before_relu(emitter) : emitter.output_gradient();
+  if (emitter.input_count() == 2 && emitter.wants_gradient(1)) emitter.contribute(1, gradient);
+  if (!emitter.wants_gradient(0)) return;
+  kernels::BatchNormProblem norm;
+  norm.epsilon = static_cast<float>(epsilon);
+  norm.linear = true;
+  emitter.append(BatchNormInference{norm},
+                 {gradient, emitter.parameter("weight"), emitter.parameter("bias"),
+                  emitter.state("running_mean"), emitter.state("running_var")},
+                 {emitter.new_input_gradient(0)});
+}
+
 void BatchNorm::backward(Emitter& emitter) const {
+  if (is_frozen(emitter)) return backward_of_frozen(emitter);
   auto norm = problem(emitter);
   const TensorId x = emitter.input(), sums = emitter.saved("sums");
   const TensorId gamma = emitter.parameter("weight"), beta = emitter.parameter("bias");

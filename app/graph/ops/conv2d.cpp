@@ -26,10 +26,12 @@ void Conv2d::forward(Emitter& emitter) const {
 void Conv2d::backward(Emitter& emitter) const {
   const TensorId dy = relu ? gradient_before_relu(emitter) : emitter.output_gradient();
   const Shape shape = emitter.shape(emitter.input());
-  std::vector<TensorId> gradients{emitter.parameter_gradient("weight")};
-  if (bias) gradients.push_back(emitter.parameter_gradient("bias"));
-  emitter.append(Conv2dBackwardWeights{problem(emitter)}, {emitter.input(), dy}, gradients,
-                 flops({&shape, 1}));
+  if (emitter.trains({"weight"}) || (bias && emitter.trains({"bias"}))) {
+    std::vector<TensorId> gradients{emitter.parameter_gradient("weight")};
+    if (bias) gradients.push_back(emitter.parameter_gradient("bias"));
+    emitter.append(Conv2dBackwardWeights{problem(emitter)}, {emitter.input(), dy}, gradients,
+                   flops({&shape, 1}));
+  }
   if (!emitter.wants_gradient(0)) return;
   emitter.append(Conv2dBackwardData{problem(emitter)}, {dy, emitter.parameter("weight")},
                  {emitter.new_input_gradient(0)}, flops({&shape, 1}));

@@ -15,10 +15,12 @@ void Linear::forward(Emitter& emitter) const {
 void Linear::backward(Emitter& emitter) const {
   const TensorId dy = emitter.output_gradient();
   const Shape shape = emitter.shape(emitter.input());
-  std::vector<TensorId> gradients{emitter.parameter_gradient("weight")};
-  if (bias) gradients.push_back(emitter.parameter_gradient("bias"));
   const kernels::LinearProblem problem{bias, emitter.options().tf32};
-  emitter.append(LinearBackwardWeights{problem}, {emitter.input(), dy}, gradients, flops({&shape, 1}));
+  if (emitter.trains({"weight"}) || (bias && emitter.trains({"bias"}))) {
+    std::vector<TensorId> gradients{emitter.parameter_gradient("weight")};
+    if (bias) gradients.push_back(emitter.parameter_gradient("bias"));
+    emitter.append(LinearBackwardWeights{problem}, {emitter.input(), dy}, gradients, flops({&shape, 1}));
+  }
   if (!emitter.wants_gradient(0)) return;
   emitter.append(LinearBackwardData{problem}, {dy, emitter.parameter("weight")},
                  {emitter.new_input_gradient(0)}, flops({&shape, 1}));

@@ -20,7 +20,8 @@ void Bias::forward(Emitter& emitter) const {
 
 void Bias::backward(Emitter& emitter) const {
   const TensorId dy = emitter.output_gradient();
-  emitter.append(BroadcastAddBackward{}, {dy}, {emitter.parameter_gradient("bias")});
+  if (emitter.trains({"bias"}))
+    emitter.append(BroadcastAddBackward{}, {dy}, {emitter.parameter_gradient("bias")});
   if (emitter.wants_gradient(0)) emitter.contribute(0, dy);
 }
 

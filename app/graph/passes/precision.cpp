@@ -36,7 +36,8 @@ void store_in_bf16(StepGraph& graph) {
     graph.tensors.push_back({weight.name, TensorRole::parameter_copy, DType::bf16, weight.shape});
     copies[parameter.tensor] = parameter.copy;
     // The copy's layout then holds for the parameter and its gradient, too.
-    if (parameter.gradient >= 0) graph.tensors[parameter.gradient].partner = parameter.copy;
+    for (Tensor& tensor : graph.tensors)
+      if (tensor.partner == parameter.tensor) tensor.partner = parameter.copy;
   }
   for (Node& node : graph.nodes) {
     if (!multiplies(node)) continue;

@@ -1,5 +1,6 @@
 // Batch normalisation layer (Ioffe & Szegedy 2015) over the channels of [N, C, H, W]. fuse() may
-// give it a second input, a residual that is added to the result, and a ReLU after that.
+// give it a second input, a residual that is added to the result, and a ReLU after that. If weight
+// and bias are frozen, training uses the running statistics and leaves them as they are.
 #pragma once
 
 #include "app/model/layer.h"
@@ -32,6 +33,7 @@ struct BatchNorm {
 
  private:
   kernels::BatchNormProblem problem(const Emitter& emitter) const;
+  void backward_of_frozen(Emitter& emitter) const;
 };
 
 }  // namespace convoy::app
