@@ -51,6 +51,7 @@ CLI::Option* add_value(CLI::App& verb, const OptionRow& row, Value& value) {
     else
       option->check(not_empty());
     if constexpr (std::is_same_v<Value, std::vector<double>>) option->delimiter(',');
+    if constexpr (std::is_same_v<Value, std::vector<std::string>>) option->allow_extra_args(false);
     return option;
   }
 }

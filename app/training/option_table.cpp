@@ -18,6 +18,8 @@ constexpr OnlyWith kCuda{"backend", {"cuda"}}, kOneCycle{"schedule", {"one-cycle
 constexpr OptionRow kData[] = {
     {"model", &O::model, run, kAny, "NAME", "network; `convoy info` lists them; or FILE.onnx (required)"},
     {"reinitialise", &O::reinitialise, run, kAny, "", "draw new first values for the weights of FILE.onnx"},
+    {"init", &O::init, file, kAny, "FILE",
+     "start from its weights: .safetensors, .onnx, or a checkpoint (.h5)"},
     {"data", &O::data, rank, kAny, "FILE", "HDF5 file, or 'synthetic' (required)"},
     {"out", &O::out, rank, kAny, "DIR", "folder for results and checkpoints (required)"},
     {"classes", &O::classes, ranks, WholeNumbers{2, 1 << 24}, "N", "classes of synthetic data"},
@@ -74,6 +76,12 @@ constexpr OptionRow kOptimizer[] = {
      "of the losses of a network's outputs, the main one first (default: it alone)"},
     {"drop-path", &O::drop_path, run, "[-1, 1)", "P",
      "share of samples that skip the last residual branch, others less; -1: as the network has it"},
+    {"freeze", &O::freeze, run, kAny, "PATTERN",
+     "train no parameter of such a name, as 'layer1.*'; may be repeated"},
+    {"freeze-batch-norm", &O::freeze_batch_norm, run, kAny, "",
+     "every batch norm keeps its parameters and running statistics and uses these"},
+    {"rate", &O::rate, run, kAny, "PATTERN=FACTOR",
+     "factor of the learning rate of parameters of such a name; the last that fits counts, before --freeze"},
     {"ema", &O::ema, run, "[0, 1)", "DECAY",
      "decay a step of a moving average of the weights, tested too; 0: off"},
     {"sync-batch-norm", &O::sync_batch_norm, run, kAny, "", "batch statistics over all ranks (default: on)"}};

@@ -40,9 +40,9 @@ using Field = Value TrainOptions::*;
 struct OptionRow {
   const char* flag;  // without dashes; also the key in JSON and TOML
   std::variant<Field<bool>, Field<std::int64_t>, Field<std::uint64_t>, Field<double>, Field<std::string>,
-               Field<std::vector<double>>, Field<kernels::Backend>, Field<Precision>,
-               Field<kernels::OptimizerKind>, Field<ScheduleKind>, Field<RateScaling>, Field<Anneal>,
-               Field<Feed>, Field<AutoAugmentPolicy>>
+               Field<std::vector<double>>, Field<std::vector<std::string>>, Field<kernels::Backend>,
+               Field<Precision>, Field<kernels::OptimizerKind>, Field<ScheduleKind>, Field<RateScaling>,
+               Field<Anneal>, Field<Feed>, Field<AutoAugmentPolicy>>
       field;
   Agreement agreement;
   std::variant<std::monostate, WholeNumbers, const char*> range;  // text: an interval of numbers, "[0, 1)"

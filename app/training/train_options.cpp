@@ -12,6 +12,7 @@
 #include "app/errors.h"
 #include "app/model/import/model_file.h"
 #include "app/training/option_table.h"
+#include "app/training/parameter_rates.h"
 #include "kernels/device/sample_transform.h"
 
 namespace convoy::app {
@@ -169,6 +170,7 @@ void check_train_options(const TrainOptions& o, int ranks) {
           "images");
   check_model(o);
   check_augmentation(o);
+  check_rates(o);
   check_belongings(o);
   check_trace(o);
   check_schedule(o);

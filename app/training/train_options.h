@@ -58,6 +58,7 @@ struct TrainOptions {
   // Model and data. "synthetic" data have `classes` classes and `size` pixels a side.
   std::string model, data, out;
   bool reinitialise = false;  // the first values of a model file's weights are drawn
+  std::string init;  // file of the first weights; empty: drawn from the seed
   std::int64_t classes = 10;
   std::int64_t size = 0;  // pixels a side that the network sees; 0: as the data has them
   std::int64_t limit_train = 0, limit_test = 0;  // samples used; 0: all
@@ -85,7 +86,10 @@ struct TrainOptions {
   double trust_coefficient = 0.001;                   // lars
   double clip_gradient_norm = 0;                      // 0: off
   double label_smoothing = 0;
-  double ema = 0;  // decay of the moving average of weights and statistics; 0: none
+  std::vector<std::string> freeze;  // patterns of parameters' names
+  bool freeze_batch_norm = false;
+  std::vector<std::string> rate;  // "PATTERN=FACTOR"
+  double ema = 0;                 // decay of the moving average of weights and statistics; 0: none
   bool sync_batch_norm = true;
 
   ScheduleKind schedule = ScheduleKind::constant;

@@ -11,6 +11,7 @@
 #include "app/execute/run_on_all_ranks.h"
 #include "app/model/drop_path.h"
 #include "app/model/zoo/zoo.h"
+#include "app/training/parameter_rates.h"
 #include "app/training/run_network.h"
 #include "app/training/rank_facts.h"
 #include "app/training/rank_setup.h"
@@ -80,7 +81,9 @@ Trainer::Trainer(const TrainOptions& options, comm::MpiEnvironment& environment,
                        steps_per_epoch_,
                        total_steps_,
                        resumed ? std::optional(step_) : std::nullopt,
-                       plan_};
+                       plan_,
+                       frozen_parameters_,
+                       initial_weights_};
     report_ = std::make_unique<RunReport>(options_, plan, *dataset_, *session_, ranks_.rank() == 0);
   });
   if (ranks_.rank() == 0) warn_of_short_steps(options_.global_batch, dataset_->train_size());
@@ -106,6 +109,15 @@ Network Trainer::make_replica_network() const {
       options_.model, {replica_capacity(), image.channels, image.height, image.width}, dataset_->classes());
   if (options_.reinitialise) network.reinitialise();
   return network;
+}
+
+// Decides which parameters are trained and what they start from.
+void Trainer::prepare(Network& network) {
+  set_rates(network, options_);
+  for (const ParameterSpec& spec : network.parameters())
+    if (spec.frozen()) frozen_parameters_ += spec.shape.elements();
+  if (!options_.init.empty())
+    initial_weights_ = set_initial_weights(network, options_.init, dataset_->info().classes);
 }
 
 std::int64_t Trainer::replica_capacity() const {
@@ -144,9 +156,12 @@ void Trainer::make_session() {
       for (const std::string& note : network->notes()) spdlog::info("{}: {}", network->name(), note);
     network = with_outputs(std::move(*network), options_.loss_weights.size());
     if (options_.drop_path >= 0) network = with_drop_path(*network, static_cast<float>(options_.drop_path));
+    prepare(*network);
     options = session_options();
   });
   require_same_data(ranks_, options_.model, facts);
+  if (!options_.init.empty())
+    require_same_data(ranks_, options_.init, {{"SHA-256 of the weights", initial_weights_sha256(*network)}});
   const RankGroups& groups = run_ranks_->groups();
   std::optional<PlannedStep> planned;
   if (run_ranks_->partitioned()) planned = plan_partition(*network, options, ranks_, groups, threads_);

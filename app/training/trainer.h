@@ -12,6 +12,7 @@
 #include "app/training/checkpoint/folder.h"
 #include "app/training/checkpoint/session_state.h"
 #include "app/training/dataset.h"
+#include "app/training/initial_weights.h"
 #include "app/training/report/run_report.h"
 #include "app/training/report/trace.h"
 #include "app/training/run_lock.h"
@@ -36,6 +37,7 @@ class Trainer {
 
   void make_session();
   Network make_replica_network() const;
+  void prepare(Network& network);
   StepOptions session_options();
   void obey_signals() const;
   void refuse_second_run() const;
@@ -66,6 +68,8 @@ class Trainer {
   std::unique_ptr<data::BatchSource> train_source_,
       test_source_;  // they outlive the session, whose device may hold batches
   std::optional<PartitionPlan> plan_;
+  std::int64_t frozen_parameters_ = 0;
+  FitRows initial_weights_;
   std::unique_ptr<Session> session_;
   std::unique_ptr<SessionState> session_state_;
   std::unique_ptr<RunReport> report_;

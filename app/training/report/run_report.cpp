@@ -116,11 +116,18 @@ void RunReport::print_configuration(const Dataset& dataset, const Session& sessi
   ConfigurationTable table;
   table.section("Model");
   table.row("network", options_.model);
-  table.row("parameters", with_thousands(parameter_count(session)));
+  const std::int64_t parameters = parameter_count(session);
+  table.row("parameters", with_thousands(parameters) +
+                              (plan_.frozen_parameters > 0
+                                   ? fmt::format(", {} of them trained",
+                                                 with_thousands(parameters - plan_.frozen_parameters))
+                                   : ""));
   table.row("input", dataset.input_shape().to_string() + fmt::format(", {} classes", dataset.classes()));
   table.row("backend",
             fmt::format("{}, {}, {} thread{} a rank", name_of(options_.backend), name_of(options_.precision),
                         plan_.threads, plan_.threads == 1 ? "" : "s"));
+  if (!plan_.initial_weights.empty()) table.section("Initial weights");
+  for (const auto& [what, names] : plan_.initial_weights) table.row(what, names);
   table.section("Ranks");
   table.ranks(plan_.ranks);
   table.section("Data");

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "app/execute/session.h"
+#include "app/model/weights/weights.h"
 #include "app/model_parallel/plan.h"
 #include "app/training/dataset.h"
 #include "app/training/report/metrics.h"
@@ -36,6 +37,8 @@ struct RunPlan {
   std::int64_t steps_per_epoch = 1, total_steps = 1;
   std::optional<std::int64_t> resumed_step;
   std::optional<PartitionPlan> partition;
+  std::int64_t frozen_parameters = 0;
+  FitRows initial_weights;  // empty without --init
 };
 
 class RunReport {

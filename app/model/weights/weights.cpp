@@ -1,0 +1,213 @@
+#include "app/model/weights/weights.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <variant>
+
+#include "app/model/weights/foreign_names.h"
+#include "app/model/weights/safetensors.h"
+
+namespace convoy::app {
+namespace {
+
+using Extents = std::vector<std::int64_t>;
+
+Extents extents_of(const Shape& shape) {
+  Extents extents;
+  for (int axis = 0; axis < shape.rank(); ++axis) extents.push_back(shape[axis]);
+  return extents;
+}
+
+std::int64_t elements_of(std::span<const std::int64_t> extents) {
+  std::int64_t elements = 1;
+  for (const std::int64_t extent : extents) elements *= extent;
+  return elements;
+}
+
+Extents without_ones(Extents extents) {
+  std::erase(extents, 1);
+  return extents;
+}
+
+// A linear layer's weights may be those of a convolution over its whole input.
+bool same_elements(const Extents& a, const Extents& b) {
+  if (without_ones(a) == without_ones(b)) return true;
+  const bool flattened = std::min(a.size(), b.size()) == 2 && a[0] == b[0];
+  return flattened && elements_of(a) == elements_of(b);
+}
+
+// Writes up to three names and how many more there are.
+std::string shortened(const std::vector<std::string>& names) {
+  constexpr std::size_t kMost = 3;
+  const std::span shown(names.data(), std::min(kMost, names.size()));
+  std::string text = fmt::format("{}", fmt::join(shown, ", "));
+  if (names.size() > kMost) text += fmt::format(" and {} more", names.size() - kMost);
+  return text;
+}
+
+class Taker {
+ public:
+  Taker(Network& network, const std::vector<Weight>& weights, const WeightOptions& options)
+      : network_(network), weights_(weights), options_(options), used_(weights.size(), false) {
+    std::vector<std::string> names;
+    for (const Weight& weight : weights) names.push_back(weight.name);
+    names_ = translated_names(names, network);
+    for (std::size_t i = 0; i < names_.size(); ++i) by_name_[names_[i]] = i;
+    for (LayerId id = 0; id < std::ssize(network.layers()); ++id)
+      if (!layer(id).parameters.empty()) head_ = id;
+  }
+
+  FitRows run() {
+    for (LayerId id = 0; id < std::ssize(network_.layers()); ++id) {
+      std::vector<std::string> keys;
+      for (const auto* specs : {&layer(id).parameters, &layer(id).states})
+        for (const ParameterSpec& spec : *specs) keys.push_back(spec.key);
+      for (const std::string& key : keys) take(id, network_.parameter(id, key));
+    }
+    if (taken_ == 0) fail_without_match();
+    return rows();
+  }
+
+ private:
+  const Layer& layer(LayerId id) const { return network_.layers()[static_cast<std::size_t>(id)]; }
+
+  void take(LayerId id, ParameterSpec& spec) {
+    ++expected_;
+    const auto found = by_name_.find(spec.name);
+    if (found == by_name_.end()) return missing_.push_back(spec.name);
+    used_[found->second] = true;
+    const Weight& weight = weights_[found->second];
+    const Extents expected = extents_of(spec.shape_in_files());
+    if (id == head_ && takes_no_head(weight, expected)) return;
+    if (same_elements(weight.shape, expected))
+      set(spec, id == head_ ? in_row_order(weight.values()) : weight.values());
+    else if (is_first_convolution(id) && spec.key == "weight" && differs_in_channels(weight.shape, expected))
+      take_channels(spec, weight, expected);
+    else
+      other_shape_.push_back(
+          fmt::format("{} ({}, here {})", spec.name, fmt::join(weight.shape, "x"), fmt::join(expected, "x")));
+  }
+
+  void set(ParameterSpec& spec, std::vector<float> values) {
+    spec.values = std::make_shared<const std::vector<float>>(std::move(values));
+    ++taken_;
+  }
+
+  // Returns whether the head is drawn: its classes are not those of the file.
+  bool takes_no_head(const Weight& weight, const Extents& expected) {
+    const bool same_size = same_elements(weight.shape, expected) || !options_.head_rows.empty();
+    const std::string rows = weight.shape.empty() ? "none" : std::to_string(weight.shape[0]);
+    if (options_.redraw_head)
+      head_text_ = fmt::format("{} is drawn: the file's classes are others", layer(head_).name);
+    else if (!same_size)
+      head_text_ =
+          fmt::format("{} is drawn for {} classes: the file has {}", layer(head_).name, expected[0], rows);
+    else
+      return false;
+    return true;
+  }
+
+  std::vector<float> in_row_order(std::vector<float> values) const {
+    if (options_.head_rows.empty()) return values;
+    const std::size_t row = values.size() / options_.head_rows.size();
+    std::vector<float> ordered;
+    for (const std::int64_t from : options_.head_rows)
+      ordered.insert(ordered.end(), values.begin() + from * static_cast<std::int64_t>(row),
+                     values.begin() + (from + 1) * static_cast<std::int64_t>(row));
+    return ordered;
+  }
+
+  bool is_first_convolution(LayerId id) const {
+    const auto* conv = std::get_if<Conv2d>(&layer(id).op);
+    return conv != nullptr && conv->groups == 1 && layer(id).inputs[0] == network_.input();
+  }
+
+  static bool differs_in_channels(const Extents& a, const Extents& b) {
+    return a.size() == 4 && b.size() == 4 && a[0] == b[0] && a[1] > 0 && a[2] == b[2] && a[3] == b[3];
+  }
+
+  void take_channels(ParameterSpec& spec, const Weight& weight, const Extents& expected) {
+    set(spec, adapt_channels(weight.values(), weight.shape[1], expected[1], expected[2] * expected[3]));
+    channels_text_ = fmt::format("{} for {} channels {} those of the file's {}", spec.name, expected[1],
+                                 expected[1] == 1 ? "sums" : "repeats", weight.shape[1]);
+  }
+
+  FitRows rows() const {
+    std::vector<std::string> superfluous;
+    for (std::size_t i = 0; i < weights_.size(); ++i)
+      if (!used_[i] && !weights_[i].name.ends_with("num_batches_tracked"))
+        superfluous.push_back(weights_[i].name);
+    FitRows rows{{"file", options_.file}, {"taken", fmt::format("{} of {} tensors", taken_, expected_)}};
+    const auto add = [&](const char* what, const std::string& text) {
+      if (!text.empty()) rows.emplace_back(what, text);
+    };
+    add("head", head_text_);
+    add("channels", channels_text_);
+    add("not in the file", shortened(missing_));
+    add("of another shape", shortened(other_shape_));
+    add("not used", shortened(superfluous));
+    return rows;
+  }
+
+  [[noreturn]] void fail_without_match() const {
+    const auto example = [](const auto& list) { return list.empty() ? "nothing" : "'" + list[0] + "'"; };
+    throw std::runtime_error(
+        fmt::format("{}: none of its {} tensors fits {}: found names such as {}, expected some such as '{}'",
+                    options_.file, weights_.size(), network_.name(), example(names_),
+                    network_.parameters().front().name));
+  }
+
+  Network& network_;
+  const std::vector<Weight>& weights_;
+  const WeightOptions& options_;
+  std::vector<std::string> names_;  // by weight: the name here
+  std::map<std::string, std::size_t> by_name_;
+  std::vector<bool> used_;
+  LayerId head_ = -1;  // the last layer with parameters
+  int taken_ = 0, expected_ = 0;
+  std::vector<std::string> missing_, other_shape_;
+  std::string head_text_, channels_text_;
+};
+
+}  // namespace
+
+std::vector<Weight> read_safetensors_weights(const std::filesystem::path& path) {
+  const auto file = std::make_shared<const SafetensorsFile>(path);
+  std::vector<Weight> weights;
+  for (const FileTensor& tensor : file->tensors())
+    weights.push_back({tensor.name, tensor.shape, [file, &tensor, path] {
+                         try {
+                           return tensor.values();
+                         } catch (const std::runtime_error& error) {
+                           throw std::runtime_error(fmt::format("{}: {}", path.string(), error.what()));
+                         }
+                       }});
+  return weights;
+}
+
+FitRows take_weights(Network& network, const std::vector<Weight>& weights, const WeightOptions& options) {
+  return Taker(network, weights, options).run();
+}
+
+std::vector<float> adapt_channels(const std::vector<float>& values, std::int64_t from, std::int64_t to,
+                                  std::int64_t pixels) {
+  const std::int64_t filters = std::ssize(values) / (from * pixels);
+  const float factor = to == 1 ? 1.0f : static_cast<float>(from) / static_cast<float>(to);
+  std::vector<float> adapted(static_cast<std::size_t>(filters * to * pixels), 0.0f);
+  for (std::int64_t filter = 0; filter < filters; ++filter)
+    for (std::int64_t channel = 0; channel < std::max(from, to); ++channel) {
+      if (to > 1 && channel >= to) break;
+      const float* source = values.data() + (filter * from + channel % from) * pixels;
+      float* target = adapted.data() + (filter * to + (to == 1 ? 0 : channel)) * pixels;
+      for (std::int64_t i = 0; i < pixels; ++i) target[i] += factor * source[i];
+    }
+  return adapted;
+}
+
+}  // namespace convoy::app

@@ -1,0 +1,66 @@
+#include "app/training/initial_weights.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include "app/errors.h"
+#include "app/training/checkpoint/checkpoint.h"
+#include "app/training/checkpoint/sha256.h"
+
+namespace convoy::app {
+namespace {
+
+std::vector<Weight> weights_of(const std::shared_ptr<const CheckpointState>& state) {
+  std::vector<Weight> weights;
+  for (const auto* list : {&state->parameters, &state->statistics})
+    for (const SavedTensor& tensor : *list) {
+      Weight& weight = weights.emplace_back();
+      weight.name = tensor.name;
+      for (int axis = 0; axis < tensor.shape.rank(); ++axis) weight.shape.push_back(tensor.shape[axis]);
+      weight.values = [state, &tensor] { return tensor.values; };
+    }
+  return weights;
+}
+
+// A checkpoint without names, as an older version wrote it, has the classes that its data had.
+void match_head(WeightOptions& options, const std::vector<std::string>& saved,
+                const std::vector<std::string>& classes) {
+  if (saved.empty() || saved == classes) return;
+  for (const std::string& name : classes) {
+    const auto found = std::ranges::find(saved, name);
+    options.redraw_head = options.redraw_head || found == saved.end() ||
+                          std::ranges::count(saved, name) > 1 || saved.size() != classes.size();
+    options.head_rows.push_back(found - saved.begin());
+  }
+  if (options.redraw_head) options.head_rows.clear();
+  if (saved.size() != classes.size()) options.redraw_head = false;  // the numbers say it
+}
+
+}  // namespace
+
+FitRows set_initial_weights(Network& network, const std::string& file,
+                            const std::vector<std::string>& classes) {
+  WeightOptions options{file, {}, false};
+  const std::string kind = std::filesystem::path(file).extension().string();
+  if (kind == ".safetensors") return take_weights(network, read_safetensors_weights(file), options);
+  if (kind != ".h5")
+    throw UsageError(
+        fmt::format("--init: found '{}', expected a file that ends in .safetensors, .onnx or .h5", file));
+  const auto state = std::make_shared<const CheckpointState>(load_checkpoint(file));
+  match_head(options, state->class_names, classes);
+  return take_weights(network, weights_of(state), options);
+}
+
+std::string initial_weights_sha256(const Network& network) {
+  Sha256 digest;
+  for (const Layer& layer : network.layers())
+    for (const auto* specs : {&layer.parameters, &layer.states})
+      for (const ParameterSpec& spec : *specs)
+        if (spec.values) digest.update(spec.values->data(), spec.values->size() * sizeof(float));
+  return digest.hex_digest();
+}
+
+}  // namespace convoy::app
