@@ -14,6 +14,7 @@
 #include "app/json_text.h"
 #include "app/model/import/model_file.h"
 #include "app/model/zoo/zoo.h"
+#include "app/training/checkpoint/folder.h"
 #include "app/training/checkpoint/session_state.h"
 #include "app/training/class_order.h"
 #include "app/training/dataset.h"
@@ -32,14 +33,6 @@ struct EvaluateOptions {
   TrainOptions run;        // only data, batch, backend, feeding and threads matter
   bool json = false, ema = false;
 };
-
-// Returns the best checkpoint for the folder of a run or of its checkpoints, else the path itself.
-std::string checkpoint_file(const std::string& path) {
-  const std::filesystem::path folder(path);
-  if (!std::filesystem::is_directory(folder)) return path;
-  const bool whole_run = std::filesystem::is_directory(folder / "checkpoint");
-  return ((whole_run ? folder / "checkpoint" : folder) / "best.h5").string();
-}
 
 // Makes the network for this rank's share of a batch. A model file must be for the data set's
 // classes: a new last layer would be of no use here.

@@ -38,6 +38,13 @@ bool is_left_over(const fs::path& path) {
 
 }  // namespace
 
+std::string checkpoint_file(const std::string& path) {
+  const std::filesystem::path folder(path);
+  if (!std::filesystem::is_directory(folder)) return path;
+  const bool whole_run = std::filesystem::is_directory(folder / "checkpoint");
+  return ((whole_run ? folder / "checkpoint" : folder) / "best.h5").string();
+}
+
 CheckpointFolder::CheckpointFolder(fs::path folder, int keep)
     : folder_(std::move(folder)), keep_(static_cast<std::size_t>(keep)) {
   if (keep < 1) throw std::invalid_argument("a checkpoint folder keeps at least one");

@@ -3,10 +3,14 @@
 
 #include <filesystem>
 #include <optional>
+#include <string>
 
 #include "app/training/checkpoint/checkpoint.h"
 
 namespace convoy::app {
+
+// Returns the best checkpoint for the folder of a run or of its checkpoints, else the path itself.
+std::string checkpoint_file(const std::string& path);
 
 class CheckpointFolder {
  public:

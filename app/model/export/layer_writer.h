@@ -1,0 +1,74 @@
+// Writes the layers of a network as ONNX nodes. Internal to app/model/export.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "app/model/export/onnx_graph.h"
+#include "app/model/network.h"
+
+namespace convoy::app::onnx_export {
+
+class LayerWriter {
+ public:
+  LayerWriter(onnx::GraphProto& graph, const Network& network, bool fold_batch_norm);
+
+  // Writes all layers, then input and output of the graph.
+  void write();
+
+ private:
+  // One for each type of layer; a type that has none does not compile.
+  void write(const Input&);
+  void write(const Conv2d&);
+  void write(const BatchNorm&);
+  void write(const LayerNorm&);
+  void write(const GroupNorm&);
+  void write(const Relu&);
+  void write(const Activation&);
+  void write(const Prelu&);
+  void write(const Add&);
+  void write(const Multiply&);
+  void write(const Scale&);
+  void write(const Bias&);
+  void write(const Concat&);
+  void write(const Slice&);
+  void write(const ChannelShuffle&);
+  void write(const Pad&);
+  void write(const Pool&);
+  void write(const Flatten&);
+  void write(const Softmax&);
+  void write(const LocalResponseNorm&);
+  void write(const Dropout&);
+  void write(const Linear&);
+
+  void find_folded();
+  void write_gelu(bool tanh);
+  void write_convolution(const Conv2d& conv, const std::vector<std::string>& inputs);
+  // Pads of a pool at its end, {height, width}.
+  std::array<std::int64_t, 2> end_padding(const Pool& pool, bool& ceil_mode) const;
+
+  const Layer& layer(LayerId id) const { return network_.layers()[static_cast<std::size_t>(id)]; }
+  const Layer& layer() const { return layer(id_); }
+  const Shape& shape(int input = 0) const { return network_.shape(layer().inputs[input]); }
+  std::string input(int index = 0) const;
+  std::vector<std::string> inputs() const;
+  const std::string& output() const { return value_.back(); }
+  // Returns a name for a value or constant within the layer.
+  std::string part(const char* name) const { return layer().name + "/" + name; }
+  const ParameterSpec& spec(std::string_view key) const;
+  // Adds a parameter as an initialiser. `dims`: its shape in the file, if that is not its own.
+  std::string parameter(std::string_view key, Dims dims = {});
+  // The shape of a parameter [C] that meets the channels of this layer's input.
+  Dims over_channels(std::int64_t count) const;
+
+  OnnxGraph graph_;
+  onnx::GraphProto& proto_;
+  const Network& network_;
+  const bool fold_;
+  std::map<LayerId, LayerId> norm_of_;  // convolutions and the batch norms that they take in
+  LayerId id_ = 0;
+  std::vector<std::string> value_;  // by layer: its output
+};
+
+}  // namespace convoy::app::onnx_export

@@ -1,0 +1,25 @@
+// Writes a network with its values as an ONNX file (https://onnx.ai/onnx/repo-docs/IR.html) of
+// opset 17. Inputs are images [batch, C, H, W], normalised as in training, outputs logits
+// [batch, classes]. Parameters keep their names.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "app/model/network.h"
+
+namespace convoy::app {
+
+struct OnnxOptions {
+  // Puts a batch norm into the convolution that it follows, which then has a bias.
+  bool fold_batch_norm = false;
+  std::map<std::string, std::string> metadata;
+};
+
+// `network` is as make_network() returns it: not fused. Parameters without values are drawn from
+// seed 1. Throws std::runtime_error that names the file if it cannot be written, or if the
+// parameters take 2 GiB or more, which no ONNX file of one piece can hold.
+void write_onnx(const std::filesystem::path& path, const Network& network, const OnnxOptions& options);
+
+}  // namespace convoy::app

@@ -1,0 +1,65 @@
+#include "app/model/export/onnx_graph.h"
+
+namespace convoy::app::onnx_export {
+
+onnx::AttributeProto& OnnxNode::add(const char* attribute, onnx::AttributeProto::AttributeType type) {
+  onnx::AttributeProto& added = *node_.add_attribute();
+  added.set_name(attribute);
+  added.set_type(type);
+  return added;
+}
+
+OnnxNode& OnnxNode::set(const char* attribute, std::int64_t value) {
+  add(attribute, onnx::AttributeProto::INT).set_i(value);
+  return *this;
+}
+
+OnnxNode& OnnxNode::set(const char* attribute, float value) {
+  add(attribute, onnx::AttributeProto::FLOAT).set_f(value);
+  return *this;
+}
+
+OnnxNode& OnnxNode::set(const char* attribute, const Dims& values) {
+  onnx::AttributeProto& added = add(attribute, onnx::AttributeProto::INTS);
+  for (const std::int64_t value : values) added.add_ints(value);
+  return *this;
+}
+
+OnnxNode OnnxGraph::node(const char* op, const std::vector<std::string>& inputs, const std::string& output) {
+  onnx::NodeProto& node = *graph_.add_node();
+  node.set_op_type(op);
+  node.set_name(output);
+  for (const std::string& input : inputs) node.add_input(input);
+  node.add_output(output);
+  return OnnxNode(node);
+}
+
+onnx::TensorProto& OnnxGraph::add_tensor(const std::string& name, const Dims& dims,
+                                         onnx::TensorProto::DataType type) {
+  onnx::TensorProto& tensor = *graph_.add_initializer();
+  tensor.set_name(name);
+  tensor.set_data_type(type);
+  for (const std::int64_t extent : dims) tensor.add_dims(extent);
+  return tensor;
+}
+
+std::string OnnxGraph::constant(const std::string& name, const Dims& dims, std::span<const float> values) {
+  add_tensor(name, dims, onnx::TensorProto::FLOAT).set_raw_data(values.data(), values.size_bytes());
+  return name;
+}
+
+std::string OnnxGraph::constant(const std::string& name, const Dims& integers) {
+  add_tensor(name, {std::ssize(integers)}, onnx::TensorProto::INT64)
+      .set_raw_data(integers.data(), integers.size() * sizeof(std::int64_t));
+  return name;
+}
+
+void OnnxGraph::declare(onnx::ValueInfoProto& value, const std::string& name, const kernels::Shape& shape) {
+  value.set_name(name);
+  onnx::TypeProto::Tensor& type = *value.mutable_type()->mutable_tensor_type();
+  type.set_elem_type(onnx::TensorProto::FLOAT);
+  type.mutable_shape()->add_dim()->set_dim_param("batch");
+  for (int axis = 1; axis < shape.rank(); ++axis) type.mutable_shape()->add_dim()->set_dim_value(shape[axis]);
+}
+
+}  // namespace convoy::app::onnx_export

@@ -1,0 +1,48 @@
+// Nodes and constants of an ONNX graph that is being written. Internal to app/model/export.
+#pragma once
+
+#include <onnx/onnx_pb.h>
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels/device/tensor.h"
+
+namespace convoy::app::onnx_export {
+
+using Dims = std::vector<std::int64_t>;
+
+class OnnxNode {
+ public:
+  explicit OnnxNode(onnx::NodeProto& node) : node_(node) {}
+  OnnxNode& set(const char* attribute, std::int64_t value);
+  OnnxNode& set(const char* attribute, float value);
+  OnnxNode& set(const char* attribute, const Dims& values);
+
+ private:
+  onnx::AttributeProto& add(const char* attribute, onnx::AttributeProto::AttributeType type);
+  onnx::NodeProto& node_;
+};
+
+class OnnxGraph {
+ public:
+  explicit OnnxGraph(onnx::GraphProto& graph) : graph_(graph) {}
+
+  // Appends a node whose name is that of its output. An input without a name is left out.
+  OnnxNode node(const char* op, const std::vector<std::string>& inputs, const std::string& output);
+  // Both add an initialiser and return its name.
+  std::string constant(const std::string& name, const Dims& dims, std::span<const float> values);
+  std::string constant(const std::string& name, const Dims& integers);
+  std::string scalar(const std::string& name, float value) { return constant(name, {}, {&value, 1}); }
+  // Declares the graph's input or output. The first extent is the batch and stays open.
+  static void declare(onnx::ValueInfoProto& value, const std::string& name, const kernels::Shape& shape);
+
+ private:
+  onnx::TensorProto& add_tensor(const std::string& name, const Dims& dims, onnx::TensorProto::DataType type);
+  onnx::GraphProto& graph_;
+};
+
+}  // namespace convoy::app::onnx_export
