@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Fuzzes the readers of files that others made: libFuzzer under the address and undefined-behaviour sanitizers.
 # Usage: jobs/fuzz.sh TARGET [RUNS]
-#   TARGET  image, store, archive, webdataset, csv, records, devkit or convert:
+#   TARGET  image, store, archive, webdataset, csv, records, devkit, convert or safetensors:
 #           tests/fuzz/targets.h describes them
 #   RUNS    inputs; default: 1000000
 # Inputs that fail are written to build/fuzz/TARGET. To run one again:

@@ -282,7 +282,8 @@ const std::vector<Target>& targets() {
                                        {"csv", fuzz_csv, csv_seeds},
                                        {"records", fuzz_records, record_seeds},
                                        {"devkit", fuzz_devkit, devkit_seeds},
-                                       {"convert", fuzz_convert, convert_seeds}};
+                                       {"convert", fuzz_convert, convert_seeds},
+                                       {"safetensors", run_safetensors, safetensors_seeds}};
   return all;
 }
 

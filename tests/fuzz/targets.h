@@ -21,7 +21,7 @@ struct Target {
 
 // image: regions of JPEG and PNG files; store: HDF5 files of encoded images; archive: listing,
 // links and layouts of tar and zip archives; webdataset: shards and their labels; csv; records: IDX
-// and CIFAR files; devkit: MATLAB files; convert: whole conversions of archives.
+// and CIFAR files; devkit: MATLAB files; convert: whole conversions of archives; safetensors: weights.
 const std::vector<Target>& targets();
 
 // Only std::runtime_error is an answer to a bad file; anything else ends the program.
@@ -40,5 +40,7 @@ bool run_image(std::span<const std::uint8_t> input);
 std::vector<Bytes> image_seeds();
 bool run_store(std::span<const std::uint8_t> input);
 std::vector<Bytes> store_seeds();
+bool run_safetensors(std::span<const std::uint8_t> input);
+std::vector<Bytes> safetensors_seeds();
 
 }  // namespace convoy::data::fuzz
