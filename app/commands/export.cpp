@@ -15,6 +15,8 @@
 #include "app/model/zoo/zoo.h"
 #include "app/training/checkpoint/folder.h"
 #include "app/training/checkpoint/session_state.h"
+#include "app/training/run_network.h"
+#include "app/training/train_options.h"
 #include "data/atomic_file.h"
 
 namespace convoy::app {
@@ -28,8 +30,11 @@ struct ExportOptions {
 // Returns the network with the checkpoint's values as its first ones.
 Network network_of(CheckpointState& state, const std::string& file) {
   const kernels::Shape& image = state.input_shape;
+  const TrainOptions run = options_from_json(nlohmann::json::parse(state.options_json), file);
   Network network =
       make_network(state.model, {1, image[0], image[1], image[2]}, static_cast<int>(state.classes));
+  check_structure(state, file, structure_sha256(network));
+  network = with_outputs(std::move(network), run.loss_weights.size());
   std::vector<TensorName> parameters, statistics;
   for (const Layer& layer : network.layers()) {
     for (const ParameterSpec& spec : layer.parameters) parameters.push_back({spec.name, spec.shape});

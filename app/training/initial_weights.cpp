@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "app/errors.h"
+#include "app/model/import/model_file.h"
 #include "app/training/checkpoint/checkpoint.h"
 #include "app/training/checkpoint/sha256.h"
 
@@ -22,6 +23,26 @@ std::vector<Weight> weights_of(const std::shared_ptr<const CheckpointState>& sta
       for (int axis = 0; axis < tensor.shape.rank(); ++axis) weight.shape.push_back(tensor.shape[axis]);
       weight.values = [state, &tensor] { return tensor.values; };
     }
+  return weights;
+}
+
+// Reads the file as a network, so that weights are as its layers have them: not transposed.
+std::vector<Weight> weights_of_onnx(const std::string& path) {
+  const ModelFile file(path);
+  const Shape image = file.image();
+  const auto network =
+      std::make_shared<const Network>(file.network({1, image[0], image[1], image[2]}, file.classes()));
+  std::vector<Weight> weights;
+  for (const Layer& layer : network->layers())
+    for (const auto* specs : {&layer.parameters, &layer.states})
+      for (const ParameterSpec& spec : *specs) {
+        if (!spec.values) continue;
+        Weight& weight = weights.emplace_back();
+        weight.name = spec.name;
+        const Shape& shape = spec.shape_in_files();
+        for (int axis = 0; axis < shape.rank(); ++axis) weight.shape.push_back(shape[axis]);
+        weight.values = [network, &spec] { return *spec.values; };
+      }
   return weights;
 }
 
@@ -46,6 +67,7 @@ FitRows set_initial_weights(Network& network, const std::string& file,
   WeightOptions options{file, {}, false};
   const std::string kind = std::filesystem::path(file).extension().string();
   if (kind == ".safetensors") return take_weights(network, read_safetensors_weights(file), options);
+  if (kind == ".onnx") return take_weights(network, weights_of_onnx(file), options);
   if (kind != ".h5")
     throw UsageError(
         fmt::format("--init: found '{}', expected a file that ends in .safetensors, .onnx or .h5", file));

@@ -12,10 +12,10 @@
 #include "app/model/drop_path.h"
 #include "app/model/zoo/zoo.h"
 #include "app/training/parameter_rates.h"
-#include "app/training/run_network.h"
 #include "app/training/rank_facts.h"
 #include "app/training/rank_setup.h"
 #include "app/training/report/bottleneck.h"
+#include "app/training/run_network.h"
 
 namespace convoy::app {
 namespace {

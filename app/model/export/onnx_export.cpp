@@ -40,8 +40,11 @@ void write_onnx(const std::filesystem::path& path, const Network& network, const
     entry.set_key(key);
     entry.set_value(value);
   }
+  Network main = network;
+  main.set_outputs({network.outputs()[0]});
+  main = without_unused(main);
   model.mutable_graph()->set_name(network.name());
-  onnx_export::LayerWriter(*model.mutable_graph(), network, options.fold_batch_norm).write();
+  onnx_export::LayerWriter(*model.mutable_graph(), main, options.fold_batch_norm).write();
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   const bool written = model.SerializeToOstream(&file);
   file.close();

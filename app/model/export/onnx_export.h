@@ -1,6 +1,6 @@
 // Writes a network with its values as an ONNX file (https://onnx.ai/onnx/repo-docs/IR.html) of
 // opset 17. Inputs are images [batch, C, H, W], normalised as in training, outputs logits
-// [batch, classes]. Parameters keep their names.
+// [batch, classes]; auxiliary classifiers are left out. Parameters keep their names.
 #pragma once
 
 #include <filesystem>

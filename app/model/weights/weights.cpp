@@ -59,8 +59,7 @@ class Taker {
     for (const Weight& weight : weights) names.push_back(weight.name);
     names_ = translated_names(names, network);
     for (std::size_t i = 0; i < names_.size(); ++i) by_name_[names_[i]] = i;
-    for (LayerId id = 0; id < std::ssize(network.layers()); ++id)
-      if (!layer(id).parameters.empty()) head_ = id;
+    for (const LayerId output : network.outputs()) heads_.push_back(head_of(output));
   }
 
   FitRows run() {
@@ -77,6 +76,11 @@ class Taker {
  private:
   const Layer& layer(LayerId id) const { return network_.layers()[static_cast<std::size_t>(id)]; }
 
+  LayerId head_of(LayerId id) const {
+    while (layer(id).parameters.empty() && !layer(id).inputs.empty()) id = layer(id).inputs[0];
+    return id;
+  }
+
   void take(LayerId id, ParameterSpec& spec) {
     ++expected_;
     const auto found = by_name_.find(spec.name);
@@ -84,9 +88,10 @@ class Taker {
     used_[found->second] = true;
     const Weight& weight = weights_[found->second];
     const Extents expected = extents_of(spec.shape_in_files());
-    if (id == head_ && takes_no_head(weight, expected)) return;
+    const bool head = std::ranges::find(heads_, id) != heads_.end();
+    if (head && takes_no_head(id, weight, expected)) return;
     if (same_elements(weight.shape, expected))
-      set(spec, id == head_ ? in_row_order(weight.values()) : weight.values());
+      set(spec, head ? in_row_order(weight.values()) : weight.values());
     else if (is_first_convolution(id) && spec.key == "weight" && differs_in_channels(weight.shape, expected))
       take_channels(spec, weight, expected);
     else
@@ -100,14 +105,13 @@ class Taker {
   }
 
   // Returns whether the head is drawn: its classes are not those of the file.
-  bool takes_no_head(const Weight& weight, const Extents& expected) {
-    const bool same_size = same_elements(weight.shape, expected) || !options_.head_rows.empty();
-    const std::string rows = weight.shape.empty() ? "none" : std::to_string(weight.shape[0]);
+  bool takes_no_head(LayerId head, const Weight& weight, const Extents& expected) {
+    const std::int64_t rows = weight.shape.empty() ? 1 : weight.shape[0];
     if (options_.redraw_head)
-      head_text_ = fmt::format("{} is drawn: the file's classes are others", layer(head_).name);
-    else if (!same_size)
+      head_text_ = fmt::format("{} is drawn: the file's classes are others", layer(head).name);
+    else if (rows != expected[0])
       head_text_ =
-          fmt::format("{} is drawn for {} classes: the file has {}", layer(head_).name, expected[0], rows);
+          fmt::format("{} is drawn for {} classes: the file has {}", layer(head).name, expected[0], rows);
     else
       return false;
     return true;
@@ -169,7 +173,7 @@ class Taker {
   std::vector<std::string> names_;  // by weight: the name here
   std::map<std::string, std::size_t> by_name_;
   std::vector<bool> used_;
-  LayerId head_ = -1;  // the last layer with parameters
+  std::vector<LayerId> heads_;  // the last layer with parameters before each output
   int taken_ = 0, expected_ = 0;
   std::vector<std::string> missing_, other_shape_;
   std::string head_text_, channels_text_;
