@@ -11,6 +11,7 @@ kernels::BatchNormProblem BatchNorm::problem(const Emitter& emitter) const {
   problem.epsilon = epsilon;
   problem.momentum = momentum;
   problem.relu = relu;
+  problem.activation = activation;
   problem.residual = emitter.input_count() == 2;
   problem.synchronised = emitter.options().synchronised_batch_norm;
   return problem;

@@ -1,5 +1,6 @@
 // Batch normalisation layer (Ioffe & Szegedy 2015) over the channels of [N, C, H, W]. fuse() may
-// give it a second input, a residual that is added to the result, and a ReLU after that.
+// give it a second input, a residual that is added to the result, and a ReLU after that; or another
+// activation and no second input.
 #pragma once
 
 #include "app/model/layer.h"
@@ -20,12 +21,15 @@ struct BatchNorm {
   double epsilon = 1e-5;
   double momentum = 0.1;       // weight of the batch in the running statistics
   double initial_scale = 1.0;  // 0 makes a residual block start as the identity
-  bool relu = false;           // set by fuse()
+  bool relu = false;           // set by fuse(), as is the next
+  std::optional<kernels::ActivationProblem> activation = std::nullopt;
 
   Shape infer(Shapes inputs) const;
   std::vector<ParameterSpec> parameters(Shapes inputs) const;
   std::vector<ParameterSpec> states(Shapes inputs) const;
-  double flops(Shapes inputs) const { return 7.0 * static_cast<double>(inputs[0].elements()); }
+  double flops(Shapes inputs) const {
+    return (activation ? 11.0 : 7.0) * static_cast<double>(inputs[0].elements());
+  }
   std::string attributes() const;
   void forward(Emitter& emitter) const;
   void backward(Emitter& emitter) const;
