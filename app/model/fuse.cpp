@@ -75,6 +75,7 @@ class Fuser {
   void plan(LayerId id) {
     if (absorbed_[static_cast<std::size_t>(id)] || replacement_.contains(id)) return;
     const LayerId next = only_consumer(id);
+    if (const auto* activation = op<Activation>(next)) return plan_activation(id, next, *activation);
     if (op<Relu>(next) == nullptr) return;
     if (const LayerId pool = only_consumer(next); op<Conv2d>(id) != nullptr && is_max_pool(pool)) {
       // A ReLU may come after the maximum as well, where it has fewer elements.
@@ -85,13 +86,21 @@ class Fuser {
       Conv2d fused = *conv;
       fused.relu = true;
       replace(next, changed(id, fused, at(id).inputs), {id});
-    } else if (const auto* norm = op<BatchNorm>(id); norm != nullptr) {
+    } else if (const auto* norm = op<BatchNorm>(id); norm != nullptr && !norm->activation) {
       BatchNorm fused = *norm;
       fused.relu = true;
       replace(next, changed(id, fused, at(id).inputs), {id});
     } else if (op<Add>(id) != nullptr) {
       plan_residual(id, next);
     }
+  }
+
+  void plan_activation(LayerId id, LayerId next, const Activation& activation) {
+    const auto* norm = op<BatchNorm>(id);
+    if (norm == nullptr || norm->relu || norm->activation || at(id).inputs.size() > 1) return;
+    BatchNorm fused = *norm;
+    fused.activation = activation.function;
+    replace(next, changed(id, fused, at(id).inputs), {id});
   }
 
   // Fuses relu(norm(x) + residual). Either term may be the batch norm. If both are, the later one
@@ -102,7 +111,7 @@ class Fuser {
     for (const LayerId norm : {std::max(terms[0], terms[1]), std::min(terms[0], terms[1])}) {
       const auto* op_of_norm = op<BatchNorm>(norm);
       if (op_of_norm == nullptr || only_consumer(norm) != add) continue;
-      if (op_of_norm->relu || at(norm).inputs.size() > 1) continue;
+      if (op_of_norm->relu || op_of_norm->activation || at(norm).inputs.size() > 1) continue;
       BatchNorm fused = *op_of_norm;
       fused.relu = true;
       const LayerId residual = norm == terms[0] ? terms[1] : terms[0];

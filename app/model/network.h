@@ -79,8 +79,8 @@ std::vector<bool> layers_behind(const Network& network, const std::vector<LayerI
 Network without_unused(const Network& network);
 
 // Returns an equal network with fewer passes over memory. A ReLU moves into the convolution, batch
-// norm or max pool next to it, and batch norm, add and ReLU become one layer. Parameters keep their
-// names.
+// norm or max pool next to it, another activation into a batch norm, and batch norm, add and ReLU
+// become one layer. Parameters keep their names.
 Network fuse(const Network& network);
 
 }  // namespace convoy::app

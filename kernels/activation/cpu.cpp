@@ -1,6 +1,7 @@
 // Activations over the whole buffer, so that any layout works. oneDNN's turn NaN into numbers,
 // which would hide a run that diverges.
-#include "kernels/activation/activation.h"
+#include "kernels/activation/cpu.h"
+
 #include "kernels/activation/formulas.h"
 #include "kernels/device/host_kernel.h"
 #include "kernels/device/parallel.h"
@@ -24,7 +25,28 @@ CONVOY_VECTORISED void backward_piece(const ActivationProblem& problem, const fl
   for (std::int64_t i = 0; i < count; ++i) dx[i] = dy[i] * activation::derivative_of<kind>(p, from[i]);
 }
 
+template <ActivationKind kind>
+CONVOY_VECTORISED void derivative_piece(const ActivationProblem& problem, const float* from, float* to,
+                                        std::int64_t count) {
+  const ActivationProblem p = problem;
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) to[i] = activation::derivative_of<kind>(p, from[i]);
+}
+
 }  // namespace
+
+void activate(const ActivationProblem& problem, float* values, std::int64_t count) {
+  activation::with_kind(problem.kind,
+                        [&](auto kind) { forward_piece<kind()>(problem, values, values, count); });
+}
+void differentiate(const ActivationProblem& problem, float* values, std::int64_t count) {
+  activation::with_kind(problem.kind,
+                        [&](auto kind) { derivative_piece<kind()>(problem, values, values, count); });
+}
+bool moves_zero(const ActivationProblem& problem) {
+  return activation::with_kind(problem.kind,
+                               [&](auto kind) { return activation::value_of<kind()>(problem, 0.0f) != 0; });
+}
 
 Kernel activation_forward(const ActivationProblem& problem, KernelRequest& request) {
   require_activation("activation_forward", problem);
@@ -39,8 +61,7 @@ Kernel activation_forward(const ActivationProblem& problem, KernelRequest& reque
             forward_piece<decltype(kind)::value>(problem, operands.in(0) + begin, operands.out(0) + begin,
                                                  end - begin);
           });
-          if (activation::value_of<decltype(kind)::value>(problem, 0.0f) != 0)
-            clear_channel_padding(y, operands.out(0));
+          if (moves_zero(problem)) clear_channel_padding(y, operands.out(0));
         },
         {{0, 0}});
   });

@@ -1,8 +1,9 @@
 // Activations in plain loops and double precision.
+#include "kernels/activation/reference.h"
+
 #include <cmath>
 #include <numbers>
 
-#include "kernels/activation/activation.h"
 #include "kernels/device/host_kernel.h"
 
 namespace convoy::kernels::reference {
@@ -15,7 +16,9 @@ double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 double normal_cdf(double x) { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }
 double tanh_argument(double x) { return std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x); }
 
-double value_of(const ActivationProblem& p, double x) {
+}  // namespace
+
+double activation_value(const ActivationProblem& p, double x) {
   switch (p.kind) {
     case K::clip:
       return clipped(x, p.min, p.max);
@@ -37,14 +40,12 @@ double value_of(const ActivationProblem& p, double x) {
   return x;
 }
 
-// `from` is y for clip and leaky_relu.
-double derivative_of(const ActivationProblem& p, double from) {
-  const double x = from;
+double activation_derivative(const ActivationProblem& p, double x) {
   switch (p.kind) {
     case K::clip:
-      return from > p.min && from < p.max ? 1 : 0;
+      return x > p.min && x < p.max ? 1 : 0;
     case K::leaky_relu:
-      return from > 0 ? 1 : p.slope;
+      return x > 0 ? 1 : p.slope;
     case K::sigmoid:
       return sigmoid(x) * (1 - sigmoid(x));
     case K::hard_sigmoid: {
@@ -66,8 +67,6 @@ double derivative_of(const ActivationProblem& p, double from) {
   return 1;
 }
 
-}  // namespace
-
 Kernel activation_forward(const ActivationProblem& problem, KernelRequest& request) {
   require_activation("activation_forward", problem);
   require_counts("activation_forward", request, 1, 1);
@@ -76,7 +75,7 @@ Kernel activation_forward(const ActivationProblem& problem, KernelRequest& reque
   return host_kernel(
       [problem, count = request.inputs[0].shape.elements()](const BoundOperands& operands) {
         for (std::int64_t i = 0; i < count; ++i)
-          operands.out(0)[i] = static_cast<float>(value_of(problem, operands.in(0)[i]));
+          operands.out(0)[i] = static_cast<float>(activation_value(problem, operands.in(0)[i]));
       },
       {{0, 0}});
 }
@@ -91,7 +90,7 @@ Kernel activation_backward(const ActivationProblem& problem, KernelRequest& requ
       [problem, count = request.inputs[0].shape.elements()](const BoundOperands& operands) {
         for (std::int64_t i = 0; i < count; ++i)
           operands.out(0)[i] =
-              static_cast<float>(operands.in(1)[i] * derivative_of(problem, operands.in(0)[i]));
+              static_cast<float>(operands.in(1)[i] * activation_derivative(problem, operands.in(0)[i]));
       },
       {{0, 0}, {1, 0}});
 }

@@ -22,15 +22,20 @@
 //
 // Sums run over the first control->valid samples. Their divisor is (synchronised ? global_valid :
 // valid) * H * W.
-//   y = [relu]((x - mean) invstd gamma + beta [+ residual])
-//   g = dy [+ dy2], 0 where the ReLU is 0 and for samples that are not valid
+//   y = [relu or activation]((x - mean) invstd gamma + beta [+ residual])
+//   g = dy [+ dy2], times the activation's derivative; 0 where the ReLU is 0 and for samples that are
+//       not valid
 //   dx = gamma invstd (g - dsums[0] / count - xhat dsums[1] / count) [+ dx2], 0 if not valid
 // forward also updates inputs 4 and 5 in place: new = (1 - momentum) old + momentum batch, with the
 // unbiased variance, as PyTorch does. A count of 0 leaves them alone and uses mean = 0, variance =
-// 1. Backward knows the ReLU's zeros from y if there is a residual, else it computes them from x.
+// 1. Backward knows the ReLU's zeros from y if there is a residual, else it computes them, and the
+// activation's derivative, from x.
 // The residual's gradient is g. dgamma and dbeta are sums of this rank only.
 #pragma once
 
+#include <optional>
+
+#include "kernels/activation/activation.h"
 #include "kernels/device/kernel.h"
 
 namespace convoy::kernels {
@@ -39,6 +44,8 @@ struct BatchNormProblem {
   float epsilon = 1e-5f;
   float momentum = 0.1f;
   bool relu = false;
+  // A function that takes the place of the ReLU; not with relu or residual.
+  std::optional<ActivationProblem> activation = std::nullopt;
   bool residual = false;         // adds a tensor before the ReLU
   bool synchronised = false;     // sums and dsums are reduced over all ranks
   bool second_gradient = false;  // y has a second consumer, whose gradient is dy2
@@ -53,9 +60,16 @@ struct BatchNormProblem {
   bool relu_mask = false;
 };
 
-// Throws std::invalid_argument if backward could not know the gradient, because write_gradient is
-// missing.
+// Both throw std::invalid_argument: for backward, if it could not know the gradient because
+// write_gradient is missing; for all operations, if the activation cannot be computed.
 void require_batch_norm_flags(const char* operation, const BatchNormProblem& problem);
+void require_batch_norm_activation(const char* operation, const BatchNormProblem& problem);
+
+// Returns whether batch_norm_backward applies the derivative of what follows the normalisation. If
+// not, backward_reduce has done so and written g.
+inline bool differentiates_again(const BatchNormProblem& problem) {
+  return (problem.relu || problem.activation) && !problem.write_gradient;
+}
 
 CONVOY_KERNEL(batch_norm_statistics, BatchNormProblem);
 CONVOY_KERNEL(batch_norm_forward, BatchNormProblem);

@@ -1,6 +1,8 @@
 // Batch normalisation on the host: each operation passes over memory once, in vectors of 16 or 8
 // channels. Sums are formed in float over short runs of pixels, then in double, in an order that
 // does not depend on the thread count.
+#include "kernels/activation/cpu.h"
+
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -67,14 +69,40 @@ std::size_t partial_bytes(const Geometry& at) {
   return static_cast<std::size_t>(kPieces * 2 * at.padded()) * sizeof(double);
 }
 
+// Calls task(part, factors) for parts of a pass that stay in the first cache. `factors`, which the
+// task may fill, has room for the elements of a part.
+template <typename Task>
+void for_each_part(const Pass& pass, int block, const Task& task) {
+  constexpr std::int64_t kElements = 4096;  // whole runs of the sums of cpu_passes.cpp
+  alignas(64) float factors[kElements];
+  const std::int64_t size = kElements / block;
+  for (std::int64_t begin = 0; begin < pass.pixels; begin += size)
+    task(pass.part(begin, std::min(size, pass.pixels - begin), block), factors);
+}
+
+// Writes the derivatives of the activation at the normalised pixels.
+void differentiate_pixels(const ActivationProblem& activation, const Pass& pass, int block,
+                          std::int64_t channel, float* to) {
+  Pass normalised = pass;
+  normalised.out = to;
+  normalise_task(normalised, block, channel, false, false);
+  differentiate(activation, to, pass.pixels * block);
+}
+
 void normalise_all(const Geometry& at, const BatchNormProblem& problem, const float* x, const float* residual,
-                   float* y, const Coefficients& with) {
+                   const TensorDesc& y_desc, float* y, const Coefficients& with) {
   parallel_for(at.n * at.blocks, [&](std::int64_t i) {
     const std::int64_t sample = i / at.blocks, block = i % at.blocks, run = at.run_offset(sample, block);
     const Pass pass{x + run,  residual == nullptr ? nullptr : residual + run, nullptr, nullptr, y + run, with,
                     at.pixels};
-    normalise_task(pass, at.block, block * at.block, problem.relu, residual != nullptr);
+    if (!problem.activation)
+      return normalise_task(pass, at.block, block * at.block, problem.relu, residual != nullptr);
+    for_each_part(pass, at.block, [&](const Pass& part, float*) {
+      normalise_task(part, at.block, block * at.block, false, false);
+      activate(*problem.activation, part.out, part.pixels * at.block);
+    });
   });
+  if (problem.activation && moves_zero(*problem.activation)) clear_channel_padding(y_desc, y);
 }
 
 void update_running(const Geometry& at, const BatchNormProblem& problem, const double* sums, double count,
@@ -113,28 +141,30 @@ Kernel batch_norm_statistics(const BatchNormProblem&, KernelRequest& request) {
 }
 
 Kernel batch_norm_forward(const BatchNormProblem& problem, KernelRequest& request) {
+  require_batch_norm_activation("batch_norm_forward", problem);
   require_counts("batch_norm_forward", request, problem.residual ? 7 : 6, 1);
   const Geometry at(request.inputs[0]);
   match_layout("batch_norm_forward", request.outputs[0], request.inputs[0]);
   if (problem.residual) match_layout("batch_norm_forward", request.inputs[6], request.inputs[0]);
-  const auto run = [at, problem](const BoundOperands& operands) {
+  const auto run = [at, problem, y = request.outputs[0]](const BoundOperands& operands) {
     const StepControl* control = operands.control();
     const Coefficients with(operands.workspace, at);
     const double count = sample_count(problem, *control, at);
     set_normalisation(with, at, problem, operands.in<double>(1), count, operands.in(2), operands.in(3));
-    normalise_all(at, problem, operands.in(0), problem.residual ? operands.in(6) : nullptr, operands.out(0),
-                  with);
+    normalise_all(at, problem, operands.in(0), problem.residual ? operands.in(6) : nullptr, y,
+                  operands.out(0), with);
     update_running(at, problem, operands.in<double>(1), count, operands.inout(4), operands.inout(5));
   };
   return host_kernel(run, {}, Coefficients::bytes(at));
 }
 
 Kernel batch_norm_inference(const BatchNormProblem& problem, KernelRequest& request) {
+  require_batch_norm_activation("batch_norm_inference", problem);
   require_counts("batch_norm_inference", request, problem.residual ? 6 : 5, 1);
   const Geometry at(request.inputs[0]);
   match_layout("batch_norm_inference", request.outputs[0], request.inputs[0]);
   if (problem.residual) match_layout("batch_norm_inference", request.inputs[5], request.inputs[0]);
-  const auto run = [at, problem](const BoundOperands& operands) {
+  const auto run = [at, problem, y = request.outputs[0]](const BoundOperands& operands) {
     const Coefficients with(operands.workspace, at);
     std::fill(with.mean, with.mean + Coefficients::kVectors * at.padded(), 0.0f);
     for (std::int64_t c = 0; c < at.channels; ++c) {
@@ -143,13 +173,14 @@ Kernel batch_norm_inference(const BatchNormProblem& problem, KernelRequest& requ
           static_cast<float>(operands.in(1)[c] / std::sqrt(double{operands.in(4)[c]} + problem.epsilon));
       with.shift[c] = problem.linear ? 0 : operands.in(2)[c];
     }
-    normalise_all(at, problem, operands.in(0), problem.residual ? operands.in(5) : nullptr, operands.out(0),
-                  with);
+    normalise_all(at, problem, operands.in(0), problem.residual ? operands.in(5) : nullptr, y,
+                  operands.out(0), with);
   };
   return host_kernel(run, {}, Coefficients::bytes(at));
 }
 
 Kernel batch_norm_backward_reduce(const BatchNormProblem& problem, KernelRequest& request) {
+  require_batch_norm_flags("batch_norm_backward_reduce", problem);
   if (problem.relu_mask)
     throw std::invalid_argument("batch_norm_backward_reduce on the host: relu_mask, expected y");
   const bool reads_y = problem.relu && problem.residual;
@@ -164,7 +195,10 @@ Kernel batch_norm_backward_reduce(const BatchNormProblem& problem, KernelRequest
     require_layout("batch_norm_backward_reduce", request.outputs[i], Layout::row_major);
   if (problem.write_gradient)
     match_layout("batch_norm_backward_reduce", request.outputs[3], request.inputs[0]);
-  const Mask mask = !problem.relu ? Mask::none : reads_y ? Mask::from_y : Mask::from_x;
+  const Mask mask = problem.activation ? Mask::factors
+                    : !problem.relu    ? Mask::none
+                    : reads_y          ? Mask::from_y
+                                       : Mask::from_x;
   const auto run = [=](const BoundOperands& operands) {
     const StepControl* control = operands.control();
     const Coefficients with(operands.workspace, at);
@@ -184,8 +218,16 @@ Kernel batch_norm_backward_reduce(const BatchNormProblem& problem, KernelRequest
                                        g == nullptr ? nullptr : g + offset,
                                        with,
                                        at.pixels};
-                       reduce_task(pass, at.block, block * at.block, mask, problem.second_gradient,
-                                   problem.write_gradient, sum, product);
+                       const auto reduce = [&](const Pass& part) {
+                         reduce_task(part, at.block, block * at.block, mask, problem.second_gradient,
+                                     problem.write_gradient, sum, product);
+                       };
+                       if (!problem.activation) return reduce(pass);
+                       for_each_part(pass, at.block, [&](Pass part, float* factors) {
+                         differentiate_pixels(*problem.activation, part, at.block, block * at.block, factors);
+                         part.factors = factors;
+                         reduce(part);
+                       });
                      });
     if (g != nullptr) std::fill(g + at.run_offset(control->valid, 0), g + at.run_offset(at.n, 0), 0.0f);
     for (std::int64_t c = 0; c < at.channels; ++c) {
@@ -201,13 +243,16 @@ Kernel batch_norm_backward_reduce(const BatchNormProblem& problem, KernelRequest
 }
 
 Kernel batch_norm_backward(const BatchNormProblem& problem, KernelRequest& request) {
+  require_batch_norm_flags("batch_norm_backward", problem);
   const bool second = problem.second_input_gradient;
   require_counts("batch_norm_backward", request, second ? 7 : 6, 1);
   const Geometry at(request.inputs[0]);
   match_layout("batch_norm_backward", request.inputs[4], request.inputs[0]);
   if (second) match_layout("batch_norm_backward", request.inputs[6], request.inputs[0]);
   match_layout("batch_norm_backward", request.outputs[0], request.inputs[0]);
-  const bool masked = problem.relu && !problem.write_gradient;
+  const Mask mask = !differentiates_again(problem) ? Mask::none
+                    : problem.activation           ? Mask::factors
+                                                   : Mask::from_x;
   const auto run = [=](const BoundOperands& operands) {
     const StepControl* control = operands.control();
     const Coefficients with(operands.workspace, at);
@@ -227,7 +272,12 @@ Kernel batch_norm_backward(const BatchNormProblem& problem, KernelRequest& reque
       if (sample >= control->valid) return static_cast<void>(std::fill(dx, dx + at.pixels * at.block, 0.0f));
       const float* dx2 = second ? operands.in(6) + offset : nullptr;
       const Pass pass{operands.in(0) + offset, dx2, operands.in(4) + offset, nullptr, dx, with, at.pixels};
-      backward_task(pass, at.block, block * at.block, masked, second);
+      if (mask != Mask::factors) return backward_task(pass, at.block, block * at.block, mask, second);
+      for_each_part(pass, at.block, [&](Pass part, float* factors) {
+        differentiate_pixels(*problem.activation, part, at.block, block * at.block, factors);
+        part.factors = factors;
+        backward_task(part, at.block, block * at.block, mask, second);
+      });
     });
   };
   Kernel kernel = host_kernel(run, {{4, 0}, {0, 0}}, Coefficients::bytes(at));

@@ -44,9 +44,9 @@ template <int B, bool kRelu, bool kResidual>
 // dy, dy2 and g may be one buffer: every element is read before it is written.
 template <int B, Mask kMask, bool kSecond, bool kWrite>
 [[gnu::always_inline]] inline void reduce_run(const float* x, const float* y, const float* dy,
-                                              const float* dy2, float* g, std::int64_t pixels,
-                                              const Coefficients& with, std::int64_t channel, double* sum,
-                                              double* product) {
+                                              const float* dy2, const float* factors, float* g,
+                                              std::int64_t pixels, const Coefficients& with,
+                                              std::int64_t channel, double* sum, double* product) {
   float mean[B], scale[B], shift[B];
   for (int c = 0; c < B; ++c)
     mean[c] = with.mean[channel + c], scale[c] = with.scale[channel + c], shift[c] = with.shift[channel + c];
@@ -63,6 +63,7 @@ template <int B, Mask kMask, bool kSecond, bool kWrite>
         if constexpr (kSecond) value += dy2[i];
         if constexpr (kMask == Mask::from_x) value = centred * scale[c] + shift[c] > 0.0f ? value : 0.0f;
         if constexpr (kMask == Mask::from_y) value = y[i] > 0.0f ? value : 0.0f;
+        if constexpr (kMask == Mask::factors) value *= factors[i];
         if constexpr (kWrite) g[i] = value;
         s[c] += value;
         q[c] += value * centred;
@@ -73,10 +74,10 @@ template <int B, Mask kMask, bool kSecond, bool kWrite>
 }
 
 // x, g, dx2 and dx may be one buffer, because every element is read before it is written.
-template <int B, bool kMasked, bool kSecond>
-[[gnu::always_inline]] inline void backward_run(const float* x, const float* g, const float* dx2, float* dx,
-                                                std::int64_t pixels, const Coefficients& with,
-                                                std::int64_t channel) {
+template <int B, Mask kMask, bool kSecond>
+[[gnu::always_inline]] inline void backward_run(const float* x, const float* g, const float* dx2,
+                                                const float* factors, float* dx, std::int64_t pixels,
+                                                const Coefficients& with, std::int64_t channel) {
   float mean[B], scale[B], shift[B], slope[B], offset[B];
   for (int c = 0; c < B; ++c) {
     mean[c] = with.mean[channel + c], scale[c] = with.scale[channel + c], shift[c] = with.shift[channel + c];
@@ -89,7 +90,8 @@ template <int B, bool kMasked, bool kSecond>
       const std::int64_t i = p * B + c;
       const float centred = x[i] - mean[c];
       float value = g[i];
-      if constexpr (kMasked) value = centred * scale[c] + shift[c] > 0.0f ? value : 0.0f;
+      if constexpr (kMask == Mask::from_x) value = centred * scale[c] + shift[c] > 0.0f ? value : 0.0f;
+      if constexpr (kMask == Mask::factors) value *= factors[i];
       value = scale[c] * value + slope[c] * centred + offset[c];
       if constexpr (kSecond) value += dx2[i];
       dx[i] = value;
@@ -97,22 +99,22 @@ template <int B, bool kMasked, bool kSecond>
   }
 }
 
-template <int B>
-[[gnu::always_inline]] inline void backward_as(const Pass& pass, std::int64_t channel, bool masked,
-                                               bool second) {
-  const auto run = [&]<bool kMasked, bool kSecond>() __attribute__((always_inline)) {
-    backward_run<B, kMasked, kSecond>(pass.x, pass.dy, pass.other, pass.out, pass.pixels, pass.with, channel);
+template <int B, Mask kMask>
+[[gnu::always_inline]] inline void backward_as(const Pass& pass, std::int64_t channel, bool second) {
+  const auto run = [&]<bool kSecond>() __attribute__((always_inline)) {
+    backward_run<B, kMask, kSecond>(pass.x, pass.dy, pass.other, pass.factors, pass.out, pass.pixels,
+                                    pass.with, channel);
   };
-  if (masked) return second ? run.template operator()<true, true>() : run.template operator()<true, false>();
-  return second ? run.template operator()<false, true>() : run.template operator()<false, false>();
+  if (second) return run.template operator()<true>();
+  run.template operator()<false>();
 }
 
 template <int B, Mask kMask>
 [[gnu::always_inline]] inline void reduce_as(const Pass& pass, std::int64_t channel, bool second, bool write,
                                              double* sum, double* product) {
   const auto run = [&]<bool kSecond, bool kWrite>() __attribute__((always_inline)) {
-    reduce_run<B, kMask, kSecond, kWrite>(pass.x, pass.other, pass.dy, pass.dy2, pass.out, pass.pixels,
-                                          pass.with, channel, sum, product);
+    reduce_run<B, kMask, kSecond, kWrite>(pass.x, pass.other, pass.dy, pass.dy2, pass.factors, pass.out,
+                                          pass.pixels, pass.with, channel, sum, product);
   };
   if (second) return run.template operator()<true, true>();
   if (write) return run.template operator()<false, true>();
@@ -164,14 +166,18 @@ CONVOY_VECTORISED void reduce_task(const Pass& pass, int block, std::int64_t cha
 #define CONVOY_CALL(B)                                                                            \
   mask == Mask::none     ? reduce_as<B, Mask::none>(pass, channel, second, write, sum, product)   \
   : mask == Mask::from_x ? reduce_as<B, Mask::from_x>(pass, channel, second, write, sum, product) \
-                         : reduce_as<B, Mask::from_y>(pass, channel, second, write, sum, product)
+  : mask == Mask::from_y ? reduce_as<B, Mask::from_y>(pass, channel, second, write, sum, product) \
+                         : reduce_as<B, Mask::factors>(pass, channel, second, write, sum, product)
     CONVOY_FOR_BLOCK(block, CONVOY_CALL)
 #undef CONVOY_CALL
 }
 
 CONVOY_VECTORISED
-    void backward_task(const Pass& pass, int block, std::int64_t channel, bool masked, bool second) {
-#define CONVOY_CALL(B) backward_as<B>(pass, channel, masked, second)
+    void backward_task(const Pass& pass, int block, std::int64_t channel, Mask mask, bool second) {
+#define CONVOY_CALL(B)                                                         \
+  mask == Mask::none     ? backward_as<B, Mask::none>(pass, channel, second)   \
+  : mask == Mask::from_x ? backward_as<B, Mask::from_x>(pass, channel, second) \
+                         : backward_as<B, Mask::factors>(pass, channel, second)
   CONVOY_FOR_BLOCK(block, CONVOY_CALL)
 #undef CONVOY_CALL
 }

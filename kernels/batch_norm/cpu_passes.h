@@ -44,8 +44,8 @@ struct Coefficients {
   }
 };
 
-// Says from which tensor backward knows the zeros of the ReLU.
-enum class Mask : std::uint8_t { none, from_x, from_y };
+// Says from which tensor backward knows the zeros of the ReLU, or the derivative of the activation.
+enum class Mask : std::uint8_t { none, from_x, from_y, factors };
 
 // The operands of a pass: the pixels of one channel block of one sample.
 struct Pass {
@@ -53,6 +53,17 @@ struct Pass {
   float* out;
   Coefficients with;
   std::int64_t pixels;
+  const float* factors = nullptr;  // the activation's derivatives
+
+  // Returns the pass over some of its pixels.
+  Pass part(std::int64_t begin, std::int64_t count, int block) const {
+    Pass part = *this;
+    for (const float* Pass::*operand : {&Pass::x, &Pass::other, &Pass::dy, &Pass::dy2})
+      if (part.*operand != nullptr) part.*operand += begin * block;
+    if (out != nullptr) part.out += begin * block;
+    part.pixels = count;
+    return part;
+  }
 };
 
 // Adds the sum of the elements, and of their squares, to `block` values each.
@@ -61,6 +72,6 @@ void normalise_task(const Pass& pass, int block, std::int64_t channel, bool relu
 // Adds the sums of g and of g (x - mean). Writes g to out if `second` or `write` is set.
 void reduce_task(const Pass& pass, int block, std::int64_t channel, Mask mask, bool second, bool write,
                  double* sum, double* product);
-void backward_task(const Pass& pass, int block, std::int64_t channel, bool masked, bool second);
+void backward_task(const Pass& pass, int block, std::int64_t channel, Mask mask, bool second);
 
 }  // namespace convoy::kernels::cpu

@@ -16,6 +16,7 @@ struct ForwardOperands {
   const float *gamma, *beta;
   float *running_mean, *running_var;
   const StepControl* control;
+  ActivationProblem activation;
 };
 
 __device__ __forceinline__ void update_running(const ForwardOperands& o, const Moments& moments, double count,
@@ -47,7 +48,7 @@ __device__ __forceinline__ void store_affines(const ForwardOperands& o, const Ba
   }
 }
 
-template <typename T, int V>
+template <typename T, int V, int kActivation>
 __global__ void __launch_bounds__(kThreads, 3)
     forward(const __grid_constant__ ForwardOperands o, const __grid_constant__ BatchNormProblem problem,
             const __grid_constant__ ColumnGrid grid) {
@@ -81,9 +82,14 @@ __global__ void __launch_bounds__(kThreads, 3)
 #pragma unroll
       for (int i = 0; i < V; ++i) value[i] += other[i];
     }
-    if (problem.relu)
+    if constexpr (kActivation != kNoActivation) {
+#pragma unroll
+      for (int i = 0; i < V; ++i)
+        value[i] = activation::value_of<ActivationKind{kActivation}>(o.activation, value[i]);
+    } else if (problem.relu) {
 #pragma unroll
       for (int i = 0; i < V; ++i) value[i] = rectified(value[i]);
+    }
     const std::int64_t at = (row + k * grid.height) * grid.channels + place.channel;
     const Pack<T, V> y = pack_of<T>(value);
     store_pack(static_cast<T*>(o.y) + at, y);
@@ -97,6 +103,7 @@ struct BackwardOperands {
   const double *sums, *dsums;
   const float *gamma, *beta;
   const StepControl* control;
+  ActivationProblem activation;
 };
 
 // These are the constants of dx = scale g + slope (x - mean) + offset, with slope = -scale invstd
@@ -116,14 +123,20 @@ struct Gradient {
     return {Affine<T>::of(moments, o.gamma[channel], o.beta[channel]), static_cast<float>(slope),
             static_cast<float>(Affine<T>::kCentred ? offset : offset - moments.mean * slope)};
   }
-  __device__ __forceinline__ float operator()(float x, float g, bool masks) const {
-    if (masks && !(affine(x) > 0)) g = 0;
+  // `masks`: the derivative of what follows is still to be applied to g.
+  template <int kActivation>
+  __device__ __forceinline__ float of_input(const ActivationProblem& activation, float x, float g,
+                                            bool masks) const {
+    if constexpr (kActivation != kNoActivation)
+      g *= activation::derivative_of<ActivationKind{kActivation}>(activation, affine(x));
+    else if (masks && !(affine(x) > 0))
+      g = 0;
     return fmaf(g, affine.scale, fmaf(Affine<T>::kCentred ? x - affine.mean : x, slope, offset));
   }
 };
 
 // kSecond: there is a dx2. A test at run time would keep the loads from being issued together.
-template <typename T, int V, bool kSecond>
+template <typename T, int V, bool kSecond, int kActivation>
 __global__ void __launch_bounds__(kThreads, 2)
     backward(const __grid_constant__ BackwardOperands o, const __grid_constant__ BatchNormProblem problem,
              bool masks, const __grid_constant__ ColumnGrid grid) {
@@ -154,7 +167,8 @@ __global__ void __launch_bounds__(kThreads, 2)
     unpack(x[k], xs);
     unpack(dy[k], g);
 #pragma unroll
-    for (int i = 0; i < V; ++i) g[i] = gradient[i](xs[i], g[i], masks);
+    for (int i = 0; i < V; ++i)
+      g[i] = gradient[i].template of_input<kActivation>(o.activation, xs[i], g[i], masks);
     if constexpr (kSecond) {
       float other[V];
       unpack(dx2[k], other);
@@ -180,6 +194,7 @@ void require_vector(const char* operation, TensorDesc& desc, DType type, const S
 // `sums_at` is 1 in forward and 0 in inference, which has no sums, so that later operands move up.
 Kernel normalise(const char* operation, const BatchNormProblem& problem, KernelRequest& request,
                  int sums_at) {
+  require_batch_norm_activation(operation, problem);
   const int gamma_at = sums_at + 1, residual_at = gamma_at + 4;
   const bool masks = problem.relu_mask && sums_at != 0;
   require_counts(operation, request, residual_at + problem.residual, 1 + masks);
@@ -204,11 +219,15 @@ Kernel normalise(const char* operation, const BatchNormProblem& problem, KernelR
                             b.in(gamma_at + 1),
                             b.inout(gamma_at + 2),
                             b.inout(gamma_at + 3),
-                            sums_at != 0 ? b.control() : nullptr};
+                            sums_at != 0 ? b.control() : nullptr,
+                            activation_of(problem)};
     with_packing(type, {e.c}, [&](auto packing) {
       using P = decltype(packing);
       const ColumnGrid grid = grid_of<P>(e);
-      launch(forward<typename P::Type, P::kWidth>, grid.blocks(), kThreads, stream, o, problem, grid);
+      with_activation(problem, [&](auto kind) {
+        launch(forward<typename P::Type, P::kWidth, kind()>, grid.blocks(), kThreads, stream, o, problem,
+               grid);
+      });
     });
   };
   std::vector<std::pair<int, int>> in_place{{0, 0}};
@@ -241,20 +260,28 @@ Kernel batch_norm_backward(const BatchNormProblem& problem, KernelRequest& reque
     require_shape(operation, "an activation", *desc, in[0].shape);
   }
   const DType type = common_dtype(operation, {&in[0], &in[4], &other, &request.outputs[0]});
-  // Otherwise backward_reduce has already masked the gradient.
-  const bool masks = problem.relu && !problem.write_gradient;
+  const bool masks = differentiates_again(problem);
   const auto body = [=](const BoundOperands& b, Stream stream) {
     const StepControl* control = b.control();
-    const BackwardOperands o{
-        b.inputs[0],  b.inputs[4],     problem.second_input_gradient ? b.inputs[6] : nullptr,
-        b.outputs[0], b.in<double>(1), b.in<double>(5),
-        b.in(2),      b.in(3),         control};
+    const BackwardOperands o{b.inputs[0],
+                             b.inputs[4],
+                             problem.second_input_gradient ? b.inputs[6] : nullptr,
+                             b.outputs[0],
+                             b.in<double>(1),
+                             b.in<double>(5),
+                             b.in(2),
+                             b.in(3),
+                             control,
+                             activation_of(problem)};
     with_packing(type, {e.c}, [&](auto packing) {
       using P = decltype(packing);
       const ColumnGrid grid = grid_of<P>(e);
-      launch(problem.second_input_gradient ? backward<typename P::Type, P::kWidth, true>
-                                           : backward<typename P::Type, P::kWidth, false>,
-             grid.blocks(), kThreads, stream, o, problem, masks, grid);
+      const auto start = [&](auto kind) {
+        launch(problem.second_input_gradient ? backward<typename P::Type, P::kWidth, true, kind()>
+                                             : backward<typename P::Type, P::kWidth, false, kind()>,
+               grid.blocks(), kThreads, stream, o, problem, masks, grid);
+      };
+      masks ? with_activation(problem, start) : start(std::integral_constant<int, kNoActivation>{});
     });
   };
   std::vector<std::pair<int, int>> in_place{{0, 0}, {4, 0}};

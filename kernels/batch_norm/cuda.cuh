@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "kernels/activation/formulas.h"
 #include "kernels/batch_norm/batch_norm.h"
 #include "kernels/device/cuda_elements.cuh"
 #include "kernels/device/cuda_reduce.cuh"
@@ -180,6 +181,20 @@ __device__ __forceinline__ double count_of(const StepControl* control, bool sync
                                            std::int64_t pixels) {
   return static_cast<double>(synchronised ? control->global_valid : control->valid) *
          static_cast<double>(pixels);
+}
+
+// The activation that follows, known at compile time. kNoActivation: none, or a ReLU.
+inline constexpr int kNoActivation = -1;
+
+// Calls visit(integral_constant<int, kNoActivation or the kind>).
+template <typename Visit>
+void with_activation(const BatchNormProblem& problem, Visit visit) {
+  if (!problem.activation) return visit(std::integral_constant<int, kNoActivation>{});
+  activation::with_kind(problem.activation->kind,
+                        [&](auto kind) { visit(std::integral_constant<int, static_cast<int>(kind())>{}); });
+}
+inline ActivationProblem activation_of(const BatchNormProblem& problem) {
+  return problem.activation.value_or(ActivationProblem{});
 }
 
 // Maps a channel's values before the ReLU, by the same expression in forward and backward, so that

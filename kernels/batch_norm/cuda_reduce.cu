@@ -17,8 +17,8 @@ struct Matrix {
   __device__ __forceinline__ Pack<T, V> pack(const Loaded& loaded, std::int64_t) const { return loaded; }
 };
 
-// Says from which tensor backward knows the zeros of the ReLU.
-enum class Mask : std::uint8_t { none, from_x, from_y, from_bits };
+// Says from which tensor backward knows the zeros of the ReLU, or the derivative of the activation.
+enum class Mask : std::uint8_t { none, from_x, from_y, from_bits, activation };
 
 struct ReduceOperands {
   const void *x, *dy, *y, *dy2;  // y and dy2 may be null
@@ -31,6 +31,7 @@ struct ReduceOperands {
   const StepControl* control;
   float* partials;
   unsigned* tickets;
+  ActivationProblem activation;
 };
 
 template <typename T>
@@ -45,12 +46,14 @@ __host__ __device__ constexpr int rows_in_flight(Mask mask, bool second) {
   return mask == Mask::from_y || second ? 2 : 4;
 }
 
-// Calls visit(mask, second) with compile-time constants, because tests at run time would keep loads
-// from being issued together.
+// Calls visit(mask, second, kind of the activation) with compile-time constants, because tests at
+// run time would keep loads from being issued together.
 template <typename Visit>
-void with_inputs(Mask mask, bool second, Visit visit) {
+void with_inputs(const BatchNormProblem& problem, Mask mask, Visit visit) {
+  constexpr std::integral_constant<int, kNoActivation> kNone{};
   const auto of = [&](auto known) {
-    return second ? visit(known, std::true_type{}) : visit(known, std::false_type{});
+    return problem.second_gradient ? visit(known, std::true_type{}, kNone)
+                                   : visit(known, std::false_type{}, kNone);
   };
   switch (mask) {
     case Mask::none:
@@ -61,11 +64,18 @@ void with_inputs(Mask mask, bool second, Visit visit) {
       return of(std::integral_constant<Mask, Mask::from_y>{});
     case Mask::from_bits:
       return of(std::integral_constant<Mask, Mask::from_bits>{});
+    case Mask::activation:
+      return activation::with_kind(problem.activation->kind, [&](auto kind) {
+        constexpr std::integral_constant<Mask, Mask::activation> kMask{};
+        constexpr std::integral_constant<int, static_cast<int>(kind())> kKind{};
+        problem.second_gradient ? visit(kMask, std::true_type{}, kKind)
+                                : visit(kMask, std::false_type{}, kKind);
+      });
   }
 }
 
 // Sums g and g (x - mean) of each column.
-template <typename T, int V, Mask mask, bool kSecond>
+template <typename T, int V, Mask mask, bool kSecond, int kActivation>
 __global__ void __launch_bounds__(kReduceThreads, 1)
     backward_reduce(const __grid_constant__ ReduceOperands o, bool synchronised, float epsilon,
                     const __grid_constant__ ColumnGrid grid) {
@@ -124,6 +134,8 @@ __global__ void __launch_bounds__(kReduceThreads, 1)
       for (int i = 0; i < V; ++i) {
         if (mask == Mask::from_x && !(affine[i](xs[i]) > 0)) g[i] = 0;
         if (mask == Mask::from_bits && (bits[k] >> i & 1) == 0) g[i] = 0;
+        if constexpr (mask == Mask::activation)
+          g[i] *= activation::derivative_of<ActivationKind{kActivation}>(o.activation, affine[i](xs[i]));
         sum[i] += g[i];
         sum[V + i] = fmaf(g[i], xs[i] - affine[i].mean, sum[V + i]);
       }
@@ -202,7 +214,8 @@ Kernel batch_norm_backward_reduce(const BatchNormProblem& problem, KernelRequest
     require_shape(operation, "the mask", in[y_at], expected.shape);
   }
   const bool reads_y = has_y && !problem.relu_mask;
-  const Mask mask = !problem.relu       ? Mask::none
+  const Mask mask = problem.activation  ? Mask::activation
+                    : !problem.relu     ? Mask::none
                     : problem.relu_mask ? Mask::from_bits
                     : has_y             ? Mask::from_y
                                         : Mask::from_x;
@@ -224,11 +237,12 @@ Kernel batch_norm_backward_reduce(const BatchNormProblem& problem, KernelRequest
                            problem.write_gradient ? b.outputs[3] : nullptr,
                            control,
                            b.scratch<float>(),
-                           tickets};
+                           tickets,
+                           activation_of(problem)};
     with_packing(type, {e.c}, [&](auto packing) {
       using P = decltype(packing);
-      with_inputs(mask, problem.second_gradient, [&](auto known_mask, auto second) {
-        launch(backward_reduce<typename P::Type, P::kWidth, known_mask(), second()>, grid.blocks(),
+      with_inputs(problem, mask, [&](auto known_mask, auto second, auto kind) {
+        launch(backward_reduce<typename P::Type, P::kWidth, known_mask(), second(), kind()>, grid.blocks(),
                kReduceThreads, stream, o, problem.synchronised, problem.epsilon, grid);
       });
     });

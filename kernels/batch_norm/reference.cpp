@@ -1,4 +1,6 @@
 // Batch normalisation in plain loops.
+#include "kernels/activation/reference.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -35,12 +37,13 @@ Moments moments_of_sums(const BatchNormProblem& problem, const ImageExtents& e, 
   return m;
 }
 
-// y = [relu](xhat gamma + beta [+ residual]); residual may be null.
+// y = [relu or activation](xhat gamma + beta [+ residual]); residual may be null.
 void normalise(const BatchNormProblem& problem, const ImageExtents& e, const Moments& m, const float* x,
                const float* gamma, const float* beta, const float* residual, float* y) {
   for_each_element(e, 0, e.n, [&](std::int64_t i, std::int64_t c) {
     double value = (x[i] - m.mean[c]) * m.invstd[c] * gamma[c] + beta[c];
     if (residual != nullptr) value += residual[i];
+    if (problem.activation) value = activation_value(*problem.activation, value);
     y[i] = static_cast<float>(problem.relu && value < 0 ? 0 : value);
   });
 }
@@ -80,6 +83,7 @@ Kernel batch_norm_statistics(const BatchNormProblem&, KernelRequest& request) {
 
 Kernel batch_norm_forward(const BatchNormProblem& problem, KernelRequest& request) {
   const char* operation = "batch_norm_forward";
+  require_batch_norm_activation(operation, problem);
   require_counts(operation, request, problem.residual ? 7 : 6, 1 + problem.relu_mask);
   if (problem.relu_mask)
     request.outputs[1] = {DType::i32, request.outputs[0].shape, Layout::row_major, nullptr};
@@ -110,6 +114,7 @@ Kernel batch_norm_forward(const BatchNormProblem& problem, KernelRequest& reques
 
 Kernel batch_norm_inference(const BatchNormProblem& problem, KernelRequest& request) {
   const char* operation = "batch_norm_inference";
+  require_batch_norm_activation(operation, problem);
   require_counts(operation, request, problem.residual ? 6 : 5, 1);
   require_row_major(operation, request);
   const ImageExtents e = image_extents(request.inputs[0].shape);
@@ -152,6 +157,7 @@ Kernel batch_norm_backward_reduce(const BatchNormProblem& problem, KernelRequest
                           : has_y           ? operands.in(5)[i] > 0
                                             : xhat * gamma[c] + beta[c] > 0;
       if (problem.relu && !passes) g = 0;
+      if (problem.activation) g *= activation_derivative(*problem.activation, xhat * gamma[c] + beta[c]);
       dsums[c] += g;
       dsums[e.c + c] += g * xhat;
       if (problem.write_gradient) operands.out(3)[i] = static_cast<float>(g);
@@ -184,7 +190,10 @@ Kernel batch_norm_backward(const BatchNormProblem& problem, KernelRequest& reque
     for_each_element(e, 0, control->valid, [&](std::int64_t i, std::int64_t c) {
       const double xhat = (x[i] - m.mean[c]) * m.invstd[c];
       double g = operands.in(4)[i];
-      if (problem.relu && !problem.write_gradient && !(xhat * gamma[c] + beta[c] > 0)) g = 0;
+      const double normalised = xhat * gamma[c] + beta[c];
+      if (problem.relu && !problem.write_gradient && !(normalised > 0)) g = 0;
+      if (problem.activation && !problem.write_gradient)
+        g *= activation_derivative(*problem.activation, normalised);
       const double centred = g - dsums[c] / m.count - xhat * dsums[e.c + c] / m.count;
       const double other = problem.second_input_gradient ? operands.in(6)[i] : 0;
       operands.out(0)[i] = static_cast<float>(gamma[c] * m.invstd[c] * centred + other);

@@ -58,7 +58,7 @@ Plan plan_of(const char* operation, std::vector<TensorDesc>& parts, TensorDesc& 
   Shape expected = whole.shape;
   expected[1] = channels;
   require_shape(operation, "the whole", whole, expected);
-  common_dtype(operation, {&whole});
+  if (whole.dtype != DType::f64) common_dtype(operation, {&whole});
   return plan;
 }
 

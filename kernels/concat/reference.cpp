@@ -32,11 +32,14 @@ Kernel concat_forward(const ConcatProblem&, KernelRequest& request) {
   require_counts("concat_forward", request, std::max<std::size_t>(1, request.inputs.size()), 1);
   require_row_major("concat_forward", request);
   const auto elements = sample_elements("concat_forward", request.inputs, request.outputs[0]);
-  return host_kernel([elements, samples = request.outputs[0].shape[0]](const BoundOperands& operands) {
-    float* y = operands.out(0);
+  const auto copy = [elements, samples = request.outputs[0].shape[0]]<typename T>(
+                        const BoundOperands& operands, T* y) {
     for (std::int64_t n = 0; n < samples; ++n)
       for (std::size_t part = 0; part < elements.size(); ++part)
-        y = std::copy_n(operands.in(static_cast<int>(part)) + n * elements[part], elements[part], y);
+        y = std::copy_n(operands.in<T>(static_cast<int>(part)) + n * elements[part], elements[part], y);
+  };
+  return host_kernel([copy, wide = request.outputs[0].dtype == DType::f64](const BoundOperands& operands) {
+    wide ? copy(operands, operands.out<double>(0)) : copy(operands, operands.out(0));
   });
 }
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "kernels/activation/activation.h"
+#include "kernels/batch_norm/batch_norm.h"
 #include "kernels/broadcast/broadcast.h"
 #include "kernels/channels/channels.h"
 #include "kernels/conv2d/conv2d.h"
@@ -86,6 +87,34 @@ void add_activations(std::vector<Measured>& rows, DType type) {
                   {x, slope}});
 }
 
+void add_norms_with_activations(std::vector<Measured>& rows, DType type) {
+  const TensorDesc x = desc(type, {128, 96, 112, 112}), sums = desc(DType::f64, {2, 96}),
+                   v = desc(DType::f32, {96});
+  for (const ActivationKind kind :
+       {ActivationKind::clip, ActivationKind::hard_swish, ActivationKind::silu, ActivationKind::gelu}) {
+    const BatchNormProblem norm{.activation = ActivationProblem{.kind = kind}};
+    BatchNormProblem split = norm;
+    split.second_gradient = split.write_gradient = true;
+    const std::string name = name_of(kind);
+    rows.push_back({"batch_norm_forward " + name,
+                    [=](auto& r) { return batch_norm_forward(Backend::cuda, norm, r); },
+                    {x, sums, v, v, v, v},
+                    {x}});
+    rows.push_back({"batch_norm_backward_reduce " + name,
+                    [=](auto& r) { return batch_norm_backward_reduce(Backend::cuda, norm, r); },
+                    {x, sums, v, v, x},
+                    {sums, v, v}});
+    rows.push_back({"batch_norm_backward_reduce second gradient " + name,
+                    [=](auto& r) { return batch_norm_backward_reduce(Backend::cuda, split, r); },
+                    {x, sums, v, v, x, x},
+                    {sums, v, v, x}});
+    rows.push_back({"batch_norm_backward " + name,
+                    [=](auto& r) { return batch_norm_backward(Backend::cuda, norm, r); },
+                    {x, sums, v, v, x, sums},
+                    {x}});
+  }
+}
+
 void add_gates(std::vector<Measured>& rows, DType type) {
   for (const auto& [c, pixels] : {std::pair{32, 112}, {144, 56}, {480, 14}, {1152, 7}}) {
     const TensorDesc x = desc(type, {128, c, pixels, pixels}), gate = desc(type, {128, c, 1, 1});
@@ -153,6 +182,7 @@ void add_norms(std::vector<Measured>& rows, DType type) {
 void add_mobile_layers(std::vector<Measured>& rows, DType type) {
   add_depthwise(rows, type);
   add_activations(rows, type);
+  add_norms_with_activations(rows, type);
   add_gates(rows, type);
   add_norms(rows, type);
 }

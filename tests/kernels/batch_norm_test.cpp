@@ -135,6 +135,13 @@ std::vector<BatchNormProblem> problems() {
     if ((problem.second_gradient || (problem.relu && problem.residual)) && !problem.write_gradient) continue;
     list.push_back(problem);
   }
+  for (int kind = 0; kind < kActivationKinds; ++kind)
+    for (int flags = 0; flags < 4; ++flags)
+      list.push_back({.activation = ActivationProblem{.kind = static_cast<ActivationKind>(kind)},
+                      .synchronised = kind % 2 == 0,
+                      .second_gradient = (flags & 1) != 0,
+                      .write_gradient = (flags & 1) != 0,
+                      .second_input_gradient = (flags & 2) != 0});
   return list;
 }
 
@@ -160,6 +167,47 @@ TEST(BatchNorm, MatchesTheReference) {
         const Result reduced = run_reference(reduction);
         const Tensor gradient = problem.write_gradient ? operand(reduced.outputs[3]) : l.dy;
         expect_matches_reference(backward(l, sums, gradient, operand(reduced.outputs[0])), backends());
+      }
+}
+
+// Checks the outputs and gradients of both forms against each other: one layer with an activation,
+// and a batch norm with an activation of its own after it.
+TEST(BatchNorm, AnActivationIsThatOfALayerAfterIt) {
+  Random random(7);
+  for (int kind = 0; kind < kActivationKinds; ++kind)
+    for (const Shape& shape : {Shape{4, 3, 5, 7}, Shape{3, 16, 4, 4}, Shape{6, 20}})
+      for (const Backend backend : backends_and_reference()) {
+        const ActivationProblem activation{.kind = static_cast<ActivationKind>(kind)};
+        const Layout layout = layouts_of(backend).front();
+        Layer plain = layer_of(random, shape, {}, static_cast<int>(shape[0]) - 1);
+        Layer fused = plain;
+        fused.problem.activation = activation;
+        const auto compute = [&](const Case& test) { return run(backend, layout, test); };
+        const Tensor sums = operand(compute(statistics(plain)).outputs[0]);
+        const Tensor normalised = operand(compute(forward(plain, sums)).outputs[0]);
+        const auto activated = [&](const Tensor& x) {
+          return compute({.name = "activation",
+                          .maker = maker_of(activation_forward, activation),
+                          .inputs = {x},
+                          .outputs = {x.desc}})
+              .outputs[0];
+        };
+        const Tensor y = activated(normalised);
+        expect_close(compute(forward(fused, sums)).outputs[0], y, 2e-6, "y");
+        expect_close(compute(inference(fused)).outputs[0],
+                     activated(operand(compute(inference(plain)).outputs[0])), 2e-6, "y of inference");
+        plain.dy = operand(
+            compute(
+                {.name = "activation",
+                 .maker = maker_of(activation_backward, activation),
+                 .inputs = {activation_backward_reads_y(activation.kind) ? operand(y) : normalised, fused.dy},
+                 .outputs = {fused.dy.desc}})
+                .outputs[0]);
+        const Result reduced = compute(reduce(plain, sums, {})), by_fused = compute(reduce(fused, sums, {}));
+        for (int i = 0; i < 3; ++i) expect_close(by_fused.outputs[i], reduced.outputs[i], 2e-5, "sums");
+        const Tensor dsums = operand(reduced.outputs[0]);
+        expect_close(compute(backward(fused, sums, fused.dy, dsums)).outputs[0],
+                     compute(backward(plain, sums, plain.dy, dsums)).outputs[0], 2e-5, "dx");
       }
 }
 
@@ -376,6 +424,15 @@ TEST(BatchNorm, RefusesABackwardThatCannotKnowTheGradient) {
   EXPECT_THROW(require_batch_norm_flags("test", {.relu = true, .residual = true}), std::invalid_argument);
   EXPECT_THROW(require_batch_norm_flags("test", {.second_gradient = true}), std::invalid_argument);
   EXPECT_THROW(require_batch_norm_flags("test", {.relu = true, .relu_mask = true}), std::invalid_argument);
+  for (BatchNormProblem problem : {BatchNormProblem{.relu = true}, BatchNormProblem{.residual = true},
+                                   BatchNormProblem{.residual = true, .write_gradient = true}}) {
+    EXPECT_NO_THROW(require_batch_norm_flags("test", problem));
+    problem.activation = ActivationProblem{};
+    EXPECT_THROW(require_batch_norm_flags("test", problem), std::invalid_argument);
+    EXPECT_THROW(require_batch_norm_activation("test", problem), std::invalid_argument);
+  }
+  EXPECT_THROW(require_batch_norm_activation("test", {.activation = ActivationProblem{.min = 1, .max = 1}}),
+               std::invalid_argument);
   EXPECT_NO_THROW(require_batch_norm_flags("test", {.relu = true, .residual = true, .write_gradient = true}));
 }
 

@@ -11,6 +11,7 @@ kernels::BatchNormProblem BatchNorm::problem(const Emitter& emitter) const {
   problem.epsilon = epsilon;
   problem.momentum = momentum;
   problem.relu = relu;
+  problem.activation = activation;
   problem.residual = emitter.input_count() == 2;
   problem.synchronised = emitter.options().synchronised_batch_norm;
   return problem;
@@ -24,8 +25,9 @@ void BatchNorm::forward(Emitter& emitter) const {
   std::vector<TensorId> inputs{emitter.input(), emitter.parameter("weight"), emitter.parameter("bias"),
                                emitter.state("running_mean"), emitter.state("running_var")};
   if (norm.residual) inputs.push_back(emitter.input(1));
-  if (!emitter.options().training || is_frozen(emitter))
+  if (!emitter.options().training)
     return emitter.append(BatchNormInference{norm}, inputs, {emitter.output()});
+  if (is_frozen(emitter)) return forward_of_frozen(emitter, norm, inputs);
   const TensorId sums = emitter.new_tensor("sums", {2, emitter.shape(emitter.input())[1]}, DType::f64);
   emitter.save("sums", sums);
   emitter.append(BatchNormStatistics{norm}, {emitter.input()}, {sums});
@@ -34,9 +36,27 @@ void BatchNorm::forward(Emitter& emitter) const {
   emitter.append(BatchNormForward{norm}, inputs, {emitter.output()});
 }
 
+// An activation that backward must differentiate gets a node of its own.
+void BatchNorm::forward_of_frozen(Emitter& emitter, kernels::BatchNormProblem norm,
+                                  const std::vector<TensorId>& inputs) const {
+  if (!activation) return emitter.append(BatchNormInference{norm}, inputs, {emitter.output()});
+  norm.activation.reset();
+  const TensorId normalised = emitter.new_tensor("normalised", emitter.shape(emitter.output()));
+  emitter.save("normalised", normalised);
+  emitter.append(BatchNormInference{norm}, inputs, {normalised});
+  emitter.append(ActivationForward{*activation}, {normalised}, {emitter.output()});
+}
+
 // With running statistics y is an affine map of x: dx = gamma invstd g.
 void BatchNorm::backward_of_frozen(Emitter& emitter) const {
-  const TensorId gradient = relu ? gradient_before_relu(emitter) : emitter.output_gradient();
+  TensorId gradient = relu ? gradient_before_relu(emitter) : emitter.output_gradient();
+  if (activation) {
+    const TensorId dy = gradient;
+    const TensorId known =
+        activation_backward_reads_y(activation->kind) ? emitter.output() : emitter.saved("normalised");
+    gradient = emitter.new_tensor("activation_gradient", emitter.shape(dy), DType::f32, emitter.output());
+    emitter.append(ActivationBackward{*activation}, {known, dy}, {gradient});
+  }
   if (emitter.input_count() == 2 && emitter.wants_gradient(1)) emitter.contribute(1, gradient);
   if (!emitter.wants_gradient(0)) return;
   kernels::BatchNormProblem norm;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -23,6 +24,54 @@ void let_sum(Node& node, TensorId sums) {
   node.outputs.push_back(sums);
 }
 
+// Says for which tensors batch norm's sums are known or can be, as the nodes are visited in order.
+class KnownSums {
+ public:
+  explicit KnownSums(StepGraph& graph) : graph_(graph) {}
+
+  void visit(std::size_t index) {
+    const Node& node = graph_.nodes[index];
+    if (node.is<BatchNormStatistics>()) sums_[node.inputs[0]] = node.outputs[0];
+    if (can_sum(node)) writer_[node.outputs[0]] = index;
+    if (node.is<Conv2dForward>() && node.outputs.size() == 2) sums_[node.outputs[0]] = node.outputs[1];
+    if (node.is<AddForward>() && node.outputs.size() == 2) sums_[node.outputs[0]] = node.outputs[1];
+  }
+  bool reach(TensorId tensor) const { return sums_.contains(tensor) || writer_.contains(tensor); }
+  TensorId of(TensorId tensor) {
+    if (const auto found = sums_.find(tensor); found != sums_.end()) return found->second;
+    Node& node = graph_.nodes[writer_.at(tensor)];
+    const auto sums = static_cast<TensorId>(graph_.tensors.size());
+    graph_.tensors.push_back({node.layer + "/sums",
+                              TensorRole::activation,
+                              kernels::DType::f64,
+                              {2, graph_.tensors[tensor].shape[1]}});
+    let_sum(node, sums);
+    return sums_[tensor] = sums;
+  }
+
+ private:
+  StepGraph& graph_;
+  std::map<TensorId, TensorId> sums_;
+  std::map<TensorId, std::size_t> writer_;
+};
+
+// The sums over a concatenation are those over its parts, one after the other.
+void join_sums_of_parts(StepGraph& graph) {
+  KnownSums known(graph);
+  std::map<TensorId, std::size_t> joined;  // concatenations, by their outputs
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    Node& node = graph.nodes[i];
+    if (node.is<ConcatForward>()) joined[node.outputs[0]] = i;
+    known.visit(i);
+    if (!node.is<BatchNormStatistics>() || !joined.contains(node.inputs[0])) continue;
+    const std::vector<TensorId> parts = graph.nodes[joined[node.inputs[0]]].inputs;
+    if (!std::ranges::all_of(parts, [&](TensorId part) { return known.reach(part); })) continue;
+    node.op = ConcatForward{};
+    node.inputs.clear();
+    for (const TensorId part : parts) node.inputs.push_back(known.of(part));
+  }
+}
+
 }  // namespace
 
 void fuse_statistics(StepGraph& graph) {
@@ -39,6 +88,8 @@ void fuse_statistics(StepGraph& graph) {
   std::erase_if(graph.nodes, [&](const Node& node) {
     return node.is<BatchNormStatistics>() && written.contains(node.outputs[0]);
   });
+  // Sums that are reduced over all ranks are not those of this rank's parts.
+  if (std::ranges::none_of(graph.nodes, &Node::is<AllReduce>)) join_sums_of_parts(graph);
 }
 
 }  // namespace convoy::app

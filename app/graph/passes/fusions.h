@@ -10,7 +10,8 @@ namespace convoy::app {
 // zeros and adding them. The results keep their bits.
 void join_slice_gradients(StepGraph& graph);
 
-// Lets convolutions and additions also write the sums that the batch norm after them needs.
+// Lets convolutions and additions also write the sums that the batch norm after them needs. The
+// sums over a concatenation are put together from those of its parts.
 void fuse_statistics(StepGraph& graph);
 
 // Lets a convolution whose input is the output of a ReLU write the gradient before that ReLU.

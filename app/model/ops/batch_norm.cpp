@@ -24,6 +24,9 @@ std::vector<ParameterSpec> BatchNorm::states(Shapes inputs) const {
           {"running_var", {inputs[0][1]}, Initializer::constant(1), false}};
 }
 
-std::string BatchNorm::attributes() const { return relu ? "relu" : ""; }
+std::string BatchNorm::attributes() const {
+  if (activation) return kernels::name_of(activation->kind);
+  return relu ? "relu" : "";
+}
 
 }  // namespace convoy::app

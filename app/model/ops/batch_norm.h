@@ -1,6 +1,7 @@
 // Batch normalisation layer (Ioffe & Szegedy 2015) over the channels of [N, C, H, W]. fuse() may
-// give it a second input, a residual that is added to the result, and a ReLU after that. If weight
-// and bias are frozen, training uses the running statistics and leaves them as they are.
+// give it a second input, a residual that is added to the result, and a ReLU after that; or another
+// activation and no second input. If weight and bias are frozen, training uses the running
+// statistics and leaves them as they are.
 #pragma once
 
 #include "app/model/layer.h"
@@ -21,18 +22,23 @@ struct BatchNorm {
   double epsilon = 1e-5;
   double momentum = 0.1;       // weight of the batch in the running statistics
   double initial_scale = 1.0;  // 0 makes a residual block start as the identity
-  bool relu = false;           // set by fuse()
+  bool relu = false;           // set by fuse(), as is the next
+  std::optional<kernels::ActivationProblem> activation = std::nullopt;
 
   Shape infer(Shapes inputs) const;
   std::vector<ParameterSpec> parameters(Shapes inputs) const;
   std::vector<ParameterSpec> states(Shapes inputs) const;
-  double flops(Shapes inputs) const { return 7.0 * static_cast<double>(inputs[0].elements()); }
+  double flops(Shapes inputs) const {
+    return (activation ? 11.0 : 7.0) * static_cast<double>(inputs[0].elements());
+  }
   std::string attributes() const;
   void forward(Emitter& emitter) const;
   void backward(Emitter& emitter) const;
 
  private:
   kernels::BatchNormProblem problem(const Emitter& emitter) const;
+  void forward_of_frozen(Emitter& emitter, kernels::BatchNormProblem norm,
+                         const std::vector<int>& inputs) const;
   void backward_of_frozen(Emitter& emitter) const;
 };
 

@@ -1,6 +1,7 @@
 // The depthwise engine's host code: which tasks it takes, the shape of its blocks, and the sums of
 // what blocks leave.
 #include "kernels/conv2d/cuda/depthwise.h"
+#include "kernels/conv2d/cuda/depthwise_products.h"
 #include "kernels/conv2d/cuda/depthwise_tiles.h"
 #include "kernels/device/cuda_column_sums.cuh"
 #include "kernels/gemm/rungs.h"
@@ -89,17 +90,22 @@ bool prefers_tiles(const Task& task) {
 }
 
 // product.tile of plans.
-constexpr int kStrips = 0, kTiles = 1;
+constexpr int kStrips = 0, kTiles = 1, kProducts = 2;
 
 std::vector<Plan> depthwise_candidates(const Task& task) {
   Plan strips{Engine::depthwise, {}, partial_bytes(task, call_of(task).row_blocks)};
   strips.product.tile = kStrips;
   strips.fuses_extra = task.has_extra() && !task.input_norm;
-  if (!tiles::suit(task)) return {strips};
-  Plan tiles = strips;
-  tiles.product.tile = kTiles;
-  tiles.workspace_bytes = partial_bytes(task, tiles::call_of(task).row_blocks);
-  return prefers_tiles(task) ? std::vector{tiles, strips} : std::vector{strips, tiles};
+  std::vector<Plan> plans{strips};
+  const auto add = [&](int tile, int row_blocks, bool preferred) {
+    Plan plan = strips;
+    plan.product.tile = tile;
+    plan.workspace_bytes = partial_bytes(task, row_blocks);
+    plans.insert(preferred ? plans.begin() : plans.end(), plan);
+  };
+  if (tiles::suit(task)) add(kTiles, tiles::call_of(task).row_blocks, prefers_tiles(task));
+  if (products::suit(task)) add(kProducts, products::call_of(task).row_blocks, task.geometry.r > 3);
+  return plans;
 }
 
 // A block adds the partial sums of 32 channels at one tap: [parts][taps][channels] to
@@ -148,13 +154,12 @@ Launch bind_tiles(const Task& task, const Buffers& b) {
   };
 }
 
-Launch bind_strips(const Task& task, const Buffers& b) {
-  DepthwiseCall call = with_buffers(call_of(task), task, b);
+// Strips and products.
+template <typename Call>
+Launch bind_call(Call call, void (*start)(const Call&, bool, cudaStream_t), const Task& task,
+                 const Buffers& b) {
   call.far_in = b.dy;
   const bool weights = task.direction == Direction::backward_weights;
-  const auto start = call.filter == 3   ? start_depthwise<3>
-                     : call.filter == 5 ? start_depthwise<5>
-                                        : start_depthwise<7>;
   return [=, sums = task.statistics](Stream stream) {
     start(call, sums, stream.get());
     if (weights)
@@ -165,7 +170,26 @@ Launch bind_strips(const Task& task, const Buffers& b) {
   };
 }
 
+Launch bind_strips(const Task& task, const Buffers& b) {
+  const int filter = task.geometry.r;
+  return bind_call(with_buffers(call_of(task), task, b),
+                   filter == 3   ? start_depthwise<3>
+                   : filter == 5 ? start_depthwise<5>
+                                 : start_depthwise<7>,
+                   task, b);
+}
+
+Launch bind_products(const Task& task, const Buffers& b) {
+  const int filter = task.geometry.r;
+  return bind_call(with_buffers(products::call_of(task), task, b),
+                   filter == 3   ? products::start<3>
+                   : filter == 5 ? products::start<5>
+                                 : products::start<7>,
+                   task, b);
+}
+
 Launch bind_depthwise(const Task& task, const Plan& plan, const Buffers& b) {
+  if (plan.product.tile == kProducts) return bind_products(task, b);
   return plan.product.tile == kTiles ? bind_tiles(task, b) : bind_strips(task, b);
 }
 

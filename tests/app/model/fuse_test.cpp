@@ -21,10 +21,10 @@ struct Expected {
 };
 
 // ReLUs after linear layers and additions without a ReLU after them (pre-activation) remain.
-constexpr Expected kFusedZoo[] = {{"linear", 0, 0},         {"mlp", 2, 0},      {"lenet", 1, 0},
-                                  {"cifar10_quick", 0, 0},  {"alexnet", 2, 0},  {"vgg16", 2, 0},
-                                  {"googlenet", 0, 0},      {"resnet18", 0, 0}, {"resnet152", 0, 0},
-                                  {"resnet50_cifar", 0, 0}, {"wrn28_10", 0, 12}};
+constexpr Expected kFusedZoo[] = {{"linear", 0, 0},         {"mlp", 2, 0},       {"lenet", 1, 0},
+                                  {"cifar10_quick", 0, 0},  {"alexnet", 2, 0},   {"vgg16", 2, 0},
+                                  {"googlenet", 0, 0},      {"resnet18", 0, 0},  {"resnet152", 0, 0},
+                                  {"resnet50_cifar", 0, 0}, {"wrn28_10", 0, 12}, {"mobilenet_v2", 0, 10}};
 
 TEST(FusedZoo, AbsorbsRelusAndSums) {
   for (const Expected& expected : kFusedZoo) {
@@ -32,6 +32,7 @@ TEST(FusedZoo, AbsorbsRelusAndSums) {
     const Network network = make_network(expected.name, {1, 3, 224, 224}, 10), fused = fuse(network);
     EXPECT_EQ(count<Relu>(fused), expected.relus);
     EXPECT_EQ(count<Add>(fused), expected.adds);
+    EXPECT_EQ(count<Activation>(fused), 0);
     EXPECT_EQ(count<BatchNorm>(fused), count<BatchNorm>(network));
     EXPECT_EQ(count<Conv2d>(fused), count<Conv2d>(network));
     EXPECT_EQ(fuse(fused).layers().size(), fused.layers().size()) << "a second pass found something to do";
@@ -74,6 +75,37 @@ TEST_F(Fuse, ResidualAndReluBecomeOneBatchNorm) {
   EXPECT_TRUE(std::get<BatchNorm>(layer.op).relu);
   EXPECT_EQ(layer.inputs, (std::vector<LayerId>{1, 0}))
       << "the normalised tensor comes first, then the residual";
+}
+
+TEST_F(Fuse, AnActivationMovesIntoTheBatchNormBeforeIt) {
+  using kernels::ActivationKind;
+  const LayerId norm = network_.add("norm", BatchNorm{}, network_.input());
+  const LayerId relu6 = network_.add("relu6", Activation::relu6(), norm);
+  const LayerId silu = network_.add("silu", Activation::of(ActivationKind::silu), relu6);
+  const LayerId read_twice = network_.add("norm2", BatchNorm{}, silu);
+  const LayerId swish = network_.add("swish", Activation::of(ActivationKind::hard_swish), read_twice);
+  network_.add("relu", Relu{}, network_.add("sum", Add{}, {swish, read_twice}));
+  const Network fused = fuse(network_);
+  ASSERT_EQ(fused.layers().size(), network_.layers().size() - 1);
+  const auto& activation = std::get<BatchNorm>(find(fused, "norm").op).activation;
+  ASSERT_TRUE(activation.has_value());
+  EXPECT_EQ(activation->kind, ActivationKind::clip);
+  EXPECT_EQ(activation->max, 6);
+  EXPECT_FALSE(std::get<BatchNorm>(find(fused, "norm2").op).activation);
+  EXPECT_EQ(fuse(fused).layers().size(), fused.layers().size());
+}
+
+TEST_F(Fuse, LeavesWhatComesAfterABatchNormWithAnActivation) {
+  const LayerId norm =
+      network_.add("norm", BatchNorm{.activation = kernels::ActivationProblem{}}, network_.input());
+  network_.add("relu", Relu{}, norm);
+  const LayerId norm2 =
+      network_.add("norm2", BatchNorm{.activation = kernels::ActivationProblem{}}, network_.input());
+  network_.add("silu", Activation::of(kernels::ActivationKind::silu), norm2);
+  const LayerId norm3 =
+      network_.add("norm3", BatchNorm{.activation = kernels::ActivationProblem{}}, network_.input());
+  network_.add("relu3", Relu{}, network_.add("sum", Add{}, {norm3, network_.input()}));
+  EXPECT_EQ(fuse(network_).layers().size(), network_.layers().size());
 }
 
 TEST_F(Fuse, ReluMovesAfterTheMaxPoolAndIntoIt) {

@@ -135,4 +135,21 @@ inline Network auxiliary() {
   return net;
 }
 
+// Layers that each read all earlier ones, as in DenseNet: the sums over a concatenation are those
+// of its parts, but for the last, where a pool gives one part.
+inline Network dense() {
+  Network net("dense", {4, 3, 6, 5});
+  LayerId last =
+      net.add("pool", Pool::max(3, 1, 1), net.add("stem", Conv2d::square(6, 3, 1, 1), net.input()));
+  for (const std::string name : {"a", "b"}) {
+    const LayerId norm = net.add(name + ".relu", Relu{}, net.add(name + ".bn", BatchNorm{}, last));
+    last = net.add(name + ".concat", Concat{}, {last, net.add(name, Conv2d::square(4, 3, 1, 1), norm)});
+  }
+  last = net.add("relu", Relu{}, net.add("bn", BatchNorm{}, last));
+  last = net.add("concat", Concat{}, {net.add("average", Pool::average(3, 1, 1), last), last});
+  last = net.add("last.bn", BatchNorm{}, last);
+  net.add("flatten", Flatten{}, net.add("global", Pool::global(), last));
+  return net;
+}
+
 }  // namespace convoy::app

@@ -344,7 +344,7 @@ TEST(TrainOptions, JsonKeepsItsKeysAndValues) {
       R"("checkpoint-every-epochs":1,"checkpoint-every-steps":7,"classes":10,"clip-gradient-norm":1.0,)"
       R"("color-jitter":[0.4,0.4,0.4,0.1],"crop-padding":0,"cutmix":0.0,"cutout":0,"data":"d.h5",)"
       R"("data-on-device":false,"drop-path":-1.0,"ema":0.9,"epochs":1,"epsilon":1e-08,"eval-every":1,"feed":"scatter",)"
-      R"("final-learning-rate":0.0,"flip":true,"gamma":0.1,"global-batch":32,"keep-checkpoints":3,)"
+      R"("final-learning-rate":0.0,"flip":true,"freeze":[],"freeze-batch-norm":false,"gamma":0.1,"global-batch":32,"keep-checkpoints":3,)"
       R"("label-smoothing":0.1,"lanes":3,"learning-rate":0.1,"limit-test":0,"limit-train":0,"log-every":10,"loss-weights":[],)"
       R"("memory-limit":1073741824,"milestones":[],"mixup":0.0,"model":"wrn10_1","momentum":0.9,)"
       R"("nesterov":false,"one-cycle-anneal":"linear","one-cycle-final-division":10000.0,)"

@@ -43,13 +43,34 @@ TEST(FuseStatistics, EveryConvolutionAndSumBeforeABatchNormWritesItsSums) {
     }
 }
 
+TEST(FuseStatistics, SumsOverAConcatenationAreThoseOfItsParts) {
+  StepGraph graph = build_step_graph(fuse(dense()), {});
+  fuse_statistics(graph);
+  std::vector<std::string> read;
+  for (const Node& node : graph.nodes)
+    if (node.is<BatchNormStatistics>()) read.push_back(node.layer);
+  EXPECT_EQ(read, (std::vector<std::string>{"a.bn", "last.bn"})) << "over the outputs of pools";
+}
+
+TEST(FuseStatistics, ReducedSumsAreNotJoined) {
+  GraphOptions options;
+  options.ranks = 2;
+  options.synchronised_batch_norm = true;
+  StepGraph graph = build_step_graph(fuse(dense()), options);
+  fuse_statistics(graph);
+  EXPECT_EQ(std::ranges::count_if(graph.nodes, &Node::is<BatchNormStatistics>), 4);
+}
+
 TEST(FuseStatistics, GradientsStayTheSame) {
-  GraphRunner plain(fuse(residual()), {});
-  GraphRunner fused(fuse(residual()), {}, kernels::Backend::reference, Placement::planned, fuse_statistics);
-  EXPECT_NEAR(fused.run(), plain.run(), 1e-6);
-  const auto expected = plain.gradients(), actual = fused.gradients();
-  for (const auto& [name, values] : expected)
-    for (std::size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(actual.at(name)[i], values[i], 1e-5) << name;
+  for (const Network& network : {residual(), dense()}) {
+    GraphRunner plain(fuse(network), {});
+    GraphRunner fused(fuse(network), {}, kernels::Backend::reference, Placement::planned, fuse_statistics);
+    EXPECT_NEAR(fused.run(), plain.run(), 1e-6);
+    const auto expected = plain.gradients(), actual = fused.gradients();
+    for (const auto& [name, values] : expected)
+      for (std::size_t i = 0; i < values.size(); ++i)
+        EXPECT_NEAR(actual.at(name)[i], values[i], 1e-5) << name;
+  }
 }
 
 }  // namespace
