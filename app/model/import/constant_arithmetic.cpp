@@ -40,6 +40,11 @@ float real_result(const std::string& op, float a, float b) {
   return std::pow(a, b);
 }
 
+std::int64_t to_integer(float value) {
+  constexpr float kMost = 9e18f;
+  return std::isnan(value) ? 0 : static_cast<std::int64_t>(std::clamp(value, -kMost, kMost));
+}
+
 }  // namespace
 
 const Constant& need(const FileNode& node, const Inputs& inputs, std::size_t index) {
@@ -120,11 +125,6 @@ std::optional<Constant> unary(const FileNode& node, const Inputs& inputs) {
             : node.op == "Floor" ? std::floor(value)
                                  : std::ceil(value);
   return Constant::of_reals(result.dims, std::move(values));
-}
-
-std::int64_t to_integer(float value) {
-  constexpr float kMost = 9e18f;
-  return std::isnan(value) ? 0 : static_cast<std::int64_t>(std::clamp(value, -kMost, kMost));
 }
 
 std::optional<Constant> cast(const FileNode& node, const Inputs& inputs) {
