@@ -41,12 +41,13 @@ Network make_evaluated_network(const EvaluateOptions& options, const Dataset& da
   const data::ImageShape image = dataset.input_shape();
   const Shape input{capacity, image.channels, image.height, image.width};
   const std::string& model = options.run.model;
-  if (!options.checkpoint.empty()) return make_network(model, input, dataset.classes());
+  if (!options.checkpoint.empty())
+    return with_outputs(make_network(model, input, dataset.classes()), options.run.loss_weights.size());
   const ModelFile file(model);
   if (file.classes() != dataset.classes())
     throw std::runtime_error(fmt::format("{}: found {} classes, but {} is for {}", options.run.data,
                                          dataset.classes(), model, file.classes()));
-  return file.network(input, file.classes());
+  return with_outputs(file.network(input, file.classes()), 0);
 }
 
 StepOptions step_options_of(const EvaluateOptions& options, const Dataset& dataset, std::int64_t capacity) {
@@ -85,6 +86,7 @@ void take_over(TrainOptions& run, const CheckpointState& state, const std::strin
   const TrainOptions saved = options_from_json(nlohmann::json::parse(state.options_json), file);
   run.model = state.model;
   run.size = saved.size;
+  run.loss_weights = saved.loss_weights;
   run.test_resize = saved.test_resize;
   run.classes = state.classes;
   run.seed = static_cast<std::int64_t>(state.seed);

@@ -55,7 +55,7 @@ void print_json(const Network& network) {
   const LayerRow total = total_of(rows);
   fmt::print("{}\n", nlohmann::json({{"model", network.name()},
                                      {"input", shape_json(network.shape(network.input()))},
-                                     {"classes", network.layers().back().output[1]},
+                                     {"classes", network.shape(network.outputs()[0])[1]},
                                      {"layers", layers},
                                      {"tensors", tensors_json(network)},
                                      {"parameters", total.parameters},

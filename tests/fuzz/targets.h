@@ -22,6 +22,7 @@ struct Target {
 // image: regions of JPEG and PNG files; store: HDF5 files of encoded images; archive: listing,
 // links and layouts of tar and zip archives; webdataset: shards and their labels; csv; records: IDX
 // and CIFAR files; devkit: MATLAB files; convert: whole conversions of archives; safetensors: weights.
+// The program model_fuzz has a list of its own: onnx, model files.
 const std::vector<Target>& targets();
 
 // Only std::runtime_error is an answer to a bad file; anything else ends the program.
@@ -42,5 +43,7 @@ bool run_store(std::span<const std::uint8_t> input);
 std::vector<Bytes> store_seeds();
 bool run_safetensors(std::span<const std::uint8_t> input);
 std::vector<Bytes> safetensors_seeds();
+bool run_onnx(std::span<const std::uint8_t> input);
+std::vector<Bytes> onnx_seeds();
 
 }  // namespace convoy::data::fuzz

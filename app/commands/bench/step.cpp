@@ -179,7 +179,7 @@ void bench_step(BenchStepOptions options) {
   });
   run_on_all_ranks(ranks, [&] {
     const Network network = make_network({options.model, options.batch, 0, options.size, options.classes});
-    classes = network.layers().back().output[1];
+    classes = network.shape(network.outputs()[0])[1];
     options.size = network.shape(network.input())[2];
     steps = compile_steps(network, step_options_of(options), {collectives.get(), collectives.get(), nullptr});
   });

@@ -7,25 +7,10 @@
 #include <functional>
 #include <numeric>
 
+#include "app/model/import/constant_arithmetic.h"
+
 namespace convoy::app::onnx_import {
 namespace {
-
-using Inputs = std::vector<const Constant*>;
-
-constexpr std::int64_t kMostComputed = 1 << 16;  // elements: shapes are small
-
-const Constant& need(const FileNode& node, const Inputs& inputs, std::size_t index) {
-  if (index >= inputs.size() || inputs[index] == nullptr) node.fail(fmt::format("lacks its input {}", index));
-  return *inputs[index];
-}
-
-std::int64_t computed_elements(const FileNode& node, const Dims& dims) {
-  const std::int64_t count = elements_of(dims);
-  if (count > kMostComputed)
-    node.fail(
-        fmt::format("makes a constant of {}, expected at most {} elements", to_string(dims), kMostComputed));
-  return count;
-}
 
 // Makes a tensor whose element i is element from(i) of `source`.
 template <typename From>
@@ -56,130 +41,10 @@ Dims strides_of(const Dims& dims) {
   return strides;
 }
 
-Dims broadcast_dims(const FileNode& node, const Dims& a, const Dims& b) {
-  Dims dims(std::max(a.size(), b.size()), 1);
-  for (std::size_t i = 0; i < dims.size(); ++i) {
-    const auto extent = [&](const Dims& of) {
-      return i < dims.size() - of.size() ? 1 : of[i - (dims.size() - of.size())];
-    };
-    const std::int64_t x = extent(a), y = extent(b);
-    if (x != y && x != 1 && y != 1)
-      node.fail(fmt::format("combines the shapes {} and {}", to_string(a), to_string(b)));
-    dims[i] = x == 1 ? y : x;
-  }
-  return dims;
-}
-
-// Returns the index into a tensor of dims `of` for element i of one of dims `to`.
-std::int64_t broadcast_index(std::int64_t i, const Dims& to, const Dims& of) {
-  std::int64_t index = 0, stride = 1;
-  for (std::size_t axis = to.size(), left = of.size(); axis-- > 0;) {
-    const std::int64_t at = i % to[axis];
-    i /= to[axis];
-    if (left == 0) continue;
-    if (of[--left] > 1) index += at * stride;
-    stride *= of[left];
-  }
-  return index;
-}
-
 Constant expanded(const FileNode& node, const Constant& from, const Dims& target) {
   const Dims dims = broadcast_dims(node, from.dims, target);
   computed_elements(node, dims);
   return picked(from, dims, [&](std::int64_t i) { return broadcast_index(i, dims, from.dims); });
-}
-
-// Integers wrap as they do on every machine, without undefined behaviour.
-std::int64_t integer_result(const FileNode& node, std::int64_t a, std::int64_t b) {
-  const auto ua = static_cast<std::uint64_t>(a), ub = static_cast<std::uint64_t>(b);
-  const std::string& op = node.op;
-  if (op == "Add") return static_cast<std::int64_t>(ua + ub);
-  if (op == "Sub") return static_cast<std::int64_t>(ua - ub);
-  if (op == "Mul") return static_cast<std::int64_t>(ua * ub);
-  if (op == "Min") return std::min(a, b);
-  if (op == "Max") return std::max(a, b);
-  if (op == "Equal") return a == b ? 1 : 0;
-  if (op == "Greater") return a > b ? 1 : 0;
-  if (op == "Less") return a < b ? 1 : 0;
-  if (b == 0 || b == -1) {
-    if (b == 0) node.fail("divides by zero");
-    return op == "Mod" ? 0 : static_cast<std::int64_t>(0 - ua);
-  }
-  if (op == "Div") return a / b;
-  return a % b != 0 && (a < 0) != (b < 0) ? a % b + b : a % b;  // Mod has the divisor's sign
-}
-
-float real_result(const std::string& op, float a, float b) {
-  if (op == "Add") return a + b;
-  if (op == "Sub") return a - b;
-  if (op == "Mul") return a * b;
-  if (op == "Div") return a / b;
-  if (op == "Min") return std::min(a, b);
-  if (op == "Max") return std::max(a, b);
-  return std::pow(a, b);
-}
-
-std::optional<Constant> binary(const FileNode& node, const Inputs& inputs) {
-  const Constant &a = need(node, inputs, 0), &b = need(node, inputs, 1);
-  if (inputs.size() != 2 || a.is_integer != b.is_integer) return std::nullopt;
-  // Weights are trained as they are: no expression of them becomes one.
-  if (!a.is_integer && ((!a.name.empty() && a.size() > 1) || (!b.name.empty() && b.size() > 1)))
-    return std::nullopt;
-  const bool for_integers = node.op != "Pow",
-             for_reals = node.op != "Mod" && node.op != "Equal" && node.op != "Greater" && node.op != "Less";
-  if (a.is_integer ? !for_integers : !for_reals) return std::nullopt;
-  const Dims dims = broadcast_dims(node, a.dims, b.dims);
-  std::vector<std::int64_t> integers;
-  std::vector<float> reals;
-  for (std::int64_t i = 0, count = computed_elements(node, dims); i < count; ++i) {
-    const auto x = static_cast<std::size_t>(broadcast_index(i, dims, a.dims));
-    const auto y = static_cast<std::size_t>(broadcast_index(i, dims, b.dims));
-    if (a.is_integer)
-      integers.push_back(integer_result(node, a.integers[x], b.integers[y]));
-    else
-      reals.push_back(real_result(node.op, (*a.reals)[x], (*b.reals)[y]));
-  }
-  return a.is_integer ? Constant::of_integers(dims, integers) : Constant::of_reals(dims, reals);
-}
-
-std::optional<Constant> unary(const FileNode& node, const Inputs& inputs) {
-  Constant result = need(node, inputs, 0);
-  if (!result.is_integer && !result.name.empty() && result.size() > 1) return std::nullopt;
-  if (result.is_integer) {
-    if (node.op != "Neg") return std::nullopt;
-    for (std::int64_t& value : result.integers)
-      value = static_cast<std::int64_t>(0 - static_cast<std::uint64_t>(value));
-    return result;
-  }
-  std::vector<float> values = *result.reals;
-  for (float& value : values)
-    value = node.op == "Neg"     ? -value
-            : node.op == "Sqrt"  ? std::sqrt(value)
-            : node.op == "Floor" ? std::floor(value)
-                                 : std::ceil(value);
-  return Constant::of_reals(result.dims, std::move(values));
-}
-
-std::int64_t to_integer(float value) {
-  constexpr float kMost = 9e18f;
-  return std::isnan(value) ? 0 : static_cast<std::int64_t>(std::clamp(value, -kMost, kMost));
-}
-
-std::optional<Constant> cast(const FileNode& node, const Inputs& inputs) {
-  constexpr std::int64_t kFloat = 1, kHalf = 10, kDouble = 11, kBfloat = 16;  // TensorProto::DataType
-  const Constant& from = need(node, inputs, 0);
-  const std::int64_t to = node.integer("to", kFloat);
-  const bool to_real = to == kFloat || to == kHalf || to == kDouble || to == kBfloat;
-  if (to_real != from.is_integer) return from;
-  if (!to_real && !from.name.empty() && from.size() > 1) return std::nullopt;
-  std::vector<std::int64_t> integers;
-  std::vector<float> reals;
-  for (std::int64_t i = 0; i < from.size(); ++i)
-    if (to_real)
-      reals.push_back(static_cast<float>(from.at(i)));
-    else
-      integers.push_back(to_integer((*from.reals)[static_cast<std::size_t>(i)]));
-  return to_real ? Constant::of_reals(from.dims, reals) : Constant::of_integers(from.dims, integers);
 }
 
 Constant value_of(const FileNode& node) {
@@ -301,16 +166,15 @@ std::optional<Constant> slice(const FileNode& node, const Inputs& inputs) {
 Constant range(const FileNode& node, const Inputs& inputs) {
   const Constant &start = need(node, inputs, 0), &limit = need(node, inputs, 1),
                  &step = need(node, inputs, 2);
-  if (!start.is_integer || start.size() != 1 || limit.size() != 1 || step.size() != 1)
-    node.fail("expected three integers");
+  for (const Constant* number : {&start, &limit, &step})
+    if (!number->is_integer || number->size() != 1) node.fail("expected three integers");
   const double count = std::ceil((limit.at(0) - start.at(0)) / step.at(0));
-  if (!(count <= kMostComputed)) node.fail("makes too long a range");
+  if (!(count < 65536)) node.fail("makes too long a range");
   std::vector<std::int64_t> values;
-  for (std::int64_t i = 0; i < static_cast<std::int64_t>(count); ++i)
-    values.push_back(integer_result(
-        {{}, "Add", {}, {}, {}, {}, 0}, start.integers[0],
-        static_cast<std::int64_t>(static_cast<std::uint64_t>(i) *
-                                  static_cast<std::uint64_t>(to_integer(static_cast<float>(step.at(0)))))));
+  auto value = static_cast<std::uint64_t>(start.integers[0]);
+  for (std::int64_t i = 0; i < static_cast<std::int64_t>(count);
+       ++i, value += static_cast<std::uint64_t>(step.integers[0]))
+    values.push_back(static_cast<std::int64_t>(value));
   return Constant::of_integers({std::ssize(values)}, values);
 }
 
@@ -321,21 +185,6 @@ Constant reduce_prod(const FileNode& node, const Inputs& inputs) {
   for (const std::int64_t value : from.integers) product *= static_cast<std::uint64_t>(value);
   return Constant::of_integers(node.integer("keepdims", 1) != 0 ? Dims{1} : Dims{},
                                {static_cast<std::int64_t>(product)});
-}
-
-std::optional<Constant> where(const FileNode& node, const Inputs& inputs) {
-  const Constant &condition = need(node, inputs, 0), &yes = need(node, inputs, 1),
-                 &no = need(node, inputs, 2);
-  if (!condition.is_integer || !yes.is_integer || !no.is_integer) return std::nullopt;
-  const Dims dims = broadcast_dims(node, broadcast_dims(node, condition.dims, yes.dims), no.dims);
-  std::vector<std::int64_t> values;
-  for (std::int64_t i = 0, count = computed_elements(node, dims); i < count; ++i) {
-    const Constant& from =
-        condition.integers[static_cast<std::size_t>(broadcast_index(i, dims, condition.dims))] != 0 ? yes
-                                                                                                    : no;
-    values.push_back(from.integers[static_cast<std::size_t>(broadcast_index(i, dims, from.dims))]);
-  }
-  return Constant::of_integers(dims, values);
 }
 
 Constant transpose(const FileNode& node, const Inputs& inputs) {
@@ -418,75 +267,6 @@ const std::map<std::string, Evaluator>& evaluators() {
 std::optional<Constant> evaluate(const FileNode& node, const std::vector<const Constant*>& inputs) {
   const auto found = node.domain.empty() ? evaluators().find(node.op) : evaluators().end();
   return found == evaluators().end() ? std::nullopt : found->second(node, inputs);
-}
-
-std::int64_t axis_of(const FileNode& node, std::int64_t axis, std::int64_t rank) {
-  if (axis < -rank || axis >= rank)
-    node.fail(fmt::format("has axis {}, but a tensor of {} axes", axis, rank));
-  return axis < 0 ? axis + rank : axis;
-}
-
-std::optional<Dims> axes_of(const FileNode& node, const Constant* input) {
-  if (input == nullptr) return node.integers("axes");
-  if (!input->is_integer) node.fail("has axes that are not integers");
-  return input->integers;
-}
-
-Dims reshaped_dims(const FileNode& node, const Dims& from, const Dims& target) {
-  Dims dims = target;
-  std::ptrdiff_t open = -1;
-  std::int64_t known = 1;
-  for (std::size_t i = 0; i < dims.size(); ++i) {
-    if (dims[i] == 0 && node.integer("allowzero", 0) == 0) {
-      if (i >= from.size()) node.fail("keeps an extent that its input does not have");
-      dims[i] = from[i];
-    }
-    if (dims[i] == -1 && open < 0) {
-      open = static_cast<std::ptrdiff_t>(i);
-      continue;
-    }
-    if (dims[i] < 0 || dims[i] > kMostElements || (dims[i] > 0 && known > kMostElements / dims[i]))
-      node.fail(fmt::format("makes the shape {}", to_string(target)));
-    known *= dims[i];
-  }
-  const std::int64_t count = elements_of(from);
-  if (open >= 0) dims[static_cast<std::size_t>(open)] = known > 0 ? count / known : 0;
-  if (elements_of(dims) != count)
-    node.fail(fmt::format("makes the shape {} of {}, which has other elements", to_string(target),
-                          to_string(from)));
-  return dims;
-}
-
-Dims unsqueezed_dims(const FileNode& node, const Dims& from, const Constant* axes) {
-  const auto listed = axes_of(node, axes);
-  if (!listed || std::ssize(*listed) > 8) node.fail("lacks its axes");
-  const auto rank = std::ssize(from) + std::ssize(*listed);
-  std::vector<bool> added(static_cast<std::size_t>(rank), false);
-  for (const std::int64_t axis : *listed) {
-    const auto place = static_cast<std::size_t>(axis_of(node, axis, rank));
-    if (added[place]) node.fail("names an axis twice");
-    added[place] = true;
-  }
-  Dims dims;
-  std::size_t next = 0;
-  for (const bool one : added) dims.push_back(one ? 1 : from[next++]);
-  return dims;
-}
-
-Dims squeezed_dims(const FileNode& node, const Dims& from, const Constant* axes, std::size_t first) {
-  const auto listed = axes_of(node, axes);
-  std::vector<bool> removed(from.size(), false);
-  for (std::size_t i = first; i < from.size() && !listed; ++i) removed[i] = from[i] == 1;
-  for (const std::int64_t axis : listed.value_or(Dims{})) {
-    const auto place = static_cast<std::size_t>(axis_of(node, axis, std::ssize(from)));
-    if (from[place] != 1)
-      node.fail(fmt::format("removes axis {} of {}, which is not of extent 1", axis, to_string(from)));
-    removed[place] = true;
-  }
-  Dims dims;
-  for (std::size_t i = 0; i < from.size(); ++i)
-    if (!removed[i]) dims.push_back(from[i]);
-  return dims;
 }
 
 Constant transposed(const Constant& from, const Dims& order) {

@@ -106,10 +106,12 @@ Network Importer::run() {
     if (node.op == "Constant" || node.op == "Identity") try_constant(node);
   for (const FileNode& node : graph_.nodes)
     if (!done_.contains(&node) && !try_constant(node)) import_node(node);
-  if (graph_.outputs.size() > 1)
-    note(fmt::format("of its {} outputs the first, {}, is the one that is trained", graph_.outputs.size(),
-                     graph_.outputs[0]));
-  output_layer();
+  std::vector<LayerId> outputs;
+  for (const std::string& output : graph_.outputs) outputs.push_back(output_layer(output));
+  for (const LayerId output : outputs)
+    if (shape(output)[1] != shape(outputs[0])[1] || std::ranges::count(outputs, output) > 1)
+      throw std::runtime_error("its outputs are not logits of the same classes");
+  network_->set_outputs(std::move(outputs));
   require_own_names();
   return std::move(*network_);
 }
@@ -125,17 +127,15 @@ void Importer::require_own_names() const {
               fmt::format("layer {}: another parameter has the name '{}'", layer.name, spec.name));
 }
 
-// Makes the file's first output the last layer, [N, classes].
-LayerId Importer::output_layer() {
-  const FileNode reader{{}, "Flatten", {}, {graph_.outputs[0]}, {}, {}, 0};
+// Returns the layer of an output, [N, classes].
+LayerId Importer::output_layer(const std::string& name) {
+  const FileNode reader{{}, "Flatten", {}, {name}, {}, {}, 0};
   const Value& output = activation(reader, 0);
   const auto fail = [&] {
-    throw std::runtime_error(fmt::format("output {}: found the shape {}, expected logits [N, classes]",
-                                         graph_.outputs[0], to_string(output.dims())));
+    throw std::runtime_error(fmt::format("output {}: found the shape {}, expected logits [N, classes]", name,
+                                         to_string(output.dims())));
   };
   if (output.layer == network_->input()) fail();
-  if (output.layer + 1 != std::ssize(network_->layers()))
-    throw std::runtime_error(fmt::format("output {}: is not of the last layer", graph_.outputs[0]));
   const Dims dims = output.dims();
   if (dims.size() < 2 || elements_of(dims) != dims[0] * dims[1] || output.view.place_of(0) != 0) fail();
   if (shape(output.layer).size() == 2) return output.layer;
@@ -286,12 +286,16 @@ LayerId Importer::give_elementwise(const FileNode& node, LayerOp op, const Const
 
 const FileNode* Importer::only_reader(const std::string& value) const {
   const auto found = readers_.find(value);
-  if (found == readers_.end() || found->second.size() != 1 || value == graph_.outputs[0]) return nullptr;
+  if (found == readers_.end() || found->second.size() != 1 || is_output(value)) return nullptr;
   return found->second[0];
 }
 
+bool Importer::is_output(const std::string& value) const {
+  return std::ranges::find(graph_.outputs, value) != graph_.outputs.end();
+}
+
 bool Importer::is_read(const std::string& value) const {
-  return readers_.contains(value) || value == graph_.outputs[0];
+  return readers_.contains(value) || is_output(value);
 }
 
 const Constant* Importer::take_bias(const FileNode& node, int place, int rank, std::int64_t channels) {
@@ -317,7 +321,7 @@ void Importer::give_with_bias(const FileNode& node, Value value) {
 
 bool Importer::is_last(const FileNode& node) const {
   const FileNode* at = &node;
-  while (at != nullptr && at->outputs[0] != graph_.outputs[0]) {
+  while (at != nullptr && !is_output(at->outputs[0])) {
     at = only_reader(at->outputs[0]);
     if (at != nullptr && !changes_shape_only(*at)) return false;
   }

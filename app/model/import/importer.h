@@ -55,7 +55,7 @@ class Importer {
   LayerId give_elementwise(const FileNode& node, LayerOp op, const Constant* weight = nullptr);
 
   // Returns the only node that reads a value and not its shape alone; null if there are more or if it
-  // is the file's output.
+  // is an output of the file.
   const FileNode* only_reader(const std::string& value) const;
   bool is_read(const std::string& value) const;
   // Returns the vector that the node's only reader adds to its output, one value for each of so many
@@ -73,7 +73,8 @@ class Importer {
   void read_input();
   void import_node(const FileNode& node);
   bool try_constant(const FileNode& node);
-  LayerId output_layer();
+  LayerId output_layer(const std::string& name);
+  bool is_output(const std::string& value) const;
   void require_own_names() const;
   std::string layer_name(const FileNode& node, const Constant* weight) const;
   const Value& value(const FileNode& node, std::size_t index) const;

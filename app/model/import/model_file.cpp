@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "app/model/import/importer.h"
 #include "app/model/import/patterns.h"
 #include "app/model/import/structure.h"
@@ -29,6 +31,29 @@ bool looks_folded(const FileGraph& graph) {
   return folded;
 }
 
+Network import_graph(FileGraph graph) {
+  onnx_import::recognise_patterns(graph);
+  onnx_import::Importer importer(graph);
+  Network network = importer.run();
+  for (const std::string& note : importer.notes()) network.note(note);
+  return network;
+}
+
+// Imports all outputs if they are classifiers, else the first one.
+Network import_outputs(FileGraph graph) {
+  const std::vector<std::string> outputs = graph.outputs;
+  if (outputs.size() == 1) return import_graph(std::move(graph));
+  try {
+    return import_graph(graph);
+  } catch (const std::runtime_error& error) {
+    graph.outputs = {outputs[0]};
+    Network network = import_graph(std::move(graph));
+    network.note(fmt::format("of its {} outputs only the first, {}, is taken; the others: {}", outputs.size(),
+                             outputs[0], error.what()));
+    return network;
+  }
+}
+
 Network network_of(FileGraph graph) {
   try {
     if (looks_folded(graph))
@@ -37,10 +62,7 @@ Network network_of(FileGraph graph) {
           "torch.onnx.export(model, images, file, training=torch.onnx.TrainingMode.TRAINING, "
           "do_constant_folding=False, dynamo=False)");
     std::string structure = onnx_import::structure_of(graph);
-    onnx_import::recognise_patterns(graph);
-    onnx_import::Importer importer(graph);
-    Network network = importer.run();
-    for (const std::string& note : importer.notes()) network.note(note);
+    Network network = import_outputs(graph);
     network.set_file_structure(std::move(structure));
     return network;
   } catch (const std::runtime_error& error) {
@@ -52,11 +74,10 @@ bool has_weights(const Layer& layer) {
   return std::holds_alternative<Linear>(layer.op) || std::holds_alternative<Conv2d>(layer.op);
 }
 
-// Returns the layer that makes the logits, with none but layers without parameters after it; -1 if
-// there is no such layer.
-LayerId head_of(const Network& network) {
-  LayerId at = static_cast<LayerId>(network.layers().size()) - 1;
-  while (at > 0) {
+// Returns the layer that makes an output's logits, with none but layers without parameters after it;
+// -1 if there is no such layer.
+LayerId head_of(const Network& network, LayerId output) {
+  for (LayerId at = output; at > 0;) {
     const Layer& layer = network.layers()[static_cast<std::size_t>(at)];
     if (has_weights(layer)) return at;
     if (layer.inputs.size() != 1 || !layer.parameters.empty()) return -1;
@@ -106,12 +127,13 @@ Shape ModelFile::image() const {
   return {input[1], input[2], input[3]};
 }
 
-int ModelFile::classes() const { return static_cast<int>(network_.layers().back().output[1]); }
+int ModelFile::classes() const { return static_cast<int>(network_.shape(network_.outputs()[0])[1]); }
 
 Network ModelFile::network(const Shape& input, int classes) const {
-  const bool new_head = classes != this->classes();
-  const LayerId head = new_head ? head_of(network_) : -1;
-  if (new_head && head < 0)
+  std::vector<LayerId> heads;
+  for (const LayerId output : network_.outputs())
+    if (classes != this->classes()) heads.push_back(head_of(network_, output));
+  if (std::ranges::find(heads, -1) != heads.end())
     throw std::runtime_error(
         fmt::format("{}: found {} classes, but its network is for {} and does not end in a layer that can be "
                     "drawn anew",
@@ -124,7 +146,7 @@ Network ModelFile::network(const Shape& input, int classes) const {
   network.set_file_structure(network_.file_structure());
   for (LayerId id = 1; id < std::ssize(network_.layers()); ++id) {
     const Layer& layer = network_.layers()[static_cast<std::size_t>(id)];
-    if (id == head) {
+    if (std::ranges::find(heads, id) != heads.end()) {
       add_head(network, layer, classes);
       network.note(fmt::format("layer {} is drawn anew: it had {} classes, now {}", layer.name,
                                this->classes(), classes));
@@ -132,6 +154,7 @@ Network ModelFile::network(const Shape& input, int classes) const {
       require_shapes(network, network.layers()[static_cast<std::size_t>(network.append(layer))], image());
     }
   }
+  network.set_outputs(network_.outputs());
   return network;
 }
 

@@ -8,8 +8,10 @@
 namespace convoy::app::onnx_import {
 namespace {
 
-// Returns the number with the decimals that it was written with, before it became a float.
-double as_written(double value) { return std::round(value * 1e9) / 1e9; }
+// Returns the decimal number that a float of a file was before: 0.9 and not 0.8999999762.
+double as_written(double value) { return std::stod(fmt::format("{}", static_cast<float>(value))); }
+
+double without_rounding(double value) { return std::round(value * 1e9) / 1e9; }
 
 void bind_affine(Importer& importer, const FileNode& node, LayerId layer) {
   importer.bind(node, layer, "weight", importer.constant(node, 1));
@@ -47,7 +49,8 @@ void import_batch_norm(Importer& importer, const FileNode& node) {
       node.fail("its statistics are read by another node, which is not supported");
   BatchNorm norm;
   norm.epsilon = as_written(node.real("epsilon", 1e-5));
-  norm.momentum = as_written(1 - node.real("momentum", 0.9));  // ONNX weighs the statistics before
+  norm.momentum =
+      without_rounding(1 - as_written(node.real("momentum", 0.9)));  // ONNX weighs the statistics before
   const LayerId layer = importer.add(node, norm, {input}, &importer.constant(node, 1));
   bind_affine(importer, node, layer);
   importer.bind(node, layer, "running_mean", importer.constant(node, 3));

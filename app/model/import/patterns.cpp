@@ -318,7 +318,7 @@ class Recogniser {
 };
 
 void remove_unused(FileGraph& graph) {
-  std::set<std::string> needed{graph.outputs.front()};
+  std::set<std::string> needed(graph.outputs.begin(), graph.outputs.end());
   std::vector<FileNode> kept;
   for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
     if (std::ranges::none_of(node->outputs,

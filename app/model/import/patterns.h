@@ -12,7 +12,7 @@ namespace convoy::app::onnx_import {
 //   ChannelNorm           {x, weight, bias}, attributes axis and epsilon: layer norm over one axis
 //   GroupNorm             {x, weight, bias}, attributes num_groups and epsilon; as ONNX has it from
 //                         opset 21 on, with a weight for each channel
-// Then removes the nodes that the file's first output does not depend on.
+// Then removes the nodes on which no output of the file depends.
 void recognise_patterns(FileGraph& graph);
 
 }  // namespace convoy::app::onnx_import

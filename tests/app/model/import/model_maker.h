@@ -32,6 +32,7 @@ class ModelMaker {
   }
 
   onnx::ModelProto& model() { return model_; }
+  const onnx::ModelProto& model() const { return model_; }
   onnx::GraphProto& graph() { return *model_.mutable_graph(); }
   void add_output(const std::string& name) { graph().add_output()->set_name(name); }
 

@@ -1,0 +1,29 @@
+// The arithmetic of constants, element by element, and what the evaluation of all operations shares.
+// Internal to the evaluation (constants.h).
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "app/model/import/onnx_file.h"
+
+namespace convoy::app::onnx_import {
+
+using Inputs = std::vector<const Constant*>;  // of a node; null if absent
+
+// Returns an input. Fails if it is absent.
+const Constant& need(const FileNode& node, const Inputs& inputs, std::size_t index);
+// Returns the number of elements. Fails if a computed constant would be larger than shapes are.
+std::int64_t computed_elements(const FileNode& node, const Dims& dims);
+// Returns the extents of a and b combined, as NumPy broadcasts them.
+Dims broadcast_dims(const FileNode& node, const Dims& a, const Dims& b);
+// Returns the index into a tensor of dims `of` for element i of one of dims `to`.
+std::int64_t broadcast_index(std::int64_t i, const Dims& to, const Dims& of);
+
+// Evaluate nodes of two inputs, of one, casts and Where. Nothing if they are not for such constants.
+std::optional<Constant> binary(const FileNode& node, const Inputs& inputs);
+std::optional<Constant> unary(const FileNode& node, const Inputs& inputs);
+std::optional<Constant> cast(const FileNode& node, const Inputs& inputs);
+std::optional<Constant> where(const FileNode& node, const Inputs& inputs);
+
+}  // namespace convoy::app::onnx_import

@@ -1,0 +1,93 @@
+// Jobs whose network is an ONNX file: training, the same bits however a run is split, and a file
+// that changes.
+#include "tests/app/launch/train_job.h"
+#include "tests/app/model/import/model_maker.h"
+
+namespace convoy::test {
+namespace {
+
+using app::onnx_import::ModelMaker;
+
+class ModelFileJob : public TrainJob {
+ protected:
+  // Writes a small network with batch norm and returns the file's name.
+  static std::string write(const std::string& name, std::int64_t stride = 1) {
+    ModelMaker maker({-1, 3, 32, 32});
+    maker.node("Conv", {"x", maker.weight("conv.weight", {8, 3, 3, 3})}, "c",
+               {.lists = {{"pads", {1, 1, 1, 1}}, {"strides", {stride, stride}}}});
+    maker.node("BatchNormalization",
+               {"c", maker.weight("bn.weight", {8}), maker.weight("bn.bias", {8}),
+                maker.weight("bn.mean", {8}), ones(maker)},
+               "b");
+    maker.node("Relu", {"b"}, "r");
+    maker.classify("r", 8);  // 3 classes
+    const std::string path = (folder() / name).string();
+    std::ofstream(path, std::ios::binary) << maker.model().SerializeAsString();
+    return path;
+  }
+  static std::string ones(ModelMaker& maker) {
+    onnx::TensorProto* tensor = maker.initialiser("bn.var", {8}, onnx::TensorProto::FLOAT);
+    for (int i = 0; i < 8; ++i) tensor->add_float_data(1);
+    return "bn.var";
+  }
+};
+
+TEST_F(ModelFileJob, TrainsToTheSameBitsWholeSplitAndResumed) {
+  const std::string file = write("a.onnx");
+  const Outcome whole = run(command(1, train("whole", "--steps 6", file)));
+  ASSERT_EQ(whole.status, 0) << whole.text;
+  EXPECT_NE(whole.text.find("layer fc is drawn anew: it had 3 classes, now 10"), std::string::npos)
+      << whole.text;
+  ASSERT_EQ(run(command(2, train("split", "--steps 6 --partition 2", file))).status, 0);
+  EXPECT_EQ(sha("split"), sha("whole"));
+  ASSERT_EQ(run(command(1, train("part", "--steps 3 --checkpoint-every-steps 3", file))).status, 0);
+  ASSERT_EQ(run(command(1, train("part", "--steps 6 --checkpoint-every-steps 3 --resume", file))).status, 0);
+  EXPECT_EQ(sha("part"), sha("whole"));
+  const Outcome evaluated = run(command(1, "evaluate --checkpoint " + out("whole") + " --data " + data()));
+  EXPECT_EQ(evaluated.status, 0) << evaluated.text;
+}
+
+TEST_F(ModelFileJob, RefusesAFileThatHasChangedAndNamesIt) {
+  const std::string file = write("b.onnx");
+  ASSERT_EQ(run(command(1, train("changed", "--steps 2", file))).status, 0);
+  write("b.onnx", 2);
+  for (const std::string& verb : {train("changed", "--steps 4 --resume", file),
+                                  "evaluate --checkpoint " + out("changed") + " --data " + data()}) {
+    const Outcome refused = run(command(1, verb));
+    EXPECT_EQ(refused.status, 1);
+    EXPECT_NE(refused.text.find(file + ": not the network that "), std::string::npos) << refused.text;
+  }
+}
+
+TEST_F(ModelFileJob, DrawsNewValuesFromTheSeedIfAskedTo) {
+  const std::string file = write("c.onnx");
+  const auto sha_of = [&](const std::string& name, const std::string& flags) {
+    const Outcome trained = run(command(1, train(name, "--steps 1 --learning-rate 1e-9 " + flags, file)));
+    EXPECT_EQ(trained.status, 0) << trained.text;
+    return sha(name);
+  };
+  const std::string values = sha_of("values", ""), drawn = sha_of("drawn", "--reinitialise");
+  EXPECT_NE(values, drawn);
+  EXPECT_EQ(sha_of("drawn2", "--reinitialise"), drawn);
+  const Outcome zoo = run(command(1, train("zoo", "--steps 1 --reinitialise")));
+  EXPECT_EQ(zoo.status, 2);
+}
+
+TEST_F(ModelFileJob, EvaluatesAFileOnlyForItsOwnClasses) {
+  const std::string file = write("d.onnx");
+  const Outcome other = run(command(1, "evaluate --model " + file + " --data " + data()));
+  EXPECT_EQ(other.status, 1);
+  EXPECT_NE(other.text.find("found 10 classes, but " + file + " is for 3"), std::string::npos) << other.text;
+  const std::string three = (folder() / "three.h5").string();
+  ASSERT_EQ(run(std::string(CONVOY_PROGRAM) + " data synth " + three +
+                " --classes 3 --size 32 --train 30 --test 30")
+                .status,
+            0);
+  const Outcome same = run(command(1, "evaluate --json --model " + file + " --data " + three));
+  ASSERT_EQ(same.status, 0) << same.text;
+  EXPECT_NE(same.text.find("\"images\":30"), std::string::npos) << same.text;
+  EXPECT_EQ(run(command(1, "evaluate --data " + three)).status, 2);
+}
+
+}  // namespace
+}  // namespace convoy::test
