@@ -1,6 +1,6 @@
 // Two-dimensional convolution (cross-correlation) of images, with groups, dilation and zero
 // padding. A bracketed operand exists if the condition after its colon holds.
-//   conv2d_forward           {x, weights, [bias]} -> {y, [sums: statistics]}
+//   conv2d_forward           {x, weights, [bias]} -> {y, [sums: statistics and not sums_known]}
 //                            y = [relu](x * weights [+ bias])
 //   conv2d_backward_data     {dy, weights, [x: input_relu],
 //                             [norm_x, norm_sums, gamma, beta, mask, dy2: input_norm]}
@@ -33,6 +33,9 @@ struct Conv2dProblem {
   // forward also writes sums, f64 [2, K]: the batch_norm_statistics of y over the first
   // control->valid samples.
   bool statistics = false;  // only the reference and CUDA support it
+  // With statistics: the sums were written before. forward runs the same kernel again, so y has the
+  // same bits, but has no sums among its outputs.
+  bool sums_known = false;
   // backward_data: x is the output of a ReLU, so dx is the gradient before it, which is 0 where x
   // is not above 0.
   bool input_relu = false;  // only the reference and CUDA support it
@@ -43,6 +46,9 @@ struct Conv2dProblem {
   std::optional<BatchNormProblem> input_norm = std::nullopt;
   bool tf32 = false;  // CUDA may round f32 operands to tf32; host backends do not
 };
+
+// Returns whether forward has sums among its outputs.
+constexpr bool writes_sums(const Conv2dProblem& problem) { return problem.statistics && !problem.sums_known; }
 
 // Returns [N, K, P, Q]. Throws if groups do not divide the channels, or the kernel does not fit.
 Shape conv2d_output_shape(const Conv2dProblem& problem, const Shape& x, const Shape& weights);

@@ -57,9 +57,9 @@ void store(const std::vector<double>& from, float* to) {
 }  // namespace
 
 Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request) {
-  require_counts("conv2d_forward", request, problem.bias ? 3 : 2, problem.statistics ? 2 : 1);
+  require_counts("conv2d_forward", request, problem.bias ? 3 : 2, writes_sums(problem) ? 2 : 1);
   require_row_major("conv2d_forward", request);
-  if (problem.statistics) {
+  if (writes_sums(problem)) {
     require_dtype("conv2d_forward", "sums", request.outputs[1], DType::f64);
     require_shape("conv2d_forward", "sums", request.outputs[1], {2, request.outputs[0].shape[1]});
   }
@@ -75,7 +75,7 @@ Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request) {
     if (problem.relu)
       for (double& value : y) value = value < 0 ? 0 : value;
     store(y, operands.out(0));
-    if (!problem.statistics) return;
+    if (!writes_sums(problem)) return;
     auto* const sums = operands.out<double>(1);
     std::fill_n(sums, 2 * e.k, 0.0);
     for (std::int64_t i = 0; i < operands.control()->valid * e.k * e.p * e.q; ++i) {

@@ -99,7 +99,7 @@ bool conv2d_fuses_input_norm() { return gemm::device_present() && gemm::device_f
 
 Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request) {
   const char* operation = "conv2d_forward";
-  require_counts(operation, request, problem.bias ? 3 : 2, problem.statistics ? 2 : 1);
+  require_counts(operation, request, problem.bias ? 3 : 2, writes_sums(problem) ? 2 : 1);
   TensorDesc &x = request.inputs[0], &weights = request.inputs[1], &y = request.outputs[0];
   for (TensorDesc* desc : {&x, &weights, &y}) require_activation_layout(operation, *desc);
   if (problem.bias) require_bias(operation, request.inputs[2], weights.shape[0]);
@@ -107,21 +107,22 @@ Kernel conv2d_forward(const Conv2dProblem& problem, KernelRequest& request) {
   Task task = task_of(operation, Direction::forward, problem, x.shape, weights.shape, y, type);
   task.relu = problem.relu;
   task.statistics = problem.statistics;
-  if (problem.statistics) {
+  if (writes_sums(problem)) {
     require_layout(operation, request.outputs[1], Layout::row_major);
     require_dtype(operation, "sums", request.outputs[1], DType::f64);
     require_shape(operation, "sums", request.outputs[1], {2, weights.shape[0]});
   }
-  const conv::Plan plan = conv::chosen(task);
+  const conv::Plan plan = conv::chosen(task);  // a plan without statistics could give other bits
+  task.statistics = writes_sums(problem);
   const Kernel convolution = kernel_of(task, plan, [=](conv::Buffers& buffers, const Operands& operands) {
     buffers.images = operands.inputs[0];
     buffers.weights = operands.inputs[1];
     buffers.out = operands.outputs[0];
     if (problem.bias) buffers.bias = static_cast<const float*>(operands.inputs[2]);
-    if (problem.statistics) buffers.sums = static_cast<double*>(operands.outputs[1]);
+    if (task.statistics) buffers.sums = static_cast<double*>(operands.outputs[1]);
     buffers.control = operands.control;
   });
-  return problem.statistics && !plan.fuses_extra ? with_statistics(convolution, request) : convolution;
+  return task.statistics && !plan.fuses_extra ? with_statistics(convolution, request) : convolution;
 }
 
 Kernel conv2d_backward_data(const Conv2dProblem& problem, KernelRequest& request) {
