@@ -1,0 +1,158 @@
+// What can be kept of a block: every subset of its tensors, or a path of subsets if there are many.
+#include <algorithm>
+#include <limits>
+
+#include "partition/memory/step_blocks.h"
+
+namespace convoy::partition {
+namespace {
+
+constexpr std::size_t kMostSubsets = 256;
+constexpr std::int64_t kSmall =
+    8;  // a tensor so many times smaller than the largest is dropped with it or never
+
+bool no_worse(const BlockOption& a, const BlockOption& b) {
+  return a.kept_bytes <= b.kept_bytes && a.forward_peak <= b.forward_peak &&
+         a.backward_peak <= b.backward_peak && a.forward_ms <= b.forward_ms && a.repeated_ms <= b.repeated_ms;
+}
+
+}  // namespace
+
+void StepBlocks::find_options() {
+  for (int block = 0; block < std::ssize(blocks_); ++block) find_options(block);
+}
+
+void StepBlocks::find_options(int block) {
+  StepBlock& of = blocks_[block];
+  std::vector<int> large, small;
+  for (int i = of.first; i < of.end; ++i)
+    for (const int tensor : model_.operations[i].outputs)
+      if (droppable_[tensor] && first_backward_read_[tensor] >= 0 && last_forward_read_[tensor] < of.end)
+        large.push_back(tensor);
+  std::ranges::stable_sort(large, std::greater(), [&](int tensor) { return model_.tensor_bytes[tensor]; });
+  while (!large.empty() && model_.tensor_bytes[large.back()] * kSmall < model_.tensor_bytes[large.front()]) {
+    small.push_back(large.back());
+    large.pop_back();
+  }
+  const auto add = [&](std::vector<int> kept) { of.options.push_back(evaluate(block, kept, false)); };
+  if (std::size_t{1} << std::min<std::size_t>(large.size(), 30) <= kMostSubsets) {
+    for (std::size_t subset = 0; subset < std::size_t{1} << large.size(); ++subset) {
+      std::vector<int> kept = small;
+      for (std::size_t i = 0; i < large.size(); ++i)
+        if (subset >> i & 1) kept.push_back(large[i]);
+      add(std::move(kept));
+    }
+  } else {
+    // Drops one tensor after the other, that with the least time for its bytes first.
+    std::vector<int> kept = large;
+    kept.insert(kept.end(), small.begin(), small.end());
+    add(kept);
+    while (kept.size() > small.size()) {
+      int best = -1;
+      double least = std::numeric_limits<double>::infinity();
+      for (const int tensor : kept) {
+        if (std::ranges::find(small, tensor) != small.end()) continue;
+        std::vector<int> without = kept;
+        std::erase(without, tensor);
+        const double price = evaluate(block, without, false).repeated_ms - of.options.back().repeated_ms;
+        if (const double each = price / static_cast<double>(model_.tensor_bytes[tensor]); each < least)
+          best = tensor, least = each;
+      }
+      std::erase(kept, best);
+      add(kept);
+    }
+  }
+  if (!small.empty()) add({});
+  keep_best(of.options);
+  of.late = evaluate(block, {}, true);
+  Available available(droppable_.size(), 0);
+  for (const int tensor : between_[block]) available[tensor] = 1;
+  StepSchedule runs;
+  append_forward(block, of.outputs, available, runs);
+  for (const StepRun& run : runs) of.forward_ms += model_.operations[run.operation].ms;
+  of.forward_peak = peak_of(runs, {}, of.outputs, false);
+}
+
+BlockOption StepBlocks::evaluate(int block, const std::vector<int>& kept, bool late) const {
+  const StepBlock& of = blocks_[block];
+  BlockOption option;
+  option.kept = kept;
+  option.kept_bytes = bytes_between(block + 1, block);
+  for (const int tensor : kept) option.kept_bytes += model_.tensor_bytes[tensor];
+  std::vector<int> all = of.outputs;
+  all.insert(all.end(), kept.begin(), kept.end());
+  if (!late) {
+    StepSchedule once;
+    for (int i = of.first; i < of.end; ++i) once.push_back({i, model_.operations[i].outputs});
+    option.forward_peak = peak_of(once, {}, all, false);
+    Available available(droppable_.size(), 0);
+    for (const int tensor : between_[block]) available[tensor] = 1;
+    StepSchedule again;
+    append_forward(block, all, available, again);
+    for (const StepRun& run : again) option.forward_ms += model_.operations[run.operation].ms;
+  }
+  std::vector<int> initial = kept;
+  initial.insert(initial.end(), of.own_outputs.begin(), of.own_outputs.end());
+  Available available(droppable_.size(), 0);
+  for (const int tensor : between_[block]) available[tensor] = 1;
+  for (const int tensor : initial) available[tensor] = 1;
+  StepSchedule backward;
+  append_backward(block, available, backward);
+  for (const StepRun& run : backward)
+    if (run.operation < forward_) option.repeated_ms += model_.operations[run.operation].ms;
+  std::vector<int> last;
+  for (const int tensor : gradients_) {
+    if (writer_[tensor] < of.backward_first && last_read_[tensor] >= of.backward_first)
+      initial.push_back(tensor);
+    if (writer_[tensor] < of.backward_end && last_read_[tensor] >= of.backward_end) last.push_back(tensor);
+  }
+  option.backward_peak = peak_of(backward, initial, last, true);
+  return option;
+}
+
+// Returns the most bytes that are live during the runs, without the block's input.
+std::int64_t StepBlocks::peak_of(const StepSchedule& runs, const std::vector<int>& initial,
+                                 const std::vector<int>& final, bool backward) const {
+  if (runs.empty()) return 0;
+  BufferLives lives(static_cast<int>(runs.size()), model_.alignment);
+  std::vector<int> newest(droppable_.size(), -1);
+  const auto counts = [&](int tensor) {
+    return model_.tensor_bytes[tensor] > 0 && (writer_[tensor] >= forward_ || droppable_[tensor]);
+  };
+  for (const int tensor : initial)
+    if (counts(tensor)) newest[tensor] = lives.add(model_.tensor_bytes[tensor], 0);
+  std::vector<char> ran(static_cast<std::size_t>(forward_), backward ? 1 : 0);
+  for (int at = 0; at < std::ssize(runs); ++at) {
+    const int number = runs[at].operation;
+    const StepOperation& operation = model_.operations[number];
+    const bool again = number < forward_ && ran[number];
+    std::vector<std::pair<int, int>> written;
+    for (const int tensor : operation.inputs)
+      if (newest[tensor] >= 0) lives.use(newest[tensor], at);
+    for (const int tensor : again ? operation.again : operation.outputs)
+      if (counts(tensor) && (writer_[tensor] == number || newest[tensor] < 0))
+        written.emplace_back(tensor, lives.add(model_.tensor_bytes[tensor], at));
+    for (const auto& [input, output] : operation.in_place)
+      for (const auto& [tensor, buffer] : written)
+        if (tensor == output && newest[input] >= 0) lives.may_share(newest[input], buffer, at);
+    for (const auto& [tensor, buffer] : written)
+      if (std::ranges::find(runs[at].outputs, tensor) != runs[at].outputs.end()) newest[tensor] = buffer;
+    lives.add_workspace(operation.workspace, at);
+  }
+  for (const int tensor : final)
+    if (newest[tensor] >= 0) lives.use(newest[tensor], static_cast<int>(runs.size()) - 1);
+  return std::ranges::max(lives.live());
+}
+
+void StepBlocks::keep_best(std::vector<BlockOption>& options) const {
+  std::vector<BlockOption> best;
+  for (std::size_t i = 0; i < options.size(); ++i) {
+    bool beaten = false;
+    for (std::size_t j = 0; j < options.size() && !beaten; ++j)
+      beaten = i != j && no_worse(options[j], options[i]) && (!no_worse(options[i], options[j]) || j < i);
+    if (!beaten) best.push_back(options[i]);
+  }
+  options = std::move(best);
+}
+
+}  // namespace convoy::partition

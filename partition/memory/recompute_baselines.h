@@ -1,0 +1,19 @@
+// Schedules of recomputation that others use, to compare plans with.
+#pragma once
+
+#include <vector>
+
+#include "partition/memory/step_blocks.h"
+#include "partition/memory/step_model.h"
+
+namespace convoy::partition {
+
+// Drops the outputs of these operations of forward. Each runs again before the first operation of
+// backward that reads one of its outputs, and reads what the first runs wrote.
+StepSchedule run_again(const StepModel& model, const std::vector<int>& operations);
+
+// Keeps only what goes into every `length`-th block, and runs the blocks from there again before
+// their backward (Chen et al., "Training deep nets with sublinear memory cost", 2016).
+StepSchedule checkpoint_blocks(const StepModel& model, const StepBlocks& blocks, int length);
+
+}  // namespace convoy::partition

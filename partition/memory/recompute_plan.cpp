@@ -1,0 +1,271 @@
+#include "partition/memory/recompute_plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <utility>
+
+namespace convoy::partition {
+namespace {
+
+constexpr int kUnits = 1024;  // in which memory is counted
+constexpr float kNever = std::numeric_limits<float>::infinity();
+
+void note(const std::vector<int>& tensors, Available& available) {
+  for (const int tensor : tensors) available[static_cast<std::size_t>(tensor)] = 1;
+}
+
+}  // namespace
+
+// How a stretch of blocks can be run.
+struct RecomputePlanner::Choice {
+  int cut = -1;                         // > 0: run forward to this block, and come back for the blocks before
+  const BlockOption* option = nullptr;  // else: what the first block keeps
+  std::int64_t peak = 0;                // bytes that are needed at least
+  std::int64_t kept = 0;                // bytes that are kept while the blocks after run
+  double ms = 0;                        // of repeated runs, without those of the stretches inside
+};
+
+RecomputePlanner::RecomputePlanner(StepModel model)
+    : model_(std::move(model)), step_(model_), blocks_(static_cast<int>(std::ssize(step_.blocks()))) {
+  fill_tables();
+}
+
+int RecomputePlanner::units(std::int64_t bytes) const {
+  return static_cast<int>((bytes + unit_ / 2) / unit_);
+}
+
+// Returns the time of running the blocks [first, end) forward, in a stretch that ends with `last`.
+// The first run of an operation is not counted.
+double RecomputePlanner::forward_ms(int first, int last, int end) const {
+  double ms = 0;
+  if (last < blocks_ - 1)
+    for (int block = first; block < end; ++block) ms += step_.blocks()[block].forward_ms;
+  return ms;
+}
+
+std::int64_t RecomputePlanner::forward_peak(int first, int end) const {
+  std::int64_t peak = 0;
+  for (int block = first; block < end; ++block)
+    peak = std::max(peak, step_.bytes_between(block, first) + step_.blocks()[block].forward_peak);
+  return peak;
+}
+
+// Returns the bytes with which a stretch of blocks begins, in addition to its input.
+std::int64_t RecomputePlanner::entry_bytes(int last) const {
+  if (last == blocks_ - 1) return 0;
+  std::int64_t bytes = step_.blocks()[last].gradient_bytes;
+  for (const int tensor : step_.blocks()[last].own_outputs) bytes += model_.tensor_bytes[tensor];
+  return bytes;
+}
+
+void RecomputePlanner::fill_tables() {
+  std::int64_t before = 0, most = 0;  // what the blocks before keep; what all need
+  for (const StepBlock& block : step_.blocks()) {
+    std::int64_t kept = 0;
+    for (const BlockOption& option : block.options) {
+      most = std::max({most, before + option.forward_peak, before + option.backward_peak});
+      kept = std::max(kept, option.kept_bytes);
+    }
+    before += kept;
+  }
+  unit_ = std::max<std::int64_t>(1, (most + kUnits - 1) / kUnits);
+  most_ = units(most) + blocks_;  // a block's bytes may be rounded up
+  tables_.resize(static_cast<std::size_t>(blocks_ * blocks_));
+  for (int length = 1; length <= blocks_; ++length)
+    for (int first = 0; first + length <= blocks_; ++first) fill(first, first + length - 1);
+}
+
+template <typename Visit>
+void RecomputePlanner::for_each_choice(int first, int last, Visit visit) const {
+  const StepBlock& block = step_.blocks()[first];
+  const bool repeated = last < blocks_ - 1;
+  const std::int64_t entry = entry_bytes(last);
+  for (const BlockOption& option : block.options)
+    visit(Choice{-1, &option, std::max(entry + option.forward_peak, option.backward_peak),
+                 first < last ? option.kept_bytes : 0,
+                 option.repeated_ms + (repeated ? option.forward_ms : 0)});
+  if (first == last && repeated)
+    visit(Choice{-1, &block.late, block.late.backward_peak, 0, block.late.repeated_ms});
+  for (int cut = first + 1; cut <= last; ++cut)
+    visit(Choice{cut, nullptr, entry + forward_peak(first, cut), step_.bytes_between(cut, first),
+                 forward_ms(first, last, cut)});
+}
+
+// Returns the tables of the stretches inside, before and after the choice's blocks; null if there
+// is none.
+std::pair<const RecomputePlanner::Times*, const RecomputePlanner::Times*> RecomputePlanner::tables_of(
+    const Choice& choice, int first, int last) const {
+  if (choice.cut > 0) return {&table(choice.cut, last), &table(first, choice.cut - 1)};
+  return {first < last ? &table(first + 1, last) : nullptr, nullptr};
+}
+
+void RecomputePlanner::fill(int first, int last) {
+  Times times(static_cast<std::size_t>(most_ + 1), kNever);
+  for_each_choice(first, last, [&](const Choice& choice) {
+    const auto [inner, after] = tables_of(choice, first, last);
+    const int kept = units(choice.kept);
+    const auto ms = static_cast<float>(choice.ms);
+    for (int free = std::max(units(choice.peak), kept); free <= most_; ++free)
+      times[free] = std::min(times[free], ms + (inner != nullptr ? (*inner)[free - kept] : 0) +
+                                              (after != nullptr ? (*after)[free] : 0));
+  });
+  tables_[static_cast<std::size_t>(first * blocks_ + last)] = std::move(times);
+}
+
+RecomputePlanner::Choice RecomputePlanner::best_choice(int first, int last, int free) const {
+  Choice best;
+  float least = kNever;
+  for_each_choice(first, last, [&](const Choice& choice) {
+    const auto [inner, after] = tables_of(choice, first, last);
+    const int kept = units(choice.kept);
+    if (free < std::max(units(choice.peak), kept)) return;
+    const float ms = static_cast<float>(choice.ms) + (inner != nullptr ? (*inner)[free - kept] : 0) +
+                     (after != nullptr ? (*after)[free] : 0);
+    if (ms < least) best = choice, least = ms;
+  });
+  if (least == kNever) throw std::logic_error("a stretch of blocks does not fit into its memory");
+  return best;
+}
+
+// Runs the blocks [first, end) forward for what goes into block `end`. The first time, that is
+// everything.
+void RecomputePlanner::append_forward(int first, int end, int last, Available& available,
+                                      StepSchedule& to) const {
+  for (int block = first; block < end; ++block) {
+    const StepBlock& of = step_.blocks()[block];
+    Available inside = available;
+    if (last < blocks_ - 1)
+      step_.append_forward(block, of.outputs, inside, to);
+    else
+      for (int i = of.first; i < of.end; ++i) to.push_back({i, model_.operations[i].outputs});
+    for (const int tensor : of.outputs) available[tensor] = 1;
+  }
+}
+
+// Appends the runs of a stretch of blocks. `available`: its input, what the last block's backward
+// needs of its outputs, and whatever else is in memory all the time.
+void RecomputePlanner::append(int first, int last, int free, Available available, StepSchedule& to) const {
+  const Choice choice = best_choice(first, last, free);
+  if (choice.cut > 0) {
+    Available inner = available;
+    append_forward(first, choice.cut, last, inner, to);
+    inner = available;
+    note(step_.between(choice.cut), inner);
+    append(choice.cut, last, free - units(choice.kept), std::move(inner), to);
+    note(step_.blocks()[choice.cut - 1].own_outputs, available);
+    return append(first, choice.cut - 1, free, std::move(available), to);
+  }
+  const StepBlock& block = step_.blocks()[first];
+  if (choice.option != &block.late) append_kept(first, last, *choice.option, available, to);
+  if (first < last) {
+    Available next = available;
+    note(block.outputs, next);
+    append(first + 1, last, free - units(choice.kept), std::move(next), to);
+    note(block.own_outputs, available);
+  }
+  step_.append_backward(first, available, to);
+}
+
+// Runs a block forward for what it keeps and, unless it is the last, for what goes on from it.
+void RecomputePlanner::append_kept(int block, int last, const BlockOption& option, Available& available,
+                                   StepSchedule& to) const {
+  Available inner = available;
+  if (last < blocks_ - 1) {
+    std::vector<int> wanted = option.kept;
+    if (block < last)
+      wanted.insert(wanted.end(), step_.blocks()[block].outputs.begin(), step_.blocks()[block].outputs.end());
+    step_.append_forward(block, wanted, inner, to);
+  } else {
+    append_forward(block, block + 1, last, inner, to);
+  }
+  note(option.kept, available);
+}
+
+RecomputePlan RecomputePlanner::plan_in(int free) const {
+  RecomputePlan plan;
+  append(0, blocks_ - 1, free, Available(model_.tensor_bytes.size(), 0), plan.schedule);
+  remove_unread(model_, plan.schedule);
+  plan.repeated_ms = repeated_ms(model_, plan.schedule);
+  plan.live_bytes = live_peak(model_, plan.schedule);
+  return plan;
+}
+
+RecomputePlan RecomputePlanner::least() const {
+  const Times& times = table(0, blocks_ - 1);
+  int free = 0;
+  while (times[static_cast<std::size_t>(free)] == kNever) ++free;
+  RecomputePlan best = plan_in(free);
+  for (int more = free + 1; more <= std::min(most_, free + kUnits / 32); ++more)
+    if (RecomputePlan other = plan_in(more); other.live_bytes < best.live_bytes) best = std::move(other);
+  keep_more(best, best.live_bytes);
+  return best;
+}
+
+std::optional<RecomputePlan> RecomputePlanner::plan(std::int64_t limit) const {
+  RecomputePlan best{single_runs(model_), 0, 0};
+  best.live_bytes = live_peak(model_, best.schedule);
+  if (best.live_bytes <= limit) return best;
+  const Times& times = table(0, blocks_ - 1);
+  int low = 0, high = most_;  // what is planned in `low` fits
+  while (low < most_ && times[static_cast<std::size_t>(low)] == kNever) ++low;
+  bool found = false;
+  const auto fits = [&](int free) {
+    RecomputePlan plan = plan_in(free);
+    if (plan.live_bytes > limit) return false;
+    if (!found || plan.repeated_ms < best.repeated_ms) best = std::move(plan), found = true;
+    return true;
+  };
+  if (!fits(low)) {
+    best = least();
+    if (best.live_bytes > limit) return std::nullopt;
+    found = true;
+  }
+  while (high - low > 1) {
+    const int middle = low + (high - low) / 2;
+    (fits(middle) ? low : high) = middle;
+  }
+  keep_more(best, limit);
+  // A plan for a little more or less memory may leave more to keep.
+  const int near = std::clamp(static_cast<int>(6000 / std::ssize(model_.operations)), 3, 20);
+  for (int free = std::max(low - near, 0); free <= std::min(low + near, most_); ++free) {
+    if (times[static_cast<std::size_t>(free)] == kNever) continue;
+    RecomputePlan other = plan_in(free);
+    if (other.live_bytes > limit) continue;
+    keep_more(other, limit);
+    if (other.repeated_ms < best.repeated_ms) best = std::move(other);
+  }
+  return best;
+}
+
+// Leaves repeated runs out, the longest first, as far as the limit allows: what they would make is
+// then kept.
+void RecomputePlanner::keep_more(RecomputePlan& plan, std::int64_t limit) const {
+  struct Repeated {
+    double ms;
+    int operation, number;  // the number-th run of the operation
+  };
+  std::vector<int> runs(model_.operations.size(), 0);
+  std::vector<Repeated> repeated;
+  for (const StepRun& run : plan.schedule)
+    if (const int number = runs[run.operation]++; number > 0)
+      repeated.push_back({model_.operations[run.operation].ms, run.operation, number});
+  std::ranges::stable_sort(repeated, std::greater(), &Repeated::ms);
+  for (const Repeated& each : repeated) {
+    int number = 0;
+    const auto found = std::ranges::find_if(plan.schedule, [&](const StepRun& run) {
+      return run.operation == each.operation && number++ == each.number;
+    });
+    if (found == plan.schedule.end()) continue;
+    StepSchedule without = plan.schedule;
+    without.erase(without.begin() + (found - plan.schedule.begin()));
+    remove_unread(model_, without);
+    const std::int64_t bytes = live_peak(model_, without);
+    if (bytes > limit) continue;
+    plan = {std::move(without), 0, bytes};
+  }
+  plan.repeated_ms = repeated_ms(model_, plan.schedule);
+}
+
+}  // namespace convoy::partition

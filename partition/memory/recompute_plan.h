@@ -1,0 +1,73 @@
+// Plans a training step within a memory limit: which tensors of forward are kept for backward, and
+// which are dropped and computed again, at the least expected time.
+// A block's tensors are chosen from its Pareto front (Zhao et al., "Rockmate", ICML 2023). Dynamic
+// programming over the chain of blocks chooses for every stretch of blocks and every amount of free
+// memory whether to keep an option's tensors of its first block, or to run forward to a later
+// block, keep only what goes in there, and come back for the rest (Beaumont et al., "Optimal
+// checkpointing for heterogeneous chains", 2019). What the plan leaves of the limit is used to keep
+// more.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "partition/memory/step_blocks.h"
+#include "partition/memory/step_model.h"
+
+namespace convoy::partition {
+
+struct RecomputePlan {
+  StepSchedule schedule;
+  double repeated_ms = 0;       // time of the runs after each operation's first
+  std::int64_t live_bytes = 0;  // live_peak() of the schedule
+};
+
+class RecomputePlanner {
+ public:
+  explicit RecomputePlanner(StepModel model);
+  RecomputePlanner(const RecomputePlanner&) = delete;
+  RecomputePlanner& operator=(const RecomputePlanner&) = delete;
+
+  const StepModel& model() const { return model_; }
+  // Returns the plan with the least expected time whose live bytes are within `limit`, or nothing
+  // if none is found. Deterministic.
+  std::optional<RecomputePlan> plan(std::int64_t limit) const;
+  // Returns the plan with the fewest live bytes.
+  RecomputePlan least() const;
+
+ private:
+  using Times = std::vector<float>;  // by free memory, in units
+  struct Choice;
+
+  void fill_tables();
+  void fill(int first, int last);
+  template <typename Visit>
+  void for_each_choice(int first, int last, Visit visit) const;
+  std::pair<const Times*, const Times*> tables_of(const Choice& choice, int first, int last) const;
+  const Times& table(int first, int last) const {
+    return tables_[static_cast<std::size_t>(first * blocks_ + last)];
+  }
+  int units(std::int64_t bytes) const;
+  double forward_ms(int first, int last, int end) const;
+  std::int64_t forward_peak(int first, int end) const;
+  std::int64_t entry_bytes(int last) const;
+  Choice best_choice(int first, int last, int free) const;
+  void append(int first, int last, int free, Available available, StepSchedule& to) const;
+  void append_kept(int block, int last, const BlockOption& option, Available& available,
+                   StepSchedule& to) const;
+  void append_forward(int first, int end, int last, Available& available, StepSchedule& to) const;
+  RecomputePlan plan_in(int free) const;
+  void keep_more(RecomputePlan& plan, std::int64_t limit) const;
+
+  const StepModel model_;
+  const StepBlocks step_;
+  const int blocks_;
+  std::int64_t unit_ = 1;
+  int most_ = 0;  // units of a step that keeps everything
+  // By the first and the last block of a stretch: milliseconds of repeated runs.
+  std::vector<Times> tables_;
+};
+
+}  // namespace convoy::partition

@@ -1,0 +1,80 @@
+// A training step as its memory planner sees it: operations in the order in which they run, and the
+// bytes of their tensors. A schedule is that order with operations of forward repeated in backward.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace convoy::partition {
+
+struct StepOperation {
+  double ms = 0;               // of a run
+  std::int64_t workspace = 0;  // bytes
+  std::vector<int> inputs, outputs;
+  std::vector<std::pair<int, int>> in_place;  // (input, output) tensors that may share a buffer
+  std::vector<int> again;                     // outputs that another run gives; empty: it runs only once
+  bool backward = false;
+};
+
+struct StepModel {
+  std::vector<StepOperation> operations;   // forward before backward
+  std::vector<std::int64_t> tensor_bytes;  // 0: not in the step's memory
+  std::int64_t alignment = 1;              // buffers are rounded up to multiples of it
+};
+
+// A run of an operation. Runs after it read those of its `outputs` that it lists; they read its
+// other outputs as an earlier run wrote them.
+struct StepRun {
+  int operation = 0;
+  std::vector<int> outputs;
+};
+using StepSchedule = std::vector<StepRun>;
+
+// Returns the schedule in which every operation runs once.
+StepSchedule single_runs(const StepModel& model);
+
+// Returns milliseconds of all runs but the first of each operation.
+double repeated_ms(const StepModel& model, const StepSchedule& schedule);
+
+// Returns the bytes that are live during every run. An output has a buffer of its own, from the run
+// that writes it to the last that reads it, or takes over that of an input which may share and
+// which no later run reads. Throws std::logic_error if a run reads what no run before it wrote.
+std::vector<std::int64_t> live_bytes(const StepModel& model, const StepSchedule& schedule);
+std::int64_t live_peak(const StepModel& model, const StepSchedule& schedule);  // the most of them
+
+// Returns the number of a run at which nearly as much is live as at any, and whose own tensors need
+// the most.
+int neediest_run(const StepModel& model, const StepSchedule& schedule);
+
+// Removes repeated runs and outputs of repeated runs that nothing reads.
+void remove_unread(const StepModel& model, StepSchedule& schedule);
+
+// The buffers of a list of runs.
+class BufferLives {
+ public:
+  BufferLives(int runs, std::int64_t alignment)
+      : alignment_(alignment), workspace_(static_cast<std::size_t>(runs), 0) {}
+  int add(std::int64_t bytes, int first);  // returns the buffer's number
+  void use(int buffer, int run) { lives_[static_cast<std::size_t>(buffer)].last = run; }
+  void may_share(int input, int output, int run) { shares_.push_back({input, output, run}); }
+  void add_workspace(std::int64_t bytes, int run) { workspace_[static_cast<std::size_t>(run)] += bytes; }
+  std::vector<std::int64_t> live();  // bytes, by run; call it last
+
+ private:
+  struct Life {
+    std::int64_t bytes;
+    int first, last, buffer;
+  };
+  struct Share {
+    int input, output, run;
+  };
+  std::int64_t padded(std::int64_t bytes) const { return (bytes + alignment_ - 1) / alignment_ * alignment_; }
+
+  std::int64_t alignment_;
+  std::vector<std::int64_t> workspace_;  // by run
+  std::vector<Life> lives_;
+  std::vector<Share> shares_;
+};
+
+}  // namespace convoy::partition

@@ -1,0 +1,322 @@
+// The planner of recomputation: against an exhaustive search on small chains, and on networks with
+// residual blocks and dense blocks.
+#include "partition/memory/recompute_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <ctime>
+#include <functional>
+#include <map>
+#include <queue>
+#include <tuple>
+
+#include "partition/memory/recompute_baselines.h"
+#include "partition/random.h"
+
+namespace convoy::partition {
+namespace {
+
+// A chain of operations t0 = f0(), t1 = f1(t0), … and a loss; backward of an operation reads its
+// input, and its output too if `reads_output`.
+struct Chain {
+  StepModel model;
+  int length = 0;
+  std::vector<int> gradient;  // gradient[i] is that of t_i
+};
+
+Chain random_chain(int length, std::uint64_t seed) {
+  Random random(seed);
+  Chain chain;
+  chain.length = length;
+  StepModel& model = chain.model;
+  const auto tensor = [&](std::int64_t bytes) {
+    model.tensor_bytes.push_back(bytes);
+    return static_cast<int>(std::ssize(model.tensor_bytes)) - 1;
+  };
+  const auto draw = [&](int most) {
+    return 1 + static_cast<int>(random.below(static_cast<std::uint64_t>(most)));
+  };
+  std::vector<int> outputs;
+  for (int i = 0; i < length; ++i) {
+    const int output = tensor(draw(9));
+    model.operations.push_back({double(draw(9)),
+                                0,
+                                i == 0 ? std::vector<int>{} : std::vector{outputs.back()},
+                                {output},
+                                {},
+                                {output},
+                                false});
+    outputs.push_back(output);
+  }
+  int gradient = tensor(1);  // the probabilities
+  chain.gradient.assign(static_cast<std::size_t>(length), 0);
+  chain.gradient.back() = gradient;
+  model.operations.push_back({1, 0, {outputs.back()}, {gradient}, {}, {}, false});
+  for (int i = length; i-- > 0;) {
+    std::vector<int> inputs{gradient};
+    if (i > 0) inputs.push_back(outputs[i - 1]);
+    if (draw(2) == 1) inputs.push_back(outputs[i]);
+    gradient = i > 0 ? tensor(model.tensor_bytes[outputs[i - 1]]) : tensor(0);
+    if (i > 0) chain.gradient[i - 1] = gradient;
+    model.operations.push_back({double(draw(9)), 0, inputs, {gradient}, {}, {}, true});
+  }
+  return chain;
+}
+
+// Returns the least time of repeated runs within `limit`, or -1 if there is no way. Searches all
+// orders of runs and all sets of tensors in memory.
+double exhaustive(const Chain& chain, std::int64_t limit) {
+  const StepModel& model = chain.model;
+  using State = std::tuple<int, unsigned>;  // operations that ran for the first time, tensors in memory
+  std::map<State, double> least;
+  std::priority_queue<std::pair<double, State>, std::vector<std::pair<double, State>>, std::greater<>> open;
+  const auto reach = [&](double ms, State state) {
+    const auto [found, fresh] = least.try_emplace(state, ms);
+    if (!fresh && found->second <= ms) return;
+    found->second = ms;
+    open.emplace(ms, state);
+  };
+  const auto bytes_of = [&](unsigned set) {
+    std::int64_t bytes = 0;
+    for (std::size_t tensor = 0; tensor < model.tensor_bytes.size(); ++tensor)
+      if (set >> tensor & 1) bytes += model.tensor_bytes[tensor];
+    return bytes;
+  };
+  reach(0, {0, 0});
+  while (!open.empty()) {
+    const auto [ms, state] = open.top();
+    open.pop();
+    if (least[state] < ms) continue;
+    const auto [ran, memory] = state;
+    if (ran == std::ssize(model.operations)) return ms;
+    for (std::size_t tensor = 0; tensor < model.tensor_bytes.size(); ++tensor)
+      if (memory >> tensor & 1) reach(ms, {ran, memory & ~(1u << tensor)});
+    for (int i = 0; i <= ran; ++i) {
+      const StepOperation& operation = model.operations[i];
+      if (i < ran && operation.again.empty()) continue;
+      unsigned inputs = 0, outputs = 0;
+      for (const int tensor : operation.inputs) inputs |= 1u << tensor;
+      for (const int tensor : operation.outputs) outputs |= 1u << tensor;
+      if ((memory & inputs) != inputs || bytes_of(memory | outputs) > limit) continue;
+      reach(ms + (i < ran ? operation.ms : 0), {std::max(ran, i + 1), memory | outputs});
+    }
+  }
+  return -1;
+}
+
+// A step of any graph. Backward of an operation reads the gradient of its output and its inputs.
+class Net {
+ public:
+  int op(double ms, std::int64_t bytes, std::vector<int> inputs) {
+    const int output = tensor(bytes);
+    model_.operations.push_back({ms, 0, inputs, {output}, {}, {output}, false});
+    return output;
+  }
+  StepModel step() {
+    const auto forward = model_.operations;
+    const int probabilities = tensor(1);
+    model_.operations.push_back({1, 0, forward.back().outputs, {probabilities}, {}, {}, false});
+    std::map<int, int> gradient{{forward.back().outputs[0], probabilities}};
+    for (std::size_t i = forward.size(); i-- > 0;) {
+      const StepOperation& of = forward[i];
+      for (const int input : of.inputs) {
+        std::vector<int> reads{gradient.at(of.outputs[0]), input};
+        const auto other = gradient.find(input);
+        if (other != gradient.end()) reads.push_back(other->second);
+        const int made = tensor(model_.tensor_bytes[input]);
+        model_.operations.push_back({of.ms, 0, reads, {made}, {}, {}, true});
+        gradient[input] = made;
+      }
+    }
+    return model_;
+  }
+
+ private:
+  int tensor(std::int64_t bytes) {
+    model_.tensor_bytes.push_back(bytes);
+    return static_cast<int>(std::ssize(model_.tensor_bytes)) - 1;
+  }
+  StepModel model_;
+};
+
+// Bottleneck blocks of four widths, as in a residual network.
+StepModel residual_step(int blocks) {
+  Net net;
+  int x = net.op(4, 512, {});
+  for (int block = 0; block < blocks; ++block) {
+    const std::int64_t width = 256 >> (4 * block / blocks);
+    int y = x;
+    for (const std::int64_t channels : {width / 4, width / 4, width}) {
+      y = net.op(2, channels, {y});
+      y = net.op(1, channels, {y});
+    }
+    x = net.op(1, width, {y, x});
+  }
+  net.op(1, 1, {x});
+  return net.step();
+}
+
+// Dense blocks, in which a layer reads all layers before it.
+StepModel dense_step(int blocks, int layers) {
+  Net net;
+  int x = net.op(4, 256, {});
+  for (int block = 0; block < blocks; ++block) {
+    std::vector<int> parts{x};
+    for (int layer = 0; layer < layers; ++layer) {
+      const int all = net.op(1, 64 + 16 * layer, parts);
+      const int normed = net.op(1, 64 + 16 * layer, {all});
+      const int narrow = net.op(2, 64, {normed});
+      parts.push_back(net.op(2, 16, {narrow}));
+    }
+    x = net.op(1, 64 + 8 * layers, {net.op(1, 64 + 16 * layers, parts)});
+  }
+  net.op(1, 1, {x});
+  return net.step();
+}
+
+// Chains of three to five operations, at every limit at which there is any way.
+TEST(RecomputePlan, IsNearTheBestOfAllOnSmallChains) {
+  double planned = 0, best = 0;
+  int plans = 0, optimal = 0, missed = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    const Chain chain = random_chain(3 + static_cast<int>(seed % 3), seed);
+    const RecomputePlanner planner(chain.model);
+    for (std::int64_t limit = live_peak(chain.model, single_runs(chain.model)); limit > 0; --limit) {
+      const double least = exhaustive(chain, limit);
+      const std::optional<RecomputePlan> plan = planner.plan(limit);
+      if (least < 0) {
+        EXPECT_FALSE(plan) << "seed " << seed << " limit " << limit;
+        break;
+      }
+      ++(plan ? plans : missed);
+      if (!plan) continue;
+      EXPECT_LE(plan->live_bytes, limit);
+      EXPECT_EQ(live_peak(chain.model, plan->schedule), plan->live_bytes);
+      EXPECT_DOUBLE_EQ(repeated_ms(chain.model, plan->schedule), plan->repeated_ms);
+      EXPECT_GE(plan->repeated_ms, least) << "seed " << seed << " limit " << limit;
+      planned += plan->repeated_ms;
+      best += least;
+      if (plan->repeated_ms == least) ++optimal;
+    }
+  }
+  EXPECT_GT(plans, 300);
+  EXPECT_GE(optimal, plans * 97 / 100);
+  EXPECT_LE(planned, best * 1.03);
+  EXPECT_LE(missed, plans / 25) << "limits just above the least possible";
+}
+
+double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+double all_ms(const StepModel& model) {
+  double ms = 0;
+  for (const StepOperation& operation : model.operations) ms += operation.ms;
+  return ms;
+}
+
+struct Expected {
+  double share;    // of the bytes of a step that keeps everything
+  double percent;  // at most so much more time
+};
+
+void expect_curve(const StepModel& model, const std::vector<Expected>& curve) {
+  const RecomputePlanner planner(model);
+  const auto most = static_cast<double>(live_peak(model, single_runs(model)));
+  double before = 0;
+  for (const Expected& point : curve) {
+    const auto limit = static_cast<std::int64_t>(point.share * most);
+    const std::optional<RecomputePlan> plan = planner.plan(limit);
+    ASSERT_TRUE(plan) << point.share;
+    EXPECT_LE(plan->live_bytes, limit);
+    EXPECT_EQ(live_peak(model, plan->schedule), plan->live_bytes);
+    EXPECT_LE(plan->repeated_ms, point.percent / 100 * all_ms(model)) << point.share;
+    EXPECT_GE(plan->repeated_ms, before) << "less memory for less time at " << point.share;
+    before = plan->repeated_ms;
+  }
+}
+
+TEST(RecomputePlan, ResidualBlocksTakeLittleTime) {
+  expect_curve(residual_step(16), {{1, 0}, {0.9, 1.3}, {0.75, 3.9}, {0.5, 11.5}, {0.33, 19}, {0.25, 27}});
+  expect_curve(residual_step(50), {{0.75, 3.5}, {0.5, 10.5}, {0.25, 22}, {0.15, 32}, {0.1, 46}});
+}
+
+// Dense blocks have no tensor that all later operations depend on.
+TEST(RecomputePlan, DenseBlocksTakeLittleTime) {
+  expect_curve(dense_step(4, 12), {{0.75, 2.8}, {0.5, 6.3}, {0.25, 13.5}, {0.15, 21}});
+}
+
+TEST(RecomputePlan, TwoThousandOperationsArePlannedInTwoSeconds) {
+  const StepModel model = residual_step(134);
+  ASSERT_GE(model.operations.size(), 2000u);
+  const double start = processor_seconds();
+  const RecomputePlanner planner(model);
+  const auto most = static_cast<double>(live_peak(model, single_runs(model)));
+  EXPECT_TRUE(planner.plan(static_cast<std::int64_t>(0.3 * most)));
+  EXPECT_LT(processor_seconds() - start, 2);
+}
+
+TEST(RecomputePlan, OperationsThatRunOnceKeepTheirOutputs) {
+  StepModel model = residual_step(8);
+  for (StepOperation& operation : model.operations) operation.again.clear();
+  const RecomputePlanner planner(model);
+  const std::int64_t most = live_peak(model, single_runs(model));
+  EXPECT_EQ(planner.least().live_bytes, most);
+  EXPECT_FALSE(planner.plan(most - 1));
+  EXPECT_EQ(planner.plan(most)->repeated_ms, 0);
+}
+
+// A tensor that backward reads late, in an order that no chain of blocks has, is kept.
+TEST(RecomputePlan, AnOutputThatIsReadOutOfOrderIsKept) {
+  StepModel model = residual_step(8);
+  const int late = model.operations[40].outputs[0];
+  model.operations.back().inputs.push_back(late);
+  EXPECT_EQ(StepBlocks(model).fixed_bytes(), 1 + model.tensor_bytes[late]);  // and the probabilities
+  const RecomputePlanner planner(model);
+  const RecomputePlan least = planner.least();
+  EXPECT_LT(least.live_bytes, live_peak(model, single_runs(model)) / 2);
+  for (const StepRun& run : least.schedule)
+    EXPECT_TRUE(run.operation != 40 || run.outputs == model.operations[40].outputs);
+}
+
+// A plan within the memory of what others do takes at most as long.
+TEST(RecomputeBaselines, TakeLessMemoryAndMoreTimeThanAPlan) {
+  const StepModel model = residual_step(16);
+  const RecomputePlanner planner(model);
+  const StepBlocks blocks(model);
+  const std::int64_t most = live_peak(model, single_runs(model));
+  std::vector<int> cheap;
+  for (int i = 0; i < std::ssize(model.operations); ++i)
+    if (!model.operations[i].backward && model.operations[i].ms == 1) cheap.push_back(i);
+  for (const StepSchedule& schedule :
+       {run_again(model, cheap), checkpoint_blocks(model, blocks, 1), checkpoint_blocks(model, blocks, 4)}) {
+    const std::int64_t bytes = live_peak(model, schedule);
+    EXPECT_LT(bytes, most * 9 / 10);
+    EXPECT_GT(repeated_ms(model, schedule), 0);
+    const std::optional<RecomputePlan> plan = planner.plan(bytes);
+    ASSERT_TRUE(plan);
+    EXPECT_LE(plan->repeated_ms, repeated_ms(model, schedule));
+  }
+}
+
+TEST(LivePeak, SharesABufferIfNothingReadsTheInputLater) {
+  StepModel model;
+  model.tensor_bytes = {8, 8, 8, 0};
+  model.operations = {{1, 0, {3}, {0}, {}, {0}, false},
+                      {1, 0, {0}, {1}, {{0, 1}}, {1}, false},
+                      {1, 4, {1}, {2}, {}, {}, true}};
+  EXPECT_EQ(live_bytes(model, single_runs(model)), (std::vector<std::int64_t>{8, 8, 20}));
+  model.operations[2].inputs.push_back(0);
+  EXPECT_EQ(live_bytes(model, single_runs(model)), (std::vector<std::int64_t>{8, 16, 28}));
+  EXPECT_THROW(live_peak(model, {{1, {1}}}), std::logic_error);
+}
+
+TEST(RemoveUnread, LeavesOutWhatNothingReads) {
+  const StepModel model = residual_step(2);
+  StepSchedule schedule = single_runs(model);
+  const StepSchedule once = schedule;
+  schedule.push_back({3, model.operations[3].outputs});
+  remove_unread(model, schedule);
+  EXPECT_EQ(schedule.size(), once.size());
+}
+
+}  // namespace
+}  // namespace convoy::partition
