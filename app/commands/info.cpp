@@ -8,9 +8,12 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands/commands.h"
+#include "app/commands/info_memory.h"
 #include "app/commands/validators.h"
+#include "app/compile/step_choices.h"
 #include "app/model/zoo/zoo.h"
 #include "app/training/report/build_info.h"
+#include "app/training/train_options.h"
 
 namespace convoy::app {
 namespace {
@@ -18,7 +21,10 @@ namespace {
 struct InfoOptions {
   std::string model;
   std::int64_t size = 0, channels = 0, classes = 0, batch = 1;  // 0: not given
-  bool build = false, json = false;
+  bool build = false, json = false, memory = false;
+  kernels::Backend backend = kernels::Backend::cpu;
+  Precision precision = Precision::fp32;
+  std::string plot;
 };
 
 double mebibytes(std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
@@ -112,6 +118,15 @@ void info(const InfoOptions& options) {
   if (options.model.empty()) return print_models(options.json);
   const Network network =
       make_network({options.model, options.batch, options.channels, options.size, options.classes});
+  if (options.memory) {
+    StepOptions step;
+    step.backend = options.backend;
+    step.precision = options.precision;
+    step.synchronised_batch_norm = false;
+    step.optimizer.momentum = 0.9f;
+    check_precision(options.backend, options.precision);
+    return print_memory(network, step, options.json, options.plot);
+  }
   if (options.json) return print_json(network);
   print_table(network);
 }
@@ -170,6 +185,15 @@ void add_info_command(CLI::App& app) {
   verb->add_flag("--build", options->build,
                  "compiler, libraries and commit of this program, instead of a model")
       ->excludes(model);
+  auto* memory = verb->add_flag("--memory", options->memory,
+                                "the memory that a training step needs, and its time within less")
+                     ->needs(model);
+  add_choice(*verb, "--backend", options->backend, "of --memory")->needs(memory);
+  add_choice(*verb, "--precision", options->precision, "of --memory")->needs(memory);
+  verb->add_option("--plot", options->plot, "draws --memory")
+      ->check(not_empty())
+      ->type_name("FILE.svg")
+      ->needs(memory);
   verb->add_flag("--json", options->json, "one JSON object");
   verb->callback([options] { info(*options); });
 }

@@ -4,7 +4,6 @@
 #include <string>
 #include <utility>
 
-#include "app/compile/fit_memory.h"
 #include "app/compile/step_graphs.h"
 #include "kernels/device/tuning.h"
 
@@ -47,8 +46,6 @@ CompiledSteps compile_steps(const Network& network, const StepOptions& options, 
   if (options.training) train = make_step_graph(fused, options, replicas, true);
   CompiledSteps steps =
       compile_graphs(std::move(train), make_step_graph(fused, options, replicas, false), options);
-  if (options.training && options.memory_limit > 0 && groups.stages == nullptr)
-    fit_into_limit(steps, fused, options, *groups.replicas);
   if (tuned) kernels::tuning::save();
   return steps;
 }

@@ -3,7 +3,10 @@
 // them into stages.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <optional>
+#include <string>
 
 #include "app/compile/compiled_graph.h"
 #include "app/compile/step_options.h"
@@ -11,6 +14,19 @@
 #include "app/model/network.h"
 
 namespace convoy::app {
+
+// The way in which a training step was made to fit into a memory limit.
+struct MemoryFit {
+  bool fitted = false;              // false: nothing had to be done
+  std::int64_t kept_bytes = 0;      // what forward leaves for backward
+  std::int64_t all_kept_bytes = 0;  // the same if nothing is dropped
+  int forward_operations = 0;
+  std::map<std::string, int> repeated;  // operations that run again, by name
+  double step_ms = 0;                   // expected time of the operations without a limit
+  double repeated_ms = 0;               // of those that run again
+  std::int64_t least_bytes = 0;         // if the limit cannot be met: the least that can,
+  std::string least_at;                 // and the operation that needs it
+};
 
 struct CompiledSteps {
   // `train` is empty in a run that only evaluates.
@@ -22,16 +38,18 @@ struct CompiledSteps {
   CompiledGraph evaluate;
   FlatLayout flat;       // of main()'s parameters
   UpdateKernels update;  // empty in a run that only evaluates
+  MemoryFit fit;
 };
 
 // Compiles both steps. The evaluation step takes the layouts of parameters from the training step.
 CompiledSteps compile_graphs(std::optional<StepGraph> train, StepGraph evaluate, const StepOptions& options);
 
-// Compiles the steps of a network with the kernels that options.tuning_file names.
-// If options.memory_limit is set, activations are recomputed until both steps fit or none is left
-// to recompute. A partitioned step (groups.stages is set) is not limited here: the limit is for
-// each stage.
+// Compiles the steps of a network with the kernels that options.tuning_file names, whatever
+// options.memory_limit is: fit_into_limit() and, for a partitioned step, the planner obey it.
 CompiledSteps compile_steps(const Network& network, const StepOptions& options, const RankGroups& groups);
+
+// Returns the bytes of what forward leaves for backward.
+std::int64_t kept_bytes(const CompiledGraph& step);
 
 // The reuse delay (compiled_graph.h) of whole steps, and of the stages of a partitioned step. It is
 // 0 for stages under a memory limit, since they are sized to the limit exactly.

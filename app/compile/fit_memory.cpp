@@ -1,48 +1,168 @@
 #include "app/compile/fit_memory.h"
 
-#include <vector>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
 
 #include "app/compile/memory_plan.h"
-#include "app/compile/step_graphs.h"
-#include "app/graph/passes/recompute.h"
+#include "app/compile/repeated_runs.h"
+#include "kernels/device/gpu_model.h"
 
 namespace convoy::app {
+namespace {
 
-void fit_into_limit(CompiledSteps& steps, const Network& fused, const StepOptions& options,
-                    const comm::Collectives& replicas) {
-  const auto fits = [&] {
-    const auto scratch = [&](std::size_t bytes) { return replicas.scratch_bytes(bytes); };
-    return MemoryPlan(steps, options, scratch).total() <= options.memory_limit;
-  };
-  if (fits()) return;
-  const StepGraph graph = make_step_graph(fused, options, replicas.size(), true);
-  const std::vector<RecomputeCandidate> candidates = recompute_candidates(graph);
-  const auto layouts = parameter_layouts(*steps.train);
-  const auto tight = [&](StepGraph changed) {
-    return compile_graph(std::move(changed), options.backend, layouts, /*reuse_delay=*/0);
-  };
-  const auto recompute_first = [&](std::size_t count) {
-    std::vector<TensorId> tensors;
-    for (std::size_t i = 0; i < count; ++i) tensors.push_back(candidates[i].tensor);
-    StepGraph changed = graph;
-    recompute(changed, tensors);
-    steps.train = tight(std::move(changed));
-  };
+// Rates of one host core and its share of memory; only their ratio matters to a plan.
+constexpr double kHostOperations = 5e10, kHostBytes = 5e9;  // a second
+
+std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+// Gives freed buffers to the next nodes at once.
+CompiledGraph tight(const CompiledGraph& step) {
+  return assign_buffers(step.graph, step.descs, step.kernels);
+}
+
+MemoryFit describe(const CompiledGraph& step, const std::vector<double>& node_ms, double repeated_ms) {
+  MemoryFit fit;
+  fit.fitted = true;
+  fit.step_ms = std::accumulate(node_ms.begin(), node_ms.end(), 0.0);
+  fit.repeated_ms = repeated_ms;
+  for (const Node& node : step.graph.nodes) {
+    if (node.phase == Phase::forward && !node.is_all_reduce()) ++fit.forward_operations;
+    if (node.recompute) ++fit.repeated[std::string(name_of(node.op))];
+  }
+  fit.kept_bytes = kept_bytes(step);
+  return fit;
+}
+
+}  // namespace
+
+std::int64_t kept_bytes(const CompiledGraph& step) {
+  std::vector<char> forward(step.descs.size(), 0), counted(step.descs.size(), 0);
+  std::int64_t bytes = 0;
+  for (const Node& node : step.graph.nodes) {
+    if (node.phase == Phase::forward)
+      for (const TensorId id : node.outputs) forward[static_cast<std::size_t>(id)] = 1;
+    if (node.phase == Phase::backward)
+      for (const TensorId id : node.inputs) {
+        const auto at = static_cast<std::size_t>(id);
+        if (!forward[at] || step.graph.tensors[at].role != TensorRole::activation) continue;
+        if (!std::exchange(counted[at], 1)) bytes += static_cast<std::int64_t>(step.descs[at].bytes());
+      }
+  }
+  return bytes;
+}
+
+std::vector<double> estimated_node_ms(const CompiledGraph& step, const StepOptions& options) {
+  const bool device = options.backend == kernels::Backend::cuda;
+  const kernels::GpuModel& gpu = kernels::kReferenceGpu;
+  const double operations = !device                                ? kHostOperations
+                            : options.precision == Precision::bf16 ? gpu.operations_bf16
+                            : options.precision == Precision::tf32 ? gpu.operations_tf32
+                                                                   : gpu.operations_fp32;
+  const double rate = device ? gpu.copied_bytes : kHostBytes;
+  std::vector<double> ms;
+  for (const Node& node : step.graph.nodes) {
+    double bytes = 0;
+    for (const auto* operands : {&node.inputs, &node.outputs})
+      for (const TensorId id : *operands)
+        bytes += static_cast<double>(step.descs[static_cast<std::size_t>(id)].bytes());
+    const bool computes = !node.is_all_reduce() && node.transfer() == nullptr;
+    ms.push_back(computes ? 1e3 * std::max(node.flops / operations, bytes / rate) : 0);
+  }
+  return ms;
+}
+
+bool exceeds_limit(const CompiledSteps& steps, const StepOptions& options,
+                   const comm::Collectives& replicas) {
+  const auto scratch = [&](std::size_t bytes) { return replicas.scratch_bytes(bytes); };
+  return options.memory_limit > 0 && steps.train &&
+         MemoryPlan(steps, options, scratch).total() > options.memory_limit;
+}
+
+void fit_into_limit(CompiledSteps& steps, const StepOptions& options, const comm::Collectives& replicas,
+                    const std::vector<double>& node_ms) {
+  if (!exceeds_limit(steps, options, replicas)) return;
   if (reuse_delay_of(options) > 0) {
-    steps.evaluate = tight(make_step_graph(fused, options, replicas.size(), false));
-    recompute_first(0);
-    if (fits()) return;
+    steps.evaluate = tight(steps.evaluate);
+    steps.train = tight(*steps.train);
+    if (!exceeds_limit(steps, options, replicas)) return;
   }
-  std::size_t few = 0, enough = candidates.size();  // recomputing only `few` candidates does not fit
-  recompute_first(enough);
-  if (!fits()) return;
-  std::size_t planned = enough;
-  while (enough - few > 1) {
-    planned = (few + enough) / 2;
-    recompute_first(planned);
-    (fits() ? enough : few) = planned;
+  const auto scratch = [&](std::size_t bytes) { return replicas.scratch_bytes(bytes); };
+  const MemoryFitter fitter(steps, options, scratch, node_ms);
+  const std::int64_t all_kept = kept_bytes(*steps.train);
+  std::optional<MemoryFitter::Fitted> found = fitter.within(options.memory_limit);
+  const bool fits = found.has_value();
+  if (!fits) found = fitter.least();
+  MemoryFit fit = describe(found->train, node_ms, found->repeated_ms);
+  fit.all_kept_bytes = all_kept;
+  if (!fits) {
+    const Node& node = found->train.graph.nodes[static_cast<std::size_t>(found->neediest)];
+    fit.least_bytes = found->bytes;
+    fit.least_at = fmt::format("{} of {}", node.name(), node.layer);
   }
-  if (planned != enough) recompute_first(enough);
+  steps.train = std::move(found->train);
+  steps.fit = std::move(fit);
+}
+
+MemoryFitter::MemoryFitter(const CompiledSteps& steps, const StepOptions& options,
+                           std::function<std::size_t(std::size_t)> scratch,
+                           const std::vector<double>& node_ms)
+    : steps_(steps),
+      options_(options),
+      unlimited_(steps.train->activation_bytes),
+      planner_(step_model(*steps.train, node_ms)) {
+  const MemoryPlan plan(steps, options, scratch);
+  other_bytes_ = plan.total() - plan.bytes(Region::activations);
+  least_activations_ =
+      std::max(steps.evaluate.activation_bytes, static_cast<std::int64_t>(steps.update.workspace_bytes()));
+}
+
+std::int64_t MemoryFitter::bytes_with(std::int64_t activation_bytes) const {
+  return other_bytes_ + round_up(std::max(activation_bytes, least_activations_), MemoryPlan::kPage);
+}
+
+MemoryFitter::Fitted MemoryFitter::fitted(const partition::RecomputePlan& plan, int reuse_delay) const {
+  Fitted result{with_schedule(*steps_.train, plan.schedule, options_.backend, reuse_delay), 0,
+                plan.repeated_ms, partition::neediest_run(planner_.model(), plan.schedule)};
+  result.bytes = bytes_with(result.train.activation_bytes);
+  return result;
+}
+
+std::optional<MemoryFitter::Fitted> MemoryFitter::within(std::int64_t limit) const {
+  const std::int64_t space = (limit - other_bytes_) / MemoryPlan::kPage * MemoryPlan::kPage;
+  if (space < least_activations_) return std::nullopt;
+  // The arena may have gaps between its buffers, so it may need more than what is live.
+  std::int64_t live = space;
+  for (int attempt = 0; attempt < 6 && live > 0; ++attempt) {
+    const std::optional<partition::RecomputePlan> plan = planner_.plan(live);
+    if (!plan) break;
+    Fitted result = fitted(*plan, 0);
+    if (result.bytes <= limit) {
+      for (int delay = reuse_delay_of(options_); delay > 0; delay /= 2)
+        if (Fitted apart = fitted(*plan, delay); apart.bytes <= limit) return apart;
+      return result;
+    }
+    live = std::min(plan->live_bytes, live) - (result.bytes - limit);
+  }
+  Fitted smallest = least();
+  if (smallest.bytes > limit) return std::nullopt;
+  return smallest;
+}
+
+// The arena of the plan with the least live bytes may have gaps that one with a few more has not.
+MemoryFitter::Fitted MemoryFitter::least() const {
+  const partition::RecomputePlan plan = planner_.least();
+  Fitted best = fitted(plan, 0);
+  for (int more = 1; more <= 4; ++more) {
+    const auto other = planner_.plan(plan.live_bytes + plan.live_bytes / 200 * more);
+    if (!other) continue;
+    if (Fitted candidate = fitted(*other, 0); candidate.bytes < best.bytes) best = std::move(candidate);
+  }
+  return best;
 }
 
 }  // namespace convoy::app

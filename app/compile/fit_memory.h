@@ -1,15 +1,56 @@
 // Makes compiled steps fit into a memory limit.
 #pragma once
 
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "app/compile/compiled_steps.h"
+#include "partition/memory/recompute_plan.h"
 
 namespace convoy::app {
 
-// Gives up the reuse delay, then recomputes as few activations as it takes to meet
-// options.memory_limit. If recomputing all candidates is not enough, the steps stay above the
-// limit, and ModelMemory reports it.
-// `fused` is the network that `steps` were compiled from.
-void fit_into_limit(CompiledSteps& steps, const Network& fused, const StepOptions& options,
-                    const comm::Collectives& replicas);
+// Estimates the milliseconds of every node of a step, from its products and the bytes that it
+// moves.
+std::vector<double> estimated_node_ms(const CompiledGraph& step, const StepOptions& options);
+
+// Tells whether the steps need more than options.memory_limit.
+bool exceeds_limit(const CompiledSteps& steps, const StepOptions& options, const comm::Collectives& replicas);
+
+// Gives up the reuse delay, then keeps as much of what forward leaves for backward as
+// options.memory_limit allows, and runs the operations again that make the rest, at the least time
+// by `node_ms` (of every node of the training step). steps.fit says what was done. If not even the
+// smallest plan fits, the steps have that one, and ModelMemory reports it.
+void fit_into_limit(CompiledSteps& steps, const StepOptions& options, const comm::Collectives& replicas,
+                    const std::vector<double>& node_ms);
+
+// Finds the plans of one step for any limit.
+class MemoryFitter {
+ public:
+  struct Fitted {
+    CompiledGraph train;
+    std::int64_t bytes = 0;  // of the arena
+    double repeated_ms = 0;
+    int neediest = -1;  // the node of the operation that needs the most
+  };
+
+  // All arguments must outlive the fitter. `scratch`: as MemoryPlan takes it.
+  MemoryFitter(const CompiledSteps& steps, const StepOptions& options,
+               std::function<std::size_t(std::size_t)> scratch, const std::vector<double>& node_ms);
+
+  std::optional<Fitted> within(std::int64_t limit) const;  // nothing if no plan fits
+  Fitted least() const;
+  std::int64_t unlimited_bytes() const { return bytes_with(unlimited_); }
+
+ private:
+  Fitted fitted(const partition::RecomputePlan& plan, int reuse_delay) const;
+  std::int64_t bytes_with(std::int64_t activation_bytes) const;
+
+  const CompiledSteps& steps_;
+  const StepOptions& options_;
+  std::int64_t other_bytes_ = 0, least_activations_ = 0, unlimited_ = 0;
+  partition::RecomputePlanner planner_;
+};
 
 }  // namespace convoy::app

@@ -8,7 +8,6 @@
 namespace convoy::app {
 namespace {
 
-constexpr std::int64_t kPage = 4096;
 constexpr std::int64_t kMetricsBytes = 8 * std::int64_t{sizeof(double)};
 
 std::int64_t round_up(std::int64_t value, std::int64_t multiple) {

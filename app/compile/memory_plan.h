@@ -49,6 +49,8 @@ struct MemoryUse {
 
 class MemoryPlan {
  public:
+  static constexpr std::int64_t kPage = 4096;  // regions have multiples of it
+
   MemoryPlan() = default;
   // `shared_scratch` returns how many bytes the ranks reserve in addition to gradients of `bytes`
   // bytes if they share them. It may be empty.

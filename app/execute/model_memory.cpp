@@ -25,10 +25,11 @@ ModelMemory::ModelMemory(const CompiledSteps& steps, const StepOptions& options,
   if (const TensorId of_samples = has_labels_ ? main.graph.labels : main.graph.transforms; of_samples >= 0)
     capacity_ = main.graph.tensors[static_cast<std::size_t>(of_samples)].shape[0];
   if (options.memory_limit > 0 && plan_.total() > options.memory_limit)
-    throw std::runtime_error(
-        fmt::format("--memory-limit {} bytes: the plan needs {} bytes a rank ({} of them activations); "
-                    "a smaller batch, more ranks or --partition need less",
-                    options.memory_limit, plan_.total(), plan_.bytes(Region::activations)));
+    throw std::runtime_error(fmt::format(
+        "--memory-limit {} bytes: the step needs at least {} bytes a rank, {} of them for activations{}; "
+        "a smaller batch, more ranks or --partition need less",
+        options.memory_limit, plan_.total(), plan_.bytes(Region::activations),
+        steps.fit.least_at.empty() ? "" : fmt::format(" while it runs {}", steps.fit.least_at)));
   if (steps.train && shared.gradients)
     shared_gradients_ = shared.gradients(static_cast<std::size_t>(plan_.bytes(Region::gradients)));
   if (!shared_gradients_) plan_.drop(Region::all_reduce);

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "app/compile/fit_memory.h"
 #include "kernels/device/device_memory.h"
 
 namespace convoy::app {
@@ -39,9 +40,20 @@ class CollectiveMemory {
 
 }  // namespace
 
+namespace {
+
+CompiledSteps steps_within_limit(const Network& network, const StepOptions& options,
+                                 comm::Collectives& ranks) {
+  CompiledSteps steps = compile_steps(network, options, {&ranks, &ranks, nullptr});
+  if (exceeds_limit(steps, options, ranks))
+    fit_into_limit(steps, options, ranks, estimated_node_ms(*steps.train, options));
+  return steps;
+}
+
+}  // namespace
+
 Session::Session(const Network& network, const StepOptions& options, comm::Collectives& ranks)
-    : Session(compile_steps(network, options, {&ranks, &ranks, nullptr}), options,
-              {&ranks, &ranks, nullptr}) {}
+    : Session(steps_within_limit(network, options, ranks), options, {&ranks, &ranks, nullptr}) {}
 
 Session::Session(CompiledSteps steps, const StepOptions& options, const RankGroups& groups)
     : options_(options),

@@ -19,8 +19,8 @@ namespace convoy::app {
 
 class Session {
  public:
-  // Compiles the steps of a network whose input is this rank's batch. `ranks` must outlive the
-  // session.
+  // Compiles the steps of a network whose input is this rank's batch, and fits them into
+  // options.memory_limit by estimated times. `ranks` must outlive the session.
   Session(const Network& network, const StepOptions& options, comm::Collectives& ranks);
   // `steps` were compiled with `options`. If groups.stages is set, `steps` are this rank's stage of
   // a partitioned step. Collective over the ranks of `groups`.
@@ -34,6 +34,7 @@ class Session {
   void connect();
 
   const ModelMemory& memory() const { return *memory_; }
+  const MemoryFit& memory_fit() const { return steps_.fit; }
   const RankGroups& groups() const { return groups_; }
 
   // The control values, labels and images with which the next step starts.

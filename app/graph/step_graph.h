@@ -49,7 +49,7 @@ struct Node {
   Phase phase = Phase::forward;
   std::vector<TensorId> inputs, outputs;
   double flops = 0;
-  bool recompute = false;  // computes again what forward computed (passes/recompute.h)
+  bool recompute = false;  // computes again what forward computed (recomputed.h)
 
   template <typename Op>
   bool is() const {

@@ -6,36 +6,14 @@
 #include <optional>
 
 #include "app/execute/run_on_all_ranks.h"
+#include "app/timing/full_batch_control.h"
 #include "app/timing/link_costs.h"
 #include "app/timing/single_device_step.h"
-#include "kernels/device/arena.h"
-#include "kernels/device/device_memory.h"
 
 namespace convoy::app {
 namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
-// The control of a step with a full batch, in memory that kernels can read.
-class FullBatchControl {
- public:
-  FullBatchControl(const CompiledSteps& whole, const StepOptions& options, const RankGroups& groups)
-      : memory_(options.backend, sizeof(kernels::StepControl)) {
-    const StepGraph& graph = whole.train->graph;
-    kernels::StepControl control;
-    control.seed = options.seed;
-    control.valid = static_cast<std::int32_t>(graph.tensors[at(graph.labels)].shape[0]);
-    control.global_valid = control.valid * groups.replicas->size();
-    control.learning_rate = 1e-3f;
-    kernels::copy_in(options.backend, memory_.data(), &control, sizeof control);
-  }
-  const kernels::StepControl* get() const {
-    return reinterpret_cast<const kernels::StepControl*>(memory_.data());
-  }
-
- private:
-  kernels::Arena memory_;
-};
 
 }  // namespace
 

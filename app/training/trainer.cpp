@@ -11,6 +11,7 @@
 #include "app/execute/run_on_all_ranks.h"
 #include "app/model/drop_path.h"
 #include "app/model/zoo/zoo.h"
+#include "app/timing/limited_steps.h"
 #include "app/training/parameter_rates.h"
 #include "app/training/rank_facts.h"
 #include "app/training/rank_setup.h"
@@ -168,10 +169,12 @@ void Trainer::make_session() {
   if (planned) plan_ = planned->plan;
   obey_signals();
   std::optional<CompiledSteps> steps;
-  run_on_all_ranks(ranks_, [&] {
-    steps = planned ? stage_of_steps(planned->whole, plan_->placement, groups.stages->rank(), options)
-                    : compile_steps(*network, options, groups);
-  });
+  if (planned)
+    run_on_all_ranks(ranks_, [&] {
+      steps = stage_of_steps(planned->whole, plan_->placement, groups.stages->rank(), options);
+    });
+  else
+    steps = compile_within_limit(*network, options, ranks_, groups);
   run_on_all_ranks(ranks_, [&] {
     session_ = std::make_unique<Session>(std::move(*steps), options, groups);
     if (options.input.kind == InputOptions::Kind::resident && session_->memory().has_images())

@@ -5,6 +5,7 @@
 #include "app/commands/bench/decode.h"
 #include "app/commands/bench/gemm.h"
 #include "app/commands/bench/loader.h"
+#include "app/commands/bench/memory.h"
 #include "app/commands/bench/step.h"
 #include "app/commands/commands.h"
 
@@ -18,6 +19,7 @@ void add_bench_command(CLI::App& app) {
   add_bench_decode(*bench);
   add_bench_gemm(*bench);
   add_bench_loader(*bench);
+  add_bench_memory(*bench);
   add_bench_step(*bench);
 }
 

@@ -18,10 +18,12 @@
 #include "app/execute/session.h"
 #include "app/median.h"
 #include "app/model/zoo/zoo.h"
+#include "app/timing/limited_steps.h"
 #include "app/timing/program_times.h"
 #include "app/timing/step_times.h"
 #include "app/training/rank_setup.h"
 #include "app/training/report/bottleneck.h"
+#include "app/training/report/configuration_table.h"
 #include "comm/make_collectives.h"
 #include "comm/placement/environment.h"
 #include "kernels/device/gpu_model.h"
@@ -129,7 +131,9 @@ StepOptions step_options_of(const BenchStepOptions& options) {
 }
 
 void print_steps(const BenchStepOptions& options, const TimedSteps& timed, const Bottleneck& bottleneck,
-                 const std::vector<RankPlace>& places, std::int64_t arena_bytes) {
+                 const std::vector<RankPlace>& places, const Session& session) {
+  const std::int64_t arena_bytes = session.memory().plan().total();
+  const MemoryFit& fit = session.memory_fit();
   const std::size_t ranks = places.size();
   const double ms = median(timed.ms);
   // By wall time: if processes share a device, their medians hide the time slices of the others.
@@ -150,6 +154,9 @@ void print_steps(const BenchStepOptions& options, const TimedSteps& timed, const
                                        {"exposed_comm_ms", bottleneck.communication_ms},
                                        {"limited_by", bottleneck.limit},
                                        {"peak_device_bytes", arena_bytes},
+                                       {"recomputed", fit.repeated},
+                                       {"expected_ms", fit.step_ms},
+                                       {"recomputed_ms", fit.repeated_ms},
                                        {"loss", timed.last.loss()}})
                            .dump());
     return;
@@ -158,6 +165,7 @@ void print_steps(const BenchStepOptions& options, const TimedSteps& timed, const
       "{} {}x{} batch {} {} on {} x {}: {:.3f} ms a step (median), {:.1f} images/s, arena {:.1f} MiB\n",
       options.model, options.size, options.size, options.batch, name_of(options.precision), ranks,
       name_of(options.backend), ms, rate, static_cast<double>(arena_bytes) / (1 << 20));
+  for (const auto& [name, value] : memory_rows(fit)) fmt::print("{}: {}\n", name, value);
   if (ranks > 1) fmt::print("{}\n", describe(bottleneck, places));
 }
 
@@ -177,12 +185,14 @@ void bench_step(BenchStepOptions options) {
     check_precision(options.backend, options.precision);
     collectives = comm::make_collectives(options.backend, ranks);
   });
+  std::optional<Network> network;
   run_on_all_ranks(ranks, [&] {
-    const Network network = make_network({options.model, options.batch, 0, options.size, options.classes});
-    classes = network.shape(network.outputs()[0])[1];
-    options.size = network.shape(network.input())[2];
-    steps = compile_steps(network, step_options_of(options), {collectives.get(), collectives.get(), nullptr});
+    network = make_network({options.model, options.batch, 0, options.size, options.classes});
+    classes = network->shape(network->outputs()[0])[1];
+    options.size = network->shape(network->input())[2];
   });
+  steps = compile_within_limit(*network, step_options_of(options), ranks,
+                               {collectives.get(), collectives.get(), nullptr});
   run_on_all_ranks(ranks, [&] {
     session.emplace(std::move(*steps), step_options_of(options),
                     RankGroups{collectives.get(), collectives.get(), nullptr});
@@ -192,8 +202,7 @@ void bench_step(BenchStepOptions options) {
   const TimedSteps timed = time_steps(*session, options.steps);
   const std::vector<RankTimes> rank_times = gather_rank_times(ranks, times_of_rank(timed));
   const std::vector<RankPlace> places = places_of(environment);
-  if (ranks.rank() == 0)
-    print_steps(options, timed, find_bottleneck(rank_times), places, session->memory().plan().total());
+  if (ranks.rank() == 0) print_steps(options, timed, find_bottleneck(rank_times), places, *session);
   if (!options.layers) return;
   const auto layers = time_instructions(*session, options.backend, std::min<std::int64_t>(options.steps, 5));
   if (ranks.rank() == 0) print_layers(layers, limits_of(options, places[0].device), options.json);

@@ -170,4 +170,21 @@ std::vector<std::pair<std::string, std::string>> training_rows(const TrainOption
        fmt::format("{}; the newest {} and the best are kept", checkpoints, o.keep_checkpoints)}};
 }
 
+std::vector<std::pair<std::string, std::string>> memory_rows(const MemoryFit& fit) {
+  if (!fit.fitted) return {};
+  int count = 0;
+  std::vector<std::string> repeated;
+  for (const auto& [name, times] : fit.repeated) {
+    repeated.push_back(fmt::format("{} {}", times, name));
+    count += times;
+  }
+  const auto bytes = [](std::int64_t of) { return format_bytes(static_cast<std::uint64_t>(of)); };
+  return {{"kept for backward", fmt::format("{} of {}", bytes(fit.kept_bytes), bytes(fit.all_kept_bytes))},
+          {"recomputed", count == 0 ? "nothing"
+                                    : fmt::format("{} operations in backward ({} in forward): {}", count,
+                                                  fit.forward_operations, fmt::join(repeated, ", "))},
+          {"expected time", fmt::format("{:.1f} % more than without the limit",
+                                        100 * fit.repeated_ms / std::max(fit.step_ms, 1e-9))}};
+}
+
 }  // namespace convoy::app

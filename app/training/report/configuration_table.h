@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/compile/compiled_steps.h"
 #include "app/training/report/report.h"
 #include "app/training/train_options.h"
 
@@ -42,5 +43,9 @@ class ConfigurationTable {
 // values are those in force, such as the scaled rate.
 std::vector<std::pair<std::string, std::string>> training_rows(const TrainOptions& options,
                                                                std::int64_t steps_per_epoch);
+
+// Returns name and value of the rows on how a step was made to fit into its memory limit; none if
+// nothing had to be done.
+std::vector<std::pair<std::string, std::string>> memory_rows(const MemoryFit& fit);
 
 }  // namespace convoy::app

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "app/commands/commands.h"
@@ -95,6 +98,43 @@ TEST(Info, MistakesAreOneLine) {
   EXPECT_EQ(run({"--model", "alexnet", "--size", "32"}).status, 1);
   EXPECT_EQ(run({"--model", "alexnet", "--size", "32"}).err,
             "convoy: network alexnet, layer features.12: its window of 3x3 does not fit into 1x256x1x1\n");
+}
+
+TEST(Info, TheMemoryCurveTradesTimeForBytes) {
+  const Outcome outcome = run({"--model", "resnet18", "--size", "64", "--batch", "4", "--memory", "--json"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const auto curve = nlohmann::json::parse(outcome.out);
+  const auto& points = curve["points"];
+  ASSERT_GT(points.size(), 2u);
+  EXPECT_EQ(points[0]["recomputed"], 0);
+  for (std::size_t i = 1; i < points.size(); ++i) {
+    EXPECT_LT(points[i]["bytes"], points[i - 1]["bytes"]);
+    EXPECT_GT(points[i]["recomputed"], 0);
+    EXPECT_GT(points[i]["expected_ms"], points[0]["expected_ms"]);
+  }
+  EXPECT_NE(curve["least_at"].get<std::string>().find(" of "), std::string::npos);
+}
+
+TEST(Info, TheMemoryCurveIsDrawn) {
+  const std::string file = testing::TempDir() + "convoy-memory-curve.svg";
+  const Outcome outcome =
+      run({"--model", "resnet18", "--size", "64", "--batch", "4", "--memory", "--plot", file});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("The last row is the least"), std::string::npos);
+  std::ifstream stream(file);
+  const std::string svg{std::istreambuf_iterator<char>(stream), {}};
+  EXPECT_TRUE(svg.starts_with("<svg ") && svg.ends_with("</svg>\n")) << svg;
+  std::size_t circles = 0;
+  for (auto at = svg.find("<circle"); at != std::string::npos; at = svg.find("<circle", at + 1)) ++circles;
+  EXPECT_GT(circles, 2u);
+  std::remove(file.c_str());
+}
+
+TEST(Info, MemoryNeedsAModelAndItsFlagsNeedMemory) {
+  EXPECT_EQ(run({"--memory"}).status, 2);
+  EXPECT_EQ(run({"--model", "lenet", "--plot", "x.svg"}).status, 2);
+  EXPECT_EQ(run({"--model", "lenet", "--precision", "bf16"}).status, 2);
+  EXPECT_EQ(run({"--model", "lenet", "--size", "32", "--memory", "--precision", "bf16"}).status, 2);
 }
 
 }  // namespace

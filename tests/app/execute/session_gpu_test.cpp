@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "app/compile/fit_memory.h"
 #include "app/execute/session.h"
 #include "app/training/checkpoint/session_state.h"
 #include "comm/single_rank.h"
@@ -235,6 +236,30 @@ TEST_F(CudaSession, AMemoryLimitGivesUpTheReuseDelayFirstAndChangesNoBit) {
   fill(roomy, network), fill(tight, network);
   EXPECT_EQ(losses(tight, 4), losses(roomy, 4));
   expect_same_bits(state_of(tight), state_of(roomy));
+}
+
+// In fractions of the way from the least to what the step takes without a limit.
+TEST_F(CudaSession, AnyMemoryLimitDownToTheLeastChangesNoBit) {
+  for (const Network& network : {every_op(), residual(), grouped()})
+    for (const Precision precision : {Precision::fp32, Precision::tf32, Precision::bf16}) {
+      StepOptions limited = options(Backend::cuda, precision);
+      CompiledSteps steps = compile_steps(network, limited, {&ranks_, &ranks_, nullptr});
+      const std::vector<double> node_ms = estimated_node_ms(*steps.train, limited);
+      const MemoryFitter fitter(steps, limited, {}, node_ms);
+      const std::int64_t least = fitter.least().bytes;
+      Session roomy(network, limited, ranks_);
+      fill(roomy, network);
+      const auto expected = losses(roomy, 4);
+      for (const double share : {0.0, 0.3, 0.7}) {
+        limited.memory_limit =
+            least + static_cast<std::int64_t>(share * static_cast<double>(fitter.unlimited_bytes() - least));
+        Session tight(network, limited, ranks_);
+        EXPECT_LE(tight.memory().plan().total(), limited.memory_limit);
+        fill(tight, network);
+        EXPECT_EQ(losses(tight, 4), expected) << network.name() << " within " << limited.memory_limit;
+        expect_same_bits(state_of(tight), state_of(roomy));
+      }
+    }
 }
 
 TEST_F(CudaSession, ACheckpointGoesToTheCpuAndBack) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/compile/compiled_graph.h"
@@ -23,8 +24,12 @@ class GraphRunner {
   GraphRunner(const Network& network, const GraphOptions& options,
               kernels::Backend backend = kernels::Backend::reference,
               Placement placement = Placement::planned, const std::function<void(StepGraph&)>& rewrite = {})
-      : compiled_(compile_graph(rewritten(build_step_graph(network, options), rewrite), backend)) {
-    const auto batch = static_cast<std::int32_t>(network.shape(0)[0]);
+      : GraphRunner(compile_graph(rewritten(build_step_graph(network, options), rewrite), backend),
+                    placement) {}
+
+  explicit GraphRunner(CompiledGraph compiled, Placement placement = Placement::planned)
+      : compiled_(std::move(compiled)) {
+    const auto batch = static_cast<std::int32_t>(graph().tensors[id(graph().labels)].shape[0]);
     control_.valid = control_.global_valid = batch;
     control_.seed = 11, control_.step = 5;
     allocate(placement);

@@ -5,7 +5,6 @@
 
 #include "app/graph/graph_builder.h"
 #include "app/graph/passes/fusions.h"
-#include "app/graph/passes/recompute.h"
 #include "app/model/zoo/zoo.h"
 #include "tests/app/graph/graph_runner.h"
 #include "tests/app/model/tiny_networks.h"
@@ -86,22 +85,6 @@ TEST(FuseNormGradients, GradientsStayTheSame) {
       EXPECT_EQ(fused.gradients(), plain.gradients()) << network.name();
     }
   }
-}
-
-// The mask of a recomputed output is kept.
-TEST(FuseNormGradients, OutputsCanBeDroppedAndComputedAgain) {
-  GraphRunner plain(fuse(chain(1, true)), {});
-  const auto fuse_and_drop = [](StepGraph& graph) {
-    fuse_norm_gradients(graph);
-    std::vector<TensorId> dropped;
-    for (const RecomputeCandidate& candidate : recompute_candidates(graph))
-      dropped.push_back(candidate.tensor);
-    ASSERT_FALSE(dropped.empty());
-    recompute(graph, dropped);
-  };
-  GraphRunner again(fuse(chain(1, true)), {}, kernels::Backend::reference, Placement::planned, fuse_and_drop);
-  EXPECT_EQ(again.run(), plain.run());
-  EXPECT_EQ(again.gradients(), plain.gradients());
 }
 
 // A gradient that another node reads as well stays as it is.

@@ -5,7 +5,6 @@
 
 #include "app/graph/graph_builder.h"
 #include "app/graph/passes/fusions.h"
-#include "app/graph/passes/recompute.h"
 #include "tests/app/graph/graph_runner.h"
 #include "tests/app/model/tiny_networks.h"
 
@@ -35,22 +34,6 @@ TEST(FuseReluMasks, GradientsStayTheSame) {
   GraphRunner masked(fuse(residual()), {}, kernels::Backend::reference, Placement::planned, fuse_relu_masks);
   EXPECT_EQ(masked.run(), plain.run());
   EXPECT_EQ(masked.gradients(), plain.gradients());
-}
-
-// A batch norm whose output is recomputed keeps its first mask.
-TEST(FuseReluMasks, OutputsCanBeDroppedAndComputedAgain) {
-  GraphRunner plain(fuse(residual()), {});
-  const auto mask_and_drop = [](StepGraph& graph) {
-    fuse_relu_masks(graph);
-    std::vector<TensorId> dropped;
-    for (const Node& node : graph.nodes)
-      if (node.is<BatchNormForward>() && node.outputs.size() == 2) dropped.push_back(node.outputs[0]);
-    ASSERT_FALSE(dropped.empty());
-    recompute(graph, dropped);
-  };
-  GraphRunner again(fuse(residual()), {}, kernels::Backend::reference, Placement::planned, mask_and_drop);
-  EXPECT_EQ(again.run(), plain.run());
-  EXPECT_EQ(again.gradients(), plain.gradients());
 }
 
 }  // namespace

@@ -1,0 +1,209 @@
+#include "app/commands/bench/memory.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <optional>
+
+#include "app/commands/validators.h"
+#include "app/compile/fit_memory.h"
+#include "app/compile/repeated_runs.h"
+#include "app/compile/step_choices.h"
+#include "app/errors.h"
+#include "app/execute/session.h"
+#include "app/median.h"
+#include "app/model/zoo/zoo.h"
+#include "app/timing/limited_steps.h"
+#include "app/timing/step_times.h"
+#include "app/training/rank_setup.h"
+#include "app/training/report/configuration_table.h"
+#include "app/training/train_options.h"
+#include "comm/placement/environment.h"
+#include "comm/single_rank.h"
+#include "partition/memory/recompute_baselines.h"
+
+namespace convoy::app {
+namespace {
+
+struct BenchMemoryOptions {
+  std::string model, tuning_file;
+  kernels::Backend backend = kernels::Backend::cpu;
+  Precision precision = Precision::fp32;
+  std::int64_t batch = 0, size = 0, classes = 0, steps = 20, warmup = 5, threads = 0, lanes = kDefaultLanes;
+  bool json = false;
+};
+
+constexpr double kShares[] = {0.9, 0.75, 0.5, 0.33, 0.25};  // of the memory that a step takes without a limit
+
+StepOptions step_options_of(const BenchMemoryOptions& options) {
+  StepOptions step;
+  step.backend = options.backend;
+  step.precision = options.precision;
+  step.lanes = static_cast<int>(options.lanes);
+  step.tuning_file = options.tuning_file;
+  step.synchronised_batch_norm = false;
+  step.optimizer.momentum = 0.9f;
+  step.optimizer.weight_decay = 5e-5f;
+  return step;
+}
+
+class MemoryBench {
+ public:
+  MemoryBench(const BenchMemoryOptions& options, const Network& network, std::int64_t classes)
+      : options_(options),
+        step_(step_options_of(options)),
+        classes_(classes),
+        steps_(compile_steps(network, step_, groups_)),
+        node_ms_(node_ms_of(steps_, step_, groups_)),
+        fitter_(steps_, step_, {}, node_ms_),
+        model_(step_model(*steps_.train, node_ms_)),
+        blocks_(model_) {}
+
+  void run() {
+    if (!options_.json)
+      fmt::print("{:<28} {:>12} {:>8} {:>10} {:>9} {:>9} {:>10} {:>10}\n", "method", "memory", "of all",
+                 "recomputed", "expected", "measured", "ms", "images/s");
+    measure("everything kept", *steps_.train, 0);
+    const int count = static_cast<int>(std::ssize(blocks_.blocks()));
+    compare("batch norms again", partition::run_again(model_, batch_norms()));
+    compare("checkpoint every block", partition::checkpoint_blocks(model_, blocks_, 1));
+    const int root = static_cast<int>(std::lround(std::sqrt(count)));
+    compare(fmt::format("checkpoint every {} blocks", root),
+            partition::checkpoint_blocks(model_, blocks_, root));
+    for (const double share : kShares)
+      plan(fmt::format("plan within {:.0f} %", 100 * share),
+           static_cast<std::int64_t>(share * static_cast<double>(all_bytes_)));
+    const MemoryFitter::Fitted least = fitter_.least();
+    measure("plan within the least", least.train, least.repeated_ms);
+    measure("everything kept, once more", *steps_.train, 0);
+  }
+
+ private:
+  std::vector<int> batch_norms() const {
+    std::vector<int> found;
+    for (int i = 0; i < std::ssize(steps_.train->graph.nodes); ++i)
+      if (steps_.train->graph.nodes[static_cast<std::size_t>(i)].is<BatchNormForward>()) found.push_back(i);
+    return found;
+  }
+
+  // Measures a schedule, and a plan within the bytes that it takes.
+  void compare(const std::string& name, const partition::StepSchedule& schedule) {
+    const std::int64_t bytes =
+        measure(name, with_schedule(*steps_.train, schedule, step_.backend, reuse_delay_of(step_)),
+                partition::repeated_ms(model_, schedule));
+    if (bytes < all_bytes_) plan("  plan within as much", bytes);
+  }
+
+  void plan(const std::string& name, std::int64_t limit) {
+    if (const std::optional<MemoryFitter::Fitted> fitted = fitter_.within(limit))
+      measure(name, fitted->train, fitted->repeated_ms);
+    else if (!options_.json)
+      fmt::print("{:<28} {:>12}   needs more\n", name, format_bytes(static_cast<std::uint64_t>(limit)));
+  }
+
+  // Runs the step for real, and returns the bytes of its arena.
+  std::int64_t measure(const std::string& name, const CompiledGraph& train, double repeated_ms) {
+    const auto recomputed = std::ranges::count_if(train.graph.nodes, &Node::recompute);
+    Session session(CompiledSteps(train, steps_.evaluate, step_), step_, groups_);
+    fill_batch(session, classes_, 1);
+    time_steps(session, options_.warmup);
+    const TimedSteps timed = time_steps(session, options_.steps);
+    const std::int64_t bytes = session.memory().plan().total();
+    if (all_bytes_ == 0) all_bytes_ = bytes, all_ms_ = timed.mean();
+    const double expected =
+        100 * repeated_ms / std::max(std::accumulate(node_ms_.begin(), node_ms_.end(), 0.0), 1e-9);
+    const double more = 100 * (timed.mean() / all_ms_ - 1);
+    const double rate = static_cast<double>(options_.batch) / timed.mean() * 1e3;
+    const double share = static_cast<double>(bytes) / static_cast<double>(all_bytes_);
+    if (options_.json)
+      fmt::print("{}\n", nlohmann::json({{"model", options_.model},
+                                         {"batch", options_.batch},
+                                         {"size", options_.size},
+                                         {"precision", name_of(options_.precision)},
+                                         {"method", name},
+                                         {"bytes", bytes},
+                                         {"share", share},
+                                         {"recomputed", recomputed},
+                                         {"expected_percent", expected},
+                                         {"measured_percent", more},
+                                         {"ms", timed.mean()},
+                                         {"ms_median", median(timed.ms)},
+                                         {"images_per_second", rate}})
+                             .dump());
+    else
+      fmt::print("{:<28} {:>12} {:>6.1f} % {:>10} {:>+7.1f} % {:>+7.1f} % {:>10.3f} {:>10.1f}\n", name,
+                 format_bytes(static_cast<std::uint64_t>(bytes)), 100 * share, recomputed, expected, more,
+                 timed.mean(), rate);
+    std::fflush(stdout);
+    return bytes;
+  }
+
+  const BenchMemoryOptions& options_;
+  const StepOptions step_;
+  const std::int64_t classes_;
+  comm::SingleRank rank_;
+  const RankGroups groups_{&rank_, &rank_, nullptr};
+  const CompiledSteps steps_;  // without a limit
+  const std::vector<double> node_ms_;
+  const MemoryFitter fitter_;
+  const partition::StepModel model_;
+  const partition::StepBlocks blocks_;
+  std::int64_t all_bytes_ = 0;  // of the first row
+  double all_ms_ = 0;
+};
+
+void bench_memory(BenchMemoryOptions options) {
+  const std::string backend = name_of(options.backend);
+  check_belongs("--lanes", options.lanes != kDefaultLanes, "--backend", backend, {"cuda"});
+  check_belongs("--tuning-file", !options.tuning_file.empty(), "--backend", backend, {"cuda"});
+  check_precision(options.backend, options.precision);
+  const comm::MpiEnvironment environment(std::chrono::minutes(5), device_of(options.backend));
+  if (environment.world().size() > 1)
+    throw UsageError(fmt::format("bench memory: found {} ranks, expected one", environment.world().size()));
+  use_cores(environment, options.threads);
+  const Network network = make_network({options.model, options.batch, 0, options.size, options.classes});
+  options.size = network.shape(network.input())[2];
+  MemoryBench(options, network, network.shape(network.outputs()[0])[1]).run();
+}
+
+}  // namespace
+
+void add_bench_memory(CLI::App& bench) {
+  auto options = std::make_shared<BenchMemoryOptions>();
+  CLI::App* verb =
+      bench.add_subcommand("memory", "Training steps within less memory: planned, and as others recompute");
+  const auto add = [verb](const char* flag, auto& value, const char* what, const CLI::Validator& check) {
+    return verb->add_option(flag, value, what)->capture_default_str()->check(check);
+  };
+  verb->option_defaults()->group("Model and data");
+  add("--model", options->model, "network of the zoo, or FILE.onnx", not_empty())
+      ->required()
+      ->type_name("NAME");
+  verb->add_option("--batch", options->batch, "images of a step")
+      ->required()
+      ->check(whole_number(1, 1 << 20))
+      ->type_name("B");
+  add("--size", options->size, "pixels a side; 0: the file's, else 224", whole_number(0, 1 << 14));
+  add("--classes", options->classes, "0: the file's, else 1000 above 64 pixels and 10 below",
+      whole_number(0, 1 << 24));
+  verb->option_defaults()->group("Length");
+  add("--steps", options->steps, "timed steps of each row", whole_number(1, 1 << 20));
+  add("--warmup", options->warmup, "steps before the timed ones", whole_number(1, 1 << 20));
+  verb->option_defaults()->group("Execution");
+  add_choice(*verb, "--backend", options->backend, "what runs the kernels");
+  add_choice(*verb, "--precision", options->precision, "of products");
+  add("--threads", options->threads, "0: the host's cores", whole_number(0, 4096))->type_name("T");
+  add("--lanes", options->lanes, "CUDA: operations that may run side by side", whole_number(1, 8));
+  verb->add_option("--tuning-file", options->tuning_file,
+                   "CUDA: measured choices of kernels; what is missing is added")
+      ->type_name("FILE");
+  verb->option_defaults()->group("Output");
+  verb->add_flag("--json", options->json, "one JSON object a row");
+  verb->callback([options] { bench_memory(*options); });
+}
+
+}  // namespace convoy::app

@@ -1,0 +1,83 @@
+#include "app/graph/recomputed.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string_view>
+
+namespace convoy::app {
+namespace {
+
+template <typename Op>
+concept RunsInBackward = Op::kName.find("_backward") != std::string_view::npos;
+
+class SecondRun {
+ public:
+  using Answer = std::optional<Recomputed>;
+  SecondRun(const Node& node, const std::vector<int>& wanted) : node_(node), wanted_(wanted) {}
+
+  Answer operator()(const Conv2dForward& op) const {
+    if (!op.problem.statistics) return same();
+    Conv2dForward again = op;
+    again.problem.sums_known = true;
+    return Recomputed{again, false};
+  }
+  Answer operator()(const AddForward& op) const {
+    if (!op.problem.statistics) return same();
+    return Recomputed{AddForward{}, false};
+  }
+  Answer operator()(const BatchNormForward& op) const {
+    BatchNormForward again = op;
+    again.problem.momentum = 0;  // the running statistics are up to date
+    again.problem.relu_mask = op.problem.relu_mask && std::ranges::find(wanted_, 1) != wanted_.end();
+    return Recomputed{again, false, again.problem.relu_mask ? std::vector{0, 1} : std::vector{0}};
+  }
+  Answer operator()(const ActivationForward&) const { return same(); }
+  Answer operator()(const BatchNormInference&) const { return same(); }  // of frozen layers
+  Answer operator()(const BroadcastAddForward&) const { return same(); }
+  Answer operator()(const ChannelShuffleForward&) const { return same(); }
+  Answer operator()(const ConcatForward&) const { return same(); }
+  Answer operator()(const DropoutForward&) const { return same(); }
+  Answer operator()(const GroupNormForward&) const { return same(); }
+  Answer operator()(const ImageOpsForward&) const { return same(); }
+  Answer operator()(const LayerNormForward&) const { return same(); }
+  Answer operator()(const LinearForward&) const { return same(); }
+  Answer operator()(const LocalResponseNormForward&) const { return same(); }
+  Answer operator()(const MixForward&) const { return same(); }
+  Answer operator()(const MultiplyForward&) const { return same(); }
+  Answer operator()(const NormaliseForward&) const { return same(); }
+  Answer operator()(const PadForward&) const { return same(); }
+  Answer operator()(const PoolForward&) const { return same(); }
+  Answer operator()(const PreluForward&) const { return same(); }
+  Answer operator()(const ReluForward&) const { return same(); }
+  Answer operator()(const ReorderForward&) const { return same(); }
+  Answer operator()(const ResampleForward&) const { return same(); }
+  Answer operator()(const SliceForward&) const { return same(); }
+  Answer operator()(const SoftmaxForward&) const { return same(); }
+
+  Answer operator()(const BatchNormStatistics&) const { return {}; }         // summed over the ranks in place
+  Answer operator()(const SoftmaxCrossEntropyForward&) const { return {}; }  // counts hits
+  Answer operator()(const AllReduce&) const { return {}; }
+  Answer operator()(const Transfer&) const { return {}; }
+  template <RunsInBackward Op>
+  Answer operator()(const Op&) const {
+    return {};
+  }
+
+ private:
+  Answer same() const {
+    Recomputed again{node_.op, true, std::vector<int>(node_.outputs.size())};
+    std::iota(again.outputs.begin(), again.outputs.end(), 0);
+    return again;
+  }
+
+  const Node& node_;
+  const std::vector<int>& wanted_;
+};
+
+}  // namespace
+
+std::optional<Recomputed> recomputed(const Node& node, const std::vector<int>& wanted) {
+  return std::visit(SecondRun(node, wanted), node.op);
+}
+
+}  // namespace convoy::app

@@ -1,0 +1,24 @@
+// Compiles steps that keep to a memory limit, by measured times of their operations.
+#pragma once
+
+#include <vector>
+
+#include "app/compile/compiled_steps.h"
+#include "app/model/network.h"
+#include "comm/communicator.h"
+
+namespace convoy::app {
+
+// Returns the milliseconds of every node of the training step: measured on a GPU, else estimated.
+// Measuring needs at most options.memory_limit bytes (0: as many as the step's activations), or
+// what the largest operation needs.
+std::vector<double> node_ms_of(const CompiledSteps& steps, const StepOptions& options,
+                               const RankGroups& groups);
+
+// Compiles the steps of an undivided network. If those of any rank exceed its limit, rank 0 times
+// the operations, and every rank that exceeds its limit plans with these times (fit_memory.h).
+// Collective over `ranks`, the ranks of groups.world.
+CompiledSteps compile_within_limit(const Network& network, const StepOptions& options,
+                                   const comm::Communicator& ranks, const RankGroups& groups);
+
+}  // namespace convoy::app

@@ -1,0 +1,197 @@
+// Steps that keep to a memory limit: they have the bits and the bytes that were promised.
+#include "app/compile/fit_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "app/compile/memory_plan.h"
+#include "app/compile/repeated_runs.h"
+#include "app/execute/session.h"
+#include "app/graph/graph_builder.h"
+#include "app/graph/passes/fusions.h"
+#include "app/model/zoo/zoo.h"
+#include "comm/single_rank.h"
+#include "tests/app/graph/graph_runner.h"
+#include "tests/app/model/tiny_networks.h"
+
+namespace convoy::app {
+namespace {
+
+// Blocks whose memory need is set by their activations, not by the peak of backward.
+Network deep() {
+  Network net("deep", {4, 3, 12, 12});
+  LayerId x = net.add("stem", Conv2d::square(8, 3, 1, 1), net.input());
+  for (int block = 0; block < 5; ++block) {
+    const std::string name = "block" + std::to_string(block);
+    const LayerId conv1 = net.add(name + ".conv1", Conv2d::square(8, 3, 1, 1), x);
+    const LayerId norm1 = net.add(name + ".bn1", BatchNorm{}, conv1);
+    const LayerId relu1 = net.add(name + ".relu1", Relu{}, norm1);
+    const LayerId conv2 = net.add(name + ".conv2", Conv2d::square(8, 3, 1, 1), relu1);
+    const LayerId norm2 = net.add(name + ".bn2", BatchNorm{}, conv2);
+    x = net.add(name + ".relu2", Relu{}, net.add(name + ".add", Add{}, {norm2, x}));
+  }
+  net.add("fc", Linear{5}, net.add("pool", Pool::global(), x));
+  return net;
+}
+
+CompiledGraph compiled(const Network& network, bool fused) {
+  GraphOptions options{.synchronised_batch_norm = false};
+  options.loss_weights.assign(network.outputs().size(), 0.5f);
+  StepGraph graph = build_step_graph(fuse(network), options);
+  if (fused) fuse_for_gpu(graph, true);
+  return compile_graph(std::move(graph), kernels::Backend::reference);
+}
+
+partition::StepModel model_of(const CompiledGraph& step) {
+  return step_model(step, estimated_node_ms(step, {}));
+}
+
+// Returns the schedule that runs all of forward that can run twice before every operation of
+// backward.
+partition::StepSchedule everything_again(const partition::StepModel& model) {
+  partition::StepSchedule schedule, forward;
+  for (const partition::StepRun& run : single_runs(model)) {
+    const partition::StepOperation& operation = model.operations[static_cast<std::size_t>(run.operation)];
+    if (operation.backward) schedule.insert(schedule.end(), forward.begin(), forward.end());
+    if (!operation.again.empty()) forward.push_back({run.operation, operation.again});
+    schedule.push_back(run);
+  }
+  return schedule;
+}
+
+void expect_same_bits(const CompiledGraph& step, const partition::StepSchedule& schedule,
+                      const std::string& network) {
+  // Memory that was never written holds NaN, so reading too early shows. The second step shows
+  // whether running statistics were updated once.
+  GraphRunner expected(step), actual(with_schedule(step, schedule, kernels::Backend::reference, 0));
+  for (int run = 0; run < 2; ++run) EXPECT_EQ(actual.run(), expected.run()) << network;
+  EXPECT_EQ(actual.gradients(), expected.gradients()) << network;
+  EXPECT_EQ(actual.states(), expected.states()) << network;
+}
+
+TEST(WithSchedule, EveryOperationOfForwardRunsAgainWithTheSameBits) {
+  for (const Network& network : {every_op(), residual(), rectifying(), grouped(), modern(), auxiliary()})
+    for (const bool fused : {false, true}) {
+      const CompiledGraph step = compiled(network, fused);
+      const partition::StepModel model = model_of(step);
+      partition::StepSchedule schedule = everything_again(model);
+      EXPECT_GT(std::ssize(schedule), 3 * std::ssize(model.operations));
+      expect_same_bits(step, schedule, network.name());
+      remove_unread(model, schedule);
+      EXPECT_GT(std::ssize(schedule), std::ssize(model.operations) * 5 / 4);
+      expect_same_bits(step, schedule, network.name());
+    }
+}
+
+TEST(WithSchedule, PlansChangeNoBit) {
+  for (const Network& network :
+       {every_op(), residual(), rectifying(), grouped(), modern(), auxiliary(), deep()})
+    for (const bool fused : {false, true}) {
+      const CompiledGraph step = compiled(network, fused);
+      const partition::RecomputePlanner planner(model_of(step));
+      const std::int64_t least = planner.least().live_bytes;
+      EXPECT_LT(least, step.activation_bytes) << network.name();
+      for (int part = 0; part < 3; ++part) {
+        const std::int64_t limit = least + (step.activation_bytes - least) * part / 3;
+        const auto plan = planner.plan(limit);
+        ASSERT_TRUE(plan) << network.name() << " within " << limit;
+        expect_same_bits(step, plan->schedule, network.name());
+      }
+    }
+}
+
+// What the planner believes to be live is what the buffers of the compiled step take.
+TEST(WithSchedule, TakesTheBytesThatThePlanSays) {
+  for (const char* name : {"resnet50", "googlenet", "wrn28_10"}) {
+    const Network network = make_network(name, {4, 3, 64, 64}, 10);
+    const CompiledGraph step = compile_graph(
+        build_step_graph(fuse(network), {.synchronised_batch_norm = false}), kernels::Backend::cpu);
+    const partition::RecomputePlanner planner(model_of(step));
+    const std::int64_t most = partition::live_peak(planner.model(), single_runs(planner.model()));
+    EXPECT_NEAR(static_cast<double>(step.activation_bytes) / static_cast<double>(most), 1, 0.02) << name;
+    for (const double share : {0.9, 0.7, 0.5}) {
+      const auto plan = planner.plan(static_cast<std::int64_t>(share * static_cast<double>(most)));
+      if (!plan) continue;
+      const CompiledGraph limited = with_schedule(step, plan->schedule, kernels::Backend::cpu, 0);
+      EXPECT_EQ(partition::live_peak(planner.model(), plan->schedule), plan->live_bytes);
+      EXPECT_GE(limited.activation_bytes, plan->live_bytes) << name << " at " << share;
+      EXPECT_LE(limited.activation_bytes, plan->live_bytes * 103 / 100) << name << " at " << share;
+    }
+  }
+}
+
+class FitMemory : public testing::Test {
+ protected:
+  FitMemory() {
+    options_.backend = kernels::Backend::reference;
+    options_.synchronised_batch_norm = false;
+  }
+  // Returns the losses of three steps, and all parameters and states after them.
+  auto run(std::int64_t limit) {
+    options_.memory_limit = limit;
+    Session session(network_, options_, ranks_);
+    bytes_ = session.memory().plan().total();
+    fit_ = session.memory_fit();
+    std::vector<float> images(static_cast<std::size_t>(network_.shape(0).elements()));
+    initialize({"images", network_.shape(0), Initializer::normal(1)}, 17, images.data());
+    session.write(session.images(), images);
+    for (std::size_t i = 0; i < session.labels().size(); ++i)
+      session.labels()[i] = static_cast<std::int32_t>(i % 5);
+    session.control().valid = session.control().global_valid = 4;
+    session.control().learning_rate = 0.1f;
+    std::vector<double> losses;
+    for (int step = 0; step < 3; ++step) losses.push_back(session.train_step().loss());
+    std::vector<std::vector<float>> state;
+    for (const auto* list : {&session.memory().parameters(), &session.memory().states()})
+      for (const PersistentTensor& tensor : *list) state.push_back(session.read(tensor));
+    return std::pair(losses, state);
+  }
+  std::int64_t least() {
+    const CompiledSteps steps = compile_steps(network_, options_, {&ranks_, &ranks_, nullptr});
+    const std::vector<double> node_ms = estimated_node_ms(*steps.train, options_);
+    return MemoryFitter(steps, options_, {}, node_ms).least().bytes;
+  }
+
+  comm::SingleRank ranks_;
+  StepOptions options_;
+  Network network_ = deep();
+  std::int64_t bytes_ = 0;
+  MemoryFit fit_;
+};
+
+TEST_F(FitMemory, AnyLimitDownToTheLeastIsMetAndChangesNoBit) {
+  const auto expected = run(0);
+  EXPECT_LT(expected.first[2], expected.first[0]) << "nothing was learned";
+  EXPECT_FALSE(fit_.fitted);
+  const std::int64_t most = bytes_, fewest = least();
+  EXPECT_LT(fewest, most / 2);
+  double before = -1;
+  for (int part = 3; part >= 0; --part) {
+    const std::int64_t limit = fewest + (most - 1 - fewest) * part / 3;
+    EXPECT_EQ(run(limit), expected) << limit;
+    EXPECT_LE(bytes_, limit);
+    EXPECT_TRUE(fit_.fitted);
+    EXPECT_LT(fit_.kept_bytes, fit_.all_kept_bytes);
+    EXPECT_FALSE(fit_.repeated.empty());
+    EXPECT_GE(fit_.repeated_ms, before) << "less memory for less time";
+    before = fit_.repeated_ms;
+  }
+}
+
+TEST_F(FitMemory, ALimitBelowTheLeastSaysTheLeastAndWhatNeedsIt) {
+  const std::int64_t fewest = least();
+  try {
+    run(fewest - 4096);
+    FAIL() << "ran in less than the least";
+  } catch (const std::runtime_error& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find(std::to_string(fewest)), std::string::npos) << text;
+    EXPECT_NE(text.find("while it runs"), std::string::npos) << text;
+    EXPECT_NE(text.find(" of "), std::string::npos) << text;
+  }
+}
+
+}  // namespace
+}  // namespace convoy::app
