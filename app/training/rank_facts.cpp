@@ -11,8 +11,8 @@
 #include "app/execute/run_on_all_ranks.h"
 #include "app/json_text.h"
 #include "app/training/checkpoint/sha256.h"
-#include "app/training/run_network.h"
 #include "app/training/option_table.h"
+#include "app/training/run_network.h"
 
 namespace convoy::app {
 namespace {

@@ -1,6 +1,6 @@
-// The network of a run: the outputs that it trains, and whether a model file still holds the network
-// that a checkpoint was trained with. The option "model-structure-sha256" of a checkpoint remembers
-// that.
+// The network of a run: the outputs that it trains, and whether a model file still holds the
+// network that a checkpoint was trained with. The option "model-structure-sha256" of a checkpoint
+// remembers that.
 #pragma once
 
 #include <filesystem>
@@ -18,8 +18,8 @@ Network with_outputs(Network network, std::size_t weights);
 // Returns the SHA-256 of a model file's structure; empty for a network of the zoo.
 std::string structure_sha256(const Network& network);
 
-// Throws std::runtime_error that names the model file if its network has changed since the checkpoint
-// at `path` was written.
+// Throws std::runtime_error that names the model file if its network has changed since the
+// checkpoint at `path` was written.
 void check_structure(const CheckpointState& state, const std::filesystem::path& path,
                      const std::string& found);
 

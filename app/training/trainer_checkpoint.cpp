@@ -8,8 +8,8 @@
 #include "app/execute/run_on_all_ranks.h"
 #include "app/json_text.h"
 #include "app/training/class_order.h"
-#include "app/training/run_network.h"
 #include "app/training/resumed_options.h"
+#include "app/training/run_network.h"
 #include "app/training/trainer.h"
 
 namespace convoy::app {

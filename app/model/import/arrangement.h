@@ -1,6 +1,6 @@
 // How a value of a file shows the output of a layer. Reshape and Transpose move no data at import:
-// they only change the arrangement, until an operation needs the image itself. So a channel shuffle,
-// a flattened image or channels in the last place are recognised however they are written.
+// they only change the arrangement, until an operation needs the image itself. So a channel
+// shuffle, a flattened image or channels in the last place are recognised however they are written.
 #pragma once
 
 #include <optional>
@@ -26,8 +26,8 @@ class Arrangement {
   const Dims& layer() const { return layer_; }
   Dims dims() const;
   int rank() const { return static_cast<int>(axes_.size()); }
-  // Both return nothing if the result is no arrangement: it would cut an axis at a place that is not
-  // a factor, or `order` is no permutation.
+  // Both return nothing if the result is no arrangement: it would cut an axis at a place that is
+  // not a factor, or `order` is no permutation.
   std::optional<Arrangement> reshaped(const Dims& dims) const;
   std::optional<Arrangement> transposed(const std::vector<std::int64_t>& order) const;
 
@@ -41,7 +41,8 @@ class Arrangement {
   // Whether `other` shows its layer in the same order; extents may differ.
   bool has_order_of(const Arrangement& other) const;
 
-  // Returns the same arrangement of a layer with other channels. The axis of channels must be whole.
+  // Returns the same arrangement of a layer with other channels. The axis of channels must be
+  // whole.
   Arrangement with_channels(std::int64_t channels) const;
 
   // A range of the layer's channels and how a value shows it.

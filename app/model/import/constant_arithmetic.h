@@ -1,5 +1,5 @@
-// The arithmetic of constants, element by element, and what the evaluation of all operations shares.
-// Internal to the evaluation (constants.h).
+// The arithmetic of constants, element by element, and what the evaluation of all operations
+// shares. Internal to the evaluation (constants.h).
 #pragma once
 
 #include <optional>
@@ -20,7 +20,8 @@ Dims broadcast_dims(const FileNode& node, const Dims& a, const Dims& b);
 // Returns the index into a tensor of dims `of` for element i of one of dims `to`.
 std::int64_t broadcast_index(std::int64_t i, const Dims& to, const Dims& of);
 
-// Evaluate nodes of two inputs, of one, casts and Where. Nothing if they are not for such constants.
+// Evaluate nodes of two inputs, of one, casts and Where. Nothing if they are not for such
+// constants.
 std::optional<Constant> binary(const FileNode& node, const Inputs& inputs);
 std::optional<Constant> unary(const FileNode& node, const Inputs& inputs);
 std::optional<Constant> cast(const FileNode& node, const Inputs& inputs);

@@ -51,15 +51,17 @@ class Importer {
   // Says what the node's output is: the layer as it is, or as `view` shows it.
   void give(const FileNode& node, LayerId layer, std::size_t output = 0);
   void give(const FileNode& node, Value value, std::size_t output = 0);
-  // Appends a layer of one input that keeps its shape, and gives its output in the input's arrangement.
+  // Appends a layer of one input that keeps its shape, and gives its output in the input's
+  // arrangement.
   LayerId give_elementwise(const FileNode& node, LayerOp op, const Constant* weight = nullptr);
 
-  // Returns the only node that reads a value and not its shape alone; null if there are more or if it
-  // is an output of the file.
+  // Returns the only node that reads a value and not its shape alone; null if there are more or if
+  // it is an output of the file.
   const FileNode* only_reader(const std::string& value) const;
   bool is_read(const std::string& value) const;
-  // Returns the vector that the node's only reader adds to its output, one value for each of so many
-  // channels at the place of the value's axis; that reader is then done. Null if there is none.
+  // Returns the vector that the node's only reader adds to its output, one value for each of so
+  // many channels at the place of the value's axis; that reader is then done. Null if there is
+  // none.
   const Constant* take_bias(const FileNode& node, int place, int rank, std::int64_t channels);
   // Whether nothing but a change of shape is between the node and the file's output.
   bool is_last(const FileNode& node) const;

@@ -74,8 +74,8 @@ bool has_weights(const Layer& layer) {
   return std::holds_alternative<Linear>(layer.op) || std::holds_alternative<Conv2d>(layer.op);
 }
 
-// Returns the layer that makes an output's logits, with none but layers without parameters after it;
-// -1 if there is no such layer.
+// Returns the layer that makes an output's logits, with none but layers without parameters after
+// it; -1 if there is no such layer.
 LayerId head_of(const Network& network, LayerId output) {
   for (LayerId at = output; at > 0;) {
     const Layer& layer = network.layers()[static_cast<std::size_t>(at)];

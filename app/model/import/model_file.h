@@ -18,8 +18,8 @@ bool is_model_file(std::string_view name);
 
 class ModelFile {
  public:
-  // Reads an ONNX file. Throws std::runtime_error, one line that names the file and, for what is not
-  // supported, the node.
+  // Reads an ONNX file. Throws std::runtime_error, one line that names the file and, for what is
+  // not supported, the node.
   explicit ModelFile(const std::string& path);
   // Takes what has been read of a file.
   explicit ModelFile(onnx_import::FileGraph graph);
@@ -27,9 +27,9 @@ class ModelFile {
   // The images [C, H, W] and the number of classes that the file was made for.
   Shape image() const;
   int classes() const;
-  // Returns the network with the file's values for a batch `input`, [N, C, H, W]. With another number
-  // of classes the last layer with weights is drawn anew. Throws std::runtime_error, which names the
-  // layer, if the network cannot take such images.
+  // Returns the network with the file's values for a batch `input`, [N, C, H, W]. With another
+  // number of classes the last layer with weights is drawn anew. Throws std::runtime_error, which
+  // names the layer, if the network cannot take such images.
   Network network(const Shape& input, int classes) const;
 
  private:

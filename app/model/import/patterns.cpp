@@ -190,8 +190,8 @@ class Recogniser {
     return std::nullopt;
   }
 
-  // x (1 + erf(x / sqrt(2))) / 2 and x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2, the factors in any
-  // order.
+  // x (1 + erf(x / sqrt(2))) / 2 and x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2, the factors
+  // in any order.
   Match gelu(const FileNode& node) const {
     const auto product = product_of(node);
     if (!product || !near(product->number, 0.5) || product->values.size() != 2) return std::nullopt;
@@ -285,7 +285,8 @@ class Recogniser {
     return std::nullopt;
   }
 
-  // PyTorch writes group norm as an instance norm of [N, groups, -1], reshaped back, times weight, plus bias.
+  // PyTorch writes group norm as an instance norm of [N, groups, -1], reshaped back, times weight,
+  // plus bias.
   Match group_norm(const FileNode& node) const {
     if (!is_binary(node, "Add")) return std::nullopt;
     for (const std::size_t scaled : {0u, 1u}) {

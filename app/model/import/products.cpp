@@ -7,8 +7,8 @@
 namespace convoy::app::onnx_import {
 namespace {
 
-// Returns the extents that pads_in adds before and after an axis for an output of ceil(extent / stride)
-// positions.
+// Returns the extents that auto_pad adds before and after an axis for an output of ceil(extent /
+// stride) positions.
 void pad_to_same(const FileNode& node, Window& window, const Dims& image, bool upper) {
   std::array<int, 2> before{}, after{};
   for (std::size_t axis = 0; axis < 2; ++axis) {

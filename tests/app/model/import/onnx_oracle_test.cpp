@@ -1,5 +1,6 @@
-// Compares networks that PyTorch exported with what PyTorch computes: logits in evaluation, the loss
-// of a training step, every gradient and the running statistics after it. onnx_oracles.py makes both.
+// Compares networks that PyTorch exported with what PyTorch computes: logits in evaluation, the
+// loss of a training step, every gradient and the running statistics after it. onnx_oracles.py
+// makes both.
 #include <gtest/gtest.h>
 
 #include <cmath>
