@@ -58,7 +58,7 @@ struct TrainOptions {
   // Model and data. "synthetic" data have `classes` classes and `size` pixels a side.
   std::string model, data, out;
   bool reinitialise = false;  // the first values of a model file's weights are drawn
-  std::string init;  // file of the first weights; empty: drawn from the seed
+  std::string init;           // file of the first weights; empty: drawn from the seed
   std::int64_t classes = 10;
   std::int64_t size = 0;  // pixels a side that the network sees; 0: as the data has them
   std::int64_t limit_train = 0, limit_test = 0;  // samples used; 0: all

@@ -21,7 +21,8 @@ struct Target {
 
 // image: regions of JPEG and PNG files; store: HDF5 files of encoded images; archive: listing,
 // links and layouts of tar and zip archives; webdataset: shards and their labels; csv; records: IDX
-// and CIFAR files; devkit: MATLAB files; convert: whole conversions of archives; safetensors: weights.
+// and CIFAR files; devkit: MATLAB files; convert: whole conversions of archives;
+// safetensors: weights.
 // The program model_fuzz has a list of its own: onnx, model files.
 const std::vector<Target>& targets();
 
