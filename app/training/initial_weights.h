@@ -8,10 +8,10 @@
 
 namespace convoy::app {
 
-// Reads a safetensors file, an ONNX file or a checkpoint, whose names end in .safetensors, .onnx and
-// .h5, and gives the network its values. `classes` are the data set's, by label: a checkpoint's head goes by
-// the classes' names, and is drawn if these differ. Throws UsageError for a file of another kind, and
-// std::runtime_error that names the file if it cannot be read or does not fit.
+// Reads a safetensors file, an ONNX file or a checkpoint, whose names end in .safetensors, .onnx
+// and .h5, and gives the network its values. `classes` are the data set's, by label: a checkpoint's
+// head goes by the classes' names, and is drawn if these differ. Throws UsageError for a file of
+// another kind, and std::runtime_error that names the file if it cannot be read or does not fit.
 FitRows set_initial_weights(Network& network, const std::string& file,
                             const std::vector<std::string>& classes);
 

@@ -137,8 +137,9 @@ std::map<Place, std::string> layers_of_efficientnet(const Names& names) {
   return places;
 }
 
-// timm numbers blocks within stages, torchvision does so differently in every network. But both have
-// the same layers in the same order. Returns the names unchanged if the numbers of layers differ.
+// timm numbers blocks within stages, torchvision does so differently in every network. But both
+// have the same layers in the same order. Returns the names unchanged if the numbers of layers
+// differ.
 Names by_order(const Names& names, const Network& network) {
   const std::map<Place, std::string> places = layers_of_efficientnet(names);
   std::vector<const Layer*> layers;

@@ -1,6 +1,6 @@
 // Names that other programs give to the weights of networks that the zoo has with torchvision's
-// names: timm's for VGG, ConvNeXt, RegNet and the family of MobileNet, EfficientNet and MNASNet, and
-// those of DenseNet in torchvision's older files. timm's ResNets, DenseNets and Inception have
+// names: timm's for VGG, ConvNeXt, RegNet and the family of MobileNet, EfficientNet and MNASNet,
+// and those of DenseNet in torchvision's older files. timm's ResNets, DenseNets and Inception have
 // torchvision's names.
 #pragma once
 

@@ -38,9 +38,9 @@ using FitRows = std::vector<std::pair<std::string, std::string>>;
 // Throws std::runtime_error, one line that names the file, if nothing fits.
 FitRows take_weights(Network& network, const std::vector<Weight>& weights, const WeightOptions& options);
 
-// Adapts the weights [filters, from, ...] of a first convolution to `to` channels: the sum for one
-// channel, else the channels in turn, times from / to, so that an image with equal channels gives
-// the same result. `pixels`: elements of one channel of a filter. timm does the same for three channels.
+// Adapts the weights [filters, from, ...] of a first convolution to `to` channels, as timm does for
+// three: the sum for one channel, else the channels in turn, times from / to, so that an image with
+// equal channels gives the same result. `pixels`: elements of one channel of a filter.
 std::vector<float> adapt_channels(const std::vector<float>& values, std::int64_t from, std::int64_t to,
                                   std::int64_t pixels);
 

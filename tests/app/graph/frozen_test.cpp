@@ -42,8 +42,9 @@ std::map<std::string, std::vector<float>> gradients_of(const GraphRunner& runner
 TEST(FrozenParameters, EndBackwardBelowTheLowestTrainedLayer) {
   const Network head = freeze(fuse(residual()), [](const Layer& l, const auto&) { return l.name != "fc"; });
   EXPECT_EQ(layers_of_backward(build_step_graph(head, {})), (std::set<std::string>{"loss", "fc"}));
-  const Network upper = freeze(
-      fuse(residual()), [](const Layer& l, const auto&) { return l.name[0] <= 'c' || l.name.starts_with("stem"); });
+  const Network upper = freeze(fuse(residual()), [](const Layer& l, const auto&) {
+    return l.name[0] <= 'c' || l.name.starts_with("stem");
+  });
   for (const std::string& layer : layers_of_backward(build_step_graph(upper, {})))
     EXPECT_TRUE(layer[0] >= 'd') << layer;
   const Network none = freeze(residual(), [](const auto&, const auto&) { return true; });

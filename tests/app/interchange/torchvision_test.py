@@ -3,10 +3,11 @@
 
 usage: torchvision_test.py CONVOY [NETWORK | timm/NAME=NETWORK ...]
 
-For each network: a safetensors file of torchvision's state_dict starts a training that changes nothing. The test
-loss must be PyTorch's, the export the file that went in, to the bit, and the exported ONNX graph must give the logits of
-PyTorch's model, with its batch norms and with these folded. timm/NAME=NETWORK starts from timm's weights for the same network, whose names
-are others. Needs python3-torch, -torchvision, -onnx and -h5py.
+For each network: a safetensors file of torchvision's state_dict starts a training that changes nothing. The test loss must
+be PyTorch's, and the export the file that went in, to the bit. The exported ONNX graph must give the logits of PyTorch's
+model, with its batch norms and with these folded, and its weights must come back through --init and --model.
+timm/NAME=NETWORK starts from timm's weights for the same network, whose names are others. Needs python3-torch,
+-torchvision, -onnx and -h5py.
 """
 import collections
 import json
@@ -115,8 +116,11 @@ def check(convoy, name, folder):
     write_safetensors(folder / "in.safetensors", model.state_dict())
     # All is frozen but the last bias, and its rate is too small to change it.
     last = [key for key in getattr(torchvision.models, network)().state_dict() if key.endswith(".bias")][-1]
-    text = run("train", "--model", network, "--data", "data.h5", "--init", "in.safetensors", "--steps", "1",
-               "--global-batch", "2", "--freeze", "*", "--rate", f"{last}=1e-30", "--out", "run")
+    def start(weights, out):
+        return run("train", "--model", network, "--data", "data.h5", "--init", weights, "--steps", "1",
+                   "--global-batch", "2", "--freeze", "*", "--rate", f"{last}=1e-30", "--out", out)
+
+    text = start("in.safetensors", "run")
     for bad in ("not in the file", "of another shape", "not used", "is drawn"):
         expect(bad not in text, text)
     with torch.no_grad():
@@ -142,10 +146,15 @@ def check(convoy, name, folder):
         expect(torch.equal(fresh(images), logits), "logits after load_state_dict differ")
 
     distances = []
-    for flags in ([], ["--fold-batch-norm"]):
-        run("export", "--checkpoint", "run", "--out", "out.onnx", *flags)
-        distances.append(distance(onnx_in_torch.run(str(folder / "out.onnx"), images), logits))
-        expect(distances[-1] < 1e-4, f"logits of the ONNX file {flags} differ by {distances[-1]:.1e}")
+    for file, flags in (("out.onnx", []), ("folded.onnx", ["--fold-batch-norm"])):
+        run("export", "--checkpoint", "run", "--out", file, *flags)
+        distances.append(distance(onnx_in_torch.run(str(folder / file), images), logits))
+        expect(distances[-1] < 1e-4, f"logits of {file} differ by {distances[-1]:.1e}")
+    start("out.onnx", "again")
+    shas = [json.loads((folder / out / "summary.json").read_text())["parameters_sha256"] for out in ("run", "again")]
+    expect(shas[0] == shas[1], "parameters differ after their way through an ONNX file")
+    found = json.loads(run("evaluate", "--model", "out.onnx", "--data", "data.h5", "--json"))["test_loss"]
+    expect(abs(found - loss) <= 1e-4 * abs(loss), f"test loss of the ONNX file {found}, expected {loss}")
     print(f"{name}: test loss within {abs(found / loss - 1):.0e}, logits of ONNX within {max(distances):.0e}")
 
 

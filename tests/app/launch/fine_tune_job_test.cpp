@@ -48,7 +48,6 @@ TEST_F(FineTuning, FrozenParametersKeepTheirBits) {
          {"parameters/fc.weight", "parameters/layer3.0.conv1.weight", "statistics/layer3.0.bn2.running_var"})
       EXPECT_NE(read(name, other), read("base", other)) << optimizer << " " << other;
     EXPECT_EQ(read(name, "averages/conv1.weight.ema"), read("base", "parameters/conv1.weight"));
-    EXPECT_TRUE(read_floats(checkpoint(name, 4), "optimizer").empty());
   }
 }
 
@@ -65,7 +64,7 @@ TEST_F(FineTuning, HasTheSameBitsSplitOverRanksAndResumed) {
   const Outcome resumed = run(command(1, from_base("resumed", flags + "--resume")));
   ASSERT_EQ(resumed.status, 0) << resumed.text;
   EXPECT_EQ(sha("resumed"), sha("whole"));
-  const Outcome other = run(command(1, from_base("resumed", kLower + "--resume")));
+  const Outcome other = run(command(1, from_base("resumed", kLower + "--clip-gradient-norm 1 --resume")));
   EXPECT_EQ(other.status, 2);
   EXPECT_NE(other.text.find("--rate: found []"), std::string::npos) << other.text;
   ASSERT_EQ(run(command(2, from_base("ranks", flags))).status, 0);
@@ -148,7 +147,7 @@ TEST_F(FineTuning, MistakesAreSaidInOneLine) {
     EXPECT_NE(job.text.find(text), std::string::npos) << job.text;
     EXPECT_FALSE(fs::exists(out("wrong") + "/summary.json"));
   };
-  expect("--freeze 'layer1.*'", 2, "--freeze layer1.*: fits no parameter of wrn10_1");
+  expect("--freeze 'block1.*'", 2, "--freeze block1.*: fits no parameter of wrn10_1");
   expect("--freeze '*'", 2, "found all parameters of wrn10_1 frozen");
   expect("--rate fc.weight", 2, "--rate: found 'fc.weight', expected PATTERN=FACTOR");
   expect("--rate fc.weight=-1", 2, "expected PATTERN=FACTOR with a factor of at least 0");
