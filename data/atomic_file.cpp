@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <stdexcept>
@@ -19,9 +20,13 @@ namespace {
 std::array<std::atomic<const char*>, 8> partial_files{};
 static_assert(std::atomic<const char*>::is_always_lock_free);
 
-extern "C" void remove_partial_files(int signal) {
+extern "C" void remove_partial_files() {
   for (const auto& file : partial_files)
     if (const char* name = file.load(); name != nullptr) ::unlink(name);
+}
+
+extern "C" void remove_partial_files_and_end(int signal) {
+  remove_partial_files();
   // Not sooner: timeout(1) and process groups send a signal twice.
   ::signal(signal, SIG_DFL);
   ::raise(signal);
@@ -60,6 +65,7 @@ AtomicFile::AtomicFile(std::filesystem::path destination) : destination_(std::mo
     destination_ = std::filesystem::canonical(destination_);
   temporary_ = destination_;
   if (in_place_) return;
+  [[maybe_unused]] static const int registered = std::at_quick_exit(remove_partial_files);
   temporary_ += ".partial-" + std::to_string(::getpid());
   replace_partial(nullptr, temporary_.c_str());
 }
@@ -81,7 +87,7 @@ void AtomicFile::commit() {
 
 void remove_partial_files_on_signals() {
   struct sigaction action {};
-  action.sa_handler = remove_partial_files;
+  action.sa_handler = remove_partial_files_and_end;
   sigemptyset(&action.sa_mask);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction current {};

@@ -1,5 +1,6 @@
-// A file that appears whole or not at all: it is written next to its place, synced and renamed.
-// A link's target is replaced, not the link; a device or a pipe is written as it is.
+// A file that appears whole or not at all: it is written next to its place, synced and renamed. A
+// link's target is replaced, not the link; a device or a pipe is written as it is. std::quick_exit,
+// with which the watchdog ends a rank, removes what is being written.
 #pragma once
 
 #include <filesystem>

@@ -25,7 +25,7 @@ namespace {
 
 const std::vector<AddVerb>& program_verbs() {
   static const std::vector<AddVerb> verbs{
-      add_bench_command,  add_data_command, add_train_command,     add_evaluate_command,
+      add_bench_command,  add_data_command, add_train_command,     add_evaluate_command, add_predict_command,
       add_export_command, add_info_command, add_partition_command, add_simulate_command,
   };
   return verbs;

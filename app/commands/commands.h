@@ -19,6 +19,7 @@ void add_train_command(CLI::App& app);
 void add_evaluate_command(CLI::App& app);
 void add_export_command(CLI::App& app);
 void add_info_command(CLI::App& app);
+void add_predict_command(CLI::App& app);
 void add_partition_command(CLI::App& app);
 void add_simulate_command(CLI::App& app);
 

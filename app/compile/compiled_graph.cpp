@@ -191,6 +191,8 @@ class Compilation {
           if (first_[index(id)] < 0) first_[index(id)] = time;
           last_[index(id)] = time;
         }
+    if (const TensorId kept = compiled_.graph.probabilities; kept >= 0)
+      last_[index(kept)] = static_cast<int>(std::ssize(nodes)) - 1;
     for (int time = 0; time < std::ssize(nodes); ++time)
       for (const auto& [input, output] : compiled_.kernels[static_cast<std::size_t>(time)].in_place)
         share_buffer(nodes[static_cast<std::size_t>(time)].inputs[static_cast<std::size_t>(input)],

@@ -29,7 +29,8 @@ StoredInput stored_input(const InputOptions& input, bool training) {
 StepGraph make_step_graph(const Network& fused, const StepOptions& options, int replicas, bool training) {
   StepGraph graph =
       build_step_graph(fused, {training, options.synchronised_batch_norm, replicas, options.label_smoothing,
-                               options.precision == Precision::tf32, options.mixing, options.loss_weights});
+                               options.precision == Precision::tf32, options.mixing, options.loss_weights,
+                               !training && options.keep_probabilities});
   join_slice_gradients(graph);
   if (options.backend == kernels::Backend::cuda)
     fuse_for_gpu(graph,

@@ -41,7 +41,8 @@ struct StepOptions {
   kernels::Backend backend = kernels::Backend::cpu;
   Precision precision = Precision::fp32;
   InputOptions input;
-  bool training = true;  // false: no gradients, no optimizer; evaluation only
+  bool training = true;             // false: no gradients, no optimizer; evaluation only
+  bool keep_probabilities = false;  // every evaluation step hands out its probabilities; not with `training`
   bool synchronised_batch_norm = true;
   float label_smoothing = 0;
   std::vector<float> loss_weights = {};  // of the network's outputs (graph/emitter.h)

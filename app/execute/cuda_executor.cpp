@@ -40,6 +40,7 @@ class CudaExecutor final : public Executor {
         waits_(execution.lanes, execution.waits),
         labels_(memory.has_labels() ? static_cast<std::size_t>(memory.capacity()) : 0, -1),
         transforms_(memory.has_transforms() ? static_cast<std::size_t>(memory.capacity()) : 0),
+        probabilities_(execution.probabilities),
         ring_(kRingSlots, fetched(memory, execution.control), published()),
         waited_(static_cast<std::size_t>(execution.waits)) {}
 
@@ -96,6 +97,11 @@ class CudaExecutor final : public Executor {
     ++finished_;
     return {sums[0], sums[1], sums[2], sums[3], sums[4]};
   }
+  std::span<const float> probabilities() const override {
+    if (probabilities_.empty() || finished_ == 0) return {};
+    const std::byte* values = ring_.output(finished_ - 1, kProbabilitiesField);
+    return {reinterpret_cast<const float*>(values), probabilities_.size()};
+  }
   int in_flight() const override { return static_cast<int>(started_ - finished_); }
   int steps_ahead() const override { return kRingSlots - 1; }
   double exposed_comm_ms() const override { return exposed_comm_ms_; }
@@ -110,7 +116,8 @@ class CudaExecutor final : public Executor {
   }
 
  private:
-  static constexpr int kTransformsField = 3, kMixField = 4;  // index in fetched()
+  static constexpr int kTransformsField = 3, kMixField = 4;       // index in fetched()
+  static constexpr int kWaitsField = 1, kProbabilitiesField = 2;  // index in published()
   static constexpr std::size_t kMetricBytes = ModelMemory::kMetrics * sizeof(double);
 
   struct Captured {
@@ -132,9 +139,9 @@ class CudaExecutor final : public Executor {
   }
 
   std::vector<StepRing::Field> published() const {
-    std::vector<StepRing::Field> fields{{memory_.metrics(), kMetricBytes}};
-    if (waits_.stamps().bytes() > 0) fields.push_back({waits_.stamps().data(), waits_.stamps().bytes()});
-    return fields;
+    return {{memory_.metrics(), kMetricBytes},
+            {waits_.stamps().data(), waits_.stamps().bytes()},
+            {const_cast<float*>(probabilities_.data()), in_words(probabilities_.size_bytes())}};
   }
 
   cudaStream_t compute() const { return streams_.compute(0).get(); }
@@ -176,6 +183,7 @@ class CudaExecutor final : public Executor {
   kernels::MixParameters mix_;
   std::vector<std::int32_t> labels_;
   std::vector<kernels::SampleTransform> transforms_;
+  std::span<const float> probabilities_;  // on the device
   StepRing ring_;
   std::map<const Program*, Captured> graphs_;
   std::vector<CudaEvent> edges_;  // used by the captured graphs
@@ -247,7 +255,7 @@ int CudaExecutor::record(const Program& program, kernels::Stream stream, Program
 double CudaExecutor::waited_ms(std::int64_t number) {
   const auto waits = static_cast<std::size_t>(waits_of_[static_cast<std::size_t>(number % kRingSlots)]);
   if (waits == 0) return 0;
-  std::memcpy(waited_.data(), ring_.output(number, 1), waits * sizeof waited_[0]);
+  std::memcpy(waited_.data(), ring_.output(number, kWaitsField), waits * sizeof waited_[0]);
   return covered_ms(std::span(waited_).first(waits));
 }
 

@@ -51,6 +51,9 @@ class Executor {
   virtual void start(const Program& program, bool stop_requested) = 0;
   // Waits for the oldest step in flight. Throws std::runtime_error if the device failed.
   virtual StepMetrics finish() = 0;
+  // The probabilities of the step that finish() returned last, [capacity, classes]; empty if none
+  // are kept. Valid until the next start().
+  virtual std::span<const float> probabilities() const = 0;
   virtual int in_flight() const = 0;
   // The number of steps to keep in flight so that the device never waits for the host. It is 0 if
   // start() does the work itself.
@@ -69,13 +72,15 @@ class Executor {
 
 struct HostExecution {
   kernels::StepControl* control = nullptr;
-  std::function<void()> between;       // called after every instruction; may be empty
-  const double* exposed_ms = nullptr;  // milliseconds waited for other ranks since the run began
+  std::span<const float> probabilities;  // of the running step
+  std::function<void()> between;         // called after every instruction; may be empty
+  const double* exposed_ms = nullptr;    // milliseconds waited for other ranks since the run began
 };
 std::unique_ptr<Executor> make_host_executor(const ModelMemory& memory, HostExecution execution);
 
 struct DeviceExecution {
   kernels::StepControl* control = nullptr;  // device memory
+  std::span<const float> probabilities;     // likewise; of the running step
   bool streamed = false;                    // images arrive through a ring of kRingSlots batches
   int lanes = 1;                            // instructions that may run at the same time
   int waits = 0;                            // the most instructions of one program that wait for other ranks

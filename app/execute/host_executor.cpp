@@ -45,6 +45,7 @@ class HostExecutor final : public Executor {
     const double* sums = memory_.metrics();
     return {sums[0], sums[1], sums[2], sums[3], sums[4]};
   }
+  std::span<const float> probabilities() const override { return execution_.probabilities; }
   int in_flight() const override { return started_ ? 1 : 0; }
   int steps_ahead() const override { return 0; }
   double exposed_comm_ms() const override { return exposed_comm_ms_; }

@@ -1,6 +1,7 @@
 #include "app/execute/session.h"
 
 #include <algorithm>
+#include <deque>
 #include <memory>
 #include <stdexcept>
 #include <utility>
@@ -62,6 +63,8 @@ Session::Session(CompiledSteps steps, const StepOptions& options, const RankGrou
       control_(reinterpret_cast<kernels::StepControl*>(control_memory_.data())),
       steps_(std::move(steps)) {
   const bool partitioned = groups.stages != nullptr;
+  if (options.keep_probabilities && (options.training || partitioned))
+    throw std::invalid_argument("only a whole step that does not train keeps its probabilities");
   if (options.accumulate && partitioned)
     throw std::invalid_argument("a partitioned step cannot take its batch in parts");
   const kernels::StepControl initial;
@@ -106,10 +109,20 @@ int Session::most_waits() const {
   return static_cast<int>(std::max(steps_.train ? in(*steps_.train) : 0, in(steps_.evaluate))) + 3;
 }
 
+std::span<const float> Session::probabilities_of_step() const {
+  const CompiledGraph& compiled = steps_.evaluate;
+  const TensorId id = compiled.graph.probabilities;
+  if (id < 0) return {};
+  const std::int64_t elements = compiled.graph.tensors[static_cast<std::size_t>(id)].shape.elements();
+  return {static_cast<const float*>(memory_->address(compiled, id)), static_cast<std::size_t>(elements)};
+}
+
 void Session::make_executor() {
+  const std::span<const float> probabilities = probabilities_of_step();
   if (options_.backend == kernels::Backend::cuda) {
     const bool streamed = options_.input.kind == InputOptions::Kind::streamed;
-    executor_ = make_cuda_executor(*memory_, {control_, streamed, options_.lanes, most_waits()});
+    executor_ =
+        make_cuda_executor(*memory_, {control_, probabilities, streamed, options_.lanes, most_waits()});
   } else {
     // A rank may have only the computing thread. Calling this between kernels makes buckets and
     // transfers progress.
@@ -117,7 +130,7 @@ void Session::make_executor() {
       if (communication_.buckets != nullptr) communication_.buckets->progress();
       if (communication_.transfers != nullptr) communication_.transfers->progress();
     };
-    executor_ = make_host_executor(*memory_, {control_, progress, &communication_.exposed_ms});
+    executor_ = make_host_executor(*memory_, {control_, probabilities, progress, &communication_.exposed_ms});
   }
   executor_->control().seed = options_.seed;
 }
@@ -151,14 +164,28 @@ void Session::start(const Program& program, bool stop_requested) {
   executor_->start(program, stop_requested);
 }
 
-StepMetrics Session::evaluate(data::BatchSource& source, std::int64_t first_resident) {
+StepMetrics Session::evaluate(data::BatchSource& source, std::int64_t first_resident,
+                              const VisitBatch& visit) {
   StepMetrics sum;
+  std::deque<EvaluatedBatch> started;  // the batches in flight; empty unless they are visited
+  const auto finish = [&] {
+    sum += finish_step();
+    if (!visit) return;
+    started.front().probabilities = executor_->probabilities();
+    visit(started.front());
+    started.pop_front();
+  };
   for (std::int64_t step = 0; step < source.steps_per_epoch(); ++step) {
-    load(source.next(), first_resident);
+    data::BatchLease batch = source.next();
+    if (visit)
+      started.push_back({{batch->samples, batch->samples + batch->capacity},
+                         {batch->labels, batch->labels + batch->capacity},
+                         {}});
+    load(std::move(batch), first_resident);
     start_evaluate_step();
-    if (steps_in_flight() > steps_ahead()) sum += finish_step();
+    if (steps_in_flight() > steps_ahead()) finish();
   }
-  while (steps_in_flight() > 0) sum += finish_step();
+  while (steps_in_flight() > 0) finish();
   return sum;
 }
 

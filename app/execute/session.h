@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -16,6 +17,13 @@
 #include "data/loader/batch.h"
 
 namespace convoy::app {
+
+// A finished batch of Session::evaluate(), with a row for each entry of the batch.
+struct EvaluatedBatch {
+  std::vector<std::int64_t> samples;     // index in the image set; -1 in a row without an image
+  std::vector<std::int32_t> labels;      // -1 if there is none
+  std::span<const float> probabilities;  // [capacity, classes], during the visit
+};
 
 class Session {
  public:
@@ -67,8 +75,11 @@ class Session {
     start_train_step(stop_requested);
     return finish_step();
   }
-  // Returns the metrics of all batches in one pass over the source.
-  StepMetrics evaluate(data::BatchSource& source, std::int64_t first_resident = 0);
+  // Returns the metrics of all batches in one pass over the source. `visit` is called for each
+  // finished batch, in their order; it needs StepOptions::keep_probabilities.
+  using VisitBatch = std::function<void(const EvaluatedBatch& batch)>;
+  StepMetrics evaluate(data::BatchSource& source, std::int64_t first_resident = 0,
+                       const VisitBatch& visit = nullptr);
   // Milliseconds that the last finished step waited for other ranks.
   double exposed_comm_ms() const { return executor_->exposed_comm_ms(); }
 
@@ -99,6 +110,7 @@ class Session {
   void reserve_memory();
   void make_executor();
   int most_waits() const;
+  std::span<const float> probabilities_of_step() const;
   void initialise(const StepGraph& graph);
   void make_buckets();
   void start(const Program& program, bool stop_requested);

@@ -23,6 +23,7 @@ struct GraphOptions {
   // Training: the loss is a sum over the network's outputs with these weights. Empty: the first
   // output alone.
   std::vector<float> loss_weights = {};
+  bool keep_probabilities = false;  // of the first output, to the end of the step
 };
 
 class Emitter {

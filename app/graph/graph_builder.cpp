@@ -123,6 +123,7 @@ class GraphBuilder {
       metrics = last ? graph_.metrics : emitter_.new_tensor("metrics", {kernels::kLossMetrics}, DType::f64);
       emitter_.append(SoftmaxCrossEntropyForward{problems[i]}, inputs, {probabilities[i], metrics});
     }
+    if (options_.keep_probabilities) graph_.probabilities = probabilities[0];
     if (!options_.training) return;
     if (!emitter_.differentiable_.contains(graph_.logits))
       throw std::runtime_error(fmt::format("network {}: no parameter is trained", network_.name()));

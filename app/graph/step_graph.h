@@ -73,6 +73,7 @@ struct StepGraph {
   std::vector<TrainableParameter> parameters;  // in the order of the network's layers
   std::vector<std::pair<TensorId, ParameterSpec>> states;
   TensorId images = -1, labels = -1, transforms = -1, logits = -1, metrics = -1;
+  TensorId probabilities = -1;  // f32 [N, classes], kept to the end of the step; -1 if nobody reads them then
   // The same content twice, so that images and labels can be mixed in different stages.
   TensorId mix_of_images = -1, mix_of_labels = -1;
 

@@ -25,6 +25,12 @@ const std::string* first_missing(const Names& names, const Names& others) {
 
 }  // namespace
 
+std::vector<std::string> class_names(const CheckpointState& state) {
+  Names names = state.class_names;
+  for (std::int64_t i = std::ssize(names); i < state.classes; ++i) names.push_back(fmt::format("{}", i));
+  return names;
+}
+
 std::string match_classes(Dataset& dataset, const std::string& file, const CheckpointState& state,
                           const std::filesystem::path& checkpoint) {
   const Names& found = dataset.info().classes;

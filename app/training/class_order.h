@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "app/training/checkpoint/checkpoint.h"
 #include "app/training/dataset.h"
@@ -15,5 +16,9 @@ namespace convoy::app {
 // differs.
 std::string match_classes(Dataset& dataset, const std::string& file, const CheckpointState& state,
                           const std::filesystem::path& checkpoint);
+
+// Returns the names of the checkpoint's classes, by label: their numbers if it is too old to hold
+// names.
+std::vector<std::string> class_names(const CheckpointState& state);
 
 }  // namespace convoy::app

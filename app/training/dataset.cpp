@@ -90,13 +90,37 @@ data::StoreInfo synthetic_info(const TrainOptions& options) {
 
 }  // namespace
 
-Dataset::Dataset(const TrainOptions& options, const comm::Communicator& ranks, int threads)
+OpenedData open_data(const TrainOptions& options) {
+  OpenedData opened;
+  if (options.data == "synthetic") {
+    opened.info = synthetic_info(options);
+    for (const data::Split split : {data::Split::train, data::Split::test})
+      opened.sets[index(split)] = std::make_shared<data::RandomImages>(
+          opened.info.shape, static_cast<std::int32_t>(options.classes), opened.info.size[index(split)],
+          static_cast<std::uint64_t>(options.seed) + index(split));
+    return opened;
+  }
+  const data::Store store(options.data);
+  opened.info = store.info();
+  for (const data::Split split : {data::Split::train, data::Split::test})
+    opened.sets[index(split)] = store.split(split);
+  return opened;
+}
+
+Dataset::Dataset(const TrainOptions& options, const comm::Communicator& ranks, int threads,
+                 const std::function<OpenedData(const TrainOptions&)>& open)
     : options_(options),
       ranks_(ranks),
       threads_(threads),
       train_augmentation_(train_augmentation(options)),
       test_augmentation_(test_augmentation(options)) {
-  run_on_all_ranks(ranks, [&] { open(); });
+  run_on_all_ranks(ranks, [&] {
+    if (options.feed == Feed::scatter && ranks.rank() != 0) return;
+    OpenedData opened = open(options);
+    info_ = std::move(opened.info);
+    if (opened.sets[0]) sets_[0] = data::limit(std::move(opened.sets[0]), options.limit_train);
+    if (opened.sets[1]) sets_[1] = data::limit(std::move(opened.sets[1]), options.limit_test);
+  });
   if (options.feed == Feed::scatter && ranks.size() > 1)
     info_ = data::StoreInfo::from_bytes(
         ranks.broadcast(ranks.rank() == 0 ? info_.to_bytes() : std::string(), 0, "data set"));
@@ -111,25 +135,6 @@ Dataset::Dataset(const TrainOptions& options, const comm::Communicator& ranks, i
     input_ = train_augmentation_.output_shape(info_.shape);
     test_augmentation_.output_shape(info_.shape);
   });
-}
-
-void Dataset::open() {
-  if (options_.data == "synthetic") {
-    info_ = synthetic_info(options_);
-    for (const data::Split split : {data::Split::train, data::Split::test})
-      sets_[index(split)] = std::make_shared<data::RandomImages>(
-          info_.shape, static_cast<std::int32_t>(options_.classes), info_.size[index(split)],
-          static_cast<std::uint64_t>(options_.seed) + index(split));
-  } else if (options_.feed == Feed::slice || ranks_.rank() == 0) {
-    const data::Store store(options_.data);
-    info_ = store.info();
-    for (const data::Split split : {data::Split::train, data::Split::test})
-      sets_[index(split)] = store.split(split);
-  } else {
-    return;
-  }
-  sets_[0] = data::limit(sets_[0], options_.limit_train);
-  sets_[1] = data::limit(sets_[1], options_.limit_test);
 }
 
 void Dataset::set_normalisation(std::vector<float> mean, std::vector<float> std) {
@@ -186,6 +191,12 @@ void Dataset::reorder_classes(const std::vector<std::string>& names) {
   info_.classes = names;
 }
 
+void Dataset::drop_labels(std::vector<std::string> classes) {
+  for (auto& set : sets_)
+    if (set) set = data::renumber(std::move(set), std::vector<std::int32_t>(info_.classes.size(), -1));
+  info_.classes = std::move(classes);
+}
+
 void Dataset::visit_images(
     const std::function<void(std::int64_t, const std::uint8_t*, std::int64_t)>& visit) const {
   constexpr std::int64_t kPieceBytes = std::int64_t{16} << 20;
@@ -212,9 +223,11 @@ std::unique_ptr<data::BatchSource> Dataset::train(const Delivery& delivery, data
   return source(data::Split::train, loader);
 }
 
-std::unique_ptr<data::BatchSource> Dataset::test(const Delivery& delivery) const {
+std::unique_ptr<data::BatchSource> Dataset::test(const Delivery& delivery,
+                                                 std::function<void(const std::string&)> skip) const {
   data::LoaderOptions loader = loader_options(test_augmentation_, delivery);
   loader.order = data::Order::sequential;
+  loader.skip = std::move(skip);
   return source(data::Split::test, loader);
 }
 

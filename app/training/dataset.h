@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <memory_resource>
+#include <string>
 #include <vector>
 
 #include "app/training/train_options.h"
@@ -16,11 +17,21 @@
 
 namespace convoy::app {
 
+// The images of both splits and the facts about them. A split may be missing.
+struct OpenedData {
+  data::StoreInfo info;
+  std::array<std::shared_ptr<const data::ImageSet>, 2> sets;  // by Split
+};
+
+// Opens the store that --data names, or makes the synthetic set.
+OpenedData open_data(const TrainOptions& options);
+
 class Dataset {
  public:
-  // Opens --data (on rank 0 alone with --feed scatter) or makes the synthetic set. Batches are
-  // loaded by `threads` threads of this rank. Collective.
-  Dataset(const TrainOptions& options, const comm::Communicator& ranks, int threads);
+  // Opens the data, on rank 0 alone with --feed scatter. Batches are loaded by `threads` threads of
+  // this rank. Collective.
+  Dataset(const TrainOptions& options, const comm::Communicator& ranks, int threads,
+          const std::function<OpenedData(const TrainOptions&)>& open = open_data);
 
   const data::StoreInfo& info() const { return info_; }
   // Replaces the file's mean and deviation by those that the network was trained with.
@@ -35,6 +46,8 @@ class Dataset {
   // Renumbers the labels so that class i is names[i]. `names` must be the data set's own names in
   // another order.
   void reorder_classes(const std::vector<std::string>& names);
+  // Forgets the labels of all images, since they are of other classes than these.
+  void drop_labels(std::vector<std::string> classes);
   int classes() const { return static_cast<int>(info_.classes.size()); }
 
   // The most image operations that the transform of a training sample can hold.
@@ -50,10 +63,11 @@ class Dataset {
   };
   // Return batches without end: train shuffled and augmented from `start` on, test in stored order.
   std::unique_ptr<data::BatchSource> train(const Delivery& delivery, data::Position start) const;
-  std::unique_ptr<data::BatchSource> test(const Delivery& delivery) const;
+  // `skip` is LoaderOptions::skip. It needs --feed slice.
+  std::unique_ptr<data::BatchSource> test(const Delivery& delivery,
+                                          std::function<void(const std::string&)> skip = nullptr) const;
 
  private:
-  void open();
   std::unique_ptr<data::BatchSource> source(data::Split split, const data::LoaderOptions& loader) const;
   void scatter(const data::ScatterArguments& arguments) const;
   data::LoaderOptions loader_options(const data::Augmentation& augmentation, const Delivery& delivery) const;

@@ -8,6 +8,7 @@
 #include <array>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <stdexcept>
 
 #include "comm/watchdog/host_election.h"
@@ -22,7 +23,9 @@ using std::chrono::milliseconds;
 // meant for this process. Other processes hold theirs back as long, so that they do not look dead.
 constexpr milliseconds kTerminateHeld{300}, kDeathsAfterTerminate{200};
 constexpr milliseconds kFollow{500}, kGoodbye{2000};
-constexpr int kFailed = 1;  // the exit status
+// The status of std::quick_exit, which lets handlers remove half-written files and waits for no
+// thread.
+constexpr int kFailed = 1;
 
 sigset_t all_signals() {
   sigset_t all;
@@ -129,7 +132,7 @@ void Watchdog::serve_hub(Clock::time_point now) {
   print_lines(diagnosis->lines);
   channel_.hub->send_diagnosis();
   await_silence(kFollow);
-  ::_exit(kFailed);
+  std::quick_exit(kFailed);
 }
 
 // Closing a socket with unread messages would reset the connection and lose the last message.
@@ -174,7 +177,7 @@ void Watchdog::handle(const Frame& frame, Clock::time_point now) {
   } else if (frame.kind == FrameKind::diagnosis) {
     ending_ = true;
     if (reader.get<bool>()) follow_hub();
-    if (request_ != Request::abandon) ::_exit(kFailed);
+    if (request_ != Request::abandon) std::quick_exit(kFailed);
   }
 }
 
@@ -211,7 +214,7 @@ void Watchdog::end_with(const std::string& line) {
     // Wait, so that no late rank wins the election as well.
     std::this_thread::sleep_for(kFollow);
   }
-  ::_exit(kFailed);
+  std::quick_exit(kFailed);
 }
 
 void Watchdog::abandon() {

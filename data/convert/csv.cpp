@@ -59,6 +59,16 @@ bool CsvReader::next(std::vector<std::string>& fields) {
   }
 }
 
+std::string csv_field(std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
+  std::string field = "\"";
+  for (const char c : text) {
+    if (c == '"') field += c;
+    field += c;
+  }
+  return field + '"';
+}
+
 Catalogue csv(Conversion& conversion) {
   const std::filesystem::path file(conversion.name);
   conversion.source = open_folder(file.has_parent_path() ? file.parent_path() : ".");

@@ -26,4 +26,7 @@ class CsvReader {
   std::int64_t line_ = 1, record_line_ = 1;
 };
 
+// Returns the text as one field, in quotes if it needs them.
+std::string csv_field(std::string_view text);
+
 }  // namespace convoy::data

@@ -15,6 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+}  // namespace
+
 Bytes read_file(const fs::path& path) {
   struct Descriptor {
     int value;
@@ -40,6 +42,8 @@ Bytes read_file(const fs::path& path) {
   content.resize(done);
   return unpack(std::move(content), path.string(), kLargestFile);
 }
+
+namespace {
 
 FileSource::Content content_of(const fs::path& path) {
   return {[path] { return read_file(path); },

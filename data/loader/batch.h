@@ -19,7 +19,7 @@ struct Position {
 
 // One rank's part of a global batch. All arrays have `capacity` entries, the same at every step;
 // the first `valid` are real, the rest are zero images, or transforms without a meaning, with label
-// -1 and sample -1. valid may be 0.
+// -1 and sample -1. valid may be 0. An image that LoaderOptions::skip took is like the rest.
 struct Batch {
   Position position;
   std::int32_t capacity = 0;      // ceil(global batch / ranks)

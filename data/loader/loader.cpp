@@ -25,6 +25,7 @@ struct Loader::State final : BatchLease::Owner {
   std::shared_ptr<const ImageSet> set;
   int rank;
   bool reads_pixels;
+  std::function<void(const std::string&)> skip;
   BatchSchedule schedule;
   std::vector<BatchBuffers> slots;
   std::vector<BatchFiller> fillers;                // one a thread
@@ -35,6 +36,7 @@ struct Loader::State final : BatchLease::Owner {
       : set(std::move(images)),
         rank(options.rank),
         reads_pixels(reads(options.output, set->format())),
+        skip(options.skip),
         schedule(set->size(), options),
         slots(make_slots(options)),
         fillers(make_batch_fillers(set->format(), set->shape(), options)),
@@ -66,16 +68,25 @@ struct Loader::State final : BatchLease::Owner {
     const std::int64_t real = std::clamp<std::int64_t>(batch.valid, begin, end);
     schedule.samples(batch.position, batch.first + begin, real - begin, buffers.samples() + begin);
     for (std::int64_t i = begin; i < real; ++i) {
-      const std::int64_t sample = buffers.samples()[i];
-      std::span<const std::uint8_t> stored;
-      if (reads_pixels) stored = set->stored(sample, scratch[thread]);
       try {
-        fillers[thread].fill(buffers, i, sample, set->label(sample), stored);
+        fill_entry(buffers, i, buffers.samples()[i], thread);
       } catch (const std::runtime_error& error) {
-        throw std::runtime_error(fmt::format("{}: {}", set->name(sample), error.what()));
+        if (!skip) throw;
+        if (batch.position.epoch == 0) skip(error.what());  // later epochs read the same images
+        buffers.fill_empty(i);
       }
     }
     for (std::int64_t i = real; i < end; ++i) buffers.fill_empty(i);
+  }
+
+  void fill_entry(BatchBuffers& buffers, std::int64_t i, std::int64_t sample, int thread) {
+    std::span<const std::uint8_t> stored;
+    if (reads_pixels) stored = set->stored(sample, scratch[thread]);
+    try {
+      fillers[thread].fill(buffers, i, sample, set->label(sample), stored);
+    } catch (const std::runtime_error& error) {
+      throw std::runtime_error(fmt::format("{}: {}", set->name(sample), error.what()));
+    }
   }
 
   void give_back(int slot) noexcept override { pipeline.release(slot); }

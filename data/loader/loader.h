@@ -5,8 +5,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <memory_resource>
+#include <string>
 #include <vector>
 
 #include "data/loader/augmentation.h"
@@ -37,6 +39,10 @@ struct LoaderOptions {
   int threads = 1;
   int buffers = 3;  // batches in the ring, those that are out included; at least 2
   std::pmr::memory_resource* memory = nullptr;  // of the batch buffers (pinned, say); nullptr: the heap
+  // Takes the message about an image of epoch 0 that cannot be read or decoded, on the loader's
+  // threads. Its entry then is no sample, in later epochs too. If this is empty, next() throws the
+  // message.
+  std::function<void(const std::string& message)> skip = nullptr;
 };
 
 // Room that the cuts of a batch of `capacity` samples take at most, in bytes; the same for training

@@ -112,6 +112,7 @@ const LoaderOptions& checked(const LoaderOptions& options, const ImageSet* set, 
   if (options.buffers < kAhead + 1 || options.threads < 1) {
     throw std::invalid_argument("ScatterLoader: needs at least 3 buffers and 1 thread");
   }
+  if (options.skip) throw std::invalid_argument("ScatterLoader: cannot skip an image");
   if ((set != nullptr) != (options.rank == 0) ||
       (set != nullptr &&
        (set->size() != about.size || set->shape() != about.shape || set->format() != about.format))) {

@@ -147,6 +147,11 @@ struct Store::State {
   std::array<StoredSplit, 2> splits;
 };
 
+bool is_hdf5(const std::filesystem::path& file) {
+  hdf5::Session session;
+  return std::filesystem::is_regular_file(file) && H5Fis_hdf5(file.c_str()) > 0;
+}
+
 Store::Store(const std::filesystem::path& file, std::int64_t resident_bytes)
     : state_(std::make_unique<State>()) {
   hdf5::Session session;

@@ -39,6 +39,9 @@ struct StoreInfo {
   bool operator==(const StoreInfo&) const = default;
 };
 
+// Tells whether this is a file in HDF5's format.
+bool is_hdf5(const std::filesystem::path& file);
+
 class Store {
  public:
   // Splits of at most `resident_bytes` are read into memory when split() is first called. Larger

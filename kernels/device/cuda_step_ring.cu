@@ -42,16 +42,29 @@ __global__ void __launch_bounds__(kRingThreads)
   }
 }
 
-__global__ void publish_slot(std::byte* ring, std::size_t slot_bytes, int slots, unsigned long long* number,
-                             const __grid_constant__ Pieces pieces, std::size_t mark) {
+constexpr int kFewThreads = 32;          // publish a step's metrics
+constexpr std::size_t kFewWords = 1024;  // that so many threads publish
+
+__global__ void __launch_bounds__(kRingThreads)
+    publish_slot(std::byte* ring, std::size_t slot_bytes, int slots, unsigned long long* number,
+                 const __grid_constant__ Pieces pieces, std::size_t mark) {
   std::byte* slot = ring + *number % static_cast<unsigned>(slots) * slot_bytes;
   for (int i = 0; i < pieces.count; ++i) {
     auto* to = reinterpret_cast<volatile std::uint64_t*>(slot + pieces.piece[i].offset);
-    for (std::size_t word = threadIdx.x; word < pieces.piece[i].words; word += 32)
-      to[word] = pieces.piece[i].device[word];
+    const std::uint64_t* from = pieces.piece[i].device;
+    const std::size_t words = pieces.piece[i].words;
+    for (std::size_t first = threadIdx.x; first < words; first += blockDim.x * kInFlight) {
+      std::uint64_t values[kInFlight];
+#pragma unroll
+      for (int k = 0; k < kInFlight; ++k)
+        if (first + k * blockDim.x < words) values[k] = from[first + k * blockDim.x];
+#pragma unroll
+      for (int k = 0; k < kInFlight; ++k)
+        if (first + k * blockDim.x < words) to[first + k * blockDim.x] = values[k];
+    }
   }
   __threadfence_system();
-  __syncwarp();
+  __syncthreads();
   if (threadIdx.x != 0) return;
   *reinterpret_cast<volatile std::uint64_t*>(slot + mark) = ++*number;
   __threadfence_system();
@@ -95,7 +108,8 @@ void StepRing::fetch(Stream stream) const {
 }
 
 void StepRing::publish(Stream stream) const {
-  cuda::launch(publish_slot, 1, 32, stream, pinned_.data(), slot_bytes_, slots_,
+  const int threads = mark_at_ - published_at_.front() > kFewWords * 8 ? kRingThreads : kFewThreads;
+  cuda::launch(publish_slot, 1, threads, stream, pinned_.data(), slot_bytes_, slots_,
                reinterpret_cast<unsigned long long*>(number_.data()), pieces_of(published_, published_at_),
                mark_at_);
 }

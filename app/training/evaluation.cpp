@@ -1,0 +1,137 @@
+#include "app/training/evaluation.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <utility>
+
+#include "app/errors.h"
+#include "app/execute/run_on_all_ranks.h"
+#include "app/model/import/model_file.h"
+#include "app/model/zoo/zoo.h"
+#include "app/training/checkpoint/folder.h"
+#include "app/training/checkpoint/session_state.h"
+#include "app/training/rank_setup.h"
+#include "app/training/run_network.h"
+#include "comm/make_collectives.h"
+
+namespace convoy::app {
+
+Evaluation::Evaluation(EvaluationOptions options, const comm::MpiEnvironment& environment, const Facts& flags)
+    : options_(std::move(options)), ranks_(environment.world()) {
+  Facts facts = facts_of(options_.run);
+  facts.emplace_back("--ema", options_.ema ? "true" : "false");
+  facts.insert(facts.end(), flags.begin(), flags.end());
+  require_same_flags(ranks_, facts);
+  run_on_all_ranks(ranks_, [&] { load(); });
+  if (has_checkpoint())
+    require_same_data(ranks_, options_.checkpoint,
+                      {{"SHA-256 of the parameters", parameters_sha256(state_.parameters)}});
+  threads_ = use_cores(environment, options_.run.threads);
+  run_on_all_ranks(ranks_, [&] {
+    check_precision(options_.run.backend, options_.run.precision);
+    collectives_ = comm::make_collectives(options_.run.backend, ranks_);
+    if (has_checkpoint()) take_over();
+  });
+}
+
+void Evaluation::load() {
+  if (options_.run.global_batch < ranks_.size())
+    throw UsageError(fmt::format("--global-batch: found {}, expected at least the number of ranks, {}",
+                                 options_.run.global_batch, ranks_.size()));
+  if (!has_checkpoint()) return;
+  options_.checkpoint = checkpoint_file(options_.checkpoint);
+  state_ = load_checkpoint(options_.checkpoint);
+  if (options_.ema) use_averages(state_, options_.checkpoint);
+}
+
+// Synthetic images follow from the seed.
+void Evaluation::take_over() {
+  TrainOptions& run = options_.run;
+  const TrainOptions saved =
+      options_from_json(nlohmann::json::parse(state_.options_json), options_.checkpoint);
+  run.model = state_.model;
+  run.size = saved.size;
+  run.test_resize = saved.test_resize;
+  run.loss_weights = saved.loss_weights;
+  run.classes = state_.classes;
+  run.seed = static_cast<std::int64_t>(state_.seed);
+}
+
+// A network that was trained on pixels as they were stored still knows the size of encoded images.
+Dataset& Evaluation::open(const std::function<OpenedData(const TrainOptions&)>& open) {
+  OpenedData opened;
+  run_on_all_ranks(ranks_, [&] {
+    if (options_.run.feed == Feed::slice || ranks_.rank() == 0) opened = open(options_.run);
+  });
+  const std::int32_t encoded =
+      ranks_.all_reduce(std::int32_t{opened.info.format == data::ImageFormat::encoded}, comm::ReduceOp::max,
+                        "format of the data");
+  const kernels::Shape& image = state_.input_shape;
+  if (encoded != 0 && options_.run.size == 0 && has_checkpoint() && image[1] == image[2])
+    options_.run.size = image[1];
+  dataset_.emplace(options_.run, ranks_, threads_, [&](const TrainOptions&) { return std::move(opened); });
+  return *dataset_;
+}
+
+// Makes the network for this rank's share of a batch. A model file must be for the data's classes:
+// a new last layer would be of no use here.
+Network Evaluation::make_evaluated_network(std::int64_t capacity) const {
+  const data::ImageShape image = dataset_->input_shape();
+  const Shape input{capacity, image.channels, image.height, image.width};
+  const TrainOptions& run = options_.run;
+  if (has_checkpoint()) {
+    Network network = make_network(run.model, input, dataset_->classes());
+    check_structure(state_, options_.checkpoint, structure_sha256(network));
+    return with_outputs(std::move(network), run.loss_weights.size());
+  }
+  const ModelFile file(run.model);
+  if (file.classes() != dataset_->classes())
+    throw std::runtime_error(fmt::format("{}: found {} classes, but {} is for {}", run.data,
+                                         dataset_->classes(), run.model, file.classes()));
+  return with_outputs(file.network(input, file.classes()), 0);
+}
+
+void Evaluation::prepare() {
+  const RankGroups groups{collectives_.get(), collectives_.get(), nullptr};
+  const std::int64_t capacity = (options_.run.global_batch + ranks_.size() - 1) / ranks_.size();
+  std::optional<Network> network;
+  std::optional<CompiledSteps> steps;
+  Facts facts;
+  run_on_all_ranks(ranks_, [&] {
+    if (dataset_->test_size() == 0)
+      throw std::runtime_error(fmt::format("{}: no test images", options_.run.data));
+    if (has_checkpoint()) dataset_->set_normalisation(state_.mean, state_.std);
+    network = make_evaluated_network(capacity);
+    facts = facts_of(*network);
+  });
+  require_same_data(ranks_, options_.run.model, facts);
+  run_on_all_ranks(ranks_, [&] {
+    step_.backend = options_.run.backend;
+    step_.precision = options_.run.precision;
+    step_.input = input_of(options_.run.backend, *dataset_, capacity, false);
+    step_.training = false;
+    step_.keep_probabilities = options_.keep_probabilities;
+    steps = compile_steps(*network, step_, groups);
+  });
+  run_on_all_ranks(ranks_, [&] {
+    session_.emplace(std::move(*steps), step_, groups);
+    if (!has_checkpoint()) return;
+    const data::ImageShape image = dataset_->input_shape();
+    SessionState(*session_).restore(state_, options_.checkpoint, state_.model, dataset_->classes(),
+                                    {image.channels, image.height, image.width});
+  });
+}
+
+StepMetrics Evaluation::run(const Session::VisitBatch& visit, std::function<void(const std::string&)> skip) {
+  const auto source = dataset_->test(delivery_for(step_.input, session_->memory()), std::move(skip));
+  return session_->evaluate(*source, 0, visit);
+}
+
+std::string Evaluation::describe() const {
+  return fmt::format("{}{} after step {}", options_.ema ? "moving average of " : "", state_.model,
+                     state_.step);
+}
+
+}  // namespace convoy::app

@@ -1,0 +1,58 @@
+// The most probable classes of images, and the table that holds them.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/atomic_file.h"
+
+namespace convoy::app {
+
+struct RankedClass {
+  std::int32_t number = 0;
+  float probability = 0;
+};
+
+// Fills `top` with the most probable classes, at most as many as there are. Of equally probable
+// classes the lower number comes first. NaN is less probable than anything.
+void rank_classes(std::span<const float> probabilities, std::span<RankedClass> top);
+
+// One line for each image: as CSV (RFC 4180, lines end with LF, with a header) the image and then
+// name and probability of each class; or one JSON object {"path": …, "classes": [{"class",
+// "probability"}, …]}. Probabilities are the shortest decimals that give back the float; NaN is
+// null in JSON.
+class PredictionTable {
+ public:
+  enum class Form : std::uint8_t { csv, json };
+  // Writes to standard output if `out` is "-". A file appears when finish() is called. `key` names
+  // the images' column ("path"). Throws std::runtime_error that names the file if it cannot be
+  // opened.
+  PredictionTable(const std::string& out, Form form, std::string key, const std::vector<std::string>& classes,
+                  std::size_t top);
+
+  // Throws std::runtime_error that names the file if it cannot be written.
+  void add(const std::string& image, std::span<const RankedClass> top);
+  void add(std::int64_t image, std::span<const RankedClass> top);
+  void finish();
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  void add_quoted(const std::string& image, std::span<const RankedClass> top);
+  void write(const std::string& text);
+
+  const std::string out_;
+  const Form form_;
+  const std::string key_;
+  std::vector<std::string> classes_;  // quoted for the form
+  std::optional<data::AtomicFile> file_;
+  std::unique_ptr<std::FILE, Close> stream_;  // null: standard output
+};
+
+}  // namespace convoy::app

@@ -1,0 +1,58 @@
+// The images of files and folders as a set, without a store.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "data/convert/convert.h"
+#include "data/image_set.h"
+
+namespace convoy::data {
+
+struct ImageFilesOptions {
+  int channels = 3;       // of the decoded images: 3 or 1
+  bool skip_bad = false;  // leave out files that cannot be read as images
+  std::function<void(const std::string&)> warn = [](const std::string&) {};  // about each of them
+};
+
+class ImageFiles final : public ImageSet {
+ public:
+  // A source is an image, or a folder, which stands for the JPEG and PNG files in it and below,
+  // sorted by path. As in convert(), links are followed, and hidden files and files that are no
+  // images are left out. Throws std::runtime_error that names the first file or folder that cannot
+  // be read or is an image of another format, and if there is no image at all. The content is read
+  // later: see LoaderOptions::skip.
+  ImageFiles(const std::vector<std::string>& sources, const ImageFilesOptions& options);
+
+  // Labels every image with the class that its first folder below the source is named after.
+  // Changes nothing and returns false if one has no such folder.
+  bool label_by_folder(const std::vector<std::string>& classes);
+
+  const std::vector<ConvertReport::LeftOut>& left_out() const { return left_out_; }
+  std::int64_t skipped() const { return skipped_; }  // images among them
+
+  std::int64_t size() const override { return std::ssize(paths_); }
+  std::int32_t label(std::int64_t sample) const override {
+    return labels_.empty() ? -1 : labels_[index(sample)];
+  }
+  ImageShape shape() const override { return {0, 0, channels_}; }
+  ImageFormat format() const override { return ImageFormat::encoded; }
+  std::int64_t largest_bytes() const override { return largest_bytes_; }
+  std::int64_t stored_bytes(std::int64_t sample) const override;
+  std::span<const std::uint8_t> stored(std::int64_t sample, std::span<std::uint8_t> scratch) const override;
+  std::string name(std::int64_t sample) const override { return paths_[index(sample)]; }  // the path
+
+ private:
+  static std::size_t index(std::int64_t sample) { return static_cast<std::size_t>(sample); }
+  void add(std::string path, std::string folder);
+
+  int channels_;
+  std::vector<std::string> paths_, folders_;  // folders_: the first below the source, or an empty text
+  std::vector<std::int32_t> labels_;          // empty: none
+  std::int64_t largest_bytes_ = 0, skipped_ = 0;
+  std::vector<ConvertReport::LeftOut> left_out_;
+};
+
+}  // namespace convoy::data

@@ -1,0 +1,85 @@
+// The probabilities that an evaluation hands out, batch by batch.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "app/execute/session.h"
+#include "app/model/zoo/zoo.h"
+#include "comm/single_rank.h"
+#include "data/loader/loader.h"
+#include "data/synthetic/random_images.h"
+
+namespace convoy::app {
+namespace {
+
+constexpr int kClasses = 7;
+constexpr std::int64_t kImages = 21, kBatch = 8;  // the last batch is not full
+
+StepOptions evaluation(bool keep) {
+  StepOptions options;
+  options.training = false;
+  options.keep_probabilities = keep;
+  return options;
+}
+
+struct Evaluated {
+  StepMetrics sum;
+  std::vector<std::int64_t> samples;
+  double loss = 0, hits = 0, most_off = 0;  // of the probabilities; the sums' distance from 1
+};
+
+Evaluated evaluate(std::shared_ptr<const data::ImageSet> set) {
+  comm::SingleRank ranks;
+  Session session(make_network("wrn10_1", {kBatch, 3, 32, 32}, kClasses), evaluation(true), ranks);
+  data::LoaderOptions loader;
+  loader.global_batch = kBatch;
+  loader.order = data::Order::sequential;
+  loader.mean = loader.std = {0.5f, 0.5f, 0.5f};
+  data::Loader source(std::move(set), loader);
+  Evaluated result;
+  result.sum = session.evaluate(source, 0, [&](const EvaluatedBatch& batch) {
+    ASSERT_EQ(batch.probabilities.size(), static_cast<std::size_t>(kBatch * kClasses));
+    for (std::size_t row = 0; row < batch.samples.size(); ++row) {
+      if (batch.samples[row] < 0) continue;
+      result.samples.push_back(batch.samples[row]);
+      const auto values = batch.probabilities.subspan(row * kClasses, kClasses);
+      result.most_off = std::max(result.most_off, std::abs(std::reduce(values.begin(), values.end(), -1.0)));
+      if (batch.labels[row] < 0) continue;
+      result.loss -= std::log(values[batch.labels[row]]);
+      result.hits += std::ranges::max_element(values) - values.begin() == batch.labels[row];
+    }
+  });
+  return result;
+}
+
+TEST(Probabilities, AreThoseOfTheLoss) {
+  const Evaluated result =
+      evaluate(std::make_shared<data::RandomImages>(data::ImageShape{32, 32, 3}, kClasses, kImages, 5));
+  std::vector<std::int64_t> expected(kImages);
+  std::iota(expected.begin(), expected.end(), 0);
+  EXPECT_EQ(result.samples, expected);
+  EXPECT_LT(result.most_off, 1e-6);
+  EXPECT_NEAR(result.loss, result.sum.loss_sum, 1e-5 * result.sum.loss_sum);
+  EXPECT_EQ(result.hits, result.sum.top1);
+}
+
+TEST(Probabilities, ImagesWithoutLabelsHaveThemAndCountNowhere) {
+  const Evaluated result = evaluate(
+      data::renumber(std::make_shared<data::RandomImages>(data::ImageShape{32, 32, 3}, kClasses, kImages, 5),
+                     std::vector<std::int32_t>(kClasses, -1)));
+  EXPECT_EQ(std::ssize(result.samples), kImages);
+  EXPECT_LT(result.most_off, 1e-6);
+  EXPECT_EQ(result.sum.samples, 0);
+}
+
+TEST(Probabilities, OnlyStepsThatDoNotTrainKeepThem) {
+  comm::SingleRank ranks;
+  StepOptions options = evaluation(true);
+  options.training = true;
+  EXPECT_THROW(Session(make_network("lenet", {4, 3, 32, 32}, kClasses), options, ranks),
+               std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace convoy::app

@@ -1,0 +1,50 @@
+#include "app/training/report/confusion.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <limits>
+
+namespace convoy::app {
+namespace {
+
+std::string text_of(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(ConfusionMatrix, CountsLabelledRowsByWhatTheNetworkNamed) {
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("convoy-confusion-" + std::to_string(::getpid()));
+  ConfusionMatrix matrix({"a", "b, c", "dog", "none"});
+  const std::vector<std::int32_t> labels{0, 0, 0, 0, 1, 2, -1};
+  const std::vector<float> probabilities{
+      0.7f, 0.1f, 0.1f, 0.1f,   // a is a
+      0.1f, 0.7f, 0.1f, 0.1f,   // a is b, c
+      0.1f, 0.7f, 0.1f, 0.1f,   // again
+      0.1f, 0.1f, 0.7f, 0.1f,   // a is dog
+      0.4f, 0.4f, 0.1f, 0.1f,   // as probable as its own class, with a lower number
+      0.1f, 0.1f, 0.7f, 0.1f,   // dog is dog
+      0.7f, 0.1f, 0.1f, 0.1f};  // has no label
+  matrix.add(labels, probabilities);
+  EXPECT_EQ(matrix.count(0, 1), 2);
+  EXPECT_EQ(matrix.count(1, 0), 1);
+  matrix.write(folder / "deep");
+  EXPECT_EQ(text_of(folder / "deep/confusion.csv"),
+            "class,a,\"b, c\",dog,none\na,1,2,1,0\n\"b, c\",1,0,0,0\ndog,0,0,1,0\nnone,0,0,0,0\n");
+  EXPECT_EQ(text_of(folder / "deep/classes.csv"),
+            "class,images,correct,accuracy,most_confused_with,confused_images\n"
+            "a,4,1,0.25,\"b, c\",2\n\"b, c\",1,0,0,a,1\ndog,1,1,1,,0\nnone,0,0,,,0\n");
+  std::filesystem::remove_all(folder);
+}
+
+TEST(ConfusionMatrix, RefusesWhatIsNotANumber) {
+  ConfusionMatrix matrix({"a", "b"});
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_NO_THROW(matrix.add(std::vector<std::int32_t>{-1}, std::vector{nan, nan}));
+  EXPECT_THROW(matrix.add(std::vector<std::int32_t>{1}, std::vector{nan, nan}), std::runtime_error);
+}
+
+}  // namespace
+}  // namespace convoy::app

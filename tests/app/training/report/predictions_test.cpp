@@ -1,0 +1,89 @@
+#include "app/training/report/predictions.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+namespace convoy::app {
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+std::vector<int> ranked(const std::vector<float>& probabilities, std::size_t top) {
+  std::vector<RankedClass> classes(top, {-1, 0});
+  rank_classes(probabilities, classes);
+  std::vector<int> numbers;
+  for (const RankedClass& one : classes) {
+    numbers.push_back(one.number);
+    const float expected = one.number < 0 ? 0 : probabilities[static_cast<std::size_t>(one.number)];
+    EXPECT_TRUE(one.probability == expected || std::isnan(expected)) << one.probability;
+  }
+  return numbers;
+}
+
+TEST(Predictions, TheMostProbableClassesComeFirst) {
+  EXPECT_EQ(ranked({0.1f, 0.4f, 0.2f, 0.3f}, 3), (std::vector{1, 3, 2}));
+  EXPECT_EQ(ranked({0.2f, 0.4f, 0.2f, 0.2f}, 4), (std::vector{1, 0, 2, 3}));  // equal: the lower number
+  EXPECT_EQ(ranked({kNan, 0.4f, kNan, 0.6f}, 4), (std::vector{3, 1, 0, 2}));
+  EXPECT_EQ(ranked({0.4f, 0.6f}, 3), (std::vector{1, 0, -1}));  // there are no more
+}
+
+class PredictionTables : public testing::Test {
+ protected:
+  PredictionTables() { std::filesystem::create_directories(folder_); }
+  ~PredictionTables() override { std::filesystem::remove_all(folder_); }
+  std::string text() const {
+    std::ifstream file(out());
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  std::string out() const { return folder_ / "out.csv"; }
+
+  const std::filesystem::path folder_ =
+      std::filesystem::temp_directory_path() / ("convoy-predictions-" + std::to_string(::getpid()));
+  const std::vector<std::string> classes_{"cat", "dog, big", "the \"fox\""};
+  const std::array<RankedClass, 2> top_{{{1, 0.75f}, {2, 1e-7f}}};
+};
+
+TEST_F(PredictionTables, FieldsAreQuotedAsRfc4180Says) {
+  PredictionTable table(out(), PredictionTable::Form::csv, "path", classes_, 2);
+  table.add("a \"b\", c\ny.png", top_);
+  table.add("plain.png", top_);
+  table.finish();
+  EXPECT_EQ(text(),
+            "path,class_1,probability_1,class_2,probability_2\n"
+            "\"a \"\"b\"\", c\ny.png\",\"dog, big\",0.75,\"the \"\"fox\"\"\",1e-07\n"
+            "plain.png,\"dog, big\",0.75,\"the \"\"fox\"\"\",1e-07\n");
+}
+
+TEST_F(PredictionTables, JsonHasAnObjectALine) {
+  PredictionTable table(out(), PredictionTable::Form::json, "path", classes_, 2);
+  table.add("a \"b\" \xff.png", top_);
+  table.add("c.png", std::array<RankedClass, 1>{{{0, kNan}}});
+  table.finish();
+  EXPECT_EQ(
+      text(),
+      "{\"path\": \"a \\\"b\\\" \xEF\xBF\xBD.png\", \"classes\": [{\"class\": \"dog, big\", \"probability\": "
+      "0.75}, {\"class\": \"the \\\"fox\\\"\", \"probability\": 1e-07}]}\n"
+      "{\"path\": \"c.png\", \"classes\": [{\"class\": \"cat\", \"probability\": null}]}\n");
+}
+
+TEST_F(PredictionTables, AFileAppearsWhole) {
+  {
+    PredictionTable table(out(), PredictionTable::Form::csv, "index", classes_, 2);
+    table.add(7, top_);
+    EXPECT_FALSE(std::filesystem::exists(out()));
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder_));
+  PredictionTable table(out(), PredictionTable::Form::csv, "index", classes_, 1);
+  table.add(7, std::span(top_).first(1));
+  table.finish();
+  EXPECT_EQ(text(), "index,class_1,probability_1\n7,\"dog, big\",0.75\n");
+}
+
+}  // namespace
+}  // namespace convoy::app
