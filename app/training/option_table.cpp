@@ -81,7 +81,8 @@ constexpr OptionRow kOptimizer[] = {
     {"freeze-batch-norm", &O::freeze_batch_norm, run, kAny, "",
      "every batch norm keeps its parameters and running statistics and uses these"},
     {"rate", &O::rate, run, kAny, "PATTERN=FACTOR",
-     "factor of the learning rate of parameters of such a name; the last that fits counts, before --freeze"},
+     "factor of the learning rate of parameters of such a name; the last that fits counts, and it overrides "
+     "--freeze"},
     {"ema", &O::ema, run, "[0, 1)", "DECAY",
      "decay a step of a moving average of the weights, tested too; 0: off"},
     {"sync-batch-norm", &O::sync_batch_norm, run, kAny, "", "batch statistics over all ranks (default: on)"}};

@@ -23,8 +23,8 @@
 // Sums run over the first control->valid samples. Their divisor is (synchronised ? global_valid :
 // valid) * H * W.
 //   y = [relu or activation]((x - mean) invstd gamma + beta [+ residual])
-//   g = dy [+ dy2], times the activation's derivative; 0 where the ReLU is 0 and for samples that are
-//       not valid
+//   g = dy [+ dy2], times the activation's derivative; 0 where the ReLU is 0 and for samples that
+//       are not valid
 //   dx = gamma invstd (g - dsums[0] / count - xhat dsums[1] / count) [+ dx2], 0 if not valid
 // forward also updates inputs 4 and 5 in place: new = (1 - momentum) old + momentum batch, with the
 // unbiased variance, as PyTorch does. A count of 0 leaves them alone and uses mean = 0, variance =

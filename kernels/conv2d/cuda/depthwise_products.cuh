@@ -274,7 +274,7 @@ __device__ __forceinline__ void store_totals(const Call& call, float (&total)[2]
 template <class F, int kSlab, bool sums>
 __global__ void __launch_bounds__(kThreads, 3) depthwise_product(const __grid_constant__ Call call) {
   extern __shared__ float4 dynamic[];
-  constexpr int kOwn = kSlab / kWarps;  // channels of a warp
+  constexpr int kOwned = kSlab / kWarps;  // channels of a warp
   auto* const planes = reinterpret_cast<Word*>(dynamic);
   Word* const table = planes + call.planes_words(call.plane_words);
   const int slab = int(blockIdx.x) % call.slabs, first = int(blockIdx.x) / call.slabs;
@@ -316,7 +316,7 @@ __global__ void __launch_bounds__(kThreads, 3) depthwise_product(const __grid_co
     fill_planes<kSlab>(call, near_window<F>(call, place), channel, call.plane_words, planes);
     __syncthreads();
 #pragma unroll 1
-    for (int c = warp * kOwn; c < (warp + 1) * kOwn; ++c) {
+    for (int c = warp * kOwned; c < (warp + 1) * kOwned; ++c) {
       if (channel + c >= call.channels) break;
       Word* const plane = planes + c * call.plane_words + c / 8 * call.skew_words();
       const float bias = call.bias == nullptr ? 0.0f : __ldg(call.bias + channel + c);
@@ -381,7 +381,7 @@ __device__ __forceinline__ void add_products(const Call& call, const bf16* near_
 template <class F, int kSlab>
 __global__ void __launch_bounds__(kThreads, 2) depthwise_product_gradient(const __grid_constant__ Call call) {
   extern __shared__ float4 dynamic[];
-  constexpr int kOwn = kSlab / kWarps;
+  constexpr int kOwned = kSlab / kWarps;
   auto* const planes = reinterpret_cast<Word*>(dynamic);
   Word* const far_planes = planes + call.planes_words(call.plane_words);
   const int slab = int(blockIdx.x) % call.slabs, first = int(blockIdx.x) / call.slabs;
@@ -405,7 +405,7 @@ __global__ void __launch_bounds__(kThreads, 2) depthwise_product_gradient(const 
           (patch < call.patches() ? 0x0000ffffu : 0u) | (patch + 1 < call.patches() ? 0xffff0000u : 0u);
     }
   }
-  float sum[kOwn][F::kFilter][F::kSteps][4] = {};
+  float sum[kOwned][F::kFilter][F::kSteps][4] = {};
 
 #pragma unroll 1
   for (int tile = first; tile < call.tiles(); tile += call.row_blocks) {
@@ -419,8 +419,8 @@ __global__ void __launch_bounds__(kThreads, 2) depthwise_product_gradient(const 
         channel, call.far_plane_words, far_planes);
     __syncthreads();
 #pragma unroll
-    for (int own = 0; own < kOwn; ++own) {
-      const int c = warp * kOwn + own, skew = c / 8 * call.skew_words();
+    for (int own = 0; own < kOwned; ++own) {
+      const int c = warp * kOwned + own, skew = c / 8 * call.skew_words();
       if (channel + c >= call.channels) break;
       add_products<F>(call, reinterpret_cast<const bf16*>(planes + c * call.plane_words + skew),
                       reinterpret_cast<const bf16*>(far_planes + c * call.far_plane_words + skew), near, far,
@@ -432,8 +432,8 @@ __global__ void __launch_bounds__(kThreads, 2) depthwise_product_gradient(const 
   float* const own_sums = reinterpret_cast<float*>(planes) + warp * F::kFilter * kNear * 8;
   __syncthreads();
 #pragma unroll
-  for (int own = 0; own < kOwn; ++own) {
-    const int c = channel + warp * kOwn + own;
+  for (int own = 0; own < kOwned; ++own) {
+    const int c = channel + warp * kOwned + own;
     __syncwarp();
 #pragma unroll
     for (int r = 0; r < F::kFilter; ++r)

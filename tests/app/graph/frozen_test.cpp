@@ -105,8 +105,7 @@ double slope_along(GraphRunner& runner, const TrainableParameter& parameter, std
 // Frozen batch norms with residuals, ReLUs and neither: gradients go through them as through the
 // affine map that they are, and their statistics stay.
 TEST(FrozenBatchNorms, AreAffineMaps) {
-  for (const bool fused : {false, true}) {
-    const Network plain = fused ? fuse(residual()) : residual();
+  for (const Network& plain : {residual(), fuse(residual()), modern(), fuse(modern())}) {
     const Network network = freeze(plain, [](const Layer& l, const auto&) { return is_norm(l); });
     GraphRunner runner(network, {});
     const std::vector<float> states = runner.states();
