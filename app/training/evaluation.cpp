@@ -130,6 +130,7 @@ StepMetrics Evaluation::run(const Session::VisitBatch& visit, std::function<void
 }
 
 std::string Evaluation::describe() const {
+  if (!has_checkpoint()) return options_.run.model;
   return fmt::format("{}{} after step {}", options_.ema ? "moving average of " : "", state_.model,
                      state_.step);
 }

@@ -130,7 +130,7 @@ TEST_F(PredictJob, FilesThatAreNoImagesAreNamedOrLeftOut) {
 TEST_F(PredictJob, WrongCommandLinesAreRefused) {
   fs::create_directories(out("empty"));
   expect_line(run(command(2, predict("--data " + out("empty")))), 1, {"empty", "holds no images"});
-  expect_line(run(command(2, predict("--data " + out("nowhere.png")))), 1, {"nowhere.png", "no such file"});
+  expect_line(run(command(1, predict("--data " + out("nowhere.png")))), 1, {"nowhere.png", "no such file"});
   expect_line(run(command(1, predict("--split train --data " + out("png")))), 2, {"--split", "png"});
   expect_line(run(command(1, predict("--data " + data() + " " + out("png")))), 2, {"--data", "synth.h5"});
   expect_line(run(command(1, predict("--data " + data() + " --out " + out("empty")))), 1,
@@ -191,6 +191,12 @@ TEST_F(PredictJob, TheReportCountsEveryImage) {
   EXPECT_EQ(report("report2", 2), one);
   for (const char* file : {"/confusion.csv", "/classes.csv"})
     EXPECT_EQ(text_of(out("report1") + file), text_of(out("report2") + file));
+  ASSERT_EQ(run(command(1, "export --checkpoint " + out("run") + " --out " + out("net.onnx"))).status, 0);
+  const Outcome file =
+      run(command(1, "evaluate --threads 1 --data " + data() + " --model " + out("net.onnx")));
+  EXPECT_TRUE(file.text.starts_with(out("net.onnx") + ", images normalised by " + data() + ": 90 test"))
+      << file.text;
+  EXPECT_EQ(top1(file.text), top1(one));
   std::istringstream lines(text_of(out("report1/confusion.csv")));
   std::string line, cell;
   std::getline(lines, line);
