@@ -100,7 +100,7 @@ def relative(found, expected):
 
 
 def predictions(args, model, store, folder):
-    """Returns the logarithms of the probabilities that the file's own weights give."""
+    """Returns the probabilities that the file's own weights give."""
     kept, table = os.path.join(folder, "kept"), os.path.join(folder, "predictions.csv")
     # A run that changes nothing turns the file into a checkpoint.
     train(args, model, store, kept, 1, 1e-30, "--freeze-batch-norm")
@@ -111,7 +111,7 @@ def predictions(args, model, store, folder):
         fields = line.split(",")[1:]
         for name, probability in zip(fields[::2], fields[1::2]):
             result[row, int(name.removeprefix("class"))] = float(probability)
-    return result.log()
+    return result
 
 
 def norm(values):
@@ -149,7 +149,7 @@ def largest_relative(found, expected):
 
 
 def compare(name, args, seed, folder):
-    side = args.size or (224 if name.startswith(("alexnet", "vgg")) else 96 if name == "inception_v3" else 64)
+    side = args.size or (224 if name.startswith(("alexnet", "vgg")) else 160 if name == "inception_v3" else 64)
     module = make_module(name)
     images, labels = make_images(side, args.batch, seed)
     inputs = ((images.float() / 255 - 0.5) / 0.25).to(args.backend)
@@ -171,7 +171,9 @@ def compare(name, args, seed, folder):
     found_statistics = tensors(one, "statistics")
     twenty, _ = train(args, model, store, os.path.join(folder, "twenty"), STEPS, rate)
     gradient, worst = worst_gradient({n: (before[n] - after[n].reshape(before[n].shape)) / huge for n in before}, gradients)
-    return {"logits": relative(predictions(args, model, store, folder), expected),
+    found = predictions(args, model, store, folder)
+    shown = found > 0  # the table rounds the least to zero
+    return {"logits": relative(found[shown].log(), expected[shown]),
             "loss": abs(ours[0] - losses[0]) / losses[0],
             "gradient": gradient,
             "statistics": max((relative(found_statistics[n], s) for n, s in statistics.items()), default=0.0),
