@@ -53,7 +53,7 @@ class Network {
   // std::logic_error if the layer has none of that key.
   ParameterSpec& parameter(LayerId layer, std::string_view key);
 
-  // What the reader of a model file has to tell the user, such as a layer that is drawn anew.
+  // Tells the user something about the network, for example that a layer is drawn anew.
   void note(std::string text) { notes_.push_back(std::move(text)); }
   const std::vector<std::string>& notes() const { return notes_; }
   // The structure of the network of a model file, as text; empty for networks of the zoo.

@@ -61,10 +61,11 @@ void check_fits(const std::vector<Rule>& rules, const std::vector<ParameterSpec>
 
 void check_rates(const TrainOptions& options) { rules_of(options); }
 
-void set_rates(Network& network, const TrainOptions& options) {
+int set_rates(Network& network, const TrainOptions& options) {
   const std::vector<Rule> rules = rules_of(options);
   check_fits(rules, network.parameters(), network.name());
   bool trains = false;
+  int overridden = 0;  // parameters that a --freeze names and a --rate trains
   for (LayerId id = 0; id < std::ssize(network.layers()); ++id) {
     const Layer& layer = network.layers()[static_cast<std::size_t>(id)];
     const bool frozen_norm = options.freeze_batch_norm && std::holds_alternative<BatchNorm>(layer.op);
@@ -73,6 +74,10 @@ void set_rates(Network& network, const TrainOptions& options) {
       const float rate = frozen_norm ? 0 : rule != nullptr ? rule->rate : 1;
       network.parameter(id, spec.key).rate = rate;
       trains = trains || rate > 0;
+      const auto freezes = [&](const Rule& other) {
+        return other.flag.starts_with("--freeze") && other.fits(spec.name);
+      };
+      if (rate > 0 && std::ranges::any_of(rules, freezes)) ++overridden;
     }
   }
   if (!trains)
@@ -80,6 +85,7 @@ void set_rates(Network& network, const TrainOptions& options) {
         fmt::format("--freeze: found all parameters of {} frozen, expected some to train; --rate "
                     "PATTERN=1 trains those of a name",
                     network.name()));
+  return overridden;
 }
 
 }  // namespace convoy::app

@@ -11,8 +11,9 @@ void check_rates(const TrainOptions& options);
 
 // Sets ParameterSpec::rate. Patterns are those of a shell (fnmatch): * stands for any text, dots
 // too. A parameter takes the factor of the last --rate whose pattern fits, else it is frozen if a
-// --freeze fits. --freeze-batch-norm comes before both. Throws UsageError if a pattern fits no
-// parameter or if nothing is left to train.
-void set_rates(Network& network, const TrainOptions& options);
+// --freeze fits. --freeze-batch-norm comes before both. Returns how many parameters a --rate trains
+// although a --freeze fits. Throws UsageError if a pattern fits no parameter or if nothing is left
+// to train.
+int set_rates(Network& network, const TrainOptions& options);
 
 }  // namespace convoy::app

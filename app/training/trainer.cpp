@@ -114,7 +114,9 @@ Network Trainer::make_replica_network() const {
 
 // Decides which parameters are trained and what they start from.
 void Trainer::prepare(Network& network) {
-  set_rates(network, options_);
+  const int overridden = set_rates(network, options_);
+  if (overridden > 0 && ranks_.rank() == 0)
+    spdlog::warn("--rate trains {} parameters that --freeze names, too", overridden);
   for (const ParameterSpec& spec : network.parameters())
     if (spec.frozen()) frozen_parameters_ += spec.shape.elements();
   if (!options_.init.empty())

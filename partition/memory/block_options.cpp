@@ -1,4 +1,4 @@
-// What can be kept of a block: every subset of its tensors, or a path of subsets if there are many.
+// Lists what a block can keep: every subset of its tensors, or a path of subsets if there are many.
 #include <algorithm>
 #include <limits>
 

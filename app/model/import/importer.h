@@ -30,7 +30,7 @@ class Importer {
   Network run();
   const std::vector<std::string>& notes() const { return notes_; }
 
-  // What a node reads. All fail if the input is absent or of the other kind.
+  // Return an input of a node. All fail if it is absent or of the other kind.
   const Constant& constant(const FileNode& node, std::size_t index) const;
   const Constant* optional_constant(const FileNode& node, std::size_t index) const;  // null if absent
   bool is_constant(const FileNode& node, std::size_t index) const;

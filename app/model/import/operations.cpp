@@ -68,7 +68,7 @@ const std::vector<Operation>& operations() {
 // Names that patterns.h gives to operations that ONNX has not.
 bool is_own(std::string_view op) { return op == "ChannelNorm" || op == "GroupNorm" || op == "Silu"; }
 
-// What networks with such an operation are, if that helps the reader.
+// Returns which networks have such an operation, if that helps the reader.
 std::string_view kind_of(std::string_view op) {
   struct Kind {
     std::string_view ops, what;

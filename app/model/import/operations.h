@@ -61,7 +61,7 @@ void import_sub(Importer&, const FileNode&);
 void import_mul(Importer&, const FileNode&);
 void import_div(Importer&, const FileNode&);
 
-// What moves elements.
+// Operations that move elements.
 void import_reshape(Importer&, const FileNode&);
 void import_flatten(Importer&, const FileNode&);
 void import_squeeze(Importer&, const FileNode&);
@@ -73,7 +73,7 @@ void import_slice(Importer&, const FileNode&);
 void import_gather(Importer&, const FileNode&);
 void import_shape(Importer&, const FileNode&);
 
-// What operations share.
+// Functions that several operations share.
 struct Window {
   std::array<int, 2> kernel, stride, dilation;
   kernels::PadProblem pads;  // as the node lists them, or as auto_pad asks

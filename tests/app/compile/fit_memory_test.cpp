@@ -102,7 +102,7 @@ TEST(WithSchedule, PlansChangeNoBit) {
     }
 }
 
-// What the planner believes to be live is what the buffers of the compiled step take.
+// The planner counts as live exactly the bytes that the compiled step's buffers take.
 TEST(WithSchedule, TakesTheBytesThatThePlanSays) {
   for (const char* name : {"resnet50", "googlenet", "wrn28_10"}) {
     const Network network = make_network(name, {4, 3, 64, 64}, 10);

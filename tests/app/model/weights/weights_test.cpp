@@ -1,4 +1,4 @@
-// What a network takes from a file's weights, and what it says about the rest.
+// Tests which weights of a file a network takes, and what it says about the rest.
 #include "app/model/weights/weights.h"
 
 #include <gtest/gtest.h>
