@@ -45,11 +45,20 @@ struct KernelRequest {
   std::vector<TensorDesc> outputs;
 };
 
+// Members are trainings of one compiled step that run together. Their memories have one layout, so
+// the operands, the workspace and the control of member m lie m * stride bytes after those of
+// member 0.
+struct Members {
+  int count = 1;
+  std::ptrdiff_t stride = 0;  // a multiple of 256
+};
+
 struct Operands {
   std::span<void* const> inputs;
   std::span<void* const> outputs;
   void* workspace = nullptr;
   const StepControl* control = nullptr;  // must outlive the launch; null if the kernel reads none
+  Members members = {};                  // more than one only if Kernel::takes_members
 };
 
 using Launch = std::function<void(Stream)>;
@@ -59,6 +68,8 @@ struct Kernel {
   std::size_t workspace_bytes = 0;
   // Pairs (input, output) that may share one buffer, which is then the output's.
   std::vector<std::pair<int, int>> in_place;
+  // Whether one launch can compute all members, each with the bits of a launch of its own.
+  bool takes_members = false;
 };
 
 // Picks a backend's maker. Throws std::runtime_error if this build has none. The maker writes the
