@@ -9,7 +9,8 @@ name with strict=True, and ONNX Runtime's logits of each graph must be that mode
 of five images. --cuda runs the graphs on CUDAExecutionProvider. Needs torch, torchvision and onnxruntime.
 
     for m in resnet18 mobilenet_v2 convnext_tiny; do
-      convoy train --model $m --data synthetic --size 64 --limit-train 32 --limit-test 8 --steps 2 --global-batch 16 --out $m
+      convoy train --model $m --data synthetic --size 64 --limit-train 32 --limit-test 8 --steps 2 --global-batch 16 \
+        --learning-rate 1e-4 --out $m
       convoy export --checkpoint $m --out files/$m.safetensors
       convoy export --checkpoint $m --out files/$m.onnx
       convoy export --checkpoint $m --fold-batch-norm --out files/$m.folded.onnx
@@ -60,6 +61,9 @@ def worst_distance(session, model, shape):
         with torch.no_grad():
             expected = model(images).numpy()
         found = session.run(None, {session.get_inputs()[0].name: images.numpy()})[0]
+        if not np.isfinite(expected).all():
+            raise SystemExit(f"{type(model).__name__}: the logits are not finite; train with a smaller rate")
+        found, expected = found.astype(np.float64), expected.astype(np.float64)
         worst = max(worst, float(np.linalg.norm(found - expected) / np.linalg.norm(expected)))
     return worst
 
