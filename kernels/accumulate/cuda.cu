@@ -10,8 +10,10 @@ constexpr int kWidth = 4;
 
 // Neither pointer is __restrict__: total is one of the other two.
 template <int kV>
-__global__ void __launch_bounds__(kThreads) accumulate(const float* sum, const float* gradients, float* total,
-                                                       std::int64_t packs, const StepControl* control) {
+__global__ void __launch_bounds__(kThreads)
+    accumulate(const float* sum, const float* gradients, float* total, std::int64_t packs,
+               const StepControl* control, std::ptrdiff_t member_stride) {
+  move_to_member(member_stride, sum, gradients, total, control);
   const std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (i >= packs) return;
   const float share = control->share;
@@ -31,7 +33,7 @@ Kernel accumulate_gradients(const AccumulateProblem&, KernelRequest& request) {
     if (count == 0) return;
     const std::int64_t packs = count % kWidth == 0 ? count / kWidth : count;
     launch(count % kWidth == 0 ? accumulate<kWidth> : accumulate<1>, grid_for(packs), kThreads, stream,
-           b.in(0), b.in(1), b.out(0), packs, control);
+           b.members, b.in(0), b.in(1), b.out(0), packs, control);
   });
 }
 

@@ -9,7 +9,8 @@ namespace {
 // to = f(from), or dy f'(from) if there is a dy.
 template <ActivationKind kind, bool backward, typename T, int V>
 __global__ void activate(const ActivationProblem problem, const T* from, const T* dy, T* to,
-                         std::int64_t packs) {
+                         std::int64_t packs, std::ptrdiff_t member_stride) {
+  move_to_member(member_stride, from, dy, to);
   const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < packs; i += stride) {
     float value[V];
@@ -47,7 +48,8 @@ Kernel elementwise(const char* operation, const ActivationProblem& problem, Kern
         using T = typename P::Type;
         const std::int64_t packs = elements / P::kWidth;
         launch(activate<decltype(kind)::value, backward, T, P::kWidth>, grid_for(packs), kThreads, stream,
-               problem, operands.in<T>(0), backward ? operands.in<T>(1) : nullptr, operands.out<T>(0), packs);
+               operands.members, problem, operands.in<T>(0), backward ? operands.in<T>(1) : nullptr,
+               operands.out<T>(0), packs);
       });
     });
   };

@@ -21,8 +21,21 @@ struct Sum {
   int count;
   T* y;
 
+  // The sum of a member. It only refers to the addresses, because a copy that is indexed would be
+  // in local memory.
+  struct Moved;
+  __device__ __forceinline__ Moved moved(std::ptrdiff_t member_stride) const {
+    return {*this, member_stride};
+  }
+};
+
+template <typename T, int V>
+struct Sum<T, V>::Moved {
+  const Sum& first;
+  std::ptrdiff_t member_stride;
+
   __device__ __forceinline__ Pack<T, V> input(int index, std::int64_t at) const {
-    return load_pack<V>(static_cast<const T*>(of[index]) + at);
+    return load_pack<V>(static_cast<const T*>(of_member(first.of[index], member_stride)) + at);
   }
   __device__ __forceinline__ Loaded load(std::int64_t at) const { return {input(0, at), input(1, at)}; }
   __device__ __forceinline__ Pack<T, V> pack(const Loaded& loaded, std::int64_t at) const {
@@ -31,18 +44,20 @@ struct Sum {
     unpack(loaded.second, value);
     for (int k = 0; k < V; ++k) sum[k] += value[k];
 #pragma unroll 1  // more than two tensors are rare, and unrolling would cost registers
-    for (int index = 2; index < count; ++index) {
+    for (int index = 2; index < first.count; ++index) {
       unpack(input(index, at), value);
       for (int k = 0; k < V; ++k) sum[k] += value[k];
     }
     const Pack<T, V> stored = pack_of<T>(sum);
-    store_pack(y + at, stored);
+    store_pack(of_member(first.y, member_stride) + at, stored);
     return stored;
   }
 };
 
 template <typename Source>
-__global__ void add(const __grid_constant__ Source source, std::int64_t packs) {
+__global__ void add(const __grid_constant__ Source of_first, std::int64_t packs,
+                    std::ptrdiff_t member_stride) {
+  const auto source = of_first.moved(member_stride);
   const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < packs; i += stride)
     source.pack(source.load(i * Source::kWidth), i * Source::kWidth);
@@ -83,11 +98,11 @@ Kernel add_forward(const AddProblem& problem, KernelRequest& request) {
         while (source.count < kMost && next < operands.inputs.size())
           source.of[source.count++] = operands.inputs[next++];
         if (problem.statistics && next == operands.inputs.size()) {
-          launch(statistics<Source>, grid.blocks(), kReduceThreads, stream, source, operands.control(), grid,
-                 operands.scratch<float>(), tickets, operands.out<double>(1));
+          launch(statistics<Source>, grid.blocks(), kReduceThreads, stream, operands.members, source,
+                 operands.control(), grid, operands.scratch<float>(), tickets, operands.out<double>(1));
         } else {
           const std::int64_t packs = elements / P::kWidth;
-          launch(add<Source>, grid_for(packs), kThreads, stream, source, packs);
+          launch(add<Source>, grid_for(packs), kThreads, stream, operands.members, source, packs);
         }
       }
     });

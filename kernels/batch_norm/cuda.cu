@@ -17,6 +17,11 @@ struct ForwardOperands {
   float *running_mean, *running_var;
   const StepControl* control;
   ActivationProblem activation;
+
+  template <typename Visit>
+  __device__ void each_pointer(Visit visit) {
+    visit(x, residual, y, mask, sums, gamma, beta, running_mean, running_var, control);
+  }
 };
 
 __device__ __forceinline__ void update_running(const ForwardOperands& o, const Moments& moments, double count,
@@ -50,8 +55,10 @@ __device__ __forceinline__ void store_affines(const ForwardOperands& o, const Ba
 
 template <typename T, int V, int kActivation>
 __global__ void __launch_bounds__(kThreads, 3)
-    forward(const __grid_constant__ ForwardOperands o, const __grid_constant__ BatchNormProblem problem,
-            const __grid_constant__ ColumnGrid grid) {
+    forward(const __grid_constant__ ForwardOperands of_first,
+            const __grid_constant__ BatchNormProblem problem, const __grid_constant__ ColumnGrid grid,
+            std::ptrdiff_t member_stride) {
+  const ForwardOperands o = of_member(of_first, member_stride);
   __shared__ Affine<T> shared[kMostTile * V];
   const Place place = place_in<V, true>(grid);
   const std::int64_t row = std::int64_t{place.row_block} * grid.height * kRows + place.ty;
@@ -104,6 +111,11 @@ struct BackwardOperands {
   const float *gamma, *beta;
   const StepControl* control;
   ActivationProblem activation;
+
+  template <typename Visit>
+  __device__ void each_pointer(Visit visit) {
+    visit(x, dy, dx2, dx, sums, dsums, gamma, beta, control);
+  }
 };
 
 // These are the constants of dx = scale g + slope (x - mean) + offset, with slope = -scale invstd
@@ -138,8 +150,10 @@ struct Gradient {
 // kSecond: there is a dx2. A test at run time would keep the loads from being issued together.
 template <typename T, int V, bool kSecond, int kActivation>
 __global__ void __launch_bounds__(kThreads, 2)
-    backward(const __grid_constant__ BackwardOperands o, const __grid_constant__ BatchNormProblem problem,
-             bool masks, const __grid_constant__ ColumnGrid grid) {
+    backward(const __grid_constant__ BackwardOperands of_first,
+             const __grid_constant__ BatchNormProblem problem, bool masks,
+             const __grid_constant__ ColumnGrid grid, std::ptrdiff_t member_stride) {
+  const BackwardOperands o = of_member(of_first, member_stride);
   __shared__ Gradient<T> shared[kMostTile * V];
   const Place place = place_in<V, true>(grid);
   const std::int64_t row = std::int64_t{place.row_block} * grid.height * kRows + place.ty;
@@ -225,8 +239,8 @@ Kernel normalise(const char* operation, const BatchNormProblem& problem, KernelR
       using P = decltype(packing);
       const ColumnGrid grid = grid_of<P>(e);
       with_activation(problem, [&](auto kind) {
-        launch(forward<typename P::Type, P::kWidth, kind()>, grid.blocks(), kThreads, stream, o, problem,
-               grid);
+        launch(forward<typename P::Type, P::kWidth, kind()>, grid.blocks(), kThreads, stream, b.members, o,
+               problem, grid);
       });
     });
   };
@@ -279,7 +293,7 @@ Kernel batch_norm_backward(const BatchNormProblem& problem, KernelRequest& reque
       const auto start = [&](auto kind) {
         launch(problem.second_input_gradient ? backward<typename P::Type, P::kWidth, true, kind()>
                                              : backward<typename P::Type, P::kWidth, false, kind()>,
-               grid.blocks(), kThreads, stream, o, problem, masks, grid);
+               grid.blocks(), kThreads, stream, b.members, o, problem, masks, grid);
       };
       masks ? with_activation(problem, start) : start(std::integral_constant<int, kNoActivation>{});
     });

@@ -13,6 +13,7 @@ struct Matrix {
   using Loaded = Pack<T, V>;
   const T* x;
 
+  __device__ Matrix moved(std::ptrdiff_t stride) const { return {of_member(x, stride)}; }
   __device__ __forceinline__ Loaded load(std::int64_t at) const { return load_pack<V>(x + at); }
   __device__ __forceinline__ Pack<T, V> pack(const Loaded& loaded, std::int64_t) const { return loaded; }
 };
@@ -32,6 +33,11 @@ struct ReduceOperands {
   float* partials;
   unsigned* tickets;
   ActivationProblem activation;
+
+  template <typename Visit>
+  __device__ void each_pointer(Visit visit) {
+    visit(x, dy, y, dy2, bits, sums, gamma, beta, dsums, dgamma, dbeta, g, control, partials);
+  }
 };
 
 template <typename T>
@@ -77,8 +83,9 @@ void with_inputs(const BatchNormProblem& problem, Mask mask, Visit visit) {
 // Sums g and g (x - mean) of each column.
 template <typename T, int V, Mask mask, bool kSecond, int kActivation>
 __global__ void __launch_bounds__(kReduceThreads, 1)
-    backward_reduce(const __grid_constant__ ReduceOperands o, bool synchronised, float epsilon,
-                    const __grid_constant__ ColumnGrid grid) {
+    backward_reduce(const __grid_constant__ ReduceOperands of_first, bool synchronised, float epsilon,
+                    const __grid_constant__ ColumnGrid grid, std::ptrdiff_t member_stride) {
+  const ReduceOperands o = of_member(of_first, member_stride);
   __shared__ __align__(16) char shared[kSharedBytes];
   __shared__ Channel<T> channels[kMostTile * V];
   constexpr int kRows = rows_in_flight(mask, kSecond);
@@ -144,7 +151,8 @@ __global__ void __launch_bounds__(kReduceThreads, 1)
     }
   }
   store_partials<V, kReduceThreads>(sum, grid, place, reinterpret_cast<float*>(shared), o.partials);
-  if (!draws_last_ticket(&o.tickets[place.first / (grid.tile * V)], static_cast<unsigned>(grid.row_blocks)))
+  if (!draws_last_ticket(&o.tickets[blockIdx.z * grid.tiles + place.first / (grid.tile * V)],
+                         static_cast<unsigned>(grid.row_blocks)))
     return;
   auto* total = reinterpret_cast<double*>(shared);
   add_partials<V, kReduceThreads>(o.partials, grid, place, total);
@@ -182,7 +190,7 @@ Kernel batch_norm_statistics(const BatchNormProblem&, KernelRequest& request) {
     with_packing(type, {e.c}, [&](auto packing) {
       using P = decltype(packing);
       using Source = Matrix<typename P::Type, P::kWidth>;
-      launch(statistics<Source>, grid.blocks(), kReduceThreads, stream,
+      launch(statistics<Source>, grid.blocks(), kReduceThreads, stream, operands.members,
              Source{operands.in<typename P::Type>(0)}, control, grid, operands.scratch<float>(), tickets,
              operands.out<double>(0));
     });
@@ -243,7 +251,7 @@ Kernel batch_norm_backward_reduce(const BatchNormProblem& problem, KernelRequest
       using P = decltype(packing);
       with_inputs(problem, mask, [&](auto known_mask, auto second, auto kind) {
         launch(backward_reduce<typename P::Type, P::kWidth, known_mask(), second(), kind()>, grid.blocks(),
-               kReduceThreads, stream, o, problem.synchronised, problem.epsilon, grid);
+               kReduceThreads, stream, b.members, o, problem.synchronised, problem.epsilon, grid);
       });
     });
   };

@@ -12,12 +12,17 @@ inline constexpr int kReduceThreads = 512;
 inline constexpr int kSharedBytes = 32 * kReduceThreads;
 
 // Sums the valid rows' values and squares per column, kRows rows a thread at a time. A Source has
-// load(offset), which starts reading kWidth elements, and pack(loaded, offset), which returns them.
+// load(offset), which starts reading kWidth elements, pack(loaded, offset), which returns them, and
+// moved(stride), which returns the source of the block's member.
 // One that writes gets all rows.
 template <typename Source>
 __global__ void __launch_bounds__(kReduceThreads, 2)
-    statistics(const __grid_constant__ Source source, const StepControl* control,
-               const __grid_constant__ ColumnGrid grid, float* partials, unsigned* tickets, double* sums) {
+    statistics(const __grid_constant__ Source of_first, const StepControl* control,
+               const __grid_constant__ ColumnGrid grid, float* partials, unsigned* tickets, double* sums,
+               std::ptrdiff_t member_stride) {
+  const auto source = of_first.moved(member_stride);
+  move_to_member(member_stride, control, partials, sums);
+  tickets += blockIdx.z * grid.tiles;
   constexpr int V = Source::kWidth, kRows = Source::kRows;
   __shared__ __align__(16) char shared[kSharedBytes];
   const Place place = place_in<V>(grid);

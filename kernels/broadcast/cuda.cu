@@ -16,7 +16,8 @@ __device__ __forceinline__ void load_factors(const F* factor, std::int64_t segme
 // `segment_rows`: rows that share their factors.
 template <typename T, typename F, int V, bool add>
 __global__ void repeat_factor(const T* x, const F* factor, T* y, Divider packs, Divider segment_rows,
-                              std::int64_t items) {
+                              std::int64_t items, std::ptrdiff_t member_stride) {
+  move_to_member(member_stride, x, factor, y);
   const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < items; i += stride) {
     const std::uint32_t row = packs(static_cast<std::uint32_t>(i));
@@ -31,7 +32,8 @@ __global__ void repeat_factor(const T* x, const F* factor, T* y, Divider packs, 
 }
 
 template <typename T, int V>
-__global__ void multiply(const T* a, const T* b, T* y, std::int64_t packs) {
+__global__ void multiply(const T* a, const T* b, T* y, std::int64_t packs, std::ptrdiff_t member_stride) {
+  move_to_member(member_stride, a, b, y);
   const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < packs; i += stride) {
     float value[V], by[V];
@@ -45,7 +47,8 @@ __global__ void multiply(const T* a, const T* b, T* y, std::int64_t packs) {
 
 template <typename T, int V>
 __global__ void multiply_gradients(const T* x, const T* factor, const T* dy, T* dx, T* dfactor,
-                                   std::int64_t packs) {
+                                   std::int64_t packs, std::ptrdiff_t member_stride) {
+  move_to_member(member_stride, x, factor, dy, dx, dfactor);
   const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < packs; i += stride) {
     float value[V], by[V], gradient[V];
@@ -68,6 +71,10 @@ struct FactorGradient {
   T* dx;
   int channels;
 
+  template <typename Visit>
+  __device__ void each_pointer(Visit visit) {
+    visit(x, dy, factor, dx);
+  }
   struct Loaded {
     Pack<T, V> x, dy;
   };
@@ -95,6 +102,10 @@ struct TermGradient {
   static constexpr int kWidth = V, kSums = 1;
   const T* dy;
 
+  template <typename Visit>
+  __device__ void each_pointer(Visit visit) {
+    visit(dy);
+  }
   using Loaded = Pack<T, V>;
   __device__ __forceinline__ Loaded load(std::int64_t at) const { return load_pack<V>(dy + at); }
   __device__ __forceinline__ void visit(const Loaded& loaded, std::int64_t, std::int64_t, std::int64_t, int,
@@ -140,16 +151,16 @@ Kernel forward(const char* operation, KernelRequest& request) {
       return with_packing(type, {elements}, [&](auto packing) {
         using P = decltype(packing);
         using T = typename P::Type;
-        launch(multiply<T, P::kWidth>, grid_for(elements / P::kWidth), kThreads, stream, b.in<T>(0),
-               b.in<T>(1), b.out<T>(0), elements / P::kWidth);
+        launch(multiply<T, P::kWidth>, grid_for(elements / P::kWidth), kThreads, stream, b.members,
+               b.in<T>(0), b.in<T>(1), b.out<T>(0), elements / P::kWidth);
       });
     with_types(type, e.c, repeat, [&](auto packing, auto zero) {
       using P = decltype(packing);
       using T = typename P::Type;
       using F = decltype(zero);
       const std::int64_t items = elements / P::kWidth;
-      launch(repeat_factor<T, F, P::kWidth, add>, grid_for(items), kThreads, stream, b.in<T>(0), b.in<F>(1),
-             b.out<T>(0), Divider(e.c / P::kWidth),
+      launch(repeat_factor<T, F, P::kWidth, add>, grid_for(items), kThreads, stream, b.members, b.in<T>(0),
+             b.in<F>(1), b.out<T>(0), Divider(e.c / P::kWidth),
              Divider(repeat == Repeat::over_all ? e.n * e.pixels() : e.pixels()), items);
     });
   };
@@ -188,7 +199,8 @@ Kernel multiply_backward(const BroadcastProblem&, KernelRequest& request) {
             using P = decltype(packing);
             using T = typename P::Type;
             launch(multiply_gradients<T, P::kWidth>, grid_for(elements / P::kWidth), kThreads, stream,
-                   b.in<T>(0), b.in<T>(1), b.in<T>(2), b.out<T>(0), b.out<T>(1), elements / P::kWidth);
+                   b.members, b.in<T>(0), b.in<T>(1), b.in<T>(2), b.out<T>(0), b.out<T>(1),
+                   elements / P::kWidth);
           });
         },
         {{0, 0}, {2, 0}});
@@ -200,7 +212,7 @@ Kernel multiply_backward(const BroadcastProblem&, KernelRequest& request) {
       using F = decltype(zero);
       const FactorGradient<T, F, P::kWidth> source{b.in<T>(0), b.in<T>(2), b.in<F>(1), b.out<T>(0),
                                                    grid.channels};
-      sum_columns(source, grid, b.scratch<float>(), SumOutputs<F, 1>{{b.out<F>(1)}}, stream);
+      sum_columns(source, grid, b.scratch<float>(), SumOutputs<F, 1>{{b.out<F>(1)}}, stream, b.members);
     });
   };
   return device_kernel(body, {{0, 0}, {2, 0}}, grid.partial_bytes(1));
@@ -222,7 +234,7 @@ Kernel broadcast_add_backward(const BroadcastProblem&, KernelRequest& request) {
       using T = typename P::Type;
       using F = decltype(zero);
       sum_columns(TermGradient<T, P::kWidth>{b.in<T>(0)}, grid, b.scratch<float>(),
-                  SumOutputs<F, 1>{{b.out<F>(0)}}, stream);
+                  SumOutputs<F, 1>{{b.out<F>(0)}}, stream, b.members);
     });
   };
   return device_kernel(body, {}, grid.partial_bytes(1));

@@ -23,7 +23,8 @@ struct Map {
 // A thread writes V neighbouring channels of a pixel.
 template <typename T, int V, bool together>
 __global__ void copy_channels(const T* x, T* y, const __grid_constant__ Map map, Divider packs,
-                              std::int64_t items) {
+                              std::int64_t items, std::ptrdiff_t member_stride) {
+  move_to_member(member_stride, x, y);
   const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < items; i += stride) {
     const std::uint32_t row = packs(static_cast<std::uint32_t>(i));
@@ -73,7 +74,7 @@ Kernel copy(const char* operation, const ChannelMap& map, KernelRequest& request
       const bool together =
           map.groups == 1 && whole(map.in) && whole(map.first) && whole(map.last) && whole(map.shift);
       launch(together ? copy_channels<T, V, true> : copy_channels<T, V, false>, grid_for(items), kThreads,
-             stream, b.in<T>(0), b.out<T>(0), on_device, Divider(map.out / V), items);
+             stream, b.members, b.in<T>(0), b.out<T>(0), on_device, Divider(map.out / V), items);
     });
   };
   return device_kernel(body);

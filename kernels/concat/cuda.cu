@@ -19,7 +19,8 @@ struct Parts {
 // Copies the columns [first[0], first[count]) of the whole, one word a thread.
 template <typename Piece>
 __global__ void copy_columns(const __grid_constant__ Parts parts, Piece* whole, int row_pieces, bool join,
-                             Divider columns, std::int64_t pieces) {
+                             Divider columns, std::int64_t pieces, std::ptrdiff_t member_stride) {
+  whole = of_member(whole, member_stride);
   const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < pieces; i += stride) {
     const auto row = static_cast<std::int64_t>(columns(static_cast<std::uint32_t>(i)));
@@ -27,7 +28,8 @@ __global__ void copy_columns(const __grid_constant__ Parts parts, Piece* whole, 
     int part = 0;
     while (column >= parts.first[part + 1]) ++part;
     const int width = parts.first[part + 1] - parts.first[part];
-    Piece* in_part = static_cast<Piece*>(parts.address[part]) + row * width + (column - parts.first[part]);
+    Piece* in_part = static_cast<Piece*>(of_member(parts.address[part], member_stride)) + row * width +
+                     (column - parts.first[part]);
     Piece* in_whole = whole + row * row_pieces + column;
     join ? * in_whole = *in_part : * in_part = *in_whole;
   }
@@ -63,7 +65,8 @@ Plan plan_of(const char* operation, std::vector<TensorDesc>& parts, TensorDesc& 
 }
 
 template <typename Piece>
-void copy(const Plan& plan, const std::vector<void*>& parts, void* whole, bool join, Stream stream) {
+void copy(const Plan& plan, const std::vector<void*>& parts, void* whole, bool join, Stream stream,
+          Members members) {
   constexpr auto kBytes = static_cast<std::int64_t>(sizeof(Piece));
   std::int64_t row_pieces = 0;
   for (const std::int64_t bytes : plan.row_bytes) row_pieces += bytes / kBytes;
@@ -85,23 +88,24 @@ void copy(const Plan& plan, const std::vector<void*>& parts, void* whole, bool j
       for (int part = 0; part < some.count; ++part)
         from_row.address[part] =
             static_cast<Piece*>(some.address[part]) + row * (some.first[part + 1] - some.first[part]);
-      launch(copy_columns<Piece>, grid_for(pieces), kThreads, stream, from_row,
+      launch(copy_columns<Piece>, grid_for(pieces), kThreads, stream, members, from_row,
              static_cast<Piece*>(whole) + row * row_pieces, static_cast<int>(row_pieces), join,
              Divider(columns), pieces);
     }
   }
 }
 
-void copy(const Plan& plan, const std::vector<void*>& parts, void* whole, bool join, Stream stream) {
+void copy(const Plan& plan, const std::vector<void*>& parts, void* whole, bool join, Stream stream,
+          Members members) {
   switch (plan.piece) {
     case 16:
-      return copy<uint4>(plan, parts, whole, join, stream);
+      return copy<uint4>(plan, parts, whole, join, stream, members);
     case 8:
-      return copy<uint2>(plan, parts, whole, join, stream);
+      return copy<uint2>(plan, parts, whole, join, stream, members);
     case 4:
-      return copy<std::uint32_t>(plan, parts, whole, join, stream);
+      return copy<std::uint32_t>(plan, parts, whole, join, stream, members);
     default:
-      return copy<std::uint16_t>(plan, parts, whole, join, stream);
+      return copy<std::uint16_t>(plan, parts, whole, join, stream, members);
   }
 }
 
@@ -111,7 +115,7 @@ Kernel concat_forward(const ConcatProblem&, KernelRequest& request) {
   require_counts("concat_forward", request, std::max<std::size_t>(1, request.inputs.size()), 1);
   const Plan plan = plan_of("concat_forward", request.inputs, request.outputs[0]);
   return device_kernel([plan](const BoundOperands& operands, Stream stream) {
-    copy(plan, operands.inputs, operands.outputs[0], true, stream);
+    copy(plan, operands.inputs, operands.outputs[0], true, stream, operands.members);
   });
 }
 
@@ -119,7 +123,7 @@ Kernel concat_backward(const ConcatProblem&, KernelRequest& request) {
   require_counts("concat_backward", request, 1, std::max<std::size_t>(1, request.outputs.size()));
   const Plan plan = plan_of("concat_backward", request.outputs, request.inputs[0]);
   return device_kernel([plan](const BoundOperands& operands, Stream stream) {
-    copy(plan, operands.outputs, operands.inputs[0], false, stream);
+    copy(plan, operands.outputs, operands.inputs[0], false, stream, operands.members);
   });
 }
 

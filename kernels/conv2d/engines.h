@@ -108,6 +108,7 @@ struct Buffers {
   InputNorm norm = {};      // for backward_data with input_norm, and plans that fuse it
   const StepControl* control = nullptr;
   void* workspace = nullptr;  // aligned to 16 bytes
+  Members members = {};
 };
 
 bool supports(Engine engine, const Task& task);
@@ -122,7 +123,8 @@ std::vector<Plan> worth_timing(const Task& task, int of_each_engine);
 // Returns the tuning file's plan or, if it measures (kernels/device/tuning.h), the fastest, else
 // the expected best. Do not call it inside a capture.
 Plan chosen(const Task& task);
-// Binds a plan to buffers. A launch enqueues on its stream, allocates nothing, and can be captured.
+// Binds a plan to buffers. A launch computes all members, enqueues on its stream, allocates nothing, and can
+// be captured.
 Launch bind(const Task& task, const Plan& plan, const Buffers& buffers);
 
 // The functions of an engine. Its launches leave the bias gradient to bind().

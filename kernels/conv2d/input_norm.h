@@ -54,7 +54,7 @@ inline Kernel followed_by_norm_pass(const Kernel& convolution, const Kernel& pas
     void* const inputs[] = {in[norm_x_at], in[norm_sums_at], in[norm_gamma_at], in[norm_beta_at],
                             out[0],        in[norm_mask_at], in[norm_dy2_at]};
     void* const outputs[] = {out[norm_dsums_at], out[norm_dgamma_at], out[norm_dbeta_at], out[0]};
-    return reduce.bind({inputs, outputs, operands.workspace, operands.control});
+    return reduce.bind({inputs, outputs, operands.workspace, operands.control, operands.members});
   });
 }
 

@@ -65,11 +65,15 @@ __device__ __forceinline__ void store_sum(Out* to, double sum) {
 
 // Source: kWidth, kSums; load(at) starts the reads of kWidth neighbouring elements from offset `at`
 // on; visit(loaded, segment, row, at, channel, sums) adds their terms to sums[kSums][kWidth]. A
-// thread has kRowsInFlight rows in flight. With one block a segment the sums are stored directly.
+// thread has kRowsInFlight rows in flight. A source lists its pointers, as cuda_members.cuh says.
+// With one block a segment the sums are stored directly.
 template <typename Source, typename Out>
 __global__ void __launch_bounds__(kSumThreads)
-    column_sums(const __grid_constant__ Source source, const __grid_constant__ SumGrid grid, float* partials,
-                const SumOutputs<Out, Source::kSums> out, float factor) {
+    column_sums(const __grid_constant__ Source source_of_first, const __grid_constant__ SumGrid grid,
+                float* partials, const SumOutputs<Out, Source::kSums> out, float factor,
+                std::ptrdiff_t member_stride) {
+  const Source source = of_member(source_of_first, member_stride);
+  partials = of_member(partials, member_stride);
   constexpr int V = Source::kWidth, S = Source::kSums, kRowsInFlight = 4;
   __shared__ float shared[kSumThreads / 32 * kMostSumLanes * S * V];
   const int tx = static_cast<int>(threadIdx.x) & (grid.lanes - 1);
@@ -113,7 +117,7 @@ __global__ void __launch_bounds__(kSumThreads)
     if (grid.row_blocks > 1)
       partials[(part * S + s) * grid.channels + at] = sum;
     else if (out.to[s] != nullptr)
-      store_sum(out.to[s] + segment * grid.channels + at, sum * factor);
+      store_sum(of_member(out.to[s], member_stride) + segment * grid.channels + at, sum * factor);
   }
 }
 
@@ -122,7 +126,8 @@ __global__ void __launch_bounds__(kSumThreads)
 template <typename Out, int kSums>
 __global__ void __launch_bounds__(kSumThreads)
     finish_column_sums(const float* partials, int parts, int channels, int columns, int tiles, double factor,
-                       const SumOutputs<Out, kSums> out) {
+                       const SumOutputs<Out, kSums> out, std::ptrdiff_t member_stride) {
+  partials = of_member(partials, member_stride);
   __shared__ double shared[kSums][kSumThreads];
   const int x = static_cast<int>(threadIdx.x) % columns, y = static_cast<int>(threadIdx.x) / columns;
   const int slices = kSumThreads / columns;
@@ -144,26 +149,29 @@ __global__ void __launch_bounds__(kSumThreads)
   }
   if (y > 0 || channel >= channels) return;
   for (int s = 0; s < kSums; ++s)
-    if (out.to[s] != nullptr) store_sum(out.to[s] + segment * channels + channel, shared[s][x] * factor);
+    if (out.to[s] != nullptr)
+      store_sum(of_member(out.to[s], member_stride) + segment * channels + channel, shared[s][x] * factor);
 }
 
 // Adds partials [segments][parts][kSums][channels] and multiplies the sums by `factor`.
 template <typename Out, int kSums>
 void finish_columns(const float* partials, std::int64_t segments, int parts, int channels, double factor,
-                    const SumOutputs<Out, kSums>& out, Stream stream) {
+                    const SumOutputs<Out, kSums>& out, Stream stream, Members members) {
   int columns = kSumThreads;  // as many slices as parts, up to 32
   while (columns > kSumThreads / 32 && kSumThreads / columns < parts) columns /= 2;
   const int tiles = static_cast<int>(ceil_div(channels, columns));
   launch(finish_column_sums<Out, kSums>, static_cast<unsigned>(segments * tiles), kSumThreads, stream,
-         partials, parts, channels, columns, tiles, factor, out);
+         members, partials, parts, channels, columns, tiles, factor, out);
 }
 
 template <typename Source, typename Out>
 void sum_columns(const Source& source, const SumGrid& grid, float* partials,
-                 const SumOutputs<Out, Source::kSums>& out, Stream stream, float factor = 1) {
-  launch(column_sums<Source, Out>, grid.blocks(), kSumThreads, stream, source, grid, partials, out, factor);
+                 const SumOutputs<Out, Source::kSums>& out, Stream stream, Members members,
+                 float factor = 1) {
+  launch(column_sums<Source, Out>, grid.blocks(), kSumThreads, stream, members, source, grid, partials, out,
+         factor);
   if (grid.row_blocks > 1)
-    finish_columns(partials, grid.segments, grid.row_blocks, grid.channels, factor, out, stream);
+    finish_columns(partials, grid.segments, grid.row_blocks, grid.channels, factor, out, stream, members);
 }
 
 }  // namespace convoy::kernels::cuda

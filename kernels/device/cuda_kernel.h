@@ -15,13 +15,15 @@
 
 namespace convoy::kernels::cuda {
 
-// Makes a kernel whose launch is body(const BoundOperands&, Stream). `body` only enqueues.
+// Makes a kernel whose launch is body(const BoundOperands&, Stream). `body` only enqueues, for all
+// members.
 template <typename Body>
 Kernel device_kernel(Body body, std::vector<std::pair<int, int>> in_place = {},
                      std::size_t workspace_bytes = 0) {
   Kernel kernel;
   kernel.workspace_bytes = workspace_bytes;
   kernel.in_place = std::move(in_place);
+  kernel.takes_members = true;
   kernel.bind = [body = std::move(body)](const Operands& operands) -> Launch {
     return [body, bound = std::make_shared<const BoundOperands>(operands)](Stream stream) {
       body(*bound, stream);
@@ -31,16 +33,18 @@ Kernel device_kernel(Body body, std::vector<std::pair<int, int>> in_place = {},
 }
 
 // Does so for launches in which the block that finishes last does more work: body(const
-// BoundOperands&, unsigned* tickets, Stream). Binding the kernel reserves the tickets.
+// BoundOperands&, unsigned* tickets, Stream). Binding the kernel reserves the tickets of each
+// member, one member's after the other's.
 template <typename Body>
 Kernel ticketed_kernel(Body body, int tickets, std::vector<std::pair<int, int>> in_place,
                        std::size_t workspace_bytes) {
   Kernel kernel;
   kernel.workspace_bytes = workspace_bytes;
   kernel.in_place = std::move(in_place);
+  kernel.takes_members = true;
   kernel.bind = [body = std::move(body), tickets](const Operands& operands) -> Launch {
-    const auto with_tickets = [body, held = reserve_tickets(tickets)](const BoundOperands& bound,
-                                                                      Stream stream) {
+    const auto with_tickets = [body, held = reserve_tickets(tickets * operands.members.count)](
+                                  const BoundOperands& bound, Stream stream) {
       body(bound, held.get(), stream);
     };
     return device_kernel(with_tickets).bind(operands);

@@ -8,11 +8,13 @@
 #include "kernels/device/cuda_elements.cuh"
 #include "kernels/device/cuda_error.h"
 #include "kernels/device/cuda_kernel.h"
+#include "kernels/device/cuda_members.cuh"
 
 namespace convoy::kernels::cuda {
 
+// Launches a kernel that knows no members.
 template <typename... Parameters, typename... Arguments>
-void launch(void (*kernel)(Parameters...), dim3 grid, int threads, Stream stream, Arguments&&... arguments) {
+void launch(void (*kernel)(Parameters...), dim3 grid, dim3 threads, Stream stream, Arguments&&... arguments) {
   kernel<<<grid, threads, 0, stream.get()>>>(std::forward<Arguments>(arguments)...);
   CONVOY_CUDA(cudaGetLastError());
 }

@@ -13,7 +13,7 @@
 namespace convoy::kernels::cuda {
 namespace {
 
-constexpr int kPool = 65536;
+constexpr int kPool = 1 << 20;
 
 // Hands out the tickets of one device, first fit. It lives until the process ends.
 class Pool {

@@ -10,7 +10,7 @@ namespace convoy::kernels::cuda {
 
 // Counters by which the blocks of a launch find out which one finishes last. They start at zero and
 // each launch leaves them at zero.
-// Freed with the result. Throws std::runtime_error if the pool of 65,536 is used up.
+// Freed with the result. Throws std::runtime_error if the pool of 1,048,576 is used up.
 std::shared_ptr<unsigned> reserve_tickets(int count);
 
 // Copies the bytes to device memory, which is freed with the result.

@@ -8,6 +8,8 @@
 
 #include <cstdint>
 
+#include "kernels/device/cuda_tensor_map.h"
+
 namespace convoy::kernels::sm90 {
 
 __device__ inline std::uint32_t shared_address(const void* pointer) {
@@ -74,6 +76,11 @@ __device__ inline void named_barrier_sync(int id, int threads) {
 }
 
 __device__ inline void prefetch_l2(const void* line) { asm volatile("prefetch.global.L2 [%0];" ::"l"(line)); }
+
+// Returns the map of the block's member.
+__device__ __forceinline__ const CUtensorMap* map_of(const MemberMap& maps) {
+  return blockIdx.z == 0 ? &maps.first : maps.others + (blockIdx.z - 1);
+}
 
 // Tensor copies from global to shared memory. Coordinates are in elements, innermost first.
 __device__ inline void prefetch_tensor_map(const CUtensorMap* map) {

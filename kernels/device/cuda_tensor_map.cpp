@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "kernels/device/cuda_error.h"
+#include "kernels/device/cuda_resident.h"
 
 namespace convoy::kernels {
 namespace {
@@ -90,6 +91,34 @@ CUtensorMap Im2colMap::encode() const {
                     int(result), n, h, w, c, pitch_n, pitch_h, pitch_w, fmt::join(lower, ","),
                     fmt::join(upper, ","), fmt::join(steps, ",")));
   return map;
+}
+
+MapMaker::MapMaker(Members members)
+    : members_(members), tables_(std::make_shared<std::vector<std::shared_ptr<const CUtensorMap>>>()) {}
+
+MemberMap MapMaker::make(const void* data, const std::function<CUtensorMap(const void*)>& encode) const {
+  MemberMap maps{encode(data), nullptr};
+  if (members_.count == 1) return maps;
+  std::vector<CUtensorMap> others;
+  for (int member = 1; member < members_.count; ++member)
+    others.push_back(encode(static_cast<const std::uint8_t*>(data) + member * members_.stride));
+  tables_->push_back(cuda::upload(others));
+  maps.others = tables_->back().get();
+  return maps;
+}
+
+MemberMap MapMaker::tiled(DType type, const void* data, const std::vector<std::int64_t>& extents,
+                          const std::vector<std::int64_t>& pitches,
+                          const std::vector<std::uint32_t>& box) const {
+  return make(data, [&](const void* at) { return tiled_map(type, at, extents, pitches, box); });
+}
+
+MemberMap MapMaker::im2col(const Im2colMap& map) const {
+  return make(map.data, [&](const void* at) {
+    Im2colMap moved = map;
+    moved.data = at;
+    return moved.encode();
+  });
 }
 
 }  // namespace convoy::kernels

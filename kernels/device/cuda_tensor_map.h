@@ -5,8 +5,11 @@
 #include <cuda.h>
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <vector>
 
+#include "kernels/device/kernel.h"
 #include "kernels/device/tensor.h"
 
 namespace convoy::kernels {
@@ -33,6 +36,30 @@ struct Im2colMap {
   // Returns whether the corners of the positions fit into the descriptor's fields.
   bool encodable() const;
   CUtensorMap encode() const;
+};
+
+// A tensor's maps, one a member. TMA reads that of member 0 from a kernel's parameters, those of the
+// others from device memory (sm90::map_of).
+struct MemberMap {
+  CUtensorMap first;
+  const CUtensorMap* others = nullptr;
+};
+
+// Makes the maps of a launch. The device memory that they need is freed with held().
+class MapMaker {
+ public:
+  explicit MapMaker(Members members);
+  MemberMap tiled(DType type, const void* data, const std::vector<std::int64_t>& extents,
+                  const std::vector<std::int64_t>& pitches, const std::vector<std::uint32_t>& box) const;
+  MemberMap im2col(const Im2colMap& map) const;
+  std::shared_ptr<const void> held() const { return tables_; }
+
+ private:
+  // `encode` makes the map of the tensor at an address.
+  MemberMap make(const void* data, const std::function<CUtensorMap(const void*)>& encode) const;
+
+  Members members_;
+  std::shared_ptr<std::vector<std::shared_ptr<const CUtensorMap>>> tables_;
 };
 
 }  // namespace convoy::kernels

@@ -19,9 +19,11 @@ struct BoundOperands {
       : inputs(operands.inputs.begin(), operands.inputs.end()),
         outputs(operands.outputs.begin(), operands.outputs.end()),
         workspace(operands.workspace),
+        members(operands.members),
         control_(operands.control) {}
   std::vector<void*> inputs, outputs;
   void* workspace;
+  Members members;
 
   // Throws std::logic_error if the kernel was bound without a control.
   const StepControl* control() const {
@@ -70,6 +72,7 @@ template <typename BindSecond>
 Kernel followed_by(const Kernel& first, const Kernel& second, BindSecond bind_second) {
   Kernel kernel;
   kernel.workspace_bytes = std::max(first.workspace_bytes, second.workspace_bytes);
+  kernel.takes_members = first.takes_members && second.takes_members;
   kernel.bind = [=](const Operands& operands) -> Launch {
     return [one = first.bind(operands), other = bind_second(second, operands)](Stream stream) {
       one(stream);

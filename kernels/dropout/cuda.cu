@@ -24,7 +24,9 @@ struct Mask {
 
 // Serves samples whose elements are in row-major order. `packs`: packs of one sample.
 template <typename T, int V>
-__global__ void drop_rows(const T* x, T* y, Mask mask, Divider packs, std::int64_t items) {
+__global__ void drop_rows(const T* x, T* y, Mask mask, Divider packs, std::int64_t items,
+                          std::ptrdiff_t member_stride) {
+  move_to_member(member_stride, x, y, mask.control);
   const std::uint64_t key = mask.key();
   const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; item < items; item += turn) {
@@ -46,7 +48,8 @@ __global__ void drop_rows(const T* x, T* y, Mask mask, Divider packs, std::int64
 // channels.
 template <typename T, int V>
 __global__ void drop_quads(const T* x, T* y, Mask mask, int channels, std::int64_t pixels, Divider packs,
-                           Divider quads, std::int64_t items) {
+                           Divider quads, std::int64_t items, std::ptrdiff_t member_stride) {
+  move_to_member(member_stride, x, y, mask.control);
   const std::uint64_t key = mask.key();
   const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; item < items; item += turn) {
@@ -74,7 +77,8 @@ __global__ void drop_quads(const T* x, T* y, Mask mask, int channels, std::int64
 // Serves all other shapes, one element a thread.
 template <typename T>
 __global__ void drop_elements(const T* x, T* y, Mask mask, int channels, std::int64_t pixels,
-                              std::int64_t elements) {
+                              std::int64_t elements, std::ptrdiff_t member_stride) {
+  move_to_member(member_stride, x, y, mask.control);
   const std::uint64_t key = mask.key();
   const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x, sample_elements = channels * pixels;
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < elements; i += turn) {
@@ -90,7 +94,9 @@ __global__ void drop_elements(const T* x, T* y, Mask mask, int channels, std::in
 
 // Keeps or drops whole samples of `packs` packs each.
 template <typename T, int V>
-__global__ void drop_samples(const T* x, T* y, Mask mask, Divider packs, std::int64_t items) {
+__global__ void drop_samples(const T* x, T* y, Mask mask, Divider packs, std::int64_t items,
+                             std::ptrdiff_t member_stride) {
+  move_to_member(member_stride, x, y, mask.control);
   const std::uint64_t key = mask.key();
   const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; item < items; item += turn) {
@@ -116,15 +122,15 @@ void drop(const Extents& e, const Mask& mask, const BoundOperands& b, Stream str
   const bool packable = e.channels % kV == 0;
   if (packable && e.pixels == 1) {
     const std::int64_t items = e.elements() / kV;
-    launch(drop_rows<T, kV>, grid_for(items), kThreads, stream, b.in<T>(0), b.out<T>(0), mask,
+    launch(drop_rows<T, kV>, grid_for(items), kThreads, stream, b.members, b.in<T>(0), b.out<T>(0), mask,
            Divider(e.channels / kV), items);
   } else if (packable && e.pixels % 4 == 0) {
     const std::int64_t items = e.elements() / kV / 4;
-    launch(drop_quads<T, kV>, grid_for(items), kThreads, stream, b.in<T>(0), b.out<T>(0), mask,
+    launch(drop_quads<T, kV>, grid_for(items), kThreads, stream, b.members, b.in<T>(0), b.out<T>(0), mask,
            static_cast<int>(e.channels), e.pixels, Divider(e.channels / kV), Divider(e.pixels / 4), items);
   } else {
-    launch(drop_elements<T>, grid_for(e.elements()), kThreads, stream, b.in<T>(0), b.out<T>(0), mask,
-           static_cast<int>(e.channels), e.pixels, e.elements());
+    launch(drop_elements<T>, grid_for(e.elements()), kThreads, stream, b.members, b.in<T>(0), b.out<T>(0),
+           mask, static_cast<int>(e.channels), e.pixels, e.elements());
   }
 }
 
@@ -137,8 +143,8 @@ Kernel scale_samples(const DropoutProblem& problem, const KernelRequest& request
       using P = decltype(packing);
       using T = typename P::Type;
       const std::int64_t items = elements / P::kWidth;
-      launch(drop_samples<T, P::kWidth>, grid_for(items), kThreads, stream, b.in<T>(0), b.out<T>(0), mask,
-             Divider(sample / P::kWidth), items);
+      launch(drop_samples<T, P::kWidth>, grid_for(items), kThreads, stream, b.members, b.in<T>(0),
+             b.out<T>(0), mask, Divider(sample / P::kWidth), items);
     });
   };
   return device_kernel(body, {{0, 0}});

@@ -31,7 +31,9 @@ Cut cut_of(DType type, std::int64_t rows, std::int64_t columns) {
 // partial[slice][columns].
 template <typename T, int V>
 __global__ void __launch_bounds__(kThreads)
-    sum_slices(const T* dy, std::int64_t rows, std::int64_t columns, int across, float* partial) {
+    sum_slices(const T* dy, std::int64_t rows, std::int64_t columns, int across, float* partial,
+               std::ptrdiff_t member_stride) {
+  cuda::move_to_member(member_stride, dy, partial);
   __shared__ float shared[kThreads * V];
   const int x = int(threadIdx.x) & (across - 1), y = int(threadIdx.x) / across, down = kThreads / across;
   const std::int64_t first = std::int64_t{blockIdx.x} * across * V, column = first + x * V;
@@ -66,7 +68,9 @@ __global__ void __launch_bounds__(kThreads)
 constexpr int kLanes = 32;  // lanes that share a column; each adds every 32nd slice
 
 __global__ void __launch_bounds__(32 * kLanes)
-    add_slices(const float* partial, int slices, std::int64_t columns, float* dbias) {
+    add_slices(const float* partial, int slices, std::int64_t columns, float* dbias,
+               std::ptrdiff_t member_stride) {
+  cuda::move_to_member(member_stride, partial, dbias);
   __shared__ float shared[kLanes][32];
   const std::int64_t column = std::int64_t{blockIdx.x} * 32 + threadIdx.x;
   float sum = 0;
@@ -89,19 +93,18 @@ std::size_t bias_gradient_workspace(DType type, std::int64_t rows, std::int64_t 
 }
 
 void bias_gradient(DType type, const void* dy, std::int64_t rows, std::int64_t columns, float* dbias,
-                   void* workspace, Stream stream) {
+                   void* workspace, Stream stream, Members members) {
   const Cut cut = cut_of(type, rows, columns);
   auto* partial = static_cast<float*>(workspace);
   cuda::with_packing(type, {columns}, [&](auto packing) {
     using P = decltype(packing);
     using T = typename P::Type;
     cuda::launch(sum_slices<T, P::kWidth>, dim3(unsigned(cut.tiles), unsigned(cut.slices)), kThreads, stream,
-                 static_cast<const T*>(dy), rows, columns, cut.across, partial);
+                 members, static_cast<const T*>(dy), rows, columns, cut.across, partial);
   });
   const dim3 lanes(32, kLanes);
-  add_slices<<<unsigned(ceil_div(columns, 32)), lanes, 0, stream.get()>>>(partial, int(cut.slices), columns,
-                                                                          dbias);
-  CONVOY_CUDA(cudaGetLastError());
+  cuda::launch(add_slices, unsigned(ceil_div(columns, 32)), lanes, stream, members, partial, int(cut.slices),
+               columns, dbias);
 }
 
 }  // namespace convoy::kernels::gemm

@@ -60,8 +60,8 @@ Launch bind_cublas(const Problem& problem, const Plan&, const Buffers& buffers) 
                                out, int(problem.ldc), compute, CUBLAS_GEMM_DEFAULT));
     if (!problem.column_sums) return;
     auto* slots = reinterpret_cast<float*>(static_cast<std::uint8_t*>(buffers.workspace) + kWorkspaceBytes);
-    sum_columns(epilogue, problem.m, problem.n, slots, stream);
-    sum_slots(slots, kSumSlots, problem.n, buffers.column_sums, stream);
+    sum_columns(epilogue, problem.m, problem.n, slots, stream, buffers.members);
+    sum_slots(slots, kSumSlots, problem.n, buffers.column_sums, stream, buffers.members);
   };
 }
 

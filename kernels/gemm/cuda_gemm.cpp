@@ -91,6 +91,9 @@ Launch bind(const Problem& problem, const Plan& plan, const Buffers& buffers) {
       (checked.bias && buffers.bias == nullptr) || (checked.column_sums && buffers.column_sums == nullptr) ||
       (plan.workspace_bytes > 0 && buffers.workspace == nullptr))
     throw std::invalid_argument(fmt::format("gemm: {}: a buffer is missing", checked.to_string()));
+  if (buffers.members.count > 1 && !takes_members(plan))
+    throw std::invalid_argument(
+        fmt::format("gemm: {} takes one member, found {}", plan.to_string(), buffers.members.count));
   return entry_of(plan.rung).bind(checked, plan, buffers);
 }
 

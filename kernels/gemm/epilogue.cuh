@@ -21,6 +21,10 @@ struct Epilogue {
   bool bf16 = false;         // whether C is bf16 (else f32)
   float* partial = nullptr;  // if not null, raw accumulators go to partial[split][m][n] instead
 
+  template <typename Visit>
+  __device__ void each_pointer(Visit visit) {
+    visit(c, bias, mask, partial);
+  }
   __device__ float finish(float value, std::int64_t row, std::int64_t column) const {
     value *= alpha;
     if (beta != 0) value = fmaf(beta, load(row * ldc + column), value);

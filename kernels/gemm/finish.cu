@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "kernels/device/cuda_error.h"
+#include "kernels/device/cuda_members.cuh"
 #include "kernels/device/gpu_model.h"
 #include "kernels/gemm/epilogue.cuh"
 #include "kernels/gemm/rungs.h"
@@ -16,7 +16,9 @@ namespace {
 template <int slices>
 __global__ __launch_bounds__(256) void sum_partials_kernel(Epilogue epilogue, const float* partial,
                                                            int splits, std::int64_t m, std::int64_t n,
-                                                           std::int64_t pitch) {
+                                                           std::int64_t pitch, std::ptrdiff_t member_stride) {
+  epilogue = cuda::of_member(epilogue, member_stride);
+  cuda::move_to_member(member_stride, partial);
   constexpr int kAcross = 256 / slices;
   __shared__ float4 shared[slices][kAcross];
   const int across = threadIdx.x % kAcross, slice = threadIdx.x / kAcross;
@@ -49,7 +51,10 @@ __global__ __launch_bounds__(256) void sum_partials_kernel(Epilogue epilogue, co
   }
 }
 
-__global__ void sum_columns_kernel(Epilogue epilogue, std::int64_t m, std::int64_t n, float* slots) {
+__global__ void sum_columns_kernel(Epilogue epilogue, std::int64_t m, std::int64_t n, float* slots,
+                                   std::ptrdiff_t member_stride) {
+  epilogue = cuda::of_member(epilogue, member_stride);
+  cuda::move_to_member(member_stride, slots);
   __shared__ float shared[2][8][33];
   for (std::int64_t first = 0; first < n; first += 32) {
     const std::int64_t column = first + threadIdx.x;
@@ -73,8 +78,9 @@ __global__ void sum_columns_kernel(Epilogue epilogue, std::int64_t m, std::int64
 
 // One block adds 32 of the 2 n columns of at most kSumSlots slots. All its loads are in flight at
 // once.
-__global__ void __launch_bounds__(1024)
-    sum_slots_kernel(const float* slots, int count, std::int64_t columns, double* sums) {
+__global__ void __launch_bounds__(1024) sum_slots_kernel(const float* slots, int count, std::int64_t columns,
+                                                         double* sums, std::ptrdiff_t member_stride) {
+  cuda::move_to_member(member_stride, slots, sums);
   constexpr int kRounds = (kSumSlots + 31) / 32;
   __shared__ double shared[32][33];
   const std::int64_t column = std::int64_t{blockIdx.x} * 32 + threadIdx.x;
@@ -98,7 +104,9 @@ __global__ void __launch_bounds__(1024)
 
 template <typename T>
 __global__ void repack_kernel(const T* in, std::int64_t in_pitch, bool transpose, T* out,
-                              std::int64_t out_pitch, std::int64_t rows, std::int64_t columns) {
+                              std::int64_t out_pitch, std::int64_t rows, std::int64_t columns,
+                              std::ptrdiff_t member_stride) {
+  cuda::move_to_member(member_stride, in, out);
   __shared__ T tile[32][33];
   const std::int64_t row0 = std::int64_t{blockIdx.x} * 32;
   for (std::int64_t column0 = std::int64_t{blockIdx.y} * 32; column0 < columns; column0 += gridDim.y * 32) {
@@ -123,7 +131,9 @@ __global__ void repack_kernel(const T* in, std::int64_t in_pitch, bool transpose
 // Copies rows of 2-byte elements to a pitch that is a multiple of 8, eight elements a thread. It
 // reads aligned words, and shifts them by half a word if the row starts inside a word.
 __global__ void widen_rows_kernel(const std::uint16_t* in, std::int64_t in_pitch, std::uint16_t* out,
-                                  std::int64_t out_pitch, std::int64_t rows, std::int64_t columns) {
+                                  std::int64_t out_pitch, std::int64_t rows, std::int64_t columns,
+                                  std::ptrdiff_t member_stride) {
+  cuda::move_to_member(member_stride, in, out);
   const std::int64_t per_row = out_pitch / 8, count = rows * per_row;
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count;
        i += std::int64_t{gridDim.x} * blockDim.x) {
@@ -156,12 +166,13 @@ __global__ void widen_rows_kernel(const std::uint16_t* in, std::int64_t in_pitch
 }  // namespace
 
 void sum_partials(const Epilogue& epilogue, const float* partial, int splits, std::int64_t m, std::int64_t n,
-                  std::int64_t pitch, cudaStream_t stream) {
+                  std::int64_t pitch, cudaStream_t stream, Members members) {
   const std::int64_t quads = m * (pitch / 4);
   const auto launch = [&]<int slices>(std::integral_constant<int, slices>) {
     const std::int64_t blocks =
         std::min<std::int64_t>(ceil_div(quads * slices, 256), kReferenceGpu.multiprocessors * 32);
-    sum_partials_kernel<slices><<<unsigned(blocks), 256, 0, stream>>>(epilogue, partial, splits, m, n, pitch);
+    cuda::launch(sum_partials_kernel<slices>, unsigned(blocks), 256, Stream(stream), members, epilogue,
+                 partial, splits, m, n, pitch);
   };
   // Few elements with many splits would leave most multiprocessors idle, so threads share the
   // splits.
@@ -169,39 +180,37 @@ void sum_partials(const Epilogue& epilogue, const float* partial, int splits, st
     launch(std::integral_constant<int, 16>{});
   else
     launch(std::integral_constant<int, 1>{});
-  CONVOY_CUDA(cudaGetLastError());
 }
 
 std::size_t slot_elements(std::int64_t n, int slots) { return std::size_t(slots) * 2 * std::size_t(n); }
 
-void sum_columns(const Epilogue& epilogue, std::int64_t m, std::int64_t n, float* slots,
-                 cudaStream_t stream) {
-  sum_columns_kernel<<<kSumSlots, dim3(32, 8), 0, stream>>>(epilogue, m, n, slots);
-  CONVOY_CUDA(cudaGetLastError());
+void sum_columns(const Epilogue& epilogue, std::int64_t m, std::int64_t n, float* slots, cudaStream_t stream,
+                 Members members) {
+  cuda::launch(sum_columns_kernel, kSumSlots, dim3(32, 8), Stream(stream), members, epilogue, m, n, slots);
 }
 
-void sum_slots(const float* slots, int count, std::int64_t n, double* sums, cudaStream_t stream) {
-  sum_slots_kernel<<<unsigned(ceil_div(2 * n, 32)), dim3(32, 32), 0, stream>>>(slots, count, 2 * n, sums);
-  CONVOY_CUDA(cudaGetLastError());
+void sum_slots(const float* slots, int count, std::int64_t n, double* sums, cudaStream_t stream,
+               Members members) {
+  cuda::launch(sum_slots_kernel, unsigned(ceil_div(2 * n, 32)), dim3(32, 32), Stream(stream), members, slots,
+               count, 2 * n, sums);
 }
 
 void repack(const void* in, std::int64_t in_pitch, bool transpose, void* out, std::int64_t out_pitch,
-            std::int64_t out_rows, std::int64_t out_columns, std::size_t element_bytes, cudaStream_t stream) {
+            std::int64_t out_rows, std::int64_t out_columns, std::size_t element_bytes, cudaStream_t stream,
+            Members members) {
   if (element_bytes == 2 && !transpose && out_pitch % 8 == 0) {
-    widen_rows_kernel<<<kReferenceGpu.multiprocessors * 16, 256, 0, stream>>>(
-        static_cast<const std::uint16_t*>(in), in_pitch, static_cast<std::uint16_t*>(out), out_pitch,
-        out_rows, out_columns);
-    CONVOY_CUDA(cudaGetLastError());
+    cuda::launch(widen_rows_kernel, kReferenceGpu.multiprocessors * 16, 256, Stream(stream), members,
+                 static_cast<const std::uint16_t*>(in), in_pitch, static_cast<std::uint16_t*>(out), out_pitch,
+                 out_rows, out_columns);
     return;
   }
   const dim3 grid(unsigned(ceil_div(out_rows, 32)),
                   unsigned(std::min<std::int64_t>(ceil_div(out_columns, 32), 65535)));
   const auto launch = [&]<typename T>(T) {
-    repack_kernel<<<grid, dim3(32, 8), 0, stream>>>(static_cast<const T*>(in), in_pitch, transpose,
-                                                    static_cast<T*>(out), out_pitch, out_rows, out_columns);
+    cuda::launch(repack_kernel<T>, grid, dim3(32, 8), Stream(stream), members, static_cast<const T*>(in),
+                 in_pitch, transpose, static_cast<T*>(out), out_pitch, out_rows, out_columns);
   };
   element_bytes == 2 ? launch(std::uint16_t{}) : launch(std::uint32_t{});
-  CONVOY_CUDA(cudaGetLastError());
 }
 
 }  // namespace convoy::kernels::gemm

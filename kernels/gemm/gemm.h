@@ -74,6 +74,7 @@ struct Buffers {
   const float* bias = nullptr;    // [n]
   double* column_sums = nullptr;  // [2, n]: the sums, then the sums of squares
   void* workspace = nullptr;      // aligned to 256 bytes
+  Members members = {};           // more than one only if takes_members(plan)
 };
 
 // Returns whether the rung supports the problem on the current device.
@@ -87,6 +88,8 @@ std::vector<Plan> candidates(Rung rung, const Problem& problem);
 // Returns the tuning file's plan or, if it measures (kernels/device/tuning.h), the fastest of all
 // rungs and cuBLAS, else plan(problem). Do not call it inside a capture.
 Plan chosen(const Problem& problem);
+// Returns whether one launch of the plan can compute all members.
+constexpr bool takes_members(const Plan& plan) { return plan.rung != Rung::cublas; }
 // Binds a plan to its buffers. A launch enqueues on its stream, allocates nothing, and can be
 // captured.
 Launch bind(const Problem& problem, const Plan& plan, const Buffers& buffers);

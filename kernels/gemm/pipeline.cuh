@@ -111,10 +111,11 @@ inline TileWorkspace tile_workspace(const Problem& p, int splits, void* base) {
 
 inline void finish_tiles(const Problem& p, const Plan& plan, const Epilogue& epilogue, const float* partial,
                          float* slots, const Buffers& buffers, cudaStream_t stream) {
-  if (plan.splits > 1) sum_partials(epilogue, partial, plan.splits, p.m, p.n, partial_pitch(p), stream);
+  if (plan.splits > 1)
+    sum_partials(epilogue, partial, plan.splits, p.m, p.n, partial_pitch(p), stream, buffers.members);
   if (!p.column_sums) return;
-  sum_columns(epilogue, p.m, p.n, slots, stream);
-  sum_slots(slots, kSumSlots, p.n, buffers.column_sums, stream);
+  sum_columns(epilogue, p.m, p.n, slots, stream, buffers.members);
+  sum_slots(slots, kSumSlots, p.n, buffers.column_sums, stream, buffers.members);
 }
 
 }  // namespace convoy::kernels::gemm

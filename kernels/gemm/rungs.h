@@ -65,18 +65,21 @@ inline std::size_t partial_elements(const Problem& problem, int splits) {
 }
 // Adds the splits in order and finishes the elements of C.
 void sum_partials(const Epilogue& epilogue, const float* partial, int splits, std::int64_t m, std::int64_t n,
-                  std::int64_t pitch, cudaStream_t stream);
+                  std::int64_t pitch, cudaStream_t stream, Members members);
 
 // Column sums of C and of its squares: a pass over C, or the kernel that wrote it, fills slots
 // [slots][2][n], of which there are at most kSumSlots. They are then added in double precision.
 inline constexpr int kSumSlots = 264;
 std::size_t slot_elements(std::int64_t n, int slots);
-void sum_columns(const Epilogue& epilogue, std::int64_t m, std::int64_t n, float* slots, cudaStream_t stream);
-void sum_slots(const float* slots, int count, std::int64_t n, double* sums, cudaStream_t stream);
+void sum_columns(const Epilogue& epilogue, std::int64_t m, std::int64_t n, float* slots, cudaStream_t stream,
+                 Members members);
+void sum_slots(const float* slots, int count, std::int64_t n, double* sums, cudaStream_t stream,
+               Members members);
 
 // Copies a matrix of 2- or 4-byte elements into another pitch or order: out[r][c] = in[r][c], or
 // in[c][r] if `transpose` is set.
 void repack(const void* in, std::int64_t in_pitch, bool transpose, void* out, std::int64_t out_pitch,
-            std::int64_t out_rows, std::int64_t out_columns, std::size_t element_bytes, cudaStream_t stream);
+            std::int64_t out_rows, std::int64_t out_columns, std::size_t element_bytes, cudaStream_t stream,
+            Members members);
 
 }  // namespace convoy::kernels::gemm

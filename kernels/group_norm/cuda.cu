@@ -28,6 +28,10 @@ struct Powers {
   static constexpr int kWidth = V, kSums = 2;
   const T* x;
 
+  template <typename Visit>
+  __device__ void each_pointer(Visit visit) {
+    visit(x);
+  }
   using Loaded = Pack<T, V>;
   __device__ __forceinline__ Loaded load(std::int64_t at) const { return load_pack<V>(x + at); }
   __device__ __forceinline__ void visit(const Loaded& loaded, std::int64_t, std::int64_t, std::int64_t, int,
@@ -50,6 +54,10 @@ struct Gradients {
   const float* moments;
   Groups g;
 
+  template <typename Visit>
+  __device__ void each_pointer(Visit visit) {
+    visit(x, dy, moments);
+  }
   struct Loaded {
     Pack<T, V> x, dy;
   };
@@ -72,7 +80,8 @@ struct Gradients {
 };
 
 // A thread has a group. sums: [2][samples][channels].
-__global__ void find_moments(const double* sums, Groups g, float* moments) {
+__global__ void find_moments(const double* sums, Groups g, float* moments, std::ptrdiff_t member_stride) {
+  move_to_member(member_stride, sums, moments);
   const int group = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (group >= g.all()) return;
   const std::int64_t others = std::int64_t{g.samples} * g.channels;
@@ -88,7 +97,8 @@ __global__ void find_moments(const double* sums, Groups g, float* moments) {
 // A thread has a group, and then a channel. sums: of dy xhat, and of dy; means: of g xhat, and of
 // g.
 __global__ void find_gradients(const double* sums, const float* gamma, Groups g, float* means, float* dgamma,
-                               float* dbeta) {
+                               float* dbeta, std::ptrdiff_t member_stride) {
+  move_to_member(member_stride, sums, gamma, means, dgamma, dbeta);
   const int at = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   const std::int64_t others = std::int64_t{g.samples} * g.channels;
   if (at < g.all()) {
@@ -115,7 +125,9 @@ __global__ void find_gradients(const double* sums, const float* gamma, Groups g,
 // y, or dx if there is a dy.
 template <typename T, int V, bool gradient>
 __global__ void apply(const T* x, const T* dy, const float* gamma, const float* beta, const float* moments,
-                      const float* means, T* to, const __grid_constant__ Groups g, std::int64_t items) {
+                      const float* means, T* to, const __grid_constant__ Groups g, std::int64_t items,
+                      std::ptrdiff_t member_stride) {
+  move_to_member(member_stride, x, dy, gamma, beta, moments, means, to);
   const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; item < items;
        item += stride) {
@@ -160,9 +172,10 @@ std::size_t workspace_bytes(const ImageExtents& e, int groups, const SumGrid& gr
 }
 
 template <typename Source>
-void sum_channels(const Source& source, const SumGrid& grid, const Workspace& workspace, Stream stream) {
+void sum_channels(const Source& source, const SumGrid& grid, const Workspace& workspace, Stream stream,
+                  Members members) {
   const SumOutputs<double, 2> sums{{workspace.sums, workspace.sums + grid.segments * grid.channels}};
-  sum_columns(source, grid, workspace.partials, sums, stream);
+  sum_columns(source, grid, workspace.partials, sums, stream, members);
 }
 
 }  // namespace
@@ -183,11 +196,11 @@ Kernel group_norm_forward(const GroupNormProblem& problem, KernelRequest& reques
       constexpr int V = P::kWidth;
       const Groups g = groups_of(problem, e, V);
       const Workspace workspace = carve(b.workspace, e, problem.groups);
-      sum_channels(Powers<T, V>{b.in<T>(0)}, grid, workspace, stream);
-      launch(find_moments, grid_for(g.all()), kThreads, stream, workspace.sums, g, b.out(1));
+      sum_channels(Powers<T, V>{b.in<T>(0)}, grid, workspace, stream, b.members);
+      launch(find_moments, grid_for(g.all()), kThreads, stream, b.members, workspace.sums, g, b.out(1));
       const std::int64_t items = e.n * e.c * e.pixels() / V;
-      launch(apply<T, V, false>, grid_for(items), kThreads, stream, b.in<T>(0), nullptr, b.in(1), b.in(2),
-             b.out(1), nullptr, b.out<T>(0), g, items);
+      launch(apply<T, V, false>, grid_for(items), kThreads, stream, b.members, b.in<T>(0), nullptr, b.in(1),
+             b.in(2), b.out(1), nullptr, b.out<T>(0), g, items);
     });
   };
   return device_kernel(body, {{0, 0}}, workspace_bytes(e, problem.groups, grid));
@@ -209,12 +222,12 @@ Kernel group_norm_backward(const GroupNormProblem& problem, KernelRequest& reque
       constexpr int V = P::kWidth;
       const Groups g = groups_of(problem, e, V);
       const Workspace workspace = carve(b.workspace, e, problem.groups);
-      sum_channels(Gradients<T, V>{b.in<T>(0), b.in<T>(2), b.in(3), g}, grid, workspace, stream);
-      launch(find_gradients, grid_for(std::max(g.all(), g.channels)), kThreads, stream, workspace.sums,
-             b.in(1), g, workspace.means, b.out(1), b.out(2));
+      sum_channels(Gradients<T, V>{b.in<T>(0), b.in<T>(2), b.in(3), g}, grid, workspace, stream, b.members);
+      launch(find_gradients, grid_for(std::max(g.all(), g.channels)), kThreads, stream, b.members,
+             workspace.sums, b.in(1), g, workspace.means, b.out(1), b.out(2));
       const std::int64_t items = e.n * e.c * e.pixels() / V;
-      launch(apply<T, V, true>, grid_for(items), kThreads, stream, b.in<T>(0), b.in<T>(2), b.in(1), nullptr,
-             b.in(3), workspace.means, b.out<T>(0), g, items);
+      launch(apply<T, V, true>, grid_for(items), kThreads, stream, b.members, b.in<T>(0), b.in<T>(2), b.in(1),
+             nullptr, b.in(3), workspace.means, b.out<T>(0), g, items);
     });
   };
   return device_kernel(body, {{0, 0}, {2, 0}}, workspace_bytes(e, problem.groups, grid));

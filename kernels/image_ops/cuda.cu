@@ -317,7 +317,9 @@ __device__ void apply_op(const ImageOp& op, const std::uint8_t* from, std::uint8
 template <int kChannels, bool kQuads>
 __global__ void __launch_bounds__(kBlock, 2)
     apply_ops(const std::uint8_t* images, const SampleTransform* transforms, std::uint8_t* y,
-              std::uint8_t* scratch, const StepControl* control, Image image, int most) {
+              std::uint8_t* scratch, const StepControl* control, Image image, int most,
+              std::ptrdiff_t member_stride) {
+  move_to_member(member_stride, images, transforms, y, scratch, control);
   __shared__ Shared<kChannels> shared;
   const ImageOp* ops = transforms[blockIdx.x].ops;
   int count = 0;
@@ -344,7 +346,7 @@ Kernel image_ops_forward(const ImageOpsProblem& problem, KernelRequest& request)
   auto* kernel = colour ? (quads ? apply_ops<3, true> : apply_ops<3, false>)
                         : (quads ? apply_ops<1, true> : apply_ops<1, false>);
   const auto body = [=, samples = static_cast<unsigned>(shape[0])](const BoundOperands& b, Stream stream) {
-    launch(kernel, samples, kBlock, stream, b.in<std::uint8_t>(0), b.in<SampleTransform>(1),
+    launch(kernel, samples, kBlock, stream, b.members, b.in<std::uint8_t>(0), b.in<SampleTransform>(1),
            b.out<std::uint8_t>(0), b.scratch<std::uint8_t>(), b.control(), image, problem.most);
   };
   return device_kernel(body, {}, problem.most > 1 ? static_cast<std::size_t>(shape.elements()) : 0);

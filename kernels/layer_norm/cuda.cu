@@ -55,7 +55,9 @@ struct RowPart {
 };
 
 template <typename T, int V, int kHeld>
-__global__ void forward(const T* x, const float* gamma, const float* beta, T* y, float* moments, Rows r) {
+__global__ void forward(const T* x, const float* gamma, const float* beta, T* y, float* moments, Rows r,
+                        std::ptrdiff_t member_stride) {
+  move_to_member(member_stride, x, gamma, beta, y, moments);
   const int lane = static_cast<int>(threadIdx.x) % r.lanes;
   const std::int64_t row = std::int64_t{blockIdx.x} * r.groups() + static_cast<int>(threadIdx.x) / r.lanes;
   const bool there = row < r.rows;  // all threads of a warp take part in its sums
@@ -87,7 +89,8 @@ __global__ void forward(const T* x, const float* gamma, const float* beta, T* y,
 template <typename T, int V, int kHeld>
 __global__ void __launch_bounds__(kThreads, 2)
     backward(const T* x, const float* gamma, const T* dy, const float* moments, T* dx, Rows r,
-             float* partials) {
+             float* partials, std::ptrdiff_t member_stride) {
+  move_to_member(member_stride, x, gamma, dy, moments, dx, partials);
   const int lane = static_cast<int>(threadIdx.x) % r.lanes, group = static_cast<int>(threadIdx.x) / r.lanes;
   float sums[2][kHeld > 0 ? kHeld : 1][V] = {};
   for (std::int64_t first = std::int64_t{blockIdx.x} * r.groups(); first < r.rows;
@@ -167,6 +170,10 @@ struct ScaleGradient {
   const float* moments;
   std::int64_t rows;
 
+  template <typename Visit>
+  __device__ void each_pointer(Visit visit) {
+    visit(x, dy, moments);
+  }
   struct Loaded {
     Pack<T, V> x, dy;
   };
@@ -245,7 +252,7 @@ Kernel layer_norm_forward(const LayerNormProblem& problem, KernelRequest& reques
       using T = typename P::Type;
       with_held(held_by(r), [&](auto held) {
         launch(forward<T, P::kWidth, decltype(held)::value>, grid_for(r.rows * r.lanes), kThreads, stream,
-               b.in<T>(0), b.in(1), b.in(2), b.out<T>(0), b.out(1), r);
+               b.members, b.in<T>(0), b.in(1), b.in(2), b.out<T>(0), b.out(1), r);
       });
     });
   };
@@ -270,13 +277,14 @@ Kernel layer_norm_backward(const LayerNormProblem& problem, KernelRequest& reque
       using T = typename P::Type;
       if (held == 0)
         sum_columns(ScaleGradient<T, P::kWidth>{b.in<T>(0), b.in<T>(2), b.in(3), r.rows}, grid, partials,
-                    scales, stream);
+                    scales, stream, b.members);
       with_held(held, [&](auto count) {
-        launch(backward<T, P::kWidth, decltype(count)::value>, blocks_for(r), kThreads, stream, b.in<T>(0),
-               b.in(1), b.in<T>(2), b.in(3), b.out<T>(0), r, partials);
+        launch(backward<T, P::kWidth, decltype(count)::value>, blocks_for(r), kThreads, stream, b.members,
+               b.in<T>(0), b.in(1), b.in<T>(2), b.in(3), b.out<T>(0), r, partials);
       });
     });
-    if (held > 0) finish_columns(partials, 1, static_cast<int>(blocks_for(r)), r.channels, 1, scales, stream);
+    if (held > 0)
+      finish_columns(partials, 1, static_cast<int>(blocks_for(r)), r.channels, 1, scales, stream, b.members);
   };
   const std::size_t partials =
       held > 0 ? std::size_t{2} * blocks_for(r) * static_cast<std::size_t>(e.c) * sizeof(float)

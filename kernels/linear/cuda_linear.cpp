@@ -62,11 +62,11 @@ Workspace carve(const Extents& e, const gemm::Plan& plan, std::size_t sums, void
   return {product, rows, for_sums, carver.used()};
 }
 
-void flatten(const Extents& e, const void* images, void* rows, Stream stream) {
-  linear::transpose_planes(images, rows, e.n, e.pixels, e.channels, bytes_of(e.type), stream);
+void flatten(const Extents& e, const void* images, void* rows, Stream stream, Members members) {
+  linear::transpose_planes(images, rows, e.n, e.pixels, e.channels, bytes_of(e.type), stream, members);
 }
-void unflatten(const Extents& e, const void* rows, void* images, Stream stream) {
-  linear::transpose_planes(rows, images, e.n, e.channels, e.pixels, bytes_of(e.type), stream);
+void unflatten(const Extents& e, const void* rows, void* images, Stream stream, Members members) {
+  linear::transpose_planes(rows, images, e.n, e.channels, e.pixels, bytes_of(e.type), stream, members);
 }
 
 }  // namespace
@@ -81,6 +81,7 @@ Kernel linear_forward(const LinearProblem& problem, KernelRequest& request) {
   product.bias = problem.bias;
   const gemm::Plan plan = gemm::chosen(product);
   Kernel kernel;
+  kernel.takes_members = gemm::takes_members(plan);
   kernel.workspace_bytes = carve(e, plan, 0, nullptr).bytes;
   kernel.bind = [=](const Operands& operands) -> Launch {
     const Workspace workspace = carve(e, plan, 0, operands.workspace);
@@ -91,8 +92,9 @@ Kernel linear_forward(const LinearProblem& problem, KernelRequest& request) {
     buffers.c = operands.outputs[0];
     if (product.bias) buffers.bias = static_cast<const float*>(operands.inputs[2]);
     buffers.workspace = workspace.product;
+    buffers.members = operands.members;
     return [=, launch = gemm::bind(product, plan, buffers)](Stream stream) {
-      if (e.needs_flatten()) flatten(e, x, workspace.rows, stream);
+      if (e.needs_flatten()) flatten(e, x, workspace.rows, stream, buffers.members);
       launch(stream);
     };
   };
@@ -107,6 +109,7 @@ Kernel linear_backward_data(const LinearProblem& problem, KernelRequest& request
   const gemm::Problem product = product_of(e, e.type, e.n, e.in, e.out);
   const gemm::Plan plan = gemm::chosen(product);
   Kernel kernel;
+  kernel.takes_members = gemm::takes_members(plan);
   kernel.workspace_bytes = carve(e, plan, 0, nullptr).bytes;
   kernel.bind = [=](const Operands& operands) -> Launch {
     const Workspace workspace = carve(e, plan, 0, operands.workspace);
@@ -116,9 +119,10 @@ Kernel linear_backward_data(const LinearProblem& problem, KernelRequest& request
     buffers.b = operands.inputs[1];
     buffers.c = e.needs_flatten() ? workspace.rows : dx;
     buffers.workspace = workspace.product;
+    buffers.members = operands.members;
     return [=, launch = gemm::bind(product, plan, buffers)](Stream stream) {
       launch(stream);
-      if (e.needs_flatten()) unflatten(e, workspace.rows, dx, stream);
+      if (e.needs_flatten()) unflatten(e, workspace.rows, dx, stream, buffers.members);
     };
   };
   return kernel;
@@ -134,6 +138,7 @@ Kernel linear_backward_weights(const LinearProblem& problem, KernelRequest& requ
   const gemm::Plan plan = gemm::chosen(product);
   const std::size_t sums = problem.bias ? gemm::bias_gradient_workspace(e.type, e.n, e.out) : 0;
   Kernel kernel;
+  kernel.takes_members = gemm::takes_members(plan);
   kernel.workspace_bytes = carve(e, plan, sums, nullptr).bytes;
   kernel.bind = [=](const Operands& operands) -> Launch {
     const Workspace workspace = carve(e, plan, sums, operands.workspace);
@@ -144,10 +149,12 @@ Kernel linear_backward_weights(const LinearProblem& problem, KernelRequest& requ
     buffers.b = e.needs_flatten() ? workspace.rows : x;
     buffers.c = operands.outputs[0];
     buffers.workspace = workspace.product;
+    buffers.members = operands.members;
     return [=, launch = gemm::bind(product, plan, buffers)](Stream stream) {
-      if (e.needs_flatten()) flatten(e, x, workspace.rows, stream);
+      if (e.needs_flatten()) flatten(e, x, workspace.rows, stream, buffers.members);
       launch(stream);
-      if (dbias != nullptr) gemm::bias_gradient(e.type, dy, e.n, e.out, dbias, workspace.sums, stream);
+      if (dbias != nullptr)
+        gemm::bias_gradient(e.type, dy, e.n, e.out, dbias, workspace.sums, stream, buffers.members);
     };
   };
   return kernel;

@@ -6,7 +6,8 @@ namespace {
 
 template <typename T>
 __global__ void transpose(const T* in, T* out, std::int64_t a, std::int64_t b, std::int64_t tiles_a,
-                          std::int64_t tiles_b) {
+                          std::int64_t tiles_b, std::ptrdiff_t member_stride) {
+  cuda::move_to_member(member_stride, in, out);
   __shared__ T tile[32][33];
   const std::int64_t plane = blockIdx.x / (tiles_a * tiles_b), inside = blockIdx.x % (tiles_a * tiles_b);
   const std::int64_t a0 = inside / tiles_b * 32, b0 = inside % tiles_b * 32;
@@ -23,11 +24,11 @@ __global__ void transpose(const T* in, T* out, std::int64_t a, std::int64_t b, s
 }  // namespace
 
 void transpose_planes(const void* in, void* out, std::int64_t planes, std::int64_t a, std::int64_t b,
-                      std::size_t element_bytes, Stream stream) {
+                      std::size_t element_bytes, Stream stream, Members members) {
   const std::int64_t tiles_a = cuda::ceil_div(a, 32), tiles_b = cuda::ceil_div(b, 32);
   const auto launch = [&]<typename T>(T) {
-    cuda::launch(transpose<T>, unsigned(planes * tiles_a * tiles_b), 256, stream, static_cast<const T*>(in),
-                 static_cast<T*>(out), a, b, tiles_a, tiles_b);
+    cuda::launch(transpose<T>, unsigned(planes * tiles_a * tiles_b), 256, stream, members,
+                 static_cast<const T*>(in), static_cast<T*>(out), a, b, tiles_a, tiles_b);
   };
   element_bytes == 2 ? launch(std::uint16_t{}) : launch(std::uint32_t{});
 }

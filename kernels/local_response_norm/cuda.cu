@@ -58,7 +58,8 @@ __device__ __forceinline__ void window_sums(const float (&value)[count + 2 * rea
 
 // Forward for windows that reach at most kReach <= V / 2 channels either way.
 template <typename T, int V, int kReach, bool kUsual>
-__global__ void forward(const T* x, T* y, const __grid_constant__ Windows w) {
+__global__ void forward(const T* x, T* y, const __grid_constant__ Windows w, std::ptrdiff_t member_stride) {
+  move_to_member(member_stride, x, y);
   const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; item < w.items;
        item += turn) {
@@ -81,7 +82,9 @@ __global__ void forward(const T* x, T* y, const __grid_constant__ Windows w) {
 // Computes dx_c = dy_c s_c^-beta - 2 alpha beta / size x_c * (sum over the mirrored window of dy_j
 // x_j s_j^(-beta - 1)), where s is the scale.
 template <typename T, int V, int kReach, bool kUsual>
-__global__ void backward(const T* x, const T* dy, T* dx, const __grid_constant__ Windows w) {
+__global__ void backward(const T* x, const T* dy, T* dx, const __grid_constant__ Windows w,
+                         std::ptrdiff_t member_stride) {
+  move_to_member(member_stride, x, dy, dx);
   constexpr int kMiddle = V + 2 * kReach;  // channels whose scales are needed
   const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; item < w.items;
@@ -126,7 +129,8 @@ __device__ float scale_at(const T* row, int channel, const Windows& w) {
 }
 
 template <typename T>
-__global__ void forward_elements(const T* x, T* y, Windows w) {
+__global__ void forward_elements(const T* x, T* y, Windows w, std::ptrdiff_t member_stride) {
+  move_to_member(member_stride, x, y);
   const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < w.items; i += turn) {
     const std::int64_t first = i / w.channels * w.channels;
@@ -138,7 +142,8 @@ __global__ void forward_elements(const T* x, T* y, Windows w) {
 }
 
 template <typename T>
-__global__ void backward_elements(const T* x, const T* dy, T* dx, Windows w) {
+__global__ void backward_elements(const T* x, const T* dy, T* dx, Windows w, std::ptrdiff_t member_stride) {
+  move_to_member(member_stride, x, dy, dx);
   const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < w.items; i += turn) {
     const std::int64_t first = i / w.channels * w.channels;
@@ -210,8 +215,8 @@ Kernel local_response_norm_forward(const LocalResponseNormProblem& problem, Kern
   return device_kernel([plan](const BoundOperands& b, Stream stream) {
     const auto run = [&](auto element) {
       using T = decltype(element);
-      launch(forward_kernel<T>(plan), grid_for(plan.windows.items), kThreads, stream, b.in<T>(0), b.out<T>(0),
-             plan.windows);
+      launch(forward_kernel<T>(plan), grid_for(plan.windows.items), kThreads, stream, b.members, b.in<T>(0),
+             b.out<T>(0), plan.windows);
     };
     plan.type == DType::bf16 ? run(bf16{}) : run(float{});
   });
@@ -230,8 +235,8 @@ Kernel local_response_norm_backward(const LocalResponseNormProblem& problem, Ker
   return device_kernel([plan](const BoundOperands& b, Stream stream) {
     const auto run = [&](auto element) {
       using T = decltype(element);
-      launch(backward_kernel<T>(plan), grid_for(plan.windows.items), kThreads, stream, b.in<T>(0), b.in<T>(3),
-             b.out<T>(0), plan.windows);
+      launch(backward_kernel<T>(plan), grid_for(plan.windows.items), kThreads, stream, b.members, b.in<T>(0),
+             b.in<T>(3), b.out<T>(0), plan.windows);
     };
     plan.type == DType::bf16 ? run(bf16{}) : run(float{});
   });

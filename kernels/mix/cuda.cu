@@ -14,7 +14,8 @@ struct Images {
 
 template <typename T, int V>
 __global__ void mix_packs(const T* x, const MixParameters* parameters, T* y, const StepControl* control,
-                          const __grid_constant__ Images m) {
+                          const __grid_constant__ Images m, std::ptrdiff_t member_stride) {
+  move_to_member(member_stride, x, parameters, y, control);
   const MixParameters mix = *parameters;
   const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < m.items; i += turn) {
@@ -59,8 +60,8 @@ Kernel mix_forward(const MixProblem&, KernelRequest& request) {
       using T = typename P::Type;
       const std::int64_t packs = s[1] / P::kWidth, items = s.elements() / P::kWidth;
       const Images m{Divider(packs), Divider(s[3]), Divider(s[2]), items / s[0], items};
-      launch(mix_packs<T, P::kWidth>, grid_for(items), kThreads, stream, b.in<T>(0), b.in<MixParameters>(1),
-             b.out<T>(0), control, m);
+      launch(mix_packs<T, P::kWidth>, grid_for(items), kThreads, stream, b.members, b.in<T>(0),
+             b.in<MixParameters>(1), b.out<T>(0), control, m);
     });
   };
   return device_kernel(body);

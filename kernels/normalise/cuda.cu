@@ -35,7 +35,10 @@ __device__ SampleTransform blank_part(const SampleTransform& from) {
 template <typename T, int kPadded>
 __global__ void normalise(const std::uint8_t* __restrict__ images,
                           const SampleTransform* __restrict__ transforms, T* y, const StepControl* control,
-                          const __grid_constant__ Images m) {
+                          const __grid_constant__ Images m, std::ptrdiff_t member_stride) {
+  images = of_member(images, member_stride);
+  transforms = of_member(transforms, member_stride);
+  move_to_member(member_stride, y, control);
   const std::uint32_t sample = m.blocks(blockIdx.x), block = blockIdx.x - sample * m.blocks.divisor;
   const bool valid = static_cast<int>(sample) < control->valid;
   const SampleTransform transform = valid ? blank_part(transforms[sample]) : SampleTransform{};
@@ -95,7 +98,7 @@ Kernel normalise_forward(const NormaliseProblem& problem, KernelRequest& request
     const StepControl* control = b.control();
     const auto run = [&](auto element) {
       using T = decltype(element);
-      launch(kernel_for<T>(m.padded), static_cast<unsigned>(y[0] * blocks), kThreads, stream,
+      launch(kernel_for<T>(m.padded), static_cast<unsigned>(y[0] * blocks), kThreads, stream, b.members,
              b.in<std::uint8_t>(0), static_cast<const SampleTransform*>(b.inputs[1]), b.out<T>(0), control,
              m);
     };

@@ -27,6 +27,11 @@ struct Buffers {
   float *first, *second;  // the optimizer's states; null if there are none
   float* average;         // moving average of the parameters; null if there is none
   bf16* copy;             // the parameters in bf16; null if there is no copy
+
+  template <typename Visit>
+  __device__ void each_pointer(Visit visit) {
+    visit(parameters, gradients, first, second, average, copy);
+  }
 };
 
 struct Settings {
@@ -83,7 +88,9 @@ __device__ __forceinline__ void for_each_in(const Chunk& chunk, Visit visit) {
 
 __global__ void __launch_bounds__(kThreads)
     update_chunks(Buffers b, const Chunk* chunks, const Segment* segments, const float* trust, Settings s,
-                  const StepControl* control) {
+                  const StepControl* control, std::ptrdiff_t member_stride) {
+  b = of_member(b, member_stride);
+  move_to_member(member_stride, trust, control);
   __shared__ Rates shared;
   const Chunk chunk = chunks[blockIdx.x];
   if (threadIdx.x == 0) {
@@ -124,7 +131,11 @@ __global__ void __launch_bounds__(kThreads)
 // the sums into the segment's trust.
 __global__ void __launch_bounds__(kThreads)
     trust_ratios(Buffers b, const Chunk* chunks, const Segment* segments, Settings s,
-                 const StepControl* control, Values<2, double>* partials, unsigned* tickets, float* trust) {
+                 const StepControl* control, Values<2, double>* partials, unsigned* tickets,
+                 unsigned segment_count, float* trust, std::ptrdiff_t member_stride) {
+  b = of_member(b, member_stride);
+  move_to_member(member_stride, control, partials, trust);
+  tickets += blockIdx.z * segment_count;
   __shared__ Values<2, double> shared[kThreads / 32];
   const Chunk chunk = chunks[blockIdx.x];
   const Segment segment = segments[chunk.segment];
@@ -155,7 +166,9 @@ __global__ void __launch_bounds__(kThreads)
 
 __global__ void __launch_bounds__(kThreads)
     sum_of_squares(const float* gradients, std::int64_t count, double* partials, unsigned* ticket,
-                   double* result) {
+                   double* result, std::ptrdiff_t member_stride) {
+  move_to_member(member_stride, gradients, partials, result);
+  ticket += blockIdx.z;
   __shared__ Values<1, double> shared[kThreads / 32];
   const std::int64_t packs = count / kWidth, turn = std::int64_t{gridDim.x} * kThreads;
   const std::int64_t first = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
@@ -180,12 +193,15 @@ __global__ void __launch_bounds__(kThreads)
 
 __global__ void __launch_bounds__(kThreads)
     move_averages(const float* values, float* averages, std::int64_t count, float rate,
-                  const StepControl* control) {
+                  const StepControl* control, std::ptrdiff_t member_stride) {
+  move_to_member(member_stride, values, averages, control);
   const std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (i < count) averages[i] = moved(averages[i], values[i], control->step == 0 ? 1.0f : rate);
 }
 
-__global__ void write_clip_scale(const double* squares, double limit, float* scale) {
+__global__ void write_clip_scale(const double* squares, double limit, float* scale,
+                                 std::ptrdiff_t member_stride) {
+  move_to_member(member_stride, squares, scale);
   const double ratio = limit / sqrt(*squares);
   *scale = ratio < 1 ? static_cast<float>(ratio) : 1.0f;
 }
@@ -248,11 +264,13 @@ Kernel optimizer_update(const OptimizerProblem& problem, KernelRequest& request)
   const auto chunk_count = static_cast<unsigned>(tables.chunks.size());
   const std::size_t segment_count = tables.segments.size();
   Kernel kernel;
+  kernel.takes_members = true;
   if (lars) kernel.workspace_bytes = chunk_count * sizeof(Values<2, double>) + segment_count * sizeof(float);
   kernel.bind = [=](const Operands& operands) -> Launch {
     const auto chunks = upload(tables.chunks);
     const auto segments = upload(tables.segments);
-    const auto tickets = lars ? reserve_tickets(static_cast<int>(segment_count)) : nullptr;
+    const auto tickets =
+        lars ? reserve_tickets(static_cast<int>(segment_count) * operands.members.count) : nullptr;
     const auto update_all = [=](const BoundOperands& b, Stream stream) {
       if (chunk_count == 0) return;
       const Buffers buffers{b.inout(0),
@@ -264,10 +282,10 @@ Kernel optimizer_update(const OptimizerProblem& problem, KernelRequest& request)
       auto* partials = b.scratch<Values<2, double>>();
       float* trust = lars ? reinterpret_cast<float*>(partials + chunk_count) : nullptr;
       if (lars)
-        launch(trust_ratios, chunk_count, kThreads, stream, buffers, chunks.get(), segments.get(), settings,
-               b.control(), partials, tickets.get(), trust);
-      launch(update_chunks, chunk_count, kThreads, stream, buffers, chunks.get(), segments.get(), trust,
-             settings, b.control());
+        launch(trust_ratios, chunk_count, kThreads, stream, b.members, buffers, chunks.get(), segments.get(),
+               settings, b.control(), partials, tickets.get(), static_cast<unsigned>(segment_count), trust);
+      launch(update_chunks, chunk_count, kThreads, stream, b.members, buffers, chunks.get(), segments.get(),
+             trust, settings, b.control());
     };
     return device_kernel(update_all).bind(operands);
   };
@@ -285,7 +303,7 @@ Kernel squared_norm(const SquaredNormProblem&, KernelRequest& request) {
   const std::int64_t count = request.inputs[0].shape.elements();
   const unsigned blocks = resident_grid(ceil_div(count, 4 * kWidth));
   const auto body = [=](const BoundOperands& b, unsigned* ticket, Stream stream) {
-    launch(sum_of_squares, blocks, kThreads, stream, b.in(0), count, b.scratch<double>(), ticket,
+    launch(sum_of_squares, blocks, kThreads, stream, b.members, b.in(0), count, b.scratch<double>(), ticket,
            b.out<double>(0));
   };
   return ticketed_kernel(body, 1, {}, blocks * sizeof(double));
@@ -297,14 +315,15 @@ Kernel moving_average(const MovingAverageProblem& problem, KernelRequest& reques
   return device_kernel(
       [=, rate = static_cast<float>(1 - problem.decay)](const BoundOperands& b, Stream stream) {
         if (count > 0)
-          launch(move_averages, blocks, kThreads, stream, b.in(0), b.inout(1), count, rate, b.control());
+          launch(move_averages, blocks, kThreads, stream, b.members, b.in(0), b.inout(1), count, rate,
+                 b.control());
       });
 }
 
 Kernel clip_scale(const ClipProblem& problem, KernelRequest& request) {
   check_clip_scale(request);
   return device_kernel([limit = problem.limit](const BoundOperands& b, Stream stream) {
-    launch(write_clip_scale, 1, 1, stream, b.in<double>(0), limit, b.out(0));
+    launch(write_clip_scale, 1, 1, stream, b.members, b.in<double>(0), limit, b.out(0));
   });
 }
 

@@ -14,7 +14,9 @@ struct Geometry {
 };
 
 template <typename T, int V>
-__global__ void pad(const T* x, T* y, const __grid_constant__ Geometry g, std::int64_t items) {
+__global__ void pad(const T* x, T* y, const __grid_constant__ Geometry g, std::int64_t items,
+                    std::ptrdiff_t member_stride) {
+  move_to_member(member_stride, x, y);
   const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < items; i += stride) {
     const std::uint32_t pixel = g.packs(static_cast<std::uint32_t>(i)), line = g.columns(pixel),
@@ -55,7 +57,8 @@ Kernel make(const char* operation, const PadProblem& problem, KernelRequest& req
                        Divider(to.w),
                        Divider(to.h)};
       const std::int64_t items = to.n * to.c * to.pixels() / P::kWidth;
-      launch(pad<T, P::kWidth>, grid_for(items), kThreads, stream, b.in<T>(0), b.out<T>(0), g, items);
+      launch(pad<T, P::kWidth>, grid_for(items), kThreads, stream, b.members, b.in<T>(0), b.out<T>(0), g,
+             items);
     });
   });
 }

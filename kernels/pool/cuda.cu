@@ -43,7 +43,9 @@ __device__ __forceinline__ Range covering(const Geometry& g, int axis, int posit
 }
 
 template <typename T, int V, typename Aux>
-__global__ void max_forward(const T* x, T* y, Aux* aux, const __grid_constant__ Geometry g) {
+__global__ void max_forward(const T* x, T* y, Aux* aux, const __grid_constant__ Geometry g,
+                            std::ptrdiff_t member_stride) {
+  move_to_member(member_stride, x, y, aux);
   const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; item < g.items;
        item += turn) {
@@ -88,7 +90,9 @@ __global__ void max_forward(const T* x, T* y, Aux* aux, const __grid_constant__ 
 }
 
 template <typename T, int V, typename Aux>
-__global__ void max_backward(const Aux* aux, const T* dy, T* dx, const __grid_constant__ Geometry g) {
+__global__ void max_backward(const Aux* aux, const T* dy, T* dx, const __grid_constant__ Geometry g,
+                             std::ptrdiff_t member_stride) {
+  move_to_member(member_stride, aux, dy, dx);
   const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; item < g.items;
        item += turn) {
@@ -112,7 +116,9 @@ __global__ void max_backward(const Aux* aux, const T* dy, T* dx, const __grid_co
 }
 
 template <typename T, int V>
-__global__ void average_forward(const T* x, T* y, const __grid_constant__ Geometry g) {
+__global__ void average_forward(const T* x, T* y, const __grid_constant__ Geometry g,
+                                std::ptrdiff_t member_stride) {
+  move_to_member(member_stride, x, y);
   const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; item < g.items;
        item += turn) {
@@ -150,7 +156,9 @@ __global__ void average_forward(const T* x, T* y, const __grid_constant__ Geomet
 }
 
 template <typename T, int V>
-__global__ void average_backward(const T* dy, T* dx, const __grid_constant__ Geometry g) {
+__global__ void average_backward(const T* dy, T* dx, const __grid_constant__ Geometry g,
+                                 std::ptrdiff_t member_stride) {
+  move_to_member(member_stride, dy, dx);
   const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; item < g.items;
        item += turn) {
@@ -243,14 +251,15 @@ Kernel pool_forward(const PoolProblem& problem, KernelRequest& request) {
         using P = decltype(packing);
         using T = typename P::Type;
         const Geometry g = geometry_of(problem, x, y, y[2], y[3], P::kWidth);
-        launch(max_forward<T, P::kWidth, decltype(aux)>, grid_for(g.items), kThreads, stream, b.in<T>(0),
-               b.out<T>(0), b.out<decltype(aux)>(1), g);
+        launch(max_forward<T, P::kWidth, decltype(aux)>, grid_for(g.items), kThreads, stream, b.members,
+               b.in<T>(0), b.out<T>(0), b.out<decltype(aux)>(1), g);
       });
     with_packing(type, {x[1]}, [&](auto packing) {
       using P = decltype(packing);
       using T = typename P::Type;
       const Geometry g = geometry_of(problem, x, y, y[2], y[3], P::kWidth);
-      launch(average_forward<T, P::kWidth>, grid_for(g.items), kThreads, stream, b.in<T>(0), b.out<T>(0), g);
+      launch(average_forward<T, P::kWidth>, grid_for(g.items), kThreads, stream, b.members, b.in<T>(0),
+             b.out<T>(0), g);
     });
   });
 }
@@ -274,14 +283,15 @@ Kernel pool_backward(const PoolProblem& problem, KernelRequest& request) {
         using P = decltype(packing);
         using T = typename P::Type;
         const Geometry g = geometry_of(problem, x, y, x[2], x[3], P::kWidth);
-        launch(max_backward<T, P::kWidth, decltype(aux)>, grid_for(g.items), kThreads, stream,
+        launch(max_backward<T, P::kWidth, decltype(aux)>, grid_for(g.items), kThreads, stream, b.members,
                b.in<decltype(aux)>(0), b.in<T>(1), b.out<T>(0), g);
       });
     with_packing(type, {x[1]}, [&](auto packing) {
       using P = decltype(packing);
       using T = typename P::Type;
       const Geometry g = geometry_of(problem, x, y, x[2], x[3], P::kWidth);
-      launch(average_backward<T, P::kWidth>, grid_for(g.items), kThreads, stream, b.in<T>(0), b.out<T>(0), g);
+      launch(average_backward<T, P::kWidth>, grid_for(g.items), kThreads, stream, b.members, b.in<T>(0),
+             b.out<T>(0), g);
     });
   });
 }

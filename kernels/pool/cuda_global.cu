@@ -9,8 +9,9 @@ constexpr int kMostTile = 32;  // the most packs in the width of a block
 
 // The grid is tiles of packs by samples. A thread sums every lanes-th pixel.
 template <typename T, int V>
-__global__ void __launch_bounds__(kThreads)
-    average(const T* x, T* y, int packs, int tile, int pixels, std::int64_t samples) {
+__global__ void __launch_bounds__(kThreads) average(const T* x, T* y, int packs, int tile, int pixels,
+                                                    std::int64_t samples, std::ptrdiff_t member_stride) {
+  move_to_member(member_stride, x, y);
   __shared__ float shared[kThreads * V];
   const int lanes = kThreads / tile, tx = static_cast<int>(threadIdx.x) % tile;
   const int lane = static_cast<int>(threadIdx.x) / tile, pack = static_cast<int>(blockIdx.x) * tile + tx;
@@ -42,7 +43,9 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <typename T, int V>
-__global__ void spread(const T* dy, T* dx, Divider packs, Divider pixels, std::int64_t items) {
+__global__ void spread(const T* dy, T* dx, Divider packs, Divider pixels, std::int64_t items,
+                       std::ptrdiff_t member_stride) {
+  move_to_member(member_stride, dy, dx);
   const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
   const float count = static_cast<float>(pixels.divisor);
   for (std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; item < items; item += turn) {
@@ -66,7 +69,7 @@ void global_average_forward(DType type, const Shape& x, const BoundOperands& b, 
     const int tile = std::min(packs, kMostTile);
     const dim3 grid(static_cast<unsigned>(ceil_div(packs, tile)),
                     static_cast<unsigned>(std::min<std::int64_t>(x[0], 65535)));
-    launch(average<T, P::kWidth>, grid, kThreads, stream, b.in<T>(0), b.out<T>(0), packs, tile,
+    launch(average<T, P::kWidth>, grid, kThreads, stream, b.members, b.in<T>(0), b.out<T>(0), packs, tile,
            static_cast<int>(x[2] * x[3]), x[0]);
   });
 }
@@ -76,7 +79,7 @@ void global_average_backward(DType type, const Shape& x, const BoundOperands& b,
     using P = decltype(packing);
     using T = typename P::Type;
     const std::int64_t items = x.elements() / P::kWidth;
-    launch(spread<T, P::kWidth>, grid_for(items), kThreads, stream, b.in<T>(0), b.out<T>(0),
+    launch(spread<T, P::kWidth>, grid_for(items), kThreads, stream, b.members, b.in<T>(0), b.out<T>(0),
            Divider(x[1] / P::kWidth), Divider(x[2] * x[3]), items);
   });
 }

@@ -14,7 +14,9 @@ struct Words {
 
 // Forward, for any stride and padding. K is the window's extent.
 template <int K>
-__global__ void max_forward(const bf16* x, bf16* y, std::uint8_t* aux, const __grid_constant__ Geometry g) {
+__global__ void max_forward(const bf16* x, bf16* y, std::uint8_t* aux, const __grid_constant__ Geometry g,
+                            std::ptrdiff_t member_stride) {
+  move_to_member(member_stride, x, y, aux);
   const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; item < g.items;
        item += turn) {
@@ -65,8 +67,9 @@ __global__ void max_forward(const bf16* x, bf16* y, std::uint8_t* aux, const __g
 // Backward. Item (i, j) has the pixels from S i - padding to S i - padding + S - 1, which windows i
 // - D to i cover, with D = (K - 1) / S.
 template <typename T, int V, int K, int S>
-__global__ void max_backward(const std::uint8_t* aux, const T* dy, T* dx,
-                             const __grid_constant__ Geometry g) {
+__global__ void max_backward(const std::uint8_t* aux, const T* dy, T* dx, const __grid_constant__ Geometry g,
+                             std::ptrdiff_t member_stride) {
+  move_to_member(member_stride, aux, dy, dx);
   constexpr int kBack = (K - 1) / S;
   const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t item = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; item < g.items;
@@ -136,7 +139,7 @@ bool small_max_forward(const PoolProblem& problem, DType type, const Shape& x, c
   if (type != DType::bf16 || !is_small(problem, x, kV)) return false;
   const Geometry g = geometry_of(problem, x, y, y[2], y[3], kV);
   launch(problem.kernel[0] == 2 ? max_forward<2> : max_forward<3>, grid_for(g.items), kThreads, stream,
-         b.in<bf16>(0), b.out<bf16>(0), b.out<std::uint8_t>(1), g);
+         b.members, b.in<bf16>(0), b.out<bf16>(0), b.out<std::uint8_t>(1), g);
   return true;
 }
 
@@ -151,7 +154,7 @@ bool small_max_backward(const PoolProblem& problem, DType type, const Shape& x, 
   const Geometry g = geometry_of(problem, x, y, blocks(0), blocks(1), width);
   const auto run = [&](auto element) {
     using T = decltype(element);
-    launch(backward_kernel<T>(problem.kernel[0], stride), grid_for(g.items), kThreads, stream,
+    launch(backward_kernel<T>(problem.kernel[0], stride), grid_for(g.items), kThreads, stream, b.members,
            b.in<std::uint8_t>(0), b.in<T>(1), b.out<T>(0), g);
   };
   type == DType::bf16 ? run(bf16{}) : run(float{});

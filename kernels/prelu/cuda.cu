@@ -7,7 +7,9 @@ namespace convoy::kernels::cuda {
 namespace {
 
 template <typename T, int V>
-__global__ void forward(const T* x, const float* slope, int slopes, T* y, Divider packs, std::int64_t items) {
+__global__ void forward(const T* x, const float* slope, int slopes, T* y, Divider packs, std::int64_t items,
+                        std::ptrdiff_t member_stride) {
+  move_to_member(member_stride, x, slope, y);
   const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < items; i += stride) {
     const std::uint32_t row = packs(static_cast<std::uint32_t>(i));
@@ -30,6 +32,10 @@ struct Gradient {
   int slopes;
   T* dx;
 
+  template <typename Visit>
+  __device__ void each_pointer(Visit visit) {
+    visit(x, dy, slope, dx);
+  }
   struct Loaded {
     Pack<T, V> x, dy;
   };
@@ -70,7 +76,7 @@ Kernel prelu_forward(const PreluProblem&, KernelRequest& request) {
       using P = decltype(packing);
       using T = typename P::Type;
       const std::int64_t items = e.n * e.c * e.pixels() / P::kWidth;
-      launch(forward<T, P::kWidth>, grid_for(items), kThreads, stream, b.in<T>(0), b.in(1), slopes,
+      launch(forward<T, P::kWidth>, grid_for(items), kThreads, stream, b.members, b.in<T>(0), b.in(1), slopes,
              b.out<T>(0), Divider(e.c / P::kWidth), items);
     });
   };
@@ -101,11 +107,11 @@ Kernel prelu_backward(const PreluProblem&, KernelRequest& request) {
       const Source source{b.in<T>(0), b.in<T>(2), b.in(1), slopes, b.out<T>(0)};
       auto* const partials = b.scratch<float>();
       const SumOutputs<float, 1> out{{b.out(1)}};
-      if (slopes > 1) return sum_columns(source, grid, partials, out, stream);
+      if (slopes > 1) return sum_columns(source, grid, partials, out, stream, b.members);
       // One slope: first the sums of channels, then theirs.
       float* const channels = partials + grid.partials(1);
-      sum_columns(source, grid, partials, SumOutputs<float, 1>{{channels}}, stream);
-      finish_columns(channels, 1, grid.channels, 1, 1, out, stream);
+      sum_columns(source, grid, partials, SumOutputs<float, 1>{{channels}}, stream, b.members);
+      finish_columns(channels, 1, grid.channels, 1, 1, out, stream, b.members);
     });
   };
   return device_kernel(body, {{0, 0}, {2, 0}},

@@ -7,7 +7,8 @@ namespace {
 
 // Computes mask > 0 ? from : 0 (backward) or, without a mask, max(from, 0).
 template <typename T, int V>
-__global__ void relu(const T* mask, const T* from, T* to, std::int64_t packs) {
+__global__ void relu(const T* mask, const T* from, T* to, std::int64_t packs, std::ptrdiff_t member_stride) {
+  move_to_member(member_stride, mask, from, to);
   const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < packs; i += stride) {
     float value[V];
@@ -39,8 +40,8 @@ Kernel elementwise(const char* operation, KernelRequest& request, bool backward)
       using P = decltype(packing);
       using T = typename P::Type;
       const std::int64_t packs = elements / P::kWidth;
-      launch(relu<T, P::kWidth>, grid_for(packs), kThreads, stream, backward ? operands.in<T>(0) : nullptr,
-             operands.in<T>(inputs - 1), operands.out<T>(0), packs);
+      launch(relu<T, P::kWidth>, grid_for(packs), kThreads, stream, operands.members,
+             backward ? operands.in<T>(0) : nullptr, operands.in<T>(inputs - 1), operands.out<T>(0), packs);
     });
   };
   return device_kernel(body, {{inputs - 1, 0}});

@@ -187,7 +187,11 @@ __device__ void store(std::uint8_t* row, int column, const Images& m, int group,
 template <int kChannels>
 __global__ void __launch_bounds__(kTileColumns, 4)
     resample(const std::uint8_t* __restrict__ cuts, const SampleTransform* __restrict__ transforms,
-             std::uint8_t* images, const StepControl* control, const __grid_constant__ Images m) {
+             std::uint8_t* images, const StepControl* control, const __grid_constant__ Images m,
+             std::ptrdiff_t member_stride) {
+  cuts = of_member(cuts, member_stride);
+  transforms = of_member(transforms, member_stride);
+  move_to_member(member_stride, images, control);
   constexpr int kLanes = kChannels > 0 ? kChannels : 4;
   const int channels = kChannels > 0 ? kChannels : m.channels;
   __shared__ Shared shared;
@@ -251,8 +255,9 @@ Kernel resample_forward(const ResampleProblem& problem, KernelRequest& request) 
                    : m.channels == 3 ? resample<3>
                    : m.channels == 4 ? resample<4>
                                      : resample<0>;
-    launch(kernel, static_cast<unsigned>(blocks), static_cast<int>(threads), stream, b.in<std::uint8_t>(0),
-           static_cast<const SampleTransform*>(b.inputs[1]), b.out<std::uint8_t>(0), control, m);
+    launch(kernel, static_cast<unsigned>(blocks), static_cast<int>(threads), stream, b.members,
+           b.in<std::uint8_t>(0), static_cast<const SampleTransform*>(b.inputs[1]), b.out<std::uint8_t>(0),
+           control, m);
   });
 }
 

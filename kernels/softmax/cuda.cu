@@ -18,7 +18,8 @@ __device__ __forceinline__ std::int64_t row_of_warp() {
 }
 
 template <typename T, int V>
-__global__ void forward(const T* x, T* y, std::int64_t rows, int channels) {
+__global__ void forward(const T* x, T* y, std::int64_t rows, int channels, std::ptrdiff_t member_stride) {
+  move_to_member(member_stride, x, y);
   const std::int64_t row = row_of_warp();
   if (row >= rows) return;
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -47,7 +48,9 @@ __global__ void forward(const T* x, T* y, std::int64_t rows, int channels) {
 }
 
 template <typename T, int V>
-__global__ void backward(const T* y, const T* dy, T* dx, std::int64_t rows, int channels) {
+__global__ void backward(const T* y, const T* dy, T* dx, std::int64_t rows, int channels,
+                         std::ptrdiff_t member_stride) {
+  move_to_member(member_stride, y, dy, dx);
   const std::int64_t row = row_of_warp();
   if (row >= rows) return;
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -89,11 +92,11 @@ Kernel make(const char* operation, KernelRequest& request) {
       using T = typename P::Type;
       const auto channels = static_cast<int>(e.c);
       if constexpr (back)
-        launch(backward<T, P::kWidth>, grid_for(rows * 32), kThreads, stream, b.in<T>(0), b.in<T>(1),
-               b.out<T>(0), rows, channels);
+        launch(backward<T, P::kWidth>, grid_for(rows * 32), kThreads, stream, b.members, b.in<T>(0),
+               b.in<T>(1), b.out<T>(0), rows, channels);
       else
-        launch(forward<T, P::kWidth>, grid_for(rows * 32), kThreads, stream, b.in<T>(0), b.out<T>(0), rows,
-               channels);
+        launch(forward<T, P::kWidth>, grid_for(rows * 32), kThreads, stream, b.members, b.in<T>(0),
+               b.out<T>(0), rows, channels);
     });
   };
   std::vector<std::pair<int, int>> in_place{{0, 0}};

@@ -36,7 +36,9 @@ __device__ float block_max(float value, float* shared) {
 __global__ void __launch_bounds__(kRowThreads)
     forward(const void* logits, const std::int32_t* labels, const MixParameters* mix,
             const StepControl* control, void* probabilities, Rows rows, RowResult* results, unsigned* ticket,
-            const double* before, double* metrics) {
+            const double* before, double* metrics, std::ptrdiff_t member_stride) {
+  move_to_member(member_stride, logits, labels, mix, control, probabilities, results, before, metrics);
+  ticket += blockIdx.z;
   __shared__ float shared_max[kRowThreads / 32];
   __shared__ Values<3, double> shared[kRowThreads / 32];
   __shared__ Values<kLossMetrics, double> shared_metrics[kRowThreads / 32];
@@ -96,7 +98,8 @@ __global__ void __launch_bounds__(kRowThreads)
 }
 
 __global__ void backward(const void* probabilities, const std::int32_t* labels, const MixParameters* mix,
-                         void* dlogits, Rows rows, const StepControl* control) {
+                         void* dlogits, Rows rows, const StepControl* control, std::ptrdiff_t member_stride) {
+  move_to_member(member_stride, probabilities, labels, mix, dlogits, control);
   const std::int64_t elements = std::int64_t{rows.samples} * rows.classes;
   const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
   const float scale = rows.weight / static_cast<float>(control->global_valid);
@@ -123,7 +126,7 @@ Kernel softmax_cross_entropy_forward(const LossProblem& problem, KernelRequest& 
   const Rows rows = rows_of("softmax_cross_entropy_forward", problem, request);
   const auto body = [=](const BoundOperands& b, unsigned* ticket, Stream stream) {
     const StepControl* control = b.control();
-    launch(forward, rows.samples, kRowThreads, stream, b.inputs[0], b.in<std::int32_t>(1),
+    launch(forward, rows.samples, kRowThreads, stream, b.members, b.inputs[0], b.in<std::int32_t>(1),
            mix_of(b, forward_inputs(problem)), control, b.outputs[0], rows, b.scratch<RowResult>(), ticket,
            metrics_before(b, problem.auxiliary), b.out<double>(1));
   };
@@ -135,8 +138,8 @@ Kernel softmax_cross_entropy_backward(const LossProblem& problem, KernelRequest&
   const std::int64_t elements = request.inputs[0].shape.elements();
   const auto body = [=](const BoundOperands& b, Stream stream) {
     const StepControl* control = b.control();
-    launch(backward, grid_for(elements), kThreads, stream, b.inputs[0], b.in<std::int32_t>(1), mix_of(b),
-           b.outputs[0], rows, control);
+    launch(backward, grid_for(elements), kThreads, stream, b.members, b.inputs[0], b.in<std::int32_t>(1),
+           mix_of(b), b.outputs[0], rows, control);
   };
   if (rows.from == rows.to) return device_kernel(body, {{0, 0}});
   return device_kernel(body);

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 #include <numeric>
+#include <span>
 
 #include "kernels/device/host_kernel.h"
 #include "tests/kernels/memory.h"
@@ -155,6 +156,135 @@ void check_surroundings(const KernelRequest& request, const Case& test, const Me
   EXPECT_TRUE(memory.workspace.guard_intact()) << test.name << " wrote beyond its workspace";
 }
 
+constexpr int kMembers = 3;
+
+// The bytes of an input of a member. Members differ, so that reading another one's shows: numbers
+// are scaled, and samples of all else change places.
+std::vector<std::byte> input_of_member(const TensorDesc& desc, const Tensor& input, int member) {
+  const bool number = desc.dtype == DType::f32 || desc.dtype == DType::bf16 || desc.dtype == DType::f64;
+  std::vector<double> values = input.values;
+  if (number)
+    for (double& value : values) value *= 1 + 0.25 * member;
+  std::vector<std::byte> bytes = input.bytes.empty() ? encode(desc, values) : input.bytes;
+  const std::int64_t samples = desc.shape.rank() > 0 ? desc.shape[0] : 1;
+  if ((!number || !input.bytes.empty()) && samples > 0)
+    std::rotate(bytes.begin(), bytes.begin() + std::ptrdiff_t(bytes.size()) / samples * (member % samples),
+                bytes.end());
+  return bytes;
+}
+
+StepControl control_of_member(StepControl control, int member) {
+  control.valid = std::max(control.valid - member, 0);
+  control.seed += std::uint64_t(member);
+  control.step += std::uint64_t(member);
+  control.first_sample += std::uint64_t(member);
+  control.learning_rate *= 1 + 0.25f * float(member);
+  control.gradient_scale *= 1 + 0.25f * float(member);
+  control.part += member;
+  control.share *= 1 + 0.25f * float(member);
+  return control;
+}
+
+// The memory of all members: operands, workspace and control, each followed by guard bytes.
+class MemberMemory {
+ public:
+  MemberMemory(Backend backend, const KernelRequest& request, const Case& test, std::size_t workspace_bytes,
+               Share share)
+      : inputs_(request.inputs.size()), share_(share) {
+    for (std::size_t i = 0; i < request.inputs.size(); ++i)
+      add("input " + std::to_string(i), request.inputs[i].bytes());
+    for (std::size_t i = 0; i < request.outputs.size(); ++i)
+      add("output " + std::to_string(i), request.outputs[i].bytes());
+    add("the workspace", workspace_bytes);
+    add("the control", sizeof(StepControl));
+    initial_.assign(kMembers * stride_, kGuardByte);
+    for (int member = 0; member < kMembers; ++member) {
+      std::size_t part = 0;
+      for (const TensorDesc& desc : request.inputs) {
+        const std::vector<std::byte> bytes = input_of_member(desc, test.inputs[part], member);
+        std::copy(bytes.begin(), bytes.end(), at(member, part++));
+      }
+      for (; part + 1 < parts_.size(); ++part) std::fill_n(at(member, part), parts_[part].bytes, kPoison);
+      const StepControl control = control_of_member(test.control, member);
+      std::memcpy(at(member, part), &control, sizeof control);
+      if (share)
+        std::copy_n(at(member, std::size_t(share->first)), parts_[std::size_t(share->first)].bytes,
+                    at(member, inputs_ + std::size_t(share->second)));
+    }
+    memory_.emplace(backend, initial_.size());
+  }
+
+  Launch bind(const Kernel& kernel, int first, int count) const {
+    auto* const base = static_cast<std::byte*>(memory_->address()) + std::size_t(first) * stride_;
+    std::vector<void*> addresses;
+    for (const Part& part : parts_) addresses.push_back(base + part.offset);
+    if (share_) addresses[std::size_t(share_->first)] = addresses[inputs_ + std::size_t(share_->second)];
+    const std::span<void* const> all = addresses;
+    const std::size_t outputs = parts_.size() - 2 - inputs_;
+    return kernel.bind({all.first(inputs_),
+                        all.subspan(inputs_, outputs),
+                        addresses[inputs_ + outputs],
+                        static_cast<const StepControl*>(addresses.back()),
+                        {count, count == 1 ? 0 : std::ptrdiff_t(stride_)}});
+  }
+  // Returns all bytes after the launches.
+  std::vector<std::byte> after(const std::vector<Launch>& launches) {
+    memory_->write(initial_);
+    for (const Launch& launch : launches) launch({});
+    EXPECT_TRUE(memory_->guard_intact());
+    return memory_->read();
+  }
+  // Compares all bytes but the workspaces. Returns the part that differs first, or nothing.
+  std::string difference(const std::vector<std::byte>& actual, const std::vector<std::byte>& expected) const {
+    for (int member = 0; member < kMembers; ++member)
+      for (std::size_t i = 0; i < parts_.size(); ++i) {
+        const bool workspace = i + 2 == parts_.size();
+        const std::size_t begin = parts_[i].offset + (workspace ? parts_[i].bytes : 0);
+        const std::size_t end = i + 1 < parts_.size() ? parts_[i + 1].offset : stride_;
+        const std::size_t from = std::size_t(member) * stride_ + begin;
+        if (std::memcmp(&actual[from], &expected[from], end - begin) != 0)
+          return parts_[i].name + " of member " + std::to_string(member) + " or the bytes after it";
+      }
+    return {};
+  }
+
+ private:
+  struct Part {
+    std::string name;
+    std::size_t offset, bytes;
+  };
+  void add(std::string name, std::size_t bytes) {
+    parts_.push_back({std::move(name), stride_, bytes});
+    stride_ = (stride_ + bytes + kGuard + 255) / 256 * 256;
+  }
+  std::byte* at(int member, std::size_t part) {
+    return initial_.data() + std::size_t(member) * stride_ + parts_[part].offset;
+  }
+
+  std::vector<Part> parts_;  // inputs, outputs, workspace, control
+  std::size_t stride_ = 0, inputs_;
+  Share share_;
+  std::vector<std::byte> initial_;
+  std::optional<Buffer> memory_;
+};
+
+// Checks that one launch computes all members with the bits of launches of their own.
+void check_members(Backend backend, const Kernel& kernel, const KernelRequest& request, const Case& test,
+                   Share share) {
+  MemberMemory memory(backend, request, test, kernel.workspace_bytes, share);
+  std::vector<Launch> own;
+  for (int member = 0; member < kMembers; ++member) own.push_back(memory.bind(kernel, member, 1));
+  const std::vector<std::byte> expected = memory.after(own);
+  const std::vector<Launch> together{memory.bind(kernel, 0, kMembers)};
+  for (int launch = 0; launch < 2; ++launch) {
+    const std::string different = memory.difference(memory.after(together), expected);
+    if (different.empty()) continue;
+    ADD_FAILURE() << test.name << ", launch " << launch << " of all members: " << different
+                  << " differ from a launch of its own";
+    return;
+  }
+}
+
 }  // namespace
 
 Result run(Backend backend, Layout images, const Case& test, Share share) {
@@ -188,6 +318,7 @@ Result run(Backend backend, Layout images, const Case& test, Share share) {
   for (std::size_t i = 0; i < first.outputs.size(); ++i)
     EXPECT_EQ(first.outputs[i].bytes, memory.outputs[i].read())
         << test.name << ": a second launch gives other bits in output " << i;
+  if (kernel.takes_members) check_members(backend, kernel, request, test, share);
   return first;
 }
 

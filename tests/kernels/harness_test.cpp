@@ -94,6 +94,50 @@ TEST(Harness, SeesALaunchThatAllocates) {
   EXPECT_NONFATAL_FAILURE(run(Backend::cpu, Layout::row_major, test), "allocates memory when it is launched");
 }
 
+// Makes a kernel that adds its control's step to x, for the first `count` of a launch's members.
+Case for_members(int count) {
+  Case test = faulty(copy);
+  test.maker = [count](Backend, KernelRequest& request) {
+    require_row_major("for_members", request);
+    Kernel kernel = host_kernel([count](const BoundOperands& operands) {
+      for (int member = 0; member < std::min(count, operands.members.count); ++member) {
+        const std::ptrdiff_t floats = member * operands.members.stride / std::ptrdiff_t(sizeof(float));
+        const auto* control =
+            reinterpret_cast<const StepControl*>(reinterpret_cast<const float*>(operands.control()) + floats);
+        for (int i = 0; i < 4; ++i)
+          operands.out(0)[floats + i] = operands.in(0)[floats + i] + float(control->step);
+      }
+    });
+    kernel.takes_members = true;
+    return kernel;
+  };
+  return test;
+}
+
+TEST(Harness, AcceptsOneLaunchOfAllMembers) { run(Backend::reference, Layout::row_major, for_members(3)); }
+
+TEST(Harness, SeesAMemberThatIsLeftOut) {
+  static Case test;
+  test = for_members(2);
+  EXPECT_NONFATAL_FAILURE(run(Backend::reference, Layout::row_major, test), "output 0 of member 2");
+}
+
+TEST(Harness, SeesAMemberThatReadsAnother) {
+  static Case test;
+  test = faulty(copy);
+  test.maker = [](Backend, KernelRequest& request) {
+    require_row_major("reads another", request);
+    Kernel kernel = host_kernel([](const BoundOperands& operands) {
+      for (int member = 0; member < operands.members.count; ++member)
+        std::copy_n(operands.in(0), 4,
+                    operands.out(0) + member * operands.members.stride / std::ptrdiff_t(sizeof(float)));
+    });
+    kernel.takes_members = true;
+    return kernel;
+  };
+  EXPECT_NONFATAL_FAILURE(run(Backend::reference, Layout::row_major, test), "of member 1");
+}
+
 TEST(Harness, DifferentiatesACube) {
   const Case cube = faulty([](const BoundOperands& operands) {
     for (int i = 0; i < 4; ++i)

@@ -110,8 +110,9 @@ std::vector<Plan> depthwise_candidates(const Task& task) {
 
 // A block adds the partial sums of 32 channels at one tap: [parts][taps][channels] to
 // [channels][taps].
-__global__ void __launch_bounds__(256)
-    finish_filters(const float* partials, int parts, int taps, int channels, float* to) {
+__global__ void __launch_bounds__(256) finish_filters(const float* partials, int parts, int taps,
+                                                      int channels, float* to, std::ptrdiff_t member_stride) {
+  cuda::move_to_member(member_stride, partials, to);
   __shared__ double shared[8][32];
   const int x = int(threadIdx.x) % 32, y = int(threadIdx.x) / 32;
   const int channel = int(blockIdx.x) * 32 + x, tap = int(blockIdx.y);
@@ -136,13 +137,14 @@ Call with_buffers(Call call, const Task& task, const Buffers& b) {
   call.mask = task.input_relu ? b.x : nullptr;
   call.control = b.control;
   call.partials = static_cast<float*>(b.workspace);
+  call.members = b.members;
   return call;
 }
 
 template <typename Call>
 void finish_statistics(const Call& call, double* sums, Stream stream) {
   cuda::finish_columns(call.partials, 1, call.row_blocks, call.channels, 1,
-                       cuda::SumOutputs<double, 2>{{sums, sums + call.channels}}, stream);
+                       cuda::SumOutputs<double, 2>{{sums, sums + call.channels}}, stream, call.members);
 }
 
 Launch bind_tiles(const Task& task, const Buffers& b) {
@@ -164,7 +166,7 @@ Launch bind_call(Call call, void (*start)(const Call&, bool, cudaStream_t), cons
     start(call, sums, stream.get());
     if (weights)
       cuda::launch(finish_filters, dim3(unsigned(cuda::ceil_div(call.channels, 32)), unsigned(call.taps())),
-                   256, stream, call.partials, call.row_blocks, call.taps(), call.channels,
+                   256, stream, call.members, call.partials, call.row_blocks, call.taps(), call.channels,
                    static_cast<float*>(b.out));
     if (sums) finish_statistics(call, b.sums, stream);
   };

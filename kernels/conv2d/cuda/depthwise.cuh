@@ -35,7 +35,8 @@ __device__ __forceinline__ void store_line(const DepthwiseCall& call, const floa
 // forward and backward_data.
 template <typename T, class S, bool sums>
 __global__ void __launch_bounds__(kDepthwiseThreads, depthwise_blocks(Direction::forward, S::kFilter))
-    depthwise_window(const __grid_constant__ DepthwiseCall call) {
+    depthwise_window(const __grid_constant__ DepthwiseCall first_call, std::ptrdiff_t member_stride) {
+  const DepthwiseCall call = cuda::of_member(first_call, member_stride);
   constexpr int K = S::kFilter;
   __shared__ float2 shared[S::kTaps * kDepthwiseLanes < 2 * kDepthwiseThreads ? 2 * kDepthwiseThreads
                                                                               : S::kTaps * kDepthwiseLanes];
@@ -140,7 +141,8 @@ __global__ void __launch_bounds__(kDepthwiseThreads, depthwise_blocks(Direction:
 template <typename T, class S>
 __global__ void __launch_bounds__(kDepthwiseThreads,
                                   depthwise_blocks(Direction::backward_weights, S::kFilter))
-    depthwise_gradient(const __grid_constant__ DepthwiseCall call) {
+    depthwise_gradient(const __grid_constant__ DepthwiseCall first_call, std::ptrdiff_t member_stride) {
+  const DepthwiseCall call = cuda::of_member(first_call, member_stride);
   constexpr int K = S::kFilter;
   __shared__ float2 shared[K * kDepthwiseThreads];
   const DepthwiseThread at = thread_of(call);
@@ -223,7 +225,8 @@ template <typename T, int filter>
 void start_depthwise_of(const DepthwiseCall& call, bool sums, cudaStream_t stream) {
   using enum Direction;
   const auto start = [&](auto kernel) {
-    cuda::launch(kernel, unsigned(call.slabs * call.row_blocks), call.threads(), Stream(stream), call);
+    cuda::launch(kernel, unsigned(call.slabs * call.row_blocks), call.threads(), Stream(stream), call.members,
+                 call);
   };
   using One = Slide<filter, 1, false, depthwise_columns(forward, filter, 1)>;
   using Two = Slide<filter, 2, false, depthwise_columns(forward, filter, 2)>;

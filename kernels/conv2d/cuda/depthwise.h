@@ -39,6 +39,12 @@ struct DepthwiseCall {
   const StepControl* control = nullptr;  // for sums
   float* partials = nullptr;             // of sums: [row_blocks][2][C]; of filters: [row_blocks][taps][C]
 
+  Members members = {};
+
+  template <typename Visit>
+  __host__ __device__ void each_pointer(Visit visit) {
+    visit(near, weights, mask, far_in, far_out, bias, control, partials);
+  }
   __host__ __device__ int threads() const { return lanes * strips; }
   __host__ __device__ int all_strips() const { return samples * int(down.divisor) * int(across.divisor); }
   __host__ __device__ int taps() const { return filter * filter; }

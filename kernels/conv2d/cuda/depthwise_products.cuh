@@ -272,7 +272,9 @@ __device__ __forceinline__ void store_totals(const Call& call, float (&total)[2]
 
 // forward and backward_data.
 template <class F, int kSlab, bool sums>
-__global__ void __launch_bounds__(kThreads, 3) depthwise_product(const __grid_constant__ Call call) {
+__global__ void __launch_bounds__(kThreads, 3)
+    depthwise_product(const __grid_constant__ Call first_call, std::ptrdiff_t member_stride) {
+  const Call call = cuda::of_member(first_call, member_stride);
   extern __shared__ float4 dynamic[];
   constexpr int kOwned = kSlab / kWarps;  // channels of a warp
   auto* const planes = reinterpret_cast<Word*>(dynamic);
@@ -379,7 +381,9 @@ __device__ __forceinline__ void add_products(const Call& call, const bf16* near_
 // backward_weights: partial sums of the filters' gradient. Patches are the inner extent of products
 // [near columns, far columns]; a tap's gradient is the sum of their diagonal.
 template <class F, int kSlab>
-__global__ void __launch_bounds__(kThreads, 2) depthwise_product_gradient(const __grid_constant__ Call call) {
+__global__ void __launch_bounds__(kThreads, 2)
+    depthwise_product_gradient(const __grid_constant__ Call first_call, std::ptrdiff_t member_stride) {
+  const Call call = cuda::of_member(first_call, member_stride);
   extern __shared__ float4 dynamic[];
   constexpr int kOwned = kSlab / kWarps;
   auto* const planes = reinterpret_cast<Word*>(dynamic);
@@ -457,8 +461,8 @@ template <typename Kernel>
 void start_kernel(Kernel kernel, const Call& call, cudaStream_t stream) {
   const auto bytes = int(call.shared_bytes());
   CONVOY_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-  kernel<<<unsigned(call.slabs * call.row_blocks), kThreads, std::size_t(bytes), stream>>>(call);
-  CONVOY_CUDA(cudaGetLastError());
+  cuda::launch(kernel, unsigned(call.slabs * call.row_blocks), kThreads, std::size_t(bytes), Stream(stream),
+               call.members, call);
 }
 
 template <int filter>

@@ -103,7 +103,9 @@ __device__ __forceinline__ void store_sums(const float* shared, float* to, int c
 
 // forward and backward_data.
 template <typename T, int K, bool sums>
-__global__ void __launch_bounds__(kMostThreads, 2) depthwise_window(const __grid_constant__ Call call) {
+__global__ void __launch_bounds__(kMostThreads, 2)
+    depthwise_window(const __grid_constant__ Call first_call, std::ptrdiff_t member_stride) {
+  const Call call = cuda::of_member(first_call, member_stride);
   extern __shared__ float4 dynamic[];
   constexpr int kTaps = K * K, kNearRows = kRows - 1 + K, kNearColumns = kColumns - 1 + K;
   const auto* const near = static_cast<const T*>(call.near);
@@ -222,8 +224,8 @@ void start_of(const Call& call, bool sums, cudaStream_t stream) {
   const auto kernel = sums ? depthwise_window<T, filter, true> : depthwise_window<T, filter, false>;
   const auto bytes = int(call.shared_bytes());
   CONVOY_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-  kernel<<<unsigned(call.slabs * call.row_blocks), call.threads(), std::size_t(bytes), stream>>>(call);
-  CONVOY_CUDA(cudaGetLastError());
+  cuda::launch(kernel, unsigned(call.slabs * call.row_blocks), call.threads(), std::size_t(bytes),
+               Stream(stream), call.members, call);
 }
 
 template <int filter>

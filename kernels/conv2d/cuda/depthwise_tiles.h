@@ -37,6 +37,12 @@ struct Call {
   const StepControl* control = nullptr;  // for sums
   float* partials = nullptr;             // of sums: [row_blocks][2][C]
 
+  Members members = {};
+
+  template <typename Visit>
+  __host__ __device__ void each_pointer(Visit visit) {
+    visit(near, weights, mask, far_out, bias, control, partials);
+  }
   __host__ __device__ int threads() const { return across * down * images * (kChannels / 2); }
   __host__ __device__ int tiles() const { return blocks_across * blocks_down * batches; }
   __host__ __device__ int taps() const { return filter * filter; }

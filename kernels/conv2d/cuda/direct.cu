@@ -32,7 +32,8 @@ __device__ void put(T* to, float value) {
 
 template <typename T>
 __global__ void forward(const __grid_constant__ Direct d, const T* x, const T* weights, const float* bias,
-                        T* y, std::int64_t elements) {
+                        T* y, std::int64_t elements, std::ptrdiff_t member_stride) {
+  cuda::move_to_member(member_stride, x, weights, bias, y);
   const Geometry& g = d.g;
   const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < elements; i += stride) {
@@ -56,7 +57,8 @@ __global__ void forward(const __grid_constant__ Direct d, const T* x, const T* w
 
 template <typename T>
 __global__ void backward_data(const __grid_constant__ Direct d, const T* dy, const T* weights, T* dx,
-                              std::int64_t elements) {
+                              std::int64_t elements, std::ptrdiff_t member_stride) {
+  cuda::move_to_member(member_stride, dy, weights, dx);
   const Geometry& g = d.g;
   const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < elements; i += stride) {
@@ -82,7 +84,9 @@ __global__ void backward_data(const __grid_constant__ Direct d, const T* dy, con
 // them 32 threads that divide the pixels among them.
 template <typename T>
 __global__ void __launch_bounds__(1024)
-    backward_weights(const __grid_constant__ Direct d, const T* x, const T* dy, float* dweights) {
+    backward_weights(const __grid_constant__ Direct d, const T* x, const T* dy, float* dweights,
+                     std::ptrdiff_t member_stride) {
+  cuda::move_to_member(member_stride, x, dy, dweights);
   __shared__ float shared[32][33];
   const Geometry& g = d.g;
   const int lane = threadIdx.x % 32, slice = threadIdx.x / 32;
@@ -114,15 +118,15 @@ void start(const Task& task, const Buffers& b, Stream stream) {
   const auto* weights = static_cast<const T*>(b.weights);
   const std::int64_t in = g.x_pixels() * g.c, out = g.y_pixels() * g.k;
   if (task.direction == Direction::forward)
-    cuda::launch(forward<T>, cuda::grid_for(out), cuda::kThreads, stream, d, images, weights, b.bias,
-                 static_cast<T*>(b.out), out);
+    cuda::launch(forward<T>, cuda::grid_for(out), cuda::kThreads, stream, b.members, d, images, weights,
+                 b.bias, static_cast<T*>(b.out), out);
   else if (task.direction == Direction::backward_data)
-    cuda::launch(backward_data<T>, cuda::grid_for(in), cuda::kThreads, stream, d, images, weights,
+    cuda::launch(backward_data<T>, cuda::grid_for(in), cuda::kThreads, stream, b.members, d, images, weights,
                  static_cast<T*>(b.out), in);
   else
     cuda::launch(backward_weights<T>,
                  dim3(unsigned(cuda::ceil_div(g.k, 32)), unsigned(g.taps() * (g.c / g.groups))), 1024, stream,
-                 d, images, static_cast<const T*>(b.dy), static_cast<float*>(b.out));
+                 b.members, d, images, static_cast<const T*>(b.dy), static_cast<float*>(b.out));
 }
 
 bool supports_direct(const Task& task) {

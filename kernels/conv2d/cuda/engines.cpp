@@ -84,7 +84,8 @@ Launch bind(const Task& task, const Plan& plan, const Buffers& buffers) {
   auto* const behind = static_cast<std::uint8_t*>(buffers.workspace) + own.workspace_bytes;
   return [=, product = entry_of(plan.engine).bind(task, own, buffers)](Stream stream) {
     product(stream);
-    gemm::bias_gradient(task.type(), buffers.dy, g.y_pixels(), g.k, buffers.dbias, behind, stream);
+    gemm::bias_gradient(task.type(), buffers.dy, g.y_pixels(), g.k, buffers.dbias, behind, stream,
+                        buffers.members);
   };
 }
 

@@ -5,21 +5,22 @@ namespace convoy::kernels::conv {
 namespace {
 
 template <typename T>
-__global__ void transpose(const T* from, T* to, int k, int taps, int c) {
+__global__ void transpose(const T* from, T* to, int k, int taps, int c, int column_tiles,
+                          std::ptrdiff_t member_stride) {
+  cuda::move_to_member(member_stride, from, to);
   __shared__ T tile[32][33];
-  const int c0 = int(blockIdx.x) * 32, k0 = int(blockIdx.y) * 32, x = threadIdx.x % 32, y = threadIdx.x / 32;
-  for (int tap = blockIdx.z; tap < taps; tap += gridDim.z) {
-    for (int i = y; i < 32; i += 8)
-      if (k0 + i < k && c0 + x < c) tile[i][x] = from[(std::int64_t{k0 + i} * taps + tap) * c + c0 + x];
-    __syncthreads();
-    for (int i = y; i < 32; i += 8)
-      if (c0 + i < c && k0 + x < k) to[(std::int64_t{c0 + i} * taps + tap) * k + k0 + x] = tile[x][i];
-    __syncthreads();
-  }
+  const int tap = int(blockIdx.x) / column_tiles, c0 = (int(blockIdx.x) - tap * column_tiles) * 32;
+  const int k0 = int(blockIdx.y) * 32, x = threadIdx.x % 32, y = threadIdx.x / 32;
+  for (int i = y; i < 32; i += 8)
+    if (k0 + i < k && c0 + x < c) tile[i][x] = from[(std::int64_t{k0 + i} * taps + tap) * c + c0 + x];
+  __syncthreads();
+  for (int i = y; i < 32; i += 8)
+    if (c0 + i < c && k0 + x < k) to[(std::int64_t{c0 + i} * taps + tap) * k + k0 + x] = tile[x][i];
 }
 
 __global__ void add_transposed_tiles(const float* pieces, int splits, std::int64_t rows, std::int64_t columns,
-                                     float* sums) {
+                                     float* sums, std::ptrdiff_t member_stride) {
+  cuda::move_to_member(member_stride, pieces, sums);
   __shared__ float tile[32][33];
   const std::int64_t row0 = std::int64_t{blockIdx.x} * 32, column0 = std::int64_t{blockIdx.y} * 32;
   const int x = int(threadIdx.x) % 32, y = int(threadIdx.x) / 32;
@@ -43,18 +44,18 @@ __global__ void add_transposed_tiles(const float* pieces, int splits, std::int64
 }  // namespace
 
 void add_transposed(const float* pieces, int splits, std::int64_t rows, std::int64_t columns, float* sums,
-                    Stream stream) {
+                    Stream stream, Members members) {
   const dim3 grid(unsigned(cuda::ceil_div(rows, 32)), unsigned(cuda::ceil_div(columns, 32)));
-  cuda::launch(add_transposed_tiles, grid, 256, stream, pieces, splits, rows, columns, sums);
+  cuda::launch(add_transposed_tiles, grid, 256, stream, members, pieces, splits, rows, columns, sums);
 }
 
 void transpose_filters(const void* filters, void* to, int k, int taps, int c, std::size_t element_bytes,
-                       Stream stream) {
-  const dim3 grid(unsigned(cuda::ceil_div(c, 32)), unsigned(cuda::ceil_div(k, 32)),
-                  unsigned(std::min(taps, 65535)));
+                       Stream stream, Members members) {
+  const int column_tiles = int(cuda::ceil_div(c, 32));
+  const dim3 grid(unsigned(column_tiles * taps), unsigned(cuda::ceil_div(k, 32)));
   const auto launch = [&]<typename T>(T) {
-    cuda::launch(transpose<T>, grid, 256, stream, static_cast<const T*>(filters), static_cast<T*>(to), k,
-                 taps, c);
+    cuda::launch(transpose<T>, grid, 256, stream, members, static_cast<const T*>(filters),
+                 static_cast<T*>(to), k, taps, c, column_tiles);
   };
   element_bytes == 2 ? launch(std::uint16_t{}) : launch(std::uint32_t{});
 }

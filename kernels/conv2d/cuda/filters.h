@@ -9,10 +9,10 @@ namespace convoy::kernels::conv {
 
 // Transposes [K][taps][C] to [C][taps][K], for elements of 2 or 4 bytes.
 void transpose_filters(const void* filters, void* to, int k, int taps, int c, std::size_t element_bytes,
-                       Stream stream);
+                       Stream stream, Members members);
 
 // sums[c][r] = the sum over splits of [splits][rows][columns], in their order.
 void add_transposed(const float* pieces, int splits, std::int64_t rows, std::int64_t columns, float* sums,
-                    Stream stream);
+                    Stream stream, Members members);
 
 }  // namespace convoy::kernels::conv

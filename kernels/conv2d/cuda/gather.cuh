@@ -203,6 +203,11 @@ struct WindowOperand {
   const T* data;
   std::int64_t extent;  // positions, or taps times channels
   Window window;
+
+  template <typename Visit>
+  __device__ void each_pointer(Visit visit) {
+    visit(data);
+  }
 };
 
 // The operand for register_tiles, whose shared memory always has m or n contiguous.
@@ -306,6 +311,11 @@ struct WindowPlanes {
   std::int64_t extent;
   bool vectors;  // whether 16-byte copies are possible
   Window window;
+
+  template <typename Visit>
+  __device__ void each_pointer(Visit visit) {
+    visit(data);
+  }
 };
 
 }  // namespace convoy::kernels::conv

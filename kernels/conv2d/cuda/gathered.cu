@@ -165,26 +165,29 @@ Launch bind_gathered(const Task& task, const Plan& plan, const Buffers& b) {
                                                      : g.c,
                           .dy_pitch = g.k,
                           .vectors = vector_channels(inner.task),
-                          .epilogue = epilogue};
+                          .epilogue = epilogue,
+                          .members = b.members};
   const auto start = task.math == Math::fp32 ? start_gathered_registers : start_gathered_mma;
   return [=](Stream stream) {
     const std::size_t element = bytes_of(task.type());
-    if (packing && !weights) pack_filters(g, packed, b.weights, workspace.filters, element, stream);
+    if (packing && !weights)
+      pack_filters(g, packed, b.weights, workspace.filters, element, stream, b.members);
     if (back && !packing)
-      transpose_filters(b.weights, workspace.filters, g.k, g.taps(), g.c, element, stream);
-    if (inner.folds) fold_images(task, inner.fold, b.images, workspace.images, stream);
-    if (inner.folds && !weights) fold_filters(task, inner.fold, b.weights, workspace.filters, stream);
+      transpose_filters(b.weights, workspace.filters, g.k, g.taps(), g.c, element, stream, b.members);
+    if (inner.folds) fold_images(task, inner.fold, b.images, workspace.images, stream, b.members);
+    if (inner.folds && !weights)
+      fold_filters(task, inner.fold, b.weights, workspace.filters, stream, b.members);
     for (int i = 0; i < packed.packing.count; ++i) {
       GatheredCall one = of_pack(call, packed.packing, i);
       const gemm::Epilogue last = one.epilogue;
       if (plan.product.splits > 1) one.epilogue.partial = partial;
       start(one, stream.get());
-      gemm::finish_tiles(one.product, one.plan, last, partial, nullptr, {}, stream.get());
+      gemm::finish_tiles(one.product, one.plan, last, partial, nullptr, {.members = b.members}, stream.get());
     }
     if (inner.folds && weights)
-      unfold_gradient(task, inner.fold, workspace.gradient, static_cast<float*>(b.out), stream);
+      unfold_gradient(task, inner.fold, workspace.gradient, static_cast<float*>(b.out), stream, b.members);
     if (packing && weights)
-      unpack_gradient(g, packed, workspace.gradient, static_cast<float*>(b.out), stream);
+      unpack_gradient(g, packed, workspace.gradient, static_cast<float*>(b.out), stream, b.members);
   };
 }
 

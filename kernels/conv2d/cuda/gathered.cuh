@@ -20,6 +20,7 @@ struct GatheredCall {
   int dy_pitch;     // backward_weights: all filters of dy
   bool vectors;     // whether 16-byte copies are possible
   gemm::Epilogue epilogue;
+  Members members;
 };
 void start_gathered_mma(const GatheredCall& call, cudaStream_t stream);
 void start_gathered_registers(const GatheredCall& call, cudaStream_t stream);

@@ -18,11 +18,11 @@ void start(const GatheredCall& call, cudaStream_t stream) {
   if (call.task.direction == Direction::backward_weights)
     gemm::start_mma_sync<Tile>(gemm::MatrixOperand<T, false>{other, call.dy_pitch, p.m},
                                WindowOperand<T, false>{images, p.n, window}, p.k, order, call.epilogue,
-                               stream);
+                               stream, call.members);
   else
     gemm::start_mma_sync<Tile>(WindowOperand<T, true>{images, p.m, window},
                                gemm::MatrixOperand<T, true>{other, p.k, p.n}, p.k, order, call.epilogue,
-                               stream);
+                               stream, call.members);
 }
 
 template <typename T>

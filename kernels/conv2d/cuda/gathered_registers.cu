@@ -13,13 +13,14 @@ void start_gathered_registers(const GatheredCall& call, cudaStream_t stream) {
   const auto* images = static_cast<const float*>(call.images);
   const auto* other = static_cast<const float*>(call.other);
   if (call.task.direction == Direction::backward_weights)
-    gemm::start_register_tiles(
-        call.plan.tile, gemm::PlaneOperand<false>{other, call.dy_pitch, p.m, call.vectors},
-        WindowPlanes<false>{images, p.n, call.vectors, window}, p.k, order, call.epilogue, stream);
+    gemm::start_register_tiles(call.plan.tile,
+                               gemm::PlaneOperand<false>{other, call.dy_pitch, p.m, call.vectors},
+                               WindowPlanes<false>{images, p.n, call.vectors, window}, p.k, order,
+                               call.epilogue, stream, call.members);
   else
     gemm::start_register_tiles(call.plan.tile, WindowPlanes<true>{images, p.m, call.vectors, window},
                                gemm::PlaneOperand<true>{other, p.k, p.n, call.vectors}, p.k, order,
-                               call.epilogue, stream);
+                               call.epilogue, stream, call.members);
 }
 
 }  // namespace convoy::kernels::conv

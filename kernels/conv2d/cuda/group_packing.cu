@@ -6,7 +6,8 @@ namespace {
 
 template <typename T>
 __global__ void pack_elements(const __grid_constant__ Geometry g, const PackedFilters layout,
-                              const T* filters, T* to, int elements) {
+                              const T* filters, T* to, int elements, std::ptrdiff_t member_stride) {
+  cuda::move_to_member(member_stride, filters, to);
   const int c_group = g.c / g.groups, k_group = g.k / g.groups, taps = g.r * g.s;
   for (std::int64_t i = blockIdx.x * blockDim.x + threadIdx.x; i < elements; i += gridDim.x * blockDim.x) {
     const int inner = int(i) % layout.inner, line = int(i) / layout.inner, tap = line % taps,
@@ -21,7 +22,8 @@ __global__ void pack_elements(const __grid_constant__ Geometry g, const PackedFi
 }
 
 __global__ void unpack_elements(const __grid_constant__ Geometry g, const PackedFilters layout,
-                                const float* packed, float* to, int elements) {
+                                const float* packed, float* to, int elements, std::ptrdiff_t member_stride) {
+  cuda::move_to_member(member_stride, packed, to);
   const int c_group = g.c / g.groups, k_group = g.k / g.groups;
   for (std::int64_t i = blockIdx.x * blockDim.x + threadIdx.x; i < elements; i += gridDim.x * blockDim.x) {
     const int c = int(i) % c_group, line = int(i) / c_group, k = line / (g.r * g.s);
@@ -33,20 +35,20 @@ __global__ void unpack_elements(const __grid_constant__ Geometry g, const Packed
 }  // namespace
 
 void pack_filters(const Geometry& g, const PackedFilters& layout, const void* filters, void* to,
-                  std::size_t element_bytes, Stream stream) {
+                  std::size_t element_bytes, Stream stream, Members members) {
   const std::int64_t elements = layout.elements(g);
   const auto start = [&]<typename T>(T) {
-    cuda::launch(pack_elements<T>, cuda::resident_grid(elements), cuda::kThreads, stream, g, layout,
+    cuda::launch(pack_elements<T>, cuda::resident_grid(elements), cuda::kThreads, stream, members, g, layout,
                  static_cast<const T*>(filters), static_cast<T*>(to), int(elements));
   };
   element_bytes == 2 ? start(std::uint16_t{}) : start(std::uint32_t{});
 }
 
 void unpack_gradient(const Geometry& g, const PackedFilters& layout, const float* packed, float* to,
-                     Stream stream) {
+                     Stream stream, Members members) {
   const std::int64_t elements = std::int64_t{g.k} * g.taps() * (g.c / g.groups);
-  cuda::launch(unpack_elements, cuda::resident_grid(elements), cuda::kThreads, stream, g, layout, packed, to,
-               int(elements));
+  cuda::launch(unpack_elements, cuda::resident_grid(elements), cuda::kThreads, stream, members, g, layout,
+               packed, to, int(elements));
 }
 
 }  // namespace convoy::kernels::conv

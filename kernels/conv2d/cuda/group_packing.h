@@ -42,10 +42,10 @@ struct PackedFilters {
 };
 
 void pack_filters(const Geometry& g, const PackedFilters& layout, const void* filters, void* to,
-                  std::size_t element_bytes, Stream stream);
+                  std::size_t element_bytes, Stream stream, Members members);
 // Extracts the filters' gradient from that of packed filters, [K][taps][inner], which is not
 // transposed.
 void unpack_gradient(const Geometry& g, const PackedFilters& layout, const float* packed, float* to,
-                     Stream stream);
+                     Stream stream, Members members);
 
 }  // namespace convoy::kernels::conv

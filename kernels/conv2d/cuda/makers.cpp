@@ -51,9 +51,11 @@ template <typename Fill>
 Kernel kernel_of(const Task& task, const conv::Plan& plan, Fill fill) {
   Kernel kernel;
   kernel.workspace_bytes = plan.workspace_bytes;
+  kernel.takes_members = true;
   kernel.bind = [=](const Operands& operands) {
     conv::Buffers buffers;
     buffers.workspace = operands.workspace;
+    buffers.members = operands.members;
     fill(buffers, operands);
     return conv::bind(task, plan, buffers);
   };
@@ -62,12 +64,13 @@ Kernel kernel_of(const Task& task, const conv::Plan& plan, Fill fill) {
 
 Kernel with_statistics(const Kernel& convolution, const KernelRequest& request) {
   KernelRequest pass{{request.outputs[0]}, {request.outputs[1]}};
-  return followed_by(convolution, batch_norm_statistics(BatchNormProblem{}, pass),
-                     [](const Kernel& statistics, const Operands& operands) {
-                       void* const in[] = {operands.outputs[0]};
-                       void* const out[] = {operands.outputs[1]};
-                       return statistics.bind({in, out, operands.workspace, operands.control});
-                     });
+  return followed_by(
+      convolution, batch_norm_statistics(BatchNormProblem{}, pass),
+      [](const Kernel& statistics, const Operands& operands) {
+        void* const in[] = {operands.outputs[0]};
+        void* const out[] = {operands.outputs[1]};
+        return statistics.bind({in, out, operands.workspace, operands.control, operands.members});
+      });
 }
 
 Kernel with_relu_gradient(const Kernel& convolution, const KernelRequest& request) {
@@ -76,7 +79,7 @@ Kernel with_relu_gradient(const Kernel& convolution, const KernelRequest& reques
                      [](const Kernel& relu, const Operands& operands) {
                        void* const in[] = {operands.inputs[2], operands.outputs[0]};
                        void* const out[] = {operands.outputs[0]};
-                       return relu.bind({in, out, operands.workspace});
+                       return relu.bind({in, out, operands.workspace, nullptr, operands.members});
                      });
 }
 

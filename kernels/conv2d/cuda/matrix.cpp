@@ -34,6 +34,7 @@ Launch bind_matrix(const Task& task, const Plan& plan, const Buffers& b) {
   buffers.c = b.out;
   buffers.bias = b.bias;
   buffers.workspace = b.workspace;
+  buffers.members = b.members;
   return gemm::bind(task.product(), plan.product, buffers);
 }
 

@@ -2,7 +2,7 @@
 // few channels.
 #include "kernels/batch_norm/cuda.cuh"
 #include "kernels/conv2d/cuda/norm_sums.h"
-#include "kernels/device/cuda_error.h"
+#include "kernels/device/cuda_members.cuh"
 #include "kernels/gemm/rungs.h"
 
 namespace convoy::kernels::conv {
@@ -14,7 +14,8 @@ constexpr int kChannels = 16, kSlices = 64;
 // Adds in the same order in every run.
 __global__ void __launch_bounds__(kChannels* kSlices)
     finish(const float* slots, int count, int channels, int pixels, const __grid_constant__ InputNorm norm,
-           const StepControl* control) {
+           const StepControl* control, std::ptrdiff_t member_stride) {
+  cuda::move_to_member(member_stride, slots, control);
   __shared__ double shared[2][kSlices][kChannels + 1];
   const int channel = int(blockIdx.x) * kChannels + int(threadIdx.x);
   constexpr int kRounds = (gemm::kSumSlots + kSlices - 1) / kSlices;
@@ -41,23 +42,24 @@ __global__ void __launch_bounds__(kChannels* kSlices)
   __syncthreads();
   if (threadIdx.y > 0 || channel >= channels) return;
   const double inverse = cuda::inverse_of(cuda::count_of(control, norm.synchronised, pixels));
-  const cuda::Moments moments = cuda::moments_of(norm.sums, channels, channel, inverse, norm.epsilon);
+  const cuda::Moments moments =
+      cuda::moments_of(cuda::of_member(norm.sums, member_stride), channels, channel, inverse, norm.epsilon);
   g = shared[0][0][threadIdx.x];
   const double g_xhat = (shared[1][0][threadIdx.x] - moments.mean * g) * moments.invstd;
-  norm.dsums[channel] = g;
-  norm.dsums[channels + channel] = g_xhat;
-  norm.dbeta[channel] = float(g);
-  norm.dgamma[channel] = float(g_xhat);
+  double* const dsums = cuda::of_member(norm.dsums, member_stride);
+  dsums[channel] = g;
+  dsums[channels + channel] = g_xhat;
+  cuda::of_member(norm.dbeta, member_stride)[channel] = float(g);
+  cuda::of_member(norm.dgamma, member_stride)[channel] = float(g_xhat);
 }
 
 }  // namespace
 
 void finish_norm_sums(const float* slots, int count, int channels, int pixels, const InputNorm& norm,
-                      const StepControl* control, cudaStream_t stream) {
+                      const StepControl* control, cudaStream_t stream, Members members) {
   const int blocks = (channels + kChannels - 1) / kChannels;
-  finish<<<unsigned(blocks), dim3(kChannels, kSlices), 0, stream>>>(slots, count, channels, pixels, norm,
-                                                                    control);
-  CONVOY_CUDA(cudaGetLastError());
+  cuda::launch(finish, unsigned(blocks), dim3(kChannels, kSlices), Stream(stream), members, slots, count,
+               channels, pixels, norm, control);
 }
 
 }  // namespace convoy::kernels::conv

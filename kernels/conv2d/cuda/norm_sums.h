@@ -10,6 +10,6 @@ namespace convoy::kernels::conv {
 // Adds `count` slots (at most gemm::kSumSlots) of [2][channels]: sums of g, and of g times the
 // norm's input. `pixels`: pixels of one image.
 void finish_norm_sums(const float* slots, int count, int channels, int pixels, const InputNorm& norm,
-                      const StepControl* control, cudaStream_t stream);
+                      const StepControl* control, cudaStream_t stream, Members members);
 
 }  // namespace convoy::kernels::conv

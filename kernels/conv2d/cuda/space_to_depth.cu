@@ -89,7 +89,9 @@ FoldOffsets offsets_of(const Geometry& g, const FoldTable& table, const FoldGrid
 template <typename T>
 __global__ void fold_pixels(const __grid_constant__ Geometry g, const __grid_constant__ SpaceToDepth fold,
                             const __grid_constant__ FoldOffsets offsets,
-                            const __grid_constant__ FoldGrid grid, const T* x, T* to) {
+                            const __grid_constant__ FoldGrid grid, const T* x, T* to,
+                            std::ptrdiff_t member_stride) {
+  cuda::move_to_member(member_stride, x, to);
   constexpr int V = cuda::kPackWidth<T>;
   extern __shared__ __align__(16) unsigned char shared[];
   T* const rows = reinterpret_cast<T*>(shared);
@@ -142,7 +144,9 @@ __device__ std::int64_t unfolded(const Geometry& g, const SpaceToDepth& fold, co
 
 template <typename T>
 __global__ void fold_taps(const __grid_constant__ Geometry g, const __grid_constant__ SpaceToDepth fold,
-                          const __grid_constant__ FoldTable table, const T* filters, T* to, int elements) {
+                          const __grid_constant__ FoldTable table, const T* filters, T* to, int elements,
+                          std::ptrdiff_t member_stride) {
+  cuda::move_to_member(member_stride, filters, to);
   for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < elements; i += gridDim.x * blockDim.x) {
     const std::int64_t from = unfolded(g, fold, table, i);
     to[i] = from < 0 ? T(0.0f) : filters[from];
@@ -151,7 +155,8 @@ __global__ void fold_taps(const __grid_constant__ Geometry g, const __grid_const
 
 __global__ void unfold_taps(const __grid_constant__ Geometry g, const __grid_constant__ SpaceToDepth fold,
                             const __grid_constant__ FoldTable table, const float* folded, float* to,
-                            int elements) {
+                            int elements, std::ptrdiff_t member_stride) {
+  cuda::move_to_member(member_stride, folded, to);
   for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < elements; i += gridDim.x * blockDim.x) {
     const std::int64_t at = unfolded(g, fold, table, i);
     if (at >= 0) to[at] = folded[i];
@@ -202,35 +207,36 @@ SpaceToDepth space_to_depth_of(const Task& task, int depth) {
   return cost(task, whole, depth) < cost(task, by_stride, depth) ? whole : by_stride;
 }
 
-void fold_images(const Task& task, const SpaceToDepth& fold, const void* images, void* to, Stream stream) {
+void fold_images(const Task& task, const SpaceToDepth& fold, const void* images, void* to, Stream stream,
+                 Members members) {
   const auto start = [&]<typename T>(T) {
     const Geometry& g = task.geometry;
     const FoldGrid grid = fold_grid<T>(g, fold);
     const auto blocks =
         std::max<std::int64_t>(ceil_div(std::int64_t{g.n} * fold.height, grid.lines) * grid.segments, 1);
-    fold_pixels<T><<<unsigned(blocks), grid.threads, grid.elements(fold) * sizeof(T), stream.get()>>>(
-        g, fold, offsets_of(g, table_of(g, fold), grid), grid, static_cast<const T*>(images),
-        static_cast<T*>(to));
-    CONVOY_CUDA(cudaGetLastError());
+    cuda::launch(fold_pixels<T>, unsigned(blocks), grid.threads, grid.elements(fold) * sizeof(T), stream,
+                 members, g, fold, offsets_of(g, table_of(g, fold), grid), grid,
+                 static_cast<const T*>(images), static_cast<T*>(to));
   };
   task.type() == DType::bf16 ? start(cuda::bf16{}) : start(float{});
 }
 
-void fold_filters(const Task& task, const SpaceToDepth& fold, const void* filters, void* to, Stream stream) {
+void fold_filters(const Task& task, const SpaceToDepth& fold, const void* filters, void* to, Stream stream,
+                  Members members) {
   const auto start = [&]<typename T>(T) {
     const int elements = int(fold.filter_elements(task.geometry));
-    cuda::launch(fold_taps<T>, cuda::resident_grid(elements), cuda::kThreads, stream, task.geometry, fold,
-                 table_of(task.geometry, fold), static_cast<const T*>(filters), static_cast<T*>(to),
+    cuda::launch(fold_taps<T>, cuda::resident_grid(elements), cuda::kThreads, stream, members, task.geometry,
+                 fold, table_of(task.geometry, fold), static_cast<const T*>(filters), static_cast<T*>(to),
                  elements);
   };
   task.type() == DType::bf16 ? start(cuda::bf16{}) : start(float{});
 }
 
 void unfold_gradient(const Task& task, const SpaceToDepth& fold, const float* folded, float* to,
-                     Stream stream) {
+                     Stream stream, Members members) {
   const int elements = int(fold.filter_elements(task.geometry));
-  cuda::launch(unfold_taps, cuda::resident_grid(elements), cuda::kThreads, stream, task.geometry, fold,
-               table_of(task.geometry, fold), folded, to, elements);
+  cuda::launch(unfold_taps, cuda::resident_grid(elements), cuda::kThreads, stream, members, task.geometry,
+               fold, table_of(task.geometry, fold), folded, to, elements);
 }
 
 }  // namespace convoy::kernels::conv

@@ -30,10 +30,12 @@ bool suits_space_to_depth(const Task& task);
 // Returns how the task is folded. `depth`: elements of a block of channels.
 SpaceToDepth space_to_depth_of(const Task& task, int depth);
 
-void fold_images(const Task& task, const SpaceToDepth& fold, const void* images, void* to, Stream stream);
-void fold_filters(const Task& task, const SpaceToDepth& fold, const void* filters, void* to, Stream stream);
+void fold_images(const Task& task, const SpaceToDepth& fold, const void* images, void* to, Stream stream,
+                 Members members);
+void fold_filters(const Task& task, const SpaceToDepth& fold, const void* filters, void* to, Stream stream,
+                  Members members);
 // Computes the f32 gradient of the filters from that of the folded filters.
 void unfold_gradient(const Task& task, const SpaceToDepth& fold, const float* folded, float* to,
-                     Stream stream);
+                     Stream stream, Members members);
 
 }  // namespace convoy::kernels::conv

@@ -33,10 +33,11 @@ WindowLoad window_load(const View& view, int channels, int depth) {
   return load;
 }
 
-CUtensorMap images_map(const Task& task, const View& view, const void* images, int pixels, int depth) {
+MemberMap images_map(const MapMaker& maps, const Task& task, const View& view, const void* images, int pixels,
+                     int depth) {
   if (is_matrix(task, view))
-    return tiled_map(view.map.type, images, {view.map.c, view.rows()}, {view.map.c},
-                     {unsigned(depth), unsigned(pixels)});
+    return maps.tiled(view.map.type, images, {view.map.c, view.rows()}, {view.map.c},
+                      {unsigned(depth), unsigned(pixels)});
   Im2colMap map = view.map;
   map.data = images;
   if (map.pitch_w == 0) map.pitch_w = map.c;
@@ -44,22 +45,22 @@ CUtensorMap images_map(const Task& task, const View& view, const void* images, i
   map.pitch_n = map.pitch_h * map.h;
   map.pixels = pixels;
   map.channels = depth;
-  return map.encode();
+  return maps.im2col(map);
 }
 
 // Maps a tensor's pixels at the positions of the windows. A TMA box has pixels by channels.
-CUtensorMap pixels_map(const gemm::Sm90Tile& tile, const View& view, const void* data, std::int64_t channels,
-                       int box_pixels, int box_channels) {
+MemberMap pixels_map(const MapMaker& maps, const gemm::Sm90Tile& tile, const View& view, const void* data,
+                     std::int64_t channels, int box_pixels, int box_channels) {
   if (tile.taps == 1)
-    return tiled_map(view.map.type, data, {channels, view.rows()}, {channels},
-                     {unsigned(box_channels), unsigned(box_pixels)});
+    return maps.tiled(view.map.type, data, {channels, view.rows()}, {channels},
+                      {unsigned(box_channels), unsigned(box_pixels)});
   Im2colMap map = view.map;  // the map of the windows, without padding
   map.data = data;
   map.h = map.down, map.w = map.across - 1, map.c = channels;
   map.pitch_w = channels, map.pitch_h = map.w * channels, map.pitch_n = map.h * map.pitch_h;
   map.first[0] = map.first[1] = 0;
   map.pixels = box_pixels, map.channels = box_channels;
-  return map.encode();
+  return maps.im2col(map);
 }
 
 PackSteps pack_steps(const Task& task, int tile) {
@@ -81,14 +82,14 @@ PackSteps pack_steps(const Task& task, int tile) {
 }
 
 // Maps filters [outer][taps][inner].
-CUtensorMap filters_map(DType type, const void* filters, std::int64_t outer, std::int64_t taps,
-                        std::int64_t inner, unsigned box_inner, unsigned box_outer) {
-  return tiled_map(type, filters, {inner, taps, outer}, {inner, taps * inner}, {box_inner, 1, box_outer});
+MemberMap filters_map(const MapMaker& maps, DType type, const void* filters, std::int64_t outer,
+                      std::int64_t taps, std::int64_t inner, unsigned box_inner, unsigned box_outer) {
+  return maps.tiled(type, filters, {inner, taps, outer}, {inner, taps * inner}, {box_inner, 1, box_outer});
 }
 
 // Collects the arguments of one kernel launch, which computes one view.
 Sm90ConvCall describe(const Task& task, const Plan& plan, const View& whole, const Buffers& b,
-                      const Workspace& workspace) {
+                      const Workspace& workspace, const MapMaker& maps) {
   const gemm::Sm90Tile& tile = tile_at(task, tile_of(plan));
   const View view = seen_by(tile, whole);
   const Geometry& g = task.geometry;
@@ -98,6 +99,7 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& whole, con
   const gemm::Problem product = padded_product(task, whole, tile_of(plan));
   const Result result = result_of(task, whole, tile_of(plan));
   Sm90ConvCall call{};
+  call.members = b.members;
   call.tile = tile_of(plan);
   call.schedule = gemm::sm90_schedule(product, tile, splits);
   call.blocks = std::min(call.schedule.work_items(), gemm::device_facts().multiprocessors);
@@ -105,15 +107,15 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& whole, con
   call.packing = pack_steps(task, tile_of(plan));
   call.filter_taps = view.filter_taps;
   call.window.matrix = is_matrix(task, view);
-  call.images = images_map(task, view, folds ? workspace.images : b.images,
+  call.images = images_map(maps, task, view, folds ? workspace.images : b.images,
                            (weights ? depth : tile.rows) + tile.taps - 1, depth);
   call.m = int(product.m);
   call.n = int(product.n);
   const DType type = task.type();
   if (weights) {
-    call.other = pixels_map(tile, view, b.dy, g.k, depth, depth);
+    call.other = pixels_map(maps, tile, view, b.dy, g.k, depth, depth);
     if (gradient_is_transposed(task, call.tile))
-      call.half = pixels_map(tile, view, b.dy, g.k, depth, depth / 2);
+      call.half = pixels_map(maps, tile, view, b.dy, g.k, depth, depth / 2);
     float* const out = splits > 1            ? workspace.partial
                        : folds || rearranged ? workspace.gradient
                                              : static_cast<float*>(b.out);
@@ -124,28 +126,29 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& whole, con
     }
     call.placement.blocks = call.window.blocks;
     if (gradient_is_transposed(task, call.tile)) {
-      call.c = tiled_map(DType::f32, workspace.partial, {g.k, c, taps, splits},
-                         {g.k, c * g.k, taps * c * g.k}, {32, 64, 1, 1});
+      call.c = maps.tiled(DType::f32, workspace.partial, {g.k, c, taps, splits},
+                          {g.k, c * g.k, taps * c * g.k}, {32, 64, 1, 1});
       call.placement.kind = Placement::Kind::transposed_filters;
       return call;
     }
     call.c =
-        tiled_map(DType::f32, out, {c, taps, g.k, splits}, {c, taps * c, g.k * taps * c}, {32, 1, 64, 1});
+        maps.tiled(DType::f32, out, {c, taps, g.k, splits}, {c, taps * c, g.k * taps * c}, {32, 1, 64, 1});
     call.placement.kind = Placement::Kind::filters;
     return call;
   }
   if (folds) {
-    call.other = filters_map(type, workspace.filters, g.k, view.taps[0], view.map.c, depth, tile.columns);
+    call.other =
+        filters_map(maps, type, workspace.filters, g.k, view.taps[0], view.map.c, depth, tile.columns);
   } else {
     const PackedFilters filters = filters_of(task, call.tile);
     const bool n_contiguous = task.direction == Direction::backward_data && !filters.transposed;
-    call.other = filters_map(type, rearranged || filters.transposed ? workspace.filters : b.weights,
+    call.other = filters_map(maps, type, rearranged || filters.transposed ? workspace.filters : b.weights,
                              std::int64_t{filters.packing.count} * filters.rows, g.taps(), filters.inner,
                              n_contiguous ? 64 : depth, n_contiguous ? 64 : tile.columns);
   }
   if (splits > 1) {
-    call.c = tiled_map(DType::f32, workspace.partial, {result.n, result.m, splits},
-                       {result.n, result.n * result.m}, {32, 64, 1});
+    call.c = maps.tiled(DType::f32, workspace.partial, {result.n, result.m, splits},
+                        {result.n, result.n * result.m}, {32, 64, 1});
     return call;
   }
   call.bf16 = type == DType::bf16;
@@ -164,10 +167,10 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& whole, con
   const void* const operands[] = {b.norm.x, b.norm.dy2};
   const auto box = unsigned(128 / bytes_of(type));
   if (!strided(task)) {
-    call.c = tiled_map(type, b.out, {result.n, result.m, 1}, {result.n, result.n * result.m}, {box, 64, 1});
+    call.c = maps.tiled(type, b.out, {result.n, result.m, 1}, {result.n, result.n * result.m}, {box, 64, 1});
     if (norms(task, splits))
       for (int i = 0; i < 2; ++i)
-        call.norm_operands[i] = pixels_map(tile, view, operands[i], result.n, 64, int(box));
+        call.norm_operands[i] = pixels_map(maps, tile, view, operands[i], result.n, 64, int(box));
     return call;
   }
   Im2colMap out;
@@ -179,9 +182,20 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& whole, con
   out.pitch_n = std::int64_t{g.h} * g.w * g.c;
   out.down = view.map.down, out.across = view.map.across;
   out.pixels = 64, out.channels = int(box);
-  call.c = out.encode();
+  call.c = maps.im2col(out);
   call.placement.kind = Placement::Kind::positions;
   return call;
+}
+
+// Clears bytes of each member.
+void clear(void* data, std::size_t bytes, cudaStream_t stream, Members members) {
+  constexpr std::ptrdiff_t kMostPitch = (std::ptrdiff_t{1} << 31) - 1;
+  if (members.count > 1 && members.stride <= kMostPitch)
+    return CONVOY_CUDA(
+        cudaMemset2DAsync(data, std::size_t(members.stride), 0, bytes, std::size_t(members.count), stream));
+  for (int member = 0; member < members.count; ++member)
+    CONVOY_CUDA(
+        cudaMemsetAsync(static_cast<std::uint8_t*>(data) + member * members.stride, 0, bytes, stream));
 }
 
 using Sm90Start = void (*)(const Sm90ConvCall&, cudaStream_t);
@@ -205,6 +219,7 @@ Launch bind_windows(const Task& task, const Plan& plan, const Buffers& b) {
   const PackedFilters filters = filters_of(task, tile_of(plan));
   const SpaceToDepth fold = folds ? space_to_depth_of(task, depth_of(task)) : SpaceToDepth{};
   const std::vector<View> views = views_of(task, plan.engine);
+  const MapMaker maps(b.members);
   auto calls = std::make_shared<std::vector<Sm90ConvCall>>();
   bool gaps = false;
   for (const View& view : views) {
@@ -212,7 +227,7 @@ Launch bind_windows(const Task& task, const Plan& plan, const Buffers& b) {
     if (empty(view))
       gaps = true;
     else
-      calls->push_back(describe(task, plan, view, b, workspace));
+      calls->push_back(describe(task, plan, view, b, workspace, maps));
   }
   const Result result = result_of(task, views.front(), tile_of(plan));
   gemm::Epilogue epilogue;  // applied to the sum over the splits of k
@@ -227,27 +242,32 @@ Launch bind_windows(const Task& task, const Plan& plan, const Buffers& b) {
   const int slots = in_norm || sums(task, plan.product.splits) ? 2 * calls->front().blocks : 0;
   const std::size_t dx_bytes = gaps ? std::size_t(g.x_pixels()) * g.c * bytes_of(task.type()) : 0;
   return [=, splits = plan.product.splits, transposes_gradient = gradient_is_transposed(task, tile_of(plan)),
-          start = start_of(task, tile_of(plan), plan.product.splits),
+          start = start_of(task, tile_of(plan), plan.product.splits), held = maps.held(),
           calls = std::shared_ptr<const std::vector<Sm90ConvCall>>(calls)](Stream on) {
     const cudaStream_t stream = on.get();
-    if (dx_bytes > 0) CONVOY_CUDA(cudaMemsetAsync(b.out, 0, dx_bytes, stream));
-    if (folds) fold_images(task, fold, b.images, workspace.images, on);
-    if (folds && !weights) fold_filters(task, fold, b.weights, workspace.filters, on);
+    if (dx_bytes > 0) clear(b.out, dx_bytes, stream, b.members);
+    if (folds) fold_images(task, fold, b.images, workspace.images, on, b.members);
+    if (folds && !weights) fold_filters(task, fold, b.weights, workspace.filters, on, b.members);
     if (rearranged && !weights)
-      pack_filters(g, filters, b.weights, workspace.filters, bytes_of(task.type()), on);
-    if (turns) transpose_filters(b.weights, workspace.filters, g.k, g.taps(), g.c, bytes_of(task.type()), on);
+      pack_filters(g, filters, b.weights, workspace.filters, bytes_of(task.type()), on, b.members);
+    if (turns)
+      transpose_filters(b.weights, workspace.filters, g.k, g.taps(), g.c, bytes_of(task.type()), on,
+                        b.members);
     for (const Sm90ConvCall& call : *calls) start(call, stream);
     if (in_norm)
-      finish_norm_sums(workspace.slots, slots, g.c, g.h * g.w, b.norm, b.control, stream);
+      finish_norm_sums(workspace.slots, slots, g.c, g.h * g.w, b.norm, b.control, stream, b.members);
     else if (slots > 0)
-      gemm::sum_slots(workspace.slots, slots, g.k, b.sums, stream);
+      gemm::sum_slots(workspace.slots, slots, g.k, b.sums, stream, b.members);
     if (transposes_gradient)
-      add_transposed(workspace.partial, splits, result.n, g.k, static_cast<float*>(epilogue.c), on);
+      add_transposed(workspace.partial, splits, result.n, g.k, static_cast<float*>(epilogue.c), on,
+                     b.members);
     else if (splits > 1)
-      gemm::sum_partials(epilogue, workspace.partial, splits, result.m, result.n, result.n, stream);
-    if (folds && weights) unfold_gradient(task, fold, workspace.gradient, static_cast<float*>(b.out), on);
+      gemm::sum_partials(epilogue, workspace.partial, splits, result.m, result.n, result.n, stream,
+                         b.members);
+    if (folds && weights)
+      unfold_gradient(task, fold, workspace.gradient, static_cast<float*>(b.out), on, b.members);
     if (rearranged && weights)
-      unpack_gradient(g, filters, workspace.gradient, static_cast<float*>(b.out), on);
+      unpack_gradient(g, filters, workspace.gradient, static_cast<float*>(b.out), on, b.members);
   };
 }
 

@@ -14,6 +14,10 @@ struct GradientResult {
   struct Partial {
     const GradientResult& of;
     float* data;
+    template <typename Visit>
+    __device__ void each_pointer(Visit visit) {
+      visit(data);
+    }
     // Stores neighbours of one tap. C is a multiple of four.
     template <int count>
     __device__ void store(const float (&values)[count], int row, int column) const {
@@ -37,8 +41,8 @@ void sm90_conv_backward_weights_tf32(const Sm90ConvCall& call, cudaStream_t stre
   gemm::with_tile<gemm::kMnMajorTiles>(call.tile, [&]<int tile>(std::integral_constant<int, tile>) {
     using Config = gemm::MnMajorConfig<tile>;
     const GradientResult result{call.gradient, call.m, call.taps, call.channels, call.window.blocks};
-    gemm::start_mn_major<Config, GradientLoader<Config, Config::x_is_n>>(loader_parameters(call), result,
-                                                                         call.schedule, call.blocks, stream);
+    gemm::start_mn_major<Config, GradientLoader<Config, Config::x_is_n>>(
+        loader_parameters(call), result, call.schedule, call.blocks, call.members, stream);
   });
 }
 

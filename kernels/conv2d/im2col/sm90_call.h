@@ -3,6 +3,7 @@
 // of a filter from NHWC tensors by TMA. Plain C++ except for __device__ marks.
 #pragma once
 
+#include "kernels/device/cuda_tensor_map.h"
 #include "kernels/device/divider.h"
 #include "kernels/device/kernel.h"
 #include "kernels/gemm/wgmma/sm90_launch.h"
@@ -86,14 +87,13 @@ struct Placement {
   cuda::Divider blocks;                  // by the blocks of channels; for (transposed_)filters
   const StepControl* control = nullptr;  // column sums run over the valid samples
   int sample_rows = 0;
-  __device__ int sum_rows(int m) const { return min(m, control->valid * sample_rows); }
 };
 
 struct Sm90ConvCall {
   int tile, blocks;
   gemm::Schedule schedule;
-  CUtensorMap images, other, c;  // other: filters, or dy in backward_weights
-  CUtensorMap half;              // transposed_filters: dy in boxes of half as many filters
+  MemberMap images, other, c;  // other: filters, or dy in backward_weights
+  MemberMap half;              // transposed_filters: dy in boxes of half as many filters
   WindowLoad window;
   FilterTaps filter_taps;
   PackSteps packing;
@@ -104,10 +104,11 @@ struct Sm90ConvCall {
   std::uint8_t* plain;
   const std::uint8_t* mask;  // of C's type or, with norm_operands, one bit for each element
   float* sum_slots;
-  CUtensorMap norm_operands[2];  // for input_norm, as in NormStore::Parameters
+  MemberMap norm_operands[2];  // for input_norm, as in NormStore::Parameters
   // backward_weights in tf32 writes this in place of c: [splits][m filters][taps][channels].
   float* gradient;
   int taps, channels;  // the extents of gradient
+  Members members;
 };
 
 // Returns whether a tile of kSm90Tiles has a kernel. `weights`: the direction is backward_weights,

@@ -2,11 +2,20 @@
 #pragma once
 
 #include "kernels/conv2d/im2col/sm90_call.h"
+#include "kernels/device/cuda_members.cuh"
 #include "kernels/gemm/wgmma/sm90_launch.cuh"
 
 namespace convoy::kernels::conv {
 
+// Returns how many rows count in the column sums.
+__device__ inline int valid_rows(const Placement& placement, int m, std::ptrdiff_t member_stride) {
+  return min(m, cuda::of_member(placement.control, member_stride)->valid * placement.sample_rows);
+}
+
 struct Sm90Placement : Placement {
+  __device__ int sum_rows(int m, std::ptrdiff_t member_stride) const {
+    return valid_rows(*this, m, member_stride);
+  }
   __device__ void store(const CUtensorMap* c, const void* from, int column, int row, int split) const {
     if (kind == Placement::Kind::matrix) {
       sm90::store_3d(c, from, column, row, split);
@@ -29,6 +38,9 @@ struct Sm90Placement : Placement {
 // Used if taps share pixels: a gap row, which belongs to no output, follows each row of pixels.
 // TMA reads gaps as zeros but must not write through a map with gaps (illegal instruction).
 struct GapPlacement : Placement {
+  __device__ int sum_rows(int m, std::ptrdiff_t member_stride) const {
+    return valid_rows(*this, m, member_stride);
+  }
   // Loads a box of 64 rows.
   __device__ void load(const CUtensorMap* map, void* to, std::uint64_t* full, int column, int row) const {
     const Position at = position_of(row, positions, across);
@@ -48,13 +60,13 @@ template <class Config>
 using PlacementOf = std::conditional_t<(Config::k_taps > 1), GapPlacement, Sm90Placement>;
 
 struct LoaderParameters {
-  CUtensorMap images, other, half;
+  MemberMap images, other, half;
   WindowLoad window;
   FilterTaps filter_taps;
   PackSteps packing;
   __device__ void prefetch() const {
-    sm90::prefetch_tensor_map(&images);
-    sm90::prefetch_tensor_map(&other);
+    sm90::prefetch_tensor_map(sm90::map_of(images));
+    sm90::prefetch_tensor_map(sm90::map_of(other));
   }
 };
 
@@ -85,9 +97,9 @@ class WindowLoader {
   // and the next.
   __device__ void load_a(std::uint8_t* a, std::uint64_t* full) const {
     if (p_.window.matrix)
-      sm90::load_2d(&p_.images, a, full, first_channel_ + channel(), at_.w);
+      sm90::load_2d(sm90::map_of(p_.images), a, full, first_channel_ + channel(), at_.w);
     else
-      sm90::load_im2col(&p_.images, a, full, first_channel_ + channel(), at_.w, at_.h, at_.n,
+      sm90::load_im2col(sm90::map_of(p_.images), a, full, first_channel_ + channel(), at_.w, at_.h, at_.n,
                         std::uint16_t(block_.s * p_.window.reach[1]),
                         std::uint16_t(block_.r * p_.window.reach[0]));
   }
@@ -95,9 +107,10 @@ class WindowLoader {
     const int tap = p_.filter_taps.at(block_.r, block_.s + s);
     if constexpr (Config::b_mn_major) {
       for (int i = 0; i < Config::columns / 64; ++i)
-        sm90::load_3d(&p_.other, b + i * 8192, full, column_ + i * 64, tap, filter_row_ + channel());
+        sm90::load_3d(sm90::map_of(p_.other), b + i * 8192, full, column_ + i * 64, tap,
+                      filter_row_ + channel());
     } else {
-      sm90::load_3d(&p_.other, b, full, channel(), tap, column_);
+      sm90::load_3d(sm90::map_of(p_.other), b, full, channel(), tap, column_);
     }
   }
   __device__ void advance() { p_.window.advance(block_); }
@@ -126,7 +139,7 @@ struct WindowBox {
   }
   __device__ void load(const LoaderParameters& p, std::uint8_t* to, std::uint64_t* full,
                        const WindowLoad::Pixel& at) const {
-    sm90::load_im2col(&p.images, to, full, channel, at.w, at.h, first_image + at.n, right, down);
+    sm90::load_im2col(sm90::map_of(p.images), to, full, channel, at.w, at.h, first_image + at.n, right, down);
   }
 };
 
@@ -139,7 +152,7 @@ class GradientLoader {
   using Parameters = LoaderParameters;
   __device__ static void prefetch(const Parameters& parameters) {
     parameters.prefetch();
-    if constexpr (kEndsInHalfBox) sm90::prefetch_tensor_map(&parameters.half);
+    if constexpr (kEndsInHalfBox) sm90::prefetch_tensor_map(sm90::map_of(parameters.half));
   }
   __device__ GradientLoader(const Parameters& parameters, int a_tile, int b_tile, int k_begin,
                             std::uint32_t = 0)
@@ -149,8 +162,8 @@ class GradientLoader {
     std::uint8_t *const filters = filters_in_columns ? b : a, *const windows = filters_in_columns ? a : b;
 #pragma unroll
     for (int i = 0; i < kFilters; ++i)
-      sm90::load_2d((i + 1) * kWidth <= kTileFilters ? &p_.other : &p_.half, filters + i * kBoxBytes, full,
-                    filter_ + i * kWidth, position_);
+      sm90::load_2d(sm90::map_of((i + 1) * kWidth <= kTileFilters ? p_.other : p_.half),
+                    filters + i * kBoxBytes, full, filter_ + i * kWidth, position_);
 #pragma unroll
     for (int i = 0; i < kWindows; ++i) boxes_[i].load(p_, windows + i * kBoxBytes, full, at_);
     position_ += Config::depth;
@@ -200,9 +213,9 @@ class RowGradientLoader {
   __device__ void load(std::uint8_t* a, std::uint8_t* b, std::uint64_t* full) {
 #pragma unroll
     for (int i = 0; i < Config::rows / 64; ++i)
-      sm90::load_im2col(&p_.other, a + i * 8192, full, filter_ + i * 64, at_.w - p_.window.first[1],
-                        at_.h - p_.window.first[0], at_.n, 0, 0);
-    sm90::load_im2col(&p_.images, b, full, 0, at_.w, at_.h, at_.n, 0, down_);
+      sm90::load_im2col(sm90::map_of(p_.other), a + i * 8192, full, filter_ + i * 64,
+                        at_.w - p_.window.first[1], at_.h - p_.window.first[0], at_.n, 0, 0);
+    sm90::load_im2col(sm90::map_of(p_.images), b, full, 0, at_.w, at_.h, at_.n, 0, down_);
     position_ += Config::depth;
     at_ = p_.window.pixel(position_);
   }
@@ -242,8 +255,9 @@ void start_conv(const Sm90ConvCall& call, cudaStream_t stream) {
            call.plain,
            call.mask,
            call.sum_slots,
-           {call.placement}},
-          call.schedule, call.blocks, stream);
+           {call.placement},
+           call.members.stride},
+          call.schedule, call.blocks, call.members.count, stream);
     } else {
       throw std::logic_error("no kernel of this tile");
     }

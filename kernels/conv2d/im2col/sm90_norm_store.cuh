@@ -11,6 +11,9 @@ namespace convoy::kernels::conv {
 
 // The destination of the result if its rows have no gaps.
 struct NormPlacement : conv::Placement {
+  __device__ int sum_rows(int m, std::ptrdiff_t member_stride) const {
+    return valid_rows(*this, m, member_stride);
+  }
   __device__ void load(const CUtensorMap* map, void* to, std::uint64_t* full, int column, int row) const {
     sm90::load_2d(map, to, full, column, row);
   }
@@ -23,14 +26,15 @@ class NormStore {
   using Ring = gemm::Ring<Config>;
   using Placement = std::conditional_t<(Config::k_taps > 1), GapPlacement, NormPlacement>;
   struct Parameters {
-    CUtensorMap g;            // [m][n], bf16 or, in tf32, f32, like the operands
-    std::uint8_t* plain;      // the memory of g, for threads that copy
-    CUtensorMap operands[2];  // the norm's input, and the other gradient
+    MemberMap g;            // [m][n], bf16 or, in tf32, f32, like the operands
+    std::uint8_t* plain;    // the memory of g, for threads that copy
+    MemberMap operands[2];  // the norm's input, and the other gradient
     int m, n;
     const std::uint8_t* mask;  // one bit for each element, one byte for each 16 bytes of g
     float* sum_slots;          // [blocks * 2][2][n]
     // The sums run over rows of the first control->valid samples. g is 0 in all others.
     Placement placement;
+    std::ptrdiff_t member_stride;
   };
 
   // TMA boxes of the two operands (64 rows of 128 bytes) fill as few stages as possible. A stage
@@ -46,19 +50,19 @@ class NormStore {
   static_assert(Config::cluster == 1 && Config::stages > (Config::ping_pong ? 2 * kParts : 2));
 
   __device__ static void prefetch(const Parameters& p) {
-    sm90::prefetch_tensor_map(&p.g);
-    for (const CUtensorMap& operand : p.operands) sm90::prefetch_tensor_map(&operand);
+    sm90::prefetch_tensor_map(sm90::map_of(p.g));
+    for (const MemberMap& operand : p.operands) sm90::prefetch_tensor_map(sm90::map_of(operand));
   }
   __device__ static constexpr int operand_stages(const Parameters&) { return 2 * kParts; }
   __device__ static void load_operands(const Parameters& p, Ring& ring, int row, int column) {
     for (int first = 0; first < kChunks; first += kPartChunks)
-      for (const CUtensorMap& operand : p.operands) {
+      for (const MemberMap& operand : p.operands) {
         const int chunks = min(kPartChunks, kChunks - first);
         ring.claim(chunks * kRowBoxes * kBoxBytes);
         for (int chunk = 0; chunk < chunks; ++chunk)
           for (int block = 0; block < kRowBoxes; ++block)
-            p.placement.load(&operand, ring.stage() + (chunk * kRowBoxes + block) * kBoxBytes, ring.arrived(),
-                             column + (first + chunk) * kWidth, row + block * 64);
+            p.placement.load(sm90::map_of(operand), ring.stage() + (chunk * kRowBoxes + block) * kBoxBytes,
+                             ring.arrived(), column + (first + chunk) * kWidth, row + block * 64);
         ring.position.advance();
       }
   }
@@ -72,8 +76,8 @@ class NormStore {
         staging_(staging),
         consumer_(consumer),
         thread_(int(threadIdx.x) % 128),
-        rows_(parameters.placement.sum_rows(parameters.m)),
-        column_sums_(parameters.sum_slots, parameters.n, rows_, consumer) {}
+        rows_(parameters.placement.sum_rows(parameters.m, parameters.member_stride)),
+        column_sums_(moved(parameters.sum_slots), parameters.n, rows_, consumer) {}
 
   // Call this before a tile is multiplied, so that its mask arrives in the meantime.
   __device__ void prefetch_mask(int row, int column) {
@@ -88,7 +92,7 @@ class NormStore {
           r = p_.placement.element_row(r);
           there = there && r >= 0;
         }
-        mask_[chunk][i] = there ? __ldg(p_.mask + std::int64_t{r} * (p_.n / kUnit) + c / kUnit) : 0;
+        mask_[chunk][i] = there ? __ldg(moved(p_.mask) + std::int64_t{r} * (p_.n / kUnit) + c / kUnit) : 0;
       }
   }
 
@@ -127,6 +131,11 @@ class NormStore {
   }
 
  private:
+  // Returns the address in the member's memory.
+  template <typename T>
+  __device__ T* moved(T* pointer) const {
+    return cuda::of_member(pointer, p_.member_stride);
+  }
   __device__ void sync() const { sm90::named_barrier_sync(1 + consumer_, 128); }
 
   __device__ void store_box(const float* sums, int row, int tile_column, int chunk, const unsigned* mask,
@@ -162,7 +171,7 @@ class NormStore {
       // TMA's boxes are 64 columns wide, so threads copy half boxes.
       const bool copied = Placement::has_gaps || (narrow && thread_ % 8 < 4);
       if (copied && row + r < p_.m && row_of_g >= 0 && c < p_.n)
-        *reinterpret_cast<uint4*>(p_.plain + (std::int64_t{row_of_g} * p_.n + c) * 2) = g;
+        *reinterpret_cast<uint4*>(moved(p_.plain) + (std::int64_t{row_of_g} * p_.n + c) * 2) = g;
     }
     if constexpr (!Placement::has_gaps) {
       sm90::async_proxy_fence();
@@ -171,7 +180,7 @@ class NormStore {
     sync();
     if constexpr (!Placement::has_gaps) {
       if (thread_ == 0 && !narrow) {
-        sm90::store_3d(&p_.g, box, column, row, 0);
+        sm90::store_3d(sm90::map_of(p_.g), box, column, row, 0);
         sm90::store_commit();
       }
     }
@@ -220,8 +229,9 @@ void start_conv_norm(const Sm90ConvCall& call, cudaStream_t stream) {
            call.n,
            call.mask,
            call.sum_slots,
-           {call.placement}},
-          call.schedule, call.blocks, stream);
+           {call.placement},
+           call.members.stride},
+          call.schedule, call.blocks, call.members.count, stream);
     } else {
       throw std::logic_error("no kernel of this tile");
     }

@@ -15,7 +15,7 @@ void start(const Problem& p, const Buffers& buffers, const TileOrder& order, con
   using T = typename C::T;
   const MatrixOperand<T, a_k_contiguous> a{static_cast<const T*>(buffers.a), p.lda, p.m};
   const MatrixOperand<T, b_k_contiguous> b{static_cast<const T*>(buffers.b), p.ldb, p.n};
-  start_mma_sync<C>(a, b, p.k, order, epilogue, stream);
+  start_mma_sync<C>(a, b, p.k, order, epilogue, stream, buffers.members);
 }
 
 template <class C>

@@ -7,7 +7,7 @@
 // rows that an instruction reads use different banks.
 #pragma once
 
-#include "kernels/device/cuda_error.h"
+#include "kernels/device/cuda_members.cuh"
 #include "kernels/gemm/epilogue.cuh"
 #include "kernels/gemm/mma_sync/mma_instructions.cuh"
 #include "kernels/gemm/pipeline.cuh"
@@ -100,6 +100,11 @@ struct MatrixOperand {
   const T* data;
   std::int64_t pitch;
   std::int64_t extent;  // m or n
+
+  template <typename Visit>
+  __device__ void each_pointer(Visit visit) {
+    visit(data);
+  }
 };
 
 // Loads A's fragment, 16 rows from `row` by 32 bytes of k from `k`, into the words that mma.sync
@@ -150,8 +155,11 @@ struct MmaTile {
 
 template <class C, class OperandA, class OperandB>
 __global__ __launch_bounds__(C::threads, C::blocks_per_multiprocessor) void mma_sync_kernel(
-    const __grid_constant__ OperandA a, const __grid_constant__ OperandB b, std::int64_t k, TileOrder order,
-    Epilogue whole) {
+    const __grid_constant__ OperandA first_a, const __grid_constant__ OperandB first_b, std::int64_t k,
+    TileOrder order, Epilogue whole, std::ptrdiff_t member_stride) {
+  const OperandA a = cuda::of_member(first_a, member_stride);
+  const OperandB b = cuda::of_member(first_b, member_stride);
+  whole = cuda::of_member(whole, member_stride);
   using T = typename C::T;
   using A = Side<T, OperandA::k_contiguous, C::rows>;
   using B = Side<T, OperandB::k_contiguous, C::columns>;
@@ -221,15 +229,15 @@ __global__ __launch_bounds__(C::threads, C::blocks_per_multiprocessor) void mma_
 // Starts the kernel of a tile shape on two operands.
 template <class C, class OperandA, class OperandB>
 void start_mma_sync(const OperandA& a, const OperandB& b, std::int64_t k, const TileOrder& order,
-                    const Epilogue& epilogue, cudaStream_t stream) {
+                    const Epilogue& epilogue, cudaStream_t stream, Members members) {
   using T = typename C::T;
   constexpr int kBytes = C::stages * int(sizeof(T)) *
                          (Side<T, OperandA::k_contiguous, C::rows>::elements +
                           Side<T, OperandB::k_contiguous, C::columns>::elements);
   auto* kernel = mma_sync_kernel<C, OperandA, OperandB>;
   CONVOY_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
-  kernel<<<unsigned(order.blocks()), C::threads, kBytes, stream>>>(a, b, k, order, epilogue);
-  CONVOY_CUDA(cudaGetLastError());
+  cuda::launch(kernel, unsigned(order.blocks()), C::threads, kBytes, Stream(stream), members, a, b, k, order,
+               epilogue);
 }
 
 inline constexpr int kMmaColumns[] = {128, 64};

@@ -16,7 +16,7 @@ void start(const Problem& p, int tile, const Buffers& buffers, const TileOrder& 
   };
   start_register_tiles(tile, operand(std::bool_constant<a_k_contiguous>{}, buffers.a, p.lda, p.m),
                        operand(std::bool_constant<b_k_contiguous>{}, buffers.b, p.ldb, p.n), p.k, order,
-                       epilogue, stream);
+                       epilogue, stream, buffers.members);
 }
 
 void start_order(const Problem& p, int tile, const Buffers& buffers, const TileOrder& order,

@@ -9,7 +9,7 @@
 #include <tuple>
 #include <utility>
 
-#include "kernels/device/cuda_error.h"
+#include "kernels/device/cuda_members.cuh"
 #include "kernels/gemm/epilogue.cuh"
 #include "kernels/gemm/pipeline.cuh"
 #include "kernels/gemm/rungs.h"
@@ -121,6 +121,11 @@ struct PlaneOperand {
   std::int64_t pitch;
   std::int64_t extent;  // m or n
   bool vectors;         // whether 16-byte copies are possible
+
+  template <typename Visit>
+  __device__ void each_pointer(Visit visit) {
+    visit(data);
+  }
 };
 
 // A thread's operands for one value of k: rows lane_row * 4 + {0..3} and the same 32 rows further,
@@ -153,8 +158,11 @@ __device__ inline void multiply_fragment(float (&sums)[8][columns], const Fragme
 
 template <class T, class OperandA, class OperandB>
 __global__ __launch_bounds__(T::threads, T::blocks_per_multiprocessor) void register_tiles_kernel(
-    const __grid_constant__ OperandA a, const __grid_constant__ OperandB b, std::int64_t k, TileOrder order,
-    Epilogue whole) {
+    const __grid_constant__ OperandA first_a, const __grid_constant__ OperandB first_b, std::int64_t k,
+    TileOrder order, Epilogue whole, std::ptrdiff_t member_stride) {
+  const OperandA a = cuda::of_member(first_a, member_stride);
+  const OperandB b = cuda::of_member(first_b, member_stride);
+  whole = cuda::of_member(whole, member_stride);
   extern __shared__ __align__(16) float shared[];
   float(*stages)[T::stage_floats] = reinterpret_cast<float(*)[T::stage_floats]>(shared);
   constexpr int kStageB = T::depth * T::pitch_a;
@@ -233,12 +241,13 @@ using RegisterTiles =
 // Starts the kernel of tile shape `tile` on two operands.
 template <class OperandA, class OperandB>
 void start_register_tiles(int tile, const OperandA& a, const OperandB& b, std::int64_t k,
-                          const TileOrder& order, const Epilogue& epilogue, cudaStream_t stream) {
+                          const TileOrder& order, const Epilogue& epilogue, cudaStream_t stream,
+                          Members members) {
   const auto start = [&]<class T>(T) {
     auto* kernel = register_tiles_kernel<T, OperandA, OperandB>;
     CONVOY_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, T::shared_bytes));
-    kernel<<<unsigned(order.blocks()), T::threads, T::shared_bytes, stream>>>(a, b, k, order, epilogue);
-    CONVOY_CUDA(cudaGetLastError());
+    cuda::launch(kernel, unsigned(order.blocks()), T::threads, T::shared_bytes, Stream(stream), members, a, b,
+                 k, order, epilogue);
   };
   [&]<std::size_t... i>(std::index_sequence<i...>) {
     ((tile == int(i) ? start(std::tuple_element_t<i, RegisterTiles>{}) : void()), ...);

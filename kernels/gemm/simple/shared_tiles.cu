@@ -1,6 +1,5 @@
 // A block computes 32 x 32 elements of C. Operands pass through 32 x 32 tiles in shared memory, so
 // that each is read from device memory 1/32 as often.
-#include "kernels/device/cuda_error.h"
 #include "kernels/gemm/epilogue.cuh"
 #include "kernels/gemm/rungs.h"
 #include "kernels/gemm/simple/strided.cuh"
@@ -23,7 +22,11 @@ __device__ void load_tile(float (&tile)[kTile][kTile + 1], const Strided<T>& mat
 template <typename T>
 __global__ __launch_bounds__(kTile* kTile) void shared_tiles_kernel(Strided<T> a, Strided<T> b,
                                                                     std::int64_t m, std::int64_t n,
-                                                                    std::int64_t k, Epilogue epilogue) {
+                                                                    std::int64_t k, Epilogue epilogue,
+                                                                    std::ptrdiff_t member_stride) {
+  a = cuda::of_member(a, member_stride);
+  b = cuda::of_member(b, member_stride);
+  epilogue = cuda::of_member(epilogue, member_stride);
   __shared__ float tile_a[kTile][kTile + 1], tile_b[kTile][kTile + 1];
   const std::int64_t row0 = std::int64_t{blockIdx.x} * kTile, column0 = std::int64_t{blockIdx.y} * kTile;
   float sum = 0;
@@ -42,9 +45,8 @@ __global__ __launch_bounds__(kTile* kTile) void shared_tiles_kernel(Strided<T> a
 template <typename T>
 void launch(const Problem& p, const Buffers& buffers, const Epilogue& epilogue, cudaStream_t stream) {
   const dim3 grid(unsigned(ceil_div(p.m, kTile)), unsigned(ceil_div(p.n, kTile)));
-  shared_tiles_kernel<T><<<grid, dim3(kTile, kTile), 0, stream>>>(
-      strided_a<T>(p, buffers), strided_b<T>(p, buffers), p.m, p.n, p.k, epilogue);
-  CONVOY_CUDA(cudaGetLastError());
+  cuda::launch(shared_tiles_kernel<T>, grid, dim3(kTile, kTile), Stream(stream), buffers.members,
+               strided_a<T>(p, buffers), strided_b<T>(p, buffers), p.m, p.n, p.k, epilogue);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <cuda_bf16.h>
 
+#include "kernels/device/cuda_members.cuh"
 #include "kernels/gemm/epilogue.cuh"
 #include "kernels/gemm/rungs.h"
 
@@ -13,6 +14,11 @@ template <typename T>
 struct Strided {
   const T* data;
   std::int64_t row_stride, column_stride;
+
+  template <typename Visit>
+  __device__ void each_pointer(Visit visit) {
+    visit(data);
+  }
   __device__ float operator()(std::int64_t row, std::int64_t column) const {
     return static_cast<float>(data[row * row_stride + column * column_stride]);
   }
@@ -42,8 +48,8 @@ std::vector<Plan> simple_candidates(const Problem& p) {
 inline void finish_sums(const Problem& p, const Epilogue& epilogue, const Buffers& buffers, float* slots,
                         cudaStream_t stream) {
   if (!p.column_sums) return;
-  sum_columns(epilogue, p.m, p.n, slots, stream);
-  sum_slots(slots, kSumSlots, p.n, buffers.column_sums, stream);
+  sum_columns(epilogue, p.m, p.n, slots, stream, buffers.members);
+  sum_slots(slots, kSumSlots, p.n, buffers.column_sums, stream, buffers.members);
 }
 
 using SimpleLaunch = void(const Problem&, const Buffers&, const Epilogue&, cudaStream_t);

@@ -152,15 +152,15 @@ std::vector<Plan> wgmma_candidates(const Problem& problem) {
 
 // Describes a launch, all but its schedule.
 Sm90Call describe(const Problem& problem, const Sm90Tile& tile, int splits, const Buffers& buffers,
-                  const Workspace& workspace) {
+                  const Workspace& workspace, const MapMaker& maps) {
   const DType type = problem.math == Math::bf16 ? DType::bf16 : DType::f32;
   const auto depth = std::uint32_t(128 / problem.element_bytes());
   const auto map = [&](const Operand& operand, const void* own, const void* packed, int extent, int share) {
     const std::vector<std::uint32_t> box = operand.mn_major
                                                ? std::vector<std::uint32_t>{64, 64u / unsigned(share)}
                                                : std::vector<std::uint32_t>{depth, unsigned(extent / share)};
-    return tiled_map(type, operand.repacked ? packed : own, {operand.columns, operand.rows}, {operand.pitch},
-                     box);
+    return maps.tiled(type, operand.repacked ? packed : own, {operand.columns, operand.rows}, {operand.pitch},
+                      box);
   };
   Sm90Call call{};
   call.a = map(operand_a(problem), buffers.a, workspace.a, tile.rows, 1);
@@ -168,15 +168,16 @@ Sm90Call describe(const Problem& problem, const Sm90Tile& tile, int splits, cons
   call.m = int(problem.m);
   call.n = int(problem.n);
   call.alpha = 1;
+  call.members = buffers.members;
   if (indirect(problem, splits)) {
     const std::int64_t pitch = partial_pitch(problem);
-    call.c = tiled_map(DType::f32, workspace.partial, {problem.n, problem.m, splits},
-                       {pitch, pitch * problem.m}, {32, 64, 1});
+    call.c = maps.tiled(DType::f32, workspace.partial, {problem.n, problem.m, splits},
+                        {pitch, pitch * problem.m}, {32, 64, 1});
     return call;
   }
   const std::int64_t pitch = problem.ldc;
-  call.c = tiled_map(problem.output, buffers.c, {problem.n, problem.m, 1}, {pitch, pitch * problem.m},
-                     {unsigned(128 / bytes_of(problem.output)), 64, 1});
+  call.c = maps.tiled(problem.output, buffers.c, {problem.n, problem.m, 1}, {pitch, pitch * problem.m},
+                      {unsigned(128 / bytes_of(problem.output)), 64, 1});
   call.alpha = problem.alpha;
   call.bias = problem.bias ? buffers.bias : nullptr;
   call.relu = problem.relu;
@@ -202,31 +203,34 @@ Launch bind_wgmma(const Problem& problem, const Plan& plan, const Buffers& buffe
   const Sm90Tile& tile = kSm90Tiles[plan.tile];
   const Operand a = operand_a(problem), b = operand_b(problem);
   const Workspace workspace = carve(problem, plan.splits, buffers.workspace);
-  Sm90Call call = describe(problem, tile, plan.splits, buffers, workspace);
+  const MapMaker maps(buffers.members);
+  Sm90Call call = describe(problem, tile, plan.splits, buffers, workspace, maps);
   call.tile = plan.tile;
   call.schedule = sm90_schedule(problem, tile, plan.splits);
   call.blocks =
       std::min(call.schedule.work_items(), device_facts().multiprocessors / tile.cluster) * tile.cluster;
   const Epilogue epilogue = epilogue_of(problem, buffers);
   const Sm90Launch launch = launcher_of(problem, a.mn_major, b.mn_major, call.sum_slots != nullptr);
-  return [=](Stream on) {
+  return [=, held = maps.held()](Stream on) {
     const cudaStream_t stream = on.get();
+    const Members members = buffers.members;
     const auto pack = [&](const Operand& operand, const void* from, std::int64_t pitch, void* to) {
       if (operand.repacked)
         repack(from, pitch, operand.transposed, to, operand.pitch, operand.rows, operand.columns,
-               problem.element_bytes(), stream);
+               problem.element_bytes(), stream, members);
     };
     pack(a, buffers.a, problem.lda, workspace.a);
     pack(b, buffers.b, problem.ldb, workspace.b);
     launch(call, stream);
     if (indirect(problem, plan.splits))
       sum_partials(epilogue, workspace.partial, plan.splits, problem.m, problem.n, partial_pitch(problem),
-                   stream);
+                   stream, members);
     if (!problem.column_sums) return;
-    if (call.sum_slots == nullptr) sum_columns(epilogue, problem.m, problem.n, workspace.slots, stream);
+    if (call.sum_slots == nullptr)
+      sum_columns(epilogue, problem.m, problem.n, workspace.slots, stream, members);
     // A block has two consumer warpgroups, and each has a slot.
     const int slots = call.sum_slots != nullptr ? 2 * call.blocks : kSumSlots;
-    sum_slots(workspace.slots, slots, problem.n, buffers.column_sums, stream);
+    sum_slots(workspace.slots, slots, problem.n, buffers.column_sums, stream, members);
   };
 }
 

@@ -55,14 +55,16 @@ Launch bind_mn_major(const Problem& problem, const Plan& plan, const Buffers& bu
   call.tile = plan.tile - kFirstMnMajorTile;
   call.schedule = sm90_schedule(problem, kMnMajorTiles[call.tile], plan.splits);
   call.blocks = std::min(call.schedule.work_items(), device_facts().multiprocessors);
+  call.members = buffers.members;
+  const MapMaker maps(buffers.members);
   const auto map = [&](const void* operand, std::int64_t extent, std::int64_t pitch) {
-    return tiled_map(DType::f32, operand, {extent, problem.k}, {pitch}, {32, 32});
+    return maps.tiled(DType::f32, operand, {extent, problem.k}, {pitch}, {32, 32});
   };
   call.a = map(buffers.a, problem.m, problem.lda);
   call.b = map(buffers.b, problem.n, problem.ldb);
   call.result = {epilogue, int(problem.m), int(problem.n), partial_pitch(problem)};
   if (plan.splits > 1) call.result.epilogue.partial = workspace.partial;
-  return [=](Stream on) {
+  return [=, held = maps.held()](Stream on) {
     sm90_launch_mn_major(call, on.get());
     finish_tiles(problem, plan, epilogue, workspace.partial, workspace.slots, buffers, on.get());
   };

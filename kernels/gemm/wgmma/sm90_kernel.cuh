@@ -151,11 +151,11 @@ template <class Config>
 class MatrixLoader {
  public:
   struct Parameters {
-    CUtensorMap a, b;
+    MemberMap a, b;
   };
   __device__ static void prefetch(const Parameters& parameters) {
-    sm90::prefetch_tensor_map(&parameters.a);
-    sm90::prefetch_tensor_map(&parameters.b);
+    sm90::prefetch_tensor_map(sm90::map_of(parameters.a));
+    sm90::prefetch_tensor_map(sm90::map_of(parameters.b));
   }
   __device__ MatrixLoader(const Parameters& parameters, int a_tile, int b_tile, int k_begin,
                           std::uint32_t rank = 0)
@@ -167,17 +167,18 @@ class MatrixLoader {
   __device__ void load(std::uint8_t* a, std::uint8_t* b, std::uint64_t* full) {
     if constexpr (Config::a_mn_major) {
       for (int i = 0; i < Config::rows / kWidth; ++i)
-        sm90::load_2d(&p_.a, a + i * kBoxBytes, full, row_ + i * kWidth, k_);
+        sm90::load_2d(sm90::map_of(p_.a), a + i * kBoxBytes, full, row_ + i * kWidth, k_);
     } else {
-      sm90::load_2d(&p_.a, a, full, k_, row_);
+      sm90::load_2d(sm90::map_of(p_.a), a, full, k_, row_);
     }
     constexpr int kShare = Config::columns / Config::cluster, kDepthShare = Config::depth / Config::cluster;
     if constexpr (Config::b_mn_major) {
       b += rank_ * kDepthShare * 128;
       for (int i = 0; i < Config::columns / kWidth; ++i)
-        load_shared(&p_.b, b + i * kBoxBytes, full, column_ + i * kWidth, k_ + rank_ * kDepthShare);
+        load_shared(sm90::map_of(p_.b), b + i * kBoxBytes, full, column_ + i * kWidth,
+                    k_ + rank_ * kDepthShare);
     } else {
-      load_shared(&p_.b, b + rank_ * kShare * 128, full, k_, column_ + rank_ * kShare);
+      load_shared(sm90::map_of(p_.b), b + rank_ * kShare * 128, full, k_, column_ + rank_ * kShare);
     }
     k_ += Config::depth;
   }

@@ -16,9 +16,10 @@ using Sm90Config = TileConfig<
     math, a_mn_major, b_mn_major, kSm90Tiles[tile].rows, kSm90Tiles[tile].columns, kSm90Tiles[tile].cluster,
     kSm90Tiles[tile].ping_pong ? Consumers::ping_pong : Consumers::cooperative, kSm90Tiles[tile].taps>;
 
-// Starts a kernel in clusters of `cluster` blocks. It may begin while the kernel before it ends.
+// Starts a kernel for all members in clusters of `cluster` blocks. It may begin while the kernel
+// before it ends.
 template <int threads, int shared_bytes, class Kernel, class... Arguments>
-void start_early(Kernel* kernel, int blocks, int cluster, cudaStream_t stream,
+void start_early(Kernel* kernel, int blocks, int cluster, int members, cudaStream_t stream,
                  const Arguments&... arguments) {
   CONVOY_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes));
   cudaLaunchAttribute attributes[2];
@@ -28,7 +29,7 @@ void start_early(Kernel* kernel, int blocks, int cluster, cudaStream_t stream,
   attributes[1].val.clusterDim.x = unsigned(cluster);
   attributes[1].val.clusterDim.y = attributes[1].val.clusterDim.z = 1;
   cudaLaunchConfig_t launch{};
-  launch.gridDim = dim3(unsigned(blocks));
+  launch.gridDim = dim3(unsigned(blocks), 1, unsigned(members));
   launch.blockDim = dim3(threads);
   launch.dynamicSmemBytes = shared_bytes;
   launch.stream = stream;
@@ -40,9 +41,9 @@ void start_early(Kernel* kernel, int blocks, int cluster, cudaStream_t stream,
 // Starts the kernel of one tile shape.
 template <class Config, class Loader, class Store>
 void start_wgmma(const typename Loader::Parameters& loader, const typename Store::Parameters& store,
-                 const Schedule& schedule, int blocks, cudaStream_t stream) {
-  start_early<Config::threads, Config::shared_bytes>(wgmma_kernel<Config, Loader, Store>, blocks,
-                                                     Config::cluster, stream, loader, store, schedule);
+                 const Schedule& schedule, int blocks, int members, cudaStream_t stream) {
+  start_early<Config::threads, Config::shared_bytes>(
+      wgmma_kernel<Config, Loader, Store>, blocks, Config::cluster, members, stream, loader, store, schedule);
 }
 
 // Calls start(std::integral_constant) for the tile with this number, of kSm90Tiles or
@@ -70,8 +71,9 @@ void launch_tile(const Sm90Call& call, cudaStream_t stream) {
                                       nullptr,
                                       nullptr,
                                       call.sum_slots,
-                                      {}},
-                                     call.schedule, call.blocks, stream);
+                                      {},
+                                      call.members.stride},
+                                     call.schedule, call.blocks, call.members.count, stream);
 }
 
 template <Math math, bool a_mn_major, bool b_mn_major, Extra extra>

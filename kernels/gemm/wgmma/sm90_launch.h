@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "kernels/device/cuda_tensor_map.h"
 #include "kernels/device/divider.h"
 #include "kernels/device/gpu_model.h"
 #include "kernels/gemm/gemm.h"
@@ -115,17 +116,18 @@ inline constexpr double kCopyBytes = kReferenceGpu.planned_bytes;
 // separate kernels because each would slow the others.
 enum class Extra : std::uint8_t { none, sums, mask };
 
-// The arguments of a launch, the same for all tile shapes. Members from `c` on are those of
+// The arguments of a launch, the same for all tile shapes. Those from `c` on are fields of
 // TileStore::Parameters.
 struct Sm90Call {
   int tile, blocks;
   Schedule schedule;
-  CUtensorMap a, b, c;
+  MemberMap a, b, c;
   int m, n;
   float alpha;
   const float* bias;
   bool relu, bf16;
   float* sum_slots;
+  Members members;
 };
 
 // Only forward products with both k contiguous and C in bf16 take column sums in the kernel itself.

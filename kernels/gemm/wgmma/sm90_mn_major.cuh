@@ -11,6 +11,7 @@
 // neighbours of a row of C.
 #pragma once
 
+#include "kernels/device/cuda_members.cuh"
 #include "kernels/gemm/wgmma/sm90_launch.cuh"
 #include "kernels/gemm/wgmma/sm90_mn_major.h"
 
@@ -168,12 +169,14 @@ __device__ inline void store_mn_major(const MnMajorSums<Config>& sums, const Tar
 }
 
 // The Loader is that of wgmma_kernel, made without a rank; its A is x. result.with_split(split,
-// visit) calls visit with an object that has store(neighbours of a row, row, column).
+// visit) calls visit with an object that has store(neighbours of a row, row, column) and lists its
+// pointers, as cuda_members.cuh says.
 template <class Config, class Loader, class Result>
 __global__ __launch_bounds__(Config::threads, 1) void mn_major_kernel(const __grid_constant__
                                                                       typename Loader::Parameters loader,
                                                                       const __grid_constant__ Result result,
-                                                                      const Schedule schedule) {
+                                                                      const Schedule schedule,
+                                                                      std::ptrdiff_t member_stride) {
   // Shared memory: stages, barriers.
   extern __shared__ std::uint8_t unaligned[];
   std::uint8_t* ring = unaligned + (-sm90::shared_address(unaligned) & 1023u);
@@ -246,16 +249,19 @@ __global__ __launch_bounds__(Config::threads, 1) void mn_major_kernel(const __gr
     multiply_mn_major<Config>(sums, position, ring, full, ready, empty, from, item.k_end - item.k_begin,
                               lane);
     const int x = x_tile(item) * Config::x + first_x, y = y_tile(item) * Config::y + lane % 4 * 4;
-    result.with_split(item.split, [&](const auto& place) { store_mn_major<Config>(sums, place, x, y); });
+    result.with_split(item.split, [&](const auto& place) {
+      store_mn_major<Config>(sums, cuda::of_member(place, member_stride), x, y);
+    });
   }
 }
 
 // Starts the kernel of one tile shape.
 template <class Config, class Loader, class Result>
 void start_mn_major(const typename Loader::Parameters& loader, const Result& result, const Schedule& schedule,
-                    int blocks, cudaStream_t stream) {
+                    int blocks, Members members, cudaStream_t stream) {
   start_early<Config::threads, Config::shared_bytes>(mn_major_kernel<Config, Loader, Result>, blocks, 1,
-                                                     stream, loader, result, schedule);
+                                                     members.count, stream, loader, result, schedule,
+                                                     members.stride);
 }
 
 }  // namespace convoy::kernels::gemm

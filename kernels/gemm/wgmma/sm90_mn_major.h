@@ -41,15 +41,24 @@ struct MatrixResult {
 
   struct Whole {
     const MatrixResult& of;
+    Epilogue epilogue;
+    template <typename Visit>
+    __device__ void each_pointer(Visit visit) {
+      epilogue.each_pointer(visit);
+    }
     // Stores `count` neighbours of a row.
     template <int count>
     __device__ void store(const float (&values)[count], int row, int column) const {
-      if (row < of.m && column < of.n) of.epilogue.store_run(values, row, column, of.n);
+      if (row < of.m && column < of.n) epilogue.store_run(values, row, column, of.n);
     }
   };
   struct Partial {
     const MatrixResult& of;
     float* data;
+    template <typename Visit>
+    __device__ void each_pointer(Visit visit) {
+      visit(data);
+    }
     template <int count>
     __device__ void store(const float (&values)[count], int row, int column) const {
       using Vector = std::conditional_t<count == 4, float4, float2>;
@@ -62,7 +71,7 @@ struct MatrixResult {
   template <class Store>
   __device__ void with_split(int split, Store store) const {
     if (epilogue.partial == nullptr)
-      store(Whole{*this});
+      store(Whole{*this, epilogue});
     else
       store(Partial{*this, epilogue.partial + std::int64_t{split} * m * partial_pitch});
   }
@@ -71,8 +80,9 @@ struct MatrixResult {
 struct MnMajorCall {
   int tile, blocks;
   Schedule schedule;
-  CUtensorMap a, b;
+  MemberMap a, b;
   MatrixResult result;
+  Members members;
 };
 void sm90_launch_mn_major(const MnMajorCall& call, cudaStream_t stream);
 

@@ -7,6 +7,7 @@
 
 #include <cuda_bf16.h>
 
+#include "kernels/device/cuda_members.cuh"
 #include "kernels/gemm/wgmma/sm90_column_sums.cuh"
 #include "kernels/gemm/wgmma/sm90_kernel.cuh"
 #include "kernels/gemm/wgmma/sm90_staging.cuh"
@@ -20,7 +21,7 @@ struct MatrixPlacement {
     sm90::store_3d(c, from, column, row, split);
   }
   // Returns how many rows count in the column sums.
-  __device__ int sum_rows(int m) const { return m; }
+  __device__ int sum_rows(int m, std::ptrdiff_t) const { return m; }
   // True if the tile has gap rows (they belong to no output). TMA would write them, so threads copy
   // instead, with first_gap(row) and next_gap(), distances to the next gap, and element_row(row),
   // C's row or -1.
@@ -31,7 +32,7 @@ template <class Config, Extra extra, class Placement = MatrixPlacement>
 class TileStore {
  public:
   struct Parameters {
-    CUtensorMap c;  // [splits][m][n]; raw accumulators may have more than one split
+    MemberMap c;  // [splits][m][n]; raw accumulators may have more than one split
     int m, n;
     float alpha;
     const float* bias;  // may be null
@@ -42,6 +43,7 @@ class TileStore {
     const std::uint8_t* mask;
     float* sum_slots;  // Extra::sums, if C has the operands' type: [blocks * 2][2][n]
     Placement placement;
+    std::ptrdiff_t member_stride;
   };
 
   __device__ TileStore(const Parameters& parameters, std::uint8_t* staging, int consumer)
@@ -52,12 +54,13 @@ class TileStore {
         warp_(thread_ / 32),
         lane_(thread_ % 32),
         adjusts_(parameters.alpha != 1 || parameters.bias != nullptr || parameters.relu),
-        column_sums_(parameters.sum_slots, parameters.n,
-                     with_sums ? parameters.placement.sum_rows(parameters.m) : 0, consumer) {}
+        column_sums_(moved(parameters.sum_slots), parameters.n,
+                     with_sums ? parameters.placement.sum_rows(parameters.m, parameters.member_stride) : 0,
+                     consumer) {}
 
   // This Store reads no tensors through the ring of pipeline stages.
   __device__ static constexpr int operand_stages(const Parameters&) { return 0; }
-  __device__ static void prefetch(const Parameters& p) { sm90::prefetch_tensor_map(&p.c); }
+  __device__ static void prefetch(const Parameters& p) { sm90::prefetch_tensor_map(sm90::map_of(p.c)); }
   __device__ static void load_operands(const Parameters&, Ring<Config>&, int, int) {}
   __device__ static void wait_for_operands(const Ring<Config>&) {}
 
@@ -79,7 +82,7 @@ class TileStore {
         int r = row + i / across;
         const int c = column + i % across * (128 / bytes);
         if (is_in_c(r) && c < parameters_.n)
-          sm90::prefetch_l2(parameters_.mask + (std::int64_t{r} * parameters_.n + c) * bytes);
+          sm90::prefetch_l2(moved(parameters_.mask) + (std::int64_t{r} * parameters_.n + c) * bytes);
       }
     }
   }
@@ -95,10 +98,16 @@ class TileStore {
   static_assert(!with_mask || Config::columns % Config::box_columns == 0);
   using Mask = uint4[4];  // a thread's part of a box's mask
 
+  // Returns the address in the member's memory.
+  template <typename T>
+  __device__ T* moved(T* pointer) const {
+    return cuda::of_member(pointer, parameters_.member_stride);
+  }
   __device__ void sync() const { sm90::named_barrier_sync(1 + consumer_, 128); }
 
   __device__ float bias_of(int column) const {
-    return parameters_.bias != nullptr && column < parameters_.n ? __ldg(parameters_.bias + column) : 0.0f;
+    return parameters_.bias != nullptr && column < parameters_.n ? __ldg(moved(parameters_.bias) + column)
+                                                                 : 0.0f;
   }
   // Applies alpha, bias and ReLU to a chunk of columns or, with A and B exchanged, to 64 rows.
   // Elements 4 i + {0, 1} and 4 i + {2, 3} share two columns or, exchanged, are in one column each.
@@ -167,7 +176,7 @@ class TileStore {
           narrow ? copy<bf16, 4>(buffer, r, c) : copy<bf16, 8>(buffer, r, c);
         } else if constexpr (!copied) {
           if (thread_ == 0) {
-            parameters_.placement.store(&parameters_.c, buffer, c, r, split);
+            parameters_.placement.store(sm90::map_of(parameters_.c), buffer, c, r, split);
             sm90::store_commit();
           }
         }
@@ -216,21 +225,21 @@ class TileStore {
   template <bool bf16, int units>
   __device__ void copy(const std::uint8_t* buffer, int row, int column) const {
     for_each_unit<bf16, units>(buffer, row, column, [&](int, const uint4* staged, std::int64_t offset) {
-      *reinterpret_cast<uint4*>(parameters_.plain + offset) = *staged;
+      *reinterpret_cast<uint4*>(moved(parameters_.plain) + offset) = *staged;
     });
   }
 
   template <bool bf16>
   __device__ void load_mask(Mask& mask, int row, int column) const {
     for_each_unit<bf16, 8>(nullptr, row, column, [&](int i, const uint4*, std::int64_t offset) {
-      mask[i] = __ldg(reinterpret_cast<const uint4*>(parameters_.mask + offset));
+      mask[i] = __ldg(reinterpret_cast<const uint4*>(moved(parameters_.mask) + offset));
     });
   }
   template <bool bf16>
   __device__ void copy_masked(const std::uint8_t* buffer, int row, int column, const Mask& mask) const {
     for_each_unit<bf16, 8>(buffer, row, column, [&](int i, const uint4* staged, std::int64_t offset) {
       const uint4 values = *staged, by = mask[i];
-      *reinterpret_cast<uint4*>(parameters_.plain + offset) = {
+      *reinterpret_cast<uint4*>(moved(parameters_.plain) + offset) = {
           masked<bf16>(values.x, by.x), masked<bf16>(values.y, by.y), masked<bf16>(values.z, by.z),
           masked<bf16>(values.w, by.w)};
     });

@@ -8,7 +8,7 @@ void sm90_launch_mn_major(const MnMajorCall& call, cudaStream_t stream) {
     using Config = MnMajorConfig<tile>;
     start_mn_major<Config, MatrixLoader<Config>>(
         {Config::x_is_n ? call.b : call.a, Config::x_is_n ? call.a : call.b}, call.result, call.schedule,
-        call.blocks, stream);
+        call.blocks, call.members, stream);
   });
 }
 

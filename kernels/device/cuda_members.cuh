@@ -1,0 +1,51 @@
+// One launch for all members (kernel.h): the z of the grid is the member. A kernel that takes
+// members has the stride of their memories as its last parameter, and moves its pointers to its
+// member's memory before it uses them. Tables that all members share, and tickets, stay where they
+// are.
+#pragma once
+
+#include <cstddef>
+
+#include "kernels/device/cuda_error.h"
+#include "kernels/device/kernel.h"
+
+namespace convoy::kernels::cuda {
+
+// Returns where the block's member has what `pointer` is to member 0. Null stays null.
+template <typename T>
+__device__ __forceinline__ T* of_member(T* pointer, std::ptrdiff_t stride) {
+  const std::ptrdiff_t offset = pointer == nullptr ? 0 : stride * static_cast<std::ptrdiff_t>(blockIdx.z);
+  auto* const bytes = static_cast<char*>(const_cast<void*>(static_cast<const void*>(pointer)));
+  return static_cast<T*>(static_cast<void*>(bytes + offset));
+}
+
+// Moves pointers to the block's member.
+template <typename... T>
+__device__ __forceinline__ void move_to_member(std::ptrdiff_t stride, T*&... pointers) {
+  ((pointers = of_member(pointers, stride)), ...);
+}
+
+// Returns operands with their pointers moved. They have each_pointer(visit), which calls
+// visit(pointers...).
+template <typename Operands>
+__device__ __forceinline__ Operands of_member(Operands operands, std::ptrdiff_t stride) {
+  operands.each_pointer([stride](auto*&... pointers) { move_to_member(stride, pointers...); });
+  return operands;
+}
+
+// Launches a kernel that takes members.
+template <typename... Parameters, typename... Arguments>
+void launch(void (*kernel)(Parameters...), dim3 grid, dim3 threads, std::size_t shared_bytes, Stream stream,
+            Members members, Arguments&&... arguments) {
+  grid.z = static_cast<unsigned>(members.count);
+  kernel<<<grid, threads, shared_bytes, stream.get()>>>(std::forward<Arguments>(arguments)...,
+                                                        members.stride);
+  CONVOY_CUDA(cudaGetLastError());
+}
+template <typename... Parameters, typename... Arguments>
+void launch(void (*kernel)(Parameters...), dim3 grid, dim3 threads, Stream stream, Members members,
+            Arguments&&... arguments) {
+  launch(kernel, grid, threads, std::size_t{0}, stream, members, std::forward<Arguments>(arguments)...);
+}
+
+}  // namespace convoy::kernels::cuda
