@@ -1,4 +1,5 @@
-// The profiles of PipeDream (github msr-fiddle/pipedream, profiler/*/profiles/*/graph.txt).
+#include "partition/graph/pipedream.h"
+
 #include <fmt/format.h>
 
 #include <charconv>
@@ -9,7 +10,6 @@
 #include <vector>
 
 #include "partition/graph/brief.h"
-#include "partition/graph/read_task_graph.h"
 
 namespace convoy::partition {
 namespace {
