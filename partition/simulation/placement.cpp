@@ -90,7 +90,7 @@ void PlacementReader::check_names(const Json& names) const {
 
 void PlacementReader::read_order(const Json& order) {
   if (!order.is_array() || std::ssize(order) != result_.devices)
-    fail(fmt::format("field order has {} lists, expected {}, one a device", order.size(), result_.devices));
+    fail(fmt::format("field order has {} lists, expected {}, one per device", order.size(), result_.devices));
   result_.order.resize(result_.devices);
   for (DeviceIndex device = 0; device < result_.devices; ++device) {
     if (!order[device].is_array()) fail(fmt::format("order: device {} has no list", device));

@@ -92,7 +92,7 @@ TEST(Simulator, SendsTheLargestEdgeOfEachDevice) {
   const Machine machine = Machine::uniform(3, {100, 1});
   const CostModel cost(graph, machine);
   const Simulation result = simulate(cost, {3, {0, 1, 1, 1, 2}, {}});
-  ASSERT_EQ(result.transfers.size(), 2u) << "once a device";
+  ASSERT_EQ(result.transfers.size(), 2u) << "once per device";
   EXPECT_EQ(result.transfers[0].bytes, 3000);
   EXPECT_EQ(result.transfers[1].bytes, 500);
   EXPECT_EQ(result.cut_bytes, 3500);
