@@ -34,7 +34,8 @@ class FewerDevices {
       : machine_(first(wide.machine(), devices)),
         cost_(wide.graph(), machine_),
         units_(wide.graph(), devices) {
-    // Consider candidates in make_all()'s order, so that this search equals that of such a machine.
+    // Consider candidates in make_all()'s order, so that the search equals that of a smaller
+    // machine.
     consider(place_by_etf(cost_, units_));
     consider(place_by_heft(cost_, units_));
     consider(place_by_metis(cost_, units_));
@@ -172,8 +173,8 @@ void Partitioner::try_all_placements(Entry& best) const {
 }
 
 // If limits bind, searches from a placement that exceeds them, because it often stays short after
-// the repair. Otherwise searches on 2, 4, … devices if their makespan comes close. With its seed
-// this repeats the search of a smaller machine, so that a larger machine gets no longer schedule.
+// the repair. Otherwise searches on 2, 4, … devices, if their makespan comes close. Such a search
+// repeats that of a smaller machine, so that more devices give no longer schedule.
 Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits, bool repaired) const {
   if (repaired) {
     ++limits.seed;

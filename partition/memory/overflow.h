@@ -12,7 +12,7 @@
 namespace convoy::partition {
 
 // Returns by how many bytes the simulation exceeds the limits, summed over the devices; 0 if it
-// keeps to all.
+// keeps to all of them.
 Bytes memory_overflow(const Machine& machine, const Simulation& simulation);
 
 // Returns a proof, in one line, that no placement can fit, or nothing. Tries in this order:

@@ -19,8 +19,8 @@ class ContendedTimes {
  public:
   using Orders = std::vector<std::vector<NodeIndex>>;
 
-  // Both arguments must outlive this object. `orders` may change between calls; set_device()
-  // follows.
+  // Both arguments must outlive this object. `orders` may change between calls, but set_device()
+  // must be called for each node that moves to another device.
   ContendedTimes(const CostModel& cost, const Orders& orders);
 
   Nanoseconds start(NodeIndex node) const { return times_[node].start; }

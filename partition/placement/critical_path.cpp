@@ -5,8 +5,8 @@
 namespace convoy::partition {
 namespace {
 
-// Returns the edge whose transfer began as soon as the producer ended, and delayed this edge's
-// transfer directly or through others.
+// Goes from the edge's transfer to the one that it waited for, and so on. Returns the edge of the
+// last one, which did not wait.
 EdgeIndex first_of_waiting_transfers(const ContendedTimes& times, EdgeIndex edge) {
   while (times.waited_for(edge) != kNone) edge = times.waited_for(edge);
   return edge;

@@ -91,8 +91,8 @@ class Etf {
     return latest;
   }
 
-  // Adds the node to the queues of devices. If links are equal, its inputs arrive at one time on
-  // all devices without a producer, so that these share a queue.
+  // Adds the node to the queues of devices. If links are equal, its inputs arrive at the same time
+  // on all devices without a producer, so these devices share a queue.
   void release(NodeIndex node) {
     const DeviceIndex fixed = fixed_device(node);
     if (fixed != kNone) return own_[fixed].add(node, arrival(node, fixed));

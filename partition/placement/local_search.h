@@ -46,11 +46,11 @@ class LocalSearch {
   void kick();     // leaves a local optimum
 
   // Moves. Each decides whether it is kept.
-  void try_node(NodeIndex node);     // to another device, or another place in the order
-  void try_stretch(std::size_t at);  // the nodes around path_[at] that share its device
-  void try_cluster(NodeIndex node);  // nodes joined by expensive edges
-  void try_swap(NodeIndex node);     // with a node that runs at about the same time
-  bool try_relief();                 // a node that holds memory where a limit is exceeded
+  void try_node(NodeIndex node);     // moves it to another device or place in the order
+  void try_stretch(std::size_t at);  // moves the nodes around path_[at] on its device
+  void try_cluster(NodeIndex node);  // moves nodes joined by expensive edges
+  void try_swap(NodeIndex node);     // swaps it with a node that runs at about the same time
+  bool try_relief();                 // moves a node that holds memory where a limit is exceeded
   DeviceIndex neighbour_device(NodeIndex node);
   DeviceIndex other_device(DeviceIndex device);
   bool add_unit(NodeIndex node, DeviceIndex device);

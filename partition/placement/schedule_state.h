@@ -79,7 +79,7 @@ class ScheduleState {
     return {in_edge_.data() + in_begin_[node],
             static_cast<std::size_t>(in_begin_[node + 1] - in_begin_[node])};
   }
-  // Null if transfers are independent. For edges between devices it has the times of transfers.
+  // Returns the times of transfers between devices, or null if transfers are independent.
   const ContendedTimes* contended() const { return contended_ ? &*contended_ : nullptr; }
   // Returns when the tensor of an edge would be on `device` if transfers were independent.
   Nanoseconds arrival(const InEdge& in, DeviceIndex device) const {

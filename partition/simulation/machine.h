@@ -98,11 +98,11 @@ class CostModel {
     return {average_transfer_.data() + graph_.out_begin(node),
             static_cast<std::size_t>(graph_.out_degree(node))};
   }
-  // The part of a transfer that occupies the links under contention.
+  // Returns the part of a transfer that occupies the links under contention.
   Nanoseconds link_time(EdgeIndex edge, DeviceIndex from, DeviceIndex to) const {
     return different_transfer_time(edge, from, to) - machine_.link(from, to).latency;
   }
-  // The node's time, averaged over the devices.
+  // Returns the node's time, averaged over the devices.
   Nanoseconds average_time(NodeIndex node) const {
     if (same_speeds_) return graph_.time(node);
     if (!average_time_.empty()) return average_time_[node];

@@ -7,7 +7,7 @@
 // once the inputs have arrived. Without an order it starts the ready node of the highest priority,
 // and never waits while a node is ready.
 //
-// Memory: resident bytes are held from begin to end. A node's output is held from the node's start
+// Memory: resident bytes are held all the time. A node's output is held from the node's start
 // until its end, its last local consumer's end and its last send's arrival. A copy on a consumer's
 // device is held from the send's start to its last consumer's end.
 #pragma once
