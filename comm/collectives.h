@@ -35,11 +35,11 @@ class PreparedOperation {
   virtual ~PreparedOperation() = default;
   // Begins after the work on `stream`. The buffer belongs to the operation until wait().
   virtual void start(Stream stream) = 0;
-  // Moves a started operation on and returns whether it is done. Cheap: a rank whose only thread
-  // computes calls it between kernels. Always returns true on devices.
+  // Moves a started operation on and returns whether it is done. It is cheap, so that a rank whose
+  // only thread computes can call it between kernels. Always returns true on devices.
   virtual bool progress() = 0;
-  // Orders later work on `stream` after the operation, which must still be waited for. Does nothing
-  // on the host.
+  // Orders later work on `stream` after the operation, like wait(), but wait() must still be
+  // called. Several streams may follow an operation. Does nothing on the host.
   virtual void follow(Stream) {}
   // Lets later work on `stream` see the result. Returns at once if the operation was not started.
   virtual void wait(Stream stream) = 0;
@@ -58,15 +58,15 @@ class Collectives {
                          std::string_view label) = 0;
 
   // Returns zeroed memory in which ranks of one host sum their data without messages, or null if
-  // any memory is as good.
+  // these ranks cannot share memory; then use any memory.
   // Collective. Returns null on all ranks if sizes differ. A rank that has already failed passes 0
   // so that the others do not block.
   virtual std::shared_ptr<std::byte> shared_memory(std::size_t) { return nullptr; }
   // Returns the bytes that shared_memory(bytes) reserves in addition.
   virtual std::size_t scratch_bytes(std::size_t) const { return 0; }
 
-  // Returns zeroed memory that speeds up prepared sends and receives, or null if any memory is as
-  // good. Both buffers must be in it.
+  // Returns zeroed memory between which copy engines move the data of prepared sends and receives,
+  // or null if they cannot; then use any memory. Both buffers of a transfer must be in it.
   // The n-th prepared send to a peer matches that peer's n-th prepared receive.
   // Collective. Sizes may differ, but null is returned if one is 0, which a rank that has already
   // failed passes.

@@ -1,4 +1,4 @@
-// Divides a buffer into one share a rank for a sum. Internal to comm.
+// Divides a buffer into one share per rank for a sum. Internal to comm.
 #pragma once
 
 #include <algorithm>

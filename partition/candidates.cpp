@@ -1,5 +1,5 @@
-// The candidates: each algorithm's placement, in its own order or a list schedule's, made to fit
-// the memory limits.
+// Makes the candidates: each algorithm's placement, in its own order or list scheduling's, repaired
+// if it exceeds the memory limits.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -33,7 +33,7 @@ Placement Partitioner::place(Algorithm algorithm) const {
   return place_by_pardnn(cost_, units_);
 }
 
-// An algorithm's own order or list scheduling, whichever is shorter; list scheduling when equal.
+// Takes the algorithm's own order if it is shorter than that of list scheduling.
 void Partitioner::choose_order(Entry& entry) const {
   Simulation by_list =
       simulate(cost_, {entry.placement.devices, entry.placement.device_of, {}}, Detail::kTimes);
@@ -49,7 +49,7 @@ void Partitioner::choose_order(Entry& entry) const {
 }
 
 Clock::time_point Partitioner::deadline() const {
-  constexpr double kLongest = 1e9;  // seconds, that a clock can add
+  constexpr double kLongest = 1e9;  // seconds that can still be added to a time point
   if (!options_.time_limit || options_.time_limit->count() > kLongest) return Clock::time_point::max();
   return begin_ + std::chrono::duration_cast<Clock::duration>(*options_.time_limit);
 }
@@ -86,8 +86,8 @@ Partitioner::Entry Partitioner::make(Algorithm algorithm) const {
   return entry;
 }
 
-// Where no candidate fits: a proof that nothing can; or the placement that spreads what must be
-// live, then a search that lowers the excess, from that and from the candidate that came closest.
+// Called if no candidate fits. Returns a proof that no placement can fit, or tries to make three
+// fit: HEFT's, the one that spreads live bytes, and the closest candidate.
 Partitioner::Entry Partitioner::made_to_fit(const std::vector<Entry>& entries) const {
   const auto closer = [](const Entry& a, const Entry& b) { return a.overflow < b.overflow; };
   Entry closest = *std::min_element(entries.begin(), entries.end(), closer);
@@ -102,7 +102,7 @@ Partitioner::Entry Partitioner::made_to_fit(const std::vector<Entry>& entries) c
   const auto search = [&](Entry& entry, std::chrono::nanoseconds most) {
     ImprovementLimits limits;
     limits.deadline = std::min(deadline(), Clock::now() + most);
-    limits.good_enough = std::numeric_limits<Nanoseconds>::max();  // the first that fits
+    limits.good_enough = std::numeric_limits<Nanoseconds>::max();  // stop at the first placement that fits
     entry.placement = improve(cost_, units_, entry.placement, limits);
     const Simulation simulation = simulate(cost_, entry.placement);
     entry.candidate.makespan = simulation.makespan;
@@ -133,9 +133,9 @@ Machine Partitioner::with_limits(double share) const {
   return machine;
 }
 
-// A placement that is moved far below a limit at once may lose less than one that is pushed under
-// it bit by bit. The tighter limits are the same for every limit of a graph, so that a looser one
-// finds what a tighter one does.
+// Repairs three placements to limits tighter than the machine's, because one large reduction can
+// cost less than many small ones. The limits form a fixed grid, so a run with a looser limit can
+// find what a tighter one finds.
 void Partitioner::try_tighter(Entry& best) const {
   constexpr double kStep = 1.025;
   constexpr int kMostSteps = 8;
@@ -169,15 +169,15 @@ void Partitioner::try_tighter(Entry& best) const {
 
 std::vector<Partitioner::Entry> Partitioner::make_all() const {
   std::vector<Algorithm> wanted = {options_.algorithm};
-  // First the two that are cheap and come close to the bound on graphs with much work to share,
-  // then the longest.
+  // Start with the two cheap algorithms that often reach the bound, because that ends the list. The
+  // slowest come next and the fastest last.
   if (options_.algorithm == Algorithm::kImprove)
     wanted = {Algorithm::kEtf,    Algorithm::kHeft,       Algorithm::kMetis,
               Algorithm::kParDnn, Algorithm::kContiguous, Algorithm::kOneDevice};
   std::vector<std::optional<Entry>> made(wanted.size());
   std::vector<std::exception_ptr> errors(wanted.size());
   std::atomic<std::size_t> next{0};
-  std::atomic<bool> optimal{false};  // something fits and is as short as the bound: nothing can be shorter
+  std::atomic<bool> optimal{false};  // a candidate fits and is as short as the lower bound
   const auto work = [&] {
     const auto go_on = [&](std::size_t i) {
       return i < wanted.size() && !optimal && (i == 0 || left().count() > 0);

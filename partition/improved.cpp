@@ -1,5 +1,5 @@
-// The improvement of the best candidate: better starts, the local search for as long as there is
-// time, and for tiny graphs all placements.
+// Improves the best candidate: finds a better start, runs the local search until its time is over,
+// and tries every placement of a tiny graph.
 #include <algorithm>
 #include <future>
 #include <memory>
@@ -14,8 +14,8 @@
 namespace convoy::partition {
 namespace {
 
-// Beyond so many nodes and edges the search gets a share of the time that the rest took, and no
-// second search helps.
+// The most nodes and edges together for which two searches run in a fixed time. On a larger graph
+// one search gets a share of the time that the rest took.
 constexpr std::int64_t kSmall = 20000;
 
 std::int64_t size_of(const TaskGraph& graph) { return std::int64_t{graph.node_count()} + graph.edge_count(); }
@@ -26,15 +26,16 @@ Placement on_more_devices(Placement placement, DeviceIndex devices) {
   return placement;
 }
 
-// Fewer devices of a machine whose devices are interchangeable, and the best placement on them
-// without a search.
+// A machine with fewer of the interchangeable devices, and the best placement on it that needs no
+// search.
 class FewerDevices {
  public:
   FewerDevices(const CostModel& wide, DeviceIndex devices)
       : machine_(first(wide.machine(), devices)),
         cost_(wide.graph(), machine_),
         units_(wide.graph(), devices) {
-    // In the order of a machine of so many devices, whose search then takes the same way.
+    // Consider candidates in make_all()'s order, so that the search equals that of a smaller
+    // machine.
     consider(place_by_etf(cost_, units_));
     consider(place_by_heft(cost_, units_));
     consider(place_by_metis(cost_, units_));
@@ -63,7 +64,8 @@ class FewerDevices {
   bool fits(const Placement& placement) const {
     return !machine_.limited() || memory_overflow(machine_, simulate(cost_, placement)) == 0;
   }
-  // In the list schedule's order and its own.
+  // Considers the devices of a placement twice: in the order of list scheduling and in the
+  // placement's own order, if it has one.
   void consider(Placement placement) {
     Placement listed{placement.devices, placement.device_of, {}};
     consider_order(std::move(listed));
@@ -82,13 +84,13 @@ class FewerDevices {
   const CostModel cost_;
   const Units units_;
   Placement start_;
-  Nanoseconds makespan_ = std::numeric_limits<Nanoseconds>::max();  // nothing that fits
+  Nanoseconds makespan_ = std::numeric_limits<Nanoseconds>::max();  // max() if no placement fits
 };
 
 }  // namespace
 
-// With one thread the searches come one after the other, each for the time that two threads would
-// have.
+// Returns when a search that begins now must end. With one thread, two searches run one after the
+// other, and each gets as much time as it would with two threads.
 Clock::time_point Partitioner::search_deadline() const {
   if (options_.time_limit) return deadline();
   if (options_.move_limit != std::numeric_limits<std::int64_t>::max()) return Clock::time_point::max();
@@ -99,9 +101,8 @@ Clock::time_point Partitioner::search_deadline() const {
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(time);
 }
 
-// The best candidate, HEFT with other weights for the transfers in its ranks (milliseconds, and on
-// some graphs some per cent), and where limits bind, what spreads the memory from the beginning or
-// is far below them.
+// Returns a better start for the search: the best candidate or a variant of HEFT. If memory limits
+// bind, also tries a placement that spreads memory and some that stay far below the limits.
 Partitioner::Entry Partitioner::better_start(const std::vector<Entry>& entries) const {
   constexpr std::int64_t kLarge = 300'000;
   const auto shorter = [](const Entry& a, const Entry& b) {
@@ -152,7 +153,7 @@ Partitioner::Entry Partitioner::searched_exactly(bool& complete) const {
   return entry;
 }
 
-// A graph with few placements: list scheduling of each of them.
+// Tries each placement of a graph that has few, in the order of list scheduling.
 void Partitioner::try_all_placements(Entry& best) const {
   constexpr double kMostPlacements = 1 << 12;
   if (placement_count(units_, cost_.device_count()) > kMostPlacements) return;
@@ -171,11 +172,9 @@ void Partitioner::try_all_placements(Entry& best) const {
                      });
 }
 
-// Searches on fewer devices, where those come close: each for a while, then the best for the rest
-// of the time. When transfers are dear more devices only make the space to search larger, and no
-// answer should be longer for having them: with its seed it takes the way that a machine of so
-// many devices would. If limits bind, it begins with a placement that exceeds them: what is short
-// before it fits is often short when it does.
+// If limits bind, searches from a placement that exceeds them, because it often stays short after
+// the repair. Otherwise searches on 2, 4, … devices, if their makespan comes close. Such a search
+// repeats that of a smaller machine, so that more devices give no longer schedule.
 Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits, bool repaired) const {
   if (repaired) {
     ++limits.seed;
@@ -194,7 +193,7 @@ Placement Partitioner::second_search(const Entry& best, ImprovementLimits limits
       widths.push_back(std::move(some));
   if (widths.empty()) {
     ++limits.seed;
-    limits.temperature /= 10;  // near the start, where the first search looks farther away
+    limits.temperature /= 10;  // stay near the start; the first search looks farther away
     return improve(cost_, units_, best.placement, limits);
   }
   const Clock::time_point last = limits.deadline;
@@ -219,7 +218,7 @@ Partitioner::Entry Partitioner::improved(const std::vector<Entry>& entries, Impr
   entry.candidate.algorithm = Algorithm::kImprove;
   ImprovementLimits limits;
   limits.moves = options_.move_limit;
-  // Within a hundred-thousandth of the bound there is nothing left to gain.
+  // Stop within a hundred-thousandth of the bound, where nothing is left to gain.
   limits.good_enough = lower_bound_ + lower_bound_ / 100'000;
   limits.seed = options_.seed;
   const Entry start = entry;

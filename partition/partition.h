@@ -12,12 +12,12 @@
 
 namespace convoy::partition {
 
-// The algorithm that makes the placement. `improve`: the best of all the others, then the local
-// search.
+// The algorithm that makes the placement. kImprove takes the best of all the others, then runs the
+// local search.
 enum class Algorithm { kOneDevice, kContiguous, kHeft, kEtf, kMetis, kParDnn, kImprove };
 
-// Names: one-device, contiguous, heft, m-etf, metis, pardnn, improve. algorithm_from throws
-// std::runtime_error that lists them.
+// The names are one-device, contiguous, heft, m-etf, metis, pardnn and improve. algorithm_from
+// throws std::runtime_error that lists them.
 const char* algorithm_name(Algorithm algorithm);
 Algorithm algorithm_from(std::string_view name);
 
@@ -54,9 +54,9 @@ struct PartitionResult {
   Simulation simulation;                        // simulation of `placement`
   Algorithm algorithm = Algorithm::kOneDevice;  // the algorithm that made `placement`
   Nanoseconds lower_bound = 0, one_device = 0;
-  // With less memory on each device nothing fits. This much is not always enough.
+  // Nothing fits if each device has less memory than this. This much is not always enough.
   Bytes memory_floor = 0;
-  // Ends with the first candidate that is as short as the lower bound.
+  // No candidate is made after one that is as short as the lower bound.
   std::vector<Candidate> candidates;
   ImprovementCounts improvement;
 };

@@ -1,5 +1,6 @@
-// The partitioner's parts: the candidates and how they are made to fit (candidates.cpp), the
-// improvement of the best (improved.cpp), and what is made of them (partition.cpp).
+// Internal to partition/: the Partitioner class. Its parts are the candidates and their repair
+// (candidates.cpp), the improvement of the best candidate (improved.cpp) and the choice of the
+// result (partition.cpp).
 #pragma once
 
 #include <algorithm>
@@ -26,7 +27,7 @@ class Partitioner {
   struct Entry {
     Candidate candidate;
     Placement placement;
-    Bytes overflow = 0;  // before repair
+    Bytes overflow = 0;  // bytes above the limits before the repair
     std::string reason;
     bool proven = false;
   };
@@ -43,13 +44,13 @@ class Partitioner {
   bool at_bound(const Candidate& candidate) const {
     return candidate.fits && candidate.makespan <= lower_bound_;
   }
-  Clock::time_point deadline() const;  // of the time limit; without one, the end of time
+  Clock::time_point deadline() const;  // end of the time limit; max() without one
   std::chrono::nanoseconds left() const;
   Clock::time_point search_deadline() const;
   Nanoseconds one_device(const std::vector<Entry>& entries) const;
   Entry improved(const std::vector<Entry>& entries, ImprovementCounts& counts) const;
   Placement second_search(const Entry& best, ImprovementLimits limits, bool repaired) const;
-  // Tells whether memory limits bind.
+  // Returns whether memory limits bind.
   static bool any_repaired(const std::vector<Entry>& entries) {
     return std::any_of(entries.begin(), entries.end(), [](const Entry& entry) { return entry.overflow > 0; });
   }

@@ -1,5 +1,5 @@
-// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): small, seedable and, unlike the standard library's
-// distributions, the same everywhere.
+// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014) is small and seedable. Unlike the standard library's
+// distributions, it gives the same numbers everywhere.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@ class Random {
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return z ^ (z >> 31);
   }
-  // 0 … bound-1; the bias of the remainder is below 2^-40 for the bounds used here.
+  // Returns a number from 0 to bound - 1. The bias of the remainder is below 2^-40 for the bounds
+  // used here.
   std::int64_t below(std::int64_t bound) {
     return static_cast<std::int64_t>(next() % static_cast<std::uint64_t>(bound));
   }

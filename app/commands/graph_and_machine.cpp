@@ -12,6 +12,7 @@
 #include "partition/graph/brief.h"
 #include "partition/graph/generators.h"
 #include "partition/graph/read_task_graph.h"
+#include "partition/graph/read_text.h"
 #include "partition/simulation/topology.h"
 
 namespace convoy::app {

@@ -17,7 +17,7 @@
 #include "app/json_text.h"
 #include "data/atomic_file.h"
 #include "partition/graph/brief.h"
-#include "partition/graph/read_task_graph.h"
+#include "partition/graph/task_graph_json.h"
 #include "partition/partition.h"
 #include "partition/simulation/chrome_trace.h"
 

@@ -14,7 +14,7 @@
 #include "app/commands/validators.h"
 #include "app/errors.h"
 #include "app/json_text.h"
-#include "partition/graph/read_task_graph.h"
+#include "partition/graph/read_text.h"
 #include "partition/placement/baselines.h"
 
 namespace convoy::app {

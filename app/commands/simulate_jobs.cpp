@@ -12,7 +12,7 @@
 #include "app/json_text.h"
 #include "data/atomic_file.h"
 #include "partition/graph/brief.h"
-#include "partition/graph/read_task_graph.h"
+#include "partition/graph/read_text.h"
 #include "partition/sharing/bound.h"
 #include "partition/sharing/exact.h"
 #include "partition/sharing/policies.h"

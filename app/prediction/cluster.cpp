@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "partition/graph/read_task_graph.h"
+#include "partition/graph/read_text.h"
 
 namespace convoy::app {
 namespace {

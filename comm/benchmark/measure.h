@@ -11,8 +11,8 @@
 
 namespace convoy::comm {
 
-// `gradients` is an all-reduce in memory that the ranks share, if they share any, as for a step's
-// buckets.
+// `gradients` is an all-reduce in memory that the ranks share, if they share any, like that of a
+// step's buckets. `send_receive` sends to the next rank and receives from the one before.
 enum class Movement : std::uint8_t { all_reduce, gradients, broadcast, send_receive };
 const char* name_of(Movement movement);
 
@@ -31,8 +31,7 @@ class CollectivesMeter {
   // call.
   virtual void connect() = 0;
 
-  // Says whose code does a movement of f32. send_receive sends to the next rank and receives from
-  // the one before.
+  // Whether our code or the library's moves the f32 data.
   enum class Way : std::uint8_t { own, library };
   // Fills the buffer, does the movement once and checks every element. Returns whether all ranks
   // were right.

@@ -21,7 +21,7 @@ struct Communicator::Call {
   MPI_Datatype type = MPI_BYTE;
   std::optional<int> root = {};
   std::optional<ReduceOp> op = {};
-  std::string problem = {};  // what the collective's own checks have found
+  std::string problem = {};  // error found by the collective's own checks; empty if none
   OperationName name() const { return OperationName(name_of(kind), label); }
 };
 

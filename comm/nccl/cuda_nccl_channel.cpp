@@ -38,7 +38,7 @@ NcclChannel::NcclChannel(NcclComm communicator, std::shared_ptr<CommContext> con
 
 NcclChannel::~NcclChannel() {
   // Wait while the watchdog still runs: the operation may wait for a rank that has died.
-  if (std::uncaught_exceptions() == 0) cudaStreamSynchronize(beside_.get());
+  if (std::uncaught_exceptions() == 0) cudaStreamSynchronize(mark_stream_.get());
   context_->waits.detach(*this);
   if (std::uncaught_exceptions() > 0) communicator_.abort();
 }
@@ -55,7 +55,7 @@ void NcclChannel::fork(Stream stream) const {
   forked_.make_wait(stream_.get());
   // The stream itself orders this after the previous operation.
   ready_.record(stream_.get());
-  ready_.make_wait(beside_.get());
+  ready_.make_wait(mark_stream_.get());
 }
 
 int NcclChannel::number_of(const OperationName& name) {

@@ -34,13 +34,13 @@ class NcclChannel : public DeviceOperations {
   template <typename Calls>
   void run(Stream stream, int operation, const CudaEvent& done, Calls&& calls) {
     fork(stream);
-    marks_.enter(beside_.get(), operation);
+    marks_.enter(mark_stream_.get(), operation);
     calls(communicator_.get(), stream_.get());
     done.record(stream_.get());
-    done.make_wait(beside_.get());
-    marks_.finish(beside_.get());
+    done.make_wait(mark_stream_.get());
+    marks_.finish(mark_stream_.get());
     // Outside captures `done` also covers the mark, so that marks of a later graph come after it.
-    if (!kernels::CapturedGraph::join_later(beside_.get())) done.record(beside_.get());
+    if (!kernels::CapturedGraph::join_later(mark_stream_.get())) done.record(mark_stream_.get());
   }
 
   const kernels::CudaStream& stream() const { return stream_; }
@@ -57,9 +57,9 @@ class NcclChannel : public DeviceOperations {
   std::shared_ptr<CommContext> context_;
   NcclComm communicator_;
   kernels::CudaStream stream_{kernels::CudaStream::Priority::high};
-  // The stream of the marks. They have their own, because even a kernel of one thread may have to
-  // wait for a multiprocessor.
-  kernels::CudaStream beside_{kernels::CudaStream::Priority::high};
+  // The stream of the marks. It is a stream of its own, because even a kernel of one thread may
+  // have to wait for a multiprocessor.
+  kernels::CudaStream mark_stream_{kernels::CudaStream::Priority::high};
   CudaEvent forked_, ready_;
   bool aborted_ = false;
   ProgressMarks marks_;

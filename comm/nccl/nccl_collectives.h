@@ -1,5 +1,5 @@
-// Collectives on device memory over NCCL, one rank a GPU. If the GPUs of one host address each
-// other's memory, copy engines (the DMA ones) do large gradient buckets and transfers between
+// Collectives on device memory over NCCL, with one rank per GPU. If the GPUs of one host address
+// each other's memory, copy engines (the DMA ones) do large gradient buckets and transfers between
 // transfer_memory().
 //
 // Every operation runs on a communication stream of this object: it begins after the work on the

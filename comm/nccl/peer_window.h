@@ -1,6 +1,6 @@
-// Device memory whose parts, one a rank, all ranks of a host can address. It serves all-reduces
-// (copy_all_reduce.h) and transfers by copy engines. Ranks exchange CUDA's handles for memory
-// between processes. CUDA builds only. Internal to comm.
+// Device memory of all ranks of a host. Each rank has a part, and every rank can address all parts.
+// It serves all-reduces (copy_all_reduce.h) and transfers by copy engines. Ranks exchange CUDA's
+// handles for memory between processes. CUDA builds only. Internal to comm.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ class PeerWindow {
   static constexpr int kMostTransfers = 4000;  // from one rank to another
   enum class Use : std::uint8_t { sums, transfers };
   // Returns the bytes of scratch memory for the data that a rank fetches from the others: those of
-  // a whole bucket, or 0 if parts of `bytes` are too small to be summed here.
+  // a large bucket, or 0 if `bytes` is too small for sums by copy engines.
   static std::size_t scratch_bytes(std::size_t bytes);
 
   // Returns whether a window may be possible, that is, whether several ranks are on one host. It is

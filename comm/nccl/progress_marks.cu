@@ -12,10 +12,10 @@ static_assert(ProgressMarks::kMostOperations == 1 << kOperationBits);
 
 struct Shown {
   Word entered;  // count and operation share a word, so that a reader sees both together
-  // In ns: when the counted operation, or the one before or after it at the moment of counting,
-  // began.
+  // The time in ns at which the counted operation began. While a mark is being written it may
+  // belong to the neighbouring operation.
   Word since;
-  unsigned active;  // 1 from the begin of an operation to its end
+  unsigned active;  // 1 from the start of an operation to its end
 };
 
 __global__ void mark_entered(Word* counter, volatile Shown* shown, unsigned operation) {

@@ -1,4 +1,4 @@
-// Counters that streams advance at the begin and the end of each collective. They are in host
+// Counters that streams advance at the start and the end of each collective. They are in host
 // memory, where the watchdog reads them, because nothing else shows how far a captured graph has
 // come. The device counts, so they are exact for any number of launches. CUDA builds only. Internal
 // to comm.
@@ -22,8 +22,8 @@ class ProgressMarks {
   static constexpr int kMostOperations = 1 << 16;
 
   ProgressMarks();
-  // Counts the begin of an operation by one kernel, after the finish of the one before. `operation`
-  // is in [0, kMostOperations).
+  // Counts the start of an operation by one kernel, which runs after the finish of the operation
+  // before. `operation` is in [0, kMostOperations).
   void enter(cudaStream_t stream, int operation) const;
   // Counts the end by a write of the stream itself, which is cheaper than a kernel.
   void finish(cudaStream_t stream) const;

@@ -42,7 +42,7 @@ int choose_device(std::optional<int> local_rank, int visible) {
   const int choice = local_rank.value_or(0);
   if (choice < 0 || choice >= visible)
     throw std::runtime_error(fmt::format(
-        "--backend cuda: found local rank {} on a host with {} GPUs, expected one rank a GPU: start at "
+        "--backend cuda: found local rank {} on a host with {} GPUs, expected one rank per GPU: start at "
         "most {} ranks on each such host",
         choice, visible, visible));
   return choice;
@@ -54,7 +54,7 @@ std::string shared_device_problem(const std::vector<DeviceUse>& uses) {
       const auto& [host, device] = uses[first];
       if (device.index < 0 || host != uses[second].host || device.uuid != uses[second].device.uuid) continue;
       return fmt::format(
-          "ranks {} and {} are on one GPU of host {}, {} ({}, PCI {}), expected one rank a GPU", first,
+          "ranks {} and {} are on one GPU of host {}, {} ({}, PCI {}), expected one rank per GPU", first,
           second, host, device.to_string(), device.uuid, device.pci);
     }
   return {};

@@ -20,7 +20,7 @@ struct RankPlacement {
   std::string device;      // empty for ranks without one
 };
 
-// Collective. Returns one element a rank at rank 0, none elsewhere. Call it after pin_to_cores.
+// Collective. Returns one element per rank at rank 0, none elsewhere. Call it after pin_to_cores.
 std::vector<RankPlacement> gather_placement(const Communicator& world, std::string_view device = {});
 
 // Returns the logical processors on which this thread may run (sched_getaffinity), ascending.

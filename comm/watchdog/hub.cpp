@@ -64,7 +64,7 @@ void Hub::receive(Clock::time_point now) {
     for (const Frame& frame : frames) {
       try {
         handle(peer, frame, now);
-        // A message that is cut short counts as none.
+        // Ignore a message that is cut short.
       } catch (const std::runtime_error&) {
       }
     }
@@ -120,7 +120,8 @@ std::optional<Diagnosis> Hub::conclude(Clock::time_point now, const RankState& s
   return conclude_inquiry(now);
 }
 
-// Prints one line for a complaint that all ranks share, and one a rank for complaints that differ.
+// Prints one line for a complaint that all ranks share, and one per rank for complaints that
+// differ.
 std::optional<Diagnosis> Hub::conclude_failures(Clock::time_point now) const {
   if (!first_failure_) return std::nullopt;
   if (failures_.size() < peers_.size() && now - *first_failure_ < delays_.failures) return std::nullopt;

@@ -146,7 +146,7 @@ void HubListener::greet(FrameSocket socket, milliseconds timeout, std::vector<Hu
     if (who.rank < 1 || who.rank > static_cast<int>(peers.size())) return;
     socket.send({FrameKind::welcome, {}});
     peers[static_cast<std::size_t>(who.rank) - 1] = {std::move(who), std::move(socket)};
-    // A stranger sent these bytes.
+    // Ignore bytes that no rank of this job has sent.
   } catch (const std::runtime_error&) {
   }
 }

@@ -50,7 +50,7 @@ class Watchdog {
  public:
   // `waits` outlives the watchdog.
   Watchdog(WaitRegistry& waits, WatchdogSocket channel, WatchdogOptions options);
-  // Ends in order, which the other ranks do not take for a death.
+  // Says goodbye, so that the other ranks do not take this end for a death.
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;

@@ -1,6 +1,6 @@
 // Connections of the watchdogs: short messages over TCP between rank 0 (the hub) and every rank.
-// They do not use MPI, so they arrive when MPI's do not. All ranks run the same program on the same
-// kind of machine, so numbers are sent as they are in memory.
+// They do not use MPI, so they arrive even if MPI is blocked. All ranks run the same program on the
+// same kind of machine, so numbers are sent as they are in memory.
 #pragma once
 
 #include <cstdint>

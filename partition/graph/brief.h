@@ -1,4 +1,4 @@
-// Input in messages: enough of it to be found again.
+// Shortens input for messages.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace convoy::partition {
 
-// The text, or its first 80 bytes or fewer, whole characters of UTF-8, and an ellipsis.
+// Returns the text, or its first 80 bytes at most and an ellipsis. It never cuts a UTF-8 character.
 inline std::string brief(std::string_view text) {
   constexpr std::size_t kMost = 80;
   if (text.size() <= kMost) return std::string(text);

@@ -6,7 +6,7 @@
 
 namespace convoy::partition {
 
-// Reads characters and tells how many were read, so that an error can name its line.
+// Reads characters and stores how far it has read.
 class CountingIterator {
  public:
   using iterator_category = std::input_iterator_tag;

@@ -142,7 +142,7 @@ class DotReader {
     at_ = end;
   }
 
-  // Only \" is an escape; what else a backslash begins stays as it is.
+  // Reads a name in quotes. Only \" is an escape; other backslashes stay in the name.
   void take_quoted() {
     const std::size_t begin = ++at_;
     bool escaped = false;

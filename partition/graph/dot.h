@@ -1,5 +1,5 @@
-// The directed graphs of the DOT language (graphviz.org/doc/info/lang.html), as far as a list of
-// edges goes.
+// Reads directed graphs in the DOT language (graphviz.org/doc/info/lang.html), but only their nodes
+// and edges.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +9,18 @@
 
 namespace convoy::partition {
 
-// Names are views into the text, or into storage that lives until read_dot returns where they have
-// escapes.
+// A name is a view into the text. A name with escapes is a view into storage that lives until
+// read_dot returns.
 struct DotVisitor {
-  std::function<void(std::int64_t line, std::string_view name)> node;  // each time that a statement names one
+  std::function<void(std::int64_t line, std::string_view name)> node;  // for each name in a statement
   std::function<void(std::int64_t line, std::string_view from, std::string_view to)> edge;
 };
 
-// Statements may share lines; `a -> b -> c` are two edges; attributes and comments are skipped;
-// names without quotes may hold anything but blanks, quotes and the characters ; , = [ ] { }, and
-// an arrow ends them. Throws std::runtime_error of one line, `where:LINE: …`, for anything else:
-// undirected edges, subgraphs, ports, text before or after the one graph.
+// Calls the visitor in the order of the text. Statements may share lines, and `a -> b -> c` is two
+// edges. Attributes and comments are skipped. A name without quotes may contain anything except
+// blanks, quotes, arrows and the characters ; , = [ ] { }.
+// Throws std::runtime_error of one line, `where:LINE: …`, for undirected edges, subgraphs, ports,
+// and text before or after the graph.
 void read_dot(std::string_view text, const std::string& where, const DotVisitor& visitor);
 
 }  // namespace convoy::partition

@@ -1,4 +1,4 @@
-// Families of training graphs; each builds one more of its units until the wanted size is met.
+// The families of generated graphs. Each adds units until the graph has the wanted size.
 #include "partition/graph/generators.h"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ namespace {
 
 using Op = StepBuilder::Op;
 
-// `build(units)` is linear in units: two small builds tell how many units give the wanted size.
+// build(units) is linear in units, so two small builds tell how many units give the wanted size.
 template <typename Build>
 TaskGraph of_size(NodeIndex wanted, const Build& build) {
   const NodeIndex one = build(1).node_count(), two = build(2).node_count();
@@ -42,12 +42,13 @@ Op matmul_shared(StepBuilder& step, const std::string& name, double rows, double
                              owner);
 }
 
-// The ops of one cell that own variables; kNone before the first time step.
+// The ops of a cell that own variables; kNone before the first time step.
 struct CellOwners {
   Op input = kNone, hidden = kNone;
 };
 
-// Input and hidden products, four gates, the new memory and output.
+// Adds the input and hidden products, four gates, the new memory and the output. Returns output and
+// memory.
 std::pair<Op, Op> lstm_cell(StepBuilder& step, const std::string& name, double batch, double width, Op input,
                             Op hidden, Op memory, CellOwners& owners) {
   const Op from_input = matmul_shared(step, name + "/input", batch, width, 4 * width, {input}, owners.input);
@@ -258,7 +259,7 @@ TaskGraph generate_random(const GeneratorOptions& options, double degree) {
     task.resident_bytes = random.below(4) == 0 ? random.below(4 * kLargest) : 0;
     builder.add_node(task);
   }
-  // A few more draws than edges, as doubles are dropped.
+  // Draw as many edges as wanted. The result has fewer, because duplicates are dropped.
   std::vector<std::pair<NodeIndex, NodeIndex>> drawn;
   for (std::int64_t i = 0; i < edges && options.nodes > 1; ++i) {
     const auto from = static_cast<NodeIndex>(random.below(options.nodes - 1));

@@ -1,4 +1,4 @@
-// The fields of task graphs in JSON, and which belong where.
+// The fields of task graphs in JSON, by format and by section of the file.
 #pragma once
 
 #include <array>
@@ -15,17 +15,17 @@ enum Field : std::uint8_t {
   kOutputBytes,
   kParameterBytes,
   kPin,
-  kColocate,  // ours: nodes
+  kColocate,  // fields of our nodes
   kFrom,
   kTo,
-  kBytes,  // ours: edges
+  kBytes,  // fields of our edges
   kFpgaLatency,
   kColorClass,
-  kSupportedOnFpga,  // Microsoft's: nodes
+  kSupportedOnFpga,  // fields of Microsoft's nodes
   kSourceId,
   kDestId,
-  kCost,  // Microsoft's: edges
-  kSize,  // Microsoft's: both
+  kCost,  // fields of Microsoft's edges
+  kSize,  // field of Microsoft's nodes and edges
   kFieldCount,
   kUnknown
 };
@@ -53,7 +53,7 @@ inline bool belongs(Field field, Section section, Format format) {
                                     : field >= kSourceId && field <= kCost;
 }
 
-// A plain value of any type.
+// A JSON value that is no array and no object.
 struct Value {
   bool integral = false, text = false;
   std::int64_t integer = 0;

@@ -1,9 +1,9 @@
-// The folder that ParDNN's programs read, and the choice of reader.
+#include "partition/graph/pardnn_folder.h"
+
 #include <fmt/format.h>
 
 #include <charconv>
 #include <cmath>
-#include <fstream>
 #include <stdexcept>
 #include <string>
 #include <unordered_map>
@@ -12,7 +12,7 @@
 
 #include "partition/graph/brief.h"
 #include "partition/graph/dot.h"
-#include "partition/graph/read_task_graph.h"
+#include "partition/graph/read_text.h"
 
 namespace convoy::partition {
 namespace {
@@ -44,8 +44,8 @@ void for_each_line(std::string_view text, const Visit& visit) {
   }
 }
 
-// `name::value` lines; a name given twice, or a value that is not a number of 0 or more, is an
-// error. Fractions are rounded up.
+// Reads lines `name::value` and rounds fractions up. Throws if a name is given twice or a value is
+// not a number of 0 or more.
 using Values = std::unordered_map<std::string_view, std::int64_t>;
 Values read_values(const std::filesystem::path& path, std::string_view text, const char* field) {
   Values values;
@@ -75,8 +75,8 @@ std::int64_t value_or(const Values& values, std::string_view name, std::int64_t 
 
 bool is_terminal(std::string_view name) { return name == "src" || name == "snk"; }
 
-// The first of the names that the folder has: ours, then the one that the public program takes by
-// default.
+// Returns the first of the files that the folder has. Our name comes first, then the default name
+// of ParDNN's program.
 std::filesystem::path file_of(const std::filesystem::path& folder, std::initializer_list<const char*> names) {
   for (const char* name : names)
     if (std::filesystem::exists(folder / name)) return folder / name;
@@ -84,7 +84,7 @@ std::filesystem::path file_of(const std::filesystem::path& folder, std::initiali
       fmt::format("{}: has neither {} nor {}", folder.string(), *names.begin(), *(names.end() - 1)));
 }
 
-// The folder's file with its text, or nothing.
+// A file of the folder and its text, which is empty if the file is missing.
 struct OptionalFile {
   std::filesystem::path path;
   std::string text;
@@ -100,27 +100,6 @@ std::unordered_set<std::string_view> read_names(std::string_view text) {
 }
 
 }  // namespace
-
-// In pieces: a pipe has no size.
-std::string read_text(const std::filesystem::path& path) {
-  std::error_code none;
-  if (std::filesystem::is_directory(path, none))
-    throw std::runtime_error(fmt::format("{}: is a folder, expected a file", path.string()));
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw std::runtime_error(fmt::format("{}: cannot be opened", path.string()));
-  constexpr std::size_t kPiece = 1 << 20;
-  std::string text;
-  if (std::filesystem::is_regular_file(path, none))
-    text.reserve(static_cast<std::size_t>(std::filesystem::file_size(path)) + kPiece);
-  while (file) {
-    const std::size_t begin = text.size();
-    text.resize(begin + kPiece);
-    file.read(text.data() + begin, kPiece);
-    text.resize(begin + static_cast<std::size_t>(file.gcount()));
-  }
-  if (file.bad()) throw std::runtime_error(fmt::format("{}: cannot be read", path.string()));
-  return text;
-}
 
 TaskGraph read_pardnn_folder(const std::filesystem::path& folder) {
   const auto dot = file_of(folder, {"graph.dot", "crn_src_sink_low.dot"}),
@@ -159,19 +138,6 @@ TaskGraph read_pardnn_folder(const std::filesystem::path& folder) {
   };
   read_dot(dot_text, dot.string(), visitor);
   return builder.build();
-}
-
-TaskGraph read_task_graph(const std::filesystem::path& path, const ReadOptions& options) {
-  if (std::filesystem::is_directory(path)) return read_pardnn_folder(path);
-  const std::string text = read_text(path);
-  const std::size_t first = text.find_first_not_of(" \t\r\n");
-  const std::string_view line = std::string_view(text).substr(0, text.find('\n'));
-  if (first != std::string::npos && text[first] != '{' && line.find(" -- ") != std::string_view::npos)
-    return parse_pipedream_profile(text, path.string());
-  constexpr std::size_t kBeginning = 64 << 10;
-  if (std::string_view(text).substr(0, kBeginning).find("\"TMPCs\"") != std::string_view::npos)
-    return parse_piper_input(text, path.string());
-  return parse_task_graph_json(text, path.string(), options);
 }
 
 }  // namespace convoy::partition

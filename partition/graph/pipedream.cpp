@@ -1,4 +1,5 @@
-// The profiles of PipeDream (github msr-fiddle/pipedream, profiler/*/profiles/*/graph.txt).
+#include "partition/graph/pipedream.h"
+
 #include <fmt/format.h>
 
 #include <charconv>
@@ -9,7 +10,6 @@
 #include <vector>
 
 #include "partition/graph/brief.h"
-#include "partition/graph/read_task_graph.h"
 
 namespace convoy::partition {
 namespace {
@@ -74,7 +74,7 @@ class PipeDreamReader {
     builder_.add_node(task, line_);
   }
 
-  // A number, or the sum of a list in brackets.
+  // Returns the number in a field, or the sum of its list in brackets.
   double value(std::string_view content, std::string_view field) const {
     const std::size_t found = content.find(field);
     if (found == std::string_view::npos) fail(fmt::format("{} is missing", field));

@@ -1,11 +1,11 @@
-// The inputs of Piper (github msr-fiddle/piper, inputs/*.json).
+#include "partition/graph/piper.h"
+
 #include <fmt/format.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "partition/graph/brief.h"
-#include "partition/graph/read_task_graph.h"
 
 namespace convoy::partition {
 namespace {

@@ -1,4 +1,4 @@
-// Forward ops to a whole training step.
+// Turns forward ops into a whole training step.
 #include "partition/graph/step_builder.h"
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 namespace convoy::partition {
 namespace {
 
-// A mid-range GPU: 10 TFLOP/s, 500 GB/s, 2 µs a launch.
+// The time on a mid-range GPU: 10 TFLOP/s, 500 GB/s, 2 µs per launch.
 Nanoseconds op_time(double operations, Bytes moved) {
   constexpr double kOperationsPerNs = 1e4, kBytesPerNs = 500, kLaunch = 2000;
   return static_cast<Nanoseconds>(
@@ -58,7 +58,7 @@ NodeIndex StepBuilder::add(const std::string& name, double operations, Bytes out
 void StepBuilder::add_forward(ForwardOp& op) {
   std::vector<NodeIndex> inputs;
   for (const Op input : op.inputs) inputs.push_back(ops_[input].node);
-  // Weights, gradients and one optimizer moment stay; what is sent is the weights.
+  // A variable's node holds weights, gradients and one optimizer moment, and sends the weights.
   if (op.parameter_bytes > 0)
     op.variable = add(op.name + "/variable", 0, op.parameter_bytes, {}, 3 * op.parameter_bytes);
   if (op.owner != kNone) inputs.push_back(ops_[op.owner].variable);
@@ -69,8 +69,8 @@ NodeIndex StepBuilder::sum(const std::string& name, Bytes bytes, const std::vect
   return gradients.size() == 1 ? gradients[0] : add("gradients/" + name + "/sum", 0, bytes, gradients);
 }
 
-// An owner comes before all that share its variable, so in reverse order its weight gradients are
-// complete.
+// The owner of a variable comes before all ops that share it. So in reverse order its weight
+// gradients are complete.
 void StepBuilder::add_backward(ForwardOp& op) {
   const NodeIndex gradient = sum(op.name, op.output_bytes, op.gradients);
   std::vector<NodeIndex> kept = {gradient};

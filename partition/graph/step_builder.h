@@ -1,4 +1,4 @@
-// Builds the task graph of a training step from its forward ops: adds variables, backward ops and
+// Builds the task graph of a training step from its forward ops. Adds variables, backward ops and
 // updates.
 #pragma once
 
@@ -13,17 +13,18 @@ class StepBuilder {
  public:
   using Op = std::int32_t;
 
-  // Adds an op that does `operations` floating-point operations and writes `output_bytes`. With
-  // `parameter_bytes` it has a variable. Inputs are earlier ops.
+  // Adds an op that does `operations` floating-point operations and writes `output_bytes`. If
+  // `parameter_bytes` is above 0, the op has a variable. Inputs are earlier ops.
   Op forward(std::string name, double operations, Bytes output_bytes, std::vector<Op> inputs,
              Bytes parameter_bytes = 0);
-  // Adds an op that uses the variable of an earlier op, as in the next step of a recurrent net.
+  // Adds an op that uses the variable of an earlier op, like the next time step of a recurrent
+  // network.
   Op forward_shared(std::string name, double operations, Bytes output_bytes, std::vector<Op> inputs,
                     Op owner);
 
-  // Adds a loss that reads all ops without readers, then backward in reverse order. The gradient of
-  // an op sums the gradients from its consumers and reads the inputs kept since forward. With a
-  // variable it also yields a weight gradient and an update.
+  // Adds a loss that reads all ops without consumers, then backward ops in reverse order. A
+  // backward op reads the sum of the gradients from the op's consumers and the inputs of the op. An
+  // op with a variable also gets a weight gradient, and the variable's owner an update.
   TaskGraph finish();
 
  private:
@@ -32,10 +33,10 @@ class StepBuilder {
     double operations;
     Bytes output_bytes, parameter_bytes;
     std::vector<Op> inputs;
-    Op owner = kNone;  // the op whose variable it uses
+    Op owner = kNone;  // the op whose variable it uses; kNone if it uses none
     NodeIndex node = kNone, variable = kNone;
     std::vector<NodeIndex> gradients;         // one from each consumer
-    std::vector<NodeIndex> weight_gradients;  // for a variable's owner: one from each op that uses it
+    std::vector<NodeIndex> weight_gradients;  // if it owns a variable: one from each op that uses it
   };
   NodeIndex add(const std::string& name, double operations, Bytes output_bytes,
                 const std::vector<NodeIndex>& inputs, Bytes resident_bytes = 0);

@@ -1,5 +1,5 @@
-// Storage and checks of the task graph: ids to indices, CSR rows, topological order, one printed
-// cycle.
+// Builds and checks the task graph: turns ids into indices, sorts edges into CSR rows, orders nodes
+// topologically, and prints a cycle if there is one.
 #include "partition/graph/task_graph.h"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@
 namespace convoy::partition {
 namespace {
 
-// Sums of a million quantities must stay inside 64 bits, with room for sums of sums.
+// With this limit, sums of a million quantities stay inside 64 bits.
 constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max() / 1024;
 
 }  // namespace
@@ -43,7 +43,7 @@ void TaskGraphBuilder::reserve(std::size_t nodes, std::size_t edges) {
 }
 
 void TaskGraphBuilder::fail(std::int64_t position, std::string what) const {
-  // Names come from files: a message stays one line whatever they hold.
+  // Names come from files. A message must stay one line whatever they contain.
   std::replace_if(
       what.begin(), what.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
   if (position == kNone || !line_of_) throw std::runtime_error(fmt::format("{}: {}", where_, what));
@@ -91,7 +91,7 @@ Nanoseconds TaskGraphBuilder::mean_time(const TaskNode& node, std::int64_t posit
   return static_cast<Nanoseconds>(sum / static_cast<double>(node.times.size()));
 }
 
-// A node with one time has it on every kind.
+// Spreads the time of a node that has only one over all kinds.
 void TaskGraphBuilder::spread_times() {
   TaskGraph& graph = graph_;
   if (graph.kinds_.empty()) return;
@@ -201,7 +201,7 @@ void TaskGraphBuilder::resolve_edges() {
   }
 }
 
-// Counting sort by producer, each row by consumer, then the mirror for in-edges.
+// Sorts edges by producer with a counting sort, each row by consumer, then builds the in-edges.
 void TaskGraphBuilder::sort_edges() {
   TaskGraph& graph = graph_;
   const std::size_t nodes = graph.time_.size(), count = edges_.size();
@@ -256,7 +256,8 @@ void TaskGraphBuilder::order_nodes() {
   if (graph.order_.size() != graph.time_.size()) report_cycle(waiting);
 }
 
-// Every node still waiting has a predecessor still waiting: walking back must come round.
+// Walks back from a waiting node. Its producers include a waiting node, too, so the walk must
+// repeat.
 void TaskGraphBuilder::report_cycle(const std::vector<EdgeIndex>& waiting) const {
   const TaskGraph& graph = graph_;
   NodeIndex node = 0;
@@ -285,8 +286,7 @@ void TaskGraphBuilder::report_cycle(const std::vector<EdgeIndex>& waiting) const
   fail(node_position_.empty() ? kNone : node_position_[node], "cycle: " + text);
 }
 
-// Groups come with any numbers; inside they are 0 … count-1 by first appearance. A group's pins
-// must agree.
+// Renumbers groups from 0 in order of first appearance. Throws if the pins of a group differ.
 void TaskGraphBuilder::renumber_groups() {
   TaskGraph& graph = graph_;
   graph.pin_.resize(graph.pin_.empty() ? 0 : graph.time_.size(), kNone);

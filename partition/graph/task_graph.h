@@ -1,5 +1,4 @@
-// The task graph that the partitioner places: nodes with time and memory, edges with bytes, stored
-// compactly.
+// The task graph that the partitioner places: nodes have time and memory, edges have bytes.
 //
 // Quantities are 64-bit integers throughout: times in nanoseconds, sizes in bytes. Integers make a
 // schedule reproducible to the bit and let an incremental re-simulation stop where nothing changed.
@@ -26,18 +25,18 @@ struct TaskNode {
   std::int64_t id = 0;
   std::string name;  // may be empty
   Nanoseconds time = 0;
-  // Times by the name of a kind of device, for a node that does not take the same time on all of
-  // them. If there are any, `time` is ignored, and the graph's time is their mean.
+  // The times by kind of device, if they differ. Then `time` is ignored, and the graph's time of
+  // the node is the mean.
   std::vector<std::pair<std::string, Nanoseconds>> times;
-  Bytes resident_bytes = 0;       // on its device for good: parameters, gradients, optimizer state
-  Bytes parameter_bytes = kNone;  // what replicas of a pipeline's stage exchange; kNone: resident_bytes
-  Bytes output_bytes = 0;         // live from the node's start to the last consumer's end
-  std::int32_t pin = kNone;       // the device it must be on
-  std::int32_t colocate = kNone;  // nodes of one group share a device
+  Bytes resident_bytes = 0;       // bytes that stay on the device: parameters, gradients, optimizer state
+  Bytes parameter_bytes = kNone;  // bytes that replicas of a pipeline's stage exchange; kNone: resident_bytes
+  Bytes output_bytes = 0;         // live from the node's start to the end of its last consumer
+  std::int32_t pin = kNone;       // the device that the node must be on; kNone: any
+  std::int32_t colocate = kNone;  // nodes of one group share a device; kNone: none
 };
 
-// Immutable. Out-edges of a node are contiguous and sorted by consumer; in-edges refer to the same
-// indices.
+// Immutable. The out-edges of a node are contiguous and sorted by consumer. In-edges are indices of
+// the same edges.
 class TaskGraph {
  public:
   NodeIndex node_count() const { return static_cast<NodeIndex>(time_.size()); }
@@ -45,11 +44,11 @@ class TaskGraph {
 
   std::int64_t id(NodeIndex node) const { return id_[node]; }
   std::string_view name(NodeIndex node) const;
-  std::string label(NodeIndex node) const;  // for messages: `7 "conv1"`, `7` without a name; briefly
+  std::string label(NodeIndex node) const;  // for messages: `7 "conv1"`, or `7` without a name
   Nanoseconds time(NodeIndex node) const { return time_[node]; }
-  // Names the kinds of devices that any node has a time for. Most graphs have none.
+  // The kinds of devices for which some node has a time. Most graphs have none.
   const std::vector<std::string>& kinds() const { return kinds_; }
-  // The time on a device of that kind; kNone if the node has none for it.
+  // Returns the time on a device of that kind; kNone if the node has none for it.
   Nanoseconds time(NodeIndex node, std::size_t kind) const {
     return kind_time_[static_cast<std::size_t>(node) * kinds_.size() + kind];
   }
@@ -78,36 +77,35 @@ class TaskGraph {
     return {in_edge_.data() + in_begin_[node], static_cast<std::size_t>(in_degree(node))};
   }
 
-  // Microsoft's files give the time of a transfer instead of its bytes; a machine then adds its
-  // latency only.
+  // Microsoft's files give the time of a transfer instead of its bytes. A machine then adds only
+  // its latency.
   bool has_transfer_times() const { return !transfer_.empty(); }
   Nanoseconds transfer_time(EdgeIndex edge) const { return transfer_[edge]; }
 
-  // The machine that the file describes, as Microsoft's and Piper's do: the memory of a device, the
-  // number of devices, their links, and the micro-batches of a batch. 0: the file does not say.
+  // The machine that Microsoft's and Piper's files describe: memory of a device, number of devices,
+  // bandwidth of their links, and micro-batches per batch. 0 if the file does not say.
   Bytes device_memory() const { return device_memory_; }
   std::int32_t device_count() const { return device_count_; }
   double bytes_per_ns() const { return bytes_per_ns_; }
   std::int64_t micro_batches() const { return micro_batches_; }
 
-  std::span<const NodeIndex> topological_order() const { return order_; }  // by Kahn, ties by index
+  std::span<const NodeIndex> topological_order() const { return order_; }  // Kahn's, ties by index
   Nanoseconds total_time() const { return total_time_; }
-  // The greatest common divisor of all times: what a device is busy is a multiple of it. 0 when
-  // every time is 0.
+  // The greatest common divisor of all times. The busy time of a device is a multiple of it. 0 if
+  // all times are 0.
   Nanoseconds time_divisor() const { return time_divisor_; }
   Bytes total_resident_bytes() const { return total_resident_; }
 
-  // The longest path by node times alone, in nanoseconds: no schedule on unit-speed devices is
-  // shorter.
+  // The longest path by node times alone. No schedule on devices of speed 1 is shorter.
   Nanoseconds critical_path() const { return critical_path_; }
-  // max(critical path, total time / devices), the bound that the tables quote, rounded up to what
-  // sums of times can reach.
+  // Returns max(critical path, total time / devices), rounded up to a multiple of time_divisor().
+  // Published tables quote this bound.
   Nanoseconds lower_bound(std::int32_t devices) const;
 
  private:
   friend class TaskGraphBuilder;
   std::vector<std::int64_t> id_;
-  std::vector<std::uint32_t> name_begin_;  // empty when no node has a name
+  std::vector<std::uint32_t> name_begin_;  // empty if no node has a name
   std::string names_;
   std::vector<Nanoseconds> time_;
   std::vector<std::string> kinds_;
@@ -127,20 +125,21 @@ class TaskGraph {
 };
 
 // Collects nodes and edges, then checks and stores them. Every error is a std::runtime_error whose
-// text starts with `where` (a file's name), and names the line (where one was given), the node and
-// the field.
+// text starts with `where` (a file's name). It names the line, if add_node or add_edge got one, the
+// node and the field.
 class TaskGraphBuilder {
  public:
   explicit TaskGraphBuilder(std::string where = "graph") : where_(std::move(where)) {}
 
   void reserve(std::size_t nodes, std::size_t edges);
-  // `position` is anything that `line_of` can turn into a line number when an error must name one.
+  // `position` is any number that `line_of` can turn into a line number for an error.
   NodeIndex add_node(const TaskNode& node, std::int64_t position = kNone);
-  // Edges name ids, which may come later. bytes = kOutputBytes means the producer's output.
+  // Edges name ids of nodes, which may be added later. kOutputBytes stands for the producer's
+  // output.
   static constexpr Bytes kOutputBytes = -1;
   void add_edge(std::int64_t from, std::int64_t to, Bytes bytes = kOutputBytes,
                 std::int64_t position = kNone);
-  // All edges carry a transfer time, or none does.
+  // All edges must carry a transfer time, or none.
   void add_timed_edge(std::int64_t from, std::int64_t to, Bytes bytes, Nanoseconds transfer,
                       std::int64_t position = kNone);
   void set_device_memory(Bytes bytes) { graph_.device_memory_ = bytes; }
@@ -149,8 +148,7 @@ class TaskGraphBuilder {
   void set_micro_batches(std::int64_t count) { graph_.micro_batches_ = count; }
   void set_line_of(std::function<std::int64_t(std::int64_t)> line_of) { line_of_ = std::move(line_of); }
 
-  // Unknown and repeated ids, duplicate edges and cycles (one is printed) end here. Leaves the
-  // builder empty.
+  // Checks ids, edges and cycles. An error about a cycle prints one. Leaves the builder empty.
   TaskGraph build();
   [[noreturn]] void fail(std::int64_t position, std::string what) const;
 
@@ -184,8 +182,8 @@ class TaskGraphBuilder {
   std::vector<KindTime> kind_times_;
   std::vector<std::int64_t> node_position_;
   std::function<std::int64_t(std::int64_t)> line_of_;
-  std::vector<NodeIndex> dense_;                                // id -> node when ids are dense
-  std::vector<std::pair<std::int64_t, NodeIndex>> sorted_ids_;  // otherwise
+  std::vector<NodeIndex> dense_;                                // the node of an id, if ids are dense
+  std::vector<std::pair<std::int64_t, NodeIndex>> sorted_ids_;  // the same if ids are sparse
   bool any_name_ = false, any_pin_ = false, any_group_ = false;
 };
 

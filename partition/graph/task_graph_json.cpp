@@ -1,5 +1,7 @@
-// Reads task graphs from JSON, ours and Microsoft's, in one pass over the file without building a
-// document: a graph of a million nodes is 200 MB of text.
+// Reads task graphs from our JSON and Microsoft's in one pass, without building a document: the
+// text of a graph with a million nodes is 200 MB.
+#include "partition/graph/task_graph_json.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +14,6 @@
 #include "partition/graph/brief.h"
 #include "partition/graph/counting_iterator.h"
 #include "partition/graph/json_fields.h"
-#include "partition/graph/read_task_graph.h"
 
 namespace convoy::partition {
 namespace {
@@ -39,7 +40,7 @@ class Reader {
   // The SAX interface of nlohmann::json.
   bool null() { return value({}, "null"); }
   bool boolean(bool given) {
-    // Microsoft's one truth value; elsewhere neither is a number.
+    // Only Microsoft's supportedOnFpga may be a truth value.
     if (field_ != kSupportedOnFpga || depth_ != 3) return value({}, given ? "true" : "false");
     return value({true, false, given, given ? 1.0 : 0.0}, given ? "true" : "false");
   }
@@ -68,7 +69,7 @@ class Reader {
   bool end_array() { return close(); }
   bool key(std::string& given);
   bool parse_error(std::size_t, const std::string& token, const Json::exception& error) {
-    constexpr int kOutOfRange = 406;  // of nlohmann::json: a number beyond the largest double
+    constexpr int kOutOfRange = 406;  // nlohmann::json's error for a number beyond the largest double
     if (error.id == kOutOfRange) fail(fmt::format("{} is {}, too large", brief(key_), brief(token)));
     std::string what = error.what();
     const std::size_t detail = what.find(": ", what.find("column"));
@@ -103,19 +104,19 @@ class Reader {
   Nanoseconds time(Field field, double nanoseconds_per_unit);
   Nanoseconds nanoseconds(double given, double nanoseconds_per_unit, const std::string& what);
   bool kind_time(const Value& given, const char* text);
-  Bytes whole_bytes(Field field);  // rounded up: Microsoft's files have eighths of a byte
+  Bytes whole_bytes(Field field);  // rounded up, because Microsoft's files have eighths of a byte
 
   std::string_view text_;
   const char* reached_;
   TaskGraphBuilder builder_;
   const bool color_classes_;
-  int depth_ = 0, skipping_ = 0;  // skipping_: the depth at which an ignored value began, 0 for none
+  int depth_ = 0, skipping_ = 0;  // skipping_: depth of the ignored value, 0 if none
   Section section_ = Section::kRoot;
   Format format_ = Format::kUndecided;
   bool seen_nodes_ = false, seen_edges_ = false;
   Field field_ = kUnknown;
   std::string key_, name_, unknown_;
-  bool in_times_ = false;  // an object of times by kind of device
+  bool in_times_ = false;  // whether the reader is in an object of times by kind of device
   std::vector<std::pair<std::string, Nanoseconds>> times_;
   std::uint32_t present_ = 0;
   std::array<Value, kFieldCount> values_;
@@ -257,7 +258,7 @@ bool Reader::value(const Value& given, const char* text) {
   return true;
 }
 
-// Microsoft's limits of the machine stand beside the nodes.
+// Microsoft's files hold the limits of the machine as fields next to "nodes".
 bool Reader::device_limit(const Value& given, const char* text) {
   const bool bytes = key_ == "maxSizePerFPGA", devices = key_ == "maxFPGAs";
   if (!bytes && !devices) return true;

@@ -1,10 +1,10 @@
-// Writes our JSON.
+// Writes task graphs as our JSON.
 #include <fmt/format.h>
 
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "partition/graph/read_task_graph.h"
+#include "partition/graph/task_graph_json.h"
 
 namespace convoy::partition {
 

@@ -62,8 +62,8 @@ class Packer {
 
   bool done() const { return result_.bytes <= reachable_; }
 
-  // Each buffer into the smallest gap between those that are live with it; above them when there is
-  // none.
+  // Gives each buffer the smallest gap between the buffers that are live with it, or the space
+  // above them.
   void try_order(const Order& order) {
     if (done()) return;
     std::vector<std::int64_t> offset(buffers_.size(), 0);
@@ -90,10 +90,10 @@ class Packer {
     order_ = order;
   }
 
-  // The buffer that ended up on top was placed too late. It goes first, and all are placed again,
-  // while a small budget lasts.
+  // Moves the topmost buffer to the front of the order, because it was placed too late, and places
+  // all again. Repeats this within a small budget.
   void promote() {
-    constexpr std::int64_t kBudget = 40'000'000, kMostRounds = 300;  // comparisons, orders
+    constexpr std::int64_t kBudget = 40'000'000, kMostRounds = 300;  // in comparisons; in orders
     const auto count = static_cast<std::int64_t>(buffers_.size());
     std::vector<int> promoted(buffers_.size(), 0);
     Order order = order_;
@@ -115,7 +115,7 @@ class Packer {
   const std::vector<BufferLifetime>& buffers_;
   std::vector<std::int64_t> sizes_;
   std::int64_t reachable_ = 0;  // the lower bound with sizes rounded up
-  Order order_;                 // of the best result
+  Order order_;                 // order of the best result
   ArenaOffsets result_;
 };
 

@@ -1,4 +1,4 @@
-// Offsets of buffers with known lifetimes inside one arena.
+// Places buffers with known lifetimes inside one arena.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,9 @@ struct ArenaOffsets {
 };
 
 // Assigns offsets by best fit with known lifetimes: each buffer gets the smallest gap between the
-// buffers that are live with it. The buffers are taken from the largest to the smallest (Pisarchyk
-// & Lee, "Efficient memory management for deep neural net inference", 2020), and by size x
-// lifetime, lifetime and first use. The best result is improved by assigning the buffers that ended
-// on top first. Deterministic.
+// buffers that are live with it. Tries several orders of the buffers: by size (Pisarchyk & Lee,
+// "Efficient memory management for deep neural net inference", 2020), size × lifetime, lifetime,
+// and first use. Improves the best result by assigning the buffers at its top first. Deterministic.
 // Throws std::invalid_argument for a negative size or a lifetime that ends before it begins.
 ArenaOffsets assign_offsets(const std::vector<BufferLifetime>& buffers, std::int64_t alignment = 256);
 

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kMostSubsets = 256;
 constexpr std::int64_t kSmall =
-    8;  // a tensor so many times smaller than the largest is dropped with it or never
+    8;  // tensors so many times smaller than the largest are dropped only with all others
 
 bool no_worse(const BlockOption& a, const BlockOption& b) {
   return a.kept_bytes <= b.kept_bytes && a.forward_peak <= b.forward_peak &&
@@ -43,7 +43,7 @@ void StepBlocks::find_options(int block) {
       add(std::move(kept));
     }
   } else {
-    // Drops one tensor after the other, that with the least time for its bytes first.
+    // Drop one tensor after another, each time the one that costs the least time per byte.
     std::vector<int> kept = large;
     kept.insert(kept.end(), small.begin(), small.end());
     add(kept);

@@ -1,4 +1,4 @@
-// Proofs that a graph cannot fit a machine.
+// Proves that a graph cannot fit a machine.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 namespace convoy::partition {
 namespace {
 
-// Returns the bytes that a node needs while it runs in any placement: its unit's parameters, its
-// inputs and its output.
+// The bytes that a node needs while it runs in any placement: its unit's parameters, its inputs and
+// its output.
 struct Need {
   Bytes resident = 0, inputs = 0, output = 0;
   Bytes total() const { return resident + inputs + output; }
@@ -53,7 +53,7 @@ class Prover {
                        graph_.total_resident_bytes(), all_limits_, machine_.device_count());
   }
 
-  // Sizes with a common divisor fill no device beyond its largest multiple.
+  // Units whose sizes have a common divisor fill each device only up to a multiple of it.
   std::optional<std::string> divided() const {
     Bytes unit = 0, room = 0;
     for (const Bytes bytes : unit_resident_) unit = std::gcd(unit, bytes);
@@ -69,7 +69,7 @@ class Prover {
 
   Need need_of(NodeIndex node) const {
     Need need{unit_resident_[units_.of(node)], 0, graph_.output_bytes(node)};
-    // A node that lasts no time writes at the instant at which its inputs are let go.
+    // A node with no duration may free its inputs before it writes, so its inputs do not count.
     for (DeviceIndex device = 0; device < machine_.device_count(); ++device)
       if (cost_.run_time(node, device) == 0) return need;
     for (const EdgeIndex edge : graph_.in_edges(node))
@@ -104,7 +104,7 @@ class Prover {
     return std::nullopt;
   }
 
-  // Two of K+1 units share a device: if no two of the K+1 largest fit together, nothing fits.
+  // Of K + 1 units two share a device. If no two of the K + 1 largest fit together, nothing fits.
   std::optional<std::string> halves() const {
     const auto devices = static_cast<std::size_t>(machine_.device_count());
     if (static_cast<std::size_t>(units_.count()) <= devices) return std::nullopt;

@@ -9,7 +9,7 @@
 namespace convoy::partition {
 namespace {
 
-// Live bytes while each node of the topological order runs, were there one device.
+// Returns the live bytes while each node of the topological order runs on a single device.
 std::vector<Bytes> live_in_order(const TaskGraph& graph) {
   const auto order = graph.topological_order();
   std::vector<std::size_t> position(order.size());
@@ -55,7 +55,7 @@ class CutFinder {
       places.push_back(order.size() * i / (kSpread + 1));
     std::vector<NodeIndex> nodes;
     for (const std::size_t place : places) nodes.push_back(order[place]);
-    // A node that lasts no time holds nothing at a time when others could not have let it go.
+    // A node with no duration proves nothing, because its inputs may be freed before it writes.
     std::erase_if(nodes, [&](NodeIndex node) {
       for (DeviceIndex device = 0; device < cost_.device_count(); ++device)
         if (cost_.run_time(node, device) <= 0) return true;
@@ -85,7 +85,7 @@ class CutFinder {
     const std::vector<bool> before = reached(node, [&](NodeIndex of, const auto& visit) {
       for (const EdgeIndex edge : graph_.in_edges(of)) visit(graph_.source(edge));
     });
-    const std::vector<bool> behind = reached(node, [&](NodeIndex of, const auto& visit) {
+    const std::vector<bool> after = reached(node, [&](NodeIndex of, const auto& visit) {
       for (const NodeIndex next : graph_.successors(of)) visit(next);
     });
     LiveCut cut{node, graph_.output_bytes(node), std::vector<Bytes>(before.size(), 0)};
@@ -95,7 +95,7 @@ class CutFinder {
       // A copy on a consumer's device may be smaller than the output.
       Bytes kept = 0;
       for (EdgeIndex edge = graph_.out_begin(producer); edge < graph_.out_end(producer); ++edge)
-        if (behind[graph_.target(edge)])
+        if (after[graph_.target(edge)])
           kept = std::max(kept, std::min(graph_.bytes(edge), graph_.output_bytes(producer)));
       cut.kept[producer] = kept;
       cut.bytes += kept;
@@ -117,11 +117,11 @@ Bytes all_limits(const Machine& machine) {
   return sum;
 }
 
-// A topological order in which what comes before the cut stands right before its first reader:
-// layers stay together, and parameters with them. The rest follows.
+// Returns a topological order in which nodes before the cut come right before their first reader,
+// so that a layer stays together with its parameters. The other nodes follow.
 std::vector<NodeIndex> near_readers(const TaskGraph& graph, NodeIndex cut) {
   std::vector<NodeIndex> order;
-  std::vector<std::size_t> next(static_cast<std::size_t>(graph.node_count()), 0);  // input to look at
+  std::vector<std::size_t> next(static_cast<std::size_t>(graph.node_count()), 0);  // next input
   std::vector<bool> seen(next.size(), false);
   std::vector<NodeIndex> path;
   if (cut != kNone) path.push_back(cut), seen[cut] = true;
@@ -149,9 +149,8 @@ std::optional<std::string> live_certificate(const CostModel& cost, const LiveCut
   const Bytes limits = all_limits(cost.machine());
   if (cut.node == kNone || cut.bytes + graph.total_resident_bytes() <= limits) return std::nullopt;
   return fmt::format(
-      "while node {} runs, {} bytes that nodes before it made for nodes behind it are live, with {} resident "
-      "bytes "
-      "more than the {} bytes of {} devices",
+      "while node {} runs, {} bytes that nodes before it made for nodes after it are live, with {} resident "
+      "bytes more than the {} bytes of {} devices",
       graph.label(cut.node), cut.bytes, graph.total_resident_bytes(), limits, cost.device_count());
 }
 

@@ -1,7 +1,7 @@
-// Memory that every order of the nodes needs. While a node runs, all its ancestors have ended and
-// none of its descendants has begun, so every tensor from an ancestor to a descendant is in some
-// device's memory. In a training step such a node is the loss, and the tensors are the activations
-// that backward needs.
+// The memory that every order of the nodes needs. While a node runs, all its ancestors have ended
+// and none of its descendants has begun. So every tensor from an ancestor to a descendant is in
+// some device's memory. In a training step such a node is the loss, and the tensors are the
+// activations that backward needs.
 #pragma once
 
 #include <optional>
@@ -15,21 +15,21 @@ namespace convoy::partition {
 
 struct LiveCut {
   NodeIndex node = kNone;   // kNone: no node has both ancestors and descendants
-  Bytes bytes = 0;          // live while `node` runs, without resident bytes
-  std::vector<Bytes> kept;  // by node: the live bytes of its output
+  Bytes bytes = 0;          // bytes of these tensors for `node`, without resident bytes
+  std::vector<Bytes> kept;  // by node: the bytes of its output that are live then
 };
 
-// Returns the largest cut found. It tries the nodes at which most is live in one order, and some
-// nodes spread over that order.
+// Returns the largest cut found. Tries the nodes at which most bytes are live in one order, and
+// some nodes spread over that order.
 LiveCut find_live_cut(const CostModel& cost);
 
-// Returns a proof, in one line, that a graph's resident and inevitably live bytes exceed all
-// devices together.
+// Returns a proof, in one line, that the resident bytes and the cut's bytes exceed the memory of
+// all devices together; nothing if they do not.
 std::optional<std::string> live_certificate(const CostModel& cost, const LiveCut& cut);
 
-// Spreads the bytes of the cut and the resident bytes over the devices, by their limits, in
-// stretches of an order that keeps layers together. A node after the cut goes to the device with
-// most of its inputs.
+// Spreads the bytes of the cut and the resident bytes over the devices, in proportion to their
+// limits. Each device gets a stretch of an order that keeps layers together. A node after the cut
+// goes to the device with most of its inputs.
 Placement place_by_memory(const CostModel& cost, const Units& units, const LiveCut& cut);
 
 }  // namespace convoy::partition

@@ -1,4 +1,5 @@
-// Overflow handling: the knapsack greedy, the search on the excess, the exhaustive last resort.
+// Repairs placements that exceed memory limits: a greedy, a search, and all placements of small
+// graphs.
 #include "partition/memory/overflow.h"
 
 #include <fmt/format.h>
@@ -72,10 +73,10 @@ class Fitter {
   const TaskGraph& graph_;
   const Machine& machine_;
   const Units& units_;
-  const std::chrono::nanoseconds last_;  // of worked()
+  const std::chrono::nanoseconds last_;  // end, in worked() time
   const std::chrono::steady_clock::time_point deadline_;
   const std::vector<Nanoseconds> depth_first_;
-  std::vector<int> moved_;  // how often each unit has been evicted: spreads repeated rounds
+  std::vector<int> moved_;  // by unit: how often it was evicted; a frequent unit costs more
   Random random_;
 };
 
@@ -86,7 +87,8 @@ Attempt Fitter::judge(const Placement& placement) const {
   return attempt;
 }
 
-// Priorities that finish what was begun: each node right after the consumer chain that needs it.
+// Returns priorities that run depth first: each node comes right after the producers that it waited
+// for.
 std::vector<Nanoseconds> Fitter::depth_first_priorities() const {
   std::vector<Nanoseconds> priority(graph_.node_count(), 0);
   std::vector<EdgeIndex> waiting(graph_.node_count());
@@ -103,7 +105,8 @@ std::vector<Nanoseconds> Fitter::depth_first_priorities() const {
   return priority;
 }
 
-// By bottom level and, should that not fit, depth first, which holds less at a time.
+// Tries the order of bottom levels. If that does not fit, tries depth first, which holds fewer
+// tensors at a time.
 Attempt Fitter::judge_devices(std::vector<DeviceIndex> device_of) const {
   Attempt attempt = judge({cost_.device_count(), std::move(device_of), {}});
   if (attempt.overflow == 0) return attempt;
@@ -128,8 +131,8 @@ double Fitter::cut_time(std::int32_t unit, const std::vector<DeviceIndex>& devic
   return sum + 1;
 }
 
-// Returns the bytes that each unit would free there at that time: its parameters, outputs that no
-// one else there still needs, and tensors that only it still needs there.
+// Returns the units that would free bytes on the device at that time, cheapest first. A unit frees
+// its parameters and the tensors there that no other unit still needs.
 std::vector<Fitter::Eviction> Fitter::evictions(const Attempt& attempt, DeviceIndex device,
                                                 Nanoseconds time) const {
   const std::vector<DeviceIndex>& device_of = attempt.placement.device_of;
@@ -163,7 +166,7 @@ std::vector<Fitter::Eviction> Fitter::evictions(const Attempt& attempt, DeviceIn
   return result;
 }
 
-// The device with the most room left after the unit's bytes; kNone when none has room.
+// Returns the device with the most room left after the unit's bytes; kNone if no device has room.
 DeviceIndex Fitter::room_for(const Attempt& attempt, std::int32_t unit,
                              const std::vector<Bytes>& added) const {
   const DeviceIndex home = attempt.placement.device_of[units_.nodes(unit)[0]];
@@ -178,7 +181,7 @@ DeviceIndex Fitter::room_for(const Attempt& attempt, std::int32_t unit,
   return best;
 }
 
-// One pass over the devices that overflow; true when the excess fell.
+// Makes one pass over the devices above their limits. Returns whether the excess fell.
 bool Fitter::greedy_round(Attempt& best) {
   std::vector<DeviceIndex> device_of = best.placement.device_of;
   std::vector<Bytes> added(machine_.device_count(), 0);
@@ -206,8 +209,8 @@ bool Fitter::greedy_round(Attempt& best) {
   return true;
 }
 
-// Moves that do not raise the excess, until it is gone or time is up: random ones, and evictions
-// from the device that exceeds its limit most.
+// Tries moves that do not raise the excess, until it is 0 or the time is up: random moves, and
+// evictions from the device that exceeds its limit most.
 void Fitter::search(Attempt& best, std::int64_t most_moves) {
   const DeviceIndex devices = machine_.device_count();
   if (devices < 2 || units_.count() == 0) return;
@@ -247,7 +250,7 @@ Nanoseconds Fitter::peak_time(const Attempt& attempt, DeviceIndex device) {
       ->time;
 }
 
-// All placements of a small graph; true when the search was complete.
+// Tries all placements of a small graph. Returns whether it tried all or found one that fits.
 bool Fitter::exhaust(Attempt& best) {
   constexpr double kMostPlacements = 1 << 20;
   if (placement_count(units_, machine_.device_count()) > kMostPlacements) return false;
@@ -280,7 +283,7 @@ OverflowResult Fitter::run(const Placement& placement, Effort effort) {
   if (best.overflow > 0 && effort == Effort::kThorough) complete = exhaust(best);
   if (best.overflow > 0 && !complete) search(best, effort == Effort::kQuick ? kQuickMoves : kThoroughMoves);
   if (best.overflow == 0) return {best.placement, "", false};
-  // No proof: a placement's nodes in another order might.
+  // This is no proof, because another order of the nodes might fit.
   if (complete)
     return {std::nullopt,
             "of all placements none fits in the orders tried: in the closest, " + describe(best), false};

@@ -1,5 +1,5 @@
-// Memory limits: ParDNN's step 2. Finds a placement whose simulated memory stays within every
-// device's limit, or says what makes that impossible.
+// Memory limits (ParDNN's step 2): finds a placement whose simulated memory stays within every
+// device's limit, or says why there is none.
 #pragma once
 
 #include <chrono>
@@ -11,35 +11,39 @@
 
 namespace convoy::partition {
 
-// Tells whether the simulation keeps to every limit, and by how many bytes it exceeds them, summed
-// over devices.
+// Returns by how many bytes the simulation exceeds the limits, summed over the devices; 0 if it
+// keeps to all of them.
 Bytes memory_overflow(const Machine& machine, const Simulation& simulation);
 
-// A proof, in one line, that no placement can fit: a node whose own parameters, inputs and output
-// exceed every device; a colocation group, pinned nodes or all nodes together whose resident bytes
-// do (with a common divisor also by what it leaves of each device); units too large to share
-// devices.
+// Returns a proof, in one line, that no placement can fit, or nothing. Tries in this order:
+//   1. The resident bytes of all nodes exceed all devices together. If sizes have a common divisor,
+//     devices count only up to a multiple of it.
+//   2. The parameters of a node's colocation group, the node's inputs and its output exceed every
+//     device, or the device of its pin.
+//   3. The resident bytes of the nodes that are pinned to a device exceed it.
+//   4. On K devices, no two of the K + 1 largest nodes or groups fit together.
 std::optional<std::string> infeasibility_certificate(const CostModel& cost, const Units& units);
 
-// With less than this on each of equal devices nothing fits: the largest need of a node, or the
+// Returns a limit below which nothing fits on equal devices: the largest need of a node, or the
 // resident bytes divided evenly.
 Bytes memory_floor(const CostModel& cost, const Units& units);
 
 struct OverflowResult {
-  std::optional<Placement> placement;  // within all limits, with an order
-  std::string reason;                  // otherwise: what still exceeds what
+  std::optional<Placement> placement;  // with an order; keeps to all limits
+  std::string reason;                  // if there is none: which device exceeds its limit, or the proof
   bool proven = false;                 // whether `reason` is a proof
 };
 
-// How hard to try. kQuick: the greedy and a short search; kThorough: a search until the time is up,
-// then all placements of a small graph (devices^units up to 2^20).
+// kQuick: the greedy and a short search. kThorough: all placements of a small graph (at most 2^20),
+// otherwise a search until the time is up.
 enum class Effort { kQuick, kThorough };
 
-// Min-knapsack greedy: where a device exceeds its limit, the units live at its peak are moved to
-// devices with room, least added cost per byte freed first, until the excess is covered;
-// re-simulated and repeated. When that stalls, a local search on the excess follows, for `time` of
-// this thread's processor time, so that a busy machine finds what an idle one does; no step begins
-// after `deadline`. The makespan is secondary here; the improvement comes after.
+// Moves units that are live at the peak of a device above its limit to devices with room, those
+// with the least added cost per byte first (a greedy min-knapsack). Simulates and repeats this
+// until all devices fit. If that stalls, runs a local search on the excess. Ignores the makespan,
+// which the improvement reduces later.
+// `time` counts this thread's processor time, so that a busy machine finds what an idle one finds.
+// No step begins after `deadline`.
 OverflowResult fit_memory(
     const CostModel& cost, const Units& units, const Placement& placement, Effort effort,
     std::chrono::nanoseconds time,

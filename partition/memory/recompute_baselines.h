@@ -1,4 +1,4 @@
-// Schedules of recomputation that others use, to compare plans with.
+// Published schedules of recomputation, to which plans are compared.
 #pragma once
 
 #include <vector>
@@ -12,8 +12,8 @@ namespace convoy::partition {
 // backward that reads one of its outputs, and reads what the first runs wrote.
 StepSchedule run_again(const StepModel& model, const std::vector<int>& operations);
 
-// Keeps only what goes into every `length`-th block, and runs the blocks from there again before
-// their backward (Chen et al., "Training deep nets with sublinear memory cost", 2016).
+// Keeps only the input of every `length`-th block. Before their backward, runs the blocks from
+// there again (Chen et al., "Training deep nets with sublinear memory cost", 2016).
 StepSchedule checkpoint_blocks(const StepModel& model, const StepBlocks& blocks, int length);
 
 }  // namespace convoy::partition

@@ -9,7 +9,7 @@
 namespace convoy::partition {
 namespace {
 
-constexpr int kUnits = 1024;  // in which memory is counted
+constexpr int kUnits = 1024;  // the memory of a step is counted in this many units
 constexpr float kNever = std::numeric_limits<float>::infinity();
 
 void note(const std::vector<int>& tensors, Available& available) {
@@ -18,13 +18,13 @@ void note(const std::vector<int>& tensors, Available& available) {
 
 }  // namespace
 
-// How a stretch of blocks can be run.
+// One way to run a stretch of blocks.
 struct RecomputePlanner::Choice {
-  int cut = -1;                         // > 0: run forward to this block, and come back for the blocks before
-  const BlockOption* option = nullptr;  // else: what the first block keeps
-  std::int64_t peak = 0;                // bytes that are needed at least
-  std::int64_t kept = 0;                // bytes that are kept while the blocks after run
-  double ms = 0;                        // of repeated runs, without those of the stretches inside
+  int cut = -1;  // > 0: run forward to this block, and run the blocks before it again later
+  const BlockOption* option = nullptr;  // otherwise: the tensors that the first block keeps
+  std::int64_t peak = 0;                // bytes that it needs at least
+  std::int64_t kept = 0;                // bytes that stay while the later blocks run
+  double ms = 0;                        // time of repeated runs outside of the inner stretches
 };
 
 RecomputePlanner::RecomputePlanner(StepModel model)
@@ -52,7 +52,7 @@ std::int64_t RecomputePlanner::forward_peak(int first, int end) const {
   return peak;
 }
 
-// Returns the bytes with which a stretch of blocks begins, in addition to its input.
+// Returns the bytes, besides its input, that are live when a stretch of blocks begins.
 std::int64_t RecomputePlanner::entry_bytes(int last) const {
   if (last == blocks_ - 1) return 0;
   std::int64_t bytes = step_.blocks()[last].gradient_bytes;
@@ -61,7 +61,7 @@ std::int64_t RecomputePlanner::entry_bytes(int last) const {
 }
 
 void RecomputePlanner::fill_tables() {
-  std::int64_t before = 0, most = 0;  // what the blocks before keep; what all need
+  std::int64_t before = 0, most = 0;  // bytes that earlier blocks keep; bytes that the step needs
   for (const StepBlock& block : step_.blocks()) {
     std::int64_t kept = 0;
     for (const BlockOption& option : block.options) {
@@ -71,7 +71,7 @@ void RecomputePlanner::fill_tables() {
     before += kept;
   }
   unit_ = std::max<std::int64_t>(1, (most + kUnits - 1) / kUnits);
-  most_ = units(most) + blocks_;  // a block's bytes may be rounded up
+  most_ = units(most) + blocks_;  // the bytes of each block may be rounded up
   tables_.resize(static_cast<std::size_t>(blocks_ * blocks_));
   for (int length = 1; length <= blocks_; ++length)
     for (int first = 0; first + length <= blocks_; ++first) fill(first, first + length - 1);
@@ -93,8 +93,8 @@ void RecomputePlanner::for_each_choice(int first, int last, Visit visit) const {
                  forward_ms(first, last, cut)});
 }
 
-// Returns the tables of the stretches inside, before and after the choice's blocks; null if there
-// is none.
+// Returns the tables of the inner stretches: of the blocks after the kept tensors, and of those
+// that run again. Null if there is no such stretch.
 std::pair<const RecomputePlanner::Times*, const RecomputePlanner::Times*> RecomputePlanner::tables_of(
     const Choice& choice, int first, int last) const {
   if (choice.cut > 0) return {&table(choice.cut, last), &table(first, choice.cut - 1)};
@@ -129,8 +129,8 @@ RecomputePlanner::Choice RecomputePlanner::best_choice(int first, int last, int 
   return best;
 }
 
-// Runs the blocks [first, end) forward for what goes into block `end`. The first time, that is
-// everything.
+// Appends runs of the blocks [first, end) that make the input of block `end`. If forward runs for
+// the first time, these are all operations.
 void RecomputePlanner::append_forward(int first, int end, int last, Available& available,
                                       StepSchedule& to) const {
   for (int block = first; block < end; ++block) {
@@ -144,8 +144,8 @@ void RecomputePlanner::append_forward(int first, int end, int last, Available& a
   }
 }
 
-// Appends the runs of a stretch of blocks. `available`: its input, what the last block's backward
-// needs of its outputs, and whatever else is in memory all the time.
+// Appends the runs of a stretch of blocks. `available`: the stretch's input, the outputs that the
+// last block's backward needs, and all that stays in memory.
 void RecomputePlanner::append(int first, int last, int free, Available available, StepSchedule& to) const {
   const Choice choice = best_choice(first, last, free);
   if (choice.cut > 0) {
@@ -168,7 +168,8 @@ void RecomputePlanner::append(int first, int last, int free, Available available
   step_.append_backward(first, available, to);
 }
 
-// Runs a block forward for what it keeps and, unless it is the last, for what goes on from it.
+// Appends the runs of a block that make the option's tensors and, unless it is the last, its
+// outputs.
 void RecomputePlanner::append_kept(int block, int last, const BlockOption& option, Available& available,
                                    StepSchedule& to) const {
   Available inner = available;
@@ -208,7 +209,7 @@ std::optional<RecomputePlan> RecomputePlanner::plan(std::int64_t limit) const {
   best.live_bytes = live_peak(model_, best.schedule);
   if (best.live_bytes <= limit) return best;
   const Times& times = table(0, blocks_ - 1);
-  int low = 0, high = most_;  // what is planned in `low` fits
+  int low = 0, high = most_;  // a plan for `low` units fits
   while (low < most_ && times[static_cast<std::size_t>(low)] == kNever) ++low;
   bool found = false;
   const auto fits = [&](int free) {
@@ -227,7 +228,7 @@ std::optional<RecomputePlan> RecomputePlanner::plan(std::int64_t limit) const {
     (fits(middle) ? low : high) = middle;
   }
   keep_more(best, limit);
-  // A plan for a little more or less memory may leave more to keep.
+  // A plan for slightly more or less memory may leave more room for keep_more().
   const int near = std::clamp(static_cast<int>(6000 / std::ssize(model_.operations)), 3, 20);
   for (int free = std::max(low - near, 0); free <= std::min(low + near, most_); ++free) {
     if (times[static_cast<std::size_t>(free)] == kNever) continue;
@@ -239,8 +240,7 @@ std::optional<RecomputePlan> RecomputePlanner::plan(std::int64_t limit) const {
   return best;
 }
 
-// Leaves repeated runs out, the longest first, as far as the limit allows: what they would make is
-// then kept.
+// Removes repeated runs as far as the limit allows, the longest first. Their tensors are then kept.
 void RecomputePlanner::keep_more(RecomputePlan& plan, std::int64_t limit) const {
   struct Repeated {
     double ms;

@@ -1,11 +1,11 @@
 // Plans a training step within a memory limit: which tensors of forward are kept for backward, and
 // which are dropped and computed again, at the least expected time.
-// A block's tensors are chosen from its Pareto front (Zhao et al., "Rockmate", ICML 2023). Dynamic
-// programming over the chain of blocks chooses for every stretch of blocks and every amount of free
-// memory whether to keep an option's tensors of its first block, or to run forward to a later
-// block, keep only what goes in there, and come back for the rest (Beaumont et al., "Optimal
-// checkpointing for heterogeneous chains", 2019). What the plan leaves of the limit is used to keep
-// more.
+// A block's choices are the Pareto front of its tensors (Zhao et al., "Rockmate", ICML 2023).
+// Dynamic programming over the chain of blocks chooses for every stretch of blocks and every amount
+// of free memory. Either the stretch keeps the tensors of one choice of its first block, or it runs
+// forward to a later block, keeps only that block's input, and runs the skipped blocks again later
+// (Beaumont et al., "Optimal checkpointing for heterogeneous chains", 2019). If the plan needs less
+// than the limit, more tensors are kept.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ class RecomputePlanner {
   RecomputePlan least() const;
 
  private:
-  using Times = std::vector<float>;  // by free memory, in units
+  using Times = std::vector<float>;  // milliseconds, by units of free memory
   struct Choice;
 
   void fill_tables();
@@ -65,8 +65,8 @@ class RecomputePlanner {
   const StepBlocks step_;
   const int blocks_;
   std::int64_t unit_ = 1;
-  int most_ = 0;  // units of a step that keeps everything
-  // By the first and the last block of a stretch: milliseconds of repeated runs.
+  int most_ = 0;  // units of a step that keeps every tensor
+  // By the first and the last block of a stretch: its least time of repeated runs.
   std::vector<Times> tables_;
 };
 

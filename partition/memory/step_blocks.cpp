@@ -6,7 +6,7 @@
 namespace convoy::partition {
 namespace {
 
-constexpr int kMostCandidates = 8;  // tensors of a block of which all subsets are tried
+constexpr int kMostCandidates = 8;  // a block with more tensors to choose from is split
 constexpr int kMostBlocks = 96;
 
 bool contains(const std::vector<int>& list, int value) {
@@ -57,7 +57,7 @@ void StepBlocks::find_tensors() {
   }
 }
 
-// Returns the tensors that operations after `position` read, and that it or one before it wrote.
+// Returns the tensors that operations up to `position` write and later operations of forward read.
 std::vector<int> StepBlocks::crossing(int position) const {
   std::vector<int> found;
   for (int i = 0; i <= position; ++i)
@@ -66,7 +66,7 @@ std::vector<int> StepBlocks::crossing(int position) const {
   return found;
 }
 
-// Counts the tensors that operations of [first, end) write, that backward reads and no later block.
+// Counts the tensors of operations [first, end) that backward reads and no later block reads.
 int StepBlocks::candidates_between(int first, int end) const {
   int count = 0;
   for (int i = first; i < end; ++i)
@@ -99,7 +99,7 @@ std::vector<int> StepBlocks::cuts() const {
   return ends;
 }
 
-// Appends the ends of one block, or of several if it has too many tensors.
+// Appends the end of a block. Splits the block first if it has too many tensors to choose from.
 void StepBlocks::split(int first, int end, std::vector<int>& ends) const {
   int best = -1;
   std::int64_t least = 0;
@@ -137,9 +137,9 @@ void StepBlocks::cut() {
   }
 }
 
-// Gives every operation of backward to the block whose tensors it reads, in an order that goes from
-// the last block to the first. Returns false if a tensor is read after its block; it then is kept
-// always, and the step must be cut anew.
+// Assigns the operations of backward to blocks, from the last block to the first, by the tensors
+// that they read. Returns false if an operation reads a tensor of a block that is already over.
+// Such a tensor is always kept, so the blocks must be found again.
 bool StepBlocks::assign_backward() {
   bool in_order = true;
   int block = static_cast<int>(blocks_.size()) - 1;

@@ -113,7 +113,7 @@ int neediest_run(const StepModel& model, const StepSchedule& schedule) {
 void remove_unread(const StepModel& model, StepSchedule& schedule) {
   std::vector<int> runs(model.operations.size(), 0);
   for (const StepRun& run : schedule) ++runs[run.operation];
-  std::vector<bool> wanted(model.tensor_bytes.size(), false);  // a later run reads the content from before
+  std::vector<bool> wanted(model.tensor_bytes.size(), false);  // a later run reads the earlier content
   for (StepRun& run : schedule | std::views::reverse) {
     const bool repeated = --runs[run.operation] > 0;
     if (repeated) {

@@ -1,5 +1,5 @@
-// A training step as its memory planner sees it: operations in the order in which they run, and the
-// bytes of their tensors. A schedule is that order with operations of forward repeated in backward.
+// A training step for its memory planner: the operations in the order in which they run, and the
+// bytes of their tensors. A schedule repeats some operations of forward in backward.
 #pragma once
 
 #include <cstdint>
@@ -9,18 +9,18 @@
 namespace convoy::partition {
 
 struct StepOperation {
-  double ms = 0;               // of a run
+  double ms = 0;               // time of one run
   std::int64_t workspace = 0;  // bytes
   std::vector<int> inputs, outputs;
   std::vector<std::pair<int, int>> in_place;  // (input, output) tensors that may share a buffer
-  std::vector<int> again;                     // outputs that another run gives; empty: it runs only once
+  std::vector<int> again;                     // outputs that a repeated run writes; empty: it runs only once
   bool backward = false;
 };
 
 struct StepModel {
   std::vector<StepOperation> operations;   // forward before backward
   std::vector<std::int64_t> tensor_bytes;  // 0: not in the step's memory
-  std::int64_t alignment = 1;              // buffers are rounded up to multiples of it
+  std::int64_t alignment = 1;              // sizes of buffers are rounded up to multiples of it
 };
 
 // A run of an operation. Runs after it read those of its `outputs` that it lists; they read its
@@ -43,14 +43,14 @@ double repeated_ms(const StepModel& model, const StepSchedule& schedule);
 std::vector<std::int64_t> live_bytes(const StepModel& model, const StepSchedule& schedule);
 std::int64_t live_peak(const StepModel& model, const StepSchedule& schedule);  // the most of them
 
-// Returns the number of a run at which nearly as much is live as at any, and whose own tensors need
-// the most.
+// Returns the index of a run that needs much memory. Among the runs at which at least 98 % of the
+// peak is live, it is the one whose own tensors and workspace are largest.
 int neediest_run(const StepModel& model, const StepSchedule& schedule);
 
 // Removes repeated runs and outputs of repeated runs that nothing reads.
 void remove_unread(const StepModel& model, StepSchedule& schedule);
 
-// The buffers of a list of runs.
+// Computes the live bytes of a list of runs from the lifetimes of their buffers.
 class BufferLives {
  public:
   BufferLives(int runs, std::int64_t alignment)

@@ -70,8 +70,8 @@ class Planner {
                       devices_, std::sqrt(kMostWork * 4) / devices_));
   }
 
-  // What crosses before each place of the order: a tensor once, from its producer to the last stage
-  // that reads it.
+  // Adds up the time of the tensors that cross each cut of the order. A tensor crosses every cut
+  // from its producer to its last reader.
   void find_cuts() {
     const auto order = graph_.topological_order();
     std::vector<NodeIndex> place(nodes_);
@@ -84,7 +84,7 @@ class Planner {
         slowest = std::max(slowest, slowest_transfer(edge));
       }
       if (last == place[node]) continue;
-      receive_[place[node] + 1] += 2 * slowest;  // the tensor, and its gradient the other way
+      receive_[place[node] + 1] += 2 * slowest;  // the tensor moves forward, its gradient back
       receive_[last + 1 <= nodes_ ? last + 1 : nodes_] -= 2 * slowest;
     }
     for (NodeIndex at = 1; at <= nodes_; ++at) receive_[at] += receive_[at - 1];
@@ -147,10 +147,10 @@ class Planner {
   const DeviceIndex devices_;
   const bool replicate_;
   const NodeIndex nodes_;
-  std::vector<Nanoseconds> work_;  // sums over the order, as all below
+  std::vector<Nanoseconds> work_;  // sums over the order, like the vectors below
   std::vector<Bytes> weights_, exchanged_, outputs_;
-  std::vector<Nanoseconds> receive_;       // by the place that a stage begins at
-  std::vector<std::vector<Choice>> best_;  // by end and devices used
+  std::vector<Nanoseconds> receive_;       // by the position at which a stage begins
+  std::vector<std::vector<Choice>> best_;  // by the end of a stage and the number of devices used
 };
 
 }  // namespace

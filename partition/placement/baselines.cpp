@@ -43,7 +43,7 @@ Placement place_contiguously(const CostModel& cost, const Units& units) {
   double done = 0, share = cost.speed(0) / speeds;
   for (const NodeIndex node : graph.topological_order()) {
     const double time = static_cast<double>(graph.time(node));
-    // A node belongs where its middle falls.
+    // Put a node where the middle of its time falls.
     while (current + 1 < count && done + time / 2 > share * static_cast<double>(graph.total_time()))
       share += cost.speed(++current) / speeds;
     done += time;
@@ -88,8 +88,8 @@ struct MetisGraph {
   }
 };
 
-// METIS tells standard output when a part gets no vertex, as where one node outweighs two shares; a
-// reader of `--json` expects one object there. The library has no switch for it.
+// METIS prints to standard output when a part gets no vertex, for example if one node outweighs two
+// shares. It has no switch for this, and a reader of `--json` expects one object there.
 class QuietStandardOutput {
  public:
   QuietStandardOutput() : one_at_a_time_(mutex()) {
@@ -127,9 +127,9 @@ Placement place_by_metis(const CostModel& cost, const Units& units) {
   idx_t options[METIS_NOPTIONS];
   METIS_SetDefaultOptions(options);
   options[METIS_OPTION_SEED] = 1;
-  // Ten refinement rounds a level are METIS's default; on large graphs they are half of all time
-  // spent and change little: the second to the third take a quarter of the time for 0.8 % of the
-  // cut of a random graph of a million nodes.
+  // METIS's default of ten refinement rounds per level takes half of all time on large graphs. On a
+  // random graph of a million nodes, rounds 2 and 3 take a quarter of it and lower the cut by 0.8
+  // %.
   constexpr idx_t kLarge = 200'000, kVeryLarge = 500'000;
   if (vertices > kLarge) options[METIS_OPTION_NITER] = vertices > kVeryLarge ? 1 : 3;
   std::vector<idx_t> part(vertices, 0);

@@ -43,8 +43,7 @@ void ContendedTimes::snapshot(Nanoseconds time) {
   snapshot_devices_.insert(snapshot_devices_.end(), device_.begin(), device_.end());
 }
 
-// The last snapshot whose events all lie before `from`; what was written after it is kept for
-// undo().
+// Restores the last snapshot whose events are all before `from`. Keeps the later data for undo().
 void ContendedTimes::restore(Nanoseconds from) {
   const auto later = std::partition_point(snapshots_.begin(), snapshots_.end(),
                                           [&](const Snapshot& snapshot) { return snapshot.time < from; });
@@ -76,7 +75,7 @@ void ContendedTimes::restore(Nanoseconds from) {
   std::copy(snapshot_devices_.end() - devices_, snapshot_devices_.end(), device_.begin());
   for (DeviceIndex index = 0; index < devices_; ++index) {
     DeviceState& device = device_[index];
-    // The nodes that were to start later are decided again.
+    // A node that was to start later has not started yet at the snapshot.
     if (device.running != kNone && times_[device.running].start > now) {
       --device.next;
       device.done -= times_[device.running].finish - times_[device.running].start;
@@ -87,7 +86,7 @@ void ContendedTimes::restore(Nanoseconds from) {
   }
 }
 
-// Counts what the device's next node waits for.
+// Counts the producers of the device's next node that have not ended.
 void ContendedTimes::head_changed(DeviceIndex index) {
   DeviceState& device = device_[index];
   device.dirty = true;
@@ -97,7 +96,7 @@ void ContendedTimes::head_changed(DeviceIndex index) {
     if (!ended(graph_.source(edge))) ++device.missing;
 }
 
-// False when the node that starts, or what is left for its device, exceeds the limit.
+// Returns false if the start of the node, or the work left for its device, exceeds the limit.
 bool ContendedTimes::try_start(DeviceIndex index, Nanoseconds now, Nanoseconds limit,
                                std::span<const Nanoseconds> bottom) {
   DeviceState& device = device_[index];
@@ -111,7 +110,7 @@ bool ContendedTimes::try_start(DeviceIndex index, Nanoseconds now, Nanoseconds l
         std::max(begin, device_of_[producer] == index ? times_[producer].finish : transfer_[edge].arrival);
   }
   const Nanoseconds time = cost_.run_time(node, index);
-  // A node that lasts no time ends after all others that end at its start.
+  // A node with no duration ends after all others that end when it starts.
   if (time == 0 && begin > now) {
     device.next_event = begin;
     return true;
@@ -174,7 +173,7 @@ void ContendedTimes::end(DeviceIndex index, Nanoseconds now) {
   }
 }
 
-bool ContendedTimes::follow(Nanoseconds from, Nanoseconds limit, std::span<const Nanoseconds> bottom) {
+bool ContendedTimes::replay(Nanoseconds from, Nanoseconds limit, std::span<const Nanoseconds> bottom) {
   restore(from);
   std::int32_t next_snapshot = ended_ + every_;
   const NodeIndex nodes = graph_.node_count();

@@ -1,11 +1,10 @@
-// Start times of a schedule whose transfers depend on each other, recomputed from the first time
-// that a change can affect. Transfers do so under contention, or if a producer sends each device
-// the largest of several tensors.
+// The times of a schedule whose transfers depend on each other. They do so under contention, and if
+// a producer sends a device several tensors, because only the largest is sent.
 //
-// Under contention every transfer uses the links of both ends in the order in which producers end.
-// So a change shifts only later events: earlier times are kept, and later events are simulated
-// again by the simulator's rules. Snapshots of the few numbers of each device allow a restart at
-// any time.
+// Under contention a transfer uses the links of both ends, in the order in which producers end. So
+// a change affects only later events: earlier times are kept, and later events are simulated again
+// by the simulator's rules. Snapshots of the few numbers of each device allow a restart at any
+// time.
 #pragma once
 
 #include <span>
@@ -20,8 +19,8 @@ class ContendedTimes {
  public:
   using Orders = std::vector<std::vector<NodeIndex>>;
 
-  // Both arguments must outlive this object. `orders`, and the devices of nodes with it, may change
-  // between calls.
+  // Both arguments must outlive this object. `orders` may change between calls, but set_device()
+  // must be called for each node that moves to another device.
   ContendedTimes(const CostModel& cost, const Orders& orders);
 
   Nanoseconds start(NodeIndex node) const { return times_[node].start; }
@@ -36,10 +35,10 @@ class ContendedTimes {
   // Simulates the orders from the first event that is not before `from`. Returns false once the
   // makespan is bound to exceed `limit`; the times are then invalid until undo(). `bottom`: by
   // node, the run times of the node and of all later nodes on the longest path.
-  bool follow(Nanoseconds from, Nanoseconds limit, std::span<const Nanoseconds> bottom);
-  // The nodes whose times the last follow() or undo() wrote, sorted by their ends.
-  std::span<const NodeIndex> followed() const { return std::span(sequence_).subspan(kept_ended_); }
-  // Restores the times before the last follow().
+  bool replay(Nanoseconds from, Nanoseconds limit, std::span<const Nanoseconds> bottom);
+  // The nodes whose times the last replay() or undo() wrote, sorted by their ends.
+  std::span<const NodeIndex> replayed() const { return std::span(sequence_).subspan(kept_ended_); }
+  // Restores the times before the last replay().
   void undo();
 
  private:
@@ -90,7 +89,7 @@ class ContendedTimes {
   std::vector<DeviceState> snapshot_devices_;  // a row of all devices for each snapshot
   std::vector<EdgeIndex> slowest_;             // scratch of send(), by device
   std::vector<DeviceIndex> receivers_;
-  // The data that the last follow() overwrote.
+  // The data that the last replay() overwrote.
   std::int32_t kept_ended_ = 0;
   std::size_t kept_snapshots_ = 0;
   std::vector<NodeIndex> old_sequence_;

@@ -1,4 +1,4 @@
-// Earliest task first, with heaps instead of a scan over all pairs of ready node and device.
+// Earliest task first. Heaps replace the scan over all pairs of a ready node and a device.
 #include <algorithm>
 #include <queue>
 
@@ -10,13 +10,13 @@ namespace {
 
 constexpr Nanoseconds kNever = std::numeric_limits<Nanoseconds>::max();
 
-// Nodes by the time their inputs arrive, then, once that has passed, by bottom level.
+// Nodes ordered by the time when their inputs arrive and, once that has passed, by bottom level.
 class Candidates {
  public:
   void add(NodeIndex node, Nanoseconds arrival) { arriving_.emplace(arrival, node); }
 
-  // The first node that passes `keep` and its start not before `free`; kNone when there is none.
-  // `free` never decreases.
+  // Returns the first node that passes `keep` and its start, which is at least `free`; kNone if
+  // there is none. Drops nodes that do not pass. `free` must never decrease.
   template <typename Level, typename Keep>
   std::pair<Nanoseconds, NodeIndex> first(Nanoseconds free, const Level& level, const Keep& keep) {
     for (;;) {
@@ -71,7 +71,8 @@ class Etf {
   }
 
  private:
-  // Side by side, as they are looked up together and far from those of other nodes.
+  // These values are next to each other because they are read together, and far from those of other
+  // nodes.
   struct NodeState {
     Nanoseconds finish, level;
     EdgeIndex waiting;
@@ -90,7 +91,8 @@ class Etf {
     return latest;
   }
 
-  // Equal links: only the producers' devices differ from the rest, which share one queue.
+  // Adds the node to the queues of devices. If links are equal, its inputs arrive at the same time
+  // on all devices without a producer, so these devices share a queue.
   void release(NodeIndex node) {
     const DeviceIndex fixed = fixed_device(node);
     if (fixed != kNone) return own_[fixed].add(node, arrival(node, fixed));
@@ -116,8 +118,8 @@ class Etf {
     return resident_[device] <= cost_.machine().device(device).memory_limit - graph_.resident_bytes(node);
   }
 
-  // The pair of earliest start; among equals the higher bottom level. When nothing fits, limits are
-  // ignored: the overflow handling comes later and can still find room.
+  // Takes the node and device with the earliest start, or the higher bottom level if starts are
+  // equal. Ignores the limits if nothing fits, because the repair comes later and may find room.
   void place_next() {
     struct Choice {
       Nanoseconds start = kNever;
@@ -131,7 +133,8 @@ class Etf {
         best = {found.first, found.second, device};
     };
     const auto level = [&](NodeIndex node) { return node_[node].level; };
-    // First, because it hands nodes whose group has a device on to that device's own queue.
+    // Search the shared queue first: it moves nodes whose group has a device to that device's
+    // queue.
     const auto idle = static_cast<DeviceIndex>(std::min_element(free_.begin(), free_.end()) - free_.begin());
     const auto anywhere =
         shared_.first(free_[idle], level, [&](NodeIndex node) { return stays_shared(node); });
@@ -146,7 +149,7 @@ class Etf {
     const DeviceIndex fixed = fixed_device(node);
     return node_[node].device == kNone && (fixed == kNone || fixed == device);
   }
-  // A node whose group has been given a device meanwhile moves to that device's own queue.
+  // Moves a node whose group has been given a device meanwhile to that device's own queue.
   bool stays_shared(NodeIndex node) {
     if (node_[node].device != kNone) return false;
     const DeviceIndex fixed = fixed_device(node);

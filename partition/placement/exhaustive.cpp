@@ -1,4 +1,4 @@
-// Counting in base K over the free units.
+// Counts in base K over the free units.
 #include "partition/placement/exhaustive.h"
 
 #include <cmath>

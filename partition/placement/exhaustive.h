@@ -7,7 +7,7 @@
 
 namespace convoy::partition {
 
-// Returns devices^(free units), or infinity.
+// Returns how many placements there are: devices^(free units), or infinity.
 double placement_count(const Units& units, DeviceIndex devices);
 
 // Calls visit with the device of each node, once for every placement that keeps pins and groups,

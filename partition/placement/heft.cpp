@@ -28,7 +28,7 @@ class Heft {
     std::vector<std::pair<Nanoseconds, NodeIndex>> order;
     order.reserve(rank.size());
     for (const NodeIndex node : graph_.topological_order()) order.emplace_back(rank[node], node);
-    // Stable on a topological order: nodes without time keep their place after their producers.
+    // The sort is stable, so nodes with no duration stay after their producers.
     std::stable_sort(order.begin(), order.end(),
                      [](const auto& a, const auto& b) { return a.first > b.first; });
     for (const auto& [its_rank, node] : order) place(node);
@@ -55,8 +55,7 @@ class Heft {
     return static_cast<Nanoseconds>(transfer_weight_ * static_cast<double>(transfer));
   }
 
-  // When the node's inputs are on each device: with equal links, all devices but the producers' see
-  // one time.
+  // Finds the time on each device at which all inputs of the node have arrived.
   void find_ready(NodeIndex node) {
     std::fill(ready_.begin(), ready_.end(), 0);
     const DeviceIndex devices = result_.devices;

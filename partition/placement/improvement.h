@@ -1,5 +1,5 @@
-// The anytime improvement: a local search on the critical path of the schedule, with incremental
-// simulation.
+// The anytime improvement: a local search along the critical path of the schedule, which simulates
+// only what a move changes.
 #pragma once
 
 #include <chrono>
@@ -19,8 +19,8 @@ struct ImprovementLimits {
       std::numeric_limits<std::int64_t>::max();  // the most moves to try; for repeatable runs
   Nanoseconds good_enough = 0;                   // stop at this makespan
   std::uint64_t seed = 1;
-  // At first, as a fraction of the makespan, if there are many moves for each node: a move that
-  // adds so much is accepted once in e tries.
+  // The first temperature as a fraction of the makespan: a move that lengthens the schedule by this
+  // fraction is accepted with probability 1/e. It is lower if there are few moves per node.
   double temperature = 0.03;
 };
 
@@ -28,13 +28,12 @@ struct ImprovementCounts {
   std::int64_t tried = 0, accepted = 0, nodes_recomputed = 0;
 };
 
-// Moves single nodes, runs of the critical path and clusters joined by expensive edges, and swaps
-// nodes, by simulated annealing (Kirkpatrick, Gelatt, Vecchi, Science 220, 1983). It returns to the
-// best placement, and leaves it by one or two random moves if nothing else helps (iterated local
-// search, Lourenço, Martin & Stützle, Handbook of Metaheuristics, 2003).
-// `placement` must have an order. A placement that exceeds a memory limit only changes for one that
-// exceeds the limits by no more. So by the simulator the result never exceeds limits by more than
-// `placement`, nor by as much with a longer makespan.
+// Moves single nodes, stretches of the critical path and clusters joined by expensive edges, and
+// swaps nodes, by simulated annealing (Kirkpatrick, Gelatt, Vecchi, Science 220, 1983). If nothing
+// else helps, it returns to the best placement and leaves it by one or two random moves (iterated
+// local search, Lourenço, Martin & Stützle, Handbook of Metaheuristics, 2003).
+// `placement` must have an order. By the simulator, the result exceeds the memory limits by no more
+// bytes than `placement` does. If it exceeds them by as many, its makespan is no longer.
 Placement improve(const CostModel& cost, const Units& units, const Placement& placement,
                   const ImprovementLimits& limits, ImprovementCounts* counts = nullptr);
 

@@ -5,8 +5,8 @@
 namespace convoy::partition {
 namespace {
 
-// At one instant, what ended is freed first, then what starts is allocated, then what lasted no
-// time is freed.
+// The kinds of events, in their order at one instant: free what ended, allocate what starts, then
+// free the outputs of nodes with no duration.
 constexpr std::int64_t kKinds = 4, kFree = 0, kAllocate = 1, kFreeInstant = 2;
 
 }  // namespace
@@ -14,17 +14,17 @@ constexpr std::int64_t kKinds = 4, kFree = 0, kAllocate = 1, kFreeInstant = 2;
 LiveBytes::LiveBytes(std::int32_t tensors, DeviceIndex devices)
     : event_(2 * static_cast<std::size_t>(tensors)), row_(devices) {}
 
-void LiveBytes::live(std::int32_t tensor, DeviceIndex device, Bytes bytes, Nanoseconds from,
-                     Nanoseconds until) {
+void LiveBytes::add_tensor(std::int32_t tensor, DeviceIndex device, Bytes bytes, Nanoseconds from,
+                           Nanoseconds until) {
   if (bytes == 0) return;
-  add(2 * tensor, device, from * kKinds + kAllocate, bytes);
-  add(2 * tensor + 1, device, until * kKinds + (until > from ? kFree : kFreeInstant), -bytes);
+  add_event(2 * tensor, device, from * kKinds + kAllocate, bytes);
+  add_event(2 * tensor + 1, device, until * kKinds + (until > from ? kFree : kFreeInstant), -bytes);
 }
 
-void LiveBytes::add(std::int32_t event, DeviceIndex device, std::int64_t when, Bytes change) {
+void LiveBytes::add_event(std::int32_t event, DeviceIndex device, std::int64_t when, Bytes change) {
   Event& added = event_[event];
   if (added.device != device) row_[device].push_back({when, change, event});
-  added = {when, change, look_, device};
+  added = {when, change, query_, device};
 }
 
 void LiveBytes::sort(std::vector<Listed>& row) const {
@@ -37,7 +37,7 @@ void LiveBytes::sort(std::vector<Listed>& row) const {
     const auto here = row.begin() + static_cast<std::ptrdiff_t>(at);
     moved += static_cast<std::size_t>(here - place);
     std::rotate(place, here, here + 1);
-    constexpr std::size_t kMostMoved = 32;  // an event, until sorting all of them anew is cheaper
+    constexpr std::size_t kMostMoved = 32;  // places per event; beyond, a full sort is cheaper
     if (moved > kMostMoved * row.size()) return std::sort(row.begin(), row.end(), earlier);
   }
 }
@@ -47,8 +47,8 @@ LiveBytes::Peak LiveBytes::peak(DeviceIndex device) {
   std::size_t kept = 0;
   for (const Listed& listed : row) {
     Event& event = event_[listed.event];
-    if (event.device != device) continue;  // it has moved
-    if (event.look != look_) {
+    if (event.device != device) continue;  // the event has moved to another device
+    if (event.query != query_) {
       event.device = kNone;
       continue;
     }

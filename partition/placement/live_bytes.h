@@ -1,5 +1,5 @@
-// The peak of what is live on each device, for schedules that change a little from one look to the
-// next.
+// Keeps the peak of the live bytes of each device while a schedule changes a little from query to
+// query.
 #pragma once
 
 #include <vector>
@@ -8,17 +8,18 @@
 
 namespace convoy::partition {
 
-// Remembers the order of the events of the last look: most keep their place, and the rest is sorted
-// by insertion.
+// Keeps the events of the last query in order. Most keep their place in the next one, so insertion
+// sort is fast.
 class LiveBytes {
  public:
-  // The caller numbers the tensors. An output and each of its copies have numbers of their own.
+  // The caller numbers the tensors. An output and each of its copies have different numbers.
   LiveBytes(std::int32_t tensors, DeviceIndex devices);
 
-  void begin() { ++look_; }  // a new look: nothing is live
-  // The caller tells of each tensor once in a look at most. A tensor of no bytes is left out.
-  void live(std::int32_t tensor, DeviceIndex device, Bytes bytes, Nanoseconds from, Nanoseconds until);
-  // The most bytes that live() was told of at one time, and that time.
+  void begin_query() { ++query_; }  // starts a query: no tensor is live
+  // Adds a tensor to the query. Call it at most once per tensor and query. Ignores a tensor of 0
+  // bytes.
+  void add_tensor(std::int32_t tensor, DeviceIndex device, Bytes bytes, Nanoseconds from, Nanoseconds until);
+  // The largest sum of live bytes at one time of the query, and the first such time.
   struct Peak {
     Bytes bytes = 0;
     Nanoseconds when = 0;
@@ -27,21 +28,21 @@ class LiveBytes {
 
  private:
   struct Event {
-    std::int64_t when = 0;  // the time, and what comes first at that time
+    std::int64_t when = 0;  // time and kind of the event in one number, so that they sort together
     Bytes change = 0;
-    std::int32_t look = 0;
-    DeviceIndex device = kNone;  // in whose row it is listed
+    std::int32_t query = 0;      // the last query that had the event
+    DeviceIndex device = kNone;  // the device in whose row the event is listed
   };
   struct Listed {
     std::int64_t when;
     Bytes change;
     std::int32_t event;
   };
-  void add(std::int32_t event, DeviceIndex device, std::int64_t when, Bytes change);
+  void add_event(std::int32_t event, DeviceIndex device, std::int64_t when, Bytes change);
   void sort(std::vector<Listed>& row) const;
 
-  std::int32_t look_ = 0;
-  std::vector<Event> event_;              // two a tensor
+  std::int32_t query_ = 0;
+  std::vector<Event> event_;              // two per tensor
   std::vector<std::vector<Listed>> row_;  // by device
 };
 

@@ -1,10 +1,11 @@
-// The state of the anytime improvement; see improvement.h.
+// The state of the anytime improvement; improvement.h describes the search.
 #pragma once
 
 #include <optional>
 #include <vector>
 
 #include "partition/placement/improvement.h"
+#include "partition/placement/schedule_memory.h"
 #include "partition/placement/schedule_state.h"
 #include "partition/random.h"
 
@@ -29,38 +30,45 @@ class LocalSearch {
         random_(limits.seed),
         best_(placement),
         state_(std::in_place, cost, placement.device_of, simulate(cost, placement, Detail::kTimes)),
+        memory_(cost),
         in_cluster_(graph_.node_count(), 0) {
-    recorded_ = current_ = score();
+    best_score_ = score_ = score();
   }
 
   Placement run(ImprovementCounts* counts);
 
  private:
+  // Loop of the search.
   bool out_of_time();
-  Score score() const { return {limited_ ? state_->overflow() : 0, state_->makespan()}; }
-  void cool();
-  void refresh();
-  void step();
-  void kick();
-  void try_node(NodeIndex node);
-  void try_run(std::size_t at);
-  void try_cluster(NodeIndex node);
-  void try_swap(NodeIndex node);
-  bool try_relief();
+  void set_temperature();
+  void refresh();  // takes the temperature, critical path, tails and nodes at the peak of the state
+  void step();     // tries one random move
+  void kick();     // leaves a local optimum
+
+  // Moves. Each decides whether it is kept.
+  void try_node(NodeIndex node);     // moves it to another device or place in the order
+  void try_stretch(std::size_t at);  // moves the nodes around path_[at] on its device
+  void try_cluster(NodeIndex node);  // moves nodes joined by expensive edges
+  void try_swap(NodeIndex node);     // swaps it with a node that runs at about the same time
+  bool try_relief();                 // moves a node that holds memory where a limit is exceeded
   DeviceIndex neighbour_device(NodeIndex node);
   DeviceIndex other_device(DeviceIndex device);
   bool add_unit(NodeIndex node, DeviceIndex device);
-  void decide(bool finished);
-  bool acceptable(Nanoseconds makespan, Score& next) const;
-  // The makespan plus what the excess over memory limits counts as.
-  Nanoseconds weighed(const Score& score) const;
-  double start_weight() const;
-  void weigh_overflow();
-  // No makespan may exceed this in the current move.
-  Nanoseconds limit() const;
-  void keep_best();
+
+  // Acceptance.
+  void decide(ScheduleState::Move move);  // commits the move, or undoes it
+  bool acceptable(Nanoseconds makespan, Score& next);
+  Nanoseconds limit() const;  // no makespan may exceed it in the current move
+  Score score() { return {limited_ ? memory_.overflow(*state_) : 0, state_->makespan()}; }
+  // Returns the makespan plus a penalty for the bytes above the memory limits.
+  Nanoseconds penalised(const Score& score) const;
+  double first_penalty() const;
+  void adapt_penalty();
+
+  // The best placement, and other starts.
+  void save_best();
   void return_to_best();
-  void list_again();
+  void reorder_by_list_scheduling();
   void restart_from(std::span<const DeviceIndex> device_of, const Simulation& simulation);
 
   const CostModel& cost_;
@@ -69,24 +77,28 @@ class LocalSearch {
   const ImprovementLimits limits_;
   const bool limited_;
   Random random_;
-  Placement best_;
+  Placement best_;  // the best placement, unless unsaved_
+  Score best_score_;
+  bool unsaved_ = false;  // whether the state is the best, and best_ is older
 
   std::optional<ScheduleState> state_;
-  Score current_, recorded_;     // of the state, and of the best
+  ScheduleMemory memory_;
+  Score score_;                  // of the state
   double temperature_ = 0;       // in nanoseconds
-  Nanoseconds slack_ = 0;        // what the move at hand may add
-  double ns_per_byte_ = 0;       // of excess over limits, once something fits
-  int within_ = 0, beyond_ = 0;  // limits: schedules since the weight was looked at
-  bool kicking_ = false;         // the move at hand is taken whatever it costs
-  bool unsaved_ = false, stale_ = true;
+  Nanoseconds slack_ = 0;        // by how much the current move may lengthen the schedule
+  double penalty_ = 0;           // in nanoseconds per byte above the limits; applies once a schedule fits
+  int within_ = 0, beyond_ = 0;  // schedules within and beyond the limits since the penalty last changed
+  bool kicking_ = false;         // whether the current move is accepted at any cost
+  bool stale_ = true;            // whether the values of refresh() belong to an older schedule
   std::vector<NodeIndex> path_;
-  std::vector<Reassignment> moves_;
+  std::vector<Reassignment> moves_;  // the nodes of the current move
   std::vector<NodeIndex> cluster_;
-  std::vector<NodeIndex> held_;  // on the device that exceeds its limit most
-  std::vector<std::uint32_t> in_cluster_;
-  std::uint32_t cluster_round_ = 0;
+  std::vector<NodeIndex> at_peak_;         // nodes that hold memory where a limit is exceeded most
+  std::vector<std::uint32_t> in_cluster_;  // by node: the last cluster that contained it
+  std::uint32_t cluster_number_ = 0;
   bool tails_known_ = false;
-  std::int64_t since_refresh_ = 0, since_best_ = 0, recomputed_at_tails_ = 0, recomputed_at_listing_ = 0;
+  std::int64_t since_refresh_ = 0, since_best_ = 0;  // in moves
+  std::int64_t recomputed_at_tails_ = 0, recomputed_at_listing_ = 0;
   Clock::time_point begin_ = Clock::now();
   ImprovementCounts counts_;
 };

@@ -11,7 +11,7 @@ DeviceIndex LocalSearch::other_device(DeviceIndex device) {
   return other + (other >= device ? 1 : 0);
 }
 
-// A device that holds a producer or a consumer of the node, or any.
+// Returns the device of a random producer or consumer of the node, or any other device.
 DeviceIndex LocalSearch::neighbour_device(NodeIndex node) {
   const std::int64_t in = graph_.in_degree(node), out = graph_.out_degree(node);
   if (in + out > 0 && random_.below(4) != 0) {
@@ -23,7 +23,7 @@ DeviceIndex LocalSearch::neighbour_device(NodeIndex node) {
   return other_device(state_->device_of(node));
 }
 
-// Adds the node's whole unit to the move, once; false when its pin forbids.
+// Adds all nodes of the node's unit to the move, once. Returns false if its pin forbids the device.
 bool LocalSearch::add_unit(NodeIndex node, DeviceIndex device) {
   const std::int32_t unit = units_.of(node);
   if (units_.pin(unit) != kNone && units_.pin(unit) != device) return false;
@@ -45,7 +45,8 @@ void LocalSearch::try_node(NodeIndex node) {
     return;
   }
   if (units_.pin(units_.of(node)) != kNone) device = state_->device_of(node);
-  // The best of the few devices by estimate; its own device when only the order may change.
+  // Take the best of three devices by estimate. A pinned node keeps its device and only changes its
+  // place in the order.
   Nanoseconds best = state_->estimate(node, device);
   if (units_.pin(units_.of(node)) == kNone)
     for (int more = 0; more < 2; ++more) {
@@ -57,8 +58,9 @@ void LocalSearch::try_node(NodeIndex node) {
   decide(state_->move_in_time(node, device, limit()));
 }
 
-// A stretch of the critical path on one device goes to the device before it or behind it.
-void LocalSearch::try_run(std::size_t at) {
+// Moves a stretch of the critical path on one device to the device of the path's node before it or
+// after it, or to any other.
+void LocalSearch::try_stretch(std::size_t at) {
   const DeviceIndex home = state_->device_of(path_[at]);
   std::size_t first = at, last = at;
   constexpr std::size_t kLongest = 256;
@@ -78,8 +80,8 @@ void LocalSearch::try_run(std::size_t at) {
   decide(state_->move(moves_, limit()));
 }
 
-// Nodes on one device joined by edges that cost at least a random share of one of the node's own
-// edges.
+// Moves nodes of one device that are joined by expensive edges. The threshold is a random share of
+// the cost of one of the node's edges.
 void LocalSearch::try_cluster(NodeIndex node) {
   const DeviceIndex home = state_->device_of(node);
   const std::int64_t in = graph_.in_degree(node), out = graph_.out_degree(node);
@@ -91,14 +93,14 @@ void LocalSearch::try_cluster(NodeIndex node) {
       static_cast<Nanoseconds>(static_cast<double>(cost_.transfer_time(seed)) * random_.unit());
   const std::size_t largest = std::size_t{2} << random_.below(8);
   const bool downward = random_.below(3) != 0, upward = !downward || random_.below(2) == 0;
-  ++cluster_round_;
+  ++cluster_number_;
   cluster_.assign(1, node);
-  in_cluster_[node] = cluster_round_;
+  in_cluster_[node] = cluster_number_;
   const auto visit = [&](NodeIndex other, EdgeIndex edge) {
-    if (in_cluster_[other] == cluster_round_ || state_->device_of(other) != home ||
+    if (in_cluster_[other] == cluster_number_ || state_->device_of(other) != home ||
         cost_.transfer_time(edge) < heavy)
       return;
-    in_cluster_[other] = cluster_round_;
+    in_cluster_[other] = cluster_number_;
     cluster_.push_back(other);
   };
   for (std::size_t i = 0; i < cluster_.size() && cluster_.size() < largest; ++i) {
@@ -116,7 +118,7 @@ void LocalSearch::try_cluster(NodeIndex node) {
   decide(state_->move(moves_, limit()));
 }
 
-// The node changes places with one that runs at about the same time elsewhere.
+// Swaps the node with one that runs at about the same time on another device.
 void LocalSearch::try_swap(NodeIndex node) {
   const DeviceIndex home = state_->device_of(node), device = neighbour_device(node);
   NodeIndex partner = kNone;
@@ -133,25 +135,25 @@ void LocalSearch::try_swap(NodeIndex node) {
   if (add_unit(node, device) && add_unit(partner, home)) decide(state_->move(moves_, limit()));
 }
 
-// Out of a local optimum: a move or two, whatever they cost.
+// Leaves a local optimum by one or two moves, whatever they cost.
 void LocalSearch::kick() {
   for (std::int64_t moves = 1 + random_.below(2); moves > 0; --moves) {
     if (stale_) refresh();
-    keep_best();
+    save_best();
     kicking_ = true;
     const auto at = static_cast<std::size_t>(random_.below(std::ssize(path_)));
-    random_.below(2) == 0 ? try_run(at) : try_cluster(path_[at]);
+    random_.below(2) == 0 ? try_stretch(at) : try_cluster(path_[at]);
     kicking_ = false;
   }
   stale_ = true;
   since_best_ = 0;
 }
 
-// A node that keeps bytes where a limit is exceeded, alone or with what it is joined to, goes
-// elsewhere.
+// Moves a node that holds memory at the peak of the device that exceeds its limit most, alone or
+// with its cluster. Returns false if there is none.
 bool LocalSearch::try_relief() {
-  if (held_.empty()) return false;
-  const NodeIndex node = held_[static_cast<std::size_t>(random_.below(std::ssize(held_)))];
+  if (at_peak_.empty()) return false;
+  const NodeIndex node = at_peak_[static_cast<std::size_t>(random_.below(std::ssize(at_peak_)))];
   if (random_.below(2) == 0)
     try_cluster(node);
   else
@@ -161,7 +163,7 @@ bool LocalSearch::try_relief() {
 
 void LocalSearch::step() {
   constexpr double kAnywhere = 0.2;
-  if (current_.overflow > 0 && random_.below(2) == 0) {
+  if (score_.overflow > 0 && random_.below(2) == 0) {
     slack_ = static_cast<Nanoseconds>(-temperature_ * std::log(1 - random_.unit()));
     if (try_relief()) return;
   }
@@ -171,7 +173,7 @@ void LocalSearch::step() {
       random_.unit() < kAnywhere ? static_cast<NodeIndex>(random_.below(graph_.node_count())) : path_[at];
   switch (random_.below(8)) {
     case 0:
-      return try_run(at);
+      return try_stretch(at);
     case 1:
     case 2:
       return try_cluster(node);

@@ -1,4 +1,4 @@
-// ParDNN's mapping: secondary clusters onto devices by level-aware load balancing.
+// ParDNN's mapping: puts secondary clusters on devices and balances the load over time.
 #include <algorithm>
 #include <numeric>
 
@@ -7,7 +7,7 @@
 namespace convoy::partition {
 namespace {
 
-// Work by time on one device: a Fenwick tree over equal stretches of the critical path.
+// The work of one device over time: a Fenwick tree over equal stretches of the critical path.
 class LoadProfile {
  public:
   explicit LoadProfile(std::size_t stretches) : sums_(stretches + 1, 0) {}
@@ -84,8 +84,8 @@ class Mapper {
     return std::max<Nanoseconds>(0, cost_.transfer_time(edge) - std::max<Nanoseconds>(0, slack));
   }
 
-  // Load within the cluster's span plus exposed communication with all other devices; then the
-  // lighter device.
+  // Returns the device with the least load in the cluster's span, plus the exposed communication
+  // with all other devices. If several are equal, it is the one with the least work in all.
   DeviceIndex choose(const std::vector<NodeIndex>& cluster) {
     std::fill(saved_.begin(), saved_.end(), 0);
     const auto count = [&](EdgeIndex edge, NodeIndex other) {

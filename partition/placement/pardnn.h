@@ -11,8 +11,8 @@ namespace convoy::partition {
 
 // Disjoint paths that cover the graph.
 struct Slices {
-  std::vector<std::vector<NodeIndex>> primary;    // K critical paths, each in the graph without those before
-  std::vector<std::vector<NodeIndex>> secondary;  // the rest, heaviest remaining path first
+  std::vector<std::vector<NodeIndex>> primary;    // K critical paths, each without the nodes of those before
+  std::vector<std::vector<NodeIndex>> secondary;  // the remaining nodes, heaviest remaining path first
 };
 Slices slice(const CostModel& cost);
 

@@ -1,6 +1,7 @@
-// ParDNN's refinement: node switching, path swapping, critical-path switching.
+// ParDNN's refinement: switches nodes, swaps paths and switches critical paths.
 #include <algorithm>
 
+#include "partition/placement/critical_path.h"
 #include "partition/placement/pardnn.h"
 #include "partition/placement/schedule_state.h"
 
@@ -15,14 +16,14 @@ class Refiner {
         graph_(cost.graph()),
         units_(units),
         state_(cost, device_of, simulation),
-        // Node updates to spend: keeps the whole near-linear.
+        // The node updates to spend, which keep the whole near-linear.
         budget_(4 * static_cast<std::int64_t>(graph_.node_count()) + 50000) {}
 
   Placement run() {
     for (bool improved = true; improved && within_budget();) {
       improved = false;
       state_.compute_tails();
-      state_.critical_path(path_);
+      find_critical_path(state_, path_);
       improved |= switch_critical_path();
       improved |= swap_paths();
       improved |= switch_nodes();
@@ -33,13 +34,10 @@ class Refiner {
  private:
   bool within_budget() const { return state_.nodes_recomputed() < budget_; }
 
-  bool keep(bool finished, Nanoseconds before) {
-    if (finished && state_.makespan() < before) {
-      state_.commit();
-      return true;
-    }
-    state_.rollback();
-    return false;
+  bool keep_if_shorter(ScheduleState::Move move, Nanoseconds before) {
+    if (!move.finished() || state_.makespan() >= before) return false;
+    move.commit();
+    return true;
   }
 
   bool add_unit(NodeIndex node, DeviceIndex device) {
@@ -51,10 +49,10 @@ class Refiner {
 
   bool try_moves() {
     const Nanoseconds before = state_.makespan();
-    return keep(state_.move(moves_, before - 1), before);
+    return keep_if_shorter(state_.move(moves_, before - 1), before);
   }
 
-  // The whole path to the device that has most of its time already.
+  // Moves the whole critical path to the device that already has most of its time.
   bool switch_critical_path() {
     std::vector<Nanoseconds> share(cost_.device_count(), 0);
     for (const NodeIndex node : path_) share[state_.device_of(node)] += cost_.average_time(node);
@@ -66,8 +64,8 @@ class Refiner {
     return !moves_.empty() && try_moves();
   }
 
-  // Where the path crosses from device a to b: the stretch behind the crossing goes to a, and what
-  // a runs meanwhile goes to b.
+  // For each crossing of the path from device a to b, moves the path's next stretch to a, and the
+  // nodes that a runs meanwhile to b. Keeps a swap if it shortens the schedule.
   bool swap_paths() {
     bool improved = false;
     for (std::size_t i = 1; i < path_.size() && within_budget(); ++i) {
@@ -88,8 +86,7 @@ class Refiner {
     return improved;
   }
 
-  // Each node of the path to a device of one of its neighbours, where the estimate promises a
-  // shorter path.
+  // Moves each node of the path to a neighbour's device if the estimate promises a shorter path.
   bool switch_nodes() {
     bool improved = false;
     for (const NodeIndex node : path_) {
@@ -105,7 +102,7 @@ class Refiner {
       };
       for (const EdgeIndex edge : graph_.in_edges(node)) consider(state_.device_of(graph_.source(edge)));
       for (const NodeIndex next : graph_.successors(node)) consider(state_.device_of(next));
-      if (best != kNone) improved |= keep(state_.move_in_time(node, best, before - 1), before);
+      if (best != kNone) improved |= keep_if_shorter(state_.move_in_time(node, best, before - 1), before);
     }
     return improved;
   }
@@ -122,7 +119,7 @@ class Refiner {
 Placement refine_simulated(const CostModel& cost, const Units& units, const Placement& placement,
                            const Simulation& simulation) {
   Placement refined = Refiner(cost, units, placement.device_of, simulation).run();
-  // The refiner neglects contention; the simulator does not.
+  // The refiner's times may be inexact if transfers depend on each other, so ask the simulator.
   if (!cost.transfers_independent() && simulate(cost, refined, Detail::kTimes).makespan > simulation.makespan)
     return placement;
   return refined;

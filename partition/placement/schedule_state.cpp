@@ -1,4 +1,4 @@
-// Incremental re-simulation under fixed orders.
+// Computes the times of a changed schedule. The orders of devices are given.
 #include "partition/placement/schedule_state.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ ScheduleState::ScheduleState(const CostModel& cost, std::span<const DeviceIndex>
                              const Simulation& simulation)
     : cost_(cost),
       graph_(cost.graph()),
-      prunable_(cost.same_speeds()),
+      same_speeds_(cost.same_speeds()),
       same_links_(cost.machine().same_links()),
       node_(device_of.size()),
       in_begin_(1, 0),
@@ -26,9 +26,8 @@ ScheduleState::ScheduleState(const CostModel& cost, std::span<const DeviceIndex>
       in_edge_.push_back({graph_.source(edge), edge, cost.transfer_time(edge)});
     in_begin_.push_back(static_cast<EdgeIndex>(in_edge_.size()));
   }
-  // By start; nodes that last no time come before what starts with them, producers before
-  // consumers. Devices' own orders agree with this, because on one device only a node without time
-  // can share its start with the next.
+  // Number the nodes by start, then by finish, then topologically. The orders of devices agree with
+  // this, because on one device only a node with no duration can start together with the next.
   struct Place {
     Nanoseconds start, finish;
     NodeIndex node;
@@ -48,15 +47,15 @@ ScheduleState::ScheduleState(const CostModel& cost, std::span<const DeviceIndex>
     for (std::size_t i = 1; i < order.size(); ++i)
       node_[order[i - 1]].next = order[i], node_[order[i]].previous = order[i - 1];
   }
-  constexpr NodeIndex kMostExact = 5000;  // beyond, several tensors of one producer are taken one by one
+  constexpr NodeIndex kMostExact = 5000;  // larger graphs treat the tensors of a producer as independent
   if (cost.machine().contention() || (!cost.transfers_independent() && graph_.node_count() <= kMostExact)) {
-    if (prunable_) bottom_ = bottom;
+    if (same_speeds_) bottom_ = bottom;
     contended_.emplace(cost, order_);
-    contended_->follow(0, std::numeric_limits<Nanoseconds>::max() / 2, {});
-    copy_followed_times();
+    contended_->replay(0, std::numeric_limits<Nanoseconds>::max() / 2, {});
+    copy_replayed_times();
     return;
   }
-  // Equal to the simulation's times unless that had producers of several tensors.
+  // The simulation's times differ from these only if a producer sends several tensors.
   for (const Place& place : sequence) {
     NodeState& state = node_[place.node];
     state.start = earliest_start(place.node);
@@ -82,8 +81,7 @@ Placement ScheduleState::placement() const { return {cost_.device_count(), devic
 
 Nanoseconds ScheduleState::arrival(NodeIndex node, DeviceIndex device) const {
   Nanoseconds latest = 0;
-  for (const InEdge& in : in_edges(node))
-    latest = std::max(latest, node_[in.producer].finish + transfer(in, device));
+  for (const InEdge& in : in_edges(node)) latest = std::max(latest, arrival(in, device));
   return latest;
 }
 
@@ -93,8 +91,7 @@ Nanoseconds ScheduleState::earliest_start(NodeIndex node) const {
   return state.previous == kNone ? inputs : std::max(inputs, node_[state.previous].finish);
 }
 
-// Over the node's out-edges, were it on `device`.
-Nanoseconds ScheduleState::longest_behind(NodeIndex node, DeviceIndex device) const {
+Nanoseconds ScheduleState::tail_of_consumers(NodeIndex node, DeviceIndex device) const {
   Nanoseconds longest = 0;
   for (EdgeIndex edge = graph_.out_begin(node); edge < graph_.out_end(node); ++edge) {
     const NodeState& next = node_[graph_.target(edge)];
@@ -106,17 +103,17 @@ Nanoseconds ScheduleState::longest_behind(NodeIndex node, DeviceIndex device) co
 
 Nanoseconds ScheduleState::estimate(NodeIndex node, DeviceIndex device) const {
   const Nanoseconds ready = arrival(node, device), time = cost_.run_time(node, device);
-  // The neighbours on the device, were it inserted where its inputs arrive.
+  // Find the node's neighbours on the device if it were inserted where its inputs arrive.
   const std::vector<NodeIndex>& order = order_[device];
-  const auto behind = std::partition_point(order.begin(), order.end(), [&](NodeIndex other) {
+  const auto after = std::partition_point(order.begin(), order.end(), [&](NodeIndex other) {
     return node_[other].start < ready || node_[other].key < node_[node].key;
   });
   Nanoseconds start = ready, tail = 0;
-  auto before = behind;
+  auto before = after;
   while (before != order.begin() && *(before - 1) == node) --before;
   if (before != order.begin()) start = std::max(start, node_[*(before - 1)].finish);
-  if (behind != order.end()) tail = length(*behind) + node_[*behind].tail;
-  return start + time + std::max(tail, longest_behind(node, device));
+  if (after != order.end()) tail = length(*after) + node_[*after].tail;
+  return start + time + std::max(tail, tail_of_consumers(node, device));
 }
 
 std::vector<NodeIndex>::iterator ScheduleState::place_of(NodeIndex node) {
@@ -128,42 +125,42 @@ std::vector<NodeIndex>::iterator ScheduleState::place_of(NodeIndex node) {
 
 void ScheduleState::unlink(NodeIndex node) {
   order_[node_[node].device].erase(place_of(node));
-  const NodeIndex before = node_[node].previous, behind = node_[node].next;
-  if (before != kNone) node_[before].next = behind;
-  if (behind != kNone) node_[behind].previous = before;
+  const NodeIndex before = node_[node].previous, after = node_[node].next;
+  if (before != kNone) node_[before].next = after;
+  if (after != kNone) node_[after].previous = before;
 }
 
 void ScheduleState::link(NodeIndex node) {
   std::vector<NodeIndex>& order = order_[node_[node].device];
   const auto place = place_of(node);
-  const NodeIndex behind = place != order.end() ? *place : kNone;
+  const NodeIndex after = place != order.end() ? *place : kNone;
   const NodeIndex before = place != order.begin() ? *(place - 1) : kNone;
   order.insert(place, node);
-  node_[node].previous = before, node_[node].next = behind;
+  node_[node].previous = before, node_[node].next = after;
   if (before != kNone) node_[before].next = node;
-  if (behind != kNone) node_[behind].previous = node;
+  if (after != kNone) node_[after].previous = node;
 }
 
-void ScheduleState::touch(NodeIndex node) {
-  if (node_[node].queued == round_) return;
-  node_[node].queued = round_;
+void ScheduleState::queue(NodeIndex node) {
+  if (node_[node].queued == move_) return;
+  node_[node].queued = move_;
   heap_.emplace_back(-node_[node].key, -node);
   std::push_heap(heap_.begin(), heap_.end());
 }
 
-void ScheduleState::touch_successors(NodeIndex node) {
-  for (const NodeIndex next : graph_.successors(node)) touch(next);
+void ScheduleState::queue_successors(NodeIndex node) {
+  for (const NodeIndex next : graph_.successors(node)) queue(next);
 }
 
 void ScheduleState::begin_move() {
-  ++round_;
+  ++move_;
   heap_.clear();
   log_.clear();
-  from_ = std::numeric_limits<Nanoseconds>::max();
+  replay_from_ = std::numeric_limits<Nanoseconds>::max();
 }
 
-bool ScheduleState::propagate(Nanoseconds limit) {
-  if (contended_) return follow(limit);
+bool ScheduleState::recompute(Nanoseconds limit) {
+  if (contended_) return replay(limit);
   while (!heap_.empty()) {
     std::pop_heap(heap_.begin(), heap_.end());
     const NodeIndex node = -heap_.back().second;
@@ -171,49 +168,49 @@ bool ScheduleState::propagate(Nanoseconds limit) {
     ++recomputed_;
     const Nanoseconds start = earliest_start(node), finish = start + cost_.run_time(node, node_[node].device);
     if (start == node_[node].start && finish == node_[node].finish) continue;
-    if (prunable_ && start > limit - node_[node].bottom) return false;
+    if (same_speeds_ && start > limit - node_[node].bottom) return false;
     record(node, false);
     node_[node].start = start, node_[node].finish = finish;
-    touch_successors(node);
-    if (node_[node].next != kNone) touch(node_[node].next);
+    queue_successors(node);
+    if (node_[node].next != kNone) queue(node_[node].next);
   }
   return true;
 }
 
-void ScheduleState::relocate(NodeIndex node, DeviceIndex device) {
+void ScheduleState::insert_into_order(NodeIndex node, DeviceIndex device) {
   node_[node].device = device;
   link(node);
   if (contended_) {
     contended_->set_device(node, device);
-    if (node_[node].next != kNone) from_ = std::min(from_, node_[node_[node].next].start);
+    if (node_[node].next != kNone) replay_from_ = std::min(replay_from_, node_[node_[node].next].start);
     return;
   }
-  touch(node);
-  if (node_[node].next != kNone) touch(node_[node].next);
-  touch_successors(node);
+  queue(node);
+  if (node_[node].next != kNone) queue(node_[node].next);
+  queue_successors(node);
 }
 
-void ScheduleState::leave(NodeIndex node) {
+void ScheduleState::remove_from_order(NodeIndex node) {
   record(node, true);
   if (contended_)
-    felt_from(node);
+    replay_from_inputs_of(node);
   else if (node_[node].next != kNone)
-    touch(node_[node].next);
+    queue(node_[node].next);
   unlink(node);
 }
 
-bool ScheduleState::move(std::span<const Reassignment> nodes, Nanoseconds limit) {
+ScheduleState::Move ScheduleState::move(std::span<const Reassignment> nodes, Nanoseconds limit) {
   begin_move();
   for (const auto& [node, device] : nodes) {
     if (node_[node].device == device) continue;
-    leave(node);
-    relocate(node, device);
+    remove_from_order(node);
+    insert_into_order(node, device);
   }
-  return propagate(limit);
+  return {*this, recompute(limit)};
 }
 
-// A key between the node's producers and consumers and, within that, where its inputs arrive on the
-// device.
+// Chooses a key between those of the node's producers and consumers. Within that range the node
+// comes where its inputs arrive on the device.
 void ScheduleState::choose_key(NodeIndex node, DeviceIndex device) {
   Key low = 0, high = std::numeric_limits<Key>::max();
   for (const EdgeIndex edge : graph_.in_edges(node)) low = std::max(low, node_[graph_.source(edge)].key);
@@ -229,15 +226,26 @@ void ScheduleState::choose_key(NodeIndex node, DeviceIndex device) {
   if (high - low >= 2) node_[node].key = low + (high - low) / 2;
 }
 
-bool ScheduleState::move_in_time(NodeIndex node, DeviceIndex device, Nanoseconds limit) {
+ScheduleState::Move ScheduleState::move_in_time(NodeIndex node, DeviceIndex device, Nanoseconds limit) {
   begin_move();
-  leave(node);
+  remove_from_order(node);
   choose_key(node, device);
-  relocate(node, device);
-  return propagate(limit);
+  insert_into_order(node, device);
+  return {*this, recompute(limit)};
 }
 
-void ScheduleState::rollback() {
+void ScheduleState::Move::commit() {
+  state_->log_.clear();
+  state_->replayed_ = false;
+  state_ = nullptr;
+}
+
+void ScheduleState::Move::roll_back() {
+  if (state_ != nullptr) state_->undo_move();
+  state_ = nullptr;
+}
+
+void ScheduleState::undo_move() {
   heap_.clear();
   for (auto undo = log_.rbegin(); undo != log_.rend(); ++undo) {
     if (undo->moved) {
@@ -249,13 +257,13 @@ void ScheduleState::rollback() {
     node_[undo->node].start = undo->start, node_[undo->node].finish = undo->finish;
   }
   log_.clear();
-  if (!followed_) return;
-  followed_ = false;
+  if (!replayed_) return;
+  replayed_ = false;
   contended_->undo();
-  copy_followed_times();
+  copy_replayed_times();
 }
 
-// Merges the devices' orders by key, from the back.
+// Visits all nodes by descending key, so that the tails of consumers are known.
 void ScheduleState::compute_tails() {
   for (NodeState& state : node_) state.tail = 0;
   std::vector<std::pair<Key, NodeIndex>> sequence;
@@ -264,44 +272,9 @@ void ScheduleState::compute_tails() {
   std::sort(sequence.begin(), sequence.end(), std::greater<>());
   for (const auto& [key, node] : sequence) {
     NodeState& state = node_[node];
-    state.tail = longest_behind(node, state.device);
+    state.tail = tail_of_consumers(node, state.device);
     if (state.next != kNone) state.tail = std::max(state.tail, length(state.next) + node_[state.next].tail);
   }
-}
-
-NodeIndex ScheduleState::tight_producer(NodeIndex node) const {
-  if (contended_) {
-    for (const InEdge& in : in_edges(node)) {
-      if (node_[in.producer].device == node_[node].device) {
-        if (node_[in.producer].finish == node_[node].start) return in.producer;
-      } else if (contended_->arrival(in.edge) == node_[node].start) {
-        EdgeIndex edge = in.edge;
-        while (contended_->waited_for(edge) != kNone) edge = contended_->waited_for(edge);
-        return graph_.source(edge);
-      }
-    }
-    return kNone;
-  }
-  for (const InEdge& in : in_edges(node))
-    if (node_[in.producer].finish + transfer(in, node_[node].device) == node_[node].start) return in.producer;
-  return kNone;
-}
-
-void ScheduleState::critical_path(std::vector<NodeIndex>& path, bool producers_first) const {
-  path.clear();
-  NodeIndex node = kNone;
-  for (const std::vector<NodeIndex>& order : order_)
-    if (!order.empty() && (node == kNone || node_[order.back()].finish > node_[node].finish))
-      node = order.back();
-  while (node != kNone) {
-    path.push_back(node);
-    NodeIndex before = node_[node].previous;
-    if (before != kNone && node_[before].finish != node_[node].start) before = kNone;
-    const NodeIndex producer = producers_first || before == kNone ? tight_producer(node) : kNone;
-    if (contended_ && producer != kNone) waiting_path(node, path);
-    node = producer != kNone ? producer : before;
-  }
-  std::reverse(path.begin(), path.end());
 }
 
 }  // namespace convoy::partition

@@ -1,5 +1,5 @@
-// ParDNN's graph slicing: primary clusters by repeated critical paths with communication, then
-// secondary ones.
+// ParDNN's graph slicing: primary clusters are repeated critical paths, including communication.
+// The rest becomes secondary clusters.
 #include <algorithm>
 #include <limits>
 
@@ -8,9 +8,8 @@
 namespace convoy::partition {
 namespace {
 
-// Works on positions in a reversed topological order, with the out-edges in one row after the
-// other: the levels are computed K + 1 times, and on a large graph the way through memory is what
-// that costs.
+// Works on positions in the reversed topological order, with out-edges in one array. The levels are
+// computed K + 1 times, and on a large graph memory access dominates their cost.
 class Slicer {
  public:
   explicit Slicer(const CostModel& cost)
@@ -37,8 +36,8 @@ class Slicer {
       slices.primary.push_back(follow(heaviest()));
     }
     compute_levels();
-    // Levels stay those of the graph after the primary clusters: a bound for what is left, and one
-    // pass in all.
+    // Do not compute the levels again: they bound those of the remaining graph, and a pass is
+    // expensive.
     std::vector<std::pair<Nanoseconds, std::int32_t>> by_level;
     for (std::size_t at = node_.size(); at-- > 0;)
       if (level_[at] != kTaken) by_level.emplace_back(level_[at], static_cast<std::int32_t>(at));
@@ -53,10 +52,11 @@ class Slicer {
     Nanoseconds transfer;
     std::int32_t target;
   };
-  // Far enough below zero for any transfer to be added.
+  // Adding any transfer to this gives a negative number.
   static constexpr Nanoseconds kTaken = std::numeric_limits<Nanoseconds>::min() / 2;
 
-  // Bottom levels of what is not taken, with communication on every edge.
+  // Computes the bottom levels of the nodes that are not yet taken, with communication on every
+  // edge.
   void compute_levels() {
     for (std::size_t at = 0; at < node_.size(); ++at) {
       if (level_[at] == kTaken) continue;
@@ -67,7 +67,8 @@ class Slicer {
     }
   }
 
-  // The first in topological order where several are.
+  // Returns the position of the highest level. If several are equal, it is the first in topological
+  // order.
   std::int32_t heaviest() const {
     std::int32_t best = kNone;
     for (std::size_t at = node_.size(); at-- > 0;)
@@ -76,7 +77,7 @@ class Slicer {
     return best;
   }
 
-  // Takes the path that goes on to the heaviest remaining consumer.
+  // Takes the path from this position that always continues to the heaviest remaining consumer.
   std::vector<NodeIndex> follow(std::int32_t at) {
     std::vector<NodeIndex> path;
     while (at != kNone) {
@@ -93,8 +94,8 @@ class Slicer {
   }
 
   const DeviceIndex devices_;
-  const std::vector<NodeIndex> node_;  // by position, as all below
-  std::vector<Nanoseconds> level_;     // kTaken once in a cluster
+  const std::vector<NodeIndex> node_;  // by position, like the vectors below
+  std::vector<Nanoseconds> level_;     // kTaken if the node is in a cluster
   std::vector<Nanoseconds> time_;
   std::vector<std::size_t> begin_;
   std::vector<Edge> edge_;

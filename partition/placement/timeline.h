@@ -1,4 +1,4 @@
-// The idle stretches of one device, for schedulers that insert nodes between others.
+// The idle times of one device, for schedulers that insert a node between others.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@ namespace convoy::partition {
 
 class Timeline {
  public:
-  // The earliest start at or after `ready` of a stretch of `length`; without insertion after all
-  // others.
+  // Returns the earliest start, at `ready` or later, at which the device is idle for `length`.
+  // Without insertion it is after all occupied times.
   Nanoseconds earliest(Nanoseconds ready, Nanoseconds length, bool insertion = true) const {
     for (auto gap = first_ending_after(ready); insertion && gap != gaps_.end(); ++gap) {
       const Nanoseconds start = std::max(ready, gap->begin);
@@ -47,7 +47,7 @@ class Timeline {
     return std::upper_bound(gaps_.begin(), gaps_.end(), time,
                             [](Nanoseconds t, const Gap& gap) { return t < gap.end; });
   }
-  std::vector<Gap> gaps_;      // ascending, apart
+  std::vector<Gap> gaps_;      // ascending and disjoint
   Nanoseconds open_from_ = 0;  // idle from here on
 };
 

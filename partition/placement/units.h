@@ -31,7 +31,7 @@ class Units {
 // Returns whether any set of devices is as good as any other set of the same size.
 bool interchangeable(const CostModel& cost, const Units& units);
 
-// The devices given to units so far. Pinned units have theirs from the beginning.
+// The devices that units have been given so far. A pinned unit has its device from the start.
 class UnitDevices {
  public:
   explicit UnitDevices(const Units& units) : units_(units), device_(units.count()) {

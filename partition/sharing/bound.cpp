@@ -13,8 +13,8 @@ struct Operation {
   Nanoseconds head, time, tail;
 };
 
-// One engine that always does, of the operations whose heads are over, the one with the longest
-// tail.
+// Returns the makespan of one engine that may interrupt its work. It always runs the operation with
+// the longest tail among those whose heads are over.
 Nanoseconds preemptive_makespan(std::vector<Operation> operations) {
   std::sort(operations.begin(), operations.end(),
             [](const Operation& a, const Operation& b) { return a.head < b.head; });
@@ -63,8 +63,8 @@ Nanoseconds Bound::of(const Progress& progress, const std::vector<bool>& admitte
                    memory(progress, admitted)});
 }
 
-// All compute engines together are one that is as many times faster: its times are in units of 1 /
-// engines ns.
+// Treats all compute engines as one that is faster by their number. Its times are in units of 1 ns
+// / number of engines.
 Nanoseconds Bound::one_engine_each() const {
   std::vector<Operation> in, compute, back;
   for (ClientIndex client = 0; client < workload_.count(); ++client) {
@@ -91,11 +91,11 @@ Nanoseconds Bound::copies_then_kernels(const Progress& progress, const std::vect
     last = std::max(last, std::max(progress.now, given.arrival) + given.copy_in + after);
     shortest = std::min(shortest, after);
   }
-  if (last > 0) last = std::max(last, copied + shortest);  // some client's copy is the last
+  if (last > 0) last = std::max(last, copied + shortest);  // after the last copy
   return std::max(last, (computed + engines_ - 1) / engines_ + least_copy_back_);
 }
 
-// The kernels of admitted clients are left out, and their copies back may be first.
+// Leaves out the kernels of admitted clients. Their copies back may come first.
 Nanoseconds Bound::kernels_then_copies_back(const Progress& progress,
                                             const std::vector<bool>& admitted) const {
   Nanoseconds shortest = std::numeric_limits<Nanoseconds>::max();
@@ -124,7 +124,7 @@ Nanoseconds Bound::memory(const Progress& progress, const std::vector<bool>& adm
     area += static_cast<double>(given.bytes) / static_cast<double>(workload_.device().memory) *
             static_cast<double>(hold);
   }
-  constexpr double kRounding = 1 - 1e-12;  // the sum of many roundings must not exceed the true one
+  constexpr double kRounding = 1 - 1e-12;  // keeps the sum below its exact value despite rounding
   return std::max(one_by_one, progress.now + static_cast<Nanoseconds>(area * kRounding));
 }
 

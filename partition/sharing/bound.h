@@ -7,24 +7,22 @@
 
 namespace convoy::partition::sharing {
 
-// Relaxations of the model, each solved exactly.
-//
-// One engine that may interrupt its work, with what comes before as heads and what follows as tails
-// (Jackson 1955; Carlier, Eur. J. Oper. Res. 11(1), 1982): for each of the copy engines, and for
-// all compute engines as one fast engine.
-//
-// Two engines in sequence, by Johnson's rule (Nav. Res. Logist. Q. 1(1), 1954), as Ignall & Schrage
-// (Oper. Res. 13(3), 1965) bound three: copies in with kernels, and kernels with copies back.
-//
-// Memory: clients of more than half of it one after the other, and bytes × time of all clients in a
-// rectangle of memory × makespan.
+// Each bound relaxes the model and solves the relaxation exactly:
+//   1. One engine that may interrupt its work. Each operation has a head (the time of everything
+//     before it) and a tail (after it). It is used for each copy engine, and for all compute
+//     engines as one fast engine (Jackson 1955; Carlier, Eur. J. Oper. Res. 11(1), 1982).
+//   2. Two engines in sequence, by Johnson's rule (Nav. Res. Logist. Q. 1(1), 1954): copies in with
+//     kernels, and kernels with copies back. Ignall & Schrage (Oper. Res. 13(3), 1965) bound three
+//     engines in this way.
+//   3. Memory: clients that need more than half of it run one after the other, and the bytes × time
+//     of all clients fit into memory × makespan.
 class Bound {
  public:
   explicit Bound(const Workload& workload);
 
   Nanoseconds at_start() const;
-  // Of a simulation whose copy engine is free, before the clients that are not yet `admitted` (by
-  // client) come.
+  // Returns a bound on the makespan of a simulation whose copy engine is free. `admitted`: by
+  // client, whether it has been admitted.
   Nanoseconds of(const Progress& progress, const std::vector<bool>& admitted) const;
 
  private:
@@ -36,7 +34,7 @@ class Bound {
   const Workload& workload_;
   const Nanoseconds engines_;
   Nanoseconds least_copy_back_ = 0;
-  std::vector<ClientIndex> by_copy_in_, by_copy_back_;  // in Johnson's order, for the two pairs of engines
+  std::vector<ClientIndex> by_copy_in_, by_copy_back_;  // Johnson's orders for the two pairs of engines
 };
 
 }  // namespace convoy::partition::sharing

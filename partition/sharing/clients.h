@@ -1,6 +1,6 @@
-// Jobs that share one device, and the device. Here a job is called a client: it comes with its
-// data, runs kernels, and takes its results away. partition/sharing/simulator.h says what happens
-// when; docs/sharing.md has worked examples.
+// Jobs that share one device, and the device. Here a job is called a client: it brings its data,
+// runs kernels, and takes its results away. partition/sharing/simulator.h has the rules, and
+// docs/sharing.md has examples.
 #pragma once
 
 #include <cstdint>
@@ -17,39 +17,40 @@ using ClientIndex = std::int32_t;  // 0 … count-1, in the order of the file
 
 struct Client {
   std::string name;
-  Nanoseconds arrival = 0;                // nothing of the client happens before
-  Nanoseconds copy_in = 0;                // all its data, to the device
-  std::vector<Nanoseconds> kernels = {};  // one after the other, at least one
+  Nanoseconds arrival = 0;                // the client waits for this time
+  Nanoseconds copy_in = 0;                // time to copy all its data to the device
+  std::vector<Nanoseconds> kernels = {};  // times of its kernels in order; at least one
   std::vector<Nanoseconds> idle = {};  // idle[i]: from the end of kernels[i] to when kernels[i + 1] may start
-  Nanoseconds copy_back = 0;           // all its data, to the host; 0: nothing needs to be kept
+  Nanoseconds copy_back = 0;           // time to copy all its data to the host; 0: nothing to keep
   Bytes bytes = 0;                     // device memory
 };
 
-// Which memory an idle client may lose to others.
-enum class Eviction { kOff, kWhole, kPartial };  // none, all of it, as much as is needed
+// How much memory an idle client may lose to others: none, all of it, or as much as is needed.
+enum class Eviction { kOff, kWhole, kPartial };
 
 struct Device {
-  std::int32_t compute_engines = 1;  // each runs one kernel at a time, and none slows another down
+  std::int32_t compute_engines = 1;  // each runs one kernel at a time at full speed
   Bytes memory = kUnlimited;
   Eviction eviction = Eviction::kPartial;
 };
 
 inline constexpr std::int32_t kMostComputeEngines = 256;
 
-// Clients and device, checked together, with the sums that policies and bounds need.
+// Clients and device, checked together, with sums that policies and bounds need.
 class Workload {
  public:
-  // Throws std::runtime_error of one line that begins with `where` for a client that is larger than
-  // the memory, that has no kernels or not one gap between each two, and for times that add up to
-  // 104 days or more.
+  // Throws std::runtime_error of one line that begins with `where`. It does so for a client that is
+  // larger than the memory, has no kernels, or does not have one gap between each two kernels, and
+  // if all times add up to 104 days or more.
   Workload(std::vector<Client> clients, Device device, const std::string& where);
 
   ClientIndex count() const { return static_cast<ClientIndex>(clients_.size()); }
   const Client& client(ClientIndex client) const { return clients_[client]; }
   const Device& device() const { return device_; }
-  Nanoseconds busy(ClientIndex client) const { return busy_[client]; }  // all its kernels
-  Nanoseconds idle(ClientIndex client) const { return idle_[client]; }  // all its gaps
-  // Two clients of more than half of the memory are never on the device together.
+  Nanoseconds busy(ClientIndex client) const { return busy_[client]; }  // time of all its kernels
+  Nanoseconds idle(ClientIndex client) const { return idle_[client]; }  // time of all its gaps
+  // Returns whether the client needs more than half of the memory. Two such clients are never on
+  // the device together.
   bool large(ClientIndex client) const { return clients_[client].bytes > device_.memory / 2; }
 
  private:
@@ -63,12 +64,13 @@ struct ClientFile {
   Bytes memory = kUnlimited;
 };
 
-// {"clients": [{"name", "copy_us", "kernels": [us, …], "idle_us": [us, …]?, "copy_back_us"?,
-// "bytes"?, "arrival_us"?}, …],
-//  "memory_bytes"?}; times may be fractions and are kept to the nanosecond. Throws
-//  std::runtime_error of one line that names
-// `where`, the client and the field: for an unknown, missing or repeated field, a time that is
-// negative or no number, a name that is empty or given twice.
+// The format is
+//   {"clients": [{"name", "copy_us", "kernels": [us, …], "idle_us": [us, …]?, "copy_back_us"?,
+//   "bytes"?, "arrival_us"?}, …], "memory_bytes"?}
+// Fields with ? are optional. Times may be fractions and are kept to the nanosecond. Throws
+// std::runtime_error of one line that names `where`, the client and the field: for an unknown,
+// missing or repeated field, a time that is negative or no number, and a name that is empty or
+// given twice.
 ClientFile parse_clients(std::string_view text, const std::string& where);
 
 }  // namespace convoy::partition::sharing

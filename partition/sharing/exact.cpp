@@ -56,7 +56,8 @@ class ExactSearch {
     }
   }
 
-  // Clients alike need to be tried in one order only.
+  // Skips a client if an equal one before it in the order is still free: both give the same
+  // schedules.
   bool has_earlier_twin(Order::const_iterator begin, Order::const_iterator at) const {
     const auto values = [&](ClientIndex index) {
       const Client& client = workload_.client(index);

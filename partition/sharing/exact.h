@@ -1,4 +1,4 @@
-// The best order of a few clients.
+// Finds the best order of a few clients.
 #pragma once
 
 #include "partition/sharing/policies.h"
@@ -9,11 +9,11 @@ inline constexpr ClientIndex kMostExactClients = 9;
 
 struct ExactOrder {
   Order order;
-  bool complete = false;  // all orders were searched, or the bound was reached: none is shorter
+  bool complete = false;  // no order is shorter: all were searched, or the bound was reached
 };
 
-// Branch and bound over the next client whenever the copy engine is free, by the simulator's own
-// rules. Begins with the shortest of the given orders. Throws std::runtime_error for more than
+// Branch and bound over the next client each time that the copy engine is free, by the simulator's
+// own rules. Starts with the shortest of the given orders. Throws std::runtime_error for more than
 // kMostExactClients.
 ExactOrder search_exactly(const Workload& workload, const std::vector<Order>& seeds,
                           std::chrono::duration<double> time);

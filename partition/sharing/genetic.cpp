@@ -27,7 +27,7 @@ class GeneticSearch {
 
   Order run(const std::vector<Order>& seeds) {
     for (auto seed = seeds.rbegin(); seed != seeds.rend(); ++seed)
-      add(*seed);  // of equal ones the first stays
+      add(*seed);  // in reverse, so that the first of several equally long orders stays
     for (int runs_without_gain = 0; runs_without_gain < kRuns; ++runs_without_gain) {
       if (population_.empty() || !done()) fill();
       breed_until_nothing_is_gained();
@@ -62,8 +62,8 @@ class GeneticSearch {
     return simulate(workload_, order, Prefetch::kOn).makespan;
   }
 
-  // Only the newest of equally long orders stays, so that the population keeps its variety and
-  // still drifts.
+  // Inserts an order. It replaces an order of equal length, so that the population stays varied but
+  // still changes.
   void add(Order order) {
     const Nanoseconds length = makespan(order);
     const auto at = std::ranges::lower_bound(population_, length, {}, &Individual::makespan);
@@ -73,7 +73,8 @@ class GeneticSearch {
       population_.insert(at, {std::move(order), length});
   }
 
-  // Few clients have fewer orders than there are places.
+  // Fills the population with random orders. Gives up after some tries, because few clients have
+  // few orders.
   void fill() {
     Order order(workload_.count());
     std::iota(order.begin(), order.end(), 0);
@@ -122,9 +123,9 @@ class GeneticSearch {
   const GeneticLimits limits_;
   Random random_;
   const Clock::time_point deadline_;
-  std::vector<Individual> population_;                                    // the shortest first
-  Individual best_{.makespan = std::numeric_limits<Nanoseconds>::max()};  // of earlier runs
-  std::vector<bool> taken_;  // by client, of the child that is made
+  std::vector<Individual> population_;                                    // ascending makespan
+  Individual best_{.makespan = std::numeric_limits<Nanoseconds>::max()};  // best of earlier populations
+  std::vector<bool> taken_;                                               // scratch of cross(), by client
 };
 
 }  // namespace

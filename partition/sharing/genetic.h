@@ -8,16 +8,16 @@ namespace convoy::partition::sharing {
 struct GeneticLimits {
   std::uint64_t seed = 1;
   std::chrono::duration<double> time = std::chrono::seconds(1);
-  Nanoseconds bound = 0;  // an order as short as this ends the search
+  Nanoseconds bound = 0;  // an order with this makespan ends the search
 };
 
-// A population begins with the given orders and random ones. Two parents are each the shorter of
-// two drawn ones; their child has the first parent's clients up to a point and the others in the
-// second parent's order (order crossover: Davis, IJCAI 1985, with one point). A mutation swaps two
-// clients or moves one, so that every order stays valid. The child takes the place of an equally
-// long order, or the longest order leaves. When a population has long gained nothing a new one is
-// drawn, and when several have gained nothing the search ends: only if the time ends first does the
-// result depend on the machine.
+// A population starts with the given orders and random ones. A parent is the shorter of two random
+// orders. The child takes the first parent's clients up to a random point and the others in the
+// order of the second parent (order crossover: Davis, IJCAI 1985, with one point). Mutations swap
+// two clients or move one.
+// The child replaces an order of its own length if there is one, else the longest order. A
+// population that has long gained nothing is replaced by a random one, and the search ends after
+// several that gained nothing. So the result depends on the machine only if the time ends first.
 Order search_genetically(const Workload& workload, const std::vector<Order>& seeds,
                          const GeneticLimits& limits);
 

@@ -8,10 +8,10 @@
 
 namespace convoy::partition::sharing {
 
-// Positions of `times` (on the first machine, on the second) such that the last job ends as early
-// as possible: first those that are shorter on the first machine, by rising first time, then the
-// others by falling second time; ties by position. S. M. Johnson, "Optimal two- and three-stage
-// production schedules with setup times included", Nav. Res. Logist. Q. 1(1), 1954.
+// Returns the order of jobs with the least makespan. `times`: by job, its time on the first machine
+// and on the second. Jobs that are shorter on the first machine come first, by rising first time;
+// the others follow by falling second time. Ties go by position. (S. M. Johnson, "Optimal two- and
+// three-stage production schedules with setup times included", Nav. Res. Logist. Q. 1(1), 1954.)
 std::vector<ClientIndex> johnson_order(const std::vector<std::pair<Nanoseconds, Nanoseconds>>& times);
 
 }  // namespace convoy::partition::sharing

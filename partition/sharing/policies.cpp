@@ -20,13 +20,13 @@ using Clock = std::chrono::steady_clock;
 constexpr std::array<std::string_view, kAllPolicies.size()> kNames = {"none",    "fifo",    "weight",
                                                                       "johnson", "genetic", "exact"};
 
-// The order in which a copy engine that is never idle while a client waits takes clients by their
-// place in `priority`.
+// Returns the order in which clients are copied if the copy engine always takes the arrived client
+// that is first in `priority`.
 Order order_of_arrived(const Workload& workload, const Order& priority) {
   std::vector<ClientIndex> place(priority.size());
   for (std::size_t i = 0; i < priority.size(); ++i) place[priority[i]] = static_cast<ClientIndex>(i);
   const Order coming = order_by_arrival(workload);
-  std::priority_queue<ClientIndex, Order, std::greater<>> waiting;  // places
+  std::priority_queue<ClientIndex, Order, std::greater<>> waiting;  // positions in `priority`
   Order order;
   Nanoseconds clock = 0;
   for (auto next = coming.begin(); order.size() < priority.size();) {
@@ -39,7 +39,7 @@ Order order_of_arrived(const Workload& workload, const Order& priority) {
   return order;
 }
 
-// All shares of a window have the same denominator, which a comparison does not need.
+// Returns the weight without its denominator, which all clients of a window share.
 double weight_of(const Workload& workload, ClientIndex client) {
   const Nanoseconds copy = workload.client(client).copy_in;
   return copy == 0 ? std::numeric_limits<double>::infinity()

@@ -1,5 +1,5 @@
-// Policies: in which order clients come. All but `none` bring the next client's data while others
-// compute.
+// Policies decide in which order clients come. With all policies except kNone, the data of the next
+// client is copied while others compute.
 #pragma once
 
 #include <array>
@@ -31,29 +31,29 @@ using Order = std::vector<ClientIndex>;
 Order order_by_arrival(const Workload& workload);
 
 // Takes the waiting client of highest weight and that of lowest weight in turn, among the first
-// `window` in order of arrival. A weight is the time of a client's kernels, as a share of all time
-// of kernels and gaps in the window, divided by the time of its copy. If weights are equal, the
-// smaller copy goes first, then the earlier client. A client waits from its arrival; the clock only
-// advances by copies.
+// `window` in order of arrival. The weight of a client is the time of its kernels, as a share of
+// the time of all kernels and gaps in the window, divided by the time of its copy. If weights are
+// equal, the smaller copy goes first, then the earlier client. A client waits from its arrival.
+// Only copies advance the clock.
 Order order_by_weight(const Workload& workload, std::int32_t window);
 
-// Johnson's rule on copies and kernels (kernels divided by the compute engines), and, if a client
-// copies back, on copies plus kernels and kernels plus copies back, which is best if the kernels
-// are short (Johnson 1954). It picks among the clients that have arrived by the clock of copies
-// alone. Without arrivals, limits, gaps and copies back, and with one compute engine, no order is
-// shorter.
+// Returns orders by Johnson's rule (1954). The first order uses copies and kernels (divided by the
+// compute engines). If a client copies back, there is a second one that uses copies plus kernels
+// and kernels plus copies back, which is best if kernels are short. The rule picks among the
+// clients that have arrived, by a clock that counts only copies.
+// With one compute engine and without arrivals, limits, gaps and copies back, no order is shorter.
 std::vector<Order> orders_by_johnson(const Workload& workload);
 
 struct PolicyOptions {
   std::uint64_t seed = 1;
   std::optional<std::chrono::duration<double>> time_limit;  // default: 1 s for genetic, none for exact
-  std::int32_t window = 16;                                 // of the weight rule
+  std::int32_t window = 16;                                 // window of order_by_weight()
 };
 
 struct PolicyResult {
   Policy policy = Policy::kFifo;
   Schedule schedule;     // without slices
-  bool optimal = false;  // no order is shorter: the bound was reached, or all was searched
+  bool optimal = false;  // no order is shorter: it equals the bound, or the search was complete
   double seconds = 0;
 };
 
@@ -61,8 +61,8 @@ struct PolicyResult {
 PolicyResult run_policy(const Workload& workload, Policy policy, const PolicyOptions& options,
                         Nanoseconds bound);
 
-// Which of the results is the shortest; of equal ones that of the simplest policy. First come being
-// among them, no policy that is worse is chosen.
+// Returns the index of the shortest result. If several are equal, it is that of the simplest
+// policy. Results should contain kFifo, so that the choice is never worse than first come.
 std::size_t shortest(const std::vector<PolicyResult>& results);
 
 Prefetch prefetch_of(Policy policy);

@@ -38,20 +38,20 @@ class ClientReader {
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
-    std::string line = label_ + what;  // one line, whatever the file holds
+    std::string line = label_ + what;  // the message stays one line, whatever the file contains
     std::replace_if(
         line.begin(), line.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
     throw std::runtime_error(fmt::format("{}: {}", where_, line));
   }
 
-  // A value in a message, whatever it holds.
+  // Returns a value for a message, shortened.
   static std::string shown(const Json& value) {
     if (value.is_array()) return value.empty() ? "an empty array" : "an array";
     if (value.is_object()) return "an object";
     return brief(value.dump(-1, ' ', false, Json::error_handler_t::replace));
   }
 
-  // The library's own tree keeps the last of two fields of one name; here the second is an error.
+  // Throws if an object has a field twice. The library would keep the last one.
   Json parse(std::string_view text) const {
     std::vector<std::unordered_set<std::string>> fields;
     const auto check = [&](int, Json::parse_event_t event, Json& parsed) {
@@ -65,7 +65,7 @@ class ClientReader {
       return Json::parse(text, check);
     } catch (const Json::parse_error& error) {
       fail(fmt::format("not JSON at byte {}", error.byte));
-    } catch (const Json::out_of_range&) {  // 1e999
+    } catch (const Json::out_of_range&) {  // for example 1e999
       fail("a number is too large");
     }
   }
@@ -133,7 +133,7 @@ class ClientReader {
   }
 
   const std::string& where_;
-  std::string label_;  // of the client that is read
+  std::string label_;  // names the client in messages
   std::unordered_set<std::string> names_;
 };
 

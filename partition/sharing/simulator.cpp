@@ -8,7 +8,7 @@
 namespace convoy::partition::sharing {
 namespace {
 
-// The part of a copy of `whole` bytes that moves `bytes` of them, rounded up.
+// Returns the time to copy `bytes` of a client's `whole` bytes, rounded up.
 Nanoseconds share_of(Nanoseconds time, Bytes bytes, Bytes whole) {
   if (bytes == whole) return time;
   return static_cast<Nanoseconds>(
@@ -92,7 +92,7 @@ void Simulation::process(const Event& event) {
     case Happening::kKernelEnded:
       return end_kernel(event.rank);
     case Happening::kGapEnded:
-      if (job.state != State::kIdle) return;  // on its way out or in
+      if (job.state != State::kIdle) return;  // it is leaving, evicted or returning
       erase_sorted(idle_, event.rank);
       job.state = State::kReady;
       return ready_.push(event.rank);

@@ -1,44 +1,46 @@
-// Event-driven simulation of clients that share one device. It decides nothing but what is written
-// here: which client comes next is decided by a policy (policies.h).
+// Simulates clients that share one device, event by event. A policy decides which client comes next
+// (policies.h); these rules decide everything else.
 //
 // Engines. One copy engine to the device, one back to the host, and one or several compute engines.
-// Each does one thing at a time, without interruption; all work at the same time. At an instant
-// everything that ends ends first; then work starts.
+// Each does one thing at a time, without interruption; all work at the same time. At one instant
+// everything that ends is processed before work starts.
 //
-// Order. Clients come in the order in which they are admitted: the copy engine copies each whole,
-// waits for its arrival and for its memory, and no client overtakes another. Without prefetching a
-// client waits, too, until fewer clients are on the device than there are compute engines; with one
-// engine that is one client at a time and nothing overlaps.
+// Order. Clients are admitted one after the other. The copy engine copies each whole, and waits for
+// its arrival and for its memory; no client overtakes another. Without prefetching a client also
+// waits until fewer clients are on the device than there are compute engines. With one engine that
+// is one client at a time, and nothing overlaps.
 //
-// Kernels. A client's first kernel may start when its copy has ended, each next one when the one
-// before has ended and the idle gap between them is over. A free compute engine takes the ready
-// kernel of the client that was admitted first; during a client's gaps it therefore runs the
-// kernels of others. The client's next kernel may run on another engine.
+// Kernels. A client's first kernel may start when its copy has ended. Each next one may start when
+// the one before has ended and the idle gap between them is over. A free compute engine takes the
+// ready kernel of the client that was admitted first, so it runs kernels of others during a
+// client's gaps. The client's next kernel may run on another engine.
 //
-// Copy back. It is requested when the last kernel ends; the copy engine serves requests as they
-// come, at the same instant in the order of admission. A client without a copy back leaves at once.
+// Copy back. It is requested when the last kernel ends. The copy engine serves requests in their
+// order, and those of one instant in the order of admission. A client without a copy back leaves at
+// once.
 //
-// Memory. All of a client's bytes are taken when its copy starts and given back when its copy back
+// Memory. A client takes all its bytes when its copy starts and gives them back when its copy back
 // ends.
 //
 // Eviction. If the next client lacks memory, it first counts on the memory of clients that are on
 // their way to the host. If that is not enough, clients in an idle gap make room: those already
-// partly evicted first, then those whose gap lasts longest, each with all its bytes (whole) or with
-// what is still lacking (partial). A share s of a client's bytes takes s × copy_back to leave and s
-// × copy_in to return, rounded up to the nanosecond; a client without a copy back has nothing to
-// save, so its bytes are dropped at once. A client is left alone if its gap is too short for
-// leaving and returning, and nobody is evicted unless that makes enough room. The return starts as
-// late as it can for the client's next kernel to be in time, before any new client's copy. A return
-// that lacks memory makes room in the same way, and also takes the memory of partly evicted clients
-// that wait for their own return, so that two of them never wait for each other.
+// partly evicted first, then those whose gap lasts longest. Each loses all its bytes (whole) or as
+// many as are still lacking (partial). A share s of a client's bytes takes s × copy_back to leave
+// and s × copy_in to return, rounded up to the nanosecond. The bytes of a client without a copy
+// back are dropped at once, because nothing needs to be saved. A client is not evicted if its gap
+// is too short for leaving and returning, and no client is evicted unless that makes enough room.
 //
-// The model is a flow shop whose buffer is the memory: Kumar, Eyraud-Dubois & Krishnamoorthy,
-// "Performance Models for Data Transfers: A Case Study with Molecular Chemistry Kernels", ICPP
-// 2019, show that the best order is NP-hard to find with a limit. Bringing the next job's data
-// while one computes is PipeSwitch (Bai et al., OSDI 2020); swapping jobs out while they do not
-// compute is in Gandiva (Xiao et al., OSDI 2018), Salus (Yu & Chowdhury, MLSys 2020) and Zico (Lim
-// et al., ATC 2021). They decide as events come; this simulator's policies know all clients
-// beforehand.
+// Return. It starts at the latest time from which the client's next kernel can still start when its
+// gap ends, and it goes before any new client's copy. A return that lacks memory makes room in the
+// same way. It also takes the memory of partly evicted clients that wait for their own return, so
+// that two of them never wait for each other.
+//
+// The model is a flow shop whose buffer is the memory. With a memory limit the best order is
+// NP-hard to find (Kumar, Eyraud-Dubois & Krishnamoorthy, "Performance Models for Data Transfers: A
+// Case Study with Molecular Chemistry Kernels", ICPP 2019). PipeSwitch (Bai et al., OSDI 2020)
+// copies the next job's data while one computes. Gandiva (Xiao et al., OSDI 2018), Salus (Yu &
+// Chowdhury, MLSys 2020) and Zico (Lim et al., ATC 2021) swap out jobs that do not compute. They
+// decide as events come; this simulator's policies know all clients beforehand.
 #pragma once
 
 #include <functional>
@@ -55,52 +57,52 @@ namespace convoy::partition::sharing {
 enum class Prefetch { kOff, kOn };
 enum class Work { kCopyIn, kKernel, kCopyBack, kEvict, kReturn };
 
-// A stretch of one activity of an engine, without interruption.
+// A period in which an engine works on one thing without interruption.
 struct Slice {
   Work work = Work::kKernel;
   ClientIndex client = 0;
-  std::int32_t engine = 0;  // of the compute engines; 0 for copies
-  std::int32_t kernel = 0;  // of the client's
+  std::int32_t engine = 0;  // index of the compute engine; 0 for copies
+  std::int32_t kernel = 0;  // index of the client's kernel
   Nanoseconds start = 0, end = 0;
-  Bytes bytes = 0;  // of copies
+  Bytes bytes = 0;  // bytes of a copy
 };
 
 struct Schedule {
-  Nanoseconds makespan = 0;                          // until the last client has left
-  std::vector<ClientIndex> order;                    // as admitted
+  Nanoseconds makespan = 0;                          // when the last client has left
+  std::vector<ClientIndex> order;                    // in the order of admission
   Nanoseconds copy_in_busy = 0, copy_back_busy = 0;  // evictions and returns included
   std::vector<Nanoseconds> compute_busy;             // by compute engine
-  Bytes swapped_bytes = 0;                           // evicted; what returns is not counted again
+  Bytes swapped_bytes = 0;                           // bytes that were evicted; returns do not count again
   Bytes peak_bytes = 0;
-  std::vector<Slice> slices;         // Detail::kAll: by start
-  std::vector<MemorySample> memory;  // Detail::kAll: by ascending time
+  std::vector<Slice> slices;         // only with Detail::kAll; by start
+  std::vector<MemorySample> memory;  // only with Detail::kAll; ascending time
 };
 
 // The work that is left at an instant, for bounds.
 struct Progress {
   Nanoseconds now = 0;
-  Nanoseconds compute = 0;     // of admitted clients, over all compute engines
-  Nanoseconds copy_back = 0;   // of admitted clients, on the copy engine
-  Nanoseconds large_hold = 0;  // kernels and copies back, not yet begun, of admitted clients that are large()
+  Nanoseconds compute = 0;     // remaining kernels of admitted clients, summed over engines
+  Nanoseconds copy_back = 0;   // remaining copies of admitted clients to the host
+  Nanoseconds large_hold = 0;  // kernels and copies back, not yet begun, of admitted large() clients
 };
 
-// A simulation under way. It is copied to try several continuations.
+// A running simulation. Copy it to try several continuations.
 class Simulation {
  public:
   Simulation(const Workload& workload, Prefetch prefetch, Detail detail);
 
-  // Runs until the copy engine is free for a client that is not yet admitted, and returns true;
-  // after the last one was admitted, runs to the end and returns false.
+  // Runs until the copy engine is free for a new client, and returns true. After the last client
+  // was admitted, runs to the end and returns false.
   bool advance();
-  // Only after advance() returned true; each client once.
+  // Requires that advance() returned true. Each client must be admitted once.
   void admit(ClientIndex client);
 
   Progress progress() const;
   Nanoseconds makespan() const { return schedule_.makespan; }
-  Schedule finish() && { return std::move(schedule_); }  // after advance() returned false
+  Schedule finish() && { return std::move(schedule_); }  // requires that advance() returned false
 
  private:
-  using Rank = std::int32_t;  // place in the order of admission
+  using Rank = std::int32_t;  // position in the order of admission
   enum class State : std::uint8_t {
     kQueued,    // waits for its copy
     kArriving,  // first copy or return
@@ -125,7 +127,7 @@ class Simulation {
     Bytes resident = 0, leaving = 0;  // device memory that it has; of it, what is being evicted
     Nanoseconds ready = 0;            // end of its gap
   };
-  struct Departure {  // a request of the copy engine to the host
+  struct Departure {  // a request to copy to the host
     Nanoseconds requested;
     Rank rank;
     auto operator<=>(const Departure&) const = default;
@@ -166,16 +168,16 @@ class Simulation {
   Earliest<std::int32_t> free_engines_;
   Earliest<Departure> departures_;
   std::vector<Rank> idle_, out_;         // ascending
-  std::vector<Nanoseconds> engine_end_;  // of the kernel that each compute engine runs, or ran last
+  std::vector<Nanoseconds> engine_end_;  // by compute engine: end of its last kernel
   bool copy_in_free_ = true, copy_back_free_ = true, waiting_ = false;  // waiting_: the last job is queued
   std::int32_t on_device_ = 0;
-  Bytes free_ = 0, leaving_ = 0;  // leaving_: of clients on their way to the host
-  Nanoseconds compute_left_ = 0, copy_back_left_ = 0, large_left_ = 0;  // admitted, not begun
+  Bytes free_ = 0, leaving_ = 0;  // leaving_: bytes of clients on their way to the host
+  Nanoseconds compute_left_ = 0, copy_back_left_ = 0, large_left_ = 0;  // of admitted clients, not yet begun
   Nanoseconds copy_back_end_ = 0;
   Schedule schedule_;
 };
 
-// `order` has each client once.
+// `order` must contain each client once.
 Schedule simulate(const Workload& workload, std::span<const ClientIndex> order, Prefetch prefetch,
                   Detail detail = Detail::kTimes);
 

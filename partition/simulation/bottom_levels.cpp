@@ -1,4 +1,4 @@
-// Longest paths to the end of a graph, in one pass against its topological order.
+// Computes longest paths to the end of a graph in one pass over the reversed topological order.
 #include <algorithm>
 
 #include "partition/simulation/simulator.h"

@@ -1,5 +1,4 @@
-// Trace events: complete events for nodes and transfers, counters for memory; a process for each
-// device.
+// Each device is a process: complete events for nodes and transfers, counters for memory.
 #include "partition/simulation/chrome_trace.h"
 
 #include <fmt/format.h>
@@ -16,7 +15,7 @@ std::string quoted(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-// Slices of one track must not overlap: a device's sends that do take a track each.
+// Gives transfers that overlap different tracks, because slices of one track must not overlap.
 class SendTracks {
  public:
   explicit SendTracks(std::size_t devices) : until_(devices) {}

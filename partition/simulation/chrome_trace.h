@@ -1,4 +1,4 @@
-// A simulated schedule as Chrome trace JSON (the Trace Event Format of chrome://tracing and
+// Writes a simulated schedule as Chrome trace JSON (the Trace Event Format of chrome://tracing and
 // Perfetto).
 #pragma once
 
@@ -8,7 +8,8 @@
 
 namespace convoy::partition {
 
-// One thread a device for nodes, one for what it sends, and a counter of its memory. Times in µs.
+// Writes one thread per device for its nodes, threads for its sends, and a counter of its memory.
+// Times are in µs.
 std::string chrome_trace(const TaskGraph& graph, const Simulation& simulation);
 
 }  // namespace convoy::partition

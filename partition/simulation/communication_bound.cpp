@@ -7,8 +7,8 @@
 namespace convoy::partition {
 namespace {
 
-// What the bound needs of a neighbour: when it may begin, how long it runs, and what its tensor
-// takes on the way.
+// The facts about a neighbour that the bound uses: when it can begin, how long it runs, and how
+// long the transfer of its tensor takes.
 struct Neighbour {
   Nanoseconds begin, time, transfer;
   Nanoseconds elsewhere() const { return begin + time + transfer; }
@@ -63,11 +63,12 @@ class Bound {
     return least;
   }
 
-  // When a node can begin whose producers are near_; seen from the end, when it must have ended.
+  // Returns when a node with the producers near_ can begin. The pass from the end backwards puts
+  // consumers there.
   Nanoseconds earliest() {
     std::sort(near_.begin(), near_.end(),
               [](const Neighbour& a, const Neighbour& b) { return a.elsewhere() > b.elsewhere(); });
-    constexpr std::size_t kMostTogether = 32;  // beyond, the first so many alone are waited for
+    constexpr std::size_t kMostTogether = 32;  // the bound counts at most this many producers on one device
     Nanoseconds best = std::numeric_limits<Nanoseconds>::max(), together = 0;
     here_.clear();
     for (const Neighbour& next : near_) {

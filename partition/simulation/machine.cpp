@@ -1,4 +1,4 @@
-// Machines of equal or different links, and the cost of one graph on one machine.
+// Machines with equal or different links, and the costs of one graph on one machine.
 #include "partition/simulation/machine.h"
 
 #include <fmt/format.h>
@@ -82,7 +82,8 @@ bool Machine::limited() const {
                      [](const Device& device) { return device.memory_limit != kUnlimited; });
 }
 
-// No schedule is longer than this sum, and the ranks of the placements are below four times of it.
+// Throws if the sum of all times and transfers is too large. No schedule is longer than this sum,
+// and the ranks of placements stay below four times as much.
 void CostModel::check_sum() const {
   constexpr double kMost = 1e18;
   double slowness = 0, latency = 0, ns_per_byte = 0;
@@ -178,7 +179,7 @@ Nanoseconds least_time(const CostModel& cost, NodeIndex node) {
   return least;
 }
 
-// The longest path if every node ran where it is fastest.
+// Returns the critical path if every node ran on its fastest device.
 Nanoseconds shortest_critical_path(const CostModel& cost) {
   const TaskGraph& graph = cost.graph();
   std::vector<Nanoseconds> finish(graph.node_count(), 0);
@@ -191,15 +192,15 @@ Nanoseconds shortest_critical_path(const CostModel& cost) {
   return longest;
 }
 
-// A device of speed s that is busy for b gets at most s b of work done, and a node is at least its
-// least s b, which run times rounded to whole nanoseconds put below its time.
+// Returns the total work divided by the sum of speeds. Run times are whole nanoseconds, so a node's
+// work is the least product of speed and run time on any device.
 Nanoseconds balanced_work(const CostModel& cost) {
   if (!cost.graph().kinds().empty()) {
     Nanoseconds sum = 0;
     for (NodeIndex node = 0; node < cost.graph().node_count(); ++node) sum += least_time(cost, node);
     return (sum + cost.device_count() - 1) / cost.device_count();
   }
-  std::vector<std::pair<double, DeviceIndex>> speeds;  // each once, with a device that has it
+  std::vector<std::pair<double, DeviceIndex>> speeds;  // each speed once, with a device that has it
   double sum = 0, work = 0;
   for (DeviceIndex device = 0; device < cost.device_count(); ++device) {
     speeds.emplace_back(cost.machine().device(device).speed, device);
@@ -214,7 +215,7 @@ Nanoseconds balanced_work(const CostModel& cost) {
       least = std::min(least, speed * static_cast<double>(cost.run_time(node, device)));
     work += least;
   }
-  constexpr double kRounding = 1e-9;  // of the sums: the bound must not exceed what they stand for
+  constexpr double kRounding = 1e-9;  // keeps the bound below the exact value despite rounded sums
   return static_cast<Nanoseconds>(std::ceil(work / sum * (1 - kRounding)));
 }
 

@@ -1,5 +1,5 @@
-// The machine that a task graph is placed on: devices with speed and memory, and what a transfer
-// between them costs.
+// The machine on which a task graph is placed: its devices have speed and memory, and links between
+// them have latency and bandwidth.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@
 namespace convoy::partition {
 
 using DeviceIndex = std::int32_t;
-inline constexpr DeviceIndex kMostDevices = 4096;  // of files and flags: a machine keeps a link for each pair
+inline constexpr DeviceIndex kMostDevices = 4096;  // limit of files and flags
 inline constexpr Bytes kUnlimited = std::numeric_limits<Bytes>::max();
 
 struct Device {
   Bytes memory_limit = kUnlimited;
   double speed = 1;  // a node of time t runs t / speed
-  std::string kind;  // which of a node's times it is; may be empty
+  std::string kind;  // kind of device, which selects the times of nodes; may be empty
 };
 
 // A transfer of b bytes arrives latency + b / bytes_per_ns nanoseconds after it starts. 1 byte/ns
@@ -31,15 +31,14 @@ struct Link {
 
 class Machine {
  public:
-  // `devices` alike, every pair joined by the same link.
+  // Returns a machine of equal devices in which the same link joins every pair.
   static Machine uniform(DeviceIndex devices, Link link, Bytes memory_limit = kUnlimited);
-  // Nodes of `devices_per_node` devices: one link inside a node (NVLink), another between nodes
-  // (the network).
+  // Returns a machine of nodes with `devices_per_node` equal devices. One link joins devices of a
+  // node (NVLink), another joins devices of different nodes (the network).
   static Machine cluster(DeviceIndex nodes, DeviceIndex devices_per_node, Link inside, Link between,
                          Bytes memory_limit = kUnlimited);
 
-  // Any devices; links[from * devices + to], of which those from a device to itself are not looked
-  // at.
+  // Takes the devices and links[from * devices + to]. Entries from a device to itself are ignored.
   static Machine of(std::vector<Device> devices, std::vector<Link> links);
 
   DeviceIndex device_count() const { return static_cast<DeviceIndex>(devices_.size()); }
@@ -50,8 +49,8 @@ class Machine {
   }
   void set_link(DeviceIndex from, DeviceIndex to, Link link);
 
-  // With contention each device sends one tensor at a time and receives one at a time, first come
-  // first served; without it every transfer has its link for itself.
+  // Under contention each device sends one tensor at a time and receives one at a time, in the
+  // order of requests. Without contention a transfer never waits.
   bool contention() const { return contention_; }
   void set_contention(bool contention) { contention_ = contention; }
 
@@ -70,48 +69,49 @@ class Machine {
 // The costs of the nodes and edges of one graph on one machine. Both must outlive it.
 class CostModel {
  public:
-  // Throws std::runtime_error when a node has no time for a device's kind, or when all times and
-  // transfers, each where it takes longest, do not add up to a time in 64 bits.
+  // Throws std::runtime_error if a node has no time for a device's kind, or if the sum of all times
+  // and transfers, each where it takes longest, does not fit into 64 bits.
   CostModel(const TaskGraph& graph, const Machine& machine);
 
   const TaskGraph& graph() const { return graph_; }
   const Machine& machine() const { return machine_; }
   DeviceIndex device_count() const { return machine_.device_count(); }
-  // Tells whether every node takes the same time on every device.
+  // Returns whether every node takes the same time on every device.
   bool same_speeds() const { return same_speeds_; }
   bool uniform() const { return same_speeds_ && machine_.same_links(); }
-  // How fast the device runs the graph's nodes on average; 1 if it takes their times.
+  // Returns how fast the device runs the graph's nodes on average. 1 means that it takes their
+  // times.
   double speed(DeviceIndex device) const { return speed_[device]; }
 
   Nanoseconds run_time(NodeIndex node, DeviceIndex device) const {
     return same_speeds_ ? graph_.time(node) : slow_run_time(node, device);
   }
-  // Start to arrival. Zero on one device.
+  // Returns the time from a transfer's start to its arrival; 0 on one device.
   Nanoseconds transfer_time(EdgeIndex edge, DeviceIndex from, DeviceIndex to) const {
     return from == to ? 0 : different_transfer_time(edge, from, to);
   }
-  // For different devices of a machine with equal links, or the average over the pairs of another
-  // machine.
+  // Returns the same for any two devices if all links are equal, otherwise the average over all
+  // pairs.
   Nanoseconds transfer_time(EdgeIndex edge) const { return average_transfer_[edge]; }
-  // The same for all edges that leave a node.
+  // Returns the above for all edges that leave a node.
   std::span<const Nanoseconds> transfer_times(NodeIndex node) const {
     return {average_transfer_.data() + graph_.out_begin(node),
             static_cast<std::size_t>(graph_.out_degree(node))};
   }
-  // The part of a transfer that occupies the links under contention.
+  // Returns the part of a transfer that occupies the links under contention.
   Nanoseconds link_time(EdgeIndex edge, DeviceIndex from, DeviceIndex to) const {
     return different_transfer_time(edge, from, to) - machine_.link(from, to).latency;
   }
-  // The node's time, averaged over the devices.
+  // Returns the node's time, averaged over the devices.
   Nanoseconds average_time(NodeIndex node) const {
     if (same_speeds_) return graph_.time(node);
     if (!average_time_.empty()) return average_time_[node];
     return static_cast<Nanoseconds>(static_cast<double>(graph_.time(node)) * average_slowness_);
   }
-  // Tells whether all edges of the node move the same tensor: one number describes each transfer.
+  // Returns whether all edges of the node move the same tensor.
   bool one_size(NodeIndex node) const { return all_one_size_ || one_size_[node]; }
-  // Without contention and with one tensor a producer, each transfer depends on its two ends alone:
-  // an incremental re-simulation then gives the simulator's own times.
+  // Returns whether each transfer depends only on its two ends. That is so without contention if
+  // each producer has one tensor. Then an incremental simulation gives the simulator's own times.
   bool transfers_independent() const { return all_one_size_ && !machine_.contention(); }
 
  private:
@@ -137,15 +137,14 @@ class CostModel {
   bool same_speeds_, all_one_size_ = true;
   double average_slowness_ = 1;
   std::vector<double> speed_;                  // by device
-  std::vector<std::size_t> kind_;              // by device, where the graph has times by kind
-  std::vector<Nanoseconds> average_time_;      // by node, there
+  std::vector<std::size_t> kind_;              // by device, if the graph has times by kind
+  std::vector<Nanoseconds> average_time_;      // by node, if the graph has times by kind
   std::vector<Nanoseconds> average_transfer_;  // by edge
   std::vector<bool> one_size_;
 };
 
-// max(critical path without communication on the fastest device, total time / sum of speeds), in
-// the whole nanoseconds that nodes run; with devices alike the second is rounded up to a multiple
-// of the times' common divisor. No schedule is shorter.
+// Returns a bound below which no makespan lies: the largest of communication_bound(), the critical
+// path without transfers on the fastest devices, and the total work divided by the sum of speeds.
 Nanoseconds makespan_lower_bound(const CostModel& cost);
 
 }  // namespace convoy::partition

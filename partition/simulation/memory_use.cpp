@@ -1,4 +1,4 @@
-// A sweep over allocations and releases, device by device.
+// Adds up allocations and releases in the order of time, device by device.
 #include "partition/simulation/memory_use.h"
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 namespace convoy::partition {
 namespace {
 
-// At one instant, what ended is freed first, then what starts is allocated, then what lasted no
-// time is freed.
+// Order at one instant: free what ended, allocate what starts, then free the outputs of nodes with
+// no duration.
 enum Kind : std::int8_t { kFree, kAllocate, kFreeInstant };
 struct Change {
   Nanoseconds time;
@@ -27,7 +27,7 @@ class Sweep {
     changes_[device].push_back({from, kAllocate, bytes});
     changes_[device].push_back({until, until > from ? kFree : kFreeInstant, -bytes});
   }
-  // The curve starts with the resident bytes; returns the peak.
+  // Fills the curve, which starts with the resident bytes, and returns the peak.
   Bytes run(DeviceIndex device, Bytes resident, std::vector<MemorySample>& curve) {
     std::vector<Change>& changes = changes_[device];
     std::sort(changes.begin(), changes.end());
@@ -51,8 +51,8 @@ class Sweep {
 void account_memory(const TaskGraph& graph, std::span<const DeviceIndex> device_of, Simulation& result) {
   const std::size_t devices = result.use.size();
   Sweep sweep(devices);
-  std::vector<Nanoseconds> sent(result.finish);  // when the producer's own copy was last needed for a send
-  // The last local consumer of each transfer's copy, found by the producer's edges.
+  std::vector<Nanoseconds> sent(result.finish);  // by node: its end, or the arrival of its last send
+  // A copy lives until its arrival and the end of its last consumer on that device.
   for (const Transfer& transfer : result.transfers) {
     sent[transfer.producer] = std::max(sent[transfer.producer], transfer.arrival);
     Nanoseconds until = transfer.arrival;

@@ -1,4 +1,4 @@
-// Memory over time of a simulated schedule; see simulator.h for what is live when.
+// Computes the memory of a simulated schedule over time, by the rules of simulator.h.
 #pragma once
 
 #include "partition/simulation/simulator.h"

@@ -1,4 +1,4 @@
-// Placements as JSON, and the check that one fits its graph.
+// Reads and writes placements as JSON, and checks that a placement fits its graph.
 #include "partition/simulation/placement.h"
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ class PlacementReader {
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
-    std::string line = what;  // one line, whatever names and keys hold
+    std::string line = what;  // the message stays one line, whatever names and keys contain
     std::replace_if(
         line.begin(), line.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
     throw std::runtime_error(fmt::format("{}: {}", where_, line));
@@ -76,7 +76,8 @@ NodeIndex PlacementReader::node_of_key(const std::string& key, const char* field
   return node_of(id, field);
 }
 
-// Names are for people; those that are not the graph's show that the placement is another graph's.
+// Names are for readers of the file. A wrong name shows that the placement belongs to another
+// graph.
 void PlacementReader::check_names(const Json& names) const {
   if (!names.is_object()) fail("field names is not an object");
   for (const auto& [key, value] : names.items()) {
@@ -89,7 +90,7 @@ void PlacementReader::check_names(const Json& names) const {
 
 void PlacementReader::read_order(const Json& order) {
   if (!order.is_array() || std::ssize(order) != result_.devices)
-    fail(fmt::format("field order has {} lists, expected {}, one a device", order.size(), result_.devices));
+    fail(fmt::format("field order has {} lists, expected {}, one per device", order.size(), result_.devices));
   result_.order.resize(result_.devices);
   for (DeviceIndex device = 0; device < result_.devices; ++device) {
     if (!order[device].is_array()) fail(fmt::format("order: device {} has no list", device));
@@ -103,7 +104,7 @@ void PlacementReader::read_order(const Json& order) {
 
 Placement PlacementReader::read(std::string_view text) {
   Json document;
-  std::set<std::pair<int, std::string>> keys;  // JSON itself lets the last of equal keys win
+  std::set<std::pair<int, std::string>> keys;  // nlohmann::json accepts repeated keys
   std::string section;
   const auto each_key_once = [&](int depth, Json::parse_event_t event, const Json& key) {
     if (event == Json::parse_event_t::key && depth == 1) {
@@ -181,8 +182,7 @@ std::string placement_json(const TaskGraph& graph, const Placement& placement) {
   bool first = true;
   for (NodeIndex node = 0; node < graph.node_count(); ++node) {
     if (graph.name(node).empty()) continue;
-    // As the graph's reader has it: text that is no UTF-8 came from no JSON file and has no name
-    // here.
+    // Leave out a name that is not UTF-8, because it would not be read back as it is.
     const std::string name = Json(graph.name(node)).dump(-1, ' ', false, Json::error_handler_t::replace);
     if (Json::parse(name).get<std::string>() != graph.name(node)) continue;
     fmt::format_to(at, "{}\"{}\": {}", std::exchange(first, false) ? ", \"names\": {" : ", ", graph.id(node),

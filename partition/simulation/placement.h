@@ -15,15 +15,15 @@ struct Placement {
   std::vector<std::vector<NodeIndex>> order;  // by device; empty: list scheduling decides
 };
 
-// {"devices": K, "device_of": {"<id>": d}, "order": [[ids…]…], "names": {"<id>": "name"}}; "order"
-// and "names" may be missing when read, and names must be the graph's.
+// The format is {"devices": K, "device_of": {"<id>": d}, "order": [[ids…]…], "names": {"<id>":
+// "name"}}. The reader accepts files without "order" and "names". Names must be those of the graph.
 std::string placement_json(const TaskGraph& graph, const Placement& placement);
 // Throws std::runtime_error that names `where` and the field if the text is not a placement of this
 // graph.
 Placement parse_placement_json(std::string_view text, const TaskGraph& graph, const std::string& where);
 
 // Throws std::runtime_error that names the first node that is not placed, breaks its pin or its
-// colocation group, or is missing from or doubled in the order.
+// colocation group, is missing from the order, or is in it twice.
 void check_placement(const TaskGraph& graph, const Placement& placement);
 
 }  // namespace convoy::partition

@@ -1,4 +1,4 @@
-// The report page.
+// Writes the report page.
 #include "partition/simulation/report.h"
 
 #include <algorithm>
@@ -67,8 +67,7 @@ class Page {
     return page_.end_timeline(height);
   }
 
-  // Neighbours whose gap cannot be seen are one rectangle; wide nodes keep their own and their
-  // name.
+  // Draws wide nodes with their names. Neighbours with no visible gap become one band.
   void nodes(std::size_t device, double top) {
     constexpr std::array<const char*, 6> kColors = {"#4878a8", "#5f9e6e", "#b5651d",
                                                     "#8d6fb0", "#c0576a", "#5ba3a8"};

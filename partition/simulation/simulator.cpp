@@ -1,4 +1,4 @@
-// The event loop of the simulator. Memory accounting is in memory_use.cpp.
+// The event loop of the simulator. memory_use.cpp computes the memory.
 #include "partition/simulation/simulator.h"
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ using TimedNode = std::pair<Nanoseconds, NodeIndex>;
 struct Later {
   bool operator()(const TimedNode& a, const TimedNode& b) const { return a > b; }
 };
-// Larger priority first, then the lower index.
+// The node of larger priority comes first, then the one of lower index.
 struct LessUrgent {
   bool operator()(const TimedNode& a, const TimedNode& b) const {
     return a.first != b.first ? a.first < b.first : a.second > b.second;
@@ -59,19 +59,19 @@ class EventLoop {
   Simulation run();
 
  private:
-  // What one node's end looks up of another, side by side: on large graphs each look-up is a cache
-  // miss.
+  // The values that the end of a node reads of another node. They are next to each other because on
+  // large graphs each read is a cache miss.
   struct NodeState {
     Nanoseconds ready_at, priority, run_time;
-    EdgeIndex waiting;  // for so many producers
+    EdgeIndex waiting;  // number of producers that have not ended
     DeviceIndex device;
   };
   struct DeviceState {
     Nanoseconds free_at = 0;
     NodeIndex running = kNone;
-    ArrivalQueue arriving;  // nodes whose inputs are all on their way, by the time they are there
+    ArrivalQueue arriving;  // nodes whose inputs are all sent, by the time when the last one arrives
     ReadyQueue ready;
-    std::size_t next = 0;  // in the given order
+    std::size_t next = 0;  // index in the given order
     Nanoseconds sends_until = 0, receives_until = 0;
   };
 
@@ -92,14 +92,14 @@ class EventLoop {
   const DeviceIndex devices_;
   std::vector<DeviceState> device_;
   std::vector<Nanoseconds>
-      next_event_;           // the running node's end; while idle, when a known node becomes ready
-  std::vector<char> dirty_;  // may be able to start something
+      next_event_;           // end of the running node; if idle, when the next known node becomes ready
+  std::vector<char> dirty_;  // by device: whether it may be able to start a node
   std::vector<NodeState> node_;
   std::vector<Nanoseconds> exposed_from_;
   NodeIndex last_started_ = kNone;
   std::vector<Nanoseconds> arrival_;  // scratch of send(), by device
-  // Scratch of send(), by device: the edge that takes longest, and the most bytes of any, which
-  // files that give times may have on another edge.
+  // Scratch of send(), by device: the edge with the longest transfer, and the most bytes of any
+  // edge. In files that give times of transfers, these can be different edges.
   std::vector<EdgeIndex> slowest_;
   std::vector<Bytes> most_bytes_;
   std::vector<DeviceIndex> receivers_;
@@ -113,8 +113,8 @@ void EventLoop::release(NodeIndex node) {
   if (order_ == nullptr) device_[state.device].arriving.emplace(state.ready_at, node);
 }
 
-// One transfer's arrival; under contention the links of both ends are taken first come first
-// served.
+// Returns when the transfer arrives. Under contention, the links of both ends serve transfers in
+// the order of requests.
 Nanoseconds EventLoop::transfer(NodeIndex node, EdgeIndex edge, DeviceIndex from, DeviceIndex to,
                                 Nanoseconds now) {
   Nanoseconds start = now;
@@ -127,7 +127,7 @@ Nanoseconds EventLoop::transfer(NodeIndex node, EdgeIndex edge, DeviceIndex from
   return arrival;
 }
 
-// Fills arrival_ for every device that has a consumer.
+// Fills arrival_ for the node's device and every device that has a consumer.
 void EventLoop::send(NodeIndex node, DeviceIndex home, Nanoseconds now) {
   receivers_.clear();
   for (EdgeIndex edge = graph_.out_begin(node); edge < graph_.out_end(node); ++edge) {
@@ -191,14 +191,14 @@ NodeIndex EventLoop::choose(DeviceState& device, DeviceIndex index, Nanoseconds 
   return kNone;
 }
 
-// The idle time of a device after the node's last producer had ended is the time of a transfer.
+// A device waits for a transfer if it is idle after the last producer of its next node has ended.
 void EventLoop::account_wait(DeviceIndex index, NodeIndex node, Nanoseconds now) {
   const Nanoseconds idle_from = std::max(device_[index].free_at, exposed_from_[node]);
   if (now > idle_from) result_.use[index].exposed_transfer += now - idle_from;
 }
 
-// The edges of what starts now, and the consumers of what started before it, whose edges are there
-// by now: needed when the nodes end, and far apart in memory.
+// Prefetches the edges of the node that starts now and the consumers of the node that started
+// before it, because they are far apart in memory.
 void EventLoop::fetch_ahead(NodeIndex node) {
   __builtin_prefetch(graph_.successors(node).data());
   __builtin_prefetch(cost_.transfer_times(node).data());
@@ -242,8 +242,8 @@ Simulation EventLoop::run() {
       if (std::exchange(dirty_[index], false)) try_start(index, now);
     now = *std::min_element(next_event_.begin(), next_event_.end());
     if (now == kNever) report_deadlock();
-    // All that ends now ends before anything starts, so that a choice sees every node that is
-    // ready.
+    // End everything that ends now before anything starts, so that each choice sees all ready
+    // nodes.
     for (DeviceIndex index = 0; index < devices_; ++index) {
       if (next_event_[index] != now) continue;
       dirty_[index] = true;

@@ -1,5 +1,5 @@
-// Event-driven simulation of a placed task graph, the only judge of a placement. It knows nothing
-// about how placements are made.
+// Simulates a placed task graph, event by event. It is the only judge of a placement and knows
+// nothing about how placements are made.
 //
 // A device runs one node at a time, without interruption. A tensor that consumers on another device
 // need is sent to that device once, as soon as its producer ends, while both devices compute. Its
@@ -7,7 +7,7 @@
 // once the inputs have arrived. Without an order it starts the ready node of the highest priority,
 // and never waits while a node is ready.
 //
-// Memory: resident bytes are held from begin to end. A node's output is held from the node's start
+// Memory: resident bytes are held all the time. A node's output is held from the node's start
 // until its end, its last local consumer's end and its last send's arrival. A copy on a consumer's
 // device is held from the send's start to its last consumer's end.
 #pragma once
@@ -34,7 +34,7 @@ struct MemorySample {
 struct DeviceUse {
   Nanoseconds busy = 0;
   Nanoseconds idle = 0;              // until the makespan
-  Nanoseconds exposed_transfer = 0;  // idle time in wait for a tensor whose producer had ended
+  Nanoseconds exposed_transfer = 0;  // idle time spent waiting for a tensor whose producer had ended
   Bytes resident_bytes = 0, peak_bytes = 0;
   std::int32_t nodes = 0;
 };
@@ -56,8 +56,9 @@ enum class Detail { kTimes, kAll };  // kTimes: makespan, start, finish and orde
 std::vector<Nanoseconds> bottom_levels(const CostModel& cost);
 std::vector<Nanoseconds> bottom_levels(const CostModel& cost, std::span<const DeviceIndex> device_of);
 
-// Follows the placement's order if it has one, else lists by bottom level with the placement's
-// transfers. Throws std::runtime_error that names a node that never starts if an order deadlocks.
+// Follows the placement's order if it has one. Otherwise list scheduling orders nodes by bottom
+// level with the placement's transfers. If an order deadlocks, throws std::runtime_error that names
+// a node that never starts.
 Simulation simulate(const CostModel& cost, const Placement& placement, Detail detail = Detail::kAll);
 
 // Simulates list scheduling with the given priorities (by node, larger first).

@@ -1,5 +1,5 @@
-// One self-contained HTML page with a table and an SVG timeline. No script, no link: it opens
-// anywhere. Stretches too narrow to be seen are drawn together, so that a page stays small.
+// An HTML page with a table and an SVG timeline. It needs no script and no other file. Bands too
+// narrow to be seen are drawn together, so that the page stays small.
 #pragma once
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ std::string html_escaped(std::string_view text);
 
 class TimelinePage {
  public:
-  // The axis goes from 0 to `end`.
+  // The time axis goes from 0 to `end`.
   explicit TimelinePage(Nanoseconds end);
 
   void begin(const std::string& title, const ReportRows& rows);
@@ -34,8 +34,8 @@ class TimelinePage {
   void lane(double top, const std::string& label);
   void band(double top, double height, std::string_view color, Nanoseconds begin, Nanoseconds end,
             const std::string& title);
-  // A stretch without a title, joined with the one before if no gap between them can be seen; a
-  // stretch of another band or end_thin_bands() ends it.
+  // Draws a band without a title. Joins it with the band before if no gap between them is visible.
+  // A band at another height or of another colour ends it, and so does end_thin_bands().
   void thin_band(double top, double height, std::string_view color, Nanoseconds begin, Nanoseconds end);
   void end_thin_bands();
   bool can_be_named(Nanoseconds time) const;

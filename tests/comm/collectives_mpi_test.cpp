@@ -187,7 +187,7 @@ TEST(Collectives, RefuseWrongArgumentsBeforeAnythingIsSent) {
 
 // A connection to a rank that has died behaves like this pipe. The survivor must live on to report
 // the death.
-TEST(Environment, WhatNobodyReadsAnyMoreDoesNotEndTheRank) {
+TEST(Environment, WritingToAClosedPipeDoesNotEndTheRank) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   ::close(ends[0]);

@@ -182,7 +182,7 @@ TEST_P(DeviceCollectives, ReduceBucketsAsOneSum) {
     for (int bucket = 0; bucket < std::ssize(buckets.buckets()); ++bucket) buckets.start(bucket, stream);
     buckets.wait_all(stream);
     // This operation follows the wait on the same stream, so it must read reduced gradients.
-    collectives_->all_reduce(gradients.data(), 1, DType::f32, ReduceOp::max, stream, "behind");
+    collectives_->all_reduce(gradients.data(), 1, DType::f32, ReduceOp::max, stream, "after the bucket");
   });
   for (int run = 0; run < 2; ++run) {
     gradients.set(normal_values(rank_, count, 3));
@@ -299,8 +299,8 @@ TEST_P(DeviceCollectives, SumInRankOrderInSharedMemory) {
   }
 }
 
-// A run that fails while it builds its step ends like rank 0 here: its destructors still ask for
-// memory, which must not leave the other ranks waiting.
+// Rank 0 ends here like a run that fails while it builds its step. Its destructors still ask for
+// memory, and the other ranks must not wait for it.
 TEST_P(DeviceCollectives, ShareNothingWithARankThatFailed) {
   if (ranks_ < 2) GTEST_SKIP() << "needs two ranks";
   struct Asking {
@@ -333,7 +333,7 @@ TEST_P(DeviceCollectives, ShareNothingWithARankThatFailed) {
 
 // Sums batch norm statistics, which are needed at once, while a bucket of gradients is being
 // summed.
-TEST_P(DeviceCollectives, SumStatisticsBesideABucket) {
+TEST_P(DeviceCollectives, SumStatisticsDuringABucket) {
   OnDevice<float> gradients(device(), numbers<float>(rank_, 3'000'001));
   OnDevice<double> statistics(device(), numbers<double>(rank_, 129));
   auto expected = numbers<double>(rank_, 129);

@@ -1,4 +1,4 @@
-// Checks what the watchdog learns of operations that a device carries out by itself.
+// Checks what the watchdog knows of operations that a device carries out by itself.
 #include <gtest/gtest.h>
 
 #include "comm/watchdog/wait_registry.h"

@@ -34,7 +34,7 @@ DeviceUse use(const char* host, int index, const char* uuid) {
 TEST(LocalDevice, IsNeverSharedByTwoRanks) {
   EXPECT_EQ(shared_device_problem({}), "");
   EXPECT_EQ(shared_device_problem({use("a", 0, "GPU-1"), use("a", 1, "GPU-2"), use("b", 0, "GPU-3")}), "");
-  // The same index with the same name is not the same GPU when each rank sees its own as number 0.
+  // Each rank may see another GPU as its number 0. Equal indices and names do not mean one GPU.
   EXPECT_EQ(shared_device_problem({use("a", 0, "GPU-1"), use("a", 0, "GPU-2")}), "");
   EXPECT_EQ(shared_device_problem({use("a", 0, "GPU-1"), use("b", 0, "GPU-1")}), "")
       << "containers may copy ids";
@@ -75,7 +75,7 @@ TEST(CoreLists, OfAPciDevice) {
 }
 
 TEST(CoreLists, NarrowWhatALauncherAllows) {
-  // Not sorted: the order of this list says which cores are neighbours, so it must be kept.
+  // The order of this list says which cores are neighbours, so it must be kept and not sorted.
   const std::vector<int> allowed{0, 4, 1, 5, 2, 6};
   EXPECT_EQ(prefer_near(allowed, std::vector<int>{4, 5, 6, 7}), (std::vector<int>{4, 5, 6}));
   EXPECT_EQ(prefer_near(allowed, std::vector<int>{}), allowed);

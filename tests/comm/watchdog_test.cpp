@@ -376,7 +376,7 @@ TEST(Watchdog, DoesNotCountTheTimeInWhichTheWholeJobIsStopped) {
 
 // Messages that follow the welcome are for the watchdog, which does not exist yet, so they must
 // stay unread.
-TEST(Wire, ReadsOneMessageWithoutThoseBehindIt) {
+TEST(Wire, LeavesLaterMessagesUnread) {
   auto [here, there] = connected_pair();
   there.send({FrameKind::welcome, {}});
   there.send(FrameWriter().put(2).put(std::string_view("reason")).frame(FrameKind::failure));

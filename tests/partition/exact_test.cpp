@@ -1,5 +1,4 @@
-// Small graphs under memory limits against every placement in every order, judged by the simulator
-// alone.
+// Small graphs under memory limits, compared with every placement in every order, by the simulator.
 #include "partition/placement/exact.h"
 
 #include <gtest/gtest.h>
@@ -15,8 +14,8 @@ namespace {
 
 constexpr Nanoseconds kNothingFits = std::numeric_limits<Nanoseconds>::max();
 
-// Every placement with every order of every device, once each, judged by the simulator. Knows
-// nothing of how the product searches.
+// Simulates every placement with every order of every device, once each. It does not use the
+// product's search.
 class Everything {
  public:
   struct Judged {
@@ -35,7 +34,7 @@ class Everything {
       if (one.peak <= limit) shortest = std::min(shortest, one.makespan);
     return shortest;
   }
-  // The least limit within which something fits.
+  // Returns the lowest limit within which a placement fits.
   Bytes least() const { return std::ranges::min_element(judged_, {}, &Judged::peak)->peak; }
 
  private:
@@ -49,7 +48,7 @@ class Everything {
       place(node + 1);
     }
   }
-  // Nodes are numbered along the edges.
+  // Tries all orders that respect the numbers of nodes along edges.
   void order(DeviceIndex device) {
     if (device == cost_.device_count()) return judge();
     std::vector<NodeIndex> here;
@@ -74,7 +73,7 @@ class Everything {
       Judged one{simulation.makespan, 0};
       for (const DeviceUse& use : simulation.use) one.peak = std::max(one.peak, use.peak_bytes);
       judged_.push_back(one);
-    } catch (const std::runtime_error&) {  // the devices' orders wait for each other
+    } catch (const std::runtime_error&) {  // the orders of the devices wait for each other
     }
   }
   const CostModel& cost_;
@@ -83,7 +82,7 @@ class Everything {
   std::vector<Judged> judged_;
 };
 
-// Edges may carry more or less than their producer writes.
+// Edges may carry more or fewer bytes than their producer writes.
 TaskGraph graph_with_sizes(std::uint64_t seed, NodeIndex nodes, bool kinds = false) {
   Random random(seed);
   TaskGraphBuilder builder;
@@ -103,8 +102,8 @@ TaskGraph graph_with_sizes(std::uint64_t seed, NodeIndex nodes, bool kinds = fal
   return builder.build();
 }
 
-// Four hundred graphs of up to eight nodes, each under a limit between the least within which
-// anything fits, or a little less, and all that it needs.
+// Tries 400 graphs of up to eight nodes. The limits lie around the lowest within which a placement
+// fits: from 2000 bytes below it to 7000 above.
 TEST(Exact, MissesNothingOfAllPlacementsInAllOrders) {
   int nothing = 0, tight = 0, raised = 0, compared = 0;
   double sum = 0, worst = 0;

@@ -10,19 +10,19 @@
 
 namespace convoy::partition::testing {
 
-inline constexpr Link kFastLink{25'000, 130};  // the link of the published tables: 25 µs, 130 GB/s
+inline constexpr Link kFastLink{25'000, 130};  // the link of the published tables
 
 struct Shape {
   NodeIndex nodes = 10;
-  double edge_share = 0.3;  // of all forward pairs
+  double edge_share = 0.3;  // share of all pairs of nodes
   Nanoseconds longest = 100'000;
   Bytes largest = 1 << 20;
-  int groups = 0, pins = 0;  // how many nodes get one
+  int groups = 0, pins = 0;  // number of nodes in groups, and with pins
   DeviceIndex devices = 2;   // for pins
-  bool kinds = false;        // times on devices of kind "a" and of kind "b"
+  bool kinds = false;        // whether nodes have times for devices of kind "a" and "b"
 };
 
-// Nodes 0…n-1, edges only upward; zero times and sizes occur.
+// Returns a graph of n nodes, with edges only to higher numbers. Zero times and sizes occur.
 inline TaskGraph random_graph(std::uint64_t seed, const Shape& shape) {
   Random random(seed);
   TaskGraphBuilder builder;
@@ -45,7 +45,7 @@ inline TaskGraph random_graph(std::uint64_t seed, const Shape& shape) {
   return builder.build();
 }
 
-// `times` in µs; edges as pairs; every node writes `bytes`.
+// Returns a graph with these times in µs and these edges. Every node writes `bytes`.
 inline TaskGraph graph_of(const std::vector<Nanoseconds>& times,
                           const std::vector<std::pair<int, int>>& edges, Bytes bytes = 1000) {
   TaskGraphBuilder builder;

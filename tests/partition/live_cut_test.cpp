@@ -1,6 +1,6 @@
-// The bytes that every order must hold. Wrong would be: a bound above what some placement needs (a
-// false proof), one that misses the activations between forward and backward, or a spread that
-// ignores pins, groups or limits.
+// Tests the bytes that every order must hold. A bound would be wrong if it exceeded the bytes that
+// some placement needs, or if it missed the activations between forward and backward. A spread
+// would be wrong if it ignored pins, groups or limits.
 #include "partition/memory/live_cut.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,8 @@ Bytes sum_of_peaks(const CostModel& cost, const Placement& placement) {
   return sum;
 }
 
-// Forward 0 … 4, loss 5, backward 6 … 10, each of which reads its forward node's output.
+// Forward is 0 … 4, the loss 5, backward 6 … 10. Each backward node reads its forward node's
+// output.
 TaskGraph hourglass() {
   std::vector<std::pair<int, int>> edges;
   for (int node = 0; node < 10; ++node) edges.emplace_back(node, node + 1);
@@ -33,7 +34,7 @@ TEST(LiveCut, FindsTheActivationsOfATrainingStep) {
   const Machine machine = Machine::uniform(2, testing::kFastLink, 3499);
   const CostModel cost(graph, machine);
   const LiveCut cut = find_live_cut(cost);
-  EXPECT_EQ(cut.bytes, 7000);  // what forward and the loss made, and its own
+  EXPECT_EQ(cut.bytes, 7000);  // outputs of forward, of the loss and of the node itself
   EXPECT_EQ(cut.node, 6);
   const std::optional<std::string> proof = live_certificate(cost, cut);
   ASSERT_TRUE(proof);
@@ -53,7 +54,7 @@ TEST(LiveCut, NothingIsProvenWhereItFits) {
   EXPECT_FALSE(live_certificate(CostModel(graph, unlimited), find_live_cut(CostModel(graph, unlimited))));
 }
 
-// What crosses on a smaller edge may be held as the smaller copy.
+// A tensor that crosses the cut on a smaller edge may be held as the smaller copy.
 TEST(LiveCut, CountsTheSmallestThatMustBeHeld) {
   TaskGraphBuilder builder;
   for (int node = 0; node < 3; ++node) {
@@ -127,7 +128,7 @@ TEST(LiveCut, TheSpreadKeepsPinsAndGroups) {
   }
 }
 
-// Its activations leave a tenth of the memory free: no placement made for speed comes near.
+// The activations leave a tenth of the memory free. No placement that is made for speed fits there.
 TEST(LiveCut, AWideResNetFitsWhereItsActivationsDo) {
   GeneratorOptions options;
   options.nodes = 1579;

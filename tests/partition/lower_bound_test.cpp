@@ -1,4 +1,4 @@
-// The lower bound against all placements: never above the best, and as high as sums of times allow.
+// The lower bound is never above the best placement, and as high as sums of times allow.
 #include <gtest/gtest.h>
 
 #include "partition/partition.h"
@@ -46,7 +46,7 @@ TEST(LowerBound, IsAMultipleOfTheTimesCommonDivisor) {
   EXPECT_EQ(bound_of(graph_in_ns({40, 10, 20}, {{0, 1}}), two), 50) << "the critical path";
 }
 
-// Without edges the best placement is the best schedule; free transfers leave nothing else to lose.
+// Without edges and transfers, the best placement is also the best schedule.
 TEST(LowerBound, IsNeverAboveTheOptimum) {
   int tight = 0, cases = 0, fractional = 0;
   for (std::uint64_t seed = 0; seed < 600; ++seed) {
@@ -74,7 +74,7 @@ TEST(LowerBound, IsNeverAboveTheOptimum) {
   EXPECT_GT(fractional, 20) << "the divisor never mattered";
 }
 
-// On a device three times as fast a nanosecond's work is rounded to none, and so must the bound be.
+// On a device of speed 3, the run time of 1 ns rounds to 0, so the bound must be 0, too.
 TEST(LowerBound, CountsRunTimesAsRounded) {
   Machine machine = Machine::uniform(2, {0, 1});
   machine.device(0).speed = machine.device(1).speed = 3;
@@ -84,8 +84,8 @@ TEST(LowerBound, CountsRunTimesAsRounded) {
   EXPECT_EQ(bound_of(graph_in_ns(std::vector<Nanoseconds>(8, 2)), machine), 4);
 }
 
-// 25 ns a device cannot be met by 10 ns nodes: 30 ns is as good as it gets, and what comes first
-// gets there.
+// Nodes of 10 ns cannot give each device 25 ns. 30 ns is optimal, and the first candidate reaches
+// it.
 TEST(LowerBound, StopsTheSearchWhereLoadsCannotBeEven) {
   const TaskGraph graph = graph_in_ns({10, 10, 10, 10, 10});
   const Machine machine = Machine::uniform(2, {0, 1});

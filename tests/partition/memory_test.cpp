@@ -1,5 +1,5 @@
-// Memory limits: never exceeded, and no feasible instance called infeasible where moving nodes can
-// fix it.
+// Memory limits are never exceeded, and no instance is called infeasible if moving nodes can make
+// it fit.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -58,7 +58,8 @@ TEST(Memory, Certificates) {
       std::string::npos);
 }
 
-// Each proof's own boundary: what exactly fills the limits may fit, one byte more cannot.
+// Tests the boundary of each proof: a graph that exactly fills the limits may fit, one byte more
+// cannot.
 TEST(Memory, ExactlyFullIsNoProof) {
   const auto proof = [](const TaskGraph& graph, const Machine& machine) {
     return infeasibility_certificate(CostModel(graph, machine), Units(graph, machine.device_count()))
@@ -73,7 +74,7 @@ TEST(Memory, ExactlyFullIsNoProof) {
   const Machine two = Machine::uniform(2, link, 100);
   expect_boundary(resident_graph({50, 50, 50, 50}), resident_graph({50, 50, 50, 51}), two,
                   "201 resident bytes, more than the 200");
-  // In multiples of 20 a device of 119 bytes takes 100.
+  // In multiples of 20, a device of 119 bytes holds 100.
   expect_boundary(resident_graph({60, 40, 60, 40}), resident_graph({60, 40, 60, 60}),
                   Machine::uniform(2, link, 119), "2 devices take 200 at most");
   expect_boundary(resident_graph({10, 60}, 20), resident_graph({10, 61}, 20), two,
@@ -101,7 +102,7 @@ TEST(Memory, ExactlyFittingParametersAreSpread) {
   for (const DeviceUse& use : result.simulation.use) EXPECT_LE(use.peak_bytes, 100);
 }
 
-// Every placement of a small graph by list scheduling: the reference for feasibility and for the
+// Tries every placement of a small graph with list scheduling, as the reference for feasibility and
 // makespan.
 struct Exhaustive {
   bool feasible = false;
@@ -134,7 +135,7 @@ TEST(Memory, FindsWhatExhaustiveSearchFinds) {
     const PartitionResult open = partition_graph(free, quick());
     Bytes peak = 0;
     for (const DeviceUse& use : open.simulation.use) peak = std::max(peak, use.peak_bytes);
-    if (devices == 3 && graph.node_count() > 8) continue;  // 3^10 simulations are a second each
+    if (devices == 3 && graph.node_count() > 8) continue;  // 3^10 simulations take a second each
     const double share = 0.5 + 0.1 * static_cast<double>(seed % 5);
     const Machine machine = Machine::uniform(
         devices, {10'000, 50}, std::max<Bytes>(1, static_cast<Bytes>(share * static_cast<double>(peak))));
@@ -206,7 +207,7 @@ TEST(Memory, LimitsFallingTowardsTheFloor) {
   }
 }
 
-// A baseline alone is made to fit as hard as it is among the others.
+// A baseline alone gets the same repair as one among the others.
 TEST(Memory, UnderLimitsToBeCombinedIsNeverWorseThanABaselineAlone) {
   PartitionOptions options = quick();
   options.repair_time = std::chrono::milliseconds(50);
@@ -235,8 +236,7 @@ TEST(Memory, UnderLimitsToBeCombinedIsNeverWorseThanABaselineAlone) {
   }
 }
 
-// A looser limit costs no time on large graphs either, but for what a search of so many moves
-// differs by from one run to the next.
+// A looser limit gives no longer schedule on large graphs, apart from 1 % by which searches differ.
 TEST(Memory, MakespansFallWithTheLimitOnLargeGraphs) {
   GeneratorOptions size;
   size.nodes = 600;
@@ -262,7 +262,7 @@ TEST(Memory, MakespansFallWithTheLimitOnLargeGraphs) {
   EXPECT_LE(tighter, 1.01 * static_cast<double>(unlimited.simulation.makespan));
 }
 
-// Whatever time of the processor it was given.
+// The deadline ends the repair although its processor time is not used up.
 TEST(Memory, RepairEndsAtTheDeadline) {
   const TaskGraph graph = testing::random_graph(1, {.nodes = 60, .edge_share = 0.1});
   const Machine machine =

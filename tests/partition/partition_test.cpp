@@ -1,4 +1,4 @@
-// Properties of every algorithm on every shape of graph, and the promise that improvement is never
+// Checks every algorithm on every shape of graph, and that the improvement never makes a placement
 // worse.
 #include "partition/partition.h"
 
@@ -11,8 +11,9 @@
 #include "partition/graph/read_task_graph.h"
 #include "partition/memory/overflow.h"
 #include "partition/placement/baselines.h"
+#include "partition/placement/critical_path.h"
 #include "partition/placement/pardnn.h"
-#include "partition/placement/schedule_state.h"
+#include "partition/placement/schedule_memory.h"
 #include "tests/partition/graphs.h"
 
 namespace convoy::partition {
@@ -32,7 +33,8 @@ PartitionOptions few_moves(Algorithm algorithm) {
   return options;
 }
 
-// All nodes placed once, constraints kept, an order without deadlock that respects the edges.
+// Checks that each node is placed once, constraints hold, and the order respects the edges without
+// a deadlock.
 void expect_valid(const CostModel& cost, const PartitionResult& result, const char* name) {
   ASSERT_TRUE(result.placement) << name;
   ASSERT_NO_THROW(check_placement(cost.graph(), *result.placement)) << name;
@@ -91,7 +93,7 @@ TEST(Partition, RandomGraphsWithConstraints) {
     shape.pins = seed % 2 == 0 ? shape.nodes / 4 : 0;
     shape.devices = 2 + static_cast<DeviceIndex>(seed % 3);
     TaskGraph graph = [&] {
-      for (std::uint64_t retry = 0;; ++retry) try {  // a group may draw two pins
+      for (std::uint64_t retry = 0;; ++retry) try {  // the pins of a group may differ; then draw again
           return testing::random_graph(seed + 1000 * retry, shape);
         } catch (const std::runtime_error&) {
         }
@@ -142,7 +144,7 @@ TEST(Partition, GeneratedGraphsAtEveryWidth) {
     }
 }
 
-// What is as short as the bound needs no competitors; what is longer gets them all.
+// No other candidate is made after one that is as short as the bound. Otherwise all are made.
 TEST(Partition, StopsAtTheBoundAndOnlyThere) {
   const Machine machine = Machine::uniform(2, testing::kFastLink);
   const TaskGraph apart = testing::graph_of({10, 10, 10, 10}, {});
@@ -153,11 +155,12 @@ TEST(Partition, StopsAtTheBoundAndOnlyThere) {
   expect_valid(easy, at_once, "independent nodes");
   EXPECT_EQ(at_once.simulation.makespan, at_once.lower_bound);
   EXPECT_EQ(at_once.candidates.size(), 1u);
-  // A fork whose branches cost less than the way to the other device: 40 µs, as the bound knows.
+  // The branches of this fork cost less than a transfer. The bound knows this: 40 µs on one device.
   const TaskGraph fork = testing::graph_of({10, 10, 10, 10}, {{0, 1}, {0, 2}, {1, 3}, {2, 3}});
   const PartitionResult known = partition_graph(CostModel(fork, machine), options);
   EXPECT_EQ(known.simulation.makespan, known.lower_bound);
-  // Three nodes of 40 µs: two share a device, whatever the sum divided by two says.
+  // Of three nodes of 40 µs two share a device, so the total time divided by two is too low a
+  // bound.
   const TaskGraph uneven = testing::graph_of({40, 40, 40, 10}, {});
   const CostModel hard(uneven, machine);
   const PartitionResult tried = partition_graph(hard, options);
@@ -200,7 +203,7 @@ TEST(Slicing, ClustersArePathsThatCoverTheGraph) {
   };
   for (const auto& path : slices.primary) {
     check_path(path);
-    Nanoseconds length = 0;  // with communication: never longer than the path taken before
+    Nanoseconds length = 0;  // with communication; never longer than that of the path before
     for (std::size_t i = 0; i < path.size(); ++i) {
       length += graph.time(path[i]);
       for (EdgeIndex edge = graph.out_begin(path[i]); i + 1 < path.size() && edge < graph.out_end(path[i]);
@@ -214,8 +217,8 @@ TEST(Slicing, ClustersArePathsThatCoverTheGraph) {
   EXPECT_EQ(seen, std::vector<int>(200, 1));
 }
 
-// What the state says of memory is what the simulator says, whatever was moved and undone before.
-TEST(ScheduleState, ExceedsLimitsAsTheSimulationDoes) {
+// After any moves, kept or undone, the overflow is that of the simulator.
+TEST(ScheduleMemory, ExceedsLimitsAsTheSimulationDoes) {
   int exceeded = 0;
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     testing::Shape shape{.nodes = 60, .edge_share = 0.08};
@@ -230,21 +233,21 @@ TEST(ScheduleState, ExceedsLimitsAsTheSimulationDoes) {
       machine.device(device).memory_limit = peak * (8 + static_cast<Bytes>(seed % 5)) / 8;
     ScheduleState state(cost, begin.device_of, simulate(cost, begin));
     Random random(seed);
-    std::vector<NodeIndex> held;
+    ScheduleMemory memory(cost);
+    std::vector<NodeIndex> at_peak;
     for (int round = 0; round < 60; ++round) {
       const auto node = static_cast<NodeIndex>(random.below(60));
-      const bool finished = state.move_in_time(node, static_cast<DeviceIndex>(random.below(3)),
-                                               std::numeric_limits<Nanoseconds>::max() / 2);
-      if (random.below(2) == 0) state.overflow();
-      if (finished && random.below(3) != 0)
-        state.commit();
-      else
-        state.rollback();
+      {
+        ScheduleState::Move move = state.move_in_time(node, static_cast<DeviceIndex>(random.below(3)),
+                                                      std::numeric_limits<Nanoseconds>::max() / 2);
+        if (random.below(2) == 0) memory.overflow(state);
+        if (move.finished() && random.below(3) != 0) move.commit();
+      }
       const Bytes expected = memory_overflow(machine, simulate(cost, state.placement()));
-      ASSERT_EQ(state.overflow(), expected) << "seed " << seed << " round " << round;
+      ASSERT_EQ(memory.overflow(state), expected) << "seed " << seed << " round " << round;
       exceeded += expected > 0;
-      state.held_at_worst(held);
-      ASSERT_EQ(held.empty(), expected == 0);
+      memory.nodes_at_peak(state, at_peak);
+      ASSERT_EQ(at_peak.empty(), expected == 0);
     }
   }
   EXPECT_GT(exceeded, 100);
@@ -272,18 +275,12 @@ void expect_times_of_simulation(bool contention) {
       const auto device = static_cast<DeviceIndex>(random.below(3));
       constexpr Nanoseconds kNoLimit = std::numeric_limits<Nanoseconds>::max() / 2;
       const Nanoseconds limit = random.below(2) == 0 ? kNoLimit : state.makespan();
-      bool finished = false;
-      if (random.below(2) == 0) {
-        finished = state.move_in_time(node, device, limit);
-      } else {
-        const std::vector<Reassignment> moves = {{node, device},
-                                                 {static_cast<NodeIndex>((node + 7) % 120), 0}};
-        finished = state.move(moves, limit);
+      const std::vector<Reassignment> moves = {{node, device}, {static_cast<NodeIndex>((node + 7) % 120), 0}};
+      {
+        ScheduleState::Move move =
+            random.below(2) == 0 ? state.move_in_time(node, device, limit) : state.move(moves, limit);
+        if (move.finished() && random.below(3) != 0) move.commit();
       }
-      if (finished && random.below(3) != 0)
-        state.commit();
-      else
-        state.rollback();
       const Placement placement = state.placement();
       ASSERT_NO_THROW(check_placement(graph, placement));
       const Simulation fresh = simulate(cost, placement);
@@ -292,9 +289,9 @@ void expect_times_of_simulation(bool contention) {
         ASSERT_EQ(state.start(at), fresh.start[at]) << "seed " << seed << " round " << round;
     }
     if (contention) continue;
-    // On the critical path nothing waits.
+    // A node on the critical path starts as soon as the path allows.
     std::vector<NodeIndex> path;
-    state.critical_path(path);
+    find_critical_path(state, path);
     state.compute_tails();
     EXPECT_EQ(state.start(path.front()), 0);
     for (const NodeIndex on_path : path)
@@ -306,8 +303,7 @@ void expect_times_of_simulation(bool contention) {
 TEST(ScheduleState, EqualsSimulationAfterRandomMoves) { expect_times_of_simulation(false); }
 TEST(ScheduleState, EqualsSimulationUnderContention) { expect_times_of_simulation(true); }
 
-// The published figures, in µs: heft, contiguous, metis were measured with other programs on this
-// model.
+// The published figures, in µs. HEFT, contiguous and METIS were measured with other programs.
 
 class SharedGraphs : public ::testing::Test {
  protected:
@@ -325,7 +321,7 @@ class SharedGraphs : public ::testing::Test {
     options.move_limit = 4000;
     const PartitionResult result = partition_graph(cost, options);
     expect_valid(cost, result, file);
-    // The published bounds round each time to a whole microsecond, at least one.
+    // The published bounds round each time to whole microseconds, at least to one.
     EXPECT_NEAR(static_cast<double>(graph.lower_bound(4)) / 1e3, bound_us, 0.001 * bound_us);
     EXPECT_GE(result.lower_bound, graph.lower_bound(4));
     EXPECT_NEAR(static_cast<double>(result.one_device) / 1e3, one_device_us, 0.003 * one_device_us);

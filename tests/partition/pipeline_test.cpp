@@ -1,9 +1,12 @@
-// Pipelines of stages against every way to cut a chain, and PipeDream's profiles.
+// Compares pipelines with every way to cut a chain, and tests the readers of PipeDream's and
+// Piper's files.
 #include "partition/pipeline/pipeline.h"
 
 #include <gtest/gtest.h>
 
-#include "partition/graph/read_task_graph.h"
+#include "partition/graph/pipedream.h"
+#include "partition/graph/piper.h"
+#include "partition/graph/task_graph_json.h"
 #include "tests/partition/graphs.h"
 
 namespace convoy::partition {
@@ -22,7 +25,7 @@ TaskGraph random_chain(std::uint64_t seed, NodeIndex nodes) {
   return builder.build();
 }
 
-// Every cut of a chain into stages, each with every number of replicas.
+// Tries every cut of a chain into stages, each with every number of replicas.
 Nanoseconds best_period(const CostModel& cost, NodeIndex first, DeviceIndex used, Nanoseconds so_far) {
   const TaskGraph& graph = cost.graph();
   if (first == graph.node_count()) return so_far;
@@ -144,7 +147,7 @@ TEST(Piper, ReadsInputs) {
   EXPECT_EQ(graph.device_memory(), 1'000'000);
   EXPECT_EQ(graph.bytes_per_ns(), 1);
   EXPECT_EQ(graph.micro_batches(), 8);
-  // Our JSON keeps what the replicas exchange.
+  // Our JSON keeps the bytes that replicas exchange.
   const TaskGraph again = parse_task_graph_json(task_graph_json(graph), "again.json");
   EXPECT_EQ(again.parameter_bytes(0), 10);
   EXPECT_EQ(again.parameter_bytes(1), 0);
@@ -170,7 +173,7 @@ TEST(Piper, ReadsInputs) {
             "p.json: edge 7 -> 2: no node has the id 7");
 }
 
-// Parameters are exchanged, and all that is resident counts as memory.
+// Replicas exchange parameters, while all resident bytes count as memory.
 TEST(Pipeline, ExchangesParametersAndHoldsAllResidentBytes) {
   TaskGraphBuilder builder;
   TaskNode node;

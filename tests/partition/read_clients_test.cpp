@@ -1,5 +1,4 @@
-// Files of jobs: what is read, one line for what is wrong, and no other end whatever the file
-// holds.
+// Files of jobs: a good file is read, and any other text is refused in one line.
 #include <gtest/gtest.h>
 
 #include "partition/random.h"
@@ -40,7 +39,7 @@ TEST(ReadClients, ReadsEveryField) {
             kUnlimited);
 }
 
-// The good file with one text in the place of another.
+// Returns the good file with one text replaced by another.
 std::string with(const std::string& old, const std::string& text) {
   std::string file = kGood;
   const std::size_t at = file.find(old);
@@ -99,7 +98,7 @@ TEST(ReadClients, NamesTheClientAndTheField) {
   EXPECT_EQ(error_of(kGood, {.memory = 1024}), "no error");
 }
 
-// One byte, one number or one stretch is changed; what is still a good file can be simulated.
+// Changes a byte, a number or a range of the file. A file that is still good can be simulated.
 TEST(ReadClients, AnyTextIsReadOrRefusedInOneLine) {
   const std::string pieces[] = {"-1",   "1e308", "[", "]",    "{}", "\"a\"",
                                 "null", "0",     ",", "\xff", "\n", "1e12"};

@@ -1,4 +1,4 @@
-// The readers: what a file says is what the graph holds, and every defect is one line that names
+// The readers: the graph holds the contents of the file, and every defect gives one line that names
 // its place.
 #include "partition/graph/read_task_graph.h"
 
@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "partition/graph/generators.h"
+#include "partition/graph/pardnn_folder.h"
 #include "tests/partition/graphs.h"
 
 namespace convoy::partition {
@@ -174,7 +175,8 @@ TEST_F(PardnnFolder, ErrorsNameFileAndLine) {
       << error();
 }
 
-// As DOT has it: attributes, chains, several edges on a line, comments, and arrows within names.
+// Tests the DOT language: attributes, chains, several edges in a line, comments, and arrows within
+// names.
 TEST_F(PardnnFolder, ReadsDotAsItIs) {
   write("durations.txt", "a::5\nb->c::6\n");
   write("graph.dot",
@@ -253,8 +255,8 @@ TEST(ReadTaskGraph, KeepsMicrosoftsLimits) {
                std::runtime_error);
 }
 
-// Random bytes changed in valid files: an error or a graph, never a crash (run with the asan+ubsan
-// preset too).
+// Changes random bytes in valid files. The reader must give an error or a graph, and never crash
+// (run this also with the asan+ubsan preset).
 TEST(ReadTaskGraph, SurvivesDamagedFiles) {
   const std::string ours =
       task_graph_json(testing::random_graph(3, {.nodes = 12, .edge_share = 0.3, .groups = 3, .pins = 3}));

@@ -1,5 +1,5 @@
-// The planner of recomputation: against an exhaustive search on small chains, and on networks with
-// residual blocks and dense blocks.
+// Compares the planner of recomputation with an exhaustive search on small chains, and with
+// expected times on networks with residual blocks and dense blocks.
 #include "partition/memory/recompute_plan.h"
 
 #include <gtest/gtest.h>
@@ -16,12 +16,12 @@
 namespace convoy::partition {
 namespace {
 
-// A chain of operations t0 = f0(), t1 = f1(t0), … and a loss; backward of an operation reads its
-// input, and its output too if `reads_output`.
+// A chain of operations t0 = f0(), t1 = f1(t0), … and a loss. The backward of an operation reads
+// its input and, if `reads_output`, its output.
 struct Chain {
   StepModel model;
   int length = 0;
-  std::vector<int> gradient;  // gradient[i] is that of t_i
+  std::vector<int> gradient;  // gradient[i] is the gradient of t_i
 };
 
 Chain random_chain(int length, std::uint64_t seed) {
@@ -104,7 +104,8 @@ double exhaustive(const Chain& chain, std::int64_t limit) {
   return -1;
 }
 
-// A step of any graph. Backward of an operation reads the gradient of its output and its inputs.
+// A training step of any graph. The backward of an operation reads the gradient of its output, and
+// its inputs.
 class Net {
  public:
   int op(double ms, std::int64_t bytes, std::vector<int> inputs) {
@@ -139,7 +140,7 @@ class Net {
   StepModel model_;
 };
 
-// Bottleneck blocks of four widths, as in a residual network.
+// Returns a step with bottleneck blocks of four widths, as in a residual network.
 StepModel residual_step(int blocks) {
   Net net;
   int x = net.op(4, 512, {});
@@ -156,7 +157,7 @@ StepModel residual_step(int blocks) {
   return net.step();
 }
 
-// Dense blocks, in which a layer reads all layers before it.
+// Returns a step with dense blocks, in which a layer reads all layers before it.
 StepModel dense_step(int blocks, int layers) {
   Net net;
   int x = net.op(4, 256, {});
@@ -174,7 +175,7 @@ StepModel dense_step(int blocks, int layers) {
   return net.step();
 }
 
-// Chains of three to five operations, at every limit at which there is any way.
+// Tries chains of three to five operations, at every limit at which a schedule exists.
 TEST(RecomputePlan, IsNearTheBestOfAllOnSmallChains) {
   double planned = 0, best = 0;
   int plans = 0, optimal = 0, missed = 0;
@@ -214,8 +215,8 @@ double all_ms(const StepModel& model) {
 }
 
 struct Expected {
-  double share;    // of the bytes of a step that keeps everything
-  double percent;  // at most so much more time
+  double share;    // share of the live bytes of a step that keeps everything
+  double percent;  // most additional time in per cent
 };
 
 void expect_curve(const StepModel& model, const std::vector<Expected>& curve) {
@@ -239,7 +240,7 @@ TEST(RecomputePlan, ResidualBlocksTakeLittleTime) {
   expect_curve(residual_step(50), {{0.75, 3.5}, {0.5, 10.5}, {0.25, 22}, {0.15, 32}, {0.1, 46}});
 }
 
-// Dense blocks have no tensor that all later operations depend on.
+// Dense blocks have no tensor on which all later operations depend.
 TEST(RecomputePlan, DenseBlocksTakeLittleTime) {
   expect_curve(dense_step(4, 12), {{0.75, 2.8}, {0.5, 6.3}, {0.25, 13.5}, {0.15, 21}});
 }
@@ -264,12 +265,12 @@ TEST(RecomputePlan, OperationsThatRunOnceKeepTheirOutputs) {
   EXPECT_EQ(planner.plan(most)->repeated_ms, 0);
 }
 
-// A tensor that backward reads late, in an order that no chain of blocks has, is kept.
+// A tensor is kept if backward reads it too late for any chain of blocks.
 TEST(RecomputePlan, AnOutputThatIsReadOutOfOrderIsKept) {
   StepModel model = residual_step(8);
   const int late = model.operations[40].outputs[0];
   model.operations.back().inputs.push_back(late);
-  EXPECT_EQ(StepBlocks(model).fixed_bytes(), 1 + model.tensor_bytes[late]);  // and the probabilities
+  EXPECT_EQ(StepBlocks(model).fixed_bytes(), 1 + model.tensor_bytes[late]);  // the probabilities take 1 byte
   const RecomputePlanner planner(model);
   const RecomputePlan least = planner.least();
   EXPECT_LT(least.live_bytes, live_peak(model, single_runs(model)) / 2);
@@ -277,7 +278,7 @@ TEST(RecomputePlan, AnOutputThatIsReadOutOfOrderIsKept) {
     EXPECT_TRUE(run.operation != 40 || run.outputs == model.operations[40].outputs);
 }
 
-// A plan within the memory of what others do takes at most as long.
+// A plan within the memory of a published schedule takes at most as long.
 TEST(RecomputeBaselines, TakeLessMemoryAndMoreTimeThanAPlan) {
   const StepModel model = residual_step(16);
   const RecomputePlanner planner(model);

@@ -1,4 +1,5 @@
-// The second local search, on fewer devices: valid on all of them and never a loss.
+// The second local search, on fewer devices, gives valid placements on all devices and never a
+// loss.
 #include <gtest/gtest.h>
 
 #include "partition/partition.h"
@@ -24,8 +25,7 @@ void expect_valid(const CostModel& cost, const PartitionResult& result) {
     ASSERT_LE(simulation.use[device].peak_bytes, cost.machine().device(device).memory_limit);
 }
 
-// One thread does what two do, one after the other; and what a wide machine cannot use does not
-// make it slower.
+// One thread gives the same result as two. More devices give no longer schedule.
 TEST(SecondSearch, IsThereWithOneThreadAndOnAnyWidth) {
   for (std::uint64_t seed = 0; seed < 8; ++seed) {
     SCOPED_TRACE(seed);
@@ -41,7 +41,7 @@ TEST(SecondSearch, IsThereWithOneThreadAndOnAnyWidth) {
   }
 }
 
-// A limit that one device alone cannot keep, devices that differ, and pins, which name devices.
+// Tries a limit that one device alone cannot keep, different devices, and pins, which name devices.
 TEST(SecondSearch, KeepsLimitsAndPins) {
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
     SCOPED_TRACE(seed);

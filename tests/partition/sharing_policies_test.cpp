@@ -1,5 +1,5 @@
-// The orders of clients: rules worked out by hand, the searches against all orders, and the bound
-// below them.
+// The orders of clients: rules worked out by hand, the searches compared with all orders, and the
+// bound compared with the searches.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -51,16 +51,16 @@ TEST(SharingPolicies, TheFourClientsOfThePaper) {
 }
 
 TEST(SharingPolicies, WeightTakesTheHighestAndTheLowestInTurn) {
-  // Weights 8, 2, 4, 1.
+  // The weights are 8, 2, 4, 1.
   const Workload workload = workload_of({{1, {8}}, {4, {8}}, {2, {8}}, {8, {8}}});
   EXPECT_EQ(order_by_weight(workload, 16), (Order{0, 3, 2, 1}));
-  // The window {0, 1}, then {1, 2}, {2, 3}, {3}.
+  // The windows are {0, 1}, {1, 2}, {2, 3} and {3}.
   EXPECT_EQ(order_by_weight(workload, 2), (Order{0, 1, 2, 3}));
   EXPECT_EQ(order_by_weight(workload, 1), (Order{0, 1, 2, 3}));
 }
 
 TEST(SharingPolicies, OfEqualWeightsTheSmallerCopyIsFirst) {
-  // Both of the highest and of the lowest; a client without a copy weighs most.
+  // All weights are equal, so the smaller copy goes first. A client without a copy weighs most.
   EXPECT_EQ(order_by_weight(workload_of({{4, {8}}, {2, {4}}, {3, {6}}}), 16), (Order{1, 2, 0}));
   EXPECT_EQ(order_by_weight(workload_of({{4, {8}}, {0, {0}}, {2, {4}}}), 16), (Order{1, 2, 0}));
 }
@@ -69,7 +69,7 @@ TEST(SharingPolicies, WeightCountsAllKernelsOfAClient) {
   EXPECT_EQ(order_by_weight(workload_of({{2, {5}}, {2, {3, 3}, {100}}}), 16), (Order{1, 0}));
 }
 
-// b is far better but comes only while a is copied; c then waits.
+// Client b is far better but arrives only while a is copied; c then waits.
 TEST(SharingPolicies, RulesTakeOnlyClientsThatHaveArrived) {
   const Workload workload = workload_of({{6, {2}}, {1, {9}, {}, 0, 0, 5}, {2, {1}, {}, 0, 0, 3}});
   EXPECT_EQ(order_by_arrival(workload), (Order{0, 2, 1}));
@@ -78,13 +78,15 @@ TEST(SharingPolicies, RulesTakeOnlyClientsThatHaveArrived) {
 }
 
 TEST(SharingPolicies, JohnsonsTwoRules) {
-  // Copies shorter than kernels by rising copy, then the others by falling kernels.
+  // Clients whose copies are shorter than their kernels go by rising copy, the others by falling
+  // kernels.
   const Workload two = workload_of({{5, {2}}, {1, {6}}, {9, {7}}, {3, {8}}, {10, {4}}});
   EXPECT_EQ(orders_by_johnson(two), (std::vector<Order>{{1, 3, 2, 4, 0}}));
   // With two engines kernels count half: (5, 2), (1, 3), (9, 3.5), (3, 4), (10, 2).
   EXPECT_EQ(orders_by_johnson(workload_of({{5, {4}}, {1, {6}}, {9, {7}}, {3, {8}}, {10, {4}}}, {2})).front(),
             (Order{1, 3, 2, 0, 4}));
-  // Kernels are shorter than all copies: (3 + 1, 1 + 6), (4 + 2, 2 + 3), (5 + 1, 1 + 8).
+  // The kernels are shorter than all copies. The sums are (3 + 1, 1 + 6), (4 + 2, 2 + 3), (5 + 1, 1
+  // + 8).
   const Workload three = workload_of({{3, {1}, {}, 6}, {4, {2}, {}, 3}, {5, {1}, {}, 8}});
   EXPECT_EQ(orders_by_johnson(three).back(), (Order{0, 2, 1}));
   EXPECT_EQ(result_of(three, Policy::kJohnson).schedule.makespan, best_of_all_orders(three));
@@ -103,7 +105,7 @@ TEST(SharingPolicies, JohnsonsRuleIsTheBestWithUnlimitedMemory) {
   }
 }
 
-// All that the model has, in small.
+// Returns a small workload that uses every part of the model.
 Workload crowded(std::uint64_t seed, ClientIndex clients) {
   Device device{.compute_engines = 1 + static_cast<std::int32_t>(seed % 3 == 0)};
   if (seed % 4 != 0) device.memory = 50'000 + static_cast<Bytes>(seed % 5) * 30'000;
@@ -141,7 +143,7 @@ TEST(SharingPolicies, NoScheduleIsShorterThanTheBound) {
   EXPECT_GT(ratios / limited, 0.95) << "a bound far below the best order says little";
 }
 
-// Each bound is reached by clients for which nothing else counts.
+// Each bound is reached by clients for which only that bound counts.
 TEST(SharingPolicies, TheBoundKnowsEveryEngineAndTheMemory) {
   const auto bound = [](const std::vector<testing::Given>& given, Device device = {}) {
     return Bound(workload_of(given, device)).at_start();

@@ -1,5 +1,5 @@
-// Clients that share a device: schedules worked out by hand, a recursion that knows no events, and
-// a checker of any schedule.
+// Clients that share a device: schedules worked out by hand, a recursion without events, and a
+// checker of any schedule.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ struct Case {
   std::vector<Given> clients;
   Device device;
   Prefetch prefetch;
-  double makespan;  // µs; the clients come in the order in which they are given
+  double makespan;  // in µs; the clients come in the given order
   Bytes swapped = 0;
 };
 
@@ -126,8 +126,8 @@ TEST(SharingSimulator, MemoryHasAPeakAndACurve) {
                        {0, 8}, {ns(7.5), 10}, {ns(13.5), 4}, {ns(25), 8}, {ns(33), 0}}));
 }
 
-// One compute engine, one kernel a client, no eviction: every engine serves the clients in their
-// order.
+// Computes the makespan for one compute engine, one kernel per client and no eviction. Then every
+// engine serves the clients in their order.
 Nanoseconds makespan_by_recursion(const Workload& workload, const Order& order) {
   Nanoseconds copied = 0, computed = 0, copied_back = 0, makespan = 0;
   std::map<Nanoseconds, Bytes> given_back;  // by time
@@ -160,7 +160,7 @@ TEST(SharingSimulator, AgreesWithARecursionOnSimpleClients) {
   }
 }
 
-// What must hold of any schedule, read off its slices.
+// Checks from the slices what must hold for any schedule.
 class Checker {
  public:
   Checker(const Workload& workload, const Schedule& schedule) : workload_(workload), schedule_(schedule) {}
@@ -190,8 +190,8 @@ class Checker {
     }
   }
 
-  // Copy in, kernels with at least their gaps between them, copy back; whatever left in between has
-  // returned.
+  // A client has a copy in, kernels with at least their gaps between them, and a copy back. Evicted
+  // bytes return before the next kernel.
   void one_client(ClientIndex client) {
     const Client& given = workload_.client(client);
     next_ = 0, ready_ = given.arrival, resident_ = -1, gone_ = false;
@@ -245,7 +245,7 @@ class Checker {
 
   const Workload& workload_;
   const Schedule& schedule_;
-  // Of the client that is looked at:
+  // State of the client that is being checked:
   std::int32_t next_ = 0;
   Nanoseconds ready_ = 0, kernel_end_ = 0;
   Bytes resident_ = -1;  // -1: not yet copied

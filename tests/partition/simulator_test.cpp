@@ -1,5 +1,5 @@
-// The simulator against schedules worked out by hand, and its accounting against recomputation from
-// the result.
+// Compares the simulator with schedules worked out by hand, and its times and memory with a second
+// computation from the result.
 #include "partition/simulation/simulator.h"
 
 #include <gtest/gtest.h>
@@ -18,8 +18,8 @@ namespace {
 using testing::graph_of;
 
 TEST(Simulator, SendsOnceAndOverlaps) {
-  // 0 on device 0 feeds 1 and 2 on device 1 and 3 on device 0; a transfer takes 5 µs + 1000 B / 1
-  // B/ns = 6 µs.
+  // Node 0 on device 0 feeds 1 and 2 on device 1 and 3 on device 0. A transfer takes 5 µs + 1000 B
+  // / (1 B/ns) = 6 µs.
   const TaskGraph graph = graph_of({10, 4, 4, 20}, {{0, 1}, {0, 2}, {0, 3}});
   const Machine machine = Machine::uniform(2, {5000, 1});
   const CostModel cost(graph, machine);
@@ -36,7 +36,7 @@ TEST(Simulator, SendsOnceAndOverlaps) {
 }
 
 TEST(Simulator, ListsByBottomLevel) {
-  // At 0 nodes 0 and 1 are ready on one device; the tail of 1 is longer.
+  // At time 0 nodes 0 and 1 are ready on one device. The tail of 1 is longer.
   const TaskGraph graph = graph_of({5, 3, 10}, {{1, 2}});
   const Machine machine = Machine::uniform(2, {0, 1});
   const CostModel cost(graph, machine);
@@ -44,7 +44,8 @@ TEST(Simulator, ListsByBottomLevel) {
 }
 
 TEST(Simulator, ContentionSerialisesTransfers) {
-  // Two tensors of 1000 ns of link time from device 0 at the same moment to devices 1 and 2.
+  // Device 0 sends two tensors at the same moment, to devices 1 and 2. Each takes the link for 1000
+  // ns.
   const TaskGraph graph = graph_of({1, 1, 1}, {{0, 1}, {0, 2}});
   Machine machine = Machine::uniform(3, {0, 1});
   {
@@ -56,8 +57,8 @@ TEST(Simulator, ContentionSerialisesTransfers) {
   EXPECT_EQ(simulate(cost, {3, {0, 1, 2}, {}}).makespan, 4000);
 }
 
-// Nodes 0 on device 0 and 1 on device 1 end at the same moment and send 3000 ns of link time to
-// device 2 each.
+// Node 0 on device 0 and node 1 on device 1 end at the same moment. Each sends to device 2 and
+// takes the link for 3000 ns.
 TEST(Simulator, ContentionMakesSendersToOneDeviceTakeTurns) {
   const TaskGraph graph = graph_of({1, 1, 1, 1}, {{0, 2}, {1, 3}}, 3000);
   Machine machine = Machine::uniform(3, {500, 1});
@@ -76,8 +77,8 @@ TEST(Simulator, ContentionMakesSendersToOneDeviceTakeTurns) {
   EXPECT_EQ(result.makespan, 8500);
 }
 
-// Three edges of different sizes to device 1, the largest neither first nor last, and a small one
-// to device 2.
+// Three edges of different sizes go to device 1, the largest neither first nor last. A small one
+// goes to device 2.
 TEST(Simulator, SendsTheLargestEdgeOfEachDevice) {
   TaskGraphBuilder builder;
   for (int node = 0; node < 5; ++node) {
@@ -91,7 +92,7 @@ TEST(Simulator, SendsTheLargestEdgeOfEachDevice) {
   const Machine machine = Machine::uniform(3, {100, 1});
   const CostModel cost(graph, machine);
   const Simulation result = simulate(cost, {3, {0, 1, 1, 1, 2}, {}});
-  ASSERT_EQ(result.transfers.size(), 2u) << "once a device";
+  ASSERT_EQ(result.transfers.size(), 2u) << "once per device";
   EXPECT_EQ(result.transfers[0].bytes, 3000);
   EXPECT_EQ(result.transfers[1].bytes, 500);
   EXPECT_EQ(result.cut_bytes, 3500);
@@ -100,7 +101,7 @@ TEST(Simulator, SendsTheLargestEdgeOfEachDevice) {
   EXPECT_EQ(result.use[1].peak_bytes, 3000);
 }
 
-// Two edges that take the same whole nanoseconds: the copy is as large as the larger one.
+// Two edges take the same whole number of nanoseconds. The copy is as large as the larger one.
 TEST(Simulator, ACopyHasTheMostBytesOfItsEdges) {
   TaskGraphBuilder builder;
   for (int node = 0; node < 3; ++node) {
@@ -126,7 +127,8 @@ TEST(Simulator, SpeedsAndTopology) {
 }
 
 TEST(Simulator, MemoryFollowsLifetimes) {
-  // 0 -> 1 -> 2 on one device: outputs of two neighbours live together, never three.
+  // The chain 0 -> 1 -> 2 runs on one device: the outputs of two neighbours are live together,
+  // never three.
   const TaskGraph chain = graph_of({1, 1, 1, 1}, {{0, 1}, {1, 2}, {2, 3}}, 100);
   const Machine machine = Machine::uniform(2, {0, 1});
   const CostModel cost(chain, machine);
@@ -184,7 +186,7 @@ struct Oracle {
             longest, cost.transfer_time(edge, placement.device_of[producer], placement.device_of[consumer]));
     return finish[producer] + longest;
   }
-  // At every instant at which something starts, everything live is added up.
+  // Adds up everything live at each instant at which something starts.
   void find_peak(const CostModel& cost, const Placement& placement, DeviceIndex device) {
     const TaskGraph& graph = cost.graph();
     struct Span {
@@ -245,7 +247,7 @@ TEST(Simulator, AgreesWithAnOracleOnRandomGraphs) {
     for (DeviceIndex device = 0; device < devices; ++device)
       EXPECT_EQ(result.use[device].peak_bytes, oracle.peak[device])
           << "seed " << seed << " device " << device;
-    // Following its own order gives the same schedule.
+    // The simulation of its own order must give the same schedule.
     placement.order = result.order;
     EXPECT_EQ(simulate(cost, placement).start, result.start);
   }
@@ -260,7 +262,7 @@ TEST(Simulator, TraceIsJsonAndReportIsSelfContained) {
   int nodes = 0;
   for (const auto& event : trace["traceEvents"]) nodes += event["ph"] == "X" && event["args"].contains("id");
   EXPECT_EQ(nodes, 30);
-  // No two slices of a track overlap.
+  // Two slices of a track must not overlap.
   std::map<std::pair<int, int>, std::vector<std::pair<double, double>>> tracks;
   for (const auto& event : trace["traceEvents"])
     if (event["ph"] == "X")
@@ -286,7 +288,7 @@ TEST(Machine, ManyDevicesInNodesTakeNoLongerThanTheirLinks) {
   EXPECT_TRUE(Machine::cluster(1, 8, {1000, 1}, {50'000, 0.1}).same_links());
 }
 
-// A sum that wraps would make the slowest link the best.
+// If a sum overflowed, the slowest link would look like the best.
 TEST(CostModel, RefusesTimesBeyondWhatAnIntegerHolds) {
   const TaskGraph graph = graph_of({1000, 1000}, {{0, 1}}, 1000);
   const auto fits = [&](const Machine& machine) {

@@ -1,4 +1,4 @@
-// Ten thousand small graphs with pins and groups: every algorithm gives a valid placement of each.
+// Every algorithm gives valid placements of ten thousand small graphs with pins and groups.
 #include <gtest/gtest.h>
 
 #include "partition/partition.h"
@@ -11,7 +11,7 @@ constexpr Algorithm kAll[] = {Algorithm::kOneDevice, Algorithm::kContiguous, Alg
                               Algorithm::kEtf,       Algorithm::kMetis,      Algorithm::kParDnn,
                               Algorithm::kImprove};
 
-// A group may draw two pins; then the next seed.
+// Takes the next seed if the pins of a group differ.
 TaskGraph constrained_graph(std::uint64_t seed, const testing::Shape& shape) {
   for (;; seed += 1'000'000) try {
       return testing::random_graph(seed, shape);

@@ -1,9 +1,9 @@
-// Machines from files.
+// Tests reading machines from files.
 #include "partition/simulation/topology.h"
 
 #include <gtest/gtest.h>
 
-#include "partition/graph/read_task_graph.h"
+#include "partition/graph/task_graph_json.h"
 
 namespace convoy::partition {
 namespace {
@@ -40,7 +40,8 @@ TEST(Topology, ReadsACluster) {
   EXPECT_EQ(error_of(cluster, 3), "t.json: devices_per_node is 2, expected a divisor of the 3 devices");
 }
 
-// A node of one time has it everywhere; of two, each device takes its own, divided by its speed.
+// A node with one time has it on every device. With two, each device takes its own time, divided by
+// its speed.
 TEST(Topology, KindsHaveTheirOwnTimes) {
   const TaskGraph graph = parse_task_graph_json(
       R"({"nodes": [{"id": 0, "time_us": {"fast": 10, "slow": 40}, "resident_bytes": 0, "output_bytes": 0},

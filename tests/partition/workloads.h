@@ -9,7 +9,7 @@
 
 namespace convoy::partition::sharing::testing {
 
-// Times in µs, as in files.
+// A client with times in µs, as in files.
 struct Given {
   double copy = 0;
   std::vector<double> kernels;
@@ -37,11 +37,11 @@ inline Workload workload_of(const std::vector<Given>& given, Device device = {})
 
 struct Mix {
   ClientIndex clients = 8;
-  std::int64_t copy = 100, kernel = 100, back = 0, idle = 0, arrival = 0;  // largest, in µs; 0: none
-  std::int64_t kernels = 1;                                                // most of one client
+  std::int64_t copy = 100, kernel = 100, back = 0, idle = 0, arrival = 0;  // largest times in µs; 0: none
+  std::int64_t kernels = 1;                                                // most kernels of one client
 };
 
-// Each time is uniform from 0 up to the mix's; bytes follow the copy, 1000 a µs.
+// Draws each time uniformly from 0 to the largest. A client has 1000 bytes per µs of its copy.
 inline Workload random_workload(std::uint64_t seed, const Mix& mix, Device device = {}) {
   Random random(seed);
   const auto draw = [&](std::int64_t most) { return most == 0 ? 0 : 1000 * random.below(most + 1); };

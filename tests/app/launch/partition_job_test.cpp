@@ -45,7 +45,7 @@ class PartitionJob : public testing::Test {
     return flags == nullptr ? "" : flags;
   }
   static bool lacks_gpus(const Outcome& outcome) {
-    return outcome.text.find("one rank a GPU") != std::string::npos ||
+    return outcome.text.find("one rank per GPU") != std::string::npos ||
            outcome.text.find("sees no CUDA device") != std::string::npos;
   }
   json summary(const std::string& name) const {

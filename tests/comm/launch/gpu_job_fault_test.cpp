@@ -94,7 +94,7 @@ TEST_F(GpuJob, IsRefusedWhenTwoRanksShareAGpu) {
   const Outcome outcome = launch("none", 60'000, "-x CUDA_VISIBLE_DEVICES=0");
   EXPECT_EQ(outcome.status, 1) << outcome.text;
   EXPECT_TRUE(contains(outcome.text, "ranks 0 and 1 are on one GPU of host ")) << outcome.text;
-  EXPECT_TRUE(contains(outcome.text, "expected one rank a GPU")) << outcome.text;
+  EXPECT_TRUE(contains(outcome.text, "expected one rank per GPU")) << outcome.text;
   EXPECT_LT(outcome.seconds, 20);
 }
 

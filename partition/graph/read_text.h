@@ -1,0 +1,12 @@
+// Reads a text file as a whole.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace convoy::partition {
+
+// Returns the text of a file or a pipe. Throws std::runtime_error that names it.
+std::string read_text(const std::filesystem::path& path);
+
+}  // namespace convoy::partition

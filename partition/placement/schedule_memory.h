@@ -1,0 +1,47 @@
+// The memory of a schedule that changes: by the simulator's rules (memory_use.cpp), but without the
+// curves over time.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "partition/placement/live_bytes.h"
+#include "partition/placement/schedule_state.h"
+
+namespace convoy::partition {
+
+class ScheduleMemory {
+ public:
+  explicit ScheduleMemory(const CostModel& cost) : cost_(cost) {}
+
+  // Returns by how many bytes the devices together exceed their limits. If that is more than
+  // `most`, it may return any number above `most`. Takes a pass over the graph.
+  Bytes overflow(const ScheduleState& state, Bytes most = kUnlimited);
+  // Lists the nodes that hold memory on the device that exceeded its limit most at the last
+  // overflow(), at the time of its peak: nodes with resident bytes, nodes with live outputs, and
+  // readers of live copies. May list a node twice, and lists none if no limit was exceeded.
+  void nodes_at_peak(const ScheduleState& state, std::vector<NodeIndex>& nodes) const;
+
+ private:
+  // The copy of an output on another device.
+  struct Copy {
+    Bytes bytes = -1;  // -1 if there is none
+    EdgeIndex edge = kNone;
+    Nanoseconds start = 0, arrival = 0, until = 0;
+  };
+  struct Peak {
+    DeviceIndex device = kNone;
+    Nanoseconds when = 0;
+    Bytes excess = 0;
+  };
+  void add_outputs(const ScheduleState& state, NodeIndex node);
+
+  const CostModel& cost_;
+  std::optional<LiveBytes> live_;
+  Peak worst_;  // of the device with the largest excess
+  // Scratch of add_outputs().
+  std::vector<Copy> copies_;  // by device
+  std::vector<DeviceIndex> receivers_;
+};
+
+}  // namespace convoy::partition
