@@ -200,6 +200,23 @@ TEST_F(ConvertFolders, LinksThatLeadNowhereAreNamedOrCounted) {
   expect_error([&] { run("hard.tar"); }, {"train/bee/1.png", "a hard link to train/none.png"});
 }
 
+// A class that is left out would move the labels of all after it.
+TEST_F(ConvertFolders, ALinkInAClasssPlaceIsNeverLeftOut) {
+  auto entries = with({{"train/aa", {}, Kind::symbolic, "../none"}});
+  for (const bool skip : {false, true}) {
+    expect_all_fail(entries, {"train/aa: a link to ../none", "expected the folder of a class"},
+                    {.skip_bad = skip});
+    expect_all_fail({{"set/bee/x/1.png", png(1)},
+                     {"set/bee/y/1.png", png(2)},
+                     {"set/ant", {}, Kind::symbolic, "../none"}},
+                    {"set/ant: a link to ../none", "expected the folder of a class"},
+                    {.skip_bad = skip, .test_share = 0.5});
+  }
+  entries.back().name = "test/aa";
+  EXPECT_EQ(left_out_of(run_all(entries, {.skip_bad = true}, false)),
+            "links and folders that cannot be read: 1; ");
+}
+
 TEST_F(ConvertFolders, LinksInACircleEnd) {
   const auto entries = with({{"train/ant/up", {}, Kind::symbolic, ".."},
                              {"train/ant/self.png", {}, Kind::symbolic, "self.png"},
@@ -255,32 +272,35 @@ TEST_F(ConvertFolders, SkippingNeverLosesAClass) {
 
 // Root reads everything: as another user, in a process of its own.
 TEST_F(ConvertFolders, AnUnreadableFolderIsNamed) {
-  write_tree(folder_ / "set", with({{"train/cow/0.png", png(5)}, {"train/ant/1.png", png(6)}}));
-  std::filesystem::permissions(folder_ / "set/train/cow", std::filesystem::perms::none);
-  std::filesystem::permissions(folder_ / "set/train/ant/1.png", std::filesystem::perms::none);
+  for (const char* set : {"class", "part", "split"})
+    write_tree(folder_ / set, with({{"train/cow/0.png", png(5)}, {"train/ant/part.1/0.png", png(6)}}));
+  const std::vector<std::string> closed{"class/train/cow", "part/train/ant/part.1", "split/test"};
+  for (const std::string& path : closed)
+    std::filesystem::permissions(folder_ / path, std::filesystem::perms::none);
   std::filesystem::permissions(folder_.path(), std::filesystem::perms::all);
   const pid_t child = ::fork();
   if (child == 0) {
     if (::geteuid() == 0 && ::seteuid(65534) != 0) ::_exit(3);
-    const auto message = [&](const ConvertOptions& options) -> std::string {
+    const auto fails = [&](const char* set, bool skip, const std::string& words) {
       try {
-        run("set", options);
-        return "nothing";
+        run(set, {.skip_bad = skip});
+        return words.empty();
       } catch (const std::exception& error) {
-        return error.what();
+        return !words.empty() && std::string(error.what()).find(words) != std::string::npos;
       }
     };
-    const std::string first = message({});
-    const bool named = first.find("train/cow: Permission denied") != std::string::npos;
-    const std::string second = message({.skip_bad = true});
-    const bool refused =
-        second.find("train/cow") != std::string::npos && second.find("holds no images") != std::string::npos;
-    ::_exit(named && refused ? 0 : named ? 2 : 1);
+    const std::string denied = ": Permission denied";
+    const bool good = fails("class", false, "train/cow" + denied) &&
+                      fails("class", true, "train/cow" + denied) &&
+                      fails("part", false, "train/ant/part.1" + denied) && fails("part", true, "") &&
+                      fails("split", false, ": test" + denied);
+    ::_exit(good ? 0 : 1);
   }
   int status = 0;
   ::waitpid(child, &status, 0);
   EXPECT_EQ(WEXITSTATUS(status), 0);
-  std::filesystem::permissions(folder_ / "set/train/cow", std::filesystem::perms::all);
+  for (const std::string& path : closed)
+    std::filesystem::permissions(folder_ / path, std::filesystem::perms::all);
 }
 
 TEST_F(ConvertFolders, DeclaredSizesAreNotBelieved) {
