@@ -68,6 +68,7 @@ class FolderLayout {
 
   // Splits if any image lies in one.
   bool has_splits() {
+    require_given_root();
     std::set<std::string> roots, test_folders, train_folders;
     for (const std::string& path : listing_.files) {
       const auto place = candidate(path) ? split_place(path) : std::nullopt;
@@ -138,6 +139,18 @@ class FolderLayout {
  private:
   bool candidate(const std::string& path) const {
     return !is_hidden(path) && (is_read_image(path) || unread_image_kind(path));
+  }
+
+  void require_given_root() const {
+    const std::size_t depth = depth_of(given_root_);
+    const auto in_root = [&](const std::string& path) {
+      const auto folders = folders_of(path, archives_);
+      return folders.size() >= depth && joined(folders, depth) == given_root_;
+    };
+    if (std::ranges::none_of(listing_.files, in_root))
+      throw std::runtime_error(
+          fmt::format("{}: --root {}: no files in such a folder, expected one inside the source",
+                      conversion_.name, given_root_));
   }
 
   std::string choose(const std::set<std::string>& folders, const std::string& wanted) const {

@@ -119,7 +119,10 @@ TEST_F(ConvertFolders, TwoRootsAreNamedAndOneMayBeChosen) {
   const ConvertReport report = run_all(entries, {.root = "images"});
   EXPECT_EQ(report.train, 2);
   EXPECT_EQ(left_out_of(report), "images outside class folders: 1; ");
-  expect_all_fail(small_set("a/b/"), {"no training images"}, {.root = "a/c"});
+  for (const char* root : {"images/", "./images", "masks/../images//"})
+    EXPECT_EQ(run_all(entries, {.root = root}).train, 2) << root;
+  for (const std::string root : {"a/c", "/a/b", "../a/b"})
+    expect_all_fail(small_set("a/b/"), {"--root " + root + ": no files in such a folder"}, {.root = root});
 }
 
 TEST_F(ConvertFolders, SplitFoldersMayHaveOtherNamesButNotTwo) {
@@ -164,6 +167,10 @@ TEST_F(ConvertFolders, ASecondSourceMayHoldTheTestImages) {
   const EncodedStore store(folder_ / "a.h5");
   EXPECT_TRUE(store.test.files == (std::vector<Bytes>{png(4), png(3)}));
   EXPECT_EQ(store.test.labels, (std::vector<std::int32_t>{0, 1}));
+  expect_error([&] { run("a", {.test = folder_ / "a/../a"}); }, {"--test", "the source itself"});
+  expect_error([&] { convert(folder_ / "a", folder_ / "b.tar", {.test = folder_ / "b.tar"}); },
+               {"b.tar: both the source and the file to write"});
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "b.tar"));
   write_archive(folder_ / "b.tar", {{"0.png", png(3)}});
   expect_error([&] { run("a", {.test = folder_ / "b.tar"}); }, {"b.tar", "--test-labels"});
   write_tree(folder_ / "c", small_set());
