@@ -83,8 +83,8 @@ class ConvertDisplay {
     shown_ = now;
     const double rate = static_cast<double>(progress.images) / running.count();
     const double left = static_cast<double>(progress.total - progress.images) / rate;
-    const std::string line = fmt::format("{} of {} images, {:.0f} images/s, {} left", progress.images,
-                                         progress.total, rate, duration(left));
+    const std::string line = fmt::format("{} of {} images, {:.{}f} images/s, {} left", progress.images,
+                                         progress.total, rate, rate < 10 ? 1 : 0, duration(left));
     if (interactive_)
       fmt::print(stderr, "\r\x1b[K{}", line);
     else

@@ -107,7 +107,7 @@ class Resolver {
   // `way` holds the folders that lead here, without links in them.
   void enter(const std::string& folder, const std::string& shown, std::vector<std::string>& way) {
     if (std::find(way.begin(), way.end(), folder) != way.end()) {
-      listing_.unreadable.push_back({shown, "a link to a folder that holds it"});
+      listing_.unreadable.push_back({shown, "a link to a folder that holds it", true});
       return;
     }
     if (++entered_ > kMostFoldersThroughLinks)

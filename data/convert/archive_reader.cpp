@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <stdexcept>
 
 namespace convoy::data {
@@ -110,7 +112,10 @@ bool ArchiveReader::next(Entry& result) {
   archive_entry* entry = nullptr;
   int status = ARCHIVE_RETRY;
   while (status == ARCHIVE_RETRY) status = archive_read_next_header(reader_.get(), &entry);
-  if (status == ARCHIVE_EOF) return false;
+  if (status == ARCHIVE_EOF) {
+    require_end();
+    return false;
+  }
   if (status != ARCHIVE_OK && status != ARCHIVE_WARN) fail();
   const std::string path = text_of(archive_entry_pathname(entry), archive_entry_pathname_utf8(entry));
   if (path.empty()) throw std::runtime_error(name_ + ": holds a file without a readable name");
@@ -122,6 +127,19 @@ bool ArchiveReader::next(Entry& result) {
   if (result.kind == Kind::symbolic_link)
     result.target = text_of(archive_entry_symlink(entry), archive_entry_symlink_utf8(entry));
   return true;
+}
+
+// libarchive takes a tar file that is cut between two entries for a whole one.
+void ArchiveReader::require_end() const {
+  constexpr std::streamoff kRecord = 512;
+  const bool tar = (archive_format(reader_.get()) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_TAR;
+  if (outer_ != nullptr || !tar || archive_filter_code(reader_.get(), 0) != ARCHIVE_FILTER_NONE) return;
+  std::array<char, kRecord> last{1};
+  std::ifstream file(name_, std::ios::binary);
+  file.seekg(-kRecord, std::ios::end);
+  file.read(last.data(), kRecord);
+  if (std::ranges::all_of(last, [](char byte) { return byte == 0; })) return;
+  throw std::runtime_error(name_ + ": cut short: a tar file ends with records of zeros, this one does not");
 }
 
 std::size_t ArchiveReader::read(std::span<std::uint8_t> to) {

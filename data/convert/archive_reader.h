@@ -53,6 +53,7 @@ class ArchiveReader {
   static la_ssize_t read_outer(archive* reader, void* self, const void** buffer);
   static la_int64_t skip_outer(archive* reader, void* self, la_int64_t request);
   [[noreturn]] void fail() const;
+  void require_end() const;
 
   struct Free {
     void operator()(archive* reader) const { archive_read_free(reader); }

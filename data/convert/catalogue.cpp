@@ -93,8 +93,8 @@ std::vector<ConvertReport::LeftOut> LeftOut::list() const {
 }
 
 void Conversion::account_for(const Listing& listing) {
-  for (const auto& [path, reason] : listing.unreadable) {
-    const bool other = is_hidden(path) || (!extension_of(path).empty() && !is_read_image(path));
+  for (const auto& [path, reason, folder] : listing.unreadable) {
+    const bool other = is_hidden(path) || (!folder && !extension_of(path).empty() && !is_read_image(path));
     if (other)
       left_out.add(kUnreadable);
     else

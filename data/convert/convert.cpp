@@ -39,6 +39,22 @@ void refuse_same_file(const fs::path& source, const fs::path& destination) {
         fmt::format("{}: both the source and the file to write, expected two", destination.string()));
 }
 
+// Images that were trained on tell nothing in a test.
+void refuse_source_as_test(const fs::path& source, const ConvertOptions& options) {
+  std::error_code unknown;
+  if (fs::equivalent(source, options.test, unknown))
+    throw std::runtime_error(
+        fmt::format("--test {}: the source itself, expected other images (--test-share P takes some of it)",
+                    options.test));
+}
+
+// As paths are in a listing: "./images/" is "images".
+std::string inside_source(const std::string& root) {
+  std::string path = fs::path(root).lexically_normal().generic_string();
+  if (path.ends_with('/')) path.pop_back();
+  return path == "." ? "" : path;
+}
+
 // A folder with ImageNet's own archives, as torchvision wants it: they are the sources.
 void find_imagenet(std::string& source, ConvertOptions& options) {
   const fs::path folder(source);
@@ -63,6 +79,15 @@ Listing list_source(Conversion& conversion, const std::string& source) {
   conversion.source = open_archives(source);
   conversion.archives_are_folders = true;
   return conversion.source->list();
+}
+
+void refuse_flags_of_folders(const Conversion& conversion, SourceFormat format) {
+  const char* flag = !conversion.options.root.empty()          ? "--root"
+                     : !conversion.options.test_folder.empty() ? "--test-folder"
+                                                               : nullptr;
+  if (flag != nullptr && format != SourceFormat::images)
+    throw std::runtime_error(fmt::format("{}: a set of format {}, expected folders of images with {}",
+                                         conversion.name, name_of(format), flag));
 }
 
 void refuse_flags_of_images(const Conversion& conversion, SourceFormat format) {
@@ -111,7 +136,10 @@ ConvertReport convert(const std::string& given_source, const fs::path& destinati
   std::string source = given_source;
   ConvertOptions options = given_options;
   find_imagenet(source, options);
-  refuse_same_file(source, destination);
+  for (const std::string& read : {source, options.test, options.test_labels})
+    refuse_same_file(read, destination);
+  refuse_source_as_test(source, options);
+  options.root = inside_source(options.root);
   Conversion conversion{source, destination, options, nullptr, nullptr, false, {}, 0};
   ConvertReport report;
   report.format = options.format;
@@ -132,6 +160,7 @@ ConvertReport convert(const std::string& given_source, const fs::path& destinati
     report.format == SourceFormat::cifar ? convert_cifar(conversion, listing, report)
                                          : convert_idx(conversion, listing, report);
   } else {
+    refuse_flags_of_folders(conversion, report.format);
     if (!options.test.empty()) conversion.test = open_source(options.test);
     write_images(conversion, catalogue_of(conversion, report.format, std::move(listing)), report);
   }

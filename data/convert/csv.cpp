@@ -87,6 +87,7 @@ Catalogue csv(Conversion& conversion) {
     std::vector<std::string> header, fields;
     reader.next(header);
     const auto column = [&](const char* name) {
+      if (std::ranges::count(header, name) > 1) fail(1, fmt::format("two columns {}, expected one", name));
       return static_cast<std::size_t>(std::find(header.begin(), header.end(), name) - header.begin());
     };
     const std::size_t path = column("path"), label = column("label"), split = column("split");
@@ -98,6 +99,8 @@ Catalogue csv(Conversion& conversion) {
              fmt::format("{} fields, expected {} as in the header", fields.size(), header.size()));
       if (fields[path].empty() || fields[label].empty())
         fail(reader.line(), "no path or no label, expected both");
+      if ((fields[path] + fields[label]).find('\0') != std::string::npos)
+        fail(reader.line(), "a zero byte, expected text");
       const auto in = split == header.size() ? std::nullopt : split_of(fields[split]);
       if (split != header.size() && !in)
         fail(reader.line(),

@@ -19,6 +19,7 @@ inline constexpr std::size_t kLargestFile = 128 << 20;
 // A file or folder that cannot be read; `reason` says why.
 struct Unreadable {
   std::string path, reason;
+  bool folder = false;  // certainly; a link that leads nowhere may have led to one
 };
 
 // Paths are relative to the folder or inside the archive. A link to a file is a file, a link to a

@@ -96,12 +96,12 @@ class Folder final : public FileSource {
     if (error || ::stat(folder.c_str(), &status) != 0) {
       const std::string reason = error ? error.message() : std::strerror(errno);
       if (prefix.empty()) throw std::runtime_error(fmt::format("{}: {}", name(), reason));
-      listing.unreadable.push_back({prefix, reason});
+      listing.unreadable.push_back({prefix, reason, true});
       return;
     }
     const Identity identity{status.st_dev, status.st_ino};
     if (std::find(way.begin(), way.end(), identity) != way.end()) {
-      listing.unreadable.push_back({prefix, "a link to a folder that holds it"});
+      listing.unreadable.push_back({prefix, "a link to a folder that holds it", true});
       return;
     }
     way.push_back(identity);
@@ -109,7 +109,7 @@ class Folder final : public FileSource {
       add(*entries, prefix, way, listing);
       if (error) break;
     }
-    if (error) listing.unreadable.push_back({prefix, error.message()});
+    if (error) listing.unreadable.push_back({prefix, error.message(), true});
     way.pop_back();
   }
 

@@ -68,6 +68,7 @@ class FolderLayout {
 
   // Splits if any image lies in one.
   bool has_splits() {
+    require_given_root();
     std::set<std::string> roots, test_folders, train_folders;
     for (const std::string& path : listing_.files) {
       const auto place = candidate(path) ? split_place(path) : std::nullopt;
@@ -100,6 +101,11 @@ class FolderLayout {
         if (folders.size() > depth) below.insert(folders[depth]);
         if (files || below.size() > 1 || !grandchildren) return;
       }
+      for (const Unreadable& item : listing_.unreadable) {
+        const auto folders = folders_of(item.path + "/", archives_);
+        if (is_folder_of_root(item, folders, depth_of(root_))) below.insert(folders.back());
+      }
+      if (below.size() > 1) return;
       if (below.empty()) return;
       root_ += (root_.empty() ? "" : "/") + *below.begin();
     }
@@ -133,6 +139,18 @@ class FolderLayout {
  private:
   bool candidate(const std::string& path) const {
     return !is_hidden(path) && (is_read_image(path) || unread_image_kind(path));
+  }
+
+  void require_given_root() const {
+    const std::size_t depth = depth_of(given_root_);
+    const auto in_root = [&](const std::string& path) {
+      const auto folders = folders_of(path, archives_);
+      return folders.size() >= depth && joined(folders, depth) == given_root_;
+    };
+    if (std::ranges::none_of(listing_.files, in_root))
+      throw std::runtime_error(
+          fmt::format("{}: --root {}: no files in such a folder, expected one inside the source",
+                      conversion_.name, given_root_));
   }
 
   std::string choose(const std::set<std::string>& folders, const std::string& wanted) const {
@@ -184,20 +202,37 @@ class FolderLayout {
                     first, kinds));
   }
 
+  // Tells whether the item may be a folder right in the root, or in the folder `depth` levels down.
+  bool is_folder_of_root(const Unreadable& item, const std::vector<std::string>& folders,
+                         std::size_t depth) const {
+    const bool folder = item.folder || extension_of(item.path).empty();
+    return folder && !is_hidden(item.path) && folders.size() == depth + 1 &&
+           joined(folders, depth_of(root_)) == root_;
+  }
+
   // A link or folder that cannot be read may hold images of a class only where classes are.
   void refuse_unreadable(bool splits) {
     std::sort(listing_.unreadable.begin(), listing_.unreadable.end(),
               [](const Unreadable& a, const Unreadable& b) { return a.path < b.path; });
+    const std::size_t depth = depth_of(root_);
     std::erase_if(listing_.unreadable, [&](const Unreadable& item) {
-      const auto folders = folders_of(item.path, archives_);
-      const std::size_t depth = depth_of(root_);
-      const bool in_root = folders.size() >= depth && joined(folders, depth) == root_;
-      const bool in_split = !splits || (folders.size() > depth &&
-                                        (folders[depth] == train_folder_ || folders[depth] == test_folder_));
-      if (!in_root || !in_split) conversion_.left_out.add(kUnreadable);
-      return !in_root || !in_split;
+      const auto folders = folders_of(item.path + "/", archives_);
+      const bool wanted = folders.size() > depth && joined(folders, depth) == root_ &&
+                          (!splits || is_wanted_split(folders[depth]));
+      if (!wanted) conversion_.left_out.add(kUnreadable);
+      const bool trained = !splits || split_of(folders[depth]) == Split::train;
+      if (wanted && trained && is_folder_of_root(item, folders, depth + (splits ? 1 : 0)))
+        throw std::runtime_error(fmt::format("{}: {}: {}, expected the folder of a class", conversion_.name,
+                                             item.path, item.reason));
+      return !wanted;
     });
     conversion_.account_for(listing_);
+  }
+
+  bool is_wanted_split(const std::string& folder) const {
+    const auto split = split_of(folder);
+    const std::string& wanted = conversion_.options.test_folder;
+    return split == Split::train || (split == Split::test && (wanted.empty() || folder == wanted));
   }
 
   // A class that lost its images would move the labels of all that follow.

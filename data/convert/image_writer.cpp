@@ -164,8 +164,8 @@ class ImageWriter {
                                            shape.width, shape.height, need >> 20, decoding_.bytes() >> 20));
     }
     const bool seekable = encoding_.form == Form::seekable && header.format == ImageHeader::Format::jpeg &&
-                          seekable_bytes(shape, header) <= decoding_.bytes();
-    if (seekable) need = std::max(need, seekable_bytes(shape, header));
+                          seekable_bytes(shape, header, image.content) <= decoding_.bytes();
+    if (seekable) need = std::max(need, seekable_bytes(shape, header, image.content));
     const MemoryBudget::Share share(decoding_, need);
     Image decoded = decode_image(image.content, options_.channels);
     const ImageShape original = decoded.shape;
@@ -178,9 +178,10 @@ class ImageWriter {
     image.content = {};
   }
 
-  // The decoded image, and then the coefficients or the image decoded again.
-  static std::int64_t seekable_bytes(const ImageShape& shape, const ImageHeader& header) {
-    return shape.bytes() + std::max(header.coefficient_bytes, shape.bytes());
+  // The decoded image, the coefficients or the image decoded again, and the new file: libjpeg's
+  // buffer is copied while it doubles, and once more in the end.
+  static std::int64_t seekable_bytes(const ImageShape& shape, const ImageHeader& header, const Bytes& file) {
+    return shape.bytes() + std::max(header.coefficient_bytes, shape.bytes()) + 4 * std::ssize(file);
   }
 
   // The file itself if there is none of the same pixels.

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "data/store/dataset_sources.h"
+
 namespace convoy::data {
 namespace {
 
@@ -29,6 +31,12 @@ std::string describe_type(hid_t type) {
       return fmt::format("float{}", bits);
     case H5T_STRING:
       return "strings";
+    case H5T_ENUM:
+      return "an enumeration";
+    case H5T_COMPOUND:
+      return "a compound type";
+    case H5T_VLEN:
+      return "arrays of different lengths";
     default:
       return "another type";
   }
@@ -88,6 +96,20 @@ std::vector<std::string> read_variable_strings(const Attribute& attribute) {
 
 }  // namespace
 
+namespace {
+
+// The first link on the way to `path` that leads nowhere; "" if there is none.
+std::string dangling_link(hid_t file, const std::string& path) {
+  for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
+    const std::string way = path.substr(0, end);
+    if (H5Lexists(file, way.c_str(), H5P_DEFAULT) <= 0) return "";
+    if (H5Oexists_by_name(file, way.c_str(), H5P_DEFAULT) <= 0) return way;
+    if (end == std::string::npos) return "";
+  }
+}
+
+}  // namespace
+
 bool exists(hid_t file, const std::string& path) {
   // Every link on the way is looked up: HDF5 fails on the first that is missing.
   for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
@@ -103,10 +125,10 @@ Dataset open_dataset(hid_t file, const std::string& file_name, const std::string
   const std::string wanted = fmt::format("expected a dataset of {} of rank {} {}",
                                          expected.bytes ? "uint8" : "integers", expected.rank, expected.axes);
   if (!exists(file, path)) {
-    const bool link = H5Lexists(file, path.substr(0, path.rfind('/')).c_str(), H5P_DEFAULT) > 0 &&
-                      H5Lexists(file, path.c_str(), H5P_DEFAULT) > 0;
-    throw std::runtime_error(
-        fmt::format("{}: {}, {}", dataset.name, link ? "a link that leads nowhere" : "missing", wanted));
+    const std::string link = dangling_link(file, path);
+    throw std::runtime_error(fmt::format("{}: {}, {}", dataset.name,
+                                         link.empty() ? "missing" : link + " is a link that leads nowhere",
+                                         wanted));
   }
   dataset.handle = Handle(H5Dopen2(file, path.c_str(), H5P_DEFAULT), H5Dclose);
   if (!dataset.handle) throw std::runtime_error(fmt::format("{}: no dataset, {}", dataset.name, wanted));
@@ -114,7 +136,9 @@ Dataset open_dataset(hid_t file, const std::string& file_name, const std::string
   const int rank = H5Sget_simple_extent_ndims(space.get());
   const Handle type = own(H5Dget_type(dataset.handle.get()), H5Tclose, dataset.name);
   const std::string found = describe_type(type.get());
-  const bool right_type = expected.bytes ? found == "uint8" : H5Tget_class(type.get()) == H5T_INTEGER;
+  const H5T_class_t kind = H5Tget_class(type.get());
+  // Python's bool is an enumeration of integers.
+  const bool right_type = expected.bytes ? found == "uint8" : kind == H5T_INTEGER || kind == H5T_ENUM;
   if (rank != static_cast<int>(expected.rank) || !right_type) {
     throw std::runtime_error(fmt::format("{}: {} of rank {}, {}", dataset.name, found, rank, wanted));
   }
@@ -122,6 +146,7 @@ Dataset open_dataset(hid_t file, const std::string& file_name, const std::string
   H5Sget_simple_extent_dims(space.get(), extents.data(), nullptr);
   for (const hsize_t extent : extents)
     dataset.extents.push_back(static_cast<std::int64_t>(std::min<hsize_t>(extent, kLargestExtent)));
+  require_sources(dataset.handle.get(), dataset.name);
   const Handle creation = own(H5Dget_create_plist(dataset.handle.get()), H5Pclose, dataset.name);
   if (H5Pget_layout(creation.get()) == H5D_CHUNKED &&
       H5Pget_chunk(creation.get(), static_cast<int>(expected.rank), extents.data()) > 0) {

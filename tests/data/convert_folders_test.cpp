@@ -119,7 +119,10 @@ TEST_F(ConvertFolders, TwoRootsAreNamedAndOneMayBeChosen) {
   const ConvertReport report = run_all(entries, {.root = "images"});
   EXPECT_EQ(report.train, 2);
   EXPECT_EQ(left_out_of(report), "images outside class folders: 1; ");
-  expect_all_fail(small_set("a/b/"), {"no training images"}, {.root = "a/c"});
+  for (const char* root : {"images/", "./images", "masks/../images//"})
+    EXPECT_EQ(run_all(entries, {.root = root}).train, 2) << root;
+  for (const std::string root : {"a/c", "/a/b", "../a/b"})
+    expect_all_fail(small_set("a/b/"), {"--root " + root + ": no files in such a folder"}, {.root = root});
 }
 
 TEST_F(ConvertFolders, SplitFoldersMayHaveOtherNamesButNotTwo) {
@@ -164,6 +167,10 @@ TEST_F(ConvertFolders, ASecondSourceMayHoldTheTestImages) {
   const EncodedStore store(folder_ / "a.h5");
   EXPECT_TRUE(store.test.files == (std::vector<Bytes>{png(4), png(3)}));
   EXPECT_EQ(store.test.labels, (std::vector<std::int32_t>{0, 1}));
+  expect_error([&] { run("a", {.test = folder_ / "a/../a"}); }, {"--test", "the source itself"});
+  expect_error([&] { convert(folder_ / "a", folder_ / "b.tar", {.test = folder_ / "b.tar"}); },
+               {"b.tar: both the source and the file to write"});
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "b.tar"));
   write_archive(folder_ / "b.tar", {{"0.png", png(3)}});
   expect_error([&] { run("a", {.test = folder_ / "b.tar"}); }, {"b.tar", "--test-labels"});
   write_tree(folder_ / "c", small_set());
@@ -198,6 +205,23 @@ TEST_F(ConvertFolders, LinksThatLeadNowhereAreNamedOrCounted) {
   EXPECT_NE(warnings[1].find("train/bee/1.png"), std::string::npos);
   write_archive(folder_ / "hard.tar", with({{"train/bee/1.png", {}, Kind::hard, "train/none.png"}}));
   expect_error([&] { run("hard.tar"); }, {"train/bee/1.png", "a hard link to train/none.png"});
+}
+
+// A class that is left out would move the labels of all after it.
+TEST_F(ConvertFolders, ALinkInAClasssPlaceIsNeverLeftOut) {
+  auto entries = with({{"train/aa", {}, Kind::symbolic, "../none"}});
+  for (const bool skip : {false, true}) {
+    expect_all_fail(entries, {"train/aa: a link to ../none", "expected the folder of a class"},
+                    {.skip_bad = skip});
+    expect_all_fail({{"set/bee/x/1.png", png(1)},
+                     {"set/bee/y/1.png", png(2)},
+                     {"set/ant", {}, Kind::symbolic, "../none"}},
+                    {"set/ant: a link to ../none", "expected the folder of a class"},
+                    {.skip_bad = skip, .test_share = 0.5});
+  }
+  entries.back().name = "test/aa";
+  EXPECT_EQ(left_out_of(run_all(entries, {.skip_bad = true}, false)),
+            "links and folders that cannot be read: 1; ");
 }
 
 TEST_F(ConvertFolders, LinksInACircleEnd) {
@@ -255,32 +279,35 @@ TEST_F(ConvertFolders, SkippingNeverLosesAClass) {
 
 // Root reads everything: as another user, in a process of its own.
 TEST_F(ConvertFolders, AnUnreadableFolderIsNamed) {
-  write_tree(folder_ / "set", with({{"train/cow/0.png", png(5)}, {"train/ant/1.png", png(6)}}));
-  std::filesystem::permissions(folder_ / "set/train/cow", std::filesystem::perms::none);
-  std::filesystem::permissions(folder_ / "set/train/ant/1.png", std::filesystem::perms::none);
+  for (const char* set : {"class", "part", "split"})
+    write_tree(folder_ / set, with({{"train/cow/0.png", png(5)}, {"train/ant/part.1/0.png", png(6)}}));
+  const std::vector<std::string> closed{"class/train/cow", "part/train/ant/part.1", "split/test"};
+  for (const std::string& path : closed)
+    std::filesystem::permissions(folder_ / path, std::filesystem::perms::none);
   std::filesystem::permissions(folder_.path(), std::filesystem::perms::all);
   const pid_t child = ::fork();
   if (child == 0) {
     if (::geteuid() == 0 && ::seteuid(65534) != 0) ::_exit(3);
-    const auto message = [&](const ConvertOptions& options) -> std::string {
+    const auto fails = [&](const char* set, bool skip, const std::string& words) {
       try {
-        run("set", options);
-        return "nothing";
+        run(set, {.skip_bad = skip});
+        return words.empty();
       } catch (const std::exception& error) {
-        return error.what();
+        return !words.empty() && std::string(error.what()).find(words) != std::string::npos;
       }
     };
-    const std::string first = message({});
-    const bool named = first.find("train/cow: Permission denied") != std::string::npos;
-    const std::string second = message({.skip_bad = true});
-    const bool refused =
-        second.find("train/cow") != std::string::npos && second.find("holds no images") != std::string::npos;
-    ::_exit(named && refused ? 0 : named ? 2 : 1);
+    const std::string denied = ": Permission denied";
+    const bool good = fails("class", false, "train/cow" + denied) &&
+                      fails("class", true, "train/cow" + denied) &&
+                      fails("part", false, "train/ant/part.1" + denied) && fails("part", true, "") &&
+                      fails("split", false, ": test" + denied);
+    ::_exit(good ? 0 : 1);
   }
   int status = 0;
   ::waitpid(child, &status, 0);
   EXPECT_EQ(WEXITSTATUS(status), 0);
-  std::filesystem::permissions(folder_ / "set/train/cow", std::filesystem::perms::all);
+  for (const std::string& path : closed)
+    std::filesystem::permissions(folder_ / path, std::filesystem::perms::all);
 }
 
 TEST_F(ConvertFolders, DeclaredSizesAreNotBelieved) {

@@ -176,6 +176,10 @@ TEST_F(ConvertForms, MistakesInACsvFileAreNamed) {
   fails(header + row + "1.png,a,train\n", {"1.png", "No such file", "--skip-bad"});
   fails(header + row + "1.png,a,train\n", {"training images of class a"}, true);
   fails(header + row + "0.png,a,train\n", {"0.png occurs twice"});
+  fails(header + row + std::string("0.png\0,b,train\n", 16), {"line 3", "a zero byte"});
+  fails("path,label,label\n0.png,a,b\n", {"line 1", "two columns label"});
+  expect_error([&] { run_in("set/list.csv", {.root = "set"}); }, {"format csv", "--root"});
+  expect_error([&] { run_in("set/list.csv", {.test_folder = "val"}); }, {"format csv", "--test-folder"});
   fails(header, {"no training images"});
 }
 

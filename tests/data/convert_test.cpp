@@ -227,6 +227,17 @@ TEST_F(ConvertImages, AnArchiveThatIsCutShortIsToldFromOneOfAnotherKind) {
       expect_error([&] { convert(folder_ / "cut.tar", folder_ / "out.h5", {}); }, {"cut.tar: ", "cut short"});
     }
   }
+  // Between two files, too, where nothing but the end is missing.
+  write_tar(folder_ / "set.tar", files(), "none");
+  Bytes whole = read_bytes(folder_ / "set.tar");
+  const auto last = std::find_if(whole.rbegin(), whole.rend(), [](std::uint8_t byte) { return byte != 0; });
+  const auto records = static_cast<std::size_t>(whole.rend() - last + 511) / 512;
+  for (std::size_t kept = 1; kept <= records; ++kept) {
+    SCOPED_TRACE(kept);
+    write_bytes(folder_ / "cut.tar",
+                {whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(512 * kept)});
+    expect_error([&] { convert(folder_ / "cut.tar", folder_ / "out.h5", {}); }, {"cut.tar: ", "cut short"});
+  }
   write_bytes(folder_ / "cut.tar", {});
   expect_error([&] { convert(folder_ / "cut.tar", folder_ / "out.h5", {}); }, {"cut.tar: an empty file"});
   gzip({'a'}, folder_ / "notes.gz");

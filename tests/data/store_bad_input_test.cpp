@@ -1,5 +1,7 @@
 // Files that are no stores, or damaged ones: each must be refused in one line that says what is
 // wrong where.
+#include <fmt/format.h>
+
 #include <random>
 
 #include "data/store/hdf5.h"
@@ -222,6 +224,83 @@ TEST_F(BadStore, MissingAttributes) {
     edit([&](hid_t file) { H5Adelete(file, name); });
     expect({std::string("attribute ") + name, "missing"});
   }
+}
+
+TEST_F(BadStore, AGroupThatIsADanglingLink) {
+  edit([](hid_t file) {
+    H5Ldelete(file, "/test", H5P_DEFAULT);
+    H5Lcreate_external("none.h5", "/test", file, "/test", H5P_DEFAULT, H5P_DEFAULT);
+  });
+  expect({"/test/images: /test is a link that leads nowhere"});
+}
+
+// HDF5 reads zeros for bytes that such a file lacks.
+TEST_F(BadStore, RawDataFilesThatAreMissingOrTooShort) {
+  const std::string raw = folder_ / "pixels.raw";
+  edit([&](hid_t file) {
+    hsize_t extents[4] = {};
+    {
+      const hdf5::Handle images(H5Dopen2(file, "/test/images", H5P_DEFAULT), H5Dclose);
+      const hdf5::Handle space(H5Dget_space(images.get()), H5Sclose);
+      H5Sget_simple_extent_dims(space.get(), extents, nullptr);
+    }
+    H5Ldelete(file, "/test/images", H5P_DEFAULT);
+    const hdf5::Handle creation(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+    H5Pset_external(creation.get(), raw.c_str(), 10, H5F_UNLIMITED);
+    const hdf5::Handle space(H5Screate_simple(4, extents, nullptr), H5Sclose);
+    const hdf5::Handle made(
+        H5Dcreate2(file, "/test/images", H5T_STD_U8LE, space.get(), H5P_DEFAULT, creation.get(), H5P_DEFAULT),
+        H5Dclose);
+    ASSERT_TRUE(made);
+    write_bytes(raw, random_bytes(10 + extents[0] * extents[1] * extents[2] * extents[3], 1));
+  });
+  EXPECT_NO_THROW(Store(file_).split(Split::test));
+  Bytes bytes = read_bytes(raw);
+  bytes.pop_back();
+  write_bytes(raw, bytes);
+  expect({"/test/images: its raw data file", raw,
+          fmt::format("{} bytes, expected {}", bytes.size(), bytes.size() + 1)});
+  std::filesystem::remove(raw);
+  expect({"/test/images: its raw data file", raw, "No such file"});
+}
+
+// HDF5 reads the fill value for a source that it does not find.
+TEST_F(BadStore, VirtualDatasetsWithoutTheirSource) {
+  edit([](hid_t file) {
+    const hdf5::Handle images(H5Dopen2(file, "/test/images", H5P_DEFAULT), H5Dclose);
+    const hdf5::Handle space(H5Dget_space(images.get()), H5Sclose);
+    const hdf5::Handle creation(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+    H5Pset_virtual(creation.get(), space.get(), "source.h5", "pixels", space.get());
+    H5Ldelete(file, "/test/images", H5P_DEFAULT);
+    const hdf5::Handle made(
+        H5Dcreate2(file, "/test/images", H5T_STD_U8LE, space.get(), H5P_DEFAULT, creation.get(), H5P_DEFAULT),
+        H5Dclose);
+    ASSERT_TRUE(made);
+  });
+  expect({"/test/images: a virtual dataset whose source pixels of source.h5 cannot be read"});
+  RandomStore().write(folder_ / "source.h5");
+  expect({"/test/images: a virtual dataset whose source pixels of source.h5 cannot be read"});
+  {
+    hdf5::Session session;
+    const hdf5::Handle source(H5Fopen((folder_ / "source.h5").c_str(), H5F_ACC_RDWR, H5P_DEFAULT), H5Fclose);
+    H5Lmove(source.get(), "/test/images", source.get(), "/pixels", H5P_DEFAULT, H5P_DEFAULT);
+  }
+  EXPECT_NO_THROW(Store(file_).split(Split::test));
+}
+
+// As h5py writes bool.
+TEST_F(BadStore, LabelsMayBeAnEnumeration) {
+  edit([](hid_t file) {
+    const hdf5::Handle type(H5Tenum_create(H5T_STD_I8LE), H5Tclose);
+    std::vector<std::int8_t> labels(RandomStore().test);
+    for (std::int8_t value : {0, 1}) H5Tenum_insert(type.get(), value == 0 ? "FALSE" : "TRUE", &value);
+    for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::int8_t>(i % 2);
+    replace(file, "/test/labels", type.get(), {labels.size()});
+    const hdf5::Handle dataset(H5Dopen2(file, "/test/labels", H5P_DEFAULT), H5Dclose);
+    H5Dwrite(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, labels.data());
+  });
+  const auto labels = Store(file_).labels(Split::test);
+  for (std::size_t i = 0; i < labels.size(); ++i) EXPECT_EQ(labels[i], static_cast<std::int32_t>(i % 2));
 }
 
 TEST_F(BadStore, WrongStatistics) {

@@ -91,7 +91,7 @@ class Taker {
     const bool head = std::ranges::find(heads_, id) != heads_.end();
     if (head && takes_no_head(id, weight, expected)) return;
     if (same_elements(weight.shape, expected))
-      set(spec, head ? in_row_order(weight.values()) : weight.values());
+      set(spec, head ? in_row_order(id, weight.values()) : weight.values());
     else if (is_first_convolution(id) && spec.key == "weight" && differs_in_channels(weight.shape, expected))
       take_channels(spec, weight, expected);
     else
@@ -117,8 +117,9 @@ class Taker {
     return true;
   }
 
-  std::vector<float> in_row_order(std::vector<float> values) const {
+  std::vector<float> in_row_order(LayerId head, std::vector<float> values) {
     if (options_.head_rows.empty()) return values;
+    head_text_ = fmt::format("{} is reordered: the file's classes have another order", layer(head).name);
     const std::size_t row = values.size() / options_.head_rows.size();
     std::vector<float> ordered;
     for (const std::int64_t from : options_.head_rows)

@@ -128,6 +128,9 @@ TEST_F(FineTuning, AHeadFollowsTheNamesOfItsClasses) {
     EXPECT_EQ(job.text.find("fc is drawn: the file's classes are others") != std::string::npos,
               std::string(name) == "renamed")
         << job.text;
+    EXPECT_EQ(job.text.find("fc is reordered: the file's classes have another order") != std::string::npos,
+              std::string(name) == "turned")
+        << job.text;
   }
   const auto base = read("base", "parameters/fc.weight"), turned = read("turned", "parameters/fc.weight", 1);
   const std::size_t row = base.size() / names.size();
