@@ -24,15 +24,26 @@ namespace {
 kernels::OptimizerProblem optimizer_of(const TrainOptions& options) {
   kernels::OptimizerProblem problem;
   problem.kind = options.optimizer;
-  problem.momentum = static_cast<float>(options.momentum);
-  problem.nesterov = options.nesterov;
-  problem.weight_decay = static_cast<float>(options.weight_decay);
-  problem.trust_coefficient = static_cast<float>(options.trust_coefficient);
-  problem.beta1 = static_cast<float>(options.beta1);
-  problem.beta2 = static_cast<float>(options.beta2);
-  problem.epsilon = static_cast<float>(options.epsilon);
-  problem.average_decay = options.ema;
+  problem.velocity = options.momentum > 0;
+  problem.averages = options.ema > 0;
   return problem;
+}
+
+Member member_of(const TrainOptions& options) {
+  Member member;
+  member.seed = static_cast<std::uint64_t>(options.seed);
+  kernels::Hyperparameters& numbers = member.hyperparameters;
+  numbers.momentum = static_cast<float>(options.momentum);
+  numbers.nesterov = options.nesterov ? 1 : 0;
+  numbers.weight_decay = static_cast<float>(options.weight_decay);
+  numbers.trust_coefficient = static_cast<float>(options.trust_coefficient);
+  numbers.beta1 = static_cast<float>(options.beta1);
+  numbers.beta2 = static_cast<float>(options.beta2);
+  numbers.epsilon = static_cast<float>(options.epsilon);
+  numbers.label_smoothing = static_cast<float>(options.label_smoothing);
+  numbers.average_decay = options.ema;
+  numbers.largest_norm = options.clip_gradient_norm;
+  return member;
 }
 
 // Names the rank and the step in an error, as one rank alone may see the fault of its device.
@@ -136,14 +147,13 @@ StepOptions Trainer::session_options() {
   session.synchronised_batch_norm = options_.sync_batch_norm;
   session.mixing = options_.mixup > 0 || options_.cutmix > 0;
   session.loss_weights.assign(options_.loss_weights.begin(), options_.loss_weights.end());
-  session.label_smoothing = static_cast<float>(options_.label_smoothing);
   session.optimizer = optimizer_of(options_);
   session.accumulate = options_.accumulate > 1;
-  session.clip_gradient_norm = options_.clip_gradient_norm;
+  session.clip = options_.clip_gradient_norm > 0;
   session.tuning_file = options_.tuning_file;
   session.lanes = static_cast<int>(options_.lanes);
   session.memory_limit = static_cast<std::int64_t>(options_.memory_limit);
-  session.seed = static_cast<std::uint64_t>(options_.seed);
+  session.members = {member_of(options_)};
   return session;
 }
 

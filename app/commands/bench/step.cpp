@@ -125,8 +125,7 @@ StepOptions step_options_of(const BenchStepOptions& options) {
   step.time_waits = options.time_waits;
   step.lanes = static_cast<int>(options.lanes);
   step.synchronised_batch_norm = false;
-  step.optimizer.momentum = 0.9f;
-  step.optimizer.weight_decay = 5e-5f;
+  step.members[0].hyperparameters.weight_decay = 5e-5f;
   return step;
 }
 
