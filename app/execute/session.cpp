@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <memory>
 #include <stdexcept>
 #include <utility>
@@ -133,8 +134,9 @@ void Session::make_executor() {
   }
   for (const int member : all_members_) {
     const Member& own = options_.members[static_cast<std::size_t>(member)];
-    executor_->control(member).seed = own.seed;
-    executor_->control(member).hyperparameters = own.hyperparameters;
+    kernels::StepControl& control = executor_->control(member) = {};
+    control.seed = own.seed;
+    control.hyperparameters = own.hyperparameters;
   }
 }
 
@@ -154,6 +156,20 @@ void Session::initialise(const StepGraph& graph, int member) {
   for (std::size_t i = 0; i < graph.parameters.size(); ++i)
     fill(memory_->parameters()[i], graph.parameters[i].spec);
   for (std::size_t i = 0; i < graph.states.size(); ++i) fill(memory_->states()[i], graph.states[i].second);
+}
+
+void Session::initialise(const Network& network, int member) {
+  const std::uint64_t seed = options_.members[static_cast<std::size_t>(member)].seed;
+  std::map<std::string, const ParameterSpec*> specs;
+  for (const Layer& layer : network.layers())
+    for (const auto* list : {&layer.parameters, &layer.states})
+      for (const ParameterSpec& spec : *list) specs[spec.name] = &spec;
+  for (const auto* list : {&memory_->parameters(), &memory_->states()})
+    for (const PersistentTensor& tensor : *list) {
+      std::vector<float> values(static_cast<std::size_t>(tensor.desc.shape.elements()));
+      app::initialize(*specs.at(tensor.name), seed, values.data());
+      write(tensor, values, member);
+    }
 }
 
 void Session::make_buckets() {

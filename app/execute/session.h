@@ -102,6 +102,10 @@ class Session {
   // Milliseconds that the last finished step waited for other ranks.
   double exposed_comm_ms() const { return executor_->exposed_comm_ms(); }
 
+  // Gives a member the first values of this network's parameters and statistics. The network has
+  // those of the compiled one.
+  void initialise(const Network& network, int member);
+
   // Copy a persistent tensor to or from row-major host memory. No step may be in flight.
   std::vector<float> read(const PersistentTensor& tensor, int member = 0) const;
   void write(const PersistentTensor& tensor, const std::vector<float>& row_major, int member = 0);
