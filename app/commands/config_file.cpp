@@ -95,6 +95,13 @@ void apply(CLI::Option& option, const std::string& key, const std::vector<std::s
   }
 }
 
+CLI::Option& option_of(CLI::App& verb, const std::string& key, const std::string& source) {
+  auto* option = verb.get_option_no_throw("--" + key);
+  if (option == nullptr || !option->get_configurable())
+    fail(source, fmt::format("unknown key '{}'{}", key, did_you_mean(key, keys_of(verb))));
+  return *option;
+}
+
 bool displaced(const CLI::App& verb, const std::string& key, const ExclusiveFlags& exclusive,
                const std::set<std::string>& on_command_line) {
   for (const auto& flags : exclusive) {
@@ -117,14 +124,33 @@ void load(CLI::App& verb, const std::string& file, const ExclusiveFlags& exclusi
     const std::string key(name.str());
     if (node.is_table() || node.is_array_of_tables())
       fail_in_line(file, text, node.source(), "key = value: tables are not used here");
-    auto* option = verb.get_option_no_throw("--" + key);
-    if (option == nullptr || !option->get_configurable())
-      fail(file, fmt::format("unknown key '{}'{}", key, did_you_mean(key, keys_of(verb))));
-    if (!displaced(verb, key, exclusive, on_command_line)) apply(*option, key, inputs_of(node), file);
+    CLI::Option& option = option_of(verb, key, file);
+    if (!displaced(verb, key, exclusive, on_command_line)) apply(option, key, inputs_of(node), file);
   }
 }
 
 }  // namespace
+
+void apply_values(CLI::App& verb, const std::string& key, const std::vector<std::string>& values,
+                  const std::string& source) {
+  apply(option_of(verb, key, source), key, values, source);
+}
+
+std::vector<ConfigRow> read_rows(const std::string& file, const std::string& name) {
+  const std::string text = read(file);
+  const toml::table table = parse(file, text);
+  std::vector<ConfigRow> rows;
+  for (const auto& [key, node] : table) {
+    if (key.str() != name || !node.is_array_of_tables())
+      fail_in_line(file, text, node.source(), fmt::format("[[{}]] and nothing else", name));
+    for (const toml::node& element : *node.as_array()) {
+      ConfigRow& row = rows.emplace_back();
+      for (const auto& [option, value] : *element.as_table())
+        row.emplace_back(std::string(option.str()), inputs_of(value));
+    }
+  }
+  return rows;
+}
 
 void add_config_option(CLI::App& verb, ExclusiveFlags exclusive) {
   if (auto* help = verb.get_help_ptr()) help->configurable(false);

@@ -13,6 +13,7 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace convoy::app {
@@ -25,5 +26,15 @@ using ExclusiveFlags = std::vector<std::vector<std::string>>;
 // which they were added, and the file fills those that the command line left open. Errors are
 // CLI::ConfigError.
 void add_config_option(CLI::App& verb, ExclusiveFlags exclusive = {});
+
+// Gives the flag that `key` names its values, with the flag's checks. `source` is the file or the
+// flag that they come from. Throws CLI::ConfigError that names both.
+void apply_values(CLI::App& verb, const std::string& key, const std::vector<std::string>& values,
+                  const std::string& source);
+
+// The tables of a TOML file that holds nothing but [[name]] rows: keys with their values, as the
+// command line would spell them. Throws CLI::ConfigError.
+using ConfigRow = std::vector<std::pair<std::string, std::vector<std::string>>>;
+std::vector<ConfigRow> read_rows(const std::string& file, const std::string& name);
 
 }  // namespace convoy::app

@@ -123,7 +123,6 @@ void info(const InfoOptions& options) {
     step.backend = options.backend;
     step.precision = options.precision;
     step.synchronised_batch_norm = false;
-    step.optimizer.momentum = 0.9f;
     check_precision(options.backend, options.precision);
     return print_memory(network, step, options.json, options.plot);
   }

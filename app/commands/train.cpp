@@ -2,8 +2,10 @@
 #include <memory>
 
 #include "app/commands/commands.h"
+#include "app/commands/member_options.h"
 #include "app/commands/train_flags.h"
 #include "app/errors.h"
+#include "app/execute/run_on_all_ranks.h"
 #include "app/training/rank_setup.h"
 #include "app/training/trainer.h"
 
@@ -18,7 +20,10 @@ void add_train_command(CLI::App& app) {
     int status = 0;
     {
       comm::MpiEnvironment environment(timeout_of(*options), device_of(options->backend));
-      status = Trainer(*options, environment, signals).run();
+      std::vector<TrainOptions> members;
+      if (!options->members.empty())
+        run_on_all_ranks(environment.world(), [&] { members = member_options(options->members, *options); });
+      status = Trainer(*options, environment, signals, std::move(members)).run();
     }
     if (status != 0) throw ExitStatus{status};
   });

@@ -113,16 +113,18 @@ MemoryFitter::MemoryFitter(const CompiledSteps& steps, const StepOptions& option
                            const std::vector<double>& node_ms)
     : steps_(steps),
       options_(options),
+      members_(std::ssize(options.members)),
       unlimited_(steps.train->activation_bytes),
       planner_(step_model(*steps.train, node_ms)) {
   const MemoryPlan plan(steps, options, scratch);
-  other_bytes_ = plan.total() - plan.bytes(Region::activations);
+  other_bytes_ = plan.total() - members_ * plan.bytes(Region::activations);
   least_activations_ =
       std::max(steps.evaluate.activation_bytes, static_cast<std::int64_t>(steps.update.workspace_bytes()));
 }
 
 std::int64_t MemoryFitter::bytes_with(std::int64_t activation_bytes) const {
-  return other_bytes_ + round_up(std::max(activation_bytes, least_activations_), MemoryPlan::kPage);
+  return other_bytes_ +
+         members_ * round_up(std::max(activation_bytes, least_activations_), MemoryPlan::kPage);
 }
 
 MemoryFitter::Fitted MemoryFitter::fitted(const partition::RecomputePlan& plan, int reuse_delay) const {
@@ -133,7 +135,8 @@ MemoryFitter::Fitted MemoryFitter::fitted(const partition::RecomputePlan& plan, 
 }
 
 std::optional<MemoryFitter::Fitted> MemoryFitter::within(std::int64_t limit) const {
-  const std::int64_t space = (limit - other_bytes_) / MemoryPlan::kPage * MemoryPlan::kPage;
+  const std::int64_t space =
+      (limit - other_bytes_) / members_ / MemoryPlan::kPage * MemoryPlan::kPage;  // of one member
   if (space < least_activations_) return std::nullopt;
   // The arena may have gaps between its buffers, so it may need more than what is live.
   std::int64_t live = space;
@@ -146,7 +149,7 @@ std::optional<MemoryFitter::Fitted> MemoryFitter::within(std::int64_t limit) con
         if (Fitted apart = fitted(*plan, delay); apart.bytes <= limit) return apart;
       return result;
     }
-    live = std::min(plan->live_bytes, live) - (result.bytes - limit);
+    live = std::min(plan->live_bytes, live) - (result.bytes - limit + members_ - 1) / members_;
   }
   Fitted smallest = least();
   if (smallest.bytes > limit) return std::nullopt;

@@ -49,6 +49,7 @@ class MemoryFitter {
 
   const CompiledSteps& steps_;
   const StepOptions& options_;
+  const std::int64_t members_;
   std::int64_t other_bytes_ = 0, least_activations_ = 0, unlimited_ = 0;
   partition::RecomputePlanner planner_;
 };

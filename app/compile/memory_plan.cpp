@@ -26,14 +26,16 @@ std::int64_t bytes_of_states(const CompiledGraph& compiled) {
 
 std::string_view name_of(Region region) {
   constexpr std::array<std::string_view, static_cast<std::size_t>(Region::count)> kNames{
-      "parameters", "bf16 parameters", "optimizer",  "statistics", "averages", "accumulated gradients",
-      "images",     "labels",          "transforms", "mix",        "metrics",  "activations",
-      "gradients",  "all-reduce"};
+      "images",   "control",     "parameters",  "bf16 parameters", "optimizer", "statistics",
+      "averages", "accumulated gradients", "labels", "transforms", "mix", "metrics", "activations",
+      "gradients", "all-reduce"};
   return kNames[static_cast<std::size_t>(region)];
 }
 
 MemoryPlan::MemoryPlan(const CompiledSteps& steps, const StepOptions& options,
-                       const std::function<std::size_t(std::size_t bytes)>& shared_scratch) {
+                       const std::function<std::size_t(std::size_t bytes)>& shared_scratch)
+    : members_(static_cast<int>(options.members.size())),
+      shared_images_(options.input.kind != InputOptions::Kind::filled) {
   const bool training = steps.train.has_value();
   const CompiledGraph& main = steps.main();
   const StepGraph& graph = main.graph;
@@ -42,15 +44,16 @@ MemoryPlan::MemoryPlan(const CompiledSteps& steps, const StepOptions& options,
   const auto bytes_of = [&](TensorId id) {  // a stage of a partitioned step need not have the tensor
     return id < 0 ? 0 : static_cast<std::int64_t>(main.descs[static_cast<std::size_t>(id)].bytes());
   };
+  add(Region::images, bytes_of(graph.images) * (shared_images_ ? options.input.batches : 1));
+  add(Region::control, sizeof(kernels::StepControl));
   add(Region::parameters, flat_bytes);
   if (steps.flat.copied) add(Region::bf16_parameters, flat_bytes / 2);
   const int states = kernels::optimizer_states(options.optimizer);
   if (training && states > 0) add(Region::optimizer, states * trained_bytes);
   add(Region::statistics, bytes_of_states(main));
-  if (training && options.optimizer.average_decay > 0)
+  if (training && options.optimizer.averages)
     add(Region::averages, trained_bytes + bytes_of_states(main));
   if (training && options.accumulate) add(Region::accumulated_gradients, trained_bytes);
-  add(Region::images, bytes_of(graph.images));
   add(Region::labels, bytes_of(graph.labels));
   if (graph.transforms >= 0) add(Region::transforms, bytes_of(graph.transforms));
   if (graph.mix_of_images >= 0 || graph.mix_of_labels >= 0) add(Region::mix, sizeof(kernels::MixParameters));
@@ -74,12 +77,17 @@ std::int64_t MemoryPlan::offset(Region region) const {
   return sum;
 }
 
-std::int64_t MemoryPlan::total() const { return offset(Region::count); }
+std::int64_t MemoryPlan::stride() const {
+  return offset(Region::count) - (shared_images_ ? bytes(Region::images) : 0);
+}
+
+std::int64_t MemoryPlan::total() const { return offset(Region::count) + (members_ - 1) * stride(); }
 
 std::vector<MemoryUse> MemoryPlan::uses() const {
   std::vector<MemoryUse> uses;
   for (std::size_t i = 0; i < bytes_.size(); ++i)
-    if (bytes_[i] >= 0) uses.push_back({std::string(name_of(static_cast<Region>(i))), bytes_[i]});
+    if (const auto region = static_cast<Region>(i); has(region))
+      uses.push_back({std::string(name_of(region)), bytes_[i] * (shares(region) ? 1 : members_)});
   return uses;
 }
 

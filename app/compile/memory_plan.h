@@ -1,5 +1,7 @@
 // The memory that a rank's steps need: one arena, divided into regions. Training and evaluation
-// share the region of the activations.
+// share the region of the activations. Members have the regions one after the other, so that each
+// region of a member lies stride() bytes after that of the member before. But stored images come
+// first and once, for all members.
 // Parameters, gradients and optimizer states are flat buffers in the order in which backward
 // finishes gradients. So a collective sends a contiguous slice, and one kernel updates all
 // parameters.
@@ -22,13 +24,14 @@ struct StepOptions;
 
 // The regions in their order in the arena.
 enum class Region : std::uint8_t {
+  images,  // first: members may share it
+  control,
   parameters,
   bf16_parameters,
   optimizer,
   statistics,
   averages,
   accumulated_gradients,
-  images,
   labels,
   transforms,
   mix,
@@ -59,12 +62,17 @@ class MemoryPlan {
 
   bool has(Region region) const { return bytes_[index(region)] >= 0; }
   std::int64_t bytes(Region region) const { return has(region) ? bytes_[index(region)] : 0; }
-  std::int64_t offset(Region region) const;  // from the start of the arena
-  std::int64_t total() const;
-  std::vector<MemoryUse> uses() const;  // the regions in order, with their names
+  std::int64_t offset(Region region) const;  // from the start of the arena, of member 0
+  int members() const { return members_; }
+  std::int64_t stride() const;  // bytes from a member's regions to the next member's
+  bool shares(Region region) const { return shared_images_ && region == Region::images; }
+  std::int64_t total() const;           // of all members
+  std::vector<MemoryUse> uses() const;  // the regions of all members in order, with their names
   void drop(Region region) { bytes_[index(region)] = -1; }
 
  private:
+  int members_ = 1;
+  bool shared_images_ = false;
   static std::size_t index(Region region) { return static_cast<std::size_t>(region); }
   void add(Region region, std::int64_t bytes);
 

@@ -28,7 +28,7 @@ StoredInput stored_input(const InputOptions& input, bool training) {
 
 StepGraph make_step_graph(const Network& fused, const StepOptions& options, int replicas, bool training) {
   StepGraph graph =
-      build_step_graph(fused, {training, options.synchronised_batch_norm, replicas, options.label_smoothing,
+      build_step_graph(fused, {training, options.synchronised_batch_norm, replicas,
                                options.precision == Precision::tf32, options.mixing, options.loss_weights,
                                !training && options.keep_probabilities});
   join_slice_gradients(graph);

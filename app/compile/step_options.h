@@ -32,9 +32,17 @@ struct InputOptions {
   Kind kind = Kind::filled;
   std::vector<float> mean, std;  // one value a channel, for pixels from 0 to 1
   std::int64_t batch_bytes = 0;  // streamed: space for the pixels of one batch
+  int batches = 1;               // streamed: different batches of a step, one for members that share it
   data::ImageShape stored;       // the shape of all images; streamed: only the channels count
   std::int64_t resident_images = 0;
   int most_image_ops = 0;  // the most operations in one training sample's transform
+};
+
+// One of the trainings that run the steps of a session together. They differ in what is data of the
+// step, and so each trains to the same bits as alone.
+struct Member {
+  std::uint64_t seed = 1;  // of the weights and of dropout
+  kernels::Hyperparameters hyperparameters;
 };
 
 struct StepOptions {
@@ -44,18 +52,17 @@ struct StepOptions {
   bool training = true;             // false: no gradients, no optimizer; evaluation only
   bool keep_probabilities = false;  // every evaluation step hands out its probabilities; not with `training`
   bool synchronised_batch_norm = true;
-  float label_smoothing = 0;
   std::vector<float> loss_weights = {};  // of the network's outputs (graph/emitter.h)
   bool mixing = false;                   // training mixes samples by the MixParameters of each batch
   kernels::OptimizerProblem optimizer;   // its segments are filled in when the steps are compiled
   bool accumulate = false;               // a batch may come in parts; not with a partitioned step
-  double clip_gradient_norm = 0;         // bound of the Euclidean norm of all gradients; 0: off
+  bool clip = false;                     // bounds the Euclidean norm of all gradients
+  std::vector<Member> members = {Member{}};
   // CUDA: the file of measured kernel choices (kernels/device/tuning.h); empty: none. A single rank
   // measures the choices that the file lacks. Several ranks only read it, so that all run the same
   // kernels.
   std::string tuning_file = {};
   std::int64_t memory_limit = 0;  // bytes of the arena; 0: none
-  std::uint64_t seed = 1;
   // CUDA: instructions that may run at the same time. The results have the same bits for any
   // number.
   int lanes = kDefaultLanes;

@@ -35,67 +35,82 @@ class CudaExecutor final : public Executor {
   CudaExecutor(const ModelMemory& memory, const DeviceExecution& execution)
       : memory_(memory),
         streamed_(execution.streamed && memory.has_images()),
+        batches_(execution.batches),
         lanes_(execution.lanes),
         streams_(execution.lanes),
         waits_(execution.lanes, execution.waits),
-        labels_(memory.has_labels() ? static_cast<std::size_t>(memory.capacity()) : 0, -1),
-        transforms_(memory.has_transforms() ? static_cast<std::size_t>(memory.capacity()) : 0),
+        inputs_(static_cast<std::size_t>(memory.members()), Input(memory)),
+        metrics_(inputs_.size()),
         probabilities_(execution.probabilities),
-        ring_(kRingSlots, fetched(memory, execution.control), published()),
+        ring_(kRingSlots, fetched(memory), published(), {memory.members(), memory.stride()}),
         waited_(static_cast<std::size_t>(execution.waits)) {}
 
   // The memory of steps in flight is freed next. A destructor cannot report an error.
   ~CudaExecutor() override { cudaDeviceSynchronize(); }
 
-  kernels::StepControl& control() override { return control_; }
-  std::span<std::int32_t> labels() override { return labels_; }
+  kernels::StepControl& control(int member) override { return input_of(member).control; }
+  std::span<std::int32_t> labels(int member) override { return input_of(member).labels; }
+  void retire(int) override {}  // the captured graph computes it until the session ends
 
-  void load(data::BatchLease lease, std::int64_t first_byte) override {
+  void load(data::BatchLease lease, std::span<const int> members, std::int64_t first_byte) override {
     const data::Batch& batch = *lease;
     const auto slot = static_cast<std::size_t>(started_ % kRingSlots);
-    if (memory_.has_labels()) std::copy_n(batch.labels, batch.capacity, labels_.data());
-    const std::size_t slot_bytes = streamed_ ? memory_.images_desc().bytes() / kRingSlots : 0;
-    const std::int64_t base = streamed_ ? static_cast<std::int64_t>(slot * slot_bytes) : first_byte;
-    if (!transforms_.empty()) std::copy_n(batch.transforms, batch.capacity, transforms_.data());
-    for (kernels::SampleTransform& transform : transforms_) transform.offset += base;
-    mix_ = batch.mix;
-    control_.valid = batch.valid;
-    control_.global_valid = batch.global_valid;
-    control_.first_sample = static_cast<std::uint64_t>(batch.first);
+    const std::int64_t base = streamed_ ? place_of_batch(slot) : first_byte;
+    for (const int member : members) {
+      Input& input = input_of(member);
+      if (memory_.has_labels()) std::copy_n(batch.labels, batch.capacity, input.labels.data());
+      if (!input.transforms.empty()) std::copy_n(batch.transforms, batch.capacity, input.transforms.data());
+      // The member's operand is shifted by its stride, but all read the images from one place.
+      for (kernels::SampleTransform& transform : input.transforms)
+        transform.offset += base - member * memory_.stride();
+      input.mix = batch.mix;
+      input.control.valid = batch.valid;
+      input.control.global_valid = batch.global_valid;
+      input.control.first_sample = static_cast<std::uint64_t>(batch.first);
+    }
     if (!streamed_) return;
     const cudaStream_t copies = streams_.to_device().get();
     CONVOY_CUDA(cudaMemcpyAsync(static_cast<std::byte*>(memory_.images()) + base, batch.cuts,
                                 static_cast<std::size_t>(batch.cut_bytes), cudaMemcpyHostToDevice, copies));
     copied_[slot].record(copies);
     copied_[slot].make_wait(compute());
-    leases_[slot].emplace(std::move(lease));  // the copy reads the batch until the step is finished
+    leases_[slot].push_back(std::move(lease));  // the copy reads the batch until the step is finished
   }
 
   void start(const Program& program, bool stop_requested) override {
     if (in_flight() > steps_ahead()) throw std::logic_error("too many steps in flight");
     const Captured& captured = next_capture(program);
     const double stop = stop_requested ? 1 : 0;
-    std::memcpy(ring_.input(started_, 0), &control_, sizeof control_);
-    std::memcpy(ring_.input(started_, 1), &stop, sizeof stop);
-    std::memcpy(ring_.input(started_, 2), labels_.data(), labels_.size() * sizeof(std::int32_t));
-    if (!transforms_.empty())
-      std::memcpy(ring_.input(started_, kTransformsField), transforms_.data(),
-                  transforms_.size() * sizeof transforms_[0]);
-    if (memory_.has_mix()) std::memcpy(ring_.input(started_, kMixField), &mix_, sizeof mix_);
+    for (int member = 0; member < memory_.members(); ++member) {
+      const Input& input = input_of(member);
+      const auto put = [&](int field, const void* from, std::size_t bytes) {
+        if (bytes > 0) std::memcpy(ring_.input(started_, field, member), from, bytes);
+      };
+      put(0, &input.control, sizeof input.control);
+      put(1, &stop, sizeof stop);
+      put(2, input.labels.data(), input.labels.size() * sizeof(std::int32_t));
+      put(kTransformsField, input.transforms.data(),
+          input.transforms.size() * sizeof(kernels::SampleTransform));
+      put(kMixField, &input.mix, memory_.has_mix() ? sizeof input.mix : 0);
+    }
     captured.graph.launch(compute());
     waits_of_[static_cast<std::size_t>(started_ % kRingSlots)] = captured.waits;
     ++started_;
+    loaded_ = 0;
   }
 
-  StepMetrics finish() override {
+  std::span<const StepMetrics> finish() override {
     if (in_flight() == 0) throw std::logic_error("no step was started");
     wait_for(finished_);
-    std::array<double, ModelMemory::kMetrics> sums;
-    std::memcpy(sums.data(), ring_.output(finished_, 0), kMetricBytes);
+    for (int member = 0; member < memory_.members(); ++member) {
+      std::array<double, ModelMemory::kMetrics> sums;
+      std::memcpy(sums.data(), ring_.output(finished_, 0, member), kMetricBytes);
+      metrics_[static_cast<std::size_t>(member)] = step_metrics(sums.data());
+    }
     exposed_comm_ms_ = waited_ms(finished_);
-    leases_[static_cast<std::size_t>(finished_ % kRingSlots)].reset();
+    leases_[static_cast<std::size_t>(finished_ % kRingSlots)].clear();
     ++finished_;
-    return {sums[0], sums[1], sums[2], sums[3], sums[4]};
+    return metrics_;
   }
   std::span<const float> probabilities() const override {
     if (probabilities_.empty() || finished_ == 0) return {};
@@ -120,15 +135,35 @@ class CudaExecutor final : public Executor {
   static constexpr int kWaitsField = 1, kProbabilitiesField = 2;  // index in published()
   static constexpr std::size_t kMetricBytes = ModelMemory::kMetrics * sizeof(double);
 
+  // What a member's next step starts with.
+  struct Input {
+    explicit Input(const ModelMemory& memory)
+        : labels(memory.has_labels() ? static_cast<std::size_t>(memory.capacity()) : 0, -1),
+          transforms(memory.has_transforms() ? static_cast<std::size_t>(memory.capacity()) : 0) {}
+    kernels::StepControl control;
+    kernels::MixParameters mix;
+    std::vector<std::int32_t> labels;
+    std::vector<kernels::SampleTransform> transforms;
+  };
+
   struct Captured {
     CapturedGraph graph;
     int waits = 0;  // number of instructions that wait for other ranks
   };
 
-  static std::vector<StepRing::Field> fetched(const ModelMemory& memory, kernels::StepControl* control) {
+  Input& input_of(int member) { return inputs_.at(static_cast<std::size_t>(member)); }
+
+  // Returns the first byte of the next batch's pixels in the images: a slot has `batches_` places.
+  std::int64_t place_of_batch(std::size_t slot) {
+    if (loaded_ == batches_) throw std::logic_error("a step takes more batches than there are places for");
+    const std::int64_t place = static_cast<std::int64_t>(slot) * batches_ + loaded_++;
+    return place * static_cast<std::int64_t>(memory_.images_desc().bytes() / kRingSlots);
+  }
+
+  static std::vector<StepRing::Field> fetched(const ModelMemory& memory) {
     const auto samples = static_cast<std::size_t>(memory.capacity());
     std::vector<StepRing::Field> fields{
-        {control, sizeof(kernels::StepControl)},
+        {memory.control(), sizeof(kernels::StepControl)},
         {memory.metrics() + 4, sizeof(double)},
         {memory.labels(), memory.has_labels() ? in_words(samples * sizeof(std::int32_t)) : 0}};
     fields.push_back({memory.has_transforms() ? memory.transforms() : nullptr,
@@ -176,19 +211,19 @@ class CudaExecutor final : public Executor {
 
   const ModelMemory& memory_;
   const bool streamed_;
+  const int batches_;
   const int lanes_;
   kernels::StreamPool streams_;
   ProgramClock waits_;
-  kernels::StepControl control_;
-  kernels::MixParameters mix_;
-  std::vector<std::int32_t> labels_;
-  std::vector<kernels::SampleTransform> transforms_;
+  std::vector<Input> inputs_;  // by member
+  std::vector<StepMetrics> metrics_;
   std::span<const float> probabilities_;  // on the device
   StepRing ring_;
   std::map<const Program*, Captured> graphs_;
   std::vector<CudaEvent> edges_;  // used by the captured graphs
   std::array<CudaEvent, kRingSlots> copied_;
-  std::array<std::optional<data::BatchLease>, kRingSlots> leases_;
+  std::array<std::vector<data::BatchLease>, kRingSlots> leases_;
+  int loaded_ = 0;  // batches of the next step
   std::int64_t started_ = 0, finished_ = 0;
   std::array<int, kRingSlots> waits_of_{};  // by slot: Captured::waits of the step in flight
   std::vector<Interval> waited_;

@@ -27,6 +27,8 @@ struct StepMetrics {
   }
   double loss() const { return loss_sum / samples; }
 };
+// The metrics of a step from ModelMemory::metrics().
+inline StepMetrics step_metrics(const double* sums) { return {sums[0], sums[1], sums[2], sums[3], sums[4]}; }
 
 // The time at which an instruction ran, by std::chrono::steady_clock in nanoseconds. An instruction
 // that starts a communication lasts until that communication ends.
@@ -40,17 +42,20 @@ class Executor {
  public:
   virtual ~Executor() = default;
 
-  // The control values and labels of the next step. Both keep their values from step to step.
-  virtual kernels::StepControl& control() = 0;
-  virtual std::span<std::int32_t> labels() = 0;
-  // Makes `batch` the input of the next step. `first_byte`: offset of the batch's image set among
-  // the resident images.
-  virtual void load(data::BatchLease batch, std::int64_t first_byte) = 0;
+  // A member's control values and labels of the next step. Both keep their values from step to step.
+  virtual kernels::StepControl& control(int member) = 0;
+  virtual std::span<std::int32_t> labels(int member) = 0;
+  // Makes `batch` the input of these members' next step. A step takes at most
+  // InputOptions::batches different ones. `first_byte`: offset of the batch's image set among the
+  // resident images.
+  virtual void load(data::BatchLease batch, std::span<const int> members, std::int64_t first_byte) = 0;
+  // Steps need not compute this member any more.
+  virtual void retire(int member) = 0;
 
   // Starts a step. At most steps_ahead() + 1 steps may be in flight.
   virtual void start(const Program& program, bool stop_requested) = 0;
   // Waits for the oldest step in flight. Throws std::runtime_error if the device failed.
-  virtual StepMetrics finish() = 0;
+  virtual std::span<const StepMetrics> finish() = 0;  // by member
   // The probabilities of the step that finish() returned last, [capacity, classes]; empty if none
   // are kept. Valid until the next start().
   virtual std::span<const float> probabilities() const = 0;
@@ -71,7 +76,6 @@ class Executor {
 };
 
 struct HostExecution {
-  kernels::StepControl* control = nullptr;
   std::span<const float> probabilities;  // of the running step
   std::function<void()> between;         // called after every instruction; may be empty
   const double* exposed_ms = nullptr;    // milliseconds waited for other ranks since the run began
@@ -79,11 +83,11 @@ struct HostExecution {
 std::unique_ptr<Executor> make_host_executor(const ModelMemory& memory, HostExecution execution);
 
 struct DeviceExecution {
-  kernels::StepControl* control = nullptr;  // device memory
-  std::span<const float> probabilities;     // likewise; of the running step
-  bool streamed = false;                    // images arrive through a ring of kRingSlots batches
-  int lanes = 1;                            // instructions that may run at the same time
-  int waits = 0;                            // the most instructions of one program that wait for other ranks
+  std::span<const float> probabilities;  // device memory; of the running step
+  bool streamed = false;  // images arrive through a ring of kRingSlots times `batches` batches
+  int batches = 1;
+  int lanes = 1;  // instructions that may run at the same time
+  int waits = 0;  // the most instructions of one program that wait for other ranks
 };
 std::unique_ptr<Executor> make_cuda_executor(const ModelMemory& memory, const DeviceExecution& execution);
 

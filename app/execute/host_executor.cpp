@@ -11,39 +11,52 @@ namespace {
 class HostExecutor final : public Executor {
  public:
   HostExecutor(const ModelMemory& memory, HostExecution execution)
-      : memory_(memory), execution_(std::move(execution)) {}
+      : memory_(memory),
+        execution_(std::move(execution)),
+        retired_(static_cast<std::size_t>(memory.members()), false),
+        metrics_(static_cast<std::size_t>(memory.members())) {}
 
-  kernels::StepControl& control() override { return *execution_.control; }
-  std::span<std::int32_t> labels() override {
-    return {memory_.labels(), memory_.has_labels() ? static_cast<std::size_t>(memory_.capacity()) : 0};
+  kernels::StepControl& control(int member) override {
+    return *memory_.of_member(memory_.control(), member);
+  }
+  std::span<std::int32_t> labels(int member) override {
+    return {memory_.of_member(memory_.labels(), member),
+            memory_.has_labels() ? static_cast<std::size_t>(memory_.capacity()) : 0};
   }
 
-  void load(data::BatchLease lease, std::int64_t) override {
+  void load(data::BatchLease lease, std::span<const int> members, std::int64_t) override {
     const data::Batch& batch = *lease;
-    if (memory_.has_images()) std::memcpy(memory_.images(), batch.images, memory_.images_desc().bytes());
-    if (memory_.has_labels()) std::copy_n(batch.labels, batch.capacity, memory_.labels());
-    if (memory_.has_mix()) *memory_.mix() = batch.mix;
-    control().valid = batch.valid;
-    control().global_valid = batch.global_valid;
-    control().first_sample = static_cast<std::uint64_t>(batch.first);
+    for (const int member : members) {
+      if (memory_.has_images())
+        std::memcpy(memory_.of_member(memory_.images(), member), batch.images, memory_.images_desc().bytes());
+      if (memory_.has_labels()) std::copy_n(batch.labels, batch.capacity, labels(member).data());
+      if (memory_.has_mix()) *memory_.of_member(memory_.mix(), member) = batch.mix;
+      control(member).valid = batch.valid;
+      control(member).global_valid = batch.global_valid;
+      control(member).first_sample = static_cast<std::uint64_t>(batch.first);
+    }
   }
+  void retire(int member) override { retired_.at(static_cast<std::size_t>(member)) = true; }
 
   void start(const Program& program, bool stop_requested) override {
     if (started_) throw std::logic_error("a step was started before the last one was finished");
     const double exposed = *execution_.exposed_ms;
-    memory_.metrics()[4] = stop_requested ? 1 : 0;
+    for (int member = 0; member < memory_.members(); ++member)
+      metrics_of(member)[4] = stop_requested ? 1 : 0;
     for (const Instruction& instruction : program.instructions()) {
+      if (retired_[static_cast<std::size_t>(instruction.member)]) continue;
       instruction.launch({});
       if (execution_.between) execution_.between();
     }
     exposed_comm_ms_ = *execution_.exposed_ms - exposed;
     started_ = true;
   }
-  StepMetrics finish() override {
+  std::span<const StepMetrics> finish() override {
     if (!started_) throw std::logic_error("no step was started");
     started_ = false;
-    const double* sums = memory_.metrics();
-    return {sums[0], sums[1], sums[2], sums[3], sums[4]};
+    for (int member = 0; member < memory_.members(); ++member)
+      metrics_[static_cast<std::size_t>(member)] = step_metrics(metrics_of(member));
+    return metrics_;
   }
   std::span<const float> probabilities() const override { return execution_.probabilities; }
   int in_flight() const override { return started_ ? 1 : 0; }
@@ -51,8 +64,12 @@ class HostExecutor final : public Executor {
   double exposed_comm_ms() const override { return exposed_comm_ms_; }
 
  private:
+  double* metrics_of(int member) const { return memory_.of_member(memory_.metrics(), member); }
+
   const ModelMemory& memory_;
   HostExecution execution_;
+  std::vector<char> retired_;  // by member
+  std::vector<StepMetrics> metrics_;
   bool started_ = false;
   double exposed_comm_ms_ = 0;
 };

@@ -40,6 +40,13 @@ ModelMemory::ModelMemory(const CompiledSteps& steps, const StepOptions& options,
   list_tensors(main, steps.train ? kernels::optimizer_states(options.optimizer) : 0);
 }
 
+bool ModelMemory::is_shared(const void* address) const {
+  if (!plan_.shares(Region::images)) return false;
+  const auto* const at = static_cast<const std::byte*>(address);
+  const std::byte* const first = base(Region::images);
+  return at >= first && at < first + plan_.bytes(Region::images);
+}
+
 void ModelMemory::list_tensors(const CompiledGraph& compiled, int optimizer_states) {
   const auto& graph = compiled.graph;
   parameters_.resize(graph.parameters.size());

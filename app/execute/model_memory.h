@@ -1,5 +1,6 @@
 // The memory of one rank's run, divided into the regions of compile/memory_plan.h. If the ranks of
-// one host sum their gradients in shared memory, the gradients are outside the arena.
+// one host sum their gradients in shared memory, the gradients are outside the arena. All addresses
+// are those of member 0; of_member() gives another member's.
 #pragma once
 
 #include <functional>
@@ -41,6 +42,20 @@ class ModelMemory {
   // Reserves gradients first, then the arena. Throws std::runtime_error if the plan exceeds
   // options.memory_limit.
   ModelMemory(const CompiledSteps& steps, const StepOptions& options, const SharedMemory& shared = {});
+
+  int members() const { return plan_.members(); }
+  std::ptrdiff_t stride() const { return plan_.stride(); }
+  template <typename T>
+  T* of_member(T* address, int member) const {
+    return reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(address) +
+                                static_cast<std::uintptr_t>(member * stride()));
+  }
+  // Tells whether the address is in the stored images, which members share. The operand of member m
+  // is at of_member(images(), m) even so, and its samples' offsets make up for it.
+  bool is_shared(const void* address) const;
+  kernels::StepControl* control() const {
+    return reinterpret_cast<kernels::StepControl*>(base(Region::control));
+  }
 
   void* address(const CompiledGraph& compiled, TensorId tensor) const;
   void* workspace(const CompiledGraph& compiled, std::size_t node) const;

@@ -28,6 +28,7 @@ struct Instruction {
   bool fills = false;
   // For an instruction that only starts a communication: makes a stream wait until that has ended.
   std::function<void(kernels::Stream)> follow = nullptr;
+  int member = 0;  // the first of those that it computes; a host's instructions have one each
 };
 
 class Program {

@@ -35,34 +35,45 @@ void note_accesses(Instruction& instruction, const CompiledGraph& compiled, std:
 
 ProgramBuilder::ProgramBuilder(const CompiledSteps& steps, const StepOptions& options,
                                const RankGroups& groups, const ModelMemory& memory,
-                               kernels::StepControl* control, StepCommunication& communication)
+                               StepCommunication& communication)
     : steps_(steps),
       options_(options),
       groups_(groups),
       memory_(memory),
-      control_(control),
       communication_(communication) {}
+
+template <typename Append>
+void ProgramBuilder::for_members(const Append& append) {
+  const bool together = options_.backend == kernels::Backend::cuda;
+  members_ = together ? memory_.members() : 1;
+  for (first_member_ = 0; first_member_ < memory_.members(); first_member_ += members_) append();
+}
 
 StepPrograms ProgramBuilder::build() {
   StepPrograms programs;
-  if (steps_.train) {
-    programs.train = bind(*steps_.train, true);
-    append_update(programs.train);
-    append_statistics_average(programs.train);
-    append_metrics(programs.train, communication_.early_metrics != nullptr);
-  }
-  if (steps_.train && options_.accumulate) {
-    programs.train_part = bind(*steps_.train, false);
-    append_accumulation(programs.train_part, flat(memory_.flat_gradients()), false);
-    append_metrics(programs.train_part, false);
-  }
-  programs.evaluate = bind(steps_.evaluate, false);
-  append_metrics(programs.evaluate, false);
+  if (steps_.train) for_members([&] { append_train(programs.train); });
+  if (steps_.train && options_.accumulate) for_members([&] { append_train_part(programs.train_part); });
+  for_members([&] {
+    bind(programs.evaluate, steps_.evaluate, false);
+    append_metrics(programs.evaluate, false);
+  });
   return programs;
 }
 
-Program ProgramBuilder::bind(const CompiledGraph& compiled, bool last_part) {
-  Program program;
+void ProgramBuilder::append_train(Program& program) {
+  bind(program, *steps_.train, true);
+  append_update(program);
+  append_statistics_average(program);
+  append_metrics(program, communication_.early_metrics != nullptr);
+}
+
+void ProgramBuilder::append_train_part(Program& program) {
+  bind(program, *steps_.train, false);
+  append_accumulation(program, flat(memory_.flat_gradients()), false);
+  append_metrics(program, false);
+}
+
+void ProgramBuilder::bind(Program& program, const CompiledGraph& compiled, bool last_part) {
   if (partitioned()) communication_.transfers->new_program();
   if (partitioned() && compiled.graph.metrics < 0) append_no_loss(program);
   for (std::size_t node = 0; node < compiled.graph.nodes.size(); ++node) {
@@ -71,7 +82,45 @@ Program ProgramBuilder::bind(const CompiledGraph& compiled, bool last_part) {
     append_finished_buckets(program, compiled, node);
     append_early_metrics(program, compiled, node);
   }
-  return program;
+}
+
+Instruction ProgramBuilder::of_member(const Instruction& one, int member) const {
+  Instruction instruction = one;
+  instruction.member = member;
+  for (auto* ranges : {&instruction.reads, &instruction.writes})
+    for (MemoryRange& range : *ranges)
+      if (!memory_.is_shared(range.begin)) range.begin = memory_.of_member(range.begin, member);
+  return instruction;
+}
+
+void ProgramBuilder::append_kernel(Program& program, Instruction one, const kernels::Kernel& kernel,
+                                   const std::vector<void*>& inputs, const std::vector<void*>& outputs,
+                                   void* workspace) {
+  if (kernel.takes_members && members_ > 1) {
+    Instruction all = of_member(one, first_member_);
+    for (int member = first_member_ + 1; member < first_member_ + members_; ++member) {
+      const Instruction other = of_member(one, member);
+      all.reads.insert(all.reads.end(), other.reads.begin(), other.reads.end());
+      all.writes.insert(all.writes.end(), other.writes.begin(), other.writes.end());
+    }
+    all.flops *= members_, all.bytes *= members_;
+    all.launch =
+        kernel.bind({inputs, outputs, workspace, memory_.control(), {members_, memory_.stride()}});
+    return program.add(std::move(all));
+  }
+  for (int member = first_member_; member < first_member_ + members_; ++member) {
+    const auto shifted = [&](const std::vector<void*>& operands) {
+      std::vector<void*> result;
+      for (void* const operand : operands) result.push_back(memory_.of_member(operand, member));
+      return result;
+    };
+    const std::vector<void*> in = shifted(inputs), out = shifted(outputs);
+    Instruction instruction = of_member(one, member);
+    instruction.launch =
+        kernel.bind({in, out, workspace == nullptr ? nullptr : memory_.of_member(workspace, member),
+                     memory_.of_member(memory_.control(), member)});
+    program.add(std::move(instruction));
+  }
 }
 
 void ProgramBuilder::append_node(Program& program, const CompiledGraph& compiled, std::size_t index) {
@@ -87,12 +136,11 @@ void ProgramBuilder::append_node(Program& program, const CompiledGraph& compiled
   std::vector<void*> inputs, outputs;
   for (const TensorId id : node.inputs) inputs.push_back(memory_.address(compiled, id));
   for (const TensorId id : node.outputs) outputs.push_back(memory_.address(compiled, id));
-  Instruction instruction{
-      node.layer, std::string(node.name()),
-      compiled.kernels[index].bind({inputs, outputs, memory_.workspace(compiled, index), control_}),
-      node.flops, operand_bytes(compiled, node)};
+  Instruction instruction{node.layer, std::string(node.name()), nullptr, node.flops,
+                          operand_bytes(compiled, node)};
   note_accesses(instruction, compiled, index, memory_);
-  program.add(std::move(instruction));
+  append_kernel(program, std::move(instruction), compiled.kernels[index], inputs, outputs,
+                memory_.workspace(compiled, index));
 }
 
 void ProgramBuilder::append_transfer(Program& program, const CompiledGraph& compiled, const Node& node) {

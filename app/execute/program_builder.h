@@ -1,6 +1,7 @@
 // Binds compiled steps to a session's memory. Every kernel becomes an instruction with its
 // addresses. Gradient buckets, sums over the ranks, transfers between stages and the optimizer are
-// inserted.
+// inserted. On a device the members' instructions for one node are neighbours, or one instruction if
+// the kernel takes members. On a host a program has member after member, which suits the caches.
 #pragma once
 
 #include <functional>
@@ -39,10 +40,9 @@ struct StepPrograms {
 
 class ProgramBuilder {
  public:
-  // All arguments except `options` and `steps` must outlive the programs. `control` is the address
-  // from which the kernels read it.
+  // All arguments except `options` and `steps` must outlive the programs.
   ProgramBuilder(const CompiledSteps& steps, const StepOptions& options, const RankGroups& groups,
-                 const ModelMemory& memory, kernels::StepControl* control, StepCommunication& communication);
+                 const ModelMemory& memory, StepCommunication& communication);
 
   // Collective over the ranks: all of them prepare every exchange of the programs in the same
   // order.
@@ -52,7 +52,18 @@ class ProgramBuilder {
   kernels::Launch copy_parameters() const;
 
  private:
-  Program bind(const CompiledGraph& compiled, bool last_part);
+  // Calls append() for all members on a device, for one after the other on a host.
+  template <typename Append>
+  void for_members(const Append& append);
+  void append_train(Program& program);
+  void append_train_part(Program& program);
+  void bind(Program& program, const CompiledGraph& compiled, bool last_part);
+  // Appends a kernel for the members of for_members(). `one` describes the instruction of member 0
+  // and needs no launch; the operands are those of member 0.
+  void append_kernel(Program& program, Instruction one, const kernels::Kernel& kernel,
+                     const std::vector<void*>& inputs, const std::vector<void*>& outputs,
+                     void* workspace = nullptr);
+  Instruction of_member(const Instruction& one, int member) const;
   void append_node(Program& program, const CompiledGraph& compiled, std::size_t node);
   void append_transfer(Program& program, const CompiledGraph& compiled, const Node& node);
   void append_finished_buckets(Program& program, const CompiledGraph& compiled, std::size_t node);
@@ -68,7 +79,7 @@ class ProgramBuilder {
   void append_no_update(Program& program);
   void append_accumulation(Program& program, const MemoryRange& slice, bool last_part);
   void append_statistics_average(Program& program);
-  float* gradient_scale() const { return &control_->gradient_scale; }
+  float* gradient_scale() const { return &memory_.control()->gradient_scale; }
   bool partitioned() const { return communication_.transfers != nullptr; }
   // Returns the range of the trained parameters in a flat buffer.
   MemoryRange flat(const void* buffer, std::int64_t element_bytes = sizeof(float)) const {
@@ -82,8 +93,8 @@ class ProgramBuilder {
   const StepOptions& options_;
   const RankGroups& groups_;
   const ModelMemory& memory_;
-  kernels::StepControl* const control_;
   StepCommunication& communication_;
+  int first_member_ = 0, members_ = 1;  // those that instructions are appended for
 };
 
 }  // namespace convoy::app

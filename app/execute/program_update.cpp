@@ -27,24 +27,24 @@ void ProgramBuilder::append_update(Program& program) {
   if (communication_.buckets == nullptr && options_.accumulate)
     append_accumulation(program, flat(memory_.flat_gradients()), true);
   if (memory_.trained_elements() == 0) return append_no_update(program);
-  if (options_.clip_gradient_norm > 0) append_clipping(program);
+  if (options_.clip) append_clipping(program);
   std::vector<void*> inputs{memory_.flat_parameters(), memory_.flat_gradients()}, outputs;
   const int states = kernels::optimizer_states(options_.optimizer);
   for (int state = 0; state < states; ++state) inputs.push_back(memory_.flat_optimizer_state(state));
-  if (options_.optimizer.average_decay > 0) inputs.push_back(memory_.flat_averages());
+  if (options_.optimizer.averages) inputs.push_back(memory_.flat_averages());
   if (memory_.flat_copy() != nullptr) outputs.push_back(memory_.flat_copy());
-  Instruction update{"parameters", "optimizer_update",
-                     steps_.update.update.bind({inputs, outputs, memory_.update_workspace(), control_})};
+  Instruction update{"parameters", "optimizer_update", nullptr};
   update.fills = true;
   for (const void* buffer : inputs) update.writes.push_back(flat(buffer));
   for (const void* copy : outputs) update.writes.push_back(flat(copy, sizeof(std::uint16_t)));
   for (const MemoryRange& range : update.writes) update.bytes += 2 * range.bytes;
   update.bytes -= update.writes[1].bytes;  // gradients are only read, copies are only written
   for (std::size_t i = inputs.size(); i < update.writes.size(); ++i) update.bytes -= update.writes[i].bytes;
-  if (options_.clip_gradient_norm > 0) update.reads.push_back({gradient_scale(), sizeof(float)});
+  if (options_.clip) update.reads.push_back({gradient_scale(), sizeof(float)});
   update.writes.push_back(
       {memory_.update_workspace(), static_cast<std::int64_t>(steps_.update.update.workspace_bytes)});
-  program.add(std::move(update));
+  append_kernel(program, std::move(update), steps_.update.update, inputs, outputs,
+                memory_.update_workspace());
 }
 
 // Adds the gradients of a part of the batch to the sum over its parts. After the last part the sum
@@ -59,35 +59,31 @@ void ProgramBuilder::append_accumulation(Program& program, const MemoryRange& sl
   const kernels::TensorDesc buffer = vector_of(kernels::DType::f32, elements);
   kernels::KernelRequest request{{buffer, buffer}, {buffer}};
   const std::vector<void*> inputs{sum, gradients}, outputs{last_part ? gradients : sum};
-  Instruction add{
-      "gradients", "accumulate_gradients",
-      kernels::accumulate_gradients(options_.backend, {}, request).bind({inputs, outputs, nullptr, control_}),
-      0, 3 * slice.bytes};
+  const kernels::Kernel kernel = kernels::accumulate_gradients(options_.backend, {}, request);
+  Instruction add{"gradients", "accumulate_gradients", nullptr, 0, 3 * slice.bytes};
   add.fills = true;
   (last_part ? add.writes : add.reads).push_back(slice);
   (last_part ? add.reads : add.writes).push_back({sum, slice.bytes});
-  program.add(std::move(add));
+  append_kernel(program, std::move(add), kernel, inputs, outputs);
 }
 
 void ProgramBuilder::append_statistics_average(Program& program) {
   const std::int64_t elements = memory_.statistics_elements();
-  if (options_.optimizer.average_decay == 0 || elements == 0) return;
+  if (!options_.optimizer.averages || elements == 0) return;
   const kernels::TensorDesc buffer = vector_of(kernels::DType::f32, elements);
   kernels::KernelRequest request{{buffer, buffer}, {}};
   const std::vector<void*> inputs{memory_.statistics(), memory_.statistics_averages()};
   const std::int64_t bytes = elements * std::int64_t{sizeof(float)};
-  Instruction average{"statistics", "moving_average",
-                      kernels::moving_average(options_.backend, {options_.optimizer.average_decay}, request)
-                          .bind({inputs, {}, nullptr, control_}),
-                      0, 3 * bytes};
+  Instruction average{"statistics", "moving_average", nullptr, 0, 3 * bytes};
   average.reads = {{memory_.statistics(), bytes}};
   average.writes = {{memory_.statistics_averages(), bytes}};
-  program.add(std::move(average));
+  append_kernel(program, std::move(average), kernels::moving_average(options_.backend, {}, request), inputs,
+                {});
 }
 
 // A stage without parameters has no update, but takes part in the norm of all gradients.
 void ProgramBuilder::append_no_update(Program& program) {
-  if (options_.clip_gradient_norm <= 0) return;
+  if (!options_.clip) return;
   Instruction nothing{"gradients", "squared_norm",
                       [backend = options_.backend, norm = memory_.gradient_norm()](kernels::Stream stream) {
                         kernels::clear(backend, norm, sizeof(double), stream);
@@ -100,19 +96,18 @@ void ProgramBuilder::append_no_update(Program& program) {
 void ProgramBuilder::append_clipping(Program& program) {
   const std::vector<void*> gradients{memory_.flat_gradients()}, squares{memory_.gradient_norm()},
       scale{gradient_scale()};
-  Instruction norm{"gradients", "squared_norm",
-                   steps_.update.norm.bind({gradients, squares, memory_.update_workspace(), control_})};
+  Instruction norm{"gradients", "squared_norm", nullptr};
   norm.reads = {flat(memory_.flat_gradients())};
   norm.bytes = norm.reads[0].bytes;
   norm.fills = true;
   norm.writes = {{memory_.gradient_norm(), sizeof(double)},
                  {memory_.update_workspace(), static_cast<std::int64_t>(steps_.update.norm.workspace_bytes)}};
-  program.add(std::move(norm));
+  append_kernel(program, std::move(norm), steps_.update.norm, gradients, squares, memory_.update_workspace());
   if (partitioned()) append_all_reduce(program, *groups_.stages, "gradient norm", memory_.gradient_norm(), 1);
-  Instruction clip{"gradients", "clip_scale", steps_.update.clip.bind({squares, scale, nullptr, control_})};
+  Instruction clip{"gradients", "clip_scale", nullptr};
   clip.reads = {{memory_.gradient_norm(), sizeof(double)}};
   clip.writes = {{gradient_scale(), sizeof(float)}};
-  program.add(std::move(clip));
+  append_kernel(program, std::move(clip), steps_.update.clip, squares, scale);
 }
 
 kernels::Launch ProgramBuilder::copy_parameters() const {
@@ -120,8 +115,16 @@ kernels::Launch ProgramBuilder::copy_parameters() const {
   const std::int64_t elements = memory_.flat_elements();
   kernels::KernelRequest request{{vector_of(kernels::DType::f32, elements)},
                                  {vector_of(kernels::DType::bf16, elements)}};
-  const std::vector<void*> from{memory_.flat_parameters()}, to{memory_.flat_copy()};
-  return kernels::reorder_forward(options_.backend, {}, request).bind({from, to});
+  const kernels::Kernel kernel = kernels::reorder_forward(options_.backend, {}, request);
+  std::vector<kernels::Launch> launches;
+  for (int member = 0; member < memory_.members(); ++member) {
+    const std::vector<void*> from{memory_.of_member<void>(memory_.flat_parameters(), member)},
+        to{memory_.of_member(memory_.flat_copy(), member)};
+    launches.push_back(kernel.bind({from, to}));
+  }
+  return [launches](kernels::Stream stream) {
+    for (const kernels::Launch& launch : launches) launch(stream);
+  };
 }
 
 }  // namespace convoy::app

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <memory>
 #include <stdexcept>
 #include <utility>
@@ -59,22 +60,21 @@ Session::Session(const Network& network, const StepOptions& options, comm::Colle
 Session::Session(CompiledSteps steps, const StepOptions& options, const RankGroups& groups)
     : options_(options),
       groups_(groups),
-      control_memory_(options.backend, sizeof(kernels::StepControl)),
-      control_(reinterpret_cast<kernels::StepControl*>(control_memory_.data())),
       steps_(std::move(steps)) {
   const bool partitioned = groups.stages != nullptr;
   if (options.keep_probabilities && (options.training || partitioned))
     throw std::invalid_argument("only a whole step that does not train keeps its probabilities");
   if (options.accumulate && partitioned)
     throw std::invalid_argument("a partitioned step cannot take its batch in parts");
-  const kernels::StepControl initial;
-  kernels::copy_in(options.backend, control_, &initial, sizeof initial);
+  if (options.members.size() > 1 && groups.world->size() > 1)
+    throw std::invalid_argument("a rank that trains members sums nothing with other ranks");
   reserve_memory();
+  for (int member = 0; member < members(); ++member) all_members_.push_back(member);
   if (partitioned) communication_.transfers = std::make_unique<Transfers>(*groups.stages);
   make_executor();
-  initialise(steps_.main().graph);
+  for (const int member : all_members_) initialise(steps_.main().graph, member);
   if (steps_.train) make_buckets();
-  ProgramBuilder builder(steps_, options_, groups_, *memory_, control_, communication_);
+  ProgramBuilder builder(steps_, options_, groups_, *memory_, communication_);
   programs_ = builder.build();
   copy_parameters_ = builder.copy_parameters();
 }
@@ -122,7 +122,7 @@ void Session::make_executor() {
   if (options_.backend == kernels::Backend::cuda) {
     const bool streamed = options_.input.kind == InputOptions::Kind::streamed;
     executor_ =
-        make_cuda_executor(*memory_, {control_, probabilities, streamed, options_.lanes, most_waits()});
+        make_cuda_executor(*memory_, {probabilities, streamed, options_.input.batches, lanes(), most_waits()});
   } else {
     // A rank may have only the computing thread. Calling this between kernels makes buckets and
     // transfers progress.
@@ -130,20 +130,46 @@ void Session::make_executor() {
       if (communication_.buckets != nullptr) communication_.buckets->progress();
       if (communication_.transfers != nullptr) communication_.transfers->progress();
     };
-    executor_ = make_host_executor(*memory_, {control_, probabilities, progress, &communication_.exposed_ms});
+    executor_ = make_host_executor(*memory_, {probabilities, progress, &communication_.exposed_ms});
   }
-  executor_->control().seed = options_.seed;
+  for (const int member : all_members_) {
+    const Member& own = options_.members[static_cast<std::size_t>(member)];
+    kernels::StepControl& control = executor_->control(member) = {};
+    control.seed = own.seed;
+    control.hyperparameters = own.hyperparameters;
+  }
 }
 
-void Session::initialise(const StepGraph& graph) {
+// One member leaves a device's multiprocessors free for others.
+int Session::lanes() const {
+  constexpr int kMostLanes = 16;
+  return std::max(options_.lanes, std::min(options_.lanes * members(), kMostLanes));
+}
+
+void Session::initialise(const StepGraph& graph, int member) {
+  const std::uint64_t seed = options_.members[static_cast<std::size_t>(member)].seed;
   const auto fill = [&](const PersistentTensor& tensor, const ParameterSpec& spec) {
     std::vector<float> values(static_cast<std::size_t>(spec.shape.elements()));
-    app::initialize(spec, options_.seed, values.data());
-    write(tensor, values);
+    app::initialize(spec, seed, values.data());
+    write(tensor, values, member);
   };
   for (std::size_t i = 0; i < graph.parameters.size(); ++i)
     fill(memory_->parameters()[i], graph.parameters[i].spec);
   for (std::size_t i = 0; i < graph.states.size(); ++i) fill(memory_->states()[i], graph.states[i].second);
+}
+
+void Session::initialise(const Network& network, int member) {
+  const std::uint64_t seed = options_.members[static_cast<std::size_t>(member)].seed;
+  std::map<std::string, const ParameterSpec*> specs;
+  for (const Layer& layer : network.layers())
+    for (const auto* list : {&layer.parameters, &layer.states})
+      for (const ParameterSpec& spec : *list) specs[spec.name] = &spec;
+  for (const auto* list : {&memory_->parameters(), &memory_->states()})
+    for (const PersistentTensor& tensor : *list) {
+      std::vector<float> values(static_cast<std::size_t>(tensor.desc.shape.elements()));
+      app::initialize(*specs.at(tensor.name), seed, values.data());
+      write(tensor, values, member);
+    }
 }
 
 void Session::make_buckets() {
@@ -189,31 +215,49 @@ StepMetrics Session::evaluate(data::BatchSource& source, std::int64_t first_resi
   return sum;
 }
 
+std::vector<StepMetrics> Session::evaluate_members(std::span<const MemberBatches> groups,
+                                                  std::int64_t first_resident) {
+  std::vector<StepMetrics> sums(all_members_.size());
+  const auto finish = [&] {
+    const std::span<const StepMetrics> finished = finish_members();
+    for (std::size_t member = 0; member < sums.size(); ++member) sums[member] += finished[member];
+  };
+  for (std::int64_t step = 0; step < groups[0].source->steps_per_epoch(); ++step) {
+    for (const MemberBatches& group : groups) load(group.source->next(), group.members, first_resident);
+    start_evaluate_step();
+    if (steps_in_flight() > steps_ahead()) finish();
+  }
+  while (steps_in_flight() > 0) finish();
+  return sums;
+}
+
 void Session::put_image(std::int64_t index, const std::uint8_t* pixels, std::int64_t count) {
   const std::int64_t bytes = options_.input.stored.bytes();
   kernels::copy_in(options_.backend, static_cast<std::byte*>(memory_->images()) + index * bytes, pixels,
                    static_cast<std::size_t>(count * bytes));
 }
 
-std::vector<float> Session::read(const PersistentTensor& tensor) const {
+std::vector<float> Session::read(const PersistentTensor& tensor, int member) const {
   std::vector<float> values(static_cast<std::size_t>(tensor.desc.shape.elements()));
+  void* const address = memory_->of_member(tensor.address, member);
   if (options_.backend != kernels::Backend::cuda) {
-    kernels::to_row_major(tensor.desc, tensor.address, values.data());
+    kernels::to_row_major(tensor.desc, address, values.data());
     return values;
   }
   std::vector<std::byte> bytes(tensor.desc.bytes());
-  kernels::copy_out(options_.backend, bytes.data(), tensor.address, bytes.size());
+  kernels::copy_out(options_.backend, bytes.data(), address, bytes.size());
   kernels::to_row_major(tensor.desc, bytes.data(), values.data());
   return values;
 }
 
-void Session::write(const PersistentTensor& tensor, const std::vector<float>& row_major) {
+void Session::write(const PersistentTensor& tensor, const std::vector<float>& row_major, int member) {
   copies_are_stale_ = true;
+  void* const address = memory_->of_member(tensor.address, member);
   if (options_.backend != kernels::Backend::cuda)
-    return kernels::from_row_major(tensor.desc, row_major.data(), tensor.address);
+    return kernels::from_row_major(tensor.desc, row_major.data(), address);
   std::vector<std::byte> bytes(tensor.desc.bytes());
   kernels::from_row_major(tensor.desc, row_major.data(), bytes.data());
-  kernels::copy_in(options_.backend, tensor.address, bytes.data(), bytes.size());
+  kernels::copy_in(options_.backend, address, bytes.data(), bytes.size());
 }
 
 void Session::average_states() {
@@ -241,8 +285,11 @@ void Session::exchange_averages() {
     kernels::copy_in(options_.backend, a, of_b.data(), bytes);
     kernels::copy_in(options_.backend, b, of_a.data(), bytes);
   };
-  exchange(memory_->flat_parameters(), memory_->flat_averages(), memory_->trained_elements());
-  exchange(memory_->statistics(), memory_->statistics_averages(), memory_->statistics_elements());
+  for (const int member : all_members_) {
+    const auto own = [&](float* address) { return memory_->of_member(address, member); };
+    exchange(own(memory_->flat_parameters()), own(memory_->flat_averages()), memory_->trained_elements());
+    exchange(own(memory_->statistics()), own(memory_->statistics_averages()), memory_->statistics_elements());
+  }
   copies_are_stale_ = true;
 }
 

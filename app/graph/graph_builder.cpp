@@ -116,7 +116,7 @@ class GraphBuilder {
       emitter_.layer_ = i == 0 ? "loss" : fmt::format("loss{}", i + 1);
       const TensorId logits = outputs_[static_cast<std::size_t>(used_[i])];
       probabilities.push_back(emitter_.new_full_precision("probabilities", emitter_.shape(logits)));
-      problems.push_back({options_.label_smoothing, weighted() ? options_.loss_weights[i] : 1, i > 0});
+      problems.push_back({weighted() ? options_.loss_weights[i] : 1, i > 0});
       std::vector<TensorId> inputs = with_labels(logits);
       if (i > 0) inputs.push_back(metrics);
       const bool last = i + 1 == used_.size();

@@ -129,7 +129,7 @@ partition::PartitionResult Planner::partition_tasks(const partition::TaskGraph& 
   const partition::Machine machine = machine_with(limits);
   const partition::CostModel cost(tasks, machine);
   partition::PartitionOptions options;
-  options.seed = options_.seed;
+  options.seed = options_.members[0].seed;
   options.threads = 1;                                   // the other ranks use the other cores
   options.time_limit = std::chrono::milliseconds(250);   // a job makes one plan, in few attempts
   options.repair_time = std::chrono::milliseconds(500);  // place() may try other limits

@@ -13,7 +13,7 @@ class FullBatchControl {
       : memory_(options.backend, sizeof(kernels::StepControl)) {
     const StepGraph& graph = whole.train->graph;
     kernels::StepControl control;
-    control.seed = options.seed;
+    control.seed = options.members[0].seed;
     control.valid = static_cast<std::int32_t>(graph.tensors[static_cast<std::size_t>(graph.labels)].shape[0]);
     control.global_valid = control.valid * groups.replicas->size();
     control.learning_rate = 1e-3f;

@@ -18,13 +18,17 @@ void fill_batch(Session& session, std::int64_t classes, int ranks) {
   std::vector<float> images(static_cast<std::size_t>(session.images().desc.shape.elements()));
   for (std::size_t i = 0; i < images.size(); ++i)
     images[i] = i < kDrawn ? 2 * kernels::uniform(kernels::philox(1, i).word[0]) - 1 : images[i - kDrawn];
-  session.write(session.images(), images);
-  for (std::size_t i = 0; i < session.labels().size(); ++i)
-    session.labels()[i] =
-        static_cast<std::int32_t>(kernels::philox(2, i).word[0] % static_cast<std::uint64_t>(classes));
-  session.control().valid = static_cast<std::int32_t>(session.labels().size());
-  session.control().global_valid = session.control().valid * ranks;
-  session.control().learning_rate = 0;
+  for (int member = 0; member < session.members(); ++member) {
+    session.write(session.images(), images, member);
+    const std::span<std::int32_t> labels = session.labels(member);
+    for (std::size_t i = 0; i < labels.size(); ++i)
+      labels[i] =
+          static_cast<std::int32_t>(kernels::philox(2, i).word[0] % static_cast<std::uint64_t>(classes));
+    kernels::StepControl& control = session.control(member);
+    control.valid = static_cast<std::int32_t>(labels.size());
+    control.global_valid = control.valid * ranks;
+    control.learning_rate = 0;
+  }
 }
 
 TimedSteps time_steps(Session& session, std::int64_t steps) {

@@ -112,7 +112,6 @@ Dataset::Dataset(const TrainOptions& options, const comm::Communicator& ranks, i
     : options_(options),
       ranks_(ranks),
       threads_(threads),
-      train_augmentation_(train_augmentation(options)),
       test_augmentation_(test_augmentation(options)) {
   run_on_all_ranks(ranks, [&] {
     if (options.feed == Feed::scatter && ranks.rank() != 0) return;
@@ -130,11 +129,17 @@ Dataset::Dataset(const TrainOptions& options, const comm::Communicator& ranks, i
   size_ = {limited(info_.size[0], options.limit_train), limited(info_.size[1], options.limit_test)};
   run_on_all_ranks(ranks, [&] {
     check_size(options, info_);
-    check_crop(options, info_.shape);
-    check_cutout(options, info_.shape);
-    input_ = train_augmentation_.output_shape(info_.shape);
+    check_augmentation(options);
+    input_ = train_augmentation(options).output_shape(info_.shape);
     test_augmentation_.output_shape(info_.shape);
   });
+}
+
+int Dataset::most_image_ops(const TrainOptions& options) { return image_ops(options).most(); }
+
+void Dataset::check_augmentation(const TrainOptions& options) const {
+  check_crop(options, info_.shape);
+  check_cutout(options, info_.shape);
 }
 
 void Dataset::set_normalisation(std::vector<float> mean, std::vector<float> std) {
@@ -216,10 +221,13 @@ void Dataset::visit_images(
     }
 }
 
-std::unique_ptr<data::BatchSource> Dataset::train(const Delivery& delivery, data::Position start) const {
-  data::LoaderOptions loader = loader_options(train_augmentation_, delivery);
+std::unique_ptr<data::BatchSource> Dataset::train(const Delivery& delivery, data::Position start,
+                                                  const TrainOptions& options, int threads) const {
+  data::LoaderOptions loader = loader_options(train_augmentation(options), delivery);
+  loader.seed = static_cast<std::uint64_t>(options.seed);
+  loader.threads = threads;
   loader.start = start;
-  loader.mix = {static_cast<float>(options_.mixup), static_cast<float>(options_.cutmix)};
+  loader.mix = {static_cast<float>(options.mixup), static_cast<float>(options.cutmix)};
   return source(data::Split::train, loader);
 }
 

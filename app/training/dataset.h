@@ -51,7 +51,10 @@ class Dataset {
   int classes() const { return static_cast<int>(info_.classes.size()); }
 
   // The most image operations that the transform of a training sample can hold.
-  int most_image_ops() const { return train_augmentation_.image_ops.most(); }
+  int most_image_ops() const { return most_image_ops(options_); }
+  static int most_image_ops(const TrainOptions& options);
+  // Throws std::runtime_error if the images are too small for the options' augmentation.
+  void check_augmentation(const TrainOptions& options) const;
   // Calls visit(first, pixels, count) for chunks of all training images, then of all test images;
   // `first` counts through both. The set must hold pixels, not encoded images.
   void visit_images(const std::function<void(std::int64_t, const std::uint8_t*, std::int64_t)>& visit) const;
@@ -62,7 +65,12 @@ class Dataset {
     int held = 0;  // batches that the receiver keeps while it asks for the next
   };
   // Return batches without end: train shuffled and augmented from `start` on, test in stored order.
-  std::unique_ptr<data::BatchSource> train(const Delivery& delivery, data::Position start) const;
+  std::unique_ptr<data::BatchSource> train(const Delivery& delivery, data::Position start) const {
+    return train(delivery, start, options_, threads_);
+  }
+  // Does so with the seed, augmentation and mixing of other options and another number of threads.
+  std::unique_ptr<data::BatchSource> train(const Delivery& delivery, data::Position start,
+                                           const TrainOptions& options, int threads) const;
   // `skip` is LoaderOptions::skip. It needs --feed slice.
   std::unique_ptr<data::BatchSource> test(const Delivery& delivery,
                                           std::function<void(const std::string&)> skip = nullptr) const;
@@ -77,7 +85,7 @@ class Dataset {
   const int threads_;
   data::StoreInfo info_;
   data::ImageShape input_;
-  data::Augmentation train_augmentation_, test_augmentation_;
+  data::Augmentation test_augmentation_;
   std::array<std::int64_t, 2> size_{};
   std::array<std::shared_ptr<const data::ImageSet>, 2> sets_;  // by Split; empty if another rank reads
 };

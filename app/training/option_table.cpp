@@ -137,6 +137,13 @@ constexpr OptionRow kExecution[] = {
     {"timeout", &O::timeout, ranks, "[0.1, 1e6]", "S",
      "seconds that ranks wait for one that does not come, rank 0 while it writes a checkpoint too"}};
 
+constexpr OptionRow kMembers[] = {
+    {"members", &O::members, start, kAny, "SPEC",
+     "train many at once, spread over the ranks, each as if alone on one rank: KEY=VALUE,VALUE,FIRST..LAST; "
+     "several such lists, separated by spaces or ';', are multiplied; or FILE.toml with [[member]] rows"},
+    {"halving", &O::halving, start, WholeNumbers{}, "E",
+     "after every E epochs the worse half of the members stops, by test accuracy; 0: off"}};
+
 constexpr OptionRow kOutput[] = {
     {"resume", &O::resume, start, kAny, "", "go on from the newest checkpoint in --out"},
     {"overwrite", &O::overwrite, start, kAny, "",
@@ -155,7 +162,8 @@ constexpr OptionRow kOutput[] = {
 
 constexpr OptionGroup kGroups[] = {{"Model and data", kData}, {"Length", kLength},
                                    {"Optimizer", kOptimizer}, {"Schedule", kSchedule},
-                                   {"Execution", kExecution}, {"Output", kOutput}};
+                                   {"Execution", kExecution}, {"Members", kMembers},
+                                   {"Output", kOutput}};
 
 template <typename Value>
 nlohmann::json json_of(const Value& value) {

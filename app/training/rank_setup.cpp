@@ -57,9 +57,13 @@ int use_cores(const comm::MpiEnvironment& environment, std::int64_t threads) {
 }
 
 std::vector<RankPlace> places_of(const comm::MpiEnvironment& environment) {
+  return places_of(environment, environment.world());
+}
+
+std::vector<RankPlace> places_of(const comm::MpiEnvironment& environment, const comm::Communicator& ranks) {
   std::vector<RankPlace> places;
   const std::string device = environment.device().to_string();
-  for (comm::RankPlacement& placement : comm::gather_placement(environment.world(), device))
+  for (comm::RankPlacement& placement : comm::gather_placement(ranks, device))
     places.push_back({std::move(placement.host), std::move(placement.device), std::move(placement.cores)});
   return places;
 }

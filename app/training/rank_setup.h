@@ -30,7 +30,8 @@ Dataset::Delivery delivery_for(const InputOptions& input, const ModelMemory& mem
 // returns its number of threads (0: one a core). Call it before the first kernel.
 int use_cores(const comm::MpiEnvironment& environment, std::int64_t threads);
 
-// Returns the places of all ranks on rank 0, nothing on the others. Collective.
+// Return the places of all ranks, or of these, on rank 0, nothing on the others. Collective.
 std::vector<RankPlace> places_of(const comm::MpiEnvironment& environment);
+std::vector<RankPlace> places_of(const comm::MpiEnvironment& environment, const comm::Communicator& ranks);
 
 }  // namespace convoy::app

@@ -35,7 +35,7 @@ std::string holder_in(const fs::path& path) {
 
 bool holds_a_run(const fs::path& folder) {
   std::error_code error;
-  if (fs::exists(folder / "summary.json", error)) return true;
+  if (fs::exists(folder / "summary.json", error) || fs::exists(folder / "members.csv", error)) return true;
   if (const auto bytes = fs::file_size(folder / "metrics.jsonl", error); !error && bytes > 0) return true;
   const fs::directory_iterator checkpoints(folder / "checkpoint", error);
   return !error && std::any_of(begin(checkpoints), end(checkpoints),

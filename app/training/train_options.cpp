@@ -115,6 +115,14 @@ void check_accumulation(const TrainOptions& o) {
   require(o.trace.empty(), "--accumulate cannot be combined with --trace, which shows undivided steps");
 }
 
+void check_members(const TrainOptions& o) {
+  require(o.halving == 0 || !o.members.empty(), "--halving: expected --members too, whose worse half it stops");
+  if (o.members.empty()) return;
+  require(o.partition == 1, "--members cannot be combined with --partition: a rank trains its members alone");
+  require(o.trace.empty(), "--members cannot be combined with --trace, which shows the steps of one training");
+  require(o.feed == Feed::slice, "--members cannot be combined with --feed scatter: ranks read different batches");
+}
+
 }  // namespace
 
 std::string AutoAugmentPolicy::text() const {
@@ -155,6 +163,7 @@ void check_train_options(const TrainOptions& o, int ranks) {
           fmt::format("--partition: found {}, expected a divisor of the number of ranks, {}", o.partition,
                       ranks));
   check_accumulation(o);
+  check_members(o);
   const std::int64_t replicas = ranks / o.partition;
   require(o.global_batch / o.accumulate >= replicas,
           fmt::format("--global-batch: found {}{}, expected at least the number of {}, {}",

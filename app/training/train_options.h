@@ -112,6 +112,9 @@ struct TrainOptions {
   std::int64_t seed = 1;
   double timeout = 300;  // seconds that ranks wait for one that does not come
 
+  std::string members;       // what differs between trainings that run together; empty: one trains alone
+  std::int64_t halving = 0;  // epochs after which the worse half of the members stops; 0: off
+
   bool resume = false, overwrite = false;
   std::int64_t checkpoint_every_epochs = 1, checkpoint_every_steps = 0;  // the steps win where not 0
   std::int64_t keep_checkpoints = 3;

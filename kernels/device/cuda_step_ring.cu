@@ -1,5 +1,5 @@
-// The kernels of the ring. Each has one block, because the bus and not the multiprocessors limits
-// the rate.
+// The kernels of the ring. Each has one block, or one a member, because the bus and not the
+// multiprocessors limits the rate.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -15,11 +15,12 @@ constexpr int kInFlight = 8;  // loads of a thread that cross the bus at the sam
 
 struct Piece {
   std::uint64_t* device;
-  std::size_t offset, words;  // offset in the slot, and length in words of 8 bytes
+  std::size_t offset, words;  // offset in the slot, and a member's length in words of 8 bytes
 };
 struct Pieces {
   Piece piece[StepRing::kMostFields];
   int count;
+  std::size_t members, stride;  // stride: words from a member's memory to the next member's
 };
 
 __global__ void __launch_bounds__(kRingThreads)
@@ -27,9 +28,11 @@ __global__ void __launch_bounds__(kRingThreads)
                const __grid_constant__ Pieces pieces) {
   const std::byte* slot = ring + *number % static_cast<unsigned>(slots) * slot_bytes;
   for (int i = 0; i < pieces.count; ++i) {
+    const std::size_t words = pieces.piece[i].words, member = blockIdx.x;
     // The host has written this since the last step, so it must not be read from a cache.
-    const auto* from = reinterpret_cast<const volatile std::uint64_t*>(slot + pieces.piece[i].offset);
-    const std::size_t words = pieces.piece[i].words;
+    const auto* from =
+        reinterpret_cast<const volatile std::uint64_t*>(slot + pieces.piece[i].offset) + member * words;
+    std::uint64_t* to = pieces.piece[i].device + member * pieces.stride;
     for (std::size_t first = threadIdx.x; first < words; first += kRingThreads * kInFlight) {
       std::uint64_t values[kInFlight];
 #pragma unroll
@@ -37,7 +40,7 @@ __global__ void __launch_bounds__(kRingThreads)
         if (first + k * kRingThreads < words) values[k] = from[first + k * kRingThreads];
 #pragma unroll
       for (int k = 0; k < kInFlight; ++k)
-        if (first + k * kRingThreads < words) pieces.piece[i].device[first + k * kRingThreads] = values[k];
+        if (first + k * kRingThreads < words) to[first + k * kRingThreads] = values[k];
     }
   }
 }
@@ -51,16 +54,19 @@ __global__ void __launch_bounds__(kRingThreads)
   std::byte* slot = ring + *number % static_cast<unsigned>(slots) * slot_bytes;
   for (int i = 0; i < pieces.count; ++i) {
     auto* to = reinterpret_cast<volatile std::uint64_t*>(slot + pieces.piece[i].offset);
-    const std::uint64_t* from = pieces.piece[i].device;
-    const std::size_t words = pieces.piece[i].words;
-    for (std::size_t first = threadIdx.x; first < words; first += blockDim.x * kInFlight) {
+    const std::size_t words = pieces.piece[i].words, all = words * pieces.members;
+    const auto from = [&](std::size_t word) {
+      const std::size_t member = pieces.members == 1 ? 0 : word / words;
+      return pieces.piece[i].device[member * pieces.stride + word - member * words];
+    };
+    for (std::size_t first = threadIdx.x; first < all; first += blockDim.x * kInFlight) {
       std::uint64_t values[kInFlight];
 #pragma unroll
       for (int k = 0; k < kInFlight; ++k)
-        if (first + k * blockDim.x < words) values[k] = from[first + k * blockDim.x];
+        if (first + k * blockDim.x < all) values[k] = from(first + k * blockDim.x);
 #pragma unroll
       for (int k = 0; k < kInFlight; ++k)
-        if (first + k * blockDim.x < words) to[first + k * blockDim.x] = values[k];
+        if (first + k * blockDim.x < all) to[first + k * blockDim.x] = values[k];
     }
   }
   __threadfence_system();
@@ -70,8 +76,11 @@ __global__ void __launch_bounds__(kRingThreads)
   __threadfence_system();
 }
 
-Pieces pieces_of(const std::vector<StepRing::Field>& fields, const std::vector<std::size_t>& offsets) {
+Pieces pieces_of(const std::vector<StepRing::Field>& fields, const std::vector<std::size_t>& offsets,
+                 const Members& members) {
   Pieces pieces{};
+  pieces.members = static_cast<std::size_t>(members.count);
+  pieces.stride = static_cast<std::size_t>(members.stride) / sizeof(std::uint64_t);
   for (std::size_t i = 0; i < fields.size(); ++i)
     pieces.piece[pieces.count++] = {static_cast<std::uint64_t*>(fields[i].device), offsets[i],
                                     fields[i].bytes / sizeof(std::uint64_t)};
@@ -80,15 +89,15 @@ Pieces pieces_of(const std::vector<StepRing::Field>& fields, const std::vector<s
 
 }  // namespace
 
-StepRing::StepRing(int slots, std::vector<Field> fetched, std::vector<Field> published)
-    : slots_(slots), fetched_(std::move(fetched)), published_(std::move(published)) {
+StepRing::StepRing(int slots, std::vector<Field> fetched, std::vector<Field> published, Members members)
+    : slots_(slots), members_(members), fetched_(std::move(fetched)), published_(std::move(published)) {
   if (slots < 1 || std::ssize(fetched_) > kMostFields || std::ssize(published_) > kMostFields)
     throw std::logic_error("a step ring has a slot or more and at most five fields each way");
   const auto place = [&](const std::vector<Field>& fields, std::vector<std::size_t>& offsets) {
     for (const Field& field : fields) {
       if (field.bytes % 8 != 0) throw std::logic_error("a field of a step ring is no multiple of 8 bytes");
       offsets.push_back(slot_bytes_);
-      slot_bytes_ += field.bytes;
+      slot_bytes_ += field.bytes * static_cast<std::size_t>(members_.count);
     }
   };
   place(fetched_, fetched_at_);
@@ -103,19 +112,21 @@ StepRing::StepRing(int slots, std::vector<Field> fetched, std::vector<Field> pub
 }
 
 void StepRing::fetch(Stream stream) const {
-  cuda::launch(fetch_slot, 1, kRingThreads, stream, pinned_.data(), slot_bytes_, slots_,
-               reinterpret_cast<const unsigned long long*>(number_.data()), pieces_of(fetched_, fetched_at_));
+  cuda::launch(fetch_slot, static_cast<unsigned>(members_.count), kRingThreads, stream, pinned_.data(),
+               slot_bytes_, slots_, reinterpret_cast<const unsigned long long*>(number_.data()),
+               pieces_of(fetched_, fetched_at_, members_));
 }
 
 void StepRing::publish(Stream stream) const {
   const int threads = mark_at_ - published_at_.front() > kFewWords * 8 ? kRingThreads : kFewThreads;
   cuda::launch(publish_slot, 1, threads, stream, pinned_.data(), slot_bytes_, slots_,
-               reinterpret_cast<unsigned long long*>(number_.data()), pieces_of(published_, published_at_),
+               reinterpret_cast<unsigned long long*>(number_.data()), pieces_of(published_, published_at_, members_),
                mark_at_);
 }
 
-std::byte* StepRing::input(std::int64_t number, int field) const {
-  return slot(number) + fetched_at_[static_cast<std::size_t>(field)];
+std::byte* StepRing::input(std::int64_t number, int field, int member) const {
+  const auto at = static_cast<std::size_t>(field);
+  return slot(number) + fetched_at_[at] + static_cast<std::size_t>(member) * fetched_[at].bytes;
 }
 
 bool StepRing::finished(std::int64_t number) const {
@@ -123,8 +134,9 @@ bool StepRing::finished(std::int64_t number) const {
   return std::atomic_ref(*mark).load(std::memory_order_acquire) > static_cast<std::uint64_t>(number);
 }
 
-const std::byte* StepRing::output(std::int64_t number, int field) const {
-  return slot(number) + published_at_[static_cast<std::size_t>(field)];
+const std::byte* StepRing::output(std::int64_t number, int field, int member) const {
+  const auto at = static_cast<std::size_t>(field);
+  return slot(number) + published_at_[at] + static_cast<std::size_t>(member) * published_[at].bytes;
 }
 
 }  // namespace convoy::kernels

@@ -3,7 +3,8 @@
 // bus.
 // The host fills slot `number % slots` and launches. The fetch kernel copies the slot to the
 // addresses that the step's kernels read. The publish kernel copies the results to the slot, then
-// marks step `number` as finished. CUDA builds only.
+// marks step `number` as finished. Members have the same fields, and a slot holds those of all of
+// them. CUDA builds only.
 #pragma once
 
 #include <vector>
@@ -15,12 +16,12 @@ namespace convoy::kernels {
 class StepRing {
  public:
   struct Field {
-    void* device = nullptr;
+    void* device = nullptr;  // of member 0
     std::size_t bytes = 0;  // a multiple of 8
   };
   static constexpr int kMostFields = 5;
 
-  StepRing(int slots, std::vector<Field> fetched, std::vector<Field> published);
+  StepRing(int slots, std::vector<Field> fetched, std::vector<Field> published, Members members = {});
 
   // Enqueue the first and the last kernel of a step. All other work of the step must be between
   // them on the stream.
@@ -29,9 +30,10 @@ class StepRing {
 
   // The host calls these. Step `number` counts launches from 0. A slot may be filled again once the
   // step that used it before is finished.
-  std::byte* input(std::int64_t number, int field) const;
+  std::byte* input(std::int64_t number, int field, int member = 0) const;
   bool finished(std::int64_t number) const;
-  const std::byte* output(std::int64_t number, int field) const;  // valid once the step is finished
+  const std::byte* output(std::int64_t number, int field,
+                          int member = 0) const;  // valid once the step is finished
   int slots() const { return slots_; }
 
  private:
@@ -40,9 +42,10 @@ class StepRing {
   }
 
   int slots_;
+  Members members_;
   std::vector<Field> fetched_, published_;
   // Offsets in a slot of the fetched fields, followed by those of the published fields and of the
-  // mark.
+  // mark. A field of all members is contiguous.
   std::vector<std::size_t> fetched_at_, published_at_;
   std::size_t mark_at_ = 0, slot_bytes_ = 0;
   PinnedBuffer pinned_;

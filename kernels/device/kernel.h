@@ -21,6 +21,21 @@ enum class Backend : std::uint8_t { reference, cpu, cuda };
 const char* name_of(Backend backend);
 [[noreturn]] void throw_no_backend(Backend backend);
 
+// The numbers of a training's update rule and loss. They are data of the step and not constants of
+// its kernels, so that trainings of one compiled step may differ in them.
+struct Hyperparameters {
+  float momentum = 0.9f;
+  float weight_decay = 0;
+  float trust_coefficient = 0.001f;  // for LARS
+  float beta1 = 0.9f;                // for AdamW
+  float beta2 = 0.999f;
+  float epsilon = 1e-8f;
+  float label_smoothing = 0;
+  std::int32_t nesterov = 0;   // 1: Nesterov momentum
+  double average_decay = 0.9;  // in (0, 1), of the moving averages
+  double largest_norm = 1;     // the gradient's Euclidean norm that clipping leaves unchanged
+};
+
 // The few scalars that change from step to step. They are in memory that the kernels can read
 // (device memory on CUDA), so that a captured step never needs rebuilding. A batch holds `capacity`
 // samples, of which the first `valid` are real; the rest are zero images with label -1, add nothing
@@ -38,6 +53,7 @@ struct StepControl {
   // step's real samples.
   std::int32_t part = 0;
   float share = 1;
+  Hyperparameters hyperparameters;  // the same in all steps
 };
 
 struct KernelRequest {

@@ -126,14 +126,16 @@ void find_trust(const Plan& plan, const BoundOperands& operands, double* norms, 
     }
     const ParameterSegment& segment = plan.problem.segments[s];
     const double w = std::sqrt(w2), g = std::sqrt(g2) * std::abs(double(control.gradient_scale));
-    const double decay = segment.decay ? plan.problem.weight_decay : 0;
-    trust[s] = segment.adapt && w > 0 && g > 0 ? plan.problem.trust_coefficient * w / (g + decay * w) : 1;
+    const Hyperparameters& numbers = control.hyperparameters;
+    const double decay = segment.decay ? numbers.weight_decay : 0;
+    trust[s] = segment.adapt && w > 0 && g > 0 ? numbers.trust_coefficient * w / (g + decay * w) : 1;
   }
 }
 
-AdamFactors adam_factors(const Plan& plan, const StepControl& control) {
-  const double beta1 = plan.problem.beta1, beta2 = plan.problem.beta2, t = double(control.step) + 1;
-  return {plan.problem.beta1, plan.problem.beta2, plan.problem.epsilon,
+AdamFactors adam_factors(const StepControl& control) {
+  const Hyperparameters& numbers = control.hyperparameters;
+  const double beta1 = numbers.beta1, beta2 = numbers.beta2, t = double(control.step) + 1;
+  return {numbers.beta1, numbers.beta2, numbers.epsilon,
           static_cast<float>(control.learning_rate / (1 - std::pow(beta1, t))),
           static_cast<float>(1 / std::sqrt(1 - std::pow(beta2, t)))};
 }
@@ -145,7 +147,7 @@ void update_parameters(const Plan& plan, const Piece& piece, const Update& updat
   const auto state = [&](int index) { return operands.inout(2 + index) + piece.offset; };
   switch (plan.problem.kind) {
     case OptimizerKind::sgd:
-      if (plan.problem.momentum == 0) return plain_sgd(update, w, gradients, piece.count);
+      if (!plan.problem.velocity) return plain_sgd(update, w, gradients, piece.count);
       return sgd(update, w, gradients, state(0), piece.count);
     case OptimizerKind::lars:
       return lars(update, w, gradients, state(0), piece.count);
@@ -158,11 +160,11 @@ void update_parameters(const Plan& plan, const Piece& piece, const Update& updat
 void update_piece(const Plan& plan, const Piece& piece, const Update& update, const AdamFactors& adam,
                   const BoundOperands& operands) {
   update_parameters(plan, piece, update, adam, operands);
-  if (plan.problem.average_decay == 0) return;
+  if (!plan.problem.averages) return;
   const StepControl& control = *operands.control();
   float* average = operands.inout(optimizer_inputs(plan.problem) - 1) + piece.offset;
   move_average(average, operands.in(0) + piece.offset, piece.count,
-               average_rate(plan.problem.average_decay, control));
+               average_rate(control));
 }
 
 }  // namespace
@@ -177,32 +179,33 @@ Kernel optimizer_update(const OptimizerProblem& problem, KernelRequest& request)
   const auto body = [plan, norms](const BoundOperands& operands) {
     const OptimizerProblem& p = plan.problem;
     const StepControl& control = *operands.control();
+    const Hyperparameters& numbers = control.hyperparameters;
     double* trust = operands.scratch<double>() + norms;
     if (p.kind == OptimizerKind::lars) find_trust(plan, operands, operands.scratch<double>(), trust);
-    const AdamFactors adam = adam_factors(plan, control);
+    const AdamFactors adam = adam_factors(control);
     parallel_for(static_cast<std::int64_t>(plan.pieces.size()), [&](std::int64_t i) {
       const Piece& piece = plan.pieces[i];
       const double factor = p.kind == OptimizerKind::lars ? trust[piece.segment] : 1;
       const ParameterSegment& segment = p.segments[piece.segment];
       const Update update{static_cast<float>(control.learning_rate * factor * segment.rate),
                           control.gradient_scale,
-                          segment.decay ? p.weight_decay : 0,
+                          segment.decay ? numbers.weight_decay : 0,
                           segment.rate,
-                          p.momentum,
-                          p.nesterov};
+                          numbers.momentum,
+                          numbers.nesterov != 0};
       update_piece(plan, piece, update, adam, operands);
     });
   };
   return host_kernel(body, {}, (norms + problem.segments.size()) * sizeof(double));
 }
 
-Kernel moving_average(const MovingAverageProblem& problem, KernelRequest& request) {
+Kernel moving_average(const MovingAverageProblem&, KernelRequest& request) {
   const std::int64_t count = check_moving_average(request);
   return host_kernel([=](const BoundOperands& operands) {
     const StepControl* control = operands.control();
     parallel_pieces(count, kPiece, [&](std::int64_t begin, std::int64_t end) {
       move_average(operands.inout(1) + begin, operands.in(0) + begin, end - begin,
-                   average_rate(problem.decay, *control));
+                   average_rate(*control));
     });
   });
 }

@@ -36,9 +36,7 @@ struct Buffers {
 
 struct Settings {
   OptimizerKind kind;
-  bool nesterov, momentum_kept;
-  float momentum, weight_decay, trust_coefficient, beta1, beta2, epsilon;
-  float average_rate;  // rate of the moving average from the second step on
+  bool velocity;
 };
 
 // The constants of an element's update, which depend on the step and the segment.
@@ -46,6 +44,8 @@ struct Rates {
   // The corrections are 1 / (1 - beta ^ t).
   float rate, scale, decay, trust, correction1, correction2;
   float average;
+  float momentum, beta1, beta2, epsilon;
+  bool nesterov;
 };
 
 // Moves an average towards a value. In the first step it becomes the value, to the bit.
@@ -57,19 +57,19 @@ __device__ __forceinline__ void update(const Settings& s, const Rates& r, float 
                                        float& first, float& second) {
   const float g = r.scale * gradient;
   if (s.kind == OptimizerKind::adamw) {
-    first = s.beta1 * first + (1 - s.beta1) * g;
-    second = s.beta2 * second + (1 - s.beta2) * g * g;
-    const float step = first * r.correction1 / (sqrtf(second * r.correction2) + s.epsilon);
+    first = r.beta1 * first + (1 - r.beta1) * g;
+    second = r.beta2 * second + (1 - r.beta2) * g * g;
+    const float step = first * r.correction1 / (sqrtf(second * r.correction2) + r.epsilon);
     w = w * (1 - r.rate * r.decay) - r.rate * step;
     return;
   }
   const float decayed = g + r.decay * w;
   if (s.kind == OptimizerKind::lars) {
-    first = s.momentum * first + r.rate * r.trust * decayed;
+    first = r.momentum * first + r.rate * r.trust * decayed;
     w -= first;
-  } else if (s.momentum_kept) {
-    first = s.momentum * first + decayed;
-    w -= r.rate * (s.nesterov ? decayed + s.momentum * first : first);
+  } else if (s.velocity) {
+    first = r.momentum * first + decayed;
+    w -= r.rate * (r.nesterov ? decayed + r.momentum * first : first);
   } else {
     w -= r.rate * decayed;
   }
@@ -95,14 +95,20 @@ __global__ void __launch_bounds__(kThreads)
   const Chunk chunk = chunks[blockIdx.x];
   if (threadIdx.x == 0) {
     const double t = static_cast<double>(control->step) + 1;
+    const Hyperparameters& numbers = control->hyperparameters;
     const bool adam = s.kind == OptimizerKind::adamw;
     shared = {control->learning_rate * segments[chunk.segment].rate,
               control->gradient_scale,
-              segments[chunk.segment].decay ? s.weight_decay : 0.0f,
+              segments[chunk.segment].decay ? numbers.weight_decay : 0.0f,
               trust != nullptr ? trust[chunk.segment] : 1.0f,
-              adam ? static_cast<float>(1 / (1 - pow(static_cast<double>(s.beta1), t))) : 1.0f,
-              adam ? static_cast<float>(1 / (1 - pow(static_cast<double>(s.beta2), t))) : 1.0f,
-              control->step == 0 ? 1.0f : s.average_rate};
+              adam ? static_cast<float>(1 / (1 - pow(static_cast<double>(numbers.beta1), t))) : 1.0f,
+              adam ? static_cast<float>(1 / (1 - pow(static_cast<double>(numbers.beta2), t))) : 1.0f,
+              average_rate(*control),
+              numbers.momentum,
+              numbers.beta1,
+              numbers.beta2,
+              numbers.epsilon,
+              numbers.nesterov != 0};
   }
   __syncthreads();
   const Rates rates = shared;
@@ -130,9 +136,9 @@ __global__ void __launch_bounds__(kThreads)
 // Sums the squares of a chunk's parameters and scaled gradients. The last block of a segment turns
 // the sums into the segment's trust.
 __global__ void __launch_bounds__(kThreads)
-    trust_ratios(Buffers b, const Chunk* chunks, const Segment* segments, Settings s,
-                 const StepControl* control, Values<2, double>* partials, unsigned* tickets,
-                 unsigned segment_count, float* trust, std::ptrdiff_t member_stride) {
+    trust_ratios(Buffers b, const Chunk* chunks, const Segment* segments, const StepControl* control,
+                 Values<2, double>* partials, unsigned* tickets, unsigned segment_count, float* trust,
+                 std::ptrdiff_t member_stride) {
   b = of_member(b, member_stride);
   move_to_member(member_stride, control, partials, trust);
   tickets += blockIdx.z * segment_count;
@@ -159,9 +165,11 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x != 0) return;
   const double w = sqrt(squares.value[0]);
   const double g = fabs(static_cast<double>(control->gradient_scale)) * sqrt(squares.value[1]);
-  const double decay = segment.decay ? s.weight_decay : 0.0;
-  trust[chunk.segment] =
-      segment.adapt && w > 0 && g > 0 ? static_cast<float>(s.trust_coefficient * w / (g + decay * w)) : 1.0f;
+  const Hyperparameters& numbers = control->hyperparameters;
+  const double decay = segment.decay ? numbers.weight_decay : 0.0;
+  trust[chunk.segment] = segment.adapt && w > 0 && g > 0
+                             ? static_cast<float>(numbers.trust_coefficient * w / (g + decay * w))
+                             : 1.0f;
 }
 
 __global__ void __launch_bounds__(kThreads)
@@ -192,17 +200,17 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 __global__ void __launch_bounds__(kThreads)
-    move_averages(const float* values, float* averages, std::int64_t count, float rate,
-                  const StepControl* control, std::ptrdiff_t member_stride) {
+    move_averages(const float* values, float* averages, std::int64_t count, const StepControl* control,
+                  std::ptrdiff_t member_stride) {
   move_to_member(member_stride, values, averages, control);
   const std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  if (i < count) averages[i] = moved(averages[i], values[i], control->step == 0 ? 1.0f : rate);
+  if (i < count) averages[i] = moved(averages[i], values[i], average_rate(*control));
 }
 
-__global__ void write_clip_scale(const double* squares, double limit, float* scale,
+__global__ void write_clip_scale(const double* squares, const StepControl* control, float* scale,
                                  std::ptrdiff_t member_stride) {
-  move_to_member(member_stride, squares, scale);
-  const double ratio = limit / sqrt(*squares);
+  move_to_member(member_stride, squares, control, scale);
+  const double ratio = control->hyperparameters.largest_norm / sqrt(*squares);
   *scale = ratio < 1 ? static_cast<float>(ratio) : 1.0f;
 }
 
@@ -226,19 +234,6 @@ Tables tables_of(const OptimizerProblem& problem) {
   return tables;
 }
 
-Settings settings_of(const OptimizerProblem& p) {
-  return {p.kind,
-          p.nesterov,
-          optimizer_states(p) > 0,
-          p.momentum,
-          p.weight_decay,
-          p.trust_coefficient,
-          p.beta1,
-          p.beta2,
-          p.epsilon,
-          static_cast<float>(1 - p.average_decay)};
-}
-
 void check_update(const char* operation, const OptimizerProblem& problem, KernelRequest& request) {
   require_counts(operation, request, optimizer_inputs(problem), request.outputs.empty() ? 0 : 1);
   for (TensorDesc& input : request.inputs) {
@@ -260,7 +255,7 @@ Kernel optimizer_update(const OptimizerProblem& problem, KernelRequest& request)
   const bool has_copy = !request.outputs.empty(), lars = problem.kind == OptimizerKind::lars;
   const int states = optimizer_states(problem), inputs = optimizer_inputs(problem);
   const Tables tables = tables_of(problem);
-  const Settings settings = settings_of(problem);
+  const Settings settings{problem.kind, states > 0};
   const auto chunk_count = static_cast<unsigned>(tables.chunks.size());
   const std::size_t segment_count = tables.segments.size();
   Kernel kernel;
@@ -283,7 +278,7 @@ Kernel optimizer_update(const OptimizerProblem& problem, KernelRequest& request)
       float* trust = lars ? reinterpret_cast<float*>(partials + chunk_count) : nullptr;
       if (lars)
         launch(trust_ratios, chunk_count, kThreads, stream, b.members, buffers, chunks.get(), segments.get(),
-               settings, b.control(), partials, tickets.get(), static_cast<unsigned>(segment_count), trust);
+               b.control(), partials, tickets.get(), static_cast<unsigned>(segment_count), trust);
       launch(update_chunks, chunk_count, kThreads, stream, b.members, buffers, chunks.get(), segments.get(),
              trust, settings, b.control());
     };
@@ -309,21 +304,19 @@ Kernel squared_norm(const SquaredNormProblem&, KernelRequest& request) {
   return ticketed_kernel(body, 1, {}, blocks * sizeof(double));
 }
 
-Kernel moving_average(const MovingAverageProblem& problem, KernelRequest& request) {
+Kernel moving_average(const MovingAverageProblem&, KernelRequest& request) {
   const std::int64_t count = check_moving_average(request);
   const auto blocks = static_cast<unsigned>(ceil_div(count, kThreads));
-  return device_kernel(
-      [=, rate = static_cast<float>(1 - problem.decay)](const BoundOperands& b, Stream stream) {
-        if (count > 0)
-          launch(move_averages, blocks, kThreads, stream, b.members, b.in(0), b.inout(1), count, rate,
-                 b.control());
-      });
+  return device_kernel([=](const BoundOperands& b, Stream stream) {
+    if (count > 0)
+      launch(move_averages, blocks, kThreads, stream, b.members, b.in(0), b.inout(1), count, b.control());
+  });
 }
 
-Kernel clip_scale(const ClipProblem& problem, KernelRequest& request) {
+Kernel clip_scale(const ClipProblem&, KernelRequest& request) {
   check_clip_scale(request);
-  return device_kernel([limit = problem.limit](const BoundOperands& b, Stream stream) {
-    launch(write_clip_scale, 1, 1, stream, b.members, b.in<double>(0), limit, b.out(0));
+  return device_kernel([](const BoundOperands& b, Stream stream) {
+    launch(write_clip_scale, 1, 1, stream, b.members, b.in<double>(0), b.control(), b.out(0));
   });
 }
 

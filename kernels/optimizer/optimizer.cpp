@@ -8,7 +8,7 @@ namespace convoy::kernels {
 int optimizer_states(const OptimizerProblem& problem) {
   switch (problem.kind) {
     case OptimizerKind::sgd:
-      return problem.momentum != 0 ? 1 : 0;
+      return problem.velocity ? 1 : 0;
     case OptimizerKind::lars:
       return 1;
     case OptimizerKind::adamw:

@@ -2,18 +2,18 @@
 // clipping.
 //   optimizer_update  {parameters, gradients, state..., [average]} -> {[copy]}
 //                     f32 [n] each. Parameters and states are updated in place. There are
-//                     optimizer_states() states, which start as zeros. average exists with
-//                     average_decay: the moving average of the updated parameters, in place.
+//                     optimizer_states() states, which start as zeros. average exists if the
+//                     problem says so: the moving average of the updated parameters, in place.
 //                     copy bf16 [n]: the updated parameters, rounded; optional, cuda only
 //   moving_average    {values, average} -> {}
 //                     f32 [n] each; the average is updated in place, as the optimizer does it
 //   squared_norm      {gradients} -> {sum of squares f64 [1]}
 //                     before gradient_scale; the same bits for any number of threads
 //   clip_scale        {sum of squares f64 [1]} -> {scale f32 [1]}
-//                     min(1, limit / norm); 1 if the norm is NaN. With control's gradient_scale
+//                     min(1, largest_norm / norm); 1 if the norm is NaN. With control's gradient_scale
 //                     as its output it clips the whole gradient
-// control gives learning_rate lr, gradient_scale (a factor on every gradient g) and step (from 0;
-// AdamW's t is step + 1).
+// control gives learning_rate lr, gradient_scale (a factor on every gradient g), step (from 0;
+// AdamW's t is step + 1) and the hyperparameters.
 // A segment's rate is a factor of its lr.
 //
 //   sgd    v = m v + (g + wd w);  w -= lr v, or with Nesterov lr (g + wd w + m v), as in PyTorch
@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "kernels/device/kernel.h"
+#include "kernels/device/philox.h"
 
 namespace convoy::kernels {
 
@@ -46,41 +47,31 @@ struct ParameterSegment {
 
 struct OptimizerProblem {
   OptimizerKind kind = OptimizerKind::sgd;
-  float momentum = 0.9f;
-  bool nesterov = false;
-  float weight_decay = 0;
-  float trust_coefficient = 0.001f;  // for LARS
-  float beta1 = 0.9f;                // for AdamW
-  float beta2 = 0.999f;
-  float epsilon = 1e-8f;
-  double average_decay = 0;                     // in [0, 1); 0 for no average
+  bool velocity = true;                         // sgd keeps one; without it the momentum counts as 0
+  bool averages = false;                        // keeps a moving average of the parameters
   std::vector<ParameterSegment> segments = {};  // in ascending order, without overlap
 };
 
-// Returns the number of state buffers: sgd 1 (0 without momentum), lars 1, adamw 2.
+// Returns the number of state buffers: sgd 1 (0 without velocity), lars 1, adamw 2.
 int optimizer_states(const OptimizerProblem& problem);
 // Returns the number of inputs of optimizer_update. The average, if there is one, comes last.
 inline int optimizer_inputs(const OptimizerProblem& problem) {
-  return 2 + optimizer_states(problem) + (problem.average_decay > 0 ? 1 : 0);
+  return 2 + optimizer_states(problem) + (problem.averages ? 1 : 0);
 }
 
-struct MovingAverageProblem {
-  double decay = 0;  // in (0, 1)
-};
+struct MovingAverageProblem {};
 // Throws std::invalid_argument unless the operands fit. Returns their elements.
 std::int64_t check_moving_average(KernelRequest& request);
 
 // Returns the rate at which a step moves an average to the new value: 1 - decay, but 1 in the first
 // step.
-inline float average_rate(double decay, const StepControl& control) {
-  return control.step == 0 ? 1.0f : static_cast<float>(1 - decay);
+CONVOY_HOST_DEVICE inline float average_rate(const StepControl& control) {
+  return control.step == 0 ? 1.0f : static_cast<float>(1 - control.hyperparameters.average_decay);
 }
 
 struct SquaredNormProblem {};
 
-struct ClipProblem {
-  double limit = 1;  // the largest Euclidean norm that is left unchanged
-};
+struct ClipProblem {};
 // Throws std::invalid_argument unless the operands fit.
 void check_clip_scale(KernelRequest& request);
 

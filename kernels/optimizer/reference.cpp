@@ -15,46 +15,45 @@ struct Slice {
   double rate, scale, decay;
 };
 
-void sgd(const OptimizerProblem& problem, const Slice& slice) {
+void sgd(const Hyperparameters& numbers, const Slice& slice) {
   for (std::int64_t i = 0; i < slice.count; ++i) {
     const double g = slice.scale * slice.gradients[i] + slice.decay * slice.parameters[i];
     double update = g;
     if (slice.first != nullptr) {
-      const double velocity = problem.momentum * double(slice.first[i]) + g;
+      const double velocity = numbers.momentum * double(slice.first[i]) + g;
       slice.first[i] = static_cast<float>(velocity);
-      update = problem.nesterov ? g + problem.momentum * velocity : velocity;
+      update = numbers.nesterov != 0 ? g + numbers.momentum * velocity : velocity;
     }
     slice.parameters[i] = static_cast<float>(slice.parameters[i] - slice.rate * update);
   }
 }
 
-void lars(const OptimizerProblem& problem, const Slice& slice, bool adapt) {
+void lars(const Hyperparameters& numbers, const Slice& slice, bool adapt) {
   double w2 = 0, g2 = 0;
   for (std::int64_t i = 0; i < slice.count; ++i) {
     w2 += double(slice.parameters[i]) * slice.parameters[i];
     g2 += slice.scale * slice.gradients[i] * slice.scale * slice.gradients[i];
   }
-  const double trust = adapt && w2 > 0 && g2 > 0 ? problem.trust_coefficient * std::sqrt(w2) /
+  const double trust = adapt && w2 > 0 && g2 > 0 ? numbers.trust_coefficient * std::sqrt(w2) /
                                                        (std::sqrt(g2) + slice.decay * std::sqrt(w2))
                                                  : 1;
   for (std::int64_t i = 0; i < slice.count; ++i) {
     const double g = slice.scale * slice.gradients[i] + slice.decay * slice.parameters[i];
-    const double velocity = problem.momentum * double(slice.first[i]) + slice.rate * trust * g;
+    const double velocity = numbers.momentum * double(slice.first[i]) + slice.rate * trust * g;
     slice.first[i] = static_cast<float>(velocity);
     slice.parameters[i] = static_cast<float>(slice.parameters[i] - velocity);
   }
 }
 
-void move_average(float* average, const float* values, std::int64_t count, double decay,
-                  const StepControl& control) {
-  const double rate = average_rate(decay, control);
+void move_average(float* average, const float* values, std::int64_t count, const StepControl& control) {
+  const double rate = average_rate(control);
   for (std::int64_t i = 0; i < count; ++i)
     average[i] =
         rate == 1 ? values[i] : static_cast<float>(average[i] + rate * (double(values[i]) - average[i]));
 }
 
-void adamw(const OptimizerProblem& problem, const Slice& slice, std::uint64_t step) {
-  const double beta1 = problem.beta1, beta2 = problem.beta2, t = double(step) + 1;
+void adamw(const Hyperparameters& numbers, const Slice& slice, std::uint64_t step) {
+  const double beta1 = numbers.beta1, beta2 = numbers.beta2, t = double(step) + 1;
   for (std::int64_t i = 0; i < slice.count; ++i) {
     const double g = slice.scale * slice.gradients[i];
     const double m = beta1 * slice.first[i] + (1 - beta1) * g;
@@ -64,7 +63,7 @@ void adamw(const OptimizerProblem& problem, const Slice& slice, std::uint64_t st
     const double corrected = m / (1 - std::pow(beta1, t));
     const double root = std::sqrt(v / (1 - std::pow(beta2, t)));
     const double decayed = slice.parameters[i] * (1 - slice.rate * slice.decay);
-    slice.parameters[i] = static_cast<float>(decayed - slice.rate * corrected / (root + problem.epsilon));
+    slice.parameters[i] = static_cast<float>(decayed - slice.rate * corrected / (root + numbers.epsilon));
   }
 }
 
@@ -78,6 +77,7 @@ Kernel optimizer_update(const OptimizerProblem& problem, KernelRequest& request)
     require_shape("optimizer_update", "a buffer", input, request.inputs[0].shape);
   return host_kernel([=](const BoundOperands& operands) {
     const StepControl* control = operands.control();
+    const Hyperparameters& numbers = control->hyperparameters;
     for (const ParameterSegment& segment : problem.segments) {
       const Slice slice{operands.inout(0) + segment.offset,
                         states > 0 ? operands.inout(2) + segment.offset : nullptr,
@@ -86,13 +86,12 @@ Kernel optimizer_update(const OptimizerProblem& problem, KernelRequest& request)
                         segment.count,
                         control->learning_rate * double{segment.rate},
                         control->gradient_scale,
-                        segment.decay ? problem.weight_decay : 0};
-      if (problem.kind == OptimizerKind::sgd) sgd(problem, slice);
-      if (problem.kind == OptimizerKind::lars) lars(problem, slice, segment.adapt);
-      if (problem.kind == OptimizerKind::adamw) adamw(problem, slice, control->step);
-      if (problem.average_decay > 0)
-        move_average(operands.inout(inputs - 1) + segment.offset, slice.parameters, segment.count,
-                     problem.average_decay, *control);
+                        segment.decay ? numbers.weight_decay : 0};
+      if (problem.kind == OptimizerKind::sgd) sgd(numbers, slice);
+      if (problem.kind == OptimizerKind::lars) lars(numbers, slice, segment.adapt);
+      if (problem.kind == OptimizerKind::adamw) adamw(numbers, slice, control->step);
+      if (problem.averages)
+        move_average(operands.inout(inputs - 1) + segment.offset, slice.parameters, segment.count, *control);
     }
   });
 }
@@ -109,18 +108,18 @@ Kernel squared_norm(const SquaredNormProblem&, KernelRequest& request) {
   });
 }
 
-Kernel moving_average(const MovingAverageProblem& problem, KernelRequest& request) {
+Kernel moving_average(const MovingAverageProblem&, KernelRequest& request) {
   const std::int64_t count = check_moving_average(request);
   return host_kernel([=](const BoundOperands& operands) {
     const StepControl* control = operands.control();
-    move_average(operands.inout(1), operands.in(0), count, problem.decay, *control);
+    move_average(operands.inout(1), operands.in(0), count, *control);
   });
 }
 
-Kernel clip_scale(const ClipProblem& problem, KernelRequest& request) {
+Kernel clip_scale(const ClipProblem&, KernelRequest& request) {
   check_clip_scale(request);
-  return host_kernel([limit = problem.limit](const BoundOperands& operands) {
-    const double ratio = limit / std::sqrt(*operands.in<double>(0));
+  return host_kernel([](const BoundOperands& operands) {
+    const double ratio = operands.control()->hyperparameters.largest_norm / std::sqrt(*operands.in<double>(0));
     *operands.out(0) = ratio < 1 ? static_cast<float>(ratio) : 1.0f;
   });
 }

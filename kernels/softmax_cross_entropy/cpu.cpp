@@ -53,8 +53,9 @@ void forward_row(double smoothing, std::int64_t classes, const float* logits, co
 
 Kernel softmax_cross_entropy_forward(const LossProblem& problem, KernelRequest& request) {
   const std::int64_t samples = request.inputs[0].shape[0], classes = request.inputs[0].shape[1];
-  const auto body = [=, smoothing = double(problem.label_smoothing)](const BoundOperands& operands) {
+  const auto body = [=](const BoundOperands& operands) {
     const StepControl* control = operands.control();
+    const double smoothing = control->hyperparameters.label_smoothing;
     const auto* mix = mix_of(operands, forward_inputs(problem));
     auto* rows = operands.scratch<double>();
     parallel_for(samples, [&](std::int64_t n) {
@@ -77,7 +78,8 @@ Kernel softmax_cross_entropy_backward(const LossProblem& problem, KernelRequest&
     const StepControl* control = operands.control();
     const auto* mix = mix_of(operands);
     const float scale = problem.weight / static_cast<float>(control->global_valid);
-    const float everywhere = problem.label_smoothing / static_cast<float>(classes);
+    const float smoothing = control->hyperparameters.label_smoothing;
+    const float everywhere = smoothing / static_cast<float>(classes);
     parallel_for(samples, [&](std::int64_t n) {
       const RowTarget label = row_target(operands.in<std::int32_t>(1), n, mix, control);
       const float* probabilities = operands.in(0) + n * classes;
@@ -87,7 +89,7 @@ Kernel softmax_cross_entropy_backward(const LossProblem& problem, KernelRequest&
         return;
       }
       for (std::int64_t j = 0; j < classes; ++j) {
-        const float target = everywhere + (1 - problem.label_smoothing) * label.on(j);
+        const float target = everywhere + (1 - smoothing) * label.on(j);
         dlogits[j] = (probabilities[j] - target) * scale;
       }
     });

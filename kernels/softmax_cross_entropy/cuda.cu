@@ -14,7 +14,6 @@ constexpr int kRowThreads = 128;
 struct Rows {
   int samples, classes;
   DType from, to;  // element types: logits and probabilities, or probabilities and dlogits
-  double smoothing;
   float weight;
 };
 
@@ -71,8 +70,9 @@ __global__ void __launch_bounds__(kRowThreads)
       const float at_other = load_element(rows.from, logits, first + target.other);
       at_labels += (1 - static_cast<double>(target.share)) * (at_other - at_label);
     }
-    double loss = log_sum - (1 - rows.smoothing) * at_labels;
-    if (rows.smoothing != 0) loss -= rows.smoothing / rows.classes * sums.value[1];
+    const double smoothing = control->hyperparameters.label_smoothing;
+    double loss = log_sum - (1 - smoothing) * at_labels;
+    if (smoothing != 0) loss -= smoothing / rows.classes * sums.value[1];
     results[blockIdx.x] = {loss, label >= 0 ? static_cast<std::int32_t>(sums.value[2]) : -1};
   }
   __syncthreads();
@@ -103,8 +103,9 @@ __global__ void backward(const void* probabilities, const std::int32_t* labels, 
   const std::int64_t elements = std::int64_t{rows.samples} * rows.classes;
   const std::int64_t turn = std::int64_t{gridDim.x} * blockDim.x;
   const float scale = rows.weight / static_cast<float>(control->global_valid);
-  const float everywhere = static_cast<float>(rows.smoothing / rows.classes);
-  const float on_label = static_cast<float>(1 - rows.smoothing);
+  const double smoothing = control->hyperparameters.label_smoothing;
+  const float everywhere = static_cast<float>(smoothing / rows.classes);
+  const float on_label = static_cast<float>(1 - smoothing);
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < elements; i += turn) {
     const std::int64_t row = i / rows.classes;
     const RowTarget target = row_target(labels, row, mix, control);
@@ -117,7 +118,7 @@ __global__ void backward(const void* probabilities, const std::int32_t* labels, 
 Rows rows_of(const char* operation, const LossProblem& problem, const KernelRequest& request) {
   const TensorDesc &from = request.inputs[0], &to = request.outputs[0];
   return {static_cast<int>(from.shape[0]), static_cast<int>(from.shape[1]), common_dtype(operation, {&from}),
-          common_dtype(operation, {&to}),  problem.label_smoothing,         problem.weight};
+          common_dtype(operation, {&to}), problem.weight};
 }
 
 }  // namespace

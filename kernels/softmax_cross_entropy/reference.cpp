@@ -47,7 +47,8 @@ Kernel softmax_cross_entropy_forward(const LossProblem& problem, KernelRequest& 
       const float* logits = operands.in(0) + n * classes;
       const RowTarget label = row_target(operands.in<std::int32_t>(1), n, mix, control);
       const double loss =
-          softmax_row(logits, operands.out(0) + n * classes, classes, label, problem.label_smoothing);
+          softmax_row(logits, operands.out(0) + n * classes, classes, label,
+                                      control->hyperparameters.label_smoothing);
       if (label.own < 0) continue;
       const std::int64_t rank = rank_of(logits, classes, label.own);
       metrics[0] += loss;
@@ -66,7 +67,7 @@ Kernel softmax_cross_entropy_backward(const LossProblem& problem, KernelRequest&
   const auto body = [=](const BoundOperands& operands) {
     const StepControl* control = operands.control();
     const auto* mix = mix_of(operands);
-    const double smoothing = problem.label_smoothing;
+    const double smoothing = control->hyperparameters.label_smoothing;
     for (std::int64_t n = 0; n < samples; ++n)
       for (std::int64_t j = 0; j < classes; ++j) {
         const RowTarget label = row_target(operands.in<std::int32_t>(1), n, mix, control);

@@ -1,5 +1,6 @@
 // Softmax and cross-entropy against integer labels, with label smoothing (Szegedy et al.,
-// CVPR 2016): the target is (1 - s) on the label plus s / K everywhere.
+// CVPR 2016): the target is (1 - s) on the label plus s / K everywhere, where s is
+// control->hyperparameters.label_smoothing.
 //   softmax_cross_entropy_forward   {logits, labels, [mix], [metrics: auxiliary]}
 //                                   -> {probabilities, metrics}
 //   softmax_cross_entropy_backward  {probabilities, labels, [mix]} -> {dlogits}   may be in place
@@ -21,7 +22,6 @@ namespace convoy::kernels {
 inline constexpr int kLossMetrics = 4;
 
 struct LossProblem {
-  float label_smoothing = 0;
   float weight = 1;
   bool auxiliary = false;
 };

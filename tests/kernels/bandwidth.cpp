@@ -314,7 +314,6 @@ void add_optimizers(std::vector<Measured>& rows) {
   // The number of ResNet-50's parameters, in segments of about the size of its layers.
   constexpr std::int64_t kParameters = 25'557'032;
   OptimizerProblem problem;
-  problem.weight_decay = 1e-4f;
   for (std::int64_t at = 0, i = 0; at < kParameters; ++i) {
     const std::int64_t count = std::min<std::int64_t>(i % 3 == 0 ? 480'256 : 512, kParameters - at);
     problem.segments.push_back({at, count, i % 3 == 0, i % 3 == 0});

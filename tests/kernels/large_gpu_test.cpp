@@ -299,24 +299,29 @@ TEST_F(CudaLarge, SoftmaxCrossEntropy) {
       std::vector<int> classes;
       for (int n = 0; n < shape[0]; ++n)
         classes.push_back(n + 1 == shape[0] ? -1 : random_.pick(0, static_cast<int>(shape[1]) - 1));
-      const LossProblem problem{smoothing};
+      const LossProblem problem;
+      const auto smoothed = [smoothing = smoothing](StepControl control) {
+        control.hyperparameters.label_smoothing = smoothing;
+        return control;
+      };
       const Tensor logits = random_.uniform(shape, -8, 8);
       const Case forward{.name = "softmax " + shape.to_string(),
                          .maker = maker_of(softmax_cross_entropy_forward, problem),
                          .inputs = {logits, labels(classes)},
-                         .outputs = {f32(shape), f64({kLossMetrics})}};
+                         .outputs = {f32(shape), f64({kLossMetrics})},
+                         .control = smoothed({})};
       expect_matches(forward);
       Case mixed = forward;
       mixed.name += " of mixed samples";
       mixed.inputs.push_back(mix_operand({1, 0.7f}));
-      mixed.control = all_valid(shape[0] - 1);
+      mixed.control = smoothed(all_valid(shape[0] - 1));
       expect_matches(mixed);
       // If a probability in bf16 is close to a target of one, their difference has lost bits.
       expect_matches({.name = "softmax backward " + shape.to_string(),
                       .maker = maker_of(softmax_cross_entropy_backward, problem),
                       .inputs = {floats(shape, run_reference(forward).outputs[0].values), labels(classes)},
                       .outputs = {f32(shape)},
-                      .control = all_valid(shape[0])});
+                      .control = smoothed(all_valid(shape[0]))});
     }
 }
 
@@ -336,7 +341,6 @@ TEST_F(CudaLarge, Mix) {
 TEST_F(CudaLarge, Optimizer) {
   const Shape flat{1'000'003};
   OptimizerProblem problem;
-  problem.weight_decay = 1e-2f;
   problem.segments = {
       {0, 600'000, true, true},
       {600'000, 64, false, false},
@@ -346,8 +350,7 @@ TEST_F(CudaLarge, Optimizer) {
   for (const OptimizerKind kind : {OptimizerKind::sgd, OptimizerKind::lars, OptimizerKind::adamw})
     for (const bool flag : {false, true}) {
       problem.kind = kind;
-      problem.nesterov = flag;
-      problem.momentum = kind == OptimizerKind::sgd && !flag ? 0.0f : 0.9f;
+      problem.velocity = kind != OptimizerKind::sgd || flag;
       Case test{.name = "optimizer " + std::to_string(int(kind)),
                 .maker = maker_of(optimizer_update, problem),
                 .inputs = {random_.uniform(flat), random_.uniform(flat)},
@@ -355,6 +358,8 @@ TEST_F(CudaLarge, Optimizer) {
                 .updated = {0}};
       test.control.learning_rate = 0.1f;
       test.control.gradient_scale = 0.5f;
+      test.control.hyperparameters.weight_decay = 1e-2f;
+      test.control.hyperparameters.nesterov = flag ? 1 : 0;
       test.control.step = 12;
       for (int i = 0; i < optimizer_states(problem); ++i) {
         test.updated.push_back(static_cast<int>(test.inputs.size()));

@@ -11,13 +11,20 @@
 namespace convoy::kernels::testing {
 namespace {
 
+struct Rule {
+  OptimizerProblem problem;
+  Hyperparameters numbers;
+};
+
 // Makes an update in the middle of a run. `buffers`: parameters, gradients and states.
-Case update(const OptimizerProblem& problem, std::vector<Tensor> buffers) {
+Case update(const Rule& rule, std::vector<Tensor> buffers) {
+  const OptimizerProblem& problem = rule.problem;
   Case test{.name = "optimizer_update kind " + std::to_string(int(problem.kind)),
-            .maker = [=](Backend b, KernelRequest& request) { return optimizer_update(b, problem, request); },
+            .maker = [=](Backend b, KernelRequest& request) { return optimizer_update(b, rule.problem, request); },
             .inputs = std::move(buffers),
             .updated = {0}};
   for (int i = 2; i < optimizer_inputs(problem); ++i) test.updated.push_back(i);
+  test.control.hyperparameters = rule.numbers;
   test.control.learning_rate = 0.1f;
   test.control.gradient_scale = 0.5f;
   test.control.step = 3;
@@ -30,28 +37,34 @@ std::vector<Tensor> random_buffers(Random& random, const OptimizerProblem& probl
   return buffers;
 }
 
-std::vector<OptimizerProblem> problems() {
-  return {{.weight_decay = 0.01f},
-          {.nesterov = true, .weight_decay = 0.01f},
-          {.momentum = 0, .weight_decay = 0.01f},
-          {.kind = OptimizerKind::lars, .weight_decay = 0.01f, .trust_coefficient = 0.5f},
-          {.kind = OptimizerKind::adamw, .weight_decay = 0.01f},
-          {.average_decay = 0.75},
-          {.momentum = 0, .average_decay = 0.9},
-          {.kind = OptimizerKind::lars, .trust_coefficient = 0.5f, .average_decay = 0.9},
-          {.kind = OptimizerKind::adamw, .average_decay = 0.9}};
+std::vector<Rule> rules() {
+  const OptimizerProblem sgd, plain{.velocity = false}, lars{.kind = OptimizerKind::lars},
+      adamw{.kind = OptimizerKind::adamw};
+  const auto averaged = [](OptimizerProblem problem) {
+    problem.averages = true;
+    return problem;
+  };
+  return {{sgd, {.weight_decay = 0.01f}},
+          {sgd, {.weight_decay = 0.01f, .nesterov = 1}},
+          {plain, {.weight_decay = 0.01f}},
+          {lars, {.weight_decay = 0.01f, .trust_coefficient = 0.5f}},
+          {adamw, {.weight_decay = 0.01f}},
+          {averaged(sgd), {.average_decay = 0.75}},
+          {averaged(plain), {.average_decay = 0.9}},
+          {averaged(lars), {.trust_coefficient = 0.5f, .average_decay = 0.9}},
+          {averaged(adamw), {.beta1 = 0.8f, .beta2 = 0.99f, .epsilon = 1e-3f, .average_decay = 0.9}}};
 }
 
 // Segments have all sizes and gaps between them; one is longer than a thread's piece of work.
 TEST(Optimizer, MatchesTheReference) {
   Random random(1);
-  for (OptimizerProblem problem : problems()) {
-    problem.segments = {{3, 1, true, true},
+  for (Rule rule : rules()) {
+    rule.problem.segments = {{3, 1, true, true},
                         {16, 40000, true, true},
                         {40016, 17, false, false},
                         {40040, 999, false, true, 0.25f},
                         {41100, 31, true, false}};
-    const Case test = update(problem, random_buffers(random, problem, 41200));
+    const Case test = update(rule, random_buffers(random, rule.problem, 41200));
     expect_matches_reference(test);
     for (const Backend b : {Backend::reference, Backend::cpu}) {
       const Result result = run(b, Layout::row_major, test);
@@ -71,17 +84,17 @@ TEST(Optimizer, AgreesWithPyTorch) {
                                           {1.01706302, -2.04401588, 0.378501534},
                                           {},
                                           {0.829222262, -2.08355093, 0.493591905}};
-  const std::vector<OptimizerProblem> list = problems();
+  const std::vector<Rule> list = rules();
   for (std::size_t kind = 0; kind < list.size(); ++kind) {
-    if (list[kind].kind == OptimizerKind::lars || list[kind].average_decay > 0) continue;
-    OptimizerProblem problem = list[kind];
-    problem.segments = {{0, 3, true, true}};
+    Rule rule = list[kind];
+    if (rule.problem.kind == OptimizerKind::lars || rule.problem.averages) continue;
+    rule.problem.segments = {{0, 3, true, true}};
     for (const Backend b : {Backend::reference, Backend::cpu}) {
       std::vector<Tensor> buffers = {floats({3}, {1, -2, 0.5}), floats({3}, {0, 0, 0})};
-      for (int i = 0; i < optimizer_states(problem); ++i) buffers.push_back(floats({3}, {0, 0, 0}));
+      for (int i = 0; i < optimizer_states(rule.problem); ++i) buffers.push_back(floats({3}, {0, 0, 0}));
       for (int step = 0; step < 3; ++step) {
         buffers[1].values = gradients[step];
-        Case test = update(problem, buffers);
+        Case test = update(rule, buffers);
         test.control.step = static_cast<std::uint64_t>(step);
         test.control.gradient_scale = 1;
         const Result result = run(b, Layout::row_major, test);
@@ -96,13 +109,14 @@ TEST(Optimizer, AgreesWithPyTorch) {
 // Worked out by hand: the average is a copy in step 0, and then moves a quarter of the way to the
 // updated parameter.
 TEST(Optimizer, AveragesFollowTheUpdatedParameters) {
-  const OptimizerProblem problem{.momentum = 0, .average_decay = 0.75, .segments = {{0, 2, true, true}}};
+  const Rule rule{{.velocity = false, .averages = true, .segments = {{0, 2, true, true}}},
+                  {.average_decay = 0.75}};
   for (const Backend b : {Backend::reference, Backend::cpu}) {
     std::vector<Tensor> buffers = {floats({3}, {1, 2, 5}), floats({3}, {2, 4, 6}),
                                    floats({3}, {100, 100, 100})};
     std::vector<std::vector<double>> averages;
     for (int step = 0; step < 2; ++step) {
-      Case test = update(problem, buffers);
+      Case test = update(rule, buffers);
       test.control.step = static_cast<std::uint64_t>(step);
       test.control.gradient_scale = 1;
       const Result result = run(b, Layout::row_major, test);
@@ -118,10 +132,11 @@ TEST(Optimizer, AveragesFollowTheUpdatedParameters) {
 
 Case average(Random& random, std::int64_t count, std::uint64_t step) {
   Case test{.name = "moving_average",
-            .maker = [](Backend b, KernelRequest& request) { return moving_average(b, {0.99}, request); },
+            .maker = [](Backend b, KernelRequest& request) { return moving_average(b, {}, request); },
             .inputs = {random.uniform({count}), random.uniform({count})},
             .updated = {1}};
   test.control.step = step;
+  test.control.hyperparameters.average_decay = 0.99;
   return test;
 }
 
@@ -139,12 +154,11 @@ TEST(MovingAverage, MatchesTheReference) {
 // Worked out by hand: |w| = 5, |g| = 10 * 0.5; trust = 0.1 * 5 / (5 + 0.2 * 5); v = lr trust (g +
 // wd w).
 TEST(Optimizer, LarsScalesBySegmentNorms) {
-  const OptimizerProblem problem{.kind = OptimizerKind::lars,
-                                 .weight_decay = 0.2f,
-                                 .trust_coefficient = 0.1f,
-                                 .segments = {{0, 2, true, true}, {2, 1, true, false}, {3, 1, true, true}}};
+  const Rule rule{{.kind = OptimizerKind::lars,
+                   .segments = {{0, 2, true, true}, {2, 1, true, false}, {3, 1, true, true}}},
+                  {.weight_decay = 0.2f, .trust_coefficient = 0.1f}};
   const Case test =
-      update(problem, {floats({4}, {3, 4, 2, 0}), floats({4}, {6, 8, 2, 1}), floats({4}, {0, 0, 0, 0})});
+      update(rule, {floats({4}, {3, 4, 2, 0}), floats({4}, {6, 8, 2, 1}), floats({4}, {0, 0, 0, 0})});
   for (const Backend b : {Backend::reference, Backend::cpu}) {
     const std::vector<double> w = run(b, Layout::row_major, test).inputs[0].values;
     const double trust = 0.1 * 5 / 6;
@@ -159,18 +173,31 @@ TEST(Optimizer, LarsScalesBySegmentNorms) {
 // power of two.
 TEST(Optimizer, ASegmentsRateIsAFactorOfTheLearningRate) {
   Random random(7);
-  for (OptimizerProblem problem : problems()) {
-    problem.segments = {{0, 50, true, true, 0.5f}};
-    Case test = update(problem, random_buffers(random, problem, 50));
+  for (Rule rule : rules()) {
+    rule.problem.segments = {{0, 50, true, true, 0.5f}};
+    Case test = update(rule, random_buffers(random, rule.problem, 50));
     for (const Backend b : {Backend::reference, Backend::cpu}) {
       const Result scaled = run(b, Layout::row_major, test);
-      problem.segments[0].rate = 1;
-      Case halved = update(problem, test.inputs);
+      rule.problem.segments[0].rate = 1;
+      Case halved = update(rule, test.inputs);
       halved.control.learning_rate *= 0.5f;
       const Result expected = run(b, Layout::row_major, halved);
       for (std::size_t i = 0; i < test.inputs.size(); ++i)
         EXPECT_EQ(scaled.inputs[i].values, expected.inputs[i].values) << name_of(b) << i;
     }
+  }
+}
+
+// Worked out by hand: a gradient of norm 5 is scaled to norm 2, or stays below a norm of 10.
+TEST(ClipScale, GivesTheGradientTheLargestNorm) {
+  for (const auto& [largest, expected] : {std::pair{2.0, 0.4}, std::pair{10.0, 1.0}}) {
+    Case test{.name = "clip_scale",
+              .maker = [](Backend b, KernelRequest& request) { return clip_scale(b, {}, request); },
+              .inputs = {{f64({1}), {25}, {}}},
+              .outputs = {f32({1})}};
+    test.control.hyperparameters.largest_norm = largest;
+    EXPECT_NEAR(run_reference(test).outputs[0].values[0], expected, 1e-7);
+    expect_matches_reference(test);
   }
 }
 

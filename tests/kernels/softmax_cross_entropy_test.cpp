@@ -12,28 +12,37 @@
 namespace convoy::kernels::testing {
 namespace {
 
-StepControl control_of(const Tensor& label) {
+struct Loss {
+  float smoothing = 0, weight = 1;
+  bool auxiliary = false;
+  LossProblem problem() const { return {weight, auxiliary}; }
+};
+
+StepControl control_of(const Loss& loss, const Tensor& label) {
   StepControl control;
+  control.hyperparameters.label_smoothing = loss.smoothing;
   for (const double value : label.values) control.valid += value >= 0;
   control.global_valid = control.valid + 5;
   return control;
 }
 
-Case loss(const LossProblem& problem, Tensor logits, Tensor label) {
+Case loss(const Loss& of, Tensor logits, Tensor label) {
   const Shape shape = logits.desc.shape;
-  const StepControl control = control_of(label);
+  const StepControl control = control_of(of, label);
   return {.name = "softmax_cross_entropy_forward " + shape.to_string(),
-          .maker = [=](Backend b, KernelRequest& r) { return softmax_cross_entropy_forward(b, problem, r); },
+          .maker = [=](Backend b,
+                       KernelRequest& r) { return softmax_cross_entropy_forward(b, of.problem(), r); },
           .inputs = {std::move(logits), std::move(label)},
           .outputs = {f32(shape), f64({kLossMetrics})},
           .control = control};
 }
 
-Case gradient(const LossProblem& problem, Tensor probabilities, Tensor label) {
+Case gradient(const Loss& of, Tensor probabilities, Tensor label) {
   const Shape shape = probabilities.desc.shape;
-  const StepControl control = control_of(label);
+  const StepControl control = control_of(of, label);
   return {.name = "softmax_cross_entropy_backward " + shape.to_string(),
-          .maker = [=](Backend b, KernelRequest& r) { return softmax_cross_entropy_backward(b, problem, r); },
+          .maker = [=](Backend b,
+                       KernelRequest& r) { return softmax_cross_entropy_backward(b, of.problem(), r); },
           .inputs = {std::move(probabilities), std::move(label)},
           .outputs = {f32(shape)},
           .control = control};
@@ -75,7 +84,7 @@ TEST(SoftmaxCrossEntropy, OfAnAuxiliaryOutputAddsToTheMetrics) {
   Random random(3);
   const Tensor label = random_labels(random, 6, 4, 1), logits = random.uniform({6, 4}, -2, 2);
   for (const bool mixed : {false, true}) {
-    const auto with = [&](const LossProblem& problem) {
+    const auto with = [&](const Loss& problem) {
       Case forward = loss(problem, logits, label);
       return mixed ? with_mix(std::move(forward), {1, 0.7f}) : forward;
     };
@@ -90,7 +99,7 @@ TEST(SoftmaxCrossEntropy, OfAnAuxiliaryOutputAddsToTheMetrics) {
 
 TEST(SoftmaxCrossEntropy, BackwardIsTheDerivative) {
   Random random(2);
-  for (const LossProblem& problem : {LossProblem{0}, LossProblem{0.1f}, LossProblem{0.1f, 0.3f}}) {
+  for (const Loss& problem : {Loss{0}, Loss{0.1f}, Loss{0.1f, 0.3f}}) {
     const Tensor label = random_labels(random, 4, 6, 1);
     const Case forward = loss(problem, random.uniform({4, 6}, -2, 2), label);
     const Tensor probabilities{f32({4, 6}), run_reference(forward).outputs[0].values, {}};

@@ -46,8 +46,7 @@ StepOptions step_options_of(const BenchMemoryOptions& options) {
   step.lanes = static_cast<int>(options.lanes);
   step.tuning_file = options.tuning_file;
   step.synchronised_batch_norm = false;
-  step.optimizer.momentum = 0.9f;
-  step.optimizer.weight_decay = 5e-5f;
+  step.members[0].hyperparameters.weight_decay = 5e-5f;
   return step;
 }
 

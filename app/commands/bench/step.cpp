@@ -35,7 +35,8 @@ struct BenchStepOptions {
   std::string model, tuning_file;
   kernels::Backend backend = kernels::Backend::cpu;
   Precision precision = Precision::fp32;
-  std::int64_t batch = 0, size = 0, classes = 0, steps = 20, warmup = 3, threads = 0, lanes = kDefaultLanes;
+  std::int64_t batch = 0, size = 0, classes = 0, steps = 20, warmup = 3, threads = 0, lanes = kDefaultLanes,
+               members = 1;
   std::uint64_t memory_limit = 0;
   bool layers = false, json = false, time_waits = true;
 };
@@ -125,8 +126,12 @@ StepOptions step_options_of(const BenchStepOptions& options) {
   step.time_waits = options.time_waits;
   step.lanes = static_cast<int>(options.lanes);
   step.synchronised_batch_norm = false;
-  step.optimizer.momentum = 0.9f;
-  step.optimizer.weight_decay = 5e-5f;
+  step.members.clear();
+  for (std::int64_t member = 0; member < options.members; ++member) {
+    Member& own = step.members.emplace_back();
+    own.seed = static_cast<std::uint64_t>(member + 1);
+    own.hyperparameters.weight_decay = 5e-5f;
+  }
   return step;
 }
 
@@ -137,7 +142,8 @@ void print_steps(const BenchStepOptions& options, const TimedSteps& timed, const
   const std::size_t ranks = places.size();
   const double ms = median(timed.ms);
   // By wall time: if processes share a device, their medians hide the time slices of the others.
-  const double rate = static_cast<double>(options.batch) * static_cast<double>(ranks) / timed.mean() * 1e3;
+  const double rate =
+      static_cast<double>(options.batch * options.members) * static_cast<double>(ranks) / timed.mean() * 1e3;
   if (options.json) {
     fmt::print("{}\n", nlohmann::json({{"model", options.model},
                                        {"backend", name_of(options.backend)},
@@ -145,6 +151,7 @@ void print_steps(const BenchStepOptions& options, const TimedSteps& timed, const
                                        {"precision", name_of(options.precision)},
                                        {"ranks", ranks},
                                        {"batch", options.batch},
+                                       {"members", options.members},
                                        {"size", options.size},
                                        {"ms", ms},
                                        {"ms_mean", timed.mean()},
@@ -162,9 +169,10 @@ void print_steps(const BenchStepOptions& options, const TimedSteps& timed, const
     return;
   }
   fmt::print(
-      "{} {}x{} batch {} {} on {} x {}: {:.3f} ms a step (median), {:.1f} images/s, arena {:.1f} MiB\n",
-      options.model, options.size, options.size, options.batch, name_of(options.precision), ranks,
-      name_of(options.backend), ms, rate, static_cast<double>(arena_bytes) / (1 << 20));
+      "{} {}x{} batch {}{} {} on {} x {}: {:.3f} ms a step (median), {:.1f} images/s, arena {:.1f} MiB\n",
+      options.model, options.size, options.size, options.batch,
+      options.members > 1 ? fmt::format(" of {} members", options.members) : "", name_of(options.precision),
+      ranks, name_of(options.backend), ms, rate, static_cast<double>(arena_bytes) / (1 << 20));
   for (const auto& [name, value] : memory_rows(fit)) fmt::print("{}: {}\n", name, value);
   if (ranks > 1) fmt::print("{}\n", describe(bottleneck, places));
 }
@@ -183,6 +191,9 @@ void bench_step(BenchStepOptions options) {
   std::optional<Session> session;
   run_on_all_ranks(ranks, [&] {
     check_precision(options.backend, options.precision);
+    if (options.members > 1 && ranks.size() > 1)
+      throw UsageError(fmt::format("--members: found {} ranks, expected one: members are timed on one device",
+                                   ranks.size()));
     collectives = comm::make_collectives(options.backend, ranks);
   });
   std::optional<Network> network;
@@ -224,6 +235,9 @@ void add_bench_step(CLI::App& bench) {
       ->required()
       ->check(whole_number(1, 1 << 20))
       ->type_name("B");
+  add("--members", options->members, "trainings that one step computes together; the rate is of all of them",
+      whole_number(1, 4096))
+      ->type_name("N");
   add("--size", options->size, "pixels a side; 0: the file's, else 224", whole_number(0, 1 << 14));
   add("--classes", options->classes, "0: the file's, else 1000 above 64 pixels and 10 below",
       whole_number(0, 1 << 24));

@@ -118,9 +118,12 @@ void CheckpointFolder::remove_old(std::int64_t current_step) const {
   }
 }
 
-std::optional<fs::path> CheckpointFolder::latest(bool speaks) const {
+std::int64_t CheckpointFolder::step_in_name(const fs::path& checkpoint) { return step_of(checkpoint).value(); }
+
+std::optional<fs::path> CheckpointFolder::latest(bool speaks, std::int64_t at_most) const {
   std::vector<std::string> damaged;
   for (const auto& path : newest_first()) {
+    if (*step_of(path) > at_most) continue;
     try {
       check_seal(path);
     } catch (const DamagedFile& error) {

@@ -1,7 +1,9 @@
 // The folder of a run's checkpoints: the last few of step-00001200.h5 and so on, and best.h5.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -26,10 +28,12 @@ class CheckpointFolder {
   // checkpoint at every moment.
   std::filesystem::path save(const CheckpointState& state, bool best);
 
-  // Returns the newest checkpoint whose seal holds, nothing if there are no checkpoints. Passes
-  // over a damaged one, with a warning on standard error if it `speaks`. Throws the error of the
-  // newest if all are damaged.
-  std::optional<std::filesystem::path> latest(bool speaks = true) const;
+  // Returns the newest checkpoint of at most this step whose seal holds, nothing if there are no
+  // checkpoints. Passes over a damaged one, with a warning on standard error if it `speaks`. Throws
+  // the error of the newest if all are damaged.
+  std::optional<std::filesystem::path> latest(
+      bool speaks = true, std::int64_t at_most = std::numeric_limits<std::int64_t>::max()) const;
+  static std::int64_t step_in_name(const std::filesystem::path& checkpoint);
 
   std::filesystem::path best() const { return folder_ / "best.h5"; }  // need not exist
   const std::filesystem::path& path() const { return folder_; }

@@ -32,8 +32,9 @@ std::vector<TensorName> names(const std::vector<Tensor>& tensors) {
 
 }  // namespace
 
-SessionState::SessionState(Session& session)
+SessionState::SessionState(Session& session, int member)
     : session_(session),
+      member_(member),
       parameters_(owned_by_session<OwnedTensor>(session.memory().parameters())),
       statistics_(owned_by_session<OwnedTensor>(session.memory().states())),
       optimizer_(owned_by_session<OwnedTensor>(session.memory().optimizer_states())),
@@ -51,7 +52,7 @@ SessionState::SessionState(Session& session, const StepGraph& whole,
     for (int state = 0; state < kernels::optimizer_states(optimizer); ++state)
       optimizer_.push_back({{fmt::format("{}.optimizer{}", spec.name, state), spec.shape}});
   }
-  if (optimizer.average_decay > 0)
+  if (optimizer.averages)
     for (const auto* list : {&parameters_, &statistics_})
       for (const OwnedTensor& tensor : *list) averages_.push_back({{tensor.name + ".ema", tensor.shape}});
   find_owners();
@@ -82,7 +83,7 @@ std::vector<SavedTensor> SessionState::gather(const std::vector<OwnedTensor>& te
     const std::int64_t count = tensor.shape.elements();
     if (!on_first_stage()) {
       if (own == nullptr) continue;
-      const std::vector<float> values = session_.read(*own);
+      const std::vector<float> values = session_.read(*own, member_);
       host_->send(values.data(), count, kernels::DType::f32, 0, {}, tensor.name);
       continue;
     }
@@ -90,7 +91,7 @@ std::vector<SavedTensor> SessionState::gather(const std::vector<OwnedTensor>& te
     saved.name = tensor.name;
     saved.shape = tensor.shape;
     if (own != nullptr) {
-      saved.values = session_.read(*own);
+      saved.values = session_.read(*own, member_);
     } else {
       saved.values.resize(count);
       host_->receive(saved.values.data(), count, kernels::DType::f32, tensor.stage, {}, tensor.name);
@@ -124,7 +125,7 @@ void SessionState::restore(const CheckpointState& state, const std::filesystem::
                      names(averages_)});
   for (const auto* list : {&state.parameters, &state.statistics, &state.optimizer, &state.averages})
     for (const SavedTensor& tensor : *list)
-      if (const PersistentTensor* own = find(session_, tensor.name)) session_.write(*own, tensor.values);
+      if (const PersistentTensor* own = find(session_, tensor.name)) session_.write(*own, tensor.values, member_);
 }
 
 void use_averages(CheckpointState& state, const std::filesystem::path& path) {

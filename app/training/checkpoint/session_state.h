@@ -16,8 +16,8 @@ namespace convoy::app {
 
 class SessionState {
  public:
-  // `session` holds all tensors of its network and outlives this object.
-  explicit SessionState(Session& session);
+  // `session` holds all tensors of its network, here those of one member, and outlives this object.
+  explicit SessionState(Session& session, int member = 0);
   // `session` runs a stage of the training step `whole`. `stages`, the ranks of one replica,
   // outlive this object. Collective over `stages`.
   SessionState(Session& session, const StepGraph& whole, const kernels::OptimizerProblem& optimizer,
@@ -43,6 +43,7 @@ class SessionState {
   void find_owners();
 
   Session& session_;
+  const int member_ = 0;
   const comm::Communicator* stages_ = nullptr;  // null if the session holds everything
   std::unique_ptr<comm::Collectives> host_;     // between the stages, for values in host memory
   std::vector<OwnedTensor> parameters_, statistics_, optimizer_, averages_;

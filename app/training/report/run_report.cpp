@@ -54,17 +54,18 @@ std::string loading_of(const TrainOptions& options, data::ImageFormat format, in
 }  // namespace
 
 RunReport::RunReport(const TrainOptions& options, const RunPlan& plan, const Dataset& dataset,
-                     const Session& session, bool speaks)
+                     const Session& session, Output output)
     : options_(options),
       plan_(plan),
-      speaks_(speaks),
+      writes_(output != Output::none),
+      prints_(output == Output::all),
       memory_(session.memory().plan().uses()),
-      progress_(speaks ? &std::cout : nullptr,
+      progress_(prints_ ? &std::cout : nullptr,
                 {standard_output_terminal(), options.log_every, plan.total_steps, plan.steps_per_epoch}),
       times_(plan.total_steps),
       train_loss_(std::numeric_limits<double>::quiet_NaN()),
       test_accuracy_(std::numeric_limits<double>::quiet_NaN()) {
-  if (!speaks_) return;
+  if (!writes_) return;
   const std::filesystem::path out(options.out);
   write_manifest(out / "manifest.json",
                  {own_command_line(), plan.ranks, std::chrono::system_clock::now(), plan.resumed_step},
@@ -72,7 +73,7 @@ RunReport::RunReport(const TrainOptions& options, const RunPlan& plan, const Dat
   if (!nothing_to_do())
     std::filesystem::remove(out / "summary.json");  // it belongs to an earlier or a shorter run
   metrics_ = std::make_unique<MetricsWriter>(out / "metrics.jsonl", plan.resumed_step);
-  print_configuration(dataset, session);
+  if (prints_) print_configuration(dataset, session);
 }
 
 std::int64_t RunReport::parameter_count(const Session& session) const {
@@ -137,6 +138,7 @@ void RunReport::print_configuration(const Dataset& dataset, const Session& sessi
   table.row("augmentation", augmentation_of(options_));
   table.row("loading", loading_of(options_, dataset.info().format, plan_.threads));
   table.section("Training");
+  if (!plan_.members.empty()) table.row("members", plan_.members);
   table.row("length", fmt::format("{} steps, {} an epoch", with_thousands(plan_.total_steps),
                                   with_thousands(plan_.steps_per_epoch)));
   const std::int64_t replicas = std::ssize(plan_.ranks) / options_.partition;
@@ -164,7 +166,7 @@ void RunReport::print_configuration(const Dataset& dataset, const Session& sessi
 void RunReport::step(const StepRecord& record) {
   times_.add(record.timing);
   train_loss_ = record.metrics.loss();
-  if (!speaks_) return;
+  if (!writes_) return;
   const double rate = recent_rate_.add(record.timing);
   progress_.step({record.step, train_loss_, record.learning_rate, rate});
   if (record.step % options_.log_every != 0 && record.step != plan_.total_steps) return;
@@ -191,7 +193,7 @@ void RunReport::evaluation(std::int64_t step, const StepMetrics& test,
   const auto of_average = average ? std::optional(line_of(*average)) : std::nullopt;
   test_accuracy_ = line.top1;
   if (of_average) ema_test_accuracy_ = of_average->top1;
-  if (!speaks_) return;
+  if (!writes_) return;
   const double epoch = static_cast<double>(step) / static_cast<double>(plan_.steps_per_epoch);
   metrics_->write(step, epoch, std::nullopt, line, of_average);
   const auto text = [](const TestMetricsLine& of) {
@@ -217,7 +219,7 @@ RankTimes RunReport::rank_times() const {
 
 void RunReport::finish(std::int64_t steps, const std::string& parameters_sha256,
                        const std::vector<RankTimes>& ranks, const PeakMemory& peak) {
-  if (!speaks_) return;
+  if (!writes_) return;
   progress_.finish();
   Summary summary;
   summary.model = options_.model;
@@ -246,6 +248,7 @@ void RunReport::finish(std::int64_t steps, const std::string& parameters_sha256,
   summary.rank_times = ranks;
   summary.parameters_sha256 = parameters_sha256;
   write_summary(std::filesystem::path(options_.out) / "summary.json", summary);
+  if (!prints_) return;
   fmt::print(
       "{} steps, {:.1f} images/s, {:.2f} ms a step ({:.2f} waiting for data, {:.2f} for other ranks), "
       "test accuracy {:.2f} %{}\n{}\nparameters_sha256 {}\n",

@@ -23,9 +23,8 @@ namespace convoy::app {
 class ConfigurationTable;
 
 struct StepRecord {
-  std::int64_t step = 0;        // finished, of the whole run
-  std::int64_t parts_left = 1;  // not yet finished
-  StepMetrics metrics;          // of the finished parts
+  std::int64_t step = 0;  // finished, of the whole run
+  StepMetrics metrics;
   double learning_rate = 0;
   StepTiming timing;
 };
@@ -39,13 +38,18 @@ struct RunPlan {
   std::optional<PartitionPlan> partition;
   std::int64_t frozen_parameters = 0;
   FitRows initial_weights;  // empty without --init
+  std::string members;      // describes those that train together; empty if one trains alone
 };
 
 class RunReport {
  public:
-  // `speaks`: this rank prints and writes. Writes manifest.json and prints the configuration.
+  // What this rank does with the report of one of several members, or of a training alone. `files`
+  // writes and does not print.
+  enum class Output : std::uint8_t { none, files, all };
+  // Writes manifest.json and prints the configuration.
   RunReport(const TrainOptions& options, const RunPlan& plan, const Dataset& dataset, const Session& session,
-            bool speaks);
+            Output output);
+  void print_configuration(const Dataset& dataset, const Session& session) const;
 
   void step(const StepRecord& record);
   // `average`: the result of the moving average, if there is one.
@@ -62,11 +66,10 @@ class RunReport {
  private:
   void describe_partition(ConfigurationTable& table) const;
   std::int64_t parameter_count(const Session& session) const;
-  void print_configuration(const Dataset& dataset, const Session& session) const;
 
   const TrainOptions& options_;
   const RunPlan plan_;
-  const bool speaks_;
+  const bool writes_, prints_;
   const std::vector<MemoryUse> memory_;
   std::unique_ptr<MetricsWriter> metrics_;
   Progress progress_;

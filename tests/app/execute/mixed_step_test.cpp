@@ -43,9 +43,10 @@ std::vector<float> mixed_images(const std::vector<float>& images, const Shape& s
 
 // Expects the loss and gradients of the mixed images, shared between both labels.
 void expect_shares(const Network& network, Backend backend, const MixParameters& mix, std::int32_t valid) {
-  GraphRunner mixed(network, {.label_smoothing = 0.1f, .mixing = true}, backend);
-  GraphRunner plain(network, {.label_smoothing = 0.1f}, backend);
+  GraphRunner mixed(network, {.mixing = true}, backend);
+  GraphRunner plain(network, {}, backend);
   for (GraphRunner* runner : {&mixed, &plain}) {
+    runner->control().hyperparameters.label_smoothing = 0.1f;
     runner->control().valid = runner->control().global_valid = valid;
     for (std::int32_t i = valid; i < network.shape(0)[0]; ++i) runner->labels()[i] = -1;
   }

@@ -48,10 +48,11 @@ class CudaSession : public testing::Test {
     made.precision = precision;
     made.lanes = lanes;
     made.synchronised_batch_norm = false;
-    made.optimizer.momentum = 0.9f;
-    made.optimizer.weight_decay = 1e-4f;
-    made.clip_gradient_norm = 3;
-    made.optimizer.average_decay = 0.9;
+    made.members[0].hyperparameters.weight_decay = 1e-4f;
+    made.clip = true;
+    made.members[0].hyperparameters.largest_norm = 3;
+    made.optimizer.averages = true;
+    made.members[0].hyperparameters.average_decay = 0.9;
     return made;
   }
 
@@ -115,7 +116,10 @@ TEST_P(CudaSessionOf, AgreesWithTheCpuForTwentySteps) {
   const Network network = GetParam().make();
   for (const double clip : {0.0, 3.0}) {
     StepOptions on_cpu = options(Backend::cpu), on_cuda = options(Backend::cuda, Precision::fp32, 2);
-    on_cpu.clip_gradient_norm = on_cuda.clip_gradient_norm = clip;
+    for (StepOptions* made : {&on_cpu, &on_cuda}) {
+      made->clip = clip > 0;
+      made->members[0].hyperparameters.largest_norm = clip;
+    }
     Session cpu(network, on_cpu, ranks_), cuda(network, on_cuda, ranks_);
     fill(cpu, network), fill(cuda, network);
     const int steps = test::brief() ? 4 : 20;
@@ -161,7 +165,8 @@ TEST_P(CudaSessionOf, TwoRunsAndAnyNumberOfLanesGiveTheSameBits) {
        {std::pair{Precision::fp32, 3.0}, std::pair{Precision::tf32, 0.0}, std::pair{Precision::bf16, 0.0}}) {
     const auto with_lanes = [&, precision = precision, clip = clip](int lanes) {
       StepOptions made = options(Backend::cuda, precision, lanes);
-      made.clip_gradient_norm = clip;
+      made.clip = clip > 0;
+      made.members[0].hyperparameters.largest_norm = clip;
       return made;
     };
     Session first(network, with_lanes(1), ranks_);

@@ -40,8 +40,8 @@ TEST(Session, AStepAllocatesNothing) {
   for (const bool synchronised : {true, false}) {
     StepOptions options;
     options.synchronised_batch_norm = synchronised;
-    options.optimizer.momentum = 0.9f;
-    options.clip_gradient_norm = 1;
+    options.clip = true;
+    options.members[0].hyperparameters.largest_norm = 1;
     Session session(make_network("wrn10_1", {4, 3, 32, 32}, 10), options, *ranks);
     session.control().valid = 4;
     session.control().global_valid = 4 * ranks->size();

@@ -54,8 +54,8 @@ class SessionOnRanks : public testing::TestWithParam<Backend> {
     StepOptions options;
     options.backend = GetParam();
     options.precision = precision;
-    options.optimizer.momentum = 0.9f;
-    options.clip_gradient_norm = clip;
+    options.clip = clip > 0;
+    options.members[0].hyperparameters.largest_norm = clip;
     const std::int64_t batch = kGlobalBatch / ranks.size();
     Session session(network_of(batch), options, ranks);
     fill(session, batch, batch * ranks.rank());
@@ -151,9 +151,10 @@ TEST_P(SessionOnRanks, PartsAddUpToTheWholeBatch) {
   const std::int64_t batch = kGlobalBatch / world().size(), slice = kPart / world().size();
   StepOptions options;
   options.backend = GetParam();
-  options.optimizer.momentum = 0.9f;
-  options.optimizer.average_decay = 0.9;
-  options.clip_gradient_norm = 0.5;
+  options.optimizer.averages = true;
+  options.members[0].hyperparameters.average_decay = 0.9;
+  options.clip = true;
+  options.members[0].hyperparameters.largest_norm = 0.5;
   Session whole(plain(batch), options, *ranks_);
   options.accumulate = true;
   Session parts(plain(slice), options, *ranks_);
@@ -194,7 +195,8 @@ TEST_P(SessionOnRanks, ExchangedAveragesAreTestedAndComeBack) {
     StepOptions options;
     options.backend = GetParam();
     options.precision = precision;
-    options.optimizer.average_decay = 0.75;
+    options.optimizer.averages = true;
+    options.members[0].hyperparameters.average_decay = 0.75;
     const std::int64_t batch = kGlobalBatch / world().size();
     Session session(network_of(batch), options, *ranks_);
     fill(session, batch, batch * world().rank());
@@ -261,7 +263,6 @@ TEST_P(SessionOnRanks, ATracedUpdateTakesAsLongAsItsBytes) {
   net.add("fc3", Linear{static_cast<int>(kClasses)}, net.add("relu2", Relu{}, fc2));
   StepOptions options;
   options.backend = GetParam();
-  options.optimizer.momentum = 0.9f;
   Session session(net, options, *ranks_);
   fill(session, batch, batch * world().rank());
   session.prepare_trace(kSteps);

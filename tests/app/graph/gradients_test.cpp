@@ -33,7 +33,8 @@ double loss_at(GraphRunner& runner, const TrainableParameter& parameter, const s
 // Compares gradients with central differences along one random direction for each parameter tensor.
 void expect_central_differences(const Network& network, std::int32_t valid, float label_smoothing,
                                 const std::vector<float>& loss_weights = {}) {
-  GraphRunner runner(network, {.label_smoothing = label_smoothing, .loss_weights = loss_weights});
+  GraphRunner runner(network, {.loss_weights = loss_weights});
+  runner.control().hyperparameters.label_smoothing = label_smoothing;
   runner.control().valid = runner.control().global_valid = valid;
   for (std::int32_t i = valid; i < network.shape(0)[0]; ++i) runner.labels()[i] = -1;
   ASSERT_TRUE(std::isfinite(runner.run()));

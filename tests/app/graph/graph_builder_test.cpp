@@ -189,10 +189,5 @@ TEST(GraphBuilder, PreActivationBlocksNeedNoSumsInBackward) {
       << "one for each shortcut without a convolution";
 }
 
-TEST(GraphBuilder, LabelSmoothingAndDropoutDoNotChangeTheGraph) {
-  EXPECT_EQ(build_step_graph(every_op(), {.label_smoothing = 0.1f}).nodes.size(),
-            build_step_graph(every_op(), {}).nodes.size());
-}
-
 }  // namespace
 }  // namespace convoy::app

@@ -46,7 +46,6 @@ class PartitionedSession : public testing::TestWithParam<Backend> {
     StepOptions options;
     options.backend = GetParam();
     options.precision = precision;
-    options.optimizer.momentum = 0.9f;
     return options;
   }
   std::vector<Precision> precisions() const {

@@ -1,0 +1,303 @@
+#include "app/training/members.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string_view>
+
+#include "app/errors.h"
+#include "app/json_text.h"
+#include "app/training/option_table.h"
+#include "data/atomic_file.h"
+#include "data/loader/order.h"
+
+namespace convoy::app {
+namespace {
+
+using nlohmann::json;
+
+// Options in which members may differ, as their values are data of the step or of the batches.
+constexpr std::string_view kMayDiffer[] = {
+    "init",          "crop-padding",
+    "cutout",        "flip",
+    "random-resized-crop", "color-jitter",
+    "auto-augment",  "random-erasing",
+    "mixup",         "cutmix",
+    "learning-rate", "momentum",
+    "nesterov",      "weight-decay",
+    "beta1",         "beta2",
+    "epsilon",       "trust-coefficient",
+    "clip-gradient-norm", "label-smoothing",
+    "ema",           "schedule",
+    "scale-learning-rate", "base-batch",
+    "warmup-epochs", "warmup-steps",
+    "milestones",    "gamma",
+    "final-learning-rate", "power",
+    "one-cycle-rise", "one-cycle-initial-division",
+    "one-cycle-final-division", "one-cycle-anneal",
+    "seed"};
+
+// The reasons why members must not differ in the other options of a group.
+const char* reason_of(std::string_view group) {
+  if (group == "Length") return "all members take the same steps";
+  if (group == "Execution") return "all members run in the same processes";
+  if (group == "Output") return "all members are tested and saved together";
+  if (group == "Model and data") return "all members train one network on the same images";
+  return "it changes the operations of the step, which all members share";
+}
+
+struct NumberThatSwitches {
+  const char* key;
+  double TrainOptions::*value;
+  const char* what;  // exists only if the number is not 0
+};
+constexpr NumberThatSwitches kSwitches[] = {
+    {"momentum", &TrainOptions::momentum, "a velocity of the parameters"},
+    {"ema", &TrainOptions::ema, "a moving average of the parameters"},
+    {"clip-gradient-norm", &TrainOptions::clip_gradient_norm, "the norm of the gradient"}};
+
+[[noreturn]] void refuse_mixture(const char* key, const std::string& first, int other,
+                                 const std::string& value, const char* what) {
+  throw UsageError(
+      fmt::format("--members: {}: found {} for member 1 and {} for member {}, but 0 leaves out {}; expected 0 "
+                  "for all members or for none",
+                  key, first, value, other + 1, what));
+}
+
+void check_structure(const std::vector<TrainOptions>& options) {
+  const TrainOptions& first = options.front();
+  for (int member = 1; member < std::ssize(options); ++member) {
+    const TrainOptions& other = options[static_cast<std::size_t>(member)];
+    for (const auto& [key, value, what] : kSwitches)
+      if ((first.*value > 0) != (other.*value > 0))
+        refuse_mixture(key, fmt::format("{}", first.*value), member, fmt::format("{}", other.*value), what);
+    const auto mix = [](const TrainOptions& o) { return std::max(o.mixup, o.cutmix); };
+    if ((mix(first) > 0) != (mix(other) > 0))
+      refuse_mixture("mixup, cutmix", fmt::format("{}", mix(first)), member, fmt::format("{}", mix(other)),
+                     "the mixing of images");
+  }
+}
+
+std::vector<std::string> keys_that_differ(const std::vector<TrainOptions>& options) {
+  std::vector<std::string> keys;
+  for_each_option([&](const OptionRow& row) {
+    const json first = value_of(options.front(), row);
+    if (std::ranges::any_of(options, [&](const TrainOptions& o) { return value_of(o, row) != first; }))
+      keys.emplace_back(row.flag);
+  });
+  return keys;
+}
+
+void check_no_duplicates(const std::vector<TrainOptions>& options) {
+  std::map<std::string, int> seen;
+  for (int member = 0; member < std::ssize(options); ++member) {
+    const auto [at, inserted] =
+        seen.emplace(to_json(options[static_cast<std::size_t>(member)]).dump(), member);
+    if (!inserted)
+      throw UsageError(fmt::format("--members: members {} and {} have the same values, expected different ones",
+                                   at->second + 1, member + 1));
+  }
+}
+
+// A field of CSV (RFC 4180).
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + "\"";
+}
+
+std::string number_text(double value) { return std::isnan(value) ? "" : fmt::format("{}", value); }
+double number_of(const std::string& text) {
+  return text.empty() ? std::numeric_limits<double>::quiet_NaN() : std::stod(text);
+}
+
+std::string text_of(const json& value) { return value.is_string() ? value.get<std::string>() : json_text(value); }
+
+// The columns of members.csv before those of the values.
+constexpr std::string_view kColumns =
+    "member,status,steps,train_loss,test_accuracy,best_test_accuracy,parameters_sha256";
+constexpr std::size_t kResultColumns = 7;
+
+MemberResult result_of(const std::string& line, const std::string& path) {
+  std::vector<std::string> fields;
+  std::istringstream text(line);
+  for (std::string field; std::getline(text, field, ',') && fields.size() < kResultColumns;)
+    fields.push_back(field);
+  fields.resize(kResultColumns);
+  const auto status = find_choice<MemberStatus>(fields[1]);
+  try {
+    if (!status) throw std::invalid_argument("no such status");
+    return {*status, std::stoll(fields[2]), number_of(fields[3]), number_of(fields[4]), number_of(fields[5]),
+            fields[6]};
+  } catch (const std::logic_error&) {
+    throw std::runtime_error(fmt::format("{}: found '{}', expected the result of a member", path, line));
+  }
+}
+
+struct Spread {
+  double mean = 0, deviation = 0;
+};
+Spread spread_of(const std::vector<double>& values) {
+  Spread spread;
+  for (const double value : values) spread.mean += value / static_cast<double>(values.size());
+  for (const double value : values)
+    spread.deviation += (value - spread.mean) * (value - spread.mean);
+  spread.deviation =
+      values.size() > 1 ? std::sqrt(spread.deviation / static_cast<double>(values.size() - 1)) : 0;
+  return spread;
+}
+
+std::string percent(double share) { return std::isnan(share) ? "-" : fmt::format("{:.2f} %", 100 * share); }
+
+}  // namespace
+
+void check_member_key(const std::string& key) {
+  for (const OptionGroup& group : train_option_groups())
+    for (const OptionRow& row : group.rows) {
+      if (key != row.flag) continue;
+      if (std::ranges::find(kMayDiffer, key) != std::end(kMayDiffer)) return;
+      throw UsageError(
+          fmt::format("--members: members must not differ in '{}': {}", key, reason_of(group.title)));
+    }
+  throw UsageError(fmt::format("--members: found '{}', expected the name of a flag of convoy train, such as seed "
+                               "or learning-rate",
+                               key));
+}
+
+Members::Members(std::vector<TrainOptions> options)
+    : out_(options.at(0).out), options_(std::move(options)), results_(options_.size()) {
+  differing_ = keys_that_differ(options_);
+  for (const std::string& key : differing_) check_member_key(key);
+  check_structure(options_);
+  check_no_duplicates(options_);
+  for (int member = 0; member < size(); ++member) {
+    TrainOptions& own = options_[static_cast<std::size_t>(member)];
+    own.out = fmt::format("{}/members/{}", out_, member + 1);
+    own.members.clear();
+    own.halving = 0;
+    // If the process is killed while it saves, some members have the newest checkpoint and all have
+    // the one before.
+    own.keep_checkpoints = std::max<std::int64_t>(own.keep_checkpoints, 2);
+  }
+}
+
+std::vector<int> Members::running() const {
+  std::vector<int> members;
+  for (int member = 0; member < size(); ++member)
+    if (result(member).status == MemberStatus::running) members.push_back(member);
+  return members;
+}
+
+std::vector<int> Members::of_rank(int ranks, int rank) const {
+  const std::vector<int> all = running();
+  const data::Slice slice = data::slice_of(std::ssize(all), ranks, rank);
+  return {all.begin() + slice.first, all.begin() + slice.first + slice.count};
+}
+
+void Members::read(std::int64_t total_steps) {
+  std::ifstream file(csv_path());
+  if (!file) return;
+  std::string line;
+  std::getline(file, line);
+  std::vector<MemberResult> results;
+  while (std::getline(file, line)) results.push_back(result_of(line, csv_path()));
+  if (results.size() != results_.size())
+    throw UsageError(fmt::format("--members: found {} members, but the run to resume has {}", results_.size(),
+                                 results.size()));
+  results_ = std::move(results);
+  for (MemberResult& r : results_)
+    if (r.status == MemberStatus::finished && r.steps < total_steps) r.status = MemberStatus::running;
+}
+
+void Members::write() const {
+  std::string text(kColumns);
+  for (const std::string& key : differing_) text += "," + key;
+  text += "\n";
+  for (int member = 0; member < size(); ++member) {
+    const MemberResult& r = result(member);
+    text += fmt::format("{},{},{},{},{},{},{}", member + 1, name_of(r.status), r.steps, number_text(r.loss),
+                        number_text(r.accuracy), number_text(r.best_accuracy), r.parameters_sha256);
+    const json values = to_json(options(member));
+    for (const std::string& key : differing_) text += "," + csv_field(text_of(values.at(key)));
+    text += "\n";
+  }
+  data::write_file_atomically(csv_path(), text);
+}
+
+// Numbers travel as JSON, in which NaN is null.
+void Members::share(const comm::Communicator& ranks, const std::vector<int>& own) {
+  json mine = json::array();
+  for (const int member : own) {
+    const MemberResult& r = result(member);
+    mine.push_back({member, name_of(r.status), r.steps, r.loss, r.accuracy, r.best_accuracy, r.parameters_sha256});
+  }
+  std::string all;
+  for (const std::string& text : ranks.gather(mine.dump(), 0, "results of the members")) all += text + "\n";
+  std::istringstream lines(ranks.broadcast(std::move(all), 0, "results of the members"));
+  const auto number = [](const json& value) {
+    return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
+  };
+  for (std::string line; std::getline(lines, line);)
+    for (const json& row : json::parse(line))
+      result(row.at(0).get<int>()) = {find_choice<MemberStatus>(row.at(1).get<std::string>()).value(),
+                                      row.at(2).get<std::int64_t>(),
+                                      number(row.at(3)),
+                                      number(row.at(4)),
+                                      number(row.at(5)),
+                                      row.at(6).get<std::string>()};
+}
+
+std::vector<int> Members::halve(std::int64_t step) {
+  const auto done = [&](const MemberResult& r) { return r.status == MemberStatus::stopped && r.steps == step; };
+  std::vector<int> members = running();
+  if (members.size() < 2 || std::ranges::any_of(results_, done)) return {};
+  const auto key = [&](int member) { return std::isnan(result(member).accuracy) ? -1 : result(member).accuracy; };
+  std::ranges::stable_sort(members, [&](int a, int b) { return key(a) > key(b); });
+  members.erase(members.begin(), members.begin() + (std::ssize(members) + 1) / 2);
+  for (const int member : members) result(member).status = MemberStatus::stopped;
+  return members;
+}
+
+std::string Members::describe(int member) const {
+  const json values = to_json(options(member));
+  std::vector<std::string> parts;
+  for (const std::string& key : differing_) parts.push_back(fmt::format("{}={}", key, text_of(values.at(key))));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string Members::table() const {
+  std::size_t width = 6;
+  for (int member = 0; member < size(); ++member) width = std::max(width, describe(member).size());
+  std::string text = fmt::format("{:>6}  {:<{}}  {:>9}  {:>9}  {:>9}  {}\n", "member", "values", width, "loss",
+                                 "accuracy", "best", "status");
+  std::vector<double> losses, accuracies;
+  int best = -1;
+  for (int member = 0; member < size(); ++member) {
+    const MemberResult& r = result(member);
+    text += fmt::format("{:>6}  {:<{}}  {:>9.4f}  {:>9}  {:>9}  {} after step {}\n", member + 1, describe(member),
+                        width, r.loss, percent(r.accuracy), percent(r.best_accuracy), name_of(r.status), r.steps);
+    if (r.status != MemberStatus::finished) continue;
+    losses.push_back(r.loss);
+    if (std::isnan(r.accuracy)) continue;
+    accuracies.push_back(r.accuracy);
+    if (best < 0 || r.accuracy > result(best).accuracy) best = member;
+  }
+  if (losses.empty()) return text;
+  const Spread loss = spread_of(losses);
+  text += fmt::format("{} finished: loss {:.4f} ± {:.4f}", losses.size(), loss.mean, loss.deviation);
+  if (best >= 0) {
+    const Spread accuracy = spread_of(accuracies);
+    text += fmt::format(", test accuracy {:.2f} ± {:.2f} %, best {:.2f} % of member {}", 100 * accuracy.mean,
+                        100 * accuracy.deviation, 100 * result(best).accuracy, best + 1);
+  }
+  return text + " (mean ± standard deviation)\n";
+}
+
+}  // namespace convoy::app

@@ -1,0 +1,62 @@
+// Members of one session on a GPU train to the bits that they have alone, whether or not a kernel
+// takes members.
+#include "kernels/gemm/bench/measure.h"
+#include "tests/app/execute/members_support.h"
+#include "tests/brief.h"
+
+namespace convoy::app {
+namespace {
+
+class CudaMembers : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!kernels::gemm::device_present()) GTEST_SKIP() << "no GPU: members on CUDA were not tested";
+    kernels::use_gpu(0);
+  }
+  static StepOptions options(Precision precision) {
+    StepOptions made;
+    made.backend = kernels::Backend::cuda;
+    made.precision = precision;
+    return made;
+  }
+};
+
+TEST_F(CudaMembers, HaveTheBitsOfATrainingAlone) {
+  for (const Network& network : {every_op(), residual(), rectifying(), grouped(), modern()})
+    for (const Precision precision : {Precision::fp32, Precision::tf32, Precision::bf16})
+      for (const int count : {2, 7}) {
+        if (test::brief() && count > 2) continue;
+        SCOPED_TRACE(fmt::format("{} in {}, {} members", network.name(), name_of(precision), count));
+        expect_members_as_alone(network, options(precision), count, 5);
+      }
+}
+
+TEST_F(CudaMembers, MayBeMany) { expect_members_as_alone(residual(), options(Precision::bf16), 64, 3, 9); }
+
+TEST_F(CudaMembers, HaveTheirBitsWithEveryOptimizer) {
+  for (const kernels::OptimizerKind kind : {kernels::OptimizerKind::lars, kernels::OptimizerKind::adamw}) {
+    StepOptions made = options(Precision::bf16);
+    made.optimizer.kind = kind;
+    expect_members_as_alone(residual(), made, 3, 4);
+  }
+}
+
+TEST_F(CudaMembers, AreEvaluatedAsAlone) {
+  MembersRun all(residual(), options(Precision::fp32), 0, 3);
+  all.train(3);
+  const double found = all.loss(2);
+  MembersRun alone(residual(), options(Precision::fp32), 2, 1);
+  alone.train(3);
+  EXPECT_EQ(found, alone.loss(0));
+}
+
+// All members read their pixels from one ring, which has a place for each group's batch.
+TEST_F(CudaMembers, ShareTheirImages) {
+  MembersRun run(residual(), options(Precision::fp32), 0, 5);
+  const MemoryPlan& plan = run.session().memory().plan();
+  EXPECT_EQ(plan.total(), plan.bytes(Region::images) + 5 * plan.stride());
+  EXPECT_GE(plan.bytes(Region::images), std::int64_t{2} * kRingSlots * 4 * 8 * 8 * 3);
+}
+
+}  // namespace
+}  // namespace convoy::app

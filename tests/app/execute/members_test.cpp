@@ -1,0 +1,78 @@
+// Members of one session train to the bits that they have alone.
+#include "tests/app/execute/members_support.h"
+
+namespace convoy::app {
+namespace {
+
+using kernels::OptimizerKind;
+
+// Batch norm, dropout, augmentation, clipping, averages and every hyperparameter.
+TEST(Members, HaveTheBitsOfATrainingAlone) {
+  for (const Network& network : {every_op(), residual()})
+    for (const int count : {1, 7}) expect_members_as_alone(network, {}, count, 5);
+}
+
+TEST(Members, HaveTheirBitsWithEveryOptimizer) {
+  for (const OptimizerKind kind : {OptimizerKind::lars, OptimizerKind::adamw}) {
+    StepOptions options;
+    options.optimizer.kind = kind;
+    expect_members_as_alone(residual(), options, 3, 4);
+  }
+}
+
+TEST(Members, MayBeMany) { expect_members_as_alone(residual(), {}, 64, 3, 21); }
+
+TEST(Members, AreEvaluatedAsAlone) {
+  MembersRun all(residual(), {}, 0, 3);
+  all.train(3);
+  const double found = all.loss(2);
+  MembersRun alone(residual(), {}, 2, 1);
+  alone.train(3);
+  EXPECT_EQ(found, alone.loss(0));
+}
+
+// A member that is not computed any more must not change the others.
+TEST(Members, GoOnWhenOneRetires) {
+  MembersRun all(residual(), {}, 0, 3), rest(residual(), {}, 0, 3);
+  all.train(2), rest.train(2);
+  const CheckpointState retired = rest.state(1);
+  rest.session().retire(1);
+  all.train(2), rest.train(2);
+  for (const int member : {0, 2}) expect_same_member(rest.state(member), all.state(member), member);
+  expect_same_member(rest.state(1), retired, 1);
+}
+
+TEST(Members, ShareOneStrideAndEachHasItsControl) {
+  MembersRun run(residual(), {}, 0, 3);
+  const ModelMemory& memory = run.session().memory();
+  EXPECT_EQ(memory.stride() % 256, 0);
+  EXPECT_EQ(memory.plan().total(), 3 * memory.stride()) << "a host's members share nothing";
+  EXPECT_EQ(&run.session().control(2), memory.of_member(memory.control(), 2));
+}
+
+TEST(Members, HaveOneRank) {
+  class TwoRanks : public comm::SingleRank {
+    int size() const override { return 2; }
+  } ranks;
+  StepOptions options;
+  options.members.resize(2);
+  options.synchronised_batch_norm = false;
+  EXPECT_THROW(Session(residual(), options, ranks), std::invalid_argument);
+}
+
+// With a limit that makes the step recompute, the members still have their bits and fit together.
+TEST(Members, FitIntoAMemoryLimitTogether) {
+  StepOptions limited;
+  MembersRun roomy(residual(), limited, 0, 4);
+  const MemoryPlan& plan = roomy.session().memory().plan();
+  limited.memory_limit = plan.total() - 4 * plan.bytes(Region::activations) / 3;
+  MembersRun tight(residual(), limited, 0, 4);
+  EXPECT_LE(tight.session().memory().plan().total(), limited.memory_limit);
+  EXPECT_TRUE(tight.session().memory_fit().fitted);
+  roomy.train(3), tight.train(3);
+  for (int member = 0; member < 4; ++member)
+    expect_same_member(tight.state(member), roomy.state(member), member);
+}
+
+}  // namespace
+}  // namespace convoy::app

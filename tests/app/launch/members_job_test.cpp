@@ -1,0 +1,168 @@
+// `convoy train --members` in whole jobs: every member has the bits, and the folder, that it has
+// alone on one rank.
+#include <sstream>
+
+#include "tests/app/launch/train_job.h"
+
+namespace convoy::test {
+namespace {
+
+class MembersJob : public TrainJob {
+ protected:
+  static std::string members(const std::string& name, const std::string& spec, const std::string& flags) {
+    return train(name, "--limit-train 102 --flip --crop-padding 4 --ema 0.9 --members '" + spec + "' " + flags);
+  }
+  static std::string alone(const std::string& name, const std::string& flags) {
+    return train(name, "--limit-train 102 --flip --crop-padding 4 --ema 0.9 " + flags);
+  }
+  static std::string member(const std::string& name, int number) {
+    return name + "/members/" + std::to_string(number);
+  }
+  // The rows of members.csv by column, without quotes.
+  static std::vector<std::vector<std::string>> table(const std::string& name) {
+    std::vector<std::vector<std::string>> rows;
+    std::ifstream file(out(name) + "/members.csv");
+    for (std::string line; std::getline(file, line);) {
+      std::istringstream fields(line);
+      rows.emplace_back();
+      for (std::string field; std::getline(fields, field, ',');) rows.back().push_back(field);
+    }
+    return rows;
+  }
+};
+
+// Seven members on two ranks: four and three.
+TEST_F(MembersJob, HaveTheBitsOfTrainingsAlone) {
+  const Outcome job = run(command(2, members("both", "seed=1..3,8,9,11,12 learning-rate=0.05", "--steps 5")));
+  ASSERT_EQ(job.status, 0) << job.text;
+  const auto rows = table("both");
+  ASSERT_EQ(rows.size(), 8u) << job.text;
+  EXPECT_EQ(rows[0].back(), "seed");
+  for (const auto& [number, seed] : {std::pair{1, 1}, std::pair{4, 8}, std::pair{5, 9}, std::pair{7, 12}}) {
+    const std::string name = "alone" + std::to_string(number);
+    const Outcome one =
+        run(command(1, alone(name, "--steps 5 --learning-rate 0.05 --seed " + std::to_string(seed))));
+    ASSERT_EQ(one.status, 0) << one.text;
+    EXPECT_EQ(sha(member("both", number)), sha(name)) << "member " << number;
+    EXPECT_EQ(losses(member("both", number)), losses(name)) << "member " << number;
+    EXPECT_EQ(summary(member("both", number))["test_accuracy"], summary(name)["test_accuracy"]);
+    EXPECT_EQ(summary(member("both", number))["ema_test_accuracy"], summary(name)["ema_test_accuracy"]);
+    EXPECT_EQ(rows[static_cast<std::size_t>(number)][6], sha(name));
+    EXPECT_EQ(rows[static_cast<std::size_t>(number)][1], "finished");
+  }
+  EXPECT_NE(job.text.find("7 finished: loss "), std::string::npos) << job.text;
+}
+
+// Members that differ in rates alone share their batches. They go on from checkpoints on another
+// number of ranks.
+TEST_F(MembersJob, GoOnFromTheirCheckpoints) {
+  const std::string spec = "learning-rate=0.02,0.05,0.1";
+  ASSERT_EQ(run(command(1, members("whole", spec, "--steps 6"))).status, 0);
+  ASSERT_EQ(run(command(2, members("parts", spec, "--steps 3"))).status, 0);
+  const Outcome rest = run(command(1, members("parts", spec, "--steps 6 --resume")));
+  ASSERT_EQ(rest.status, 0) << rest.text;
+  for (int number = 1; number <= 3; ++number) {
+    EXPECT_EQ(sha(member("parts", number)), sha(member("whole", number))) << number;
+    EXPECT_EQ(losses(member("parts", number)), losses(member("whole", number))) << number;
+  }
+  ASSERT_EQ(run(command(1, alone("third", "--steps 6 --learning-rate 0.1"))).status, 0);
+  EXPECT_EQ(sha(member("whole", 3)), sha("third"));
+  const Outcome again = run(command(1, members("parts", spec, "--steps 6 --resume")));
+  EXPECT_EQ(again.status, 0);
+  EXPECT_NE(again.text.find("all steps were done before"), std::string::npos) << again.text;
+  const Outcome other = run(command(1, members("parts", "learning-rate=0.02,0.05", "--steps 6 --resume")));
+  EXPECT_EQ(other.status, 2);
+  EXPECT_NE(other.text.find("--members: found 2 members, but the run to resume has 3"), std::string::npos)
+      << other.text;
+}
+
+// One that was saved later than the others, as if the process had been killed in between, goes back.
+TEST_F(MembersJob, GoBackToTheNewestCommonCheckpoint) {
+  const std::string spec = "seed=1,2", every = " --checkpoint-every-steps 2 --eval-every 0";
+  ASSERT_EQ(run(command(1, members("later", spec, "--steps 6" + every))).status, 0);
+  const std::string expected = sha(member("later", 1));
+  fs::remove(out(member("later", 2)) + "/checkpoint/step-00000006.h5");
+  fs::remove(out(member("later", 2)) + "/summary.json");
+  fs::remove(out("later") + "/members.csv");
+  const Outcome rest = run(command(1, members("later", spec, "--steps 6 --resume" + every)));
+  ASSERT_EQ(rest.status, 0) << rest.text;
+  EXPECT_EQ(sha(member("later", 1)), expected);
+  EXPECT_EQ(losses(member("later", 2)).size(), 6u);
+}
+
+TEST_F(MembersJob, OneThatDivergesStopsAlone) {
+  const Outcome job = run(command(1, members("diverging", "learning-rate=0.05,1e30", "--steps 6")));
+  ASSERT_EQ(job.status, 0) << job.text;
+  const auto rows = table("diverging");
+  EXPECT_EQ(rows.at(2)[1], "diverged");
+  EXPECT_FALSE(fs::exists(out(member("diverging", 2)) + "/summary.json"));
+  EXPECT_NE(job.text.find("member 2 stops"), std::string::npos) << job.text;
+  ASSERT_EQ(run(command(1, alone("steady", "--steps 6 --learning-rate 0.05"))).status, 0);
+  EXPECT_EQ(sha(member("diverging", 1)), sha("steady"));
+  const Outcome all = run(command(1, members("all", "learning-rate=1e30,1e31", "--steps 6")));
+  EXPECT_EQ(all.status, 1);
+  EXPECT_NE(all.text.find("all members diverged"), std::string::npos) << all.text;
+}
+
+// Two steps an epoch: four members, then two, then one, spread anew over the ranks each time.
+TEST_F(MembersJob, HalvingStopsTheWorseHalf) {
+  const Outcome job =
+      run(command(2, members("halved", "learning-rate=1e-6,0.05 seed=1,2", "--epochs 3 --halving 1")));
+  ASSERT_EQ(job.status, 0) << job.text;
+  std::vector<std::string> status;
+  double stopped = -1, best = -1;
+  int finished = 0;
+  for (int number = 1; number <= 4; ++number) {
+    const auto row = table("halved").at(static_cast<std::size_t>(number));
+    const int steps = std::stoi(row[2]);
+    status.push_back(row[1] + " " + row[2]);
+    EXPECT_TRUE(fs::exists(out(member("halved", number)) + "/checkpoint/step-0000000" + row[2] + ".h5"));
+    EXPECT_EQ(summary(member("halved", number))["steps"], steps);
+    EXPECT_EQ(losses(member("halved", number)).size(), static_cast<std::size_t>(steps));
+    if (row[1] == "finished") finished = number;
+    if (steps == 2) stopped = std::max(stopped, std::stod(row[4]));
+  }
+  std::ranges::sort(status);
+  EXPECT_EQ(status, (std::vector<std::string>{"finished 6", "stopped 2", "stopped 2", "stopped 4"}));
+  ASSERT_GT(finished, 0);
+  for (const json& line : lines(member("halved", finished)))
+    if (line["step"] == 2 && line.contains("ema_test_top1")) best = line["ema_test_top1"];
+  EXPECT_GE(best, stopped);
+  const std::string rate = finished <= 2 ? "1e-6" : "0.05", seed = finished % 2 == 1 ? "1" : "2";
+  ASSERT_EQ(run(command(1, alone("winner", "--epochs 3 --learning-rate " + rate + " --seed " + seed))).status, 0);
+  EXPECT_EQ(sha(member("halved", finished)), sha("winner"));
+}
+
+TEST_F(MembersJob, ASignalSavesAll) {
+  const std::string job = command(2, members("stopped", "seed=1..3", "--steps 4000"));
+  const pid_t pid = start_until(job, member("stopped", 1), 3);
+  ::kill(pid, SIGTERM);
+  EXPECT_EQ(wait_for(pid), 75) << log("stopped");
+  std::vector<std::string> checkpoints;
+  for (int number = 1; number <= 3; ++number) {
+    std::string newest;
+    for (const auto& entry : fs::directory_iterator(out(member("stopped", number)) + "/checkpoint"))
+      if (entry.path().filename().string().starts_with("step-"))
+        newest = std::max(newest, entry.path().filename().string());
+    checkpoints.push_back(newest);
+  }
+  EXPECT_FALSE(checkpoints[0].empty());
+  EXPECT_EQ(checkpoints[1], checkpoints[0]);
+  EXPECT_EQ(checkpoints[2], checkpoints[0]);
+}
+
+TEST_F(MembersJob, RefusesWhatDoesNotGoTogether) {
+  const auto refuses = [](const std::string& flags, const std::string& message, int status = 2) {
+    const Outcome job = run(command(1, members("refused", "seed=1..4", "--steps 2 " + flags)));
+    EXPECT_EQ(job.status, status) << job.text;
+    EXPECT_NE(job.text.find(message), std::string::npos) << job.text;
+  };
+  refuses("--feed scatter", "--members cannot be combined with --feed scatter");
+  refuses("--memory-limit 6MiB", "members a rank fit", 1);
+  const Outcome job = run(command(1, alone("refused", "--steps 2 --halving 1")));
+  EXPECT_EQ(job.status, 2);
+  EXPECT_NE(job.text.find("--halving: expected --members too"), std::string::npos) << job.text;
+}
+
+}  // namespace
+}  // namespace convoy::test
