@@ -25,40 +25,42 @@ struct Epilogue {
   __device__ void each_pointer(Visit visit) {
     visit(c, bias, mask, partial);
   }
-  __device__ float finish(float value, std::int64_t row, std::int64_t column) const {
+  // `offset`: bytes from each pointer to the memory of the block's member, if they are not moved.
+  __device__ float finish(float value, std::int64_t row, std::int64_t column,
+                          std::ptrdiff_t offset = 0) const {
     value *= alpha;
-    if (beta != 0) value = fmaf(beta, load(row * ldc + column), value);
-    if (bias != nullptr) value += bias[column];
+    if (beta != 0) value = fmaf(beta, at(moved(c, offset), row * ldc + column), value);
+    if (bias != nullptr) value += moved(bias, offset)[column];
     if (relu && value < 0) value = 0;  // a NaN fails this test, so it is kept
-    return mask == nullptr || at(mask, row * ldc + column) > 0 ? value : 0;
+    return mask == nullptr || at(moved(mask, offset), row * ldc + column) > 0 ? value : 0;
   }
   __device__ float load(std::int64_t index) const { return at(c, index); }
   __device__ float at(const void* elements, std::int64_t index) const {
     return bf16 ? __bfloat162float(static_cast<const __nv_bfloat16*>(elements)[index])
                 : static_cast<const float*>(elements)[index];
   }
-  __device__ void store(float value, std::int64_t row, std::int64_t column) const {
-    value = finish(value, row, column);
+  __device__ void store(float value, std::int64_t row, std::int64_t column, std::ptrdiff_t offset = 0) const {
+    value = finish(value, row, column, offset);
     if (bf16)
-      static_cast<__nv_bfloat16*>(c)[row * ldc + column] = __float2bfloat16_rn(value);
+      static_cast<__nv_bfloat16*>(moved(c, offset))[row * ldc + column] = __float2bfloat16_rn(value);
     else
-      static_cast<float*>(c)[row * ldc + column] = value;
+      static_cast<float*>(moved(c, offset))[row * ldc + column] = value;
   }
   // Stores two or four neighbours of a row, without those from column n on. Uses one access if type
   // and address allow.
   template <int count>
   __device__ void store_run(const float (&values)[count], std::int64_t row, std::int64_t column,
-                            std::int64_t n) const {
+                            std::int64_t n, std::ptrdiff_t offset = 0) const {
     const std::int64_t index = row * ldc + column;
-    const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(c) + index * (bf16 ? 2 : 4);
+    const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(c) + offset + index * (bf16 ? 2 : 4);
     if (column + count > n ||
         // A test of bits replaces a remainder, which would cost a division.
         (address & (count * (bf16 ? 2 : 4) - 1)) != 0) {
-      for (int i = 0; i < count && column + i < n; ++i) store(values[i], row, column + i);
+      for (int i = 0; i < count && column + i < n; ++i) store(values[i], row, column + i, offset);
       return;
     }
     float done[count];
-    for (int i = 0; i < count; ++i) done[i] = finish(values[i], row, column + i);
+    for (int i = 0; i < count; ++i) done[i] = finish(values[i], row, column + i, offset);
     if (bf16) {
       for (int i = 0; i < count; i += 2)
         reinterpret_cast<__nv_bfloat162*>(address)[i / 2] = __floats2bfloat162_rn(done[i], done[i + 1]);
@@ -66,6 +68,12 @@ struct Epilogue {
       using Vector = std::conditional_t<count == 4, float4, float2>;
       *reinterpret_cast<Vector*>(address) = *reinterpret_cast<const Vector*>(done);
     }
+  }
+
+  template <typename T>
+  __device__ static T* moved(T* pointer, std::ptrdiff_t offset) {
+    auto* const bytes = static_cast<std::uint8_t*>(const_cast<void*>(static_cast<const void*>(pointer)));
+    return static_cast<T*>(static_cast<void*>(bytes + offset));
   }
 };
 

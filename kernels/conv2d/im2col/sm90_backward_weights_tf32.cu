@@ -14,10 +14,6 @@ struct GradientResult {
   struct Partial {
     const GradientResult& of;
     float* data;
-    template <typename Visit>
-    __device__ void each_pointer(Visit visit) {
-      visit(data);
-    }
     // Stores neighbours of one tap. C is a multiple of four.
     template <int count>
     __device__ void store(const float (&values)[count], int row, int column) const {
@@ -30,8 +26,8 @@ struct GradientResult {
     }
   };
   template <class Store>
-  __device__ void with_split(int split, Store store) const {
-    store(Partial{*this, data + std::int64_t{split} * k * taps * c});
+  __device__ void with_split(int split, std::ptrdiff_t offset, Store store) const {
+    store(Partial{*this, gemm::Epilogue::moved(data, offset) + std::int64_t{split} * k * taps * c});
   }
 };
 

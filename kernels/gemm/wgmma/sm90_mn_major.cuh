@@ -249,9 +249,9 @@ __global__ __launch_bounds__(Config::threads, 1) void mn_major_kernel(const __gr
     multiply_mn_major<Config>(sums, position, ring, full, ready, empty, from, item.k_end - item.k_begin,
                               lane);
     const int x = x_tile(item) * Config::x + first_x, y = y_tile(item) * Config::y + lane % 4 * 4;
-    result.with_split(item.split, [&](const auto& place) {
-      store_mn_major<Config>(sums, cuda::of_member(place, member_stride), x, y);
-    });
+    const std::ptrdiff_t offset = member_stride * blockIdx.z;
+    result.with_split(item.split, offset,
+                      [&](const auto& place) { store_mn_major<Config>(sums, place, x, y); });
   }
 }
 

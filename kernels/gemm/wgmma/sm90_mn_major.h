@@ -41,24 +41,16 @@ struct MatrixResult {
 
   struct Whole {
     const MatrixResult& of;
-    Epilogue epilogue;
-    template <typename Visit>
-    __device__ void each_pointer(Visit visit) {
-      epilogue.each_pointer(visit);
-    }
+    std::ptrdiff_t offset;
     // Stores `count` neighbours of a row.
     template <int count>
     __device__ void store(const float (&values)[count], int row, int column) const {
-      if (row < of.m && column < of.n) epilogue.store_run(values, row, column, of.n);
+      if (row < of.m && column < of.n) of.epilogue.store_run(values, row, column, of.n, offset);
     }
   };
   struct Partial {
     const MatrixResult& of;
     float* data;
-    template <typename Visit>
-    __device__ void each_pointer(Visit visit) {
-      visit(data);
-    }
     template <int count>
     __device__ void store(const float (&values)[count], int row, int column) const {
       using Vector = std::conditional_t<count == 4, float4, float2>;
@@ -69,11 +61,12 @@ struct MatrixResult {
     }
   };
   template <class Store>
-  __device__ void with_split(int split, Store store) const {
+  __device__ void with_split(int split, std::ptrdiff_t offset, Store store) const {
     if (epilogue.partial == nullptr)
-      store(Whole{*this, epilogue});
+      store(Whole{*this, offset});
     else
-      store(Partial{*this, epilogue.partial + std::int64_t{split} * m * partial_pitch});
+      store(Partial{*this,
+                    Epilogue::moved(epilogue.partial, offset) + std::int64_t{split} * m * partial_pitch});
   }
 };
 
