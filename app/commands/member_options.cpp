@@ -17,7 +17,9 @@ namespace {
 
 constexpr const char* kFlag = "--members";
 
-[[noreturn]] void fail(const std::string& message) { throw UsageError(fmt::format("{}: {}", kFlag, message)); }
+[[noreturn]] void fail(const std::string& message) {
+  throw UsageError(fmt::format("{}: {}", kFlag, message));
+}
 
 std::optional<std::int64_t> whole(const std::string& text) {
   std::int64_t value = 0;
@@ -32,7 +34,8 @@ void append_values(const std::string& key, const std::string& text, std::vector<
   if (dots == std::string::npos) return values.push_back(text);
   const auto first = whole(text.substr(0, dots)), last = whole(text.substr(dots + 2));
   if (!first || !last || *first > *last)
-    fail(fmt::format("{}: found '{}', expected two whole numbers in ascending order, such as 1..64", key, text));
+    fail(fmt::format("{}: found '{}', expected two whole numbers in ascending order, such as 1..64", key,
+                     text));
   if (*last - *first >= kMostMembers)
     fail(fmt::format("{}: found '{}', expected at most {} members", key, text, kMostMembers));
   for (std::int64_t value = *first; value <= *last; ++value) values.push_back(std::to_string(value));
@@ -97,7 +100,8 @@ TrainOptions with_values(const TrainOptions& base, const ConfigRow& row, const s
     check_member_key(key);
     const CLI::Option& option = *flags.get_option("--" + key);
     if (source == kFlag && option.get_items_expected_max() > 1)
-      fail(fmt::format("'{}' takes a list of values itself, expected a TOML file with a row for each member", key));
+      fail(fmt::format("'{}' takes a list of values itself, expected a TOML file with a row for each member",
+                       key));
     apply_values(flags, key, values, source);
   }
   return options;

@@ -26,9 +26,10 @@ std::int64_t bytes_of_states(const CompiledGraph& compiled) {
 
 std::string_view name_of(Region region) {
   constexpr std::array<std::string_view, static_cast<std::size_t>(Region::count)> kNames{
-      "images",   "control",     "parameters",  "bf16 parameters", "optimizer", "statistics",
-      "averages", "accumulated gradients", "labels", "transforms", "mix", "metrics", "activations",
-      "gradients", "all-reduce"};
+      "images",      "control",    "parameters", "bf16 parameters",
+      "optimizer",   "statistics", "averages",   "accumulated gradients",
+      "labels",      "transforms", "mix",        "metrics",
+      "activations", "gradients",  "all-reduce"};
   return kNames[static_cast<std::size_t>(region)];
 }
 
@@ -44,15 +45,15 @@ MemoryPlan::MemoryPlan(const CompiledSteps& steps, const StepOptions& options,
   const auto bytes_of = [&](TensorId id) {  // a stage of a partitioned step need not have the tensor
     return id < 0 ? 0 : static_cast<std::int64_t>(main.descs[static_cast<std::size_t>(id)].bytes());
   };
-  add(Region::images, bytes_of(graph.images) * (shared_images_ ? options.input.batches : 1));
+  const bool streamed = options.input.kind == InputOptions::Kind::streamed;
+  add(Region::images, bytes_of(graph.images) * (streamed ? options.input.batches : 1));
   add(Region::control, sizeof(kernels::StepControl));
   add(Region::parameters, flat_bytes);
   if (steps.flat.copied) add(Region::bf16_parameters, flat_bytes / 2);
   const int states = kernels::optimizer_states(options.optimizer);
   if (training && states > 0) add(Region::optimizer, states * trained_bytes);
   add(Region::statistics, bytes_of_states(main));
-  if (training && options.optimizer.averages)
-    add(Region::averages, trained_bytes + bytes_of_states(main));
+  if (training && options.optimizer.averages) add(Region::averages, trained_bytes + bytes_of_states(main));
   if (training && options.accumulate) add(Region::accumulated_gradients, trained_bytes);
   add(Region::labels, bytes_of(graph.labels));
   if (graph.transforms >= 0) add(Region::transforms, bytes_of(graph.transforms));

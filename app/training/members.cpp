@@ -23,25 +23,41 @@ namespace {
 using nlohmann::json;
 
 // Options in which members may differ, as their values are data of the step or of the batches.
-constexpr std::string_view kMayDiffer[] = {
-    "init",          "crop-padding",
-    "cutout",        "flip",
-    "random-resized-crop", "color-jitter",
-    "auto-augment",  "random-erasing",
-    "mixup",         "cutmix",
-    "learning-rate", "momentum",
-    "nesterov",      "weight-decay",
-    "beta1",         "beta2",
-    "epsilon",       "trust-coefficient",
-    "clip-gradient-norm", "label-smoothing",
-    "ema",           "schedule",
-    "scale-learning-rate", "base-batch",
-    "warmup-epochs", "warmup-steps",
-    "milestones",    "gamma",
-    "final-learning-rate", "power",
-    "one-cycle-rise", "one-cycle-initial-division",
-    "one-cycle-final-division", "one-cycle-anneal",
-    "seed"};
+constexpr std::string_view kMayDiffer[] = {"init",
+                                           "crop-padding",
+                                           "cutout",
+                                           "flip",
+                                           "random-resized-crop",
+                                           "color-jitter",
+                                           "auto-augment",
+                                           "random-erasing",
+                                           "mixup",
+                                           "cutmix",
+                                           "learning-rate",
+                                           "momentum",
+                                           "nesterov",
+                                           "weight-decay",
+                                           "beta1",
+                                           "beta2",
+                                           "epsilon",
+                                           "trust-coefficient",
+                                           "clip-gradient-norm",
+                                           "label-smoothing",
+                                           "ema",
+                                           "schedule",
+                                           "scale-learning-rate",
+                                           "base-batch",
+                                           "warmup-epochs",
+                                           "warmup-steps",
+                                           "milestones",
+                                           "gamma",
+                                           "final-learning-rate",
+                                           "power",
+                                           "one-cycle-rise",
+                                           "one-cycle-initial-division",
+                                           "one-cycle-final-division",
+                                           "one-cycle-anneal",
+                                           "seed"};
 
 // The reasons why members must not differ in the other options of a group.
 const char* reason_of(std::string_view group) {
@@ -64,10 +80,10 @@ constexpr NumberThatSwitches kSwitches[] = {
 
 [[noreturn]] void refuse_mixture(const char* key, const std::string& first, int other,
                                  const std::string& value, const char* what) {
-  throw UsageError(
-      fmt::format("--members: {}: found {} for member 1 and {} for member {}, but 0 leaves out {}; expected 0 "
-                  "for all members or for none",
-                  key, first, value, other + 1, what));
+  throw UsageError(fmt::format(
+      "--members: {}: found {} for member 1 and {} for member {}, but 0 leaves out {}; expected 0 "
+      "for all members or for none",
+      key, first, value, other + 1, what));
 }
 
 void check_structure(const std::vector<TrainOptions>& options) {
@@ -100,8 +116,9 @@ void check_no_duplicates(const std::vector<TrainOptions>& options) {
     const auto [at, inserted] =
         seen.emplace(to_json(options[static_cast<std::size_t>(member)]).dump(), member);
     if (!inserted)
-      throw UsageError(fmt::format("--members: members {} and {} have the same values, expected different ones",
-                                   at->second + 1, member + 1));
+      throw UsageError(
+          fmt::format("--members: members {} and {} have the same values, expected different ones",
+                      at->second + 1, member + 1));
   }
 }
 
@@ -118,7 +135,9 @@ double number_of(const std::string& text) {
   return text.empty() ? std::numeric_limits<double>::quiet_NaN() : std::stod(text);
 }
 
-std::string text_of(const json& value) { return value.is_string() ? value.get<std::string>() : json_text(value); }
+std::string text_of(const json& value) {
+  return value.is_string() ? value.get<std::string>() : json_text(value);
+}
 
 // The columns of members.csv before those of the values.
 constexpr std::string_view kColumns =
@@ -134,7 +153,7 @@ MemberResult result_of(const std::string& line, const std::string& path) {
   const auto status = find_choice<MemberStatus>(fields[1]);
   try {
     if (!status) throw std::invalid_argument("no such status");
-    return {*status, std::stoll(fields[2]), number_of(fields[3]), number_of(fields[4]), number_of(fields[5]),
+    return {*status,  std::stoll(fields[2]), number_of(fields[3]), number_of(fields[4]), number_of(fields[5]),
             fields[6]};
   } catch (const std::logic_error&) {
     throw std::runtime_error(fmt::format("{}: found '{}', expected the result of a member", path, line));
@@ -147,8 +166,7 @@ struct Spread {
 Spread spread_of(const std::vector<double>& values) {
   Spread spread;
   for (const double value : values) spread.mean += value / static_cast<double>(values.size());
-  for (const double value : values)
-    spread.deviation += (value - spread.mean) * (value - spread.mean);
+  for (const double value : values) spread.deviation += (value - spread.mean) * (value - spread.mean);
   spread.deviation =
       values.size() > 1 ? std::sqrt(spread.deviation / static_cast<double>(values.size() - 1)) : 0;
   return spread;
@@ -166,9 +184,10 @@ void check_member_key(const std::string& key) {
       throw UsageError(
           fmt::format("--members: members must not differ in '{}': {}", key, reason_of(group.title)));
     }
-  throw UsageError(fmt::format("--members: found '{}', expected the name of a flag of convoy train, such as seed "
-                               "or learning-rate",
-                               key));
+  throw UsageError(
+      fmt::format("--members: found '{}', expected the name of a flag of convoy train, such as seed "
+                  "or learning-rate",
+                  key));
 }
 
 Members::Members(std::vector<TrainOptions> options)
@@ -236,7 +255,8 @@ void Members::share(const comm::Communicator& ranks, const std::vector<int>& own
   json mine = json::array();
   for (const int member : own) {
     const MemberResult& r = result(member);
-    mine.push_back({member, name_of(r.status), r.steps, r.loss, r.accuracy, r.best_accuracy, r.parameters_sha256});
+    mine.push_back(
+        {member, name_of(r.status), r.steps, r.loss, r.accuracy, r.best_accuracy, r.parameters_sha256});
   }
   std::string all;
   for (const std::string& text : ranks.gather(mine.dump(), 0, "results of the members")) all += text + "\n";
@@ -255,10 +275,14 @@ void Members::share(const comm::Communicator& ranks, const std::vector<int>& own
 }
 
 std::vector<int> Members::halve(std::int64_t step) {
-  const auto done = [&](const MemberResult& r) { return r.status == MemberStatus::stopped && r.steps == step; };
+  const auto done = [&](const MemberResult& r) {
+    return r.status == MemberStatus::stopped && r.steps == step;
+  };
   std::vector<int> members = running();
   if (members.size() < 2 || std::ranges::any_of(results_, done)) return {};
-  const auto key = [&](int member) { return std::isnan(result(member).accuracy) ? -1 : result(member).accuracy; };
+  const auto key = [&](int member) {
+    return std::isnan(result(member).accuracy) ? -1 : result(member).accuracy;
+  };
   std::ranges::stable_sort(members, [&](int a, int b) { return key(a) > key(b); });
   members.erase(members.begin(), members.begin() + (std::ssize(members) + 1) / 2);
   for (const int member : members) result(member).status = MemberStatus::stopped;
@@ -268,21 +292,23 @@ std::vector<int> Members::halve(std::int64_t step) {
 std::string Members::describe(int member) const {
   const json values = to_json(options(member));
   std::vector<std::string> parts;
-  for (const std::string& key : differing_) parts.push_back(fmt::format("{}={}", key, text_of(values.at(key))));
+  for (const std::string& key : differing_)
+    parts.push_back(fmt::format("{}={}", key, text_of(values.at(key))));
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 std::string Members::table() const {
   std::size_t width = 6;
   for (int member = 0; member < size(); ++member) width = std::max(width, describe(member).size());
-  std::string text = fmt::format("{:>6}  {:<{}}  {:>9}  {:>9}  {:>9}  {}\n", "member", "values", width, "loss",
-                                 "accuracy", "best", "status");
+  std::string text = fmt::format("{:>6}  {:<{}}  {:>9}  {:>9}  {:>9}  {}\n", "member", "values", width,
+                                 "loss", "accuracy", "best", "status");
   std::vector<double> losses, accuracies;
   int best = -1;
   for (int member = 0; member < size(); ++member) {
     const MemberResult& r = result(member);
-    text += fmt::format("{:>6}  {:<{}}  {:>9.4f}  {:>9}  {:>9}  {} after step {}\n", member + 1, describe(member),
-                        width, r.loss, percent(r.accuracy), percent(r.best_accuracy), name_of(r.status), r.steps);
+    text += fmt::format("{:>6}  {:<{}}  {:>9}  {:>9}  {:>9}  {} after step {}\n", member + 1,
+                        describe(member), width, std::isnan(r.loss) ? "-" : fmt::format("{:.4f}", r.loss),
+                        percent(r.accuracy), percent(r.best_accuracy), name_of(r.status), r.steps);
     if (r.status != MemberStatus::finished) continue;
     losses.push_back(r.loss);
     if (std::isnan(r.accuracy)) continue;

@@ -33,7 +33,7 @@ struct MemberResult {
   double loss = std::numeric_limits<double>::quiet_NaN();
   double accuracy = std::numeric_limits<double>::quiet_NaN(),
          best_accuracy = std::numeric_limits<double>::quiet_NaN();
-  std::string parameters_sha256;
+  std::string parameters_sha256 = {};
 };
 
 class Members {

@@ -32,6 +32,7 @@ int Trainer::run() {
   last_finished_ = Clock::now();
   while (step_ < total_steps_ && all_live_ > 0) {
     if (members_) agree_to_go_on();
+    if (all_live_ == 0) break;
     start_step(!members_ && signals_.received() != 0);
     ++step_;
     const bool pause = evaluation_is_due() || checkpoint_is_due();
@@ -41,7 +42,10 @@ int Trainer::run() {
     std::ranges::fill(better_, 0);
     const bool better = evaluation_is_due() && evaluate();
     if (halving_is_due() && !stop && halve()) continue;
-    if (stop || better || checkpoint_is_due()) save_checkpoints();
+    if (stop || checkpoint_is_due() || (better && !members_))
+      save_checkpoints(false);
+    else if (better)
+      save_checkpoints(true);
     if (pause) last_finished_ = Clock::now();
     if (stop) {
       say(fmt::format("stopped by a signal after step {}; --resume goes on from its checkpoint", step_));
@@ -176,8 +180,8 @@ void Trainer::finish_part(const StartedStep& step, std::span<const StepMetrics> 
   StepTiming all = step.timing;
   all.images *= all_live_;
   const double rate = rate_.add(all);
-  progress_->step({step.step, loss / static_cast<double>(losses),
-                   trainings_[0]->learning_rate_at(step.step - 1), rate});
+  progress_->step(
+      {step.step, loss / static_cast<double>(losses), trainings_[0]->learning_rate_at(step.step - 1), rate});
   if (step.step % options_.log_every == 0) rate_.restart();
 }
 
@@ -226,10 +230,17 @@ bool Trainer::evaluate() {
   return world_.all_reduce(better, comm::ReduceOp::max, "better members") != 0;
 }
 
-// Members are saved together, so that all can resume from one step.
-void Trainer::save_checkpoints() {
+// Members are saved together, so that all can resume from one step. Between such steps those that are
+// better than before save their best checkpoint only.
+void Trainer::save_checkpoints(bool only_best) {
+  using Keep = Training::Keep;
   const auto save = [&] {
-    for_live([&](std::size_t i) { trainings_[i]->save_checkpoint(step_, better_[i] != 0); });
+    for_live([&](std::size_t i) {
+      if (only_best && !better_[i]) return;
+      trainings_[i]->save_checkpoint(step_, only_best    ? Keep::best
+                                            : better_[i] ? Keep::newest_and_best
+                                                         : Keep::newest);
+    });
   };
   if (session_) session_->average_states();
   members_ ? run_on_all_ranks(world_, save, "writing of the checkpoints") : save();

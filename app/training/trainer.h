@@ -83,7 +83,7 @@ class Trainer {
   bool checkpoint_is_due() const;
   bool halving_is_due() const;
   bool evaluate();  // returns whether a training is the best so far
-  void save_checkpoints();
+  void save_checkpoints(bool only_best);
   // Calls body(member of the session) for those that have not diverged.
   template <typename Body>
   void for_live(const Body& body) {
@@ -92,7 +92,7 @@ class Trainer {
   }
   double data_wait_ms() const;
 
-  TrainOptions options_;  // with members those of the first one, in the folder of all
+  TrainOptions options_;          // with members those of the first one, in the folder of all
   std::string structure_sha256_;  // of a model file
   comm::MpiEnvironment& environment_;
   const StopSignals& signals_;
@@ -117,21 +117,22 @@ class Trainer {
   FitRows initial_weights_;
   std::unique_ptr<Session> session_;  // null on a rank without members
   // By member of the session.
-  std::vector<int> own_;  // its number in members_
+  std::vector<int> own_;                               // its number in members_
   std::vector<std::unique_ptr<SessionState>> states_;  // until a training takes it
   std::vector<std::unique_ptr<Training>> trainings_;
-  std::vector<char> live_;    // false: it diverged
-  std::vector<char> better_;  // at the last test
+  std::vector<char> live_;              // false: it diverged
+  std::vector<char> better_;            // at the last test
   std::unique_ptr<RunLock> lock_;       // with members, on rank 0
   std::unique_ptr<Progress> progress_;  // likewise
   RecentRate rate_;
-  std::unique_ptr<Trace> trace_;        // with --trace
-  std::deque<StartedStep> in_flight_;   // oldest first
+  std::unique_ptr<Trace> trace_;       // with --trace
+  std::deque<StartedStep> in_flight_;  // oldest first
   Clock::time_point last_finished_;
   std::int64_t steps_per_epoch_ = 0, total_steps_ = 0, step_ = 0;
   std::int64_t all_live_ = 1;    // members that train, on all ranks
   std::int64_t resumed_ = 0;     // step of the checkpoint that the run went on from; 0: none
   bool stop_requested_ = false;  // by any rank, in a finished step
+  bool halved_ = false;          // the session was made anew
 };
 
 }  // namespace convoy::app

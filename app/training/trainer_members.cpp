@@ -90,7 +90,7 @@ bool Trainer::halve() {
   run_on_all_ranks(world_, [&] {
     if (world_.rank() == 0) members_->write();
   });
-  save_checkpoints();
+  save_checkpoints(false);
   run_on_all_ranks(world_, [&] {
     for_live([&](std::size_t i) {
       if (std::ranges::find(stopped, own_[i]) != stopped.end())
@@ -98,8 +98,8 @@ bool Trainer::halve() {
     });
   });
   note_results();
-  say(fmt::format("halving after step {}: {} members stop, {} go on", step_, stopped.size(),
-                  members_->running().size()));
+  say(fmt::format("halving after step {}: {} of {} members stop", step_, stopped.size(),
+                  stopped.size() + members_->running().size()));
   trainings_.clear();
   states_.clear();
   session_.reset();  // its device may hold batches of the sources
@@ -107,6 +107,7 @@ bool Trainer::halve() {
   test_sources_.clear();
   world_.barrier("members that stopped");
   options_.resume = true, options_.overwrite = false;
+  halved_ = true;
   make_trainings();
   last_finished_ = Clock::now();
   return true;
@@ -128,7 +129,8 @@ void Trainer::finish_members() {
   if (progress_) progress_->finish();
   run_on_all_ranks(world_, [&] {
     if (left == 0 && world_.rank() == 0)
-      throw DivergenceError(fmt::format("all members diverged; {}/members.csv says after which step", options_.out));
+      throw DivergenceError(
+          fmt::format("all members diverged; {}/members.csv says after which step", options_.out));
   });
   if (world_.rank() != 0) return;
   fmt::print("{}", members_->table());

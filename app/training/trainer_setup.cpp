@@ -60,8 +60,9 @@ void warn_of_short_steps(std::int64_t global_batch, std::int64_t train_images) {
 
 // The options that decide which samples a batch has and what augmentation does to them.
 std::string data_key(const TrainOptions& options) {
-  static constexpr std::string_view kKeys[] = {"seed",         "crop-padding", "cutout",         "flip",  "random-resized-crop",
-                                               "color-jitter", "auto-augment", "random-erasing", "mixup", "cutmix"};
+  static constexpr std::string_view kKeys[] = {
+      "seed",         "crop-padding", "cutout",         "flip",  "random-resized-crop",
+      "color-jitter", "auto-augment", "random-erasing", "mixup", "cutmix"};
   const nlohmann::json values = to_json(options);
   std::string key;
   for (const std::string_view name : kKeys) key += values.at(std::string(name)).dump() + " ";
@@ -108,8 +109,8 @@ Trainer::Trainer(const TrainOptions& options, comm::MpiEnvironment& environment,
     });
     if (world_.rank() == 0)
       progress_ = std::make_unique<Progress>(
-          &std::cout, ProgressOptions{standard_output_terminal(), options_.log_every, total_steps_,
-                                      steps_per_epoch_});
+          &std::cout,
+          ProgressOptions{standard_output_terminal(), options_.log_every, total_steps_, steps_per_epoch_});
   }
   make_trainings();
   if (world_.rank() == 0) warn_of_short_steps(options_.global_batch, dataset_->train_size());
@@ -133,7 +134,8 @@ void Trainer::open_data() {
   if (dataset_->train_size() == 0)
     throw std::runtime_error(fmt::format("{}: no training images", options_.data));
   if (options_.halving > 0 && dataset_->test_size() == 0)
-    throw std::runtime_error(fmt::format("{}: no test images, by which --halving judges members", options_.data));
+    throw std::runtime_error(
+        fmt::format("{}: no test images, by which --halving judges members", options_.data));
   steps_per_epoch_ = (dataset_->train_size() + options_.global_batch - 1) / options_.global_batch;
   total_steps_ = total_steps(options_, steps_per_epoch_);
   run_on_all_ranks(world_, [&] {
@@ -164,8 +166,8 @@ void Trainer::make_trainings() {
     for (std::size_t i = 0; i < own_.size(); ++i) {
       TrainOptions options = options_of(i);
       options.resume = options_.resume, options.overwrite = options_.overwrite;
-      trainings_.push_back(std::make_unique<Training>(options, *ranks_, dataset_of(options_of(i)), steps_per_epoch_,
-                                                      structure_sha256_));
+      trainings_.push_back(std::make_unique<Training>(options, *ranks_, dataset_of(options_of(i)),
+                                                      steps_per_epoch_, structure_sha256_));
       trainings_[i]->open_folder();
     }
   });
@@ -190,15 +192,16 @@ void Trainer::start_reports() {
                  initial_weights_,
                  {}};
     if (members_)
-      plan.members = fmt::format("{} over {} ranks, at most {} each; they differ in {}. Below is the first",
-                                 all_live_, world_.size(), (all_live_ + world_.size() - 1) / world_.size(),
+      plan.members = fmt::format("{} over {} rank{}, at most {} each; they differ in {}. Below is the first",
+                                 all_live_, world_.size(), world_.size() == 1 ? "" : "s",
+                                 (all_live_ + world_.size() - 1) / world_.size(),
                                  fmt::join(members_->differing(), ", "));
     using Output = RunReport::Output;
     const Output alone = world_.rank() == 0 ? Output::all : Output::none;
     for (const auto& training : trainings_)
       training->start_report(plan, *session_, members_ ? Output::files : alone);
     if (members_ && world_.rank() == 0) {
-      if (session_) trainings_[0]->report().print_configuration(*dataset_, *session_);
+      if (session_ && !halved_) trainings_[0]->report().print_configuration(*dataset_, *session_);
       members_->write();
     }
   });
@@ -349,7 +352,8 @@ void Trainer::check_members_fit(const CompiledSteps& steps, const StepOptions& o
   const std::int64_t common = plan.total() - plan.members() * plan.stride();
   const std::int64_t fit = std::max<std::int64_t>((available - common) / plan.stride(), 0);
   throw std::runtime_error(fmt::format(
-      "--members: found {} members for each of {} ranks, which need {} MiB, but {} has {} MiB: {} members a rank "
+      "--members: found {} members for each of {} ranks, which need {} MiB, but {} has {} MiB: {} members a "
+      "rank "
       "fit",
       plan.members(), world_.size(), plan.total() >> 20,
       options.memory_limit > 0 ? std::string("--memory-limit") : environment_.device().to_string(),

@@ -77,13 +77,16 @@ void Training::describe(CheckpointState& state, std::int64_t step) const {
   state.options_json = json_text(options);
 }
 
-void Training::save_checkpoint(std::int64_t step, bool best) {
+void Training::save_checkpoint(std::int64_t step, Keep keep) {
   CheckpointState state;
   if (captures_) state_->capture(state);
   const auto write = [&] {
     if (ranks_.rank() != 0) return;
     describe(state, step);
-    checkpoints_->save(state, best);
+    if (keep == Keep::best)
+      checkpoints_->save_best(state);
+    else
+      checkpoints_->save(state, keep == Keep::newest_and_best);
   };
   run_on_all_ranks(ranks_, write, "writing of the checkpoint");
 }

@@ -53,7 +53,8 @@ class Training {
   bool evaluated(std::int64_t step, const StepMetrics& test, const std::optional<StepMetrics>& average);
   // Rank 0 writes the parameters, which are the same on all replicas. The others wait, at most
   // --timeout. Collective, like finish().
-  void save_checkpoint(std::int64_t step, bool best);
+  enum class Keep : std::uint8_t { newest, newest_and_best, best };
+  void save_checkpoint(std::int64_t step, Keep keep);
   void finish(std::int64_t step, std::int64_t arena_bytes);
   // Whether the run was resumed after its last step and still has its results. Collective.
   bool keeps_results() const;
@@ -61,7 +62,7 @@ class Training {
   RunReport& report() { return *report_; }
   double last_loss() const { return last_loss_; }  // NaN before the first step
   double last_accuracy() const { return last_accuracy_; }
-  double best_accuracy() const { return best_accuracy_; }  // -1 before the first test
+  double best_accuracy() const { return best_accuracy_; }                      // -1 before the first test
   const std::string& parameters_sha256() const { return parameters_sha256_; }  // after finish()
 
  private:

@@ -307,6 +307,19 @@ check "no program" says 1 "$folder/none" env CONVOY="$folder/none" "$scaling" "$
 [ -n "$(command -v nvidia-smi)" ] || check "no GPU" says 1 "no GPU" env CUDA_VISIBLE_DEVICES= "$scaling" --backend cuda --ranks 1 "$folder/x"
 check "no module" says 1 "module" env CONVOY_MODULES=convoy-none "$scaling" "$folder/x"
 check "an unknown model" says 1 "did you mean 'lenet'" "$scaling" --models lenett --backend cpu --ranks 1 --repeats 1 --scaling weak "$folder/x"
+check "members train" "$CONVOY" train --model lenet --data synthetic --size 28 --limit-train 32 --limit-test 8 --global-batch 16 \
+  --epochs 2 --log-every 1 --threads 1 --members "learning-rate=0.001,0.1" --out "$folder/members"
+check "and are drawn" "$root/jobs/report" "$folder/members"
+check "on a page with every plot and every member" /usr/bin/python3 - "$folder/members/report/index.html" <<'PY'
+import re, sys
+page = open(sys.argv[1]).read()
+assert page.count("<picture>") == 3, page.count("<picture>")
+assert "2 members: 2 finished." in page
+assert len(re.findall("<tr>", page)) == 3
+PY
+echo "member,status" >"$folder/browser/members.csv"
+check "a table without members" says 1 "members.csv: expected a row for every member" "$root/jobs/report" "$folder/browser"
+rm "$folder/browser/members.csv"
 check "a folder without results" says 1 "no results" "$root/jobs/report" "$folder/browser"
 check "measured and predicted efficiency start at the same ranks" /usr/bin/python3 - "$root/jobs/report" <<'PY'
 import sys

@@ -334,7 +334,10 @@ void add_optimizers(std::vector<Measured>& rows) {
 }
 
 void run(const std::string& only) {
-  StepControl values{.valid = 256, .global_valid = 256, .seed = 1, .step = 1, .learning_rate = 1e-3f};
+  StepControl values;
+  values.valid = values.global_valid = 256;
+  values.seed = values.step = 1;
+  values.learning_rate = 1e-3f;
   const DeviceBuffer control(sizeof values);
   CONVOY_CUDA(cudaMemcpy(control.data(), &values, sizeof values, cudaMemcpyHostToDevice));
   const double copy = copy_bandwidth();

@@ -37,7 +37,8 @@ TEST(Device, AKernelThatReadsTheControlNeedsOneWhenItIsBound) {
   for (const Backend backend : {Backend::reference, Backend::cpu}) {
     const Kernel kernel = dropout_forward(backend, {0.5f, 1}, request);
     EXPECT_THROW(kernel.bind({inputs, outputs})({}), std::logic_error);
-    const StepControl control = {.valid = 4};
+    StepControl control;
+    control.valid = 4;
     EXPECT_NO_THROW(kernel.bind({inputs, outputs, nullptr, &control})({}));
   }
 }

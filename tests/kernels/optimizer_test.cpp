@@ -19,10 +19,11 @@ struct Rule {
 // Makes an update in the middle of a run. `buffers`: parameters, gradients and states.
 Case update(const Rule& rule, std::vector<Tensor> buffers) {
   const OptimizerProblem& problem = rule.problem;
-  Case test{.name = "optimizer_update kind " + std::to_string(int(problem.kind)),
-            .maker = [=](Backend b, KernelRequest& request) { return optimizer_update(b, rule.problem, request); },
-            .inputs = std::move(buffers),
-            .updated = {0}};
+  Case test{
+      .name = "optimizer_update kind " + std::to_string(int(problem.kind)),
+      .maker = [=](Backend b, KernelRequest& request) { return optimizer_update(b, rule.problem, request); },
+      .inputs = std::move(buffers),
+      .updated = {0}};
   for (int i = 2; i < optimizer_inputs(problem); ++i) test.updated.push_back(i);
   test.control.hyperparameters = rule.numbers;
   test.control.learning_rate = 0.1f;
@@ -60,10 +61,10 @@ TEST(Optimizer, MatchesTheReference) {
   Random random(1);
   for (Rule rule : rules()) {
     rule.problem.segments = {{3, 1, true, true},
-                        {16, 40000, true, true},
-                        {40016, 17, false, false},
-                        {40040, 999, false, true, 0.25f},
-                        {41100, 31, true, false}};
+                             {16, 40000, true, true},
+                             {40016, 17, false, false},
+                             {40040, 999, false, true, 0.25f},
+                             {41100, 31, true, false}};
     const Case test = update(rule, random_buffers(random, rule.problem, 41200));
     expect_matches_reference(test);
     for (const Backend b : {Backend::reference, Backend::cpu}) {

@@ -29,12 +29,12 @@ StepControl control_of(const Loss& loss, const Tensor& label) {
 Case loss(const Loss& of, Tensor logits, Tensor label) {
   const Shape shape = logits.desc.shape;
   const StepControl control = control_of(of, label);
-  return {.name = "softmax_cross_entropy_forward " + shape.to_string(),
-          .maker = [=](Backend b,
-                       KernelRequest& r) { return softmax_cross_entropy_forward(b, of.problem(), r); },
-          .inputs = {std::move(logits), std::move(label)},
-          .outputs = {f32(shape), f64({kLossMetrics})},
-          .control = control};
+  return {
+      .name = "softmax_cross_entropy_forward " + shape.to_string(),
+      .maker = [=](Backend b, KernelRequest& r) { return softmax_cross_entropy_forward(b, of.problem(), r); },
+      .inputs = {std::move(logits), std::move(label)},
+      .outputs = {f32(shape), f64({kLossMetrics})},
+      .control = control};
 }
 
 Case gradient(const Loss& of, Tensor probabilities, Tensor label) {

@@ -118,7 +118,9 @@ void CheckpointFolder::remove_old(std::int64_t current_step) const {
   }
 }
 
-std::int64_t CheckpointFolder::step_in_name(const fs::path& checkpoint) { return step_of(checkpoint).value(); }
+std::int64_t CheckpointFolder::step_in_name(const fs::path& checkpoint) {
+  return step_of(checkpoint).value();
+}
 
 std::optional<fs::path> CheckpointFolder::latest(bool speaks, std::int64_t at_most) const {
   std::vector<std::string> damaged;

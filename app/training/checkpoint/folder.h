@@ -28,6 +28,9 @@ class CheckpointFolder {
   // checkpoint at every moment.
   std::filesystem::path save(const CheckpointState& state, bool best);
 
+  // Saves best.h5 alone.
+  void save_best(const CheckpointState& state) const { save_checkpoint(best(), state); }
+
   // Returns the newest checkpoint of at most this step whose seal holds, nothing if there are no
   // checkpoints. Passes over a damaged one, with a warning on standard error if it `speaks`. Throws
   // the error of the newest if all are damaged.

@@ -28,13 +28,13 @@ std::string error_of(const Body& body) {
   }
   return "no error";
 }
-std::string error_of(const std::string& spec) {
+std::string error_of_spec(const std::string& spec) {
   return error_of([&] { Members(member_options(spec, base())); });
 }
 
 std::string file_with(const std::string& text) {
-  const auto path = std::filesystem::temp_directory_path() /
-                    ("convoy-members-" + std::to_string(::getpid()) + ".toml");
+  const auto path =
+      std::filesystem::temp_directory_path() / ("convoy-members-" + std::to_string(::getpid()) + ".toml");
   std::ofstream(path) << text;
   return path.string();
 }
@@ -59,9 +59,9 @@ TEST(MemberOptions, OfALisARangeAndAProduct) {
 }
 
 TEST(MemberOptions, OfAFile) {
-  const auto rows = member_options(
-      file_with("[[member]]\nseed = 4\n[[member]]\nlearning-rate = 0.5\nmilestones = [3, 6]\nschedule = \"step\"\n"),
-      base());
+  const auto rows = member_options(file_with("[[member]]\nseed = 4\n[[member]]\nlearning-rate = "
+                                             "0.5\nmilestones = [3, 6]\nschedule = \"step\"\n"),
+                                   base());
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0].seed, 4);
   EXPECT_EQ(rows[1].seed, 1);
@@ -73,32 +73,40 @@ TEST(MemberOptions, ErrorsSayWhatWasFoundAndExpected) {
   const std::pair<std::string, std::string> cases[] = {
       {"sed=1,2",
        "--members: found 'sed', expected the name of a flag of convoy train, such as seed or learning-rate"},
-      {file, "--members: found 'sed', expected the name of a flag of convoy train, such as seed or learning-rate"},
-      {"global-batch=8,16", "--members: members must not differ in 'global-batch': all members take the same steps"},
+      {file,
+       "--members: found 'sed', expected the name of a flag of convoy train, such as seed or learning-rate"},
+      {"global-batch=8,16",
+       "--members: members must not differ in 'global-batch': all members take the same steps"},
       {"optimizer=sgd,lars",
-       "--members: members must not differ in 'optimizer': it changes the operations of the step, which all members "
+       "--members: members must not differ in 'optimizer': it changes the operations of the step, which all "
+       "members "
        "share"},
       {"lanes=1,2", "--members: members must not differ in 'lanes': all members run in the same processes"},
       {"seed=", "--members: seed: found 'seed=', expected a value at every comma"},
       {"seed=1,,2", "--members: seed: found 'seed=1,,2', expected a value at every comma"},
       {" ; ", "--members: found no list, expected KEY=VALUE,VALUE,… such as seed=1..64"},
       {"seed", "--members: found 'seed', expected KEY=VALUE,VALUE,… such as seed=1..64, or a file FILE.toml"},
-      {"seed=5..2", "--members: seed: found '5..2', expected two whole numbers in ascending order, such as 1..64"},
+      {"seed=5..2",
+       "--members: seed: found '5..2', expected two whole numbers in ascending order, such as 1..64"},
       {"seed=1..2 seed=3", "--members: found 'seed' twice, expected each key once"},
       {"seed=1..9999", "--members: seed: found '1..9999', expected at most 4096 members"},
       {"seed=1,2,1", "--members: members 1 and 3 have the same values, expected different ones"},
       {"milestones=3,4",
-       "--members: 'milestones' takes a list of values itself, expected a TOML file with a row for each member"},
+       "--members: 'milestones' takes a list of values itself, expected a TOML file with a row for each "
+       "member"},
       {"momentum=0,0.9",
        "--members: momentum: found 0 for member 1 and 0.9 for member 2, but 0 leaves out a velocity of the "
        "parameters; expected 0 for all members or for none"},
       {"mixup=0.2,0",
-       "--members: mixup, cutmix: found 0.2 for member 1 and 0 for member 2, but 0 leaves out the mixing of images; "
+       "--members: mixup, cutmix: found 0.2 for member 1 and 0 for member 2, but 0 leaves out the mixing of "
+       "images; "
        "expected 0 for all members or for none"}};
-  for (const auto& [spec, message] : cases) EXPECT_EQ(error_of(spec), message) << spec;
-  EXPECT_TRUE(error_of("learning-rate=-1").starts_with("--members: key 'learning-rate': found")) << error_of("learning-rate=-1");
+  for (const auto& [spec, message] : cases) EXPECT_EQ(error_of_spec(spec), message) << spec;
+  const std::string negative = error_of_spec("learning-rate=-1");
+  EXPECT_TRUE(negative.starts_with("--members: key 'learning-rate': found")) << negative;
   const std::string empty = file_with("");
-  EXPECT_EQ(error_of(empty), "--members: " + empty + ": found no [[member]], expected one for each member");
+  EXPECT_EQ(error_of_spec(empty),
+            "--members: " + empty + ": found no [[member]], expected one for each member");
 }
 
 TEST(Members, AreSpreadEvenlyOverRanks) {
@@ -124,7 +132,8 @@ TEST(Members, AreHalvedOncePerRound) {
 }
 
 TEST(Members, TheTableIsReadAgain) {
-  const auto folder = std::filesystem::temp_directory_path() / ("convoy-members-" + std::to_string(::getpid()));
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("convoy-members-" + std::to_string(::getpid()));
   std::filesystem::create_directories(folder);
   TrainOptions options = base();
   options.out = folder.string();

@@ -50,16 +50,6 @@ TEST(Members, ShareOneStrideAndEachHasItsControl) {
   EXPECT_EQ(&run.session().control(2), memory.of_member(memory.control(), 2));
 }
 
-TEST(Members, HaveOneRank) {
-  class TwoRanks : public comm::SingleRank {
-    int size() const override { return 2; }
-  } ranks;
-  StepOptions options;
-  options.members.resize(2);
-  options.synchronised_batch_norm = false;
-  EXPECT_THROW(Session(residual(), options, ranks), std::invalid_argument);
-}
-
 // With a limit that makes the step recompute, the members still have their bits and fit together.
 TEST(Members, FitIntoAMemoryLimitTogether) {
   StepOptions limited;

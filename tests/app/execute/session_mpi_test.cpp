@@ -58,5 +58,16 @@ TEST(Session, AStepAllocatesNothing) {
   }
 }
 
+TEST(Session, TrainsMembersOnOneRankOnly) {
+  const auto ranks = comm::make_mpi_collectives(test::world());
+  StepOptions options;
+  options.members.resize(2);
+  const auto make = [&] { Session(make_network("wrn10_1", {4, 3, 32, 32}, 10), options, *ranks); };
+  if (ranks->size() == 1)
+    EXPECT_NO_THROW(make());
+  else
+    EXPECT_THROW(make(), std::invalid_argument);
+}
+
 }  // namespace
 }  // namespace convoy::app

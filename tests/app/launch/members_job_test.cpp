@@ -10,7 +10,8 @@ namespace {
 class MembersJob : public TrainJob {
  protected:
   static std::string members(const std::string& name, const std::string& spec, const std::string& flags) {
-    return train(name, "--limit-train 102 --flip --crop-padding 4 --ema 0.9 --members '" + spec + "' " + flags);
+    return train(name,
+                 "--limit-train 102 --flip --crop-padding 4 --ema 0.9 --members '" + spec + "' " + flags);
   }
   static std::string alone(const std::string& name, const std::string& flags) {
     return train(name, "--limit-train 102 --flip --crop-padding 4 --ema 0.9 " + flags);
@@ -129,7 +130,8 @@ TEST_F(MembersJob, HalvingStopsTheWorseHalf) {
     if (line["step"] == 2 && line.contains("ema_test_top1")) best = line["ema_test_top1"];
   EXPECT_GE(best, stopped);
   const std::string rate = finished <= 2 ? "1e-6" : "0.05", seed = finished % 2 == 1 ? "1" : "2";
-  ASSERT_EQ(run(command(1, alone("winner", "--epochs 3 --learning-rate " + rate + " --seed " + seed))).status, 0);
+  ASSERT_EQ(run(command(1, alone("winner", "--epochs 3 --learning-rate " + rate + " --seed " + seed))).status,
+            0);
   EXPECT_EQ(sha(member("halved", finished)), sha("winner"));
 }
 
