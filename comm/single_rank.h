@@ -27,7 +27,7 @@ class SingleRank final : public Collectives {
   }
 
  private:
-  [[noreturn]] static void refuse() { throw std::logic_error("one rank has nobody to talk to"); }
+  [[noreturn]] static void refuse() { throw std::logic_error("a single rank has no collectives"); }
 };
 
 }  // namespace convoy::comm

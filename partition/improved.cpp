@@ -7,7 +7,7 @@
 #include "partition/memory/live_cut.h"
 #include "partition/partitioner.h"
 #include "partition/placement/baselines.h"
-#include "partition/placement/exact.h"
+#include "partition/placement/exact_schedule.h"
 #include "partition/placement/exhaustive.h"
 #include "partition/placement/pardnn.h"
 

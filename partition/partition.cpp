@@ -9,7 +9,7 @@
 
 #include "partition/partitioner.h"
 #include "partition/placement/baselines.h"
-#include "partition/placement/exact.h"
+#include "partition/placement/exact_schedule.h"
 
 namespace convoy::partition {
 namespace {

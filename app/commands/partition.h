@@ -5,7 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "partition/simulation/report.h"
+#include "partition/simulation/placement_report.h"
 #include "partition/simulation/simulator.h"
 
 namespace convoy::app {

@@ -14,9 +14,9 @@
 #include "partition/graph/brief.h"
 #include "partition/graph/read_text.h"
 #include "partition/sharing/bound.h"
-#include "partition/sharing/exact.h"
+#include "partition/sharing/client_report.h"
+#include "partition/sharing/exact_order.h"
 #include "partition/sharing/policies.h"
-#include "partition/sharing/report.h"
 
 namespace convoy::app {
 

@@ -1,6 +1,6 @@
 #include "app/model_parallel/machine_profile.h"
 
-#include "comm/placement/topology.h"
+#include "comm/placement/rank_placement.h"
 #include "kernels/device/device_memory.h"
 
 namespace convoy::app {

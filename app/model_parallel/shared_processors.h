@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "comm/placement/topology.h"
+#include "comm/placement/rank_placement.h"
 
 namespace convoy::app {
 

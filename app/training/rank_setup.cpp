@@ -5,7 +5,7 @@
 
 #include "app/errors.h"
 #include "comm/placement/launcher.h"
-#include "comm/placement/topology.h"
+#include "comm/placement/rank_placement.h"
 #include "kernels/device/device_memory.h"
 
 namespace convoy::app {

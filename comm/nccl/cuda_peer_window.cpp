@@ -248,8 +248,8 @@ std::optional<std::size_t> PeerWindow::offset_of(const void* data, std::size_t b
   return static_cast<std::size_t>(offset);
 }
 
-// Order: the receiver sets may_send, the sender copies and sets has_sent. Whoever waits for a flag
-// clears it. No flag is set twice, because the other end's next turn comes after the clearing.
+// The receiver sets may_send, then the sender copies and sets has_sent. The end that waits for a
+// flag clears it. No flag is set twice, because the other end's next turn comes after the clearing.
 void PeerWindow::send(const Transfer& transfer, const void* data, const RemoteSlot& there,
                       cudaStream_t stream) const {
   TransferState& between = state(rank(), transfer.peer, transfer.number);

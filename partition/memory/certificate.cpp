@@ -104,7 +104,7 @@ class Prover {
     return std::nullopt;
   }
 
-  // Of K + 1 units two share a device. If no two of the K + 1 largest fit together, nothing fits.
+  // Two of K + 1 units share a device. If no two of the K + 1 largest fit together, nothing fits.
   std::optional<std::string> halves() const {
     const auto devices = static_cast<std::size_t>(machine_.device_count());
     if (static_cast<std::size_t>(units_.count()) <= devices) return std::nullopt;
@@ -116,7 +116,7 @@ class Prover {
         *std::min_element(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(devices));
     if (smallest <= largest_limit_ - second) return std::nullopt;
     return fmt::format(
-        "of the {} largest nodes or groups two must share a device, and the smallest two hold {} resident "
+        "two of the {} largest nodes or groups must share a device, and the smallest two hold {} resident "
         "bytes, more than {}",
         devices + 1, smallest + second, largest_limit_);
   }

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "partition/sharing/simulator.h"
+#include "partition/sharing/client_simulator.h"
 
 namespace convoy::partition::sharing {
 

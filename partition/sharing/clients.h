@@ -1,5 +1,5 @@
 // Jobs that share one device, and the device. Here a job is called a client: it brings its data,
-// runs kernels, and takes its results away. partition/sharing/simulator.h has the rules, and
+// runs kernels, and takes its results away. partition/sharing/client_simulator.h has the rules, and
 // docs/sharing.md has examples.
 #pragma once
 

@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "partition/sharing/bound.h"
-#include "partition/sharing/exact.h"
+#include "partition/sharing/exact_order.h"
 #include "partition/sharing/genetic.h"
 #include "partition/sharing/johnson.h"
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "partition/sharing/simulator.h"
+#include "partition/sharing/client_simulator.h"
 
 namespace convoy::partition::sharing {
 
@@ -19,7 +19,7 @@ enum class Policy {
   kWeight,   // order_by_weight()
   kJohnson,  // the shorter of orders_by_johnson()
   kGenetic,  // genetic.h
-  kExact,    // exact.h
+  kExact,    // exact_order.h
 };
 inline constexpr std::array kAllPolicies = {Policy::kNone,    Policy::kFifo,    Policy::kWeight,
                                             Policy::kJohnson, Policy::kGenetic, Policy::kExact};

@@ -58,7 +58,7 @@ void PlacementReader::read_devices(const Json& device_of) {
   result_.device_of.assign(graph_.node_count(), kNone);
   for (const auto& [key, value] : device_of.items()) {
     const NodeIndex node = node_of_key(key, "device_of");
-    if (result_.device_of[node] != kNone) fail(fmt::format("device_of: node {} is there twice", brief(key)));
+    if (result_.device_of[node] != kNone) fail(fmt::format("device_of: node {} is given twice", brief(key)));
     if (!value.is_number_integer() || value.get<std::int64_t>() < 0 ||
         value.get<std::int64_t>() >= result_.devices)
       fail(fmt::format("device_of: node {} is on {}, expected 0 to {}", brief(key), brief(value.dump()),
@@ -112,7 +112,7 @@ Placement PlacementReader::read(std::string_view text) {
       std::erase_if(keys, [](const auto& seen) { return seen.first > 1; });
     }
     if (event == Json::parse_event_t::key && !keys.emplace(depth, key.get<std::string>()).second)
-      fail(fmt::format("{}\"{}\" is there twice", depth > 1 ? section + ": " : "field ",
+      fail(fmt::format("{}\"{}\" is given twice", depth > 1 ? section + ": " : "field ",
                        brief(key.get<std::string>())));
     return true;
   };

@@ -107,7 +107,7 @@ class TopologyReader {
     if (given != std::floor(given) || given > kMostDevices)
       fail(fmt::format("devices_per_node is {}, expected a whole number up to {}", given, kMostDevices));
     const auto per_node = static_cast<DeviceIndex>(given);
-    if (devices_ == 0) fail("says nothing of how many devices there are");
+    if (devices_ == 0) fail("gives no number of devices, expected --devices");
     if (devices_ > per_node && devices_ % per_node != 0)
       fail(fmt::format("devices_per_node is {}, expected a divisor of the {} devices", per_node, devices_));
     const Link between = link("between_nodes");

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "comm/placement/topology.h"
+#include "comm/placement/rank_placement.h"
 
 namespace convoy::comm {
 namespace {

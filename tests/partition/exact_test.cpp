@@ -1,12 +1,11 @@
 // Small graphs under memory limits, compared with every placement in every order, by the simulator.
-#include "partition/placement/exact.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "partition/memory/overflow.h"
 #include "partition/partition.h"
+#include "partition/placement/exact_schedule.h"
 #include "tests/partition/graphs.h"
 
 namespace convoy::partition {

@@ -159,7 +159,7 @@ TEST(Partition, StopsAtTheBoundAndOnlyThere) {
   const TaskGraph fork = testing::graph_of({10, 10, 10, 10}, {{0, 1}, {0, 2}, {1, 3}, {2, 3}});
   const PartitionResult known = partition_graph(CostModel(fork, machine), options);
   EXPECT_EQ(known.simulation.makespan, known.lower_bound);
-  // Of three nodes of 40 µs two share a device, so the total time divided by two is too low a
+  // Two of three nodes of 40 µs share a device, so the total time divided by two is too low a
   // bound.
   const TaskGraph uneven = testing::graph_of({40, 40, 40, 10}, {});
   const CostModel hard(uneven, machine);

@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "partition/sharing/bound.h"
-#include "partition/sharing/exact.h"
+#include "partition/sharing/exact_order.h"
 #include "partition/sharing/genetic.h"
 #include "partition/sharing/policies.h"
 #include "tests/partition/workloads.h"

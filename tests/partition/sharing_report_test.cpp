@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "partition/sharing/report.h"
+#include "partition/sharing/client_report.h"
 #include "tests/partition/workloads.h"
 
 namespace convoy::partition::sharing {

@@ -6,8 +6,8 @@
 #include <map>
 #include <numeric>
 
+#include "partition/sharing/client_simulator.h"
 #include "partition/sharing/policies.h"
-#include "partition/sharing/simulator.h"
 #include "tests/partition/workloads.h"
 
 namespace convoy::partition::sharing {

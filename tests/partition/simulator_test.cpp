@@ -9,7 +9,7 @@
 
 #include "partition/placement/baselines.h"
 #include "partition/simulation/chrome_trace.h"
-#include "partition/simulation/report.h"
+#include "partition/simulation/placement_report.h"
 #include "tests/partition/graphs.h"
 
 namespace convoy::partition {
@@ -336,11 +336,11 @@ TEST(Placement, ReadsWhatItWritesAndNamesDefects) {
   EXPECT_EQ(error(R"({"devices": 2, "device_of": {"0": 0, "1": 1, "2": 0}, "order": [[0, 1], [2]]})"),
             "p.json: node 1 is on device 1 but in the order of device 0");
   EXPECT_EQ(error(R"({"devices": 2, "device_of": {"0": 0, "1": 1, "2": 0, "1": 0}})"),
-            "p.json: device_of: \"1\" is there twice");
+            "p.json: device_of: \"1\" is given twice");
   EXPECT_EQ(error(R"({"devices": 2, "device_of": {"0": 0, "1": 1, "2": 0, "01": 0}})"),
-            "p.json: device_of: node 1 is there twice");
+            "p.json: device_of: node 1 is given twice");
   EXPECT_EQ(error(R"({"devices": 2, "devices": 3, "device_of": {"0": 0, "1": 1, "2": 0}})"),
-            "p.json: field \"devices\" is there twice");
+            "p.json: field \"devices\" is given twice");
   EXPECT_EQ(error(R"({"devices": 2, "device_of": {"0": 0, "1": 1, " 2": 0}})"),
             "p.json: device_of: key \" 2\" is not an id");
 }

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "comm/placement/topology.h"
+#include "comm/placement/rank_placement.h"
 
 namespace convoy::app {
 namespace {

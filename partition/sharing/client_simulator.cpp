@@ -1,4 +1,4 @@
-#include "partition/sharing/simulator.h"
+#include "partition/sharing/client_simulator.h"
 
 #include <algorithm>
 #include <cmath>
@@ -25,7 +25,7 @@ void erase_sorted(std::vector<std::int32_t>& ranks, std::int32_t rank) {
 
 }  // namespace
 
-Simulation::Simulation(const Workload& workload, Prefetch prefetch, Detail detail)
+ClientSimulation::ClientSimulation(const Workload& workload, Prefetch prefetch, Detail detail)
     : workload_(&workload),
       prefetch_(prefetch),
       detail_(detail),
@@ -37,7 +37,7 @@ Simulation::Simulation(const Workload& workload, Prefetch prefetch, Detail detai
   schedule_.compute_busy.assign(engine_end_.size(), 0);
 }
 
-bool Simulation::advance() {
+bool ClientSimulation::advance() {
   const std::size_t count = workload_->count();
   while (true) {
     start_work();
@@ -54,7 +54,7 @@ bool Simulation::advance() {
   return false;
 }
 
-void Simulation::admit(ClientIndex client) {
+void ClientSimulation::admit(ClientIndex client) {
   jobs_.push_back({.client = client});
   waiting_ = true;
   const Client& given = workload_->client(client);
@@ -64,27 +64,27 @@ void Simulation::admit(ClientIndex client) {
   schedule_.order.push_back(client);
 }
 
-Progress Simulation::progress() const {
+Progress ClientSimulation::progress() const {
   Progress left{now_, compute_left_, copy_back_left_ + std::max<Nanoseconds>(0, copy_back_end_ - now_),
                 large_left_};
   for (const Nanoseconds end : engine_end_) left.compute += std::max<Nanoseconds>(0, end - now_);
   return left;
 }
 
-Nanoseconds Simulation::evict_time(Rank rank, Bytes bytes) const {
+Nanoseconds ClientSimulation::evict_time(Rank rank, Bytes bytes) const {
   return share_of(client_of(rank).copy_back, bytes, client_of(rank).bytes);
 }
-Nanoseconds Simulation::return_time(Rank rank, Bytes bytes) const {
+Nanoseconds ClientSimulation::return_time(Rank rank, Bytes bytes) const {
   return share_of(client_of(rank).copy_in, bytes, client_of(rank).bytes);
 }
-Nanoseconds Simulation::latest_return(Rank rank) const {
+Nanoseconds ClientSimulation::latest_return(Rank rank) const {
   return jobs_[rank].ready - return_time(rank, client_of(rank).bytes - jobs_[rank].resident);
 }
-bool Simulation::return_is_due() const {
+bool ClientSimulation::return_is_due() const {
   return std::any_of(out_.begin(), out_.end(), [&](Rank rank) { return latest_return(rank) <= now_; });
 }
 
-void Simulation::process(const Event& event) {
+void ClientSimulation::process(const Event& event) {
   Job& job = jobs_[event.rank];
   switch (event.what) {
     case Happening::kArrived:
@@ -109,7 +109,7 @@ void Simulation::process(const Event& event) {
   }
 }
 
-void Simulation::end_arrival(Rank rank) {
+void ClientSimulation::end_arrival(Rank rank) {
   copy_in_free_ = true;
   Job& job = jobs_[rank];
   if (job.ready > now_) {
@@ -120,7 +120,7 @@ void Simulation::end_arrival(Rank rank) {
   ready_.push(rank);
 }
 
-void Simulation::end_kernel(Rank rank) {
+void ClientSimulation::end_kernel(Rank rank) {
   Job& job = jobs_[rank];
   const Client& client = client_of(rank);
   free_engines_.push(job.engine);
@@ -140,7 +140,7 @@ void Simulation::end_kernel(Rank rank) {
   happen(job.ready, rank, Happening::kGapEnded);
 }
 
-void Simulation::end_eviction(Rank rank) {
+void ClientSimulation::end_eviction(Rank rank) {
   Job& job = jobs_[rank];
   job.resident -= job.leaving;
   use_memory(-std::exchange(job.leaving, 0));
@@ -149,19 +149,19 @@ void Simulation::end_eviction(Rank rank) {
   if (const Nanoseconds due = latest_return(rank); due > now_) happen(due, rank, Happening::kNothing);
 }
 
-void Simulation::leave(Rank rank) {
+void ClientSimulation::leave(Rank rank) {
   use_memory(-std::exchange(jobs_[rank].resident, 0));
   --on_device_;
   schedule_.makespan = now_;
 }
 
-void Simulation::start_work() {
+void ClientSimulation::start_work() {
   while (!ready_.empty() && !free_engines_.empty()) start_kernel();
   if (copy_in_free_) start_arrival();
   if (copy_back_free_ && !departures_.empty()) start_departure();
 }
 
-void Simulation::start_kernel() {
+void ClientSimulation::start_kernel() {
   const Rank rank = ready_.top();
   const std::int32_t engine = free_engines_.top();
   ready_.pop(), free_engines_.pop();
@@ -176,7 +176,7 @@ void Simulation::start_kernel() {
   happen(now_ + time, rank, Happening::kKernelEnded);
 }
 
-void Simulation::start_arrival() {
+void ClientSimulation::start_arrival() {
   for (const Rank rank : out_)
     if (latest_return(rank) <= now_) {
       if (make_room(client_of(rank).bytes - jobs_[rank].resident, rank)) start_copy(rank);
@@ -192,7 +192,7 @@ void Simulation::start_arrival() {
   start_copy(rank);
 }
 
-void Simulation::start_copy(Rank rank) {
+void ClientSimulation::start_copy(Rank rank) {
   Job& job = jobs_[rank];
   const Client& client = client_of(rank);
   const Bytes bytes = client.bytes - job.resident;
@@ -208,7 +208,7 @@ void Simulation::start_copy(Rank rank) {
   happen(now_ + time, rank, Happening::kArrived);
 }
 
-void Simulation::start_departure() {
+void ClientSimulation::start_departure() {
   const Rank rank = departures_.top().rank;
   departures_.pop();
   const Job& job = jobs_[rank];
@@ -224,14 +224,14 @@ void Simulation::start_departure() {
   happen(now_ + time, rank, last ? Happening::kCopiedBack : Happening::kEvicted);
 }
 
-bool Simulation::may_be_evicted(Rank rank, Bytes bytes, bool for_return) const {
+bool ClientSimulation::may_be_evicted(Rank rank, Bytes bytes, bool for_return) const {
   const Job& job = jobs_[rank];
   if (for_return && job.state == State::kOut && latest_return(rank) <= now_) return true;
   const Bytes missing = client_of(rank).bytes - job.resident + bytes;
   return job.ready - now_ >= evict_time(rank, bytes) + return_time(rank, missing);
 }
 
-bool Simulation::make_room(Bytes need, Rank rank) {
+bool ClientSimulation::make_room(Bytes need, Rank rank) {
   if (need <= free_) return true;
   Bytes lacking = need - free_ - leaving_;
   const Eviction eviction = workload_->device().eviction;
@@ -258,7 +258,7 @@ bool Simulation::make_room(Bytes need, Rank rank) {
   return need <= free_;
 }
 
-void Simulation::evict(Rank rank, Bytes bytes) {
+void ClientSimulation::evict(Rank rank, Bytes bytes) {
   Job& job = jobs_[rank];
   erase_sorted(job.state == State::kOut ? out_ : idle_, rank);
   schedule_.swapped_bytes += bytes;
@@ -270,7 +270,7 @@ void Simulation::evict(Rank rank, Bytes bytes) {
   departures_.push({now_, rank});
 }
 
-void Simulation::use_memory(Bytes bytes) {
+void ClientSimulation::use_memory(Bytes bytes) {
   if (bytes == 0) return;
   free_ -= bytes;
   const Bytes used = workload_->device().memory - free_;
@@ -281,13 +281,13 @@ void Simulation::use_memory(Bytes bytes) {
   curve.back().bytes = used;
 }
 
-void Simulation::record(const Slice& slice) {
+void ClientSimulation::record(const Slice& slice) {
   if (detail_ == Detail::kAll) schedule_.slices.push_back(slice);
 }
 
 Schedule simulate(const Workload& workload, std::span<const ClientIndex> order, Prefetch prefetch,
                   Detail detail) {
-  Simulation simulation(workload, prefetch, detail);
+  ClientSimulation simulation(workload, prefetch, detail);
   auto next = order.begin();
   while (simulation.advance()) simulation.admit(*next++);
   return std::move(simulation).finish();

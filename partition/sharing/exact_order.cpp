@@ -1,4 +1,4 @@
-#include "partition/sharing/exact.h"
+#include "partition/sharing/exact_order.h"
 
 #include <fmt/format.h>
 
@@ -21,7 +21,7 @@ class ExactSearch {
         least_(bound_.at_start()),
         deadline_(Clock::now() + std::chrono::duration_cast<Clock::duration>(time)),
         admitted_(workload.count(), false),
-        states_(workload.count() + 1, Simulation(workload, Prefetch::kOn, Detail::kTimes)) {}
+        states_(workload.count() + 1, ClientSimulation(workload, Prefetch::kOn, Detail::kTimes)) {}
 
   ExactOrder run(const std::vector<Order>& seeds) {
     for (const Order& seed : seeds) keep(seed, simulate(workload_, seed, Prefetch::kOn).makespan);
@@ -42,7 +42,7 @@ class ExactSearch {
   }
 
   void branch(std::size_t depth) {
-    Simulation& state = states_[depth];
+    ClientSimulation& state = states_[depth];
     if (stop()) return;
     if (!state.advance()) return keep(order_, state.makespan());
     if (bound_.of(state.progress(), admitted_) >= makespan_) return;
@@ -75,7 +75,7 @@ class ExactSearch {
   Order best_, order_, branch_order_;
   Nanoseconds makespan_ = 0;
   std::vector<bool> admitted_;
-  std::vector<Simulation> states_;  // by depth
+  std::vector<ClientSimulation> states_;  // by depth
   bool stopped_ = false;
 };
 

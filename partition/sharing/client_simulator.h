@@ -87,9 +87,9 @@ struct Progress {
 };
 
 // A running simulation. Copy it to try several continuations.
-class Simulation {
+class ClientSimulation {
  public:
-  Simulation(const Workload& workload, Prefetch prefetch, Detail detail);
+  ClientSimulation(const Workload& workload, Prefetch prefetch, Detail detail);
 
   // Runs until the copy engine is free for a new client, and returns true. After the last client
   // was admitted, runs to the end and returns false.

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "partition/sharing/simulator.h"
+#include "partition/sharing/client_simulator.h"
 #include "partition/simulation/timeline_page.h"
 
 namespace convoy::partition::sharing {

@@ -6,7 +6,7 @@
 #include <set>
 #include <thread>
 
-#include "comm/placement/topology.h"
+#include "comm/placement/rank_placement.h"
 #include "tests/mpi/world.h"
 
 namespace convoy::comm {

@@ -1,4 +1,4 @@
-#include "comm/placement/topology.h"
+#include "comm/placement/rank_placement.h"
 
 #include <fmt/format.h>
 #include <sched.h>

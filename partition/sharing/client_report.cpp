@@ -1,4 +1,4 @@
-#include "partition/sharing/report.h"
+#include "partition/sharing/client_report.h"
 
 #include <fmt/format.h>
 

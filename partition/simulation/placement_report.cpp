@@ -1,5 +1,5 @@
 // Writes the report page.
-#include "partition/simulation/report.h"
+#include "partition/simulation/placement_report.h"
 
 #include <algorithm>
 #include <array>

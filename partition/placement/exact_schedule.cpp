@@ -1,4 +1,4 @@
-#include "partition/placement/exact.h"
+#include "partition/placement/exact_schedule.h"
 
 #include <algorithm>
 
