@@ -2,9 +2,10 @@
 # From nothing to a trained network: installs what is missing, builds, gets images, trains.
 # Usage: jobs/quickstart.sh [HDF5 file | data set that `convoy data convert` reads [flags of that command]]
 # Without an argument: CIFAR-10 from its university's page; if it cannot be had, a set drawn here.
-# It trains on one or two NVIDIA GPUs if there are some and nvcc to build for them, else on the CPU.
+# It trains on one or two NVIDIA GPUs if there are some and nvcc to build for them, by jobs/recipes/cifar10.toml;
+# else a smaller network on the CPU.
 set -euo pipefail
-case "${1:-}" in -h | --help) sed -n '2,5p' "$0" | cut -c3-; exit 0 ;; esac
+case "${1:-}" in -h | --help) sed -n '2,6p' "$0" | cut -c3-; exit 0 ;; esac
 case "${1:-}" in -*) echo "quickstart.sh: unknown flag '$1'; see --help" >&2; exit 2 ;; esac
 case "${2:--}" in -*) ;; *) echo "quickstart.sh: found '$2' after '$1', expected one file or folder" >&2; exit 2 ;; esac
 [ -z "${1:-}" ] || [ -e "$1" ] || { echo "quickstart.sh: $1: no such file or folder" >&2; exit 1; }
@@ -63,12 +64,14 @@ train() {
   rm -rf "$out"
   echo
   echo "== $model, $ranks ranks on $device"
-  # The same number of steps whatever the data, so that the time is known. Open MPI would bind each rank to one core.
+  # Open MPI would bind each rank to one core.
   mpirun -np "$ranks" --bind-to none --oversubscribe "$convoy" train --model "$model" --data "$data" --size 32 \
-    "${backend[@]}" --out "$out" --steps 2000 --global-batch 100 --seed 1 --schedule one-cycle --log-every 100 "$@"
+    "${backend[@]}" --out "$out" --seed 1 --log-every 100 "$@"
   accuracy=$(sed -n 's/.*"test_accuracy": *\([0-9.eE+-]*\).*/\1/p' "$out/summary.json" | head -n 1)
   echo "$model: test accuracy $accuracy after $((SECONDS - start)) s, results in $out"
 }
+# The same number of steps whatever the data, so that the time is known.
+short=(--steps 2000 --global-batch 100 --schedule one-cycle)
 
 synthetic=no
 if [ -n "$given" ] && [ -f "$given" ] && [ "$(head -c 4 "$given" | tail -c 3)" = HDF ]; then
@@ -86,11 +89,17 @@ fi
 "$convoy" data info "$data"
 
 if [ "$synthetic" = yes ]; then
-  train linear --learning-rate 0.001
+  train linear "${short[@]}" --learning-rate 0.001
   linear_accuracy=$accuracy
 fi
-train cifar10_quick --learning-rate 0.02 --weight-decay 5e-4 --flip
+network=cifar10_quick
+if [ "$preset" = release-cuda ]; then
+  network=resnet18_cifar
+  train "$network" --config jobs/recipes/cifar10.toml --precision bf16
+else
+  train "$network" "${short[@]}" --learning-rate 0.02 --weight-decay 5e-4 --flip
+fi
 echo
 [ "$synthetic" = no ] || echo "Test accuracy of a linear model:  $linear_accuracy"
-echo "Test accuracy of cifar10_quick:   $accuracy"
+echo "Test accuracy of $network:   $accuracy"
 echo "Trained on $device, $ranks ranks, by $convoy"

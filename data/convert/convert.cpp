@@ -81,13 +81,19 @@ Listing list_source(Conversion& conversion, const std::string& source) {
   return conversion.source->list();
 }
 
+// Flags that a set of this format does not need and would pass over.
 void refuse_flags_of_folders(const Conversion& conversion, SourceFormat format) {
-  const char* flag = !conversion.options.root.empty()          ? "--root"
-                     : !conversion.options.test_folder.empty() ? "--test-folder"
+  const ConvertOptions& options = conversion.options;
+  const bool images = format == SourceFormat::images, tiny = format == SourceFormat::tiny_imagenet;
+  const bool labels = tiny || format == SourceFormat::webdataset;
+  const char* flag = !options.root.empty() && !images          ? "--root"
+                     : !options.test_folder.empty() && !images ? "--test-folder"
+                     : !options.test.empty() && tiny           ? "--test"
+                     : !options.test_labels.empty() && labels  ? "--test-labels"
                                                                : nullptr;
-  if (flag != nullptr && format != SourceFormat::images)
-    throw std::runtime_error(fmt::format("{}: a set of format {}, expected folders of images with {}",
-                                         conversion.name, name_of(format), flag));
+  if (flag != nullptr)
+    throw std::runtime_error(fmt::format("{}: a set of format {}, which does not take {}", conversion.name,
+                                         name_of(format), flag));
 }
 
 void refuse_flags_of_images(const Conversion& conversion, SourceFormat format) {

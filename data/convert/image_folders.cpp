@@ -268,9 +268,6 @@ Catalogue image_folders(Conversion& conversion, Listing listing) {
     builder.add(std::move(path), class_name, split);
   });
   if (conversion.test) {
-    if (builder.has_test_images())
-      throw std::runtime_error(fmt::format("{}: --test {}: the set has test images of its own, expected none",
-                                           conversion.name, conversion.options.test));
     add_test_source(conversion, builder);
   }
   return builder.finish(CatalogueBuilder::Order::sorted);

@@ -22,7 +22,7 @@ struct Labels {
 };
 
 // Lines of "FILE LABEL" (spaces, tabs or commas; more fields are passed over) or of "LABEL".
-Labels labels_in_text(const std::string& text) {
+Labels labels_in_text(const std::string& name, const std::string& text) {
   Labels labels;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
@@ -30,10 +30,13 @@ Labels labels_in_text(const std::string& text) {
     std::istringstream words(line);
     std::string first, second;
     if (!(words >> first)) continue;
-    if (words >> second)
-      labels.by_name[stem_of(file_of(first))] = second;
-    else
+    if (!(words >> second)) {
       labels.in_order.push_back(first);
+    } else if (const auto [entry, is_new] = labels.by_name.emplace(stem_of(file_of(first)), second);
+               !is_new && entry->second != second) {
+      throw std::runtime_error(
+          fmt::format("{}: {} has the labels {} and {}, expected one", name, first, entry->second, second));
+    }
   }
   return labels;
 }
@@ -52,7 +55,7 @@ Labels read_labels(const std::string& name) {
   } catch (const std::runtime_error& error) {
     throw std::runtime_error(fmt::format("{}: {}", name, error.what()));
   }
-  Labels labels = labels_in_text(std::string(bytes.begin(), bytes.end()));
+  Labels labels = labels_in_text(name, std::string(bytes.begin(), bytes.end()));
   if (labels.in_order.empty() == labels.by_name.empty())
     throw std::runtime_error(fmt::format("{}: expected lines of FILE LABEL or of LABEL alone", name));
   return labels;
@@ -84,6 +87,11 @@ void add_labelled(Conversion& conversion, CatalogueBuilder& builder, Listing lis
   if (!labels.in_order.empty() && labels.in_order.size() != images.size())
     throw std::runtime_error(fmt::format("{}: {} labels, expected {}, one for each image in {}", file,
                                          labels.in_order.size(), images.size(), conversion.test->name()));
+  const auto twice =
+      std::ranges::adjacent_find(images, {}, [](const std::string& path) { return stem_of(file_of(path)); });
+  if (labels.in_order.empty() && twice != images.end())
+    throw std::runtime_error(fmt::format("{}: {} and {} have the same name, expected different ones for {}",
+                                         conversion.test->name(), *twice, *std::next(twice), file));
   for (std::size_t i = 0; i < images.size(); ++i) {
     const auto named = labels.by_name.find(stem_of(file_of(images[i])));
     if (labels.in_order.empty() && named == labels.by_name.end()) {
@@ -99,6 +107,9 @@ void add_labelled(Conversion& conversion, CatalogueBuilder& builder, Listing lis
 }  // namespace
 
 void add_test_source(Conversion& conversion, CatalogueBuilder& builder) {
+  if (builder.has_test_images())
+    throw std::runtime_error(fmt::format("{}: --test {}: the set has test images of its own, expected none",
+                                         conversion.name, conversion.options.test));
   Listing listing = conversion.test->list();
   if (!conversion.options.test_labels.empty()) return add_labelled(conversion, builder, std::move(listing));
   const bool flat = std::any_of(listing.files.begin(), listing.files.end(), [](const std::string& path) {

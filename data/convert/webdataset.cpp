@@ -28,7 +28,10 @@ Name name_of(const std::string& path) {
   return {path.substr(0, dot), extension};
 }
 
-bool is_image_extension(const std::string& extension) { return is_read_image("x." + extension); }
+// "seg.png" is not the sample's image.
+bool is_image_extension(const std::string& extension) {
+  return extension.find('.') == std::string::npos && is_read_image("x." + extension);
+}
 
 // The last word of the shard's path that names a split: "imagenet-train-000.tar", "val/000.tar".
 std::optional<Split> split_of_shard(const std::string& path) {

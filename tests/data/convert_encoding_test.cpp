@@ -228,7 +228,7 @@ TEST_F(ConvertEncoding, TheTextOfAnEncoding) {
     EXPECT_THROW(Encoding::parse(text), std::invalid_argument) << text;
 }
 
-// 40 million pixels are 115 MiB decoded: six at once would take 690 MiB. The noisy files take 14 MiB.
+// 40 million pixels are 115 MiB decoded: six at once would take 690 MiB. A noisy file has 14 MiB.
 TEST_F(ConvertEncoding, MemoryIsBoundedWhateverTheImages) {
   const Bytes large = encode_jpeg(smooth_image(5000, 8000, 3, 1), JCS_UNKNOWN, 20);
   std::vector<TarEntry> entries;

@@ -125,6 +125,31 @@ TEST_F(ConvertWebDataset, SamplesWithoutTheirOtherHalf) {
   EXPECT_EQ(left_out_of(run_in("wds")), ".jpg files: 1; ");
 }
 
+// A depth map comes before the image by its name.
+TEST_F(ConvertWebDataset, OnlyThePlainExtensionIsTheImage) {
+  const std::vector<TarEntry> entries{
+      {"a.cls", bytes_of("0")}, {"a.depth.png", png(1)}, {"a.png", png(2)}, {"a.seg.png", png(3)}};
+  shard("wds/train.tar", entries);
+  shard("wds/val.tar", entries);
+  EXPECT_EQ(left_out_of(run_in("wds")), ".depth.png files: 2; .seg.png files: 2; ");
+  EXPECT_TRUE(result().train.files == (std::vector<Bytes>{png(2)}));
+}
+
+TEST_F(ConvertForms, FlagsThatAFormatDoesNotTakeAreRefused) {
+  write_archive(folder_ / "wds.tar", {{"a.png", png(1)}, {"a.cls", bytes_of("0")}});
+  write_bytes(folder_ / "labels.txt", bytes_of("0\n"));
+  expect_error([&] { run_in("wds.tar", {.test = folder_ / "other", .test_labels = folder_ / "labels.txt"}); },
+               {"format webdataset", "--test-labels"});
+  write_archive(folder_ / "tiny.tar", {{"val/val_annotations.txt", bytes_of("0.JPEG n01\n")}});
+  expect_error([&] { run_in("tiny.tar", {.test = folder_ / "wds.tar"}); },
+               {"format tiny-imagenet", "--test"});
+  write_bytes(folder_ / "0.png", png(0));
+  write_bytes(folder_ / "1.png", png(1));
+  write_bytes(folder_ / "list.csv", bytes_of("path,label,split\n0.png,a,train\n1.png,a,test\n"));
+  expect_error([&] { run_in("list.csv", {.test = folder_ / "wds.tar"}); },
+               {"list.csv: --test", "test images of its own"});
+}
+
 // ---- CSV ----
 
 TEST(CsvReader, ReadsRfc4180) {
@@ -343,10 +368,20 @@ TEST_F(ConvertImagenet, LabelsFromOtherFiles) {
   expect_error([&] { run_in(train, options); }, {"labels.txt", "2 labels, expected 3"});
   labels(val + "1.JPEG 0\n");
   expect_error([&] { run_in(train, options); }, {val + "2.JPEG", "no label in", "labels.txt"});
+  labels(val + "1.JPEG 0\n" + val + "1.JPEG 1\n");
+  expect_error([&] { run_in(train, options); }, {"labels.txt", val + "1.JPEG has the labels 0 and 1"});
   labels("n01\nn02\nn03\n");
   expect_error([&] { run_in(train, options); }, {"class n03 has no training images"});
   std::filesystem::remove(folder_ / "in/ILSVRC2012_devkit_t12.tar.gz");
   expect_error([&] { run_in("in"); }, {"ILSVRC2012_img_val.tar", "--test-labels"});
+}
+
+TEST_F(ConvertForms, LabelsByNameNeedDifferentNames) {
+  write_tree(folder_ / "train", {{"ant/0.png", png(1)}, {"bee/0.png", png(2)}});
+  write_tree(folder_ / "test", {{"x/1.png", png(3)}, {"y/1.png", png(4)}});
+  write_bytes(folder_ / "labels.txt", bytes_of("1.png ant\n"));
+  expect_error([&] { run_in("train", {.test = folder_ / "test", .test_labels = folder_ / "labels.txt"}); },
+               {"x/1.png and y/1.png have the same name", "labels.txt"});
 }
 
 // Archives that stand for splits, as Places has them.

@@ -62,6 +62,35 @@ reason="quickstart.sh: the build for GPUs cannot be configured, for the reason a
 check "for GPUs first, then without" is "$(quickstart "9.0 9.0")" "cmake --preset release-cuda $reason cmake --preset release"
 check "not for a GPU that is too old" is "$(quickstart 7.5)" "cmake --preset release"
 check "not without a GPU" is "$(quickstart "")" "cmake --preset release"
+
+# A copy of the scripts with a program that says how it was called, and leaves a result.
+mkdir -p tree/build/release-cuda tree/build/release
+cp -r "$root/jobs" tree/jobs
+printf '#!/bin/sh\n' >bin/cmake
+# shellcheck disable=SC2016  # expanded by the programs
+printf '#!/bin/sh\nwhile [ "${1#*convoy}" = "$1" ]; do shift; done\nexec "$@"\n' >bin/mpirun
+cat >tree/build/release/convoy <<'END'
+#!/bin/sh
+[ "$1" = train ] || exit 0
+echo "trains $*"
+while [ "$1" != --out ]; do shift; done
+mkdir -p "$2"
+echo '{"test_accuracy": 0.9}' >"$2/summary.json"
+END
+cp tree/build/release/convoy tree/build/release-cuda/convoy
+printf '\211HDF\r\n' >tree/data.h5
+chmod +x bin/* tree/build/*/convoy
+# shellcheck disable=SC2016  # expanded by the program
+trains() { # CAPABILITIES
+  printf '#!/bin/sh\nfor word in %s; do echo "$word"; done\n' "$1" >bin/nvidia-smi
+  PATH=$folder/bin:$PATH tree/jobs/quickstart.sh tree/data.h5 >trained 2>&1
+}
+trains "9.0 9.0"
+check "on GPUs it trains by a recipe" contains trained "--config jobs/recipes/cifar10.toml --precision bf16"
+check "and says so" contains trained "Test accuracy of resnet18_cifar:   0.9"
+trains ""
+check "on a CPU a small network" contains trained "trains train --model cifar10_quick"
 printf '#!/bin/sh\nexit 127\n' >bin/nvidia-smi
+printf '#!/bin/sh\necho "cmake $*"\nexit 1\n' >bin/cmake
 check "nor without nvidia-smi" is "$(PATH=$folder/bin:$PATH "$root/jobs/quickstart.sh" 2>&1 | grep '^cmake' || true)" "cmake --preset release"
 finish
