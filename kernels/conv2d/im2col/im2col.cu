@@ -191,9 +191,11 @@ Sm90ConvCall describe(const Task& task, const Plan& plan, const View& whole, con
 // Clears bytes of each member.
 void clear(void* data, std::size_t bytes, cudaStream_t stream, Members members) {
   constexpr std::ptrdiff_t kMostPitch = (std::ptrdiff_t{1} << 31) - 1;
-  if (members.count > 1 && members.stride <= kMostPitch)
-    return CONVOY_CUDA(
+  if (members.count > 1 && members.stride <= kMostPitch) {
+    CONVOY_CUDA(
         cudaMemset2DAsync(data, std::size_t(members.stride), 0, bytes, std::size_t(members.count), stream));
+    return;
+  }
   for (int member = 0; member < members.count; ++member)
     CONVOY_CUDA(
         cudaMemsetAsync(static_cast<std::uint8_t*>(data) + member * members.stride, 0, bytes, stream));
